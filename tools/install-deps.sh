@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# install-deps.sh GROUP...: installs the Debian packages that are missing; fast and silent when none is.
+set -eu
+want=
+for group in "$@"; do
+    case $group in
+    build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev" ;;
+    run) want="$want redis-server" ;;
+    test) want="$want g++ pkg-config libcriterion-dev" ;;
+    lint) want="$want clang clang-format cppcheck lua-check shellcheck mandoc" ;;
+    *) echo "install-deps.sh: no such group: $group" >&2; exit 2 ;;
+    esac
+done
+
+command -v dpkg-query >/dev/null || { echo "not Debian: please install what matches:$want" >&2; exit 0; }
+missing=
+for package in $want; do
+    status=$(dpkg-query -W -f='${db:Status-Status} ' "$package" 2>/dev/null) || status=
+    case " $status" in *" installed "*) ;; *) missing="$missing $package" ;; esac
+done
+[ -n "$missing" ] || exit 0
+
+line="apt-get install -y --no-install-recommends$missing"
+if [ "$(id -u)" = 0 ]; then root=
+elif sudo -n true 2>/dev/null; then root='sudo -n'
+else
+    echo "missing packages; please type:  sudo $line" >&2
+    exit 1
+fi
+
+# Redis is needed as a program only: its package must not leave a service running that nobody asked for.
+policy=/usr/sbin/policy-rc.d
+case "$missing" in
+*redis-server*)
+    if [ ! -e $policy ]; then
+        trap '$root rm -f $policy' EXIT
+        trap 'exit 1' HUP INT TERM
+        printf '#!/bin/sh\nexit 101\n' | $root tee $policy >/dev/null
+        $root chmod 755 $policy
+    fi ;;
+esac
+
+echo "installing:$missing" >&2
+install() {
+    # shellcheck disable=SC2086 # a list of words
+    $root env DEBIAN_FRONTEND=noninteractive $line >&2
+}
+install || { $root apt-get update >&2 && install; }
