@@ -80,11 +80,9 @@ $(BUILD)/examples/%: $(OBJ)/tools/examples/%.o $(BUILD)/liblapse.a
 	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
 
 # ---- tests ----
-$(OBJ)/support.a: $(SUPPORT_O)
-	$(call say,AR)rm -f $@ && $(AR) crs $@ $^
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
 define criterion
-$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(OBJ)/support.a $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
+$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(SUPPORT_O) $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef

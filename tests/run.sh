@@ -8,6 +8,12 @@ shift
 root=$(cd "$(dirname "$0")/.." && pwd)
 export LAPSE_TEST_BUILD="$build" LAPSE_TEST_ROOT="$root"
 
+# what a test that crashed leaves behind goes with this folder; short, for a Unix socket's name is
+TMPDIR=$(mktemp -d /tmp/lapse.XXXXXX)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 130' HUP INT TERM
+
 logs=$build/sanitizer
 rm -rf "$logs"
 mkdir -p "$logs"
@@ -18,7 +24,7 @@ failed=
 for folder in "$@"; do
     echo "== tests/$folder"
     # tests mostly wait for Redis: more at a time than there are cores
-    "$build/tests/$folder" --jobs "${JOBS:-4}" --timeout "${TIMEOUT:-60}" ${ONLY:+--filter "$ONLY"} ||
+    "$build/tests/$folder" --jobs "${JOBS:-4}" ${ONLY:+--filter "$ONLY"} ||
         failed="$failed $folder"
 done
 for log in "$logs"/*; do

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* The invariant, read raw from Redis: each record is in exactly one state, and nothing else lies about. */
+#include "support.h"
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <hiredis/hiredis.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DUE, RUN, DEAD, JOBS, HELD, N_SETS };
+static const char *const set_name[N_SETS] = {"due", "run", "dead", "jobs", "held"};
+static const char *const other_name[] = {"seq", "listeners"};
+
+struct queue {
+    char prefix[160]; /* space:{queue}: */
+    redisReply *all;
+    redisReply *set[N_SETS]; /* its elements: ids, sorted */
+};
+
+static int defects;
+#define DEFECT(...) (defects++, fprintf(stderr, "audit: " __VA_ARGS__), fputc('\n', stderr))
+
+static int by_bytes(const void *a, const void *b)
+{
+    const redisReply *x = *(redisReply *const *)a, *y = *(redisReply *const *)b;
+    int c = memcmp(x->str, y->str, (size_t)(x->len < y->len ? x->len : y->len));
+    return c ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static bool has(const redisReply *set, const redisReply *id)
+{
+    return set->elements && bsearch(&id, set->element, set->elements, sizeof *set->element, by_bytes);
+}
+
+/* At one moment: a job on its way from one set to the next would look lost. */
+static void read_queue(struct server *s, struct queue *q)
+{
+    q->all = redis_cmd(s, "EVAL %s 1 %s",
+                       "local r = {}"
+                       "for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', KEYS[1] .. k, 0, -1) end "
+                       "for i, k in ipairs({'jobs', 'held'}) do r[i + 3] = redis.pcall('HKEYS', KEYS[1] .. k) end "
+                       "return r",
+                       q->prefix);
+    cr_assert(q->all->type == REDIS_REPLY_ARRAY && q->all->elements == N_SETS, "audit: %s", q->all->str);
+    for (int i = 0; i < N_SETS; i++) {
+        q->set[i] = q->all->element[i];
+        if (q->set[i]->type != REDIS_REPLY_ARRAY)
+            DEFECT("%s%s: %s", q->prefix, set_name[i], q->set[i]->str ? q->set[i]->str : "not a list");
+        else if (q->set[i]->elements)
+            qsort(q->set[i]->element, q->set[i]->elements, sizeof *q->set[i]->element, by_bytes);
+    }
+}
+
+static void check_queue(const struct queue *q)
+{
+    const redisReply *jobs = q->set[JOBS], *held = q->set[HELD];
+    for (size_t i = 0; i < jobs->elements; i++) {
+        const redisReply *id = jobs->element[i];
+        int n = has(q->set[DUE], id) + has(q->set[RUN], id) + has(q->set[DEAD], id);
+        if (n != 1)
+            DEFECT("%sjobs %s is in %d of due (%d), run (%d), dead (%d)", q->prefix, id->str, n, has(q->set[DUE], id),
+                   has(q->set[RUN], id), has(q->set[DEAD], id));
+        if (has(q->set[RUN], id) && !has(held, id))
+            DEFECT("%srun %s is held by nobody", q->prefix, id->str);
+    }
+    for (int k = DUE; k <= DEAD; k++)
+        for (size_t i = 0; i < q->set[k]->elements; i++)
+            if (!has(jobs, q->set[k]->element[i]))
+                DEFECT("%s%s %s has no record", q->prefix, set_name[k], q->set[k]->element[i]->str);
+    for (size_t i = 0; i < held->elements; i++)
+        if (!has(jobs, held->element[i]))
+            DEFECT("%sheld %s has no record", q->prefix, held->element[i]->str);
+}
+
+static bool known(const struct queue *q, const char *rest, size_t len)
+{
+    if (len > 2 && !memcmp(rest, "t:", 2)) {
+        redisReply id = {.type = REDIS_REPLY_STRING, .str = (char *)(uintptr_t)(rest + 2)};
+        id.len = (__typeof__(id.len))(len - 2); /* int in hiredis 0.14, size_t in 1.x */
+        return has(q->set[DUE], &id);
+    }
+    for (int i = 0; i < N_SETS; i++)
+        if (!strcmp(rest, set_name[i]))
+            return true;
+    for (size_t i = 0; i < sizeof other_name / sizeof *other_name; i++)
+        if (!strcmp(rest, other_name[i]))
+            return true;
+    return false;
+}
+
+static void check_key(const struct queue *queues, size_t n, const redisReply *key)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(queues[i].prefix);
+        if ((size_t)key->len > len && !memcmp(key->str, queues[i].prefix, len)) {
+            if (!known(&queues[i], key->str + len, (size_t)key->len - len))
+                DEFECT("stray key %s", key->str);
+            return;
+        }
+    }
+    DEFECT("key of no queue that should be there: %s", key->str);
+}
+
+int audit(struct server *s, const char *space, ...)
+{
+    struct queue queues[16];
+    size_t n = 0;
+    va_list ap;
+    va_start(ap, space);
+    for (const char *name; (name = va_arg(ap, const char *)); n++) {
+        cr_assert(n < 16);
+        snprintf(queues[n].prefix, sizeof queues[n].prefix, "%s:{%s}:", space, name);
+    }
+    va_end(ap);
+
+    defects = 0;
+    for (size_t i = 0; i < n; i++) {
+        read_queue(s, &queues[i]);
+        check_queue(&queues[i]);
+    }
+    /* KEYS, unlike SCAN, does not touch what it finds, so the audit rings no bells */
+    redisReply *keys = redis_cmd(s, "KEYS %s:*", space);
+    for (size_t i = 0; i < keys->elements; i++)
+        check_key(queues, n, keys->element[i]);
+    freeReplyObject(keys);
+    for (size_t i = 0; i < n; i++)
+        freeReplyObject(queues[i].all);
+    return defects;
+}
+
+int fds_open(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    cr_assert(d);
+    int n = -1; /* not the one that reads them */
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}

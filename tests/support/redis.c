@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "support.h"
+#include <criterion/criterion.h>
+#include <hiredis/hiredis.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static redisContext *connection(struct server *s)
+{
+    if (s->redis && s->redis->err) {
+        redisFree(s->redis);
+        s->redis = NULL;
+    }
+    if (!s->redis) {
+        s->redis = redisConnectUnix(s->socket);
+        cr_assert(s->redis && !s->redis->err, "connect to %s: %s", s->socket, s->redis ? s->redis->errstr : "no memory");
+    }
+    return s->redis;
+}
+
+static redisReply *command(struct server *s, const char *format, va_list ap)
+{
+    redisContext *c = connection(s);
+    redisReply *r = redisvCommand(c, format, ap);
+    cr_assert(r, "%s: %s", format, c->errstr);
+    return r;
+}
+
+redisReply *redis_cmd(struct server *s, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    redisReply *r = command(s, format, ap);
+    va_end(ap);
+    return r;
+}
+
+long long redis_int(struct server *s, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    redisReply *r = command(s, format, ap);
+    va_end(ap);
+    char *end = NULL;
+    long long n = r->type == REDIS_REPLY_STRING ? strtoll(r->str, &end, 10) : r->integer;
+    cr_assert(r->type == REDIS_REPLY_INTEGER || (r->type == REDIS_REPLY_STRING && r->len && !*end),
+              "%s: not a number, but type %d: %s", format, r->type, r->str ? r->str : "");
+    freeReplyObject(r);
+    return n;
+}
+
+char *redis_str(struct server *s, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    redisReply *r = command(s, format, ap);
+    va_end(ap);
+    char *text = NULL;
+    if (r->type == REDIS_REPLY_INTEGER)
+        cr_assert(asprintf(&text, "%lld", r->integer) > 0);
+    else if (r->type != REDIS_REPLY_NIL) {
+        cr_assert(r->str, "%s: not a text, but type %d", format, r->type);
+        text = strdup(r->str);
+    }
+    freeReplyObject(r);
+    return text;
+}
+
+void redis_do(struct server *s, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    redisReply *r = command(s, format, ap);
+    va_end(ap);
+    cr_assert(r->type != REDIS_REPLY_ERROR, "%s: %s", format, r->str);
+    freeReplyObject(r);
+}
+
+int64_t redis_now_ms(struct server *s)
+{
+    redisReply *r = redis_cmd(s, "TIME");
+    cr_assert(r->type == REDIS_REPLY_ARRAY && r->elements == 2);
+    int64_t ms = strtoll(r->element[0]->str, NULL, 10) * 1000 + strtoll(r->element[1]->str, NULL, 10) / 1000;
+    freeReplyObject(r);
+    return ms;
+}
+
+redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc, const char *const *argv,
+                          const size_t *len)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/lua/%s.lua", test_build(), name);
+    size_t text_len;
+    char *text = test_read_file(path, &text_len);
+
+    const char *all[4 + argc];
+    size_t all_len[4 + argc];
+    all[0] = "EVAL", all[1] = text, all[2] = "1", all[3] = key;
+    all_len[0] = 4, all_len[1] = text_len, all_len[2] = 1, all_len[3] = strlen(key);
+    for (size_t i = 0; i < argc; i++) {
+        all[4 + i] = argv[i];
+        all_len[4 + i] = len ? len[i] : strlen(argv[i]);
+    }
+    redisContext *c = connection(s);
+    redisReply *r = redisCommandArgv(c, (int)(4 + argc), all, all_len);
+    cr_assert(r, "%s.lua: %s", name, c->errstr);
+    free(text);
+    return r;
+}
+
+redisReply *redis_script(struct server *s, const char *name, const char *key, ...)
+{
+    const char *argv[64];
+    size_t n = 0;
+    va_list ap;
+    va_start(ap, key);
+    for (const char *arg; (arg = va_arg(ap, const char *));) {
+        cr_assert(n < 64);
+        argv[n++] = arg;
+    }
+    va_end(ap);
+    return redis_scriptv(s, name, key, n, argv, NULL);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* One redis-server per test: it answers about 10 ms after its start, so sharing one would save little and tie tests
+ * together. It dies with the test, however that ends. */
+#include "support.h"
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void forget_connection(struct server *s)
+{
+    if (s->redis)
+        redisFree(s->redis);
+    s->redis = NULL;
+}
+
+static int free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&a, len) && !getsockname(fd, (struct sockaddr *)&a, &len));
+    close(fd);
+    return ntohs(a.sin_port);
+}
+
+/* In the child. */
+static void exec_server(struct server *s, pid_t parent)
+{
+    char conf[4096], log[96], port[8];
+    snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
+    snprintf(log, sizeof log, "%s/log", s->dir);
+    snprintf(port, sizeof port, "%d", s->port);
+    const char *argv[20 + SERVER_ARGS] = {"redis-server", conf,          "--port",      port,    "--unixsocket",
+                                          s->socket,      "--unixsocketperm", "700",    "--dir", s->dir,
+                                          "--daemonize",  "no",          "--logfile",   log,     "--enable-debug-command",
+                                          "local"};
+    size_t n = 16;
+    for (const char **arg = s->args; *arg; arg++)
+        argv[n++] = *arg;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent)
+        execvp(argv[0], (char *const *)(void *)argv);
+    _exit(127);
+}
+
+/* 1: yes, 0: not yet, -1: it is dead. */
+static int answers(struct server *s)
+{
+    int status;
+    if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
+        s->pid = 0;
+        return -1;
+    }
+    redisContext *c = redisConnectUnix(s->socket);
+    redisReply *r = c && !c->err ? redisCommand(c, "PING") : NULL;
+    /* NOAUTH is an answer too; while it loads, nothing else works yet */
+    int yes = r && !(r->type == REDIS_REPLY_ERROR && !strncmp(r->str, "LOADING", 7));
+    if (r)
+        freeReplyObject(r);
+    if (c)
+        redisFree(c);
+    return yes;
+}
+
+static bool run(struct server *s)
+{
+    pid_t parent = getpid();
+    forget_connection(s);
+    unlink(s->socket); /* kill -9 leaves it */
+    s->pid = fork();
+    cr_assert(s->pid >= 0);
+    if (s->pid == 0)
+        exec_server(s, parent);
+    int64_t deadline = test_now_ms() + 20000;
+    int up;
+    while ((up = answers(s)) == 0 && test_now_ms() < deadline)
+        poll(NULL, 0, 1);
+    return up == 1;
+}
+
+static struct server *start(const char *const *extra, bool tcp)
+{
+    struct server *s = calloc(1, sizeof *s);
+    cr_assert(s);
+    test_dir(s->dir, sizeof s->dir);
+    snprintf(s->socket, sizeof s->socket, "%s/redis", s->dir);
+    snprintf(s->url, sizeof s->url, "unix://%s", s->socket);
+    for (size_t i = 0; extra && extra[i]; i++) {
+        cr_assert(i < SERVER_ARGS);
+        s->args[i] = extra[i];
+    }
+    bool up = false;
+    for (int i = 0; !up && i < (tcp ? 5 : 1); i++) { /* somebody may take the free port before we do */
+        s->port = tcp ? free_port() : 0;
+        up = run(s);
+    }
+    if (!up) {
+        char log[96];
+        snprintf(log, sizeof log, "%s/log", s->dir);
+        cr_assert_fail("redis-server did not start: %s", access(log, R_OK) ? "no log" : test_read_file(log, NULL));
+    }
+    if (tcp)
+        snprintf(s->tcp_url, sizeof s->tcp_url, "redis://127.0.0.1:%d", s->port);
+    return s;
+}
+
+struct server *server_start(void)
+{
+    return start(NULL, false);
+}
+
+struct server *server_start_opts(const char *const *extra_args)
+{
+    return start(extra_args, false);
+}
+
+struct server *server_start_tcp(const char *const *extra_args)
+{
+    return start(extra_args, true);
+}
+
+void server_kill9(struct server *s)
+{
+    if (s->pid > 0) {
+        kill(s->pid, SIGKILL);
+        waitpid(s->pid, NULL, 0);
+    }
+    s->pid = 0;
+    forget_connection(s);
+}
+
+void server_restart(struct server *s)
+{
+    server_kill9(s);
+    cr_assert(run(s), "redis-server did not start again in %s", s->dir);
+}
+
+void server_signal(struct server *s, int sig)
+{
+    cr_assert(s->pid > 0 && !kill(s->pid, sig));
+}
+
+void server_stop(struct server *s)
+{
+    if (!s)
+        return;
+    server_kill9(s);
+    test_dir_remove(s->dir);
+    free(s);
+}
