@@ -8,9 +8,9 @@ LIBDIR := $(PREFIX)/lib
 VERSION := $(shell sed -n 's/^.define LAPSE_VERSION "\(.*\)"/\1/p' include/lapse.h)
 
 # ---- sources ----
-LIB  := err mem clock log options reply keys job deliver conn sub script store wake work lapse
+LIB  := err mem clock log url options reply keys job deliver conn sub script store wake work lapse
 LUA  := schedule cancel reschedule get claim done retry fail release renew touch sweep resume listen depth list
-TOOL := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
+TOOL := $(if $(wildcard tools/main.c),$(patsubst tools/%.c,%,$(wildcard tools/*.c)))
 EXAMPLES := $(patsubst tools/examples/%.c,%,$(wildcard tools/examples/*.c))
 MAN  := $(notdir $(wildcard tools/man/*.[13]))
 # one Criterion program per folder; fault is slow and has a target of its own
@@ -56,7 +56,7 @@ $(OBJ)/tests/%.o: tests/%.c | $(GEN)
 
 # the program knows where its redis.conf was installed, so another PREFIX is another program
 $(BUILD)/prefix: FORCE
-	@mkdir -p $(@D); echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' > $@
+	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR)' > $@
 
 $(GEN) $(LUA_OUT) &: src/lua/prelude.lua $(LUA:%=src/lua/%.lua) tools/embed.sh Makefile
 	$(call say,LUA)tools/embed.sh src/lua $(BUILD) $(LUA)
@@ -88,8 +88,22 @@ $(BUILD)/tests/$(1): $(call folder_o,$(1)) $(SUPPORT_O) $(if $(filter unit,$(1))
 endef
 $(foreach f,$(FOLDERS) $(FAULT),$(eval $(call criterion,$(f))))
 
-check: all $(TESTS)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
-	@tests/run.sh $(BUILD) $(FOLDERS)
+# the header as C11 against the static library, as C++17 against the shared one
+HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
+STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
+$(BUILD)/tests/header-c11: tests/header/use.c include/lapse.h $(BUILD)/liblapse.a
+	@mkdir -p $(@D)
+	$(call say,CC)$(LINK) -std=c11 $(STRICT) -o $@ $< $(BUILD)/liblapse.a $(LIBS)
+$(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblapse.so
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
+	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
+
+objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
+    $(foreach f,$(FOLDERS) $(FAULT),$(call folder_o,$(f)))
+
+check: all $(HEADERS) $(TESTS)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
+	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
 
 test:  ## install what is missing, build, run unit, lua, flow and tools tests
 	@tools/install-deps.sh build run test
@@ -105,6 +119,46 @@ check-fault: all $(BUILD)/tests/fault
 	@tests/run.sh $(BUILD) fault
 endif
 
+# ---- checks and tables ----
+lint:  ## install what is missing, and check layers, symbols, format, warnings, Lua, sizes; CHECK='lua man' picks some
+	@tools/install-deps.sh build run test lint
+	@$(MAKE) --no-print-directory all $(BUILD)/tables
+	+@tools/lint/lint.sh $(BUILD) $(CHECK)
+fmt:  ## lay out the C files; lapse.h is laid out by hand
+	clang-format -i $(wildcard src/*.[ch] tools/*.[ch] tools/*/*.[ch] tests/*/*.[ch])
+doc: $(BUILD)/tables  ## rewrite the tables of README.md from the code
+	tools/doc.sh $(BUILD)
+$(OBJ)/tools/doc/tables.o: tools/doc/tables.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(BASE) -Isrc $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/tables: $(OBJ)/tools/doc/tables.o $(LIB_O)
+	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
+
+# ---- install ----
+$(BUILD)/lapse.pc: tools/lapse.pc.in include/lapse.h $(BUILD)/prefix
+	$(call say,GEN)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    tools/lapse.pc.in > $@.part && mv $@.part $@
+
+SHARE := $(PREFIX)/share
+INSTALLED = $(PREFIX)/include/lapse.h $(LIBDIR)/liblapse.a $(LIBDIR)/liblapse.so.0 $(LIBDIR)/liblapse.so \
+    $(LIBDIR)/pkgconfig/lapse.pc $(PREFIX)/bin/lapse $(SHARE)/lapse/redis.conf \
+    $(foreach m,$(MAN),$(SHARE)/man/man$(subst .,,$(suffix $(m)))/$(m)) \
+    $(EXAMPLES:%=$(SHARE)/doc/lapse/examples/%.c)
+install: all $(BUILD)/lapse.pc  ## PREFIX, DESTDIR and LIBDIR say where
+	install -Dm644 include/lapse.h $(DESTDIR)$(PREFIX)/include/lapse.h
+	install -Dm644 $(BUILD)/liblapse.a $(DESTDIR)$(LIBDIR)/liblapse.a
+	install -Dm644 $(BUILD)/liblapse.so.0 $(DESTDIR)$(LIBDIR)/liblapse.so.0
+	ln -sf liblapse.so.0 $(DESTDIR)$(LIBDIR)/liblapse.so
+	install -Dm644 $(BUILD)/lapse.pc $(DESTDIR)$(LIBDIR)/pkgconfig/lapse.pc
+	install -Dm755 $(BUILD)/lapse $(DESTDIR)$(PREFIX)/bin/lapse
+	install -Dm644 redis.conf $(DESTDIR)$(SHARE)/lapse/redis.conf
+	for m in $(MAN); do install -Dm644 tools/man/$$m $(DESTDIR)$(SHARE)/man/man$${m##*.}/$$m || exit 1; done
+	for e in $(EXAMPLES); do \
+	    install -Dm644 tools/examples/$$e.c $(DESTDIR)$(SHARE)/doc/lapse/examples/$$e.c || exit 1; done
+uninstall:  ## with the same PREFIX, DESTDIR and LIBDIR
+	rm -f $(INSTALLED:%=$(DESTDIR)%)
+	-rmdir $(DESTDIR)$(SHARE)/lapse $(DESTDIR)$(SHARE)/doc/lapse/examples $(DESTDIR)$(SHARE)/doc/lapse
+
 # ---- for people ----
 deps:  ## install what is missing (Debian 12 and 13)
 	@tools/install-deps.sh build run test lint
@@ -118,7 +172,8 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib check test test-asan test-fault check-fault deps demo clean help FORCE
+.PHONY: all lib objects check test test-asan test-fault check-fault lint fmt doc install uninstall deps demo clean help \
+    FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

@@ -37,12 +37,12 @@ static bool has(const redisReply *set, const redisReply *id)
 /* At one moment: a job on its way from one set to the next would look lost. */
 static void read_queue(struct server *s, struct queue *q)
 {
-    q->all = redis_cmd(s, "EVAL %s 1 %s",
-                       "local r = {}"
-                       "for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', KEYS[1] .. k, 0, -1) end "
-                       "for i, k in ipairs({'jobs', 'held'}) do r[i + 3] = redis.pcall('HKEYS', KEYS[1] .. k) end "
-                       "return r",
-                       q->prefix);
+    static const char read_all[] =
+        "local r = {} "
+        "for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', KEYS[1] .. k, 0, -1) end "
+        "for i, k in ipairs({'jobs', 'held'}) do r[i + 3] = redis.pcall('HKEYS', KEYS[1] .. k) end "
+        "return r";
+    q->all = redis_cmd(s, "EVAL %s 1 %s", read_all, q->prefix);
     cr_assert(q->all->type == REDIS_REPLY_ARRAY && q->all->elements == N_SETS, "audit: %s", q->all->str);
     for (int i = 0; i < N_SETS; i++) {
         q->set[i] = q->all->element[i];

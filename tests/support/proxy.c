@@ -169,7 +169,8 @@ struct proxy *proxy_start(struct server *s)
     cr_assert(p->pid >= 0);
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (int i = 3; i < 1024; i++) /* a copy of the test's sockets would keep them open after the test closed them */
+        /* a copy of the test's sockets would keep them open after the test closed them */
+        for (int i = 3; i < 1024; i++)
             if (i != p->wake && i != fd[0] && i != fd[1])
                 close(i);
         if (getppid() == parent)

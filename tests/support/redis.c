@@ -15,7 +15,8 @@ static redisContext *connection(struct server *s)
     }
     if (!s->redis) {
         s->redis = redisConnectUnix(s->socket);
-        cr_assert(s->redis && !s->redis->err, "connect to %s: %s", s->socket, s->redis ? s->redis->errstr : "no memory");
+        cr_assert(s->redis && !s->redis->err, "connect to %s: %s", s->socket,
+                  s->redis ? s->redis->errstr : "no memory");
     }
     return s->redis;
 }

@@ -39,10 +39,12 @@ static void exec_server(struct server *s, pid_t parent)
     snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
     snprintf(log, sizeof log, "%s/log", s->dir);
     snprintf(port, sizeof port, "%d", s->port);
-    const char *argv[20 + SERVER_ARGS] = {"redis-server", conf,          "--port",      port,    "--unixsocket",
-                                          s->socket,      "--unixsocketperm", "700",    "--dir", s->dir,
-                                          "--daemonize",  "no",          "--logfile",   log,     "--enable-debug-command",
-                                          "local"};
+    /* clang-format off */
+    const char *argv[20 + SERVER_ARGS] = {
+        "redis-server", conf, "--port", port, "--unixsocket", s->socket, "--unixsocketperm", "700", "--dir", s->dir,
+        "--daemonize", "no", "--logfile", log, "--enable-debug-command", "local",
+    };
+    /* clang-format on */
     size_t n = 16;
     for (const char **arg = s->args; *arg; arg++)
         argv[n++] = *arg;

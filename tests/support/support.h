@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests share. Every test is a process of its own (Criterion forks), so nothing here keeps state between tests, and
- * setenv() in a test concerns that test alone. What fails in here fails the test. */
+/* What tests share. Every test is a process of its own (Criterion forks), so nothing here keeps state between tests,
+ * and setenv() in a test concerns that test alone. What fails in here fails the test. */
 #ifndef SUPPORT_H
 #define SUPPORT_H
 #include <stdbool.h>
@@ -34,7 +34,7 @@ struct server *server_start(void);
 struct server *server_start_opts(const char *const *extra_args); /* must live as long as the server; NULL: none */
 struct server *server_start_tcp(const char *const *extra_args);  /* the same, and on a free port: tcp_url */
 void server_kill9(struct server *s);
-void server_restart(struct server *s); /* kill -9 if it runs, and start on the same files: the log of writes is replayed */
+void server_restart(struct server *s); /* kill -9 if it runs; starts on the same files: the log of writes is replayed */
 void server_signal(struct server *s, int sig); /* SIGSTOP, SIGCONT */
 void server_stop(struct server *s);            /* and removes its folder; NULL is fine */
 
@@ -46,8 +46,8 @@ void redis_do(struct server *s, const char *format, ...);   /* must not answer a
 int64_t redis_now_ms(struct server *s);
 /* Runs BUILD/lua/NAME.lua with one key and NULL-ended texts, or with any bytes. */
 struct redisReply *redis_script(struct server *s, const char *name, const char *key, ...);
-struct redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc, const char *const *argv,
-                                 const size_t *len);
+struct redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc,
+                                 const char *const *argv, const size_t *len);
 
 /* ---- loop.c ---- */
 bool loop_until(struct ev_loop *loop, bool (*cond)(void *arg), void *arg, int timeout_ms); /* did it become true? */
@@ -73,7 +73,8 @@ struct proxy {
     char url[128], tcp_url[48];
 };
 struct proxy *proxy_start(struct server *s);
-void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes); /* of any connection from now on; then cuts it; once */
+/* Passes so many bytes from now on, of any connection, then cuts the one that had the last of them; once. */
+void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes);
 void proxy_cut_conn(struct proxy *p, long n); /* only the nth connection counts for it; 0: any */
 void proxy_drop(struct proxy *p);             /* cuts all there are */
 void proxy_half_close(struct proxy *p);       /* clients read an end, and may go on to write */
@@ -86,8 +87,8 @@ void proxy_stop(struct proxy *p);
 
 /* ---- proc.c: a program under test; it inherits the environment, and dies with the test ---- */
 struct proc {
-    pid_t pid; /* 0: ended and reaped */
-    int status; /* exit status, or 128 + signal; -1 while it runs */
+    pid_t pid;              /* 0: ended and reaped */
+    int status;             /* exit status, or 128 + signal; -1 while it runs */
     int in, out_fd, err_fd; /* -1: closed */
     char *out, *err;        /* what it wrote so far; NUL after it */
     size_t out_len, err_len;
@@ -99,6 +100,7 @@ bool proc_until_out(struct proc *p, const char *text, int timeout_ms); /* stdout
 bool proc_until_err(struct proc *p, const char *text, int timeout_ms);
 int proc_wait(struct proc *p, int timeout_ms); /* its status; -1: did not end */
 void proc_signal(struct proc *p, int sig);
-struct proc *proc_run(const char *in, const char *arg0, ...); /* start, write in (or NULL), wait 10 s; args end with NULL */
-void proc_free(struct proc *p);                               /* kills what still runs; NULL is fine */
+/* Starts it, writes in (NULL: nothing), waits 10 s; the arguments end with NULL. */
+struct proc *proc_run(const char *in, const char *arg0, ...);
+void proc_free(struct proc *p); /* kills what still runs; NULL is fine */
 #endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Uses all of lapse.h, as C11 and as C++17 with every warning an error, and runs where there is no Redis: each call
+ * that was accepted is answered once, with an error. */
+#include <lapse.h>
+
+#include <ev.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int accepted, answered, wrong, closed_runs;
+
+static void on_answer(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l;
+    answered++;
+    wrong += err == LAPSE_OK || err == LAPSE_EINVAL || job != NULL || arg != &answered;
+}
+
+static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    (void)d;
+    on_answer(l, err, NULL, arg);
+}
+
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    (void)jobs;
+    wrong += n != 0;
+    on_answer(l, err, NULL, arg);
+}
+
+static void on_closed(void *arg)
+{
+    (void)arg;
+    closed_runs++;
+}
+
+static void on_log(int level, const char *line, void *arg)
+{
+    (void)level;
+    (void)line;
+    (void)arg;
+}
+
+/* There is no Redis, so it never runs; it is here to be compiled. */
+static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    size_t len = 0;
+    const void *body = lapse_job_body(job, &len);
+    enum lapse_state state = lapse_job_state(job);
+    enum lapse_via via = lapse_job_via(job);
+    int64_t late_us = lapse_job_claimed_us(job) - 1000 * lapse_job_due_ms(job);
+    (void)l;
+    (void)arg;
+    wrong++;
+    printf("%s %s %d %d %lld %lld %u %u %llu %d %s %d\n", lapse_job_queue(job), lapse_job_id(job), (int)state, (int)via,
+           (long long)late_us, (long long)lapse_job_until_ms(job), lapse_job_try(job), lapse_job_tries(job),
+           (unsigned long long)lapse_job_token(job), lapse_job_created(job), lapse_job_why(job), body != NULL);
+    if (len == 0)
+        lapse_done(job, NULL, NULL);
+    else if (len == 1)
+        lapse_retry(job, LAPSE_BACKOFF, "why", NULL, NULL);
+    else
+        lapse_fail(job, "why", NULL, NULL);
+}
+
+static void *allocate(void *old, size_t size)
+{
+    if (size != 0)
+        return realloc(old, size);
+    free(old);
+    return NULL;
+}
+
+static void expect_accepted(int err)
+{
+    wrong += err != 0;
+    accepted += err == 0;
+}
+
+static void expect(int is, int should_be)
+{
+    wrong += is != should_be;
+}
+
+int main(void)
+{
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
+    struct lapse_options o = lapse_options_init();
+    struct lapse_spec s = lapse_spec_init();
+    struct lapse_handle_options h = {sizeof h, 4};
+    struct lapse_stats stats;
+    struct lapse *l = NULL, *other = NULL;
+
+    lapse_set_allocator(allocate);
+    o.url = "unix:///nowhere/redis";
+    o.log = on_log;
+    o.flags = LAPSE_NO_EVENTS | LAPSE_NO_ALARM;
+    expect(lapse_options_set(&o, "reply_ms", "50ms"), 0);
+    expect(lapse_options_set(&o, "no such", "1"), LAPSE_EINVAL);
+    expect(lapse_open(&other, loop, &o), 0);
+    o.flags = 0;
+    expect(lapse_open(&l, loop, &o), 0);
+    if (wrong)
+        return 1;
+
+    expect(lapse_handle(l, "orders", &h, on_job, NULL), 0);
+    expect(lapse_handle(l, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
+    s.queue = "orders";
+    s.id = "o-1";
+    s.body = "unpaid";
+    s.body_len = 6;
+    s.due = lapse_in(1000);
+    s.tries = LAPSE_FOREVER;
+    s.on_conflict = LAPSE_REPLACE;
+    expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
+    s.due = lapse_at(1);
+    expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
+    expect_accepted(lapse_cancel(l, "orders", "o-1", 0, on_answer, &answered));
+    expect_accepted(lapse_reschedule(l, "orders", "o-1", lapse_in(5), 0, on_answer, &answered));
+    expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
+    expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
+    expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
+    expect(lapse_cancel(l, "", "o-1", 0, on_answer, &answered), LAPSE_EINVAL);
+    expect(answered, 0);
+
+    lapse_stats(l, &stats, sizeof stats);
+    expect(stats.done == 0, 1);
+    expect(lapse_maybe(LAPSE_ELOST) && !lapse_maybe(LAPSE_EDOWN), 1);
+    expect(lapse_strerror(LAPSE_EBUSY)[0] != 0 && lapse_strerror(12345)[0] != 0, 1);
+    lapse_abandon(other);
+    lapse_close(l, 200, on_closed, NULL);
+    expect(lapse_get(l, "orders", "o-1", on_answer, &answered), LAPSE_ECLOSED);
+    ev_run(loop, 0);
+    ev_loop_destroy(loop);
+    printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted, answered, closed_runs,
+           wrong);
+    return wrong || accepted != 7 || answered != 7 || closed_runs != 1;
+}

@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# lint.sh BUILD [CHECK...]: runs all checks, or those named; each prints what is wrong and all are run before it fails.
+set -u
+build=$1
+shift
+shopt -s nullglob
+
+say() { # PATTERN FILE...: says where it is found, and what is wrong with it; fails if anywhere
+    local pattern=$1 why=$2
+    shift 2
+    [ $# -gt 0 ] || return 0
+    ! grep -nHE "$pattern" "$@" | sed "s/\$/   <- $why/" | grep .
+}
+
+check_layers() { tools/lint/layers.sh; }
+
+check_format() {
+    # lapse.h is laid out by hand
+    clang-format --dry-run -Werror src/*.[ch] tools/*.[ch] tools/*/*.[ch] tests/*/*.[ch]
+}
+
+check_warnings() {
+    local cc
+    for cc in gcc clang; do
+        make -s --no-print-directory "BUILD=$build/lint-$cc" CC=$cc \
+            WARN='-Wall -Wextra -Wconversion -Werror' objects || return 1
+    done
+}
+
+check_symbols() {
+    local bad=0 name
+    for file in "$build/liblapse.a" "$build/liblapse.so.0"; do
+        case $file in *.a) flag=-g ;; *) flag=-D ;; esac
+        nm $flag --defined-only "$file" | awk 'NF == 3 && $2 != "A" { print $3 }' | sed 's/@.*//' | sort > "$build/symbols"
+        grep -v '^lapse_' "$build/symbols" | sed "s|^|$file exports |" | grep . && bad=1
+        for name in $(grep -o 'LAPSE_API [^;(]*(' include/lapse.h | grep -o 'lapse_[a-z_]*($' | tr -d '('); do
+            grep -qx "$name" "$build/symbols" || { echo "$file lacks $name"; bad=1; }
+        done
+    done
+    return $bad
+}
+
+# By what the objects call, so that no macro and no pointer to a function hides it.
+check_calls() {
+    local bad=0 object name banned
+    for object in "$build"/obj/src/*.o; do
+        name=$(basename "$object" .o)
+        banned='fork|vfork|system|popen|pthread_create|signal|sigaction|setlocale|getenv|secure_getenv|setenv|exit|_exit'
+        banned="$banned|sleep|usleep|nanosleep|gettimeofday|strcpy|strcat|sprintf|vsprintf|gets|strtok|rand|srand|random"
+        [ "$name" = mem ] ||
+            banned="$banned|malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|getline|open_memstream"
+        [ "$name" = err ] || banned="$banned|abort|stderr|stdout|printf|puts|putchar|fprintf|vfprintf|fputs|fwrite|perror"
+        nm -u "$object" | awk '{ print $2 }' | grep -xE "$banned" | sed "s|^|src/$name.c uses |" | grep . && bad=1
+    done
+    return $bad
+}
+
+check_sizes() {
+    wc -l src/*.[ch] src/lua/*.lua | awk '
+        /\.[ch]$/ && $1 > 400 { print $2 ": " $1 " lines, at most 400"; bad = 1 }
+        /prelude\.lua$/ && $1 > 120 { print $2 ": " $1 " lines, at most 120"; bad = 1; next }
+        /\.lua$/ && !/prelude/ && $1 > 60 { print $2 ": " $1 " lines, at most 60"; bad = 1 }
+        END { exit bad }'
+}
+
+check_text() {
+    local bad=0 file
+    for file in Makefile .clang-format .luacheckrc redis.conf .ci/run src/*.[ch] src/lua/prelude.lua tools/*.[ch] tools/*.sh \
+        tools/*/*.[ch] tools/*/*.sh tests/*/*.[ch] tests/*.sh; do
+        [ "$file" = redis.conf ] || head -n 3 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
+            { echo "$file: no SPDX line"; bad=1; }
+    done
+    say '[[:space:]]+$' 'space at the end' src/*.[ch] src/lua/*.lua tools/*.[ch] tests/*/*.[ch] Makefile || bad=1
+    say '.{121}' 'over 120 columns' src/*.[ch] src/lua/*.lua tools/*.[ch] tools/*/*.[ch] tests/*/*.[ch] || bad=1
+    say '\<(TODO|FIXME|XXX)\>' 'do it, or make an issue of it' src/*.[ch] src/lua/*.lua tools/*.[ch] tests/*/*.[ch] || bad=1
+    say '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/*/*.[ch] || bad=1
+    return $bad
+}
+
+check_cppcheck() {
+    cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --std=c11 \
+        --suppress=missingIncludeSystem -Iinclude -Isrc "-I$build" -Itools src tools
+}
+
+check_lua() {
+    local bad=0 names
+    LC_ALL=C say '[^[:print:][:space:]]' 'not ASCII' src/lua/*.lua || bad=1
+    # what Redis runs: unknown and shadowed names
+    luacheck --no-color --quiet --only 0 1 4 -- "$build"/lua/*.lua || bad=1
+    # each file alone: what it makes and does not use, with the line as written
+    luacheck --no-color --quiet -- src/lua/prelude.lua || bad=1
+    names=$(sed -n 's/^local function \([a-zA-Z_]*\).*/\1/p; s/^local \([a-zA-Z_, ]*\)\( =.*\)\{0,1\}$/\1/p' \
+        src/lua/prelude.lua | tr -d ,)
+    for file in src/lua/*.lua; do
+        # shellcheck disable=SC2086 # words
+        [ "$file" = src/lua/prelude.lua ] ||
+            luacheck --no-color --quiet --no-config --std lua51 --max-line-length 120 --read-globals KEYS ARGV redis $names \
+                -- "$file" || bad=1
+    done
+    return $bad
+}
+
+check_shell() {
+    shellcheck tools/*.sh tools/*/*.sh tests/*.sh .ci/run
+}
+
+check_doc() {
+    tools/doc.sh "$build" --check
+}
+
+check_man() {
+    local pages=(tools/man/*.[1-8])
+    [ ${#pages[@]} -eq 0 ] || mandoc -Tlint -Wwarning "${pages[@]}"
+}
+
+all="layers format warnings symbols calls sizes text cppcheck lua shell doc man"
+failed=
+for check in ${*:-$all}; do
+    if "check_$check" > "$build/lint.out" 2>&1; then
+        echo "ok   $check"
+    else
+        cat "$build/lint.out"
+        echo "FAIL $check"
+        failed="$failed $check"
+    fi
+done
+[ -z "$failed" ] || { echo "lint failed:$failed"; exit 1; }
