@@ -54,7 +54,7 @@ static void settings(void)
 static void errors(void)
 {
     puts("| code | number | was Redis changed? | what it says |\n|---|---|---|---|");
-#define LAPSE_X(name, number, did, text)                                                                               \
+#define LAPSE_X(name, number, did, text) \
     printf("| `LAPSE_%s` | %d | %s | %s |\n", #name, number, #did[0] == 'N' ? "no" : "maybe", text);
     LAPSE_ERRORS(LAPSE_X)
 #undef LAPSE_X

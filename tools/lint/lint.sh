@@ -51,6 +51,8 @@ check_calls() {
         [ "$name" = mem ] ||
             banned="$banned|malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|getline|open_memstream"
         [ "$name" = err ] || banned="$banned|abort|stderr|stdout|printf|puts|putchar|fprintf|vfprintf|fputs|fwrite|perror"
+        # the libev adapter of hiredis 0.14 is all in its header, and frees
+        case $name in conn | sub) banned=${banned/|free|/|} ;; esac
         nm -u "$object" | awk '{ print $2 }' | grep -xE "$banned" | sed "s|^|src/$name.c uses |" | grep . && bad=1
     done
     return $bad
@@ -87,18 +89,23 @@ check_lua() {
     local bad=0 names
     LC_ALL=C say '[^[:print:][:space:]]' 'not ASCII' src/lua/*.lua || bad=1
     # what Redis runs: unknown and shadowed names
-    luacheck --no-color --quiet --only 0 1 4 -- "$build"/lua/*.lua || bad=1
+    run_luacheck --only 0 1 4 -- "$build"/lua/*.lua || bad=1
     # each file alone: what it makes and does not use, with the line as written
-    luacheck --no-color --quiet -- src/lua/prelude.lua || bad=1
+    run_luacheck -- src/lua/prelude.lua || bad=1
     names=$(sed -n 's/^local function \([a-zA-Z_]*\).*/\1/p; s/^local \([a-zA-Z_, ]*\)\( =.*\)\{0,1\}$/\1/p' \
         src/lua/prelude.lua | tr -d ,)
     for file in src/lua/*.lua; do
         # shellcheck disable=SC2086 # words
         [ "$file" = src/lua/prelude.lua ] ||
-            luacheck --no-color --quiet --no-config --std lua51 --max-line-length 120 --read-globals KEYS ARGV redis $names \
-                -- "$file" || bad=1
+            run_luacheck --no-config --std lua51 --max-line-length 120 --read-globals KEYS ARGV redis $names -- "$file" ||
+            bad=1
     done
     return $bad
+}
+
+run_luacheck() {
+    local out
+    out=$(luacheck --no-color --quiet "$@") || { echo "$out"; return 1; }
 }
 
 check_shell() {
@@ -114,9 +121,9 @@ check_man() {
     [ ${#pages[@]} -eq 0 ] || mandoc -Tlint -Wwarning "${pages[@]}"
 }
 
-all="layers format warnings symbols calls sizes text cppcheck lua shell doc man"
+[ $# -gt 0 ] || set -- layers format warnings symbols calls sizes text cppcheck lua shell doc man
 failed=
-for check in ${*:-$all}; do
+for check in "$@"; do
     if "check_$check" > "$build/lint.out" 2>&1; then
         echo "ok   $check"
     else
