@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* One Redis connection, on hiredis's async interface as 0.14.1 and 1.x share it. This file and reply.c alone know
+ * hiredis. What was tried there and binds us (0.14.1; 1.2 where it differs):
+ *
+ *  - A refused connect calls on_connect(ERR) with ac->err 0 (1.2: 1) and frees ac itself; on_disconnect does not run.
+ *  - A lost connection calls every pending callback with NULL, then on_disconnect, then frees ac.
+ *  - redisAsyncFree() within on_connect or on_disconnect is a use after free: we free from a timer only (state FAILING).
+ *    Elsewhere it runs the pending callbacks with NULL within our call.
+ *  - A refused PSUBSCRIBE answers NULL and leaves the reason in ac->errstr only; the connection is gone.
+ *  - An ordinary command on a connection that subscribes kills it; PING's answer is swallowed there (0.14.1). So each
+ *    connection has one role, and a subscriber's heartbeat is to subscribe again.
+ *  - It writes with write(2) or send(2) without MSG_NOSIGNAL: SIGPIPE is held off around each write, so that a host
+ *    program does not die of a peer that went away.
+ *  - It has no deadlines (1.x has, and ends the whole connection): ours are one timer, for the oldest answer owed.
+ *
+ *   DOWN --timer--> CONNECTING --on_connect--> GREETING (AUTH, SELECT, PING) --all answered--> UP
+ *    ^                  |                          |                                          |
+ *    '---- backoff -----+---- FAILING (timer) <----+------------- deadline, error -----------'
+ */
+#include "conn.h"
+#include "err.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/adapters/libev.h>
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20 };
+
+static void on_timer(void *arg);
+
+void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg)
+{
+    *c = (struct conn){.core = core, .events = events, .arg = arg, .state = CONN_DOWN, .why = LAPSE_ELOST};
+    list_init(&c->calls);
+    timer_init(&c->timer, core->loop, on_timer, c);
+}
+
+static const char *reason(const struct redisAsyncContext *ac)
+{
+    return ac && ac->errstr && *ac->errstr ? ac->errstr : ac && ac->c.errstr[0] ? ac->c.errstr : "connection closed";
+}
+
+static void describe(const struct conn *c, char *out, size_t size)
+{
+    const struct url *u = &c->core->options.url;
+    snprintf(out, size, u->local ? "%s" : "%s:%d", u->host, u->port);
+}
+
+/* The context is gone, or is about to be freed by hiredis: all its callbacks have run. */
+static void ended(struct conn *c)
+{
+    bool was_up = c->state == CONN_UP || (c->state == CONN_FAILING && c->greetings == 0);
+    int64_t wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7);
+    ASSERT(list_empty(&c->calls));
+    c->ac = NULL;
+    c->state = CONN_DOWN;
+    c->why = LAPSE_ELOST;
+    c->attempts++; /* until Redis answers a request: one that lets us in and then closes must not be rushed */
+    wait = wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS;
+    timer_set(&c->timer, wait / 2 + (int64_t)(clock_random() % (uint64_t)(wait / 2 + 1)));
+    if (was_up) {
+        c->events->down(c->arg);
+    }
+}
+
+void conn_fail(struct conn *c, int why)
+{
+    if (c->ac && c->state != CONN_FAILING) {
+        c->state = CONN_FAILING;
+        c->why = why;
+        timer_set(&c->timer, 0);
+    }
+}
+
+static void call_end(struct call *call, int err, const struct redisReply *reply)
+{
+    ASSERT(!call->ended);
+    call->ended = true;
+    list_remove(&call->node);
+    call->end(call, err, reply);
+}
+
+static void on_reply(struct redisAsyncContext *ac, void *reply, void *arg)
+{
+    struct conn *c = ac->data;
+    c->late = false;
+    if (reply) {
+        c->attempts = 0;
+    }
+    call_end(arg, reply ? 0 : c->why, reply);
+}
+
+/* Nothing was asked before Redis let us in, so a refusal here is a matter for the log, and for the next attempt. */
+static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
+{
+    struct conn *c = ac->data;
+    struct span error;
+    char at[160], text[300];
+    (void)arg;
+    if (!reply || c->state != CONN_GREETING) {
+        return;
+    }
+    c->late = false;
+    /* a user without PING is no stranger */
+    if (reply_error(reply, &error) && !(c->greetings == 1 && error.len > 6 && memcmp(error.at, "NOPERM", 6) == 0)) {
+        describe(c, at, sizeof at);
+        log_line(&c->core->log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at,
+                 log_escape(text, sizeof text, error.at, error.len));
+        conn_fail(c, LAPSE_ELOST);
+        return;
+    }
+    if (--c->greetings == 0) {
+        c->core->stats.reconnects += c->was_up;
+        c->was_up = true;
+        c->state = CONN_UP;
+        c->events->up(c->arg);
+    }
+}
+
+static void greet(struct conn *c)
+{
+    const struct url *u = &c->core->options.url;
+    c->state = CONN_GREETING;
+    c->greetings = 1u + (u->password != NULL) + (u->db != 0);
+    if (u->password && u->user) {
+        redisAsyncCommand(c->ac, on_greeting, NULL, "AUTH %s %s", u->user, u->password);
+    } else if (u->password) {
+        redisAsyncCommand(c->ac, on_greeting, NULL, "AUTH %s", u->password);
+    }
+    if (u->db) {
+        redisAsyncCommand(c->ac, on_greeting, NULL, "SELECT %d", u->db);
+    }
+    redisAsyncCommand(c->ac, on_greeting, NULL, "PING"); /* says LOADING, NOAUTH, MASTERDOWN before work depends on it */
+}
+
+static void failed(struct conn *c, const char *why)
+{
+    char at[160];
+    describe(c, at, sizeof at);
+    log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "cannot connect to Redis at %s: %s; trying again", at, why);
+}
+
+static void on_connect(const struct redisAsyncContext *ac, int status)
+{
+    struct conn *c = ac->data;
+    int one = 1;
+    if (c->state != CONN_CONNECTING) {
+        return; /* it is being freed: 1.x says so here too */
+    }
+    if (status != REDIS_OK) {
+        failed(c, reason(ac));
+        ended(c);
+        return;
+    }
+    if (!c->core->options.url.local) {
+        setsockopt(ac->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(ac->c.fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    }
+    greet(c);
+}
+
+static void on_disconnect(const struct redisAsyncContext *ac, int status)
+{
+    struct conn *c = ac->data;
+    char at[160];
+    if (c->state == CONN_CLOSED) {
+        return;
+    }
+    if (c->state != CONN_FAILING && status != REDIS_OK) {
+        describe(c, at, sizeof at);
+        log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "lost the connection to Redis at %s: %s; connecting again", at,
+                 reason(ac));
+    }
+    ended(c);
+}
+
+/* hiredis's write, and nobody dies of SIGPIPE: held off for this thread, and taken back when the write raised it. */
+static void write_out(struct redisAsyncContext *ac)
+{
+    static const struct timespec now = {0, 0};
+    struct conn *c = ac->data;
+    sigset_t pipe, before;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    redisAsyncHandleWrite(ac);
+    if (!c->ac && !sigismember(&before, SIGPIPE)) {
+        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR) {
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void on_writable(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)loop;
+    (void)events;
+    write_out(((redisLibevEvents *)io->data)->context);
+}
+
+static void attempt(struct conn *c)
+{
+    const struct url *u = &c->core->options.url;
+    struct redisAsyncContext *ac = u->local ? redisAsyncConnectUnix(u->host) : redisAsyncConnect(u->host, u->port);
+    if (!ac || ac->err) {
+        failed(c, ac ? reason(ac) : "out of memory");
+        if (ac) {
+            redisAsyncFree(ac);
+        }
+        ended(c);
+        return;
+    }
+    fcntl(ac->c.fd, F_SETFD, FD_CLOEXEC);
+    redisLibevAttach(c->core->loop, ac);
+    ev_set_cb(&((redisLibevEvents *)ac->ev.data)->wev, on_writable);
+    ac->data = c;
+    c->ac = ac;
+    c->state = CONN_CONNECTING;
+    c->greetings = 1;
+    c->late = false;
+    c->since_us = clock_us();
+    redisAsyncSetConnectCallback(ac, on_connect);
+    redisAsyncSetDisconnectCallback(ac, on_disconnect);
+    timer_set(&c->timer, c->core->options.set.reply_ms);
+}
+
+/* When the oldest thing that Redis owes us was asked; 0: nothing. Answers come in order, so that one is first. */
+static int64_t owed_since_us(const struct conn *c)
+{
+    if (c->state != CONN_UP) {
+        return c->since_us;
+    }
+    return list_empty(&c->calls) ? 0 : CONTAINER(c->calls.next, struct call, node)->sent_us;
+}
+
+static void on_deadline(struct conn *c)
+{
+    int64_t since = owed_since_us(c), left;
+    char at[160];
+    if (!since) {
+        c->late = false;
+        return;
+    }
+    left = c->core->options.set.reply_ms - (clock_us() - since) / 1000;
+    if (left > 0) {
+        c->late = false;
+        timer_set(&c->timer, left);
+    } else if (!c->late) {
+        /* it may be us who slept: the answer may lie in the socket */
+        c->late = true;
+        timer_set(&c->timer, SECOND_LOOK_MS);
+    } else {
+        describe(c, at, sizeof at);
+        log_line(&c->core->log, LOG_SILENT, LOG_WARNING, "no answer from Redis at %s in %lld ms (reply_ms); connecting again",
+                 at, (long long)c->core->options.set.reply_ms);
+        conn_fail(c, LAPSE_ETIMEOUT);
+    }
+}
+
+static void on_timer(void *arg)
+{
+    struct conn *c = arg;
+    if (c->state == CONN_DOWN) {
+        attempt(c);
+    } else if (c->state == CONN_FAILING) {
+        struct redisAsyncContext *ac = c->ac;
+        bool connected = ac->c.flags & REDIS_CONNECTED;
+        redisAsyncFree(ac); /* ends the calls, and runs on_disconnect if it was connected */
+        if (!connected && c->ac == ac) {
+            ended(c);
+        }
+    } else {
+        on_deadline(c);
+    }
+}
+
+void conn_start(struct conn *c)
+{
+    if (c->state == CONN_DOWN && !timer_on(&c->timer)) {
+        timer_set(&c->timer, 0);
+    }
+}
+
+bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len)
+{
+    ASSERT(c->state == CONN_UP);
+    if (redisAsyncCommandArgv(c->ac, on_reply, call, argc, argv, len) != REDIS_OK) {
+        return false;
+    }
+    call->ended = false;
+    call->sent_us = clock_us();
+    list_insert(&c->calls, &call->node);
+    if (!timer_on(&c->timer)) {
+        timer_set(&c->timer, c->core->options.set.reply_ms);
+    }
+    return true;
+}
+
+static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
+{
+    struct conn *c = ac->data;
+    char text[300];
+    (void)arg;
+    if (reply) {
+        c->attempts = 0;
+        c->events->pushed(c->arg, reply);
+    } else if (c->state == CONN_UP && ac->errstr && strncmp(ac->errstr, "NO", 2) == 0) { /* NOPERM, NOAUTH */
+        log_line(&c->core->log, LOG_SUBSCRIBE, LOG_ERR,
+                 "Redis refuses the subscription: %s; alarm and sweep go on without events",
+                 log_escape(text, sizeof text, ac->errstr, strlen(ac->errstr)));
+    }
+}
+
+bool conn_subscribe(struct conn *c, const char *verb, const char *channel)
+{
+    return c->state == CONN_UP && redisAsyncCommand(c->ac, on_push, NULL, "%s %s", verb, channel) == REDIS_OK;
+}
+
+void conn_flush(struct conn *c)
+{
+    if (c->ac && c->state == CONN_UP && ((redisLibevEvents *)c->ac->ev.data)->writing) {
+        write_out(c->ac);
+    }
+}
+
+void conn_close(struct conn *c, int why)
+{
+    struct redisAsyncContext *ac = c->ac;
+    c->ac = NULL;
+    c->state = CONN_CLOSED;
+    c->why = why;
+    timer_stop(&c->timer);
+    if (ac) {
+        redisAsyncFree(ac); /* ends the calls */
+    }
+    ASSERT(list_empty(&c->calls));
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_CONN_H
+#define LAPSE_CONN_H
+#include "core.h"
+#include "list.h"
+#include "reply.h"
+
+/* One command on its way; embedded in what waits for it. */
+struct call {
+    struct list node;
+    int64_t sent_us;
+    bool ended;
+    /* Exactly once: err 0 and the reply (which may be an error reply), or ELOST, ETIMEOUT and NULL. */
+    void (*end)(struct call *c, int err, const struct redisReply *reply);
+};
+
+/* What the owner hears. All run from the loop. */
+struct conn_events {
+    void (*up)(void *arg);   /* connected, logged in, Redis answers PING */
+    void (*down)(void *arg); /* was up and is not; every call has ended. A new attempt is under way */
+    /* A (p)subscribe reply or message, for a connection that subscribes. */
+    void (*pushed)(void *arg, const struct redisReply *reply);
+};
+
+/* One connection to Redis: it connects, logs in, and connects again, for ever. */
+struct conn {
+    struct core *core;
+    const struct conn_events *events;
+    void *arg;
+    struct redisAsyncContext *ac; /* NULL: none just now */
+    enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_GREETING, CONN_UP, CONN_FAILING, CONN_CLOSED } state;
+    struct list calls; /* sent, in order */
+    struct timer timer; /* DOWN: the next attempt. Else: the deadline of what Redis owes us */
+    int64_t since_us;   /* CONNECTING, GREETING: start of the attempt */
+    int why;            /* what calls end with when the connection ends: ELOST, ETIMEOUT */
+    unsigned attempts;  /* failed, in a row */
+    unsigned greetings; /* answers to wait for before it is up */
+    bool late;          /* a deadline passed once; it counts when the socket was read since */
+    bool was_up;        /* ever */
+};
+void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);
+void conn_start(struct conn *c);
+static inline bool conn_up(const struct conn *c)
+{
+    return c->state == CONN_UP;
+}
+/* Sends a command; false: not taken, call->end() will not run. Only when it is up. */
+bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len);
+/* Sends a (p)subscribe; its answers come by pushed(). */
+bool conn_subscribe(struct conn *c, const char *verb, const char *channel);
+/* Writes what was sent this turn to the socket, now rather than on the next one. */
+void conn_flush(struct conn *c);
+/* Gives the connection up, as if Redis had closed it, from the loop: a heartbeat that did not come. */
+void conn_fail(struct conn *c, int why);
+/* Closes for good; calls end with why. Not to be called from events or calls. */
+void conn_close(struct conn *c, int why);
+
+#endif

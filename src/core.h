@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What all rooms of one handle share. */
+#ifndef LAPSE_CORE_H
+#define LAPSE_CORE_H
+#include "clock.h"
+#include "log.h"
+#include "options.h"
+
+struct core {
+    struct ev_loop *loop;
+    struct options options;
+    struct log log;
+    struct lapse_stats stats;
+    struct server_clock clock;
+    struct lapse *handle; /* for the users' callbacks */
+};
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* The spelling of keys and channels, as far as C knows it; the rest is in src/lua. Events come from outside and are
+ * not trusted: anyone with PUBLISH can forge one, and keys of other programs may hold any byte. */
+#include "keys.h"
+#include "options.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+bool keys_queue_ok(const char *queue)
+{
+    return options_word(queue, KEYS_QUEUE_MAX);
+}
+
+bool keys_id_ok(const char *id, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (id[i] <= ' ' || id[i] > '~' || id[i] == '{' || id[i] == '}') {
+            return false;
+        }
+    }
+    return len >= 1 && len <= KEYS_ID_MAX;
+}
+
+size_t keys_due(char out[KEYS_MAX], const char *space, const char *queue)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:due", space, queue);
+}
+
+size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int db)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:wake:%d", space, queue, db);
+}
+
+static bool eat(struct span *s, const char *text)
+{
+    size_t len = strlen(text);
+    if (s->len < len || memcmp(s->at, text, len) != 0) {
+        return false;
+    }
+    *s = (struct span){s->at + len, s->len - len};
+    return true;
+}
+
+bool keys_event(struct span channel, struct span key, const char *space, int db, struct span *queue, struct span *id)
+{
+    char ours[40];
+    int len = snprintf(ours, sizeof ours, "__keyevent@%d__:expired", db);
+    if (!span_is(channel, ours, (size_t)len) || !eat(&key, space) || !eat(&key, ":{")) {
+        return false;
+    }
+    const char *end = memchr(key.at, '}', key.len);
+    if (!end || end == key.at) {
+        return false;
+    }
+    *queue = (struct span){key.at, (size_t)(end - key.at)};
+    *id = (struct span){end, key.len - queue->len};
+    return queue->len <= KEYS_QUEUE_MAX && eat(id, "}:t:") && keys_id_ok(id->at, id->len);
+}
+
+uint32_t keys_hash(const char *id, size_t len)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < len; i++) {
+        h = (h ^ (unsigned char)id[i]) * 16777619u;
+    }
+    return h;
+}

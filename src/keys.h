@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_KEYS_H
+#define LAPSE_KEYS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KEYS_QUEUE_MAX = 64, KEYS_ID_MAX = 255, KEYS_MAX = 64 + 64 + 32 }; /* bytes */
+
+struct span {
+    const char *at;
+    size_t len;
+};
+static inline bool span_is(struct span s, const char *text, size_t len)
+{
+    return s.len == len && __builtin_memcmp(s.at, text, len) == 0;
+}
+
+bool keys_queue_ok(const char *queue);
+bool keys_id_ok(const char *id, size_t len);
+
+size_t keys_due(char out[KEYS_MAX], const char *space, const char *queue);          /* KEYS[1] of every script */
+size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int db); /* the wake channel */
+
+/* Takes an expiry event apart: the channel's database must be db, the key's space ours, queue and id valid. */
+bool keys_event(struct span channel, struct span key, const char *space, int db, struct span *queue, struct span *id);
+
+uint32_t keys_hash(const char *id, size_t len); /* FNV-1a, 32 bits: says which listener owns an event */
+
+#endif

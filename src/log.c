@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* One line to the user's log callback. Everything that came from outside is escaped here, once, for every caller. */
+#include "log.h"
+#include "clock.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+char *log_escape(char *out, size_t size, const void *bytes, size_t len)
+{
+    const unsigned char *in = bytes;
+    size_t at = 0;
+    for (size_t i = 0; i < len && at + 5 < size; i++) {
+        if (in[i] >= 0x20 && in[i] <= 0x7e && in[i] != '\\') {
+            out[at++] = (char)in[i];
+        } else {
+            at += (size_t)sprintf(out + at, "\\x%02x", in[i]);
+        }
+    }
+    out[at] = '\0';
+    return out;
+}
+
+void log_line(struct log *log, enum log_site site, int level, const char *format, ...)
+{
+    int64_t now = clock_us();
+    if (!log->fn) {
+        return;
+    }
+    if (log->last_us[site] && now - log->last_us[site] < 1000000) {
+        log->held_back[site]++;
+        return;
+    }
+    char raw[512], line[1024];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(raw, sizeof raw, format, args);
+    va_end(args);
+    size_t had = len < 0 ? 0 : (size_t)len < sizeof raw ? (size_t)len : sizeof raw - 1;
+    if (log->held_back[site] && had < sizeof raw - 32) {
+        had += (size_t)snprintf(raw + had, sizeof raw - had, " (and %u more like it)", log->held_back[site]);
+    }
+    log->last_us[site] = now;
+    log->held_back[site] = 0;
+    log->fn(level, log_escape(line, sizeof line, raw, had), log->arg);
+}

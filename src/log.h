@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_LOG_H
+#define LAPSE_LOG_H
+#include <lapse.h>
+#include <syslog.h>
+
+/* One a second each; what is held back in between is counted and said with the next. */
+enum log_site {
+    LOG_CONNECT,
+    LOG_REFUSED,
+    LOG_SUBSCRIBE,
+    LOG_SILENT,
+    LOG_DEAF,
+    LOG_DATA,
+    LOG_LEASE,
+    LOG_RESUMED,
+    LOG_MEMORY,
+    LOG_SITES
+};
+struct log {
+    lapse_log_fn *fn;
+    void *arg;
+    int64_t last_us[LOG_SITES];
+    unsigned held_back[LOG_SITES];
+};
+void log_line(struct log *log, enum log_site site, int level, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Untrusted bytes for a line: what is not printable ASCII becomes \xNN; cut to fit. Returns out. */
+char *log_escape(char *out, size_t size, const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,18 @@
+-- Enters a listener into the queue's registry, or takes it out, and says its rank.
+-- KEYS    1 due
+-- ARGV    1 database, 2 name, 3 heartbeat good for ms (0: leave)
+-- RETURNS now us, rank among the live names in byte order (-1: not in), how many are live
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(listeners)
+local function main()
+  local key, name, life = BASE .. 'listeners', ARGV[2], tonumber(ARGV[3])
+  local changed = write('ZREMRANGEBYSCORE', key, '-inf', now)
+  if life > 0 then changed = changed + write('ZADD', key, now + life, name)
+  else changed = changed + write('ZREM', key, name) end
+  local names, rank = call('ZRANGE', key, 0, -1), -1
+  table.sort(names)
+  for i, other in ipairs(names) do if other == name then rank = i - 1 end end
+  if changed > 0 then tell('members') end
+  return { now_us, rank, #names }
+end
+return guard(main)

@@ -1,0 +1,153 @@
+-- SPDX-License-Identifier: MIT
+-- Goes before every script. KEYS[1] is SPACE:{QUEUE}:due; every other key is built from it, so a queue lives in one
+-- cluster slot. ARGV[1] is the database: the wake channel's name carries it. The formats are drawn in README.md. A
+-- script reads and checks first and writes last: Redis does not roll back. Only rem(), add(), put(), drop() and hold()
+-- below write what a job is.
+local call = redis.call
+local DUE = KEYS[1]
+local BASE = string.sub(DUE, 1, -4)
+local RUN, DEAD, JOBS, HELD, SEQ = BASE .. 'run', BASE .. 'dead', BASE .. 'jobs', BASE .. 'held', BASE .. 'seq'
+local WAITING, RUNNING, DIED = 1, 2, 3
+local FOREVER = 4294967295
+local BATCH, BYTES = 100, 262144
+local TEN_YEARS = 315576000000
+local time = call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now = math.floor(now_us / 1000)
+local wrote = false
+
+-- tostring() makes 1.79e+15 of a microsecond
+local function num(x) return string.format('%.0f', x) end
+
+local function write(...)
+  local reply = call(...)
+  wrote = true
+  return reply
+end
+local function rem(set, ids) if #ids > 0 then write('ZREM', set, unpack(ids)) end end
+local function add(set, pairs) if #pairs > 0 then write('ZADD', set, unpack(pairs)) end end
+local function put(records) if #records > 0 then write('HSET', JOBS, unpack(records)) end end
+local function drop(set, ids)
+  if #ids == 0 then return end
+  rem(set, ids)
+  write('HDEL', JOBS, unpack(ids))
+  write('HDEL', HELD, unpack(ids))
+end
+
+-- Length of a record's header, and its tries; nil when this version cannot read it.
+local function header(rec)
+  local version, flags = string.byte(rec, 1, 2)
+  if version ~= 1 or not flags or flags > 7 then return nil end
+  local at, tries = 3, 10
+  for bit_of = 0, 2 do
+    if bit.band(flags, bit.lshift(1, bit_of)) ~= 0 then
+      local value, scale, byte = 0, 1, nil
+      repeat
+        byte = string.byte(rec, at)
+        if not byte or scale > 2 ^ 42 then return nil end
+        value, scale, at = value + (byte % 128) * scale, scale * 128, at + 1
+      until byte < 128
+      if bit_of == 0 then tries = value end
+    end
+  end
+  return at - 1, tries
+end
+
+-- What HELD keeps of a job from its first claim on; nil when there is nothing, or nothing readable.
+local function parse(text)
+  local try, tries, token, claimed_us, due, holder, why =
+    string.match(text or '', '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  if not try then return nil end
+  return { try = tonumber(try), tries = tonumber(tries), token = tonumber(token), claimed_us = tonumber(claimed_us),
+    due = tonumber(due), holder = holder, why = why }
+end
+local function text_of(h)
+  return string.format('1 %.0f %.0f %.0f %.0f %.0f %s %s', h.try, h.tries, h.token, h.claimed_us, h.due, h.holder, h.why)
+end
+local function hold(pairs) if #pairs > 0 then write('HSET', HELD, unpack(pairs)) end end
+local function used_up(h) return h.tries ~= FOREVER and h.try >= h.tries end
+
+-- The set a job is in and its score there; nil when it is in none.
+local function find(id)
+  for _, set in ipairs({ DUE, RUN, DEAD }) do
+    local score = call('ZSCORE', set, id)
+    if score then return set, tonumber(score) end
+  end
+end
+local function busy(set, score) return set == RUN and score > now end
+
+-- A job as replies show it. A lease that is over is over, also when no sweep has been by.
+local function row(id, set, score, rec)
+  local held = call('HGET', HELD, id) or ''
+  local state = (set == DUE and WAITING) or (set == RUN and RUNNING) or DIED
+  if set == RUN and score <= now then
+    local h = parse(held)
+    state = (h and used_up(h)) and DIED or WAITING
+  end
+  return { id, state, score, held, rec }
+end
+
+-- The jobs of ARGV[first], [first + step]... (id, token) that are still held by that token; false for the others.
+local function ours(first, step)
+  local ids, out = {}, {}
+  for i = first, #ARGV, step do ids[#ids + 1] = ARGV[i] end
+  local helds, scores = call('HMGET', HELD, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
+  for i, id in ipairs(ids) do
+    local h = scores[i] and parse(helds[i])
+    out[i] = h and num(h.token) == ARGV[first + (i - 1) * step + 1] and h or false
+    if out[i] then h.id = id end
+  end
+  return out
+end
+
+-- Fires one millisecond after its PXAT (Redis: expired when now is greater). A job due now has none: the wake tells.
+local function arm(id, due)
+  local key = BASE .. 't:' .. id
+  if due > now then write('SET', key, '1', 'PXAT', math.max(due - 1, now + 1)) else write('DEL', key) end
+end
+
+-- Earliest waiting job that is due later than now, ms; 0 when there is none.
+local function next_due()
+  return tonumber(call('ZRANGEBYSCORE', DUE, '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0)
+end
+-- When to look next: due time of the oldest waiting job that is due already, and of the first that is not; 0: none.
+local function outlook()
+  local oldest = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2] or 0)
+  if oldest > now then return 0, oldest end
+  return oldest, oldest > 0 and next_due() or 0
+end
+
+-- At most one a script. 'HEAD ID ID...': HEAD is a new first due time (0: none); the ids are due now. Only helps
+-- others, so it comes last and its errors are ignored.
+local function tell(text) redis.pcall('PUBLISH', BASE .. 'wake:' .. ARGV[1], text) end
+local function wake(before, pairs)
+  local head, ids = 0, {}
+  for i = 1, #pairs, 2 do
+    local due = pairs[i]
+    if due <= now then ids[#ids + 1] = pairs[i + 1]
+    elseif (before == 0 or due < before) and (head == 0 or due < head) then head = due end
+  end
+  if head > 0 or #ids > 0 then tell(num(head) .. ' ' .. table.concat(ids, ' ')) end
+end
+
+-- Unbegun jobs wait again, due as before; their try does not count.
+local function give_back(jobs)
+  local ids, dues, held = {}, {}, {}
+  for i, h in ipairs(jobs) do
+    h.try, ids[i] = h.try - 1, h.id
+    dues[#dues + 1], dues[#dues + 2] = h.due, h.id
+    held[#held + 1], held[#held + 2] = h.id, text_of(h)
+  end
+  rem(RUN, ids)
+  add(DUE, dues)
+  hold(held)
+  if #dues > 0 then wake(0, dues) end
+end
+
+-- An error after the first write must not look like a refusal.
+local function guard(main)
+  local ok, reply = pcall(main)
+  if ok then return reply end
+  local why = type(reply) == 'table' and reply.err or tostring(reply)
+  return { err = wrote and ('LAPSE EBROKEN ' .. why) or why }
+end

@@ -1,0 +1,31 @@
+-- Puts jobs back to run again later; one whose tries are used up dies.
+-- KEYS    1 due
+-- ARGV    1 database; then per job: id, token, delay ms, why
+-- RETURNS now us; then per job: its due ms | 0 (dead) | EGONE
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job
+local function main()
+  local head, out, ids, dues, dead, held = next_due(), { now_us }, {}, {}, {}, {}
+  call('ZCARD', DEAD)
+  for i, h in ipairs(ours(2, 4)) do
+    local due = now + tonumber(ARGV[i * 4])
+    if not h then due = 'EGONE'
+    else
+      ids[#ids + 1], h.why = h.id, ARGV[i * 4 + 1]
+      if used_up(h) then
+        dead[#dead + 1], dead[#dead + 2] = now, h.id
+        due = 0
+      else dues[#dues + 1], dues[#dues + 2], h.due = due, h.id, due end
+      held[#held + 1], held[#held + 2] = h.id, text_of(h)
+    end
+    out[i + 1] = due
+  end
+  rem(RUN, ids)
+  add(DUE, dues)
+  add(DEAD, dead)
+  hold(held)
+  for i = 1, #dues, 2 do if dues[i] > now then arm(dues[i + 1], dues[i]) end end
+  wake(head, dues)
+  return out
+end
+return guard(main)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_MEM_H
+#define LAPSE_MEM_H
+#include <stddef.h>
+
+void *mem_new(size_t head, size_t tail); /* head + tail bytes, the head zeroed; NULL: out of memory, or an overflow */
+void *mem_grow(void *old, size_t n, size_t size); /* n elements of size; NULL: old is as it was */
+void mem_free(void *p);
+void mem_wipe(void *p, size_t len); /* for secrets: is not optimised away */
+
+#endif

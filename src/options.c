@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* The settings as data: one row has the name, the default and the range that lapse_open(), lapse_options_set(), the
+ * tool's -o and the README's table all use. Zero always means the default. */
+#include "options.h"
+#include "mem.h"
+#include "url.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ROW(field, kind, def, min, max, def_text, text)                                                              \
+    {#field, kind, offsetof(struct lapse_options, field), sizeof((struct lapse_options *)0)->field, def, min, max,   \
+     def_text, text}
+#define DAY ((int64_t)24 * 3600 * 1000)
+const struct option_row option_rows[] = {
+    ROW(url, OPTION_TEXT, 0, 0, 0, "redis://127.0.0.1:6379",
+        "where Redis is: redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n]"),
+    ROW(space, OPTION_TEXT, 0, 1, 64, "lapse", "first part of every key; letters, digits, . _ -"),
+    ROW(name, OPTION_TEXT, 0, 1, 64, "host:pid", "this listener's name, shown to others"),
+    ROW(lease_ms, OPTION_MS, 30000, 100, DAY, "30s", "a crashed process's jobs come back after; renewed while held"),
+    ROW(run_ms, OPTION_MS, 600000, 100, 366 * DAY, "10m", "longest hold of one job, renewals included"),
+    ROW(sweep_ms, OPTION_MS, 5000, 10, DAY, "5s", "everything due is looked for at least this often"),
+    ROW(reply_ms, OPTION_MS, 5000, 50, 3600000, "5s", "give up on a silent Redis after"),
+    ROW(max_running, OPTION_COUNT, 256, 1, 100000, "256", "jobs held by handlers at once"),
+    ROW(max_pending, OPTION_COUNT, 10000, 1, 10000000, "10000", "requests waiting for Redis; one more is EFULL"),
+    ROW(max_bytes, OPTION_BYTES, 64 << 20, 1 << 20, (int64_t)1 << 40, "64MiB", "their bodies together, likewise"),
+    ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM, "none", "no_events, no_alarm, or both with a comma"),
+};
+const size_t option_rows_n = sizeof option_rows / sizeof *option_rows;
+
+/* Field types differ in width only: unsigned, size_t, int64_t. */
+static int64_t number(const struct lapse_options *o, const struct option_row *row)
+{
+    uint32_t narrow;
+    int64_t wide;
+    if (row->size == sizeof narrow) {
+        memcpy(&narrow, (const char *)o + row->at, sizeof narrow);
+        return narrow;
+    }
+    memcpy(&wide, (const char *)o + row->at, sizeof wide);
+    return wide;
+}
+
+static void set_number(struct lapse_options *o, const struct option_row *row, int64_t value)
+{
+    uint32_t narrow = (uint32_t)value;
+    if (row->size == sizeof narrow) {
+        memcpy((char *)o + row->at, &narrow, sizeof narrow);
+    } else {
+        memcpy((char *)o + row->at, &value, sizeof value);
+    }
+}
+
+/* "1h30m", "250ms", "5000": sums up number and unit. A bare number is one of the first unit. -1: not understood. */
+static int64_t quantity(const char *s, const char *const *units, const int64_t *scales)
+{
+    int64_t sum = 0;
+    while (*s) {
+        char *end;
+        errno = 0;
+        long long n = *s >= '0' && *s <= '9' ? strtoll(s, &end, 10) : -1;
+        if (n < 0 || errno) {
+            return -1;
+        }
+        size_t len = strspn(end, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"), i = 0;
+        while (units[i] && (strlen(units[i]) != len || strncmp(units[i], end, len) != 0)) {
+            i++;
+        }
+        if (!units[i] || n > (INT64_MAX - sum) / scales[i]) {
+            return -1;
+        }
+        sum += n * scales[i];
+        s = end + len;
+        if (len == 0 && *s) {
+            return -1;
+        }
+    }
+    return sum;
+}
+
+static int64_t flags(const char *s)
+{
+    int64_t set = 0;
+    while (*s) {
+        size_t len = strcspn(s, ",");
+        if (len == 9 && strncmp(s, "no_events", len) == 0) {
+            set |= LAPSE_NO_EVENTS;
+        } else if (len == 8 && strncmp(s, "no_alarm", len) == 0) {
+            set |= LAPSE_NO_ALARM;
+        } else if (len != 4 || strncmp(s, "none", len) != 0) {
+            return -1;
+        }
+        s += len + (s[len] == ',');
+    }
+    return set;
+}
+
+static int64_t parse(const struct option_row *row, const char *s)
+{
+    static const char *const ms[] = {"", "ms", "s", "m", "h", "d", NULL}, *const one[] = {"", NULL},
+                             *const bytes[] = {"", "B", "KiB", "MiB", "GiB", NULL};
+    static const int64_t ms_scale[] = {1, 1, 1000, 60000, 3600000, DAY},
+                         bytes_scale[] = {1, 1, 1 << 10, 1 << 20, 1 << 30};
+    if (!*s) {
+        return -1;
+    }
+    switch (row->kind) {
+    case OPTION_MS: return quantity(s, ms, ms_scale);
+    case OPTION_COUNT: return quantity(s, one, ms_scale);
+    case OPTION_BYTES: return quantity(s, bytes, bytes_scale);
+    default: return flags(s);
+    }
+}
+
+bool options_word(const char *s, size_t max)
+{
+    size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+    return len >= 1 && len <= max && !s[len];
+}
+
+/* A name goes into space-separated lines and into keys' neighbourhood: printable ASCII but space and braces. */
+static bool name_ok(const char *s)
+{
+    size_t len = strlen(s);
+    for (const char *c = s; *c; c++) {
+        if (*c <= ' ' || *c > '~' || *c == '{' || *c == '}') {
+            return false;
+        }
+    }
+    return len >= 1 && len <= 64;
+}
+
+static bool text_ok(const struct option_row *row, const char *s)
+{
+    struct url parts;
+    if (strcmp(row->name, "url") == 0) {
+        return url_parse(&parts, s, NULL) > 0;
+    }
+    return strcmp(row->name, "space") == 0 ? options_word(s, (size_t)row->max) : name_ok(s);
+}
+
+int lapse_options_set(struct lapse_options *o, const char *name, const char *value)
+{
+    if (!o || !name || !value || o->size < sizeof *o) {
+        return LAPSE_EINVAL;
+    }
+    for (size_t i = 0; i < option_rows_n; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (strcmp(row->name, name) != 0) {
+            continue;
+        }
+        if (row->kind == OPTION_TEXT) {
+            if (!text_ok(row, value)) {
+                return LAPSE_EINVAL;
+            }
+            memcpy((char *)o + row->at, &value, sizeof value);
+            return 0;
+        }
+        int64_t n = parse(row, value);
+        if (n < row->min || n > row->max) {
+            return LAPSE_EINVAL;
+        }
+        set_number(o, row, n);
+        return 0;
+    }
+    return LAPSE_EINVAL;
+}
+
+/* Older callers know fewer fields; of a newer caller's extra ones we can only obey 0. */
+static bool sized(struct lapse_options *out, const struct lapse_options *in)
+{
+    if (in->size < offsetof(struct lapse_options, space)) {
+        return false;
+    }
+    for (size_t i = sizeof *in; i < in->size; i++) {
+        if (((const char *)in)[i]) {
+            return false;
+        }
+    }
+    *out = lapse_options_init();
+    memcpy(out, in, in->size < sizeof *out ? in->size : sizeof *out);
+    out->size = sizeof *out;
+    return true;
+}
+
+int options_read(struct options *out, const struct lapse_options *in)
+{
+    struct lapse_options init = lapse_options_init();
+    struct options o = {0};
+    if (!sized(&o.set, in ? in : &init)) {
+        return LAPSE_EINVAL;
+    }
+    char host[48] = "localhost", name[65];
+    if (gethostname(host, sizeof host - 1) != 0 || !name_ok(host)) {
+        strcpy(host, "localhost");
+    }
+    snprintf(name, sizeof name, "%s:%d", host, (int)getpid());
+    o.set.url = o.set.url ? o.set.url : option_rows[0].def_text;
+    o.set.space = o.set.space ? o.set.space : option_rows[1].def_text;
+    o.set.name = o.set.name ? o.set.name : name;
+    for (size_t i = 0; i < option_rows_n; i++) {
+        const struct option_row *row = &option_rows[i];
+        const char *text;
+        memcpy(&text, (const char *)&o.set + row->at, row->kind == OPTION_TEXT ? sizeof text : 0);
+        if (row->kind == OPTION_TEXT) {
+            if (!text_ok(row, text)) {
+                return LAPSE_EINVAL;
+            }
+            continue;
+        }
+        int64_t n = number(&o.set, row);
+        if (n == 0) {
+            set_number(&o.set, row, n = row->def);
+        }
+        if (n < row->min || n > row->max || (row->kind == OPTION_FLAGS && n & ~row->max)) {
+            return LAPSE_EINVAL;
+        }
+    }
+    size_t url_len = strlen(o.set.url) + 1, space_len = strlen(o.set.space) + 1, name_len = strlen(o.set.name) + 1;
+    o.texts_len = 2 * url_len + space_len + name_len;
+    o.texts = mem_new(o.texts_len, 0);
+    if (!o.texts) {
+        return LAPSE_ENOMEM;
+    }
+    memcpy(o.texts, o.set.space, space_len);
+    memcpy(o.texts + space_len, o.set.name, name_len);
+    url_parse(&o.url, o.set.url, o.texts + space_len + name_len);
+    o.set.url = NULL; /* it may hold a password; o.url has the parts */
+    o.set.space = o.texts;
+    o.set.name = o.texts + space_len;
+    *out = o;
+    return 0;
+}
+
+void options_free(struct options *o)
+{
+    if (o->texts) {
+        mem_wipe(o->texts, o->texts_len);
+        mem_free(o->texts);
+        o->texts = NULL;
+    }
+}

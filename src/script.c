@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs scripts by their SHA, by their text when Redis may not know them, and turns errors into codes.
+ *
+ * Requests gather in one list until the loop is about to sleep (an ev_prepare), or while the user's callbacks run one
+ * after the other, for at most GATHER_US. Then they are sent: the first, and with it those behind it for the same script
+ * and queue. One may overtake others, but none with its own id: for one id the order is kept. The ids of a call differ.
+ *
+ * A reply with fewer answers than asked means "that was enough for one script": the rest goes back to the front. */
+#include "script.h"
+#include "err.h"
+#include "mem.h"
+#include "scripts.h"
+#include <stdio.h>
+
+enum { GATHER_US = 250, RETRY_MS = 50, LOOK_AHEAD = 512, TABLE = 256 };
+
+struct batch {
+    struct call call;
+    struct list node;
+    struct script *s;
+    enum script_id script;
+    struct list asks;
+    unsigned n;
+};
+
+static bool batched(enum script_id id)
+{
+    switch (id) {
+    case SCRIPT_SCHEDULE:
+    case SCRIPT_CANCEL:
+    case SCRIPT_RESCHEDULE:
+    case SCRIPT_GET:
+    case SCRIPT_DONE:
+    case SCRIPT_RETRY:
+    case SCRIPT_FAIL:
+    case SCRIPT_RELEASE:
+    case SCRIPT_RENEW: return true;
+    default: return false;
+    }
+}
+
+static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
+{
+    (void)loop;
+    (void)events;
+    struct script *s = w->data;
+    if (s->n_asks && (deliver_idle(s->deliver) || s->n_asks >= SCRIPT_BATCH || clock_us() - s->oldest_us > GATHER_US)) {
+        script_flush(s);
+    }
+}
+
+static bool grow(struct script *s, size_t room)
+{
+    if (room <= s->room) {
+        return true;
+    }
+    const char **argv = mem_grow(s->argv, room, sizeof *argv);
+    s->argv = argv ? argv : s->argv;
+    size_t *lens = mem_grow(s->lens, room, sizeof *lens);
+    s->lens = lens ? lens : s->lens;
+    s->room = argv && lens ? room : s->room;
+    return argv && lens;
+}
+
+static void ask_end(struct script *s, struct ask *a, int err, const struct redisReply *answer)
+{
+    (void)s;
+    ASSERT(a->asked);
+    a->asked = false;
+    a->end(a, err, answer);
+}
+
+/* What was not sent in time ends here; what could not be sent for want of memory is tried again. */
+static void on_retry(void *arg)
+{
+    struct script *s = arg;
+    int64_t now = clock_us();
+    struct list over;
+    list_init(&over);
+    script_flush(s);
+    LIST_EACH(i, &s->asks)
+    {
+        if (CONTAINER(i, struct ask, node)->until_us <= now) {
+            list_remove(i);
+            s->n_asks--;
+            list_insert(&over, i);
+        }
+    }
+    if (s->n_asks) {
+        timer_set(&s->retry, RETRY_MS);
+    }
+    for (struct list *i; (i = list_pop(&over));) {
+        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_EDOWN, NULL);
+    }
+}
+
+int script_init(struct script *s, struct core *core, struct conn *conn, const struct deliver *deliver)
+{
+    *s = (struct script){.core = core, .conn = conn, .deliver = deliver};
+    list_init(&s->asks);
+    list_init(&s->batches);
+    snprintf(s->db, sizeof s->db, "%d", core->options.url.db);
+    ev_prepare_init(&s->prepare, on_prepare);
+    s->prepare.data = s;
+    timer_init(&s->retry, core->loop, on_retry, s);
+    if (!grow(s, 4 + 5 * SCRIPT_BATCH)) {
+        mem_free(s->argv);
+        mem_free(s->lens);
+        return LAPSE_ENOMEM;
+    }
+    ev_prepare_start(core->loop, &s->prepare);
+    return 0;
+}
+
+void script_ask(struct script *s, struct ask *a)
+{
+    ASSERT(!a->asked);
+    a->asked = true;
+    a->sent_us = 0;
+    if (s->n_asks++ == 0) {
+        s->oldest_us = clock_us();
+    }
+    list_insert(&s->asks, &a->node);
+    if (!timer_on(&s->retry)) {
+        timer_set(&s->retry, RETRY_MS);
+    }
+}
+
+bool script_unask(struct script *s, struct ask *a)
+{
+    if (!a->asked || a->sent_us) {
+        return false;
+    }
+    a->asked = false;
+    list_remove(&a->node);
+    s->n_asks--;
+    return true;
+}
+
+/* Back to the front, in order: Redis did not do it. */
+static void put_back(struct script *s, struct batch *b)
+{
+    struct list *front = s->asks.next;
+    for (struct list *i; (i = list_pop(&b->asks));) {
+        CONTAINER(i, struct ask, node)->sent_us = 0;
+        list_insert(front, i);
+        s->n_asks++;
+    }
+    s->oldest_us = 0;
+    if (s->n_asks && !timer_on(&s->retry)) {
+        timer_set(&s->retry, RETRY_MS);
+    }
+}
+
+static bool begins(struct span s, const char *word)
+{
+    size_t len = strlen(word);
+    return s.len >= len && memcmp(s.at, word, len) == 0;
+}
+
+/* What the refusals that ops can mend mean, by the first word of Redis's error. */
+static const char *advice(struct span error)
+{
+    static const struct {
+        const char *word, *text;
+    } rows[] = {
+        {"OOM", "it is out of memory: raise maxmemory; due jobs still run"},
+        {"READONLY", "it is a replica: give the URL of the master"},
+        {"LOADING", "it is loading its data; this passes"},
+        {"BUSY", "a script runs too long there; SCRIPT KILL ends it"},
+        {"MISCONF", "it cannot write to its disk"},
+        {"NOREPLICAS", "too few replicas are connected (min-replicas-to-write)"},
+        {"NOPERM", "the user lacks a right"},
+        {"NOAUTH", "the URL needs a password"},
+        {"WRONGTYPE", "a key of ours was written by another program"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (begins(error, rows[i].word)) {
+            return rows[i].text;
+        }
+    }
+    return "see its documentation";
+}
+
+static int code_of(struct script *s, enum script_id script, struct span error)
+{
+    char text[300];
+    bool broken = begins(error, "LAPSE EBROKEN");
+    log_escape(text, sizeof text, error.at, error.len);
+    log_line(&s->core->log, LOG_REFUSED, LOG_ERR, "Redis %s %s: %s (%s)", broken ? "broke off in the middle of" : "refused",
+             script_texts[script].name, text, broken ? "some of it may have happened" : advice(error));
+    return broken ? LAPSE_EBROKEN : LAPSE_EREFUSED;
+}
+
+static void end_all(struct batch *b, int err)
+{
+    for (struct list *i; (i = list_pop(&b->asks));) {
+        ask_end(b->s, CONTAINER(i, struct ask, node), err, NULL);
+    }
+}
+
+static void answer_all(struct batch *b, const struct redisReply *reply)
+{
+    struct list *i;
+    int64_t now_us;
+    if (!reply_int(reply_at(reply, 0), &now_us) || (batched(b->script) && reply_len(reply) < 2)) {
+        end_all(b, LAPSE_EBROKEN);
+        return;
+    }
+    clock_heard(&b->s->core->clock, b->call.sent_us, clock_us(), now_us);
+    if (!batched(b->script)) {
+        ask_end(b->s, CONTAINER(list_pop(&b->asks), struct ask, node), 0, reply);
+        return;
+    }
+    for (size_t n = 1; n < reply_len(reply) && (i = list_pop(&b->asks)); n++) {
+        const struct redisReply *answer = reply_at(reply, n);
+        struct span text;
+        int code = reply_text(answer, &text) ? err_code(text.at, text.len) : 0;
+        ask_end(b->s, CONTAINER(i, struct ask, node), code, code ? NULL : answer);
+    }
+    put_back(b->s, b);
+}
+
+static void on_answer(struct call *call, int err, const struct redisReply *reply)
+{
+    struct batch *b = CONTAINER(call, struct batch, call);
+    struct span error;
+    list_remove(&b->node);
+    if (err) {
+        end_all(b, err);
+    } else if (!reply_error(reply, &error)) {
+        answer_all(b, reply);
+    } else if (begins(error, "NOSCRIPT")) {
+        b->s->loaded[b->script] = false;
+        put_back(b->s, b);
+    } else {
+        end_all(b, code_of(b->s, b->script, error));
+    }
+    mem_free(b);
+}
+
+/* The hashes of ids seen, exact enough: two ids of one hash only part a batch. */
+struct seen {
+    uint32_t hash[TABLE];
+    unsigned n;
+};
+
+static bool seen_before(struct seen *t, uint32_t hash, bool add)
+{
+    unsigned i = (hash ^ hash >> 16) % TABLE;
+    hash += hash == 0;
+    for (; t->hash[i]; i = (i + 1) % TABLE) {
+        if (t->hash[i] == hash) {
+            return true;
+        }
+    }
+    if (add) {
+        t->hash[i] = hash;
+        t->n++;
+    }
+    return false;
+}
+
+/* Moves the first of the list and those that may go with it to the batch. */
+static size_t gather(struct script *s, struct batch *b)
+{
+    struct ask *first = CONTAINER(s->asks.next, struct ask, node);
+    struct seen taken = {.n = 0}, passed = {.n = 0};
+    size_t bytes = 0, n_args = 0, looked = 0;
+    b->script = first->script;
+    LIST_EACH(i, &s->asks)
+    {
+        struct ask *a = CONTAINER(i, struct ask, node);
+        bool fits = a->script == first->script && span_is(a->key, first->key.at, first->key.len);
+        if (seen_before(&passed, a->hash, !fits) || (fits && seen_before(&taken, a->hash, true))) {
+            if (fits) {
+                break; /* its turn comes after what it would overtake */
+            }
+            continue;
+        }
+        if (fits) {
+            list_remove(i);
+            list_insert(&b->asks, i);
+            b->n++;
+            n_args += a->n_args;
+            for (unsigned k = 0; k < a->n_args; k++) {
+                bytes += a->args[k].len;
+            }
+        }
+        if (b->n == SCRIPT_BATCH || bytes >= SCRIPT_BATCH_BYTES || passed.n >= TABLE / 2 || ++looked == LOOK_AHEAD ||
+            !batched(b->script)) {
+            break;
+        }
+    }
+    s->n_asks -= b->n;
+    return n_args;
+}
+
+static void push(struct script *s, size_t *n, const char *at, size_t len)
+{
+    s->argv[*n] = at;
+    s->lens[(*n)++] = len;
+}
+
+static bool send(struct script *s, struct batch *b, size_t n_args)
+{
+    const struct script_text *t = &script_texts[b->script];
+    struct span key = CONTAINER(b->asks.next, struct ask, node)->key;
+    size_t n = 0;
+    if (!grow(s, n_args + 5)) {
+        return false;
+    }
+    if (s->loaded[b->script]) {
+        push(s, &n, "EVALSHA", 7);
+        push(s, &n, t->sha, 40);
+    } else {
+        push(s, &n, "EVAL", 4);
+        push(s, &n, (const char *)t->text, t->len);
+    }
+    push(s, &n, "1", 1);
+    push(s, &n, key.at, key.len);
+    push(s, &n, s->db, strlen(s->db));
+    LIST_EACH(i, &b->asks)
+    {
+        struct ask *a = CONTAINER(i, struct ask, node);
+        for (unsigned k = 0; k < a->n_args; k++) {
+            push(s, &n, a->args[k].at, a->args[k].len);
+        }
+    }
+    if (!conn_send(s->conn, &b->call, (int)n, s->argv, s->lens)) {
+        return false;
+    }
+    s->loaded[b->script] = true; /* by the time the next call on this connection runs */
+    LIST_EACH(i, &b->asks)
+    {
+        CONTAINER(i, struct ask, node)->sent_us = b->call.sent_us;
+    }
+    list_insert(&s->batches, &b->node);
+    return true;
+}
+
+void script_flush(struct script *s)
+{
+    while (s->n_asks && conn_up(s->conn)) {
+        struct batch *b = mem_new(sizeof *b, 0);
+        if (!b) {
+            break;
+        }
+        b->s = s;
+        b->call.end = on_answer;
+        list_init(&b->node);
+        list_init(&b->asks);
+        if (!send(s, b, gather(s, b))) {
+            put_back(s, b);
+            mem_free(b);
+            break;
+        }
+    }
+    if (!s->n_asks) {
+        timer_stop(&s->retry);
+    }
+    conn_flush(s->conn);
+}
+
+void script_lost(struct script *s)
+{
+    memset(s->loaded, 0, sizeof s->loaded);
+}
+
+void script_close(struct script *s)
+{
+    ASSERT(list_empty(&s->batches));
+    ev_prepare_stop(s->core->loop, &s->prepare);
+    timer_stop(&s->retry);
+    for (struct list *i; (i = list_pop(&s->asks));) {
+        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
+    }
+    mem_free(s->argv);
+    mem_free(s->lens);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_SCRIPT_H
+#define LAPSE_SCRIPT_H
+#include "conn.h"
+#include "deliver.h"
+#include "script_ids.h"
+
+enum { SCRIPT_BATCH = 100, SCRIPT_BATCH_BYTES = 256 * 1024 }; /* of one call: about a millisecond of Redis */
+
+/* One thing asked of a script; embedded in what waits for the answer. Its texts live as long as it is asked. */
+struct ask {
+    struct list node;
+    enum script_id script;
+    struct span key;         /* KEYS[1] */
+    const struct span *args; /* of one job, the id first; or all of the script's when it takes no batches */
+    unsigned n_args;
+    int64_t until_us; /* still unsent then (monotonic): EDOWN */
+    int64_t sent_us;  /* 0: Redis cannot have seen it */
+    uint32_t hash;    /* of the id */
+    bool asked;
+    /* Exactly once. err 0: the answer to it (of a script that takes no batches: the whole reply, now first).
+     * Else NULL. */
+    void (*end)(struct ask *a, int err, const struct redisReply *answer);
+};
+
+/* The scripts on one connection: what is asked in one turn of the loop travels together. */
+struct script {
+    struct core *core;
+    struct conn *conn;
+    const struct deliver *deliver; /* while it has entries, their requests gather */
+    struct list asks;              /* not sent yet, in order */
+    unsigned n_asks;
+    int64_t oldest_us; /* when the first of them came */
+    struct list batches; /* sent */
+    bool loaded[SCRIPT_COUNT];
+    ev_prepare prepare;
+    struct timer retry;
+    struct span *args; /* of the call being put together */
+    const char **argv;
+    size_t *lens;
+    size_t room;
+    char db[12];
+};
+int script_init(struct script *s, struct core *core, struct conn *conn, const struct deliver *deliver);
+void script_ask(struct script *s, struct ask *a);
+/* Takes back what was not sent yet; false: it was. end() does not run. */
+bool script_unask(struct script *s, struct ask *a);
+void script_flush(struct script *s);
+void script_lost(struct script *s); /* the connection went: Redis may have forgotten the scripts */
+void script_close(struct script *s); /* the connection is closed: what was not sent ends with ECLOSED */
+
+#endif
