@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes flat JSON objects, one a line. A body is any bytes: what is valid UTF-8 (no overlong form, no surrogate) is a
+ * string, the rest is base64 under another name, so that a reader never has to guess. Times, tries and tokens are JSON
+ * numbers: all stay far below 2^53. */
+#include "json.h"
+#include <inttypes.h>
+
+static void name_of(struct json *j, const char *name)
+{
+    fprintf(j->to, "%s\"%s\":", j->n++ ? "," : "", name);
+}
+
+static void string(FILE *to, const unsigned char *text, size_t len)
+{
+    static const char *const shorts[256] = {
+        ['"'] = "\\\"", ['\\'] = "\\\\", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t", ['\b'] = "\\b", ['\f'] = "\\f",
+    };
+    putc('"', to);
+    for (; len; len--, text++) {
+        if (shorts[*text]) {
+            fputs(shorts[*text], to);
+        } else if (*text < 0x20 || *text == 0x7f) {
+            fprintf(to, "\\u%04x", *text);
+        } else {
+            putc(*text, to);
+        }
+    }
+    putc('"', to);
+}
+
+static void base64(FILE *to, const unsigned char *b, size_t len)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    putc('"', to);
+    for (size_t i = 0; i < len; i += 3) {
+        unsigned three = (unsigned)b[i] << 16 | (i + 1 < len ? b[i + 1] : 0u) << 8 | (i + 2 < len ? b[i + 2] : 0u);
+        putc(letters[three >> 18], to);
+        putc(letters[three >> 12 & 63], to);
+        putc(i + 1 < len ? letters[three >> 6 & 63] : '=', to);
+        putc(i + 2 < len ? letters[three & 63] : '=', to);
+    }
+    putc('"', to);
+}
+
+/* length of the character at s, or 0 */
+static size_t character(const unsigned char *s, size_t len)
+{
+    size_t n = *s < 0x80                  ? 1
+               : *s >= 0xc2 && *s <= 0xdf ? 2
+               : *s >= 0xe0 && *s <= 0xef ? 3
+               : *s >= 0xf0 && *s <= 0xf4 ? 4
+                                          : 0;
+    if (!n || n > len) {
+        return 0;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
+        (*s == 0xf4 && s[1] > 0x8f)) {
+        return 0;
+    }
+    return n;
+}
+
+int is_utf8(const void *bytes, size_t len)
+{
+    const unsigned char *s = bytes;
+    while (len) {
+        size_t n = character(s, len);
+        if (!n) {
+            return 0;
+        }
+        s += n;
+        len -= n;
+    }
+    return 1;
+}
+
+void json_begin(struct json *j, FILE *to)
+{
+    j->to = to;
+    j->n = 0;
+    putc('{', to);
+}
+
+void json_text(struct json *j, const char *name, const char *text)
+{
+    size_t len = 0;
+    while (text[len]) {
+        len++;
+    }
+    json_bytes(j, name, text, len);
+}
+
+void json_int(struct json *j, const char *name, int64_t value)
+{
+    name_of(j, name);
+    fprintf(j->to, "%" PRId64, value);
+}
+
+void json_ms(struct json *j, const char *name, int64_t us)
+{
+    name_of(j, name);
+    fprintf(j->to, "%s%" PRId64 ".%03d", us < 0 ? "-" : "", (us < 0 ? -us : us) / 1000,
+            (int)((us < 0 ? -us : us) % 1000));
+}
+
+void json_bytes(struct json *j, const char *name, const void *bytes, size_t len)
+{
+    char other[40];
+    if (is_utf8(bytes, len)) {
+        name_of(j, name);
+        string(j->to, bytes, len);
+    } else {
+        snprintf(other, sizeof other, "%s_base64", name);
+        name_of(j, other);
+        base64(j->to, bytes, len);
+    }
+}
+
+void json_end(struct json *j)
+{
+    fputs("}\n", j->to);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* What the subcommands share: exit codes, the global options, the shape of a command. Data goes to stdout, all else
+ * through say() to stderr. Every argument is checked before the first connection. */
+#ifndef TOOL_H
+#define TOOL_H
+#include <lapse.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+    DONE = 0,
+    ANSWER_NO = 1, /* ENOENT, EEXIST, EBUSY */
+    USAGE = 2,     /* nothing was asked of Redis */
+    DOWN = 69,     /* EX_UNAVAILABLE: Redis is not there, or its answer is not */
+    INTERNAL = 70, /* EX_SOFTWARE: no memory, unreadable data */
+    OUTPUT = 74,   /* EX_IOERR: stdout would not take the answer */
+    DENIED = 77,   /* EX_NOPERM: wrong password, missing right */
+};
+
+struct globals {
+    struct lapse_options opts;
+    char *url; /* as given; a password in it is blotted out once copied */
+    const char *password_file;
+    char *secret_url; /* what lapse_open() gets; ours, wiped after it */
+    char *shown_url;  /* the same without the password; ours */
+    int text;         /* for people, not JSON */
+    int verbose;
+};
+
+struct opt {
+    const char *name;
+    char letter;                                               /* 0: none */
+    const char *arg;                                           /* NULL: a switch */
+    int (*set)(const struct opt *o, char *value, void *field); /* 0, or USAGE and has said why */
+    size_t at;                                                 /* of the field, in the command's own struct */
+    const char *help;
+};
+
+struct words { /* what is left of argv when the options are taken out */
+    char **v;
+    int n;
+    int before; /* how many of them stood before "--" */
+};
+
+struct command {
+    const char *name, *words, *summary;
+    int min, max; /* words */
+    const struct opt *opts;
+    const char *text;  /* of the help: what it prints, examples */
+    const char *exits; /* exit codes of its own */
+    int (*run)(const struct command *cmd, struct globals *g, struct words *w);
+};
+extern const struct command cmd_schedule, cmd_cancel, cmd_reschedule, cmd_get, cmd_list, cmd_depth, cmd_listen, cmd_dev,
+    cmd_help;
+extern const struct command *const commands[]; /* NULL at the end */
+
+/* ---- args.c ---- */
+int args_global(struct globals *g, struct words *w); /* the options before the command; 0 or USAGE */
+int args_parse(const struct command *cmd, struct globals *g, void *to, struct words *w);
+const struct command *args_command(const char *name); /* NULL: has named the nearest */
+void args_help(const struct command *cmd, FILE *to);  /* NULL: of the whole program */
+
+/* ---- say.c ---- */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int bad(const char *what, const char *value, const char *rule); /* says all three; USAGE */
+const char *plain(const char *text); /* bytes outside 0x20-0x7e as \xNN, cut at 256; good until the eighth call after */
+int finish(int code);                /* flushes and closes stdout; code, or OUTPUT */
+
+/* ---- value.c ---- */
+#define TEN_YEARS_MS INT64_C(315576000000)         /* what Redis is told to check, too */
+int parse_duration(const char *text, int64_t *ms); /* 0 or -1, as the two below */
+int parse_time(const char *text, int64_t *ms);
+int parse_count(const char *text, unsigned max, unsigned *out); /* 1 to max */
+int check_queue(const char *queue);                             /* 0, or USAGE and has said why, as the four below */
+int check_id(const char *id);
+int set_text(const struct opt *o, char *value, void *field);     /* const char * */
+int set_switch(const struct opt *o, char *value, void *field);   /* int */
+int set_count(const struct opt *o, char *value, void *field);    /* unsigned */
+int set_duration(const struct opt *o, char *value, void *field); /* int64_t */
+struct when {
+    struct lapse_due due;
+    const char *in, *at;
+};
+int set_in(const struct opt *o, char *value, void *field); /* struct when */
+int set_at(const struct opt *o, char *value, void *field);
+int check_when(const struct when *when); /* exactly one of them was given */
+
+int64_t monotonic_ms(void);
+
+/* ---- url.c ---- */
+int url_make(struct globals *g); /* secret_url and shown_url from all the places they may come from */
+void url_wipe(struct globals *g);
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The URL that the library gets, put together from where its parts are kept: the address from -u or LAPSE_URL, the
+ * password from a file, from that URL or from LAPSE_PASSWORD, the first of them. A password is copied here once and
+ * nowhere else: its other places (argv, which ps shows; the environment) are blotted out at once, ours is wiped when
+ * lapse_open() has read it, and what is shown in messages never held it. */
+#include "tool.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define URL_RULE "a URL is redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n]"
+enum { PASSWORD_BYTES = 1024 };
+
+struct parts { /* of scheme://user:password@rest; lengths, in order */
+    size_t scheme, user, password, rest;
+};
+
+static struct parts split(const char *url)
+{
+    const char *start = strstr(url, "://"), *end, *at, *colon;
+    struct parts p = {0};
+    start = start ? start + 3 : url;
+    p.scheme = (size_t)(start - url);
+    /* the path of a socket may hold an @ of its own; in a redis:// URL the last one ends the password */
+    end = strncmp(url, "unix:", 5) ? start + strlen(start) : start + strcspn(start, "/");
+    at = memrchr(start, '@', (size_t)(end - start));
+    if (at) {
+        colon = memchr(start, ':', (size_t)(at - start));
+        p.user = (size_t)((colon ? colon : at) - start);
+        p.password = colon ? (size_t)(at - colon - 1) : 0;
+        p.rest = (size_t)(at + 1 - url);
+    } else {
+        p.rest = p.scheme;
+    }
+    return p;
+}
+
+static int read_password(const char *path, char *out)
+{
+    struct stat st;
+    ssize_t n = 0, len = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st)) {
+        n = -1;
+    } else if (st.st_mode & 077) {
+        close(fd);
+        return bad("--password-file", path, "others than its owner can open it: chmod 600 it");
+    }
+    while (n >= 0 && len <= PASSWORD_BYTES && (n = read(fd, out + len, (size_t)(PASSWORD_BYTES + 1 - len))) > 0) {
+        len += n;
+    }
+    if (n < 0) {
+        bad("--password-file", path, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (n < 0) {
+        return USAGE;
+    }
+    if (len && out[len - 1] == '\n') {
+        len--;
+    }
+    if (!len || len > PASSWORD_BYTES || memchr(out, '\0', (size_t)len)) {
+        return bad("--password-file", path, "it holds no password: one line of 1 to 1024 bytes");
+    }
+    out[len] = '\0';
+    return 0;
+}
+
+static void encode(char *to, const char *password)
+{
+    for (; *password; password++) {
+        to += sprintf(to, "%%%02X", (unsigned char)*password);
+    }
+}
+
+static void blot(char *secret, size_t len)
+{
+    for (; len; len--) {
+        *(volatile char *)secret++ = '*';
+    }
+}
+
+int url_make(struct globals *g)
+{
+    char *env_url = getenv("LAPSE_URL"), *env_password = getenv("LAPSE_PASSWORD"), password[PASSWORD_BYTES + 2] = "";
+    char *url = g->url ? g->url : env_url && *env_url ? env_url : (char *)"redis://127.0.0.1:6379";
+    struct parts p = split(url);
+    size_t len = strlen(url), extra = 3 * PASSWORD_BYTES + 3;
+    int rc = 0, from_env = 0;
+    if (g->password_file) {
+        rc = read_password(g->password_file, password);
+    } else if (!p.password && env_password && (from_env = strlen(env_password) <= PASSWORD_BYTES)) {
+        strcpy(password, env_password);
+    } else if (!p.password && env_password) {
+        rc = bad("LAPSE_PASSWORD", "...", "a password is at most 1024 bytes");
+    }
+    g->secret_url = malloc(len + extra);
+    g->shown_url = malloc(len + 1);
+    if (!g->secret_url || !g->shown_url) {
+        say("out of memory");
+        rc = INTERNAL;
+    }
+    if (!rc) {
+        strcpy(g->secret_url, url);
+        sprintf(g->shown_url, "%.*s%s%s", (int)(p.scheme + p.user), url, p.user ? "@" : "", url + p.rest);
+        if (*password) {
+            sprintf(g->secret_url, "%.*s:", (int)(p.scheme + p.user), url);
+            encode(g->secret_url + p.scheme + p.user + 1, password);
+            strcat(strcat(g->secret_url, "@"), url + p.rest);
+        }
+        if (p.user && !p.password && !*password) {
+            rc = bad("url", g->shown_url, "a user needs a password: LAPSE_PASSWORD or --password-file");
+        } else if (lapse_options_set(&g->opts, "url", g->secret_url)) {
+            rc = bad("url", g->shown_url, URL_RULE);
+        }
+    }
+    explicit_bzero(password, sizeof password);
+    if (p.password) {
+        blot(url + p.scheme + p.user + 1, p.password);
+    }
+    if (from_env) {
+        blot(env_password, strlen(env_password));
+    }
+    if (rc) {
+        url_wipe(g);
+    }
+    return rc;
+}
+
+void url_wipe(struct globals *g)
+{
+    if (g->secret_url) {
+        explicit_bzero(g->secret_url, strlen(g->secret_url));
+    }
+    free(g->secret_url);
+    g->secret_url = NULL;
+    g->opts.url = NULL;
+}
