@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* What stdout shows of a job and of a queue, in both formats. JSON members keep their names and order for ever; new
+ * ones go to the end. The text is for people: it may change, is cut where it would break a line, and holds no byte that
+ * a terminal would obey. */
+#include "print.h"
+#include "json.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *print_time(char out[TIME_BYTES], int64_t unix_ms)
+{
+    time_t s = (time_t)(unix_ms / 1000);
+    struct tm tm;
+    size_t n = gmtime_r(&s, &tm) ? strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm) : 0;
+    snprintf(out + n, TIME_BYTES - n, ".%03dZ", (int)(unix_ms % 1000));
+    return out;
+}
+
+const char *state_name(enum lapse_state state)
+{
+    return state == LAPSE_WAITING   ? "waiting"
+           : state == LAPSE_RUNNING ? "running"
+           : state == LAPSE_DEAD    ? "dead"
+                                    : "unknown";
+}
+
+const char *via_name(enum lapse_via via)
+{
+    return via == LAPSE_VIA_EVENT   ? "event"
+           : via == LAPSE_VIA_WAKE  ? "wake"
+           : via == LAPSE_VIA_ALARM ? "alarm"
+           : via == LAPSE_VIA_SWEEP ? "sweep"
+                                    : "unknown";
+}
+
+static int64_t late_us(const struct lapse_job *job)
+{
+    return lapse_job_claimed_us(job) - lapse_job_due_ms(job) * 1000;
+}
+
+/* tries as text: LAPSE_FOREVER is no number that means anything to people */
+static const char *tries_text(const struct lapse_job *job, char out[16])
+{
+    if (lapse_job_tries(job) == LAPSE_FOREVER) {
+        return "forever";
+    }
+    snprintf(out, 16, "%u", lapse_job_tries(job));
+    return out;
+}
+
+static const char *body_text(const struct lapse_job *job, char out[260])
+{
+    size_t len;
+    const char *body = lapse_job_body(job, &len);
+    if (!is_utf8(body, len) || memchr(body, '\0', len)) {
+        snprintf(out, 260, "(%zu bytes that are not text)", len);
+        return out;
+    }
+    snprintf(out, 260, "%.*s", (int)(len < 259 ? len : 259), len ? body : "");
+    return plain(out);
+}
+
+void print_job(const struct globals *g, const struct lapse_job *job, int body, const struct member *more)
+{
+    struct json j;
+    char due[TIME_BYTES], tries[16];
+    if (g->text) {
+        printf("%-24s %-8s %s %4u of %-7s %s\n", lapse_job_id(job), state_name(lapse_job_state(job)),
+               print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
+               plain(lapse_job_why(job)));
+        return;
+    }
+    json_begin(&j, stdout);
+    json_text(&j, "queue", lapse_job_queue(job));
+    json_text(&j, "id", lapse_job_id(job));
+    json_text(&j, "state", state_name(lapse_job_state(job)));
+    json_int(&j, "due_ms", lapse_job_due_ms(job));
+    json_int(&j, "try", lapse_job_try(job));
+    json_int(&j, "tries", lapse_job_tries(job));
+    json_int(&j, "token", (int64_t)lapse_job_token(job));
+    json_int(&j, "until_ms", lapse_job_until_ms(job));
+    json_text(&j, "why", lapse_job_why(job));
+    if (body) {
+        size_t len;
+        const void *bytes = lapse_job_body(job, &len);
+        json_bytes(&j, "body", bytes, len);
+    }
+    if (more) {
+        json_int(&j, more->name, more->value);
+    }
+    json_end(&j);
+}
+
+void print_job_heading(void)
+{
+    printf("%-24s %-8s %-24s %-15s %s\n", "ID", "STATE", "DUE", " TRY", "WHY");
+}
+
+void print_job_long(const struct lapse_job *job)
+{
+    char due[TIME_BYTES], until[TIME_BYTES], tries[16], body[260];
+    printf("queue   %s\nid      %s\nstate   %s\ndue     %s\ntry     %u of %s\ntoken   %" PRIu64 "\n",
+           lapse_job_queue(job), lapse_job_id(job), state_name(lapse_job_state(job)),
+           print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries), lapse_job_token(job));
+    if (lapse_job_until_ms(job)) {
+        printf("until   %s\n", print_time(until, lapse_job_until_ms(job)));
+    }
+    if (*lapse_job_why(job)) {
+        printf("why     %s\n", plain(lapse_job_why(job)));
+    }
+    printf("body    %s\n", body_text(job, body));
+}
+
+void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
+{
+    struct json j;
+    size_t len;
+    const void *body = lapse_job_body(job, &len);
+    char due[TIME_BYTES], text[260];
+    if (g->text) {
+        fprintf(to, "%s/%s due %s late %.3f ms (%s) try %u: %s\n", lapse_job_queue(job), lapse_job_id(job),
+                print_time(due, lapse_job_due_ms(job)), (double)late_us(job) / 1000, via_name(lapse_job_via(job)),
+                lapse_job_try(job), body_text(job, text));
+        return;
+    }
+    json_begin(&j, to);
+    json_text(&j, "queue", lapse_job_queue(job));
+    json_text(&j, "id", lapse_job_id(job));
+    json_bytes(&j, "body", body, len);
+    json_int(&j, "due_ms", lapse_job_due_ms(job));
+    json_ms(&j, "late_ms", late_us(job));
+    json_int(&j, "try", lapse_job_try(job));
+    json_int(&j, "token", (int64_t)lapse_job_token(job));
+    json_text(&j, "via", via_name(lapse_job_via(job)));
+    json_end(&j);
+}
+
+void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d, int heading)
+{
+    struct json j;
+    if (g->text) {
+        if (heading) {
+            printf("%-24s %10s %10s %10s %12s\n", "QUEUE", "WAITING", "RUNNING", "DEAD", "LATE");
+        }
+        printf("%-24s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms\n", queue, d->waiting, d->running,
+               d->dead, d->late_ms);
+        return;
+    }
+    json_begin(&j, stdout);
+    json_text(&j, "queue", queue);
+    json_int(&j, "waiting", (int64_t)d->waiting);
+    json_int(&j, "running", (int64_t)d->running);
+    json_int(&j, "dead", (int64_t)d->dead);
+    json_int(&j, "late_ms", d->late_ms);
+    json_end(&j);
+}
