@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* Child processes, one for each job. No shell is between, so no byte of a job is ever code: the body goes to stdin, the
+ * rest into the environment. A child sees fds 0, 1 and 2 only, whatever we or our parent have open, and neither the
+ * password nor the URL that may hold one. It leads a process group, so that what it started is ended with it.
+ *
+ *   RUNNING --run_ms is over, lease lost, listener stops--> ASKED (TERM) --5 s--> FORCED (KILL)
+ *
+ * Children are reaped by libev's SIGCHLD handler alone, so their pid is theirs until on_exit(). */
+#include "exec.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RETRY = 75, FAIL = 65 }; /* EX_TEMPFAIL, EX_DATAERR: what a child says by its status */
+enum { ENV_OURS = 6, ENV_BYTES = 320, WHY_BYTES = 160 };
+enum stage { RUNNING, ASKED, FORCED };
+
+struct child {
+    struct child *next, **prev;
+    struct exec *x;
+    struct lapse_job *job;
+    void *arg;
+    pid_t pid;
+    enum stage stage;
+    const char *why;  /* it was ended; static */
+    const char *body; /* still to be written; the job's */
+    size_t body_left;
+    int64_t started_ms;
+    ev_child exited;
+    ev_io input;
+    ev_timer check;
+};
+
+/* ---- the command and its environment ---- */
+static int is_program(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+char *find_program(const char *name)
+{
+    const char *dirs = getenv("PATH");
+    char *path = NULL;
+    if (strchr(name, '/')) {
+        return is_program(name) ? strdup(name) : NULL;
+    }
+    for (dirs = dirs ? dirs : "/usr/local/bin:/usr/bin:/bin"; *dirs; dirs += *dirs == ':') {
+        size_t len = strcspn(dirs, ":");
+        if (len && asprintf(&path, "%.*s/%s", (int)len, dirs, name) >= 0) {
+            if (is_program(path)) {
+                return path;
+            }
+            free(path);
+        }
+        dirs += len;
+    }
+    return NULL;
+}
+
+static int is_ours(const char *variable)
+{
+    static const char *const names[] = {"LAPSE_PASSWORD=", "LAPSE_URL=",   "LAPSE_QUEUE=",  "LAPSE_ID=",
+                                        "LAPSE_TRY=",      "LAPSE_TOKEN=", "LAPSE_DUE_MS=", "LAPSE_LATE_MS="};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!strncmp(variable, names[i], strlen(names[i]))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int exec_init(struct exec *x, char **argv)
+{
+    size_t n = 0;
+    x->argv = argv;
+    x->first = NULL;
+    while (environ[n]) {
+        n++;
+    }
+    x->path = find_program(argv[0]);
+    x->env = malloc((n + ENV_OURS + 1) * sizeof *x->env);
+    x->env_n = 0;
+    if (!x->path || !x->env) {
+        exec_free(x);
+        return x->path ? INTERNAL : bad("--exec", argv[0], "no such program in PATH, or not executable");
+    }
+    for (char **e = environ; *e; e++) {
+        if (!is_ours(*e)) {
+            x->env[x->env_n++] = *e;
+        }
+    }
+    return 0;
+}
+
+/* ---- the end of a child ---- */
+static void ask_to_end(struct child *c, const char *why)
+{
+    if (c->stage == RUNNING) {
+        c->why = why;
+        c->stage = ASKED;
+        kill(-c->pid, SIGTERM);
+        c->check.repeat = EXEC_KILL_MS / 1000.0;
+        ev_timer_again(c->x->loop, &c->check);
+    }
+}
+
+static void on_check(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct child *c = w->data;
+    (void)loop, (void)events;
+    if (c->stage != RUNNING) {
+        c->stage = FORCED;
+        kill(-c->pid, SIGKILL);
+    } else if (!lapse_job_until_ms(c->job)) {
+        say("%s/%s: its lease is lost; the command is ended", lapse_job_queue(c->job), lapse_job_id(c->job));
+        ask_to_end(c, "the lease was lost");
+    } else if (monotonic_ms() - c->started_ms >= c->x->run_ms) {
+        say("%s/%s: it ran for run_ms (%" PRId64 " ms); the command is ended", lapse_job_queue(c->job),
+            lapse_job_id(c->job), c->x->run_ms);
+        ask_to_end(c, "it ran for run_ms");
+    }
+}
+
+static void end_input(struct child *c)
+{
+    if (c->input.fd >= 0) {
+        ev_io_stop(c->x->loop, &c->input);
+        close(c->input.fd);
+        c->input.fd = -1;
+    }
+}
+
+static void forget(struct child *c)
+{
+    end_input(c);
+    ev_timer_stop(c->x->loop, &c->check);
+    ev_child_stop(c->x->loop, &c->exited);
+    *c->prev = c->next;
+    if (c->next) {
+        c->next->prev = c->prev;
+    }
+    free(c);
+}
+
+static void settle(struct child *c, int status)
+{
+    char why[WHY_BYTES];
+    const char *prefix = c->why ? c->why : "", *colon = c->why ? ": " : "";
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code >= 0) {
+        snprintf(why, sizeof why, "%s%sexit status %d", prefix, colon, code);
+    } else {
+        snprintf(why, sizeof why, "%s%skilled by signal %d", prefix, colon, WTERMSIG(status));
+    }
+    if (code == 0) {
+        lapse_done(c->job, c->x->settled, c->arg);
+    } else if (code == FAIL) {
+        lapse_fail(c->job, why, c->x->settled, c->arg);
+    } else {
+        lapse_retry(c->job, LAPSE_BACKOFF, code == RETRY && !c->why ? NULL : why, c->x->settled, c->arg);
+    }
+}
+
+static void on_exit_of(struct ev_loop *loop, ev_child *w, int events)
+{
+    struct child *c = w->data;
+    (void)loop, (void)events;
+    if (c->stage != RUNNING) {
+        kill(-c->pid, SIGKILL); /* those of its group that did not obey */
+    }
+    settle(c, w->rstatus);
+    forget(c);
+}
+
+/* ---- the start of a child ---- */
+static void on_input(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct child *c = w->data;
+    ssize_t n = write(w->fd, c->body, c->body_left);
+    (void)loop, (void)events;
+    if (n > 0) {
+        c->body += n;
+        c->body_left -= (size_t)n;
+    }
+    /* EPIPE: it does not want to read; what it thinks of the job is its exit status */
+    if (!c->body_left || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        end_input(c);
+    }
+}
+
+static void fill_env(struct exec *x, const struct lapse_job *job, char ours[ENV_OURS][ENV_BYTES])
+{
+    int64_t late_us = lapse_job_claimed_us(job) - lapse_job_due_ms(job) * 1000;
+    snprintf(ours[0], ENV_BYTES, "LAPSE_QUEUE=%s", lapse_job_queue(job));
+    snprintf(ours[1], ENV_BYTES, "LAPSE_ID=%s", lapse_job_id(job));
+    snprintf(ours[2], ENV_BYTES, "LAPSE_TRY=%u", lapse_job_try(job));
+    snprintf(ours[3], ENV_BYTES, "LAPSE_TOKEN=%" PRIu64, lapse_job_token(job));
+    snprintf(ours[4], ENV_BYTES, "LAPSE_DUE_MS=%" PRId64, lapse_job_due_ms(job));
+    snprintf(ours[5], ENV_BYTES, "LAPSE_LATE_MS=%.3f", (double)late_us / 1000);
+    for (size_t i = 0; i < ENV_OURS; i++) {
+        x->env[x->env_n + i] = ours[i];
+    }
+    x->env[x->env_n + ENV_OURS] = NULL;
+}
+
+/* 0 or an errno */
+static int spawn(struct exec *x, const struct lapse_job *job, int stdin_fd, pid_t *pid)
+{
+    char ours[ENV_OURS][ENV_BYTES];
+    posix_spawn_file_actions_t fds;
+    posix_spawnattr_t attr;
+    sigset_t set;
+    int err = posix_spawn_file_actions_init(&fds);
+    if (err) {
+        return err;
+    }
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    sigemptyset(&set);
+    posix_spawnattr_setsigmask(&attr, &set);
+    sigaddset(&set, SIGPIPE);
+    posix_spawnattr_setsigdefault(&attr, &set);
+    err = posix_spawn_file_actions_adddup2(&fds, stdin_fd, 0);
+    /* libraries open sockets without O_CLOEXEC, and so may our parent have */
+    err = err ? err : posix_spawn_file_actions_addclosefrom_np(&fds, 3);
+    fill_env(x, job, ours);
+    err = err ? err : posix_spawn(pid, x->path, &fds, &attr, x->argv, x->env);
+    posix_spawn_file_actions_destroy(&fds);
+    posix_spawnattr_destroy(&attr);
+    return err;
+}
+
+static void watch(struct exec *x, struct child *c, int input)
+{
+    c->x = x;
+    c->next = x->first;
+    c->prev = &x->first;
+    if (c->next) {
+        c->next->prev = &c->next;
+    }
+    x->first = c;
+    c->body = lapse_job_body(c->job, &c->body_left);
+    c->started_ms = monotonic_ms();
+    ev_child_init(&c->exited, on_exit_of, c->pid, 0);
+    ev_io_init(&c->input, on_input, input, EV_WRITE);
+    ev_timer_init(&c->check, on_check, 0, x->run_ms < 2000 ? (double)x->run_ms / 4000 : 0.5);
+    c->exited.data = c->input.data = c->check.data = c;
+    ev_child_start(x->loop, &c->exited);
+    ev_timer_again(x->loop, &c->check);
+    if (c->body_left) {
+        ev_io_start(x->loop, &c->input);
+    } else {
+        end_input(c);
+    }
+}
+
+void exec_start(struct exec *x, struct lapse_job *job, void *arg)
+{
+    struct child *c = calloc(1, sizeof *c);
+    int ends[2] = {-1, -1}, err = !c ? ENOMEM : pipe2(ends, O_CLOEXEC) ? errno : 0;
+    if (!err) {
+        c->job = job;
+        c->arg = arg;
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        err = spawn(x, job, ends[0], &c->pid);
+    }
+    if (ends[0] >= 0) {
+        close(ends[0]);
+    }
+    if (!err) {
+        watch(x, c, ends[1]);
+        return;
+    }
+    if (ends[1] >= 0) {
+        close(ends[1]);
+    }
+    free(c);
+    char why[WHY_BYTES];
+    snprintf(why, sizeof why, "cannot start: %s", strerror(err));
+    say("%s/%s: %s %s", lapse_job_queue(job), lapse_job_id(job), plain(x->path), why);
+    lapse_retry(job, LAPSE_BACKOFF, why, x->settled, arg);
+}
+
+void exec_stop(struct exec *x, const char *why)
+{
+    for (struct child *c = x->first; c; c = c->next) {
+        ask_to_end(c, why);
+    }
+}
+
+void exec_free(struct exec *x)
+{
+    while (x->first) {
+        kill(-x->first->pid, SIGKILL);
+        lapse_done(x->first->job, NULL, NULL); /* cut loose by the close: this only frees it */
+        forget(x->first);
+    }
+    free(x->path);
+    free(x->env);
+    x->path = NULL;
+    x->env = NULL;
+}

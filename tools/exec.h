@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef EXEC_H
+#define EXEC_H
+#include "tool.h"
+#include <ev.h>
+
+struct child;
+struct exec { /* a command that runs once for each job */
+    struct ev_loop *loop;
+    char **argv;
+    char *path; /* of argv[0], found in PATH; ours */
+    char **env; /* what all children get; ours */
+    size_t env_n;
+    int64_t run_ms;
+    lapse_cb *settled; /* of each settle, with the arg of exec_start() */
+    struct child *first;
+};
+int exec_init(struct exec *x, char **argv); /* 0, or an exit code and has said why */
+void exec_start(struct exec *x, struct lapse_job *job, void *arg);
+void exec_stop(struct exec *x, const char *why); /* TERM to all, KILL 5 s later */
+void exec_free(struct exec *x);                  /* KILL to all; their jobs are dropped */
+char *find_program(const char *name);            /* its path, to be freed; NULL: there is none */
+#define EXEC_KILL_MS 5000
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LINES_H
+#define LINES_H
+#include "tool.h"
+#include <ev.h>
+
+struct line;
+struct lines { /* fired jobs on their way to stdout; a job is done when its whole line is out */
+    struct ev_loop *loop;
+    const struct globals *g;
+    lapse_cb *settled;         /* of each settle, with the arg of lines_add() */
+    void (*broken)(void *arg); /* stdout is gone; all jobs were put back */
+    void *broken_arg;
+    ev_io writable;
+    struct line *first, **last;
+};
+void lines_init(struct lines *s);
+void lines_add(struct lines *s, struct lapse_job *job, void *arg);
+void lines_free(struct lines *s); /* what is not out yet is dropped, its job too */
+#endif
