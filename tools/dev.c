@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse dev: a Redis to try things on, and a listener on it, gone when lapse is. The URL is the first line on stdout,
+ * so that a script can read it and go on. */
+#include "listen.h"
+#include "server.h"
+#include <limits.h>
+#include <stdlib.h>
+
+struct dev {
+    struct listen in; /* first: listen_opts set its fields */
+    const char *conf;
+    struct server server;
+    ev_io leash;
+};
+
+static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct dev *d = w->data;
+    (void)events;
+    ev_io_stop(loop, w);
+    say("the private redis-server ended");
+    listen_stop(&d->in, DOWN);
+}
+
+static int run(const struct command *cmd, struct globals *g, struct words *w)
+{
+    struct dev d = {.conf = NULL};
+    int rc = args_parse(cmd, g, &d, w);
+    if (!rc && (g->url || g->password_file)) {
+        rc = bad("--url", g->url ? g->url : g->password_file, "dev brings a Redis of its own, without a password");
+    }
+    if (rc || (rc = listen_check(&d.in, g, w))) {
+        return rc;
+    }
+    unsetenv("LAPSE_URL");
+    unsetenv("LAPSE_PASSWORD");
+    if ((rc = server_start(&d.server, d.conf))) {
+        exec_free(&d.in.exec);
+        return rc;
+    }
+    g->url = d.server.url;
+    puts(d.server.url);
+    rc = fflush(stdout) ? OUTPUT : 0;
+    if (!rc) {
+        struct ev_loop *loop = ev_default_loop(0);
+        ev_io_init(&d.leash, on_server_ended, d.server.leash, EV_READ);
+        d.leash.data = &d;
+        ev_io_start(loop, &d.leash);
+        rc = listen_run(&d.in);
+        ev_io_stop(loop, &d.leash);
+    }
+    server_stop(&d.server);
+    return rc;
+}
+
+#define IN(field) offsetof(struct dev, in.field)
+static const struct opt opts[] = {
+    {"conf", 0, "FILE", set_text, offsetof(struct dev, conf), "configuration; ./redis.conf, else the installed one"},
+    {"jobs", 'j', "N", set_count, IN(jobs), "as for lapse listen"},
+    {"exec", 0, NULL, set_switch, IN(exec_given), "as for lapse listen"},
+    {"count", 'n', "N", set_count, IN(count), "as for lapse listen"},
+    {NULL, 0, NULL, NULL, 0, NULL},
+};
+
+const struct command cmd_dev = {
+    "dev",
+    "[QUEUE...] [--exec -- CMD ARG...]",
+    "a private Redis and a listener on it, for trying things",
+    0,
+    INT_MAX,
+    opts,
+    "Starts a redis-server of its own on a Unix socket in a fresh folder that only you can enter\n"
+    "(under XDG_RUNTIME_DIR, TMPDIR or /tmp), prints its URL as the first line, and listens on\n"
+    "the queues, if any, as lapse listen does. When it ends, in whatever way, the server and the\n"
+    "folder are gone.\n"
+    "\nexamples:\n"
+    "  lapse dev orders\n"
+    "  LAPSE_URL=unix:///tmp/lapse-k3XbQ2/redis.sock lapse schedule orders --in 2s hello\n",
+    NULL,
+    run,
+};
