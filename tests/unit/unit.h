@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What the unit tests share. A test is a process of its own: nobody puts a clock back. */
+#ifndef UNIT_H
+#define UNIT_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* This program's clock_gettime() and gettimeofday() go before libc's, for lapse and libev alike; timerfds know nothing
+ * of it. */
+struct unit_clock {
+    int64_t mono_at_us; /* the monotonic clock stands here; 0: it runs */
+    int64_t mono_add_us, wall_add_us;
+};
+extern struct unit_clock unit_clock;
+void unit_pass_us(int64_t us); /* both clocks go on by so much */
+
+struct redisReply *unit_reply(const char *resp, size_t len); /* as hiredis reads it; the caller's to free */
+#define UNIT_REPLY(text) unit_reply(text, sizeof(text) - 1)
+
+void *unit_copy(const void *bytes, size_t len); /* in a block of exactly that size, for ASan to see; caller's to free */
+uint64_t unit_random(uint64_t *state);          /* the same on every run; state starts as anything */
+
+#endif
