@@ -32,7 +32,8 @@ void *mem_new(size_t head, size_t tail)
 
 void *mem_grow(void *old, size_t n, size_t size)
 {
-    return size && n > SIZE_MAX / size ? NULL : allocate(old, n * size);
+    /* to an allocator, a size of 0 means free */
+    return !n || !size || n > SIZE_MAX / size ? NULL : allocate(old, n * size);
 }
 
 void mem_free(void *p)

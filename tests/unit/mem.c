@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "mem.h"
+#include <criterion/criterion.h>
+#include <lapse.h>
+#include <stdlib.h>
+
+/* An allocator that notes what it was asked for, and hands out dirty memory. */
+static struct {
+    int calls;
+    void *old;
+    size_t size;
+    bool fails;
+} asked;
+
+static void *dirty(void *old, size_t size)
+{
+    asked.calls++;
+    asked.old = old;
+    asked.size = size;
+    if (size == 0) {
+        free(old);
+        return NULL;
+    }
+    if (asked.fails || size > 1 << 20) {
+        return NULL;
+    }
+    void *p = realloc(old, size);
+    return old ? p : memset(p, 0xa5, size);
+}
+
+Test(mem, new_zeroes_the_head_and_leaves_the_tail)
+{
+    lapse_set_allocator(dirty);
+    unsigned char *p = mem_new(7, 5);
+    cr_assert_not_null(p);
+    cr_expect_eq(asked.size, 12);
+    cr_expect_null(asked.old);
+    for (int i = 0; i < 12; i++) {
+        cr_expect_eq(p[i], i < 7 ? 0 : 0xa5, "byte %d", i);
+    }
+    mem_free(p);
+    p = mem_new(0, 3);
+    cr_expect_eq(p[0], 0xa5);
+    mem_free(p);
+    p = mem_new(3, 0);
+    cr_expect_eq(p[2], 0);
+    mem_free(p);
+}
+
+Test(mem, new_refuses_a_sum_that_does_not_fit)
+{
+    lapse_set_allocator(dirty);
+    cr_expect_null(mem_new(SIZE_MAX, 1));
+    cr_expect_null(mem_new(1, SIZE_MAX));
+    cr_expect_null(mem_new(SIZE_MAX - 7, 8));
+    cr_expect_null(mem_new(SIZE_MAX, SIZE_MAX));
+    cr_expect_eq(asked.calls, 0, "the allocator was asked for %zu", asked.size);
+    cr_expect_null(mem_new(SIZE_MAX - 8, 8));
+    cr_expect_null(mem_new(SIZE_MAX, 0));
+    cr_expect_eq(asked.calls, 2, "SIZE_MAX itself is for the allocator to refuse");
+    cr_expect_eq(asked.size, SIZE_MAX);
+}
+
+Test(mem, grow_refuses_a_product_that_does_not_fit)
+{
+    lapse_set_allocator(dirty);
+    cr_expect_null(mem_grow(NULL, SIZE_MAX / 8 + 1, 8));
+    cr_expect_null(mem_grow(NULL, 8, SIZE_MAX / 8 + 1));
+    cr_expect_null(mem_grow(NULL, SIZE_MAX, SIZE_MAX));
+    cr_expect_eq(asked.calls, 0, "the allocator was asked for %zu", asked.size);
+    cr_expect_null(mem_grow(NULL, SIZE_MAX / 8, 8));
+    cr_expect_eq(asked.calls, 1);
+    cr_expect_eq(asked.size, SIZE_MAX / 8 * 8);
+}
+
+Test(mem, grow_keeps_what_there_was)
+{
+    lapse_set_allocator(dirty);
+    char *p = mem_grow(NULL, 3, 2), *old = p;
+    cr_assert_not_null(p);
+    memcpy(p, "abcdef", 6);
+    p = mem_grow(p, 1000, 2);
+    cr_assert_not_null(p);
+    cr_expect_eq(asked.old, old);
+    cr_expect_eq(asked.size, 2000);
+    cr_expect_arr_eq(p, "abcdef", 6);
+    mem_free(p);
+}
+
+Test(mem, grow_that_fails_leaves_the_old_as_it_was)
+{
+    lapse_set_allocator(dirty);
+    char *p = mem_grow(NULL, 6, 1);
+    memcpy(p, "abcdef", 6);
+    asked.fails = true;
+    cr_expect_null(mem_grow(p, 100, 1));
+    cr_expect_null(mem_grow(p, SIZE_MAX, 2));
+    cr_expect_null(mem_grow(p, 0, 8), "0 would free it");
+    cr_expect_null(mem_grow(p, 8, 0));
+    cr_expect_arr_eq(p, "abcdef", 6);
+    mem_free(p);
+}
+
+Test(mem, new_says_when_there_is_none)
+{
+    lapse_set_allocator(dirty);
+    asked.fails = true;
+    cr_expect_null(mem_new(16, 16));
+    cr_expect_eq(asked.calls, 1);
+}
+
+Test(mem, free_takes_null_and_tells_the_allocator_of_nothing_else)
+{
+    lapse_set_allocator(dirty);
+    mem_free(NULL);
+    cr_expect_eq(asked.calls, 0);
+    void *p = mem_new(1, 0);
+    mem_free(p);
+    cr_expect_eq(asked.calls, 2);
+    cr_expect_eq(asked.old, p);
+    cr_expect_eq(asked.size, 0);
+}
+
+Test(mem, null_for_an_allocator_is_libc_again)
+{
+    lapse_set_allocator(dirty);
+    lapse_set_allocator(NULL);
+    char *p = mem_new(4, 4);
+    cr_assert_not_null(p);
+    memcpy(p, "12345678", 8);
+    p = mem_grow(p, 4096, 4);
+    cr_assert_not_null(p);
+    cr_expect_arr_eq(p, "12345678", 8);
+    mem_free(p); /* LeakSanitizer sees whether that freed it */
+    cr_expect_eq(asked.calls, 0);
+}
+
+Test(mem, wipe_clears_so_many_bytes)
+{
+    char secret[] = "0123456789";
+    mem_wipe(secret + 2, 5);
+    cr_expect_arr_eq(secret,
+                     "01\0\0\0\0\0"
+                     "789",
+                     sizeof secret);
+    mem_wipe(secret, 0);
+    cr_expect_eq(secret[0], '0');
+}
