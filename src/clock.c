@@ -63,10 +63,11 @@ void timer_init(struct timer *t, struct ev_loop *loop, void (*fn)(void *), void 
 
 void timer_set(struct timer *t, int64_t for_ms)
 {
-    /* libev counts from the start of the loop's turn, which may be long ago, or never yet */
-    double behind = ev_time() - ev_now(t->loop);
+    /* libev counts from the start of the loop's turn, which may be long ago, or never yet. (Adding ev_time() - ev_now()
+     * was tried: both are of the wall clock, whose step would be waited for.) */
+    ev_now_update(t->loop);
     ev_timer_stop(t->loop, &t->ev);
-    ev_timer_set(&t->ev, (double)for_ms / 1000. + (behind > 0. ? behind : 0.), 0.);
+    ev_timer_set(&t->ev, (double)for_ms / 1000., 0.);
     ev_timer_start(t->loop, &t->ev);
 }
 
@@ -110,6 +111,9 @@ void alarm_init(struct alarm *a, struct ev_loop *loop, void (*fn)(void *), void 
 
 void alarm_set(struct alarm *a, int64_t at_us)
 {
+    if (at_us < 0) {
+        at_us = 1; /* before we were up; timerfd_settime(2) knows no such moment */
+    }
     if (at_us == a->at_us) {
         return;
     }
