@@ -8,11 +8,11 @@ LIBDIR := $(PREFIX)/lib
 VERSION := $(shell sed -n 's/^.define LAPSE_VERSION "\(.*\)"/\1/p' include/lapse.h)
 
 # ---- sources ----
-LIB  := err mem clock log url options reply keys job deliver conn sub script store wake work lapse
+LIB  := err mem clock log keys url options reply job deliver conn sub script store wake held work lapse
 LUA  := schedule cancel reschedule get claim done retry fail release renew touch sweep resume listen depth list
-TOOL := $(if $(wildcard tools/main.c),$(patsubst tools/%.c,%,$(wildcard tools/*.c)))
-EXAMPLES := $(patsubst tools/examples/%.c,%,$(wildcard tools/examples/*.c))
-MAN  := $(notdir $(wildcard tools/man/*.[13]))
+TOOL := main args client dev exec job json lines list listen print say schedule server url value
+EXAMPLES := demo order_timeout session_idle webhook_retry
+MAN  := lapse.1 lapse.3
 # one Criterion program per folder; fault is slow and has a target of its own
 FOLDERS := $(foreach f,unit lua flow tools,$(if $(wildcard tests/$(f)/*.c),$(f)))
 FAULT   := $(if $(wildcard tests/fault/*.c),fault)
@@ -39,7 +39,7 @@ LUA_OUT   := $(LUA:%=$(BUILD)/lua/%.lua)
 
 say = $(if $(V),,@echo '$(1) $(patsubst $(BUILD)/%,%,$(@:$(OBJ)/%=%))';)
 
-all: lib $(if $(TOOL),$(BUILD)/lapse) $(EXAMPLES:%=$(BUILD)/examples/%)  ## library, program, examples (default)
+all: lib $(BUILD)/lapse $(EXAMPLES:%=$(BUILD)/examples/%)  ## library, program, examples (default)
 
 lib: $(BUILD)/liblapse.a $(BUILD)/liblapse.so  ## the library only
 
