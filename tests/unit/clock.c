@@ -3,10 +3,6 @@
 #include "support.h"
 #include "unit.h"
 #include <criterion/criterion.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 enum { WAIT_MS = 20000 };
 #define HOUR_US ((int64_t)3600000000)
@@ -123,7 +119,6 @@ Test(clock, a_step_is_followed_at_once_and_not_overtaken)
 static struct ev_loop *loop;
 static char rung[32];
 static struct timer timer[2];
-static struct alarm alarm_;
 
 static void ring(void *name)
 {
@@ -149,14 +144,12 @@ static void start(void)
     loop = ev_loop_new(0);
     timer_init(&timer[0], loop, ring, "a");
     timer_init(&timer[1], loop, ring, "b");
-    alarm_init(&alarm_, loop, ring, "A");
 }
 
 static void end(void)
 {
     timer_stop(&timer[0]);
     timer_stop(&timer[1]);
-    alarm_close(&alarm_);
     ev_loop_destroy(loop);
 }
 
@@ -306,224 +299,4 @@ Test(timer, may_be_set_from_its_own_ring)
     cr_expect(loop_until(loop, rung_thrice, NULL, WAIT_MS));
     poll_loop(3);
     cr_expect_str_eq(rung, "sss");
-}
-
-/* ---- alarms ---- */
-TestSuite(alarm, .init = start, .fini = end);
-
-static int64_t at_ring_us;
-static void ring_when(void *name)
-{
-    at_ring_us = clock_us();
-    cr_expect_eq(alarm_.at_us, 0, "it is off when it rings");
-    ring(name);
-}
-
-/* Its descriptor says that it is over, whether the loop knows or not. */
-static bool over(int timeout_ms)
-{
-    struct pollfd p = {.fd = alarm_.fd, .events = POLLIN};
-    return poll(&p, 1, timeout_ms) == 1;
-}
-
-Test(alarm, rings_once_and_never_before_its_moment)
-{
-    alarm_.fn = ring_when;
-    for (int i = 0; i < 20; i++) {
-        int64_t at = clock_us() + 300 * i;
-        rung[0] = '\0';
-        alarm_set(&alarm_, at);
-        cr_expect_eq(alarm_.at_us, at);
-        cr_assert(loop_until(loop, has_rung, "A", WAIT_MS));
-        cr_expect_geq(at_ring_us, at);
-    }
-    poll_loop(3);
-    cr_expect_str_eq(rung, "A");
-}
-
-Test(alarm, of_a_past_moment_rings_at_once)
-{
-    const int64_t past[] = {1, 999999, 1000000, clock_us() - 1, -1, -999999, -1000000, -HOUR_US * 24 * 365 * 50};
-    for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
-        rung[0] = '\0';
-        alarm_set(&alarm_, past[i]);
-        cr_expect(loop_until(loop, has_rung, "A", WAIT_MS), "%ld", (long)past[i]);
-        cr_expect_str_eq(rung, "A");
-    }
-}
-
-Test(alarm, keeps_to_the_fraction_of_the_second)
-{
-    /* of a moment a second ahead, less the fraction that a wrong field would lose */
-    int64_t at = clock_us() / 1000000 * 1000000 + 1999999;
-    alarm_.fn = ring_when;
-    alarm_set(&alarm_, at);
-    cr_assert(loop_until(loop, has_rung, "A", WAIT_MS));
-    cr_expect_geq(at_ring_us, at);
-}
-
-Test(alarm, set_again_rings_at_the_new_moment_alone)
-{
-    alarm_.fn = ring_when;
-    int64_t at = clock_us() + 60000;
-    alarm_set(&alarm_, 1);
-    alarm_set(&alarm_, at);
-    cr_assert(loop_until(loop, has_rung, "A", WAIT_MS));
-    cr_expect_geq(at_ring_us, at);
-    alarm_set(&alarm_, clock_us() + HOUR_US);
-    alarm_set(&alarm_, clock_us() + 1000);
-    rung[0] = '\0';
-    cr_expect(loop_until(loop, has_rung, "A", WAIT_MS), "a nearer moment");
-    poll_loop(3);
-    cr_expect_str_eq(rung, "A");
-}
-
-Test(alarm, of_the_same_moment_stays_set)
-{
-    int64_t at = clock_us() + 2000;
-    alarm_set(&alarm_, at);
-    alarm_set(&alarm_, at);
-    cr_expect(loop_until(loop, has_rung, "A", WAIT_MS));
-    rung[0] = '\0';
-    alarm_set(&alarm_, at);
-    cr_expect(loop_until(loop, has_rung, "A", WAIT_MS), "and may be set again when it has rung");
-}
-
-Test(alarm, turned_off_does_not_ring)
-{
-    alarm_set(&alarm_, clock_us() + 1000);
-    alarm_set(&alarm_, 0);
-    cr_expect_eq(alarm_.at_us, 0);
-    cr_expect_not(over(50));
-    alarm_set(&alarm_, 1);
-    cr_assert(over(WAIT_MS));
-    alarm_set(&alarm_, 0); /* it is over, but the loop has not seen it */
-    cr_expect_not(over(0));
-    poll_loop(3);
-    cr_expect_str_eq(rung, "");
-}
-
-/* What the loop found in one turn it tells one by one: an earlier one may have set the alarm anew. */
-Test(alarm, set_anew_between_its_end_and_the_ring_does_not_ring)
-{
-    alarm_set(&alarm_, 1);
-    cr_assert(over(WAIT_MS));
-    ev_feed_event(loop, &alarm_.io, EV_READ);
-    alarm_set(&alarm_, clock_us() + HOUR_US);
-    ev_invoke_pending(loop);
-    cr_expect_str_eq(rung, "");
-    alarm_set(&alarm_, 1);
-    cr_assert(over(WAIT_MS));
-    ev_feed_event(loop, &alarm_.io, EV_READ);
-    alarm_set(&alarm_, 0);
-    ev_invoke_pending(loop);
-    cr_expect_str_eq(rung, "");
-}
-
-static void ring_and_set(void *name)
-{
-    ring(name);
-    if (strlen(rung) < 3) {
-        alarm_set(&alarm_, 1);
-    }
-}
-
-Test(alarm, may_be_set_from_its_own_ring)
-{
-    alarm_.fn = ring_and_set;
-    alarm_set(&alarm_, 1);
-    cr_expect(loop_until(loop, rung_thrice, NULL, WAIT_MS));
-    poll_loop(3);
-    cr_expect_str_eq(rung, "AAA");
-}
-
-Test(alarm, closed_does_not_ring_and_gives_its_descriptor_back)
-{
-    int fd = alarm_.fd;
-    cr_assert_geq(fd, 0);
-    cr_expect(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-    cr_expect(fcntl(fd, F_GETFL) & O_NONBLOCK);
-    alarm_set(&alarm_, 1);
-    cr_assert(over(WAIT_MS));
-    alarm_close(&alarm_);
-    cr_expect_eq(alarm_.fd, -1);
-    cr_expect_eq(fcntl(fd, F_GETFD), -1, "its descriptor is open");
-    poll_loop(3);
-    cr_expect_str_eq(rung, "");
-    alarm_close(&alarm_);
-}
-
-/* Without a descriptor to have, timerfd_create(2) fails. */
-static void start_coarse(void)
-{
-    struct rlimit had, none;
-    start();
-    ev_run(loop, EVRUN_NOWAIT); /* libev has its own by now */
-    alarm_close(&alarm_);
-    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &had), 0);
-    none = had;
-    none.rlim_cur = 0;
-    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-    alarm_init(&alarm_, loop, ring, "A");
-    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &had), 0);
-    cr_assert_eq(alarm_.fd, -1);
-}
-
-TestSuite(coarse_alarm, .init = start_coarse, .fini = end);
-
-Test(coarse_alarm, rings_once_and_never_before_its_moment)
-{
-    alarm_.fn = ring_when;
-    int64_t at = clock_us() + 40 * 1000000;
-    alarm_set(&alarm_, at);
-    poll_loop(3);
-    unit_pass_us(20 * 1000000);
-    poll_loop(3);
-    cr_expect_str_eq(rung, "");
-    unit_pass_us(20 * 1000000);
-    cr_expect(loop_until(loop, has_rung, "A", WAIT_MS));
-    cr_expect_geq(at_ring_us, at);
-    unit_pass_us(HOUR_US);
-    poll_loop(3);
-    cr_expect_str_eq(rung, "A");
-}
-
-Test(coarse_alarm, is_late_by_part_of_a_millisecond_rather_than_early)
-{
-    alarm_.fn = ring_when;
-    for (int i = 0; i < 20; i++) {
-        int64_t at = clock_us() + 37 * i + 999;
-        rung[0] = '\0';
-        alarm_set(&alarm_, at);
-        cr_assert(loop_until(loop, has_rung, "A", WAIT_MS));
-        cr_expect_geq(at_ring_us, at);
-    }
-}
-
-Test(coarse_alarm, of_a_past_moment_rings_at_once)
-{
-    const int64_t past[] = {1, clock_us() - HOUR_US, clock_us(), -HOUR_US * 24 * 365 * 50};
-    for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
-        rung[0] = '\0';
-        alarm_set(&alarm_, past[i]);
-        cr_expect(loop_until(loop, has_rung, "A", WAIT_MS), "%ld", (long)past[i]);
-    }
-}
-
-Test(coarse_alarm, set_again_or_off_forgets_the_moment_before)
-{
-    alarm_set(&alarm_, clock_us() + 10 * 1000000);
-    alarm_set(&alarm_, clock_us() + HOUR_US);
-    unit_pass_us(20 * 1000000);
-    poll_loop(3);
-    cr_expect_str_eq(rung, "");
-    alarm_set(&alarm_, 0);
-    unit_pass_us(2 * HOUR_US);
-    poll_loop(3);
-    cr_expect_str_eq(rung, "");
-    alarm_set(&alarm_, clock_us() + 1000000);
-    alarm_close(&alarm_);
-    unit_pass_us(HOUR_US);
-    poll_loop(3);
-    cr_expect_str_eq(rung, "");
 }
