@@ -30,16 +30,18 @@ void log_line(struct log *log, enum log_site site, int level, const char *format
         log->held_back[site]++;
         return;
     }
+    enum { MORE = 32 }; /* bytes to have for what was held back */
     char raw[512], line[1024];
     va_list args;
     va_start(args, format);
     int len = vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
     size_t had = len < 0 ? 0 : (size_t)len < sizeof raw ? (size_t)len : sizeof raw - 1;
-    if (log->held_back[site] && had < sizeof raw - 32) {
-        had += (size_t)snprintf(raw + had, sizeof raw - had, " (and %u more like it)", log->held_back[site]);
+    size_t at = strlen(log_escape(line, sizeof line - MORE, raw, had));
+    if (log->held_back[site]) {
+        snprintf(line + at, MORE, " (and %u more like it)", log->held_back[site]);
     }
     log->last_us[site] = now;
     log->held_back[site] = 0;
-    log->fn(level, log_escape(line, sizeof line, raw, had), log->arg);
+    log->fn(level, line, log->arg);
 }

@@ -44,9 +44,22 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
     (void)loop;
     (void)events;
     struct script *s = w->data;
-    if (s->n_asks && (deliver_idle(s->deliver) || s->n_asks >= SCRIPT_BATCH || clock_us() - s->oldest_us > GATHER_US)) {
+    if ((s->n_asks || s->stirred) &&
+        (deliver_idle(s->deliver) || s->n_asks >= SCRIPT_BATCH || clock_us() - s->oldest_us > GATHER_US)) {
+        s->stirred = false;
+        if (s->gather) {
+            s->gather(s->gather_arg);
+        }
         script_flush(s);
     }
+}
+
+void script_stir(struct script *s)
+{
+    if (!s->n_asks && !s->stirred) {
+        s->oldest_us = clock_us();
+    }
+    s->stirred = true;
 }
 
 static bool grow(struct script *s, size_t room)
@@ -117,7 +130,7 @@ void script_ask(struct script *s, struct ask *a)
     ASSERT(!a->asked);
     a->asked = true;
     a->sent_us = 0;
-    if (s->n_asks++ == 0) {
+    if (s->n_asks++ == 0 && !s->stirred) {
         s->oldest_us = clock_us();
     }
     list_insert(&s->asks, &a->node);

@@ -34,6 +34,9 @@ struct script {
     struct list batches; /* sent */
     bool loaded[SCRIPT_COUNT];
     ev_prepare prepare;
+    bool stirred;              /* gather() has something to ask */
+    void (*gather)(void *arg); /* called just before what was asked is sent */
+    void *gather_arg;
     struct timer retry;
     struct span *args; /* of the call being put together */
     const char **argv;
@@ -45,6 +48,11 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
 void script_ask(struct script *s, struct ask *a);
 /* Takes back what was not sent yet; false: it was. end() does not run. */
 bool script_unask(struct script *s, struct ask *a);
+static inline bool script_idle(const struct script *s)
+{
+    return s->n_asks == 0 && !s->stirred && list_empty(&s->batches);
+}
+void script_stir(struct script *s); /* gather() is to run before the loop sleeps */
 void script_flush(struct script *s);
 void script_lost(struct script *s); /* the connection went: Redis may have forgotten the scripts */
 void script_close(struct script *s); /* the connection is closed: what was not sent ends with ECLOSED */

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The jobs in our hands: their handlers' turn, the renewal of their leases, their settling.
+ *
+ *   QUEUED --deliver--> RUNNING --settle--> SETTLING --answer--> SETTLED --callback--> freed
+ *      '--------release (unbegun)--------------^  '--lost: again--^
+ *
+ * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is repeated until it is
+ * answered or the lease is over: its token makes that safe. A repeat that hears EGONE cannot know whether the first
+ * attempt did it: ELOST. */
+#include "held.h"
+#include "err.h"
+#include "mem.h"
+
+enum { PAUSE_MS = 150, TICKS = 12 /* looks at the leases, in one lease */ };
+
+static void settle(struct held *h);
+
+static void free_if_over(struct held *h)
+{
+    if (h->over && !h->in_handler && !h->renewing.ask.asked) {
+        mem_free(h);
+    }
+}
+
+static void dispose(struct held *h)
+{
+    list_remove(&h->node);
+    if (h->holder) {
+        script_unask(h->holder->script, &h->renewing.ask);
+    }
+    h->over = true;
+    free_if_over(h);
+}
+
+/* ---- settling ---- */
+static void finish(struct held *h, int err)
+{
+    struct holder *hs = h->holder;
+    h->state = HELD_SETTLED;
+    hs->freed(hs->arg, h->owner);
+    if (h->settled.fn.callback) {
+        deliver_push(hs->deliver, &h->settled, err);
+    } else {
+        dispose(h);
+    }
+}
+
+static void count(struct held *h, int64_t value)
+{
+    struct lapse_stats *stats = &h->holder->core->stats;
+    stats->done += h->settle == SETTLE_DONE;
+    stats->retried += h->settle == SETTLE_RETRY && value;
+    stats->failed += h->settle == SETTLE_FAIL || (h->settle == SETTLE_RETRY && !value);
+}
+
+static void on_settling(struct settle_ask *a, int err, int64_t value)
+{
+    struct held *h = CONTAINER(a, struct held, settling);
+    struct holder *hs = h->holder;
+    bool again = err == LAPSE_ELOST || err == LAPSE_ETIMEOUT || err == LAPSE_EBROKEN || err == LAPSE_EREFUSED;
+    h->maybe = h->maybe || (again && err != LAPSE_EREFUSED);
+    if (!err) {
+        count(h, value);
+    } else if (again && !hs->closed && clock_us() < h->lease_end_us) {
+        list_insert(&hs->again, &h->settled.node); /* not delivered yet, so its node is free */
+        if (!timer_on(&hs->pause)) {
+            timer_set(&hs->pause, err == LAPSE_ELOST || err == LAPSE_ETIMEOUT ? 0 : PAUSE_MS);
+        }
+        return;
+    } else if (h->maybe) {
+        err = LAPSE_ELOST;
+    } else if (err != LAPSE_ECLOSED) {
+        err = LAPSE_EGONE;
+        hs->core->stats.gone += h->settle != SETTLE_RELEASE;
+    }
+    finish(h, err);
+}
+
+static void settle(struct held *h)
+{
+    struct script *s = h->holder->script;
+    struct span id = {h->job.id, strlen(h->job.id)}, why = {h->why, strlen(h->why)};
+    int64_t now = clock_us();
+    h->settling.end = on_settling;
+    h->settling.ask.until_us = h->lease_end_us > now ? h->lease_end_us : now;
+    switch (h->settle) {
+    case SETTLE_DONE: store_done(s, &h->settling, h->key, id, h->job.token); break;
+    case SETTLE_RETRY: store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, why); break;
+    case SETTLE_FAIL: store_fail(s, &h->settling, h->key, id, h->job.token, why); break;
+    case SETTLE_RELEASE: store_release(s, &h->settling, h->key, id, h->job.token); break;
+    }
+}
+
+static void on_pause(void *arg)
+{
+    struct holder *hs = arg;
+    struct list all;
+    list_init(&all);
+    list_move(&all, &hs->again);
+    for (struct list *i; (i = list_pop(&all));) {
+        settle(CONTAINER(i, struct held, settled.node));
+    }
+}
+
+static void after_settled(struct req *r, bool alive)
+{
+    (void)alive;
+    dispose(CONTAINER(r, struct held, settled));
+}
+
+static void begin_settle(struct held *h, enum settle how)
+{
+    h->settle = how;
+    h->state = HELD_SETTLING;
+    settle(h);
+}
+
+struct held *held_of(struct lapse_job *job)
+{
+    return CONTAINER(job, struct held, job);
+}
+
+void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *why, lapse_cb *fn, void *arg)
+{
+    ASSERT(h->state == HELD_RUNNING); /* once, and by its handler */
+    if (!h->holder) {
+        h->state = HELD_SETTLED;
+        dispose(h);
+        return;
+    }
+    size_t len = why ? strnlen(why, JOB_WHY_MAX) : 0;
+    memcpy(h->why, why ? why : "", len);
+    h->why[len] = '\0';
+    h->delay_ms = delay_ms;
+    h->settled.fn.callback = fn;
+    h->settled.arg = arg;
+    begin_settle(h, how);
+}
+
+/* ---- leases ---- */
+static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
+{
+    struct held *h = CONTAINER(a, struct held, renewing);
+    if (!err) {
+        h->job.until_ms = until_ms;
+        h->lease_end_us = a->ask.sent_us + h->lease_ms * 1000;
+        h->renew_at_us = a->ask.sent_us + h->lease_ms * 1000 / 3;
+    } else if (err == LAPSE_EGONE) {
+        h->lease_end_us = 0;
+    }
+    free_if_over(h); /* settled while this was on its way */
+}
+
+static void renew(struct held *h, int64_t now)
+{
+    struct holder *hs = h->holder;
+    int64_t left_ms = (h->run_end_us - now) / 1000, lease_ms = hs->core->options.set.lease_ms;
+    if (h->renewing.ask.asked || left_ms <= 0 || h->run_end_us <= h->lease_end_us) {
+        return;
+    }
+    h->lease_ms = left_ms < lease_ms ? left_ms : lease_ms;
+    h->renewing.end = on_renewed;
+    h->renewing.ask.until_us = h->lease_end_us;
+    store_renew(hs->script, &h->renewing, h->key, (struct span){h->job.id, strlen(h->job.id)}, h->job.token, h->lease_ms);
+}
+
+static void on_tick(void *arg)
+{
+    struct holder *hs = arg;
+    int64_t now = clock_us();
+    LIST_EACH(i, &hs->all)
+    {
+        struct held *h = CONTAINER(i, struct held, node);
+        if (h->state > HELD_RUNNING) {
+            continue;
+        }
+        if (now >= h->lease_end_us && h->job.until_ms) {
+            h->job.until_ms = 0;
+            log_line(&hs->core->log, LOG_LEASE, LOG_WARNING, "the lease of job %s in queue %s ended (%s); it runs again",
+                     h->job.id, h->job.queue,
+                     now >= h->run_end_us ? "it was held for run_ms" : "it could not be renewed in time");
+        } else if (now < h->lease_end_us && now >= h->renew_at_us) {
+            renew(h, now);
+        }
+    }
+    if (!list_empty(&hs->all)) {
+        int64_t every = hs->core->options.set.lease_ms / TICKS;
+        timer_set(&hs->tick, every > 10 ? every : 10);
+    }
+}
+
+void holder_renew(struct holder *hs, const void *owner)
+{
+    int64_t now = clock_us();
+    LIST_EACH(i, &hs->all)
+    {
+        struct held *h = CONTAINER(i, struct held, node);
+        if (h->owner == owner && h->state <= HELD_RUNNING && now < h->lease_end_us) {
+            renew(h, now);
+        }
+    }
+}
+
+/* ---- handlers ---- */
+static bool wanted(struct req *r)
+{
+    struct held *h = CONTAINER(r, struct held, run);
+    h->in_handler = clock_us() < h->lease_end_us;
+    h->state = h->in_handler ? HELD_RUNNING : HELD_QUEUED;
+    return h->in_handler;
+}
+
+static void after_run(struct req *r, bool alive)
+{
+    struct held *h = CONTAINER(r, struct held, run);
+    bool began = h->in_handler;
+    h->in_handler = false;
+    if (began) {
+        free_if_over(h);
+        return;
+    }
+    if (alive) {
+        h->holder->freed(h->holder->arg, h->owner);
+    }
+    dispose(h);
+}
+
+void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
+                 void (*freed)(void *, void *), void *arg)
+{
+    *hs = (struct holder){.core = core, .script = script, .deliver = deliver, .freed = freed, .arg = arg};
+    list_init(&hs->all);
+    list_init(&hs->again);
+    timer_init(&hs->tick, core->loop, on_tick, hs);
+    timer_init(&hs->pause, core->loop, on_pause, hs);
+}
+
+int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
+                enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg)
+{
+    struct held *h = mem_new(sizeof *h, job_room(queue, row, true));
+    if (!h) {
+        return LAPSE_ENOMEM;
+    }
+    job_fill(&h->job, queue, row, (char *)(h + 1), true);
+    h->job.handle = hs->core->handle;
+    h->job.via = via;
+    h->holder = hs;
+    h->owner = owner;
+    h->key = key;
+    h->lease_ms = lease_ms;
+    h->lease_end_us = sent_us + lease_ms * 1000;
+    h->run_end_us = sent_us + hs->core->options.set.run_ms * 1000;
+    h->renew_at_us = sent_us + lease_ms * 1000 / 3;
+    h->run = (struct req){.kind = REQ_HANDLER, .fn.handler = fn, .arg = arg, .job = &h->job, .wanted = wanted,
+                          .after = after_run};
+    h->settled = (struct req){.kind = REQ_CALLBACK, .after = after_settled};
+    list_init(&h->settled.node);
+    list_insert(&hs->all, &h->node);
+    deliver_push(hs->deliver, &h->run, 0);
+    if (!timer_on(&hs->tick)) {
+        on_tick(hs);
+    }
+    return 0;
+}
+
+void holder_release(struct holder *hs, const void *owner)
+{
+    LIST_EACH(i, &hs->all)
+    {
+        struct held *h = CONTAINER(i, struct held, node);
+        if (h->state == HELD_QUEUED && (!owner || h->owner == owner) && !h->in_handler) {
+            list_remove(&h->run.node);
+            begin_settle(h, SETTLE_RELEASE);
+        }
+    }
+}
+
+void holder_end(struct holder *hs)
+{
+    hs->closed = true;
+    timer_stop(&hs->tick);
+    timer_stop(&hs->pause);
+    for (struct list *i; (i = list_pop(&hs->again));) {
+        struct held *h = CONTAINER(i, struct held, settled.node);
+        finish(h, h->maybe ? LAPSE_ELOST : LAPSE_ECLOSED);
+    }
+}
+
+void holder_close(struct holder *hs)
+{
+    LIST_EACH(i, &hs->all)
+    {
+        struct held *h = CONTAINER(i, struct held, node);
+        h->holder = NULL;
+        h->job.handle = NULL;
+        list_remove(i);
+        if (h->state == HELD_QUEUED) {
+            list_remove(&h->run.node);
+            dispose(h);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_HELD_H
+#define LAPSE_HELD_H
+#include "store.h"
+
+enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_FAIL, SETTLE_RELEASE };
+
+/* A job that this process claimed. One allocation, with its texts and all that its settling will need. */
+struct held {
+    struct list node;
+    struct holder *holder; /* NULL: cut loose */
+    void *owner;           /* its queue */
+    struct span key;       /* of its queue */
+    enum held_state { HELD_QUEUED, HELD_RUNNING, HELD_SETTLING, HELD_SETTLED } state;
+    bool in_handler, over; /* over: free it when the handler has returned */
+    bool maybe;            /* a settle was sent, its answer lost */
+    enum settle settle;
+    int64_t delay_ms;
+    char why[JOB_WHY_MAX + 1];
+    int64_t lease_end_us, run_end_us, renew_at_us; /* monotonic; the first two no later than Redis's */
+    int64_t lease_ms;                              /* as asked for last */
+    struct req run, settled;
+    struct settle_ask settling, renewing;
+    struct lapse_job job; /* its texts follow */
+};
+
+/* All that this process holds. */
+struct holder {
+    struct core *core;
+    struct script *script;
+    struct deliver *deliver;
+    void (*freed)(void *arg, void *owner); /* a slot is free again */
+    void *arg;
+    struct list all, again; /* again: settles that wait for their next attempt */
+    struct timer tick, pause;
+    bool closed;
+};
+void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
+                 void (*freed)(void *, void *), void *arg);
+/* Takes a claimed job and queues its handler; ENOMEM. sent_us: when the claim was. */
+int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
+                enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg);
+void holder_release(struct holder *hs, const void *owner); /* gives back what was not begun; owner NULL: of all queues */
+void holder_renew(struct holder *hs, const void *owner);   /* all of them, now */
+void holder_end(struct holder *hs);   /* settles are not repeated any more */
+void holder_close(struct holder *hs); /* nothing is on its way any more: cuts loose what handlers hold */
+
+struct held *held_of(struct lapse_job *job);
+/* By the handler; what is cut loose is only freed. */
+void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *why, lapse_cb *fn, void *arg);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* The handle's life, and the handling half of the public API.
+ *
+ *   open --close--> closing (takes nothing new; waits for handlers and answers) --settled, or grace over--> ended
+ *   ended: every request has ended; its callbacks run, then closed(), then it is freed. */
+#include "err.h"
+#include "handle.h"
+#include "mem.h"
+
+static void on_up(void *arg)
+{
+    work_up(&((struct lapse *)arg)->work);
+}
+
+static void on_down(void *arg)
+{
+    script_lost(&((struct lapse *)arg)->script);
+}
+
+static void destroy(struct lapse *l)
+{
+    deliver_close(&l->deliver);
+    options_free(&l->core.options);
+    mem_free(l);
+}
+
+static void after_closed(struct req *r, bool alive)
+{
+    if (alive) {
+        destroy(CONTAINER(r, struct lapse, closed));
+    }
+}
+
+/* From here on nothing is sent and nothing comes: all that is asked ends, into deliver's queue. */
+static void end(struct lapse *l)
+{
+    l->closing = l->ended = true;
+    ev_prepare_stop(l->core.loop, &l->idle);
+    timer_stop(&l->grace);
+    work_end(&l->work);
+    conn_close(&l->conn, LAPSE_ELOST);
+    script_close(&l->script);
+    work_close(&l->work);
+}
+
+static void end_and_tell(struct lapse *l)
+{
+    end(l);
+    deliver_push(&l->deliver, &l->closed, 0);
+}
+
+static void on_grace(void *arg)
+{
+    end_and_tell(arg);
+}
+
+static void on_idle(struct ev_loop *loop, ev_prepare *w, int events)
+{
+    (void)loop;
+    (void)events;
+    struct lapse *l = w->data;
+    if (work_idle(&l->work) && l->n_pending == 0 && script_idle(&l->script) && deliver_idle(&l->deliver)) {
+        end_and_tell(l);
+    }
+}
+
+int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_options *opts)
+{
+    static const struct conn_events events = {on_up, on_down, NULL};
+    struct options options;
+    if (!out || !loop) {
+        return LAPSE_EINVAL;
+    }
+    int err = options_read(&options, opts);
+    if (err) {
+        return err;
+    }
+    struct lapse *l = mem_new(sizeof *l, 0);
+    if (!l) {
+        options_free(&options);
+        return LAPSE_ENOMEM;
+    }
+    l->core = (struct core){.loop = loop, .options = options, .handle = l};
+    l->core.log = (struct log){.fn = options.set.log, .arg = options.set.log_arg};
+    deliver_init(&l->deliver, &l->core);
+    conn_init(&l->conn, &l->core, &events, l);
+    err = script_init(&l->script, &l->core, &l->conn, &l->deliver);
+    if (err) {
+        options_free(&options);
+        mem_free(l);
+        return err;
+    }
+    work_init(&l->work, &l->core, &l->script, &l->deliver);
+    timer_init(&l->grace, loop, on_grace, l);
+    ev_prepare_init(&l->idle, on_idle);
+    l->idle.data = l;
+    l->closed = (struct req){.kind = REQ_CLOSED, .after = after_closed};
+    conn_start(&l->conn);
+    *out = l;
+    return 0;
+}
+
+void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), void *arg)
+{
+    if (!l || l->ended) {
+        return;
+    }
+    grace_ms = grace_ms < 0 ? 0 : grace_ms < JOB_TEN_YEARS_MS ? grace_ms : JOB_TEN_YEARS_MS;
+    int64_t end_us = clock_us() + grace_ms * 1000;
+    if (!l->closed.fn.closed) {
+        l->closed.fn.closed = closed;
+        l->closed.arg = arg;
+    }
+    if (!l->closing) {
+        l->closing = true;
+        work_drain(&l->work);
+        ev_prepare_start(l->core.loop, &l->idle);
+    } else if (end_us >= l->end_us) {
+        return;
+    }
+    l->end_us = end_us;
+    timer_set(&l->grace, grace_ms);
+}
+
+void lapse_abandon(struct lapse *l)
+{
+    if (l) {
+        if (!l->ended) {
+            end(l);
+        }
+        destroy(l);
+    }
+}
+
+int lapse_handle(struct lapse *l, const char *queue, const struct lapse_handle_options *opts, lapse_handler *fn, void *arg)
+{
+    unsigned max = 0;
+    if (!l || !queue || !keys_queue_ok(queue) || (opts && opts->size < sizeof *opts)) {
+        return LAPSE_EINVAL;
+    }
+    if (opts) {
+        for (size_t i = sizeof *opts; i < opts->size; i++) {
+            if (((const char *)opts)[i]) {
+                return LAPSE_EINVAL;
+            }
+        }
+        max = opts->max_running;
+    }
+    if (l->closing) {
+        return LAPSE_ECLOSED;
+    }
+    return fn ? work_handle(&l->work, queue, max, fn, arg) : work_stop(&l->work, queue);
+}
+
+void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)
+{
+    held_settle(held_of(job), SETTLE_DONE, 0, NULL, fn, arg);
+}
+
+void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *why, lapse_cb *fn, void *arg)
+{
+    delay_ms = delay_ms < 0 ? job_backoff_ms(job) : delay_ms < JOB_TEN_YEARS_MS ? delay_ms : JOB_TEN_YEARS_MS;
+    held_settle(held_of(job), SETTLE_RETRY, delay_ms, why, fn, arg);
+}
+
+void lapse_fail(struct lapse_job *job, const char *why, lapse_cb *fn, void *arg)
+{
+    held_settle(held_of(job), SETTLE_FAIL, 0, why, fn, arg);
+}
+
+void lapse_stats(const struct lapse *l, struct lapse_stats *out, size_t size)
+{
+    size_t len = size < sizeof *out ? size : sizeof *out;
+    memset(out, 0, size);
+    memcpy(out, &l->core.stats, len);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Listens. A channel that is subscribed again is confirmed again: that is the heartbeat, since a subscriber's PING is
+ * not answered to us by hiredis 0.14.1. A queue that nobody handles any more stays subscribed until the connection
+ * ends, and is ignored: UNSUBSCRIBE of the last one with a command behind it aborts in 0.14.1. */
+#include "sub.h"
+#include "err.h"
+
+static const char PATTERN[] = "__keyevent@*__:expired";
+
+static struct ear *find(struct sub *s, struct span queue)
+{
+    LIST_EACH(i, &s->ears)
+    {
+        struct ear *e = CONTAINER(i, struct ear, node);
+        if (span_is(queue, e->queue, strlen(e->queue))) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+static void on_up(void *arg)
+{
+    struct sub *s = arg;
+    s->all = s->owed = false;
+    conn_subscribe(&s->conn, "PSUBSCRIBE", PATTERN);
+    LIST_EACH(i, &s->ears)
+    {
+        conn_subscribe(&s->conn, "SUBSCRIBE", CONTAINER(i, struct ear, node)->wake);
+    }
+    timer_set(&s->heartbeat, s->core->options.set.reply_ms / 2);
+}
+
+static void on_down(void *arg)
+{
+    struct sub *s = arg;
+    timer_stop(&s->heartbeat);
+    s->all = false;
+    LIST_EACH(i, &s->ears)
+    {
+        CONTAINER(i, struct ear, node)->confirmed = false;
+    }
+    s->events->deaf(s->arg);
+}
+
+static void on_heartbeat(void *arg)
+{
+    struct sub *s = arg;
+    if (s->owed) {
+        log_line(&s->core->log, LOG_SILENT, LOG_WARNING, "the subscription is not confirmed in %lld ms; connecting again",
+                 (long long)s->core->options.set.reply_ms / 2);
+        conn_fail(&s->conn, LAPSE_ETIMEOUT);
+        return;
+    }
+    s->owed = conn_subscribe(&s->conn, "PSUBSCRIBE", PATTERN);
+    timer_set(&s->heartbeat, s->core->options.set.reply_ms / 2);
+}
+
+static void confirm(struct sub *s, struct ear *e)
+{
+    if (s->all && !e->confirmed) {
+        e->confirmed = true;
+        s->events->confirmed(s->arg, e);
+    }
+}
+
+/* ["psubscribe", pattern, n] ["subscribe", channel, n] ["pmessage", pattern, channel, text] ["message", channel, text] */
+static void on_pushed(void *arg, const struct redisReply *reply)
+{
+    struct sub *s = arg;
+    struct span kind, channel, text, queue, id;
+    if (!reply_text(reply_at(reply, 0), &kind)) {
+        return;
+    }
+    if (span_is(kind, "psubscribe", 10)) {
+        s->owed = false;
+        s->all = true; /* it was asked for first, so it is confirmed before any channel */
+    } else if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
+        LIST_EACH(i, &s->ears)
+        {
+            struct ear *e = CONTAINER(i, struct ear, node);
+            if (span_is(channel, e->wake, strlen(e->wake))) {
+                confirm(s, e);
+            }
+        }
+    } else if (span_is(kind, "pmessage", 8) && reply_text(reply_at(reply, 2), &channel) &&
+               reply_text(reply_at(reply, 3), &text)) {
+        const struct options *o = &s->core->options;
+        struct ear *e = keys_event(channel, text, o->set.space, o->url.db, &queue, &id) ? find(s, queue) : NULL;
+        if (e) {
+            s->core->stats.events++;
+            s->events->expired(s->arg, e, id);
+        } else {
+            s->core->stats.foreign++;
+        }
+    } else if (span_is(kind, "message", 7) && reply_text(reply_at(reply, 1), &channel) &&
+               reply_text(reply_at(reply, 2), &text)) {
+        LIST_EACH(i, &s->ears)
+        {
+            struct ear *e = CONTAINER(i, struct ear, node);
+            if (span_is(channel, e->wake, strlen(e->wake))) {
+                s->events->woken(s->arg, e, text);
+            }
+        }
+    }
+}
+
+void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg)
+{
+    static const struct conn_events conn_events = {on_up, on_down, on_pushed};
+    *s = (struct sub){.core = core, .events = events, .arg = arg};
+    list_init(&s->ears);
+    timer_init(&s->heartbeat, core->loop, on_heartbeat, s);
+    conn_init(&s->conn, core, &conn_events, s);
+}
+
+void sub_add(struct sub *s, struct ear *e, const char *queue)
+{
+    const struct options *o = &s->core->options;
+    e->queue = queue;
+    e->confirmed = false;
+    keys_wake(e->wake, o->set.space, queue, o->url.db);
+    list_insert(&s->ears, &e->node);
+    if (!s->started) {
+        s->started = true;
+        conn_start(&s->conn); /* on the first queue: a producer needs none */
+    } else {
+        conn_subscribe(&s->conn, "SUBSCRIBE", e->wake);
+    }
+}
+
+void sub_remove(struct sub *s, struct ear *e)
+{
+    (void)s;
+    list_remove(&e->node);
+    e->confirmed = false;
+}
+
+void sub_close(struct sub *s)
+{
+    timer_stop(&s->heartbeat);
+    conn_close(&s->conn, LAPSE_ELOST);
+}
