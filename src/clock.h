@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-int64_t clock_us(void);        /* monotonic */
-uint64_t clock_random(void);   /* for jitter and names, not for secrets */
+int64_t clock_us(void);      /* monotonic */
+uint64_t clock_random(void); /* for jitter and names, not for secrets */
 
 /* What is known of Redis's clock: server = monotonic + offset. */
 struct server_clock {

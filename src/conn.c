@@ -4,8 +4,8 @@
  *
  *  - A refused connect calls on_connect(ERR) with ac->err 0 (1.2: 1) and frees ac itself; on_disconnect does not run.
  *  - A lost connection calls every pending callback with NULL, then on_disconnect, then frees ac.
- *  - redisAsyncFree() within on_connect or on_disconnect is a use after free: we free from a timer only (state FAILING).
- *    Elsewhere it runs the pending callbacks with NULL within our call.
+ *  - redisAsyncFree() within on_connect or on_disconnect is a use after free: we free from a timer only (state
+ * FAILING). Elsewhere it runs the pending callbacks with NULL within our call.
  *  - A refused PSUBSCRIBE answers NULL and leaves the reason in ac->errstr only; the connection is gone.
  *  - An ordinary command on a connection that subscribes kills it; PING's answer is swallowed there (0.14.1). So each
  *    connection has one role, and a subscriber's heartbeat is to subscribe again.
@@ -137,7 +137,8 @@ static void greet(struct conn *c)
     if (u->db) {
         redisAsyncCommand(c->ac, on_greeting, NULL, "SELECT %d", u->db);
     }
-    redisAsyncCommand(c->ac, on_greeting, NULL, "PING"); /* says LOADING, NOAUTH, MASTERDOWN before work depends on it */
+    redisAsyncCommand(c->ac, on_greeting, NULL,
+                      "PING"); /* says LOADING, NOAUTH, MASTERDOWN before work depends on it */
 }
 
 static void failed(struct conn *c, const char *why)
@@ -175,8 +176,8 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
     }
     if (c->state != CONN_FAILING && status != REDIS_OK) {
         describe(c, at, sizeof at);
-        log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "lost the connection to Redis at %s: %s; connecting again", at,
-                 reason(ac));
+        log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "lost the connection to Redis at %s: %s; connecting again",
+                 at, reason(ac));
     }
     ended(c);
 }
@@ -192,8 +193,7 @@ static void write_out(struct redisAsyncContext *ac)
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
     redisAsyncHandleWrite(ac);
     if (!c->ac && !sigismember(&before, SIGPIPE)) {
-        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR) {
-        }
+        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR) {}
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -258,8 +258,9 @@ static void on_deadline(struct conn *c)
         timer_set(&c->timer, SECOND_LOOK_MS);
     } else {
         describe(c, at, sizeof at);
-        log_line(&c->core->log, LOG_SILENT, LOG_WARNING, "no answer from Redis at %s in %lld ms (reply_ms); connecting again",
-                 at, (long long)c->core->options.set.reply_ms);
+        log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
+                 "no answer from Redis at %s in %lld ms (reply_ms); connecting again", at,
+                 (long long)c->core->options.set.reply_ms);
         conn_fail(c, LAPSE_ETIMEOUT);
     }
 }

@@ -29,7 +29,7 @@ struct conn {
     void *arg;
     struct redisAsyncContext *ac; /* NULL: none just now */
     enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_GREETING, CONN_UP, CONN_FAILING, CONN_CLOSED } state;
-    struct list calls; /* sent, in order */
+    struct list calls;  /* sent, in order */
     struct timer timer; /* DOWN: the next attempt. Else: the deadline of what Redis owes us */
     int64_t since_us;   /* CONNECTING, GREETING: start of the attempt */
     int why;            /* what calls end with when the connection ends: ELOST, ETIMEOUT */

@@ -30,9 +30,9 @@ int lapse_maybe(int err)
 
 int err_code(const char *name, size_t len)
 {
-#define LAPSE_X(code, number, did, text)                               \
-    if (len == sizeof #code - 1 && memcmp(name, #code, len) == 0) {    \
-        return number;                                                 \
+#define LAPSE_X(code, number, did, text)                            \
+    if (len == sizeof #code - 1 && memcmp(name, #code, len) == 0) { \
+        return number;                                              \
     }
     LAPSE_ERRORS(LAPSE_X)
 #undef LAPSE_X

@@ -161,23 +161,23 @@ static void renew(struct held *h, int64_t now)
     h->lease_ms = left_ms < lease_ms ? left_ms : lease_ms;
     h->renewing.end = on_renewed;
     h->renewing.ask.until_us = h->lease_end_us;
-    store_renew(hs->script, &h->renewing, h->key, (struct span){h->job.id, strlen(h->job.id)}, h->job.token, h->lease_ms);
+    store_renew(hs->script, &h->renewing, h->key, (struct span){h->job.id, strlen(h->job.id)}, h->job.token,
+                h->lease_ms);
 }
 
 static void on_tick(void *arg)
 {
     struct holder *hs = arg;
     int64_t now = clock_us();
-    LIST_EACH(i, &hs->all)
-    {
+    LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         if (h->state > HELD_RUNNING) {
             continue;
         }
         if (now >= h->lease_end_us && h->job.until_ms) {
             h->job.until_ms = 0;
-            log_line(&hs->core->log, LOG_LEASE, LOG_WARNING, "the lease of job %s in queue %s ended (%s); it runs again",
-                     h->job.id, h->job.queue,
+            log_line(&hs->core->log, LOG_LEASE, LOG_WARNING,
+                     "the lease of job %s in queue %s ended (%s); it runs again", h->job.id, h->job.queue,
                      now >= h->run_end_us ? "it was held for run_ms" : "it could not be renewed in time");
         } else if (now < h->lease_end_us && now >= h->renew_at_us) {
             renew(h, now);
@@ -192,8 +192,7 @@ static void on_tick(void *arg)
 void holder_renew(struct holder *hs, const void *owner)
 {
     int64_t now = clock_us();
-    LIST_EACH(i, &hs->all)
-    {
+    LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         if (h->owner == owner && h->state <= HELD_RUNNING && now < h->lease_end_us) {
             renew(h, now);
@@ -252,8 +251,8 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     h->lease_end_us = sent_us + lease_ms * 1000;
     h->run_end_us = sent_us + hs->core->options.set.run_ms * 1000;
     h->renew_at_us = sent_us + lease_ms * 1000 / 3;
-    h->run = (struct req){.kind = REQ_HANDLER, .fn.handler = fn, .arg = arg, .job = &h->job, .wanted = wanted,
-                          .after = after_run};
+    h->run = (struct req){
+        .kind = REQ_HANDLER, .fn.handler = fn, .arg = arg, .job = &h->job, .wanted = wanted, .after = after_run};
     h->settled = (struct req){.kind = REQ_CALLBACK, .after = after_settled};
     list_init(&h->settled.node);
     list_insert(&hs->all, &h->node);
@@ -266,8 +265,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
 
 void holder_release(struct holder *hs, const void *owner)
 {
-    LIST_EACH(i, &hs->all)
-    {
+    LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         if (h->state == HELD_QUEUED && (!owner || h->owner == owner) && !h->in_handler) {
             list_remove(&h->run.node);
@@ -289,8 +287,7 @@ void holder_end(struct holder *hs)
 
 void holder_close(struct holder *hs)
 {
-    LIST_EACH(i, &hs->all)
-    {
+    LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         h->holder = NULL;
         h->job.handle = NULL;

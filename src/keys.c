@@ -2,13 +2,18 @@
 /* The spelling of keys and channels, as far as C knows it; the rest is in src/lua. Events come from outside and are
  * not trusted: anyone with PUBLISH can forge one, and keys of other programs may hold any byte. */
 #include "keys.h"
-#include "options.h"
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
+
+bool keys_word(const char *s, size_t max)
+{
+    size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+    return len >= 1 && len <= max && !s[len];
+}
 
 bool keys_queue_ok(const char *queue)
 {
-    return options_word(queue, KEYS_QUEUE_MAX);
+    return keys_word(queue, KEYS_QUEUE_MAX);
 }
 
 bool keys_id_ok(const char *id, size_t len)

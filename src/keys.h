@@ -16,6 +16,7 @@ static inline bool span_is(struct span s, const char *text, size_t len)
     return s.len == len && __builtin_memcmp(s.at, text, len) == 0;
 }
 
+bool keys_word(const char *s, size_t max); /* 1 to max of A-Z a-z 0-9 . _ - */
 bool keys_queue_ok(const char *queue);
 bool keys_id_ok(const char *id, size_t len);
 

@@ -132,7 +132,8 @@ void lapse_abandon(struct lapse *l)
     }
 }
 
-int lapse_handle(struct lapse *l, const char *queue, const struct lapse_handle_options *opts, lapse_handler *fn, void *arg)
+int lapse_handle(struct lapse *l, const char *queue, const struct lapse_handle_options *opts, lapse_handler *fn,
+                 void *arg)
 {
     unsigned max = 0;
     if (!l || !queue || !keys_queue_ok(queue) || (opts && opts->size < sizeof *opts)) {

@@ -2,16 +2,18 @@
 /* The settings as data: one row has the name, the default and the range that lapse_open(), lapse_options_set(), the
  * tool's -o and the README's table all use. Zero always means the default. */
 #include "options.h"
+#include "keys.h"
 #include "mem.h"
-#include "url.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROW(field, kind, def, min, max, def_text, text)                                                              \
-    {#field, kind, offsetof(struct lapse_options, field), sizeof((struct lapse_options *)0)->field, def, min, max,   \
-     def_text, text}
+#define ROW(field, kind, def, min, max, def_text, text)                                                               \
+    {                                                                                                                 \
+#field, kind, offsetof(struct lapse_options, field), sizeof((struct lapse_options *)0)->field, def, min, max, \
+            def_text, text                                                                                            \
+    }
 #define DAY ((int64_t)24 * 3600 * 1000)
 const struct option_row option_rows[] = {
     ROW(url, OPTION_TEXT, 0, 0, 0, "redis://127.0.0.1:6379",
@@ -25,7 +27,8 @@ const struct option_row option_rows[] = {
     ROW(max_running, OPTION_COUNT, 256, 1, 100000, "256", "jobs held by handlers at once"),
     ROW(max_pending, OPTION_COUNT, 10000, 1, 10000000, "10000", "requests waiting for Redis; one more is EFULL"),
     ROW(max_bytes, OPTION_BYTES, 64 << 20, 1 << 20, (int64_t)1 << 40, "64MiB", "their bodies together, likewise"),
-    ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM, "none", "no_events, no_alarm, or both with a comma"),
+    ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM, "none",
+        "no_events, no_alarm, or both with a comma"),
 };
 const size_t option_rows_n = sizeof option_rows / sizeof *option_rows;
 
@@ -113,12 +116,6 @@ static int64_t parse(const struct option_row *row, const char *s)
     }
 }
 
-bool options_word(const char *s, size_t max)
-{
-    size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return len >= 1 && len <= max && !s[len];
-}
-
 /* A name goes into space-separated lines and into keys' neighbourhood: printable ASCII but space and braces. */
 static bool name_ok(const char *s)
 {
@@ -137,7 +134,7 @@ static bool text_ok(const struct option_row *row, const char *s)
     if (strcmp(row->name, "url") == 0) {
         return url_parse(&parts, s, NULL) > 0;
     }
-    return strcmp(row->name, "space") == 0 ? options_word(s, (size_t)row->max) : name_ok(s);
+    return strcmp(row->name, "space") == 0 ? keys_word(s, (size_t)row->max) : name_ok(s);
 }
 
 int lapse_options_set(struct lapse_options *o, const char *name, const char *value)

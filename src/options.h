@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_OPTIONS_H
 #define LAPSE_OPTIONS_H
+#include "url.h"
 #include <lapse.h>
-#include <stdbool.h>
 
 enum option_kind { OPTION_TEXT, OPTION_MS, OPTION_COUNT, OPTION_BYTES, OPTION_FLAGS };
 struct option_row {
@@ -16,15 +16,6 @@ struct option_row {
 extern const struct option_row option_rows[];
 extern const size_t option_rows_n;
 
-/* Where Redis is. */
-struct url {
-    bool local;     /* a Unix socket: host is its path */
-    char *host;     /* all of these point into one allocation */
-    char *user;     /* NULL: none */
-    char *password; /* NULL: none; wiped by options_free() */
-    int port, db;
-};
-
 /* The settings of one handle: defaults filled in, texts our own. */
 struct options {
     struct lapse_options set;
@@ -35,8 +26,5 @@ struct options {
 /* EINVAL: out of range, or a newer caller's field is not 0. ENOMEM. */
 int options_read(struct options *out, const struct lapse_options *in);
 void options_free(struct options *o);
-
-/* 1 to max of A-Z a-z 0-9 . _ - */
-bool options_word(const char *s, size_t max);
 
 #endif

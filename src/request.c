@@ -142,8 +142,8 @@ static void on_got(struct job_ask *a, int err, const struct job_row *row, int64_
 static bool due_ok(const struct lapse *l, struct lapse_due due)
 {
     /* The exact rule, ten years from Redis's now, is the script's; before the first reply we know no better. */
-    int64_t latest = l->core.clock.known ? clock_server_us(&l->core.clock, clock_us()) / 1000 + JOB_TEN_YEARS_MS
-                                         : YEAR_2200_MS;
+    int64_t latest =
+        l->core.clock.known ? clock_server_us(&l->core.clock, clock_us()) / 1000 + JOB_TEN_YEARS_MS : YEAR_2200_MS;
     return !(due.delay_ms && due.at_ms) && due.delay_ms >= 0 && due.delay_ms <= JOB_TEN_YEARS_MS && due.at_ms >= 0 &&
            due.at_ms <= latest;
 }
@@ -183,7 +183,8 @@ static bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
     out->backoff_max_ms = out->backoff_max_ms ? out->backoff_max_ms : JOB_BACKOFF_MAX_MS;
     return out->queue && keys_queue_ok(out->queue) && (!out->id || id_ok(out->id)) && out->body_len <= JOB_BODY_MAX &&
            (out->body || !out->body_len) && out->backoff_ms > 0 && out->backoff_ms <= JOB_TEN_YEARS_MS &&
-           out->backoff_max_ms > 0 && out->backoff_max_ms <= JOB_TEN_YEARS_MS && (unsigned)out->on_conflict <= LAPSE_REPLACE;
+           out->backoff_max_ms > 0 && out->backoff_max_ms <= JOB_TEN_YEARS_MS &&
+           (unsigned)out->on_conflict <= LAPSE_REPLACE;
 }
 
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
@@ -216,7 +217,8 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     q->job.tries = s.tries;
     q->ask.job.end = on_scheduled;
     q->ask.job.ask.until_us = until_us(l);
-    store_schedule(&l->script, &q->ask.job, q->key, q->id, s.due, s.on_conflict, (struct span){record, len + s.body_len});
+    store_schedule(&l->script, &q->ask.job, q->key, q->id, s.due, s.on_conflict,
+                   (struct span){record, len + s.body_len});
     return 0;
 }
 
@@ -327,7 +329,8 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state, const
                lapse_list_fn *fn, void *arg)
 {
     struct request *q;
-    if (!l || !queue || !keys_queue_ok(queue) || state < LAPSE_WAITING || state > LAPSE_DEAD || n < 1 || n > SCRIPT_BATCH) {
+    if (!l || !queue || !keys_queue_ok(queue) || state < LAPSE_WAITING || state > LAPSE_DEAD || n < 1 ||
+        n > SCRIPT_BATCH) {
         return LAPSE_EINVAL;
     }
     int err = request_new(&q, l, REQ_LIST, queue, from ? from->id : "", 0, 0, arg);

@@ -2,8 +2,9 @@
 /* Runs scripts by their SHA, by their text when Redis may not know them, and turns errors into codes.
  *
  * Requests gather in one list until the loop is about to sleep (an ev_prepare), or while the user's callbacks run one
- * after the other, for at most GATHER_US. Then they are sent: the first, and with it those behind it for the same script
- * and queue. One may overtake others, but none with its own id: for one id the order is kept. The ids of a call differ.
+ * after the other, for at most GATHER_US. Then they are sent: the first, and with it those behind it for the same
+ * script and queue. One may overtake others, but none with its own id: for one id the order is kept. The ids of a call
+ * differ.
  *
  * A reply with fewer answers than asked means "that was enough for one script": the rest goes back to the front. */
 #include "script.h"
@@ -91,8 +92,7 @@ static void on_retry(void *arg)
     struct list over;
     list_init(&over);
     script_flush(s);
-    LIST_EACH(i, &s->asks)
-    {
+    LIST_EACH (i, &s->asks) {
         if (CONTAINER(i, struct ask, node)->until_us <= now) {
             list_remove(i);
             s->n_asks--;
@@ -200,8 +200,9 @@ static int code_of(struct script *s, enum script_id script, struct span error)
     char text[300];
     bool broken = begins(error, "LAPSE EBROKEN");
     log_escape(text, sizeof text, error.at, error.len);
-    log_line(&s->core->log, LOG_REFUSED, LOG_ERR, "Redis %s %s: %s (%s)", broken ? "broke off in the middle of" : "refused",
-             script_texts[script].name, text, broken ? "some of it may have happened" : advice(error));
+    log_line(&s->core->log, LOG_REFUSED, LOG_ERR, "Redis %s %s: %s (%s)",
+             broken ? "broke off in the middle of" : "refused", script_texts[script].name, text,
+             broken ? "some of it may have happened" : advice(error));
     return broken ? LAPSE_EBROKEN : LAPSE_EREFUSED;
 }
 
@@ -281,8 +282,7 @@ static size_t gather(struct script *s, struct batch *b)
     struct seen taken = {.n = 0}, passed = {.n = 0};
     size_t bytes = 0, n_args = 0, looked = 0;
     b->script = first->script;
-    LIST_EACH(i, &s->asks)
-    {
+    LIST_EACH (i, &s->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
         bool fits = a->script == first->script && span_is(a->key, first->key.at, first->key.len);
         if (seen_before(&passed, a->hash, !fits) || (fits && seen_before(&taken, a->hash, true))) {
@@ -333,8 +333,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     push(s, &n, "1", 1);
     push(s, &n, key.at, key.len);
     push(s, &n, s->db, strlen(s->db));
-    LIST_EACH(i, &b->asks)
-    {
+    LIST_EACH (i, &b->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
         for (unsigned k = 0; k < a->n_args; k++) {
             push(s, &n, a->args[k].at, a->args[k].len);
@@ -344,8 +343,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
         return false;
     }
     s->loaded[b->script] = true; /* by the time the next call on this connection runs */
-    LIST_EACH(i, &b->asks)
-    {
+    LIST_EACH (i, &b->asks) {
         CONTAINER(i, struct ask, node)->sent_us = b->call.sent_us;
     }
     list_insert(&s->batches, &b->node);

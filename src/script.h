@@ -30,7 +30,7 @@ struct script {
     const struct deliver *deliver; /* while it has entries, their requests gather */
     struct list asks;              /* not sent yet, in order */
     unsigned n_asks;
-    int64_t oldest_us; /* when the first of them came */
+    int64_t oldest_us;   /* when the first of them came */
     struct list batches; /* sent */
     bool loaded[SCRIPT_COUNT];
     ev_prepare prepare;
@@ -54,7 +54,7 @@ static inline bool script_idle(const struct script *s)
 }
 void script_stir(struct script *s); /* gather() is to run before the loop sleeps */
 void script_flush(struct script *s);
-void script_lost(struct script *s); /* the connection went: Redis may have forgotten the scripts */
+void script_lost(struct script *s);  /* the connection went: Redis may have forgotten the scripts */
 void script_close(struct script *s); /* the connection is closed: what was not sent ends with ECLOSED */
 
 #endif

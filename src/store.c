@@ -110,7 +110,8 @@ void store_retry(struct script *s, struct settle_ask *a, struct span key, struct
     settle(s, a, SCRIPT_RETRY, key, id, token, 4);
 }
 
-void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token, struct span why)
+void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
+                struct span why)
 {
     a->args[2] = why;
     settle(s, a, SCRIPT_FAIL, key, id, token, 3);
@@ -121,7 +122,8 @@ void store_release(struct script *s, struct settle_ask *a, struct span key, stru
     settle(s, a, SCRIPT_RELEASE, key, id, token, 2);
 }
 
-void store_renew(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token, int64_t for_ms)
+void store_renew(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
+                 int64_t for_ms)
 {
     a->args[2] = number(a->number, for_ms);
     settle(s, a, SCRIPT_RENEW, key, id, token, 3);

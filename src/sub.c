@@ -9,8 +9,7 @@ static const char PATTERN[] = "__keyevent@*__:expired";
 
 static struct ear *find(struct sub *s, struct span queue)
 {
-    LIST_EACH(i, &s->ears)
-    {
+    LIST_EACH (i, &s->ears) {
         struct ear *e = CONTAINER(i, struct ear, node);
         if (span_is(queue, e->queue, strlen(e->queue))) {
             return e;
@@ -24,8 +23,7 @@ static void on_up(void *arg)
     struct sub *s = arg;
     s->all = s->owed = false;
     conn_subscribe(&s->conn, "PSUBSCRIBE", PATTERN);
-    LIST_EACH(i, &s->ears)
-    {
+    LIST_EACH (i, &s->ears) {
         conn_subscribe(&s->conn, "SUBSCRIBE", CONTAINER(i, struct ear, node)->wake);
     }
     timer_set(&s->heartbeat, s->core->options.set.reply_ms / 2);
@@ -36,8 +34,7 @@ static void on_down(void *arg)
     struct sub *s = arg;
     timer_stop(&s->heartbeat);
     s->all = false;
-    LIST_EACH(i, &s->ears)
-    {
+    LIST_EACH (i, &s->ears) {
         CONTAINER(i, struct ear, node)->confirmed = false;
     }
     s->events->deaf(s->arg);
@@ -47,7 +44,8 @@ static void on_heartbeat(void *arg)
 {
     struct sub *s = arg;
     if (s->owed) {
-        log_line(&s->core->log, LOG_SILENT, LOG_WARNING, "the subscription is not confirmed in %lld ms; connecting again",
+        log_line(&s->core->log, LOG_SILENT, LOG_WARNING,
+                 "the subscription is not confirmed in %lld ms; connecting again",
                  (long long)s->core->options.set.reply_ms / 2);
         conn_fail(&s->conn, LAPSE_ETIMEOUT);
         return;
@@ -64,7 +62,8 @@ static void confirm(struct sub *s, struct ear *e)
     }
 }
 
-/* ["psubscribe", pattern, n] ["subscribe", channel, n] ["pmessage", pattern, channel, text] ["message", channel, text] */
+/* ["psubscribe", pattern, n] ["subscribe", channel, n] ["pmessage", pattern, channel, text] ["message", channel, text]
+ */
 static void on_pushed(void *arg, const struct redisReply *reply)
 {
     struct sub *s = arg;
@@ -76,8 +75,7 @@ static void on_pushed(void *arg, const struct redisReply *reply)
         s->owed = false;
         s->all = true; /* it was asked for first, so it is confirmed before any channel */
     } else if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
-        LIST_EACH(i, &s->ears)
-        {
+        LIST_EACH (i, &s->ears) {
             struct ear *e = CONTAINER(i, struct ear, node);
             if (span_is(channel, e->wake, strlen(e->wake))) {
                 confirm(s, e);
@@ -95,8 +93,7 @@ static void on_pushed(void *arg, const struct redisReply *reply)
         }
     } else if (span_is(kind, "message", 7) && reply_text(reply_at(reply, 1), &channel) &&
                reply_text(reply_at(reply, 2), &text)) {
-        LIST_EACH(i, &s->ears)
-        {
+        LIST_EACH (i, &s->ears) {
             struct ear *e = CONTAINER(i, struct ear, node);
             if (span_is(channel, e->wake, strlen(e->wake))) {
                 s->events->woken(s->arg, e, text);

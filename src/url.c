@@ -3,12 +3,14 @@
  * redis-cli reads a lone "secret@" as a password, others as a user; we take it for a user without one, and refuse. */
 #include "url.h"
 #include "keys.h"
-#include <stdlib.h>
-
+#include <string.h>
 
 static int hex(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* Copies a span, %XX decoded, to *out and moves on; 0 for a bad escape or a control character. */
@@ -81,7 +83,8 @@ static int unix_socket(struct url *u, struct span rest, char *out)
 {
     struct span path = rest;
     if (cut(&rest, '?', &path)) {
-        if (rest.len < 4 || memcmp(rest.at, "db=", 3) != 0 || !number((struct span){rest.at + 3, rest.len - 3}, 1 << 20, &u->db)) {
+        if (rest.len < 4 || memcmp(rest.at, "db=", 3) != 0 ||
+            !number((struct span){rest.at + 3, rest.len - 3}, 1 << 20, &u->db)) {
             return 0;
         }
     }

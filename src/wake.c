@@ -2,10 +2,11 @@
 /* When to look for due jobs: on an event, on a wake, on our alarm, on the sweep. Nothing here decides what is due.
  *
  * The ring. Every listener hears every event; the one whose rank is hash(id) mod n answers it. Rank 0 has the exact
- * alarm and touches the due triggers, which makes Redis expire them and tell everybody. Rank k is its watchdog: it looks
- * min(2k, 40) ms later, and not at all when an event or a wake was heard since. It then does not know what is next, so it
- * asks after WATCHDOG_MS, at the most that often. What its owner does not take is overdue after GRACE_MS, and the alarm
- * that finds it takes it. Without a confirmed subscription there are no events to make: the alarm claims at once.
+ * alarm and touches the due triggers, which makes Redis expire them and tell everybody. Rank k is its watchdog: it
+ * looks min(2k, 40) ms later, and not at all when an event or a wake was heard since. It then does not know what is
+ * next, so it asks after WATCHDOG_MS, at the most that often. What its owner does not take is overdue after GRACE_MS,
+ * and the alarm that finds it takes it. Without a confirmed subscription there are no events to make: the alarm claims
+ * at once.
  *
  * The alarm is set to the earlier of what the last script said and of what wakes told since that script was sent: the
  * two come on different sockets, in no order. */
@@ -42,8 +43,7 @@ static void set_alarm(struct wake *wk)
 {
     int64_t first = 0;
     if (!(wk->core->options.set.flags & LAPSE_NO_ALARM) && wk->core->clock.known && conn_up(wk->script->conn)) {
-        LIST_EACH(i, &wk->watches)
-        {
+        LIST_EACH (i, &wk->watches) {
             int64_t at = rings_at_us(CONTAINER(i, struct watch, node));
             first = at && (!first || at < first) ? at : first;
         }
@@ -125,8 +125,7 @@ static void on_alarm(void *arg)
 {
     struct wake *wk = arg;
     int64_t now = server_us(wk);
-    LIST_EACH(i, &wk->watches)
-    {
+    LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
         int64_t at = rings_at_us(w);
         if (at && at <= now) {
@@ -269,8 +268,7 @@ static void on_confirmed(void *arg, struct ear *e)
 static void on_deaf(void *arg)
 {
     struct wake *wk = arg;
-    LIST_EACH(i, &wk->watches)
-    {
+    LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
         w->rank = -1;
         w->n = 0;
@@ -319,8 +317,7 @@ static void on_sweep(void *arg)
 
 void wake_up(struct wake *wk)
 {
-    LIST_EACH(i, &wk->watches)
-    {
+    LIST_EACH (i, &wk->watches) {
         enter(CONTAINER(i, struct watch, node));
     }
     set_alarm(wk);
@@ -377,8 +374,7 @@ bool wake_free_to_go(const struct watch *w)
 
 void wake_close(struct wake *wk)
 {
-    LIST_EACH(i, &wk->watches)
-    {
+    LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
         w->on = false;
         list_remove(i);

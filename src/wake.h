@@ -43,7 +43,7 @@ struct wake {
     struct sub sub;
     struct list watches;
     struct alarm alarm;
-    char name[96]; /* in the registry: the listener's, and 64 random bits */
+    char name[96];           /* in the registry: the listener's, and 64 random bits */
     int64_t silent_since_us; /* jobs were found, but no event was heard since; 0: events come */
     unsigned n_silent;
     bool deaf_said;
@@ -54,9 +54,9 @@ void wake_unwatch(struct watch *w);
 bool wake_free_to_go(const struct watch *w); /* after that: nothing of it is on its way */
 void wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us); /* what a script said */
 void wake_told(struct watch *w, int64_t due_ms);                              /* a job became due then */
-void wake_room(struct watch *w, bool room);          /* we can take jobs of it, or cannot */
-void wake_found(struct wake *wk, unsigned n);        /* so many jobs that no event had told of */
-void wake_up(struct wake *wk);                       /* the connection for commands is there again */
+void wake_room(struct watch *w, bool room);                                   /* we can take jobs of it, or cannot */
+void wake_found(struct wake *wk, unsigned n); /* so many jobs that no event had told of */
+void wake_up(struct wake *wk);                /* the connection for commands is there again */
 void wake_close(struct wake *wk);
 
 #endif

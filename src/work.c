@@ -200,7 +200,8 @@ static void take(struct queue *q, const struct claim *c, const struct claimed *g
         }
         bool named = row.place >= 1 && row.place <= c->ask.n_ids;
         enum lapse_via via = (enum lapse_via)(named ? c->ask.via[row.place - 1] : c->ask.via_oldest);
-        if (holder_take(&w->holder, q, q->name, q->watch.key, &row, via, c->ask.ask.sent_us, c->lease_ms, q->fn, q->arg)) {
+        if (holder_take(&w->holder, q, q->name, q->watch.key, &row, via, c->ask.ask.sent_us, c->lease_ms, q->fn,
+                        q->arg)) {
             log_line(&w->core->log, LOG_MEMORY, LOG_ERR, "out of memory: job of queue %s goes back unbegun", q->name);
             q->again = true;
             continue;
@@ -214,9 +215,10 @@ static void take(struct queue *q, const struct claim *c, const struct claimed *g
         wake_found(&w->wake, found);
     }
     if (got->n_unreadable || got->n_lost) {
-        log_line(&w->core->log, LOG_DATA, LOG_ERR,
-                 "queue %s: %lld jobs in a format this version cannot read are dead now, %lld without a record are gone",
-                 q->name, (long long)got->n_unreadable, (long long)got->n_lost);
+        log_line(
+            &w->core->log, LOG_DATA, LOG_ERR,
+            "queue %s: %lld jobs in a format this version cannot read are dead now, %lld without a record are gone",
+            q->name, (long long)got->n_unreadable, (long long)got->n_lost);
     }
 }
 
@@ -265,8 +267,7 @@ static void resume_page(struct queue *q, int64_t page)
         return;
     }
     char *text = (char *)(q->tokens + q->n_held + 2);
-    LIST_EACH(i, &w->holder.all)
-    {
+    LIST_EACH (i, &w->holder.all) {
         struct held *h = CONTAINER(i, struct held, node);
         if (h->owner == q && h->state != HELD_SETTLED) {
             int len = snprintf(text, 24, "%llu", (unsigned long long)h->job.token);
@@ -275,7 +276,8 @@ static void resume_page(struct queue *q, int64_t page)
         }
     }
     q->resume.ask.until_us = clock_us() + w->core->options.set.reply_ms * 1000;
-    store_resume(w->script, &q->resume, q->watch.key, (struct span){w->wake.name, strlen(w->wake.name)}, page, q->tokens, n);
+    store_resume(w->script, &q->resume, q->watch.key, (struct span){w->wake.name, strlen(w->wake.name)}, page,
+                 q->tokens, n);
 }
 
 static void on_resumed(struct resume_ask *a, int err, int64_t next_page, int64_t n_back)
@@ -283,8 +285,8 @@ static void on_resumed(struct resume_ask *a, int err, int64_t next_page, int64_t
     struct queue *q = CONTAINER(a, struct queue, resume);
     struct work *w = q->work;
     if (n_back) {
-        log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE, "queue %s: %lld claims whose answer was lost went back", q->name,
-                 (long long)n_back);
+        log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE, "queue %s: %lld claims whose answer was lost went back",
+                 q->name, (long long)n_back);
     }
     if (!err && next_page && !closed_for(q)) {
         resume_page(q, next_page);
@@ -314,8 +316,7 @@ static void resume(struct queue *q)
 static void reap(struct work *w)
 {
     w->leaving = false;
-    LIST_EACH(i, &w->queues)
-    {
+    LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (q->stopped && !q->n_held && !q->n_asked && !q->resuming && wake_free_to_go(&q->watch)) {
             list_remove(i);
@@ -331,8 +332,7 @@ static void gather(void *arg)
 {
     struct work *w = arg;
     struct list turn;
-    LIST_EACH(i, &w->queues)
-    {
+    LIST_EACH (i, &w->queues) {
         send_gathered(CONTAINER(i, struct queue, node));
     }
     list_init(&turn);
@@ -351,8 +351,7 @@ static void gather(void *arg)
 static void on_pause(void *arg)
 {
     struct work *w = arg;
-    LIST_EACH(i, &w->queues)
-    {
+    LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (q->again) {
             resume(q);
@@ -364,8 +363,7 @@ static void on_pause(void *arg)
 /* ---- from above ---- */
 static struct queue *find(struct work *w, const char *name)
 {
-    LIST_EACH(i, &w->queues)
-    {
+    LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (!q->stopped && strcmp(q->name, name) == 0) {
             return q;
@@ -447,8 +445,7 @@ void work_told(struct work *w, const char *queue, int64_t due_ms)
 
 void work_up(struct work *w)
 {
-    LIST_EACH(i, &w->queues)
-    {
+    LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (w->met) {
             resume(q);
@@ -463,8 +460,7 @@ void work_up(struct work *w)
 void work_drain(struct work *w)
 {
     w->closing = true;
-    LIST_EACH(i, &w->queues)
-    {
+    LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (!q->stopped) {
             stop(q);
