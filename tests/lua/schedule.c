@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "script.h"
+
+SCRIPTS(schedule);
+
+Test(schedule, keeps_record_due_time_and_trigger)
+{
+    RUN("schedule", "0 a +5 0 " REC "x", "[U T+5]");
+    KEYS("due a:T+5 | jobs a=" REC "x | t a:T+4");
+    HEARD("0 'T+5 '");
+}
+
+Test(schedule, takes_a_moment_too)
+{
+    RUN("schedule", "0 a T+5 0 " REC "x", "[U T+5]");
+    KEYS("due a:T+5 | jobs a=" REC "x | t a:T+4");
+    HEARD("0 'T+5 '");
+}
+
+Test(schedule, of_now_or_the_past_is_due_now_and_has_no_trigger)
+{
+    RUN("schedule", "0 a +0 0 " REC " b T 0 " REC " c T-1 0 " REC " d 0 0 " REC, "[U T T T T]");
+    KEYS("due a:T b:T c:T d:T | jobs a=" REC " b=" REC " c=" REC " d=" REC);
+    HEARD("0 '0 a b c d'");
+}
+
+Test(schedule, makes_no_trigger_that_is_over_when_it_is_set)
+{
+    RUN("schedule", "0 a +1 0 " REC " b +2 0 " REC " c +3 0 " REC, "[U T+1 T+2 T+3]");
+    KEYS("due a:T+1 b:T+2 c:T+3 | jobs a=" REC " b=" REC " c=" REC " | t a:T+1 b:T+1 c:T+2");
+}
+
+Test(schedule, reaches_ten_years_and_no_further)
+{
+    RUN("schedule", "0 a +315576000000 0 " REC " b T+315576000000 0 " REC, "[U T+315576000000 T+315576000000]");
+    heard();
+    RUN("schedule", "0 c +315576000001 0 " REC " d T+315576000001 0 " REC, "[U 'EINVAL' 'EINVAL']");
+    KEYS("due a:T+315576000000 b:T+315576000000 | jobs a=" REC " b=" REC " | t a:T+315575999999 b:T+315575999999");
+    HEARD("");
+}
+
+Test(schedule, of_many_answers_in_order_and_wakes_once)
+{
+    RUN("schedule", "7 a +9 0 " REC " b +0 0 " REC " c +5 0 " REC " d +0 0 " REC " e +5 0 " REC, "[U T+9 T T+5 T T+5]");
+    KEYS("due b:T d:T c:T+5 e:T+5 a:T+9 | jobs a=" REC " b=" REC " c=" REC " d=" REC " e=" REC
+         " | t a:T+8 c:T+4 e:T+4");
+    HEARD("7 'T+5 b d'");
+}
+
+Test(schedule, tells_of_a_new_head_only)
+{
+    RUN("schedule", "0 a +10 0 " REC, "[U T+10]");
+    HEARD("0 'T+10 '");
+    RUN("schedule", "0 b +20 0 " REC, "[U T+20]");
+    RUN("schedule", "0 c +10 0 " REC, "[U T+10]");
+    HEARD("");
+    RUN("schedule", "0 d +9 0 " REC, "[U T+9]");
+    HEARD("0 'T+9 '");
+    now_at(9); /* d and what was due before it are no head any more: the alarm has them */
+    RUN("schedule", "0 e +2 0 " REC, "[U+9000 T+11]");
+    HEARD("");
+    now_at(10);
+    RUN("schedule", "0 f +1 0 " REC, "[U+10000 T+11]");
+    HEARD("");
+    now_at(20);
+    RUN("schedule", "0 g +100 0 " REC, "[U+20000 T+120]");
+    HEARD("0 'T+120 '");
+    RUN("schedule", "0 h +0 0 " REC, "[U+20000 T+20]");
+    HEARD("0 '0 h'");
+}
+
+Test(schedule, with_reject_refuses_an_id_in_any_state)
+{
+    five();
+    RUN("schedule", "0 w +1 0 " REC " r +1 0 " REC " e +1 0 " REC " u +1 0 " REC " d +1 0 " REC,
+        "[U+20000 'EEXIST' 'EEXIST' 'EEXIST' 'EEXIST' 'EEXIST']");
+    KEYS(FIVE);
+    HEARD("");
+}
+
+Test(schedule, with_keep_shows_the_one_there_without_its_body)
+{
+    five();
+    RUN("schedule", "0 w +1 1 " REC " r +1 1 " REC " e +1 1 " REC " u +1 1 " REC " d +1 1 " REC,
+        "[U+20000 ['w' 1 T+500 '' '" REC "'] ['r' 2 T+1000 '1 1 10 3 U T me ' '" REC "'] "
+        "['e' 1 T+10 '1 1 10 1 U T me ' '" REC "'] ['u' 3 T+10 '1 1 1 2 U T me ' '\\01\\01\\01'] "
+        "['d' 3 T '1 1 10 4 U T me bad' '" REC "']]");
+    KEYS(FIVE);
+    HEARD("");
+    RUN("schedule", "0 new +1 1 " REC, "[U+20000 T+21]");
+    HEARD("0 'T+21 '");
+}
+
+Test(schedule, with_keep_of_what_it_cannot_read_is_edata)
+{
+    given("schedule", "0 a +5 0 \\02\\00x");
+    RUN("schedule", "0 a +9 1 " REC " b +9 1 " REC, "[U 'EDATA' T+9]");
+    KEYS("due a:T+5 b:T+9 | jobs a=\\02\\00x b=" REC " | t a:T+4 b:T+8");
+}
+
+Test(schedule, with_replace_begins_a_new_life_unless_it_runs)
+{
+    five();
+    RUN("schedule", "0 w +1 2 " REC "1 r +1 2 " REC "2 e +2 2 " REC "3 u +3 2 " REC "4 d +4 2 " REC "5",
+        "[U+20000 T+21 'EBUSY' T+22 T+23 T+24]");
+    KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | jobs d=" REC "5 e=" REC "3 r=" REC "r u=" REC "4 w=" REC
+         "1 | held " HELD_R " | seq 4 | t d:T+23 e:T+21 u:T+22 w:T+21");
+    HEARD("0 'T+21 '");
+}
+
+Test(schedule, with_replace_is_ebusy_until_the_very_end_of_the_lease)
+{
+    five();
+    now_at(999);
+    RUN("schedule", "0 r +1 2 " REC, "[U+999000 'EBUSY']");
+    HEARD("");
+    now_at(1000);
+    RUN("schedule", "0 r +1 2 " REC, "[U+1000000 T+1001]");
+    HEARD("0 'T+1001 '");
+}
+
+Test(schedule, with_replace_by_one_due_now_takes_the_trigger_away)
+{
+    given("schedule", "0 a +5 0 " REC "old");
+    RUN("schedule", "0 a +0 2 " REC "new b +0 0 " REC, "[U T T]");
+    KEYS("due a:T b:T | jobs a=" REC "new b=" REC);
+    HEARD("0 '0 a b'");
+}
+
+Test(schedule, with_replace_forgets_the_tries_but_not_the_tokens)
+{
+    given("schedule", "0 a +0 0 " REC);
+    given("claim", "0 me 1000 1");
+    given("retry", "0 a 1 50 later");
+    RUN("schedule", "0 a +0 2 " REC, "[U T]");
+    KEYS("due a:T | jobs a=" REC " | seq 1");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 2 U T me ' '" REC "' 0]]");
+}
+
+Test(schedule, replacing_the_head_by_a_later_one_is_silent)
+{
+    given("schedule", "0 a +10 0 " REC);
+    RUN("schedule", "0 a +20 2 " REC, "[U T+20]");
+    KEYS("due a:T+20 | jobs a=" REC " | t a:T+19");
+    HEARD("");
+}
+
+Test(schedule, does_the_others_of_a_call_when_it_refuses_one)
+{
+    given("schedule", "0 a +50 0 " REC);
+    RUN("schedule", "0 a +9 0 " REC " b +9 0 " REC " c +315576000001 0 " REC " d +8 0 " REC,
+        "[U 'EEXIST' T+9 'EINVAL' T+8]");
+    KEYS("due d:T+8 b:T+9 a:T+50 | jobs a=" REC " b=" REC " d=" REC " | t a:T+49 b:T+8 d:T+7");
+    HEARD("0 'T+8 '");
+}
+
+Test(schedule, refused_whole_writes_nothing)
+{
+    given("schedule", "0 a +50 0 " REC);
+    ask("CONFIG RESETSTAT");
+    RUN("schedule", "0 a +9 0 " REC, "[U 'EEXIST']");
+    cr_assert_eq(calls("zadd") + calls("hset") + calls("publish") + calls("hdel") + calls("zrem"), 0);
+}
+
+Test(schedule, is_not_stopped_by_half_a_job)
+{
+    ask("HSET s:{q}:jobs half x"); /* a record in no set, a member without record: somebody deleted the rest */
+    ask("ZADD s:{q}:due 5 member");
+    RUN("schedule", "0 half +9 0 " REC " member +9 0 " REC, "[U T+9 T+9]");
+    KEYS("due half:T+9 member:T+9 | jobs half=" REC " member=" REC " | t half:T+8 member:T+8");
+}
+
+Test(schedule, of_a_hundred_asks_for_each_thing_once)
+{
+    ask("CONFIG RESETSTAT");
+    many(0, 100, "+50");
+    static const char *const once[] = {"hmget", "zadd", "hset", "zcard", "zrangebyscore", "publish"};
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+        cr_assert_eq(calls(once[i]), 1, "%s: %lld", once[i], calls(once[i]));
+    cr_assert_eq(calls("set"), 100);
+    cr_assert_eq(calls("zscore") + calls("del"), 0);
+    many(100, 100, "+0"); /* nor is a trigger deleted that cannot be there */
+    cr_assert_eq(calls("set"), 100);
+    cr_assert_eq(calls("del"), 0);
+}
+
+Test(schedule, keeps_queues_apart)
+{
+    given("schedule", "0 a +50 0 " REC);
+    char *before = keys();
+    same(__FILE__, __LINE__, "schedule", show(run_on("s:{p}:due", "schedule", "0 a +5 0 " REC)), "[U T+5]");
+    KEYS(before);
+    HEARD("");
+    cr_assert_eq(redis_int(redis, "ZCARD s:{p}:due"), 1);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include "script.h"
+#include <ctype.h>
+#include <stdarg.h>
+
+enum { ARGS = 1024, US = 123 };
+struct server *redis;
+int64_t T;
+static int64_t now;
+static bool real;
+static redisContext *ear;
+
+/* What is handed out lives until the test ends. */
+struct kept {
+    struct kept *next;
+    void *p;
+    void (*drop)(void *p);
+};
+static struct kept *kept;
+
+static void *keep(void *p, void (*drop)(void *p))
+{
+    struct kept *k = malloc(sizeof *k);
+    cr_assert(k && p);
+    *k = (struct kept){kept, p, drop};
+    kept = k;
+    return p;
+}
+
+void script_init(void)
+{
+    redis = server_start();
+    now = T = redis_now_ms(redis) + 86400000; /* and redis->redis is connected */
+    ear = redisConnectUnix(redis->socket);
+    redisReply *r = redisCommand(ear, "PSUBSCRIBE s:{q}:wake:*");
+    cr_assert(r && r->type == REDIS_REPLY_ARRAY);
+    freeReplyObject(r);
+}
+
+void script_fini(void)
+{
+    cr_assert_eq(audit(redis, "s", "q", "p", NULL), 0);
+    redisFree(ear);
+    server_stop(redis);
+    for (struct kept *k; (k = kept);) {
+        kept = k->next;
+        k->drop(k->p);
+        free(k);
+    }
+}
+
+void now_at(int64_t after_ms)
+{
+    now = T + after_ms;
+}
+
+void now_real(void)
+{
+    real = true;
+}
+
+void wait_until(int64_t ms)
+{
+    int64_t deadline = test_now_ms() + 10000;
+    while (redis_now_ms(redis) <= ms)
+        cr_assert(test_now_ms() < deadline, "Redis's clock stands");
+}
+
+char *text(const char *format, ...)
+{
+    char *out;
+    va_list ap;
+    va_start(ap, format);
+    cr_assert(vasprintf(&out, format, ap) >= 0);
+    va_end(ap);
+    return keep(out, free);
+}
+
+redisReply *ask(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    redisReply *r = redisvCommand(redis->redis, format, ap);
+    va_end(ap);
+    return keep(r, freeReplyObject);
+}
+
+/* ---- numbers and bytes as text ---- */
+static void put_moment(FILE *f, long long n, const char *raw)
+{
+    char letter = 0;
+    if (n > T - 400000000000 && n < T + 400000000000)
+        letter = 'T', n -= T;
+    else if (n > T * 1000 - 400000000000 && n < T * 1000 + 400000000000)
+        letter = 'U', n -= T * 1000 + US;
+    if (!letter)
+        fputs(raw, f);
+    else if (n)
+        fprintf(f, "%c%+lld", letter, n);
+    else
+        fputc(letter, f);
+}
+
+static void put_bytes(FILE *f, const char *s, size_t len)
+{
+    if (len > 1000) {
+        uint32_t h = 0;
+        for (size_t i = 0; i < len; i++)
+            h = h * 31 + (unsigned char)s[i];
+        fprintf(f, "<%zu bytes %08x>", len, h);
+        return;
+    }
+    for (size_t i = 0, n; i < len; i += n) {
+        for (n = 0; i + n < len && n < 18 && isdigit((unsigned char)s[i + n]);)
+            n++;
+        if (n) {
+            char *raw = text("%.*s", (int)n, s + i);
+            put_moment(f, *raw == '0' ? 0 : atoll(raw), raw);
+        } else {
+            n = 1;
+            fprintf(f, isprint((unsigned char)s[i]) && s[i] != '\\' ? "%c" : "\\%02x", (unsigned char)s[i]);
+        }
+    }
+}
+
+static void put_reply(FILE *f, const redisReply *r)
+{
+    switch (r->type) {
+    case REDIS_REPLY_INTEGER: put_moment(f, r->integer, text("%lld", r->integer)); break;
+    case REDIS_REPLY_NIL: fputs("nil", f); break;
+    case REDIS_REPLY_ERROR: fprintf(f, "-%s", r->str); break;
+    case REDIS_REPLY_ARRAY:
+        for (size_t i = 0; i < r->elements; i++) {
+            fputs(i ? " " : "[", f);
+            put_reply(f, r->element[i]);
+        }
+        fputs(r->elements ? "]" : "[]", f);
+        break;
+    default:
+        fputc('\'', f);
+        put_bytes(f, r->str, (size_t)r->len);
+        fputc('\'', f);
+    }
+}
+
+char *show(const redisReply *r)
+{
+    char *out;
+    size_t len;
+    FILE *f = open_memstream(&out, &len);
+    put_reply(f, r);
+    fclose(f);
+    return keep(out, free);
+}
+
+/* ---- running ---- */
+/* The word at *at, unescaped; NULL: no more. */
+static char *word(const char **at, size_t *len)
+{
+    while (**at == ' ')
+        ++*at;
+    if (!**at)
+        return NULL;
+    bool quoted = **at == '\'';
+    const char *s = *at + quoted;
+    char *out = keep(malloc(strlen(s) + 24), free);
+    size_t n = 0;
+    for (; *s && *s != (quoted ? '\'' : ' '); n++) {
+        char hex[3] = {s[1], *s == '\\' ? s[2] : '\0', '\0'};
+        out[n] = *s == '\\' ? (char)strtol(hex, NULL, 16) : *s;
+        s += *s == '\\' ? 3 : 1;
+    }
+    out[n] = '\0';
+    *at = s + quoted;
+    if ((*out == 'T' || *out == 'U') && (n == 1 || out[1] == '+' || out[1] == '-'))
+        n = (size_t)sprintf(out, "%lld", (*out == 'T' ? T : T * 1000 + US) + atoll(out + 1));
+    *len = n;
+    return out;
+}
+
+static redisReply *eval(const char *name, const char *key, size_t argc, const char *const *argv, const size_t *len)
+{
+    static const char frozen[] = "local R = redis local redis = {pcall = R.pcall, call = function(c, ...) "
+                                 "if c == 'TIME' then return {'%lld', '%lld'} end return R.call(c, ...) end} %s";
+    char *script = keep(test_read_file(text("%s/lua/%s.lua", test_build(), name), NULL), free);
+    if (!real)
+        script = text(frozen, (long long)now / 1000, (long long)now % 1000 * 1000 + US, script);
+    const char *all[4 + ARGS] = {"EVAL", script, "1", key};
+    size_t all_len[4 + ARGS] = {4, strlen(script), 1, strlen(key)};
+    cr_assert(argc <= ARGS);
+    for (size_t i = 0; i < argc; i++)
+        all[4 + i] = argv[i], all_len[4 + i] = len[i];
+    redisReply *r = redisCommandArgv(redis->redis, (int)(4 + argc), all, all_len);
+    cr_assert(r, "%s.lua: %s", name, redis->redis->errstr);
+    return keep(r, freeReplyObject);
+}
+
+redisReply *run_bytes(const char *name, size_t argc, const char *const *argv, const size_t *len)
+{
+    return eval(name, KEY, argc, argv, len);
+}
+
+redisReply *run_on(const char *key, const char *name, const char *args)
+{
+    const char *argv[ARGS];
+    size_t len[ARGS], n = 0;
+    while ((argv[n] = word(&args, &len[n])))
+        cr_assert(++n < ARGS);
+    return eval(name, key, n, argv, len);
+}
+
+redisReply *run(const char *name, const char *args)
+{
+    return run_on(KEY, name, args);
+}
+
+/* ---- situations ---- */
+void given(const char *name, const char *args)
+{
+    redisReply *r = run(name, args);
+    cr_assert(r->type != REDIS_REPLY_ERROR, "%s: %s", name, r->str);
+    heard();
+}
+
+void five(void)
+{
+    given("schedule", "0 e +0 0 " REC "e u +0 0 \\01\\01\\01u r +0 0 " REC "r d +0 0 " REC "d w +500 0 " REC "w");
+    given("claim", "0 me 10 0 e u");
+    given("claim", "0 me 1000 0 r d");
+    given("fail", "0 d 4 bad");
+    now_at(20);
+}
+
+void many(int first, int n, const char *due)
+{
+    for (int i = first, last; i < first + n; i = last) {
+        char *args = text("0");
+        for (last = i; last < first + n && last < i + 100; last++)
+            args = text("%s j%03d %s 0 " REC, args, last, due);
+        given("schedule", args);
+    }
+}
+
+long long calls(const char *command)
+{
+    const char *at = strstr(ask("INFO commandstats")->str, text("cmdstat_%s:calls=", command));
+    return at ? atoll(strchr(at, '=') + 1) : 0;
+}
+
+/* ---- looking ---- */
+static int by_text(const void *a, const void *b)
+{
+    return strcmp((*(redisReply *const *)a)->str, (*(redisReply *const *)b)->str);
+}
+
+static redisReply *names_of(const char *pattern)
+{
+    redisReply *r = ask("KEYS %s", pattern);
+    if (r->elements)
+        qsort(r->element, r->elements, sizeof *r->element, by_text);
+    return r;
+}
+
+static void put_pairs(FILE *f, const char *name, redisReply *r, char mark, const char *key)
+{
+    if (r->type != REDIS_REPLY_ARRAY) {
+        fprintf(f, " | %s is a %s", name, ask("TYPE %s", key)->str);
+        return;
+    }
+    /* a hash comes in any order */
+    if (mark == '=' && r->elements)
+        qsort(r->element, r->elements / 2, 2 * sizeof *r->element, by_text);
+    for (size_t i = 0; i < r->elements; i += 2) {
+        fprintf(f, "%s%s %s%c", i ? "" : " | ", i ? "" : name, r->element[i]->str, mark);
+        put_bytes(f, r->element[i + 1]->str, (size_t)r->element[i + 1]->len);
+    }
+}
+
+char *keys(void)
+{
+    static const struct {
+        const char *name, *read;
+        char mark;
+    } key[] = {{"due", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+               {"run", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+               {"dead", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+               {"jobs", "HGETALL %s", '='},
+               {"held", "HGETALL %s", '='},
+               {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
+    char *out;
+    size_t len;
+    FILE *f = open_memstream(&out, &len);
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
+        char *name = text("s:{q}:%s", key[i].name);
+        put_pairs(f, key[i].name, ask(key[i].read, name), key[i].mark, name);
+    }
+    char *seq = ask("GET s:{q}:seq")->str;
+    if (seq)
+        fprintf(f, " | seq %s", seq);
+    redisReply *triggers = names_of("s:{q}:t:*");
+    for (size_t i = 0; i < triggers->elements; i++) {
+        const char *name = triggers->element[i]->str;
+        fprintf(f, "%s %s:", i ? "" : " | t", name + strlen("s:{q}:t:"));
+        long long at = redis_int(redis, "PEXPIRETIME %s", name);
+        put_moment(f, at, text("%lld", at));
+        if (strcmp(ask("GET %s", name)->str, "1"))
+            fprintf(f, "=%s", ask("GET %s", name)->str);
+    }
+    fclose(f);
+    keep(out, free);
+    return len ? out + 3 : out;
+}
+
+char *dumps(void)
+{
+    char *out;
+    size_t len;
+    FILE *f = open_memstream(&out, &len);
+    redisReply *all = names_of("*");
+    for (size_t i = 0; i < all->elements; i++) {
+        const char *name = all->element[i]->str;
+        fprintf(f, "%s %lld ", name, redis_int(redis, "PEXPIRETIME %s", name));
+        put_reply(f, ask("DUMP %s", name));
+    }
+    fclose(f);
+    return keep(out, free);
+}
+
+char *heard(void)
+{
+    char *out;
+    size_t len;
+    FILE *f = open_memstream(&out, &len);
+    cr_assert_eq(redisAppendCommand(ear, "PING"), REDIS_OK);
+    for (redisReply *r;;) {
+        cr_assert_eq(redisGetReply(ear, (void **)&r), REDIS_OK);
+        keep(r, freeReplyObject);
+        if (strcmp(r->element[0]->str, "pmessage"))
+            break;
+        fprintf(f, "%s%s ", ftell(f) ? " " : "", r->element[2]->str + strlen("s:{q}:wake:"));
+        put_reply(f, r->element[3]);
+    }
+    fclose(f);
+    return keep(out, free);
+}
+
+void same(const char *file, int line, const char *what, const char *got, const char *expected)
+{
+    cr_assert(!strcmp(got, expected), "%s:%d: %s\n     got %s\nexpected %s", file, line, what, got, expected);
+}
