@@ -9,12 +9,11 @@ local function chosen(limit)
   local ids, dues, place = {}, {}, {}
   if limit > 0 then
     local found = call('ZRANGEBYSCORE', DUE, '-inf', now, 'WITHSCORES', 'LIMIT', 0, math.min(limit, BATCH))
-    for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1], place[#place + 1] = found[i], tonumber(found[i + 1]), 0 end
+    for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], tonumber(found[i + 1]) end
   elseif #ARGV > 4 then
-    local scores = call('ZMSCORE', DUE, unpack(ARGV, 5))
-    for i, score in ipairs(scores) do
-      if score and tonumber(score) <= now then
-        ids[#ids + 1], dues[#dues + 1], place[#place + 1] = ARGV[i + 4], tonumber(score), i
+    for i, score in ipairs(call('ZMSCORE', DUE, unpack(ARGV, 5, math.min(#ARGV, BATCH + 4)))) do
+      if score and tonumber(score) <= now and not place[ARGV[i + 4]] then
+        ids[#ids + 1], dues[#dues + 1], place[ARGV[i + 4]] = ARGV[i + 4], tonumber(score), i
       end
     end
   end
@@ -24,27 +23,26 @@ local function main()
   local holder, lease, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
   local ids, dues, place = chosen(limit)
   local token = tonumber(call('GET', SEQ) or 0)
-  call('ZCARD', RUN) -- a key of the wrong type must show before the first write
-  local out, run, held, dead, taken, keys, lost = { now_us, 0, 0, 0, 0 }, {}, {}, {}, {}, {}, 0
+  find('')
+  local out, run, held, dead, taken, keys, lost = { now_us, 0, 0, 0, 0 }, {}, {}, {}, {}, {}, {}
   local at, chunk, bytes = 1, 1, 0
   while at <= #ids and bytes <= BYTES do
     local last = math.min(#ids, at + chunk - 1)
     local recs, olds = call('HMGET', JOBS, unpack(ids, at, last)), call('HMGET', HELD, unpack(ids, at, last))
     for i = at, last do
-      local id, rec, h = ids[i], recs[i - at + 1], parse(olds[i - at + 1])
+      local id, rec = ids[i], recs[i - at + 1]
       local len, tries = header(rec or '')
+      local h = parse(olds[i - at + 1]) or { try = 0, token = 0, why = '' }
+      h.tries, h.claimed_us, h.due, h.holder = tries or 0, now_us, dues[i], holder
       bytes, taken[#taken + 1], keys[#keys + 1] = bytes + #(rec or ''), id, BASE .. 't:' .. id
-      h = { try = h and h.try or 0, tries = tries or 0, token = h and h.token or 0, claimed_us = now_us, due = dues[i],
-        holder = holder, why = h and h.why or '' }
-      if not rec then lost = lost + 1
-      elseif not len then
-        h.why = 'stored data is in a format this version cannot read'
-        dead[#dead + 1], dead[#dead + 2] = now, id
-      else
+      if len then
         token, h.try, h.token = token + 1, h.try + 1, token + 1
         run[#run + 1], run[#run + 2] = now + lease, id
-        out[#out + 1] = { id, RUNNING, now + lease, text_of(h), rec, place[i] }
-      end
+        out[#out + 1] = { id, RUNNING, now + lease, text_of(h), rec, place[id] or 0 }
+      elseif rec then
+        h.why = 'stored data is in a format this version cannot read'
+        dead[#dead + 1], dead[#dead + 2] = now, id
+      else lost[#lost + 1] = id end
       if rec then held[#held + 1], held[#held + 2] = id, text_of(h) end
     end
     at, chunk = last + 1, chunk * 2
@@ -54,9 +52,9 @@ local function main()
   add(RUN, run)
   add(DEAD, dead)
   hold(held)
+  forget(lost)
   if limit > 0 and #keys > 0 then write('DEL', unpack(keys)) end
-  out[2], out[3] = outlook()
-  out[4], out[5] = #dead / 2, lost
+  out[4], out[5], out[2], out[3] = #dead / 2, #lost, outlook()
   return out
 end
 return guard(main)

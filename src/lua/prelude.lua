@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Goes before every script. KEYS[1] is SPACE:{QUEUE}:due; every other key is built from it, so a queue lives in one
 -- cluster slot. ARGV[1] is the database: the wake channel's name carries it. The formats are drawn in README.md. A
--- script reads and checks first and writes last: Redis does not roll back. Only rem(), add(), put(), drop() and hold()
--- below write what a job is.
+-- script reads and checks first and writes last: Redis does not roll back. Only rem(), add(), put(), forget(),
+-- drop() and hold() below write what a job is.
 local call = redis.call
 local DUE = KEYS[1]
 local BASE = string.sub(DUE, 1, -4)
@@ -27,11 +27,12 @@ end
 local function rem(set, ids) if #ids > 0 then write('ZREM', set, unpack(ids)) end end
 local function add(set, pairs) if #pairs > 0 then write('ZADD', set, unpack(pairs)) end end
 local function put(records) if #records > 0 then write('HSET', JOBS, unpack(records)) end end
+local function forget(ids) if #ids > 0 then write('HDEL', HELD, unpack(ids)) end end
 local function drop(set, ids)
   if #ids == 0 then return end
   rem(set, ids)
   write('HDEL', JOBS, unpack(ids))
-  write('HDEL', HELD, unpack(ids))
+  forget(ids)
 end
 
 -- Length of a record's header, and its tries; nil when this version cannot read it.
@@ -50,6 +51,7 @@ local function header(rec)
       if bit_of == 0 then tries = value end
     end
   end
+  if tries > FOREVER then return nil end
   return at - 1, tries
 end
 
@@ -67,7 +69,8 @@ end
 local function hold(pairs) if #pairs > 0 then write('HSET', HELD, unpack(pairs)) end end
 local function used_up(h) return h.tries ~= FOREVER and h.try >= h.tries end
 
--- The set a job is in and its score there; nil when it is in none.
+-- The set a job is in and its score there; nil when it is in none. No id is empty: find('') only trips over a set of the
+-- wrong type, before the first write.
 local function find(id)
   for _, set in ipairs({ DUE, RUN, DEAD }) do
     local score = call('ZSCORE', set, id)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "script.h"
+
+SCRIPTS(claim);
+
+#define ABC "0 a T+1 0 " REC "a b T+2 0 " REC "b c T+3 0 " REC "c"
+
+Test(claim, takes_what_is_due_the_oldest_first)
+{
+    given("schedule", ABC);
+    now_at(2);
+    RUN("claim", "0 me 1000 10",
+        "[U+2000 0 T+3 0 0 ['a' 2 T+1002 '1 1 10 1 U+2000 T+1 me ' '" REC "a' 0] "
+        "['b' 2 T+1002 '1 1 10 2 U+2000 T+2 me ' '" REC "b' 0]]");
+    KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
+         "c | held a=1 1 10 1 U+2000 T+1 me  b=1 1 10 2 U+2000 T+2 me  | seq 2 | t c:T+2");
+    HEARD("");
+}
+
+Test(claim, is_never_early)
+{
+    given("schedule", ABC);
+    char *before = dumps();
+    RUN("claim", "0 me 1000 10", "[U 0 T+1 0 0]");
+    RUN("claim", "0 me 1000 0 a b c", "[U 0 T+1 0 0]");
+    same(__FILE__, __LINE__, "keys", dumps(), before);
+    now_at(1);
+    RUN("claim", "0 me 1000 0 b a c", "[U+1000 0 T+2 0 0 ['a' 2 T+1001 '1 1 10 1 U+1000 T+1 me ' '" REC "a' 2]]");
+    now_at(2);
+    RUN("claim", "0 me 1000 10", "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 2 U+2000 T+2 me ' '" REC "b' 0]]");
+    ask("DEL s:{q}:t:a"); /* Redis would have, by now */
+}
+
+Test(claim, by_ids_says_which_of_them_it_took)
+{
+    given("schedule", ABC);
+    now_at(2);
+    RUN("claim", "0 me 1000 0 none c b none a",
+        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 1 U+2000 T+2 me ' '" REC "b' 3] "
+        "['a' 2 T+1002 '1 1 10 2 U+2000 T+1 me ' '" REC "a' 5]]");
+    /* their triggers are over, or the ids would not be known */
+    KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
+         "c | held a=1 1 10 2 U+2000 T+1 me  b=1 1 10 1 U+2000 T+2 me  | seq 2 | t a:T+1 b:T+1 c:T+2");
+    ask("DEL s:{q}:t:a s:{q}:t:b");
+}
+
+Test(claim, of_an_id_named_twice_takes_it_once)
+{
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
+    RUN("claim", "0 me 1000 0 a b a a",
+        "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 1 U T me ' '" REC "' 1] ['b' 2 T+1000 '1 1 10 2 U T me ' '" REC "' 2]]");
+    KEYS("run a:T+1000 b:T+1000 | jobs a=" REC " b=" REC " | held a=1 1 10 1 U T me  b=1 1 10 2 U T me  | seq 2");
+}
+
+Test(claim, takes_nothing_that_runs_or_is_dead)
+{
+    five();
+    RUN("claim", "0 me 1000 0 w r e u d", "[U+20000 0 T+500 0 0]");
+    RUN("claim", "0 me 1000 100", "[U+20000 0 T+500 0 0]");
+    KEYS(FIVE);
+}
+
+Test(claim, says_when_to_look_next)
+{
+    RUN("claim", "0 me 1000 10", "[U 0 0 0 0]");
+    RUN("claim", "0 me 1000 0", "[U 0 0 0 0]");
+    KEYS("");
+    given("schedule", "0 a T+1 0 " REC " b T+2 0 " REC " c T+5 0 " REC " d T+7 0 " REC);
+    RUN("claim", "0 me 1000 0", "[U 0 T+1 0 0]");
+    now_at(2);
+    RUN("claim", "0 me 1000 0", "[U+2000 T+1 T+5 0 0]");
+    RUN("claim", "0 me 1000 1", "[U+2000 T+2 T+5 0 0 ['a' 2 T+1002 '1 1 10 1 U+2000 T+1 me ' '" REC "' 0]]");
+    now_at(7);
+    RUN("claim", "0 me 1000 2",
+        "[U+7000 T+7 0 0 0 ['b' 2 T+1007 '1 1 10 2 U+7000 T+2 me ' '" REC "' 0] "
+        "['c' 2 T+1007 '1 1 10 3 U+7000 T+5 me ' '" REC "' 0]]");
+    RUN("claim", "0 me 1000 0", "[U+7000 T+7 0 0 0]");
+}
+
+Test(claim, tokens_grow_over_all_lives_and_queues_have_their_own)
+{
+    for (int life = 1; life <= 3; life++) {
+        given("schedule", "0 a +0 0 " REC);
+        RUN("claim", "0 me 1000 1", text("[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 %d U T me ' '" REC "' 0]]", life));
+        RUN("done", text("0 a %d", life), "[U 1]");
+    }
+    run_on("s:{p}:due", "schedule", "0 a +0 0 " REC);
+    same(__FILE__, __LINE__, "claim", show(run_on("s:{p}:due", "claim", "0 me 1000 1")),
+         "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 1 U T me ' '" REC "' 0]]");
+    KEYS("seq 3");
+}
+
+Test(claim, has_no_token_in_1e15_form)
+{
+    ask("SET s:{q}:seq 1000000000000000");
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
+    given("claim", "0 me 1000 2");
+    KEYS("run a:T+1000 b:T+1000 | jobs a=" REC " b=" REC " | held a=1 1 10 1000000000000001 U T me "
+         " b=1 1 10 1000000000000002 U T me  | seq 1000000000000002");
+    RUN("done", "0 a 1000000000000001 b 1000000000000001", "[U 1 'EGONE']");
+}
+
+Test(claim, counts_tries_and_keeps_what_was_said)
+{
+    given("schedule", "0 a +0 0 \\01\\01\\83\\01");
+    given("claim", "0 me 1000 1");
+    given("retry", "0 a 1 7 'so so'");
+    now_at(7);
+    RUN("claim", "0 you 500 1", "[U+7000 0 0 0 0 ['a' 2 T+507 '1 2 131 2 U+7000 T+7 you so so' '\\01\\01\\83\\01' 0]]");
+    KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | held a=1 2 131 2 U+7000 T+7 you so so | seq 2");
+}
+
+Test(claim, begins_anew_where_what_is_held_cannot_be_read)
+{
+    given("schedule", "0 a +0 0 " REC);
+    ask("HSET s:{q}:held a %s", "2 7 10 8 9 10 me");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 1 U T me ' '" REC "' 0]]");
+    KEYS("run a:T+1000 | jobs a=" REC " | held a=1 1 10 1 U T me  | seq 1");
+}
+
+#define NOT_READ "stored data is in a format this version cannot read"
+
+Test(claim, moves_what_it_cannot_read_to_dead_and_goes_on)
+{
+    given("schedule", "0 a +0 0 " REC "a b +0 0 \\02\\00b c +0 0 \\01\\08c d +0 0 \\01\\01\\80 e +0 0 " REC "e");
+    now_at(3);
+    RUN("claim", "0 me 1000 10",
+        "[U+3000 0 0 3 0 ['a' 2 T+1003 '1 1 10 1 U+3000 T me ' '" REC "a' 0] "
+        "['e' 2 T+1003 '1 1 10 2 U+3000 T me ' '" REC "e' 0]]");
+    KEYS("run a:T+1003 e:T+1003 | dead b:T+3 c:T+3 d:T+3 | jobs a=" REC
+         "a b=\\02\\00b c=\\01\\08c d=\\01\\01\\80 e=" REC
+         "e | held a=1 1 10 1 U+3000 T me  b=1 0 0 0 U+3000 T me " NOT_READ " c=1 0 0 0 U+3000 T me " NOT_READ
+         " d=1 0 0 0 U+3000 T me " NOT_READ " e=1 1 10 2 U+3000 T me  | seq 2");
+}
+
+Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
+{
+    given("schedule", "0 a +0 0 " REC);
+    given("claim", "0 me 1000 1");
+    given("retry", "0 a 1 0 'so so'");
+    ask("HSET s:{q}:jobs a %s", "\3");
+    RUN("claim", "0 you 1000 0 a", "[U 0 0 1 0]");
+    KEYS("dead a:T | jobs a=\\03 | held a=1 1 0 1 U T you " NOT_READ " | seq 1");
+}
+
+Test(claim, removes_members_without_a_record_and_goes_on)
+{
+    given("schedule", "0 a +0 0 " REC " z +0 0 " REC);
+    ask("ZADD s:{q}:due %lld m %lld n", (long long)T, (long long)T);
+    ask("HSET s:{q}:held m %s n %s", "1 1 10 1 2 3 me ", "?");
+    RUN("claim", "0 me 1000 10",
+        "[U 0 0 0 2 ['a' 2 T+1000 '1 1 10 1 U T me ' '" REC "' 0] ['z' 2 T+1000 '1 1 10 2 U T me ' '" REC "' 0]]");
+    KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC " | held a=1 1 10 1 U T me  z=1 1 10 2 U T me  | seq 2");
+    ask("ZADD s:{q}:due 5 m");
+    RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1]");
+    KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC " | held a=1 1 10 1 U T me  z=1 1 10 2 U T me  | seq 2");
+}
+
+Test(claim, takes_a_hundred_at_most)
+{
+    many(0, 150, "+0");
+    ask("CONFIG RESETSTAT");
+    redisReply *r = run("claim", "0 me 1000 1000");
+    cr_assert_eq(r->elements, 5 + 100);
+    same(__FILE__, __LINE__, "job", show(r->element[5]), "['j000' 2 T+1000 '1 1 10 1 U T me ' '" REC "' 0]");
+    same(__FILE__, __LINE__, "job", show(r->element[104]), "['j099' 2 T+1000 '1 1 10 100 U T me ' '" REC "' 0]");
+    same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
+    /* records are read 1, 2, 4, 8, 16, 32 and 37 at a time, each time with what is held of them */
+    cr_assert_eq(calls("hmget"), 14);
+    static const char *const once[] = {"zrem", "incrby", "zadd", "hset", "del"};
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+        cr_assert_eq(calls(once[i]), 1, "%s: %lld", once[i], calls(once[i]));
+    cr_assert_eq(run("claim", "0 me 1000 1000")->elements, 5 + 50);
+}
+
+Test(claim, takes_a_hundred_of_those_named_at_most)
+{
+    many(0, 101, "+0");
+    char *args = text("0 me 1000 0");
+    for (int i = 100; i >= 0; i--)
+        args = text("%s j%03d", args, i);
+    redisReply *r = run("claim", args);
+    cr_assert_eq(r->elements, 5 + 100);
+    same(__FILE__, __LINE__, "job", show(r->element[104]), "['j001' 2 T+1000 '1 1 10 100 U T me ' '" REC "' 100]");
+    same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
+}
+
+/* One job, then two more, then four more: as long as no more than 256 KiB were read. */
+Test(claim, reads_no_batch_more_after_256_KiB)
+{
+    static char body[262145] = {1, 0};
+    static const struct {
+        size_t len[3], taken;
+    } c[] = {{{262145, 2, 2}, 1}, {{262144, 2, 2}, 3}, {{2, 131072, 131070}, 8}, {{2, 131072, 131071}, 3}};
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        const char *argv[1 + 4 * 8] = {"0"};
+        size_t len[1 + 4 * 8] = {1};
+        for (size_t k = 0; k < 8; k++) {
+            const char *job[] = {text("%zu", k), "+0", "0", body};
+            memcpy(argv + 1 + 4 * k, job, sizeof job);
+            memcpy(len + 1 + 4 * k, (size_t[]){1, 2, 1, k < 3 ? c[i].len[k] : 2}, 4 * sizeof *len);
+        }
+        /* by due, and by name */
+        run_bytes("schedule", 33, argv, len);
+        cr_assert_eq(run("claim", "0 me 1000 10")->elements, 5 + (c[i].taken < 8 ? c[i].taken : 7), "%zu", i);
+        ask("FLUSHALL");
+        run_bytes("schedule", 33, argv, len);
+        redisReply *r = run("claim", "0 me 1000 0 0 1 2 3 4 5 6 7");
+        cr_assert_eq(r->elements, 5 + (c[i].taken < 8 ? c[i].taken : 7), "%zu", i);
+        same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
+        ask("FLUSHALL");
+    }
+}
