@@ -55,11 +55,12 @@ static void set_number(struct lapse_options *o, const struct option_row *row, in
     }
 }
 
-/* "1h30m", "250ms", "5000": sums up number and unit. A bare number is one of the first unit. -1: not understood. */
-static int64_t quantity(const char *s, const char *const *units, const int64_t *scales)
+/* "1h30m", "250ms", "5000": sums up number and unit. A number without one is alone, and of the first unit.
+ * -1: not understood. */
+static int64_t quantity(const char *text, const char *const *units, const int64_t *scales)
 {
     int64_t sum = 0;
-    while (*s) {
+    for (const char *s = text; *s;) {
         char *end;
         errno = 0;
         long long n = *s >= '0' && *s <= '9' ? strtoll(s, &end, 10) : -1;
@@ -70,22 +71,18 @@ static int64_t quantity(const char *s, const char *const *units, const int64_t *
         while (units[i] && (strlen(units[i]) != len || strncmp(units[i], end, len) != 0)) {
             i++;
         }
-        if (!units[i] || n > (INT64_MAX - sum) / scales[i]) {
+        if (!units[i] || n > (INT64_MAX - sum) / scales[i] || (len == 0 && (s != text || *end))) {
             return -1;
         }
         sum += n * scales[i];
         s = end + len;
-        if (len == 0 && *s) {
-            return -1;
-        }
     }
     return sum;
 }
 
 static int64_t flags(const char *s)
 {
-    int64_t set = 0;
-    while (*s) {
+    for (int64_t set = 0;;) {
         size_t len = strcspn(s, ",");
         if (len == 9 && strncmp(s, "no_events", len) == 0) {
             set |= LAPSE_NO_EVENTS;
@@ -94,9 +91,11 @@ static int64_t flags(const char *s)
         } else if (len != 4 || strncmp(s, "none", len) != 0) {
             return -1;
         }
-        s += len + (s[len] == ',');
+        if (!s[len]) {
+            return set;
+        }
+        s += len + 1;
     }
-    return set;
 }
 
 static int64_t parse(const struct option_row *row, const char *s)
@@ -188,11 +187,11 @@ int options_read(struct options *out, const struct lapse_options *in)
     if (!sized(&o.set, in ? in : &init)) {
         return LAPSE_EINVAL;
     }
-    char host[48] = "localhost", name[65];
-    if (gethostname(host, sizeof host - 1) != 0 || !name_ok(host)) {
+    char host[65] = "", name[65];
+    if (gethostname(host, sizeof host) != 0 || !name_ok(host)) {
         strcpy(host, "localhost");
     }
-    snprintf(name, sizeof name, "%s:%d", host, (int)getpid());
+    snprintf(name, sizeof name, "%.48s:%d", host, (int)getpid());
     o.set.url = o.set.url ? o.set.url : option_rows[0].def_text;
     o.set.space = o.set.space ? o.set.space : option_rows[1].def_text;
     o.set.name = o.set.name ? o.set.name : name;
