@@ -106,10 +106,10 @@ static int tcp(struct url *u, struct span rest, char *out)
             return 0;
         }
         host = (struct span){host.at + 1, host.len - 1};
-        if (port.len && *port.at++ != ':') {
+        if (port.len && (*port.at != ':' || port.len == 1)) {
             return 0;
         }
-        port.len -= port.len > 0;
+        port = port.len ? (struct span){port.at + 1, port.len - 1} : port;
     } else {
         port = host;
         if (!cut(&port, ':', &host)) {
@@ -121,7 +121,9 @@ static int tcp(struct url *u, struct span rest, char *out)
     if (port.len && (!number(port, 65535, &u->port) || u->port == 0)) {
         return 0;
     }
-    return host.len > 0 && !memchr(host.at, '?', host.len) && decode(host, &out, &u->host);
+    /* an @ here would be of a password, whose rest we would look up as a host and log */
+    return host.len > 0 && !memchr(host.at, '?', host.len) && !memchr(host.at, '@', host.len) &&
+           decode(host, &out, &u->host);
 }
 
 int url_parse(struct url *u, const char *text, char *out)
