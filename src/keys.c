@@ -46,20 +46,28 @@ static bool eat(struct span *s, const char *text)
     return true;
 }
 
-bool keys_event(struct span channel, struct span key, const char *space, int db, struct span *queue, struct span *id)
+enum keys_event keys_event(struct span channel, struct span key, const char *space, int db, struct span *queue,
+                           struct span *id)
 {
     char ours[40];
     int len = snprintf(ours, sizeof ours, "__keyevent@%d__:expired", db);
     if (!span_is(channel, ours, (size_t)len) || !eat(&key, space) || !eat(&key, ":{")) {
-        return false;
+        return KEYS_FOREIGN;
     }
     const char *end = memchr(key.at, '}', key.len);
-    if (!end || end == key.at) {
-        return false;
+    if (!end || end == key.at || end - key.at > KEYS_QUEUE_MAX) {
+        return KEYS_FOREIGN;
     }
     *queue = (struct span){key.at, (size_t)(end - key.at)};
     *id = (struct span){end, key.len - queue->len};
-    return queue->len <= KEYS_QUEUE_MAX && eat(id, "}:t:") && keys_id_ok(id->at, id->len);
+    if (!eat(id, "}:t:")) {
+        return KEYS_FOREIGN;
+    }
+    bool canary = id->len > 2 && id->at[0] == '{' && id->at[id->len - 1] == '}';
+    if (canary) {
+        *id = (struct span){id->at + 1, id->len - 2};
+    }
+    return !keys_id_ok(id->at, id->len) ? KEYS_FOREIGN : canary ? KEYS_CANARY : KEYS_TRIGGER;
 }
 
 uint32_t keys_hash(const char *id, size_t len)

@@ -84,8 +84,11 @@ static void on_pushed(void *arg, const struct redisReply *reply)
     } else if (span_is(kind, "pmessage", 8) && reply_text(reply_at(reply, 2), &channel) &&
                reply_text(reply_at(reply, 3), &text)) {
         const struct options *o = &s->core->options;
-        struct ear *e = keys_event(channel, text, o->set.space, o->url.db, &queue, &id) ? find(s, queue) : NULL;
-        if (e) {
+        enum keys_event what = keys_event(channel, text, o->set.space, o->url.db, &queue, &id);
+        struct ear *e = what == KEYS_FOREIGN ? NULL : find(s, queue);
+        if (e && what == KEYS_CANARY) {
+            s->events->canary(s->arg, id);
+        } else if (e) {
             s->core->stats.events++;
             s->events->expired(s->arg, e, id);
         } else {

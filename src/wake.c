@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 enum { GRACE_MS = 50, LIFE_MS = 15000, WATCHDOG_MS = 50, LAG_MAX_MS = 40, PAUSE_MS = 200 };
-enum { SILENT_JOBS = 3, SILENT_US = 1000000 }; /* so many found without an event, over so long: we are deaf */
+enum { CANARY_FIRST_MS = 100, CANARY_WAIT_MS = 1000 }; /* the second look reads the first canary; its event must come */
 
 static int64_t server_us(const struct wake *wk)
 {
@@ -110,7 +110,7 @@ static void look(struct wake *wk, struct watch *w)
 {
     int64_t since_us = clock_mono_us(&wk->core->clock, w->look_us);
     w->look_us = 0;
-    if (!w->ear.confirmed) {
+    if (!w->ear.confirmed || wk->deaf) {
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
     } else if (w->rank != 0 && !w->ask_anyway && w->heard_us >= since_us) {
         w->ask_anyway = true;
@@ -160,17 +160,46 @@ static void on_beat(void *arg)
     enter(arg);
 }
 
+/* The canary of the call before this one was read by it. Two calls on, its event is overdue. */
+static int64_t count_canaries(struct watch *w)
+{
+    struct wake *wk = w->wake;
+    w->n_canaries = w->entered ? w->n_canaries + 1 : 0;
+    if (w->n_canaries >= 3 && !wk->deaf) {
+        wk->deaf = true;
+        log_line(&wk->core->log, LOG_DEAF, LOG_WARNING,
+                 "expiry events do not arrive: notify-keyspace-events of this Redis lacks E or x (CONFIG SET "
+                 "notify-keyspace-events Ex); alarm and sweep deliver the jobs, a little later");
+    }
+    return w->n_canaries == 1 ? CANARY_FIRST_MS : w->n_canaries == 2 ? CANARY_WAIT_MS : LIFE_MS / 3;
+}
+
+/* An event came, of a job or of a canary. */
+static void events_come(struct wake *wk)
+{
+    if (wk->deaf) {
+        wk->deaf = false;
+        log_line(&wk->core->log, LOG_DEAF, LOG_NOTICE, "expiry events arrive again");
+    }
+    LIST_EACH (i, &wk->watches) {
+        struct watch *w = CONTAINER(i, struct watch, node);
+        w->n_canaries = w->n_canaries ? 1 : 0;
+    }
+}
+
 static void on_listened(struct queue_ask *a, int err)
 {
     struct watch *w = CONTAINER(a, struct watch, listen);
+    int64_t wait_ms = PAUSE_MS;
     if (!err) {
         w->rank = a->n[0];
         w->n = a->n[1];
+        wait_ms = count_canaries(w);
     }
     if (w->again) {
         enter(w);
     } else if (w->on) {
-        timer_set(&w->beat, err ? PAUSE_MS : LIFE_MS / 3);
+        timer_set(&w->beat, wait_ms);
     }
     if (w->on) {
         set_alarm(w->wake);
@@ -186,41 +215,22 @@ void wake_room(struct watch *w, bool room)
 }
 
 /* ---- hints from the subscription ---- */
-static void heard(struct watch *w)
-{
-    struct wake *wk = w->wake;
-    w->heard_us = clock_us();
-    if (wk->deaf_said) {
-        log_line(&wk->core->log, LOG_DEAF, LOG_NOTICE, "expiry events arrive again");
-    }
-    wk->deaf_said = false;
-    wk->n_silent = 0;
-}
-
-void wake_found(struct wake *wk, unsigned n)
-{
-    if (list_empty(&wk->watches) || !CONTAINER(wk->watches.next, struct watch, node)->ear.confirmed || wk->deaf_said) {
-        return;
-    }
-    if (wk->n_silent == 0) {
-        wk->silent_since_us = clock_us();
-    }
-    wk->n_silent += n;
-    if (wk->n_silent >= SILENT_JOBS && clock_us() - wk->silent_since_us > SILENT_US) {
-        wk->deaf_said = true;
-        log_line(&wk->core->log, LOG_DEAF, LOG_WARNING,
-                 "jobs fall due but no expiry event arrives: notify-keyspace-events of this Redis lacks E and x "
-                 "(CONFIG SET notify-keyspace-events Ex); alarm and sweep deliver them, later");
-    }
-}
-
 static void on_expired(void *arg, struct ear *e, struct span id)
 {
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
-    heard(w);
+    w->heard_us = clock_us();
+    events_come(wk);
     if (owner(w, id)) {
         wk->events->named(wk->arg, w, id, LAPSE_VIA_EVENT);
+    }
+}
+
+static void on_canary(void *arg, struct span name)
+{
+    struct wake *wk = arg;
+    if (span_is(name, wk->name, strlen(wk->name))) {
+        events_come(wk);
     }
 }
 
@@ -326,7 +336,7 @@ void wake_up(struct wake *wk)
 /* ---- life ---- */
 void wake_init(struct wake *wk, struct core *core, struct script *script, const struct wake_events *events, void *arg)
 {
-    static const struct sub_events sub_events = {on_confirmed, on_expired, on_woken, on_deaf};
+    static const struct sub_events sub_events = {on_confirmed, on_expired, on_canary, on_woken, on_deaf};
     *wk = (struct wake){.core = core, .script = script, .events = events, .arg = arg};
     list_init(&wk->watches);
     snprintf(wk->name, sizeof wk->name, "%s/%016llx", core->options.set.name, (unsigned long long)clock_random());

@@ -18,6 +18,7 @@ struct watch {
     bool entered;    /* as asked last */
     bool again;      /* ask once more: something changed meanwhile */
     struct timer beat;
+    unsigned n_canaries; /* sent since the last event */
 
     /* the alarm: server time at which to look, microseconds; 0: nothing known */
     struct queue_ask touch;
@@ -43,10 +44,8 @@ struct wake {
     struct sub sub;
     struct list watches;
     struct alarm alarm;
-    char name[96];           /* in the registry: the listener's, and 64 random bits */
-    int64_t silent_since_us; /* jobs were found, but no event was heard since; 0: events come */
-    unsigned n_silent;
-    bool deaf_said;
+    char name[96]; /* in the registry: the listener's, and 64 random bits */
+    bool deaf;     /* events do not arrive, and it was said */
 };
 void wake_init(struct wake *wk, struct core *core, struct script *script, const struct wake_events *events, void *arg);
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key);
@@ -55,8 +54,7 @@ bool wake_free_to_go(const struct watch *w); /* after that: nothing of it is on 
 void wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us); /* what a script said */
 void wake_told(struct watch *w, int64_t due_ms);                              /* a job became due then */
 void wake_room(struct watch *w, bool room);                                   /* we can take jobs of it, or cannot */
-void wake_found(struct wake *wk, unsigned n); /* so many jobs that no event had told of */
-void wake_up(struct wake *wk);                /* the connection for commands is there again */
+void wake_up(struct wake *wk); /* the connection for commands is there again */
 void wake_close(struct wake *wk);
 
 #endif

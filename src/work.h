@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_WORK_H
 #define LAPSE_WORK_H
-#include "held.h"
-#include "wake.h"
+#include "queue.h"
 
-/* The queues that this process handles, and the claims it makes for them. */
-struct work {
-    struct core *core;
-    struct script *script;
-    struct wake wake;
-    struct holder holder;
-    struct list queues;
-    struct list owing; /* queues that have due jobs we had no slots for; served in turn */
-    struct list pool;  /* claims to use again */
-    struct timer pause;
-    unsigned n_held, n_asked, n_pool; /* jobs held, jobs asked for */
-    bool met, closing, leaving;       /* met: Redis was there once. leaving: a stopped queue may be freed */
-};
 void work_init(struct work *w, struct core *core, struct script *script, struct deliver *deliver);
 int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn, void *arg);
 int work_stop(struct work *w, const char *queue); /* ENOENT */

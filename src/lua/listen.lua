@@ -1,4 +1,5 @@
--- Enters a listener into the queue's registry, or takes it out, and says its rank.
+-- Enters a listener into the queue's registry, or takes it out, and says its rank. One that enters also reads its
+-- last canary, a trigger that is no job's, and sets the next: that this event arrives shows that events do.
 -- KEYS    1 due
 -- ARGV    1 database, 2 name, 3 heartbeat good for ms (0: leave)
 -- RETURNS now us, rank among the live names in byte order (-1: not in), how many are live
@@ -7,7 +8,10 @@
 local function main()
   local key, name, life = BASE .. 'listeners', ARGV[2], tonumber(ARGV[3])
   local changed = write('ZREMRANGEBYSCORE', key, '-inf', now)
-  if life > 0 then changed = changed + write('ZADD', key, now + life, name)
+  if life > 0 then
+    changed = changed + write('ZADD', key, now + life, name)
+    call('EXISTS', BASE .. 't:{' .. name .. '}')
+    write('SET', BASE .. 't:{' .. name .. '}', '1', 'PX', 1)
   else changed = changed + write('ZREM', key, name) end
   local names, rank = call('ZRANGE', key, 0, -1), -1
   table.sort(names)

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims. Four hints, one action: whatever woke us, a claim asks Redis, and Redis decides on the ZSET by its clock.
+ *
+ * Slots: jobs held and jobs asked for together stay within max_running. A hint that finds no slot makes the queue owe;
+ * when slots are free the queues that owe are served in turn, oldest jobs first, until a claim comes back short.
+ *
+ * After a reconnect the queue is resumed first, then swept: see resume.h. */
+#include "queue.h"
+#include "mem.h"
+
+enum { POOL_MAX = 8, PAUSE_MS = 200 };
+
+struct claim {
+    struct claim_ask ask;
+    struct list node;
+    struct queue *queue;
+    unsigned n; /* slots set aside */
+    int64_t lease_ms;
+};
+
+/* ---- slots ---- */
+static unsigned room(const struct queue *q)
+{
+    const struct work *w = q->work;
+    unsigned all = w->n_held + w->n_asked, max = w->core->options.set.max_running, mine = q->n_held + q->n_asked;
+    unsigned left = all < max ? max - all : 0, own = mine < q->max ? q->max - mine : 0;
+    return q->max && own < left ? own : left;
+}
+
+static bool closed_for(const struct queue *q)
+{
+    return q->stopped || q->work->closing;
+}
+
+static void owe(struct queue *q, enum lapse_via via)
+{
+    q->owes_via = via;
+    if (list_empty(&q->owes)) {
+        list_insert(&q->work->owing, &q->owes);
+    }
+}
+
+static void slots(struct queue *q, int held, int asked)
+{
+    q->n_held += (unsigned)held;
+    q->n_asked += (unsigned)asked;
+    q->work->n_held += (unsigned)held;
+    q->work->n_asked += (unsigned)asked;
+    q->work->leaving = q->work->leaving || q->stopped;
+    if (!list_empty(&q->work->owing)) {
+        script_stir(q->work->script);
+    }
+}
+
+void queue_freed(void *arg, void *queue)
+{
+    (void)arg;
+    slots(queue, -1, 0);
+}
+
+/* ---- claims ---- */
+static void on_claimed(struct claim_ask *a, int err, const struct claimed *got);
+
+static struct claim *claim_new(struct queue *q)
+{
+    struct work *w = q->work;
+    struct list *old = list_pop(&w->pool);
+    struct claim *c = old ? CONTAINER(old, struct claim, node) : mem_new(sizeof *c, 0);
+    if (c) {
+        w->n_pool -= old != NULL;
+        list_init(&c->node);
+        c->queue = q;
+        c->n = c->ask.n_ids = 0;
+        c->ask.end = on_claimed;
+    }
+    return c;
+}
+
+static void claim_free(struct work *w, struct claim *c)
+{
+    if (w->n_pool < POOL_MAX) {
+        w->n_pool++;
+        list_insert(&w->pool, &c->node);
+    } else {
+        mem_free(c);
+    }
+}
+
+static void claim_send(struct claim *c)
+{
+    struct queue *q = c->queue;
+    const struct lapse_options *set = &q->work->core->options.set;
+    struct span holder = {q->work->wake.name, strlen(q->work->wake.name)};
+    c->lease_ms = set->lease_ms < set->run_ms ? set->lease_ms : set->run_ms;
+    c->ask.ask.until_us = clock_us() + set->reply_ms * 1000;
+    store_claim(q->work->script, &c->ask, q->watch.key, holder, c->lease_ms, c->n);
+}
+
+void queue_claim(struct queue *q, enum lapse_via via)
+{
+    unsigned left = room(q);
+    struct claim *c = closed_for(q) || q->resume.on || q->oldest_asked || !left ? NULL : claim_new(q);
+    if (!c) {
+        if (!q->oldest_asked && !closed_for(q)) {
+            owe(q, via);
+            wake_room(&q->watch, left > 0);
+        }
+        return;
+    }
+    c->n = left < SCRIPT_BATCH ? left : SCRIPT_BATCH;
+    c->ask.via_oldest = (uint8_t)via;
+    q->oldest_asked = true;
+    slots(q, 0, (int)c->n);
+    claim_send(c);
+}
+
+void queue_send(struct queue *q)
+{
+    struct claim *c = q->gathering;
+    q->gathering = NULL;
+    if (c) {
+        claim_send(c);
+    }
+}
+
+void queue_drop(struct queue *q)
+{
+    if (q->gathering) {
+        slots(q, 0, -(int)q->gathering->n);
+        claim_free(q->work, q->gathering);
+        q->gathering = NULL;
+    }
+}
+
+void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via via)
+{
+    struct work *w = arg;
+    struct queue *q = CONTAINER(watch, struct queue, watch);
+    unsigned left = room(q);
+    if (closed_for(q)) {
+        return;
+    }
+    if (!q->gathering && left && !q->resume.on) {
+        q->gathering = claim_new(q);
+    }
+    if (!left || !q->gathering) {
+        owe(q, via);
+        wake_room(watch, left > 0);
+        return;
+    }
+    struct claim *c = q->gathering;
+    memcpy(c->ask.ids[c->n], id.at, id.len);
+    c->ask.ids[c->n][id.len] = '\0';
+    c->ask.via[c->n] = (uint8_t)via;
+    c->ask.n_ids = ++c->n;
+    slots(q, 0, 1);
+    script_stir(w->script);
+    if (c->n == SCRIPT_BATCH) {
+        queue_send(q);
+    }
+}
+
+void queue_oldest(void *arg, struct watch *watch, enum lapse_via via)
+{
+    (void)arg;
+    queue_claim(CONTAINER(watch, struct queue, watch), via);
+}
+
+static void count(struct lapse_stats *stats, enum lapse_via via)
+{
+    stats->claimed++;
+    stats->via_event += via == LAPSE_VIA_EVENT;
+    stats->via_wake += via == LAPSE_VIA_WAKE;
+    stats->via_alarm += via == LAPSE_VIA_ALARM;
+    stats->via_sweep += via == LAPSE_VIA_SWEEP;
+}
+
+static void take(struct queue *q, const struct claim *c, const struct claimed *got)
+{
+    struct work *w = q->work;
+    for (size_t i = 0; i < got->n; i++) {
+        struct job_row row;
+        if (!store_claimed_row(got, i, &row)) {
+            continue;
+        }
+        bool named = row.place >= 1 && row.place <= c->ask.n_ids;
+        enum lapse_via via = (enum lapse_via)(named ? c->ask.via[row.place - 1] : c->ask.via_oldest);
+        if (holder_take(&w->holder, q, q->name, q->watch.key, &row, via, c->ask.ask.sent_us, c->lease_ms, q->fn,
+                        q->arg)) {
+            log_line(&w->core->log, LOG_MEMORY, LOG_ERR, "out of memory: job of queue %s goes back unbegun", q->name);
+            q->again = true;
+            continue;
+        }
+        slots(q, 1, 0);
+        count(&w->core->stats, via);
+    }
+    w->core->stats.empty += got->n == 0;
+    if (got->n_unreadable || got->n_lost) {
+        log_line(
+            &w->core->log, LOG_DATA, LOG_ERR,
+            "queue %s: %lld jobs in a format this version cannot read are dead now, %lld without a record are gone",
+            q->name, (long long)got->n_unreadable, (long long)got->n_lost);
+    }
+}
+
+static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
+{
+    struct claim *c = CONTAINER(a, struct claim, ask);
+    struct queue *q = c->queue;
+    struct work *w = q->work;
+    bool by_age = a->n_ids == 0, more;
+    q->oldest_asked = q->oldest_asked && !by_age;
+    slots(q, 0, -(int)c->n);
+    if (!err) {
+        take(q, c, got);
+        wake_outlook(&q->watch, &got->outlook, a->ask.sent_us);
+        more = by_age && got->outlook.oldest_ms && got->n + (size_t)got->n_unreadable + (size_t)got->n_lost > 0;
+        if (more && !closed_for(q)) {
+            owe(q, (enum lapse_via)a->via_oldest);
+            script_stir(w->script);
+        } else if (by_age && !closed_for(q)) {
+            wake_room(&q->watch, true);
+        }
+    } else if ((err == LAPSE_EREFUSED || err == LAPSE_EBROKEN) && !closed_for(q)) {
+        q->again = q->again || err == LAPSE_EBROKEN;
+        owe(q, by_age ? (enum lapse_via)a->via_oldest : LAPSE_VIA_SWEEP);
+        timer_set(&w->pause, PAUSE_MS);
+    }
+    claim_free(w, c);
+    if (closed_for(q)) {
+        holder_release(&w->holder, q);
+    } else if (q->again && !q->resume.on) {
+        queue_resume(q);
+    }
+}
+
+/* ---- resume ---- */
+void queue_resumed(struct resume *r, int err)
+{
+    struct queue *q = CONTAINER(r, struct queue, resume);
+    struct work *w = q->work;
+    if (r->n_back) {
+        log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE, "queue %s: %lld jobs went back, claimed without our knowing",
+                 q->name, (long long)r->n_back);
+    }
+    w->leaving = w->leaving || q->stopped;
+    if (!err) {
+        queue_claim(q, LAPSE_VIA_SWEEP);
+    } else if (err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
+        q->again = true;
+        timer_set(&w->pause, PAUSE_MS);
+    }
+}
+
+void queue_resume(struct queue *q)
+{
+    q->again = false;
+    if (!q->resume.on && !closed_for(q) && conn_up(q->work->script->conn)) {
+        resume_start(&q->resume);
+    }
+}
+
+void queue_close(struct work *w)
+{
+    for (struct list *i; (i = list_pop(&w->pool));) {
+        mem_free(CONTAINER(i, struct claim, node));
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_QUEUE_H
+#define LAPSE_QUEUE_H
+#include "resume.h"
+#include "wake.h"
+
+/* The queues that this process handles, and the claims it makes for them. */
+struct work {
+    struct core *core;
+    struct script *script;
+    struct wake wake;
+    struct holder holder;
+    struct list queues;
+    struct list owing; /* queues that have due jobs we had no slots for; served in turn */
+    struct list pool;  /* claims to use again */
+    struct timer pause;
+    unsigned n_held, n_asked, n_pool; /* jobs held, jobs asked for */
+    bool met, closing, leaving;       /* met: Redis was there once. leaving: a stopped queue may be freed */
+};
+
+/* One of them. */
+struct queue {
+    struct watch watch;
+    struct list node, owes;
+    struct work *work;
+    lapse_handler *fn;
+    void *arg;
+    unsigned max, n_held, n_asked;
+    bool stopped, again; /* again: resume, Redis may hold more for us than we do */
+    bool oldest_asked;   /* a claim by age is on its way: one is enough */
+    enum lapse_via owes_via;
+    struct claim *gathering; /* ids of this turn; NULL: none */
+    struct resume resume;
+    char key[KEYS_MAX], name[KEYS_QUEUE_MAX + 1];
+};
+
+/* Hints: they lead to a claim, now or as soon as there are slots. */
+void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via via);
+void queue_oldest(void *arg, struct watch *watch, enum lapse_via via);
+
+void queue_claim(struct queue *q, enum lapse_via via); /* the oldest */
+void queue_send(struct queue *q);                      /* what was gathered */
+void queue_drop(struct queue *q);                      /* what was gathered, unsent */
+void queue_resume(struct queue *q);
+void queue_resumed(struct resume *r, int err);
+void queue_freed(void *arg, void *queue); /* a job of it is not held any more */
+void queue_close(struct work *w);         /* frees the claims kept for use */
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* A claim whose answer was lost would sit out its lease, and use a try. Its record names the holder: what carries our
+ * name and a token that is in none of our hands goes back, uncounted. The queue's running jobs are read page by page.
+ */
+#include "resume.h"
+#include "mem.h"
+#include <stdio.h>
+
+enum { TOKEN_MAX = 24, OURS = 2 /* spans of store_resume()'s own */ };
+
+static void done(struct resume *r, int err)
+{
+    r->on = false;
+    r->done(r, err);
+}
+
+static void page(struct resume *r, int64_t at)
+{
+    struct holder *hs = r->holder;
+    unsigned n = 0, max = 0;
+    LIST_EACH (i, &hs->all) {
+        max += CONTAINER(i, struct held, node)->owner == r->owner;
+    }
+    mem_free(r->args);
+    r->args = mem_new(0, (max + OURS) * (sizeof *r->args + TOKEN_MAX));
+    if (!r->args) {
+        done(r, LAPSE_ENOMEM);
+        return;
+    }
+    char *text = (char *)(r->args + max + OURS);
+    LIST_EACH (i, &hs->all) {
+        struct held *h = CONTAINER(i, struct held, node);
+        if (h->owner == r->owner) {
+            int len = snprintf(text, TOKEN_MAX, "%llu", (unsigned long long)h->job.token);
+            r->args[OURS + n++] = (struct span){text, (size_t)len};
+            text += TOKEN_MAX;
+        }
+    }
+    r->ask.ask.until_us = clock_us() + hs->core->options.set.reply_ms * 1000;
+    store_resume(hs->script, &r->ask, r->key, r->name, at, r->args, n);
+}
+
+static void on_page(struct resume_ask *a, int err, int64_t next, int64_t n_back)
+{
+    struct resume *r = CONTAINER(a, struct resume, ask);
+    r->n_back += n_back;
+    if (!err && next && !r->holder->closed) {
+        page(r, next);
+    } else {
+        done(r, err);
+    }
+}
+
+void resume_start(struct resume *r)
+{
+    r->on = true;
+    r->n_back = 0;
+    r->ask.end = on_page;
+    holder_renew(r->holder, r->owner);
+    page(r, 0);
+}
+
+void resume_free(struct resume *r)
+{
+    mem_free(r->args);
+}

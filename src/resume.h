@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_RESUME_H
+#define LAPSE_RESUME_H
+#include "held.h"
+
+/* After a reconnect: renews what a queue holds here, and gives back what carries our name and is not in our hands. */
+struct resume {
+    struct resume_ask ask;
+    struct holder *holder;
+    const void *owner; /* the queue, as the holder knows it */
+    struct span key, name;
+    struct span *args; /* the tokens in hand: spans, then their texts */
+    int64_t n_back;
+    bool on;
+    void (*done)(struct resume *r, int err); /* n_back jobs went back */
+};
+/* Nothing may be claimed for the queue until done(): a new claim could be taken for a lost one. */
+void resume_start(struct resume *r);
+void resume_free(struct resume *r);
+
+#endif
