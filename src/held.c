@@ -37,7 +37,7 @@ static void finish(struct held *h, int err)
 {
     struct holder *hs = h->holder;
     h->state = HELD_SETTLED;
-    hs->freed(hs->arg, h->owner);
+    hs->events->freed(hs->arg, h->owner);
     if (h->settled.fn.callback) {
         deliver_push(hs->deliver, &h->settled, err);
     } else {
@@ -51,6 +51,9 @@ static void count(struct held *h, int64_t value)
     stats->done += h->settle == SETTLE_DONE;
     stats->retried += h->settle == SETTLE_RETRY && value;
     stats->failed += h->settle == SETTLE_FAIL || (h->settle == SETTLE_RETRY && !value);
+    if (h->settle == SETTLE_RETRY && value) {
+        h->holder->events->put_back(h->holder->arg, h->owner, value);
+    }
 }
 
 static void on_settling(struct settle_ask *a, int err, int64_t value)
@@ -219,15 +222,15 @@ static void after_run(struct req *r, bool alive)
         return;
     }
     if (alive) {
-        h->holder->freed(h->holder->arg, h->owner);
+        h->holder->events->freed(h->holder->arg, h->owner);
     }
     dispose(h);
 }
 
 void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
-                 void (*freed)(void *, void *), void *arg)
+                 const struct holder_events *events, void *arg)
 {
-    *hs = (struct holder){.core = core, .script = script, .deliver = deliver, .freed = freed, .arg = arg};
+    *hs = (struct holder){.core = core, .script = script, .deliver = deliver, .events = events, .arg = arg};
     list_init(&hs->all);
     list_init(&hs->again);
     timer_init(&hs->tick, core->loop, on_tick, hs);

@@ -24,19 +24,24 @@ struct held {
     struct lapse_job job; /* its texts follow */
 };
 
+struct holder_events {
+    void (*freed)(void *arg, void *owner);                    /* a slot is free again */
+    void (*put_back)(void *arg, void *owner, int64_t due_ms); /* a job waits again, till then */
+};
+
 /* All that this process holds. */
 struct holder {
     struct core *core;
     struct script *script;
     struct deliver *deliver;
-    void (*freed)(void *arg, void *owner); /* a slot is free again */
+    const struct holder_events *events;
     void *arg;
     struct list all, again; /* again: settles that wait for their next attempt */
     struct timer tick, pause;
     bool closed;
 };
 void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
-                 void (*freed)(void *, void *), void *arg);
+                 const struct holder_events *events, void *arg);
 /* Takes a claimed job and queues its handler; ENOMEM. sent_us: when the claim was. */
 int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
                 enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg);

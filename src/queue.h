@@ -43,7 +43,8 @@ void queue_send(struct queue *q);                      /* what was gathered */
 void queue_drop(struct queue *q);                      /* what was gathered, unsent */
 void queue_resume(struct queue *q);
 void queue_resumed(struct resume *r, int err);
-void queue_freed(void *arg, void *queue); /* a job of it is not held any more */
-void queue_close(struct work *w);         /* frees the claims kept for use */
+void queue_freed(void *arg, void *queue);                /* a job of it is not held any more */
+void queue_told(void *arg, void *queue, int64_t due_ms); /* by ourselves: a job of it is due then */
+void queue_close(struct work *w);                        /* frees the claims kept for use */
 
 #endif

@@ -58,6 +58,9 @@ static void look_at(struct watch *w, int64_t at_us)
 
 void wake_told(struct watch *w, int64_t due_ms)
 {
+    if (!w->on) {
+        return;
+    }
     w->told_us = w->told_us && w->told_us < due_ms * 1000 ? w->told_us : due_ms * 1000;
     w->told_heard_us = clock_us();
     look_at(w, w->told_us);
@@ -110,7 +113,7 @@ static void look(struct wake *wk, struct watch *w)
 {
     int64_t since_us = clock_mono_us(&wk->core->clock, w->look_us);
     w->look_us = 0;
-    if (!w->ear.confirmed || wk->deaf) {
+    if (!w->ear.confirmed || wk->deaf || !w->room) { /* without room it is owed */
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
     } else if (w->rank != 0 && !w->ask_anyway && w->heard_us >= since_us) {
         w->ask_anyway = true;

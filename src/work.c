@@ -66,6 +66,7 @@ static struct queue *find(struct work *w, const char *name)
 void work_init(struct work *w, struct core *core, struct script *script, struct deliver *deliver)
 {
     static const struct wake_events events = {queue_named, queue_oldest};
+    static const struct holder_events holder_events = {queue_freed, queue_told};
     w->core = core;
     w->script = script;
     list_init(&w->queues);
@@ -75,7 +76,7 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     script->gather = gather;
     script->gather_arg = w;
     wake_init(&w->wake, core, script, &events, w);
-    holder_init(&w->holder, core, script, deliver, queue_freed, w);
+    holder_init(&w->holder, core, script, deliver, &holder_events, w);
 }
 
 int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn, void *arg)
@@ -130,7 +131,7 @@ void work_told(struct work *w, const char *queue, int64_t due_ms)
 {
     struct queue *q = list_empty(&w->queues) ? NULL : find(w, queue);
     if (q) {
-        wake_told(&q->watch, due_ms);
+        queue_told(w, q, due_ms);
     }
 }
 
