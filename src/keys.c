@@ -55,10 +55,15 @@ enum keys_event keys_event(struct span channel, struct span key, const char *spa
         return KEYS_FOREIGN;
     }
     const char *end = memchr(key.at, '}', key.len);
-    if (!end || end == key.at || end - key.at > KEYS_QUEUE_MAX) {
+    if (!end || end - key.at > KEYS_QUEUE_MAX) {
         return KEYS_FOREIGN;
     }
+    char name[KEYS_QUEUE_MAX + 1] = "";
     *queue = (struct span){key.at, (size_t)(end - key.at)};
+    memcpy(name, queue->at, queue->len);
+    if (strlen(name) != queue->len || !keys_queue_ok(name)) {
+        return KEYS_FOREIGN;
+    }
     *id = (struct span){end, key.len - queue->len};
     if (!eat(id, "}:t:")) {
         return KEYS_FOREIGN;
