@@ -8,7 +8,7 @@ struct server *redis;
 int64_t T;
 static int64_t now;
 static bool real;
-static redisContext *ear;
+static redisContext *ear, *eye;
 
 /* What is handed out lives until the test ends. */
 struct kept {
@@ -32,15 +32,17 @@ void script_init(void)
     redis = server_start();
     now = T = redis_now_ms(redis) + 86400000; /* and redis->redis is connected */
     ear = redisConnectUnix(redis->socket);
-    redisReply *r = redisCommand(ear, "PSUBSCRIBE s:{q}:wake:*");
-    cr_assert(r && r->type == REDIS_REPLY_ARRAY);
-    freeReplyObject(r);
+    eye = redisConnectUnix(redis->socket);
+    keep(redisCommand(ear, "PSUBSCRIBE s:{q}:wake:*"), freeReplyObject);
+    keep(redisCommand(eye, "PSUBSCRIBE __keyevent@0__:expired"), freeReplyObject);
 }
 
 void script_fini(void)
 {
+    wait_until(redis_now_ms(redis) + 1); /* canaries are over */
     cr_assert_eq(audit(redis, "s", "q", "p", NULL), 0);
     redisFree(ear);
+    redisFree(eye);
     server_stop(redis);
     for (struct kept *k; (k = kept);) {
         kept = k->next;
@@ -271,7 +273,9 @@ static void put_pairs(FILE *f, const char *name, redisReply *r, char mark, const
     if (mark == '=' && r->elements)
         qsort(r->element, r->elements / 2, 2 * sizeof *r->element, by_text);
     for (size_t i = 0; i < r->elements; i += 2) {
-        fprintf(f, "%s%s %s%c", i ? "" : " | ", i ? "" : name, r->element[i]->str, mark);
+        fprintf(f, "%s%s ", i ? "" : " | ", i ? "" : name);
+        put_bytes(f, r->element[i]->str, (size_t)r->element[i]->len);
+        fputc(mark, f);
         put_bytes(f, r->element[i + 1]->str, (size_t)r->element[i + 1]->len);
     }
 }
@@ -297,10 +301,12 @@ char *keys(void)
     char *seq = ask("GET s:{q}:seq")->str;
     if (seq)
         fprintf(f, " | seq %s", seq);
-    redisReply *triggers = names_of("s:{q}:t:*");
+    redisReply *triggers = names_of("s:{q}:t:[^{]*"); /* no canary */
     for (size_t i = 0; i < triggers->elements; i++) {
         const char *name = triggers->element[i]->str;
-        fprintf(f, "%s %s:", i ? "" : " | t", name + strlen("s:{q}:t:"));
+        fputs(i ? " " : " | t ", f);
+        put_bytes(f, name + strlen("s:{q}:t:"), strlen(name) - strlen("s:{q}:t:"));
+        fputc(':', f);
         long long at = redis_int(redis, "PEXPIRETIME %s", name);
         put_moment(f, at, text("%lld", at));
         if (strcmp(ask("GET %s", name)->str, "1"))
@@ -326,22 +332,30 @@ char *dumps(void)
     return keep(out, free);
 }
 
-char *heard(void)
+static redisReply *message(redisContext *c)
 {
-    char *out;
-    size_t len;
-    FILE *f = open_memstream(&out, &len);
-    cr_assert_eq(redisAppendCommand(ear, "PING"), REDIS_OK);
-    for (redisReply *r;;) {
-        cr_assert_eq(redisGetReply(ear, (void **)&r), REDIS_OK);
-        keep(r, freeReplyObject);
-        if (strcmp(r->element[0]->str, "pmessage"))
-            break;
-        fprintf(f, "%s%s ", ftell(f) ? " " : "", r->element[2]->str + strlen("s:{q}:wake:"));
-        put_reply(f, r->element[3]);
-    }
-    fclose(f);
-    return keep(out, free);
+    redisReply *r = NULL;
+    cr_assert_eq(redisGetReply(c, (void **)&r), REDIS_OK);
+    keep(r, freeReplyObject);
+    return strcmp(r->element[0]->str, "pong") ? r : NULL;
+}
+
+const char *heard(void)
+{
+    const char *out = "";
+    redisAppendCommand(ear, "PING"); /* its answer comes after all that was published */
+    for (redisReply *r; (r = message(ear));)
+        out = text("%s%s%s %s", out, *out ? " " : "", strrchr(r->element[2]->str, ':') + 1, show(r->element[3]));
+    return out;
+}
+
+const char *expired(void)
+{
+    const char *out = "";
+    redisAppendCommand(eye, "PING");
+    for (redisReply *r; (r = message(eye));)
+        out = text("%s%s%s", out, *out ? " " : "", r->element[3]->str + strlen("s:{q}:t:"));
+    return out;
 }
 
 void same(const char *file, int line, const char *what, const char *got, const char *expected)

@@ -52,9 +52,10 @@ void five(void);
 void many(int first, int n, const char *due); /* jobs j000, j001... */
 long long calls(const char *command);         /* since CONFIG RESETSTAT */
 
-char *keys(void);  /* of queue q */
-char *heard(void); /* wakes since it was last asked: the channel's end and the text of each */
-char *dumps(void); /* all keys, with their bytes and expiry */
+char *keys(void);          /* of queue q */
+const char *heard(void);   /* wakes since it was last asked: the channel's end and the text of each */
+const char *expired(void); /* likewise: ids whose triggers Redis says expired */
+char *dumps(void);         /* all keys, with their bytes and expiry */
 
 void same(const char *file, int line, const char *what, const char *got, const char *expected);
 #define RUN(name, args, expected) same(__FILE__, __LINE__, name, show(run(name, args)), expected)
