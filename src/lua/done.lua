@@ -6,6 +6,7 @@
 -- COST    O(log N) a job
 local function main()
   local out, ids = { now_us }, {}
+  call('HLEN', JOBS)
   for i, h in ipairs(ours(2, 2)) do
     out[i + 1] = h and 1 or 'EGONE'
     if h then ids[#ids + 1] = h.id end

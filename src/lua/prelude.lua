@@ -18,6 +18,8 @@ local wrote = false
 
 -- tostring() makes 1.79e+15 of a microsecond
 local function num(x) return string.format('%.0f', x) end
+-- Lua compares texts by the server's locale; in all of them digits are in order.
+local function bytes_of(s) return (string.gsub(s, '.', function(c) return string.format('%03d', string.byte(c)) end)) end
 
 local function write(...)
   local reply = call(...)
@@ -136,6 +138,7 @@ end
 -- Unbegun jobs wait again, due as before; their try does not count.
 local function give_back(jobs)
   local ids, dues, held = {}, {}, {}
+  find('')
   for i, h in ipairs(jobs) do
     h.try, ids[i] = h.try - 1, h.id
     dues[#dues + 1], dues[#dues + 2] = h.due, h.id

@@ -28,7 +28,7 @@ local function main()
   end
   add(DUE, dues)
   for _, old in ipairs(from) do rem(old[1], old[2]) end
-  if #anew > 0 then write('HDEL', HELD, unpack(anew)) end
+  forget(anew)
   for i = 1, #dues, 2 do arm(dues[i + 1], dues[i]) end
   wake(head, dues)
   return out

@@ -9,7 +9,8 @@ local function main()
   for i = 1, n do ids[i] = ARGV[i * 4 - 2] end
   local there, head = call('HMGET', JOBS, unpack(ids)), next_due()
   call('ZCARD', RUN)
-  local out, dues, records, replaced = { now_us }, {}, {}, {}
+  call('HLEN', HELD)
+  local out, dues, records, from, anew = { now_us }, {}, {}, {}, {}
   for i = 1, n do
     local id, due, conflict, rec = unpack(ARGV, i * 4 - 2, i * 4 + 1)
     due = math.max(now, string.byte(due) == 43 and now + tonumber(string.sub(due, 2)) or tonumber(due))
@@ -24,18 +25,16 @@ local function main()
     else
       dues[#dues + 1], dues[#dues + 2] = due, id
       records[#records + 1], records[#records + 2] = id, rec
-      if set then replaced[#replaced + 1] = { id, set } end
+      if set then anew[#anew + 1] = id end
+      if set and set ~= DUE then from[#from + 1] = { set, { id } } end
     end
     out[i + 1] = answer
   end
   add(DUE, dues)
   put(records)
-  for _, old in ipairs(replaced) do
-    if old[2] ~= DUE then rem(old[2], { old[1] }) end
-    write('HDEL', HELD, old[1])
-  end
-  local fresh = #replaced == 0
-  for i = 1, #dues, 2 do if dues[i] > now or not fresh then arm(dues[i + 1], dues[i]) end end
+  for _, old in ipairs(from) do rem(old[1], old[2]) end
+  forget(anew)
+  for i = 1, #dues, 2 do if dues[i] > now or #anew > 0 then arm(dues[i + 1], dues[i]) end end
   wake(head, dues)
   return out
 end

@@ -7,8 +7,8 @@
 local function main()
   local ended = call('ZRANGEBYSCORE', RUN, '-inf', now, 'WITHSCORES', 'LIMIT', 0, BATCH)
   if #ended == 0 then return { now_us, 0, 0, 0 } end
-  local ids, dues, dead, held = {}, {}, {}, {}
-  call('ZCARD', DEAD)
+  local ids, dues, dead, held, lost = {}, {}, {}, {}, {}
+  find('')
   for i = 1, #ended, 2 do
     local id, over = ended[i], tonumber(ended[i + 1])
     local h = parse(call('HGET', HELD, id))
@@ -20,12 +20,13 @@ local function main()
         h.due, h.why = over, 'the lease ended'
         held[#held + 1], held[#held + 2] = id, text_of(h)
       end
-    end
+    else lost[#lost + 1] = id end
   end
   rem(RUN, ids)
   add(DUE, dues)
   add(DEAD, dead)
   hold(held)
+  forget(lost)
   wake(0, dues)
   return { now_us, #ids, #dead / 2, #ended == BATCH * 2 and 1 or 0 }
 end

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes wrong in Redis: a refusal has changed nothing, and an error after the first write says so. */
+#include "script.h"
+
+SCRIPTS(refuse);
+
+/* A call of each script that uses all it can, in the situation below. */
+static const struct {
+    const char *name, *args;
+    const char *types;         /* keys that must be of the right type */
+    const char *first, *later; /* write commands */
+    bool needs_memory;
+} call[] = {
+    {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC, "due run dead jobs held", "zadd",
+     "hset zrem hdel set del", true},
+    {"cancel", "0 w e d", "due run dead jobs held", "zrem", "hdel del", false},
+    {"reschedule", "0 w +0 e +5 d +5", "due run dead jobs held", "zadd", "zrem hdel set del", true},
+    {"get", "0 w e d", "due run dead jobs held", "", "", false},
+    {"claim", "0 me 10 100", "due run dead jobs held seq", "zrem", "incrby zadd hset hdel del", false},
+    {"claim", "0 me 10 0 x y m", "due run dead jobs held seq", "zrem", "incrby zadd hset hdel", false},
+    {"done", "0 r 3", "run jobs held", "zrem", "hdel", false},
+    {"retry", "0 r 3 5 x u 2 5 x", "due run dead held", "zrem", "zadd hset set", false},
+    {"fail", "0 r 3 x", "run dead held", "zrem", "zadd hset", false},
+    {"release", "0 r 3", "due run dead held", "zrem", "zadd hset", false},
+    {"renew", "0 r 3 5", "run held", "zrem", "zadd", false},
+    {"touch", "0 0", "due", "", "", false},
+    {"sweep", "0", "due run dead jobs held", "zrem", "zadd hset hdel", false},
+    {"resume", "0 me 0", "due run dead held", "zrem", "zadd hset", false},
+    {"listen", "0 me 100", "listeners", "zremrangebyscore", "zadd", false},
+    {"depth", "0", "due run dead", "", "", false},
+    {"list", "0 1 10 '' ''", "due jobs held", "", "", false},
+    {"list", "0 2 10 '' ''", "run jobs held", "", "", false},
+    {"list", "0 3 10 '' ''", "dead jobs held", "", "", false},
+};
+enum { CALLS = sizeof call / sizeof *call };
+
+/* Beside the five: x is due, y cannot be read, m and n are members without a record; l listens. */
+static void everything(void)
+{
+    ask("FLUSHALL");
+    now_at(0);
+    five();
+    given("schedule", "0 x +0 0 " REC " y +0 0 \\02");
+    ask("ZADD s:{q}:due 5 m");
+    ask("ZADD s:{q}:run 5 n");
+    ask("HSET s:{q}:held m %s n %s", "1 1 1 7 5 5 you ", "1 1 1 8 5 5 you ");
+    ask("ZADD s:{q}:listeners 5 l");
+}
+
+static bool among(const char *word, const char *words)
+{
+    size_t len = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += len)
+        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+            return true;
+    return false;
+}
+
+static void must_be(int i, const char *what, redisReply *r, bool error)
+{
+    cr_assert_eq(r->type == REDIS_REPLY_ERROR, error, "%s %s, %s: %s", call[i].name, call[i].args, what, show(r));
+}
+
+static void unchanged(int i, const char *what, const char *before)
+{
+    cr_assert(!strcmp(dumps(), before), "%s %s, %s: changed\n%s", call[i].name, call[i].args, what, keys());
+    cr_assert_str_eq(heard(), "", "%s %s, %s", call[i].name, call[i].args, what);
+}
+
+Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
+{
+    static const char *const key[] = {"due", "run", "dead", "jobs", "held", "seq", "listeners"};
+    for (int i = 0; i < CALLS; i++) {
+        for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
+            everything();
+            ask("DEL s:{q}:%s", key[k]);
+            ask("LPUSH s:{q}:%s x", key[k]);
+            char *before = dumps();
+            redisReply *r = run(call[i].name, call[i].args);
+            must_be(i, key[k], r, among(key[k], call[i].types));
+            if (r->type == REDIS_REPLY_ERROR) {
+                cr_assert(!strncmp(r->str, "WRONGTYPE ", 10), "%s", r->str);
+                unchanged(i, key[k], before);
+            }
+        }
+    }
+    ask("FLUSHALL");
+}
+
+/* What ends or gives back must work then, or nothing would ever become free. */
+Test(refuse, out_of_memory_is_refused_whole_or_does_not_matter)
+{
+    for (int i = 0; i < CALLS; i++) {
+        everything();
+        char *before = dumps();
+        redis_do(redis, "CONFIG SET maxmemory 1");
+        redisReply *r = run(call[i].name, call[i].args);
+        redis_do(redis, "CONFIG SET maxmemory 0");
+        must_be(i, "out of memory", r, call[i].needs_memory);
+        if (call[i].needs_memory) {
+            cr_assert(!strncmp(r->str, "OOM ", 4), "%s", r->str);
+            unchanged(i, "out of memory", before);
+            continue;
+        }
+        const char *reply = show(r), *after = keys(), *told = heard();
+        everything();
+        same(__FILE__, __LINE__, call[i].name, reply, show(run(call[i].name, call[i].args)));
+        same(__FILE__, __LINE__, call[i].name, after, keys());
+        same(__FILE__, __LINE__, call[i].name, told, heard());
+    }
+    ask("FLUSHALL");
+}
+
+static redisReply *run_without(int i, const char *right)
+{
+    everything();
+    redis_do(redis, "ACL SETUSER u reset on nopass ~* &* +@all %s", right);
+    redis_do(redis, "AUTH u x");
+    redisReply *r = run(call[i].name, call[i].args);
+    redis_do(redis, "AUTH default x");
+    return r;
+}
+
+Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
+{
+    static const char *const command[] = {"zadd", "zrem", "zremrangebyscore", "hset", "hdel", "set", "del", "incrby"};
+    for (int i = 0; i < CALLS; i++) {
+        everything();
+        char *before = dumps();
+        for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
+            redisReply *r = run_without(i, text("-%s", command[k]));
+            bool first = among(command[k], call[i].first), later = among(command[k], call[i].later);
+            if (!strcmp(call[i].name, "listen") && !strcmp(command[k], "set"))
+                continue; /* of the canary: no promise */
+            must_be(i, command[k], r, first || later);
+            if (first)
+                unchanged(i, command[k], before);
+            if (first || later)
+                cr_assert_eq(!strncmp(r->str, "LAPSE EBROKEN ", 14), later, "%s -%s: %s", call[i].name, command[k],
+                             r->str);
+            heard();
+        }
+    }
+    ask("FLUSHALL");
+}
+
+Test(refuse, without_the_right_to_publish_all_works_in_silence)
+{
+    static const char *const right[] = {"-publish", "resetchannels"};
+    for (int i = 0; i < CALLS; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            char *reply = show(run_without(i, right[k])), *after = keys();
+            HEARD("");
+            everything();
+            same(__FILE__, __LINE__, call[i].name, reply, show(run(call[i].name, call[i].args)));
+            same(__FILE__, __LINE__, call[i].name, after, keys());
+            heard();
+        }
+    }
+    ask("FLUSHALL");
+}
+
+Test(refuse, an_error_of_the_script_itself_is_refused_too)
+{
+    five();
+    ask("SET s:{q}:seq one");
+    given("schedule", "0 x +0 0 " REC);
+    char *before = dumps();
+    cr_assert_eq(run("claim", "0 me 10 1")->type, REDIS_REPLY_ERROR);
+    cr_assert_eq(run("schedule", "0 n soon 0 " REC)->type, REDIS_REPLY_ERROR);
+    cr_assert_eq(run("list", "0 4 1 '' ''")->type, REDIS_REPLY_ERROR);
+    same(__FILE__, __LINE__, "keys", dumps(), before);
+    HEARD("");
+}

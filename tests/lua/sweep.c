@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* sweep and resume: jobs come back from leases that ended, and from claims whose answer was lost. */
+#include "script.h"
+
+SCRIPTS(sweep);
+SCRIPTS(resume);
+
+Test(sweep, takes_back_what_nobody_renewed_or_lets_it_die)
+{
+    five();
+    RUN("sweep", "5", "[U+20000 2 1 0]");
+    KEYS("due e:T+10 w:T+500 | run r:T+1000 | dead d:T u:T+10 | " FIVE_JOBS " | held " HELD_D
+         " e=1 1 10 1 U T+10 me the lease ended " HELD_R " u=1 1 1 2 U T+10 me the lease ended | seq 4 | t w:T+499");
+    HEARD("5 '0 e'");
+    RUN("sweep", "5", "[U+20000 0 0 0]");
+    HEARD("");
+}
+
+Test(sweep, takes_a_job_at_the_very_end_of_its_lease)
+{
+    five();
+    given("sweep", "0");
+    char *before = dumps();
+    now_at(999);
+    RUN("sweep", "0", "[U+999000 0 0 0]");
+    same(__FILE__, __LINE__, "keys", dumps(), before);
+    now_at(1000);
+    RUN("sweep", "0", "[U+1000000 1 0 0]");
+    HEARD("0 '0 r'");
+}
+
+Test(sweep, of_a_job_that_died_is_silent)
+{
+    given("schedule", "0 a +0 0 \\01\\01\\01");
+    given("claim", "0 me 10 1");
+    now_at(15);
+    RUN("sweep", "0", "[U+15000 1 1 0]");
+    KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | held a=1 1 1 1 U T+10 me the lease ended | seq 1");
+    HEARD("");
+}
+
+Test(sweep, never_kills_what_runs_for_ever)
+{
+    given("schedule", "0 a +0 0 \\01\\01\\ff\\ff\\ff\\ff\\0f b +0 0 \\01\\01\\02");
+    given("claim", "0 me 10 0 a b");
+    ask("HSET s:{q}:held a %s b %s", "1 4294967295 4294967295 1 5 5 me ", "1 3 2 2 5 5 me ");
+    now_at(10);
+    RUN("sweep", "0", "[U+10000 2 1 0]");
+    HEARD("0 '0 a'");
+}
+
+Test(sweep, takes_back_what_is_held_by_nobody)
+{
+    given("schedule", "0 a +0 0 \\01\\01\\01 b +0 0 \\01\\01\\01");
+    given("claim", "0 me 10 0 a b");
+    ask("HDEL s:{q}:held a");
+    ask("HSET s:{q}:held b %s", "2 ?");
+    now_at(10);
+    RUN("sweep", "0", "[U+10000 2 0 0]");
+    KEYS("due a:T+10 b:T+10 | jobs a=\\01\\01\\01 b=\\01\\01\\01 | held b=2 ? | seq 2");
+    HEARD("0 '0 a b'");
+}
+
+Test(sweep, removes_members_without_a_record_and_goes_on)
+{
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
+    given("claim", "0 me 10 0 a b c");
+    ask("HDEL s:{q}:jobs a b");
+    ask("HDEL s:{q}:held b");
+    now_at(10);
+    RUN("sweep", "0", "[U+10000 3 0 0]");
+    KEYS("due c:T+10 | jobs c=" REC " | held c=1 1 10 3 U T+10 me the lease ended | seq 3");
+    HEARD("0 '0 c'");
+}
+
+Test(sweep, takes_a_hundred_and_says_whether_there_may_be_more)
+{
+    many(0, 299, "+0");
+    for (int i = 0; i < 3; i++)
+        given("claim", "0 me 10 100");
+    now_at(10);
+    RUN("sweep", "0", "[U+10000 100 0 1]");
+    RUN("sweep", "0", "[U+10000 100 0 1]");
+    RUN("sweep", "0", "[U+10000 99 0 0]");
+}
+
+Test(resume, gives_back_what_the_holder_does_not_know_of)
+{
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC " d +0 0 " REC " e +0 0 " REC " f +0 0 " REC);
+    given("claim", "0 me 1000 0 a b c");
+    given("claim", "0 mee 1000 0 d");
+    given("claim", "0 me 10 0 e f");
+    given("retry", "0 f 6 0 'me too'");
+    now_at(10);
+    RUN("resume", "3 me 0 1 3 4 03", "[U+10000 0 2]");
+    KEYS("due b:T e:T f:T | run a:T+1000 c:T+1000 d:T+1000 | jobs a=" REC " b=" REC " c=" REC " d=" REC " e=" REC
+         " f=" REC " | held a=1 1 10 1 U T me  b=1 0 10 2 U T me  c=1 1 10 3 U T me  d=1 1 10 4 U T mee  "
+         "e=1 0 10 5 U T me  f=1 1 10 6 U T me me too | seq 6");
+    const char *told = heard();
+    cr_assert(!strcmp(told, "3 '0 b e'") || !strcmp(told, "3 '0 e b'"), "%s", told);
+    RUN("resume", "3 me 0 1 3", "[U+10000 0 0]");
+    HEARD("");
+    RUN("resume", "3 me 0", "[U+10000 0 2]");
+    RUN("resume", "3 nobody 0", "[U+10000 0 0]");
+}
+
+Test(resume, lets_be_what_it_cannot_read)
+{
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
+    given("claim", "0 me 1000 0 a b");
+    ask("HSET s:{q}:held a %s", "2 1 10 1 5 5 me ");
+    ask("HDEL s:{q}:held b");
+    RUN("resume", "0 me 0", "[U 0 0]");
+    ask("FLUSHALL");
+}
+
+Test(resume, goes_through_all_in_pages)
+{
+    many(0, 900, "+0");
+    for (int i = 0; i < 9; i++)
+        given("claim", i % 3 ? "0 me 1000 100" : "0 you 1000 100");
+    long long page = 0, pages = 0, back = 0;
+    do {
+        redisReply *r = run("resume", text("0 me %lld 101 102", page));
+        cr_assert_eq(r->elements, 3);
+        page = r->element[1]->integer;
+        back += r->element[2]->integer;
+        cr_assert_lt(r->element[2]->integer, 200);
+        pages++;
+    } while (page);
+    cr_assert_gt(pages, 3);
+    cr_assert_eq(back, 598);
+    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:run"), 302);
+    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:due"), 598);
+}
