@@ -10,7 +10,7 @@ local function start(set, score, id)
   local low, high = call('ZCOUNT', set, '-inf', '(' .. score), call('ZCOUNT', set, '-inf', score)
   while low < high do -- it is gone: its place among those of its score, which are in byte order
     local middle = math.floor((low + high) / 2)
-    if call('ZRANGE', set, middle, middle)[1] > id then high = middle else low = middle + 1 end
+    if bytes_of(call('ZRANGE', set, middle, middle)[1]) > bytes_of(id) then high = middle else low = middle + 1 end
   end
   return low
 end

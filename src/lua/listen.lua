@@ -14,7 +14,7 @@ local function main()
     write('SET', BASE .. 't:{' .. name .. '}', '1', 'PX', 1)
   else changed = changed + write('ZREM', key, name) end
   local names, rank = call('ZRANGE', key, 0, -1), -1
-  table.sort(names)
+  table.sort(names, function(a, b) return bytes_of(a) < bytes_of(b) end)
   for i, other in ipairs(names) do if other == name then rank = i - 1 end end
   if changed > 0 then tell('members') end
   return { now_us, rank, #names }

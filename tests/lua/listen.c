@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "script.h"
+
+SCRIPTS(listen);
+
+Test(listen, ranks_the_live_names_in_byte_order)
+{
+    RUN("listen", "0 m 100", "[U 0 1]");
+    HEARD("0 'members'");
+    RUN("listen", "0 z 50", "[U 1 2]");
+    RUN("listen", "0 Z 60", "[U 0 3]");
+    RUN("listen", "0 m/2 70", "[U 2 4]");
+    RUN("listen", "0 m-2 80", "[U 2 5]");
+    KEYS("listeners z:T+50 Z:T+60 m/2:T+70 m-2:T+80 m:T+100");
+    HEARD("0 'members' 0 'members' 0 'members' 0 'members'");
+    RUN("listen", "0 z 90", "[U 4 5]");
+    RUN("listen", "0 m 90", "[U 1 5]");
+    HEARD("");
+}
+
+Test(listen, again_only_makes_it_last_longer)
+{
+    RUN("listen", "4 a 100", "[U 0 1]");
+    HEARD("4 'members'");
+    now_at(99);
+    RUN("listen", "4 a 100", "[U+99000 0 1]");
+    KEYS("listeners a:T+199");
+    HEARD("");
+}
+
+Test(listen, forgets_whose_heartbeat_ended)
+{
+    given("listen", "0 a 100");
+    given("listen", "0 b 101");
+    now_at(99);
+    RUN("listen", "0 c 100", "[U+99000 2 3]");
+    HEARD("0 'members'");
+    now_at(100);
+    RUN("listen", "0 c 100", "[U+100000 1 2]");
+    KEYS("listeners b:T+101 c:T+200");
+    HEARD("0 'members'");
+    now_at(300);
+    RUN("listen", "0 c 100", "[U+300000 0 1]");
+    KEYS("listeners c:T+400");
+    HEARD("0 'members'");
+}
+
+Test(listen, for_0_ms_leaves)
+{
+    given("listen", "0 a 100");
+    given("listen", "0 b 100");
+    RUN("listen", "0 a 0", "[U -1 1]");
+    KEYS("listeners b:T+100");
+    HEARD("0 'members'");
+    RUN("listen", "0 a 0", "[U -1 1]");
+    HEARD("");
+    now_at(100);
+    RUN("listen", "0 a 0", "[U+100000 -1 0]");
+    KEYS("");
+    HEARD("0 'members'");
+    RUN("listen", "0 a 1", "[U+100000 0 1]");
+    KEYS("listeners a:T+101");
+}
+
+Test(listen, reads_its_last_canary_and_sets_the_next)
+{
+    redis_do(redis, "DEBUG SET-ACTIVE-EXPIRE 0"); /* or Redis might be the first to look */
+    ask("CONFIG RESETSTAT");
+    given("listen", "0 a/1 100");
+    cr_assert_eq(calls("set"), 1);
+    wait_until(redis_now_ms(redis) + 1);
+    cr_assert_str_eq(expired(), "");
+    given("listen", "0 b 100");
+    cr_assert_str_eq(expired(), "");
+    given("listen", "0 a/1 100");
+    cr_assert_str_eq(expired(), "{a/1}");
+    cr_assert_eq(calls("set"), 3);
+    wait_until(redis_now_ms(redis) + 1);
+    given("listen", "0 a/1 0");
+    cr_assert_str_eq(expired(), "");
+    cr_assert_eq(calls("set"), 3);
+}
+
+/* Redis compares texts by its own locale inside scripts, and so not always by bytes. */
+static void in_english(void)
+{
+    char dir[64];
+    test_dir(dir, sizeof dir);
+    struct proc *p = proc_run(NULL, "localedef", "-i", "en_US", "-f", "UTF-8", text("%s/en_US.UTF-8", dir), NULL);
+    if (p->status) {
+        test_dir_remove(dir);
+        cr_skip_test("no locale but C can be made here");
+    }
+    proc_free(p);
+    setenv("LOCPATH", dir, 1);
+    setenv("LC_ALL", "en_US.UTF-8", 1);
+    script_init();
+    test_dir_remove(dir);
+    cr_assert_eq(ask("EVAL %s 0", "return 'a' < 'B'")->integer, 1);
+}
+
+Test(english, listeners_are_ranked_in_byte_order, .init = in_english, .fini = script_fini)
+{
+    RUN("listen", "0 a-b 100", "[U 0 1]");
+    RUN("listen", "0 B 100", "[U 0 2]");
+    RUN("listen", "0 aa 100", "[U 2 3]");
+    RUN("listen", "0 aaa 100", "[U 3 4]");
+    RUN("listen", "0 a 100", "[U 1 5]");
+}
+
+Test(english, lists_go_on_where_a_removed_one_was, .init = in_english, .fini = script_fini)
+{
+    given("schedule", "0 B +5 0 " REC " C +5 0 " REC " D +5 0 " REC " b +5 0 " REC " c +5 0 " REC " d +5 0 " REC);
+    RUN("list", "0 1 1 T+5 a", "[U 1 ['b' 1 T+5 '' '" REC "']]");
+    RUN("list", "0 1 1 T+5 CC", "[U 1 ['D' 1 T+5 '' '" REC "']]");
+    RUN("list", "0 1 1 T+5 cc", "[U 0 ['d' 1 T+5 '' '" REC "']]");
+}
