@@ -142,19 +142,18 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     } else if (job->state == LAPSE_RUNNING) {
         job->until_ms = row->score_ms;
     }
-    if (!job_decode(job, row->record) || !body) {
+    if (job_decode(job, row->record) && body && job->body_len) {
+        job->body = memcpy(room, job->body, job->body_len);
+    } else {
         job->body = "";
         job->body_len = 0;
-    }
-    if (job->body_len) {
-        job->body = memcpy(room, job->body, job->body_len);
     }
 }
 
 int64_t job_backoff_ms(const struct lapse_job *job)
 {
     int64_t wait = job->backoff_ms;
-    for (unsigned i = 1; i < job->try_no && wait < job->backoff_max_ms; i++) {
+    for (unsigned i = 1; i < job->try_no && wait && wait < job->backoff_max_ms; i++) {
         wait *= 2;
     }
     wait = wait < job->backoff_max_ms ? wait : job->backoff_max_ms;

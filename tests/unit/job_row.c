@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of replies, and the jobs that are made of them. */
+#include "job.h"
+#include "unit.h"
+#include <criterion/criterion.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- rows ---- */
+static const struct {
+    const char *resp;
+    bool good;
+} shapes[] = {
+    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
+    {"*5\r\n$1\r\ni\r\n:2\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
+    {"*5\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
+    {"*6\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n:9\r\n", true},
+    {"*6\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n$1\r\nx\r\n", true},
+    {"*7\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n:9\r\n:9\r\n", true},
+    {"*5\r\n$1\r\ni\r\n$1\r\n1\r\n$1\r\n7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
+    {"*5\r\n$0\r\n\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", true},
+    {"*5\r\n$1\r\ni\r\n:0\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:4\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:-1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:4294967297\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n:1\r\n:1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$-1\r\n:1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n$-1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:1\r\n$-1\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:1\r\n$1\r\nx\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$-1\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n$-1\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n:5\r\n", false},
+    {"*4\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n", false},
+    {"*0\r\n", false},
+    {"*-1\r\n", false},
+    {"$-1\r\n", false},
+    {":1\r\n", false},
+    {"$5\r\nEGONE\r\n", false},
+    {"-ERR x\r\n", false},
+};
+
+Test(job_row, has_five_places_of_their_types)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct redisReply *r = unit_reply(shapes[i].resp, strlen(shapes[i].resp));
+        struct job_row row;
+        cr_expect_eq(job_row(&row, r), shapes[i].good, "%s", shapes[i].resp);
+        freeReplyObject(r);
+    }
+    struct job_row row;
+    cr_expect_not(job_row(&row, NULL));
+}
+
+Test(job_row, says_what_is_in_its_places)
+{
+    struct job_row row;
+    struct redisReply *r = UNIT_REPLY("*6\r\n$2\r\nid\r\n:3\r\n:70\r\n$4\r\nheld\r\n$3\r\nr\0c\r\n:9\r\n");
+    memset(&row, 0x5a, sizeof row);
+    cr_assert(job_row(&row, r));
+    cr_expect(span_is(row.id, "id", 2) && span_is(row.held, "held", 4) && span_is(row.record, "r\0c", 3));
+    cr_expect_eq(row.state, LAPSE_DEAD);
+    cr_expect_eq(row.score_ms, 70);
+    cr_expect_eq(row.place, 9);
+    freeReplyObject(r);
+    r = UNIT_REPLY("*5\r\n$2\r\nid\r\n:1\r\n:-70\r\n$0\r\n\r\n$0\r\n\r\n");
+    memset(&row, 0x5a, sizeof row);
+    cr_assert(job_row(&row, r));
+    cr_expect_eq(row.place, 0, "there is none");
+    cr_expect_eq(row.score_ms, -70);
+    freeReplyObject(r);
+}
+
+Test(job_row, has_an_id_of_at_most_255_bytes)
+{
+    for (int len = 254; len < 258; len++) {
+        char resp[400], id[300];
+        memset(id, 'a', sizeof id);
+        int n = snprintf(resp, sizeof resp, "*5\r\n$%d\r\n%.*s\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", len, len, id);
+        struct redisReply *r = unit_reply(resp, (size_t)n);
+        struct job_row row;
+        cr_expect_eq(job_row(&row, r), len <= 255, "%d", len);
+        freeReplyObject(r);
+    }
+}
+
+/* ---- jobs ---- */
+static struct lapse_job *job;
+static char *room;
+
+/* Makes job from a row whose texts are gone when it returns; room is exactly as long as was said. */
+static void fill(enum lapse_state state, int64_t score_ms, const char *held, const char *record, size_t record_len,
+                 bool body)
+{
+    void *id = unit_copy("id-7", 4), *h = unit_copy(held, strlen(held)), *rec = unit_copy(record, record_len);
+    char *queue = unit_copy("queue", 6);
+    struct job_row row = {
+        .id = {id, 4}, .held = {h, strlen(held)}, .record = {rec, record_len}, .state = state, .score_ms = score_ms};
+    size_t size = job_room(queue, &row, body);
+    cr_assert_eq(size, 6 + 5 + (body ? record_len : 0));
+    free(room);
+    room = malloc(size);
+    free(job);
+    job = calloc(1, sizeof *job);
+    job_fill(job, queue, &row, room, body);
+    free(id);
+    free(h);
+    free(rec);
+    free(queue);
+}
+
+static void end(void)
+{
+    free(room);
+    free(job);
+}
+
+TestSuite(job_fill, .fini = end);
+
+static void expect_body(const char *want, size_t want_len)
+{
+    size_t len = 99;
+    const void *body = lapse_job_body(job, &len);
+    cr_assert_eq(len, want_len);
+    cr_assert_not_null(body);
+    cr_expect(memcmp(body, want, len) == 0);
+    if (len == 0) {
+        cr_expect_eq(*(const char *)body, '\0', "it lives as long as its job");
+    }
+}
+
+Test(job_fill, copies_queue_id_and_body)
+{
+    fill(LAPSE_WAITING, 77, "",
+         "\x01\x07\x03\x04\x05"
+         "bo\0dy",
+         10, true);
+    cr_expect_str_eq(lapse_job_queue(job), "queue");
+    cr_expect_str_eq(lapse_job_id(job), "id-7");
+    expect_body("bo\0dy", 5);
+    cr_expect_eq(job->tries, 3);
+    cr_expect_eq(job->backoff_ms, 4);
+    cr_expect_eq(job->backoff_max_ms, 5);
+    cr_expect_eq(job->score_ms, 77);
+    cr_expect_eq(job->state, LAPSE_WAITING);
+    cr_expect_null(job->handle);
+}
+
+Test(job_fill, leaves_the_body_out_where_it_is_not_asked_for)
+{
+    fill(LAPSE_WAITING, 77, "",
+         "\x01\x01\x03"
+         "body",
+         7, false);
+    expect_body("", 0);
+    cr_expect_eq(job->tries, 3, "the header counts all the same");
+}
+
+Test(job_fill, an_empty_body_is_empty)
+{
+    fill(LAPSE_WAITING, 77, "", "\x01\x00", 2, true);
+    expect_body("", 0);
+    cr_expect_eq(job->tries, 10);
+    fill(LAPSE_WAITING, 77, "", "\x01\x00", 2, false);
+    expect_body("", 0);
+}
+
+Test(job_fill, of_a_record_from_the_future_has_neither_tries_nor_body)
+{
+    fill(LAPSE_DEAD, 77, "1 2 10 5 1790000000000001 66 w:1 late",
+         "\x02\x00"
+         "body",
+         6, true);
+    expect_body("", 0);
+    cr_expect_eq(job->tries, 0);
+    cr_expect_eq(job->backoff_ms, 0);
+    cr_expect_eq(job->try_no, 2, "but what is held of it");
+    cr_expect_str_eq(lapse_job_why(job), "late");
+    fill(LAPSE_WAITING, 77, "", "", 0, true);
+    expect_body("", 0);
+}
+
+Test(job_fill, due_and_until_are_by_state)
+{
+    const char *held = "1 2 10 5 1790000000000001 66 w:1 late";
+    static const struct {
+        enum lapse_state state;
+        bool held;
+        int64_t due_ms, until_ms;
+    } rows[] = {
+        {LAPSE_WAITING, false, 77, 0}, {LAPSE_WAITING, true, 77, 0}, /* what is held has the due time of its last run */
+        {LAPSE_RUNNING, true, 66, 77}, {LAPSE_DEAD, true, 66, 0},    {LAPSE_DEAD, false, 77, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fill(rows[i].state, 77, rows[i].held ? held : "", "\x01\x00", 2, true);
+        cr_expect_eq(lapse_job_state(job), rows[i].state, "row %zu", i);
+        cr_expect_eq(lapse_job_due_ms(job), rows[i].due_ms, "row %zu", i);
+        cr_expect_eq(lapse_job_until_ms(job), rows[i].until_ms, "row %zu", i);
+        cr_expect_eq(job->score_ms, 77, "row %zu", i);
+    }
+}
+
+/* ---- what is held ---- */
+Test(job_fill, reads_what_is_held)
+{
+    static const struct {
+        const char *held;
+        unsigned try_no;
+        uint64_t token;
+        int64_t claimed_us, due_ms;
+        const char *why;
+    } good[] = {
+        {"1 2 10 5 1790000000000001 66 w:1 late", 2, 5, 1790000000000001, 66, "late"},
+        {"1 2 10 5 1790000000000001 66 w:1 ", 2, 5, 1790000000000001, 66, ""},
+        {"1 0 10 5 1790000000000001 66 w:1 no wonder, really ", 0, 5, 1790000000000001, 66, "no wonder, really "},
+        {"1 4294967295 4294967295 9007199254740992 1790000000000001 1790000000000 w:1  x", 4294967295u,
+         9007199254740992, 1790000000000001, 1790000000000, " x"},
+        {"1 2 10 999999999999999999 1 0 w x", 2, 999999999999999999, 1, 0, "x"},
+        {"1 02 10 5 7 066 w x", 2, 5, 7, 66, "x"},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        fill(LAPSE_DEAD, 77, good[i].held, "\x01\x00", 2, true);
+        cr_expect_eq(lapse_job_try(job), good[i].try_no, "%s", good[i].held);
+        cr_expect_eq(lapse_job_token(job), good[i].token, "%s", good[i].held);
+        cr_expect_eq(lapse_job_claimed_us(job), good[i].claimed_us, "%s", good[i].held);
+        cr_expect_eq(lapse_job_due_ms(job), good[i].due_ms, "%s", good[i].held);
+        cr_expect_str_eq(lapse_job_why(job), good[i].why, "%s", good[i].held);
+    }
+}
+
+Test(job_fill, takes_nothing_of_what_is_held_in_another_form)
+{
+    static const char *const bad[] = {
+        "",
+        " ",
+        "1",
+        "1 ",
+        "1 2",
+        "1 2 10 5 7",
+        "1 2 10 5 7 66", /* no holder */
+        " 1 2 10 5 7 66 w x",
+        "0 2 10 5 7 66 w x",
+        "2 2 10 5 7 66 w x",
+        "11 2 10 5 7 66 w x",
+        "-1 2 10 5 7 66 w x",
+        "x 2 10 5 7 66 w x",
+        "1  2 10 5 7 66 w x",
+        "1\t2 10 5 7 66 w x",
+        "1,2 10 5 7 66 w x",
+        "1 -2 10 5 7 66 w x",
+        "1 2x 10 5 7 66 w x",
+        "1 x 10 5 7 66 w x",
+        "1 2 x 5 7 66 w x",
+        "1 2 -1 5 7 66 w x",
+        "1 2 10 x 7 66 w x",
+        "1 2 10 5.0 7 66 w x",
+        "1 2 10 5 x 66 w x",
+        "1 2 10 5 1.79e+15 66 w x",
+        "1 2 10 5 7 x w x",
+        "1 2 10 5 7 66w x",
+        "1 2 10 5 7 /6 w x",
+        "1 2 10 5 7 :6 w x",
+        "1 2 10 1000000000000000000 7 66 w x", /* 19 digits */
+        "1 2 10 99999999999999999999999 7 66 w x",
+        "\xff\xff\xff",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        fill(LAPSE_DEAD, 77, bad[i], "\x01\x00", 2, true);
+        cr_expect_eq(job->try_no, 0, "\"%s\"", bad[i]);
+        cr_expect_eq(job->token, 0, "\"%s\"", bad[i]);
+        cr_expect_eq(job->claimed_us, 0, "\"%s\"", bad[i]);
+        cr_expect_eq(job->due_ms, 77, "\"%s\"", bad[i]);
+        cr_expect_str_eq(job->why, "", "\"%s\"", bad[i]);
+    }
+}
+
+Test(job_fill, cuts_a_why_at_200_bytes)
+{
+    for (size_t len = 0; len < 300; len++) {
+        char held[400] = "1 2 10 5 7 66 w ";
+        memset(held + 16, 'y', len);
+        fill(LAPSE_DEAD, 77, held, "\x01\x00", 2, true);
+        cr_assert_eq(strlen(lapse_job_why(job)), len < 200 ? len : 200);
+        cr_assert_eq(strspn(lapse_job_why(job), "y"), len < 200 ? len : 200);
+    }
+}
+
+Test(job_fill, may_read_any_bytes)
+{
+    static const char alphabet[] = "0123456789   \xffx";
+    uint64_t r = 6;
+    for (int round = 0; round < 50000; round++) {
+        char held[] = "1 2 10 5 1790000000000001 66 w:1 late", record[24];
+        for (uint64_t change = unit_random(&r) % 6; change; change--) {
+            held[unit_random(&r) % (sizeof held - 1)] = alphabet[unit_random(&r) % (sizeof alphabet - 1)];
+        }
+        held[unit_random(&r) % sizeof held] = '\0';
+        size_t len = unit_random(&r) % sizeof record;
+        for (size_t i = 0; i < len; i++) {
+            record[i] = (char)(i ? unit_random(&r) % 12 : 1);
+        }
+        fill((enum lapse_state)(1 + unit_random(&r) % 3), 77, held, record, len, unit_random(&r) % 2);
+        cr_assert(job->due_ms >= 0 && strlen(job->why) <= 200 && job->body && job->body_len <= len);
+    }
+}
