@@ -86,7 +86,7 @@ $(BUILD)/tests/$(1): $(call folder_o,$(1)) $(SUPPORT_O) $(if $(filter unit,$(1))
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef
-$(foreach f,$(FOLDERS) $(FAULT),$(eval $(call criterion,$(f))))
+$(foreach f,$(FOLDERS) $(FAULT) shown,$(eval $(call criterion,$(f))))
 
 # the header as C11 against the static library, as C++17 against the shared one
 HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
@@ -100,7 +100,7 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
-    $(foreach f,$(FOLDERS) $(FAULT),$(call folder_o,$(f)))
+    $(foreach f,$(FOLDERS) $(FAULT) shown,$(call folder_o,$(f)))
 
 check: all $(HEADERS) $(TESTS)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
@@ -118,6 +118,9 @@ test-fault:  ## broken peers, lost memory, cut connections: slow
 check-fault: all $(BUILD)/tests/fault
 	@tests/run.sh $(BUILD) fault
 endif
+
+shown: $(BUILD)/tests/shown  ## the figures that are promised, measured; fails if a job is lost, early or twice
+	@LAPSE_TEST_BUILD=$(BUILD) $(BUILD)/tests/shown $(ONLY)
 
 # ---- checks and tables ----
 lint:  ## install what is missing, and check layers, symbols, format, warnings, Lua, sizes; CHECK='lua man' picks some
@@ -172,8 +175,8 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-fault check-fault lint fmt doc install uninstall deps demo clean help \
-    FORCE
+.PHONY: all lib objects check test test-asan test-fault check-fault shown lint fmt doc install uninstall deps demo \
+    clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)
