@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "flow.h"
+#include <hiredis/hiredis.h>
+#include <stdarg.h>
+#include <syslog.h>
+
+struct line {
+    struct line *next;
+    int level;
+    char text[];
+};
+
+/* ---- log ---- */
+static void on_log(int level, const char *text, void *arg)
+{
+    struct flow *f = arg;
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len; i++)
+        cr_assert(text[i] >= ' ' && text[i] <= '~', "byte %d in log line: %s", text[i], text);
+    cr_assert(len && level >= LOG_EMERG && level <= LOG_DEBUG);
+    struct line *line = malloc(sizeof *line + len + 1);
+    cr_assert(line);
+    line->level = level;
+    memcpy(line->text, text, len + 1);
+    line->next = f->lines;
+    f->lines = line;
+}
+
+void flow_fine(struct flow *f, const char *text)
+{
+    size_t i = 0;
+    while (f->fine[i])
+        i++;
+    cr_assert(i < sizeof f->fine / sizeof *f->fine);
+    f->fine[i] = text;
+}
+
+unsigned flow_logged(struct flow *f, const char *text)
+{
+    unsigned n = 0;
+    for (const struct line *i = f->lines; i; i = i->next)
+        n += strstr(i->text, text) != NULL;
+    return n;
+}
+
+static bool is_fine(const struct flow *f, const struct line *line)
+{
+    for (size_t i = 0; i < sizeof f->fine / sizeof *f->fine && f->fine[i]; i++)
+        if (strstr(line->text, f->fine[i]))
+            return true;
+    return line->level > LOG_WARNING;
+}
+
+/* ---- life ---- */
+static struct flow *start(enum flow_mode mode, const char *const *server_args, bool tcp)
+{
+    int n_fds = fds_open();
+    struct flow *f = calloc(1, sizeof *f);
+    cr_assert(f);
+    f->mode = mode;
+    f->n_fds = n_fds;
+    f->space = "lapse";
+    alloc_install();
+    f->n_live = alloc_live();
+    f->server = tcp ? server_start_tcp(server_args) : server_start_opts(server_args);
+    if (mode == FLOW_MUTE) {
+        redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
+        flow_fine(f, "notify-keyspace-events");
+    }
+    if (mode == FLOW_STILL || mode == FLOW_SWEEP)
+        redis_do(f->server, "DEBUG SET-ACTIVE-EXPIRE 0");
+    f->loop = ev_loop_new(EVFLAG_AUTO);
+    cr_assert(f->loop);
+    return f;
+}
+
+static struct flow *with_handle(struct flow *f, flow_tweak *tweak)
+{
+    struct lapse_options opts = flow_options(f);
+    if (tweak)
+        tweak(&opts);
+    f->l = flow_open(f, &opts);
+    return f;
+}
+
+struct flow *flow_start_opts(enum flow_mode mode, const char *const *server_args, flow_tweak *tweak)
+{
+    return with_handle(start(mode, server_args, false), tweak);
+}
+
+struct flow *flow_start_tcp(enum flow_mode mode, const char *const *server_args, flow_tweak *tweak)
+{
+    return with_handle(start(mode, server_args, true), tweak);
+}
+
+struct flow *flow_start(enum flow_mode mode)
+{
+    return flow_start_opts(mode, NULL, NULL);
+}
+
+struct flow *flow_bare(enum flow_mode mode, const char *const *server_args)
+{
+    return start(mode, server_args, false);
+}
+
+struct lapse_options flow_options(struct flow *f)
+{
+    struct lapse_options opts = lapse_options_init();
+    opts.url = f->server->port ? f->server->tcp_url : f->server->url;
+    opts.log = on_log;
+    opts.log_arg = f;
+    if (f->mode == FLOW_NO_EVENTS)
+        opts.flags = LAPSE_NO_EVENTS;
+    if (f->mode == FLOW_NO_ALARM || f->mode == FLOW_SWEEP) {
+        opts.flags = LAPSE_NO_ALARM;
+        opts.sweep_ms = 100; /* the only floor there is: 5 s would only make the test slow */
+    }
+    return opts;
+}
+
+struct lapse *flow_open(struct flow *f, const struct lapse_options *opts)
+{
+    struct lapse_options own = flow_options(f);
+    struct lapse *l = NULL;
+    int err = lapse_open(&l, f->loop, opts ? opts : &own);
+    cr_assert(err == 0 && l && f->n_open < FLOW_HANDLES, "lapse_open: %s", lapse_strerror(err));
+    f->handles[f->n_open++] = l;
+    return l;
+}
+
+void flow_forget(struct flow *f, struct lapse *l)
+{
+    unsigned i = 0;
+    while (i < f->n_open && f->handles[i] != l)
+        i++;
+    cr_assert(i < f->n_open);
+    f->handles[i] = f->handles[--f->n_open];
+    f->l = f->l == l ? NULL : f->l;
+}
+
+static void on_closed(void *arg)
+{
+    ((struct flow *)arg)->n_closed++;
+}
+
+void flow_close(struct flow *f, struct lapse *l, int64_t grace_ms)
+{
+    unsigned want = f->n_closed + 1;
+    lapse_close(l, grace_ms, on_closed, f);
+    flow_until(f, f->n_closed == want);
+    flow_forget(f, l);
+}
+
+static void free_all(struct flow *f)
+{
+    for (struct line *i = f->lines, *next; i; i = next) {
+        next = i->next;
+        free(i);
+    }
+    for (struct kept *i = f->kept, *next; i; i = next) {
+        next = i->next;
+        free(i);
+    }
+    for (struct flow_worker *i = f->workers; i; i = i->next)
+        free(i->runs);
+    free(f);
+}
+
+void flow_end_queues(struct flow *f, ...)
+{
+    const char *q[8] = {NULL};
+    size_t n = 0;
+    va_list ap;
+    va_start(ap, f);
+    for (const char *name; (name = va_arg(ap, const char *)); q[n++] = name)
+        cr_assert(n < 8);
+    va_end(ap);
+
+    while (f->n_open)
+        flow_close(f, f->handles[f->n_open - 1], 5000);
+    if (f->server->pid)
+        cr_assert_eq(audit(f->server, f->space, q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], NULL), 0);
+    cr_assert_eq(alloc_live(), f->n_live, "%ld blocks are not given back", alloc_live() - f->n_live);
+    for (const struct line *i = f->lines; i; i = i->next)
+        cr_assert(is_fine(f, i), "logged: %s", i->text);
+    server_stop(f->server);
+    ev_loop_destroy(f->loop);
+    cr_assert_eq(fds_open(), f->n_fds, "%d descriptors more than before", fds_open() - f->n_fds);
+    free_all(f);
+}
+
+static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop, (void)w, (void)events;
+}
+
+bool flow_turn(struct flow *f, int64_t end_ms)
+{
+    int64_t left_ms = end_ms - test_now_ms();
+    ev_timer deadline;
+    if (left_ms <= 0)
+        return false;
+    ev_timer_init(&deadline, on_deadline, (double)left_ms / 1000., 0.);
+    ev_now_update(f->loop); /* the test may have been busy since the last turn */
+    ev_timer_start(f->loop, &deadline);
+    ev_run(f->loop, EVRUN_ONCE);
+    ev_timer_stop(f->loop, &deadline);
+    return true;
+}
+
+/* ---- Redis ---- */
+long long flow_count(struct flow *f, const char *queue, const char *set)
+{
+    return redis_int(f->server, "ZCARD %s:{%s}:%s", f->space, queue, set);
+}
+
+long long flow_calls(struct flow *f, const char *command)
+{
+    char *info = redis_str(f->server, "INFO commandstats"), want[64];
+    snprintf(want, sizeof want, "cmdstat_%s:calls=", command);
+    const char *at = strstr(info, want);
+    long long n = at ? atoll(at + strlen(want)) : 0;
+    free(info);
+    return n;
+}
+
+char *flow_dump(struct flow *f)
+{
+    static const char script[] =
+        "local out, keys = {}, redis.call('KEYS', '*') table.sort(keys) "
+        "for _, k in ipairs(keys) do out[#out + 1] = k .. ' ' .. redis.call('PEXPIRETIME', k) .. ' ' .. "
+        "redis.sha1hex(redis.call('DUMP', k) or '') end return table.concat(out, '\\n')";
+    return redis_str(f->server, "EVAL %s 0", script);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls and handlers that write down what they are told. */
+#include "flow.h"
+
+/* ---- asking ---- */
+static const char *keep(struct flow *f, const void *bytes, size_t len)
+{
+    struct kept *k = malloc(sizeof *k + len + 1);
+    cr_assert(k);
+    if (len)
+        memcpy(k->bytes, bytes, len);
+    k->bytes[len] = 0;
+    k->next = f->kept;
+    f->kept = k;
+    return k->bytes;
+}
+
+void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job)
+{
+    const void *body = lapse_job_body(job, &out->body_len);
+    cr_assert(strlen(lapse_job_queue(job)) < sizeof out->queue && strlen(lapse_job_id(job)) < sizeof out->id &&
+              strlen(lapse_job_why(job)) < sizeof out->why && body);
+    strcpy(out->queue, lapse_job_queue(job));
+    strcpy(out->id, lapse_job_id(job));
+    strcpy(out->why, lapse_job_why(job));
+    out->body = keep(f, body, out->body_len);
+    out->state = lapse_job_state(job);
+    out->due_ms = lapse_job_due_ms(job);
+    out->until_ms = lapse_job_until_ms(job);
+    out->claimed_us = lapse_job_claimed_us(job);
+    out->try_no = lapse_job_try(job);
+    out->tries = lapse_job_tries(job);
+    out->token = lapse_job_token(job);
+    out->created = lapse_job_created(job);
+    out->via = lapse_job_via(job);
+}
+
+static void answer(struct flow_answer *a, int err, const struct lapse_job *job)
+{
+    cr_assert(a->calls == 0, "the second callback of one call");
+    a->calls = 1;
+    a->nth = ++a->f->n_answers;
+    a->err = err;
+    a->has_job = job != NULL;
+    if (job)
+        flow_copy(a->f, &a->job, job);
+}
+
+void flow_answered(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    cr_assert(l && (!job || !err));
+    answer(arg, err, job);
+}
+
+void flow_depth_answered(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    struct flow_answer *a = arg;
+    cr_assert(l && !err == (d != NULL));
+    answer(a, err, NULL);
+    if (d)
+        a->depth = *d;
+}
+
+void flow_list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    struct flow_answer *a = arg;
+    cr_assert(l && (!err || !n));
+    answer(a, err, n ? jobs[0] : NULL);
+    a->n = n;
+}
+
+int flow_wait(struct flow *f, struct flow_answer *a)
+{
+    flow_until(f, a->calls);
+    return a->err;
+}
+
+static int finish(struct flow *f, int err, struct flow_answer *a, struct flow_job *out)
+{
+    if (!err)
+        err = flow_wait(f, a);
+    if (out)
+        *out = a->job;
+    return err;
+}
+
+struct lapse_spec flow_job_spec(const char *queue, const char *id, int64_t delay_ms)
+{
+    struct lapse_spec s = lapse_spec_init();
+    s.queue = queue;
+    s.id = id;
+    s.due = lapse_in(delay_ms);
+    return s;
+}
+
+int flow_spec(struct flow *f, const struct lapse_spec *spec, struct flow_job *out)
+{
+    struct flow_answer a = {.f = f};
+    return finish(f, lapse_schedule(f->l, spec, flow_answered, &a), &a, out);
+}
+
+int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t delay_ms, struct flow_job *out)
+{
+    struct lapse_spec s = flow_job_spec(queue, id, delay_ms);
+    return flow_spec(f, &s, out);
+}
+
+int flow_cancel(struct flow *f, const char *queue, const char *id, struct flow_job *out)
+{
+    struct flow_answer a = {.f = f};
+    return finish(f, lapse_cancel(f->l, queue, id, 0, flow_answered, &a), &a, out);
+}
+
+int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due, struct flow_job *out)
+{
+    struct flow_answer a = {.f = f};
+    return finish(f, lapse_reschedule(f->l, queue, id, due, 0, flow_answered, &a), &a, out);
+}
+
+int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out)
+{
+    struct flow_answer a = {.f = f};
+    return finish(f, lapse_get(f->l, queue, id, flow_answered, &a), &a, out);
+}
+
+int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out)
+{
+    struct flow_answer a = {.f = f};
+    int err = finish(f, lapse_depth(f->l, queue, flow_depth_answered, &a), &a, NULL);
+    *out = a.depth;
+    return err;
+}
+
+struct pages {
+    struct flow *f;
+    const char *queue;
+    enum lapse_state state;
+    unsigned n;
+    struct flow_job *out;
+    size_t max, got;
+    int err;
+    bool over;
+};
+
+static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    struct pages *p = arg;
+    cr_assert(n <= p->n && p->got + n <= p->max && (!err || !n));
+    for (size_t i = 0; i < n; i++)
+        flow_copy(p->f, &p->out[p->got++], jobs[i]);
+    if (!err && n == p->n) /* a short page is the last */
+        err = lapse_list(l, p->queue, p->state, jobs[n - 1], p->n, on_page, p);
+    else
+        p->over = true;
+    p->err = err;
+    p->over = p->over || err;
+}
+
+int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigned n, struct flow_job *out, size_t max)
+{
+    struct pages p = {.f = f, .queue = queue, .state = state, .n = n, .out = out, .max = max};
+    int err = lapse_list(f->l, queue, state, NULL, n, on_page, &p);
+    if (err)
+        return err;
+    flow_until(f, p.over);
+    return p.err ? p.err : (int)p.got;
+}
+
+/* ---- handling ---- */
+void flow_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    struct flow_worker *w = arg;
+    cr_assert(l && !job);
+    w->settled++;
+    w->errors += err != 0;
+    w->err = err ? err : w->err;
+}
+
+static void settle(struct flow_worker *w, struct lapse_job *job, enum flow_policy how)
+{
+    switch (how) {
+    case FLOW_DONE: lapse_done(job, flow_settled, w); break;
+    case FLOW_RETRY: lapse_retry(job, w->delay_ms, w->why, flow_settled, w); break;
+    case FLOW_FAIL: lapse_fail(job, w->why, flow_settled, w); break;
+    case FLOW_KEEP: cr_assert(w->n_held < FLOW_HELD); w->held[w->n_held++] = job;
+    }
+}
+
+void flow_handler(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct flow_worker *w = arg;
+    if (!w->runs) {
+        w->next = w->f->workers;
+        w->f->workers = w;
+    }
+    if (!(w->n_runs & (w->n_runs + 1))) /* 0, 1, 3, 7...: full */
+        w->runs = realloc(w->runs, (2 * w->n_runs + 1) * sizeof *w->runs);
+    cr_assert(l && w->runs);
+    flow_copy(w->f, &w->runs[w->n_runs].job, job);
+    w->runs[w->n_runs++].l = l;
+    settle(w, job, w->policy);
+}
+
+void flow_handle(struct flow *f, const char *queue, struct flow_worker *w)
+{
+    w->f = f;
+    cr_assert_eq(lapse_handle(f->l, queue, NULL, flow_handler, w), 0);
+}
+
+void flow_settle(struct flow_worker *w, enum flow_policy how)
+{
+    unsigned want = w->settled + (unsigned)w->n_held;
+    while (w->n_held)
+        settle(w, w->held[--w->n_held], how);
+    flow_until(w->f, w->settled >= want);
+}
+
+size_t flow_runs_of(const struct flow_worker *w, const char *id)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_runs; i++)
+        n += strcmp(w->runs[i].job.id, id) == 0;
+    return n;
+}
