@@ -192,12 +192,12 @@ static void on_tick(void *arg)
     }
 }
 
-void holder_renew(struct holder *hs, const void *owner)
+void holder_renew(struct holder *hs, struct span key)
 {
     int64_t now = clock_us();
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
-        if (h->owner == owner && h->state <= HELD_RUNNING && now < h->lease_end_us) {
+        if (span_is(h->key, key.at, key.len) && h->state <= HELD_RUNNING && now < h->lease_end_us) {
             renew(h, now);
         }
     }

@@ -14,12 +14,18 @@ static void done(struct resume *r, int err)
     r->done(r, err);
 }
 
+/* Also those of a queue that was stopped, and is handled anew. */
+static bool ours(const struct resume *r, const struct held *h)
+{
+    return span_is(h->key, r->key.at, r->key.len);
+}
+
 static void page(struct resume *r, int64_t at)
 {
     struct holder *hs = r->holder;
     unsigned n = 0, max = 0;
     LIST_EACH (i, &hs->all) {
-        max += CONTAINER(i, struct held, node)->owner == r->owner;
+        max += ours(r, CONTAINER(i, struct held, node));
     }
     mem_free(r->args);
     r->args = mem_new(0, (max + OURS) * (sizeof *r->args + TOKEN_MAX));
@@ -30,7 +36,7 @@ static void page(struct resume *r, int64_t at)
     char *text = (char *)(r->args + max + OURS);
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
-        if (h->owner == r->owner) {
+        if (ours(r, h)) {
             int len = snprintf(text, TOKEN_MAX, "%llu", (unsigned long long)h->job.token);
             r->args[OURS + n++] = (struct span){text, (size_t)len};
             text += TOKEN_MAX;
@@ -56,7 +62,7 @@ void resume_start(struct resume *r)
     r->on = true;
     r->n_back = 0;
     r->ask.end = on_page;
-    holder_renew(r->holder, r->owner);
+    holder_renew(r->holder, r->key);
     page(r, 0);
 }
 

@@ -7,7 +7,6 @@
 struct resume {
     struct resume_ask ask;
     struct holder *holder;
-    const void *owner; /* the queue, as the holder knows it */
     struct span key, name;
     struct span *args; /* the tokens in hand: spans, then their texts */
     int64_t n_back;

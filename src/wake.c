@@ -14,7 +14,7 @@
 #include "err.h"
 #include <stdio.h>
 
-enum { GRACE_MS = 50, LIFE_MS = 15000, WATCHDOG_MS = 50, LAG_MAX_MS = 40, PAUSE_MS = 200 };
+enum { GRACE_MS = 50, LIFE_MS = 15000, WATCHDOG_MS = 50, LAG_MAX_MS = 40, PAUSE_MS = 200, ROOM_MS = 100 };
 enum { CANARY_FIRST_MS = 100, CANARY_WAIT_MS = 1000 }; /* the second look reads the first canary; its event must come */
 
 static int64_t server_us(const struct wake *wk)
@@ -163,11 +163,13 @@ static void on_beat(void *arg)
     enter(arg);
 }
 
-/* The canary of the call before this one was read by it. Two calls on, its event is overdue. */
+/* Each call reads the canary that the one before it set. With the third and no event between, one is overdue. */
 static int64_t count_canaries(struct watch *w)
 {
     struct wake *wk = w->wake;
-    w->n_canaries = w->entered ? w->n_canaries + 1 : 0;
+    bool silent = w->entered && w->n_events == wk->n_events;
+    w->n_canaries = silent ? w->n_canaries + 1 : w->entered;
+    w->n_events = wk->n_events;
     if (w->n_canaries >= 3 && !wk->deaf) {
         wk->deaf = true;
         log_line(&wk->core->log, LOG_DEAF, LOG_WARNING,
@@ -180,13 +182,10 @@ static int64_t count_canaries(struct watch *w)
 /* An event came, of a job or of a canary. */
 static void events_come(struct wake *wk)
 {
+    wk->n_events++;
     if (wk->deaf) {
         wk->deaf = false;
         log_line(&wk->core->log, LOG_DEAF, LOG_NOTICE, "expiry events arrive again");
-    }
-    LIST_EACH (i, &wk->watches) {
-        struct watch *w = CONTAINER(i, struct watch, node);
-        w->n_canaries = w->n_canaries ? 1 : 0;
     }
 }
 
@@ -209,11 +208,12 @@ static void on_listened(struct queue_ask *a, int err)
     }
 }
 
+/* At the edge of what it can take a listener would go in and out with each job, and tell all others each time. */
 void wake_room(struct watch *w, bool room)
 {
     if (w->room != room) {
         w->room = room;
-        enter(w);
+        timer_set(&w->beat, ROOM_MS);
     }
 }
 
@@ -355,6 +355,7 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
     w->rank = -1;
     w->n = 0;
     w->look_us = w->told_us = 0;
+    w->n_events = wk->n_events;
     w->touch.end = on_touched;
     w->listen.end = on_listened;
     w->sweep.end = on_swept;

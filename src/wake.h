@@ -18,7 +18,8 @@ struct watch {
     bool entered;    /* as asked last */
     bool again;      /* ask once more: something changed meanwhile */
     struct timer beat;
-    unsigned n_canaries; /* sent since the last event */
+    unsigned n_canaries; /* set since the last event */
+    uint64_t n_events;   /* wake's, when we entered last */
 
     /* the alarm: server time at which to look, microseconds; 0: nothing known */
     struct queue_ask touch;
@@ -44,8 +45,9 @@ struct wake {
     struct sub sub;
     struct list watches;
     struct alarm alarm;
-    char name[96]; /* in the registry: the listener's, and 64 random bits */
-    bool deaf;     /* events do not arrive, and it was said */
+    char name[96];     /* in the registry: the listener's, and 64 random bits */
+    uint64_t n_events; /* heard, of jobs and canaries */
+    bool deaf;         /* none come, and it was said */
 };
 void wake_init(struct wake *wk, struct core *core, struct script *script, const struct wake_events *events, void *arg);
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key);

@@ -94,11 +94,8 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
     q->max = max_running;
     memcpy(q->name, queue, strlen(queue) + 1);
     struct span key = {q->key, keys_due(q->key, w->core->options.set.space, queue)};
-    q->resume = (struct resume){.holder = &w->holder,
-                                .owner = q,
-                                .key = key,
-                                .name = {w->wake.name, strlen(w->wake.name)},
-                                .done = queue_resumed};
+    q->resume = (struct resume){
+        .holder = &w->holder, .key = key, .name = {w->wake.name, strlen(w->wake.name)}, .done = queue_resumed};
     list_init(&q->owes);
     list_insert(&w->queues, &q->node);
     wake_watch(&w->wake, &q->watch, q->name, key);
