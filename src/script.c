@@ -76,9 +76,8 @@ static bool grow(struct script *s, size_t room)
     return argv && lens;
 }
 
-static void ask_end(struct script *s, struct ask *a, int err, const struct redisReply *answer)
+static void ask_end(struct ask *a, int err, const struct redisReply *answer)
 {
-    (void)s;
     ASSERT(a->asked);
     a->asked = false;
     a->end(a, err, answer);
@@ -95,15 +94,16 @@ static void on_retry(void *arg)
     LIST_EACH (i, &s->asks) {
         if (CONTAINER(i, struct ask, node)->until_us <= now) {
             list_remove(i);
-            s->n_asks--;
             list_insert(&over, i);
         }
     }
+    /* they count till they end: the end of one may take another back */
+    for (struct list *i; (i = list_pop(&over));) {
+        s->n_asks--;
+        ask_end(CONTAINER(i, struct ask, node), LAPSE_EDOWN, NULL);
+    }
     if (s->n_asks) {
         timer_set(&s->retry, RETRY_MS);
-    }
-    for (struct list *i; (i = list_pop(&over));) {
-        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_EDOWN, NULL);
     }
 }
 
@@ -209,7 +209,7 @@ static int code_of(struct script *s, enum script_id script, struct span error)
 static void end_all(struct batch *b, int err)
 {
     for (struct list *i; (i = list_pop(&b->asks));) {
-        ask_end(b->s, CONTAINER(i, struct ask, node), err, NULL);
+        ask_end(CONTAINER(i, struct ask, node), err, NULL);
     }
 }
 
@@ -223,14 +223,14 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
     }
     clock_heard(&b->s->core->clock, b->call.sent_us, clock_us(), now_us);
     if (!batched(b->script)) {
-        ask_end(b->s, CONTAINER(list_pop(&b->asks), struct ask, node), 0, reply);
+        ask_end(CONTAINER(list_pop(&b->asks), struct ask, node), 0, reply);
         return;
     }
     for (size_t n = 1; n < reply_len(reply) && (i = list_pop(&b->asks)); n++) {
         const struct redisReply *answer = reply_at(reply, n);
         struct span text;
         int code = reply_text(answer, &text) ? err_code(text.at, text.len) : 0;
-        ask_end(b->s, CONTAINER(i, struct ask, node), code, code ? NULL : answer);
+        ask_end(CONTAINER(i, struct ask, node), code, code ? NULL : answer);
     }
     put_back(b->s, b);
 }
@@ -384,7 +384,8 @@ void script_close(struct script *s)
     ev_prepare_stop(s->core->loop, &s->prepare);
     timer_stop(&s->retry);
     for (struct list *i; (i = list_pop(&s->asks));) {
-        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
+        s->n_asks--;
+        ask_end(CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
     }
     mem_free(s->argv);
     mem_free(s->lens);
