@@ -87,7 +87,7 @@ static void on_pushed(void *arg, const struct redisReply *reply)
         enum keys_event what = keys_event(channel, text, o->set.space, o->url.db, &queue, &id);
         struct ear *e = what == KEYS_FOREIGN ? NULL : find(s, queue);
         if (e && what == KEYS_CANARY) {
-            s->events->canary(s->arg, id);
+            s->events->canary(s->arg, e, id);
         } else if (e) {
             s->core->stats.events++;
             s->events->expired(s->arg, e, id);

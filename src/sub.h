@@ -12,11 +12,11 @@ struct ear {
 };
 
 struct sub_events {
-    void (*confirmed)(void *arg, struct ear *e);               /* the first time on each connection */
-    void (*expired)(void *arg, struct ear *e, struct span id); /* a trigger of ours; not trusted */
-    void (*canary)(void *arg, struct span name);               /* somebody's: of whom */
-    void (*woken)(void *arg, struct ear *e, struct span text); /* a message on its wake channel; not trusted */
-    void (*deaf)(void *arg);                                   /* the connection is gone; no ear is confirmed */
+    void (*confirmed)(void *arg, struct ear *e);                /* the first time on each connection */
+    void (*expired)(void *arg, struct ear *e, struct span id);  /* a trigger of ours; not trusted */
+    void (*canary)(void *arg, struct ear *e, struct span name); /* somebody's: of whom */
+    void (*woken)(void *arg, struct ear *e, struct span text);  /* a message on its wake channel; not trusted */
+    void (*deaf)(void *arg);                                    /* the connection is gone; no ear is confirmed */
 };
 
 /* The subscription: one connection for the expiry events of all queues and the wake channel of each. */

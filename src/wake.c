@@ -14,8 +14,7 @@
 #include "err.h"
 #include <stdio.h>
 
-enum { GRACE_MS = 50, LIFE_MS = 15000, WATCHDOG_MS = 50, LAG_MAX_MS = 40, PAUSE_MS = 200, ROOM_MS = 100 };
-enum { CANARY_FIRST_MS = 100, CANARY_WAIT_MS = 1000 }; /* the second look reads the first canary; its event must come */
+enum { GRACE_MS = 50, WATCHDOG_MS = 50, LAG_MAX_MS = 40, PAUSE_MS = 200 };
 
 static int64_t server_us(const struct wake *wk)
 {
@@ -30,7 +29,7 @@ static int64_t deadline_us(const struct wake *wk)
 /* ---- alarm ---- */
 static int64_t lag_us(const struct watch *w)
 {
-    int64_t lag_ms = 2 * (w->rank < 0 ? w->n : w->rank);
+    int64_t lag_ms = 2 * (w->ring.rank < 0 ? w->ring.n : w->ring.rank);
     return 1000 * (lag_ms < LAG_MAX_MS ? lag_ms : LAG_MAX_MS);
 }
 
@@ -115,7 +114,7 @@ static void look(struct wake *wk, struct watch *w)
     w->look_us = 0;
     if (!w->ear.confirmed || wk->deaf || !w->room) { /* without room it is owed */
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
-    } else if (w->rank != 0 && !w->ask_anyway && w->heard_us >= since_us) {
+    } else if (w->ring.rank != 0 && !w->ask_anyway && w->heard_us >= since_us) {
         w->ask_anyway = true;
         w->look_us = server_us(wk) + WATCHDOG_MS * 1000;
     } else {
@@ -139,72 +138,34 @@ static void on_alarm(void *arg)
 }
 
 /* ---- ring ---- */
-static bool owner(const struct watch *w, struct span id)
+static bool wanted(const struct watch *w)
 {
-    return w->rank < 0 ? w->n == 0 : keys_hash(id.at, id.len) % w->n == w->rank;
+    return w->on && w->room && w->ear.confirmed;
 }
 
-static void enter(struct watch *w)
+static void on_ranked(void *arg)
 {
-    struct wake *wk = w->wake;
-    bool wanted = w->on && w->room && w->ear.confirmed;
-    if (w->listen.ask.asked) {
-        w->again = true;
-    } else if (conn_up(wk->script->conn) && (wanted || w->entered)) {
-        w->entered = wanted;
-        w->again = false;
-        w->listen.ask.until_us = deadline_us(wk);
-        store_listen(wk->script, &w->listen, w->key, (struct span){wk->name, strlen(wk->name)}, wanted ? LIFE_MS : 0);
-    }
+    set_alarm(((struct watch *)arg)->wake);
 }
 
-static void on_beat(void *arg)
+static void on_silent(void *arg)
 {
-    enter(arg);
-}
-
-/* Each call reads the canary that the one before it set. With the third and no event between, one is overdue. */
-static int64_t count_canaries(struct watch *w)
-{
-    struct wake *wk = w->wake;
-    bool silent = w->entered && w->n_events == wk->n_events;
-    w->n_canaries = silent ? w->n_canaries + 1 : w->entered;
-    w->n_events = wk->n_events;
-    if (w->n_canaries >= 3 && !wk->deaf) {
+    struct wake *wk = ((struct watch *)arg)->wake;
+    if (!wk->deaf) {
         wk->deaf = true;
         log_line(&wk->core->log, LOG_DEAF, LOG_WARNING,
                  "expiry events do not arrive: notify-keyspace-events of this Redis lacks E or x (CONFIG SET "
                  "notify-keyspace-events Ex); alarm and sweep deliver the jobs, a little later");
     }
-    return w->n_canaries == 1 ? CANARY_FIRST_MS : w->n_canaries == 2 ? CANARY_WAIT_MS : LIFE_MS / 3;
 }
 
 /* An event came, of a job or of a canary. */
-static void events_come(struct wake *wk)
+static void events_come(struct watch *w)
 {
-    wk->n_events++;
-    if (wk->deaf) {
-        wk->deaf = false;
-        log_line(&wk->core->log, LOG_DEAF, LOG_NOTICE, "expiry events arrive again");
-    }
-}
-
-static void on_listened(struct queue_ask *a, int err)
-{
-    struct watch *w = CONTAINER(a, struct watch, listen);
-    int64_t wait_ms = PAUSE_MS;
-    if (!err) {
-        w->rank = a->n[0];
-        w->n = a->n[1];
-        wait_ms = count_canaries(w);
-    }
-    if (w->again) {
-        enter(w);
-    } else if (w->on) {
-        timer_set(&w->beat, wait_ms);
-    }
-    if (w->on) {
-        set_alarm(w->wake);
+    ring_heard(&w->ring);
+    if (w->wake->deaf) {
+        w->wake->deaf = false;
+        log_line(&w->wake->core->log, LOG_DEAF, LOG_NOTICE, "expiry events arrive again");
     }
 }
 
@@ -213,7 +174,7 @@ void wake_room(struct watch *w, bool room)
 {
     if (w->room != room) {
         w->room = room;
-        timer_set(&w->beat, ROOM_MS);
+        ring_soon(&w->ring, wanted(w));
     }
 }
 
@@ -223,17 +184,18 @@ static void on_expired(void *arg, struct ear *e, struct span id)
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
     w->heard_us = clock_us();
-    events_come(wk);
-    if (owner(w, id)) {
+    events_come(w);
+    if (ring_owns(&w->ring, id)) {
         wk->events->named(wk->arg, w, id, LAPSE_VIA_EVENT);
     }
 }
 
-static void on_canary(void *arg, struct span name)
+static void on_canary(void *arg, struct ear *e, struct span name)
 {
-    struct wake *wk = arg;
-    if (span_is(name, wk->name, strlen(wk->name))) {
-        events_come(wk);
+    struct watch *w = CONTAINER(e, struct watch, ear);
+    (void)arg;
+    if (span_is(name, w->ring.name.at, w->ring.name.len)) {
+        events_come(w);
     }
 }
 
@@ -246,7 +208,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     int64_t head = 0;
     w->heard_us = clock_us();
     if (span_is(text, "members", 7)) {
-        enter(w);
+        ring_enter(&w->ring, wanted(w));
         return;
     }
     for (; at < end && at - text.at < 15 && *at >= '0' && *at <= '9'; at++) {
@@ -261,7 +223,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     while (at < end) {
         const char *stop = memchr(at, ' ', (size_t)(end - at));
         struct span id = {at, (size_t)((stop ? stop : end) - at)};
-        if (keys_id_ok(id.at, id.len) && owner(w, id)) {
+        if (keys_id_ok(id.at, id.len) && ring_owns(&w->ring, id)) {
             wk->events->named(wk->arg, w, id, LAPSE_VIA_WAKE);
         }
         at += id.len + 1;
@@ -274,7 +236,7 @@ static void on_confirmed(void *arg, struct ear *e)
 {
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
-    enter(w);
+    ring_enter(&w->ring, wanted(w));
     wk->events->oldest(wk->arg, w, LAPSE_VIA_SWEEP);
 }
 
@@ -282,10 +244,7 @@ static void on_deaf(void *arg)
 {
     struct wake *wk = arg;
     LIST_EACH (i, &wk->watches) {
-        struct watch *w = CONTAINER(i, struct watch, node);
-        w->rank = -1;
-        w->n = 0;
-        enter(w);
+        ring_deaf(&CONTAINER(i, struct watch, node)->ring);
     }
     set_alarm(wk);
 }
@@ -331,7 +290,8 @@ static void on_sweep(void *arg)
 void wake_up(struct wake *wk)
 {
     LIST_EACH (i, &wk->watches) {
-        enter(CONTAINER(i, struct watch, node));
+        struct watch *w = CONTAINER(i, struct watch, node);
+        ring_enter(&w->ring, wanted(w));
     }
     set_alarm(wk);
 }
@@ -349,17 +309,14 @@ void wake_init(struct wake *wk, struct core *core, struct script *script, const 
 
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key)
 {
+    static const struct ring_events ring_events = {on_ranked, on_silent};
     w->wake = wk;
     w->key = key;
     w->on = w->room = true;
-    w->rank = -1;
-    w->n = 0;
     w->look_us = w->told_us = 0;
-    w->n_events = wk->n_events;
+    ring_init(&w->ring, wk->core, wk->script, key, (struct span){wk->name, strlen(wk->name)}, &ring_events, w);
     w->touch.end = on_touched;
-    w->listen.end = on_listened;
     w->sweep.end = on_swept;
-    timer_init(&w->beat, wk->core->loop, on_beat, w);
     timer_init(&w->sweep_timer, wk->core->loop, on_sweep, w);
     list_init(&w->ear.node);
     list_insert(&wk->watches, &w->node);
@@ -373,17 +330,17 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
 void wake_unwatch(struct watch *w)
 {
     w->on = false;
-    enter(w); /* that is: leave */
+    ring_enter(&w->ring, false);
+    ring_close(&w->ring);
     sub_remove(&w->wake->sub, &w->ear);
     list_remove(&w->node);
-    timer_stop(&w->beat);
     timer_stop(&w->sweep_timer);
     set_alarm(w->wake);
 }
 
 bool wake_free_to_go(const struct watch *w)
 {
-    return !w->touch.ask.asked && !w->listen.ask.asked && !w->sweep.ask.asked;
+    return !w->touch.ask.asked && !w->ring.listen.ask.asked && !w->sweep.ask.asked;
 }
 
 void wake_close(struct wake *wk)
@@ -392,7 +349,7 @@ void wake_close(struct wake *wk)
         struct watch *w = CONTAINER(i, struct watch, node);
         w->on = false;
         list_remove(i);
-        timer_stop(&w->beat);
+        ring_close(&w->ring);
         timer_stop(&w->sweep_timer);
     }
     sub_close(&wk->sub);

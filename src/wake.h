@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_WAKE_H
 #define LAPSE_WAKE_H
-#include "store.h"
+#include "ring.h"
 #include "sub.h"
 
 /* A queue that is watched; embedded in what claims its jobs. */
@@ -12,14 +12,7 @@ struct watch {
     struct span key; /* its owner's */
     bool on, room;   /* room: its owner can take jobs */
 
-    /* the ring: who answers which event */
-    struct queue_ask listen;
-    int64_t rank, n; /* ours, of how many; rank -1: we are not in it */
-    bool entered;    /* as asked last */
-    bool again;      /* ask once more: something changed meanwhile */
-    struct timer beat;
-    unsigned n_canaries; /* set since the last event */
-    uint64_t n_events;   /* wake's, when we entered last */
+    struct ring ring;
 
     /* the alarm: server time at which to look, microseconds; 0: nothing known */
     struct queue_ask touch;

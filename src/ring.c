@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* The registry of a queue's listeners, kept in Redis: a name, and until when it is good. In it are those who hear
+ * events and can take jobs. The one whose rank in byte order is hash(id) mod n answers the event of id.
+ *
+ * With each heartbeat a listener also sets a canary, a trigger of its own, and reads the one of the heartbeat before:
+ * an event that must come. With the third heartbeat and none between, events do not arrive. */
+#include "ring.h"
+
+enum { LIFE_MS = 15000, PAUSE_MS = 200, SOON_MS = 100, FIRST_MS = 100, SECOND_MS = 1000, OVERDUE = 3 };
+
+void ring_enter(struct ring *r, bool wanted)
+{
+    r->wanted = wanted;
+    if (r->listen.ask.asked) {
+        r->again = true;
+    } else if (conn_up(r->script->conn) && (wanted || r->entered)) {
+        r->entered = wanted;
+        r->again = false;
+        r->listen.ask.until_us = clock_us() + r->core->options.set.reply_ms * 1000;
+        store_listen(r->script, &r->listen, r->key, r->name, wanted ? LIFE_MS : 0);
+    }
+}
+
+void ring_soon(struct ring *r, bool wanted)
+{
+    r->wanted = wanted;
+    timer_set(&r->beat, SOON_MS);
+}
+
+static void on_beat(void *arg)
+{
+    struct ring *r = arg;
+    ring_enter(r, r->wanted);
+}
+
+static int64_t next_beat_ms(struct ring *r)
+{
+    r->n_canaries = r->entered ? r->n_canaries + 1 : 0;
+    if (r->n_canaries >= OVERDUE) {
+        r->events->silent(r->arg);
+    }
+    return r->n_canaries == 1 ? FIRST_MS : r->n_canaries == 2 ? SECOND_MS : LIFE_MS / 3;
+}
+
+static void on_listened(struct queue_ask *a, int err)
+{
+    struct ring *r = CONTAINER(a, struct ring, listen);
+    int64_t wait_ms = PAUSE_MS;
+    if (!err) {
+        r->rank = a->n[0];
+        r->n = a->n[1];
+        wait_ms = next_beat_ms(r);
+    }
+    if (r->again) {
+        ring_enter(r, r->wanted);
+    } else if (!r->closed) {
+        timer_set(&r->beat, wait_ms);
+    }
+    if (!r->closed) {
+        r->events->ranked(r->arg);
+    }
+}
+
+void ring_heard(struct ring *r)
+{
+    r->n_canaries = r->n_canaries > 0; /* the one that is set now */
+}
+
+void ring_deaf(struct ring *r)
+{
+    r->rank = -1;
+    r->n = 0;
+    ring_enter(r, false);
+}
+
+bool ring_owns(const struct ring *r, struct span id)
+{
+    return r->rank < 0 ? r->n == 0 : keys_hash(id.at, id.len) % r->n == r->rank;
+}
+
+void ring_init(struct ring *r, struct core *core, struct script *script, struct span key, struct span name,
+               const struct ring_events *events, void *arg)
+{
+    *r = (struct ring){.core = core, .script = script, .key = key, .name = name, .events = events, .arg = arg};
+    r->rank = -1;
+    r->listen.end = on_listened;
+    timer_init(&r->beat, core->loop, on_beat, r);
+}
+
+void ring_close(struct ring *r)
+{
+    r->closed = true;
+    timer_stop(&r->beat);
+}
