@@ -32,6 +32,11 @@ static bool closed_for(const struct queue *q)
     return q->stopped || q->work->closing;
 }
 
+static bool resuming(const struct queue *q)
+{
+    return q->resume.on || q->resume_next;
+}
+
 static void owe(struct queue *q, enum lapse_via via)
 {
     q->owes_via = via;
@@ -109,7 +114,7 @@ static void claim_send(struct claim *c)
 void queue_claim(struct queue *q, enum lapse_via via)
 {
     unsigned left = room(q);
-    struct claim *c = closed_for(q) || q->resume.on || q->oldest_asked || !left ? NULL : claim_new(q);
+    struct claim *c = closed_for(q) || resuming(q) || q->oldest_asked || !left ? NULL : claim_new(q);
     if (!c) {
         if (!q->oldest_asked && !closed_for(q)) {
             owe(q, via);
@@ -150,7 +155,7 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
     if (closed_for(q)) {
         return;
     }
-    if (!q->gathering && left && !q->resume.on) {
+    if (!q->gathering && left && !resuming(q)) {
         q->gathering = claim_new(q);
     }
     if (!left || !q->gathering) {
@@ -239,7 +244,7 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     claim_free(w, c);
     if (closed_for(q)) {
         holder_release(&w->holder, q);
-    } else if (q->again && !q->resume.on) {
+    } else if (q->again || (q->resume_next && !q->n_asked)) {
         queue_resume(q);
     }
 }
@@ -264,8 +269,10 @@ void queue_resumed(struct resume *r, int err)
 
 void queue_resume(struct queue *q)
 {
+    bool can = !q->resume.on && !closed_for(q) && conn_up(q->work->script->conn);
     q->again = false;
-    if (!q->resume.on && !closed_for(q) && conn_up(q->work->script->conn)) {
+    q->resume_next = can && q->n_asked; /* what these claims take is in no hands yet: it would go back, and run twice */
+    if (can && !q->resume_next) {
         resume_start(&q->resume);
     }
 }
