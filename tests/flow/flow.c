@@ -67,8 +67,10 @@ static struct flow *start(enum flow_mode mode, const char *const *server_args, b
         redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
         flow_fine(f, "notify-keyspace-events");
     }
-    if (mode == FLOW_STILL || mode == FLOW_SWEEP)
+    if (mode == FLOW_STILL || mode == FLOW_SWEEP) {
         redis_do(f->server, "DEBUG SET-ACTIVE-EXPIRE 0");
+        flow_fine(f, "notify-keyspace-events"); /* the canary of an idle listener does not expire either */
+    }
     f->loop = ev_loop_new(EVFLAG_AUTO);
     cr_assert(f->loop);
     return f;
@@ -161,8 +163,6 @@ static void free_all(struct flow *f)
         next = i->next;
         free(i);
     }
-    for (struct flow_worker *i = f->workers; i; i = i->next)
-        free(i->runs);
     free(f);
 }
 

@@ -37,6 +37,10 @@ enum flow_mode {
 
 /* ---- a flow: a server, a loop, handles, and what they logged ---- */
 enum { FLOW_HANDLES = 8, FLOW_WAIT_MS = 10000 };
+struct kept {
+    struct kept *next;
+    _Alignas(16) char bytes[];
+};
 struct flow {
     enum flow_mode mode;
     struct server *server;
@@ -44,19 +48,15 @@ struct flow {
     struct lapse *l; /* the first handle; the calls below ask it, so a test may set another; NULL: none */
     struct lapse *handles[FLOW_HANDLES]; /* open ones; flow_end() closes them */
     unsigned n_open, n_closed;
-    unsigned n_answers; /* callbacks that ran: each answer's number */
-    const char *space;  /* for audit(); "lapse" */
-    struct line *lines; /* logged */
-    struct kept {
-        struct kept *next;
-        char bytes[];
-    } * kept; /* copies of bodies: freed with f */
-    struct flow_worker *workers;
+    unsigned n_answers;  /* callbacks that ran: each answer's number */
+    const char *space;   /* for audit(); "lapse" */
+    struct line *lines;  /* logged */
+    struct kept *kept;   /* copies of bodies, runs: freed with f */
     const char *fine[8]; /* texts of warnings that are no surprise */
     int n_fds;
     long n_live;
 };
-/* The first handle's options, to be changed before it is opened; NULL handle: set *opts' size to 0. */
+/* Changes the first handle's options before it is opened. */
 typedef void flow_tweak(struct lapse_options *opts);
 
 struct flow *flow_start(enum flow_mode mode);
@@ -126,6 +126,20 @@ lapse_list_fn flow_list_answered;                     /* job: the first */
 int flow_wait(struct flow *f, struct flow_answer *a); /* its err */
 struct lapse_spec flow_job_spec(const char *queue, const char *id, int64_t delay_ms);
 
+/* ---- states: put there by a process of its own, which is gone then ---- */
+enum flow_state {
+    FLOW_WAITS,      /* due in an hour */
+    FLOW_RUNS,       /* held for a minute more, by nobody */
+    FLOW_DEAD,       /* why "broken" */
+    FLOW_ENDED,      /* its lease is over, no sweep has been by */
+    FLOW_ENDED_LAST, /* the same, and its tries are used up */
+    FLOW_STATES
+};
+extern const char *const flow_state_names[FLOW_STATES];
+/* A job with the body "old" and 3 tries (FLOW_ENDED_LAST: 1); out: as lapse_get() shows it then; NULL: not wanted. */
+void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state state, struct flow_job *out);
+bool flow_same(const struct flow_job *a, const struct flow_job *b); /* in all but created and via */
+
 /* ---- handling ---- */
 enum flow_policy { FLOW_DONE, FLOW_RETRY, FLOW_FAIL, FLOW_KEEP /* in held[], for the test to settle */ };
 enum { FLOW_HELD = 512 };
@@ -138,8 +152,7 @@ struct flow_worker {
     enum flow_policy policy;
     int64_t delay_ms; /* FLOW_RETRY */
     const char *why;
-    struct flow_worker *next; /* f's, which frees runs */
-    struct flow_run *runs;    /* in order */
+    struct flow_run *runs; /* in order; f's */
     size_t n_runs;
     struct lapse_job *held[FLOW_HELD];
     size_t n_held;

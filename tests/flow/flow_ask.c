@@ -3,13 +3,13 @@
 #include "flow.h"
 
 /* ---- asking ---- */
-static const char *keep(struct flow *f, const void *bytes, size_t len)
+static void *keep(struct flow *f, const void *bytes, size_t len, size_t room)
 {
-    struct kept *k = malloc(sizeof *k + len + 1);
+    struct kept *k = malloc(sizeof *k + room);
     cr_assert(k);
     if (len)
         memcpy(k->bytes, bytes, len);
-    k->bytes[len] = 0;
+    memset(k->bytes + len, 0, room - len);
     k->next = f->kept;
     f->kept = k;
     return k->bytes;
@@ -23,7 +23,7 @@ void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job
     strcpy(out->queue, lapse_job_queue(job));
     strcpy(out->id, lapse_job_id(job));
     strcpy(out->why, lapse_job_why(job));
-    out->body = keep(f, body, out->body_len);
+    out->body = keep(f, body, out->body_len, out->body_len + 1);
     out->state = lapse_job_state(job);
     out->due_ms = lapse_job_due_ms(job);
     out->until_ms = lapse_job_until_ms(job);
@@ -189,13 +189,9 @@ static void settle(struct flow_worker *w, struct lapse_job *job, enum flow_polic
 void flow_handler(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct flow_worker *w = arg;
-    if (!w->runs) {
-        w->next = w->f->workers;
-        w->f->workers = w;
-    }
     if (!(w->n_runs & (w->n_runs + 1))) /* 0, 1, 3, 7...: full */
-        w->runs = realloc(w->runs, (2 * w->n_runs + 1) * sizeof *w->runs);
-    cr_assert(l && w->runs);
+        w->runs = keep(w->f, w->runs, w->n_runs * sizeof *w->runs, (2 * w->n_runs + 1) * sizeof *w->runs);
+    cr_assert(l);
     flow_copy(w->f, &w->runs[w->n_runs].job, job);
     w->runs[w->n_runs++].l = l;
     settle(w, job, w->policy);
