@@ -6,7 +6,6 @@
 -- COST    O(log N) a job
 local function main()
   local head, out, dues, from, anew, bytes = next_due(), { now_us }, {}, {}, {}, 0
-  call('ZCARD', RUN)
   for i = 2, #ARGV, 2 do
     if bytes > BYTES then break end
     local id, due, answer = ARGV[i], ARGV[i + 1], nil

@@ -8,7 +8,6 @@ local function main()
   local n, ids = (#ARGV - 1) / 4, {}
   for i = 1, n do ids[i] = ARGV[i * 4 - 2] end
   local there, head = call('HMGET', JOBS, unpack(ids)), next_due()
-  call('ZCARD', RUN)
   call('HLEN', HELD)
   local out, dues, records, from, anew = { now_us }, {}, {}, {}, {}
   for i = 1, n do

@@ -6,7 +6,6 @@
 -- COST    O(log N) a job; at most 100
 local function main()
   local ended = call('ZRANGEBYSCORE', RUN, '-inf', now, 'WITHSCORES', 'LIMIT', 0, BATCH)
-  if #ended == 0 then return { now_us, 0, 0, 0 } end
   local ids, dues, dead, held, lost = {}, {}, {}, {}, {}
   find('')
   for i = 1, #ended, 2 do

@@ -16,7 +16,9 @@ Test(retry, puts_a_job_back_for_later_and_keeps_why)
 Test(retry, at_once_has_no_trigger_and_is_told_by_its_id)
 {
     five();
+    ask("CONFIG RESETSTAT");
     RUN("retry", "9 r 3 0 ''", "[U+20000 T+20]");
+    cr_assert_eq(calls("del"), 0);
     KEYS("due r:T+20 w:T+500 | run e:T+10 u:T+10 | dead d:T | " FIVE_JOBS " | held " HELD_D " " HELD_E
          " r=1 1 10 3 U T+20 me  " HELD_U " | seq 4 | t w:T+499");
     HEARD("9 '0 r'");
