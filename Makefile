@@ -9,7 +9,7 @@ VERSION := $(shell sed -n 's/^.define LAPSE_VERSION "\(.*\)"/\1/p' include/lapse
 
 # ---- sources ----
 LIB  := err mem clock log keys url options reply job deliver conn script store held resume ring sub wake queue work request lapse
-LUA  := schedule cancel reschedule get claim done retry fail release renew touch sweep resume listen depth list
+LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep resume listen depth list
 TOOL := main args client dev exec job json lines list listen print say schedule server url value
 EXAMPLES := demo order_timeout session_idle webhook_retry
 MAN  := lapse.1 lapse.3

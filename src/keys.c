@@ -46,12 +46,30 @@ static bool eat(struct span *s, const char *text)
     return true;
 }
 
-enum keys_event keys_event(struct span channel, struct span key, const char *space, int db, struct span *queue,
+size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "__keyspace@%d__:%s:{%s}:t:*", db, space, queue);
+}
+
+/* __keyevent@DB__:expired says the key, __keyspace@DB__:KEY says expired. */
+static bool expired_key(struct span channel, struct span text, int db, struct span *key)
+{
+    char prefix[40];
+    snprintf(prefix, sizeof prefix, "__keyevent@%d__:expired", db);
+    if (span_is(channel, prefix, strlen(prefix))) {
+        *key = text;
+        return true;
+    }
+    snprintf(prefix, sizeof prefix, "__keyspace@%d__:", db);
+    *key = channel;
+    return eat(key, prefix) && span_is(text, "expired", 7);
+}
+
+enum keys_event keys_event(struct span channel, struct span text, const char *space, int db, struct span *queue,
                            struct span *id)
 {
-    char ours[40];
-    int len = snprintf(ours, sizeof ours, "__keyevent@%d__:expired", db);
-    if (!span_is(channel, ours, (size_t)len) || !eat(&key, space) || !eat(&key, ":{")) {
+    struct span key;
+    if (!expired_key(channel, text, db, &key) || !eat(&key, space) || !eat(&key, ":{")) {
         return KEYS_FOREIGN;
     }
     const char *end = memchr(key.at, '}', key.len);

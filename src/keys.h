@@ -23,10 +23,14 @@ bool keys_id_ok(const char *id, size_t len);
 size_t keys_due(char out[KEYS_MAX], const char *space, const char *queue);          /* KEYS[1] of every script */
 size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int db); /* the wake channel */
 
-/* Takes an expiry event apart: the channel's database must be db, the key's space ours, queue and id valid. A canary
- * has the name of its listener, in braces, where a job has its id. */
+/* What to listen to: KEYS_EXPIRED, all expiries, or those of a queue's triggers. */
+#define KEYS_EXPIRED "__keyevent@*__:expired"
+size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db);
+
+/* Takes an expiry event of either kind apart: the database must be db, the key's space ours, queue and id valid. A
+ * canary has the name of its listener, in braces, where a job has its id. */
 enum keys_event { KEYS_FOREIGN, KEYS_TRIGGER, KEYS_CANARY };
-enum keys_event keys_event(struct span channel, struct span key, const char *space, int db, struct span *queue,
+enum keys_event keys_event(struct span channel, struct span text, const char *space, int db, struct span *queue,
                            struct span *id);
 
 uint32_t keys_hash(const char *id, size_t len); /* FNV-1a, 32 bits: says which listener owns an event */

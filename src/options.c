@@ -29,6 +29,10 @@ const struct option_row option_rows[] = {
     ROW(max_bytes, OPTION_BYTES, 64 << 20, 1 << 20, (int64_t)1 << 40, "64MiB", "their bodies together, likewise"),
     ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM, "none",
         "no_events, no_alarm, or both with a comma"),
+    ROW(arm_ahead_ms, OPTION_MS, 0, 0, 3652 * DAY, "0",
+        "a job due later than that gets its trigger key, 112 bytes, as it comes near; 0: at once"),
+    ROW(notify, OPTION_NOTIFY, 0, 0, LAPSE_KEYSPACE, "keyevent",
+        "keyevent: hear of all expiries in Redis (flags Ex); keyspace: the server sends only ours (flags Kx)"),
 };
 const size_t option_rows_n = sizeof option_rows / sizeof *option_rows;
 
@@ -111,6 +115,7 @@ static int64_t parse(const struct option_row *row, const char *s)
     case OPTION_MS: return quantity(s, ms, ms_scale);
     case OPTION_COUNT: return quantity(s, one, ms_scale);
     case OPTION_BYTES: return quantity(s, bytes, bytes_scale);
+    case OPTION_NOTIFY: return strcmp(s, "keyspace") == 0 ? 1 : strcmp(s, "keyevent") == 0 ? 0 : -1;
     default: return flags(s);
     }
 }

@@ -112,7 +112,9 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
     *s = (struct script){.core = core, .conn = conn, .deliver = deliver};
     list_init(&s->asks);
     list_init(&s->batches);
-    snprintf(s->db, sizeof s->db, "%d", core->options.url.db);
+    const struct options *o = &core->options;
+    snprintf(s->fixed, sizeof s->fixed, o->set.arm_ahead_ms ? "%d %lld" : "%d", o->url.db,
+             (long long)o->set.arm_ahead_ms);
     ev_prepare_init(&s->prepare, on_prepare);
     s->prepare.data = s;
     timer_init(&s->retry, core->loop, on_retry, s);
@@ -332,7 +334,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     }
     push(s, &n, "1", 1);
     push(s, &n, key.at, key.len);
-    push(s, &n, s->db, strlen(s->db));
+    push(s, &n, s->fixed, strlen(s->fixed));
     LIST_EACH (i, &b->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
         for (unsigned k = 0; k < a->n_args; k++) {

@@ -42,7 +42,7 @@ struct script {
     const char **argv;
     size_t *lens;
     size_t room;
-    char db[12];
+    char fixed[48]; /* ARGV[1]: the database, and arm_ahead_ms if there is one */
 };
 int script_init(struct script *s, struct core *core, struct conn *conn, const struct deliver *deliver);
 void script_ask(struct script *s, struct ask *a);

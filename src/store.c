@@ -165,7 +165,7 @@ bool store_claimed_row(const struct claimed *got, size_t i, struct job_row *row)
 static void on_numbers(struct ask *ask, int err, const struct redisReply *answer)
 {
     struct queue_ask *a = CONTAINER(ask, struct queue_ask, ask);
-    size_t want = reply_len(answer) < 6 ? reply_len(answer) : 6;
+    size_t want = reply_len(answer) < 7 ? reply_len(answer) : 7;
     for (size_t i = 0; !err && i < want; i++) {
         if (!reply_int(reply_at(answer, i), i ? &a->n[i - 1] : &a->now_us)) {
             err = LAPSE_EBROKEN;
@@ -184,6 +184,12 @@ void store_touch(struct script *s, struct queue_ask *a, struct span key, int64_t
 {
     a->args[0] = number(a->number[0], cursor_ms);
     ask_numbers(s, a, SCRIPT_TOUCH, key, 1);
+}
+
+void store_arm(struct script *s, struct queue_ask *a, struct span key, int64_t cursor_ms)
+{
+    a->args[0] = number(a->number[0], cursor_ms);
+    ask_numbers(s, a, SCRIPT_ARM, key, 1);
 }
 
 void store_sweep(struct script *s, struct queue_ask *a, struct span key)

@@ -72,12 +72,13 @@ struct queue_ask {
     struct ask ask;
     struct span args[4];
     char number[2][24];
-    int64_t n[5]; /* of the answer, from its second place on */
+    int64_t n[6]; /* of the answer, from its second place on */
     int64_t now_us;
     void *arg;
     void (*end)(struct queue_ask *a, int err);
 };
 void store_touch(struct script *s, struct queue_ask *a, struct span key, int64_t cursor_ms);
+void store_arm(struct script *s, struct queue_ask *a, struct span key, int64_t cursor_ms);
 void store_sweep(struct script *s, struct queue_ask *a, struct span key);
 void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name, int64_t life_ms);
 void store_depth(struct script *s, struct queue_ask *a, struct span key);

@@ -5,8 +5,6 @@
 #include "sub.h"
 #include "err.h"
 
-static const char PATTERN[] = "__keyevent@*__:expired";
-
 static struct ear *find(struct sub *s, struct span queue)
 {
     LIST_EACH (i, &s->ears) {
@@ -18,13 +16,32 @@ static struct ear *find(struct sub *s, struct span queue)
     return NULL;
 }
 
+static bool by_keyspace(const struct sub *s)
+{
+    return s->core->options.set.notify == LAPSE_KEYSPACE;
+}
+
+/* The wake channel comes last: that it is confirmed says that all is. */
+static void subscribe(struct sub *s, const struct ear *e)
+{
+    const struct options *o = &s->core->options;
+    char pattern[KEYS_MAX];
+    if (by_keyspace(s)) {
+        keys_pattern(pattern, o->set.space, e->queue, o->url.db);
+        conn_subscribe(&s->conn, "PSUBSCRIBE", pattern);
+    }
+    conn_subscribe(&s->conn, "SUBSCRIBE", e->wake);
+}
+
 static void on_up(void *arg)
 {
     struct sub *s = arg;
-    s->all = s->owed = false;
-    conn_subscribe(&s->conn, "PSUBSCRIBE", PATTERN);
+    s->owed = false;
+    if (!by_keyspace(s)) {
+        conn_subscribe(&s->conn, "PSUBSCRIBE", KEYS_EXPIRED);
+    }
     LIST_EACH (i, &s->ears) {
-        conn_subscribe(&s->conn, "SUBSCRIBE", CONTAINER(i, struct ear, node)->wake);
+        subscribe(s, CONTAINER(i, struct ear, node));
     }
     timer_set(&s->heartbeat, s->core->options.set.reply_ms / 2);
 }
@@ -33,7 +50,6 @@ static void on_down(void *arg)
 {
     struct sub *s = arg;
     timer_stop(&s->heartbeat);
-    s->all = false;
     LIST_EACH (i, &s->ears) {
         CONTAINER(i, struct ear, node)->confirmed = false;
     }
@@ -50,16 +66,9 @@ static void on_heartbeat(void *arg)
         conn_fail(&s->conn, LAPSE_ETIMEOUT);
         return;
     }
-    s->owed = conn_subscribe(&s->conn, "PSUBSCRIBE", PATTERN);
+    s->owed =
+        !list_empty(&s->ears) && conn_subscribe(&s->conn, "SUBSCRIBE", CONTAINER(s->ears.next, struct ear, node)->wake);
     timer_set(&s->heartbeat, s->core->options.set.reply_ms / 2);
-}
-
-static void confirm(struct sub *s, struct ear *e)
-{
-    if (s->all && !e->confirmed) {
-        e->confirmed = true;
-        s->events->confirmed(s->arg, e);
-    }
 }
 
 /* ["psubscribe", pattern, n] ["subscribe", channel, n] ["pmessage", pattern, channel, text] ["message", channel, text]
@@ -71,14 +80,13 @@ static void on_pushed(void *arg, const struct redisReply *reply)
     if (!reply_text(reply_at(reply, 0), &kind)) {
         return;
     }
-    if (span_is(kind, "psubscribe", 10)) {
+    if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
         s->owed = false;
-        s->all = true; /* it was asked for first, so it is confirmed before any channel */
-    } else if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
         LIST_EACH (i, &s->ears) {
             struct ear *e = CONTAINER(i, struct ear, node);
-            if (span_is(channel, e->wake, strlen(e->wake))) {
-                confirm(s, e);
+            if (span_is(channel, e->wake, strlen(e->wake)) && !e->confirmed) {
+                e->confirmed = true;
+                s->events->confirmed(s->arg, e);
             }
         }
     } else if (span_is(kind, "pmessage", 8) && reply_text(reply_at(reply, 2), &channel) &&
@@ -125,7 +133,7 @@ void sub_add(struct sub *s, struct ear *e, const char *queue)
         s->started = true;
         conn_start(&s->conn); /* on the first queue: a producer needs none */
     } else {
-        conn_subscribe(&s->conn, "SUBSCRIBE", e->wake);
+        subscribe(s, e);
     }
 }
 

@@ -86,7 +86,7 @@ static void on_touched(struct queue_ask *a, int err)
 {
     struct watch *w = CONTAINER(a, struct watch, touch);
     struct wake *wk = w->wake;
-    enum { OLDEST, NEXT, READ, STILL, CURSOR };
+    enum { OLDEST, NEXT, READ, STILL, CURSOR, EXPIRED };
     if (!w->on) {
         return;
     }
@@ -103,7 +103,11 @@ static void on_touched(struct queue_ask *a, int err)
         look_at(w, (o.now_us / 1000 + 1) * 1000);
         set_alarm(wk);
     }
-    if (a->n[READ] >= SCRIPT_BATCH || (o.oldest_ms && o.now_us / 1000 - o.oldest_ms >= GRACE_MS)) {
+    /* A trigger that is not there will not ring: it was evicted, lost, or not set yet. Where it expired just before, or
+     * at the hand of another, its event is on the way: so only the first to look judges by that. */
+    bool missing = w->ring.rank <= 0 && !w->reading && a->n[READ] - a->n[STILL] > a->n[EXPIRED];
+    w->reading = a->n[STILL] > 0;
+    if (missing || a->n[READ] >= SCRIPT_BATCH || (o.oldest_ms && o.now_us / 1000 - o.oldest_ms >= GRACE_MS)) {
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
     }
 }
@@ -256,11 +260,31 @@ static void set_sweep(struct watch *w)
     timer_set(&w->sweep_timer, every - (int64_t)(clock_random() % ((uint64_t)every / 5 + 1)));
 }
 
+static void arm(struct watch *w)
+{
+    if (!w->arm.ask.asked) {
+        w->arm.ask.until_us = deadline_us(w->wake);
+        store_arm(w->wake->script, &w->arm, w->key, w->armed_ms);
+    }
+}
+
 static void recover(struct watch *w)
 {
     if (!w->sweep.ask.asked) {
         w->sweep.ask.until_us = deadline_us(w->wake);
         store_sweep(w->wake->script, &w->sweep, w->key);
+    }
+}
+
+static void on_armed(struct queue_ask *a, int err)
+{
+    struct watch *w = CONTAINER(a, struct watch, arm);
+    enum { CURSOR, MORE };
+    if (!err) {
+        w->armed_ms = a->n[CURSOR];
+    }
+    if (!err && w->on && a->n[MORE]) {
+        arm(w);
     }
 }
 
@@ -283,6 +307,9 @@ static void on_sweep(void *arg)
     if (conn_up(w->wake->script->conn)) {
         recover(w);
         w->wake->events->oldest(w->wake->arg, w, LAPSE_VIA_SWEEP);
+        if (w->wake->core->options.set.arm_ahead_ms && w->ring.rank <= 0) {
+            arm(w);
+        }
     }
     set_sweep(w);
 }
@@ -317,6 +344,7 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
     ring_init(&w->ring, wk->core, wk->script, key, (struct span){wk->name, strlen(wk->name)}, &ring_events, w);
     w->touch.end = on_touched;
     w->sweep.end = on_swept;
+    w->arm.end = on_armed;
     timer_init(&w->sweep_timer, wk->core->loop, on_sweep, w);
     list_init(&w->ear.node);
     list_insert(&wk->watches, &w->node);
@@ -340,7 +368,7 @@ void wake_unwatch(struct watch *w)
 
 bool wake_free_to_go(const struct watch *w)
 {
-    return !w->touch.ask.asked && !w->ring.listen.ask.asked && !w->sweep.ask.asked;
+    return !w->touch.ask.asked && !w->ring.listen.ask.asked && !w->sweep.ask.asked && !w->arm.ask.asked;
 }
 
 void wake_close(struct wake *wk)

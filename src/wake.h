@@ -19,6 +19,10 @@ struct watch {
     int64_t look_us, told_us, told_heard_us; /* told: by wakes since the last script that would know */
     int64_t cursor_ms, heard_us;             /* heard: monotonic, of the last event or wake */
     bool ask_anyway;                         /* a watchdog that lost the thread */
+    bool reading;                            /* the same triggers once more */
+
+    struct queue_ask arm;
+    int64_t armed_ms; /* up to which due the triggers are set */
 
     struct queue_ask sweep;
     struct timer sweep_timer;

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Goes before every script. KEYS[1] is SPACE:{QUEUE}:due; every other key is built from it, so a queue lives in one
--- cluster slot. ARGV[1] is the database: the wake channel's name carries it. The formats are drawn in README.md. A
+-- cluster slot. ARGV[1] is the database, which the wake channel's name carries, and arm_ahead_ms if there is one,
+-- behind a space. The formats are drawn in README.md. A
 -- script reads and checks first and writes last: Redis does not roll back. Only rem(), add(), put(), forget(),
 -- drop() and hold() below write what a job is.
 local call = redis.call
@@ -11,6 +12,8 @@ local WAITING, RUNNING, DIED = 1, 2, 3
 local FOREVER = 4294967295
 local BATCH, BYTES = 100, 262144
 local TEN_YEARS = 315576000000
+local DB, ahead = string.match(ARGV[1], '^(%d+) ?(%d*)$')
+local AHEAD = tonumber(ahead) or math.huge
 local time = call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now = math.floor(now_us / 1000)
@@ -105,10 +108,12 @@ local function ours(first, step)
   return out
 end
 
--- Fires one millisecond after its PXAT (Redis: expired when now is greater). A job due now has none: the wake tells.
-local function arm(id, due)
+-- Fires one millisecond after its PXAT (Redis: expired when now is greater). A job due now has none: the wake tells. One
+-- that is due later than AHEAD gets it when it comes near. fresh: there is none yet.
+local function arm(id, due, fresh)
   local key = BASE .. 't:' .. id
-  if due > now then write('SET', key, '1', 'PXAT', math.max(due - 1, now + 1)) else write('DEL', key) end
+  if due > now and due - now <= AHEAD then write('SET', key, '1', 'PXAT', math.max(due - 1, now + 1))
+  elseif not fresh then write('DEL', key) end
 end
 
 -- Earliest waiting job that is due later than now, ms; 0 when there is none.
@@ -124,7 +129,7 @@ end
 
 -- At most one a script. 'HEAD ID ID...': HEAD is a new first due time (0: none); the ids are due now. Only helps
 -- others, so it comes last and its errors are ignored.
-local function tell(text) redis.pcall('PUBLISH', BASE .. 'wake:' .. ARGV[1], text) end
+local function tell(text) redis.pcall('PUBLISH', BASE .. 'wake:' .. DB, text) end
 local function wake(before, pairs)
   local head, ids = 0, {}
   for i = 1, #pairs, 2 do

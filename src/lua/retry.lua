@@ -24,7 +24,7 @@ local function main()
   add(DUE, dues)
   add(DEAD, dead)
   hold(held)
-  for i = 1, #dues, 2 do if dues[i] > now then arm(dues[i + 1], dues[i]) end end
+  for i = 1, #dues, 2 do arm(dues[i + 1], dues[i], true) end
   wake(head, dues)
   return out
 end

@@ -33,7 +33,7 @@ local function main()
   put(records)
   for _, old in ipairs(from) do rem(old[1], old[2]) end
   forget(anew)
-  for i = 1, #dues, 2 do if dues[i] > now or #anew > 0 then arm(dues[i + 1], dues[i]) end end
+  for i = 1, #dues, 2 do arm(dues[i + 1], dues[i], #anew == 0) end
   wake(head, dues)
   return out
 end

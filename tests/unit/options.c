@@ -22,6 +22,7 @@ static const struct {
     {"max_running", "1", "100000", 256, 1, 100000},
     {"max_pending", "1", "10000000", 10000, 1, 10000000},
     {"max_bytes", "1MiB", "1024GiB", 64 * MIB, MIB, MIB *MIB},
+    {"arm_ahead_ms", "0", "3652d", 0, 0, 3652 * DAY_MS},
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
@@ -50,6 +51,7 @@ static int64_t number(const struct lapse_options *o, const char *name)
     FIELD(max_running);
     FIELD(max_pending);
     FIELD(max_bytes);
+    FIELD(arm_ahead_ms);
 #undef FIELD
     cr_assert(false, "there is no field %s", name);
     return 0;
@@ -68,6 +70,7 @@ static void set_number(struct lapse_options *o, const char *name, int64_t value)
     FIELD(max_running);
     FIELD(max_pending);
     FIELD(max_bytes);
+    FIELD(arm_ahead_ms);
 #undef FIELD
 }
 
@@ -103,7 +106,7 @@ Test(options, rows_cover_the_struct_but_for_its_size_and_the_log)
         cr_expect_leq(covered[i], 1, "byte %zu is in two rows", i);
         padding += covered[i] == 0;
     }
-    cr_expect_eq(padding, 4, "a field without a row");
+    cr_expect_eq(padding, 8, "a field without a row");
 }
 
 Test(options, a_row_is_whole)
@@ -120,7 +123,7 @@ Test(options, a_row_is_whole)
             cr_expect_str_neq(row->name, option_rows[j].name);
         }
     }
-    cr_expect_eq(option_rows_n, NUMBERS + 4, "three texts and the flags besides the numbers");
+    cr_expect_eq(option_rows_n, NUMBERS + 5, "three texts, the flags and notify besides the numbers");
 }
 
 Test(options, the_default_as_shown_is_the_default)
@@ -188,7 +191,7 @@ Test(options, every_number_has_the_same_range_as_text)
     for (size_t i = 0; i < NUMBERS; i++) {
         const char *name = numbers[i].name;
         const int64_t good[] = {numbers[i].min, numbers[i].min + 1, numbers[i].def, numbers[i].max - 1, numbers[i].max};
-        const int64_t bad[] = {numbers[i].min - 1, numbers[i].max + 1, 0, INT64_MAX};
+        const int64_t bad[] = {numbers[i].min - 1, numbers[i].max + 1, numbers[i].min ? 0 : -1, INT64_MAX};
         char text[32];
         for (size_t j = 0; j < sizeof good / sizeof *good; j++) {
             struct lapse_options o = lapse_options_init(), want = o;
@@ -345,6 +348,32 @@ Test(options, flags_unknown_here_are_refused)
         in.flags |= LAPSE_NO_EVENTS;
         cr_expect_eq(read_it(&in), LAPSE_EINVAL, "bit %u", bit);
     }
+}
+
+Test(options, notify_is_one_of_two_words)
+{
+    struct lapse_options o = lapse_options_init();
+    struct options read;
+    cr_expect_eq(lapse_options_set(&o, "notify", "keyspace"), 0);
+    cr_expect_eq(o.notify, LAPSE_KEYSPACE);
+    cr_expect_eq(lapse_options_set(&o, "notify", "keyevent"), 0);
+    cr_expect_eq(o.notify, LAPSE_KEYEVENT);
+    cr_expect_eq(lapse_options_set(&o, "notify", "both"), LAPSE_EINVAL);
+    cr_expect_eq(lapse_options_set(&o, "notify", ""), LAPSE_EINVAL);
+    o.notify = LAPSE_KEYSPACE + 1;
+    cr_expect_eq(options_read(&read, &o), LAPSE_EINVAL);
+}
+
+Test(options, a_trigger_may_be_armed_at_once_or_up_to_ten_years_ahead)
+{
+    struct lapse_options o = lapse_options_init();
+    struct options read;
+    cr_expect_eq(lapse_options_set(&o, "arm_ahead_ms", "0"), 0);
+    cr_expect_eq(lapse_options_set(&o, "arm_ahead_ms", "3652d"), 0);
+    cr_expect_eq(o.arm_ahead_ms, 3652 * DAY_MS);
+    cr_expect_eq(lapse_options_set(&o, "arm_ahead_ms", "3653d"), LAPSE_EINVAL);
+    o.arm_ahead_ms = -1;
+    cr_expect_eq(options_read(&read, &o), LAPSE_EINVAL);
 }
 
 /* ---- lapse_options_set() itself ---- */
