@@ -107,10 +107,13 @@ static enum keys_event event(const char *channel, size_t channel_len, const char
     char *c = unit_copy(channel, channel_len), *k = unit_copy(key, key_len);
     enum keys_event what = keys_event(span(c, channel_len), span(k, key_len), "lapse", db, q, i);
     if (what != KEYS_FOREIGN) {
-        cr_assert(q->at >= k && q->at + q->len <= k + key_len && i->at >= k && i->at + i->len <= k + key_len);
-        memcpy(kept, k, key_len);
-        q->at = kept + (q->at - k);
-        i->at = kept + (i->at - k);
+        bool by_space = channel_len > 10 && memcmp(channel, "__keyspace", 10) == 0; /* then the channel has the key */
+        const char *in = by_space ? c : k;
+        size_t len = by_space ? channel_len : key_len;
+        cr_assert(q->at >= in && q->at + q->len <= in + len && i->at >= in && i->at + i->len <= in + len);
+        memcpy(kept, in, len);
+        q->at = kept + (q->at - in);
+        i->at = kept + (i->at - in);
     }
     free(c);
     free(k);
