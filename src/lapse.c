@@ -135,22 +135,15 @@ void lapse_abandon(struct lapse *l)
 int lapse_handle(struct lapse *l, const char *queue, const struct lapse_handle_options *opts, lapse_handler *fn,
                  void *arg)
 {
-    unsigned max = 0;
-    if (!l || !queue || !keys_queue_ok(queue) || (opts && opts->size < sizeof *opts)) {
+    struct lapse_handle_options none = {sizeof none, 0}, o;
+    opts = opts ? opts : &none;
+    if (!l || !queue || !keys_queue_ok(queue) || opts->size < sizeof *opts || !mem_read_sized(&o, sizeof o, opts)) {
         return LAPSE_EINVAL;
-    }
-    if (opts) {
-        for (size_t i = sizeof *opts; i < opts->size; i++) {
-            if (((const char *)opts)[i]) {
-                return LAPSE_EINVAL;
-            }
-        }
-        max = opts->max_running;
     }
     if (l->closing) {
         return LAPSE_ECLOSED;
     }
-    return fn ? work_handle(&l->work, queue, max, fn, arg) : work_stop(&l->work, queue);
+    return fn ? work_handle(&l->work, queue, o.max_running, fn, arg) : work_stop(&l->work, queue);
 }
 
 void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)

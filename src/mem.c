@@ -47,3 +47,18 @@ void mem_wipe(void *p, size_t len)
 {
     explicit_bzero(p, len);
 }
+
+bool mem_read_sized(void *out, size_t out_size, const void *in)
+{
+    size_t size;
+    memcpy(&size, in, sizeof size);
+    for (size_t i = out_size; i < size; i++) {
+        if (((const char *)in)[i]) {
+            return false;
+        }
+    }
+    memset(out, 0, out_size);
+    memcpy(out, in, size < out_size ? size : out_size);
+    memcpy(out, &out_size, sizeof out_size);
+    return true;
+}

@@ -168,28 +168,12 @@ int lapse_options_set(struct lapse_options *o, const char *name, const char *val
     return LAPSE_EINVAL;
 }
 
-/* Older callers know fewer fields; of a newer caller's extra ones we can only obey 0. */
-static bool sized(struct lapse_options *out, const struct lapse_options *in)
-{
-    if (in->size < offsetof(struct lapse_options, space)) {
-        return false;
-    }
-    for (size_t i = sizeof *in; i < in->size; i++) {
-        if (((const char *)in)[i]) {
-            return false;
-        }
-    }
-    *out = lapse_options_init();
-    memcpy(out, in, in->size < sizeof *out ? in->size : sizeof *out);
-    out->size = sizeof *out;
-    return true;
-}
-
 int options_read(struct options *out, const struct lapse_options *in)
 {
     struct lapse_options init = lapse_options_init();
     struct options o = {0};
-    if (!sized(&o.set, in ? in : &init)) {
+    in = in ? in : &init;
+    if (in->size < offsetof(struct lapse_options, space) || !mem_read_sized(&o.set, sizeof o.set, in)) {
         return LAPSE_EINVAL;
     }
     char host[65] = "", name[65];

@@ -116,8 +116,10 @@ void queue_claim(struct queue *q, enum lapse_via via)
     unsigned left = room(q);
     struct claim *c = closed_for(q) || resuming(q) || q->oldest_asked || !left ? NULL : claim_new(q);
     if (!c) {
-        if (!q->oldest_asked && !closed_for(q)) {
-            owe(q, via);
+        if (!closed_for(q)) {
+            owe(q, via); /* also while one is on its way: Redis may have run it before what this hint is about */
+        }
+        if (!closed_for(q) && !q->oldest_asked) {
             wake_room(&q->watch, left > 0);
         }
         return;

@@ -165,19 +165,11 @@ static void make_id(char out[24])
     *out = '\0';
 }
 
-/* Older callers know fewer fields; of a newer caller's extra ones we can only obey 0. */
 static bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
 {
-    if (!in || in->size < offsetof(struct lapse_spec, tries)) {
+    if (!in || in->size < offsetof(struct lapse_spec, tries) || !mem_read_sized(out, sizeof *out, in)) {
         return false;
     }
-    for (size_t i = sizeof *in; i < in->size; i++) {
-        if (((const char *)in)[i]) {
-            return false;
-        }
-    }
-    memset(out, 0, sizeof *out);
-    memcpy(out, in, in->size < sizeof *in ? in->size : sizeof *in);
     out->tries = out->tries ? out->tries : JOB_TRIES;
     out->backoff_ms = out->backoff_ms ? out->backoff_ms : JOB_BACKOFF_MS;
     out->backoff_max_ms = out->backoff_max_ms ? out->backoff_max_ms : JOB_BACKOFF_MAX_MS;
