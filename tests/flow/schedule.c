@@ -80,6 +80,27 @@ FLOW_ALL_MODES(schedule, what_is_due_at_once_runs_at_once)
     flow_end(f, "q");
 }
 
+static void no_sweep(struct lapse_options *opts)
+{
+    opts->sweep_ms = 24 * 3600 * 1000;
+}
+
+Test(schedule, a_job_due_while_a_listener_begins_does_not_wait_for_the_sweep)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+    for (int i = 0; i < 10; i++) {
+        struct flow_worker w = {.policy = FLOW_DONE};
+        flow_handle(f, "q", &w);
+        cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+        flow_until(f, w.settled == 1);
+        flow_close(f, f->l, 1000);
+        struct lapse_options opts = flow_options(f);
+        no_sweep(&opts);
+        f->l = flow_open(f, &opts);
+    }
+    flow_end(f, "q");
+}
+
 Test(schedule, ids_made_up_are_valid_and_differ)
 {
     enum { N = 300 };
