@@ -93,6 +93,7 @@ int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_opti
     work_init(&l->work, &l->core, &l->script, &l->deliver);
     timer_init(&l->grace, loop, on_grace, l);
     ev_prepare_init(&l->idle, on_idle);
+    ev_set_priority(&l->idle, EV_MINPRI); /* after script's: nothing may wake the loop again to look once more */
     l->idle.data = l;
     l->closed = (struct req){.kind = REQ_CLOSED, .after = after_closed};
     conn_start(&l->conn);
