@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire.h"
 
+void flow_spin(struct flow *f, int64_t for_ms)
+{
+    for (int64_t end_ms = test_now_ms() + for_ms; flow_turn(f, end_ms);) {}
+}
+
 struct lapse_stats flow_stats(struct lapse *l)
 {
     struct lapse_stats s;
@@ -8,11 +13,62 @@ struct lapse_stats flow_stats(struct lapse *l)
     return s;
 }
 
-void flow_until_listeners(struct flow *f, const char *queue, long long n)
+bool flow_via_ok(enum flow_mode mode, enum lapse_via via)
 {
-    flow_until(f, redis_int(f->server, "ZCARD %s:{%s}:listeners", f->space, queue) == n);
+    static const unsigned can[] = {
+        [FLOW_FULL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_STILL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_NO_ALARM] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_NO_EVENTS] = 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_MUTE] = 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_SWEEP] = 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_SWEEP,
+    };
+    return can[mode] & 1u << via;
 }
 
+void flow_until_listeners(struct flow *f, const char *queue, long long n)
+{
+    flow_poll(f, redis_int(f->server, "ZCARD %s:{%s}:listeners", f->space, queue) == n);
+}
+
+int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id)
+{
+    return redis_int(f->server, "ZSCORE %s:{%s}:%s %s", f->space, queue, set, id);
+}
+
+void flow_each_once(const struct flow_worker *w, size_t n)
+{
+    cr_assert_eq(w->n_runs, n, "%zu runs of %zu jobs", w->n_runs, n);
+    for (size_t i = 0; i < w->n_runs; i++) {
+        const struct flow_job *job = &w->runs[i].job;
+        cr_assert_eq(flow_runs_of(w, job->id), 1, "%s ran more than once", job->id);
+        cr_assert_geq(job->claimed_us, job->due_ms * 1000, "%s ran early", job->id);
+        cr_assert_eq(job->try_no, 1);
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct run *x = a, *y = b;
+    int c = strcmp(x->queue, y->queue);
+    return c ? c : strcmp(x->id, y->id);
+}
+
+void flow_board_each_once(const struct board *b, long n)
+{
+    cr_assert_eq(b->n, n, "%ld runs of %ld jobs", (long)b->n, n);
+    struct run *runs = malloc((size_t)n * sizeof *runs);
+    cr_assert(runs);
+    memcpy(runs, b->run, (size_t)n * sizeof *runs);
+    qsort(runs, (size_t)n, sizeof *runs, by_id);
+    for (long i = 0; i < n; i++) {
+        cr_assert(!i || by_id(&runs[i - 1], &runs[i]), "%s ran more than once", runs[i].id);
+        cr_assert_geq(runs[i].claimed_us, runs[i].due_ms * 1000, "%s ran early", runs[i].id);
+    }
+    free(runs);
+}
+
+/* ---- a bad wire ---- */
 void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak)
 {
     struct flow *f = flow_start(FLOW_FULL);
@@ -28,6 +84,7 @@ void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak)
     cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT); /* so its connection is the first one */
     flow_handle(f, "q", &x->w);
     flow_until_listeners(f, "q", 1);
+    flow_poll(f, flow_calls(f, "set") >= 2); /* its second heartbeat; the third comes a second later */
     cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
     f->l = direct;
     flow_fine(f, "lost the connection");
@@ -39,6 +96,14 @@ void wire_cut(struct wire *x, enum proxy_way way, long bytes)
     long n = proxy_conns(x->proxy);
     proxy_cut_conn(x->proxy, n == 2 ? 1 : n);
     proxy_cut_after(x->proxy, way, bytes);
+}
+
+void wire_lose(struct wire *x)
+{
+    struct flow_answer a = {.f = x->f};
+    wire_cut(x, PROXY_UP, 0);
+    cr_assert_eq(lapse_get(x->l, "q", "nothing", flow_answered, &a), 0);
+    cr_assert_eq(flow_wait(x->f, &a), LAPSE_ELOST);
 }
 
 void wire_end(struct wire *x)

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* A listener behind a bad wire: its connection for commands can be cut while its subscription goes on. */
+/* What the tests of delivery share: waiting for what happens outside of this loop, and a listener behind a bad wire. */
 #ifndef WIRE_H
 #define WIRE_H
 #include "flow.h"
+#include "worker.h"
 
+/* Turns the loop until cond holds, and looks every few ms: cond may change without an event in this loop. */
+#define flow_poll(f, cond)                                                                                        \
+    for (int64_t flow_end_ms = test_now_ms() + FLOW_WAIT_MS; !(cond); flow_turn(f, test_now_ms() + FLOW_POLL_MS)) \
+    cr_assert(test_now_ms() < flow_end_ms, "never came true: %s", #cond)
+enum { FLOW_POLL_MS = 3 };
+void flow_spin(struct flow *f, int64_t for_ms); /* turns the loop so long, to show that something does not happen */
+
+struct lapse_stats flow_stats(struct lapse *l);
+bool flow_via_ok(enum flow_mode mode, enum lapse_via via); /* can a listener in this mode have heard of a job so? */
+void flow_until_listeners(struct flow *f, const char *queue, long long n); /* in the registry */
+int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id);
+/* Runs of w, each in time and each once, all of them n jobs. */
+void flow_each_once(const struct flow_worker *w, size_t n);
+/* The same of a board; the claims of one job do not overlap. */
+void flow_board_each_once(const struct board *b, long n);
+
+/* A listener behind a proxy: its connection for commands can be cut while its subscription goes on. */
 struct wire {
     struct flow *f; /* f->l goes to Redis directly */
     struct proxy *proxy;
-    struct lapse *l; /* the listener behind it */
+    struct lapse *l; /* the listener */
     struct flow_worker w;
 };
 /* Listens to queue "q" and is in its registry when this returns. */
 void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak);
-void wire_cut(struct wire *x, enum proxy_way way, long bytes); /* what it asks Redis, after so many bytes more */
+void wire_cut(struct wire *x, enum proxy_way way, long bytes); /* its commands, or their answers, after so many bytes */
+void wire_lose(struct wire *x);                                /* the connection for commands; it is gone on return */
 void wire_end(struct wire *x);
-
-struct lapse_stats flow_stats(struct lapse *l);
-void flow_until_listeners(struct flow *f, const char *queue, long long n);
 #endif
