@@ -11,7 +11,7 @@ local function main()
     write('SET', BASE .. 't:' .. near[i], '1', 'PXAT', math.max(tonumber(near[i + 1]) - 1, now + 1), 'NX')
   end
   if #near < 2 * BATCH then return { now_us, now + AHEAD, 0 } end
-  -- those of the last millisecond may not be all there are; where it has more than a call's worth, the alarm claims them
+  -- those of the last millisecond may not be all; where it has more than a call's worth, the alarm claims them
   local last = tonumber(near[#near])
   return { now_us, last - 1 > from and last - 1 or last, 1 }
 end

@@ -6,9 +6,8 @@
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
 local function start(set, score, id)
   if id == '' then return 0 end
-  if tonumber(call('ZSCORE', set, id) or 'nan') == tonumber(score) then return call('ZRANK', set, id) + 1 end
   local low, high = call('ZCOUNT', set, '-inf', '(' .. score), call('ZCOUNT', set, '-inf', score)
-  while low < high do -- it is gone: its place among those of its score, which are in byte order
+  while low < high do -- it may be gone: its place among those of its score, which are in byte order
     local middle = math.floor((low + high) / 2)
     if bytes_of(call('ZRANGE', set, middle, middle)[1]) > bytes_of(id) then high = middle else low = middle + 1 end
   end

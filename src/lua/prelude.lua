@@ -1,28 +1,24 @@
 -- SPDX-License-Identifier: MIT
 -- Goes before every script. KEYS[1] is SPACE:{QUEUE}:due; every other key is built from it, so a queue lives in one
--- cluster slot. ARGV[1] is the database, which the wake channel's name carries, and arm_ahead_ms if there is one,
--- behind a space. The formats are drawn in README.md. A
--- script reads and checks first and writes last: Redis does not roll back. Only rem(), add(), put(), forget(),
--- drop() and hold() below write what a job is.
+-- cluster slot. ARGV[1] is the database, for the wake channel's name, and behind a space arm_ahead_ms, if there is one.
+-- Formats are drawn in README.md. A script reads and checks first and writes last: Redis does not roll back. Only
+-- rem(), add(), put(), forget(), drop() and hold() below write what a job is.
 local call = redis.call
 local DUE = KEYS[1]
 local BASE = string.sub(DUE, 1, -4)
 local RUN, DEAD, JOBS, HELD, SEQ = BASE .. 'run', BASE .. 'dead', BASE .. 'jobs', BASE .. 'held', BASE .. 'seq'
 local WAITING, RUNNING, DIED = 1, 2, 3
-local FOREVER = 4294967295
-local BATCH, BYTES = 100, 262144
-local TEN_YEARS = 315576000000
+local BATCH, BYTES, FOREVER, TEN_YEARS = 100, 262144, 4294967295, 315576000000
 local DB, ahead = string.match(ARGV[1], '^(%d+) ?(%d*)$')
 local AHEAD = tonumber(ahead) or math.huge
 local time = call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now = math.floor(now_us / 1000)
 local wrote = false
-
 -- tostring() makes 1.79e+15 of a microsecond
 local function num(x) return string.format('%.0f', x) end
 -- Lua compares texts by the server's locale; in all of them digits are in order.
-local function bytes_of(s) return (string.gsub(s, '.', function(c) return string.format('%03d', string.byte(c)) end)) end
+local function bytes_of(s) return (s:gsub('.', function(c) return string.format('%03d', string.byte(c)) end)) end
 
 local function write(...)
   local reply = call(...)
@@ -34,9 +30,8 @@ local function add(set, pairs) if #pairs > 0 then write('ZADD', set, unpack(pair
 local function put(records) if #records > 0 then write('HSET', JOBS, unpack(records)) end end
 local function forget(ids) if #ids > 0 then write('HDEL', HELD, unpack(ids)) end end
 local function drop(set, ids)
-  if #ids == 0 then return end
   rem(set, ids)
-  write('HDEL', JOBS, unpack(ids))
+  if #ids > 0 then write('HDEL', JOBS, unpack(ids)) end
   forget(ids)
 end
 
@@ -69,13 +64,14 @@ local function parse(text)
     due = tonumber(due), holder = holder, why = why }
 end
 local function text_of(h)
-  return string.format('1 %.0f %.0f %.0f %.0f %.0f %s %s', h.try, h.tries, h.token, h.claimed_us, h.due, h.holder, h.why)
+  local format = '1 %.0f %.0f %.0f %.0f %.0f %s %s'
+  return string.format(format, h.try, h.tries, h.token, h.claimed_us, h.due, h.holder, h.why)
 end
 local function hold(pairs) if #pairs > 0 then write('HSET', HELD, unpack(pairs)) end end
 local function used_up(h) return h.tries ~= FOREVER and h.try >= h.tries end
 
--- The set a job is in and its score there; nil when it is in none. No id is empty: find('') only trips over a set of the
--- wrong type, before the first write.
+-- The set a job is in and its score there; nil when it is in none. No id is empty: find('') only trips over a set of
+-- the wrong type, before the first write.
 local function find(id)
   for _, set in ipairs({ DUE, RUN, DEAD }) do
     local score = call('ZSCORE', set, id)
@@ -108,8 +104,8 @@ local function ours(first, step)
   return out
 end
 
--- Fires one millisecond after its PXAT (Redis: expired when now is greater). A job due now has none: the wake tells. One
--- that is due later than AHEAD gets it when it comes near. fresh: there is none yet.
+-- Fires one millisecond after its PXAT (Redis: expired when now is greater). A job due now has none: the wake tells.
+-- One that is due later than AHEAD gets it when it comes near. fresh: there is none yet.
 local function arm(id, due, fresh)
   local key = BASE .. 't:' .. id
   if due > now and due - now <= AHEAD then write('SET', key, '1', 'PXAT', math.max(due - 1, now + 1))
@@ -152,7 +148,7 @@ local function give_back(jobs)
   rem(RUN, ids)
   add(DUE, dues)
   hold(held)
-  if #dues > 0 then wake(0, dues) end
+  wake(0, dues)
 end
 
 -- An error after the first write must not look like a refusal.

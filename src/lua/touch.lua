@@ -1,8 +1,8 @@
 -- Reads the triggers of due jobs, which makes Redis expire them and say so, now.
 -- KEYS    1 due
 -- ARGV    1 database, 2 cursor: the last due touched, ms
--- RETURNS now us, oldest due ms left (0: none), next due ms (0: none), triggers read, of them still there, new cursor ms,
---         triggers that this reading expired
+-- RETURNS now us, oldest due ms left (0: none), next due ms (0: none), triggers read, of them still there, new cursor
+--         ms, triggers that this reading expired
 -- ERRORS  Redis's own
 -- COST    O(log N), and O(1) a trigger; at most 100
 local function main()

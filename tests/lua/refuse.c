@@ -24,6 +24,7 @@ static const struct {
     {"release", "0 r 3", "due run dead held", "zrem", "zadd hset", false},
     {"renew", "0 r 3 5", "run held", "zrem", "zadd", false},
     {"touch", "0 0", "due", "", "", false},
+    {"arm", "'0 600' 0", "due", "set", "", true},
     {"sweep", "0", "due run dead jobs held", "zrem", "zadd hset hdel", false},
     {"resume", "0 me 0", "due run dead held", "zrem", "zadd hset", false},
     {"listen", "0 me 100", "listeners", "zremrangebyscore", "zadd", false},
