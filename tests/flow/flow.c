@@ -228,7 +228,8 @@ char *flow_dump(struct flow *f)
 {
     static const char script[] =
         "local out, keys = {}, redis.call('KEYS', '*') table.sort(keys) "
-        "for _, k in ipairs(keys) do out[#out + 1] = k .. ' ' .. redis.call('PEXPIRETIME', k) .. ' ' .. "
-        "redis.sha1hex(redis.call('DUMP', k) or '') end return table.concat(out, '\\n')";
+        "for _, k in ipairs(keys) do if not string.find(k, ':t:{', 1, true) then " /* canaries */
+        "out[#out + 1] = k .. ' ' .. redis.call('PEXPIRETIME', k) .. ' ' .. "
+        "redis.sha1hex(redis.call('DUMP', k) or '') end end return table.concat(out, '\\n')";
     return redis_str(f->server, "EVAL %s 0", script);
 }
