@@ -42,7 +42,7 @@ local function header(rec)
   local at, tries = 3, 10
   for bit_of = 0, 2 do
     if bit.band(flags, bit.lshift(1, bit_of)) ~= 0 then
-      local value, scale, byte = 0, 1, nil
+      local value, scale, byte = 0, 1
       repeat
         byte = string.byte(rec, at)
         if not byte or scale > 2 ^ 42 then return nil end

@@ -8,7 +8,7 @@ local function main()
   local head, out, dues, from, anew, bytes = next_due(), { now_us }, {}, {}, {}, 0
   for i = 2, #ARGV, 2 do
     if bytes > BYTES then break end
-    local id, due, answer = ARGV[i], ARGV[i + 1], nil
+    local id, due, answer = ARGV[i], ARGV[i + 1]
     due = math.max(now, string.byte(due) == 43 and now + tonumber(string.sub(due, 2)) or tonumber(due))
     local set, score = find(id)
     local rec = set and call('HGET', JOBS, id)
