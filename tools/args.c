@@ -111,8 +111,9 @@ const struct command *args_command(const char *name)
 /* ---- -o ---- */
 static int set_option(const struct opt *o, char *value, void *field)
 {
-    static const char *const names[] = {"url",      "space",     "name",        "lease_ms",    "run_ms", "sweep_ms",
-                                        "reply_ms", "max_bytes", "max_running", "max_pending", "flags"};
+    static const char *const names[] = {"url",      "space",        "name",      "lease_ms",    "run_ms",
+                                        "sweep_ms", "reply_ms",     "max_bytes", "max_running", "max_pending",
+                                        "flags",    "arm_ahead_ms", "notify"};
     struct globals *g = field;
     char *equals = strchr(value, '='), what[64];
     struct nearest near;

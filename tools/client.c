@@ -112,6 +112,9 @@ void client_fail(struct client *c, int code)
 static void on_closed(void *arg)
 {
     struct client *c = arg;
+    if (c->on_end) {
+        c->on_end(c);
+    }
     c->l = NULL;
     ev_break(c->loop, EVBREAK_ALL);
 }

@@ -32,7 +32,8 @@ static void stop(struct listen *in, int code, int64_t grace_ms)
     client_fail(&in->c, code);
     in->closing = 1;
     ev_timer_stop(in->c.loop, &in->tick);
-    client_close(&in->c, grace_ms);
+    /* where nothing runs, a Redis that never was there has nothing to be told */
+    client_close(&in->c, in->running || in->connected_ms ? grace_ms : 0);
 }
 
 void listen_stop(struct listen *in, int code)
@@ -60,15 +61,19 @@ static void print_stats(struct listen *in)
     struct lapse_stats s;
     char line[1024];
     int n = 0;
-    if (!in->c.l) {
-        return;
-    }
     lapse_stats(in->c.l, &s, sizeof s);
 #define LAPSE_X(name, text) \
     n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %" PRIu64, n ? ", " : "", #name, s.name);
     LAPSE_STATS(LAPSE_X)
 #undef LAPSE_X
     say("%s; running here %u", line, in->running);
+}
+
+static void on_end(struct client *c)
+{
+    if (c->g->verbose) {
+        print_stats((struct listen *)c);
+    }
 }
 
 static void on_usr1(struct ev_loop *loop, ev_signal *w, int events)
@@ -89,12 +94,14 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
     struct listen *in = w->data;
     (void)events;
     if (in->signals++) {
-        say("left at once; %u jobs were running: their leases will end", in->running);
+        say("left at once; what ran (%u) comes back when its lease ends", in->running);
         exec_free(&in->exec);
         lapse_abandon(in->c.l);
         _exit(128 + w->signum);
     }
-    say("draining: %u jobs are running; once more to leave at once", in->running);
+    if (in->running) {
+        say("waiting for what runs (%u); once more to leave at once", in->running);
+    }
     ev_timer_stop(loop, &in->tick);
     ev_timer_init(&in->tick, on_grace_over, (double)in->grace_ms / 1000, 0);
     stop(in, 0, in->grace_ms + EXEC_KILL_MS + SLACK_MS);
@@ -256,10 +263,11 @@ int listen_run(struct listen *in)
         exec_free(&in->exec);
         return code;
     }
+    in->c.on_end = on_end;
     begin(in);
     code = client_run(&in->c);
     if (in->running) {
-        say("%u jobs were not settled in time: their leases end, and others run them", in->running);
+        say("not settled in time: %u; they come back when their leases end", in->running);
         code = code ? code : in->argv ? DOWN : OUTPUT;
     }
     lines_free(&in->lines);

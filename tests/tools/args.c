@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* What is wrong is said with its value and the rule, exits 2, and leaves Redis as it was. */
+#include "tool.h"
+#include <time.h>
+
+static struct proc *run_line(const char *line) /* words are divided by | */
+{
+    static char words[1024];
+    const char *argv[32] = {"lapse"};
+    size_t n = 1;
+    snprintf(words, sizeof words, "%s", line);
+    for (char *at = words, *word; (word = strsep(&at, "|")) && n < 31;) {
+        argv[n++] = word;
+    }
+    argv[n] = NULL;
+    struct proc *p = proc_start(argv);
+    proc_close_in(p);
+    return p;
+}
+
+static const char LONG_QUEUE[] = "get|12345678901234567890123456789012345678901234567890123456789012345|i";
+
+static const struct {
+    const char *line, *value, *rule;
+} wrong[] = {
+    {"schedule||--in|1s", "queue ''", "1 to 64 of"},
+    {"schedule|a b|--in|1s", "queue 'a b'", "1 to 64 of"},
+    {"schedule|a{b}|--in|1s", "queue 'a{b}'", "1 to 64 of"},
+    {LONG_QUEUE, "queue '1234", "1 to 64 of"},
+    {"schedule|q|--in|1s|--id|", "id ''", "1 to 255 printable"},
+    {"schedule|q|--in|1s|--id|a b", "id 'a b'", "1 to 255 printable"},
+    {"schedule|q|--in|1s|--id|a{b", "id 'a{b'", "no space, { or }"},
+    {"get|q|\033[2J", "id '\\x1b[2J'", "1 to 255 printable"},
+    {"cancel|q|\xc3\xa9", "id '\\xc3\\xa9'", "1 to 255 printable"},
+    {"schedule|q", "when is it due?", "--in"},
+    {"reschedule|q|i", "when is it due?", "--at"},
+    {"schedule|q|--in|1s|--at|@4000000000000", "--at '@4000000000000'", "ten years"},
+    {"schedule|q|--in|1s|--at|2030-01-01T00:00Z", "--in '1s' and --at '2030", "one of them"},
+    {"schedule|q|--in|", "--in ''", "a duration is"},
+    {"schedule|q|--in|5", "--in '5'", "a duration is"},
+    {"schedule|q|--in|-5s", "--in '-5s'", "a duration is"},
+    {"schedule|q|--in|1s1h", "--in '1s1h'", "largest first"},
+    {"schedule|q|--in|1.5s", "--in '1.5s'", "a duration is"},
+    {"schedule|q|--in| 5s", "--in ' 5s'", "a duration is"},
+    {"schedule|q|--in|3653d", "--in '3653d'", "ten years"},
+    {"schedule|q|--in|99999999999999999999s", "--in '99999", "ten years"},
+    {"reschedule|q|i|--in|11y", "--in '11y'", "a duration is"},
+    {"schedule|q|--at|tomorrow", "--at 'tomorrow'", "a moment is"},
+    {"schedule|q|--at|2027-02-29T00:00Z", "--at '2027-02-29T00:00Z'", "a moment is"},
+    {"schedule|q|--at|2028-02-28T24:00Z", "--at '2028-02-28T24:00Z'", "a moment is"},
+    {"schedule|q|--at|2028-01-01T00:00", "--at '2028-01-01T00:00'", "an offset"},
+    {"schedule|q|--at|2028-01-01", "--at '2028-01-01'", "a moment is"},
+    {"schedule|q|--at|@-1", "--at '@-1'", "@MS"},
+    {"schedule|q|--at|@1735000000", "--at '@1735000000'", "milliseconds"},
+    {"schedule|q|--in|1s|--tries|0", "--tries '0'", "from 1"},
+    {"schedule|q|--in|1s|--tries|-1", "--tries '-1'", "from 1"},
+    {"schedule|q|--in|1s|--tries|4294967296", "--tries '4294967296'", "from 1"},
+    {"schedule|q|--in|1s|--backoff|0s", "--backoff '0s'", "at least"},
+    {"schedule|q|--in|1s|--on-conflict|maybe", "--on-conflict 'maybe'", "reject, keep or replace"},
+    {"schedule|q|--in|1s|body|more", "'more'", "one word too many"},
+    {"schedule|q|--in", "--in: DURATION is missing", ""},
+    {"get|q", "a word is missing", "lapse get QUEUE ID"},
+    {"get|q|-rf", "no option '-rf'", "write --"},
+    {"list|q|--state|gone", "--state 'gone'", "waiting, running or dead"},
+    {"list|q|--limit|0", "--limit '0'", "from 1"},
+    {"listen", "a word is missing", "lapse listen"},
+    {"listen|q|q", "queue 'q'", "twice"},
+    {"listen|q|--count|0", "--count '0'", "from 1"},
+    {"listen|q|-j|100001", "--jobs '100001'", "1 to 100000"},
+    {"listen|q|--exec", "the command is missing", "--exec -- CMD"},
+    {"listen|--exec|--|true", "a queue is missing", "lapse listen"},
+    {"listen|q|--exec|--|no-such-program", "--exec 'no-such-program'", "PATH"},
+    {"listen|q|--exec|--|/etc/passwd", "--exec '/etc/passwd'", "executable"},
+    {"--format|xml|get|q|i", "--format 'xml'", "json or text"},
+    {"get|q|i|-o|lease_ms", "-o 'lease_ms'", "name=value"},
+    {"get|q|i|-o|lease=10s", "-o 'lease'", "did you mean 'lease_ms'"},
+    {"get|q|i|-o|lease_ms=1ms", "-o lease_ms '1ms'", "out of range"},
+    {"get|q|i|-o|max_running=many", "-o max_running 'many'", "not such a value"},
+    {"get|q|i|-u|http://localhost", "url 'http://localhost'", "redis://"},
+    {"get|q|i|-u|redis://ann@localhost", "url 'redis://ann@localhost'", "needs a password"},
+    {"get|q|i|-u|redis://:secret@localhost:99999", "url 'redis://localhost:99999'", "redis://"},
+    {"get|q|i|--password-file|/nonexistent", "--password-file '/nonexistent'", "No such file"},
+    {"shedule|q|--in|1s", "no command 'shedule'", "did you mean 'schedule'"},
+    {"frobnicate", "no command 'frobnicate'", "lapse help"},
+    {"schedule|q|--inn|1s", "no option '--inn'", "did you mean '--in'"},
+    {"list|q|--staet=dead", "no option '--staet=dead'", "did you mean '--state'"},
+    {"get|q|i|--verbose=1", "--verbose '1'", "takes no value"},
+    {"dev|-u|redis://localhost", "--url 'redis://localhost'", "of its own"},
+    {"help|nothing", "no command 'nothing'", "lapse help"},
+};
+
+Test(args, that_are_wrong_exit_2_with_value_and_rule_and_change_nothing)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "body"), 0, NULL, NULL);
+    char *before = redis_str(s, "DEBUG DIGEST");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct proc *p = run_line(wrong[i].line);
+        proc_wait(p, 10000);
+        cr_expect_eq(p->status, 2, "%s: status %d", wrong[i].line, p->status);
+        cr_expect(strstr(p->err, wrong[i].value), "%s: no '%s' in: %s", wrong[i].line, wrong[i].value, p->err);
+        cr_expect(strstr(p->err, wrong[i].rule), "%s: no '%s' in: %s", wrong[i].line, wrong[i].rule, p->err);
+        cr_expect_eq(p->out_len, 0, "%s: stdout: %s", wrong[i].line, p->out);
+        cr_expect(!strstr(p->err, "secret"), "%s", p->err);
+        proc_free(p);
+    }
+    char *after = redis_str(s, "DEBUG DIGEST");
+    cr_assert_str_eq(before, after);
+    free(before);
+    free(after);
+    server_stop(s);
+}
+
+Test(args, a_body_over_1_mib_exits_2_and_one_of_1_mib_is_taken)
+{
+    struct server *s = tool_redis();
+    expect(shell("head -c 1048577 /dev/zero | $lapse schedule q --id i --in 1h -"), 2, "", "1048576");
+    cr_assert_eq(redis_int(s, "DBSIZE"), 0);
+    expect(shell("head -c 1048576 /dev/zero | $lapse schedule q --id i --in 1h -"), 0, "\"id\":\"i\"", NULL);
+    server_stop(s);
+}
+
+Test(args, a_moment_is_read_to_the_millisecond)
+{
+    static const struct {
+        const char *rest;
+        long long ms; /* after midnight UTC of 24 December */
+    } table[] = {
+        {"T18:00Z", 64800000},        {"T18:00:30Z", 64830000},      {"T18:00:30.5Z", 64830500},
+        {"T18:00:00.001Z", 64800001}, {"T18:00+02:00", 57600000},    {"T18:00-05:30", 84600000},
+        {"T00:00+14:00", -50400000},  {"T18:00:00.0001Z", 64800001}, {"T18:00:00.25+00:00", 64800250},
+    };
+    struct server *s = tool_redis();
+    time_t now = time(NULL);
+    struct tm tm = {.tm_year = gmtime(&now)->tm_year + 1, .tm_mon = 11, .tm_mday = 24};
+    int year = tm.tm_year + 1900;
+    long long midnight = (long long)timegm(&tm) * 1000;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%d-12-24%s", year, table[i].rest);
+        struct proc *p = lapse("schedule", "q", "--at", text);
+        cr_assert_eq(p->status, 0, "%s: %s", text, p->err);
+        cr_assert_eq(member(p->out, "due_ms"), midnight + table[i].ms, "%s: %s", text, p->out);
+        proc_free(p);
+    }
+    server_stop(s);
+}
+
+Test(args, a_duration_adds_up_its_parts)
+{
+    static const struct {
+        const char *text;
+        long long ms;
+    } table[] = {{"250ms", 250},         {"90s", 90000},   {"30m", 1800000},          {"1h30m", 5400000},
+                 {"7d", 604800000},      {"1m5ms", 60005}, {"1d1h1m1s1ms", 90061001}, {"0s", 0},
+                 {"3652d", 315532800000}};
+    struct server *s = tool_redis();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        int64_t before = redis_now_ms(s);
+        struct proc *p = lapse("schedule", "q", "--in", table[i].text);
+        int64_t after = redis_now_ms(s);
+        cr_assert_eq(p->status, 0, "%s: %s", table[i].text, p->err);
+        long long due = member(p->out, "due_ms");
+        cr_assert(due >= before + table[i].ms && due <= after + table[i].ms, "%s: %s", table[i].text, p->out);
+        proc_free(p);
+    }
+    server_stop(s);
+}
+
+Test(args, options_and_words_mix_and_two_hyphens_end_them)
+{
+    struct server *s = tool_redis();
+    expect(lapse("--format=json", "schedule", "--in=1h", "q", "--id=x", "body", "-o", "reply_ms=3s"), 0, "\"x\"", NULL);
+    expect(lapse("get", "--", "q", "x"), 0, "\"body\":\"body\"", NULL);
+    expect(lapse("schedule", "--in", "1h", "--id", "-rf", "--", "q", "--help"), 0, "\"-rf\"", NULL);
+    expect(lapse("get", "q", "--", "-rf"), 0, "\"body\":\"--help\"", NULL);
+    server_stop(s);
+}
+
+Test(args, help_of_every_command_has_examples_and_exit_codes)
+{
+    static const char *const commands[] = {"schedule", "cancel", "reschedule", "get", "list", "depth", "listen", "dev"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char usage[40];
+        snprintf(usage, sizeof usage, "usage: lapse %s ", commands[i]);
+        struct proc *p = lapse(commands[i], "--help"), *q = lapse("help", commands[i]);
+        cr_assert_str_eq(p->out, q->out);
+        cr_assert(has(p, "examples:") && has(p, "exit codes:") && has(p, "--url"), "%s", p->out);
+        expect(p, 0, usage, NULL);
+        expect(q, 0, usage, NULL);
+        p = lapse("help");
+        expect(p, 0, commands[i], NULL);
+    }
+}
+
+Test(args, help_goes_to_stdout_when_asked_for_and_else_to_stderr)
+{
+    struct proc *p = proc_run(NULL, "lapse", NULL);
+    cr_assert_eq(p->out_len, 0);
+    expect(p, 2, NULL, "commands");
+    p = lapse("--help");
+    cr_assert_eq(p->err_len, 0);
+    expect(p, 0, "commands", NULL);
+    expect(lapse("--version"), 0, "lapse 0.", NULL);
+}

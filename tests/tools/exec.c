@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse listen --exec: what a command gets, what its end means. */
+#include "tool.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static void schedule(const char *id, const char *body)
+{
+    expect(lapse("schedule", "--in", "0s", "--backoff", "30s", "--id", id, "--", "q", body), 0, NULL, NULL);
+}
+
+#define run_one(...) lapse("listen", "q", "--count", "1", "--exec", "--", __VA_ARGS__)
+
+Test(exec, gets_body_on_stdin_and_the_rest_in_its_environment)
+{
+    struct server *s = tool_redis();
+    schedule("$(x)", "the body");
+    struct proc *g = lapse("get", "--", "q", "$(x)");
+    char due[60];
+    snprintf(due, sizeof due, "LAPSE_DUE_MS=%lld\n", member(g->out, "due_ms"));
+    proc_free(g);
+    setenv("LAPSE_TRY", "forged", 1);
+    struct proc *p = run_one("sh", "-c", "cat; echo; env", "lapse");
+    cr_assert(has(p, "the body\n") && has(p, "LAPSE_QUEUE=q\n") && has(p, "LAPSE_ID=$(x)\n"), "%s", p->out);
+    cr_assert(has(p, "LAPSE_TRY=1\n") && has(p, "LAPSE_TOKEN=1\n") && has(p, due) && has(p, "LAPSE_LATE_MS="), "%s",
+              p->out);
+    cr_assert(!has(p, "forged") && !has(p, "LAPSE_URL"), "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(exec, of_odd_ids_and_bodies_is_byte_for_byte)
+{
+    static const char *const odd[] = {"-rf", "$(x)", ";ls", "%s", "*", "`id`", "\"'\\", "|&>"};
+    struct server *s = tool_redis();
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        char expected[64];
+        schedule(odd[i], odd[i]);
+        snprintf(expected, sizeof expected, "%s %s.", odd[i], odd[i]);
+        struct proc *p = run_one("sh", "-c", "printf '%s %s.' \"$LAPSE_ID\" \"$(cat)\"");
+        cr_assert_str_eq(p->out, expected);
+        expect(p, 0, NULL, NULL);
+    }
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+static const struct {
+    const char *command, *state, *why;
+} ends[] = {
+    {"exit 75", "waiting", "\"why\":\"\""},          {"exit 3", "waiting", "exit status 3"},
+    {"exit 127", "waiting", "exit status 127"},      {"exit 65", "dead", "exit status 65"},
+    {"kill -9 $$", "waiting", "killed by signal 9"}, {"kill -11 $$", "waiting", "killed by signal 11"},
+};
+
+Test(exec, status_is_the_verdict)
+{
+    struct server *s = tool_redis();
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char id[8], state[40];
+        snprintf(id, sizeof id, "i%zu", i);
+        snprintf(state, sizeof state, "\"state\":\"%s\"", ends[i].state);
+        schedule(id, "");
+        expect(run_one("sh", "-c", ends[i].command), 0, "", NULL);
+        struct proc *p = lapse("get", "q", id);
+        cr_expect(has(p, state) && has(p, ends[i].why) && member(p->out, "try") == 1, "%s: %s", ends[i].command,
+                  p->out);
+        proc_free(p);
+    }
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
+Test(exec, command_sees_fds_0_1_2_only)
+{
+    struct server *s = tool_redis();
+    int fd = open("/dev/null", O_RDONLY); /* of the parent, and not O_CLOEXEC */
+    cr_assert(fd > 2 && dup2(fd, 77) == 77);
+    schedule("a", "");
+    schedule("b", "");
+    struct proc *p =
+        lapse("listen", "q", "--count", "2", "-j", "2", "--exec", "--", "sh", "-c", "ls /proc/$$/fd; true");
+    cr_assert_str_eq(p->out, "0\n1\n2\n0\n1\n2\n");
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(exec, command_has_ordinary_signals_and_a_group_of_its_own)
+{
+    struct server *s = tool_redis();
+    schedule("a", "");
+    struct proc *p =
+        run_one("sh", "-c", "echo group $(ps -o pgid= -p $$) is $$; grep -E 'Sig(Ign|Blk)' /proc/$$/status");
+    long group, self;
+    cr_assert_eq(sscanf(p->out, "group %ld is %ld", &group, &self), 2, "%s", p->out);
+    cr_assert_eq(group, self);
+    unsigned long long ignored = strtoull(strstr(p->out, "SigIgn:") + 7, NULL, 16);
+    cr_assert(strstr(p->out, "SigBlk:\t0000000000000000") && !(ignored & 1u << (SIGPIPE - 1)), "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(exec, body_of_1_mib_arrives_and_one_that_is_not_read_does_no_harm)
+{
+    struct server *s = tool_redis();
+    expect(shell("head -c 1048576 /dev/zero | $lapse schedule q --in 0s -"), 0, NULL, NULL);
+    expect(run_one("wc", "-c"), 0, "1048576\n", NULL);
+    expect(shell("head -c 1048576 /dev/zero | $lapse schedule q --in 0s -"), 0, NULL, NULL);
+    expect(run_one("true"), 0, "", NULL);
+    expect(shell("head -c 1048576 /dev/zero | $lapse schedule q --in 0s -"), 0, NULL, NULL);
+    expect(run_one("sh", "-c", "exec <&-; exit 0"), 0, "", NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(exec, at_run_ms_the_group_gets_term)
+{
+    struct server *s = tool_redis();
+    schedule("i", "");
+    struct proc *p = lapse("listen", "q", "--count", "1", "-o", "run_ms=300", "--exec", "--", "sleep", "60");
+    expect(p, 0, "", "run_ms");
+    p = lapse("get", "q", "i");
+    cr_assert(has(p, "killed by signal 15") && has(p, "run_ms"), "%s", p->out);
+    expect(p, 0, "\"state\":\"waiting\"", NULL);
+    server_stop(s);
+}
+
+Test(exec, that_does_not_obey_term_gets_kill_with_its_group)
+{
+    struct server *s = tool_redis();
+    schedule("i", "");
+    struct proc *p = lapse_start("listen", "q", "--count", "1", "-o", "run_ms=300", "--exec", "--", "sh", "-c",
+                                 "trap '' TERM; sleep 61 & echo $! $$; while :; do wait; done");
+    until_out(p, "\n");
+    int inner, outer;
+    cr_assert_eq(sscanf(p->out, "%d %d", &inner, &outer), 2);
+    expect(p, 0, NULL, "run_ms");
+    until_no_process(inner);
+    until_no_process(outer);
+    server_stop(s);
+}
+
+Test(exec, leaves_no_zombie)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q", "-j", "4", "--exec", "--", "sh", "-c", "true & exit 0");
+    for (int i = 0; i < 8; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "i%d", i);
+        schedule(id, "");
+    }
+    until_depth(s, "q", "due", 0);
+    until_depth(s, "q", "run", 0);
+    char path[64];
+    size_t len;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)p->pid, (int)p->pid);
+    char *children = test_read_file(path, &len);
+    cr_assert_eq(len, 0, "%s", children);
+    free(children);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(exec, term_waits_for_what_runs_and_begins_nothing)
+{
+    struct server *s = tool_redis();
+    char fifo[100], command[400];
+    snprintf(fifo, sizeof fifo, "%s/fifo", s->dir);
+    snprintf(command, sizeof command, "mkfifo %s; echo begun; read x < %s; echo $x", fifo, fifo);
+    schedule("a", "");
+    struct proc *p = lapse_start("listen", "q", "-j", "1", "--exec", "--", "sh", "-c", command);
+    until_out(p, "begun");
+    schedule("b", "");
+    proc_signal(p, SIGTERM);
+    until_err(p, "waiting for what runs (1)");
+    FILE *f = fopen(fifo, "w");
+    cr_assert(f);
+    fputs("ended\n", f);
+    fclose(f);
+    expect(p, 0, "begun\nended\n", NULL);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 0);
+    server_stop(s);
+}
+
+Test(exec, after_the_grace_what_runs_is_ended_and_put_back)
+{
+    struct server *s = tool_redis();
+    schedule("a", "");
+    struct proc *p =
+        lapse_start("listen", "q", "--grace", "200ms", "--exec", "--", "sh", "-c", "echo begun; exec sleep 60");
+    until_out(p, "begun");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, "waiting for");
+    expect(lapse("get", "q", "a"), 0, "the listener stops: killed by signal 15", NULL);
+    server_stop(s);
+}
+
+Test(exec, a_second_term_leaves_at_once)
+{
+    struct server *s = tool_redis();
+    schedule("a", "");
+    struct proc *p = lapse_start("listen", "q", "--exec", "--", "sh", "-c", "echo $$; exec sleep 60");
+    until_out(p, "\n");
+    int command = atoi(p->out);
+    proc_signal(p, SIGTERM);
+    until_err(p, "waiting for");
+    proc_signal(p, SIGTERM);
+    expect(p, 128 + SIGTERM, NULL, "left at once");
+    until_no_process(command);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 1);
+    server_stop(s);
+}
+
+Test(exec, command_whose_lease_is_lost_is_ended)
+{
+    struct server *s = tool_redis();
+    schedule("a", "");
+    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=300", "-o", "sweep_ms=1h", "--exec", "--", "sh", "-c",
+                                 "echo $$; exec sleep 60");
+    until_out(p, "\n");
+    int command = atoi(p->out);
+    /* another listener swept it and holds it now */
+    redis_do(s, "ZADD lapse:{q}:run XX %s a", "99999999999999");
+    redis_do(s, "HDEL lapse:{q}:held a");
+    until_err(p, "q/a: its lease is lost");
+    until_no_process(command);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(exec, drain_waits_for_the_commands)
+{
+    struct server *s = tool_redis();
+    for (int i = 0; i < 5; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "i%d", i);
+        schedule(id, "x");
+    }
+    struct proc *p = lapse("listen", "q", "--drain", "-j", "2", "--exec", "--", "cat");
+    cr_assert_str_eq(p->out, "xxxxx");
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* schedule, cancel, reschedule, get, list, depth: what they print and exit with. */
+#include "tool.h"
+#include <signal.h>
+#include <unistd.h>
+
+/* Letters that a shell, printf, an option parser or Redis's patterns would take for something else. */
+static const char *const odd_ids[] = {"-rf",  "--",  "$(x)",  ";ls",   "%s%n",  "*",
+                                      "`id`", "a|b", "\"'\\", "../..", "[a-z]?"};
+enum { ODD = sizeof odd_ids / sizeof *odd_ids };
+
+Test(schedule, prints_the_job_as_one_json_object)
+{
+    struct server *s = tool_redis();
+    char expected[300];
+    struct proc *p = lapse("schedule", "orders", "--id", "order-1", "--at", "@1", "--tries", "3", "x");
+    expect(p, 2, "", "ten years");
+    p = lapse("schedule", "orders", "--id", "order-1", "--in", "1h", "--tries", "3", "x");
+    snprintf(expected, sizeof expected,
+             "{\"queue\":\"orders\",\"id\":\"order-1\",\"state\":\"waiting\",\"due_ms\":%lld,\"try\":0,\"tries\":3,"
+             "\"token\":0,\"until_ms\":0,\"why\":\"\",\"created\":1}\n",
+             member(p->out, "due_ms"));
+    cr_assert_str_eq(p->out, expected);
+    cr_assert_eq(p->err_len, 0, "%s", p->err);
+    expect(p, 0, NULL, NULL);
+    cr_assert_eq(audit(s, "lapse", "orders", NULL), 0);
+    server_stop(s);
+}
+
+Test(schedule, makes_up_an_id_that_get_finds)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse("schedule", "q", "--in", "1h", "x");
+    char id[256] = "";
+    cr_assert_eq(sscanf(strstr(p->out, "\"id\":\""), "\"id\":\"%255[^\"]", id), 1, "%s", p->out);
+    proc_free(p);
+    expect(lapse("get", "q", id), 0, "\"body\":\"x\"", NULL);
+    server_stop(s);
+}
+
+Test(schedule, of_an_id_that_exists_does_what_on_conflict_says)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "one"), 0, "\"created\":1", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two"), 1, "", "q/i: it exists already");
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "keep"), 0, "\"created\":0", NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"one\"", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "replace"), 0, "\"created\":1",
+           NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"two\"", NULL);
+    server_stop(s);
+}
+
+Test(schedule, takes_any_bytes_and_get_gives_them_back)
+{
+    struct server *s = tool_redis();
+    expect(shell("printf 'a\\000\\377b' | $lapse schedule q --id bin --in 1h -"), 0, NULL, NULL);
+    expect(lapse("get", "q", "bin"), 0, "\"body_base64\":\"YQD/Yg==\"", NULL);
+    expect(lapse("schedule", "q", "--id", "text", "--in", "1h", "\xc3\xa9\"\\\n\x01/"), 0, NULL, NULL);
+    expect(lapse("get", "q", "text"), 0, "\"body\":\"\xc3\xa9\\\"\\\\\\n\\u0001/\"", NULL);
+    expect(lapse("schedule", "q", "--id", "overlong", "--in", "1h", "\xc0\xaf"), 0, NULL, NULL);
+    expect(lapse("get", "q", "overlong"), 0, "\"body_base64\":\"wK8=\"", NULL);
+    expect(lapse("schedule", "q", "--id", "none", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("get", "q", "none"), 0, "\"body\":\"\"", NULL);
+    server_stop(s);
+}
+
+Test(ids, of_any_letters_are_kept_byte_for_byte)
+{
+    struct server *s = tool_redis();
+    for (int i = 0; i < ODD; i++) {
+        expect(lapse("schedule", "--in", "1h", "--id", odd_ids[i], "--", "q", odd_ids[i]), 0, NULL, NULL);
+        char *score = redis_str(s, "ZSCORE lapse:{q}:due %s", odd_ids[i]);
+        cr_assert(score, "%s", odd_ids[i]);
+        free(score);
+        struct proc *p = lapse("get", "--format", "text", "--", "q", odd_ids[i]);
+        char lines[600];
+        snprintf(lines, sizeof lines, "id      %s\n", odd_ids[i]);
+        cr_assert(has(p, lines), "%s", p->out);
+        expect(p, 0, NULL, NULL);
+    }
+    struct proc *p = lapse("list", "q");
+    cr_assert_eq(count_of(p->out, "\n"), ODD);
+    cr_assert(has(p, "\"id\":\"$(x)\"") && has(p, "\"id\":\"\\\"'\\\\\"") && has(p, "\"body\":\"%s%n\""), "%s", p->out);
+    proc_free(p);
+    for (int i = 0; i < ODD; i++) {
+        expect(lapse("cancel", "--", "q", odd_ids[i]), 0, "\"state\":\"cancelled\"", NULL);
+    }
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(cancel, prints_what_is_gone_and_says_no_to_what_is_not_there)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
+    struct proc *p = lapse("cancel", "q", "i");
+    cr_assert_str_eq(p->out, "{\"queue\":\"q\",\"id\":\"i\",\"state\":\"cancelled\"}\n");
+    expect(p, 0, NULL, NULL);
+    p = lapse("cancel", "q", "i");
+    cr_assert_eq(p->out_len, 0);
+    expect(p, 1, NULL, "q/i: no such job");
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(reschedule, moves_the_due_time_both_ways)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "x"), 0, NULL, NULL);
+    struct proc *p = lapse("reschedule", "q", "i", "--in", "2h");
+    long long due = member(p->out, "due_ms");
+    expect(p, 0, "\"state\":\"waiting\"", NULL);
+    p = lapse("reschedule", "q", "i", "--in", "1m");
+    cr_assert(member(p->out, "due_ms") < due - 3600000);
+    expect(p, 0, NULL, NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"x\"", NULL);
+    expect(lapse("reschedule", "q", "other", "--in", "1m"), 1, "", "q/other: no such job");
+    server_stop(s);
+}
+
+Test(running, job_is_left_alone)
+{
+    struct server *s = tool_redis();
+    struct proc *l = lapse_start("listen", "q", "--exec", "--", "sleep", "60");
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s"), 0, NULL, NULL);
+    until_depth(s, "q", "run", 1);
+    expect(lapse("cancel", "q", "i"), 1, "", "q/i: the job is running");
+    expect(lapse("reschedule", "q", "i", "--in", "1s"), 1, "", "q/i: the job is running");
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1s", "--on-conflict", "replace"), 1, "",
+           "q/i: the job is running");
+    struct proc *p = lapse("get", "q", "i");
+    cr_assert(member(p->out, "until_ms") > redis_now_ms(s) && member(p->out, "try") == 1 &&
+              member(p->out, "token") == 1);
+    expect(p, 0, "\"state\":\"running\"", NULL);
+    expect(lapse("list", "q", "--state", "running"), 0, "\"id\":\"i\"", NULL);
+    expect(lapse("depth", "q"), 0, "\"running\":1", NULL);
+    proc_signal(l, SIGTERM);
+    proc_signal(l, SIGTERM);
+    proc_wait(l, 5000);
+    proc_free(l);
+    server_stop(s);
+}
+
+Test(list, shows_all_pages_in_order_and_obeys_state_and_limit)
+{
+    struct server *s = tool_redis();
+    expect(shell("i=0; while [ $i -lt 130 ]; do printf 'schedule q --id job-%03d --in 1h\\n' $i; i=$((i + 1)); done |"
+                 "xargs -P 4 -L 1 $lapse > /dev/null"),
+           0, NULL, NULL);
+    struct proc *p = lapse("list", "q");
+    cr_assert_eq(count_of(p->out, "\"state\":\"waiting\""), 130);
+    long long last = 0;
+    for (const char *at = p->out; *at; at = strchr(at, '\n') + 1) {
+        cr_assert(member(at, "due_ms") >= last);
+        last = member(at, "due_ms");
+    }
+    for (int i = 0; i < 130; i++) {
+        char id[20];
+        snprintf(id, sizeof id, "\"job-%03d\"", i);
+        cr_assert_eq(count_of(p->out, id), 1, "%s", id);
+    }
+    expect(p, 0, NULL, NULL);
+    p = lapse("list", "q", "--limit", "101");
+    cr_assert_eq(count_of(p->out, "\n"), 101);
+    expect(p, 0, NULL, NULL);
+    p = lapse("list", "q", "--state", "dead");
+    cr_assert_eq(p->out_len, 0);
+    expect(p, 0, NULL, NULL);
+    p = lapse("list", "q", "--limit", "2", "--format", "text");
+    cr_assert_eq(count_of(p->out, "\n"), 3);
+    expect(p, 0, "ID ", NULL);
+    server_stop(s);
+}
+
+Test(depth, counts_each_queue_on_a_line)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "a", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("schedule", "a", "--in", "1h"), 0, NULL, NULL);
+    struct proc *p = lapse("depth", "b", "a");
+    cr_assert_str_eq(p->out, "{\"queue\":\"b\",\"waiting\":0,\"running\":0,\"dead\":0,\"late_ms\":0}\n"
+                             "{\"queue\":\"a\",\"waiting\":2,\"running\":0,\"dead\":0,\"late_ms\":0}\n");
+    expect(p, 0, NULL, NULL);
+    p = lapse("depth", "a", "--format", "text");
+    cr_assert_eq(count_of(p->out, "\n"), 2);
+    expect(p, 0, "QUEUE", NULL);
+    server_stop(s);
+}
+
+Test(text, shows_no_byte_that_a_terminal_obeys)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "\033[2J\r\n\x7f"), 0, NULL, NULL);
+    struct proc *p = lapse("get", "q", "i", "--format", "text"),
+                *l = lapse("listen", "q", "--count", "1", "--format", "text");
+    cr_assert(!has(p, "\033") && !has(p, "\r") && has(p, "\\x1b[2J\\x0d"), "%s", p->out);
+    cr_assert(!has(l, "\033") && has(l, "\\x1b[2J"), "%s", l->out);
+    expect(p, 0, NULL, NULL);
+    expect(l, 0, "q/i due ", NULL);
+    server_stop(s);
+}
+
+Test(output, that_cannot_be_written_exits_74)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
+    expect(shell("$lapse get q i > /dev/full"), 74, NULL, "stdout: No space left");
+    expect(shell("$lapse get q i >&-"), 74, NULL, "stdout: Bad file");
+    expect(shell("$lapse list q > /dev/full"), 74, NULL, "stdout: ");
+    expect(shell("$lapse get q i <&- 2>&- | cat"), 0, "\"id\":\"i\"", NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
+Test(redis, that_is_not_there_exits_69_and_says_where_it_was_looked_for)
+{
+    setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+    expect(lapse("get", "q", "i", "-o", "reply_ms=200"), 69, "", "unix:///nonexistent/redis.sock");
+    expect(lapse("depth", "a", "b", "-o", "reply_ms=200"), 69, "", "could not be reached");
+    expect(lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=200", "-u", "redis://127.0.0.1:1/0"), 69, "",
+           "redis://127.0.0.1:1/0");
+}

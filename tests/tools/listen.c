@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse listen without a command: a line per job, and when it stops. */
+#include "tool.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static void schedule(const char *id, const char *in, const char *body)
+{
+    expect(lapse("schedule", "--in", in, "--id", id, "--", "q", body), 0, NULL, NULL);
+}
+
+Test(listen, prints_one_json_line_for_each_job_and_it_is_done)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q", "-v");
+    char expected[400], via[16];
+    until_err(p, "listening on");
+    schedule("first", "300ms", "caf\xc3\xa9");
+    until_out(p, "\n");
+    double late;
+    char *late_at = strstr(p->out, "\"late_ms\":");
+    cr_assert(late_at && sscanf(late_at, "\"late_ms\":%lf", &late) == 1 && late >= 0, "%s", p->out);
+    cr_assert_eq(strspn(strchr(late_at, '.') + 1, "0123456789"), 3, "%s", p->out);
+    cr_assert_eq(sscanf(strstr(p->out, "\"via\":"), "\"via\":\"%15[a-z]", via), 1);
+    cr_assert(strstr("event wake alarm sweep", via), "%s", via);
+    snprintf(expected, sizeof expected,
+             "{\"queue\":\"q\",\"id\":\"first\",\"body\":\"caf\xc3\xa9\",\"due_ms\":%lld,\"late_ms\":%.3f,\"try\":1,"
+             "\"token\":1,\"via\":\"%s\"}\n",
+             member(p->out, "due_ms"), late, via);
+    cr_assert_str_eq(p->out, expected);
+    until_depth(s, "q", "run", 0);
+    schedule("second", "0s", "\xff");
+    until_out(p, "\"body_base64\":\"/w==\"");
+    until_out(p, "\"via\":\"wake\"");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, "\"token\":2", "claimed 2, done 2");
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(listen, hears_several_queues_and_ids_byte_for_byte)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "--in", "0s", "--id", "-rf", "--", "a", "$(x)"), 0, NULL, NULL);
+    expect(lapse("schedule", "--in", "0s", "--id", ";ls", "--", "b", "%s"), 0, NULL, NULL);
+    expect(lapse("schedule", "--in", "0s", "--id", "*", "--", "b", "`x`"), 0, NULL, NULL);
+    struct proc *p = lapse("listen", "a", "b", "--drain");
+    cr_assert(has(p, "{\"queue\":\"a\",\"id\":\"-rf\",\"body\":\"$(x)\",") &&
+                  has(p, "{\"queue\":\"b\",\"id\":\";ls\",\"body\":\"%s\",") &&
+                  has(p, "{\"queue\":\"b\",\"id\":\"*\",\"body\":\"`x`\","),
+              "%s", p->out);
+    cr_assert_eq(count_of(p->out, "\n"), 3);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(listen, with_count_runs_so_many_and_not_one_more)
+{
+    struct server *s = tool_redis();
+    for (int i = 0; i < 9; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "i%d", i);
+        schedule(id, "0s", "");
+    }
+    struct proc *p = lapse("listen", "q", "--count", "4");
+    cr_assert_eq(count_of(p->out, "\n"), 4, "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 5);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 0);
+    p = lapse("listen", "q", "--count", "5", "-j", "1");
+    cr_assert_eq(count_of(p->out, "\"try\":1,"), 5, "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(listen, with_drain_runs_what_is_due_and_leaves_the_rest)
+{
+    struct server *s = tool_redis();
+    expect(lapse("listen", "q", "r", "--drain"), 0, "", NULL);
+    schedule("now", "0s", "");
+    schedule("later", "1h", "");
+    struct proc *p = lapse("listen", "q", "r", "--drain", "-j", "1");
+    cr_assert_eq(count_of(p->out, "\n"), 1, "%s", p->out);
+    expect(p, 0, "\"now\"", NULL);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
+    server_stop(s);
+}
+
+Test(listen, with_drain_ends_although_new_jobs_never_do)
+{
+    struct server *s = tool_redis();
+    for (int i = 0; i < 20; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "i%d", i);
+        schedule(id, "0s", "");
+    }
+    /* each run leaves a new one that is due at once */
+    setenv("MY_URL", s->url, 1);
+    struct proc *p =
+        shell("$lapse listen q --drain -j 2 --exec -- sh -c 'LAPSE_URL=$MY_URL $lapse schedule q --in 0s > /dev/null'");
+    expect(p, 0, "", NULL);
+    cr_assert(redis_int(s, "ZCARD lapse:{q}:due") >= 10);
+    server_stop(s);
+}
+
+Test(listen, waits_for_a_redis_that_is_not_there_yet)
+{
+    struct server *s = tool_redis();
+    schedule("i", "0s", "");
+    server_kill9(s);
+    struct proc *p = lapse_start("listen", "q", "-o", "reply_ms=200");
+    until_err(p, "lapse: ");
+    server_restart(s);
+    until_out(p, "\"id\":\"i\"");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(listen, with_no_wait_exits_69_if_redis_is_not_there)
+{
+    setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+    expect(lapse("listen", "q", "--no-wait", "-o", "reply_ms=200"), 69, "", "unix:///nonexistent/redis.sock");
+    expect(lapse("listen", "q", "--no-wait", "--drain", "-o", "reply_ms=200"), 69, "", "could not be reached");
+}
+
+Test(listen, ends_on_int_and_term_while_redis_is_away)
+{
+    setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+    struct proc *p = lapse_start("listen", "q");
+    until_err(p, "lapse: ");
+    proc_signal(p, SIGINT);
+    expect(p, 0, "", NULL);
+}
+
+Test(listen, prints_its_statistics_on_usr1)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q");
+    schedule("i", "0s", "");
+    until_out(p, "\n");
+    until_depth(s, "q", "run", 0);
+    proc_signal(p, SIGUSR1);
+    until_err(p, "claimed 1");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, "running here 0");
+    server_stop(s);
+}
+
+Test(listen, puts_back_what_a_closed_stdout_did_not_take)
+{
+    struct server *s = tool_redis();
+    schedule("i", "0s", "body");
+    expect(shell("$lapse listen q | true"), 0, "", NULL);
+    struct proc *p = shell("$lapse listen q > /dev/full");
+    expect(p, 74, "", "stdout: No space left on device; put back, not done: 1");
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    p = lapse("get", "q", "i");
+    cr_assert(has(p, "\"state\":\"waiting\"") && has(p, "stdout"), "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    p = lapse("listen", "q", "--count", "1");
+    expect(p, 0, "\"body\":\"body\"", NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(listen, exits_74_when_its_reader_goes_away)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q");
+    schedule("one", "0s", "");
+    until_out(p, "\"one\"");
+    until_depth(s, "q", "run", 0);
+    close(p->out_fd);
+    p->out_fd = -1;
+    schedule("two", "0s", "");
+    expect(p, 74, NULL, "Broken pipe");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
+    server_stop(s);
+}
+
+/* A pipe holds 64 KiB; the rest waits in the listener, whose loop goes on and renews. */
+Test(listen, keeps_its_leases_while_its_reader_is_slow)
+{
+    struct server *s = tool_redis();
+    char *body = calloc(1, 50001);
+    memset(body, 'x', 50000);
+    for (int i = 0; i < 6; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "i%d", i);
+        schedule(id, "0s", body);
+    }
+    free(body);
+    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=300", "-o", "sweep_ms=100");
+    until_depth(s, "q", "due", 0);
+    int64_t until = redis_now_ms(s) + 1000, end = test_now_ms() + 10000;
+    long long lease = 0;
+    /* more than three leases later the blocked ones are still held */
+    while (lease < until && test_now_ms() < end) {
+        char *score = redis_str(s, "EVAL %s 0", "return redis.call('ZRANGE', 'lapse:{q}:run', 0, 0, 'WITHSCORES')[2]");
+        cr_assert(score, "a lease ended");
+        lease = atoll(score);
+        free(score);
+    }
+    cr_assert(lease >= until);
+    until_depth(s, "q", "run", 5);
+    for (int i = 0; i < 6; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "\"id\":\"i%d\"", i);
+        until_out(p, id);
+    }
+    until_depth(s, "q", "run", 0);
+    proc_signal(p, SIGTERM);
+    proc_wait(p, 5000);
+    cr_assert_eq(count_of(p->out, "\"try\":1,"), 6);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}

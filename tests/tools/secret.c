@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Passwords: from a file, the URL or LAPSE_PASSWORD, and nowhere to be seen. */
+#include "tool.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char PASSWORD[] = "s3cret /@:%?#";
+static const char ENCODED[] = "s3cret%20%2F%40%3A%25%3F%23";
+
+static struct server *locked_redis(void)
+{
+    static const char *const args[] = {"--requirepass", "s3cret /@:%?#", NULL};
+    struct server *s = server_start_opts(args);
+    setenv("LAPSE_URL", s->url, 1);
+    unsetenv("LAPSE_PASSWORD");
+    return s;
+}
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fchmod(fd, mode));
+    close(fd);
+}
+
+Test(password, that_is_wrong_or_missing_exits_77)
+{
+    struct server *s = locked_redis();
+    int64_t start = test_now_ms();
+    expect(lapse("get", "q", "i"), 77, "", "not allowed");
+    setenv("LAPSE_PASSWORD", "wr0ng", 1);
+    struct proc *p = lapse("schedule", "q", "--in", "1s");
+    cr_assert(!strstr(p->err, "wr0ng"), "%s", p->err);
+    expect(p, 77, "", "LAPSE_PASSWORD");
+    expect(lapse("listen", "q"), 77, "", "not allowed");
+    expect(lapse("listen", "q", "--no-wait"), 77, "", "not allowed");
+    cr_assert(test_now_ms() - start < 10000, "it waited although it was refused");
+    server_stop(s);
+}
+
+Test(password, comes_from_the_environment)
+{
+    struct server *s = locked_redis();
+    setenv("LAPSE_PASSWORD", PASSWORD, 1);
+    expect(lapse("depth", "q"), 0, "\"waiting\":0", NULL);
+    server_stop(s);
+}
+
+Test(password, comes_from_a_file_that_only_its_owner_can_read)
+{
+    struct server *s = locked_redis();
+    char path[128];
+    snprintf(path, sizeof path, "%s/password", s->dir);
+    write_file(path, PASSWORD, 0600);
+    expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", NULL);
+    write_file(path, "s3cret /@:%?#\n", 0400);
+    expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", NULL);
+    write_file(path, PASSWORD, 0644);
+    expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
+    write_file(path, PASSWORD, 0640);
+    expect(lapse("depth", "q", "--password-file", path), 2, "", path);
+    write_file(path, "\n", 0600);
+    expect(lapse("depth", "q", "--password-file", path), 2, "", "no password");
+    expect(lapse("depth", "q", "--password-file", s->dir), 2, "", s->dir);
+    server_stop(s);
+}
+
+Test(password, in_the_url_wins_over_the_environment_and_a_file_over_both)
+{
+    struct server *s = locked_redis();
+    char url[300], path[128];
+    snprintf(url, sizeof url, "unix://:%s@%s", ENCODED, s->socket);
+    setenv("LAPSE_PASSWORD", "wrong", 1);
+    expect(lapse("depth", "q", "-u", url), 0, "\"waiting\":0", NULL);
+    snprintf(path, sizeof path, "%s/password", s->dir);
+    write_file(path, PASSWORD, 0600);
+    snprintf(url, sizeof url, "unix://default:wrong@%s", s->socket);
+    expect(lapse("depth", "q", "-u", url, "--password-file", path), 0, "\"waiting\":0", NULL);
+    server_stop(s);
+}
+
+static char *proc_file(struct proc *p, const char *name, size_t *len)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)p->pid, name);
+    return test_read_file(path, len);
+}
+
+Test(password, is_not_to_be_seen_in_argv_environment_or_log)
+{
+    struct server *s = locked_redis();
+    char url[300];
+    size_t len;
+    snprintf(url, sizeof url, "unix://:%s@%s", ENCODED, s->socket);
+    struct proc *p = lapse_start("listen", "q", "-v", "-u", url);
+    until_err(p, "listening on unix:///");
+    char *cmdline = proc_file(p, "cmdline", &len);
+    cr_assert(memmem(cmdline, len, "listen", 6) && !memmem(cmdline, len, "s3cret", 6));
+    free(cmdline);
+    proc_signal(p, SIGTERM);
+    proc_wait(p, 5000);
+    cr_assert(!strstr(p->err, "s3cret"), "%s", p->err);
+    expect(p, 0, NULL, NULL);
+
+    setenv("LAPSE_PASSWORD", PASSWORD, 1);
+    p = lapse_start("listen", "q", "-v");
+    until_err(p, "listening on");
+    char *environment = proc_file(p, "environ", &len);
+    cr_assert(memmem(environment, len, "LAPSE_PASSWORD", 14) && !memmem(environment, len, "s3cret", 6));
+    free(environment);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(password, and_url_are_not_given_to_the_command)
+{
+    struct server *s = locked_redis();
+    setenv("LAPSE_PASSWORD", PASSWORD, 1);
+    expect(lapse("schedule", "q", "--in", "0s", "--id", "i"), 0, NULL, NULL);
+    struct proc *p = lapse("listen", "q", "--count", "1", "--exec", "--", "env");
+    cr_assert(!has(p, "LAPSE_PASSWORD") && !has(p, "LAPSE_URL") && !has(p, "s3cret"), "%s", p->out);
+    expect(p, 0, "LAPSE_ID=i\n", NULL);
+    server_stop(s);
+}
+
+Test(right, that_is_missing_exits_77)
+{
+    struct server *s = server_start();
+    char url[300];
+    redis_do(s, "ACL SETUSER reader on >pw resetkeys ~other:* &* +@all");
+    snprintf(url, sizeof url, "unix://reader:pw@%s", s->socket);
+    expect(lapse("-u", url, "depth", "q"), 77, "", "lacks a right");
+    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "not allowed");
+    expect(lapse("-u", url, "listen", "q"), 77, "", "not allowed");
+    expect(lapse("-u", url, "depth", "q", "-o", "space=other"), 0, "\"waiting\":0", NULL);
+    server_stop(s);
+}

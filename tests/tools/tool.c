@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "tool.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { LONG_MS = 10000 };
+
+struct server *tool_redis(void)
+{
+    struct server *s = server_start();
+    setenv("LAPSE_URL", s->url, 1);
+    return s;
+}
+
+struct proc *shell(const char *line)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/lapse", test_build());
+    setenv("lapse", path, 1);
+    return proc_run(NULL, "/bin/sh", "-c", line, NULL);
+}
+
+void expect(struct proc *p, int status, const char *out, const char *err)
+{
+    proc_wait(p, LONG_MS);
+    cr_assert_eq(p->status, status, "status %d, not %d\nstdout: %s\nstderr: %s", p->status, status, p->out, p->err);
+    cr_assert(!out || strstr(p->out, out), "stdout lacks '%s':\n%s\nstderr: %s", out, p->out, p->err);
+    cr_assert(!err || strstr(p->err, err), "stderr lacks '%s':\n%s\nstdout: %s", err, p->err, p->out);
+    proc_free(p);
+}
+
+void until_out(struct proc *p, const char *text)
+{
+    cr_assert(proc_until_out(p, text, LONG_MS), "stdout lacks '%s':\n%s\nstderr: %s", text, p->out, p->err);
+}
+
+void until_err(struct proc *p, const char *text)
+{
+    cr_assert(proc_until_err(p, text, LONG_MS), "stderr lacks '%s':\n%s\nstdout: %s", text, p->err, p->out);
+}
+
+static void pause_ms(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
+void until_depth(struct server *s, const char *queue, const char *set, long long n)
+{
+    int64_t end = test_now_ms() + LONG_MS;
+    long long now = -1;
+    while (test_now_ms() < end && (now = redis_int(s, "ZCARD lapse:{%s}:%s", queue, set)) != n) {
+        pause_ms(5);
+    }
+    cr_assert_eq(now, n, "%s of %s has %lld members, not %lld", set, queue, now, n);
+}
+
+void until_gone(const char *path)
+{
+    int64_t end = test_now_ms() + LONG_MS;
+    while (test_now_ms() < end && !access(path, F_OK)) {
+        pause_ms(5);
+    }
+    cr_assert(access(path, F_OK), "%s is still there", path);
+}
+
+/* gone, or a zombie that waits for a parent that is none of ours */
+static int is_running(pid_t pid)
+{
+    char path[40], state = 'Z';
+    FILE *f;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    f = fopen(path, "re");
+    if (!f) {
+        return 0;
+    }
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) {
+        state = 'Z';
+    }
+    fclose(f);
+    return state != 'Z';
+}
+
+void until_no_process(pid_t pid)
+{
+    int64_t end = test_now_ms() + LONG_MS;
+    while (test_now_ms() < end && is_running(pid)) {
+        pause_ms(5);
+    }
+    cr_assert(!is_running(pid), "process %d still runs", (int)pid);
+}
+
+int has(const struct proc *p, const char *text)
+{
+    return strstr(p->out, text) != NULL;
+}
+
+int count_of(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) {
+        n++;
+    }
+    return n;
+}
+
+long long member(const char *json, const char *name)
+{
+    char key[40];
+    const char *at;
+    snprintf(key, sizeof key, "\"%s\":", name);
+    at = strstr(json, key);
+    cr_assert(at, "no member '%s' in %s", name, json);
+    return strtoll(at + strlen(key), NULL, 10);
+}
+
+void no_jobs(struct server *s, const char *queue)
+{
+    cr_assert_eq(audit(s, "lapse", queue, NULL), 0);
+    cr_assert_eq(redis_int(s, "HLEN lapse:{%s}:jobs", queue), 0);
+}

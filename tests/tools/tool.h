@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The programs as their users see them: words in, lines and an exit status out. Redis is reached by LAPSE_URL. */
+#ifndef TOOL_TEST_H
+#define TOOL_TEST_H
+#include "support.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct server *tool_redis(void); /* and LAPSE_URL says where it is */
+
+/* Runs lapse to its end. */
+#define lapse(...) proc_run(NULL, "lapse", __VA_ARGS__, NULL)
+/* Starts it; the rest of the test goes on beside it. */
+#define lapse_start(...) proc_start((const char *const[]){"lapse", __VA_ARGS__, NULL})
+/* A shell line, for redirections; $lapse is the program. */
+struct proc *shell(const char *line);
+
+/* Ends it; its status must be this, and its output must contain these (NULL: anything). */
+void expect(struct proc *p, int status, const char *out, const char *err);
+void until_out(struct proc *p, const char *text);
+void until_err(struct proc *p, const char *text);
+void until_depth(struct server *s, const char *queue, const char *set, long long n); /* set: due, run, dead */
+void until_gone(const char *path);
+void until_no_process(pid_t pid);
+int has(const struct proc *p, const char *text); /* stdout */
+int count_of(const char *text, const char *what);
+long long member(const char *json, const char *name); /* a number */
+void no_jobs(struct server *s, const char *queue);    /* audit, and every set is empty */
+#endif
