@@ -174,7 +174,7 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
     if (c->state == CONN_CLOSED) {
         return;
     }
-    if (c->state != CONN_FAILING && status != REDIS_OK) {
+    if (c->state != CONN_FAILING && c->why != LAPSE_EREFUSED && status != REDIS_OK) {
         describe(c, at, sizeof at);
         log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "lost the connection to Redis at %s: %s; connecting again",
                  at, reason(ac));
@@ -313,6 +313,7 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
         c->attempts = 0;
         c->events->pushed(c->arg, reply);
     } else if (c->state == CONN_UP && ac->errstr && strncmp(ac->errstr, "NO", 2) == 0) { /* NOPERM, NOAUTH */
+        c->why = LAPSE_EREFUSED; /* hiredis gives the connection up; that is said here already */
         log_line(&c->core->log, LOG_SUBSCRIBE, LOG_ERR,
                  "Redis refuses the subscription: %s; alarm and sweep go on without events",
                  log_escape(text, sizeof text, ac->errstr, strlen(ac->errstr)));

@@ -11,6 +11,7 @@ enum log_site {
     LOG_SUBSCRIBE,
     LOG_SILENT,
     LOG_DEAF,
+    LOG_HEARS, /* of its own, or it is held back by the warning that it takes back */
     LOG_DATA,
     LOG_LEASE,
     LOG_RESUMED,

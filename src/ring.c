@@ -3,10 +3,11 @@
  * events and can take jobs. The one whose rank in byte order is hash(id) mod n answers the event of id.
  *
  * With each heartbeat a listener also sets a canary, a trigger of its own, and reads the one of the heartbeat before:
- * an event that must come. With the third heartbeat and none between, events do not arrive. */
+ * an event that must come. When it has not come by the next one, a second later, events do not arrive. Only beats of
+ * our own timer count: when many listeners come and go, several are made within the life of one canary. */
 #include "ring.h"
 
-enum { LIFE_MS = 15000, PAUSE_MS = 200, SOON_MS = 100, FIRST_MS = 100, SECOND_MS = 1000, OVERDUE = 3 };
+enum { LIFE_MS = 15000, PAUSE_MS = 200, SOON_MS = 100, FIRST_MS = 100, SECOND_MS = 1000, OVERDUE = 2 };
 
 void ring_enter(struct ring *r, bool wanted)
 {
@@ -30,16 +31,22 @@ void ring_soon(struct ring *r, bool wanted)
 static void on_beat(void *arg)
 {
     struct ring *r = arg;
+    r->reads = r->entered && !r->listen.ask.asked;
     ring_enter(r, r->wanted);
 }
 
 static int64_t next_beat_ms(struct ring *r)
 {
-    r->n_canaries = r->entered ? r->n_canaries + 1 : 0;
-    if (r->n_canaries >= OVERDUE) {
+    bool heard = r->heard_us >= r->listen.ask.sent_us;
+    r->n_unheard = !r->entered || heard ? 0 : r->n_unheard + r->reads;
+    r->reads = false;
+    if (r->n_unheard >= OVERDUE) {
         r->events->silent(r->arg);
     }
-    return r->n_canaries == 1 ? FIRST_MS : r->n_canaries == 2 ? SECOND_MS : LIFE_MS / 3;
+    if (r->wanted != r->entered) {
+        return SOON_MS;
+    }
+    return r->n_unheard == 1 ? SECOND_MS : r->n_unheard || r->heard_us ? LIFE_MS / 3 : FIRST_MS;
 }
 
 static void on_listened(struct queue_ask *a, int err)
@@ -63,13 +70,17 @@ static void on_listened(struct queue_ask *a, int err)
 
 void ring_heard(struct ring *r)
 {
-    r->n_canaries = r->n_canaries > 0; /* the one that is set now */
+    r->heard_us = clock_us();
+    if (r->n_unheard && r->wanted == r->entered) {
+        timer_set(&r->beat, LIFE_MS / 3);
+    }
+    r->n_unheard = 0;
 }
 
 void ring_deaf(struct ring *r)
 {
     r->rank = -1;
-    r->n = 0;
+    r->n = r->heard_us = 0;
     ring_enter(r, false);
 }
 

@@ -20,8 +20,9 @@ struct ring {
     int64_t rank, n;     /* ours, of how many; rank -1: we are not in it */
     bool wanted;         /* to be in it */
     bool entered, again; /* as asked last; ask once more, something changed meanwhile */
-    unsigned n_canaries; /* set since an event was heard */
-    bool closed;
+    unsigned n_unheard;  /* canaries read, since an event was heard */
+    int64_t heard_us;    /* monotonic, of the last event; 0: none on this subscription */
+    bool reads, closed;  /* reads: the heartbeat asked for reads a canary */
 };
 void ring_init(struct ring *r, struct core *core, struct script *script, struct span key, struct span name,
                const struct ring_events *events, void *arg);

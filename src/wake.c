@@ -169,7 +169,7 @@ static void events_come(struct watch *w)
     ring_heard(&w->ring);
     if (w->wake->deaf) {
         w->wake->deaf = false;
-        log_line(&w->wake->core->log, LOG_DEAF, LOG_NOTICE, "expiry events arrive again");
+        log_line(&w->wake->core->log, LOG_HEARS, LOG_NOTICE, "expiry events arrive again");
     }
 }
 

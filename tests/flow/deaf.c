@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Redis does not tell us: it is not set up to, we may not hear, or it stops. Everything is delivered all the same. */
+#include "wire.h"
+
+static const char WARNING[] = "expiry events do not arrive";
+
+static void run_jobs(struct flow *f, struct flow_worker *w, int n)
+{
+    unsigned want = w->settled + (unsigned)n;
+    for (int i = 0; i < n; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, i % 3 * 20, NULL), 0);
+    flow_until(f, w->settled == want);
+}
+
+Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
+{
+    struct flow *f = flow_start(FLOW_MUTE);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_handle(f, "q", &w);
+    run_jobs(f, &w, 30);
+    flow_until(f, flow_logged(f, WARNING) == 1);
+    run_jobs(f, &w, 30);
+    flow_each_once(&w, 60);
+    cr_assert_eq(flow_stats(f->l).via_event, 0);
+    cr_assert_eq(flow_logged(f, WARNING), 1);
+    flow_end(f, "q");
+}
+
+Test(deaf, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_handle(f, "q", &w);
+    run_jobs(f, &w, 6);
+    redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
+    flow_fine(f, WARNING);
+    flow_until(f, flow_logged(f, WARNING) == 1);
+    run_jobs(f, &w, 6);
+    redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
+    flow_until(f, flow_logged(f, "events arrive again") == 1);
+    run_jobs(f, &w, 6);
+    flow_each_once(&w, 18);
+    cr_assert_eq(flow_logged(f, WARNING), 1);
+    flow_end(f, "q");
+}
+
+/* Each time the listeners change all say again that they are there, many times within the life of one canary. */
+Test(deaf, many_listeners_that_come_and_go_are_no_silence)
+{
+    enum { QUEUES = 4, ROUNDS = 30 };
+    static const char *const queues[QUEUES] = {"a", "b", "c", "d"};
+    struct flow *f = flow_start(FLOW_STILL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    for (int i = 0; i < QUEUES; i++)
+        flow_handle(f, queues[i], &w);
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int q = 0; q < QUEUES; q++)
+            redis_do(f->server, "PUBLISH lapse:{%s}:wake:0 members", queues[q]);
+        ev_run(f->loop, EVRUN_NOWAIT);
+    }
+    flow_spin(f, 1500); /* longer than a real silence needs to be noticed */
+    cr_assert_eq(flow_logged(f, WARNING), 0);
+    flow_end(f, "a", "b", "c", "d");
+}
+
+/* Its user may do anything but hear. */
+Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
+{
+    enum { N = 60 };
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    char url[160];
+    redis_do(f->server, "ACL SETUSER half on >secret ~* +@all resetchannels");
+    snprintf(url, sizeof url, "unix://half:secret@%s", f->server->socket);
+    opts.url = url;
+    opts.sweep_ms = 1000;
+    f->l = flow_open(f, &opts);
+    flow_fine(f, "refuses the subscription");
+    flow_handle(f, "q", &w);
+    int64_t start = test_now_ms();
+    long long before = redis_int(f->server, "EVAL %s 0",
+                                 "return tonumber(string.match(redis.call('INFO', 'stats'), "
+                                 "'total_connections_received:(%d+)'))");
+    for (int i = 0; i < N; i += 6) {
+        run_jobs(f, &w, 6);
+        flow_spin(f, 200);
+    }
+    long long conns = redis_int(f->server, "EVAL %s 0",
+                                "return tonumber(string.match(redis.call('INFO', 'stats'), "
+                                "'total_connections_received:(%d+)'))") -
+                      before;
+    int64_t took_ms = test_now_ms() - start;
+    flow_each_once(&w, N);
+    cr_assert_eq(flow_stats(f->l).via_event, 0);
+    cr_assert_eq(flow_stats(f->l).via_wake, 0);
+    /* the eight attempts that come faster and faster apart, then one each 250 ms at the most */
+    cr_assert_leq(conns, 8 + took_ms / 250, "%lld connections in %lld ms", conns, (long long)took_ms);
+    cr_assert_gt(conns, 2);
+    cr_assert_leq(flow_logged(f, "refuses the subscription"), 1 + took_ms / 1000);
+    flow_end(f, "q");
+}
