@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* A listener with less room than there is work. */
+#include "wire.h"
+
+static void three_at_once(struct lapse_options *o)
+{
+    o->max_running = 3;
+}
+
+static void one_at_once(struct lapse_options *o)
+{
+    o->max_running = 1;
+}
+
+static void settle_one(struct flow_worker *w)
+{
+    unsigned want = w->settled + 1;
+    lapse_done(w->held[--w->n_held], flow_settled, w);
+    flow_until(w->f, w->settled == want);
+}
+
+FLOW_ALL_MODES(capacity, max_running_is_never_exceeded_and_all_is_served)
+{
+    enum { N = 20, QUEUES = 3 };
+    static const char *const queues[QUEUES] = {"a", "b", "c"};
+    struct flow *f = flow_start_opts(mode, NULL, three_at_once);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    for (int i = 0; i < N; i++)
+        for (int q = 0; q < QUEUES; q++)
+            cr_assert_eq(flow_schedule(f, queues[q], NULL, i * 3, NULL), 0);
+    for (int q = 0; q < QUEUES; q++)
+        flow_handle(f, queues[q], &w);
+    for (size_t done = 0; done < N * QUEUES; done++) {
+        flow_until(f, w.n_held == 3 || w.n_runs == N * QUEUES);
+        cr_assert_leq(flow_count(f, "a", "run") + flow_count(f, "b", "run") + flow_count(f, "c", "run"), 3);
+        settle_one(&w);
+        cr_assert_leq(w.n_held, 3);
+    }
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N * QUEUES);
+    flow_end(f, "a", "b", "c");
+}
+
+FLOW_ALL_MODES(capacity, a_queue_has_a_limit_of_its_own)
+{
+    enum { N = 12 };
+    struct flow *f = flow_start_opts(mode, NULL, NULL);
+    struct flow_worker narrow = {.f = f, .policy = FLOW_KEEP}, wide = {.f = f, .policy = FLOW_KEEP};
+    struct lapse_handle_options two = {sizeof two, 2};
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "narrow", NULL, 0, NULL), 0);
+        cr_assert_eq(flow_schedule(f, "wide", NULL, 0, NULL), 0);
+    }
+    cr_assert_eq(lapse_handle(f->l, "narrow", &two, flow_handler, &narrow), 0);
+    flow_handle(f, "wide", &wide);
+    flow_until(f, wide.n_held == N && narrow.n_held == 2);
+    cr_assert_eq(flow_count(f, "narrow", "run"), 2);
+    cr_assert_eq(flow_count(f, "wide", "run"), N);
+    for (int i = 0; i < N; i++) {
+        flow_until(f, narrow.n_held == 2 || narrow.n_runs == N);
+        settle_one(&narrow);
+        cr_assert_leq(flow_count(f, "narrow", "run"), 2);
+    }
+    flow_settle(&wide, FLOW_DONE);
+    flow_each_once(&narrow, N);
+    flow_each_once(&wide, N);
+    flow_end(f, "narrow", "wide");
+}
+
+Test(capacity, queues_that_wait_for_room_are_served_in_turn)
+{
+    enum { EACH = 6, QUEUES = 3, N = EACH * QUEUES };
+    static const char *const queues[QUEUES] = {"a", "b", "c"};
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, queues[i / EACH], NULL, 0, NULL), 0);
+    for (int q = 0; q < QUEUES; q++)
+        flow_handle(f, queues[q], &w);
+    for (int i = 0; i < N; i++) {
+        flow_until(f, w.n_held == 1);
+        settle_one(&w);
+    }
+    flow_each_once(&w, N);
+    for (int i = 0; i + QUEUES <= N; i++)
+        cr_assert(strcmp(w.runs[i].job.queue, w.runs[i + 1].job.queue) &&
+                      strcmp(w.runs[i].job.queue, w.runs[i + 2].job.queue) &&
+                      strcmp(w.runs[i + 1].job.queue, w.runs[i + 2].job.queue),
+                  "runs %d to %d: %s %s %s", i, i + 2, w.runs[i].job.queue, w.runs[i + 1].job.queue,
+                  w.runs[i + 2].job.queue);
+    flow_end(f, "a", "b", "c");
+}
+
+Test(capacity, a_full_listener_leaves_the_registry_and_comes_back)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);
+    struct flow_worker full = {.policy = FLOW_KEEP}, other = {.policy = FLOW_DONE};
+    cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
+    flow_handle(f, "q", &full);
+    flow_until(f, full.n_held == 1);
+    /* it notices that it is full when it must leave something */
+    cr_assert_eq(flow_schedule(f, "q", "second", 0, NULL), 0);
+    flow_until_listeners(f, "q", 0);
+    f->l = flow_open(f, NULL);
+    flow_handle(f, "q", &other);
+    flow_until(f, other.settled == 1);
+    flow_until_listeners(f, "q", 1);
+    for (unsigned i = 1; i <= 20; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 10, NULL), 0);
+        flow_until(f, other.settled == 1 + i);
+    }
+    flow_settle(&full, FLOW_DONE);
+    flow_until_listeners(f, "q", 2);
+    cr_assert_eq(full.errors, 0);
+    flow_each_once(&full, 1);
+    flow_each_once(&other, 21);
+    flow_end(f, "q");
+}
