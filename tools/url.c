@@ -99,7 +99,7 @@ int url_make(struct globals *g)
     } else if (!p.password && env_password) {
         rc = bad("LAPSE_PASSWORD", "...", "a password is at most 1024 bytes");
     }
-    g->secret_url = malloc(len + extra);
+    g->secret_url = calloc(1, len + extra);
     g->shown_url = malloc(len + 1);
     if (!g->secret_url || !g->shown_url) {
         say("out of memory");
