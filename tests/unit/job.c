@@ -244,4 +244,6 @@ Test(job, accessors_say_what_is_in_it)
     cr_expect_eq(lapse_job_created(&job), 1);
     cr_expect_eq(lapse_job_via(&job), LAPSE_VIA_SWEEP);
     cr_expect_str_eq(lapse_job_why(&job), "because");
+    job.created = 0;
+    cr_expect_eq(lapse_job_created(&job), 0);
 }

@@ -79,6 +79,8 @@ Test(keys, are_spelled_as_the_scripts_spell_them)
     cr_expect_str_eq(out, "lapse:{mail}:wake:0");
     cr_expect_eq(keys_wake(out, "s", "q", 15), 13);
     cr_expect_str_eq(out, "s:{q}:wake:15");
+    cr_expect_eq(keys_pattern(out, "lapse", "mail", 0), 31);
+    cr_expect_str_eq(out, "__keyspace@0__:lapse:{mail}:t:*");
 }
 
 Test(keys, of_the_longest_names_fit)
@@ -89,6 +91,9 @@ Test(keys, of_the_longest_names_fit)
     cr_expect_str_eq(out, want);
     snprintf(want, sizeof want, "%s:{%s}:wake:1048576", of_length(64), of_length(64));
     cr_expect_eq(keys_wake(out, of_length(64), of_length(64), 1 << 20), strlen(want));
+    cr_expect_str_eq(out, want);
+    snprintf(want, sizeof want, "__keyspace@1048576__:%s:{%s}:t:*", of_length(64), of_length(64));
+    cr_expect_eq(keys_pattern(out, of_length(64), of_length(64), 1 << 20), strlen(want));
     cr_expect_str_eq(out, want);
     free(out);
 }
@@ -137,6 +142,14 @@ Test(keys, an_event_of_ours_has_queue_and_id)
         {"__keyspace@0__:lapse:{q}:t:i", "expire", 0, .queue = NULL},
         {"__keyspace@0__:lapse:{q}:t:i", "", 0, .queue = NULL},
         {"__keyspace@1__:lapse:{q}:t:i", "expired", 0, .queue = NULL},
+        {"__keyspace@0__:lapse:{q}:t:i", "expiredx", 0, .queue = NULL},
+        {"__keyspace@0__:lapse:{q}:t:i", "expire\n", 0, .queue = NULL},
+        {"__keyspace@0__:", "expired", 0, .queue = NULL},
+        {"__keyspace@0__lapse:{q}:t:i", "expired", 0, .queue = NULL},
+        {"__keyspace@1048576__:lapse:{q}:t:i", "expired", 1048576, "q", "i"},
+        {"__keyspace@10__:lapse:{q}:t:i", "expired", 1, .queue = NULL},
+        {"lapse:{q}:t:i", "expired", 0, .queue = NULL},
+        {"__keyevent@0__:lapse:{q}:t:i", "expired", 0, .queue = NULL},
         {"__keyspace@0__:other:{q}:t:i", "expired", 0, .queue = NULL},
         {"__keyspace@0__:lapse:{q}:due", "expired", 0, .queue = NULL},
         {"__keyevent@0__:expired", "lapse:{q}:t::t:", 0, "q", ":t:"},
@@ -278,8 +291,14 @@ Test(keys, an_event_has_names_of_all_lengths_that_there_are)
 
 Test(keys, an_event_may_end_anywhere)
 {
-    static const char key[] = "lapse:{queue}:t:id";
+    static const char key[] = "lapse:{queue}:t:id", space[] = "__keyspace@0__:lapse:{queue}:t:id";
     struct span q, i;
+    for (size_t c = 0; c < sizeof space; c++) {
+        for (size_t k = 0; k < sizeof "expired"; k++) {
+            bool whole = c > sizeof "__keyspace@0__:lapse:{queue}:t:" - 1 && k == 7;
+            cr_assert_eq(event(space, c, "expired", k, 0, &q, &i), whole, "%zu of the channel, %zu of the text", c, k);
+        }
+    }
     for (size_t c = 0; c < sizeof EXPIRED; c++) {
         for (size_t k = 0; k < sizeof key; k++) {
             bool whole = c == sizeof EXPIRED - 1 && k >= sizeof "lapse:{queue}:t:" && k < sizeof key;

@@ -135,6 +135,61 @@ Test(mem, null_for_an_allocator_is_libc_again)
     cr_expect_eq(asked.calls, 0);
 }
 
+/* ---- callers' structs ---- */
+struct sized {
+    size_t size;
+    char a[8], b[8];
+};
+
+/* of a block of exactly that size, for ASan to see */
+static bool read_sized(struct sized *out, size_t size, const char *after_size)
+{
+    char *in = calloc(1, size);
+    memcpy(in, &size, sizeof size);
+    memcpy(in + sizeof size, after_size, size - sizeof size);
+    memset(out, 0x5a, sizeof *out);
+    bool ok = mem_read_sized(out, sizeof *out, in);
+    free(in);
+    return ok;
+}
+
+Test(mem, a_struct_of_our_size_is_read_whole)
+{
+    struct sized out;
+    cr_assert(read_sized(&out, sizeof out, "aaaaaaa7bbbbbbb8"));
+    cr_expect_eq(out.size, sizeof out);
+    cr_expect_arr_eq(out.a, "aaaaaaa7", 8);
+    cr_expect_arr_eq(out.b, "bbbbbbb8", 8);
+}
+
+Test(mem, an_older_callers_struct_lacks_what_is_0_then)
+{
+    for (size_t has = 0; has <= 16; has++) {
+        struct sized out;
+        char want[16] = {0};
+        memset(want, 'x', has);
+        cr_assert(read_sized(&out, sizeof out.size + has, "xxxxxxxxxxxxxxxx"));
+        cr_expect_eq(out.size, sizeof out);
+        cr_expect_arr_eq(out.a, want, 8, "of %zu bytes", has);
+        cr_expect_arr_eq(out.b, want + 8, 8, "of %zu bytes", has);
+    }
+}
+
+Test(mem, a_newer_callers_struct_may_have_no_more_than_zeros)
+{
+    struct sized out;
+    char in[16 + 9] = "aaaaaaaabbbbbbbb";
+    cr_expect(read_sized(&out, sizeof out + 9, in));
+    cr_expect_eq(out.size, sizeof out);
+    cr_expect_arr_eq(out.b, "bbbbbbbb", 8);
+    for (size_t i = 0; i < 9; i++) {
+        in[16 + i] = (char)0x80;
+        cr_expect_not(read_sized(&out, sizeof out + 9, in), "byte %zu", i);
+        cr_expect_eq(out.size, (size_t)0x5a5a5a5a5a5a5a5a, "and nothing is touched");
+        in[16 + i] = 0;
+    }
+}
+
 Test(mem, wipe_clears_so_many_bytes)
 {
     char secret[] = "0123456789";

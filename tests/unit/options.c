@@ -364,18 +364,6 @@ Test(options, notify_is_one_of_two_words)
     cr_expect_eq(options_read(&read, &o), LAPSE_EINVAL);
 }
 
-Test(options, a_trigger_may_be_armed_at_once_or_up_to_ten_years_ahead)
-{
-    struct lapse_options o = lapse_options_init();
-    struct options read;
-    cr_expect_eq(lapse_options_set(&o, "arm_ahead_ms", "0"), 0);
-    cr_expect_eq(lapse_options_set(&o, "arm_ahead_ms", "3652d"), 0);
-    cr_expect_eq(o.arm_ahead_ms, 3652 * DAY_MS);
-    cr_expect_eq(lapse_options_set(&o, "arm_ahead_ms", "3653d"), LAPSE_EINVAL);
-    o.arm_ahead_ms = -1;
-    cr_expect_eq(options_read(&read, &o), LAPSE_EINVAL);
-}
-
 /* ---- lapse_options_set() itself ---- */
 Test(options, set_refuses_unknown_names_and_nothing_at_all)
 {

@@ -198,7 +198,8 @@ Test(options, an_older_callers_struct_is_shorter)
         offsetof(struct lapse_options, sweep_ms),    offsetof(struct lapse_options, reply_ms),
         offsetof(struct lapse_options, max_running), offsetof(struct lapse_options, max_bytes),
         offsetof(struct lapse_options, flags),       offsetof(struct lapse_options, log),
-        offsetof(struct lapse_options, log_arg),     sizeof(struct lapse_options),
+        offsetof(struct lapse_options, log_arg),     offsetof(struct lapse_options, arm_ahead_ms),
+        offsetof(struct lapse_options, notify),      sizeof(struct lapse_options),
     };
     struct lapse_options full = {.url = "redis://there:1",
                                  .space = "sp",
@@ -212,7 +213,9 @@ Test(options, an_older_callers_struct_is_shorter)
                                  .max_bytes = 2 << 20,
                                  .flags = 3,
                                  .log = (lapse_log_fn *)(uintptr_t)1,
-                                 .log_arg = &full};
+                                 .log_arg = &full,
+                                 .arm_ahead_ms = 1007,
+                                 .notify = LAPSE_KEYSPACE};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct options o;
         full.size = ends[i];
@@ -234,6 +237,8 @@ Test(options, an_older_callers_struct_is_shorter)
         cr_expect_eq(o.set.flags, KNOWN(flags) ? 3 : 0);
         cr_expect_eq(o.set.log != NULL, KNOWN(log));
         cr_expect_eq(o.set.log_arg != NULL, KNOWN(log_arg));
+        cr_expect_eq(o.set.arm_ahead_ms, KNOWN(arm_ahead_ms) ? 1007 : 0);
+        cr_expect_eq(o.set.notify, KNOWN(notify) ? LAPSE_KEYSPACE : LAPSE_KEYEVENT);
 #undef KNOWN
         options_free(&o);
     }

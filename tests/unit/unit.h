@@ -2,6 +2,7 @@
 /* What the unit tests share. A test is a process of its own: nobody puts a clock back. */
 #ifndef UNIT_H
 #define UNIT_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,7 @@ struct unit_clock {
 };
 extern struct unit_clock unit_clock;
 void unit_pass_us(int64_t us); /* both clocks go on by so much */
+extern bool unit_no_entropy;   /* getentropy(3) fails */
 
 struct redisReply *unit_reply(const char *resp, size_t len); /* as hiredis reads it; the caller's to free */
 #define UNIT_REPLY(text) unit_reply(text, sizeof(text) - 1)
