@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* What is refused at once: nothing is asked, nobody is called back, Redis is as it was. */
+#include "flow.h"
+
+enum { MAX_BODY = 1 << 20 };
+#define TEN_YEARS INT64_C(315576000000)
+
+static void never(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l, (void)job, (void)arg;
+    cr_assert_fail("a refused call called back, with %d", err);
+}
+static void never_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    (void)d;
+    never(l, err, NULL, arg);
+}
+static void never_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    (void)jobs, (void)n;
+    never(l, err, NULL, arg);
+}
+static void never_run(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    never(l, 0, job, arg);
+}
+
+/* A job that each refused call would have changed; connected, and the server's clock is known. */
+static struct flow *start(char **before)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
+    *before = flow_dump(f);
+    return f;
+}
+
+static void end(struct flow *f, char *before)
+{
+    cr_assert_eq(flow_get(f, "q", "a", NULL), 0); /* what was asked before this is answered */
+    char *after = flow_dump(f);
+    cr_assert_str_eq(before, after);
+    free(before);
+    free(after);
+    flow_end(f, "q");
+}
+
+#define REFUSED(call) cr_assert_eq(call, LAPSE_EINVAL, "not refused: %s", #call)
+
+Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
+{
+    char *before, long_id[257];
+    struct flow *f = start(&before);
+    char *big = calloc(1, MAX_BODY + 1);
+    int64_t now = redis_now_ms(f->server);
+    memset(long_id, 'x', 256), long_id[256] = 0;
+#define BAD(change)                                                                                 \
+    do {                                                                                            \
+        struct lapse_spec s = flow_job_spec("q", "b", 1000);                                        \
+        change;                                                                                     \
+        cr_assert_eq(lapse_schedule(f->l, &s, never, f), LAPSE_EINVAL, "not refused: %s", #change); \
+    } while (0)
+    BAD(s.size = 0);
+    BAD(s.size = sizeof s.size);
+    BAD(s.queue = NULL);
+    BAD(s.queue = "");
+    BAD(s.id = "");
+    BAD(s.id = long_id);
+    BAD(s.body = NULL; s.body_len = 1);
+    BAD(s.body = big; s.body_len = MAX_BODY + 1);
+    BAD(s.body = big; s.body_len = SIZE_MAX);
+    BAD(s.due.at_ms = now + 1000); /* and a delay */
+    BAD(s.due = lapse_in(-1));
+    BAD(s.due = lapse_in(INT64_MIN));
+    BAD(s.due = lapse_in(TEN_YEARS + 1));
+    BAD(s.due = lapse_in(INT64_MAX));
+    BAD(s.due = lapse_at(-1));
+    BAD(s.due = lapse_at(INT64_MIN));
+    BAD(s.due = lapse_at(now + TEN_YEARS + 60000));
+    BAD(s.due = lapse_at(INT64_MAX));
+    BAD(s.backoff_ms = -1);
+    BAD(s.backoff_ms = TEN_YEARS + 1);
+    BAD(s.backoff_max_ms = -1);
+    BAD(s.backoff_max_ms = INT64_MAX);
+    BAD(s.on_conflict = LAPSE_REPLACE + 1);
+    BAD(s.on_conflict = (enum lapse_conflict)77);
+#undef BAD
+    struct lapse_spec good = flow_job_spec("q", "b", 1000);
+    REFUSED(lapse_schedule(NULL, &good, never, f));
+    REFUSED(lapse_schedule(f->l, NULL, never, f));
+    free(big);
+    end(f, before);
+}
+
+Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
+{
+    char *before;
+    struct flow *f = start(&before);
+    struct lapse_due in = lapse_in(1);
+    struct lapse *l = f->l;
+    REFUSED(lapse_cancel(NULL, "q", "a", 0, never, f));
+    REFUSED(lapse_cancel(l, NULL, "a", 0, never, f));
+    REFUSED(lapse_cancel(l, "q", NULL, 0, never, f));
+    REFUSED(lapse_cancel(l, "q", "", 0, never, f));
+    REFUSED(lapse_cancel(l, "q", "a", 1, never, f));
+    REFUSED(lapse_reschedule(NULL, "q", "a", in, 0, never, f));
+    REFUSED(lapse_reschedule(l, NULL, "a", in, 0, never, f));
+    REFUSED(lapse_reschedule(l, "q", NULL, in, 0, never, f));
+    REFUSED(lapse_reschedule(l, "q", "a", in, 4, never, f));
+    REFUSED(lapse_reschedule(l, "q", "a", lapse_in(-1), 0, never, f));
+    REFUSED(lapse_reschedule(l, "q", "a", lapse_at(-1), 0, never, f));
+    REFUSED(lapse_reschedule(l, "q", "a", lapse_in(TEN_YEARS + 1), 0, never, f));
+    REFUSED(lapse_reschedule(l, "q", "a", (struct lapse_due){1, 1}, 0, never, f));
+    REFUSED(lapse_get(NULL, "q", "a", never, f));
+    REFUSED(lapse_get(l, NULL, "a", never, f));
+    REFUSED(lapse_get(l, "q", NULL, never, f));
+    REFUSED(lapse_get(l, "q", "{a}", never, f));
+    REFUSED(lapse_depth(NULL, "q", never_depth, f));
+    REFUSED(lapse_depth(l, NULL, never_depth, f));
+    REFUSED(lapse_depth(l, "", never_depth, f));
+    REFUSED(lapse_list(NULL, "q", LAPSE_WAITING, NULL, 1, never_list, f));
+    REFUSED(lapse_list(l, NULL, LAPSE_WAITING, NULL, 1, never_list, f));
+    REFUSED(lapse_list(l, "q", (enum lapse_state)0, NULL, 1, never_list, f));
+    REFUSED(lapse_list(l, "q", (enum lapse_state)4, NULL, 1, never_list, f));
+    REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 0, never_list, f));
+    REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 101, never_list, f));
+    struct lapse_handle_options opts = {0, 1};
+    REFUSED(lapse_handle(NULL, "q", NULL, never_run, f));
+    REFUSED(lapse_handle(l, NULL, NULL, never_run, f));
+    REFUSED(lapse_handle(l, "no/slash", NULL, never_run, f));
+    REFUSED(lapse_handle(l, "q", &opts, never_run, f));
+    end(f, before);
+}
+
+Test(bad_input, only_the_bytes_of_the_contract_make_a_queue_or_an_id)
+{
+    char *before, name[4] = "x?y";
+    struct flow *f = start(&before);
+    for (int c = 1; c < 256; c++) {
+        name[1] = (char)c;
+        bool in_queue = strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", c);
+        bool in_id = c > ' ' && c <= '~' && c != '{' && c != '}';
+        cr_assert_eq(lapse_get(f->l, name, "a", NULL, NULL), in_queue ? 0 : LAPSE_EINVAL, "queue, byte %d", c);
+        cr_assert_eq(lapse_get(f->l, "q", name, NULL, NULL), in_id ? 0 : LAPSE_EINVAL, "id, byte %d", c);
+        struct lapse_spec s = flow_job_spec(name, "a", 1000);
+        if (!in_queue)
+            REFUSED(lapse_schedule(f->l, &s, never, f));
+        s = flow_job_spec("q", name, 1000);
+        if (!in_id)
+            REFUSED(lapse_schedule(f->l, &s, never, f));
+    }
+    end(f, before);
+}
+
+Test(bad_input, what_is_just_within_the_limits_is_taken)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    char queue[66], id[257];
+    struct flow_job job;
+    memset(queue, 'q', 65), queue[65] = 0;
+    memset(id, 'i', 256), id[256] = 0;
+    REFUSED(lapse_get(f->l, queue, "a", never, f));
+    REFUSED(lapse_get(f->l, "q", id, never, f));
+    queue[64] = id[255] = 0;
+    struct lapse_spec s = flow_job_spec(queue, id, TEN_YEARS);
+    s.backoff_ms = s.backoff_max_ms = TEN_YEARS;
+    s.tries = LAPSE_FOREVER;
+    s.on_conflict = LAPSE_REPLACE;
+    cr_assert_eq(flow_spec(f, &s, &job), 0);
+    cr_assert(!strcmp(job.queue, queue) && !strcmp(job.id, id));
+    s.due = lapse_at(redis_now_ms(f->server) + TEN_YEARS - 60000);
+    cr_assert_eq(flow_spec(f, &s, &job), 0);
+    cr_assert_eq(job.due_ms, s.due.at_ms);
+    cr_assert_eq(flow_reschedule(f, queue, id, lapse_in(TEN_YEARS), NULL), 0);
+    flow_end(f, queue);
+}
+
+Test(bad_input, a_time_too_far_is_refused_also_before_the_servers_clock_is_known)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_answer a = {.f = f};
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
+    s.due = lapse_at(INT64_MAX);
+    REFUSED(lapse_schedule(f->l, &s, never, f));
+    s.due = lapse_at(redis_now_ms(f->server) + TEN_YEARS + 60000); /* only Redis can tell */
+    int err = lapse_schedule(f->l, &s, flow_answered, &a);
+    cr_assert_eq(err ? err : flow_wait(f, &a), LAPSE_EINVAL);
+    cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);
+    flow_end(f, "q");
+}
