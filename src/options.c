@@ -143,13 +143,13 @@ static bool text_ok(const struct option_row *row, const char *s)
 
 int lapse_options_set(struct lapse_options *o, const char *name, const char *value)
 {
-    if (!o || !name || !value || o->size < sizeof *o) {
+    if (!o || !name || !value) {
         return LAPSE_EINVAL;
     }
     for (size_t i = 0; i < option_rows_n; i++) {
         const struct option_row *row = &option_rows[i];
-        if (strcmp(row->name, name) != 0) {
-            continue;
+        if (strcmp(row->name, name) != 0 || row->at + row->size > o->size) {
+            continue; /* or the caller's struct is older than the option */
         }
         if (row->kind == OPTION_TEXT) {
             if (!text_ok(row, value)) {
