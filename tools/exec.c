@@ -92,6 +92,9 @@ int exec_init(struct exec *x, char **argv)
         exec_free(x);
         return x->path ? INTERNAL : bad("--exec", argv[0], "no such program in PATH, or not executable");
     }
+    if (!geteuid()) {
+        say("warning: %s runs as root", plain(x->path));
+    }
     for (char **e = environ; *e; e++) {
         if (!is_ours(*e)) {
             x->env[x->env_n++] = *e;

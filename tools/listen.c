@@ -22,11 +22,6 @@ struct held { /* a job that was begun here; what its settle is about */
 };
 
 /* ---- stopping ---- */
-static int64_t run_ms(const struct listen *in)
-{
-    return in->g->opts.run_ms ? in->g->opts.run_ms : RUN_MS;
-}
-
 static void stop(struct listen *in, int code, int64_t grace_ms)
 {
     client_fail(&in->c, code);
@@ -38,7 +33,7 @@ static void stop(struct listen *in, int code, int64_t grace_ms)
 
 void listen_stop(struct listen *in, int code)
 {
-    stop(in, code, run_ms(in) + EXEC_KILL_MS + SLACK_MS);
+    stop(in, code, in->run_ms + 2 * (EXEC_KILL_MS + SLACK_MS));
 }
 
 static void on_refused(struct client *c)
@@ -238,7 +233,7 @@ static void begin(struct listen *in)
     in->lines.g = in->g;
     in->lines.broken = on_broken;
     in->lines.broken_arg = in;
-    in->exec.run_ms = run_ms(in);
+    in->exec.run_ms = in->run_ms;
     lines_init(&in->lines);
     ev_timer_init(&in->tick, on_tick, 0, PROBE_MS / 1000.0);
     in->tick.data = in;
@@ -312,6 +307,13 @@ static int check_queues(const struct listen *in)
     return 0;
 }
 
+/* A command that is ended at run_ms must be gone, and its verdict told, while the job is still ours. */
+static void make_room_for_kill(struct listen *in)
+{
+    int64_t most = INT64_C(366) * 24 * 3600 * 1000, longer = in->run_ms + EXEC_KILL_MS + SLACK_MS;
+    in->g->opts.run_ms = longer < most ? longer : most;
+}
+
 /* never more at once than are to run in all */
 static int check_jobs(const struct listen *in)
 {
@@ -331,6 +333,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
     int rc;
     in->g = g;
     in->grace_ms = in->grace_ms ? in->grace_ms : GRACE_MS;
+    in->run_ms = g->opts.run_ms ? g->opts.run_ms : RUN_MS;
     in->queues = w->v;
     in->n_queues = in->exec_given ? w->before : w->n;
     in->argv = in->exec_given ? w->v + w->before : NULL;
@@ -344,6 +347,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
         say("--exec: the command is missing: --exec -- CMD ARG...");
         return USAGE;
     }
+    make_room_for_kill(in);
     return exec_init(&in->exec, in->argv);
 }
 

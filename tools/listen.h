@@ -11,7 +11,7 @@ struct listen {
     /* what was asked for */
     unsigned jobs, count;
     int exec_given, drain, no_wait;
-    int64_t grace_ms;
+    int64_t grace_ms, run_ms;
     char **queues;
     int n_queues;
     char **argv; /* of --exec, NULL: none */

@@ -92,7 +92,7 @@ Test(exec, command_has_ordinary_signals_and_a_group_of_its_own)
     struct server *s = tool_redis();
     schedule("a", "");
     struct proc *p =
-        run_one("sh", "-c", "echo group $(ps -o pgid= -p $$) is $$; grep -E 'Sig(Ign|Blk)' /proc/$$/status");
+        run_one("sh", "-c", "echo group $(ps -o pgid= -p $$) is $$; exec grep -E 'Sig(Ign|Blk)' /proc/self/status");
     long group, self;
     cr_assert_eq(sscanf(p->out, "group %ld is %ld", &group, &self), 2, "%s", p->out);
     cr_assert_eq(group, self);
@@ -119,7 +119,8 @@ Test(exec, at_run_ms_the_group_gets_term)
 {
     struct server *s = tool_redis();
     schedule("i", "");
-    struct proc *p = lapse("listen", "q", "--count", "1", "-o", "run_ms=300", "--exec", "--", "sleep", "60");
+    struct proc *p =
+        lapse("listen", "q", "--count", "1", "-o", "run_ms=300", "-o", "lease_ms=100", "--exec", "--", "sleep", "60");
     expect(p, 0, "", "run_ms");
     p = lapse("get", "q", "i");
     cr_assert(has(p, "killed by signal 15") && has(p, "run_ms"), "%s", p->out);
@@ -131,14 +132,16 @@ Test(exec, that_does_not_obey_term_gets_kill_with_its_group)
 {
     struct server *s = tool_redis();
     schedule("i", "");
-    struct proc *p = lapse_start("listen", "q", "--count", "1", "-o", "run_ms=300", "--exec", "--", "sh", "-c",
-                                 "trap '' TERM; sleep 61 & echo $! $$; while :; do wait; done");
+    struct proc *p = lapse_start("listen", "q", "--count", "1", "-o", "run_ms=300", "-o", "lease_ms=300", "--exec",
+                                 "--", "sh", "-c", "trap '' TERM; sleep 61 & echo $! $$; while :; do wait; done");
     until_out(p, "\n");
     int inner, outer;
     cr_assert_eq(sscanf(p->out, "%d %d", &inner, &outer), 2);
     expect(p, 0, NULL, "run_ms");
     until_no_process(inner);
     until_no_process(outer);
+    /* it was held until the end, so that the verdict counts */
+    expect(lapse("get", "q", "i"), 0, "killed by signal 9", NULL);
     server_stop(s);
 }
 
