@@ -184,17 +184,23 @@ static void on_exit_of(struct ev_loop *loop, ev_child *w, int events)
 }
 
 /* ---- the start of a child ---- */
-static void on_input(struct ev_loop *loop, ev_io *w, int events)
+static void feed(struct child *c, int fd)
 {
-    struct child *c = w->data;
-    ssize_t n = write(w->fd, c->body, c->body_left);
-    (void)loop, (void)events;
+    ssize_t n = c->body_left ? write(fd, c->body, c->body_left) : 0;
     if (n > 0) {
         c->body += n;
         c->body_left -= (size_t)n;
+    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        c->body_left = 0; /* EPIPE: it does not want to read; what it thinks of the job is its exit status */
     }
-    /* EPIPE: it does not want to read; what it thinks of the job is its exit status */
-    if (!c->body_left || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+}
+
+static void on_input(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct child *c = w->data;
+    (void)loop, (void)events;
+    feed(c, w->fd);
+    if (!c->body_left) {
         end_input(c);
     }
 }
@@ -250,7 +256,6 @@ static void watch(struct exec *x, struct child *c, int input)
         c->next->prev = &c->next;
     }
     x->first = c;
-    c->body = lapse_job_body(c->job, &c->body_left);
     c->started_ms = monotonic_ms();
     ev_child_init(&c->exited, on_exit_of, c->pid, 0);
     ev_io_init(&c->input, on_input, input, EV_WRITE);
@@ -272,7 +277,9 @@ void exec_start(struct exec *x, struct lapse_job *job, void *arg)
     if (!err) {
         c->job = job;
         c->arg = arg;
+        c->body = lapse_job_body(job, &c->body_left);
         fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        feed(c, ends[1]); /* the pipe holds most bodies whole */
         err = spawn(x, job, ends[0], &c->pid);
     }
     if (ends[0] >= 0) {
