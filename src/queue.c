@@ -45,6 +45,19 @@ static void owe(struct queue *q, enum lapse_via via)
     }
 }
 
+static bool others_owe(const struct queue *q)
+{
+    const struct list *owing = &q->work->owing;
+    return owing->next != owing && (owing->next != &q->owes || owing->prev != &q->owes);
+}
+
+/* Behind those that owe already: a slot that is free this moment is theirs. */
+static void owe_in_turn(struct queue *q, enum lapse_via via)
+{
+    owe(q, via);
+    script_stir(q->work->script);
+}
+
 static void slots(struct queue *q, int held, int asked)
 {
     q->n_held += (unsigned)held;
@@ -157,11 +170,11 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
     if (closed_for(q)) {
         return;
     }
-    if (!q->gathering && left && !resuming(q)) {
+    if (!q->gathering && left && !resuming(q) && !others_owe(q)) {
         q->gathering = claim_new(q);
     }
     if (!left || !q->gathering) {
-        owe(q, via);
+        owe_in_turn(q, via);
         wake_room(watch, left > 0);
         return;
     }
@@ -179,8 +192,13 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
 
 void queue_oldest(void *arg, struct watch *watch, enum lapse_via via)
 {
+    struct queue *q = CONTAINER(watch, struct queue, watch);
     (void)arg;
-    queue_claim(CONTAINER(watch, struct queue, watch), via);
+    if (!others_owe(q)) {
+        queue_claim(q, via);
+    } else if (!closed_for(q)) {
+        owe_in_turn(q, via);
+    }
 }
 
 static void count(struct lapse_stats *stats, enum lapse_via via)
