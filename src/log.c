@@ -13,7 +13,7 @@ char *log_escape(char *out, size_t size, const void *bytes, size_t len)
         if (in[i] >= 0x20 && in[i] <= 0x7e && in[i] != '\\') {
             out[at++] = (char)in[i];
         } else {
-            at += (size_t)sprintf(out + at, "\\x%02x", in[i]);
+            at += (size_t)snprintf(out + at, size - at, "\\x%02x", in[i]);
         }
     }
     out[at] = '\0';

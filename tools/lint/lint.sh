@@ -61,7 +61,7 @@ check_calls() {
 check_sizes() {
     wc -l src/*.[ch] src/lua/*.lua | awk '
         /\.[ch]$/ && $1 > 400 { print $2 ": " $1 " lines, at most 400"; bad = 1 }
-        /prelude\.lua$/ && $1 > 120 { print $2 ": " $1 " lines, at most 120"; bad = 1; next }
+        /prelude\.lua$/ && $1 > 180 { print $2 ": " $1 " lines, at most 180"; bad = 1; next }
         /\.lua$/ && !/prelude/ && $1 > 60 { print $2 ": " $1 " lines, at most 60"; bad = 1 }
         END { exit bad }'
 }
