@@ -8,7 +8,7 @@ struct newer_spec {
 };
 struct newer_options {
     struct lapse_options o;
-    char extra[5];
+    int64_t extra;
 };
 
 Test(sizes, a_newer_callers_field_must_be_0)
@@ -20,11 +20,11 @@ Test(sizes, a_newer_callers_field_must_be_0)
     spec.extra = 1;
     cr_assert_eq(lapse_schedule(f->l, &spec.s, NULL, NULL), LAPSE_EINVAL);
 
-    struct newer_options options = {flow_options(f), {0}};
+    struct newer_options options = {flow_options(f), 0};
     struct lapse *l = NULL;
     options.o.size = sizeof options;
     flow_close(f, flow_open(f, &options.o), 1000);
-    options.extra[4] = 1;
+    options.extra = 1;
     cr_assert_eq(lapse_open(&l, f->loop, &options.o), LAPSE_EINVAL);
     cr_assert_null(l);
 
