@@ -166,9 +166,9 @@ static int conclude(struct bench *b, int code)
 {
     int broken = 0, left;
     const struct part *parts[] = {&b->steady, &b->salvo};
-    crew_stop(&b->idle.crew);
-    crew_stop(&b->steady.crew);
-    crew_stop(&b->salvo.crew);
+    crew_stop(b, &b->idle.crew);
+    crew_stop(b, &b->steady.crew);
+    crew_stop(b, &b->salvo.crew);
     if (b->signum) {
         say("interrupted; removing what was made, once more to leave it");
     }

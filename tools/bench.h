@@ -21,6 +21,7 @@ int64_t spread_at(const struct spread *s, unsigned ten_thousandths); /* 9990: p9
 enum { BENCH_ID_START = 6, BENCH_ID_BYTES = 20, BENCH_KEY_BYTES = 160 };
 int keys_check(struct info_conn *r, const char *key, const char *queue); /* 0: it holds nothing but our own */
 int keys_listeners(struct info_conn *r, const char *key, int64_t *n);    /* whose events are confirmed */
+int keys_canaries(struct info_conn *r, const char *key);                 /* before the listeners leave */
 int keys_erase(struct info_conn *r, const char *key, const char *queue); /* our own, and the queue if that was all */
 
 /* ---- bench_crew.c: listeners, each a process ---- */
@@ -48,7 +49,7 @@ struct crew {
 struct bench;
 int crew_fork(struct bench *b, struct crew *c, uint64_t jobs);   /* before the first connection; they wait */
 int crew_start(struct bench *b, struct crew *c, uint64_t first); /* and waits until all listen */
-void crew_stop(struct crew *c);
+void crew_stop(struct bench *b, struct crew *c);
 uint64_t crew_done(const struct crew *c);
 uint64_t crew_ran(const struct crew *c); /* jobs that ran at all */
 int64_t crew_cpu_us(const struct crew *c);

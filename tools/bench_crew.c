@@ -243,12 +243,15 @@ int crew_start(struct bench *b, struct crew *c, uint64_t first)
     return code;
 }
 
-void crew_stop(struct crew *c)
+void crew_stop(struct bench *b, struct crew *c)
 {
     struct pollfd alive = {.fd = c->alive, .events = POLLIN};
     int status, over;
     if (!c->pids) {
         return;
+    }
+    if (b->redis.c && c->gate < 0) {
+        keys_canaries(&b->redis, b->key);
     }
     close_end(&c->leash);
     close_end(&c->gate);

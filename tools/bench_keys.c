@@ -29,6 +29,12 @@ static const char page[] = BASE "local ids = redis.call('ZRANGE', base .. ARGV[1
                                 "end "
                                 "return { #ids, #ids - #own }";
 
+/* Reads the listeners' canaries, which have expired, so that they do not lie about until Redis comes by. */
+static const char canaries[] = BASE "for _, name in ipairs(redis.call('ZRANGE', base .. 'listeners', 0, -1)) do "
+                                    "  redis.call('EXISTS', base .. 't:{' .. name .. '}') "
+                                    "end "
+                                    "return { 0 }";
+
 /* jobs that are left */
 static const char rest[] = BASE "local n = redis.call('HLEN', base .. 'jobs') "
                                 "if n == 0 then redis.call('DEL', base .. 'seq', base .. 'listeners') end "
@@ -85,6 +91,12 @@ int keys_listeners(struct info_conn *r, const char *key, int64_t *n)
     int code = info_script(r, look, key, 0, NULL, 2, both);
     *n = both[1];
     return code;
+}
+
+int keys_canaries(struct info_conn *r, const char *key)
+{
+    int64_t none;
+    return info_script(r, canaries, key, 0, NULL, 1, &none);
 }
 
 int keys_erase(struct info_conn *r, const char *key, const char *queue)

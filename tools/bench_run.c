@@ -132,7 +132,7 @@ static int end(struct bench *b, struct part *p)
     code = code ? code : info_clock(&b->redis, &offset_us, &error_us);
     /* Redis's clock may have been set meanwhile */
     p->clock_error_us += llabs(offset_us - p->crew.shared->offset_us);
-    crew_stop(&p->crew);
+    crew_stop(b, &p->crew);
     gather(p);
     return code;
 }
