@@ -180,7 +180,7 @@ static void on_tick(void *arg)
         if (now >= h->lease_end_us && h->job.until_ms) {
             h->job.until_ms = 0;
             log_line(&hs->core->log, LOG_LEASE, LOG_WARNING,
-                     "the lease of job %s in queue %s ended (%s); it runs again", h->job.id, h->job.queue,
+                     "the lease of job %s in queue %s ended (%s); it may run again", h->job.id, h->job.queue,
                      now >= h->run_end_us ? "it was held for run_ms" : "it could not be renewed in time");
         } else if (now < h->lease_end_us && now >= h->renew_at_us) {
             renew(h, now);
@@ -197,7 +197,8 @@ void holder_renew(struct holder *hs, struct span key)
     int64_t now = clock_us();
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
-        if (span_is(h->key, key.at, key.len) && h->state <= HELD_RUNNING && now < h->lease_end_us) {
+        /* also when it is over: where Redis was away for longer, nobody took the job */
+        if (h->state <= HELD_RUNNING && h->lease_end_us && span_is(h->key, key.at, key.len)) {
             renew(h, now);
         }
     }

@@ -14,10 +14,10 @@ static void done(struct resume *r, int err)
     r->done(r, err);
 }
 
-/* Also those of a queue that was stopped, and is handled anew. */
+/* Also those of a queue that was stopped, and is handled anew; what is settled may outlive its queue, and the key. */
 static bool ours(const struct resume *r, const struct held *h)
 {
-    return span_is(h->key, r->key.at, r->key.len);
+    return h->state != HELD_SETTLED && span_is(h->key, r->key.at, r->key.len);
 }
 
 static void page(struct resume *r, int64_t at)

@@ -24,3 +24,121 @@ Test(resume, a_claim_that_waited_for_the_connection_is_not_taken_for_a_lost_one)
     cr_assert_eq(flow_stats(x.l).reconnects, 1);
     wire_end(&x);
 }
+
+/* A claim that Redis made and we did not hear of goes back, and its try is not counted. */
+Test(resume, a_claim_cut_after_each_byte_of_its_answer_runs_once_with_try_1)
+{
+    enum { LAST = 190, STEP = 3 };
+    struct wire x;
+    unsigned n = 0;
+    wire_start(&x, FLOW_DONE, NULL);
+    for (long bytes = 0; bytes <= LAST; bytes += STEP, n++) {
+        wire_cut(&x, PROXY_DOWN, bytes);
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+        flow_until(x.f, x.w.settled == n + 1);
+        proxy_cut_after(x.proxy, PROXY_DOWN, -1);
+    }
+    cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "%s", lapse_strerror(x.w.err));
+    flow_each_once(&x.w, n);
+    struct lapse_stats s = flow_stats(x.l);
+    cr_assert_eq(s.claimed, n);
+    cr_assert_eq(s.recovered, 0);
+    cr_assert_gt(s.reconnects, 30);
+    wire_end(&x);
+}
+
+Test(resume, many_claims_whose_answer_is_lost_go_back_and_run_once)
+{
+    enum { N = 150 };
+    struct wire x;
+    wire_start(&x, FLOW_DONE, NULL);
+    proxy_refuse(x.proxy, true);
+    flow_fine(x.f, "cannot connect");
+    wire_lose(&x);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    wire_cut(&x, PROXY_DOWN, 2000);
+    proxy_cut_conn(x.proxy, 0);
+    proxy_refuse(x.proxy, false);
+    flow_until(x.f, x.w.settled == N);
+    flow_each_once(&x.w, N);
+    cr_assert_gt(flow_stats(x.l).reconnects, 1);
+    wire_end(&x);
+}
+
+static void a_short_lease(struct lapse_options *o)
+{
+    o->lease_ms = 1000;
+    o->sweep_ms = 500;
+}
+
+Test(resume, what_is_held_is_renewed_and_stays_ours)
+{
+    enum { N = 20 };
+    struct wire x;
+    wire_start(&x, FLOW_KEEP, NULL);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    flow_until(x.f, x.w.n_held == N);
+    int64_t until_ms = lapse_job_until_ms(x.w.held[0]);
+    uint64_t token = lapse_job_token(x.w.held[0]);
+    wire_lose(&x);
+    flow_until(x.f, lapse_job_until_ms(x.w.held[0]) > until_ms);
+    cr_assert_eq(lapse_job_token(x.w.held[0]), token);
+    cr_assert_eq(flow_count(x.f, "q", "run"), N);
+    flow_settle(&x.w, FLOW_DONE);
+    cr_assert_eq(x.w.errors, 0);
+    flow_each_once(&x.w, N);
+    cr_assert_eq(flow_logged(x.f, "went back"), 0);
+    wire_end(&x);
+}
+
+/* Stopped, and begun again with a handler of its own: what the first one holds is in our hands all the same. */
+Test(resume, jobs_of_a_handler_that_was_replaced_do_not_go_back)
+{
+    struct wire x;
+    struct flow_worker second = {.policy = FLOW_DONE};
+    wire_start(&x, FLOW_KEEP, NULL);
+    cr_assert_eq(flow_schedule(x.f, "q", "a", 0, NULL), 0);
+    flow_until(x.f, x.w.n_held == 1);
+    struct lapse *direct = x.f->l;
+    x.f->l = x.l;
+    cr_assert_eq(lapse_handle(x.l, "q", NULL, NULL, NULL), 0);
+    flow_handle(x.f, "q", &second);
+    wire_lose(&x);
+    flow_until(x.f, flow_stats(x.l).reconnects == 1);
+    cr_assert_eq(flow_get(x.f, "q", "a", NULL), 0); /* behind the resume */
+    cr_assert_eq(flow_schedule(x.f, "q", "b", 0, NULL), 0);
+    flow_until(x.f, second.settled == 1);
+    x.f->l = direct;
+    flow_settle(&x.w, FLOW_DONE);
+    cr_assert_eq(x.w.errors, 0, "%s", lapse_strerror(x.w.err));
+    flow_each_once(&x.w, 1);
+    flow_each_once(&second, 1);
+    wire_end(&x);
+}
+
+/* Nobody took the jobs meanwhile, for nobody could; the sweep at the connect must not, and then they are renewed. */
+Test(resume, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
+{
+    enum { N = 20 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, a_short_lease);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    flow_fine(f, "onnect");
+    flow_fine(f, "the lease of job");
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_handle(f, "q", &w);
+    flow_until(f, w.n_held == N);
+    server_kill9(f->server);
+    flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
+    server_restart(f->server);
+    flow_until(f, lapse_job_until_ms(w.held[0]) > 0);
+    int64_t until_ms = lapse_job_until_ms(w.held[0]);
+    flow_until(f, lapse_job_until_ms(w.held[0]) >= until_ms + 1000); /* past regular sweeps */
+    cr_assert_eq(w.n_runs, N);
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N);
+    flow_end(f, "q");
+}
