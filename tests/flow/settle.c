@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* A settle over a wire that is cut: repeated until it is answered, and it happens once. */
+#include "wire.h"
+
+static void hold_one(struct wire *x, const char *id)
+{
+    size_t runs = x->w.n_runs;
+    cr_assert_eq(flow_schedule(x->f, "q", id, 0, NULL), 0);
+    flow_until(x->f, x->w.n_runs == runs + 1 && x->w.n_held == 1);
+}
+
+/* What Redis has of it then, and takes it away. */
+static void expect(struct wire *x, const char *id, enum flow_policy how, int64_t not_before_ms)
+{
+    struct flow_job job;
+    int err = flow_get(x->f, "q", id, &job);
+    if (how == FLOW_DONE) {
+        cr_assert_eq(err, LAPSE_ENOENT);
+        return;
+    }
+    cr_assert_eq(err, 0);
+    cr_assert_eq(job.try_no, 1);
+    cr_assert_str_eq(job.why, "the reason");
+    cr_assert_eq(job.state, how == FLOW_RETRY ? LAPSE_WAITING : LAPSE_DEAD);
+    if (how == FLOW_RETRY)
+        cr_assert(job.due_ms >= not_before_ms + 3600000 && job.due_ms <= redis_now_ms(x->f->server) + 3600000);
+    cr_assert_eq(flow_cancel(x->f, "q", id, NULL), 0);
+}
+
+/* Redis may have heard it or not, may have answered or not. */
+static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long first, long step, long last)
+{
+    struct wire x;
+    unsigned lost = 0, n = 0;
+    wire_start(&x, FLOW_KEEP, NULL);
+    x.w.delay_ms = 3600000;
+    x.w.why = "the reason";
+    for (long bytes = first; bytes <= last; bytes += step, n++) {
+        char id[16];
+        snprintf(id, sizeof id, "%ld", bytes);
+        hold_one(&x, id);
+        wire_cut(&x, way, bytes);
+        int64_t before_ms = redis_now_ms(x.f->server);
+        x.w.err = 0;
+        flow_settle(&x.w, how);
+        cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes, lapse_strerror(x.w.err));
+        lost += x.w.err != 0;
+        proxy_cut_after(x.proxy, way, -1);
+        expect(&x, id, how, before_ms);
+    }
+    cr_assert_eq(x.w.n_runs, n); /* none ran again */
+    struct lapse_stats s = flow_stats(x.l);
+    cr_assert_eq(s.claimed, n);
+    cr_assert_eq((how == FLOW_DONE ? s.done : how == FLOW_RETRY ? s.retried : s.failed) + lost, n);
+    cr_assert_eq(s.gone, 0);
+    cr_assert_gt(s.reconnects, 0);
+    cr_assert_lt(s.reconnects, n); /* the last cuts came after the answer */
+    wire_end(&x);
+}
+
+Test(settle, done_cut_after_each_byte_of_the_answer_happens_once)
+{
+    cut_at_each_byte(FLOW_DONE, PROXY_DOWN, 0, 1, 40);
+}
+
+Test(settle, retry_cut_after_each_byte_of_the_answer_happens_once)
+{
+    cut_at_each_byte(FLOW_RETRY, PROXY_DOWN, 0, 1, 50);
+}
+
+Test(settle, fail_cut_after_each_byte_of_the_answer_happens_once)
+{
+    cut_at_each_byte(FLOW_FAIL, PROXY_DOWN, 0, 1, 40);
+}
+
+Test(settle, done_cut_in_the_midst_of_the_request_happens_once)
+{
+    cut_at_each_byte(FLOW_DONE, PROXY_UP, 0, 11, 200);
+}
+
+Test(settle, retry_cut_in_the_midst_of_the_request_happens_once)
+{
+    cut_at_each_byte(FLOW_RETRY, PROXY_UP, 0, 11, 250);
+}
+
+/* What Redis did with the first attempt cannot be known: it never answered that one. */
+Test(settle, a_repeat_that_hears_egone_says_elost)
+{
+    struct wire x;
+    wire_start(&x, FLOW_KEEP, NULL);
+    hold_one(&x, "a");
+    wire_cut(&x, PROXY_DOWN, 0);
+    flow_settle(&x.w, FLOW_DONE);
+    cr_assert_eq(x.w.err, LAPSE_ELOST);
+    cr_assert_eq(flow_get(x.f, "q", "a", NULL), LAPSE_ENOENT);
+    cr_assert_eq(flow_stats(x.l).gone, 0);
+    wire_end(&x);
+}
+
+Test(settle, many_at_once_over_a_cut_wire_happen_once_each)
+{
+    enum { N = 120 };
+    struct wire x;
+    wire_start(&x, FLOW_KEEP, NULL);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    flow_until(x.f, x.w.n_held == N);
+    wire_cut(&x, PROXY_UP, 3000);
+    flow_settle(&x.w, FLOW_DONE);
+    cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "%s", lapse_strerror(x.w.err));
+    cr_assert_eq(flow_count(x.f, "q", "run") + flow_count(x.f, "q", "due"), 0);
+    flow_each_once(&x.w, N);
+    wire_end(&x);
+}
+
+/* The lease was over, and somebody else has the job. */
+Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
+{
+    static const enum flow_policy how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_job before, after;
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+        flow_until(f, w.n_held == 1);
+        /* as a sweep and a claim of another process would, long after */
+        redis_do(f->server, "ZADD lapse:{q}:run 1 a");
+        redis_do(f->server, "EVAL %s 0",
+                 "redis.call('ZREM', 'lapse:{q}:run', 'a') redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'a') "
+                 "redis.call('HSET', 'lapse:{q}:held', 'a', '1 2 10 77 5 5 other ')");
+        cr_assert_eq(flow_get(f, "q", "a", &before), 0);
+        w.why = "late";
+        flow_settle(&w, how[i]);
+        cr_assert_eq(w.err, LAPSE_EGONE);
+        cr_assert_eq(flow_get(f, "q", "a", &after), 0);
+        cr_assert(flow_same(&before, &after));
+        cr_assert_eq(flow_stats(f->l).gone, (unsigned)i + 1);
+        redis_do(f->server, "EVAL %s 0",
+                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. k) end");
+    }
+    cr_assert_eq(w.errors, 3);
+    flow_end(f, "q");
+}
