@@ -192,13 +192,13 @@ static void on_tick(void *arg)
     }
 }
 
-void holder_renew(struct holder *hs, struct span key)
+void holder_renew(struct holder *hs)
 {
     int64_t now = clock_us();
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         /* also when it is over: where Redis was away for longer, nobody took the job */
-        if (h->state <= HELD_RUNNING && h->lease_end_us && span_is(h->key, key.at, key.len)) {
+        if (h->state <= HELD_RUNNING && h->lease_end_us) {
             renew(h, now);
         }
     }

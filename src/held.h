@@ -46,10 +46,10 @@ void holder_init(struct holder *hs, struct core *core, struct script *script, st
 int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
                 enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg);
 void holder_release(struct holder *hs,
-                    const void *owner);                /* gives back what was not begun; owner NULL: of all queues */
-void holder_renew(struct holder *hs, struct span key); /* all of a queue, now */
-void holder_end(struct holder *hs);                    /* settles are not repeated any more */
-void holder_close(struct holder *hs); /* nothing is on its way any more: cuts loose what handlers hold */
+                    const void *owner); /* gives back what was not begun; owner NULL: of all queues */
+void holder_renew(struct holder *hs);   /* all, now */
+void holder_end(struct holder *hs);     /* settles are not repeated any more */
+void holder_close(struct holder *hs);   /* nothing is on its way any more: cuts loose what handlers hold */
 
 struct held *held_of(struct lapse_job *job);
 /* By the handler; what is cut loose is only freed. */

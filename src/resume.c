@@ -62,7 +62,6 @@ void resume_start(struct resume *r)
     r->on = true;
     r->n_back = 0;
     r->ask.end = on_page;
-    holder_renew(r->holder, r->key);
     page(r, 0);
 }
 

@@ -3,7 +3,7 @@
 #define LAPSE_RESUME_H
 #include "held.h"
 
-/* After a reconnect: renews what a queue holds here, and gives back what carries our name and is not in our hands. */
+/* After a reconnect: gives back what carries our name in a queue and is not in our hands. */
 struct resume {
     struct resume_ask ask;
     struct holder *holder;

@@ -134,6 +134,7 @@ void work_told(struct work *w, const char *queue, int64_t due_ms)
 
 void work_up(struct work *w)
 {
+    holder_renew(&w->holder); /* before any sweep: Redis may have been away for longer than the leases */
     LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (w->met) {
