@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Who may come in, and to which database. */
+#include "flow.h"
+
+enum { HOUR = 3600000 };
+
+static struct lapse *open_at(struct flow *f, const char *login, const char *query)
+{
+    char url[200];
+    struct lapse_options opts = flow_options(f);
+    snprintf(url, sizeof url, "unix://%s%s%s", login, f->server->socket, query);
+    opts.url = url;
+    opts.reply_ms = 300;
+    return f->l = flow_open(f, &opts);
+}
+
+static long long connections(struct flow *f)
+{
+    char *info = redis_str(f->server, "INFO stats");
+    long long n = atoll(strstr(info, "total_connections_received:") + strlen("total_connections_received:"));
+    free(info);
+    return n;
+}
+
+/* A listener that is not let in asks again and again, but not like mad, and says so once a second at most. */
+static void kept_out(struct flow *f, const char *login, const char *query, const char *word)
+{
+    struct flow_worker w = {.policy = FLOW_DONE};
+    char line[100];
+    int64_t since = test_now_ms();
+    long long before = connections(f);
+    open_at(f, login, query);
+    flow_handle(f, "q", &w);
+    snprintf(line, sizeof line, "does not let us in: %s", word);
+    flow_fine(f, "does not let us in: ");
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), LAPSE_EDOWN);
+    loop_for(f->loop, 900);
+    long long n = connections(f) - before;
+    cr_assert(n >= 4 && n <= 30, "%lld connections", n); /* of two that wait 8, 16, 32 ... 500 ms, or half of it */
+    unsigned lines = flow_logged(f, line), most = 1 + (unsigned)(test_now_ms() - since) / 1000;
+    cr_assert(lines >= 1 && lines <= most, "%u lines", lines);
+    cr_assert_eq(flow_logged(f, "secret"), 0, "a password in the log");
+    cr_assert_eq(w.n_runs, 0);
+}
+
+Test(access, a_wrong_password_is_tried_again_until_it_is_right)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    redis_do(f->server, "CONFIG SET requirepass other");
+    kept_out(f, ":secret@", "", "WRONGPASS");
+    redis_do(f->server, "CONFIG SET requirepass secret");
+    flow_until(f, flow_schedule(f, "p", "a", HOUR, NULL) == 0);
+    flow_end(f, "q", "p");
+}
+
+Test(access, without_the_password_that_is_needed_nobody_comes_in)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    redis_do(f->server, "CONFIG SET requirepass secret");
+    kept_out(f, "", "", "NOAUTH");
+    flow_end(f, "q");
+}
+
+Test(access, a_user_that_is_not_there_is_not_let_in)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    kept_out(f, "nobody:secret@", "", "WRONGPASS");
+    flow_end(f, "q");
+}
+
+Test(access, a_database_that_is_not_there_is_said)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    kept_out(f, "", "?db=16", "ERR DB index is out of range");
+    flow_end(f, "q");
+}
+
+FLOW_ALL_MODES(access, a_password_alone_is_of_the_default_user)
+{
+    struct flow *f = flow_bare(mode, NULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    redis_do(f->server, "CONFIG SET requirepass %s", "p@ss:w/rd%41");
+    open_at(f, ":p%40ss:w%2Frd%2541@", "");
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 30, NULL), 0);
+    flow_until(f, w.settled == 1);
+    cr_assert_eq(w.errors, 0);
+    flow_end(f, "q");
+}
+
+FLOW_ALL_MODES(access, a_user_needs_no_more_than_keys_channels_and_data_commands)
+{
+    struct flow *f = flow_bare(mode, NULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    redis_do(f->server, "ACL SETUSER u:s@r on >p%%ss ~lapse:* &lapse:* &__keyevent@*__:expired -@all +@read +@write "
+                        "+@pubsub +@scripting "
+                        "+time -@dangerous");
+    open_at(f, "u%3as%40r:p%25ss@", ""); /* no PING, no SELECT */
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 30, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "b", HOUR, NULL), 0);
+    cr_assert_eq(flow_reschedule(f, "q", "b", lapse_in(0), NULL), 0);
+    flow_until(f, w.settled == 2);
+    cr_assert_eq(w.errors, 0);
+    flow_end(f, "q");
+}
+
+Test(access, without_the_right_to_subscribe_the_alarm_delivers_and_it_is_said_once)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    long long before = connections(f);
+    flow_fine(f, "Redis refuses the subscription: ");
+    redis_do(f->server, "ACL SETUSER me on >secret ~lapse:* resetchannels +@all");
+    open_at(f, "me:secret@", "");
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 30 * i, NULL), 0);
+    flow_until(f, w.settled == 10);
+    cr_assert_eq(flow_logged(f, "Redis refuses the subscription: NOPERM"), 1);
+    cr_assert_leq(connections(f) - before, 20);
+    for (size_t i = 0; i < w.n_runs; i++)
+        cr_assert(w.runs[i].job.via == LAPSE_VIA_ALARM || w.runs[i].job.via == LAPSE_VIA_SWEEP);
+    flow_end(f, "q");
+}
+
+Test(access, without_the_right_to_a_command_it_is_refused_by_name)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    flow_fine(f, "NOPERM");
+    redis_do(f->server, "ACL SETUSER me on >secret ~other:* &* +@all");
+    open_at(f, "me:secret@", "");
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EREFUSED);
+    cr_assert_eq(flow_logged(f, "the user lacks a right"), 1);
+    cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);
+    flow_end(f, "q");
+}
+
+/* Keys, triggers' events and wakes of one database are none of another's business. */
+FLOW_ALL_MODES(access, the_same_queue_in_two_databases_is_two_queues)
+{
+    enum { N = 12 };
+    struct flow *f = flow_bare(mode, NULL);
+    struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
+    struct lapse *l[2];
+    char id[8];
+    for (int db = 0; db < 2; db++) {
+        l[db] = open_at(f, "", db ? "?db=3" : "");
+        flow_handle(f, "q", &w[db]);
+    }
+    for (int i = 0; i < N; i++) { /* the same ids in both, some due now, some later */
+        snprintf(id, sizeof id, "%d", i);
+        for (int db = 0; db < 2; db++) {
+            struct lapse_spec s = flow_job_spec("q", id, i % 3 * 40);
+            s.body = db ? "3" : "0", s.body_len = 1;
+            f->l = l[db];
+            cr_assert_eq(flow_spec(f, &s, NULL), 0);
+        }
+    }
+    flow_until(f, w[0].settled == N && w[1].settled == N);
+    for (int db = 0; db < 2; db++)
+        for (size_t i = 0; i < N; i++) {
+            cr_assert_eq(w[db].runs[i].l, l[db]);
+            cr_assert_eq(*w[db].runs[i].job.body, db ? '3' : '0');
+            cr_assert_eq(flow_runs_of(&w[db], w[db].runs[i].job.id), 1);
+        }
+    redis_do(f->server, "SELECT 3");
+    cr_assert_eq(audit(f->server, "lapse", "q", NULL), 0);
+    redis_do(f->server, "SELECT 0");
+    flow_end(f, "q");
+}
+
+FLOW_ALL_MODES(access, over_tcp_it_is_the_same)
+{
+    struct flow *f = flow_start_tcp(mode, NULL, NULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
+    flow_until(f, w.settled == 5);
+    cr_assert_eq(w.errors, 0);
+    flow_end(f, "q");
+}
+
+FLOW_ALL_MODES(access, each_space_is_a_world_of_its_own)
+{
+    struct flow *f = flow_start(mode);
+    struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
+    struct lapse_options opts = flow_options(f);
+    flow_handle(f, "q", &w[0]);
+    opts.space = "other.space-1";
+    f->l = flow_open(f, &opts);
+    flow_handle(f, "q", &w[1]);
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
+    flow_until(f, w[1].settled == 5);
+    cr_assert_eq(w[0].n_runs, 0);
+    cr_assert_eq(audit(f->server, "other.space-1", "q", NULL), 0);
+    flow_end(f, "q");
+}

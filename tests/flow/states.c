@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* States of a Redis that answers, but not as one would like: loading, a replica, busy with somebody's script. */
+#include "flow.h"
+#include <hiredis/hiredis.h>
+
+enum { HOUR = 3600000 };
+
+static void impatient(struct lapse_options *opts)
+{
+    opts->reply_ms = 1000;
+}
+
+/* Sends without waiting for the answer: to keep Redis from its work. */
+static redisContext *start_command(struct flow *f, const char *format, const char *arg)
+{
+    redisContext *c = redisConnectUnix(f->server->socket);
+    int done = 0;
+    cr_assert(c && !c->err && redisAppendCommand(c, format, arg) == REDIS_OK);
+    while (!done)
+        cr_assert_eq(redisBufferWrite(c, &done), REDIS_OK);
+    return c;
+}
+
+static void finish_command(redisContext *c)
+{
+    void *reply = NULL;
+    cr_assert_eq(redisGetReply(c, &reply), REDIS_OK);
+    freeReplyObject(reply);
+    redisFree(c);
+}
+
+static void is_refused(struct flow *f, const char *word, const char *advice)
+{
+    flow_fine(f, word);
+    flow_until(f, flow_schedule(f, "q", NULL, HOUR, NULL) == LAPSE_EREFUSED);
+    cr_assert_geq(flow_logged(f, advice), 1);
+}
+
+/* Three jobs that fall due while it cannot run them, and run when it can. */
+static struct flow *start(struct flow_worker *w)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, impatient);
+    flow_handle(f, "q", w);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 150, NULL), 0);
+    return f;
+}
+
+static void go_on(struct flow *f, struct flow_worker *w)
+{
+    flow_until(f, w->n_runs == 3 && w->settled == 3);
+    flow_until(f, flow_schedule(f, "q", NULL, HOUR, NULL) == 0);
+    flow_end(f, "q");
+}
+
+Test(states, a_busy_redis_refuses_by_name_and_then_goes_on)
+{
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow *f = start(&w);
+    redis_do(f->server, "CONFIG SET busy-reply-threshold 20");
+    redisContext *c = start_command(f, "EVAL %s 0", "while true do end");
+    is_refused(f, "BUSY", "SCRIPT KILL ends it");
+    redis_do(f->server, "SCRIPT KILL");
+    finish_command(c);
+    go_on(f, &w);
+}
+
+Test(states, a_replica_refuses_by_name_until_it_is_master_again)
+{
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow *f = start(&w);
+    redis_do(f->server, "REPLICAOF 127.0.0.1 1");
+    is_refused(f, "READONLY", "give the URL of the master");
+    loop_for(f->loop, 200); /* the jobs fall due meanwhile */
+    cr_assert_eq(w.n_runs, 0);
+    redis_do(f->server, "REPLICAOF NO ONE");
+    go_on(f, &w);
+}
+
+Test(states, a_replica_without_its_master_lets_nobody_in)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_fine(f, "MASTERDOWN");
+    redis_do(f->server, "CONFIG SET replica-serve-stale-data no");
+    redis_do(f->server, "REPLICAOF 127.0.0.1 1");
+    f->l = flow_open(f, NULL);
+    flow_handle(f, "q", &w);
+    flow_until(f, flow_logged(f, "does not let us in: MASTERDOWN") > 0);
+    redis_do(f->server, "REPLICAOF NO ONE");
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.settled == 1);
+    flow_end(f, "q");
+}
+
+Test(states, a_loading_redis_refuses_by_name_and_lets_nobody_in)
+{
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow *f = start(&w);
+    struct flow_answer a = {.f = f};
+    for (int i = 0; i < 400; i++)
+        redis_do(f->server, "SET filler:%d x", i);
+    redis_do(f->server, "CONFIG SET key-load-delay 5000 loading-process-events-interval-bytes 1024");
+    flow_fine(f, "LOADING");
+    redisContext *c = start_command(f, "DEBUG %s", "RELOAD");
+    flow_until(f, flow_schedule(f, "q", NULL, HOUR, NULL) == LAPSE_EREFUSED);
+    cr_assert_geq(flow_logged(f, "it is loading its data; this passes"), 1);
+    struct lapse *first = f->l;
+    f->l = flow_open(f, NULL); /* one that comes now waits outside */
+    cr_assert_eq(lapse_get(f->l, "q", "new", flow_answered, &a), 0);
+    flow_until(f, flow_logged(f, "does not let us in: LOADING") > 0);
+    redis_do(f->server, "CONFIG SET key-load-delay 0");
+    finish_command(c);
+    cr_assert_eq(flow_wait(f, &a), LAPSE_ENOENT);
+    f->l = first;
+    go_on(f, &w);
+}
