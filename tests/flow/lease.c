@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Who holds a job, and for how long. */
+#include "wire.h"
+#include <signal.h>
+
+static void short_lease(struct lapse_options *o)
+{
+    o->lease_ms = 400;
+    o->sweep_ms = 50;
+}
+
+static void short_run(struct lapse_options *o)
+{
+    short_lease(o);
+    o->run_ms = 700;
+}
+
+Test(lease, a_job_that_is_held_for_longer_than_its_lease_stays_ours)
+{
+    enum { N = 10 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, w.n_held == N);
+    int64_t until_ms = lapse_job_until_ms(w.held[0]);
+    uint64_t token = lapse_job_token(w.held[0]);
+    flow_until(f, lapse_job_until_ms(w.held[0]) > until_ms + 3 * 400);
+    cr_assert_eq(lapse_job_token(w.held[0]), token);
+    cr_assert_eq(flow_score(f, "q", "run", lapse_job_id(w.held[0])), lapse_job_until_ms(w.held[0]));
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N);
+    cr_assert_eq(flow_stats(f->l).recovered, 0);
+    flow_end(f, "q");
+}
+
+Test(lease, ends_at_run_ms_and_the_job_runs_again)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    flow_fine(f, "held for run_ms");
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    struct lapse_job *first = w.held[0];
+    flow_until(f, w.n_held == 2);
+    flow_until(f, lapse_job_until_ms(first) == 0);
+    cr_assert_eq(flow_logged(f, "held for run_ms"), 1);
+    cr_assert_eq(w.runs[1].job.try_no, 2);
+    cr_assert_gt(w.runs[1].job.token, w.runs[0].job.token);
+    cr_assert_str_eq(w.runs[1].job.why, "the lease ended");
+    cr_assert_geq(w.runs[1].job.claimed_us, w.runs[0].job.claimed_us + 650000); /* never past run_ms, and nearly all */
+    w.held[0] = w.held[1];
+    w.n_held = 1;
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.errors, 0);
+    lapse_done(first, flow_settled, &w);
+    flow_until(f, w.settled == 2);
+    cr_assert_eq(w.err, LAPSE_EGONE);
+    struct lapse_stats s = flow_stats(f->l);
+    cr_assert_eq(s.recovered, 1);
+    cr_assert_eq(s.gone, 1);
+    cr_assert_eq(s.done, 1);
+    flow_end(f, "q");
+}
+
+/* The wire swallows all that the holder says. */
+Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
+{
+    struct wire x;
+    struct flow_worker other = {.policy = FLOW_KEEP};
+    wire_start(&x, FLOW_KEEP, short_lease);
+    struct flow *f = x.f;
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, x.w.n_held == 1);
+    struct lapse_options opts = flow_options(f);
+    opts.sweep_ms = 50;
+    flow_close(f, f->l, 0);
+    f->l = flow_open(f, &opts);
+    flow_handle(f, "q", &other);
+    flow_fine(f, "could not be renewed in time");
+    proxy_swallow(x.proxy, true);
+    flow_until(f, other.n_held == 1);
+    cr_assert_eq(other.runs[0].job.try_no, 2);
+    cr_assert_gt(other.runs[0].job.token, x.w.runs[0].job.token);
+    cr_assert_geq(other.runs[0].job.claimed_us, x.w.runs[0].job.claimed_us + 400000);
+    flow_until(f, lapse_job_until_ms(x.w.held[0]) == 0);
+    proxy_swallow(x.proxy, false);
+    proxy_drop(x.proxy); /* what it swallowed is lost; a proxy does not give it back */
+    flow_until(f, flow_stats(x.l).reconnects == 1);
+    flow_settle(&x.w, FLOW_DONE);
+    cr_assert_eq(x.w.err, LAPSE_EGONE);
+    cr_assert_eq(lapse_job_until_ms(other.held[0]) > 0, 1);
+    flow_settle(&other, FLOW_DONE);
+    cr_assert_eq(other.errors, 0);
+    cr_assert_eq(flow_stats(f->l).recovered, 1);
+    wire_end(&x);
+}
+
+/* A job that kills whoever runs it does not kill for ever. */
+Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
+{
+    enum { TRIES = 3 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
+    struct board *b = board_new(16);
+    struct lapse_spec s = flow_job_spec("q", "poison", 0);
+    struct lapse_options opts = flow_options(f);
+    struct flow_worker other = {.policy = FLOW_DONE};
+    struct flow_job job;
+    s.tries = TRIES;
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    opts.log = NULL;
+    short_lease(&opts);
+    for (int i = 0; i < TRIES; i++) {
+        struct worker *w = worker_start(b, "q", &opts, WORKER_DIES);
+        flow_poll(f, b->n == i + 1);
+        worker_free(w);
+    }
+    flow_handle(f, "q", &other); /* its sweep finds the last lease */
+    flow_poll(f, flow_count(f, "q", "dead") == 1);
+    for (int i = 0; i < TRIES; i++) {
+        cr_assert_eq(b->run[i].try_no, (unsigned)i + 1);
+        cr_assert(i == 0 || b->run[i].token > b->run[i - 1].token);
+        cr_assert(i == 0 || b->run[i].claimed_us >= b->run[i - 1].claimed_us + 400000, "while its lease was good");
+    }
+    cr_assert_eq(flow_get(f, "q", "poison", &job), 0);
+    cr_assert_eq(job.state, LAPSE_DEAD);
+    cr_assert_eq(job.try_no, TRIES);
+    cr_assert_str_eq(job.why, "the lease ended");
+    cr_assert_eq(other.n_runs, 0);
+    cr_assert_eq(b->n, TRIES);
+    board_free(b);
+    flow_end(f, "q");
+}
+
+/* celery#2599: a lease that begins when a job is stored ends long before it is due. */
+Test(lease, begins_when_the_job_is_claimed_however_long_it_waited)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_job job;
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 86400000, NULL), 0);
+    flow_spin(f, 600); /* a lease and many sweeps */
+    cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+    cr_assert_eq(job.state, LAPSE_WAITING);
+    cr_assert_eq(job.try_no, 0);
+    cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
+    flow_until(f, w.settled == 1);
+    flow_spin(f, 600);
+    flow_each_once(&w, 1);
+    flow_end(f, "q");
+}
+
+/* asynq#717: two that sweep the same ended leases. */
+Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
+{
+    enum { N = 150, SWEEPERS = 4 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
+    struct board *b = board_new(N);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct lapse_options opts = flow_options(f);
+    opts.log = NULL;
+    opts.lease_ms = 200;
+    struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_poll(f, b->n == N);
+    worker_signal(victim, SIGKILL);
+    for (int i = 0; i < SWEEPERS; i++) {
+        opts = flow_options(f);
+        opts.sweep_ms = 20;
+        f->l = flow_open(f, &opts);
+        flow_handle(f, "q", &w);
+    }
+    flow_until(f, w.settled == N);
+    cr_assert_eq(w.errors, 0);
+    cr_assert_eq(w.n_runs, N);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(w.runs[i].job.try_no, 2);
+        cr_assert_eq(flow_runs_of(&w, w.runs[i].job.id), 1);
+    }
+    uint64_t recovered = 0;
+    for (unsigned i = 0; i < f->n_open; i++)
+        recovered += flow_stats(f->handles[i]).recovered;
+    cr_assert_eq(recovered, N);
+    worker_free(victim);
+    board_free(b);
+    flow_end(f, "q");
+}
