@@ -60,7 +60,7 @@ Test(arm, goes_on_after_a_hundred_with_those_of_the_same_millisecond)
 {
     far(0, 60, 10);
     far(60, 90, 11);
-    RUN("arm", "'0 20' 0", "[U T+10 1]");
+    RUN("arm", "'0 20' T+9", "[U T+10 1]");
     cr_assert_eq(triggers(), 100);
     RUN("arm", "'0 20' T+10", "[U T+20 0]");
     cr_assert_eq(triggers(), 150);
