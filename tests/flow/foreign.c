@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Anyone who reaches Redis can send events and wakes. They make a listener look, and change nothing. */
+#include "wire.h"
+
+static const char EVENT[] = "__keyevent@0__:expired";
+
+/* What the jobs of q are: its sets, records and what is held; not the registry, whose heartbeats go on. */
+static char *jobs_of(struct flow *f)
+{
+    return redis_str(f->server, "EVAL %s 0",
+                     "local out = {} for _, k in ipairs({'due', 'run', 'dead', 'jobs', 'held', 'seq'}) do "
+                     "out[#out + 1] = k .. redis.sha1hex(redis.call('DUMP', 'lapse:{q}:' .. k) or '') end "
+                     "return table.concat(out)");
+}
+
+static void same_jobs(struct flow *f, const char *before)
+{
+    char *after = jobs_of(f);
+    cr_assert_str_eq(after, before);
+    free(after);
+}
+
+Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
+{
+    static const struct {
+        const char *channel, *key;
+        size_t len; /* 0: a text */
+    } events[] = {
+        {"__keyevent@1__:expired", "lapse:{q}:t:future", 0}, /* another database */
+        {"__keyevent@00__:expired", "lapse:{q}:t:future", 0},
+        {"__keyevent@__:expired", "lapse:{q}:t:future", 0},
+        {"__keyevent@0x__:expired", "lapse:{q}:t:future", 0},
+        {EVENT, "other:{q}:t:future", 0}, /* another space */
+        {EVENT, "laps:{q}:t:future", 0},
+        {EVENT, "lapse2:{q}:t:future", 0},
+        {EVENT, "{q}:t:future", 0},
+        {EVENT, "lapse:{other}:t:future", 0}, /* a queue that we do not handle */
+        {EVENT, "lapse:{q:t:future", 0},
+        {EVENT, "lapse:q:t:future", 0},
+        {EVENT, "lapse:{}:t:future", 0},
+        {EVENT, "lapse:{q}:due", 0},
+        {EVENT, "lapse:{q}:x:future", 0},
+        {EVENT, "lapse:{q}:t:", 0},
+        {EVENT, "lapse:{q}:t:a b", 0},
+        {EVENT, "lapse:{q}:t:a}b", 0},
+        {EVENT, "lapse:{q}:t:fut\0ure", 19},
+        {EVENT, "lapse:{q}:t:future\r\nERROR fake\0\x1b[2J", 36},
+        {EVENT, "lapse:{q}:t:\xff\xfe", 0},
+        {EVENT, "session:42", 0}, /* other programs' keys */
+        {EVENT, "", 0},
+    };
+    enum { N = sizeof events / sizeof *events };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    char *before = jobs_of(f);
+    for (size_t i = 0; i < N; i++) {
+        size_t len = events[i].len ? events[i].len : strlen(events[i].key);
+        uint64_t ours = flow_stats(f->l).events, foreign = flow_stats(f->l).foreign;
+        redis_do(f->server, "PUBLISH %s %b", events[i].channel, events[i].key, len);
+        flow_until(f, flow_stats(f->l).foreign == foreign + 1);
+        cr_assert_eq(flow_stats(f->l).events, ours, "event %zu", i);
+    }
+    char *name = malloc(400); /* an id of 256 letters is none, and a queue of 65 neither */
+    cr_assert(name);
+    snprintf(name, 400, "lapse:{q}:t:%0256d", 0);
+    redis_do(f->server, "PUBLISH %s %s", EVENT, name);
+    snprintf(name, 400, "lapse:{%065d}:t:a", 0);
+    redis_do(f->server, "PUBLISH %s %s", EVENT, name);
+    flow_until(f, flow_stats(f->l).foreign == N + 2);
+    free(name);
+    same_jobs(f, before);
+    free(before);
+    cr_assert_eq(w.n_runs, 0);
+    flow_end(f, "q");
+}
+
+Test(foreign, events_of_a_future_job_or_of_none_run_nothing_early)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "soon", 400, NULL), 0);
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    char *before = jobs_of(f);
+    redis_do(f->server, "PUBLISH %s lapse:{q}:t:future", EVENT);
+    redis_do(f->server, "PUBLISH %s lapse:{q}:t:soon", EVENT);
+    redis_do(f->server, "PUBLISH %s lapse:{q}:t:nobody", EVENT);
+    flow_until(f, flow_stats(f->l).events == 3);
+    cr_assert_eq(flow_get(f, "q", "nobody", NULL), LAPSE_ENOENT); /* behind the claim */
+    same_jobs(f, before);
+    free(before);
+    flow_until(f, w.settled == 1);
+    flow_each_once(&w, 1);
+    cr_assert_str_eq(w.runs[0].job.id, "soon");
+    flow_end(f, "q");
+}
+
+FLOW_ALL_MODES(foreign, ten_thousand_events_of_one_job_run_it_once)
+{
+    enum { N = 10000 };
+    struct flow *f = flow_start(mode);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
+    flow_handle(f, "q", &w);
+    if (mode != FLOW_NO_EVENTS)
+        flow_until_listeners(f, "q", 1);
+    cr_assert_eq(flow_schedule(f, "q", "soon", 150, NULL), 0);
+    redis_do(f->server, "EVAL %s 0",
+             "for i = 1, 5000 do redis.call('PUBLISH', '__keyevent@0__:expired', 'lapse:{q}:t:soon') "
+             "redis.call('PUBLISH', '__keyevent@0__:expired', 'lapse:{q}:t:future') end");
+    flow_until(f, w.settled == 1);
+    if (mode != FLOW_NO_EVENTS)
+        flow_until(f, flow_stats(f->l).events >= N);
+    cr_assert_eq(flow_schedule(f, "q", "last", 0, NULL), 0);
+    flow_until(f, w.settled == 2);
+    flow_each_once(&w, 2);
+    cr_assert_eq(flow_count(f, "q", "due"), 1);
+    flow_end(f, "q");
+}
+
+Test(foreign, whatever_is_said_on_the_wake_channel_runs_nothing_early)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } wakes[] = {
+        {"", 0},
+        {" ", 0},
+        {"0", 0},
+        {"1", 0},
+        {"1 ", 0},
+        {"0 future", 0},
+        {"0 future future future", 0},
+        {"1 future", 0},
+        {"99999999999999 future", 0},
+        {"999999999999999999999999999999", 0},
+        {"999999999999999 x", 0},
+        {"-1 future", 0},
+        {"0  future ", 0},
+        {"0 \xff\x01 {a} future", 0},
+        {"0\0future", 8},
+        {"\0\0\0", 3},
+        {"members", 0},
+        {"members members", 0},
+        {"1795217976123.5 future", 0},
+        {"nan future", 0},
+        {"future", 0},
+    };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    char *long_text = malloc(100001);
+    cr_assert(long_text);
+    memset(long_text, 'x', 100000);
+    long_text[100000] = 0;
+    cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    char *before = jobs_of(f);
+    for (size_t i = 0; i < sizeof wakes / sizeof *wakes; i++) {
+        size_t len = wakes[i].len ? wakes[i].len : strlen(wakes[i].text);
+        cr_assert_eq(redis_int(f->server, "PUBLISH lapse:{q}:wake:0 %b", wakes[i].text, len), 1);
+        flow_spin(f, 3);
+    }
+    redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text);
+    long_text[1] = ' ';
+    long_text[0] = '0';
+    redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text);
+    for (size_t i = 1; i < 100000; i += 2)
+        long_text[i] = ' ';
+    redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text); /* 49,999 ids */
+    free(long_text);
+    same_jobs(f, before);
+    cr_assert_eq(w.n_runs, 0);
+    cr_assert_eq(flow_schedule(f, "q", "soon", 50, NULL), 0);
+    flow_until(f, w.settled == 1);
+    flow_each_once(&w, 1);
+    free(before);
+    flow_end(f, "q");
+}
+
+/* Each wake may name a time long gone: the alarm must not ring for it again and again. */
+Test(foreign, a_wake_of_a_time_long_gone_costs_a_look_and_no_more)
+{
+    enum { N = 20 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    flow_spin(f, 200);
+    long long before = flow_calls(f, "evalsha") + flow_calls(f, "eval");
+    for (int i = 0; i < N; i++)
+        redis_do(f->server, "PUBLISH lapse:{q}:wake:0 1");
+    flow_spin(f, 300);
+    long long calls = flow_calls(f, "evalsha") + flow_calls(f, "eval") - before;
+    cr_assert_leq(calls, 2 * N, "%lld calls for %d wakes", calls, N);
+    flow_end(f, "q");
+}
