@@ -10,10 +10,11 @@
 #include "script.h"
 #include "err.h"
 #include "mem.h"
+#include "refusal.h"
 #include "scripts.h"
 #include <stdio.h>
 
-enum { GATHER_US = 250, RETRY_MS = 50, LOOK_AHEAD = 512, TABLE = 256 };
+enum { GATHER_US = 250, RETRY_MS = 50, LOOK_AHEAD = 512, TABLE = 256, SPARE_MAX = 16 };
 
 struct batch {
     struct call call;
@@ -23,6 +24,31 @@ struct batch {
     struct list asks;
     unsigned n;
 };
+
+static void on_answer(struct call *call, int err, const struct redisReply *reply);
+
+static struct batch *batch_new(struct script *s)
+{
+    struct list *spare = list_pop(&s->spare);
+    struct batch *b = spare ? CONTAINER(spare, struct batch, node) : mem_new(sizeof *b, 0);
+    s->n_spare -= spare != NULL;
+    if (b) {
+        *b = (struct batch){.s = s, .call.end = on_answer};
+        list_init(&b->node);
+        list_init(&b->asks);
+    }
+    return b;
+}
+
+static void batch_free(struct batch *b)
+{
+    if (b->s->n_spare == SPARE_MAX) {
+        mem_free(b);
+    } else {
+        b->s->n_spare++;
+        list_insert(&b->s->spare, &b->node);
+    }
+}
 
 static bool batched(enum script_id id)
 {
@@ -112,6 +138,7 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
     *s = (struct script){.core = core, .conn = conn, .deliver = deliver};
     list_init(&s->asks);
     list_init(&s->batches);
+    list_init(&s->spare);
     const struct options *o = &core->options;
     snprintf(s->fixed, sizeof s->fixed, o->set.arm_ahead_ms ? "%d %lld" : "%d", o->url.db,
              (long long)o->set.arm_ahead_ms);
@@ -167,47 +194,6 @@ static void put_back(struct script *s, struct batch *b)
     }
 }
 
-static bool begins(struct span s, const char *word)
-{
-    size_t len = strlen(word);
-    return s.len >= len && memcmp(s.at, word, len) == 0;
-}
-
-/* What the refusals that ops can mend mean, by the first word of Redis's error. */
-static const char *advice(struct span error)
-{
-    static const struct {
-        const char *word, *text;
-    } rows[] = {
-        {"OOM", "it is out of memory: raise maxmemory; due jobs still run"},
-        {"READONLY", "it is a replica: give the URL of the master"},
-        {"LOADING", "it is loading its data; this passes"},
-        {"BUSY", "a script runs too long there; SCRIPT KILL ends it"},
-        {"MISCONF", "it cannot write to its disk"},
-        {"NOREPLICAS", "too few replicas are connected (min-replicas-to-write)"},
-        {"NOPERM", "the user lacks a right"},
-        {"NOAUTH", "the URL needs a password"},
-        {"WRONGTYPE", "a key of ours was written by another program"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (begins(error, rows[i].word)) {
-            return rows[i].text;
-        }
-    }
-    return "see its documentation";
-}
-
-static int code_of(struct script *s, enum script_id script, struct span error)
-{
-    char text[300];
-    bool broken = begins(error, "LAPSE EBROKEN");
-    log_escape(text, sizeof text, error.at, error.len);
-    log_line(&s->core->log, LOG_REFUSED, LOG_ERR, "Redis %s %s: %s (%s)",
-             broken ? "broke off in the middle of" : "refused", script_texts[script].name, text,
-             broken ? "some of it may have happened" : advice(error));
-    return broken ? LAPSE_EBROKEN : LAPSE_EREFUSED;
-}
-
 static void end_all(struct batch *b, int err)
 {
     for (struct list *i; (i = list_pop(&b->asks));) {
@@ -246,13 +232,13 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
         end_all(b, err);
     } else if (!reply_error(reply, &error)) {
         answer_all(b, reply);
-    } else if (begins(error, "NOSCRIPT")) {
+    } else if (refusal_is(error, "NOSCRIPT")) {
         b->s->loaded[b->script] = false;
         put_back(b->s, b);
     } else {
-        end_all(b, code_of(b->s, b->script, error));
+        end_all(b, refusal_code(&b->s->core->log, script_texts[b->script].name, error));
     }
-    mem_free(b);
+    batch_free(b);
 }
 
 /* The hashes of ids seen, exact enough: two ids of one hash only part a batch. */
@@ -355,17 +341,13 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
 void script_flush(struct script *s)
 {
     while (s->n_asks && conn_up(s->conn)) {
-        struct batch *b = mem_new(sizeof *b, 0);
+        struct batch *b = batch_new(s);
         if (!b) {
             break;
         }
-        b->s = s;
-        b->call.end = on_answer;
-        list_init(&b->node);
-        list_init(&b->asks);
         if (!send(s, b, gather(s, b))) {
             put_back(s, b);
-            mem_free(b);
+            batch_free(b);
             break;
         }
     }
@@ -388,6 +370,9 @@ void script_close(struct script *s)
     for (struct list *i; (i = list_pop(&s->asks));) {
         s->n_asks--;
         ask_end(CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
+    }
+    for (struct list *i; (i = list_pop(&s->spare));) {
+        mem_free(CONTAINER(i, struct batch, node));
     }
     mem_free(s->argv);
     mem_free(s->lens);

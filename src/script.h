@@ -32,6 +32,8 @@ struct script {
     unsigned n_asks;
     int64_t oldest_us;   /* when the first of them came */
     struct list batches; /* sent */
+    struct list spare;   /* batches to use again */
+    unsigned n_spare;
     bool loaded[SCRIPT_COUNT];
     ev_prepare prepare;
     bool stirred;              /* gather() has something to ask */
