@@ -223,4 +223,5 @@ void server_stop(struct server *s)
 {
     close(s->leash);
     while (waitpid(s->janitor, NULL, 0) < 0 && errno == EINTR) {}
+    remove_tree(AT_FDCWD, s->dir); /* should someone have killed the janitor */
 }

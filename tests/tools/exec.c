@@ -91,8 +91,8 @@ Test(exec, command_has_ordinary_signals_and_a_group_of_its_own)
 {
     struct server *s = tool_redis();
     schedule("a", "");
-    struct proc *p =
-        run_one("sh", "-c", "echo group $(ps -o pgid= -p $$) is $$; exec grep -E 'Sig(Ign|Blk)' /proc/self/status");
+    struct proc *p = run_one(
+        "sh", "-c", "echo group $(cut -d ' ' -f 5 /proc/$$/stat) is $$; exec grep -E 'Sig(Ign|Blk)' /proc/self/status");
     long group, self;
     cr_assert_eq(sscanf(p->out, "group %ld is %ld", &group, &self), 2, "%s", p->out);
     cr_assert_eq(group, self);
