@@ -176,6 +176,7 @@ static void poll_loop(int times)
 static void start(void)
 {
     loop = ev_loop_new(0);
+    memset(timer, 0x5a, sizeof timer);
     timer_init(&timer[0], loop, ring, "a");
     timer_init(&timer[1], loop, ring, "b");
 }

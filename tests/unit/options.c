@@ -261,6 +261,14 @@ Test(options, a_text_of_a_number_has_units)
         {"run_ms", "9223372036854775807ms101ms", -1}, /* wraps round to a small one */
         {"run_ms", "213503982335d", -1},              /* 2^64 and a little: wraps round to 0.4 d */
         {"run_ms", "9223372036854775807ms9223372036854775807ms102ms", -1},
+        {"arm_ahead_ms", "0s", 0}, /* where 0 is a number like others, garbage must not be taken for it */
+        {"arm_ahead_ms", "", -1},
+        {"arm_ahead_ms", "x", -1},
+        {"arm_ahead_ms", "1w", -1},
+        {"arm_ahead_ms", "1 ", -1},
+        {"arm_ahead_ms", "/", -1},
+        {"arm_ahead_ms", ":", -1},
+        {"arm_ahead_ms", "99999999999999999999999", -1},
         {"max_running", "7", 7},
         {"max_running", "7s", -1},
         {"max_running", "7B", -1},
