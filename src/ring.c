@@ -2,7 +2,7 @@
 /* The registry of a queue's listeners, kept in Redis: a name, and until when it is good. In it are those who hear
  * events and can take jobs. The one whose rank in byte order is hash(id) mod n answers the event of id.
  *
- * With each heartbeat a listener also sets a canary, a trigger of its own, and reads the one of the heartbeat before:
+ * With each heartbeat a listener also sets a canary, a trigger of its own, which makes the one before it expire:
  * an event that must come. When it has not come by the next one, a second later, events do not arrive. Only beats of
  * our own timer count: when many listeners come and go, several are made within the life of one canary. */
 #include "ring.h"
