@@ -39,6 +39,7 @@ static void turn(struct ev_loop *loop, ev_idle *idle, int events)
     }
     struct req *r = CONTAINER(first, struct req, node);
     struct frame frame = {d->frames, false};
+    void (*after)(struct req *, bool) = r->after; /* closed()'s entry is in the handle, and may go with it */
     d->frames = &frame;
     /* fn is one word, whichever it is */
     if (r->fn.callback && (!r->wanted || r->wanted(r))) {
@@ -47,7 +48,7 @@ static void turn(struct ev_loop *loop, ev_idle *idle, int events)
     if (!frame.gone) {
         d->frames = frame.below;
     }
-    r->after(r, !frame.gone);
+    after(r, !frame.gone);
 }
 
 void deliver_init(struct deliver *d, struct core *core)

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* Every public call from every callback: what(calls) x from(callbacks), each pair on a handle of its own. */
+#include "flow.h"
+
+enum { HOUR = 3600000, SPARES = 3 };
+enum from { SCHEDULED, CANCELLED, RESCHEDULED, GOT, REFUSED, LISTED, DEPTH, HANDLER, DONE, RETRIED, FAILED, CLOSED };
+
+struct scene {
+    struct flow *f;
+    struct lapse *l; /* NULL: abandoned, or closed */
+    enum from from;
+    const struct call *call;
+    struct lapse_job *jobs[SPARES + 1]; /* in our hands; a handler's own is the last */
+    size_t n_jobs;
+    unsigned owed, got; /* callbacks of what was asked in the callback */
+    bool called, closing, closed, other_closed;
+};
+struct call {
+    const char *name;
+    void (*make)(struct scene *x);
+};
+
+/* ---- calls ---- */
+static void answered(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l, (void)err, (void)job;
+    ((struct scene *)arg)->got++;
+}
+static void depth_answered(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    (void)d;
+    answered(l, err, NULL, arg);
+}
+static void list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    (void)jobs, (void)n;
+    answered(l, err, NULL, arg);
+}
+static void on_closed(void *arg)
+{
+    ((struct scene *)arg)->closed = true;
+}
+static void on_other_closed(void *arg)
+{
+    ((struct scene *)arg)->other_closed = true;
+}
+static void keep_job(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct scene *x = arg;
+    (void)l;
+    cr_assert_leq(x->n_jobs, SPARES);
+    x->jobs[x->n_jobs++] = job;
+}
+
+/* An accepted call is answered; a closing handle accepts nothing. */
+static void accepted(struct scene *x, int err)
+{
+    cr_assert_eq(err, x->closing ? LAPSE_ECLOSED : 0, "%s: %s", x->call->name, lapse_strerror(err));
+    x->owed += err == 0;
+}
+
+static void schedule(struct scene *x)
+{
+    struct lapse_spec s = flow_job_spec("q", "new", HOUR);
+    s.on_conflict = LAPSE_REPLACE;
+    accepted(x, lapse_schedule(x->l, &s, answered, x));
+}
+static void cancel(struct scene *x)
+{
+    accepted(x, lapse_cancel(x->l, "q", "job", 0, answered, x));
+}
+static void reschedule(struct scene *x)
+{
+    accepted(x, lapse_reschedule(x->l, "q", "job", lapse_in(2 * HOUR), 0, answered, x));
+}
+static void get(struct scene *x)
+{
+    accepted(x, lapse_get(x->l, "q", "job", answered, x));
+}
+static void list(struct scene *x)
+{
+    accepted(x, lapse_list(x->l, "spare", LAPSE_RUNNING, NULL, 100, list_answered, x));
+}
+static void depth(struct scene *x)
+{
+    accepted(x, lapse_depth(x->l, "q", depth_answered, x));
+}
+static void handle(struct scene *x)
+{
+    accepted(x, lapse_handle(x->l, "new", NULL, keep_job, x));
+    x->owed -= !x->closing; /* no callback */
+}
+static void handle_no_more(struct scene *x)
+{
+    accepted(x, lapse_handle(x->l, "spare", NULL, NULL, NULL));
+    x->owed -= !x->closing;
+}
+static struct lapse_job *take(struct scene *x)
+{
+    x->owed += x->from != CLOSED; /* from then on they are cut loose, and nobody is told */
+    return x->jobs[--x->n_jobs];
+}
+static void done(struct scene *x)
+{
+    lapse_done(take(x), answered, x);
+}
+static void retry(struct scene *x)
+{
+    lapse_retry(take(x), HOUR, "later", answered, x);
+}
+static void fail(struct scene *x)
+{
+    lapse_fail(take(x), "never", answered, x);
+}
+static void done_untold(struct scene *x)
+{
+    lapse_done(x->jobs[--x->n_jobs], NULL, NULL);
+}
+static void stats(struct scene *x)
+{
+    struct lapse_stats s;
+    lapse_stats(x->l, &s, sizeof s);
+}
+static void options(struct scene *x)
+{
+    struct lapse_options o = lapse_options_init();
+    (void)x;
+    cr_assert_eq(lapse_options_set(&o, "lease_ms", "1s"), 0);
+    cr_assert(lapse_strerror(LAPSE_EDOWN) && lapse_maybe(LAPSE_ELOST));
+}
+static void open_another(struct scene *x)
+{
+    struct lapse_options o = flow_options(x->f);
+    struct lapse *l;
+    cr_assert_eq(lapse_open(&l, x->f->loop, &o), 0);
+    cr_assert_eq(lapse_get(l, "q", "job", answered, x), 0);
+    x->owed++;
+    lapse_close(l, 5000, on_other_closed, x);
+    while (!x->other_closed)
+        ev_run(x->f->loop, EVRUN_ONCE);
+}
+static void close_at_once(struct scene *x)
+{
+    x->closing = true;
+    lapse_close(x->l, 0, on_closed, x);
+}
+static void close_slowly(struct scene *x)
+{
+    x->closing = true;
+    lapse_close(x->l, 20, on_closed, x);
+}
+static void abandon(struct scene *x)
+{
+    lapse_abandon(x->l);
+    x->l = NULL;
+}
+static void run_nowait(struct scene *x)
+{
+    for (int i = 0; i < 5; i++)
+        ev_run(x->f->loop, EVRUN_NOWAIT);
+}
+static void run_until_answered(struct scene *x)
+{
+    get(x);
+    while (x->got < x->owed)
+        ev_run(x->f->loop, EVRUN_ONCE);
+}
+static void run_until_closed(struct scene *x)
+{
+    close_at_once(x);
+    while (!x->closed)
+        ev_run(x->f->loop, EVRUN_ONCE);
+}
+static void ask_all(struct scene *x)
+{
+    schedule(x), cancel(x), reschedule(x), get(x), list(x), depth(x), retry(x), handle_no_more(x);
+}
+static void ask_all_and_close(struct scene *x)
+{
+    ask_all(x);
+    close_at_once(x);
+}
+static void ask_all_and_run_until_closed(struct scene *x)
+{
+    ask_all(x);
+    run_until_closed(x);
+}
+static void ask_all_and_abandon(struct scene *x)
+{
+    ask_all(x);
+    abandon(x);
+}
+static void run_and_abandon(struct scene *x)
+{
+    run_nowait(x);
+    abandon(x);
+    run_nowait(x);
+}
+
+#define ROW(call)   \
+    {               \
+#call, call \
+    }
+static const struct call calls[] = {
+    ROW(schedule),
+    ROW(cancel),
+    ROW(reschedule),
+    ROW(get),
+    ROW(list),
+    ROW(depth),
+    ROW(handle),
+    ROW(handle_no_more),
+    ROW(done),
+    ROW(retry),
+    ROW(fail),
+    ROW(done_untold),
+    ROW(stats),
+    ROW(options),
+    ROW(open_another),
+    ROW(close_at_once),
+    ROW(close_slowly),
+    ROW(abandon),
+    ROW(run_nowait),
+    ROW(run_until_answered),
+    ROW(run_until_closed),
+    ROW(ask_all),
+    ROW(ask_all_and_close),
+    ROW(ask_all_and_run_until_closed),
+    ROW(ask_all_and_abandon),
+    ROW(run_and_abandon),
+};
+
+/* ---- callbacks to call from ---- */
+static void make_call(struct scene *x)
+{
+    cr_assert(!x->called, "called back twice");
+    x->called = true;
+    x->call->make(x);
+}
+static void from_callback(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    struct scene *x = arg;
+    cr_assert(l == x->l && !err == (x->from != REFUSED) && (x->from >= DONE || !job == (x->from == REFUSED)));
+    make_call(x);
+    if (job) /* it is lent till here, whatever was called */
+        cr_assert_str_eq(lapse_job_id(job), "job");
+}
+static void from_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    cr_assert(l && !err);
+    make_call(arg);
+    cr_assert_leq(d->waiting, 1);
+}
+static void from_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    cr_assert(l && !err && n == 1);
+    make_call(arg);
+    cr_assert_str_eq(lapse_job_id(jobs[0]), "job");
+}
+static void from_handler(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    keep_job(l, job, arg);
+    make_call(arg);
+}
+static void from_closed(void *arg)
+{
+    struct scene *x = arg;
+    x->closed = true;
+    make_call(x);
+}
+
+static void cause(struct scene *x)
+{
+    struct lapse_spec s = flow_job_spec("q", "job", HOUR);
+    if (x->from == HANDLER || x->from == DONE || x->from == RETRIED || x->from == FAILED)
+        s.due = lapse_in(0);
+    int err = lapse_schedule(x->l, &s, x->from == SCHEDULED ? from_callback : NULL, x);
+    switch (x->from) {
+    case SCHEDULED: break;
+    case CANCELLED: err = lapse_cancel(x->l, "q", "job", 0, from_callback, x); break;
+    case RESCHEDULED: err = lapse_reschedule(x->l, "q", "job", lapse_in(HOUR), 0, from_callback, x); break;
+    case GOT: err = lapse_get(x->l, "q", "job", from_callback, x); break;
+    case REFUSED: err = lapse_get(x->l, "q", "nobody", from_callback, x); break;
+    case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
+    case DEPTH: err = lapse_depth(x->l, "q", from_depth, x); break;
+    case HANDLER: err = lapse_handle(x->l, "q", NULL, from_handler, x); break;
+    case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
+    case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
+    case FAILED: lapse_fail(x->jobs[--x->n_jobs], NULL, from_callback, x); break;
+    case CLOSED: x->closing = true; lapse_close(x->l, 0, from_closed, x);
+    }
+    cr_assert_eq(err, 0);
+}
+
+static void run_row(struct flow *f, enum from from, const struct call *call)
+{
+    struct scene x = {.f = f, .from = from, .call = call};
+    struct lapse_options o = flow_options(f);
+    long live = alloc_live();
+    cr_assert_eq(lapse_open(&x.l, f->loop, &o), 0);
+    cr_assert_eq(lapse_handle(x.l, "spare", NULL, keep_job, &x), 0);
+    for (int i = 0; i < SPARES; i++) {
+        struct lapse_spec s = flow_job_spec("spare", NULL, 0);
+        cr_assert_eq(lapse_schedule(x.l, &s, NULL, NULL), 0);
+    }
+    flow_until(f, x.n_jobs == SPARES);
+    cause(&x);
+    flow_until(f, x.called);
+    bool abandoned = !x.l;
+    if (x.closing && !abandoned)
+        flow_until(f, x.closed);
+    else if (!abandoned)
+        flow_until(f, x.got == x.owed);
+    if (x.closing || abandoned)
+        x.l = NULL;
+    unsigned got = x.got;
+    while (x.n_jobs) /* without a handle this only frees them */
+        lapse_done(x.jobs[--x.n_jobs], x.l ? NULL : answered, &x);
+    if (x.l) {
+        lapse_close(x.l, 5000, on_closed, &x);
+        flow_until(f, x.closed);
+    }
+    ev_run(f->loop, EVRUN_NOWAIT);
+    cr_assert_eq(x.got, got, "%s: called back by a handle that is no more", call->name);
+    cr_assert(abandoned || x.got == x.owed, "%s: %u callbacks of %u", call->name, x.got, x.owed);
+    cr_assert_eq(alloc_live(), live, "%s: %ld blocks lost", call->name, alloc_live() - live);
+    redis_do(f->server, "FLUSHALL");
+}
+
+static void run_all(enum from from)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        run_row(f, from, &calls[i]);
+    flow_end(f);
+}
+
+#define FROM(name, from) \
+    Test(reenter, name)  \
+    {                    \
+        run_all(from);   \
+    }
+FROM(any_call_from_a_schedules_callback, SCHEDULED)
+FROM(any_call_from_a_cancels_callback, CANCELLED)
+FROM(any_call_from_a_reschedules_callback, RESCHEDULED)
+FROM(any_call_from_a_gets_callback, GOT)
+FROM(any_call_from_a_callback_with_an_error, REFUSED)
+FROM(any_call_from_a_lists_callback, LISTED)
+FROM(any_call_from_a_depths_callback, DEPTH)
+FROM(any_call_from_a_handler, HANDLER)
+FROM(any_call_from_a_dones_callback, DONE)
+FROM(any_call_from_a_retrys_callback, RETRIED)
+FROM(any_call_from_a_fails_callback, FAILED)
+FROM(any_call_from_closed, CLOSED)
