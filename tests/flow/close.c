@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a handle: what it waits for, what it ends, and who is told. */
+#include "flow.h"
+#include <signal.h>
+
+enum { HOUR = 3600000 };
+
+struct end {
+    struct flow *f;
+    unsigned calls, nth; /* of all callbacks */
+};
+
+static void on_closed(void *arg)
+{
+    struct end *e = arg;
+    e->calls++;
+    e->nth = ++e->f->n_answers;
+}
+
+static void gone(struct flow *f, struct end *e)
+{
+    flow_until(f, e->calls);
+    flow_forget(f, f->l);
+    ev_run(f->loop, EVRUN_NOWAIT);
+    cr_assert_eq(e->calls, 1);
+}
+
+FLOW_ALL_MODES(close, waits_for_handlers_to_settle)
+{
+    struct flow *f = flow_start(mode);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct end e = {.f = f};
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, w.n_held == 5);
+    lapse_close(f->l, HOUR, on_closed, &e);
+    loop_for(f->loop, 60);
+    cr_assert_eq(e.calls, 0);
+    flow_settle(&w, FLOW_DONE);
+    gone(f, &e);
+    cr_assert(w.settled == 5 && !w.errors);
+    cr_assert_eq(flow_count(f, "q", "due") + flow_count(f, "q", "run"), 0);
+    flow_end(f, "q");
+}
+
+static void short_lease(struct lapse_options *opts)
+{
+    opts->lease_ms = 300;
+    opts->sweep_ms = 100;
+}
+
+FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_is_readable_until_settled_and_runs_elsewhere)
+{
+    struct flow *f = flow_start_opts(mode, NULL, short_lease);
+    struct flow_worker w = {.policy = FLOW_KEEP}, other = {.policy = FLOW_DONE};
+    struct end e = {.f = f};
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
+    s.body = "still here", s.body_len = 10;
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    lapse_close(f->l, 30, on_closed, &e);
+    gone(f, &e);
+    struct lapse_options opts = flow_options(f);
+    short_lease(&opts);
+    f->l = flow_open(f, &opts);
+    flow_handle(f, "q", &other);
+    flow_until(f, other.settled == 1);
+    cr_assert_eq(other.runs[0].job.try_no, 2, "its lease ended, which used a try");
+    cr_assert_gt(other.runs[0].job.token, w.runs[0].job.token);
+
+    size_t len;
+    const char *body = lapse_job_body(w.held[0], &len);
+    cr_assert(len == 10 && !memcmp(body, "still here", 10) && !strcmp(lapse_job_id(w.held[0]), "a"));
+    lapse_done(w.held[0], flow_settled, &w);
+    loop_for(f->loop, 20);
+    cr_assert_eq(w.settled, 0, "the callback of a settle without a handle");
+    flow_end(f, "q");
+}
+
+Test(close, each_way_to_settle_a_job_of_a_closed_handle_only_frees_it)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_handle(f, "q", &w);
+    flow_until(f, w.n_held == 3);
+    flow_close(f, f->l, 0);
+    char *before = flow_dump(f);
+    lapse_done(w.held[0], flow_settled, &w);
+    lapse_retry(w.held[1], LAPSE_BACKOFF, "why", flow_settled, &w);
+    lapse_fail(w.held[2], NULL, flow_settled, &w);
+    char *after = flow_dump(f);
+    cr_assert_str_eq(before, after);
+    free(before);
+    free(after);
+    flow_end(f, "q");
+}
+
+Test(close, answers_what_was_asked_before_it_and_tells_its_end_last)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_answer a[20];
+    struct end e = {.f = f};
+    for (int i = 0; i < 20; i++) { /* not even connected */
+        struct lapse_spec s = flow_job_spec("q", NULL, HOUR);
+        a[i] = (struct flow_answer){.f = f};
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
+    }
+    lapse_close(f->l, HOUR, on_closed, &e);
+    gone(f, &e);
+    for (int i = 0; i < 20; i++)
+        cr_assert(a[i].calls == 1 && a[i].err == 0);
+    cr_assert_eq(e.nth, 21);
+    cr_assert_eq(flow_count(f, "q", "due"), 20);
+    flow_end(f, "q");
+}
+
+Test(close, ends_what_redis_does_not_answer_with_elost_and_what_never_left_with_eclosed)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_answer sent = {.f = f}, unsent = {.f = f};
+    struct end e = {.f = f};
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    server_signal(f->server, SIGSTOP);
+    cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &sent), 0);
+    ev_run(f->loop, EVRUN_NOWAIT);
+    struct lapse *first = f->l;
+    f->l = flow_open(f, NULL); /* cannot get in */
+    cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &unsent), 0);
+    flow_close(f, f->l, 30);
+    cr_assert(unsent.calls == 1 && unsent.err == LAPSE_ECLOSED);
+    f->l = first;
+    lapse_close(f->l, 30, on_closed, &e);
+    gone(f, &e);
+    cr_assert(sent.calls == 1 && sent.err == LAPSE_ELOST && sent.nth < e.nth);
+    server_signal(f->server, SIGCONT);
+    flow_end(f, "q");
+}
+
+Test(close, a_settle_that_redis_does_not_answer_is_elost)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct end e = {.f = f};
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, w.n_held == 2);
+    server_signal(f->server, SIGSTOP);
+    lapse_done(w.held[0], flow_settled, &w);
+    lapse_done(w.held[1], NULL, NULL);
+    lapse_close(f->l, 30, on_closed, &e);
+    gone(f, &e);
+    cr_assert(w.settled == 1 && w.err == LAPSE_ELOST);
+    server_signal(f->server, SIGCONT);
+    flow_end(f, "q");
+}
+
+Test(close, without_redis_ends_after_the_grace)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct flow_answer a = {.f = f};
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct end e = {.f = f};
+    flow_fine(f, "cannot connect to Redis at ");
+    server_kill9(f->server);
+    f->l = flow_open(f, NULL);
+    flow_handle(f, "q", &w);
+    cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
+    lapse_close(f->l, 50, on_closed, &e);
+    gone(f, &e);
+    cr_assert(a.calls == 1 && a.err == LAPSE_ECLOSED && e.nth == 2);
+    server_restart(f->server);
+    flow_end(f);
+}
+
+Test(close, before_the_first_turn_of_the_loop)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct end e = {.f = f};
+    lapse_close(f->l, HOUR, on_closed, &e);
+    gone(f, &e);
+    f->l = flow_open(f, NULL);
+    flow_close(f, f->l, -5); /* no grace */
+    flow_end(f);
+}
+
+Test(close, again_the_earlier_end_and_the_first_closed_win)
+{
+    static const int64_t grace[][2] = {{HOUR, 0}, {0, HOUR}, {HOUR, 20}, {20, HOUR}};
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    for (size_t i = 0; i < sizeof grace / sizeof *grace; i++) {
+        struct flow_worker w = {.policy = FLOW_KEEP};
+        struct end first = {.f = f}, second = {.f = f};
+        f->l = flow_open(f, NULL);
+        flow_handle(f, "q", &w);
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+        flow_until(f, w.n_held == 1); /* held: only the grace ends it */
+        lapse_close(f->l, grace[i][0], on_closed, &first);
+        lapse_close(f->l, grace[i][1], on_closed, &second);
+        gone(f, &first);
+        cr_assert_eq(second.calls, 0);
+        lapse_done(w.held[0], NULL, NULL);
+        redis_do(f->server, "FLUSHALL");
+    }
+    flow_end(f, "q");
+}
+
+Test(close, every_call_in_between_is_eclosed)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct end e = {.f = f};
+    struct lapse_spec s = flow_job_spec("q", "b", HOUR);
+    struct lapse_stats stats;
+    struct lapse *l = f->l;
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    lapse_close(l, HOUR, on_closed, &e);
+    cr_assert_eq(lapse_schedule(l, &s, flow_answered, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_cancel(l, "q", "a", 0, flow_answered, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_reschedule(l, "q", "a", lapse_in(1), 0, flow_answered, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_get(l, "q", "a", flow_answered, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_depth(l, "q", flow_depth_answered, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_list(l, "q", LAPSE_DEAD, NULL, 1, flow_list_answered, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_handle(l, "q2", NULL, flow_handler, &w), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_handle(l, "q", NULL, NULL, NULL), LAPSE_ECLOSED);
+    lapse_stats(l, &stats, sizeof stats);
+    cr_assert_eq(stats.claimed, 1);
+    flow_settle(&w, FLOW_DONE); /* but what is held is settled */
+    cr_assert_eq(w.errors, 0);
+    gone(f, &e);
+    flow_end(f, "q");
+}
+
+static void close_now(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct flow_worker *w = arg;
+    flow_handler(l, job, w);
+    lapse_close(l, 5000, NULL, NULL);
+}
+
+FLOW_ALL_MODES(close, jobs_claimed_and_not_begun_go_back_uncounted)
+{
+    enum { N = 40 };
+    struct flow *f = flow_bare(mode, NULL);
+    struct flow_worker first = {.f = f, .policy = FLOW_DONE}, second = {.policy = FLOW_DONE};
+    f->l = flow_open(f, NULL);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    cr_assert_eq(lapse_handle(f->l, "q", NULL, close_now, &first), 0);
+    flow_until(f, first.settled == 1);
+    flow_until(f, flow_count(f, "q", "due") == N - 1 && flow_count(f, "q", "run") == 0);
+    flow_forget(f, f->l);
+    cr_assert_eq(first.n_runs, 1, "the handler does not run again");
+    f->l = flow_open(f, NULL);
+    flow_handle(f, "q", &second);
+    flow_until(f, second.settled == N - 1);
+    for (size_t i = 0; i < second.n_runs; i++)
+        cr_assert_eq(second.runs[i].job.try_no, 1);
+    flow_end(f, "q");
+}
+
+Test(close, of_nothing_is_nothing_and_the_loop_ends_with_its_last_handle)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    lapse_close(NULL, 0, on_closed, NULL);
+    lapse_abandon(NULL);
+    lapse_close(f->l, 1000, NULL, NULL);
+    flow_forget(f, f->l);
+    ev_run(f->loop, 0); /* returns, for nothing is left to wait for */
+    flow_end(f);
+}
