@@ -54,7 +54,7 @@ static void on_listened(struct queue_ask *a, int err)
     struct ring *r = CONTAINER(a, struct ring, listen);
     int64_t wait_ms = PAUSE_MS;
     if (!err) {
-        r->rank = a->n[0];
+        r->rank = a->n[0] < a->n[1] ? a->n[0] : -1;
         r->n = a->n[1];
         wait_ms = next_beat_ms(r);
     }

@@ -5,6 +5,8 @@
 #include "sub.h"
 #include "err.h"
 
+enum { SECOND_LOOK_MS = 20 };
+
 static struct ear *find(struct sub *s, struct span queue)
 {
     LIST_EACH (i, &s->ears) {
@@ -36,7 +38,7 @@ static void subscribe(struct sub *s, const struct ear *e)
 static void on_up(void *arg)
 {
     struct sub *s = arg;
-    s->owed = false;
+    s->owed = s->late = false;
     if (!by_keyspace(s)) {
         conn_subscribe(&s->conn, "PSUBSCRIBE", KEYS_EXPIRED);
     }
@@ -59,6 +61,12 @@ static void on_down(void *arg)
 static void on_heartbeat(void *arg)
 {
     struct sub *s = arg;
+    if (s->owed && !s->late) {
+        s->late = true; /* it may be us who slept: the confirmation may lie in the socket */
+        timer_set(&s->heartbeat, SECOND_LOOK_MS);
+        return;
+    }
+    s->late = false;
     if (s->owed) {
         log_line(&s->core->log, LOG_SILENT, LOG_WARNING,
                  "the subscription is not confirmed in %lld ms; connecting again",

@@ -27,7 +27,7 @@ struct sub {
     struct conn conn;
     struct list ears;
     struct timer heartbeat;
-    bool started, owed; /* owed: a heartbeat is not answered yet */
+    bool started, owed, late; /* owed: a heartbeat is not answered yet; late: nor by its deadline */
 };
 void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg);
 void sub_add(struct sub *s, struct ear *e, const char *queue);

@@ -84,7 +84,8 @@ void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak)
     cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT); /* so its connection is the first one */
     flow_handle(f, "q", &x->w);
     flow_until_listeners(f, "q", 1);
-    flow_poll(f, flow_calls(f, "set") >= 2); /* its second heartbeat; the third comes a second later */
+    flow_poll(f, flow_calls(f, "set") >= 3); /* it entered, heard of itself, and had its first heartbeat: */
+    flow_spin(f, 20);                        /* the next one comes five seconds later */
     cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
     f->l = direct;
     flow_fine(f, "lost the connection");

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Redis is there and says nothing: only a deadline finds that out. */
+#include "wire.h"
+#include <signal.h>
+
+static const char SILENT[] = "no answer from Redis";
+
+static void short_patience(struct lapse_options *o)
+{
+    o->reply_ms = 300;
+}
+
+static void expect_silence(struct flow *f)
+{
+    flow_fine(f, SILENT);
+    flow_fine(f, "is not confirmed");
+    flow_fine(f, "cannot connect");
+}
+
+Test(liveness, a_connection_that_swallows_all_is_given_up_and_jobs_run_when_it_heals)
+{
+    enum { N = 20 };
+    struct wire x;
+    wire_start(&x, FLOW_DONE, short_patience);
+    expect_silence(x.f);
+    proxy_swallow(x.proxy, true);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 10 * i, NULL), 0);
+    long conns = proxy_conns(x.proxy);
+    flow_until(x.f,
+               flow_logged(x.f, "connecting again") > 0 && proxy_conns(x.proxy) >= conns + 4); /* both, and again */
+    cr_assert_eq(x.w.n_runs, 0);
+    proxy_swallow(x.proxy, false);
+    flow_until(x.f, x.w.settled == N);
+    cr_assert_eq(x.w.errors, 0);
+    flow_each_once(&x.w, N);
+    flow_until_listeners(x.f, "q", 1);
+    wire_end(&x);
+}
+
+/* celery#8091: alive, reconnected, and consuming nothing. No command is under way; the subscription is dead without a
+ * word, and only its heartbeat can tell. */
+Test(liveness, a_subscription_that_is_dead_without_a_word_is_noticed)
+{
+    enum { N = 20 };
+    struct wire x;
+    wire_start(&x, FLOW_DONE, short_patience);
+    expect_silence(x.f);
+    long long entered = flow_calls(x.f, "set");
+    proxy_swallow(x.proxy, true);
+    flow_until(x.f, flow_logged(x.f, "is not confirmed") == 1);
+    proxy_swallow(x.proxy, false);
+    flow_poll(x.f, flow_calls(x.f, "set") > entered); /* again */
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 50, NULL), 0);
+    flow_until(x.f, x.w.settled == N);
+    flow_each_once(&x.w, N);
+    cr_assert_gt(flow_stats(x.l).via_event, 0);
+    cr_assert_eq(flow_logged(x.f, SILENT), 0);
+    wire_end(&x);
+}
+
+/* SIGSTOP: it accepts, and never answers. */
+Test(liveness, a_stopped_redis_is_given_up_and_all_runs_once_when_it_goes_on)
+{
+    enum { N = 50 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    expect_silence(f);
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 200 + i, NULL), 0);
+    server_signal(f->server, SIGSTOP);
+    flow_until(f, flow_logged(f, SILENT) > 0);
+    flow_spin(f, 700);
+    server_signal(f->server, SIGCONT);
+    flow_until(f, w.settled == N);
+    cr_assert(w.err == 0 || w.err == LAPSE_ELOST);
+    flow_each_once(&w, N);
+    flow_end(f, "q");
+}
+
+Test(liveness, requests_that_wait_for_a_silent_redis_end_in_time)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
+    struct flow_answer sent = {.f = f}, waits = {.f = f};
+    struct lapse_spec s = flow_job_spec("q", "a", 3600000);
+    expect_silence(f);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    server_signal(f->server, SIGSTOP);
+    cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &sent), 0);
+    cr_assert_eq(flow_wait(f, &sent), LAPSE_ETIMEOUT);
+    s.id = "b";
+    cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &waits), 0);
+    int err = flow_wait(f, &waits);
+    cr_assert(err == LAPSE_EDOWN, "%s", lapse_strerror(err));
+    server_signal(f->server, SIGCONT);
+    flow_until(f, flow_stats(f->l).reconnects == 1);
+    cr_assert_eq(flow_get(f, "q", "b", NULL), LAPSE_ENOENT); /* a NO: it was not stored */
+    flow_poll(f, flow_get(f, "q", "a", NULL) == 0);          /* a MAYBE: Redis read it when it went on */
+    flow_end(f, "q");
+}
+
+/* It was we who slept: the answers lie in the socket. */
+Test(liveness, a_busy_host_does_not_take_its_own_sleep_for_silence)
+{
+    enum { N = 5 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    for (int i = 0; i < N; i++) {
+        struct flow_answer a = {.f = f};
+        cr_assert_eq(lapse_get(f->l, "q", "nothing", flow_answered, &a), 0);
+        ev_run(f->loop, EVRUN_NOWAIT); /* sent */
+        for (int64_t end_ms = test_now_ms() + 400; test_now_ms() < end_ms;) {}
+        cr_assert_eq(flow_wait(f, &a), LAPSE_ENOENT);
+    }
+    cr_assert_eq(flow_stats(f->l).reconnects, 0);
+    flow_end(f, "q");
+}
+
+Test(liveness, a_slow_wire_is_no_silence)
+{
+    enum { N = 20 };
+    struct wire x;
+    wire_start(&x, FLOW_DONE, NULL);
+    proxy_delay(x.proxy, 100);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, i * 10, NULL), 0);
+    flow_until(x.f, x.w.settled == N);
+    cr_assert_eq(x.w.errors, 0);
+    flow_each_once(&x.w, N);
+    cr_assert_eq(flow_stats(x.l).reconnects, 0);
+    wire_end(&x);
+}
