@@ -2,6 +2,7 @@
 /* Each kind of callback gets what is its own. */
 #include "deliver.h"
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 static struct core core;
 static struct deliver d;
@@ -102,4 +103,27 @@ Test(deliver_kinds, closed_gets_its_arg)
 {
     run((struct req){.kind = REQ_CLOSED, .fn.closed = on_closed}, 0);
     cr_expect_eq(got.calls, 1);
+}
+
+static void on_closed_free(void *r)
+{
+    deliver_close(&d);
+    free(r);
+    got.calls++;
+}
+
+static void after_gone(struct req *r, bool alive)
+{
+    (void)r; /* freed */
+    cr_expect_not(alive);
+    got.calls++;
+}
+
+Test(deliver_kinds, closed_may_free_the_entry_that_it_came_from)
+{
+    struct req *r = calloc(1, sizeof *r);
+    *r = (struct req){.kind = REQ_CLOSED, .fn.closed = on_closed_free, .arg = r, .after = after_gone};
+    deliver_push(&d, r, 0);
+    ev_run(core.loop, EVRUN_NOWAIT);
+    cr_expect_eq(got.calls, 2);
 }
