@@ -101,7 +101,7 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
-    $(foreach f,$(FOLDERS) $(FAULT) shown,$(call folder_o,$(f)))
+    $(foreach f,$(FOLDERS) $(FAULT) shown bench,$(call folder_o,$(f)))
 
 check: all $(HEADERS) $(TESTS)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
@@ -122,6 +122,20 @@ endif
 
 shown: $(BUILD)/tests/shown  ## the figures that are promised, measured; fails if a job is lost, early or twice
 	@LAPSE_TEST_BUILD=$(BUILD) $(BUILD)/tests/shown $(ONLY)
+
+# ---- the bench ----
+RIVALS := lapse zset expired beanstalk native
+bench:  ## install what is missing, and measure lapse beside what else one would use; QUICK=1: in 3 minutes
+	@tools/install-deps.sh build run
+	@tools/install-deps.sh bench || echo 'bench: the peers that are not installed are not run' >&2
+	@$(MAKE) --no-print-directory all $(BUILD)/bench/spread $(RIVALS:%=$(BUILD)/bench/%)
+	@tests/bench/run.sh $(BUILD)
+$(BUILD)/bench/spread: $(OBJ)/tests/bench/spread.o
+	@mkdir -p $(@D)
+	$(call say,LD)$(LINK) -o $@ $^
+$(RIVALS:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(addprefix $(OBJ)/tests/bench/,%.o bench.o pipe.o) $(BUILD)/liblapse.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
 
 # ---- checks and tables ----
 lint:  ## install what is missing, and check layers, symbols, format, warnings, Lua, sizes; CHECK='lua man' picks some
@@ -176,8 +190,8 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-fault check-fault shown lint fmt doc install uninstall deps demo \
-    clean help FORCE
+.PHONY: all lib objects check test test-asan test-fault check-fault shown bench lint fmt doc install uninstall deps \
+    demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

@@ -8,6 +8,9 @@ for group in "$@"; do
     build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev" ;;
     run) want="$want redis-server" ;;
     test) want="$want g++ pkg-config libcriterion-dev" ;;
+    bench)
+        want="$want beanstalkd"
+        command -v npm >/dev/null || want="$want nodejs npm" ;;
     lint) want="$want clang clang-format cppcheck lua-check shellcheck mandoc" ;;
     *) echo "install-deps.sh: no such group: $group" >&2; exit 2 ;;
     esac
@@ -29,10 +32,10 @@ else
     exit 1
 fi
 
-# Redis is needed as a program only: its package must not leave a service running that nobody asked for.
+# Redis and beanstalkd are needed as programs only: a package must not leave a service running that nobody asked for.
 policy=/usr/sbin/policy-rc.d
 case "$missing" in
-*redis-server*)
+*redis-server* | *beanstalkd*)
     if [ ! -e $policy ]; then
         trap '$root rm -f $policy' EXIT
         trap 'exit 1' HUP INT TERM
