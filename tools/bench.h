@@ -107,7 +107,7 @@ struct bench {
     int body, json;
     int64_t duration_ms, delay_ms, idle_ms;
     /* what is going on */
-    char key[BENCH_KEY_BYTES], name[65];
+    char key[BENCH_KEY_BYTES], name[32];
     char *secret;  /* the URL; ours, wiped */
     char *bytes;   /* a body */
     uint64_t next; /* number of the next job */
