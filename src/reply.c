@@ -13,14 +13,18 @@ const struct redisReply *reply_at(const struct redisReply *r, size_t i)
     return i < reply_len(r) ? r->element[i] : NULL;
 }
 
+/* No script of ours says more than Lua can count exactly; a thousand times that still is an int64_t. */
+#define EXACT ((int64_t)1 << 53)
+
 bool reply_int(const struct redisReply *r, int64_t *out)
 {
     if (r && r->type == REDIS_REPLY_INTEGER) {
-        *out = r->integer;
-        return true;
+        bool exact = r->integer <= EXACT && r->integer >= -EXACT;
+        *out = exact ? r->integer : *out;
+        return exact;
     }
     struct span s;
-    if (!reply_text(r, &s) || s.len < 1 || s.len > 18) {
+    if (!reply_text(r, &s) || s.len < 1 || s.len > 15) {
         return false;
     }
     int64_t n = 0;

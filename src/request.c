@@ -128,9 +128,12 @@ static void on_got(struct job_ask *a, int err, const struct job_row *row, int64_
 {
     struct request *q = CONTAINER(a, struct request, ask.job);
     (void)due_ms;
+    if (!err && !(row && span_is(row->id, q->id.at, q->id.len))) {
+        err = LAPSE_EBROKEN;
+    }
     if (!err) {
-        q->body = row ? mem_new(0, job_room(q->queue, row, true)) : NULL;
-        err = !row ? LAPSE_EBROKEN : q->body ? 0 : LAPSE_ENOMEM;
+        q->body = mem_new(0, job_room(q->queue, row, true));
+        err = q->body ? 0 : LAPSE_ENOMEM;
     }
     if (!err) {
         job_fill(&q->job, q->queue, row, q->body, true);

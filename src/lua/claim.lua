@@ -9,11 +9,11 @@ local function chosen(limit)
   local ids, dues, place = {}, {}, {}
   if limit > 0 then
     local found = call('ZRANGEBYSCORE', DUE, '-inf', now, 'WITHSCORES', 'LIMIT', 0, math.min(limit, BATCH))
-    for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], tonumber(found[i + 1]) end
+    for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], ms(found[i + 1]) end
   elseif #ARGV > 4 then
     for i, score in ipairs(call('ZMSCORE', DUE, unpack(ARGV, 5, math.min(#ARGV, BATCH + 4)))) do
       if score and tonumber(score) <= now and not place[ARGV[i + 4]] then
-        ids[#ids + 1], dues[#dues + 1], place[ARGV[i + 4]] = ARGV[i + 4], tonumber(score), i
+        ids[#ids + 1], dues[#dues + 1], place[ARGV[i + 4]] = ARGV[i + 4], ms(score), i
       end
     end
   end

@@ -6,8 +6,8 @@
 -- COST    O(log N)
 local function main()
   local over = call('ZCOUNT', RUN, '-inf', now)
-  local oldest = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2] or now)
-  local ended = tonumber(call('ZRANGE', RUN, 0, 0, 'WITHSCORES')[2] or now)
+  local oldest = ms(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2] or now)
+  local ended = ms(call('ZRANGE', RUN, 0, 0, 'WITHSCORES')[2] or now)
   return { now_us, call('ZCARD', DUE) + over, call('ZCARD', RUN) - over, call('ZCARD', DEAD),
     math.max(0, now - math.min(oldest, ended)) }
 end

@@ -6,8 +6,10 @@
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
 local function start(set, score, id)
   if id == '' then return 0 end
+  local real = call('ZSCORE', set, id)
+  if real and ms(real) == tonumber(score) then return call('ZRANK', set, id) + 1 end
   local low, high = call('ZCOUNT', set, '-inf', '(' .. score), call('ZCOUNT', set, '-inf', score)
-  while low < high do -- it may be gone: its place among those of its score, which are in byte order
+  while low < high do -- it is gone: its place among those of its score, which are in byte order
     local middle = math.floor((low + high) / 2)
     if bytes_of(call('ZRANGE', set, middle, middle)[1]) > bytes_of(id) then high = middle else low = middle + 1 end
   end
@@ -23,7 +25,7 @@ local function main()
       break
     end
     local rec = call('HGET', JOBS, page[i]) or ''
-    out[#out + 1] = row(page[i], set, tonumber(page[i + 1]), header(rec) and rec or '')
+    out[#out + 1] = row(page[i], set, ms(page[i + 1]), header(rec) and rec or '')
     bytes = bytes + #rec
   end
   return out

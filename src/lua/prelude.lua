@@ -17,6 +17,8 @@ local now = math.floor(now_us / 1000)
 local wrote = false
 -- tostring() makes 1.79e+15 of a microsecond
 local function num(x) return string.format('%.0f', x) end
+-- A score as a time; 0: none. Anybody may have written it, also one that is no time at all.
+local function ms(score) return score and math.max(1, math.min(2 ^ 53, tonumber(score))) or 0 end
 -- Lua compares texts by the server's locale; in all of them digits are in order.
 local function bytes_of(s) return (s:gsub('.', function(c) return string.format('%03d', string.byte(c)) end)) end
 
@@ -75,7 +77,7 @@ local function used_up(h) return h.tries ~= FOREVER and h.try >= h.tries end
 local function find(id)
   for _, set in ipairs({ DUE, RUN, DEAD }) do
     local score = call('ZSCORE', set, id)
-    if score then return set, tonumber(score) end
+    if score then return set, ms(score) end
   end
 end
 local function busy(set, score) return set == RUN and score > now end
@@ -114,11 +116,11 @@ end
 
 -- Earliest waiting job that is due later than now, ms; 0 when there is none.
 local function next_due()
-  return tonumber(call('ZRANGEBYSCORE', DUE, '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0)
+  return ms(call('ZRANGEBYSCORE', DUE, '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2])
 end
 -- When to look next: due time of the oldest waiting job that is due already, and of the first that is not; 0: none.
 local function outlook()
-  local oldest = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2] or 0)
+  local oldest = ms(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
   if oldest > now then return 0, oldest end
   return oldest, oldest > 0 and next_due() or 0
 end

@@ -9,7 +9,7 @@ local function main()
   local ids, dues, dead, held, lost = {}, {}, {}, {}, {}
   find('')
   for i = 1, #ended, 2 do
-    local id, over = ended[i], tonumber(ended[i + 1])
+    local id, over = ended[i], ms(ended[i + 1])
     local h = parse(call('HGET', HELD, id))
     ids[#ids + 1] = id
     if call('HEXISTS', JOBS, id) == 1 then

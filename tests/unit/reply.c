@@ -18,7 +18,9 @@ static const struct {
     {"a status of digits", "+7\r\n", 7, "7", NULL, 0},
     {"an integer", ":7\r\n", 7, NULL, NULL, 0},
     {"zero", ":0\r\n", 0, NULL, NULL, 0},
-    {"the largest integer", ":9223372036854775807\r\n", INT64_MAX, NULL, NULL, 0},
+    {"the largest integer of Lua", ":9007199254740992\r\n", 9007199254740992, NULL, NULL, 0},
+    {"a larger one", ":9007199254740993\r\n", -1, NULL, NULL, 0},
+    {"the largest integer", ":9223372036854775807\r\n", -1, NULL, NULL, 0},
     {"nil", "$-1\r\n", -1, NULL, NULL, 0},
     {"a nil array", "*-1\r\n", -1, NULL, NULL, 0},
     {"an error", "-LAPSE ENOENT\r\n", -1, NULL, "LAPSE ENOENT", 0},
@@ -88,8 +90,8 @@ Test(reply, an_integer_may_be_text)
         {"9", 9},
         {"10", 10},
         {"007", 7},
-        {"999999999999999999", 999999999999999999},
-        {"1000000000000000000", -1}, /* 19 digits */
+        {"999999999999999", 999999999999999},
+        {"1000000000000000", -1}, /* 16 digits */
         {"9223372036854775808", -1},
         {"", -1},
         {"-1", -1},

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* A peer that is no Redis, or dies while we write: what it says is escaped in the log, and the host lives. */
+#include "flow.h"
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HOUR = 3600000 };
+
+/* Answers whatever is written to it with the same bytes, as often as a request begins. */
+struct fake {
+    pid_t pid;
+    char dir[64], url[128];
+};
+
+static void serve(int listener, const char *reply, size_t len)
+{
+    static char in[1 << 16];
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        ssize_t n;
+        while ((n = read(fd, in, sizeof in)) > 0)
+            for (ssize_t i = 0; i < n; i++) /* "*3\r\n$4\r\n": a star at the beginning of a line */
+                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n') && write(fd, reply, len) != (ssize_t)len)
+                    break;
+        close(fd);
+    }
+}
+
+static struct fake fake_start(const char *reply, size_t len)
+{
+    struct fake fake;
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    test_dir(fake.dir, sizeof fake.dir);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/fake", fake.dir);
+    snprintf(fake.url, sizeof fake.url, "unix://%s", at.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
+    fake.pid = fork();
+    cr_assert_geq(fake.pid, 0);
+    if (fake.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGPIPE, SIG_IGN);
+        serve(fd, reply, len);
+    }
+    close(fd);
+    return fake;
+}
+
+static void fake_stop(struct fake *fake)
+{
+    kill(fake->pid, SIGKILL);
+    waitpid(fake->pid, NULL, 0);
+    test_dir_remove(fake->dir);
+}
+
+static struct lapse *open_fake(struct flow *f, const struct fake *fake)
+{
+    struct lapse_options opts = flow_options(f);
+    opts.url = fake->url;
+    opts.reply_ms = 150;
+    return f->l = flow_open(f, &opts);
+}
+
+Test(peer, what_it_says_is_one_printable_line_in_the_log)
+{
+    static const char nasty[] = "-WRONGPASS \x1b[2J%s%n%999d\t\x07\xff\xc3\xa9\\ end\r\n";
+    struct flow *f = flow_bare(FLOW_FULL, NULL); /* its log hook checks each byte */
+    struct fake fake = fake_start(nasty, sizeof nasty - 1);
+    flow_fine(f, "does not let us in");
+    open_fake(f, &fake);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
+    cr_assert_eq(flow_logged(f, "WRONGPASS"), 1);
+    cr_assert_eq(flow_logged(f, "[2J%s%n%999d"), 1);
+    cr_assert_eq(flow_logged(f, "x1b[2J"), 1);
+    fake_stop(&fake);
+    flow_end(f);
+}
+
+Test(peer, a_very_long_error_is_cut)
+{
+    char *reply = malloc(100003);
+    memset(reply, 'x', 100000);
+    memcpy(reply, "-ERR ", 5);
+    memcpy(reply + 100000, "\r\n", 3);
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct fake fake = fake_start(reply, 100002);
+    flow_fine(f, "does not let us in");
+    open_fake(f, &fake);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
+    cr_assert_geq(flow_logged(f, "does not let us in: ERR xxx"), 1);
+    fake_stop(&fake);
+    free(reply);
+    flow_end(f);
+}
+
+/* Answers of any shape: each request ends once, with an error, and nothing is read that is not there. */
+Test(peer, an_answer_of_another_shape_is_an_error)
+{
+    static const char *const replies[] = {
+        "+OK\r\n",
+        ":1\r\n",
+        "$-1\r\n",
+        "*-1\r\n",
+        "*0\r\n",
+        "*1\r\n:1\r\n",
+        "*2\r\n:1\r\n*0\r\n",
+        "*2\r\n$1\r\nx\r\n:1\r\n",
+        "*2\r\n:1\r\n$6\r\nENOSUX\r\n",
+        "*2\r\n:-9223372036854775808\r\n*5\r\n$1\r\na\r\n:9\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
+        "*2\r\n:1\r\n*5\r\n$1\r\nb\r\n:1\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
+        "*2\r\n:1\r\n*4\r\n$1\r\na\r\n:1\r\n:1\r\n$0\r\n\r\n",
+        "*3\r\n:1\r\n*1\r\n*1\r\n*1\r\n:1\r\n:1\r\n",
+        "hello\r\n",
+        "*1000000000\r\n",
+        "$-5\r\n",
+        "",
+    };
+    for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+        struct flow *f = flow_bare(FLOW_FULL, NULL);
+        struct fake fake = fake_start(replies[i], strlen(replies[i]));
+        struct flow_answer a[6];
+        struct flow_worker w = {.policy = FLOW_DONE};
+        struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+        flow_fine(f, "Redis");
+        flow_fine(f, "queue q");
+        open_fake(f, &fake);
+        flow_handle(f, "q", &w);
+        for (int k = 0; k < 6; k++)
+            a[k] = (struct flow_answer){.f = f};
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[0]), 0);
+        cr_assert_eq(lapse_cancel(f->l, "q", "a", 0, flow_answered, &a[1]), 0);
+        cr_assert_eq(lapse_reschedule(f->l, "q", "a", s.due, 0, flow_answered, &a[2]), 0);
+        cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a[3]), 0);
+        cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 5, flow_list_answered, &a[4]), 0);
+        cr_assert_eq(lapse_depth(f->l, "q", flow_depth_answered, &a[5]), 0);
+        for (int k = 0; k < 4; k++)
+            cr_assert_neq(flow_wait(f, &a[k]), 0, "reply %zu, call %d", i, k);
+        flow_wait(f, &a[4]); /* of these some are well formed */
+        flow_wait(f, &a[5]);
+        cr_assert_eq(w.n_runs, 0);
+        flow_close(f, f->l, 0);
+        fake_stop(&fake);
+        flow_end(f);
+    }
+}
+
+/* Anybody may write a score. One that no clock will ever reach must not keep us from the others, nor busy. */
+Test(peer, a_forged_due_time_beyond_all_clocks_harms_nobody)
+{
+    static const char *const scores[] = {"9007199254740993", "1e17", "9223372036854775807", "1e19", "1e300", "inf"};
+    for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
+        struct flow *f = flow_start(FLOW_FULL);
+        struct flow_worker w = {.policy = FLOW_DONE};
+        struct flow_job jobs[2];
+        struct lapse_depth d;
+        cr_assert_eq(flow_schedule(f, "q", "far", HOUR, NULL), 0);
+        redis_do(f->server, "ZADD lapse:{q}:due %s far", scores[i]);
+        flow_handle(f, "q", &w);
+        cr_assert_eq(flow_schedule(f, "q", "now", 0, NULL), 0);
+        flow_until(f, w.settled == 1);
+        long long before = flow_calls(f, "eval") + flow_calls(f, "evalsha");
+        loop_for(f->loop, 300);
+        long long n = flow_calls(f, "eval") + flow_calls(f, "evalsha") - before;
+        cr_assert_lt(n, 30, "%s: %lld calls", scores[i], n);
+        cr_assert_eq(flow_schedule(f, "q", "soon", 20, NULL), 0);
+        flow_until(f, w.settled == 2);
+        cr_assert_eq(flow_depth(f, "q", &d), 0);
+        cr_assert(d.waiting == 1 && d.late_ms == 0);
+        cr_assert_eq(flow_get(f, "q", "far", &jobs[0]), 0);
+        cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, 1, jobs, 2), 1);
+        cr_assert_eq(flow_reschedule(f, "q", "far", lapse_in(0), NULL), 0);
+        flow_until(f, w.settled == 3);
+        flow_end(f, "q");
+    }
+}
+
+Test(peer, a_forged_due_time_before_all_clocks_is_due_and_runs_once)
+{
+    static const char *const scores[] = {"0", "-1", "-1e17", "-1e300", "-inf", "0.5"};
+    enum { N = sizeof scores / sizeof *scores };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    for (size_t i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "q", scores[i], HOUR, NULL), 0);
+        redis_do(f->server, "ZADD lapse:{q}:due %s %s", scores[i], scores[i]);
+    }
+    flow_handle(f, "q", &w);
+    flow_until(f, w.settled == N);
+    cr_assert_eq(w.errors, 0);
+    for (size_t i = 0; i < N; i++)
+        cr_assert(w.runs[i].job.due_ms == 1 && w.runs[i].job.try_no == 1);
+    flow_end(f, "q");
+}
+
+/* ---- SIGPIPE ---- */
+static bool pending(void)
+{
+    sigset_t set;
+    sigpending(&set);
+    return sigismember(&set, SIGPIPE);
+}
+
+static bool blocked(void)
+{
+    sigset_t set;
+    sigprocmask(SIG_BLOCK, NULL, &set);
+    return sigismember(&set, SIGPIPE);
+}
+
+/* Redis dies between two turns of our loop: the next write is the first to notice. */
+static void die_while_we_write(struct flow *f, int times)
+{
+    struct lapse_spec s = flow_job_spec("q", NULL, HOUR);
+    char *body = calloc(1, 1 << 20);
+    s.body = body;
+    s.body_len = 1 << 20;
+    flow_fine(f, "lost the connection to Redis at ");
+    flow_fine(f, "cannot connect to Redis at ");
+    for (int i = 0; i < times; i++) {
+        struct flow_answer a = {.f = f};
+        cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+        server_kill9(f->server);
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);
+        cr_assert_eq(flow_wait(f, &a), LAPSE_ELOST);
+        server_restart(f->server);
+    }
+    free(body);
+}
+
+Test(peer, that_dies_while_we_write_does_not_kill_the_host)
+{
+    signal(SIGPIPE, SIG_DFL);
+    struct flow *f = flow_start(FLOW_FULL);
+    die_while_we_write(f, 3);
+    cr_assert(!blocked() && !pending(), "the mask is the host's again");
+    flow_end(f);
+}
+
+static volatile sig_atomic_t heard;
+static void on_pipe(int sig)
+{
+    (void)sig;
+    heard++;
+}
+
+Test(peer, that_dies_while_we_write_does_not_disturb_a_host_with_a_handler)
+{
+    signal(SIGPIPE, on_pipe);
+    struct flow *f = flow_start(FLOW_FULL);
+    die_while_we_write(f, 2);
+    cr_assert(!blocked() && heard == 0, "it is not the host's business");
+    raise(SIGPIPE);
+    cr_assert_eq(heard, 1, "what is the host's still comes");
+    flow_end(f);
+}
+
+Test(peer, that_dies_while_we_write_leaves_a_host_that_blocks_sigpipe_as_it_was)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    struct flow *f = flow_start(FLOW_FULL);
+    die_while_we_write(f, 2);
+    cr_assert(blocked());
+    flow_end(f);
+}
