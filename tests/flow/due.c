@@ -181,3 +181,23 @@ Test(due, the_alarm_makes_the_events)
     cr_assert_leq(s.touches, N);
     flow_end(f, "q");
 }
+
+static void sweep_alone(struct lapse_options *o)
+{
+    o->flags = LAPSE_NO_EVENTS | LAPSE_NO_ALARM;
+    o->sweep_ms = 50;
+}
+
+Test(due, with_neither_events_nor_alarm_the_sweep_delivers)
+{
+    enum { N = 20 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_alone);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < N; i++)
+        schedule_each(f, "q", "x", 10 * i, 1);
+    flow_until(f, w.settled == N);
+    flow_each_once(&w, N);
+    cr_assert_eq(flow_stats(f->l).via_sweep, N);
+    flow_end(f, "q");
+}

@@ -191,3 +191,67 @@ Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
     board_free(b);
     flow_end(f, "q");
 }
+
+/* kombu#164: with a limit to a sweep, what was over it came back a sweep later, or never. */
+Test(lease, one_sweep_takes_all_leases_that_ended)
+{
+    enum { N = 1000 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
+    struct board *b = board_new(N);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct lapse_options opts = flow_options(f);
+    opts.log = NULL;
+    opts.max_running = N;
+    opts.lease_ms = 1000;
+    struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_poll(f, b->n == N);
+    worker_signal(victim, SIGKILL);
+    opts = flow_options(f);
+    opts.sweep_ms = 4000; /* ten of them would take too long for this test */
+    f->l = flow_open(f, &opts);
+    flow_handle(f, "q", &w);
+    flow_until(f, w.settled == N);
+    cr_assert_eq(flow_stats(f->l).recovered, N);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(w.runs[i].job.try_no, 2);
+    worker_free(victim);
+    board_free(b);
+    flow_end(f, "q");
+}
+
+struct sleeper {
+    struct flow_worker w;
+    struct flow *f;
+};
+
+/* The first one blocks the loop for longer than the lease of all that were claimed with it. */
+static void sleep_once(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct sleeper *s = arg;
+    cr_assert_leq(redis_now_ms(s->f->server), lapse_job_until_ms(job), "%s began when its lease was over",
+                  lapse_job_id(job));
+    if (s->w.n_runs == 0)
+        for (int64_t end_ms = test_now_ms() + 700; test_now_ms() < end_ms;) {}
+    flow_handler(l, job, &s->w);
+}
+
+Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
+{
+    enum { N = 20 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
+    struct sleeper s = {.w = {.f = f, .policy = FLOW_DONE}, .f = f};
+    flow_fine(f, "could not be renewed in time");
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    cr_assert_eq(lapse_handle(f->l, "q", NULL, sleep_once, &s), 0);
+    flow_poll(f, flow_count(f, "q", "due") + flow_count(f, "q", "run") == 0);
+    flow_until(f, s.w.settled == s.w.n_runs);
+    cr_assert_eq(s.w.runs[0].job.try_no, 1);
+    for (size_t i = 1; i < s.w.n_runs; i++)
+        cr_assert_eq(s.w.runs[i].job.try_no, 2);
+    for (size_t i = 1; i < s.w.n_runs; i++)
+        cr_assert_eq(flow_runs_of(&s.w, s.w.runs[i].job.id) - (strcmp(s.w.runs[0].job.id, s.w.runs[i].job.id) == 0), 1);
+    flow_end(f, "q");
+}

@@ -277,3 +277,33 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
     proc_free(p);
     flow_end(f, "q");
 }
+
+/* delayq, sidekiq#6379: a second server that starts, or one that stops, put the running jobs of all others back. */
+Test(listeners, that_start_close_or_reconnect_leave_the_jobs_of_others_alone)
+{
+    enum { N = 30 };
+    struct wire x;
+    struct flow_worker other = {.policy = FLOW_KEEP};
+    wire_start(&x, FLOW_KEEP, NULL);
+    struct flow *f = x.f;
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, x.w.n_held == N);
+    flow_handle(f, "q", &other);
+    flow_until_listeners(f, "q", 2);
+    wire_lose(&x);
+    flow_until(f, flow_stats(x.l).reconnects == 1);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, x.w.n_runs + other.n_runs == 2 * N);
+    flow_settle(&other, FLOW_DONE);
+    flow_close(f, f->l, 5000);
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(flow_count(f, "q", "run"), (long long)x.w.n_held);
+    cr_assert_eq(flow_count(f, "q", "due"), 0);
+    flow_settle(&x.w, FLOW_DONE);
+    cr_assert_eq(x.w.errors + other.errors, 0);
+    flow_each_once(&x.w, x.w.n_runs);
+    flow_each_once(&other, 2 * N - x.w.n_runs);
+    wire_end(&x);
+}
