@@ -1,99 +1,166 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings that change what is kept in Redis or what it sends: arm_ahead_ms, notify. */
-#include "wire.h"
+/* Options, through the door: set by name, given to lapse_open(), seen in what the handle does. */
+#include "flow.h"
 
-static const char *const keyspace_flags[] = {"--notify-keyspace-events", "Kx", NULL};
+enum { HOUR = 3600000 };
 
-static void by_keyspace(struct lapse_options *o)
+static void set(struct lapse_options *o, const char *name, const char *value)
 {
-    o->notify = LAPSE_KEYSPACE;
-    o->sweep_ms = 60000;
+    cr_assert_eq(lapse_options_set(o, name, value), 0, "%s=%s", name, value);
 }
 
-static void quiet_sweep(struct lapse_options *o)
+Test(options, set_by_name_are_those_of_the_handle)
 {
-    o->sweep_ms = 60000;
-}
-
-static long long triggers(struct flow *f)
-{
-    return redis_int(f->server, "EVAL %s 0", "return #redis.call('KEYS', 'lapse:{q}:t:[^{]*')");
-}
-
-Test(options, keyspace_hears_our_triggers_and_of_no_other_key)
-{
-    enum { N = 20 };
-    struct flow *f = flow_start_opts(FLOW_FULL, keyspace_flags, by_keyspace);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options o = flow_options(f);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    char url[200];
+    snprintf(url, sizeof url, "%s?db=2", f->server->url);
+    set(&o, "url", url);
+    set(&o, "space", "Space_1");
+    set(&o, "name", "the-name");
+    set(&o, "lease_ms", "1m30s");
+    set(&o, "max_running", "2");
+    set(&o, "max_pending", "3");
+    set(&o, "flags", "no_events");
+    f->l = flow_open(f, &o);
+    memset(url, 'x', sizeof url); /* it was copied */
+    f->space = "Space_1";
     flow_handle(f, "q", &w);
-    flow_spin(f, 1300); /* past its canaries: it is not deaf, or flow_end() finds the warning */
-    for (int i = 0; i < 100; i++)
-        redis_do(f->server, "SET other:%d x PX %d", i, 1 + i);
-    for (int i = 0; i < N; i++)
-        cr_assert_eq(flow_schedule(f, "q", NULL, 20 + 10 * i, NULL), 0);
-    flow_until(f, w.settled == N);
-    while (redis_int(f->server, "EVAL %s 0", "return #redis.call('KEYS', 'other:*')")) {} /* reading expires nothing */
-    redis_do(f->server, "SCAN 0 MATCH other:* COUNT 1000");                               /* this does */
-    flow_each_once(&w, N);
-    struct lapse_stats s = flow_stats(f->l);
-    cr_assert_eq(s.events, N);
-    cr_assert_eq(s.via_event, N);
-    cr_assert_eq(s.foreign, 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, w.n_held == 2);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
+    cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), LAPSE_EFULL);
+    int64_t lease = lapse_job_until_ms(w.held[0]) * 1000 - lapse_job_claimed_us(w.held[0]);
+    cr_assert(lease <= 90000000 && lease > 89999000, "%lld us", (long long)lease);
+    redis_do(f->server, "SELECT 2");
+    cr_assert_eq(flow_count(f, "q", "run"), 2);
+    char *held = redis_str(f->server, "HGET Space_1:{q}:held %s", lapse_job_id(w.held[0]));
+    cr_assert(strstr(held, " the-name/"), "%s", held);
+    free(held);
+    char *channels = redis_str(f->server, "PUBSUB NUMPAT");
+    cr_assert_str_eq(channels, "0", "no_events");
+    free(channels);
+    w.policy = FLOW_DONE;
+    flow_settle(&w, FLOW_DONE);
+    flow_until(f, w.settled == 3);
     flow_end(f, "q");
 }
 
-Test(options, keyspace_survives_the_loss_of_its_connections)
+Test(options, none_at_all_are_the_defaults)
 {
-    struct flow *f = flow_start_opts(FLOW_FULL, keyspace_flags, by_keyspace);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    flow_fine(f, "onnect");
-    flow_handle(f, "q", &w);
-    for (int i = 0; i < 3; i++) {
-        cr_assert_eq(flow_schedule(f, "q", NULL, 50, NULL), 0);
-        flow_until(f, w.settled == 2u * (unsigned)i + 1);
-        redis_do(f->server, "CLIENT KILL TYPE pubsub");
-        redis_do(f->server, "CLIENT KILL TYPE normal SKIPME yes");
-        flow_until(f, flow_stats(f->l).reconnects == 2u * (unsigned)i + 2);
-        cr_assert_eq(flow_schedule(f, "q", NULL, 50, NULL), 0);
-        flow_until(f, w.settled == 2u * (unsigned)i + 2);
-    }
-    flow_each_once(&w, 6);
+    struct ev_loop *loop = ev_loop_new(0);
+    struct lapse *l = NULL;
+    alloc_install();
+    cr_assert_eq(lapse_open(&l, loop, NULL), 0); /* a Redis at the usual place may be there or not */
+    lapse_abandon(l);
+    cr_assert_eq(alloc_live(), 0);
+    ev_loop_destroy(loop);
+}
+
+static void refused(struct flow *f, const char *what, struct lapse_options *o)
+{
+    struct lapse *l = (struct lapse *)f;
+    long live = alloc_live();
+    int fds = fds_open();
+    cr_assert_eq(lapse_open(&l, f->loop, o), LAPSE_EINVAL, "not refused: %s", what);
+    cr_assert_eq((void *)l, f, "*out is set only on 0");
+    cr_assert_eq(alloc_live(), live);
+    cr_assert_eq(fds_open(), fds);
+}
+
+Test(options, out_of_range_do_not_open)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse *l;
+    struct lapse_options good = flow_options(f);
+    char long_name[66];
+    memset(long_name, 'n', 65), long_name[65] = 0;
+    cr_assert_eq(lapse_open(NULL, f->loop, &good), LAPSE_EINVAL);
+    cr_assert_eq(lapse_open(&l, NULL, &good), LAPSE_EINVAL);
+#define BAD(change)                    \
+    do {                               \
+        struct lapse_options o = good; \
+        o.change;                      \
+        refused(f, #change, &o);       \
+    } while (0)
+    BAD(size = 0);
+    BAD(size = sizeof(size_t));
+    BAD(url = "");
+    BAD(url = "http://127.0.0.1");
+    BAD(url = "redis://");
+    BAD(url = "redis://:pass word\n@h");
+    BAD(url = "redis://h:0");
+    BAD(url = "redis://h:65536");
+    BAD(url = "unix://");
+    BAD(url = "unix:///x?db=-1");
+    BAD(url = "user@h");
+    BAD(space = "");
+    BAD(space = "a b");
+    BAD(space = "{q}");
+    BAD(space = long_name);
+    BAD(name = "");
+    BAD(name = "two words");
+    BAD(name = long_name);
+    BAD(lease_ms = -1);
+    BAD(lease_ms = 99);
+    BAD(lease_ms = INT64_MAX);
+    BAD(run_ms = 1);
+    BAD(sweep_ms = 9);
+    BAD(sweep_ms = -5);
+    BAD(reply_ms = 49);
+    BAD(reply_ms = 3600001);
+    BAD(max_running = 100001);
+    BAD(max_pending = 10000001);
+    BAD(max_bytes = 1);
+    BAD(flags = 4);
+    BAD(flags = ~0u);
+    BAD(arm_ahead_ms = -1);
+    BAD(notify = 2);
+#undef BAD
+    flow_end(f);
+}
+
+static void silent(struct lapse_options *opts)
+{
+    opts->log = NULL;
+}
+
+Test(options, without_a_log_nothing_is_said_and_all_goes_on)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, silent);
+    redis_do(f->server, "CONFIG SET maxmemory 1");
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EREFUSED);
+    redis_do(f->server, "CONFIG SET maxmemory 0");
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+    cr_assert_null(f->lines);
     flow_end(f, "q");
 }
 
-static void arm_late(struct lapse_options *o)
+static void count_line(int level, const char *line, void *arg)
 {
-    o->arm_ahead_ms = 400;
-    o->sweep_ms = 50;
+    cr_assert(level && strstr(line, "OOM"));
+    ++*(unsigned *)arg;
 }
 
-/* Whatever rings; in FULL the trigger is there in time, and it is its event that rings. */
-FLOW_ALL_MODES(options, a_job_far_ahead_gets_its_trigger_as_it_comes_near)
+Test(options, each_handle_logs_to_its_own_hook)
 {
-    enum { N = 150 };
-    struct flow *f = flow_start_opts(mode, NULL, arm_late);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    for (int i = 0; i < N; i++)
-        cr_assert_eq(flow_schedule(f, "q", NULL, 1500 + i, NULL), 0);
-    cr_assert_eq(triggers(f), 0);
-    flow_handle(f, "q", &w);
-    if (mode == FLOW_FULL)
-        flow_until(f, triggers(f) == N);
-    cr_assert_eq(w.n_runs, 0);
-    flow_until(f, w.settled == N);
-    flow_each_once(&w, N);
-    cr_assert_eq(triggers(f), 0);
-    flow_end(f, "q");
-}
-
-Test(options, a_job_without_a_trigger_is_found_by_the_alarm_at_its_moment)
-{
-    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet_sweep);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    flow_handle(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 300, NULL), 0);
-    redis_do(f->server, "DEL lapse:{q}:t:a");
-    flow_until(f, w.settled == 1);
-    cr_assert_eq(w.runs[0].job.via, LAPSE_VIA_ALARM);
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_options opts = flow_options(f);
+    struct lapse *first = f->l;
+    unsigned lines = 0;
+    opts.log = count_line;
+    opts.log_arg = &lines;
+    f->l = flow_open(f, &opts);
+    redis_do(f->server, "CONFIG SET maxmemory 1");
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EREFUSED);
+    cr_assert(lines == 1 && !f->lines);
+    f->l = first;
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EREFUSED);
+    cr_assert(lines == 1 && flow_logged(f, "OOM") == 1);
+    flow_fine(f, "OOM");
+    redis_do(f->server, "CONFIG SET maxmemory 0");
     flow_end(f, "q");
 }
