@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Redis refuses, or stops half way: what is due is delivered as soon as it can be, and nothing is lost. */
+#include "wire.h"
+
+static void schedule_n(struct flow *f, int n, int64_t every_ms)
+{
+    for (int i = 0; i < n; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, i * every_ms, NULL), 0);
+}
+
+static long long scripts(struct flow *f)
+{
+    return flow_calls(f, "evalsha") + flow_calls(f, "eval");
+}
+
+/* Claims, leases and settles begin by removing, which a full Redis allows. */
+FLOW_ALL_MODES(narrow, a_full_redis_delivers_what_it_has)
+{
+    enum { N = 60 };
+    struct flow *f = flow_start(mode);
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 20, .why = "again"};
+    struct lapse_spec s = flow_job_spec("q", NULL, 50);
+    flow_fine(f, "out of memory");
+    s.tries = 2;
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    redis_do(f->server, "CONFIG SET maxmemory 1");
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "one-more", 0, NULL), LAPSE_EREFUSED);
+    flow_until(f, w.settled == 2 * N);
+    cr_assert_eq(w.errors, 0);
+    cr_assert_eq(flow_count(f, "q", "dead"), N);
+    redis_do(f->server, "CONFIG SET maxmemory 0");
+    w.policy = FLOW_DONE;
+    cr_assert_eq(flow_schedule(f, "q", "one-more", 0, NULL), 0);
+    flow_until(f, w.settled == 2 * N + 1);
+    cr_assert_eq(w.n_runs, 2 * N + 1);
+    flow_end(f, "q");
+}
+
+static struct flow *start_as(const char *rules, struct flow_worker *w, flow_tweak *tweak)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_options opts = flow_options(f);
+    char url[160];
+    redis_do(f->server, "ACL SETUSER narrow on >secret ~* &* +@all %s", rules);
+    snprintf(url, sizeof url, "unix://narrow:secret@%s", f->server->socket);
+    opts.url = url;
+    if (tweak)
+        tweak(&opts);
+    struct lapse *direct = f->l;
+    f->l = flow_open(f, &opts);
+    flow_handle(f, "q", w);
+    f->l = direct;
+    return f;
+}
+
+static void short_lease(struct lapse_options *o)
+{
+    o->lease_ms = 300;
+    o->sweep_ms = 100;
+}
+
+/* Redis does not roll back. A job taken from one set and not yet in what is held is no longer waiting and nobody's. */
+Test(narrow, a_claim_that_breaks_off_half_way_loses_no_job)
+{
+    enum { N = 20 };
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow *f = start_as("-hset", &w, short_lease);
+    flow_fine(f, "in the middle of");
+    schedule_n(f, N, 2);
+    flow_poll(f, flow_logged(f, "broke off in the middle of claim") > 0 && flow_count(f, "q", "run") > 0);
+    long long before = scripts(f);
+    flow_spin(f, 500);
+    cr_assert_leq(scripts(f) - before, 60, "%lld scripts in half a second", scripts(f) - before);
+    cr_assert_eq(w.n_runs, 0);
+    redis_do(f->server, "ACL SETUSER narrow +hset");
+    flow_until(f, w.settled == N);
+    cr_assert_eq(w.errors, 0);
+    for (size_t i = 0; i < w.n_runs; i++)
+        cr_assert_eq(flow_runs_of(&w, w.runs[i].job.id), 1);
+    cr_assert_eq(w.n_runs, N);
+    flow_end(f, "q");
+}
+
+/* done drops the record last of all: a job whose record stays is in no set, and its id must not be lost for ever. */
+Test(narrow, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
+{
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow *f = start_as("-hdel", &w, NULL);
+    flow_fine(f, "in the middle of");
+    schedule_n(f, 1, 0);
+    flow_until(f, w.settled == 1);
+    cr_assert_eq(w.err, LAPSE_ELOST);
+    cr_assert_eq(w.n_runs, 1);
+    cr_assert_gt(flow_logged(f, "broke off in the middle of done"), 0);
+    cr_assert_eq(flow_count(f, "q", "run") + flow_count(f, "q", "due") + flow_count(f, "q", "dead"), 0);
+    redis_do(f->server, "ACL SETUSER narrow +hdel");
+    cr_assert_eq(flow_cancel(f, "q", w.runs[0].job.id, NULL), 0); /* removes what was left */
+    flow_end(f, "q");
+}
+
+Test(narrow, a_user_who_may_not_publish_is_still_heard_by_the_alarm)
+{
+    enum { N = 20 };
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow *f = start_as("-publish", &w, NULL);
+    schedule_n(f, N, 5);
+    flow_until(f, w.settled == N);
+    flow_each_once(&w, N);
+    flow_end(f, "q");
+}
+
+/* A script of somebody else's runs too long: Redis answers BUSY, which is alive. */
+Test(narrow, a_busy_redis_delivers_when_it_is_free_again)
+{
+    enum { N = 30 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_fine(f, "BUSY");
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    redis_do(f->server, "CONFIG SET busy-reply-threshold 50");
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
+    char cli[200];
+    snprintf(cli, sizeof cli, "redis-cli -s %s eval 'while true do end' 0 >/dev/null 2>&1 &", f->server->socket);
+    cr_assert_eq(system(cli), 0);
+    flow_until(f, flow_logged(f, "BUSY") > 0);
+    flow_spin(f, 300);
+    cr_assert_leq(flow_logged(f, "BUSY"), 2); /* once a second */
+    redis_do(f->server, "SCRIPT KILL");
+    flow_until(f, w.settled == N);
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N);
+    cr_assert_eq(flow_stats(f->l).reconnects, 0);
+    flow_end(f, "q");
+}
+
+static void replica_of_nobody(struct flow *f, bool on)
+{
+    redis_do(f->server, on ? "REPLICAOF 127.0.0.1 1" : "REPLICAOF NO ONE");
+}
+
+Test(narrow, a_replica_delivers_when_it_is_a_master_again)
+{
+    enum { N = 30 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_fine(f, "READONLY");
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
+    replica_of_nobody(f, true);
+    flow_until(f, flow_logged(f, "READONLY") > 0);
+    long long before = scripts(f);
+    flow_spin(f, 500);
+    cr_assert_leq(scripts(f) - before, 60, "%lld scripts in half a second", scripts(f) - before);
+    replica_of_nobody(f, false);
+    flow_until(f, w.settled == N);
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N);
+    flow_end(f, "q");
+}
