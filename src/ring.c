@@ -3,11 +3,11 @@
  * events and can take jobs. The one whose rank in byte order is hash(id) mod n answers the event of id.
  *
  * With each heartbeat a listener also sets a canary, a trigger of its own, which makes the one before it expire:
- * an event that must come. When it has not come by the next one, a second later, events do not arrive. Only beats of
+ * an event that must come. When it has not come by the next one, seconds later, events do not arrive. Only beats of
  * our own timer count: when many listeners come and go, several are made within the life of one canary. */
 #include "ring.h"
 
-enum { LIFE_MS = 15000, PAUSE_MS = 200, SOON_MS = 100, FIRST_MS = 100, SECOND_MS = 1000, OVERDUE = 2 };
+enum { LIFE_MS = 15000, PAUSE_MS = 200, SOON_MS = 100, FIRST_MS = 100, SECOND_MS = 2500, OVERDUE = 2 };
 
 void ring_enter(struct ring *r, bool wanted)
 {

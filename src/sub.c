@@ -88,8 +88,8 @@ static void on_pushed(void *arg, const struct redisReply *reply)
     if (!reply_text(reply_at(reply, 0), &kind)) {
         return;
     }
+    s->owed = false; /* a confirmation may stand behind a burst of events: whatever comes is a sign of life */
     if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
-        s->owed = false;
         LIST_EACH (i, &s->ears) {
             struct ear *e = CONTAINER(i, struct ear, node);
             if (span_is(channel, e->wake, strlen(e->wake)) && !e->confirmed) {

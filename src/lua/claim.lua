@@ -22,7 +22,7 @@ end
 local function main()
   local holder, lease, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
   local ids, dues, place = chosen(limit)
-  local token = tonumber(call('GET', SEQ) or 0)
+  local token, till = tonumber(call('GET', SEQ) or 0), num(now + lease)
   find('')
   local out, run, held, dead, taken, keys, lost = { now_us, 0, 0, 0, 0 }, {}, {}, {}, {}, {}, {}
   local at, chunk, bytes = 1, 1, 0
@@ -35,15 +35,15 @@ local function main()
       local h = parse(olds[i - at + 1]) or { try = 0, token = 0, why = '' }
       h.tries, h.claimed_us, h.due, h.holder = tries or 0, now_us, dues[i], holder
       bytes, taken[#taken + 1], keys[#keys + 1] = bytes + #(rec or ''), id, BASE .. 't:' .. id
-      if len then
-        token, h.try, h.token = token + 1, h.try + 1, token + 1
-        run[#run + 1], run[#run + 2] = now + lease, id
-        out[#out + 1] = { id, RUNNING, now + lease, text_of(h), rec, place[id] or 0 }
+      if len then token, h.try, h.token = token + 1, h.try + 1, token + 1
       elseif rec then
-        h.why = 'stored data is in a format this version cannot read'
-        dead[#dead + 1], dead[#dead + 2] = now, id
+        h.why, dead[#dead + 1], dead[#dead + 2] = 'stored data is in a format this version cannot read', now, id
       else lost[#lost + 1] = id end
       if rec then held[#held + 1], held[#held + 2] = id, text_of(h) end
+      if len then
+        run[#run + 1], run[#run + 2] = till, id
+        out[#out + 1] = { id, RUNNING, now + lease, held[#held], rec, place[id] or 0 }
+      end
     end
     at, chunk = last + 1, chunk * 2
   end

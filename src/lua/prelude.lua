@@ -63,7 +63,7 @@ local function parse(text)
     string.match(text or '', '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
   if not try then return nil end
   return { try = tonumber(try), tries = tonumber(tries), token = tonumber(token), claimed_us = tonumber(claimed_us),
-    due = tonumber(due), holder = holder, why = why }
+    due = tonumber(due), holder = holder, why = why, ticket = token }
 end
 local function text_of(h)
   local format = '1 %.0f %.0f %.0f %.0f %.0f %s %s'
@@ -100,7 +100,7 @@ local function ours(first, step)
   local helds, scores = call('HMGET', HELD, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
   for i, id in ipairs(ids) do
     local h = scores[i] and parse(helds[i])
-    out[i] = h and num(h.token) == ARGV[first + (i - 1) * step + 1] and h or false
+    out[i] = h and h.ticket == ARGV[first + (i - 1) * step + 1] and h or false
     if out[i] then h.id = id end
   end
   return out
