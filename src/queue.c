@@ -32,9 +32,10 @@ static bool closed_for(const struct queue *q)
     return q->stopped || q->work->closing;
 }
 
-static bool resuming(const struct queue *q)
+/* Hints are owed meanwhile: they may come by the thousand, and Redis would refuse each claim. */
+static bool waits(const struct queue *q)
 {
-    return q->resume.on || q->resume_next;
+    return q->resume.on || q->resume_next || clock_us() < q->paused_us;
 }
 
 static void owe(struct queue *q, enum lapse_via via)
@@ -127,7 +128,7 @@ static void claim_send(struct claim *c)
 void queue_claim(struct queue *q, enum lapse_via via)
 {
     unsigned left = room(q);
-    struct claim *c = closed_for(q) || resuming(q) || q->oldest_asked || !left ? NULL : claim_new(q);
+    struct claim *c = closed_for(q) || waits(q) || q->oldest_asked || !left ? NULL : claim_new(q);
     if (!c) {
         if (!closed_for(q)) {
             owe(q, via); /* also while one is on its way: Redis may have run it before what this hint is about */
@@ -170,7 +171,7 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
     if (closed_for(q)) {
         return;
     }
-    if (!q->gathering && left && !resuming(q) && !others_owe(q)) {
+    if (!q->gathering && left && !waits(q) && !others_owe(q)) {
         q->gathering = claim_new(q);
     }
     if (!left || !q->gathering) {
@@ -259,7 +260,8 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     } else if ((err == LAPSE_EREFUSED || err == LAPSE_EBROKEN) && !closed_for(q)) {
         q->again = q->again || err == LAPSE_EBROKEN;
         owe(q, by_age ? (enum lapse_via)a->via_oldest : LAPSE_VIA_SWEEP);
-        timer_set(&w->pause, PAUSE_MS);
+        q->paused_us = clock_us() + PAUSE_MS * 1000;
+        timer_set(&w->pause, PAUSE_MS + 1);
     }
     claim_free(w, c);
     if (closed_for(q)) {
@@ -283,7 +285,7 @@ void queue_resumed(struct resume *r, int err)
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else if (err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
         q->again = true;
-        timer_set(&w->pause, PAUSE_MS);
+        timer_set(&w->pause, PAUSE_MS + 1);
     }
 }
 

@@ -27,6 +27,7 @@ struct queue {
     void *arg;
     unsigned max, n_held, n_asked;
     bool stopped, again; /* again: resume, Redis may hold more for us than we do */
+    int64_t paused_us;   /* monotonic: Redis refused, nothing is claimed until then */
     bool resume_next;    /* as soon as no claim is on its way; none is sent until then */
     bool oldest_asked;   /* a claim by age is on its way: one is enough */
     enum lapse_via owes_via;

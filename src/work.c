@@ -27,9 +27,7 @@ static void gather(void *arg)
         queue_send(CONTAINER(i, struct queue, node));
     }
     list_init(&turn);
-    if (!timer_on(&w->pause)) {
-        list_move(&turn, &w->owing);
-    }
+    list_move(&turn, &w->owing);
     for (struct list *i; (i = list_pop(&turn));) {
         struct queue *q = CONTAINER(i, struct queue, owes);
         queue_claim(q, q->owes_via);

@@ -104,10 +104,10 @@ Test(data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_le
 }
 
 /* A key of ours written by another program: refused by name, and no more often than every 200 ms. */
-Test(data, a_key_of_the_wrong_type_is_refused_quietly_and_works_again_when_it_is_gone)
+Test(data, a_key_of_the_wrong_type_is_refused_quietly_holds_up_no_other_queue_and_works_when_it_is_gone)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_worker w = {.policy = FLOW_DONE}, other = {.policy = FLOW_DONE};
     flow_fine(f, "WRONGTYPE");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     redis_do(f->server, "SET lapse:{q}:run text");
@@ -116,9 +116,14 @@ Test(data, a_key_of_the_wrong_type_is_refused_quietly_and_works_again_when_it_is
     long long before = flow_calls(f, "evalsha") + flow_calls(f, "eval");
     flow_spin(f, 500);
     cr_assert_leq(flow_calls(f, "evalsha") + flow_calls(f, "eval") - before, 20);
+    flow_handle(f, "other", &other);
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(flow_schedule(f, "other", NULL, 20 * i, NULL), 0);
+    flow_until(f, other.settled == 10);
+    flow_each_once(&other, 10);
     cr_assert_eq(w.n_runs, 0);
     redis_do(f->server, "DEL lapse:{q}:run");
     flow_until(f, w.settled == 1);
     flow_each_once(&w, 1);
-    flow_end(f, "q");
+    flow_end(f, "q", "other");
 }
