@@ -101,14 +101,22 @@ Test(narrow, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
     flow_end(f, "q");
 }
 
-Test(narrow, a_user_who_may_not_publish_is_still_heard_by_the_alarm)
+static void often(struct lapse_options *o)
+{
+    o->sweep_ms = 200;
+}
+
+/* Neither its jobs nor its place in the registry are told to anybody. */
+Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
 {
     enum { N = 20 };
     struct flow_worker w = {.policy = FLOW_DONE};
-    struct flow *f = start_as("-publish", &w, NULL);
+    struct flow *f = start_as("-publish", &w, often);
+    f->l = f->handles[1];
     schedule_n(f, N, 5);
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
+    cr_assert_eq(flow_stats(f->l).via_wake, 0);
     flow_end(f, "q");
 }
 
