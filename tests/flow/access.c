@@ -4,13 +4,13 @@
 
 enum { HOUR = 3600000 };
 
-static struct lapse *open_at(struct flow *f, const char *login, const char *query)
+static struct lapse *open_at(struct flow *f, const char *login, const char *query, int64_t reply_ms)
 {
     char url[200];
     struct lapse_options opts = flow_options(f);
     snprintf(url, sizeof url, "unix://%s%s%s", login, f->server->socket, query);
     opts.url = url;
-    opts.reply_ms = 300;
+    opts.reply_ms = reply_ms;
     return f->l = flow_open(f, &opts);
 }
 
@@ -29,7 +29,7 @@ static void kept_out(struct flow *f, const char *login, const char *query, const
     char line[100];
     int64_t since = test_now_ms();
     long long before = connections(f);
-    open_at(f, login, query);
+    open_at(f, login, query, 300);
     flow_handle(f, "q", &w);
     snprintf(line, sizeof line, "does not let us in: %s", word);
     flow_fine(f, "does not let us in: ");
@@ -49,7 +49,7 @@ Test(access, a_wrong_password_is_tried_again_until_it_is_right)
     redis_do(f->server, "CONFIG SET requirepass other");
     kept_out(f, ":secret@", "", "WRONGPASS");
     redis_do(f->server, "CONFIG SET requirepass secret");
-    flow_until(f, flow_schedule(f, "p", "a", HOUR, NULL) == 0);
+    flow_until(f, flow_schedule(f, "p", NULL, HOUR, NULL) == 0);
     flow_end(f, "q", "p");
 }
 
@@ -80,7 +80,7 @@ FLOW_ALL_MODES(access, a_password_alone_is_of_the_default_user)
     struct flow *f = flow_bare(mode, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     redis_do(f->server, "CONFIG SET requirepass %s", "p@ss:w/rd%41");
-    open_at(f, ":p%40ss:w%2Frd%2541@", "");
+    open_at(f, ":p%40ss:w%2Frd%2541@", "", 0);
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 30, NULL), 0);
     flow_until(f, w.settled == 1);
@@ -95,7 +95,7 @@ FLOW_ALL_MODES(access, a_user_needs_no_more_than_keys_channels_and_data_commands
     redis_do(f->server, "ACL SETUSER u:s@r on >p%%ss ~lapse:* &lapse:* &__keyevent@*__:expired -@all +@read +@write "
                         "+@pubsub +@scripting "
                         "+time -@dangerous");
-    open_at(f, "u%3as%40r:p%25ss@", ""); /* no PING, no SELECT */
+    open_at(f, "u%3as%40r:p%25ss@", "", 0); /* no PING, no SELECT */
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 30, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", HOUR, NULL), 0);
@@ -112,7 +112,7 @@ Test(access, without_the_right_to_subscribe_the_alarm_delivers_and_it_is_said_on
     long long before = connections(f);
     flow_fine(f, "Redis refuses the subscription: ");
     redis_do(f->server, "ACL SETUSER me on >secret ~lapse:* resetchannels +@all");
-    open_at(f, "me:secret@", "");
+    open_at(f, "me:secret@", "", 0);
     flow_handle(f, "q", &w);
     for (int i = 0; i < 10; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 30 * i, NULL), 0);
@@ -129,7 +129,7 @@ Test(access, without_the_right_to_a_command_it_is_refused_by_name)
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     flow_fine(f, "NOPERM");
     redis_do(f->server, "ACL SETUSER me on >secret ~other:* &* +@all");
-    open_at(f, "me:secret@", "");
+    open_at(f, "me:secret@", "", 0);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EREFUSED);
     cr_assert_eq(flow_logged(f, "the user lacks a right"), 1);
     cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);
@@ -145,7 +145,7 @@ FLOW_ALL_MODES(access, the_same_queue_in_two_databases_is_two_queues)
     struct lapse *l[2];
     char id[8];
     for (int db = 0; db < 2; db++) {
-        l[db] = open_at(f, "", db ? "?db=3" : "");
+        l[db] = open_at(f, "", db ? "?db=3" : "", 0);
         flow_handle(f, "q", &w[db]);
     }
     for (int i = 0; i < N; i++) { /* the same ids in both, some due now, some later */

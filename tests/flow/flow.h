@@ -127,6 +127,7 @@ int flow_wait(struct flow *f, struct flow_answer *a); /* its err */
 struct lapse_spec flow_job_spec(const char *queue, const char *id, int64_t delay_ms);
 
 /* ---- states: put there by a process of its own, which is gone then ---- */
+enum { FLOW_LEASE_MS = 250 }; /* of one whose lease is over */
 enum flow_state {
     FLOW_WAITS,      /* due in an hour */
     FLOW_RUNS,       /* held for a minute more, by nobody */

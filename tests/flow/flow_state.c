@@ -43,11 +43,12 @@ void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state
     if (state == FLOW_DEAD)
         fail_one(f, queue);
     else if (state != FLOW_WAITS)
-        take_and_vanish(f, queue, state == FLOW_RUNS ? 60000 : 100);
-    if (state == FLOW_ENDED || state == FLOW_ENDED_LAST) {
+        take_and_vanish(f, queue, state == FLOW_RUNS ? 60000 : FLOW_LEASE_MS);
+    while (state == FLOW_ENDED || state == FLOW_ENDED_LAST) {
         cr_assert_eq(flow_get(f, queue, id, &job), 0);
-        while (redis_now_ms(f->server) <= job.due_ms + 200)
-            poll(NULL, 0, 5);
+        if (!job.until_ms)
+            break;
+        poll(NULL, 0, 5);
     }
     if (out)
         cr_assert_eq(flow_get(f, queue, id, out), 0);

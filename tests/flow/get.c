@@ -27,7 +27,7 @@ Test(get, shows_every_field_in_every_state)
         } else {
             cr_assert(job.try_no == 1 && job.token > 0 && job.claimed_us >= before * 1000, "%s", name);
             /* one whose lease is over is due again since then */
-            int64_t due = state == FLOW_ENDED ? 100 : 0;
+            int64_t due = state == FLOW_ENDED ? FLOW_LEASE_MS : 0;
             cr_assert(job.due_ms >= before + due && job.due_ms <= job.claimed_us / 1000 + due, "%s", name);
         }
         redis_do(f->server, "FLUSHALL");

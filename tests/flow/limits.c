@@ -21,7 +21,7 @@ static void two_mib(struct lapse_options *opts)
 
 static void impatient(struct lapse_options *opts)
 {
-    opts->reply_ms = 300;
+    opts->reply_ms = 1200; /* beyond the longest wait between two attempts to connect */
     opts->max_pending = 50;
 }
 

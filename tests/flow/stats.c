@@ -89,7 +89,7 @@ FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
 
 static void no_renewal(struct lapse_options *opts)
 {
-    opts->lease_ms = opts->run_ms = 100;
+    opts->lease_ms = opts->run_ms = 400;
     opts->sweep_ms = DAY;
 }
 
