@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who may come in, and to which database. */
+/* Who may come in. */
 #include "flow.h"
 
 enum { HOUR = 3600000 };
@@ -136,40 +136,6 @@ Test(access, without_the_right_to_a_command_it_is_refused_by_name)
     flow_end(f, "q");
 }
 
-/* Keys, triggers' events and wakes of one database are none of another's business. */
-FLOW_ALL_MODES(access, the_same_queue_in_two_databases_is_two_queues)
-{
-    enum { N = 12 };
-    struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
-    struct lapse *l[2];
-    char id[8];
-    for (int db = 0; db < 2; db++) {
-        l[db] = open_at(f, "", db ? "?db=3" : "", 0);
-        flow_handle(f, "q", &w[db]);
-    }
-    for (int i = 0; i < N; i++) { /* the same ids in both, some due now, some later */
-        snprintf(id, sizeof id, "%d", i);
-        for (int db = 0; db < 2; db++) {
-            struct lapse_spec s = flow_job_spec("q", id, i % 3 * 40);
-            s.body = db ? "3" : "0", s.body_len = 1;
-            f->l = l[db];
-            cr_assert_eq(flow_spec(f, &s, NULL), 0);
-        }
-    }
-    flow_until(f, w[0].settled == N && w[1].settled == N);
-    for (int db = 0; db < 2; db++)
-        for (size_t i = 0; i < N; i++) {
-            cr_assert_eq(w[db].runs[i].l, l[db]);
-            cr_assert_eq(*w[db].runs[i].job.body, db ? '3' : '0');
-            cr_assert_eq(flow_runs_of(&w[db], w[db].runs[i].job.id), 1);
-        }
-    redis_do(f->server, "SELECT 3");
-    cr_assert_eq(audit(f->server, "lapse", "q", NULL), 0);
-    redis_do(f->server, "SELECT 0");
-    flow_end(f, "q");
-}
-
 FLOW_ALL_MODES(access, over_tcp_it_is_the_same)
 {
     struct flow *f = flow_start_tcp(mode, NULL, NULL);
@@ -179,22 +145,5 @@ FLOW_ALL_MODES(access, over_tcp_it_is_the_same)
         cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
     flow_until(f, w.settled == 5);
     cr_assert_eq(w.errors, 0);
-    flow_end(f, "q");
-}
-
-FLOW_ALL_MODES(access, each_space_is_a_world_of_its_own)
-{
-    struct flow *f = flow_start(mode);
-    struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
-    struct lapse_options opts = flow_options(f);
-    flow_handle(f, "q", &w[0]);
-    opts.space = "other.space-1";
-    f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &w[1]);
-    for (int i = 0; i < 5; i++)
-        cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
-    flow_until(f, w[1].settled == 5);
-    cr_assert_eq(w[0].n_runs, 0);
-    cr_assert_eq(audit(f->server, "other.space-1", "q", NULL), 0);
     flow_end(f, "q");
 }

@@ -190,7 +190,7 @@ Test(close, before_the_first_turn_of_the_loop)
 
 Test(close, again_the_earlier_end_and_the_first_closed_win)
 {
-    static const int64_t grace[][2] = {{HOUR, 0}, {0, HOUR}, {HOUR, 20}, {20, HOUR}};
+    static const int64_t grace[][2] = {{HOUR, 0}, {0, INT64_MAX}, {INT64_MAX, 20}, {20, HOUR}, {HOUR, INT64_MIN}};
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     for (size_t i = 0; i < sizeof grace / sizeof *grace; i++) {
         struct flow_worker w = {.policy = FLOW_KEEP};
