@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Every public call from every callback: what(calls) x from(callbacks), each pair on a handle of its own. */
 #include "flow.h"
+#include <signal.h>
 
 enum { HOUR = 3600000, SPARES = 3 };
-enum from { SCHEDULED, CANCELLED, RESCHEDULED, GOT, REFUSED, LISTED, DEPTH, HANDLER, DONE, RETRIED, FAILED, CLOSED };
+enum from {
+    SCHEDULED,
+    CANCELLED,
+    RESCHEDULED,
+    GOT,
+    REFUSED,
+    LISTED,
+    DEPTH,
+    HANDLER,
+    DONE,
+    RETRIED,
+    FAILED,
+    ENDED,
+    CLOSED
+};
 
 struct scene {
     struct flow *f;
@@ -95,9 +110,15 @@ static void handle_no_more(struct scene *x)
     accepted(x, lapse_handle(x->l, "spare", NULL, NULL, NULL));
     x->owed -= !x->closing;
 }
+static void handle_anew(struct scene *x)
+{
+    handle_no_more(x);
+    accepted(x, lapse_handle(x->l, "spare", NULL, keep_job, x));
+    x->owed -= !x->closing;
+}
 static struct lapse_job *take(struct scene *x)
 {
-    x->owed += x->from != CLOSED; /* from then on they are cut loose, and nobody is told */
+    x->owed += x->from < ENDED; /* from then on they are cut loose, and nobody is told */
     return x->jobs[--x->n_jobs];
 }
 static void done(struct scene *x)
@@ -193,7 +214,8 @@ static void ask_all_and_abandon(struct scene *x)
 static void run_and_abandon(struct scene *x)
 {
     run_nowait(x);
-    abandon(x);
+    if (!x->closed || x->from == CLOSED) /* closed() has not run meanwhile: that would have been the end of it */
+        abandon(x);
     run_nowait(x);
 }
 
@@ -210,6 +232,7 @@ static const struct call calls[] = {
     ROW(depth),
     ROW(handle),
     ROW(handle_no_more),
+    ROW(handle_anew),
     ROW(done),
     ROW(retry),
     ROW(fail),
@@ -240,7 +263,10 @@ static void make_call(struct scene *x)
 static void from_callback(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct scene *x = arg;
-    cr_assert(l == x->l && !err == (x->from != REFUSED) && (x->from >= DONE || !job == (x->from == REFUSED)));
+    if (x->from == ENDED)
+        server_signal(x->f->server, SIGCONT);
+    cr_assert(l == x->l && !err == (x->from != REFUSED && x->from != ENDED));
+    cr_assert(!job == (x->from == REFUSED || x->from >= DONE));
     make_call(x);
     if (job) /* it is lent till here, whatever was called */
         cr_assert_str_eq(lapse_job_id(job), "job");
@@ -272,7 +298,7 @@ static void from_closed(void *arg)
 static void cause(struct scene *x)
 {
     struct lapse_spec s = flow_job_spec("q", "job", HOUR);
-    if (x->from == HANDLER || x->from == DONE || x->from == RETRIED || x->from == FAILED)
+    if (x->from == HANDLER)
         s.due = lapse_in(0);
     int err = lapse_schedule(x->l, &s, x->from == SCHEDULED ? from_callback : NULL, x);
     switch (x->from) {
@@ -287,6 +313,12 @@ static void cause(struct scene *x)
     case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
     case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
     case FAILED: lapse_fail(x->jobs[--x->n_jobs], NULL, from_callback, x); break;
+    case ENDED: /* with its grace, for Redis does not answer */
+        server_signal(x->f->server, SIGSTOP);
+        err = lapse_get(x->l, "q", "job", from_callback, x);
+        x->closing = true;
+        lapse_close(x->l, 0, on_closed, x);
+        break;
     case CLOSED: x->closing = true; lapse_close(x->l, 0, from_closed, x);
     }
     cr_assert_eq(err, 0);
@@ -351,4 +383,5 @@ FROM(any_call_from_a_handler, HANDLER)
 FROM(any_call_from_a_dones_callback, DONE)
 FROM(any_call_from_a_retrys_callback, RETRIED)
 FROM(any_call_from_a_fails_callback, FAILED)
+FROM(any_call_from_the_callback_of_what_close_ended, ENDED)
 FROM(any_call_from_closed, CLOSED)
