@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# embed.sh SRC OUT NAME...: writes OUT/lua/NAME.lua, the text that Redis gets (prelude and script without comment and
-# blank lines, since Redis keeps it in memory), and from these OUT/scripts.h and OUT/script_ids.h.
+# embed.sh SRC OUT NAME...: writes OUT/lua/NAME.lua, the text that Redis gets, and from these OUT/scripts.h and
+# OUT/script_ids.h. The text is the script behind those statements of the prelude that it needs, without comment and blank
+# lines: Redis keeps it in memory, and makes each function of it anew in each call.
 set -eu
 export LC_ALL=C
 src=$1 out=$2
@@ -18,7 +19,22 @@ done
 
 for name in "$@"; do
     file=$out/lua/$name.lua
-    sed -e '/^[[:space:]]*--/d' -e '/^[[:space:]]*$/d' "$src/prelude.lua" "$src/$name.lua" > "$file.part"
+    awk '
+        /^[ \t]*(--|$)/ { next }
+        FILENAME ~ /prelude\.lua$/ { if (/^local /) n++; text[n] = text[n] $0 "\n"; next }
+        { script = script $0 "\n" }
+        END {
+            need = script
+            for (i = n; i > 0; i--) {
+                names = text[i]
+                sub(/^local (function )?/, "", names); sub(/[^A-Za-z0-9_, ].*/, "", names)
+                k = split(names, name, /[, ]+/)
+                for (j = 1; j <= k && !used[i]; j++)
+                    used[i] = name[j] != "" && need ~ ("(^|[^A-Za-z0-9_.])" name[j] "([^A-Za-z0-9_]|$)")
+                if (used[i]) need = text[i] need
+            }
+            printf "%s", need
+        }' "$src/prelude.lua" "$src/$name.lua" > "$file.part"
     mv "$file.part" "$file"
 done
 
