@@ -18,6 +18,9 @@ static void schedule_ahead(struct flow *f, int n, int64_t first_ms, int64_t spre
     free(a);
 }
 
+/* "everysec" writes later while an fsync is under way, and kill -9 then loses what was acknowledged. */
+static const char *const always[] = {"--appendfsync", "always", NULL};
+
 static void expect_trouble(struct flow *f)
 {
     flow_fine(f, "cannot connect");
@@ -28,7 +31,7 @@ static void expect_trouble(struct flow *f)
 FLOW_ALL_MODES(restart, jobs_that_fell_due_while_redis_was_down_run_once)
 {
     enum { N = 1000 };
-    struct flow *f = flow_start(mode);
+    struct flow *f = flow_start_opts(mode, always, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     expect_trouble(f);
     flow_handle(f, "q", &w);
@@ -162,7 +165,7 @@ Test(restart, all_of_it_in_turn_loses_nothing_and_runs_nothing_twice)
 Test(restart, redis_killed_while_jobs_run_loses_nothing_and_runs_nothing_twice)
 {
     enum { N = 1500, ROUNDS = 4 };
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = flow_start_opts(FLOW_FULL, always, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     expect_trouble(f);
     flow_handle(f, "q", &w);

@@ -122,7 +122,8 @@ Test(resume, jobs_of_a_handler_that_was_replaced_do_not_go_back)
 Test(resume, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
 {
     enum { N = 20 };
-    struct flow *f = flow_start_opts(FLOW_FULL, NULL, a_short_lease);
+    static const char *const always[] = {"--appendfsync", "always", NULL};
+    struct flow *f = flow_start_opts(FLOW_FULL, always, a_short_lease);
     struct flow_worker w = {.policy = FLOW_KEEP};
     flow_fine(f, "onnect");
     flow_fine(f, "the lease of job");
