@@ -253,8 +253,10 @@ static int hear(const struct peer *p)
         tell("cpu_us_job", cpu / (double)ear.n);
         tell("settled_ms", (double)ear.settled_us / 1000 - (double)arg_n("t0", 0));
     }
-    tell("rss_early_kib", (double)ear.rss_early_kib);
-    tell("rss_kib", (double)rss_kib());
+    /* less our own records */
+    long own_kib = (long)((size_t)(ear.max + 1) * sizeof *ear.record / 1024);
+    tell("rss_early_kib", (double)(ear.rss_early_kib - own_kib));
+    tell("rss_kib", (double)(rss_kib() - own_kib));
     FILE *f = fopen(arg("out", NULL), "w");
     if (!f)
         die("%s: %m", arg("out", NULL));

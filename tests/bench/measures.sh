@@ -64,7 +64,7 @@ timed() { # SYSTEM NAME RATE SECONDS GRACE_S [LISTENERS]
 }
 
 idle() { # SYSTEM
-    local command listen_args=() ear before after cpu server_cpu
+    local command listen_args=() ear before after cpu server_cpu monitor
     say "$1: idle for $IDLE_S s"
     command_of "$1"
     spawn "${command[@]}" listen "at=$at" run=0 n=0 out=/dev/null \
@@ -72,14 +72,23 @@ idle() { # SYSTEM
         "${listen_args[@]+"${listen_args[@]}"}" > /dev/null
     ear=$!
     until_ms $(($(now) + CALM_MS + $(start_ms "$1")))
-    [ "$1" = beanstalk ] || before=$(info stats total_commands_processed)
+    if [ "$1" != beanstalk ]; then
+        spawn redis-cli -s "$at" MONITOR > "$dir/monitor"
+        monitor=$!
+        until_ms $(($(now) + 50))
+        before=$(info stats total_commands_processed)
+    fi
     cpu=$(cpu_us $ear) server_cpu=$(cpu_us "$server")
     until_ms $(($(now) + IDLE_S * 1000))
     put "$1.idle.cpu" "$(awk "BEGIN { print ($(cpu_us $ear) - $cpu) / $IDLE_S / 1e4 }")"
     put "$1.idle.server_cpu" "$(awk "BEGIN { print ($(cpu_us "$server") - $server_cpu) / $IDLE_S / 1e4 }")"
     if [ "$1" != beanstalk ]; then
-        after=$(info stats total_commands_processed) # of which one is our own look before
+        after=$(info stats total_commands_processed) # a look counts itself when it has been answered
+        end $monitor
         put "$1.idle.commands_s" "$(awk "BEGIN { print ($after - $before - 1) / $IDLE_S }")"
+        # what a script calls is said to come from "lua"; both looks are in it
+        put "$1.idle.sent_s" "$(awk -v s="$IDLE_S" \
+            '/^[0-9.]+ \[/ && !/^[0-9.]+ \[[0-9]+ lua\]/ { n++ } END { print (n - 2) / s }' "$dir/monitor")"
     fi
     # not killed: lapse's registry would keep a dead listener, and its share would be late by the grace
     wait $ear
@@ -124,7 +133,7 @@ lateness() { # HOW_IT_IS_STORED GRACE_S SYSTEM...: several that share a store
 tool() {
     up lapse || return
     say "lapse bench --rate 1000/s --waiting $MOST"
-    spawn "$build/lapse" bench -u "unix://$at" --rate 1000/s --duration "${FOR_S}s" --waiting "$MOST" --json \
+    spawn "$dir/lapse" bench -u "unix://$at" --rate 1000/s --duration "${FOR_S}s" --waiting "$MOST" --json \
         > "$dir/got"
     wait "$!" || say "lapse bench ended with $?"
     gone "$!"
@@ -167,12 +176,13 @@ measure_burst() {
         fi
         quiet "$system"
         command_of "$system"
+        [ "$system" != bullmq ] || listen_args=(concurrency=100) # drains faster than with its default of 1
         spawn "${command[@]}" listen "at=$at" "run=$runs" "t0=$t0" "n=$BURST" "until=$((t0 + 90000))" \
             "out=$dir/heard" "${listen_args[@]+"${listen_args[@]}"}" > "$dir/listen"
         ear=$! watch=
         if [ "$system" != beanstalk ]; then
             until_ms $((t0 - 300))
-            redis CONFIG SET slowlog-log-slower-than 500 > /dev/null
+            redis CONFIG SET slowlog-log-slower-than 100 > /dev/null
             redis SLOWLOG RESET > /dev/null
             spawn "$out/native" watch "at=$at" "from=$((t0 - 50))" "until=$((t0 + 90000))" > "$dir/watch"
             watch=$!
@@ -209,7 +219,7 @@ counted() { # NAME
     local script sha
     redis --raw SLOWLOG GET -1 > "$dir/slowlog"
     for script in claim touch sweep schedule listen 'done'; do
-        sha=$(sha1sum "$build/lua/$script.lua" | cut -d' ' -f1)
+        sha=$(sha1sum "$dir/lua/$script.lua" | cut -d' ' -f1)
         put "$1.$script" "$(awk -v sha="$sha" -v n="$(got "$1.n")" \
             '$0 == sha { k++ } END { print k / n }' "$dir/slowlog")"
     done
@@ -248,7 +258,7 @@ measure_stopped() {
 measure_schedule() {
     local round system
     up lapse || return
-    for round in 1 2 3; do
+    for round in 1 2 3 4 5; do
         for system in native lapse; do
             say "$system: $BULK jobs, many on their way, round $round"
             redis FLUSHALL > /dev/null

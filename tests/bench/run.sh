@@ -147,6 +147,8 @@ mkdir -p "$out"
 : > "$results"
 # shellcheck source=tests/bench/measures.sh
 . "$here/measures.sh"
+# whose scripts are counted, whatever is built meanwhile
+cp -r "$build/lua" "$build/lapse" "$dir"
 put machine.date "$(date -u +%Y-%m-%d)"
 put machine.cores "$(nproc)"
 put machine.cpu "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1 | tr ' ' '_')"
