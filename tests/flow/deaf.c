@@ -100,3 +100,29 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     cr_assert_leq(flow_logged(f, "refuses the subscription"), 1 + took_ms / 1000);
     flow_end(f, "q");
 }
+
+static void no_alarm(struct lapse_options *o)
+{
+    o->flags = LAPSE_NO_ALARM; /* and wire_start() has put the sweep off for a minute */
+}
+
+/* Commands go on all the while: only the subscription was away, and with it the wake of a job that is due. */
+Test(deaf, what_was_said_meanwhile_is_looked_for_when_the_subscription_is_back)
+{
+    enum { N = 5 };
+    struct wire x;
+    wire_start(&x, FLOW_DONE, no_alarm);
+    flow_fine(x.f, "cannot connect");
+    proxy_refuse(x.proxy, true);
+    redis_do(x.f->server, "CLIENT KILL TYPE pubsub");
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    flow_poll(x.f, proxy_conns(x.proxy) >= 5); /* in vain */
+    cr_assert_eq(x.w.n_runs, 0);
+    proxy_refuse(x.proxy, false);
+    flow_until(x.f, x.w.settled == N);
+    flow_each_once(&x.w, N);
+    cr_assert_eq(flow_stats(x.l).via_sweep, N);
+    cr_assert_eq(flow_stats(x.l).reconnects, 1);
+    wire_end(&x);
+}
