@@ -109,7 +109,7 @@ run_luacheck() {
 }
 
 check_shell() {
-    shellcheck tools/*.sh tools/*/*.sh tests/*.sh .ci/run
+    shellcheck tools/*.sh tools/*/*.sh tests/*.sh tests/*/*.sh .ci/run
 }
 
 check_doc() {
