@@ -77,6 +77,30 @@ Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
     flow_end(f, "q");
 }
 
+Test(foreign, an_event_is_ours_by_the_number_of_our_database)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    char url[160];
+    snprintf(url, sizeof url, "%s?db=13", f->server->url);
+    opts.url = url;
+    f->l = flow_open(f, &opts);
+    flow_handle(f, "q", &w);
+    redis_do(f->server, "SELECT 13");
+    flow_until_listeners(f, "q", 1);
+    uint64_t foreign = flow_stats(f->l).foreign;
+    redis_do(f->server, "PUBLISH __keyevent@0__:expired lapse:{q}:t:a");
+    redis_do(f->server, "PUBLISH __keyevent@1__:expired lapse:{q}:t:a");
+    redis_do(f->server, "PUBLISH __keyevent@130__:expired lapse:{q}:t:a");
+    flow_until(f, flow_stats(f->l).foreign == foreign + 3);
+    cr_assert_eq(flow_stats(f->l).events, 0);
+    redis_do(f->server, "PUBLISH __keyevent@13__:expired lapse:{q}:t:a");
+    flow_until(f, flow_stats(f->l).events == 1);
+    cr_assert_eq(flow_stats(f->l).foreign, foreign + 3);
+    flow_end(f, "q"); /* audits the database that was selected */
+}
+
 Test(foreign, events_of_a_future_job_or_of_none_run_nothing_early)
 {
     struct flow *f = flow_start(FLOW_FULL);

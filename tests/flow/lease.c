@@ -66,6 +66,29 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
     flow_end(f, "q");
 }
 
+static void long_lease_short_run(struct lapse_options *o)
+{
+    o->lease_ms = 3000;
+    o->run_ms = 3100;
+}
+
+Test(lease, is_renewed_to_the_end_of_run_ms_and_no_further)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease_short_run);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    int64_t first_ms = lapse_job_until_ms(w.held[0]), claimed_ms = w.runs[0].job.claimed_us / 1000;
+    cr_assert_eq(first_ms, claimed_ms + 3000);
+    flow_until(f, lapse_job_until_ms(w.held[0]) != first_ms);
+    int64_t last_ms = lapse_job_until_ms(w.held[0]);
+    /* run_ms is counted here, from when the claim was sent; the request takes its way, but not so long */
+    cr_assert(last_ms > first_ms && last_ms < claimed_ms + 3100 + 500, "%lld", (long long)(last_ms - claimed_ms));
+    flow_settle(&w, FLOW_DONE);
+    flow_end(f, "q");
+}
+
 /* The wire swallows all that the holder says. */
 Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
 {
