@@ -15,8 +15,7 @@ TOOL := main args bench bench_ask bench_crew bench_keys bench_print bench_run be
 EXAMPLES := demo order_timeout session_idle webhook_retry
 MAN  := lapse.1 lapse.3
 # one Criterion program per folder; fault is slow and has a target of its own
-FOLDERS := $(foreach f,unit lua flow tools,$(if $(wildcard tests/$(f)/*.c),$(f)))
-FAULT   := $(if $(wildcard tests/fault/*.c),fault)
+FOLDERS := unit lua flow tools
 
 # ---- flags ----
 WARN := -Wall -Wextra -Wconversion
@@ -87,7 +86,7 @@ $(BUILD)/tests/$(1): $(call folder_o,$(1)) $(SUPPORT_O) $(if $(filter unit,$(1))
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef
-$(foreach f,$(FOLDERS) $(FAULT) shown,$(eval $(call criterion,$(f))))
+$(foreach f,$(FOLDERS) fault shown,$(eval $(call criterion,$(f))))
 
 # the header as C11 against the static library, as C++17 against the shared one
 HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
@@ -101,7 +100,7 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
-    $(foreach f,$(FOLDERS) $(FAULT) shown bench,$(call folder_o,$(f)))
+    $(foreach f,$(FOLDERS) fault shown bench,$(call folder_o,$(f)))
 
 check: all $(HEADERS) $(TESTS)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
@@ -112,13 +111,15 @@ test:  ## install what is missing, build, run unit, lua, flow and tools tests
 test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SAN=address,undefined check
-ifneq ($(FAULT),)
-test-fault:  ## broken peers, lost memory, cut connections: slow
+test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory check-fault
-check-fault: all $(BUILD)/tests/fault
-	@tests/run.sh $(BUILD) fault
-endif
+check-fault: all $(TESTS) $(BUILD)/tests/fault
+	@rm -f $(BUILD)/fault.rows
+	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
+soak:  ## the same with all its figures: hours
+	@tools/install-deps.sh build run test
+	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 
 shown: $(BUILD)/tests/shown  ## the figures that are promised, measured; fails if a job is lost, early or twice
 	@LAPSE_TEST_BUILD=$(BUILD) $(BUILD)/tests/shown $(ONLY)
@@ -190,7 +191,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-fault check-fault shown bench lint fmt doc install uninstall deps \
+.PHONY: all lib objects check test test-asan test-fault check-fault soak shown bench lint fmt doc install uninstall deps \
     demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
