@@ -21,12 +21,18 @@ FOLDERS := unit lua flow tools
 WARN := -Wall -Wextra -Wconversion
 SAN  :=
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(SANFLAGS)
+# Hardening. Not every compiler, nor every machine, knows all of it; sanitizers have better checks than _FORTIFY_SOURCE,
+# which wants optimisation, and which distributions set themselves.
+PROBED := -fcf-protection=full -mbranch-protection=standard -fstack-clash-protection -ftrivial-auto-var-init=zero
+known   = $(shell for f in $(1); do $(CC) -Werror $$f -x c -c -o /dev/null /dev/null 2>/dev/null && echo $$f; done)
+HARDEN := -fstack-protector-strong -Wformat=2 -Werror=format-security $(call known,$(PROBED))
+FORTIFY = $(if $(SAN)$(filter -O0 -Og,$(CFLAGS))$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-D_FORTIFY_SOURCE=3)
+BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(HARDEN) $(FORTIFY) $(SANFLAGS)
 # no LTO here: ld -r and objcopy want machine code
 FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(CPPFLAGS) $(CFLAGS) -fno-lto
-FLAGS_tools = -Itools -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
-FLAGS_tests = -Itests/support $(if $(findstring /unit/,$@),-Isrc -I$(BUILD)) $(CPPFLAGS) $(CFLAGS)
-LINK  = $(CC) $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
+FLAGS_tools = -fPIE -Itools -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
+FLAGS_tests = -fPIE -Itests/support $(if $(findstring /unit/,$@),-Isrc -I$(BUILD)) $(CPPFLAGS) $(CFLAGS)
+LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 LIBS := -lhiredis -lev
 
 OBJ       := $(BUILD)/obj
@@ -67,7 +73,7 @@ $(BUILD)/liblapse.a: $(LIB_O)
 	@objcopy --localize-hidden $(OBJ)/liblapse.o
 	@rm -f $@ && $(AR) crs $@ $(OBJ)/liblapse.o
 $(BUILD)/liblapse.so.0: $(LIB_O) tools/lapse.map
-	$(call say,LD)$(LINK) -shared -Wl,-soname,liblapse.so.0 -Wl,--version-script=tools/lapse.map \
+	$(call say,LD)$(LINK) -Wl,-soname,liblapse.so.0 -Wl,--version-script=tools/lapse.map \
 	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(LIB_O) $(LIBS)
 $(BUILD)/liblapse.so: $(BUILD)/liblapse.so.0
 	@ln -sf liblapse.so.0 $@
@@ -93,7 +99,7 @@ HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
 STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
 $(BUILD)/tests/header-c11: tests/header/use.c include/lapse.h $(BUILD)/liblapse.a
 	@mkdir -p $(@D)
-	$(call say,CC)$(LINK) -std=c11 $(STRICT) -o $@ $< $(BUILD)/liblapse.a $(LIBS)
+	$(call say,CC)$(LINK) -std=c11 -fPIE $(STRICT) -o $@ $< $(BUILD)/liblapse.a $(LIBS)
 $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblapse.so
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \

@@ -11,7 +11,7 @@ for group in "$@"; do
     bench)
         want="$want beanstalkd"
         command -v npm >/dev/null || want="$want nodejs npm" ;;
-    lint) want="$want clang clang-format cppcheck lua-check shellcheck mandoc" ;;
+    lint) want="$want clang clang-format cppcheck lua-check shellcheck mandoc checksec" ;;
     *) echo "install-deps.sh: no such group: $group" >&2; exit 2 ;;
     esac
 done

@@ -3,12 +3,14 @@
 
 enum { HOUR = 3600000, N = 250 };
 
-static void schedule_all(struct flow *f, const char *format, int n, int64_t at_ms, int step, size_t body_len)
+/* ids: prefix and a number, of so many digits at least */
+static void schedule_all(struct flow *f, const char *prefix, int digits, int n, int64_t at_ms, int step,
+                         size_t body_len)
 {
     char *body = calloc(1, body_len + 1), id[32];
     struct flow_answer *a = calloc((size_t)n, sizeof *a);
     for (int i = 0; i < n; i++) {
-        snprintf(id, sizeof id, format, i);
+        snprintf(id, sizeof id, "%s%0*d", prefix, digits, i);
         struct lapse_spec s = flow_job_spec("q", id, 0);
         s.due = lapse_at(at_ms + i / 2 * step);
         memset(body, 'a' + i % 26, body_len);
@@ -52,7 +54,7 @@ Test(list, pages_of_any_size_show_each_waiting_job_once_by_due)
     static const unsigned sizes[] = {1, 2, 3, 7, 50, 99, 100};
     static struct flow_job jobs[N];
     struct flow *f = flow_start(FLOW_FULL);
-    schedule_all(f, "job-%d", N, redis_now_ms(f->server) + HOUR, 3, 5); /* two of each due time */
+    schedule_all(f, "job-", 1, N, redis_now_ms(f->server) + HOUR, 3, 5); /* two of each due time */
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, sizes[i], jobs, N), N, "pages of %u", sizes[i]);
         in_order(jobs, N, by_due);
@@ -92,7 +94,7 @@ Test(list, running_by_end_of_lease_and_dead_by_death)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP, .why = "dead"};
     flow_handle(f, "q", &w);
-    schedule_all(f, "%d", JOBS, redis_now_ms(f->server), 10, 3);
+    schedule_all(f, "", 1, JOBS, redis_now_ms(f->server), 10, 3);
     flow_until(f, w.n_held == JOBS);
     cr_assert_eq(flow_list(f, "q", LAPSE_RUNNING, 7, jobs, JOBS), JOBS);
     in_order(jobs, JOBS, by_end);
@@ -127,7 +129,7 @@ Test(list, a_page_may_hold_more_bytes_than_one_script_gives)
     static struct flow_job jobs[BIG];
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a = {.f = f};
-    schedule_all(f, "%d", BIG, redis_now_ms(f->server) + HOUR, 1, 70000); /* 4 pass 256 KiB */
+    schedule_all(f, "", 1, BIG, redis_now_ms(f->server) + HOUR, 1, 70000); /* 4 pass 256 KiB */
     cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, BIG, flow_list_answered, &a), 0);
     cr_assert_eq(flow_wait(f, &a), 0);
     cr_assert_eq(a.n, BIG, "a short page would be the last");
@@ -172,7 +174,7 @@ static void read_while(enum what then)
     static struct reader r;
     r.f = f;
     r.then = then;
-    schedule_all(f, "%03d", 95, redis_now_ms(f->server) + HOUR, 0, 1); /* all of one due time: only ids tell */
+    schedule_all(f, "", 3, 95, redis_now_ms(f->server) + HOUR, 0, 1); /* all of one due time: only ids tell */
     cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 10, on_page, &r), 0);
     flow_until(f, r.over);
     for (int i = 0; i < 95; i++)

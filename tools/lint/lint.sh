@@ -58,6 +58,20 @@ check_calls() {
     return $bad
 }
 
+# What the compiler and the linker were told, by what came out of it.
+check_hardening() {
+    local bad=0 file row
+    for file in "$build/lapse" "$build/liblapse.so.0" "$build"/examples/*; do
+        row=$(checksec --output=csv "--file=$file")
+        [[ $row =~ ^Full\ RELRO,Canary\ found,NX\ enabled,(PIE\ enabled|DSO),No\ RPATH,No\ RUNPATH,[^,]*,Yes, ]] ||
+            { echo "$file: $row"; bad=1; }
+    done
+    # not of a whole program: Debian's own start files are built without
+    [ "$(uname -m)" != x86_64 ] || readelf -n "$build/obj/liblapse.o" | grep -q 'IBT, SHSTK' ||
+        { echo "$build/obj/liblapse.o: no IBT, SHSTK"; bad=1; }
+    return $bad
+}
+
 check_sizes() {
     wc -l src/*.[ch] src/lua/*.lua | awk '
         /\.[ch]$/ && $1 > 400 { print $2 ": " $1 " lines, at most 400"; bad = 1 }
@@ -121,7 +135,7 @@ check_man() {
     [ ${#pages[@]} -eq 0 ] || mandoc -Tlint -Wwarning "${pages[@]}"
 }
 
-[ $# -gt 0 ] || set -- layers format warnings symbols calls sizes text cppcheck lua shell doc man
+[ $# -gt 0 ] || set -- layers format warnings symbols calls hardening sizes text cppcheck lua shell doc man
 failed=
 for check in "$@"; do
     if "check_$check" > "$build/lint.out" 2>&1; then
