@@ -12,6 +12,8 @@ enum log_site {
     LOG_SILENT,
     LOG_DEAF,
     LOG_HEARS, /* of its own, or it is held back by the warning that it takes back */
+    LOG_POLICY,
+    LOG_KEEPS, /* likewise */
     LOG_DATA,
     LOG_LEASE,
     LOG_RESUMED,

@@ -27,8 +27,8 @@ const struct option_row option_rows[] = {
     ROW(max_running, OPTION_COUNT, 256, 1, 100000, "256", "jobs held by handlers at once"),
     ROW(max_pending, OPTION_COUNT, 10000, 1, 10000000, "10000", "requests waiting for Redis; one more is EFULL"),
     ROW(max_bytes, OPTION_BYTES, 64 << 20, 1 << 20, (int64_t)1 << 40, "64MiB", "their bodies together, likewise"),
-    ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM, "none",
-        "no_events, no_alarm, or both with a comma"),
+    ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM | LAPSE_MAY_EVICT, "none",
+        "those of no_events, no_alarm, may_evict that are wanted, with a comma between"),
     ROW(arm_ahead_ms, OPTION_MS, 0, 0, 3652 * DAY, "0",
         "a job due later than that gets its trigger key, 112 bytes, as it comes near; 0: at once"),
     ROW(notify, OPTION_NOTIFY, 0, 0, LAPSE_KEYSPACE, "keyevent",
@@ -92,6 +92,8 @@ static int64_t flags(const char *s)
             set |= LAPSE_NO_EVENTS;
         } else if (len == 8 && strncmp(s, "no_alarm", len) == 0) {
             set |= LAPSE_NO_ALARM;
+        } else if (len == 9 && strncmp(s, "may_evict", len) == 0) {
+            set |= LAPSE_MAY_EVICT;
         } else if (len != 4 || strncmp(s, "none", len) != 0) {
             return -1;
         }

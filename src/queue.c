@@ -35,7 +35,7 @@ static bool closed_for(const struct queue *q)
 /* Hints are owed meanwhile: they may come by the thousand, and Redis would refuse each claim. */
 static bool waits(const struct queue *q)
 {
-    return q->resume.on || q->resume_next || clock_us() < q->paused_us;
+    return q->resume.on || q->resume_next || policy_bars(&q->work->policy) || clock_us() < q->paused_us;
 }
 
 static void owe(struct queue *q, enum lapse_via via)
@@ -134,7 +134,7 @@ void queue_claim(struct queue *q, enum lapse_via via)
             owe(q, via); /* also while one is on its way: Redis may have run it before what this hint is about */
         }
         if (!closed_for(q) && !q->oldest_asked) {
-            wake_room(&q->watch, left > 0);
+            wake_room(&q->watch, left > 0 && !q->work->policy.evicts);
         }
         return;
     }
@@ -176,7 +176,7 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
     }
     if (!left || !q->gathering) {
         owe_in_turn(q, via);
-        wake_room(watch, left > 0);
+        wake_room(watch, left > 0 && !w->policy.evicts);
         return;
     }
     struct claim *c = q->gathering;

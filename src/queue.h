@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_QUEUE_H
 #define LAPSE_QUEUE_H
+#include "policy.h"
 #include "resume.h"
 #include "wake.h"
 
@@ -9,6 +10,7 @@ struct work {
     struct core *core;
     struct script *script;
     struct wake wake;
+    struct policy policy;
     struct holder holder;
     struct list queues;
     struct list owing; /* queues that have due jobs we had no slots for; served in turn */

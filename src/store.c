@@ -209,6 +209,11 @@ void store_depth(struct script *s, struct queue_ask *a, struct span key)
     ask_numbers(s, a, SCRIPT_DEPTH, key, 0);
 }
 
+void store_policy(struct script *s, struct queue_ask *a, struct span key)
+{
+    ask_numbers(s, a, SCRIPT_POLICY, key, 0);
+}
+
 static void on_resume(struct ask *ask, int err, const struct redisReply *answer)
 {
     struct resume_ask *a = CONTAINER(ask, struct resume_ask, ask);

@@ -82,6 +82,7 @@ void store_arm(struct script *s, struct queue_ask *a, struct span key, int64_t c
 void store_sweep(struct script *s, struct queue_ask *a, struct span key);
 void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name, int64_t life_ms);
 void store_depth(struct script *s, struct queue_ask *a, struct span key);
+void store_policy(struct script *s, struct queue_ask *a, struct span key);
 
 /* tokens: what is in hand, as text; n + 2 spans of room, the first two are ours. */
 struct resume_ask {

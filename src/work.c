@@ -49,6 +49,11 @@ static void on_pause(void *arg)
     script_stir(w->script);
 }
 
+static void on_cleared(void *arg)
+{
+    script_stir(((struct work *)arg)->script);
+}
+
 /* ---- from above ---- */
 static struct queue *find(struct work *w, const char *name)
 {
@@ -74,6 +79,7 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     script->gather = gather;
     script->gather_arg = w;
     wake_init(&w->wake, core, script, &events, w);
+    policy_init(&w->policy, core, script, on_cleared, w);
     holder_init(&w->holder, core, script, deliver, &holder_events, w);
 }
 
@@ -97,6 +103,9 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
     list_init(&q->owes);
     list_insert(&w->queues, &q->node);
     wake_watch(&w->wake, &q->watch, q->name, key);
+    if (!w->policy.known) {
+        policy_ask(&w->policy, key);
+    }
     return 0;
 }
 
@@ -133,6 +142,10 @@ void work_told(struct work *w, const char *queue, int64_t due_ms)
 void work_up(struct work *w)
 {
     holder_renew(&w->holder); /* before any sweep: Redis may have been away for longer than the leases */
+    if (!list_empty(&w->queues)) {
+        struct queue *any = CONTAINER(w->queues.next, struct queue, node);
+        policy_ask(&w->policy, (struct span){any->key, strlen(any->key)});
+    }
     LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (w->met) {
@@ -165,6 +178,7 @@ void work_end(struct work *w)
 {
     w->closing = true;
     timer_stop(&w->pause);
+    policy_close(&w->policy);
     holder_end(&w->holder);
     wake_close(&w->wake);
 }

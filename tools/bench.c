@@ -64,6 +64,7 @@ static int prepare(struct bench *b)
         snprintf(b->name, sizeof b->name, "bench-%d", (int)getpid());
         b->queue = b->name;
     }
+    b->g->opts.flags |= LAPSE_MAY_EVICT; /* they are nobody's jobs */
     snprintf(b->key, sizeof b->key, "%s:{%s}:due", o->space ? o->space : "lapse", b->queue);
     b->bytes = malloc((size_t)b->body + 1);
     if ((code = url_make(b->g))) {

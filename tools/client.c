@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The handle and its loop, and how an answer becomes an exit code. "Not allowed" is told from "not there" by the
- * library's log: a refused password ends requests like a Redis that is away, and only the line with Redis's own word
- * (WRONGPASS, NOAUTH, NOPERM) says why. A wrong password does not get right by waiting, so on_refused() ends the run at
- * once. */
+ * library's log, as is a Redis that may evict jobs: a refused password ends requests like a Redis that is away, and
+ * only the line with Redis's own word (WRONGPASS, NOAUTH, NOPERM) says why. A wrong password does not get right by
+ * waiting, so on_refused() ends the run at once. */
 #include "client.h"
 #include <string.h>
 #include <syslog.h>
@@ -21,14 +21,15 @@ static void on_log(int level, const char *line, void *arg)
 {
     static const char *const password[] = {"WRONGPASS", "NOAUTH", "invalid password", "invalid username-password",
                                            NULL};
-    static const char *const right[] = {"NOPERM", NULL};
+    static const char *const right[] = {"NOPERM", NULL}, *const evicts[] = {"may evict any of them", NULL};
     struct client *c = arg;
     if (level <= (c->g->verbose ? LOG_DEBUG : LOG_NOTICE)) {
         say("%s", plain(line));
     }
     c->no_right |= has_one_of(line, right);
-    if (!c->wrong_password && has_one_of(line, password)) {
-        c->wrong_password = 1;
+    if ((!c->wrong_password && has_one_of(line, password)) || (!c->evicts && has_one_of(line, evicts))) {
+        c->evicts = has_one_of(line, evicts);
+        c->wrong_password |= !c->evicts;
         ev_async_send(c->loop, &c->refused);
     }
 }
@@ -49,7 +50,7 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
         return err;
     }
     c->g = g;
-    c->code = c->wrong_password = c->no_right = 0;
+    c->code = c->wrong_password = c->no_right = c->evicts = 0;
     c->on_refused = refused;
     c->l = NULL;
     c->loop = ev_default_loop(0);

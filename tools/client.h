@@ -11,7 +11,7 @@ struct client {
     ev_async refused;                     /* from the log hook, which may not call lapse */
     void (*on_refused)(struct client *c); /* Redis does not let us in */
     void (*on_end)(struct client *c);     /* the handle is about to be freed; NULL: nobody wants to know */
-    int wrong_password, no_right;         /* heard in the log */
+    int wrong_password, no_right, evicts; /* heard in the log */
     int code;                             /* to exit with; the first that is not 0 stays */
 };
 int client_open(struct client *c, struct globals *g, void (*on_refused)(struct client *)); /* 0 or an exit code */

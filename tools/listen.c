@@ -39,8 +39,12 @@ void listen_stop(struct listen *in, int code)
 static void on_refused(struct client *c)
 {
     struct listen *in = (struct listen *)c;
-    /* later on it is the administrator changing a password, which a long-lived listener outlives */
-    if (!in->connected_ms) {
+    /* later on it is the administrator changing a password or a policy, which a long-lived listener outlives */
+    if (c->evicts && !in->begun && !in->closing) {
+        say("not started: jobs would be lost when memory runs short; lapse doctor tells more, --force starts all the "
+            "same");
+        listen_stop(in, UNFIT);
+    } else if (!c->evicts && !in->connected_ms) {
         client_fail(c, client_answer(c, LAPSE_EREFUSED, in->n_queues ? in->queues[0] : "listen"));
         listen_stop(in, 0);
     }
@@ -282,6 +286,7 @@ const struct opt listen_opts[] = {
     {"count", 'n', "N", set_count, AT(count), "stop when N jobs have run"},
     {"drain", 0, NULL, set_switch, AT(drain), "stop when all that is due now has run"},
     {"no-wait", 0, NULL, set_switch, AT(no_wait), "stop (exit 69) if Redis is not there at the start"},
+    {"force", 0, NULL, set_switch, AT(force), "also where Redis may evict jobs (maxmemory-policy allkeys-*)"},
     {"grace", 0, "DURATION", set_duration, AT(grace_ms), "after TERM, wait so long for running jobs; 30s"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
@@ -332,6 +337,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
 {
     int rc;
     in->g = g;
+    g->opts.flags |= in->force ? LAPSE_MAY_EVICT : 0;
     in->grace_ms = in->grace_ms ? in->grace_ms : GRACE_MS;
     in->run_ms = g->opts.run_ms ? g->opts.run_ms : RUN_MS;
     in->queues = w->v;
@@ -368,7 +374,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
 
 const struct command cmd_listen = {
     "listen",
-    "QUEUE... [-j N] [--count N | --drain] [--exec -- CMD ARG...]",
+    "QUEUE... [-j N] [--count N | --drain] [--force] [--exec -- CMD ARG...]",
     "run jobs when they are due",
     1,
     INT_MAX,
@@ -391,6 +397,7 @@ const struct command cmd_listen = {
     "  lapse listen orders | while read -r job; do ...; done\n"
     "  lapse listen mail sms -j 8 --exec -- /usr/local/bin/deliver --quiet\n"
     "  lapse listen reports --drain          (from cron: what is due now, then exit)\n",
+    "  78  not started: this Redis may evict jobs (maxmemory-policy allkeys-*)\n"
     "  128 and more: a second signal of that number less 128\n",
     run,
 };

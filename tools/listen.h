@@ -10,7 +10,7 @@ struct listen {
     struct globals *g;
     /* what was asked for */
     unsigned jobs, count;
-    int exec_given, drain, no_wait;
+    int exec_given, drain, no_wait, force;
     int64_t grace_ms, run_ms;
     char **queues;
     int n_queues;

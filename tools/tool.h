@@ -16,6 +16,7 @@ enum {
     INTERNAL = 70, /* EX_SOFTWARE: no memory, unreadable data */
     OUTPUT = 74,   /* EX_IOERR: stdout would not take the answer */
     DENIED = 77,   /* EX_NOPERM: wrong password, missing right */
+    UNFIT = 78,    /* EX_CONFIG: this Redis may evict jobs */
 };
 
 struct globals {

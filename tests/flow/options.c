@@ -115,7 +115,7 @@ Test(options, out_of_range_do_not_open)
     BAD(max_running = 100001);
     BAD(max_pending = 10000001);
     BAD(max_bytes = 1);
-    BAD(flags = 4);
+    BAD(flags = 8);
     BAD(flags = ~0u);
     BAD(arm_ahead_ms = -1);
     BAD(notify = 2);

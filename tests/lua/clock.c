@@ -30,6 +30,7 @@ Test(clock, is_asked_once_in_each_script)
         {"get", "0 a b"},
         {"list", "0 1 10 '' ''"},
         {"depth", "0"},
+        {"policy", "0"},
         {"arm", "'0 9' 0"},
         {"touch", "0 0"},
         {"fail", "0 b 3 x"},

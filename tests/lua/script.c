@@ -181,8 +181,9 @@ static char *word(const char **at, size_t *len)
 
 static redisReply *eval(const char *name, const char *key, size_t argc, const char *const *argv, const size_t *len)
 {
-    static const char frozen[] = "local R = redis local redis = {pcall = R.pcall, call = function(c, ...) "
-                                 "if c == 'TIME' then return {'%lld', '%lld'} end return R.call(c, ...) end} %s";
+    static const char frozen[] =
+        "local R = redis local redis = {pcall = R.pcall, acl_check_cmd = R.acl_check_cmd, call = function(c, ...) "
+        "if c == 'TIME' then return {'%lld', '%lld'} end return R.call(c, ...) end} %s";
     char *script = keep(test_read_file(text("%s/lua/%s.lua", test_build(), name), NULL), free);
     if (!real)
         script = text(frozen, (long long)now / 1000, (long long)now % 1000 * 1000 + US, script);

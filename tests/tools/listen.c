@@ -219,3 +219,36 @@ Test(listen, keeps_its_leases_while_its_reader_is_slow)
     no_jobs(s, "q");
     server_stop(s);
 }
+
+Test(policy, that_evicts_any_key_keeps_a_listener_from_starting_unless_forced)
+{
+    struct server *s = tool_redis();
+    redis_do(s, "CONFIG SET maxmemory-policy allkeys-lru");
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("listen", "q"), 78, "", "maxmemory-policy noeviction");
+    expect(lapse("listen", "q", "--drain"), 78, "", "--force starts all the same");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
+    expect(lapse("listen", "q", "--count", "1", "--force"), 0, "\"id\":\"i\"", NULL);
+    expect(lapse("schedule", "q", "--id", "j", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("listen", "q", "--count", "1", "-o", "flags=may_evict"), 0, "\"id\":\"j\"", NULL);
+    redis_do(s, "CONFIG SET maxmemory-policy noeviction");
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(policy, that_gets_bad_does_not_stop_a_listener_that_has_begun)
+{
+    struct server *s = tool_redis();
+    struct proc *l = lapse_start("listen", "q");
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s"), 0, NULL, NULL);
+    until_out(l, "\"id\":\"i\"");
+    redis_do(s, "CONFIG SET maxmemory-policy allkeys-random");
+    redis_do(s, "CLIENT KILL TYPE normal SKIPME yes");
+    until_err(l, "takes no jobs");
+    expect(lapse("schedule", "q", "--id", "j", "--in", "0s"), 0, NULL, NULL);
+    redis_do(s, "CONFIG SET maxmemory-policy noeviction");
+    until_out(l, "\"id\":\"j\"");
+    proc_signal(l, SIGTERM);
+    expect(l, 0, NULL, NULL);
+    server_stop(s);
+}

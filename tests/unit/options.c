@@ -311,6 +311,9 @@ Test(options, flags_are_words)
         {"no_events,no_alarm", LAPSE_NO_EVENTS | LAPSE_NO_ALARM},
         {"no_alarm,no_events", LAPSE_NO_EVENTS | LAPSE_NO_ALARM},
         {"no_alarm,no_alarm", LAPSE_NO_ALARM},
+        {"may_evict", LAPSE_MAY_EVICT},
+        {"no_events,may_evict", LAPSE_NO_EVENTS | LAPSE_MAY_EVICT},
+        {"may_evicz", -1},
         {"none,no_alarm", LAPSE_NO_ALARM},
         {"", -1},
         {",", -1},
@@ -341,7 +344,7 @@ Test(options, flags_are_words)
 
 Test(options, flags_unknown_here_are_refused)
 {
-    for (unsigned flags = 0; flags < 4; flags++) {
+    for (unsigned flags = 0; flags < 8; flags++) {
         struct lapse_options in = lapse_options_init();
         struct options out;
         in.flags = flags;
@@ -349,7 +352,7 @@ Test(options, flags_unknown_here_are_refused)
         cr_expect_eq(out.set.flags, flags);
         options_free(&out);
     }
-    for (unsigned bit = 2; bit < 32; bit++) {
+    for (unsigned bit = 3; bit < 32; bit++) {
         struct lapse_options in = lapse_options_init();
         in.flags = 1u << bit;
         cr_expect_eq(read_it(&in), LAPSE_EINVAL, "bit %u", bit);
