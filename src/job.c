@@ -90,31 +90,42 @@ static bool get_number(struct span *s, int64_t *out)
     return true;
 }
 
+/* A word of at least one byte, and the space after it: what Lua calls (%S+) and a space. */
+static bool skip_word(struct span *s)
+{
+    size_t i = 0;
+    while (i < s->len && s->at[i] != ' ' && !(s->at[i] >= '\t' && s->at[i] <= '\r')) {
+        i++;
+    }
+    if (i == 0 || i == s->len || s->at[i] != ' ') {
+        return false;
+    }
+    *s = (struct span){s->at + i + 1, s->len - i - 1};
+    return true;
+}
+
 static void held_decode(struct lapse_job *job, struct span held)
 {
     int64_t version, try_no, tries, token, claimed_us, due_ms;
-    if (!get_number(&held, &version) || version != 1 || !get_number(&held, &try_no) || !get_number(&held, &tries) ||
-        !get_number(&held, &token) || !get_number(&held, &claimed_us) || !get_number(&held, &due_ms)) {
+    if (!get_number(&held, &version) || version != 1 || !get_number(&held, &try_no) || try_no > UINT32_MAX ||
+        !get_number(&held, &tries) || !get_number(&held, &token) || !get_number(&held, &claimed_us) ||
+        !get_number(&held, &due_ms) || !skip_word(&held)) {
         return;
     }
     job->try_no = (unsigned)try_no;
     job->token = (uint64_t)token;
     job->claimed_us = claimed_us;
     job->due_ms = due_ms;
-    const char *why = memchr(held.at, ' ', held.len);
-    if (why) {
-        size_t len = held.len - (size_t)(++why - held.at);
-        len = len < JOB_WHY_MAX ? len : JOB_WHY_MAX;
-        memcpy(job->why, why, len);
-        job->why[len] = '\0';
-    }
+    size_t len = held.len < JOB_WHY_MAX ? held.len : JOB_WHY_MAX;
+    memcpy(job->why, held.at, len);
+    job->why[len] = '\0';
 }
 
 bool job_row(struct job_row *row, const struct redisReply *r)
 {
     row->place = 0;
     reply_int(reply_at(r, 5), &row->place);
-    return reply_len(r) >= 5 && reply_text(reply_at(r, 0), &row->id) && row->id.len <= KEYS_ID_MAX &&
+    return reply_len(r) >= 5 && reply_text(reply_at(r, 0), &row->id) && keys_id_ok(row->id.at, row->id.len) &&
            reply_int(reply_at(r, 1), &row->state) && row->state >= LAPSE_WAITING && row->state <= LAPSE_DEAD &&
            reply_int(reply_at(r, 2), &row->score_ms) && reply_text(reply_at(r, 3), &row->held) &&
            reply_text(reply_at(r, 4), &row->record);

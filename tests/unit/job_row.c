@@ -19,7 +19,8 @@ static const struct {
     {"*6\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n$1\r\nx\r\n", true},
     {"*7\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n:9\r\n:9\r\n", true},
     {"*5\r\n$1\r\ni\r\n$1\r\n1\r\n$1\r\n7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
-    {"*5\r\n$0\r\n\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", true},
+    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", true},
+    {"*5\r\n$0\r\n\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", false},
     {"*5\r\n$1\r\ni\r\n:0\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
     {"*5\r\n$1\r\ni\r\n:4\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
     {"*5\r\n$1\r\ni\r\n:-1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
@@ -81,6 +82,18 @@ Test(job_row, has_an_id_of_at_most_255_bytes)
         struct redisReply *r = unit_reply(resp, (size_t)n);
         struct job_row row;
         cr_expect_eq(job_row(&row, r), len <= 255, "%d", len);
+        freeReplyObject(r);
+    }
+}
+
+Test(job_row, has_an_id_that_could_have_been_scheduled)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        char resp[] = "*5\r\n$3\r\na.b\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n";
+        resp[9] = (char)byte;
+        struct redisReply *r = unit_reply(resp, sizeof resp - 1);
+        struct job_row row;
+        cr_expect_eq(job_row(&row, r), byte > ' ' && byte <= '~' && byte != '{' && byte != '}', "byte %d", byte);
         freeReplyObject(r);
     }
 }
@@ -239,6 +252,12 @@ Test(job_fill, takes_nothing_of_what_is_held_in_another_form)
         "1 2",
         "1 2 10 5 7",
         "1 2 10 5 7 66", /* no holder */
+        "1 2 10 5 7 66 ",
+        "1 2 10 5 7 66  why",
+        "1 2 10 5 7 66 w", /* no space after it */
+        "1 2 10 5 7 66 w\twhy",
+        "1 2 10 5 7 66 w\nwhy x",
+        "1 4294967296 10 5 7 66 w x",
         " 1 2 10 5 7 66 w x",
         "0 2 10 5 7 66 w x",
         "2 2 10 5 7 66 w x",
