@@ -63,7 +63,7 @@ bool job_decode(struct lapse_job *job, struct span record)
             return false;
         }
     }
-    if (value[0] > (int64_t)LAPSE_FOREVER) {
+    if (value[0] < 1 || value[0] > (int64_t)LAPSE_FOREVER || end - at > JOB_BODY_MAX) {
         return false;
     }
     job->tries = (unsigned)value[0];

@@ -22,7 +22,7 @@ end
 local function main()
   local holder, lease, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
   local ids, dues, place = chosen(limit)
-  local token, till = tonumber(call('GET', SEQ) or 0), num(now + lease)
+  local token, till = last_token(), num(now + lease)
   find('')
   local out, run, held, dead, taken, keys, lost = { now_us, 0, 0, 0, 0 }, {}, {}, {}, {}, {}, {}
   local at, chunk, bytes = 1, 1, 0
@@ -31,7 +31,7 @@ local function main()
     local recs, olds = call('HMGET', JOBS, unpack(ids, at, last)), call('HMGET', HELD, unpack(ids, at, last))
     for i = at, last do
       local id, rec = ids[i], recs[i - at + 1]
-      local len, tries = header(rec or '')
+      local len, tries = header(id_ok(id) and rec or '')
       local h = parse(olds[i - at + 1]) or { try = 0, token = 0, why = '' }
       h.tries, h.claimed_us, h.due, h.holder = tries or 0, now_us, dues[i], holder
       bytes, taken[#taken + 1], keys[#keys + 1] = bytes + #(rec or ''), id, BASE .. 't:' .. id

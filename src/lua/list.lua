@@ -3,7 +3,7 @@
 -- ARGV    1 database, 2 state (1 waiting, 2 running, 3 dead), 3 how many, 4 score and 5 id of the last one before ('')
 -- RETURNS now us, 1 if there is more; then a row per job
 -- ERRORS  Redis's own
--- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
+-- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB; those of no valid id are passed over
 local function start(set, score, id)
   if id == '' then return 0 end
   local real = call('ZSCORE', set, id)
@@ -17,17 +17,21 @@ local function start(set, score, id)
 end
 local function main()
   local set, limit = ({ DUE, RUN, DEAD })[tonumber(ARGV[2])], math.min(tonumber(ARGV[3]), BATCH)
-  local first = start(set, ARGV[4], ARGV[5])
-  local page, out, bytes = call('ZRANGE', set, first, first + limit, 'WITHSCORES'), { now_us, 0 }, 0
-  for i = 1, #page, 2 do
-    if i > 2 * limit or bytes > BYTES then
-      out[2] = 1
-      break
+  local first, out, bytes = start(set, ARGV[4], ARGV[5]), { now_us, 0 }, 0
+  repeat
+    local page = call('ZRANGE', set, first, first + limit, 'WITHSCORES')
+    for i = 1, #page, 2 do
+      local bad = not id_ok(page[i])
+      if not bad and (#out > limit + 1 or bytes > BYTES) then
+        out[2] = 1
+        return out
+      end
+      local rec = not bad and call('HGET', JOBS, page[i]) or ''
+      if not bad then out[#out + 1] = row(page[i], set, ms(page[i + 1]), header(rec) and rec or '') end
+      bytes = bytes + #rec
     end
-    local rec = call('HGET', JOBS, page[i]) or ''
-    out[#out + 1] = row(page[i], set, ms(page[i + 1]), header(rec) and rec or '')
-    bytes = bytes + #rec
-  end
+    first = first + limit + 1
+  until #page <= 2 * limit
   return out
 end
 return guard(main)

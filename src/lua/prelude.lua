@@ -22,6 +22,9 @@ local function ms(score) return score and math.max(1, math.min(2 ^ 53, tonumber(
 -- Lua compares texts by the server's locale; in all of them digits are in order.
 local function bytes_of(s) return (s:gsub('.', function(c) return string.format('%03d', string.byte(c)) end)) end
 
+-- Could it have been scheduled? Anybody may have written it. The rule is that of NAMES in lapse.h.
+local function id_ok(id) return #id <= 255 and string.find(id, '^[!-z|~]+$') end
+
 local function write(...)
   local reply = call(...)
   wrote = true
@@ -53,7 +56,7 @@ local function header(rec)
       if bit_of == 0 then tries = value end
     end
   end
-  if tries > FOREVER then return nil end
+  if tries < 1 or tries > FOREVER or #rec - at >= 1048576 then return nil end
   return at - 1, tries
 end
 
@@ -118,6 +121,13 @@ end
 local function next_due()
   return ms(call('ZRANGEBYSCORE', DUE, '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2])
 end
+-- The last token given. INCRBY, which is not the first write, must not trip over what another program put there.
+local function last_token()
+  local text = call('GET', SEQ) or '0'
+  local token = string.find(text, '^%d+$') and tonumber(text)
+  if not token or num(token) ~= text then error({ err = 'ERR ' .. SEQ .. ' is no counter' }) end
+  return token
+end
 -- When to look next: due time of the oldest waiting job that is due already, and of the first that is not; 0: none.
 local function outlook()
   local oldest = ms(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
@@ -132,7 +142,8 @@ local function wake(before, pairs)
   local head, ids = 0, {}
   for i = 1, #pairs, 2 do
     local due = pairs[i]
-    if due <= now then ids[#ids + 1] = pairs[i + 1]
+    if due <= now then
+      if id_ok(pairs[i + 1]) then ids[#ids + 1] = pairs[i + 1] end
     elseif (before == 0 or due < before) and (head == 0 or due < head) then head = due end
   end
   if head > 0 or #ids > 0 then tell(num(head) .. ' ' .. table.concat(ids, ' ')) end

@@ -143,6 +143,59 @@ Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
     KEYS("dead a:T | jobs a=\\03 | held a=1 1 0 1 U T you " NOT_READ " | seq 1");
 }
 
+Test(claim, moves_what_cannot_be_an_id_to_dead_and_goes_on)
+{
+    static char big[1 << 20];
+    static const struct {
+        const char *id;
+        size_t len;
+    } bad[] = {{"a b", 3}, {"{", 1}, {"}", 1},   {"\xff", 1},      {"a\0", 2},
+               {"\n", 1},  {"", 0},  {big, 256}, {big, sizeof big}};
+    enum { N = sizeof bad / sizeof *bad };
+    memset(big, 'x', sizeof big);
+    for (size_t i = 0; i < N; i++) {
+        ask("ZADD s:{q}:due 5 %b", bad[i].id, bad[i].len);
+        ask("HSET s:{q}:jobs %b %b", bad[i].id, bad[i].len, "\1\0", (size_t)2);
+    }
+    given("schedule", text("0 a +0 0 " REC " %0255d +0 0 " REC, 0));
+    redisReply *r = run("claim", "0 me 1000 100");
+    cr_assert_eq(r->elements, 5 + 2);
+    same(__FILE__, __LINE__, "dead", show(r->element[3]), text("%d", N));
+    for (size_t i = 0; i < N; i++) {
+        cr_assert_not_null(ask("ZSCORE s:{q}:dead %b", bad[i].id, bad[i].len)->str);
+        cr_assert_not_null(ask("HGET s:{q}:jobs %b", bad[i].id, bad[i].len)->str);
+        same(__FILE__, __LINE__, "held", show(ask("HGET s:{q}:held %b", bad[i].id, bad[i].len)),
+             "'1 0 0 0 U 5 me " NOT_READ "'");
+    }
+    ask("FLUSHALL");
+}
+
+Test(claim, with_a_counter_that_is_none_is_refused_before_the_first_write)
+{
+    static const char *const bad[] = {"",
+                                      "one",
+                                      "1.5",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "0x10",
+                                      "1e3",
+                                      "007",
+                                      "1\n",
+                                      "9223372036854775807",
+                                      "99999999999999999999"};
+    given("schedule", "0 a +0 0 " REC " b +0 0 \\02");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ask("SET s:{q}:seq %s", bad[i]);
+        char *before = dumps();
+        RUN("claim", "0 me 1000 10", "-ERR s:{q}:seq is no counter");
+        RUN("claim", "0 me 1000 0 a", "-ERR s:{q}:seq is no counter");
+        same(__FILE__, __LINE__, bad[i], dumps(), before);
+    }
+    HEARD("");
+}
+
 Test(claim, removes_members_without_a_record_and_goes_on)
 {
     given("schedule", "0 a +0 0 " REC " z +0 0 " REC);

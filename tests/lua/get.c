@@ -169,3 +169,29 @@ Test(list, shows_what_it_cannot_read_without_its_record)
     RUN("list", "0 1 10 '' ''", "[U 0 ['member' 1 5 '' ''] ['a' 1 T+5 '' ''] " ROW("b", "6") "]");
     ask("ZREM s:{q}:due member");
 }
+
+/* A body is at most 1 MiB, and no job has no tries. */
+Test(get, of_a_record_that_schedule_never_writes_is_edata)
+{
+    static char body[2 + (1 << 20) + 1] = {1, 0};
+    ask("HSET s:{q}:jobs a %b b %b c %b d %b", body, sizeof body, body, sizeof body - 1, "\1\1\0x", (size_t)4,
+        "\1\1\1x", (size_t)4);
+    ask("ZADD s:{q}:due %s a 5 b 5 c 5 d", "5");
+    RUN("get", "0 a", "[U 'EDATA']");
+    RUN("get", "0 c d", "[U 'EDATA' ['d' 1 5 '' '\\01\\01\\01x']]");
+    cr_assert_eq(run("get", "0 b")->element[1]->element[4]->len, sizeof body - 1);
+}
+
+Test(list, passes_over_members_that_cannot_be_ids)
+{
+    static char big[300];
+    memset(big, 'x', sizeof big);
+    for (int i = 0; i < 250; i++)
+        ask("ZADD s:{q}:due %d %b", i % 2 ? 5 : 1 << 30, text("{%03d", i), (size_t)4);
+    ask("ZADD s:{q}:due 5 %b 5 %b", big, sizeof big, "a\0", (size_t)2);
+    given("schedule", "0 a +5 0 " REC " b +5 0 " REC " c +6 0 " REC);
+    RUN("list", "0 1 2 '' ''", "[U 1 " ROW("a", "5") " " ROW("b", "5") "]");
+    RUN("list", "0 1 2 T+5 b", "[U 0 " ROW("c", "6") "]");
+    RUN("list", "0 1 100 '' ''", "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]");
+    ask("ZREMRANGEBYRANK s:{q}:due 0 251");
+}

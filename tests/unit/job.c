@@ -247,3 +247,14 @@ Test(job, accessors_say_what_is_in_it)
     job.created = 0;
     cr_expect_eq(lapse_job_created(&job), 0);
 }
+
+Test(job_decode, of_no_tries_or_a_body_over_1_mib_is_none)
+{
+    static char record[2 + JOB_BODY_MAX + 1] = {1, 0};
+    struct lapse_job job;
+    cr_expect(decode(&job, record, sizeof record - 1));
+    cr_expect_eq(job.body_len, JOB_BODY_MAX);
+    cr_expect_not(decode(&job, record, sizeof record));
+    cr_expect_not(decode(&job, "\x01\x01\x00", 3));
+    cr_expect(decode(&job, "\x01\x01\x01", 3));
+}
