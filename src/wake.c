@@ -68,7 +68,8 @@ void wake_told(struct watch *w, int64_t due_ms)
 
 void wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us)
 {
-    w->look_us = o->next_ms * 1000;
+    int64_t next = o->next_ms * 1000;
+    w->look_us = !next || next > o->now_us ? next : o->now_us + GRACE_MS * 1000; /* of a peer that names the past */
     w->ask_anyway = false;
     if (o->oldest_ms) {
         int64_t grace = (o->oldest_ms + GRACE_MS) * 1000;

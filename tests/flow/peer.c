@@ -2,6 +2,8 @@
 /* A peer that is no Redis, or dies while we write: what it says is escaped in the log, and the host lives. */
 #include "flow.h"
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,10 +15,11 @@ enum { HOUR = 3600000 };
 /* Answers whatever is written to it with the same bytes, as often as a request begins. */
 struct fake {
     pid_t pid;
+    atomic_long *n; /* requests so far */
     char dir[64], url[128];
 };
 
-static void serve(int listener, const char *reply, size_t len)
+static void serve(int listener, const char *reply, size_t len, atomic_long *requests)
 {
     static char in[1 << 16];
     for (;;) {
@@ -24,8 +27,11 @@ static void serve(int listener, const char *reply, size_t len)
         ssize_t n;
         while ((n = read(fd, in, sizeof in)) > 0)
             for (ssize_t i = 0; i < n; i++) /* "*3\r\n$4\r\n": a star at the beginning of a line */
-                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n') && write(fd, reply, len) != (ssize_t)len)
-                    break;
+                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n')) {
+                    ++*requests;
+                    if (write(fd, reply, len) != (ssize_t)len)
+                        break;
+                }
         close(fd);
     }
 }
@@ -39,12 +45,14 @@ static struct fake fake_start(const char *reply, size_t len)
     snprintf(fake.url, sizeof fake.url, "unix://%s", at.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
+    fake.n = mmap(NULL, sizeof *fake.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(fake.n != MAP_FAILED);
     fake.pid = fork();
     cr_assert_geq(fake.pid, 0);
     if (fake.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGPIPE, SIG_IGN);
-        serve(fd, reply, len);
+        serve(fd, reply, len, fake.n);
     }
     close(fd);
     return fake;
@@ -54,6 +62,7 @@ static void fake_stop(struct fake *fake)
 {
     kill(fake->pid, SIGKILL);
     waitpid(fake->pid, NULL, 0);
+    munmap(fake->n, sizeof *fake->n);
     test_dir_remove(fake->dir);
 }
 
@@ -142,6 +151,28 @@ Test(peer, an_answer_of_another_shape_is_an_error)
         flow_wait(f, &a[4]); /* of these some are well formed */
         flow_wait(f, &a[5]);
         cr_assert_eq(w.n_runs, 0);
+        flow_close(f, f->l, 0);
+        fake_stop(&fake);
+        flow_end(f);
+    }
+}
+
+/* "The next one is due at": a moment that is over, ever again. */
+Test(peer, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
+{
+    static const char *const nexts[] = {"-9007199254740992", "-1", "1", "1790000000000"};
+    for (size_t i = 0; i < sizeof nexts / sizeof *nexts; i++) {
+        char reply[200];
+        int len =
+            snprintf(reply, sizeof reply, "*7\r\n:1790000000000000\r\n:0\r\n:%s\r\n:0\r\n:0\r\n:0\r\n:0\r\n", nexts[i]);
+        struct flow *f = flow_bare(FLOW_NO_EVENTS, NULL);
+        struct fake fake = fake_start(reply, (size_t)len);
+        struct flow_worker w = {.policy = FLOW_DONE};
+        flow_fine(f, "clock");
+        open_fake(f, &fake);
+        flow_handle(f, "q", &w);
+        loop_for(f->loop, 300);
+        cr_assert(*fake.n > 3 && *fake.n < 60, "next %s: %ld requests", nexts[i], *fake.n);
         flow_close(f, f->l, 0);
         fake_stop(&fake);
         flow_end(f);
