@@ -103,15 +103,18 @@ int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_opti
 
 void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), void *arg)
 {
-    if (!l || l->ended) {
+    if (!l) {
         return;
     }
-    grace_ms = grace_ms < 0 ? 0 : grace_ms < JOB_TEN_YEARS_MS ? grace_ms : JOB_TEN_YEARS_MS;
-    int64_t end_us = clock_us() + grace_ms * 1000;
     if (!l->closed.fn.closed) {
         l->closed.fn.closed = closed;
         l->closed.arg = arg;
     }
+    if (l->ended) {
+        return;
+    }
+    grace_ms = grace_ms < 0 ? 0 : grace_ms < JOB_TEN_YEARS_MS ? grace_ms : JOB_TEN_YEARS_MS;
+    int64_t end_us = clock_us() + grace_ms * 1000;
     if (!l->closing) {
         l->closing = true;
         work_drain(&l->work);

@@ -209,6 +209,42 @@ Test(close, again_the_earlier_end_and_the_first_closed_win)
     flow_end(f, "q");
 }
 
+/* Who wants to be told may come later: as long as it has not ended, and while its last callbacks run. */
+Test(close, of_one_that_told_nobody_is_told_to_the_next_who_asks)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct end e = {.f = f};
+    f->l = flow_open(f, NULL);
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    lapse_close(f->l, HOUR, NULL, NULL);
+    lapse_close(f->l, 0, on_closed, &e);
+    gone(f, &e);
+    lapse_done(w.held[0], NULL, NULL);
+    redis_do(f->server, "FLUSHALL");
+    flow_end(f, "q");
+}
+
+static void on_end_close(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)job;
+    cr_assert_eq(err, LAPSE_ECLOSED);
+    lapse_close(l, 0, on_closed, arg);
+}
+
+Test(close, that_told_nobody_and_has_ended_is_told_to_who_asks_in_its_last_callback)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct end e = {.f = f};
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(lapse_get(f->l, "q", "a", on_end_close, &e), 0);
+    lapse_close(f->l, 0, NULL, NULL);
+    gone(f, &e);
+    flow_end(f);
+}
+
 Test(close, every_call_in_between_is_eclosed)
 {
     struct flow *f = flow_start(FLOW_FULL);

@@ -41,6 +41,19 @@ Test(depth, a_lease_that_is_over_counts_as_waiting)
     flow_end(f, "q");
 }
 
+Test(depth, a_lease_that_is_over_counts_as_waiting_until_the_sweep_also_where_the_tries_are_used_up)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_put(f, "q", "a", FLOW_ENDED_LAST, NULL);
+    expect(f, "q", 1, 0, 0);
+    flow_handle(f, "q", &w);
+    flow_until(f, flow_count(f, "q", "dead") == 1);
+    expect(f, "q", 0, 0, 1);
+    cr_assert_eq(w.n_runs, 0);
+    flow_end(f, "q");
+}
+
 Test(depth, late_is_how_long_the_oldest_due_job_waits)
 {
     struct flow *f = flow_start(FLOW_FULL);
