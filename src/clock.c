@@ -26,12 +26,14 @@ uint64_t clock_random(void)
     return r;
 }
 
-void clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us, int64_t server_us)
+int64_t clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us, int64_t server_us)
 {
+    int64_t before = c->known ? c->offset_us : server_us - heard_us;
     if (!c->known || c->offset_us < server_us - heard_us || c->offset_us > server_us - sent_us) {
         c->offset_us = server_us - heard_us;
     }
     c->known = true;
+    return c->offset_us - before;
 }
 
 int64_t clock_server_us(const struct server_clock *c, int64_t mono_us)

@@ -13,8 +13,9 @@ struct server_clock {
     int64_t offset_us;
     bool known;
 };
-/* A reply said server_us; its request was made at sent_us and it came at heard_us, both monotonic. */
-void clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us, int64_t server_us);
+/* A reply said server_us; its request was made at sent_us and it came at heard_us, both monotonic. Returns by how much
+ * the offset changed; the first is no change. */
+int64_t clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us, int64_t server_us);
 int64_t clock_server_us(const struct server_clock *c, int64_t mono_us);
 int64_t clock_mono_us(const struct server_clock *c, int64_t server_us);
 

@@ -18,6 +18,7 @@ enum log_site {
     LOG_LEASE,
     LOG_RESUMED,
     LOG_MEMORY,
+    LOG_CLOCK,
     LOG_SITES
 };
 struct log {

@@ -14,7 +14,7 @@
 #include "scripts.h"
 #include <stdio.h>
 
-enum { GATHER_US = 250, RETRY_MS = 50, LOOK_AHEAD = 512, TABLE = 256, SPARE_MAX = 16 };
+enum { GATHER_US = 250, RETRY_MS = 50, LOOK_AHEAD = 512, TABLE = 256, SPARE_MAX = 16, STEP_US = 1000000 };
 
 struct batch {
     struct call call;
@@ -201,6 +201,16 @@ static void end_all(struct batch *b, int err)
     }
 }
 
+/* What is due, and when a lease ends, is by Redis's clock: people will ask why all ran at once, or nothing did. */
+static void hear_clock(struct core *core, int64_t sent_us, int64_t server_us)
+{
+    int64_t moved = clock_heard(&core->clock, sent_us, clock_us(), server_us);
+    if (moved >= STEP_US || moved <= -STEP_US) {
+        log_line(&core->log, LOG_CLOCK, LOG_WARNING, "the clock of Redis was set %s by %.3f s; what is due goes by it",
+                 moved > 0 ? "forward" : "back", (double)(moved > 0 ? moved : -moved) / 1e6);
+    }
+}
+
 static void answer_all(struct batch *b, const struct redisReply *reply)
 {
     struct list *i;
@@ -209,7 +219,7 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
         end_all(b, LAPSE_EBROKEN);
         return;
     }
-    clock_heard(&b->s->core->clock, b->call.sent_us, clock_us(), now_us);
+    hear_clock(b->s->core, b->call.sent_us, now_us);
     if (!batched(b->script)) {
         ask_end(CONTAINER(list_pop(&b->asks), struct ask, node), 0, reply);
         return;

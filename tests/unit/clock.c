@@ -105,6 +105,20 @@ Test(clock, keeps_the_latest_offset_that_fits_every_reply)
     }
 }
 
+Test(clock, says_how_far_it_moved)
+{
+    static const struct {
+        int64_t sent, heard, server, moved;
+    } rows[] = {
+        {100, 110, 1005, 0}, /* the first: from nowhere */
+        {200, 5200, 1150, 0}, {300, 305, 1204, 4}, {900, 910, 901805, 899996}, {9100, 9110, 4005, -906000},
+    };
+    struct server_clock c = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_eq(clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server), rows[i].moved, "row %zu", i);
+    }
+}
+
 Test(clock, an_offset_of_zero_is_not_one_that_is_known)
 {
     struct server_clock c = {0};
