@@ -93,7 +93,8 @@ const struct command cmd_list = {
     1,
     1,
     opts,
-    "Prints one JSON object a job, as lapse get does.\n"
+    "Prints one JSON object a job, as lapse get does; one whose record cannot be read has tries 0,\n"
+    "no body, and an error.\n"
     "\nexamples:\n"
     "  lapse list orders --limit 10\n"
     "  lapse list orders --state dead | jq -r .id\n",

@@ -50,6 +50,12 @@ static const char *tries_text(const struct lapse_job *job, char out[16])
     return out;
 }
 
+/* get says EDATA of such a job; a list shows what is known of it */
+static int unreadable(const struct lapse_job *job)
+{
+    return !lapse_job_tries(job);
+}
+
 static const char *body_text(const struct lapse_job *job, char out[260])
 {
     size_t len;
@@ -69,7 +75,7 @@ void print_job(const struct globals *g, const struct lapse_job *job, int body, c
     if (g->text) {
         printf("%-24s %-8s %s %4u of %-7s %s\n", lapse_job_id(job), state_name(lapse_job_state(job)),
                print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
-               plain(lapse_job_why(job)));
+               plain(unreadable(job) ? lapse_strerror(LAPSE_EDATA) : lapse_job_why(job)));
         return;
     }
     json_begin(&j, stdout);
@@ -89,6 +95,9 @@ void print_job(const struct globals *g, const struct lapse_job *job, int body, c
     }
     if (more) {
         json_int(&j, more->name, more->value);
+    }
+    if (unreadable(job)) {
+        json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
     }
     json_end(&j);
 }

@@ -173,6 +173,21 @@ Test(list, shows_all_pages_in_order_and_obeys_state_and_limit)
     server_stop(s);
 }
 
+Test(list, of_a_record_that_cannot_be_read_says_so)
+{
+    static const char error[] = "stored data is in a format this version cannot read";
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "good", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "newer", "--in", "2h"), 0, NULL, NULL);
+    redis_do(s, "HSET lapse:{q}:jobs newer %b", "\2\0x", (size_t)3);
+    struct proc *p = lapse("list", "q");
+    cr_assert(strstr(strchr(p->out, '\n'), error) && count_of(p->out, error) == 1, "%s", p->out);
+    expect(p, 0, "\"id\":\"newer\",\"state\":\"waiting\"", NULL);
+    expect(lapse("list", "q", "--format", "text"), 0, error, NULL);
+    expect(lapse("get", "q", "newer"), 70, NULL, error);
+    server_stop(s);
+}
+
 Test(depth, counts_each_queue_on_a_line)
 {
     struct server *s = tool_redis();
