@@ -94,6 +94,10 @@ $(BUILD)/tests/$(1): $(call folder_o,$(1)) $(SUPPORT_O) $(if $(filter unit,$(1))
 endef
 $(foreach f,$(FOLDERS) fault shown,$(eval $(call criterion,$(f))))
 
+# reads what the fault runs wrote; no lapse in it
+$(BUILD)/history-check: $(call folder_o,history)
+	$(call say,LD)$(LINK) -o $@ $^ -ljansson
+
 # the header as C11 against the static library, as C++17 against the shared one
 HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
 STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
@@ -108,7 +112,7 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
     $(foreach f,$(FOLDERS) fault shown bench,$(call folder_o,$(f)))
 
-check: all $(HEADERS) $(TESTS)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
+check: all $(HEADERS) $(TESTS) $(BUILD)/history-check  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
 
 test:  ## install what is missing, build, run unit, lua, flow and tools tests
@@ -120,7 +124,7 @@ test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory check-fault
-check-fault: all $(TESTS) $(BUILD)/tests/fault
+check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check
 	@rm -f $(BUILD)/fault.rows
 	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
 soak:  ## the same with all its figures: hours

@@ -7,7 +7,7 @@ for group in "$@"; do
     case $group in
     build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev" ;;
     run) want="$want redis-server" ;;
-    test) want="$want g++ pkg-config libcriterion-dev" ;;
+    test) want="$want g++ pkg-config libcriterion-dev libjansson-dev" ;;
     bench)
         want="$want beanstalkd"
         command -v npm >/dev/null || want="$want nodejs npm" ;;
