@@ -11,7 +11,11 @@
  *    connection has one role, and a subscriber's heartbeat is to subscribe again.
  *  - It writes with write(2) or send(2) without MSG_NOSIGNAL: SIGPIPE is held off around each write, so that a host
  *    program does not die of a peer that went away.
- *  - It has no deadlines (1.x has, and ends the whole connection): ours are one timer, for the oldest answer owed.
+ *  - It has no deadlines (1.x has, and ends the whole connection): ours are one timer a connection.
+ *
+ * A connection that brought nothing for half of reply_ms while nothing is owed is asked for a sign of life: half-open,
+ * or behind a proxy that acknowledges and forwards nothing, it looks like an idle one. One that brought nothing for all
+ * of reply_ms while something is owed is given up. Any byte counts, of a long answer or of a burst of events too.
  *
  *   DOWN --timer--> CONNECTING --on_connect--> GREETING (AUTH, SELECT, PING) --all answered--> UP
  *    ^                  |                          |                                          |
@@ -31,7 +35,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20 };
+enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20, CALL_MS = 400 };
 
 static void on_timer(void *arg);
 
@@ -57,20 +61,23 @@ static void describe(const struct conn *c, char *out, size_t size)
 static void ended(struct conn *c)
 {
     bool was_up = c->state == CONN_UP || (c->state == CONN_FAILING && c->greetings == 0);
-    int64_t wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7);
+    int64_t wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7), took = (clock_us() - c->since_us) / 1000;
     ASSERT(list_empty(&c->calls));
     c->ac = NULL;
     c->state = CONN_DOWN;
+    wait = c->why == LAPSE_EREFUSED ? c->core->options.set.reply_ms : wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS;
+    wait = wait / 2 + (int64_t)(clock_random() % (uint64_t)(wait / 2 + 1)) - took;
+    timer_set(&c->timer, wait > BACKOFF_MIN_MS / 2 ? wait : BACKOFF_MIN_MS / 2);
+    c->refused = c->why == LAPSE_EREFUSED;
     c->why = LAPSE_ELOST;
     c->attempts++; /* until Redis answers a request: one that lets us in and then closes must not be rushed */
-    wait = wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS;
-    timer_set(&c->timer, wait / 2 + (int64_t)(clock_random() % (uint64_t)(wait / 2 + 1)));
     if (was_up) {
         c->events->down(c->arg);
     }
 }
 
-void conn_fail(struct conn *c, int why)
+/* From the loop: hiredis may be beneath us. */
+static void fail(struct conn *c, int why)
 {
     if (c->ac && c->state != CONN_FAILING) {
         c->state = CONN_FAILING;
@@ -90,7 +97,6 @@ static void call_end(struct call *call, int err, const struct redisReply *reply)
 static void on_reply(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
-    c->late = false;
     if (reply) {
         c->attempts = 0;
     }
@@ -107,19 +113,19 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
     if (!reply || c->state != CONN_GREETING) {
         return;
     }
-    c->late = false;
     /* a user without PING is no stranger */
     if (reply_error(reply, &error) && !(c->greetings == 1 && error.len > 6 && memcmp(error.at, "NOPERM", 6) == 0)) {
         describe(c, at, sizeof at);
         log_line(&c->core->log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at,
                  log_escape(text, sizeof text, error.at, error.len));
-        conn_fail(c, LAPSE_ELOST);
+        fail(c, LAPSE_ELOST);
         return;
     }
     if (--c->greetings == 0) {
         c->core->stats.reconnects += c->was_up;
         c->was_up = true;
         c->state = CONN_UP;
+        timer_set(&c->timer, c->core->options.set.reply_ms / 2);
         c->events->up(c->arg);
     }
 }
@@ -152,6 +158,7 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
 {
     struct conn *c = ac->data;
     int one = 1;
+    unsigned patience = (unsigned)c->core->options.set.reply_ms;
     if (c->state != CONN_CONNECTING) {
         return; /* it is being freed: 1.x says so here too */
     }
@@ -162,8 +169,10 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
     }
     if (!c->core->options.url.local) {
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        setsockopt(ac->c.fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+        /* what is not acknowledged is not kept longer than we wait, nor after we gave it up */
+        setsockopt(ac->c.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
     }
+    c->reached_ms = (clock_us() - c->since_us) / 1000 + 1;
     greet(c);
 }
 
@@ -205,9 +214,30 @@ static void on_writable(struct ev_loop *loop, ev_io *io, int events)
     write_out(((redisLibevEvents *)io->data)->context);
 }
 
+static void on_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)loop;
+    (void)events;
+    struct redisAsyncContext *ac = ((redisLibevEvents *)io->data)->context;
+    struct conn *c = ac->data;
+    c->heard_us = clock_us();
+    c->late = false;
+    redisAsyncHandleRead(ac);
+}
+
+/* A SYN that is lost goes out again after 1, 2, 4 s: who was reached before is called anew instead. Now and then with
+ * all patience, for the way may have become longer. */
+static int64_t patience_ms(const struct conn *c)
+{
+    int64_t all = c->core->options.set.reply_ms, call = CALL_MS + 4 * c->reached_ms;
+    bool now_and_then = c->attempts >= 8 && (c->attempts & (c->attempts - 1)) == 0;
+    return c->state == CONN_CONNECTING && c->reached_ms && !now_and_then && call < all ? call : all;
+}
+
 static void attempt(struct conn *c)
 {
     const struct url *u = &c->core->options.url;
+    c->since_us = c->heard_us = clock_us();
     struct redisAsyncContext *ac = u->local ? redisAsyncConnectUnix(u->host) : redisAsyncConnect(u->host, u->port);
     if (!ac || ac->err) {
         failed(c, ac ? reason(ac) : "out of memory");
@@ -219,36 +249,49 @@ static void attempt(struct conn *c)
     }
     fcntl(ac->c.fd, F_SETFD, FD_CLOEXEC);
     redisLibevAttach(c->core->loop, ac);
+    ev_set_cb(&((redisLibevEvents *)ac->ev.data)->rev, on_readable);
     ev_set_cb(&((redisLibevEvents *)ac->ev.data)->wev, on_writable);
     ac->data = c;
     c->ac = ac;
     c->state = CONN_CONNECTING;
     c->greetings = 1;
     c->late = false;
-    c->since_us = clock_us();
+    c->asked_us = 0;
     redisAsyncSetConnectCallback(ac, on_connect);
     redisAsyncSetDisconnectCallback(ac, on_disconnect);
-    timer_set(&c->timer, c->core->options.set.reply_ms);
+    timer_set(&c->timer, patience_ms(c));
 }
 
 /* When the oldest thing that Redis owes us was asked; 0: nothing. Answers come in order, so that one is first. */
 static int64_t owed_since_us(const struct conn *c)
 {
+    int64_t asked_us = c->asked_us > c->heard_us ? c->asked_us : 0;
+    return list_empty(&c->calls) ? asked_us : CONTAINER(c->calls.next, struct call, node)->sent_us;
+}
+
+/* When to look again, or to give it up; monotonic. */
+static int64_t deadline_us(struct conn *c)
+{
+    int64_t all = c->core->options.set.reply_ms * 1000, now = clock_us(), since;
     if (c->state != CONN_UP) {
-        return c->since_us;
+        return c->since_us + patience_ms(c) * 1000;
     }
-    return list_empty(&c->calls) ? 0 : CONTAINER(c->calls.next, struct call, node)->sent_us;
+    since = owed_since_us(c);
+    if (!since && c->heard_us + all / 2 > now) {
+        return c->heard_us + all / 2;
+    }
+    if (!since) {
+        bool asked = c->events->ask ? c->events->ask(c->arg) : redisAsyncCommand(c->ac, NULL, NULL, "PING") == REDIS_OK;
+        c->asked_us = asked ? now : 0;
+        since = now;
+    }
+    return c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2;
 }
 
 static void on_deadline(struct conn *c)
 {
-    int64_t since = owed_since_us(c), left;
+    int64_t left = (deadline_us(c) - clock_us() + 999) / 1000;
     char at[160];
-    if (!since) {
-        c->late = false;
-        return;
-    }
-    left = c->core->options.set.reply_ms - (clock_us() - since) / 1000;
     if (left > 0) {
         c->late = false;
         timer_set(&c->timer, left);
@@ -256,12 +299,15 @@ static void on_deadline(struct conn *c)
         /* it may be us who slept: the answer may lie in the socket */
         c->late = true;
         timer_set(&c->timer, SECOND_LOOK_MS);
+    } else if (c->state == CONN_CONNECTING) {
+        failed(c, "no answer");
+        fail(c, LAPSE_ETIMEOUT);
     } else {
         describe(c, at, sizeof at);
         log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
-                 "no answer from Redis at %s in %lld ms (reply_ms); connecting again", at,
-                 (long long)c->core->options.set.reply_ms);
-        conn_fail(c, LAPSE_ETIMEOUT);
+                 "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again", at,
+                 (long long)c->core->options.set.reply_ms, c->events->ask ? " to the subscription" : "");
+        fail(c, LAPSE_ETIMEOUT);
     }
 }
 
@@ -298,9 +344,6 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
     call->ended = false;
     call->sent_us = clock_us();
     list_insert(&c->calls, &call->node);
-    if (!timer_on(&c->timer)) {
-        timer_set(&c->timer, c->core->options.set.reply_ms);
-    }
     return true;
 }
 
@@ -312,11 +355,14 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
     if (reply) {
         c->attempts = 0;
         c->events->pushed(c->arg, reply);
-    } else if (c->state == CONN_UP && ac->errstr && strncmp(ac->errstr, "NO", 2) == 0) { /* NOPERM, NOAUTH */
-        c->why = LAPSE_EREFUSED; /* hiredis gives the connection up; that is said here already */
-        log_line(&c->core->log, LOG_SUBSCRIBE, LOG_ERR,
-                 "Redis refuses the subscription: %s; alarm and sweep go on without events",
-                 log_escape(text, sizeof text, ac->errstr, strlen(ac->errstr)));
+    } else if (c->state == CONN_UP && c->why != LAPSE_EREFUSED && ac->errstr && strncmp(ac->errstr, "NO", 2) == 0) {
+        c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each channel once more */
+        c->core->stats.deaf++;
+        if (!c->refused) {
+            log_line(&c->core->log, LOG_SUBSCRIBE, LOG_ERR,
+                     "Redis refuses the subscription: %s; alarm and sweep go on without events",
+                     log_escape(text, sizeof text, ac->errstr, strlen(ac->errstr)));
+        }
     }
 }
 

@@ -20,6 +20,8 @@ struct conn_events {
     void (*down)(void *arg); /* was up and is not; every call has ended. A new attempt is under way */
     /* A (p)subscribe reply or message, for a connection that subscribes. */
     void (*pushed)(void *arg, const struct redisReply *reply);
+    /* It was silent: subscribe to something anew, which is answered; false: nothing to. NULL: PING is for it. */
+    bool (*ask)(void *arg);
 };
 
 /* One connection to Redis: it connects, logs in, and connects again, for ever. */
@@ -30,13 +32,17 @@ struct conn {
     struct redisAsyncContext *ac; /* NULL: none just now */
     enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_GREETING, CONN_UP, CONN_FAILING, CONN_CLOSED } state;
     struct list calls;  /* sent, in order */
-    struct timer timer; /* DOWN: the next attempt. Else: the deadline of what Redis owes us */
-    int64_t since_us;   /* CONNECTING, GREETING: start of the attempt */
+    struct timer timer; /* DOWN: the next attempt. Else: when to ask for a sign of life, or to give it up */
+    int64_t since_us;   /* start of the attempt */
+    int64_t reached_ms; /* how long it took to connect, the last time; 0: never was */
+    int64_t heard_us;   /* when something was read last */
+    int64_t asked_us;   /* when a sign of life was asked for; 0: never */
     int why;            /* what calls end with when the connection ends: ELOST, ETIMEOUT */
     unsigned attempts;  /* failed, in a row */
     unsigned greetings; /* answers to wait for before it is up */
     bool late;          /* a deadline passed once; it counts when the socket was read since */
     bool was_up;        /* ever */
+    bool refused;       /* its last attempt was, and that was said */
 };
 void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);
 void conn_start(struct conn *c);
@@ -50,8 +56,6 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
 bool conn_subscribe(struct conn *c, const char *verb, const char *channel);
 /* Writes what was sent this turn to the socket, now rather than on the next one. */
 void conn_flush(struct conn *c);
-/* Gives the connection up, as if Redis had closed it, from the loop: a heartbeat that did not come. */
-void conn_fail(struct conn *c, int why);
 /* Closes for good; calls end with why. Not to be called from events or calls. */
 void conn_close(struct conn *c, int why);
 

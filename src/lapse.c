@@ -66,7 +66,7 @@ static void on_idle(struct ev_loop *loop, ev_prepare *w, int events)
 
 int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_options *opts)
 {
-    static const struct conn_events events = {on_up, on_down, NULL};
+    static const struct conn_events events = {on_up, on_down, NULL, NULL};
     struct options options;
     if (!out || !loop) {
         return LAPSE_EINVAL;

@@ -41,6 +41,7 @@ static int64_t next_beat_ms(struct ring *r)
     r->n_unheard = !r->entered || heard ? 0 : r->n_unheard + r->reads;
     r->reads = false;
     if (r->n_unheard >= OVERDUE) {
+        r->core->stats.deaf++;
         r->events->silent(r->arg);
     }
     if (r->wanted != r->entered) {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Listens. A channel that is subscribed again is confirmed again: that is the heartbeat, since a subscriber's PING is
- * not answered to us by hiredis 0.14.1. A queue that nobody handles any more stays subscribed until the connection
+/* Listens. A channel that is subscribed again is confirmed again: that is its sign of life, since hiredis 0.14.1 has no
+ * PING for a subscriber. A queue that nobody handles any more stays subscribed until the connection
  * ends, and is ignored: UNSUBSCRIBE of the last one with a command behind it aborts in 0.14.1. */
 #include "sub.h"
 #include "err.h"
-
-enum { SECOND_LOOK_MS = 20 };
 
 static struct ear *find(struct sub *s, struct span queue)
 {
@@ -38,45 +36,28 @@ static void subscribe(struct sub *s, const struct ear *e)
 static void on_up(void *arg)
 {
     struct sub *s = arg;
-    s->owed = s->late = false;
     if (!by_keyspace(s)) {
         conn_subscribe(&s->conn, "PSUBSCRIBE", KEYS_EXPIRED);
     }
     LIST_EACH (i, &s->ears) {
         subscribe(s, CONTAINER(i, struct ear, node));
     }
-    timer_set(&s->heartbeat, s->core->options.set.reply_ms / 2);
 }
 
 static void on_down(void *arg)
 {
     struct sub *s = arg;
-    timer_stop(&s->heartbeat);
     LIST_EACH (i, &s->ears) {
         CONTAINER(i, struct ear, node)->confirmed = false;
     }
     s->events->deaf(s->arg);
 }
 
-static void on_heartbeat(void *arg)
+static bool on_ask(void *arg)
 {
     struct sub *s = arg;
-    if (s->owed && !s->late) {
-        s->late = true; /* it may be us who slept: the confirmation may lie in the socket */
-        timer_set(&s->heartbeat, SECOND_LOOK_MS);
-        return;
-    }
-    s->late = false;
-    if (s->owed) {
-        log_line(&s->core->log, LOG_SILENT, LOG_WARNING,
-                 "the subscription is not confirmed in %lld ms; connecting again",
-                 (long long)s->core->options.set.reply_ms / 2);
-        conn_fail(&s->conn, LAPSE_ETIMEOUT);
-        return;
-    }
-    s->owed =
-        !list_empty(&s->ears) && conn_subscribe(&s->conn, "SUBSCRIBE", CONTAINER(s->ears.next, struct ear, node)->wake);
-    timer_set(&s->heartbeat, s->core->options.set.reply_ms / 2);
+    return !list_empty(&s->ears) &&
+           conn_subscribe(&s->conn, "SUBSCRIBE", CONTAINER(s->ears.next, struct ear, node)->wake);
 }
 
 /* ["psubscribe", pattern, n] ["subscribe", channel, n] ["pmessage", pattern, channel, text] ["message", channel, text]
@@ -88,7 +69,6 @@ static void on_pushed(void *arg, const struct redisReply *reply)
     if (!reply_text(reply_at(reply, 0), &kind)) {
         return;
     }
-    s->owed = false; /* a confirmation may stand behind a burst of events: whatever comes is a sign of life */
     if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
         LIST_EACH (i, &s->ears) {
             struct ear *e = CONTAINER(i, struct ear, node);
@@ -123,10 +103,9 @@ static void on_pushed(void *arg, const struct redisReply *reply)
 
 void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg)
 {
-    static const struct conn_events conn_events = {on_up, on_down, on_pushed};
+    static const struct conn_events conn_events = {on_up, on_down, on_pushed, on_ask};
     *s = (struct sub){.core = core, .events = events, .arg = arg};
     list_init(&s->ears);
-    timer_init(&s->heartbeat, core->loop, on_heartbeat, s);
     conn_init(&s->conn, core, &conn_events, s);
 }
 
@@ -154,6 +133,5 @@ void sub_remove(struct sub *s, struct ear *e)
 
 void sub_close(struct sub *s)
 {
-    timer_stop(&s->heartbeat);
     conn_close(&s->conn, LAPSE_ELOST);
 }

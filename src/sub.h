@@ -26,8 +26,7 @@ struct sub {
     void *arg;
     struct conn conn;
     struct list ears;
-    struct timer heartbeat;
-    bool started, owed, late; /* owed: a heartbeat is not answered yet; late: nor by its deadline */
+    bool started;
 };
 void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg);
 void sub_add(struct sub *s, struct ear *e, const char *queue);

@@ -156,11 +156,13 @@ static void on_ranked(void *arg)
 static void on_silent(void *arg)
 {
     struct wake *wk = ((struct watch *)arg)->wake;
+    char kind = wk->core->options.set.notify == LAPSE_KEYSPACE ? 'K' : 'E';
     if (!wk->deaf) {
         wk->deaf = true;
         log_line(&wk->core->log, LOG_DEAF, LOG_WARNING,
-                 "expiry events do not arrive: notify-keyspace-events of this Redis lacks E or x (CONFIG SET "
-                 "notify-keyspace-events Ex); alarm and sweep deliver the jobs, a little later");
+                 "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x (CONFIG SET "
+                 "notify-keyspace-events %cx); alarm and sweep deliver the jobs, a little later",
+                 kind, kind);
     }
 }
 

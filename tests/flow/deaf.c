@@ -18,7 +18,9 @@ Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
     struct flow_worker w = {.policy = FLOW_DONE};
     flow_handle(f, "q", &w);
     run_jobs(f, &w, 30);
+    cr_assert_eq(flow_stats(f->l).deaf, 0);
     flow_until(f, flow_logged(f, WARNING) == 1);
+    cr_assert_eq(flow_stats(f->l).deaf, 1);
     run_jobs(f, &w, 30);
     flow_each_once(&w, 60);
     cr_assert_eq(flow_stats(f->l).via_event, 0);
@@ -38,9 +40,31 @@ Test(deaf, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
     run_jobs(f, &w, 6);
     redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
     flow_until(f, flow_logged(f, "events arrive again") == 1);
+    uint64_t deaf = flow_stats(f->l).deaf;
+    cr_assert_geq(deaf, 1);
     run_jobs(f, &w, 6);
     flow_each_once(&w, 18);
     cr_assert_eq(flow_logged(f, WARNING), 1);
+    cr_assert_eq(flow_stats(f->l).deaf, deaf);
+    flow_end(f, "q");
+}
+
+static void keyspace(struct lapse_options *o)
+{
+    o->notify = LAPSE_KEYSPACE;
+}
+
+Test(deaf, the_warning_names_the_flags_of_the_way_that_was_chosen)
+{
+    static const char *const args[] = {"--notify-keyspace-events", "Ex", NULL};
+    struct flow *f = flow_start_opts(FLOW_FULL, args, keyspace);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    flow_fine(f, WARNING);
+    flow_handle(f, "q", &w);
+    run_jobs(f, &w, 6);
+    flow_until(f, flow_logged(f, "lacks K or x (CONFIG SET notify-keyspace-events Kx)") == 1);
+    redis_do(f->server, "CONFIG SET notify-keyspace-events Kx");
+    flow_until(f, flow_logged(f, "events arrive again") == 1);
     flow_end(f, "q");
 }
 
@@ -75,6 +99,7 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     snprintf(url, sizeof url, "unix://half:secret@%s", f->server->socket);
     opts.url = url;
     opts.sweep_ms = 1000;
+    opts.reply_ms = 400;
     f->l = flow_open(f, &opts);
     flow_fine(f, "refuses the subscription");
     flow_handle(f, "q", &w);
@@ -94,10 +119,16 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     flow_each_once(&w, N);
     cr_assert_eq(flow_stats(f->l).via_event, 0);
     cr_assert_eq(flow_stats(f->l).via_wake, 0);
-    /* the eight attempts that come faster and faster apart, then one each 250 ms at the most */
-    cr_assert_leq(conns, 8 + took_ms / 250, "%lld connections in %lld ms", conns, (long long)took_ms);
+    /* one each half of reply_ms at the most, and with no word more than the first */
+    cr_assert_leq(conns, 2 + took_ms / 200, "%lld connections in %lld ms", conns, (long long)took_ms);
     cr_assert_gt(conns, 2);
-    cr_assert_leq(flow_logged(f, "refuses the subscription"), 1 + took_ms / 1000);
+    cr_assert_geq(flow_stats(f->l).deaf, 2);
+    cr_assert_leq(flow_stats(f->l).deaf, (uint64_t)conns + 1);
+    cr_assert_eq(flow_logged(f, "refuses the subscription"), 1);
+    redis_do(f->server, "ACL SETUSER half allchannels");
+    flow_until_listeners(f, "q", 1);
+    run_jobs(f, &w, 6);
+    flow_until(f, flow_stats(f->l).events > 0);
     flow_end(f, "q");
 }
 

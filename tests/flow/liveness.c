@@ -13,7 +13,7 @@ static void short_patience(struct lapse_options *o)
 static void expect_silence(struct flow *f)
 {
     flow_fine(f, SILENT);
-    flow_fine(f, "is not confirmed");
+    flow_fine(f, "to the subscription");
     flow_fine(f, "cannot connect");
 }
 
@@ -47,16 +47,76 @@ Test(liveness, a_subscription_that_is_dead_without_a_word_is_noticed)
     wire_start(&x, FLOW_DONE, short_patience);
     expect_silence(x.f);
     long long entered = flow_calls(x.f, "set");
+    proxy_swallow_conn(x.proxy, 2);
     proxy_swallow(x.proxy, true);
-    flow_until(x.f, flow_logged(x.f, "is not confirmed") == 1);
-    proxy_swallow(x.proxy, false);
+    flow_until(x.f, flow_logged(x.f, "to the subscription") == 1);
     flow_poll(x.f, flow_calls(x.f, "set") > entered); /* again */
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_schedule(x.f, "q", NULL, 50, NULL), 0);
     flow_until(x.f, x.w.settled == N);
     flow_each_once(&x.w, N);
     cr_assert_gt(flow_stats(x.l).via_event, 0);
-    cr_assert_eq(flow_logged(x.f, SILENT), 0);
+    cr_assert_eq(flow_logged(x.f, SILENT), 1);
+    wire_end(&x);
+}
+
+/* The other way round: no command is under way, and the next one must not be the first to find out. */
+Test(liveness, an_idle_connection_for_commands_that_is_dead_is_replaced_before_a_request_needs_it)
+{
+    struct wire x;
+    wire_start(&x, FLOW_DONE, short_patience);
+    struct lapse *direct = x.f->l;
+    expect_silence(x.f);
+    proxy_swallow_conn(x.proxy, 1);
+    proxy_swallow(x.proxy, true);
+    flow_until(x.f, flow_logged(x.f, SILENT) == 1 && flow_stats(x.l).reconnects == 1);
+    cr_assert_eq(flow_logged(x.f, "to the subscription"), 0);
+    x.f->l = x.l;
+    cr_assert_eq(flow_get(x.f, "q", "nothing", NULL), LAPSE_ENOENT);
+    x.f->l = direct;
+    wire_end(&x);
+}
+
+Test(liveness, a_producer_that_asks_nothing_finds_out_too)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct proxy *proxy = proxy_start(f->server);
+    struct lapse_options opts = flow_options(f);
+    opts.url = proxy->url;
+    short_patience(&opts);
+    f->l = flow_open(f, &opts);
+    expect_silence(f);
+    cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
+    flow_spin(f, 1000);
+    cr_assert_eq(flow_logged(f, SILENT), 0);
+    proxy_swallow_conn(proxy, 1);
+    proxy_swallow(proxy, true);
+    flow_until(f, flow_stats(f->l).reconnects == 1);
+    cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
+    flow_close(f, f->l, 0);
+    proxy_stop(proxy);
+    flow_end(f, "q");
+}
+
+/* Its last byte comes long after reply_ms, and there is never a silence as long as that. */
+Test(liveness, a_long_answer_over_a_slow_wire_is_no_silence)
+{
+    struct wire x;
+    struct lapse_spec s = flow_job_spec("q", "a", 3600000);
+    struct flow_job job;
+    wire_start(&x, FLOW_DONE, short_patience);
+    struct lapse *direct = x.f->l;
+    s.body = calloc(1, s.body_len = 1 << 20);
+    cr_assert_eq(flow_spec(x.f, &s, NULL), 0);
+    proxy_delay(x.proxy, 60);
+    x.f->l = x.l;
+    int64_t from_ms = test_now_ms();
+    cr_assert_eq(flow_get(x.f, "q", "a", &job), 0);
+    cr_assert_gt(test_now_ms() - from_ms, 600, "the wire was too fast to tell");
+    cr_assert_eq(job.body_len, s.body_len);
+    cr_assert_eq(flow_stats(x.l).reconnects, 0);
+    x.f->l = direct;
+    free((void *)s.body);
     wire_end(&x);
 }
 

@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 struct proxy_ctl {
-    atomic_long asked, seen;           /* changes told, changes in force */
-    atomic_long cut[2], cut_conn;      /* bytes still to pass; -1: no end */
+    atomic_long asked, seen;      /* changes told, changes in force */
+    atomic_long cut[2], cut_conn; /* bytes still to pass; -1: no end */
+    atomic_long swallow_conn;
     atomic_long bytes[2], conns;       /* counted */
     atomic_int swallow, refuse, delay; /* ms */
     atomic_int drop, half_close;       /* once */
@@ -127,7 +128,8 @@ static void serve(struct proxy_ctl *ctl, int wake, const int listener[2], const 
             struct pipe_end *e = &c->way[i % 2];
             if (c->number && fds[3 + i].fd >= 0 && fds[3 + i].revents) {
                 ssize_t n = read(e->from, e->piece, PIECE);
-                e->n = n > 0 && !ctl->swallow ? (size_t)n : 0;
+                bool gone = ctl->swallow && (!ctl->swallow_conn || ctl->swallow_conn == c->number);
+                e->n = n > 0 && !gone ? (size_t)n : 0;
                 e->ready_at = now + ctl->delay;
                 if (n <= 0)
                     cut(c);
@@ -218,6 +220,12 @@ void proxy_half_close(struct proxy *p)
 void proxy_swallow(struct proxy *p, bool on)
 {
     p->ctl->swallow = on;
+    tell(p);
+}
+
+void proxy_swallow_conn(struct proxy *p, long n)
+{
+    p->ctl->swallow_conn = n;
     tell(p);
 }
 

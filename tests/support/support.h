@@ -75,13 +75,14 @@ struct proxy {
 struct proxy *proxy_start(struct server *s);
 /* Passes so many bytes from now on, of any connection, then cuts the one that had the last of them; once. */
 void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes);
-void proxy_cut_conn(struct proxy *p, long n); /* only the nth connection counts for it; 0: any */
-void proxy_drop(struct proxy *p);             /* cuts all there are */
-void proxy_half_close(struct proxy *p);       /* clients read an end, and may go on to write */
-void proxy_swallow(struct proxy *p, bool on); /* reads everything, forwards nothing, both ways */
-void proxy_refuse(struct proxy *p, bool on);  /* accepts and closes */
-void proxy_delay(struct proxy *p, int ms);    /* each piece, each way */
-long proxy_conns(struct proxy *p);            /* accepted so far */
+void proxy_cut_conn(struct proxy *p, long n);     /* only the nth connection counts for it; 0: any */
+void proxy_drop(struct proxy *p);                 /* cuts all there are */
+void proxy_half_close(struct proxy *p);           /* clients read an end, and may go on to write */
+void proxy_swallow(struct proxy *p, bool on);     /* reads everything, forwards nothing, both ways */
+void proxy_swallow_conn(struct proxy *p, long n); /* of the nth connection only; 0: of any */
+void proxy_refuse(struct proxy *p, bool on);      /* accepts and closes */
+void proxy_delay(struct proxy *p, int ms);        /* each piece, each way */
+long proxy_conns(struct proxy *p);                /* accepted so far */
 long proxy_bytes(struct proxy *p, enum proxy_way way);
 void proxy_stop(struct proxy *p);
 
