@@ -110,7 +110,7 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
-    $(foreach f,$(FOLDERS) fault shown bench,$(call folder_o,$(f)))
+    $(foreach f,$(FOLDERS) fault history shown bench,$(call folder_o,$(f)))
 
 check: all $(HEADERS) $(TESTS) $(BUILD)/history-check  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
