@@ -31,7 +31,8 @@ BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(HARDEN) $(FORTIFY) $
 # no LTO here: ld -r and objcopy want machine code
 FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(CPPFLAGS) $(CFLAGS) -fno-lto
 FLAGS_tools = -fPIE -Itools -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
-FLAGS_tests = -fPIE -Itests/support $(if $(findstring /unit/,$@),-Isrc -I$(BUILD)) $(CPPFLAGS) $(CFLAGS)
+FLAGS_tests = -fPIE -Itests/support $(if $(findstring /unit/,$@),-Isrc -I$(BUILD)) \
+    $(if $(findstring /fault/,$@),-Itests/flow) $(CPPFLAGS) $(CFLAGS)
 LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 LIBS := -lhiredis -lev
 
@@ -87,8 +88,10 @@ $(BUILD)/examples/%: $(OBJ)/tools/examples/%.o $(BUILD)/liblapse.a
 
 # ---- tests ----
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
+# the fault runs use the kit of flow
+KIT_fault := $(patsubst %,$(OBJ)/tests/flow/%.o,flow flow_ask flow_state wire)
 define criterion
-$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(SUPPORT_O) $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
+$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_$(1)) $(SUPPORT_O) $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef
@@ -122,13 +125,13 @@ test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SAN=address,undefined check
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
-	@tools/install-deps.sh build run test
+	@tools/install-deps.sh build run test fault
 	@$(MAKE) --no-print-directory check-fault
 check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check
 	@rm -f $(BUILD)/fault.rows
 	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
 soak:  ## the same with all its figures: hours
-	@tools/install-deps.sh build run test
+	@tools/install-deps.sh build run test fault
 	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 
 shown: $(BUILD)/tests/shown  ## the figures that are promised, measured; fails if a job is lost, early or twice

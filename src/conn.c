@@ -285,7 +285,8 @@ static int64_t deadline_us(struct conn *c)
         c->asked_us = asked ? now : 0;
         since = now;
     }
-    return c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2;
+    int64_t due = c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2;
+    return due - SECOND_LOOK_MS * 1000;
 }
 
 static void on_deadline(struct conn *c)

@@ -8,6 +8,7 @@ for group in "$@"; do
     build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev" ;;
     run) want="$want redis-server" ;;
     test) want="$want g++ pkg-config libcriterion-dev libjansson-dev" ;;
+    fault) want="$want iproute2 iptables" ;;
     bench)
         want="$want beanstalkd"
         command -v npm >/dev/null || want="$want nodejs npm" ;;

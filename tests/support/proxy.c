@@ -21,9 +21,9 @@ struct proxy_ctl {
     atomic_long asked, seen;      /* changes told, changes in force */
     atomic_long cut[2], cut_conn; /* bytes still to pass; -1: no end */
     atomic_long swallow_conn;
-    atomic_long bytes[2], conns;       /* counted */
-    atomic_int swallow, refuse, delay; /* ms */
-    atomic_int drop, half_close;       /* once */
+    atomic_long bytes[2], conns;               /* counted */
+    atomic_int swallow, refuse, delay, jitter; /* ms */
+    atomic_int drop, half_close;               /* once */
 };
 
 enum { MAX_CONNS = 64, PIECE = 65536 };
@@ -130,7 +130,7 @@ static void serve(struct proxy_ctl *ctl, int wake, const int listener[2], const 
                 ssize_t n = read(e->from, e->piece, PIECE);
                 bool gone = ctl->swallow && (!ctl->swallow_conn || ctl->swallow_conn == c->number);
                 e->n = n > 0 && !gone ? (size_t)n : 0;
-                e->ready_at = now + ctl->delay;
+                e->ready_at = now + ctl->delay + (ctl->jitter ? random() % (2 * ctl->jitter + 1) - ctl->jitter : 0);
                 if (n <= 0)
                     cut(c);
             }
@@ -238,6 +238,12 @@ void proxy_refuse(struct proxy *p, bool on)
 void proxy_delay(struct proxy *p, int ms)
 {
     p->ctl->delay = ms;
+    tell(p);
+}
+
+void proxy_jitter(struct proxy *p, int ms)
+{
+    p->ctl->jitter = ms;
     tell(p);
 }
 

@@ -82,6 +82,7 @@ void proxy_swallow(struct proxy *p, bool on);     /* reads everything, forwards 
 void proxy_swallow_conn(struct proxy *p, long n); /* of the nth connection only; 0: of any */
 void proxy_refuse(struct proxy *p, bool on);      /* accepts and closes */
 void proxy_delay(struct proxy *p, int ms);        /* each piece, each way */
+void proxy_jitter(struct proxy *p, int ms);       /* so much more or less than that */
 long proxy_conns(struct proxy *p);                /* accepted so far */
 long proxy_bytes(struct proxy *p, enum proxy_way way);
 void proxy_stop(struct proxy *p);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections that look alive and are dead: packets dropped both ways, and a proxy that acknowledges and forwards
+ * nothing. */
+#include "fault.h"
+#include "net.h"
+#include "wire.h"
+
+enum { LEASE_MS = 2000, SLACK_MS = 1000, REPLY_MS = 5000, REJOIN_MS = 500 };
+static const char AWAY[] = "127.0.0.2"; /* the way of the one that is cut off */
+
+static void short_lease(struct lapse_options *o)
+{
+    o->lease_ms = LEASE_MS;
+    o->sweep_ms = 500;
+}
+
+struct cut_off {
+    struct flow *f;
+    struct lapse *away, *other;
+    struct flow_worker w_away, w_other;
+    int64_t detect_ms, ran_ms, rejoin_ms; /* the worst */
+};
+
+static int64_t worst(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A way away, and one for the other. */
+static void start(struct cut_off *c, const char *url)
+{
+    struct flow *f = c->f;
+    struct lapse_options opts = flow_options(f);
+    short_lease(&opts);
+    flow_fine(f, "onnect"); /* cannot, lost, connecting again */
+    flow_fine(f, "the lease of job");
+    opts.url = f->server->url;
+    c->other = flow_open(f, &opts);
+    opts.url = url;
+    c->away = flow_open(f, &opts);
+    c->w_away = c->w_other = (struct flow_worker){.policy = FLOW_DONE};
+}
+
+/* One of them holds a job and is cut off: the other runs it. */
+static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg, bool on), int (*dead)(void *arg),
+                    void *arg, int64_t for_ms)
+{
+    struct flow *f = c->f;
+    struct lapse *direct = f->l;
+    size_t ran = c->w_other.n_runs;
+    uint64_t n = flow_stats(c->away).reconnects;
+    c->w_away.policy = FLOW_KEEP;
+    f->l = c->away;
+    flow_handle(f, queue, &c->w_away);
+    flow_until_listeners(f, queue, 1);
+    f->l = direct;
+    cr_assert_eq(flow_schedule(f, queue, "job", 0, NULL), 0);
+    flow_until(f, c->w_away.n_held == 1);
+    f->l = c->other;
+    flow_handle(f, queue, &c->w_other);
+    flow_until_listeners(f, queue, 2);
+    flow_spin(f, 3000); /* idle */
+
+    drop(arg, true);
+    int64_t from_ms = test_now_ms();
+    bool found = false;
+    for (; test_now_ms() < from_ms + for_ms; flow_turn(f, test_now_ms() + FLOW_POLL_MS)) {
+        if (!found && dead(arg)) {
+            found = true;
+            c->detect_ms = worst(c->detect_ms, test_now_ms() - from_ms);
+        }
+        if (c->w_other.n_runs > ran) {
+            c->ran_ms = worst(c->ran_ms, test_now_ms() - from_ms);
+            ran = SIZE_MAX;
+        }
+    }
+    cr_assert(found, "not found within %lld ms", (long long)for_ms);
+    cr_assert_eq(ran, SIZE_MAX, "the job was not run by the other");
+    drop(arg, false);
+    from_ms = test_now_ms();
+    flow_poll(f, flow_stats(c->away).reconnects == n + 2);
+    c->rejoin_ms = worst(c->rejoin_ms, test_now_ms() - from_ms);
+
+    lapse_done(c->w_away.held[--c->w_away.n_held], flow_settled, &c->w_away);
+    c->w_away.policy = FLOW_DONE;
+    flow_until(f, c->w_away.err == LAPSE_EGONE);
+    lapse_handle(c->other, queue, NULL, NULL, NULL); /* so that it is the one that was away who runs this: */
+    size_t before = c->w_away.n_runs;
+    f->l = direct;
+    cr_assert_eq(flow_schedule(f, queue, "after", 0, NULL), 0);
+    flow_until(f, c->w_away.n_runs == before + 1);
+    lapse_handle(c->away, queue, NULL, NULL, NULL);
+}
+
+/* ---- packets dropped ---- */
+static void drop_packets(void *arg, bool on)
+{
+    (void)arg;
+    if (on)
+        net_do("iptables -A INPUT -d %s -j DROP && iptables -A INPUT -s %s -j DROP", AWAY, AWAY);
+    else
+        net_do("iptables -F INPUT");
+}
+
+static int none_established(void *arg)
+{
+    return net_established(AWAY, ((struct cut_off *)arg)->f->server->port) == 0;
+}
+
+Test(f11, packets_dropped_both_ways_are_found_and_the_job_runs_elsewhere, .timeout = 300)
+{
+    static const char *const args[] = {"--bind", "0.0.0.0", "--protected-mode", "no", NULL};
+    static const char *const queues[] = {"a", "b", "c"};
+    long rounds = fault_n(1, 3), for_ms = fault_n(7000, 30000);
+    char url[64];
+    net_own();
+    struct cut_off c = {.f = flow_start_tcp(FLOW_FULL, args, NULL)};
+    snprintf(url, sizeof url, "redis://%s:%d", AWAY, c.f->server->port);
+    start(&c, url);
+    for (long i = 0; i < rounds; i++) {
+        cut_off(&c, queues[i], drop_packets, none_established, &c, for_ms);
+        fault_say("f11: found after %lld ms, run elsewhere after %lld, back %lld ms after it healed",
+                  (long long)c.detect_ms, (long long)c.ran_ms, (long long)c.rejoin_ms);
+    }
+    fault_row("F11", "half-open: packets dropped both ways for 30 s, own network namespace",
+              "found <= 5 s; run elsewhere <= lease + 1 s; back <= 0.5 s after it heals",
+              "%ld of %ld s, worst: found %.2f s, run elsewhere %.2f s (lease 2 s, sweep_ms 500), back %.2f s", rounds,
+              for_ms / 1000, (double)c.detect_ms / 1e3, (double)c.ran_ms / 1e3, (double)c.rejoin_ms / 1e3);
+    cr_assert_leq(c.detect_ms, REPLY_MS + SLACK_MS);
+    cr_assert_leq(c.ran_ms, LEASE_MS + 5 * SLACK_MS);
+    flow_end(c.f, "a", "b", "c");
+}
+
+/* ---- a proxy that swallows ---- */
+struct swallowing {
+    struct cut_off c;
+    struct proxy *proxy;
+    long conns;
+};
+
+static void swallow(void *arg, bool on)
+{
+    struct swallowing *s = arg;
+    s->conns = proxy_conns(s->proxy);
+    proxy_swallow(s->proxy, on);
+}
+
+static int both_anew(void *arg)
+{
+    struct swallowing *s = arg;
+    return proxy_conns(s->proxy) >= s->conns + 2;
+}
+
+Test(f11, a_proxy_that_acknowledges_and_swallows_is_found_and_the_job_runs_elsewhere, .timeout = 300)
+{
+    static const char *const queues[] = {"a", "b", "c"};
+    long rounds = fault_n(1, 3), for_ms = fault_n(7000, 30000);
+    struct swallowing s = {.c.f = flow_start(FLOW_FULL)};
+    s.proxy = proxy_start(s.c.f->server);
+    start(&s.c, s.proxy->url);
+    for (long i = 0; i < rounds; i++)
+        cut_off(&s.c, queues[i], swallow, both_anew, &s, for_ms);
+    fault_row("F11", "a proxy that acknowledges and swallows for 30 s", "the same; back <= reply_ms after it heals",
+              "%ld of %ld s, worst: found %.2f s, run elsewhere %.2f s, back %.2f s", rounds, for_ms / 1000,
+              (double)s.c.detect_ms / 1e3, (double)s.c.ran_ms / 1e3, (double)s.c.rejoin_ms / 1e3);
+    cr_assert_leq(s.c.detect_ms, REPLY_MS + SLACK_MS);
+    flow_close(s.c.f, s.c.away, 1000);
+    proxy_stop(s.proxy);
+    flow_end(s.c.f, "a", "b", "c");
+}
+
+/* ---- what it costs ---- */
+Test(f11, an_idle_listener_asks_less_than_twice_a_second, .timeout = 120)
+{
+    static const char *const commands[] = {"eval", "evalsha", "ping", "subscribe", "psubscribe"};
+    enum { COMMANDS = sizeof commands / sizeof *commands };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    long long n = 0;
+    long for_ms = fault_n(10000, 60000);
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    flow_spin(f, 500);
+    for (size_t i = 0; i < COMMANDS; i++)
+        n -= flow_calls(f, commands[i]);
+    flow_spin(f, for_ms);
+    for (size_t i = 0; i < COMMANDS; i++)
+        n += flow_calls(f, commands[i]);
+    double per_s = (double)n * 1000 / (double)for_ms;
+    cr_assert_gt(n, 0);
+    cr_assert_lt(per_s, 2.0, "%.2f a second", per_s);
+    fault_row("F11", "none: what the watch costs", "<= 2 commands a second, idle", "%.2f a second", per_s);
+    flow_end(f, "q");
+}
