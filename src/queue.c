@@ -260,7 +260,7 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     } else if ((err == LAPSE_EREFUSED || err == LAPSE_EBROKEN) && !closed_for(q)) {
         q->again = q->again || err == LAPSE_EBROKEN;
         owe(q, by_age ? (enum lapse_via)a->via_oldest : LAPSE_VIA_SWEEP);
-        q->paused_us = clock_us() + PAUSE_MS * 1000;
+        q->paused_us = clock_us() + PAUSE_MS * INT64_C(1000);
         timer_set(&w->pause, PAUSE_MS + 1);
     }
     claim_free(w, c);

@@ -221,7 +221,9 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
     }
     hear_clock(b->s->core, b->call.sent_us, now_us);
     if (!batched(b->script)) {
-        ask_end(CONTAINER(list_pop(&b->asks), struct ask, node), 0, reply);
+        while ((i = list_pop(&b->asks))) { /* one */
+            ask_end(CONTAINER(i, struct ask, node), 0, reply);
+        }
         return;
     }
     for (size_t n = 1; n < reply_len(reply) && (i = list_pop(&b->asks)); n++) {

@@ -69,11 +69,12 @@ void wake_told(struct watch *w, int64_t due_ms)
 void wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us)
 {
     int64_t next = o->next_ms * 1000;
-    w->look_us = !next || next > o->now_us ? next : o->now_us + GRACE_MS * 1000; /* of a peer that names the past */
+    w->look_us =
+        !next || next > o->now_us ? next : o->now_us + GRACE_MS * INT64_C(1000); /* of a peer that names the past */
     w->ask_anyway = false;
     if (o->oldest_ms) {
         int64_t grace = (o->oldest_ms + GRACE_MS) * 1000;
-        look_at(w, grace > o->now_us ? grace : o->now_us + GRACE_MS * 1000);
+        look_at(w, grace > o->now_us ? grace : o->now_us + GRACE_MS * INT64_C(1000));
     }
     if (w->told_heard_us >= sent_us) {
         look_at(w, w->told_us);
@@ -92,7 +93,7 @@ static void on_touched(struct queue_ask *a, int err)
         return;
     }
     if (err) {
-        look_at(w, server_us(wk) + PAUSE_MS * 1000);
+        look_at(w, server_us(wk) + PAUSE_MS * INT64_C(1000));
         set_alarm(wk);
         return;
     }
@@ -121,7 +122,7 @@ static void look(struct wake *wk, struct watch *w)
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
     } else if (w->ring.rank != 0 && !w->ask_anyway && w->heard_us >= since_us) {
         w->ask_anyway = true;
-        w->look_us = server_us(wk) + WATCHDOG_MS * 1000;
+        w->look_us = server_us(wk) + WATCHDOG_MS * INT64_C(1000);
     } else {
         w->touch.ask.until_us = deadline_us(wk);
         store_touch(wk->script, &w->touch, w->key, w->cursor_ms);
@@ -235,7 +236,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
         }
         at += id.len + 1;
     }
-    look_at(w, server_us(wk) + GRACE_MS * 1000); /* should an owner not take its own */
+    look_at(w, server_us(wk) + GRACE_MS * INT64_C(1000)); /* should an owner not take its own */
     set_alarm(wk);
 }
 

@@ -203,7 +203,7 @@ int run_burst(struct bench *b)
     enum { LEAD_MS = 1000, PER_S = 20000 };
     struct part *p = &b->salvo;
     int code = begin(b, p);
-    int64_t per_s = b->stored_per_s && b->stored_per_s < 2 * PER_S ? b->stored_per_s / 2 : PER_S;
+    int64_t per_s = b->stored_per_s && b->stored_per_s < INT64_C(2) * PER_S ? b->stored_per_s / 2 : PER_S;
     int64_t offset_us = p->crew.shared->offset_us, due_ms;
     due_ms = (monotonic_us() - offset_us) / 1000 + LEAD_MS + (int64_t)b->burst * 1000 / (per_s + 1);
     p->ask.n = b->burst;

@@ -33,7 +33,7 @@ static void stop(struct listen *in, int code, int64_t grace_ms)
 
 void listen_stop(struct listen *in, int code)
 {
-    stop(in, code, in->run_ms + 2 * (EXEC_KILL_MS + SLACK_MS));
+    stop(in, code, in->run_ms + INT64_C(2) * (EXEC_KILL_MS + SLACK_MS));
 }
 
 static void on_refused(struct client *c)

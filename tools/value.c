@@ -129,7 +129,7 @@ static int parse_offset(const char *text, int64_t *ms)
     if (digits(&text, 2, 0, 23, &h) || letter(&text, ':') || digits(&text, 2, 0, 59, &m) || *text) {
         return -1;
     }
-    *ms = sign * (h * 60 + m) * INT64_C(60000);
+    *ms = INT64_C(60000) * sign * (h * 60 + m);
     return 0;
 }
 

@@ -113,7 +113,7 @@ static void serve(struct proxy_ctl *ctl, int wake, const int listener[2], const 
     for (;;) {
         struct pollfd fds[3 + 2 * MAX_CONNS] = {{wake, POLLIN, 0}, {listener[0], POLLIN, 0}, {listener[1], POLLIN, 0}};
         int64_t now = test_now_ms(), wait = -1;
-        for (size_t i = 0; i < 2 * MAX_CONNS; i++) {
+        for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
             struct conn *c = &conns[i / 2];
             struct pipe_end *e = &c->way[i % 2];
             fds[3 + i].fd = c->number && !e->n ? e->from : -1;
@@ -123,7 +123,7 @@ static void serve(struct proxy_ctl *ctl, int wake, const int listener[2], const 
         }
         poll(fds, sizeof fds / sizeof *fds, (int)wait);
         now = test_now_ms();
-        for (size_t i = 0; i < 2 * MAX_CONNS; i++) {
+        for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
             struct conn *c = &conns[i / 2];
             struct pipe_end *e = &c->way[i % 2];
             if (c->number && fds[3 + i].fd >= 0 && fds[3 + i].revents) {

@@ -28,6 +28,27 @@ check_warnings() {
     done
 }
 
+# By themselves, not with -Werror's warnings: gcc looks along paths, and takes its time.
+check_analyzer() {
+    local objects=() file
+    for file in src/*.c tools/*.c tools/examples/*.c tests/support/*.c; do
+        objects+=("$build/lint-analyzer/obj/${file%.c}.o")
+    done
+    make -s --no-print-directory "BUILD=$build/lint-analyzer" CC=gcc WARN='-Wall -Werror -fanalyzer' "${objects[@]}"
+}
+
+# .clang-tidy says which checks. A file a process: with more, clang 14 takes each va_list for uninitialized.
+tidy_one() {
+    local out
+    out=$(clang-tidy --quiet "$1" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools -Itests/support "-I$build" \
+        '-DLAPSE_SHARE="/usr/share/lapse"' 2>&1) || { echo "$out"; return 1; }
+}
+check_tidy() {
+    export build
+    export -f tidy_one
+    printf '%s\n' src/*.c tools/*.c tools/*/*.c tests/support/*.c | xargs -I {} -P "$(nproc)" bash -c 'tidy_one {}'
+}
+
 check_symbols() {
     local bad=0 name
     for file in "$build/liblapse.a" "$build/liblapse.so.0"; do
@@ -135,7 +156,7 @@ check_man() {
     [ ${#pages[@]} -eq 0 ] || mandoc -Tlint -Wwarning "${pages[@]}"
 }
 
-[ $# -gt 0 ] || set -- layers format warnings symbols calls hardening sizes text cppcheck lua shell doc man
+[ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening sizes text cppcheck lua shell doc man
 failed=
 for check in "$@"; do
     if "check_$check" > "$build/lint.out" 2>&1; then
