@@ -40,6 +40,7 @@ OBJ       := $(BUILD)/obj
 LIB_O     := $(LIB:%=$(OBJ)/src/%.o)
 TOOL_O    := $(TOOL:%=$(OBJ)/tools/%.o)
 SUPPORT_O := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/support/*.c))
+PRELOAD   := $(patsubst tests/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/preload/*.c))
 TESTS     := $(FOLDERS:%=$(BUILD)/tests/%)
 GEN       := $(BUILD)/scripts.h $(BUILD)/script_ids.h
 LUA_OUT   := $(LUA:%=$(BUILD)/lua/%.lua)
@@ -101,6 +102,11 @@ $(foreach f,$(FOLDERS) fault shown,$(eval $(call criterion,$(f))))
 $(BUILD)/history-check: $(call folder_o,history)
 	$(call say,LD)$(LINK) -o $@ $^ -ljansson
 
+# what goes before the C library of a program under test
+$(BUILD)/preload/%.so: tests/preload/%.c $(wildcard tests/preload/*.h)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -fPIC -shared -o $@ $<
+
 # the header as C11 against the static library, as C++17 against the shared one
 HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
 STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
@@ -113,7 +119,7 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
-    $(foreach f,$(FOLDERS) fault history shown bench,$(call folder_o,$(f)))
+    $(foreach f,$(FOLDERS) fault history shown bench,$(call folder_o,$(f))) $(PRELOAD)
 
 check: all $(HEADERS) $(TESTS) $(BUILD)/history-check  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
@@ -127,7 +133,7 @@ test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test fault
 	@$(MAKE) --no-print-directory check-fault
-check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check
+check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check $(PRELOAD)
 	@rm -f $(BUILD)/fault.rows
 	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
 soak:  ## the same with all its figures: hours
