@@ -5,13 +5,16 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
-  local out, ids = { now_us }, {}
+  local out, ids, mine = { now_us }, {}, {}
   call('HLEN', JOBS)
-  for i, h in ipairs(ours(2, 2)) do
-    out[i + 1] = h and 1 or 'EGONE'
-    if h then ids[#ids + 1] = h.id end
+  for i = 2, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
+  local helds, scores = call('HMGET', HELD, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
+  for i, id in ipairs(ids) do
+    local held = scores[i] and ticket(helds[i]) == ARGV[2 * i + 1]
+    out[i + 1] = held and 1 or 'EGONE'
+    if held then mine[#mine + 1] = id end
   end
-  drop(RUN, ids)
+  drop(RUN, mine)
   return out
 end
 return guard(main)

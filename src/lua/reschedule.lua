@@ -5,7 +5,8 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
-  local head, out, dues, from, anew, bytes = next_due(), { now_us }, {}, {}, {}, 0
+  local out, dues, from, anew, bytes = { now_us }, {}, {}, {}, 0
+  local _, head = outlook()
   for i = 2, #ARGV, 2 do
     if bytes > BYTES then break end
     local id, due, answer = ARGV[i], ARGV[i + 1]

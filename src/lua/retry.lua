@@ -5,7 +5,8 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
-  local head, out, ids, dues, dead, held = next_due(), { now_us }, {}, {}, {}, {}
+  local out, ids, dues, dead, held = { now_us }, {}, {}, {}, {}
+  local _, head = outlook()
   call('ZCARD', DEAD)
   for i, h in ipairs(ours(2, 4)) do
     local due = now + tonumber(ARGV[i * 4])

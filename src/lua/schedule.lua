@@ -7,8 +7,7 @@
 local function main()
   local n, ids = (#ARGV - 1) / 4, {}
   for i = 1, n do ids[i] = ARGV[i * 4 - 2] end
-  local there, head = call('HMGET', JOBS, unpack(ids)), next_due()
-  call('HLEN', HELD)
+  local there, _, head = call('HMGET', JOBS, unpack(ids)), outlook()
   local out, dues, records, from, anew = { now_us }, {}, {}, {}, {}
   for i = 1, n do
     local id, due, conflict, rec = unpack(ARGV, i * 4 - 2, i * 4 + 1)
@@ -29,6 +28,7 @@ local function main()
     end
     out[i + 1] = answer
   end
+  if #anew > 0 then call('HLEN', HELD) end
   add(DUE, dues)
   put(records)
   for _, old in ipairs(from) do rem(old[1], old[2]) end
