@@ -3,7 +3,8 @@
 #include <lapse.h>
 #include <stdlib.h>
 
-static long live, countdown;
+static long live, countdown, one_in;
+static unsigned random_state;
 static bool failed;
 
 static void *counting(void *old, size_t size)
@@ -13,7 +14,8 @@ static void *counting(void *old, size_t size)
         free(old);
         return NULL;
     }
-    if (countdown > 0 && --countdown == 0) {
+    random_state = random_state * 1103515245 + 12345;
+    if ((countdown > 0 && --countdown == 0) || (one_in && (random_state >> 8) % (unsigned long)one_in == 0)) {
         failed = true;
         return NULL;
     }
@@ -35,7 +37,15 @@ long alloc_live(void)
 void alloc_fail(long nth)
 {
     countdown = nth;
+    one_in = 0;
     failed = false;
+}
+
+void alloc_fail_often(long of, unsigned seed)
+{
+    alloc_fail(0);
+    one_in = of;
+    random_state = seed;
 }
 
 bool alloc_has_failed(void)

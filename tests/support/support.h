@@ -59,10 +59,11 @@ int audit(struct server *s, const char *space, ...); /* queues, NULL: number of 
 int fds_open(void);
 
 /* ---- alloc.c: lapse_set_allocator() with a count and a fault ---- */
-void alloc_install(void);    /* before the first lapse_open() */
-long alloc_live(void);       /* blocks not given back */
-void alloc_fail(long nth);   /* the nth allocation from now fails, once; 0: none */
-bool alloc_has_failed(void); /* since alloc_fail() */
+void alloc_install(void);                          /* before the first lapse_open() */
+long alloc_live(void);                             /* blocks not given back */
+void alloc_fail(long nth);                         /* the nth allocation from now fails, once; 0: none */
+bool alloc_has_failed(void);                       /* since alloc_fail() */
+void alloc_fail_often(long one_in, unsigned seed); /* one in so many, at random, until alloc_fail() */
 
 /* ---- proxy.c: a bad wire between a client and the server; each change is in force when its call returns ---- */
 enum proxy_way { PROXY_UP, PROXY_DOWN }; /* to Redis, to the client */

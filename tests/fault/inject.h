@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* One fault at one moment, in this process: the nth allocation of lapse or of hiredis, the nth call of the system. */
+#ifndef INJECT_H
+#define INJECT_H
+#include <stdbool.h>
+
+struct injection {
+    const char *what; /* "alloc": lapse's; "hiredis": its allocations; or a function: "read", "connect" */
+    int error;        /* of a function: its errno; SHORT: one byte only; AT_END: read says that the other end closed */
+    const char *name; /* of the error */
+};
+enum { SHORT = -1, AT_END = -2 };
+extern const struct injection inject_calls[]; /* what is NULL ends them */
+
+void inject_install(void); /* once a process, before the first lapse_open() */
+/* The nth such call from now fails, once; nth < 0: one in -nth, at random. */
+void inject_arm(const struct injection *i, long nth, unsigned seed);
+void inject_pause(bool on); /* the test's own calls do not count */
+void inject_disarm(void);
+bool inject_outside(void); /* not of lapse's memory: it can cost a connection */
+bool inject_fired(void);   /* since inject_arm() */
+/* Blocks that hiredis has not freed; where: of the function that made one of them. */
+long inject_hiredis_live(const char **where);
+#endif

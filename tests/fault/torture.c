@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* F22, F23: every scene with every fault at every place. LAPSE_SCENE=name plays one scene, LAPSE_INJECT=read:EINTR:3
+ * one fault; a line that says what went wrong says both. */
+#include "torture.h"
+#include "fault.h"
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SCENES = 128, CULPRITS = 24, AT_ONCE = 4, PLAY_S = 60 };
+enum outcome { PASSED, FAILED, DIED_OUTSIDE }; /* outside: in hiredis or libev, of its own doing */
+struct result {                                /* of one play */
+    bool fired;
+    enum outcome outcome;
+    char why[512], culprit[96];
+};
+struct tally {
+    long plays, fired, failed, died;
+    struct {
+        char name[96];
+        long n;
+    } culprits[CULPRITS];
+    struct result last;
+};
+static struct result *result; /* in shared memory */
+
+/* ---- in the process of one play ---- */
+void t_fail(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(result->why, sizeof result->why, format, ap);
+    va_end(ap);
+    result->outcome = FAILED;
+    result->fired = inject_fired();
+    _exit(1);
+}
+
+/* The first object below libc and this handler is where it died. */
+static void on_death(int sig)
+{
+    void *frames[48];
+    Dl_info info, self;
+    int n = backtrace(frames, 48), i = 0;
+    dladdr((void *)(uintptr_t)on_death, &self);
+    result->fired = inject_fired();
+    result->outcome = FAILED;
+    snprintf(result->why, sizeof result->why, "signal %d", sig);
+    for (i = 2; i < n; i++)
+        if (dladdr(frames[i], &info) && !strstr(info.dli_fname, "libc.so") && !strstr(info.dli_fname, "san.so"))
+            break;
+    if (i < n && info.dli_fbase != self.dli_fbase) {
+        const char *base = strrchr(info.dli_fname, '/');
+        result->outcome = DIED_OUTSIDE;
+        snprintf(result->culprit, sizeof result->culprit, "%s:%s+%tx", base ? base + 1 : info.dli_fname,
+                 info.dli_sname ? info.dli_sname : "?",
+                 (char *)frames[i] - (char *)(info.dli_sname ? info.dli_saddr : info.dli_fbase));
+    } else {
+        backtrace_symbols_fd(frames, n, 2);
+    }
+    _exit(2);
+}
+
+static void watch_for_death(void)
+{
+    static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE};
+    void *frame[1];
+    backtrace(frame, 1); /* loads what it needs while there is memory */
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], on_death);
+    signal(SIGALRM, SIG_DFL);
+    alarm(PLAY_S);
+}
+
+static enum outcome play(const struct scene *s, const struct injection *i, long nth, unsigned seed)
+{
+    pid_t pid = fork();
+    int status;
+    *result = (struct result){.outcome = PASSED};
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        watch_for_death();
+        t_play(s, i, nth, seed);
+        result->fired = inject_fired();
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    if (result->outcome == PASSED && status) {
+        result->outcome = FAILED;
+        result->fired = true;
+        snprintf(result->why, sizeof result->why, "status %x%s", (unsigned)status,
+                 WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": it hangs" : "");
+    }
+    return result->outcome;
+}
+
+/* ---- in the process of one scene ---- */
+static void count(struct tally *t, const struct scene *s, const struct injection *i, long nth)
+{
+    size_t k = 0;
+    t->plays++;
+    t->fired += result->fired;
+    if (result->outcome == FAILED) {
+        t->failed++;
+        fault_say("FAILED: LAPSE_SCENE=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name, i ? i->what : "none", i ? i->name : "",
+                  nth, result->why);
+    } else if (result->outcome == DIED_OUTSIDE) {
+        t->died++;
+        while (k < CULPRITS - 1 && *t->culprits[k].name && strcmp(t->culprits[k].name, result->culprit))
+            k++;
+        strcpy(t->culprits[k].name, result->culprit);
+        t->culprits[k].n++;
+    }
+}
+
+static bool asked_for(const struct injection *i, long *only)
+{
+    const char *want = getenv("LAPSE_INJECT");
+    char name[64];
+    int n = snprintf(name, sizeof name, "%s:%s:", i->what, i->name);
+    *only = want && !strncmp(want, name, (size_t)n) ? atol(want + n) : 0;
+    return !want || *only;
+}
+
+/* What is done with one scene: each place of one fault, until there is no such place any more. */
+struct plan {
+    const struct injection *faults;
+    size_t n_faults;
+    long step, every; /* places 1, 1 + step, ...; step 0: 1, 2, 3, 5, 8... every: of the faults, at random */
+};
+
+static void torment(struct tally *t, const struct scene *s, size_t at, const struct plan *p)
+{
+    for (size_t i = 0; i < p->n_faults; i++) {
+        const struct injection *f = &p->faults[i];
+        long only;
+        if (!asked_for(f, &only) || (!only && (i + at) % (size_t)p->every))
+            continue;
+        long nth = only ? only : 1 + (p->step ? (long)at % p->step : 0), before = 0;
+        do {
+            play(s, f, nth, (unsigned)nth);
+            count(t, s, f, nth);
+            long next = p->step ? nth + p->step : nth + (before ? before : 1);
+            before = nth;
+            nth = next;
+        } while (result->fired && !only && t->failed < 3);
+    }
+}
+
+static void run_scene(struct tally *t, const struct scene *s, size_t at, const struct plan *p)
+{
+    result = &t->last;
+    t_server = s->tcp ? server_start_tcp(NULL) : server_start();
+    inject_install();
+    play(s, NULL, 0, 0);
+    count(t, s, NULL, 0);
+    if (!t->failed)
+        torment(t, s, at, p);
+    server_stop(t_server);
+}
+
+/* ---- in the test ---- */
+static size_t all_scenes(const struct scene **out)
+{
+    const struct scene *tables[] = {scenes_ask, scenes_handle, scenes_life};
+    const char *only = getenv("LAPSE_SCENE");
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct scene *s = tables[i]; s->name; s++)
+            if (!only || !strcmp(only, s->name))
+                out[n++] = s;
+    cr_assert(n > 0 && n <= SCENES);
+    return n;
+}
+
+static void add(struct tally *sum, const struct tally *one)
+{
+    sum->plays += one->plays;
+    sum->fired += one->fired;
+    sum->failed += one->failed;
+    sum->died += one->died;
+    for (size_t i = 0; i < CULPRITS && one->culprits[i].n; i++) {
+        size_t k = 0;
+        while (k < CULPRITS - 1 && sum->culprits[k].n && strcmp(sum->culprits[k].name, one->culprits[i].name))
+            k++;
+        strcpy(sum->culprits[k].name, one->culprits[i].name);
+        sum->culprits[k].n += one->culprits[i].n;
+    }
+}
+
+static size_t torture(const struct plan *p, struct tally *sum)
+{
+    const struct scene *scenes[SCENES];
+    size_t n = all_scenes(scenes), running = 0, bad = 0;
+    struct tally *t = mmap(NULL, n * sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(t != MAP_FAILED);
+    for (size_t i = 0; i < n || running; i++) {
+        if (i >= n || running == AT_ONCE) {
+            int status;
+            wait(&status);
+            bad += status != 0;
+            running--;
+        }
+        if (i >= n)
+            continue;
+        pid_t pid = fork();
+        cr_assert(pid >= 0);
+        running++;
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            run_scene(&t[i], scenes[i], i, p);
+            _exit(0);
+        }
+    }
+    *sum = (struct tally){.plays = 0};
+    for (size_t i = 0; i < n; i++) {
+        if (fault_full())
+            fault_say("%s: %ld plays, %ld faults, %ld died outside", scenes[i]->name, t[i].plays, t[i].fired,
+                      t[i].died);
+        add(sum, &t[i]);
+    }
+    munmap(t, n * sizeof *t);
+    for (size_t i = 0; i < CULPRITS && sum->culprits[i].n; i++)
+        fault_say("died in %s: %ld times", sum->culprits[i].name, sum->culprits[i].n);
+    cr_assert(sum->failed == 0 && bad == 0, "%ld of %ld plays failed; %zu scenes broke off", sum->failed, sum->plays,
+              bad);
+    return n;
+}
+
+Test(f22, each_allocation_of_each_scene_may_fail, .timeout = 3600)
+{
+    static const struct injection alloc[] = {{"alloc", 0, "NULL"}};
+    struct tally t;
+    size_t n = torture(&(struct plan){alloc, 1, 1, 1}, &t);
+    cr_assert_eq(t.died, 0);
+    fault_row("F22", "an allocation of lapse fails", "every one in >= 60 scenes: no crash, no leak, no lie, it goes on",
+              "%zu scenes, %ld allocations failed, each alone: all hold", n, t.fired);
+}
+
+Test(f23, each_system_call_of_each_scene_may_fail, .timeout = 7200)
+{
+    struct tally t;
+    size_t n_faults = 0;
+    while (inject_calls[n_faults].what)
+        n_faults++;
+    size_t n = torture(&(struct plan){inject_calls, n_faults, 0, fault_n(8, 1)}, &t);
+    cr_assert_eq(t.died, 0);
+    fault_row("F23", "a system call fails", ">= 40 errors in every scene: no crash, no descriptor lost, nothing lost",
+              "%zu scenes, %zu errors, %ld calls failed: all hold", n, n_faults, t.fired);
+}
