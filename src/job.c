@@ -74,7 +74,7 @@ bool job_decode(struct lapse_job *job, struct span record)
     return true;
 }
 
-/* A number and the space after it. */
+/* A number that Lua counts exactly, and the space after it: a thousand times that still is an int64_t. */
 static bool get_number(struct span *s, int64_t *out)
 {
     int64_t n = 0;
@@ -82,7 +82,7 @@ static bool get_number(struct span *s, int64_t *out)
     for (; i < s->len && i < 18 && s->at[i] >= '0' && s->at[i] <= '9'; i++) {
         n = n * 10 + (s->at[i] - '0');
     }
-    if (i == 0 || i == s->len || s->at[i] != ' ') {
+    if (i == 0 || i == s->len || s->at[i] != ' ' || n > (int64_t)1 << 53) {
         return false;
     }
     *s = (struct span){s->at + i + 1, s->len - i - 1};
