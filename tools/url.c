@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The URL that the library gets, put together from where its parts are kept: the address from -u or LAPSE_URL, the
  * password from a file, from that URL or from LAPSE_PASSWORD, the first of them. A password is copied here once and
- * nowhere else: its other places (argv, which ps shows; the environment) are blotted out at once, ours is wiped when
+ * nowhere else: all other places (argv, which ps shows; the environment) are blotted out at once, ours is wiped when
  * lapse_open() has read it, and what is shown in messages never held it. */
 #include "tool.h"
 #include <errno.h>
@@ -85,19 +85,27 @@ static void blot(char *secret, size_t len)
     }
 }
 
+static void blot_password_of(char *url)
+{
+    struct parts p = split(url);
+    if (p.password) {
+        blot(url + p.scheme + p.user + 1, p.password);
+    }
+}
+
 int url_make(struct globals *g)
 {
     char *env_url = getenv("LAPSE_URL"), *env_password = getenv("LAPSE_PASSWORD"), password[PASSWORD_BYTES + 2] = "";
     char *url = g->url ? g->url : env_url && *env_url ? env_url : (char *)"redis://127.0.0.1:6379";
     struct parts p = split(url);
     size_t len = strlen(url), extra = 3 * PASSWORD_BYTES + 3;
-    int rc = 0, from_env = 0;
+    int rc = 0;
     if (g->password_file) {
         rc = read_password(g->password_file, password);
-    } else if (!p.password && env_password && (from_env = strlen(env_password) <= PASSWORD_BYTES)) {
-        strcpy(password, env_password);
-    } else if (!p.password && env_password) {
+    } else if (!p.password && env_password && strlen(env_password) > PASSWORD_BYTES) {
         rc = bad("LAPSE_PASSWORD", "...", "a password is at most 1024 bytes");
+    } else if (!p.password && env_password) {
+        strcpy(password, env_password);
     }
     g->secret_url = calloc(1, len + extra);
     g->shown_url = malloc(len + 1);
@@ -120,10 +128,14 @@ int url_make(struct globals *g)
         }
     }
     explicit_bzero(password, sizeof password);
-    if (p.password) {
-        blot(url + p.scheme + p.user + 1, p.password);
+    /* also where another place won */
+    if (g->url) {
+        blot_password_of(g->url);
     }
-    if (from_env) {
+    if (env_url) {
+        blot_password_of(env_url);
+    }
+    if (env_password) {
         blot(env_password, strlen(env_password));
     }
     if (rc) {

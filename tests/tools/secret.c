@@ -115,6 +115,30 @@ Test(password, is_not_to_be_seen_in_argv_environment_or_log)
     server_stop(s);
 }
 
+Test(password, that_another_place_won_over_is_not_to_be_seen_either)
+{
+    struct server *s = locked_redis();
+    char url[300], path[128];
+    size_t len;
+    snprintf(path, sizeof path, "%s/password", s->dir);
+    write_file(path, PASSWORD, 0600);
+    snprintf(url, sizeof url, "unix://:un0sed@%s", s->socket);
+    setenv("LAPSE_URL", "redis://:un1sed@127.0.0.1", 1);
+    setenv("LAPSE_PASSWORD", "un2sed", 1);
+    struct proc *p = lapse_start("listen", "q", "-v", "-u", url, "--password-file", path);
+    until_err(p, "listening on");
+    char *environment = proc_file(p, "environ", &len);
+    cr_assert(memmem(environment, len, "LAPSE_PASSWORD", 14));
+    cr_expect(!memmem(environment, len, "un1sed", 6) && !memmem(environment, len, "un2sed", 6));
+    free(environment);
+    char *cmdline = proc_file(p, "cmdline", &len);
+    cr_expect(memmem(cmdline, len, "listen", 6) && !memmem(cmdline, len, "un0sed", 6));
+    free(cmdline);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
 Test(password, and_url_are_not_given_to_the_command)
 {
     struct server *s = locked_redis();
