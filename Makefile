@@ -32,7 +32,7 @@ BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(HARDEN) $(FORTIFY) $
 FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(CPPFLAGS) $(CFLAGS) -fno-lto
 FLAGS_tools = -fPIE -Itools -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
 FLAGS_tests = -fPIE -Itests/support $(if $(findstring /unit/,$@),-Isrc -I$(BUILD)) \
-    $(if $(findstring /fault/,$@),-Itests/flow) $(CPPFLAGS) $(CFLAGS)
+    $(if $(findstring /fault/,$@),-Itests/flow) $(if $(findstring /fuzz/,$@),-Isrc -Itools -I$(BUILD)) $(CPPFLAGS) $(CFLAGS)
 LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 LIBS := -lhiredis -lev
 
@@ -107,6 +107,21 @@ $(BUILD)/preload/%.so: tests/preload/%.c $(wildcard tests/preload/*.h)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -fPIC -shared -o $@ $<
 
+# one program per file; its corpus is replayed with the other tests, and grown by make fuzz
+FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+REPLAYS := $(FUZZ:%=$(BUILD)/tests/fuzz-%)
+FUZZ_S := 60
+# --help ends a program; here it ends a try
+$(BUILD)/args $(BUILD)/tests/fuzz-args: FUZZ_LINK := -Wl,--wrap=finish
+# what a target defines by itself is not taken from here
+$(BUILD)/parts.a: $(LIB_O) $(filter-out %/main.o,$(TOOL_O))
+	$(call say,AR)rm -f $@ && $(AR) qcs $@ $^
+$(REPLAYS): $(BUILD)/tests/fuzz-%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/replay.o $(BUILD)/parts.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(LINK) $(FUZZ_LINK) -o $@ $^ $(LIBS)
+$(FUZZ:%=$(BUILD)/%): $(BUILD)/%: $(OBJ)/tests/fuzz/%.o $(BUILD)/parts.a
+	$(call say,LD)$(LINK) $(FUZZ_LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
 # the header as C11 against the static library, as C++17 against the shared one
 HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
 STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
@@ -119,10 +134,10 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
-    $(foreach f,$(FOLDERS) fault history shown bench,$(call folder_o,$(f))) $(PRELOAD)
+    $(foreach f,$(FOLDERS) fault fuzz history shown bench,$(call folder_o,$(f))) $(PRELOAD)
 
-check: all $(HEADERS) $(TESTS) $(BUILD)/history-check  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
-	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(FOLDERS)
+check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
+	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
 
 test:  ## install what is missing, build, run unit, lua, flow and tools tests
 	@tools/install-deps.sh build run test
@@ -130,6 +145,11 @@ test:  ## install what is missing, build, run unit, lua, flow and tools tests
 test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SAN=address,undefined check
+fuzz:  ## let libFuzzer try what comes from outside for FUZZ_S seconds (60) each; ONLY='url job' picks some
+	@tools/install-deps.sh build lint
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang SAN=fuzzer-no-link,address,undefined run-fuzz
+run-fuzz: $(FUZZ:%=$(BUILD)/%)
+	@tests/fuzz/run.sh $(BUILD) $(FUZZ_S) $(or $(ONLY),$(FUZZ))
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test fault
 	@$(MAKE) --no-print-directory check-fault
@@ -210,7 +230,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-fault check-fault soak shown bench lint fmt doc install uninstall deps \
+.PHONY: all lib objects check test test-asan test-fault check-fault soak fuzz run-fuzz shown bench lint fmt doc install uninstall deps \
     demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -25,6 +25,7 @@ for name in "$@"; do
     echo "== tests/$name"
     case $name in
     header-*) "$build/tests/$name" ;;
+    fuzz-*) "$build/tests/$name" "$root/tests/fuzz/corpus/${name#fuzz-}" ;;
     # tests mostly wait for Redis: more at a time than there are cores
     *) "$build/tests/$name" --jobs "${JOBS:-4}" ${ONLY:+--filter "$ONLY"} ;;
     esac || failed="$failed $name"

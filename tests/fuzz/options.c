@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings as text, a name=value in each line: what is taken by name is taken by lapse_open(). */
+#include "options.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size), *rest = text;
+    struct lapse_options set = lapse_options_init(), before;
+    struct options read;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char *value = strchr(line, '=');
+        if (value) {
+            *value++ = '\0';
+            before = set;
+            int err = lapse_options_set(&set, line, value);
+            MUST(err == 0 || err == LAPSE_EINVAL);
+            MUST(!err || !memcmp(&before, &set, sizeof set)); /* an error did nothing */
+        }
+    }
+    MUST(options_read(&read, &set) == 0);
+    for (size_t i = 0; i < option_rows_n; i++) {
+        const struct option_row *row = &option_rows[i];
+        int64_t wide = 0;
+        memcpy(&wide, (const char *)&read.set + row->at, row->size); /* little-endian, as our machines are */
+        MUST(row->kind == OPTION_TEXT || (wide >= row->min && wide <= row->max));
+    }
+    options_free(&read);
+    free(text);
+    return 0;
+}

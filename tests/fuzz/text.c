@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Untrusted bytes on their way to a log or a terminal: printable ASCII comes out, whatever goes in. */
+#include "fuzz.h"
+#include "json.h"
+#include "log.h"
+#include "tool.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    fuzz_quiet();
+    return 0;
+}
+
+static bool printable(const char *s)
+{
+    for (; *s; s++) {
+        if (*s < ' ' || *s > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void on_line(int level, const char *line, void *arg)
+{
+    (void)level;
+    MUST(printable(line) && strlen(line) < 1024);
+    ++*(unsigned *)arg;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size), *json = NULL;
+    size_t room = size ? data[0] + 1u : 1, len;
+    char *out = malloc(room);
+    unsigned said = 0;
+    MUST(out);
+    log_escape(out, room, data, size);
+    MUST(strlen(out) < room && printable(out));
+    struct log log = {.fn = on_line, .arg = &said};
+    log_line(&log, LOG_REFUSED, LOG_ERR, "Redis said: %s (%.*s)", text, (int)size, text);
+    MUST(said == 1);
+    const char *shown = plain(text);
+    MUST(printable(shown) && strlen(shown) <= 4 * 256 + 3);
+    bad("value", text, "no");
+    FILE *to = open_memstream(&json, &len);
+    struct json j;
+    MUST(to);
+    json_begin(&j, to);
+    json_bytes(&j, "body", data, size);
+    json_end(&j);
+    MUST(!fclose(to) && len >= 12 && is_utf8(json, len) && json[len - 1] == '\n');
+    for (size_t i = 0; i + 1 < len; i++) {
+        MUST((unsigned char)json[i] >= ' ' && json[i] != 127);
+    }
+    free(json);
+    free(out);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/* The whole library above its connection, against a Redis that answers anything: the input says what the user asks,
+ * what the server replies and publishes, when the wire breaks and how time passes. In the place of conn.c is what is
+ * here. */
+#include "fuzz.h"
+#include "handle.h"
+#include "scripts.h"
+#include <hiredis/hiredis.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STEPS = 64, HELD = 32, DEPTH = 4, START_US = 1000000 };
+#define SERVER_AHEAD_US INT64_C(1795217976000000)
+
+static struct eat in;
+static int64_t now_us;
+static long live;                /* allocations */
+static unsigned accepted, ended; /* callbacks to come, and those that came */
+static struct lapse_job *held[HELD];
+static unsigned n_held;
+static struct conn *conns[2]; /* commands, subscription */
+static unsigned n_conns;
+static unsigned char scripts[4096]; /* of the calls sent, in order */
+static unsigned n_sent, n_answered;
+
+/* ---- what the library takes from outside ---- */
+int clock_gettime(clockid_t id, struct timespec *t) /* libFuzzer measures by another clock */
+{
+    if (id == CLOCK_MONOTONIC) {
+        *t = (struct timespec){now_us / 1000000, now_us % 1000000 * 1000};
+        return 0;
+    }
+    *t = (struct timespec){time(NULL), 0};
+    return 0;
+}
+
+int timerfd_create(int clock, int flags) /* its time is the kernel's: a timer of the loop takes its place */
+{
+    (void)clock, (void)flags;
+    return -1;
+}
+
+int getentropy(void *out, size_t len)
+{
+    static uint64_t n;
+    memset(out, 0, len);
+    n++;
+    memcpy(out, &n, len < sizeof n ? len : sizeof n);
+    return 0;
+}
+
+static void *allocate(void *old, size_t size)
+{
+    live += (size != 0) - (old != NULL);
+    if (size) {
+        return realloc(old, size);
+    }
+    free(old);
+    return NULL;
+}
+
+/* ---- the connection ---- */
+static void end_calls(struct conn *c, int err)
+{
+    if (c == conns[0]) {
+        n_sent = n_answered = 0;
+    }
+    for (struct list *i; (i = list_pop(&c->calls));) {
+        struct call *call = CONTAINER(i, struct call, node);
+        MUST(!call->ended);
+        call->ended = true;
+        call->end(call, err, NULL);
+    }
+}
+
+static void on_timer(void *arg)
+{
+    struct conn *c = arg;
+    if (c->state == CONN_DOWN) {
+        c->state = CONN_UP;
+        c->events->up(c->arg);
+    } else if (c->state == CONN_FAILING) {
+        end_calls(c, c->why);
+        c->state = CONN_DOWN;
+        timer_set(&c->timer, 10);
+        c->events->down(c->arg);
+    }
+}
+
+void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg)
+{
+    *c = (struct conn){.core = core, .events = events, .arg = arg, .why = LAPSE_ELOST};
+    list_init(&c->calls);
+    timer_init(&c->timer, core->loop, on_timer, c);
+    MUST(n_conns < 2);
+    conns[n_conns++] = c;
+}
+
+void conn_start(struct conn *c)
+{
+    timer_set(&c->timer, 0);
+}
+
+bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len)
+{
+    static volatile unsigned sum;
+    MUST(c->state == CONN_UP && argc >= 5);
+    for (int i = 0; i < argc; i++) {
+        for (size_t k = 0; k < len[i]; k++) {
+            sum += (unsigned char)argv[i][k];
+        }
+    }
+    unsigned script = 0;
+    for (; script < SCRIPT_COUNT; script++) {
+        const struct script_text *t = &script_texts[script];
+        if (len[0] == 4 ? len[1] == t->len && !memcmp(argv[1], t->text, t->len) : !memcmp(argv[1], t->sha, 40)) {
+            break;
+        }
+    }
+    (void)sum;
+    MUST(script < SCRIPT_COUNT && n_sent < sizeof scripts);
+    scripts[n_sent++] = (unsigned char)script;
+    call->ended = false;
+    call->sent_us = clock_us();
+    list_insert(&c->calls, &call->node);
+    return true;
+}
+
+bool conn_subscribe(struct conn *c, const char *verb, const char *channel)
+{
+    (void)verb, (void)channel;
+    return c->state == CONN_UP;
+}
+
+void conn_flush(struct conn *c)
+{
+    (void)c;
+}
+
+void conn_fail(struct conn *c, int why)
+{
+    if (c->state == CONN_UP) {
+        c->state = CONN_FAILING;
+        c->why = why;
+        timer_set(&c->timer, 0);
+    }
+}
+
+void conn_close(struct conn *c, int why)
+{
+    timer_stop(&c->timer);
+    c->state = CONN_CLOSED;
+    end_calls(c, why);
+}
+
+/* ---- replies ---- */
+static struct redisReply *reply(int type)
+{
+    struct redisReply *r = calloc(1, sizeof *r);
+    MUST(r);
+    r->type = type;
+    return r;
+}
+
+static struct redisReply *integer(int64_t n)
+{
+    struct redisReply *r = reply(REDIS_REPLY_INTEGER);
+    r->integer = n;
+    return r;
+}
+
+static struct redisReply *text(int type, const void *bytes, size_t len)
+{
+    struct redisReply *r = reply(type);
+    r->str = malloc(len + 1);
+    MUST(r->str);
+    memcpy(r->str, bytes, len);
+    r->str[len] = '\0';
+    __typeof__(r->len) n = (__typeof__(r->len))len; /* an int in 0.14 */
+    r->len = n;
+    return r;
+}
+
+static struct redisReply *string(const char *s)
+{
+    return text(REDIS_REPLY_STRING, s, strlen(s));
+}
+
+static struct redisReply *array(size_t n)
+{
+    struct redisReply *r = reply(REDIS_REPLY_ARRAY);
+    r->elements = n;
+    r->element = calloc(n + 1, sizeof *r->element);
+    MUST(r->element);
+    return r;
+}
+
+static void reply_free(struct redisReply *r)
+{
+    if (r->type == REDIS_REPLY_ARRAY) {
+        for (size_t i = 0; i < r->elements; i++) {
+            reply_free(r->element[i]);
+        }
+        free(r->element);
+    }
+    free(r->str);
+    free(r);
+}
+
+static int64_t server_us(void)
+{
+    return now_us + SERVER_AHEAD_US;
+}
+
+/* A row as a script gives it, of one of a few ids. */
+static struct redisReply *row(unsigned which)
+{
+    static const char *const ids[] = {"a", "b", "c", "d"};
+    static const char *const helds[] = {"", "1 1 10 1 1795217976000000 1795217976000 me why", "1 2 10 7 1 1 me ",
+                                        "2 x"};
+    struct redisReply *r = array(6);
+    r->element[0] = string(ids[which % 4]);
+    r->element[1] = integer(1 + which / 4 % 3);
+    r->element[2] = integer(server_us() / 1000 + (int)(which % 5) * 1000);
+    r->element[3] = string(helds[which / 2 % 4]);
+    r->element[4] = text(REDIS_REPLY_STRING, which % 7 ? "\1\0body" : "\2\0body", 6);
+    r->element[5] = integer(which % 3);
+    return r;
+}
+
+/* One byte says the kind in three bits and a number in five. */
+static struct redisReply *tree(unsigned depth)
+{
+    static const char *const words[] = {
+        "LAPSE ENOENT", "ENOENT",  "EEXIST",     "EBUSY",    "EGONE",         "EDATA",   "EREFUSED",
+        "message",      "OK",      "",           "pmessage", "subscribe",     "1",       "-1",
+        "9999999",      "expired", "NOSCRIPT x", "OOM x",    "LAPSE EBROKEN", "NOPERM x"};
+    unsigned byte = eat_byte(&in), n = byte >> 3;
+    const char *word = words[n % (sizeof words / sizeof *words)];
+    struct redisReply *r;
+    size_t len;
+    char *bytes;
+    switch (byte & 7) {
+    case 0: return n ? text(REDIS_REPLY_STATUS, word, strlen(word)) : reply(REDIS_REPLY_NIL);
+    case 1: return integer(n);
+    case 2: return integer((int64_t)eat_number(&in, 8));
+    case 3:
+        len = n < 31 ? n : eat_byte(&in);
+        len = len < in.left ? len : in.left;
+        bytes = eat_copy(&in, len, false);
+        r = text(REDIS_REPLY_STRING, bytes, len);
+        free(bytes);
+        return r;
+    case 4: return string(word);
+    case 5: return text(REDIS_REPLY_ERROR, word, strlen(word));
+    case 6:
+        r = array(depth < DEPTH ? n : 0);
+        for (size_t i = 0; i < r->elements; i++) {
+            r->element[i] = tree(depth + 1);
+        }
+        return r;
+    default: return n < 2 ? integer(server_us() / (n ? 1000 : 1)) : row(n);
+    }
+}
+
+/* The shape that the script's head promises, more or less. */
+static struct redisReply *canned(unsigned script)
+{
+    unsigned byte = eat_byte(&in), n = byte % 8;
+    struct redisReply *r = array(script == SCRIPT_CLAIM ? 5 + n : script == SCRIPT_LIST ? 2 + n : 8);
+    for (size_t i = 0; i < r->elements; i++) {
+        bool a_row = script == SCRIPT_CLAIM  ? i >= 5
+                     : script == SCRIPT_LIST ? i >= 2
+                                             : script <= SCRIPT_GET && byte & 8;
+        r->element[i] = i == 0 ? integer(server_us()) : a_row ? row(byte / 8 + (unsigned)i) : integer(byte >> 4 & 3);
+    }
+    return r;
+}
+
+static void answer(struct conn *c, bool by_shape)
+{
+    struct redisReply *r = by_shape ? canned(scripts[n_answered]) : tree(0);
+    struct list *i = c->state == CONN_UP ? list_pop(&c->calls) : NULL;
+    if (i) {
+        n_answered++;
+        struct call *call = CONTAINER(i, struct call, node);
+        MUST(!call->ended);
+        call->ended = true;
+        call->end(call, 0, r);
+    }
+    reply_free(r);
+}
+
+/* Events and wakes of ours; or a tree. */
+static void publish(struct conn *c, unsigned how)
+{
+    static const char *const triggers[] = {"lapse:{q}:t:a", "lapse:{q}:t:b", "lapse:{q}:t:{host:1}", "lapse:{x}:t:c"};
+    struct redisReply *r;
+    char woken[64];
+    if (how % 4 == 0) {
+        r = tree(0);
+    } else if (how % 4 == 1) {
+        r = array(4);
+        r->element[0] = string("pmessage");
+        r->element[1] = string(KEYS_EXPIRED);
+        r->element[2] = string("__keyevent@0__:expired");
+        r->element[3] = string(triggers[how / 4 % 4]);
+    } else {
+        r = array(3);
+        r->element[0] = string(how % 4 == 2 ? "message" : "subscribe");
+        r->element[1] = string("lapse:{q}:wake:0");
+        snprintf(woken, sizeof woken, "%lld %s", (long long)(server_us() / 1000 + (int)(how / 4) * 100), "a");
+        r->element[2] = how % 4 == 3 ? integer(1) : how & 64 ? tree(1) : string(woken);
+    }
+    if (c->state == CONN_UP && c->events->pushed) {
+        c->events->pushed(c->arg, r);
+    }
+    reply_free(r);
+}
+
+/* ---- the user ---- */
+static void on_answer(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l, (void)arg;
+    ended++;
+    if (!err && job) {
+        size_t len;
+        MUST(strlen(lapse_job_id(job)) <= KEYS_ID_MAX && lapse_job_body(job, &len));
+    }
+}
+
+static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    (void)l, (void)arg;
+    MUST(!err == !!d);
+    ended++;
+}
+
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    (void)l, (void)arg;
+    MUST(err <= 0 && (!err || !n) && n <= 100);
+    for (size_t i = 0; i < n; i++) {
+        MUST(strlen(lapse_job_id(jobs[i])) <= KEYS_ID_MAX);
+    }
+    ended++;
+}
+
+static void settle(struct lapse_job *job, unsigned how)
+{
+    accepted += how % 2;
+    lapse_cb *fn = how % 2 ? on_answer : NULL;
+    switch (how / 2 % 3) {
+    case 0: lapse_done(job, fn, NULL); break;
+    case 1: lapse_retry(job, how & 64 ? LAPSE_BACKOFF : 10, "why", fn, NULL); break;
+    default: lapse_fail(job, "why", fn, NULL); break;
+    }
+}
+
+static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    (void)l, (void)arg;
+    unsigned how = eat_byte(&in);
+    if (how & 128 && n_held < HELD) {
+        held[n_held++] = job;
+    } else {
+        settle(job, how);
+    }
+}
+
+static int ask(struct lapse *l, unsigned how)
+{
+    static const char *const ids[] = {"a", "b", "c", "d"};
+    const char *id = ids[how / 8 % 4];
+    struct lapse_spec s = lapse_spec_init();
+    struct lapse_due due = lapse_in(how / 32 * 100);
+    switch (how % 8) {
+    case 0:
+    case 1:
+        s.queue = "q";
+        s.id = id;
+        s.body = "body";
+        s.body_len = how / 32 % 5;
+        s.due = due;
+        s.on_conflict = (enum lapse_conflict)(how / 32 % 3);
+        return lapse_schedule(l, &s, on_answer, NULL);
+    case 2: return lapse_cancel(l, "q", id, 0, on_answer, NULL);
+    case 3: return lapse_reschedule(l, "q", id, due, 0, on_answer, NULL);
+    case 4: return lapse_get(l, "q", id, on_answer, NULL);
+    case 5: return lapse_depth(l, "q", on_depth, NULL);
+    case 6: return lapse_list(l, "q", LAPSE_RUNNING, NULL, 1 + how / 8, on_list, NULL);
+    default: return lapse_handle(l, how & 8 ? "q2" : "q", NULL, how & 16 ? NULL : on_job, NULL) ? 1 : 2;
+    }
+}
+
+static void pass(unsigned how)
+{
+    static const int ms[] = {0, 1, 20, 60, 200, 2000, 5000, 40000};
+    now_us += ms[how % 8] * 1000 + (int)how;
+}
+
+static void on_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static void no_line(int level, const char *line, void *arg)
+{
+    (void)level, (void)arg;
+    for (; *line; line++) {
+        MUST(*line >= ' ' && *line <= '~');
+    }
+}
+
+static void step(struct lapse *l)
+{
+    unsigned what = eat_byte(&in), how = what >> 4;
+    int err;
+    switch (what % 8) {
+    case 0:
+    case 1: answer(conns[0], what % 8); break;
+    case 2: publish(conns[1], eat_byte(&in)); break;
+    case 3: conn_fail(conns[how % 2], how & 2 ? LAPSE_ELOST : LAPSE_ETIMEOUT); break;
+    case 4:
+    case 5:
+        err = ask(l, eat_byte(&in));
+        accepted += err == 0;
+        MUST(err <= 2);
+        break;
+    case 6: pass(how); break;
+    default:
+        if (n_held) {
+            settle(held[--n_held], eat_byte(&in));
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct lapse_options o = lapse_options_init();
+    struct ev_loop *loop;
+    struct lapse *l;
+    bool closed = false;
+    in = (struct eat){data, size};
+    now_us = START_US;
+    accepted = ended = n_held = n_conns = n_sent = n_answered = 0;
+    unsigned settings = eat_byte(&in);
+    o.log = no_line;
+    o.flags = settings % 4;
+    o.arm_ahead_ms = settings & 4 ? 1000 : 0;
+    o.notify = settings >> 3 & 1;
+    o.max_running = settings & 16 ? 2 : 0;
+    o.name = "host:1";
+    lapse_set_allocator(allocate);
+    loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_POLL);
+    MUST(loop && lapse_open(&l, loop, &o) == 0);
+    if (!(settings & 32)) {
+        MUST(lapse_handle(l, "q", NULL, on_job, NULL) == 0);
+    }
+    for (int i = 0; i < STEPS && in.left; i++) {
+        ev_run(loop, EVRUN_NOWAIT);
+        step(l);
+    }
+    lapse_close(l, settings & 64 ? 100 : 0, on_closed, &closed);
+    for (int i = 0; i < 1000 && !closed; i++) {
+        ev_run(loop, EVRUN_NOWAIT);
+        now_us += 10000;
+    }
+    MUST(closed);
+    for (accepted -= ended; n_held;) {
+        lapse_done(held[--n_held], NULL, NULL); /* cut loose: this frees it */
+    }
+    MUST(accepted == 0 && live == 0);
+    ev_loop_destroy(loop);
+    return 0;
+}
