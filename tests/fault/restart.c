@@ -2,8 +2,12 @@
 /* Redis dies and comes back with all it had, or with less, as its settings and the power allow. */
 #include "workload.h"
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { CYCLE_MS = 1000, RATE = 200 };
 
@@ -55,5 +59,160 @@ Test(f6, a_redis_that_syncs_always_and_is_killed_loses_nothing, .timeout = 900)
               "30 times: 0 lost; all overdue run within 500 ms of its return",
               "%ld times amid %ld jobs: 0 lost of %ld acknowledged; overdue run within %lld ms; %ld ran again", cycles,
               v.jobs, v.ok, (long long)worst_ms, v.twice);
+    server_stop(s);
+}
+
+/* ---- F7 ---- */
+enum { WINDOW_MS = 2000 };
+
+Test(f7, a_redis_that_syncs_every_second_and_is_killed_loses_at_most_two_seconds, .timeout = 900)
+{
+    static const char *const args[] = {"--appendfsync", "everysec", NULL};
+    struct server *s = server_start_opts(args);
+    struct work_opts o = work_opts();
+    long cycles = fault_n(4, 30);
+    struct work *w = begin(s, &o, cycles, 400);
+    for (long i = 0; i < cycles; i++) {
+        work_wait(w, CYCLE_MS);
+        work_nemesis(w, "kill -9 of Redis");
+        server_kill9(s);
+        work_rolled_back(w, test_now_ms() - WINDOW_MS); /* it writes later while an fsync is under way */
+        work_wait(w, (int)down_for(400));
+        server_restart(s);
+    }
+    struct verdict v = work_end(w, 60000);
+    fault_row("F7a", "kill -9 of Redis, appendfsync everysec", "30 times: 0 lost",
+              "%ld times amid %ld jobs: %ld lost of %ld acknowledged", cycles, v.jobs, v.lost_in_window, v.ok);
+    server_stop(s);
+}
+
+/* Cuts off what was not synced, as a power cut may; how many bytes that was. */
+static long cut_power(struct server *s, const char *synced)
+{
+    char pattern[120], line[400];
+    glob_t g;
+    long cut = 0;
+    snprintf(pattern, sizeof pattern, "%s/appendonlydir/*.incr.aof", s->dir);
+    cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "%s", pattern);
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        long long size = 0, was = 0;
+        FILE *f = fopen(synced, "r");
+        cr_assert(f, "nothing was ever synced: is it preloaded?");
+        while (fgets(line, sizeof line, f)) {
+            line[strcspn(line, "\n")] = 0;
+            if (!strcmp(strchr(line, ' ') + 1, g.gl_pathv[i]))
+                size = strtoll(line, NULL, 10);
+        }
+        fclose(f);
+        f = fopen(g.gl_pathv[i], "r+");
+        cr_assert(f && !fseek(f, 0, SEEK_END) && (was = ftell(f)) >= size && !ftruncate(fileno(f), size));
+        fclose(f);
+        cut += (long)(was - size);
+    }
+    globfree(&g);
+    return cut;
+}
+
+Test(f7, a_power_cut_loses_at_most_two_seconds_and_leaves_no_half_job, .timeout = 900)
+{
+    static const char *const args[] = {"--appendfsync", "everysec", NULL};
+    char dir[64], synced[80], preload[4096];
+    struct work_opts o = work_opts();
+    long cycles = fault_n(4, 30), cut = 0;
+    test_dir(dir, sizeof dir);
+    snprintf(synced, sizeof synced, "%s/synced", dir);
+    snprintf(preload, sizeof preload, "%s/preload/fsync.so", test_build());
+    setenv("LD_PRELOAD", preload, 1); /* for who is started from here on; only a redis-server minds */
+    setenv("LAPSE_SYNCED", synced, 1);
+    struct server *s = server_start_opts(args);
+    struct work *w = begin(s, &o, cycles, 400);
+    for (long i = 0; i < cycles; i++) {
+        work_wait(w, CYCLE_MS);
+        work_nemesis(w, "power cut");
+        server_kill9(s);
+        work_rolled_back(w, test_now_ms() - WINDOW_MS);
+        cut += cut_power(s, synced);
+        work_wait(w, (int)down_for(400));
+        server_restart(s);
+    }
+    unsetenv("LD_PRELOAD");
+    struct verdict v = work_end(w, 60000);
+    cr_assert_gt(cut, 0, "no byte was lost: no power cut at all");
+    fault_row(
+        "F7b", "power cut, appendfsync everysec: the log cut to its last fdatasync",
+        "30 times: lost only what was acknowledged less than 2 s before, no half-written job",
+        "%ld times amid %ld jobs: %ld lost of %ld acknowledged, at most %.0f ms before; %ld bytes of log cut; audit 0",
+        cycles, v.jobs, v.lost_in_window, v.ok, v.window_ms, cut);
+    test_dir_remove(dir);
+    server_stop(s);
+}
+
+/* ---- F8 ---- */
+/* Since when Redis may have forgotten: the start of the last save that ended well. */
+static int64_t kept_until_ms(struct server *s)
+{
+    char *info = redis_str(s, "INFO persistence");
+    const char *at = strstr(info, "rdb_last_save_time:"), *took = strstr(info, "rdb_last_bgsave_time_sec:");
+    cr_assert(at && took);
+    long long took_s = strtoll(strchr(took, ':') + 1, NULL, 10);
+    int64_t saved_ms = (strtoll(strchr(at, ':') + 1, NULL, 10) - (took_s > 0 ? took_s : 0) - 1) * 1000;
+    free(info);
+    return test_now_ms() - (redis_now_ms(s) - saved_ms);
+}
+
+Test(f8, a_redis_that_saves_now_and_then_keeps_what_was_in_its_save, .timeout = 900)
+{
+    static const char *const args[] = {"--appendonly", "no", "--save", "1 1", NULL};
+    struct server *s = server_start_opts(args);
+    struct work_opts o = work_opts();
+    long cycles = fault_n(2, 10);
+    int64_t worst_ms = 0;
+    struct work *w = begin(s, &o, 2 * cycles, 2 * CYCLE_MS);
+    for (long i = 0; i < cycles; i++) {
+        work_wait(w, 2 * CYCLE_MS + (int)(random() % CYCLE_MS));
+        work_nemesis(w, "kill -9 of Redis");
+        int64_t since_ms = kept_until_ms(s);
+        server_kill9(s);
+        work_rolled_back(w, since_ms);
+        work_wait(w, (int)down_for(600));
+        server_restart(s);
+        int64_t took = until_caught_up(s, test_now_ms());
+        worst_ms = took > worst_ms ? took : worst_ms;
+    }
+    struct verdict v = work_end(w, 60000);
+    fault_row("F8", "kill -9 of Redis with snapshots only (save 1 1), which drop overdue triggers",
+              "10 times: no job of the snapshot lost; overdue run within 500 ms",
+              "%ld times amid %ld jobs: 0 of the snapshot lost (%ld younger ones, at most %.0f ms); overdue run within "
+              "%lld ms",
+              cycles, v.jobs, v.lost_in_window, v.window_ms, (long long)worst_ms);
+    server_stop(s);
+}
+
+/* ---- F9 ---- */
+Test(f9, what_an_administrator_does_is_not_noticed, .timeout = 300)
+{
+    static const char *const act[] = {"DEBUG RELOAD",     "BGREWRITEAOF",     "SCRIPT FLUSH",
+                                      "CONFIG RESETSTAT", "CONFIG SET hz 50", "MEMORY PURGE"};
+    enum { N = sizeof act / sizeof *act };
+    struct server *s = server_start();
+    struct work_opts o = work_opts();
+    long acts = fault_n(40, 100), refused = 0;
+    o.per_s = 1000;
+    o.jobs = acts * 100;
+    struct work *w = work_start(s, &o);
+    for (long i = 0; i < acts; i++) {
+        const char *what = act[random() % N];
+        work_note(w, what);
+        char *answer = redis_str(s, what);
+        refused += strncmp(answer, "ERR", 3) == 0; /* a rewrite is under way already */
+        free(answer);
+        work_wait(w, (int)(random() % 150));
+    }
+    struct verdict v = work_end(w, 60000);
+    cr_assert_eq(v.ok, o.jobs, "%ld of %ld enqueues were told of it", o.jobs - v.ok, o.jobs);
+    cr_assert_lt(refused, acts / 2);
+    fault_row(
+        "F9", "reload, rewrite, SCRIPT FLUSH, RESETSTAT and the like", "100 acts: 0 lost, no error seen by a user",
+        "%ld acts amid %ld jobs: 0 lost, 0 twice, 0 errors; max %.0f ms late", acts - refused, v.jobs, v.late_max_ms);
     server_stop(s);
 }

@@ -274,11 +274,14 @@ static void lost(struct life *l, const struct event *made)
         return;
     }
     l->t->lost_in_window++;
+    int64_t least_ns = INT64_MAX; /* it fell to the first after it */
     for (size_t i = 0; i < h->n_rollbacks; i++) {
-        int64_t ago = h->rollback[i]->to_ns - made->to_ns;
-        if (made->to_ns >= h->rollback[i]->since_ns && ago > l->t->window_ns)
-            l->t->window_ns = ago;
+        int64_t ago_ns = h->rollback[i]->to_ns - made->to_ns;
+        if (ago_ns >= 0 && ago_ns < least_ns)
+            least_ns = ago_ns;
     }
+    if (least_ns < INT64_MAX && least_ns > l->t->window_ns)
+        l->t->window_ns = least_ns;
 }
 
 static void rules_of_end(struct life *l)
