@@ -226,12 +226,15 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 }
 
 /* A SYN that is lost goes out again after 1, 2, 4 s: who was reached before is called anew instead. Now and then with
- * all patience, for the way may have become longer. */
+ * more patience, for the way may have become longer. */
 static int64_t patience_ms(const struct conn *c)
 {
     int64_t all = c->core->options.set.reply_ms, call = CALL_MS + 4 * c->reached_ms;
     bool now_and_then = c->attempts >= 8 && (c->attempts & (c->attempts - 1)) == 0;
-    return c->state == CONN_CONNECTING && c->reached_ms && !now_and_then && call < all ? call : all;
+    if (now_and_then) {
+        call = c->attempts < 64 ? 2 * call : all;
+    }
+    return c->state == CONN_CONNECTING && c->reached_ms && call < all ? call : all;
 }
 
 static void attempt(struct conn *c)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* The connection is cut after each byte, of each direction, of what each call of the API says to Redis: a schedule that
+ * is repeated makes one job, a settle happens once, a job runs once. */
+#include "fault.h"
+#include "wire.h"
+
+enum { HOUR = 3600000, ROUNDS_MAX = 20000 };
+
+/* How far the next cut is. The scripts' texts are long and dull. */
+static long step(long bytes)
+{
+    return bytes < fault_n(40, 100000) ? 1 : 7;
+}
+
+static void quiet_wire(struct lapse_options *o)
+{
+    o->reply_ms = o->sweep_ms = 60000; /* nothing on it that the test did not cause */
+}
+
+/* ---- those that ask ---- */
+struct asker {
+    struct flow *f; /* f->l goes to Redis directly */
+    struct proxy *proxy;
+    struct lapse *l;
+    int64_t due_ms;
+    long cuts, maybes;
+    int whole; /* requests that Redis had got whole when the connection was cut */
+};
+
+static int ask_schedule(struct flow *f, const char *id)
+{
+    struct lapse_spec s = flow_job_spec("q", id, HOUR);
+    s.body = "the body";
+    s.body_len = 8;
+    return flow_spec(f, &s, NULL);
+}
+
+static int ask_cancel(struct flow *f, const char *id)
+{
+    return flow_cancel(f, "q", id, NULL);
+}
+
+static int ask_reschedule(struct flow *f, const char *id)
+{
+    return flow_reschedule(f, "q", id, lapse_in(2 * HOUR), NULL);
+}
+
+static int ask_get(struct flow *f, const char *id)
+{
+    return flow_get(f, "q", id, NULL);
+}
+
+static int ask_list(struct flow *f, const char *id)
+{
+    struct flow_job jobs[4];
+    (void)id;
+    int n = flow_list(f, "q", LAPSE_WAITING, 4, jobs, 4);
+    return n == 1 ? 0 : n;
+}
+
+static int ask_depth(struct flow *f, const char *id)
+{
+    struct lapse_depth d;
+    (void)id;
+    int err = flow_depth(f, "q", &d);
+    cr_assert(err || d.waiting <= 1);
+    return err;
+}
+
+static const struct verb {
+    const char *name;
+    int (*ask)(struct flow *f, const char *id);
+    bool there;  /* the job, before */
+    int again;   /* what it hears when it is repeated and the first had happened */
+    bool leaves; /* the job */
+} verbs[] = {
+    {"schedule", ask_schedule, false, LAPSE_EEXIST, true},
+    {"cancel", ask_cancel, true, LAPSE_ENOENT, false},
+    {"reschedule", ask_reschedule, true, 0, true},
+    {"get", ask_get, true, 0, true},
+    {"list", ask_list, true, 0, true},
+    {"depth", ask_depth, true, 0, true},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static const struct verb connected = {"get", ask_get, false, LAPSE_ENOENT, false};
+
+static int by_wire(struct asker *a, const struct verb *v, const char *id)
+{
+    struct lapse *direct = a->f->l;
+    a->f->l = a->l;
+    int err = v->ask(a->f, id);
+    a->f->l = direct;
+    return err;
+}
+
+/* One cut; false: it was beyond the end. */
+static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, long bytes, bool warm)
+{
+    struct flow *f = a->f;
+    char id[32];
+    snprintf(id, sizeof id, "%s-%d-%05ld", v->name, way, bytes);
+    while (lapse_maybe(by_wire(a, &connected, "nothing"))) {} /* the cut is for the call */
+    if (warm)                                                 /* the script is known there, and its hash will do */
+        by_wire(a, v, "nothing");
+    if (flow_get(f, "q", "nothing", NULL) == 0)
+        cr_assert_eq(flow_cancel(f, "q", "nothing", NULL), 0);
+    if (v->there)
+        cr_assert_eq(ask_schedule(f, id), 0);
+    long conns = proxy_conns(a->proxy);
+    proxy_cut_after(a->proxy, way, bytes);
+    int err = by_wire(a, v, id), first = err;
+    cr_assert(err == 0 || err == LAPSE_ELOST, "%s cut after %ld: %s", v->name, bytes, lapse_strerror(err));
+    if (err && way == PROXY_UP)
+        a->whole += (flow_get(f, "q", id, NULL) == 0) != v->there;
+    for (; lapse_maybe(err); err = by_wire(a, v, id))
+        a->maybes++;
+    cr_assert(err == 0 || (first && err == v->again), "%s again: %s", v->name, lapse_strerror(err));
+    flow_spin(f, 0);
+    proxy_cut_after(a->proxy, way, -1);
+    cr_assert_eq(flow_count(f, "q", "due"), v->leaves, "%s cut after %ld", v->name, bytes);
+    struct flow_job job;
+    cr_assert_eq(flow_get(f, "q", id, &job), v->leaves ? 0 : LAPSE_ENOENT);
+    if (v->leaves) {
+        cr_assert(job.body_len == 8 && !memcmp(job.body, "the body", 8));
+        cr_assert_eq(flow_cancel(f, "q", id, NULL), 0);
+    }
+    a->cuts += first != 0 || proxy_conns(a->proxy) > conns;
+    return first != 0;
+}
+
+static void each_byte(struct asker *a, const struct verb *v, enum proxy_way way, bool warm)
+{
+    long bytes = 0;
+    a->whole = 0;
+    while (cut_once(a, v, way, bytes, warm))
+        bytes += warm ? step(bytes) : fault_n(400, 40);
+    cr_assert_gt(bytes, 3, "%s was not cut", v->name);
+    cr_assert_leq(a->whole, 1, "%s happened, cut in the midst of it", v->name); /* by the cut behind its last byte */
+}
+
+Test(f10, a_request_cut_after_any_byte_happens_once_when_it_is_repeated, .timeout = 300)
+{
+    struct asker a = {.f = flow_start(FLOW_FULL)};
+    struct lapse_options opts = flow_options(a.f);
+    a.proxy = proxy_start(a.f->server);
+    quiet_wire(&opts);
+    opts.url = a.proxy->url;
+    a.l = flow_open(a.f, &opts);
+    flow_fine(a.f, "lost the connection");
+    for (int v = 0; v < VERBS; v++)
+        for (int warm = 0; warm < 2; warm++) {
+            each_byte(&a, &verbs[v], PROXY_UP, warm);
+            each_byte(&a, &verbs[v], PROXY_DOWN, warm);
+        }
+    fault_row("F10", "cut after any byte: schedule, cancel, reschedule, get, list, depth", "exactly one job, each k",
+              "%ld cuts, %ld answers lost: each happened once", a.cuts, a.maybes);
+    flow_close(a.f, a.l, 0);
+    proxy_stop(a.proxy);
+    flow_end(a.f, "q");
+}
+
+/* ---- those that handle ---- */
+static long settles(enum flow_policy how, enum proxy_way way, long *lost)
+{
+    struct wire x;
+    long bytes = 0, n = 0;
+    wire_start(&x, FLOW_KEEP, quiet_wire);
+    x.w.delay_ms = HOUR;
+    x.w.why = "the reason";
+    for (uint64_t before = UINT64_MAX; before != flow_stats(x.l).reconnects; bytes += step(bytes), n++) {
+        char id[24];
+        struct flow_job job;
+        snprintf(id, sizeof id, "%ld", bytes);
+        cr_assert_eq(flow_schedule(x.f, "q", id, 0, NULL), 0);
+        flow_until(x.f, x.w.n_held == 1);
+        before = flow_stats(x.l).reconnects;
+        wire_cut(&x, way, bytes);
+        x.w.err = 0;
+        flow_settle(&x.w, how);
+        cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes, lapse_strerror(x.w.err));
+        *lost += x.w.err != 0;
+        flow_spin(x.f, 1);
+        proxy_cut_after(x.proxy, way, -1);
+        cr_assert_eq(flow_get(x.f, "q", id, &job), how == FLOW_DONE ? LAPSE_ENOENT : 0);
+        if (how != FLOW_DONE) {
+            cr_assert(job.try_no == 1 && job.state == (how == FLOW_RETRY ? LAPSE_WAITING : LAPSE_DEAD));
+            cr_assert_eq(flow_cancel(x.f, "q", id, NULL), 0);
+        }
+    }
+    cr_assert_eq(x.w.n_runs, n, "%zu runs of %ld jobs", x.w.n_runs, n); /* none ran again */
+    cr_assert_gt(n, 20);
+    wire_end(&x);
+    return n;
+}
+
+Test(f10, a_settle_cut_after_any_byte_happens_once, .timeout = 300)
+{
+    long lost = 0, n = 0;
+    for (enum flow_policy how = FLOW_DONE; how <= FLOW_FAIL; how++)
+        n += settles(how, PROXY_UP, &lost) + settles(how, PROXY_DOWN, &lost);
+    fault_row("F10", "cut after any byte: done, retry, fail", "exactly once, each k",
+              "%ld cuts: each settled once, none ran again; %ld heard ELOST", n, lost);
+}
+
+/* A whole life: touched, claimed, done; the byte is anywhere in it. */
+static long lives(enum proxy_way way, bool subscription)
+{
+    struct wire x;
+    long bytes = 0, n = 0, conn = 2, most = subscription ? fault_n(250, 600) : fault_n(700, 2500);
+    wire_start(&x, FLOW_DONE, quiet_wire);
+    for (; bytes < most; bytes += fault_n(subscription ? 5 : 11, 1), n++) {
+        char id[24];
+        snprintf(id, sizeof id, "%ld", bytes);
+        flow_until_listeners(x.f, "q", 1);
+        if (subscription) {
+            proxy_cut_conn(x.proxy, conn);
+            proxy_cut_after(x.proxy, way, bytes);
+        } else {
+            wire_cut(&x, way, bytes);
+        }
+        uint64_t before = flow_stats(x.l).reconnects;
+        cr_assert_eq(flow_schedule(x.f, "q", id, n % 2 * 5, NULL), 0);
+        flow_until(x.f, x.w.settled == (unsigned)n + 1);
+        flow_spin(x.f, 2);
+        proxy_cut_after(x.proxy, way, -1);
+        flow_until(x.f, flow_stats(x.l).reconnects == before || proxy_conns(x.proxy) > 2);
+        conn = flow_stats(x.l).reconnects > 0 || proxy_conns(x.proxy) > 2 ? proxy_conns(x.proxy) : conn;
+    }
+    flow_each_once(&x.w, (size_t)n);
+    cr_assert_gt(flow_stats(x.l).reconnects, 0);
+    fault_say("f10: %ld lives, %llu connections lost", n, (unsigned long long)flow_stats(x.l).reconnects);
+    n = (long)flow_stats(x.l).reconnects;
+    wire_end(&x);
+    return n;
+}
+
+Test(f10, a_listener_cut_after_any_byte_runs_each_job_once, .timeout = 300)
+{
+    long n = lives(PROXY_UP, false) + lives(PROXY_DOWN, false);
+    fault_row("F10", "cut after any byte: a listener's touch, claim, done", "each job runs once, first try, each k",
+              "%ld cuts: each job ran once, in its first try", n);
+}
+
+Test(f10, a_subscription_cut_after_any_byte_runs_each_job_once, .timeout = 300)
+{
+    long n = lives(PROXY_DOWN, true);
+    fault_row("F10", "cut after any byte: a listener's subscription", "each job runs once, each k",
+              "%ld cuts: each job ran once", n);
+}
