@@ -3,7 +3,7 @@
 #include <lapse.h>
 #include <stdlib.h>
 
-static long live, countdown, one_in;
+static long live, made, countdown, one_in;
 static unsigned random_state;
 static bool failed;
 
@@ -19,6 +19,7 @@ static void *counting(void *old, size_t size)
         failed = true;
         return NULL;
     }
+    made++;
     void *p = realloc(old, size);
     live += p && !old;
     return p;
@@ -32,6 +33,11 @@ void alloc_install(void)
 long alloc_live(void)
 {
     return live;
+}
+
+long alloc_made(void)
+{
+    return made;
 }
 
 void alloc_fail(long nth)
