@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One Redis connection, on hiredis's async interface as 0.14.1 and 1.x share it. This file and reply.c alone know
- * hiredis. What was tried there and binds us (0.14.1; 1.2 where it differs):
+/* One Redis connection, on hiredis's async interface as 0.14.1 and 1.x share it. This file, login.c and reply.c
+ * alone know hiredis. What was tried there and binds us (0.14.1; 1.2 where it differs):
  *
  *  - A refused connect calls on_connect(ERR) with ac->err 0 (1.2: 1) and frees ac itself; on_disconnect does not run.
  *  - A lost connection calls every pending callback with NULL, then on_disconnect, then frees ac.
@@ -23,6 +23,7 @@
  */
 #include "conn.h"
 #include "err.h"
+#include "login.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/adapters/libev.h>
@@ -135,10 +136,9 @@ static void greet(struct conn *c)
     const struct url *u = &c->core->options.url;
     c->state = CONN_GREETING;
     c->greetings = 1u + (u->password != NULL) + (u->db != 0);
-    if (u->password && u->user) {
-        redisAsyncCommand(c->ac, on_greeting, NULL, "AUTH %s %s", u->user, u->password);
-    } else if (u->password) {
-        redisAsyncCommand(c->ac, on_greeting, NULL, "AUTH %s", u->password);
+    if (u->password && !login_send(c->ac, u, on_greeting)) {
+        fail(c, LAPSE_ELOST);
+        return;
     }
     if (u->db) {
         redisAsyncCommand(c->ac, on_greeting, NULL, "SELECT %d", u->db);

@@ -4,6 +4,7 @@
 #include <lapse.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static void *from_libc(void *old, size_t size)
 {
@@ -46,6 +47,27 @@ void mem_free(void *p)
 void mem_wipe(void *p, size_t len)
 {
     explicit_bzero(p, len);
+}
+
+/* Not from the allocator: a core is made of pages, and a neighbour's would be missing from it. */
+char *mem_hide(const char *secret)
+{
+    size_t size = strlen(secret) + 1;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+    madvise(p, size, MADV_DONTDUMP);
+    return memcpy(p, secret, size);
+}
+
+void mem_hide_free(char *secret)
+{
+    if (secret) {
+        size_t size = strlen(secret) + 1;
+        mem_wipe(secret, size);
+        munmap(secret, size);
+    }
 }
 
 bool mem_read_sized(void *out, size_t out_size, const void *in)

@@ -9,6 +9,10 @@ void *mem_grow(void *old, size_t n, size_t size); /* n elements of size; NULL: o
 void mem_free(void *p);
 void mem_wipe(void *p, size_t len); /* for secrets: is not optimised away */
 
+/* Copies a text to pages of its own, which no core has; NULL: out of memory. */
+char *mem_hide(const char *secret);
+void mem_hide_free(char *secret); /* wipes it; NULL is fine */
+
 /* Reads a caller's struct that begins with its size. Fields that an older caller lacks are 0; false: the caller is
  * newer, and asks by a field that we do not know. out->size is out_size. */
 bool mem_read_sized(void *out, size_t out_size, const void *in);

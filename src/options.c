@@ -214,6 +214,15 @@ int options_read(struct options *out, const struct lapse_options *in)
     memcpy(o.texts + space_len, o.set.name, name_len);
     url_parse(&o.url, o.set.url, o.texts + space_len + name_len);
     o.set.url = NULL; /* it may hold a password; o.url has the parts */
+    if (o.url.password) {
+        char *hidden = mem_hide(o.url.password);
+        mem_wipe(o.url.password, strlen(o.url.password));
+        o.url.password = hidden;
+        if (!hidden) {
+            options_free(&o);
+            return LAPSE_ENOMEM;
+        }
+    }
     o.set.space = o.texts;
     o.set.name = o.texts + space_len;
     *out = o;
@@ -223,8 +232,9 @@ int options_read(struct options *out, const struct lapse_options *in)
 void options_free(struct options *o)
 {
     if (o->texts) {
+        mem_hide_free(o->url.password);
         mem_wipe(o->texts, o->texts_len);
         mem_free(o->texts);
-        o->texts = NULL;
+        o->texts = o->url.password = NULL;
     }
 }

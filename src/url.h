@@ -8,7 +8,7 @@ struct url {
     bool local;     /* a Unix socket: host is its path */
     char *host;     /* the texts lie where url_parse() was told */
     char *user;     /* NULL: none */
-    char *password; /* NULL: none; wiped with options_free() */
+    char *password; /* NULL: none; in struct options: hidden, and wiped with options_free() */
     int port, db;
 };
 

@@ -138,7 +138,7 @@ void conn_flush(struct conn *c)
     (void)c;
 }
 
-void conn_fail(struct conn *c, int why)
+static void lose(struct conn *c, int why)
 {
     if (c->state == CONN_UP) {
         c->state = CONN_FAILING;
@@ -421,7 +421,13 @@ static void step(struct lapse *l)
     case 0:
     case 1: answer(conns[0], what % 8); break;
     case 2: publish(conns[1], eat_byte(&in)); break;
-    case 3: conn_fail(conns[how % 2], how & 2 ? LAPSE_ELOST : LAPSE_ETIMEOUT); break;
+    case 3:
+        if (!(how & 8)) {
+            lose(conns[how % 2], how & 2 ? LAPSE_ELOST : LAPSE_ETIMEOUT);
+        } else if (conns[1]->state == CONN_UP) {
+            conns[1]->events->ask(conns[1]->arg);
+        }
+        break;
     case 4:
     case 5:
         err = ask(l, eat_byte(&in));

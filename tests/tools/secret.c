@@ -139,6 +139,93 @@ Test(password, that_another_place_won_over_is_not_to_be_seen_either)
     server_stop(s);
 }
 
+/* How often its memory has the text: in what a core has, and in what is kept from one. */
+struct hits {
+    int core, kept;
+};
+
+static int hits_between(int mem, unsigned long from, unsigned long to, const char *text)
+{
+    static char bytes[1 << 20];
+    size_t len = strlen(text), had = 0;
+    int n = 0;
+    while (from < to) {
+        size_t want = to - from < sizeof bytes - had ? to - from : sizeof bytes - had;
+        ssize_t got = pread(mem, bytes + had, want, (off_t)from);
+        if (got <= 0) {
+            break; /* the kernel's own pages */
+        }
+        from += (size_t)got;
+        had += (size_t)got;
+        for (char *at = bytes; (at = memmem(at, had - (size_t)(at - bytes), text, len)); at++) {
+            n++;
+        }
+        size_t tail = had < len - 1 ? had : len - 1;
+        memmove(bytes, bytes + had - tail, tail);
+        had = tail;
+    }
+    return n;
+}
+
+static struct hits memory_has(struct proc *p, const char *text)
+{
+    struct hits hits = {0, 0};
+    char path[40], line[512];
+    unsigned long from = 0, to = 0, a, b;
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)p->pid);
+    int mem = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/smaps", (int)p->pid);
+    FILE *maps = fopen(path, "re");
+    cr_assert(mem >= 0 && maps);
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx ", &a, &b) == 2) {
+            from = a, to = b;
+        } else if (!strncmp(line, "VmFlags:", 8)) {
+            *(strstr(line, " dd") ? &hits.kept : &hits.core) += hits_between(mem, from, to, text);
+        }
+    }
+    fclose(maps);
+    close(mem);
+    return hits;
+}
+
+/* The library keeps it, to log in again. */
+static void is_kept_once_and_out_of_cores(struct proc *p, struct server *s)
+{
+    static const char *const ids[] = {"\"id\":\"a\"", "\"id\":\"b\"", "\"id\":\"c\""};
+    until_err(p, "listening on");
+    setenv("LAPSE_PASSWORD", PASSWORD, 1);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char id[] = {(char)('a' + i), '\0'};
+        expect(lapse("schedule", "q", "-u", s->url, "--in", "0s", "--id", id), 0, NULL, NULL);
+        until_out(p, ids[i]);
+        struct hits plain = memory_has(p, PASSWORD), encoded = memory_has(p, ENCODED);
+        cr_expect_eq(plain.core, 0, "connection %zu: %d times", i, plain.core);
+        cr_expect_eq(plain.kept, 1, "connection %zu: %d times", i, plain.kept);
+        cr_expect_eq(encoded.core + encoded.kept, 0, "encoded: %d times", encoded.core);
+        redis_do(s, "CLIENT KILL TYPE normal SKIPME yes"); /* so that it logs in once more */
+        redis_do(s, "CLIENT KILL TYPE pubsub");
+    }
+    unsetenv("LAPSE_PASSWORD");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+}
+
+Test(password, is_in_no_core)
+{
+    struct server *s = locked_redis();
+    char url[300], path[128];
+    snprintf(path, sizeof path, "%s/password", s->dir);
+    write_file(path, PASSWORD, 0600);
+    redis_do(s, "AUTH %s", PASSWORD);
+    is_kept_once_and_out_of_cores(lapse_start("listen", "q", "-v", "--password-file", path), s);
+    snprintf(url, sizeof url, "unix://:%s@%s", ENCODED, s->socket);
+    is_kept_once_and_out_of_cores(lapse_start("listen", "q", "-v", "-u", url), s);
+    setenv("LAPSE_PASSWORD", PASSWORD, 1);
+    is_kept_once_and_out_of_cores(lapse_start("listen", "q", "-v"), s);
+    server_stop(s);
+}
+
 Test(password, and_url_are_not_given_to_the_command)
 {
     struct server *s = locked_redis();

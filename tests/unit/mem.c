@@ -2,6 +2,7 @@
 #include "mem.h"
 #include <criterion/criterion.h>
 #include <lapse.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* An allocator that notes what it was asked for, and hands out dirty memory. */
@@ -200,4 +201,24 @@ Test(mem, wipe_clears_so_many_bytes)
                      sizeof secret);
     mem_wipe(secret, 0);
     cr_expect_eq(secret[0], '0');
+}
+
+Test(mem, a_hidden_text_is_in_no_core)
+{
+    char *secret = mem_hide("correcthorse"), line[512];
+    unsigned long from = 0, to = 0, a, b, at = (unsigned long)(uintptr_t)secret;
+    bool kept_out = false;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    cr_assert(secret && maps);
+    cr_expect_str_eq(secret, "correcthorse");
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx ", &a, &b) == 2) {
+            from = a, to = b;
+        }
+        kept_out |= from <= at && at < to && !strncmp(line, "VmFlags:", 8) && strstr(line, " dd");
+    }
+    fclose(maps);
+    cr_expect(kept_out);
+    mem_hide_free(secret);
+    mem_hide_free(NULL);
 }
