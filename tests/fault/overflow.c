@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* A subscriber that does not keep up: Redis drops it when its output buffer is over the limit, and what it was to hear
+ * with it. */
+#include "fault.h"
+#include "wire.h"
+#include <signal.h>
+
+/* How many there are; *bytes: what Redis keeps for them. */
+static long subscribers(struct flow *f, long long *bytes)
+{
+    static const char omem[] = " omem=";
+    char *list = redis_str(f->server, "CLIENT LIST TYPE pubsub");
+    long n = 0;
+    *bytes = 0;
+    for (const char *at = list; (at = strstr(at, omem)); n++)
+        *bytes += strtoll(at += sizeof omem - 1, NULL, 10);
+    free(list);
+    return n;
+}
+
+/* ---- F13 ---- */
+struct burst {
+    struct flow *f;
+    long n, answered, refused;
+};
+
+static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    struct burst *b = arg;
+    (void)l, (void)job;
+    b->answered++;
+    b->refused += err != 0;
+}
+
+/* All due at the same moment; returns when that has come. */
+static void schedule_all(struct burst *b, int64_t due_ms)
+{
+    char id[24];
+    for (long i = 0; i < b->n; i++) {
+        struct lapse_spec s = flow_job_spec("q", id, 0);
+        snprintf(id, sizeof id, "%ld", i);
+        s.due = lapse_at(due_ms);
+        cr_assert_eq(lapse_schedule(b->f->l, &s, on_scheduled, b), 0);
+        if (i % 1000 == 999 && i - b->answered > 5000)
+            for (long want = i - 2000; b->answered < want;)
+                flow_turn(b->f, test_now_ms() + 1000);
+    }
+    flow_until(b->f, b->answered == b->n);
+    cr_assert_eq(b->refused, 0);
+    cr_assert_lt(redis_now_ms(b->f->server), due_ms, "they took longer to schedule than that");
+    while (redis_now_ms(b->f->server) < due_ms)
+        flow_turn(b->f, test_now_ms() + 5);
+}
+
+/* How many of the jobs 0 to n - 1 ran; the runs after the first go to *again. */
+static long distinct(const struct board *board, long n, long *again)
+{
+    unsigned char *seen = calloc((size_t)n, 1);
+    long jobs = 0;
+    *again = 0;
+    for (long i = 0; i < board->taken; i++) {
+        if (!board->run[i].pid)
+            continue; /* who is stopped as it takes a note has written half of it */
+        long id = strtol(board->run[i].id, NULL, 10);
+        cr_assert_geq(board->run[i].claimed_us, board->run[i].due_ms * 1000, "%ld ran early", id);
+        if (id < n) {
+            jobs += !seen[id];
+            *again += seen[id];
+            seen[id] = 1;
+        }
+    }
+    free(seen);
+    return jobs;
+}
+
+Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 900)
+{
+    enum { HELD = 256, MIB = 1 << 20 };
+    struct burst b = {.f = flow_start(FLOW_FULL), .n = fault_n(40000, 1000000)};
+    struct board *board = board_new(b.n + 20 * HELD);
+    struct lapse_options opts = flow_options(b.f);
+    struct worker *w[2];
+    long again, limit = fault_n(1, 32) * MIB;
+    char text[64];
+    snprintf(text, sizeof text, "pubsub %ld %ld 60", limit, limit / 4);
+    redis_do(b.f->server, "CONFIG SET client-output-buffer-limit %s", text);
+    opts.log = NULL;
+    opts.lease_ms = 3000;
+    opts.sweep_ms = 500;
+    for (int i = 0; i < 2; i++)
+        w[i] = worker_start(board, "q", &opts, WORKER_DONE);
+    flow_until_listeners(b.f, "q", 2);
+    schedule_all(&b, redis_now_ms(b.f->server) + 2000 + b.n / 8);
+    worker_signal(w[0], SIGSTOP);
+    int64_t from_ms = test_now_ms(), end_ms = from_ms + fault_n(30000, 400000);
+    long long bytes, most = 0;
+    bool dropped = false;
+    long n = 0;
+    while (n < b.n) {
+        dropped = dropped || subscribers(b.f, &bytes) == 1;
+        most = bytes > most ? bytes : most;
+        flow_spin(b.f, 5);
+        if (board->n >= b.n) /* some may have run twice */
+            n = distinct(board, b.n, &again);
+        cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld jobs ran", (long)board->n, b.n);
+    }
+    int64_t took_ms = test_now_ms() - from_ms;
+    cr_assert(dropped, "the stopped one kept its subscription");
+    worker_signal(w[0], SIGCONT);
+    from_ms = test_now_ms();
+    flow_poll(b.f, subscribers(b.f, &bytes) == 2 && redis_int(b.f->server, "ZCARD lapse:{q}:listeners") == 2);
+    int64_t back_ms = test_now_ms() - from_ms;
+    for (int i = 0; i < 50; i++) {
+        snprintf(text, sizeof text, "%ld", b.n + i);
+        cr_assert_eq(flow_schedule(b.f, "q", text, 0, NULL), 0);
+    }
+    flow_poll(b.f, flow_count(b.f, "q", "due") + flow_count(b.f, "q", "run") == 0);
+    cr_assert_eq(distinct(board, b.n, &again), b.n);
+    cr_assert_leq(again, HELD);
+    cr_assert_leq(board->taken, board->max);
+    fault_row("F13", "SIGSTOP of one of two listeners as a burst falls due",
+              "1,000,000 jobs done, 0 lost; dropped and back; Redis <= 40 MB more",
+              "%ld jobs done by the other in %.1f s, 0 lost, %ld ran again; limit %ld MiB: Redis %.1f MB more; back in "
+              "%.2f s",
+              b.n, (double)took_ms / 1e3, again, limit / MIB, (double)most / 1e6, (double)back_ms / 1e3);
+    for (int i = 0; i < 2; i++) {
+        worker_end(w[i]); /* settles of the one that slept heard EGONE */
+        worker_free(w[i]);
+    }
+    board_free(board);
+    flow_end(b.f, "q");
+}
+
+/* ---- F14 ---- */
+static void slow_sweep(struct lapse_options *o)
+{
+    o->sweep_ms = 60000;
+}
+
+Test(f14, a_subscriber_that_is_dropped_again_and_again_misses_no_job, .timeout = 300)
+{
+    enum { DROPS = 100, EACH = 5, LEN = 1500000 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct lapse_options opts = flow_options(f);
+    struct lapse *direct = f->l;
+    char *junk = malloc(LEN);
+    memset(junk, 'x', LEN);
+    redis_do(f->server, "CONFIG SET client-output-buffer-limit %s", "pubsub 1mb 1mb 60");
+    flow_fine(f, "lost the connection");
+    slow_sweep(&opts);
+    struct lapse *l = f->l = flow_open(f, &opts);
+    flow_handle(f, "q", &w);
+    f->l = direct;
+    for (uint64_t i = 0; i < DROPS; i++) {
+        flow_until_listeners(f, "q", 1);
+        for (int k = 0; k < EACH; k++)
+            cr_assert_eq(flow_schedule(f, "q", NULL, random() % 60, NULL), 0);
+        redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %b", junk, (size_t)LEN);
+        for (int k = 0; k < EACH; k++)
+            cr_assert_eq(flow_schedule(f, "q", NULL, random() % 20, NULL), 0);
+        flow_until(f, flow_stats(l).reconnects == i + 1);
+    }
+    flow_until(f, w.settled == 2 * DROPS * EACH);
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, 2 * DROPS * EACH);
+    unsigned warnings = flow_logged(f, "lost the connection");
+    cr_assert_leq(warnings, DROPS);
+    fault_row("F14", "output buffer limit 1 MB: the subscriber is dropped", "100 drops: 0 lost, <= 1 warning each",
+              "%d drops, %d jobs: 0 lost, 0 twice, %u warnings", DROPS, 2 * DROPS * EACH, warnings);
+    free(junk);
+    flow_end(f, "q");
+}
