@@ -3,7 +3,11 @@
  * rest into the environment. A child sees fds 0, 1 and 2 only, whatever we or our parent have open, and neither the
  * password nor the URL that may hold one. It leads a process group, so that what it started is ended with it.
  *
+ *   NOT_YET --there is room--> RUNNING
  *   RUNNING --run_ms is over, lease lost, listener stops--> ASKED (TERM) --5 s--> FORCED (KILL)
+ *
+ * NOT_YET: for want of processes, descriptors or memory. Its job is held, and its lease renewed, so that no try is used
+ * and its slot lets nothing else be claimed. Some descriptors are left to the connections to Redis.
  *
  * Children are reaped by libev's SIGCHLD handler alone, so their pid is theirs until on_exit(). */
 #include "exec.h"
@@ -14,25 +18,28 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { RETRY = 75, FAIL = 65 }; /* EX_TEMPFAIL, EX_DATAERR: what a child says by its status */
 enum { ENV_OURS = 6, ENV_BYTES = 320, WHY_BYTES = 160 };
-enum stage { RUNNING, ASKED, FORCED };
+enum { SPARE_FDS = 8 };
+#define AGAIN_S 0.2
+enum stage { NOT_YET, RUNNING, ASKED, FORCED };
 
 struct child {
     struct child *next, **prev;
     struct exec *x;
     struct lapse_job *job;
     void *arg;
-    pid_t pid;
+    pid_t pid; /* 0: NOT_YET */
     enum stage stage;
     const char *why;  /* it was ended; static */
     const char *body; /* still to be written; the job's */
     size_t body_left;
-    int64_t started_ms;
+    int64_t started_ms; /* when it got the job: run_ms counts from here */
     ev_child exited;
     ev_io input;
     ev_timer check;
@@ -104,34 +111,6 @@ int exec_init(struct exec *x, char **argv)
 }
 
 /* ---- the end of a child ---- */
-static void ask_to_end(struct child *c, const char *why)
-{
-    if (c->stage == RUNNING) {
-        c->why = why;
-        c->stage = ASKED;
-        kill(-c->pid, SIGTERM);
-        c->check.repeat = EXEC_KILL_MS / 1000.0;
-        ev_timer_again(c->x->loop, &c->check);
-    }
-}
-
-static void on_check(struct ev_loop *loop, ev_timer *w, int events)
-{
-    struct child *c = w->data;
-    (void)loop, (void)events;
-    if (c->stage != RUNNING) {
-        c->stage = FORCED;
-        kill(-c->pid, SIGKILL);
-    } else if (!lapse_job_until_ms(c->job)) {
-        say("%s/%s: its lease is lost; the command is ended", lapse_job_queue(c->job), lapse_job_id(c->job));
-        ask_to_end(c, "the lease was lost");
-    } else if (monotonic_ms() - c->started_ms >= c->x->run_ms) {
-        say("%s/%s: it ran for run_ms (%" PRId64 " ms); the command is ended", lapse_job_queue(c->job),
-            lapse_job_id(c->job), c->x->run_ms);
-        ask_to_end(c, "it ran for run_ms");
-    }
-}
-
 static void end_input(struct child *c)
 {
     if (c->input.fd >= 0) {
@@ -151,6 +130,48 @@ static void forget(struct child *c)
         c->next->prev = c->prev;
     }
     free(c);
+}
+
+/* What could not begin goes back. */
+static void give_up(struct child *c, const char *why)
+{
+    say("%s/%s: %s", lapse_job_queue(c->job), lapse_job_id(c->job), why);
+    lapse_retry(c->job, LAPSE_BACKOFF, why, c->x->settled, c->arg);
+    forget(c);
+}
+
+static void try_again(struct child *c);
+
+static void ask_to_end(struct child *c, const char *why)
+{
+    if (c->stage == NOT_YET) {
+        give_up(c, why);
+    } else if (c->stage == RUNNING) {
+        c->why = why;
+        c->stage = ASKED;
+        kill(-c->pid, SIGTERM);
+        c->check.repeat = EXEC_KILL_MS / 1000.0;
+        ev_timer_again(c->x->loop, &c->check);
+    }
+}
+
+static void on_check(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct child *c = w->data;
+    (void)loop, (void)events;
+    if (c->stage == NOT_YET) {
+        try_again(c);
+    } else if (c->stage != RUNNING) {
+        c->stage = FORCED;
+        kill(-c->pid, SIGKILL);
+    } else if (!lapse_job_until_ms(c->job)) {
+        say("%s/%s: its lease is lost; the command is ended", lapse_job_queue(c->job), lapse_job_id(c->job));
+        ask_to_end(c, "the lease was lost");
+    } else if (monotonic_ms() - c->started_ms >= c->x->run_ms) {
+        say("%s/%s: it ran for run_ms (%" PRId64 " ms); the command is ended", lapse_job_queue(c->job),
+            lapse_job_id(c->job), c->x->run_ms);
+        ask_to_end(c, "it ran for run_ms");
+    }
 }
 
 static void settle(struct child *c, int status)
@@ -247,20 +268,14 @@ static int spawn(struct exec *x, const struct lapse_job *job, int stdin_fd, pid_
     return err;
 }
 
-static void watch(struct exec *x, struct child *c, int input)
+static void watch(struct child *c, int input)
 {
-    c->x = x;
-    c->next = x->first;
-    c->prev = &x->first;
-    if (c->next) {
-        c->next->prev = &c->next;
-    }
-    x->first = c;
-    c->started_ms = monotonic_ms();
+    struct exec *x = c->x;
+    c->stage = RUNNING;
     ev_child_init(&c->exited, on_exit_of, c->pid, 0);
     ev_io_init(&c->input, on_input, input, EV_WRITE);
-    ev_timer_init(&c->check, on_check, 0, x->run_ms < 2000 ? (double)x->run_ms / 4000 : 0.5);
-    c->exited.data = c->input.data = c->check.data = c;
+    c->exited.data = c->input.data = c;
+    c->check.repeat = x->run_ms < 2000 ? (double)x->run_ms / 4000 : 0.5;
     ev_child_start(x->loop, &c->exited);
     ev_timer_again(x->loop, &c->check);
     if (c->body_left) {
@@ -270,38 +285,87 @@ static void watch(struct exec *x, struct child *c, int input)
     }
 }
 
-void exec_start(struct exec *x, struct lapse_job *job, void *arg)
+static int open_pipe(int ends[2])
 {
-    struct child *c = calloc(1, sizeof *c);
-    int ends[2] = {-1, -1}, err = !c ? ENOMEM : pipe2(ends, O_CLOEXEC) ? errno : 0;
+    struct rlimit most;
+    if (pipe2(ends, O_CLOEXEC)) {
+        return errno;
+    }
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    return !getrlimit(RLIMIT_NOFILE, &most) && (rlim_t)ends[1] + SPARE_FDS >= most.rlim_cur ? EMFILE : 0;
+}
+
+/* 0 or an errno */
+static int start(struct child *c)
+{
+    int ends[2] = {-1, -1}, err = open_pipe(ends);
+    c->body = lapse_job_body(c->job, &c->body_left);
     if (!err) {
-        c->job = job;
-        c->arg = arg;
-        c->body = lapse_job_body(job, &c->body_left);
-        fcntl(ends[1], F_SETFL, O_NONBLOCK);
         feed(c, ends[1]); /* the pipe holds most bodies whole */
-        err = spawn(x, job, ends[0], &c->pid);
+        err = spawn(c->x, c->job, ends[0], &c->pid);
     }
     if (ends[0] >= 0) {
         close(ends[0]);
     }
     if (!err) {
-        watch(x, c, ends[1]);
-        return;
+        watch(c, ends[1]);
+        return 0;
     }
     if (ends[1] >= 0) {
         close(ends[1]);
     }
-    free(c);
+    c->pid = 0;
+    return err;
+}
+
+static int passes(int err)
+{
+    return err == EAGAIN || err == ENOMEM || err == EMFILE || err == ENFILE;
+}
+
+static void cannot_start(struct child *c, int err)
+{
     char why[WHY_BYTES];
-    snprintf(why, sizeof why, "cannot start: %s", strerror(err));
-    say("%s/%s: %s %s", lapse_job_queue(job), lapse_job_id(job), plain(x->path), why);
-    lapse_retry(job, LAPSE_BACKOFF, why, x->settled, arg);
+    snprintf(why, sizeof why, "cannot start %s: %s", plain(c->x->path), strerror(err));
+    give_up(c, why);
+}
+
+static void try_again(struct child *c)
+{
+    int err = start(c);
+    if (err && (!passes(err) || !lapse_job_until_ms(c->job) || monotonic_ms() - c->started_ms >= c->x->run_ms)) {
+        cannot_start(c, err);
+    }
+}
+
+void exec_start(struct exec *x, struct lapse_job *job, void *arg)
+{
+    struct child *c = calloc(1, sizeof *c);
+    if (!c) {
+        lapse_retry(job, LAPSE_BACKOFF, "the listener is out of memory", x->settled, arg);
+        return;
+    }
+    *c = (struct child){.next = x->first, .prev = &x->first, .x = x, .job = job, .arg = arg, .input.fd = -1};
+    if (c->next) {
+        c->next->prev = &c->next;
+    }
+    x->first = c;
+    c->started_ms = monotonic_ms();
+    ev_timer_init(&c->check, on_check, 0, AGAIN_S);
+    c->check.data = c;
+    int err = start(c);
+    if (err && passes(err)) {
+        say("%s/%s: cannot start %s yet: %s", lapse_job_queue(job), lapse_job_id(job), plain(x->path), strerror(err));
+        ev_timer_again(x->loop, &c->check);
+    } else if (err) {
+        cannot_start(c, err);
+    }
 }
 
 void exec_stop(struct exec *x, const char *why)
 {
-    for (struct child *c = x->first; c; c = c->next) {
+    for (struct child *c = x->first, *next; c; c = next) {
+        next = c->next;
         ask_to_end(c, why);
     }
 }
@@ -309,7 +373,9 @@ void exec_stop(struct exec *x, const char *why)
 void exec_free(struct exec *x)
 {
     while (x->first) {
-        kill(-x->first->pid, SIGKILL);
+        if (x->first->pid) {
+            kill(-x->first->pid, SIGKILL);
+        }
         lapse_done(x->first->job, NULL, NULL); /* cut loose by the close: this only frees it */
         forget(x->first);
     }

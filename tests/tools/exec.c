@@ -145,6 +145,40 @@ Test(exec, that_does_not_obey_term_gets_kill_with_its_group)
     server_stop(s);
 }
 
+/* A job that could not begin has not used a try, and no more are claimed than --jobs says. */
+Test(exec, that_cannot_start_for_want_of_descriptors_keeps_its_jobs_and_starts_them_later)
+{
+    enum { N = 30 };
+    struct server *s = tool_redis();
+    char fifo[100], line[500];
+    snprintf(fifo, sizeof fifo, "%s/fifo", s->dir);
+    expect(shell("i=0; while [ $i -lt 30 ]; do head -c 100000 /dev/zero | "
+                 "$lapse schedule q --id j$i --tries 1 --in 0s - || exit 1; i=$((i + 1)); done"),
+           0, NULL, NULL);
+    /* each holds the end of a pipe: its body does not fit, and nobody reads it */
+    snprintf(line, sizeof line,
+             "mkfifo %s; ulimit -n 32; exec $lapse listen q -j 30 -o lease_ms=500 --exec -- sh -c 'read x < %s'", fifo,
+             fifo);
+    struct proc *p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    until_err(p, "Too many open files");
+    until_depth(s, "q", "run", N);
+    redis_do(s, "CLIENT KILL TYPE normal SKIPME yes"); /* it finds room to connect again */
+    for (int64_t end = redis_now_ms(s) + 1500; redis_now_ms(s) < end;)
+        cr_assert_eq(redis_int(s, "ZCOUNT lapse:{q}:run -inf %lld", (long long)redis_now_ms(s) - 50), 0,
+                     "a lease ended");
+    int fd = open(fifo, O_RDWR);
+    cr_assert(fd >= 0);
+    for (int i = 0; i < 2 * N; i++)
+        cr_assert_eq(write(fd, "\n", 1), 1);
+    until_depth(s, "q", "run", 0);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:dead") + redis_int(s, "ZCARD lapse:{q}:due"), 0);
+    close(fd);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
 Test(exec, leaves_no_zombie)
 {
     struct server *s = tool_redis();
