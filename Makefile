@@ -102,6 +102,19 @@ $(foreach f,$(FOLDERS) fault shown,$(eval $(call criterion,$(f))))
 $(BUILD)/history-check: $(call folder_o,history)
 	$(call say,LD)$(LINK) -o $@ $^ -ljansson
 
+# the fault runs with a guard of the scripts taken out, which must be noticed: tests/broken/NAME.sed says which
+BROKEN := $(patsubst tests/broken/%.sed,$(BUILD)/broken/%/fault,$(wildcard tests/broken/*.sed))
+$(BUILD)/broken/%/scripts.h: tests/broken/%.sed tests/broken/break.sh $(wildcard src/lua/*.lua) tools/embed.sh Makefile
+	@tests/broken/break.sh $* $(@D)/src
+	$(call say,LUA)tools/embed.sh $(@D)/src $(@D) $(LUA)
+$(BUILD)/broken/%/script.o: src/script.c $(BUILD)/broken/%/scripts.h
+	$(call say,CC)$(CC) $(BASE) -I$(@D) $(FLAGS_src) -c -o $@ $<
+$(BUILD)/broken/%/fault: $(BUILD)/broken/%/script.o $(SUPPORT_O) $(LIB_O) \
+    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline crew events fault listeners workload)
+	$(call say,LD)$(LD) -r -o $(@D)/liblapse.o $< $(filter-out %/script.o,$(LIB_O))
+	@objcopy --localize-hidden $(@D)/liblapse.o
+	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)
+
 # what goes before the C library of a program under test
 $(BUILD)/preload/%.so: tests/preload/%.c $(wildcard tests/preload/*.h)
 	@mkdir -p $(@D)
@@ -153,7 +166,7 @@ run-fuzz: $(FUZZ:%=$(BUILD)/%)
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test fault
 	@$(MAKE) --no-print-directory check-fault
-check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check $(PRELOAD)
+check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check $(PRELOAD) $(BROKEN)
 	@rm -f $(BUILD)/fault.rows
 	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
 soak:  ## the same with all its figures: hours

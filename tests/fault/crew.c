@@ -214,7 +214,7 @@ void crew_listen(const struct crew *c)
 {
     struct self me;
     ev_signal term;
-    be_born(&me, c, c->o->listener_url);
+    be_born(&me, c, c->number < c->o->listeners - c->o->direct ? c->o->listener_url : NULL);
     if (lapse_handle(me.l, WORK_QUEUE, NULL, on_job, &me))
         _exit(125);
     ev_signal_init(&term, on_term, SIGTERM);

@@ -58,3 +58,31 @@ Test(f5, who_slept_longer_than_its_lease_may_not_settle, .timeout = 900)
         "%ld pauses amid %ld jobs: 0 lost, no two holders; %ld stale settles, all refused", pauses, v.jobs, v.stale);
     server_stop(s);
 }
+
+Test(f5, a_settle_that_was_longer_on_its_way_than_the_lease_is_refused, .timeout = 300)
+{
+    struct server *s = server_start();
+    struct proxy *p = proxy_start(s);
+    struct work_opts o = work_opts();
+    long times = fault_n(6, 60);
+    o.listener_url = p->url;
+    o.listeners = 3, o.direct = 1;
+    o.per_s = 200;
+    o.jobs = times * o.per_s * 3 / 2;
+    o.delay_ms = 500;
+    o.hold_ms = 1000; /* the next holder has it still when the settle arrives */
+    o.lapse.lease_ms = 400;
+    o.lapse.sweep_ms = 100;
+    struct work *w = work_start(s, &o);
+    for (long i = 0; i < times; i++) {
+        work_wait(w, 700);
+        work_nemesis(w, "a slow wire");
+        proxy_delay(p, 700);
+        work_wait(w, 900);
+        proxy_delay(p, 0);
+    }
+    struct verdict v = work_end(w, 60000);
+    cr_assert_gt(v.stale, 0);
+    proxy_stop(p);
+    server_stop(s);
+}

@@ -26,6 +26,7 @@ struct work_opts {
     struct lapse_options lapse; /* of all of them; url NULL: the server's */
     const char *listener_url;   /* another way to the same Redis, as through a proxy; NULL: lapse.url */
     const char *producer_url;
+    int direct;               /* so many listeners, the last ones, go by lapse.url all the same; 0 */
     int producers, listeners; /* 2 and 2 */
     long jobs;                /* all producers together; 1000 */
     long per_s;               /* all together; 0: as fast as Redis answers */

@@ -102,7 +102,10 @@ static void rules_of_pair(struct life *l, const struct event *a, const struct ev
     }
     const struct event *ack = settle_ok(l, a, ACK), *nack = settle_ok(l, a, NACK), *dead = settle_ok(l, a, DEAD);
     if (ack && !anew && ack->from_ns <= by) {
-        broken(l, "I6", ack, b, "ran again after it was done");
+        if (over && ack->to_ns > by)
+            broken(l, "I4", ack, b, "the token of an earlier claim settled it");
+        else
+            broken(l, "I6", ack, b, "ran again after it was done");
         return;
     }
     if (dead && !anew && !moved && dead->from_ns <= by) {
