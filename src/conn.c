@@ -109,7 +109,7 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
     struct span error;
-    char at[160], text[300];
+    char at[160], text[LOG_VALUE];
     (void)arg;
     if (!reply || c->state != CONN_GREETING) {
         return;
@@ -354,7 +354,7 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
 static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
-    char text[300];
+    char text[LOG_VALUE];
     (void)arg;
     if (reply) {
         c->attempts = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* One line to the user's log callback. Everything that came from outside is escaped here, once, for every caller. */
+/* One line to the user's log callback. Bytes that a terminal or a reader of lines would obey do not get through. */
 #include "log.h"
 #include "clock.h"
 #include <stdarg.h>
 #include <stdio.h>
 
-char *log_escape(char *out, size_t size, const void *bytes, size_t len)
+static char *escape(char *out, size_t size, const void *bytes, size_t len, char also)
 {
     const unsigned char *in = bytes;
     size_t at = 0;
     for (size_t i = 0; i < len && at + 5 < size; i++) {
-        if (in[i] >= 0x20 && in[i] <= 0x7e && in[i] != '\\') {
+        if (in[i] >= 0x20 && in[i] <= 0x7e && in[i] != also) {
             out[at++] = (char)in[i];
         } else {
             at += (size_t)snprintf(out + at, size - at, "\\x%02x", in[i]);
@@ -18,6 +18,11 @@ char *log_escape(char *out, size_t size, const void *bytes, size_t len)
     }
     out[at] = '\0';
     return out;
+}
+
+char *log_escape(char *out, size_t size, const void *bytes, size_t len)
+{
+    return escape(out, size, bytes, len, '\\');
 }
 
 void log_line(struct log *log, enum log_site site, int level, const char *format, ...)
@@ -37,7 +42,7 @@ void log_line(struct log *log, enum log_site site, int level, const char *format
     int len = vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
     size_t had = len < 0 ? 0 : (size_t)len < sizeof raw ? (size_t)len : sizeof raw - 1;
-    size_t at = strlen(log_escape(line, sizeof line - MORE, raw, had));
+    size_t at = strlen(escape(line, sizeof line - MORE, raw, had, '\0'));
     if (log->held_back[site]) {
         snprintf(line + at, MORE, " (and %u more like it)", log->held_back[site]);
     }

@@ -35,7 +35,7 @@ static const char *advice(struct span error)
 
 int refusal_code(struct log *log, const char *script, struct span error)
 {
-    char text[300];
+    char text[LOG_VALUE];
     bool broken = refusal_is(error, "LAPSE EBROKEN");
     log_escape(text, sizeof text, error.at, error.len);
     log_line(log, LOG_REFUSED, LOG_ERR, "Redis %s %s: %s (%s)", broken ? "broke off in the middle of" : "refused",

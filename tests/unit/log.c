@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "log.h"
+#include "refusal.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -87,7 +88,32 @@ Test(log, says_a_line_with_its_level)
 Test(log, escapes_what_is_in_a_line)
 {
     log_line(&log_, LOG_REFUSED, LOG_ERR, "Redis said: %s", "ERR a\r\nb\x1b[31m\\\xff");
-    cr_expect_str_eq(said, "Redis said: ERR a\\x0d\\x0ab\\x1b[31m\\x5c\\xff");
+    cr_expect_str_eq(said, "Redis said: ERR a\\x0d\\x0ab\\x1b[31m\\\\xff");
+}
+
+Test(log, escapes_each_byte_and_a_value_that_was_escaped_not_again)
+{
+    for (unsigned byte = 1; byte < 256; byte++) {
+        char in[2] = {(char)byte, 0}, value[8], want[8];
+        snprintf(want, sizeof want, byte >= ' ' && byte <= '~' ? "%c" : "\\x%02x", byte);
+        unit_clock.mono_at_us += 1000000;
+        log_line(&log_, LOG_DATA, LOG_ERR, "%s", in);
+        cr_expect_str_eq(said, want);
+        unit_clock.mono_at_us += 1000000;
+        log_line(&log_, LOG_DATA, LOG_ERR, "%s", log_escape(value, sizeof value, in, 1));
+        cr_expect_str_eq(said, byte == '\\' ? "\\x5c" : want);
+    }
+}
+
+Test(log, what_redis_refused_with_is_escaped_once_and_cut_at_256_bytes)
+{
+    char text[5000] = "ERR a\r\n\0\\\x1b[2J";
+    memset(text + 13, 'x', sizeof text - 13);
+    cr_expect_eq(refusal_code(&log_, "claim", (struct span){text, sizeof text}), LAPSE_EREFUSED);
+    cr_expect(strstr(said, "ERR a\\x0d\\x0a\\x00\\x5c\\x1b[2Jxxx"), "%s", said);
+    const char *xs = strstr(said, "xxx");
+    size_t len = strspn(xs, "x") + (size_t)(xs - strstr(said, "ERR"));
+    cr_expect(len > 240 && len <= 256, "%zu", len);
 }
 
 Test(log, without_a_function_does_nothing)
