@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Child processes, one for each job. No shell is between, so no byte of a job is ever code: the body goes to stdin, the
- * rest into the environment. A child sees fds 0, 1 and 2 only, whatever we or our parent have open, and neither the
- * password nor the URL that may hold one. It leads a process group, so that what it started is ended with it.
+ * rest into the environment. A child sees fds 0, 1 and 2 only, whatever we or our parent have open, and of the
+ * environment what passed_on() names: what else is there may be a secret, as our password is. It leads a process group,
+ * so that what it started is ended with it.
  *
  *   NOT_YET --there is room--> RUNNING
  *   RUNNING --run_ms is over, lease lost, listener stops--> ASKED (TERM) --5 s--> FORCED (KILL)
@@ -61,7 +62,8 @@ char *find_program(const char *name)
     }
     for (dirs = dirs ? dirs : "/usr/local/bin:/usr/bin:/bin"; *dirs; dirs += *dirs == ':') {
         size_t len = strcspn(dirs, ":");
-        if (len && asprintf(&path, "%.*s/%s", (int)len, dirs, name) >= 0) {
+        /* what is found in a folder relative to ours is anybody's */
+        if (*dirs == '/' && asprintf(&path, "%.*s/%s", (int)len, dirs, name) >= 0) {
             if (is_program(path)) {
                 return path;
             }
@@ -72,19 +74,74 @@ char *find_program(const char *name)
     return NULL;
 }
 
-static int is_ours(const char *variable)
+static int has_name(const char *variable, const char *name)
 {
-    static const char *const names[] = {"LAPSE_PASSWORD=", "LAPSE_URL=",   "LAPSE_QUEUE=",  "LAPSE_ID=",
-                                        "LAPSE_TRY=",      "LAPSE_TOKEN=", "LAPSE_DUE_MS=", "LAPSE_LATE_MS="};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!strncmp(variable, names[i], strlen(names[i]))) {
-            return 1;
-        }
+    size_t len = strcspn(name, "=");
+    return !strncmp(variable, name, len) && variable[len] == '=';
+}
+
+int set_env(const struct opt *o, char *value, void *field)
+{
+    static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    struct env_words *env = field;
+    size_t len = strspn(value, word);
+    (void)o;
+    if (!len || (value[len] && value[len] != '=') || !strncmp(value, "LAPSE_", 6)) {
+        return bad("--env", value, "NAME, to pass it on, or NAME=VALUE; LAPSE_ names are ours");
     }
+    if (env->n == ENV_MOST) {
+        return bad("--env", value, "at most 64");
+    }
+    env->v[env->n++] = value;
     return 0;
 }
 
-int exec_init(struct exec *x, char **argv)
+/* the last word about a variable; NULL: none */
+static const char *word_about(const struct env_words *env, const char *variable)
+{
+    for (unsigned i = env->n; i; i--) {
+        if (has_name(variable, env->v[i - 1])) {
+            return env->v[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static int passed_on(const char *variable, const struct env_words *more)
+{
+    static const char *const names[] = {"HOME", "LANG",   "LANGUAGE", "LOGNAME", "SHELL",
+                                        "TERM", "TMPDIR", "TZ",       "USER",    "XDG_RUNTIME_DIR"};
+    const char *word = word_about(more, variable);
+    if (word) {
+        return !strchr(word, '=');
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (has_name(variable, names[i])) {
+            return 1;
+        }
+    }
+    return !strncmp(variable, "LC_", 3);
+}
+
+static void make_env(struct exec *x, const struct env_words *more)
+{
+    static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    if (!word_about(more, path)) {
+        x->env[x->env_n++] = path;
+    }
+    for (char **e = environ; *e; e++) {
+        if (passed_on(*e, more)) {
+            x->env[x->env_n++] = *e;
+        }
+    }
+    for (unsigned i = 0; i < more->n; i++) {
+        if (strchr(more->v[i], '=') && word_about(more, more->v[i]) == more->v[i]) {
+            x->env[x->env_n++] = (char *)(uintptr_t)more->v[i];
+        }
+    }
+}
+
+int exec_init(struct exec *x, char **argv, const struct env_words *more)
 {
     size_t n = 0;
     x->argv = argv;
@@ -93,7 +150,7 @@ int exec_init(struct exec *x, char **argv)
         n++;
     }
     x->path = find_program(argv[0]);
-    x->env = malloc((n + ENV_OURS + 1) * sizeof *x->env);
+    x->env = malloc((n + 1 + more->n + ENV_OURS + 1) * sizeof *x->env);
     x->env_n = 0;
     if (!x->path || !x->env) {
         exec_free(x);
@@ -102,11 +159,7 @@ int exec_init(struct exec *x, char **argv)
     if (!geteuid()) {
         say("warning: %s runs as root", plain(x->path));
     }
-    for (char **e = environ; *e; e++) {
-        if (!is_ours(*e)) {
-            x->env[x->env_n++] = *e;
-        }
-    }
+    make_env(x, more);
     return 0;
 }
 

@@ -15,7 +15,13 @@ struct exec { /* a command that runs once for each job */
     lapse_cb *settled; /* of each settle, with the arg of exec_start() */
     struct child *first;
 };
-int exec_init(struct exec *x, char **argv); /* 0, or an exit code and has said why */
+enum { ENV_MOST = 64 };
+struct env_words { /* NAME: passed on, NAME=VALUE: set */
+    const char *v[ENV_MOST];
+    unsigned n;
+};
+int set_env(const struct opt *o, char *value, void *field); /* struct env_words; 0, or USAGE and has said why */
+int exec_init(struct exec *x, char **argv, const struct env_words *more); /* 0, or an exit code and has said why */
 void exec_start(struct exec *x, struct lapse_job *job, void *arg);
 void exec_stop(struct exec *x, const char *why); /* TERM to all, KILL 5 s later */
 void exec_free(struct exec *x);                  /* KILL to all; their jobs are dropped */

@@ -283,6 +283,7 @@ int listen_run(struct listen *in)
 const struct opt listen_opts[] = {
     {"jobs", 'j', "N", set_count, AT(jobs), "at most so many at once; 256, with --exec one per CPU"},
     {"exec", 0, NULL, set_switch, AT(exec_given), "run the command after -- for each job"},
+    {"env", 0, "NAME[=VALUE]", set_env, AT(env), "a variable for the command, ours or this; may be repeated"},
     {"count", 'n', "N", set_count, AT(count), "stop when N jobs have run"},
     {"drain", 0, NULL, set_switch, AT(drain), "stop when all that is due now has run"},
     {"no-wait", 0, NULL, set_switch, AT(no_wait), "stop (exit 69) if Redis is not there at the start"},
@@ -354,7 +355,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
         return USAGE;
     }
     make_room_for_kill(in);
-    return exec_init(&in->exec, in->argv);
+    return exec_init(&in->exec, in->argv, &in->env);
 }
 
 static int run(const struct command *cmd, struct globals *g, struct words *w)
@@ -386,7 +387,8 @@ const struct command cmd_listen = {
     "\n"
     "With --exec, CMD runs for each job, without a shell, in a process group of its own: the body\n"
     "on stdin, and LAPSE_QUEUE LAPSE_ID LAPSE_TRY LAPSE_TOKEN LAPSE_DUE_MS LAPSE_LATE_MS in its\n"
-    "environment (LAPSE_URL and LAPSE_PASSWORD are not). Its exit status is the verdict:\n"
+    "environment. Of ours it gets HOME LANG LANGUAGE LC_* LOGNAME SHELL TERM TMPDIR TZ USER\n"
+    "XDG_RUNTIME_DIR and what --env names; its PATH is the system's. Its exit status is the verdict:\n"
     "  0 done    75 run it again, by its backoff    65 never run it again (dead)\n"
     "  anything else: run it again, with the status as the reason (lapse get shows it)\n"
     "After run_ms (-o run_ms=10m) the group gets TERM, and 5 s later KILL. Where the system has no\n"

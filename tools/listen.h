@@ -23,6 +23,7 @@ struct listen {
     int64_t connected_ms, asked_ms; /* monotonic; connected_ms 0: not yet */
     struct lines lines;
     struct exec exec;
+    struct env_words env;
     ev_signal term, interrupt, usr1;
     ev_timer tick;
 };
