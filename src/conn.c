@@ -11,6 +11,8 @@
  *    connection has one role, and a subscriber's heartbeat is to subscribe again.
  *  - It writes with write(2) or send(2) without MSG_NOSIGNAL: SIGPIPE is held off around each write, so that a host
  *    program does not die of a peer that went away.
+ *  - Out of memory 0.14.1 sends a command whose callback it could not note: its answer would be the next one's, or
+ *    abort(). So we look whether it did, and give the connection up before that is written: tests/fault/torture.c.
  *  - It has no deadlines (1.x has, and ends the whole connection): ours are one timer a connection.
  *
  * A connection that brought nothing for half of reply_ms while nothing is owed is asked for a sign of life: half-open,
@@ -24,15 +26,13 @@
 #include "conn.h"
 #include "err.h"
 #include "login.h"
-#include <errno.h>
+#include "sigpipe.h"
 #include <fcntl.h>
 #include <hiredis/adapters/libev.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -131,20 +131,30 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
     }
 }
 
+static bool command(struct conn *c, redisCallbackFn *fn, void *arg, int argc, const char **argv, const size_t *len)
+{
+    const redisCallback *last = c->ac->replies.tail;
+    bool sent = redisAsyncCommandArgv(c->ac, fn, arg, argc, argv, len) == REDIS_OK;
+    bool noted = c->ac->replies.tail != last;
+    if (sent && !noted) {
+        fail(c, LAPSE_ELOST);
+    }
+    return sent && noted;
+}
+
 static void greet(struct conn *c)
 {
     const struct url *u = &c->core->options.url;
+    char db[12];
+    const char *select[] = {"SELECT", db},
+               *ping = "PING"; /* of LOADING, MASTERDOWN we hear before work depends on it */
     c->state = CONN_GREETING;
     c->greetings = 1u + (u->password != NULL) + (u->db != 0);
-    if (u->password && !login_send(c->ac, u, on_greeting)) {
+    snprintf(db, sizeof db, "%d", u->db);
+    if ((u->password && !login_send(c->ac, u, on_greeting)) ||
+        (u->db && !command(c, on_greeting, NULL, 2, select, NULL)) || !command(c, on_greeting, NULL, 1, &ping, NULL)) {
         fail(c, LAPSE_ELOST);
-        return;
     }
-    if (u->db) {
-        redisAsyncCommand(c->ac, on_greeting, NULL, "SELECT %d", u->db);
-    }
-    redisAsyncCommand(c->ac, on_greeting, NULL,
-                      "PING"); /* says LOADING, NOAUTH, MASTERDOWN before work depends on it */
 }
 
 static void failed(struct conn *c, const char *why)
@@ -191,38 +201,28 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
     ended(c);
 }
 
-/* hiredis's write, and nobody dies of SIGPIPE: held off for this thread, and taken back when the write raised it. */
 static void write_out(struct redisAsyncContext *ac)
 {
-    static const struct timespec now = {0, 0};
     struct conn *c = ac->data;
-    sigset_t pipe, before;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    sigset_t before;
+    sigpipe_hold(&before);
     redisAsyncHandleWrite(ac);
-    if (!c->ac && !sigismember(&before, SIGPIPE)) {
-        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR) {}
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sigpipe_release(&before, !c->ac);
 }
 
-static void on_writable(struct ev_loop *loop, ev_io *io, int events)
+/* FAILING: what hiredis forgot must not be written, nor its answer read. */
+static void on_ready(struct ev_loop *loop, ev_io *io, int events)
 {
-    (void)loop;
-    (void)events;
-    write_out(((redisLibevEvents *)io->data)->context);
-}
-
-static void on_readable(struct ev_loop *loop, ev_io *io, int events)
-{
-    (void)loop;
-    (void)events;
     struct redisAsyncContext *ac = ((redisLibevEvents *)io->data)->context;
     struct conn *c = ac->data;
-    c->heard_us = clock_us();
-    c->late = false;
-    redisAsyncHandleRead(ac);
+    (void)loop;
+    if (c->state != CONN_FAILING && events & EV_WRITE) {
+        write_out(ac);
+    } else if (c->state != CONN_FAILING) {
+        c->heard_us = clock_us();
+        c->late = false;
+        redisAsyncHandleRead(ac);
+    }
 }
 
 /* A SYN that is lost goes out again after 1, 2, 4 s: who was reached before is called anew instead. Now and then with
@@ -252,8 +252,8 @@ static void attempt(struct conn *c)
     }
     fcntl(ac->c.fd, F_SETFD, FD_CLOEXEC);
     redisLibevAttach(c->core->loop, ac);
-    ev_set_cb(&((redisLibevEvents *)ac->ev.data)->rev, on_readable);
-    ev_set_cb(&((redisLibevEvents *)ac->ev.data)->wev, on_writable);
+    ev_set_cb(&((redisLibevEvents *)ac->ev.data)->rev, on_ready);
+    ev_set_cb(&((redisLibevEvents *)ac->ev.data)->wev, on_ready);
     ac->data = c;
     c->ac = ac;
     c->state = CONN_CONNECTING;
@@ -276,6 +276,7 @@ static int64_t owed_since_us(const struct conn *c)
 static int64_t deadline_us(struct conn *c)
 {
     int64_t all = c->core->options.set.reply_ms * 1000, now = clock_us(), since;
+    const char *ping = "PING";
     if (c->state != CONN_UP) {
         return c->since_us + patience_ms(c) * 1000;
     }
@@ -284,7 +285,7 @@ static int64_t deadline_us(struct conn *c)
         return c->heard_us + all / 2;
     }
     if (!since) {
-        bool asked = c->events->ask ? c->events->ask(c->arg) : redisAsyncCommand(c->ac, NULL, NULL, "PING") == REDIS_OK;
+        bool asked = c->events->ask ? c->events->ask(c->arg) : command(c, NULL, NULL, 1, &ping, NULL);
         c->asked_us = asked ? now : 0;
         since = now;
     }
@@ -296,6 +297,9 @@ static void on_deadline(struct conn *c)
 {
     int64_t left = (deadline_us(c) - clock_us() + 999) / 1000;
     char at[160];
+    if (c->state == CONN_FAILING) {
+        return;
+    }
     if (left > 0) {
         c->late = false;
         timer_set(&c->timer, left);
@@ -342,7 +346,7 @@ void conn_start(struct conn *c)
 bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len)
 {
     ASSERT(c->state == CONN_UP);
-    if (redisAsyncCommandArgv(c->ac, on_reply, call, argc, argv, len) != REDIS_OK) {
+    if (!command(c, on_reply, call, argc, argv, len)) {
         return false;
     }
     call->ended = false;

@@ -23,5 +23,5 @@ bool login_send(struct redisAsyncContext *ac, const struct url *u, redisCallback
     size_t all = (size_t)head_len + user_len + (size_t)middle_len + len + 2;
     /* nothing was sent before, so a socket takes all of it */
     return sendmsg(ac->c.fd, &message, MSG_NOSIGNAL) == (ssize_t)all &&
-           redisAsyncFormattedCommand(ac, fn, NULL, command, 0) == REDIS_OK;
+           redisAsyncFormattedCommand(ac, fn, NULL, command, 0) == REDIS_OK && ac->replies.tail; /* noted: see conn.c */
 }

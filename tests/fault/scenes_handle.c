@@ -181,7 +181,7 @@ static void hold_beyond_run_ms(struct torture *t)
     listen_to(t, t_keep, 1, 0);
     for (int64_t end_ms = test_now_ms() + 150; t_turn(t, end_ms);) {}
     t->want = ANY; /* ours still, where no sweep has been by */
-    t_done(t, t->held[--t->n_held]);
+    t_settle_held(t);
     t_wait(t);
 }
 
@@ -210,9 +210,10 @@ static void stop_with_jobs_unbegun(struct torture *t)
     jobs(t, "q", 8, 0);
     t_wait(t);
     t_handle(t, "q", 0, stop_after_first);
-    t_until(t, t->n);
+    t_until(t, t->n || t_ran(t));
     t_wait(t);
-    t_handle(t, "q", 0, t_done);
+    if (t->n)
+        t_handle(t, "q", 0, t_done);
     ran(t);
 }
 static void stop_and_start_in_one_turn(struct torture *t)

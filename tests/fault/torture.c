@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 enum { SCENES = 128, CULPRITS = 24, AT_ONCE = 4, PLAY_S = 60 };
-enum outcome { PASSED, FAILED, DIED_OUTSIDE }; /* outside: in hiredis or libev, of its own doing */
-struct result {                                /* of one play */
+enum outcome { PASSED, FAILED, DIED, LOST }; /* DIED, LOST a block: hiredis or libev, of its own doing */
+struct result {                              /* of one play */
     bool fired;
     enum outcome outcome;
     char why[512], culprit[96];
 };
 struct tally {
-    long plays, fired, failed, died;
+    long plays, fired, failed, died, lost;
     struct {
         char name[96];
         long n;
@@ -43,6 +43,12 @@ void t_fail(const char *format, ...)
     _exit(1);
 }
 
+void t_lost_outside(const char *by)
+{
+    result->outcome = LOST;
+    snprintf(result->culprit, sizeof result->culprit, "a block of %s is lost", by);
+}
+
 /* The first object below libc and this handler is where it died. */
 static void on_death(int sig)
 {
@@ -58,10 +64,11 @@ static void on_death(int sig)
             break;
     if (i < n && info.dli_fbase != self.dli_fbase) {
         const char *base = strrchr(info.dli_fname, '/');
-        result->outcome = DIED_OUTSIDE;
-        snprintf(result->culprit, sizeof result->culprit, "%s:%s+%tx", base ? base + 1 : info.dli_fname,
-                 info.dli_sname ? info.dli_sname : "?",
-                 (char *)frames[i] - (char *)(info.dli_sname ? info.dli_saddr : info.dli_fbase));
+        result->outcome = DIED;
+        void *in = info.dli_fbase, *at = frames[i];
+        for (; !info.dli_sname && i + 1 < n && dladdr(frames[i + 1], &info) && info.dli_fbase == in; i++) {}
+        snprintf(result->culprit, sizeof result->culprit, "%s+%#tx under %s", base ? base + 1 : "?",
+                 (char *)at - (char *)in, info.dli_fbase == in && info.dli_sname ? info.dli_sname : "?");
     } else {
         backtrace_symbols_fd(frames, n, 2);
     }
@@ -81,9 +88,9 @@ static void watch_for_death(void)
 
 static enum outcome play(const struct scene *s, const struct injection *i, long nth, unsigned seed)
 {
-    pid_t pid = fork();
     int status;
     *result = (struct result){.outcome = PASSED};
+    pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         watch_for_death();
@@ -111,8 +118,9 @@ static void count(struct tally *t, const struct scene *s, const struct injection
         t->failed++;
         fault_say("FAILED: LAPSE_SCENE=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name, i ? i->what : "none", i ? i->name : "",
                   nth, result->why);
-    } else if (result->outcome == DIED_OUTSIDE) {
-        t->died++;
+    } else if (result->outcome != PASSED) {
+        t->died += result->outcome == DIED;
+        t->lost += result->outcome == LOST;
         while (k < CULPRITS - 1 && *t->culprits[k].name && strcmp(t->culprits[k].name, result->culprit))
             k++;
         strcpy(t->culprits[k].name, result->culprit);
@@ -186,6 +194,7 @@ static void add(struct tally *sum, const struct tally *one)
     sum->fired += one->fired;
     sum->failed += one->failed;
     sum->died += one->died;
+    sum->lost += one->lost;
     for (size_t i = 0; i < CULPRITS && one->culprits[i].n; i++) {
         size_t k = 0;
         while (k < CULPRITS - 1 && sum->culprits[k].n && strcmp(sum->culprits[k].name, one->culprits[i].name))
@@ -228,7 +237,7 @@ static size_t torture(const struct plan *p, struct tally *sum)
     }
     munmap(t, n * sizeof *t);
     for (size_t i = 0; i < CULPRITS && sum->culprits[i].n; i++)
-        fault_say("died in %s: %ld times", sum->culprits[i].name, sum->culprits[i].n);
+        fault_say("hiredis: %s: %ld times", sum->culprits[i].name, sum->culprits[i].n);
     cr_assert(sum->failed == 0 && bad == 0, "%ld of %ld plays failed; %zu scenes broke off", sum->failed, sum->plays,
               bad);
     return n;
@@ -239,9 +248,21 @@ Test(f22, each_allocation_of_each_scene_may_fail, .timeout = 3600)
     static const struct injection alloc[] = {{"alloc", 0, "NULL"}};
     struct tally t;
     size_t n = torture(&(struct plan){alloc, 1, 1, 1}, &t);
-    cr_assert_eq(t.died, 0);
+    cr_assert_eq(t.died + t.lost, 0);
     fault_row("F22", "an allocation of lapse fails", "every one in >= 60 scenes: no crash, no leak, no lie, it goes on",
               "%zu scenes, %ld allocations failed, each alone: all hold", n, t.fired);
+}
+
+/* What dies within hiredis dies of it: 0.14.1 calls abort() for some of its allocations, does not look at what others
+ * gave it, and forgets one block where the text of a command finds no room. What it survives, we survive. */
+Test(f22, each_allocation_of_hiredis_may_fail_where_it_survives, .timeout = 3600)
+{
+    static const struct injection hiredis[] = {{"hiredis", 0, "NULL"}};
+    struct tally t;
+    size_t n = torture(&(struct plan){hiredis, 1, fault_n(40, 1), 1}, &t);
+    fault_row("F22", "an allocation of hiredis fails", "our side holds where hiredis does",
+              "%zu scenes, %ld allocations failed: %ld survived, %ld times hiredis itself crashed or gave up", n,
+              t.fired, t.fired - t.died, t.died);
 }
 
 Test(f23, each_system_call_of_each_scene_may_fail, .timeout = 7200)
@@ -251,7 +272,7 @@ Test(f23, each_system_call_of_each_scene_may_fail, .timeout = 7200)
     while (inject_calls[n_faults].what)
         n_faults++;
     size_t n = torture(&(struct plan){inject_calls, n_faults, 0, fault_n(8, 1)}, &t);
-    cr_assert_eq(t.died, 0);
+    cr_assert_eq(t.died + t.lost, 0);
     fault_row("F23", "a system call fails", ">= 40 errors in every scene: no crash, no descriptor lost, nothing lost",
               "%zu scenes, %zu errors, %ld calls failed: all hold", n, n_faults, t.fired);
 }

@@ -70,6 +70,7 @@ void t_play(const struct scene *s, const struct injection *i, long nth, unsigned
 
 /* The fault, or what it led to, is not what it should be: says so, and ends this process. */
 __attribute__((noreturn, format(printf, 1, 2))) void t_fail(const char *format, ...);
+void t_lost_outside(const char *by); /* a block of hiredis, by its own doing */
 #define T_ASSERT(cond)                                              \
     do {                                                            \
         if (!(cond))                                                \

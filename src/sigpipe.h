@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_SIGPIPE_H
+#define LAPSE_SIGPIPE_H
+#include <signal.h>
+#include <stdbool.h>
+
+void sigpipe_hold(sigset_t *before);                       /* off for this thread: before a write by somebody else */
+void sigpipe_release(const sigset_t *before, bool may_be); /* as it was; may_be: one may have been raised meanwhile */
+
+#endif
