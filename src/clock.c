@@ -88,10 +88,15 @@ static void ring(void *arg)
 static void on_alarm(struct ev_loop *loop, ev_io *io, int events)
 {
     (void)loop;
-    (void)events;
     struct alarm *a = io->data;
     uint64_t times;
-    if (read(a->fd, &times, sizeof times) == sizeof times && a->at_us) {
+    if (events & EV_ERROR) { /* epoll_ctl(2) failed, and libev has stopped to watch it */
+        int64_t at_us = a->at_us;
+        close(a->fd);
+        a->fd = -1;
+        a->at_us = 0;
+        alarm_set(a, at_us);
+    } else if (read(a->fd, &times, sizeof times) == sizeof times && a->at_us) {
         ring(a);
     }
 }

@@ -37,7 +37,7 @@ static inline bool timer_on(const struct timer *t)
 /* Rings at a moment, to the microsecond where there is a timerfd: libev's epoll waits whole milliseconds. */
 struct alarm {
     ev_io io;
-    struct timer coarse; /* where timerfd_create(2) fails */
+    struct timer coarse; /* where there is no timerfd, or libev cannot watch it */
     struct ev_loop *loop;
     void (*fn)(void *arg);
     void *arg;

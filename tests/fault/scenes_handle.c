@@ -48,6 +48,17 @@ static void run_without_events(struct torture *t)
     t->opts.flags = LAPSE_NO_EVENTS;
     listen_to(t, t_done, 2, 20);
 }
+static void run_by_the_alarm_alone(struct torture *t)
+{
+    t->opts.flags = LAPSE_NO_EVENTS;
+    t->opts.sweep_ms = HOUR;
+    t_open(t);
+    t_handle(t, "q", 0, t_done);
+    t_depth(t, "q"); /* the claim at connect has been by */
+    t_wait(t);
+    jobs(t, "q", 2, 30);
+    ran(t);
+}
 static void run_without_alarm(struct torture *t)
 {
     t->opts.flags = LAPSE_NO_ALARM;
@@ -277,6 +288,7 @@ const struct scene scenes_handle[] = {
     SCENE(run_soon),
     SCENE(run_what_waited),
     SCENE(run_without_events),
+    SCENE(run_by_the_alarm_alone),
     SCENE(run_without_alarm),
     SCENE(run_by_keyspace),
     SCENE(run_muted),
