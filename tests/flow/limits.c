@@ -163,3 +163,63 @@ Test(limits, a_handle_may_be_opened_before_there_is_a_redis)
     cr_assert(a.calls == 1 && !a.err && !w.errors);
     flow_end(f, "q");
 }
+
+static long rss_kib(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    cr_assert(f && fscanf(f, "%*d %ld", &pages) == 1);
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static void sixteen_running(struct lapse_options *opts)
+{
+    opts->max_running = 16;
+}
+
+/* The kit's handler copies bodies. */
+static void keep_job(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct flow_worker *w = arg;
+    if (!l || w->policy == FLOW_DONE) {
+        lapse_done(job, flow_settled, w);
+    } else {
+        w->held[w->n_held++] = job;
+    }
+}
+
+#ifdef __SANITIZE_ADDRESS__
+enum { MORE_KIB = 128 * 1024 }; /* it keeps what was freed */
+#else
+enum { MORE_KIB = 24 * 1024 };
+#endif
+
+/* What hiredis reads and the reply that it makes of it come on top: a script gives at most a bit over 256 KiB. */
+Test(limits, sixteen_bodies_of_1_mib_in_hand_take_their_16_mib_and_little_more)
+{
+    enum { JOBS = 40, HELD = 16 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, sixteen_running);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    char *body = calloc(1, MIB), id[8];
+    struct lapse_spec s = flow_job_spec("q", id, 0);
+    s.body = body;
+    s.body_len = MIB;
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    long before = rss_kib();
+    w.f = f;
+    cr_assert_eq(lapse_handle(f->l, "q", NULL, keep_job, &w), 0);
+    flow_until(f, w.n_held == HELD);
+    loop_for(f->loop, 100);
+    cr_assert_eq(w.n_held, HELD);
+    long more = rss_kib() - before;
+    cr_assert(more > HELD * 1024 && more < MORE_KIB, "%ld KiB", more);
+    w.policy = FLOW_DONE;
+    flow_settle(&w, FLOW_DONE);
+    flow_until(f, w.settled == JOBS);
+    free(body);
+    flow_end(f, "q");
+}

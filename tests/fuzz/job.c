@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct job_row row = {.state = LAPSE_WAITING + eat_byte(&e) % 3};
     bool body = eat_byte(&e) & 1;
     row.score_ms = (int64_t)(eat_number(&e, 8) >> 11) * (eat_byte(&e) & 1 ? -1 : 1);
-    there_and_back((unsigned)eat_number(&e, 4), (int64_t)eat_number(&e, 5) % JOB_TEN_YEARS_MS,
+    there_and_back(1 + (unsigned)eat_number(&e, 4) % LAPSE_FOREVER, (int64_t)eat_number(&e, 5) % JOB_TEN_YEARS_MS,
                    (int64_t)eat_number(&e, 5) % JOB_TEN_YEARS_MS, (struct span){(const char *)e.at, e.left});
     size_t id_len = eat_byte(&e), held_len = eat_byte(&e);
     char *id = eat_copy(&e, id_len, false);

@@ -17,12 +17,13 @@ static void replay(const char *path)
     MUST(f);
     size_t len = fread(data, 1, sizeof data, f);
     fclose(f);
-    for (size_t n = len; n; n /= 2) {
-        uint8_t *exact = malloc(n);
+    for (bool more = true; more; len /= 2) {
+        uint8_t *exact = malloc(len + !len);
         MUST(exact);
-        memcpy(exact, data, n);
-        LLVMFuzzerTestOneInput(exact, n);
+        memcpy(exact, data, len);
+        LLVMFuzzerTestOneInput(exact, len);
         free(exact);
+        more = len > 0;
     }
 }
 

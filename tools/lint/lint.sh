@@ -93,6 +93,23 @@ check_hardening() {
     return $bad
 }
 
+# A script is a constant: where its text is put together, a value can become code. Values go by KEYS and ARGV.
+check_scripts() {
+    local bad=0 others=() file
+    for file in src/*.[ch]; do
+        [ "$file" = src/script.c ] || others+=("$file")
+    done
+    say '"(EVAL|EVALSHA|SCRIPT|FUNCTION|FCALL)(_RO)?[" ]' 'only script.c runs scripts' "${others[@]}" || bad=1
+    say 'redis\.p?call' 'Lua is in files of its own' src/*.[ch] || bad=1
+    say '(printf|strcpy|strcat|memp?cpy).*(->|\.)text' 'the text of a script is sent as it is' src/script.c || bad=1
+    say '(printf|strcpy|strcat|memp?cpy).*redis\.p?call|redis\.p?call.*%[a-z]' 'a script is a constant' \
+        tools/*.c tools/*/*.c || bad=1
+    say '\<(loadstring|load|loadfile|dofile|require)\>[ (]' 'runs a text' src/lua/*.lua || bad=1
+    [ "$(grep -c '_text\[\] = {' "$build/scripts.h")" = "$(grep -c '^static const unsigned char .*_text\[\] = {' \
+        "$build/scripts.h")" ] || { echo "$build/scripts.h: a script that is no constant"; bad=1; }
+    return $bad
+}
+
 check_sizes() {
     wc -l src/*.[ch] src/lua/*.lua | awk '
         /\.[ch]$/ && $1 > 400 { print $2 ": " $1 " lines, at most 400"; bad = 1 }
@@ -156,7 +173,7 @@ check_man() {
     [ ${#pages[@]} -eq 0 ] || mandoc -Tlint -Wwarning "${pages[@]}"
 }
 
-[ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening sizes text cppcheck lua shell doc man
+[ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening scripts sizes text cppcheck lua shell doc man
 failed=
 for check in "$@"; do
     if "check_$check" > "$build/lint.out" 2>&1; then
