@@ -66,6 +66,12 @@ static bool batched(enum script_id id)
     }
 }
 
+/* Redis holds them to it, so a user who may only read the keys can run them. */
+static bool only_reads(enum script_id id)
+{
+    return id == SCRIPT_GET || id == SCRIPT_LIST || id == SCRIPT_DEPTH;
+}
+
 static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
 {
     (void)loop;
@@ -315,6 +321,11 @@ static void push(struct script *s, size_t *n, const char *at, size_t len)
     s->lens[(*n)++] = len;
 }
 
+static void push_word(struct script *s, size_t *n, const char *word)
+{
+    push(s, n, word, strlen(word));
+}
+
 static bool send(struct script *s, struct batch *b, size_t n_args)
 {
     const struct script_text *t = &script_texts[b->script];
@@ -324,15 +335,15 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
         return false;
     }
     if (s->loaded[b->script]) {
-        push(s, &n, "EVALSHA", 7);
+        push_word(s, &n, only_reads(b->script) ? "EVALSHA_RO" : "EVALSHA");
         push(s, &n, t->sha, 40);
     } else {
-        push(s, &n, "EVAL", 4);
+        push_word(s, &n, only_reads(b->script) ? "EVAL_RO" : "EVAL");
         push(s, &n, (const char *)t->text, t->len);
     }
     push(s, &n, "1", 1);
     push(s, &n, key.at, key.len);
-    push(s, &n, s->fixed, strlen(s->fixed));
+    push_word(s, &n, s->fixed);
     LIST_EACH (i, &b->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
         for (unsigned k = 0; k < a->n_args; k++) {

@@ -173,7 +173,7 @@ static void count_calls(struct info *out, const char *text)
         int64_t calls = strncmp(at + len, ":calls=", 7) ? 0 : strtoll(at + len + 7, NULL, 10);
         int ours = len == 4 && (!memcmp(at, "info", 4) || !memcmp(at, "ping", 4));
         out->commands += ours ? 0 : calls;
-        out->scripts += (len == 4 && !memcmp(at, "eval", 4)) || (len == 7 && !memcmp(at, "evalsha", 7)) ? calls : 0;
+        out->scripts += strncmp(at, "eval", 4) ? 0 : calls;
     }
 }
 

@@ -4,11 +4,6 @@
 
 enum { HOUR = 3600000, MANY = 300 };
 
-static long long calls(struct flow *f)
-{
-    return flow_calls(f, "eval") + flow_calls(f, "evalsha");
-}
-
 /* Connected; no listener, so that nothing but the test asks. */
 static struct flow *start(void)
 {
@@ -45,10 +40,11 @@ Test(batch, a_hundred_schedules_of_one_turn_are_one_call_and_one_more_is_two)
     static struct flow_answer a[MANY];
     struct flow *f = start();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        long long before = calls(f);
+        long long before = flow_scripts(f);
         ask_schedules(f, a, rows[i].jobs, NULL, 0);
         all_answered(f, a, rows[i].jobs);
-        cr_assert_eq(calls(f) - before, rows[i].calls, "%d schedules: %lld calls", rows[i].jobs, calls(f) - before);
+        cr_assert_eq(flow_scripts(f) - before, rows[i].calls, "%d schedules: %lld calls", rows[i].jobs,
+                     flow_scripts(f) - before);
     }
     flow_end(f, "q");
 }
@@ -60,7 +56,7 @@ Test(batch, each_verb_of_a_turn_is_a_call_of_its_own)
     char id[16];
     ask_schedules(f, a, 100, NULL, 0);
     all_answered(f, a, 100);
-    long long before = calls(f);
+    long long before = flow_scripts(f);
     for (int i = 0; i < 50; i++) { /* taking turns, each verb with ids of its own */
         snprintf(id, sizeof id, "%d", i);
         b[i].f = c[i].f = d[i].f = f;
@@ -74,7 +70,7 @@ Test(batch, each_verb_of_a_turn_is_a_call_of_its_own)
     all_answered(f, b, 50);
     all_answered(f, c, 50);
     all_answered(f, d, 50);
-    cr_assert_eq(calls(f) - before, 3);
+    cr_assert_eq(flow_scripts(f) - before, 3);
     flow_end(f, "q");
 }
 
@@ -83,14 +79,14 @@ Test(batch, each_queue_of_a_turn_is_a_call_of_its_own)
     static const char *const queues[] = {"q1", "q2", "q3"};
     struct flow *f = start();
     struct flow_answer a[30];
-    long long before = calls(f);
+    long long before = flow_scripts(f);
     for (int i = 0; i < 30; i++) {
         struct lapse_spec s = flow_job_spec(queues[i % 3], NULL, HOUR);
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
     all_answered(f, a, 30);
-    cr_assert_eq(calls(f) - before, 3);
+    cr_assert_eq(flow_scripts(f) - before, 3);
     flow_end(f, "q1", "q2", "q3");
 }
 
@@ -105,11 +101,11 @@ Test(batch, a_call_carries_no_more_than_256_kib_of_bodies_and_the_one_that_passe
     struct flow *f = start();
     char *body = calloc(1, 1 << 20);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        long long before = calls(f);
+        long long before = flow_scripts(f);
         ask_schedules(f, a, rows[i].jobs, body, rows[i].len);
         all_answered(f, a, rows[i].jobs);
-        cr_assert_eq(calls(f) - before, rows[i].calls, "%d of %zu bytes: %lld calls", rows[i].jobs, rows[i].len,
-                     calls(f) - before);
+        cr_assert_eq(flow_scripts(f) - before, rows[i].calls, "%d of %zu bytes: %lld calls", rows[i].jobs, rows[i].len,
+                     flow_scripts(f) - before);
     }
     free(body);
     flow_end(f, "q");
@@ -123,7 +119,7 @@ Test(batch, what_is_asked_of_one_id_in_one_turn_happens_in_that_order)
     struct lapse_due later = lapse_in(2 * HOUR);
     for (int i = 0; i < 9; i++)
         a[i] = (struct flow_answer){.f = f};
-    long long before = calls(f);
+    long long before = flow_scripts(f);
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[0]), 0);
     cr_assert_eq(lapse_cancel(f->l, "q", "a", 0, flow_answered, &a[1]), 0);
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[2]), 0);
@@ -139,7 +135,7 @@ Test(batch, what_is_asked_of_one_id_in_one_turn_happens_in_that_order)
         cr_assert_eq(a[i].nth, (unsigned)i + 2, "call %d was answered as number %u", i, a[i].nth);
     }
     cr_assert_eq(a[4].job.due_ms, a[3].job.due_ms);
-    cr_assert_eq(calls(f) - before, 9);
+    cr_assert_eq(flow_scripts(f) - before, 9);
     flow_end(f, "q");
 }
 
@@ -149,7 +145,7 @@ Test(batch, many_ids_each_with_its_own_order_share_the_calls)
     static struct flow_answer a[IDS][STEPS];
     struct flow *f = start();
     char id[16];
-    long long before = calls(f);
+    long long before = flow_scripts(f);
     for (int i = 0; i < IDS; i++) {
         snprintf(id, sizeof id, "%d", i);
         struct lapse_spec s = flow_job_spec("q", id, HOUR);
@@ -165,7 +161,7 @@ Test(batch, many_ids_each_with_its_own_order_share_the_calls)
             cr_assert_eq(flow_wait(f, &a[i][k]), 0);
             cr_assert(k == 0 || a[i][k].nth > a[i][k - 1].nth);
         }
-    cr_assert_eq(calls(f) - before, STEPS);
+    cr_assert_eq(flow_scripts(f) - before, STEPS);
     flow_end(f, "q");
 }
 
@@ -211,16 +207,16 @@ Test(batch, a_lone_request_of_an_idle_process_waits_for_no_timer)
     struct flow *f = start();
     struct flow_answer a = {.f = f};
     for (int i = 0; i < 50; i++) {
-        long long before = calls(f);
+        long long before = flow_scripts(f);
         a.calls = 0;
         cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
         ev_run(f->loop, EVRUN_NOWAIT); /* one look at the descriptors: it is sent now, or it waits for a timer */
-        for (int64_t end = test_now_ms() + 5000; calls(f) == before;)
+        for (int64_t end = test_now_ms() + 5000; flow_scripts(f) == before;)
             cr_assert(test_now_ms() < end, "it was not sent");
         for (int k = 0; k < 3 && !a.calls; k++)
             ev_run(f->loop, EVRUN_NOWAIT);
         cr_assert_eq(a.err, LAPSE_ENOENT, "the answer was there, and was not given");
-        cr_assert_eq(calls(f), before + 1);
+        cr_assert_eq(flow_scripts(f), before + 1);
     }
     flow_end(f, "q");
 }
@@ -236,11 +232,11 @@ Test(batch, what_one_callback_asks_travels_together)
 {
     static struct flow_answer a[60];
     struct flow *f = start();
-    long long before = calls(f);
+    long long before = flow_scripts(f);
     a[0].f = f;
     cr_assert_eq(lapse_get(f->l, "q", "a", ask_sixty, a), 0);
     flow_until(f, f->n_answers == 61); /* start() got one */
     all_answered(f, a, 60);
-    cr_assert_eq(calls(f) - before, 2);
+    cr_assert_eq(flow_scripts(f) - before, 2);
     flow_end(f, "q");
 }

@@ -224,6 +224,11 @@ long long flow_calls(struct flow *f, const char *command)
     return n;
 }
 
+long long flow_scripts(struct flow *f)
+{
+    return flow_calls(f, "eval") + flow_calls(f, "evalsha") + flow_calls(f, "eval_ro") + flow_calls(f, "evalsha_ro");
+}
+
 char *flow_dump(struct flow *f)
 {
     static const char script[] =

@@ -169,5 +169,6 @@ size_t flow_runs_of(const struct flow_worker *w, const char *id);
 /* ---- Redis ---- */
 long long flow_count(struct flow *f, const char *queue, const char *set); /* set: due, run, dead */
 long long flow_calls(struct flow *f, const char *command);                /* INFO commandstats: calls so far */
+long long flow_scripts(struct flow *f);                                   /* likewise: scripts run */
 char *flow_dump(struct flow *f); /* every key but canaries, with its value, as one text; the caller's to free */
 #endif

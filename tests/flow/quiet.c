@@ -6,21 +6,16 @@
 
 enum { HOUR = 3600000, FOR_MS = 600 };
 
-static long long calls(struct flow *f)
-{
-    return flow_calls(f, "eval") + flow_calls(f, "evalsha");
-}
-
 /* loop_for()'s own timer is one turn of them. */
 static void sleeps(struct flow *f, unsigned turns, long long scripts)
 {
-    long long before = f->server->pid ? calls(f) : 0;
+    long long before = f->server->pid ? flow_scripts(f) : 0;
     unsigned from = ev_iteration(f->loop);
     loop_for(f->loop, FOR_MS);
     unsigned n = ev_iteration(f->loop) - from;
     cr_assert_leq(n, turns, "%u turns of the loop", n);
     if (f->server->pid)
-        cr_assert_leq(calls(f) - before, scripts, "%lld scripts", calls(f) - before);
+        cr_assert_leq(flow_scripts(f) - before, scripts, "%lld scripts", flow_scripts(f) - before);
 }
 
 /* Till a listener has said all that it says at its beginning. */
