@@ -9,6 +9,7 @@ VERSION := $(shell sed -n 's/^.define LAPSE_VERSION "\(.*\)"/\1/p' include/lapse
 
 # ---- sources ----
 LIB  := err mem clock log sigpipe keys url options refusal reply job deliver login conn script store held resume ring sub wake policy queue work request lapse
+LUA_SRC := src/lua
 LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep resume listen depth list policy
 TOOL := main args bench bench_ask bench_crew bench_keys bench_print bench_run bench_spread client dev exec info job json \
         lines list listen print say schedule server url value
@@ -66,8 +67,12 @@ $(OBJ)/tests/%.o: tests/%.c | $(GEN)
 $(BUILD)/prefix: FORCE
 	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR)' > $@
 
-$(GEN) $(LUA_OUT) &: src/lua/prelude.lua $(LUA:%=src/lua/%.lua) tools/embed.sh Makefile
-	$(call say,LUA)tools/embed.sh src/lua $(BUILD) $(LUA)
+$(GEN) $(LUA_OUT) &: $(LUA_SRC)/prelude.lua $(LUA:%=$(LUA_SRC)/%.lua) tools/embed.sh Makefile
+	$(call say,LUA)tools/embed.sh $(LUA_SRC) $(BUILD) $(LUA)
+
+# the rights that the scripts need
+$(BUILD)/users.acl: tools/acl.sh $(LUA_OUT) $(LIB:%=src/%.c)
+	$(call say,ACL)tools/acl.sh $(BUILD) file > $@.part && mv $@.part $@
 
 # ---- library ----
 $(BUILD)/liblapse.a: $(LIB_O)
@@ -97,6 +102,8 @@ $(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_$(1)) $(SUPPORT_O) $(if $(filte
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef
 $(foreach f,$(FOLDERS) fault shown,$(eval $(call criterion,$(f))))
+
+$(SUPPORT_O): | $(BUILD)/users.acl
 
 # reads what the fault runs wrote; no lapse in it
 $(BUILD)/history-check: $(call folder_o,history)
@@ -163,6 +170,11 @@ fuzz:  ## let libFuzzer try what comes from outside for FUZZ_S seconds (60) each
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang SAN=fuzzer-no-link,address,undefined run-fuzz
 run-fuzz: $(FUZZ:%=$(BUILD)/%)
 	@tests/fuzz/run.sh $(BUILD) $(FUZZ_S) $(or $(ONLY),$(FUZZ))
+test-acl:  ## the flows again as users with the rights that README names, and no others
+	@tools/install-deps.sh build run test
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/flow
+	@LAPSE_TEST_ACL=listener tests/run.sh $(BUILD) flow
+	@LAPSE_TEST_ACL=producer tests/run.sh $(BUILD) flow
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test fault
 	@$(MAKE) --no-print-directory check-fault
@@ -243,8 +255,8 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-fault check-fault soak fuzz run-fuzz shown bench lint fmt doc install uninstall deps \
-    demo clean help FORCE
+.PHONY: all lib objects check test test-asan test-acl test-fault check-fault soak fuzz run-fuzz shown bench lint fmt doc \
+    install uninstall deps demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

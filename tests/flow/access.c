@@ -88,23 +88,6 @@ FLOW_ALL_MODES(access, a_password_alone_is_of_the_default_user)
     flow_end(f, "q");
 }
 
-FLOW_ALL_MODES(access, a_user_needs_no_more_than_keys_channels_and_data_commands)
-{
-    struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    redis_do(f->server, "ACL SETUSER u:s@r on >p%%ss ~lapse:* &lapse:* &__keyevent@*__:expired -@all +@read +@write "
-                        "+@pubsub +@scripting "
-                        "+time -@dangerous");
-    open_at(f, "u%3as%40r:p%25ss@", "", 0); /* no PING, no SELECT */
-    flow_handle(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 30, NULL), 0);
-    cr_assert_eq(flow_schedule(f, "q", "b", HOUR, NULL), 0);
-    cr_assert_eq(flow_reschedule(f, "q", "b", lapse_in(0), NULL), 0);
-    flow_until(f, w.settled == 2);
-    cr_assert_eq(w.errors, 0);
-    flow_end(f, "q");
-}
-
 Test(access, without_the_right_to_subscribe_the_alarm_delivers_and_it_is_said_once)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);

@@ -74,6 +74,7 @@ FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
     static const char *const spaces[2] = {"lapse", "lapse2"};
     struct flow *f = flow_bare(mode, NULL);
     struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
+    server_allow(f->server, "~lapse2:{*}:* &lapse2:{*}:wake:*");
     for (int k = 0; k < 2; k++) {
         struct lapse_options opts = flow_options(f);
         opts.space = spaces[k];

@@ -59,6 +59,7 @@ Test(deaf, the_warning_names_the_flags_of_the_way_that_was_chosen)
     static const char *const args[] = {"--notify-keyspace-events", "Ex", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, args, keyspace);
     struct flow_worker w = {.policy = FLOW_DONE};
+    server_allow(f->server, "(+psubscribe &__keyspace@0__:lapse:{q}:t:*)");
     flow_fine(f, WARNING);
     flow_handle(f, "q", &w);
     run_jobs(f, &w, 6);

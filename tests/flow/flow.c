@@ -178,8 +178,10 @@ void flow_end_queues(struct flow *f, ...)
 
     while (f->n_open)
         flow_close(f, f->handles[f->n_open - 1], 5000);
-    if (f->server->pid)
+    if (f->server->pid) {
         cr_assert_eq(audit(f->server, f->space, q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], NULL), 0);
+        cr_assert_eq(server_refusals(f->server), 0);
+    }
     cr_assert_eq(alloc_live(), f->n_live, "%ld blocks are not given back", alloc_live() - f->n_live);
     for (const struct line *i = f->lines; i; i = i->next)
         cr_assert(is_fine(f, i), "logged: %s", i->text);

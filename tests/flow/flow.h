@@ -142,6 +142,8 @@ void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state
 bool flow_same(const struct flow_job *a, const struct flow_job *b); /* in all but created and via */
 
 /* ---- handling ---- */
+/* A run as a producer (server_login()) leaves out the tests that listen. */
+#define lapse_handle(...) (server_listens(), lapse_handle(__VA_ARGS__))
 enum flow_policy { FLOW_DONE, FLOW_RETRY, FLOW_FAIL, FLOW_KEEP /* in held[], for the test to settle */ };
 enum { FLOW_HELD = 512 };
 struct flow_run {

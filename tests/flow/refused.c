@@ -81,16 +81,21 @@ Test(refused, a_key_of_another_program_is_erefused_and_named_in_the_log)
 
 Test(refused, in_the_middle_is_ebroken_and_the_same_schedule_again_mends_it)
 {
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
     struct flow_job job;
     struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+    char url[160];
     s.body = "body", s.body_len = 4;
+    snprintf(url, sizeof url, "unix://half:secret@%s", f->server->socket);
+    opts.url = url;
+    f->l = flow_open(f, &opts);
     flow_fine(f, "Redis broke off in the middle of schedule");
-    redis_do(f->server, "ACL SETUSER default -hset"); /* the second thing that it writes with */
+    redis_do(f->server, "ACL SETUSER half on >secret ~* &* +@all -hset"); /* the second thing that it writes with */
     cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EBROKEN);
     cr_assert_eq(lapse_maybe(LAPSE_EBROKEN), 1);
     cr_assert_eq(flow_logged(f, "some of it may have happened"), 1);
-    redis_do(f->server, "ACL SETUSER default +hset");
+    redis_do(f->server, "ACL SETUSER half +hset");
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert_str_eq(job.body, "body");

@@ -163,8 +163,8 @@ struct proxy *proxy_start(struct server *s)
     cr_assert(!bind(fd[0], (struct sockaddr *)&un, sizeof un) && !listen(fd[0], 64));
     cr_assert(!bind(fd[1], (struct sockaddr *)&in, len) && !listen(fd[1], 64));
     cr_assert(!getsockname(fd[1], (struct sockaddr *)&in, &len));
-    snprintf(p->url, sizeof p->url, "unix://%s", un.sun_path);
-    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://127.0.0.1:%d", ntohs(in.sin_port));
+    snprintf(p->url, sizeof p->url, "unix://%s%s", server_login(), un.sun_path);
+    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://%s127.0.0.1:%d", server_login(), ntohs(in.sin_port));
 
     pid_t parent = getpid();
     p->pid = fork();

@@ -32,20 +32,82 @@ static int free_port(void)
     return ntohs(a.sin_port);
 }
 
+/* ---- users ---- */
+static void write_users(const struct server *s)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/users.acl", test_build());
+    char *rules = test_read_file(path, NULL);
+    snprintf(path, sizeof path, "%s/users.conf", s->dir);
+    FILE *f = fopen(path, "w");
+    cr_assert(f, "%s: %m", path);
+    for (char *at = rules, *line; (line = strtok_r(at, "\n", &at));)
+        fprintf(f, "%s >secret\n", line);
+    cr_assert(!fclose(f));
+    free(rules);
+}
+
+const char *server_login(void)
+{
+    static char login[32];
+    const char *role = getenv("LAPSE_TEST_ACL");
+    if (role && *role)
+        snprintf(login, sizeof login, "lapse_%.16s:secret@", role);
+    return login;
+}
+
+void server_listens(void)
+{
+    if (!strncmp(server_login(), "lapse_producer", 14))
+        cr_skip_test("a producer may not listen");
+}
+
+void server_allow(struct server *s, const char *rules)
+{
+    const char *login = server_login();
+    char command[256];
+    snprintf(command, sizeof command, "ACL SETUSER %.*s %s", (int)strcspn(login, ":"), login, rules);
+    if (*login)
+        redis_do(s, command);
+}
+
+int server_refusals(struct server *s)
+{
+    redisReply *log = redis_cmd(s, "ACL LOG 128");
+    int n = 0;
+    for (size_t i = 0; log->type == REDIS_REPLY_ARRAY && i < log->elements; i++) {
+        const redisReply *entry = log->element[i];
+        const char *object = "", *reason = "", *user = "";
+        for (size_t k = 0; k + 1 < entry->elements; k += 2) {
+            const char *name = entry->element[k]->str, *value = entry->element[k + 1]->str;
+            object = strcmp(name, "object") ? object : value;
+            reason = strcmp(name, "reason") ? reason : value;
+            user = strcmp(name, "username") ? user : value;
+        }
+        if (strncmp(user, "lapse_", 6))
+            continue;
+        fprintf(stderr, "%s was refused the %s %s\n", user, reason, object);
+        n++;
+    }
+    freeReplyObject(log);
+    return n;
+}
+
 /* In the child. */
 static void exec_server(struct server *s, pid_t parent)
 {
-    char conf[4096], log[96], port[8];
+    char conf[4096], log[96], users[96], port[8];
     snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
     snprintf(log, sizeof log, "%s/log", s->dir);
+    snprintf(users, sizeof users, "%s/users.conf", s->dir);
     snprintf(port, sizeof port, "%d", s->port);
     /* clang-format off */
     const char *argv[20 + SERVER_ARGS] = {
         "redis-server", conf, "--port", port, "--unixsocket", s->socket, "--unixsocketperm", "700", "--dir", s->dir,
-        "--daemonize", "no", "--logfile", log, "--enable-debug-command", "local",
+        "--daemonize", "no", "--logfile", log, "--enable-debug-command", "local", "--include", users,
     };
     /* clang-format on */
-    size_t n = 16;
+    size_t n = 18;
     for (const char **arg = s->args; *arg; arg++)
         argv[n++] = *arg;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -94,8 +156,9 @@ static struct server *start(const char *const *extra, bool tcp)
     struct server *s = calloc(1, sizeof *s);
     cr_assert(s);
     test_dir(s->dir, sizeof s->dir);
+    write_users(s);
     snprintf(s->socket, sizeof s->socket, "%s/redis", s->dir);
-    snprintf(s->url, sizeof s->url, "unix://%s", s->socket);
+    snprintf(s->url, sizeof s->url, "unix://%s%s", server_login(), s->socket);
     for (size_t i = 0; extra && extra[i]; i++) {
         cr_assert(i < SERVER_ARGS);
         s->args[i] = extra[i];
@@ -111,7 +174,7 @@ static struct server *start(const char *const *extra, bool tcp)
         cr_assert_fail("redis-server did not start: %s", access(log, R_OK) ? "no log" : test_read_file(log, NULL));
     }
     if (tcp)
-        snprintf(s->tcp_url, sizeof s->tcp_url, "redis://127.0.0.1:%d", s->port);
+        snprintf(s->tcp_url, sizeof s->tcp_url, "redis://%s127.0.0.1:%d", server_login(), s->port);
     return s;
 }
 

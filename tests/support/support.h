@@ -25,7 +25,7 @@ enum { SERVER_ARGS = 24 };
 struct server {
     pid_t pid; /* 0: not running */
     int port;  /* on 127.0.0.1; 0: none */
-    char dir[64], socket[80], url[96], tcp_url[48];
+    char dir[64], socket[80], url[120], tcp_url[80];
     const char *args[SERVER_ARGS + 1]; /* the caller's, after the config file's; NULL ends them */
     struct redisContext *redis;        /* redis.c's connection */
     int n_proxies;
@@ -37,6 +37,12 @@ void server_kill9(struct server *s);
 void server_restart(struct server *s); /* kill -9 if it runs; starts on the same files: the log of writes is replayed */
 void server_signal(struct server *s, int sig); /* SIGSTOP, SIGCONT */
 void server_stop(struct server *s);            /* and removes its folder; NULL is fine */
+/* Every server has the users of README.md, their password is "secret". LAPSE_TEST_ACL=listener makes the URLs of all
+ * servers and proxies those of that user; the tests themselves look at Redis as one who may do anything. */
+const char *server_login(void); /* of these URLs: "lapse_listener:secret@"; or "" */
+void server_listens(void);      /* this test needs a listener: it is skipped where the user is a producer */
+void server_allow(struct server *s, const char *rules); /* this user, besides: a format too */
+int server_refusals(struct server *s);                  /* how often Redis refused them anything, each told on stderr */
 
 /* ---- redis.c: a blocking look at it; formats are hiredis's (%s, %b, %lld) ---- */
 struct redisReply *redis_cmd(struct server *s, const char *format, ...); /* the caller's to free; errors too */
@@ -72,7 +78,7 @@ struct proxy {
     pid_t pid;
     int wake; /* eventfd: look at ctl */
     struct proxy_ctl *ctl;
-    char url[128], tcp_url[48];
+    char url[160], tcp_url[80];
 };
 struct proxy *proxy_start(struct server *s);
 /* Passes so many bytes from now on, of any connection, then cuts the one that had the last of them; once. */

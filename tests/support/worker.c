@@ -127,6 +127,7 @@ static void listen_to(struct life *life, const char *queues, const struct lapse_
 /* ---- in the test ---- */
 struct worker *worker_start(struct board *b, const char *queues, const struct lapse_options *opts, enum worker_way way)
 {
+    server_listens();
     struct worker *w = calloc(1, sizeof *w);
     cr_assert(w);
     w->ctl = shared(sizeof *w->ctl);

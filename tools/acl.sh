@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# acl.sh BUILD FORM: prints the Redis users that lapse needs, with PASSWORD for the password. FORM: file, as lines of a
+# Redis configuration or ACL file; conf, the same as comments; shell, as commands.
+#
+# Their commands are those that the scripts call, as Redis gets them (BUILD/lua), and those that src/ sends itself (AUTH
+# needs no right). A listener may do what a producer may, and that what a monitor may.
+set -eu
+build=$1 form=$2
+read='get list depth'
+produce="$read schedule cancel reschedule"
+
+called() { # SCRIPT...: INFO of one section is INFO|memory
+    for name in "$@"; do
+        grep -ohE "(call|write)\('[A-Z]+'(, '[a-z]+')?" "$build/lua/$name.lua" | sed "s/^[a-z(']*//; s/', '/|/; s/'$//"
+    done
+}
+sent() { # PATTERN
+    cat src/*.c | tr -s ' \n' '  ' | grep -oE '(redisAsyncCommand|conn_subscribe|push_word)\([^;]*' |
+        grep -oE '"[A-Z_]{4,}[" ]' | tr -d '" ' | grep -xE "$1"
+}
+words() { tr '[:upper:]' '[:lower:]' | sort -u | sed 's/^/+/' | paste -sd ' '; }
+
+user() { # NAME RULE...
+    case $form in
+    file) echo "user lapse_$*" ;;
+    conf) echo "# user lapse_$*" ;;
+    shell)
+        echo "redis-cli ACL SETUSER lapse_$1 reset$(shift && printf " '%s'" "$@")" | sed "s/'\([-+][^'(]*\|on\)'/\1/g" |
+            fold -sw 112 | sed 's/ $//; $!s/$/ \\/; 2,$s/^/    /; s/^/    /' ;;
+    esac
+}
+
+all=$(basename -s .lua "$build"/lua/*.lua)
+keys='~lapse:{*}:*' wake='&lapse:{*}:wake:*' expired='(+psubscribe &__keyevent@*__:expired)'
+# shellcheck disable=SC2086 # words
+{
+    commands=$({ called $all; sent 'PING|SELECT|EVAL.*|SUBSCRIBE'; } | words)
+    user listener on '>PASSWORD' "$keys" "$wake" "-@all $commands" "$expired"
+    commands=$({ called $produce; sent 'PING|SELECT|EVAL.*'; } | words)
+    user producer on '>PASSWORD' "$keys" "$wake" "-@all $commands"
+    commands=$({ called $read; sent 'PING|SELECT|EVAL.*_RO'; } | words)
+    user monitor on '>PASSWORD' "%R$keys" "-@all $commands"
+}
