@@ -161,6 +161,11 @@ void work_wait(struct work *w, int ms)
     poll(NULL, 0, ms);
 }
 
+pid_t work_pid(struct work *w, int listener)
+{
+    return w->listener[listener].pid;
+}
+
 bool work_asked_all(struct work *w)
 {
     for (int i = 0; i < w->o.producers; i++) {

@@ -48,8 +48,9 @@ struct work *work_start(struct server *s,
                         const struct work_opts *o);      /* returns when all listeners are known to Redis */
 void work_kill(struct work *w, int listener);            /* -9, and another in its place */
 void work_signal(struct work *w, int listener, int sig); /* SIGSTOP, SIGCONT */
-void work_nemesis(struct work *w, const char *what);     /* writes down what is done to them now */
-void work_clock_fault(struct work *w);                   /* Redis's clock is not this machine's */
+pid_t work_pid(struct work *w, int listener);
+void work_nemesis(struct work *w, const char *what); /* writes down what is done to them now */
+void work_clock_fault(struct work *w);               /* Redis's clock is not this machine's */
 /* Redis came back with what it had since_ms before; since_ms by test_now_ms(). Call it when Redis was just killed. */
 void work_rolled_back(struct work *w, int64_t since_ms);
 void work_note(struct work *w, const char *what); /* the same, but it excuses nothing */
