@@ -70,9 +70,13 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
             timer_set(&hs->pause, err == LAPSE_ELOST || err == LAPSE_ETIMEOUT ? 0 : PAUSE_MS);
         }
         return;
-    } else if (h->maybe) {
+    }
+    if (err && err != LAPSE_EGONE && h->settle != SETTLE_RELEASE) {
+        hs->given_up[hs->n_given_up++ % GIVEN_UP_MAX] = h->job.token;
+    }
+    if (err && h->maybe) {
         err = LAPSE_ELOST;
-    } else if (err != LAPSE_ECLOSED) {
+    } else if (err && err != LAPSE_ECLOSED) {
         err = LAPSE_EGONE;
         hs->core->stats.gone += h->settle != SETTLE_RELEASE;
     }

@@ -29,6 +29,7 @@ struct holder_events {
     void (*put_back)(void *arg, void *owner, int64_t due_ms); /* a job waits again, till then */
 };
 
+enum { GIVEN_UP_MAX = 256 };
 /* All that this process holds. */
 struct holder {
     struct core *core;
@@ -39,6 +40,8 @@ struct holder {
     struct list all, again; /* again: settles that wait for their next attempt */
     struct timer tick, pause;
     bool closed;
+    uint64_t given_up[GIVEN_UP_MAX]; /* tokens of the last runs whose settle got no answer */
+    unsigned n_given_up;             /* in all */
 };
 void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
                  const struct holder_events *events, void *arg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A claim whose answer was lost would sit out its lease, and use a try. Its record names the holder: what carries our
- * name and a token that is in none of our hands goes back, uncounted. The queue's running jobs are read page by page.
- */
+ * name and a token that is in none of our hands goes back, uncounted; but not what was, and could not be settled in
+ * time: that run counts, and the sweep takes it. The queue's running jobs are read page by page. */
 #include "resume.h"
 #include "mem.h"
 #include <stdio.h>
@@ -20,10 +20,15 @@ static bool ours(const struct resume *r, const struct held *h)
     return h->state != HELD_SETTLED && span_is(h->key, r->key.at, r->key.len);
 }
 
+static struct span token(char *text, uint64_t number)
+{
+    return (struct span){text, (size_t)snprintf(text, TOKEN_MAX, "%llu", (unsigned long long)number)};
+}
+
 static void page(struct resume *r, int64_t at)
 {
     struct holder *hs = r->holder;
-    unsigned n = 0, max = 0;
+    unsigned n = 0, n_given_up = hs->n_given_up < GIVEN_UP_MAX ? hs->n_given_up : GIVEN_UP_MAX, max = n_given_up;
     LIST_EACH (i, &hs->all) {
         max += ours(r, CONTAINER(i, struct held, node));
     }
@@ -37,10 +42,12 @@ static void page(struct resume *r, int64_t at)
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         if (ours(r, h)) {
-            int len = snprintf(text, TOKEN_MAX, "%llu", (unsigned long long)h->job.token);
-            r->args[OURS + n++] = (struct span){text, (size_t)len};
-            text += TOKEN_MAX;
+            r->args[OURS + n] = token(text + n * TOKEN_MAX, h->job.token);
+            n++;
         }
+    }
+    for (unsigned i = 0; i < n_given_up; i++, n++) {
+        r->args[OURS + n] = token(text + n * TOKEN_MAX, hs->given_up[i]);
     }
     r->ask.ask.until_us = clock_us() + hs->core->options.set.reply_ms * 1000;
     store_resume(hs->script, &r->ask, r->key, r->name, at, r->args, n);

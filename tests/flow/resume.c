@@ -143,3 +143,24 @@ Test(resume, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
     flow_each_once(&w, N);
     flow_end(f, "q");
 }
+
+/* Its handler had begun, so it is not one of the claims that nobody heard of. */
+Test(resume, a_run_that_could_not_be_settled_in_time_has_used_its_try)
+{
+    static const char *const always[] = {"--appendfsync", "always", NULL};
+    struct flow *f = flow_start_opts(FLOW_FULL, always, a_short_lease);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    flow_fine(f, "onnect");
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_handle(f, "q", &w);
+    flow_until(f, w.n_held == 1);
+    server_kill9(f->server);
+    flow_settle(&w, FLOW_DONE); /* until the lease is over */
+    cr_assert_eq(w.errors, 1);
+    w.policy = FLOW_DONE;
+    server_restart(f->server);
+    flow_until(f, w.settled == 2);
+    cr_assert_eq(w.n_runs, 2);
+    cr_assert_eq(w.runs[1].job.try_no, 2);
+    flow_end(f, "q");
+}
