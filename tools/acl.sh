@@ -16,8 +16,7 @@ called() { # SCRIPT...: INFO of one section is INFO|memory
     done
 }
 sent() { # PATTERN
-    cat src/*.c | tr -s ' \n' '  ' | grep -oE '(redisAsyncCommand|conn_subscribe|push_word)\([^;]*' |
-        grep -oE '"[A-Z_]{4,}[" ]' | tr -d '" ' | grep -xE "$1"
+    grep -ohE "\"($1)[\" ]" src/*.c | tr -d '" '
 }
 words() { tr '[:upper:]' '[:lower:]' | sort -u | sed 's/^/+/' | paste -sd ' '; }
 
@@ -35,10 +34,10 @@ all=$(basename -s .lua "$build"/lua/*.lua)
 keys='~lapse:{*}:*' wake='&lapse:{*}:wake:*' expired='(+psubscribe &__keyevent@*__:expired)'
 # shellcheck disable=SC2086 # words
 {
-    commands=$({ called $all; sent 'PING|SELECT|EVAL.*|SUBSCRIBE'; } | words)
+    commands=$({ called $all; sent 'PING|SELECT|EVAL[A-Z_]*|SUBSCRIBE'; } | words)
     user listener on '>PASSWORD' "$keys" "$wake" "-@all $commands" "$expired"
-    commands=$({ called $produce; sent 'PING|SELECT|EVAL.*'; } | words)
+    commands=$({ called $produce; sent 'PING|SELECT|EVAL[A-Z_]*'; } | words)
     user producer on '>PASSWORD' "$keys" "$wake" "-@all $commands"
-    commands=$({ called $read; sent 'PING|SELECT|EVAL.*_RO'; } | words)
+    commands=$({ called $read; sent 'PING|SELECT|EVAL[A-Z]*_RO'; } | words)
     user monitor on '>PASSWORD' "%R$keys" "-@all $commands"
 }
