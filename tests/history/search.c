@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIGS_MOST = 1000000 };
+enum { CONFIGS_MOST = 1000000, NEAR_NS = 100000000 };
 enum kind { NONE, WAITS, RUNS, UNSEEN, IS_DEAD }; /* UNSEEN: runs, by a claim whose start is in no history */
 
 struct at {
@@ -99,6 +99,15 @@ static bool shows(const struct event *e, enum kind k)
     return e->state == state[k];
 }
 
+/* Refused by its own process, whose lease ends as long before Redis's as the claim was on its way there. */
+static bool gave_up(const struct search *s, const struct event *e, int holder)
+{
+    const struct event *start = s->op[holder];
+    int64_t until_ms = later(start->lease_until_ms, e->lease_until_ms);
+    int64_t way_ns = 2 * (start->to_ns - s->from[holder]) + NEAR_NS;
+    return e->to_ns + way_ns >= s->from[holder] + until_ms * 1000000 - start->redis_us * 1000;
+}
+
 /* Can it take place in this state, and what is the state then? */
 static bool step(const struct search *s, int i, struct at *a)
 {
@@ -131,7 +140,7 @@ static bool step(const struct search *s, int i, struct at *a)
     case NACK:
     case DEAD:
         if (e->outcome == FAIL)
-            return !ours;
+            return !ours || gave_up(s, e, a->holder);
         if (!ours)
             return false;
         a->kind = e->op == ACK ? NONE : e->op == DEAD ? IS_DEAD : WAITS;
