@@ -159,12 +159,29 @@ objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O)
 check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
 
+# valgrind sees what ASan does not, values never set: where bytes of others are read, and each verb once
+VALGRIND_FLOW  := @(bad_input|data|foreign|get|list|settle|resume)/*
+VALGRIND_TOOLS := @(list|schedule|text|cancel|depth|reschedule)/*
+
 test:  ## install what is missing, build, run unit, lua, flow and tools tests
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory check
 test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SAN=address,undefined check
+test-valgrind:  ## unit tests, and a part of flow and tools, under valgrind; any report fails
+	@tools/install-deps.sh build run test valgrind
+	@$(MAKE) --no-print-directory all $(TESTS)
+	@VALGRIND=1 tests/run.sh $(BUILD) unit 'flow=$(VALGRIND_FLOW)' 'tools=$(VALGRIND_TOOLS)'
+coverage:  ## what unit, lua, flow and tools tests run of src/, a line a file; fails under 95 % of lines, 85 % of branches
+	@tools/install-deps.sh build run test coverage
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/cov CFLAGS='$(CFLAGS) --coverage -O0' CXXFLAGS='$(CXXFLAGS) --coverage' \
+	    LDFLAGS='$(LDFLAGS) -Wl,--wrap=_exit,--wrap=abort $(BUILD)/cov/flush.o' check-coverage
+check-coverage:
+	@mkdir -p $(BUILD); find $(BUILD) -name '*.gcda' -delete
+	@$(CC) $(BASE) -c -o $(BUILD)/flush.o tests/coverage/flush.c
+	@$(MAKE) --no-print-directory check
+	@tests/coverage/report.sh $(BUILD)
 fuzz:  ## let libFuzzer try what comes from outside for FUZZ_S seconds (60) each; ONLY='url job' picks some
 	@tools/install-deps.sh build lint
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang SAN=fuzzer-no-link,address,undefined run-fuzz
@@ -178,6 +195,9 @@ test-acl:  ## the flows again as users with the rights that README names, and no
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test fault
 	@$(MAKE) --no-print-directory check-fault
+test-fault-asan:  ## the same under AddressSanitizer and UBSan
+	@tools/install-deps.sh build run test fault
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SAN=address,undefined check-fault
 check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check $(PRELOAD) $(BROKEN)
 	@rm -f $(BUILD)/fault.rows
 	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
@@ -244,7 +264,7 @@ uninstall:  ## with the same PREFIX, DESTDIR and LIBDIR
 
 # ---- for people ----
 deps:  ## install what is missing (Debian 12 and 13)
-	@tools/install-deps.sh build run test lint
+	@tools/install-deps.sh build run test lint coverage fault valgrind
 demo:  ## install what is missing, build, and watch orders time out on a private Redis
 	@tools/install-deps.sh build run
 	@$(MAKE) --no-print-directory all
@@ -255,8 +275,8 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-acl test-fault check-fault soak fuzz run-fuzz shown bench lint fmt doc \
-    install uninstall deps demo clean help FORCE
+.PHONY: all lib objects check test test-asan test-acl test-valgrind coverage check-coverage test-fault test-fault-asan \
+    check-fault soak fuzz run-fuzz shown bench lint fmt doc install uninstall deps demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

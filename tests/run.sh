@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh BUILD PROGRAM...: runs BUILD/tests/PROGRAM, which are Criterion's but for header-*. A test that leaks or trips
-# UBSan still passes for Criterion, so sanitizers write to files, and any such file fails the run.
+# run.sh BUILD PROGRAM[=FILTER]...: runs BUILD/tests/PROGRAM, which are Criterion's but for header-*. A test that leaks or
+# trips UBSan still passes for Criterion, so sanitizers write to files, and any such file fails the run. VALGRIND=1 runs
+# all under valgrind, the lapse that they start too; leaks are AddressSanitizer's to find.
 set -eu
 build=$(cd "$1" && pwd)
 shift
@@ -20,16 +21,24 @@ mkdir -p "$logs"
 export ASAN_OPTIONS="log_path=$logs/asan:detect_leaks=1:${ASAN_OPTIONS-}"
 export UBSAN_OPTIONS="log_path=$logs/ubsan:print_stacktrace=1:${UBSAN_OPTIONS-}"
 
+under=${VALGRIND:+valgrind -q --log-file="$logs/valgrind.%p" --trace-children=yes --trace-children-skip=*-server,/bin/*,/usr/bin/*}
+
 failed=
-for name in "$@"; do
-    echo "== tests/$name"
+set -f # what follows is not for the shell to look up in folders
+for arg in "$@"; do
+    name=${arg%%=*}
+    filter=${ONLY:-${arg#"$name"}}
+    filter=${filter#=}
+    echo "== tests/$name $filter"
+    # tests mostly wait for Redis: more at a time than there are cores
+    # shellcheck disable=SC2086 # words
     case $name in
     header-*) "$build/tests/$name" ;;
     fuzz-*) "$build/tests/$name" "$root/tests/fuzz/corpus/${name#fuzz-}" ;;
-    # tests mostly wait for Redis: more at a time than there are cores
-    *) "$build/tests/$name" --jobs "${JOBS:-4}" ${ONLY:+--filter "$ONLY"} ;;
+    *) $under "$build/tests/$name" --jobs "${JOBS:-4}" ${filter:+--filter "$filter"} ;;
     esac || failed="$failed $name"
 done
+set +f
 for log in "$logs"/*; do
     if [ -s "$log" ]; then
         failed="$failed ${log##*/}"

@@ -7,8 +7,11 @@ for group in "$@"; do
     case $group in
     build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev" ;;
     run) want="$want redis-server" ;;
+    valkey) want="$want valkey-server" ;;
     test) want="$want g++ pkg-config libcriterion-dev libjansson-dev" ;;
     fault) want="$want iproute2 iptables" ;;
+    coverage) want="$want gcovr" ;;
+    valgrind) want="$want valgrind" ;;
     bench)
         want="$want beanstalkd"
         command -v npm >/dev/null || want="$want nodejs npm" ;;
@@ -36,7 +39,7 @@ fi
 # Redis and beanstalkd are needed as programs only: a package must not leave a service running that nobody asked for.
 policy=/usr/sbin/policy-rc.d
 case "$missing" in
-*redis-server* | *beanstalkd*)
+*redis-server* | *valkey-server* | *beanstalkd*)
     if [ ! -e $policy ]; then
         trap '$root rm -f $policy' EXIT
         trap 'exit 1' HUP INT TERM
