@@ -18,6 +18,7 @@ enum { SCENES = 128, CULPRITS = 24, AT_ONCE = 4, PLAY_S = 60 };
 enum outcome { PASSED, FAILED, DIED, LOST }; /* DIED, LOST a block: hiredis or libev, of its own doing */
 struct result {                              /* of one play */
     bool fired;
+    long runs;
     enum outcome outcome;
     char why[512], culprit[96];
 };
@@ -94,7 +95,7 @@ static enum outcome play(const struct scene *s, const struct injection *i, long 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         watch_for_death();
-        t_play(s, i, nth, seed);
+        result->runs = t_play(s, i, nth, seed);
         result->fired = inject_fired();
         _exit(0);
     }
@@ -251,6 +252,24 @@ Test(f22, each_allocation_of_each_scene_may_fail, .timeout = 3600)
     cr_assert_eq(t.died + t.lost, 0);
     fault_row("F22", "an allocation of lapse fails", "every one in >= 60 scenes: no crash, no leak, no lie, it goes on",
               "%zu scenes, %ld allocations failed, each alone: all hold", n, t.fired);
+}
+
+Test(f22, one_allocation_in_a_hundred_may_fail_for_long, .timeout = 1800)
+{
+    static const struct injection alloc = {"alloc", 0, "NULL"};
+    long n = fault_n(1, 60), runs = 0;
+    result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(result != MAP_FAILED);
+    t_server = server_start();
+    inject_install();
+    for (long seed = 1; seed <= n; seed++) {
+        cr_assert_eq(play(&scene_random, &alloc, -100, (unsigned)seed), PASSED, "seed %ld: %s", seed, result->why);
+        cr_assert(result->fired);
+        runs += result->runs;
+    }
+    server_stop(t_server);
+    fault_row("F22", "1 % of lapse's allocations fail, at random", "10 minutes: the same",
+              "%ld s, %ld jobs run: all hold", n * fault_n(5, 10), runs);
 }
 
 /* What dies within hiredis dies of it: 0.14.1 calls abort() for some of its allocations, does not look at what others

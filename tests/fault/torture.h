@@ -27,7 +27,9 @@ struct entry {                  /* what Redis must know of a job */
     enum exists exists;
     unsigned asked; /* calls that change it, not answered yet */
     unsigned runs, n_done;
-    bool soon; /* it is due while the scene goes on */
+    bool soon;       /* it is due while the scene goes on */
+    unsigned untold; /* settles whose answer nobody hears */
+    char tale[240];  /* what happened to it, the last of it: S, C, R, D, T asked; s, c, r, d, t answered; ! it ran */
 };
 struct torture;
 typedef void scene_fn(struct torture *t);
@@ -51,6 +53,7 @@ struct torture {
     struct handler *handlers;
     struct lapse_job *held[128];
     unsigned n_held, n; /* n: the scene's own */
+    unsigned seed;      /* of scene_random */
     bool over;          /* the scene is: what still runs is settled as done */
 };
 
@@ -64,9 +67,11 @@ struct scene {
 #fn, fn, false \
     }
 extern const struct scene scenes_ask[], scenes_handle[], scenes_life[]; /* name NULL ends them */
+extern const struct scene scene_random;
 
 extern struct server *t_server; /* of this scene */
-void t_play(const struct scene *s, const struct injection *i, long nth, unsigned seed);
+/* How often a job ran. */
+unsigned t_play(const struct scene *s, const struct injection *i, long nth, unsigned seed);
 
 /* The fault, or what it led to, is not what it should be: says so, and ends this process. */
 __attribute__((noreturn, format(printf, 1, 2))) void t_fail(const char *format, ...);

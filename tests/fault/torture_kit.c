@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "torture.h"
+#include <stdarg.h>
 #include <stdio.h>
 
 enum { AGAIN = 10000 }; /* for ENOMEM at random */
@@ -12,7 +13,7 @@ struct asked {
     enum exists before;
     int want;
     scene_fn *then;
-    unsigned calls;
+    unsigned calls, untold;
     int64_t delay_ms;
 };
 
@@ -140,17 +141,32 @@ static bool no_lie(int err, int want)
     }
 }
 
+__attribute__((format(printf, 2, 3))) static void tell(struct entry *e, const char *format, ...)
+{
+    size_t len = strlen(e->tale), keep = sizeof e->tale / 2;
+    va_list ap;
+    if (len > keep) {
+        memmove(e->tale, e->tale + len - keep, keep + 1);
+        len = keep;
+    }
+    va_start(ap, format);
+    vsnprintf(e->tale + len, sizeof e->tale - len, format, ap);
+    va_end(ap);
+}
+
 static void settle_entry(struct asked *a, int err)
 {
     struct entry *e = a->entry;
     bool maybe = lapse_maybe(err);
     e->asked--;
+    tell(e, "%c%d ", "scr?dt"[a->verb], err);
     if (a->verb == SCHEDULE && !err) {
-        e->exists = YES;
+        e->exists = a->untold == e->untold ? YES : MAYBE;
         e->soon = a->delay_ms < HOUR;
     } else if (a->verb == SCHEDULE) {
-        e->exists = e->exists == NO ? MAYBE : e->exists;
-        if (!maybe && !e->asked && a->before == NO)
+        if (maybe && e->exists == NO)
+            e->exists = MAYBE;
+        else if (!maybe && e->exists == MAYBE && !e->asked && a->before == NO && err != LAPSE_EEXIST)
             e->exists = NO;
     } else if (a->verb == CANCEL && !err) {
         e->exists = NO;
@@ -197,6 +213,7 @@ static struct asked *ask(struct torture *t, enum verb verb, const char *queue, c
     if (verb != LOOK) {
         a->entry = entry_of(t, queue, id);
         a->before = a->entry->exists;
+        a->untold = a->entry->untold;
         a->entry->asked++;
     }
     return a;
@@ -208,6 +225,8 @@ static int called(struct asked *a, int err)
     struct torture *t = a->t;
     if (!err) {
         t->asked++;
+        if (a->entry)
+            tell(a->entry, "%c ", "SCR?DT"[a->verb]);
         if (a->verb == SCHEDULE && a->entry->exists == NO) {
             a->entry->exists = MAYBE;
             a->entry->runs = 0;
@@ -323,7 +342,8 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     T_ASSERT(l && lapse_job_state(job) == LAPSE_RUNNING && lapse_job_try(job) > 0);
     T_ASSERT(lapse_job_claimed_us(job) >= lapse_job_due_ms(job) * 1000);
     if (e->exists == NO && !e->asked)
-        t_fail("%s ran after its end", e->id);
+        t_fail("%s ran after its end: %s", e->id, e->tale);
+    tell(e, "!%u ", (unsigned)lapse_job_token(job));
     e->runs++;
     h->t->runs++;
     if (h->t->over)
@@ -359,6 +379,7 @@ static struct asked *settle(struct torture *t, enum verb verb, struct lapse_job 
 {
     struct asked *a = ask(t, verb, lapse_job_queue(job), lapse_job_id(job));
     t->settling++;
+    tell(a->entry, "%c%u ", "SCR?DT"[a->verb], (unsigned)lapse_job_token(job));
     if (verb == SETTLE_DONE) {
         a->entry->exists = MAYBE;
         a->entry->n_done++;
@@ -377,6 +398,8 @@ void t_done_untold(struct torture *t, struct lapse_job *job)
     struct entry *e = entry_of(t, lapse_job_queue(job), lapse_job_id(job));
     e->exists = MAYBE;
     e->n_done++;
+    e->untold++;
+    tell(e, "D%u- ", (unsigned)lapse_job_token(job));
     lapse_done(job, NULL, NULL);
 }
 

@@ -63,7 +63,7 @@ static void check_redis(void)
     for (const struct entry *e = t.ledger; e; e = e->next) {
         long long there = redis_int(t_server, "HEXISTS %s:{%s}:jobs %s", space, e->queue, e->id);
         if (there ? e->exists == NO : e->exists == YES)
-            t_fail("job %s of %s is %s in Redis", e->id, e->queue, there ? "still" : "not");
+            t_fail("job %s of %s is %s in Redis: %s", e->id, e->queue, there ? "still" : "not", e->tale);
     }
     const char **q = t.queues;
     if (audit(t_server, space, q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], q[8], q[9], q[10], q[11], NULL))
@@ -88,11 +88,12 @@ static void check_process(const struct injection *i, long n_live, int n_fds)
         t_fail("%d descriptors more than before", fds_open() - n_fds);
 }
 
-void t_play(const struct scene *s, const struct injection *i, long nth, unsigned seed)
+unsigned t_play(const struct scene *s, const struct injection *i, long nth, unsigned seed)
 {
     int n_fds = fds_open();
     long n_live = alloc_live();
     begin();
+    t.seed = seed;
     inject_arm(i, nth, seed);
     t.loop = ev_loop_new(EVFLAG_AUTO);
     T_ASSERT(t.loop);
@@ -113,4 +114,5 @@ void t_play(const struct scene *s, const struct injection *i, long nth, unsigned
     t_all_closed(&t);
     check_redis();
     check_process(i, n_live, n_fds);
+    return t.runs;
 }
