@@ -11,8 +11,10 @@ VERSION := $(shell sed -n 's/^.define LAPSE_VERSION "\(.*\)"/\1/p' include/lapse
 LIB  := err mem clock log sigpipe keys url options refusal reply job deliver login conn script store held resume ring sub wake policy queue work request lapse
 LUA_SRC := src/lua
 LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep resume listen depth list policy
-TOOL := main args bench bench_ask bench_crew bench_keys bench_print bench_run bench_spread client dev exec info job json \
-        lines list listen print say schedule server url value
+# scripts of the program alone
+TOOL_LUA := check mend
+TOOL := main args bench bench_ask bench_crew bench_keys bench_print bench_run bench_spread client dev doctor \
+        doctor_jobs doctor_server doctor_user exec info job json lines list listen print say schedule server url value
 EXAMPLES := demo order_timeout session_idle webhook_retry
 MAN  := lapse.1 lapse.3
 # one Criterion program per folder; fault is slow and has a target of its own
@@ -31,7 +33,7 @@ FORTIFY = $(if $(SAN)$(filter -O0 -Og,$(CFLAGS))$(findstring _FORTIFY_SOURCE,$(C
 BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(HARDEN) $(FORTIFY) $(SANFLAGS)
 # no LTO here: ld -r and objcopy want machine code
 FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(CPPFLAGS) $(CFLAGS) -fno-lto
-FLAGS_tools = -fPIE -Itools -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
+FLAGS_tools = -fPIE -Itools -I$(BUILD) -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
 FLAGS_tests = -fPIE -Itests/support $(if $(findstring /unit/,$@),-Isrc -I$(BUILD)) \
     $(if $(findstring /fault/,$@),-Itests/flow) $(if $(findstring /fuzz/,$@),-Isrc -Itools -I$(BUILD)) $(CPPFLAGS) $(CFLAGS)
 LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
@@ -43,8 +45,8 @@ TOOL_O    := $(TOOL:%=$(OBJ)/tools/%.o)
 SUPPORT_O := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/support/*.c))
 PRELOAD   := $(patsubst tests/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/preload/*.c))
 TESTS     := $(FOLDERS:%=$(BUILD)/tests/%)
-GEN       := $(BUILD)/scripts.h $(BUILD)/script_ids.h
-LUA_OUT   := $(LUA:%=$(BUILD)/lua/%.lua)
+GEN       := $(BUILD)/scripts.h $(BUILD)/script_ids.h $(BUILD)/tool_scripts.h
+LUA_OUT   := $(patsubst %,$(BUILD)/lua/%.lua,$(LUA) $(TOOL_LUA))
 
 say = $(if $(V),,@echo '$(1) $(patsubst $(BUILD)/%,%,$(@:$(OBJ)/%=%))';)
 
@@ -56,7 +58,7 @@ lib: $(BUILD)/liblapse.a $(BUILD)/liblapse.so  ## the library only
 $(OBJ)/src/%.o: src/%.c | $(GEN)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(BASE) $(FLAGS_src) -MMD -MP -c -o $@ $<
-$(OBJ)/tools/%.o: tools/%.c $(BUILD)/prefix
+$(OBJ)/tools/%.o: tools/%.c $(BUILD)/prefix | $(GEN)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(BASE) $(FLAGS_tools) -MMD -MP -c -o $@ $<
 $(OBJ)/tests/%.o: tests/%.c | $(GEN)
@@ -67,8 +69,8 @@ $(OBJ)/tests/%.o: tests/%.c | $(GEN)
 $(BUILD)/prefix: FORCE
 	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR)' > $@
 
-$(GEN) $(LUA_OUT) &: $(LUA_SRC)/prelude.lua $(LUA:%=$(LUA_SRC)/%.lua) tools/embed.sh Makefile
-	$(call say,LUA)tools/embed.sh $(LUA_SRC) $(BUILD) $(LUA)
+$(GEN) $(LUA_OUT) &: $(LUA_SRC)/prelude.lua $(patsubst %,$(LUA_SRC)/%.lua,$(LUA) $(TOOL_LUA)) tools/embed.sh Makefile
+	$(call say,LUA)tools/embed.sh $(LUA_SRC) $(BUILD) $(LUA) -- $(TOOL_LUA)
 
 # the rights that the scripts need
 $(BUILD)/users.acl: tools/acl.sh $(LUA_OUT) $(LIB:%=src/%.c)

@@ -98,6 +98,16 @@ static redisReply *ask(struct info_conn *r, int *code, int argc, const char **ar
     return reply;
 }
 
+redisReply *info_ask(struct info_conn *r, int argc, const char *const *argv, const size_t *len)
+{
+    redisReply *reply = r->c ? redisCommandArgv(r->c, argc, (const char **)(uintptr_t)argv, len) : NULL;
+    if (!reply) {
+        say("%s: %s", plain(r->shown), r->c ? plain(r->c->errstr) : "the connection was lost");
+        info_close(r);
+    }
+    return reply;
+}
+
 static int tell(struct info_conn *r, int argc, const char **argv)
 {
     int code;
@@ -116,6 +126,8 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
         return INTERNAL;
     }
     struct place p = take_apart(copy);
+    r->db = p.db;
+    snprintf(r->user, sizeof r->user, "%s", p.user);
     r->c = p.local ? redisConnectUnixWithTimeout(p.host, limit) : redisConnectWithTimeout(p.host, p.port, limit);
     if (!r->c || r->c->err) {
         say("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)", plain(shown),
@@ -149,7 +161,7 @@ void info_close(struct info_conn *r)
 }
 
 /* ---- INFO ---- */
-static const char *field(const char *text, const char *name)
+const char *info_field(const char *text, const char *name)
 {
     size_t len = strlen(name);
     for (const char *at = text; (at = strstr(at, name)); at += len) {
@@ -162,7 +174,7 @@ static const char *field(const char *text, const char *name)
 
 static int64_t number(const char *text, const char *name)
 {
-    return strtoll(field(text, name), NULL, 10);
+    return strtoll(info_field(text, name), NULL, 10);
 }
 
 static void count_calls(struct info *out, const char *text)
@@ -191,11 +203,12 @@ int info_take(struct info_conn *r, struct info *out)
         freeReplyObject(reply);
         return DONE;
     }
-    const char *text = reply->str, *version = field(text, "redis_version");
+    const char *text = reply->str, *version = info_field(text, "redis_version");
     int64_t limit = number(text, "maxmemory"), used = number(text, "used_memory");
     out->known = 1;
     out->cpu_us =
-        (int64_t)((strtod(field(text, "used_cpu_user"), NULL) + strtod(field(text, "used_cpu_sys"), NULL)) * 1e6);
+        (int64_t)((strtod(info_field(text, "used_cpu_user"), NULL) + strtod(info_field(text, "used_cpu_sys"), NULL)) *
+                  1e6);
     out->memory = used - number(text, "mem_clients_normal") - number(text, "mem_aof_buffer");
     out->room = limit ? limit - used : number(text, "total_system_memory") - number(text, "used_memory_rss");
     out->hz = number(text, "hz");

@@ -22,10 +22,15 @@ struct info {         /* what Redis says of itself */
 struct info_conn {
     struct redisContext *c;
     const char *shown; /* the URL, for messages */
+    int db;
+    char user[64]; /* of the URL; "": the default one */
 };
 int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms);
 void info_close(struct info_conn *r);
 int info_take(struct info_conn *r, struct info *out);
+struct redisReply *info_ask(struct info_conn *r, int argc, const char *const *argv,
+                            const size_t *len);             /* also an error; NULL: said why */
+const char *info_field(const char *text, const char *name); /* up to the line's end; "" */
 int info_ping(struct info_conn *r, int64_t *us);
 /* How far our monotonic clock is ahead of Redis's, and how wrong that can be at most. */
 int info_clock(struct info_conn *r, int64_t *offset_us, int64_t *error_us);

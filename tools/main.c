@@ -9,8 +9,8 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &cmd_schedule, &cmd_cancel, &cmd_reschedule, &cmd_get,  &cmd_list, &cmd_depth,
-    &cmd_listen,   &cmd_dev,    &cmd_bench,      &cmd_help, NULL,
+    &cmd_schedule, &cmd_cancel, &cmd_reschedule, &cmd_get,    &cmd_list, &cmd_depth,
+    &cmd_listen,   &cmd_dev,    &cmd_bench,      &cmd_doctor, &cmd_help, NULL,
 };
 
 static int help(const struct command *cmd, struct globals *g, struct words *w)

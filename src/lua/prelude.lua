@@ -86,6 +86,19 @@ local function find(id)
     if score then return set, ms(score) end
   end
 end
+-- What a job lacks to be whole (see check), and its sets, with their scores; nil: nothing, or it is gone.
+local function lack(id)
+  local sets = {}
+  for _, set in ipairs({ DUE, RUN, DEAD }) do
+    local score = call('ZSCORE', set, id)
+    if score then sets[#sets + 1], sets[set] = set, ms(score) end
+  end
+  if call('HEXISTS', JOBS, id) == 0 then
+    return #sets > 0 and 'record' or call('HEXISTS', HELD, id) == 1 and 'held' or nil, sets
+  end
+  return #sets == 0 and 'none' or #sets > 1 and 'many' or
+    sets[RUN] and call('HEXISTS', HELD, id) == 0 and 'holder' or nil, sets
+end
 local function busy(set, score) return set == RUN and score > now end
 
 -- A job as replies show it. A lease that is over is over, also when no sweep has been by.

@@ -31,6 +31,8 @@ Test(clock, is_asked_once_in_each_script)
         {"list", "0 1 10 '' ''"},
         {"depth", "0"},
         {"policy", "0"},
+        {"check", "0 jobs 0 10"},
+        {"mend", "0 a"},
         {"arm", "'0 9' 0"},
         {"touch", "0 0"},
         {"fail", "0 b 3 x"},

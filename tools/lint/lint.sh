@@ -113,7 +113,7 @@ check_scripts() {
 check_sizes() {
     wc -l src/*.[ch] src/lua/*.lua | awk '
         /\.[ch]$/ && $1 > 400 { print $2 ": " $1 " lines, at most 400"; bad = 1 }
-        /prelude\.lua$/ && $1 > 180 { print $2 ": " $1 " lines, at most 180"; bad = 1; next }
+        /prelude\.lua$/ && $1 > 200 { print $2 ": " $1 " lines, at most 200"; bad = 1; next }
         /\.lua$/ && !/prelude/ && $1 > 60 { print $2 ": " $1 " lines, at most 60"; bad = 1 }
         END { exit bad }'
 }

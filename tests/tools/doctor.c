@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse doctor: each check, fine and not. */
+#include "tool.h"
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* It must say this of the check. verdict and text NULL: must not speak of it. */
+static void says(struct proc *p, const char *check, const char *verdict, const char *text)
+{
+    char line[200];
+    snprintf(line, sizeof line, "{\"check\":\"%s\"", check);
+    const char *at = strstr(p->out, line);
+    cr_assert_eq(at != NULL, verdict != NULL, "%s: %s%s", check, p->out, p->err);
+    if (at) {
+        snprintf(line, sizeof line, "\"verdict\":\"%s\"", verdict);
+        size_t len = strcspn(at, "\n");
+        cr_assert(memmem(at, len, line, strlen(line)), "not %s:\n%s%s", line, p->out, p->err);
+        cr_assert(memmem(at, len, text, strlen(text)), "%s: not '%s':\n%s%s", check, text, p->out, p->err);
+    }
+}
+
+/* And ends it; status -1: whichever. */
+static void finds(struct proc *p, int status, const char *check, const char *verdict, const char *text)
+{
+    proc_wait(p, 10000);
+    says(p, check, verdict, text);
+    expect(p, status < 0 ? p->status : status, NULL, NULL);
+}
+#define doctor(...) lapse("doctor", "--json", ##__VA_ARGS__)
+
+static void as_user(struct server *s, const char *rules)
+{
+    char url[300];
+    redisReply *r = redis_cmd(s, "EVAL %s 0 %s",
+                              "local words = {} for w in string.gmatch(ARGV[1], '%S+') do words[#words + 1] = w end "
+                              "return words",
+                              rules);
+    const char *argv[80] = {"ACL", "SETUSER", "u", "reset", "on", ">p"};
+    size_t n = 6;
+    for (size_t i = 0; i < r->elements; i++) {
+        argv[n++] = r->element[i]->str;
+    }
+    redisReply *answer = redisCommandArgv(s->redis, (int)n, argv, NULL);
+    cr_assert(answer && answer->type == REDIS_REPLY_STATUS, "%s", answer ? answer->str : "");
+    freeReplyObject(answer);
+    freeReplyObject(r);
+    snprintf(url, sizeof url, "unix://u:p@%s", s->socket);
+    setenv("LAPSE_URL", url, 1);
+}
+
+Test(doctor, of_a_redis_that_is_fit_says_ok_to_everything)
+{
+    static const char *const checks[] = {"server",  "role",        "rights",   "events", "eviction", "memory",
+                                         "buffers", "persistence", "replicas", "clock",  "jobs",     "expiry"};
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
+    struct proc *p = doctor();
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        says(p, checks[i], "OK", "");
+    }
+    cr_assert_eq(count_of(p->out, "\n"), sizeof checks / sizeof *checks);
+    cr_assert_eq(p->err_len, 0, "%s", p->err);
+    expect(p, 0, "\"queue\":\"q\",\"verdict\":\"OK\",\"text\":\"1, each in one state\"", NULL);
+    p = lapse("doctor");
+    cr_assert_eq(count_of(p->out, "\nOK  "), sizeof checks / sizeof *checks - 1, "%s", p->out);
+    expect(p, 0, "OK    jobs         q: 1, each in one state\n", NULL);
+    redis_do(s, "PING");
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0, "it left something behind");
+    server_stop(s);
+}
+
+Test(doctor, of_a_replica_fails_and_names_its_master)
+{
+    struct server *master = server_start_tcp(NULL);
+    char port[16], mend[100];
+    snprintf(port, sizeof port, "%d", master->port);
+    const char *args[] = {"--replicaof", "127.0.0.1", port, NULL};
+    struct server *s = server_start_opts(args);
+    setenv("LAPSE_URL", s->url, 1);
+    snprintf(mend, sizeof mend, "lapse -u redis://127.0.0.1:%s", port);
+    struct proc *p = doctor();
+    says(p, "events", NULL, NULL);
+    finds(p, 1, "role", "FAIL", mend);
+    finds(doctor("--repair"), 1, "jobs", "FAIL", "a replica");
+    redis_do(s, "ACL SETUSER default -info");
+    finds(doctor(), 1, "role", "FAIL", "lapse -u URL, of its master");
+    server_stop(s);
+    server_stop(master);
+}
+
+Test(doctor, of_eviction_fails_where_any_key_may_go)
+{
+    static const struct {
+        const char *policy, *verdict;
+    } rows[] = {{"allkeys-lru", "FAIL"},  {"allkeys-lfu", "FAIL"},  {"allkeys-random", "FAIL"},
+                {"volatile-ttl", "WARN"}, {"volatile-lru", "WARN"}, {"volatile-random", "WARN"},
+                {"noeviction", "OK"}};
+    struct server *s = tool_redis();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        redis_do(s, "CONFIG SET maxmemory-policy %s", rows[i].policy);
+        struct proc *p = doctor();
+        cr_assert_eq(has(p, "CONFIG SET maxmemory-policy noeviction"), strcmp(rows[i].verdict, "OK") != 0);
+        finds(p, *rows[i].verdict == 'F', "eviction", rows[i].verdict, rows[i].policy);
+    }
+    server_stop(s);
+}
+
+Test(doctor, of_a_muted_server_warns_and_keeps_the_flags_of_others)
+{
+    struct server *s = tool_redis();
+    redis_do(s, "CONFIG SET notify-keyspace-events %s", "");
+    finds(doctor(), 0, "events", "WARN", "CONFIG SET notify-keyspace-events Ex");
+    redis_do(s, "CONFIG SET notify-keyspace-events Kg");
+    finds(doctor(), 0, "events", "WARN", "notify-keyspace-events gKEx");
+    finds(doctor("-o", "notify=keyspace"), 0, "events", "WARN", "notify-keyspace-events gKx");
+    redis_do(s, "CONFIG SET notify-keyspace-events KA");
+    finds(doctor("-o", "notify=keyspace"), 0, "events", "OK", "its event came");
+    redis_do(s, "ACL SETUSER default -config");
+    finds(doctor(), 0, "events", "WARN", "this user may not ask for");
+    redis_do(s, "ACL SETUSER default +config");
+    redis_do(s, "CONFIG SET notify-keyspace-events Ex");
+    redis_do(s, "ACL SETUSER default -config");
+    finds(doctor(), 0, "events", "OK", "its event came");
+    server_stop(s);
+}
+
+Test(doctor, hears_its_event_amid_those_of_others)
+{
+    struct server *s = tool_redis();
+    for (int i = 0; i < 2000; i++) {
+        redis_do(s, "SET other:%d x PX %d", i, 1 + i / 10);
+    }
+    finds(doctor(), 0, "events", "OK", "its event came");
+    server_stop(s);
+}
+
+Test(doctor, says_what_persistence_may_lose)
+{
+    struct server *s = tool_redis();
+    finds(doctor(), 0, "persistence", "OK", "everysec");
+    redis_do(s, "CONFIG SET appendfsync always");
+    finds(doctor(), 0, "persistence", "OK", "nothing that was answered is lost");
+    redis_do(s, "CONFIG SET appendfsync no");
+    finds(doctor(), 0, "persistence", "WARN", "CONFIG SET appendfsync everysec");
+    redis_do(s, "ACL SETUSER default -config");
+    finds(doctor(), 0, "persistence", "OK", "unless always");
+    redis_do(s, "ACL SETUSER default +config");
+    redis_do(s, "CONFIG SET appendonly no");
+    finds(doctor(), 1, "persistence", "FAIL", "CONFIG SET appendonly yes");
+    redis_do(s, "CONFIG SET save %s", "3600 1");
+    finds(doctor(), 0, "persistence", "WARN", "since the last one");
+    server_stop(s);
+}
+
+Test(doctor, knows_what_replicas_are_good_for)
+{
+    struct server *master = server_start_tcp(NULL);
+    char port[16];
+    setenv("LAPSE_URL", master->url, 1);
+    redis_do(master, "CONFIG SET min-replicas-to-write 1");
+    finds(doctor(), 1, "replicas", "FAIL", "every write is refused");
+    redis_do(master, "CONFIG SET min-replicas-to-write 0");
+    finds(doctor(), 0, "replicas", "OK", "none");
+    snprintf(port, sizeof port, "%d", master->port);
+    const char *args[] = {"--replicaof", "127.0.0.1", port, "--repl-diskless-sync-delay", "0", NULL};
+    struct server *s = server_start_opts(args);
+    cr_assert_eq(redis_int(master, "WAIT 1 10000"), 1);
+    finds(doctor(), 0, "replicas", "WARN", "CONFIG SET min-replicas-to-write 1");
+    redis_do(master, "CONFIG SET min-replicas-to-write 1");
+    finds(doctor(), 0, "replicas", "OK", "1 connected");
+    server_stop(s);
+    server_stop(master);
+}
+
+Test(doctor, warns_of_buffers_without_limit_and_of_small_ones)
+{
+    struct server *s = tool_redis();
+    finds(doctor(), 0, "buffers", "OK", "pubsub 64 MiB");
+    redis_do(s, "CONFIG SET client-output-buffer-limit %s", "pubsub 0 0 0");
+    finds(doctor(), 0, "buffers", "WARN", "has no limit");
+    redis_do(s, "CONFIG SET client-output-buffer-limit %s", "pubsub 100kb 0 0");
+    finds(doctor(), 0, "buffers", "WARN", "a burst of 853 events");
+    server_stop(s);
+}
+
+Test(doctor, warns_when_memory_is_nearly_used_up)
+{
+    struct server *s = tool_redis();
+    redis_do(s, "CONFIG SET maxmemory 100mb");
+    finds(doctor(), 0, "memory", "OK", "of 100.0 MiB");
+    for (int i = 0; i < 20; i++) {
+        redis_do(s, "EVAL %s 1 other:%d", "redis.call('SET', KEYS[1], string.rep('x', 1000000))", i);
+    }
+    redis_do(s, "CONFIG SET maxmemory 21mb");
+    finds(doctor(), 0, "memory", "WARN", "soon new jobs are refused");
+    server_stop(s);
+}
+
+Test(doctor, of_foreign_expiring_keys_says_how_late_redis_would_be)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
+    redis_do(s, "EVAL %s 0", "for i = 1, 4000 do redis.call('SET', 'other:' .. i, 1, 'EX', 1000) end");
+    finds(doctor(), 0, "expiry", "OK",
+          "4001 expiring keys (4000 not ours), hz 10: Redis alone would say so up to 20.0 s");
+    finds(doctor("-o", "flags=no_alarm"), 0, "expiry", "WARN", "20.0 s late");
+    redis_do(s, "EVAL %s 0", "for i = 1, 7000 do redis.call('SET', 'more:' .. i, 1, 'EX', 1000) end");
+    finds(doctor(), 0, "expiry", "WARN", "11000 expiring keys are not ours");
+    finds(doctor("-o", "notify=keyspace"), 0, "expiry", "OK", "");
+    redis_do(s, "FLUSHALL");
+    redis_do(s, "CONFIG SET hz 200");
+    finds(doctor(), 0, "expiry", "WARN", "CONFIG SET hz 10");
+    server_stop(s);
+}
+
+/* ---- a peer that says what no server here can ---- */
+static void serve(int listener, const char *reply)
+{
+    static char in[1 << 16];
+    struct pollfd fds[3] = {{.fd = listener, .events = POLLIN}};
+    for (nfds_t n = 1; poll(fds, n, -1) > 0;) {
+        if (fds[0].revents && n < 3) {
+            fds[n++] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
+        }
+        for (nfds_t k = 1; k < n; k++) {
+            ssize_t len = fds[k].revents ? read(fds[k].fd, in, sizeof in) : 0;
+            for (ssize_t i = 0; i < len; i++) {
+                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n') && write(fds[k].fd, reply, strlen(reply)) < 0) {
+                    break;
+                }
+            }
+            fds[k].events = fds[k].revents && len <= 0 ? 0 : fds[k].events;
+        }
+    }
+}
+
+static void finds_of_fake(const char *reply, int status, const char *check, const char *verdict, const char *text)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char dir[64], url[128];
+    test_dir(dir, sizeof dir);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/fake", dir);
+    snprintf(url, sizeof url, "unix://%s", at.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGPIPE, SIG_IGN);
+        serve(fd, reply);
+    }
+    close(fd);
+    setenv("LAPSE_URL", url, 1);
+    finds(doctor("q"), status, check, verdict, text);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    test_dir_remove(dir);
+}
+
+static void finds_of_info(const char *info, int status, const char *verdict, const char *text)
+{
+    char reply[400];
+    snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(info), info);
+    finds_of_fake(reply, status, "server", verdict, text);
+}
+
+Test(doctor, knows_servers_by_kind_and_version)
+{
+    finds_of_info("redis_version:6.0.16\r\nredis_mode:standalone\r\n", 1, "FAIL", "Redis 6.0.16 is too old");
+    finds_of_info("redis_version:5.0.3\r\n", 1, "FAIL", "run Redis 6.2 or newer");
+    finds_of_info("redis_version:6.2.0\r\n", 1, "OK", "Redis 6.2.0"); /* 1: of jobs */
+    finds_of_info("redis_version:8.0.2\r\n", 1, "OK", "Redis 8.0.2");
+    finds_of_info("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", 1, "OK",
+                  "Valkey 8.1.1, as Redis 7.2.4");
+    finds_of_info("redis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server\r\n", 1, "WARN", "KeyDB 6.3.4");
+    finds_of_info("redis_version:7.4.0\r\ndragonfly_version:df-v1.25\r\n", 1, "WARN", "Dragonfly df-v1.25");
+    finds_of_info("redis_version:7.0.15\r\nredis_mode:cluster\r\n", 1, "WARN", "a cluster");
+}
+
+Test(doctor, says_how_far_clocks_are_apart)
+{
+    finds_of_fake("*2\r\n$10\r\n1000000000\r\n$1\r\n0\r\n", -1, "clock", "WARN", "behind");
+    finds_of_fake("*2\r\n$11\r\n90000000000\r\n$1\r\n0\r\n", -1, "clock", "WARN", "ahead of");
+    finds_of_fake("-NOPERM no\r\n", -1, "clock", "WARN", "not told");
+}
+
+Test(doctor, of_answers_of_any_shape_does_not_fall_over)
+{
+    static const char *const replies[] = {"+OK\r\n",
+                                          ":1\r\n",
+                                          "$-1\r\n",
+                                          "*-1\r\n",
+                                          "*0\r\n",
+                                          "*1\r\n:1\r\n",
+                                          "*2\r\n:1\r\n:0\r\n",
+                                          "*6\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
+                                          "-ERR \x1b[2J\r\n"};
+    for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+        finds_of_fake(replies[i], -1, "server", "WARN", "");
+    }
+}
+
+Test(doctor, over_tcp_is_the_same)
+{
+    struct server *s = server_start_tcp(NULL);
+    setenv("LAPSE_URL", s->tcp_url, 1);
+    finds(doctor(), 0, "clock", "OK", "ms from this machine's");
+    server_stop(s);
+}
+
+/* ---- rights ---- */
+#define KEYS "~lapse:* &lapse:* &__keyevent@*__:expired -@all "
+Test(doctor, finds_no_fault_with_the_least_that_a_listener_needs)
+{
+    struct server *s = tool_redis();
+    as_user(s, KEYS "+@read +@write +@pubsub +@scripting +time -@dangerous");
+    struct proc *p = doctor();
+    says(p, "server", "OK", "Redis 7");
+    says(p, "rights", "OK", "user u has those of a listener");
+    says(p, "events", "OK", "its event came");
+    says(p, "eviction", "WARN", "not told");
+    says(p, "jobs", "OK", "");
+    cr_assert(!has(p, "FAIL"), "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
+{
+    static const char *const words[] = {"incrby", "hdel", "zadd", "zrem", "set", "time", "evalsha"};
+    struct server *s = tool_redis();
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char rules[200], mend[60];
+        snprintf(rules, sizeof rules, KEYS "+@all -%s", words[i]);
+        snprintf(mend, sizeof mend, "ACL SETUSER 'u' +%s\"", words[i]);
+        as_user(s, rules);
+        struct proc *p = doctor();
+        cr_assert_eq(has(p, "break in the middle: claim\""), i == 0, "%s", p->out);
+        finds(p, 1, "rights", "FAIL", mend);
+    }
+    as_user(s, "&* +@all ~other:*");
+    finds(doctor(), 1, "rights", "FAIL", "ACL SETUSER 'u' ~lapse:*");
+    as_user(s, "~* &* +@all -eval");
+    finds(doctor(), 1, "rights", "FAIL", "+eval");
+    cr_assert_eq(redis_int(s, "DBSIZE"), 0);
+    server_stop(s);
+}
+
+Test(doctor, warns_of_what_only_makes_jobs_late)
+{
+    struct server *s = tool_redis();
+    as_user(s, "~lapse:* &lapse:* +@all");
+    struct proc *p = doctor();
+    says(p, "events", "WARN", "PSUBSCRIBE: NOPERM");
+    finds(p, 0, "rights", "WARN", "ACL SETUSER 'u' +psubscribe &__keyevent@*__:expired");
+    as_user(s, "~lapse:* &__keyevent@*__:expired +@all");
+    finds(doctor("q"), 0, "rights", "WARN", "&lapse:{q}:wake:0");
+    server_stop(s);
+}
+
+Test(doctor, of_a_user_who_may_not_look_at_jobs_warns_unless_asked_to_mend_them)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
+    as_user(s, KEYS "+@all -hscan");
+    finds(doctor("q"), 0, "jobs", "WARN", "cannot be looked at");
+    finds(doctor("q", "--repair"), 1, "jobs", "FAIL", "cannot be looked at");
+    expect(lapse("doctor", "--for", "boss"), 2, "", "listener, producer or monitor");
+    server_stop(s);
+}
+
+static void as_documented(struct server *s, const char *role)
+{
+    char path[300], start[40];
+    snprintf(path, sizeof path, "%s/users.acl", test_build());
+    snprintf(start, sizeof start, "user lapse_%s ", role);
+    char *all = test_read_file(path, NULL), *rules = strstr(all, start);
+    cr_assert(rules, "%s", all);
+    rules += strlen(start);
+    rules[strcspn(rules, "\n")] = '\0';
+    as_user(s, rules);
+    free(all);
+}
+
+Test(doctor, finds_no_fault_with_the_users_of_the_readme)
+{
+    static const char *const roles[] = {"listener", "producer", "monitor"};
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        as_documented(s, roles[i]);
+        struct proc *p = doctor("q", "--for", roles[i]);
+        says(p, "rights", "OK", roles[i]);
+        says(p, "jobs", i ? "WARN" : "OK", i ? "cannot be looked at" : "1, each in one state");
+        if (i == 0) {
+            says(p, "events", "OK", "its event came");
+            says(p, "eviction", "OK", "noeviction");
+        }
+        expect(p, 0, NULL, NULL);
+        finds(doctor("q"), i > 0, "rights", i ? "FAIL" : "OK", "");
+    }
+    as_documented(s, "listener");
+    redis_do(s, "ZREM lapse:{q}:due x");
+    redis_do(s, "HSET lapse:{q}:jobs x %s", "\x01");
+    redis_do(s, "CONFIG SET maxmemory-policy allkeys-lru");
+    struct proc *p = doctor("q", "--repair");
+    says(p, "jobs", "WARN", "1 of them mended");
+    finds(p, 1, "eviction", "FAIL", "allkeys-lru");
+    server_stop(s);
+}
+
+/* ---- jobs ---- */
+static void put(struct server *s, const char *id)
+{
+    (void)s;
+    expect(lapse("schedule", "q", "--id", id, "--in", "1h", "body"), 0, NULL, NULL);
+}
+
+Test(doctor, finds_and_mends_what_a_script_that_broke_off_left)
+{
+    struct server *s = tool_redis();
+    char *url = strdup(getenv("LAPSE_URL"));
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "body"), 0, NULL, NULL);
+    as_user(s, "~lapse:* &* +@all -incrby");
+    struct proc *l = lapse_start("listen", "q");
+    until_err(l, "broke off in the middle of claim");
+    proc_signal(l, SIGTERM);
+    proc_wait(l, 5000);
+    proc_free(l);
+    setenv("LAPSE_URL", url, 1);
+    finds(doctor(), 1, "jobs", "FAIL", "1 in no set (a)\",\"mend\":\"lapse doctor q --repair\"");
+    finds(doctor(), 1, "jobs", "FAIL", "1 in no set (a)"); /* it only looked */
+    finds(doctor("--repair"), 0, "jobs", "WARN", "1 in no set (a): 1 of them mended");
+    finds(doctor("--repair"), 0, "jobs", "OK", "1, each in one state");
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    expect(lapse("list", "q", "--state", "dead"), 0, "lapse doctor: it was in no set\",\"body\":\"body\"", NULL);
+    expect(lapse("reschedule", "q", "a", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("listen", "q", "--count", "1"), 0, "\"body\":\"body\"", NULL);
+    no_jobs(s, "q");
+    free(url);
+    server_stop(s);
+}
+
+Test(doctor, finds_and_mends_whatever_is_wrong_and_deletes_nothing)
+{
+    struct server *s = tool_redis();
+    for (int i = 0; i < 10; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "j%d", i);
+        put(s, id);
+    }
+    redis_do(s, "ZREM lapse:{q}:due j0 j1 j2 j3 j4");
+    redis_do(s, "ZADD lapse:{q}:dead 5 j5");
+    redis_do(s, "HDEL lapse:{q}:jobs j6");
+    redis_do(s, "HSET lapse:{q}:held left %s", "1 1 10 1 5 5 me ");
+    redis_do(s, "ZREM lapse:{q}:due j7");
+    redis_do(s, "ZADD lapse:{q}:run 9e15 j7");
+    redis_do(s, "ZADD lapse:{q}:due 5 %b", "odd\0\x1b id", (size_t)8);
+    struct proc *p = lapse("doctor", "q");
+    cr_assert(has(p, "5 in no set (") && has(p, " ...)") && has(p, "1 in more than one set (j5)") &&
+                  has(p, "2 without a record (") && has(p, "1 of which only what is held is left (left)") &&
+                  has(p, "1 running, held by nobody (j7)") && !has(p, "\x1b"),
+              "%s", p->out);
+    expect(p, 1, "FAIL  jobs ", NULL);
+    finds(doctor("q", "--repair"), 0, "jobs", "WARN", "10 of them mended");
+    finds(doctor("q"), 0, "jobs", "OK", "12, each in one state");
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
+Test(doctor, looks_into_the_queues_that_are_named_or_finds_them)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "a", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("schedule", "b", "--in", "1h"), 0, NULL, NULL);
+    redis_do(s, "SET %s x", "lapse:{no queue}:due");
+    redis_do(s, "SET lapse:{c}:other x");
+    redis_do(s, "HSET lapse:{d}:jobs i x");
+    struct proc *p = doctor();
+    cr_assert_eq(count_of(p->out, "\"check\":\"jobs\""), 3, "%s", p->out);
+    cr_assert(has(p, "\"queue\":\"a\"") && has(p, "\"queue\":\"b\""));
+    expect(p, 1, "\"queue\":\"d\",\"verdict\":\"FAIL\"", NULL);
+    p = doctor("b");
+    cr_assert_eq(count_of(p->out, "\"check\":\"jobs\""), 1, "%s", p->out);
+    expect(p, 0, "\"queue\":\"b\",\"verdict\":\"OK\"", NULL);
+    redis_do(s, "ACL SETUSER default -scan");
+    p = doctor();
+    says(p, "jobs", "OK", "no queue");
+    finds(p, 0, "queues", "WARN", "lapse doctor QUEUE");
+    finds(doctor("-o", "space=other", "b"), 0, "jobs", "OK", "0, each");
+    expect(lapse("doctor", "two words"), 2, "", "a queue is 1 to 64");
+    server_stop(s);
+}
+
+Test(doctor, of_a_key_that_another_program_wrote_fails_and_repairs_nothing)
+{
+    struct server *s = tool_redis();
+    put(s, "a");
+    redis_do(s, "SET lapse:{q}:run x");
+    finds(doctor("--repair"), 1, "jobs", "FAIL", "WRONGTYPE");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
+    server_stop(s);
+}
+
+Test(doctor, of_records_of_a_newer_version_warns_and_leaves_them)
+{
+    struct server *s = tool_redis();
+    put(s, "a");
+    redis_do(s, "HSET lapse:{q}:jobs a %s", "\x02what");
+    finds(doctor("--repair"), 0, "jobs", "WARN", "1 of 1 are of a format");
+    server_stop(s);
+}
+
+Test(doctor, looks_in_small_pages_also_at_large_bodies)
+{
+    struct server *s = tool_redis();
+    redis_do(s, "EVAL %s 0",
+             "for i = 1, 20000 do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) "
+             "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0x') end "
+             "for i = 1, 50 do redis.call('ZADD', 'lapse:{r}:due', 9e12, i) "
+             "redis.call('HSET', 'lapse:{r}:jobs', i, '\\1\\0' .. string.rep('x', 1000000)) end");
+    redis_do(s, "ZREM lapse:{q}:due 17");
+    redis_do(s, "CONFIG RESETSTAT");
+    finds(doctor("q"), 1, "jobs", "FAIL", "1 in no set (17)");
+    char *stats = redis_str(s, "INFO commandstats");
+    cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 150, "%s", stats);
+    free(stats);
+    redis_do(s, "CONFIG RESETSTAT");
+    finds(doctor("r"), 0, "jobs", "OK", "50, each");
+    stats = redis_str(s, "INFO commandstats");
+    cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 25, "%s", stats);
+    free(stats);
+    server_stop(s);
+}
+
+/* A job that moves is never taken for a broken one, nor mended. */
+Test(doctor, beside_running_listeners_finds_nothing_wrong)
+{
+    struct server *s = tool_redis();
+    struct proc *l = lapse_start("listen", "q"),
+                *bench = lapse_start("bench", "p", "--rate", "2000/s", "--duration", "3s", "--delay", "100ms",
+                                     "--listeners", "2", "--json");
+    int looks = 0;
+    while (proc_wait(bench, 1) < 0) {
+        struct proc *p = doctor("p", "--repair");
+        cr_assert(has(p, "each in one state") && !has(p, "mended"), "%s%s", p->out, p->err);
+        proc_free(p);
+        looks++;
+    }
+    cr_assert_gt(looks, 3);
+    expect(bench, 0, NULL, NULL);
+    proc_signal(l, SIGTERM);
+    expect(l, 0, NULL, NULL);
+    server_stop(s);
+}
+
+/* ---- not at all ---- */
+Test(doctor, that_cannot_reach_redis_or_may_not_exits_as_the_others)
+{
+    struct server *s = tool_redis();
+    expect(lapse("doctor", "-u", "unix:///nonexistent/redis.sock"), 69, "", "could not be reached");
+    redis_do(s, "CONFIG SET requirepass secret");
+    setenv("LAPSE_PASSWORD", "wrong", 1);
+    expect(lapse("doctor"), 77, "", "WRONGPASS");
+    setenv("LAPSE_PASSWORD", "secret", 1);
+    struct proc *p = lapse("doctor", "-v");
+    cr_assert(!has(p, "secret") && !strstr(p->err, "secret"));
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
