@@ -6,8 +6,7 @@
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB; those of no valid id are passed over
 local function start(set, score, id)
   if id == '' then return 0 end
-  local real = call('ZSCORE', set, id)
-  if real and ms(real) == tonumber(score) then return call('ZRANK', set, id) + 1 end
+  if ms(call('ZSCORE', set, id)) == tonumber(score) then return call('ZRANK', set, id) + 1 end
   local low, high = call('ZCOUNT', set, '-inf', '(' .. score), call('ZCOUNT', set, '-inf', score)
   while low < high do -- it is gone: its place among those of its score, which are in byte order
     local middle = math.floor((low + high) / 2)
@@ -21,14 +20,15 @@ local function main()
   repeat
     local page = call('ZRANGE', set, first, first + limit, 'WITHSCORES')
     for i = 1, #page, 2 do
-      local bad = not id_ok(page[i])
-      if not bad and (#out > limit + 1 or bytes > BYTES) then
-        out[2] = 1
-        return out
+      if id_ok(page[i]) then
+        if #out > limit + 1 or bytes > BYTES then
+          out[2] = 1
+          return out
+        end
+        local rec = call('HGET', JOBS, page[i]) or ''
+        out[#out + 1] = row(page[i], set, ms(page[i + 1]), header(rec) and rec or '')
+        bytes = bytes + #rec
       end
-      local rec = not bad and call('HGET', JOBS, page[i]) or ''
-      if not bad then out[#out + 1] = row(page[i], set, ms(page[i + 1]), header(rec) and rec or '') end
-      bytes = bytes + #rec
     end
     first = first + limit + 1
   until #page <= 2 * limit

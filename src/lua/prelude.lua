@@ -185,6 +185,6 @@ end
 local function guard(main)
   local ok, reply = pcall(main)
   if ok then return reply end
-  local why = type(reply) == 'table' and reply.err or tostring(reply)
+  local why = reply.err or reply -- a text's err is nil
   return { err = wrote and ('LAPSE EBROKEN ' .. why) or why }
 end

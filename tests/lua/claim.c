@@ -205,7 +205,9 @@ Test(claim, removes_members_without_a_record_and_goes_on)
         "[U 0 0 0 2 ['a' 2 T+1000 '1 1 10 1 U T me ' '" REC "' 0] ['z' 2 T+1000 '1 1 10 2 U T me ' '" REC "' 0]]");
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC " | held a=1 1 10 1 U T me  z=1 1 10 2 U T me  | seq 2");
     ask("ZADD s:{q}:due 5 m");
+    ask("CONFIG RESETSTAT");
     RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1]");
+    cr_assert_eq(calls("hset"), 0); /* nobody holds it, not even for a moment */
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC " | held a=1 1 10 1 U T me  z=1 1 10 2 U T me  | seq 2");
 }
 

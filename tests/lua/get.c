@@ -134,6 +134,16 @@ Test(list, goes_on_where_a_removed_one_was)
     RUN("list", "0 1 1 T+7 a", "[U 0]");
 }
 
+/* All below 1 is shown as 1, and is in the order of what it is. */
+Test(list, goes_on_among_scores_that_are_no_times)
+{
+    given("schedule", "0 a +5 0 " REC " b +5 0 " REC " c +5 0 " REC);
+    ask("ZADD s:{q}:due -7 b -5 a");
+    RUN("list", "0 1 1 '' ''", "[U 1 ['b' 1 1 '' '" REC "']]");
+    RUN("list", "0 1 1 1 b", "[U 1 ['a' 1 1 '' '" REC "']]");
+    RUN("list", "0 1 1 1 a", "[U 0 " ROW("c", "5") "]");
+}
+
 Test(list, gives_a_hundred_at_most)
 {
     many(0, 101, "+5");
@@ -193,5 +203,8 @@ Test(list, passes_over_members_that_cannot_be_ids)
     RUN("list", "0 1 2 '' ''", "[U 1 " ROW("a", "5") " " ROW("b", "5") "]");
     RUN("list", "0 1 2 T+5 b", "[U 0 " ROW("c", "6") "]");
     RUN("list", "0 1 100 '' ''", "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]");
+    ask("ZADD s:{q}:due 9007199254740992 {last");
+    RUN("list", "0 1 3 '' ''", "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]"); /* no job is left */
+    ask("ZREM s:{q}:due {last");
     ask("ZREMRANGEBYRANK s:{q}:due 0 251");
 }
