@@ -5,7 +5,7 @@
 -- ERRORS  Redis's own
 -- COST    O(1)
 local function main()
-  local may = not redis.acl_check_cmd or redis.acl_check_cmd('INFO', 'memory') -- a refusal would stand in ACL LOG
+  local may = redis.acl_check_cmd('INFO', 'memory') -- a refusal would stand in ACL LOG
   local info = may and redis.pcall('INFO', 'memory')
   return { now_us, type(info) == 'string' and string.find(info, 'maxmemory_policy:allkeys', 1, true) and 1 or 0 }
 end

@@ -73,6 +73,17 @@ Test(sweep, removes_members_without_a_record_and_goes_on)
     HEARD("0 '0 c'");
 }
 
+Test(sweep, tells_nobody_of_an_id_that_can_be_none)
+{
+    given("schedule", "0 a +0 0 " REC);
+    given("claim", "0 me 10 1");
+    ask("HSET s:{q}:jobs %s %b", "b c", "\1\0", (size_t)2);
+    ask("ZADD s:{q}:run 5 %s", "b c");
+    now_at(10);
+    RUN("sweep", "0", "[U+10000 2 0 0]");
+    HEARD("0 '0 a'");
+}
+
 Test(sweep, takes_a_hundred_and_says_whether_there_may_be_more)
 {
     many(0, 299, "+0");
