@@ -194,6 +194,10 @@ test-acl:  ## the flows again as users with the rights that README names, and no
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/flow
 	@LAPSE_TEST_ACL=listener tests/run.sh $(BUILD) flow
 	@LAPSE_TEST_ACL=producer tests/run.sh $(BUILD) flow
+mutate:  ## each condition of the scripts made true, and false: do the tests notice? ONLY='claim.lua' picks some
+	@tools/install-deps.sh build run test lint
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/lua
+	@tests/mutate/run.sh $(BUILD)
 test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
 	@tools/install-deps.sh build run test fault
 	@$(MAKE) --no-print-directory check-fault
@@ -278,7 +282,7 @@ help:  ## this list
 
 FORCE:
 .PHONY: all lib objects check test test-asan test-acl test-valgrind coverage check-coverage test-fault test-fault-asan \
-    check-fault soak fuzz run-fuzz shown bench lint fmt doc install uninstall deps demo clean help FORCE
+    check-fault soak fuzz run-fuzz mutate shown bench lint fmt doc install uninstall deps demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

@@ -140,6 +140,7 @@ check_cppcheck() {
 check_lua() {
     local bad=0 names
     LC_ALL=C say '[^[:print:][:space:]]' 'not ASCII' src/lua/*.lua || bad=1
+    run_luacheck --no-config --std lua51 --max-line-length 120 -- tests/*/*.lua || bad=1
     # what Redis runs: unknown and shadowed names
     run_luacheck --only 0 1 4 -- "$build"/lua/*.lua || bad=1
     # each file alone: what it makes and does not use, with the line as written
