@@ -44,6 +44,11 @@ void report(struct doctor *d, enum verdict v, const char *check, const char *que
 }
 
 /* ---- what it asks ---- */
+int64_t doctor_patience_ms(const struct doctor *d)
+{
+    return d->g->opts.reply_ms ? d->g->opts.reply_ms : 5000;
+}
+
 redisReply *doctor_ask(struct doctor *d, int argc, const char *const *argv, const size_t *len)
 {
     redisReply *r = d->code ? NULL : info_ask(&d->r, argc, argv, len);
@@ -96,6 +101,10 @@ static void read_info(struct doctor *d)
     }
     d->info = strdup(is_text(r) ? r->str : "");
     freeReplyObject(r);
+    if (!d->info) {
+        say("out of memory");
+        d->code = INTERNAL;
+    }
 }
 
 /* ---- the command line ---- */
@@ -139,11 +148,16 @@ static int add_queues(struct doctor *d, const struct words *w)
 {
     d->queues = calloc((size_t)w->n + 1, sizeof *d->queues);
     d->queues_room = w->n + 1;
-    for (int i = 0; i < w->n; i++) {
+    for (int i = 0; d->queues && i < w->n; i++) {
         if (check_queue(w->v[i])) {
             return USAGE;
         }
-        d->queues[d->n_queues++] = strdup(w->v[i]);
+        d->queues[i] = strdup(w->v[i]);
+        d->n_queues += d->queues[i] != NULL;
+    }
+    if (d->n_queues < w->n || !d->queues) {
+        say("out of memory");
+        return INTERNAL;
     }
     return 0;
 }
@@ -159,12 +173,14 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
         d.space = g->opts.space ? g->opts.space : "lapse";
         d.secret = strdup(g->secret_url);
         url_wipe(g);
-        code = info_open(&d.r, d.secret, g->shown_url, g->opts.reply_ms ? g->opts.reply_ms : 5000);
+        code = d.secret ? info_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d)) : INTERNAL;
         if (!code) {
             examine(&d);
             code = d.code ? d.code : d.failed ? ANSWER_NO : DONE;
         }
         info_close(&d.r);
+    }
+    if (d.secret) {
         explicit_bzero(d.secret, strlen(d.secret));
     }
     for (int i = 0; i < d.n_queues; i++) {

@@ -31,6 +31,7 @@ void report(struct doctor *d, enum verdict v, const char *check, const char *que
 struct redisReply *doctor_ask(struct doctor *d, int argc, const char *const *argv, const size_t *len);
 #define ASK(d, ...) \
     doctor_ask(d, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *[]){__VA_ARGS__}, NULL)
+int64_t doctor_patience_ms(const struct doctor *d);
 int is_error(const struct redisReply *r, const char *word); /* word "": any; of no reply too */
 int is_text(const struct redisReply *r);
 int64_t doctor_int(const struct doctor *d, const char *name); /* of INFO; 0 if it is not there */

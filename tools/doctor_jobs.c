@@ -27,7 +27,7 @@ struct walk {
     int64_t looked, jobs, unread, mended, said_ms;
     int64_t n[DEFECTS];
     char ids[DEFECTS][120]; /* the first few */
-    char *error;            /* what Redis said instead */
+    char error[300];        /* what Redis said instead */
 };
 
 /* ---- queues ---- */
@@ -102,7 +102,7 @@ static redisReply *script(struct walk *w, const char *text, int argc, const char
     }
     redisReply *r = doctor_ask(w->d, 5 + argc, argv, len);
     if (r && (r->type != REDIS_REPLY_ARRAY || !r->elements)) {
-        w->error = strdup(is_error(r, "") ? r->str : "an answer of another shape");
+        snprintf(w->error, sizeof w->error, "%s", is_error(r, "") ? r->str : "an answer of another shape");
         freeReplyObject(r);
         r = NULL;
     }
@@ -124,7 +124,7 @@ static void count(struct walk *w, const char *id, const char *what)
 /* What was broken a moment ago is looked at again by the script that mends it. An id may hold any byte. */
 static void mend(struct walk *w, const redisReply *page)
 {
-    for (size_t first = 5; first < page->elements && !w->error;) {
+    for (size_t first = 5; first < page->elements && !*w->error;) {
         const char *ids[PAGE];
         size_t lens[PAGE];
         int n = 0;
@@ -171,7 +171,7 @@ static void walk_key(struct walk *w, const char *end)
         }
         for (size_t i = 5; i < r->elements; i++) {
             if (!is_defect(r->element[i])) {
-                w->error = strdup("an answer of another shape");
+                strcpy(w->error, "an answer of another shape");
                 freeReplyObject(r);
                 return;
             }
@@ -188,7 +188,7 @@ static void walk_key(struct walk *w, const char *end)
         }
         freeReplyObject(r);
         progress(w);
-    } while (page && !w->error && !w->d->code);
+    } while (page && !*w->error && !w->d->code);
 }
 
 /* ---- a queue ---- */
@@ -206,7 +206,7 @@ static void told(struct walk *w)
         }
     }
     snprintf(command, sizeof command, "lapse doctor %s --repair", w->queue);
-    if (w->error) {
+    if (*w->error) {
         int denied = !strncmp(w->error, "NOPERM", 6) || strstr(w->error, "The user executing the script can't"),
             type = strstr(w->error, "WRONGTYPE") != NULL;
         snprintf(command, sizeof command,
@@ -241,7 +241,7 @@ void check_jobs(struct doctor *d)
         struct walk w = {.d = d, .queue = d->queues[i], .said_ms = monotonic_ms()};
         snprintf(w.key, sizeof w.key, "%s:{%s}:due", d->space, w.queue);
         snprintf(w.db, sizeof w.db, "%d", d->r.db);
-        for (size_t k = 0; k < sizeof ends / sizeof *ends && !w.error && !d->code; k++) {
+        for (size_t k = 0; k < sizeof ends / sizeof *ends && !*w.error && !d->code; k++) {
             int64_t before = w.looked;
             walk_key(&w, ends[k]);
             d->waiting += k == 1 ? w.looked - before : 0;
@@ -249,6 +249,5 @@ void check_jobs(struct doctor *d)
         if (!d->code) {
             told(&w);
         }
-        free(w.error);
     }
 }

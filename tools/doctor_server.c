@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OLDEST = 602, EVENT_BYTES = 120, FOREIGN_MANY = 10000, HZ_MUCH = 100 };
+enum { OLDEST = 700, EVENT_BYTES = 120, FOREIGN_MANY = 10000, HZ_MUCH = 100 };
 
 static int told(struct doctor *d, const char *check, const char *by)
 {
@@ -21,6 +21,7 @@ static int told(struct doctor *d, const char *check, const char *by)
 }
 
 /* ---- server, role ---- */
+/* OLDEST: EVAL_RO came with 7.0. */
 /* HELLO is open to every user that is let in. */
 static const char *hello(struct doctor *d, const char *name, char out[VALUE_BYTES])
 {
@@ -58,9 +59,9 @@ static void server(struct doctor *d)
     as = strcmp(own, version) ? version : "";
     int major = atoi(version), minor = strchr(version, '.') ? atoi(strchr(version, '.') + 1) : 0;
     if (!*version) {
-        report(d, WARN, "server", NULL, NULL, "of a version that this user may not know; lapse needs Redis 6.2");
+        report(d, WARN, "server", NULL, NULL, "of a version that this user may not know; lapse needs Redis 7.0");
     } else if (major * 100 + minor < OLDEST) {
-        report(d, FAIL, "server", NULL, "run Redis 6.2 or newer, or Valkey", "%s %s is too old: lapse needs 6.2", kind,
+        report(d, FAIL, "server", NULL, "run Redis 7.0 or newer, or Valkey", "%s %s is too old: lapse needs 7.0", kind,
                plain(own));
     } else if (!strcmp(mode, "cluster")) {
         report(d, WARN, "server", NULL, NULL,
@@ -307,7 +308,7 @@ void check_expiry(struct doctor *d)
                late, all, hz);
     } else if (others > FOREIGN_MANY && d->g->opts.notify == LAPSE_KEYEVENT) {
         report(d, WARN, "expiry", NULL,
-               "redis-cli CONFIG SET notify-keyspace-events Kx, and -o notify=keyspace for all listeners",
+               "-o notify=keyspace for all listeners; lapse doctor -o notify=keyspace tells the flags",
                "%" PRId64 " expiring keys are not ours, and each listener hears of each", others);
     } else if (hz > HZ_MUCH) {
         report(d, WARN, "expiry", NULL, "redis-cli CONFIG SET hz 10",

@@ -35,11 +35,11 @@ static int may(struct doctor *d, const char *command)
     return yes;
 }
 
-/* Once, and in small letters: COMMAND or &channel. */
+/* Once, as a shell takes it: COMMAND, in small letters, or &channel. */
 static void add_word(char *out, size_t size, const char *word)
 {
     char one[300];
-    snprintf(one, sizeof one, " %s%s", *word == '&' ? "" : "+", word);
+    snprintf(one, sizeof one, *word == '&' ? " '%s'" : " +%s", word);
     for (char *c = one; *word != '&' && *c; c++) {
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
     }
@@ -54,15 +54,11 @@ static void add_word(char *out, size_t size, const char *word)
 
 static int needed(const struct doctor *d, const char *script)
 {
-    static const char *const producer[] = {"schedule", "cancel", "reschedule", "get", NULL}, *const monitor[] = {
-                                                                                                 "get", "list", "depth",
-                                                                                                 NULL};
-    for (const char *const *of = d->role == FOR_PRODUCER ? producer : monitor; d->role != FOR_LISTENER && *of; of++) {
-        if (!strcmp(*of, script)) {
-            return 1;
-        }
-    }
-    return d->role == FOR_LISTENER;
+    static const char *const roles[] = {
+        [FOR_LISTENER] = NULL, [FOR_PRODUCER] = " schedule cancel reschedule get ", [FOR_MONITOR] = " get list depth "};
+    char word[40];
+    snprintf(word, sizeof word, " %s ", script);
+    return !roles[d->role] || strstr(roles[d->role], word);
 }
 
 static void key_of(const struct doctor *d, char out[200], const char *end)
@@ -105,12 +101,14 @@ static void look_at_keys(struct doctor *d, struct lacks *l)
 /* A command on a key that is not the user's is refused too, whatever the command: so keys come first. */
 static void look_at_commands(struct doctor *d, struct lacks *l)
 {
+    static const char *const evals[] = {"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO"};
     char key[200], command[300];
     key_of(d, key, "due");
-    const char *sha = d->role == FOR_MONITOR ? "EVALSHA_RO" : "EVALSHA";
-    snprintf(command, sizeof command, "%s x 1 %s", sha, key);
-    if (!may(d, command)) {
-        add_word(l->words, sizeof l->words, sha);
+    for (int i = d->role == FOR_MONITOR ? 2 : 0; i < 4; i++) {
+        snprintf(command, sizeof command, "%s x 1 %s", evals[i], key);
+        if (!may(d, command)) {
+            add_word(l->words, sizeof l->words, evals[i]);
+        }
     }
     for (size_t i = 0; i < sizeof script_needs / sizeof *script_needs; i++) {
         if (needed(d, script_needs[i].script)) {
@@ -121,7 +119,7 @@ static void look_at_commands(struct doctor *d, struct lacks *l)
 
 static void look_at_channel(struct doctor *d, struct lacks *l, const char *verb, const char *channel)
 {
-    char command[300];
+    char command[340];
     snprintf(command, sizeof command, "%s %s", verb, channel);
     if (!may(d, command)) {
         snprintf(command, sizeof command, "&%s", channel);
@@ -130,9 +128,21 @@ static void look_at_channel(struct doctor *d, struct lacks *l, const char *verb,
     }
 }
 
+static void pattern_of(const struct doctor *d, char out[300])
+{
+    char triggers[200];
+    key_of(d, triggers, "t:*");
+    if (d->g->opts.notify == LAPSE_KEYSPACE) {
+        snprintf(out, 300, "__keyspace@%d__:%s", d->r.db, triggers);
+    } else {
+        snprintf(out, 300, "__keyevent@*__:expired");
+    }
+}
+
 static void look_at_channels(struct doctor *d, struct lacks *l)
 {
-    char wake[200], end[24];
+    char wake[200], end[24], pattern[300];
+    pattern_of(d, pattern);
     snprintf(end, sizeof end, "wake:%d", d->r.db);
     key_of(d, wake, end);
     if (d->role != FOR_MONITOR) {
@@ -140,7 +150,7 @@ static void look_at_channels(struct doctor *d, struct lacks *l)
     }
     if (d->role == FOR_LISTENER) {
         look_at_channel(d, l, "SUBSCRIBE", wake);
-        look_at_channel(d, l, "PSUBSCRIBE", "__keyevent@*__:expired");
+        look_at_channel(d, l, "PSUBSCRIBE", pattern);
     }
 }
 
@@ -157,7 +167,7 @@ static void tell_rights(struct doctor *d, const struct lacks *l)
     char user[VALUE_BYTES], mend[VALUE_BYTES + 1200], keys[80] = "";
     user_of(d, user);
     if (l->keys) {
-        snprintf(keys, sizeof keys, " ~%s:*", d->space);
+        snprintf(keys, sizeof keys, " '~%s:*'", d->space);
     }
     snprintf(mend, sizeof mend, "redis-cli ACL SETUSER '%s'%s%s%s", user, keys, l->words, l->helps);
     if (l->keys || *l->words) {
@@ -265,18 +275,14 @@ static void flags_to_set(const struct doctor *d, const char *now, char out[VALUE
 void check_events(struct doctor *d)
 {
     struct info_conn ear;
-    char name[64], key[200], pattern[500] = "__keyevent@*__:expired", now[VALUE_BYTES], mend[VALUE_BYTES],
-                             why[VALUE_BYTES] = "";
+    char name[64], key[200], pattern[300], now[VALUE_BYTES], mend[VALUE_BYTES], why[VALUE_BYTES] = "";
     if (d->replica || d->role != FOR_LISTENER) {
         return; /* a replica publishes none, and it was said */
     }
     snprintf(name, sizeof name, "t:{doctor:%d:%lld}", (int)getpid(), (long long)monotonic_us());
     key_of(d, key, name);
-    if (d->g->opts.notify == LAPSE_KEYSPACE) {
-        key_of(d, now, "t:*");
-        snprintf(pattern, sizeof pattern, "__keyspace@%d__:%.200s", d->r.db, now);
-    }
-    d->code = info_open(&ear, d->secret, d->r.shown, d->g->opts.reply_ms ? d->g->opts.reply_ms : 5000);
+    pattern_of(d, pattern);
+    d->code = info_open(&ear, d->secret, d->r.shown, doctor_patience_ms(d));
     if (d->code) {
         return;
     }

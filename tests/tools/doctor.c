@@ -273,12 +273,13 @@ static void finds_of_info(const char *info, int status, const char *verdict, con
 Test(doctor, knows_servers_by_kind_and_version)
 {
     finds_of_info("redis_version:6.0.16\r\nredis_mode:standalone\r\n", 1, "FAIL", "Redis 6.0.16 is too old");
-    finds_of_info("redis_version:5.0.3\r\n", 1, "FAIL", "run Redis 6.2 or newer");
-    finds_of_info("redis_version:6.2.0\r\n", 1, "OK", "Redis 6.2.0"); /* 1: of jobs */
+    finds_of_info("redis_version:5.0.3\r\n", 1, "FAIL", "run Redis 7.0 or newer");
+    finds_of_info("redis_version:6.2.14\r\n", 1, "FAIL", "too old");
+    finds_of_info("redis_version:7.0.0\r\n", 1, "OK", "Redis 7.0.0"); /* 1: of jobs */
     finds_of_info("redis_version:8.0.2\r\n", 1, "OK", "Redis 8.0.2");
     finds_of_info("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", 1, "OK",
                   "Valkey 8.1.1, as Redis 7.2.4");
-    finds_of_info("redis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server\r\n", 1, "WARN", "KeyDB 6.3.4");
+    finds_of_info("redis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server\r\n", 1, "FAIL", "KeyDB 6.3.4");
     finds_of_info("redis_version:7.4.0\r\ndragonfly_version:df-v1.25\r\n", 1, "WARN", "Dragonfly df-v1.25");
     finds_of_info("redis_version:7.0.15\r\nredis_mode:cluster\r\n", 1, "WARN", "a cluster");
 }
@@ -333,7 +334,7 @@ Test(doctor, finds_no_fault_with_the_least_that_a_listener_needs)
 
 Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
 {
-    static const char *const words[] = {"incrby", "hdel", "zadd", "zrem", "set", "time", "evalsha"};
+    static const char *const words[] = {"incrby", "hdel", "zadd", "zrem", "set", "time", "evalsha", "eval_ro"};
     struct server *s = tool_redis();
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char rules[200], mend[60];
@@ -345,7 +346,7 @@ Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
         finds(p, 1, "rights", "FAIL", mend);
     }
     as_user(s, "&* +@all ~other:*");
-    finds(doctor(), 1, "rights", "FAIL", "ACL SETUSER 'u' ~lapse:*");
+    finds(doctor(), 1, "rights", "FAIL", "ACL SETUSER 'u' '~lapse:*'");
     as_user(s, "~* &* +@all -eval");
     finds(doctor(), 1, "rights", "FAIL", "+eval");
     cr_assert_eq(redis_int(s, "DBSIZE"), 0);
@@ -358,7 +359,8 @@ Test(doctor, warns_of_what_only_makes_jobs_late)
     as_user(s, "~lapse:* &lapse:* +@all");
     struct proc *p = doctor();
     says(p, "events", "WARN", "PSUBSCRIBE: NOPERM");
-    finds(p, 0, "rights", "WARN", "ACL SETUSER 'u' +psubscribe &__keyevent@*__:expired");
+    finds(p, 0, "rights", "WARN", "ACL SETUSER 'u' +psubscribe '&__keyevent@*__:expired'");
+    finds(doctor("q", "-o", "notify=keyspace"), 0, "rights", "WARN", "'&__keyspace@0__:lapse:{q}:t:*'");
     as_user(s, "~lapse:* &__keyevent@*__:expired +@all");
     finds(doctor("q"), 0, "rights", "WARN", "&lapse:{q}:wake:0");
     server_stop(s);
