@@ -114,7 +114,7 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
     unsigned script = 0;
     for (; script < SCRIPT_COUNT; script++) {
         const struct script_text *t = &script_texts[script];
-        if (len[0] == 4 ? len[1] == t->len && !memcmp(argv[1], t->text, t->len) : !memcmp(argv[1], t->sha, 40)) {
+        if (len[1] != 40 ? len[1] == t->len && !memcmp(argv[1], t->text, t->len) : !memcmp(argv[1], t->sha, 40)) {
             break;
         }
     }
