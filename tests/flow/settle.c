@@ -36,7 +36,7 @@ static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long firs
     x.w.delay_ms = 3600000;
     x.w.why = "the reason";
     for (long bytes = first; bytes <= last; bytes += step, n++) {
-        char id[16];
+        char id[24];
         snprintf(id, sizeof id, "%ld", bytes);
         hold_one(&x, id);
         wire_cut(&x, way, bytes);
