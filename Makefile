@@ -184,6 +184,8 @@ check-coverage:
 	@$(CC) $(BASE) -c -o $(BUILD)/flush.o tests/coverage/flush.c
 	@$(MAKE) --no-print-directory check
 	@tests/coverage/report.sh $(BUILD)
+test-trixie:  ## the tests on Debian 13, in a root made once: hiredis 1.2, Redis 8 and Valkey 8.1; needs root and debootstrap
+	@tools/trixie.sh
 fuzz:  ## let libFuzzer try what comes from outside for FUZZ_S seconds (60) each; ONLY='url job' picks some
 	@tools/install-deps.sh build lint
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang SAN=fuzzer-no-link,address,undefined run-fuzz
@@ -281,8 +283,8 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-acl test-valgrind coverage check-coverage test-fault test-fault-asan \
-    check-fault soak fuzz run-fuzz mutate shown bench lint fmt doc install uninstall deps demo clean help FORCE
+.PHONY: all lib objects check test test-asan test-acl test-valgrind coverage check-coverage test-trixie test-fault \
+    test-fault-asan check-fault soak fuzz run-fuzz mutate shown bench lint fmt doc install uninstall deps demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

@@ -102,9 +102,9 @@ static void exec_server(struct server *s, pid_t parent)
     snprintf(users, sizeof users, "%s/users.conf", s->dir);
     snprintf(port, sizeof port, "%d", s->port);
     /* clang-format off */
-    const char *argv[20 + SERVER_ARGS] = {
-        "redis-server", conf, "--port", port, "--unixsocket", s->socket, "--unixsocketperm", "700", "--dir", s->dir,
-        "--daemonize", "no", "--logfile", log, "--enable-debug-command", "local", "--include", users,
+    const char *given = getenv("LAPSE_TEST_SERVER"), *argv[20 + SERVER_ARGS] = {
+        given ? given : "redis-server", conf, "--port", port, "--unixsocket", s->socket, "--unixsocketperm", "700",
+        "--dir", s->dir, "--daemonize", "no", "--logfile", log, "--enable-debug-command", "local", "--include", users,
     };
     /* clang-format on */
     size_t n = 18;

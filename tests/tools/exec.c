@@ -120,7 +120,7 @@ Test(exec, at_run_ms_the_group_gets_term)
     struct server *s = tool_redis();
     schedule("i", "");
     struct proc *p =
-        lapse("listen", "q", "--count", "1", "-o", "run_ms=300", "-o", "lease_ms=100", "--exec", "--", "sleep", "60");
+        lapse("listen", "q", "--count", "1", "-o", "run_ms=300", "-o", "lease_ms=300", "--exec", "--", "sleep", "60");
     expect(p, 0, "", "run_ms");
     p = lapse("get", "q", "i");
     cr_assert(has(p, "killed by signal 15") && has(p, "run_ms"), "%s", p->out);
