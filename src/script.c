@@ -334,13 +334,9 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     if (!grow(s, n_args + 5)) {
         return false;
     }
-    if (s->loaded[b->script]) {
-        push_word(s, &n, only_reads(b->script) ? "EVALSHA_RO" : "EVALSHA");
-        push(s, &n, t->sha, 40);
-    } else {
-        push_word(s, &n, only_reads(b->script) ? "EVAL_RO" : "EVAL");
-        push(s, &n, (const char *)t->text, t->len);
-    }
+    bool known = s->loaded[b->script], ro = only_reads(b->script);
+    push_word(s, &n, known ? (ro ? "EVALSHA_RO" : "EVALSHA") : (ro ? "EVAL_RO" : "EVAL"));
+    push(s, &n, known ? t->sha : (const char *)t->text, known ? 40 : t->len);
     push(s, &n, "1", 1);
     push(s, &n, key.at, key.len);
     push_word(s, &n, s->fixed);

@@ -24,9 +24,11 @@ fails() {
     esac
 }
 
+told() { printf '%s\t%s:%s\t%s\t%s\t%s\n' "$1" "${file##*/}" "$line" "$text" "$word" "$2"; }
+
 # NUMBER FILE FROM TO LINE TEXT WORD, with tabs between: prints what became of it
-try() {
-    local number file from to line text word out how test=
+by_lua() {
+    local number file from to line text word out name test=
     IFS=$'\t' read -r number file from to line text word <<< "$1"
     out=$dir/$number
     mkdir -p "$out"
@@ -35,32 +37,36 @@ try() {
     { head -c $((from - 1)) "$file"; printf %s "$word"; tail -c +$((to + 1)) "$file"; } > "$out/src/${file##*/}"
     # shellcheck disable=SC2086 # words
     tools/embed.sh "$out/src" "$out" $scripts
-    how=lua
     name=$(basename "$file" .lua)
     [ "$name" = prelude ] || test=$(fails "$build/tests/lua" "$out" "$name/*")
     [ -n "$test" ] || test=$(fails "$build/tests/lua" "$out" '*')
-    if [ -z "$test" ] && [ -z "${QUICK-}" ]; then
-        how=flow
-        test=$(in_flows "$out")
+    if [ -n "$test" ]; then
+        told lua "$test"
+        rm -rf "$out"
+    else
+        echo "$1" >> "$dir/left"
     fi
-    [ -n "$test" ] || how=none
-    rm -rf "$out"
-    printf '%s\t%s:%s\t%s\t%s\t%s\n' "$how" "${file##*/}" "$line" "$text" "$word" "$test"
 }
 
-# The flows are linked with the scripts: each of the JOBS has a room where they are built.
-in_flows() {
+# The same of one that is left. The flows are linked with the scripts: each of the JOBS has a room where they are built.
+by_flow() {
+    local number file line text word room test
+    IFS=$'\t' read -r number file _ _ line text word <<< "$1"
     # shellcheck disable=SC2154 # xargs sets slot
-    local room=$dir/room$slot
-    touch "$1"/src/*
-    make -s -j2 "BUILD=$room" "LUA_SRC=$1/src" all "$room/tests/flow" > "$room.log" 2>&1 ||
-        { echo 'it does not build' && return; }
+    room=$dir/room$slot
+    touch "$dir/$number"/src/*
+    make -s -j2 "BUILD=$room" "LUA_SRC=$dir/$number/src" all "$room/tests/flow" > "$room.log" 2>&1
     LAPSE_MUTANT_SECONDS=$((LAPSE_MUTANT_SECONDS * 5))
     test=$(fails "$room/tests/flow" "$room" '*')
     # not where the machine was only too busy
-    [ -z "$test" ] || fails "$room/tests/flow" "$room" "${test/::/\/}"
+    [ -z "$test" ] || test=$(fails "$room/tests/flow" "$room" "${test/::/\/}")
+    told "$([ -n "$test" ] && echo flow || echo none)" "$test"
 }
-export -f fails try in_flows
+each() { # FUNCTION FILE: of each of its lines, JOBS at a time
+    # shellcheck disable=SC2016 # the other shell's
+    tr '\n' '\0' < "$2" | xargs -0 -r -n 1 -P "$JOBS" --process-slot-var=slot bash -euc "$1 "'"$1"' "$1"
+}
+export -f fails told by_lua by_flow
 
 rm -rf "$dir"
 mkdir -p "$dir"
@@ -77,8 +83,13 @@ test=$(fails "$build/tests/lua" "$build" '*')
 lua5.1 tests/mutate/conditions.lua "$dir"/lua/*.lua > "$dir/conditions"
 for word in true false; do sed "s/\$/\t$word/" "$dir/conditions"; done | nl -ba -w1 | grep -e "${ONLY:-.}" > "$dir/mutants"
 start=$SECONDS
-# shellcheck disable=SC2016 # the other shell's
-tr '\n' '\0' < "$dir/mutants" | xargs -0 -n 1 -P "$JOBS" --process-slot-var=slot bash -euc 'try "$1"' try > "$dir/results"
+: > "$dir/left"
+each by_lua "$dir/mutants" > "$dir/results"
+if [ -n "${QUICK-}" ]; then
+    while IFS=$'\t' read -r _ file _ _ line text word; do told none ''; done < "$dir/left"
+else
+    each by_flow "$dir/left"
+fi >> "$dir/results"
 
 # what survived, as the table of tests/README.md has it
 survivors=0 unexplained=0
