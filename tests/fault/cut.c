@@ -188,7 +188,7 @@ static long settles(enum flow_policy how, enum proxy_way way, long *lost)
             cr_assert_eq(flow_cancel(x.f, "q", id, NULL), 0);
         }
     }
-    cr_assert_eq(x.w.n_runs, n, "%zu runs of %ld jobs", x.w.n_runs, n); /* none ran again */
+    cr_assert_eq(x.w.n_runs, (size_t)n, "%zu runs of %ld jobs", x.w.n_runs, n); /* none ran again */
     cr_assert_gt(n, 20);
     wire_end(&x);
     return n;
