@@ -19,7 +19,9 @@ Test(check, of_whole_jobs_says_nothing)
         cr_assert_eq(r->element[2]->integer, rows[i].n, "%s: %s", rows[i].end, show(r));
     }
     char *before = dumps();
+    ask("CONFIG RESETSTAT");
     RUN("mend", "0 w r e u d nobody", "[U+20000 '' '' '' '' '' '']");
+    cr_assert_eq(calls("del"), 0); /* of their triggers */
     same(__FILE__, __LINE__, "keys", dumps(), before);
     HEARD("");
 }
@@ -53,6 +55,19 @@ Test(check, says_what_each_job_lacks_and_that_once)
     cr_assert_eq(run("check", "0 dead 0 100")->elements, 5);
     said = show(run("check", "0 held 0 100"));
     cr_assert(strstr(said, "['left' 'held']") && !strstr(said, "'both'"), "%s", said);
+    ask("FLUSHALL");
+}
+
+Test(check, says_of_each_pair_of_sets_that_it_is_one_too_many)
+{
+    given("schedule", "0 a +5 0 " REC " b +5 0 " REC " c +0 0 " REC " d +5 0 " REC);
+    given("claim", "0 me 100 0 c");
+    ask("ZADD s:{q}:run 5 a");
+    ask("ZADD s:{q}:dead 5 b 5 c");
+    char *said = show(run("check", "0 jobs 0 100"));
+    cr_assert(strstr(said, "['a' 'many']") && strstr(said, "['b' 'many']") && strstr(said, "['c' 'many']") &&
+                  !strstr(said, "'d'"),
+              "%s", said);
     ask("FLUSHALL");
 }
 
@@ -90,16 +105,16 @@ Test(check, of_a_key_that_another_program_wrote_is_an_error)
 
 Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
 {
-    given("schedule", "0 a +0 0 \\01\\01\\03body b +5 0 " REC);
+    given("schedule", "0 a +0 0 \\01\\01\\03body b +5 0 " REC " c +5 0 \\01\\01\\07");
     given("claim", "0 me 100 0 a");
     given("retry", "0 a 1 5 oops");
-    ask("ZREM s:{q}:due a b");
-    RUN("mend", "0 a b", "[U 'none' 'none']");
-    KEYS("dead a:T b:T | jobs a=\\01\\01\\03body b=" REC
-         " | held a=1 1 3 1 U T+5 me lapse doctor: it was in no set; before: "
-         "oops b=1 0 10 0 U T - lapse doctor: it was in no set | seq 1");
+    ask("ZREM s:{q}:due a b c");
+    RUN("mend", "0 a b c", "[U 'none' 'none' 'none']");
+    KEYS("dead a:T b:T c:T | jobs a=\\01\\01\\03body b=" REC
+         " c=\\01\\01\\07 | held a=1 1 3 1 U T+5 me lapse doctor: it was in no set; before: "
+         "oops b=1 0 10 0 U T - lapse doctor: it was in no set c=1 0 7 0 U T - lapse doctor: it was in no set | seq 1");
     HEARD("");
-    RUN("mend", "0 a b", "[U '' '']");
+    RUN("mend", "0 a b c", "[U '' '' '']");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
     RUN("claim", "0 me 10 1", "[U 0 0 0 0 ['a' 2 T+10 '1 1 3 2 U T me ' '\\01\\01\\03body' 0]]");
 }
