@@ -57,10 +57,10 @@ struct self {
     const struct crew *c;
     struct ev_loop *loop;
     struct lapse *l;
-    int fd, stream;
+    int fd;
     long n_calls, n_asked, n_open; /* calls made; of them first ones of a job; without an answer */
-    double started;
-    int64_t n_timers;
+    ev_tstamp started;
+    long n_timers; /* of do_later() */
 };
 #define SAY(me, ...) history_line((me)->fd, (me)->c->proc, __VA_ARGS__)
 
@@ -318,7 +318,6 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
     while (me->n_asked < c->jobs && me->n_open < IN_FLIGHT && (double)me->n_asked < due) {
         char id[40];
         snprintf(id, sizeof id, "%s-%ld", c->proc, me->n_asked++);
-        c->shared->n_enqueued++;
         if (c->o->ids)
             ask_anything(me);
         else
@@ -326,7 +325,6 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
     }
     if (me->n_asked == c->jobs && me->n_open == 0 && me->n_timers == 0) {
         ev_timer_stop(loop, w);
-        c->shared->producers_done++;
         lapse_close(me->l, 0, on_closed, NULL);
     }
 }

@@ -6,8 +6,7 @@
 #include <stdatomic.h>
 
 struct crew_shared { /* outlives who is killed */
-    atomic_long n_enqueued, n_asked, n_answered, n_starts;
-    atomic_int producers_done;
+    atomic_long n_asked, n_answered, n_starts;
 };
 struct crew { /* what a process is born with */
     const struct work_opts *o;
