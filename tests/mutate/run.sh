@@ -13,14 +13,14 @@ dir=$build/mutate
 export build root dir LAPSE_TEST_ROOT=$root JOBS="${JOBS:-2}" LAPSE_MUTANT_SECONDS="${LAPSE_MUTANT_SECONDS:-60}"
 cd "$root"
 
-# PROGRAM FOLDER FILTER: runs it with the scripts of the folder, and prints the first test that fails, or nothing
+# PROGRAM FOLDER FILTER: runs it with the scripts of the folder, and prints the first test that fails, * if none says so, or nothing
 fails() {
     local out rc=0
     out=$(LAPSE_TEST_BUILD=$2 timeout -k 1 "$LAPSE_MUTANT_SECONDS" "$1" --jobs 4 --fail-fast --filter "$3" 2>&1) || rc=$?
     case $rc in
     0) ;;
     124 | 137) echo '*' ;;
-    *) sed -n 's/^\[[^]]*\(FAIL\|CRASH\)[^]]*\] \([a-z0-9_]*::[a-z0-9_]*\).*/\2/p' <<< "$out" | grep . -m 1 || echo '?' ;;
+    *) sed -n 's/^\[[^]]*\(FAIL\|CRASH\)[^]]*\] \([a-z0-9_]*::[a-z0-9_]*\).*/\2/p' <<< "$out" | grep . -m 1 || echo '*' ;;
     esac
 }
 
@@ -55,7 +55,8 @@ by_flow() {
     # shellcheck disable=SC2154 # xargs sets slot
     room=$dir/room$slot
     touch "$dir/$number"/src/*
-    make -s -j2 "BUILD=$room" "LUA_SRC=$dir/$number/src" all "$room/tests/flow" > "$room.log" 2>&1
+    make -s -j2 "BUILD=$room" "LUA_SRC=$dir/$number/src" all "$room/tests/flow" > "$room.log" 2>&1 ||
+        { tail -n 5 "$room.log" >&2 && exit 1; }
     LAPSE_MUTANT_SECONDS=$((LAPSE_MUTANT_SECONDS * 5))
     test=$(fails "$room/tests/flow" "$room" '*')
     # not where the machine was only too busy
