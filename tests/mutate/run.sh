@@ -13,14 +13,15 @@ dir=$build/mutate
 export build root dir LAPSE_TEST_ROOT=$root JOBS="${JOBS:-2}" LAPSE_MUTANT_SECONDS="${LAPSE_MUTANT_SECONDS:-60}"
 cd "$root"
 
-# PROGRAM FOLDER FILTER: runs it with the scripts of the folder, and prints the first test that fails, * if none says so, or nothing
+# PROGRAM FOLDER FILTER: runs it with the scripts of the folder; prints the first test that fails, or * if they hang
 fails() {
     local out rc=0
     out=$(LAPSE_TEST_BUILD=$2 timeout -k 1 "$LAPSE_MUTANT_SECONDS" "$1" --jobs 4 --fail-fast --filter "$3" 2>&1) || rc=$?
     case $rc in
     0) ;;
     124 | 137) echo '*' ;;
-    *) sed -n 's/^\[[^]]*\(FAIL\|CRASH\)[^]]*\] \([a-z0-9_]*::[a-z0-9_]*\).*/\2/p' <<< "$out" | grep . -m 1 || echo '*' ;;
+    *) sed -n 's/^\[[^]]*\(FAIL\|CRASH\)[^]]*\] \([a-z0-9_]*::[a-z0-9_]*\).*/\2/p' <<< "$out" | grep . -m 1 ||
+        { tail -n 3 <<< "$out" >&2 && return 1; } ;;
     esac
 }
 
