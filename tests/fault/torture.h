@@ -81,6 +81,9 @@ void t_lost_outside(const char *by); /* a block of hiredis, by its own doing */
         if (!(cond))                                                \
             t_fail("%s:%d: not so: %s", __func__, __LINE__, #cond); \
     } while (0)
+/* A fault has come, or a slow machine may have cost a connection before it did: where the system's calls fail we do not
+ * wait long for answers. */
+bool t_faulty(void);
 bool t_turn(struct torture *t, int64_t end_ms);
 #define t_until(t, cond)                                                         \
     do {                                                                         \

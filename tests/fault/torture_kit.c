@@ -61,6 +61,11 @@ bool t_turn(struct torture *t, int64_t end_ms)
     return true;
 }
 
+bool t_faulty(void)
+{
+    return inject_fired() || inject_outside();
+}
+
 /* ---- handles ---- */
 struct lapse *t_open(struct torture *t)
 {
@@ -70,7 +75,7 @@ struct lapse *t_open(struct torture *t)
     for (int i = 0; err == LAPSE_ENOMEM && i < AGAIN; i++) {
         err = lapse_open(&l, t->loop, &t->opts);
         T_ASSERT(!err == (l != NULL));
-        T_ASSERT(err != LAPSE_ENOMEM || inject_fired());
+        T_ASSERT(err != LAPSE_ENOMEM || t_faulty());
     }
     if (err != want)
         t_fail("lapse_open: %s", lapse_strerror(err));
@@ -184,7 +189,7 @@ static void answer(struct asked *a, int err)
     struct torture *t = a->t;
     if (a->calls++)
         t_fail("a second callback of one call");
-    if (inject_fired() || a->want == ANY ? !no_lie(err, a->want) : err != a->want)
+    if (t_faulty() || a->want == ANY ? !no_lie(err, a->want) : err != a->want)
         t_fail("call %u (%d) of %s answered %s, not %s", t->answered, a->verb, a->entry ? a->entry->id : "none",
                lapse_strerror(err), lapse_strerror(a->want));
     if (a->entry)
@@ -241,10 +246,10 @@ static int called(struct asked *a, int err)
     return err;
 }
 
-#define CALL(call)                                                        \
-    int err;                                                              \
-    int left = AGAIN;                                                     \
-    while ((err = (call)) == LAPSE_ENOMEM && inject_fired() && --left) {} \
+#define CALL(call)                                                    \
+    int err;                                                          \
+    int left = AGAIN;                                                 \
+    while ((err = (call)) == LAPSE_ENOMEM && t_faulty() && --left) {} \
     return called(a, err)
 
 static void on_answer(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -363,7 +368,7 @@ int t_handle(struct torture *t, const char *queue, unsigned max_running, job_fn 
     note_queue(t, queue);
     for (int i = 0; err == LAPSE_ENOMEM && i < AGAIN; i++) {
         err = lapse_handle(t->l, queue, &o, fn ? on_job : NULL, h);
-        T_ASSERT(err != LAPSE_ENOMEM || inject_fired());
+        T_ASSERT(err != LAPSE_ENOMEM || t_faulty());
     }
     T_ASSERT(err == t->want);
     t->want = 0;

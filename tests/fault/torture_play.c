@@ -19,7 +19,6 @@ static void begin(void)
     t.opts = lapse_options_init();
     t.opts.url = t.url;
     t.opts.sweep_ms = 200;
-    t.opts.reply_ms = 400;
     t.opts.lease_ms = 10000;
 }
 
@@ -102,6 +101,7 @@ unsigned t_play(const struct scene *s, const struct injection *i, long nth, unsi
     begin();
     t.seed = seed;
     inject_arm(i, nth, seed);
+    t.opts.reply_ms = inject_outside() ? 400 : 5000;
     t.loop = ev_loop_new(EVFLAG_AUTO);
     T_ASSERT(t.loop);
     s->play(&t);
