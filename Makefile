@@ -171,6 +171,11 @@ test:  ## install what is missing, build, run unit, lua, flow and tools tests
 test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SAN=address,undefined check
+test-msan:  ## what the fuzzers keep, replayed under clang's MemorySanitizer
+	@tools/install-deps.sh build lint
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/msan CC=clang SAN=memory check-msan
+check-msan: $(REPLAYS)
+	@tests/run.sh $(BUILD) $(notdir $(REPLAYS))
 test-valgrind:  ## unit tests, and a part of flow and tools, under valgrind; any report fails
 	@tools/install-deps.sh build run test valgrind
 	@$(MAKE) --no-print-directory all $(TESTS)
@@ -283,7 +288,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-acl test-valgrind coverage check-coverage test-trixie test-fault \
+.PHONY: all lib objects check test test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie test-fault \
     test-fault-asan check-fault soak fuzz run-fuzz mutate shown bench lint fmt doc install uninstall deps demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
