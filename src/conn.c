@@ -290,7 +290,7 @@ static int64_t deadline_us(struct conn *c)
         since = now;
     }
     int64_t due = c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2;
-    return due - SECOND_LOOK_MS * 1000;
+    return due - SECOND_LOOK_MS * INT64_C(1000);
 }
 
 static void on_deadline(struct conn *c)

@@ -42,12 +42,12 @@ static void page(struct resume *r, int64_t at)
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         if (ours(r, h)) {
-            r->args[OURS + n] = token(text + n * TOKEN_MAX, h->job.token);
+            r->args[OURS + n] = token(text + (size_t)n * TOKEN_MAX, h->job.token);
             n++;
         }
     }
     for (unsigned i = 0; i < n_given_up; i++, n++) {
-        r->args[OURS + n] = token(text + n * TOKEN_MAX, hs->given_up[i]);
+        r->args[OURS + n] = token(text + (size_t)n * TOKEN_MAX, hs->given_up[i]);
     }
     r->ask.ask.until_us = clock_us() + hs->core->options.set.reply_ms * 1000;
     store_resume(hs->script, &r->ask, r->key, r->name, at, r->args, n);

@@ -144,6 +144,10 @@ static void examine(struct doctor *d)
     }
 }
 
+#ifndef __clang__ /* gcc 12 does not see that d->queues keeps them */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 static int add_queues(struct doctor *d, const struct words *w)
 {
     d->queues = calloc((size_t)w->n + 1, sizeof *d->queues);
@@ -152,8 +156,11 @@ static int add_queues(struct doctor *d, const struct words *w)
         if (check_queue(w->v[i])) {
             return USAGE;
         }
-        d->queues[i] = strdup(w->v[i]);
-        d->n_queues += d->queues[i] != NULL;
+        char *copy = strdup(w->v[i]);
+        if (!copy) {
+            break;
+        }
+        d->queues[d->n_queues++] = copy;
     }
     if (d->n_queues < w->n || !d->queues) {
         say("out of memory");
@@ -161,6 +168,9 @@ static int add_queues(struct doctor *d, const struct words *w)
     }
     return 0;
 }
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
 
 static int run(const struct command *cmd, struct globals *g, struct words *w)
 {
@@ -173,6 +183,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
         d.space = g->opts.space ? g->opts.space : "lapse";
         d.secret = strdup(g->secret_url);
         url_wipe(g);
+        /* it is freed below; NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         code = d.secret ? info_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d)) : INTERNAL;
         if (!code) {
             examine(&d);

@@ -207,7 +207,8 @@ static void told(struct walk *w)
     }
     snprintf(command, sizeof command, "lapse doctor %s --repair", w->queue);
     if (*w->error) {
-        int denied = !strncmp(w->error, "NOPERM", 6) || strstr(w->error, "The user executing the script can't"),
+        int denied = !strncmp(w->error, "NOPERM", 6) || strstr(w->error, "The user executing the script can't") ||
+                     strstr(w->error, "ACL failure in script"), /* Redis 7; 8 and Valkey */
             type = strstr(w->error, "WRONGTYPE") != NULL;
         snprintf(command, sizeof command,
                  "redis-cli TYPE '%s:{%s}:due', and so on for run dead jobs held; RENAME the odd one", d->space,

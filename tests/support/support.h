@@ -70,7 +70,7 @@ long alloc_live(void);                             /* blocks not given back */
 long alloc_made(void);                             /* blocks asked for so far, those made larger too */
 void alloc_fail(long nth);                         /* the nth allocation from now fails, once; 0: none */
 bool alloc_has_failed(void);                       /* since alloc_fail() */
-void alloc_fail_often(long one_in, unsigned seed); /* one in so many, at random, until alloc_fail() */
+void alloc_fail_often(long of, unsigned seed); /* one in so many, at random, until alloc_fail() */
 
 /* ---- proxy.c: a bad wire between a client and the server; each change is in force when its call returns ---- */
 enum proxy_way { PROXY_UP, PROXY_DOWN }; /* to Redis, to the client */
