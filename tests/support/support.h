@@ -65,11 +65,11 @@ int audit(struct server *s, const char *space, ...); /* queues, NULL: number of 
 int fds_open(void);
 
 /* ---- alloc.c: lapse_set_allocator() with a count and a fault ---- */
-void alloc_install(void);                          /* before the first lapse_open() */
-long alloc_live(void);                             /* blocks not given back */
-long alloc_made(void);                             /* blocks asked for so far, those made larger too */
-void alloc_fail(long nth);                         /* the nth allocation from now fails, once; 0: none */
-bool alloc_has_failed(void);                       /* since alloc_fail() */
+void alloc_install(void);                      /* before the first lapse_open() */
+long alloc_live(void);                         /* blocks not given back */
+long alloc_made(void);                         /* blocks asked for so far, those made larger too */
+void alloc_fail(long nth);                     /* the nth allocation from now fails, once; 0: none */
+bool alloc_has_failed(void);                   /* since alloc_fail() */
 void alloc_fail_often(long of, unsigned seed); /* one in so many, at random, until alloc_fail() */
 
 /* ---- proxy.c: a bad wire between a client and the server; each change is in force when its call returns ---- */
