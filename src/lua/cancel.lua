@@ -10,12 +10,12 @@ local function main()
     if bytes > BYTES then break end
     local id = ARGV[i]
     local set, score = find(id)
-    local rec = call('HGET', JOBS, id) or ''
-    bytes = bytes + #rec
+    local rec = call('HGET', JOBS, id)
+    bytes = bytes + #(rec or '')
     if busy(set, score) then out[i] = 'EBUSY'
-    elseif not set and rec == '' then out[i] = 'ENOENT'
+    elseif not set and not rec then out[i] = 'ENOENT'
     else
-      out[i] = row(id, set or DEAD, score or now, string.sub(rec, 1, header(rec) or 0))
+      out[i] = row(id, set or DEAD, score or now, string.sub(rec or '', 1, header(rec or '') or 0))
       table.insert(gone[set or DEAD], id)
       keys[#keys + 1] = BASE .. 't:' .. id
     end
