@@ -244,7 +244,7 @@ Test(f25, commands_that_misbehave_use_their_tries_and_leave_nothing, .timeout = 
     for (int i = 0; i < COMMANDS; i++)
         schedule(s, commands[i].id, TRIES, strlen(commands[i].program), commands[i].program);
     struct proc *p = listen_under(s, "exec",
-                                  "-j 9 -o run_ms=1s -o lease_ms=1s --exec -- sh -c "
+                                  "-j 9 -o run_ms=1s -o lease_ms=1s --env dir --exec -- sh -c "
                                   "'p=$(cat); echo \"$LAPSE_ID $(date +%s%3N) $$\" >> $dir/runs; eval \"$p\"'");
     until_over(s, p, look_at_process, 60000);
     cr_assert_eq(count(s, "dead"), COMMANDS, "%lld are dead\n%s", count(s, "dead"), p->err);
