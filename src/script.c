@@ -385,11 +385,11 @@ void script_close(struct script *s)
 {
     ASSERT(list_empty(&s->batches));
     ev_prepare_stop(s->core->loop, &s->prepare);
-    timer_stop(&s->retry);
     for (struct list *i; (i = list_pop(&s->asks));) {
         s->n_asks--;
         ask_end(CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
     }
+    timer_stop(&s->retry); /* the end of one may ask once more */
     for (struct list *i; (i = list_pop(&s->spare));) {
         mem_free(CONTAINER(i, struct batch, node));
     }
