@@ -84,5 +84,6 @@ int main(int argc, char **argv)
             check_job(&l, late_ms);
     }
     print(&t);
+    free(t.late_us);
     return t.broken ? 1 : 0;
 }

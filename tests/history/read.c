@@ -176,7 +176,8 @@ static int by_job_and_time(const void *a, const void *b)
 
 void history_sort(struct history *h)
 {
-    qsort(h->event, h->n, sizeof *h->event, by_job_and_time);
+    if (h->n)
+        qsort(h->event, h->n, sizeof *h->event, by_job_and_time);
     h->offset_ns = INT64_MAX;
     for (size_t i = 0; i < h->n; i++) {
         struct event *e = &h->event[i];
