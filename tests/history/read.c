@@ -141,29 +141,29 @@ bool history_read(struct history *h, const char *path)
     char *line = NULL;
     size_t room = 0;
     ssize_t len;
+    bool ok = true;
     path = intern(path);
     if (!f) {
         perror(path);
         return false;
     }
-    for (long n = 1; (len = getline(&line, &room, f)) > 0; n++) {
+    for (long n = 1; ok && (len = getline(&line, &room, f)) > 0; n++) {
         struct event e = {.file = path, .line = n};
         if (line[0] == '\n' || line[0] == '#')
             continue;
         json_t *o = json_loadb(line, (size_t)len, 0, NULL);
         if (!o && line[len - 1] != '\n')
             break; /* its writer was killed in the middle */
-        bool ok = o && read_event(o, &e);
+        ok = o && read_event(o, &e);
         json_decref(o);
-        if (!ok) {
+        if (ok)
+            put(h, &e);
+        else
             fprintf(stderr, "%s:%ld: not a line of a history: %s", path, n, line);
-            return false;
-        }
-        put(h, &e);
     }
     free(line);
     fclose(f);
-    return true;
+    return ok;
 }
 
 static int by_job_and_time(const void *a, const void *b)
