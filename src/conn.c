@@ -36,7 +36,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20, CALL_MS = 400 };
+enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20, CALL_MS = 400, CALM_MS = 1000 };
 
 static void on_timer(void *arg);
 
@@ -62,7 +62,13 @@ static void describe(const struct conn *c, char *out, size_t size)
 static void ended(struct conn *c)
 {
     bool was_up = c->state == CONN_UP || (c->state == CONN_FAILING && c->greetings == 0);
-    int64_t wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7), took = (clock_us() - c->since_us) / 1000;
+    int64_t now = clock_us(), took = (now - c->since_us) / 1000, wait;
+    /* what answered is back at once, but not again and again: something between us may cut off certain answers */
+    if (c->answered && now - c->calm_us > CALM_MS * INT64_C(1000)) {
+        c->attempts = 0;
+        c->calm_us = now;
+    }
+    wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7);
     ASSERT(list_empty(&c->calls));
     c->ac = NULL;
     c->state = CONN_DOWN;
@@ -71,7 +77,7 @@ static void ended(struct conn *c)
     timer_set(&c->timer, wait > BACKOFF_MIN_MS / 2 ? wait : BACKOFF_MIN_MS / 2);
     c->refused = c->why == LAPSE_EREFUSED;
     c->why = LAPSE_ELOST;
-    c->attempts++; /* until Redis answers a request: one that lets us in and then closes must not be rushed */
+    c->attempts++;
     if (was_up) {
         c->events->down(c->arg);
     }
@@ -98,9 +104,7 @@ static void call_end(struct call *call, int err, const struct redisReply *reply)
 static void on_reply(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
-    if (reply) {
-        c->attempts = 0;
-    }
+    c->answered = c->answered || reply;
     call_end(arg, reply ? 0 : c->why, reply);
 }
 
@@ -231,9 +235,7 @@ static int64_t patience_ms(const struct conn *c)
 {
     int64_t all = c->core->options.set.reply_ms, call = CALL_MS + 4 * c->reached_ms;
     bool now_and_then = c->attempts >= 8 && (c->attempts & (c->attempts - 1)) == 0;
-    if (now_and_then) {
-        call = c->attempts < 64 ? 2 * call : all;
-    }
+    call = !now_and_then ? call : c->attempts < 64 ? 2 * call : all;
     return c->state == CONN_CONNECTING && c->reached_ms && call < all ? call : all;
 }
 
@@ -258,7 +260,7 @@ static void attempt(struct conn *c)
     c->ac = ac;
     c->state = CONN_CONNECTING;
     c->greetings = 1;
-    c->late = false;
+    c->late = c->answered = false;
     c->asked_us = 0;
     redisAsyncSetConnectCallback(ac, on_connect);
     redisAsyncSetDisconnectCallback(ac, on_disconnect);
@@ -285,12 +287,10 @@ static int64_t deadline_us(struct conn *c)
         return c->heard_us + all / 2;
     }
     if (!since) {
-        bool asked = c->events->ask ? c->events->ask(c->arg) : command(c, NULL, NULL, 1, &ping, NULL);
-        c->asked_us = asked ? now : 0;
         since = now;
+        c->asked_us = (c->events->ask ? c->events->ask(c->arg) : command(c, NULL, NULL, 1, &ping, NULL)) ? now : 0;
     }
-    int64_t due = c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2;
-    return due - SECOND_LOOK_MS * INT64_C(1000);
+    return (c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2) - SECOND_LOOK_MS * INT64_C(1000);
 }
 
 static void on_deadline(struct conn *c)
@@ -361,7 +361,7 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
     char text[LOG_VALUE];
     (void)arg;
     if (reply) {
-        c->attempts = 0;
+        c->answered = true;
         c->events->pushed(c->arg, reply);
     } else if (c->state == CONN_UP && c->why != LAPSE_EREFUSED && ac->errstr && strncmp(ac->errstr, "NO", 2) == 0) {
         c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each channel once more */

@@ -36,12 +36,14 @@ struct conn {
     int64_t since_us;   /* start of the attempt */
     int64_t reached_ms; /* how long it took to connect, the last time; 0: never was */
     int64_t heard_us;   /* when something was read last */
+    int64_t calm_us;    /* when the attempts were forgotten last */
     int64_t asked_us;   /* when a sign of life was asked for; 0: never */
     int why;            /* what calls end with when the connection ends: ELOST, ETIMEOUT */
-    unsigned attempts;  /* failed, in a row */
+    unsigned attempts;  /* failed, in a row or within a second */
     unsigned greetings; /* answers to wait for before it is up */
     bool late;          /* a deadline passed once; it counts when the socket was read since */
     bool was_up;        /* ever */
+    bool answered;      /* a request, on the connection of now */
     bool refused;       /* its last attempt was, and that was said */
 };
 void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);

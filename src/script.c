@@ -23,6 +23,7 @@ struct batch {
     enum script_id script;
     struct list asks;
     unsigned n;
+    bool by_text; /* not by its hash */
 };
 
 static void on_answer(struct call *call, int err, const struct redisReply *reply);
@@ -250,7 +251,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
         end_all(b, err);
     } else if (!reply_error(reply, &error)) {
         answer_all(b, reply);
-    } else if (refusal_is(error, "NOSCRIPT")) {
+    } else if (refusal_is(error, "NOSCRIPT") && !b->by_text) {
         b->s->loaded[b->script] = false;
         put_back(b->s, b);
     } else {
@@ -335,6 +336,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
         return false;
     }
     bool known = s->loaded[b->script], ro = only_reads(b->script);
+    b->by_text = !known;
     push_word(s, &n, known ? (ro ? "EVALSHA_RO" : "EVALSHA") : (ro ? "EVAL_RO" : "EVAL"));
     push(s, &n, known ? t->sha : (const char *)t->text, known ? 40 : t->len);
     push(s, &n, "1", 1);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Each error that Redis knows, in answer to each step of what a handle does: the greeting, the subscription, every
+ * script. While it lasts a request hears the class that lapse.h promises; when it is over all jobs are done. */
+#include "fault.h"
+#include "stub.h"
+#include "wire.h"
+
+enum { HOUR = 3600000, ASKS = 12 };
+
+static const struct error {
+    const char *name, *answer;
+    int heard; /* by a request whose script gets it */
+} errors[] = {
+    {"READONLY", "-READONLY You can't write against a read only replica.\r\n", LAPSE_EREFUSED},
+    {"LOADING", "-LOADING Redis is loading the dataset in memory\r\n", LAPSE_EREFUSED},
+    {"MASTERDOWN", "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
+     LAPSE_EREFUSED},
+    {"BUSY", "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n",
+     LAPSE_EREFUSED},
+    {"OOM", "-OOM command not allowed when used memory > 'maxmemory'.\r\n", LAPSE_EREFUSED},
+    {"NOPERM", "-NOPERM this user has no permissions to run this command\r\n", LAPSE_EREFUSED},
+    {"NOAUTH", "-NOAUTH Authentication required.\r\n", LAPSE_EREFUSED},
+    {"MISCONF", "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist\r\n",
+     LAPSE_EREFUSED},
+    {"NOREPLICAS", "-NOREPLICAS Not enough good replicas to write.\r\n", LAPSE_EREFUSED},
+    {"UNKILLABLE", "-UNKILLABLE Sorry the script already executed write commands against the dataset.\r\n",
+     LAPSE_EREFUSED},
+    {"NOSCRIPT", "-NOSCRIPT No matching script. Please use EVAL.\r\n", LAPSE_EREFUSED},
+    {"garbage", "\x01?garbage \xff\xfe\r\n", LAPSE_ELOST},
+};
+enum { ERRORS = sizeof errors / sizeof *errors };
+
+struct cell {
+    struct flow *f; /* f->l goes to Redis directly */
+    struct stub *stub;
+    struct lapse *l;
+    struct lapse_job *kept;
+    struct flow_answer asks[ASKS];
+    bool stopped, anew; /* queue z */
+    unsigned settled;
+};
+
+static void on_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l, (void)job;
+    cr_assert(err == 0 || err == LAPSE_EGONE || err == LAPSE_ELOST, "%s", lapse_strerror(err));
+    ((struct cell *)arg)->settled++;
+}
+
+/* What is done to a job is the first letter of its id. */
+static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct cell *c = arg;
+    char what = *lapse_job_id(job);
+    if (what == 'z' && !c->stopped) {
+        c->stopped = true;
+        lapse_handle(l, "z", NULL, NULL, NULL); /* the others, claimed with it, are released */
+    }
+    if (what == 'k' && !c->kept)
+        c->kept = job;
+    else if (what == 'r' && lapse_job_try(job) == 1)
+        lapse_retry(job, 10, "again", on_settled, c);
+    else if (what == 'f')
+        lapse_fail(job, "broken", on_settled, c);
+    else
+        lapse_done(job, on_settled, c);
+}
+
+static const char *const scheduled[] = {"d", "d2", "r", "f", "k", "g"};
+enum { SCHEDULED = sizeof scheduled / sizeof *scheduled };
+
+static struct lapse_spec spec(int i)
+{
+    struct lapse_spec s = flow_job_spec("q", scheduled[i], i == 1 ? 30 : i == 5 ? HOUR : 0);
+    s.backoff_ms = 10;
+    return s;
+}
+
+static const char *script_of(int ask)
+{
+    static const char *const others[] = {"cancel", "reschedule", "get", "list", "depth", "get"};
+    return ask < SCHEDULED ? "schedule" : others[ask - SCHEDULED];
+}
+
+static int ask(struct cell *c, struct lapse *l, int i, struct flow_answer *a)
+{
+    struct lapse_spec s = spec(i < SCHEDULED ? i : 0);
+    switch (i - SCHEDULED) {
+    case 0: return lapse_cancel(l, "q", "c", 0, flow_answered, a);
+    case 1: return lapse_reschedule(l, "q", "m", lapse_in(2 * HOUR), 0, flow_answered, a);
+    case 2: return lapse_get(l, "q", "m", flow_answered, a);
+    case 3: return lapse_list(l, "dead", LAPSE_DEAD, NULL, 5, flow_list_answered, a);
+    case 4: return lapse_depth(l, "q", flow_depth_answered, a);
+    case 5: return lapse_get(l, "q", "m", flow_answered, a);
+    default: (void)c; return lapse_schedule(l, &s, flow_answered, a);
+    }
+}
+
+/* What was not answered with 0 is asked again: by then Redis does what it is asked. */
+static void ask_again(struct cell *c, int i, int err)
+{
+    struct flow *f = c->f;
+    struct flow_answer a = {.f = f};
+    if (err == 0)
+        return;
+    cr_assert_eq(ask(c, f->l, i, &a), 0);
+    err = flow_wait(f, &a);
+    cr_assert(err == 0 || err == LAPSE_EEXIST || err == LAPSE_ENOENT || err == LAPSE_EBUSY, "%s again: %s",
+              script_of(i), lapse_strerror(err));
+}
+
+static bool gone(struct flow *f, const char *id)
+{
+    return flow_get(f, "q", id, NULL) == LAPSE_ENOENT;
+}
+
+static bool all_done(struct flow *f)
+{
+    return gone(f, "d") && gone(f, "d2") && gone(f, "r") && gone(f, "k") && gone(f, "c") &&
+           flow_count(f, "q", "run") == 0 && flow_count(f, "q", "dead") == 1 && flow_count(f, "z", "due") == 0 &&
+           flow_count(f, "z", "run") == 0;
+}
+
+static long cell(struct flow *f, struct stub *stub, int step, const struct error *e)
+{
+    struct cell c = {.f = f, .stub = stub};
+    struct lapse_options opts = flow_options(f);
+    struct lapse *direct = f->l;
+    struct flow_job job;
+    const char *name = stub_steps[step];
+    char url[160];
+    for (int i = 0; i < 6; i++) {
+        char id[] = {'z', (char)('0' + i), '\0'};
+        cr_assert_eq(flow_schedule(f, "z", id, 0, NULL), 0);
+    }
+    cr_assert_eq(flow_schedule(f, "q", "c", HOUR, NULL) | flow_schedule(f, "q", "m", HOUR, NULL), 0);
+
+    stub_answer(stub, step, e->answer);
+    snprintf(url, sizeof url, "unix://u:p@%s?db=1", stub->path);
+    opts.url = url;
+    opts.reply_ms = 2000;
+    opts.lease_ms = 300;
+    opts.sweep_ms = 200;
+    opts.arm_ahead_ms = 20;
+    f->l = c.l = flow_open(f, &opts);
+    for (int i = 0; i < ASKS; i++) {
+        c.asks[i].f = f;
+        cr_assert_eq(ask(&c, c.l, i, &c.asks[i]), 0);
+    }
+    cr_assert(!lapse_handle(c.l, "q", NULL, on_job, &c) && !lapse_handle(c.l, "z", NULL, on_job, &c));
+    int64_t from_ms = test_now_ms(), for_ms = fault_n(80, 1000);
+    while (test_now_ms() < from_ms + for_ms || (stub_hits(stub) == 0 && test_now_ms() < from_ms + 400))
+        flow_turn(f, test_now_ms() + 5);
+    if (strcmp(name, "resume") == 0) {
+        redis_do(f->server, "CLIENT KILL USER u");
+        flow_spin(f, 100);
+    }
+    double tries = (double)stub_hits(stub) * 1000 / (double)(test_now_ms() - from_ms);
+    long hits = stub_hits(stub);
+    stub_answer(stub, step, NULL);
+
+    f->l = direct;
+    for (int i = 0; i < ASKS; i++) {
+        int err = flow_wait(f, &c.asks[i]);
+        if (hits && strcmp(script_of(i), name) == 0)
+            cr_assert(err == e->heard || err == 0 || (e->heard == LAPSE_ELOST && err == LAPSE_EDOWN), "%s to %s: %s",
+                      e->name, name, lapse_strerror(err));
+        else
+            cr_assert(err == 0 || err == LAPSE_ENOENT || (e->heard == LAPSE_ELOST && lapse_maybe(err)) ||
+                          (strcmp(name, "resume") == 0 && lapse_maybe(err)),
+                      "%s to %s, %s heard: %s", e->name, name, script_of(i), lapse_strerror(err));
+        ask_again(&c, i, err);
+    }
+    for (int64_t end_ms = test_now_ms() + FLOW_WAIT_MS; !all_done(f);) {
+        cr_assert_lt(test_now_ms(), end_ms, "%s to %s: not all was done when it was over", e->name, name);
+        if (c.stopped && !c.anew) {
+            c.anew = true;
+            cr_assert_eq(lapse_handle(c.l, "z", NULL, on_job, &c), 0);
+        }
+        if (c.kept) {
+            lapse_done(c.kept, on_settled, &c);
+            c.kept = NULL;
+        }
+        flow_turn(f, test_now_ms() + 5);
+    }
+    cr_assert_eq(flow_get(f, "q", "m", &job), 0);
+    cr_assert_eq(flow_get(f, "q", "g", NULL), 0);
+    flow_close(f, c.l, 2000);
+    cr_assert_eq(audit(f->server, "lapse", "q", "z", NULL), 0, "%s to %s", e->name, name);
+    redis_do(f->server, "FLUSHDB");
+    /* two connections, each of them six times while its pauses grow; three settles, each after 150 ms */
+    if (fault_full())
+        fault_say("f17: %s to %s: %ld times, %.1f a second", e->name, name, hits, tries);
+    cr_assert_leq(hits, 20 + for_ms / 20, "%s to %s: %ld times in %lld ms", e->name, name, hits, (long long)for_ms);
+    return hits;
+}
+
+Test(f17, any_error_at_any_step_loses_nothing, .timeout = 900)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    char url[160];
+    long cells = 0, most = 0, hits[STUB_STEPS] = {0};
+    redis_do(f->server, "ACL SETUSER u on >p ~* &* +@all");
+    redis_do(f->server, "SELECT 1");
+    snprintf(url, sizeof url, "%s?db=1", f->server->url);
+    opts.url = url;
+    f->l = flow_open(f, &opts);
+    flow_fine(f, "Redis");
+    flow_fine(f, "the lease of job");
+    flow_fine(f, "went back");
+    flow_fine(f, "expiry events");
+    struct stub *stub = stub_start(f->server);
+    for (int step = 0; step < STUB_STEPS; step++) {
+        for (int e = 0; e < ERRORS; e++) {
+            if (!fault_full() && (step + e) % 3)
+                continue;
+            long n = cell(f, stub, step, &errors[e]);
+            hits[step] += n;
+            most = n > most ? n : most;
+            cells++;
+        }
+        cr_assert_gt(hits[step], 0, "%s never came", stub_steps[step]);
+    }
+    fault_row("F17", "12 errors, garbage among them, in answer to each of 22 steps",
+              "each call's documented class, 0 lost, <= 10 tries a second",
+              "%ld of %d cells: 0 lost, 0 wrong classes; at most %ld tries in %.1f s", cells, STUB_STEPS * ERRORS, most,
+              (double)fault_n(80, 1000) / 1e3);
+    stub_stop(stub);
+    flow_end(f);
+}
