@@ -19,6 +19,9 @@ logs=$build/sanitizer
 rm -rf "$logs"
 mkdir -p "$logs"
 export ASAN_OPTIONS="log_path=$logs/asan:detect_leaks=1:${ASAN_OPTIONS-}"
+# where tests fork, Criterion's messages to its runner are lost with the copy
+echo leak:libcriterion > "$build/lsan.supp"
+export LSAN_OPTIONS="suppressions=$build/lsan.supp:print_suppressions=0:${LSAN_OPTIONS-}"
 export UBSAN_OPTIONS="log_path=$logs/ubsan:print_stacktrace=1:${UBSAN_OPTIONS-}"
 
 under=${VALGRIND:+valgrind -q --log-file="$logs/valgrind.%p" --trace-children=yes --trace-children-skip=*-server,/bin/*,/usr/bin/*}
