@@ -274,7 +274,7 @@ static int64_t owed_since_us(const struct conn *c)
     return list_empty(&c->calls) ? asked_us : CONTAINER(c->calls.next, struct call, node)->sent_us;
 }
 
-/* When to look again, or to give it up; monotonic. */
+/* When to look again, or to give it up; monotonic. Asks for a sign of life when it is time to. */
 static int64_t deadline_us(struct conn *c)
 {
     int64_t all = c->core->options.set.reply_ms * 1000, now = clock_us(), since;
