@@ -11,6 +11,7 @@ struct dev {
     const char *conf;
     struct server server;
     ev_io leash;
+    ev_prepare ready;
 };
 
 static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
@@ -20,6 +21,18 @@ static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
     ev_io_stop(loop, w);
     say("the private redis-server ended");
     listen_stop(&d->in, DOWN);
+}
+
+/* From the loop: whoever reads the URL may stop us at once, and then the signals are watched. */
+static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
+{
+    struct dev *d = w->data;
+    (void)events;
+    ev_prepare_stop(loop, w);
+    puts(d->server.url);
+    if (fflush(stdout)) {
+        listen_stop(&d->in, OUTPUT);
+    }
 }
 
 static int run(const struct command *cmd, struct globals *g, struct words *w)
@@ -39,16 +52,15 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
         return rc;
     }
     g->url = d.server.url;
-    puts(d.server.url);
-    rc = fflush(stdout) ? OUTPUT : 0;
-    if (!rc) {
-        struct ev_loop *loop = ev_default_loop(0);
-        ev_io_init(&d.leash, on_server_ended, d.server.leash, EV_READ);
-        d.leash.data = &d;
-        ev_io_start(loop, &d.leash);
-        rc = listen_run(&d.in);
-        ev_io_stop(loop, &d.leash);
-    }
+    struct ev_loop *loop = ev_default_loop(0);
+    ev_io_init(&d.leash, on_server_ended, d.server.leash, EV_READ);
+    ev_prepare_init(&d.ready, on_ready);
+    d.leash.data = d.ready.data = &d;
+    ev_io_start(loop, &d.leash);
+    ev_prepare_start(loop, &d.ready);
+    rc = listen_run(&d.in);
+    ev_prepare_stop(loop, &d.ready);
+    ev_io_stop(loop, &d.leash);
     server_stop(&d.server);
     return rc;
 }

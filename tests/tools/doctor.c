@@ -536,7 +536,8 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
     redis_do(s, "CONFIG RESETSTAT");
     finds(doctor("r"), 0, "jobs", "OK", "50, each");
     stats = redis_str(s, "INFO commandstats");
-    cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 25, "%s", stats);
+    /* Valkey's buckets hold up to seven */
+    cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 50 / 8, "%s", stats);
     free(stats);
     server_stop(s);
 }
