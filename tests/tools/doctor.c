@@ -536,8 +536,10 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
     redis_do(s, "CONFIG RESETSTAT");
     finds(doctor("r"), 0, "jobs", "OK", "50, each");
     stats = redis_str(s, "INFO commandstats");
-    /* Valkey's buckets hold up to seven */
-    cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 50 / 8, "%s", stats);
+    char *info = redis_str(s, "INFO server");
+    int least = strstr(info, "valkey_version") ? 50 / 8 : 25; /* Valkey's buckets hold up to seven */
+    free(info);
+    cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), least, "%s", stats);
     free(stats);
     server_stop(s);
 }
