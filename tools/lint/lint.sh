@@ -110,14 +110,6 @@ check_scripts() {
     return $bad
 }
 
-check_sizes() {
-    wc -l src/*.[ch] src/lua/*.lua | awk '
-        /\.[ch]$/ && $1 > 400 { print $2 ": " $1 " lines, at most 400"; bad = 1 }
-        /prelude\.lua$/ && $1 > 200 { print $2 ": " $1 " lines, at most 200"; bad = 1; next }
-        /\.lua$/ && !/prelude/ && $1 > 60 { print $2 ": " $1 " lines, at most 60"; bad = 1 }
-        END { exit bad }'
-}
-
 check_text() {
     local bad=0 file
     for file in Makefile .clang-format .luacheckrc redis.conf .ci/run src/*.[ch] src/lua/prelude.lua tools/*.[ch] tools/*.sh \
@@ -174,7 +166,7 @@ check_man() {
     [ ${#pages[@]} -eq 0 ] || mandoc -Tlint -Wwarning "${pages[@]}"
 }
 
-[ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening scripts sizes text cppcheck lua shell doc man
+[ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening scripts text cppcheck lua shell doc man
 failed=
 for check in "$@"; do
     if "check_$check" > "$build/lint.out" 2>&1; then
