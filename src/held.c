@@ -4,16 +4,14 @@
  *   QUEUED --deliver--> RUNNING --settle--> SETTLING --answer--> SETTLED --callback--> freed
  *      '--------release (unbegun)--------------^  '--lost: again--^
  *
- * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is repeated until it is
- * answered or the lease is over: its token makes that safe. A repeat that hears EGONE cannot know whether the first
- * attempt did it: ELOST. */
+ * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is repeated (by
+ * script.c) until it is answered or the lease is over: its token makes that safe. A repeat that hears EGONE cannot know
+ * whether the first attempt did it: ELOST. */
 #include "held.h"
 #include "err.h"
 #include "mem.h"
 
-enum { PAUSE_MS = 150, TICKS = 12 /* looks at the leases, in one lease */ };
-
-static void settle(struct held *h);
+enum { TICKS = 12 /* looks at the leases, in one lease */ };
 
 static void free_if_over(struct held *h)
 {
@@ -60,21 +58,14 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
 {
     struct held *h = CONTAINER(a, struct held, settling);
     struct holder *hs = h->holder;
-    bool again = err == LAPSE_ELOST || err == LAPSE_ETIMEOUT || err == LAPSE_EBROKEN || err == LAPSE_EREFUSED;
-    h->maybe = h->maybe || (again && err != LAPSE_EREFUSED);
+
     if (!err) {
         count(h, value);
-    } else if (again && !hs->closed && clock_us() < h->lease_end_us) {
-        list_insert(&hs->again, &h->settled.node); /* not delivered yet, so its node is free */
-        if (!timer_on(&hs->pause)) {
-            timer_set(&hs->pause, err == LAPSE_ELOST || err == LAPSE_ETIMEOUT ? 0 : PAUSE_MS);
-        }
-        return;
     }
     if (err && err != LAPSE_EGONE && h->settle != SETTLE_RELEASE) {
         hs->given_up[hs->n_given_up++ % GIVEN_UP_MAX] = h->job.token;
     }
-    if (err && h->maybe) {
+    if (err && a->ask.maybe) {
         err = LAPSE_ELOST;
     } else if (err && err != LAPSE_ECLOSED) {
         err = LAPSE_EGONE;
@@ -89,23 +80,13 @@ static void settle(struct held *h)
     struct span id = {h->job.id, strlen(h->job.id)}, why = {h->why, strlen(h->why)};
     int64_t now = clock_us();
     h->settling.end = on_settling;
+    h->settling.ask.repeats = true;
     h->settling.ask.until_us = h->lease_end_us > now ? h->lease_end_us : now;
     switch (h->settle) {
     case SETTLE_DONE: store_done(s, &h->settling, h->key, id, h->job.token); break;
     case SETTLE_RETRY: store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, why); break;
     case SETTLE_FAIL: store_fail(s, &h->settling, h->key, id, h->job.token, why); break;
     case SETTLE_RELEASE: store_release(s, &h->settling, h->key, id, h->job.token); break;
-    }
-}
-
-static void on_pause(void *arg)
-{
-    struct holder *hs = arg;
-    struct list all;
-    list_init(&all);
-    list_move(&all, &hs->again);
-    for (struct list *i; (i = list_pop(&all));) {
-        settle(CONTAINER(i, struct held, settled.node));
     }
 }
 
@@ -237,9 +218,7 @@ void holder_init(struct holder *hs, struct core *core, struct script *script, st
 {
     *hs = (struct holder){.core = core, .script = script, .deliver = deliver, .events = events, .arg = arg};
     list_init(&hs->all);
-    list_init(&hs->again);
     timer_init(&hs->tick, core->loop, on_tick, hs);
-    timer_init(&hs->pause, core->loop, on_pause, hs);
 }
 
 int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
@@ -284,13 +263,7 @@ void holder_release(struct holder *hs, const void *owner)
 
 void holder_end(struct holder *hs)
 {
-    hs->closed = true;
     timer_stop(&hs->tick);
-    timer_stop(&hs->pause);
-    for (struct list *i; (i = list_pop(&hs->again));) {
-        struct held *h = CONTAINER(i, struct held, settled.node);
-        finish(h, h->maybe ? LAPSE_ELOST : LAPSE_ECLOSED);
-    }
 }
 
 void holder_close(struct holder *hs)

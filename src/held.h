@@ -13,7 +13,6 @@ struct held {
     struct span key;       /* of its queue */
     enum held_state { HELD_QUEUED, HELD_RUNNING, HELD_SETTLING, HELD_SETTLED } state;
     bool in_handler, over; /* over: free it when the handler has returned */
-    bool maybe;            /* a settle was sent, its answer lost */
     enum settle settle;
     int64_t delay_ms;
     char why[JOB_WHY_MAX + 1];
@@ -37,9 +36,8 @@ struct holder {
     struct deliver *deliver;
     const struct holder_events *events;
     void *arg;
-    struct list all, again; /* again: settles that wait for their next attempt */
-    struct timer tick, pause;
-    bool closed;
+    struct list all;
+    struct timer tick;
     uint64_t given_up[GIVEN_UP_MAX]; /* tokens of the last runs whose settle got no answer */
     unsigned n_given_up;             /* in all */
 };
@@ -51,7 +49,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
 void holder_release(struct holder *hs,
                     const void *owner); /* gives back what was not begun; owner NULL: of all queues */
 void holder_renew(struct holder *hs);   /* all, now */
-void holder_end(struct holder *hs);     /* settles are not repeated any more */
+void holder_end(struct holder *hs);     /* nothing is renewed any more */
 void holder_close(struct holder *hs);   /* nothing is on its way any more: cuts loose what handlers hold */
 
 struct held *held_of(struct lapse_job *job);

@@ -57,7 +57,7 @@ static void on_page(struct resume_ask *a, int err, int64_t next, int64_t n_back)
 {
     struct resume *r = CONTAINER(a, struct resume, ask);
     r->n_back += n_back;
-    if (!err && next && !r->holder->closed) {
+    if (!err && next) {
         page(r, next);
     } else {
         done(r, err);

@@ -3,10 +3,14 @@
  *
  * Requests gather in one list until the loop is about to sleep (an ev_prepare), or while the user's callbacks run one
  * after the other, for at most GATHER_US. Then they are sent: the first, and with it those behind it for the same
- * script and queue. One may overtake others, but none with its own id: for one id the order is kept. The ids of a call
- * differ.
+ * script and queue.
  *
- * A reply with fewer answers than asked means "that was enough for one script": the rest goes back to the front. */
+ * Requests of one id take effect in the order in which they were asked. Any answer can bring a request back: the script
+ * read enough for one call, Redis had forgotten the script, or it refused a settle, which is repeated. What was sent
+ * behind it would then be ahead of it. So at most one request of an id is on its way, and the others wait for its
+ * answer. Only requests of one script whose answers do not depend on each other's writes travel in one call. (Tried in
+ * thought and rejected: to recall what was sent behind; Redis may have run it. To put back by age; it helps only what
+ * was not sent yet.) */
 #include "script.h"
 #include "err.h"
 #include "mem.h"
@@ -14,7 +18,7 @@
 #include "scripts.h"
 #include <stdio.h>
 
-enum { GATHER_US = 250, RETRY_MS = 50, LOOK_AHEAD = 512, TABLE = 256, SPARE_MAX = 16, STEP_US = 1000000 };
+enum { GATHER_US = 250, RETRY_MS = 50, REST_MS = 150, LOOK_AHEAD = 512, SPARE_MAX = 16, STEP_US = 1000000 };
 
 struct batch {
     struct call call;
@@ -67,6 +71,12 @@ static bool batched(enum script_id id)
     }
 }
 
+/* One call may name an id more than once: it runs them in order, and each answers as if it were alone. */
+static bool may_name_twice(enum script_id id)
+{
+    return id == SCRIPT_RESCHEDULE || id == SCRIPT_GET;
+}
+
 /* Redis holds them to it, so a user who may only read the keys can run them. */
 static bool only_reads(enum script_id id)
 {
@@ -109,31 +119,99 @@ static bool grow(struct script *s, size_t room)
     return argv && lens;
 }
 
-static void ask_end(struct ask *a, int err, const struct redisReply *answer)
+/* ---- what is asked, until it ends ---- */
+static void unsent(struct list *at, struct ask *a)
+{
+    a->sent_us = 0;
+    list_insert(at, &a->node);
+}
+
+/* Who stood behind an ended request of the same id may go now, unless it went along with it. */
+static void leave(struct script *s, struct ask *a)
+{
+    struct place *next = batched(a->script) ? order_leave(&s->order, &a->place) : NULL;
+    struct ask *first = next ? CONTAINER(next, struct ask, place) : NULL;
+
+    if (first && !first->sent_us) {
+        list_remove(&first->node);
+        unsent(&s->asks, first);
+    }
+}
+
+static void ask_end(struct script *s, struct ask *a, int err, const struct redisReply *answer)
 {
     ASSERT(a->asked);
     a->asked = false;
+    leave(s, a);
     a->end(a, err, answer);
+}
+
+static bool is_lost(int err)
+{
+    return err == LAPSE_ELOST || err == LAPSE_ETIMEOUT;
+}
+
+/* It keeps its place among the requests of its id. */
+static bool repeat(struct script *s, struct ask *a, int err)
+{
+    bool refused = err == LAPSE_EREFUSED || err == LAPSE_EBROKEN;
+
+    if (!a->repeats || !(is_lost(err) || refused)) {
+        return false;
+    }
+    a->maybe = a->maybe || err != LAPSE_EREFUSED;
+    if (clock_us() >= a->until_us) {
+        return false;
+    }
+
+    s->n_asks++;
+    if (is_lost(err)) {
+        unsent(s->asks.next, a);
+    } else {
+        unsent(&s->resting, a);
+        if (!timer_on(&s->rest)) {
+            timer_set(&s->rest, REST_MS);
+        }
+    }
+    if (!timer_on(&s->retry)) {
+        timer_set(&s->retry, RETRY_MS);
+    }
+    return true;
+}
+
+static void on_rested(void *arg)
+{
+    struct script *s = arg;
+    list_move(&s->asks, &s->resting);
+}
+
+static void move_overdue(struct list *to, struct list *from, int64_t now_us)
+{
+    LIST_EACH (i, from) {
+        if (CONTAINER(i, struct ask, node)->until_us <= now_us) {
+            list_remove(i);
+            list_insert(to, i);
+        }
+    }
 }
 
 /* What was not sent in time ends here; what could not be sent for want of memory is tried again. */
 static void on_retry(void *arg)
 {
     struct script *s = arg;
-    int64_t now = clock_us();
+    int64_t now_us = clock_us();
     struct list over;
-    list_init(&over);
+
     script_flush(s);
-    LIST_EACH (i, &s->asks) {
-        if (CONTAINER(i, struct ask, node)->until_us <= now) {
-            list_remove(i);
-            list_insert(&over, i);
-        }
-    }
+    list_init(&over);
+    move_overdue(&over, &s->asks, now_us);
+    move_overdue(&over, &s->waiting, now_us);
+    move_overdue(&over, &s->resting, now_us);
+
     /* they count till they end: the end of one may take another back */
     for (struct list *i; (i = list_pop(&over));) {
         s->n_asks--;
-        ask_end(CONTAINER(i, struct ask, node), LAPSE_EDOWN, NULL);
+        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_EDOWN, NULL);
     }
     if (s->n_asks) {
         timer_set(&s->retry, RETRY_MS);
@@ -144,6 +222,8 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
 {
     *s = (struct script){.core = core, .conn = conn, .deliver = deliver};
     list_init(&s->asks);
+    list_init(&s->waiting);
+    list_init(&s->resting);
     list_init(&s->batches);
     list_init(&s->spare);
     const struct options *o = &core->options;
@@ -152,7 +232,9 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
     ev_prepare_init(&s->prepare, on_prepare);
     s->prepare.data = s;
     timer_init(&s->retry, core->loop, on_retry, s);
-    if (!grow(s, 4 + 5 * SCRIPT_BATCH)) {
+    timer_init(&s->rest, core->loop, on_rested, s);
+    if (order_init(&s->order) || !grow(s, 4 + 5 * SCRIPT_BATCH)) {
+        order_free(&s->order);
         mem_free(s->argv);
         mem_free(s->lens);
         return LAPSE_ENOMEM;
@@ -161,15 +243,22 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
     return 0;
 }
 
+static uint32_t hash_of(const struct ask *a)
+{
+    return keys_hash(a->args[0].at, a->args[0].len) ^ keys_hash(a->key.at, a->key.len);
+}
+
 void script_ask(struct script *s, struct ask *a)
 {
+    bool first = !batched(a->script) || order_enter(&s->order, &a->place, hash_of(a));
+
     ASSERT(!a->asked);
     a->asked = true;
-    a->sent_us = 0;
+    a->maybe = false;
     if (s->n_asks++ == 0 && !s->stirred) {
         s->oldest_us = clock_us();
     }
-    list_insert(&s->asks, &a->node);
+    unsent(first ? &s->asks : &s->waiting, a);
     if (!timer_on(&s->retry)) {
         timer_set(&s->retry, RETRY_MS);
     }
@@ -183,6 +272,7 @@ bool script_unask(struct script *s, struct ask *a)
     a->asked = false;
     list_remove(&a->node);
     s->n_asks--;
+    leave(s, a);
     return true;
 }
 
@@ -190,9 +280,11 @@ bool script_unask(struct script *s, struct ask *a)
 static void put_back(struct script *s, struct batch *b)
 {
     struct list *front = s->asks.next;
+
     for (struct list *i; (i = list_pop(&b->asks));) {
-        CONTAINER(i, struct ask, node)->sent_us = 0;
-        list_insert(front, i);
+        struct ask *a = CONTAINER(i, struct ask, node);
+        bool first = !batched(a->script) || a->place.first;
+        unsent(first ? front : &s->waiting, a);
         s->n_asks++;
     }
     s->oldest_us = 0;
@@ -204,7 +296,10 @@ static void put_back(struct script *s, struct batch *b)
 static void end_all(struct batch *b, int err)
 {
     for (struct list *i; (i = list_pop(&b->asks));) {
-        ask_end(CONTAINER(i, struct ask, node), err, NULL);
+        struct ask *a = CONTAINER(i, struct ask, node);
+        if (!repeat(b->s, a, err)) {
+            ask_end(b->s, a, err, NULL);
+        }
     }
 }
 
@@ -229,7 +324,7 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
     hear_clock(b->s->core, b->call.sent_us, now_us);
     if (!batched(b->script)) {
         while ((i = list_pop(&b->asks))) { /* one */
-            ask_end(CONTAINER(i, struct ask, node), 0, reply);
+            ask_end(b->s, CONTAINER(i, struct ask, node), 0, reply);
         }
         return;
     }
@@ -237,7 +332,7 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
         const struct redisReply *answer = reply_at(reply, n);
         struct span text;
         int code = reply_text(answer, &text) ? err_code(text.at, text.len) : 0;
-        ask_end(CONTAINER(i, struct ask, node), code, code ? NULL : answer);
+        ask_end(b->s, CONTAINER(i, struct ask, node), code, code ? NULL : answer);
     }
     put_back(b->s, b);
 }
@@ -260,60 +355,64 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
     batch_free(b);
 }
 
-/* The hashes of ids seen, exact enough: two ids of one hash only part a batch. */
-struct seen {
-    uint32_t hash[TABLE];
-    unsigned n;
+/* How much a batch holds so far. */
+struct fill {
+    size_t bytes;
+    size_t n_args;
 };
 
-static bool seen_before(struct seen *t, uint32_t hash, bool add)
+static bool is_full(const struct batch *b, const struct fill *fill)
 {
-    unsigned i = (hash ^ hash >> 16) % TABLE;
-    hash += hash == 0;
-    for (; t->hash[i]; i = (i + 1) % TABLE) {
-        if (t->hash[i] == hash) {
-            return true;
-        }
-    }
-    if (add) {
-        t->hash[i] = hash;
-        t->n++;
-    }
-    return false;
+    return b->n == SCRIPT_BATCH || fill->bytes >= SCRIPT_BATCH_BYTES || !batched(b->script);
 }
 
-/* Moves the first of the list and those that may go with it to the batch. */
+static void add(struct batch *b, struct ask *a, struct fill *fill)
+{
+    list_remove(&a->node);
+    list_insert(&b->asks, &a->node);
+    b->n++;
+    fill->n_args += a->n_args;
+    for (unsigned k = 0; k < a->n_args; k++) {
+        fill->bytes += a->args[k].len;
+    }
+}
+
+/* A request, and those behind it of its id that may travel with it. */
+static void add_line(struct batch *b, struct ask *a, struct fill *fill)
+{
+    add(b, a, fill);
+    if (!may_name_twice(b->script)) {
+        return;
+    }
+    for (struct place *p = a->place.behind; p && !is_full(b, fill); p = p->behind) {
+        struct ask *next = CONTAINER(p, struct ask, place);
+        if (next->script != b->script || !span_is(next->key, a->key.at, a->key.len)) {
+            break;
+        }
+        add(b, next, fill);
+    }
+}
+
+/* Moves the first of the list and those that may go with it to the batch. Returns how many arguments they have. */
 static size_t gather(struct script *s, struct batch *b)
 {
     struct ask *first = CONTAINER(s->asks.next, struct ask, node);
-    struct seen taken = {.n = 0}, passed = {.n = 0};
-    size_t bytes = 0, n_args = 0, looked = 0;
+    struct span key = first->key;
+    struct fill fill = {0, 0};
+    unsigned n_looked = 0;
+
     b->script = first->script;
     LIST_EACH (i, &s->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
-        bool fits = a->script == first->script && span_is(a->key, first->key.at, first->key.len);
-        if (seen_before(&passed, a->hash, !fits) || (fits && seen_before(&taken, a->hash, true))) {
-            if (fits) {
-                break; /* its turn comes after what it would overtake */
-            }
-            continue;
+        if (a->script == b->script && span_is(a->key, key.at, key.len)) {
+            add_line(b, a, &fill);
         }
-        if (fits) {
-            list_remove(i);
-            list_insert(&b->asks, i);
-            b->n++;
-            n_args += a->n_args;
-            for (unsigned k = 0; k < a->n_args; k++) {
-                bytes += a->args[k].len;
-            }
-        }
-        if (b->n == SCRIPT_BATCH || bytes >= SCRIPT_BATCH_BYTES || passed.n >= TABLE / 2 || ++looked == LOOK_AHEAD ||
-            !batched(b->script)) {
+        if (is_full(b, &fill) || ++n_looked == LOOK_AHEAD) {
             break;
         }
     }
     s->n_asks -= b->n;
-    return n_args;
+    return fill.n_args;
 }
 
 static void push(struct script *s, size_t *n, const char *at, size_t len)
@@ -361,7 +460,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
 
 void script_flush(struct script *s)
 {
-    while (s->n_asks && conn_up(s->conn)) {
+    while (!list_empty(&s->asks) && conn_up(s->conn)) {
         struct batch *b = batch_new(s);
         if (!b) {
             break;
@@ -387,14 +486,20 @@ void script_close(struct script *s)
 {
     ASSERT(list_empty(&s->batches));
     ev_prepare_stop(s->core->loop, &s->prepare);
+    list_move(&s->asks, &s->resting);
+    /* the end of one lets the next of its id go */
     for (struct list *i; (i = list_pop(&s->asks));) {
         s->n_asks--;
-        ask_end(CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
+        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
     }
+    ASSERT(list_empty(&s->waiting));
+
+    timer_stop(&s->rest);
     timer_stop(&s->retry); /* the end of one may ask once more */
     for (struct list *i; (i = list_pop(&s->spare));) {
         mem_free(CONTAINER(i, struct batch, node));
     }
+    order_free(&s->order);
     mem_free(s->argv);
     mem_free(s->lens);
 }

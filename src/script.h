@@ -3,6 +3,7 @@
 #define LAPSE_SCRIPT_H
 #include "conn.h"
 #include "deliver.h"
+#include "order.h"
 #include "script_ids.h"
 
 enum { SCRIPT_BATCH = 100, SCRIPT_BATCH_BYTES = 256 * 1024 }; /* of one call: about a millisecond of Redis */
@@ -10,13 +11,15 @@ enum { SCRIPT_BATCH = 100, SCRIPT_BATCH_BYTES = 256 * 1024 }; /* of one call: ab
 /* One thing asked of a script; embedded in what waits for the answer. Its texts live as long as it is asked. */
 struct ask {
     struct list node;
+    struct place place; /* among the requests of the same id */
     enum script_id script;
     struct span key;         /* KEYS[1] */
     const struct span *args; /* of one job, the id first; or all of the script's when it takes no batches */
     unsigned n_args;
-    int64_t until_us; /* still unsent then (monotonic): EDOWN */
+    int64_t until_us; /* monotonic. Still unsent then: EDOWN. One that repeats is repeated until then */
     int64_t sent_us;  /* 0: Redis cannot have seen it */
-    uint32_t hash;    /* of the id */
+    bool repeats;     /* when its answer is lost or refused: safe for a settle, because of its token */
+    bool maybe;       /* it was sent, and its answer was lost: Redis may have done it */
     bool asked;
     /* Exactly once. err 0: the answer to it (of a script that takes no batches: the whole reply, now first).
      * Else NULL. */
@@ -28,11 +31,14 @@ struct script {
     struct core *core;
     struct conn *conn;
     const struct deliver *deliver; /* while it has entries, their requests gather */
-    struct list asks;              /* not sent yet, in order */
-    unsigned n_asks;
-    int64_t oldest_us;   /* when the first of them came */
-    struct list batches; /* sent */
-    struct list spare;   /* batches to use again */
+    struct order order;            /* requests of one id go one after the other */
+    struct list asks;              /* to be sent, in order */
+    struct list waiting;           /* behind another request of their id */
+    struct list resting;           /* Redis refused them, or broke off: they repeat when the rest is over */
+    unsigned n_asks;               /* in these three lists */
+    int64_t oldest_us;             /* when the first of them came */
+    struct list batches;           /* sent */
+    struct list spare;             /* batches to use again */
     unsigned n_spare;
     bool loaded[SCRIPT_COUNT];
     ev_prepare prepare;
@@ -40,6 +46,7 @@ struct script {
     void (*gather)(void *arg); /* called just before what was asked is sent */
     void *gather_arg;
     struct timer retry;
+    struct timer rest;
     struct span *args; /* of the call being put together */
     const char **argv;
     size_t *lens;

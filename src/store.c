@@ -20,7 +20,6 @@ static void ask(struct script *s, struct ask *a, enum script_id script, struct s
     a->key = key;
     a->args = args;
     a->n_args = n_args;
-    a->hash = n_args ? keys_hash(args[0].at, args[0].len) : 0;
     a->end = end;
     script_ask(s, a);
 }
