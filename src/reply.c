@@ -24,7 +24,7 @@ bool reply_int(const struct redisReply *r, int64_t *out)
         return exact;
     }
     struct span s;
-    if (!reply_text(r, &s) || s.len < 1 || s.len > 15) {
+    if (!reply_text(r, &s) || s.len < 1 || s.len > 16) {
         return false;
     }
     int64_t n = 0;
@@ -33,6 +33,9 @@ bool reply_int(const struct redisReply *r, int64_t *out)
             return false;
         }
         n = n * 10 + (s.at[i] - '0');
+    }
+    if (n > EXACT) {
+        return false;
     }
     *out = n;
     return true;

@@ -8,8 +8,12 @@ struct resume {
     struct resume_ask ask;
     struct holder *holder;
     struct span key, name;
-    struct span *args; /* the tokens in hand: spans, then their texts */
-    int64_t n_back;
+    uint64_t *in_hand; /* tokens, sorted */
+    size_t n_in_hand;
+    int64_t next_page;
+    unsigned n_releasing; /* jobs on their way back */
+    int64_t n_back;       /* jobs that went back */
+    int err;              /* the first error of all */
     bool on;
     void (*done)(struct resume *r, int err); /* n_back jobs went back */
 };

@@ -18,6 +18,7 @@
 #include "scripts.h"
 #include <stdio.h>
 
+enum { FIXED_ARGS = 6 /* of a call: EVALSHA, its hash, 1, the key, ARGV[1], ARGV[2] of settles */ };
 enum { GATHER_US = 250, RETRY_MS = 50, REST_MS = 150, LOOK_AHEAD = 512, SPARE_MAX = 16, STEP_US = 1000000 };
 
 struct batch {
@@ -55,19 +56,26 @@ static void batch_free(struct batch *b)
     }
 }
 
-static bool batched(enum script_id id)
+static bool settles(enum script_id id)
 {
     switch (id) {
-    case SCRIPT_SCHEDULE:
-    case SCRIPT_CANCEL:
-    case SCRIPT_RESCHEDULE:
-    case SCRIPT_GET:
     case SCRIPT_DONE:
     case SCRIPT_RETRY:
     case SCRIPT_FAIL:
     case SCRIPT_RELEASE:
     case SCRIPT_RENEW: return true;
     default: return false;
+    }
+}
+
+static bool batched(enum script_id id)
+{
+    switch (id) {
+    case SCRIPT_SCHEDULE:
+    case SCRIPT_CANCEL:
+    case SCRIPT_RESCHEDULE:
+    case SCRIPT_GET: return true;
+    default: return settles(id);
     }
 }
 
@@ -233,7 +241,7 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
     s->prepare.data = s;
     timer_init(&s->retry, core->loop, on_retry, s);
     timer_init(&s->rest, core->loop, on_rested, s);
-    if (order_init(&s->order) || !grow(s, 4 + 5 * SCRIPT_BATCH)) {
+    if (order_init(&s->order) || !grow(s, FIXED_ARGS + 4 * SCRIPT_BATCH)) {
         order_free(&s->order);
         mem_free(s->argv);
         mem_free(s->lens);
@@ -431,7 +439,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     const struct script_text *t = &script_texts[b->script];
     struct span key = CONTAINER(b->asks.next, struct ask, node)->key;
     size_t n = 0;
-    if (!grow(s, n_args + 5)) {
+    if (!grow(s, n_args + FIXED_ARGS)) {
         return false;
     }
     bool known = s->loaded[b->script], ro = only_reads(b->script);
@@ -441,6 +449,9 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     push(s, &n, "1", 1);
     push(s, &n, key.at, key.len);
     push_word(s, &n, s->fixed);
+    if (settles(b->script)) {
+        push(s, &n, s->holder.at, s->holder.len);
+    }
     LIST_EACH (i, &b->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
         for (unsigned k = 0; k < a->n_args; k++) {

@@ -51,7 +51,8 @@ struct script {
     const char **argv;
     size_t *lens;
     size_t room;
-    char fixed[48]; /* ARGV[1]: the database, and arm_ahead_ms if there is one */
+    struct span holder; /* ARGV[2] of settles: whose the jobs must be */
+    char fixed[48];     /* ARGV[1]: the database, and arm_ahead_ms if there is one */
 };
 int script_init(struct script *s, struct core *core, struct conn *conn, const struct deliver *deliver);
 void script_ask(struct script *s, struct ask *a);

@@ -213,22 +213,30 @@ void store_policy(struct script *s, struct queue_ask *a, struct span key)
     ask_numbers(s, a, SCRIPT_POLICY, key, 0);
 }
 
+enum { RESUME_HEAD = 2 };
+
 static void on_resume(struct ask *ask, int err, const struct redisReply *answer)
 {
     struct resume_ask *a = CONTAINER(ask, struct resume_ask, ask);
-    int64_t next = 0, back = 0;
-    if (!err && !(reply_int(reply_at(answer, 1), &next) && reply_int(reply_at(answer, 2), &back))) {
+    int64_t next_page = 0;
+
+    if (!err && !reply_int(reply_at(answer, 1), &next_page)) {
         err = LAPSE_EBROKEN;
     }
-    a->end(a, err, next, back);
+    a->end(a, err, next_page, answer, err ? 0 : (reply_len(answer) - RESUME_HEAD) / 2);
 }
 
-void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder, int64_t page,
-                  struct span *args, unsigned n_tokens)
+void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder, int64_t page)
 {
-    args[0] = holder;
-    args[1] = number(a->page, page);
-    ask(s, &a->ask, SCRIPT_RESUME, key, args, 2 + n_tokens, on_resume);
+    a->args[0] = holder;
+    a->args[1] = number(a->page, page);
+    ask(s, &a->ask, SCRIPT_RESUME, key, a->args, 2, on_resume);
+}
+
+bool store_resume_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token)
+{
+    return reply_text(reply_at(rows, RESUME_HEAD + 2 * i), id) && keys_id_ok(id->at, id->len) &&
+           reply_int(reply_at(rows, RESUME_HEAD + 2 * i + 1), token);
 }
 
 static void on_list(struct ask *ask, int err, const struct redisReply *answer)

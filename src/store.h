@@ -22,7 +22,7 @@ void store_cancel(struct script *s, struct job_ask *a, struct span key, struct s
 void store_reschedule(struct script *s, struct job_ask *a, struct span key, struct span id, struct lapse_due due);
 void store_get(struct script *s, struct job_ask *a, struct span key, struct span id);
 
-/* done, retry, fail, release, renew: of a job held by token */
+/* done, retry, fail, release, renew: of a job that script->holder holds by token */
 struct settle_ask {
     struct ask ask;
     struct span args[4];
@@ -84,14 +84,16 @@ void store_listen(struct script *s, struct queue_ask *a, struct span key, struct
 void store_depth(struct script *s, struct queue_ask *a, struct span key);
 void store_policy(struct script *s, struct queue_ask *a, struct span key);
 
-/* tokens: what is in hand, as text; n + 2 spans of room, the first two are ours. */
+/* A page of what runs under a holder's name. */
 struct resume_ask {
     struct ask ask;
+    struct span args[2];
     char page[24];
-    void (*end)(struct resume_ask *a, int err, int64_t next_page, int64_t n_back);
+    /* err 0: n rows, read with store_resume_row(); next_page 0: that was the last. */
+    void (*end)(struct resume_ask *a, int err, int64_t next_page, const struct redisReply *rows, size_t n);
 };
-void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder, int64_t page,
-                  struct span *args, unsigned n_tokens);
+void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder, int64_t page);
+bool store_resume_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token);
 
 struct list_ask {
     struct ask ask;

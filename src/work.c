@@ -79,6 +79,7 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     script->gather = gather;
     script->gather_arg = w;
     wake_init(&w->wake, core, script, &events, w);
+    script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
     policy_init(&w->policy, core, script, on_cleared, w);
     holder_init(&w->holder, core, script, deliver, &holder_events, w);
 }

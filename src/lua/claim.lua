@@ -48,7 +48,7 @@ local function main()
     at, chunk = last + 1, chunk * 2
   end
   rem(DUE, taken)
-  if #run > 0 then write('INCRBY', SEQ, #run / 2) end
+  if #run > 0 then keep_token(token) end
   add(RUN, run)
   add(DEAD, dead)
   hold(held)

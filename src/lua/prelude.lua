@@ -112,17 +112,19 @@ local function row(id, set, score, rec)
   return { id, state, score, held, rec }
 end
 
--- The token of what parse() reads, as text, for a fifth of its price.
-local function ticket(text) return string.match(text or '', '^1 %d+ %d+ (%d+) %d+ %d+ %S+ ') end
+-- Token, as text, and holder of what parse() reads, for a fifth of its price.
+local function ticket(text) return string.match(text or '', '^1 %d+ %d+ (%d+) %d+ %d+ (%S+) ') end
+-- Is a job held by this token by the holder ARGV[2]? '*' is whoever holds it.
+local function is_held(token, holder, by) return token and token == by and (holder == ARGV[2] or ARGV[2] == '*') end
 
--- The jobs of ARGV[first], [first + step]... (id, token) that are still held by that token; false for the others.
-local function ours(first, step)
+-- The jobs of ARGV[3], [3 + step]... (id, token) that ARGV[2] still holds by that token; false for the others.
+local function ours(step)
   local ids, out = {}, {}
-  for i = first, #ARGV, step do ids[#ids + 1] = ARGV[i] end
+  for i = 3, #ARGV, step do ids[#ids + 1] = ARGV[i] end
   local helds, scores = call('HMGET', HELD, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
   for i, id in ipairs(ids) do
     local h = scores[i] and parse(helds[i])
-    out[i] = h and h.ticket == ARGV[first + (i - 1) * step + 1] and h or false
+    out[i] = h and is_held(h.ticket, h.holder, ARGV[3 + (i - 1) * step + 1]) and h or false
     if out[i] then h.id = id end
   end
   return out
@@ -138,13 +140,16 @@ local function arm(id, due, fresh)
   elseif not fresh then write('DEL', key) end
 end
 
--- The last token given. INCRBY, which is not the first write, must not trip over what another program put there.
+-- What the next token is one more than: the last one, or the time, us. By the time tokens are distinct and grow also
+-- where Redis lost its last writes; by the last one also where its clock was set back.
 local function last_token()
   local text = call('GET', SEQ) or '0'
   local token = string.find(text, '^%d+$') and tonumber(text)
-  if not token or num(token) ~= text then error({ err = 'ERR ' .. SEQ .. ' is no counter' }) end
-  return token
+  if not token or num(token) ~= text or token > 2 ^ 53 - 2 ^ 20 then error({ err = 'ERR ' .. SEQ .. ' is no token' }) end
+  return math.max(token, now_us)
 end
+-- Once the clock has passed the last token it alone suffices. An hour: rarely enough to expire, an event for all.
+local function keep_token(token) write('SET', SEQ, num(token), 'PXAT', num(math.floor(token / 1000) + 3600000)) end
 -- When to look next: due time of the oldest waiting job that is due already, and of the first that is not; 0: none.
 local function outlook()
   local oldest = ms(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])

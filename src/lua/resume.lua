@@ -1,21 +1,18 @@
--- Gives back what carries the holder's name and is not in its hands: claims whose reply was lost. One page.
+-- Shows what runs under a holder's name, a page: it gives back (release) what is not in its hands, which are claims whose
+-- reply was lost.
 -- KEYS    1 due
--- ARGV    1 database, 2 holder, 3 page (0 first); then the tokens in its hands
--- RETURNS now us, next page (0: that was the last), jobs given back
--- ERRORS  Redis's own; EBROKEN
--- COST    O(running), in pages of about 100
+-- ARGV    1 database, 2 holder, 3 page (0 first)
+-- RETURNS now us, next page (0: that was the last); then per job: id, token
+-- ERRORS  Redis's own
+-- COST    O(running), in pages of about 500
 local function main()
-  local mine, back = {}, {}
-  for i = 4, #ARGV do mine[ARGV[i]] = true end
-  local page = call('ZSCAN', RUN, ARGV[3], 'COUNT', BATCH)
-  for i = 1, #page[2], 2 do
-    local h = parse(call('HGET', HELD, page[2][i]))
-    if h and h.holder == ARGV[2] and not mine[num(h.token)] then
-      h.id = page[2][i]
-      back[#back + 1] = h
-    end
+  local page = call('ZSCAN', RUN, ARGV[3], 'COUNT', 500)
+  local out, ids = { now_us, tonumber(page[1]) }, {}
+  for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
+  for i, held in ipairs(#ids > 0 and call('HMGET', HELD, unpack(ids)) or {}) do
+    local token, holder = ticket(held)
+    if holder == ARGV[2] then out[#out + 1], out[#out + 2] = ids[i], token end
   end
-  give_back(back)
-  return { now_us, tonumber(page[1]), #back }
+  return out
 end
 return guard(main)

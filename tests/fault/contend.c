@@ -45,6 +45,7 @@ static int64_t contend(long n, long m)
     struct flow *f = flow_start(FLOW_FULL);
     struct board *b = board_new(2 * n);
     struct worker *w[ALL];
+    long claimed = 0;
     leave_behind(f, n, m);
     struct lapse_options opts = flow_options(f);
     opts.log = NULL;
@@ -60,13 +61,14 @@ static int64_t contend(long n, long m)
     int64_t ms = test_now_ms() - start_ms;
     for (int i = 0; i < ALL; i++) {
         cr_assert_eq(worker_end(w[i]), 0, "a settle was refused");
+        claimed += worker_claimed(w[i]);
         worker_free(w[i]);
     }
     flow_board_each_once(b, n); /* so no two held one at a time */
     for (long i = 0; i < n; i++)
         cr_assert_eq(b->run[i].try_no, 2, "%s: try %u", b->run[i].id, b->run[i].try_no);
     cr_assert_eq(flow_count(f, "q", "dead"), m);
-    cr_assert_eq(redis_int(f->server, "GET lapse:{q}:seq"), n + m + n, "nothing was claimed in vain");
+    cr_assert_eq(claimed, n, "something was claimed in vain");
     board_free(b);
     flow_end(f, "q");
     return ms;

@@ -291,7 +291,8 @@ static void taken(size_t at, int id, int holder, int64_t lease_ms, bool forget)
     j->held_tries = j->tries;
     j->claimed_us = x.now_us;
     j->holder = holder;
-    j->token = ++x.seq;
+    x.seq = (x.seq > (uint64_t)x.now_us ? x.seq : (uint64_t)x.now_us) + 1;
+    j->token = x.seq;
     j->kind = RUNNING;
     j->score = now_ms() + lease_ms;
     HOLDS(at < x.r->elements, "%c was not taken\n", 'a' + id);
@@ -344,18 +345,25 @@ static void claim(void)
     HOLDS(number(3) == 0 && number(4) == 0, "damage, and nobody did any\n");
 }
 
-/* With a token that some holder knows, of now or of long ago, or that nobody has. */
+/* With a token that some holder knows, of now or of long ago, or that nobody has; by that holder, another, or any. */
 static void settle(void)
 {
-    struct holder *h = &x.holder[below(HOLDERS)];
+    int by = (int)below(HOLDERS);
+    struct holder *h = &x.holder[by];
     struct claim c = {.id = (int)below(IDS), .token = x.seq + (uint64_t)below(2)};
     enum script how = DONE + (enum script)below(5);
     int64_t delay_ms = below(2) * 5000;
     if (h->n && below(10))
         c = h->known[below(h->n)];
+    if (below(8) == 0)
+        by = (int)below(HOLDERS + 1);
     struct job *j = &x.job[c.id];
-    bool ours = j->kind == RUNNING && j->token == c.token;
+    bool ours = j->kind == RUNNING && j->token == c.token && (j->holder == by || by == HOLDERS);
     begin();
+    if (by == HOLDERS)
+        arg("*");
+    else
+        arg("h%d", by);
     id_arg(c.id);
     arg("%" PRIu64, c.token);
     if (how == RETRY || how == RENEW)
@@ -405,31 +413,23 @@ static void sweep(void)
     HOLDS(number(2) == dead, "%" PRId64 " dead, not %" PRId64 "\n", number(2), dead);
 }
 
-/* A holder is back: all that it knows of it holds, the rest of what carries its name goes back. */
+/* A holder is back, and looks at what runs under its name. */
 static void resume(void)
 {
     int holder = (int)below(HOLDERS);
-    const struct holder *h = &x.holder[holder];
-    int64_t back = 0;
+    size_t n = 0;
     begin();
     arg("h%d", holder);
     arg("0");
-    for (int i = 0; i < h->n; i++)
-        arg("%" PRIu64, h->known[i].token);
     ask(RESUME);
-    for (int i = 0; i < IDS; i++) {
-        struct job *j = &x.job[i];
-        bool known = false;
-        for (int k = 0; k < h->n; k++)
-            known = known || h->known[k].token == j->token;
-        if (j->kind != RUNNING || j->holder != holder || known)
-            continue;
-        j->kind = WAITING;
-        j->score = j->held_due;
-        j->attempt--;
-        back++;
+    for (int i = 0; i < IDS; i++)
+        n += x.job[i].kind == RUNNING && x.job[i].holder == holder;
+    HOLDS(number(1) == 0 && x.r->elements == 2 + 2 * n, "%zu elements, not of %zu jobs\n", x.r->elements, n);
+    for (size_t i = 2; i < x.r->elements; i += 2) {
+        const struct job *j = &x.job[x.r->element[i]->str[0] - 'a'];
+        HOLDS(j->kind == RUNNING && j->holder == holder, "%s is not its own\n", x.r->element[i]->str);
+        HOLDS(strtoull(x.r->element[i + 1]->str, NULL, 10) == j->token, "token %s\n", x.r->element[i + 1]->str);
     }
-    HOLDS(number(1) == 0 && number(2) == back, "%" PRId64 " went back, not %" PRId64 "\n", number(2), back);
 }
 
 static void forget(void)

@@ -183,7 +183,7 @@ static const struct {
     {"SUBSCRIBE lapse:{q}:wake:0", PRODUCER | MONITOR},
     {"PSUBSCRIBE __keyevent@*__:expired", PRODUCER | MONITOR},
     {"GET lapse:{q}:seq", PRODUCER | MONITOR},
-    {"INCRBY lapse:{q}:seq 1", PRODUCER | MONITOR},
+    {"INCRBY lapse:{q}:seq 1", ALL},
     {"ZSCAN lapse:{q}:run 0", PRODUCER | MONITOR},
     {"ZREMRANGEBYSCORE lapse:{q}:listeners 0 1", PRODUCER | MONITOR},
     {"PUBLISH lapse:{q}:wake:0 0", MONITOR},

@@ -142,3 +142,36 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
     cr_assert_eq(w.errors, 3);
     flow_end(f, "q");
 }
+
+/* Redis lost its last writes, the counter of tokens among them: so it was before tokens went by the time. */
+Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed)
+{
+    static const enum flow_policy how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
+    struct lapse_options opts;
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_job before, after;
+    opts = flow_options(f);
+    opts.lease_ms = 300;
+    f->l = flow_open(f, &opts);
+    flow_fine(f, "lease");
+    flow_handle(f, "q", &w);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+        flow_until(f, w.n_held == 1);
+        redis_do(f->server, "EVAL %s 0",
+                 "local h = redis.call('HGET', 'lapse:{q}:held', 'a') "
+                 "redis.call('HSET', 'lapse:{q}:held', 'a', (h:gsub(' %S+ $', ' other/1 '))) "
+                 "redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'a')");
+        cr_assert_eq(flow_get(f, "q", "a", &before), 0);
+        cr_assert_eq(before.token, lapse_job_token(w.held[0]));
+        flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
+        flow_settle(&w, how[i]);
+        cr_assert_eq(w.err, LAPSE_EGONE);
+        cr_assert_eq(flow_get(f, "q", "a", &after), 0);
+        cr_assert(flow_same(&before, &after));
+        redis_do(f->server, "EVAL %s 0",
+                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. k) end");
+    }
+    flow_end(f, "q");
+}

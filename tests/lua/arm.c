@@ -18,8 +18,9 @@ Test(arm, a_job_put_back_for_later_than_that_has_none_either)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     given("claim", "0 me 1000 10");
-    given("retry", "'0 50' a 1 51 x b 2 50 x");
-    KEYS("due b:T+50 a:T+51 | jobs a=" REC " b=" REC " | held a=1 1 10 1 U T+51 me x b=1 1 10 2 U T+50 me x | seq 2"
+    given("retry", "'0 50' me a U+1 51 x b U+2 50 x");
+    KEYS("due b:T+50 a:T+51 | jobs a=" REC " b=" REC
+         " | held a=1 1 10 U+1 U T+51 me x b=1 1 10 U+2 U T+50 me x | seq U+2"
          " | t b:T+49");
 }
 

@@ -15,9 +15,9 @@ Test(cancel, of_any_state_but_running_shows_the_job_as_it_was)
 {
     five();
     RUN("cancel", "0 w r e u d none",
-        "[U+20000 ['w' 1 T+500 '' '" REC "'] 'EBUSY' ['e' 1 T+10 '1 1 10 1 U T me ' '" REC "'] "
-        "['u' 3 T+10 '1 1 1 2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 4 U T me bad' '" REC "'] 'ENOENT']");
-    KEYS("run r:T+1000 | jobs r=" REC "r | held " HELD_R " | seq 4");
+        "[U+20000 ['w' 1 T+500 '' '" REC "'] 'EBUSY' ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC "'] "
+        "['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 U+4 U T me bad' '" REC "'] 'ENOENT']");
+    KEYS("run r:T+1000 | jobs r=" REC "r | held " HELD_R " | seq U+4");
     HEARD("");
 }
 
@@ -28,7 +28,7 @@ Test(cancel, is_ebusy_until_the_very_end_of_the_lease)
     RUN("cancel", "0 r", "[U+999000 'EBUSY']");
     KEYS(FIVE);
     now_at(1000);
-    RUN("cancel", "0 r", "[U+1000000 ['r' 1 T+1000 '1 1 10 3 U T me ' '" REC "']]");
+    RUN("cancel", "0 r", "[U+1000000 ['r' 1 T+1000 '1 1 10 U+3 U T me ' '" REC "']]");
 }
 
 Test(cancel, of_nothing_there_is_enoent_and_writes_nothing)
@@ -42,9 +42,9 @@ Test(cancel, of_a_job_put_back_forgets_what_was_held)
 {
     given("schedule", "0 a +0 0 " REC);
     given("claim", "0 me 1000 1");
-    given("retry", "0 a 1 50 later");
-    RUN("cancel", "0 a", "[U ['a' 1 T+50 '1 1 10 1 U T+50 me later' '" REC "']]");
-    KEYS("seq 1");
+    given("retry", "0 me a U+1 50 later");
+    RUN("cancel", "0 a", "[U ['a' 1 T+50 '1 1 10 U+1 U T+50 me later' '" REC "']]");
+    KEYS("seq U+1");
 }
 
 Test(cancel, of_what_it_cannot_read_works)

@@ -107,16 +107,17 @@ Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
 {
     given("schedule", "0 a +0 0 \\01\\01\\03body b +5 0 " REC " c +5 0 \\01\\01\\07");
     given("claim", "0 me 100 0 a");
-    given("retry", "0 a 1 5 oops");
+    given("retry", "0 me a U+1 5 oops");
     ask("ZREM s:{q}:due a b c");
     RUN("mend", "0 a b c", "[U 'none' 'none' 'none']");
     KEYS("dead a:T b:T c:T | jobs a=\\01\\01\\03body b=" REC
-         " c=\\01\\01\\07 | held a=1 1 3 1 U T+5 me lapse doctor: it was in no set; before: "
-         "oops b=1 0 10 0 U T - lapse doctor: it was in no set c=1 0 7 0 U T - lapse doctor: it was in no set | seq 1");
+         " c=\\01\\01\\07 | held a=1 1 3 U+1 U T+5 me lapse doctor: it was in no set; before: "
+         "oops b=1 0 10 0 U T - lapse doctor: it was in no set c=1 0 7 0 U T - lapse doctor: it was in no set | seq "
+         "U+1");
     HEARD("");
     RUN("mend", "0 a b c", "[U '' '' '']");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
-    RUN("claim", "0 me 10 1", "[U 0 0 0 0 ['a' 2 T+10 '1 1 3 2 U T me ' '\\01\\01\\03body' 0]]");
+    RUN("claim", "0 me 10 1", "[U 0 0 0 0 ['a' 2 T+10 '1 1 3 U+2 U T me ' '\\01\\01\\03body' 0]]");
 }
 
 Test(mend, lets_die_what_has_no_record)
@@ -143,7 +144,7 @@ Test(mend, of_several_sets_keeps_the_one_that_loses_nothing)
     ask("ZADD s:{q}:dead 5 dead 5 old 5 all");
     RUN("mend", "0 live ended dead old all", "[U 'many' 'many' 'many' 'many' 'many']");
     KEYS("due all:T+50 dead:T+50 ended:T+50 | run old:5 live:T+1 | jobs all=" REC " dead=" REC " ended=" REC
-         " live=" REC " old=" REC " | held old=1 1 10 1 U T me  | seq 1 | t all:T+49 dead:T+49 ended:T+49");
+         " live=" REC " old=" REC " | held old=1 1 10 U+1 U T me  | seq U+1 | t all:T+49 dead:T+49 ended:T+49");
     ask("HSET s:{q}:held live %s", "1 1 10 1 5 5 me ");
     HEARD("");
 }
@@ -155,7 +156,7 @@ Test(mend, gives_back_what_runs_and_is_held_by_nobody)
     ask("HDEL s:{q}:held a");
     ask("HSET s:{q}:held b %s", "2 of a newer version");
     RUN("mend", "0 a b", "[U 'holder' '']");
-    KEYS("due a:T | run b:T+100 | jobs a=" REC " b=" REC " | held b=2 of a newer version | seq 2");
+    KEYS("due a:T | run b:T+100 | jobs a=" REC " b=" REC " | held b=2 of a newer version | seq U+2");
     HEARD("0 '0 a'");
 }
 

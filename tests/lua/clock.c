@@ -20,11 +20,11 @@ Test(clock, is_asked_once_in_each_script)
     static const char *const call[][2] = {
         {"schedule", "0 a +0 0 " REC " b +5 0 " REC},
         {"claim", "0 me 1000 10"},
-        {"renew", "0 a 1 5"},
-        {"retry", "0 a 1 5 x"},
+        {"renew", "0 me a 1 5"},
+        {"retry", "0 me a 1 5 x"},
         {"reschedule", "0 a +0 b +0"},
         {"claim", "0 me 1000 0 a b"},
-        {"release", "0 a 2"},
+        {"release", "0 me a 2"},
         {"sweep", "0"},
         {"resume", "0 me 0"},
         {"get", "0 a b"},
@@ -35,9 +35,9 @@ Test(clock, is_asked_once_in_each_script)
         {"mend", "0 a"},
         {"arm", "'0 9' 0"},
         {"touch", "0 0"},
-        {"fail", "0 b 3 x"},
+        {"fail", "0 me b 3 x"},
         {"cancel", "0 a"},
-        {"done", "0 b 3"},
+        {"done", "0 me b 3"},
         {"listen", "0 me 100"},
     };
     for (size_t i = 0; i < sizeof call / sizeof *call; i++) {
@@ -64,8 +64,9 @@ Test(clock, lets_no_job_be_claimed_early)
         }
         cr_assert_geq(r->element[0]->integer / 1000, due);
         redisReply *held = r->element[5]->element[3];
-        cr_assert_str_eq(held->str, text("1 1 10 %d %lld %" PRId64 " me ", i + 1, r->element[0]->integer, due));
-        given("done", text("0 a %d", i + 1));
+        cr_assert_str_eq(held->str, text("1 1 10 %lld %lld %" PRId64 " me ", r->element[0]->integer + 1,
+                                         r->element[0]->integer, due));
+        given("done", text("0 me a %lld", r->element[0]->integer + 1));
         ask("DEL s:{q}:t:a");
     }
 }

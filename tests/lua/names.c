@@ -13,38 +13,38 @@ static const char *const ids[] = {
 Test(names, every_id_lives_a_whole_life)
 {
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        const char *id = ids[i], *token = text("%zu", 3 * i + 1);
+        const char *id = ids[i], *token = text("U+%zu", 3 * i + 1);
         RUN("schedule", text("0 %s +50 0 " REC "x", id), "[U T+50]");
         RUN("get", text("0 %s", id), text("[U ['%s' 1 T+50 '' '" REC "x']]", id));
         RUN("list", "0 1 10 '' ''", text("[U 0 ['%s' 1 T+50 '' '" REC "x']]", id));
         RUN("list", text("0 1 10 T+50 %s", id), "[U 0]");
-        KEYS(text("due %s:T+50 | jobs %s=" REC "x | %st %s:T+49", id, id, i ? text("seq %zu | ", 3 * i) : "", id));
+        KEYS(text("due %s:T+50 | jobs %s=" REC "x | %st %s:T+49", id, id, i ? text("seq U+%zu | ", 3 * i) : "", id));
         heard();
         RUN("reschedule", text("0 %s +0", id), text("[U ['%s' 1 T '' '" REC "']]", id));
         HEARD(text("0 '0 %s'", id));
         RUN("claim", text("0 me 10 0 %s", id),
             text("[U 0 0 0 0 ['%s' 2 T+10 '1 1 10 %s U T me ' '" REC "x' 1]]", id, token));
-        RUN("renew", text("0 %s %s 20", id, token), "[U T+20]");
-        RUN("release", text("0 %s %s", id, token), "[U 1]");
+        RUN("renew", text("0 me %s %s 20", id, token), "[U T+20]");
+        RUN("release", text("0 me %s %s", id, token), "[U 1]");
         given("claim", "0 me 10 1");
-        RUN("retry", text("0 %s %zu 0 %s", id, 3 * i + 2, id), "[U T]");
+        RUN("retry", text("0 me %s U+%zu 0 %s", id, 3 * i + 2, id), "[U T]");
         HEARD(text("0 '0 %s'", id));
         given("claim", "0 me 10 1");
-        RUN("fail", text("0 %s %zu %s", id, 3 * i + 3, id), "[U 1]");
-        KEYS(text("dead %s:T | jobs %s=" REC "x | held %s=1 2 10 %zu U T me %s | seq %zu", id, id, id, 3 * i + 3, id,
-                  3 * i + 3));
-        RUN("cancel", text("0 %s", id), text("[U ['%s' 3 T '1 2 10 %zu U T me %s' '" REC "']]", id, 3 * i + 3, id));
+        RUN("fail", text("0 me %s U+%zu %s", id, 3 * i + 3, id), "[U 1]");
+        KEYS(text("dead %s:T | jobs %s=" REC "x | held %s=1 2 10 U+%zu U T me %s | seq U+%zu", id, id, id, 3 * i + 3,
+                  id, 3 * i + 3));
+        RUN("cancel", text("0 %s", id), text("[U ['%s' 3 T '1 2 10 U+%zu U T me %s' '" REC "']]", id, 3 * i + 3, id));
     }
 }
 
 Test(names, all_ids_go_together)
 {
-    char *schedule = text("0"), *claim = text("0 me 10 0"), *done = text("0"), *all = text("[U+10000");
+    char *schedule = text("0"), *claim = text("0 me 10 0"), *done = text("0 me"), *all = text("[U+10000");
     size_t n = sizeof ids / sizeof *ids;
     for (size_t i = 0; i < n; i++) {
         schedule = text("%s %s +0 0 " REC, schedule, ids[i]);
         claim = text("%s %s", claim, ids[i]);
-        done = text("%s %s %zu", done, ids[i], n + i + 1);
+        done = text("%s %s U+%zu", done, ids[i], 10000 + i + 1);
         all = text("%s 1", all);
     }
     given("schedule", schedule);
@@ -63,9 +63,9 @@ Test(names, an_id_may_be_of_255_bytes)
 {
     char *id = text("%0255d", 7);
     RUN("schedule", text("0 %s +0 0 " REC, id), "[U T]");
-    RUN("claim", text("0 me 10 0 %s", id), text("[U 0 0 0 0 ['%s' 2 T+10 '1 1 10 1 U T me ' '" REC "' 1]]", id));
-    RUN("done", text("0 %s 1", id), "[U 1]");
-    KEYS("seq 1");
+    RUN("claim", text("0 me 10 0 %s", id), text("[U 0 0 0 0 ['%s' 2 T+10 '1 1 10 U+1 U T me ' '" REC "' 1]]", id));
+    RUN("done", text("0 me %s U+1", id), "[U 1]");
+    KEYS("seq U+1");
 }
 
 static void comes_back(const char *body, size_t body_len)

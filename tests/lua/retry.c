@@ -6,24 +6,24 @@ SCRIPTS(retry);
 Test(retry, puts_a_job_back_for_later_and_keeps_why)
 {
     five();
-    RUN("retry", "0 r 3 50 'so it\\0ago%s'", "[U+20000 T+70]");
+    RUN("retry", "0 me r U+3 50 'so it\\0ago%s'", "[U+20000 T+70]");
     KEYS("due r:T+70 w:T+500 | run e:T+10 u:T+10 | dead d:T | " FIVE_JOBS " | held " HELD_D " " HELD_E
-         " r=1 1 10 3 U T+70 me so it\\0ago%s " HELD_U " | seq 4 | t r:T+69 w:T+499");
+         " r=1 1 10 U+3 U T+70 me so it\\0ago%s " HELD_U " | seq U+4 | t r:T+69 w:T+499");
     HEARD("0 'T+70 '");
-    RUN("retry", "0 r 3 50 again", "[U+20000 'EGONE']"); /* its token is the one held still, but it waits */
+    RUN("retry", "0 me r U+3 50 again", "[U+20000 'EGONE']"); /* its token is the one held still, but it waits */
 }
 
 Test(retry, at_once_has_no_trigger_and_is_told_by_its_id)
 {
     five();
     ask("CONFIG RESETSTAT");
-    RUN("retry", "9 r 3 0 ''", "[U+20000 T+20]");
+    RUN("retry", "9 me r U+3 0 ''", "[U+20000 T+20]");
     cr_assert_eq(calls("del"), 0);
     KEYS("due r:T+20 w:T+500 | run e:T+10 u:T+10 | dead d:T | " FIVE_JOBS " | held " HELD_D " " HELD_E
-         " r=1 1 10 3 U T+20 me  " HELD_U " | seq 4 | t w:T+499");
+         " r=1 1 10 U+3 U T+20 me  " HELD_U " | seq U+4 | t w:T+499");
     HEARD("9 '0 r'");
     given("claim", "0 me 1000 0 r");
-    RUN("retry", "0 r 5 1 ''", "[U+20000 T+21]");
+    RUN("retry", "0 me r U+20001 1 ''", "[U+20000 T+21]");
     cr_assert_eq(redis_int(redis, "PEXPIRETIME s:{q}:t:r"), T + 21);
 }
 
@@ -31,17 +31,17 @@ Test(retry, with_its_tries_used_up_is_death)
 {
     given("schedule", "0 a +0 0 \\01\\01\\02 b +0 0 " REC);
     given("claim", "0 me 1000 0 a b");
-    RUN("retry", "0 a 1 0 one", "[U T]");
+    RUN("retry", "0 me a U+1 0 one", "[U T]");
     HEARD("0 '0 a'");
     given("claim", "0 me 1000 0 a");
     now_at(7);
-    RUN("retry", "0 a 3 50 two", "[U+7000 0]");
-    KEYS("run b:T+1000 | dead a:T+7 | jobs a=\\01\\01\\02 b=" REC " | held a=1 2 2 3 U T me two b=1 1 10 2 U T me "
-         " | seq 3");
+    RUN("retry", "0 me a U+3 50 two", "[U+7000 0]");
+    KEYS("run b:T+1000 | dead a:T+7 | jobs a=\\01\\01\\02 b=" REC " | held a=1 2 2 U+3 U T me two b=1 1 10 U+2 U T me "
+         " | seq U+3");
     HEARD("");
-    RUN("retry", "0 a 3 50 three", "[U+7000 'EGONE']");
+    RUN("retry", "0 me a U+3 50 three", "[U+7000 'EGONE']");
     ask("HSET s:{q}:held b %s", "1 11 10 2 5 5 me "); /* tries may have been more in another version's time */
-    RUN("retry", "0 b 2 0 ''", "[U+7000 0]");
+    RUN("retry", "0 me b 2 0 ''", "[U+7000 0]");
 }
 
 Test(retry, for_ever_never_dies)
@@ -49,32 +49,33 @@ Test(retry, for_ever_never_dies)
     given("schedule", "0 a +0 0 \\01\\01\\ff\\ff\\ff\\ff\\0f b +0 0 \\01\\01\\fe\\ff\\ff\\ff\\0f");
     given("claim", "0 me 1000 0 a b");
     ask("HSET s:{q}:held a %s b %s", "1 4294967295 4294967295 1 5 5 me ", "1 4294967294 4294967294 2 5 5 me ");
-    RUN("retry", "0 a 1 0 '' b 2 0 ''", "[U T 0]");
+    RUN("retry", "0 me a 1 0 '' b 2 0 ''", "[U T 0]");
 }
 
 Test(retry, of_many_answers_each_and_wakes_once)
 {
     five();
-    RUN("retry", "0 none 1 5 x r 3 60 later u 2 5 over e 1 0 now w 1 5 x d 4 5 x",
+    RUN("retry", "0 me none U+1 5 x r U+3 60 later u U+2 5 over e U+1 0 now w U+1 5 x d U+4 5 x",
         "[U+20000 'EGONE' T+80 0 T+20 'EGONE' 'EGONE']");
     KEYS("due e:T+20 r:T+80 w:T+500 | dead d:T u:T+20 | " FIVE_JOBS " | held " HELD_D
-         " e=1 1 10 1 U T+20 me now r=1 1 10 3 U T+80 me later u=1 1 1 2 U T me over | seq 4 | t r:T+79 w:T+499");
+         " e=1 1 10 U+1 U T+20 me now r=1 1 10 U+3 U T+80 me later u=1 1 1 U+2 U T me over | seq U+4 | t r:T+79 "
+         "w:T+499");
     HEARD("0 'T+80 e'");
 }
 
 Test(retry, tells_of_a_new_head_only)
 {
     five();
-    RUN("retry", "0 r 3 480 ''", "[U+20000 T+500]");
+    RUN("retry", "0 me r U+3 480 ''", "[U+20000 T+500]");
     HEARD("");
-    RUN("retry", "0 e 1 479 ''", "[U+20000 T+499]");
+    RUN("retry", "0 me e U+1 479 ''", "[U+20000 T+499]");
     HEARD("0 'T+499 '");
 }
 
 Test(retry, by_another_token_changes_nothing)
 {
     five();
-    RUN("retry", "0 r 4 5 x r '' 5 x w 3 5 x", "[U+20000 'EGONE' 'EGONE' 'EGONE']");
+    RUN("retry", "0 me r U+4 5 x r '' 5 x w U+3 5 x", "[U+20000 'EGONE' 'EGONE' 'EGONE']");
     KEYS(FIVE);
     HEARD("");
 }

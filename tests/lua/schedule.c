@@ -82,9 +82,9 @@ Test(schedule, with_keep_shows_the_one_there_without_its_body)
 {
     five();
     RUN("schedule", "0 w +1 1 " REC " r +1 1 " REC " e +1 1 " REC " u +1 1 " REC " d +1 1 " REC,
-        "[U+20000 ['w' 1 T+500 '' '" REC "'] ['r' 2 T+1000 '1 1 10 3 U T me ' '" REC "'] "
-        "['e' 1 T+10 '1 1 10 1 U T me ' '" REC "'] ['u' 3 T+10 '1 1 1 2 U T me ' '\\01\\01\\01'] "
-        "['d' 3 T '1 1 10 4 U T me bad' '" REC "']]");
+        "[U+20000 ['w' 1 T+500 '' '" REC "'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC "'] "
+        "['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC "'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] "
+        "['d' 3 T '1 1 10 U+4 U T me bad' '" REC "']]");
     KEYS(FIVE);
     HEARD("");
     RUN("schedule", "0 new +1 1 " REC, "[U+20000 T+21]");
@@ -104,7 +104,7 @@ Test(schedule, with_replace_begins_a_new_life_unless_it_runs)
     RUN("schedule", "0 w +1 2 " REC "1 r +1 2 " REC "2 e +2 2 " REC "3 u +3 2 " REC "4 d +4 2 " REC "5",
         "[U+20000 T+21 'EBUSY' T+22 T+23 T+24]");
     KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | jobs d=" REC "5 e=" REC "3 r=" REC "r u=" REC "4 w=" REC
-         "1 | held " HELD_R " | seq 4 | t d:T+23 e:T+21 u:T+22 w:T+21");
+         "1 | held " HELD_R " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
     HEARD("0 'T+21 '");
 }
 
@@ -131,10 +131,10 @@ Test(schedule, with_replace_forgets_the_tries_but_not_the_tokens)
 {
     given("schedule", "0 a +0 0 " REC);
     given("claim", "0 me 1000 1");
-    given("retry", "0 a 1 50 later");
+    given("retry", "0 me a U+1 50 later");
     RUN("schedule", "0 a +0 2 " REC, "[U T]");
-    KEYS("due a:T | jobs a=" REC " | seq 1");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 2 U T me ' '" REC "' 0]]");
+    KEYS("due a:T | jobs a=" REC " | seq U+1");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 0]]");
 }
 
 Test(schedule, replacing_the_head_by_a_later_one_is_silent)

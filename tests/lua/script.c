@@ -229,7 +229,7 @@ void five(void)
     given("schedule", "0 e +0 0 " REC "e u +0 0 \\01\\01\\01u r +0 0 " REC "r d +0 0 " REC "d w +500 0 " REC "w");
     given("claim", "0 me 10 0 e u");
     given("claim", "0 me 1000 0 r d");
-    given("fail", "0 d 4 bad");
+    given("fail", "0 me d U+4 bad");
     now_at(20);
 }
 
@@ -299,8 +299,10 @@ char *keys(void)
         put_pairs(f, key[i].name, ask(key[i].read, name), key[i].mark, name);
     }
     char *seq = ask("GET s:{q}:seq")->str;
-    if (seq)
-        fprintf(f, " | seq %s", seq);
+    if (seq) {
+        fputs(" | seq ", f);
+        put_bytes(f, seq, strlen(seq));
+    }
     redisReply *triggers = names_of("s:{q}:t:[^{]*"); /* no canary */
     for (size_t i = 0; i < triggers->elements; i++) {
         const char *name = triggers->element[i]->str;

@@ -10,7 +10,8 @@ Test(sweep, takes_back_what_nobody_renewed_or_lets_it_die)
     five();
     RUN("sweep", "5", "[U+20000 2 1 0]");
     KEYS("due e:T+10 w:T+500 | run r:T+1000 | dead d:T u:T+10 | " FIVE_JOBS " | held " HELD_D
-         " e=1 1 10 1 U T+10 me the lease ended " HELD_R " u=1 1 1 2 U T+10 me the lease ended | seq 4 | t w:T+499");
+         " e=1 1 10 U+1 U T+10 me the lease ended " HELD_R
+         " u=1 1 1 U+2 U T+10 me the lease ended | seq U+4 | t w:T+499");
     HEARD("5 '0 e'");
     RUN("sweep", "5", "[U+20000 0 0 0]");
     HEARD("");
@@ -35,7 +36,7 @@ Test(sweep, of_a_job_that_died_is_silent)
     given("claim", "0 me 10 1");
     now_at(15);
     RUN("sweep", "0", "[U+15000 1 1 0]");
-    KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | held a=1 1 1 1 U T+10 me the lease ended | seq 1");
+    KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | held a=1 1 1 U+1 U T+10 me the lease ended | seq U+1");
     HEARD("");
 }
 
@@ -57,7 +58,7 @@ Test(sweep, takes_back_what_is_held_by_nobody)
     ask("HSET s:{q}:held b %s", "2 ?");
     now_at(10);
     RUN("sweep", "0", "[U+10000 2 0 0]");
-    KEYS("due a:T+10 b:T+10 | jobs a=\\01\\01\\01 b=\\01\\01\\01 | held b=2 ? | seq 2");
+    KEYS("due a:T+10 b:T+10 | jobs a=\\01\\01\\01 b=\\01\\01\\01 | held b=2 ? | seq U+2");
     HEARD("0 '0 a b'");
 }
 
@@ -69,7 +70,7 @@ Test(sweep, removes_members_without_a_record_and_goes_on)
     ask("HDEL s:{q}:held b");
     now_at(10);
     RUN("sweep", "0", "[U+10000 3 0 0]");
-    KEYS("due c:T+10 | jobs c=" REC " | held c=1 1 10 3 U T+10 me the lease ended | seq 3");
+    KEYS("due c:T+10 | jobs c=" REC " | held c=1 1 10 U+3 U T+10 me the lease ended | seq U+3");
     HEARD("0 '0 c'");
 }
 
@@ -95,52 +96,46 @@ Test(sweep, takes_a_hundred_and_says_whether_there_may_be_more)
     RUN("sweep", "0", "[U+10000 99 0 0]");
 }
 
-Test(resume, gives_back_what_the_holder_does_not_know_of)
+Test(resume, shows_what_runs_under_the_holders_name)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC " d +0 0 " REC " e +0 0 " REC " f +0 0 " REC);
-    given("claim", "0 me 1000 0 a b c");
+    given("claim", "0 me 1000 0 a");
     given("claim", "0 mee 1000 0 d");
     given("claim", "0 me 10 0 e f");
-    given("retry", "0 f 6 0 'me too'");
+    given("retry", "0 me f U+4 0 'me too'");
     now_at(10);
-    RUN("resume", "3 me 0 1 3 4 03", "[U+10000 0 2]");
-    KEYS("due b:T e:T f:T | run a:T+1000 c:T+1000 d:T+1000 | jobs a=" REC " b=" REC " c=" REC " d=" REC " e=" REC
-         " f=" REC " | held a=1 1 10 1 U T me  b=1 0 10 2 U T me  c=1 1 10 3 U T me  d=1 1 10 4 U T mee  "
-         "e=1 0 10 5 U T me  f=1 1 10 6 U T me me too | seq 6");
-    const char *told = heard();
-    cr_assert(!strcmp(told, "3 '0 b e'") || !strcmp(told, "3 '0 e b'"), "%s", told);
-    RUN("resume", "3 me 0 1 3", "[U+10000 0 0]");
+    char *before = dumps();
+    RUN("resume", "0 me 0", "[U+10000 0 'e' 'U+3' 'a' 'U+1']"); /* also where the lease is over, and nobody came */
+    RUN("resume", "0 mee 0", "[U+10000 0 'd' 'U+2']");
+    RUN("resume", "0 nobody 0", "[U+10000 0]");
+    same(__FILE__, __LINE__, "keys", dumps(), before);
     HEARD("");
-    RUN("resume", "3 me 0", "[U+10000 0 2]");
-    RUN("resume", "3 nobody 0", "[U+10000 0 0]");
 }
 
-Test(resume, lets_be_what_it_cannot_read)
+Test(resume, passes_over_what_it_cannot_read)
 {
-    given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
-    given("claim", "0 me 1000 0 a b");
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
+    given("claim", "0 me 1000 0 a b c");
     ask("HSET s:{q}:held a %s", "2 1 10 1 5 5 me ");
     ask("HDEL s:{q}:held b");
-    RUN("resume", "0 me 0", "[U 0 0]");
+    RUN("resume", "0 me 0", "[U 0 'c' 'U+3']");
     ask("FLUSHALL");
 }
 
 Test(resume, goes_through_all_in_pages)
 {
     many(0, 900, "+0");
-    for (int i = 0; i < 9; i++)
+    many(900, 900, "+0");
+    for (int i = 0; i < 18; i++)
         given("claim", i % 3 ? "0 me 1000 100" : "0 you 1000 100");
-    long long page = 0, pages = 0, back = 0;
+    long long page = 0;
+    size_t pages = 0, mine = 0;
     do {
-        redisReply *r = run("resume", text("0 me %lld 101 102", page));
-        cr_assert_eq(r->elements, 3);
+        redisReply *r = run("resume", text("0 me %lld", page));
         page = r->element[1]->integer;
-        back += r->element[2]->integer;
-        cr_assert_lt(r->element[2]->integer, 200);
+        mine += (r->elements - 2) / 2;
         pages++;
     } while (page);
-    cr_assert_gt(pages, 3);
-    cr_assert_eq(back, 598);
-    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:run"), 302);
-    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:due"), 598);
+    cr_assert_gt(pages, 2);
+    cr_assert_eq(mine, 1200);
 }

@@ -14,6 +14,7 @@
 
 struct worker_ctl {
     atomic_int way;
+    atomic_long claimed;
 };
 
 static void *shared(size_t size)
@@ -102,7 +103,10 @@ static void on_closed(void *arg)
 static void on_term(struct ev_loop *loop, ev_signal *w, int events)
 {
     struct life *life = w->data;
+    struct lapse_stats stats;
     (void)loop, (void)events;
+    lapse_stats(life->l, &stats, sizeof stats);
+    life->ctl->claimed = (long)stats.claimed;
     lapse_close(life->l, 5000, on_closed, life);
 }
 
@@ -174,6 +178,11 @@ int worker_end(struct worker *w)
     kill(w->pid, SIGTERM);
     int status = reap(w);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+long worker_claimed(const struct worker *w)
+{
+    return w->ctl->claimed;
 }
 
 void worker_free(struct worker *w)

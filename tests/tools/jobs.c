@@ -131,7 +131,7 @@ Test(running, job_is_left_alone)
            "q/i: the job is running");
     struct proc *p = lapse("get", "q", "i");
     cr_assert(member(p->out, "until_ms") > redis_now_ms(s) && member(p->out, "try") == 1 &&
-              member(p->out, "token") == 1);
+              member(p->out, "token") > 0);
     expect(p, 0, "\"state\":\"running\"", NULL);
     expect(lapse("list", "q", "--state", "running"), 0, "\"id\":\"i\"", NULL);
     expect(lapse("depth", "q"), 0, "\"running\":1", NULL);

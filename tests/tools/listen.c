@@ -26,15 +26,15 @@ Test(listen, prints_one_json_line_for_each_job_and_it_is_done)
     cr_assert(strstr("event wake alarm sweep", via), "%s", via);
     snprintf(expected, sizeof expected,
              "{\"queue\":\"q\",\"id\":\"first\",\"body\":\"caf\xc3\xa9\",\"due_ms\":%lld,\"late_ms\":%.3f,\"try\":1,"
-             "\"token\":1,\"via\":\"%s\"}\n",
-             member(p->out, "due_ms"), late, via);
+             "\"token\":%lld,\"via\":\"%s\"}\n",
+             member(p->out, "due_ms"), late, member(p->out, "token"), via);
     cr_assert_str_eq(p->out, expected);
     until_depth(s, "q", "run", 0);
     schedule("second", "0s", "\xff");
     until_out(p, "\"body_base64\":\"/w==\"");
     until_out(p, "\"via\":\"wake\"");
     proc_signal(p, SIGTERM);
-    expect(p, 0, "\"token\":2", "claimed 2, done 2");
+    expect(p, 0, NULL, "claimed 2, done 2");
     no_jobs(s, "q");
     server_stop(s);
 }
