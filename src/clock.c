@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Time. Our own clock is monotonic and only measures waiting; moments are Redis's.
+/* Time. Our own clock is monotonic, goes on while the machine sleeps, and only measures waiting; moments are Redis's.
  *
  * The offset between the two is bounded by every reply: Redis read its clock after we asked and before we heard, so
  * server - heard <= offset <= server - sent. We keep the latest value that fits all: a reply that was stalled has wide
@@ -10,11 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
-int64_t clock_us(void)
+static int64_t read_us(clockid_t id)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(id, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int64_t clock_us(void)
+{
+    return read_us(CLOCK_BOOTTIME);
+}
+
+int64_t clock_wall_us(void)
+{
+    return read_us(CLOCK_REALTIME);
 }
 
 uint64_t clock_random(void)
@@ -107,7 +117,7 @@ void alarm_init(struct alarm *a, struct ev_loop *loop, void (*fn)(void *), void 
     a->fn = fn;
     a->arg = arg;
     a->at_us = 0;
-    a->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    a->fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     timer_init(&a->coarse, loop, ring, a);
     ev_io_init(&a->io, on_alarm, a->fd, EV_READ);
     a->io.data = a;

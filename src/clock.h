@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-int64_t clock_us(void);      /* monotonic */
+int64_t clock_us(void);      /* monotonic; goes on while the machine sleeps, as leases do */
+int64_t clock_wall_us(void); /* this machine's idea of Unix time: to sort by, and for nothing else */
 uint64_t clock_random(void); /* for jitter and names, not for secrets */
 
 /* What is known of Redis's clock: server = monotonic + offset. */

@@ -12,7 +12,10 @@ struct lapse {
     struct work work;
     unsigned n_pending; /* requests not answered yet */
     size_t n_bytes;     /* their bodies */
-    bool closing, ended;
+    int64_t last_id_us; /* the time in the id that was made up last */
+    bool closing;
+    bool giving_back; /* grace is over: what handlers still have is on its way to Redis */
+    bool ended;
     int64_t end_us; /* monotonic: when closing ends, settled or not */
     ev_prepare idle;
     struct timer grace;

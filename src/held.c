@@ -30,13 +30,25 @@ static void dispose(struct held *h)
     free_if_over(h);
 }
 
+/* Its handler still has it, and may read it until it settles it, which then only frees it. */
+static void cut_loose(struct held *h)
+{
+    script_unask(h->holder->script, &h->renewing.ask);
+    list_remove(&h->node);
+    h->state = HELD_RUNNING;
+    h->holder = NULL;
+    h->job.handle = NULL;
+}
+
 /* ---- settling ---- */
 static void finish(struct held *h, int err)
 {
     struct holder *hs = h->holder;
     h->state = HELD_SETTLED;
     hs->events->freed(hs->arg, h->owner);
-    if (h->settled.fn.callback) {
+    if (h->given_back && !h->let_go) {
+        cut_loose(h);
+    } else if (h->settled.fn.callback) {
         deliver_push(hs->deliver, &h->settled, err);
     } else {
         dispose(h);
@@ -74,14 +86,29 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
     finish(h, err);
 }
 
+/* How long to try. What was not begun goes back however late: then it has not used a try, if nobody took it meanwhile.
+ */
+static int64_t settle_until_us(const struct held *h)
+{
+    const struct lapse_options *set = &h->holder->core->options.set;
+    int64_t now_us = clock_us();
+    int64_t until_us = h->lease_end_us;
+
+    if (h->settle == SETTLE_RELEASE) {
+        until_us = now_us + (set->lease_ms + set->reply_ms) * 1000;
+    }
+    return until_us > now_us ? until_us : now_us;
+}
+
 static void settle(struct held *h)
 {
     struct script *s = h->holder->script;
-    struct span id = {h->job.id, strlen(h->job.id)}, why = {h->why, strlen(h->why)};
-    int64_t now = clock_us();
+    struct span id = {h->job.id, strlen(h->job.id)};
+    struct span why = {h->why, strlen(h->why)};
+
     h->settling.end = on_settling;
     h->settling.ask.repeats = true;
-    h->settling.ask.until_us = h->lease_end_us > now ? h->lease_end_us : now;
+    h->settling.ask.until_us = settle_until_us(h);
     switch (h->settle) {
     case SETTLE_DONE: store_done(s, &h->settling, h->key, id, h->job.token); break;
     case SETTLE_RETRY: store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, why); break;
@@ -108,15 +135,37 @@ struct held *held_of(struct lapse_job *job)
     return CONTAINER(job, struct held, job);
 }
 
+/* Of a text that is too long: not in the midst of a UTF-8 character. */
+static size_t why_len(const char *why)
+{
+    size_t len = why ? strnlen(why, JOB_WHY_MAX + 1) : 0;
+
+    if (len <= JOB_WHY_MAX) {
+        return len;
+    }
+    for (len = JOB_WHY_MAX; len > JOB_WHY_MAX - 4; len--) {
+        if (((unsigned char)why[len] & 0xc0) != 0x80) {
+            return len;
+        }
+    }
+    return JOB_WHY_MAX; /* it is not UTF-8 */
+}
+
 void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *why, lapse_cb *fn, void *arg)
 {
+    if (h->given_back && h->holder) {
+        ASSERT(!h->let_go);
+        h->let_go = true;
+        return;
+    }
     ASSERT(h->state == HELD_RUNNING); /* once, and by its handler */
     if (!h->holder) {
         h->state = HELD_SETTLED;
         dispose(h);
         return;
     }
-    size_t len = why ? strnlen(why, JOB_WHY_MAX) : 0;
+
+    size_t len = why_len(why);
     memcpy(h->why, why ? why : "", len);
     h->why[len] = '\0';
     h->delay_ms = delay_ms;
@@ -139,41 +188,93 @@ static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
     free_if_over(h); /* settled while this was on its way */
 }
 
+/* For as long as the handler may run; one that has not begun waits its turn for as long as it takes. */
 static void renew(struct held *h, int64_t now)
 {
     struct holder *hs = h->holder;
-    int64_t left_ms = (h->run_end_us - now) / 1000, lease_ms = hs->core->options.set.lease_ms;
-    if (h->renewing.ask.asked || left_ms <= 0 || h->run_end_us <= h->lease_end_us) {
+    const struct lapse_options *set = &hs->core->options.set;
+    int64_t left_ms = h->run_end_us ? (h->run_end_us - now) / 1000 : set->run_ms;
+
+    if (h->renewing.ask.asked || left_ms <= 0 || (h->run_end_us && h->run_end_us <= h->lease_end_us)) {
         return;
     }
-    h->lease_ms = left_ms < lease_ms ? left_ms : lease_ms;
+    h->lease_ms = left_ms < set->lease_ms ? left_ms : set->lease_ms;
     h->renewing.end = on_renewed;
     h->renewing.ask.until_us = h->lease_end_us;
     store_renew(hs->script, &h->renewing, h->key, (struct span){h->job.id, strlen(h->job.id)}, h->job.token,
                 h->lease_ms);
 }
 
+/* Its handler goes on, and hears EGONE when it settles and another has the job by then. */
+static void lose(struct held *h, int64_t now)
+{
+    bool ran_too_long = h->run_end_us && now >= h->run_end_us;
+
+    h->job.until_ms = 0;
+    log_line(&h->holder->core->log, LOG_LEASE, LOG_WARNING,
+             "the lease of job %s in queue %s ended (%s); it may run again", h->job.id, h->job.queue,
+             ran_too_long ? "it was held for run_ms" : "it could not be renewed in time");
+}
+
+/* Too late to begin it. */
+static void release_unbegun(struct held *h)
+{
+    log_line(&h->holder->core->log, LOG_LEASE, LOG_WARNING,
+             "the lease of job %s in queue %s ended before its handler began; it goes back", h->job.id, h->job.queue);
+    h->job.until_ms = 0;
+    list_remove(&h->run.node);
+    begin_settle(h, SETTLE_RELEASE);
+}
+
+static void look_at_lease(struct held *h, int64_t now)
+{
+    if (now < h->lease_end_us) {
+        if (now >= h->renew_at_us) {
+            renew(h, now);
+        }
+    } else if (h->state == HELD_QUEUED && !h->in_handler) {
+        release_unbegun(h);
+    } else if (h->job.until_ms) {
+        lose(h, now);
+    }
+}
+
+/* A loop that does not turn renews nothing. */
+static void look_at_loop(struct holder *hs, int64_t now)
+{
+    int64_t lease_ms = hs->core->options.set.lease_ms;
+    int64_t stood_ms = (now - hs->ticked_us) / 1000;
+
+    if (stood_ms > lease_ms / 3) {
+        log_line(&hs->core->log, LOG_BLOCKED, LOG_WARNING,
+                 "the event loop was blocked for %lld ms (does a handler block, or did the machine sleep?); leases of "
+                 "%lld ms are not renewed meanwhile",
+                 (long long)stood_ms, (long long)lease_ms);
+    }
+    hs->ticked_us = now;
+}
+
+void holder_look(struct holder *hs)
+{
+    int64_t now = clock_us();
+
+    LIST_EACH (i, &hs->all) {
+        struct held *h = CONTAINER(i, struct held, node);
+        if (h->state <= HELD_RUNNING) {
+            look_at_lease(h, now);
+        }
+    }
+}
+
 static void on_tick(void *arg)
 {
     struct holder *hs = arg;
-    int64_t now = clock_us();
-    LIST_EACH (i, &hs->all) {
-        struct held *h = CONTAINER(i, struct held, node);
-        if (h->state > HELD_RUNNING) {
-            continue;
-        }
-        if (now >= h->lease_end_us && h->job.until_ms) {
-            h->job.until_ms = 0;
-            log_line(&hs->core->log, LOG_LEASE, LOG_WARNING,
-                     "the lease of job %s in queue %s ended (%s); it may run again", h->job.id, h->job.queue,
-                     now >= h->run_end_us ? "it was held for run_ms" : "it could not be renewed in time");
-        } else if (now < h->lease_end_us && now >= h->renew_at_us) {
-            renew(h, now);
-        }
-    }
+    int64_t every_ms = hs->core->options.set.lease_ms / TICKS;
+
+    look_at_loop(hs, clock_us());
+    holder_look(hs);
     if (!list_empty(&hs->all)) {
-        int64_t every = hs->core->options.set.lease_ms / TICKS;
-        timer_set(&hs->tick, every > 10 ? every : 10);
+        timer_set(&hs->tick, every_ms > 10 ? every_ms : 10);
     }
 }
 
@@ -193,8 +294,13 @@ void holder_renew(struct holder *hs)
 static bool wanted(struct req *r)
 {
     struct held *h = CONTAINER(r, struct held, run);
-    h->in_handler = clock_us() < h->lease_end_us;
-    h->state = h->in_handler ? HELD_RUNNING : HELD_QUEUED;
+    int64_t now = clock_us();
+
+    h->in_handler = now < h->lease_end_us;
+    if (h->in_handler) {
+        h->state = HELD_RUNNING;
+        h->run_end_us = now + h->holder->core->options.set.run_ms * 1000;
+    }
     return h->in_handler;
 }
 
@@ -205,12 +311,11 @@ static void after_run(struct req *r, bool alive)
     h->in_handler = false;
     if (began) {
         free_if_over(h);
-        return;
+    } else if (alive) {
+        release_unbegun(h);
+    } else {
+        dispose(h);
     }
-    if (alive) {
-        h->holder->events->freed(h->holder->arg, h->owner);
-    }
-    dispose(h);
 }
 
 void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
@@ -236,7 +341,6 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     h->key = key;
     h->lease_ms = lease_ms;
     h->lease_end_us = sent_us + lease_ms * 1000;
-    h->run_end_us = sent_us + hs->core->options.set.run_ms * 1000;
     h->renew_at_us = sent_us + lease_ms * 1000 / 3;
     h->run = (struct req){
         .kind = REQ_HANDLER, .fn.handler = fn, .arg = arg, .job = &h->job, .wanted = wanted, .after = after_run};
@@ -245,6 +349,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     list_insert(&hs->all, &h->node);
     deliver_push(hs->deliver, &h->run, 0);
     if (!timer_on(&hs->tick)) {
+        hs->ticked_us = clock_us();
         on_tick(hs);
     }
     return 0;
@@ -259,6 +364,20 @@ void holder_release(struct holder *hs, const void *owner)
             begin_settle(h, SETTLE_RELEASE);
         }
     }
+}
+
+bool holder_give_back(struct holder *hs)
+{
+    bool any = false;
+
+    LIST_EACH (i, &hs->all) {
+        struct held *h = CONTAINER(i, struct held, node);
+        if (h->state == HELD_RUNNING) {
+            h->given_back = any = true;
+            begin_settle(h, SETTLE_RELEASE);
+        }
+    }
+    return any;
 }
 
 void holder_end(struct holder *hs)

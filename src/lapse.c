@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The handle's life, and the handling half of the public API.
  *
- *   open --close--> closing (takes nothing new; waits for handlers and answers) --settled, or grace over--> ended
+ *   open --close--> closing (takes nothing new; waits for handlers and answers) --all is settled and answered--> ended
+ *                      '--grace over--> giving back (what handlers still have, at most GIVE_BACK_MS) ------------^
  *   ended: every request has ended; its callbacks run, then closed(), then it is freed. */
 #include "err.h"
 #include "handle.h"
 #include "mem.h"
+
+enum { GIVE_BACK_MS = 1000 };
 
 static void on_up(void *arg)
 {
@@ -51,7 +54,15 @@ static void end_and_tell(struct lapse *l)
 
 static void on_grace(void *arg)
 {
-    end_and_tell(arg);
+    struct lapse *l = arg;
+    int64_t reply_ms = l->core.options.set.reply_ms;
+
+    if (!l->giving_back && conn_up(&l->conn) && work_give_back(&l->work)) {
+        l->giving_back = true;
+        timer_set(&l->grace, reply_ms < GIVE_BACK_MS ? reply_ms : GIVE_BACK_MS);
+        return;
+    }
+    end_and_tell(l);
 }
 
 static void on_idle(struct ev_loop *loop, ev_prepare *w, int events)
@@ -59,7 +70,9 @@ static void on_idle(struct ev_loop *loop, ev_prepare *w, int events)
     (void)loop;
     (void)events;
     struct lapse *l = w->data;
-    if (work_idle(&l->work) && l->n_pending == 0 && script_idle(&l->script) && deliver_idle(&l->deliver)) {
+    bool answered = l->n_pending == 0 && script_idle(&l->script) && deliver_idle(&l->deliver);
+
+    if (work_idle(&l->work) && (answered || l->giving_back)) {
         end_and_tell(l);
     }
 }
@@ -110,7 +123,7 @@ void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), v
         l->closed.fn.closed = closed;
         l->closed.arg = arg;
     }
-    if (l->ended) {
+    if (l->ended || l->giving_back) {
         return;
     }
     grace_ms = grace_ms < 0 ? 0 : grace_ms < JOB_TEN_YEARS_MS ? grace_ms : JOB_TEN_YEARS_MS;

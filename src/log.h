@@ -16,6 +16,7 @@ enum log_site {
     LOG_KEEPS, /* likewise */
     LOG_DATA,
     LOG_LEASE,
+    LOG_BLOCKED,
     LOG_RESUMED,
     LOG_MEMORY,
     LOG_CLOCK,

@@ -309,6 +309,7 @@ static void on_sweep(void *arg)
 {
     struct watch *w = arg;
     if (conn_up(w->wake->script->conn)) {
+        w->wake->events->sweeping(w->wake->arg);
         recover(w);
         w->wake->events->oldest(w->wake->arg, w, LAPSE_VIA_SWEEP);
         if (w->wake->core->options.set.arm_ahead_ms && w->ring.rank <= 0) {

@@ -32,6 +32,7 @@ struct watch {
 struct wake_events {
     void (*named)(void *arg, struct watch *w, struct span id, enum lapse_via via);
     void (*oldest)(void *arg, struct watch *w, enum lapse_via via);
+    void (*sweeping)(void *arg); /* leases that ended are about to be taken, ours too */
 };
 
 struct wake {

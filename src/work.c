@@ -49,6 +49,12 @@ static void on_pause(void *arg)
     script_stir(w->script);
 }
 
+/* What has not begun goes back uncounted, before the sweep finds it and counts a try. */
+static void on_sweeping(void *arg)
+{
+    holder_look(&((struct work *)arg)->holder);
+}
+
 static void on_cleared(void *arg)
 {
     script_stir(((struct work *)arg)->script);
@@ -68,7 +74,7 @@ static struct queue *find(struct work *w, const char *name)
 
 void work_init(struct work *w, struct core *core, struct script *script, struct deliver *deliver)
 {
-    static const struct wake_events events = {queue_named, queue_oldest};
+    static const struct wake_events events = {queue_named, queue_oldest, on_sweeping};
     static const struct holder_events holder_events = {queue_freed, queue_told};
     w->core = core;
     w->script = script;
@@ -168,6 +174,11 @@ void work_drain(struct work *w)
             stop(q);
         }
     }
+}
+
+bool work_give_back(struct work *w)
+{
+    return holder_give_back(&w->holder);
 }
 
 bool work_idle(const struct work *w)

@@ -260,12 +260,24 @@ static void sleep_once(struct lapse *l, struct lapse_job *job, void *arg)
     flow_handler(l, job, &s->w);
 }
 
+struct waiter {
+    struct flow_worker *w;
+    int64_t for_ms;
+};
+
+static void take_a_while(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct waiter *x = arg;
+    for (int64_t end_ms = test_now_ms() + x->for_ms; test_now_ms() < end_ms;) {}
+    flow_handler(l, job, x->w);
+}
+
 Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
 {
     enum { N = 20 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct sleeper s = {.w = {.f = f, .policy = FLOW_DONE}, .f = f};
-    flow_fine(f, "could not be renewed in time");
+    flow_fine(f, "the lease of job");
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     cr_assert_eq(lapse_handle(f->l, "q", NULL, sleep_once, &s), 0);
@@ -273,8 +285,37 @@ Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
     flow_until(f, s.w.settled == s.w.n_runs);
     cr_assert_eq(s.w.runs[0].job.try_no, 1);
     for (size_t i = 1; i < s.w.n_runs; i++)
-        cr_assert_eq(s.w.runs[i].job.try_no, 2);
+        cr_assert_eq(s.w.runs[i].job.try_no, 1, "a job that was not begun has used a try");
     for (size_t i = 1; i < s.w.n_runs; i++)
         cr_assert_eq(flow_runs_of(&s.w, s.w.runs[i].job.id) - (strcmp(s.w.runs[0].job.id, s.w.runs[i].job.id) == 0), 1);
+    cr_assert(flow_logged(f, "the event loop was blocked for"));
+    flow_end(f, "q");
+}
+
+static void scaled_down(struct lapse_options *opts)
+{
+    opts->lease_ms = 100;
+    opts->run_ms = 300;
+    opts->sweep_ms = 60000; /* no help from there */
+}
+
+/* Jobs of one try that wait behind others in this process for much longer than run_ms. */
+Test(lease, of_a_job_that_waits_its_turn_does_not_end_however_long_the_others_take)
+{
+    enum { N = 60 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, scaled_down);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct waiter waiter = {.w = &w, .for_ms = 20};
+    flow_fine(f, "the lease of job");
+    w.f = f;
+    for (int i = 0; i < N; i++) {
+        struct lapse_spec s = flow_job_spec("q", NULL, 0);
+        s.tries = 1;
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    cr_assert_eq(lapse_handle(f->l, "q", NULL, take_a_while, &waiter), 0);
+    flow_until(f, w.settled == N);
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N);
     flow_end(f, "q");
 }

@@ -14,14 +14,18 @@ bool unit_no_entropy;
 int clock_gettime(clockid_t id, struct timespec *t)
 {
     long err = syscall(SYS_clock_gettime, id, t);
-    if (err || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME)) {
+    int64_t us = t->tv_sec * 1000000 + t->tv_nsec / 1000;
+    if (err) {
         return (int)err;
     }
-    int64_t us = t->tv_sec * 1000000 + t->tv_nsec / 1000;
-    if (id == CLOCK_MONOTONIC) {
+    switch (id) {
+    case CLOCK_MONOTONIC:
+    case CLOCK_BOOTTIME:
         us = unit_clock.mono_at_us ? unit_clock.mono_at_us : us + unit_clock.mono_add_us;
-    } else {
-        us += unit_clock.wall_add_us;
+        us += id == CLOCK_BOOTTIME ? unit_clock.slept_us : 0;
+        break;
+    case CLOCK_REALTIME: us += unit_clock.wall_add_us; break;
+    default: return 0;
     }
     t->tv_sec = us / 1000000;
     t->tv_nsec = us % 1000000 * 1000 + t->tv_nsec % 1000;

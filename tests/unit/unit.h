@@ -9,7 +9,8 @@
 /* This program's clock_gettime() and gettimeofday() go before libc's, for lapse and libev alike; timerfds know nothing
  * of it. */
 struct unit_clock {
-    int64_t mono_at_us; /* the monotonic clock stands here; 0: it runs */
+    int64_t mono_at_us; /* the monotonic clocks stand here; 0: they run */
+    int64_t slept_us;   /* the machine did: CLOCK_BOOTTIME is so much ahead of CLOCK_MONOTONIC */
     int64_t mono_add_us, wall_add_us;
 };
 extern struct unit_clock unit_clock;
