@@ -156,15 +156,28 @@ static bool id_ok(const char *id)
     return id && keys_id_ok(id, strnlen(id, KEYS_ID_MAX + 1));
 }
 
-static void make_id(char out[24])
+enum { ID_DIGITS = 11 /* 55 bits: a time in us for the next thousand years */ };
+
+static char *put_digits(char *out, uint64_t bits)
 {
-    static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
-    for (int half = 0; half < 2; half++) {
-        uint64_t bits = clock_random();
-        for (int i = 0; i < 11; i++, bits >>= 5) {
-            *out++ = letters[bits & 31];
-        }
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuv"; /* in the order of their bytes */
+
+    for (int i = ID_DIGITS; i-- > 0; bits >>= 5) {
+        out[i] = digits[bits & 31];
     }
+    return out + ID_DIGITS;
+}
+
+/* The time and 55 random bits. Redis sorts jobs due in the same millisecond by their ids, so those of one handle run in
+ * the order in which they were scheduled. The time is this machine's, and never the same or less than in the id before.
+ */
+static void make_id(struct lapse *l, char out[2 * ID_DIGITS + 1])
+{
+    int64_t now_us = clock_wall_us();
+
+    l->last_id_us = now_us > l->last_id_us ? now_us : l->last_id_us + 1;
+    out = put_digits(out, (uint64_t)l->last_id_us);
+    out = put_digits(out, clock_random());
     *out = '\0';
 }
 
@@ -186,13 +199,13 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
 {
     struct lapse_spec s;
     struct request *q;
-    char made[24];
+    char made[2 * ID_DIGITS + 1];
     unsigned char header[JOB_HEADER_MAX];
     if (!l || !spec_read(&s, spec) || !due_ok(l, s.due)) {
         return LAPSE_EINVAL;
     }
     if (!s.id) {
-        make_id(made);
+        make_id(l, made);
         s.id = made;
     }
     size_t len = job_encode(header, s.tries, s.backoff_ms, s.backoff_max_ms);

@@ -242,3 +242,41 @@ Test(retry, why_is_kept_byte_for_byte_and_cut_at_200)
     flow_settle(&w, FLOW_FAIL);
     flow_end(f, "q");
 }
+
+Test(retry, why_is_cut_at_the_end_of_a_character)
+{
+    static const struct {
+        const char *character;
+        size_t ascii; /* bytes before it */
+        size_t kept;
+    } rows[] = {
+        {"\xc3\xa9", 198, 200},
+        {"\xc3\xa9", 199, 199},
+        {"\xe2\x82\xac", 197, 200},
+        {"\xe2\x82\xac", 198, 198},
+        {"\xe2\x82\xac", 199, 199},
+        {"\xf0\x9f\x98\x80", 196, 200},
+        {"\xf0\x9f\x98\x80", 197, 197},
+        {"\xf0\x9f\x98\x80", 199, 199},
+        {"\x80\x80\x80\x80\x80", 197, 200}, /* not UTF-8 */
+    };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    schedule(f, "a", LAPSE_FOREVER, 0, 0);
+    flow_handle(f, "q", &w);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char why[301] = "";
+        struct flow_job job;
+        memset(why, 'x', rows[i].ascii);
+        while (strlen(why) < 250)
+            strcat(why, rows[i].character);
+        w.why = why;
+        put_back(&w, 60000, 60000, 60000, &job);
+        cr_assert_eq(strlen(job.why), rows[i].kept, "row %zu: %zu bytes", i, strlen(job.why));
+        cr_assert_eq(strncmp(job.why, why, rows[i].kept), 0);
+        cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
+        flow_until(f, w.n_held == 1);
+    }
+    flow_settle(&w, FLOW_FAIL);
+    flow_end(f, "q");
+}

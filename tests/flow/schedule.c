@@ -242,3 +242,26 @@ FLOW_ALL_MODES(schedule, the_last_of_its_tries_leaves_it_dead)
     cr_assert_eq(w.n_runs, 3);
     flow_end(f, "q");
 }
+
+/* A courtesy, not a promise: see lapse.h. */
+Test(schedule, made_up_ids_sort_in_the_order_in_which_jobs_were_scheduled)
+{
+    enum { N = 1000 };
+    static struct flow_answer a[N];
+    static struct flow_job listed[N];
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_spec s = flow_job_spec("q", NULL, 0);
+    s.due = lapse_at(redis_now_ms(f->server) + 3600000);
+    for (int i = 0; i < N; i++) {
+        a[i] = (struct flow_answer){.f = f};
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
+    }
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_wait(f, &a[i]), 0);
+    cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, 100, listed, N), N);
+    for (int i = 0; i < N; i++) {
+        cr_assert_str_eq(listed[i].id, a[i].job.id, "number %d", i);
+        cr_assert_eq(strlen(listed[i].id), 22);
+    }
+    flow_end(f, "q");
+}
