@@ -5,13 +5,13 @@
  *      '--------release (unbegun)--------------^  '--lost: again--^
  *
  * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is repeated (by
- * script.c) until it is answered or the lease is over: its token makes that safe. A repeat that hears EGONE cannot know
- * whether the first attempt did it: ELOST. */
+ * script.c) until it is answered or the lease is over, for reply_ms at least: its token makes that safe. A repeat that
+ * hears EGONE cannot know whether the first attempt did it: ELOST. */
 #include "held.h"
 #include "err.h"
 #include "mem.h"
 
-enum { TICKS = 12 /* looks at the leases, in one lease */ };
+enum { TICKS = 12 /* looks at the leases, in one lease */, LOOK_US = 1000 /* at the least between two */ };
 
 static void free_if_over(struct held *h)
 {
@@ -86,18 +86,17 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
     finish(h, err);
 }
 
-/* How long to try. What was not begun goes back however late: then it has not used a try, if nobody took it meanwhile.
- */
+/* How long to try: while the lease lasts, and for reply_ms at least, since Redis takes it also later if nobody else has
+ * the job. What was not begun goes back however late: then it has not used a try. */
 static int64_t settle_until_us(const struct held *h)
 {
     const struct lapse_options *set = &h->holder->core->options.set;
-    int64_t now_us = clock_us();
-    int64_t until_us = h->lease_end_us;
+    int64_t least_us = clock_us() + set->reply_ms * 1000;
 
     if (h->settle == SETTLE_RELEASE) {
-        until_us = now_us + (set->lease_ms + set->reply_ms) * 1000;
+        return least_us + set->lease_ms * 1000;
     }
-    return until_us > now_us ? until_us : now_us;
+    return h->lease_end_us > least_us ? h->lease_end_us : least_us;
 }
 
 static void settle(struct held *h)
@@ -258,6 +257,10 @@ void holder_look(struct holder *hs)
 {
     int64_t now = clock_us();
 
+    if (now - hs->looked_us < LOOK_US) {
+        return; /* each of many queues may ask for it */
+    }
+    hs->looked_us = now;
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
         if (h->state <= HELD_RUNNING) {

@@ -42,6 +42,7 @@ struct holder {
     struct list all;
     struct timer tick;
     int64_t ticked_us;               /* monotonic: when it rang last, or was set first */
+    int64_t looked_us;               /* monotonic: at all leases */
     uint64_t given_up[GIVEN_UP_MAX]; /* tokens of the last runs whose settle got no answer */
     unsigned n_given_up;             /* in all */
 };

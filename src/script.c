@@ -79,6 +79,12 @@ static bool batched(enum script_id id)
     }
 }
 
+/* Requests of one id keep their order; a renewal is nobody's request, and no flood of others may hold it up. */
+static bool ordered(enum script_id id)
+{
+    return batched(id) && id != SCRIPT_RENEW;
+}
+
 /* One call may name an id more than once: it runs them in order, and each answers as if it were alone. */
 static bool may_name_twice(enum script_id id)
 {
@@ -137,7 +143,7 @@ static void unsent(struct list *at, struct ask *a)
 /* Who stood behind an ended request of the same id may go now, unless it went along with it. */
 static void leave(struct script *s, struct ask *a)
 {
-    struct place *next = batched(a->script) ? order_leave(&s->order, &a->place) : NULL;
+    struct place *next = ordered(a->script) ? order_leave(&s->order, &a->place) : NULL;
     struct ask *first = next ? CONTAINER(next, struct ask, place) : NULL;
 
     if (first && !first->sent_us) {
@@ -258,9 +264,9 @@ static uint32_t hash_of(const struct ask *a)
 
 void script_ask(struct script *s, struct ask *a)
 {
-    bool first = !batched(a->script) || order_enter(&s->order, &a->place, hash_of(a));
-
     ASSERT(!a->asked);
+    bool first = !ordered(a->script) || order_enter(&s->order, &a->place, hash_of(a));
+
     a->asked = true;
     a->maybe = false;
     if (s->n_asks++ == 0 && !s->stirred) {
@@ -291,7 +297,7 @@ static void put_back(struct script *s, struct batch *b)
 
     for (struct list *i; (i = list_pop(&b->asks));) {
         struct ask *a = CONTAINER(i, struct ask, node);
-        bool first = !batched(a->script) || a->place.first;
+        bool first = !ordered(a->script) || a->place.first;
         unsent(first ? front : &s->waiting, a);
         s->n_asks++;
     }
