@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes flat JSON objects, one a line. A body is any bytes: what is valid UTF-8 (no overlong form, no surrogate) is a
- * string, the rest is base64 under another name, so that a reader never has to guess. Times, tries and tokens are JSON
+ * string, the rest is base64 under another name, so that a reader never has to guess. A character that a terminal or an
+ * editor would obey is escaped: a reader of JSON gets the same text, and whoever looks at the line sees all of it. This
+ * is so wherever stdout leads, for what a file has today a terminal shows tomorrow. Times, tries and tokens are JSON
  * numbers: all stay far below 2^53. */
 #include "json.h"
 #include <inttypes.h>
@@ -8,38 +10,6 @@
 static void name_of(struct json *j, const char *name)
 {
     fprintf(j->to, "%s\"%s\":", j->n++ ? "," : "", name);
-}
-
-static void string(FILE *to, const unsigned char *text, size_t len)
-{
-    static const char *const shorts[256] = {
-        ['"'] = "\\\"", ['\\'] = "\\\\", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t", ['\b'] = "\\b", ['\f'] = "\\f",
-    };
-    putc('"', to);
-    for (; len; len--, text++) {
-        if (shorts[*text]) {
-            fputs(shorts[*text], to);
-        } else if (*text < 0x20 || *text == 0x7f) {
-            fprintf(to, "\\u%04x", *text);
-        } else {
-            putc(*text, to);
-        }
-    }
-    putc('"', to);
-}
-
-static void base64(FILE *to, const unsigned char *b, size_t len)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    putc('"', to);
-    for (size_t i = 0; i < len; i += 3) {
-        unsigned three = (unsigned)b[i] << 16 | (i + 1 < len ? b[i + 1] : 0u) << 8 | (i + 2 < len ? b[i + 2] : 0u);
-        putc(letters[three >> 18], to);
-        putc(letters[three >> 12 & 63], to);
-        putc(i + 1 < len ? letters[three >> 6 & 63] : '=', to);
-        putc(i + 2 < len ? letters[three & 63] : '=', to);
-    }
-    putc('"', to);
 }
 
 /* length of the character at s, or 0 */
@@ -63,6 +33,67 @@ static size_t character(const unsigned char *s, size_t len)
         return 0;
     }
     return n;
+}
+
+/* The code of a character of n bytes. */
+static uint32_t code_of(const unsigned char *s, size_t n)
+{
+    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t code = *s & first[n];
+    for (size_t i = 1; i < n; i++) {
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    return code;
+}
+
+/* C0, DEL and C1 steer a terminal; the others turn the direction of text around, or end a line. */
+static int is_obeyed(uint32_t code)
+{
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (code >= ranges[i].from && code <= ranges[i].to) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void string(FILE *to, const unsigned char *text, size_t len)
+{
+    static const char *const shorts[256] = {
+        ['"'] = "\\\"", ['\\'] = "\\\\", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t", ['\b'] = "\\b", ['\f'] = "\\f",
+    };
+    putc('"', to);
+    for (size_t n; len; len -= n, text += n) {
+        n = character(text, len);
+        uint32_t code = code_of(text, n);
+        if (shorts[*text]) {
+            fputs(shorts[*text], to);
+        } else if (is_obeyed(code)) {
+            fprintf(to, "\\u%04x", code);
+        } else {
+            fwrite(text, 1, n, to);
+        }
+    }
+    putc('"', to);
+}
+
+static void base64(FILE *to, const unsigned char *b, size_t len)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    putc('"', to);
+    for (size_t i = 0; i < len; i += 3) {
+        unsigned three = (unsigned)b[i] << 16 | (i + 1 < len ? b[i + 1] : 0u) << 8 | (i + 2 < len ? b[i + 2] : 0u);
+        putc(letters[three >> 18], to);
+        putc(letters[three >> 12 & 63], to);
+        putc(i + 1 < len ? letters[three >> 6 & 63] : '=', to);
+        putc(i + 2 < len ? letters[three & 63] : '=', to);
+    }
+    putc('"', to);
 }
 
 int is_utf8(const void *bytes, size_t len)
