@@ -43,6 +43,16 @@ void report(struct doctor *d, enum verdict v, const char *check, const char *que
     fflush(stdout);
 }
 
+int is_tame(const char *word, const char *also)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t len = 0;
+    while (word[len] && (strchr(letters, word[len]) || strchr(also, word[len]))) {
+        len++;
+    }
+    return len && *word != '-' && !word[len];
+}
+
 /* ---- what it asks ---- */
 int64_t doctor_patience_ms(const struct doctor *d)
 {

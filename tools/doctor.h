@@ -27,6 +27,9 @@ enum doctor_role { FOR_LISTENER, FOR_PRODUCER, FOR_MONITOR };
 /* One line. queue, mend: NULL if there is none; mend is a command. */
 void report(struct doctor *d, enum verdict v, const char *check, const char *queue, const char *mend,
             const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* What came from outside may stand in a command only so: of letters, digits, . _ - and these. A command is to be
+ * pasted. */
+int is_tame(const char *word, const char *also);
 /* The answer, also if it is an error; to be freed. NULL: the connection is gone, it was said, and d->code is set. */
 struct redisReply *doctor_ask(struct doctor *d, int argc, const char *const *argv, const size_t *len);
 #define ASK(d, ...) \

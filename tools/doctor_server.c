@@ -73,18 +73,30 @@ static void server(struct doctor *d)
     }
 }
 
+/* The command that goes to its master instead. INFO says whatever the replica was told. */
+static const char *to_master(const struct doctor *d, char out[VALUE_BYTES])
+{
+    char host[VALUE_BYTES];
+    int64_t port = doctor_int(d, "master_port");
+    doctor_text(d, "master_host", host);
+    if (!is_tame(host, ":") || strlen(host) > 253 || port < 1 || port > 65535) {
+        return "lapse -u URL, of its master";
+    }
+    /* in quotes, for a shell may take the brackets of an IPv6 address for a pattern */
+    snprintf(out, VALUE_BYTES,
+             strchr(host, ':') ? "lapse -u 'redis://[%s]:%" PRId64 "'" : "lapse -u redis://%s:%" PRId64, host, port);
+    return out;
+}
+
 static void role(struct doctor *d)
 {
-    char is[VALUE_BYTES], host[VALUE_BYTES], mend[VALUE_BYTES];
+    char is[VALUE_BYTES], mend[VALUE_BYTES];
     if (!*doctor_text(d, "role", is)) {
         hello(d, "role", is);
     }
     d->replica = !strcmp(is, "slave") || !strcmp(is, "replica");
     if (d->replica) {
-        snprintf(mend, sizeof mend, "lapse -u redis://%.200s:%" PRId64, doctor_text(d, "master_host", host),
-                 doctor_int(d, "master_port"));
-        report(d, FAIL, "role", NULL, *host ? plain(mend) : "lapse -u URL, of its master",
-               "a replica: it takes no writes, and publishes no expiry");
+        report(d, FAIL, "role", NULL, to_master(d, mend), "a replica: it takes no writes, and publishes no expiry");
     } else if (*is) {
         report(d, FINE, "role", NULL, NULL, "master");
     } else {

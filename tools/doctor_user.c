@@ -169,7 +169,8 @@ static void tell_rights(struct doctor *d, const struct lacks *l)
     if (l->keys) {
         snprintf(keys, sizeof keys, " '~%s:*'", d->space);
     }
-    snprintf(mend, sizeof mend, "redis-cli ACL SETUSER '%s'%s%s%s", user, keys, l->words, l->helps);
+    snprintf(mend, sizeof mend, "redis-cli ACL SETUSER '%s'%s%s%s", is_tame(user, "@:+/") ? user : "NAME", keys,
+             l->words, l->helps);
     if (l->keys || *l->words) {
         report(d, FAIL, "rights", NULL, mend, "user %s lacks%s%s%s%s", user, keys, l->words,
                *l->scripts ? ", so these are refused, or break in the middle: " : "", l->scripts);
@@ -292,7 +293,7 @@ void check_events(struct doctor *d)
     if (d->code) {
         return;
     }
-    flags_to_set(d, now, mend);
+    flags_to_set(d, is_tame(now, "$@") ? now : "", mend);
     set = known && strpbrk(now, "xA") && strchr(now, d->g->opts.notify == LAPSE_KEYSPACE ? 'K' : 'E');
     if (is == HEARD) {
         report(d, FINE, "events", NULL, NULL, "a key expired, and its event came%s%s",

@@ -94,6 +94,31 @@ Test(doctor, of_a_replica_fails_and_names_its_master)
     server_stop(master);
 }
 
+/* What it says is to be pasted into a shell. */
+Test(doctor, shows_no_command_with_words_of_others_that_a_shell_would_obey)
+{
+    static const struct {
+        const char *host, *mend;
+    } table[] = {
+        {"h;id", "lapse -u URL, of its master"}, {"$(id)", "lapse -u URL, of its master"},
+        {"`id`", "lapse -u URL, of its master"}, {"a@b", "lapse -u URL, of its master"},
+        {"h&id", "lapse -u URL, of its master"}, {"h|id", "lapse -u URL, of its master"},
+        {"::1", "lapse -u 'redis://[::1]:1'\""}, {"no_such-host.test", "lapse -u redis://no_such-host.test:1\""},
+    };
+    struct server *s = tool_redis();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        redis_do(s, "REPLICAOF %s 1", table[i].host);
+        finds(doctor(), 1, "role", "FAIL", table[i].mend);
+    }
+    redis_do(s, "REPLICAOF NO ONE");
+    redis_do(s, "ACL SETUSER %s on >p +@all -zadd allkeys allchannels", "x';id;'");
+    char url[300];
+    snprintf(url, sizeof url, "unix://x%%27;id;%%27:p@%s", s->socket);
+    setenv("LAPSE_URL", url, 1);
+    finds(doctor(), 1, "rights", "FAIL", "redis-cli ACL SETUSER 'NAME' +zadd");
+    server_stop(s);
+}
+
 Test(doctor, of_eviction_fails_where_any_key_may_go)
 {
     static const struct {
