@@ -8,7 +8,7 @@ dev=
 trap '[ -z "$dev" ] || kill "$dev" 2>/dev/null; wait; rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 mkfifo "$dir/url"
-"$build/lapse" dev > "$dir/url" &
+"$build/lapse" dev --conf "$(dirname "$0")/../redis.conf" > "$dir/url" &
 dev=$!
 read -r url < "$dir/url"
 "$build/examples/demo" "$url"

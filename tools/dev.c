@@ -67,7 +67,8 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
 
 #define IN(field) offsetof(struct dev, in.field)
 static const struct opt opts[] = {
-    {"conf", 0, "FILE", set_text, offsetof(struct dev, conf), "configuration; ./redis.conf, else the installed one"},
+    {"conf", 0, "FILE", set_text, offsetof(struct dev, conf),
+     "configuration; ./redis.conf if nobody else could have put\nit there, else the installed one"},
     {"jobs", 'j', "N", set_count, IN(jobs), "as for lapse listen"},
     {"exec", 0, NULL, set_switch, IN(exec_given), "as for lapse listen"},
     {"count", 'n', "N", set_count, IN(count), "as for lapse listen"},

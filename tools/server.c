@@ -22,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READY_MS = 10000, END_MS = 5000, POLL_MS = 3, NOT_FOUND = 127 };
+enum { READY_MS = 10000, END_MS = 5000, POLL_MS = 3, NOT_FOUND = 127, CONF_BYTES = 1 << 20 };
+#define INSTALLED LAPSE_SHARE "/redis.conf"
 
 /* ---- the janitor ---- */
 /* What Redis leaves is two deep. NOLINTNEXTLINE(misc-no-recursion) */
@@ -41,10 +42,11 @@ static void remove_tree(int at, const char *name)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-static void serve(const char *dir, const char *conf)
+static void serve(const char *dir)
 {
-    char sock[100];
+    char sock[100], conf[100];
     snprintf(sock, sizeof sock, "%s/redis.sock", dir);
+    snprintf(conf, sizeof conf, "%s/redis.conf", dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!chdir(dir)) {
         int log = open("redis.log", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -56,7 +58,7 @@ static void serve(const char *dir, const char *conf)
     _exit(NOT_FOUND);
 }
 
-static pid_t fork_server(const char *dir, const char *conf)
+static pid_t fork_server(const char *dir)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     pid_t pid;
@@ -68,12 +70,12 @@ static pid_t fork_server(const char *dir, const char *conf)
         for (int i = 0; i < 3; i++) {
             signal(signals[i], SIG_DFL);
         }
-        serve(dir, conf);
+        serve(dir);
     }
     return pid;
 }
 
-static _Noreturn void be_janitor(int leash, const char *dir, const char *conf)
+static _Noreturn void be_janitor(int leash, const char *dir)
 {
     struct pollfd ends[2] = {{.fd = leash, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
     int null = open("/dev/null", O_RDWR);
@@ -85,7 +87,7 @@ static _Noreturn void be_janitor(int leash, const char *dir, const char *conf)
     }
     close_range(3, (unsigned)leash - 1, 0);
     close_range((unsigned)leash + 1, ~0u, 0);
-    server = fork_server(dir, conf);
+    server = fork_server(dir);
     ends[1].fd = server > 0 ? pidfd_open(server, 0) : -1;
     while (server > 0 && poll(ends, 2, -1) < 0) {}
     if (server > 0) {
@@ -121,15 +123,93 @@ static int make_dir(struct server *s)
     return DOWN;
 }
 
-/* The one in this folder only if no one else could have put it there. */
-static const char *find_conf(const char *given, char out[4096])
+/* ---- the configuration ---- */
+/* A configuration is code: it may load a module. The one in this folder is taken only where nobody but us and root
+ * could have put it there. It is looked at once it is open, and what was open is copied, so that no path is looked up
+ * twice, and nothing that another swaps meanwhile matters. */
+static int is_of_others(const struct stat *st)
 {
-    struct stat st;
-    const char *name = given ? given : "redis.conf";
-    if (!given && (stat(name, &st) || (st.st_uid && st.st_uid != geteuid()) || (st.st_mode & 02))) {
-        name = LAPSE_SHARE "/redis.conf";
+    return st->st_uid && st->st_uid != geteuid();
+}
+
+static const char *objection(const struct stat *file, const struct stat *folder)
+{
+    if (!S_ISREG(file->st_mode)) {
+        return "it is not a file";
     }
-    return access(name, R_OK) ? NULL : realpath(name, out);
+    if (is_of_others(folder)) {
+        return "the folder belongs to another user, who could swap it";
+    }
+    if (folder->st_mode & (S_IWGRP | S_IWOTH)) {
+        return "others can write to the folder, and could swap it";
+    }
+    if (is_of_others(file)) {
+        return "it belongs to another user";
+    }
+    return file->st_mode & (S_IWGRP | S_IWOTH) ? "others can write to it" : NULL;
+}
+
+/* -1: there is none, or it may not be used, and *why says why not. */
+static int open_conf_here(const char **why)
+{
+    struct stat file, folder;
+    int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    /* neither a link, nor a pipe that has no writer: that would be waited for */
+    int fd = openat(here, "redis.conf", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    *why = NULL;
+    if (fd < 0 && errno != ENOENT) {
+        *why = errno == ELOOP ? "it is a symbolic link" : strerror(errno);
+    } else if (fd >= 0) {
+        *why = fstat(fd, &file) || fstat(here, &folder) ? strerror(errno) : objection(&file, &folder);
+    }
+    if (fd >= 0 && *why) {
+        close(fd);
+        fd = -1;
+    }
+    if (here >= 0) {
+        close(here);
+    }
+    return fd;
+}
+
+static int open_conf(const char *given)
+{
+    const char *why;
+    int fd = given ? open(given, O_RDONLY | O_CLOEXEC) : open_conf_here(&why);
+    if (given && fd < 0) {
+        bad("--conf", given, strerror(errno));
+    } else if (fd < 0) {
+        fd = open(INSTALLED, O_RDONLY | O_CLOEXEC);
+        if (why) {
+            say("redis.conf of this folder is not used: %s%s", why, fd < 0 ? "" : "; " INSTALLED " is");
+        }
+        if (fd < 0) {
+            say("no redis.conf %sin %s; --conf FILE names one", why ? "" : "here nor ", LAPSE_SHARE);
+        }
+    }
+    return fd;
+}
+
+/* Into the private folder; 0 or an errno. */
+static int copy_conf(int from, const char *dir)
+{
+    char path[100], bytes[4096];
+    ssize_t n;
+    size_t len = 0;
+    snprintf(path, sizeof path, "%s/redis.conf", dir);
+    int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), err = to < 0 ? errno : 0;
+    while (!err && (n = read(from, bytes, sizeof bytes)) != 0) {
+        len += n > 0 ? (size_t)n : 0;
+        if (n < 0 || len > CONF_BYTES) {
+            err = n < 0 ? errno : EFBIG;
+        } else if (write(to, bytes, (size_t)n) != n) {
+            err = errno ? errno : EIO;
+        }
+    }
+    if (to >= 0 && close(to) && !err) {
+        err = errno;
+    }
+    return err;
 }
 
 static int answers(const struct server *s)
@@ -181,41 +261,63 @@ static int wait_ready(struct server *s)
     return DOWN;
 }
 
-int server_start(struct server *s, const char *given)
+/* The folder with all that the server needs; 0, or an exit code and has said why. */
+static int prepare(struct server *s, const char *given)
 {
-    char path[4096];
-    const char *conf = find_conf(given, path);
-    char *program;
-    int ends[2], rc;
-    if (!conf) {
-        return given ? bad("--conf", given, strerror(errno))
-                     : (say("no redis.conf here nor in %s; --conf FILE names one", LAPSE_SHARE), USAGE);
+    int fd = open_conf(given), rc, err;
+    if (fd < 0) {
+        return USAGE;
     }
-    program = find_program("redis-server");
-    if (!program) {
-        say("redis-server is not in PATH; on Debian: apt-get install redis-server");
-        return DOWN;
+    rc = make_dir(s);
+    err = rc ? 0 : copy_conf(fd, s->dir);
+    close(fd);
+    if (err) {
+        remove_tree(AT_FDCWD, s->dir);
+        rc = bad("--conf", given ? given : "redis.conf", strerror(err));
     }
-    free(program);
-    if ((rc = make_dir(s))) {
-        return rc;
-    }
+    return rc;
+}
+
+/* Beside us, in a process that ends what we leave; 0, or an exit code and has said why. */
+static int start_janitor(struct server *s)
+{
+    int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
-        rmdir(s->dir);
-        return say("socketpair: %s", strerror(errno)), DOWN;
+        say("socketpair: %s", strerror(errno));
+        return DOWN;
     }
     s->janitor = fork();
     if (s->janitor == 0) {
         close(ends[1]);
-        be_janitor(ends[0], s->dir, conf);
+        be_janitor(ends[0], s->dir);
     }
     close(ends[0]);
     s->leash = ends[1];
     if (s->janitor < 0) {
         say("fork: %s", strerror(errno));
         close(ends[1]);
-        rmdir(s->dir);
         return DOWN;
+    }
+    return 0;
+}
+
+int server_start(struct server *s, const char *given)
+{
+    char *program = find_program("redis-server");
+    int rc;
+    if (!program) {
+        say("redis-server is not in PATH; on Debian: apt-get install redis-server");
+        return DOWN;
+    }
+    free(program);
+    rc = prepare(s, given);
+    if (rc) {
+        return rc;
+    }
+    rc = start_janitor(s);
+    if (rc) {
+        remove_tree(AT_FDCWD, s->dir);
+        return rc;
     }
     return wait_ready(s);
 }

@@ -2,6 +2,7 @@
 /* lapse dev leaves nothing behind, however it ends; and the demo and the examples, which run on it or on a server of
  * ours. */
 #include "tool.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,10 +29,12 @@ static struct dev start(const char *queue)
 {
     struct dev d = {.p = NULL};
     struct stat st;
+    char conf[4200];
+    snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
     test_dir(d.tmp, sizeof d.tmp);
     setenv("XDG_RUNTIME_DIR", d.tmp, 1);
     setenv("LAPSE_PASSWORD", "of another Redis", 1);
-    d.p = proc_start((const char *const[]){"lapse", "dev", "-v", queue, NULL});
+    d.p = proc_start((const char *const[]){"lapse", "dev", "-v", "--conf", conf, queue, NULL});
     until_out(d.p, "\n");
     cr_assert_eq(sscanf(d.p->out, "%127[^\n]", d.url), 1);
     snprintf(d.dir, sizeof d.dir, "%.100s", d.url + strlen("unix://"));
@@ -107,6 +110,132 @@ Test(dev, shows_the_servers_words_when_it_does_not_start)
     expect(lapse("dev", "--conf", "/nonexistent"), 2, "", "/nonexistent");
     unlink(conf);
     cr_assert(!rmdir(dir), "something is left in %s", dir);
+}
+
+/* ---- whose redis.conf ---- */
+static void write_conf(const char *path, const char *text, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fchmod(fd, mode));
+    close(fd);
+}
+
+/* A folder of ours to be in, with a redis.conf that a server would object to: so it is seen who reads it. */
+static void enter_folder(char out[128])
+{
+    char build[4096];
+    cr_assert(realpath(test_build(), build));
+    setenv("LAPSE_TEST_BUILD", build, 1);
+    test_dir(out, 128);
+    setenv("XDG_RUNTIME_DIR", out, 1);
+    cr_assert(!chdir(out) && !mkdir("in", 0755) && !chdir("in") && !chmod(".", 0755));
+    write_conf("redis.conf", "planted yes\n", 0644);
+}
+
+static void leave_folder(const char *dir)
+{
+    cr_assert(!chdir("/"));
+    test_dir_remove(dir);
+}
+
+static void is_refused(const char *why)
+{
+    struct proc *p = lapse_start("dev");
+    until_err(p, why);
+    proc_signal(p, SIGTERM); /* where lapse is installed, it runs with the installed one */
+    proc_wait(p, 10000);
+    cr_expect(!strstr(p->err, "planted"), "%s", p->err);
+    proc_free(p);
+}
+
+Test(dev, reads_a_redis_conf_that_only_we_could_have_placed)
+{
+    char dir[128];
+    enter_folder(dir);
+    expect(lapse("dev"), 69, "", "planted");
+    cr_assert(!chmod("redis.conf", 0600) && !chmod(".", 0700));
+    expect(lapse("dev"), 69, "", "planted");
+    leave_folder(dir);
+}
+
+Test(dev, does_not_read_a_redis_conf_that_is_a_link_or_no_file)
+{
+    char dir[128];
+    enter_folder(dir);
+    cr_assert(!rename("redis.conf", "download") && !symlink("download", "redis.conf"));
+    is_refused("redis.conf of this folder is not used: it is a symbolic link");
+    cr_assert(!unlink("redis.conf") && !mkfifo("redis.conf", 0600));
+    is_refused("redis.conf of this folder is not used: it is not a file");
+    cr_assert(!unlink("redis.conf") && !mkdir("redis.conf", 0700));
+    is_refused("redis.conf of this folder is not used: it is not a file");
+    leave_folder(dir);
+}
+
+Test(dev, does_not_read_a_redis_conf_that_others_can_write_or_swap)
+{
+    static const struct {
+        mode_t file, folder;
+        const char *why;
+    } table[] = {
+        {0664, 0755, "others can write to it"},          {0646, 0755, "others can write to it"},
+        {0644, 0775, "others can write to the folder"},  {0644, 0757, "others can write to the folder"},
+        {0644, 01777, "others can write to the folder"},
+    };
+    char dir[128];
+    enter_folder(dir);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        cr_assert(!chmod("redis.conf", table[i].file) && !chmod(".", table[i].folder));
+        is_refused(table[i].why);
+    }
+    leave_folder(dir);
+}
+
+Test(dev, does_not_read_a_redis_conf_of_another_user_or_in_the_folder_of_one)
+{
+    enum { NOBODY = 65534 };
+    char dir[128];
+    if (geteuid()) {
+        cr_skip("root alone can give files away");
+    }
+    enter_folder(dir);
+    cr_assert(!chown("redis.conf", NOBODY, NOBODY));
+    is_refused("it belongs to another user");
+    cr_assert(!chown("redis.conf", 0, 0) && !chown(".", NOBODY, NOBODY));
+    is_refused("the folder belongs to another user");
+    leave_folder(dir);
+}
+
+/* What is swapped after the look cannot matter: the server reads what was looked at. */
+Test(dev, gives_its_server_a_copy_of_what_was_looked_at)
+{
+    char dir[128], line[400], expected[300];
+    enter_folder(dir);
+    write_conf("redis.conf", "maxclients 77\n", 0644);
+    struct proc *p = lapse_start("dev");
+    until_out(p, "\n");
+    char url[128];
+    cr_assert_eq(sscanf(p->out, "unix://%127[^\n]", url), 1);
+    snprintf(line, sizeof line, "redis-cli -s '%s' info server; redis-cli -s '%s' config get maxclients", url, url);
+    struct proc *cli = shell(line);
+    *strrchr(url, '/') = '\0';
+    snprintf(expected, sizeof expected, "config_file:%s/redis.conf\r\n", url);
+    cr_expect(has(cli, expected) && has(cli, "maxclients\n77\n"), "not %s: %s", expected, cli->out);
+    proc_free(cli);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    leave_folder(dir);
+}
+
+Test(dev, takes_a_configuration_that_was_named_from_wherever_it_is)
+{
+    char dir[128];
+    enter_folder(dir);
+    cr_assert(!rename("redis.conf", "other") && !symlink("other", "link.conf") && !chmod("other", 0666));
+    expect(lapse("dev", "--conf", "link.conf"), 69, "", "planted");
+    expect(shell("echo 'piped yes' | $lapse dev --conf /dev/stdin"), 69, "", "piped");
+    expect(lapse("dev", "--conf", "."), 2, "", "--conf");
+    expect(shell("head -c 2000000 /dev/zero | $lapse dev --conf /dev/stdin"), 2, "", "File too large");
+    leave_folder(dir);
 }
 
 Test(examples, end_well)

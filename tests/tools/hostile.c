@@ -207,12 +207,13 @@ Test(hostile, root_is_warned_that_commands_run_as_root)
 /* What dev makes is its owner's alone, whatever the umask. */
 Test(hostile, others_cannot_enter_the_folder_of_dev)
 {
-    char dir[128], path[512];
+    char dir[128], path[512], conf[4200];
     struct stat st;
     test_dir(dir, sizeof dir);
     setenv("XDG_RUNTIME_DIR", dir, 1);
+    snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
     umask(0);
-    struct proc *p = lapse_start("dev");
+    struct proc *p = lapse_start("dev", "--conf", conf);
     until_out(p, "\n");
     char *at = strstr(p->out, "unix://");
     cr_assert(at, "%s", p->out);
