@@ -91,6 +91,12 @@ static int unix_socket(struct url *u, struct span rest, char *out)
     return path.len > 1 && path.len < 108 && *path.at == '/' && decode(path, &out, &u->host);
 }
 
+/* An @ in a host would be of a password, whose rest we would look up and log. */
+static int has_at(struct span host)
+{
+    return memchr(host.at, '@', host.len) || memmem(host.at, host.len, "%40", 3);
+}
+
 static int tcp(struct url *u, struct span rest, char *out)
 {
     struct span host = rest, port = {0};
@@ -121,9 +127,7 @@ static int tcp(struct url *u, struct span rest, char *out)
     if (port.len && (!number(port, 65535, &u->port) || u->port == 0)) {
         return 0;
     }
-    /* an @ here would be of a password, whose rest we would look up as a host and log */
-    return host.len > 0 && !memchr(host.at, '?', host.len) && !memchr(host.at, '@', host.len) &&
-           decode(host, &out, &u->host);
+    return host.len > 0 && !memchr(host.at, '?', host.len) && !has_at(host) && decode(host, &out, &u->host);
 }
 
 int url_parse(struct url *u, const char *text, char *out)

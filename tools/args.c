@@ -8,10 +8,15 @@
 
 static int set_option(const struct opt *o, char *value, void *field);
 
+/* Of several the last one holds; those before it are not left in argv. */
 static int set_url(const struct opt *o, char *value, void *field)
 {
+    char **url = field;
     (void)o;
-    *(char **)field = value;
+    if (*url) {
+        url_blot(*url);
+    }
+    *url = value;
     return 0;
 }
 
@@ -101,9 +106,9 @@ const struct command *args_command(const char *name)
         consider(&near, name, (*c)->name);
     }
     if (near.name) {
-        say("no command '%s'; did you mean '%s'?", plain(name), near.name);
+        say("no command '%s'; did you mean '%s'?", typed(name), near.name);
     } else {
-        say("no command '%s'; lapse help lists them", plain(name));
+        say("no command '%s'; lapse help lists them", typed(name));
     }
     return NULL;
 }
@@ -117,14 +122,12 @@ static int set_option(const struct opt *o, char *value, void *field)
     struct globals *g = field;
     char *equals = strchr(value, '='), what[64];
     struct nearest near;
-    (void)o;
     if (!equals || equals == value) {
         return bad("-o", value, "an option is name=value, such as lease_ms=10s");
     }
     *equals = '\0';
     if (!strcmp(value, "url")) {
-        g->url = equals + 1;
-        return 0;
+        return set_url(o, equals + 1, &g->url);
     }
     if (!lapse_options_set(&g->opts, value, equals + 1)) {
         return 0;
@@ -137,7 +140,7 @@ static int set_option(const struct opt *o, char *value, void *field)
         snprintf(what, sizeof what, "-o %s", near.name);
         return bad(what, equals + 1, "not such a value, or out of range; lapse(3) has the ranges");
     }
-    say("-o '%s': no option of that name%s%s%s", plain(value), near.name ? "; did you mean '" : "; lapse(3) lists them",
+    say("-o '%s': no option of that name%s%s%s", typed(value), near.name ? "; did you mean '" : "; lapse(3) lists them",
         near.name ? near.name : "", near.name ? "'?" : "");
     return USAGE;
 }
@@ -154,7 +157,8 @@ static const struct opt *find(const struct opt *opts, const char *name, size_t l
     return NULL;
 }
 
-static int unknown(const struct command *cmd, const char *given, size_t len)
+/* Without its value, which may be a secret, unless a part of the word is hidden anyway. */
+static int unknown(const struct command *cmd, char *given, size_t len)
 {
     char name[NAME_BYTES + 1];
     struct nearest near;
@@ -166,10 +170,13 @@ static int unknown(const struct command *cmd, const char *given, size_t len)
     for (const struct opt *o = global_opts; o->name; o++) {
         consider(&near, name, o->name);
     }
+    if (!url_secret(given, 0).len) {
+        given[len] = '\0';
+    }
     if (near.name) {
-        say("no option '%s'; did you mean '--%s'?", plain(given), near.name);
+        say("no option '%s'; did you mean '--%s'?", typed(given), near.name);
     } else {
-        say("no option '%s'; write -- before a word that begins with -", plain(given));
+        say("no option '%s'; write -- before a word that begins with -", typed(given));
     }
     return USAGE;
 }
@@ -266,7 +273,7 @@ int args_parse(const struct command *cmd, struct globals *g, void *to, struct wo
         return 0;
     }
     if (n > cmd->max) {
-        say("%s: '%s' is one word too many: lapse %s %s", cmd->name, plain(w->v[cmd->max]), cmd->name, cmd->words);
+        say("%s: '%s' is one word too many: lapse %s %s", cmd->name, typed(w->v[cmd->max]), cmd->name, cmd->words);
     } else {
         say("%s: a word is missing: lapse %s %s", cmd->name, cmd->name, cmd->words);
     }

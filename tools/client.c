@@ -164,7 +164,8 @@ int question(struct question *q, struct globals *g, int (*ask)(struct question *
 int answered(struct question *q, int err, const char *queue, const char *id)
 {
     char about[400];
-    snprintf(about, sizeof about, "%s%s%s", queue, id ? "/" : "", id ? id : "");
+    const char *shown = id && strstr(id, "://") ? typed(id) : id;
+    snprintf(about, sizeof about, "%s%s%s", queue, id ? "/" : "", id ? shown : "");
     client_fail(&q->c, client_answer(&q->c, err, about));
     if (!--q->open) {
         client_close(&q->c, 0);

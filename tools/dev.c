@@ -40,11 +40,13 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
     struct dev d = {.conf = NULL};
     int rc = args_parse(cmd, g, &d, w);
     if (!rc && (g->url || g->password_file)) {
-        rc = bad("--url", g->url ? g->url : g->password_file, "dev brings a Redis of its own, without a password");
+        say("%s: dev brings a Redis of its own, without a password", g->url ? "--url" : "--password-file");
+        rc = USAGE;
     }
     if (rc || (rc = listen_check(&d.in, g, w))) {
         return rc;
     }
+    url_blot_env();
     unsetenv("LAPSE_URL");
     unsetenv("LAPSE_PASSWORD");
     if ((rc = server_start(&d.server, d.conf))) {

@@ -87,6 +87,7 @@ int set_env(const struct opt *o, char *value, void *field)
     size_t len = strspn(value, word);
     (void)o;
     if (!len || (value[len] && value[len] != '=') || !strncmp(value, "LAPSE_", 6)) {
+        value[strcspn(value, "=")] = '\0'; /* what is behind may be a secret */
         return bad("--env", value, "NAME, to pass it on, or NAME=VALUE; LAPSE_ names are ours");
     }
     if (env->n == ENV_MOST) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Everything that the program says to people. A value that came from outside (argv, a job, Redis) goes through plain():
- * an escape sequence in an id must not reach a terminal, nor a line break a log. */
+ * an escape sequence in an id must not reach a terminal, nor a line break a log. A word of the command line goes
+ * through typed(), for any of them may be a URL with a password that slipped out of its place. */
 #include "tool.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -30,6 +31,27 @@ const char *plain(const char *text)
     return start;
 }
 
+static const char *without(const char *word, struct piece secret)
+{
+    char text[PLAIN_BYTES + 8];
+    int before = secret.at < PLAIN_BYTES ? (int)secret.at : PLAIN_BYTES;
+    if (!secret.len) {
+        return plain(word);
+    }
+    snprintf(text, sizeof text, "%.*s***%s", before, word, word + secret.at + secret.len);
+    return plain(text);
+}
+
+const char *typed(const char *word)
+{
+    return without(word, url_secret(word, 0));
+}
+
+const char *typed_url(const char *url)
+{
+    return without(url, url_secret(url, 1));
+}
+
 void say(const char *format, ...)
 {
     char line[2048];
@@ -42,7 +64,7 @@ void say(const char *format, ...)
 
 int bad(const char *what, const char *value, const char *rule)
 {
-    say("%s '%s': %s", what, plain(value), rule);
+    say("%s '%s': %s", what, typed(value), rule);
     return USAGE;
 }
 

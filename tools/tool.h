@@ -66,6 +66,7 @@ void args_help(const struct command *cmd, FILE *to);  /* NULL: of the whole prog
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int bad(const char *what, const char *value, const char *rule); /* says all three; USAGE */
 const char *plain(const char *text); /* bytes outside 0x20-0x7e as \xNN, cut at 256; good until the eighth call after */
+const char *typed(const char *word); /* plain(), of a word that the user typed: what may be a password in it is *** */
 int finish(int code);                /* flushes and closes stdout; code, or OUTPUT */
 
 /* ---- value.c ---- */
@@ -90,6 +91,14 @@ int check_when(const struct when *when); /* exactly one of them was given */
 int64_t monotonic_ms(void);
 
 /* ---- url.c ---- */
+struct piece {
+    size_t at, len;
+};
+/* What may be a password in a word that is, or may have been meant for, a URL; of len 0 if there is none. */
+struct piece url_secret(const char *word, int is_url);
+const char *typed_url(const char *url); /* typed(), of a word that was given as a URL */
+void url_blot(char *url);               /* so that ps does not show it */
+void url_blot_env(void);
 int url_make(struct globals *g); /* secret_url and shown_url from all the places they may come from */
 void url_wipe(struct globals *g);
 #endif

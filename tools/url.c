@@ -38,6 +38,25 @@ static struct parts split(const char *url)
     return p;
 }
 
+/* Whatever slip there was, a URL that is refused shows nothing between its scheme and its last @, for a password may
+ * hold any of : / ? and @; and nothing at all behind the scheme where a : but no @ follows. */
+struct piece url_secret(const char *word, int is_url)
+{
+    static const char *const marks[] = {"://", "@", "%40", "redis:", "redis/", "rediss:", "unix:"};
+    const char *start = strstr(word, "://"), *at = strrchr(word, '@'), *end = word + strlen(word);
+    is_url |= *word == ':';
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        is_url |= strcasestr(word, marks[i]) != NULL;
+    }
+    start = start && (!at || start < at) ? start + 3 : word;
+    if (at && !strstr(at, "://") && !strcasestr(at, "pass")) {
+        end = at;
+    } else if (!at && !strchr(start, ':') && !strstr(start, "%40") && !strcasestr(start, "pass")) {
+        is_url = 0;
+    }
+    return is_url ? (struct piece){(size_t)(start - word), (size_t)(end - start)} : (struct piece){0, 0};
+}
+
 static int read_password(const char *path, char *out)
 {
     struct stat st;
@@ -85,12 +104,33 @@ static void blot(char *secret, size_t len)
     }
 }
 
-static void blot_password_of(char *url)
+/* Of a URL that is taken, its password; else all that may be one. */
+void url_blot(char *url)
 {
-    struct parts p = split(url);
-    if (p.password) {
-        blot(url + p.scheme + p.user + 1, p.password);
+    struct lapse_options scratch = lapse_options_init();
+    struct piece secret = url_secret(url, 1);
+    if (!lapse_options_set(&scratch, "url", url)) {
+        struct parts p = split(url);
+        secret = (struct piece){p.scheme + p.user + 1, p.password};
     }
+    blot(url + secret.at, secret.len);
+}
+
+void url_blot_env(void)
+{
+    char *url = getenv("LAPSE_URL"), *password = getenv("LAPSE_PASSWORD");
+    if (url) {
+        url_blot(url);
+    }
+    if (password) {
+        blot(password, strlen(password));
+    }
+}
+
+static int bad_url(const char *url, const char *rule)
+{
+    say("url '%s': %s", typed_url(url), rule);
+    return USAGE;
 }
 
 int url_make(struct globals *g)
@@ -122,22 +162,17 @@ int url_make(struct globals *g)
             strcat(strcat(g->secret_url, "@"), url + p.rest);
         }
         if (p.user && !p.password && !*password) {
-            rc = bad("url", g->shown_url, "a user needs a password: LAPSE_PASSWORD or --password-file");
+            rc = bad_url(url, "a user needs a password: LAPSE_PASSWORD or --password-file");
         } else if (lapse_options_set(&g->opts, "url", g->secret_url)) {
-            rc = bad("url", g->shown_url, URL_RULE);
+            rc = bad_url(url, URL_RULE);
         }
     }
     explicit_bzero(password, sizeof password);
     /* also where another place won */
     if (g->url) {
-        blot_password_of(g->url);
+        url_blot(g->url);
     }
-    if (env_url) {
-        blot_password_of(env_url);
-    }
-    if (env_password) {
-        blot(env_password, strlen(env_password));
-    }
+    url_blot_env();
     if (rc) {
         url_wipe(g);
     }

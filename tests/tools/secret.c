@@ -115,6 +115,221 @@ Test(password, is_not_to_be_seen_in_argv_environment_or_log)
     server_stop(s);
 }
 
+/* ---- slips ---- */
+static struct proc *start_line(const char *line, const char *url) /* words are divided by |; % is the URL */
+{
+    static char words[2048];
+    const char *argv[32] = {"lapse"};
+    size_t n = 1, len = 0;
+    for (; *line && len < sizeof words - 400; line++) {
+        len += (size_t)(*line == '%' && url ? sprintf(words + len, "%s", url) : sprintf(words + len, "%c", *line));
+    }
+    for (char *at = words, *word; (word = strsep(&at, "|")) && n < 31;) {
+        argv[n++] = word;
+    }
+    argv[n] = NULL;
+    struct proc *p = proc_start(argv);
+    proc_close_in(p);
+    return p;
+}
+
+/* Pieces of the passwords of the tables. */
+static void is_silent(const char *line, const char *text)
+{
+    cr_expect(!strstr(text, "s3cr") && !strstr(text, "3t0p"), "%s: %s", line, text);
+}
+
+/* Each is refused: the password is s3cr, 3t0p or both with something between. */
+static const char *const slips[] = {
+    "get|q|i|-u|unix://:s3cr/3t0p@/path",
+    "get|q|i|-u|unix://:s3cr@3t0p@path",
+    "get|q|i|-u|unix:/:s3cr@/path",
+    "get|q|i|-u|redis://:s3cr/3t0p@host",
+    "get|q|i|-u|redis://:s3cr?3t0p@host",
+    "get|q|i|-u|redis://ann:s3cr/3t0p@host:6379/0",
+    "get|q|i|-u|redis://ann:s3cr@3t0p@host",
+    "get|q|i|-u|redis://ann:s3cr#3t0p@host:99999",
+    "get|q|i|-u|redis://:s3cr%3t0p@host",
+    "get|q|i|-u|redis://:s3cr",
+    "get|q|i|-u|redis://ann:s3cr",
+    "get|q|i|-u|redis://s3cr@host",
+    "get|q|i|-u|redis://s3cr:@host",
+    "get|q|i|-u|redis://s3cr%40host",
+    "get|q|i|-u|redis://:s3cr%40host",
+    "get|q|i|-u|rediss://:s3cr@host",
+    "get|q|i|-u|http://ann:s3cr@host",
+    "get|q|i|-u|redis:/:s3cr@host",
+    "get|q|i|-u|redis:///:s3cr@host",
+    "get|q|i|-u|redis:/:s3cr",
+    "get|q|i|-u|redis//:s3cr",
+    "get|q|i|-u|:s3cr@host",
+    "get|q|i|-u|:s3cr",
+    "get|q|i|-u|ann:s3cr@host",
+    "get|q|i|-u|ann:s3cr",
+    "get|q|i|-u|redis://host:6379?password=s3cr",
+    "get|q|i|-u|redis://host?password=s3cr",
+    "get|q|i|-u|redis://a@host?password=s3cr",
+    "get|q|i|-u|redis://:s3cr@host,redis://:3t0p",
+    "get|q|i|-u|redis://:s3cr@host,redis://:3t0p@other",
+    "get|q|i|-u|s3cr@redis://host",
+    "get|q|i|-u| redis://:s3cr@host",
+    "get|q|i|-u|redis://:s3cr |3t0p@host",
+    "get|q|i|-u|redis:// |:s3cr@host",
+    "get|q|i|-u|redis://|:s3cr",
+    "get|q|i|-uunix://:s3cr/3t0p@/path",
+    "get|q|i|--url=unix://:s3cr/3t0p@/path",
+    "get|q|i|-o|url=unix://:s3cr/3t0p@/path",
+    "get|q|i|-o|url=redis://:s3cr@host|-u|redis://:3t0p@host:0",
+    "get|q|i|-u|redis://:s3cr@host:0|-u|redis://:3t0p@host:0",
+    "get|q|i|--ur=redis://:s3cr@host",
+    "get|q|i|--ur=redis://:s3=cr3t0p@host",
+    "get|q|i|--urlredis://:s3cr@host",
+    "get|q|i|--urlredis://:s3cr=3t0p",
+    "get|q|i|--redis://:s3cr@host",
+    "get|q|i|-redis://:s3cr@host",
+    "get|q|i|-vuredis://:s3cr@host",
+    "get|q|i|--password=s3cr",
+    "get|q|i|--passwd|s3cr",
+    "get|q|i|--verbose=redis://:s3cr@host",
+    "get|q|i|--format|redis://:s3cr@host",
+    "get|q|i|--password-file|redis://:s3cr@host",
+    "get|q|i|-o|redis://:s3cr@host",
+    "get|q|i|-o|redis://:s3cr=3t0p@host",
+    "get|q|i|-o|uri=redis://:s3cr@host",
+    "get|q|i|-o|lease_ms=redis://:s3cr@host",
+    "get|q|i|-o|space=redis://:s3cr@host",
+    "get|q|i|-o|password=s3cr",
+    "get|q|i|redis://:s3cr@host",
+    "get|redis://:s3cr@host|q|i",
+    "get|redis://:s3cr@host|i",
+    "depth|redis://:s3cr@host",
+    "depth|q|unix://:s3cr@/path",
+    "depth|q|redis:s3cr",
+    "listen|redis://:s3cr@host",
+    "listen|q|--exec|--|redis://:s3cr@host",
+    "listen|q|--env|MY-PASSWORD=s3cr|--exec|--|true",
+    "listen|q|--count|redis://:s3cr@host",
+    "schedule|q|--in|redis://:s3cr@host",
+    "schedule|q|--at|redis://:s3cr@host",
+    "schedule|q|--in|1s|--tries|redis://:s3cr@host",
+    "schedule|q|--in|1s|--on-conflict|redis://:s3cr@host",
+    "schedule|q|--in|1s|body|redis://:s3cr@host",
+    "schedule|q|--in|1s|--id|redis://:s3cr@host {",
+    "list|q|--state|redis://:s3cr@host",
+    "bench|redis://:s3cr@host",
+    "bench|--rate|redis://:s3cr@host",
+    "doctor|redis://:s3cr@host",
+    "doctor|-u|redis://:s3cr/3t0p@host",
+    "bench|-u|redis://:s3cr/3t0p@host",
+    "redis://:s3cr@host|get|q|i",
+    "-u|redis://:s3cr@host|redis://:3t0p@host",
+    "help|redis://:s3cr@host",
+    "dev|-u|redis://:s3cr@host",
+    "dev|redis://:s3cr@host",
+    "dev|--conf|redis://:s3cr@host",
+};
+
+Test(password, is_in_no_message_however_its_url_is_mistyped)
+{
+    setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+    for (size_t i = 0; i < sizeof slips / sizeof *slips; i++) {
+        struct proc *p = start_line(slips[i], NULL);
+        proc_wait(p, 10000);
+        cr_expect_eq(p->status, 2, "%s: status %d: %s", slips[i], p->status, p->err);
+        cr_expect(*p->err, "%s: it says nothing", slips[i]);
+        is_silent(slips[i], p->err);
+        is_silent(slips[i], p->out);
+        proc_free(p);
+    }
+}
+
+Test(password, of_a_mistyped_url_in_the_environment_is_in_no_message)
+{
+    static const char *const urls[] = {"unix://:s3cr/3t0p@/path", "redis://s3cr@host", "redis://:s3cr", ":s3cr@host",
+                                       "redis://ann:s3cr?3t0p@host"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        setenv("LAPSE_URL", urls[i], 1);
+        struct proc *p = lapse("get", "q", "i");
+        is_silent(urls[i], p->err);
+        expect(p, 2, "", "lapse: url '");
+    }
+}
+
+Test(password, of_a_url_that_was_given_as_an_id_is_in_no_message)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse("cancel", "q", "redis://:s3cr@host");
+    is_silent("cancel", p->err);
+    expect(p, 1, "", "q/redis://***@host: no such job");
+    expect(lapse("cancel", "q", "ann@example.org:1"), 1, "", "q/ann@example.org:1: no such job");
+    server_stop(s);
+}
+
+/* % is the server's URL with its password in it. */
+static const char *const starts[] = {
+    "listen|q|-v|-u|%",
+    "listen|q|-v|-u%",
+    "listen|q|-v|--url=%",
+    "listen|q|-v|-o|url=%",
+    "-u|%|listen|q|-v",
+    "-u|redis://:s3cr@host|-v|listen|q|-u|%",
+    "listen|q|-v|-u|redis://:s3cr@host|-u|%",
+    "listen|q|-v|-u|unix://:s3cr/3t0p@/path|-o|url=%",
+    "listen|q|-v|-o|url=redis://:s3cr@host|-u|%",
+    "listen|q|-v|-o|url=redis://:s3cr@host|-o|url=redis://s3cr@host|--url=%",
+    "listen|q|-v|-u|:s3cr@host|-u%",
+    "listen|q|-v|-u|ann:s3cr|-u|redis:s3cr|-u|%",
+};
+
+Test(password, of_every_url_is_erased_from_argv_and_environment_of_a_listener)
+{
+    static const char *const args[] = {"--requirepass", "s3cr3t0p", NULL};
+    struct server *s = server_start_opts(args);
+    char url[300];
+    size_t len;
+    snprintf(url, sizeof url, "unix://:s3cr3t0p@%s", s->socket);
+    setenv("LAPSE_URL", "unix://:s3cr/3t0p@/path", 1);
+    setenv("LAPSE_PASSWORD", "s3cr", 1);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        struct proc *p = start_line(starts[i], url);
+        until_err(p, "listening on unix:///");
+        char *environment = proc_file(p, "environ", &len);
+        cr_expect(memmem(environment, len, "LAPSE_PASSWORD=", 15) && !memmem(environment, len, "s3cr", 4) &&
+                  !memmem(environment, len, "3t0p", 4));
+        free(environment);
+        char *cmdline = proc_file(p, "cmdline", &len);
+        cr_expect(memmem(cmdline, len, "listen", 6) && memmem(cmdline, len, s->socket, strlen(s->socket)), "%s",
+                  starts[i]);
+        cr_expect(!memmem(cmdline, len, "s3cr", 4) && !memmem(cmdline, len, "3t0p", 4), "%s", starts[i]);
+        free(cmdline);
+        proc_signal(p, SIGTERM);
+        proc_wait(p, 10000);
+        is_silent(starts[i], p->err);
+        expect(p, 0, NULL, NULL);
+    }
+    server_stop(s);
+}
+
+Test(password, of_another_redis_is_erased_from_the_environment_of_dev)
+{
+    char dir[128], conf[4200];
+    size_t len;
+    test_dir(dir, sizeof dir);
+    setenv("XDG_RUNTIME_DIR", dir, 1);
+    setenv("LAPSE_URL", "redis://:s3cr@host", 1);
+    setenv("LAPSE_PASSWORD", "3t0p", 1);
+    snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
+    struct proc *p = lapse_start("dev", "--conf", conf);
+    until_out(p, "\n");
+    char *environment = proc_file(p, "environ", &len);
+    cr_expect(memmem(environment, len, "LAPSE_PASSWORD=", 15) && !memmem(environment, len, "s3cr", 4) &&
+              !memmem(environment, len, "3t0p", 4));
+    free(environment);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    test_dir_remove(dir);
+}
+
 Test(password, that_another_place_won_over_is_not_to_be_seen_either)
 {
     struct server *s = locked_redis();

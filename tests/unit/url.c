@@ -63,6 +63,7 @@ static const struct {
     {"redis://h%1f", .host = NULL},
     {"redis://h%7F", .host = NULL},
     {"redis://h%0a", .host = NULL},
+    {"redis://secret%40h", .host = NULL}, /* meant for :secret@h; its host would be logged */
     {"redis://%zz", .host = NULL},
     /* IPv6 */
     {"redis://[::1]", NULL, NULL, "::1", 6379, 0},
