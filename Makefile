@@ -158,7 +158,7 @@ $(BUILD)/tests/header-cxx17: tests/header/use.c include/lapse.h $(BUILD)/liblaps
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(SUPPORT_O) $(OBJ)/tools/doc/tables.o \
     $(foreach f,$(FOLDERS) fault fuzz history shown bench,$(call folder_o,$(f))) $(PRELOAD)
 
-check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
+check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
 
 # valgrind sees what ASan does not, values never set: where bytes of others are read, and each verb once

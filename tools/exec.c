@@ -2,7 +2,8 @@
 /* Child processes, one for each job. No shell is between, so no byte of a job is ever code: the body goes to stdin, the
  * rest into the environment. A child sees fds 0, 1 and 2 only, whatever we or our parent have open, and of the
  * environment what passed_on() names: what else is there may be a secret, as our password is. It leads a process group,
- * so that what it started is ended with it.
+ * so that what it started is ended with it. When we die without a word, the kernel kills it (PDEATHSIG), for its job
+ * will be another's; what it started itself is then out of reach.
  *
  *   NOT_YET --there is room--> RUNNING
  *   RUNNING --run_ms is over, lease lost, listener stops--> ASKED (TERM) --5 s--> FORCED (KILL)
@@ -10,15 +11,18 @@
  * NOT_YET: for want of processes, descriptors or memory. Its job is held, and its lease renewed, so that no try is used
  * and its slot lets nothing else be claimed. Some descriptors are left to the connections to Redis.
  *
- * Children are reaped by libev's SIGCHLD handler alone, so their pid is theirs until on_exit(). */
+ * A number of a process is free for others once its owner was reaped, and so is that of a group without members. Hence
+ * children are reaped by on_ended() alone, not by libev's handler of SIGCHLD, which reaps first and tells later: there
+ * a child that has ended is still a zombie, which holds both numbers, while the rest of its group is killed; then it is
+ * reaped and forgotten in one step. So whatever kill() finds in the list of children is ours. */
 #include "exec.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -41,7 +45,6 @@ struct child {
     const char *body; /* still to be written; the job's */
     size_t body_left;
     int64_t started_ms; /* when it got the job: run_ms counts from here */
-    ev_child exited;
     ev_io input;
     ev_timer check;
 };
@@ -147,6 +150,7 @@ int exec_init(struct exec *x, char **argv, const struct env_words *more)
     size_t n = 0;
     x->argv = argv;
     x->first = NULL;
+    x->loop = NULL;
     while (environ[n]) {
         n++;
     }
@@ -178,7 +182,6 @@ static void forget(struct child *c)
 {
     end_input(c);
     ev_timer_stop(c->x->loop, &c->check);
-    ev_child_stop(c->x->loop, &c->exited);
     *c->prev = c->next;
     if (c->next) {
         c->next->prev = c->prev;
@@ -247,15 +250,59 @@ static void settle(struct child *c, int status)
     }
 }
 
-static void on_exit_of(struct ev_loop *loop, ev_child *w, int events)
+static struct child *find_child(const struct exec *x, pid_t pid)
 {
-    struct child *c = w->data;
-    (void)loop, (void)events;
-    if (c->stage != RUNNING) {
-        kill(-c->pid, SIGKILL); /* those of its group that did not obey */
+    struct child *c = x->first;
+    while (c && c->pid != pid) {
+        c = c->next;
     }
-    settle(c, w->rstatus);
-    forget(c);
+    return c;
+}
+
+/* Each that has ended, those too that are not of the list: who called exec for us may have left some. */
+static void on_ended(struct ev_loop *loop, ev_async *w, int events)
+{
+    struct exec *x = w->data;
+    siginfo_t info = {.si_pid = 0};
+    (void)loop, (void)events;
+    while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
+        struct child *c = find_child(x, info.si_pid);
+        int status = 0;
+        if (c && c->stage != RUNNING) {
+            kill(-c->pid, SIGKILL); /* those of its group that did not obey */
+        }
+        waitpid(info.si_pid, &status, 0);
+        if (c) {
+            settle(c, status);
+            forget(c);
+        }
+        info.si_pid = 0;
+    }
+}
+
+static struct exec *reaper;
+
+static void on_sigchld(int signum)
+{
+    (void)signum;
+    ev_async_send(reaper->loop, &reaper->ended);
+}
+
+static void watch_sigchld(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART | SA_NOCLDSTOP};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGCHLD, &action, NULL);
+}
+
+void exec_begin(struct exec *x)
+{
+    ev_async_init(&x->ended, on_ended);
+    x->ended.data = x;
+    ev_async_start(x->loop, &x->ended);
+    ev_unref(x->loop); /* it keeps no loop going */
+    reaper = x;
+    watch_sigchld(on_sigchld);
 }
 
 /* ---- the start of a child ---- */
@@ -295,30 +342,63 @@ static void fill_env(struct exec *x, const struct lapse_job *job, char ours[ENV_
     x->env[x->env_n + ENV_OURS] = NULL;
 }
 
-/* 0 or an errno */
+struct birth { /* all that a child needs to become its program */
+    const struct exec *x;
+    int stdin_fd;
+    pid_t parent;
+};
+
+/* Ours would run in the child, in memory that is ours. What is ignored stays so, but for SIGPIPE. */
+static void default_signals(void)
+{
+    struct sigaction action, plain = {.sa_handler = SIG_DFL};
+    for (int n = 1; n < NSIG; n++) {
+        if (!sigaction(n, NULL, &action) && (action.sa_handler != SIG_IGN || n == SIGPIPE)) {
+            sigaction(n, &plain, NULL);
+        }
+    }
+}
+
+/* In the child, which has our memory until it is its program: no call but to the system. Returns an errno. */
+static int become(const struct birth *b)
+{
+    sigset_t none;
+    default_signals();
+    setpgid(0, 0);
+    /* of the thread that called vfork(): the only one there is. If it died before, nobody would tell. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != b->parent || dup2(b->stdin_fd, 0) < 0) {
+        return errno ? errno : ESRCH;
+    }
+    closefrom(3); /* libraries open sockets without O_CLOEXEC, and so may our parent have */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(b->x->path, b->x->argv, b->x->env);
+    return errno;
+}
+
+/* As posix_spawn() does it, which has no word for PDEATHSIG: we stand still until the child is its program or has
+ * failed, so it costs no copy of our memory, and err is the child's word. No signal may be handled meanwhile. 0 or an
+ * errno. */
 static int spawn(struct exec *x, const struct lapse_job *job, int stdin_fd, pid_t *pid)
 {
     char ours[ENV_OURS][ENV_BYTES];
-    posix_spawn_file_actions_t fds;
-    posix_spawnattr_t attr;
-    sigset_t set;
-    int err = posix_spawn_file_actions_init(&fds);
-    if (err) {
-        return err;
-    }
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    sigemptyset(&set);
-    posix_spawnattr_setsigmask(&attr, &set);
-    sigaddset(&set, SIGPIPE);
-    posix_spawnattr_setsigdefault(&attr, &set);
-    err = posix_spawn_file_actions_adddup2(&fds, stdin_fd, 0);
-    /* libraries open sockets without O_CLOEXEC, and so may our parent have */
-    err = err ? err : posix_spawn_file_actions_addclosefrom_np(&fds, 3);
+    struct birth b = {x, stdin_fd, getpid()};
+    volatile int err = 0;
+    sigset_t all, before;
     fill_env(x, job, ours);
-    err = err ? err : posix_spawn(pid, x->path, &fds, &attr, x->argv, x->env);
-    posix_spawn_file_actions_destroy(&fds);
-    posix_spawnattr_destroy(&attr);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    *pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): see above */
+    if (*pid == 0) {
+        err = become(&b);
+        _exit(127);
+    }
+    if (*pid < 0) {
+        err = errno;
+    } else if (err) {
+        waitpid(*pid, NULL, 0); /* it ended before it was one of ours */
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return err;
 }
 
@@ -326,11 +406,9 @@ static void watch(struct child *c, int input)
 {
     struct exec *x = c->x;
     c->stage = RUNNING;
-    ev_child_init(&c->exited, on_exit_of, c->pid, 0);
     ev_io_init(&c->input, on_input, input, EV_WRITE);
-    c->exited.data = c->input.data = c;
+    c->input.data = c;
     c->check.repeat = x->run_ms < 2000 ? (double)x->run_ms / 4000 : 0.5;
-    ev_child_start(x->loop, &c->exited);
     ev_timer_again(x->loop, &c->check);
     if (c->body_left) {
         ev_io_start(x->loop, &c->input);
@@ -432,6 +510,12 @@ void exec_free(struct exec *x)
         }
         lapse_done(x->first->job, NULL, NULL); /* cut loose by the close: this only frees it */
         forget(x->first);
+    }
+    if (reaper == x) {
+        watch_sigchld(SIG_DFL);
+        reaper = NULL;
+        ev_ref(x->loop);
+        ev_async_stop(x->loop, &x->ended);
     }
     free(x->path);
     free(x->env);

@@ -14,6 +14,7 @@ struct exec { /* a command that runs once for each job */
     int64_t run_ms;
     lapse_cb *settled; /* of each settle, with the arg of exec_start() */
     struct child *first;
+    ev_async ended; /* SIGCHLD came */
 };
 enum { ENV_MOST = 64 };
 struct env_words { /* NAME: passed on, NAME=VALUE: set */
@@ -22,6 +23,7 @@ struct env_words { /* NAME: passed on, NAME=VALUE: set */
 };
 int set_env(const struct opt *o, char *value, void *field); /* struct env_words; 0, or USAGE and has said why */
 int exec_init(struct exec *x, char **argv, const struct env_words *more); /* 0, or an exit code and has said why */
+void exec_begin(struct exec *x); /* from now on x->loop, the default one, reaps children; once in a process */
 void exec_start(struct exec *x, struct lapse_job *job, void *arg);
 void exec_stop(struct exec *x, const char *why); /* TERM to all, KILL 5 s later */
 void exec_free(struct exec *x);                  /* KILL to all; their jobs are dropped */

@@ -3,7 +3,7 @@
  * here is counted what runs, and decided which of the ends has come:
  *
  *   --count   N jobs have begun          --drain   nothing that was due at the start is left
- *   TERM, INT (a second one: now)        stdout is gone; Redis does not let us in; --no-wait and it is not there
+ *   HUP, TERM, INT (a second: now)       stdout is gone; Redis does not let us in; --no-wait and it is not there
  *
  * All of them are lapse_close(), which gives back what was not begun and waits for what was. */
 #include "listen.h"
@@ -92,11 +92,15 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
 {
     struct listen *in = w->data;
     (void)events;
-    if (in->signals++) {
+    /* HUP comes in company: after TERM from an init, twice from a shell and its terminal */
+    if (w->signum != SIGHUP && in->signals++) {
         say("left at once; what ran (%u) comes back when its lease ends", in->running);
         exec_free(&in->exec);
         lapse_abandon(in->c.l);
         _exit(128 + w->signum);
+    }
+    if (in->draining++) {
+        return;
     }
     if (in->running) {
         say("waiting for what runs (%u); once more to leave at once", in->running);
@@ -229,6 +233,13 @@ static void watch_signal(struct listen *in, ev_signal *w, int signum, void (*fn)
     ev_signal_start(in->c.loop, w);
 }
 
+/* Under nohup it is ignored, and stays so. */
+static int hears_hangup(void)
+{
+    struct sigaction action;
+    return !sigaction(SIGHUP, NULL, &action) && action.sa_handler != SIG_IGN;
+}
+
 static void begin(struct listen *in)
 {
     int err = 0;
@@ -244,6 +255,12 @@ static void begin(struct listen *in)
     watch_signal(in, &in->term, SIGTERM, on_stop_signal);
     watch_signal(in, &in->interrupt, SIGINT, on_stop_signal);
     watch_signal(in, &in->usr1, SIGUSR1, on_usr1);
+    if (hears_hangup()) {
+        watch_signal(in, &in->hangup, SIGHUP, on_stop_signal);
+    }
+    if (in->argv) {
+        exec_begin(&in->exec);
+    }
     for (int i = 0; !err && i < in->n_queues; i++) {
         err = lapse_handle(in->c.l, in->queues[i], NULL, on_job, in);
         if (err) {
@@ -274,6 +291,7 @@ int listen_run(struct listen *in)
     ev_timer_stop(in->c.loop, &in->tick);
     ev_signal_stop(in->c.loop, &in->term);
     ev_signal_stop(in->c.loop, &in->interrupt);
+    ev_signal_stop(in->c.loop, &in->hangup);
     ev_signal_stop(in->c.loop, &in->usr1);
     return code;
 }
@@ -394,8 +412,9 @@ const struct command cmd_listen = {
     "After run_ms (-o run_ms=10m) the group gets TERM, and 5 s later KILL. Where the system has no\n"
     "more processes or descriptors, jobs are held until it has, and no others are claimed.\n"
     "\n"
-    "TERM and INT take no new jobs, wait for those that run, and exit 0; a second one leaves at\n"
-    "once. USR1 prints the statistics to stderr, -v also at the end.\n"
+    "TERM, INT and HUP take no new jobs, wait for those that run, and exit 0; a second TERM or INT\n"
+    "leaves at once. If the listener is killed, so are its commands, but not what they started in\n"
+    "turn. USR1 prints the statistics to stderr, -v also at the end.\n"
     "\nexamples:\n"
     "  lapse listen orders | while read -r job; do ...; done\n"
     "  lapse listen mail sms -j 8 --exec -- /usr/local/bin/deliver --quiet\n"

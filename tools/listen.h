@@ -17,14 +17,15 @@ struct listen {
     char **argv; /* of --exec, NULL: none */
     /* what is going on */
     unsigned begun, running;
-    unsigned asked; /* depths to come */
-    int closing, signals;
+    unsigned asked;                 /* depths to come */
+    int closing, draining;          /* draining: told to stop */
+    int signals;                    /* TERM and INT so far */
     int due;                        /* a queue has a job that was due at the start */
     int64_t connected_ms, asked_ms; /* monotonic; connected_ms 0: not yet */
     struct lines lines;
     struct exec exec;
     struct env_words env;
-    ev_signal term, interrupt, usr1;
+    ev_signal term, interrupt, hangup, usr1;
     ev_timer tick;
 };
 extern const struct opt listen_opts[];

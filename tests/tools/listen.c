@@ -135,6 +135,16 @@ Test(listen, ends_on_int_and_term_while_redis_is_away)
     expect(p, 0, "", NULL);
 }
 
+Test(listen, ends_on_hup_as_on_term)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q", "-v");
+    until_err(p, "listening on");
+    proc_signal(p, SIGHUP);
+    expect(p, 0, "", "claimed 0");
+    server_stop(s);
+}
+
 Test(listen, prints_its_statistics_on_usr1)
 {
     struct server *s = tool_redis();
