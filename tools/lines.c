@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Fired jobs as lines on stdout. A reader that is slow must not stop the loop, which renews the leases, so nothing here
- * blocks: what poll() calls writable takes PIPE_BUF bytes at once, and the rest waits with its jobs held. O_NONBLOCK
- * would be simpler, but it belongs to the open file, which others (the terminal's shell) share. When the reader is
- * gone, jobs whose line is not out whole are put back: nobody has seen them. */
+/* Fired jobs as lines on stdout. A reader that is slow, or a terminal that was stopped, must not stop the loop, which
+ * renews the leases and hears signals: nothing here waits, and what is not taken stays here with its jobs held. They
+ * count as running, so no more than max_running of them are ever claimed. When the reader is gone, jobs whose line is
+ * not out whole are put back: nobody has seen them. */
 #include "lines.h"
 #include "print.h"
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TURN = 64 }; /* writes before the loop gets its turn */
+#define LATER_S 0.02
+enum step { MORE, NO_MORE, NOT_NOW, GONE };
 
 struct line {
     struct line *next;
@@ -29,6 +28,7 @@ static struct line *pop(struct lines *s)
     if (!s->first) {
         s->last = &s->first;
         ev_io_stop(s->loop, &s->writable);
+        ev_timer_stop(s->loop, &s->later);
     }
     return line;
 }
@@ -56,25 +56,19 @@ static void give_up(struct lines *s, const char *reason)
     s->broken(s->broken_arg);
 }
 
-/* 1: go on, 0: stdout takes no more now, -1: it is gone */
-static int write_some(struct lines *s)
+static enum step write_some(struct lines *s)
 {
     struct line *line = s->first;
-    struct pollfd ready = {.fd = 1, .events = POLLOUT};
-    size_t left = line->len - line->sent;
     ssize_t n;
     if (!line->sent && !lapse_job_until_ms(line->job)) {
         /* it waited here for so long that it is another's now, who will print it */
         put_back(s, line->job, "the lease ended while stdout was blocked", line->arg);
         drop(pop(s));
-        return s->first != NULL;
+        return s->first ? MORE : NO_MORE;
     }
-    if (poll(&ready, 1, 0) <= 0) {
-        return 0;
-    }
-    n = write(1, line->text + line->sent, left < PIPE_BUF ? left : PIPE_BUF);
+    n = outlet_write(&s->out, line->text + line->sent, line->len - line->sent);
     if (n < 0) {
-        return errno == EINTR || errno == EAGAIN ? 0 : -1;
+        return errno == EINTR || errno == EAGAIN ? NOT_NOW : GONE;
     }
     line->sent += (size_t)n;
     if (line->sent == line->len) {
@@ -82,28 +76,43 @@ static int write_some(struct lines *s)
         lapse_done(line->job, s->settled, line->arg);
         drop(line);
     }
-    return s->first != NULL;
+    return s->first ? MORE : NO_MORE;
 }
 
 static void on_writable(struct ev_loop *loop, ev_io *w, int events)
 {
     struct lines *s = w->data;
-    int go = 1;
-    (void)loop, (void)events;
-    for (int i = 0; go > 0 && i < TURN; i++) {
-        go = write_some(s);
+    enum step is = MORE;
+    int n = 0;
+    (void)events;
+    for (; is == MORE && n < TURN; n++) {
+        is = write_some(s);
     }
-    if (go < 0) {
+    if (is == GONE) {
         give_up(s, strerror(errno));
+    } else if (is == NOT_NOW && n == 1) {
+        /* a terminal calls itself writable with less room than its next character takes */
+        ev_io_stop(loop, w);
+        ev_timer_again(loop, &s->later);
     }
+}
+
+static void on_later(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct lines *s = w->data;
+    (void)events;
+    ev_timer_stop(loop, w);
+    ev_io_start(loop, &s->writable);
 }
 
 void lines_init(struct lines *s)
 {
     s->first = NULL;
     s->last = &s->first;
-    ev_io_init(&s->writable, on_writable, 1, EV_WRITE);
-    s->writable.data = s;
+    outlet_open(&s->out, 1);
+    ev_io_init(&s->writable, on_writable, s->out.fd, EV_WRITE);
+    ev_timer_init(&s->later, on_later, 0, LATER_S);
+    s->writable.data = s->later.data = s;
 }
 
 void lines_add(struct lines *s, struct lapse_job *job, void *arg)
@@ -127,7 +136,9 @@ void lines_add(struct lines *s, struct lapse_job *job, void *arg)
     line->arg = arg;
     *s->last = line;
     s->last = &line->next;
-    ev_io_start(s->loop, &s->writable);
+    if (!ev_is_active(&s->later)) {
+        ev_io_start(s->loop, &s->writable);
+    }
 }
 
 void lines_free(struct lines *s)
@@ -137,4 +148,5 @@ void lines_free(struct lines *s)
         lapse_done(line->job, NULL, NULL); /* cut loose by the close: this only frees it */
         drop(line);
     }
+    outlet_close(&s->out);
 }

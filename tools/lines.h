@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LINES_H
 #define LINES_H
+#include "outlet.h"
 #include "tool.h"
 #include <ev.h>
 
@@ -11,7 +12,9 @@ struct lines { /* fired jobs on their way to stdout; a job is done when its whol
     lapse_cb *settled;         /* of each settle, with the arg of lines_add() */
     void (*broken)(void *arg); /* stdout is gone; all jobs were put back */
     void *broken_arg;
+    struct outlet out;
     ev_io writable;
+    ev_timer later; /* instead of it, where it was said to be writable and was not */
     struct line *first, **last;
 };
 void lines_init(struct lines *s);

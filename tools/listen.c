@@ -365,6 +365,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
     if ((rc = check_queues(in)) || (rc = check_jobs(in))) {
         return rc;
     }
+    say_without_waiting();
     if (!in->argv) {
         return 0;
     }
@@ -401,7 +402,8 @@ const struct command cmd_listen = {
     "Prints one JSON object for each due job: queue, id, body (body_base64 if it is not UTF-8),\n"
     "due_ms, late_ms (by Redis's clock, three decimals), try, token, via (event, wake, alarm or\n"
     "sweep: what told that it is due). A job is done when its line is written; one whose line\n"
-    "could not be written is put back.\n"
+    "could not be written is put back. Where nobody reads, jobs are held and their leases renewed;\n"
+    "lines of the log are lost then, and counted.\n"
     "\n"
     "With --exec, CMD runs for each job, without a shell, in a process group of its own: the body\n"
     "on stdin, and LAPSE_QUEUE LAPSE_ID LAPSE_TRY LAPSE_TOKEN LAPSE_DUE_MS LAPSE_LATE_MS in its\n"

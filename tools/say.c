@@ -2,12 +2,21 @@
 /* Everything that the program says to people. A value that came from outside (argv, a job, Redis) goes through plain():
  * an escape sequence in an id must not reach a terminal, nor a line break a log. A word of the command line goes
  * through typed(), for any of them may be a URL with a password that slipped out of its place. */
+#include "outlet.h"
 #include "tool.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
-enum { PLAIN_BYTES = 256, PLAIN_SLOTS = 8 };
+enum { PLAIN_BYTES = 256, PLAIN_SLOTS = 8, LINE_BYTES = 2048 };
+
+static struct { /* of a process with a loop, which a log collector that stands still must not stop */
+    struct outlet out;
+    int no_wait;
+    char rest[LINE_BYTES]; /* of a line that was taken in part */
+    size_t rest_len;
+    unsigned lost;
+} err;
 
 const char *plain(const char *text)
 {
@@ -52,14 +61,64 @@ const char *typed_url(const char *url)
     return without(url, url_secret(url, 1));
 }
 
+/* 0: nothing of it was taken. What is broken for good takes everything. */
+static int put(const char *line, size_t len)
+{
+    size_t sent = 0;
+    ssize_t n = 0;
+    while (sent < len && (n = outlet_write(&err.out, line + sent, len - sent)) > 0) {
+        sent += (size_t)n;
+    }
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        sent = len;
+    }
+    if (sent) {
+        err.rest_len = len - sent;
+        memmove(err.rest, line + sent, err.rest_len);
+    }
+    return sent > 0;
+}
+
+static void catch_up(void)
+{
+    char line[80];
+    if (err.rest_len) {
+        put(err.rest, err.rest_len);
+    }
+    if (err.lost && !err.rest_len) {
+        int len = snprintf(line, sizeof line, "lapse: lines that stderr did not take, and are lost: %u\n", err.lost);
+        err.lost = put(line, (size_t)len) ? 0 : err.lost;
+    }
+}
+
+void say_without_waiting(void)
+{
+    if (!err.no_wait) {
+        outlet_open(&err.out, 2);
+        err.no_wait = 1;
+    }
+}
+
 void say(const char *format, ...)
 {
-    char line[2048];
+    static const char name[] = "lapse: ";
+    enum { NAME = sizeof name - 1 };
+    char line[LINE_BYTES];
     va_list args;
+    memcpy(line, name, NAME);
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    vsnprintf(line + NAME, sizeof line - NAME - 1, format, args);
     va_end(args);
-    fprintf(stderr, "lapse: %s\n", line);
+    size_t len = strlen(line);
+    line[len++] = '\n';
+    if (!err.no_wait) {
+        fwrite(line, 1, len, stderr);
+        return;
+    }
+    catch_up();
+    if (err.rest_len || err.lost || !put(line, len)) {
+        err.lost++;
+    }
 }
 
 int bad(const char *what, const char *value, const char *rule)
@@ -72,6 +131,9 @@ int finish(int code)
 {
     /* an answer that did not arrive is not an answer, whatever Redis said */
     int failed = ferror(stdout);
+    if (err.no_wait) {
+        catch_up();
+    }
     errno = 0;
     if (fclose(stdout) || failed) {
         say("stdout: %s", errno ? strerror(errno) : "a write failed");

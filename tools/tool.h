@@ -64,6 +64,8 @@ void args_help(const struct command *cmd, FILE *to);  /* NULL: of the whole prog
 
 /* ---- say.c ---- */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* From now on a line that stderr does not take at once is lost, and later the number of such lines is told. */
+void say_without_waiting(void);
 int bad(const char *what, const char *value, const char *rule); /* says all three; USAGE */
 const char *plain(const char *text); /* bytes outside 0x20-0x7e as \xNN, cut at 256; good until the eighth call after */
 const char *typed(const char *word); /* plain(), of a word that the user typed: what may be a password in it is *** */

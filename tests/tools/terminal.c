@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 struct terminal {
@@ -20,15 +22,32 @@ static struct terminal terminal(void)
     return t;
 }
 
-/* What was written to it, until nobody has it open any more. */
-static void read_all(struct terminal *t, char *out, size_t size)
+enum { LONG_MS = 10000, ROOM = 1 << 19 };
+
+/* What can be read there, until it has this text (NULL: until nobody has it open for writing any more). Meanwhile this
+ * listener, if there is one, is asked for its statistics. */
+static char *read_until(int fd, const char *text, struct proc *asked)
 {
+    static char seen[ROOM];
     size_t len = 0;
-    ssize_t n;
-    while (len < size - 1 && (n = read(t->master, out + len, size - 1 - len)) > 0) {
-        len += (size_t)n;
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    int64_t end = test_now_ms() + LONG_MS;
+    *seen = '\0';
+    while (test_now_ms() < end && (!text || !strstr(seen, text))) {
+        ssize_t n = poll(&readable, 1, 5) > 0 ? read(fd, seen + len, ROOM - 1 - len) : -2;
+        if (asked) {
+            proc_signal(asked, SIGUSR1);
+        }
+        if (n >= 0 || (n == -1 && errno == EIO)) {
+            len += n > 0 ? (size_t)n : 0;
+            seen[len] = '\0';
+            if (n <= 0) {
+                break;
+            }
+        }
     }
-    out[len] = '\0';
+    cr_assert(!text || strstr(seen, text), "not to be read: %s", text);
+    return seen;
 }
 
 Test(json, escapes_what_a_terminal_would_obey_and_stays_the_same_text)
@@ -50,7 +69,7 @@ Test(json, escapes_what_a_terminal_would_obey_and_stays_the_same_text)
     };
     struct server *s = tool_redis();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        char id[8], member[300], line[300], seen[4096];
+        char id[8], member[300], line[300];
         snprintf(id, sizeof id, "i%zu", i);
         snprintf(member, sizeof member, "\"body\":\"%s\"", table[i].shown);
         expect(lapse("schedule", "q", "--id", id, "--in", "1h", table[i].body), 0, NULL, NULL);
@@ -59,9 +78,8 @@ Test(json, escapes_what_a_terminal_would_obey_and_stays_the_same_text)
         struct terminal t = terminal();
         snprintf(line, sizeof line, "$lapse get q %s > %s", id, t.name);
         expect(shell(line), 0, "", NULL);
-        read_all(&t, seen, sizeof seen);
+        cr_expect(strstr(read_until(t.master, NULL, NULL), member));
         close(t.master);
-        cr_expect(strstr(seen, member), "%s", seen);
     }
     server_stop(s);
 }
@@ -73,5 +91,164 @@ Test(json, of_bytes_that_break_off_in_a_character_is_base64)
     expect(lapse("get", "q", "i"), 0, "\"body_base64\":\"wg==\"", NULL);
     expect(lapse("schedule", "q", "--id", "j", "--in", "1h", "\xe2\x80"), 0, NULL, NULL);
     expect(lapse("get", "q", "j"), 0, "\"body_base64\":\"4oA=\"", NULL);
+    server_stop(s);
+}
+
+/* ---- who does not read ---- */
+static struct proc *start_shell(const char *line)
+{
+    proc_free(shell("true")); /* sets $lapse */
+    return proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+}
+
+static void schedule_large(int n)
+{
+    char *body = calloc(1, 50001);
+    memset(body, 'x', 50000);
+    for (int i = 0; i < n; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "i%d", i);
+        expect(lapse("schedule", "q", "--id", id, "--in", "0s", body), 0, NULL, NULL);
+    }
+    free(body);
+}
+
+/* The one that ends first moves on, and again. */
+static void leases_are_kept(struct server *s)
+{
+    int64_t end = test_now_ms() + LONG_MS;
+    long long lease = 0;
+    for (int renewals = 0; renewals < 3;) {
+        char *score = redis_str(s, "EVAL %s 0", "return redis.call('ZRANGE', 'lapse:{q}:run', 0, 0, 'WITHSCORES')[2]");
+        cr_assert(score, "a lease ended");
+        renewals += atoll(score) > lease;
+        lease = atoll(score);
+        free(score);
+        cr_assert(test_now_ms() < end, "no lease was renewed");
+    }
+}
+
+Test(terminal, that_does_not_read_holds_up_neither_leases_nor_signals)
+{
+    struct server *s = tool_redis();
+    struct terminal t = terminal();
+    char line[300];
+    schedule_large(6);
+    snprintf(line, sizeof line, "exec $lapse listen q -o lease_ms=3s > %s", t.name);
+    struct proc *p = start_shell(line);
+    until_depth(s, "q", "due", 0);
+    leases_are_kept(s);
+    proc_signal(p, SIGUSR1);
+    until_err(p, "claimed 6");
+    proc_signal(p, SIGTERM);
+    until_err(p, "waiting for what runs");
+    cr_expect_eq(count_of(read_until(t.master, NULL, NULL), "\"try\":1,"), 6);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    close(t.master);
+    server_stop(s);
+}
+
+Test(terminal, that_was_stopped_gets_its_lines_when_it_goes_on)
+{
+    struct server *s = tool_redis();
+    struct terminal t = terminal();
+    char line[300];
+    int slave = open(t.name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    cr_assert(slave >= 0 && !tcflow(slave, TCOOFF));
+    schedule_large(1);
+    snprintf(line, sizeof line, "exec $lapse listen q -o lease_ms=3s > %s", t.name);
+    struct proc *p = start_shell(line);
+    until_depth(s, "q", "run", 1);
+    leases_are_kept(s);
+    proc_signal(p, SIGTERM);
+    until_err(p, "waiting for what runs (1)");
+    cr_assert(!tcflow(slave, TCOON));
+    read_until(t.master, "\"try\":1,", NULL);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    close(slave);
+    close(t.master);
+    server_stop(s);
+}
+
+/* A shell that shares the open file would find its own writes cut short. */
+Test(terminal, is_not_set_to_another_mode_for_others)
+{
+    struct server *s = tool_redis();
+    struct terminal t = terminal();
+    char line[300];
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s"), 0, NULL, NULL);
+    snprintf(line, sizeof line,
+             "exec 3<> %s; $lapse listen q -v --count 1 >&3 2>&3 || exit; "
+             "flags=$(sed -n 's/^flags://p' /proc/$$/fdinfo/3); [ $((flags & 04000)) = 0 ]",
+             t.name);
+    expect(shell(line), 0, "", NULL);
+    cr_expect(strstr(read_until(t.master, NULL, NULL), "\"try\":1,"));
+    close(t.master);
+    server_stop(s);
+}
+
+/* What is behind a terminal takes a little more a little later. */
+static void fill(int fd)
+{
+    char x[512];
+    struct pollfd writable = {.fd = fd, .events = POLLOUT};
+    memset(x, 'x', sizeof x);
+    do {
+        for (size_t len = sizeof x; len;) {
+            if (write(fd, x, len) < 0) {
+                cr_assert_eq(errno, EAGAIN);
+                len /= 2;
+            }
+        }
+    } while (poll(&writable, 1, 100) > 0);
+}
+
+/* Its jobs run, its leases are renewed, it hears signals; and once somebody reads again, it tells what is missing. */
+static void runs_although_nobody_reads(struct server *s, const char *name, int reader)
+{
+    char line[300];
+    snprintf(line, sizeof line, "exec $lapse listen q -v --exec -- true 2> %s", name);
+    struct proc *p = start_shell(line);
+    for (int i = 0; i < 3; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "i%d", i);
+        expect(lapse("schedule", "q", "--id", id, "--in", "0s"), 0, NULL, NULL);
+        until_depth(s, "q", "due", 0);
+        until_depth(s, "q", "run", 0);
+        proc_signal(p, SIGUSR1);
+    }
+    read_until(reader, "lapse: lines that stderr did not take, and are lost: ", p);
+    read_until(reader, "claimed 3", p);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, "", NULL);
+    no_jobs(s, "q");
+}
+
+Test(stderr, that_is_a_full_pipe_holds_up_nothing_and_lost_lines_are_counted)
+{
+    struct server *s = tool_redis();
+    char name[128];
+    snprintf(name, sizeof name, "%s/stderr", s->dir);
+    cr_assert(!mkfifo(name, 0600));
+    int fd = open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    cr_assert(fd >= 0);
+    fill(fd);
+    runs_although_nobody_reads(s, name, fd);
+    close(fd);
+    server_stop(s);
+}
+
+Test(stderr, that_is_a_stalled_terminal_holds_up_nothing_and_lost_lines_are_counted)
+{
+    struct server *s = tool_redis();
+    struct terminal t = terminal();
+    int slave = open(t.name, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    cr_assert(slave >= 0);
+    fill(slave);
+    runs_although_nobody_reads(s, t.name, t.master);
+    close(slave);
+    close(t.master);
     server_stop(s);
 }
