@@ -253,6 +253,7 @@ static void settle(struct child *c, int status)
 static struct child *find_child(const struct exec *x, pid_t pid)
 {
     struct child *c = x->first;
+    /* what forget() freed it has taken out of the list. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     while (c && c->pid != pid) {
         c = c->next;
     }
