@@ -22,10 +22,20 @@ static int set_url(const struct opt *o, char *value, void *field)
 
 static int set_format(const struct opt *o, char *value, void *field)
 {
-    int *text = field;
+    struct globals *g = field;
     (void)o;
-    *text = !strcmp(value, "text");
-    return *text || !strcmp(value, "json") ? 0 : bad("--format", value, "json or text");
+    g->text = !strcmp(value, "text");
+    g->json = !strcmp(value, "json");
+    return g->text || g->json ? 0 : bad("--format", value, "json or text");
+}
+
+static int set_json(const struct opt *o, char *value, void *field)
+{
+    struct globals *g = field;
+    (void)o, (void)value;
+    g->text = 0;
+    g->json = 1;
+    return 0;
 }
 
 static const struct opt global_opts[] = {
@@ -37,7 +47,9 @@ static const struct opt global_opts[] = {
      "may be repeated"},
     {"password-file", 0, "FILE", set_text, offsetof(struct globals, password_file),
      "a file that only you can read; else LAPSE_PASSWORD"},
-    {"format", 0, "json|text", set_format, offsetof(struct globals, text), "for programs (default) or for people"},
+    {"format", 0, "json|text", set_format, 0,
+     "for programs or for people; doctor and bench print text\nwithout it, all others JSON"},
+    {"json", 0, NULL, set_json, 0, "short for --format json"},
     {"verbose", 'v', NULL, set_switch, offsetof(struct globals, verbose), "the library's whole log, on stderr"},
     {"help", 'h', NULL, NULL, 0, "this text"},
     {"version", 0, NULL, NULL, 0, "the version"},

@@ -176,7 +176,7 @@ static int conclude(struct bench *b, int code)
     leave_the_loop(b);
     left = erase(b);
     if (!code) {
-        (b->json ? print_bench_json : print_bench)(b);
+        (b->g->json ? print_bench_json : print_bench)(b);
     }
     for (int i = 0; i < 2 && !code; i++) {
         broken |= parts[i]->lost || parts[i]->twice || parts[i]->early || parts[i]->foreign;
@@ -231,7 +231,6 @@ static const struct opt opts[] = {
     {"schedule", 0, "N", set_jobs, AT(schedule),
      "only store N jobs, many in flight; then N/10 one at a time,\neach after the answer to the one before"},
     {"idle", 0, "DURATION", set_duration, AT(idle_ms), "what is asked of Redis while nothing is due"},
-    {"json", 0, NULL, set_switch, AT(json), "one JSON object, for programs"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 

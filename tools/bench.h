@@ -104,7 +104,7 @@ struct bench {
     const char *queue;
     unsigned rate, waiting, listeners, burst;
     unsigned schedule;
-    int body, json;
+    int body;
     int64_t duration_ms, delay_ms, idle_ms;
     /* what is going on */
     char key[BENCH_KEY_BYTES], name[32];

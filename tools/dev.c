@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse dev: a Redis to try things on, and a listener on it, gone when lapse is. The URL is the first line on stdout,
  * so that a script can read it and go on. */
+#include "json.h"
 #include "listen.h"
 #include "server.h"
 #include <limits.h>
@@ -23,13 +24,26 @@ static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
     listen_stop(&d->in, DOWN);
 }
 
+/* JSON only where it was asked for: a script reads the first line as it is. */
+static void print_url(const struct dev *d)
+{
+    struct json j;
+    if (!d->in.g->json) {
+        puts(d->server.url);
+        return;
+    }
+    json_begin(&j, stdout);
+    json_text(&j, "url", d->server.url);
+    json_end(&j);
+}
+
 /* From the loop: whoever reads the URL may stop us at once, and then the signals are watched. */
 static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
 {
     struct dev *d = w->data;
     (void)events;
     ev_prepare_stop(loop, w);
-    puts(d->server.url);
+    print_url(d);
     if (fflush(stdout)) {
         listen_stop(&d->in, OUTPUT);
     }
@@ -87,7 +101,7 @@ const struct command cmd_dev = {
     "Starts a redis-server of its own on a Unix socket in a fresh folder that only you can enter\n"
     "(under XDG_RUNTIME_DIR, TMPDIR or /tmp), prints its URL as the first line, and listens on\n"
     "the queues, if any, as lapse listen does. When it ends, in whatever way, the server and the\n"
-    "folder are gone.\n"
+    "folder are gone. With --json the first line is an object, too: url.\n"
     "\nexamples:\n"
     "  lapse dev orders\n"
     "  LAPSE_URL=unix:///tmp/lapse-k3XbQ2/redis.sock lapse schedule orders --in 2s hello\n",

@@ -21,7 +21,7 @@ void report(struct doctor *d, enum verdict v, const char *check, const char *que
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     d->failed |= v == FAIL;
-    if (!d->json) {
+    if (!d->g->json) {
         printf("%-4s  %-11s  %s%s%s\n", words[v], check, queue ? queue : "", queue ? ": " : "", text);
         if (mend) {
             printf("%19s%s\n", "mend: ", mend);
@@ -137,7 +137,6 @@ static const struct opt opts[] = {
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
      "rights of a listener (the default), a producer (schedule,\ncancel, reschedule, get) or a monitor (get, list, "
      "depth)"},
-    {"json", 0, NULL, set_switch, offsetof(struct doctor, json), "a JSON object a line instead of text"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -215,7 +214,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
 
 const struct command cmd_doctor = {
     "doctor",
-    "[QUEUE...] [--repair] [--for ROLE] [--json]",
+    "[QUEUE...] [--repair] [--for ROLE]",
     "is this Redis fit for lapse, and is every job whole",
     0,
     INT_MAX,

@@ -12,7 +12,7 @@ struct doctor {
     struct info_conn r;
     char *secret, *info; /* info: all that INFO says; "": this user may not ask */
     const char *space;
-    int json, repair;
+    int repair;
     unsigned role; /* of enum doctor_role */
     char **queues; /* each of its own */
     int n_queues, queues_room;

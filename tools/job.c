@@ -36,7 +36,7 @@ static void on_rescheduled(struct lapse *l, int err, const struct lapse_job *job
     struct one *o = arg;
     (void)l;
     if (answered(&o->q, err, o->queue, o->id)) {
-        print_job(o->q.g, job, 0, NULL);
+        print_job(o->q.g, job, 0);
     }
 }
 
@@ -50,7 +50,7 @@ static void on_got(struct lapse *l, int err, const struct lapse_job *job, void *
     if (o->q.g->text) {
         print_job_long(job);
     } else {
-        print_job(o->q.g, job, 1, NULL);
+        print_job(o->q.g, job, WITH_BODY);
     }
 }
 

@@ -132,6 +132,12 @@ void json_int(struct json *j, const char *name, int64_t value)
     fprintf(j->to, "%" PRId64, value);
 }
 
+void json_bool(struct json *j, const char *name, int value)
+{
+    name_of(j, name);
+    fputs(value ? "true" : "false", j->to);
+}
+
 void json_ms(struct json *j, const char *name, int64_t us)
 {
     name_of(j, name);

@@ -49,7 +49,7 @@ static void on_page(struct lapse *l, int err, const struct lapse_job *const *job
     struct list *p = arg;
     (void)l;
     for (size_t i = 0; !err && i < n && p->limit; i++, p->limit--) {
-        print_job(p->q.g, jobs[i], 1, NULL);
+        print_job(p->q.g, jobs[i], WITH_BODY);
     }
     /* a reader that went away (| head) wants no more pages */
     if (!err && p->limit && !fflush(stdout)) {

@@ -17,6 +17,9 @@ static int help(const struct command *cmd, struct globals *g, struct words *w)
 {
     const struct command *about = NULL;
     int rc = args_parse(cmd, g, NULL, w);
+    if (!rc && g->json) {
+        rc = bad("--format", "json", "help is for people alone");
+    }
     if (!rc && w->n && !(about = args_command(w->v[0]))) {
         rc = USAGE;
     }

@@ -68,7 +68,16 @@ static const char *body_text(const struct lapse_job *job, char out[260])
     return plain(out);
 }
 
-void print_job(const struct globals *g, const struct lapse_job *job, int body, const struct member *more)
+static void json_tries(struct json *j, const struct lapse_job *job)
+{
+    if (lapse_job_tries(job) == LAPSE_FOREVER) {
+        json_text(j, "tries", "forever");
+    } else {
+        json_int(j, "tries", lapse_job_tries(job));
+    }
+}
+
+void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts)
 {
     struct json j;
     char due[TIME_BYTES], tries[16];
@@ -84,17 +93,17 @@ void print_job(const struct globals *g, const struct lapse_job *job, int body, c
     json_text(&j, "state", state_name(lapse_job_state(job)));
     json_int(&j, "due_ms", lapse_job_due_ms(job));
     json_int(&j, "try", lapse_job_try(job));
-    json_int(&j, "tries", lapse_job_tries(job));
+    json_tries(&j, job);
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_int(&j, "until_ms", lapse_job_until_ms(job));
     json_text(&j, "why", lapse_job_why(job));
-    if (body) {
+    if (parts & WITH_BODY) {
         size_t len;
         const void *bytes = lapse_job_body(job, &len);
         json_bytes(&j, "body", bytes, len);
     }
-    if (more) {
-        json_int(&j, more->name, more->value);
+    if (parts & WITH_CREATED) {
+        json_bool(&j, "created", lapse_job_created(job));
     }
     if (unreadable(job)) {
         json_text(&j, "error", lapse_strerror(LAPSE_EDATA));

@@ -98,8 +98,7 @@ static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, 
     struct schedule *s = arg;
     (void)l;
     if (answered(&s->q, err, s->spec.queue, s->spec.id)) {
-        struct member created = {"created", lapse_job_created(job)};
-        print_job(s->q.g, job, 0, &created);
+        print_job(s->q.g, job, WITH_CREATED);
     }
 }
 
@@ -139,7 +138,8 @@ const struct command cmd_schedule = {
     2,
     opts,
     "Puts a job into QUEUE. Prints it as Redis now has it: one JSON object with queue, id, state,\n"
-    "due_ms, try, tries, token, until_ms, why, and created (0: --on-conflict keep found one).\n"
+    "due_ms, try, tries (a number or \"forever\"), token, until_ms, why, and created (false:\n"
+    "--on-conflict keep found one).\n"
     "BODY is what the handler gets, any bytes up to 1 MiB; - reads it from stdin.\n"
     "\nexamples:\n"
     "  lapse schedule orders --id order-1 --in 30m 'cancel unless paid'\n"

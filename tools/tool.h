@@ -25,7 +25,7 @@ struct globals {
     const char *password_file;
     char *secret_url; /* what lapse_open() gets; ours, wiped after it */
     char *shown_url;  /* the same without the password; ours */
-    int text;         /* for people, not JSON */
+    int text, json;   /* the format that was asked for; none: what the command prefers */
     int verbose;
 };
 

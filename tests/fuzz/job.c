@@ -15,7 +15,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void print(const struct lapse_job *job, int as_text)
 {
     struct globals g = {.text = as_text};
-    struct member created = {"created", 1};
     char *line = NULL;
     size_t len;
     FILE *to = open_memstream(&line, &len);
@@ -23,7 +22,7 @@ static void print(const struct lapse_job *job, int as_text)
     print_fired(&g, job, to);
     MUST(!fclose(to) && len && line[len - 1] == '\n');
     free(line);
-    print_job(&g, job, 1, &created);
+    print_job(&g, job, WITH_BODY | WITH_CREATED);
     print_job_long(job);
 }
 

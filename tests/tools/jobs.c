@@ -18,7 +18,7 @@ Test(schedule, prints_the_job_as_one_json_object)
     p = lapse("schedule", "orders", "--id", "order-1", "--in", "1h", "--tries", "3", "x");
     snprintf(expected, sizeof expected,
              "{\"queue\":\"orders\",\"id\":\"order-1\",\"state\":\"waiting\",\"due_ms\":%lld,\"try\":0,\"tries\":3,"
-             "\"token\":0,\"until_ms\":0,\"why\":\"\",\"created\":1}\n",
+             "\"token\":0,\"until_ms\":0,\"why\":\"\",\"created\":true}\n",
              member(p->out, "due_ms"));
     cr_assert_str_eq(p->out, expected);
     cr_assert_eq(p->err_len, 0, "%s", p->err);
@@ -41,11 +41,11 @@ Test(schedule, makes_up_an_id_that_get_finds)
 Test(schedule, of_an_id_that_exists_does_what_on_conflict_says)
 {
     struct server *s = tool_redis();
-    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "one"), 0, "\"created\":1", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "one"), 0, "\"created\":true", NULL);
     expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two"), 1, "", "q/i: it exists already");
-    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "keep"), 0, "\"created\":0", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "keep"), 0, "\"created\":false", NULL);
     expect(lapse("get", "q", "i"), 0, "\"body\":\"one\"", NULL);
-    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "replace"), 0, "\"created\":1",
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "replace"), 0, "\"created\":true",
            NULL);
     expect(lapse("get", "q", "i"), 0, "\"body\":\"two\"", NULL);
     server_stop(s);
