@@ -187,8 +187,11 @@ static int unknown(const struct command *cmd, char *given, size_t len)
     }
     if (near.name) {
         say("no option '%s'; did you mean '--%s'?", typed(given), near.name);
-    } else {
+    } else if (cmd && given[1] != '-') {
         say("no option '%s'; write -- before a word that begins with -", typed(given));
+    } else {
+        say("no option '%s'; lapse %s%s tells them all", typed(given), cmd ? cmd->name : "",
+            cmd ? " --help" : "--help");
     }
     return USAGE;
 }

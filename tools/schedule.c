@@ -44,8 +44,10 @@ static int set_conflict(const struct opt *o, char *value, void *field)
 static int set_backoff(const struct opt *o, char *value, void *field)
 {
     int64_t *ms = field;
+    char what[24];
     int rc = set_duration(o, value, field);
-    return rc ? rc : *ms ? 0 : bad("--backoff", value, "at least 1ms");
+    snprintf(what, sizeof what, "--%s", o->name);
+    return rc || *ms ? rc : bad(what, value, "at least 1ms");
 }
 
 #define AT(field) offsetof(struct schedule, field)
@@ -57,6 +59,7 @@ static const struct opt opts[] = {
     {"tries", 0, "N", set_tries, AT(spec.tries), "runs before it is dead, or forever; 10"},
     {"backoff", 0, "DURATION", set_backoff, AT(spec.backoff_ms),
      "wait before the second run; doubles from run to run; 1s"},
+    {"backoff-max", 0, "DURATION", set_backoff, AT(spec.backoff_max_ms), "but never longer than this; 1h"},
     {"on-conflict", 0, "WHAT", set_conflict, AT(spec.on_conflict),
      "if the id exists: reject (exit 1, default), keep the one\nthere, or replace it unless it runs"},
     {NULL, 0, NULL, NULL, 0, NULL},

@@ -76,6 +76,19 @@ Test(exec, status_is_the_verdict)
     server_stop(s);
 }
 
+Test(exec, that_fails_waits_no_longer_than_backoff_max)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "--backoff", "1h", "--backoff-max", "2m"), 0, NULL, NULL);
+    int64_t before = redis_now_ms(s);
+    expect(run_one("false"), 0, NULL, NULL);
+    struct proc *p = lapse("get", "q", "i");
+    long long due = member(p->out, "due_ms");
+    cr_assert(due >= before + 90000 && due <= redis_now_ms(s) + 120000, "%s", p->out); /* jittered */
+    expect(p, 0, "\"state\":\"waiting\"", NULL);
+    server_stop(s);
+}
+
 Test(exec, command_sees_fds_0_1_2_only)
 {
     struct server *s = tool_redis();
