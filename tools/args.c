@@ -47,6 +47,8 @@ static const struct opt global_opts[] = {
      "may be repeated"},
     {"password-file", 0, "FILE", set_text, offsetof(struct globals, password_file),
      "a file that only you can read; else LAPSE_PASSWORD"},
+    {"connect-wait", 0, "DURATION", set_duration, offsetof(struct globals, connect_wait_ms),
+     "wait so long for a Redis that is not there; 0s, but\nlisten waits for ever"},
     {"format", 0, "json|text", set_format, 0,
      "for programs or for people; doctor and bench print text\nwithout it, all others JSON"},
     {"json", 0, NULL, set_json, 0, "short for --format json"},

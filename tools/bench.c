@@ -50,6 +50,9 @@ static void on_signal(struct ev_loop *loop, ev_signal *w, int events)
 static void on_refused(struct client *c)
 {
     struct bench *b = (struct bench *)c;
+    if (client_is_away(c)) {
+        return; /* it was there: the library connects again */
+    }
     client_fail(c, client_answer(c, LAPSE_EREFUSED, b->queue));
     client_close(c, 0);
 }
@@ -79,7 +82,8 @@ static int prepare(struct bench *b)
     for (int i = 0; i < b->body; i++) {
         b->bytes[i] = (char)('a' + i % 26);
     }
-    code = info_open(&b->redis, b->secret, b->g->shown_url, o->reply_ms ? o->reply_ms : REPLY_MS);
+    code =
+        info_open(&b->redis, b->secret, b->g->shown_url, o->reply_ms ? o->reply_ms : REPLY_MS, b->g->connect_wait_ms);
     return code ? code : keys_check(&b->redis, b->key, b->queue);
 }
 
@@ -154,7 +158,7 @@ static int erase(struct bench *b)
     }
     int code = b->redis.c ? keys_erase(&b->redis, b->key, b->queue) : DOWN;
     if (code == DOWN && !b->redis.c) { /* Redis may be back */
-        code = info_open(&b->redis, b->secret, b->g->shown_url, REPLY_MS);
+        code = info_open(&b->redis, b->secret, b->g->shown_url, REPLY_MS, 0);
         code = code ? code : keys_erase(&b->redis, b->key, b->queue);
     }
     if (code) {

@@ -88,7 +88,9 @@ static void on_leash(struct ev_loop *loop, ev_io *io, int events)
 
 static void on_refused(struct client *c)
 {
-    client_close(c, 0);
+    if (!client_is_away(c)) { /* it was there: the library connects again */
+        client_close(c, 0);
+    }
 }
 
 static void on_there(struct lapse *l, int err, const struct lapse_depth *d, void *arg)

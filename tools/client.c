@@ -2,7 +2,9 @@
 /* The handle and its loop, and how an answer becomes an exit code. "Not allowed" is told from "not there" by the
  * library's log, as is a Redis that may evict jobs: a refused password ends requests like a Redis that is away, and
  * only the line with Redis's own word (WRONGPASS, NOAUTH, NOPERM) says why. A wrong password does not get right by
- * waiting, so on_refused() ends the run at once. */
+ * waiting, so on_refused() ends the run at once.
+ *
+ * A command that asks one question shows no log: the library tries again and again where people want one line, now. */
 #include "client.h"
 #include <string.h>
 #include <syslog.h>
@@ -17,19 +19,51 @@ static int has_one_of(const char *line, const char *const *words)
     return 0;
 }
 
+static int is_away(const char *line)
+{
+    static const char *const words[] = {"cannot connect to Redis", "lost the connection to Redis", "does not let us in",
+                                        NULL};
+    return has_one_of(line, words);
+}
+
+/* "cannot connect to Redis at HOST:PORT: Connection refused; trying again": what is between */
+static void note_away(struct client *c, const char *line)
+{
+    const char *why = strstr(line, ": "), *end = strstr(line, "; ");
+    c->away = 1;
+    why = why ? why + 2 : line;
+    snprintf(c->away_why, sizeof c->away_why, "%.*s", (int)(end && end > why ? end - why : (long)strlen(why)), why);
+}
+
 static void on_log(int level, const char *line, void *arg)
 {
     static const char *const password[] = {"WRONGPASS", "NOAUTH", "invalid password", "invalid username-password",
                                            NULL};
-    static const char *const right[] = {"NOPERM", NULL}, *const evicts[] = {"may evict any of them", NULL};
+    /* NOPERM is of a command; the others of a command inside a script: Redis 7.0, then 8 and Valkey */
+    static const char *const right[] = {"NOPERM", "denied", "The user executing the script can't run this command",
+                                        "ACL failure in script", NULL};
+    static const char *const evicts[] = {"may evict any of them", NULL};
     struct client *c = arg;
-    if (level <= (c->g->verbose ? LOG_DEBUG : LOG_NOTICE)) {
+    int refused = 0;
+    if (level <= (c->g->verbose ? LOG_DEBUG : c->one_shot ? LOG_EMERG : LOG_NOTICE)) {
         say("%s", plain(line));
     }
-    c->no_right |= has_one_of(line, right);
-    if ((!c->wrong_password && has_one_of(line, password)) || (!c->evicts && has_one_of(line, evicts))) {
-        c->evicts = has_one_of(line, evicts);
-        c->wrong_password |= !c->evicts;
+    if (level <= LOG_WARNING) {
+        snprintf(c->error, sizeof c->error, "%s", plain(line));
+    }
+    if (has_one_of(line, right) && !strstr(line, "cannot connect")) { /* a socket may deny it, too */
+        c->no_right = 1;
+        c->shut_out |= is_away(line);
+    }
+    if (!c->wrong_password && has_one_of(line, password)) {
+        c->wrong_password = refused = 1;
+    } else if (!c->evicts && has_one_of(line, evicts)) {
+        c->evicts = refused = 1;
+    } else if (is_away(line)) {
+        note_away(c, line);
+        refused = 1;
+    }
+    if (refused) {
         ev_async_send(c->loop, &c->refused);
     }
 }
@@ -51,6 +85,8 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     }
     c->g = g;
     c->code = c->wrong_password = c->no_right = c->evicts = 0;
+    c->away = c->shut_out = c->said_away = 0;
+    *c->error = '\0';
     c->on_refused = refused;
     c->l = NULL;
     c->loop = ev_default_loop(0);
@@ -71,22 +107,44 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     return 0;
 }
 
-int client_answer(struct client *c, int err, const char *about)
+/* What Redis's own words explain. 0: they explain nothing. */
+static int denied(struct client *c, int err, const char *about)
 {
-    if (!err) {
-        return DONE;
-    }
-    if (err == LAPSE_EREFUSED && c->no_right) {
-        say("%s: not allowed: this user lacks a right that lapse needs (%s)", plain(about), plain(c->g->shown_url));
+    int shut = err == LAPSE_EREFUSED || err == LAPSE_EDOWN || err == LAPSE_ECLOSED;
+    int refused = err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || (shut && c->shut_out);
+    if (refused && c->no_right) {
+        say("%s: not allowed: this user lacks a right that lapse needs%s%s (%s); lapse doctor names all of them%s",
+            plain(about), c->one_shot ? ": " : "", c->one_shot ? c->error : "", plain(c->g->shown_url),
+            err == LAPSE_EBROKEN ? ", and mends what broke off in the middle" : "");
         return DENIED;
     }
-    if (c->wrong_password && (err == LAPSE_EREFUSED || err == LAPSE_EDOWN || err == LAPSE_ECLOSED)) {
+    if (shut && c->wrong_password) {
         say("%s: not allowed: Redis wants another user or password (%s; LAPSE_PASSWORD, --password-file)", plain(about),
             plain(c->g->shown_url));
         return DENIED;
     }
-    if (err == LAPSE_EDOWN || err == LAPSE_EREFUSED) {
-        say("%s: %s: %s (-u or LAPSE_URL says where it is)", plain(about), lapse_strerror(err), plain(c->g->shown_url));
+    return 0;
+}
+
+static void say_away(struct client *c, const char *about)
+{
+    if (!c->said_away) {
+        say("%s: %s: %s%s%s (-u or LAPSE_URL says where it is)", plain(about), lapse_strerror(LAPSE_EDOWN),
+            plain(c->g->shown_url), c->away ? ": " : "", c->away ? plain(c->away_why) : "");
+    }
+    c->said_away = c->one_shot;
+}
+
+int client_answer(struct client *c, int err, const char *about)
+{
+    int code = err ? denied(c, err, about) : DONE;
+    if (!err || code) {
+        return code;
+    }
+    if (err == LAPSE_EDOWN || (err == LAPSE_ECLOSED && c->away)) {
+        say_away(c, about);
+    } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
+        say("%s: %s", plain(about), c->error);
     } else if (lapse_maybe(err)) {
         say("%s: %s; it may have happened: lapse get tells", plain(about), lapse_strerror(err));
     } else {
@@ -101,6 +159,11 @@ int client_answer(struct client *c, int err, const char *about)
     case LAPSE_EDATA: return INTERNAL;
     default: return DOWN;
     }
+}
+
+int client_is_away(const struct client *c)
+{
+    return c->away && !c->wrong_password && !c->evicts && !c->shut_out;
 }
 
 void client_fail(struct client *c, int code)
@@ -138,26 +201,43 @@ int client_run(struct client *c)
 }
 
 /* ---- one question, one answer ---- */
-static void question_refused(struct client *c)
+static int is_patient(const struct question *q)
 {
-    /* the close ends what was asked with ECLOSED, and answered() tells of the password */
-    client_close(c, 0);
+    return q->c.l && client_is_away(&q->c) && monotonic_ms() < q->until_ms;
 }
 
-int question(struct question *q, struct globals *g, int (*ask)(struct question *q))
+static void question_refused(struct client *c)
 {
-    int err = client_open(&q->c, g, question_refused);
-    if (err) {
-        return err;
+    /* the close ends what was asked with ECLOSED, and answered() tells of the password, or of no Redis */
+    if (!is_patient((struct question *)c)) {
+        client_close(c, 0);
     }
-    q->g = g;
-    err = ask(q);
+}
+
+/* Asks, and ends where nothing was asked. */
+static void put(struct question *q)
+{
+    int err = q->ask(q);
     if (err) {
         client_fail(&q->c, client_answer(&q->c, err, q->queue));
     }
     if (!q->open) {
         client_close(&q->c, 0);
     }
+}
+
+int question(struct question *q, struct globals *g, int (*ask)(struct question *q))
+{
+    int err;
+    q->c.one_shot = 1;
+    err = client_open(&q->c, g, question_refused);
+    if (err) {
+        return err;
+    }
+    q->g = g;
+    q->ask = ask;
+    q->until_ms = monotonic_ms() + (g->connect_wait_ms > 0 ? g->connect_wait_ms : 0);
+    put(q);
     return client_run(&q->c);
 }
 
@@ -165,9 +245,17 @@ int answered(struct question *q, int err, const char *queue, const char *id)
 {
     char about[400];
     const char *shown = id && strstr(id, "://") ? typed(id) : id;
+    q->open--;
+    q->answered += err != LAPSE_EDOWN;
+    if (err == LAPSE_EDOWN && !q->answered && is_patient(q)) { /* reply_ms is over, and our patience is not */
+        if (!q->open) {
+            put(q);
+        }
+        return 0;
+    }
     snprintf(about, sizeof about, "%s%s%s", queue, id ? "/" : "", id ? shown : "");
     client_fail(&q->c, client_answer(&q->c, err, about));
-    if (!--q->open) {
+    if (!q->open) {
         client_close(&q->c, 0);
     }
     return !err;

@@ -193,7 +193,8 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
         d.secret = strdup(g->secret_url);
         url_wipe(g);
         /* it is freed below; NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        code = d.secret ? info_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d)) : INTERNAL;
+        code =
+            d.secret ? info_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d), g->connect_wait_ms) : INTERNAL;
         if (!code) {
             examine(&d);
             code = d.code ? d.code : d.failed ? ANSWER_NO : DONE;

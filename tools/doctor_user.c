@@ -283,7 +283,7 @@ void check_events(struct doctor *d)
     snprintf(name, sizeof name, "t:{doctor:%d:%lld}", (int)getpid(), (long long)monotonic_us());
     key_of(d, key, name);
     pattern_of(d, pattern);
-    d->code = info_open(&ear, d->secret, d->r.shown, doctor_patience_ms(d));
+    d->code = info_open(&ear, d->secret, d->r.shown, doctor_patience_ms(d), 0);
     if (d->code) {
         return;
     }

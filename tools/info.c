@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+enum { AGAIN_US = 50000 };
 
 int64_t monotonic_us(void)
 {
@@ -115,11 +118,50 @@ static int tell(struct info_conn *r, int argc, const char **argv)
     return code;
 }
 
-int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms)
+static int log_in(struct info_conn *r, const struct place *p)
+{
+    char number[16];
+    int code = DONE;
+    if (*p->password) {
+        code = *p->user ? tell(r, 3, (const char *[]){"AUTH", p->user, p->password})
+                        : tell(r, 2, (const char *[]){"AUTH", p->password});
+    }
+    if (!code && p->db) {
+        snprintf(number, sizeof number, "%d", p->db);
+        code = tell(r, 2, (const char *[]){"SELECT", number});
+    }
+    return code;
+}
+
+/* why: it is not there, or "" */
+static int try_to_open(struct info_conn *r, const struct place *p, struct timeval limit, char why[160])
+{
+    redisReply *reply = NULL;
+    int code = DONE;
+    *why = '\0';
+    r->c = p->local ? redisConnectUnixWithTimeout(p->host, limit) : redisConnectWithTimeout(p->host, p->port, limit);
+    if (!r->c || r->c->err) {
+        snprintf(why, 160, "%s", r->c ? r->c->errstr : "out of memory");
+        code = DOWN;
+    } else {
+        redisSetTimeout(r->c, limit);
+        code = log_in(r, p);
+    }
+    if (!code && (reply = redisCommand(r->c, "PING")) && reply->type == REDIS_REPLY_ERROR &&
+        !strncmp(reply->str, "LOADING", 7)) {
+        snprintf(why, 160, "%s", reply->str);
+        code = DOWN;
+    }
+    freeReplyObject(reply);
+    return code;
+}
+
+int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms, int64_t wait_ms)
 {
     struct timeval limit = {.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
-    char *copy = strdup(url), number[16];
-    int code = DONE;
+    int64_t until_ms = monotonic_ms() + wait_ms;
+    char *copy = strdup(url), why[160];
+    int code;
     *r = (struct info_conn){.shown = shown};
     if (!copy) {
         say("out of memory");
@@ -128,21 +170,12 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
     struct place p = take_apart(copy);
     r->db = p.db;
     snprintf(r->user, sizeof r->user, "%s", p.user);
-    r->c = p.local ? redisConnectUnixWithTimeout(p.host, limit) : redisConnectWithTimeout(p.host, p.port, limit);
-    if (!r->c || r->c->err) {
-        say("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)", plain(shown),
-            r->c ? plain(r->c->errstr) : "out of memory");
-        code = DOWN;
-    } else {
-        redisSetTimeout(r->c, limit);
+    while ((code = try_to_open(r, &p, limit, why)) && *why && monotonic_ms() < until_ms) {
+        info_close(r);
+        usleep(AGAIN_US);
     }
-    if (!code && *p.password) {
-        code = *p.user ? tell(r, 3, (const char *[]){"AUTH", p.user, p.password})
-                       : tell(r, 2, (const char *[]){"AUTH", p.password});
-    }
-    if (!code && p.db) {
-        snprintf(number, sizeof number, "%d", p.db);
-        code = tell(r, 2, (const char *[]){"SELECT", number});
+    if (*why) {
+        say("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)", plain(shown), plain(why));
     }
     explicit_bzero(copy, strlen(url));
     free(copy);

@@ -25,7 +25,8 @@ struct info_conn {
     int db;
     char user[64]; /* of the URL; "": the default one */
 };
-int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms);
+/* wait_ms: for one that is not there, or is loading. */
+int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms, int64_t wait_ms);
 void info_close(struct info_conn *r);
 int info_take(struct info_conn *r, struct info *out);
 struct redisReply *info_ask(struct info_conn *r, int argc, const char *const *argv,

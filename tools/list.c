@@ -123,6 +123,7 @@ static int ask_depth(struct question *q)
 {
     struct depth *p = (struct depth *)q;
     int err = 0;
+    p->next = 0;
     for (int i = 0; !err && i < p->w->n; i++) {
         err = lapse_depth(q->c.l, p->w->v[i], on_depth, p);
         q->open += !err;

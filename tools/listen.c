@@ -36,11 +36,22 @@ void listen_stop(struct listen *in, int code)
     stop(in, code, in->run_ms + INT64_C(2) * (EXEC_KILL_MS + SLACK_MS));
 }
 
+/* With Redis that is not there. */
+static int is_out_of_patience(const struct listen *in)
+{
+    int64_t wait_ms = in->g->connect_wait_ms;
+    return in->no_wait || (wait_ms >= 0 && monotonic_ms() - in->opened_ms >= wait_ms);
+}
+
 static void on_refused(struct client *c)
 {
     struct listen *in = (struct listen *)c;
     /* later on it is the administrator changing a password or a policy, which a long-lived listener outlives */
-    if (c->evicts && !in->begun && !in->closing) {
+    if (client_is_away(c)) {
+        if (!in->connected_ms && !in->closing && is_out_of_patience(in)) {
+            listen_stop(in, client_answer(c, LAPSE_EDOWN, in->n_queues ? in->queues[0] : "listen"));
+        }
+    } else if (c->evicts && !in->begun && !in->closing) {
         say("not started: jobs would be lost when memory runs short; lapse doctor tells more, --force starts all the "
             "same");
         listen_stop(in, UNFIT);
@@ -210,7 +221,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
         if (in->drain) {
             look_around(in);
         }
-    } else if (in->no_wait || (err == LAPSE_EREFUSED && in->c.no_right)) {
+    } else if (is_out_of_patience(in) || (err == LAPSE_EREFUSED && in->c.no_right)) {
         listen_stop(in, client_answer(&in->c, err, in->queues[0]));
     } else {
         ev_timer_again(in->c.loop, &in->tick);
@@ -280,6 +291,7 @@ int listen_run(struct listen *in)
         return code;
     }
     in->c.on_end = on_end;
+    in->opened_ms = monotonic_ms();
     begin(in);
     code = client_run(&in->c);
     if (in->running) {
@@ -304,7 +316,8 @@ const struct opt listen_opts[] = {
     {"env", 0, "NAME[=VALUE]", set_env, AT(env), "a variable for the command, ours or this; may be repeated"},
     {"count", 'n', "N", set_count, AT(count), "stop when N jobs have run"},
     {"drain", 0, NULL, set_switch, AT(drain), "stop when all that is due now has run"},
-    {"no-wait", 0, NULL, set_switch, AT(no_wait), "stop (exit 69) if Redis is not there at the start"},
+    {"no-wait", 0, NULL, set_switch, AT(no_wait),
+     "stop (exit 69) if Redis is not there at the start; short\nfor --connect-wait 0s"},
     {"force", 0, NULL, set_switch, AT(force), "also where Redis may evict jobs (maxmemory-policy allkeys-*)"},
     {"grace", 0, "DURATION", set_duration, AT(grace_ms), "after TERM, wait so long for running jobs; 30s"},
     {NULL, 0, NULL, NULL, 0, NULL},

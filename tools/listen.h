@@ -21,6 +21,7 @@ struct listen {
     int closing, draining;          /* draining: told to stop */
     int signals;                    /* TERM and INT so far */
     int due;                        /* a queue has a job that was due at the start */
+    int64_t opened_ms;
     int64_t connected_ms, asked_ms; /* monotonic; connected_ms 0: not yet */
     struct lines lines;
     struct exec exec;

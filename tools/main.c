@@ -47,7 +47,7 @@ static void hold_standard_fds(void)
 
 int main(int argc, char **argv)
 {
-    struct globals g = {.opts = lapse_options_init()};
+    struct globals g = {.opts = lapse_options_init(), .connect_wait_ms = -1};
     struct words w = {argv + 1, argc - 1, 0};
     const struct command *cmd;
     int rc;

@@ -27,6 +27,7 @@ struct globals {
     char *shown_url;  /* the same without the password; ours */
     int text, json;   /* the format that was asked for; none: what the command prefers */
     int verbose;
+    int64_t connect_wait_ms; /* for a Redis that is not there; -1: not said */
 };
 
 struct opt {

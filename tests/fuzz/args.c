@@ -44,6 +44,11 @@ int client_answer(struct client *c, int err, const char *about)
     (void)c, (void)err, (void)about;
     return DOWN;
 }
+int client_is_away(const struct client *c)
+{
+    (void)c;
+    return 0;
+}
 void client_fail(struct client *c, int code)
 {
     (void)c, (void)code;
@@ -70,7 +75,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void run(struct words *w)
 {
     static char fields[1 << 14]; /* the struct of a command that is not run */
-    struct globals g = {.opts = lapse_options_init()};
+    struct globals g = {.opts = lapse_options_init(), .connect_wait_ms = -1};
     const struct command *cmd;
     if (args_global(&g, w) || !w->n || !(cmd = args_command(w->v[0]))) {
         return;

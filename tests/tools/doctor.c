@@ -2,13 +2,7 @@
 /* lapse doctor: each check, fine and not. */
 #include "tool.h"
 #include <hiredis/hiredis.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* It must say this of the check. verdict and text NULL: must not speak of it. */
 static void says(struct proc *p, const char *check, const char *verdict, const char *text)
@@ -245,47 +239,11 @@ Test(doctor, of_foreign_expiring_keys_says_how_late_redis_would_be)
 }
 
 /* ---- a peer that says what no server here can ---- */
-static void serve(int listener, const char *reply)
-{
-    static char in[1 << 16];
-    struct pollfd fds[3] = {{.fd = listener, .events = POLLIN}};
-    for (nfds_t n = 1; poll(fds, n, -1) > 0;) {
-        if (fds[0].revents && n < 3) {
-            fds[n++] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
-        }
-        for (nfds_t k = 1; k < n; k++) {
-            ssize_t len = fds[k].revents ? read(fds[k].fd, in, sizeof in) : 0;
-            for (ssize_t i = 0; i < len; i++) {
-                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n') && write(fds[k].fd, reply, strlen(reply)) < 0) {
-                    break;
-                }
-            }
-            fds[k].events = fds[k].revents && len <= 0 ? 0 : fds[k].events;
-        }
-    }
-}
-
 static void finds_of_fake(const char *reply, int status, const char *check, const char *verdict, const char *text)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    char dir[64], url[128];
-    test_dir(dir, sizeof dir);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s/fake", dir);
-    snprintf(url, sizeof url, "unix://%s", at.sun_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGPIPE, SIG_IGN);
-        serve(fd, reply);
-    }
-    close(fd);
-    setenv("LAPSE_URL", url, 1);
+    struct fake *f = fake_start(reply);
     finds(doctor("q"), status, check, verdict, text);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    test_dir_remove(dir);
+    fake_stop(f);
 }
 
 static void finds_of_info(const char *info, int status, const char *verdict, const char *text)

@@ -43,7 +43,8 @@ Test(schedule, of_an_id_that_exists_does_what_on_conflict_says)
     struct server *s = tool_redis();
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "one"), 0, "\"created\":true", NULL);
     expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two"), 1, "", "q/i: it exists already");
-    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "keep"), 0, "\"created\":false", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "keep"), 0, "\"created\":false",
+           NULL);
     expect(lapse("get", "q", "i"), 0, "\"body\":\"one\"", NULL);
     expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "replace"), 0, "\"created\":true",
            NULL);
@@ -226,13 +227,4 @@ Test(output, that_cannot_be_written_exits_74)
     expect(shell("$lapse get q i <&- 2>&- | cat"), 0, "\"id\":\"i\"", NULL);
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     server_stop(s);
-}
-
-Test(redis, that_is_not_there_exits_69_and_says_where_it_was_looked_for)
-{
-    setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
-    expect(lapse("get", "q", "i", "-o", "reply_ms=200"), 69, "", "unix:///nonexistent/redis.sock");
-    expect(lapse("depth", "a", "b", "-o", "reply_ms=200"), 69, "", "could not be reached");
-    expect(lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=200", "-u", "redis://127.0.0.1:1/0"), 69, "",
-           "redis://127.0.0.1:1/0");
 }

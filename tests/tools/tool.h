@@ -28,4 +28,8 @@ int has(const struct proc *p, const char *text); /* stdout */
 int count_of(const char *text, const char *what);
 long long member(const char *json, const char *name); /* a number */
 void no_jobs(struct server *s, const char *queue);    /* audit, and every set is empty */
+
+/* Answers each command with this, on a socket that LAPSE_URL names. */
+struct fake *fake_start(const char *reply);
+void fake_stop(struct fake *f);
 #endif
