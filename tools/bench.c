@@ -50,11 +50,10 @@ static void on_signal(struct ev_loop *loop, ev_signal *w, int events)
 static void on_refused(struct client *c)
 {
     struct bench *b = (struct bench *)c;
-    if (client_is_away(c)) {
-        return; /* it was there: the library connects again */
+    if (client_is_shut_out(c)) { /* all else may pass: the library tries again */
+        client_fail(c, client_answer(c, LAPSE_EREFUSED, b->queue));
+        client_close(c, 0);
     }
-    client_fail(c, client_answer(c, LAPSE_EREFUSED, b->queue));
-    client_close(c, 0);
 }
 
 /* ---- start and end ---- */

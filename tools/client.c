@@ -4,10 +4,15 @@
  * only the line with Redis's own word (WRONGPASS, NOAUTH, NOPERM) says why. A wrong password does not get right by
  * waiting, so on_refused() ends the run at once.
  *
+ * A listener may run for months beside a Redis that refuses it something: a line is shown when it first comes, and
+ * again after it has not come for a while, or after good news. The library already holds back all but one a second.
+ *
  * A command that asks one question shows no log: the library tries again and again where people want one line, now. */
 #include "client.h"
 #include <string.h>
 #include <syslog.h>
+
+enum { QUIET_MS = 60000 };
 
 static int has_one_of(const char *line, const char *const *words)
 {
@@ -35,6 +40,61 @@ static void note_away(struct client *c, const char *line)
     snprintf(c->away_why, sizeof c->away_why, "%.*s", (int)(end && end > why ? end - why : (long)strlen(why)), why);
 }
 
+/* Of a script that Redis refused; a subscription that it refuses makes jobs late, no more. */
+static int is_refusal(const char *line)
+{
+    static const char *const words[] = {"Redis refused ", "Redis broke off ", "Redis denied ", NULL};
+    return has_one_of(line, words);
+}
+
+/* What is said, whichever script it is said of, and however many like it were held back. */
+static size_t matter(const char *line, const char **from)
+{
+    const char *reason = is_refusal(line) ? strstr(line, ": ") : NULL, *more;
+    *from = reason ? reason : line;
+    more = strstr(*from, " (and ");
+    return more ? (size_t)(more - *from) : strlen(*from);
+}
+
+/* 1: it was shown, and has been coming ever since */
+static int goes_on(struct client *c, const char *line)
+{
+    int64_t now_ms = monotonic_ms();
+    const char *from;
+    size_t len = matter(line, &from);
+    len = len < sizeof c->said->line ? len : sizeof c->said->line - 1;
+    for (unsigned i = 0; i < SAID_MOST; i++) {
+        struct said *said = &c->said[i];
+        if (strlen(said->line) == len && !memcmp(said->line, from, len)) {
+            int again = now_ms - said->last_ms > QUIET_MS;
+            said->last_ms = now_ms;
+            return !again;
+        }
+    }
+    struct said *said = &c->said[c->said_next++ % SAID_MOST];
+    snprintf(said->line, sizeof said->line, "%.*s", (int)len, from);
+    said->last_ms = now_ms;
+    return 0;
+}
+
+void client_news_is_good(struct client *c)
+{
+    c->refuses_claims = 0;
+    memset(c->said, 0, sizeof c->said);
+}
+
+static void show(struct client *c, int level, const char *line)
+{
+    int worst = c->g->verbose ? LOG_DEBUG : c->one_shot ? LOG_EMERG : LOG_NOTICE;
+    int known = level <= LOG_WARNING && goes_on(c, line);
+    if (level <= worst && (c->g->verbose || !known)) {
+        say("%s", plain(line));
+    }
+    if (level == LOG_NOTICE) {
+        client_news_is_good(c);
+    }
+}
+
 static void on_log(int level, const char *line, void *arg)
 {
     static const char *const password[] = {"WRONGPASS", "NOAUTH", "invalid password", "invalid username-password",
@@ -45,15 +105,22 @@ static void on_log(int level, const char *line, void *arg)
     static const char *const evicts[] = {"may evict any of them", NULL};
     struct client *c = arg;
     int refused = 0;
-    if (level <= (c->g->verbose ? LOG_DEBUG : c->one_shot ? LOG_EMERG : LOG_NOTICE)) {
-        say("%s", plain(line));
-    }
+    show(c, level, line);
     if (level <= LOG_WARNING) {
         snprintf(c->error, sizeof c->error, "%s", plain(line));
     }
     if (has_one_of(line, right) && !strstr(line, "cannot connect")) { /* a socket may deny it, too */
         c->no_right = 1;
         c->shut_out |= is_away(line);
+        refused = is_refusal(line);
+    }
+    if (is_refusal(line)) {
+        if (strstr(line, " claim")) {
+            c->refuses_claims = 1;
+            c->refused_ms = monotonic_ms();
+        }
+        c->replica |= strstr(line, "READONLY") != NULL;
+        refused |= c->replica;
     }
     if (!c->wrong_password && has_one_of(line, password)) {
         c->wrong_password = refused = 1;
@@ -63,7 +130,7 @@ static void on_log(int level, const char *line, void *arg)
         note_away(c, line);
         refused = 1;
     }
-    if (refused) {
+    if (refused || c->refuses_claims) {
         ev_async_send(c->loop, &c->refused);
     }
 }
@@ -85,7 +152,8 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     }
     c->g = g;
     c->code = c->wrong_password = c->no_right = c->evicts = 0;
-    c->away = c->shut_out = c->said_away = 0;
+    c->away = c->shut_out = c->said_away = c->replica = 0;
+    client_news_is_good(c);
     *c->error = '\0';
     c->on_refused = refused;
     c->l = NULL;
@@ -161,9 +229,9 @@ int client_answer(struct client *c, int err, const char *about)
     }
 }
 
-int client_is_away(const struct client *c)
+int client_is_shut_out(const struct client *c)
 {
-    return c->away && !c->wrong_password && !c->evicts && !c->shut_out;
+    return c->wrong_password || c->shut_out;
 }
 
 void client_fail(struct client *c, int code)
@@ -203,13 +271,14 @@ int client_run(struct client *c)
 /* ---- one question, one answer ---- */
 static int is_patient(const struct question *q)
 {
-    return q->c.l && client_is_away(&q->c) && monotonic_ms() < q->until_ms;
+    return q->c.away && !client_is_shut_out(&q->c) && monotonic_ms() < q->until_ms;
 }
 
 static void question_refused(struct client *c)
 {
     /* the close ends what was asked with ECLOSED, and answered() tells of the password, or of no Redis */
-    if (!is_patient((struct question *)c)) {
+    struct question *q = (struct question *)c;
+    if (client_is_shut_out(c) || (c->away && !is_patient(q))) {
         client_close(c, 0);
     }
 }

@@ -4,6 +4,11 @@
 #include "tool.h"
 #include <ev.h>
 
+enum { SAID_MOST = 8 };
+struct said { /* a line of the log */
+    char line[1024];
+    int64_t last_ms; /* when it last came, shown or not; monotonic */
+};
 struct client {
     struct ev_loop *loop;
     struct lapse *l; /* NULL once closed */
@@ -16,15 +21,21 @@ struct client {
     int away;           /* Redis cannot be reached, or is loading */
     char away_why[200]; /* "Connection refused" */
     char error[600];    /* the last line of a warning or worse */
-    int one_shot;       /* what is wrong is said once, by client_answer() */
-    int shut_out;       /* for want of a right */
+    int replica;
+    int refuses_claims;
+    int64_t refused_ms;          /* the last of them; monotonic */
+    struct said said[SAID_MOST]; /* of a warning or worse: shown when they begin, not while they go on */
+    unsigned said_next;
+    int one_shot; /* what is wrong is said once, by client_answer() */
+    int shut_out; /* for want of a right */
     int said_away;
     int code; /* to exit with; the first that is not 0 stays */
 };
 int client_open(struct client *c, struct globals *g, void (*on_refused)(struct client *)); /* 0 or an exit code */
 /* Exit code for an answer; says what went wrong unless it is 0. about: "orders/order-1". */
 int client_answer(struct client *c, int err, const char *about);
-int client_is_away(const struct client *c); /* that is all that is known against it */
+void client_news_is_good(struct client *c);     /* whatever is wrong next is new */
+int client_is_shut_out(const struct client *c); /* by its password, or for want of a right */
 void client_fail(struct client *c, int code);
 void client_close(struct client *c, int64_t grace_ms);
 int client_run(struct client *c); /* until it is closed; its exit code */

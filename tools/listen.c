@@ -14,7 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TICK_MS = 50, PROBE_MS = 500, GRACE_MS = 30000, SLACK_MS = 2000, RUN_MS = 600000, DEFAULT_JOBS = 256 };
+enum {
+    TICK_MS = 50,
+    PROBE_MS = 500,
+    GRACE_MS = 30000,
+    SLACK_MS = 2000,
+    RUN_MS = 600000,
+    WATCH_MS = 1000,
+    DEFAULT_JOBS = 256
+};
 
 struct held { /* a job that was begun here; what its settle is about */
     struct listen *in;
@@ -43,21 +51,66 @@ static int is_out_of_patience(const struct listen *in)
     return in->no_wait || (wait_ms >= 0 && monotonic_ms() - in->opened_ms >= wait_ms);
 }
 
+static const char *first_queue(const struct listen *in)
+{
+    return in->n_queues ? in->queues[0] : "listen";
+}
+
+/* What keeps a listener from ever doing its work; 0: nothing, or it has done some, and then it is the administrator
+ * changing a password or a policy, or a failover, which a long-lived listener outlives. */
+static int obstacle(struct listen *in)
+{
+    struct client *c = &in->c;
+    if (c->evicts && !in->begun) {
+        say("not started: jobs would be lost when memory runs short; lapse doctor tells more, --force starts all the "
+            "same");
+        return UNFIT;
+    }
+    if (client_is_shut_out(c)) {
+        return in->connected_ms ? 0 : client_answer(c, LAPSE_EREFUSED, first_queue(in));
+    }
+    if (in->proven) {
+        return 0;
+    }
+    if (c->replica) {
+        say("not started: %s is a replica, which takes no writes: give the URL of its master", plain(in->g->shown_url));
+        return DOWN;
+    }
+    if (c->no_right) {
+        return client_answer(c, LAPSE_EREFUSED, first_queue(in));
+    }
+    return c->away && !in->connected_ms && is_out_of_patience(in) ? client_answer(c, LAPSE_EDOWN, first_queue(in)) : 0;
+}
+
 static void on_refused(struct client *c)
 {
     struct listen *in = (struct listen *)c;
-    /* later on it is the administrator changing a password or a policy, which a long-lived listener outlives */
-    if (client_is_away(c)) {
-        if (!in->connected_ms && !in->closing && is_out_of_patience(in)) {
-            listen_stop(in, client_answer(c, LAPSE_EDOWN, in->n_queues ? in->queues[0] : "listen"));
-        }
-    } else if (c->evicts && !in->begun && !in->closing) {
-        say("not started: jobs would be lost when memory runs short; lapse doctor tells more, --force starts all the "
-            "same");
-        listen_stop(in, UNFIT);
-    } else if (!c->evicts && !in->connected_ms) {
-        client_fail(c, client_answer(c, LAPSE_EREFUSED, in->n_queues ? in->queues[0] : "listen"));
-        listen_stop(in, 0);
+    int code = in->closing ? 0 : obstacle(in);
+    if (code) {
+        listen_stop(in, code);
+    } else if (!in->closing) {
+        struct lapse_stats s;
+        lapse_stats(c->l, &s, sizeof s);
+        in->claimed = s.claimed;
+        ev_timer_again(in->c.loop, &in->watch);
+    }
+}
+
+/* Now and then, while something is wrong or all is new. A claim that found nothing is no proof that one which finds
+ * something is answered; nor is one of another queue, and what is refused is asked for five times a second. */
+static void on_watch(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct listen *in = w->data;
+    struct lapse_stats s;
+    (void)events;
+    lapse_stats(in->c.l, &s, sizeof s);
+    in->proven |= s.claimed + s.empty && in->connected_ms && monotonic_ms() - in->connected_ms >= WATCH_MS;
+    if (in->c.refuses_claims && s.claimed != in->claimed && monotonic_ms() - in->c.refused_ms >= 2 * WATCH_MS) {
+        say("Redis answers claims again");
+        client_news_is_good(&in->c);
+    }
+    if (in->closing || (in->proven && !in->c.refuses_claims)) {
+        ev_timer_stop(loop, w);
     }
 }
 
@@ -213,7 +266,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
     }
     if (!err) {
         in->connected_ms = monotonic_ms();
-        if (in->g->verbose) {
+        if (in->g->verbose || in->c.away) { /* who read that it is not there must read that it is */
             say("listening on %s", plain(in->g->shown_url));
         }
         in->tick.repeat = in->drain ? TICK_MS / 1000.0 : 0; /* 0 stops it */
@@ -263,6 +316,9 @@ static void begin(struct listen *in)
     lines_init(&in->lines);
     ev_timer_init(&in->tick, on_tick, 0, PROBE_MS / 1000.0);
     in->tick.data = in;
+    ev_timer_init(&in->watch, on_watch, 0, WATCH_MS / 1000.0);
+    in->watch.data = in;
+    ev_timer_again(in->c.loop, &in->watch);
     watch_signal(in, &in->term, SIGTERM, on_stop_signal);
     watch_signal(in, &in->interrupt, SIGINT, on_stop_signal);
     watch_signal(in, &in->usr1, SIGUSR1, on_usr1);
@@ -301,6 +357,7 @@ int listen_run(struct listen *in)
     lines_free(&in->lines);
     exec_free(&in->exec);
     ev_timer_stop(in->c.loop, &in->tick);
+    ev_timer_stop(in->c.loop, &in->watch);
     ev_signal_stop(in->c.loop, &in->term);
     ev_signal_stop(in->c.loop, &in->interrupt);
     ev_signal_stop(in->c.loop, &in->hangup);
@@ -426,6 +483,9 @@ const struct command cmd_listen = {
     "  anything else: run it again, with the status as the reason (lapse get shows it)\n"
     "After run_ms (-o run_ms=10m) the group gets TERM, and 5 s later KILL. Where the system has no\n"
     "more processes or descriptors, jobs are held until it has, and no others are claimed.\n"
+    "\n"
+    "It exits at the start with 77 where Redis refuses it a right or its password, and with 69 on a\n"
+    "replica. Once it has worked it outlives both; what Redis refuses is logged when it begins.\n"
     "\n"
     "TERM, INT and HUP take no new jobs, wait for those that run, and exit 0; a second TERM or INT\n"
     "leaves at once. If the listener is killed, so are its commands, but not what they started in\n"

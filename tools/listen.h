@@ -17,17 +17,19 @@ struct listen {
     char **argv; /* of --exec, NULL: none */
     /* what is going on */
     unsigned begun, running;
-    unsigned asked;                 /* depths to come */
-    int closing, draining;          /* draining: told to stop */
-    int signals;                    /* TERM and INT so far */
-    int due;                        /* a queue has a job that was due at the start */
+    unsigned asked;        /* depths to come */
+    int closing, draining; /* draining: told to stop */
+    int signals;           /* TERM and INT so far */
+    int proven;            /* Redis answered claims, and nothing was refused meanwhile */
+    uint64_t claimed;      /* jobs, when a claim was last refused */
+    int due;               /* a queue has a job that was due at the start */
     int64_t opened_ms;
     int64_t connected_ms, asked_ms; /* monotonic; connected_ms 0: not yet */
     struct lines lines;
     struct exec exec;
     struct env_words env;
     ev_signal term, interrupt, hangup, usr1;
-    ev_timer tick;
+    ev_timer tick, watch;
 };
 extern const struct opt listen_opts[];
 /* Sets up what the options and words say; 0, or an exit code and has said why. */

@@ -126,6 +126,83 @@ Test(listen, with_no_wait_exits_69_if_redis_is_not_there)
     expect(lapse("listen", "q", "--no-wait", "--drain", "-o", "reply_ms=200"), 69, "", "could not be reached");
 }
 
+Test(listen, that_waited_for_redis_says_when_it_is_there)
+{
+    struct server *s = tool_redis();
+    server_kill9(s);
+    struct proc *p = lapse_start("listen", "q", "-o", "reply_ms=200");
+    until_err(p, "cannot connect");
+    server_restart(s);
+    until_err(p, "listening on unix://");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+static void as(struct server *s, const char *user)
+{
+    char url[200];
+    snprintf(url, sizeof url, "unix://%s:secret@%s", user, s->socket);
+    setenv("LAPSE_URL", url, 1);
+}
+
+Test(listen, without_the_rights_of_a_listener_exits_77_at_the_start)
+{
+    struct server *s = tool_redis();
+    as(s, "lapse_producer");
+    expect(lapse("listen", "q"), 77, "", "not allowed: this user lacks a right");
+    as(s, "lapse_monitor");
+    expect(lapse("listen", "q"), 77, "", "lapse doctor");
+    as(s, "lapse_listener");
+    redis_do(s, "ACL SETUSER lapse_listener -zremrangebyscore"); /* of the ring of listeners alone */
+    expect(lapse("listen", "q"), 77, "", "lapse doctor");
+    server_stop(s);
+}
+
+Test(listen, on_a_replica_exits_69_at_the_start)
+{
+    struct server *s = tool_redis();
+    redis_do(s, "REPLICAOF 127.0.0.1 1");
+    redis_do(s, "CONFIG SET replica-serve-stale-data yes");
+    expect(lapse("listen", "q"), 69, "", "is a replica, which takes no writes: give the URL of its master");
+    server_stop(s);
+}
+
+/* Of a part of INFO: the number behind this text. */
+static long long told(struct server *s, const char *part, const char *text)
+{
+    char *info = redis_str(s, "INFO %s", part), *at = strstr(info, text);
+    long long n = at ? atoll(at + strlen(text)) : 0;
+    free(info);
+    return n;
+}
+
+static void until_told(struct server *s, const char *part, const char *text, long long n)
+{
+    int64_t end = test_now_ms() + 10000;
+    while (told(s, part, text) < n && test_now_ms() < end) {}
+    cr_assert(told(s, part, text) >= n, "%s%lld", text, told(s, part, text));
+}
+
+/* A failover: what it asks is refused, five times a second. */
+Test(listen, says_once_that_its_claims_are_refused_and_once_that_they_are_answered_again)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q", "-o", "sweep_ms=100ms");
+    until_told(s, "commandstats", "cmdstat_evalsha:calls=", 60); /* it has worked for a while */
+    schedule("i", "1s", "");
+    redis_do(s, "REPLICAOF 127.0.0.1 1");
+    until_told(s, "errorstats", "errorstat_READONLY:count=", 20);
+    until_err(p, "READONLY");
+    redis_do(s, "REPLICAOF NO ONE");
+    until_err(p, "answers claims again");
+    until_out(p, "\"id\":\"i\"");
+    cr_expect_eq(count_of(p->err, "READONLY"), 1, "%s", p->err);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
 Test(listen, ends_on_int_and_term_while_redis_is_away)
 {
     setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);

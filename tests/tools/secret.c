@@ -455,6 +455,21 @@ Test(password, and_url_are_not_given_to_the_command)
     server_stop(s);
 }
 
+Test(right, that_is_missing_inside_a_script_exits_77)
+{
+    struct server *s = server_start();
+    char url[300];
+    snprintf(url, sizeof url, "unix://lapse_producer:secret@%s", s->socket);
+    redis_do(s, "ACL SETUSER lapse_producer -zadd");
+    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "lapse doctor");
+    redis_do(s, "ACL SETUSER lapse_producer -hmget");
+    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "not allowed");
+    redis_do(s, "ACL SETUSER lapse_producer -select");
+    snprintf(url, sizeof url, "unix://lapse_producer:secret@%s?db=1", s->socket);
+    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "not allowed");
+    server_stop(s);
+}
+
 Test(right, that_is_missing_exits_77)
 {
     struct server *s = server_start();
