@@ -334,6 +334,7 @@ void args_help(const struct command *cmd, FILE *to)
             "\nexit codes:\n  0   done\n  1   the answer was no: no such job, it exists already, it is running\n"
             "  2   a wrong argument; nothing was changed\n  69  Redis cannot be reached, or its answer was lost\n"
             "  70  out of memory, or stored data that cannot be read\n  74  stdout would not take the output\n"
+            "  141 its reader went away, as head does; nothing is said\n"
             "  77  not allowed: wrong password or missing right\n%s",
             cmd && cmd->exits ? cmd->exits : "");
 }

@@ -45,7 +45,7 @@ static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
     ev_prepare_stop(loop, w);
     print_url(d);
     if (fflush(stdout)) {
-        listen_stop(&d->in, OUTPUT);
+        listen_stop(&d->in, output_code());
     }
 }
 

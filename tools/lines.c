@@ -52,7 +52,9 @@ static void give_up(struct lines *s, const char *reason)
         put_back(s, line->job, "the listener's stdout was closed", line->arg);
         drop(line);
     }
-    say("stdout: %s; put back, not done: %u", reason, n);
+    if (output_code() != UNREAD) {
+        say("stdout: %s; put back, not done: %u", reason, n);
+    }
     s->broken(s->broken_arg);
 }
 

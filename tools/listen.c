@@ -116,7 +116,7 @@ static void on_watch(struct ev_loop *loop, ev_timer *w, int events)
 
 static void on_broken(void *arg)
 {
-    listen_stop(arg, OUTPUT);
+    listen_stop(arg, output_code());
 }
 
 static void print_stats(struct listen *in)

@@ -5,6 +5,7 @@
 #include "outlet.h"
 #include "tool.h"
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -127,17 +128,29 @@ int bad(const char *what, const char *value, const char *rule)
     return USAGE;
 }
 
+int output_code(void)
+{
+    struct pollfd end = {.fd = 1, .events = POLLOUT};
+    return poll(&end, 1, 0) == 1 && end.revents & POLLERR ? UNREAD : OUTPUT;
+}
+
 int finish(int code)
 {
-    /* an answer that did not arrive is not an answer, whatever Redis said */
-    int failed = ferror(stdout);
+    int failed, number, why;
     if (err.no_wait) {
         catch_up();
     }
     errno = 0;
-    if (fclose(stdout) || failed) {
-        say("stdout: %s", errno ? strerror(errno) : "a write failed");
-        return code ? code : OUTPUT;
+    /* an answer that did not arrive is not an answer, whatever Redis said */
+    failed = ferror(stdout) || fflush(stdout);
+    number = errno;
+    why = failed ? output_code() : DONE;
+    if (fclose(stdout) && !failed) {
+        number = errno;
+        why = OUTPUT;
     }
-    return code;
+    if (why == OUTPUT) {
+        say("stdout: %s", number ? strerror(number) : "a write failed");
+    }
+    return code ? code : why;
 }

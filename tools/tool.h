@@ -17,6 +17,7 @@ enum {
     OUTPUT = 74,   /* EX_IOERR: stdout would not take the answer */
     DENIED = 77,   /* EX_NOPERM: wrong password, missing right */
     UNFIT = 78,    /* EX_CONFIG: this Redis may evict jobs */
+    UNREAD = 141,  /* 128 + SIGPIPE: who read stdout went away, as head does; nothing is said of it */
 };
 
 struct globals {
@@ -70,7 +71,8 @@ void say_without_waiting(void);
 int bad(const char *what, const char *value, const char *rule); /* says all three; USAGE */
 const char *plain(const char *text); /* bytes outside 0x20-0x7e as \xNN, cut at 256; good until the eighth call after */
 const char *typed(const char *word); /* plain(), of a word that the user typed: what may be a password in it is *** */
-int finish(int code);                /* flushes and closes stdout; code, or OUTPUT */
+int finish(int code);                /* flushes and closes stdout; code, or output_code() */
+int output_code(void);               /* of a write to stdout that failed: UNREAD, or OUTPUT */
 
 /* ---- value.c ---- */
 #define TEN_YEARS_MS INT64_C(315576000000)         /* what Redis is told to check, too */

@@ -217,6 +217,27 @@ Test(text, shows_no_byte_that_a_terminal_obeys)
     server_stop(s);
 }
 
+/* Its first page fills the pipe's buffer: head is gone when the second is written. */
+Test(output, that_its_reader_does_not_want_ends_in_silence_with_141)
+{
+    struct server *s = tool_redis();
+    redis_do(s, "EVAL %s 0",
+             "for i = 1, 3000 do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) "
+             "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0' .. string.rep('x', 1000)) end");
+    static const char *const lines[] = {"$lapse list q", "$lapse list q --format text"};
+    for (size_t i = 0; i < 2; i++) {
+        char line[200];
+        snprintf(line, sizeof line, "{ %s; echo $? >&2; } | head -n 1", lines[i]);
+        struct proc *p = shell(line);
+        cr_expect_str_eq(p->err, "141\n");
+        expect(p, 0, NULL, NULL);
+    }
+    struct proc *p = shell("{ $lapse doctor q; echo $? >&2; } | exec 0<&-");
+    cr_expect_str_eq(p->err, "141\n");
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
 Test(output, that_cannot_be_written_exits_74)
 {
     struct server *s = tool_redis();
