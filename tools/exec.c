@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RETRY = 75, FAIL = 65 }; /* EX_TEMPFAIL, EX_DATAERR: what a child says by its status */
+enum { FAIL = 65 }; /* EX_DATAERR: what a child says by its status; all others but 0 are tried again */
 enum { ENV_OURS = 6, ENV_BYTES = 320, WHY_BYTES = 160 };
 enum { SPARE_FDS = 8 };
 #define AGAIN_S 0.2
@@ -189,10 +189,24 @@ static void forget(struct child *c)
     free(c);
 }
 
+/* mail/m-1: try 2 of 2: exit status 75: dead. Who lost the lease does not know what becomes of the job. */
+static void say_verdict(const struct lapse_job *job, const char *why, int is_last)
+{
+    char of[24] = "";
+    if (lapse_job_tries(job) != LAPSE_FOREVER) {
+        snprintf(of, sizeof of, " of %u", lapse_job_tries(job));
+        is_last |= lapse_job_try(job) >= lapse_job_tries(job);
+    }
+    if (lapse_job_until_ms(job)) {
+        say("%s/%s: try %u%s: %s: %s", lapse_job_queue(job), lapse_job_id(job), lapse_job_try(job), of, why,
+            is_last ? "dead" : "it runs again");
+    }
+}
+
 /* What could not begin goes back. */
 static void give_up(struct child *c, const char *why)
 {
-    say("%s/%s: %s", lapse_job_queue(c->job), lapse_job_id(c->job), why);
+    say_verdict(c->job, why, 0);
     lapse_retry(c->job, LAPSE_BACKOFF, why, c->x->settled, c->arg);
     forget(c);
 }
@@ -244,9 +258,11 @@ static void settle(struct child *c, int status)
     if (code == 0) {
         lapse_done(c->job, c->x->settled, c->arg);
     } else if (code == FAIL) {
+        say_verdict(c->job, why, 1);
         lapse_fail(c->job, why, c->x->settled, c->arg);
     } else {
-        lapse_retry(c->job, LAPSE_BACKOFF, code == RETRY && !c->why ? NULL : why, c->x->settled, c->arg);
+        say_verdict(c->job, why, 0);
+        lapse_retry(c->job, LAPSE_BACKOFF, why, c->x->settled, c->arg);
     }
 }
 

@@ -53,7 +53,7 @@ Test(exec, of_odd_ids_and_bodies_is_byte_for_byte)
 static const struct {
     const char *command, *state, *why;
 } ends[] = {
-    {"exit 75", "waiting", "\"why\":\"\""},          {"exit 3", "waiting", "exit status 3"},
+    {"exit 75", "waiting", "exit status 75"},        {"exit 3", "waiting", "exit status 3"},
     {"exit 127", "waiting", "exit status 127"},      {"exit 65", "dead", "exit status 65"},
     {"kill -9 $$", "waiting", "killed by signal 9"}, {"kill -11 $$", "waiting", "killed by signal 11"},
 };
@@ -86,6 +86,28 @@ Test(exec, that_fails_waits_no_longer_than_backoff_max)
     long long due = member(p->out, "due_ms");
     cr_assert(due >= before + 90000 && due <= redis_now_ms(s) + 120000, "%s", p->out); /* jittered */
     expect(p, 0, "\"state\":\"waiting\"", NULL);
+    server_stop(s);
+}
+
+Test(exec, that_fails_is_logged_with_its_try_and_what_becomes_of_it)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "mail", "--id", "tmp", "--in", "0s", "--tries", "2", "--backoff", "1ms"), 0, NULL, NULL);
+    struct proc *p = lapse("listen", "mail", "--count", "2", "--exec", "--", "sh", "-c", "exit 75");
+    cr_expect(strstr(p->err, "lapse: mail/tmp: try 1 of 2: exit status 75: it runs again\n"), "%s", p->err);
+    expect(p, 0, "", "lapse: mail/tmp: try 2 of 2: exit status 75: dead\n");
+    expect(lapse("get", "mail", "tmp"), 0, "\"why\":\"exit status 75\"", NULL);
+
+    expect(lapse("schedule", "mail", "--id", "once", "--in", "0s", "--tries", "forever"), 0, NULL, NULL);
+    p = lapse("listen", "mail", "--count", "1", "--exec", "--", "sh", "-c", "kill -9 $$");
+    expect(p, 0, "", "lapse: mail/once: try 1: killed by signal 9: it runs again\n");
+    expect(lapse("schedule", "mail", "--id", "bad", "--in", "0s"), 0, NULL, NULL);
+    p = lapse("listen", "mail", "--count", "1", "--exec", "--", "sh", "-c", "exit 65");
+    expect(p, 0, "", "lapse: mail/bad: try 1 of 10: exit status 65: dead\n");
+    expect(lapse("schedule", "mail", "--id", "good", "--in", "0s"), 0, NULL, NULL);
+    p = lapse("listen", "mail", "--count", "1", "--exec", "--", "true");
+    cr_expect(!strstr(p->err, "mail/"), "%s", p->err);
+    expect(p, 0, "", NULL);
     server_stop(s);
 }
 
