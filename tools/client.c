@@ -214,7 +214,7 @@ int client_answer(struct client *c, int err, const char *about)
     } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
         say("%s: %s", plain(about), c->error);
     } else if (lapse_maybe(err)) {
-        say("%s: %s; it may have happened: lapse get tells", plain(about), lapse_strerror(err));
+        say("%s: %s; %s", plain(about), lapse_strerror(err), c->maybe ? c->maybe : "nothing was to be changed");
     } else {
         say("%s: %s", plain(about), lapse_strerror(err));
     }

@@ -26,8 +26,9 @@ struct client {
     int64_t refused_ms;          /* the last of them; monotonic */
     struct said said[SAID_MOST]; /* of a warning or worse: shown when they begin, not while they go on */
     unsigned said_next;
-    int one_shot; /* what is wrong is said once, by client_answer() */
-    int shut_out; /* for want of a right */
+    int one_shot;      /* what is wrong is said once, by client_answer() */
+    int shut_out;      /* for want of a right */
+    const char *maybe; /* what to do where an answer was lost; NULL: nothing was to be changed */
     int said_away;
     int code; /* to exit with; the first that is not 0 stays */
 };

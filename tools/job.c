@@ -12,6 +12,11 @@ struct one {
     struct when when;
 };
 
+static const char cancel_maybe[] =
+    "it may be cancelled. Repeat it; if there is no such job then, it was cancelled or it ran, and only your own "
+    "records tell which";
+static const char reschedule_maybe[] = "it may be moved. Repeat it; if there is no such job then, it ran";
+
 static void on_cancelled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct one *o = arg;
@@ -88,6 +93,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
     }
     o.queue = o.q.queue = w->v[0];
     o.id = w->v[1];
+    o.q.c.maybe = cmd == &cmd_cancel ? cancel_maybe : cmd == &cmd_reschedule ? reschedule_maybe : NULL;
     return question(&o.q, g, cmd == &cmd_cancel ? ask_cancel : cmd == &cmd_get ? ask_get : ask_reschedule);
 }
 

@@ -122,6 +122,10 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
     }
     s.spec.queue = s.q.queue = w->v[0];
     s.spec.due = s.when.due;
+    s.q.c.maybe = s.spec.id
+                      ? "it may be scheduled. Repeat it with --on-conflict keep: that makes no second one while the "
+                        "first is there"
+                      : "it may be scheduled, under an id that is not known. With --id it could be repeated";
     from_stdin = w->n == 2 && !strcmp(w->v[1], "-");
     rc = w->n == 2 ? read_body(&s.spec, w->v[1]) : 0;
     if (!rc) {

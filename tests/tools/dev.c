@@ -257,6 +257,25 @@ Test(examples, end_well)
     server_stop(s);
 }
 
+/* Neither cancels a paid order nor gives its money back. */
+Test(examples, order_that_was_paid_stays_paid_although_the_cancel_has_no_answer)
+{
+    struct server *s = tool_redis();
+    struct proxy *wire = proxy_start(s);
+    struct proc *p = proc_start((const char *const[]){"examples/order_timeout", wire->url, NULL});
+    until_out(p, "order-2 is placed");
+    proxy_swallow(wire, true);
+    until_out(p, "order-1 is paid\n");
+    until_err(p, "no answer from Redis");
+    proxy_swallow(wire, false);
+    until_out(p, "order-1 was paid: nothing is to be done\n");
+    cr_expect(!has(p, "too late") && !has(p, "order-1 was not paid"), "%s", p->out);
+    expect(p, 0, "order-2 was not paid in time", NULL);
+    no_jobs(s, "orders");
+    proxy_stop(wire);
+    server_stop(s);
+}
+
 Test(demo, tells_its_story_and_exits_0, .timeout = 60)
 {
     char line[4200];

@@ -105,6 +105,43 @@ Test(cancel, prints_what_is_gone_and_says_no_to_what_is_not_there)
     server_stop(s);
 }
 
+/* PONG, and a byte of the answer. */
+static struct proxy *that_loses_the_answer(struct server *s)
+{
+    struct proxy *wire = proxy_start(s);
+    proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
+    return wire;
+}
+
+Test(cancel, whose_answer_was_lost_says_what_a_repeat_tells_and_what_it_cannot)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
+    struct proxy *wire = that_loses_the_answer(s);
+    struct proc *p = lapse("-u", wire->url, "cancel", "q", "i");
+    cr_expect(!strstr(p->err, "get tells"), "%s", p->err);
+    expect(p, 69, "", "Repeat it; if there is no such job then, it was cancelled or it ran, and only your own records");
+    expect(lapse("-u", wire->url, "cancel", "q", "i"), 1, "", "no such job");
+    proxy_stop(wire);
+    server_stop(s);
+}
+
+Test(schedule, whose_answer_was_lost_can_be_repeated_if_it_named_its_id)
+{
+    struct server *s = tool_redis();
+    struct proxy *wire = that_loses_the_answer(s);
+    expect(lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h"), 69, "", "--on-conflict keep");
+    expect(lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h", "--on-conflict", "keep"), 0,
+           "\"created\":false", NULL);
+    proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
+    expect(lapse("-u", wire->url, "schedule", "q", "--in", "1h"), 69, "", "With --id it could be repeated");
+    proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
+    expect(lapse("-u", wire->url, "get", "q", "i"), 69, "", "nothing was to be changed");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 2);
+    proxy_stop(wire);
+    server_stop(s);
+}
+
 Test(reschedule, moves_the_due_time_both_ways)
 {
     struct server *s = tool_redis();
