@@ -5,61 +5,12 @@
  * is so wherever stdout leads, for what a file has today a terminal shows tomorrow. Times, tries and tokens are JSON
  * numbers: all stay far below 2^53. */
 #include "json.h"
+#include "text.h"
 #include <inttypes.h>
 
 static void name_of(struct json *j, const char *name)
 {
     fprintf(j->to, "%s\"%s\":", j->n++ ? "," : "", name);
-}
-
-/* length of the character at s, or 0 */
-static size_t character(const unsigned char *s, size_t len)
-{
-    size_t n = *s < 0x80                  ? 1
-               : *s >= 0xc2 && *s <= 0xdf ? 2
-               : *s >= 0xe0 && *s <= 0xef ? 3
-               : *s >= 0xf0 && *s <= 0xf4 ? 4
-                                          : 0;
-    if (!n || n > len) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
-        (*s == 0xf4 && s[1] > 0x8f)) {
-        return 0;
-    }
-    return n;
-}
-
-/* The code of a character of n bytes. */
-static uint32_t code_of(const unsigned char *s, size_t n)
-{
-    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t code = *s & first[n];
-    for (size_t i = 1; i < n; i++) {
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    return code;
-}
-
-/* C0, DEL and C1 steer a terminal; the others turn the direction of text around, or end a line. */
-static int is_obeyed(uint32_t code)
-{
-    static const struct {
-        uint32_t from, to;
-    } ranges[] = {
-        {0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        if (code >= ranges[i].from && code <= ranges[i].to) {
-            return 1;
-        }
-    }
-    return 0;
 }
 
 static void string(FILE *to, const unsigned char *text, size_t len)
@@ -69,11 +20,11 @@ static void string(FILE *to, const unsigned char *text, size_t len)
     };
     putc('"', to);
     for (size_t n; len; len -= n, text += n) {
-        n = character(text, len);
-        uint32_t code = code_of(text, n);
+        n = text_char(text, len);
+        uint32_t code = text_code(text, n);
         if (shorts[*text]) {
             fputs(shorts[*text], to);
-        } else if (is_obeyed(code)) {
+        } else if (text_is_obeyed(code)) {
             fprintf(to, "\\u%04x", code);
         } else {
             fwrite(text, 1, n, to);
@@ -94,20 +45,6 @@ static void base64(FILE *to, const unsigned char *b, size_t len)
         putc(i + 2 < len ? letters[three & 63] : '=', to);
     }
     putc('"', to);
-}
-
-int is_utf8(const void *bytes, size_t len)
-{
-    const unsigned char *s = bytes;
-    while (len) {
-        size_t n = character(s, len);
-        if (!n) {
-            return 0;
-        }
-        s += n;
-        len -= n;
-    }
-    return 1;
 }
 
 void json_begin(struct json *j, FILE *to)
@@ -148,7 +85,7 @@ void json_ms(struct json *j, const char *name, int64_t us)
 void json_bytes(struct json *j, const char *name, const void *bytes, size_t len)
 {
     char other[40];
-    if (is_utf8(bytes, len)) {
+    if (text_is_utf8(bytes, len)) {
         name_of(j, name);
         string(j->to, bytes, len);
     } else {

@@ -16,5 +16,4 @@ void json_bool(struct json *j, const char *name, int value);
 void json_ms(struct json *j, const char *name, int64_t us);                       /* in ms, three decimals */
 void json_bytes(struct json *j, const char *name, const void *bytes, size_t len); /* NAME_base64 if not UTF-8 */
 void json_end(struct json *j);
-int is_utf8(const void *bytes, size_t len);
 #endif

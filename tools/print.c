@@ -4,10 +4,13 @@
  * a terminal would obey. */
 #include "print.h"
 #include "json.h"
+#include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { SHOWN_BYTES = 300, WHY_BYTES = 1024 };
 
 const char *print_time(char out[TIME_BYTES], int64_t unix_ms)
 {
@@ -56,16 +59,21 @@ static int unreadable(const struct lapse_job *job)
     return !lapse_job_tries(job);
 }
 
-static const char *body_text(const struct lapse_job *job, char out[260])
+static const char *body_text(const struct lapse_job *job, char out[SHOWN_BYTES])
 {
     size_t len;
     const char *body = lapse_job_body(job, &len);
-    if (!is_utf8(body, len) || memchr(body, '\0', len)) {
-        snprintf(out, 260, "(%zu bytes that are not text)", len);
+    if (!text_is_utf8(body, len) || memchr(body, '\0', len)) {
+        snprintf(out, SHOWN_BYTES, "(%zu bytes that are not text)", len);
         return out;
     }
-    snprintf(out, 260, "%.*s", (int)(len < 259 ? len : 259), len ? body : "");
-    return plain(out);
+    return text_shown(out, SHOWN_BYTES, body, len);
+}
+
+static const char *why_text(const struct lapse_job *job, char out[SHOWN_BYTES])
+{
+    const char *why = unreadable(job) ? lapse_strerror(LAPSE_EDATA) : lapse_job_why(job);
+    return text_shown(out, SHOWN_BYTES, why, strlen(why));
 }
 
 static void json_tries(struct json *j, const struct lapse_job *job)
@@ -77,14 +85,20 @@ static void json_tries(struct json *j, const struct lapse_job *job)
     }
 }
 
+/* The id stands behind what has a width: it may have 255 letters. */
+static void print_job_line(const struct lapse_job *job)
+{
+    char due[TIME_BYTES], tries[16], why[SHOWN_BYTES];
+    printf("%-8s %s %4u of %-7s %-24s %s\n", state_name(lapse_job_state(job)), print_time(due, lapse_job_due_ms(job)),
+           lapse_job_try(job), tries_text(job, tries), lapse_job_id(job), why_text(job, why));
+}
+
 void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts)
 {
     struct json j;
-    char due[TIME_BYTES], tries[16];
+    char why[WHY_BYTES];
     if (g->text) {
-        printf("%-24s %-8s %s %4u of %-7s %s\n", lapse_job_id(job), state_name(lapse_job_state(job)),
-               print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
-               plain(unreadable(job) ? lapse_strerror(LAPSE_EDATA) : lapse_job_why(job)));
+        print_job_line(job);
         return;
     }
     json_begin(&j, stdout);
@@ -96,7 +110,7 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
     json_tries(&j, job);
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_int(&j, "until_ms", lapse_job_until_ms(job));
-    json_text(&j, "why", lapse_job_why(job));
+    json_text(&j, "why", text_mended(why, sizeof why, lapse_job_why(job)));
     if (parts & WITH_BODY) {
         size_t len;
         const void *bytes = lapse_job_body(job, &len);
@@ -113,12 +127,12 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
 
 void print_job_heading(void)
 {
-    printf("%-24s %-8s %-24s %-15s %s\n", "ID", "STATE", "DUE", " TRY", "WHY");
+    printf("%-8s %-24s %-15s %-24s %s\n", "STATE", "DUE", " TRY", "ID", "WHY");
 }
 
 void print_job_long(const struct lapse_job *job)
 {
-    char due[TIME_BYTES], until[TIME_BYTES], tries[16], body[260];
+    char due[TIME_BYTES], until[TIME_BYTES], tries[16], text[SHOWN_BYTES];
     printf("queue   %s\nid      %s\nstate   %s\ndue     %s\ntry     %u of %s\ntoken   %" PRIu64 "\n",
            lapse_job_queue(job), lapse_job_id(job), state_name(lapse_job_state(job)),
            print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries), lapse_job_token(job));
@@ -126,9 +140,9 @@ void print_job_long(const struct lapse_job *job)
         printf("until   %s\n", print_time(until, lapse_job_until_ms(job)));
     }
     if (*lapse_job_why(job)) {
-        printf("why     %s\n", plain(lapse_job_why(job)));
+        printf("why     %s\n", why_text(job, text));
     }
-    printf("body    %s\n", body_text(job, body));
+    printf("body    %s\n", body_text(job, text));
 }
 
 void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
@@ -136,7 +150,7 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     struct json j;
     size_t len;
     const void *body = lapse_job_body(job, &len);
-    char due[TIME_BYTES], text[260];
+    char due[TIME_BYTES], text[SHOWN_BYTES];
     if (g->text) {
         fprintf(to, "%s/%s due %s late %.3f ms (%s) try %u: %s\n", lapse_job_queue(job), lapse_job_id(job),
                 print_time(due, lapse_job_due_ms(job)), (double)late_us(job) / 1000, via_name(lapse_job_via(job)),
@@ -160,10 +174,10 @@ void print_depth(const struct globals *g, const char *queue, const struct lapse_
     struct json j;
     if (g->text) {
         if (heading) {
-            printf("%-24s %10s %10s %10s %12s\n", "QUEUE", "WAITING", "RUNNING", "DEAD", "LATE");
+            printf("%10s %10s %10s %12s  %s\n", "WAITING", "RUNNING", "DEAD", "LATE", "QUEUE");
         }
-        printf("%-24s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms\n", queue, d->waiting, d->running,
-               d->dead, d->late_ms);
+        printf("%10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms  %s\n", d->waiting, d->running, d->dead,
+               d->late_ms, queue);
         return;
     }
     json_begin(&j, stdout);

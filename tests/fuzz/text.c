@@ -3,6 +3,7 @@
 #include "fuzz.h"
 #include "json.h"
 #include "log.h"
+#include "text.h"
 #include "tool.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -30,6 +31,18 @@ static bool obeyed(const unsigned char *s)
            (*s == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
 }
 
+static bool shows_nothing_obeyed(const char *s)
+{
+    const unsigned char *at = (const unsigned char *)s;
+    for (size_t len = strlen(s), n; len; at += n, len -= n) {
+        n = text_char(at, len);
+        if (!n || text_is_obeyed(text_code(at, n))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void on_line(int level, const char *line, void *arg)
 {
     (void)level;
@@ -39,7 +52,7 @@ static void on_line(int level, const char *line, void *arg)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = fuzz_text(data, size), *json = NULL;
+    char cut[64], *text = fuzz_text(data, size), *json = NULL;
     size_t room = size ? data[0] + 1u : 1, len;
     char *out = malloc(room);
     unsigned said = 0;
@@ -51,6 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(said == 1);
     const char *shown = plain(text);
     MUST(printable(shown) && strlen(shown) <= 4 * 256 + 3);
+    text_shown(cut, sizeof cut, data, size);
+    MUST(shows_nothing_obeyed(cut) && strlen(cut) < sizeof cut);
+    text_mended(cut, sizeof cut, text);
+    MUST(text_is_utf8(cut, strlen(cut)) && strlen(cut) < sizeof cut);
     bad("value", text, "no");
     FILE *to = open_memstream(&json, &len);
     struct json j;
@@ -58,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_begin(&j, to);
     json_bytes(&j, "body", data, size);
     json_end(&j);
-    MUST(!fclose(to) && len >= 12 && is_utf8(json, len) && json[len - 1] == '\n');
+    MUST(!fclose(to) && len >= 12 && text_is_utf8(json, len) && json[len - 1] == '\n');
     for (size_t i = 0; i + 1 < len; i++) {
         MUST(!obeyed((unsigned char *)json + i));
     }

@@ -255,6 +255,66 @@ Test(text, shows_no_byte_that_a_terminal_obeys)
 }
 
 /* Its first page fills the pipe's buffer: head is gone when the second is written. */
+Test(text, shows_other_languages)
+{
+    static const char words[] = "caf\xc3\xa9 \xd0\xb4\xd0\xb0 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x8e\x89";
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", words), 0, NULL, NULL);
+    expect(lapse("get", "q", "i", "--format", "text"), 0, words, NULL);
+    expect(lapse("listen", "q", "--count", "1", "--format", "text"), 0, words, NULL);
+    server_stop(s);
+}
+
+/* What a job's reason is; other programs may have put it there. */
+static void with_reason(struct server *s, const char *reason, size_t len)
+{
+    redis_do(s, "HSET lapse:{q}:held i %b", reason, len);
+}
+
+Test(text, of_a_reason_shows_what_it_says_and_nothing_that_a_terminal_obeys)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "--backoff", "1h"), 0, NULL, NULL);
+    expect(lapse("listen", "q", "--count", "1", "--exec", "--", "false"), 0, NULL, NULL);
+    char *held = redis_str(s, "HGET lapse:{q}:held i"), record[400];
+    char *at = strstr(held, "exit status 1");
+    cr_assert(at, "%s", held);
+    static const char reason[] = "\xe6\x97\xa5 \xc2\x9b\x33\x31m \xe2\x80\xae \x1b[2J \xff \xe6\x97";
+    int n = snprintf(record, sizeof record, "%.*s%s", (int)(at - held), held, reason);
+    with_reason(s, record, (size_t)n);
+    static const char *const lines[] = {"get q i --format text", "list q --format text"};
+    for (size_t i = 0; i < 2; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "$lapse %s", lines[i]);
+        expect(shell(line), 0, "\xe6\x97\xa5 \\u009b31m \\u202e \\x1b[2J \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\n",
+               NULL);
+    }
+    expect(lapse("get", "q", "i"), 0,
+           "\"why\":\"\xe6\x97\xa5 \\u009b31m \\u202e \\u001b[2J \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\"", NULL);
+    free(held);
+    server_stop(s);
+}
+
+Test(text, keeps_its_columns_whatever_the_length_of_ids_and_names)
+{
+    enum { LONG = 64 };
+    struct server *s = tool_redis();
+    char name[LONG + 1] = "";
+    memset(name, 'x', LONG);
+    expect(lapse("schedule", name, "--id", name, "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("schedule", name, "--id", "short", "--in", "2h"), 0, NULL, NULL);
+    struct proc *list = lapse("list", name, "--format", "text"), *depth = lapse("depth", name, "q", "--format", "text");
+    for (char *line = list->out; *line; line = strchr(line, '\n') + 1) {
+        cr_expect(!strncmp(line + 9, "DUE", 3) || (line[8] == ' ' && line[32] == 'Z'), "%s", line);
+    }
+    for (char *line = depth->out; *line; line = strchr(line, '\n') + 1) {
+        cr_expect(!strncmp(line + 3, "WAITING", 7) || line[9] == '0' || line[9] == '2', "%s", line);
+    }
+    expect(list, 0, name, NULL);
+    expect(depth, 0, name, NULL);
+    server_stop(s);
+}
+
 Test(output, that_its_reader_does_not_want_ends_in_silence_with_141)
 {
     struct server *s = tool_redis();
