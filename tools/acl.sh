@@ -25,7 +25,9 @@ user() { # NAME RULE...
     file) echo "user lapse_$*" ;;
     conf) echo "# user lapse_$*" ;;
     shell)
-        echo "redis-cli ACL SETUSER lapse_$1 reset$(shift && printf " '%s'" "$@")" | sed "s/'\([-+][^'(]*\|on\)'/\1/g" |
+        # +info|memory is no pipe
+        echo "redis-cli ACL SETUSER lapse_$1 reset$(shift && printf " '%s'" "$@")" |
+            sed "s/'\([-+][^'(]*\|on\)'/\1/g; s/+[a-z]*|[a-z]*/'&'/g" |
             fold -sw 112 | sed 's/ $//; $!s/$/ \\/; 2,$s/^/    /; s/^/    /' ;;
     esac
 }
