@@ -20,7 +20,7 @@ void report(struct doctor *d, enum verdict v, const char *check, const char *que
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    d->failed |= v == FAIL;
+    d->n[v]++;
     if (!d->g->json) {
         printf("%-4s  %-11s  %s%s%s\n", words[v], check, queue ? queue : "", queue ? ": " : "", text);
         if (mend) {
@@ -151,6 +151,9 @@ static void examine(struct doctor *d)
     for (size_t i = 0; i < sizeof checks / sizeof *checks && !d->code; i++) {
         checks[i](d);
     }
+    if (!d->g->json && !d->code) { /* programs have the verdicts, and the exit status */
+        printf("%u FAIL, %u WARN, %u OK\n", d->n[FAIL], d->n[WARN], d->n[FINE]);
+    }
 }
 
 #ifndef __clang__ /* gcc 12 does not see that d->queues keeps them */
@@ -171,6 +174,7 @@ static int add_queues(struct doctor *d, const struct words *w)
         }
         d->queues[d->n_queues++] = copy;
     }
+    d->named = d->n_queues > 0;
     if (d->n_queues < w->n || !d->queues) {
         say("out of memory");
         return INTERNAL;
@@ -197,7 +201,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
             d.secret ? info_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d), g->connect_wait_ms) : INTERNAL;
         if (!code) {
             examine(&d);
-            code = d.code ? d.code : d.failed ? ANSWER_NO : DONE;
+            code = d.code ? d.code : d.n[FAIL] ? ANSWER_NO : DONE;
         }
         info_close(&d.r);
     }

@@ -16,10 +16,12 @@ struct doctor {
     unsigned role; /* of enum doctor_role */
     char **queues; /* each of its own */
     int n_queues, queues_room;
-    int code; /* to exit with */
-    int replica, failed;
-    const char *eval; /* EVAL, or EVAL_RO of who may only read */
-    int64_t waiting;  /* jobs that may have a trigger */
+    int named; /* the queues were, by the user */
+    int code;  /* to exit with */
+    int replica;
+    unsigned n[FAIL + 1]; /* of each verdict */
+    const char *eval;     /* EVAL, or EVAL_RO of who may only read */
+    int64_t waiting;      /* jobs that may have a trigger */
 };
 enum doctor_role { FOR_LISTENER, FOR_PRODUCER, FOR_MONITOR };
 

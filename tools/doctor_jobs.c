@@ -150,17 +150,36 @@ static int is_defect(const redisReply *e)
     return e->type == REDIS_REPLY_ARRAY && e->elements == 2 && is_text(e->element[0]) && is_text(e->element[1]);
 }
 
-static void progress(struct walk *w)
+/* How many there are of what is walked; -1: this user may not ask. */
+static int64_t size_of(struct walk *w, const char *end)
+{
+    char key[160];
+    int is_hash = !strcmp(end, "jobs") || !strcmp(end, "held");
+    snprintf(key, sizeof key, "%s:{%s}:%s", w->d->space, w->queue, end);
+    redisReply *r = ASK(w->d, is_hash ? "HLEN" : "ZCARD", key);
+    int64_t n = r && r->type == REDIS_REPLY_INTEGER ? r->integer : -1;
+    freeReplyObject(r);
+    return n;
+}
+
+/* A hash that grows is shown in part twice, and new jobs come: more than there are is never claimed. */
+static void progress(struct walk *w, const char *end, int64_t looked)
 {
     if (monotonic_ms() - w->said_ms >= PROGRESS_MS) {
+        int64_t all = size_of(w, end);
         w->said_ms = monotonic_ms();
-        say("jobs of %s: %lld looked at", plain(w->queue), (long long)w->looked);
+        if (all >= 0) {
+            say("%s of %s: %lld of %lld looked at", end, plain(w->queue), (long long)(looked < all ? looked : all),
+                (long long)all);
+        } else {
+            say("%s of %s: being looked at", end, plain(w->queue));
+        }
     }
 }
 
 static void walk_key(struct walk *w, const char *end)
 {
-    int64_t page = 0, size = 1;
+    int64_t page = 0, size = 1, before = w->looked;
     do {
         char at[24], n[24];
         snprintf(at, sizeof at, "%llu", (unsigned long long)page);
@@ -187,7 +206,7 @@ static void walk_key(struct walk *w, const char *end)
             mend(w, r);
         }
         freeReplyObject(r);
-        progress(w);
+        progress(w, end, w->looked - before);
     } while (page && !*w->error && !w->d->code);
 }
 

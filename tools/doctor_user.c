@@ -117,12 +117,14 @@ static void look_at_commands(struct doctor *d, struct lacks *l)
     }
 }
 
-static void look_at_channel(struct doctor *d, struct lacks *l, const char *verb, const char *channel)
+/* to_give: the pattern that the user lacks then. */
+static void look_at_channel(struct doctor *d, struct lacks *l, const char *verb, const char *channel,
+                            const char *to_give)
 {
     char command[340];
     snprintf(command, sizeof command, "%s %s", verb, channel);
     if (!may(d, command)) {
-        snprintf(command, sizeof command, "&%s", channel);
+        snprintf(command, sizeof command, "&%s", to_give);
         add_word(l->helps, sizeof l->helps, verb);
         add_word(l->helps, sizeof l->helps, command);
     }
@@ -141,16 +143,24 @@ static void pattern_of(const struct doctor *d, char out[300])
 
 static void look_at_channels(struct doctor *d, struct lacks *l)
 {
-    char wake[200], end[24], pattern[300];
+    char wake[200], end[24], pattern[300], to_give[200], events[300];
     pattern_of(d, pattern);
+    snprintf(events, sizeof events, "%s", pattern);
     snprintf(end, sizeof end, "wake:%d", d->r.db);
     key_of(d, wake, end);
+    snprintf(to_give, sizeof to_give, "%s", wake);
+    if (!d->named) { /* any queue: Redis matches this one, but compares that of a PSUBSCRIBE letter by letter */
+        snprintf(to_give, sizeof to_give, "%s:{*}:wake:*", d->space);
+        if (d->g->opts.notify == LAPSE_KEYSPACE) {
+            snprintf(events, sizeof events, "__keyspace@%d__:%s:{QUEUE}:t:*", d->r.db, d->space);
+        }
+    }
     if (d->role != FOR_MONITOR) {
-        look_at_channel(d, l, "PUBLISH", wake);
+        look_at_channel(d, l, "PUBLISH", wake, to_give);
     }
     if (d->role == FOR_LISTENER) {
-        look_at_channel(d, l, "SUBSCRIBE", wake);
-        look_at_channel(d, l, "PSUBSCRIBE", pattern);
+        look_at_channel(d, l, "SUBSCRIBE", wake, to_give);
+        look_at_channel(d, l, "PSUBSCRIBE", pattern, events);
     }
 }
 

@@ -349,6 +349,52 @@ Test(doctor, warns_of_what_only_makes_jobs_late)
     server_stop(s);
 }
 
+Test(doctor, without_a_queue_names_the_channels_of_all)
+{
+    struct server *s = tool_redis();
+    as_user(s, "~lapse:* &__keyevent@*__:expired +@all -scan");
+    struct proc *p = doctor();
+    cr_assert(!has(p, "lapse-doctor"), "%s", p->out);
+    finds(p, 0, "rights", "WARN", "+publish '&lapse:{*}:wake:*' +subscribe\"");
+    as_user(s, "~lapse:* &lapse:* +@all");
+    finds(doctor("-o", "notify=keyspace"), 0, "rights", "WARN", "'&__keyspace@0__:lapse:{QUEUE}:t:*'");
+    server_stop(s);
+}
+
+Test(doctor, ends_with_how_many_there_were_of_each_verdict)
+{
+    struct server *s = tool_redis();
+    expect(lapse("doctor", "q"), 0, "\n0 FAIL, 0 WARN, 12 OK\n", NULL);
+    redis_do(s, "CONFIG SET maxmemory-policy allkeys-lru");
+    redis_do(s, "CONFIG SET appendfsync no");
+    struct proc *p = lapse("doctor", "q");
+    cr_expect_str_eq(strstr(p->out, "1 FAIL"), "1 FAIL, 1 WARN, 10 OK\n");
+    expect(p, 1, NULL, NULL);
+    p = doctor("q");
+    cr_expect(!has(p, " WARN,"), "%s", p->out); /* an object a check, and nothing else */
+    expect(p, 1, NULL, NULL);
+    server_stop(s);
+}
+
+/* Each job has a record and a place in a set, both of which it walks. It tells once a second. */
+Test(doctor, never_tells_of_more_than_there_are)
+{
+    enum { N = 100000 };
+    struct server *s = tool_redis();
+    redis_do(s, "EVAL %s 0 %d",
+             "for i = 1, ARGV[1] do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) "
+             "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0x') end",
+             N);
+    struct proc *p = lapse("doctor", "q");
+    for (char *at = p->err; (at = strstr(at, " of q: ")); at++) {
+        long long looked = 0, all = 0;
+        cr_expect(sscanf(at, " of q: %lld of %lld looked at", &looked, &all) == 2, "%s", p->err);
+        cr_expect(looked <= all && all == N, "%s", p->err);
+    }
+    expect(p, 0, "100000, each in one state", NULL);
+    server_stop(s);
+}
+
 Test(doctor, of_a_user_who_may_not_look_at_jobs_warns_unless_asked_to_mend_them)
 {
     struct server *s = tool_redis();
