@@ -14,7 +14,8 @@ LUA  := schedule cancel reschedule get claim done retry fail release renew touch
 # scripts of the program alone
 TOOL_LUA := check mend
 TOOL := main args bench bench_ask bench_crew bench_keys bench_print bench_run bench_spread client dev doctor \
-        doctor_jobs doctor_server doctor_user exec info job json lines list listen outlet print say schedule server text url value
+        doctor_jobs doctor_server doctor_user exec info job json lines list listen outlet password print say schedule server \
+        text url value
 EXAMPLES := demo order_timeout session_idle webhook_retry
 MAN  := lapse.1 lapse.3
 # one Criterion program per folder; fault is slow and has a target of its own

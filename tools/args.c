@@ -46,7 +46,7 @@ static const struct opt global_opts[] = {
      "any of lease_ms run_ms sweep_ms reply_ms max_running space name...;\n"
      "may be repeated"},
     {"password-file", 0, "FILE", set_text, offsetof(struct globals, password_file),
-     "a file that only you can read; else LAPSE_PASSWORD"},
+     "a file that only you can read, or - for stdin; else\nLAPSE_PASSWORD"},
     {"connect-wait", 0, "DURATION", set_duration, offsetof(struct globals, connect_wait_ms),
      "wait so long for a Redis that is not there; 0s, but\nlisten waits for ever"},
     {"format", 0, "json|text", set_format, 0,

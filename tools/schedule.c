@@ -127,6 +127,9 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
                         "first is there"
                       : "it may be scheduled, under an id that is not known. With --id it could be repeated";
     from_stdin = w->n == 2 && !strcmp(w->v[1], "-");
+    if (from_stdin && g->password_file && !strcmp(g->password_file, "-")) {
+        return bad("--password-file", "-", "the body comes from stdin already");
+    }
     rc = w->n == 2 ? read_body(&s.spec, w->v[1]) : 0;
     if (!rc) {
         rc = question(&s.q, g, ask);

@@ -95,6 +95,10 @@ int check_when(const struct when *when); /* exactly one of them was given */
 
 int64_t monotonic_ms(void);
 
+/* ---- password.c ---- */
+enum { PASSWORD_BYTES = 1024 };
+int password_read(const char *path, char out[PASSWORD_BYTES + 2]); /* "-": stdin; 0, or USAGE and has said why */
+
 /* ---- url.c ---- */
 struct piece {
     size_t at, len;

@@ -4,15 +4,10 @@
  * nowhere else: all other places (argv, which ps shows; the environment) are blotted out at once, ours is wiped when
  * lapse_open() has read it, and what is shown in messages never held it. */
 #include "tool.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define URL_RULE "a URL is redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n]"
-enum { PASSWORD_BYTES = 1024 };
 
 struct parts { /* of scheme://user:password@rest; lengths, in order */
     size_t scheme, user, password, rest;
@@ -55,39 +50,6 @@ struct piece url_secret(const char *word, int is_url)
         is_url = 0;
     }
     return is_url ? (struct piece){(size_t)(start - word), (size_t)(end - start)} : (struct piece){0, 0};
-}
-
-static int read_password(const char *path, char *out)
-{
-    struct stat st;
-    ssize_t n = 0, len = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st)) {
-        n = -1;
-    } else if (st.st_mode & 077) {
-        close(fd);
-        return bad("--password-file", path, "others than its owner can open it: chmod 600 it");
-    }
-    while (n >= 0 && len <= PASSWORD_BYTES && (n = read(fd, out + len, (size_t)(PASSWORD_BYTES + 1 - len))) > 0) {
-        len += n;
-    }
-    if (n < 0) {
-        bad("--password-file", path, strerror(errno));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (n < 0) {
-        return USAGE;
-    }
-    if (len && out[len - 1] == '\n') {
-        len--;
-    }
-    if (!len || len > PASSWORD_BYTES || memchr(out, '\0', (size_t)len)) {
-        return bad("--password-file", path, "it holds no password: one line of 1 to 1024 bytes");
-    }
-    out[len] = '\0';
-    return 0;
 }
 
 static void encode(char *to, const char *password)
@@ -141,7 +103,7 @@ int url_make(struct globals *g)
     size_t len = strlen(url), extra = 3 * PASSWORD_BYTES + 3;
     int rc = 0;
     if (g->password_file) {
-        rc = read_password(g->password_file, password);
+        rc = password_read(g->password_file, password);
     } else if (!p.password && env_password && strlen(env_password) > PASSWORD_BYTES) {
         rc = bad("LAPSE_PASSWORD", "...", "a password is at most 1024 bytes");
     } else if (!p.password && env_password) {

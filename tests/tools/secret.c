@@ -2,8 +2,10 @@
 /* Passwords: from a file, the URL or LAPSE_PASSWORD, and nowhere to be seen. */
 #include "tool.h"
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static const char PASSWORD[] = "s3cret /@:%?#";
@@ -48,22 +50,85 @@ Test(password, comes_from_the_environment)
     server_stop(s);
 }
 
+static bool in_memory(const char *path)
+{
+    struct statfs fs;
+    return !statfs(path, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
 Test(password, comes_from_a_file_that_only_its_owner_can_read)
 {
     struct server *s = locked_redis();
-    char path[128];
+    char path[4200];
     snprintf(path, sizeof path, "%s/password", s->dir);
     write_file(path, PASSWORD, 0600);
     expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", NULL);
     write_file(path, "s3cret /@:%?#\n", 0400);
-    expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", NULL);
-    write_file(path, PASSWORD, 0644);
-    expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
-    write_file(path, PASSWORD, 0640);
-    expect(lapse("depth", "q", "--password-file", path), 2, "", path);
+    struct proc *p = lapse("depth", "q", "--password-file", path);
+    cr_assert_eq(p->err_len, 0, "%s", p->err);
+    expect(p, 0, "\"waiting\":0", NULL);
     write_file(path, "\n", 0600);
     expect(lapse("depth", "q", "--password-file", path), 2, "", "no password");
     expect(lapse("depth", "q", "--password-file", s->dir), 2, "", s->dir);
+    server_stop(s);
+}
+
+Test(password, of_a_file_on_disk_that_others_can_read_is_refused)
+{
+    static const mode_t modes[] = {0644, 0640, 0444, 0440, 0604};
+    struct server *s = locked_redis();
+    char path[4200];
+    snprintf(path, sizeof path, "%s/password.%d", test_build(), (int)getpid());
+    if (in_memory(test_build())) {
+        cr_skip_test("all is in memory here");
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        write_file(path, PASSWORD, modes[i]);
+        expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
+        unlink(path);
+    }
+    server_stop(s);
+}
+
+/* As Docker (0444), Kubernetes (0644) and systemd (0440) make them. */
+Test(password, of_a_container_or_a_service_is_taken_with_a_warning)
+{
+    static const mode_t modes[] = {0440, 0444, 0644}, bad[] = {0666, 0464};
+    static const char shm[] = "/dev/shm";
+    struct server *s = locked_redis();
+    char path[64];
+    snprintf(path, sizeof path, "%s/lapse-password.%d", shm, (int)getpid());
+    if (!in_memory(shm)) {
+        cr_skip_test("no /dev/shm");
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        write_file(path, PASSWORD, modes[i]);
+        expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", "others than its owner can read it");
+        unlink(path);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_file(path, PASSWORD, bad[i]);
+        expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
+        unlink(path);
+    }
+    if (!geteuid()) {
+        write_file(path, PASSWORD, 0444);
+        cr_assert(!chown(path, 65534, 65534));
+        expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
+        unlink(path);
+    }
+    server_stop(s);
+}
+
+Test(password, comes_from_stdin)
+{
+    struct server *s = locked_redis();
+    setenv("pw", PASSWORD, 1);
+    expect(shell("printf '%s\\n' \"$pw\" | $lapse depth q --password-file -"), 0, "\"waiting\":0", NULL);
+    expect(shell("printf '%s' \"$pw\" | $lapse depth q --password-file -"), 0, "\"waiting\":0", NULL);
+    expect(shell("$lapse depth q --password-file - < /dev/null"), 2, "", "no password");
+    expect(shell("printf '%s' \"$pw\" | $lapse schedule q --in 1h - --password-file -"), 2, "",
+           "comes from stdin already");
     server_stop(s);
 }
 
