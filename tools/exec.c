@@ -7,6 +7,7 @@
  *
  *   NOT_YET --there is room--> RUNNING
  *   RUNNING --run_ms is over, lease lost, listener stops--> ASKED (TERM) --5 s--> FORCED (KILL)
+ *   any --listener stops, and it did not end with 0--> KEPT, unsettled
  *
  * NOT_YET: for want of processes, descriptors or memory. Its job is held, and its lease renewed, so that no try is used
  * and its slot lets nothing else be claimed. Some descriptors are left to the connections to Redis.
@@ -32,7 +33,7 @@ enum { FAIL = 65 }; /* EX_DATAERR: what a child says by its status; all others b
 enum { ENV_OURS = 6, ENV_BYTES = 320, WHY_BYTES = 160 };
 enum { SPARE_FDS = 8 };
 #define AGAIN_S 0.2
-enum stage { NOT_YET, RUNNING, ASKED, FORCED };
+enum stage { NOT_YET, RUNNING, ASKED, FORCED, KEPT };
 
 struct child {
     struct child *next, **prev;
@@ -41,6 +42,7 @@ struct child {
     void *arg;
     pid_t pid; /* 0: NOT_YET */
     enum stage stage;
+    int ours;         /* it is ended because we stop, not for what it did */
     const char *why;  /* it was ended; static */
     const char *body; /* still to be written; the job's */
     size_t body_left;
@@ -211,6 +213,17 @@ static void give_up(struct child *c, const char *why)
     forget(c);
 }
 
+/* A deploy is no fault of the job: it uses no try up. */
+static void keep(struct child *c)
+{
+    end_input(c);
+    ev_timer_stop(c->x->loop, &c->check);
+    c->stage = KEPT;
+    c->pid = 0;
+    c->x->n_kept++;
+    c->x->kept(c->arg);
+}
+
 static void try_again(struct child *c);
 
 static void ask_to_end(struct child *c, const char *why)
@@ -289,7 +302,9 @@ static void on_ended(struct ev_loop *loop, ev_async *w, int events)
             kill(-c->pid, SIGKILL); /* those of its group that did not obey */
         }
         waitpid(info.si_pid, &status, 0);
-        if (c) {
+        if (c && c->ours && status) {
+            keep(c);
+        } else if (c) {
             settle(c, status);
             forget(c);
         }
@@ -511,11 +526,26 @@ void exec_start(struct exec *x, struct lapse_job *job, void *arg)
     }
 }
 
-void exec_stop(struct exec *x, const char *why)
+void exec_stop(struct exec *x)
 {
-    for (struct child *c = x->first, *next; c; c = next) {
-        next = c->next;
-        ask_to_end(c, why);
+    for (struct child *c = x->first; c; c = c->next) {
+        if (c->stage == NOT_YET) {
+            keep(c);
+        } else if (c->stage == RUNNING) {
+            c->ours = 1;
+            ask_to_end(c, "the listener stops");
+        }
+    }
+}
+
+void exec_kill(struct exec *x)
+{
+    exec_stop(x);
+    for (struct child *c = x->first; c; c = c->next) {
+        if (c->pid) {
+            c->stage = FORCED;
+            kill(-c->pid, SIGKILL);
+        }
     }
 }
 
@@ -526,6 +556,7 @@ void exec_free(struct exec *x)
             kill(-x->first->pid, SIGKILL);
         }
         lapse_done(x->first->job, NULL, NULL); /* cut loose by the close: this only frees it */
+        free(x->first->arg);
         forget(x->first);
     }
     if (reaper == x) {

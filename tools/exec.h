@@ -13,6 +13,10 @@ struct exec { /* a command that runs once for each job */
     size_t env_n;
     int64_t run_ms;
     lapse_cb *settled; /* of each settle, with the arg of exec_start() */
+    /* We ended a command before it was through: its job is not settled, stays in hand, and goes back uncounted when the
+     * handle is closed. */
+    void (*kept)(void *arg);
+    unsigned n_kept;
     struct child *first;
     ev_async ended; /* SIGCHLD came */
 };
@@ -25,8 +29,10 @@ int set_env(const struct opt *o, char *value, void *field); /* struct env_words;
 int exec_init(struct exec *x, char **argv, const struct env_words *more); /* 0, or an exit code and has said why */
 void exec_begin(struct exec *x); /* from now on x->loop, the default one, reaps children; once in a process */
 void exec_start(struct exec *x, struct lapse_job *job, void *arg);
-void exec_stop(struct exec *x, const char *why); /* TERM to all, KILL 5 s later */
-void exec_free(struct exec *x);                  /* KILL to all; their jobs are dropped */
-char *find_program(const char *name);            /* its path, to be freed; NULL: there is none */
+void exec_stop(struct exec *x); /* TERM to all, KILL 5 s later */
+void exec_kill(struct exec *x); /* KILL to all, now */
+/* KILL to all; the jobs, which the close cut loose, are dropped, and each arg is given to free(). */
+void exec_free(struct exec *x);
+char *find_program(const char *name); /* its path, to be freed; NULL: there is none */
 #define EXEC_KILL_MS 5000
 #endif

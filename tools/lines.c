@@ -148,6 +148,7 @@ void lines_free(struct lines *s)
     while (s->first) {
         struct line *line = pop(s);
         lapse_done(line->job, NULL, NULL); /* cut loose by the close: this only frees it */
+        free(line->arg);
         drop(line);
     }
     outlet_close(&s->out);

@@ -149,7 +149,36 @@ static void on_grace_over(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct listen *in = w->data;
     (void)loop, (void)events;
-    exec_stop(&in->exec, "the listener stops");
+    exec_stop(&in->exec);
+}
+
+/* What is left in hand was ended by us: the end of the handle gives it back, and there is nothing else to wait for. */
+static void close_if_all_are_kept(struct listen *in)
+{
+    if (in->closing && in->running == in->exec.n_kept) {
+        client_close(&in->c, 0);
+    }
+}
+
+static void on_kept(void *arg)
+{
+    close_if_all_are_kept(((struct held *)arg)->in);
+}
+
+/* No command may run on when its job is given back, so each is waited for; whom that takes too long signals again. */
+static void leave(struct listen *in, int code)
+{
+    if (in->leaving) {
+        _exit(code);
+    }
+    say("leaving at once; what runs (%u) goes back", in->running);
+    in->leaving = code;
+    exec_kill(&in->exec);
+    if (in->argv) {
+        close_if_all_are_kept(in);
+    } else {
+        client_close(&in->c, 0);
+    }
 }
 
 static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
@@ -158,10 +187,8 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
     (void)events;
     /* HUP comes in company: after TERM from an init, twice from a shell and its terminal */
     if (w->signum != SIGHUP && in->signals++) {
-        say("left at once; what ran (%u) comes back when its lease ends", in->running);
-        exec_free(&in->exec);
-        lapse_abandon(in->c.l);
-        _exit(128 + w->signum);
+        leave(in, 128 + w->signum);
+        return;
     }
     if (in->draining++) {
         return;
@@ -228,6 +255,9 @@ static void on_settled(struct lapse *l, int err, const struct lapse_job *job, vo
         say("%s: %s; it may run again", held->about, lapse_strerror(err));
     }
     free(held);
+    if (in->exec.n_kept) {
+        close_if_all_are_kept(in);
+    }
     if (in->drain && in->connected_ms) {
         look_around(in);
     }
@@ -313,6 +343,7 @@ static void begin(struct listen *in)
     in->lines.broken = on_broken;
     in->lines.broken_arg = in;
     in->exec.run_ms = in->run_ms;
+    in->exec.kept = on_kept;
     lines_init(&in->lines);
     ev_timer_init(&in->tick, on_tick, 0, PROBE_MS / 1000.0);
     in->tick.data = in;
@@ -350,8 +381,13 @@ int listen_run(struct listen *in)
     in->opened_ms = monotonic_ms();
     begin(in);
     code = client_run(&in->c);
-    if (in->running) {
-        say("not settled in time: %u; they come back when their leases end", in->running);
+    if (in->exec.n_kept) {
+        say("ended by us before they were through: %u; they go back, no try used, if Redis hears it", in->exec.n_kept);
+    }
+    if (in->leaving) {
+        code = in->leaving;
+    } else if (in->running > in->exec.n_kept) {
+        say("not settled in time: %u; they go back, no try used, if Redis hears it", in->running - in->exec.n_kept);
         code = code ? code : in->argv ? DOWN : OUTPUT;
     }
     lines_free(&in->lines);
@@ -488,7 +524,8 @@ const struct command cmd_listen = {
     "replica. Once it has worked it outlives both; what Redis refuses is logged when it begins.\n"
     "\n"
     "TERM, INT and HUP take no new jobs, wait for those that run, and exit 0; a second TERM or INT\n"
-    "leaves at once. If the listener is killed, so are its commands, but not what they started in\n"
+    "leaves at once. A job whose command is ended by that, or by the end of --grace, goes back, its\n"
+    "try not counted. If the listener is killed, so are its commands, but not what they started in\n"
     "turn. USR1 prints the statistics to stderr, -v also at the end.\n"
     "\nexamples:\n"
     "  lapse listen orders | while read -r job; do ...; done\n"

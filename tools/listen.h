@@ -19,6 +19,7 @@ struct listen {
     unsigned begun, running;
     unsigned asked;        /* depths to come */
     int closing, draining; /* draining: told to stop */
+    int leaving;           /* exit code of a second signal */
     int signals;           /* TERM and INT so far */
     int proven;            /* Redis answered claims, and nothing was refused meanwhile */
     uint64_t claimed;      /* jobs, when a claim was last refused */

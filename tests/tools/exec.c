@@ -276,7 +276,16 @@ Test(exec, term_waits_for_what_runs_and_begins_nothing)
     server_stop(s);
 }
 
-Test(exec, after_the_grace_what_runs_is_ended_and_put_back)
+static const char BACK[] = "\"state\":\"waiting\"";
+
+static void is_back_uncounted(const char *id)
+{
+    struct proc *p = lapse("get", "q", id);
+    cr_expect_eq(member(p->out, "try"), 0, "%s", p->out);
+    expect(p, 0, BACK, NULL);
+}
+
+Test(exec, after_the_grace_what_runs_is_ended_and_goes_back_uncounted)
 {
     struct server *s = tool_redis();
     schedule("a", "");
@@ -284,115 +293,69 @@ Test(exec, after_the_grace_what_runs_is_ended_and_put_back)
         lapse_start("listen", "q", "--grace", "200ms", "--exec", "--", "sh", "-c", "echo begun; exec sleep 60");
     until_out(p, "begun");
     proc_signal(p, SIGTERM);
-    expect(p, 0, NULL, "waiting for");
-    expect(lapse("get", "q", "a"), 0, "the listener stops: killed by signal 15", NULL);
+    proc_wait(p, 10000);
+    cr_expect(!strstr(p->err, "q/a: try"), "%s", p->err);
+    expect(p, 0, NULL, "ended by us before they were through: 1");
+    is_back_uncounted("a");
     server_stop(s);
 }
 
-Test(exec, a_second_term_leaves_at_once)
+Test(exec, a_second_term_leaves_at_once_and_what_ran_goes_back_uncounted)
 {
     struct server *s = tool_redis();
     schedule("a", "");
-    struct proc *p = lapse_start("listen", "q", "--exec", "--", "sh", "-c", "echo $$; exec sleep 60");
+    struct proc *p =
+        lapse_start("listen", "q", "--exec", "--", "sh", "-c", "trap '' TERM; echo $$; sleep 60; sleep 60");
     until_out(p, "\n");
     int command = atoi(p->out);
     proc_signal(p, SIGTERM);
     until_err(p, "waiting for");
     proc_signal(p, SIGTERM);
-    expect(p, 128 + SIGTERM, NULL, "left at once");
+    expect(p, 128 + SIGTERM, NULL, "leaving at once");
     until_no_process(command);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 1);
+    is_back_uncounted("a");
     server_stop(s);
 }
 
-static void no_group(pid_t group)
+Test(exec, job_of_one_try_survives_a_deploy)
 {
-    int64_t end = test_now_ms() + 10000;
-    while (test_now_ms() < end && !kill(-group, 0)) {
-        poll(NULL, 0, 5);
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "--tries", "1"), 0, NULL, NULL);
+    for (int deploy = 0; deploy < 3; deploy++) {
+        struct proc *p = lapse_start("listen", "q", "--exec", "--", "sh", "-c", "echo begun; exec sleep 60");
+        until_out(p, "begun");
+        proc_signal(p, SIGTERM);
+        until_err(p, "waiting for");
+        proc_signal(p, SIGTERM);
+        expect(p, 128 + SIGTERM, NULL, NULL);
+        is_back_uncounted("i");
     }
-    cr_assert(kill(-group, 0) && errno == ESRCH, "of group %d something is left", (int)group);
-}
-
-Test(exec, ends_with_its_listener_however_that_dies)
-{
-    struct server *s = tool_redis();
-    schedule("a", "");
-    struct proc *p =
-        lapse_start("listen", "q", "--exec", "--", "sh", "-c", "trap '' TERM HUP INT; echo $$; exec sleep 60");
-    until_out(p, "\n");
-    pid_t command = atoi(p->out);
-    proc_signal(p, SIGKILL);
-    expect(p, 128 + SIGKILL, NULL, NULL);
-    until_no_process(command);
-    server_stop(s);
-}
-
-Test(exec, hup_drains_like_term_and_does_not_count_as_a_second_signal)
-{
-    struct server *s = tool_redis();
-    char fifo[100], command[400];
-    snprintf(fifo, sizeof fifo, "%s/fifo", s->dir);
-    snprintf(command, sizeof command, "mkfifo %s; echo begun; read x < %s; echo $x", fifo, fifo);
-    schedule("a", "");
-    struct proc *p = lapse_start("listen", "q", "-j", "1", "--exec", "--", "sh", "-c", command);
-    until_out(p, "begun");
-    schedule("b", "");
-    proc_signal(p, SIGHUP);
-    until_err(p, "waiting for what runs (1)");
-    proc_signal(p, SIGHUP);
-    proc_signal(p, SIGTERM);
-    proc_signal(p, SIGHUP);
-    FILE *f = fopen(fifo, "w");
-    cr_assert(f);
-    fputs("ended\n", f);
-    fclose(f);
-    expect(p, 0, "begun\nended\n", NULL);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 0);
-    server_stop(s);
-}
-
-Test(exec, under_nohup_hup_is_not_heard)
-{
-    struct server *s = tool_redis();
-    char line[] = "trap '' HUP; exec $lapse listen q -v --exec -- sh -c 'grep SigIgn /proc/self/status'";
-    proc_free(shell("true")); /* sets $lapse */
-    struct proc *p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
-    until_err(p, "listening on");
-    proc_signal(p, SIGHUP);
-    schedule("a", "");
-    until_out(p, "SigIgn:\t");
-    until_out(p, "\n");
-    cr_expect(strtoull(strstr(p->out, "SigIgn:") + 7, NULL, 16) & 1u << (SIGHUP - 1), "nor by the command: %s", p->out);
-    proc_signal(p, SIGTERM);
-    expect(p, 0, NULL, NULL);
+    expect(run_one("cat"), 0, NULL, NULL);
     no_jobs(s, "q");
     server_stop(s);
 }
 
-/* A number that was given back may be another's by then. */
-Test(exec, is_not_signalled_once_it_was_reaped)
+Test(exec, that_we_end_is_done_if_it_says_so_and_else_goes_back_whatever_it_says)
 {
-#ifdef __SANITIZE_ADDRESS__
-    cr_skip("its library wants to be the first");
-#endif
+    static const struct {
+        const char *id, *status;
+    } ends[] = {{"done", "0"}, {"again", "75"}, {"never", "65"}, {"other", "3"}};
     struct server *s = tool_redis();
-    char line[4400];
-    schedule("a", "");
-    proc_free(shell("true")); /* sets $lapse */
-    snprintf(line, sizeof line,
-             "export LD_PRELOAD='%s/preload/pids.so'; exec $lapse listen q --count 1 -o run_ms=100 --exec -- "
-             "sh -c 'sleep 61 & echo $$; trap \"exit 3\" TERM; while :; do wait; done'",
-             test_build());
-    struct proc *p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
-    until_out(p, "\n");
-    pid_t group = atoi(p->out);
-    proc_wait(p, 10000);
-    cr_expect(!strstr(p->err, "which was reaped"), "%s", p->err);
-    expect(p, 0, NULL, "run_ms");
-    no_group(group);
-    expect(lapse("get", "q", "a"), 0, "it ran for run_ms: exit status 3", NULL);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char command[120];
+        snprintf(command, sizeof command, "trap 'exit %s' TERM; echo begun; while :; do sleep 0.01; done",
+                 ends[i].status);
+        schedule(ends[i].id, "");
+        struct proc *p = lapse_start("listen", "q", "--grace", "1ms", "--exec", "--", "sh", "-c", command);
+        until_out(p, "begun");
+        proc_signal(p, SIGTERM);
+        expect(p, 0, NULL, NULL);
+        if (i) {
+            is_back_uncounted(ends[i].id);
+            expect(lapse("cancel", "q", ends[i].id), 0, NULL, NULL);
+        }
+        no_jobs(s, "q");
+    }
     server_stop(s);
 }
 
