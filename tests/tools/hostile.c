@@ -115,7 +115,7 @@ Test(hostile, environment_is_not_for_the_command)
                                         "LAPSE_QUEUE=q\n",
                                         "LAPSE_ID=i\n",
                                         "LAPSE_TRY=1\n",
-                                        "LAPSE_TOKEN=1\n",
+                                        "LAPSE_TOKEN=",
                                         "LAPSE_DUE_MS=",
                                         "LAPSE_LATE_MS=",
                                         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"};
