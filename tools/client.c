@@ -27,7 +27,7 @@ static int has_one_of(const char *line, const char *const *words)
 static int is_away(const char *line)
 {
     static const char *const words[] = {"cannot connect to Redis", "lost the connection to Redis", "does not let us in",
-                                        NULL};
+                                        "is loading its data", NULL};
     return has_one_of(line, words);
 }
 
@@ -91,6 +91,7 @@ static void show(struct client *c, int level, const char *line)
         say("%s", plain(line));
     }
     if (level == LOG_NOTICE) {
+        c->away = c->away && !strstr(line, "connected");
         client_news_is_good(c);
     }
 }
@@ -115,7 +116,7 @@ static void on_log(int level, const char *line, void *arg)
         refused = is_refusal(line);
     }
     if (is_refusal(line)) {
-        if (strstr(line, " claim")) {
+        if (strstr(line, "claim")) {
             c->refuses_claims = 1;
             c->refused_ms = monotonic_ms();
         }
@@ -181,9 +182,10 @@ static int denied(struct client *c, int err, const char *about)
     int shut = err == LAPSE_EREFUSED || err == LAPSE_EDOWN || err == LAPSE_ECLOSED;
     int refused = err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || (shut && c->shut_out);
     if (refused && c->no_right) {
-        say("%s: not allowed: this user lacks a right that lapse needs%s%s (%s); lapse doctor names all of them%s",
-            plain(about), c->one_shot ? ": " : "", c->one_shot ? c->error : "", plain(c->g->shown_url),
-            err == LAPSE_EBROKEN ? ", and mends what broke off in the middle" : "");
+        const char *what = c->one_shot ? c->error : "";
+        say("%s: not allowed: this user lacks a right%s%s (%s)%s%s", plain(about), *what ? ": " : "", what,
+            plain(c->g->shown_url), strstr(what, "lapse doctor") ? "" : "; lapse doctor names all that it lacks",
+            err == LAPSE_EBROKEN ? "; lapse doctor --repair mends what broke off in the middle" : "");
         return DENIED;
     }
     if (shut && c->wrong_password) {
