@@ -91,7 +91,6 @@ static void show(struct client *c, int level, const char *line)
         say("%s", plain(line));
     }
     if (level == LOG_NOTICE) {
-        c->away = c->away && !strstr(line, "connected");
         client_news_is_good(c);
     }
 }

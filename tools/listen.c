@@ -296,7 +296,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
     }
     if (!err) {
         in->connected_ms = monotonic_ms();
-        if (in->g->verbose || in->c.away) { /* who read that it is not there must read that it is */
+        if (in->g->verbose) {
             say("listening on %s", plain(in->g->shown_url));
         }
         in->tick.repeat = in->drain ? TICK_MS / 1000.0 : 0; /* 0 stops it */

@@ -133,8 +133,33 @@ Test(listen, that_waited_for_redis_says_when_it_is_there)
     struct proc *p = lapse_start("listen", "q", "-o", "reply_ms=200");
     until_err(p, "cannot connect");
     server_restart(s);
-    until_err(p, "listening on unix://");
+    until_err(p, "connected to Redis at");
     proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(listen, takes_back_without_being_asked_that_redis_is_away)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q");
+    until_depth(s, "q", "listeners", 1);
+    server_kill9(s);
+    until_err(p, "cannot connect");
+    server_restart(s);
+    until_err(p, "connected again to Redis");
+    cr_expect_eq(count_of(p->err, "cannot connect"), 1, "%s", p->err);
+    server_kill9(s);
+    server_restart(s);
+    schedule("i", "0s", "");
+    until_out(p, "\"id\":\"i\"");
+    proc_signal(p, SIGTERM);
+    proc_wait(p, 10000);
+    char *last = p->err;
+    for (char *at = p->err; (at = strstr(at, "to Redis at")); at++) {
+        last = at;
+    }
+    cr_expect(last - p->err > 16 && !strncmp(last - 16, "connected again ", 16), "%s", p->err);
     expect(p, 0, NULL, NULL);
     server_stop(s);
 }

@@ -526,7 +526,9 @@ Test(right, that_is_missing_inside_a_script_exits_77)
     char url[300];
     snprintf(url, sizeof url, "unix://lapse_producer:secret@%s", s->socket);
     redis_do(s, "ACL SETUSER lapse_producer -zadd");
-    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "lapse doctor");
+    struct proc *p = lapse("-u", url, "schedule", "q", "--in", "1s");
+    cr_expect(strcasestr(p->err, "zadd"), "it is not named: %s", p->err);
+    expect(p, 77, "", "lapse doctor");
     redis_do(s, "ACL SETUSER lapse_producer -hmget");
     expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "not allowed");
     redis_do(s, "ACL SETUSER lapse_producer -select");
