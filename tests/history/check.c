@@ -38,6 +38,24 @@ static void print(const struct tally *t)
            t->broken);
 }
 
+/* What a process asked without waiting took place in that order; who did not: the two that are to blame, if it is two.
+ */
+static void blame(struct life *l)
+{
+    const struct event *end = l->event + l->n;
+    if (search(l, (struct leave){.any = true}) <= 0) {
+        broken(l, "I12", NULL, NULL, "no order of what was asked and answered makes sense");
+        return;
+    }
+    for (const struct event *b = l->event; b < end; b++)
+        for (const struct event *a = l->event; a < b; a++)
+            if (asked_in_turn(a, b) && search(l, (struct leave){.first = a, .second = b}) > 0) {
+                broken(l, "I13", a, b, "the second took place before the first, which its process had asked before it");
+                return;
+            }
+    broken(l, "I13", NULL, NULL, "not in the order in which a process asked");
+}
+
 static void check_job(struct life *l, int64_t late_ms)
 {
     long before = l->t->broken;
@@ -45,11 +63,11 @@ static void check_job(struct life *l, int64_t late_ms)
     rules_of_job(l, late_ms);
     if (l->t->broken > before || l->rolled_back)
         return; /* it has a better name already, or its past is not one */
-    int found = search(l);
+    int found = search(l, (struct leave){0});
     l->t->searched += found >= 0;
     l->t->unsearched += found < 0;
     if (found == 0)
-        broken(l, "I12", NULL, NULL, "no order of what was asked and answered makes sense");
+        blame(l);
 }
 
 int main(int argc, char **argv)

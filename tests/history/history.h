@@ -20,6 +20,7 @@ struct event {
     const char *file;
     long line, call;
     int64_t from_ns, to_ns; /* monotonic; it took place in between; INT64_MAX: nobody knows when, if at all */
+    int64_t heard_ns;       /* when its asker was told something; INT64_MAX: never */
     int64_t redis_us;       /* when it took place, by Redis; 0: not said */
     int64_t due_ms, delay_ms, lease_until_ms, least_ms, since_ns, redis_ms;
     uint64_t token;
@@ -64,6 +65,13 @@ void rules_of_job(struct life *l, int64_t late_ms);
 
 /* ---- search.c ---- */
 enum { SEARCH_MOST = 63 };
+/* Of one process, two calls in the order in which it asked them: the second before it had heard of the first. */
+bool asked_in_turn(const struct event *first, const struct event *second);
+/* What may be in another order than it was asked in. */
+struct leave {
+    bool any;                           /* of all pairs */
+    const struct event *first, *second; /* of this one; NULL: of none */
+};
 /* Is there an order of these that the states of a job allow? 1: yes, 0: no, -1: too many to say. */
-int search(const struct life *l);
+int search(const struct life *l, struct leave leave);
 #endif

@@ -181,6 +181,7 @@ void history_sort(struct history *h)
     h->offset_ns = INT64_MAX;
     for (size_t i = 0; i < h->n; i++) {
         struct event *e = &h->event[i];
+        e->heard_ns = e->outcome == ASKED ? INT64_MAX : e->to_ns;
         if (e->outcome == ASKED)
             e->outcome = INFO;
         if (e->outcome == INFO)

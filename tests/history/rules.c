@@ -93,7 +93,7 @@ static void rules_of_pair(struct life *l, const struct event *a, const struct ev
     bool over = b->redis_us >= lease_of(l, a) * 1000;
     bool anew = between(l, ENQUEUE, a, b), moved = between(l, RESCHEDULE, a, b);
     if (b->token <= a->token) {
-        broken(l, "I3", a, b, "a token does not grow");
+        broken(l, "I3", a, b, b->token == a->token ? "two claims have one token" : "a token does not grow");
         return;
     }
     if (!over && !settled(l, a, ACK, by) && !settled(l, a, NACK, by) && !settled(l, a, DEAD, by)) {
@@ -219,16 +219,33 @@ static void rules_of_start(struct life *l, const struct event *s)
 }
 
 /* ---- settles, cancels ---- */
+/* The claim by the settle's token: its own process's, or, where it made none, another's. */
+static const struct event *claim_of(const struct life *l, const struct event *settle)
+{
+    const struct event *claim = NULL;
+    for
+        EACH(e, l)
+    if (e->op == START && e->token == settle->token && (!claim || e->proc == settle->proc))
+        claim = e;
+    return claim;
+}
+
 static void rules_of_settle(struct life *l, const struct event *s)
 {
     if (s->outcome != OK)
         return;
+    const struct event *claim = claim_of(l, s);
+    if (claim && claim->proc != s->proc)
+        broken(l, "I4", s, claim, "settled by a process that does not hold it, with the token of the one that does");
     for
         EACH(e, l)
         {
-            if (e->op == START && e->token > s->token && claimed_to(l->h, e) < s->from_ns)
+            bool known = e->op == START && claimed_to(l->h, e) < s->from_ns;
+            if (known && e->token > s->token)
                 broken(l, "I4", s, e, "the token of an earlier claim settled it");
-            if (e->op >= ACK && e->op <= DEAD && e != s && e->token == s->token && e->outcome == OK && e > s)
+            if (known && e->token == s->token && e->proc != s->proc && e->redis_us > claim->redis_us)
+                broken(l, "I4", s, e, "an earlier holder settled it, by the token that the present one has too");
+            if (e->op >= ACK && e->op <= DEAD && e->token == s->token && e->outcome == OK && e > s)
                 broken(l, "I4", s, e, "one claim was settled twice");
         }
 }
@@ -287,6 +304,17 @@ static void lost(struct life *l, const struct event *made)
         l->t->window_ns = least_ns;
 }
 
+/* What Redis holds of a job at the end is of its last claim, be it one that nobody heard of. */
+static void rule_of_last_token(struct life *l, const struct event *end)
+{
+    if (!end->token || l->rolled_back)
+        return;
+    for
+        EACH(e, l)
+    if (e->op == START && e->token > end->token)
+        broken(l, "I3", e, end, "the last claim has a smaller token than an earlier one");
+}
+
 static void rules_of_end(struct life *l)
 {
     const struct event *made = NULL, *end = NULL, *run = NULL;
@@ -302,6 +330,8 @@ static void rules_of_end(struct life *l)
                 run = e;
             killed = killed || (e->op == DEAD && maybe(e));
         }
+    if (end)
+        rule_of_last_token(l, end);
     if (end && end->state == WAITING && end->due_ms <= l->h->final->redis_ms)
         broken(l, "I1", made, end, "lost: due, and not run at the end");
     else if (end && end->state == RUNNING && end->lease_until_ms <= l->h->final->redis_ms)
@@ -375,9 +405,36 @@ void rules_of_job(struct life *l, int64_t late_ms)
     rules_of_end(l);
 }
 
+static int by_token(const void *a, const void *b)
+{
+    const struct event *x = *(const struct event *const *)a, *y = *(const struct event *const *)b;
+    int order = (x->token > y->token) - (x->token < y->token);
+    return order ? order : (x > y) - (x < y); /* by job */
+}
+
+/* Of each claim that is known, be it by what Redis has at the end. */
+static void rule_of_tokens(struct life *all)
+{
+    const struct history *h = all->h;
+    const struct event **claim = calloc(h->n + 1, sizeof *claim);
+    size_t n = 0;
+    if (!claim)
+        exit(2);
+    for (size_t i = 0; i < h->n; i++)
+        if ((h->event[i].op == START || h->event[i].op == STATE) && h->event[i].token)
+            claim[n++] = &h->event[i];
+    qsort(claim, n, sizeof *claim, by_token);
+    for (size_t i = 0; i + 1 < n; i++)
+        if (claim[i]->token == claim[i + 1]->token && claim[i]->job != claim[i + 1]->job && !in_window(h, claim[i]) &&
+            !in_window(h, claim[i + 1]))
+            broken(all, "I3", claim[i], claim[i + 1], "claims of two jobs have one token");
+    free(claim);
+}
+
 void rules_of_all(struct history *h, struct tally *t)
 {
     struct life all = {.h = h, .t = t};
+    rule_of_tokens(&all);
     for (size_t i = 0; i < h->n && !h->event[i].job; i++) {
         const struct event *e = &h->event[i];
         if (e->op == FSCK && e->defects)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* I12. All orders of the calls on one job in which each lies between question and answer, until one is found that the
- * states allow. By themselves leases end, and where there are faults claims come and go that nobody saw. */
+/* I12, I13. All orders of the calls on one job in which each lies between question and answer, and those of one process
+ * as it asked them, until one is found that the states allow. By themselves leases end, and where there are faults
+ * claims come and go that nobody saw. */
 #include "history.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,10 @@ enum kind { NONE, WAITS, RUNS, UNSEEN, IS_DEAD }; /* UNSEEN: runs, by a claim wh
 
 struct at {
     enum kind kind;
-    int holder;    /* RUNS: which event */
-    int64_t at_ns; /* it is not earlier than this */
+    int holder;     /* RUNS: which event */
+    int made;       /* which enqueue made it, and so gave it its body; -1: nobody knows */
+    int64_t due_ms; /* WAITS: when it is due; 0: nobody knows */
+    int64_t at_ns;  /* it is not earlier than this */
 };
 
 struct search {
@@ -20,7 +23,8 @@ struct search {
     struct event gone; /* not there at the end */
     int n;
     int64_t from[SEARCH_MOST], to[SEARCH_MOST];
-    uint64_t must; /* these have taken place; the others may have */
+    uint64_t must;                /* these have taken place; the others may have */
+    uint64_t before[SEARCH_MOST]; /* when this one takes place, these have, or never do */
     uint64_t *seen;
     size_t room, n_seen;
 };
@@ -33,7 +37,9 @@ static int64_t later(int64_t a, int64_t b)
 /* ---- what was tried already ---- */
 static bool tried(struct search *s, uint64_t done, const struct at *a)
 {
-    uint64_t word[] = {done, (uint64_t)a->kind, (uint64_t)a->holder, (uint64_t)a->at_ns}, key = 14695981039346656037u;
+    uint64_t word[] = {
+        done, (uint64_t)a->kind, (uint64_t)a->holder, (uint64_t)a->made, (uint64_t)a->due_ms, (uint64_t)a->at_ns};
+    uint64_t key = 14695981039346656037u;
     for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
         key = (key ^ word[i]) * 0x9e3779b97f4a7c15u;
         key ^= key >> 29;
@@ -93,10 +99,22 @@ static bool enqueue(const struct event *e, enum kind k)
     return e->created ? k == NONE : e->conflict == KEEP && k != NONE;
 }
 
-static bool shows(const struct event *e, enum kind k)
+static bool differ(int64_t told_ms, int64_t known_ms)
+{
+    return told_ms && known_ms && told_ms != known_ms;
+}
+
+static bool shows(const struct event *e, const struct at *a)
 {
     static const enum state state[] = {ABSENT, WAITING, RUNNING, RUNNING, DIED};
-    return e->state == state[k];
+    return e->state == state[a->kind] && !(a->kind == WAITS && differ(e->due_ms, a->due_ms));
+}
+
+/* Is it the job that this start was given? */
+static bool same_job(const struct search *s, const struct event *start, const struct at *a)
+{
+    const char *body = a->made < 0 ? NULL : s->op[a->made]->payload;
+    return !differ(start->due_ms, a->due_ms) && (!body || !start->payload || body == start->payload);
 }
 
 /* Refused by its own process, whose lease ends as long before Redis's as the claim was on its way there. */
@@ -120,7 +138,7 @@ static bool step(const struct search *s, int i, struct at *a)
         if (!enqueue(e, a->kind))
             return false;
         if (e->created)
-            a->kind = WAITS;
+            *a = (struct at){.kind = WAITS, .made = i, .due_ms = e->due_ms, .at_ns = a->at_ns};
         return true;
     case CANCEL:
     case RESCHEDULE:
@@ -129,9 +147,10 @@ static bool step(const struct search *s, int i, struct at *a)
         if (a->kind != WAITS && a->kind != IS_DEAD)
             return false;
         a->kind = e->op == CANCEL ? NONE : WAITS;
+        a->due_ms = e->op == CANCEL ? 0 : e->due_ms;
         return true;
     case START:
-        if (a->kind != WAITS)
+        if (a->kind != WAITS || !same_job(s, e, a))
             return false;
         a->kind = RUNS;
         a->holder = i;
@@ -143,12 +162,13 @@ static bool step(const struct search *s, int i, struct at *a)
             return !ours || gave_up(s, e, a->holder);
         if (!ours)
             return false;
+        a->due_ms = 0;
         a->kind = e->op == ACK ? NONE : e->op == DEAD ? IS_DEAD : WAITS;
         if (e->op == NACK && s->op[a->holder]->tries && s->op[a->holder]->attempt >= s->op[a->holder]->tries)
             a->kind = IS_DEAD;
         return true;
-    case GET: return e->outcome == FAIL ? refused(e, a->kind) : shows(e, a->kind);
-    case STATE: return shows(e, a->kind);
+    case GET: return e->outcome == FAIL ? refused(e, a->kind) : shows(e, a);
+    case STATE: return shows(e, a);
     default: return false;
     }
 }
@@ -165,10 +185,11 @@ static bool try_all(struct search *s, uint64_t done, struct at a)
         return false;
     for (int i = 0; i < s->n; i++) {
         struct at next = a;
-        if (done >> i & 1 || s->from[i] > first_end || !step(s, i, &next))
+        uint64_t never = s->before[i] & ~done; /* from now on */
+        if (done >> i & 1 || s->from[i] > first_end || never & s->must || !step(s, i, &next))
             continue;
         next.at_ns = later(a.at_ns, s->from[i]);
-        if (go(s, done | 1ull << i, next))
+        if (go(s, done | never | 1ull << i, next))
             return true;
     }
     return false;
@@ -184,6 +205,7 @@ static bool go(struct search *s, uint64_t done, struct at a)
         return true;
     /* what happens by itself */
     struct at to = a;
+    to.due_ms = 0;
     if (a.kind == RUNS) {
         const struct event *e = s->op[a.holder];
         to.at_ns = later(a.at_ns, s->from[a.holder] + e->lease_until_ms * 1000000 - e->redis_us * 1000);
@@ -216,7 +238,23 @@ static void add(struct search *s, const struct event *e)
         s->must |= 1ull << i;
 }
 
-int search(const struct life *l)
+bool asked_in_turn(const struct event *first, const struct event *second)
+{
+    bool asked = first->op != START && second->op != START && first->op < STATE && second->op < STATE;
+    return asked && first->proc == second->proc && first < second && second->from_ns <= first->heard_ns;
+}
+
+/* They are sorted by the time of asking. */
+static void keep_order(struct search *s, struct leave leave)
+{
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < i; k++)
+            if (asked_in_turn(s->op[k], s->op[i]) && !leave.any &&
+                !(leave.first == s->op[k] && leave.second == s->op[i]))
+                s->before[i] |= 1ull << k;
+}
+
+int search(const struct life *l, struct leave leave)
 {
     struct search s = {.h = l->h};
     bool end = false;
@@ -232,7 +270,8 @@ int search(const struct life *l)
         s.gone.state = ABSENT;
         add(&s, &s.gone);
     }
-    bool found = go(&s, 0, (struct at){.kind = NONE, .at_ns = INT64_MIN});
+    keep_order(&s, leave);
+    bool found = go(&s, 0, (struct at){.kind = NONE, .made = -1, .at_ns = INT64_MIN});
     int answer = found ? 1 : s.n_seen > CONFIGS_MOST ? -1 : 0;
     free(s.seen);
     return answer;
