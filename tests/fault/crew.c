@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { IN_FLIGHT = 2000, TICK_MS = 2 };
+enum { IN_FLIGHT = 2000, TICK_MS = 2, AT_ONCE = 3 };
 
 /* ---- lines ---- */
 int history_open(const char *path)
@@ -61,6 +61,7 @@ struct self {
     long n_calls, n_asked, n_open; /* calls made; of them first ones of a job; without an answer */
     ev_tstamp started;
     long n_timers; /* of do_later() */
+    bool odd;      /* work_opts.odd_one is about it */
 };
 #define SAY(me, ...) history_line((me)->fd, (me)->c->proc, __VA_ARGS__)
 
@@ -142,6 +143,8 @@ static void answered(struct call *call, int err, const char *more)
     free(call);
 }
 
+static void ask(struct self *me, const char *op, const char *id, bool again);
+
 /* ---- a listener ---- */
 static void on_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
@@ -157,6 +160,8 @@ static void settle(struct self *me, void *arg)
     const char *op = dice < o->retry ? "nack" : dice < o->retry + o->fail ? "dead" : "ack";
     int64_t least_ms = wait_ms < 0 ? o->backoff_ms * 3 / 4 : wait_ms; /* back-off: a quarter of it at most is jitter */
     struct call *call = new_call(me, op, lapse_job_id(job));
+    char id[sizeof call->id];
+    strcpy(id, call->id);
     SAY(me,
         "\"call\":%ld,\"op\":\"%s\",\"job\":\"%s\",\"outcome\":\"asked\",\"token\":%" PRIu64 ",\"lease_until\":%" PRId64
         ",\"least\":%" PRId64,
@@ -167,11 +172,20 @@ static void settle(struct self *me, void *arg)
         lapse_fail(job, "said so", on_settled, call);
     else
         lapse_done(job, on_settled, call);
+    if (!strcmp(op, "ack") && random_of(1000) < o->anew)
+        ask(me, "enqueue", id, false);
+}
+
+static void block(int64_t ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
 }
 
 static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct self *me = arg;
+    const struct work_opts *o = me->c->o;
     size_t len;
     const void *body = lapse_job_body(job, &len);
     (void)l;
@@ -182,8 +196,12 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
         lapse_job_tries(job) == LAPSE_FOREVER ? 0 : lapse_job_tries(job), lapse_job_due_ms(job),
         lapse_job_claimed_us(job), lapse_job_until_ms(job), (int)lapse_job_via(job), body_digest(body, len));
     me->c->shared->n_starts++;
-    if (me->c->o->hold_ms)
-        do_later(me, random_of(me->c->o->hold_ms + 1), settle, job);
+    if (me->odd)
+        block(o->odd_one.block_ms);
+    if (me->odd && o->odd_one.hold_ms)
+        do_later(me, o->odd_one.hold_ms, settle, job);
+    else if (o->hold_ms)
+        do_later(me, random_of(o->hold_ms + 1), settle, job);
     else
         settle(me, job);
 }
@@ -200,11 +218,15 @@ static void on_term(struct ev_loop *loop, ev_signal *w, int events)
     lapse_close(((struct self *)w->data)->l, 5000, on_closed, NULL);
 }
 
-static void be_born(struct self *me, const struct crew *c, const char *url)
+static void be_born(struct self *me, const struct crew *c, const char *url, bool odd)
 {
     struct lapse_options o = c->o->lapse;
-    *me = (struct self){.c = c, .fd = history_open(c->path), .loop = ev_loop_new(0)};
+    *me = (struct self){.c = c, .fd = history_open(c->path), .loop = ev_loop_new(0), .odd = odd};
     o.url = url ? url : o.url;
+    if (odd) {
+        o.flags |= c->o->odd_one.flags;
+        o.max_running = c->o->odd_one.max_running ? c->o->odd_one.max_running : o.max_running;
+    }
     srandom(c->seed);
     if (!me->loop || lapse_open(&me->l, me->loop, &o))
         _exit(125);
@@ -214,7 +236,7 @@ void crew_listen(const struct crew *c)
 {
     struct self me;
     ev_signal term;
-    be_born(&me, c, c->number < c->o->listeners - c->o->direct ? c->o->listener_url : NULL);
+    be_born(&me, c, c->number < c->o->listeners - c->o->direct ? c->o->listener_url : NULL, c->number < c->o->odd);
     if (lapse_handle(me.l, WORK_QUEUE, NULL, on_job, &me))
         _exit(125);
     ev_signal_init(&term, on_term, SIGTERM);
@@ -225,8 +247,6 @@ void crew_listen(const struct crew *c)
 }
 
 /* ---- a producer ---- */
-static void ask(struct self *me, const char *op, const char *id, bool again);
-
 static void cancel_it(struct self *me, void *id)
 {
     ask(me, "cancel", id, false);
@@ -284,7 +304,7 @@ static int enqueue(struct self *me, struct call *call, int64_t delay_ms)
 static void ask(struct self *me, const char *op, const char *id, bool again)
 {
     struct call *call = new_call(me, op, id);
-    int64_t delay_ms = random_of(me->c->o->delay_ms + 1);
+    int64_t delay_ms = random_of(1000) < me->c->o->delayed ? random_of(me->c->o->delay_ms + 1) : 0;
     int err;
     call->again = again;
     me->c->shared->n_asked++;
@@ -301,12 +321,18 @@ static void ask(struct self *me, const char *op, const char *id, bool again)
         answered(call, err, "");
 }
 
+/* Of a few ids in turn: what comes back of one has others behind it. */
 static void ask_anything(struct self *me)
 {
     static const char *const op[] = {"enqueue", "enqueue", "enqueue", "cancel", "reschedule", "get"};
-    char id[32];
-    snprintf(id, sizeof id, "s%ld", random_of(me->c->o->ids));
-    ask(me, op[random_of(6)], id, false);
+    const struct work_opts *o = me->c->o;
+    char id[AT_ONCE][32];
+    long n = o->turn > 1 ? AT_ONCE : 1;
+    for (long i = 0; i < n; i++)
+        snprintf(id[i], sizeof id[i], "s%ld", random_of(o->ids));
+    for (long i = 0; i < n * o->turn; i++)
+        ask(me, op[random_of(6)], id[i % n], false);
+    me->n_asked += n * o->turn;
 }
 
 static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
@@ -317,13 +343,14 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
     (void)events;
     while (me->n_asked < c->jobs && me->n_open < IN_FLIGHT && (double)me->n_asked < due) {
         char id[40];
-        snprintf(id, sizeof id, "%s-%ld", c->proc, me->n_asked++);
-        if (c->o->ids)
+        if (c->o->ids) {
             ask_anything(me);
-        else
+        } else {
+            snprintf(id, sizeof id, "%s-%ld", c->proc, me->n_asked++);
             ask(me, "enqueue", id, true);
+        }
     }
-    if (me->n_asked == c->jobs && me->n_open == 0 && me->n_timers == 0) {
+    if (me->n_asked >= c->jobs && me->n_open == 0 && me->n_timers == 0) {
         ev_timer_stop(loop, w);
         lapse_close(me->l, 0, on_closed, NULL);
     }
@@ -333,7 +360,7 @@ void crew_produce(const struct crew *c)
 {
     struct self me;
     ev_timer tick;
-    be_born(&me, c, c->o->producer_url);
+    be_born(&me, c, c->o->producer_url, false);
     me.started = ev_now(me.loop);
     ev_timer_init(&tick, on_tick, 0., (double)TICK_MS / 1000);
     tick.data = &me;

@@ -42,7 +42,9 @@ struct work_opts work_opts(void)
                               .body_len = 64,
                               .tries = LAPSE_FOREVER,
                               .backoff_ms = 50,
-                              .seed = 1};
+                              .seed = 1,
+                              .turn = 1,
+                              .delayed = 1000};
 }
 
 /* ---- processes ---- */
@@ -274,7 +276,7 @@ static struct verdict check(struct work *w)
     v.jobs = strtol(out + 5, NULL, 10);
 #define LAPSE_X(name) v.name = (long)figure(out, #name)
     LAPSE_X(ok), LAPSE_X(info), LAPSE_X(starts), LAPSE_X(done), LAPSE_X(dead), LAPSE_X(stale), LAPSE_X(twice);
-    LAPSE_X(expired), LAPSE_X(lost_in_window);
+    LAPSE_X(expired), LAPSE_X(lost_in_window), LAPSE_X(searched);
 #undef LAPSE_X
     v.window_ms = figure(out, "window_ms");
     v.late_p50_ms = figure(out, "late_p50_ms");

@@ -40,6 +40,14 @@ struct work_opts {
     int ids;         /* > 0: all producers act at random on so few ids, with all verbs; 0: each job its own id */
     unsigned seed;   /* 1 */
     int64_t late_ms; /* I11: later than this is wrong; 0: any */
+    int turn;        /* with ids: what is asked of each of three ids in one turn; 1 */
+    int anew;        /* of 1000 runs that are done: its handler schedules the id anew, in the same turn; 0 */
+    int delayed;     /* of 1000 jobs have a delay, the others are due at once; 1000 */
+    int odd;         /* so many listeners, the first ones, are as odd_one says; 0 */
+    struct {
+        unsigned flags, max_running; /* besides those of all; 0: of all */
+        int64_t hold_ms, block_ms;   /* a handler settles after this; it blocks its loop for that; 0 */
+    } odd_one;
 };
 struct work_opts work_opts(void);
 
@@ -62,6 +70,7 @@ struct verdict {
     long jobs, ok, info;            /* enqueues: that Redis took, that may or may not have happened */
     long starts, done, dead, stale; /* handlers called, settles that were done; settles refused as too late */
     long twice, expired;            /* runs after the first that needed one; of them after the end of a lease */
+    long searched;                  /* jobs of which all orders were looked at */
     long lost_in_window; /* enqueues taken back by a roll back, all within its window; and how long that was */
     double window_ms, late_p50_ms, late_p99_ms, late_max_ms;
 };

@@ -39,6 +39,7 @@ struct history {
 };
 
 /* ---- read.c ---- */
+extern const char *const op_name[N_OPS];
 bool history_read(struct history *h, const char *path); /* false: told on stderr */
 void history_sort(struct history *h);                   /* by job, then time; those of no job first */
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const op_name[N_OPS] = {"enqueue", "cancel", "reschedule", "get",  "start",   "ack", "nack",
-                                           "dead",    "state",  "final",      "fsck", "nemesis", "note"};
+const char *const op_name[N_OPS] = {"enqueue", "cancel", "reschedule", "get",  "start",   "ack", "nack",
+                                    "dead",    "state",  "final",      "fsck", "nemesis", "note"};
 static const char *const outcome_name[] = {"asked", "ok", "fail", "info"};
 static const char *const conflict_name[] = {"reject", "keep", "replace"};
 static const char *const state_name[] = {"absent", "waiting", "running", "dead"};

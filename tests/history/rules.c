@@ -24,7 +24,7 @@ static void tell_event(const struct event *e)
 {
     static const char *const outcome[] = {"asked", "ok", "fail", "info"};
     if (e)
-        printf("    %s:%ld %s token %llu attempt %ld due %lld %s %s\n", e->file, e->line, e->proc,
+        printf("    %s:%ld %s %s token %llu attempt %ld due %lld %s %s\n", e->file, e->line, e->proc, op_name[e->op],
                (unsigned long long)e->token, e->attempt, (long long)e->due_ms, outcome[e->outcome],
                e->err ? e->err : "");
 }

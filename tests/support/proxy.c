@@ -24,6 +24,8 @@ struct proxy_ctl {
     atomic_long bytes[2], conns;               /* counted */
     atomic_int swallow, refuse, delay, jitter; /* ms */
     atomic_int drop, half_close;               /* once */
+    atomic_int hold, held;                     /* held: all connections are */
+    char socket[108];                          /* the server's; before asked is told */
 };
 
 enum { MAX_CONNS = 64, PIECE = 65536 };
@@ -33,16 +35,31 @@ struct pipe_end {
     int64_t ready_at; /* when it may go on */
     char piece[PIECE];
 };
+/* How far in a command, or between two: what a client may say is an array of texts. */
+struct reader {
+    char kind; /* '*' or '$': its number is being read; 0: none is */
+    long number, texts, skip;
+    char name[12]; /* the command's */
+    size_t name_len;
+};
+enum still { FLOWS, ASKED, STILL }; /* ASKED: for an echo, the last answer */
 static struct conn {
     long number; /* 1: the first; 0: free */
     struct pipe_end way[2];
+    struct reader reader;
+    enum still still;
+    char *rest; /* answers before the echo */
+    size_t rest_len;
 } conns[MAX_CONNS]; /* the child's */
+
+static const char ECHO[] = "*2\r\n$4\r\nECHO\r\n$10\r\nall is out\r\n", ECHOED[] = "$10\r\nall is out\r\n";
 
 static void cut(struct conn *c)
 {
     close(c->way[PROXY_UP].from);
     close(c->way[PROXY_UP].to);
-    c->number = 0;
+    free(c->rest);
+    *c = (struct conn){.number = 0};
 }
 
 static bool write_all(int fd, const char *data, size_t n)
@@ -57,15 +74,92 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
-static void accept_one(struct proxy_ctl *ctl, int listener, const struct sockaddr_un *server)
+static bool between_two(const struct reader *r)
+{
+    return !r->kind && !r->texts && !r->skip;
+}
+
+/* So many bytes of it, up to the end of a command if it is to stop there. */
+static size_t read_on(struct reader *r, const char *at, size_t n, bool stop)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (stop && between_two(r))
+            return i;
+        if (r->skip) {
+            if (r->name_len < sizeof r->name - 1)
+                r->name[r->name_len++] = at[i];
+            r->skip--;
+        } else if (!r->kind) {
+            r->name_len = r->texts ? r->name_len : 0;
+            r->kind = at[i], r->number = 0;
+        } else if (at[i] >= '0' && at[i] <= '9') {
+            r->number = 10 * r->number + at[i] - '0';
+        } else if (at[i] == '\n') {
+            r->skip = r->kind == '$' ? r->number + 2 : 0;
+            r->texts = r->kind == '$' ? r->texts - 1 : r->number;
+            r->kind = 0;
+        }
+    }
+    return n;
+}
+
+static bool subscribes(const struct reader *r)
+{
+    return memmem(r->name, r->name_len, "SUBSCRIBE", 9) != NULL;
+}
+
+/* Once it is between two commands, asks for an echo behind all that it said. */
+static bool quieten(struct conn *c)
+{
+    if (c->still != FLOWS || !between_two(&c->reader))
+        return true;
+    if (subscribes(&c->reader))
+        return false;
+    c->still = ASKED;
+    return write_all(c->way[PROXY_UP].to, ECHO, sizeof ECHO - 1);
+}
+
+/* Keeps its answers until the echo is there. */
+static bool keep(struct conn *c, const char *at, size_t n)
+{
+    size_t echo = sizeof ECHOED - 1;
+    c->rest = realloc(c->rest, c->rest_len + n);
+    memcpy(c->rest + c->rest_len, at, n);
+    c->rest_len += n;
+    if (c->rest_len < echo || memcmp(c->rest + c->rest_len - echo, ECHOED, echo))
+        return true;
+    bool ok = write_all(c->way[PROXY_DOWN].to, c->rest, c->rest_len - echo);
+    c->rest_len = 0;
+    c->still = STILL;
+    return ok;
+}
+
+static struct sockaddr_un address_of(const struct proxy_ctl *ctl)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    memcpy(un.sun_path, ctl->socket, sizeof un.sun_path);
+    return un;
+}
+
+static int dial(const struct proxy_ctl *ctl)
+{
+    struct sockaddr_un server = address_of(ctl);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (!connect(fd, (struct sockaddr *)&server, sizeof server))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void accept_one(struct proxy_ctl *ctl, int listener)
 {
     int client = accept(listener, NULL, NULL);
     size_t i = 0;
     while (i < MAX_CONNS && conns[i].number)
         i++;
-    int up = socket(AF_UNIX, SOCK_STREAM, 0);
+    int up = dial(ctl);
     atomic_fetch_add(&ctl->conns, 1);
-    if (client < 0 || i == MAX_CONNS || ctl->refuse || connect(up, (const struct sockaddr *)server, sizeof *server)) {
+    if (client < 0 || i == MAX_CONNS || ctl->refuse || up < 0) {
         close(client);
         close(up);
         return;
@@ -80,7 +174,16 @@ static void accept_one(struct proxy_ctl *ctl, int listener, const struct sockadd
 static bool pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
 {
     struct pipe_end *e = &c->way[way];
-    size_t n = e->n;
+    size_t n = e->n, whole = way == PROXY_UP ? read_on(&c->reader, e->piece, n, ctl->hold) : n;
+    if (c->still == ASKED && way == PROXY_DOWN) {
+        e->n = 0;
+        return keep(c, e->piece, n);
+    }
+    if (whole < n) { /* the rest waits */
+        bool ok = write_all(e->to, e->piece, whole);
+        memmove(e->piece, e->piece + whole, e->n = n - whole);
+        return ok;
+    }
     bool counts = ctl->cut[way] >= 0 && (!ctl->cut_conn || ctl->cut_conn == c->number);
     bool last = counts && (long)n >= ctl->cut[way];
     if (last)
@@ -92,33 +195,69 @@ static bool pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
     return write_all(e->to, e->piece, n) && !last;
 }
 
-static void obey(struct proxy_ctl *ctl, int wake)
+/* Goes on with another server. */
+static void move(struct proxy_ctl *ctl, struct conn *c)
+{
+    int up = dial(ctl);
+    close(c->way[PROXY_UP].to);
+    c->way[PROXY_UP].to = c->way[PROXY_DOWN].from = up;
+}
+
+static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
 {
     uint64_t n;
     if (read(wake, &n, sizeof n) != sizeof n)
         return;
     long asked = ctl->asked;
+    struct sockaddr_un now = address_of(ctl);
+    bool moved = memcmp(&now, aim, sizeof now) != 0;
+    *aim = now;
     bool drop = atomic_exchange(&ctl->drop, 0), half = atomic_exchange(&ctl->half_close, 0);
     for (struct conn *c = conns; c < conns + MAX_CONNS; c++) {
         if (c->number && half)
             shutdown(c->way[PROXY_DOWN].to, SHUT_WR);
+        if (c->number && moved && c->still == STILL)
+            move(ctl, c);
+        if (c->number && !ctl->hold)
+            c->still = FLOWS;
         if (c->number && drop)
             cut(c);
     }
     ctl->seen = asked;
 }
 
-static void serve(struct proxy_ctl *ctl, int wake, const int listener[2], const struct sockaddr_un *server)
+/* Each that can be stopped is stopped; are all? */
+static bool quieten_all(void)
 {
+    bool all = true;
+    for (struct conn *c = conns; c < conns + MAX_CONNS; c++) {
+        if (c->number && !quieten(c))
+            cut(c);
+        all = all && (!c->number || c->still == STILL);
+    }
+    return all;
+}
+
+/* What was said while it is held waits. */
+static bool waits(const struct proxy_ctl *ctl, const struct conn *c, size_t way)
+{
+    return ctl->hold && way == PROXY_UP && c->still != FLOWS;
+}
+
+static void serve(struct proxy_ctl *ctl, int wake, const int listener[2])
+{
+    struct sockaddr_un aim = address_of(ctl);
     for (;;) {
-        struct pollfd fds[3 + 2 * MAX_CONNS] = {{wake, POLLIN, 0}, {listener[0], POLLIN, 0}, {listener[1], POLLIN, 0}};
+        ctl->held = ctl->hold && quieten_all();
+        int door[2] = {ctl->hold ? -1 : listener[0], ctl->hold ? -1 : listener[1]};
+        struct pollfd fds[3 + 2 * MAX_CONNS] = {{wake, POLLIN, 0}, {door[0], POLLIN, 0}, {door[1], POLLIN, 0}};
         int64_t now = test_now_ms(), wait = -1;
         for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
             struct conn *c = &conns[i / 2];
             struct pipe_end *e = &c->way[i % 2];
             fds[3 + i].fd = c->number && !e->n ? e->from : -1;
             fds[3 + i].events = POLLIN;
-            if (c->number && e->n && (wait < 0 || e->ready_at - now < wait))
+            if (c->number && e->n && !waits(ctl, c, i % 2) && (wait < 0 || e->ready_at - now < wait))
                 wait = e->ready_at > now ? e->ready_at - now : 0;
         }
         poll(fds, sizeof fds / sizeof *fds, (int)wait);
@@ -134,14 +273,14 @@ static void serve(struct proxy_ctl *ctl, int wake, const int listener[2], const 
                 if (n <= 0)
                     cut(c);
             }
-            if (c->number && e->n && e->ready_at <= now && !pass(ctl, c, i % 2))
+            if (c->number && e->n && !waits(ctl, c, i % 2) && e->ready_at <= now && !pass(ctl, c, i % 2))
                 cut(c);
         }
         for (int i = 0; i < 2; i++)
             if (fds[1 + i].revents)
-                accept_one(ctl, listener[i], server);
+                accept_one(ctl, listener[i]);
         if (fds[0].revents)
-            obey(ctl, wake);
+            obey(ctl, wake, &aim);
     }
 }
 
@@ -154,11 +293,11 @@ struct proxy *proxy_start(struct server *s)
     cr_assert(p->ctl != MAP_FAILED && p->wake >= 0);
     p->ctl->cut[PROXY_UP] = p->ctl->cut[PROXY_DOWN] = -1;
 
-    struct sockaddr_un un = {.sun_family = AF_UNIX}, server = {.sun_family = AF_UNIX};
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof in;
     snprintf(un.sun_path, sizeof un.sun_path, "%s/proxy%d", s->dir, s->n_proxies++);
-    snprintf(server.sun_path, sizeof server.sun_path, "%s", s->socket);
+    snprintf(p->ctl->socket, sizeof p->ctl->socket, "%s", s->socket);
     int fd[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     cr_assert(!bind(fd[0], (struct sockaddr *)&un, sizeof un) && !listen(fd[0], 64));
     cr_assert(!bind(fd[1], (struct sockaddr *)&in, len) && !listen(fd[1], 64));
@@ -176,7 +315,7 @@ struct proxy *proxy_start(struct server *s)
             if (i != p->wake && i != fd[0] && i != fd[1])
                 close(i);
         if (getppid() == parent)
-            serve(p->ctl, p->wake, fd, &server);
+            serve(p->ctl, p->wake, fd);
         _exit(0);
     }
     close(fd[0]);
@@ -239,6 +378,21 @@ void proxy_delay(struct proxy *p, int ms)
 {
     p->ctl->delay = ms;
     tell(p);
+}
+
+void proxy_aim(struct proxy *p, struct server *s)
+{
+    memset(p->ctl->socket, 0, sizeof p->ctl->socket);
+    strcpy(p->ctl->socket, s->socket);
+    tell(p);
+}
+
+void proxy_hold(struct proxy *p, bool on)
+{
+    p->ctl->hold = on;
+    tell(p);
+    for (int64_t end_ms = test_now_ms() + 20000; on && !p->ctl->held; poll(NULL, 0, 1))
+        cr_assert_lt(test_now_ms(), end_ms, "what was asked is not answered");
 }
 
 void proxy_jitter(struct proxy *p, int ms)

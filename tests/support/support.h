@@ -91,6 +91,10 @@ void proxy_swallow_conn(struct proxy *p, long n); /* of the nth connection only;
 void proxy_refuse(struct proxy *p, bool on);      /* accepts and closes */
 void proxy_delay(struct proxy *p, int ms);        /* each piece, each way */
 void proxy_jitter(struct proxy *p, int ms);       /* so much more or less than that */
+void proxy_aim(struct proxy *p, struct server *s); /* new connections go to another server */
+/* Holds what clients say, each connection once it has the answers to all it asked, and new ones; false: goes on. What is
+ * held when the aim changes goes on to the other server, but for subscriptions, which are cut. Of no user who logs in. */
+void proxy_hold(struct proxy *p, bool on);
 long proxy_conns(struct proxy *p);                /* accepted so far */
 long proxy_bytes(struct proxy *p, enum proxy_way way);
 void proxy_stop(struct proxy *p);
