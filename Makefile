@@ -120,7 +120,7 @@ $(BUILD)/broken/%/scripts.h: tests/broken/%.sed tests/broken/break.sh $(wildcard
 $(BUILD)/broken/%/script.o: src/script.c $(BUILD)/broken/%/scripts.h
 	$(call say,CC)$(CC) $(BASE) -I$(@D) $(FLAGS_src) -c -o $@ $<
 $(BUILD)/broken/%/fault: $(BUILD)/broken/%/script.o $(SUPPORT_O) $(LIB_O) \
-    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline crew events fault listeners workload)
+    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline crew events failover fault listeners workload) $(KIT_fault)
 	$(call say,LD)$(LD) -r -o $(@D)/liblapse.o $< $(filter-out %/script.o,$(LIB_O))
 	@objcopy --localize-hidden $(@D)/liblapse.o
 	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)

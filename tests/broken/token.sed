@@ -1,4 +1,3 @@
 # SPDX-License-Identifier: MIT
-# settles: any token will do
-s/out\[i\] = h and h\.ticket == ARGV\[[^]]*\] and h or false/out[i] = h or false/
-s/ and ticket(helds\[i\]) == ARGV\[2 \* i + 1\]/ and true/
+# settles: any token will do, and any holder
+s/return token and token == by and (holder == ARGV\[2\] or ARGV\[2\] == '\*')/return token/

@@ -157,6 +157,11 @@ void work_kill(struct work *w, int listener)
     start(w, m, listener, true);
 }
 
+void work_server(struct work *w, struct server *s)
+{
+    w->server = s;
+}
+
 void work_wait(struct work *w, int ms)
 {
     (void)w;

@@ -61,10 +61,11 @@ void work_nemesis(struct work *w, const char *what); /* writes down what is done
 void work_clock_fault(struct work *w);               /* Redis's clock is not this machine's */
 /* Redis came back with what it had since_ms before; since_ms by test_now_ms(). Call it when Redis was just killed. */
 void work_rolled_back(struct work *w, int64_t since_ms);
-void work_note(struct work *w, const char *what); /* the same, but it excuses nothing */
-void work_wait(struct work *w, int ms);           /* lets them work */
-bool work_asked_all(struct work *w);              /* each producer's requests were answered */
-long work_starts(struct work *w);                 /* handlers called so far */
+void work_note(struct work *w, const char *what);   /* the same, but it excuses nothing */
+void work_server(struct work *w, struct server *s); /* where the jobs are from now on */
+void work_wait(struct work *w, int ms);             /* lets them work */
+bool work_asked_all(struct work *w);                /* each producer's requests were answered */
+long work_starts(struct work *w);                   /* handlers called so far */
 
 struct verdict {
     long jobs, ok, info;            /* enqueues: that Redis took, that may or may not have happened */

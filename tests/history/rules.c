@@ -31,8 +31,9 @@ static void tell_event(const struct event *e)
 
 void broken(struct life *l, const char *invariant, const struct event *a, const struct event *b, const char *why)
 {
+    static int told[100]; /* of each invariant */
     l->t->broken++;
-    if (l->t->broken > TELL_MOST)
+    if (told[atoi(invariant + 1)]++ >= TELL_MOST)
         return;
     printf("%s job %s: %s\n", invariant, l->job ? l->job : "-", why);
     tell_event(a);
@@ -42,6 +43,14 @@ void broken(struct life *l, const char *invariant, const struct event *a, const 
 static bool maybe(const struct event *e)
 {
     return e->outcome == OK || e->outcome == INFO;
+}
+
+static bool in_window(const struct history *h, const struct event *e)
+{
+    for (size_t i = 0; i < h->n_rollbacks; i++)
+        if (e->to_ns >= h->rollback[i]->since_ns && e->from_ns <= h->rollback[i]->to_ns)
+            return true;
+    return false;
 }
 
 #define EACH(e, l) (const struct event *e = (l)->event; e < (l)->event + (l)->n; e++)
@@ -126,6 +135,24 @@ static void rules_of_pair(struct life *l, const struct event *a, const struct ev
         broken(l, "I7", a, b, "attempts do not count its runs");
     if (nack && nack->least_ms > 0 && by < nack->from_ns + nack->least_ms * 1000000 - SLACK_NS)
         broken(l, "I7", nack, b, "ran before its back-off was over");
+}
+
+/* May it be one of the claims that were rolled back? */
+static bool undone(const struct history *h, const struct event *start)
+{
+    for (size_t i = 0; i < h->n_rollbacks; i++)
+        if (claimed_to(h, start) >= h->rollback[i]->since_ns && claimed_from(h, start) <= h->rollback[i]->to_ns)
+            return true;
+    return false;
+}
+
+/* What holds of tokens though one of the claims may have been undone: they go by Redis's clock. */
+static void rule_of_undone_pair(struct life *l, const struct event *a, const struct event *b)
+{
+    if (b->token == a->token)
+        broken(l, "I3", a, b, "two claims have one token");
+    else if (b->token < a->token && !l->h->clock_fault)
+        broken(l, "I3", a, b, "a token does not grow");
 }
 
 /* ---- one start ---- */
@@ -240,7 +267,7 @@ static void rules_of_settle(struct life *l, const struct event *s)
     for
         EACH(e, l)
         {
-            bool known = e->op == START && claimed_to(l->h, e) < s->from_ns;
+            bool known = e->op == START && claimed_to(l->h, e) < s->from_ns && !undone(l->h, e);
             if (known && e->token > s->token)
                 broken(l, "I4", s, e, "the token of an earlier claim settled it");
             if (known && e->token == s->token && e->proc != s->proc && e->redis_us > claim->redis_us)
@@ -278,14 +305,6 @@ static void rule_of_refused_cancel(struct life *l, const struct event *c)
 }
 
 /* ---- the end ---- */
-static bool in_window(const struct history *h, const struct event *e)
-{
-    for (size_t i = 0; i < h->n_rollbacks; i++)
-        if (e->to_ns >= h->rollback[i]->since_ns && e->from_ns <= h->rollback[i]->to_ns)
-            return true;
-    return false;
-}
-
 static void lost(struct life *l, const struct event *made)
 {
     const struct history *h = l->h;
@@ -393,15 +412,17 @@ void rules_of_job(struct life *l, int64_t late_ms)
     }
     if (n > 0 && !l->h->faults && start[0]->attempt > 1)
         broken(l, "I7", start[0], NULL, "its first attempt was not seen");
-    for (size_t i = 0; i + 1 < n && !l->rolled_back; i++)
-        rules_of_pair(l, start[i], start[i + 1]);
+    for (size_t i = 0; i + 1 < n; i++)
+        (l->rolled_back ? rule_of_undone_pair : rules_of_pair)(l, start[i], start[i + 1]);
     free(start);
-    for (const struct event *e = l->event; e < l->event + l->n && !l->rolled_back; e++) {
-        if (e->op >= ACK && e->op <= DEAD)
-            rules_of_settle(l, e);
-        if (e->op == CANCEL)
-            rule_of_refused_cancel(l, e);
-    }
+    for
+        EACH(e, l)
+        {
+            if (e->op >= ACK && e->op <= DEAD && !in_window(l->h, e))
+                rules_of_settle(l, e);
+            if (e->op == CANCEL && !l->rolled_back)
+                rule_of_refused_cancel(l, e);
+        }
     rules_of_end(l);
 }
 
@@ -425,8 +446,7 @@ static void rule_of_tokens(struct life *all)
             claim[n++] = &h->event[i];
     qsort(claim, n, sizeof *claim, by_token);
     for (size_t i = 0; i + 1 < n; i++)
-        if (claim[i]->token == claim[i + 1]->token && claim[i]->job != claim[i + 1]->job && !in_window(h, claim[i]) &&
-            !in_window(h, claim[i + 1]))
+        if (claim[i]->token == claim[i + 1]->token && claim[i]->job != claim[i + 1]->job)
             broken(all, "I3", claim[i], claim[i + 1], "claims of two jobs have one token");
     free(claim);
 }
