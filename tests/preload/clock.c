@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* For LD_PRELOAD: gettimeofday(2), time(2) and the wall clocks of clock_gettime(2), moved as clock.h says. */
+/* For LD_PRELOAD: gettimeofday(2), time(2) and the clocks of clock_gettime(2) but CLOCK_BOOTTIME, moved as clock.h
+ * says. */
 #include "clock.h"
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -40,9 +42,11 @@ static int64_t wall_us(void)
 
 int clock_gettime(clockid_t which, struct timespec *t)
 {
-    if (which != CLOCK_REALTIME && which != CLOCK_REALTIME_COARSE)
+    bool wall = which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE;
+    bool awake = which == CLOCK_MONOTONIC || which == CLOCK_MONOTONIC_COARSE || which == CLOCK_MONOTONIC_RAW;
+    if (!wall && !(awake && moved && moved->asleep_us))
         return (int)syscall(SYS_clock_gettime, which, t);
-    int64_t us = wall_us();
+    int64_t us = wall ? wall_us() : real_us(which) - moved->asleep_us;
     *t = (struct timespec){us / 1000000, us % 1000000 * 1000};
     return 0;
 }
