@@ -3,6 +3,7 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,12 +177,6 @@ static void settle(struct self *me, void *arg)
         ask(me, "enqueue", id, false);
 }
 
-static void block(int64_t ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
-}
-
 static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct self *me = arg;
@@ -197,7 +192,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
         lapse_job_claimed_us(job), lapse_job_until_ms(job), (int)lapse_job_via(job), body_digest(body, len));
     me->c->shared->n_starts++;
     if (me->odd)
-        block(o->odd_one.block_ms);
+        poll(NULL, 0, (int)o->odd_one.block_ms); /* and so its loop */
     if (me->odd && o->odd_one.hold_ms)
         do_later(me, o->odd_one.hold_ms, settle, job);
     else if (o->hold_ms)

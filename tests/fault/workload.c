@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { UP_MS = 20000, END_MS = 20000, CHECK_MS = 120000 };
+enum { UP_MS = 20000, END_MS = 20000, CHECK_MS = 120000, CHECKED_PER_MS = 2 };
 
 struct member {
     pid_t pid; /* 0: none */
@@ -274,7 +274,7 @@ static struct verdict check(struct work *w)
     snprintf(line, sizeof line, "exec '%s/history-check' --late-ms %" PRId64 " '%s'/*.jsonl", test_build(),
              w->o.late_ms, w->dir);
     struct proc *p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
-    int status = proc_wait(p, CHECK_MS);
+    int status = proc_wait(p, CHECK_MS + (int)(w->o.jobs / CHECKED_PER_MS));
     cr_assert_eq(status, 0, "the history in %s (%d):\n%s%s", w->dir, status, p->out, p->err);
     const char *out = strstr(p->out, "jobs=");
     cr_assert(out, "%s", p->out);

@@ -83,19 +83,19 @@ struct proxy {
 struct proxy *proxy_start(struct server *s);
 /* Passes so many bytes from now on, of any connection, then cuts the one that had the last of them; once. */
 void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes);
-void proxy_cut_conn(struct proxy *p, long n);     /* only the nth connection counts for it; 0: any */
-void proxy_drop(struct proxy *p);                 /* cuts all there are */
-void proxy_half_close(struct proxy *p);           /* clients read an end, and may go on to write */
-void proxy_swallow(struct proxy *p, bool on);     /* reads everything, forwards nothing, both ways */
-void proxy_swallow_conn(struct proxy *p, long n); /* of the nth connection only; 0: of any */
-void proxy_refuse(struct proxy *p, bool on);      /* accepts and closes */
-void proxy_delay(struct proxy *p, int ms);        /* each piece, each way */
-void proxy_jitter(struct proxy *p, int ms);       /* so much more or less than that */
+void proxy_cut_conn(struct proxy *p, long n);      /* only the nth connection counts for it; 0: any */
+void proxy_drop(struct proxy *p);                  /* cuts all there are */
+void proxy_half_close(struct proxy *p);            /* clients read an end, and may go on to write */
+void proxy_swallow(struct proxy *p, bool on);      /* reads everything, forwards nothing, both ways */
+void proxy_swallow_conn(struct proxy *p, long n);  /* of the nth connection only; 0: of any */
+void proxy_refuse(struct proxy *p, bool on);       /* accepts and closes */
+void proxy_delay(struct proxy *p, int ms);         /* each piece, each way */
+void proxy_jitter(struct proxy *p, int ms);        /* so much more or less than that */
 void proxy_aim(struct proxy *p, struct server *s); /* new connections go to another server */
-/* Holds what clients say, each connection once it has the answers to all it asked, and new ones; false: goes on. What is
- * held when the aim changes goes on to the other server, but for subscriptions, which are cut. Of no user who logs in. */
+/* Holds what clients say, each connection once it has the answers to all it asked, and new ones; false: goes on. What
+ * is held when the aim changes goes on to the other server; subscriptions are cut. Of no user who logs in. */
 void proxy_hold(struct proxy *p, bool on);
-long proxy_conns(struct proxy *p);                /* accepted so far */
+long proxy_conns(struct proxy *p); /* accepted so far */
 long proxy_bytes(struct proxy *p, enum proxy_way way);
 void proxy_stop(struct proxy *p);
 
