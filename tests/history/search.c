@@ -238,10 +238,17 @@ static void add(struct search *s, const struct event *e)
         s->must |= 1ull << i;
 }
 
+/* A call that Redis refused, or that never came to it, has no place. */
+static bool has_place(const struct event *e)
+{
+    bool call = e->op != START && e->op < STATE;
+    return call && (e->outcome != FAIL || is(e, "EEXIST") || is(e, "EBUSY") || is(e, "ENOENT"));
+}
+
 bool asked_in_turn(const struct event *first, const struct event *second)
 {
-    bool asked = first->op != START && second->op != START && first->op < STATE && second->op < STATE;
-    return asked && first->proc == second->proc && first < second && second->from_ns <= first->heard_ns;
+    return has_place(first) && has_place(second) && first->proc == second->proc && first < second &&
+           second->from_ns <= first->heard_ns;
 }
 
 /* They are sorted by the time of asking. */
