@@ -186,10 +186,20 @@ local function give_back(jobs)
   wake(0, dues)
 end
 
+-- Redis 7.0 does not say which command it denies; later ones do. The key is given often enough for any command:
+-- acl_check_cmd('SET') alone reads past its arguments, and Redis 7.0.15 crashes. embed.sh fills in what is called.
+local function denied(why)
+  if not string.find(why, "can't run this command or subcommand", 1, true) then return why end
+  for command in string.gmatch('@COMMANDS@', '%u+') do
+    if not redis.acl_check_cmd(command, DUE, DUE, DUE) then return why .. ': ' .. command end
+  end
+  return why
+end
+
 -- An error after the first write must not look like a refusal.
 local function guard(main)
   local ok, reply = pcall(main)
   if ok then return reply end
-  local why = reply.err or reply -- a text's err is nil
+  local why = denied(reply.err or reply) -- a text's err is nil
   return { err = wrote and ('LAPSE EBROKEN ' .. why) or why }
 end

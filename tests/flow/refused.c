@@ -90,7 +90,8 @@ Test(refused, in_the_middle_is_ebroken_and_the_same_schedule_again_mends_it)
     snprintf(url, sizeof url, "unix://half:secret@%s", f->server->socket);
     opts.url = url;
     f->l = flow_open(f, &opts);
-    flow_fine(f, "Redis broke off in the middle of schedule");
+    flow_fine(f,
+              "Redis broke off in the middle of schedule: it denied HSET to this user (some of it may have happened");
     redis_do(f->server, "ACL SETUSER half on >secret ~* &* +@all -hset"); /* the second thing that it writes with */
     cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EBROKEN);
     cr_assert_eq(lapse_maybe(LAPSE_EBROKEN), 1);
@@ -168,4 +169,55 @@ FLOW_ALL_MODES(refused, scripts_that_are_flushed_at_any_moment_are_sent_again)
     }
     cr_assert_eq(w.errors, 0);
     flow_end(f, "q", "gone");
+}
+
+/* Redis 6, where HELLO is not known or not allowed. */
+Test(refused, by_a_redis_without_eval_ro_is_erefused_and_names_the_version_that_is_needed)
+{
+    static const char *const old[] = {"--rename-command", "EVAL_RO", "", NULL};
+    struct flow *f = flow_start_opts(FLOW_FULL, old, NULL);
+    static const char said[] = "Redis refused get: it does not know EVAL_RO; Redis 7.0 or later is needed";
+    flow_fine(f, said);
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED);
+    cr_assert_eq(flow_logged(f, said), 1);
+    cr_assert_eq(flow_logged(f, "local"), 0, "the script's text in the log");
+    flow_end(f, "q");
+}
+
+/* Each as the user of its row, on the Redis that is tested: 7.0 does not say which command it denied, later ones do. */
+Test(refused, for_want_of_a_right_within_a_script_names_the_command_and_the_script)
+{
+    static const struct {
+        const char *rules, *said;
+    } rows[] = {
+        {"-hget", "Redis denied HGET, which `get` needs, to this user; `lapse doctor` lists the rights"},
+        {"-zscore", "Redis denied ZSCORE, which `get` needs, to this user; `lapse doctor` lists the rights"},
+        {"resetkeys ~lapse:{q}:due ~lapse:{q}:jobs", "denied to this user; `lapse doctor` lists the rights"},
+        {"-time", ", which `get` needs, to this user; `lapse doctor` lists the rights"},
+        {"-eval_ro", "denied to this user; `lapse doctor` lists the rights"},
+    };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_options opts = flow_options(f);
+    struct lapse *direct = f->l;
+    char url[160];
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+    snprintf(url, sizeof url, "unix://weak:secret@%s", f->server->socket);
+    opts.url = url;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        redis_do(f->server, "ACL DELUSER weak");
+        redis_do(f->server, "ACL SETUSER weak on >secret ~* &* +@all");
+        char *rules = strdup(rows[i].rules), *rest = rules;
+        for (char *rule; (rule = strsep(&rest, " "));)
+            redis_do(f->server, "ACL SETUSER weak %s", rule);
+        free(rules);
+        flow_fine(f, rows[i].said);
+        f->l = flow_open(f, &opts);
+        cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED, "%s", rows[i].rules);
+        cr_assert_geq(flow_logged(f, rows[i].said), 1, "%s", rows[i].rules);
+        flow_close(f, f->l, 0);
+    }
+    f->l = direct;
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    flow_end(f, "q");
 }
