@@ -26,6 +26,7 @@
 #include "conn.h"
 #include "err.h"
 #include "login.h"
+#include "refusal.h"
 #include "sigpipe.h"
 #include <fcntl.h>
 #include <hiredis/adapters/libev.h>
@@ -52,32 +53,70 @@ static const char *reason(const struct redisAsyncContext *ac)
     return ac && ac->errstr && *ac->errstr ? ac->errstr : ac && ac->c.errstr[0] ? ac->c.errstr : "connection closed";
 }
 
-static void describe(const struct conn *c, char *out, size_t size)
+static bool subscribes(const struct conn *c)
+{
+    return c->events->ask != NULL;
+}
+
+enum { PLACE = 256 };
+
+/* Where Redis is; of a name with several addresses also the one that was tried. */
+static const char *place(const struct conn *c, char out[PLACE])
 {
     const struct url *u = &c->core->options.url;
-    snprintf(out, size, u->local ? "%s" : "%s:%d", u->host, u->port);
+    if (u->local) {
+        snprintf(out, PLACE, "%s", u->host);
+        return out;
+    }
+    int len = snprintf(out, PLACE, strchr(u->host, ':') ? "[%.160s]:%d" : "%.160s:%d", u->host, u->port);
+    if (c->hosts.n > 1 && c->hosts.next > 0) {
+        snprintf(out + len, PLACE - (size_t)len, " (%s)", c->hosts.at[c->hosts.next - 1]);
+    }
+    return out;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* From the start of one attempt to the start of the next, on average. A name's other addresses come at once. */
+static int64_t backoff_ms(const struct conn *c)
+{
+    int64_t wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7);
+    if (c->why == LAPSE_EREFUSED) {
+        return c->core->options.set.reply_ms;
+    }
+    return least(wait, BACKOFF_MAX_MS);
 }
 
 /* The context is gone, or is about to be freed by hiredis: all its callbacks have run. */
 static void ended(struct conn *c)
 {
     bool was_up = c->state == CONN_UP || (c->state == CONN_FAILING && c->greetings == 0);
-    int64_t now = clock_us(), took = (now - c->since_us) / 1000, wait;
+    int64_t now = clock_us(), took_ms = (now - c->since_us) / 1000;
+    ASSERT(list_empty(&c->calls));
+
     /* what answered is back at once, but not again and again: something between us may cut off certain answers */
     if (c->answered && now - c->calm_us > CALM_MS * INT64_C(1000)) {
         c->attempts = 0;
         c->calm_us = now;
     }
-    wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7);
-    ASSERT(list_empty(&c->calls));
+    if (was_up) {
+        hosts_restart(&c->hosts);
+    }
+    int64_t wait_ms = 0;
+    if (!hosts_left(&c->hosts)) {
+        wait_ms = backoff_ms(c);
+        wait_ms = wait_ms / 2 + (int64_t)(clock_random() % (uint64_t)(wait_ms / 2 + 1)) - took_ms;
+        c->attempts++;
+    }
+    timer_set(&c->timer, wait_ms > BACKOFF_MIN_MS / 2 ? wait_ms : BACKOFF_MIN_MS / 2);
+
     c->ac = NULL;
     c->state = CONN_DOWN;
-    wait = c->why == LAPSE_EREFUSED ? c->core->options.set.reply_ms : wait < BACKOFF_MAX_MS ? wait : BACKOFF_MAX_MS;
-    wait = wait / 2 + (int64_t)(clock_random() % (uint64_t)(wait / 2 + 1)) - took;
-    timer_set(&c->timer, wait > BACKOFF_MIN_MS / 2 ? wait : BACKOFF_MIN_MS / 2);
     c->refused = c->why == LAPSE_EREFUSED;
     c->why = LAPSE_ELOST;
-    c->attempts++;
     if (was_up) {
         c->events->down(c->arg);
     }
@@ -109,30 +148,15 @@ static void on_reply(struct redisAsyncContext *ac, void *reply, void *arg)
 }
 
 /* Nothing was asked before Redis let us in, so a refusal here is a matter for the log, and for the next attempt. */
-static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
+static void not_let_in(struct conn *c, struct span error)
 {
-    struct conn *c = ac->data;
-    struct span error;
-    char at[160], text[LOG_VALUE];
-    (void)arg;
-    if (!reply || c->state != CONN_GREETING) {
-        return;
-    }
-    /* a user without PING is no stranger */
-    if (reply_error(reply, &error) && !(c->greetings == 1 && error.len > 6 && memcmp(error.at, "NOPERM", 6) == 0)) {
-        describe(c, at, sizeof at);
-        log_line(&c->core->log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at,
-                 log_escape(text, sizeof text, error.at, error.len));
-        fail(c, LAPSE_ELOST);
-        return;
-    }
-    if (--c->greetings == 0) {
-        c->core->stats.reconnects += c->was_up;
-        c->was_up = true;
-        c->state = CONN_UP;
-        timer_set(&c->timer, c->core->options.set.reply_ms / 2);
-        c->events->up(c->arg);
-    }
+    struct log *log = &c->core->log;
+    char at[PLACE], text[LOG_VALUE];
+    place(c, at);
+    log_escape(text, sizeof text, error.at, error.len);
+
+    log_line(log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at, text);
+    fail(c, LAPSE_ELOST);
 }
 
 static bool command(struct conn *c, redisCallbackFn *fn, void *arg, int argc, const char **argv, const size_t *len)
@@ -144,6 +168,29 @@ static bool command(struct conn *c, redisCallbackFn *fn, void *arg, int argc, co
         fail(c, LAPSE_ELOST);
     }
     return sent && noted;
+}
+
+static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
+{
+    struct conn *c = ac->data;
+    struct span error;
+    (void)arg;
+    if (!reply || c->state != CONN_GREETING) {
+        return;
+    }
+    /* a user without PING is no stranger */
+    if (reply_error(reply, &error) && !(c->greetings == 1 && refusal_is(error, "NOPERM"))) {
+        not_let_in(c, error);
+        return;
+    }
+    if (--c->greetings == 0) {
+        c->core->stats.reconnects += c->was_up;
+        c->state = CONN_UP;
+        hosts_good(&c->hosts);
+        c->was_up = true;
+        timer_set(&c->timer, c->core->options.set.reply_ms / 2);
+        c->events->up(c->arg);
+    }
 }
 
 static void greet(struct conn *c)
@@ -163,9 +210,9 @@ static void greet(struct conn *c)
 
 static void failed(struct conn *c, const char *why)
 {
-    char at[160];
-    describe(c, at, sizeof at);
-    log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "cannot connect to Redis at %s: %s; trying again", at, why);
+    char at[PLACE];
+    log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "cannot connect to Redis at %s: %s; trying again", place(c, at),
+             why);
 }
 
 static void on_connect(const struct redisAsyncContext *ac, int status)
@@ -193,14 +240,13 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
 static void on_disconnect(const struct redisAsyncContext *ac, int status)
 {
     struct conn *c = ac->data;
-    char at[160];
+    char at[PLACE];
     if (c->state == CONN_CLOSED) {
         return;
     }
     if (c->state != CONN_FAILING && c->why != LAPSE_EREFUSED && status != REDIS_OK) {
-        describe(c, at, sizeof at);
         log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "lost the connection to Redis at %s: %s; connecting again",
-                 at, reason(ac));
+                 place(c, at), reason(ac));
     }
     ended(c);
 }
@@ -235,17 +281,40 @@ static int64_t patience_ms(const struct conn *c)
 {
     int64_t all = c->core->options.set.reply_ms, call = CALL_MS + 4 * c->reached_ms;
     bool now_and_then = c->attempts >= 8 && (c->attempts & (c->attempts - 1)) == 0;
-    call = !now_and_then ? call : c->attempts < 64 ? 2 * call : all;
-    return c->state == CONN_CONNECTING && c->reached_ms && call < all ? call : all;
+    if (now_and_then) {
+        call = c->attempts < 64 ? 2 * call : all;
+    }
+    if (c->state != CONN_CONNECTING) {
+        return all;
+    }
+    if (!c->reached_ms) {
+        call = c->hosts.n > 1 && all / c->hosts.n > CALL_MS ? all / c->hosts.n : all;
+    }
+    return least(call, all);
+}
+
+static struct redisAsyncContext *dial(struct conn *c, const char **why)
+{
+    const struct url *u = &c->core->options.url;
+    *why = "out of memory";
+    if (u->local) {
+        return redisAsyncConnectUnix(u->host);
+    }
+    const char *host = hosts_next(&c->hosts, u->host, why);
+    if (!host) {
+        return NULL;
+    }
+    *why = "out of memory";
+    return redisAsyncConnect(host, u->port);
 }
 
 static void attempt(struct conn *c)
 {
-    const struct url *u = &c->core->options.url;
-    c->since_us = c->heard_us = clock_us();
-    struct redisAsyncContext *ac = u->local ? redisAsyncConnectUnix(u->host) : redisAsyncConnect(u->host, u->port);
+    const char *why;
+    struct redisAsyncContext *ac = dial(c, &why);
+    c->since_us = c->heard_us = clock_us(); /* looking the name up may have taken long */
     if (!ac || ac->err) {
-        failed(c, ac ? reason(ac) : "out of memory");
+        failed(c, ac ? reason(ac) : why);
         if (ac) {
             redisAsyncFree(ac);
         }
@@ -296,7 +365,7 @@ static int64_t deadline_us(struct conn *c)
 static void on_deadline(struct conn *c)
 {
     int64_t left = (deadline_us(c) - clock_us() + 999) / 1000;
-    char at[160];
+    char at[PLACE];
     if (c->state == CONN_FAILING) {
         return;
     }
@@ -311,10 +380,9 @@ static void on_deadline(struct conn *c)
         failed(c, "no answer");
         fail(c, LAPSE_ETIMEOUT);
     } else {
-        describe(c, at, sizeof at);
         log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
-                 "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again", at,
-                 (long long)c->core->options.set.reply_ms, c->events->ask ? " to the subscription" : "");
+                 "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again", place(c, at),
+                 (long long)c->core->options.set.reply_ms, subscribes(c) ? " to the subscription" : "");
         fail(c, LAPSE_ETIMEOUT);
     }
 }
@@ -338,7 +406,7 @@ static void on_timer(void *arg)
 
 void conn_start(struct conn *c)
 {
-    if (c->state == CONN_DOWN && !timer_on(&c->timer)) {
+    if (c->state == CONN_DOWN && !timer_on(&c->timer)) { /* an attempt that is put off stays so */
         timer_set(&c->timer, 0);
     }
 }

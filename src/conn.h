@@ -2,6 +2,7 @@
 #ifndef LAPSE_CONN_H
 #define LAPSE_CONN_H
 #include "core.h"
+#include "hosts.h"
 #include "list.h"
 #include "reply.h"
 
@@ -30,6 +31,7 @@ struct conn {
     const struct conn_events *events;
     void *arg;
     struct redisAsyncContext *ac; /* NULL: none just now */
+    struct hosts hosts;           /* not for a Unix socket */
     enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_GREETING, CONN_UP, CONN_FAILING, CONN_CLOSED } state;
     struct list calls;  /* sent, in order */
     struct timer timer; /* DOWN: the next attempt. Else: when to ask for a sign of life, or to give it up */
@@ -39,7 +41,7 @@ struct conn {
     int64_t calm_us;    /* when the attempts were forgotten last */
     int64_t asked_us;   /* when a sign of life was asked for; 0: never */
     int why;            /* what calls end with when the connection ends: ELOST, ETIMEOUT */
-    unsigned attempts;  /* failed, in a row or within a second */
+    unsigned attempts;  /* failed, in a row or within a second; of all addresses each */
     unsigned greetings; /* answers to wait for before it is up */
     bool late;          /* a deadline passed once; it counts when the socket was read since */
     bool was_up;        /* ever */
