@@ -75,6 +75,29 @@ static const char *place(const struct conn *c, char out[PLACE])
     return out;
 }
 
+/* A line of the log said that Redis cannot be used; connected() is to take that back. */
+static void in_trouble(struct conn *c, bool written)
+{
+    if (written && !c->core->trouble_us) {
+        c->core->trouble_us = clock_us();
+    }
+}
+
+/* One line for each outage: when both connections were lost, it comes with the one for commands. */
+static void connected(struct conn *c)
+{
+    struct core *core = c->core;
+    char at[PLACE];
+    core->up = core->up || !subscribes(c);
+    if (!core->trouble_us || !core->up) {
+        return;
+    }
+    core->log.last_us[LOG_AGAIN] = 0; /* what it takes back was not held back either */
+    log_line(&core->log, LOG_AGAIN, LOG_NOTICE, "connected%s to Redis at %s%s after %.1f s", c->was_up ? " again" : "",
+             place(c, at), subscribes(c) ? " for expiry events" : "", (double)(clock_us() - core->trouble_us) / 1e6);
+    core->trouble_us = 0;
+}
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -117,6 +140,7 @@ static void ended(struct conn *c)
     c->state = CONN_DOWN;
     c->refused = c->why == LAPSE_EREFUSED;
     c->why = LAPSE_ELOST;
+    c->core->up = c->core->up && subscribes(c);
     if (was_up) {
         c->events->down(c->arg);
     }
@@ -155,7 +179,13 @@ static void not_let_in(struct conn *c, struct span error)
     place(c, at);
     log_escape(text, sizeof text, error.at, error.len);
 
-    log_line(log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at, text);
+    bool written;
+    if (refusal_is(error, "LOADING")) {
+        written = log_line(log, LOG_REFUSED, LOG_WARNING, "Redis at %s is loading its data; trying again", at);
+    } else {
+        written = log_line(log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at, text);
+    }
+    in_trouble(c, written);
     fail(c, LAPSE_ELOST);
 }
 
@@ -187,6 +217,7 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
         c->core->stats.reconnects += c->was_up;
         c->state = CONN_UP;
         hosts_good(&c->hosts);
+        connected(c);
         c->was_up = true;
         timer_set(&c->timer, c->core->options.set.reply_ms / 2);
         c->events->up(c->arg);
@@ -211,8 +242,8 @@ static void greet(struct conn *c)
 static void failed(struct conn *c, const char *why)
 {
     char at[PLACE];
-    log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "cannot connect to Redis at %s: %s; trying again", place(c, at),
-             why);
+    in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "cannot connect to Redis at %s: %s; trying again",
+                           place(c, at), why));
 }
 
 static void on_connect(const struct redisAsyncContext *ac, int status)
@@ -245,8 +276,8 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
         return;
     }
     if (c->state != CONN_FAILING && c->why != LAPSE_EREFUSED && status != REDIS_OK) {
-        log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "lost the connection to Redis at %s: %s; connecting again",
-                 place(c, at), reason(ac));
+        in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
+                               "lost the connection to Redis at %s: %s; connecting again", place(c, at), reason(ac)));
     }
     ended(c);
 }
@@ -380,9 +411,9 @@ static void on_deadline(struct conn *c)
         failed(c, "no answer");
         fail(c, LAPSE_ETIMEOUT);
     } else {
-        log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
-                 "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again", place(c, at),
-                 (long long)c->core->options.set.reply_ms, subscribes(c) ? " to the subscription" : "");
+        in_trouble(c, log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
+                               "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again", place(c, at),
+                               (long long)c->core->options.set.reply_ms, subscribes(c) ? " to the subscription" : ""));
         fail(c, LAPSE_ETIMEOUT);
     }
 }

@@ -12,6 +12,8 @@ struct core {
     struct log log;
     struct lapse_stats stats;
     struct server_clock clock;
+    bool up;              /* the connection for commands is */
+    int64_t trouble_us;   /* when the log first said that a connection is not; 0: that is over, and was said */
     struct lapse *handle; /* for the users' callbacks */
 };
 

@@ -25,15 +25,15 @@ char *log_escape(char *out, size_t size, const void *bytes, size_t len)
     return escape(out, size, bytes, len, '\\');
 }
 
-void log_line(struct log *log, enum log_site site, int level, const char *format, ...)
+bool log_line(struct log *log, enum log_site site, int level, const char *format, ...)
 {
     int64_t now = clock_us();
     if (!log->fn) {
-        return;
+        return false;
     }
     if (log->last_us[site] && now - log->last_us[site] < 1000000) {
         log->held_back[site]++;
-        return;
+        return false;
     }
     enum { MORE = 32 }; /* bytes to have for what was held back */
     char raw[512], line[1024];
@@ -49,4 +49,5 @@ void log_line(struct log *log, enum log_site site, int level, const char *format
     log->last_us[site] = now;
     log->held_back[site] = 0;
     log->fn(level, line, log->arg);
+    return true;
 }

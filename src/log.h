@@ -2,11 +2,14 @@
 #ifndef LAPSE_LOG_H
 #define LAPSE_LOG_H
 #include <lapse.h>
+#include <stdbool.h>
 #include <syslog.h>
 
 /* One a second each; what is held back in between is counted and said with the next. */
 enum log_site {
     LOG_CONNECT,
+    LOG_AGAIN, /* takes back a warning of LOG_CONNECT, LOG_REFUSED or LOG_SILENT */
+    LOG_VERSION,
     LOG_REFUSED,
     LOG_SUBSCRIBE,
     LOG_SILENT,
@@ -28,7 +31,8 @@ struct log {
     int64_t last_us[LOG_SITES];
     unsigned held_back[LOG_SITES];
 };
-void log_line(struct log *log, enum log_site site, int level, const char *format, ...)
+/* Was it written, and not held back? */
+bool log_line(struct log *log, enum log_site site, int level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Untrusted bytes for a line, one to one: what is not printable ASCII, and each backslash, becomes \xNN; cut to fit.

@@ -101,7 +101,7 @@ static void run(void (*const *strikes)(struct chaos *), int n_strikes, unsigned 
     struct chaos c = {.f = flow_bare(FLOW_FULL, args), .board = board_new(20 * N)};
     struct flow *f = c.f;
     flow_fine(f, "onnect");
-    flow_fine(f, "does not let us in");
+    flow_fine(f, "is loading its data");
     c.opts = flow_options(f);
     c.opts.log = NULL;
     c.opts.lease_ms = LEASE_MS;

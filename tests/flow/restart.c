@@ -25,7 +25,7 @@ static void expect_trouble(struct flow *f)
 {
     flow_fine(f, "cannot connect");
     flow_fine(f, "lost the connection");
-    flow_fine(f, "does not let us in"); /* LOADING */
+    flow_fine(f, "is loading its data");
 }
 
 FLOW_ALL_MODES(restart, jobs_that_fell_due_while_redis_was_down_run_once)
