@@ -38,6 +38,7 @@
 #include <sys/socket.h>
 
 enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20, CALL_MS = 400, CALM_MS = 1000 };
+enum { OLDEST_VERSION = 7 };
 
 static void on_timer(void *arg);
 
@@ -200,10 +201,32 @@ static bool command(struct conn *c, redisCallbackFn *fn, void *arg, int argc, co
     return sent && noted;
 }
 
+/* ["server", "redis", "version", "7.0.15", ...]; every user may ask. An answer of another shape, or none, tells
+ * nothing: some proxies do not know HELLO. */
+static void on_hello(struct redisAsyncContext *ac, void *reply, void *arg)
+{
+    struct conn *c = ac->data;
+    struct span name, version = {"", 0};
+    (void)arg;
+    for (size_t i = 0; i + 1 < reply_len(reply) && !version.len; i += 2) {
+        if (reply_text(reply_at(reply, i), &name) && span_is(name, "version", 7)) {
+            reply_text(reply_at(reply, i + 1), &version);
+        }
+    }
+    bool old = version.len > 1 && version.at[0] > '0' && version.at[0] < '0' + OLDEST_VERSION && version.at[1] == '.';
+    if (old && !c->old) {
+        char at[PLACE], text[LOG_VALUE];
+        log_line(&c->core->log, LOG_VERSION, LOG_ERR, "Redis %d.0 or later is needed: the one at %s is version %s",
+                 OLDEST_VERSION, place(c, at), log_escape(text, sizeof text, version.at, version.len));
+    }
+    c->old = old;
+}
+
 static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
     struct span error;
+    const char *hello = "HELLO";
     (void)arg;
     if (!reply || c->state != CONN_GREETING) {
         return;
@@ -220,6 +243,9 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
         connected(c);
         c->was_up = true;
         timer_set(&c->timer, c->core->options.set.reply_ms / 2);
+        if (!subscribes(c)) {
+            command(c, on_hello, NULL, 1, &hello, NULL);
+        }
         c->events->up(c->arg);
     }
 }

@@ -47,6 +47,7 @@ struct conn {
     bool was_up;        /* ever */
     bool answered;      /* a request, on the connection of now */
     bool refused;       /* its last attempt was, and that was said */
+    bool old;           /* the server's version is too old, and that was said */
 };
 void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);
 void conn_start(struct conn *c);
