@@ -32,13 +32,14 @@
 #include <hiredis/adapters/libev.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
+#include <hiredis/sds.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20, CALL_MS = 400, CALM_MS = 1000 };
-enum { OLDEST_VERSION = 7 };
+enum { FULL_BYTES = 256 * 1024, OLDEST_VERSION = 7 };
 
 static void on_timer(void *arg);
 
@@ -308,13 +309,34 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
     ended(c);
 }
 
+/* What waits for the socket. hiredis moves all of it at each write, so it must not become much. */
+static size_t unwritten(const struct conn *c)
+{
+    return c->ac && c->ac->c.obuf ? sdslen(c->ac->c.obuf) : 0;
+}
+
+bool conn_full(const struct conn *c)
+{
+    return unwritten(c) >= FULL_BYTES;
+}
+
+/* A socket that was full and takes more shows that somebody reads at the other end. One that takes what fits into it
+ * shows nothing. */
 static void write_out(struct redisAsyncContext *ac)
 {
     struct conn *c = ac->data;
+    size_t had = unwritten(c);
     sigset_t before;
     sigpipe_hold(&before);
     redisAsyncHandleWrite(ac);
     sigpipe_release(&before, !c->ac);
+
+    size_t left = unwritten(c);
+    if (c->ac && c->blocked && left < had) {
+        c->heard_us = c->moved_us = clock_us();
+        c->late = false;
+    }
+    c->blocked = left > 0;
 }
 
 /* FAILING: what hiredis forgot must not be written, nor its answer read. */
@@ -386,7 +408,7 @@ static void attempt(struct conn *c)
     c->ac = ac;
     c->state = CONN_CONNECTING;
     c->greetings = 1;
-    c->late = c->answered = false;
+    c->late = c->answered = c->blocked = false;
     c->asked_us = 0;
     redisAsyncSetConnectCallback(ac, on_connect);
     redisAsyncSetDisconnectCallback(ac, on_disconnect);
@@ -506,7 +528,7 @@ bool conn_subscribe(struct conn *c, const char *verb, const char *channel)
 
 void conn_flush(struct conn *c)
 {
-    if (c->ac && c->state == CONN_UP && ((redisLibevEvents *)c->ac->ev.data)->writing) {
+    if (c->ac && c->state == CONN_UP && !c->blocked && ((redisLibevEvents *)c->ac->ev.data)->writing) {
         write_out(c->ac);
     }
 }

@@ -37,7 +37,8 @@ struct conn {
     struct timer timer; /* DOWN: the next attempt. Else: when to ask for a sign of life, or to give it up */
     int64_t since_us;   /* start of the attempt */
     int64_t reached_ms; /* how long it took to connect, the last time; 0: never was */
-    int64_t heard_us;   /* when something was read last */
+    int64_t heard_us;   /* the last sign of life: something was read, or a full socket took more */
+    int64_t moved_us;   /* when a full socket took more; of any connection */
     int64_t calm_us;    /* when the attempts were forgotten last */
     int64_t asked_us;   /* when a sign of life was asked for; 0: never */
     int why;            /* what calls end with when the connection ends: ELOST, ETIMEOUT */
@@ -47,6 +48,7 @@ struct conn {
     bool was_up;        /* ever */
     bool answered;      /* a request, on the connection of now */
     bool refused;       /* its last attempt was, and that was said */
+    bool blocked;       /* the socket is full: the rest goes when it can be written to */
     bool old;           /* the server's version is too old, and that was said */
 };
 void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);
@@ -54,6 +56,13 @@ void conn_start(struct conn *c);
 static inline bool conn_up(const struct conn *c)
 {
     return c->state == CONN_UP;
+}
+/* So much waits for the socket that the next command had better wait where it is. */
+bool conn_full(const struct conn *c);
+/* It took some of what waited, lately: what waits behind that has not waited for nothing. */
+static inline bool conn_moving(const struct conn *c)
+{
+    return c->moved_us && clock_us() - c->moved_us < c->core->options.set.reply_ms * 1000;
 }
 /* Sends a command; false: not taken, call->end() will not run. Only when it is up. */
 bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len);

@@ -209,7 +209,8 @@ static void move_overdue(struct list *to, struct list *from, int64_t now_us)
     }
 }
 
-/* What was not sent in time ends here; what could not be sent for want of memory is tried again. */
+/* What was not sent in time ends here; what could not be sent for want of memory is tried again. What waits behind
+ * bodies that a slow connection takes little by little has time for as long as it takes any. */
 static void on_retry(void *arg)
 {
     struct script *s = arg;
@@ -218,9 +219,11 @@ static void on_retry(void *arg)
 
     script_flush(s);
     list_init(&over);
-    move_overdue(&over, &s->asks, now_us);
-    move_overdue(&over, &s->waiting, now_us);
-    move_overdue(&over, &s->resting, now_us);
+    if (!conn_moving(s->conn)) {
+        move_overdue(&over, &s->asks, now_us);
+        move_overdue(&over, &s->waiting, now_us);
+        move_overdue(&over, &s->resting, now_us);
+    }
 
     /* they count till they end: the end of one may take another back */
     for (struct list *i; (i = list_pop(&over));) {
@@ -475,9 +478,10 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     return true;
 }
 
+/* What does not fit into the socket waits here, where it takes no more memory: it goes on when the socket took some. */
 void script_flush(struct script *s)
 {
-    while (!list_empty(&s->asks) && conn_up(s->conn)) {
+    while (!list_empty(&s->asks) && conn_up(s->conn) && !conn_full(s->conn)) {
         struct batch *b = batch_new(s);
         if (!b) {
             break;
@@ -486,6 +490,9 @@ void script_flush(struct script *s)
             put_back(s, b);
             batch_free(b);
             break;
+        }
+        if (conn_full(s->conn)) {
+            conn_flush(s->conn);
         }
     }
     if (!s->n_asks) {

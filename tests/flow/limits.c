@@ -223,3 +223,38 @@ Test(limits, sixteen_bodies_of_1_mib_in_hand_take_their_16_mib_and_little_more)
     free(body);
     flow_end(f, "q");
 }
+
+static void much(struct lapse_options *opts)
+{
+    opts->max_bytes = 64 * MIB;
+}
+
+static void ask_all(struct flow *f, struct flow_answer *a, int n, size_t body_len)
+{
+    struct lapse_spec s = flow_job_spec("q", NULL, HOUR);
+    s.body = calloc(1, s.body_len = body_len);
+    for (int i = 0; i < n; i++) {
+        a[i] = (struct flow_answer){.f = f};
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
+    }
+    free((void *)s.body);
+}
+
+/* hiredis moves what waits for the socket at each write, and copies it: all at once that was twice max_bytes. */
+Test(limits, bodies_on_their_way_take_their_bytes_once)
+{
+    enum { N = 60 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, much);
+    static struct flow_answer a[N];
+    cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
+    server_signal(f->server, SIGSTOP);
+    long before = rss_kib();
+    ask_all(f, a, N, MIB);
+    loop_for(f->loop, 100);
+    long more = rss_kib() - before;
+    cr_assert(more > N * 1024 && more < N * 1024 + 24 * 1024, "%ld KiB", more);
+    server_signal(f->server, SIGCONT);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_wait(f, &a[i]), 0);
+    flow_end(f, "q");
+}

@@ -195,3 +195,65 @@ Test(liveness, a_slow_wire_is_no_silence)
     cr_assert_eq(flow_stats(x.l).reconnects, 0);
     wire_end(&x);
 }
+
+static void impatient(struct lapse_options *o)
+{
+    o->reply_ms = 400;
+    o->max_bytes = 64 << 20;
+}
+
+/* A mebibyte is longer on its way than reply_ms, and nothing comes back meanwhile; those behind it wait longer still.
+ */
+Test(liveness, bodies_on_a_slow_wire_are_no_silence_and_none_behind_them_is_given_up)
+{
+    enum { N = 4 };
+    struct wire x;
+    struct lapse_spec s = flow_job_spec("q", NULL, 3600000);
+    struct flow_answer a[N];
+    wire_start(&x, FLOW_DONE, impatient);
+    s.body = calloc(1, s.body_len = 1 << 20);
+    proxy_delay(x.proxy, 40); /* each 64 KiB */
+    int64_t from_ms = test_now_ms();
+    for (int i = 0; i < N; i++) {
+        a[i] = (struct flow_answer){.f = x.f};
+        cr_assert_eq(lapse_schedule(x.l, &s, flow_answered, &a[i]), 0);
+    }
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_wait(x.f, &a[i]), 0);
+    cr_assert_gt(test_now_ms() - from_ms, 2000, "the wire was too fast to tell");
+    cr_assert_eq(flow_stats(x.l).reconnects, 0);
+    proxy_delay(x.proxy, 0);
+    free((void *)s.body);
+    wire_end(&x);
+}
+
+/* What fits into a socket is no sign of life, and what did not go out cannot have happened. */
+Test(liveness, bodies_for_a_redis_that_reads_nothing_end_in_time_and_those_not_sent_did_not_happen)
+{
+    enum { N = 8 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, impatient);
+    struct lapse_spec s = flow_job_spec("q", NULL, 3600000);
+    struct flow_answer a[N];
+    int sent = 0, unsent = 0;
+    expect_silence(f);
+    flow_fine(f, "lost the connection");
+    cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
+    server_signal(f->server, SIGSTOP);
+    s.body = calloc(1, s.body_len = 1 << 20);
+    for (int i = 0; i < N; i++) {
+        a[i] = (struct flow_answer){.f = f};
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        int err = flow_wait(f, &a[i]);
+        sent += err == LAPSE_ETIMEOUT;
+        unsent += err == LAPSE_EDOWN;
+    }
+    cr_assert_eq(sent + unsent, N);
+    cr_assert(sent > 0 && unsent >= N / 2, "%d sent, %d not", sent, unsent);
+    server_signal(f->server, SIGCONT);
+    flow_until(f, flow_get(f, "q", "nothing", NULL) == LAPSE_ENOENT);
+    cr_assert_leq(flow_count(f, "q", "due"), sent);
+    free((void *)s.body);
+    flow_end(f, "q");
+}
