@@ -157,10 +157,10 @@ static void buffers(struct doctor *d)
     if (!at || sscanf(at, "pubsub %lld %lld %lld", &hard, &soft, &seconds) != 3) {
         report(d, FINE, "buffers", NULL, NULL, "not told: this user may not ask for CONFIG");
     } else if (!hard) {
-        report(d, WARN, "buffers", NULL, "redis-cli CONFIG SET client-output-buffer-limit 'pubsub 64mb 16mb 60'",
+        report(d, WARN, "buffers", NULL, "redis-cli CONFIG SET client-output-buffer-limit 'pubsub 16mb 4mb 60'",
                "pubsub has no limit: a listener that stands still fills Redis's memory with its events");
     } else if (hard < 1 << 20) {
-        report(d, WARN, "buffers", NULL, "redis-cli CONFIG SET client-output-buffer-limit 'pubsub 64mb 16mb 60'",
+        report(d, WARN, "buffers", NULL, "redis-cli CONFIG SET client-output-buffer-limit 'pubsub 16mb 4mb 60'",
                "pubsub %.2f MiB: a burst of %lld events cuts listeners off; they come back and look", MIB(hard),
                hard / EVENT_BYTES);
     } else {

@@ -200,7 +200,7 @@ Test(doctor, knows_what_replicas_are_good_for)
 Test(doctor, warns_of_buffers_without_limit_and_of_small_ones)
 {
     struct server *s = tool_redis();
-    finds(doctor(), 0, "buffers", "OK", "pubsub 64 MiB");
+    finds(doctor(), 0, "buffers", "OK", "pubsub 16 MiB");
     redis_do(s, "CONFIG SET client-output-buffer-limit %s", "pubsub 0 0 0");
     finds(doctor(), 0, "buffers", "WARN", "has no limit");
     redis_do(s, "CONFIG SET client-output-buffer-limit %s", "pubsub 100kb 0 0");
