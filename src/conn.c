@@ -38,7 +38,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { BACKOFF_MAX_MS = 500, BACKOFF_MIN_MS = 8, SECOND_LOOK_MS = 20, CALL_MS = 400, CALM_MS = 1000 };
+enum { BACKOFF_MAX_MS = 500, BACKOFF_STEP_MS = 64, BACKOFF_MIN_MS = 8 };
+enum { SECOND_LOOK_MS = 20, CALL_MS = 400, CALM_MS = 1000, GARBLED = 4 /* attempts */ };
 enum { FULL_BYTES = 256 * 1024, OLDEST_VERSION = 7 };
 
 static void on_timer(void *arg);
@@ -105,10 +106,11 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* From the start of one attempt to the start of the next, on average. A name's other addresses come at once. */
+/* From the start of one attempt to the start of the next, on average. The first comes at once, and no more than ten
+ * in a second; a name's other addresses come at once, too. */
 static int64_t backoff_ms(const struct conn *c)
 {
-    int64_t wait = BACKOFF_MIN_MS << (c->attempts < 7 ? c->attempts : 7);
+    int64_t wait = c->attempts ? BACKOFF_STEP_MS * (int64_t)least(c->attempts, BACKOFF_MAX_MS) : BACKOFF_MIN_MS;
     if (c->why == LAPSE_EREFUSED) {
         return c->core->options.set.reply_ms;
     }
@@ -302,6 +304,10 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
     if (c->state == CONN_CLOSED) {
         return;
     }
+    if (ac->err == REDIS_ERR_PROTOCOL) { /* what talks so will again: it is not back at once */
+        c->answered = false;
+        c->attempts = c->attempts < GARBLED ? GARBLED : c->attempts;
+    }
     if (c->state != CONN_FAILING && c->why != LAPSE_EREFUSED && status != REDIS_OK) {
         in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
                                "lost the connection to Redis at %s: %s; connecting again", place(c, at), reason(ac)));
@@ -469,8 +475,10 @@ static void on_deadline(struct conn *c)
 static void on_timer(void *arg)
 {
     struct conn *c = arg;
-    if (c->state == CONN_DOWN) {
+    if (c->state == CONN_DOWN && (c->core->up || !subscribes(c))) {
         attempt(c);
+    } else if (c->state == CONN_DOWN) {
+        return; /* conn_start() goes on */
     } else if (c->state == CONN_FAILING) {
         struct redisAsyncContext *ac = c->ac;
         bool connected = ac->c.flags & REDIS_CONNECTED;

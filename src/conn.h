@@ -25,7 +25,8 @@ struct conn_events {
     bool (*ask)(void *arg);
 };
 
-/* One connection to Redis: it connects, logs in, and connects again, for ever. */
+/* One connection to Redis: it connects, logs in, and connects again, for ever. One that subscribes connects while the
+ * one for commands is up: without that one nobody asks what is due. */
 struct conn {
     struct core *core;
     const struct conn_events *events;
@@ -52,7 +53,7 @@ struct conn {
     bool old;           /* the server's version is too old, and that was said */
 };
 void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);
-void conn_start(struct conn *c);
+void conn_start(struct conn *c); /* when it is down: at once. A subscription must be told so when core->up */
 static inline bool conn_up(const struct conn *c)
 {
     return c->state == CONN_UP;

@@ -183,6 +183,8 @@ static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
         h->renew_at_us = a->ask.sent_us + h->lease_ms * 1000 / 3;
     } else if (err == LAPSE_EGONE) {
         h->lease_end_us = 0;
+    } else if (err == LAPSE_EREFUSED) {
+        h->renew_at_us = clock_us() + h->lease_ms * 1000 / 6; /* not at each tick */
     }
     free_if_over(h); /* settled while this was on its way */
 }

@@ -8,7 +8,7 @@
 #include "queue.h"
 #include "mem.h"
 
-enum { POOL_MAX = 8, PAUSE_MS = 200 };
+enum { POOL_MAX = 8, PAUSE_MS = 300 };
 
 struct claim {
     struct claim_ask ask;

@@ -7,7 +7,7 @@
  * our own timer count: when many listeners come and go, several are made within the life of one canary. */
 #include "ring.h"
 
-enum { LIFE_MS = 15000, PAUSE_MS = 200, SOON_MS = 100, FIRST_MS = 100, SECOND_MS = 2500, OVERDUE = 2 };
+enum { LIFE_MS = 15000, PAUSE_MS = 300, SOON_MS = 100, FIRST_MS = 100, SECOND_MS = 2500, OVERDUE = 2 };
 
 void ring_enter(struct ring *r, bool wanted)
 {

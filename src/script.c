@@ -19,7 +19,15 @@
 #include <stdio.h>
 
 enum { FIXED_ARGS = 6 /* of a call: EVALSHA, its hash, 1, the key, ARGV[1], ARGV[2] of settles */ };
-enum { GATHER_US = 250, RETRY_MS = 50, REST_MS = 150, LOOK_AHEAD = 512, SPARE_MAX = 16, STEP_US = 1000000 };
+enum {
+    GATHER_US = 250,
+    RETRY_MS = 50,
+    REST_MS = 150,
+    REST_MAX_MS = 1200,
+    LOOK_AHEAD = 512,
+    SPARE_MAX = 16,
+    STEP_US = 1000000
+};
 
 struct batch {
     struct call call;
@@ -165,6 +173,21 @@ static bool is_lost(int err)
     return err == LAPSE_ELOST || err == LAPSE_ETIMEOUT;
 }
 
+/* For longer than the last time, if that was just now. */
+static void rest(struct script *s)
+{
+    bool just_now = clock_us() - s->rested_us < 2000 * s->rest_ms;
+    if (timer_on(&s->rest)) {
+        return;
+    }
+    if (!just_now) {
+        s->rest_ms = REST_MS;
+    } else if (s->rest_ms < REST_MAX_MS) {
+        s->rest_ms *= 2;
+    }
+    timer_set(&s->rest, s->rest_ms);
+}
+
 /* It keeps its place among the requests of its id. */
 static bool repeat(struct script *s, struct ask *a, int err)
 {
@@ -183,9 +206,7 @@ static bool repeat(struct script *s, struct ask *a, int err)
         unsent(s->asks.next, a);
     } else {
         unsent(&s->resting, a);
-        if (!timer_on(&s->rest)) {
-            timer_set(&s->rest, REST_MS);
-        }
+        rest(s);
     }
     if (!timer_on(&s->retry)) {
         timer_set(&s->retry, RETRY_MS);
@@ -196,6 +217,7 @@ static bool repeat(struct script *s, struct ask *a, int err)
 static void on_rested(void *arg)
 {
     struct script *s = arg;
+    s->rested_us = clock_us();
     list_move(&s->asks, &s->resting);
 }
 

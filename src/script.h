@@ -47,7 +47,8 @@ struct script {
     void *gather_arg;
     struct timer retry;
     struct timer rest;
-    struct span *args; /* of the call being put together */
+    int64_t rest_ms, rested_us; /* how long the last rest was, and when it was over */
+    struct span *args;          /* of the call being put together */
     const char **argv;
     size_t *lens;
     size_t room;

@@ -131,6 +131,13 @@ void sub_remove(struct sub *s, struct ear *e)
     e->confirmed = false;
 }
 
+void sub_up(struct sub *s)
+{
+    if (s->started) {
+        conn_start(&s->conn);
+    }
+}
+
 void sub_close(struct sub *s)
 {
     conn_close(&s->conn, LAPSE_ELOST);

@@ -321,6 +321,7 @@ static void on_sweep(void *arg)
 
 void wake_up(struct wake *wk)
 {
+    sub_up(&wk->sub);
     LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
         ring_enter(&w->ring, wanted(w));

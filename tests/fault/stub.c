@@ -20,6 +20,11 @@ const char *const stub_steps[STUB_STEPS] = {"AUTH",   "SELECT",     "PING",  "PS
                                             "fail",   "release",    "renew", "touch",      "arm",       "sweep",
                                             "resume", "listen",     "depth", "list"};
 
+bool stub_is_script(int step)
+{
+    return step >= FIRST_SCRIPT;
+}
+
 struct stub_ctl {
     atomic_int step; /* -1: none */
     atomic_long hits;

@@ -7,6 +7,7 @@
 
 enum { STUB_STEPS = 22 };
 extern const char *const stub_steps[STUB_STEPS]; /* of a connection's beginning, and the scripts */
+bool stub_is_script(int step);
 struct stub {
     pid_t pid;
     struct stub_ctl *ctl;

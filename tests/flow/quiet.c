@@ -121,7 +121,7 @@ Test(quiet, without_redis)
     for (int i = 0; i < 5; i++)
         cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
     settle_down(f);
-    sleeps(f, 60, 0); /* two connections try, a request waits */
+    sleeps(f, 60, 0); /* a connection is tried, a request waits */
     server_restart(f->server);
     flow_until(f, w.settled == 3);
     flow_end(f, "q");
