@@ -232,7 +232,8 @@ static void move_overdue(struct list *to, struct list *from, int64_t now_us)
 }
 
 /* What was not sent in time ends here; what could not be sent for want of memory is tried again. What waits behind
- * bodies that a slow connection takes little by little has time for as long as it takes any. */
+ * bodies that a slow connection takes little by little has time for as long as it takes any, and what waits for the
+ * answer to another request of its id for as long as there is a connection. */
 static void on_retry(void *arg)
 {
     struct script *s = arg;
@@ -243,8 +244,10 @@ static void on_retry(void *arg)
     list_init(&over);
     if (!conn_moving(s->conn)) {
         move_overdue(&over, &s->asks, now_us);
-        move_overdue(&over, &s->waiting, now_us);
         move_overdue(&over, &s->resting, now_us);
+    }
+    if (!conn_up(s->conn)) {
+        move_overdue(&over, &s->waiting, now_us);
     }
 
     /* they count till they end: the end of one may take another back */
@@ -297,7 +300,11 @@ void script_ask(struct script *s, struct ask *a)
     if (s->n_asks++ == 0 && !s->stirred) {
         s->oldest_us = clock_us();
     }
-    unsent(first ? &s->asks : &s->waiting, a);
+    if (a->script == SCRIPT_RENEW) {
+        unsent(s->asks.next, a); /* no bodies of others hold it up either */
+    } else {
+        unsent(first ? &s->asks : &s->waiting, a);
+    }
     if (!timer_on(&s->retry)) {
         timer_set(&s->retry, RETRY_MS);
     }

@@ -222,3 +222,28 @@ Test(order, a_thousand_requests_of_one_id_hold_up_no_other)
     }
     flow_end(f, "q");
 }
+
+static void little_patience(struct lapse_options *opts)
+{
+    opts->reply_ms = 400;
+}
+
+/* Each is answered in time; the last of them has waited for many times reply_ms by then. */
+Test(order, no_request_is_given_up_while_those_before_it_are_answered)
+{
+    enum { HOT = 200, DELAY_MS = 3 };
+    static struct flow_answer a[HOT];
+    struct flow *f = flow_start(FLOW_FULL);
+    struct proxy *p = proxy_start(f->server);
+    struct lapse_options opts = flow_options(f);
+    opts.url = p->url;
+    little_patience(&opts);
+    f->l = flow_open(f, &opts);
+    proxy_delay(p, DELAY_MS);
+    for (int i = 0; i < HOT; i++)
+        ask_schedule(f, &a[i], "hot", "");
+    for (int i = 0; i < HOT; i++)
+        cr_assert_eq(flow_wait(f, &a[i]), 0, "request %d: %s", i, lapse_strerror(a[i].err));
+    proxy_stop(p);
+    flow_end(f, "q");
+}
