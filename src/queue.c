@@ -249,8 +249,11 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     slots(q, 0, -(int)c->n);
     if (!err) {
         take(q, c, got);
-        wake_outlook(&q->watch, &got->outlook, a->ask.sent_us);
+        bool overdue = wake_outlook(&q->watch, &got->outlook, a->ask.sent_us);
         more = by_age && got->outlook.oldest_ms && got->n + (size_t)got->n_unreadable + (size_t)got->n_lost > 0;
+        if (overdue && !by_age) {
+            queue_oldest(w, &q->watch, LAPSE_VIA_ALARM);
+        }
         if (more && !closed_for(q)) {
             owe(q, (enum lapse_via)a->via_oldest);
             script_stir(w->script);

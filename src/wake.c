@@ -3,12 +3,15 @@
  *
  * The ring. Every listener hears every event; the one whose rank is hash(id) mod n answers it. Rank 0 has the exact
  * alarm and touches the due triggers, which makes Redis expire them and tell everybody. Rank k is its watchdog: it
- * looks min(2k, 40) ms later, and not at all when an event or a wake was heard since. It then does not know what is
- * next, so it asks after WATCHDOG_MS, at the most that often. What its owner does not take is overdue after GRACE_MS,
- * and the alarm that finds it takes it. Without a confirmed subscription there are no events to make: the alarm claims
- * at once.
+ * looks min(2k, 40) ms later, and not at all when a trigger has expired since: somebody touches them. It then does not
+ * know what is next, so it asks after WATCHDOG_MS. Without a confirmed subscription there are no events to make: the
+ * alarm claims at once.
  *
- * The alarm is set to the earlier of what the last script said and of what wakes told since that script was sent: the
+ * The grace. A job that its owner does not take is anybody's GRACE_MS after it was due. Each script that looks at the
+ * queue says which job is the oldest of those that are due: where its grace is over we claim it at once, and else the
+ * alarm looks when it ends. So no answer puts off the look for a job that it does not know to be gone.
+ *
+ * The alarm is set to the earliest of what the last script said and of what wakes told since that script was sent: the
  * two come on different sockets, in no order. */
 #include "wake.h"
 #include "err.h"
@@ -33,55 +36,91 @@ static int64_t lag_us(const struct watch *w)
     return 1000 * (lag_ms < LAG_MAX_MS ? lag_ms : LAG_MAX_MS);
 }
 
+/* 0 is no moment. */
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a && (!b || a < b) ? a : b;
+}
+
+static bool has_alarm(const struct wake *wk)
+{
+    return !(wk->core->options.set.flags & LAPSE_NO_ALARM);
+}
+
 static int64_t rings_at_us(const struct watch *w)
 {
-    return w->look_us && !w->touch.ask.asked ? w->look_us + lag_us(w) : 0;
+    int64_t at = earlier(w->look.due_us, w->look.grace_us);
+    return at && !w->touch.ask.asked ? at + lag_us(w) : 0;
 }
 
 static void set_alarm(struct wake *wk)
 {
     int64_t first = 0;
-    if (!(wk->core->options.set.flags & LAPSE_NO_ALARM) && wk->core->clock.known && conn_up(wk->script->conn)) {
+    if (has_alarm(wk) && wk->core->clock.known && conn_up(wk->script->conn)) {
         LIST_EACH (i, &wk->watches) {
-            int64_t at = rings_at_us(CONTAINER(i, struct watch, node));
-            first = at && (!first || at < first) ? at : first;
+            first = earlier(first, rings_at_us(CONTAINER(i, struct watch, node)));
         }
     }
     alarm_set(&wk->alarm, first ? clock_mono_us(&wk->core->clock, first) : 0);
 }
 
-static void look_at(struct watch *w, int64_t at_us)
+static void look_no_later(struct looks *all, const struct looks *also)
 {
-    w->look_us = at_us && (!w->look_us || at_us < w->look_us) ? at_us : w->look_us;
+    all->due_us = earlier(all->due_us, also->due_us);
+    all->grace_us = earlier(all->grace_us, also->grace_us);
+}
+
+static void tell(struct watch *w, struct looks look)
+{
+    struct told *newer = &w->told[1];
+    look_no_later(&newer->look, &look);
+    newer->heard_us = clock_us();
+    look_no_later(&w->look, &look);
+    set_alarm(w->wake);
+}
+
+/* A script that was sent after a wake was heard knows what that told. The rest becomes the older: with wakes that never
+ * cease each is kept for two answers at the most. */
+static void forget_told(struct watch *w, int64_t sent_us)
+{
+    static const struct told nothing;
+    struct told *older = &w->told[0], *newer = &w->told[1];
+    if (older->heard_us < sent_us) {
+        *older = newer->heard_us < sent_us ? nothing : *newer;
+        *newer = nothing;
+    }
 }
 
 void wake_told(struct watch *w, int64_t due_ms)
 {
-    if (!w->on) {
-        return;
+    if (w->on) {
+        tell(w, (struct looks){.due_us = due_ms * 1000});
     }
-    w->told_us = w->told_us && w->told_us < due_ms * 1000 ? w->told_us : due_ms * 1000;
-    w->told_heard_us = clock_us();
-    look_at(w, w->told_us);
-    set_alarm(w->wake);
 }
 
-void wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us)
+bool wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us)
 {
-    int64_t next = o->next_ms * 1000;
-    w->look_us =
-        !next || next > o->now_us ? next : o->now_us + GRACE_MS * INT64_C(1000); /* of a peer that names the past */
+    int64_t oldest_us = o->oldest_ms * 1000, next_us = o->next_ms * 1000, was_us = w->look.due_us;
+    bool overdue = false;
+    /* a watchdog still waits whether somebody touches it */
+    bool due_meanwhile = was_us && was_us <= o->now_us && oldest_us && oldest_us <= was_us;
+
+    if (next_us && next_us <= o->now_us) { /* of a peer that names the past */
+        next_us = o->now_us + GRACE_MS * INT64_C(1000);
+    }
+    w->look = (struct looks){.due_us = due_meanwhile ? was_us : next_us};
     w->ask_anyway = false;
-    if (o->oldest_ms) {
-        int64_t grace = (o->oldest_ms + GRACE_MS) * 1000;
-        look_at(w, grace > o->now_us ? grace : o->now_us + GRACE_MS * INT64_C(1000));
+
+    if (oldest_us) {
+        int64_t over_us = oldest_us + GRACE_MS * INT64_C(1000);
+        overdue = over_us + lag_us(w) <= o->now_us;
+        w->look.grace_us = overdue ? o->now_us + GRACE_MS * INT64_C(1000) : over_us;
     }
-    if (w->told_heard_us >= sent_us) {
-        look_at(w, w->told_us);
-    } else {
-        w->told_us = 0;
-    }
+    forget_told(w, sent_us);
+    look_no_later(&w->look, &w->told[0].look);
+    look_no_later(&w->look, &w->told[1].look);
     set_alarm(w->wake);
+    return overdue && has_alarm(w->wake);
 }
 
 static void on_touched(struct queue_ask *a, int err)
@@ -93,36 +132,42 @@ static void on_touched(struct queue_ask *a, int err)
         return;
     }
     if (err) {
-        look_at(w, server_us(wk) + PAUSE_MS * INT64_C(1000));
-        set_alarm(wk);
+        tell(w, (struct looks){.due_us = server_us(wk) + PAUSE_MS * INT64_C(1000)});
         return;
     }
     struct outlook o = {a->now_us, a->n[OLDEST], a->n[NEXT]};
     wk->core->stats.touches += (uint64_t)(a->n[READ] - a->n[STILL]);
     w->cursor_ms = a->n[CURSOR];
-    wake_outlook(w, &o, a->ask.sent_us);
+    bool overdue = wake_outlook(w, &o, a->ask.sent_us);
     if (a->n[STILL]) {
-        look_at(w, (o.now_us / 1000 + 1) * 1000);
-        set_alarm(wk);
+        tell(w, (struct looks){.due_us = (o.now_us / 1000 + 1) * 1000});
     }
     /* A trigger that is not there will not ring: it was evicted, lost, or not set yet. Where it expired just before, or
      * at the hand of another, its event is on the way: so only the first to look judges by that. */
     bool missing = w->ring.rank <= 0 && !w->reading && a->n[READ] - a->n[STILL] > a->n[EXPIRED];
     w->reading = a->n[STILL] > 0;
-    if (missing || a->n[READ] >= SCRIPT_BATCH || (o.oldest_ms && o.now_us / 1000 - o.oldest_ms >= GRACE_MS)) {
+    if (missing || overdue || a->n[READ] >= SCRIPT_BATCH) {
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
     }
 }
 
-static void look(struct wake *wk, struct watch *w)
+static bool is_over(const struct watch *w, int64_t at_us, int64_t now_us)
 {
-    int64_t since_us = clock_mono_us(&wk->core->clock, w->look_us);
-    w->look_us = 0;
+    return at_us && at_us + lag_us(w) <= now_us;
+}
+
+static void look(struct wake *wk, struct watch *w, int64_t now_us)
+{
+    bool due = is_over(w, w->look.due_us, now_us), overdue = is_over(w, w->look.grace_us, now_us);
+    int64_t since_us = clock_mono_us(&wk->core->clock, w->look.due_us);
+    w->look.due_us = due ? 0 : w->look.due_us;
+    w->look.grace_us = overdue ? 0 : w->look.grace_us;
+
     if (!w->ear.confirmed || wk->deaf || !w->room) { /* without room it is owed */
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
-    } else if (w->ring.rank != 0 && !w->ask_anyway && w->heard_us >= since_us) {
+    } else if (!overdue && w->ring.rank != 0 && !w->ask_anyway && w->expired_us >= since_us) {
         w->ask_anyway = true;
-        w->look_us = server_us(wk) + WATCHDOG_MS * INT64_C(1000);
+        w->look.due_us = now_us + WATCHDOG_MS * INT64_C(1000);
     } else {
         w->touch.ask.until_us = deadline_us(wk);
         store_touch(wk->script, &w->touch, w->key, w->cursor_ms);
@@ -137,7 +182,7 @@ static void on_alarm(void *arg)
         struct watch *w = CONTAINER(i, struct watch, node);
         int64_t at = rings_at_us(w);
         if (at && at <= now) {
-            look(wk, w);
+            look(wk, w, now);
         }
     }
     set_alarm(wk);
@@ -191,7 +236,7 @@ static void on_expired(void *arg, struct ear *e, struct span id)
 {
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
-    w->heard_us = clock_us();
+    w->expired_us = clock_us();
     events_come(w);
     if (ring_owns(&w->ring, id)) {
         wk->events->named(wk->arg, w, id, LAPSE_VIA_EVENT);
@@ -214,7 +259,6 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     struct watch *w = CONTAINER(e, struct watch, ear);
     const char *at = text.at, *end = at + text.len;
     int64_t head = 0;
-    w->heard_us = clock_us();
     if (span_is(text, "members", 7)) {
         ring_enter(&w->ring, wanted(w));
         return;
@@ -236,8 +280,8 @@ static void on_woken(void *arg, struct ear *e, struct span text)
         }
         at += id.len + 1;
     }
-    look_at(w, server_us(wk) + GRACE_MS * INT64_C(1000)); /* should an owner not take its own */
-    set_alarm(wk);
+    tell(w,
+         (struct looks){.grace_us = server_us(wk) + GRACE_MS * INT64_C(1000)}); /* should an owner not take its own */
 }
 
 static void on_confirmed(void *arg, struct ear *e)
@@ -346,7 +390,7 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
     w->wake = wk;
     w->key = key;
     w->on = w->room = true;
-    w->look_us = w->told_us = 0;
+    w->look = (struct looks){0};
     ring_init(&w->ring, wk->core, wk->script, key, (struct span){wk->name, strlen(wk->name)}, &ring_events, w);
     w->touch.end = on_touched;
     w->sweep.end = on_swept;

@@ -14,12 +14,19 @@ struct watch {
 
     struct ring ring;
 
-    /* the alarm: server time at which to look, microseconds; 0: nothing known */
+    /* the alarm: when to look, by Redis's clock; 0: nothing known */
     struct queue_ask touch;
-    int64_t look_us, told_us, told_heard_us; /* told: by wakes since the last script that would know */
-    int64_t cursor_ms, heard_us;             /* heard: monotonic, of the last event or wake */
-    bool ask_anyway;                         /* a watchdog that lost the thread */
-    bool reading;                            /* the same triggers once more */
+    struct looks {
+        int64_t due_us;   /* the first job that is due later: its trigger is to be read */
+        int64_t grace_us; /* until then the jobs that are due already are left to their owners */
+    } look;
+    struct told {
+        struct looks look;
+        int64_t heard_us;          /* monotonic, of the last wake that told it; 0: none */
+    } told[2];                     /* by wakes, older and newer, that the last script may not have known of */
+    int64_t cursor_ms, expired_us; /* expired: monotonic, when the event of a trigger was heard last */
+    bool ask_anyway;               /* a watchdog that lost the thread */
+    bool reading;                  /* the same triggers once more */
 
     struct queue_ask arm;
     int64_t armed_ms; /* up to which due the triggers are set */
@@ -51,10 +58,12 @@ void wake_init(struct wake *wk, struct core *core, struct script *script, const 
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key);
 void wake_unwatch(struct watch *w);
 bool wake_free_to_go(const struct watch *w); /* after that: nothing of it is on its way */
-void wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us); /* what a script said */
-void wake_told(struct watch *w, int64_t due_ms);                              /* a job became due then */
-void wake_room(struct watch *w, bool room);                                   /* we can take jobs of it, or cannot */
-void wake_up(struct wake *wk); /* the connection for commands is there again */
+/* What a script said that was sent then. True: the oldest job is overdue for longer than the grace, and is anybody's to
+ * claim, now. */
+bool wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us);
+void wake_told(struct watch *w, int64_t due_ms); /* a job became due then */
+void wake_room(struct watch *w, bool room);      /* we can take jobs of it, or cannot */
+void wake_up(struct wake *wk);                   /* the connection for commands is there again */
 void wake_close(struct wake *wk);
 
 #endif

@@ -91,6 +91,8 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     board_note(life->board, job);
     if (life->ctl->way == WORKER_DIES)
         kill(getpid(), SIGKILL);
+    while (life->ctl->way == WORKER_BLOCKS)
+        pause();
     if (life->ctl->way == WORKER_DONE)
         lapse_done(job, on_settled, life);
 }

@@ -25,7 +25,8 @@ void board_free(struct board *b);  /* NULL is fine */
 void board_note(struct board *b, const struct lapse_job *job);
 long board_of(const struct board *b, pid_t pid); /* runs of one process */
 
-enum worker_way { WORKER_DONE, WORKER_HOLD, WORKER_DIES }; /* what its handler does with a job; DIES: kill -9 itself */
+/* What its handler does with a job; DIES: kill -9 itself; BLOCKS: never returns. */
+enum worker_way { WORKER_DONE, WORKER_HOLD, WORKER_DIES, WORKER_BLOCKS };
 struct worker {
     pid_t pid; /* 0: ended and reaped */
     struct worker_ctl *ctl;
