@@ -191,7 +191,7 @@ static void on_alarm(void *arg)
 /* ---- ring ---- */
 static bool wanted(const struct watch *w)
 {
-    return w->on && w->room && w->ear.confirmed;
+    return w->on && w->ear.confirmed;
 }
 
 static void on_ranked(void *arg)
@@ -222,12 +222,11 @@ static void events_come(struct watch *w)
     }
 }
 
-/* At the edge of what it can take a listener would go in and out with each job, and tell all others each time. */
 void wake_room(struct watch *w, bool room)
 {
     if (w->room != room) {
         w->room = room;
-        ring_soon(&w->ring, wanted(w));
+        ring_room(&w->ring, room);
     }
 }
 
@@ -260,7 +259,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     const char *at = text.at, *end = at + text.len;
     int64_t head = 0;
     if (span_is(text, "members", 7)) {
-        ring_enter(&w->ring, wanted(w));
+        ring_changed(&w->ring);
         return;
     }
     for (; at < end && at - text.at < 15 && *at >= '0' && *at <= '9'; at++) {
@@ -374,12 +373,23 @@ void wake_up(struct wake *wk)
 }
 
 /* ---- life ---- */
+/* The ring goes by the random bits of the names. The first of them puts those last that do not touch triggers, so that
+ * rank 0 does wherever anybody does. */
+static void name_us(struct wake *wk)
+{
+    uint64_t bits = clock_random() >> 1;
+    if (!has_alarm(wk)) {
+        bits |= UINT64_C(1) << 63;
+    }
+    snprintf(wk->name, sizeof wk->name, "%s/%016llx", wk->core->options.set.name, (unsigned long long)bits);
+}
+
 void wake_init(struct wake *wk, struct core *core, struct script *script, const struct wake_events *events, void *arg)
 {
     static const struct sub_events sub_events = {on_confirmed, on_expired, on_canary, on_woken, on_deaf};
     *wk = (struct wake){.core = core, .script = script, .events = events, .arg = arg};
     list_init(&wk->watches);
-    snprintf(wk->name, sizeof wk->name, "%s/%016llx", core->options.set.name, (unsigned long long)clock_random());
+    name_us(wk);
     alarm_init(&wk->alarm, core->loop, on_alarm, wk);
     sub_init(&wk->sub, core, &sub_events, wk);
 }
@@ -408,8 +418,7 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
 void wake_unwatch(struct watch *w)
 {
     w->on = false;
-    ring_enter(&w->ring, false);
-    ring_close(&w->ring);
+    ring_leave(&w->ring);
     sub_remove(&w->wake->sub, &w->ear);
     list_remove(&w->node);
     timer_stop(&w->sweep_timer);

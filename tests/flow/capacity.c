@@ -115,6 +115,36 @@ Test(capacity, queues_that_wait_for_room_are_served_in_turn)
     flow_end(f, "a", "b", "c");
 }
 
+/* Or it would go out and in with each job, and all others would ask for their rank each time. */
+Test(capacity, a_listener_that_is_full_for_a_moment_stays_in_the_registry)
+{
+    enum { N = 30, MOMENT_MS = 60, LONG_MS = 900, BEAT_MS = 4500 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    long long by_right = 1;
+    flow_handle(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    flow_spin(f, 600); /* its first heartbeats */
+    long long before = flow_calls(f, "zremrangebyscore");
+    int64_t start_ms = test_now_ms();
+    for (int i = 0; i < N; i++) {
+        int64_t from_ms = test_now_ms();
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+        flow_until(f, w.n_held == 1);
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0); /* there is no room for it */
+        flow_spin(f, MOMENT_MS);
+        settle_one(&w);
+        flow_until(f, w.n_held == 1);
+        settle_one(&w);
+        flow_spin(f, MOMENT_MS);
+        by_right += test_now_ms() - from_ms > LONG_MS ? 2 : 0; /* not where the machine is so slow */
+    }
+    by_right += (test_now_ms() - start_ms) / BEAT_MS;
+    long long asked = flow_calls(f, "zremrangebyscore") - before;
+    cr_assert_leq(asked, by_right, "%lld, not %lld", asked, by_right);
+    flow_end(f, "q");
+}
+
 Test(capacity, a_full_listener_leaves_the_registry_and_comes_back)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);

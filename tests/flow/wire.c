@@ -31,6 +31,19 @@ void flow_until_listeners(struct flow *f, const char *queue, long long n)
     flow_poll(f, redis_int(f->server, "ZCARD %s:{%s}:listeners", f->space, queue) == n);
 }
 
+/* As src/lua/README.md has it. */
+unsigned flow_rank(struct flow *f, const char *queue, const char *name)
+{
+    long long rank = redis_int(f->server, "EVAL %s 0 %s:{%s}:listeners %s/",
+                               "local names, bits = redis.call('ZRANGE', ARGV[1], 0, -1), {} "
+                               "for i, n in ipairs(names) do bits[i] = string.sub(n, -16) end table.sort(bits) "
+                               "for _, n in ipairs(names) do for i, b in ipairs(bits) do "
+                               "if n == ARGV[2] .. b then return i - 1 end end end return -1",
+                               f->space, queue, name);
+    cr_assert_geq(rank, 0, "no listener %s", name);
+    return (unsigned)rank;
+}
+
 int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id)
 {
     return redis_int(f->server, "ZSCORE %s:{%s}:%s %s", f->space, queue, set, id);

@@ -15,6 +15,7 @@ void flow_spin(struct flow *f, int64_t for_ms); /* turns the loop so long, to sh
 struct lapse_stats flow_stats(struct lapse *l);
 bool flow_via_ok(enum flow_mode mode, enum lapse_via via); /* can a listener in this mode have heard of a job so? */
 void flow_until_listeners(struct flow *f, const char *queue, long long n); /* in the registry */
+unsigned flow_rank(struct flow *f, const char *queue, const char *name);   /* of the listener of that name */
 int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id);
 /* Runs of w, each in time and each once, all of them n jobs. */
 void flow_each_once(const struct flow_worker *w, size_t n);

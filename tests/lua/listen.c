@@ -3,19 +3,31 @@
 
 SCRIPTS(listen);
 
-Test(listen, ranks_the_live_names_in_byte_order)
+#define NAME(host, first) host "/" first "23456789abcdef"
+
+Test(listen, ranks_the_live_names_by_their_last_sixteen_bytes)
 {
-    RUN("listen", "0 m 100", "[U 0 1]");
+    RUN("listen", "0 " NAME("m", "50") " 100", "[U 0 1]");
     HEARD("0 'members'");
-    RUN("listen", "0 z 50", "[U 1 2]");
-    RUN("listen", "0 Z 60", "[U 0 3]");
-    RUN("listen", "0 m/2 70", "[U 2 4]");
-    RUN("listen", "0 m-2 80", "[U 2 5]");
-    KEYS("listeners z:T+50 Z:T+60 m/2:T+70 m-2:T+80 m:T+100");
+    RUN("listen", "0 " NAME("a", "51") " 50", "[U 1 2]");
+    RUN("listen", "0 " NAME("a", "5") " 60", "[U 0 3]"); /* its last sixteen begin with the slash */
+    RUN("listen", "0 " NAME("z", "0a") " 70", "[U 1 4]");
+    RUN("listen", "0 " NAME("b", "f0") " 80", "[U 4 5]");
     HEARD("0 'members' 0 'members' 0 'members' 0 'members'");
-    RUN("listen", "0 z 90", "[U 4 5]");
-    RUN("listen", "0 m 90", "[U 1 5]");
+    RUN("listen", "0 " NAME("m", "50") " 90", "[U 2 5]");
+    RUN("listen", "0 " NAME("a", "51") " 90", "[U 3 5]");
     HEARD("");
+}
+
+/* None of ours do; all the same no two have one place. */
+Test(listen, ranks_names_that_end_alike_by_all_their_bytes)
+{
+    given("listen", "0 " NAME("a", "50") " 100");
+    given("listen", "0 " NAME("a-", "50") " 100");
+    given("listen", "0 " NAME("B", "50") " 100");
+    RUN("listen", "0 " NAME("a", "50") " 100", "[U 2 3]");
+    RUN("listen", "0 " NAME("a-", "50") " 100", "[U 1 3]");
+    RUN("listen", "0 " NAME("B", "50") " 100", "[U 0 3]");
 }
 
 Test(listen, again_only_makes_it_last_longer)
@@ -43,6 +55,30 @@ Test(listen, forgets_whose_heartbeat_ended)
     RUN("listen", "0 c 100", "[U+300000 0 1]");
     KEYS("listeners c:T+400");
     HEARD("0 'members'");
+}
+
+/* By a failover, or by hand. The dead would own events for an hour. */
+Test(listen, believes_no_heartbeat_that_is_good_for_longer_than_any)
+{
+    now_at(3600000);
+    given("listen", "0 dead 15000");
+    given("listen", "0 alive 15000");
+    now_at(0);
+    RUN("listen", "0 alive 15000", "[U 0 2]");
+    KEYS("listeners alive:T+15000 dead:T+15000");
+    now_at(14999);
+    RUN("listen", "0 alive 15000", "[U+14999000 0 2]");
+    now_at(15000);
+    RUN("listen", "0 alive 15000", "[U+15000000 0 1]");
+    KEYS("listeners alive:T+30000");
+}
+
+Test(listen, believes_what_a_longer_heartbeat_of_its_own_says)
+{
+    RUN("listen", "0 a 60000", "[U 0 1]");
+    KEYS("listeners a:T+60000");
+    RUN("listen", "0 b 0", "[U -1 1]");
+    KEYS("listeners a:T+15000");
 }
 
 Test(listen, for_0_ms_leaves)
@@ -99,13 +135,13 @@ static void in_english(void)
     cr_assert_eq(ask("EVAL %s 0", "return 'a' < 'B'")->integer, 1);
 }
 
-Test(english, listeners_are_ranked_in_byte_order, .init = in_english, .fini = script_fini)
+Test(english, listeners_are_ranked_by_their_digits, .init = in_english, .fini = script_fini)
 {
-    RUN("listen", "0 a-b 100", "[U 0 1]");
-    RUN("listen", "0 B 100", "[U 0 2]");
-    RUN("listen", "0 aa 100", "[U 2 3]");
-    RUN("listen", "0 aaa 100", "[U 3 4]");
-    RUN("listen", "0 a 100", "[U 1 5]");
+    RUN("listen", "0 " NAME("a-b", "aa") " 100", "[U 0 1]");
+    RUN("listen", "0 " NAME("B", "a0") " 100", "[U 0 2]");
+    RUN("listen", "0 " NAME("C", "9f") " 100", "[U 0 3]");
+    RUN("listen", "0 " NAME("aa", "f0") " 100", "[U 3 4]");
+    RUN("listen", "0 " NAME("b", "00") " 100", "[U 0 5]");
 }
 
 Test(english, lists_go_on_where_a_removed_one_was, .init = in_english, .fini = script_fini)
