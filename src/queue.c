@@ -239,32 +239,77 @@ static void take(struct queue *q, const struct claim *c, const struct claimed *g
     }
 }
 
+/* How many ids are left: a claim by name takes no more than SCRIPT_BATCH_BYTES: those behind the last that it took are
+ * still to be asked for.
+ */
+static unsigned not_reached(const struct claim *c, const struct claimed *got)
+{
+    size_t bytes = 0;
+    int64_t last = 0;
+    for (size_t i = 0; i < got->n; i++) {
+        struct job_row row;
+        if (store_claimed_row(got, i, &row) && row.place >= 1 && row.place <= c->ask.n_ids) {
+            bytes += row.record.len;
+            last = row.place > last ? row.place : last;
+        }
+    }
+    return last && bytes > SCRIPT_BATCH_BYTES ? c->ask.n_ids - (unsigned)last : 0;
+}
+
+static void go_on(struct claim *c, unsigned n)
+{
+    unsigned first = c->ask.n_ids - n;
+    memmove(c->ask.ids, c->ask.ids + first, n * sizeof *c->ask.ids);
+    memmove(c->ask.via, c->ask.via + first, n * sizeof *c->ask.via);
+    c->ask.n_ids = c->n = n;
+    claim_send(c);
+}
+
+/* What else is due: by what the answer to a claim says. */
+static void look_further(struct queue *q, const struct claim *c, const struct claimed *got)
+{
+    bool by_age = c->ask.n_ids == 0, progress = got->n + (size_t)got->n_unreadable + (size_t)got->n_lost > 0;
+    bool overdue = wake_outlook(&q->watch, &got->outlook, c->ask.ask.sent_us);
+    if (closed_for(q)) {
+        return;
+    }
+    if (by_age && got->outlook.oldest_ms && progress) {
+        owe_in_turn(q, (enum lapse_via)c->ask.via_oldest);
+    } else if (by_age) {
+        wake_room(&q->watch, true);
+    } else if (overdue) {
+        queue_oldest(q->work, &q->watch, LAPSE_VIA_ALARM);
+    }
+}
+
 static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
 {
     struct claim *c = CONTAINER(a, struct claim, ask);
     struct queue *q = c->queue;
     struct work *w = q->work;
-    bool by_age = a->n_ids == 0, more;
+    bool by_age = a->n_ids == 0;
+    unsigned rest = err ? 0 : not_reached(c, got);
     q->oldest_asked = q->oldest_asked && !by_age;
-    slots(q, 0, -(int)c->n);
+    slots(q, 0, (int)rest - (int)c->n); /* the rest keeps its slots */
     if (!err) {
         take(q, c, got);
-        bool overdue = wake_outlook(&q->watch, &got->outlook, a->ask.sent_us);
-        more = by_age && got->outlook.oldest_ms && got->n + (size_t)got->n_unreadable + (size_t)got->n_lost > 0;
-        if (overdue && !by_age) {
-            queue_oldest(w, &q->watch, LAPSE_VIA_ALARM);
-        }
-        if (more && !closed_for(q)) {
-            owe(q, (enum lapse_via)a->via_oldest);
-            script_stir(w->script);
-        } else if (by_age && !closed_for(q)) {
-            wake_room(&q->watch, true);
-        }
+        look_further(q, c, got);
     } else if ((err == LAPSE_EREFUSED || err == LAPSE_EBROKEN) && !closed_for(q)) {
         q->again = q->again || err == LAPSE_EBROKEN;
         owe(q, by_age ? (enum lapse_via)a->via_oldest : LAPSE_VIA_SWEEP);
         q->paused_us = clock_us() + PAUSE_MS * INT64_C(1000);
         timer_set(&w->pause, PAUSE_MS + 1);
+    }
+
+    if (rest && !closed_for(q) && !waits(q)) {
+        go_on(c, rest);
+        return;
+    }
+    if (rest) {
+        slots(q, 0, -(int)rest);
+    }
+    if (rest && !closed_for(q)) {
+        owe(q, LAPSE_VIA_SWEEP);
     }
     claim_free(w, c);
     if (closed_for(q)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is asked in one turn of the loop travels together; what is asked of one id, in order. Redis counts the calls. */
-#include "flow.h"
+#include "wire.h"
 
 enum { HOUR = 3600000, MANY = 300 };
 
@@ -238,5 +238,32 @@ Test(batch, what_one_callback_asks_travels_together)
     flow_until(f, f->n_answers == 61); /* start() got one */
     all_answered(f, a, 60);
     cr_assert_eq(flow_scripts(f) - before, 2);
+    flow_end(f, "q");
+}
+
+static void events_alone(struct lapse_options *o)
+{
+    o->flags = LAPSE_NO_ALARM;
+    o->sweep_ms = 600000;
+}
+
+/* One script takes a few of them. Nothing but their events tells of the others. */
+Test(batch, a_claim_of_many_big_jobs_goes_on_until_all_are_claimed)
+{
+    enum { N = 50, BODY = 100 * 1024, AHEAD_MS = 500 };
+    static char body[BODY];
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, events_alone);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    int64_t due_ms = redis_now_ms(f->server) + AHEAD_MS;
+    for (int i = 0; i < N; i++) {
+        struct lapse_spec s = flow_job_spec("q", NULL, 0);
+        s.due = lapse_at(due_ms);
+        s.body = body;
+        s.body_len = BODY;
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    flow_handle(f, "q", &w);
+    flow_until(f, w.settled == N);
+    flow_each_once(&w, N);
     flow_end(f, "q");
 }
