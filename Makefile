@@ -8,7 +8,7 @@ LIBDIR := $(PREFIX)/lib
 VERSION := $(shell sed -n 's/^.define LAPSE_VERSION "\(.*\)"/\1/p' include/lapse.h)
 
 # ---- sources ----
-LIB  := err mem clock log sigpipe keys url options refusal reply job deliver login hosts conn order script store held resume ring sub wake policy queue work request lapse
+LIB  := err mem heap clock log sigpipe keys table url options refusal reply job deliver login hosts conn order script store held resume ring sub wake policy queue work request lapse
 LUA_SRC := src/lua
 LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep resume listen depth list policy
 # scripts of the program alone

@@ -65,8 +65,7 @@ static void slots(struct queue *q, int held, int asked)
     q->n_asked += (unsigned)asked;
     q->work->n_held += (unsigned)held;
     q->work->n_asked += (unsigned)asked;
-    q->work->leaving = q->work->leaving || q->stopped;
-    if (!list_empty(&q->work->owing)) {
+    if (!list_empty(&q->work->owing) || q->stopped) {
         script_stir(q->work->script);
     }
 }
@@ -149,6 +148,7 @@ void queue_send(struct queue *q)
 {
     struct claim *c = q->gathering;
     q->gathering = NULL;
+    list_remove(&q->gathers);
     if (c) {
         claim_send(c);
     }
@@ -160,6 +160,7 @@ void queue_drop(struct queue *q)
         slots(q, 0, -(int)q->gathering->n);
         claim_free(q->work, q->gathering);
         q->gathering = NULL;
+        list_remove(&q->gathers);
     }
 }
 
@@ -173,6 +174,9 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
     }
     if (!q->gathering && left && !waits(q) && !others_owe(q)) {
         q->gathering = claim_new(q);
+        if (q->gathering) {
+            list_insert(&w->gathering, &q->gathers);
+        }
     }
     if (!left || !q->gathering) {
         owe_in_turn(q, via);
@@ -328,7 +332,6 @@ void queue_resumed(struct resume *r, int err)
         log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE, "queue %s: %lld jobs went back, claimed without our knowing",
                  q->name, (long long)r->n_back);
     }
-    w->leaving = w->leaving || q->stopped;
     if (!err) {
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else if (err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {

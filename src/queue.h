@@ -3,6 +3,7 @@
 #define LAPSE_QUEUE_H
 #include "policy.h"
 #include "resume.h"
+#include "table.h"
 #include "wake.h"
 
 /* The queues that this process handles, and the claims it makes for them. */
@@ -13,17 +14,21 @@ struct work {
     struct policy policy;
     struct holder holder;
     struct list queues;
-    struct list owing; /* queues that have due jobs we had no slots for; served in turn */
-    struct list pool;  /* claims to use again */
+    struct table names;    /* of queues */
+    struct list stopped;   /* queues that are freed when nothing of them is on its way */
+    struct list gathering; /* queues that have ids of this turn to claim */
+    struct list owing;     /* queues that have due jobs we had no slots for; served in turn */
+    struct list pool;      /* claims to use again */
     struct timer pause;
     unsigned n_held, n_asked, n_pool; /* jobs held, jobs asked for */
-    bool met, closing, leaving;       /* met: Redis was there once. leaving: a stopped queue may be freed */
+    bool met, closing;                /* met: Redis was there once */
 };
 
 /* One of them. */
 struct queue {
     struct watch watch;
-    struct list node, owes;
+    struct list node, owes, gathers;
+    struct table_node named;
     struct work *work;
     lapse_handler *fn;
     void *arg;

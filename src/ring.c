@@ -19,7 +19,7 @@ enum {
     PAUSE_MS = 300,
     APART_MS = 200,
     FULL_MS = 1000,
-    FIRST_MS = 200,
+    FIRST_MS = 400,
     SECOND_MS = 2500,
     OVERDUE = 2
 };
@@ -173,6 +173,7 @@ void ring_deaf(struct ring *r)
 {
     r->rank = -1;
     r->n = r->heard_us = r->beat_us = 0;
+    r->n_unheard = 0;
     ring_enter(r, false);
 }
 

@@ -2,13 +2,18 @@
 #ifndef LAPSE_SUB_H
 #define LAPSE_SUB_H
 #include "conn.h"
+#include "table.h"
 
 /* A queue that is listened to; embedded in what wants to hear. */
 struct ear {
     struct list node;
+    struct table_node named;
     const char *queue; /* its owner's */
     char wake[KEYS_MAX];
-    bool confirmed; /* by Redis, on the connection of now */
+    /* on the connection of now: */
+    bool asked;     /* its subscription is sent */
+    bool confirmed; /* and Redis has confirmed it */
+    bool leaving;   /* the end of it is sent, and not confirmed: it must live until then */
 };
 
 struct sub_events {
@@ -26,11 +31,16 @@ struct sub {
     void *arg;
     struct conn conn;
     struct list ears;
-    bool started;
+    struct table names;  /* of ears */
+    struct list leaving; /* ears, in the order in which Redis will confirm that they end */
+    unsigned n_asked;    /* ears whose subscription is sent */
+    char kept[KEYS_MAX]; /* a channel that no ear listens to any more; empty: none. See sub.c */
+    bool started, keeps; /* keeps: we may not unsubscribe */
+    bool ending;         /* no need to: the connection is about to be closed */
 };
 void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg);
 void sub_add(struct sub *s, struct ear *e, const char *queue);
-void sub_remove(struct sub *s, struct ear *e);
+void sub_remove(struct sub *s, struct ear *e); /* it lives on while it is leaving */
 void sub_up(struct sub *s); /* the connection for commands is up: this one may connect */
 void sub_close(struct sub *s);
 

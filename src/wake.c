@@ -55,13 +55,17 @@ static int64_t rings_at_us(const struct watch *w)
 
 static void set_alarm(struct wake *wk)
 {
-    int64_t first = 0;
-    if (has_alarm(wk) && wk->core->clock.known && conn_up(wk->script->conn)) {
-        LIST_EACH (i, &wk->watches) {
-            first = earlier(first, rings_at_us(CONTAINER(i, struct watch, node)));
-        }
+    int64_t at_us = 0;
+    if (wk->looks.first && has_alarm(wk) && wk->core->clock.known && conn_up(wk->script->conn)) {
+        at_us = clock_mono_us(&wk->core->clock, wk->looks.first->at);
     }
-    alarm_set(&wk->alarm, first ? clock_mono_us(&wk->core->clock, first) : 0);
+    alarm_set(&wk->alarm, at_us);
+}
+
+static void set_look(struct watch *w)
+{
+    heap_set(&w->wake->looks, &w->rings, w->on ? rings_at_us(w) : 0);
+    set_alarm(w->wake);
 }
 
 static void look_no_later(struct looks *all, const struct looks *also)
@@ -76,7 +80,7 @@ static void tell(struct watch *w, struct looks look)
     look_no_later(&newer->look, &look);
     newer->heard_us = clock_us();
     look_no_later(&w->look, &look);
-    set_alarm(w->wake);
+    set_look(w);
 }
 
 /* A script that was sent after a wake was heard knows what that told. The rest becomes the older: with wakes that never
@@ -119,7 +123,7 @@ bool wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us)
     forget_told(w, sent_us);
     look_no_later(&w->look, &w->told[0].look);
     look_no_later(&w->look, &w->told[1].look);
-    set_alarm(w->wake);
+    set_look(w);
     return overdue && has_alarm(w->wake);
 }
 
@@ -174,16 +178,15 @@ static void look(struct wake *wk, struct watch *w, int64_t now_us)
     }
 }
 
+/* Each that rings is set anew: to a later moment, or to none while its touch is on its way. */
 static void on_alarm(void *arg)
 {
     struct wake *wk = arg;
-    int64_t now = server_us(wk);
-    LIST_EACH (i, &wk->watches) {
-        struct watch *w = CONTAINER(i, struct watch, node);
-        int64_t at = rings_at_us(w);
-        if (at && at <= now) {
-            look(wk, w, now);
-        }
+    int64_t now_us = server_us(wk);
+    while (wk->looks.first && wk->looks.first->at <= now_us) {
+        struct watch *w = CONTAINER(wk->looks.first, struct watch, rings);
+        look(wk, w, now_us);
+        heap_set(&wk->looks, &w->rings, rings_at_us(w));
     }
     set_alarm(wk);
 }
@@ -196,7 +199,7 @@ static bool wanted(const struct watch *w)
 
 static void on_ranked(void *arg)
 {
-    set_alarm(((struct watch *)arg)->wake);
+    set_look(arg);
 }
 
 static void on_silent(void *arg)
@@ -295,9 +298,10 @@ static void on_deaf(void *arg)
 {
     struct wake *wk = arg;
     LIST_EACH (i, &wk->watches) {
-        ring_deaf(&CONTAINER(i, struct watch, node)->ring);
+        struct watch *w = CONTAINER(i, struct watch, node);
+        ring_deaf(&w->ring);
+        set_look(w);
     }
-    set_alarm(wk);
 }
 
 /* ---- sweep ---- */
@@ -422,12 +426,13 @@ void wake_unwatch(struct watch *w)
     sub_remove(&w->wake->sub, &w->ear);
     list_remove(&w->node);
     timer_stop(&w->sweep_timer);
-    set_alarm(w->wake);
+    set_look(w);
 }
 
 bool wake_free_to_go(const struct watch *w)
 {
-    return !w->touch.ask.asked && !w->ring.listen.ask.asked && !w->sweep.ask.asked && !w->arm.ask.asked;
+    return !w->ear.leaving && !w->touch.ask.asked && !w->ring.listen.ask.asked && !w->sweep.ask.asked &&
+           !w->arm.ask.asked;
 }
 
 void wake_close(struct wake *wk)
@@ -436,6 +441,7 @@ void wake_close(struct wake *wk)
         struct watch *w = CONTAINER(i, struct watch, node);
         w->on = false;
         list_remove(i);
+        set_look(w);
         ring_close(&w->ring);
         timer_stop(&w->sweep_timer);
     }

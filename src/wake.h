@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_WAKE_H
 #define LAPSE_WAKE_H
+#include "heap.h"
 #include "ring.h"
 #include "sub.h"
 
@@ -16,6 +17,7 @@ struct watch {
 
     /* the alarm: when to look, by Redis's clock; 0: nothing known */
     struct queue_ask touch;
+    struct heap_node rings; /* when ours is to ring */
     struct looks {
         int64_t due_us;   /* the first job that is due later: its trigger is to be read */
         int64_t grace_us; /* until then the jobs that are due already are left to their owners */
@@ -49,10 +51,11 @@ struct wake {
     void *arg;
     struct sub sub;
     struct list watches;
-    struct alarm alarm;
-    char name[96];     /* in the registry: the listener's, and 64 random bits */
-    uint64_t n_events; /* heard, of jobs and canaries */
-    bool deaf;         /* none come, and it was said */
+    struct heap looks;  /* of all watches, by Redis's clock */
+    struct alarm alarm; /* for the first of them */
+    char name[96];      /* in the registry: the listener's, and 64 random bits */
+    uint64_t n_events;  /* heard, of jobs and canaries */
+    bool deaf;          /* none come, and it was said */
 };
 void wake_init(struct wake *wk, struct core *core, struct script *script, const struct wake_events *events, void *arg);
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key);

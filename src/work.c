@@ -4,17 +4,20 @@
 #include "work.h"
 #include "mem.h"
 
+static void free_queue(struct queue *q)
+{
+    list_remove(&q->node);
+    queue_drop(q);
+    resume_free(&q->resume);
+    mem_free(q);
+}
+
 static void reap(struct work *w)
 {
-    w->leaving = false;
-    LIST_EACH (i, &w->queues) {
+    LIST_EACH (i, &w->stopped) {
         struct queue *q = CONTAINER(i, struct queue, node);
-        if (q->stopped && !q->n_held && !q->n_asked && !q->resume.on && wake_free_to_go(&q->watch)) {
-            list_remove(i);
-            resume_free(&q->resume);
-            mem_free(q);
-        } else {
-            w->leaving = w->leaving || q->stopped;
+        if (!q->n_held && !q->n_asked && !q->resume.on && wake_free_to_go(&q->watch)) {
+            free_queue(q);
         }
     }
 }
@@ -23,8 +26,8 @@ static void gather(void *arg)
 {
     struct work *w = arg;
     struct list turn;
-    LIST_EACH (i, &w->queues) {
-        queue_send(CONTAINER(i, struct queue, node));
+    while (!list_empty(&w->gathering)) {
+        queue_send(CONTAINER(w->gathering.next, struct queue, gathers));
     }
     list_init(&turn);
     list_move(&turn, &w->owing);
@@ -32,9 +35,7 @@ static void gather(void *arg)
         struct queue *q = CONTAINER(i, struct queue, owes);
         queue_claim(q, q->owes_via);
     }
-    if (w->leaving) {
-        reap(w);
-    }
+    reap(w);
 }
 
 static void on_pause(void *arg)
@@ -63,13 +64,8 @@ static void on_cleared(void *arg)
 /* ---- from above ---- */
 static struct queue *find(struct work *w, const char *name)
 {
-    LIST_EACH (i, &w->queues) {
-        struct queue *q = CONTAINER(i, struct queue, node);
-        if (!q->stopped && strcmp(q->name, name) == 0) {
-            return q;
-        }
-    }
-    return NULL;
+    struct table_node *n = table_find(&w->names, (struct span){name, strlen(name)});
+    return n ? CONTAINER(n, struct queue, named) : NULL;
 }
 
 void work_init(struct work *w, struct core *core, struct script *script, struct deliver *deliver)
@@ -79,6 +75,9 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     w->core = core;
     w->script = script;
     list_init(&w->queues);
+    table_init(&w->names);
+    list_init(&w->stopped);
+    list_init(&w->gathering);
     list_init(&w->owing);
     list_init(&w->pool);
     timer_init(&w->pause, core->loop, on_pause, w);
@@ -108,7 +107,9 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
     q->resume = (struct resume){
         .holder = &w->holder, .key = key, .name = {w->wake.name, strlen(w->wake.name)}, .done = queue_resumed};
     list_init(&q->owes);
+    list_init(&q->gathers);
     list_insert(&w->queues, &q->node);
+    table_add(&w->names, &q->named, (struct span){q->name, strlen(q->name)});
     wake_watch(&w->wake, &q->watch, q->name, key);
     if (!w->policy.known) {
         policy_ask(&w->policy, key);
@@ -120,7 +121,9 @@ static void stop(struct queue *q)
 {
     struct work *w = q->work;
     q->stopped = true;
-    w->leaving = true;
+    list_remove(&q->node);
+    list_insert(&w->stopped, &q->node);
+    table_remove(&w->names, &q->named);
     list_remove(&q->owes);
     queue_drop(q);
     wake_unwatch(&q->watch);
@@ -168,11 +171,9 @@ void work_up(struct work *w)
 void work_drain(struct work *w)
 {
     w->closing = true;
+    w->wake.sub.ending = true;
     LIST_EACH (i, &w->queues) {
-        struct queue *q = CONTAINER(i, struct queue, node);
-        if (!q->stopped) {
-            stop(q);
-        }
+        stop(CONTAINER(i, struct queue, node));
     }
 }
 
@@ -197,13 +198,11 @@ void work_end(struct work *w)
 
 void work_close(struct work *w)
 {
-    struct list *i;
     holder_close(&w->holder);
-    while ((i = list_pop(&w->queues))) {
-        struct queue *q = CONTAINER(i, struct queue, node);
-        queue_drop(q);
-        resume_free(&q->resume);
-        mem_free(q);
+    list_move(&w->stopped, &w->queues);
+    while (!list_empty(&w->stopped)) {
+        free_queue(CONTAINER(w->stopped.next, struct queue, node));
     }
+    table_free(&w->names);
     queue_close(w);
 }

@@ -25,10 +25,10 @@ user() { # NAME RULE...
     file) echo "user lapse_$*" ;;
     conf) echo "# user lapse_$*" ;;
     shell)
-        # +info|memory is no pipe
+        # +info|memory is no pipe, and a rule in quotes is not to be broken: its space is a ^ meanwhile
         echo "redis-cli ACL SETUSER lapse_$1 reset$(shift && printf " '%s'" "$@")" |
-            sed "s/'\([-+][^'(]*\|on\)'/\1/g; s/+[a-z]*|[a-z]*/'&'/g" |
-            fold -sw 112 | sed 's/ $//; $!s/$/ \\/; 2,$s/^/    /; s/^/    /' ;;
+            sed "s/'\([-+][^'(]*\|on\)'/\1/g; s/+[a-z]*|[a-z]*/'&'/g; s/\((+[a-z]*\) /\1^/" | fold -sw 112 | tr '^' ' ' |
+            sed 's/ $//; $!s/$/ \\/; 2,$s/^/    /; s/^/    /' ;;
     esac
 }
 
@@ -36,7 +36,7 @@ all=$(basename -s .lua "$build"/lua/*.lua)
 keys='~lapse:{*}:*' wake='&lapse:{*}:wake:*' expired='(+psubscribe &__keyevent@*__:expired)'
 # shellcheck disable=SC2086 # words
 {
-    commands=$({ called $all; sent 'PING|SELECT|EVAL[A-Z_]*|SUBSCRIBE'; } | words)
+    commands=$({ called $all; sent 'PING|SELECT|EVAL[A-Z_]*|P?UNSUBSCRIBE|SUBSCRIBE'; } | words)
     user listener on '>PASSWORD' "$keys" "$wake" "-@all $commands" "$expired"
     commands=$({ called $produce; sent 'PING|SELECT|EVAL[A-Z_]*'; } | words)
     user producer on '>PASSWORD' "$keys" "$wake" "-@all $commands"
