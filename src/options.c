@@ -28,7 +28,7 @@ const struct option_row option_rows[] = {
     ROW(max_pending, OPTION_COUNT, 10000, 1, 10000000, "10000", "requests waiting for Redis; one more is EFULL"),
     ROW(max_bytes, OPTION_BYTES, 64 << 20, 1 << 20, (int64_t)1 << 40, "64MiB", "their bodies together, likewise"),
     ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM | LAPSE_MAY_EVICT, "none",
-        "those of no_events, no_alarm, may_evict that are wanted, with a comma between"),
+        "with commas: no_events (late by up to sweep_ms where others schedule), no_alarm (late by seconds), may_evict"),
     ROW(arm_ahead_ms, OPTION_MS, 0, 0, 3652 * DAY, "0",
         "a job due later than that gets its trigger key, 112 bytes, as it comes near; 0: at once"),
     ROW(notify, OPTION_NOTIFY, 0, 0, LAPSE_KEYSPACE, "keyevent",
