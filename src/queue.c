@@ -43,6 +43,15 @@ static void owe(struct queue *q, enum lapse_via via)
     q->owes_via = via;
     if (list_empty(&q->owes)) {
         list_insert(&q->work->owing, &q->owes);
+        q->work->n_owing++;
+    }
+}
+
+void queue_forgive(struct queue *q)
+{
+    if (!list_empty(&q->owes)) {
+        list_remove(&q->owes);
+        q->work->n_owing--;
     }
 }
 
@@ -124,6 +133,16 @@ static void claim_send(struct claim *c)
     store_claim(q->work->script, &c->ask, q->watch.key, holder, c->lease_ms, c->n);
 }
 
+/* Of the slots that are left. With thousands of queues, most of them empty, a few claims would have them all. */
+static unsigned fair_share(const struct queue *q, unsigned left)
+{
+    unsigned share = left / (q->work->n_owing + 1);
+    if (share < 1) {
+        return 1;
+    }
+    return share < SCRIPT_BATCH ? share : SCRIPT_BATCH;
+}
+
 void queue_claim(struct queue *q, enum lapse_via via)
 {
     unsigned left = room(q);
@@ -137,11 +156,26 @@ void queue_claim(struct queue *q, enum lapse_via via)
         }
         return;
     }
-    c->n = left < SCRIPT_BATCH ? left : SCRIPT_BATCH;
+    c->n = fair_share(q, left);
     c->ask.via_oldest = (uint8_t)via;
     q->oldest_asked = true;
     slots(q, 0, (int)c->n);
     claim_send(c);
+}
+
+/* Each that owes now, once. Those behind the last slot keep their place. */
+void queue_owing(struct work *w)
+{
+    struct list turn;
+    list_init(&turn);
+    list_move(&turn, &w->owing);
+    while (!list_empty(&turn) && w->n_held + w->n_asked < w->core->options.set.max_running) {
+        struct queue *q = CONTAINER(turn.next, struct queue, owes);
+        queue_forgive(q);
+        queue_claim(q, q->owes_via);
+    }
+    list_move(&turn, &w->owing);
+    list_move(&w->owing, &turn);
 }
 
 void queue_send(struct queue *q)
@@ -203,6 +237,9 @@ void queue_oldest(void *arg, struct watch *watch, enum lapse_via via)
         queue_claim(q, via);
     } else if (!closed_for(q)) {
         owe_in_turn(q, via);
+        if (!room(q)) {
+            wake_room(watch, false);
+        }
     }
 }
 

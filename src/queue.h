@@ -21,7 +21,8 @@ struct work {
     struct list pool;      /* claims to use again */
     struct timer pause;
     unsigned n_held, n_asked, n_pool; /* jobs held, jobs asked for */
-    bool met, closing;                /* met: Redis was there once */
+    unsigned n_owing;
+    bool met, closing; /* met: Redis was there once */
 };
 
 /* One of them. */
@@ -48,6 +49,8 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
 void queue_oldest(void *arg, struct watch *watch, enum lapse_via via);
 
 void queue_claim(struct queue *q, enum lapse_via via); /* the oldest */
+void queue_owing(struct work *w);                      /* those that owe, as far as there are slots */
+void queue_forgive(struct queue *q);                   /* it owes nothing any more */
 void queue_send(struct queue *q);                      /* what was gathered */
 void queue_drop(struct queue *q);                      /* what was gathered, unsent */
 void queue_resume(struct queue *q);

@@ -25,16 +25,10 @@ static void reap(struct work *w)
 static void gather(void *arg)
 {
     struct work *w = arg;
-    struct list turn;
     while (!list_empty(&w->gathering)) {
         queue_send(CONTAINER(w->gathering.next, struct queue, gathers));
     }
-    list_init(&turn);
-    list_move(&turn, &w->owing);
-    for (struct list *i; (i = list_pop(&turn));) {
-        struct queue *q = CONTAINER(i, struct queue, owes);
-        queue_claim(q, q->owes_via);
-    }
+    queue_owing(w);
     reap(w);
 }
 
@@ -124,7 +118,7 @@ static void stop(struct queue *q)
     list_remove(&q->node);
     list_insert(&w->stopped, &q->node);
     table_remove(&w->names, &q->named);
-    list_remove(&q->owes);
+    queue_forgive(q);
     queue_drop(q);
     wake_unwatch(&q->watch);
     holder_release(&w->holder, q);

@@ -170,3 +170,29 @@ Test(queues, by_the_hundred_each_have_their_alarm)
     forget_tokens(f);
     flow_end(f, "q0");
 }
+
+/* Most have nothing: their sweeps must not have all the room there is, nor be asked again in each turn. */
+Test(queues, that_owe_a_claim_share_the_room_that_is_left)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    struct flow_worker w = {.policy = FLOW_DONE};
+    char name[16];
+    opts.max_running = 100;
+    f->l = flow_open(f, &opts);
+    for (unsigned i = 0; i < MANY; i++) {
+        named(name, i);
+        cr_assert_eq(flow_schedule(f, name, NULL, 0, NULL), 0);
+    }
+    long long before = flow_scripts(f);
+    for (unsigned i = 0; i < MANY; i++) {
+        named(name, i);
+        flow_handle(f, name, &w);
+    }
+    flow_until(f, w.settled == MANY);
+    /* of each queue a claim or two, its listen, and the done */
+    cr_assert_lt(flow_scripts(f) - before, 8 * MANY);
+    flow_each_once(&w, MANY);
+    forget_tokens(f);
+    flow_end(f, "q0");
+}
