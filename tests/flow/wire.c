@@ -44,6 +44,28 @@ unsigned flow_rank(struct flow *f, const char *queue, const char *name)
     return (unsigned)rank;
 }
 
+/* A subscription hears in the order in which Redis publishes, so the last message comes last. */
+void flow_heard(struct flow *f)
+{
+    uint64_t before = flow_stats(f->l).foreign;
+    redis_do(f->server, "SET nobodys 1 PX 1");
+    flow_poll(f, redis_int(f->server, "EXISTS nobodys") == 0); /* to be looked at makes it expire, too */
+    flow_until(f, flow_stats(f->l).foreign > before);
+}
+
+/* What Redis ran before the first of two questions is answered before it; what that answer led to goes out with the
+ * second at the latest, and Redis would have run three scripts or more. */
+void flow_calm(struct flow *f)
+{
+    int64_t end_ms = test_now_ms() + FLOW_WAIT_MS;
+    for (long long before = -1, now = flow_scripts(f); now != before + 2; now = flow_scripts(f)) {
+        cr_assert(test_now_ms() < end_ms, "somebody always asks something");
+        before = now;
+        for (int i = 0; i < 2; i++)
+            cr_assert_eq(flow_get(f, "q", "nobody", NULL), LAPSE_ENOENT);
+    }
+}
+
 int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id)
 {
     return redis_int(f->server, "ZSCORE %s:{%s}:%s %s", f->space, queue, set, id);
@@ -94,12 +116,15 @@ void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak)
         tweak(&opts);
     x->l = flow_open(f, &opts);
     f->l = x->l;
+    x->subscribes = !(opts.flags & LAPSE_NO_EVENTS);
     cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT); /* so its connection is the first one */
     flow_handle(f, "q", &x->w);
-    flow_until_listeners(f, "q", 1);
-    flow_poll(f, flow_calls(f, "set") >= 3); /* it entered, heard of itself, and had its first heartbeat: */
-    flow_spin(f, 20);                        /* the next one comes five seconds later */
-    cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
+    if (x->subscribes) {
+        flow_until_listeners(f, "q", 1);
+        flow_poll(f, flow_calls(f, "set") >= 3); /* it entered, heard of itself, and had its first heartbeat: */
+        flow_heard(f);                           /* the next one comes five seconds later */
+    }
+    flow_calm(f);
     f->l = direct;
     flow_fine(f, "lost the connection");
 }
@@ -108,7 +133,7 @@ void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak)
 void wire_cut(struct wire *x, enum proxy_way way, long bytes)
 {
     long n = proxy_conns(x->proxy);
-    proxy_cut_conn(x->proxy, n == 2 ? 1 : n);
+    proxy_cut_conn(x->proxy, x->subscribes && n == 2 ? 1 : n);
     proxy_cut_after(x->proxy, way, bytes);
 }
 

@@ -16,20 +16,25 @@ struct lapse_stats flow_stats(struct lapse *l);
 bool flow_via_ok(enum flow_mode mode, enum lapse_via via); /* can a listener in this mode have heard of a job so? */
 void flow_until_listeners(struct flow *f, const char *queue, long long n); /* in the registry */
 unsigned flow_rank(struct flow *f, const char *queue, const char *name);   /* of the listener of that name */
+/* f->l, which listens, has heard all that Redis published so far; it counts one foreign event more. */
+void flow_heard(struct flow *f);
+/* Nothing of f->l is on its way: what its questions and their answers led to has been asked, and answered. */
+void flow_calm(struct flow *f);
 int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id);
 /* Runs of w, each in time and each once, all of them n jobs. */
 void flow_each_once(const struct flow_worker *w, size_t n);
 /* The same of a board; the claims of one job do not overlap. */
 void flow_board_each_once(const struct board *b, long n);
 
-/* A listener behind a proxy: its connection for commands can be cut while its subscription goes on. */
+/* A listener behind a proxy: its connection for commands can be cut while its subscription goes on, if it has one. */
 struct wire {
     struct flow *f; /* f->l goes to Redis directly */
     struct proxy *proxy;
     struct lapse *l; /* the listener */
+    bool subscribes;
     struct flow_worker w;
 };
-/* Listens to queue "q" and is in its registry when this returns. */
+/* Listens to queue "q", and is in its registry when this returns, but with LAPSE_NO_EVENTS. */
 void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak);
 void wire_cut(struct wire *x, enum proxy_way way, long bytes); /* its commands, or their answers, after so many bytes */
 void wire_lose(struct wire *x);                                /* the connection for commands; it is gone on return */

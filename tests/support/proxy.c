@@ -338,6 +338,11 @@ void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes)
     tell(p);
 }
 
+long proxy_cut_left(struct proxy *p, enum proxy_way way)
+{
+    return p->ctl->cut[way];
+}
+
 void proxy_cut_conn(struct proxy *p, long n)
 {
     p->ctl->cut_conn = n;

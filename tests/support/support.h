@@ -87,6 +87,8 @@ struct proxy {
 struct proxy *proxy_start(struct server *s);
 /* Passes so many bytes from now on, of any connection, then cuts the one that had the last of them; once. */
 void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes);
+/* Bytes that will pass before it cuts; -1: it has cut. */
+long proxy_cut_left(struct proxy *p, enum proxy_way way);
 void proxy_cut_conn(struct proxy *p, long n);      /* only the nth connection counts for it; 0: any */
 void proxy_drop(struct proxy *p);                  /* cuts all there are */
 void proxy_half_close(struct proxy *p);            /* clients read an end, and may go on to write */
