@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Each counter of LAPSE_STATS is moved by what its text says, and by nothing else. */
-#include "flow.h"
+#include "wire.h"
 
 enum { HOUR = 3600000, DAY = 24 * HOUR };
-
-static struct lapse_stats stats(struct lapse *l)
-{
-    struct lapse_stats s;
-    lapse_stats(l, &s, sizeof s);
-    return s;
-}
 
 static void no_sweep(struct lapse_options *opts)
 {
@@ -22,22 +15,25 @@ static void bare_and_no_sweep(struct lapse_options *opts)
     opts->flags = LAPSE_NO_ALARM;
 }
 
-/* In the registry: it hears all from here on. Runs one job, so that no claim is under way. */
+/* In the registry: it hears all from here on. It ran one job, and no claim is under way. */
 static struct flow *listening(enum flow_mode mode, flow_tweak *tweak, struct flow_worker *w)
 {
     struct flow *f = flow_start_opts(mode, NULL, tweak);
     flow_handle(f, "q", w);
     if (mode != FLOW_NO_EVENTS)
-        flow_until(f, flow_get(f, "q", "a", NULL) && redis_int(f->server, "ZCARD lapse:{q}:listeners") == 1);
+        flow_until_listeners(f, "q", 1);
     cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
     flow_until(f, w->settled == 1);
+    if (mode != FLOW_NO_EVENTS)
+        flow_heard(f);
+    flow_calm(f);
     return f;
 }
 
 Test(stats, begin_at_0)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct lapse_stats s = stats(f->l);
+    struct lapse_stats s = flow_stats(f->l);
 #define LAPSE_X(name, text) cr_assert_eq(s.name, 0, "%s: " text, #name);
     LAPSE_STATS(LAPSE_X)
 #undef LAPSE_X
@@ -52,10 +48,10 @@ Test(stats, scheduled_are_those_that_redis_accepted)
     cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EEXIST);
     s.on_conflict = LAPSE_KEEP;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
-    cr_assert_eq(stats(f->l).scheduled, 1, "the one that KEEP found is no new one");
+    cr_assert_eq(flow_stats(f->l).scheduled, 1, "the one that KEEP found is no new one");
     s.on_conflict = LAPSE_REPLACE;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
-    cr_assert_eq(stats(f->l).scheduled, 2);
+    cr_assert_eq(flow_stats(f->l).scheduled, 2);
     flow_end(f, "q");
 }
 
@@ -70,7 +66,7 @@ FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
     }
     flow_handle(f, "q", &w);
     flow_until(f, w.n_held == 7);
-    cr_assert(stats(f->l).claimed == 7 && stats(f->l).done == 0);
+    cr_assert(flow_stats(f->l).claimed == 7 && flow_stats(f->l).done == 0);
     unsigned n = 0;
     for (size_t i = 0; i < 7; i++)
         if (lapse_job_tries(w.held[i]) == 1 || n++ >= 3)
@@ -80,7 +76,7 @@ FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
         else
             lapse_fail(w.held[i], "", flow_settled, &w);
     flow_until(f, w.settled == 7);
-    struct lapse_stats got = stats(f->l);
+    struct lapse_stats got = flow_stats(f->l);
     cr_assert(got.claimed == 7 && got.done == 2 && got.failed == 2 && got.retried == 3 && got.gone == 0,
               "%d done, %d failed, %d retried", (int)got.done, (int)got.failed, (int)got.retried);
     cr_assert_eq(got.via_event + got.via_wake + got.via_alarm + got.via_sweep, got.claimed);
@@ -104,7 +100,7 @@ Test(stats, gone_are_settles_that_came_too_late)
     flow_until(f, flow_cancel(f, "q", "a", NULL) == 0); /* once its lease is over */
     flow_settle(&w, FLOW_DONE);
     cr_assert(w.errors == 1 && w.err == LAPSE_EGONE);
-    cr_assert(stats(f->l).gone == 1 && stats(f->l).done == 0);
+    cr_assert(flow_stats(f->l).gone == 1 && flow_stats(f->l).done == 0);
     flow_end(f, "q");
 }
 
@@ -112,11 +108,11 @@ Test(stats, events_and_via_event)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
-    struct lapse_stats before = stats(f->l);
+    struct lapse_stats before = flow_stats(f->l);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 30, NULL), 0);
     flow_until(f, w.settled == 4);
-    struct lapse_stats now = stats(f->l);
+    struct lapse_stats now = flow_stats(f->l);
     cr_assert(now.via_event - before.via_event == 3 && now.events - before.events == 3);
     cr_assert(now.touches == 0 && now.via_alarm == 0 && now.via_wake == before.via_wake);
     flow_end(f, "q");
@@ -126,13 +122,13 @@ Test(stats, via_wake)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
-    struct lapse_stats before = stats(f->l);
+    struct lapse_stats before = flow_stats(f->l);
     for (unsigned i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
         flow_until(f, w.settled == i + 2);
     }
-    cr_assert_eq(stats(f->l).via_wake - before.via_wake, 3);
-    cr_assert_eq(stats(f->l).claimed - before.claimed, 3);
+    cr_assert_eq(flow_stats(f->l).via_wake - before.via_wake, 3);
+    cr_assert_eq(flow_stats(f->l).claimed - before.claimed, 3);
     flow_end(f, "q");
 }
 
@@ -140,12 +136,12 @@ Test(stats, via_alarm)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_NO_EVENTS, no_sweep, &w);
-    struct lapse_stats before = stats(f->l);
+    struct lapse_stats before = flow_stats(f->l);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
     flow_until(f, w.settled == 4);
-    cr_assert_eq(stats(f->l).via_alarm - before.via_alarm, 3);
-    cr_assert(stats(f->l).events == 0 && stats(f->l).foreign == 0);
+    cr_assert_eq(flow_stats(f->l).via_alarm - before.via_alarm, 3);
+    cr_assert(flow_stats(f->l).events == 0 && flow_stats(f->l).foreign == 0);
     flow_end(f, "q");
 }
 
@@ -153,11 +149,11 @@ Test(stats, via_sweep)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_SWEEP, NULL, &w);
-    struct lapse_stats before = stats(f->l);
+    struct lapse_stats before = flow_stats(f->l);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 20 + 20 * i, NULL), 0);
     flow_until(f, w.settled == 4);
-    cr_assert_eq(stats(f->l).via_sweep - before.via_sweep, 3);
+    cr_assert_eq(flow_stats(f->l).via_sweep - before.via_sweep, 3);
     flow_end(f, "q");
 }
 
@@ -168,7 +164,7 @@ Test(stats, touches)
     for (int i = 0; i < 3; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 40 * (i + 1), NULL), 0);
     flow_until(f, w.settled == 4);
-    cr_assert_eq(stats(f->l).touches, 3);
+    cr_assert_eq(flow_stats(f->l).touches, 3);
     flow_end(f, "q");
 }
 
@@ -179,11 +175,11 @@ Test(stats, recovered_are_taken_back_from_ended_leases)
     flow_put(f, "q", "a", FLOW_ENDED, NULL);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 1);
-    cr_assert_eq(stats(f->l).recovered, 1);
-    cr_assert_eq(stats(f->l).failed, 0);
+    cr_assert_eq(flow_stats(f->l).recovered, 1);
+    cr_assert_eq(flow_stats(f->l).failed, 0);
     flow_put(f, "last", "b", FLOW_ENDED_LAST, NULL);
     flow_handle(f, "last", &w);
-    flow_until(f, flow_count(f, "last", "dead") == 1 && stats(f->l).failed == 1);
+    flow_until(f, flow_count(f, "last", "dead") == 1 && flow_stats(f->l).failed == 1);
     cr_assert_eq(w.n_runs, 1);
     flow_end(f, "q", "last");
 }
@@ -192,17 +188,17 @@ Test(stats, foreign_events_and_empty_claims)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
-    struct lapse_stats before = stats(f->l);
+    struct lapse_stats before = flow_stats(f->l);
     redis_do(f->server, "SET somebodys-cache 1 PX 1");
     redis_do(f->server, "SET lapse:{other}:t:a 1 PX 1");
-    flow_until(f, stats(f->l).foreign - before.foreign == 2);
-    cr_assert_eq(stats(f->l).empty, before.empty);
+    flow_until(f, flow_stats(f->l).foreign - before.foreign == 2);
+    cr_assert_eq(flow_stats(f->l).empty, before.empty);
     redis_do(f->server, "SET lapse:{q}:t:forged 1 PX 1");
-    flow_until(f, stats(f->l).empty - before.empty == 1);
-    cr_assert_eq(stats(f->l).events - before.events, 1);
+    flow_until(f, flow_stats(f->l).empty - before.empty == 1);
+    cr_assert_eq(flow_stats(f->l).events - before.events, 1);
     redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", "0 nobody");
-    flow_until(f, stats(f->l).empty - before.empty == 2);
-    cr_assert_eq(stats(f->l).claimed, before.claimed);
+    flow_until(f, flow_stats(f->l).empty - before.empty == 2);
+    cr_assert_eq(flow_stats(f->l).claimed, before.claimed);
     flow_end(f, "q");
 }
 
@@ -211,11 +207,11 @@ Test(stats, reconnects_of_either_connection)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, NULL, &w);
     flow_fine(f, "lost the connection");
-    cr_assert_eq(stats(f->l).reconnects, 0);
+    cr_assert_eq(flow_stats(f->l).reconnects, 0);
     redis_do(f->server, "CLIENT KILL TYPE pubsub");
-    flow_until(f, stats(f->l).reconnects == 1);
+    flow_until(f, flow_stats(f->l).reconnects == 1);
     redis_do(f->server, "CLIENT KILL TYPE normal SKIPME yes");
-    flow_until(f, stats(f->l).reconnects == 2);
+    flow_until(f, flow_stats(f->l).reconnects == 2);
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     flow_until(f, w.settled == 2);
     flow_end(f, "q");
