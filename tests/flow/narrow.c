@@ -120,24 +120,30 @@ Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
     flow_end(f, "q");
 }
 
-/* A script of somebody else's runs too long: Redis answers BUSY, which is alive. */
+/* A script of somebody else's runs too long: Redis answers BUSY, which is alive. That it has begun a message of its own
+ * says, for on a busy machine a script of ours may take 50 ms too. */
 Test(narrow, a_busy_redis_delivers_when_it_is_free_again)
 {
     enum { N = 30 };
+    static const char loop[] = "redis.call(\"publish\", \"__keyevent@0__:expired\", \"begun\") while true do end";
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     flow_fine(f, "BUSY");
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
+    flow_heard(f);
+    uint64_t foreign = flow_stats(f->l).foreign;
+    int64_t since_ms = test_now_ms();
     redis_do(f->server, "CONFIG SET busy-reply-threshold 50");
     for (int i = 0; i < N; i++)
-        cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
-    char cli[200];
-    snprintf(cli, sizeof cli, "redis-cli -s %s eval 'while true do end' 0 >/dev/null 2>&1 &", f->server->socket);
+        cr_assert_eq(flow_schedule(f, "q", NULL, 300 + i, NULL), 0);
+    char cli[300];
+    snprintf(cli, sizeof cli, "redis-cli -s %s eval '%s' 0 >/dev/null 2>&1 &", f->server->socket, loop);
     cr_assert_eq(system(cli), 0);
-    flow_until(f, flow_logged(f, "BUSY") > 0);
-    flow_spin(f, 300);
-    cr_assert_leq(flow_logged(f, "BUSY"), 2); /* once a second */
+    flow_until(f, flow_stats(f->l).foreign > foreign);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED);
+    flow_spin(f, 600);
+    cr_assert_leq(flow_logged(f, "BUSY"), 1 + (test_now_ms() - since_ms) / 1000); /* once a second */
     redis_do(f->server, "SCRIPT KILL");
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
