@@ -169,6 +169,8 @@ VALGRIND_TOOLS := @(list|schedule|text|cancel|depth|reschedule)/*
 test:  ## install what is missing, build, run unit, lua, flow and tools tests
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory check
+steady: all $(TESTS) $(BUILD)/history-check  ## unit, lua, flow and tools N=20 times, every other time on a busy machine; says what failed how often
+	@tests/steady.sh $(BUILD) $(FOLDERS)
 test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
 	@tools/install-deps.sh build run test
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SAN=address,undefined check
@@ -289,7 +291,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12
 
 FORCE:
-.PHONY: all lib objects check test test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie test-fault \
+.PHONY: all lib objects check test steady test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie test-fault \
     test-fault-asan check-fault soak fuzz run-fuzz mutate shown bench lint fmt doc install uninstall deps demo clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -26,6 +26,9 @@ export UBSAN_OPTIONS="log_path=$logs/ubsan:print_stacktrace=1:${UBSAN_OPTIONS-}"
 
 under=${VALGRIND:+valgrind -q --log-file="$logs/valgrind.%p" --trace-children=yes --trace-children-skip=*-server,/bin/*,/usr/bin/*}
 
+jobs=12
+[ -z "$under" ] || jobs=4
+
 failed=
 set -f # what follows is not for the shell to look up in folders
 for arg in "$@"; do
@@ -33,12 +36,12 @@ for arg in "$@"; do
     filter=${ONLY:-${arg#"$name"}}
     filter=${filter#=}
     echo "== tests/$name $filter"
-    # tests mostly wait for Redis: more at a time than there are cores
+    # tests mostly wait, for Redis and for time to pass: many more at a time than there are cores
     # shellcheck disable=SC2086 # words
     case $name in
     header-*) "$build/tests/$name" ;;
     fuzz-*) "$build/tests/$name" "$root/tests/fuzz/corpus/${name#fuzz-}" ;;
-    *) $under "$build/tests/$name" --jobs "${JOBS:-4}" ${filter:+--filter "$filter"} ;;
+    *) $under "$build/tests/$name" --jobs "${JOBS:-$jobs}" ${filter:+--filter "$filter"} ;;
     esac || failed="$failed $name"
 done
 set +f
