@@ -58,7 +58,7 @@ static struct flow *start_as(const char *rules, struct flow_worker *w, flow_twea
 
 static void short_lease(struct lapse_options *o)
 {
-    o->lease_ms = 300;
+    o->lease_ms = 1500; /* none that is held ends, also where there is no CPU for a second */
     o->sweep_ms = 100;
 }
 
