@@ -47,10 +47,14 @@ static long long heartbeats(struct flow *f)
     return flow_calls(f, "zremrangebyscore");
 }
 
-/* They know each other, and nothing is on its way. */
+/* They know each other, and nothing is on its way. Who asked for its rank after the last one had entered knows it: that
+ * is said by the end of its heartbeat. Until then two may take the same job for theirs. */
 static void settle_down(struct flow *f, struct lapse *const *l, unsigned n)
 {
+    enum { LIFE_MS = 15000 }; /* of a heartbeat, src/ring.c */
     flow_until_listeners(f, "q", n);
+    long long entered_ms = redis_now_ms(f->server);
+    flow_poll(f, redis_int(f->server, "ZCOUNT lapse:{q}:listeners (%lld +inf", entered_ms + LIFE_MS) == n);
     for (unsigned i = 0; i < n; i++) {
         f->l = l[i];
         flow_heard(f);
