@@ -21,7 +21,7 @@ const struct option_row option_rows[] = {
     ROW(space, OPTION_TEXT, 0, 1, 64, "lapse", "first part of every key; letters, digits, . _ -"),
     ROW(name, OPTION_TEXT, 0, 1, 64, "host:pid", "this listener's name, shown to others"),
     ROW(lease_ms, OPTION_MS, 30000, 100, DAY, "30s", "a crashed process's jobs come back after; renewed while held"),
-    ROW(run_ms, OPTION_MS, 600000, 100, 366 * DAY, "10m", "longest run of one job, from its handler's start, renewals included"),
+    ROW(run_ms, OPTION_MS, 600000, 100, 366 * DAY, "10m", "longest run of one job, from its handler's start"),
     ROW(sweep_ms, OPTION_MS, 5000, 10, DAY, "5s", "everything due is looked for at least this often"),
     ROW(reply_ms, OPTION_MS, 5000, 50, 3600000, "5s", "give up on a silent Redis after"),
     ROW(max_running, OPTION_COUNT, 256, 1, 100000, "256", "jobs held by handlers at once"),

@@ -98,6 +98,7 @@ struct place *order_leave(struct order *o, struct place *p)
     struct place **at = find(o, p->hash);
     struct place *next = p->behind;
 
+    ASSERT(*at);
     if (!p->first) {
         leave_the_midst(*at, p);
         return NULL;

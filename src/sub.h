@@ -41,7 +41,7 @@ struct sub {
 void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg);
 void sub_add(struct sub *s, struct ear *e, const char *queue);
 void sub_remove(struct sub *s, struct ear *e); /* it lives on while it is leaving */
-void sub_up(struct sub *s); /* the connection for commands is up: this one may connect */
+void sub_up(struct sub *s);                    /* the connection for commands is up: this one may connect */
 void sub_close(struct sub *s);
 
 #endif

@@ -13,8 +13,8 @@
 
 static int is_in_memory(int fd)
 {
-    struct statfs fs;
-    return !fstatfs(fd, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+    struct statfs fs = {0};
+    return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
 /* 0, or USAGE and has said why */
@@ -52,7 +52,7 @@ static int read_all(int fd, char *out, size_t *len)
 
 int password_read(const char *path, char out[PASSWORD_BYTES + 2])
 {
-    struct stat st;
+    struct stat st = {0};
     size_t len = 0;
     int is_stdin = !strcmp(path, "-"), fd = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC);
     int err = fd < 0 || (!is_stdin && fstat(fd, &st)) ? errno : 0;

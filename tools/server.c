@@ -174,7 +174,7 @@ static int open_conf_here(const char **why)
 
 static int open_conf(const char *given)
 {
-    const char *why;
+    const char *why = NULL;
     int fd = given ? open(given, O_RDONLY | O_CLOEXEC) : open_conf_here(&why);
     if (given && fd < 0) {
         bad("--conf", given, strerror(errno));

@@ -145,7 +145,8 @@ end
 local function last_token()
   local text = call('GET', SEQ) or '0'
   local token = string.find(text, '^%d+$') and tonumber(text)
-  if not token or num(token) ~= text or token > 2 ^ 53 - 2 ^ 20 then error({ err = 'ERR ' .. SEQ .. ' is no token' }) end
+  local most = 2 ^ 53 - 2 ^ 20 -- Lua counts exactly up to 2^53
+  if not token or num(token) ~= text or token > most then error({ err = 'ERR ' .. SEQ .. ' is no token' }) end
   return math.max(token, now_us)
 end
 -- Once the clock has passed the last token it alone suffices. An hour: rarely enough to expire, an event for all.

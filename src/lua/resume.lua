@@ -1,5 +1,5 @@
--- Shows what runs under a holder's name, a page: it gives back (release) what is not in its hands, which are claims whose
--- reply was lost.
+-- Shows the jobs that run under a holder's name, a page of them. The holder gives back (release) those that are not in
+-- its hands: claims whose reply was lost.
 -- KEYS    1 due
 -- ARGV    1 database, 2 holder, 3 page (0 first)
 -- RETURNS now us, next page (0: that was the last); then per job: id, token

@@ -23,6 +23,7 @@ long names_asked(void)
 typedef int ask(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
 /* A list of the C library's lists is one that its freeaddrinfo() frees whole. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's are reserved */
 int getaddrinfo(const char *restrict host, const char *restrict service, const struct addrinfo *restrict wanted,
                 struct addrinfo **restrict out)
 {

@@ -244,6 +244,17 @@ static bool waits(const struct proxy_ctl *ctl, const struct conn *c, size_t way)
     return ctl->hold && way == PROXY_UP && c->still != FLOWS;
 }
 
+static void take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_end *e, int64_t now_ms)
+{
+    bool swallowed = ctl->swallow && (!ctl->swallow_conn || ctl->swallow_conn == c->number);
+    long jitter_ms = ctl->jitter ? random() % (2 * ctl->jitter + 1) - ctl->jitter : 0;
+    ssize_t n = read(e->from, e->piece, PIECE);
+    e->n = n > 0 && !swallowed ? (size_t)n : 0;
+    e->ready_at = now_ms + ctl->delay + jitter_ms;
+    if (n <= 0)
+        cut(c);
+}
+
 static void serve(struct proxy_ctl *ctl, int wake, const int listener[2])
 {
     struct sockaddr_un aim = address_of(ctl);
@@ -266,12 +277,7 @@ static void serve(struct proxy_ctl *ctl, int wake, const int listener[2])
             struct conn *c = &conns[i / 2];
             struct pipe_end *e = &c->way[i % 2];
             if (c->number && fds[3 + i].fd >= 0 && fds[3 + i].revents) {
-                ssize_t n = read(e->from, e->piece, PIECE);
-                bool gone = ctl->swallow && (!ctl->swallow_conn || ctl->swallow_conn == c->number);
-                e->n = n > 0 && !gone ? (size_t)n : 0;
-                e->ready_at = now + ctl->delay + (ctl->jitter ? random() % (2 * ctl->jitter + 1) - ctl->jitter : 0);
-                if (n <= 0)
-                    cut(c);
+                take_piece(ctl, c, e, now);
             }
             if (c->number && e->n && !waits(ctl, c, i % 2) && e->ready_at <= now && !pass(ctl, c, i % 2))
                 cut(c);

@@ -73,8 +73,8 @@ bool alloc_has_failed(void);                   /* since alloc_fail() */
 void alloc_fail_often(long of, unsigned seed); /* one in so many, at random, until alloc_fail() */
 
 /* ---- names.c: what a host name stands for ---- */
-void names_set(const char *host, const char *const *addresses); /* numbers, NULL-ended; they live as long as the test */
-long names_asked(void);                                         /* how often it was looked up */
+void names_set(const char *host, const char *const *list); /* numbers, NULL-ended; they live as long as the test */
+long names_asked(void);                                    /* how often it was looked up */
 
 /* ---- proxy.c: a bad wire between a client and the server; each change is in force when its call returns ---- */
 enum proxy_way { PROXY_UP, PROXY_DOWN }; /* to Redis, to the client */

@@ -37,5 +37,5 @@ void worker_way(struct worker *w, enum worker_way way); /* for jobs from now on 
 void worker_signal(struct worker *w, int sig);          /* SIGKILL: and waits until it is gone */
 int worker_end(struct worker *w); /* asks it to close and waits: 0, if it ended by itself and all its settles heard 0 */
 long worker_claimed(const struct worker *w); /* jobs, until it was asked to close */
-void worker_free(struct worker *w); /* kills what still runs; NULL is fine */
+void worker_free(struct worker *w);          /* kills what still runs; NULL is fine */
 #endif
