@@ -22,7 +22,7 @@ end
 local function main()
   local holder, lease, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
   local ids, dues, place = chosen(limit)
-  local token, till = last_token(), num(now + lease)
+  local token, till, claimed_us = last_token(), num(now + lease), num(now_us)
   find('')
   local out, run, held, dead, taken, keys, lost = { now_us, 0, 0, 0, 0 }, {}, {}, {}, {}, {}, {}
   local at, chunk, bytes = 1, 1, 0
@@ -32,10 +32,10 @@ local function main()
     for i = at, last do
       local id, rec = ids[i], recs[i - at + 1]
       local len, tries = header(id_ok(id) and rec or '')
-      local h = parse(olds[i - at + 1]) or { try = 0, token = 0, why = '' }
-      h.tries, h.claimed_us, h.due, h.holder = tries or 0, now_us, dues[i], holder
+      local h = parse(olds[i - at + 1]) or { try = 0, token = '0', why = '' }
+      h.tries, h.claimed_us, h.due, h.holder = tries or 0, claimed_us, dues[i], holder
       bytes, taken[#taken + 1], keys[#keys + 1] = bytes + #(rec or ''), id, BASE .. 't:' .. id
-      if len then token, h.try, h.token = token + 1, h.try + 1, token + 1
+      if len then token, h.try, h.token = token + 1, h.try + 1, num(token + 1)
       elseif rec then
         h.why, dead[#dead + 1], dead[#dead + 2] = 'stored data is in a format this version cannot read', now, id
       else lost[#lost + 1] = id end

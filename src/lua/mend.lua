@@ -11,7 +11,7 @@ local function last_words(id, rec, what)
   local old, _, tries = call('HGET', HELD, id), header(rec or '')
   local h = parse(old)
   if old and not h then return {} end
-  h = h or { try = 0, tries = tries or 10, token = 0, claimed_us = now_us, due = now, holder = '-', why = '' }
+  h = h or { try = 0, tries = tries or 10, token = '0', claimed_us = num(now_us), due = now, holder = '-', why = '' }
   h.why = string.sub('lapse doctor: ' .. DIES[what] .. (h.why ~= '' and '; before: ' .. h.why or ''), 1, 200)
   return { id, text_of(h) }
 end

@@ -62,17 +62,18 @@ local function header(rec)
   return at - 1, tries
 end
 
--- What HELD keeps of a job from its first claim on; nil when there is nothing, or nothing readable.
+-- What HELD keeps of a job from its first claim on; nil when there is nothing, or nothing readable. Token and claimed_us
+-- stay texts: they are large, and formatting a number is the dearest thing that a script does.
 local function parse(text)
   if not text then return nil end
   local try, tries, token, claimed_us, due, holder, why =
     string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
   if not try then return nil end
-  return { try = tonumber(try), tries = tonumber(tries), token = tonumber(token), claimed_us = tonumber(claimed_us),
-    due = tonumber(due), holder = holder, why = why, ticket = token }
+  return { try = tonumber(try), tries = tonumber(tries), token = token, claimed_us = claimed_us, due = tonumber(due),
+    holder = holder, why = why }
 end
 local function text_of(h)
-  local format = '1 %.0f %.0f %.0f %.0f %.0f %s %s'
+  local format = '1 %.0f %.0f %s %s %.0f %s %s'
   return string.format(format, h.try, h.tries, h.token, h.claimed_us, h.due, h.holder, h.why)
 end
 local function hold(pairs) if #pairs > 0 then write('HSET', HELD, unpack(pairs)) end end
@@ -124,7 +125,7 @@ local function ours(step)
   local helds, scores = call('HMGET', HELD, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
   for i, id in ipairs(ids) do
     local h = scores[i] and parse(helds[i])
-    out[i] = h and is_held(h.ticket, h.holder, ARGV[3 + (i - 1) * step + 1]) and h or false
+    out[i] = h and is_held(h.token, h.holder, ARGV[3 + (i - 1) * step + 1]) and h or false
     if out[i] then h.id = id end
   end
   return out
