@@ -283,13 +283,14 @@ static void on_tick(void *arg)
     }
 }
 
+/* Those that are not fresh: Redis may have been away. Also where the lease is over: then nobody else may have the job. */
 void holder_renew(struct holder *hs)
 {
     int64_t now = clock_us();
+
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
-        /* also when it is over: where Redis was away for longer, nobody took the job */
-        if (h->state <= HELD_RUNNING && h->lease_end_us) {
+        if (h->state <= HELD_RUNNING && h->lease_end_us && now >= h->renew_at_us) {
             renew(h, now);
         }
     }
