@@ -360,6 +360,97 @@ Test(exec, that_we_end_is_done_if_it_says_so_and_else_goes_back_whatever_it_says
     server_stop(s);
 }
 
+static void no_group(pid_t group)
+{
+    int64_t end = test_now_ms() + 10000;
+    while (test_now_ms() < end && !kill(-group, 0)) {
+        poll(NULL, 0, 5);
+    }
+    cr_assert(kill(-group, 0) && errno == ESRCH, "of group %d something is left", (int)group);
+}
+
+Test(exec, ends_with_its_listener_however_that_dies)
+{
+    struct server *s = tool_redis();
+    schedule("a", "");
+    struct proc *p =
+        lapse_start("listen", "q", "--exec", "--", "sh", "-c", "trap '' TERM HUP INT; echo $$; exec sleep 60");
+    until_out(p, "\n");
+    pid_t command = atoi(p->out);
+    proc_signal(p, SIGKILL);
+    expect(p, 128 + SIGKILL, NULL, NULL);
+    until_no_process(command);
+    server_stop(s);
+}
+
+Test(exec, hup_drains_like_term_and_does_not_count_as_a_second_signal)
+{
+    struct server *s = tool_redis();
+    char fifo[100], command[400];
+    snprintf(fifo, sizeof fifo, "%s/fifo", s->dir);
+    snprintf(command, sizeof command, "mkfifo %s; echo begun; read x < %s; echo $x", fifo, fifo);
+    schedule("a", "");
+    struct proc *p = lapse_start("listen", "q", "-j", "1", "--exec", "--", "sh", "-c", command);
+    until_out(p, "begun");
+    schedule("b", "");
+    proc_signal(p, SIGHUP);
+    until_err(p, "waiting for what runs (1)");
+    proc_signal(p, SIGHUP);
+    proc_signal(p, SIGTERM);
+    proc_signal(p, SIGHUP);
+    FILE *f = fopen(fifo, "w");
+    cr_assert(f);
+    fputs("ended\n", f);
+    fclose(f);
+    expect(p, 0, "begun\nended\n", NULL);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 0);
+    server_stop(s);
+}
+
+Test(exec, under_nohup_hup_is_not_heard)
+{
+    struct server *s = tool_redis();
+    char line[] = "trap '' HUP; exec $lapse listen q -v --exec -- sh -c 'grep SigIgn /proc/self/status'";
+    proc_free(shell("true")); /* sets $lapse */
+    struct proc *p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    until_err(p, "listening on");
+    proc_signal(p, SIGHUP);
+    schedule("a", "");
+    until_out(p, "SigIgn:\t");
+    until_out(p, "\n");
+    cr_expect(strtoull(strstr(p->out, "SigIgn:") + 7, NULL, 16) & 1u << (SIGHUP - 1), "nor by the command: %s", p->out);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+/* A number that was given back may be another's by then. */
+Test(exec, is_not_signalled_once_it_was_reaped)
+{
+#ifdef __SANITIZE_ADDRESS__
+    cr_skip("its library wants to be the first");
+#endif
+    struct server *s = tool_redis();
+    char line[4400];
+    schedule("a", "");
+    proc_free(shell("true")); /* sets $lapse */
+    snprintf(line, sizeof line,
+             "export LD_PRELOAD='%s/preload/pids.so'; exec $lapse listen q --count 1 -o run_ms=100 --exec -- "
+             "sh -c 'sleep 61 & echo $$; trap \"exit 3\" TERM; while :; do wait; done'",
+             test_build());
+    struct proc *p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    until_out(p, "\n");
+    pid_t group = atoi(p->out);
+    proc_wait(p, 10000);
+    cr_expect(!strstr(p->err, "which was reaped"), "%s", p->err);
+    expect(p, 0, NULL, "run_ms");
+    no_group(group);
+    expect(lapse("get", "q", "a"), 0, "it ran for run_ms: exit status 3", NULL);
+    server_stop(s);
+}
+
 Test(exec, command_whose_lease_is_lost_is_ended)
 {
     struct server *s = tool_redis();
