@@ -283,15 +283,22 @@ static void on_tick(void *arg)
     }
 }
 
-/* Those that are not fresh: Redis may have been away. Also where the lease is over: then nobody else may have the job. */
+/* Redis may have been away for as long as a lease: what is not fresh is renewed before anything else is asked, also
+ * where the lease is over, for nobody else may have the job. It may also have lost our last renewals: the fresh ones
+ * follow at the next tick. */
 void holder_renew(struct holder *hs)
 {
     int64_t now = clock_us();
 
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
-        if (h->state <= HELD_RUNNING && h->lease_end_us && now >= h->renew_at_us) {
+        if (h->state > HELD_RUNNING || !h->lease_end_us) {
+            continue;
+        }
+        if (now >= h->renew_at_us) {
             renew(h, now);
+        } else {
+            h->renew_at_us = now;
         }
     }
 }

@@ -53,7 +53,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
                 enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg);
 void holder_release(struct holder *hs,
                     const void *owner);   /* gives back what was not begun; owner NULL: of all queues */
-void holder_renew(struct holder *hs);     /* all that are not fresh, now */
+void holder_renew(struct holder *hs);     /* all, the fresh ones a moment later */
 void holder_look(struct holder *hs);      /* at all leases: which to renew, which are over */
 bool holder_give_back(struct holder *hs); /* what handlers have, its try not counted; false: there is nothing */
 void holder_end(struct holder *hs);       /* nothing is renewed any more */
