@@ -204,7 +204,7 @@ Test(liveness, a_slow_wire_is_no_silence)
 
 static void impatient(struct lapse_options *o)
 {
-    o->reply_ms = 400;
+    o->reply_ms = 1000; /* a busy machine may keep the proxy from its turn for some of it */
     o->max_bytes = 64 << 20;
 }
 
@@ -212,13 +212,13 @@ static void impatient(struct lapse_options *o)
  */
 Test(liveness, bodies_on_a_slow_wire_are_no_silence_and_none_behind_them_is_given_up)
 {
-    enum { N = 4 };
+    enum { N = 3 };
     struct wire x;
     struct lapse_spec s = flow_job_spec("q", NULL, 3600000);
     struct flow_answer a[N];
     wire_start(&x, FLOW_DONE, impatient);
     s.body = calloc(1, s.body_len = 1 << 20);
-    proxy_delay(x.proxy, 40); /* each 64 KiB */
+    proxy_delay(x.proxy, 90); /* each 64 KiB */
     int64_t from_ms = test_now_ms();
     for (int i = 0; i < N; i++) {
         a[i] = (struct flow_answer){.f = x.f};
@@ -226,7 +226,7 @@ Test(liveness, bodies_on_a_slow_wire_are_no_silence_and_none_behind_them_is_give
     }
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_wait(x.f, &a[i]), 0);
-    cr_assert_gt(test_now_ms() - from_ms, 2000, "the wire was too fast to tell");
+    cr_assert_gt(test_now_ms() - from_ms, 4000, "the wire was too fast to tell");
     cr_assert_eq(flow_stats(x.l).reconnects, 0);
     proxy_delay(x.proxy, 0);
     free((void *)s.body);

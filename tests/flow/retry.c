@@ -262,11 +262,12 @@ Test(retry, why_is_cut_at_the_end_of_a_character)
     };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
+    char why[301];
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
     flow_handle(f, "q", &w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char why[301] = "";
         struct flow_job job;
+        memset(why, 0, sizeof why);
         memset(why, 'x', rows[i].ascii);
         while (strlen(why) < 250)
             strcat(why, rows[i].character);
