@@ -240,10 +240,17 @@ static void look_at_lease(struct held *h, int64_t now)
     }
 }
 
+/* No lease is longer than a run may be. */
+static int64_t longest_lease_ms(const struct holder *hs)
+{
+    const struct lapse_options *set = &hs->core->options.set;
+    return set->lease_ms < set->run_ms ? set->lease_ms : set->run_ms;
+}
+
 /* A loop that does not turn renews nothing. */
 static void look_at_loop(struct holder *hs, int64_t now)
 {
-    int64_t lease_ms = hs->core->options.set.lease_ms;
+    int64_t lease_ms = longest_lease_ms(hs);
     int64_t stood_ms = (now - hs->ticked_us) / 1000;
 
     if (stood_ms > lease_ms / 3) {
@@ -274,7 +281,7 @@ void holder_look(struct holder *hs)
 static void on_tick(void *arg)
 {
     struct holder *hs = arg;
-    int64_t every_ms = hs->core->options.set.lease_ms / TICKS;
+    int64_t every_ms = longest_lease_ms(hs) / TICKS;
 
     look_at_loop(hs, clock_us());
     holder_look(hs);

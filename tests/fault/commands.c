@@ -20,7 +20,7 @@ static long long count(struct server *s, const char *set)
 static void until_over(struct server *s, struct proc *p, void (*look)(struct proc *p), int timeout_ms)
 {
     int64_t end_ms = test_now_ms() + timeout_ms;
-    while (count(s, "due") + count(s, "run") > 0) {
+    while (redis_left(s, "lapse", "q") > 0) {
         cr_assert_lt(test_now_ms(), end_ms, "%lld wait, %lld run\n%s", count(s, "due"), count(s, "run"), p->err);
         cr_assert(p->pid, "the listener ended: %d %s", p->status, p->err);
         proc_until_err(p, "no such text", 20);

@@ -119,7 +119,7 @@ static void run(void (*const *strikes)(struct chaos *), int n_strikes, unsigned 
         strikes[random() % n_strikes](&c);
         flow_spin(f, 20 + random() % 150);
     }
-    flow_poll(f, flow_count(f, "q", "due") + flow_count(f, "q", "run") == 0);
+    flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     for (int i = 0; i < WORKERS; i++) {
         worker_end(c.w[i]); /* some of its settles may have heard EGONE, and should have */
         worker_free(c.w[i]);

@@ -290,7 +290,7 @@ Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     cr_assert_eq(lapse_handle(f->l, "q", NULL, sleep_once, &s), 0);
-    flow_poll(f, flow_count(f, "q", "due") + flow_count(f, "q", "run") == 0);
+    flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     flow_until(f, s.w.settled == s.w.n_runs);
     cr_assert_eq(s.w.runs[0].job.try_no, 1);
     for (size_t i = 1; i < s.w.n_runs; i++)
@@ -325,6 +325,30 @@ Test(lease, of_a_job_that_waits_its_turn_does_not_end_however_long_the_others_ta
     cr_assert_eq(lapse_handle(f->l, "q", NULL, take_a_while, &waiter), 0);
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N);
+    flow_end(f, "q");
+}
+
+static void run_below_lease(struct lapse_options *opts)
+{
+    opts->lease_ms = 30000;
+    opts->run_ms = 1000;
+    opts->sweep_ms = 60000;
+}
+
+/* A lease is no longer than run_ms: it must be looked at that often. */
+Test(lease, of_a_job_that_waits_its_turn_is_renewed_where_run_ms_is_below_lease_ms)
+{
+    enum { N = 120 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, run_below_lease);
+    struct flow_worker w = {.f = f, .policy = FLOW_DONE};
+    struct waiter waiter = {.w = &w, .for_ms = 20};
+    flow_fine(f, "the lease of job");
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    cr_assert_eq(lapse_handle(f->l, "q", NULL, take_a_while, &waiter), 0);
+    flow_until(f, w.settled == N);
+    cr_assert_eq(flow_stats(f->l).claimed, N, "they went back, and were claimed again");
     flow_each_once(&w, N);
     flow_end(f, "q");
 }

@@ -314,7 +314,7 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
     flow_until_listeners(f, "q", 2);
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, i % 2 * 20, NULL), 0);
-    flow_poll(f, flow_count(f, "q", "due") + flow_count(f, "q", "run") == 0);
+    flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     proc_signal(p, SIGTERM);
     cr_assert_eq(proc_wait(p, 10000), 0);
     size_t lines = 0;

@@ -124,3 +124,9 @@ redisReply *redis_script(struct server *s, const char *name, const char *key, ..
     va_end(ap);
     return redis_scriptv(s, name, key, n, argv, NULL);
 }
+
+long long redis_left(struct server *s, const char *space, const char *queue)
+{
+    return redis_int(s, "EVAL %s 0 %s:{%s}:due %s:{%s}:run",
+                     "return redis.call('ZCARD', ARGV[1]) + redis.call('ZCARD', ARGV[2])", space, queue, space, queue);
+}

@@ -50,6 +50,8 @@ long long redis_int(struct server *s, const char *format, ...);          /* an i
 char *redis_str(struct server *s, const char *format, ...); /* the caller's to free; NULL: nil; errors as "ERR ..." */
 void redis_do(struct server *s, const char *format, ...);   /* must not answer an error */
 int64_t redis_now_ms(struct server *s);
+/* Jobs that wait or run, of both at one moment: one that goes back meanwhile is counted. */
+long long redis_left(struct server *s, const char *space, const char *queue);
 /* Runs BUILD/lua/NAME.lua with one key and NULL-ended texts, or with any bytes. */
 struct redisReply *redis_script(struct server *s, const char *name, const char *key, ...);
 struct redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc,
