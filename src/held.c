@@ -45,6 +45,7 @@ static void finish(struct held *h, int err)
 {
     struct holder *hs = h->holder;
     h->state = HELD_SETTLED;
+    script_unask(hs->script, &h->renewing.ask);
     hs->events->freed(hs->arg, h->owner);
     if (h->given_back && !h->let_go) {
         cut_loose(h);
@@ -66,6 +67,16 @@ static void count(struct held *h, int64_t value)
     }
 }
 
+/* A run that began and could not be settled counts: its token must not be taken for that of a lost claim. */
+static void give_up(struct holder *hs, uint64_t token)
+{
+    uint64_t *place = &hs->given_up[hs->n_given_up++ % GIVEN_UP_MAX];
+    if (*place > hs->given_up_before) {
+        hs->given_up_before = *place;
+    }
+    *place = token;
+}
+
 static void on_settling(struct settle_ask *a, int err, int64_t value)
 {
     struct held *h = CONTAINER(a, struct held, settling);
@@ -75,7 +86,7 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
         count(h, value);
     }
     if (err && err != LAPSE_EGONE && h->settle != SETTLE_RELEASE) {
-        hs->given_up[hs->n_given_up++ % GIVEN_UP_MAX] = h->job.token;
+        give_up(hs, h->job.token);
     }
     if (err && a->ask.maybe) {
         err = LAPSE_ELOST;
@@ -349,7 +360,8 @@ void holder_init(struct holder *hs, struct core *core, struct script *script, st
 int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
                 enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg)
 {
-    struct held *h = mem_new(sizeof *h, job_room(queue, row, true));
+    size_t room = job_room(queue, row, true);
+    struct held *h = mem_new(sizeof *h, room + key.len);
     if (!h) {
         return LAPSE_ENOMEM;
     }
@@ -358,7 +370,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     h->job.via = via;
     h->holder = hs;
     h->owner = owner;
-    h->key = key;
+    h->key = (struct span){memcpy((char *)(h + 1) + room, key.at, key.len), key.len};
     h->lease_ms = lease_ms;
     h->lease_end_us = sent_us + lease_ms * 1000;
     h->renew_at_us = sent_us + lease_ms * 1000 / 3;

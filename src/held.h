@@ -10,7 +10,7 @@ struct held {
     struct list node;
     struct holder *holder; /* NULL: cut loose */
     void *owner;           /* its queue */
-    struct span key;       /* of its queue */
+    struct span key;       /* of its queue, which it may outlive: a copy */
     enum held_state { HELD_QUEUED, HELD_RUNNING, HELD_SETTLING, HELD_SETTLED } state;
     bool in_handler, over; /* over: free it when the handler has returned */
     bool given_back;       /* while its handler had it, since the handle is closing */
@@ -45,6 +45,7 @@ struct holder {
     int64_t looked_us;               /* monotonic: at all leases */
     uint64_t given_up[GIVEN_UP_MAX]; /* tokens of the last runs whose settle got no answer */
     unsigned n_given_up;             /* in all */
+    uint64_t given_up_before;        /* the largest of those that had to make room; 0: none had */
 };
 void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
                  const struct holder_events *events, void *arg);

@@ -80,6 +80,11 @@ bool order_enter(struct order *o, struct place *p, uint32_t hash)
     return true;
 }
 
+struct place *order_first(const struct order *o, const struct place *p)
+{
+    return *find(o, p->hash);
+}
+
 static void leave_the_midst(struct place *first, struct place *p)
 {
     struct place *before = first;

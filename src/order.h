@@ -25,6 +25,8 @@ void order_free(struct order *o);
 /* Takes a place in the line of hash; true: it is the first, and may go. Allocation may fail: lookups are slower then.
  */
 bool order_enter(struct order *o, struct place *p, uint32_t hash);
+/* Who is first in the line of p. */
+struct place *order_first(const struct order *o, const struct place *p);
 /* Gives the place up. Returns who becomes first by that, or NULL. */
 struct place *order_leave(struct order *o, struct place *p);
 

@@ -38,10 +38,19 @@ static bool waits(const struct queue *q)
     return q->resume.on || q->resume_next || policy_bars(&q->work->policy) || clock_us() < q->paused_us;
 }
 
+/* By its own max_running, however many slots there are. */
+static bool is_full(const struct queue *q)
+{
+    return q->max && q->n_held + q->n_asked >= q->max;
+}
+
+/* One that is full takes no part in the sharing of slots: it would only make the shares of the others smaller. */
 static void owe(struct queue *q, enum lapse_via via)
 {
     q->owes_via = via;
-    if (list_empty(&q->owes)) {
+    if (is_full(q)) {
+        q->owes_when_free = true;
+    } else if (list_empty(&q->owes)) {
         list_insert(&q->work->owing, &q->owes);
         q->work->n_owing++;
     }
@@ -49,6 +58,7 @@ static void owe(struct queue *q, enum lapse_via via)
 
 void queue_forgive(struct queue *q)
 {
+    q->owes_when_free = false;
     if (!list_empty(&q->owes)) {
         list_remove(&q->owes);
         q->work->n_owing--;
@@ -74,6 +84,10 @@ static void slots(struct queue *q, int held, int asked)
     q->n_asked += (unsigned)asked;
     q->work->n_held += (unsigned)held;
     q->work->n_asked += (unsigned)asked;
+    if (q->owes_when_free && !is_full(q)) {
+        q->owes_when_free = false;
+        owe(q, q->owes_via);
+    }
     if (!list_empty(&q->work->owing) || q->stopped) {
         script_stir(q->work->script);
     }
@@ -369,7 +383,9 @@ void queue_resumed(struct resume *r, int err)
         log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE, "queue %s: %lld jobs went back, claimed without our knowing",
                  q->name, (long long)r->n_back);
     }
-    if (!err) {
+    if (q->stopped) {
+        script_stir(w->script); /* it may go now */
+    } else if (!err) {
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else if (err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
         q->again = true;

@@ -38,6 +38,7 @@ struct queue {
     int64_t paused_us;   /* monotonic: Redis refused, nothing is claimed until then */
     bool resume_next;    /* as soon as no claim is on its way; none is sent until then */
     bool oldest_asked;   /* a claim by age is on its way: one is enough */
+    bool owes_when_free; /* it owes, and is full by its own max_running */
     enum lapse_via owes_via;
     struct claim *gathering; /* ids of this turn; NULL: none */
     struct resume resume;

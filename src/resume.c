@@ -3,6 +3,8 @@
  * our name is read page by page, and what carries a token that is in none of our hands goes back, uncounted; but not
  * a run that began and could not be settled in time: it counts, and the sweep takes it.
  *
+ * More runs than are kept may have been given up: then what is no younger than those sits out its lease.
+ *
  * The tokens in hand are noted and sorted once, at the start. Redis shows what it has and compares nothing: it would
  * have to be told all tokens with each page. */
 #include "resume.h"
@@ -60,7 +62,8 @@ static int note_tokens(struct resume *r)
 
 static bool is_in_hand(const struct resume *r, uint64_t token)
 {
-    return bsearch(&token, r->in_hand, r->n_in_hand, sizeof token, compare) != NULL;
+    return token <= r->holder->given_up_before ||
+           bsearch(&token, r->in_hand, r->n_in_hand, sizeof token, compare) != NULL;
 }
 
 static void note_error(struct resume *r, int err)
@@ -87,7 +90,7 @@ static void go_on(struct resume *r)
     if (r->n_releasing) {
         return;
     }
-    if (!r->err && r->next_page) {
+    if (!r->err && r->next_page && !r->stopped) {
         ask_page(r);
         return;
     }
@@ -136,7 +139,7 @@ static void on_page(struct resume_ask *a, int err, int64_t next_page, const stru
     if (err) {
         note_error(r, err);
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !r->stopped; i++) {
         struct span id;
         int64_t token;
         if (store_resume_row(rows, i, &id, &token) && !is_in_hand(r, (uint64_t)token)) {
@@ -158,6 +161,11 @@ void resume_start(struct resume *r)
     } else {
         ask_page(r);
     }
+}
+
+void resume_stop(struct resume *r)
+{
+    r->stopped = true;
 }
 
 void resume_free(struct resume *r)

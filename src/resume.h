@@ -15,10 +15,12 @@ struct resume {
     int64_t n_back;       /* jobs that went back */
     int err;              /* the first error of all */
     bool on;
+    bool stopped; /* the queue is: nothing more goes back, for another may claim for it by now */
     void (*done)(struct resume *r, int err); /* n_back jobs went back */
 };
 /* Nothing may be claimed for the queue until done(): a new claim could be taken for a lost one. */
 void resume_start(struct resume *r);
+void resume_stop(struct resume *r);
 void resume_free(struct resume *r);
 
 #endif

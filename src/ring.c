@@ -137,6 +137,8 @@ static void on_listened(struct queue_ask *a, int err)
     if (r->closed) {
         if (r->entered && conn_up(r->script->conn)) {
             send(r, false);
+        } else {
+            script_stir(r->script); /* its queue may go now */
         }
         return;
     }

@@ -110,7 +110,7 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
     (void)loop;
     (void)events;
     struct script *s = w->data;
-    if ((s->n_asks || s->stirred) &&
+    if ((!list_empty(&s->asks) || s->stirred) &&
         (deliver_idle(s->deliver) || s->n_asks >= SCRIPT_BATCH || clock_us() - s->oldest_us > GATHER_US)) {
         s->stirred = false;
         if (s->gather) {
@@ -122,7 +122,7 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
 
 void script_stir(struct script *s)
 {
-    if (!s->n_asks && !s->stirred) {
+    if (list_empty(&s->asks) && !s->stirred) {
         s->oldest_us = clock_us();
     }
     s->stirred = true;
@@ -145,6 +145,7 @@ static bool grow(struct script *s, size_t room)
 static void unsent(struct list *at, struct ask *a)
 {
     a->sent_us = 0;
+    a->rests = false;
     list_insert(at, &a->node);
 }
 
@@ -206,6 +207,7 @@ static bool repeat(struct script *s, struct ask *a, int err)
         unsent(s->asks.next, a);
     } else {
         unsent(&s->resting, a);
+        a->rests = true;
         rest(s);
     }
     if (!timer_on(&s->retry)) {
@@ -218,7 +220,9 @@ static void on_rested(void *arg)
 {
     struct script *s = arg;
     s->rested_us = clock_us();
-    list_move(&s->asks, &s->resting);
+    for (struct list *i; (i = list_pop(&s->resting));) {
+        unsent(&s->asks, CONTAINER(i, struct ask, node));
+    }
 }
 
 static void move_overdue(struct list *to, struct list *from, int64_t now_us)
@@ -231,9 +235,22 @@ static void move_overdue(struct list *to, struct list *from, int64_t now_us)
     }
 }
 
+/* Those that wait for no answer: there is no connection, or Redis refuses the request before them. */
+static void move_overdue_waiting(struct script *s, struct list *to, int64_t now_us)
+{
+    LIST_EACH (i, &s->waiting) {
+        struct ask *a = CONTAINER(i, struct ask, node);
+        struct ask *first = CONTAINER(order_first(&s->order, &a->place), struct ask, place);
+        if (a->until_us <= now_us && (first->rests || !conn_up(s->conn))) {
+            list_remove(i);
+            list_insert(to, i);
+        }
+    }
+}
+
 /* What was not sent in time ends here; what could not be sent for want of memory is tried again. What waits behind
  * bodies that a slow connection takes little by little has time for as long as it takes any, and what waits for the
- * answer to another request of its id for as long as there is a connection. */
+ * answer to another request of its id for as long as Redis answers that. */
 static void on_retry(void *arg)
 {
     struct script *s = arg;
@@ -246,9 +263,7 @@ static void on_retry(void *arg)
         move_overdue(&over, &s->asks, now_us);
         move_overdue(&over, &s->resting, now_us);
     }
-    if (!conn_up(s->conn)) {
-        move_overdue(&over, &s->waiting, now_us);
-    }
+    move_overdue_waiting(s, &over, now_us);
 
     /* they count till they end: the end of one may take another back */
     for (struct list *i; (i = list_pop(&over));) {
@@ -297,7 +312,8 @@ void script_ask(struct script *s, struct ask *a)
 
     a->asked = true;
     a->maybe = false;
-    if (s->n_asks++ == 0 && !s->stirred) {
+    s->n_asks++;
+    if (list_empty(&s->asks) && !s->stirred) {
         s->oldest_us = clock_us();
     }
     if (a->script == SCRIPT_RENEW) {

@@ -21,6 +21,7 @@ struct ask {
     bool repeats;     /* when its answer is lost or refused: safe for a settle, because of its token */
     bool maybe;       /* it was sent, and its answer was lost: Redis may have done it */
     bool asked;
+    bool rests; /* it was refused, and is repeated later */
     /* Exactly once. err 0: the answer to it (of a script that takes no batches: the whole reply, now first).
      * Else NULL. */
     void (*end)(struct ask *a, int err, const struct redisReply *answer);

@@ -133,6 +133,7 @@ static void on_touched(struct queue_ask *a, int err)
     struct wake *wk = w->wake;
     enum { OLDEST, NEXT, READ, STILL, CURSOR, EXPIRED };
     if (!w->on) {
+        script_stir(wk->script); /* it may go now */
         return;
     }
     if (err) {
@@ -336,6 +337,8 @@ static void on_armed(struct queue_ask *a, int err)
     }
     if (!err && w->on && a->n[MORE]) {
         arm(w);
+    } else if (!w->on) {
+        script_stir(w->wake->script); /* it may go now */
     }
 }
 
@@ -349,6 +352,8 @@ static void on_swept(struct queue_ask *a, int err)
     }
     if (!err && w->on && a->n[MORE]) {
         recover(w);
+    } else if (!w->on) {
+        script_stir(w->wake->script); /* it may go now */
     }
 }
 

@@ -115,6 +115,7 @@ static void stop(struct queue *q)
 {
     struct work *w = q->work;
     q->stopped = true;
+    resume_stop(&q->resume);
     list_remove(&q->node);
     list_insert(&w->stopped, &q->node);
     table_remove(&w->names, &q->named);

@@ -9,9 +9,11 @@ local function main()
   local page = call('ZSCAN', RUN, ARGV[3], 'COUNT', 500)
   local out, ids = { now_us, tonumber(page[1]) }, {}
   for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
-  for i, held in ipairs(#ids > 0 and call('HMGET', HELD, unpack(ids)) or {}) do
-    local token, holder = ticket(held)
-    if holder == ARGV[2] then out[#out + 1], out[#out + 2] = ids[i], token end
+  for first = 1, #ids, 1000 do -- a small set comes as one page, however large small is
+    for i, held in ipairs(call('HMGET', HELD, unpack(ids, first, math.min(first + 999, #ids)))) do
+      local token, holder = ticket(held)
+      if holder == ARGV[2] then out[#out + 1], out[#out + 2] = ids[first + i - 1], token end
+    end
   end
   return out
 end

@@ -247,3 +247,29 @@ Test(order, no_request_is_given_up_while_those_before_it_are_answered)
     proxy_stop(p);
     flow_end(f, "q");
 }
+
+static void patience_below_the_lease(struct lapse_options *opts)
+{
+    opts->reply_ms = 500;
+    opts->lease_ms = 20000;
+}
+
+/* The settle is repeated until its lease ends. */
+Test(order, a_request_behind_a_settle_that_is_refused_is_given_up_in_time)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, patience_below_the_lease);
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_answer a = {.f = f};
+    flow_fine(f, "WRONGTYPE");
+    flow_handle(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    break_held(f);
+    lapse_done(w.held[0], flow_settled, &w);
+    cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
+    cr_assert_eq(flow_wait(f, &a), LAPSE_EDOWN); /* within the patience of the kit, which is less than the lease */
+    redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:held");
+    flow_until(f, w.settled == 1);
+    cr_assert_eq(w.err, 0);
+    flow_end(f, "q");
+}

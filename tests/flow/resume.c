@@ -164,3 +164,39 @@ Test(resume, a_run_that_could_not_be_settled_in_time_has_used_its_try)
     cr_assert_eq(w.runs[1].job.try_no, 2);
     flow_end(f, "q");
 }
+
+/* The reconnect looks at what runs, page by page, while a new handler of the queue begins to claim. */
+Test(resume, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the_new_handler)
+{
+    enum { N = 50, DELAY_MS = 30 };
+    struct wire x;
+    struct flow_worker second = {.policy = FLOW_KEEP};
+    wire_start(&x, FLOW_KEEP, NULL);
+    redis_do(x.f->server, "EVAL %s 0", /* others hold so many that there are many pages */
+             "for i = 1, 3000 do redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'x' .. i) "
+             "redis.call('HSET', 'lapse:{q}:jobs', 'x' .. i, '\\1\\0') "
+             "redis.call('HSET', 'lapse:{q}:held', 'x' .. i, '1 1 10 5 5 5 other/1 ') end");
+    wire_lose(&x);
+    flow_until(x.f, flow_stats(x.l).reconnects == 1);
+    proxy_delay(x.proxy, DELAY_MS);
+
+    struct lapse *direct = x.f->l;
+    x.f->l = x.l;
+    cr_assert_eq(lapse_handle(x.l, "q", NULL, NULL, NULL), 0);
+    flow_handle(x.f, "q", &second);
+    x.f->l = direct;
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    flow_until(x.f, second.n_held >= N);
+    flow_spin(x.f, 20 * DELAY_MS);
+    cr_assert_eq(flow_logged(x.f, "went back"), 0);
+    cr_assert_eq(second.n_runs, N, "some went back, and were claimed again");
+
+    proxy_delay(x.proxy, 0);
+    flow_settle(&second, FLOW_DONE);
+    cr_assert_eq(second.errors, 0);
+    redis_do(x.f->server, "EVAL %s 0",
+             "for i = 1, 3000 do redis.call('ZREM', 'lapse:{q}:run', 'x' .. i) "
+             "redis.call('HDEL', 'lapse:{q}:jobs', 'x' .. i) redis.call('HDEL', 'lapse:{q}:held', 'x' .. i) end");
+    wire_end(&x);
+}
