@@ -196,13 +196,13 @@ Test(exec, that_cannot_start_for_want_of_descriptors_keeps_its_jobs_and_starts_t
            0, NULL, NULL);
     /* each holds the end of a pipe: its body does not fit, and nobody reads it */
     snprintf(line, sizeof line,
-             "mkfifo %s; ulimit -n 32; exec $lapse listen q -j 30 -o lease_ms=1500 --exec -- sh -c 'read x < %s'", fifo,
+             "mkfifo %s; ulimit -n 32; exec $lapse listen q -j 30 -o lease_ms=3000 --exec -- sh -c 'read x < %s'", fifo,
              fifo);
     struct proc *p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
     until_err(p, "Too many open files");
     until_depth(s, "q", "run", N);
     redis_do(s, "CLIENT KILL TYPE normal SKIPME yes"); /* it finds room to connect again */
-    for (int64_t end = redis_now_ms(s) + 3 * 1500; redis_now_ms(s) < end; poll(NULL, 0, 5))
+    for (int64_t end = redis_now_ms(s) + 2 * 3000; redis_now_ms(s) < end; poll(NULL, 0, 5))
         cr_assert_eq(redis_int(s, "ZCOUNT lapse:{q}:run -inf %lld", (long long)redis_now_ms(s) - 50), 0,
                      "a lease ended");
     int fd = open(fifo, O_RDWR);

@@ -311,11 +311,11 @@ Test(listen, keeps_its_leases_while_its_reader_is_slow)
         schedule(id, "0s", body);
     }
     free(body);
-    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=1500", "-o", "sweep_ms=100");
+    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=3000", "-o", "sweep_ms=100");
     until_depth(s, "q", "due", 0);
-    int64_t until = redis_now_ms(s) + 5000, end = test_now_ms() + 20000;
+    int64_t until = redis_now_ms(s) + 8000, end = test_now_ms() + 20000;
     long long lease = 0;
-    /* more than three leases later the blocked ones are still held */
+    /* more than two leases later the blocked ones are still held */
     while (lease < until && test_now_ms() < end) {
         char *score = redis_str(s, "EVAL %s 0", "return redis.call('ZRANGE', 'lapse:{q}:run', 0, 0, 'WITHSCORES')[2]");
         cr_assert(score, "a lease ended");
