@@ -7,6 +7,11 @@
 #include <stdio.h>
 
 enum { PHASE_MS = 800, SECONDS = 3, RATES = 4, P99_MS = 150 };
+#ifdef __SANITIZE_ADDRESS__
+enum { IS_SANITIZED = 1 }; /* several times slower: its figures say nothing */
+#else
+enum { IS_SANITIZED = 0 };
+#endif
 static const long rates[RATES] = {5, 50, 200, 1000};
 
 struct harm {
@@ -101,7 +106,7 @@ static void at_each_rate(const struct harm *harm)
                         rates[i], v.late_p50_ms, v.late_p99_ms, v.late_max_ms);
         fault_say("f33: %s, %ld/s: late p50 %.1f p99 %.1f max %.1f ms", harm->what, rates[i], v.late_p50_ms,
                   v.late_p99_ms, v.late_max_ms);
-        kept = kept && v.late_p99_ms <= P99_MS;
+        kept = kept && (IS_SANITIZED || v.late_p99_ms <= P99_MS);
     }
     cr_assert(kept, "%s: p50 p99 max ms late: %s", harm->what, reached);
     fault_row("F33", harm->what, "none lost; p99 at most 150 ms late", "p50, p99, max ms late: %s", reached);
