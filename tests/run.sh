@@ -40,6 +40,8 @@ for arg in "$@"; do
     # shellcheck disable=SC2086 # words
     case $name in
     header-*) "$build/tests/$name" ;;
+    # a row of fault is many processes, and says how late they were
+    fault) "$build/tests/$name" --jobs "${JOBS:-4}" ${filter:+--filter "$filter"} ;;
     fuzz-*) "$build/tests/$name" "$root/tests/fuzz/corpus/${name#fuzz-}" ;;
     *) $under "$build/tests/$name" --jobs "${JOBS:-$jobs}" ${filter:+--filter "$filter"} ;;
     esac || failed="$failed $name"
