@@ -2,7 +2,8 @@
 /* Fired jobs as lines on stdout. A reader that is slow, or a terminal that was stopped, must not stop the loop, which
  * renews the leases and hears signals: nothing here waits, and what is not taken stays here with its jobs held. They
  * count as running, so no more than max_running of them are ever claimed. When the reader is gone, jobs whose line is
- * not out whole are put back: nobody has seen them. */
+ * not out whole stay here unsettled, until the end of the handle gives them back: nobody has seen them, so they have
+ * used no try. */
 #include "lines.h"
 #include "print.h"
 #include <errno.h>
@@ -25,6 +26,7 @@ static struct line *pop(struct lines *s)
 {
     struct line *line = s->first;
     s->first = line->next;
+    s->n--;
     if (!s->first) {
         s->last = &s->first;
         ev_io_stop(s->loop, &s->writable);
@@ -46,14 +48,12 @@ static void put_back(struct lines *s, struct lapse_job *job, const char *why, vo
 
 static void give_up(struct lines *s, const char *reason)
 {
-    unsigned n = 0;
-    for (; s->first; n++) {
-        struct line *line = pop(s);
-        put_back(s, line->job, "the listener's stdout was closed", line->arg);
-        drop(line);
-    }
+    ev_io_stop(s->loop, &s->writable);
+    ev_timer_stop(s->loop, &s->later);
+    s->is_broken = 1;
+    s->n_kept = s->n;
     if (output_code() != UNREAD) {
-        say("stdout: %s; put back, not done: %u", reason, n);
+        say("stdout: %s; not done: %u; they go back, no try used", reason, s->n_kept);
     }
     s->broken(s->broken_arg);
 }
@@ -111,6 +111,8 @@ void lines_init(struct lines *s)
 {
     s->first = NULL;
     s->last = &s->first;
+    s->n = s->n_kept = 0;
+    s->is_broken = 0;
     outlet_open(&s->out, 1);
     ev_io_init(&s->writable, on_writable, s->out.fd, EV_WRITE);
     ev_timer_init(&s->later, on_later, 0, LATER_S);
@@ -138,7 +140,10 @@ void lines_add(struct lines *s, struct lapse_job *job, void *arg)
     line->arg = arg;
     *s->last = line;
     s->last = &line->next;
-    if (!ev_is_active(&s->later)) {
+    s->n++;
+    if (s->is_broken) {
+        s->n_kept++;
+    } else if (!ev_is_active(&s->later)) {
         ev_io_start(s->loop, &s->writable);
     }
 }

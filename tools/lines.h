@@ -10,12 +10,14 @@ struct lines { /* fired jobs on their way to stdout; a job is done when its whol
     struct ev_loop *loop;
     const struct globals *g;
     lapse_cb *settled;         /* of each settle, with the arg of lines_add() */
-    void (*broken)(void *arg); /* stdout is gone; all jobs were put back */
+    void (*broken)(void *arg); /* stdout is gone; what waits here is kept until the handle ends, which gives it back */
     void *broken_arg;
     struct outlet out;
     ev_io writable;
     ev_timer later; /* instead of it, where it was said to be writable and was not */
     struct line *first, **last;
+    unsigned n, n_kept; /* lines that wait; those that will never be written */
+    int is_broken;
 };
 void lines_init(struct lines *s);
 void lines_add(struct lines *s, struct lapse_job *job, void *arg);

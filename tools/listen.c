@@ -115,9 +115,25 @@ static void on_watch(struct ev_loop *loop, ev_timer *w, int events)
     }
 }
 
+/* Jobs in hand that nobody will settle. */
+static unsigned kept(const struct listen *in)
+{
+    return in->exec.n_kept + in->lines.n_kept;
+}
+
+/* The end of the handle gives those back, and where there are no others there is nothing to wait for. */
+static void close_if_all_are_kept(struct listen *in)
+{
+    if (in->closing && in->running == kept(in)) {
+        client_close(&in->c, 0);
+    }
+}
+
 static void on_broken(void *arg)
 {
-    listen_stop(arg, output_code());
+    struct listen *in = arg;
+    listen_stop(in, output_code());
+    close_if_all_are_kept(in);
 }
 
 static void print_stats(struct listen *in)
@@ -151,14 +167,6 @@ static void on_grace_over(struct ev_loop *loop, ev_timer *w, int events)
     struct listen *in = w->data;
     (void)loop, (void)events;
     exec_stop(&in->exec);
-}
-
-/* What is left in hand was ended by us: the end of the handle gives it back, and there is nothing else to wait for. */
-static void close_if_all_are_kept(struct listen *in)
-{
-    if (in->closing && in->running == in->exec.n_kept) {
-        client_close(&in->c, 0);
-    }
 }
 
 static void on_kept(void *arg)
@@ -256,7 +264,7 @@ static void on_settled(struct lapse *l, int err, const struct lapse_job *job, vo
         say("%s: %s; it may run again", held->about, lapse_strerror(err));
     }
     free(held);
-    if (in->exec.n_kept) {
+    if (kept(in)) {
         close_if_all_are_kept(in);
     }
     if (in->drain && in->connected_ms) {
@@ -387,8 +395,8 @@ int listen_run(struct listen *in)
     }
     if (in->leaving) {
         code = in->leaving;
-    } else if (in->running > in->exec.n_kept) {
-        say("not settled in time: %u; they go back, no try used, if Redis hears it", in->running - in->exec.n_kept);
+    } else if (in->running > kept(in)) {
+        say("not settled in time: %u; they go back, no try used, if Redis hears it", in->running - kept(in));
         code = code ? code : in->argv ? DOWN : OUTPUT;
     }
     lines_free(&in->lines);
@@ -509,7 +517,7 @@ const struct command cmd_listen = {
     "Prints one JSON object for each due job: queue, id, body (body_base64 if it is not UTF-8),\n"
     "due_ms, late_ms (by Redis's clock, three decimals), try, token, via (event, wake, alarm or\n"
     "sweep: what told that it is due). A job is done when its line is written; one whose line\n"
-    "could not be written is put back. Where nobody reads, jobs are held and their leases renewed;\n"
+    "could not be written goes back, its try not counted. Where nobody reads, jobs are held and their leases renewed;\n"
     "lines of the log are lost then, and counted.\n"
     "\n"
     "With --exec, CMD runs for each job, without a shell, in a process group of its own: the body\n"

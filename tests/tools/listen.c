@@ -271,14 +271,34 @@ Test(listen, puts_back_what_a_closed_stdout_did_not_take)
                  "{ read -r _ < $d/gone; $lapse listen q; } | { exec 0<&-; echo > $d/gone; }"),
            0, "", NULL);
     struct proc *p = shell("$lapse listen q > /dev/full");
-    expect(p, 74, "", "stdout: No space left on device; put back, not done: 1");
+    expect(p, 74, "", "stdout: No space left on device; not done: 1; they go back, no try used");
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     p = lapse("get", "q", "i");
-    cr_assert(has(p, "\"state\":\"waiting\"") && has(p, "stdout"), "%s", p->out);
+    cr_assert(has(p, "\"state\":\"waiting\"") && has(p, "\"try\":0"), "%s", p->out);
     expect(p, 0, NULL, NULL);
     p = lapse("listen", "q", "--count", "1");
     expect(p, 0, "\"body\":\"body\"", NULL);
     no_jobs(s, "q");
+    server_stop(s);
+}
+
+/* As with head: the first line is read, and the next two nobody can have seen. */
+Test(listen, whose_reader_goes_away_uses_no_try_of_what_it_did_not_print)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse_start("listen", "q");
+    schedule("one", "0s", "");
+    until_out(p, "\"one\"");
+    until_depth(s, "q", "run", 0);
+    close(p->out_fd);
+    p->out_fd = -1;
+    expect(lapse("schedule", "q", "--id", "two", "--in", "0s", "--tries", "1"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "three", "--in", "0s", "--tries", "1"), 0, NULL, NULL);
+    expect(p, 141, NULL, "");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 2);
+    p = lapse("get", "q", "two");
+    cr_assert(has(p, "\"state\":\"waiting\"") && has(p, "\"try\":0"), "%s", p->out);
+    expect(p, 0, NULL, NULL);
     server_stop(s);
 }
 
