@@ -171,7 +171,8 @@ static const struct opt *find(const struct opt *opts, const char *name, size_t l
     return NULL;
 }
 
-/* Without its value, which may be a secret, unless a part of the word is hidden anyway. */
+/* Without its value, which may be a secret, unless a part of the word is hidden anyway; of a short one only the letter.
+ */
 static int unknown(const struct command *cmd, char *given, size_t len)
 {
     char name[NAME_BYTES + 1];
@@ -184,7 +185,9 @@ static int unknown(const struct command *cmd, char *given, size_t len)
     for (const struct opt *o = global_opts; o->name; o++) {
         consider(&near, name, o->name);
     }
-    if (!url_secret(given, 0).len) {
+    if (given[1] != '-') {
+        given[2] = '\0';
+    } else if (!url_secret(given, 0).len) {
         given[len] = '\0';
     }
     if (near.name) {
@@ -242,7 +245,11 @@ static int option(struct parse *p, char *word)
     if (!o) {
         o = find(global_opts, name, len, one);
     }
-    if (!o || (one && !o->arg && name[1])) {
+    if (o && one && !o->arg && name[1]) {
+        say("-%c: it takes no value; write each option by itself", *name);
+        return USAGE;
+    }
+    if (!o) {
         return unknown(p->cmd, word, one ? strlen(word) : len + 2);
     }
     if (name[len]) {
@@ -334,7 +341,7 @@ void args_help(const struct command *cmd, FILE *to)
             "\nexit codes:\n  0   done\n  1   the answer was no: no such job, it exists already, it is running\n"
             "  2   a wrong argument; nothing was changed\n  69  Redis cannot be reached, or its answer was lost\n"
             "  70  out of memory, or stored data that cannot be read\n  74  stdout would not take the output\n"
-            "  141 its reader went away, as head does; nothing is said\n"
-            "  77  not allowed: wrong password or missing right\n%s",
+            "  77  not allowed: wrong password or missing right\n%s"
+            "  141 the reader of stdout went away, as head does; nothing is said\n",
             cmd && cmd->exits ? cmd->exits : "");
 }

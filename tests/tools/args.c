@@ -62,7 +62,11 @@ static const struct {
     {"schedule|q|--in|1s|body|more", "'more'", "one word too many"},
     {"schedule|q|--in", "--in: DURATION is missing", ""},
     {"get|q", "a word is missing", "lapse get QUEUE ID"},
-    {"get|q|-rf", "no option '-rf'", "write --"},
+    {"get|q|-rf", "no option '-r'", "write --"},
+    {"-psecret|depth|q", "no option '-p'", "lapse --help"},
+    {"depth|q|-psecret", "no option '-p'", "write --"},
+    {"depth|q|-vsecret", "-v: it takes no value", "by itself"},
+    {"get|q|i|-vu|redis://localhost", "-v: it takes no value", "by itself"},
     {"get|q|--frobnicate", "no option '--frobnicate'", "lapse get --help"},
     {"-x|depth|q", "no option '-x'", "lapse --help"},
     {"list|q|--state|gone", "--state 'gone'", "waiting, running or dead"},
@@ -195,6 +199,21 @@ Test(args, help_of_every_command_has_examples_and_exit_codes)
         p = lapse("help");
         expect(p, 0, commands[i], NULL);
     }
+}
+
+Test(args, help_has_the_exit_codes_in_their_order)
+{
+    struct proc *p = lapse("help");
+    char *at = strstr(p->out, "exit codes:\n");
+    int last = -1;
+    cr_assert(at, "%s", p->out);
+    while ((at = strchr(at, '\n')) && at[1]) {
+        at++;
+        cr_assert_gt(atoi(at), last, "%s", at);
+        last = atoi(at);
+    }
+    cr_assert_eq(last, 141);
+    expect(p, 0, NULL, NULL);
 }
 
 Test(args, help_goes_to_stdout_when_asked_for_and_else_to_stderr)
