@@ -51,7 +51,7 @@ static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
 
 static int run(const struct command *cmd, struct globals *g, struct words *w)
 {
-    struct dev d = {.conf = NULL};
+    struct dev d = {.in.grace_ms = -1};
     int rc = args_parse(cmd, g, &d, w);
     if (!rc && (g->url || g->password_file)) {
         say("%s: dev brings a Redis of its own, without a password", g->url ? "--url" : "--password-file");

@@ -320,6 +320,14 @@ static void on_sigchld(int signum)
     ev_async_send(reaper->loop, &reaper->ended);
 }
 
+void hear(int signum)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signum);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static void watch_sigchld(void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART | SA_NOCLDSTOP};
@@ -335,6 +343,7 @@ void exec_begin(struct exec *x)
     ev_unref(x->loop); /* it keeps no loop going */
     reaper = x;
     watch_sigchld(on_sigchld);
+    hear(SIGCHLD);
 }
 
 /* ---- the start of a child ---- */

@@ -46,8 +46,11 @@ static void put_back(struct lines *s, struct lapse_job *job, const char *why, vo
     lapse_retry(job, LAPSE_BACKOFF, why, s->settled, arg);
 }
 
-static void give_up(struct lines *s, const char *reason)
+void lines_give_up(struct lines *s, const char *reason)
 {
+    if (!s->first || s->is_broken) {
+        return;
+    }
     ev_io_stop(s->loop, &s->writable);
     ev_timer_stop(s->loop, &s->later);
     s->is_broken = 1;
@@ -91,7 +94,7 @@ static void on_writable(struct ev_loop *loop, ev_io *w, int events)
         is = write_some(s);
     }
     if (is == GONE) {
-        give_up(s, strerror(errno));
+        lines_give_up(s, strerror(errno));
     } else if (is == NOT_NOW && n == 1) {
         /* a terminal calls itself writable with less room than its next character takes */
         ev_io_stop(loop, w);

@@ -21,5 +21,6 @@ struct lines { /* fired jobs on their way to stdout; a job is done when its whol
 };
 void lines_init(struct lines *s);
 void lines_add(struct lines *s, struct lapse_job *job, void *arg);
+void lines_give_up(struct lines *s, const char *reason); /* writes no more; broken() is told if a line waits */
 void lines_free(struct lines *s); /* what is not out yet is dropped, its job too; each arg is given to free() */
 #endif

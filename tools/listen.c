@@ -51,9 +51,10 @@ static int is_out_of_patience(const struct listen *in)
     return in->no_wait || (wait_ms >= 0 && monotonic_ms() - in->opened_ms >= wait_ms);
 }
 
-static const char *first_queue(const struct listen *in)
+/* Of several it is not known which one Redis refuses. */
+static const char *about(const struct listen *in)
 {
-    return in->n_queues ? in->queues[0] : "listen";
+    return in->n_queues == 1 ? in->queues[0] : "listen";
 }
 
 /* What keeps a listener from ever doing its work; 0: nothing, or it has done some, and then it is the administrator
@@ -67,7 +68,7 @@ static int obstacle(struct listen *in)
         return UNFIT;
     }
     if (client_is_shut_out(c)) {
-        return in->connected_ms ? 0 : client_answer(c, LAPSE_EREFUSED, first_queue(in));
+        return in->connected_ms ? 0 : client_answer(c, LAPSE_EREFUSED, about(in));
     }
     if (in->proven) {
         return 0;
@@ -77,9 +78,9 @@ static int obstacle(struct listen *in)
         return DOWN;
     }
     if (c->no_right) {
-        return client_answer(c, LAPSE_EREFUSED, first_queue(in));
+        return client_answer(c, LAPSE_EREFUSED, about(in));
     }
-    return c->away && !in->connected_ms && is_out_of_patience(in) ? client_answer(c, LAPSE_EDOWN, first_queue(in)) : 0;
+    return c->away && !in->connected_ms && is_out_of_patience(in) ? client_answer(c, LAPSE_EDOWN, about(in)) : 0;
 }
 
 static void on_refused(struct client *c)
@@ -167,6 +168,7 @@ static void on_grace_over(struct ev_loop *loop, ev_timer *w, int events)
     struct listen *in = w->data;
     (void)loop, (void)events;
     exec_stop(&in->exec);
+    lines_give_up(&in->lines, "it is not read");
 }
 
 static void on_kept(void *arg)
@@ -314,7 +316,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
             look_around(in);
         }
     } else if (is_out_of_patience(in) || (err == LAPSE_EREFUSED && in->c.no_right)) {
-        listen_stop(in, client_answer(&in->c, err, in->queues[0]));
+        listen_stop(in, client_answer(&in->c, err, about(in)));
     } else {
         ev_timer_again(in->c.loop, &in->tick);
     }
@@ -334,6 +336,7 @@ static void watch_signal(struct listen *in, ev_signal *w, int signum, void (*fn)
     ev_signal_init(w, fn, signum);
     w->data = in;
     ev_signal_start(in->c.loop, w);
+    hear(signum);
 }
 
 /* Under nohup it is ignored, and stays so. */
@@ -421,7 +424,8 @@ const struct opt listen_opts[] = {
     {"no-wait", 0, NULL, set_switch, AT(no_wait),
      "stop (exit 69) if Redis is not there at the start; short\nfor --connect-wait 0s"},
     {"force", 0, NULL, set_switch, AT(force), "also where Redis may evict jobs (maxmemory-policy allkeys-*)"},
-    {"grace", 0, "DURATION", set_duration, AT(grace_ms), "after TERM, wait so long for running jobs; 30s"},
+    {"grace", 0, "DURATION", set_duration, AT(grace_ms),
+     "after TERM, wait so long for running jobs, or for who\nreads stdout; 30s"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -472,7 +476,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
     int rc;
     in->g = g;
     g->opts.flags |= in->force ? LAPSE_MAY_EVICT : 0;
-    in->grace_ms = in->grace_ms ? in->grace_ms : GRACE_MS;
+    in->grace_ms = in->grace_ms < 0 ? GRACE_MS : in->grace_ms;
     in->run_ms = g->opts.run_ms ? g->opts.run_ms : RUN_MS;
     in->queues = w->v;
     in->n_queues = in->exec_given ? w->before : w->n;
@@ -494,7 +498,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
 
 static int run(const struct command *cmd, struct globals *g, struct words *w)
 {
-    struct listen in = {.jobs = 0};
+    struct listen in = {.grace_ms = -1};
     int rc = args_parse(cmd, g, &in, w);
     if (rc || (rc = listen_check(&in, g, w))) {
         return rc;

@@ -11,7 +11,8 @@ struct listen {
     /* what was asked for */
     unsigned jobs, count;
     int exec_given, drain, no_wait, force;
-    int64_t grace_ms, run_ms;
+    int64_t grace_ms; /* -1: not given */
+    int64_t run_ms;
     char **queues;
     int n_queues;
     char **argv; /* of --exec, NULL: none */

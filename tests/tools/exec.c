@@ -336,6 +336,39 @@ Test(exec, job_of_one_try_survives_a_deploy)
     server_stop(s);
 }
 
+/* As a supervisor that waits for signals itself may start it. */
+Test(exec, ends_and_stops_although_its_listener_was_started_with_all_signals_blocked)
+{
+    struct server *s = tool_redis();
+    sigset_t all, before;
+    schedule("a", "");
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    struct proc *p = lapse_start("listen", "q", "--exec", "--", "echo", "run");
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    until_out(p, "run");
+    until_depth(s, "q", "run", 0);
+    proc_signal(p, SIGUSR1);
+    until_err(p, "done 1");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+/* The default is 30 s, and expect() waits for ten. */
+Test(exec, without_a_grace_is_ended_at_once)
+{
+    struct server *s = tool_redis();
+    schedule("a", "");
+    struct proc *p =
+        lapse_start("listen", "q", "--grace", "0s", "--exec", "--", "sh", "-c", "echo begun; exec sleep 60");
+    until_out(p, "begun");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, "ended by us before they were through: 1");
+    is_back_uncounted("a");
+    server_stop(s);
+}
+
 Test(exec, that_we_end_is_done_if_it_says_so_and_else_goes_back_whatever_it_says)
 {
     static const struct {

@@ -194,6 +194,18 @@ Test(listen, on_a_replica_exits_69_at_the_start)
     server_stop(s);
 }
 
+Test(listen, to_several_queues_blames_none_of_them_where_one_is_refused)
+{
+    struct server *s = tool_redis();
+    as(s, "lapse_listener");
+    redis_do(s, "ACL SETUSER lapse_listener resetkeys ~lapse:{orders}:* resetchannels allchannels");
+    struct proc *p = lapse_start("listen", "orders", "mail");
+    proc_wait(p, 10000);
+    cr_expect(!strstr(p->err, "orders: not allowed"), "%s", p->err);
+    expect(p, 77, "", "listen: not allowed");
+    server_stop(s);
+}
+
 /* Of a part of INFO: the number behind this text. */
 static long long told(struct server *s, const char *part, const char *text)
 {

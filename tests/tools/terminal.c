@@ -172,6 +172,28 @@ Test(terminal, that_was_stopped_gets_its_lines_when_it_goes_on)
     server_stop(s);
 }
 
+/* The job whose line it does not take goes back; the slack for Redis's answers is not waited for. */
+Test(terminal, that_stays_stopped_is_waited_for_no_longer_than_the_grace)
+{
+    struct server *s = tool_redis();
+    struct terminal t = terminal();
+    char line[300];
+    int slave = open(t.name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    cr_assert(slave >= 0 && !tcflow(slave, TCOOFF));
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "--tries", "1"), 0, NULL, NULL);
+    snprintf(line, sizeof line, "exec $lapse listen q --grace 0s > %s", t.name);
+    struct proc *p = start_shell(line);
+    until_depth(s, "q", "run", 1);
+    proc_signal(p, SIGTERM);
+    expect(p, 74, NULL, "stdout: it is not read; not done: 1; they go back, no try used");
+    p = lapse("get", "q", "i");
+    cr_expect(has(p, "\"state\":\"waiting\"") && has(p, "\"try\":0"), "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    close(slave);
+    close(t.master);
+    server_stop(s);
+}
+
 /* A shell that shares the open file would find its own writes cut short. */
 Test(terminal, is_not_set_to_another_mode_for_others)
 {
