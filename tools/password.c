@@ -37,8 +37,8 @@ static int read_all(int fd, char *out, size_t *len)
 {
     ssize_t n = 0;
     *len = 0;
-    while (*len <= PASSWORD_BYTES) {
-        n = read(fd, out + *len, PASSWORD_BYTES + 1 - *len);
+    while (*len < PASSWORD_ROOM) {
+        n = read(fd, out + *len, PASSWORD_ROOM - *len);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -50,7 +50,26 @@ static int read_all(int fd, char *out, size_t *len)
     return n < 0 ? errno : 0;
 }
 
-int password_read(const char *path, char out[PASSWORD_BYTES + 2])
+int is_password(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            return 0;
+        }
+    }
+    return len && len <= PASSWORD_BYTES;
+}
+
+static size_t without_end_of_line(const char *text, size_t len)
+{
+    if (len && text[len - 1] == '\n') {
+        len--;
+        len -= len && text[len - 1] == '\r';
+    }
+    return len;
+}
+
+int password_read(const char *path, char out[PASSWORD_ROOM])
 {
     struct stat st = {0};
     size_t len = 0;
@@ -66,11 +85,9 @@ int password_read(const char *path, char out[PASSWORD_BYTES + 2])
     if (err || rc) {
         return rc ? rc : bad("--password-file", path, strerror(err));
     }
-    if (len && out[len - 1] == '\n') {
-        len--;
-    }
-    if (!len || len > PASSWORD_BYTES || memchr(out, '\0', len)) {
-        return bad("--password-file", path, "it holds no password: one line of 1 to 1024 bytes");
+    len = without_end_of_line(out, len);
+    if (!is_password(out, len)) {
+        return bad("--password-file", path, PASSWORD_RULE);
     }
     out[len] = '\0';
     return 0;

@@ -96,8 +96,10 @@ int check_when(const struct when *when); /* exactly one of them was given */
 int64_t monotonic_ms(void);
 
 /* ---- password.c ---- */
-enum { PASSWORD_BYTES = 1024 };
-int password_read(const char *path, char out[PASSWORD_BYTES + 2]); /* "-": stdin; 0, or USAGE and has said why */
+enum { PASSWORD_BYTES = 1024, PASSWORD_ROOM = PASSWORD_BYTES + 3 }; /* with CR and LF, and to see that it is longer */
+#define PASSWORD_RULE "it holds no password: one line of 1 to 1024 bytes without control characters"
+int is_password(const char *text, size_t len);
+int password_read(const char *path, char out[PASSWORD_ROOM]); /* "-": stdin; 0, or USAGE and has said why */
 
 /* ---- url.c ---- */
 struct piece {

@@ -97,15 +97,15 @@ static int bad_url(const char *url, const char *rule)
 
 int url_make(struct globals *g)
 {
-    char *env_url = getenv("LAPSE_URL"), *env_password = getenv("LAPSE_PASSWORD"), password[PASSWORD_BYTES + 2] = "";
+    char *env_url = getenv("LAPSE_URL"), *env_password = getenv("LAPSE_PASSWORD"), password[PASSWORD_ROOM] = "";
     char *url = g->url ? g->url : env_url && *env_url ? env_url : (char *)"redis://127.0.0.1:6379";
     struct parts p = split(url);
     size_t len = strlen(url), extra = 3 * PASSWORD_BYTES + 3;
     int rc = 0;
     if (g->password_file) {
         rc = password_read(g->password_file, password);
-    } else if (!p.password && env_password && strlen(env_password) > PASSWORD_BYTES) {
-        rc = bad("LAPSE_PASSWORD", "...", "a password is at most 1024 bytes");
+    } else if (!p.password && env_password && *env_password && !is_password(env_password, strlen(env_password))) {
+        rc = bad("LAPSE_PASSWORD", "...", PASSWORD_RULE);
     } else if (!p.password && env_password) {
         strcpy(password, env_password);
     }

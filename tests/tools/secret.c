@@ -67,10 +67,58 @@ Test(password, comes_from_a_file_that_only_its_owner_can_read)
     struct proc *p = lapse("depth", "q", "--password-file", path);
     cr_assert_eq(p->err_len, 0, "%s", p->err);
     expect(p, 0, "\"waiting\":0", NULL);
+    write_file(path, "s3cret /@:%?#\r\n", 0400);
+    expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", NULL);
     write_file(path, "\n", 0600);
     expect(lapse("depth", "q", "--password-file", path), 2, "", "no password");
     expect(lapse("depth", "q", "--password-file", s->dir), 2, "", s->dir);
     server_stop(s);
+}
+
+Test(password, with_control_characters_is_blamed_itself_and_not_the_url)
+{
+    static const char *const odd[] = {"s3cr\n3t0p\n", "s3cr\r\n3t0p\r\n", "s3cr\t3t0p", "s3cr\x7f",
+                                      "\x1bs3cr",     "s3cr\n\n",         "\r\n"};
+    char dir[64], path[100];
+    test_dir(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/password", dir);
+    setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        write_file(path, odd[i], 0600);
+        struct proc *p = lapse("depth", "q", "--password-file", path);
+        cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"), "%s", p->err);
+        expect(p, 2, "", "it holds no password: one line of 1 to 1024 bytes without control");
+        setenv("LAPSE_PASSWORD", odd[i], 1);
+        p = lapse("depth", "q");
+        cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"), "%s", p->err);
+        expect(p, 2, "", "LAPSE_PASSWORD '...': it holds no password: one line of 1 to 1024 bytes without control");
+        unsetenv("LAPSE_PASSWORD");
+    }
+    test_dir_remove(dir);
+}
+
+/* The longest, with each end of a line; and one byte more. */
+Test(password, of_1024_bytes_is_taken_with_its_end_of_line_and_no_longer_one)
+{
+    static const char *const ends[] = {"", "\n", "\r\n"};
+    char dir[64], path[100], text[1100];
+    test_dir(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/password", dir);
+    setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+    for (size_t i = 0; i < 3; i++) {
+        memset(text, 'x', 1025);
+        strcpy(text + 1024, ends[i]);
+        write_file(path, text, 0600);
+        expect(lapse("depth", "q", "--password-file", path), 69, "", NULL);
+        text[1024] = 'x';
+        strcpy(text + 1025, ends[i]);
+        write_file(path, text, 0600);
+        expect(lapse("depth", "q", "--password-file", path), 2, "", "it holds no password");
+        strcpy(text + 1024, "\r\nmore");
+        write_file(path, text, 0600);
+        expect(lapse("depth", "q", "--password-file", path), 2, "", "it holds no password");
+    }
+    test_dir_remove(dir);
 }
 
 Test(password, of_a_file_on_disk_that_others_can_read_is_refused)
