@@ -109,7 +109,8 @@ static void on_log(int level, const char *line, void *arg)
     if (level <= LOG_WARNING) {
         snprintf(c->error, sizeof c->error, "%s", plain(line));
     }
-    if (has_one_of(line, right) && !strstr(line, "cannot connect")) { /* a socket may deny it, too */
+    /* a socket may deny it, too; without a subscription jobs are late, no more */
+    if (has_one_of(line, right) && !strstr(line, "cannot connect") && (is_refusal(line) || is_away(line))) {
         c->no_right = 1;
         c->shut_out |= is_away(line);
         refused = is_refusal(line);
@@ -272,7 +273,7 @@ int client_run(struct client *c)
 /* ---- one question, one answer ---- */
 static int is_patient(const struct question *q)
 {
-    return q->c.away && !client_is_shut_out(&q->c) && monotonic_ms() < q->until_ms;
+    return !client_is_shut_out(&q->c) && monotonic_ms() < q->until_ms;
 }
 
 static void question_refused(struct client *c)

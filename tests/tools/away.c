@@ -79,6 +79,20 @@ Test(redis, that_is_not_there_is_waited_for_with_patience)
     server_stop(s);
 }
 
+/* It took the connection and says nothing: that, too, is asked again, for nothing was sent. */
+Test(redis, that_is_silent_is_waited_for_with_patience)
+{
+    struct server *s = tool_redis();
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
+    server_signal(s, SIGSTOP);
+    expect(lapse("get", "q", "i", "-o", "reply_ms=100ms"), 69, "", NULL);
+    struct proc *p = lapse_start("get", "q", "i", "--connect-wait", "1h", "-v", "-o", "reply_ms=100ms");
+    until_err(p, "more like it"); /* a second is over */
+    server_signal(s, SIGCONT);
+    expect(p, 0, "\"queue\":\"q\"", NULL);
+    server_stop(s);
+}
+
 Test(redis, that_stays_away_ends_a_command_when_its_patience_is_over)
 {
     setenv("LAPSE_URL", NOWHERE, 1);

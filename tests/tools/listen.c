@@ -206,6 +206,25 @@ Test(listen, to_several_queues_blames_none_of_them_where_one_is_refused)
     server_stop(s);
 }
 
+/* Only what comes later is a refusal that matters: here none does. */
+Test(listen, without_the_right_to_subscribe_is_late_and_not_shut_out)
+{
+    struct server *s = tool_redis();
+    as(s, "lapse_listener");
+    redis_do(s, "ACL SETUSER lapse_listener -psubscribe -subscribe");
+    struct proc *p = lapse_start("listen", "q", "--connect-wait", "1h", "-o", "reply_ms=200ms");
+    until_err(p, "refuses the subscription");
+    server_kill9(s);
+    until_err(p, "cannot connect");
+    server_restart(s);
+    redis_do(s, "ACL SETUSER lapse_listener on >secret ~* &* +@all -psubscribe -subscribe");
+    schedule("i", "0s", "");
+    until_out(p, "\"id\":\"i\"");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
 /* Of a part of INFO: the number behind this text. */
 static long long told(struct server *s, const char *part, const char *text)
 {
