@@ -24,17 +24,29 @@ static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
     listen_stop(&d->in, DOWN);
 }
 
-/* JSON only where it was asked for: a script reads the first line as it is. */
-static void print_url(const struct dev *d)
+/* JSON only where it was asked for: a script reads the first line as it is. A terminal that was stopped is not waited
+ * for: it gets the line as it gets those of jobs. 0, or no memory. */
+static int print_url(struct dev *d)
 {
     struct json j;
-    if (!d->in.g->json) {
-        puts(d->server.url);
-        return;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    if (!to) {
+        return -1;
     }
-    json_begin(&j, stdout);
-    json_text(&j, "url", d->server.url);
-    json_end(&j);
+    if (d->in.g->json) {
+        json_begin(&j, to);
+        json_text(&j, "url", d->server.url);
+        json_end(&j);
+    } else {
+        fprintf(to, "%s\n", d->server.url);
+    }
+    if (fclose(to)) {
+        free(text);
+        return -1;
+    }
+    return lines_add_text(&d->in.lines, text, len);
 }
 
 /* From the loop: whoever reads the URL may stop us at once, and then the signals are watched. */
@@ -43,9 +55,9 @@ static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
     struct dev *d = w->data;
     (void)events;
     ev_prepare_stop(loop, w);
-    print_url(d);
-    if (fflush(stdout)) {
-        listen_stop(&d->in, output_code());
+    if (print_url(d)) {
+        say("out of memory");
+        listen_stop(&d->in, INTERNAL);
     }
 }
 

@@ -16,7 +16,7 @@ enum step { MORE, NO_MORE, NOT_NOW, GONE };
 
 struct line {
     struct line *next;
-    struct lapse_job *job;
+    struct lapse_job *job; /* NULL: it is of none */
     void *arg;
     char *text; /* from open_memstream */
     size_t len, sent;
@@ -26,7 +26,7 @@ static struct line *pop(struct lines *s)
 {
     struct line *line = s->first;
     s->first = line->next;
-    s->n--;
+    s->n -= line->job != NULL;
     if (!s->first) {
         s->last = &s->first;
         ev_io_stop(s->loop, &s->writable);
@@ -55,7 +55,9 @@ void lines_give_up(struct lines *s, const char *reason)
     ev_timer_stop(s->loop, &s->later);
     s->is_broken = 1;
     s->n_kept = s->n;
-    if (output_code() != UNREAD) {
+    if (output_code() != UNREAD && !s->n) {
+        say("stdout: %s", reason);
+    } else if (output_code() != UNREAD) {
         say("stdout: %s; not done: %u; they go back, no try used", reason, s->n_kept);
     }
     s->broken(s->broken_arg);
@@ -65,7 +67,7 @@ static enum step write_some(struct lines *s)
 {
     struct line *line = s->first;
     ssize_t n;
-    if (!line->sent && !lapse_job_until_ms(line->job)) {
+    if (line->job && !line->sent && !lapse_job_until_ms(line->job)) {
         /* it waited here for so long that it is another's now, who will print it */
         put_back(s, line->job, "the lease ended while stdout was blocked", line->arg);
         drop(pop(s));
@@ -78,7 +80,9 @@ static enum step write_some(struct lines *s)
     line->sent += (size_t)n;
     if (line->sent == line->len) {
         pop(s);
-        lapse_done(line->job, s->settled, line->arg);
+        if (line->job) {
+            lapse_done(line->job, s->settled, line->arg);
+        }
         drop(line);
     }
     return s->first ? MORE : NO_MORE;
@@ -122,6 +126,31 @@ void lines_init(struct lines *s)
     s->writable.data = s->later.data = s;
 }
 
+static void append(struct lines *s, struct line *line)
+{
+    *s->last = line;
+    s->last = &line->next;
+    s->n += line->job != NULL;
+    if (s->is_broken) {
+        s->n_kept = s->n;
+    } else if (!ev_is_active(&s->later)) {
+        ev_io_start(s->loop, &s->writable);
+    }
+}
+
+int lines_add_text(struct lines *s, char *text, size_t len)
+{
+    struct line *line = calloc(1, sizeof *line);
+    if (!line) {
+        free(text);
+        return -1;
+    }
+    line->text = text;
+    line->len = len;
+    append(s, line);
+    return 0;
+}
+
 void lines_add(struct lines *s, struct lapse_job *job, void *arg)
 {
     struct line *line = calloc(1, sizeof *line);
@@ -141,21 +170,16 @@ void lines_add(struct lines *s, struct lapse_job *job, void *arg)
     }
     line->job = job;
     line->arg = arg;
-    *s->last = line;
-    s->last = &line->next;
-    s->n++;
-    if (s->is_broken) {
-        s->n_kept++;
-    } else if (!ev_is_active(&s->later)) {
-        ev_io_start(s->loop, &s->writable);
-    }
+    append(s, line);
 }
 
 void lines_free(struct lines *s)
 {
     while (s->first) {
         struct line *line = pop(s);
-        lapse_done(line->job, NULL, NULL); /* cut loose by the close: this only frees it */
+        if (line->job) {
+            lapse_done(line->job, NULL, NULL); /* cut loose by the close: this only frees it */
+        }
         free(line->arg);
         drop(line);
     }

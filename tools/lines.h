@@ -16,11 +16,12 @@ struct lines { /* fired jobs on their way to stdout; a job is done when its whol
     ev_io writable;
     ev_timer later; /* instead of it, where it was said to be writable and was not */
     struct line *first, **last;
-    unsigned n, n_kept; /* lines that wait; those that will never be written */
+    unsigned n, n_kept; /* jobs whose lines wait; those whose lines will never be written */
     int is_broken;
 };
 void lines_init(struct lines *s);
 void lines_add(struct lines *s, struct lapse_job *job, void *arg);
-void lines_give_up(struct lines *s, const char *reason); /* writes no more; broken() is told if a line waits */
+int lines_add_text(struct lines *s, char *text, size_t len); /* of no job; text is given to free(); 0, or no memory */
+void lines_give_up(struct lines *s, const char *reason);     /* writes no more; broken() is told if a line waits */
 void lines_free(struct lines *s); /* what is not out yet is dropped, its job too; each arg is given to free() */
 #endif

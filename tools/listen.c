@@ -168,7 +168,9 @@ static void on_grace_over(struct ev_loop *loop, ev_timer *w, int events)
     struct listen *in = w->data;
     (void)loop, (void)events;
     exec_stop(&in->exec);
-    lines_give_up(&in->lines, "it is not read");
+    if (in->lines.n) {
+        lines_give_up(&in->lines, "it is not read");
+    }
 }
 
 static void on_kept(void *arg)

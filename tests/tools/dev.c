@@ -74,6 +74,13 @@ Test(dev, without_queues_is_just_the_server)
     all_gone(&d);
 }
 
+Test(dev, whose_url_nobody_can_read_ends)
+{
+    setenv("root", test_root(), 1);
+    expect(shell("$lapse dev --conf $root/redis.conf > /dev/full"), 74, "", "stdout: No space left on device");
+    expect(shell("$lapse dev --json --conf $root/redis.conf > /dev/full"), 74, "", "stdout: No space left on device");
+}
+
 Test(dev, leaves_nothing_behind_after_kill_9)
 {
     struct dev d = start("q");

@@ -194,6 +194,31 @@ Test(terminal, that_stays_stopped_is_waited_for_no_longer_than_the_grace)
     server_stop(s);
 }
 
+Test(terminal, that_was_stopped_keeps_dev_neither_from_its_jobs_nor_from_its_end)
+{
+    struct terminal t = terminal();
+    char line[4600], tmp[64];
+    int slave = open(t.name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    cr_assert(slave >= 0 && !tcflow(slave, TCOOFF));
+    test_dir(tmp, sizeof tmp);
+    setenv("XDG_RUNTIME_DIR", tmp, 1);
+    snprintf(line, sizeof line, "exec $lapse dev q -v --conf '%s/redis.conf' > %s", test_root(), t.name);
+    struct proc *p = start_shell(line);
+    until_err(p, "listening on");
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+
+    p = start_shell(line);
+    until_err(p, "listening on");
+    cr_assert(!tcflow(slave, TCOON));
+    read_until(t.master, "redis.sock", NULL);
+    proc_signal(p, SIGTERM);
+    expect(p, 0, NULL, NULL);
+    close(slave);
+    close(t.master);
+    test_dir_remove(tmp);
+}
+
 /* A shell that shares the open file would find its own writes cut short. */
 Test(terminal, is_not_set_to_another_mode_for_others)
 {
