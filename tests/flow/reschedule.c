@@ -69,9 +69,9 @@ FLOW_ALL_MODES(reschedule, earlier_or_later_it_runs_once_at_the_new_time)
     struct flow_job earlier, later, now;
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "earlier", HOUR, NULL), 0);
-    cr_assert_eq(flow_schedule(f, "q", "later", 30, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "later", 1000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "now", HOUR, NULL), 0);
-    cr_assert_eq(flow_reschedule(f, "q", "later", lapse_in(250), &later), 0);
+    cr_assert_eq(flow_reschedule(f, "q", "later", lapse_in(1300), &later), 0);
     cr_assert_eq(flow_reschedule(f, "q", "earlier", lapse_in(100), &earlier), 0);
     cr_assert_eq(flow_reschedule(f, "q", "now", lapse_in(0), &now), 0);
     flow_until(f, w.settled == 3);
@@ -91,9 +91,9 @@ FLOW_ALL_MODES(reschedule, each_touch_of_a_session_puts_off_its_end)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_job job;
     flow_handle(f, "sessions", &w);
-    cr_assert_eq(flow_schedule(f, "sessions", "u1", 400, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "sessions", "u1", 1500, NULL), 0);
     for (int i = 0; i < 60; i++)
-        cr_assert_eq(flow_reschedule(f, "sessions", "u1", lapse_in(400), &job), 0);
+        cr_assert_eq(flow_reschedule(f, "sessions", "u1", lapse_in(1500), &job), 0);
     cr_assert_eq(w.n_runs, 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.runs[0].job.due_ms, job.due_ms);
