@@ -23,7 +23,7 @@ struct proxy_ctl {
     atomic_long swallow_conn;
     atomic_long bytes[2], conns;               /* counted */
     atomic_int swallow, refuse, delay, jitter; /* ms */
-    atomic_int drop, half_close;               /* once */
+    atomic_int drop, half_close, heal;         /* once */
     atomic_int hold, held;                     /* held: all connections are */
     char socket[108];                          /* the server's; before asked is told */
 };
@@ -212,7 +212,10 @@ static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
     struct sockaddr_un now = address_of(ctl);
     bool moved = memcmp(&now, aim, sizeof now) != 0;
     *aim = now;
-    bool drop = atomic_exchange(&ctl->drop, 0), half = atomic_exchange(&ctl->half_close, 0);
+    bool heal = atomic_exchange(&ctl->heal, 0);
+    bool drop = atomic_exchange(&ctl->drop, 0) || heal, half = atomic_exchange(&ctl->half_close, 0);
+    if (heal)
+        ctl->swallow = 0;
     for (struct conn *c = conns; c < conns + MAX_CONNS; c++) {
         if (c->number && half)
             shutdown(c->way[PROXY_DOWN].to, SHUT_WR);
@@ -370,6 +373,12 @@ void proxy_half_close(struct proxy *p)
 void proxy_swallow(struct proxy *p, bool on)
 {
     p->ctl->swallow = on;
+    tell(p);
+}
+
+void proxy_heal(struct proxy *p)
+{
+    p->ctl->heal = 1;
     tell(p);
 }
 

@@ -91,10 +91,12 @@ struct proxy *proxy_start(struct server *s);
 void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes);
 /* Bytes that will pass before it cuts; -1: it has cut. */
 long proxy_cut_left(struct proxy *p, enum proxy_way way);
-void proxy_cut_conn(struct proxy *p, long n);      /* only the nth connection counts for it; 0: any */
-void proxy_drop(struct proxy *p);                  /* cuts all there are */
-void proxy_half_close(struct proxy *p);            /* clients read an end, and may go on to write */
-void proxy_swallow(struct proxy *p, bool on);      /* reads everything, forwards nothing, both ways */
+void proxy_cut_conn(struct proxy *p, long n); /* only the nth connection counts for it; 0: any */
+void proxy_drop(struct proxy *p);             /* cuts all there are */
+void proxy_half_close(struct proxy *p);       /* clients read an end, and may go on to write */
+void proxy_swallow(struct proxy *p, bool on); /* reads everything, forwards nothing, both ways */
+/* Swallows no more, and cuts all there are in the same moment: what was swallowed would be missed in the midst. */
+void proxy_heal(struct proxy *p);
 void proxy_swallow_conn(struct proxy *p, long n);  /* of the nth connection only; 0: of any */
 void proxy_refuse(struct proxy *p, bool on);       /* accepts and closes */
 void proxy_delay(struct proxy *p, int ms);         /* each piece, each way */
