@@ -62,8 +62,8 @@ local function header(rec)
   return at - 1, tries
 end
 
--- What HELD keeps of a job from its first claim on; nil when there is nothing, or nothing readable. Token and claimed_us
--- stay texts: they are large, and formatting a number is the dearest thing that a script does.
+-- What HELD keeps of a job from its first claim on; nil when there is nothing, or nothing readable. Token and
+-- claimed_us stay texts: they are large, and formatting a number is the dearest thing that a script does.
 local function parse(text)
   if not text then return nil end
   local try, tries, token, claimed_us, due, holder, why =
