@@ -184,6 +184,8 @@ Test(terminal, that_stays_stopped_is_waited_for_no_longer_than_the_grace)
     snprintf(line, sizeof line, "exec $lapse listen q --grace 0s > %s", t.name);
     struct proc *p = start_shell(line);
     until_depth(s, "q", "run", 1);
+    for (int64_t end_ms = test_now_ms() + 10000; !proc_until_err(p, "claimed 1", 20); proc_signal(p, SIGUSR1))
+        cr_assert_lt(test_now_ms(), end_ms, "it has not heard of its claim");
     proc_signal(p, SIGTERM);
     expect(p, 74, NULL, "stdout: it is not read; not done: 1; they go back, no try used");
     p = lapse("get", "q", "i");
