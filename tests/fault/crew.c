@@ -116,6 +116,7 @@ static struct call *new_call(struct self *me, const char *op, const char *id)
     snprintf(call->op, sizeof call->op, "%s", op);
     snprintf(call->id, sizeof call->id, "%s", id);
     me->n_open++;
+    me->c->shared->n_asked++;
     return call;
 }
 
@@ -302,7 +303,6 @@ static void ask(struct self *me, const char *op, const char *id, bool again)
     int64_t delay_ms = random_of(1000) < me->c->o->delayed ? random_of(me->c->o->delay_ms + 1) : 0;
     int err;
     call->again = again;
-    me->c->shared->n_asked++;
     if (!strcmp(op, "enqueue")) {
         err = enqueue(me, call, delay_ms);
     } else {
