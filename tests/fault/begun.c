@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* F34, F35: jobs that were claimed and wait in the process for their handler, longer than run_ms, and over a suspend of
  * the machine. */
-#include "../preload/clock.h"
+#include "preload/clock.h"
 #include "worker.h"
 #include "workload.h"
 #include <criterion/criterion.h>

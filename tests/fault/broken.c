@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A checker that nothing fails shows nothing: programs whose scripts lack a guard (tests/broken) must be found out. */
+/* A checker that nothing fails shows nothing: programs whose scripts lack a guard (tests/meta/broken) must be found
+ * out. */
 #include "fault.h"
 #include "support.h"
 #include <criterion/criterion.h>

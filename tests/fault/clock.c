@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* F20, F21: wall clocks that are set. Redis's decides what is due, so a step of it moves everything, is warned of, and
  * costs nothing once it is taken back; that of a producer or listener means nothing. */
-#include "../preload/clock.h"
-#include "../flow/wire.h"
+#include "preload/clock.h"
+#include "wire.h"
 #include "fault.h"
 #include <fcntl.h>
 #include <signal.h>

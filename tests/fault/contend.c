@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* F26: the leases of a dead process end, and everybody wants its jobs. */
-#include "../flow/wire.h"
+#include "wire.h"
 #include "fault.h"
 #include <signal.h>
 

@@ -2,7 +2,7 @@
 /* F32: a failover that loses claims. A real master and its replica; the link between them is cut, the master goes on
  * for a while, the replica is promoted, and the address that all use moves to it. */
 #include "workload.h"
-#include "../flow/wire.h"
+#include "wire.h"
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdio.h>

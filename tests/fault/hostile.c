@@ -4,7 +4,7 @@
  * A round breaks some jobs of queue h in one to three ways each, while its listener runs, and adds healthy ones. What
  * is broken must be dead with its reason, or gone, or run; what is healthy runs once; every call answers. In some
  * rounds a key of the whole queue is replaced too: then that queue waits until it is mended, and queue o goes on. */
-#include "../flow/wire.h"
+#include "wire.h"
 #include "fault.h"
 #include <hiredis/hiredis.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* F18, F19: a Redis that has no memory left refuses what is new, or evicts triggers, and no job is lost. */
-#include "../flow/wire.h"
+#include "wire.h"
 #include "fault.h"
 
 static long evicted(struct flow *f)

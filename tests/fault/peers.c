@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bugs that others of this kind had, as cases of ours; the rest of them are named in tests/README.md. */
-#include "../flow/wire.h"
+#include "wire.h"
 #include "fault.h"
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Command lines: words, each ended by a NUL. All of the program but its connection and its children is behind it. */
-#include "client.h"
+#include "client/client.h"
 #include "fuzz.h"
-#include "server.h"
+#include "dev/private_redis.h"
 #include <setjmp.h>
 
 enum { WORDS = 32 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Expiry events, which anybody may forge: the database's digit, the channel, a line's end, the text. */
 #include "fuzz.h"
-#include "keys.h"
+#include "job/keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

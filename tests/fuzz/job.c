@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs as Redis has them, which other programs may have written: a byte for the state, a row's texts each after a byte
  * for its length, the record last. What comes out goes through every accessor and every printer. */
-#include "job.h"
+#include "job/job.h"
 #include "fuzz.h"
-#include "print.h"
+#include "cli/print.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

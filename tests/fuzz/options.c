@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Settings as text, a name=value in each line: what is taken by name is taken by lapse_open(). */
-#include "options.h"
+#include "api/options.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Untrusted bytes on their way to a log or a terminal: printable ASCII comes out, whatever goes in. */
 #include "fuzz.h"
-#include "json.h"
-#include "log.h"
-#include "text.h"
-#include "tool.h"
+#include "cli/json.h"
+#include "base/log.h"
+#include "cli/text.h"
+#include "command.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* URLs: as the library reads them, and as the program takes the password out. */
-#include "url.h"
+#include "redis/address.h"
 #include "fuzz.h"
-#include "tool.h"
+#include "command.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Durations, moments, counts and names of the command line. */
 #include "fuzz.h"
-#include "keys.h"
-#include "tool.h"
+#include "job/keys.h"
+#include "command.h"
 #include <time.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -3,7 +3,7 @@
  * what the server replies and publishes, when the wire breaks and how time passes. In the place of conn.c is what is
  * here. */
 #include "fuzz.h"
-#include "handle.h"
+#include "api/handle.h"
 #include "scripts.h"
 #include <hiredis/hiredis.h>
 #include <sys/timerfd.h>

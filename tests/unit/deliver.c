@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "deliver.h"
+#include "base/task.h"
 #include "support.h"
 #include <criterion/criterion.h>
 #include <signal.h>

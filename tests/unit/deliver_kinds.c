@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each kind of callback gets what is its own. */
-#include "deliver.h"
+#include "base/task.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

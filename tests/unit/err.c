@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "err.h"
+#include "base/error.h"
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "heap.h"
+#include "base/heap.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "hosts.h"
+#include "redis/hosts.h"
 #include "support.h"
 #include "unit.h"
 #include <criterion/criterion.h>

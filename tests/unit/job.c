@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The record's codec, the back-off and the accessors; rows of replies are in job_row.c. */
-#include "job.h"
+#include "job/job.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>

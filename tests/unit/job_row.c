@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of replies, and the jobs that are made of them. */
-#include "job.h"
+#include "job/job.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>

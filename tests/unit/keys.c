@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "keys.h"
+#include "job/keys.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "list.h"
+#include "base/list.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 

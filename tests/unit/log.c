@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "log.h"
-#include "refusal.h"
+#include "base/log.h"
+#include "redis/redis_error.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <limits.h>

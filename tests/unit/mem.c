@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mem.h"
+#include "base/mem.h"
 #include <criterion/criterion.h>
 #include <lapse.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "options.h"
+#include "api/options.h"
 #include "support.h"
 #include "unit.h"
 #include <criterion/criterion.h>

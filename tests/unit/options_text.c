@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts of the options, and what options_read() makes of the whole. */
-#include "options.h"
+#include "api/options.h"
 #include "support.h"
 #include "unit.h"
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "order.h"
+#include "script/order.h"
 #include "support.h"
 #include "unit.h"
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "reply.h"
+#include "redis/reply.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "table.h"
+#include "base/table.h"
 #include "support.h"
 #include "unit.h"
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "url.h"
+#include "redis/address.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <ctype.h>

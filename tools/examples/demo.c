@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The story that `make demo` tells, on the Redis whose URL is given (tools/demo.sh brings a private one). Nine orders
- * wait for their payment: five time out, one is paid, one is prolonged, the handler of one fails at first, and one
- * loses its trigger key, so that Redis will never announce it. At the end everything is counted: a job that is missing,
- * runs twice or runs early by Redis's clock is exit status 1. To learn the library, read its three neighbours instead.
+/* The story that `make demo` tells, on the Redis whose URL is given (tools/build/demo.sh brings a private one). Nine
+ * orders wait for their payment: five time out, one is paid, one is prolonged, the handler of one fails at first, and
+ * one loses its trigger key, so that Redis will never announce it. At the end everything is counted: a job that is
+ * missing, runs twice or runs early by Redis's clock is exit status 1. To learn the library, read its three neighbours
+ * instead.
  */
 #include <ev.h>
 #include <lapse.h>

@@ -4,7 +4,10 @@
 set -u
 build=$1
 shift
-shopt -s nullglob
+shopt -s nullglob globstar
+all_c=(src/**/*.[ch] tools/**/*.[ch] tests/**/*.[ch])
+shipped_c=(src/**/*.c tools/**/*.c tests/kit/*.c)
+scripts_sh=(tools/**/*.sh tests/**/*.sh)
 
 say() { # PATTERN FILE...: says where it is found, and what is wrong with it; fails if anywhere
     local pattern=$1 why=$2
@@ -17,7 +20,7 @@ check_layers() { tools/lint/layers.sh; }
 
 check_format() {
     # lapse.h is laid out by hand
-    clang-format --dry-run -Werror src/*.[ch] tools/*.[ch] tools/*/*.[ch] tests/*/*.[ch]
+    clang-format --dry-run -Werror "${all_c[@]}"
 }
 
 check_warnings() {
@@ -31,7 +34,7 @@ check_warnings() {
 # By themselves, not with -Werror's warnings: gcc looks along paths, and takes its time.
 check_analyzer() {
     local objects=() file
-    for file in src/*.c tools/*.c tools/examples/*.c tests/support/*.c; do
+    for file in "${shipped_c[@]}"; do
         objects+=("$build/lint-analyzer/obj/${file%.c}.o")
     done
     make -s --no-print-directory "BUILD=$build/lint-analyzer" CC=gcc WARN='-Wall -Werror -fanalyzer' "${objects[@]}"
@@ -46,7 +49,7 @@ tidy_one() {
 check_tidy() {
     export build
     export -f tidy_one
-    printf '%s\n' src/*.c tools/*.c tools/*/*.c tests/support/*.c | xargs -I {} -P "$(nproc)" bash -c 'tidy_one {}'
+    printf '%s\n' "${shipped_c[@]}" | xargs -I {} -P "$(nproc)" bash -c 'tidy_one {}'
 }
 
 check_symbols() {
@@ -65,15 +68,15 @@ check_symbols() {
 # By what the objects call, so that no macro and no pointer to a function hides it.
 check_calls() {
     local bad=0 object name banned
-    for object in "$build"/obj/src/*.o; do
-        name=$(basename "$object" .o)
+    for object in "$build"/obj/src/*/*.o; do
+        name=${object#"$build"/obj/src/} name=${name%.o}
         banned='fork|vfork|system|popen|pthread_create|signal|sigaction|setlocale|getenv|secure_getenv|setenv|exit|_exit'
         banned="$banned|sleep|usleep|nanosleep|gettimeofday|strcpy|strcat|sprintf|vsprintf|gets|strtok|rand|srand|random"
-        [ "$name" = mem ] ||
+        [ "$name" = base/mem ] ||
             banned="$banned|malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|getline|open_memstream"
-        [ "$name" = err ] || banned="$banned|abort|stderr|stdout|printf|puts|putchar|fprintf|vfprintf|fputs|fwrite|perror"
+        [ "$name" = base/error ] || banned="$banned|abort|stderr|stdout|printf|puts|putchar|fprintf|vfprintf|fputs|fwrite|perror"
         # the libev adapter of hiredis 0.14 is all in its header, and frees
-        case $name in conn | sub) banned=${banned/|free|/|} ;; esac
+        case $name in redis/conn) banned=${banned/|free|/|} ;; esac
         nm -u "$object" | awk '{ print $2 }' | grep -xE "$banned" | sed "s|^|src/$name.c uses |" | grep . && bad=1
     done
     return $bad
@@ -96,14 +99,14 @@ check_hardening() {
 # A script is a constant: where its text is put together, a value can become code. Values go by KEYS and ARGV.
 check_scripts() {
     local bad=0 others=() file
-    for file in src/*.[ch]; do
-        case $file in src/script.c | src/refusal.c) ;; *) others+=("$file") ;; esac # the latter reads what was refused
+    for file in src/*/*.[ch]; do
+        case $file in src/script/script.c | src/redis/redis_error.c) ;; *) others+=("$file") ;; esac # the latter reads what was refused
     done
     say '"(EVAL|EVALSHA|SCRIPT|FUNCTION|FCALL)(_RO)?[" ]' 'only script.c runs scripts' "${others[@]}" || bad=1
-    say 'redis\.p?call' 'Lua is in files of its own' src/*.[ch] || bad=1
-    say '(printf|strcpy|strcat|memp?cpy).*(->|\.)text' 'the text of a script is sent as it is' src/script.c || bad=1
+    say 'redis\.p?call' 'Lua is in files of its own' src/*/*.[ch] || bad=1
+    say '(printf|strcpy|strcat|memp?cpy).*(->|\.)text' 'the text of a script is sent as it is' src/script/script.c || bad=1
     say '(printf|strcpy|strcat|memp?cpy).*redis\.p?call|redis\.p?call.*%[a-z]' 'a script is a constant' \
-        tools/*.c tools/*/*.c || bad=1
+        tools/**/*.c || bad=1
     say '\<(loadstring|load|loadfile|dofile|require)\>[ (]' 'runs a text' src/lua/*.lua || bad=1
     [ "$(grep -c '_text\[\] = {' "$build/scripts.h")" = "$(grep -c '^static const unsigned char .*_text\[\] = {' \
         "$build/scripts.h")" ] || { echo "$build/scripts.h: a script that is no constant"; bad=1; }
@@ -112,27 +115,27 @@ check_scripts() {
 
 check_text() {
     local bad=0 file
-    for file in Makefile .clang-format .luacheckrc redis.conf .ci/run src/*.[ch] src/lua/prelude.lua tools/*.[ch] tools/*.sh \
-        tools/*/*.[ch] tools/*/*.sh tests/*/*.[ch] tests/*.sh; do
+    for file in Makefile tools/build/*.mk .clang-format .luacheckrc redis.conf .ci/run src/lua/prelude.lua "${all_c[@]}" \
+        "${scripts_sh[@]}"; do
         [ "$file" = redis.conf ] || head -n 3 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
             { echo "$file: no SPDX line"; bad=1; }
     done
-    say '[[:space:]]+$' 'space at the end' src/*.[ch] src/lua/*.lua tools/*.[ch] tests/*/*.[ch] Makefile || bad=1
-    say '.{121}' 'over 120 columns' src/*.[ch] src/lua/*.lua tools/*.[ch] tools/*/*.[ch] tests/*/*.[ch] || bad=1
-    say '\<(TODO|FIXME|XXX)\>' 'do it, or make an issue of it' src/*.[ch] src/lua/*.lua tools/*.[ch] tests/*/*.[ch] || bad=1
-    say '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/*/*.[ch] || bad=1
+    say '[[:space:]]+$' 'space at the end' "${all_c[@]}" src/lua/*.lua Makefile tools/build/*.mk || bad=1
+    say '.{121}' 'over 120 columns' "${all_c[@]}" src/lua/*.lua || bad=1
+    say '\<(TODO|FIXME|XXX)\>' 'do it, or make an issue of it' "${all_c[@]}" src/lua/*.lua || bad=1
+    say '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/**/*.[ch] || bad=1
     return $bad
 }
 
 check_cppcheck() {
     cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --std=c11 \
-        --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -Isrc "-I$build" -Itools src tools
+        --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iinclude -Isrc "-I$build" -Itools/lapse src tools
 }
 
 check_lua() {
     local bad=0 names
     LC_ALL=C say '[^[:print:][:space:]]' 'not ASCII' src/lua/*.lua || bad=1
-    run_luacheck --no-config --std lua51 --max-line-length 120 -- tests/*/*.lua || bad=1
+    run_luacheck --no-config --std lua51 --max-line-length 120 -- tests/**/*.lua || bad=1
     # what Redis runs: unknown and shadowed names
     run_luacheck --only 0 1 4 -- "$build"/lua/*.lua || bad=1
     # each file alone: what it makes and does not use, with the line as written
@@ -154,11 +157,11 @@ run_luacheck() {
 }
 
 check_shell() {
-    shellcheck tools/*.sh tools/*/*.sh tests/*.sh tests/*/*.sh .ci/run
+    shellcheck "${scripts_sh[@]}" .ci/run
 }
 
 check_doc() {
-    tools/doc.sh "$build" --check
+    tools/build/doc.sh "$build" --check
 }
 
 check_man() {

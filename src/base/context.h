@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What all rooms of one handle share. */
+#ifndef LAPSE_CORE_H
+#define LAPSE_CORE_H
+#include "base/clock.h"
+#include "base/log.h"
+#include "api/options.h"
+
+struct core {
+    struct ev_loop *loop;
+    struct options options;
+    struct log log;
+    struct lapse_stats stats;
+    struct server_clock clock;
+    bool up;              /* the connection for commands is */
+    int64_t trouble_us;   /* when the log first said that a connection is not; 0: that is over, and was said */
+    struct lapse *handle; /* for the users' callbacks */
+};
+
+#endif

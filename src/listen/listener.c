@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* The queues' life: begun by a handler, stopped by its end or the handle's, freed when nothing of them is on its way.
+ */
+#include "listen/listener.h"
+#include "base/mem.h"
+
+static void free_queue(struct queue *q)
+{
+    list_remove(&q->node);
+    queue_drop(q);
+    resume_free(&q->resume);
+    mem_free(q);
+}
+
+static void reap(struct work *w)
+{
+    LIST_EACH (i, &w->stopped) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (!q->n_held && !q->n_asked && !q->resume.on && wake_free_to_go(&q->watch)) {
+            free_queue(q);
+        }
+    }
+}
+
+static void gather(void *arg)
+{
+    struct work *w = arg;
+    while (!list_empty(&w->gathering)) {
+        queue_send(CONTAINER(w->gathering.next, struct queue, gathers));
+    }
+    queue_owing(w);
+    reap(w);
+}
+
+static void on_pause(void *arg)
+{
+    struct work *w = arg;
+    LIST_EACH (i, &w->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (q->again) {
+            queue_resume(q);
+        }
+    }
+    script_stir(w->script);
+}
+
+/* What has not begun goes back uncounted, before the sweep finds it and counts a try. */
+static void on_sweeping(void *arg)
+{
+    holder_look(&((struct work *)arg)->holder);
+}
+
+static void on_cleared(void *arg)
+{
+    script_stir(((struct work *)arg)->script);
+}
+
+/* ---- from above ---- */
+static struct queue *find(struct work *w, const char *name)
+{
+    struct table_node *n = table_find(&w->names, (struct span){name, strlen(name)});
+    return n ? CONTAINER(n, struct queue, named) : NULL;
+}
+
+void work_init(struct work *w, struct core *core, struct script *script, struct deliver *deliver)
+{
+    static const struct wake_events events = {queue_named, queue_oldest, on_sweeping};
+    static const struct holder_events holder_events = {queue_freed, queue_told};
+    w->core = core;
+    w->script = script;
+    list_init(&w->queues);
+    table_init(&w->names);
+    list_init(&w->stopped);
+    list_init(&w->gathering);
+    list_init(&w->owing);
+    list_init(&w->pool);
+    timer_init(&w->pause, core->loop, on_pause, w);
+    script->gather = gather;
+    script->gather_arg = w;
+    wake_init(&w->wake, core, script, &events, w);
+    script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
+    policy_init(&w->policy, core, script, on_cleared, w);
+    holder_init(&w->holder, core, script, deliver, &holder_events, w);
+}
+
+int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn, void *arg)
+{
+    if (find(w, queue)) {
+        return LAPSE_EEXIST;
+    }
+    struct queue *q = mem_new(sizeof *q, 0);
+    if (!q) {
+        return LAPSE_ENOMEM;
+    }
+    q->work = w;
+    q->fn = fn;
+    q->arg = arg;
+    q->max = max_running;
+    memcpy(q->name, queue, strlen(queue) + 1);
+    struct span key = {q->key, keys_due(q->key, w->core->options.set.space, queue)};
+    q->resume = (struct resume){
+        .holder = &w->holder, .key = key, .name = {w->wake.name, strlen(w->wake.name)}, .done = queue_resumed};
+    list_init(&q->owes);
+    list_init(&q->gathers);
+    list_insert(&w->queues, &q->node);
+    table_add(&w->names, &q->named, (struct span){q->name, strlen(q->name)});
+    wake_watch(&w->wake, &q->watch, q->name, key);
+    if (!w->policy.known) {
+        policy_ask(&w->policy, key);
+    }
+    return 0;
+}
+
+static void stop(struct queue *q)
+{
+    struct work *w = q->work;
+    q->stopped = true;
+    resume_stop(&q->resume);
+    list_remove(&q->node);
+    list_insert(&w->stopped, &q->node);
+    table_remove(&w->names, &q->named);
+    queue_forgive(q);
+    queue_drop(q);
+    wake_unwatch(&q->watch);
+    holder_release(&w->holder, q);
+    script_stir(w->script);
+}
+
+int work_stop(struct work *w, const char *queue)
+{
+    struct queue *q = find(w, queue);
+    if (!q) {
+        return LAPSE_ENOENT;
+    }
+    stop(q);
+    return 0;
+}
+
+void work_told(struct work *w, const char *queue, int64_t due_ms)
+{
+    struct queue *q = list_empty(&w->queues) ? NULL : find(w, queue);
+    if (q) {
+        queue_told(w, q, due_ms);
+    }
+}
+
+void work_up(struct work *w)
+{
+    holder_renew(&w->holder); /* before any sweep: Redis may have been away for longer than the leases */
+    if (!list_empty(&w->queues)) {
+        struct queue *any = CONTAINER(w->queues.next, struct queue, node);
+        policy_ask(&w->policy, (struct span){any->key, strlen(any->key)});
+    }
+    LIST_EACH (i, &w->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (w->met) {
+            queue_resume(q);
+        } else {
+            queue_claim(q, LAPSE_VIA_SWEEP);
+        }
+    }
+    w->met = true;
+    wake_up(&w->wake);
+}
+
+void work_drain(struct work *w)
+{
+    w->closing = true;
+    w->wake.sub.ending = true;
+    LIST_EACH (i, &w->queues) {
+        stop(CONTAINER(i, struct queue, node));
+    }
+}
+
+bool work_give_back(struct work *w)
+{
+    return holder_give_back(&w->holder);
+}
+
+bool work_idle(const struct work *w)
+{
+    return w->n_held == 0 && w->n_asked == 0;
+}
+
+void work_end(struct work *w)
+{
+    w->closing = true;
+    timer_stop(&w->pause);
+    policy_close(&w->policy);
+    holder_end(&w->holder);
+    wake_close(&w->wake);
+}
+
+void work_close(struct work *w)
+{
+    holder_close(&w->holder);
+    list_move(&w->stopped, &w->queues);
+    while (!list_empty(&w->stopped)) {
+        free_queue(CONTAINER(w->stopped.next, struct queue, node));
+    }
+    table_free(&w->names);
+    queue_close(w);
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# demo.sh: plays tools/examples/demo.c on a private Redis, which is gone afterwards. BUILD says where the programs are.
+set -eu
+build=${BUILD:-build}
+dir=$(mktemp -d)
+dev=
+trap '[ -z "$dev" ] || kill "$dev" 2>/dev/null; wait; rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM
+mkfifo "$dir/url"
+"$build/lapse" dev --conf "$(dirname "$0")/../../redis.conf" > "$dir/url" &
+dev=$!
+read -r url < "$dir/url"
+"$build/examples/demo" "$url"

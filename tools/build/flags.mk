@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# How C is compiled and linked.
+
+WARN := -Wall -Wextra -Wconversion
+SAN  :=
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+
+# Not every compiler, nor every machine, knows all hardening flags. Sanitizers have better checks than _FORTIFY_SOURCE,
+# which needs optimisation, and which distributions set themselves.
+PROBED := -fcf-protection=full -mbranch-protection=standard -fstack-clash-protection -ftrivial-auto-var-init=zero
+known   = $(shell for f in $(1); do $(CC) -Werror $$f -x c -c -o /dev/null /dev/null 2>/dev/null && echo $$f; done)
+HARDEN := -fstack-protector-strong -Wformat=2 -Werror=format-security $(call known,$(PROBED))
+FORTIFY = $(if $(SAN)$(filter -O0 -Og,$(CFLAGS))$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-D_FORTIFY_SOURCE=3)
+
+BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(HARDEN) $(FORTIFY) $(SANFLAGS)
+# No link-time optimisation for the library: ld -r and objcopy need machine code.
+FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(CPPFLAGS) $(CFLAGS) -fno-lto
+FLAGS_tools = -fPIE -Itools/lapse -I$(BUILD) -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
+FLAGS_tests = -fPIE -Itests/kit $(INCLUDES_$(word 3,$(subst /, ,$(@:$(BUILD)/%=%)))) $(CPPFLAGS) $(CFLAGS)
+INCLUDES_unit  = -Isrc -I$(BUILD)
+INCLUDES_fault = -Itests/api
+INCLUDES_fuzz  = -Isrc -Itools/lapse -I$(BUILD)
+
+LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
+LIBS := -lhiredis -lev
+
+$(OBJ)/src/%.o: src/%.c | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(BASE) $(FLAGS_src) -MMD -MP -c -o $@ $<
+$(OBJ)/tools/%.o: tools/%.c $(BUILD)/prefix | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(BASE) $(FLAGS_tools) -MMD -MP -c -o $@ $<
+$(OBJ)/tests/%.o: tests/%.c | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(BASE) $(FLAGS_tests) -MMD -MP -c -o $@ $<

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+# The library, and the Lua scripts that are embedded in it.
+
+LIB_C := $(wildcard src/*/*.c)
+LIB_O := $(LIB_C:%.c=$(OBJ)/%.o)
+
+LUA_SRC := src/lua
+LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep resume listen depth list policy
+# scripts of the program alone
+TOOL_LUA := check mend
+LUA_OUT   := $(patsubst %,$(BUILD)/lua/%.lua,$(LUA) $(TOOL_LUA))
+GENERATED := $(BUILD)/scripts.h $(BUILD)/script_ids.h $(BUILD)/tool_scripts.h
+
+$(GENERATED) $(LUA_OUT) &: $(LUA_SRC)/prelude.lua $(patsubst %,$(LUA_SRC)/%.lua,$(LUA) $(TOOL_LUA)) \
+    tools/build/embed.sh tools/build/library.mk
+	$(call say,LUA)tools/build/embed.sh $(LUA_SRC) $(BUILD) $(LUA) -- $(TOOL_LUA)
+
+# the Redis users that have just the rights that the scripts need
+$(BUILD)/users.acl: tools/build/acl.sh $(LUA_OUT) $(LIB_C)
+	$(call say,ACL)tools/build/acl.sh $(BUILD) file > $@.part && mv $@.part $@
+
+$(BUILD)/liblapse.a: $(LIB_O)
+	$(call say,AR)$(LD) -r -o $(OBJ)/liblapse.o $(LIB_O)
+	@objcopy --localize-hidden $(OBJ)/liblapse.o
+	@rm -f $@ && $(AR) crs $@ $(OBJ)/liblapse.o
+$(BUILD)/liblapse.so.0: $(LIB_O) tools/build/lapse.map
+	$(call say,LD)$(LINK) -Wl,-soname,liblapse.so.0 -Wl,--version-script=tools/build/lapse.map \
+	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(LIB_O) $(LIBS)
+$(BUILD)/liblapse.so: $(BUILD)/liblapse.so.0
+	@ln -sf liblapse.so.0 $@

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+# The tests, one Criterion program per folder; fault is slow and has targets of its own.
+
+FOLDERS := unit lua api cli
+TESTS   := $(FOLDERS:%=$(BUILD)/tests/%)
+KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
+PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
+
+folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
+# the fault runs use the kit of api
+KIT_fault := $(patsubst %,$(OBJ)/tests/api/%.o,flow flow_ask flow_state wire)
+define criterion
+$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
+	@mkdir -p $$(@D)
+	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
+endef
+$(foreach f,$(FOLDERS) fault shown,$(eval $(call criterion,$(f))))
+
+$(KIT_O): | $(BUILD)/users.acl
+
+# reads what the fault runs wrote; no lapse in it
+$(BUILD)/history-check: $(call folder_o,history)
+	$(call say,LD)$(LINK) -o $@ $^ -ljansson
+
+# the fault runs with a guard of the scripts taken out, which must be noticed: tests/meta/broken/NAME.sed says which
+BROKEN := $(patsubst tests/meta/broken/%.sed,$(BUILD)/broken/%/fault,$(wildcard tests/meta/broken/*.sed))
+$(BUILD)/broken/%/scripts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh $(wildcard src/lua/*.lua) tools/build/embed.sh
+	@tests/meta/broken/break.sh $* $(@D)/src
+	$(call say,LUA)tools/build/embed.sh $(@D)/src $(@D) $(LUA)
+$(BUILD)/broken/%/script.o: src/script/script.c $(BUILD)/broken/%/scripts.h
+	$(call say,CC)$(CC) $(BASE) -I$(@D) $(FLAGS_src) -c -o $@ $<
+$(BUILD)/broken/%/fault: $(BUILD)/broken/%/script.o $(KIT_O) $(LIB_O) \
+    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline crew events failover fault listeners workload) $(KIT_fault)
+	$(call say,LD)$(LD) -r -o $(@D)/liblapse.o $< $(filter-out %/script/script.o,$(LIB_O))
+	@objcopy --localize-hidden $(@D)/liblapse.o
+	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)
+
+# what goes before the C library of a program under test
+$(BUILD)/preload/%.so: tests/fault/preload/%.c $(wildcard tests/fault/preload/*.h)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -fPIC -shared -o $@ $<
+
+# one program per file; its corpus is replayed with the other tests, and grown by make fuzz
+FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+REPLAYS := $(FUZZ:%=$(BUILD)/tests/fuzz-%)
+FUZZ_S := 60
+# --help ends a program; here it ends a try
+$(BUILD)/args $(BUILD)/tests/fuzz-args: FUZZ_LINK := -Wl,--wrap=finish
+# what a target defines by itself is not taken from here
+$(BUILD)/parts.a: $(LIB_O) $(filter-out %/main.o,$(TOOL_O))
+	$(call say,AR)rm -f $@ && $(AR) qcs $@ $^
+$(REPLAYS): $(BUILD)/tests/fuzz-%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/replay.o $(BUILD)/parts.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(LINK) $(FUZZ_LINK) -o $@ $^ $(LIBS)
+$(FUZZ:%=$(BUILD)/%): $(BUILD)/%: $(OBJ)/tests/fuzz/%.o $(BUILD)/parts.a
+	$(call say,LD)$(LINK) $(FUZZ_LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+# the header as C11 against the static library, as C++17 against the shared one
+HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
+STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
+$(BUILD)/tests/header-c11: tests/meta/header/use.c include/lapse.h $(BUILD)/liblapse.a
+	@mkdir -p $(@D)
+	$(call say,CC)$(LINK) -std=c11 -fPIE $(STRICT) -o $@ $< $(BUILD)/liblapse.a $(LIBS)
+$(BUILD)/tests/header-cxx17: tests/meta/header/use.c include/lapse.h $(BUILD)/liblapse.so
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
+	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
+
+objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
+    $(foreach f,$(FOLDERS) fault fuzz history shown bench,$(call folder_o,$(f))) $(PRELOAD)
+
+check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
+	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
+
+# valgrind sees what ASan does not, values never set: where bytes of others are read, and each verb once
+VALGRIND_API := @(bad_input|data|foreign|get|list|settle|resume)/*
+VALGRIND_CLI := @(list|schedule|text|cancel|depth|reschedule)/*
+
+steady: all $(TESTS) $(BUILD)/history-check  ## unit, lua, api and cli N=20 times, every other time on a busy machine; says what failed how often
+	@tests/steady.sh $(BUILD) $(FOLDERS)
+test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
+	@$(DEPS) build run test
+	$(again) BUILD=$(BUILD)/asan SAN=address,undefined check
+test-msan:  ## what the fuzzers keep, replayed under clang's MemorySanitizer
+	@$(DEPS) build lint
+	$(again) BUILD=$(BUILD)/msan CC=clang SAN=memory check-msan
+check-msan: $(REPLAYS)
+	@tests/run.sh $(BUILD) $(notdir $(REPLAYS))
+test-valgrind:  ## unit tests, and a part of api and cli, under valgrind; any report fails
+	@$(DEPS) build run test valgrind
+	$(again) all $(TESTS)
+	@VALGRIND=1 tests/run.sh $(BUILD) unit 'api=$(VALGRIND_API)' 'cli=$(VALGRIND_CLI)'
+coverage:  ## what unit, lua, api and cli tests run of src/, a line a file; fails under 95 % of lines, 85 % of branches
+	@$(DEPS) build run test coverage
+	$(again) BUILD=$(BUILD)/cov CFLAGS='$(CFLAGS) --coverage -O0' CXXFLAGS='$(CXXFLAGS) --coverage' \
+	    LDFLAGS='$(LDFLAGS) -Wl,--wrap=_exit,--wrap=abort $(BUILD)/cov/flush.o' check-coverage
+check-coverage:
+	@mkdir -p $(BUILD); find $(BUILD) -name '*.gcda' -delete
+	@$(CC) $(BASE) -c -o $(BUILD)/flush.o tests/meta/coverage/flush.c
+	$(again) check
+	@tests/meta/coverage/report.sh $(BUILD)
+test-trixie:  ## the tests on Debian 13, in a root made once: hiredis 1.2, Redis 8 and Valkey 8.1; needs root and debootstrap
+	@tools/build/trixie.sh
+fuzz:  ## let libFuzzer try what comes from outside for FUZZ_S seconds (60) each; ONLY='url job' picks some
+	@$(DEPS) build lint
+	$(again) BUILD=$(BUILD)/libfuzzer CC=clang SAN=fuzzer-no-link,address,undefined run-fuzz
+run-fuzz: $(FUZZ:%=$(BUILD)/%)
+	@tests/fuzz/run.sh $(BUILD) $(FUZZ_S) $(or $(ONLY),$(FUZZ))
+test-acl:  ## the flows again as users with the rights that README names, and no others
+	@$(DEPS) build run test
+	$(again) all $(BUILD)/tests/api
+	@LAPSE_TEST_ACL=listener tests/run.sh $(BUILD) api
+	@LAPSE_TEST_ACL=producer tests/run.sh $(BUILD) api
+mutate:  ## each condition of the scripts made true, and false: do the tests notice? ONLY='claim.lua' picks some
+	@$(DEPS) build run test lint
+	$(again) all $(BUILD)/tests/lua
+	@tests/meta/mutate/run.sh $(BUILD)
+test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
+	@$(DEPS) build run test fault
+	$(again) check-fault
+test-fault-asan:  ## the same under AddressSanitizer and UBSan
+	@$(DEPS) build run test fault
+	$(again) BUILD=$(BUILD)/asan SAN=address,undefined check-fault
+check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check $(PRELOAD) $(BROKEN)
+	@rm -f $(BUILD)/fault.rows
+	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
+soak:  ## the same with all its figures: hours
+	@$(DEPS) build run test fault
+	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
+
+shown: $(BUILD)/tests/shown  ## the figures that are promised, measured; fails if a job is lost, early or twice
+	@LAPSE_TEST_BUILD=$(BUILD) $(BUILD)/tests/shown $(ONLY)
+
+.PHONY: objects check test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie \
+    test-fault test-fault-asan check-fault soak steady fuzz run-fuzz mutate shown

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* --password-file. Only its owner may be able to read it; but the secrets of containers and of systemd are made by root
+ * in memory, with modes that cannot be chosen (0444, 0644, 0440), and what keeps strangers out there is the container.
+ */
+#include "command.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+static int is_in_memory(int fd)
+{
+    struct statfs fs = {0};
+    return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+/* 0, or USAGE and has said why */
+static int check_mode(const char *path, int fd, const struct stat *st)
+{
+    int trusted = st->st_uid == 0 || st->st_uid == geteuid();
+    if (!(st->st_mode & 077)) {
+        return 0;
+    }
+    if (!trusted || st->st_mode & 022 || !is_in_memory(fd)) {
+        return bad("--password-file", path, "others than its owner can open it: chmod 600 it");
+    }
+    say("warning: --password-file '%s': others than its owner can read it (mode %04o)", plain(path),
+        st->st_mode & 07777);
+    return 0;
+}
+
+/* 0, or an errno */
+static int read_all(int fd, char *out, size_t *len)
+{
+    ssize_t n = 0;
+    *len = 0;
+    while (*len < PASSWORD_ROOM) {
+        n = read(fd, out + *len, PASSWORD_ROOM - *len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            break;
+        }
+        *len += (size_t)n;
+    }
+    return n < 0 ? errno : 0;
+}
+
+int is_password(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            return 0;
+        }
+    }
+    return len && len <= PASSWORD_BYTES;
+}
+
+static size_t without_end_of_line(const char *text, size_t len)
+{
+    if (len && text[len - 1] == '\n') {
+        len--;
+        len -= len && text[len - 1] == '\r';
+    }
+    return len;
+}
+
+int password_read(const char *path, char out[PASSWORD_ROOM])
+{
+    struct stat st = {0};
+    size_t len = 0;
+    int is_stdin = !strcmp(path, "-"), fd = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    int err = fd < 0 || (!is_stdin && fstat(fd, &st)) ? errno : 0;
+    int rc = err || is_stdin ? 0 : check_mode(path, fd, &st);
+    if (!err && !rc) {
+        err = read_all(fd, out, &len);
+    }
+    if (fd > 0) {
+        close(fd);
+    }
+    if (err || rc) {
+        return rc ? rc : bad("--password-file", path, strerror(err));
+    }
+    len = without_end_of_line(out, len);
+    if (!is_password(out, len)) {
+        return bad("--password-file", path, PASSWORD_RULE);
+    }
+    out[len] = '\0';
+    return 0;
+}
