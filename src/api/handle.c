@@ -149,18 +149,27 @@ void lapse_abandon(struct lapse *l)
     }
 }
 
-int lapse_handle(struct lapse *l, const char *queue, const struct lapse_handle_options *opts, lapse_handler *fn,
+int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts, lapse_handler *fn,
                  void *arg)
 {
-    struct lapse_handle_options none = {sizeof none, 0}, o;
+    struct lapse_listen_options none = {sizeof none, 0}, o;
     opts = opts ? opts : &none;
-    if (!l || !queue || !keys_queue_ok(queue) || opts->size < sizeof *opts || !mem_read_sized(&o, sizeof o, opts)) {
+    if (!l || !queue || !keys_queue_ok(queue) || !fn || opts->size < sizeof *opts ||
+        !mem_read_sized(&o, sizeof o, opts)) {
         return LAPSE_EINVAL;
     }
     if (l->closing) {
         return LAPSE_ECLOSED;
     }
-    return fn ? work_handle(&l->work, queue, o.max_running, fn, arg) : work_stop(&l->work, queue);
+    return work_handle(&l->work, queue, o.max_running, fn, arg);
+}
+
+int lapse_unlisten(struct lapse *l, const char *queue)
+{
+    if (!l || !queue || !keys_queue_ok(queue)) {
+        return LAPSE_EINVAL;
+    }
+    return l->closing ? LAPSE_ECLOSED : work_stop(&l->work, queue);
 }
 
 void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)
@@ -168,15 +177,15 @@ void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)
     held_settle(held_of(job), SETTLE_DONE, 0, NULL, fn, arg);
 }
 
-void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *why, lapse_cb *fn, void *arg)
+void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, lapse_cb *fn, void *arg)
 {
     delay_ms = delay_ms < 0 ? job_backoff_ms(job) : delay_ms < JOB_TEN_YEARS_MS ? delay_ms : JOB_TEN_YEARS_MS;
-    held_settle(held_of(job), SETTLE_RETRY, delay_ms, why, fn, arg);
+    held_settle(held_of(job), SETTLE_RETRY, delay_ms, reason, fn, arg);
 }
 
-void lapse_fail(struct lapse_job *job, const char *why, lapse_cb *fn, void *arg)
+void lapse_fail(struct lapse_job *job, const char *reason, lapse_cb *fn, void *arg)
 {
-    held_settle(held_of(job), SETTLE_FAIL, 0, why, fn, arg);
+    held_settle(held_of(job), SETTLE_FAIL, 0, reason, fn, arg);
 }
 
 void lapse_stats(const struct lapse *l, struct lapse_stats *out, size_t size)

@@ -16,7 +16,7 @@ const char *lapse_strerror(int err)
     }
 }
 
-int lapse_maybe(int err)
+int lapse_outcome_unknown(int err)
 {
     enum { NO, MAYBE };
     switch (err) {

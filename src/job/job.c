@@ -116,9 +116,9 @@ static void held_decode(struct lapse_job *job, struct span held)
     job->token = (uint64_t)token;
     job->claimed_us = claimed_us;
     job->due_ms = due_ms;
-    size_t len = held.len < JOB_WHY_MAX ? held.len : JOB_WHY_MAX;
-    memcpy(job->why, held.at, len);
-    job->why[len] = '\0';
+    size_t len = held.len < JOB_REASON_MAX ? held.len : JOB_REASON_MAX;
+    memcpy(job->reason, held.at, len);
+    job->reason[len] = '\0';
 }
 
 bool job_row(struct job_row *row, const struct redisReply *r)
@@ -234,7 +234,7 @@ enum lapse_via lapse_job_via(const struct lapse_job *job)
     return job->via;
 }
 
-const char *lapse_job_why(const struct lapse_job *job)
+const char *lapse_job_reason(const struct lapse_job *job)
 {
-    return job->why;
+    return job->reason;
 }

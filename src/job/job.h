@@ -6,7 +6,7 @@
 
 enum {
     JOB_BODY_MAX = 1 << 20,
-    JOB_WHY_MAX = 200,
+    JOB_REASON_MAX = 200,
     JOB_HEADER_MAX = 2 + 5 + 7 + 7, /* version, flags, three varints */
     JOB_TRIES = 10,
     JOB_BACKOFF_MS = 1000,
@@ -19,7 +19,7 @@ struct lapse_job {
     const char *queue, *id; /* these three lie in the same allocation */
     const void *body;
     size_t body_len;
-    char why[JOB_WHY_MAX + 1];
+    char reason[JOB_REASON_MAX + 1];
     enum lapse_state state;
     enum lapse_via via;
     int created;

@@ -114,15 +114,15 @@ static void settle(struct held *h)
 {
     struct script *s = h->holder->script;
     struct span id = {h->job.id, strlen(h->job.id)};
-    struct span why = {h->why, strlen(h->why)};
+    struct span reason = {h->reason, strlen(h->reason)};
 
     h->settling.end = on_settling;
     h->settling.ask.repeats = true;
     h->settling.ask.until_us = settle_until_us(h);
     switch (h->settle) {
     case SETTLE_DONE: store_done(s, &h->settling, h->key, id, h->job.token); break;
-    case SETTLE_RETRY: store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, why); break;
-    case SETTLE_FAIL: store_fail(s, &h->settling, h->key, id, h->job.token, why); break;
+    case SETTLE_RETRY: store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, reason); break;
+    case SETTLE_FAIL: store_fail(s, &h->settling, h->key, id, h->job.token, reason); break;
     case SETTLE_RELEASE: store_release(s, &h->settling, h->key, id, h->job.token); break;
     }
 }
@@ -146,22 +146,22 @@ struct held *held_of(struct lapse_job *job)
 }
 
 /* Of a text that is too long: not in the midst of a UTF-8 character. */
-static size_t why_len(const char *why)
+static size_t reason_len(const char *reason)
 {
-    size_t len = why ? strnlen(why, JOB_WHY_MAX + 1) : 0;
+    size_t len = reason ? strnlen(reason, JOB_REASON_MAX + 1) : 0;
 
-    if (len <= JOB_WHY_MAX) {
+    if (len <= JOB_REASON_MAX) {
         return len;
     }
-    for (len = JOB_WHY_MAX; len > JOB_WHY_MAX - 4; len--) {
-        if (((unsigned char)why[len] & 0xc0) != 0x80) {
+    for (len = JOB_REASON_MAX; len > JOB_REASON_MAX - 4; len--) {
+        if (((unsigned char)reason[len] & 0xc0) != 0x80) {
             return len;
         }
     }
-    return JOB_WHY_MAX; /* it is not UTF-8 */
+    return JOB_REASON_MAX; /* it is not UTF-8 */
 }
 
-void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *why, lapse_cb *fn, void *arg)
+void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason, lapse_cb *fn, void *arg)
 {
     if (h->given_back && h->holder) {
         ASSERT(!h->let_go);
@@ -175,9 +175,9 @@ void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *
         return;
     }
 
-    size_t len = why_len(why);
-    memcpy(h->why, why ? why : "", len);
-    h->why[len] = '\0';
+    size_t len = reason_len(reason);
+    memcpy(h->reason, reason ? reason : "", len);
+    h->reason[len] = '\0';
     h->delay_ms = delay_ms;
     h->settled.fn.callback = fn;
     h->settled.arg = arg;

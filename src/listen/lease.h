@@ -17,7 +17,7 @@ struct held {
     bool let_go;           /* by its handler, after that */
     enum settle settle;
     int64_t delay_ms;
-    char why[JOB_WHY_MAX + 1];
+    char reason[JOB_REASON_MAX + 1];
     int64_t lease_end_us, renew_at_us; /* monotonic; the end is no later than Redis's */
     int64_t run_end_us;                /* likewise; 0 until the handler begins */
     int64_t lease_ms;                  /* as asked for last */
@@ -62,6 +62,6 @@ void holder_close(struct holder *hs);     /* nothing is on its way any more: cut
 
 struct held *held_of(struct lapse_job *job);
 /* By the handler; what is cut loose is only freed. */
-void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *why, lapse_cb *fn, void *arg);
+void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason, lapse_cb *fn, void *arg);
 
 #endif

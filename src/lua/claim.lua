@@ -32,12 +32,12 @@ local function main()
     for i = at, last do
       local id, rec = ids[i], recs[i - at + 1]
       local len, tries = header(id_ok(id) and rec or '')
-      local h = parse(olds[i - at + 1]) or { try = 0, token = '0', why = '' }
+      local h = parse(olds[i - at + 1]) or { try = 0, token = '0', reason = '' }
       h.tries, h.claimed_us, h.due, h.holder = tries or 0, claimed_us, dues[i], holder
       bytes, taken[#taken + 1], keys[#keys + 1] = bytes + #(rec or ''), id, BASE .. 't:' .. id
       if len then token, h.try, h.token = token + 1, h.try + 1, num(token + 1)
       elseif rec then
-        h.why, dead[#dead + 1], dead[#dead + 2] = 'stored data is in a format this version cannot read', now, id
+        h.reason, dead[#dead + 1], dead[#dead + 2] = 'stored data is in a format this version cannot read', now, id
       else lost[#lost + 1] = id end
       if rec then held[#held + 1], held[#held + 2] = id, text_of(h) end
       if len then

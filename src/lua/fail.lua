@@ -1,6 +1,6 @@
 -- Declares jobs dead at once.
 -- KEYS    1 due
--- ARGV    1 database, 2 holder; then per job: id, token, why
+-- ARGV    1 database, 2 holder; then per job: id, token, reason
 -- RETURNS now us; then per job: 1 | EGONE
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
@@ -10,7 +10,7 @@ local function main()
   for i, h in ipairs(ours(3)) do
     out[i + 1] = h and 1 or 'EGONE'
     if h then
-      ids[#ids + 1], h.why = h.id, ARGV[i * 3 + 2]
+      ids[#ids + 1], h.reason = h.id, ARGV[i * 3 + 2]
       dead[#dead + 1], dead[#dead + 2] = now, h.id
       held[#held + 1], held[#held + 2] = h.id, text_of(h)
     end

@@ -11,8 +11,8 @@ local function last_words(id, rec, what)
   local old, _, tries = call('HGET', HELD, id), header(rec or '')
   local h = parse(old)
   if old and not h then return {} end
-  h = h or { try = 0, tries = tries or 10, token = '0', claimed_us = num(now_us), due = now, holder = '-', why = '' }
-  h.why = string.sub('lapse doctor: ' .. DIES[what] .. (h.why ~= '' and '; before: ' .. h.why or ''), 1, 200)
+  h = h or { try = 0, tries = tries or 10, token = '0', claimed_us = num(now_us), due = now, holder = '-', reason = '' }
+  h.reason = string.sub('lapse doctor: ' .. DIES[what] .. (h.reason ~= '' and '; before: ' .. h.reason or ''), 1, 200)
   return { id, text_of(h) }
 end
 local function main()

@@ -66,15 +66,15 @@ end
 -- claimed_us stay texts: they are large, and formatting a number is the dearest thing that a script does.
 local function parse(text)
   if not text then return nil end
-  local try, tries, token, claimed_us, due, holder, why =
+  local try, tries, token, claimed_us, due, holder, reason =
     string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
   if not try then return nil end
   return { try = tonumber(try), tries = tonumber(tries), token = token, claimed_us = claimed_us, due = tonumber(due),
-    holder = holder, why = why }
+    holder = holder, reason = reason }
 end
 local function text_of(h)
   local format = '1 %.0f %.0f %s %s %.0f %s %s'
-  return string.format(format, h.try, h.tries, h.token, h.claimed_us, h.due, h.holder, h.why)
+  return string.format(format, h.try, h.tries, h.token, h.claimed_us, h.due, h.holder, h.reason)
 end
 local function hold(pairs) if #pairs > 0 then write('HSET', HELD, unpack(pairs)) end end
 local function used_up(h) return h.tries ~= FOREVER and h.try >= h.tries end

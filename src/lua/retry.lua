@@ -1,6 +1,6 @@
 -- Puts jobs back to run again later; one whose tries are used up dies.
 -- KEYS    1 due
--- ARGV    1 database, 2 holder; then per job: id, token, delay ms, why
+-- ARGV    1 database, 2 holder; then per job: id, token, delay ms, reason
 -- RETURNS now us; then per job: its due ms | 0 (dead) | EGONE
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
@@ -12,7 +12,7 @@ local function main()
     local due = now + tonumber(ARGV[i * 4 + 1])
     if not h then due = 'EGONE'
     else
-      ids[#ids + 1], h.why = h.id, ARGV[i * 4 + 2]
+      ids[#ids + 1], h.reason = h.id, ARGV[i * 4 + 2]
       if used_up(h) then
         dead[#dead + 1], dead[#dead + 2] = now, h.id
         due = 0

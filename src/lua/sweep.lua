@@ -16,7 +16,7 @@ local function main()
       local set = (h and used_up(h)) and dead or dues
       set[#set + 1], set[#set + 2] = over, id
       if h then
-        h.due, h.why = over, 'the lease ended'
+        h.due, h.reason = over, 'the lease ended'
         held[#held + 1], held[#held + 2] = id, text_of(h)
       end
     else lost[#lost + 1] = id end

@@ -102,17 +102,17 @@ void store_done(struct script *s, struct settle_ask *a, struct span key, struct 
 }
 
 void store_retry(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                 int64_t delay_ms, struct span why)
+                 int64_t delay_ms, struct span reason)
 {
     a->args[2] = number(a->number, delay_ms);
-    a->args[3] = why;
+    a->args[3] = reason;
     settle(s, a, SCRIPT_RETRY, key, id, token, 4);
 }
 
 void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                struct span why)
+                struct span reason)
 {
-    a->args[2] = why;
+    a->args[2] = reason;
     settle(s, a, SCRIPT_FAIL, key, id, token, 3);
 }
 

@@ -32,9 +32,9 @@ struct settle_ask {
 };
 void store_done(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token);
 void store_retry(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                 int64_t delay_ms, struct span why);
+                 int64_t delay_ms, struct span reason);
 void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                struct span why);
+                struct span reason);
 void store_release(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token);
 void store_renew(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
                  int64_t for_ms);

@@ -123,11 +123,15 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     REFUSED(lapse_list(l, "q", (enum lapse_state)4, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 0, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 101, never_list, f));
-    struct lapse_handle_options opts = {0, 1};
-    REFUSED(lapse_handle(NULL, "q", NULL, never_run, f));
-    REFUSED(lapse_handle(l, NULL, NULL, never_run, f));
-    REFUSED(lapse_handle(l, "no/slash", NULL, never_run, f));
-    REFUSED(lapse_handle(l, "q", &opts, never_run, f));
+    struct lapse_listen_options opts = {0, 1};
+    REFUSED(lapse_listen(NULL, "q", NULL, never_run, f));
+    REFUSED(lapse_listen(l, NULL, NULL, never_run, f));
+    REFUSED(lapse_listen(l, "no/slash", NULL, never_run, f));
+    REFUSED(lapse_listen(l, "q", &opts, never_run, f));
+    REFUSED(lapse_listen(l, "q", NULL, NULL, f));
+    REFUSED(lapse_unlisten(NULL, "q"));
+    REFUSED(lapse_unlisten(l, NULL));
+    REFUSED(lapse_unlisten(l, "no/slash"));
     end(f, before);
 }
 

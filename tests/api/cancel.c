@@ -79,12 +79,12 @@ FLOW_ALL_MODES(cancel, what_is_cancelled_does_not_run)
 FLOW_ALL_MODES(cancel, of_a_job_put_back_by_its_handler_works_until_its_next_run)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 3600000, .why = "later"};
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 3600000, .reason = "later"};
     struct flow_job told;
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_cancel(f, "q", "a", &told), 0);
-    cr_assert(told.state == LAPSE_WAITING && told.try_no == 1 && !strcmp(told.why, "later"));
+    cr_assert(told.state == LAPSE_WAITING && told.try_no == 1 && !strcmp(told.reason, "later"));
     flow_end(f, "q");
 }

@@ -46,12 +46,12 @@ FLOW_ALL_MODES(capacity, a_queue_has_a_limit_of_its_own)
     enum { N = 12 };
     struct flow *f = flow_start_opts(mode, NULL, NULL);
     struct flow_worker narrow = {.f = f, .policy = FLOW_KEEP}, wide = {.f = f, .policy = FLOW_KEEP};
-    struct lapse_handle_options two = {sizeof two, 2};
+    struct lapse_listen_options two = {sizeof two, 2};
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "narrow", NULL, 0, NULL), 0);
         cr_assert_eq(flow_schedule(f, "wide", NULL, 0, NULL), 0);
     }
-    cr_assert_eq(lapse_handle(f->l, "narrow", &two, flow_handler, &narrow), 0);
+    cr_assert_eq(lapse_listen(f->l, "narrow", &two, flow_handler, &narrow), 0);
     flow_handle(f, "wide", &wide);
     flow_until(f, wide.n_held == N && narrow.n_held == 2);
     cr_assert_eq(flow_count(f, "narrow", "run"), 2);

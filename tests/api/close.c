@@ -258,8 +258,8 @@ Test(close, every_call_in_between_is_eclosed)
     cr_assert_eq(lapse_get(l, "q", "a", flow_answered, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_depth(l, "q", flow_depth_answered, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_list(l, "q", LAPSE_DEAD, NULL, 1, flow_list_answered, NULL), LAPSE_ECLOSED);
-    cr_assert_eq(lapse_handle(l, "q2", NULL, flow_handler, &w), LAPSE_ECLOSED);
-    cr_assert_eq(lapse_handle(l, "q", NULL, NULL, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_listen(l, "q2", NULL, flow_handler, &w), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_unlisten(l, "q"), LAPSE_ECLOSED);
     lapse_stats(l, &stats, sizeof stats);
     cr_assert_eq(stats.claimed, 1);
     flow_settle(&w, FLOW_DONE); /* but what is held is settled */
@@ -283,7 +283,7 @@ FLOW_ALL_MODES(close, jobs_claimed_and_not_begun_go_back_uncounted)
     f->l = flow_open(f, NULL);
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, close_now, &first), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, close_now, &first), 0);
     flow_until(f, first.settled == 1);
     flow_until(f, flow_count(f, "q", "due") == N - 1 && flow_count(f, "q", "run") == 0);
     flow_forget(f, f->l);

@@ -48,7 +48,7 @@ static void run_row(struct flow *f, size_t i)
         cr_assert(flow_same(&old, &now), "row %zu, %s", i, at);
         free(after);
     } else {
-        cr_assert(now.state == LAPSE_WAITING && now.tries == 7 && now.try_no == 0 && !*now.why && now.token == 0 &&
+        cr_assert(now.state == LAPSE_WAITING && now.tries == 7 && now.try_no == 0 && !*now.reason && now.token == 0 &&
                       now.claimed_us == 0 && now.until_ms == 0 && now.due_ms > old.due_ms + 3500000 &&
                       !strcmp(now.body, "new"),
                   "row %zu, %s", i, at);
@@ -93,7 +93,7 @@ Test(conflict, replace_begins_a_new_life_of_all_but_a_running_job)
 FLOW_ALL_MODES(conflict, a_token_grows_over_all_lives_of_an_id)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_FAIL, .why = "first life"};
+    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "first life"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     s.on_conflict = LAPSE_REPLACE;
     flow_handle(f, "q", &w);
@@ -106,7 +106,7 @@ FLOW_ALL_MODES(conflict, a_token_grows_over_all_lives_of_an_id)
     flow_until(f, w.settled == 3);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(w.runs[i].job.try_no, 1);
-        cr_assert_str_eq(w.runs[i].job.why, "");
+        cr_assert_str_eq(w.runs[i].job.reason, "");
         cr_assert(i == 0 || w.runs[i].job.token > w.runs[i - 1].job.token);
     }
     flow_end(f, "q");

@@ -28,7 +28,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 static void listen_to_q(struct flow *f, struct listener *x)
 {
     *x = (struct listener){.w = {.f = f, .policy = FLOW_DONE}, .l = f->l};
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, on_job, x), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, on_job, x), 0);
 }
 
 /* All scripts that write; touches among them; and heartbeats, which no job causes. */

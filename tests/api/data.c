@@ -60,7 +60,7 @@ Test(data, an_unreadable_job_that_died_says_why_in_a_list)
     flow_poll(f, flow_count(f, "q", "dead") == 1);
     cr_assert_eq(flow_list(f, "q", LAPSE_DEAD, 10, &job, 1), 1);
     cr_assert_str_eq(job.id, "newer");
-    cr_assert_str_eq(job.why, "stored data is in a format this version cannot read");
+    cr_assert_str_eq(job.reason, "stored data is in a format this version cannot read");
     cr_assert_eq(job.body_len, 0);
     cr_assert_eq(w.n_runs, 0);
     cr_assert_eq(flow_cancel(f, "q", "newer", NULL), 0);

@@ -128,7 +128,7 @@ Test(evict, a_listener_that_refuses_can_be_closed_and_stopped)
     flow_handle(f, "q", &w);
     flow_until(f, flow_logged(f, refusal));
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, NULL, NULL), 0);
+    cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
     loop_for(f->loop, 50);
     flow_handle(f, "q", &w);
     loop_for(f->loop, 50);

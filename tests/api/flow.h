@@ -89,7 +89,7 @@ unsigned flow_logged(struct flow *f, const char *text);
 
 /* ---- asking: each call returns its error, or that of its callback ---- */
 struct flow_job {
-    char queue[65], id[256], why[201];
+    char queue[65], id[256], reason[201];
     const char *body; /* f's */
     size_t body_len;
     enum lapse_state state;
@@ -143,7 +143,7 @@ bool flow_same(const struct flow_job *a, const struct flow_job *b); /* in all bu
 
 /* ---- handling ---- */
 /* A run as a producer (server_login()) leaves out the tests that listen. */
-#define lapse_handle(...) (server_listens(), lapse_handle(__VA_ARGS__))
+#define lapse_listen(...) (server_listens(), lapse_listen(__VA_ARGS__))
 enum flow_policy { FLOW_DONE, FLOW_RETRY, FLOW_FAIL, FLOW_KEEP /* in held[], for the test to settle */ };
 enum { FLOW_HELD = 512 };
 struct flow_run {
@@ -154,7 +154,7 @@ struct flow_worker {
     struct flow *f;
     enum flow_policy policy;
     int64_t delay_ms; /* FLOW_RETRY */
-    const char *why;
+    const char *reason;
     struct flow_run *runs; /* in order; f's */
     size_t n_runs;
     struct lapse_job *held[FLOW_HELD];

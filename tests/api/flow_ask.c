@@ -19,10 +19,10 @@ void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job
 {
     const void *body = lapse_job_body(job, &out->body_len);
     cr_assert(strlen(lapse_job_queue(job)) < sizeof out->queue && strlen(lapse_job_id(job)) < sizeof out->id &&
-              strlen(lapse_job_why(job)) < sizeof out->why && body);
+              strlen(lapse_job_reason(job)) < sizeof out->reason && body);
     strcpy(out->queue, lapse_job_queue(job));
     strcpy(out->id, lapse_job_id(job));
-    strcpy(out->why, lapse_job_why(job));
+    strcpy(out->reason, lapse_job_reason(job));
     out->body = keep(f, body, out->body_len, out->body_len + 1);
     out->state = lapse_job_state(job);
     out->due_ms = lapse_job_due_ms(job);
@@ -180,8 +180,8 @@ static void settle(struct flow_worker *w, struct lapse_job *job, enum flow_polic
 {
     switch (how) {
     case FLOW_DONE: lapse_done(job, flow_settled, w); break;
-    case FLOW_RETRY: lapse_retry(job, w->delay_ms, w->why, flow_settled, w); break;
-    case FLOW_FAIL: lapse_fail(job, w->why, flow_settled, w); break;
+    case FLOW_RETRY: lapse_retry(job, w->delay_ms, w->reason, flow_settled, w); break;
+    case FLOW_FAIL: lapse_fail(job, w->reason, flow_settled, w); break;
     case FLOW_KEEP: cr_assert(w->n_held < FLOW_HELD); w->held[w->n_held++] = job;
     }
 }
@@ -200,7 +200,7 @@ void flow_handler(struct lapse *l, struct lapse_job *job, void *arg)
 void flow_handle(struct flow *f, const char *queue, struct flow_worker *w)
 {
     w->f = f;
-    cr_assert_eq(lapse_handle(f->l, queue, NULL, flow_handler, w), 0);
+    cr_assert_eq(lapse_listen(f->l, queue, NULL, flow_handler, w), 0);
 }
 
 void flow_settle(struct flow_worker *w, enum flow_policy how)

@@ -24,7 +24,7 @@ static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
 static void fail_one(struct flow *f, const char *queue)
 {
     struct lapse *before = f->l;
-    struct flow_worker w = {.policy = FLOW_FAIL, .why = "broken"};
+    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "broken"};
     f->l = flow_open(f, NULL);
     flow_handle(f, queue, &w);
     flow_until(f, w.settled == 1);
@@ -56,7 +56,7 @@ void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state
 
 bool flow_same(const struct flow_job *a, const struct flow_job *b)
 {
-    return !strcmp(a->queue, b->queue) && !strcmp(a->id, b->id) && !strcmp(a->why, b->why) &&
+    return !strcmp(a->queue, b->queue) && !strcmp(a->id, b->id) && !strcmp(a->reason, b->reason) &&
            a->body_len == b->body_len && !memcmp(a->body, b->body, a->body_len) && a->state == b->state &&
            a->due_ms == b->due_ms && a->until_ms == b->until_ms && a->claimed_us == b->claimed_us &&
            a->try_no == b->try_no && a->tries == b->tries && a->token == b->token;

@@ -16,7 +16,7 @@ Test(get, shows_every_field_in_every_state)
         cr_assert_eq(job.state, state_of[state], "%s", name);
         cr_assert_eq(job.tries, state == FLOW_ENDED_LAST ? 1 : 3, "%s", name);
         cr_assert_eq(job.created, 0, "%s", name);
-        cr_assert_str_eq(job.why, state == FLOW_DEAD ? "broken" : "", "%s", name);
+        cr_assert_str_eq(job.reason, state == FLOW_DEAD ? "broken" : "", "%s", name);
         if (state == FLOW_RUNS)
             cr_assert(job.until_ms >= before + 60000 && job.until_ms <= redis_now_ms(f->server) + 60000);
         else

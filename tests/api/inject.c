@@ -69,11 +69,11 @@ Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
     for (size_t i = 0; i < PAYLOADS; i++) {
         size_t len;
         const char *body = lapse_job_body(w.held[i], &len);
-        char why[128], id[ID_BYTES];
-        snprintf(why, sizeof why, "%.*s", (int)len, body);
-        id_of(id, why);
+        char reason[128], id[ID_BYTES];
+        snprintf(reason, sizeof reason, "%.*s", (int)len, body);
+        id_of(id, reason);
         cr_assert_str_eq(lapse_job_id(w.held[i]), id);
-        lapse_fail(w.held[i], why, flow_settled, &w);
+        lapse_fail(w.held[i], reason, flow_settled, &w);
     }
     flow_until(f, w.settled == PAYLOADS);
     cr_assert_eq(w.errors, 0);
@@ -81,7 +81,7 @@ Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
         char id[ID_BYTES];
         id_of(id, payloads[i]);
         cr_assert_eq(flow_get(f, "q", id, &job), 0);
-        cr_assert_str_eq(job.why, payloads[i]);
+        cr_assert_str_eq(job.reason, payloads[i]);
         cr_assert_eq(job.state, LAPSE_DEAD);
     }
     /* nothing but our queue and what was there before */
@@ -127,7 +127,7 @@ Test(inject, hostile_names_of_queue_and_space_are_refused)
         cr_assert_eq(lapse_options_set(&o, "space", payloads[i]), LAPSE_EINVAL);
         struct lapse_spec s = flow_job_spec(payloads[i], "a", HOUR);
         cr_assert_eq(lapse_schedule(f->l, &s, NULL, NULL), LAPSE_EINVAL);
-        cr_assert_eq(lapse_handle(f->l, payloads[i], NULL, flow_handler, NULL), LAPSE_EINVAL);
+        cr_assert_eq(lapse_listen(f->l, payloads[i], NULL, flow_handler, NULL), LAPSE_EINVAL);
         cr_assert_eq(lapse_depth(f->l, payloads[i], NULL, NULL), LAPSE_EINVAL);
     }
     flow_end(f, "q");

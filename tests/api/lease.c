@@ -58,7 +58,7 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
     cr_assert_eq(flow_logged(f, "held for run_ms"), 1);
     cr_assert_eq(w.runs[1].job.try_no, 2);
     cr_assert_gt(w.runs[1].job.token, w.runs[0].job.token);
-    cr_assert_str_eq(w.runs[1].job.why, "the lease ended");
+    cr_assert_str_eq(w.runs[1].job.reason, "the lease ended");
     /* run_ms counts from the handler's start, which comes after the claim; a renewal is for whole milliseconds */
     cr_assert_geq(w.runs[1].job.claimed_us, w.runs[0].job.claimed_us + 2500000 - 2000);
     w.held[0] = w.held[1];
@@ -161,7 +161,7 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
     cr_assert_eq(flow_get(f, "q", "poison", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);
     cr_assert_eq(job.try_no, TRIES);
-    cr_assert_str_eq(job.why, "the lease ended");
+    cr_assert_str_eq(job.reason, "the lease ended");
     cr_assert_eq(other.n_runs, 0);
     cr_assert_eq(b->n, TRIES);
     board_free(b);
@@ -289,7 +289,7 @@ Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
     flow_fine(f, "the lease of job");
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, sleep_once, &s), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, sleep_once, &s), 0);
     flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     flow_until(f, s.w.settled == s.w.n_runs);
     cr_assert_eq(s.w.runs[0].job.try_no, 1);
@@ -322,7 +322,7 @@ Test(lease, of_a_job_that_waits_its_turn_does_not_end_however_long_the_others_ta
         s.tries = 1;
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, take_a_while, &waiter), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, take_a_while, &waiter), 0);
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
     flow_each_once(&w, N);
@@ -346,7 +346,7 @@ Test(lease, of_a_job_that_waits_its_turn_is_renewed_where_run_ms_is_below_lease_
     flow_fine(f, "the lease of job");
     for (int i = 0; i < N; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, take_a_while, &waiter), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, take_a_while, &waiter), 0);
     flow_until(f, w.settled == N);
     cr_assert_eq(flow_stats(f->l).claimed, N, "they went back, and were claimed again");
     flow_each_once(&w, N);

@@ -122,7 +122,7 @@ Test(limits, without_redis_a_request_is_edown_after_reply_ms_and_did_not_happen)
 {
     struct flow *f = without_redis();
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EDOWN);
-    cr_assert_eq(lapse_maybe(LAPSE_EDOWN), 0);
+    cr_assert_eq(lapse_outcome_unknown(LAPSE_EDOWN), 0);
     server_restart(f->server);
     cr_assert_eq(flow_schedule(f, "q", "b", HOUR, NULL), 0);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
@@ -211,7 +211,7 @@ Test(limits, sixteen_bodies_of_1_mib_in_hand_take_their_16_mib_and_little_more)
     }
     long before = rss_kib();
     w.f = f;
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, keep_job, &w), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, keep_job, &w), 0);
     flow_until(f, w.n_held == HELD);
     loop_for(f->loop, 100);
     cr_assert_eq(w.n_held, HELD);

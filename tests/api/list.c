@@ -92,7 +92,7 @@ Test(list, running_by_end_of_lease_and_dead_by_death)
     enum { JOBS = 30 };
     static struct flow_job jobs[JOBS];
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP, .why = "dead"};
+    struct flow_worker w = {.policy = FLOW_KEEP, .reason = "dead"};
     flow_handle(f, "q", &w);
     schedule_all(f, "", 1, JOBS, redis_now_ms(f->server), 10, 3);
     flow_until(f, w.n_held == JOBS);
@@ -119,7 +119,7 @@ Test(list, running_by_end_of_lease_and_dead_by_death)
     cr_assert_str_eq(jobs[0].id, first);
     cr_assert_str_eq(jobs[JOBS - 1].id, last);
     for (int i = 0; i < JOBS; i++)
-        cr_assert(jobs[i].state == LAPSE_DEAD && !strcmp(jobs[i].why, "dead") && !jobs[i].until_ms);
+        cr_assert(jobs[i].state == LAPSE_DEAD && !strcmp(jobs[i].reason, "dead") && !jobs[i].until_ms);
     flow_end(f, "q");
 }
 

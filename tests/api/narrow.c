@@ -19,7 +19,7 @@ FLOW_ALL_MODES(narrow, a_full_redis_delivers_what_it_has)
 {
     enum { N = 60 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 20, .why = "again"};
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 20, .reason = "again"};
     struct lapse_spec s = flow_job_spec("q", NULL, 50);
     flow_fine(f, "out of memory");
     s.tries = 2;

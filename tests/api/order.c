@@ -149,7 +149,7 @@ Test(order, a_job_that_makes_itself_anew_goes_on_when_redis_has_forgotten_the_sc
     enum { RUNS = 30 };
     struct flow *f = flow_start(FLOW_FULL);
     struct chain c = {.f = f, .before = forget_scripts};
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, run_and_make_anew, &c), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
     flow_until(f, c.err || c.n_runs == RUNS);
     cr_assert_eq(c.err, 0, "after %d runs: %s", c.n_runs, lapse_strerror(c.err));
@@ -171,7 +171,7 @@ Test(order, a_schedule_waits_for_the_settle_of_its_id_that_is_refused_and_repeat
     struct flow *f = flow_start(FLOW_FULL);
     struct chain c = {.f = f, .delay_ms = HOUR, .before = break_held};
     flow_fine(f, "WRONGTYPE");
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, run_and_make_anew, &c), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
     flow_until(f, flow_logged(f, "done: WRONGTYPE"));
     redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:held");

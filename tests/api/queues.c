@@ -56,17 +56,17 @@ static void come_and_go(flow_tweak *tweak, const char *const *args, long long ke
         flow_handle(f, name, &w);
         if (i % 10 == 0)
             run_one(f, name, &w, i % 20 ? 5 : 0);
-        cr_assert_eq(lapse_handle(f->l, name, NULL, NULL, NULL), 0);
+        cr_assert_eq(lapse_unlisten(f->l, name), 0);
     }
     flow_poll(f, channels(f) == 1);
     run_one(f, "first", &stays, 5);
-    cr_assert_eq(lapse_handle(f->l, "first", NULL, NULL, NULL), 0);
+    cr_assert_eq(lapse_unlisten(f->l, "first"), 0);
     flow_poll(f, channels(f) == kept && patterns(f) == 1);
     for (unsigned i = 0; i < 20; i++) {
         named(name, i);
         flow_handle(f, name, &w);
         run_one(f, name, &w, 5);
-        cr_assert_eq(lapse_handle(f->l, name, NULL, NULL, NULL), 0);
+        cr_assert_eq(lapse_unlisten(f->l, name), 0);
     }
     flow_poll(f, channels(f) == kept && patterns(f) == 1);
     flow_handle(f, "first", &stays);
@@ -102,7 +102,7 @@ Test(queues, that_come_again_at_once_are_heard)
         flow_handle(f, "q", &w);
         for (int turns = i % 7; turns > 0; turns--)
             ev_run(f->loop, EVRUN_NOWAIT);
-        cr_assert_eq(lapse_handle(f->l, "q", NULL, NULL, NULL), 0);
+        cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
         for (int turns = i % 5; turns > 0; turns--)
             ev_run(f->loop, EVRUN_NOWAIT);
     }
@@ -134,14 +134,14 @@ Test(queues, that_go_where_we_may_not_unsubscribe_cost_one_connection)
     flow_until_listeners(f, "first", 1);
     flow_handle(f, "goes", &w);
     flow_until_listeners(f, "goes", 1);
-    cr_assert_eq(lapse_handle(f->l, "goes", NULL, NULL, NULL), 0);
+    cr_assert_eq(lapse_unlisten(f->l, "goes"), 0);
     flow_until(f, flow_logged(f, "refuses the subscription") == 1 && flow_stats(f->l).reconnects == 1);
     flow_poll(f, channels(f) == 1);
     for (unsigned i = 0; i < 10; i++) {
         named(name, i);
         flow_handle(f, name, &w);
         run_one(f, name, &w, 5);
-        cr_assert_eq(lapse_handle(f->l, name, NULL, NULL, NULL), 0);
+        cr_assert_eq(lapse_unlisten(f->l, name), 0);
     }
     run_one(f, "first", &w, 5);
     cr_assert_eq(channels(f), 11);

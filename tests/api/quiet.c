@@ -56,10 +56,10 @@ FLOW_ALL_MODES(quiet, a_listener_with_its_hands_full_and_more_jobs_due)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
     struct flow_worker w = {.f = f, .policy = FLOW_KEEP};
-    struct lapse_handle_options two = {sizeof two, 2};
+    struct lapse_listen_options two = {sizeof two, 2};
     for (int i = 0; i < 300; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
-    cr_assert_eq(lapse_handle(f->l, "q", &two, flow_handler, &w), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", &two, flow_handler, &w), 0);
     flow_until(f, w.n_held == 2);
     settle_down(f);
     sleeps(f, 12, 3);

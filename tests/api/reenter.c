@@ -102,18 +102,18 @@ static void depth(struct scene *x)
 }
 static void handle(struct scene *x)
 {
-    accepted(x, lapse_handle(x->l, "new", NULL, keep_job, x));
+    accepted(x, lapse_listen(x->l, "new", NULL, keep_job, x));
     x->owed -= !x->closing; /* no callback */
 }
 static void handle_no_more(struct scene *x)
 {
-    accepted(x, lapse_handle(x->l, "spare", NULL, NULL, NULL));
+    accepted(x, lapse_unlisten(x->l, "spare"));
     x->owed -= !x->closing;
 }
 static void handle_anew(struct scene *x)
 {
     handle_no_more(x);
-    accepted(x, lapse_handle(x->l, "spare", NULL, keep_job, x));
+    accepted(x, lapse_listen(x->l, "spare", NULL, keep_job, x));
     x->owed -= !x->closing;
 }
 static struct lapse_job *take(struct scene *x)
@@ -147,7 +147,7 @@ static void options(struct scene *x)
     struct lapse_options o = lapse_options_init();
     (void)x;
     cr_assert_eq(lapse_options_set(&o, "lease_ms", "1s"), 0);
-    cr_assert(lapse_strerror(LAPSE_EDOWN) && lapse_maybe(LAPSE_ELOST));
+    cr_assert(lapse_strerror(LAPSE_EDOWN) && lapse_outcome_unknown(LAPSE_ELOST));
 }
 static void open_another(struct scene *x)
 {
@@ -309,7 +309,7 @@ static void cause(struct scene *x)
     case REFUSED: err = lapse_get(x->l, "q", "nobody", from_callback, x); break;
     case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
     case DEPTH: err = lapse_depth(x->l, "q", from_depth, x); break;
-    case HANDLER: err = lapse_handle(x->l, "q", NULL, from_handler, x); break;
+    case HANDLER: err = lapse_listen(x->l, "q", NULL, from_handler, x); break;
     case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
     case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
     case FAILED: lapse_fail(x->jobs[--x->n_jobs], NULL, from_callback, x); break;
@@ -330,7 +330,7 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     struct lapse_options o = flow_options(f);
     long live = alloc_live();
     cr_assert_eq(lapse_open(&x.l, f->loop, &o), 0);
-    cr_assert_eq(lapse_handle(x.l, "spare", NULL, keep_job, &x), 0);
+    cr_assert_eq(lapse_listen(x.l, "spare", NULL, keep_job, &x), 0);
     for (int i = 0; i < SPARES; i++) {
         struct lapse_spec s = flow_job_spec("spare", NULL, 0);
         cr_assert_eq(lapse_schedule(x.l, &s, NULL, NULL), 0);

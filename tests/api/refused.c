@@ -33,7 +33,7 @@ Test(refused, for_want_of_memory_is_erefused_while_due_jobs_still_run)
     for (int i = 0; i < 5; i++)
         cr_assert_eq(flow_schedule(f, "full", "b", HOUR, NULL), LAPSE_EREFUSED);
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(2 * HOUR), NULL), LAPSE_EREFUSED);
-    cr_assert_eq(lapse_maybe(LAPSE_EREFUSED), 0);
+    cr_assert_eq(lapse_outcome_unknown(LAPSE_EREFUSED), 0);
     not_too_often(f, "Redis refused ", since);
     cr_assert_geq(flow_logged(f, "raise maxmemory"), 1);
     flow_until(f, w.settled == 4);
@@ -94,7 +94,7 @@ Test(refused, in_the_middle_is_ebroken_and_the_same_schedule_again_mends_it)
               "Redis broke off in the middle of schedule: it denied HSET to this user (some of it may have happened");
     redis_do(f->server, "ACL SETUSER half on >secret ~* &* +@all -hset"); /* the second thing that it writes with */
     cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EBROKEN);
-    cr_assert_eq(lapse_maybe(LAPSE_EBROKEN), 1);
+    cr_assert_eq(lapse_outcome_unknown(LAPSE_EBROKEN), 1);
     cr_assert_eq(flow_logged(f, "some of it may have happened"), 1);
     redis_do(f->server, "ACL SETUSER half +hset");
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
@@ -111,7 +111,7 @@ Test(refused, an_answer_that_does_not_come_is_etimeout_and_may_have_happened)
     flow_fine(f, "cannot connect to Redis at ");
     server_signal(f->server, SIGSTOP);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_ETIMEOUT);
-    cr_assert_eq(lapse_maybe(LAPSE_ETIMEOUT), 1);
+    cr_assert_eq(lapse_outcome_unknown(LAPSE_ETIMEOUT), 1);
     cr_assert_eq(flow_logged(f, "no answer from Redis at "), 1);
     cr_assert_eq(flow_schedule(f, "q", "b", HOUR, NULL), LAPSE_EDOWN, "this one cannot have reached it");
     server_signal(f->server, SIGCONT);
@@ -136,7 +136,7 @@ Test(refused, an_answer_that_died_with_redis_is_elost_and_may_have_happened)
     server_kill9(f->server);
     cr_assert_eq(lapse_get(f->l, "q", "before", flow_answered, &b), 0);
     cr_assert_eq(flow_wait(f, &a), LAPSE_ELOST);
-    cr_assert_eq(lapse_maybe(LAPSE_ELOST), 1);
+    cr_assert_eq(lapse_outcome_unknown(LAPSE_ELOST), 1);
     server_restart(f->server);
     int err = flow_wait(f, &b);
     cr_assert(err == 0 || err == LAPSE_ELOST, "%s: it was sent to the dying one, or it waited", lapse_strerror(err));

@@ -104,7 +104,7 @@ FLOW_ALL_MODES(reschedule, each_touch_of_a_session_puts_off_its_end)
 FLOW_ALL_MODES(reschedule, a_dead_job_runs_again_with_all_its_tries)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .why = "no"};
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "no"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
     s.tries = 2;

@@ -103,7 +103,7 @@ Test(resume, jobs_of_a_handler_that_was_replaced_do_not_go_back)
     flow_until(x.f, x.w.n_held == 1);
     struct lapse *direct = x.f->l;
     x.f->l = x.l;
-    cr_assert_eq(lapse_handle(x.l, "q", NULL, NULL, NULL), 0);
+    cr_assert_eq(lapse_unlisten(x.l, "q"), 0);
     flow_handle(x.f, "q", &second);
     wire_lose(&x);
     flow_until(x.f, flow_stats(x.l).reconnects == 1);
@@ -182,7 +182,7 @@ Test(resume, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the
 
     struct lapse *direct = x.f->l;
     x.f->l = x.l;
-    cr_assert_eq(lapse_handle(x.l, "q", NULL, NULL, NULL), 0);
+    cr_assert_eq(lapse_unlisten(x.l, "q"), 0);
     flow_handle(x.f, "q", &second);
     x.f->l = direct;
     for (int i = 0; i < N; i++)

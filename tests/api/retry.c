@@ -36,19 +36,19 @@ Test(retry, the_backoff_doubles_from_run_to_run_up_to_its_maximum)
 {
     static const int64_t wait_ms[] = {1000, 2000, 4000, 8000, 16000, 20000, 20000, 20000};
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP, .why = "not yet"};
+    struct flow_worker w = {.policy = FLOW_KEEP, .reason = "not yet"};
     struct flow_job job;
     schedule(f, "a", 20, 1000, 20000);
     flow_handle(f, "q", &w);
     for (unsigned i = 0; i < sizeof wait_ms / sizeof *wait_ms; i++) {
         put_back(&w, LAPSE_BACKOFF, wait_ms[i] - wait_ms[i] / 4, wait_ms[i], &job);
         cr_assert_eq(job.try_no, i + 1);
-        cr_assert_str_eq(job.why, "not yet");
+        cr_assert_str_eq(job.reason, "not yet");
         cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
     }
     flow_until(f, w.n_held == 1);
     cr_assert_eq(lapse_job_try(w.held[0]), 9);
-    cr_assert_str_eq(lapse_job_why(w.held[0]), "not yet");
+    cr_assert_str_eq(lapse_job_reason(w.held[0]), "not yet");
     flow_settle(&w, FLOW_DONE);
     for (size_t i = 1; i < w.n_runs; i++)
         cr_assert_gt(w.runs[i].job.token, w.runs[i - 1].job.token);
@@ -107,7 +107,7 @@ FLOW_ALL_MODES(retry, it_runs_again_when_it_is_due_again_and_not_before)
 {
     enum { RUNS = 5 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 30, .why = "again"};
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 30, .reason = "again"};
     schedule(f, "a", RUNS, 0, 0);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == RUNS);
@@ -126,7 +126,7 @@ FLOW_ALL_MODES(retry, it_runs_again_when_it_is_due_again_and_not_before)
 Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .why = "the printer burns"};
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "the printer burns"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
     s.tries = 3;
@@ -140,7 +140,7 @@ Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
     cr_assert_eq(job.state, LAPSE_DEAD);
     cr_assert_eq(job.try_no, 3);
     cr_assert_eq(job.tries, 3);
-    cr_assert_str_eq(job.why, "the printer burns");
+    cr_assert_str_eq(job.reason, "the printer burns");
     cr_assert_str_eq(job.body, "page 1");
     struct lapse_stats st = flow_stats(f->l);
     cr_assert_eq(st.retried, 2);
@@ -163,7 +163,7 @@ Test(retry, with_one_try_it_is_dead_after_the_first_run)
 Test(retry, fail_is_dead_at_once)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_FAIL, .why = "no such address"};
+    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "no such address"};
     struct flow_job job;
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
     flow_handle(f, "q", &w);
@@ -171,7 +171,7 @@ Test(retry, fail_is_dead_at_once)
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);
     cr_assert_eq(job.try_no, 1);
-    cr_assert_str_eq(job.why, "no such address");
+    cr_assert_str_eq(job.reason, "no such address");
     cr_assert_eq(flow_stats(f->l).failed, 1);
     flow_end(f, "q");
 }
@@ -197,7 +197,7 @@ Test(retry, for_ever_means_for_ever)
 Test(retry, a_dead_job_made_due_again_runs_anew_with_a_larger_token)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_FAIL, .why = "broken"};
+    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "broken"};
     struct flow_job job;
     schedule(f, "a", 2, 0, 0);
     flow_handle(f, "q", &w);
@@ -206,11 +206,11 @@ Test(retry, a_dead_job_made_due_again_runs_anew_with_a_larger_token)
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), &job), 0);
     cr_assert_eq(job.state, LAPSE_WAITING);
     cr_assert_eq(job.try_no, 0);
-    cr_assert_str_eq(job.why, "");
+    cr_assert_str_eq(job.reason, "");
     flow_until(f, w.settled == 3);
     cr_assert_eq(w.n_runs, 3);
     cr_assert_eq(w.runs[1].job.try_no, 1);
-    cr_assert_str_eq(w.runs[1].job.why, "");
+    cr_assert_str_eq(w.runs[1].job.reason, "");
     cr_assert_eq(w.runs[2].job.try_no, 2);
     cr_assert(w.runs[0].job.token < w.runs[1].job.token && w.runs[1].job.token < w.runs[2].job.token);
     cr_assert_eq(flow_count(f, "q", "dead"), 1);
@@ -232,12 +232,12 @@ Test(retry, why_is_kept_byte_for_byte_and_cut_at_200)
         char want[201];
         struct flow_job job;
         snprintf(want, sizeof want, "%s", whys[i] ? whys[i] : "");
-        w.why = whys[i];
+        w.reason = whys[i];
         put_back(&w, 60000, 60000, 60000, &job);
-        cr_assert_str_eq(job.why, want);
+        cr_assert_str_eq(job.reason, want);
         cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
         flow_until(f, w.n_held == 1);
-        cr_assert_str_eq(lapse_job_why(w.held[0]), want);
+        cr_assert_str_eq(lapse_job_reason(w.held[0]), want);
     }
     flow_settle(&w, FLOW_FAIL);
     flow_end(f, "q");
@@ -262,19 +262,19 @@ Test(retry, why_is_cut_at_the_end_of_a_character)
     };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
-    char why[301];
+    char reason[301];
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
     flow_handle(f, "q", &w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct flow_job job;
-        memset(why, 0, sizeof why);
-        memset(why, 'x', rows[i].ascii);
-        while (strlen(why) < 250)
-            strcat(why, rows[i].character);
-        w.why = why;
+        memset(reason, 0, sizeof reason);
+        memset(reason, 'x', rows[i].ascii);
+        while (strlen(reason) < 250)
+            strcat(reason, rows[i].character);
+        w.reason = reason;
         put_back(&w, 60000, 60000, 60000, &job);
-        cr_assert_eq(strlen(job.why), rows[i].kept, "row %zu: %zu bytes", i, strlen(job.why));
-        cr_assert_eq(strncmp(job.why, why, rows[i].kept), 0);
+        cr_assert_eq(strlen(job.reason), rows[i].kept, "row %zu: %zu bytes", i, strlen(job.reason));
+        cr_assert_eq(strncmp(job.reason, reason, rows[i].kept), 0);
         cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
         flow_until(f, w.n_held == 1);
     }

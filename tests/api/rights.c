@@ -23,7 +23,7 @@ static struct lapse *open_as(struct flow *f, const char *role, flow_tweak *tweak
 FLOW_ALL_MODES(rights, of_a_listener_are_all_that_its_jobs_need)
 {
     struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE}, dying = {.policy = FLOW_FAIL, .why = "no"};
+    struct flow_worker w = {.policy = FLOW_DONE}, dying = {.policy = FLOW_FAIL, .reason = "no"};
     f->l = open_as(f, "listener", NULL);
     flow_handle(f, "q", &w);
     flow_handle(f, "r", &dying);

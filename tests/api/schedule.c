@@ -38,7 +38,7 @@ Test(schedule, lends_the_job_as_redis_has_it)
     cr_assert_eq(job.until_ms, 0);
     cr_assert_eq(job.claimed_us, 0);
     cr_assert_eq(job.body_len, 0);
-    cr_assert_str_eq(job.why, "");
+    cr_assert_str_eq(job.reason, "");
     flow_end(f, "q");
 }
 
@@ -206,7 +206,7 @@ FLOW_ALL_MODES(schedule, ids_are_bytes_and_no_language)
 FLOW_ALL_MODES(schedule, for_ever_is_never_dead)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .why = "again"};
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "again"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
     s.tries = LAPSE_FOREVER;
@@ -228,7 +228,7 @@ FLOW_ALL_MODES(schedule, for_ever_is_never_dead)
 FLOW_ALL_MODES(schedule, the_last_of_its_tries_leaves_it_dead)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .why = "no luck"};
+    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "no luck"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
     s.tries = 3;
@@ -238,7 +238,7 @@ FLOW_ALL_MODES(schedule, the_last_of_its_tries_leaves_it_dead)
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);
     cr_assert_eq(job.try_no, 3);
-    cr_assert_str_eq(job.why, "no luck");
+    cr_assert_str_eq(job.reason, "no luck");
     cr_assert_eq(w.n_runs, 3);
     flow_end(f, "q");
 }

@@ -26,7 +26,7 @@ static void expect(struct wire *x, const char *id, enum flow_policy how, int64_t
     }
     cr_assert_eq(err, 0);
     cr_assert_eq(job.try_no, 1);
-    cr_assert_str_eq(job.why, "the reason");
+    cr_assert_str_eq(job.reason, "the reason");
     cr_assert_eq(job.state, how == FLOW_RETRY ? LAPSE_WAITING : LAPSE_DEAD);
     if (how == FLOW_RETRY)
         cr_assert(job.due_ms >= not_before_ms + 3600000 && job.due_ms <= redis_now_ms(x->f->server) + 3600000);
@@ -42,7 +42,7 @@ static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long firs
     wire_start(&x, FLOW_KEEP, alone);
     struct lapse *direct = x.f->l;
     x.w.delay_ms = 3600000;
-    x.w.why = "the reason";
+    x.w.reason = "the reason";
     for (long bytes = first; bytes <= last; bytes += step, n++) {
         char id[24];
         snprintf(id, sizeof id, "%ld", bytes);
@@ -144,7 +144,7 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
                  "redis.call('ZREM', 'lapse:{q}:run', 'a') redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'a') "
                  "redis.call('HSET', 'lapse:{q}:held', 'a', '1 2 10 77 5 5 other ')");
         cr_assert_eq(flow_get(f, "q", "a", &before), 0);
-        w.why = "late";
+        w.reason = "late";
         flow_settle(&w, how[i]);
         cr_assert_eq(w.err, LAPSE_EGONE);
         cr_assert_eq(flow_get(f, "q", "a", &after), 0);

@@ -29,13 +29,13 @@ Test(sizes, a_newer_callers_field_must_be_0)
     cr_assert_null(l);
 
     struct {
-        struct lapse_handle_options o;
+        struct lapse_listen_options o;
         int64_t extra;
     } handle = {{sizeof handle, 1}, 1};
     struct flow_worker w = {.f = f};
-    cr_assert_eq(lapse_handle(f->l, "q", &handle.o, flow_handler, &w), LAPSE_EINVAL);
+    cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_handler, &w), LAPSE_EINVAL);
     handle.extra = 0;
-    cr_assert_eq(lapse_handle(f->l, "q", &handle.o, flow_handler, &w), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_handler, &w), 0);
     flow_end(f, "q");
 }
 

@@ -43,7 +43,7 @@ Test(suspend, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
     flow_fine(f, "the clock of Redis"); /* it did not sleep with us */
     for (int i = 0; i < 2; i++)
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, sleep_in_the_first, &s), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, sleep_in_the_first, &s), 0);
     flow_until(f, s.w.settled == 2);
     cr_assert_eq(s.w.n_runs, 2);
     cr_assert_eq(flow_stats(f->l).claimed, 3, "the second was begun by the claim of before");

@@ -141,7 +141,7 @@ static void listen_jobs(void)
     ev_now_update(loop);
     ev_timer_init(&late, on_late, (double)(listen_until_us() - now_us()) / 1e6, 0.);
     ev_timer_start(loop, &late);
-    int err = lapse_handle(l, QUEUE, NULL, on_job, NULL);
+    int err = lapse_listen(l, QUEUE, NULL, on_job, NULL);
     if (err)
         die("lapse_handle: %s", lapse_strerror(err));
     uint64_t malloc_before = n_malloc, mem_before = n_mem;

@@ -97,7 +97,7 @@ Test(exec, that_fails_is_logged_with_its_try_and_what_becomes_of_it)
     struct proc *p = lapse("listen", "mail", "--count", "2", "--exec", "--", "sh", "-c", "exit 75");
     cr_expect(strstr(p->err, "lapse: mail/tmp: try 1 of 2: exit status 75: it runs again\n"), "%s", p->err);
     expect(p, 0, "", "lapse: mail/tmp: try 2 of 2: exit status 75: dead\n");
-    expect(lapse("get", "mail", "tmp"), 0, "\"why\":\"exit status 75\"", NULL);
+    expect(lapse("get", "mail", "tmp"), 0, "\"reason\":\"exit status 75\"", NULL);
 
     expect(lapse("schedule", "mail", "--id", "once", "--in", "0s", "--tries", "forever"), 0, NULL, NULL);
     p = lapse("listen", "mail", "--count", "1", "--exec", "--", "sh", "-c", "kill -9 $$");

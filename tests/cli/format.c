@@ -77,7 +77,7 @@ Test(format, json_of_a_job_without_end_says_forever_and_created_is_a_boolean)
 {
     struct server *s = tool_redis();
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "--tries", "forever"), 0,
-           "\"try\":0,\"tries\":\"forever\",\"token\":0,\"until_ms\":0,\"why\":\"\",\"created\":true}\n", NULL);
+           "\"try\":0,\"tries\":\"forever\",\"token\":0,\"until_ms\":0,\"reason\":\"\",\"created\":true}\n", NULL);
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "--on-conflict", "keep"), 0, "\"created\":false}\n", NULL);
     expect(lapse("get", "q", "i"), 0, "\"tries\":\"forever\"", NULL);
     server_stop(s);

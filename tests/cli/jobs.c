@@ -18,7 +18,7 @@ Test(schedule, prints_the_job_as_one_json_object)
     p = lapse("schedule", "orders", "--id", "order-1", "--in", "1h", "--tries", "3", "x");
     snprintf(expected, sizeof expected,
              "{\"queue\":\"orders\",\"id\":\"order-1\",\"state\":\"waiting\",\"due_ms\":%lld,\"try\":0,\"tries\":3,"
-             "\"token\":0,\"until_ms\":0,\"why\":\"\",\"created\":true}\n",
+             "\"token\":0,\"until_ms\":0,\"reason\":\"\",\"created\":true}\n",
              member(p->out, "due_ms"));
     cr_assert_str_eq(p->out, expected);
     cr_assert_eq(p->err_len, 0, "%s", p->err);
@@ -290,7 +290,7 @@ Test(text, of_a_reason_shows_what_it_says_and_nothing_that_a_terminal_obeys)
                NULL);
     }
     expect(lapse("get", "q", "i"), 0,
-           "\"why\":\"\xe6\x97\xa5 \\u009b31m \\u202e \\u001b[2J \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\"", NULL);
+           "\"reason\":\"\xe6\x97\xa5 \\u009b31m \\u202e \\u001b[2J \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\"", NULL);
     free(held);
     server_stop(s);
 }

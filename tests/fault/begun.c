@@ -73,7 +73,7 @@ __attribute__((constructor)) static void sleeper(void)
     setlinebuf(stdout);
     o.lease_ms = LEASE_MS;
     o.sweep_ms = 60000;
-    if (!loop || lapse_open(&l, loop, &o) || lapse_handle(l, "q", NULL, on_job, NULL))
+    if (!loop || lapse_open(&l, loop, &o) || lapse_listen(l, "q", NULL, on_job, NULL))
         _exit(125);
     ev_run(loop, 0);
     _exit(126);

@@ -145,8 +145,7 @@ static void two_hours_on(struct steps *s)
     flow_each_once(&soon, 2 * N);
     cr_assert_eq(late.n_runs, 0);
     step(s, -2 * HOUR, "set back");
-    cr_assert(!lapse_handle(f->l, "soon", NULL, NULL, NULL) && !lapse_handle(f->l, "late", NULL, NULL, NULL) &&
-              !lapse_handle(f->l, "kept", NULL, NULL, NULL));
+    cr_assert(!lapse_unlisten(f->l, "soon") && !lapse_unlisten(f->l, "late") && !lapse_unlisten(f->l, "kept"));
 }
 
 /* What was to be done in a moment, and what a dead process holds, waits for an hour, and no longer than a sweep once
@@ -183,7 +182,7 @@ static void an_hour_back(struct steps *s)
         cr_assert_eq(flow_runs_of(&w, w.runs[i].job.id), 1);
     cr_assert_eq(w.errors, 0);
     is_quiet(f, "right again");
-    cr_assert_eq(lapse_handle(f->l, "q", NULL, NULL, NULL), 0);
+    cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
     board_free(b);
 }
 
@@ -223,7 +222,7 @@ static int64_t slewed(struct steps *s, long n)
     qsort(late, w.n_runs, sizeof *late, by_number);
     int64_t p99 = late[w.n_runs * 99 / 100];
     free(late);
-    cr_assert_eq(lapse_handle(f->l, "slewed", NULL, NULL, NULL), 0);
+    cr_assert_eq(lapse_unlisten(f->l, "slewed"), 0);
     return p99;
 }
 

@@ -122,7 +122,7 @@ static struct call *new_call(struct self *me, const char *op, const char *id)
 
 static const char *outcome_of(int err)
 {
-    return err == 0 ? "ok" : lapse_maybe(err) ? "info" : "fail";
+    return err == 0 ? "ok" : lapse_outcome_unknown(err) ? "info" : "fail";
 }
 
 static const char *name_of(int err)
@@ -233,7 +233,7 @@ void crew_listen(const struct crew *c)
     struct self me;
     ev_signal term;
     be_born(&me, c, c->number < c->o->listeners - c->o->direct ? c->o->listener_url : NULL, c->number < c->o->odd);
-    if (lapse_handle(me.l, WORK_QUEUE, NULL, on_job, &me))
+    if (lapse_listen(me.l, WORK_QUEUE, NULL, on_job, &me))
         _exit(125);
     ev_signal_init(&term, on_term, SIGTERM);
     term.data = &me;

@@ -124,7 +124,7 @@ static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, 
     cr_assert(err == 0 || err == LAPSE_ELOST, "%s cut after %ld: %s", v->name, bytes, lapse_strerror(err));
     if (err && way == PROXY_UP)
         a->whole += (flow_get(f, "q", id, NULL) == 0) != v->there;
-    for (; lapse_maybe(err); err = by_wire(a, v, id))
+    for (; lapse_outcome_unknown(err); err = by_wire(a, v, id))
         a->maybes++;
     cr_assert(err == 0 || (first && err == v->again), "%s again: %s", v->name, lapse_strerror(err));
     flow_spin(f, 0);
@@ -174,7 +174,7 @@ static long settles(enum flow_policy how, enum proxy_way way, long *lost)
     long bytes = 0, n = 0;
     wire_start(&x, FLOW_KEEP, quiet_wire);
     x.w.delay_ms = HOUR;
-    x.w.why = "the reason";
+    x.w.reason = "the reason";
     for (uint64_t before = UINT64_MAX; before != flow_stats(x.l).reconnects; bytes += step(bytes), n++) {
         char id[24];
         struct flow_job job;

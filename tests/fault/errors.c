@@ -54,7 +54,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     char what = *lapse_job_id(job);
     if (what == 'z' && !c->stopped) {
         c->stopped = true;
-        lapse_handle(l, "z", NULL, NULL, NULL); /* the others, claimed with it, are released */
+        lapse_unlisten(l, "z"); /* the others, claimed with it, are released */
     }
     if (what == 'k' && !c->kept)
         c->kept = job;
@@ -148,7 +148,7 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
         c.asks[i].f = f;
         cr_assert_eq(ask(&c, c.l, i, &c.asks[i]), 0);
     }
-    cr_assert(!lapse_handle(c.l, "q", NULL, on_job, &c) && !lapse_handle(c.l, "z", NULL, on_job, &c));
+    cr_assert(!lapse_listen(c.l, "q", NULL, on_job, &c) && !lapse_listen(c.l, "z", NULL, on_job, &c));
     int64_t from_ms = test_now_ms(), for_ms = fault_n(80, 1000);
     while (test_now_ms() < from_ms + for_ms || (stub_hits(stub) == 0 && test_now_ms() < from_ms + 400))
         flow_turn(f, test_now_ms() + 5);
@@ -169,8 +169,8 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
             cr_assert(err == e->heard || err == 0 || (e->heard == LAPSE_ELOST && err == LAPSE_EDOWN), "%s to %s: %s",
                       e->name, name, lapse_strerror(err));
         else
-            cr_assert(err == 0 || err == LAPSE_ENOENT || (e->heard == LAPSE_ELOST && lapse_maybe(err)) ||
-                          (strcmp(name, "resume") == 0 && lapse_maybe(err)),
+            cr_assert(err == 0 || err == LAPSE_ENOENT || (e->heard == LAPSE_ELOST && lapse_outcome_unknown(err)) ||
+                          (strcmp(name, "resume") == 0 && lapse_outcome_unknown(err)),
                       "%s to %s, %s heard: %s", e->name, name, script_of(i), lapse_strerror(err));
         ask_again(&c, i, err);
     }
@@ -178,7 +178,7 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
         cr_assert_lt(test_now_ms(), end_ms, "%s to %s: not all was done when it was over", e->name, name);
         if (c.stopped && !c.anew) {
             c.anew = true;
-            cr_assert_eq(lapse_handle(c.l, "z", NULL, on_job, &c), 0);
+            cr_assert_eq(lapse_listen(c.l, "z", NULL, on_job, &c), 0);
         }
         if (c.kept) {
             lapse_done(c.kept, on_settled, &c);

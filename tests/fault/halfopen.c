@@ -84,12 +84,12 @@ static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg
     lapse_done(c->w_away.held[--c->w_away.n_held], flow_settled, &c->w_away);
     c->w_away.policy = FLOW_DONE;
     flow_until(f, c->w_away.err == LAPSE_EGONE);
-    lapse_handle(c->other, queue, NULL, NULL, NULL); /* so that it is the one that was away who runs this: */
+    lapse_unlisten(c->other, queue); /* so that it is the one that was away who runs this: */
     size_t before = c->w_away.n_runs;
     f->l = direct;
     cr_assert_eq(flow_schedule(f, queue, "after", 0, NULL), 0);
     flow_until(f, c->w_away.n_runs == before + 1);
-    lapse_handle(c->away, queue, NULL, NULL, NULL);
+    lapse_unlisten(c->away, queue);
 }
 
 /* ---- packets dropped ---- */

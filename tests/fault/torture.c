@@ -20,7 +20,7 @@ struct result {                              /* of one play */
     bool fired;
     long runs;
     enum outcome outcome;
-    char why[512], culprit[96];
+    char reason[512], culprit[96];
 };
 struct tally {
     long plays, fired, failed, died, lost;
@@ -37,7 +37,7 @@ void t_fail(const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    vsnprintf(result->why, sizeof result->why, format, ap);
+    vsnprintf(result->reason, sizeof result->reason, format, ap);
     va_end(ap);
     result->outcome = FAILED;
     result->fired = inject_fired();
@@ -59,7 +59,7 @@ static void on_death(int sig)
     dladdr((void *)(uintptr_t)on_death, &self);
     result->fired = inject_fired();
     result->outcome = FAILED;
-    snprintf(result->why, sizeof result->why, "signal %d", sig);
+    snprintf(result->reason, sizeof result->reason, "signal %d", sig);
     for (i = 2; i < n; i++)
         if (dladdr(frames[i], &info) && !strstr(info.dli_fname, "libc.so") && !strstr(info.dli_fname, "san.so"))
             break;
@@ -103,7 +103,7 @@ static enum outcome play(const struct scene *s, const struct injection *i, long 
     if (result->outcome == PASSED && status) {
         result->outcome = FAILED;
         result->fired = true;
-        snprintf(result->why, sizeof result->why, "status %x%s", (unsigned)status,
+        snprintf(result->reason, sizeof result->reason, "status %x%s", (unsigned)status,
                  WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": it hangs" : "");
     }
     return result->outcome;
@@ -118,7 +118,7 @@ static void count(struct tally *t, const struct scene *s, const struct injection
     if (result->outcome == FAILED) {
         t->failed++;
         fault_say("FAILED: LAPSE_SCENE=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name, i ? i->what : "none", i ? i->name : "",
-                  nth, result->why);
+                  nth, result->reason);
     } else if (result->outcome != PASSED) {
         t->died += result->outcome == DIED;
         t->lost += result->outcome == LOST;
@@ -263,7 +263,7 @@ Test(f22, one_allocation_in_a_hundred_may_fail_for_long, .timeout = 1800)
     t_server = server_start();
     inject_install();
     for (long seed = 1; seed <= n; seed++) {
-        cr_assert_eq(play(&scene_random, &alloc, -100, (unsigned)seed), PASSED, "seed %ld: %s", seed, result->why);
+        cr_assert_eq(play(&scene_random, &alloc, -100, (unsigned)seed), PASSED, "seed %ld: %s", seed, result->reason);
         cr_assert(result->fired);
         runs += result->runs;
     }

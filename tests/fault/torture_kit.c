@@ -162,7 +162,7 @@ __attribute__((format(printf, 2, 3))) static void tell(struct entry *e, const ch
 static void settle_entry(struct asked *a, int err)
 {
     struct entry *e = a->entry;
-    bool maybe = lapse_maybe(err);
+    bool maybe = lapse_outcome_unknown(err);
     e->asked--;
     tell(e, "%c%d ", "scr?dt"[a->verb], err);
     if (a->verb == SCHEDULE && !err) {
@@ -359,7 +359,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 
 int t_handle(struct torture *t, const char *queue, unsigned max_running, job_fn *fn)
 {
-    struct lapse_handle_options o = {sizeof o, max_running};
+    struct lapse_listen_options o = {sizeof o, max_running};
     struct handler *h = malloc(sizeof *h);
     int err = LAPSE_ENOMEM;
     T_ASSERT(h);
@@ -367,7 +367,7 @@ int t_handle(struct torture *t, const char *queue, unsigned max_running, job_fn 
     t->handlers = h;
     note_queue(t, queue);
     for (int i = 0; err == LAPSE_ENOMEM && i < AGAIN; i++) {
-        err = lapse_handle(t->l, queue, &o, fn ? on_job : NULL, h);
+        err = fn ? lapse_listen(t->l, queue, &o, on_job, h) : lapse_unlisten(t->l, queue);
         T_ASSERT(err != LAPSE_ENOMEM || t_faulty());
     }
     T_ASSERT(err == t->want);

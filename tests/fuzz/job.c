@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct lapse_job job = {.via = LAPSE_VIA_EVENT};
     MUST(room);
     job_fill(&job, "q", &row, room, body);
-    MUST(strlen(lapse_job_why(&job)) <= JOB_WHY_MAX && lapse_job_state(&job) == (enum lapse_state)row.state);
+    MUST(strlen(lapse_job_reason(&job)) <= JOB_REASON_MAX && lapse_job_state(&job) == (enum lapse_state)row.state);
     int64_t wait = job_backoff_ms(&job);
     MUST(wait >= 0 && wait <= (job.backoff_max_ms > 0 ? job.backoff_max_ms : 0));
     lapse_job_body(&job, &len);

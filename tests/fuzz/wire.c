@@ -396,8 +396,11 @@ static int ask(struct lapse *l, unsigned how)
     case 4: return lapse_get(l, "q", id, on_answer, NULL);
     case 5: return lapse_depth(l, "q", on_depth, NULL);
     case 6: return lapse_list(l, "q", LAPSE_RUNNING, NULL, 1 + how / 8, on_list, NULL);
-    default: return lapse_handle(l, how & 8 ? "q2" : "q", NULL, how & 16 ? NULL : on_job, NULL) ? 1 : 2;
+    default: break;
     }
+    const char *queue = how & 8 ? "q2" : "q";
+    int err = how & 16 ? lapse_unlisten(l, queue) : lapse_listen(l, queue, NULL, on_job, NULL);
+    return err ? 1 : 2;
 }
 
 static void pass(unsigned how)
@@ -468,7 +471,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_POLL);
     MUST(loop && lapse_open(&l, loop, &o) == 0);
     if (!(settings & 32)) {
-        MUST(lapse_handle(l, "q", NULL, on_job, NULL) == 0);
+        MUST(lapse_listen(l, "q", NULL, on_job, NULL) == 0);
     }
     for (int i = 0; i < STEPS && in.left; i++) {
         ev_run(loop, EVRUN_NOWAIT);

@@ -121,7 +121,7 @@ static void listen_to(struct life *life, const char *queues, const struct lapse_
     char names[256];
     snprintf(names, sizeof names, "%s", queues);
     for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest));)
-        if (lapse_handle(life->l, name, NULL, on_job, life))
+        if (lapse_listen(life->l, name, NULL, on_job, life))
             _exit(125);
     ev_signal_init(&term, on_term, SIGTERM);
     term.data = life;

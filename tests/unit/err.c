@@ -64,11 +64,11 @@ Test(err, any_int_has_a_text)
 Test(err, maybe_is_said_of_what_may_have_happened)
 {
     for (size_t i = 0; i < CODES; i++) {
-        cr_expect_eq(lapse_maybe(codes[i].code), codes[i].maybe, "%s", codes[i].name);
+        cr_expect_eq(lapse_outcome_unknown(codes[i].code), codes[i].maybe, "%s", codes[i].name);
     }
-    cr_expect_eq(lapse_maybe(LAPSE_OK), 0);
+    cr_expect_eq(lapse_outcome_unknown(LAPSE_OK), 0);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
-        cr_expect_eq(lapse_maybe(unknown[i]), 0, "%d", unknown[i]);
+        cr_expect_eq(lapse_outcome_unknown(unknown[i]), 0, "%d", unknown[i]);
     }
 }
 

@@ -215,7 +215,7 @@ Test(job, accessors_say_what_is_in_it)
                             .id = "i",
                             .body = "body",
                             .body_len = 3,
-                            .why = "because",
+                            .reason = "because",
                             .state = LAPSE_DEAD,
                             .via = LAPSE_VIA_SWEEP,
                             .created = 1,
@@ -243,7 +243,7 @@ Test(job, accessors_say_what_is_in_it)
     cr_expect_eq(lapse_job_token(&job), 4);
     cr_expect_eq(lapse_job_created(&job), 1);
     cr_expect_eq(lapse_job_via(&job), LAPSE_VIA_SWEEP);
-    cr_expect_str_eq(lapse_job_why(&job), "because");
+    cr_expect_str_eq(lapse_job_reason(&job), "because");
     job.created = 0;
     cr_expect_eq(lapse_job_created(&job), 0);
 }

@@ -189,7 +189,7 @@ Test(job_fill, of_a_record_from_the_future_has_neither_tries_nor_body)
     cr_expect_eq(job->tries, 0);
     cr_expect_eq(job->backoff_ms, 0);
     cr_expect_eq(job->try_no, 2, "but what is held of it");
-    cr_expect_str_eq(lapse_job_why(job), "late");
+    cr_expect_str_eq(lapse_job_reason(job), "late");
     fill(LAPSE_WAITING, 77, "", "", 0, true);
     expect_body("", 0);
 }
@@ -222,7 +222,7 @@ Test(job_fill, reads_what_is_held)
         unsigned try_no;
         uint64_t token;
         int64_t claimed_us, due_ms;
-        const char *why;
+        const char *reason;
     } good[] = {
         {"1 2 10 5 1790000000000001 66 w:1 late", 2, 5, 1790000000000001, 66, "late"},
         {"1 2 10 5 1790000000000001 66 w:1 ", 2, 5, 1790000000000001, 66, ""},
@@ -237,7 +237,7 @@ Test(job_fill, reads_what_is_held)
         cr_expect_eq(lapse_job_token(job), good[i].token, "%s", good[i].held);
         cr_expect_eq(lapse_job_claimed_us(job), good[i].claimed_us, "%s", good[i].held);
         cr_expect_eq(lapse_job_due_ms(job), good[i].due_ms, "%s", good[i].held);
-        cr_expect_str_eq(lapse_job_why(job), good[i].why, "%s", good[i].held);
+        cr_expect_str_eq(lapse_job_reason(job), good[i].reason, "%s", good[i].held);
     }
 }
 
@@ -293,7 +293,7 @@ Test(job_fill, takes_nothing_of_what_is_held_in_another_form)
         cr_expect_eq(job->token, 0, "\"%s\"", bad[i]);
         cr_expect_eq(job->claimed_us, 0, "\"%s\"", bad[i]);
         cr_expect_eq(job->due_ms, 77, "\"%s\"", bad[i]);
-        cr_expect_str_eq(job->why, "", "\"%s\"", bad[i]);
+        cr_expect_str_eq(job->reason, "", "\"%s\"", bad[i]);
     }
 }
 
@@ -303,8 +303,8 @@ Test(job_fill, cuts_a_why_at_200_bytes)
         char held[400] = "1 2 10 5 7 66 w ";
         memset(held + 16, 'y', len);
         fill(LAPSE_DEAD, 77, held, "\x01\x00", 2, true);
-        cr_assert_eq(strlen(lapse_job_why(job)), len < 200 ? len : 200);
-        cr_assert_eq(strspn(lapse_job_why(job), "y"), len < 200 ? len : 200);
+        cr_assert_eq(strlen(lapse_job_reason(job)), len < 200 ? len : 200);
+        cr_assert_eq(strspn(lapse_job_reason(job), "y"), len < 200 ? len : 200);
     }
 }
 
@@ -323,6 +323,6 @@ Test(job_fill, may_read_any_bytes)
             record[i] = (char)(i ? unit_random(&r) % 12 : 1);
         }
         fill((enum lapse_state)(1 + unit_random(&r) % 3), 77, held, record, len, unit_random(&r) % 2);
-        cr_assert(job->due_ms >= 0 && strlen(job->why) <= 200 && job->body && job->body_len <= len);
+        cr_assert(job->due_ms >= 0 && strlen(job->reason) <= 200 && job->body && job->body_len <= len);
     }
 }

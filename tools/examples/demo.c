@@ -256,7 +256,7 @@ int main(int argc, char **argv)
     options.url = argv[1];
     options.log = on_log;
     must(lapse_open(&demo.l, demo.loop, &options), "opening");
-    must(lapse_handle(demo.l, "orders", NULL, on_timeout, NULL), "listening");
+    must(lapse_listen(demo.l, "orders", NULL, on_timeout, NULL), "listening");
     printf("%slapse demo%s: orders that are not paid in time are cancelled, to the millisecond\n"
            "late is by Redis's clock, from the moment a job is due to the moment a listener has it\n\n",
            demo.bold, demo.plain);

@@ -55,7 +55,7 @@ static void on_placed(struct lapse *l, int err, const struct lapse_job *job, voi
 {
     const struct order *order = arg;
     (void)job;
-    if (lapse_maybe(err)) {
+    if (lapse_outcome_unknown(err)) {
         place(l, order); /* it names its id: a second time makes no second job */
         return;
     }
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     options.log = on_log;
     setvbuf(stdout, NULL, _IOLBF, 0);
     check(lapse_open(&l, loop, &options), "opening");
-    check(lapse_handle(l, "orders", NULL, on_timeout, NULL), "listening");
+    check(lapse_listen(l, "orders", NULL, on_timeout, NULL), "listening");
     place(l, &orders[0]);
     place(l, &orders[1]);
     ev_timer_init(&payment, pay_first, 0.5, 0);

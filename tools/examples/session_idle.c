@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     options.url = argc > 1 ? argv[1] : NULL;
     options.log = on_log;
     check(lapse_open(&l, loop, &options), "opening");
-    check(lapse_handle(l, "sessions", NULL, on_idle, NULL), "listening");
+    check(lapse_listen(l, "sessions", NULL, on_idle, NULL), "listening");
     login(l);
     ev_timer_init(&click, on_click, 0.3, 0.3);
     click.data = l;

@@ -44,17 +44,17 @@ static void on_answer(struct ev_loop *loop, ev_timer *timer, int events)
     struct request *request = timer->data;
     struct lapse_job *job = request->job;
     int status = lapse_job_try(job) < 3 ? 503 : 200;
-    char why[32];
+    char reason[32];
     (void)loop, (void)events;
     free(request);
     printf("%s: try %u of %u: %d\n", lapse_job_id(job), lapse_job_try(job), lapse_job_tries(job), status);
-    snprintf(why, sizeof why, "HTTP %d", status);
+    snprintf(reason, sizeof reason, "HTTP %d", status);
     if (status == 200) {
         lapse_done(job, on_delivered, NULL);
     } else if (status == 410) {
-        lapse_fail(job, why, NULL, NULL); /* it will never work: dead at once */
+        lapse_fail(job, reason, NULL, NULL); /* it will never work: dead at once */
     } else {
-        lapse_retry(job, LAPSE_BACKOFF, why, NULL, NULL);
+        lapse_retry(job, LAPSE_BACKOFF, reason, NULL, NULL);
     }
 }
 
@@ -76,8 +76,8 @@ static void on_due(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct ev_loop *loop = arg;
     (void)l;
-    if (*lapse_job_why(job)) {
-        printf("%s: once more, because of %s\n", lapse_job_id(job), lapse_job_why(job));
+    if (*lapse_job_reason(job)) {
+        printf("%s: once more, because of %s\n", lapse_job_id(job), lapse_job_reason(job));
     }
     post(loop, job);
 }
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     options.url = argc > 1 ? argv[1] : NULL;
     options.log = on_log;
     check(lapse_open(&l, loop, &options), "opening");
-    check(lapse_handle(l, "webhooks", NULL, on_due, loop), "listening");
+    check(lapse_listen(l, "webhooks", NULL, on_due, loop), "listening");
     spec.queue = "webhooks";
     spec.id = "hook-7";
     spec.body = body;

@@ -55,7 +55,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     wrong++;
     printf("%s %s %d %d %lld %lld %u %u %llu %d %s %d\n", lapse_job_queue(job), lapse_job_id(job), (int)state, (int)via,
            (long long)late_us, (long long)lapse_job_until_ms(job), lapse_job_try(job), lapse_job_tries(job),
-           (unsigned long long)lapse_job_token(job), lapse_job_created(job), lapse_job_why(job), body != NULL);
+           (unsigned long long)lapse_job_token(job), lapse_job_created(job), lapse_job_reason(job), body != NULL);
     if (len == 0)
         lapse_done(job, NULL, NULL);
     else if (len == 1)
@@ -88,7 +88,7 @@ int main(void)
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
     struct lapse_options o = lapse_options_init();
     struct lapse_spec s = lapse_spec_init();
-    struct lapse_handle_options h = {sizeof h, 4};
+    struct lapse_listen_options h = {sizeof h, 4};
     struct lapse_stats stats;
     struct lapse *l = NULL, *other = NULL;
 
@@ -104,8 +104,8 @@ int main(void)
     if (wrong)
         return 1;
 
-    expect(lapse_handle(l, "orders", &h, on_job, NULL), 0);
-    expect(lapse_handle(l, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
+    expect(lapse_listen(l, "orders", &h, on_job, NULL), 0);
+    expect(lapse_listen(l, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
     s.queue = "orders";
     s.id = "o-1";
     s.body = "unpaid";
@@ -126,7 +126,7 @@ int main(void)
 
     lapse_stats(l, &stats, sizeof stats);
     expect(stats.done == 0, 1);
-    expect(lapse_maybe(LAPSE_ELOST) && !lapse_maybe(LAPSE_EDOWN), 1);
+    expect(lapse_outcome_unknown(LAPSE_ELOST) && !lapse_outcome_unknown(LAPSE_EDOWN), 1);
     expect(lapse_strerror(LAPSE_EBUSY)[0] != 0 && lapse_strerror(12345)[0] != 0, 1);
     lapse_abandon(other);
     lapse_close(l, 200, on_closed, NULL);

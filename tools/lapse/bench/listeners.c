@@ -121,7 +121,7 @@ static int listen_until(struct listener *w, int leash)
     w->leash.data = w->publish.data = w;
     ev_io_start(w->c.loop, &w->leash);
     ev_prepare_start(w->c.loop, &w->publish);
-    code = lapse_handle(w->c.l, w->b->queue, NULL, on_job, w);
+    code = lapse_listen(w->c.l, w->b->queue, NULL, on_job, w);
     if (!code) {
         code = lapse_depth(w->c.l, w->b->queue, on_there, w);
     }

@@ -41,9 +41,9 @@ static void drop(struct line *line)
     free(line);
 }
 
-static void put_back(struct lines *s, struct lapse_job *job, const char *why, void *arg)
+static void put_back(struct lines *s, struct lapse_job *job, const char *reason, void *arg)
 {
-    lapse_retry(job, LAPSE_BACKOFF, why, s->settled, arg);
+    lapse_retry(job, LAPSE_BACKOFF, reason, s->settled, arg);
 }
 
 void lines_give_up(struct lines *s, const char *reason)

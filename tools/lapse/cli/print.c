@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SHOWN_BYTES = 300, WHY_BYTES = 1024 };
+enum { SHOWN_BYTES = 300, REASON_BYTES = 1024 };
 
 const char *print_time(char out[TIME_BYTES], int64_t unix_ms)
 {
@@ -72,8 +72,8 @@ static const char *body_text(const struct lapse_job *job, char out[SHOWN_BYTES])
 
 static const char *why_text(const struct lapse_job *job, char out[SHOWN_BYTES])
 {
-    const char *why = unreadable(job) ? lapse_strerror(LAPSE_EDATA) : lapse_job_why(job);
-    return text_shown(out, SHOWN_BYTES, why, strlen(why));
+    const char *reason = unreadable(job) ? lapse_strerror(LAPSE_EDATA) : lapse_job_reason(job);
+    return text_shown(out, SHOWN_BYTES, reason, strlen(reason));
 }
 
 static void json_tries(struct json *j, const struct lapse_job *job)
@@ -88,15 +88,15 @@ static void json_tries(struct json *j, const struct lapse_job *job)
 /* The id stands behind what has a width: it may have 255 letters. */
 static void print_job_line(const struct lapse_job *job)
 {
-    char due[TIME_BYTES], tries[16], why[SHOWN_BYTES];
+    char due[TIME_BYTES], tries[16], reason[SHOWN_BYTES];
     printf("%-8s %s %4u of %-7s %-24s %s\n", state_name(lapse_job_state(job)), print_time(due, lapse_job_due_ms(job)),
-           lapse_job_try(job), tries_text(job, tries), lapse_job_id(job), why_text(job, why));
+           lapse_job_try(job), tries_text(job, tries), lapse_job_id(job), why_text(job, reason));
 }
 
 void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts)
 {
     struct json j;
-    char why[WHY_BYTES];
+    char reason[REASON_BYTES];
     if (g->text) {
         print_job_line(job);
         return;
@@ -110,7 +110,7 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
     json_tries(&j, job);
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_int(&j, "until_ms", lapse_job_until_ms(job));
-    json_text(&j, "why", text_mended(why, sizeof why, lapse_job_why(job)));
+    json_text(&j, "reason", text_mended(reason, sizeof reason, lapse_job_reason(job)));
     if (parts & WITH_BODY) {
         size_t len;
         const void *bytes = lapse_job_body(job, &len);
@@ -127,7 +127,7 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
 
 void print_job_heading(void)
 {
-    printf("%-8s %-24s %-15s %-24s %s\n", "STATE", "DUE", " TRY", "ID", "WHY");
+    printf("%-8s %-24s %-15s %-24s %s\n", "STATE", "DUE", " TRY", "ID", "REASON");
 }
 
 void print_job_long(const struct lapse_job *job)
@@ -139,7 +139,7 @@ void print_job_long(const struct lapse_job *job)
     if (lapse_job_until_ms(job)) {
         printf("until   %s\n", print_time(until, lapse_job_until_ms(job)));
     }
-    if (*lapse_job_why(job)) {
+    if (*lapse_job_reason(job)) {
         printf("why     %s\n", why_text(job, text));
     }
     printf("body    %s\n", body_text(job, text));

@@ -215,7 +215,7 @@ int client_answer(struct client *c, int err, const char *about)
         say_away(c, about);
     } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
         say("%s: %s", plain(about), c->error);
-    } else if (lapse_maybe(err)) {
+    } else if (lapse_outcome_unknown(err)) {
         say("%s: %s; %s", plain(about), lapse_strerror(err), c->maybe ? c->maybe : "nothing was to be changed");
     } else {
         say("%s: %s", plain(about), lapse_strerror(err));

@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 enum { FAIL = 65 }; /* EX_DATAERR: what a child says by its status; all others but 0 are tried again */
-enum { ENV_OURS = 6, ENV_BYTES = 320, WHY_BYTES = 160 };
+enum { ENV_OURS = 6, ENV_BYTES = 320, REASON_BYTES = 160 };
 enum { SPARE_FDS = 8 };
 #define AGAIN_S 0.2
 enum stage { NOT_YET, RUNNING, ASKED, FORCED, KEPT };
@@ -42,9 +42,9 @@ struct child {
     void *arg;
     pid_t pid; /* 0: NOT_YET */
     enum stage stage;
-    int ours;         /* it is ended because we stop, not for what it did */
-    const char *why;  /* it was ended; static */
-    const char *body; /* still to be written; the job's */
+    int ours;           /* it is ended because we stop, not for what it did */
+    const char *reason; /* it was ended; static */
+    const char *body;   /* still to be written; the job's */
     size_t body_left;
     int64_t started_ms; /* when it got the job: run_ms counts from here */
     ev_io input;
@@ -192,7 +192,7 @@ static void forget(struct child *c)
 }
 
 /* mail/m-1: try 2 of 2: exit status 75: dead. Who lost the lease does not know what becomes of the job. */
-static void say_verdict(const struct lapse_job *job, const char *why, int is_last)
+static void say_verdict(const struct lapse_job *job, const char *reason, int is_last)
 {
     char of[24] = "";
     if (lapse_job_tries(job) != LAPSE_FOREVER) {
@@ -200,16 +200,16 @@ static void say_verdict(const struct lapse_job *job, const char *why, int is_las
         is_last |= lapse_job_try(job) >= lapse_job_tries(job);
     }
     if (lapse_job_until_ms(job)) {
-        say("%s/%s: try %u%s: %s: %s", lapse_job_queue(job), lapse_job_id(job), lapse_job_try(job), of, why,
+        say("%s/%s: try %u%s: %s: %s", lapse_job_queue(job), lapse_job_id(job), lapse_job_try(job), of, reason,
             is_last ? "dead" : "it runs again");
     }
 }
 
 /* What could not begin goes back. */
-static void give_up(struct child *c, const char *why)
+static void give_up(struct child *c, const char *reason)
 {
-    say_verdict(c->job, why, 0);
-    lapse_retry(c->job, LAPSE_BACKOFF, why, c->x->settled, c->arg);
+    say_verdict(c->job, reason, 0);
+    lapse_retry(c->job, LAPSE_BACKOFF, reason, c->x->settled, c->arg);
     forget(c);
 }
 
@@ -226,12 +226,12 @@ static void keep(struct child *c)
 
 static void try_again(struct child *c);
 
-static void ask_to_end(struct child *c, const char *why)
+static void ask_to_end(struct child *c, const char *reason)
 {
     if (c->stage == NOT_YET) {
-        give_up(c, why);
+        give_up(c, reason);
     } else if (c->stage == RUNNING) {
-        c->why = why;
+        c->reason = reason;
         c->stage = ASKED;
         kill(-c->pid, SIGTERM);
         c->check.repeat = EXEC_KILL_MS / 1000.0;
@@ -260,22 +260,22 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 
 static void settle(struct child *c, int status)
 {
-    char why[WHY_BYTES];
-    const char *prefix = c->why ? c->why : "", *colon = c->why ? ": " : "";
+    char reason[REASON_BYTES];
+    const char *prefix = c->reason ? c->reason : "", *colon = c->reason ? ": " : "";
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code >= 0) {
-        snprintf(why, sizeof why, "%s%sexit status %d", prefix, colon, code);
+        snprintf(reason, sizeof reason, "%s%sexit status %d", prefix, colon, code);
     } else {
-        snprintf(why, sizeof why, "%s%skilled by signal %d", prefix, colon, WTERMSIG(status));
+        snprintf(reason, sizeof reason, "%s%skilled by signal %d", prefix, colon, WTERMSIG(status));
     }
     if (code == 0) {
         lapse_done(c->job, c->x->settled, c->arg);
     } else if (code == FAIL) {
-        say_verdict(c->job, why, 1);
-        lapse_fail(c->job, why, c->x->settled, c->arg);
+        say_verdict(c->job, reason, 1);
+        lapse_fail(c->job, reason, c->x->settled, c->arg);
     } else {
-        say_verdict(c->job, why, 0);
-        lapse_retry(c->job, LAPSE_BACKOFF, why, c->x->settled, c->arg);
+        say_verdict(c->job, reason, 0);
+        lapse_retry(c->job, LAPSE_BACKOFF, reason, c->x->settled, c->arg);
     }
 }
 
@@ -498,9 +498,9 @@ static int passes(int err)
 
 static void cannot_start(struct child *c, int err)
 {
-    char why[WHY_BYTES];
-    snprintf(why, sizeof why, "cannot start %s: %s", plain(c->x->path), strerror(err));
-    give_up(c, why);
+    char reason[REASON_BYTES];
+    snprintf(reason, sizeof reason, "cannot start %s: %s", plain(c->x->path), strerror(err));
+    give_up(c, reason);
 }
 
 static void try_again(struct child *c)

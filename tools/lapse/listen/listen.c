@@ -374,7 +374,7 @@ static void begin(struct listen *in)
         exec_begin(&in->exec);
     }
     for (int i = 0; !err && i < in->n_queues; i++) {
-        err = lapse_handle(in->c.l, in->queues[i], NULL, on_job, in);
+        err = lapse_listen(in->c.l, in->queues[i], NULL, on_job, in);
         if (err) {
             listen_stop(in, client_answer(&in->c, err, in->queues[i]));
         }
