@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The handle's life, and the handling half of the public API.
  *
- *   open --close--> closing (takes nothing new; waits for handlers and answers) --all is settled and answered--> ended
- *                      '--grace over--> giving back (what handlers still have, at most GIVE_BACK_MS) ------------^
- *   ended: every request has ended; its callbacks run, then closed(), then it is freed. */
+ *   open --close--> closing (takes nothing new; waits for handlers and answers) --all is settled
+ * and answered--> ended
+ *                      '--grace over--> giving back (what handlers still have, at most
+ * GIVE_BACK_MS) ------------^ ended: every request has ended; its callbacks run, then closed(),
+ * then it is freed. */
 #include "base/error.h"
 #include "api/handle.h"
 #include "base/mem.h"
@@ -62,6 +64,7 @@ static void on_grace(void *arg)
         timer_set(&l->grace, reply_ms < GIVE_BACK_MS ? reply_ms : GIVE_BACK_MS);
         return;
     }
+
     end_and_tell(l);
 }
 
@@ -81,36 +84,45 @@ int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_opti
 {
     static const struct conn_events events = {on_up, on_down, NULL, NULL};
     struct options options;
+
     if (!out || !loop) {
         return LAPSE_EINVAL;
     }
+
     int err = options_read(&options, opts);
     if (err) {
         return err;
     }
+
     struct lapse *l = mem_new(sizeof *l, 0);
     if (!l) {
         options_free(&options);
         return LAPSE_ENOMEM;
     }
+
     l->core = (struct core){.loop = loop, .options = options, .handle = l};
     l->core.log = (struct log){.fn = options.set.log, .arg = options.set.log_arg};
     deliver_init(&l->deliver, &l->core);
     conn_init(&l->conn, &l->core, &events, l);
     err = script_init(&l->script, &l->core, &l->conn, &l->deliver);
+
     if (err) {
         options_free(&options);
         mem_free(l);
         return err;
     }
+
     work_init(&l->work, &l->core, &l->script, &l->deliver);
     timer_init(&l->grace, loop, on_grace, l);
     ev_prepare_init(&l->idle, on_idle);
-    ev_set_priority(&l->idle, EV_MINPRI); /* after script's: nothing may wake the loop again to look once more */
+    ev_set_priority(
+        &l->idle,
+        EV_MINPRI); /* after script's: nothing may wake the loop again to look once more */
     l->idle.data = l;
     l->closed = (struct req){.kind = REQ_CLOSED, .after = after_closed};
     conn_start(&l->conn);
     *out = l;
+
     return 0;
 }
 
@@ -119,14 +131,18 @@ void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), v
     if (!l) {
         return;
     }
+
     if (!l->closed.fn.closed) {
         l->closed.fn.closed = closed;
         l->closed.arg = arg;
     }
+
     if (l->ended || l->giving_back) {
         return;
     }
+
     grace_ms = grace_ms < 0 ? 0 : grace_ms < JOB_TEN_YEARS_MS ? grace_ms : JOB_TEN_YEARS_MS;
+
     int64_t end_us = clock_us() + grace_ms * 1000;
     if (!l->closing) {
         l->closing = true;
@@ -135,6 +151,7 @@ void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), v
     } else if (end_us >= l->end_us) {
         return;
     }
+
     l->end_us = end_us;
     timer_set(&l->grace, grace_ms);
 }
@@ -149,18 +166,22 @@ void lapse_abandon(struct lapse *l)
     }
 }
 
-int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts, lapse_handler *fn,
-                 void *arg)
+int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts,
+                 lapse_handler *fn, void *arg)
 {
-    struct lapse_listen_options none = {sizeof none, 0}, o;
+    struct lapse_listen_options none = {sizeof none, 0};
+    struct lapse_listen_options o;
+
     opts = opts ? opts : &none;
     if (!l || !queue || !keys_queue_ok(queue) || !fn || opts->size < sizeof *opts ||
         !mem_read_sized(&o, sizeof o, opts)) {
         return LAPSE_EINVAL;
     }
+
     if (l->closing) {
         return LAPSE_ECLOSED;
     }
+
     return work_handle(&l->work, queue, o.max_running, fn, arg);
 }
 
@@ -177,9 +198,12 @@ void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)
     held_settle(held_of(job), SETTLE_DONE, 0, NULL, fn, arg);
 }
 
-void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, lapse_cb *fn, void *arg)
+void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, lapse_cb *fn,
+                 void *arg)
 {
-    delay_ms = delay_ms < 0 ? job_backoff_ms(job) : delay_ms < JOB_TEN_YEARS_MS ? delay_ms : JOB_TEN_YEARS_MS;
+    delay_ms = delay_ms < 0                  ? job_backoff_ms(job)
+               : delay_ms < JOB_TEN_YEARS_MS ? delay_ms
+                                             : JOB_TEN_YEARS_MS;
     held_settle(held_of(job), SETTLE_RETRY, delay_ms, reason, fn, arg);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings as data: one row has the name, the default and the range that lapse_open(), lapse_options_set(), the
- * tool's -o and the README's table all use. Zero always means the default. */
+/* The settings as data: one row has the name, the default and the range that lapse_open(),
+ * lapse_options_set(), the tool's -o and the README's table all use. Zero always means the default.
+ */
 #include "api/options.h"
 #include "job/keys.h"
 #include "base/mem.h"
@@ -9,30 +10,38 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROW(field, kind, def, min, max, def_text, text)                                                               \
-    {                                                                                                                 \
-#field, kind, offsetof(struct lapse_options, field), sizeof((struct lapse_options *)0)->field, def, min, max, \
-            def_text, text                                                                                            \
+#define ROW(field, kind, def, min, max, def_text, text)                             \
+    {                                                                               \
+#field, kind, offsetof(struct lapse_options, field),                        \
+            sizeof((struct lapse_options *)0)->field, def, min, max, def_text, text \
     }
 #define DAY ((int64_t)24 * 3600 * 1000)
 const struct option_row option_rows[] = {
     ROW(url, OPTION_TEXT, 0, 0, 0, "redis://127.0.0.1:6379",
-        "where Redis is: redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n]"),
+        "where Redis is: redis://[[user]:password@]host[:port][/db] or "
+        "unix://[[user]:password@]/path[?db=n]"),
     ROW(space, OPTION_TEXT, 0, 1, 64, "lapse", "first part of every key; letters, digits, . _ -"),
     ROW(name, OPTION_TEXT, 0, 1, 64, "host:pid", "this listener's name, shown to others"),
-    ROW(lease_ms, OPTION_MS, 30000, 100, DAY, "30s", "a crashed process's jobs come back after; renewed while held"),
-    ROW(run_ms, OPTION_MS, 600000, 100, 366 * DAY, "10m", "longest run of one job, from its handler's start"),
-    ROW(sweep_ms, OPTION_MS, 5000, 10, DAY, "5s", "everything due is looked for at least this often"),
+    ROW(lease_ms, OPTION_MS, 30000, 100, DAY, "30s",
+        "a crashed process's jobs come back after; renewed while held"),
+    ROW(run_ms, OPTION_MS, 600000, 100, 366 * DAY, "10m",
+        "longest run of one job, from its handler's start"),
+    ROW(sweep_ms, OPTION_MS, 5000, 10, DAY, "5s",
+        "everything due is looked for at least this often"),
     ROW(reply_ms, OPTION_MS, 5000, 50, 3600000, "5s", "give up on a silent Redis after"),
     ROW(max_running, OPTION_COUNT, 256, 1, 100000, "256", "jobs held by handlers at once"),
-    ROW(max_pending, OPTION_COUNT, 10000, 1, 10000000, "10000", "requests waiting for Redis; one more is EFULL"),
-    ROW(max_bytes, OPTION_BYTES, 64 << 20, 1 << 20, (int64_t)1 << 40, "64MiB", "their bodies together, likewise"),
+    ROW(max_pending, OPTION_COUNT, 10000, 1, 10000000, "10000",
+        "requests waiting for Redis; one more is EFULL"),
+    ROW(max_bytes, OPTION_BYTES, 64 << 20, 1 << 20, (int64_t)1 << 40, "64MiB",
+        "their bodies together, likewise"),
     ROW(flags, OPTION_FLAGS, 0, 0, LAPSE_NO_EVENTS | LAPSE_NO_ALARM | LAPSE_MAY_EVICT, "none",
-        "with commas: no_events (late by up to sweep_ms where others schedule), no_alarm (late by seconds), may_evict"),
+        "with commas: no_events (late by up to sweep_ms where others schedule), no_alarm (late by "
+        "seconds), may_evict"),
     ROW(arm_ahead_ms, OPTION_MS, 0, 0, 3652 * DAY, "0",
         "a job due later than that gets its trigger key, 112 bytes, as it comes near; 0: at once"),
     ROW(notify, OPTION_NOTIFY, 0, 0, LAPSE_KEYSPACE, "keyevent",
-        "keyevent: hear of all expiries in Redis (flags Ex); keyspace: the server sends only ours (flags Kx)"),
+        "keyevent: hear of all expiries in Redis (flags Ex); keyspace: the server sends only ours "
+        "(flags Kx)"),
 };
 const size_t option_rows_n = sizeof option_rows / sizeof *option_rows;
 
@@ -41,6 +50,7 @@ static int64_t number(const struct lapse_options *o, const struct option_row *ro
 {
     uint32_t narrow;
     int64_t wide;
+
     if (row->size == sizeof narrow) {
         memcpy(&narrow, (const char *)o + row->at, sizeof narrow);
         return narrow;
@@ -52,6 +62,7 @@ static int64_t number(const struct lapse_options *o, const struct option_row *ro
 static void set_number(struct lapse_options *o, const struct option_row *row, int64_t value)
 {
     uint32_t narrow = (uint32_t)value;
+
     if (row->size == sizeof narrow) {
         memcpy((char *)o + row->at, &narrow, sizeof narrow);
     } else {
@@ -59,11 +70,12 @@ static void set_number(struct lapse_options *o, const struct option_row *row, in
     }
 }
 
-/* "1h30m", "250ms", "5000": sums up number and unit. A number without one is alone, and of the first unit.
- * -1: not understood. */
+/* "1h30m", "250ms", "5000": sums up number and unit. A number without one is alone, and of the
+ * first unit. -1: not understood. */
 static int64_t quantity(const char *text, const char *const *units, const int64_t *scales)
 {
     int64_t sum = 0;
+
     for (const char *s = text; *s;) {
         char *end;
         errno = 0;
@@ -71,7 +83,8 @@ static int64_t quantity(const char *text, const char *const *units, const int64_
         if (n < 0 || errno) {
             return -1;
         }
-        size_t len = strspn(end, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"), i = 0;
+        size_t len = strspn(end, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        size_t i = 0;
         while (units[i] && (strlen(units[i]) != len || strncmp(units[i], end, len) != 0)) {
             i++;
         }
@@ -81,6 +94,7 @@ static int64_t quantity(const char *text, const char *const *units, const int64_
         sum += n * scales[i];
         s = end + len;
     }
+
     return sum;
 }
 
@@ -106,13 +120,16 @@ static int64_t flags(const char *s)
 
 static int64_t parse(const struct option_row *row, const char *s)
 {
-    static const char *const ms[] = {"", "ms", "s", "m", "h", "d", NULL}, *const one[] = {"", NULL},
-                             *const bytes[] = {"", "B", "KiB", "MiB", "GiB", NULL};
-    static const int64_t ms_scale[] = {1, 1, 1000, 60000, 3600000, DAY},
-                         bytes_scale[] = {1, 1, 1 << 10, 1 << 20, 1 << 30};
+    static const char *const ms[] = {"", "ms", "s", "m", "h", "d", NULL};
+    static const char *const one[] = {"", NULL};
+    static const char *const bytes[] = {"", "B", "KiB", "MiB", "GiB", NULL};
+    static const int64_t ms_scale[] = {1, 1, 1000, 60000, 3600000, DAY};
+    static const int64_t bytes_scale[] = {1, 1, 1 << 10, 1 << 20, 1 << 30};
+
     if (!*s) {
         return -1;
     }
+
     switch (row->kind) {
     case OPTION_MS: return quantity(s, ms, ms_scale);
     case OPTION_COUNT: return quantity(s, one, ms_scale);
@@ -122,10 +139,12 @@ static int64_t parse(const struct option_row *row, const char *s)
     }
 }
 
-/* A name goes into space-separated lines and into keys' neighbourhood: printable ASCII but space and braces. */
+/* A name goes into space-separated lines and into keys' neighbourhood: printable ASCII but space
+ * and braces. */
 static bool name_ok(const char *s)
 {
     size_t len = strlen(s);
+
     for (const char *c = s; *c; c++) {
         if (*c <= ' ' || *c > '~' || *c == '{' || *c == '}') {
             return false;
@@ -148,6 +167,7 @@ int lapse_options_set(struct lapse_options *o, const char *name, const char *val
     if (!o || !name || !value) {
         return LAPSE_EINVAL;
     }
+
     for (size_t i = 0; i < option_rows_n; i++) {
         const struct option_row *row = &option_rows[i];
         if (strcmp(row->name, name) != 0 || row->at + row->size > o->size) {
@@ -167,6 +187,7 @@ int lapse_options_set(struct lapse_options *o, const char *name, const char *val
         set_number(o, row, n);
         return 0;
     }
+
     return LAPSE_EINVAL;
 }
 
@@ -174,18 +195,24 @@ int options_read(struct options *out, const struct lapse_options *in)
 {
     struct lapse_options init = lapse_options_init();
     struct options o = {0};
+
     in = in ? in : &init;
-    if (in->size < offsetof(struct lapse_options, space) || !mem_read_sized(&o.set, sizeof o.set, in)) {
+    if (in->size < offsetof(struct lapse_options, space) ||
+        !mem_read_sized(&o.set, sizeof o.set, in)) {
         return LAPSE_EINVAL;
     }
-    char host[65] = "", name[65];
+
+    char host[65] = "";
+    char name[65];
     if (gethostname(host, sizeof host) != 0 || !name_ok(host)) {
         strcpy(host, "localhost");
     }
+
     snprintf(name, sizeof name, "%.48s:%d", host, (int)getpid());
     o.set.url = o.set.url ? o.set.url : option_rows[0].def_text;
     o.set.space = o.set.space ? o.set.space : option_rows[1].def_text;
     o.set.name = o.set.name ? o.set.name : name;
+
     for (size_t i = 0; i < option_rows_n; i++) {
         const struct option_row *row = &option_rows[i];
         const char *text;
@@ -204,16 +231,21 @@ int options_read(struct options *out, const struct lapse_options *in)
             return LAPSE_EINVAL;
         }
     }
-    size_t url_len = strlen(o.set.url) + 1, space_len = strlen(o.set.space) + 1, name_len = strlen(o.set.name) + 1;
+
+    size_t url_len = strlen(o.set.url) + 1;
+    size_t space_len = strlen(o.set.space) + 1;
+    size_t name_len = strlen(o.set.name) + 1;
     o.texts_len = 2 * url_len + space_len + name_len;
     o.texts = mem_new(o.texts_len, 0);
     if (!o.texts) {
         return LAPSE_ENOMEM;
     }
+
     memcpy(o.texts, o.set.space, space_len);
     memcpy(o.texts + space_len, o.set.name, name_len);
     url_parse(&o.url, o.set.url, o.texts + space_len + name_len);
     o.set.url = NULL; /* it may hold a password; o.url has the parts */
+
     if (o.url.password) {
         char *hidden = mem_hide(o.url.password);
         mem_wipe(o.url.password, strlen(o.url.password));
@@ -223,9 +255,11 @@ int options_read(struct options *out, const struct lapse_options *in)
             return LAPSE_ENOMEM;
         }
     }
+
     o.set.space = o.texts;
     o.set.name = o.texts + space_len;
     *out = o;
+
     return 0;
 }
 

@@ -4,7 +4,14 @@
 #include "redis/address.h"
 #include <lapse.h>
 
-enum option_kind { OPTION_TEXT, OPTION_MS, OPTION_COUNT, OPTION_BYTES, OPTION_FLAGS, OPTION_NOTIFY };
+enum option_kind {
+    OPTION_TEXT,
+    OPTION_MS,
+    OPTION_COUNT,
+    OPTION_BYTES,
+    OPTION_FLAGS,
+    OPTION_NOTIFY
+};
 struct option_row {
     const char *name;
     enum option_kind kind;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Time. Our own clock is monotonic, goes on while the machine sleeps, and only measures waiting; moments are Redis's.
+/* Time. Our own clock is monotonic, goes on while the machine sleeps, and only measures waiting;
+ * moments are Redis's.
  *
- * The offset between the two is bounded by every reply: Redis read its clock after we asked and before we heard, so
- * server - heard <= offset <= server - sent. We keep the latest value that fits all: a reply that was stalled has wide
- * bounds and moves nothing, and a step of the server's clock leaves the bounds and is followed at once. Leaning to the
- * lower bound makes us late by the way back of the fastest reply, some 20 us, and never early. */
+ * The offset between the two is bounded by every reply: Redis read its clock after we asked and
+ * before we heard, so server - heard <= offset <= server - sent. We keep the latest value that fits
+ * all: a reply that was stalled has wide bounds and moves nothing, and a step of the server's clock
+ * leaves the bounds and is followed at once. Leaning to the lower bound makes us late by the way
+ * back of the fastest reply, some 20 us, and never early. */
 #include "base/clock.h"
 #include <sys/timerfd.h>
 #include <time.h>
@@ -39,6 +41,7 @@ uint64_t clock_random(void)
 int64_t clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us, int64_t server_us)
 {
     int64_t before = c->known ? c->offset_us : server_us - heard_us;
+
     if (!c->known || c->offset_us < server_us - heard_us || c->offset_us > server_us - sent_us) {
         c->offset_us = server_us - heard_us;
     }
@@ -75,8 +78,9 @@ void timer_init(struct timer *t, struct ev_loop *loop, void (*fn)(void *), void 
 
 void timer_set(struct timer *t, int64_t for_ms)
 {
-    /* libev counts from the start of the loop's turn, which may be long ago, or never yet. (Adding ev_time() - ev_now()
-     * was tried: both are of the wall clock, whose step would be waited for.) */
+    /* libev counts from the start of the loop's turn, which may be long ago, or never yet. (Adding
+     * ev_time() - ev_now() was tried: both are of the wall clock, whose step would be waited for.)
+     */
     ev_now_update(t->loop);
     ev_timer_stop(t->loop, &t->ev);
     ev_timer_set(&t->ev, (double)for_ms / 1000., 0.);
@@ -98,6 +102,7 @@ static void ring(void *arg)
 static void on_alarm(struct ev_loop *loop, ev_io *io, int events)
 {
     (void)loop;
+
     struct alarm *a = io->data;
     uint64_t times;
     if (events & EV_ERROR) { /* epoll_ctl(2) failed, and libev has stopped to watch it */
@@ -131,10 +136,13 @@ void alarm_set(struct alarm *a, int64_t at_us)
     if (at_us < 0) {
         at_us = 1; /* before we were up; timerfd_settime(2) knows no such moment */
     }
+
     if (at_us == a->at_us) {
         return;
     }
+
     a->at_us = at_us;
+
     if (a->fd >= 0) {
         struct itimerspec t = {{0, 0}, {at_us / 1000000, at_us % 1000000 * 1000}};
         timerfd_settime(a->fd, TFD_TIMER_ABSTIME, &t, NULL);

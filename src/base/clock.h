@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-int64_t clock_us(void);      /* monotonic; goes on while the machine sleeps, as leases do */
-int64_t clock_wall_us(void); /* this machine's idea of Unix time: to sort by, and for nothing else */
+int64_t clock_us(void); /* monotonic; goes on while the machine sleeps, as leases do */
+/* this machine's idea of Unix time: to sort by, and for nothing else */
+int64_t clock_wall_us(void);
 uint64_t clock_random(void); /* for jitter and names, not for secrets */
 
 /* What is known of Redis's clock: server = monotonic + offset. */
@@ -14,8 +15,8 @@ struct server_clock {
     int64_t offset_us;
     bool known;
 };
-/* A reply said server_us; its request was made at sent_us and it came at heard_us, both monotonic. Returns by how much
- * the offset changed; the first is no change. */
+/* A reply said server_us; its request was made at sent_us and it came at heard_us, both monotonic.
+ * Returns by how much the offset changed; the first is no change. */
 int64_t clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us, int64_t server_us);
 int64_t clock_server_us(const struct server_clock *c, int64_t mono_us);
 int64_t clock_mono_us(const struct server_clock *c, int64_t server_us);
@@ -35,7 +36,8 @@ static inline bool timer_on(const struct timer *t)
     return ev_is_active(&t->ev);
 }
 
-/* Rings at a moment, to the microsecond where there is a timerfd: libev's epoll waits whole milliseconds. */
+/* Rings at a moment, to the microsecond where there is a timerfd: libev's epoll waits whole
+ * milliseconds. */
 struct alarm {
     ev_io io;
     struct timer coarse; /* where there is no timerfd, or libev cannot watch it */

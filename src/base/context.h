@@ -12,8 +12,9 @@ struct core {
     struct log log;
     struct lapse_stats stats;
     struct server_clock clock;
-    bool up;              /* the connection for commands is */
-    int64_t trouble_us;   /* when the log first said that a connection is not; 0: that is over, and was said */
+    bool up; /* the connection for commands is */
+    /* when the log first said that a connection is not; 0: that is over, and was said */
+    int64_t trouble_us;
     struct lapse *handle; /* for the users' callbacks */
 };
 

@@ -19,6 +19,7 @@ const char *lapse_strerror(int err)
 int lapse_outcome_unknown(int err)
 {
     enum { NO, MAYBE };
+
     switch (err) {
 #define LAPSE_X(name, number, did, text) \
     case number: return did;

@@ -3,7 +3,8 @@
 #define LAPSE_ERR_H
 #include <lapse.h>
 
-/* What cannot happen, always checked: a wrong state dies near its cause. Never for what the world can do to us. */
+/* What cannot happen, always checked: a wrong state dies near its cause. Never for what the world
+ * can do to us. */
 #define ASSERT(x) ((x) ? (void)0 : err_assert(#x, __FILE__, __LINE__))
 _Noreturn void err_assert(const char *what, const char *file, int line);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A pairing heap: a tree whose nodes are no later than their children. Moving one costs O(log n) over time. */
+/* A pairing heap: a tree whose nodes are no later than their children. Moving one costs O(log n)
+ * over time. */
 #include "base/heap.h"
 #include <stddef.h>
 
@@ -9,13 +10,17 @@ static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
     if (!a || !b) {
         return a ? a : b;
     }
-    struct heap_node *first = b->at < a->at ? b : a, *later = first == a ? b : a;
+
+    struct heap_node *first = b->at < a->at ? b : a;
+    struct heap_node *later = first == a ? b : a;
     later->prev = first;
     later->next = first->child;
     if (first->child) {
         first->child->prev = later;
     }
+
     first->child = later;
+
     return first;
 }
 
@@ -30,25 +35,31 @@ static struct heap_node *alone(struct heap_node *n)
 /* Of siblings one tree: first two by two, then all from the last to the first. */
 static struct heap_node *meld_all(struct heap_node *n)
 {
-    struct heap_node *pairs = NULL, *all = NULL;
+    struct heap_node *pairs = NULL;
+    struct heap_node *all = NULL;
+
     while (n) {
-        struct heap_node *second = n->next, *third = second ? second->next : NULL;
+        struct heap_node *second = n->next;
+        struct heap_node *third = second ? second->next : NULL;
         struct heap_node *pair = meld(alone(n), alone(second));
         pair->next = pairs;
         pairs = pair;
         n = third;
     }
+
     while (pairs) {
         struct heap_node *pair = pairs;
         pairs = pair->next;
         all = meld(all, alone(pair));
     }
+
     return all;
 }
 
 static void take_out(struct heap *h, struct heap_node *n)
 {
     struct heap_node *children = meld_all(n->child);
+
     if (n == h->first) {
         h->first = NULL;
     } else if (n->prev->child == n) {
@@ -56,9 +67,11 @@ static void take_out(struct heap *h, struct heap_node *n)
     } else {
         n->prev->next = n->next;
     }
+
     if (n->next) {
         n->next->prev = n->prev;
     }
+
     n->child = NULL;
     alone(n);
     h->first = meld(h->first, children);
@@ -69,9 +82,11 @@ void heap_set(struct heap *h, struct heap_node *n, int64_t at)
     if (at == n->at) {
         return;
     }
+
     if (n->at) {
         take_out(h, n);
     }
+
     n->at = at;
     if (at) {
         h->first = meld(h->first, n);

@@ -11,6 +11,7 @@ struct heap_node {
 struct heap {
     struct heap_node *first; /* NULL: it is empty */
 };
-void heap_set(struct heap *h, struct heap_node *n, int64_t at); /* puts it in, moves it, or takes it out (0) */
+/* puts it in, moves it, or takes it out (0) */
+void heap_set(struct heap *h, struct heap_node *n, int64_t at);
 
 #endif

@@ -11,8 +11,9 @@ struct list {
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 /* The current one may be removed in the body, any other may not. */
-#define LIST_EACH(i, head) \
-    for (struct list *i = (head)->next, *i##_next = i->next; i != (head); i = i##_next, i##_next = i->next)
+#define LIST_EACH(i, head)                                                \
+    for (struct list *i = (head)->next, *i##_next = i->next; i != (head); \
+         i = i##_next, i##_next = i->next)
 
 static inline void list_init(struct list *l)
 {

@@ -35,8 +35,9 @@ struct log {
 bool log_line(struct log *log, enum log_site site, int level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Untrusted bytes for a line, one to one: what is not printable ASCII, and each backslash, becomes \xNN; cut to fit.
- * Returns out. log_line() escapes the same bytes but backslashes, so that nothing is escaped twice. */
+/* Untrusted bytes for a line, one to one: what is not printable ASCII, and each backslash, becomes
+ * \xNN; cut to fit. Returns out. log_line() escapes the same bytes but backslashes, so that nothing
+ * is escaped twice. */
 enum { LOG_VALUE = 256 }; /* bytes to have for a value in a line */
 char *log_escape(char *out, size_t size, const void *bytes, size_t len);
 

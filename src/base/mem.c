@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The only place that allocates. Tests make the n-th allocation fail through lapse_set_allocator(). */
+/* The only place that allocates. Tests make the n-th allocation fail through lapse_set_allocator().
+ */
 #include "base/mem.h"
 #include <lapse.h>
 #include <stdint.h>
@@ -54,6 +55,7 @@ char *mem_hide(const char *secret)
 {
     size_t size = strlen(secret) + 1;
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     if (p == MAP_FAILED) {
         return NULL;
     }
@@ -73,12 +75,14 @@ void mem_hide_free(char *secret)
 bool mem_read_sized(void *out, size_t out_size, const void *in)
 {
     size_t size;
+
     memcpy(&size, in, sizeof size);
     for (size_t i = out_size; i < size; i++) {
         if (((const char *)in)[i]) {
             return false;
         }
     }
+
     memset(out, 0, out_size);
     memcpy(out, in, size < out_size ? size : out_size);
     memcpy(out, &out_size, sizeof out_size);

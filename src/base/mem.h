@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-void *mem_new(size_t head, size_t tail); /* head + tail bytes, the head zeroed; NULL: out of memory, or an overflow */
+/* head + tail bytes, the head zeroed; NULL: out of memory, or an overflow */
+void *mem_new(size_t head, size_t tail);
 void *mem_grow(void *old, size_t n, size_t size); /* n elements of size; NULL: old is as it was */
 void mem_free(void *p);
 void mem_wipe(void *p, size_t len); /* for secrets: is not optimised away */
@@ -13,8 +14,8 @@ void mem_wipe(void *p, size_t len); /* for secrets: is not optimised away */
 char *mem_hide(const char *secret);
 void mem_hide_free(char *secret); /* wipes it; NULL is fine */
 
-/* Reads a caller's struct that begins with its size. Fields that an older caller lacks are 0; false: the caller is
- * newer, and asks by a field that we do not know. out->size is out_size. */
+/* Reads a caller's struct that begins with its size. Fields that an older caller lacks are 0;
+ * false: the caller is newer, and asks by a field that we do not know. out->size is out_size. */
 bool mem_read_sized(void *out, size_t out_size, const void *in);
 
 #endif

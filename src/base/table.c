@@ -20,9 +20,11 @@ static void grow(struct table *t)
 {
     size_t n_slots = 2 * t->n_slots;
     struct table_node **slots = mem_new(n_slots * sizeof *slots, 0);
+
     if (!slots) {
         return; /* the chains get longer */
     }
+
     struct table_node **old = t->slots ? t->slots : t->few;
     for (size_t i = 0; i < t->n_slots; i++) {
         for (struct table_node *n = old[i], *next; n; n = next) {
@@ -30,6 +32,7 @@ static void grow(struct table *t)
             push(slots, n_slots, n);
         }
     }
+
     mem_free(t->slots);
     t->slots = slots;
     t->n_slots = n_slots;
@@ -53,6 +56,7 @@ void table_add(struct table *t, struct table_node *n, struct span name)
 void table_remove(struct table *t, struct table_node *n)
 {
     struct table_node **at = slot_of(t->slots ? t->slots : t->few, t->n_slots, n->name);
+
     while (*at != n) {
         at = &(*at)->next;
     }
@@ -64,6 +68,7 @@ struct table_node *table_find(const struct table *t, struct span name)
 {
     struct table_node *const *slots = t->slots ? t->slots : t->few;
     struct table_node *n = slots[keys_hash(name.at, name.len) & (t->n_slots - 1)];
+
     while (n && !span_is(name, n->name.at, n->name.len)) {
         n = n->next;
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The only caller of user code. One entry a turn, then the loop polls: 256 jobs in hand starve neither the renewal of
- * their leases nor the socket. An idle watcher of the highest priority makes that so: it runs once in each iteration
- * and keeps the loop from sleeping. (ev_feed_event() was tried: an entry that feeds the next never lets it poll.)
+/* The only caller of user code. One entry a turn, then the loop polls: 256 jobs in hand starve
+ * neither the renewal of their leases nor the socket. An idle watcher of the highest priority makes
+ * that so: it runs once in each iteration and keeps the loop from sleeping. (ev_feed_event() was
+ * tried: an entry that feeds the next never lets it poll.)
  *
- * User code may do anything in there: ask, settle, nest ev_run(), close the handle, abandon it. A turn therefore
- * touches nothing of the handle after the call before its frame says that the handle is still there. */
+ * User code may do anything in there: ask, settle, nest ev_run(), close the handle, abandon it. A
+ * turn therefore touches nothing of the handle after the call before its frame says that the handle
+ * is still there. */
 #include "base/task.h"
 #include "base/error.h"
 
@@ -16,6 +18,7 @@ struct frame {
 static void call(struct core *core, struct req *r)
 {
     struct lapse *l = core->handle;
+
     switch (r->kind) {
     case REQ_CALLBACK: r->fn.callback(l, r->err, r->job, r->arg); break;
     case REQ_DEPTH: r->fn.depth(l, r->err, r->depth, r->arg); break;
@@ -29,25 +32,32 @@ static void turn(struct ev_loop *loop, ev_idle *idle, int events)
 {
     (void)loop;
     (void)events;
+
     struct deliver *d = idle->data;
     struct list *first = list_pop(&d->ended);
     if (list_empty(&d->ended)) {
         ev_idle_stop(d->core->loop, idle);
     }
+
     if (!first) {
         return;
     }
+
     struct req *r = CONTAINER(first, struct req, node);
     struct frame frame = {d->frames, false};
-    void (*after)(struct req *, bool) = r->after; /* closed()'s entry is in the handle, and may go with it */
+    void (*after)(struct req *, bool) =
+        r->after; /* closed()'s entry is in the handle, and may go with it */
     d->frames = &frame;
+
     /* fn is one word, whichever it is */
     if (r->fn.callback && (!r->wanted || r->wanted(r))) {
         call(d->core, r);
     }
+
     if (!frame.gone) {
         d->frames = frame.below;
     }
+
     after(r, !frame.gone);
 }
 
@@ -73,10 +83,12 @@ void deliver_push(struct deliver *d, struct req *r, int err)
 void deliver_close(struct deliver *d)
 {
     struct list *i;
+
     ev_idle_stop(d->core->loop, &d->idle);
     for (struct frame *f = d->frames; f; f = f->below) {
         f->gone = true;
     }
+
     while ((i = list_pop(&d->ended))) {
         struct req *r = CONTAINER(i, struct req, node);
         r->after(r, false);

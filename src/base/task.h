@@ -28,7 +28,8 @@ struct req {
     void (*after)(struct req *r, bool alive);
 };
 
-/* The queue of ended requests. User code runs from its turn only: nothing of ours is half done beneath it. */
+/* The queue of ended requests. User code runs from its turn only: nothing of ours is half done
+ * beneath it. */
 struct deliver {
     struct core *core;
     struct list ended;
@@ -41,6 +42,7 @@ static inline bool deliver_idle(const struct deliver *d)
 {
     return list_empty(&d->ended);
 }
-void deliver_close(struct deliver *d); /* what still waits is freed uncalled; turns beneath us end quietly */
+/* what still waits is freed uncalled; turns beneath us end quietly */
+void deliver_close(struct deliver *d);
 
 #endif

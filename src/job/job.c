@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One job in memory, and the two packed texts that Redis keeps of it: the record, which never changes in a life, and
- * what is held of it from its first claim on. src/lua/README.md draws both. */
+/* One job in memory, and the two packed texts that Redis keeps of it: the record, which never
+ * changes in a life, and what is held of it from its first claim on. src/lua/README.md draws both.
+ */
 #include "job/job.h"
 #include "base/clock.h"
 
@@ -9,6 +10,7 @@ enum { VERSION = 1, HAS_TRIES = 1, HAS_BACKOFF = 2, HAS_BACKOFF_MAX = 4 };
 static size_t put_varint(unsigned char *out, uint64_t value)
 {
     size_t n = 0;
+
     for (; value >= 128; value >>= 7) {
         out[n++] = (unsigned char)(value | 128);
     }
@@ -16,23 +18,28 @@ static size_t put_varint(unsigned char *out, uint64_t value)
     return n;
 }
 
-size_t job_encode(unsigned char out[JOB_HEADER_MAX], unsigned tries, int64_t backoff_ms, int64_t backoff_max_ms)
+size_t job_encode(unsigned char out[JOB_HEADER_MAX], unsigned tries, int64_t backoff_ms,
+                  int64_t backoff_max_ms)
 {
     size_t n = 2;
+
     out[0] = VERSION;
     out[1] = 0;
     if (tries != JOB_TRIES) {
         out[1] |= HAS_TRIES;
         n += put_varint(out + n, tries);
     }
+
     if (backoff_ms != JOB_BACKOFF_MS) {
         out[1] |= HAS_BACKOFF;
         n += put_varint(out + n, (uint64_t)backoff_ms);
     }
+
     if (backoff_max_ms != JOB_BACKOFF_MAX_MS) {
         out[1] |= HAS_BACKOFF_MAX;
         n += put_varint(out + n, (uint64_t)backoff_max_ms);
     }
+
     return n;
 }
 
@@ -46,45 +53,57 @@ static bool get_varint(const unsigned char **at, const unsigned char *end, int64
             return true;
         }
     }
+
     return false;
 }
 
 bool job_decode(struct lapse_job *job, struct span record)
 {
-    const unsigned char *at = (const unsigned char *)record.at, *end = at + record.len;
+    const unsigned char *at = (const unsigned char *)record.at;
+    const unsigned char *end = at + record.len;
     int64_t value[3] = {JOB_TRIES, JOB_BACKOFF_MS, JOB_BACKOFF_MAX_MS};
+
     if (record.len < 2 || at[0] != VERSION || at[1] > 7) {
         return false;
     }
+
     unsigned flags = at[1];
     at += 2;
+
     for (unsigned i = 0; i < 3; i++) {
         if (flags & 1u << i && !get_varint(&at, end, &value[i])) {
             return false;
         }
     }
+
     if (value[0] < 1 || value[0] > (int64_t)LAPSE_FOREVER || end - at > JOB_BODY_MAX) {
         return false;
     }
+
     job->tries = (unsigned)value[0];
     job->backoff_ms = value[1];
     job->backoff_max_ms = value[2];
     job->body = at;
     job->body_len = (size_t)(end - at);
+
     return true;
 }
 
-/* A number that Lua counts exactly, and the space after it: a thousand times that still is an int64_t. */
+/* A number that Lua counts exactly, and the space after it: a thousand times that still is an
+ * int64_t. */
 static bool get_number(struct span *s, int64_t *out)
 {
     int64_t n = 0;
     size_t i = 0;
+
     for (; i < s->len && i < 18 && s->at[i] >= '0' && s->at[i] <= '9'; i++) {
         n = n * 10 + (s->at[i] - '0');
     }
+
     if (i == 0 || i == s->len || s->at[i] != ' ' || n > (int64_t)1 << 53) {
         return false;
     }
+
     *s = (struct span){s->at + i + 1, s->len - i - 1};
     *out = n;
     return true;
@@ -94,28 +113,39 @@ static bool get_number(struct span *s, int64_t *out)
 static bool skip_word(struct span *s)
 {
     size_t i = 0;
+
     while (i < s->len && s->at[i] != ' ' && !(s->at[i] >= '\t' && s->at[i] <= '\r')) {
         i++;
     }
+
     if (i == 0 || i == s->len || s->at[i] != ' ') {
         return false;
     }
+
     *s = (struct span){s->at + i + 1, s->len - i - 1};
     return true;
 }
 
 static void held_decode(struct lapse_job *job, struct span held)
 {
-    int64_t version, try_no, tries, token, claimed_us, due_ms;
-    if (!get_number(&held, &version) || version != 1 || !get_number(&held, &try_no) || try_no > UINT32_MAX ||
-        !get_number(&held, &tries) || !get_number(&held, &token) || !get_number(&held, &claimed_us) ||
-        !get_number(&held, &due_ms) || !skip_word(&held)) {
+    int64_t version;
+    int64_t try_no;
+    int64_t tries;
+    int64_t token;
+    int64_t claimed_us;
+    int64_t due_ms;
+
+    if (!get_number(&held, &version) || version != 1 || !get_number(&held, &try_no) ||
+        try_no > UINT32_MAX || !get_number(&held, &tries) || !get_number(&held, &token) ||
+        !get_number(&held, &claimed_us) || !get_number(&held, &due_ms) || !skip_word(&held)) {
         return;
     }
+
     job->try_no = (unsigned)try_no;
     job->token = (uint64_t)token;
     job->claimed_us = claimed_us;
     job->due_ms = due_ms;
+
     size_t len = held.len < JOB_REASON_MAX ? held.len : JOB_REASON_MAX;
     memcpy(job->reason, held.at, len);
     job->reason[len] = '\0';
@@ -125,8 +155,9 @@ bool job_row(struct job_row *row, const struct redisReply *r)
 {
     row->place = 0;
     reply_int(reply_at(r, 5), &row->place);
-    return reply_len(r) >= 5 && reply_text(reply_at(r, 0), &row->id) && keys_id_ok(row->id.at, row->id.len) &&
-           reply_int(reply_at(r, 1), &row->state) && row->state >= LAPSE_WAITING && row->state <= LAPSE_DEAD &&
+    return reply_len(r) >= 5 && reply_text(reply_at(r, 0), &row->id) &&
+           keys_id_ok(row->id.at, row->id.len) && reply_int(reply_at(r, 1), &row->state) &&
+           row->state >= LAPSE_WAITING && row->state <= LAPSE_DEAD &&
            reply_int(reply_at(r, 2), &row->score_ms) && reply_text(reply_at(r, 3), &row->held) &&
            reply_text(reply_at(r, 4), &row->record);
 }
@@ -136,9 +167,11 @@ size_t job_room(const char *queue, const struct job_row *row, bool body)
     return strlen(queue) + 1 + row->id.len + 1 + (body ? row->record.len : 0);
 }
 
-void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *room, bool body)
+void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *room,
+              bool body)
 {
     size_t queue_len = strlen(queue) + 1;
+
     job->queue = memcpy(room, queue, queue_len);
     room += queue_len;
     job->id = memcpy(room, row->id.at, row->id.len);
@@ -148,11 +181,13 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     job->score_ms = row->score_ms;
     job->due_ms = row->score_ms;
     held_decode(job, row->held);
+
     if (job->state == LAPSE_WAITING) {
         job->due_ms = row->score_ms;
     } else if (job->state == LAPSE_RUNNING) {
         job->until_ms = row->score_ms;
     }
+
     if (job_decode(job, row->record) && body && job->body_len) {
         job->body = memcpy(room, job->body, job->body_len);
     } else {
@@ -164,6 +199,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
 int64_t job_backoff_ms(const struct lapse_job *job)
 {
     int64_t wait = job->backoff_ms;
+
     for (unsigned i = 1; i < job->try_no && wait && wait < job->backoff_max_ms; i++) {
         wait *= 2;
     }

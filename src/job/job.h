@@ -30,8 +30,10 @@ struct lapse_job {
 };
 
 /* The record that Redis keeps; README.md of src/lua draws it. Returns the header's length. */
-size_t job_encode(unsigned char out[JOB_HEADER_MAX], unsigned tries, int64_t backoff_ms, int64_t backoff_max_ms);
-/* Fills tries, backoff and the body, which points into record; false: not readable by this version. */
+size_t job_encode(unsigned char out[JOB_HEADER_MAX], unsigned tries, int64_t backoff_ms,
+                  int64_t backoff_max_ms);
+/* Fills tries, backoff and the body, which points into record; false: not readable by this version.
+ */
 bool job_decode(struct lapse_job *job, struct span record);
 
 /* A row of a script's reply, taken apart but not copied; false: not the shape of one. */
@@ -43,10 +45,13 @@ bool job_row(struct job_row *row, const struct redisReply *r);
 
 /* Bytes to have behind a job for the texts of a row. */
 size_t job_room(const char *queue, const struct job_row *row, bool body);
-/* Fills job from row; texts are copied to room. A record that is not readable leaves tries 0 and no body. */
-void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *room, bool body);
+/* Fills job from row; texts are copied to room. A record that is not readable leaves tries 0 and no
+ * body. */
+void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *room,
+              bool body);
 
-/* Wait before the next run, jittered: 3/4 to all of backoff_ms * 2^(try - 1), and never over the maximum. */
+/* Wait before the next run, jittered: 3/4 to all of backoff_ms * 2^(try - 1), and never over the
+ * maximum. */
 int64_t job_backoff_ms(const struct lapse_job *job);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The spelling of keys and channels, as far as C knows it; the rest is in src/lua. Events come from outside and are
- * not trusted: anyone with PUBLISH can forge one, and keys of other programs may hold any byte. */
+/* The spelling of keys and channels, as far as C knows it; the rest is in src/lua. Events come from
+ * outside and are not trusted: anyone with PUBLISH can forge one, and keys of other programs may
+ * hold any byte. */
 #include "job/keys.h"
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,7 @@ size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int d
 static bool eat(struct span *s, const char *text)
 {
     size_t len = strlen(text);
+
     if (s->len < len || memcmp(s->at, text, len) != 0) {
         return false;
     }
@@ -55,41 +57,49 @@ size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, in
 static bool expired_key(struct span channel, struct span text, int db, struct span *key)
 {
     char prefix[40];
+
     snprintf(prefix, sizeof prefix, "__keyevent@%d__:expired", db);
     if (span_is(channel, prefix, strlen(prefix))) {
         *key = text;
         return true;
     }
+
     snprintf(prefix, sizeof prefix, "__keyspace@%d__:", db);
     *key = channel;
     return eat(key, prefix) && span_is(text, "expired", 7);
 }
 
-enum keys_event keys_event(struct span channel, struct span text, const char *space, int db, struct span *queue,
-                           struct span *id)
+enum keys_event keys_event(struct span channel, struct span text, const char *space, int db,
+                           struct span *queue, struct span *id)
 {
     struct span key;
+
     if (!expired_key(channel, text, db, &key) || !eat(&key, space) || !eat(&key, ":{")) {
         return KEYS_FOREIGN;
     }
+
     const char *end = memchr(key.at, '}', key.len);
     if (!end || end - key.at > KEYS_QUEUE_MAX) {
         return KEYS_FOREIGN;
     }
+
     char name[KEYS_QUEUE_MAX + 1] = "";
     *queue = (struct span){key.at, (size_t)(end - key.at)};
     memcpy(name, queue->at, queue->len);
     if (strlen(name) != queue->len || !keys_queue_ok(name)) {
         return KEYS_FOREIGN;
     }
+
     *id = (struct span){end, key.len - queue->len};
     if (!eat(id, "}:t:")) {
         return KEYS_FOREIGN;
     }
+
     bool canary = id->len > 2 && id->at[0] == '{' && id->at[id->len - 1] == '}';
     if (canary) {
         *id = (struct span){id->at + 1, id->len - 2};
     }
+
     return !keys_id_ok(id->at, id->len) ? KEYS_FOREIGN : canary ? KEYS_CANARY : KEYS_TRIGGER;
 }
 

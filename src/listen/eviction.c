@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Asked on each connection, before the first job is taken; and each second while the answer is bad, so that who mends
- * it need not restart us. An answer that does not come, or may not be asked for, is no reason to stand still. */
+/* Asked on each connection, before the first job is taken; and each second while the answer is bad,
+ * so that who mends it need not restart us. An answer that does not come, or may not be asked for,
+ * is no reason to stand still. */
 #include "listen/eviction.h"
 
 enum { AGAIN_MS = 1000 };
@@ -25,18 +26,24 @@ static void on_answer(struct queue_ask *a, int err)
 {
     struct policy *p = CONTAINER(a, struct policy, ask);
     bool barred = policy_bars(p), refused = err == LAPSE_EREFUSED || err == LAPSE_EBROKEN;
+
     if (err && !refused) {
         return; /* the connection is gone: the next one asks */
     }
+
     p->known = true;
+
     if (!err && a->n[0] && !p->evicts) {
         log_line(&p->core->log, LOG_POLICY, LOG_ERR,
-                 "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; CONFIG SET "
-                 "maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
+                 "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; "
+                 "CONFIG SET maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
     } else if (!err && !a->n[0] && p->evicts) {
-        log_line(&p->core->log, LOG_KEEPS, LOG_NOTICE, "takes jobs: this Redis does not evict them any more");
+        log_line(&p->core->log, LOG_KEEPS, LOG_NOTICE,
+                 "takes jobs: this Redis does not evict them any more");
     }
+
     p->evicts = err ? p->evicts : a->n[0] != 0;
+
     if (p->evicts) {
         timer_set(&p->again, AGAIN_MS);
     } else if (barred) {
@@ -44,7 +51,8 @@ static void on_answer(struct queue_ask *a, int err)
     }
 }
 
-void policy_init(struct policy *p, struct core *core, struct script *script, void (*cleared)(void *arg), void *arg)
+void policy_init(struct policy *p, struct core *core, struct script *script,
+                 void (*cleared)(void *arg), void *arg)
 {
     *p = (struct policy){.core = core, .script = script, .cleared = cleared, .arg = arg};
     p->known = (core->options.set.flags & LAPSE_MAY_EVICT) != 0;
@@ -54,7 +62,8 @@ void policy_init(struct policy *p, struct core *core, struct script *script, voi
 
 void policy_ask(struct policy *p, struct span key)
 {
-    if (!(p->core->options.set.flags & LAPSE_MAY_EVICT) && conn_up(p->script->conn) && !p->ask.ask.asked) {
+    if (!(p->core->options.set.flags & LAPSE_MAY_EVICT) && conn_up(p->script->conn) &&
+        !p->ask.ask.asked) {
         memcpy(p->key, key.at, key.len);
         p->key[key.len] = '\0';
         send(p);

@@ -3,7 +3,8 @@
 #define LAPSE_POLICY_H
 #include "script/verbs.h"
 
-/* Whether this Redis keeps what it is given: no job is taken from one that may evict any of our keys. */
+/* Whether this Redis keeps what it is given: no job is taken from one that may evict any of our
+ * keys. */
 struct policy {
     struct core *core;
     struct script *script;
@@ -14,7 +15,8 @@ struct policy {
     char key[KEYS_MAX];
     bool known, evicts;
 };
-void policy_init(struct policy *p, struct core *core, struct script *script, void (*cleared)(void *arg), void *arg);
+void policy_init(struct policy *p, struct core *core, struct script *script,
+                 void (*cleared)(void *arg), void *arg);
 void policy_ask(struct policy *p, struct span key); /* key: of any queue */
 static inline bool policy_bars(const struct policy *p)
 {

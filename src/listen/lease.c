@@ -4,14 +4,18 @@
  *   QUEUED --deliver--> RUNNING --settle--> SETTLING --answer--> SETTLED --callback--> freed
  *      '--------release (unbegun)--------------^  '--lost: again--^
  *
- * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is repeated (by
- * script.c) until it is answered or the lease is over, for reply_ms at least: its token makes that safe. A repeat that
- * hears EGONE cannot know whether the first attempt did it: ELOST. */
+ * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is
+ * repeated (by script.c) until it is answered or the lease is over, for reply_ms at least: its
+ * token makes that safe. A repeat that hears EGONE cannot know whether the first attempt did it:
+ * ELOST. */
 #include "listen/lease.h"
 #include "base/error.h"
 #include "base/mem.h"
 
-enum { TICKS = 12 /* looks at the leases, in one lease */, LOOK_US = 1000 /* at the least between two */ };
+enum {
+    TICKS = 12 /* looks at the leases, in one lease */,
+    LOOK_US = 1000 /* at the least between two */
+};
 
 static void free_if_over(struct held *h)
 {
@@ -44,6 +48,7 @@ static void cut_loose(struct held *h)
 static void finish(struct held *h, int err)
 {
     struct holder *hs = h->holder;
+
     h->state = HELD_SETTLED;
     script_unask(hs->script, &h->renewing.ask);
     hs->events->freed(hs->arg, h->owner);
@@ -59,6 +64,7 @@ static void finish(struct held *h, int err)
 static void count(struct held *h, int64_t value)
 {
     struct lapse_stats *stats = &h->holder->core->stats;
+
     stats->done += h->settle == SETTLE_DONE;
     stats->retried += h->settle == SETTLE_RETRY && value;
     stats->failed += h->settle == SETTLE_FAIL || (h->settle == SETTLE_RETRY && !value);
@@ -67,7 +73,8 @@ static void count(struct held *h, int64_t value)
     }
 }
 
-/* A run that began and could not be settled counts: its token must not be taken for that of a lost claim. */
+/* A run that began and could not be settled counts: its token must not be taken for that of a lost
+ * claim. */
 static void give_up(struct holder *hs, uint64_t token)
 {
     uint64_t *place = &hs->given_up[hs->n_given_up++ % GIVEN_UP_MAX];
@@ -85,20 +92,24 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
     if (!err) {
         count(h, value);
     }
+
     if (err && err != LAPSE_EGONE && h->settle != SETTLE_RELEASE) {
         give_up(hs, h->job.token);
     }
+
     if (err && a->ask.maybe) {
         err = LAPSE_ELOST;
     } else if (err && err != LAPSE_ECLOSED) {
         err = LAPSE_EGONE;
         hs->core->stats.gone += h->settle != SETTLE_RELEASE;
     }
+
     finish(h, err);
 }
 
-/* How long to try: while the lease lasts, and for reply_ms at least, since Redis takes it also later if nobody else has
- * the job. What was not begun goes back however late: then it has not used a try. */
+/* How long to try: while the lease lasts, and for reply_ms at least, since Redis takes it also
+ * later if nobody else has the job. What was not begun goes back however late: then it has not used
+ * a try. */
 static int64_t settle_until_us(const struct held *h)
 {
     const struct lapse_options *set = &h->holder->core->options.set;
@@ -119,9 +130,12 @@ static void settle(struct held *h)
     h->settling.end = on_settling;
     h->settling.ask.repeats = true;
     h->settling.ask.until_us = settle_until_us(h);
+
     switch (h->settle) {
     case SETTLE_DONE: store_done(s, &h->settling, h->key, id, h->job.token); break;
-    case SETTLE_RETRY: store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, reason); break;
+    case SETTLE_RETRY:
+        store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, reason);
+        break;
     case SETTLE_FAIL: store_fail(s, &h->settling, h->key, id, h->job.token, reason); break;
     case SETTLE_RELEASE: store_release(s, &h->settling, h->key, id, h->job.token); break;
     }
@@ -153,22 +167,27 @@ static size_t reason_len(const char *reason)
     if (len <= JOB_REASON_MAX) {
         return len;
     }
+
     for (len = JOB_REASON_MAX; len > JOB_REASON_MAX - 4; len--) {
         if (((unsigned char)reason[len] & 0xc0) != 0x80) {
             return len;
         }
     }
+
     return JOB_REASON_MAX; /* it is not UTF-8 */
 }
 
-void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason, lapse_cb *fn, void *arg)
+void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason,
+                 lapse_cb *fn, void *arg)
 {
     if (h->given_back && h->holder) {
         ASSERT(!h->let_go);
         h->let_go = true;
         return;
     }
+
     ASSERT(h->state == HELD_RUNNING); /* once, and by its handler */
+
     if (!h->holder) {
         h->state = HELD_SETTLED;
         dispose(h);
@@ -188,6 +207,7 @@ void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *
 static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
 {
     struct held *h = CONTAINER(a, struct held, renewing);
+
     if (!err) {
         h->job.until_ms = until_ms;
         h->lease_end_us = a->ask.sent_us + h->lease_ms * 1000;
@@ -197,24 +217,28 @@ static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
     } else if (err == LAPSE_EREFUSED) {
         h->renew_at_us = clock_us() + h->lease_ms * 1000 / 6; /* not at each tick */
     }
+
     free_if_over(h); /* settled while this was on its way */
 }
 
-/* For as long as the handler may run; one that has not begun waits its turn for as long as it takes. */
+/* For as long as the handler may run; one that has not begun waits its turn for as long as it
+ * takes. */
 static void renew(struct held *h, int64_t now)
 {
     struct holder *hs = h->holder;
     const struct lapse_options *set = &hs->core->options.set;
     int64_t left_ms = h->run_end_us ? (h->run_end_us - now) / 1000 : set->run_ms;
 
-    if (h->renewing.ask.asked || left_ms <= 0 || (h->run_end_us && h->run_end_us <= h->lease_end_us)) {
+    if (h->renewing.ask.asked || left_ms <= 0 ||
+        (h->run_end_us && h->run_end_us <= h->lease_end_us)) {
         return;
     }
+
     h->lease_ms = left_ms < set->lease_ms ? left_ms : set->lease_ms;
     h->renewing.end = on_renewed;
     h->renewing.ask.until_us = h->lease_end_us;
-    store_renew(hs->script, &h->renewing, h->key, (struct span){h->job.id, strlen(h->job.id)}, h->job.token,
-                h->lease_ms);
+    store_renew(hs->script, &h->renewing, h->key, (struct span){h->job.id, strlen(h->job.id)},
+                h->job.token, h->lease_ms);
 }
 
 /* Its handler goes on, and hears EGONE when it settles and another has the job by then. */
@@ -224,7 +248,8 @@ static void lose(struct held *h, int64_t now)
 
     h->job.until_ms = 0;
     log_line(&h->holder->core->log, LOG_LEASE, LOG_WARNING,
-             "the lease of job %s in queue %s ended (%s); it may run again", h->job.id, h->job.queue,
+             "the lease of job %s in queue %s ended (%s); it may run again", h->job.id,
+             h->job.queue,
              ran_too_long ? "it was held for run_ms" : "it could not be renewed in time");
 }
 
@@ -232,7 +257,8 @@ static void lose(struct held *h, int64_t now)
 static void release_unbegun(struct held *h)
 {
     log_line(&h->holder->core->log, LOG_LEASE, LOG_WARNING,
-             "the lease of job %s in queue %s ended before its handler began; it goes back", h->job.id, h->job.queue);
+             "the lease of job %s in queue %s ended before its handler began; it goes back",
+             h->job.id, h->job.queue);
     h->job.until_ms = 0;
     list_remove(&h->run.node);
     begin_settle(h, SETTLE_RELEASE);
@@ -266,10 +292,11 @@ static void look_at_loop(struct holder *hs, int64_t now)
 
     if (stood_ms > lease_ms / 3) {
         log_line(&hs->core->log, LOG_BLOCKED, LOG_WARNING,
-                 "the event loop was blocked for %lld ms (does a handler block, or did the machine sleep?); leases of "
-                 "%lld ms are not renewed meanwhile",
+                 "the event loop was blocked for %lld ms (does a handler block, or did the machine "
+                 "sleep?); leases of %lld ms are not renewed meanwhile",
                  (long long)stood_ms, (long long)lease_ms);
     }
+
     hs->ticked_us = now;
 }
 
@@ -280,6 +307,7 @@ void holder_look(struct holder *hs)
     if (now - hs->looked_us < LOOK_US) {
         return; /* each of many queues may ask for it */
     }
+
     hs->looked_us = now;
     LIST_EACH (i, &hs->all) {
         struct held *h = CONTAINER(i, struct held, node);
@@ -301,9 +329,9 @@ static void on_tick(void *arg)
     }
 }
 
-/* Redis may have been away for as long as a lease: what is not fresh is renewed before anything else is asked, also
- * where the lease is over, for nobody else may have the job. It may also have lost our last renewals: the fresh ones
- * follow at the next tick. */
+/* Redis may have been away for as long as a lease: what is not fresh is renewed before anything
+ * else is asked, also where the lease is over, for nobody else may have the job. It may also have
+ * lost our last renewals: the fresh ones follow at the next tick. */
 void holder_renew(struct holder *hs)
 {
     int64_t now = clock_us();
@@ -332,6 +360,7 @@ static bool wanted(struct req *r)
         h->state = HELD_RUNNING;
         h->run_end_us = now + h->holder->core->options.set.run_ms * 1000;
     }
+
     return h->in_handler;
 }
 
@@ -339,6 +368,7 @@ static void after_run(struct req *r, bool alive)
 {
     struct held *h = CONTAINER(r, struct held, run);
     bool began = h->in_handler;
+
     h->in_handler = false;
     if (began) {
         free_if_over(h);
@@ -349,22 +379,26 @@ static void after_run(struct req *r, bool alive)
     }
 }
 
-void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
-                 const struct holder_events *events, void *arg)
+void holder_init(struct holder *hs, struct core *core, struct script *script,
+                 struct deliver *deliver, const struct holder_events *events, void *arg)
 {
-    *hs = (struct holder){.core = core, .script = script, .deliver = deliver, .events = events, .arg = arg};
+    *hs = (struct holder){
+        .core = core, .script = script, .deliver = deliver, .events = events, .arg = arg};
     list_init(&hs->all);
     timer_init(&hs->tick, core->loop, on_tick, hs);
 }
 
-int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
-                enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg)
+int holder_take(struct holder *hs, void *owner, const char *queue, struct span key,
+                const struct job_row *row, enum lapse_via via, int64_t sent_us, int64_t lease_ms,
+                lapse_handler *fn, void *arg)
 {
     size_t room = job_room(queue, row, true);
     struct held *h = mem_new(sizeof *h, room + key.len);
+
     if (!h) {
         return LAPSE_ENOMEM;
     }
+
     job_fill(&h->job, queue, row, (char *)(h + 1), true);
     h->job.handle = hs->core->handle;
     h->job.via = via;
@@ -374,8 +408,12 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     h->lease_ms = lease_ms;
     h->lease_end_us = sent_us + lease_ms * 1000;
     h->renew_at_us = sent_us + lease_ms * 1000 / 3;
-    h->run = (struct req){
-        .kind = REQ_HANDLER, .fn.handler = fn, .arg = arg, .job = &h->job, .wanted = wanted, .after = after_run};
+    h->run = (struct req){.kind = REQ_HANDLER,
+                          .fn.handler = fn,
+                          .arg = arg,
+                          .job = &h->job,
+                          .wanted = wanted,
+                          .after = after_run};
     h->settled = (struct req){.kind = REQ_CALLBACK, .after = after_settled};
     list_init(&h->settled.node);
     list_insert(&hs->all, &h->node);
@@ -384,6 +422,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
         hs->ticked_us = clock_us();
         on_tick(hs);
     }
+
     return 0;
 }
 
@@ -409,6 +448,7 @@ bool holder_give_back(struct holder *hs)
             begin_settle(h, SETTLE_RELEASE);
         }
     }
+
     return any;
 }
 

@@ -5,7 +5,8 @@
 
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_FAIL, SETTLE_RELEASE };
 
-/* A job that this process claimed. One allocation, with its texts and all that its settling will need. */
+/* A job that this process claimed. One allocation, with its texts and all that its settling will
+ * need. */
 struct held {
     struct list node;
     struct holder *holder; /* NULL: cut loose */
@@ -47,21 +48,26 @@ struct holder {
     unsigned n_given_up;             /* in all */
     uint64_t given_up_before;        /* the largest of those that had to make room; 0: none had */
 };
-void holder_init(struct holder *hs, struct core *core, struct script *script, struct deliver *deliver,
-                 const struct holder_events *events, void *arg);
+void holder_init(struct holder *hs, struct core *core, struct script *script,
+                 struct deliver *deliver, const struct holder_events *events, void *arg);
 /* Takes a claimed job and queues its handler; ENOMEM. sent_us: when the claim was. */
-int holder_take(struct holder *hs, void *owner, const char *queue, struct span key, const struct job_row *row,
-                enum lapse_via via, int64_t sent_us, int64_t lease_ms, lapse_handler *fn, void *arg);
+int holder_take(struct holder *hs, void *owner, const char *queue, struct span key,
+                const struct job_row *row, enum lapse_via via, int64_t sent_us, int64_t lease_ms,
+                lapse_handler *fn, void *arg);
 void holder_release(struct holder *hs,
-                    const void *owner);   /* gives back what was not begun; owner NULL: of all queues */
-void holder_renew(struct holder *hs);     /* all, the fresh ones a moment later */
-void holder_look(struct holder *hs);      /* at all leases: which to renew, which are over */
-bool holder_give_back(struct holder *hs); /* what handlers have, its try not counted; false: there is nothing */
-void holder_end(struct holder *hs);       /* nothing is renewed any more */
-void holder_close(struct holder *hs);     /* nothing is on its way any more: cuts loose what handlers hold */
+                    /* gives back what was not begun; owner NULL: of all queues */
+                    const void *owner);
+void holder_renew(struct holder *hs); /* all, the fresh ones a moment later */
+void holder_look(struct holder *hs);  /* at all leases: which to renew, which are over */
+/* what handlers have, its try not counted; false: there is nothing */
+bool holder_give_back(struct holder *hs);
+void holder_end(struct holder *hs); /* nothing is renewed any more */
+/* nothing is on its way any more: cuts loose what handlers hold */
+void holder_close(struct holder *hs);
 
 struct held *held_of(struct lapse_job *job);
 /* By the handler; what is cut loose is only freed. */
-void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason, lapse_cb *fn, void *arg);
+void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason,
+                 lapse_cb *fn, void *arg);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The queues' life: begun by a handler, stopped by its end or the handle's, freed when nothing of them is on its way.
+/* The queues' life: begun by a handler, stopped by its end or the handle's, freed when nothing of
+ * them is on its way.
  */
 #include "listen/listener.h"
 #include "base/mem.h"
@@ -25,6 +26,7 @@ static void reap(struct work *w)
 static void gather(void *arg)
 {
     struct work *w = arg;
+
     while (!list_empty(&w->gathering)) {
         queue_send(CONTAINER(w->gathering.next, struct queue, gathers));
     }
@@ -35,6 +37,7 @@ static void gather(void *arg)
 static void on_pause(void *arg)
 {
     struct work *w = arg;
+
     LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (q->again) {
@@ -66,6 +69,7 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
 {
     static const struct wake_events events = {queue_named, queue_oldest, on_sweeping};
     static const struct holder_events holder_events = {queue_freed, queue_told};
+
     w->core = core;
     w->script = script;
     list_init(&w->queues);
@@ -83,23 +87,29 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     holder_init(&w->holder, core, script, deliver, &holder_events, w);
 }
 
-int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn, void *arg)
+int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,
+                void *arg)
 {
     if (find(w, queue)) {
         return LAPSE_EEXIST;
     }
+
     struct queue *q = mem_new(sizeof *q, 0);
     if (!q) {
         return LAPSE_ENOMEM;
     }
+
     q->work = w;
     q->fn = fn;
     q->arg = arg;
     q->max = max_running;
     memcpy(q->name, queue, strlen(queue) + 1);
+
     struct span key = {q->key, keys_due(q->key, w->core->options.set.space, queue)};
-    q->resume = (struct resume){
-        .holder = &w->holder, .key = key, .name = {w->wake.name, strlen(w->wake.name)}, .done = queue_resumed};
+    q->resume = (struct resume){.holder = &w->holder,
+                                .key = key,
+                                .name = {w->wake.name, strlen(w->wake.name)},
+                                .done = queue_resumed};
     list_init(&q->owes);
     list_init(&q->gathers);
     list_insert(&w->queues, &q->node);
@@ -108,12 +118,14 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
     if (!w->policy.known) {
         policy_ask(&w->policy, key);
     }
+
     return 0;
 }
 
 static void stop(struct queue *q)
 {
     struct work *w = q->work;
+
     q->stopped = true;
     resume_stop(&q->resume);
     list_remove(&q->node);
@@ -129,6 +141,7 @@ static void stop(struct queue *q)
 int work_stop(struct work *w, const char *queue)
 {
     struct queue *q = find(w, queue);
+
     if (!q) {
         return LAPSE_ENOENT;
     }
@@ -146,11 +159,13 @@ void work_told(struct work *w, const char *queue, int64_t due_ms)
 
 void work_up(struct work *w)
 {
-    holder_renew(&w->holder); /* before any sweep: Redis may have been away for longer than the leases */
+    holder_renew(
+        &w->holder); /* before any sweep: Redis may have been away for longer than the leases */
     if (!list_empty(&w->queues)) {
         struct queue *any = CONTAINER(w->queues.next, struct queue, node);
         policy_ask(&w->policy, (struct span){any->key, strlen(any->key)});
     }
+
     LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (w->met) {
@@ -159,6 +174,7 @@ void work_up(struct work *w)
             queue_claim(q, LAPSE_VIA_SWEEP);
         }
     }
+
     w->met = true;
     wake_up(&w->wake);
 }

@@ -4,7 +4,8 @@
 #include "listen/queue.h"
 
 void work_init(struct work *w, struct core *core, struct script *script, struct deliver *deliver);
-int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn, void *arg);
+int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,
+                void *arg);
 int work_stop(struct work *w, const char *queue); /* ENOENT */
 /* A job of the queue was made due then, by this process: our own word is the fastest. */
 void work_told(struct work *w, const char *queue, int64_t due_ms);

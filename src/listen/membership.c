@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry of a queue's listeners, kept in Redis: a name, and until when it is good. In it are those who hear
- * events and can take jobs. They are in the order of README.md of src/lua; the one whose rank is hash(id) mod n answers
- * the event of id.
+/* The registry of a queue's listeners, kept in Redis: a name, and until when it is good. In it are
+ * those who hear events and can take jobs. They are in the order of README.md of src/lua; the one
+ * whose rank is hash(id) mod n answers the event of id.
  *
- * With each heartbeat a listener also sets a canary, a trigger of its own, which makes the one before it expire:
- * an event that must come. When it has not come by the next one, seconds later, events do not arrive. Only heartbeats
- * count: when many listeners come and go, several canaries are made within the time that an event may take.
+ * With each heartbeat a listener also sets a canary, a trigger of its own, which makes the one
+ * before it expire: an event that must come. When it has not come by the next one, seconds later,
+ * events do not arrive. Only heartbeats count: when many listeners come and go, several canaries
+ * are made within the time that an event may take.
  *
- * Whoever enters or leaves makes all others ask for their rank, and anybody may say that somebody did. So a listener
- * asks once in APART_MS at the most, and many do not ask in the same moment. One that is full leaves only after
- * FULL_MS: at the edge of what it can take it would go out and in with each job. Until then the grace covers it. */
+ * Whoever enters or leaves makes all others ask for their rank, and anybody may say that somebody
+ * did. So a listener asks once in APART_MS at the most, and many do not ask in the same moment. One
+ * that is full leaves only after FULL_MS: at the edge of what it can take it would go out and in
+ * with each job. Until then the grace covers it. */
 #include "listen/membership.h"
 
 enum {
@@ -55,16 +57,21 @@ static void send(struct ring *r, bool enter)
 
 static void set_timer(struct ring *r)
 {
-    int64_t at_us = r->beat_us, first_us = r->asked_us + APART_MS * INT64_C(1000);
+    int64_t at_us = r->beat_us;
+    int64_t first_us = r->asked_us + APART_MS * INT64_C(1000);
+
     if (r->again_us && r->again_us < at_us) {
         at_us = r->again_us;
     }
+
     if (r->entered && r->full_us && r->full_us + FULL_MS * INT64_C(1000) < at_us) {
         at_us = r->full_us + FULL_MS * INT64_C(1000);
     }
+
     if (r->asked_us && at_us < first_us) {
         at_us = first_us;
     }
+
     int64_t left_us = at_us - clock_us();
     timer_set(&r->beat, left_us > 0 ? left_us / 1000 + 1 : 0);
 }
@@ -73,9 +80,11 @@ static void on_time(void *arg)
 {
     struct ring *r = arg;
     bool enter = belongs(r);
+
     if (r->listen.ask.asked || !conn_up(r->script->conn) || !(enter || r->entered)) {
         return; /* its answer, the connection, or room sets the timer again */
     }
+
     r->beats = clock_us() >= r->beat_us;
     r->reads = r->beats && r->entered;
     send(r, enter);
@@ -85,6 +94,7 @@ static void on_time(void *arg)
 static void ask_again(struct ring *r, int64_t in_ms)
 {
     int64_t at_us = after_us(in_ms);
+
     if (!r->again_us || at_us < r->again_us) {
         r->again_us = at_us;
     }
@@ -117,23 +127,27 @@ void ring_room(struct ring *r, bool room)
 static int64_t next_beat_ms(struct ring *r)
 {
     bool heard = r->heard_us >= r->listen.ask.sent_us;
+
     r->n_unheard = !r->entered || heard ? 0 : r->n_unheard + r->reads;
     if (r->n_unheard >= OVERDUE) {
         r->core->stats.deaf++;
         r->events->silent(r->arg);
     }
+
     if (r->n_unheard == 1) {
         return SECOND_MS;
     }
     if (r->n_unheard == 0 && !r->heard_us) {
         return FIRST_MS;
     }
+
     return BEAT_MS - at_random_ms(JITTER_MS);
 }
 
 static void on_listened(struct queue_ask *a, int err)
 {
     struct ring *r = CONTAINER(a, struct ring, listen);
+
     if (r->closed) {
         if (r->entered && conn_up(r->script->conn)) {
             send(r, false);
@@ -142,6 +156,7 @@ static void on_listened(struct queue_ask *a, int err)
         }
         return;
     }
+
     if (err) {
         r->beat_us = after_us(PAUSE_MS);
     } else {
@@ -151,11 +166,13 @@ static void on_listened(struct queue_ask *a, int err)
             r->beat_us = after_us(next_beat_ms(r));
         }
     }
+
     if (r->wanted != r->entered && !r->full_us) {
         ask_again(r, 0);
     } else {
         set_timer(r);
     }
+
     r->events->ranked(r->arg);
 }
 
@@ -184,10 +201,11 @@ bool ring_owns(const struct ring *r, struct span id)
     return r->rank < 0 ? r->n == 0 : keys_hash(id.at, id.len) % r->n == r->rank;
 }
 
-void ring_init(struct ring *r, struct core *core, struct script *script, struct span key, struct span name,
-               const struct ring_events *events, void *arg)
+void ring_init(struct ring *r, struct core *core, struct script *script, struct span key,
+               struct span name, const struct ring_events *events, void *arg)
 {
-    *r = (struct ring){.core = core, .script = script, .key = key, .name = name, .events = events, .arg = arg};
+    *r = (struct ring){
+        .core = core, .script = script, .key = key, .name = name, .events = events, .arg = arg};
     r->rank = -1;
     r->listen.end = on_listened;
     timer_init(&r->beat, core->loop, on_time, r);

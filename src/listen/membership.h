@@ -30,14 +30,16 @@ struct ring {
     int64_t again_us; /* something changed: when to ask again */
     int64_t full_us;  /* since when we have no room */
 };
-void ring_init(struct ring *r, struct core *core, struct script *script, struct span key, struct span name,
-               const struct ring_events *events, void *arg);
+void ring_init(struct ring *r, struct core *core, struct script *script, struct span key,
+               struct span name, const struct ring_events *events, void *arg);
 void ring_enter(struct ring *r, bool wanted); /* or leave; also to hear our rank again */
-void ring_changed(struct ring *r);            /* others say that the names did: hears our rank again, a little later */
-void ring_room(struct ring *r, bool room);    /* we can take jobs, or cannot: this may change with every job */
-void ring_leave(struct ring *r);              /* for good, at once */
-void ring_heard(struct ring *r);              /* an event came */
-void ring_deaf(struct ring *r);               /* the subscription is gone: we are in no place */
+/* others say that the names did: hears our rank again, a little later */
+void ring_changed(struct ring *r);
+/* we can take jobs, or cannot: this may change with every job */
+void ring_room(struct ring *r, bool room);
+void ring_leave(struct ring *r); /* for good, at once */
+void ring_heard(struct ring *r); /* an event came */
+void ring_deaf(struct ring *r);  /* the subscription is gone: we are in no place */
 bool ring_owns(const struct ring *r, struct span id);
 void ring_close(struct ring *r); /* no more beats */
 

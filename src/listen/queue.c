@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims. Four hints, one action: whatever woke us, a claim asks Redis, and Redis decides on the ZSET by its clock.
+/* Claims. Four hints, one action: whatever woke us, a claim asks Redis, and Redis decides on the
+ * ZSET by its clock.
  *
- * Slots: jobs held and jobs asked for together stay within max_running. A hint that finds no slot makes the queue owe;
- * when slots are free the queues that owe are served in turn, oldest jobs first, until a claim comes back short.
+ * Slots: jobs held and jobs asked for together stay within max_running. A hint that finds no slot
+ * makes the queue owe; when slots are free the queues that owe are served in turn, oldest jobs
+ * first, until a claim comes back short.
  *
  * After a reconnect the queue is resumed first, then swept: see resume.h. */
 #include "listen/queue.h"
@@ -22,8 +24,12 @@ struct claim {
 static unsigned room(const struct queue *q)
 {
     const struct work *w = q->work;
-    unsigned all = w->n_held + w->n_asked, max = w->core->options.set.max_running, mine = q->n_held + q->n_asked;
-    unsigned left = all < max ? max - all : 0, own = mine < q->max ? q->max - mine : 0;
+    unsigned all = w->n_held + w->n_asked;
+    unsigned max = w->core->options.set.max_running;
+    unsigned mine = q->n_held + q->n_asked;
+    unsigned left = all < max ? max - all : 0;
+    unsigned own = mine < q->max ? q->max - mine : 0;
+
     return q->max && own < left ? own : left;
 }
 
@@ -35,7 +41,8 @@ static bool closed_for(const struct queue *q)
 /* Hints are owed meanwhile: they may come by the thousand, and Redis would refuse each claim. */
 static bool waits(const struct queue *q)
 {
-    return q->resume.on || q->resume_next || policy_bars(&q->work->policy) || clock_us() < q->paused_us;
+    return q->resume.on || q->resume_next || policy_bars(&q->work->policy) ||
+           clock_us() < q->paused_us;
 }
 
 /* By its own max_running, however many slots there are. */
@@ -44,7 +51,8 @@ static bool is_full(const struct queue *q)
     return q->max && q->n_held + q->n_asked >= q->max;
 }
 
-/* One that is full takes no part in the sharing of slots: it would only make the shares of the others smaller. */
+/* One that is full takes no part in the sharing of slots: it would only make the shares of the
+ * others smaller. */
 static void owe(struct queue *q, enum lapse_via via)
 {
     q->owes_via = via;
@@ -88,6 +96,7 @@ static void slots(struct queue *q, int held, int asked)
         q->owes_when_free = false;
         owe(q, q->owes_via);
     }
+
     if (!list_empty(&q->work->owing) || q->stopped) {
         script_stir(q->work->script);
     }
@@ -99,7 +108,8 @@ void queue_freed(void *arg, void *queue)
     slots(queue, -1, 0);
 }
 
-/* Our own word is the fastest, and the only one where no wake can come. Of a job due now a wake tells by itself. */
+/* Our own word is the fastest, and the only one where no wake can come. Of a job due now a wake
+ * tells by itself. */
 void queue_told(void *arg, void *queue, int64_t due_ms)
 {
     struct queue *q = queue;
@@ -117,6 +127,7 @@ static struct claim *claim_new(struct queue *q)
     struct work *w = q->work;
     struct list *old = list_pop(&w->pool);
     struct claim *c = old ? CONTAINER(old, struct claim, node) : mem_new(sizeof *c, 0);
+
     if (c) {
         w->n_pool -= old != NULL;
         list_init(&c->node);
@@ -124,6 +135,7 @@ static struct claim *claim_new(struct queue *q)
         c->n = c->ask.n_ids = 0;
         c->ask.end = on_claimed;
     }
+
     return c;
 }
 
@@ -142,12 +154,14 @@ static void claim_send(struct claim *c)
     struct queue *q = c->queue;
     const struct lapse_options *set = &q->work->core->options.set;
     struct span holder = {q->work->wake.name, strlen(q->work->wake.name)};
+
     c->lease_ms = set->lease_ms < set->run_ms ? set->lease_ms : set->run_ms;
     c->ask.ask.until_us = clock_us() + set->reply_ms * 1000;
     store_claim(q->work->script, &c->ask, q->watch.key, holder, c->lease_ms, c->n);
 }
 
-/* Of the slots that are left. With thousands of queues, most of them empty, a few claims would have them all. */
+/* Of the slots that are left. With thousands of queues, most of them empty, a few claims would have
+ * them all. */
 static unsigned fair_share(const struct queue *q, unsigned left)
 {
     unsigned share = left / (q->work->n_owing + 1);
@@ -161,15 +175,18 @@ void queue_claim(struct queue *q, enum lapse_via via)
 {
     unsigned left = room(q);
     struct claim *c = closed_for(q) || waits(q) || q->oldest_asked || !left ? NULL : claim_new(q);
+
     if (!c) {
         if (!closed_for(q)) {
-            owe(q, via); /* also while one is on its way: Redis may have run it before what this hint is about */
+            owe(q, via); /* also while one is on its way: Redis may have run it before what this
+                            hint is about */
         }
         if (!closed_for(q) && !q->oldest_asked) {
             wake_room(&q->watch, left > 0 && !q->work->policy.evicts);
         }
         return;
     }
+
     c->n = fair_share(q, left);
     c->ask.via_oldest = (uint8_t)via;
     q->oldest_asked = true;
@@ -181,6 +198,7 @@ void queue_claim(struct queue *q, enum lapse_via via)
 void queue_owing(struct work *w)
 {
     struct list turn;
+
     list_init(&turn);
     list_move(&turn, &w->owing);
     while (!list_empty(&turn) && w->n_held + w->n_asked < w->core->options.set.max_running) {
@@ -188,6 +206,7 @@ void queue_owing(struct work *w)
         queue_forgive(q);
         queue_claim(q, q->owes_via);
     }
+
     list_move(&turn, &w->owing);
     list_move(&w->owing, &turn);
 }
@@ -195,6 +214,7 @@ void queue_owing(struct work *w)
 void queue_send(struct queue *q)
 {
     struct claim *c = q->gathering;
+
     q->gathering = NULL;
     list_remove(&q->gathers);
     if (c) {
@@ -217,20 +237,24 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
     struct work *w = arg;
     struct queue *q = CONTAINER(watch, struct queue, watch);
     unsigned left = room(q);
+
     if (closed_for(q)) {
         return;
     }
+
     if (!q->gathering && left && !waits(q) && !others_owe(q)) {
         q->gathering = claim_new(q);
         if (q->gathering) {
             list_insert(&w->gathering, &q->gathers);
         }
     }
+
     if (!left || !q->gathering) {
         owe_in_turn(q, via);
         wake_room(watch, left > 0 && !w->policy.evicts);
         return;
     }
+
     struct claim *c = q->gathering;
     memcpy(c->ask.ids[c->n], id.at, id.len);
     c->ask.ids[c->n][id.len] = '\0';
@@ -246,6 +270,7 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
 void queue_oldest(void *arg, struct watch *watch, enum lapse_via via)
 {
     struct queue *q = CONTAINER(watch, struct queue, watch);
+
     (void)arg;
     if (!others_owe(q)) {
         queue_claim(q, via);
@@ -269,38 +294,44 @@ static void count(struct lapse_stats *stats, enum lapse_via via)
 static void take(struct queue *q, const struct claim *c, const struct claimed *got)
 {
     struct work *w = q->work;
+
     for (size_t i = 0; i < got->n; i++) {
         struct job_row row;
         if (!store_claimed_row(got, i, &row)) {
             continue;
         }
         bool named = row.place >= 1 && row.place <= c->ask.n_ids;
-        enum lapse_via via = (enum lapse_via)(named ? c->ask.via[row.place - 1] : c->ask.via_oldest);
-        if (holder_take(&w->holder, q, q->name, q->watch.key, &row, via, c->ask.ask.sent_us, c->lease_ms, q->fn,
-                        q->arg)) {
-            log_line(&w->core->log, LOG_MEMORY, LOG_ERR, "out of memory: job of queue %s goes back unbegun", q->name);
+        enum lapse_via via =
+            (enum lapse_via)(named ? c->ask.via[row.place - 1] : c->ask.via_oldest);
+        if (holder_take(&w->holder, q, q->name, q->watch.key, &row, via, c->ask.ask.sent_us,
+                        c->lease_ms, q->fn, q->arg)) {
+            log_line(&w->core->log, LOG_MEMORY, LOG_ERR,
+                     "out of memory: job of queue %s goes back unbegun", q->name);
             q->again = true;
             continue;
         }
         slots(q, 1, 0);
         count(&w->core->stats, via);
     }
+
     w->core->stats.empty += got->n == 0;
+
     if (got->n_unreadable || got->n_lost) {
-        log_line(
-            &w->core->log, LOG_DATA, LOG_ERR,
-            "queue %s: %lld jobs in a format this version cannot read are dead now, %lld without a record are gone",
-            q->name, (long long)got->n_unreadable, (long long)got->n_lost);
+        log_line(&w->core->log, LOG_DATA, LOG_ERR,
+                 "queue %s: %lld jobs in a format this version cannot read are dead now, %lld "
+                 "without a record are gone",
+                 q->name, (long long)got->n_unreadable, (long long)got->n_lost);
     }
 }
 
-/* How many ids are left: a claim by name takes no more than SCRIPT_BATCH_BYTES: those behind the last that it took are
- * still to be asked for.
+/* How many ids are left: a claim by name takes no more than SCRIPT_BATCH_BYTES: those behind the
+ * last that it took are still to be asked for.
  */
 static unsigned not_reached(const struct claim *c, const struct claimed *got)
 {
     size_t bytes = 0;
     int64_t last = 0;
+
     for (size_t i = 0; i < got->n; i++) {
         struct job_row row;
         if (store_claimed_row(got, i, &row) && row.place >= 1 && row.place <= c->ask.n_ids) {
@@ -308,6 +339,7 @@ static unsigned not_reached(const struct claim *c, const struct claimed *got)
             last = row.place > last ? row.place : last;
         }
     }
+
     return last && bytes > SCRIPT_BATCH_BYTES ? c->ask.n_ids - (unsigned)last : 0;
 }
 
@@ -323,11 +355,14 @@ static void go_on(struct claim *c, unsigned n)
 /* What else is due: by what the answer to a claim says. */
 static void look_further(struct queue *q, const struct claim *c, const struct claimed *got)
 {
-    bool by_age = c->ask.n_ids == 0, progress = got->n + (size_t)got->n_unreadable + (size_t)got->n_lost > 0;
+    bool by_age = c->ask.n_ids == 0,
+         progress = got->n + (size_t)got->n_unreadable + (size_t)got->n_lost > 0;
     bool overdue = wake_outlook(&q->watch, &got->outlook, c->ask.ask.sent_us);
+
     if (closed_for(q)) {
         return;
     }
+
     if (by_age && got->outlook.oldest_ms && progress) {
         owe_in_turn(q, (enum lapse_via)c->ask.via_oldest);
     } else if (by_age) {
@@ -344,8 +379,10 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     struct work *w = q->work;
     bool by_age = a->n_ids == 0;
     unsigned rest = err ? 0 : not_reached(c, got);
+
     q->oldest_asked = q->oldest_asked && !by_age;
     slots(q, 0, (int)rest - (int)c->n); /* the rest keeps its slots */
+
     if (!err) {
         take(q, c, got);
         look_further(q, c, got);
@@ -360,13 +397,17 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
         go_on(c, rest);
         return;
     }
+
     if (rest) {
         slots(q, 0, -(int)rest);
     }
+
     if (rest && !closed_for(q)) {
         owe(q, LAPSE_VIA_SWEEP);
     }
+
     claim_free(w, c);
+
     if (closed_for(q)) {
         holder_release(&w->holder, q);
     } else if (q->again || (q->resume_next && !q->n_asked)) {
@@ -379,10 +420,13 @@ void queue_resumed(struct resume *r, int err)
 {
     struct queue *q = CONTAINER(r, struct queue, resume);
     struct work *w = q->work;
+
     if (r->n_back) {
-        log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE, "queue %s: %lld jobs went back, claimed without our knowing",
-                 q->name, (long long)r->n_back);
+        log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE,
+                 "queue %s: %lld jobs went back, claimed without our knowing", q->name,
+                 (long long)r->n_back);
     }
+
     if (q->stopped) {
         script_stir(w->script); /* it may go now */
     } else if (!err) {
@@ -396,8 +440,11 @@ void queue_resumed(struct resume *r, int err)
 void queue_resume(struct queue *q)
 {
     bool can = !q->resume.on && !closed_for(q) && conn_up(q->work->script->conn);
+
     q->again = false;
-    q->resume_next = can && q->n_asked; /* what these claims take is in no hands yet: it would go back, and run twice */
+    q->resume_next =
+        can &&
+        q->n_asked; /* what these claims take is in no hands yet: it would go back, and run twice */
     if (can && !q->resume_next) {
         resume_start(&q->resume);
     }

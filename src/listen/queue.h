@@ -50,10 +50,11 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
 void queue_oldest(void *arg, struct watch *watch, enum lapse_via via);
 
 void queue_claim(struct queue *q, enum lapse_via via); /* the oldest */
-void queue_owing(struct work *w);                      /* those that owe, as far as there are slots */
-void queue_forgive(struct queue *q);                   /* it owes nothing any more */
-void queue_send(struct queue *q);                      /* what was gathered */
-void queue_drop(struct queue *q);                      /* what was gathered, unsent */
+/* those that owe, as far as there are slots */
+void queue_owing(struct work *w);
+void queue_forgive(struct queue *q); /* it owes nothing any more */
+void queue_send(struct queue *q);    /* what was gathered */
+void queue_drop(struct queue *q);    /* what was gathered, unsent */
 void queue_resume(struct queue *q);
 void queue_resumed(struct resume *r, int err);
 void queue_freed(void *arg, void *queue);                /* a job of it is not held any more */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A claim whose answer was lost would sit out its lease, and use a try. Its record names the holder, so what runs under
- * our name is read page by page, and what carries a token that is in none of our hands goes back, uncounted; but not
- * a run that began and could not be settled in time: it counts, and the sweep takes it.
+/* A claim whose answer was lost would sit out its lease, and use a try. Its record names the
+ * holder, so what runs under our name is read page by page, and what carries a token that is in
+ * none of our hands goes back, uncounted; but not a run that began and could not be settled in
+ * time: it counts, and the sweep takes it.
  *
- * More runs than are kept may have been given up: then what is no younger than those sits out its lease.
+ * More runs than are kept may have been given up: then what is no younger than those sits out its
+ * lease.
  *
- * The tokens in hand are noted and sorted once, at the start. Redis shows what it has and compares nothing: it would
- * have to be told all tokens with each page. */
+ * The tokens in hand are noted and sorted once, at the start. Redis shows what it has and compares
+ * nothing: it would have to be told all tokens with each page. */
 #include "listen/reclaim.h"
 #include "base/mem.h"
 #include <stdlib.h>
@@ -18,7 +20,8 @@ struct lost_claim {
     char id[];
 };
 
-/* Also those of a queue that was stopped, and is handled anew; what is settled may outlive its queue, and the key. */
+/* Also those of a queue that was stopped, and is handled anew; what is settled may outlive its
+ * queue, and the key. */
 static bool ours(const struct resume *r, const struct held *h)
 {
     return h->state != HELD_SETTLED && span_is(h->key, r->key.at, r->key.len);
@@ -40,6 +43,7 @@ static int note_tokens(struct resume *r)
     LIST_EACH (i, &hs->all) {
         n += ours(r, CONTAINER(i, struct held, node));
     }
+
     mem_free(r->in_hand);
     r->n_in_hand = 0;
     r->in_hand = mem_new(0, (n + 1) * sizeof *r->in_hand);
@@ -53,10 +57,13 @@ static int note_tokens(struct resume *r)
             r->in_hand[r->n_in_hand++] = h->job.token;
         }
     }
+
     for (unsigned i = 0; i < n_given_up; i++) {
         r->in_hand[r->n_in_hand++] = hs->given_up[i];
     }
+
     qsort(r->in_hand, r->n_in_hand, sizeof *r->in_hand, compare);
+
     return 0;
 }
 
@@ -90,10 +97,12 @@ static void go_on(struct resume *r)
     if (r->n_releasing) {
         return;
     }
+
     if (!r->err && r->next_page && !r->stopped) {
         ask_page(r);
         return;
     }
+
     mem_free(r->in_hand);
     r->in_hand = NULL;
     r->on = false;
@@ -112,6 +121,7 @@ static void on_released(struct settle_ask *a, int err, int64_t value)
     if (err && err != LAPSE_EGONE) {
         note_error(r, err);
     }
+
     go_on(r);
 }
 
@@ -123,15 +133,18 @@ static void release(struct resume *r, struct span id, uint64_t token)
         note_error(r, LAPSE_ENOMEM);
         return;
     }
+
     memcpy(lost->id, id.at, id.len);
     lost->resume = r;
     lost->release.end = on_released;
     lost->release.ask.until_us = until_us(r);
     r->n_releasing++;
-    store_release(r->holder->script, &lost->release, r->key, (struct span){lost->id, id.len}, token);
+    store_release(r->holder->script, &lost->release, r->key, (struct span){lost->id, id.len},
+                  token);
 }
 
-static void on_page(struct resume_ask *a, int err, int64_t next_page, const struct redisReply *rows, size_t n)
+static void on_page(struct resume_ask *a, int err, int64_t next_page, const struct redisReply *rows,
+                    size_t n)
 {
     struct resume *r = CONTAINER(a, struct resume, ask);
 
@@ -139,6 +152,7 @@ static void on_page(struct resume_ask *a, int err, int64_t next_page, const stru
     if (err) {
         note_error(r, err);
     }
+
     for (size_t i = 0; i < n && !r->stopped; i++) {
         struct span id;
         int64_t token;
@@ -146,6 +160,7 @@ static void on_page(struct resume_ask *a, int err, int64_t next_page, const stru
             release(r, id, (uint64_t)token);
         }
     }
+
     go_on(r);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Listens. A channel that is subscribed again is confirmed again: that is its sign of life, since hiredis 0.14.1 has no
- * PING for a subscriber.
+/* Listens. A channel that is subscribed again is confirmed again: that is its sign of life, since
+ * hiredis 0.14.1 has no PING for a subscriber.
  *
- * A queue that nobody handles any more is unsubscribed: else hiredis would keep its channel for as long as the
- * connection lasts, and Redis would go on sending. Two things are to be heeded. UNSUBSCRIBE of the last of all channels
- * and patterns, with a command behind it, aborts in 0.14.1: so one is always left, the pattern of all expiries or, by
- * keyspace, the channel of one queue. And hiredis forgets who hears a channel when the end of its subscription
- * comes: so it is not subscribed again until then. A user who may not UNSUBSCRIBE loses the connection by it, once;
+ * A queue that nobody handles any more is unsubscribed: else hiredis would keep its channel for as
+ * long as the connection lasts, and Redis would go on sending. Two things are to be heeded.
+ * UNSUBSCRIBE of the last of all channels and patterns, with a command behind it, aborts in 0.14.1:
+ * so one is always left, the pattern of all expiries or, by keyspace, the channel of one queue. And
+ * hiredis forgets who hears a channel when the end of its subscription comes: so it is not
+ * subscribed again until then. A user who may not UNSUBSCRIBE loses the connection by it, once;
  * from then on what was subscribed stays so until the connection ends. */
 #include "listen/subscription.h"
 #include "base/error.h"
@@ -20,7 +21,8 @@ static struct ear *find(struct sub *s, struct span queue)
 /* SPACE:{QUEUE}:wake:DB */
 static struct ear *of_channel(struct sub *s, struct span channel)
 {
-    const char *end = channel.at + channel.len, *open = memchr(channel.at, '{', channel.len);
+    const char *end = channel.at + channel.len;
+    const char *open = memchr(channel.at, '{', channel.len);
     const char *close = open ? memchr(open, '}', (size_t)(end - open)) : NULL;
     struct ear *e = close ? find(s, (struct span){open + 1, (size_t)(close - open - 1)}) : NULL;
     return e && span_is(channel, e->wake, strlen(e->wake)) ? e : NULL;
@@ -55,9 +57,11 @@ static void subscribe(struct sub *s, struct ear *e)
     if (!conn_up(&s->conn) || is_leaving(s, e->wake)) {
         return;
     }
+
     if (by_keyspace(s)) {
         send_pattern(s, "PSUBSCRIBE", e);
     }
+
     e->asked = conn_subscribe(&s->conn, "SUBSCRIBE", e->wake);
     s->n_asked += e->asked;
     if (strcmp(s->kept, e->wake) == 0) {
@@ -71,19 +75,23 @@ static bool unsubscribe(struct sub *s, struct ear *e)
     if (!e->asked || s->keeps || s->ending || !conn_up(&s->conn)) {
         return false;
     }
+
     if (by_keyspace(s) && s->n_asked == 1 && !s->kept[0]) {
         memcpy(s->kept, e->wake, sizeof s->kept);
         return false;
     }
+
     if (by_keyspace(s)) {
         send_pattern(s, "PUNSUBSCRIBE", e);
     }
+
     return conn_subscribe(&s->conn, "UNSUBSCRIBE", e->wake);
 }
 
 static void on_up(void *arg)
 {
     struct sub *s = arg;
+
     if (!by_keyspace(s)) {
         conn_subscribe(&s->conn, "PSUBSCRIBE", KEYS_EXPIRED);
     }
@@ -95,22 +103,26 @@ static void on_up(void *arg)
 static void on_down(void *arg)
 {
     struct sub *s = arg;
+
     s->keeps = s->keeps || (s->conn.refused && !list_empty(&s->leaving));
     s->n_asked = 0;
     s->kept[0] = '\0';
     for (struct list *i; (i = list_pop(&s->leaving));) {
         CONTAINER(i, struct ear, node)->leaving = false;
     }
+
     LIST_EACH (i, &s->ears) {
         struct ear *e = CONTAINER(i, struct ear, node);
         e->asked = e->confirmed = false;
     }
+
     s->events->deaf(s->arg);
 }
 
 static bool on_ask(void *arg)
 {
     struct sub *s = arg;
+
     LIST_EACH (i, &s->ears) {
         struct ear *e = CONTAINER(i, struct ear, node);
         if (e->asked) {
@@ -139,6 +151,7 @@ static void on_unsubscribed(struct sub *s, struct span channel)
             break;
         }
     }
+
     struct ear *e = of_channel(s, channel);
     if (e && !e->asked) {
         subscribe(s, e); /* it was handled again meanwhile */
@@ -148,9 +161,11 @@ static void on_unsubscribed(struct sub *s, struct span channel)
 static void on_event(struct sub *s, struct span channel, struct span text)
 {
     const struct options *o = &s->core->options;
-    struct span queue, id;
+    struct span queue;
+    struct span id;
     enum keys_event what = keys_event(channel, text, o->set.space, o->url.db, &queue, &id);
     struct ear *e = what == KEYS_FOREIGN ? NULL : find(s, queue);
+
     if (e && what == KEYS_CANARY) {
         s->events->canary(s->arg, e, id);
     } else if (e) {
@@ -166,10 +181,14 @@ static void on_event(struct sub *s, struct span channel, struct span text)
 static void on_pushed(void *arg, const struct redisReply *reply)
 {
     struct sub *s = arg;
-    struct span kind, channel, text;
+    struct span kind;
+    struct span channel;
+    struct span text;
+
     if (!reply_text(reply_at(reply, 0), &kind)) {
         return;
     }
+
     if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
         on_subscribed(s, channel);
     } else if (span_is(kind, "unsubscribe", 11) && reply_text(reply_at(reply, 1), &channel)) {
@@ -189,6 +208,7 @@ static void on_pushed(void *arg, const struct redisReply *reply)
 void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg)
 {
     static const struct conn_events conn_events = {on_up, on_down, on_pushed, on_ask};
+
     *s = (struct sub){.core = core, .events = events, .arg = arg};
     list_init(&s->ears);
     list_init(&s->leaving);
@@ -199,6 +219,7 @@ void sub_init(struct sub *s, struct core *core, const struct sub_events *events,
 void sub_add(struct sub *s, struct ear *e, const char *queue)
 {
     const struct options *o = &s->core->options;
+
     e->queue = queue;
     e->asked = e->confirmed = e->leaving = false;
     keys_wake(e->wake, o->set.space, queue, o->url.db);
@@ -217,12 +238,14 @@ void sub_remove(struct sub *s, struct ear *e)
     if (list_empty(&e->node)) {
         return; /* it never was there */
     }
+
     table_remove(&s->names, &e->named);
     list_remove(&e->node);
     e->leaving = unsubscribe(s, e);
     if (e->leaving) {
         list_insert(&s->leaving, &e->node);
     }
+
     s->n_asked -= e->asked;
     e->asked = e->confirmed = false;
 }

@@ -17,14 +17,18 @@ struct ear {
 };
 
 struct sub_events {
-    void (*confirmed)(void *arg, struct ear *e);                /* the first time on each connection */
+    /* the first time on each connection */
+    void (*confirmed)(void *arg, struct ear *e);
     void (*expired)(void *arg, struct ear *e, struct span id);  /* a trigger of ours; not trusted */
     void (*canary)(void *arg, struct ear *e, struct span name); /* somebody's: of whom */
-    void (*woken)(void *arg, struct ear *e, struct span text);  /* a message on its wake channel; not trusted */
-    void (*deaf)(void *arg);                                    /* the connection is gone; no ear is confirmed */
+    /* a message on its wake channel; not trusted */
+    void (*woken)(void *arg, struct ear *e, struct span text);
+    /* the connection is gone; no ear is confirmed */
+    void (*deaf)(void *arg);
 };
 
-/* The subscription: one connection for the expiry events of all queues and the wake channel of each. */
+/* The subscription: one connection for the expiry events of all queues and the wake channel of
+ * each. */
 struct sub {
     struct core *core;
     const struct sub_events *events;
@@ -41,7 +45,8 @@ struct sub {
 void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg);
 void sub_add(struct sub *s, struct ear *e, const char *queue);
 void sub_remove(struct sub *s, struct ear *e); /* it lives on while it is leaving */
-void sub_up(struct sub *s);                    /* the connection for commands is up: this one may connect */
+/* the connection for commands is up: this one may connect */
+void sub_up(struct sub *s);
 void sub_close(struct sub *s);
 
 #endif

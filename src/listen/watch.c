@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* When to look for due jobs: on an event, on a wake, on our alarm, on the sweep. Nothing here decides what is due.
+/* When to look for due jobs: on an event, on a wake, on our alarm, on the sweep. Nothing here
+ * decides what is due.
  *
- * The ring. Every listener hears every event; the one whose rank is hash(id) mod n answers it. Rank 0 has the exact
- * alarm and touches the due triggers, which makes Redis expire them and tell everybody. Rank k is its watchdog: it
- * looks min(2k, 40) ms later, and not at all when a trigger has expired since: somebody touches them. It then does not
- * know what is next, so it asks after WATCHDOG_MS. Without a confirmed subscription there are no events to make: the
- * alarm claims at once.
+ * The ring. Every listener hears every event; the one whose rank is hash(id) mod n answers it. Rank
+ * 0 has the exact alarm and touches the due triggers, which makes Redis expire them and tell
+ * everybody. Rank k is its watchdog: it looks min(2k, 40) ms later, and not at all when a trigger
+ * has expired since: somebody touches them. It then does not know what is next, so it asks after
+ * WATCHDOG_MS. Without a confirmed subscription there are no events to make: the alarm claims at
+ * once.
  *
- * The grace. A job that its owner does not take is anybody's GRACE_MS after it was due. Each script that looks at the
- * queue says which job is the oldest of those that are due: where its grace is over we claim it at once, and else the
- * alarm looks when it ends. So no answer puts off the look for a job that it does not know to be gone.
+ * The grace. A job that its owner does not take is anybody's GRACE_MS after it was due. Each script
+ * that looks at the queue says which job is the oldest of those that are due: where its grace is
+ * over we claim it at once, and else the alarm looks when it ends. So no answer puts off the look
+ * for a job that it does not know to be gone.
  *
- * The alarm is set to the earliest of what the last script said and of what wakes told since that script was sent: the
- * two come on different sockets, in no order. */
+ * The alarm is set to the earliest of what the last script said and of what wakes told since that
+ * script was sent: the two come on different sockets, in no order. */
 #include "listen/watch.h"
 #include "base/error.h"
 #include <stdio.h>
@@ -83,12 +86,14 @@ static void tell(struct watch *w, struct looks look)
     set_look(w);
 }
 
-/* A script that was sent after a wake was heard knows what that told. The rest becomes the older: with wakes that never
- * cease each is kept for two answers at the most. */
+/* A script that was sent after a wake was heard knows what that told. The rest becomes the older:
+ * with wakes that never cease each is kept for two answers at the most. */
 static void forget_told(struct watch *w, int64_t sent_us)
 {
     static const struct told nothing;
-    struct told *older = &w->told[0], *newer = &w->told[1];
+    struct told *older = &w->told[0];
+    struct told *newer = &w->told[1];
+
     if (older->heard_us < sent_us) {
         *older = newer->heard_us < sent_us ? nothing : *newer;
         *newer = nothing;
@@ -104,14 +109,18 @@ void wake_told(struct watch *w, int64_t due_ms)
 
 bool wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us)
 {
-    int64_t oldest_us = o->oldest_ms * 1000, next_us = o->next_ms * 1000, was_us = w->look.due_us;
+    int64_t oldest_us = o->oldest_ms * 1000;
+    int64_t next_us = o->next_ms * 1000;
+    int64_t was_us = w->look.due_us;
     bool overdue = false;
+
     /* a watchdog still waits whether somebody touches it */
     bool due_meanwhile = was_us && was_us <= o->now_us && oldest_us && oldest_us <= was_us;
 
     if (next_us && next_us <= o->now_us) { /* of a peer that names the past */
         next_us = o->now_us + GRACE_MS * INT64_C(1000);
     }
+
     w->look = (struct looks){.due_us = due_meanwhile ? was_us : next_us};
     w->ask_anyway = false;
 
@@ -120,10 +129,12 @@ bool wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us)
         overdue = over_us + lag_us(w) <= o->now_us;
         w->look.grace_us = overdue ? o->now_us + GRACE_MS * INT64_C(1000) : over_us;
     }
+
     forget_told(w, sent_us);
     look_no_later(&w->look, &w->told[0].look);
     look_no_later(&w->look, &w->told[1].look);
     set_look(w);
+
     return overdue && has_alarm(w->wake);
 }
 
@@ -132,23 +143,29 @@ static void on_touched(struct queue_ask *a, int err)
     struct watch *w = CONTAINER(a, struct watch, touch);
     struct wake *wk = w->wake;
     enum { OLDEST, NEXT, READ, STILL, CURSOR, EXPIRED };
+
     if (!w->on) {
         script_stir(wk->script); /* it may go now */
         return;
     }
+
     if (err) {
         tell(w, (struct looks){.due_us = server_us(wk) + PAUSE_MS * INT64_C(1000)});
         return;
     }
+
     struct outlook o = {a->now_us, a->n[OLDEST], a->n[NEXT]};
     wk->core->stats.touches += (uint64_t)(a->n[READ] - a->n[STILL]);
     w->cursor_ms = a->n[CURSOR];
+
     bool overdue = wake_outlook(w, &o, a->ask.sent_us);
     if (a->n[STILL]) {
         tell(w, (struct looks){.due_us = (o.now_us / 1000 + 1) * 1000});
     }
-    /* A trigger that is not there will not ring: it was evicted, lost, or not set yet. Where it expired just before, or
-     * at the hand of another, its event is on the way: so only the first to look judges by that. */
+
+    /* A trigger that is not there will not ring: it was evicted, lost, or not set yet. Where it
+     * expired just before, or at the hand of another, its event is on the way: so only the first to
+     * look judges by that. */
     bool missing = w->ring.rank <= 0 && !w->reading && a->n[READ] - a->n[STILL] > a->n[EXPIRED];
     w->reading = a->n[STILL] > 0;
     if (missing || overdue || a->n[READ] >= SCRIPT_BATCH) {
@@ -165,6 +182,7 @@ static void look(struct wake *wk, struct watch *w, int64_t now_us)
 {
     bool due = is_over(w, w->look.due_us, now_us), overdue = is_over(w, w->look.grace_us, now_us);
     int64_t since_us = clock_mono_us(&wk->core->clock, w->look.due_us);
+
     w->look.due_us = due ? 0 : w->look.due_us;
     w->look.grace_us = overdue ? 0 : w->look.grace_us;
 
@@ -184,6 +202,7 @@ static void on_alarm(void *arg)
 {
     struct wake *wk = arg;
     int64_t now_us = server_us(wk);
+
     while (wk->looks.first && wk->looks.first->at <= now_us) {
         struct watch *w = CONTAINER(wk->looks.first, struct watch, rings);
         look(wk, w, now_us);
@@ -207,11 +226,13 @@ static void on_silent(void *arg)
 {
     struct wake *wk = ((struct watch *)arg)->wake;
     char kind = wk->core->options.set.notify == LAPSE_KEYSPACE ? 'K' : 'E';
+
     if (!wk->deaf) {
         wk->deaf = true;
         log_line(&wk->core->log, LOG_DEAF, LOG_WARNING,
-                 "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x (CONFIG SET "
-                 "notify-keyspace-events %cx); alarm and sweep deliver the jobs, a little later",
+                 "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x "
+                 "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
+                 "little later",
                  kind, kind);
     }
 }
@@ -239,6 +260,7 @@ static void on_expired(void *arg, struct ear *e, struct span id)
 {
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
+
     w->expired_us = clock_us();
     events_come(w);
     if (ring_owns(&w->ring, id)) {
@@ -255,26 +277,33 @@ static void on_canary(void *arg, struct ear *e, struct span name)
     }
 }
 
-/* 'members', or 'HEAD ID ID...': see README.md of src/lua. Anyone may have sent it: the worst it does is a look. */
+/* 'members', or 'HEAD ID ID...': see README.md of src/lua. Anyone may have sent it: the worst it
+ * does is a look. */
 static void on_woken(void *arg, struct ear *e, struct span text)
 {
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
-    const char *at = text.at, *end = at + text.len;
+    const char *at = text.at;
+    const char *end = at + text.len;
     int64_t head = 0;
+
     if (span_is(text, "members", 7)) {
         ring_changed(&w->ring);
         return;
     }
+
     for (; at < end && at - text.at < 15 && *at >= '0' && *at <= '9'; at++) {
         head = head * 10 + (*at - '0');
     }
+
     if (head) {
         wake_told(w, head);
     }
+
     if (at == text.at || at == end || *at++ != ' ' || at == end) {
         return;
     }
+
     while (at < end) {
         const char *stop = memchr(at, ' ', (size_t)(end - at));
         struct span id = {at, (size_t)((stop ? stop : end) - at)};
@@ -283,8 +312,10 @@ static void on_woken(void *arg, struct ear *e, struct span text)
         }
         at += id.len + 1;
     }
-    tell(w,
-         (struct looks){.grace_us = server_us(wk) + GRACE_MS * INT64_C(1000)}); /* should an owner not take its own */
+
+    tell(w, (struct looks){.grace_us =
+                               server_us(wk) +
+                               GRACE_MS * INT64_C(1000)}); /* should an owner not take its own */
 }
 
 static void on_confirmed(void *arg, struct ear *e)
@@ -298,6 +329,7 @@ static void on_confirmed(void *arg, struct ear *e)
 static void on_deaf(void *arg)
 {
     struct wake *wk = arg;
+
     LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
         ring_deaf(&w->ring);
@@ -332,9 +364,11 @@ static void on_armed(struct queue_ask *a, int err)
 {
     struct watch *w = CONTAINER(a, struct watch, arm);
     enum { CURSOR, MORE };
+
     if (!err) {
         w->armed_ms = a->n[CURSOR];
     }
+
     if (!err && w->on && a->n[MORE]) {
         arm(w);
     } else if (!w->on) {
@@ -346,10 +380,12 @@ static void on_swept(struct queue_ask *a, int err)
 {
     struct watch *w = CONTAINER(a, struct watch, sweep);
     enum { TAKEN, DIED, MORE };
+
     if (!err) {
         w->wake->core->stats.recovered += (uint64_t)a->n[TAKEN];
         w->wake->core->stats.failed += (uint64_t)a->n[DIED];
     }
+
     if (!err && w->on && a->n[MORE]) {
         recover(w);
     } else if (!w->on) {
@@ -360,6 +396,7 @@ static void on_swept(struct queue_ask *a, int err)
 static void on_sweep(void *arg)
 {
     struct watch *w = arg;
+
     if (conn_up(w->wake->script->conn)) {
         w->wake->events->sweeping(w->wake->arg);
         recover(w);
@@ -368,6 +405,7 @@ static void on_sweep(void *arg)
             arm(w);
         }
     }
+
     set_sweep(w);
 }
 
@@ -382,20 +420,25 @@ void wake_up(struct wake *wk)
 }
 
 /* ---- life ---- */
-/* The ring goes by the random bits of the names. The first of them puts those last that do not touch triggers, so that
- * rank 0 does wherever anybody does. */
+/* The ring goes by the random bits of the names. The first of them puts those last that do not
+ * touch triggers, so that rank 0 does wherever anybody does. */
 static void name_us(struct wake *wk)
 {
     uint64_t bits = clock_random() >> 1;
+
     if (!has_alarm(wk)) {
         bits |= UINT64_C(1) << 63;
     }
-    snprintf(wk->name, sizeof wk->name, "%s/%016llx", wk->core->options.set.name, (unsigned long long)bits);
+    snprintf(wk->name, sizeof wk->name, "%s/%016llx", wk->core->options.set.name,
+             (unsigned long long)bits);
 }
 
-void wake_init(struct wake *wk, struct core *core, struct script *script, const struct wake_events *events, void *arg)
+void wake_init(struct wake *wk, struct core *core, struct script *script,
+               const struct wake_events *events, void *arg)
 {
-    static const struct sub_events sub_events = {on_confirmed, on_expired, on_canary, on_woken, on_deaf};
+    static const struct sub_events sub_events = {on_confirmed, on_expired, on_canary, on_woken,
+                                                 on_deaf};
+
     *wk = (struct wake){.core = core, .script = script, .events = events, .arg = arg};
     list_init(&wk->watches);
     name_us(wk);
@@ -406,11 +449,13 @@ void wake_init(struct wake *wk, struct core *core, struct script *script, const 
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key)
 {
     static const struct ring_events ring_events = {on_ranked, on_silent};
+
     w->wake = wk;
     w->key = key;
     w->on = w->room = true;
     w->look = (struct looks){0};
-    ring_init(&w->ring, wk->core, wk->script, key, (struct span){wk->name, strlen(wk->name)}, &ring_events, w);
+    ring_init(&w->ring, wk->core, wk->script, key, (struct span){wk->name, strlen(wk->name)},
+              &ring_events, w);
     w->touch.end = on_touched;
     w->sweep.end = on_swept;
     w->arm.end = on_armed;
@@ -420,6 +465,7 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
     if (!(wk->core->options.set.flags & LAPSE_NO_EVENTS)) {
         sub_add(&wk->sub, &w->ear, queue);
     }
+
     set_sweep(w);
     wk->events->oldest(wk->arg, w, LAPSE_VIA_SWEEP);
 }
@@ -436,8 +482,8 @@ void wake_unwatch(struct watch *w)
 
 bool wake_free_to_go(const struct watch *w)
 {
-    return !w->ear.leaving && !w->touch.ask.asked && !w->ring.listen.ask.asked && !w->sweep.ask.asked &&
-           !w->arm.ask.asked;
+    return !w->ear.leaving && !w->touch.ask.asked && !w->ring.listen.ask.asked &&
+           !w->sweep.ask.asked && !w->arm.ask.asked;
 }
 
 void wake_close(struct wake *wk)
@@ -450,6 +496,7 @@ void wake_close(struct wake *wk)
         ring_close(&w->ring);
         timer_stop(&w->sweep_timer);
     }
+
     sub_close(&wk->sub);
     alarm_close(&wk->alarm);
 }

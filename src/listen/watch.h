@@ -24,11 +24,12 @@ struct watch {
     } look;
     struct told {
         struct looks look;
-        int64_t heard_us;          /* monotonic, of the last wake that told it; 0: none */
-    } told[2];                     /* by wakes, older and newer, that the last script may not have known of */
-    int64_t cursor_ms, expired_us; /* expired: monotonic, when the event of a trigger was heard last */
-    bool ask_anyway;               /* a watchdog that lost the thread */
-    bool reading;                  /* the same triggers once more */
+        int64_t heard_us; /* monotonic, of the last wake that told it; 0: none */
+    } told[2]; /* by wakes, older and newer, that the last script may not have known of */
+    /* expired: monotonic, when the event of a trigger was heard last */
+    int64_t cursor_ms, expired_us;
+    bool ask_anyway; /* a watchdog that lost the thread */
+    bool reading;    /* the same triggers once more */
 
     struct queue_ask arm;
     int64_t armed_ms; /* up to which due the triggers are set */
@@ -57,12 +58,13 @@ struct wake {
     uint64_t n_events;  /* heard, of jobs and canaries */
     bool deaf;          /* none come, and it was said */
 };
-void wake_init(struct wake *wk, struct core *core, struct script *script, const struct wake_events *events, void *arg);
+void wake_init(struct wake *wk, struct core *core, struct script *script,
+               const struct wake_events *events, void *arg);
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key);
 void wake_unwatch(struct watch *w);
 bool wake_free_to_go(const struct watch *w); /* after that: nothing of it is on its way */
-/* What a script said that was sent then. True: the oldest job is overdue for longer than the grace, and is anybody's to
- * claim, now. */
+/* What a script said that was sent then. True: the oldest job is overdue for longer than the grace,
+ * and is anybody's to claim, now. */
 bool wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us);
 void wake_told(struct watch *w, int64_t due_ms); /* a job became due then */
 void wake_room(struct watch *w, bool room);      /* we can take jobs of it, or cannot */

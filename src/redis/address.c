@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The two forms of URL, by RFC 3986: redis://[[user]:password@]host[:port][/db], unix://[[user]:password@]/path[?db=n].
- * redis-cli reads a lone "secret@" as a password, others as a user; we take it for a user without one, and refuse. */
+/* The two forms of URL, by RFC 3986: redis://[[user]:password@]host[:port][/db],
+ * unix://[[user]:password@]/path[?db=n]. redis-cli reads a lone "secret@" as a password, others as
+ * a user; we take it for a user without one, and refuse. */
 #include "redis/address.h"
 #include "job/keys.h"
 #include <string.h>
@@ -17,6 +18,7 @@ static int hex(char c)
 static int decode(struct span s, char **out, char **field)
 {
     char *to = *out;
+
     for (size_t i = 0; i < s.len; i++) {
         int c = (unsigned char)s.at[i];
         if (c == '%') {
@@ -33,17 +35,20 @@ static int decode(struct span s, char **out, char **field)
             *to++ = (char)c;
         }
     }
+
     if (to) {
         *field = *out;
         *to++ = '\0';
         *out = to;
     }
+
     return 1;
 }
 
 static int number(struct span s, int max, int *out)
 {
     long n = 0;
+
     for (size_t i = 0; i < s.len; i++) {
         if (s.at[i] < '0' || s.at[i] > '9' || (n = n * 10 + (s.at[i] - '0')) > max) {
             return 0;
@@ -57,6 +62,7 @@ static int number(struct span s, int max, int *out)
 static int cut(struct span *s, char mark, struct span *before)
 {
     const char *at = memchr(s->at, mark, s->len);
+
     if (!at) {
         return 0;
     }
@@ -67,21 +73,27 @@ static int cut(struct span *s, char mark, struct span *before)
 
 static int login(struct url *u, struct span *rest, char **out)
 {
-    struct span who, user;
+    struct span who;
+    struct span user;
     struct span authority = {rest->at, u->local ? strcspn(rest->at, "/") : strcspn(rest->at, "/?")};
+
     if (!cut(&authority, '@', &who)) {
         return 1;
     }
+
     *rest = (struct span){authority.at, rest->len - who.len - 1};
     if (!cut(&who, ':', &user)) {
         return 0;
     }
-    return (user.len == 0 || decode(user, out, &u->user)) && who.len > 0 && decode(who, out, &u->password);
+
+    return (user.len == 0 || decode(user, out, &u->user)) && who.len > 0 &&
+           decode(who, out, &u->password);
 }
 
 static int unix_socket(struct url *u, struct span rest, char *out)
 {
     struct span path = rest;
+
     if (cut(&rest, '?', &path)) {
         if (rest.len < 4 || memcmp(rest.at, "db=", 3) != 0 ||
             !number((struct span){rest.at + 3, rest.len - 3}, 1 << 20, &u->db)) {
@@ -99,13 +111,17 @@ static int has_at(struct span host)
 
 static int tcp(struct url *u, struct span rest, char *out)
 {
-    struct span host = rest, port = {0};
+    struct span host = rest;
+    struct span port = {0};
+
     u->port = 6379;
+
     if (cut(&rest, '/', &host)) {
         if (rest.len && !number(rest, 1 << 20, &u->db)) {
             return 0;
         }
     }
+
     if (host.len && *host.at == '[') {
         port = host;
         if (!cut(&port, ']', &host)) {
@@ -124,10 +140,13 @@ static int tcp(struct url *u, struct span rest, char *out)
             return 0;
         }
     }
+
     if (port.len && (!number(port, 65535, &u->port) || u->port == 0)) {
         return 0;
     }
-    return host.len > 0 && !memchr(host.at, '?', host.len) && !has_at(host) && decode(host, &out, &u->host);
+
+    return host.len > 0 && !memchr(host.at, '?', host.len) && !has_at(host) &&
+           decode(host, &out, &u->host);
 }
 
 int url_parse(struct url *u, const char *text, char *out)
@@ -137,6 +156,7 @@ int url_parse(struct url *u, const char *text, char *out)
     if (!u->local && strncmp(text, "redis://", 8) != 0) {
         return 0;
     }
+
     size_t skip = u->local ? 7 : 8;
     struct span rest = {text + skip, strlen(text + skip)};
     return login(u, &rest, &out) && (u->local ? unix_socket(u, rest, out) : tcp(u, rest, out));

@@ -12,8 +12,8 @@ struct url {
     int port, db;
 };
 
-/* Splits redis:// and unix:// URLs, %-decoded; the texts are written to out (twice the URL's length is enough).
- * out NULL: only checks. Returns 1, or 0 for what is no such URL. */
+/* Splits redis:// and unix:// URLs, %-decoded; the texts are written to out (twice the URL's length
+ * is enough). out NULL: only checks. Returns 1, or 0 for what is no such URL. */
 int url_parse(struct url *u, const char *text, char *out);
 
 #endif

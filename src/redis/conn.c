@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* One Redis connection, on hiredis's async interface as 0.14.1 and 1.x share it. This file, login.c and reply.c
- * alone know hiredis. What was tried there and binds us (0.14.1; 1.2 where it differs):
+/* One Redis connection, on hiredis's async interface as 0.14.1 and 1.x share it. This file, login.c
+ * and reply.c alone know hiredis. What was tried there and binds us (0.14.1; 1.2 where it differs):
  *
- *  - A refused connect calls on_connect(ERR) with ac->err 0 (1.2: 1) and frees ac itself; on_disconnect does not run.
+ *  - A refused connect calls on_connect(ERR) with ac->err 0 (1.2: 1) and frees ac itself;
+ * on_disconnect does not run.
  *  - A lost connection calls every pending callback with NULL, then on_disconnect, then frees ac.
- *  - redisAsyncFree() within on_connect or on_disconnect is a use after free: we free from a timer only (state
- * FAILING). Elsewhere it runs the pending callbacks with NULL within our call.
- *  - A refused PSUBSCRIBE answers NULL and leaves the reason in ac->errstr only; the connection is gone.
- *  - An ordinary command on a connection that subscribes kills it; PING's answer is swallowed there (0.14.1). So each
- *    connection has one role, and a subscriber's heartbeat is to subscribe again.
- *  - It writes with write(2) or send(2) without MSG_NOSIGNAL: SIGPIPE is held off around each write, so that a host
- *    program does not die of a peer that went away.
- *  - Out of memory 0.14.1 sends a command whose callback it could not note: its answer would be the next one's, or
- *    abort(). So we look whether it did, and give the connection up before that is written: tests/fault/torture.c.
+ *  - redisAsyncFree() within on_connect or on_disconnect is a use after free: we free from a timer
+ * only (state FAILING). Elsewhere it runs the pending callbacks with NULL within our call.
+ *  - A refused PSUBSCRIBE answers NULL and leaves the reason in ac->errstr only; the connection is
+ * gone.
+ *  - An ordinary command on a connection that subscribes kills it; PING's answer is swallowed there
+ * (0.14.1). So each connection has one role, and a subscriber's heartbeat is to subscribe again.
+ *  - It writes with write(2) or send(2) without MSG_NOSIGNAL: SIGPIPE is held off around each
+ * write, so that a host program does not die of a peer that went away.
+ *  - Out of memory 0.14.1 sends a command whose callback it could not note: its answer would be the
+ * next one's, or abort(). So we look whether it did, and give the connection up before that is
+ * written: tests/fault/torture.c.
  *  - It has no deadlines (1.x has, and ends the whole connection): ours are one timer a connection.
  *
- * A connection that brought nothing for half of reply_ms while nothing is owed is asked for a sign of life: half-open,
- * or behind a proxy that acknowledges and forwards nothing, it looks like an idle one. One that brought nothing for all
- * of reply_ms while something is owed is given up. Any byte counts, of a long answer or of a burst of events too.
+ * A connection that brought nothing for half of reply_ms while nothing is owed is asked for a sign
+ * of life: half-open, or behind a proxy that acknowledges and forwards nothing, it looks like an
+ * idle one. One that brought nothing for all of reply_ms while something is owed is given up. Any
+ * byte counts, of a long answer or of a burst of events too.
  *
  *   DOWN --timer--> CONNECTING --on_connect--> GREETING (AUTH, SELECT, PING) --all answered--> UP
  *    ^                  |                          |                                          |
@@ -46,14 +50,17 @@ static void on_timer(void *arg);
 
 void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg)
 {
-    *c = (struct conn){.core = core, .events = events, .arg = arg, .state = CONN_DOWN, .why = LAPSE_ELOST};
+    *c = (struct conn){
+        .core = core, .events = events, .arg = arg, .state = CONN_DOWN, .why = LAPSE_ELOST};
     list_init(&c->calls);
     timer_init(&c->timer, core->loop, on_timer, c);
 }
 
 static const char *reason(const struct redisAsyncContext *ac)
 {
-    return ac && ac->errstr && *ac->errstr ? ac->errstr : ac && ac->c.errstr[0] ? ac->c.errstr : "connection closed";
+    return ac && ac->errstr && *ac->errstr ? ac->errstr
+           : ac && ac->c.errstr[0]         ? ac->c.errstr
+                                           : "connection closed";
 }
 
 static bool subscribes(const struct conn *c)
@@ -67,14 +74,18 @@ enum { PLACE = 256 };
 static const char *place(const struct conn *c, char out[PLACE])
 {
     const struct url *u = &c->core->options.url;
+
     if (u->local) {
         snprintf(out, PLACE, "%s", u->host);
         return out;
     }
-    int len = snprintf(out, PLACE, strchr(u->host, ':') ? "[%.160s]:%d" : "%.160s:%d", u->host, u->port);
+
+    int len =
+        snprintf(out, PLACE, strchr(u->host, ':') ? "[%.160s]:%d" : "%.160s:%d", u->host, u->port);
     if (c->hosts.n > 1 && c->hosts.next > 0) {
         snprintf(out + len, PLACE - (size_t)len, " (%s)", c->hosts.at[c->hosts.next - 1]);
     }
+
     return out;
 }
 
@@ -91,13 +102,16 @@ static void connected(struct conn *c)
 {
     struct core *core = c->core;
     char at[PLACE];
+
     core->up = core->up || !subscribes(c);
     if (!core->trouble_us || !core->up) {
         return;
     }
+
     core->log.last_us[LOG_AGAIN] = 0; /* what it takes back was not held back either */
-    log_line(&core->log, LOG_AGAIN, LOG_NOTICE, "connected%s to Redis at %s%s after %.1f s", c->was_up ? " again" : "",
-             place(c, at), subscribes(c) ? " for expiry events" : "", (double)(clock_us() - core->trouble_us) / 1e6);
+    log_line(&core->log, LOG_AGAIN, LOG_NOTICE, "connected%s to Redis at %s%s after %.1f s",
+             c->was_up ? " again" : "", place(c, at), subscribes(c) ? " for expiry events" : "",
+             (double)(clock_us() - core->trouble_us) / 1e6);
     core->trouble_us = 0;
 }
 
@@ -106,11 +120,13 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* From the start of one attempt to the start of the next, on average. The first comes at once, and no more than ten
- * in a second; a name's other addresses come at once, too. */
+/* From the start of one attempt to the start of the next, on average. The first comes at once, and
+ * no more than ten in a second; a name's other addresses come at once, too. */
 static int64_t backoff_ms(const struct conn *c)
 {
-    int64_t wait = c->attempts ? BACKOFF_STEP_MS * (int64_t)least(c->attempts, BACKOFF_MAX_MS) : BACKOFF_MIN_MS;
+    int64_t wait = c->attempts ? BACKOFF_STEP_MS * (int64_t)least(c->attempts, BACKOFF_MAX_MS)
+                               : BACKOFF_MIN_MS;
+
     if (c->why == LAPSE_EREFUSED) {
         return c->core->options.set.reply_ms;
     }
@@ -121,23 +137,29 @@ static int64_t backoff_ms(const struct conn *c)
 static void ended(struct conn *c)
 {
     bool was_up = c->state == CONN_UP || (c->state == CONN_FAILING && c->greetings == 0);
-    int64_t now = clock_us(), took_ms = (now - c->since_us) / 1000;
+    int64_t now = clock_us();
+    int64_t took_ms = (now - c->since_us) / 1000;
+
     ASSERT(list_empty(&c->calls));
 
-    /* what answered is back at once, but not again and again: something between us may cut off certain answers */
+    /* what answered is back at once, but not again and again: something between us may cut off
+     * certain answers */
     if (c->answered && now - c->calm_us > CALM_MS * INT64_C(1000)) {
         c->attempts = 0;
         c->calm_us = now;
     }
+
     if (was_up) {
         hosts_restart(&c->hosts);
     }
+
     int64_t wait_ms = 0;
     if (!hosts_left(&c->hosts)) {
         wait_ms = backoff_ms(c);
         wait_ms = wait_ms / 2 + (int64_t)(clock_random() % (uint64_t)(wait_ms / 2 + 1)) - took_ms;
         c->attempts++;
     }
+
     timer_set(&c->timer, wait_ms > BACKOFF_MIN_MS / 2 ? wait_ms : BACKOFF_MIN_MS / 2);
 
     c->ac = NULL;
@@ -175,53 +197,69 @@ static void on_reply(struct redisAsyncContext *ac, void *reply, void *arg)
     call_end(arg, reply ? 0 : c->why, reply);
 }
 
-/* Nothing was asked before Redis let us in, so a refusal here is a matter for the log, and for the next attempt. */
+/* Nothing was asked before Redis let us in, so a refusal here is a matter for the log, and for the
+ * next attempt. */
 static void not_let_in(struct conn *c, struct span error)
 {
     struct log *log = &c->core->log;
-    char at[PLACE], text[LOG_VALUE];
+    char at[PLACE];
+    char text[LOG_VALUE];
+
     place(c, at);
     log_escape(text, sizeof text, error.at, error.len);
 
     bool written;
     if (refusal_is(error, "LOADING")) {
-        written = log_line(log, LOG_REFUSED, LOG_WARNING, "Redis at %s is loading its data; trying again", at);
+        written = log_line(log, LOG_REFUSED, LOG_WARNING,
+                           "Redis at %s is loading its data; trying again", at);
     } else {
-        written = log_line(log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at, text);
+        written =
+            log_line(log, LOG_REFUSED, LOG_ERR, "Redis at %s does not let us in: %s", at, text);
     }
+
     in_trouble(c, written);
     fail(c, LAPSE_ELOST);
 }
 
-static bool command(struct conn *c, redisCallbackFn *fn, void *arg, int argc, const char **argv, const size_t *len)
+static bool command(struct conn *c, redisCallbackFn *fn, void *arg, int argc, const char **argv,
+                    const size_t *len)
 {
     const redisCallback *last = c->ac->replies.tail;
     bool sent = redisAsyncCommandArgv(c->ac, fn, arg, argc, argv, len) == REDIS_OK;
     bool noted = c->ac->replies.tail != last;
+
     if (sent && !noted) {
         fail(c, LAPSE_ELOST);
     }
     return sent && noted;
 }
 
-/* ["server", "redis", "version", "7.0.15", ...]; every user may ask. An answer of another shape, or none, tells
- * nothing: some proxies do not know HELLO. */
+/* ["server", "redis", "version", "7.0.15", ...]; every user may ask. An answer of another shape, or
+ * none, tells nothing: some proxies do not know HELLO. */
 static void on_hello(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
-    struct span name, version = {"", 0};
+    struct span name;
+    struct span version = {"", 0};
+
     (void)arg;
+
     for (size_t i = 0; i + 1 < reply_len(reply) && !version.len; i += 2) {
         if (reply_text(reply_at(reply, i), &name) && span_is(name, "version", 7)) {
             reply_text(reply_at(reply, i + 1), &version);
         }
     }
-    bool old = version.len > 1 && version.at[0] > '0' && version.at[0] < '0' + OLDEST_VERSION && version.at[1] == '.';
+
+    bool old = version.len > 1 && version.at[0] > '0' && version.at[0] < '0' + OLDEST_VERSION &&
+               version.at[1] == '.';
     if (old && !c->old) {
-        char at[PLACE], text[LOG_VALUE];
-        log_line(&c->core->log, LOG_VERSION, LOG_ERR, "Redis %d.0 or later is needed: the one at %s is version %s",
-                 OLDEST_VERSION, place(c, at), log_escape(text, sizeof text, version.at, version.len));
+        char at[PLACE];
+        char text[LOG_VALUE];
+        log_line(&c->core->log, LOG_VERSION, LOG_ERR,
+                 "Redis %d.0 or later is needed: the one at %s is version %s", OLDEST_VERSION,
+                 place(c, at), log_escape(text, sizeof text, version.at, version.len));
     }
+
     c->old = old;
 }
 
@@ -230,15 +268,18 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
     struct conn *c = ac->data;
     struct span error;
     const char *hello = "HELLO";
+
     (void)arg;
     if (!reply || c->state != CONN_GREETING) {
         return;
     }
+
     /* a user without PING is no stranger */
     if (reply_error(reply, &error) && !(c->greetings == 1 && refusal_is(error, "NOPERM"))) {
         not_let_in(c, error);
         return;
     }
+
     if (--c->greetings == 0) {
         c->core->stats.reconnects += c->was_up;
         c->state = CONN_UP;
@@ -257,13 +298,15 @@ static void greet(struct conn *c)
 {
     const struct url *u = &c->core->options.url;
     char db[12];
-    const char *select[] = {"SELECT", db},
-               *ping = "PING"; /* of LOADING, MASTERDOWN we hear before work depends on it */
+    const char *select[] = {"SELECT", db};
+    const char *ping = "PING"; /* of LOADING, MASTERDOWN we hear before work depends on it */
+
     c->state = CONN_GREETING;
     c->greetings = 1u + (u->password != NULL) + (u->db != 0);
     snprintf(db, sizeof db, "%d", u->db);
     if ((u->password && !login_send(c->ac, u, on_greeting)) ||
-        (u->db && !command(c, on_greeting, NULL, 2, select, NULL)) || !command(c, on_greeting, NULL, 1, &ping, NULL)) {
+        (u->db && !command(c, on_greeting, NULL, 2, select, NULL)) ||
+        !command(c, on_greeting, NULL, 1, &ping, NULL)) {
         fail(c, LAPSE_ELOST);
     }
 }
@@ -271,8 +314,8 @@ static void greet(struct conn *c)
 static void failed(struct conn *c, const char *why)
 {
     char at[PLACE];
-    in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING, "cannot connect to Redis at %s: %s; trying again",
-                           place(c, at), why));
+    in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
+                           "cannot connect to Redis at %s: %s; trying again", place(c, at), why));
 }
 
 static void on_connect(const struct redisAsyncContext *ac, int status)
@@ -280,19 +323,23 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
     struct conn *c = ac->data;
     int one = 1;
     unsigned patience = (unsigned)c->core->options.set.reply_ms;
+
     if (c->state != CONN_CONNECTING) {
         return; /* it is being freed: 1.x says so here too */
     }
+
     if (status != REDIS_OK) {
         failed(c, reason(ac));
         ended(c);
         return;
     }
+
     if (!c->core->options.url.local) {
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         /* what is not acknowledged is not kept longer than we wait, nor after we gave it up */
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
     }
+
     c->reached_ms = (clock_us() - c->since_us) / 1000 + 1;
     greet(c);
 }
@@ -301,17 +348,22 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
 {
     struct conn *c = ac->data;
     char at[PLACE];
+
     if (c->state == CONN_CLOSED) {
         return;
     }
+
     if (ac->err == REDIS_ERR_PROTOCOL) { /* what talks so will again: it is not back at once */
         c->answered = false;
         c->attempts = c->attempts < GARBLED ? GARBLED : c->attempts;
     }
+
     if (c->state != CONN_FAILING && c->why != LAPSE_EREFUSED && status != REDIS_OK) {
         in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
-                               "lost the connection to Redis at %s: %s; connecting again", place(c, at), reason(ac)));
+                               "lost the connection to Redis at %s: %s; connecting again",
+                               place(c, at), reason(ac)));
     }
+
     ended(c);
 }
 
@@ -326,13 +378,14 @@ bool conn_full(const struct conn *c)
     return unwritten(c) >= FULL_BYTES;
 }
 
-/* A socket that was full and takes more shows that somebody reads at the other end. One that takes what fits into it
- * shows nothing. */
+/* A socket that was full and takes more shows that somebody reads at the other end. One that takes
+ * what fits into it shows nothing. */
 static void write_out(struct redisAsyncContext *ac)
 {
     struct conn *c = ac->data;
     size_t had = unwritten(c);
     sigset_t before;
+
     sigpipe_hold(&before);
     redisAsyncHandleWrite(ac);
     sigpipe_release(&before, !c->ac);
@@ -342,6 +395,7 @@ static void write_out(struct redisAsyncContext *ac)
         c->heard_us = c->moved_us = clock_us();
         c->late = false;
     }
+
     c->blocked = left > 0;
 }
 
@@ -350,6 +404,7 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int events)
 {
     struct redisAsyncContext *ac = ((redisLibevEvents *)io->data)->context;
     struct conn *c = ac->data;
+
     (void)loop;
     if (c->state != CONN_FAILING && events & EV_WRITE) {
         write_out(ac);
@@ -360,35 +415,43 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int events)
     }
 }
 
-/* A SYN that is lost goes out again after 1, 2, 4 s: who was reached before is called anew instead. Now and then with
- * more patience, for the way may have become longer. */
+/* A SYN that is lost goes out again after 1, 2, 4 s: who was reached before is called anew instead.
+ * Now and then with more patience, for the way may have become longer. */
 static int64_t patience_ms(const struct conn *c)
 {
-    int64_t all = c->core->options.set.reply_ms, call = CALL_MS + 4 * c->reached_ms;
+    int64_t all = c->core->options.set.reply_ms;
+    int64_t call = CALL_MS + 4 * c->reached_ms;
     bool now_and_then = c->attempts >= 8 && (c->attempts & (c->attempts - 1)) == 0;
+
     if (now_and_then) {
         call = c->attempts < 64 ? 2 * call : all;
     }
+
     if (c->state != CONN_CONNECTING) {
         return all;
     }
+
     if (!c->reached_ms) {
         call = c->hosts.n > 1 && all / c->hosts.n > CALL_MS ? all / c->hosts.n : all;
     }
+
     return least(call, all);
 }
 
 static struct redisAsyncContext *dial(struct conn *c, const char **why)
 {
     const struct url *u = &c->core->options.url;
+
     *why = "out of memory";
     if (u->local) {
         return redisAsyncConnectUnix(u->host);
     }
+
     const char *host = hosts_next(&c->hosts, u->host, why);
     if (!host) {
         return NULL;
     }
+
     *why = "out of memory";
     return redisAsyncConnect(host, u->port);
 }
@@ -397,7 +460,9 @@ static void attempt(struct conn *c)
 {
     const char *why;
     struct redisAsyncContext *ac = dial(c, &why);
+
     c->since_us = c->heard_us = clock_us(); /* looking the name up may have taken long */
+
     if (!ac || ac->err) {
         failed(c, ac ? reason(ac) : why);
         if (ac) {
@@ -406,6 +471,7 @@ static void attempt(struct conn *c)
         ended(c);
         return;
     }
+
     fcntl(ac->c.fd, F_SETFD, FD_CLOEXEC);
     redisLibevAttach(c->core->loop, ac);
     ev_set_cb(&((redisLibevEvents *)ac->ev.data)->rev, on_ready);
@@ -421,7 +487,8 @@ static void attempt(struct conn *c)
     timer_set(&c->timer, patience_ms(c));
 }
 
-/* When the oldest thing that Redis owes us was asked; 0: nothing. Answers come in order, so that one is first. */
+/* When the oldest thing that Redis owes us was asked; 0: nothing. Answers come in order, so that
+ * one is first. */
 static int64_t owed_since_us(const struct conn *c)
 {
     int64_t asked_us = c->asked_us > c->heard_us ? c->asked_us : 0;
@@ -431,29 +498,40 @@ static int64_t owed_since_us(const struct conn *c)
 /* When to look again, or to give it up; monotonic. Asks for a sign of life when it is time to. */
 static int64_t deadline_us(struct conn *c)
 {
-    int64_t all = c->core->options.set.reply_ms * 1000, now = clock_us(), since;
+    int64_t all = c->core->options.set.reply_ms * 1000;
+    int64_t now = clock_us();
+    int64_t since;
     const char *ping = "PING";
+
     if (c->state != CONN_UP) {
         return c->since_us + patience_ms(c) * 1000;
     }
+
     since = owed_since_us(c);
     if (!since && c->heard_us + all / 2 > now) {
         return c->heard_us + all / 2;
     }
+
     if (!since) {
         since = now;
-        c->asked_us = (c->events->ask ? c->events->ask(c->arg) : command(c, NULL, NULL, 1, &ping, NULL)) ? now : 0;
+        c->asked_us =
+            (c->events->ask ? c->events->ask(c->arg) : command(c, NULL, NULL, 1, &ping, NULL)) ? now
+                                                                                               : 0;
     }
-    return (c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2) - SECOND_LOOK_MS * INT64_C(1000);
+
+    return (c->heard_us + all > since + all / 2 ? c->heard_us + all : since + all / 2) -
+           SECOND_LOOK_MS * INT64_C(1000);
 }
 
 static void on_deadline(struct conn *c)
 {
     int64_t left = (deadline_us(c) - clock_us() + 999) / 1000;
     char at[PLACE];
+
     if (c->state == CONN_FAILING) {
         return;
     }
+
     if (left > 0) {
         c->late = false;
         timer_set(&c->timer, left);
@@ -465,9 +543,11 @@ static void on_deadline(struct conn *c)
         failed(c, "no answer");
         fail(c, LAPSE_ETIMEOUT);
     } else {
-        in_trouble(c, log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
-                               "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again", place(c, at),
-                               (long long)c->core->options.set.reply_ms, subscribes(c) ? " to the subscription" : ""));
+        in_trouble(c,
+                   log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
+                            "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again",
+                            place(c, at), (long long)c->core->options.set.reply_ms,
+                            subscribes(c) ? " to the subscription" : ""));
         fail(c, LAPSE_ETIMEOUT);
     }
 }
@@ -475,6 +555,7 @@ static void on_deadline(struct conn *c)
 static void on_timer(void *arg)
 {
     struct conn *c = arg;
+
     if (c->state == CONN_DOWN && (c->core->up || !subscribes(c))) {
         attempt(c);
     } else if (c->state == CONN_DOWN) {
@@ -504,6 +585,7 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
     if (!command(c, on_reply, call, argc, argv, len)) {
         return false;
     }
+
     call->ended = false;
     call->sent_us = clock_us();
     list_insert(&c->calls, &call->node);
@@ -514,12 +596,16 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
     char text[LOG_VALUE];
+
     (void)arg;
+
     if (reply) {
         c->answered = true;
         c->events->pushed(c->arg, reply);
-    } else if (c->state == CONN_UP && c->why != LAPSE_EREFUSED && ac->errstr && strncmp(ac->errstr, "NO", 2) == 0) {
-        c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each channel once more */
+    } else if (c->state == CONN_UP && c->why != LAPSE_EREFUSED && ac->errstr &&
+               strncmp(ac->errstr, "NO", 2) == 0) {
+        c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each
+                                    channel once more */
         c->core->stats.deaf++;
         if (!c->refused) {
             log_line(&c->core->log, LOG_SUBSCRIBE, LOG_ERR,
@@ -531,12 +617,14 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
 
 bool conn_subscribe(struct conn *c, const char *verb, const char *channel)
 {
-    return c->state == CONN_UP && redisAsyncCommand(c->ac, on_push, NULL, "%s %s", verb, channel) == REDIS_OK;
+    return c->state == CONN_UP &&
+           redisAsyncCommand(c->ac, on_push, NULL, "%s %s", verb, channel) == REDIS_OK;
 }
 
 void conn_flush(struct conn *c)
 {
-    if (c->ac && c->state == CONN_UP && !c->blocked && ((redisLibevEvents *)c->ac->ev.data)->writing) {
+    if (c->ac && c->state == CONN_UP && !c->blocked &&
+        ((redisLibevEvents *)c->ac->ev.data)->writing) {
         write_out(c->ac);
     }
 }
@@ -544,6 +632,7 @@ void conn_flush(struct conn *c)
 void conn_close(struct conn *c, int why)
 {
     struct redisAsyncContext *ac = c->ac;
+
     c->ac = NULL;
     c->state = CONN_CLOSED;
     c->why = why;
@@ -551,5 +640,6 @@ void conn_close(struct conn *c, int why)
     if (ac) {
         redisAsyncFree(ac); /* ends the calls */
     }
+
     ASSERT(list_empty(&c->calls));
 }

@@ -11,31 +11,42 @@ struct call {
     struct list node;
     int64_t sent_us;
     bool ended;
-    /* Exactly once: err 0 and the reply (which may be an error reply), or ELOST, ETIMEOUT and NULL. */
+    /* Exactly once: err 0 and the reply (which may be an error reply), or ELOST, ETIMEOUT and NULL.
+     */
     void (*end)(struct call *c, int err, const struct redisReply *reply);
 };
 
 /* What the owner hears. All run from the loop. */
 struct conn_events {
-    void (*up)(void *arg);   /* connected, logged in, Redis answers PING */
-    void (*down)(void *arg); /* was up and is not; every call has ended. A new attempt is under way */
+    void (*up)(void *arg); /* connected, logged in, Redis answers PING */
+    /* was up and is not; every call has ended. A new attempt is under way */
+    void (*down)(void *arg);
     /* A (p)subscribe reply or message, for a connection that subscribes. */
     void (*pushed)(void *arg, const struct redisReply *reply);
-    /* It was silent: subscribe to something anew, which is answered; false: nothing to. NULL: PING is for it. */
+    /* It was silent: subscribe to something anew, which is answered; false: nothing to. NULL: PING
+     * is for it. */
     bool (*ask)(void *arg);
 };
 
-/* One connection to Redis: it connects, logs in, and connects again, for ever. One that subscribes connects while the
- * one for commands is up: without that one nobody asks what is due. */
+/* One connection to Redis: it connects, logs in, and connects again, for ever. One that subscribes
+ * connects while the one for commands is up: without that one nobody asks what is due. */
 struct conn {
     struct core *core;
     const struct conn_events *events;
     void *arg;
     struct redisAsyncContext *ac; /* NULL: none just now */
     struct hosts hosts;           /* not for a Unix socket */
-    enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_GREETING, CONN_UP, CONN_FAILING, CONN_CLOSED } state;
-    struct list calls;  /* sent, in order */
-    struct timer timer; /* DOWN: the next attempt. Else: when to ask for a sign of life, or to give it up */
+    enum conn_state {
+        CONN_DOWN,
+        CONN_CONNECTING,
+        CONN_GREETING,
+        CONN_UP,
+        CONN_FAILING,
+        CONN_CLOSED
+    } state;
+    struct list calls; /* sent, in order */
+    /* DOWN: the next attempt. Else: when to ask for a sign of life, or to give it up */
+    struct timer timer;
     int64_t since_us;   /* start of the attempt */
     int64_t reached_ms; /* how long it took to connect, the last time; 0: never was */
     int64_t heard_us;   /* the last sign of life: something was read, or a full socket took more */
@@ -53,7 +64,8 @@ struct conn {
     bool old;           /* the server's version is too old, and that was said */
 };
 void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);
-void conn_start(struct conn *c); /* when it is down: at once. A subscription must be told so when core->up */
+/* when it is down: at once. A subscription must be told so when core->up */
+void conn_start(struct conn *c);
 static inline bool conn_up(const struct conn *c)
 {
     return c->state == CONN_UP;

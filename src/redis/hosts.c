@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Names with several addresses. hiredis asks for IPv4 first and tries the first address only, so it is given one
- * address at a time, as a number. What getaddrinfo(3) allocates is freed before we return. */
+/* Names with several addresses. hiredis asks for IPv4 first and tries the first address only, so it
+ * is given one address at a time, as a number. What getaddrinfo(3) allocates is freed before we
+ * return. */
 #include "redis/hosts.h"
 #include <netdb.h>
 #include <stdbool.h>
@@ -35,6 +36,7 @@ static void look_up(struct hosts *h, const char *name, const char **why)
     const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *all = NULL;
     char text[HOSTS_TEXT];
+
     h->n = h->next = 0;
 
     int err = getaddrinfo(name, NULL, &wanted, &all);
@@ -42,16 +44,19 @@ static void look_up(struct hosts *h, const char *name, const char **why)
         *why = gai_strerror(err);
         return;
     }
+
     for (const struct addrinfo *a = all; a; a = a->ai_next) {
         if (text_of(a, text) && strcmp(text, h->good) == 0) {
             add(h, text);
         }
     }
+
     for (const struct addrinfo *a = all; a; a = a->ai_next) {
         if (text_of(a, text)) {
             add(h, text);
         }
     }
+
     freeaddrinfo(all);
     *why = "the name has no address";
 }

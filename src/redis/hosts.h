@@ -11,8 +11,8 @@ struct hosts {
     char good[HOSTS_TEXT]; /* the last one that let us in; "": none did */
 };
 
-/* The address to try next. When all were tried, or hosts_restart() was called, the name is looked up again, which
- * blocks; the good one comes first then. NULL: *why says why there is none. */
+/* The address to try next. When all were tried, or hosts_restart() was called, the name is looked
+ * up again, which blocks; the good one comes first then. NULL: *why says why there is none. */
 const char *hosts_next(struct hosts *h, const char *name, const char **why);
 static inline int hosts_left(const struct hosts *h)
 {

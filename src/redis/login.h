@@ -4,7 +4,8 @@
 #include "redis/address.h"
 #include <hiredis/async.h>
 
-/* Sends AUTH to a connection that has just been made; the answer goes to fn. false: it could not be sent. */
+/* Sends AUTH to a connection that has just been made; the answer goes to fn. false: it could not be
+ * sent. */
 bool login_send(struct redisAsyncContext *ac, const struct url *u, redisCallbackFn *fn);
 
 #endif

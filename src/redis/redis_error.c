@@ -22,16 +22,19 @@ static const char *advice(struct span error)
         {"MISCONF", "it cannot write to its disk"},
         {"NOREPLICAS", "too few replicas are connected (min-replicas-to-write)"},
         {"NOPERM", "denied to this user; `lapse doctor` lists the rights"},
-        {"ERR The user executing the script", "denied to this user; `lapse doctor` lists the rights"},
+        {"ERR The user executing the script",
+         "denied to this user; `lapse doctor` lists the rights"},
         {"ERR ACL failure in script", "denied to this user; `lapse doctor` lists the rights"},
         {"NOAUTH", "the URL needs a password"},
         {"WRONGTYPE", "a key of ours was written by another program"},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (refusal_is(error, rows[i].word)) {
             return rows[i].text;
         }
     }
+
     return "see its documentation";
 }
 
@@ -44,23 +47,28 @@ static bool find(struct span s, const char *text, struct span *after)
     return at != NULL;
 }
 
-/* The command that this user may not run; as Redis says it from 7.2 on, and as guard() of prelude.lua makes up for
- * 7.0. "" when nobody says. */
+/* The command that this user may not run; as Redis says it from 7.2 on, and as guard() of
+ * prelude.lua makes up for 7.0. "" when nobody says. */
 static bool denied_in_script(struct span error, char command[LOG_VALUE])
 {
-    struct span name, rest;
+    struct span name;
+    struct span rest;
+
     *command = '\0';
+
     if (find(error, "can't run this command or subcommand", &rest)) {
         if (refusal_is(rest, ": ")) {
             log_escape(command, LOG_VALUE, rest.at + 2, rest.len - 2);
         }
         return true;
     }
+
     if (find(error, "has no permissions to run the '", &name) && !refusal_is(error, "NOPERM")) {
         const char *end = memchr(name.at, '\'', name.len);
         log_escape(command, LOG_VALUE, name.at, end ? (size_t)(end - name.at) : 0);
         return true;
     }
+
     return false;
 }
 
@@ -74,24 +82,30 @@ static bool unknown(struct span error)
 int refusal_code(struct log *log, const char *script, struct span error)
 {
     static const char doctor[] = "`lapse doctor` lists the rights";
-    char text[LOG_VALUE], command[LOG_VALUE];
+    char text[LOG_VALUE];
+    char command[LOG_VALUE];
     bool broken = refusal_is(error, "LAPSE EBROKEN"), denied = denied_in_script(error, command);
     const char *what = *command ? command : "a command";
+
     log_escape(text, sizeof text, error.at, error.len);
 
     if (denied && broken) {
         log_line(log, LOG_REFUSED, LOG_ERR,
-                 "Redis broke off in the middle of %s: it denied %s to this user (some of it may have happened; %s)",
+                 "Redis broke off in the middle of %s: it denied %s to this user (some of it may "
+                 "have happened; %s)",
                  script, what, doctor);
     } else if (denied) {
-        log_line(log, LOG_REFUSED, LOG_ERR, "Redis denied %s, which `%s` needs, to this user; %s", what, script,
-                 doctor);
+        log_line(log, LOG_REFUSED, LOG_ERR, "Redis denied %s, which `%s` needs, to this user; %s",
+                 what, script, doctor);
     } else if (unknown(error)) {
-        log_line(log, LOG_REFUSED, LOG_ERR, "Redis refused %s: it does not know EVAL_RO; Redis 7.0 or later is needed",
+        log_line(log, LOG_REFUSED, LOG_ERR,
+                 "Redis refused %s: it does not know EVAL_RO; Redis 7.0 or later is needed",
                  script);
     } else {
-        log_line(log, LOG_REFUSED, LOG_ERR, "Redis %s %s: %s (%s)", broken ? "broke off in the middle of" : "refused",
-                 script, text, broken ? "some of it may have happened" : advice(error));
+        log_line(log, LOG_REFUSED, LOG_ERR, "Redis %s %s: %s (%s)",
+                 broken ? "broke off in the middle of" : "refused", script, text,
+                 broken ? "some of it may have happened" : advice(error));
     }
+
     return broken ? LAPSE_EBROKEN : LAPSE_EREFUSED;
 }

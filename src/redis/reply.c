@@ -13,7 +13,8 @@ const struct redisReply *reply_at(const struct redisReply *r, size_t i)
     return i < reply_len(r) ? r->element[i] : NULL;
 }
 
-/* No script of ours says more than Lua can count exactly; a thousand times that still is an int64_t. */
+/* No script of ours says more than Lua can count exactly; a thousand times that still is an
+ * int64_t. */
 #define EXACT ((int64_t)1 << 53)
 
 bool reply_int(const struct redisReply *r, int64_t *out)
@@ -23,10 +24,12 @@ bool reply_int(const struct redisReply *r, int64_t *out)
         *out = exact ? r->integer : *out;
         return exact;
     }
+
     struct span s;
     if (!reply_text(r, &s) || s.len < 1 || s.len > 16) {
         return false;
     }
+
     int64_t n = 0;
     for (size_t i = 0; i < s.len; i++) {
         if (s.at[i] < '0' || s.at[i] > '9') {
@@ -34,10 +37,13 @@ bool reply_int(const struct redisReply *r, int64_t *out)
         }
         n = n * 10 + (s.at[i] - '0');
     }
+
     if (n > EXACT) {
         return false;
     }
+
     *out = n;
+
     return true;
 }
 

@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <stdbool.h>
 
-void sigpipe_hold(sigset_t *before);                       /* off for this thread: before a write by somebody else */
-void sigpipe_release(const sigset_t *before, bool may_be); /* as it was; may_be: one may have been raised meanwhile */
+/* off for this thread: before a write by somebody else */
+void sigpipe_hold(sigset_t *before);
+/* as it was; may_be: one may have been raised meanwhile */
+void sigpipe_release(const sigset_t *before, bool may_be);
 
 #endif

@@ -67,6 +67,7 @@ bool order_enter(struct order *o, struct place *p, uint32_t hash)
     struct place *first = *at;
 
     *p = (struct place){.hash = hash, .last = p, .first = !first};
+
     if (first) {
         first->last->behind = p;
         first->last = p;
@@ -77,6 +78,7 @@ bool order_enter(struct order *o, struct place *p, uint32_t hash)
     if (++o->n_lines > o->n_buckets) {
         grow(o);
     }
+
     return true;
 }
 
@@ -92,6 +94,7 @@ static void leave_the_midst(struct place *first, struct place *p)
     while (before->behind != p) {
         before = before->behind;
     }
+
     before->behind = p->behind;
     if (first->last == p) {
         first->last = before;
@@ -108,6 +111,7 @@ struct place *order_leave(struct order *o, struct place *p)
         leave_the_midst(*at, p);
         return NULL;
     }
+
     ASSERT(*at == p);
 
     if (!next) {
@@ -115,9 +119,11 @@ struct place *order_leave(struct order *o, struct place *p)
         o->n_lines--;
         return NULL;
     }
+
     next->first = true;
     next->last = p->last;
     next->bucket = p->bucket;
     *at = next;
+
     return next;
 }

@@ -5,12 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lets one request of an id go at a time: the others stand in line behind it, in the order in which they came. */
+/* Lets one request of an id go at a time: the others stand in line behind it, in the order in which
+ * they came. */
 struct place {
     struct place *bucket; /* the next first of a line whose hash falls there too */
     struct place *behind; /* the next in the same line */
     struct place *last;   /* of the line; known to its first only */
-    uint32_t hash;        /* of the id; two ids of one hash share a line, which costs them a round trip */
+    /* of the id; two ids of one hash share a line, which costs them a round trip */
+    uint32_t hash;
     bool first;
 };
 
@@ -22,7 +24,8 @@ struct order {
 int order_init(struct order *o); /* ENOMEM */
 void order_free(struct order *o);
 
-/* Takes a place in the line of hash; true: it is the first, and may go. Allocation may fail: lookups are slower then.
+/* Takes a place in the line of hash; true: it is the first, and may go. Allocation may fail:
+ * lookups are slower then.
  */
 bool order_enter(struct order *o, struct place *p, uint32_t hash);
 /* Who is first in the line of p. */

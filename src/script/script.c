@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs scripts by their SHA, by their text when Redis may not know them, and turns errors into codes.
+/* Runs scripts by their SHA, by their text when Redis may not know them, and turns errors into
+ * codes.
  *
- * Requests gather in one list until the loop is about to sleep (an ev_prepare), or while the user's callbacks run one
- * after the other, for at most GATHER_US. Then they are sent: the first, and with it those behind it for the same
- * script and queue.
+ * Requests gather in one list until the loop is about to sleep (an ev_prepare), or while the user's
+ * callbacks run one after the other, for at most GATHER_US. Then they are sent: the first, and with
+ * it those behind it for the same script and queue.
  *
- * Requests of one id take effect in the order in which they were asked. Any answer can bring a request back: the script
- * read enough for one call, Redis had forgotten the script, or it refused a settle, which is repeated. What was sent
- * behind it would then be ahead of it. So at most one request of an id is on its way, and the others wait for its
- * answer. Only requests of one script whose answers do not depend on each other's writes travel in one call. (Tried in
- * thought and rejected: to recall what was sent behind; Redis may have run it. To put back by age; it helps only what
- * was not sent yet.) */
+ * Requests of one id take effect in the order in which they were asked. Any answer can bring a
+ * request back: the script read enough for one call, Redis had forgotten the script, or it refused
+ * a settle, which is repeated. What was sent behind it would then be ahead of it. So at most one
+ * request of an id is on its way, and the others wait for its answer. Only requests of one script
+ * whose answers do not depend on each other's writes travel in one call. (Tried in thought and
+ * rejected: to recall what was sent behind; Redis may have run it. To put back by age; it helps
+ * only what was not sent yet.) */
 #include "script/script.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -45,12 +47,14 @@ static struct batch *batch_new(struct script *s)
 {
     struct list *spare = list_pop(&s->spare);
     struct batch *b = spare ? CONTAINER(spare, struct batch, node) : mem_new(sizeof *b, 0);
+
     s->n_spare -= spare != NULL;
     if (b) {
         *b = (struct batch){.s = s, .call.end = on_answer};
         list_init(&b->node);
         list_init(&b->asks);
     }
+
     return b;
 }
 
@@ -87,13 +91,15 @@ static bool batched(enum script_id id)
     }
 }
 
-/* Requests of one id keep their order; a renewal is nobody's request, and no flood of others may hold it up. */
+/* Requests of one id keep their order; a renewal is nobody's request, and no flood of others may
+ * hold it up. */
 static bool ordered(enum script_id id)
 {
     return batched(id) && id != SCRIPT_RENEW;
 }
 
-/* One call may name an id more than once: it runs them in order, and each answers as if it were alone. */
+/* One call may name an id more than once: it runs them in order, and each answers as if it were
+ * alone. */
 static bool may_name_twice(enum script_id id)
 {
     return id == SCRIPT_RESCHEDULE || id == SCRIPT_GET;
@@ -109,9 +115,11 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
 {
     (void)loop;
     (void)events;
+
     struct script *s = w->data;
     if ((!list_empty(&s->asks) || s->stirred) &&
-        (deliver_idle(s->deliver) || s->n_asks >= SCRIPT_BATCH || clock_us() - s->oldest_us > GATHER_US)) {
+        (deliver_idle(s->deliver) || s->n_asks >= SCRIPT_BATCH ||
+         clock_us() - s->oldest_us > GATHER_US)) {
         s->stirred = false;
         if (s->gather) {
             s->gather(s->gather_arg);
@@ -133,6 +141,7 @@ static bool grow(struct script *s, size_t room)
     if (room <= s->room) {
         return true;
     }
+
     const char **argv = mem_grow(s->argv, room, sizeof *argv);
     s->argv = argv ? argv : s->argv;
     size_t *lens = mem_grow(s->lens, room, sizeof *lens);
@@ -178,14 +187,17 @@ static bool is_lost(int err)
 static void rest(struct script *s)
 {
     bool just_now = clock_us() - s->rested_us < 2000 * s->rest_ms;
+
     if (timer_on(&s->rest)) {
         return;
     }
+
     if (!just_now) {
         s->rest_ms = REST_MS;
     } else if (s->rest_ms < REST_MAX_MS) {
         s->rest_ms *= 2;
     }
+
     timer_set(&s->rest, s->rest_ms);
 }
 
@@ -197,12 +209,14 @@ static bool repeat(struct script *s, struct ask *a, int err)
     if (!a->repeats || !(is_lost(err) || refused)) {
         return false;
     }
+
     a->maybe = a->maybe || err != LAPSE_EREFUSED;
     if (clock_us() >= a->until_us) {
         return false;
     }
 
     s->n_asks++;
+
     if (is_lost(err)) {
         unsent(s->asks.next, a);
     } else {
@@ -210,9 +224,11 @@ static bool repeat(struct script *s, struct ask *a, int err)
         a->rests = true;
         rest(s);
     }
+
     if (!timer_on(&s->retry)) {
         timer_set(&s->retry, RETRY_MS);
     }
+
     return true;
 }
 
@@ -235,7 +251,8 @@ static void move_overdue(struct list *to, struct list *from, int64_t now_us)
     }
 }
 
-/* Those that wait for no answer: there is no connection, or Redis refuses the request before them. */
+/* Those that wait for no answer: there is no connection, or Redis refuses the request before them.
+ */
 static void move_overdue_waiting(struct script *s, struct list *to, int64_t now_us)
 {
     LIST_EACH (i, &s->waiting) {
@@ -248,9 +265,10 @@ static void move_overdue_waiting(struct script *s, struct list *to, int64_t now_
     }
 }
 
-/* What was not sent in time ends here; what could not be sent for want of memory is tried again. What waits behind
- * bodies that a slow connection takes little by little has time for as long as it takes any, and what waits for the
- * answer to another request of its id for as long as Redis answers that. */
+/* What was not sent in time ends here; what could not be sent for want of memory is tried again.
+ * What waits behind bodies that a slow connection takes little by little has time for as long as it
+ * takes any, and what waits for the answer to another request of its id for as long as Redis
+ * answers that. */
 static void on_retry(void *arg)
 {
     struct script *s = arg;
@@ -263,6 +281,7 @@ static void on_retry(void *arg)
         move_overdue(&over, &s->asks, now_us);
         move_overdue(&over, &s->resting, now_us);
     }
+
     move_overdue_waiting(s, &over, now_us);
 
     /* they count till they end: the end of one may take another back */
@@ -270,12 +289,14 @@ static void on_retry(void *arg)
         s->n_asks--;
         ask_end(s, CONTAINER(i, struct ask, node), LAPSE_EDOWN, NULL);
     }
+
     if (s->n_asks) {
         timer_set(&s->retry, RETRY_MS);
     }
 }
 
-int script_init(struct script *s, struct core *core, struct conn *conn, const struct deliver *deliver)
+int script_init(struct script *s, struct core *core, struct conn *conn,
+                const struct deliver *deliver)
 {
     *s = (struct script){.core = core, .conn = conn, .deliver = deliver};
     list_init(&s->asks);
@@ -283,6 +304,7 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
     list_init(&s->resting);
     list_init(&s->batches);
     list_init(&s->spare);
+
     const struct options *o = &core->options;
     snprintf(s->fixed, sizeof s->fixed, o->set.arm_ahead_ms ? "%d %lld" : "%d", o->url.db,
              (long long)o->set.arm_ahead_ms);
@@ -290,13 +312,16 @@ int script_init(struct script *s, struct core *core, struct conn *conn, const st
     s->prepare.data = s;
     timer_init(&s->retry, core->loop, on_retry, s);
     timer_init(&s->rest, core->loop, on_rested, s);
+
     if (order_init(&s->order) || !grow(s, FIXED_ARGS + 4 * SCRIPT_BATCH)) {
         order_free(&s->order);
         mem_free(s->argv);
         mem_free(s->lens);
         return LAPSE_ENOMEM;
     }
+
     ev_prepare_start(core->loop, &s->prepare);
+
     return 0;
 }
 
@@ -308,6 +333,7 @@ static uint32_t hash_of(const struct ask *a)
 void script_ask(struct script *s, struct ask *a)
 {
     ASSERT(!a->asked);
+
     bool first = !ordered(a->script) || order_enter(&s->order, &a->place, hash_of(a));
 
     a->asked = true;
@@ -316,11 +342,13 @@ void script_ask(struct script *s, struct ask *a)
     if (list_empty(&s->asks) && !s->stirred) {
         s->oldest_us = clock_us();
     }
+
     if (a->script == SCRIPT_RENEW) {
         unsent(s->asks.next, a); /* no bodies of others hold it up either */
     } else {
         unsent(first ? &s->asks : &s->waiting, a);
     }
+
     if (!timer_on(&s->retry)) {
         timer_set(&s->retry, RETRY_MS);
     }
@@ -331,6 +359,7 @@ bool script_unask(struct script *s, struct ask *a)
     if (!a->asked || a->sent_us) {
         return false;
     }
+
     a->asked = false;
     list_remove(&a->node);
     s->n_asks--;
@@ -349,6 +378,7 @@ static void put_back(struct script *s, struct batch *b)
         unsent(first ? front : &s->waiting, a);
         s->n_asks++;
     }
+
     s->oldest_us = 0;
     if (s->n_asks && !timer_on(&s->retry)) {
         timer_set(&s->retry, RETRY_MS);
@@ -365,12 +395,15 @@ static void end_all(struct batch *b, int err)
     }
 }
 
-/* What is due, and when a lease ends, is by Redis's clock: people will ask why all ran at once, or nothing did. */
+/* What is due, and when a lease ends, is by Redis's clock: people will ask why all ran at once, or
+ * nothing did. */
 static void hear_clock(struct core *core, int64_t sent_us, int64_t server_us)
 {
     int64_t moved = clock_heard(&core->clock, sent_us, clock_us(), server_us);
+
     if (moved >= STEP_US || moved <= -STEP_US) {
-        log_line(&core->log, LOG_CLOCK, LOG_WARNING, "the clock of Redis was set %s by %.3f s; what is due goes by it",
+        log_line(&core->log, LOG_CLOCK, LOG_WARNING,
+                 "the clock of Redis was set %s by %.3f s; what is due goes by it",
                  moved > 0 ? "forward" : "back", (double)(moved > 0 ? moved : -moved) / 1e6);
     }
 }
@@ -379,23 +412,28 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
 {
     struct list *i;
     int64_t now_us;
+
     if (!reply_int(reply_at(reply, 0), &now_us) || (batched(b->script) && reply_len(reply) < 2)) {
         end_all(b, LAPSE_EBROKEN);
         return;
     }
+
     hear_clock(b->s->core, b->call.sent_us, now_us);
+
     if (!batched(b->script)) {
         while ((i = list_pop(&b->asks))) { /* one */
             ask_end(b->s, CONTAINER(i, struct ask, node), 0, reply);
         }
         return;
     }
+
     for (size_t n = 1; n < reply_len(reply) && (i = list_pop(&b->asks)); n++) {
         const struct redisReply *answer = reply_at(reply, n);
         struct span text;
         int code = reply_text(answer, &text) ? err_code(text.at, text.len) : 0;
         ask_end(b->s, CONTAINER(i, struct ask, node), code, code ? NULL : answer);
     }
+
     put_back(b->s, b);
 }
 
@@ -403,7 +441,9 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
 {
     struct batch *b = CONTAINER(call, struct batch, call);
     struct span error;
+
     list_remove(&b->node);
+
     if (err) {
         end_all(b, err);
     } else if (!reply_error(reply, &error)) {
@@ -414,6 +454,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
     } else {
         end_all(b, refusal_code(&b->s->core->log, script_texts[b->script].name, error));
     }
+
     batch_free(b);
 }
 
@@ -446,6 +487,7 @@ static void add_line(struct batch *b, struct ask *a, struct fill *fill)
     if (!may_name_twice(b->script)) {
         return;
     }
+
     for (struct place *p = a->place.behind; p && !is_full(b, fill); p = p->behind) {
         struct ask *next = CONTAINER(p, struct ask, place);
         if (next->script != b->script || !span_is(next->key, a->key.at, a->key.len)) {
@@ -455,7 +497,8 @@ static void add_line(struct batch *b, struct ask *a, struct fill *fill)
     }
 }
 
-/* Moves the first of the list and those that may go with it to the batch. Returns how many arguments they have. */
+/* Moves the first of the list and those that may go with it to the batch. Returns how many
+ * arguments they have. */
 static size_t gather(struct script *s, struct batch *b)
 {
     struct ask *first = CONTAINER(s->asks.next, struct ask, node);
@@ -464,6 +507,7 @@ static size_t gather(struct script *s, struct batch *b)
     unsigned n_looked = 0;
 
     b->script = first->script;
+
     LIST_EACH (i, &s->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
         if (a->script == b->script && span_is(a->key, key.at, key.len)) {
@@ -473,7 +517,9 @@ static size_t gather(struct script *s, struct batch *b)
             break;
         }
     }
+
     s->n_asks -= b->n;
+
     return fill.n_args;
 }
 
@@ -493,9 +539,11 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     const struct script_text *t = &script_texts[b->script];
     struct span key = CONTAINER(b->asks.next, struct ask, node)->key;
     size_t n = 0;
+
     if (!grow(s, n_args + FIXED_ARGS)) {
         return false;
     }
+
     bool known = s->loaded[b->script], ro = only_reads(b->script);
     b->by_text = !known;
     push_word(s, &n, known ? (ro ? "EVALSHA_RO" : "EVALSHA") : (ro ? "EVAL_RO" : "EVAL"));
@@ -506,24 +554,30 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
     if (settles(b->script)) {
         push(s, &n, s->holder.at, s->holder.len);
     }
+
     LIST_EACH (i, &b->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
         for (unsigned k = 0; k < a->n_args; k++) {
             push(s, &n, a->args[k].at, a->args[k].len);
         }
     }
+
     if (!conn_send(s->conn, &b->call, (int)n, s->argv, s->lens)) {
         return false;
     }
+
     s->loaded[b->script] = true; /* by the time the next call on this connection runs */
     LIST_EACH (i, &b->asks) {
         CONTAINER(i, struct ask, node)->sent_us = b->call.sent_us;
     }
+
     list_insert(&s->batches, &b->node);
+
     return true;
 }
 
-/* What does not fit into the socket waits here, where it takes no more memory: it goes on when the socket took some. */
+/* What does not fit into the socket waits here, where it takes no more memory: it goes on when the
+ * socket took some. */
 void script_flush(struct script *s)
 {
     while (!list_empty(&s->asks) && conn_up(s->conn) && !conn_full(s->conn)) {
@@ -540,9 +594,11 @@ void script_flush(struct script *s)
             conn_flush(s->conn);
         }
     }
+
     if (!s->n_asks) {
         timer_stop(&s->retry);
     }
+
     conn_flush(s->conn);
 }
 
@@ -556,11 +612,13 @@ void script_close(struct script *s)
     ASSERT(list_empty(&s->batches));
     ev_prepare_stop(s->core->loop, &s->prepare);
     list_move(&s->asks, &s->resting);
+
     /* the end of one lets the next of its id go */
     for (struct list *i; (i = list_pop(&s->asks));) {
         s->n_asks--;
         ask_end(s, CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
     }
+
     ASSERT(list_empty(&s->waiting));
 
     timer_stop(&s->rest);
@@ -568,6 +626,7 @@ void script_close(struct script *s)
     for (struct list *i; (i = list_pop(&s->spare));) {
         mem_free(CONTAINER(i, struct batch, node));
     }
+
     order_free(&s->order);
     mem_free(s->argv);
     mem_free(s->lens);

@@ -6,24 +6,29 @@
 #include "script/order.h"
 #include "script_ids.h"
 
-enum { SCRIPT_BATCH = 100, SCRIPT_BATCH_BYTES = 256 * 1024 }; /* of one call: about a millisecond of Redis */
+/* of one call: about a millisecond of Redis */
+enum { SCRIPT_BATCH = 100, SCRIPT_BATCH_BYTES = 256 * 1024 };
 
-/* One thing asked of a script; embedded in what waits for the answer. Its texts live as long as it is asked. */
+/* One thing asked of a script; embedded in what waits for the answer. Its texts live as long as it
+ * is asked. */
 struct ask {
     struct list node;
     struct place place; /* among the requests of the same id */
     enum script_id script;
-    struct span key;         /* KEYS[1] */
-    const struct span *args; /* of one job, the id first; or all of the script's when it takes no batches */
+    struct span key; /* KEYS[1] */
+    /* of one job, the id first; or all of the script's when it takes no batches */
+    const struct span *args;
     unsigned n_args;
-    int64_t until_us; /* monotonic. Still unsent then: EDOWN. One that repeats is repeated until then */
-    int64_t sent_us;  /* 0: Redis cannot have seen it */
-    bool repeats;     /* when its answer is lost or refused: safe for a settle, because of its token */
-    bool maybe;       /* it was sent, and its answer was lost: Redis may have done it */
+    /* monotonic. Still unsent then: EDOWN. One that repeats is repeated until then */
+    int64_t until_us;
+    int64_t sent_us; /* 0: Redis cannot have seen it */
+    /* when its answer is lost or refused: safe for a settle, because of its token */
+    bool repeats;
+    bool maybe; /* it was sent, and its answer was lost: Redis may have done it */
     bool asked;
     bool rests; /* it was refused, and is repeated later */
-    /* Exactly once. err 0: the answer to it (of a script that takes no batches: the whole reply, now first).
-     * Else NULL. */
+    /* Exactly once. err 0: the answer to it (of a script that takes no batches: the whole reply,
+     * now first). Else NULL. */
     void (*end)(struct ask *a, int err, const struct redisReply *answer);
 };
 
@@ -35,11 +40,12 @@ struct script {
     struct order order;            /* requests of one id go one after the other */
     struct list asks;              /* to be sent, in order */
     struct list waiting;           /* behind another request of their id */
-    struct list resting;           /* Redis refused them, or broke off: they repeat when the rest is over */
-    unsigned n_asks;               /* in these three lists */
-    int64_t oldest_us;             /* when the first of them came */
-    struct list batches;           /* sent */
-    struct list spare;             /* batches to use again */
+    /* Redis refused them, or broke off: they repeat when the rest is over */
+    struct list resting;
+    unsigned n_asks;     /* in these three lists */
+    int64_t oldest_us;   /* when the first of them came */
+    struct list batches; /* sent */
+    struct list spare;   /* batches to use again */
     unsigned n_spare;
     bool loaded[SCRIPT_COUNT];
     ev_prepare prepare;
@@ -56,7 +62,8 @@ struct script {
     struct span holder; /* ARGV[2] of settles: whose the jobs must be */
     char fixed[48];     /* ARGV[1]: the database, and arm_ahead_ms if there is one */
 };
-int script_init(struct script *s, struct core *core, struct conn *conn, const struct deliver *deliver);
+int script_init(struct script *s, struct core *core, struct conn *conn,
+                const struct deliver *deliver);
 void script_ask(struct script *s, struct ask *a);
 /* Takes back what was not sent yet; false: it was. end() does not run. */
 bool script_unask(struct script *s, struct ask *a);
@@ -66,7 +73,8 @@ static inline bool script_idle(const struct script *s)
 }
 void script_stir(struct script *s); /* gather() is to run before the loop sleeps */
 void script_flush(struct script *s);
-void script_lost(struct script *s);  /* the connection went: Redis may have forgotten the scripts */
-void script_close(struct script *s); /* the connection is closed: what was not sent ends with ECLOSED */
+void script_lost(struct script *s); /* the connection went: Redis may have forgotten the scripts */
+/* the connection is closed: what was not sent ends with ECLOSED */
+void script_close(struct script *s);
 
 #endif

@@ -13,8 +13,9 @@ static struct span number(char out[24], int64_t n)
     return (struct span){out, (size_t)snprintf(out, 24, "%lld", (long long)n)};
 }
 
-static void ask(struct script *s, struct ask *a, enum script_id script, struct span key, const struct span *args,
-                unsigned n_args, void (*end)(struct ask *, int, const struct redisReply *))
+static void ask(struct script *s, struct ask *a, enum script_id script, struct span key,
+                const struct span *args, unsigned n_args,
+                void (*end)(struct ask *, int, const struct redisReply *))
 {
     a->script = script;
     a->key = key;
@@ -30,6 +31,7 @@ static void on_job(struct ask *ask, int err, const struct redisReply *answer)
     struct job_ask *a = CONTAINER(ask, struct job_ask, ask);
     struct job_row row;
     int64_t due;
+
     if (err) {
         a->end(a, err, NULL, 0);
     } else if (reply_int(answer, &due)) {
@@ -48,8 +50,8 @@ static struct span due_text(struct job_ask *a, struct lapse_due due)
     return (struct span){a->due, (size_t)len};
 }
 
-void store_schedule(struct script *s, struct job_ask *a, struct span key, struct span id, struct lapse_due due,
-                    enum lapse_conflict on_conflict, struct span record)
+void store_schedule(struct script *s, struct job_ask *a, struct span key, struct span id,
+                    struct lapse_due due, enum lapse_conflict on_conflict, struct span record)
 {
     a->args[0] = id;
     a->args[1] = due_text(a, due);
@@ -64,7 +66,8 @@ void store_cancel(struct script *s, struct job_ask *a, struct span key, struct s
     ask(s, &a->ask, SCRIPT_CANCEL, key, a->args, 1, on_job);
 }
 
-void store_reschedule(struct script *s, struct job_ask *a, struct span key, struct span id, struct lapse_due due)
+void store_reschedule(struct script *s, struct job_ask *a, struct span key, struct span id,
+                      struct lapse_due due)
 {
     a->args[0] = id;
     a->args[1] = due_text(a, due);
@@ -82,47 +85,50 @@ static void on_settle(struct ask *ask, int err, const struct redisReply *answer)
 {
     struct settle_ask *a = CONTAINER(ask, struct settle_ask, ask);
     int64_t value = 0;
+
     if (!err && !reply_int(answer, &value)) {
         err = LAPSE_EBROKEN;
     }
     a->end(a, err, value);
 }
 
-static void settle(struct script *s, struct settle_ask *a, enum script_id script, struct span key, struct span id,
-                   uint64_t token, unsigned n_args)
+static void settle(struct script *s, struct settle_ask *a, enum script_id script, struct span key,
+                   struct span id, uint64_t token, unsigned n_args)
 {
     a->args[0] = id;
     a->args[1] = number(a->token, (int64_t)token);
     ask(s, &a->ask, script, key, a->args, n_args, on_settle);
 }
 
-void store_done(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token)
+void store_done(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                uint64_t token)
 {
     settle(s, a, SCRIPT_DONE, key, id, token, 2);
 }
 
-void store_retry(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                 int64_t delay_ms, struct span reason)
+void store_retry(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                 uint64_t token, int64_t delay_ms, struct span reason)
 {
     a->args[2] = number(a->number, delay_ms);
     a->args[3] = reason;
     settle(s, a, SCRIPT_RETRY, key, id, token, 4);
 }
 
-void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                struct span reason)
+void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                uint64_t token, struct span reason)
 {
     a->args[2] = reason;
     settle(s, a, SCRIPT_FAIL, key, id, token, 3);
 }
 
-void store_release(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token)
+void store_release(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                   uint64_t token)
 {
     settle(s, a, SCRIPT_RELEASE, key, id, token, 2);
 }
 
-void store_renew(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                 int64_t for_ms)
+void store_renew(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                 uint64_t token, int64_t for_ms)
 {
     a->args[2] = number(a->number, for_ms);
     settle(s, a, SCRIPT_RENEW, key, id, token, 3);
@@ -133,18 +139,21 @@ static void on_claim(struct ask *ask, int err, const struct redisReply *answer)
 {
     struct claim_ask *a = CONTAINER(ask, struct claim_ask, ask);
     struct claimed got = {.rows = answer};
+
     if (!err && !(reply_int(reply_at(answer, 0), &got.outlook.now_us) &&
                   reply_int(reply_at(answer, 1), &got.outlook.oldest_ms) &&
                   reply_int(reply_at(answer, 2), &got.outlook.next_ms) &&
-                  reply_int(reply_at(answer, 3), &got.n_unreadable) && reply_int(reply_at(answer, 4), &got.n_lost))) {
+                  reply_int(reply_at(answer, 3), &got.n_unreadable) &&
+                  reply_int(reply_at(answer, 4), &got.n_lost))) {
         err = LAPSE_EBROKEN;
     }
+
     got.n = err ? 0 : reply_len(answer) - 5;
     a->end(a, err, &got);
 }
 
-void store_claim(struct script *s, struct claim_ask *a, struct span key, struct span holder, int64_t lease_ms,
-                 unsigned limit)
+void store_claim(struct script *s, struct claim_ask *a, struct span key, struct span holder,
+                 int64_t lease_ms, unsigned limit)
 {
     a->args[0] = holder;
     a->args[1] = number(a->lease, lease_ms);
@@ -165,6 +174,7 @@ static void on_numbers(struct ask *ask, int err, const struct redisReply *answer
 {
     struct queue_ask *a = CONTAINER(ask, struct queue_ask, ask);
     size_t want = reply_len(answer) < 7 ? reply_len(answer) : 7;
+
     for (size_t i = 0; !err && i < want; i++) {
         if (!reply_int(reply_at(answer, i), i ? &a->n[i - 1] : &a->now_us)) {
             err = LAPSE_EBROKEN;
@@ -173,7 +183,8 @@ static void on_numbers(struct ask *ask, int err, const struct redisReply *answer
     a->end(a, err);
 }
 
-static void ask_numbers(struct script *s, struct queue_ask *a, enum script_id script, struct span key, unsigned n_args)
+static void ask_numbers(struct script *s, struct queue_ask *a, enum script_id script,
+                        struct span key, unsigned n_args)
 {
     memset(a->n, 0, sizeof a->n);
     ask(s, &a->ask, script, key, a->args, n_args, on_numbers);
@@ -196,7 +207,8 @@ void store_sweep(struct script *s, struct queue_ask *a, struct span key)
     ask_numbers(s, a, SCRIPT_SWEEP, key, 0);
 }
 
-void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name, int64_t life_ms)
+void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name,
+                  int64_t life_ms)
 {
     a->args[0] = name;
     a->args[1] = number(a->number[0], life_ms);
@@ -226,7 +238,8 @@ static void on_resume(struct ask *ask, int err, const struct redisReply *answer)
     a->end(a, err, next_page, answer, err ? 0 : (reply_len(answer) - RESUME_HEAD) / 2);
 }
 
-void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder, int64_t page)
+void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder,
+                  int64_t page)
 {
     a->args[0] = holder;
     a->args[1] = number(a->page, page);
@@ -243,17 +256,20 @@ static void on_list(struct ask *ask, int err, const struct redisReply *answer)
 {
     struct list_ask *a = CONTAINER(ask, struct list_ask, ask);
     int64_t more = 0;
+
     if (!err && !reply_int(reply_at(answer, 1), &more)) {
         err = LAPSE_EBROKEN;
     }
     a->end(a, err, answer, err ? 0 : reply_len(answer) - 2, more);
 }
 
-void store_list(struct script *s, struct list_ask *a, struct span key, enum lapse_state state, unsigned limit,
-                int64_t after_score, struct span after)
+void store_list(struct script *s, struct list_ask *a, struct span key, enum lapse_state state,
+                unsigned limit, int64_t after_score, struct span after)
 {
-    a->args[0] = (struct span){a->state, (size_t)snprintf(a->state, sizeof a->state, "%d", (int)state % 10)};
-    a->args[1] = (struct span){a->limit, (size_t)snprintf(a->limit, sizeof a->limit, "%u", limit % 1000)};
+    a->args[0] =
+        (struct span){a->state, (size_t)snprintf(a->state, sizeof a->state, "%d", (int)state % 10)};
+    a->args[1] =
+        (struct span){a->limit, (size_t)snprintf(a->limit, sizeof a->limit, "%u", limit % 1000)};
     a->args[2] = number(a->score, after_score);
     a->args[3] = after;
     ask(s, &a->ask, SCRIPT_LIST, key, a->args, 4, on_list);

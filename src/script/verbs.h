@@ -4,9 +4,10 @@
 #include "job/job.h"
 #include "script/script.h"
 
-/* One C function per script of src/lua: typed arguments in, a job or numbers out, and no policy. What is asked is
- * embedded in what waits for it, with room for its arguments as text, so asking allocates nothing and cannot fail.
- * key is KEYS[1] of the queue; it, ids, records and whys are not copied and live until end() runs. */
+/* One C function per script of src/lua: typed arguments in, a job or numbers out, and no policy.
+ * What is asked is embedded in what waits for it, with room for its arguments as text, so asking
+ * allocates nothing and cannot fail. key is KEYS[1] of the queue; it, ids, records and whys are not
+ * copied and live until end() runs. */
 
 /* schedule, cancel, reschedule, get */
 struct job_ask {
@@ -16,10 +17,11 @@ struct job_ask {
     /* err 0: row, or for a job that was just made due_ms alone (row NULL). */
     void (*end)(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms);
 };
-void store_schedule(struct script *s, struct job_ask *a, struct span key, struct span id, struct lapse_due due,
-                    enum lapse_conflict on_conflict, struct span record);
+void store_schedule(struct script *s, struct job_ask *a, struct span key, struct span id,
+                    struct lapse_due due, enum lapse_conflict on_conflict, struct span record);
 void store_cancel(struct script *s, struct job_ask *a, struct span key, struct span id);
-void store_reschedule(struct script *s, struct job_ask *a, struct span key, struct span id, struct lapse_due due);
+void store_reschedule(struct script *s, struct job_ask *a, struct span key, struct span id,
+                      struct lapse_due due);
 void store_get(struct script *s, struct job_ask *a, struct span key, struct span id);
 
 /* done, retry, fail, release, renew: of a job that script->holder holds by token */
@@ -30,14 +32,16 @@ struct settle_ask {
     /* err 0: value of the reply: end of the lease (renew), next due or 0 for dead (retry), 1. */
     void (*end)(struct settle_ask *a, int err, int64_t value);
 };
-void store_done(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token);
-void store_retry(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                 int64_t delay_ms, struct span reason);
-void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                struct span reason);
-void store_release(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token);
-void store_renew(struct script *s, struct settle_ask *a, struct span key, struct span id, uint64_t token,
-                 int64_t for_ms);
+void store_done(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                uint64_t token);
+void store_retry(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                 uint64_t token, int64_t delay_ms, struct span reason);
+void store_fail(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                uint64_t token, struct span reason);
+void store_release(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                   uint64_t token);
+void store_renew(struct script *s, struct settle_ask *a, struct span key, struct span id,
+                 uint64_t token, int64_t for_ms);
 
 /* When to look again, as claim and touch answer it. 0: none. */
 struct outlook {
@@ -63,8 +67,8 @@ struct claim_ask {
     void (*end)(struct claim_ask *a, int err, const struct claimed *got);
 };
 /* The ids in a, or with n_ids 0 the oldest due jobs, limit at most. holder lives until the end. */
-void store_claim(struct script *s, struct claim_ask *a, struct span key, struct span holder, int64_t lease_ms,
-                 unsigned limit);
+void store_claim(struct script *s, struct claim_ask *a, struct span key, struct span holder,
+                 int64_t lease_ms, unsigned limit);
 bool store_claimed_row(const struct claimed *got, size_t i, struct job_row *row);
 
 /* The others answer with a few numbers: see the heads of the scripts. */
@@ -80,7 +84,8 @@ struct queue_ask {
 void store_touch(struct script *s, struct queue_ask *a, struct span key, int64_t cursor_ms);
 void store_arm(struct script *s, struct queue_ask *a, struct span key, int64_t cursor_ms);
 void store_sweep(struct script *s, struct queue_ask *a, struct span key);
-void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name, int64_t life_ms);
+void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name,
+                  int64_t life_ms);
 void store_depth(struct script *s, struct queue_ask *a, struct span key);
 void store_policy(struct script *s, struct queue_ask *a, struct span key);
 
@@ -90,9 +95,11 @@ struct resume_ask {
     struct span args[2];
     char page[24];
     /* err 0: n rows, read with store_resume_row(); next_page 0: that was the last. */
-    void (*end)(struct resume_ask *a, int err, int64_t next_page, const struct redisReply *rows, size_t n);
+    void (*end)(struct resume_ask *a, int err, int64_t next_page, const struct redisReply *rows,
+                size_t n);
 };
-void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder, int64_t page);
+void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder,
+                  int64_t page);
 bool store_resume_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token);
 
 struct list_ask {
@@ -103,8 +110,8 @@ struct list_ask {
     void (*end)(struct list_ask *a, int err, const struct redisReply *rows, size_t n, bool more);
 };
 /* after: id of the last one before, empty for the first page; not copied. */
-void store_list(struct script *s, struct list_ask *a, struct span key, enum lapse_state state, unsigned limit,
-                int64_t after_score, struct span after);
+void store_list(struct script *s, struct list_ask *a, struct span key, enum lapse_state state,
+                unsigned limit, int64_t after_score, struct span after);
 bool store_list_row(const struct redisReply *rows, size_t i, struct job_row *row);
 
 #endif

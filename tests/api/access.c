@@ -8,6 +8,7 @@ static struct lapse *open_at(struct flow *f, const char *login, const char *quer
 {
     char url[200];
     struct lapse_options opts = flow_options(f);
+
     snprintf(url, sizeof url, "unix://%s%s%s", login, f->server->socket, query);
     opts.url = url;
     opts.reply_ms = reply_ms;
@@ -17,27 +18,34 @@ static struct lapse *open_at(struct flow *f, const char *login, const char *quer
 static long long connections(struct flow *f)
 {
     char *info = redis_str(f->server, "INFO stats");
-    long long n = atoll(strstr(info, "total_connections_received:") + strlen("total_connections_received:"));
+    long long n =
+        atoll(strstr(info, "total_connections_received:") + strlen("total_connections_received:"));
     free(info);
     return n;
 }
 
-/* A listener that is not let in asks again and again, but not like mad, and says so once a second at most. */
+/* A listener that is not let in asks again and again, but not like mad, and says so once a second
+ * at most. */
 static void kept_out(struct flow *f, const char *login, const char *query, const char *word)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     char line[100];
     int64_t since = test_now_ms();
     long long before = connections(f);
+
     open_at(f, login, query, 300);
     flow_handle(f, "q", &w);
     snprintf(line, sizeof line, "does not let us in: %s", word);
     flow_fine(f, "does not let us in: ");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), LAPSE_EDOWN);
     loop_for(f->loop, 900);
+
     long long n = connections(f) - before;
-    cr_assert(n >= 4 && n <= 12, "%lld connections", n); /* of one that waits 8, 64, 128 ... 500 ms, or half of it */
-    unsigned lines = flow_logged(f, line), most = 1 + (unsigned)(test_now_ms() - since) / 1000;
+    cr_assert(n >= 4 && n <= 12, "%lld connections",
+              n); /* of one that waits 8, 64, 128 ... 500 ms, or half of it */
+
+    unsigned lines = flow_logged(f, line);
+    unsigned most = 1 + (unsigned)(test_now_ms() - since) / 1000;
     cr_assert(lines >= 1 && lines <= most, "%u lines", lines);
     cr_assert_eq(flow_logged(f, "secret"), 0, "a password in the log");
     cr_assert_eq(w.n_runs, 0);
@@ -46,6 +54,7 @@ static void kept_out(struct flow *f, const char *login, const char *query, const
 Test(access, a_wrong_password_is_tried_again_until_it_is_right)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
+
     redis_do(f->server, "CONFIG SET requirepass other");
     kept_out(f, ":secret@", "", "WRONGPASS");
     redis_do(f->server, "CONFIG SET requirepass secret");
@@ -79,6 +88,7 @@ FLOW_ALL_MODES(access, a_password_alone_is_of_the_default_user)
 {
     struct flow *f = flow_bare(mode, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     redis_do(f->server, "CONFIG SET requirepass %s", "p@ss:w/rd%41");
     open_at(f, ":p%40ss:w%2Frd%2541@", "", 0);
     flow_handle(f, "q", &w);
@@ -93,23 +103,29 @@ Test(access, without_the_right_to_subscribe_the_alarm_delivers_and_it_is_said_on
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     long long before = connections(f);
+
     flow_fine(f, "Redis refuses the subscription: ");
     redis_do(f->server, "ACL SETUSER me on >secret ~lapse:* resetchannels +@all");
     open_at(f, "me:secret@", "", 0);
     flow_handle(f, "q", &w);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 30 * i, NULL), 0);
+    }
+
     flow_until(f, w.settled == 10);
     cr_assert_eq(flow_logged(f, "Redis refuses the subscription: NOPERM"), 1);
     cr_assert_leq(connections(f) - before, 20);
-    for (size_t i = 0; i < w.n_runs; i++)
+    for (size_t i = 0; i < w.n_runs; i++) {
         cr_assert(w.runs[i].job.via == LAPSE_VIA_ALARM || w.runs[i].job.via == LAPSE_VIA_SWEEP);
+    }
+
     flow_end(f, "q");
 }
 
 Test(access, without_the_right_to_a_command_it_is_refused_by_name)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
+
     flow_fine(f, "NOPERM");
     redis_do(f->server, "ACL SETUSER me on >secret ~other:* &* +@all");
     open_at(f, "me:secret@", "", 0);
@@ -123,9 +139,12 @@ FLOW_ALL_MODES(access, over_tcp_it_is_the_same)
 {
     struct flow *f = flow_start_tcp(mode, NULL, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
+    }
+
     flow_until(f, w.settled == 5);
     cr_assert_eq(w.errors, 0);
     flow_end(f, "q");

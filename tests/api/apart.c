@@ -9,23 +9,29 @@ FLOW_ALL_MODES(apart, many_queues_of_one_listener_run_their_own_jobs)
     struct flow *f = flow_start(mode);
     struct flow_worker w[QUEUES];
     size_t settled = 0;
+
     for (int q = 0; q < QUEUES; q++) {
         w[q] = (struct flow_worker){.policy = FLOW_DONE};
         flow_handle(f, names[q], &w[q]);
     }
-    for (int i = 0; i < EACH; i++)
+
+    for (int i = 0; i < EACH; i++) {
         for (int q = 0; q < QUEUES; q++) {
             char id[16];
             snprintf(id, sizeof id, "%d", i);
             cr_assert_eq(flow_schedule(f, names[q], id, i % 5 * 25, NULL), 0);
         }
+    }
+
     for (int q = 0; q < QUEUES; q++) {
         flow_until(f, w[q].settled == EACH);
         settled += w[q].settled;
         flow_each_once(&w[q], EACH);
-        for (int i = 0; i < EACH; i++)
+        for (int i = 0; i < EACH; i++) {
             cr_assert_str_eq(w[q].runs[i].job.queue, names[q]);
+        }
     }
+
     cr_assert_eq(settled, QUEUES * EACH);
     flow_end(f, "a", "b", "A", "a.b", "a-b", "a_b", "0", "a.b.c");
 }
@@ -38,10 +44,12 @@ FLOW_ALL_MODES(apart, two_databases_with_the_same_queue_and_ids)
     struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
     struct lapse *l[2];
     char url[160];
+
     snprintf(url, sizeof url, "%s?db=3", f->server->url);
     l[0] = flow_open(f, &opts);
     opts.url = url;
     l[1] = flow_open(f, &opts);
+
     for (int db = 0; db < 2; db++) {
         f->l = l[db];
         flow_handle(f, "q", &w[db]);
@@ -55,12 +63,15 @@ FLOW_ALL_MODES(apart, two_databases_with_the_same_queue_and_ids)
             cr_assert_eq(flow_spec(f, &s, NULL), 0);
         }
     }
+
     for (int db = 0; db < 2; db++) {
         flow_until(f, w[db].settled == N);
         flow_each_once(&w[db], N);
-        for (int i = 0; i < N; i++)
+        for (int i = 0; i < N; i++) {
             cr_assert_str_eq(w[db].runs[i].job.body, db ? "three" : "zero");
+        }
     }
+
     flow_close(f, l[1], 5000);
     redis_do(f->server, "SELECT 3");
     cr_assert_eq(audit(f->server, "lapse", "q", NULL), 0);
@@ -74,7 +85,9 @@ FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
     static const char *const spaces[2] = {"lapse", "lapse2"};
     struct flow *f = flow_bare(mode, NULL);
     struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
+
     server_allow(f->server, "~lapse2:{*}:* &lapse2:{*}:wake:*");
+
     for (int k = 0; k < 2; k++) {
         struct lapse_options opts = flow_options(f);
         opts.space = spaces[k];
@@ -90,28 +103,37 @@ FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
             cr_assert_eq(flow_spec(f, &s, NULL), 0);
         }
     }
+
     for (int k = 0; k < 2; k++) {
         flow_until(f, w[k].settled == N);
         flow_each_once(&w[k], N);
-        for (int i = 0; i < N; i++)
+        for (int i = 0; i < N; i++) {
             cr_assert_str_eq(w[k].runs[i].job.body, spaces[k]);
+        }
     }
-    while (f->n_open)
+
+    while (f->n_open) {
         flow_close(f, f->handles[0], 5000);
+    }
+
     cr_assert_eq(audit(f->server, "lapse2", "q", NULL), 0);
     flow_end(f, "q");
 }
 
 Test(apart, bodies_of_any_bytes_and_sizes_reach_the_handler)
 {
-    static const size_t sizes[] = {0, 1, 2, 255, 256, 4096, 65537, 262143, 262145, 1 << 20, 1 << 20, 1 << 20};
+    static const size_t sizes[] = {0,     1,      2,      255,     256,     4096,
+                                   65537, 262143, 262145, 1 << 20, 1 << 20, 1 << 20};
     enum { N = sizeof sizes / sizeof *sizes };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     unsigned char *bytes = malloc(N + (1 << 20));
+
     cr_assert(bytes);
-    for (size_t i = 0; i < N + (1 << 20); i++)
+    for (size_t i = 0; i < N + (1 << 20); i++) {
         bytes[i] = (unsigned char)(i * 31 >> 3); /* each byte value, NUL among them */
+    }
+
     for (size_t i = 0; i < N; i++) {
         char id[8];
         snprintf(id, sizeof id, "%zu", i);
@@ -120,14 +142,17 @@ Test(apart, bodies_of_any_bytes_and_sizes_reach_the_handler)
         s.body_len = sizes[i];
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
+
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
+
     for (size_t k = 0; k < N; k++) {
         size_t i = strtoul(w.runs[k].job.id, NULL, 10);
         cr_assert_eq(w.runs[k].job.body_len, sizes[i]);
         cr_assert_eq(memcmp(w.runs[k].job.body, bytes + i, sizes[i]), 0, "body %zu", i);
     }
+
     free(bytes);
     flow_end(f, "q");
 }
@@ -142,23 +167,32 @@ FLOW_ALL_MODES(apart, ids_of_all_allowed_letters_run_once)
     enum { ODD = sizeof odd / sizeof *odd };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
-    char all[128], longest[LONGEST + 1];
+    char all[128];
+    char longest[LONGEST + 1];
     size_t n = 0;
-    for (char c = '!'; c <= '~'; c++)
-        if (c != '{' && c != '}')
+
+    for (char c = '!'; c <= '~'; c++) {
+        if (c != '{' && c != '}') {
             all[n++] = c;
+        }
+    }
+
     all[n] = 0;
     memset(longest, 'x', LONGEST);
     longest[LONGEST] = 0;
     flow_handle(f, "q", &w);
-    for (size_t i = 0; i < ODD; i++)
+    for (size_t i = 0; i < ODD; i++) {
         cr_assert_eq(flow_schedule(f, "q", odd[i], i % 2 ? 0 : 50, NULL), 0);
+    }
+
     cr_assert_eq(flow_schedule(f, "q", all, 50, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", longest, 50, NULL), 0);
     flow_until(f, w.settled == ODD + 2);
     flow_each_once(&w, ODD + 2);
-    for (size_t i = 0; i < ODD; i++)
+    for (size_t i = 0; i < ODD; i++) {
         cr_assert_eq(flow_runs_of(&w, odd[i]), 1, "%s", odd[i]);
+    }
+
     cr_assert_eq(flow_runs_of(&w, all) + flow_runs_of(&w, longest), 2);
     flow_end(f, "q");
 }

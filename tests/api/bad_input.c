@@ -7,7 +7,9 @@ enum { MAX_BODY = 1 << 20 };
 
 static void never(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)job, (void)arg;
+    (void)l;
+    (void)job;
+    (void)arg;
     cr_assert_fail("a refused call called back, with %d", err);
 }
 static void never_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
@@ -15,9 +17,11 @@ static void never_depth(struct lapse *l, int err, const struct lapse_depth *d, v
     (void)d;
     never(l, err, NULL, arg);
 }
-static void never_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void never_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                       void *arg)
 {
-    (void)jobs, (void)n;
+    (void)jobs;
+    (void)n;
     never(l, err, NULL, arg);
 }
 static void never_run(struct lapse *l, struct lapse_job *job, void *arg)
@@ -48,16 +52,19 @@ static void end(struct flow *f, char *before)
 
 Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
 {
-    char *before, long_id[257];
+    char *before;
+    char long_id[257];
     struct flow *f = start(&before);
     char *big = calloc(1, MAX_BODY + 1);
     int64_t now = redis_now_ms(f->server);
+
     memset(long_id, 'x', 256), long_id[256] = 0;
-#define BAD(change)                                                                                 \
-    do {                                                                                            \
-        struct lapse_spec s = flow_job_spec("q", "b", 1000);                                        \
-        change;                                                                                     \
-        cr_assert_eq(lapse_schedule(f->l, &s, never, f), LAPSE_EINVAL, "not refused: %s", #change); \
+#define BAD(change)                                                                       \
+    do {                                                                                  \
+        struct lapse_spec s = flow_job_spec("q", "b", 1000);                              \
+        change;                                                                           \
+        cr_assert_eq(lapse_schedule(f->l, &s, never, f), LAPSE_EINVAL, "not refused: %s", \
+                     #change);                                                            \
     } while (0)
     BAD(s.size = 0);
     BAD(s.size = sizeof s.size);
@@ -97,6 +104,7 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     struct flow *f = start(&before);
     struct lapse_due in = lapse_in(1);
     struct lapse *l = f->l;
+
     REFUSED(lapse_cancel(NULL, "q", "a", 0, never, f));
     REFUSED(lapse_cancel(l, NULL, "a", 0, never, f));
     REFUSED(lapse_cancel(l, "q", NULL, 0, never, f));
@@ -123,6 +131,7 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     REFUSED(lapse_list(l, "q", (enum lapse_state)4, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 0, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 101, never_list, f));
+
     struct lapse_listen_options opts = {0, 1};
     REFUSED(lapse_listen(NULL, "q", NULL, never_run, f));
     REFUSED(lapse_listen(l, NULL, NULL, never_run, f));
@@ -137,40 +146,51 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
 
 Test(bad_input, only_the_bytes_of_the_contract_make_a_queue_or_an_id)
 {
-    char *before, name[4] = "x?y";
+    char *before;
+    char name[4] = "x?y";
     struct flow *f = start(&before);
+
     for (int c = 1; c < 256; c++) {
         name[1] = (char)c;
-        bool in_queue = strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", c);
+        bool in_queue =
+            strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", c);
         bool in_id = c > ' ' && c <= '~' && c != '{' && c != '}';
-        cr_assert_eq(lapse_get(f->l, name, "a", NULL, NULL), in_queue ? 0 : LAPSE_EINVAL, "queue, byte %d", c);
-        cr_assert_eq(lapse_get(f->l, "q", name, NULL, NULL), in_id ? 0 : LAPSE_EINVAL, "id, byte %d", c);
+        cr_assert_eq(lapse_get(f->l, name, "a", NULL, NULL), in_queue ? 0 : LAPSE_EINVAL,
+                     "queue, byte %d", c);
+        cr_assert_eq(lapse_get(f->l, "q", name, NULL, NULL), in_id ? 0 : LAPSE_EINVAL,
+                     "id, byte %d", c);
         struct lapse_spec s = flow_job_spec(name, "a", 1000);
-        if (!in_queue)
+        if (!in_queue) {
             REFUSED(lapse_schedule(f->l, &s, never, f));
+        }
         s = flow_job_spec("q", name, 1000);
-        if (!in_id)
+        if (!in_id) {
             REFUSED(lapse_schedule(f->l, &s, never, f));
+        }
     }
+
     end(f, before);
 }
 
 Test(bad_input, what_is_just_within_the_limits_is_taken)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    char queue[66], id[257];
+    char queue[66];
+    char id[257];
     struct flow_job job;
+
     memset(queue, 'q', 65), queue[65] = 0;
     memset(id, 'i', 256), id[256] = 0;
     REFUSED(lapse_get(f->l, queue, "a", never, f));
     REFUSED(lapse_get(f->l, "q", id, never, f));
     queue[64] = id[255] = 0;
+
     struct lapse_spec s = flow_job_spec(queue, id, TEN_YEARS);
     s.backoff_ms = s.backoff_max_ms = TEN_YEARS;
     s.tries = LAPSE_FOREVER;
     s.on_conflict = LAPSE_REPLACE;
     cr_assert_eq(flow_spec(f, &s, &job), 0);
-    cr_assert(!strcmp(job.queue, queue) && !strcmp(job.id, id));
+    cr_assert(strcmp(job.queue, queue) == 0 && strcmp(job.id, id) == 0);
     s.due = lapse_at(redis_now_ms(f->server) + TEN_YEARS - 60000);
     cr_assert_eq(flow_spec(f, &s, &job), 0);
     cr_assert_eq(job.due_ms, s.due.at_ms);
@@ -183,6 +203,7 @@ Test(bad_input, a_time_too_far_is_refused_also_before_the_servers_clock_is_known
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
+
     s.due = lapse_at(INT64_MAX);
     REFUSED(lapse_schedule(f->l, &s, never, f));
     s.due = lapse_at(redis_now_ms(f->server) + TEN_YEARS + 60000); /* only Redis can tell */

@@ -6,11 +6,15 @@ static const int answer_of[FLOW_STATES] = {[FLOW_RUNS] = LAPSE_EBUSY};
 Test(cancel, shows_the_job_as_it_was_and_it_is_gone_unless_it_runs)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     for (enum flow_state state = 0; state < FLOW_STATES; state++) {
-        struct flow_job old, told, now;
+        struct flow_job old;
+        struct flow_job told;
+        struct flow_job now;
         flow_put(f, "q", "a", state, &old);
         char *before = flow_dump(f);
-        cr_assert_eq(flow_cancel(f, "q", "a", &told), answer_of[state], "%s", flow_state_names[state]);
+        cr_assert_eq(flow_cancel(f, "q", "a", &told), answer_of[state], "%s",
+                     flow_state_names[state]);
         if (answer_of[state]) {
             char *after = flow_dump(f);
             cr_assert_str_eq(before, after);
@@ -26,12 +30,14 @@ Test(cancel, shows_the_job_as_it_was_and_it_is_gone_unless_it_runs)
         }
         free(before);
     }
+
     flow_end(f, "q");
 }
 
 Test(cancel, of_a_job_that_is_not_there_is_enoent)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     cr_assert_eq(flow_cancel(f, "q", "a", NULL), LAPSE_ENOENT);
     cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
     cr_assert_eq(flow_cancel(f, "q", "b", NULL), LAPSE_ENOENT);
@@ -45,6 +51,7 @@ FLOW_ALL_MODES(cancel, of_a_running_job_is_ebusy_and_it_is_settled_all_the_same)
 {
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 20, NULL), 0);
     flow_until(f, w.n_held == 1);
@@ -60,18 +67,23 @@ FLOW_ALL_MODES(cancel, what_is_cancelled_does_not_run)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
     char id[16];
+
     flow_handle(f, "q", &w);
     for (int i = 0; i < 20; i++) {
         snprintf(id, sizeof id, "%d", i);
         cr_assert_eq(flow_schedule(f, "q", id, 150, NULL), 0);
     }
+
     for (int i = 0; i < 20; i += 2) {
         snprintf(id, sizeof id, "%d", i);
         cr_assert_eq(flow_cancel(f, "q", id, NULL), 0);
     }
+
     flow_until(f, w.settled == 10);
-    for (size_t i = 0; i < w.n_runs; i++)
+    for (size_t i = 0; i < w.n_runs; i++) {
         cr_assert_eq(atoi(w.runs[i].job.id) % 2, 1);
+    }
+
     cr_assert_eq(w.n_runs, 10);
     flow_end(f, "q");
 }
@@ -81,10 +93,11 @@ FLOW_ALL_MODES(cancel, of_a_job_put_back_by_its_handler_works_until_its_next_run
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 3600000, .reason = "later"};
     struct flow_job told;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_cancel(f, "q", "a", &told), 0);
-    cr_assert(told.state == LAPSE_WAITING && told.try_no == 1 && !strcmp(told.reason, "later"));
+    cr_assert(told.state == LAPSE_WAITING && told.try_no == 1 && strcmp(told.reason, "later") == 0);
     flow_end(f, "q");
 }

@@ -25,17 +25,25 @@ FLOW_ALL_MODES(capacity, max_running_is_never_exceeded_and_all_is_served)
     static const char *const queues[QUEUES] = {"a", "b", "c"};
     struct flow *f = flow_start_opts(mode, NULL, three_at_once);
     struct flow_worker w = {.policy = FLOW_KEEP};
-    for (int i = 0; i < N; i++)
-        for (int q = 0; q < QUEUES; q++)
+
+    for (int i = 0; i < N; i++) {
+        for (int q = 0; q < QUEUES; q++) {
             cr_assert_eq(flow_schedule(f, queues[q], NULL, i * 3, NULL), 0);
-    for (int q = 0; q < QUEUES; q++)
+        }
+    }
+
+    for (int q = 0; q < QUEUES; q++) {
         flow_handle(f, queues[q], &w);
+    }
+
     for (size_t done = 0; done < N * QUEUES; done++) {
         flow_until(f, w.n_held == 3 || w.n_runs == N * QUEUES);
-        cr_assert_leq(flow_count(f, "a", "run") + flow_count(f, "b", "run") + flow_count(f, "c", "run"), 3);
+        cr_assert_leq(
+            flow_count(f, "a", "run") + flow_count(f, "b", "run") + flow_count(f, "c", "run"), 3);
         settle_one(&w);
         cr_assert_leq(w.n_held, 3);
     }
+
     cr_assert_eq(w.errors, 0);
     flow_each_once(&w, N * QUEUES);
     flow_end(f, "a", "b", "c");
@@ -45,32 +53,39 @@ FLOW_ALL_MODES(capacity, a_queue_has_a_limit_of_its_own)
 {
     enum { N = 12 };
     struct flow *f = flow_start_opts(mode, NULL, NULL);
-    struct flow_worker narrow = {.f = f, .policy = FLOW_KEEP}, wide = {.f = f, .policy = FLOW_KEEP};
+    struct flow_worker narrow = {.f = f, .policy = FLOW_KEEP};
+    struct flow_worker wide = {.f = f, .policy = FLOW_KEEP};
     struct lapse_listen_options two = {sizeof two, 2};
+
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "narrow", NULL, 0, NULL), 0);
         cr_assert_eq(flow_schedule(f, "wide", NULL, 0, NULL), 0);
     }
+
     cr_assert_eq(lapse_listen(f->l, "narrow", &two, flow_handler, &narrow), 0);
     flow_handle(f, "wide", &wide);
     flow_until(f, wide.n_held == N && narrow.n_held == 2);
     cr_assert_eq(flow_count(f, "narrow", "run"), 2);
     cr_assert_eq(flow_count(f, "wide", "run"), N);
+
     for (int i = 0; i < N; i++) {
         flow_until(f, narrow.n_held == 2 || narrow.n_runs == N);
         settle_one(&narrow);
         cr_assert_leq(flow_count(f, "narrow", "run"), 2);
     }
+
     flow_settle(&wide, FLOW_DONE);
     flow_each_once(&narrow, N);
     flow_each_once(&wide, N);
     flow_end(f, "narrow", "wide");
 }
 
-/* Meanwhile it hears of a job of queue a again and again: in the very moment, too, in which the slot is free. */
+/* Meanwhile it hears of a job of queue a again and again: in the very moment, too, in which the
+ * slot is free. */
 static void settle_amid_hints(struct flow_worker *w)
 {
     unsigned want = w->settled + 1;
+
     lapse_done(w->held[--w->n_held], flow_settled, w);
     while (w->settled < want) {
         redis_do(w->f->server, "PUBLISH lapse:{a}:wake:0 %s", "0 a5");
@@ -84,34 +99,44 @@ static void serve_in_turn(struct flow *f)
     static const char *const queues[QUEUES] = {"a", "b", "c"};
     struct lapse_options opts = flow_options(f);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     one_at_once(&opts);
     f->l = flow_open(f, &opts);
+
     for (int i = 0; i < TOTAL; i++) {
         char id[8];
         snprintf(id, sizeof id, "%s%d", queues[i / EACH], i % EACH);
         cr_assert_eq(flow_schedule(f, queues[i / EACH], id, 0, NULL), 0);
     }
-    for (int q = 0; q < QUEUES; q++)
+
+    for (int q = 0; q < QUEUES; q++) {
         flow_handle(f, queues[q], &w);
+    }
+
     for (int i = 0; i < TOTAL; i++) {
         flow_until(f, w.n_held == 1);
         settle_amid_hints(&w);
     }
+
     flow_each_once(&w, TOTAL);
-    for (int i = 0; i + QUEUES <= TOTAL; i++)
+
+    for (int i = 0; i + QUEUES <= TOTAL; i++) {
         cr_assert(strcmp(w.runs[i].job.queue, w.runs[i + 1].job.queue) &&
                       strcmp(w.runs[i].job.queue, w.runs[i + 2].job.queue) &&
                       strcmp(w.runs[i + 1].job.queue, w.runs[i + 2].job.queue),
                   "runs %d to %d: %s %s %s", i, i + 2, w.runs[i].job.queue, w.runs[i + 1].job.queue,
                   w.runs[i + 2].job.queue);
+    }
+
     flow_close(f, f->l, 5000);
 }
 
 Test(capacity, queues_that_wait_for_room_are_served_in_turn)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    for (int i = 0; i < 15; i++)
+    for (int i = 0; i < 15; i++) {
         serve_in_turn(f);
+    }
     flow_end(f, "a", "b", "c");
 }
 
@@ -122,9 +147,11 @@ Test(capacity, a_listener_that_is_full_for_a_moment_stays_in_the_registry)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);
     struct flow_worker w = {.policy = FLOW_KEEP};
     long long by_right = 1;
+
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 600); /* its first heartbeats */
+
     long long before = flow_calls(f, "zremrangebyscore");
     int64_t start_ms = test_now_ms();
     for (int i = 0; i < N; i++) {
@@ -137,9 +164,12 @@ Test(capacity, a_listener_that_is_full_for_a_moment_stays_in_the_registry)
         flow_until(f, w.n_held == 1);
         settle_one(&w);
         flow_spin(f, MOMENT_MS);
-        by_right += test_now_ms() - from_ms > LONG_MS ? 2 : 0; /* not where the machine is so slow */
+        by_right +=
+            test_now_ms() - from_ms > LONG_MS ? 2 : 0; /* not where the machine is so slow */
     }
+
     by_right += (test_now_ms() - start_ms) / BEAT_MS;
+
     long long asked = flow_calls(f, "zremrangebyscore") - before;
     cr_assert_leq(asked, by_right, "%lld, not %lld", asked, by_right);
     flow_end(f, "q");
@@ -148,10 +178,13 @@ Test(capacity, a_listener_that_is_full_for_a_moment_stays_in_the_registry)
 Test(capacity, a_full_listener_leaves_the_registry_and_comes_back)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);
-    struct flow_worker full = {.policy = FLOW_KEEP}, other = {.policy = FLOW_DONE};
+    struct flow_worker full = {.policy = FLOW_KEEP};
+    struct flow_worker other = {.policy = FLOW_DONE};
+
     cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
     flow_handle(f, "q", &full);
     flow_until(f, full.n_held == 1);
+
     /* it notices that it is full when it must leave something */
     cr_assert_eq(flow_schedule(f, "q", "second", 0, NULL), 0);
     flow_until_listeners(f, "q", 0);
@@ -163,6 +196,7 @@ Test(capacity, a_full_listener_leaves_the_registry_and_comes_back)
         cr_assert_eq(flow_schedule(f, "q", NULL, 10, NULL), 0);
         flow_until(f, other.settled == 1 + i);
     }
+
     flow_settle(&full, FLOW_DONE);
     flow_until_listeners(f, "q", 2);
     cr_assert_eq(full.errors, 0);

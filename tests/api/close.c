@@ -30,9 +30,12 @@ FLOW_ALL_MODES(close, waits_for_handlers_to_settle)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct end e = {.f = f};
+
     flow_handle(f, "q", &w);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_until(f, w.n_held == 5);
     lapse_close(f->l, HOUR, on_closed, &e);
     loop_for(f->loop, 60);
@@ -47,9 +50,11 @@ FLOW_ALL_MODES(close, waits_for_handlers_to_settle)
 FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_goes_back_uncounted_and_is_readable_until_settled)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_KEEP}, other = {.policy = FLOW_DONE};
+    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_worker other = {.policy = FLOW_DONE};
     struct end e = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
+
     s.body = "still here", s.body_len = 10;
     s.tries = 1;
     flow_handle(f, "q", &w);
@@ -57,6 +62,7 @@ FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_goes_back_uncounted_and_is_rea
     flow_until(f, w.n_held == 1);
     lapse_close(f->l, 30, on_closed, &e);
     gone(f, &e);
+
     struct lapse_options opts = flow_options(f);
     f->l = flow_open(f, &opts);
     flow_handle(f, "q", &other);
@@ -67,7 +73,8 @@ FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_goes_back_uncounted_and_is_rea
 
     size_t len;
     const char *body = lapse_job_body(w.held[0], &len);
-    cr_assert(len == 10 && !memcmp(body, "still here", 10) && !strcmp(lapse_job_id(w.held[0]), "a"));
+    cr_assert(len == 10 && memcmp(body, "still here", 10) == 0 &&
+              strcmp(lapse_job_id(w.held[0]), "a") == 0);
     lapse_done(w.held[0], flow_settled, &w);
     loop_for(f->loop, 20);
     cr_assert_eq(w.settled, 0, "the callback of a settle without a handle");
@@ -78,15 +85,20 @@ Test(close, each_way_to_settle_a_job_of_a_closed_handle_only_frees_it)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
-    for (int i = 0; i < 3; i++)
+
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_handle(f, "q", &w);
     flow_until(f, w.n_held == 3);
     flow_close(f, f->l, 0);
+
     char *before = flow_dump(f);
     lapse_done(w.held[0], flow_settled, &w);
     lapse_retry(w.held[1], LAPSE_BACKOFF, "why", flow_settled, &w);
     lapse_fail(w.held[2], NULL, flow_settled, &w);
+
     char *after = flow_dump(f);
     cr_assert_str_eq(before, after);
     free(before);
@@ -99,15 +111,19 @@ Test(close, answers_what_was_asked_before_it_and_tells_its_end_last)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a[20];
     struct end e = {.f = f};
+
     for (int i = 0; i < 20; i++) { /* not even connected */
         struct lapse_spec s = flow_job_spec("q", NULL, HOUR);
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
+
     lapse_close(f->l, HOUR, on_closed, &e);
     gone(f, &e);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         cr_assert(a[i].calls == 1 && a[i].err == 0);
+    }
+
     cr_assert_eq(e.nth, 21);
     cr_assert_eq(flow_count(f, "q", "due"), 20);
     flow_end(f, "q");
@@ -116,12 +132,15 @@ Test(close, answers_what_was_asked_before_it_and_tells_its_end_last)
 Test(close, ends_what_redis_does_not_answer_with_elost_and_what_never_left_with_eclosed)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_answer sent = {.f = f}, unsent = {.f = f};
+    struct flow_answer sent = {.f = f};
+    struct flow_answer unsent = {.f = f};
     struct end e = {.f = f};
+
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
     server_signal(f->server, SIGSTOP);
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &sent), 0);
     ev_run(f->loop, EVRUN_NOWAIT);
+
     struct lapse *first = f->l;
     f->l = flow_open(f, NULL); /* cannot get in */
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &unsent), 0);
@@ -140,9 +159,12 @@ Test(close, a_settle_that_redis_does_not_answer_is_elost)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct end e = {.f = f};
+
     flow_handle(f, "q", &w);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_until(f, w.n_held == 2);
     server_signal(f->server, SIGSTOP);
     lapse_done(w.held[0], flow_settled, &w);
@@ -160,6 +182,7 @@ Test(close, without_redis_ends_after_the_grace)
     struct flow_answer a = {.f = f};
     struct flow_worker w = {.policy = FLOW_DONE};
     struct end e = {.f = f};
+
     flow_fine(f, "cannot connect to Redis at ");
     server_kill9(f->server);
     f->l = flow_open(f, NULL);
@@ -176,6 +199,7 @@ Test(close, before_the_first_turn_of_the_loop)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct end e = {.f = f};
+
     lapse_close(f->l, HOUR, on_closed, &e);
     gone(f, &e);
     f->l = flow_open(f, NULL);
@@ -185,11 +209,14 @@ Test(close, before_the_first_turn_of_the_loop)
 
 Test(close, again_the_earlier_end_and_the_first_closed_win)
 {
-    static const int64_t grace[][2] = {{HOUR, 0}, {0, INT64_MAX}, {INT64_MAX, 20}, {20, HOUR}, {HOUR, INT64_MIN}};
+    static const int64_t grace[][2] = {
+        {HOUR, 0}, {0, INT64_MAX}, {INT64_MAX, 20}, {20, HOUR}, {HOUR, INT64_MIN}};
     struct flow *f = flow_bare(FLOW_FULL, NULL);
+
     for (size_t i = 0; i < sizeof grace / sizeof *grace; i++) {
         struct flow_worker w = {.policy = FLOW_KEEP};
-        struct end first = {.f = f}, second = {.f = f};
+        struct end first = {.f = f};
+        struct end second = {.f = f};
         f->l = flow_open(f, NULL);
         flow_handle(f, "q", &w);
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
@@ -201,15 +228,18 @@ Test(close, again_the_earlier_end_and_the_first_closed_win)
         lapse_done(w.held[0], NULL, NULL);
         redis_do(f->server, "FLUSHALL");
     }
+
     flow_end(f, "q");
 }
 
-/* Who wants to be told may come later: as long as it has not ended, and while its last callbacks run. */
+/* Who wants to be told may come later: as long as it has not ended, and while its last callbacks
+ * run. */
 Test(close, of_one_that_told_nobody_is_told_to_the_next_who_asks)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct end e = {.f = f};
+
     f->l = flow_open(f, NULL);
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
@@ -233,6 +263,7 @@ Test(close, that_told_nobody_and_has_ended_is_told_to_who_asks_in_its_last_callb
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct end e = {.f = f};
+
     f->l = flow_open(f, NULL);
     cr_assert_eq(lapse_get(f->l, "q", "a", on_end_close, &e), 0);
     lapse_close(f->l, 0, NULL, NULL);
@@ -248,6 +279,7 @@ Test(close, every_call_in_between_is_eclosed)
     struct lapse_spec s = flow_job_spec("q", "b", HOUR);
     struct lapse_stats stats;
     struct lapse *l = f->l;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
@@ -279,10 +311,14 @@ FLOW_ALL_MODES(close, jobs_claimed_and_not_begun_go_back_uncounted)
 {
     enum { N = 40 };
     struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker first = {.f = f, .policy = FLOW_DONE}, second = {.policy = FLOW_DONE};
+    struct flow_worker first = {.f = f, .policy = FLOW_DONE};
+    struct flow_worker second = {.policy = FLOW_DONE};
+
     f->l = flow_open(f, NULL);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     cr_assert_eq(lapse_listen(f->l, "q", NULL, close_now, &first), 0);
     flow_until(f, first.settled == 1);
     flow_until(f, flow_count(f, "q", "due") == N - 1 && flow_count(f, "q", "run") == 0);
@@ -291,14 +327,17 @@ FLOW_ALL_MODES(close, jobs_claimed_and_not_begun_go_back_uncounted)
     f->l = flow_open(f, NULL);
     flow_handle(f, "q", &second);
     flow_until(f, second.settled == N - 1);
-    for (size_t i = 0; i < second.n_runs; i++)
+    for (size_t i = 0; i < second.n_runs; i++) {
         cr_assert_eq(second.runs[i].job.try_no, 1);
+    }
+
     flow_end(f, "q");
 }
 
 Test(close, of_nothing_is_nothing_and_the_loop_ends_with_its_last_handle)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     lapse_close(NULL, 0, on_closed, NULL);
     lapse_abandon(NULL);
     lapse_close(f->l, 1000, NULL, NULL);

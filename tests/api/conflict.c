@@ -29,33 +29,42 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static void run_row(struct flow *f, size_t i)
 {
     struct lapse_spec s = flow_job_spec("q", NULL, 7200000);
-    struct flow_job old, told, now;
+    struct flow_job old;
+    struct flow_job told;
+    struct flow_job now;
     char id[16];
+
     snprintf(id, sizeof id, "row-%zu", i);
     flow_put(f, "q", id, rows[i].state, &old);
+
     char *before = flow_dump(f);
     s.id = id;
     s.body = "new";
     s.body_len = 3;
     s.tries = 7;
     s.on_conflict = rows[i].how;
+
     const char *at = flow_state_names[rows[i].state];
     cr_assert_eq(flow_spec(f, &s, &told), rows[i].err, "row %zu, %s", i, at);
     cr_assert_eq(flow_get(f, "q", id, &now), 0);
+
     if (rows[i].then == SAME) {
         char *after = flow_dump(f);
         cr_assert_str_eq(before, after, "row %zu, %s: something changed", i, at);
         cr_assert(flow_same(&old, &now), "row %zu, %s", i, at);
         free(after);
     } else {
-        cr_assert(now.state == LAPSE_WAITING && now.tries == 7 && now.try_no == 0 && !*now.reason && now.token == 0 &&
-                      now.claimed_us == 0 && now.until_ms == 0 && now.due_ms > old.due_ms + 3500000 &&
-                      !strcmp(now.body, "new"),
+        cr_assert(now.state == LAPSE_WAITING && now.tries == 7 && now.try_no == 0 && !*now.reason &&
+                      now.token == 0 && now.claimed_us == 0 && now.until_ms == 0 &&
+                      now.due_ms > old.due_ms + 3500000 && strcmp(now.body, "new") == 0,
                   "row %zu, %s", i, at);
     }
+
     free(before);
-    if (rows[i].err)
+    if (rows[i].err) {
         return;
+    }
+
     cr_assert_eq(told.created, rows[i].then == ANEW, "row %zu, %s", i, at);
     cr_assert_eq(told.body_len, 0);
     told.body = now.body;
@@ -66,27 +75,36 @@ static void run_row(struct flow *f, size_t i)
 Test(conflict, reject_changes_nothing_in_any_state)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].how == LAPSE_REJECT)
+
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].how == LAPSE_REJECT) {
             run_row(f, i);
+        }
+    }
     flow_end(f, "q");
 }
 
 Test(conflict, keep_shows_the_one_there_in_any_state)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].how == LAPSE_KEEP)
+
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].how == LAPSE_KEEP) {
             run_row(f, i);
+        }
+    }
     flow_end(f, "q");
 }
 
 Test(conflict, replace_begins_a_new_life_of_all_but_a_running_job)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].how == LAPSE_REPLACE)
+
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].how == LAPSE_REPLACE) {
             run_row(f, i);
+        }
+    }
     flow_end(f, "q");
 }
 
@@ -95,6 +113,7 @@ FLOW_ALL_MODES(conflict, a_token_grows_over_all_lives_of_an_id)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_FAIL, .reason = "first life"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
+
     s.on_conflict = LAPSE_REPLACE;
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
@@ -104,11 +123,13 @@ FLOW_ALL_MODES(conflict, a_token_grows_over_all_lives_of_an_id)
     flow_until(f, w.settled == 2);
     cr_assert_eq(flow_spec(f, &s, NULL), 0); /* it was gone */
     flow_until(f, w.settled == 3);
+
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(w.runs[i].job.try_no, 1);
         cr_assert_str_eq(w.runs[i].job.reason, "");
         cr_assert(i == 0 || w.runs[i].job.token > w.runs[i - 1].job.token);
     }
+
     flow_end(f, "q");
 }
 
@@ -118,6 +139,7 @@ FLOW_ALL_MODES(conflict, what_was_replaced_by_later_does_not_run_at_its_old_time
     struct flow_worker w = {.policy = FLOW_DONE};
     struct lapse_spec s = flow_job_spec("q", "a", 30);
     struct flow_job job;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     s.on_conflict = LAPSE_REPLACE;
@@ -134,13 +156,16 @@ Test(conflict, the_second_of_one_turn_meets_the_first)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a[4];
     struct lapse_spec s = flow_job_spec("q", "a", 3600000);
+
     for (int i = 0; i < 4; i++) {
-        static const enum lapse_conflict how[] = {LAPSE_REJECT, LAPSE_REJECT, LAPSE_KEEP, LAPSE_REPLACE};
+        static const enum lapse_conflict how[] = {LAPSE_REJECT, LAPSE_REJECT, LAPSE_KEEP,
+                                                  LAPSE_REPLACE};
         a[i] = (struct flow_answer){.f = f};
         s.on_conflict = how[i];
         s.tries = (unsigned)i + 1;
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
+
     cr_assert_eq(flow_wait(f, &a[0]), 0);
     cr_assert_eq(flow_wait(f, &a[1]), LAPSE_EEXIST);
     cr_assert(!a[1].has_job);

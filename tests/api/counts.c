@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job costs, in things that can be counted: scripts, claims in vain, touches, allocations. */
+/* What a job costs, in things that can be counted: scripts, claims in vain, touches, allocations.
+ */
 #include "wire.h"
 #include <time.h>
 
 enum { FEW = 200, MANY = 1000, AHEAD_MS = 300, LONE = 20 };
-/* Who is late costs more: from LAG_MS on other listeners look whether its owner has the job, and when GRACE_MS have
- * passed, all do again. So a job that began later than that may have cost more, and none that began before. */
+/* Who is late costs more: from LAG_MS on other listeners look whether its owner has the job, and
+ * when GRACE_MS have passed, all do again. So a job that began later than that may have cost more,
+ * and none that began before. */
 enum { LAG_MS = 2, GRACE_MS = 50 };
 
 struct listener {
@@ -19,6 +21,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct listener *x = arg;
     struct timespec now;
+
     clock_gettime(CLOCK_REALTIME, &now); /* Redis's is the same */
     x->late_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000 - lapse_job_due_ms(job);
     x->n_lagged += x->late_ms >= LAG_MS;
@@ -47,14 +50,17 @@ static long long heartbeats(struct flow *f)
     return flow_calls(f, "zremrangebyscore");
 }
 
-/* They know each other, and nothing is on its way. Who asked for its rank after the last one had entered knows it: that
- * is said by the end of its heartbeat. Until then two may take the same job for theirs. */
+/* They know each other, and nothing is on its way. Who asked for its rank after the last one had
+ * entered knows it: that is said by the end of its heartbeat. Until then two may take the same job
+ * for theirs. */
 static void settle_down(struct flow *f, struct lapse *const *l, unsigned n)
 {
     enum { LIFE_MS = 15000 }; /* of a heartbeat, src/ring.c */
+
     flow_until_listeners(f, "q", n);
     long long entered_ms = redis_now_ms(f->server);
-    flow_poll(f, redis_int(f->server, "ZCOUNT lapse:{q}:listeners (%lld +inf", entered_ms + LIFE_MS) == n);
+    flow_poll(f, redis_int(f->server, "ZCOUNT lapse:{q}:listeners (%lld +inf",
+                           entered_ms + LIFE_MS) == n);
     for (unsigned i = 0; i < n; i++) {
         f->l = l[i];
         flow_heard(f);
@@ -69,7 +75,8 @@ static void no_sweep(struct lapse_options *opts)
 
 static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *left)
 {
-    (void)l, (void)job;
+    (void)l;
+    (void)job;
     cr_assert_eq(err, 0);
     --*(int *)left;
 }
@@ -79,35 +86,44 @@ static void schedule_many(struct flow *f, int n, int64_t delay_ms, int step_us)
 {
     static int made;
     int left = n;
+
     for (int i = 0; i < n; i++) {
         char id[32];
         snprintf(id, sizeof id, "job-%d", made++);
         struct lapse_spec spec = flow_job_spec("q", id, delay_ms + (int64_t)i * step_us / 1000);
         cr_assert_eq(lapse_schedule(f->l, &spec, on_scheduled, &left), 0);
     }
+
     flow_until(f, left == 0);
 }
 
-/* Schedule, claim and done; and a touch, and one more where that came a moment too early, by Redis's clock. Where Redis
- * may expire the trigger by itself just before the touch, that finds it gone and asks for the job; so does the event.
+/* Schedule, claim and done; and a touch, and one more where that came a moment too early, by
+ * Redis's clock. Where Redis may expire the trigger by itself just before the touch, that finds it
+ * gone and asks for the job; so does the event.
  */
 static void a_lone_job(enum flow_mode mode, long long most)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
     struct listener x;
+
     listen_to_q(f, &x);
     settle_down(f, &f->l, 1);
+
     for (unsigned i = 1; i <= LONE; i++) {
-        long long all = scripts(f), touched = touches(f), beats = heartbeats(f);
+        long long all = scripts(f);
+        long long touched = touches(f);
+        long long beats = heartbeats(f);
         cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
         flow_until(f, x.w.settled == i);
         flow_calm(f);
         touched = touches(f) - touched;
         long long others = scripts(f) - all - touched - (heartbeats(f) - beats);
-        cr_assert(touched <= 2 + x.late_ms / GRACE_MS && others >= 3 && others <= most + x.late_ms / GRACE_MS,
-                  "%lld touches and %lld other scripts for a job that began %lld ms late", touched, others,
-                  (long long)x.late_ms);
+        cr_assert(touched <= 2 + x.late_ms / GRACE_MS && others >= 3 &&
+                      others <= most + x.late_ms / GRACE_MS,
+                  "%lld touches and %lld other scripts for a job that began %lld ms late", touched,
+                  others, (long long)x.late_ms);
     }
+
     flow_end(f, "q");
 }
 
@@ -125,11 +141,14 @@ Test(counts, jobs_due_together_share_their_scripts)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     schedule_many(f, MANY, AHEAD_MS, 0);
     long long before = scripts(f);
     flow_until(f, w.settled == MANY);
-    /* 10 touches, 10 claims, 10 dones when all are full; a claim takes what room there is, 256 of it */
+
+    /* 10 touches, 10 claims, 10 dones when all are full; a claim takes what room there is, 256 of
+     * it */
     cr_assert_leq(scripts(f) - before, MANY / 10, "%lld scripts", scripts(f) - before);
     flow_end(f, "q");
 }
@@ -139,6 +158,7 @@ static void allocations(int step_us)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     schedule_many(f, MANY, AHEAD_MS, step_us);
     long made = alloc_made();
@@ -165,6 +185,7 @@ struct costs {
 static struct costs costs_of(struct lapse *const *l, unsigned n)
 {
     struct costs c = {0};
+
     for (unsigned i = 0; i < n; i++) {
         struct lapse_stats s = flow_stats(l[i]);
         c.claimed += s.claimed;
@@ -177,13 +198,14 @@ static struct costs costs_of(struct lapse *const *l, unsigned n)
 static unsigned settled(const struct listener *x, unsigned n)
 {
     unsigned sum = 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         sum += x[i].w.settled;
+    }
     return sum;
 }
 
-/* Without the alarm nobody looks but whom an event or a wake tells to, so whose job it is decides alone. With it others
- * look where the owner is late: once each for what lags. */
+/* Without the alarm nobody looks but whom an event or a wake tells to, so whose job it is decides
+ * alone. With it others look where the owner is late: once each for what lags. */
 static void shared_by(enum flow_mode mode, unsigned n, int64_t delay_ms)
 {
     enum { MOST = 8 };
@@ -191,26 +213,39 @@ static void shared_by(enum flow_mode mode, unsigned n, int64_t delay_ms)
     struct listener x[MOST];
     struct lapse *l[MOST];
     struct lapse_options opts = flow_options(f);
+
     no_sweep(&opts);
     for (unsigned i = 0; i < n; i++) {
         f->l = l[i] = flow_open(f, &opts);
         listen_to_q(f, &x[i]);
     }
+
     settle_down(f, l, n);
+
     struct costs from = costs_of(l, n);
     schedule_many(f, FEW, delay_ms, 1000);
     flow_until(f, settled(x, n) == FEW);
+
     struct costs to = costs_of(l, n);
-    unsigned lagged = 0, empty = (unsigned)(to.empty - from.empty), touched = (unsigned)(to.touches - from.touches);
-    for (unsigned i = 0; i < n; i++)
+    unsigned lagged = 0;
+    unsigned empty = (unsigned)(to.empty - from.empty);
+    unsigned touched = (unsigned)(to.touches - from.touches);
+    for (unsigned i = 0; i < n; i++) {
         lagged += x[i].n_lagged;
-    cr_assert_eq(to.claimed - from.claimed, FEW);
-    if (mode == FLOW_NO_ALARM) {
-        cr_assert(empty == 0 && touched == 0, "%u claims found nothing, %u touches", empty, touched);
-    } else {
-        cr_assert_leq(empty, FEW / 10 + lagged, "%u claims found nothing, %u jobs lagged", empty, lagged);
-        cr_assert_leq(touched, FEW + FEW / 5 + lagged * (n - 1), "%u touches, %u jobs lagged", touched, lagged);
     }
+
+    cr_assert_eq(to.claimed - from.claimed, FEW);
+
+    if (mode == FLOW_NO_ALARM) {
+        cr_assert(empty == 0 && touched == 0, "%u claims found nothing, %u touches", empty,
+                  touched);
+    } else {
+        cr_assert_leq(empty, FEW / 10 + lagged, "%u claims found nothing, %u jobs lagged", empty,
+                      lagged);
+        cr_assert_leq(touched, FEW + FEW / 5 + lagged * (n - 1), "%u touches, %u jobs lagged",
+                      touched, lagged);
+    }
+
     flow_end(f, "q");
 }
 

@@ -5,8 +5,9 @@
 /* A job as schedule.lua stores it, but for its record; due now. */
 static void plant(struct flow *f, const char *id, const char *record, size_t len)
 {
-    if (record)
+    if (record) {
         redis_do(f->server, "HSET lapse:{q}:jobs %s %b", id, record, len);
+    }
     redis_do(f->server, "ZADD lapse:{q}:due 1000 %s", id);
 }
 
@@ -30,10 +31,13 @@ FLOW_ALL_MODES(data, a_record_that_cannot_be_read_is_dead_with_its_reason_and_th
 {
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_fine(f, "in a format this version cannot read");
     cr_assert_eq(flow_schedule(f, "q", "before", 0, NULL), 0);
-    for (size_t i = 0; i < UNREADABLE; i++)
+    for (size_t i = 0; i < UNREADABLE; i++) {
         plant(f, unreadable[i].id, unreadable[i].record, unreadable[i].len);
+    }
+
     cr_assert_eq(flow_schedule(f, "q", "after", 0, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "later", 50, NULL), 0);
     flow_handle(f, "q", &w);
@@ -41,11 +45,14 @@ FLOW_ALL_MODES(data, a_record_that_cannot_be_read_is_dead_with_its_reason_and_th
     flow_each_once(&w, 3);
     cr_assert_eq(flow_count(f, "q", "dead"), UNREADABLE);
     cr_assert_eq(flow_logged(f, "in a format this version cannot read"), 1);
+
     for (size_t i = 0; i < UNREADABLE; i++) {
         cr_assert_geq(flow_score(f, "q", "dead", unreadable[i].id), 1000);
         cr_assert_eq(flow_get(f, "q", unreadable[i].id, NULL), LAPSE_EDATA, "%s", unreadable[i].id);
-        cr_assert_eq(redis_int(f->server, "HSTRLEN lapse:{q}:jobs %s", unreadable[i].id), (long long)unreadable[i].len);
+        cr_assert_eq(redis_int(f->server, "HSTRLEN lapse:{q}:jobs %s", unreadable[i].id),
+                     (long long)unreadable[i].len);
     }
+
     flow_end(f, "q");
 }
 
@@ -54,6 +61,7 @@ Test(data, an_unreadable_job_that_died_says_why_in_a_list)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_job job;
+
     flow_fine(f, "in a format this version cannot read");
     plant(f, "newer", "\2\0body", 6);
     flow_handle(f, "q", &w);
@@ -72,18 +80,22 @@ FLOW_ALL_MODES(data, a_member_without_a_record_is_removed_and_the_others_go_on)
     enum { LOST = 120 };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_fine(f, "without a record");
+
     for (int i = 0; i < LOST; i++) {
         char id[16];
         snprintf(id, sizeof id, "lost-%d", i);
         plant(f, id, NULL, 0);
     }
+
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", 50, NULL), 0);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 2);
     flow_each_once(&w, 2);
-    cr_assert_eq(flow_count(f, "q", "due") + flow_count(f, "q", "run") + flow_count(f, "q", "dead"), 0);
+    cr_assert_eq(flow_count(f, "q", "due") + flow_count(f, "q", "run") + flow_count(f, "q", "dead"),
+                 0);
     cr_assert_geq(flow_logged(f, "without a record"), 1);
     flow_end(f, "q");
 }
@@ -93,7 +105,9 @@ Test(data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_le
 {
     struct flow *f = flow_start(FLOW_SWEEP);
     struct flow_worker w = {.policy = FLOW_DONE};
-    redis_do(f->server, "HSET lapse:{q}:jobs nobody %b garbage %b", "\x01\0x", (size_t)3, "\x01\0x", (size_t)3);
+
+    redis_do(f->server, "HSET lapse:{q}:jobs nobody %b garbage %b", "\x01\0x", (size_t)3, "\x01\0x",
+             (size_t)3);
     redis_do(f->server, "HSET lapse:{q}:held garbage %s", "7 what is this");
     redis_do(f->server, "ZADD lapse:{q}:run 1000 nobody 1000 garbage 1000 no-record");
     flow_handle(f, "q", &w);
@@ -103,22 +117,29 @@ Test(data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_le
     flow_end(f, "q");
 }
 
-/* A key of ours written by another program: refused by name, and no more often than every 200 ms. */
-Test(data, a_key_of_the_wrong_type_is_refused_quietly_holds_up_no_other_queue_and_works_when_it_is_gone)
+/* A key of ours written by another program: refused by name, and no more often than every 200 ms.
+ */
+Test(data,
+     a_key_of_the_wrong_type_is_refused_quietly_holds_up_no_other_queue_and_works_when_it_is_gone)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE}, other = {.policy = FLOW_DONE};
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_worker other = {.policy = FLOW_DONE};
+
     flow_fine(f, "WRONGTYPE");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     redis_do(f->server, "SET lapse:{q}:run text");
     flow_handle(f, "q", &w);
     flow_poll(f, flow_logged(f, "WRONGTYPE") >= 1);
+
     long long before = flow_scripts(f);
     flow_spin(f, 500);
     cr_assert_leq(flow_scripts(f) - before, 20);
     flow_handle(f, "other", &other);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         cr_assert_eq(flow_schedule(f, "other", NULL, 20 * i, NULL), 0);
+    }
+
     flow_until(f, other.settled == 10);
     flow_each_once(&other, 10);
     cr_assert_eq(w.n_runs, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis does not tell us: it is not set up to, we may not hear, or it stops. Everything is delivered all the same. */
+/* Redis does not tell us: it is not set up to, we may not hear, or it stops. Everything is
+ * delivered all the same. */
 #include "wire.h"
 
 static const char WARNING[] = "expiry events do not arrive";
@@ -7,8 +8,9 @@ static const char WARNING[] = "expiry events do not arrive";
 static void run_jobs(struct flow *f, struct flow_worker *w, int n)
 {
     unsigned want = w->settled + (unsigned)n;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i % 3 * 20, NULL), 0);
+    }
     flow_until(f, w->settled == want);
 }
 
@@ -16,6 +18,7 @@ Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
 {
     struct flow *f = flow_start(FLOW_MUTE);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     run_jobs(f, &w, 30);
     cr_assert_eq(flow_stats(f->l).deaf, 0);
@@ -32,6 +35,7 @@ Test(deaf, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     run_jobs(f, &w, 6);
     redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
@@ -40,6 +44,7 @@ Test(deaf, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
     run_jobs(f, &w, 6);
     redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
     flow_until(f, flow_logged(f, "events arrive again") == 1);
+
     uint64_t deaf = flow_stats(f->l).deaf;
     cr_assert_geq(deaf, 1);
     run_jobs(f, &w, 6);
@@ -59,6 +64,7 @@ Test(deaf, the_warning_names_the_flags_of_the_way_that_was_chosen)
     static const char *const args[] = {"--notify-keyspace-events", "Ex", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, args, keyspace);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     server_allow(f->server, "(+psubscribe &__keyspace@0__:lapse:{q}:t:*)");
     flow_fine(f, WARNING);
     flow_handle(f, "q", &w);
@@ -69,20 +75,26 @@ Test(deaf, the_warning_names_the_flags_of_the_way_that_was_chosen)
     flow_end(f, "q");
 }
 
-/* Each time the listeners change all say again that they are there, many times within the life of one canary. */
+/* Each time the listeners change all say again that they are there, many times within the life of
+ * one canary. */
 Test(deaf, many_listeners_that_come_and_go_are_no_silence)
 {
     enum { QUEUES = 4, ROUNDS = 30 };
     static const char *const queues[QUEUES] = {"a", "b", "c", "d"};
     struct flow *f = flow_start(FLOW_STILL);
     struct flow_worker w = {.policy = FLOW_DONE};
-    for (int i = 0; i < QUEUES; i++)
+
+    for (int i = 0; i < QUEUES; i++) {
         flow_handle(f, queues[i], &w);
+    }
+
     for (int i = 0; i < ROUNDS; i++) {
-        for (int q = 0; q < QUEUES; q++)
+        for (int q = 0; q < QUEUES; q++) {
             redis_do(f->server, "PUBLISH lapse:{%s}:wake:0 members", queues[q]);
+        }
         ev_run(f->loop, EVRUN_NOWAIT);
     }
+
     flow_spin(f, 1500); /* longer than a real silence needs to be noticed */
     cr_assert_eq(flow_logged(f, WARNING), 0);
     flow_end(f, "a", "b", "c", "d");
@@ -96,6 +108,7 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     struct lapse_options opts = flow_options(f);
     struct flow_worker w = {.policy = FLOW_DONE};
     char url[160];
+
     redis_do(f->server, "ACL SETUSER half on >secret ~* +@all resetchannels");
     snprintf(url, sizeof url, "unix://half:secret@%s", f->server->socket);
     opts.url = url;
@@ -104,6 +117,7 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     f->l = flow_open(f, &opts);
     flow_fine(f, "refuses the subscription");
     flow_handle(f, "q", &w);
+
     int64_t start = test_now_ms();
     long long before = redis_int(f->server, "EVAL %s 0",
                                  "return tonumber(string.match(redis.call('INFO', 'stats'), "
@@ -112,6 +126,7 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
         run_jobs(f, &w, 6);
         flow_spin(f, 200);
     }
+
     long long conns = redis_int(f->server, "EVAL %s 0",
                                 "return tonumber(string.match(redis.call('INFO', 'stats'), "
                                 "'total_connections_received:(%d+)'))") -
@@ -120,8 +135,10 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     flow_each_once(&w, N);
     cr_assert_eq(flow_stats(f->l).via_event, 0);
     cr_assert_eq(flow_stats(f->l).via_wake, 0);
+
     /* one each half of reply_ms at the most, and with no word more than the first */
-    cr_assert_leq(conns, 2 + took_ms / 200, "%lld connections in %lld ms", conns, (long long)took_ms);
+    cr_assert_leq(conns, 2 + took_ms / 200, "%lld connections in %lld ms", conns,
+                  (long long)took_ms);
     cr_assert_gt(conns, 2);
     cr_assert_geq(flow_stats(f->l).deaf, 2);
     cr_assert_leq(flow_stats(f->l).deaf, (uint64_t)conns + 1);
@@ -138,17 +155,21 @@ static void no_alarm(struct lapse_options *o)
     o->flags = LAPSE_NO_ALARM; /* and wire_start() has put the sweep off for a minute */
 }
 
-/* Commands go on all the while: only the subscription was away, and with it the wake of a job that is due. */
+/* Commands go on all the while: only the subscription was away, and with it the wake of a job that
+ * is due. */
 Test(deaf, what_was_said_meanwhile_is_looked_for_when_the_subscription_is_back)
 {
     enum { N = 5 };
     struct wire x;
+
     wire_start(&x, FLOW_DONE, no_alarm);
     flow_fine(x.f, "cannot connect");
     proxy_refuse(x.proxy, true);
     redis_do(x.f->server, "CLIENT KILL TYPE pubsub");
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_poll(x.f, proxy_conns(x.proxy) >= 5); /* in vain */
     cr_assert_eq(x.w.n_runs, 0);
     proxy_refuse(x.proxy, false);

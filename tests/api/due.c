@@ -2,7 +2,8 @@
 /* A job runs once, when it is due and not before, whatever rings. */
 #include "wire.h"
 
-static void schedule_each(struct flow *f, const char *queue, const char *prefix, int64_t delay_ms, int n)
+static void schedule_each(struct flow *f, const char *queue, const char *prefix, int64_t delay_ms,
+                          int n)
 {
     for (int i = 0; i < n; i++) {
         char id[40];
@@ -17,19 +18,25 @@ FLOW_ALL_MODES(due, jobs_of_all_delays_run_once_and_none_early)
     enum { EACH = 10, DELAYS = sizeof delays_ms / sizeof *delays_ms, N = (DELAYS + 1) * EACH };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
-    for (int i = 0; i < DELAYS; i++)
+    for (int i = 0; i < DELAYS; i++) {
         schedule_each(f, "q", "in", delays_ms[i], EACH);
+    }
+
     for (int i = 0; i < EACH; i++) {
         struct lapse_spec s = flow_job_spec("q", NULL, 0);
         s.due = lapse_at(redis_now_ms(f->server) - 3600000 * i);
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
+
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
     flow_each_once(&w, N);
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
         cr_assert(flow_via_ok(mode, w.runs[i].job.via), "via %d", (int)w.runs[i].job.via);
+    }
+
     struct lapse_stats s = flow_stats(f->l);
     cr_assert_eq(s.claimed, N);
     cr_assert_eq(s.done, N);
@@ -42,6 +49,7 @@ FLOW_ALL_MODES(due, jobs_that_were_due_before_anybody_listened_run_once)
     enum { N = 250 };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     schedule_each(f, "q", "early", 0, N / 2);
     schedule_each(f, "q", "soon", 1, N / 2);
     flow_handle(f, "q", &w);
@@ -50,22 +58,29 @@ FLOW_ALL_MODES(due, jobs_that_were_due_before_anybody_listened_run_once)
     flow_end(f, "q");
 }
 
-/* The alarm of the listener is set to an hour from now when an earlier job comes, from somebody else. */
+/* The alarm of the listener is set to an hour from now when an earlier job comes, from somebody
+ * else. */
 FLOW_ALL_MODES(due, a_new_earlier_job_does_not_wait_for_the_one_before)
 {
     struct flow *f = flow_bare(mode, NULL);
     struct lapse_options opts = flow_options(f);
     struct flow_worker w = {.policy = FLOW_DONE};
-    opts.sweep_ms = mode == FLOW_NO_EVENTS || mode == FLOW_SWEEP || mode == FLOW_NO_ALARM ? 100 : 60000;
+
+    opts.sweep_ms =
+        mode == FLOW_NO_EVENTS || mode == FLOW_SWEEP || mode == FLOW_NO_ALARM ? 100 : 60000;
     f->l = flow_open(f, &opts);
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "late", 3600000, NULL), 0);
-    if (mode != FLOW_NO_EVENTS)
+    if (mode != FLOW_NO_EVENTS) {
         flow_until_listeners(f, "q", 1);
+    }
+
     struct lapse *listener = f->l;
     f->l = flow_open(f, NULL);
-    for (int i = 5; i > 0; i--)
+    for (int i = 5; i > 0; i--) {
         schedule_each(f, "q", "soon", 40 * i, 1);
+    }
+
     f->l = listener;
     flow_until(f, w.settled == 5);
     flow_each_once(&w, 5);
@@ -79,6 +94,7 @@ FLOW_ALL_MODES(due, a_job_made_due_earlier_runs_at_its_new_time)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_job moved;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", 3600000, NULL), 0);
@@ -95,6 +111,7 @@ FLOW_ALL_MODES(due, a_job_made_due_later_does_not_run_at_its_old_time)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_job moved;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 1000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", 1000, NULL), 0);
@@ -117,7 +134,9 @@ FLOW_ALL_MODES(due, a_cancel_at_the_last_moment_and_a_run_exclude_each_other)
     struct flow_answer a[N];
     char id[N][8];
     unsigned cancelled = 0;
+
     flow_handle(f, "q", &w);
+
     int64_t start = redis_now_ms(f->server) + 100;
     for (int i = 0; i < N; i++) {
         struct lapse_spec s = flow_job_spec("q", id[i], 0);
@@ -125,21 +144,27 @@ FLOW_ALL_MODES(due, a_cancel_at_the_last_moment_and_a_run_exclude_each_other)
         s.due = lapse_at(start + i);
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
+
     for (int i = 0; i < N; i++) {
-        while (redis_now_ms(f->server) < start + i)
+        while (redis_now_ms(f->server) < start + i) {
             ev_run(f->loop, EVRUN_NOWAIT);
+        }
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_cancel(f->l, "q", id[i], 0, flow_answered, &a[i]), 0);
     }
+
     for (int i = 0; i < N; i++) {
         int err = flow_wait(f, &a[i]);
         cr_assert(err == 0 || err == LAPSE_EBUSY || err == LAPSE_ENOENT, "%s", lapse_strerror(err));
         cancelled += !err;
     }
+
     flow_until(f, w.settled == N - cancelled);
     flow_until(f, redis_left(f->server, f->space, "q") == 0);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_runs_of(&w, id[i]), a[i].err ? 1u : 0u, "cancel said %d", a[i].err);
+    }
+
     flow_each_once(&w, N - cancelled);
     flow_end(f, "q");
 }
@@ -149,14 +174,17 @@ Test(due, a_job_due_at_once_is_told_by_a_wake)
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
+
     struct lapse *listener = f->l;
     f->l = flow_open(f, NULL);
     for (unsigned i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
         flow_until(f, w.settled == i + 1);
     }
+
     flow_each_once(&w, N);
     cr_assert_eq(flow_stats(listener).via_event, 0);
     cr_assert_gt(flow_stats(listener).via_wake, 0);
@@ -169,12 +197,16 @@ Test(due, the_alarm_makes_the_events)
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_STILL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         schedule_each(f, "q", "x", 60 + 4 * i, 1);
+    }
+
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
+
     struct lapse_stats s = flow_stats(f->l);
     cr_assert_gt(s.via_event, 0);
     cr_assert_gt(s.touches, 0);
@@ -193,9 +225,12 @@ Test(due, with_neither_events_nor_alarm_the_sweep_delivers)
     enum { N = 20 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_alone);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         schedule_each(f, "q", "x", 10 * i, 1);
+    }
+
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
     cr_assert_eq(flow_stats(f->l).via_sweep, N);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis that may evict any key loses jobs without a word: nobody takes jobs from it unless told to. */
+/* A Redis that may evict any key loses jobs without a word: nobody takes jobs from it unless told
+ * to. */
 #include "flow.h"
 #include <hiredis/hiredis.h>
 
@@ -11,6 +12,7 @@ static struct flow *start(const char *policy, unsigned flags)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
+
     flow_fine(f, refusal);
     redis_do(f->server, "CONFIG SET maxmemory-policy %s", policy);
     opts.flags |= flags;
@@ -40,6 +42,7 @@ Test(evict, once_the_policy_is_mended_it_takes_them)
 {
     struct flow *f = start("allkeys-lru", 0);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, flow_logged(f, refusal));
@@ -55,6 +58,7 @@ Test(evict, who_is_told_that_it_may_takes_them)
 {
     struct flow *f = start("allkeys-lru", LAPSE_MAY_EVICT);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
@@ -66,6 +70,7 @@ Test(evict, of_triggers_alone_is_no_reason_to_refuse)
 {
     struct flow *f = start("volatile-ttl", 0);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
@@ -76,6 +81,7 @@ Test(evict, a_queue_that_is_handled_later_is_refused_too)
 {
     struct flow *f = start("allkeys-lru", 0);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0); /* the connection is up */
     cr_assert_eq(flow_logged(f, refusal), 0);
     flow_handle(f, "q", &w);
@@ -88,6 +94,7 @@ Test(evict, a_policy_that_got_bad_is_seen_on_the_next_connection)
 {
     struct flow *f = start("noeviction", 0);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_fine(f, "lost the connection");
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
@@ -107,6 +114,7 @@ Test(evict, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
     char url[160];
+
     redis_do(f->server, "CONFIG SET maxmemory-policy allkeys-lru");
     redis_do(f->server, "ACL SETUSER u on >p ~* &* +@all -info");
     snprintf(url, sizeof url, "unix://u:p@%s", f->server->socket);
@@ -115,6 +123,7 @@ Test(evict, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
+
     redisReply *log = redis_cmd(f->server, "ACL LOG");
     cr_assert_eq(log->elements, 0);
     freeReplyObject(log);
@@ -125,6 +134,7 @@ Test(evict, a_listener_that_refuses_can_be_closed_and_stopped)
 {
     struct flow *f = start("allkeys-lru", 0);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     flow_until(f, flow_logged(f, refusal));
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);

@@ -15,9 +15,13 @@ static void on_log(int level, const char *text, void *arg)
 {
     struct flow *f = arg;
     size_t len = strlen(text);
-    for (size_t i = 0; i < len; i++)
+
+    for (size_t i = 0; i < len; i++) {
         cr_assert(text[i] >= ' ' && text[i] <= '~', "byte %d in log line: %s", text[i], text);
+    }
+
     cr_assert(len && level >= LOG_EMERG && level <= LOG_DEBUG);
+
     struct line *line = malloc(sizeof *line + len + 1);
     cr_assert(line);
     line->level = level;
@@ -29,8 +33,10 @@ static void on_log(int level, const char *text, void *arg)
 void flow_fine(struct flow *f, const char *text)
 {
     size_t i = 0;
-    while (f->fine[i])
+
+    while (f->fine[i]) {
         i++;
+    }
     cr_assert(i < sizeof f->fine / sizeof *f->fine);
     f->fine[i] = text;
 }
@@ -38,18 +44,24 @@ void flow_fine(struct flow *f, const char *text)
 unsigned flow_logged(struct flow *f, const char *text)
 {
     unsigned n = 0;
-    for (const struct line *i = f->lines; i; i = i->next)
+    for (const struct line *i = f->lines; i; i = i->next) {
         n += strstr(i->text, text) != NULL;
+    }
     return n;
 }
 
 static bool is_fine(const struct flow *f, const struct line *line)
 {
-    if (strstr(line->text, "the event loop was blocked for"))
+    if (strstr(line->text, "the event loop was blocked for")) {
         return true; /* by a machine that has other work */
-    for (size_t i = 0; i < sizeof f->fine / sizeof *f->fine && f->fine[i]; i++)
-        if (strstr(line->text, f->fine[i]))
+    }
+
+    for (size_t i = 0; i < sizeof f->fine / sizeof *f->fine && f->fine[i]; i++) {
+        if (strstr(line->text, f->fine[i])) {
             return true;
+        }
+    }
+
     return line->level > LOG_WARNING;
 }
 
@@ -58,6 +70,7 @@ static struct flow *start(enum flow_mode mode, const char *const *server_args, b
 {
     int n_fds = fds_open();
     struct flow *f = calloc(1, sizeof *f);
+
     cr_assert(f);
     f->mode = mode;
     f->n_fds = n_fds;
@@ -69,20 +82,27 @@ static struct flow *start(enum flow_mode mode, const char *const *server_args, b
         redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
         flow_fine(f, "notify-keyspace-events");
     }
+
     if (mode == FLOW_STILL || mode == FLOW_SWEEP) {
         redis_do(f->server, "DEBUG SET-ACTIVE-EXPIRE 0");
-        flow_fine(f, "notify-keyspace-events"); /* the canary of an idle listener does not expire either */
+        flow_fine(
+            f,
+            "notify-keyspace-events"); /* the canary of an idle listener does not expire either */
     }
+
     f->loop = ev_loop_new(EVFLAG_AUTO);
     cr_assert(f->loop);
+
     return f;
 }
 
 static struct flow *with_handle(struct flow *f, flow_tweak *tweak)
 {
     struct lapse_options opts = flow_options(f);
-    if (tweak)
+
+    if (tweak) {
         tweak(&opts);
+    }
     f->l = flow_open(f, &opts);
     return f;
 }
@@ -110,15 +130,19 @@ struct flow *flow_bare(enum flow_mode mode, const char *const *server_args)
 struct lapse_options flow_options(struct flow *f)
 {
     struct lapse_options opts = lapse_options_init();
+
     opts.url = f->server->port ? f->server->tcp_url : f->server->url;
     opts.log = on_log;
     opts.log_arg = f;
-    if (f->mode == FLOW_NO_EVENTS)
+    if (f->mode == FLOW_NO_EVENTS) {
         opts.flags = LAPSE_NO_EVENTS;
+    }
+
     if (f->mode == FLOW_NO_ALARM || f->mode == FLOW_SWEEP) {
         opts.flags = LAPSE_NO_ALARM;
         opts.sweep_ms = 100; /* the only floor there is: 5 s would only make the test slow */
     }
+
     return opts;
 }
 
@@ -127,6 +151,7 @@ struct lapse *flow_open(struct flow *f, const struct lapse_options *opts)
     struct lapse_options own = flow_options(f);
     struct lapse *l = NULL;
     int err = lapse_open(&l, f->loop, opts ? opts : &own);
+
     cr_assert(err == 0 && l && f->n_open < FLOW_HANDLES, "lapse_open: %s", lapse_strerror(err));
     f->handles[f->n_open++] = l;
     return l;
@@ -135,8 +160,10 @@ struct lapse *flow_open(struct flow *f, const struct lapse_options *opts)
 void flow_forget(struct flow *f, struct lapse *l)
 {
     unsigned i = 0;
-    while (i < f->n_open && f->handles[i] != l)
+
+    while (i < f->n_open && f->handles[i] != l) {
         i++;
+    }
     cr_assert(i < f->n_open);
     f->handles[i] = f->handles[--f->n_open];
     f->l = f->l == l ? NULL : f->l;
@@ -161,10 +188,12 @@ static void free_all(struct flow *f)
         next = i->next;
         free(i);
     }
+
     for (struct kept *i = f->kept, *next; i; i = next) {
         next = i->next;
         free(i);
     }
+
     free(f);
 }
 
@@ -173,20 +202,30 @@ void flow_end_queues(struct flow *f, ...)
     const char *q[8] = {NULL};
     size_t n = 0;
     va_list ap;
+
     va_start(ap, f);
-    for (const char *name; (name = va_arg(ap, const char *)); q[n++] = name)
+    for (const char *name; (name = va_arg(ap, const char *)); q[n++] = name) {
         cr_assert(n < 8);
+    }
+
     va_end(ap);
 
-    while (f->n_open)
+    while (f->n_open) {
         flow_close(f, f->handles[f->n_open - 1], 5000);
+    }
+
     if (f->server->pid) {
-        cr_assert_eq(audit(f->server, f->space, q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], NULL), 0);
+        cr_assert_eq(
+            audit(f->server, f->space, q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], NULL), 0);
         cr_assert_eq(server_refusals(f->server), 0);
     }
-    cr_assert_eq(alloc_live(), f->n_live, "%ld blocks are not given back", alloc_live() - f->n_live);
-    for (const struct line *i = f->lines; i; i = i->next)
+
+    cr_assert_eq(alloc_live(), f->n_live, "%ld blocks are not given back",
+                 alloc_live() - f->n_live);
+    for (const struct line *i = f->lines; i; i = i->next) {
         cr_assert(is_fine(f, i), "logged: %s", i->text);
+    }
+
     server_stop(f->server);
     ev_loop_destroy(f->loop);
     cr_assert_eq(fds_open(), f->n_fds, "%d descriptors more than before", fds_open() - f->n_fds);
@@ -195,15 +234,20 @@ void flow_end_queues(struct flow *f, ...)
 
 static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 {
-    (void)loop, (void)w, (void)events;
+    (void)loop;
+    (void)w;
+    (void)events;
 }
 
 bool flow_turn(struct flow *f, int64_t end_ms)
 {
     int64_t left_ms = end_ms - test_now_ms();
     ev_timer deadline;
-    if (left_ms <= 0)
+
+    if (left_ms <= 0) {
         return false;
+    }
+
     ev_timer_init(&deadline, on_deadline, (double)left_ms / 1000., 0.);
     ev_now_update(f->loop); /* the test may have been busy since the last turn */
     ev_timer_start(f->loop, &deadline);
@@ -220,7 +264,9 @@ long long flow_count(struct flow *f, const char *queue, const char *set)
 
 long long flow_calls(struct flow *f, const char *command)
 {
-    char *info = redis_str(f->server, "INFO commandstats"), want[64];
+    char *info = redis_str(f->server, "INFO commandstats");
+    char want[64];
+
     snprintf(want, sizeof want, "cmdstat_%s:calls=", command);
     const char *at = strstr(info, want);
     long long n = at ? atoll(at + strlen(want)) : 0;
@@ -230,15 +276,17 @@ long long flow_calls(struct flow *f, const char *command)
 
 long long flow_scripts(struct flow *f)
 {
-    return flow_calls(f, "eval") + flow_calls(f, "evalsha") + flow_calls(f, "eval_ro") + flow_calls(f, "evalsha_ro");
+    return flow_calls(f, "eval") + flow_calls(f, "evalsha") + flow_calls(f, "eval_ro") +
+           flow_calls(f, "evalsha_ro");
 }
 
 char *flow_dump(struct flow *f)
 {
     static const char script[] =
-        "local out, keys = {}, redis.call('KEYS', '*') table.sort(keys) "
-        "for _, k in ipairs(keys) do if not string.find(k, ':t:{', 1, true) then " /* canaries */
+        "local out, keys = {}, redis.call('KEYS', '*') table.sort(keys) for _, k in ipairs(keys) "
+        "do if not string.find(k, ':t:{', 1, true) then " /* canaries */
         "out[#out + 1] = k .. ' ' .. redis.call('PEXPIRETIME', k) .. ' ' .. "
         "redis.sha1hex(redis.call('DUMP', k) or '') end end return table.concat(out, '\\n')";
+
     return redis_str(f->server, "EVAL %s 0", script);
 }

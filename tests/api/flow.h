@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kit of the flow tests. They see lapse as its users do: through <lapse.h> and libev, and Redis from outside. */
+/* The kit of the flow tests. They see lapse as its users do: through <lapse.h> and libev, and Redis
+ * from outside. */
 #ifndef FLOW_H
 #define FLOW_H
 #include "support.h"
@@ -19,7 +20,8 @@ enum flow_mode {
     FLOW_STILL,     /* as FULL, and Redis expires nothing by itself */
     FLOW_SWEEP,     /* STILL and NO_ALARM: the sweep alone */
 };
-/* One body, one test per mode: FLOW_ALL_MODES(due, a_job_runs_once) { struct flow *f = flow_start(mode); ... } */
+/* One body, one test per mode: FLOW_ALL_MODES(due, a_job_runs_once) { struct flow *f =
+ * flow_start(mode); ... } */
 #define FLOW_ALL_MODES(suite, name)                      \
     static void suite##_##name(enum flow_mode mode);     \
     FLOW_IN_MODE_(suite, name, FLOW_FULL, full)          \
@@ -45,7 +47,8 @@ struct flow {
     enum flow_mode mode;
     struct server *server;
     struct ev_loop *loop;
-    struct lapse *l; /* the first handle; the calls below ask it, so a test may set another; NULL: none */
+    /* the first handle; the calls below ask it, so a test may set another; NULL: none */
+    struct lapse *l;
     struct lapse *handles[FLOW_HANDLES]; /* open ones; flow_end() closes them */
     unsigned n_open, n_closed;
     unsigned n_answers;  /* callbacks that ran: each answer's number */
@@ -60,15 +63,21 @@ struct flow {
 typedef void flow_tweak(struct lapse_options *opts);
 
 struct flow *flow_start(enum flow_mode mode);
-/* server_args: redis-server's, NULL-ended, or NULL. tweak: NULL, or changes the first handle's options. */
-struct flow *flow_start_opts(enum flow_mode mode, const char *const *server_args, flow_tweak *tweak);
+/* server_args: redis-server's, NULL-ended, or NULL. tweak: NULL, or changes the first handle's
+ * options. */
+struct flow *flow_start_opts(enum flow_mode mode, const char *const *server_args,
+                             flow_tweak *tweak);
 struct flow *flow_start_tcp(enum flow_mode mode, const char *const *server_args, flow_tweak *tweak);
 struct flow *flow_bare(enum flow_mode mode, const char *const *server_args); /* no handle yet */
-struct lapse_options flow_options(struct flow *f);                           /* of the mode: url, log, flags */
-struct lapse *flow_open(struct flow *f, const struct lapse_options *opts);   /* NULL: flow_options() */
-void flow_forget(struct flow *f, struct lapse *l);                  /* the test closed or abandoned it itself */
+/* of the mode: url, log, flags */
+struct lapse_options flow_options(struct flow *f);
+/* NULL: flow_options() */
+struct lapse *flow_open(struct flow *f, const struct lapse_options *opts);
+/* the test closed or abandoned it itself */
+void flow_forget(struct flow *f, struct lapse *l);
 void flow_close(struct flow *f, struct lapse *l, int64_t grace_ms); /* and waits for closed() */
-/* Closes what is open, audits the queues named (NULL-ended), and counts memory, descriptors, warnings; frees f. */
+/* Closes what is open, audits the queues named (NULL-ended), and counts memory, descriptors,
+ * warnings; frees f. */
 void flow_end_queues(struct flow *f, ...);
 #define flow_end(...) flow_end_queues(__VA_ARGS__, (const char *)NULL)
 
@@ -101,14 +110,17 @@ struct flow_job {
 };
 void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job);
 /* out: the job of the callback, all 0 where it was NULL; or NULL. id NULL: made up. */
-int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t delay_ms, struct flow_job *out);
+int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t delay_ms,
+                  struct flow_job *out);
 int flow_spec(struct flow *f, const struct lapse_spec *spec, struct flow_job *out);
 int flow_cancel(struct flow *f, const char *queue, const char *id, struct flow_job *out);
-int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due, struct flow_job *out);
+int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due,
+                    struct flow_job *out);
 int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out);
 int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out);
 /* All pages of n, at most max jobs; how many they were, or an error. */
-int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigned n, struct flow_job *out, size_t max);
+int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigned n,
+              struct flow_job *out, size_t max);
 
 /* The same without waiting: lapse_get(l, q, id, flow_answered, &a); flow_until(f, a.calls); */
 struct flow_answer {
@@ -137,14 +149,21 @@ enum flow_state {
     FLOW_STATES
 };
 extern const char *const flow_state_names[FLOW_STATES];
-/* A job with the body "old" and 3 tries (FLOW_ENDED_LAST: 1); out: as lapse_get() shows it then; NULL: not wanted. */
-void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state state, struct flow_job *out);
+/* A job with the body "old" and 3 tries (FLOW_ENDED_LAST: 1); out: as lapse_get() shows it then;
+ * NULL: not wanted. */
+void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state state,
+              struct flow_job *out);
 bool flow_same(const struct flow_job *a, const struct flow_job *b); /* in all but created and via */
 
 /* ---- handling ---- */
 /* A run as a producer (server_login()) leaves out the tests that listen. */
 #define lapse_listen(...) (server_listens(), lapse_listen(__VA_ARGS__))
-enum flow_policy { FLOW_DONE, FLOW_RETRY, FLOW_FAIL, FLOW_KEEP /* in held[], for the test to settle */ };
+enum flow_policy {
+    FLOW_DONE,
+    FLOW_RETRY,
+    FLOW_FAIL,
+    FLOW_KEEP /* in held[], for the test to settle */
+};
 enum { FLOW_HELD = 512 };
 struct flow_run {
     struct flow_job job;
@@ -162,15 +181,20 @@ struct flow_worker {
     unsigned settled, errors; /* callbacks of settles; those with an error */
     int err;                  /* the last error */
 };
-void flow_handle(struct flow *f, const char *queue, struct flow_worker *w); /* on f->l, with w's policy; w's f is set */
-lapse_handler flow_handler;                                                 /* arg: a flow_worker */
-lapse_cb flow_settled;                                                      /* arg: a flow_worker */
-void flow_settle(struct flow_worker *w, enum flow_policy how);              /* all of held, and waits */
+/* on f->l, with w's policy; w's f is set */
+void flow_handle(struct flow *f, const char *queue, struct flow_worker *w);
+lapse_handler flow_handler; /* arg: a flow_worker */
+lapse_cb flow_settled;      /* arg: a flow_worker */
+/* all of held, and waits */
+void flow_settle(struct flow_worker *w, enum flow_policy how);
 size_t flow_runs_of(const struct flow_worker *w, const char *id);
 
 /* ---- Redis ---- */
 long long flow_count(struct flow *f, const char *queue, const char *set); /* set: due, run, dead */
-long long flow_calls(struct flow *f, const char *command);                /* INFO commandstats: calls so far */
-long long flow_scripts(struct flow *f);                                   /* likewise: scripts run */
-char *flow_dump(struct flow *f); /* every key but canaries, with its value, as one text; the caller's to free */
+/* INFO commandstats: calls so far */
+long long flow_calls(struct flow *f, const char *command);
+/* likewise: scripts run */
+long long flow_scripts(struct flow *f);
+/* every key but canaries, with its value, as one text; the caller's to free */
+char *flow_dump(struct flow *f);
 #endif

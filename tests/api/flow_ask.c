@@ -6,9 +6,12 @@
 static void *keep(struct flow *f, const void *bytes, size_t len, size_t room)
 {
     struct kept *k = malloc(sizeof *k + room);
+
     cr_assert(k);
-    if (len)
+    if (len) {
         memcpy(k->bytes, bytes, len);
+    }
+
     memset(k->bytes + len, 0, room - len);
     k->next = f->kept;
     f->kept = k;
@@ -18,7 +21,9 @@ static void *keep(struct flow *f, const void *bytes, size_t len, size_t room)
 void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job)
 {
     const void *body = lapse_job_body(job, &out->body_len);
-    cr_assert(strlen(lapse_job_queue(job)) < sizeof out->queue && strlen(lapse_job_id(job)) < sizeof out->id &&
+
+    cr_assert(strlen(lapse_job_queue(job)) < sizeof out->queue &&
+              strlen(lapse_job_id(job)) < sizeof out->id &&
               strlen(lapse_job_reason(job)) < sizeof out->reason && body);
     strcpy(out->queue, lapse_job_queue(job));
     strcpy(out->id, lapse_job_id(job));
@@ -42,8 +47,9 @@ static void answer(struct flow_answer *a, int err, const struct lapse_job *job)
     a->nth = ++a->f->n_answers;
     a->err = err;
     a->has_job = job != NULL;
-    if (job)
+    if (job) {
         flow_copy(a->f, &a->job, job);
+    }
 }
 
 void flow_answered(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -55,13 +61,16 @@ void flow_answered(struct lapse *l, int err, const struct lapse_job *job, void *
 void flow_depth_answered(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     struct flow_answer *a = arg;
+
     cr_assert(l && !err == (d != NULL));
     answer(a, err, NULL);
-    if (d)
+    if (d) {
         a->depth = *d;
+    }
 }
 
-void flow_list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+void flow_list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                        void *arg)
 {
     struct flow_answer *a = arg;
     cr_assert(l && (!err || !n));
@@ -77,10 +86,12 @@ int flow_wait(struct flow *f, struct flow_answer *a)
 
 static int finish(struct flow *f, int err, struct flow_answer *a, struct flow_job *out)
 {
-    if (!err)
+    if (!err) {
         err = flow_wait(f, a);
-    if (out)
+    }
+    if (out) {
         *out = a->job;
+    }
     return err;
 }
 
@@ -99,7 +110,8 @@ int flow_spec(struct flow *f, const struct lapse_spec *spec, struct flow_job *ou
     return finish(f, lapse_schedule(f->l, spec, flow_answered, &a), &a, out);
 }
 
-int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t delay_ms, struct flow_job *out)
+int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t delay_ms,
+                  struct flow_job *out)
 {
     struct lapse_spec s = flow_job_spec(queue, id, delay_ms);
     return flow_spec(f, &s, out);
@@ -111,7 +123,8 @@ int flow_cancel(struct flow *f, const char *queue, const char *id, struct flow_j
     return finish(f, lapse_cancel(f->l, queue, id, 0, flow_answered, &a), &a, out);
 }
 
-int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due, struct flow_job *out)
+int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due,
+                    struct flow_job *out)
 {
     struct flow_answer a = {.f = f};
     return finish(f, lapse_reschedule(f->l, queue, id, due, 0, flow_answered, &a), &a, out);
@@ -142,26 +155,35 @@ struct pages {
     bool over;
 };
 
-static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg)
 {
     struct pages *p = arg;
+
     cr_assert(n <= p->n && p->got + n <= p->max && (!err || !n));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         flow_copy(p->f, &p->out[p->got++], jobs[i]);
-    if (!err && n == p->n) /* a short page is the last */
+    }
+
+    if (!err && n == p->n) { /* a short page is the last */
         err = lapse_list(l, p->queue, p->state, jobs[n - 1], p->n, on_page, p);
-    else
+    } else {
         p->over = true;
+    }
+
     p->err = err;
     p->over = p->over || err;
 }
 
-int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigned n, struct flow_job *out, size_t max)
+int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigned n,
+              struct flow_job *out, size_t max)
 {
     struct pages p = {.f = f, .queue = queue, .state = state, .n = n, .out = out, .max = max};
     int err = lapse_list(f->l, queue, state, NULL, n, on_page, &p);
-    if (err)
+
+    if (err) {
         return err;
+    }
     flow_until(f, p.over);
     return p.err ? p.err : (int)p.got;
 }
@@ -189,8 +211,12 @@ static void settle(struct flow_worker *w, struct lapse_job *job, enum flow_polic
 void flow_handler(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct flow_worker *w = arg;
-    if (!(w->n_runs & (w->n_runs + 1))) /* 0, 1, 3, 7...: full */
-        w->runs = keep(w->f, w->runs, w->n_runs * sizeof *w->runs, (2 * w->n_runs + 1) * sizeof *w->runs);
+
+    if (!(w->n_runs & (w->n_runs + 1))) { /* 0, 1, 3, 7...: full */
+        w->runs =
+            keep(w->f, w->runs, w->n_runs * sizeof *w->runs, (2 * w->n_runs + 1) * sizeof *w->runs);
+    }
+
     cr_assert(l);
     flow_copy(w->f, &w->runs[w->n_runs].job, job);
     w->runs[w->n_runs++].l = l;
@@ -206,15 +232,17 @@ void flow_handle(struct flow *f, const char *queue, struct flow_worker *w)
 void flow_settle(struct flow_worker *w, enum flow_policy how)
 {
     unsigned want = w->settled + (unsigned)w->n_held;
-    while (w->n_held)
+    while (w->n_held) {
         settle(w, w->held[--w->n_held], how);
+    }
     flow_until(w->f, w->settled >= want);
 }
 
 size_t flow_runs_of(const struct flow_worker *w, const char *id)
 {
     size_t n = 0;
-    for (size_t i = 0; i < w->n_runs; i++)
+    for (size_t i = 0; i < w->n_runs; i++) {
         n += strcmp(w->runs[i].job.id, id) == 0;
+    }
     return n;
 }

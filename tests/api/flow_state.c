@@ -2,7 +2,8 @@
 #include "flow.h"
 #include <poll.h>
 
-const char *const flow_state_names[FLOW_STATES] = {"waiting", "running", "dead", "ended", "ended, tries used up"};
+const char *const flow_state_names[FLOW_STATES] = {"waiting", "running", "dead", "ended",
+                                                   "ended, tries used up"};
 
 /* Takes the one due job of a queue and leaves like a killed process. */
 static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
@@ -10,10 +11,12 @@ static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
     struct lapse_options opts = flow_options(f);
     struct lapse *before = f->l;
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     opts.lease_ms = lease_ms;
     f->l = flow_open(f, &opts);
     flow_handle(f, queue, &w);
     flow_until(f, w.n_held == 1);
+
     struct lapse *own = f->l;
     lapse_abandon(own);
     flow_forget(f, own);
@@ -25,6 +28,7 @@ static void fail_one(struct flow *f, const char *queue)
 {
     struct lapse *before = f->l;
     struct flow_worker w = {.policy = FLOW_FAIL, .reason = "broken"};
+
     f->l = flow_open(f, NULL);
     flow_handle(f, queue, &w);
     flow_until(f, w.settled == 1);
@@ -32,32 +36,41 @@ static void fail_one(struct flow *f, const char *queue)
     f->l = before;
 }
 
-void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state state, struct flow_job *out)
+void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state state,
+              struct flow_job *out)
 {
     struct lapse_spec s = flow_job_spec(queue, id, state == FLOW_WAITS ? 3600000 : 0);
     struct flow_job job;
+
     s.body = "old";
     s.body_len = 3;
     s.tries = state == FLOW_ENDED_LAST ? 1 : 3;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
-    if (state == FLOW_DEAD)
+
+    if (state == FLOW_DEAD) {
         fail_one(f, queue);
-    else if (state != FLOW_WAITS)
+    } else if (state != FLOW_WAITS) {
         take_and_vanish(f, queue, state == FLOW_RUNS ? 60000 : FLOW_LEASE_MS);
+    }
+
     while (state == FLOW_ENDED || state == FLOW_ENDED_LAST) {
         cr_assert_eq(flow_get(f, queue, id, &job), 0);
-        if (!job.until_ms)
+        if (!job.until_ms) {
             break;
+        }
         poll(NULL, 0, 5);
     }
-    if (out)
+
+    if (out) {
         cr_assert_eq(flow_get(f, queue, id, out), 0);
+    }
 }
 
 bool flow_same(const struct flow_job *a, const struct flow_job *b)
 {
-    return !strcmp(a->queue, b->queue) && !strcmp(a->id, b->id) && !strcmp(a->reason, b->reason) &&
-           a->body_len == b->body_len && !memcmp(a->body, b->body, a->body_len) && a->state == b->state &&
+    return strcmp(a->queue, b->queue) == 0 && strcmp(a->id, b->id) == 0 &&
+           strcmp(a->reason, b->reason) == 0 && a->body_len == b->body_len &&
+           memcmp(a->body, b->body, a->body_len) == 0 && a->state == b->state &&
            a->due_ms == b->due_ms && a->until_ms == b->until_ms && a->claimed_us == b->claimed_us &&
            a->try_no == b->try_no && a->tries == b->tries && a->token == b->token;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Anyone who reaches Redis can send events and wakes. They make a listener look, and change nothing. */
+/* Anyone who reaches Redis can send events and wakes. They make a listener look, and change
+ * nothing. */
 #include "wire.h"
 
 static const char EVENT[] = "__keyevent@0__:expired";
 
-/* What the jobs of q are: its sets, records and what is held; not the registry, whose heartbeats go on. */
+/* What the jobs of q are: its sets, records and what is held; not the registry, whose heartbeats go
+ * on. */
 static char *jobs_of(struct flow *f)
 {
     return redis_str(f->server, "EVAL %s 0",
-                     "local out = {} for _, k in ipairs({'due', 'run', 'dead', 'jobs', 'held', 'seq'}) do "
-                     "out[#out + 1] = k .. redis.sha1hex(redis.call('DUMP', 'lapse:{q}:' .. k) or '') end "
-                     "return table.concat(out)");
+                     "local out = {} for _, k in ipairs({'due', 'run', 'dead', 'jobs', 'held', "
+                     "'seq'}) do out[#out + 1] = k .. redis.sha1hex(redis.call('DUMP', "
+                     "'lapse:{q}:' .. k) or '') end return table.concat(out)");
 }
 
 static void same_jobs(struct flow *f, const char *before)
@@ -52,17 +54,21 @@ Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
     enum { N = sizeof events / sizeof *events };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
+
     char *before = jobs_of(f);
     for (size_t i = 0; i < N; i++) {
         size_t len = events[i].len ? events[i].len : strlen(events[i].key);
-        uint64_t ours = flow_stats(f->l).events, foreign = flow_stats(f->l).foreign;
+        uint64_t ours = flow_stats(f->l).events;
+        uint64_t foreign = flow_stats(f->l).foreign;
         redis_do(f->server, "PUBLISH %s %b", events[i].channel, events[i].key, len);
         flow_until(f, flow_stats(f->l).foreign == foreign + 1);
         cr_assert_eq(flow_stats(f->l).events, ours, "event %zu", i);
     }
+
     char *name = malloc(400); /* an id of 256 letters is none, and a queue of 65 neither */
     cr_assert(name);
     snprintf(name, 400, "lapse:{q}:t:%0256d", 0);
@@ -83,12 +89,14 @@ Test(foreign, an_event_is_ours_by_the_number_of_our_database)
     struct lapse_options opts = flow_options(f);
     struct flow_worker w = {.policy = FLOW_DONE};
     char url[160];
+
     snprintf(url, sizeof url, "%s?db=13", f->server->url);
     opts.url = url;
     f->l = flow_open(f, &opts);
     flow_handle(f, "q", &w);
     redis_do(f->server, "SELECT 13");
     flow_until_listeners(f, "q", 1);
+
     uint64_t foreign = flow_stats(f->l).foreign;
     redis_do(f->server, "PUBLISH __keyevent@0__:expired lapse:{q}:t:a");
     redis_do(f->server, "PUBLISH __keyevent@1__:expired lapse:{q}:t:a");
@@ -105,10 +113,12 @@ Test(foreign, events_of_a_future_job_or_of_none_run_nothing_early)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "soon", 400, NULL), 0);
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
+
     char *before = jobs_of(f);
     redis_do(f->server, "PUBLISH %s lapse:{q}:t:future", EVENT);
     redis_do(f->server, "PUBLISH %s lapse:{q}:t:soon", EVENT);
@@ -128,17 +138,23 @@ FLOW_ALL_MODES(foreign, ten_thousand_events_of_one_job_run_it_once)
     enum { N = 10000 };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     flow_handle(f, "q", &w);
-    if (mode != FLOW_NO_EVENTS)
+    if (mode != FLOW_NO_EVENTS) {
         flow_until_listeners(f, "q", 1);
+    }
+
     cr_assert_eq(flow_schedule(f, "q", "soon", 150, NULL), 0);
-    redis_do(f->server, "EVAL %s 0",
-             "for i = 1, 5000 do redis.call('PUBLISH', '__keyevent@0__:expired', 'lapse:{q}:t:soon') "
-             "redis.call('PUBLISH', '__keyevent@0__:expired', 'lapse:{q}:t:future') end");
+    redis_do(
+        f->server, "EVAL %s 0",
+        "for i = 1, 5000 do redis.call('PUBLISH', '__keyevent@0__:expired', 'lapse:{q}:t:soon') "
+        "redis.call('PUBLISH', '__keyevent@0__:expired', 'lapse:{q}:t:future') end");
     flow_until(f, w.settled == 1);
-    if (mode != FLOW_NO_EVENTS)
+    if (mode != FLOW_NO_EVENTS) {
         flow_until(f, flow_stats(f->l).events >= N);
+    }
+
     cr_assert_eq(flow_schedule(f, "q", "last", 0, NULL), 0);
     flow_until(f, w.settled == 2);
     flow_each_once(&w, 2);
@@ -177,24 +193,29 @@ Test(foreign, whatever_is_said_on_the_wake_channel_runs_nothing_early)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     char *long_text = malloc(100001);
+
     cr_assert(long_text);
     memset(long_text, 'x', 100000);
     long_text[100000] = 0;
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
+
     char *before = jobs_of(f);
     for (size_t i = 0; i < sizeof wakes / sizeof *wakes; i++) {
         size_t len = wakes[i].len ? wakes[i].len : strlen(wakes[i].text);
         cr_assert_eq(redis_int(f->server, "PUBLISH lapse:{q}:wake:0 %b", wakes[i].text, len), 1);
         flow_spin(f, 3);
     }
+
     redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text);
     long_text[1] = ' ';
     long_text[0] = '0';
     redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text);
-    for (size_t i = 1; i < 100000; i += 2)
+    for (size_t i = 1; i < 100000; i += 2) {
         long_text[i] = ' ';
+    }
+
     redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text); /* 49,999 ids */
     free(long_text);
     same_jobs(f, before);
@@ -212,14 +233,19 @@ Test(foreign, a_wake_of_a_time_long_gone_costs_a_look_and_no_more)
     enum { N = 20 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 200);
+
     long long before = flow_scripts(f);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         redis_do(f->server, "PUBLISH lapse:{q}:wake:0 1");
+    }
+
     flow_spin(f, 300);
+
     long long calls = flow_scripts(f) - before;
     cr_assert_leq(calls, 2 * N, "%lld calls for %d wakes", calls, N);
     flow_end(f, "q");

@@ -3,35 +3,41 @@
 
 Test(get, shows_every_field_in_every_state)
 {
-    static const enum lapse_state state_of[FLOW_STATES] = {LAPSE_WAITING, LAPSE_RUNNING, LAPSE_DEAD, LAPSE_WAITING,
-                                                           LAPSE_DEAD};
+    static const enum lapse_state state_of[FLOW_STATES] = {LAPSE_WAITING, LAPSE_RUNNING, LAPSE_DEAD,
+                                                           LAPSE_WAITING, LAPSE_DEAD};
     struct flow *f = flow_start(FLOW_FULL);
+
     for (enum flow_state state = 0; state < FLOW_STATES; state++) {
         struct flow_job job;
         const char *name = flow_state_names[state];
         int64_t before = redis_now_ms(f->server);
         flow_put(f, "q", "a", state, &job);
-        cr_assert(!strcmp(job.queue, "q") && !strcmp(job.id, "a"), "%s", name);
-        cr_assert(job.body_len == 3 && !strcmp(job.body, "old"), "%s", name);
+        cr_assert(strcmp(job.queue, "q") == 0 && strcmp(job.id, "a") == 0, "%s", name);
+        cr_assert(job.body_len == 3 && strcmp(job.body, "old") == 0, "%s", name);
         cr_assert_eq(job.state, state_of[state], "%s", name);
         cr_assert_eq(job.tries, state == FLOW_ENDED_LAST ? 1 : 3, "%s", name);
         cr_assert_eq(job.created, 0, "%s", name);
         cr_assert_str_eq(job.reason, state == FLOW_DEAD ? "broken" : "", "%s", name);
-        if (state == FLOW_RUNS)
-            cr_assert(job.until_ms >= before + 60000 && job.until_ms <= redis_now_ms(f->server) + 60000);
-        else
+        if (state == FLOW_RUNS) {
+            cr_assert(job.until_ms >= before + 60000 &&
+                      job.until_ms <= redis_now_ms(f->server) + 60000);
+        } else {
             cr_assert_eq(job.until_ms, 0, "%s: nobody holds it", name);
+        }
         if (state == FLOW_WAITS) {
             cr_assert(!job.try_no && !job.token && !job.claimed_us);
             cr_assert_geq(job.due_ms, before + 3600000);
         } else {
-            cr_assert(job.try_no == 1 && job.token > 0 && job.claimed_us >= before * 1000, "%s", name);
+            cr_assert(job.try_no == 1 && job.token > 0 && job.claimed_us >= before * 1000, "%s",
+                      name);
             /* one whose lease is over is due again since then */
             int64_t due = state == FLOW_ENDED ? FLOW_LEASE_MS : 0;
-            cr_assert(job.due_ms >= before + due && job.due_ms <= job.claimed_us / 1000 + due, "%s", name);
+            cr_assert(job.due_ms >= before + due && job.due_ms <= job.claimed_us / 1000 + due, "%s",
+                      name);
         }
         redis_do(f->server, "FLUSHALL");
     }
+
     flow_end(f, "q");
 }
 
@@ -48,6 +54,7 @@ Test(get, of_a_job_in_our_hands_shows_our_lease)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct flow_job job;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
@@ -68,8 +75,11 @@ Test(get, gives_any_body_up_to_a_mebibyte)
     struct flow_answer a[N];
     unsigned char *body = malloc(MAX);
     char id[8];
-    for (size_t i = 0; i < MAX; i++)
+
+    for (size_t i = 0; i < MAX; i++) {
         body[i] = (unsigned char)(i ^ i >> 8);
+    }
+
     for (size_t i = 0; i < N; i++) {
         snprintf(id, sizeof id, "%zu", i);
         struct lapse_spec s = flow_job_spec("q", id, 3600000);
@@ -77,16 +87,19 @@ Test(get, gives_any_body_up_to_a_mebibyte)
         s.body_len = lens[i];
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
+
     for (size_t i = 0; i < N; i++) { /* in one turn: more than one script may give at once */
         snprintf(id, sizeof id, "%zu", i);
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_get(f->l, "q", id, flow_answered, &a[i]), 0);
     }
+
     for (size_t i = 0; i < N; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), 0);
         cr_assert_eq(a[i].job.body_len, lens[i]);
         cr_assert_eq(memcmp(a[i].job.body, body, lens[i]), 0);
     }
+
     free(body);
     flow_end(f, "q");
 }
@@ -95,6 +108,7 @@ Test(get, of_a_record_of_another_version_is_edata_and_it_can_be_moved_and_cancel
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_job job;
+
     cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
     redis_do(f->server, "HSET lapse:{q}:jobs a %b", "\x02xyz", (size_t)4);
     cr_assert_eq(flow_get(f, "q", "a", &job), LAPSE_EDATA);
@@ -112,16 +126,19 @@ FLOW_ALL_MODES(get, a_record_that_cannot_be_read_dies_with_its_reason_and_the_ot
     struct flow_worker w = {.policy = FLOW_DONE};
     struct lapse_depth depth;
     char id[8];
+
     for (int i = 0; i < 9; i++) {
         snprintf(id, sizeof id, "%d", i);
         cr_assert_eq(flow_schedule(f, "q", id, 150, NULL), 0);
     }
+
     redis_do(f->server, "HSET lapse:{q}:jobs 4 %b 5 %s", "\xff\x00", (size_t)2, "");
     flow_fine(f, "in a format this version cannot read");
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 7);
     flow_until(f, flow_depth(f, "q", &depth) == 0 && depth.dead == 2);
     cr_assert_eq(flow_runs_of(&w, "4") + flow_runs_of(&w, "5"), 0);
+
     char *held = redis_str(f->server, "HGET lapse:{q}:held 4");
     cr_assert(strstr(held, "cannot read"));
     free(held);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The grace: what a listener leaves, another claims, however much else is answered meanwhile. No sweep comes to help.
+/* The grace: what a listener leaves, another claims, however much else is answered meanwhile. No
+ * sweep comes to help.
  */
 #include "wire.h"
 #include <signal.h>
@@ -25,7 +26,8 @@ static struct lapse_options patient(struct flow *f, const char *name)
 
 static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *s)
 {
-    (void)l, (void)job;
+    (void)l;
+    (void)job;
     cr_assert_eq(err, 0);
     ((struct stream *)s)->answered++;
 }
@@ -34,7 +36,9 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct stream *s = timer->data;
     char id[32];
-    (void)loop, (void)events;
+
+    (void)loop;
+    (void)events;
     snprintf(id, sizeof id, "stream-%u", s->n++);
     struct lapse_spec spec = flow_job_spec("q", id, 0);
     cr_assert_eq(lapse_schedule(s->producer, &spec, on_scheduled, s), 0);
@@ -67,8 +71,8 @@ static void stream_start(struct stream *s, int64_t delay_ms)
 static long long waiting(struct flow *f)
 {
     return redis_int(f->server, "EVAL %s 0",
-                     "local n = 0 for i = 0, 99 do "
-                     "if redis.call('ZSCORE', 'lapse:{q}:due', 'first-' .. i) then n = n + 1 end end return n");
+                     "local n = 0 for i = 0, 99 do if redis.call('ZSCORE', 'lapse:{q}:due', "
+                     "'first-' .. i) then n = n + 1 end end return n");
 }
 
 static void stream_end(struct stream *s)
@@ -90,6 +94,7 @@ static void stream_all_ran(struct stream *s, unsigned but)
 static struct worker *other_process(struct stream *s, struct board *b, enum worker_way way)
 {
     struct lapse_options opts = patient(s->f, "other");
+
     opts.log = NULL;
     struct worker *w = worker_start(b, "q", &opts, way);
     flow_until_listeners(s->f, "q", 2);
@@ -101,7 +106,9 @@ static void beside_one_that_gets(int sig)
 {
     struct stream s;
     struct board *b = board_new(10000);
+
     stream_listen(&s, FLOW_FULL);
+
     struct worker *other = other_process(&s, b, WORKER_DONE);
     worker_signal(other, sig);
     stream_start(&s, 0);
@@ -123,11 +130,13 @@ Test(grace, of_the_jobs_of_a_killed_listener_is_kept_amid_a_steady_stream)
     beside_one_that_gets(SIGKILL);
 }
 
-/* It claimed some before its handler began, and nobody else can have these until its lease is over. */
+/* It claimed some before its handler began, and nobody else can have these until its lease is over.
+ */
 Test(grace, of_the_jobs_of_a_listener_whose_handler_blocks_is_kept_amid_a_steady_stream)
 {
     struct stream s;
     struct board *b = board_new(10000);
+
     stream_listen(&s, FLOW_FULL);
     struct worker *other = other_process(&s, b, WORKER_BLOCKS);
     stream_start(&s, 0);
@@ -142,7 +151,9 @@ Test(grace, of_the_jobs_of_a_full_listener_is_kept_amid_a_steady_stream)
 {
     struct stream s;
     struct flow_worker full = {.policy = FLOW_KEEP};
+
     stream_listen(&s, FLOW_FULL);
+
     struct lapse_options opts = patient(s.f, "other");
     opts.max_running = 1;
     s.f->l = flow_open(s.f, &opts);
@@ -157,12 +168,15 @@ Test(grace, of_the_jobs_of_a_full_listener_is_kept_amid_a_steady_stream)
     flow_end(s.f, "q");
 }
 
-/* Redis expires nothing by itself, and the one without an alarm touches nothing: the other has to. */
+/* Redis expires nothing by itself, and the one without an alarm touches nothing: the other has to.
+ */
 Test(grace, of_delayed_jobs_is_kept_beside_a_listener_without_an_alarm_amid_a_steady_stream)
 {
     struct stream s;
     struct flow_worker deaf = {.policy = FLOW_DONE};
+
     stream_listen(&s, FLOW_STILL);
+
     struct lapse_options opts = patient(s.f, "other");
     opts.flags = LAPSE_NO_ALARM;
     s.f->l = flow_open(s.f, &opts);

@@ -12,6 +12,7 @@ FLOW_ALL_MODES(handle, one_that_holds_nothing_is_closed_without_waiting_for_a_ti
 {
     struct flow *f = flow_start_opts(mode, NULL, no_timers);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
@@ -23,6 +24,7 @@ Test(handle, a_queue_twice_is_eexist_and_stopping_what_is_not_handled_is_enoent)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     cr_assert_eq(lapse_unlisten(f->l, "q"), LAPSE_ENOENT);
     flow_handle(f, "q", &w);
     cr_assert_eq(lapse_listen(f->l, "q", NULL, flow_handler, &w), LAPSE_EEXIST);
@@ -41,8 +43,9 @@ static void stop_after(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct stopper *s = arg;
     flow_handler(l, job, &s->w);
-    if (s->w.n_runs == s->after)
+    if (s->w.n_runs == s->after) {
         cr_assert_eq(lapse_unlisten(l, "q"), 0);
+    }
 }
 
 FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_counted)
@@ -52,12 +55,17 @@ FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_co
     struct stopper s = {.w = {.f = f, .policy = FLOW_KEEP}, .after = BEGUN};
     struct flow_worker later = {.policy = FLOW_DONE};
     struct flow_job job;
-    for (int i = 0; i < N; i++)
+
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     cr_assert_eq(lapse_listen(f->l, "q", NULL, stop_after, &s), 0);
     flow_poll(f, s.w.n_runs == BEGUN && flow_count(f, "q", "due") == N - BEGUN);
     cr_assert_eq(flow_count(f, "q", "run"), BEGUN);
-    char *id = redis_str(f->server, "EVAL %s 0", "return redis.call('ZRANGE', 'lapse:{q}:due', 0, 0)[1]");
+
+    char *id =
+        redis_str(f->server, "EVAL %s 0", "return redis.call('ZRANGE', 'lapse:{q}:due', 0, 0)[1]");
     cr_assert_eq(flow_get(f, "q", id, &job), 0);
     cr_assert_eq(job.try_no, 0);
     cr_assert_eq(job.state, LAPSE_WAITING);
@@ -74,7 +82,9 @@ FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_co
 FLOW_ALL_MODES(handle, begun_again_hears_of_what_is_due_later)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker first = {.policy = FLOW_DONE}, second = {.policy = FLOW_DONE};
+    struct flow_worker first = {.policy = FLOW_DONE};
+    struct flow_worker second = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &first);
     cr_assert_eq(flow_schedule(f, "q", "a", 100, NULL), 0);
     cr_assert_eq(lapse_unlisten(f->l, "q"), 0);

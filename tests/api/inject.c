@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts that mean to be Lua, or Redis's protocol, or a key of another queue, are data wherever they go. */
+/* Texts that mean to be Lua, or Redis's protocol, or a key of another queue, are data wherever they
+ * go. */
 #include "wire.h"
 
 enum { HOUR = 3600000, ID_BYTES = 256 };
@@ -36,9 +37,11 @@ enum { PAYLOADS = sizeof payloads / sizeof *payloads };
 static void id_of(char out[ID_BYTES], const char *payload)
 {
     size_t n = 0;
+
     for (; *payload && n + 1 < ID_BYTES; payload++) {
-        if (*payload > ' ' && *payload <= '~' && *payload != '{' && *payload != '}')
+        if (*payload > ' ' && *payload <= '~' && *payload != '{' && *payload != '}') {
             out[n++] = *payload;
+        }
     }
     out[n] = '\0';
 }
@@ -48,9 +51,12 @@ Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct flow_job job;
+
     redis_do(f->server, "SET victim whole");
+
     for (int i = 0; i < PAYLOADS; i++) {
-        char id[ID_BYTES], other[ID_BYTES + 1];
+        char id[ID_BYTES];
+        char other[ID_BYTES + 1];
         id_of(id, payloads[i]);
         snprintf(other, sizeof other, "%s2", id);
         struct lapse_spec s = flow_job_spec("q", id, HOUR);
@@ -60,23 +66,29 @@ Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
         cr_assert_eq(flow_schedule(f, "q", other, HOUR, NULL), 0);
         cr_assert_eq(flow_get(f, "q", id, &job), 0);
         cr_assert_str_eq(job.id, id);
-        cr_assert(job.body_len == s.body_len && !memcmp(job.body, s.body, s.body_len), "%s", payloads[i]);
+        cr_assert(job.body_len == s.body_len && memcmp(job.body, s.body, s.body_len) == 0, "%s",
+                  payloads[i]);
         cr_assert_eq(flow_cancel(f, "q", other, NULL), 0);
         cr_assert_eq(flow_reschedule(f, "q", id, lapse_in(0), NULL), 0);
     }
+
     flow_handle(f, "q", &w);
     flow_until(f, w.n_held == PAYLOADS);
+
     for (size_t i = 0; i < PAYLOADS; i++) {
         size_t len;
         const char *body = lapse_job_body(w.held[i], &len);
-        char reason[128], id[ID_BYTES];
+        char reason[128];
+        char id[ID_BYTES];
         snprintf(reason, sizeof reason, "%.*s", (int)len, body);
         id_of(id, reason);
         cr_assert_str_eq(lapse_job_id(w.held[i]), id);
         lapse_fail(w.held[i], reason, flow_settled, &w);
     }
+
     flow_until(f, w.settled == PAYLOADS);
     cr_assert_eq(w.errors, 0);
+
     for (int i = 0; i < PAYLOADS; i++) {
         char id[ID_BYTES];
         id_of(id, payloads[i]);
@@ -84,14 +96,16 @@ Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
         cr_assert_str_eq(job.reason, payloads[i]);
         cr_assert_eq(job.state, LAPSE_DEAD);
     }
+
     /* nothing but our queue and what was there before */
     char *whole = redis_str(f->server, "GET victim");
     cr_assert_str_eq(whole, "whole");
     free(whole);
-    cr_assert_eq(redis_int(f->server, "EVAL %s 0",
-                           "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do "
-                           "if k ~= 'victim' and k:sub(1, 10) ~= 'lapse:{q}:' then n = n + 1 end end return n"),
-                 0);
+    cr_assert_eq(
+        redis_int(f->server, "EVAL %s 0",
+                  "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do if k ~= 'victim' and "
+                  "k:sub(1, 10) ~= 'lapse:{q}:' then n = n + 1 end end return n"),
+        0);
     redis_do(f->server, "DEL victim");
     flow_end(f, "q");
 }
@@ -105,6 +119,7 @@ Test(inject, a_hostile_name_of_a_listener_is_a_name)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, hostile_name);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     redis_do(f->server, "SET victim whole");
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
@@ -117,11 +132,13 @@ Test(inject, a_hostile_name_of_a_listener_is_a_name)
 Test(inject, hostile_names_of_queue_and_space_are_refused)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     for (int i = 0; i < PAYLOADS; i++) {
         struct lapse_options o = flow_options(f);
         struct lapse *l = NULL;
-        if (strspn(payloads[i], "abcdefghijklmnopqrstuvwxyz") == strlen(payloads[i]))
+        if (strspn(payloads[i], "abcdefghijklmnopqrstuvwxyz") == strlen(payloads[i])) {
             continue;
+        }
         o.space = payloads[i];
         cr_assert_eq(lapse_open(&l, f->loop, &o), LAPSE_EINVAL, "%s", payloads[i]);
         cr_assert_eq(lapse_options_set(&o, "space", payloads[i]), LAPSE_EINVAL);
@@ -130,5 +147,6 @@ Test(inject, hostile_names_of_queue_and_space_are_refused)
         cr_assert_eq(lapse_listen(f->l, payloads[i], NULL, flow_handler, NULL), LAPSE_EINVAL);
         cr_assert_eq(lapse_depth(f->l, payloads[i], NULL, NULL), LAPSE_EINVAL);
     }
+
     flow_end(f, "q");
 }

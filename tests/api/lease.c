@@ -28,10 +28,14 @@ Test(lease, a_job_that_is_held_for_longer_than_its_lease_stays_ours)
     enum { N = 10 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, kept_lease);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_handle(f, "q", &w);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_until(f, w.n_held == N);
+
     int64_t until_ms = lapse_job_until_ms(w.held[0]);
     uint64_t token = lapse_job_token(w.held[0]);
     flow_until(f, lapse_job_until_ms(w.held[0]) > until_ms + 2 * 1500);
@@ -48,10 +52,12 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_fine(f, "held for run_ms");
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
+
     struct lapse_job *first = w.held[0];
     flow_until(f, w.n_held == 2);
     flow_until(f, lapse_job_until_ms(first) == 0);
@@ -59,7 +65,9 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
     cr_assert_eq(w.runs[1].job.try_no, 2);
     cr_assert_gt(w.runs[1].job.token, w.runs[0].job.token);
     cr_assert_str_eq(w.runs[1].job.reason, "the lease ended");
-    /* run_ms counts from the handler's start, which comes after the claim; a renewal is for whole milliseconds */
+
+    /* run_ms counts from the handler's start, which comes after the claim; a renewal is for whole
+     * milliseconds */
     cr_assert_geq(w.runs[1].job.claimed_us, w.runs[0].job.claimed_us + 2500000 - 2000);
     w.held[0] = w.held[1];
     w.n_held = 1;
@@ -68,6 +76,7 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
     lapse_done(first, flow_settled, &w);
     flow_until(f, w.settled == 2);
     cr_assert_eq(w.err, LAPSE_EGONE);
+
     struct lapse_stats s = flow_stats(f->l);
     cr_assert_eq(s.recovered, 1);
     cr_assert_eq(s.gone, 1);
@@ -85,15 +94,22 @@ Test(lease, is_renewed_to_the_end_of_run_ms_and_no_further)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease_short_run);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
-    int64_t first_ms = lapse_job_until_ms(w.held[0]), claimed_ms = w.runs[0].job.claimed_us / 1000;
+
+    int64_t first_ms = lapse_job_until_ms(w.held[0]);
+    int64_t claimed_ms = w.runs[0].job.claimed_us / 1000;
     cr_assert_eq(first_ms, claimed_ms + 3000);
     flow_until(f, lapse_job_until_ms(w.held[0]) != first_ms);
+
     int64_t last_ms = lapse_job_until_ms(w.held[0]);
-    /* run_ms is counted here, from when the claim was sent; the request takes its way, but not so long */
-    cr_assert(last_ms > first_ms && last_ms < claimed_ms + 3100 + 500, "%lld", (long long)(last_ms - claimed_ms));
+
+    /* run_ms is counted here, from when the claim was sent; the request takes its way, but not so
+     * long */
+    cr_assert(last_ms > first_ms && last_ms < claimed_ms + 3100 + 500, "%lld",
+              (long long)(last_ms - claimed_ms));
     flow_settle(&w, FLOW_DONE);
     flow_end(f, "q");
 }
@@ -103,10 +119,13 @@ Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
 {
     struct wire x;
     struct flow_worker other = {.policy = FLOW_KEEP};
+
     wire_start(&x, FLOW_KEEP, short_lease);
+
     struct flow *f = x.f;
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, x.w.n_held == 1);
+
     struct lapse_options opts = flow_options(f);
     opts.sweep_ms = 50;
     flow_close(f, f->l, 0);
@@ -141,23 +160,28 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
     struct lapse_options opts = flow_options(f);
     struct flow_worker other = {.policy = FLOW_DONE};
     struct flow_job job;
+
     s.tries = TRIES;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     opts.log = NULL;
     short_lease(&opts);
+
     for (int i = 0; i < TRIES; i++) {
         struct worker *w = worker_start(b, "q", &opts, WORKER_DIES);
         flow_poll(f, b->n == i + 1);
         worker_free(w);
     }
+
     flow_handle(f, "q", &other); /* its sweep finds the last lease */
     flow_poll(f, flow_count(f, "q", "dead") == 1);
+
     for (int i = 0; i < TRIES; i++) {
         cr_assert_eq(b->run[i].try_no, (unsigned)i + 1);
         cr_assert(i == 0 || b->run[i].token > b->run[i - 1].token);
         cr_assert(i == 0 || b->run[i].claimed_us / 1000 >= b->run[i - 1].claimed_us / 1000 + 400,
                   "while its lease was good");
     }
+
     cr_assert_eq(flow_get(f, "q", "poison", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);
     cr_assert_eq(job.try_no, TRIES);
@@ -174,6 +198,7 @@ Test(lease, begins_when_the_job_is_claimed_however_long_it_waited)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_job job;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 86400000, NULL), 0);
     flow_spin(f, 600); /* a lease and many sweeps */
@@ -195,19 +220,25 @@ Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
     struct board *b = board_new(N);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
+
     opts.log = NULL;
     opts.lease_ms = 200;
+
     struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_poll(f, b->n == N);
     worker_signal(victim, SIGKILL);
+
     for (int i = 0; i < SWEEPERS; i++) {
         opts = flow_options(f);
         opts.sweep_ms = 20;
         f->l = flow_open(f, &opts);
         flow_handle(f, "q", &w);
     }
+
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
     cr_assert_eq(w.n_runs, N);
@@ -215,9 +246,12 @@ Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
         cr_assert_eq(w.runs[i].job.try_no, 2);
         cr_assert_eq(flow_runs_of(&w, w.runs[i].job.id), 1);
     }
+
     uint64_t recovered = 0;
-    for (unsigned i = 0; i < f->n_open; i++)
+    for (unsigned i = 0; i < f->n_open; i++) {
         recovered += flow_stats(f->handles[i]).recovered;
+    }
+
     cr_assert_eq(recovered, N);
     worker_free(victim);
     board_free(b);
@@ -232,12 +266,16 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
     struct board *b = board_new(N);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
+
     opts.log = NULL;
     opts.max_running = N;
     opts.lease_ms = 1000;
+
     struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_poll(f, b->n == N);
     worker_signal(victim, SIGKILL);
     opts = flow_options(f);
@@ -246,8 +284,10 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == N);
     cr_assert_eq(flow_stats(f->l).recovered, N);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(w.runs[i].job.try_no, 2);
+    }
+
     worker_free(victim);
     board_free(b);
     flow_end(f, "q");
@@ -262,10 +302,12 @@ struct sleeper {
 static void sleep_once(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct sleeper *s = arg;
-    cr_assert_leq(redis_now_ms(s->f->server), lapse_job_until_ms(job), "%s began when its lease was over",
-                  lapse_job_id(job));
-    if (s->w.n_runs == 0)
+
+    cr_assert_leq(redis_now_ms(s->f->server), lapse_job_until_ms(job),
+                  "%s began when its lease was over", lapse_job_id(job));
+    if (s->w.n_runs == 0) {
         for (int64_t end_ms = test_now_ms() + 700; test_now_ms() < end_ms;) {}
+    }
     flow_handler(l, job, &s->w);
 }
 
@@ -286,17 +328,26 @@ Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
     enum { N = 20 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct sleeper s = {.w = {.f = f, .policy = FLOW_DONE}, .f = f};
+
     flow_fine(f, "the lease of job");
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     cr_assert_eq(lapse_listen(f->l, "q", NULL, sleep_once, &s), 0);
     flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     flow_until(f, s.w.settled == s.w.n_runs);
     cr_assert_eq(s.w.runs[0].job.try_no, 1);
-    for (size_t i = 1; i < s.w.n_runs; i++)
+    for (size_t i = 1; i < s.w.n_runs; i++) {
         cr_assert_eq(s.w.runs[i].job.try_no, 1, "a job that was not begun has used a try");
-    for (size_t i = 1; i < s.w.n_runs; i++)
-        cr_assert_eq(flow_runs_of(&s.w, s.w.runs[i].job.id) - (strcmp(s.w.runs[0].job.id, s.w.runs[i].job.id) == 0), 1);
+    }
+
+    for (size_t i = 1; i < s.w.n_runs; i++) {
+        cr_assert_eq(flow_runs_of(&s.w, s.w.runs[i].job.id) -
+                         (strcmp(s.w.runs[0].job.id, s.w.runs[i].job.id) == 0),
+                     1);
+    }
+
     cr_assert(flow_logged(f, "the event loop was blocked for"));
     flow_end(f, "q");
 }
@@ -315,13 +366,16 @@ Test(lease, of_a_job_that_waits_its_turn_does_not_end_however_long_the_others_ta
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, scaled_down);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct waiter waiter = {.w = &w, .for_ms = 40};
+
     flow_fine(f, "the lease of job");
     w.f = f;
+
     for (int i = 0; i < N; i++) {
         struct lapse_spec s = flow_job_spec("q", NULL, 0);
         s.tries = 1;
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
+
     cr_assert_eq(lapse_listen(f->l, "q", NULL, take_a_while, &waiter), 0);
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
@@ -343,9 +397,12 @@ Test(lease, of_a_job_that_waits_its_turn_is_renewed_where_run_ms_is_below_lease_
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, run_below_lease);
     struct flow_worker w = {.f = f, .policy = FLOW_DONE};
     struct waiter waiter = {.w = &w, .for_ms = 20};
+
     flow_fine(f, "the lease of job");
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     cr_assert_eq(lapse_listen(f->l, "q", NULL, take_a_while, &waiter), 0);
     flow_until(f, w.settled == N);
     cr_assert_eq(flow_stats(f->l).claimed, N, "they went back, and were claimed again");

@@ -22,7 +22,9 @@ static void quiet(struct lapse_options *o)
 static void crowd_start(struct crowd *c, enum flow_mode mode)
 {
     static const char *const names[LISTENERS] = {"a-first", "b-second", "c-third"};
+
     *c = (struct crowd){.f = flow_bare(mode, NULL)};
+
     for (int i = LISTENERS - 1; i >= 0; i--) {
         struct lapse_options opts = flow_options(c->f);
         quiet(&opts);
@@ -31,18 +33,21 @@ static void crowd_start(struct crowd *c, enum flow_mode mode)
         c->w[i].policy = FLOW_DONE;
         flow_handle(c->f, "q", &c->w[i]);
     }
+
     c->producer = c->f->l = flow_open(c->f, NULL);
     flow_until_listeners(c->f, "q", LISTENERS);
     flow_spin(c->f, 1500); /* their first heartbeats */
-    for (int i = 0; i < LISTENERS; i++)
+    for (int i = 0; i < LISTENERS; i++) {
         c->rank[i] = flow_rank(c->f, "q", names[i]);
+    }
 }
 
 static size_t crowd_runs(const struct crowd *c)
 {
     size_t n = 0;
-    for (int i = 0; i < LISTENERS; i++)
+    for (int i = 0; i < LISTENERS; i++) {
         n += c->w[i].settled;
+    }
     return n;
 }
 
@@ -50,26 +55,35 @@ static size_t crowd_runs(const struct crowd *c)
 static uint32_t hash(const char *id)
 {
     uint32_t h = 2166136261u;
-    for (; *id; id++)
+    for (; *id; id++) {
         h = (h ^ (unsigned char)*id) * 16777619u;
+    }
     return h;
 }
 
 Test(listeners, enter_the_registry_under_their_names_and_leave_it_at_the_end)
 {
     struct crowd c;
+
     crowd_start(&c, FLOW_FULL);
+
     char *names = redis_str(c.f->server, "EVAL %s 0",
-                            "local names = redis.call('ZRANGE', 'lapse:{q}:listeners', 0, -1) table.sort(names) "
-                            "return table.concat(names, ' ')");
-    char a[64], b[64], d[64];
-    cr_assert_eq(sscanf(names, "a-first/%16[0-9a-f] b-second/%16[0-9a-f] c-third/%16[0-9a-f]", a, b, d), 3, "%s",
-                 names);
-    cr_assert(strlen(a) == 16 && strlen(b) == 16 && strlen(d) == 16 && strcmp(a, b) && strcmp(b, d));
+                            "local names = redis.call('ZRANGE', 'lapse:{q}:listeners', 0, -1) "
+                            "table.sort(names) return table.concat(names, ' ')");
+    char a[64];
+    char b[64];
+    char d[64];
+    cr_assert_eq(
+        sscanf(names, "a-first/%16[0-9a-f] b-second/%16[0-9a-f] c-third/%16[0-9a-f]", a, b, d), 3,
+        "%s", names);
+    cr_assert(strlen(a) == 16 && strlen(b) == 16 && strlen(d) == 16 && strcmp(a, b) &&
+              strcmp(b, d));
     free(names);
-    int64_t good_ms = redis_int(c.f->server, "EVAL %s 0",
-                                "return redis.call('ZRANGE', 'lapse:{q}:listeners', 0, 0, 'WITHSCORES')[2]") -
-                      redis_now_ms(c.f->server);
+
+    int64_t good_ms =
+        redis_int(c.f->server, "EVAL %s 0",
+                  "return redis.call('ZRANGE', 'lapse:{q}:listeners', 0, 0, 'WITHSCORES')[2]") -
+        redis_now_ms(c.f->server);
     cr_assert(good_ms > 0 && good_ms <= 15000, "%lld", (long long)good_ms);
     flow_close(c.f, c.l[1], 5000);
     cr_assert_eq(redis_int(c.f->server, "ZCARD lapse:{q}:listeners"), 2);
@@ -79,18 +93,28 @@ Test(listeners, enter_the_registry_under_their_names_and_leave_it_at_the_end)
     flow_end(c.f, "q");
 }
 
-/* Each hears of each job, and only one asks for it: as many claims as there are jobs, and not three times as many. */
+/* Each hears of each job, and only one asks for it: as many claims as there are jobs, and not three
+ * times as many. */
 Test(listeners, answer_an_event_only_when_it_is_theirs)
 {
     enum { N = 300 };
     struct crowd c;
+
     crowd_start(&c, FLOW_FULL);
-    uint64_t empty = 0, claimed = 0, alarm = 0;
-    for (int i = 0; i < LISTENERS; i++)
+
+    uint64_t empty = 0;
+    uint64_t claimed = 0;
+    uint64_t alarm = 0;
+    for (int i = 0; i < LISTENERS; i++) {
         empty -= flow_stats(c.l[i]).empty;
-    for (int i = 0; i < N; i++)
+    }
+
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(c.f, "q", NULL, i % 2 ? 100 : 0, NULL), 0);
+    }
+
     flow_until(c.f, crowd_runs(&c) == N);
+
     for (unsigned i = 0; i < LISTENERS; i++) {
         struct lapse_stats s = flow_stats(c.l[i]);
         empty += s.empty;
@@ -100,12 +124,14 @@ Test(listeners, answer_an_event_only_when_it_is_theirs)
         cr_assert_geq(s.events, 1);
         for (size_t k = 0; k < c.w[i].n_runs; k++) {
             const struct flow_job *job = &c.w[i].runs[k].job;
-            cr_assert(job->via == LAPSE_VIA_ALARM || hash(job->id) % LISTENERS == c.rank[i], "%s via %d ran at %u",
-                      job->id, (int)job->via, c.rank[i]);
+            cr_assert(job->via == LAPSE_VIA_ALARM || hash(job->id) % LISTENERS == c.rank[i],
+                      "%s via %d ran at %u", job->id, (int)job->via, c.rank[i]);
             cr_assert_geq(job->claimed_us, job->due_ms * 1000);
         }
     }
+
     cr_assert_eq(claimed, N);
+
     /* on a busy machine an owner may be late by the grace, and then two ask */
     cr_assert_leq(empty, N / 10 + alarm, "%llu claims found nothing", (unsigned long long)empty);
     flow_end(c.f, "q");
@@ -115,14 +141,19 @@ FLOW_ALL_MODES(listeners, share_what_is_due_and_nothing_runs_twice)
 {
     enum { N = 400 };
     struct crowd c = {.f = flow_bare(mode, NULL)};
+
     for (int i = 0; i < LISTENERS; i++) {
         c.f->l = c.l[i] = flow_open(c.f, NULL);
         c.w[i].policy = FLOW_DONE;
         flow_handle(c.f, "q", &c.w[i]);
     }
-    for (int i = 0; i < N; i++)
+
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(c.f, "q", NULL, i % 200, NULL), 0);
+    }
+
     flow_until(c.f, crowd_runs(&c) == N);
+
     size_t runs = 0;
     for (int i = 0; i < LISTENERS; i++) {
         runs += c.w[i].n_runs;
@@ -130,12 +161,14 @@ FLOW_ALL_MODES(listeners, share_what_is_due_and_nothing_runs_twice)
         for (size_t k = 0; k < c.w[i].n_runs; k++) {
             const struct flow_job *job = &c.w[i].runs[k].job;
             size_t times = 0;
-            for (int j = 0; j < LISTENERS; j++)
+            for (int j = 0; j < LISTENERS; j++) {
                 times += flow_runs_of(&c.w[j], job->id);
+            }
             cr_assert_eq(times, 1, "%s ran %zu times", job->id, times);
             cr_assert_geq(job->claimed_us, job->due_ms * 1000);
         }
     }
+
     cr_assert_eq(runs, N);
     flow_end(c.f, "q");
 }
@@ -149,6 +182,7 @@ static void stopped(unsigned rank)
     struct board *b = board_new(4 * N);
     struct worker *w[LISTENERS];
     unsigned victim = 0;
+
     for (unsigned i = 0; i < LISTENERS; i++) {
         struct lapse_options opts = flow_options(f);
         opts.log = NULL;
@@ -156,14 +190,19 @@ static void stopped(unsigned rank)
         opts.name = names[i];
         w[i] = worker_start(b, "q", &opts, WORKER_DONE);
     }
+
     f->l = flow_open(f, NULL);
     flow_until_listeners(f, "q", LISTENERS);
     flow_spin(f, 500);
-    while (flow_rank(f, "q", names[victim]) != rank)
+    while (flow_rank(f, "q", names[victim]) != rank) {
         victim++;
+    }
+
     worker_signal(w[victim], SIGSTOP);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i % 3 * 50, NULL), 0);
+    }
+
     flow_poll(f, b->n == N);
     cr_assert_eq(board_of(b, w[victim]->pid), 0);
     worker_signal(w[victim], SIGCONT);
@@ -173,6 +212,7 @@ static void stopped(unsigned rank)
         cr_assert_eq(worker_end(w[i]), 0);
         worker_free(w[i]);
     }
+
     flow_board_each_once(b, N + 1);
     board_free(b);
     flow_end(f, "q");
@@ -195,6 +235,7 @@ Test(listeners, that_have_no_alarm_are_ranked_behind_those_that_have_one)
     static const char *const names[N] = {"a", "b", "c", "d", "e", "f"};
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     for (int i = 0; i < N; i++) {
         struct lapse_options opts = flow_options(f);
         opts.name = names[i];
@@ -202,28 +243,36 @@ Test(listeners, that_have_no_alarm_are_ranked_behind_those_that_have_one)
         f->l = flow_open(f, &opts);
         flow_handle(f, "q", &w);
     }
+
     flow_until_listeners(f, "q", N);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_rank(f, "q", names[i]) < 2, i % 3 == 0, "%s", names[i]);
+    }
+
     flow_end(f, "q");
 }
 
-/* Each of these questions once took Redis half a second with a thousand listeners, and anybody may have them asked. */
+/* Each of these questions once took Redis half a second with a thousand listeners, and anybody may
+ * have them asked. */
 Test(listeners, ask_once_in_200_ms_however_often_others_say_that_the_names_changed)
 {
     enum { FORGED = 300, EVERY_MS = 2 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 600); /* its first heartbeats */
+
     long long before = flow_calls(f, "zremrangebyscore");
     int64_t start_ms = test_now_ms();
     for (int i = 0; i < FORGED; i++) {
         redis_do(f->server, "PUBLISH lapse:{q}:wake:0 members");
         flow_spin(f, EVERY_MS);
     }
+
     flow_spin(f, 300);
+
     long long asked = flow_calls(f, "zremrangebyscore") - before;
     int64_t took_ms = test_now_ms() - start_ms;
     cr_assert_geq(asked, 1);
@@ -237,32 +286,42 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct board *b = board_new(1000);
     struct lapse_options opts = flow_options(f);
+
     opts.log = NULL;
     opts.lease_ms = 1000;
     opts.sweep_ms = 200;
+
     struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
     f->l = flow_open(f, NULL);
-    for (int i = 0; i < HELD; i++)
+    for (int i = 0; i < HELD; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_poll(f, b->n == HELD);
+
     struct worker *other = worker_start(b, "q", &opts, WORKER_DONE);
     flow_until_listeners(f, "q", 2);
     worker_signal(victim, SIGKILL);
-    for (int i = 0; i < OTHERS; i++) /* half of them the dead one's, by the registry */
+    for (int i = 0; i < OTHERS; i++) { /* half of them the dead one's, by the registry */
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_poll(f, b->n == 2 * HELD + OTHERS && flow_count(f, "q", "run") == 0);
     cr_assert_eq(worker_end(other), 0);
+
     for (int i = 0; i < HELD; i++) {
         unsigned again = 0;
-        for (int k = HELD; k < 2 * HELD + OTHERS; k++)
+        for (int k = HELD; k < 2 * HELD + OTHERS; k++) {
             if (strcmp(b->run[i].id, b->run[k].id) == 0) {
                 again++;
                 cr_assert_eq(b->run[k].try_no, 2);
                 cr_assert_gt(b->run[k].token, b->run[i].token);
                 cr_assert_geq(b->run[k].claimed_us / 1000, b->run[i].claimed_us / 1000 + 1000);
             }
+        }
         cr_assert_eq(again, 1, "%s ran again %u times", b->run[i].id, again);
     }
+
     cr_assert_eq(b->n, 2 * HELD + OTHERS);
     worker_free(victim);
     worker_free(other);
@@ -279,23 +338,30 @@ Test(listeners, that_come_and_go_in_mid_stream_run_each_job_once)
     struct lapse_options opts = flow_options(f);
     struct worker *w[AT_ONCE] = {NULL};
     unsigned changes = 0;
+
     opts.log = NULL;
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
+    }
+
     while (b->n < N) {
         struct worker **next = &w[changes++ % AT_ONCE];
-        if (*next)
+        if (*next) {
             cr_assert_eq(worker_end(*next), 0);
+        }
         worker_free(*next);
         *next = worker_start(b, "q", &opts, WORKER_DONE);
         flow_spin(f, 40 + random() % 60);
         cr_assert_lt(changes, 500);
     }
+
     for (int i = 0; i < AT_ONCE; i++) {
-        if (w[i])
+        if (w[i]) {
             cr_assert_eq(worker_end(w[i]), 0);
+        }
         worker_free(w[i]);
     }
+
     cr_assert_gt(changes, AT_ONCE);
     flow_board_each_once(b, N);
     board_free(b);
@@ -310,16 +376,22 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
     struct flow_worker w = {.policy = FLOW_DONE};
     const char *const argv[] = {"lapse", "-u", f->server->url, "listen", "q", NULL};
     struct proc *p = proc_start(argv);
+
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 2);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i % 2 * 20, NULL), 0);
+    }
+
     flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     proc_signal(p, SIGTERM);
     cr_assert_eq(proc_wait(p, 10000), 0);
+
     size_t lines = 0;
-    for (const char *at = p->out; (at = strchr(at, '\n')); at++)
+    for (const char *at = p->out; (at = strchr(at, '\n')); at++) {
         lines++;
+    }
+
     flow_until(f, w.settled == w.n_runs);
     cr_assert_eq(lines + w.n_runs, N, "%zu and %zu", lines, w.n_runs);
     cr_assert(lines > 0 && w.n_runs > 0);
@@ -327,23 +399,30 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
     flow_end(f, "q");
 }
 
-/* delayq, sidekiq#6379: a second server that starts, or one that stops, put the running jobs of all others back. */
+/* delayq, sidekiq#6379: a second server that starts, or one that stops, put the running jobs of all
+ * others back. */
 Test(listeners, that_start_close_or_reconnect_leave_the_jobs_of_others_alone)
 {
     enum { N = 30 };
     struct wire x;
     struct flow_worker other = {.policy = FLOW_KEEP};
+
     wire_start(&x, FLOW_KEEP, NULL);
+
     struct flow *f = x.f;
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_until(f, x.w.n_held == N);
     flow_handle(f, "q", &other);
     flow_until_listeners(f, "q", 2);
     wire_lose(&x);
     flow_until(f, flow_stats(x.l).reconnects == 1);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_until(f, x.w.n_runs + other.n_runs == 2 * N);
     flow_settle(&other, FLOW_DONE);
     flow_close(f, f->l, 5000);

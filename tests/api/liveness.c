@@ -21,14 +21,17 @@ Test(liveness, a_connection_that_swallows_all_is_given_up_and_jobs_run_when_it_h
 {
     enum { N = 20 };
     struct wire x;
+
     wire_start(&x, FLOW_DONE, short_patience);
     expect_silence(x.f);
     proxy_swallow(x.proxy, true);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(x.f, "q", NULL, 10 * i, NULL), 0);
+    }
+
     long conns = proxy_conns(x.proxy);
-    flow_until(x.f,
-               flow_logged(x.f, "connecting again") > 0 && proxy_conns(x.proxy) >= conns + 4); /* both, and again */
+    flow_until(x.f, flow_logged(x.f, "connecting again") > 0 &&
+                        proxy_conns(x.proxy) >= conns + 4); /* both, and again */
     cr_assert_eq(x.w.n_runs, 0);
     proxy_swallow(x.proxy, false);
     flow_until(x.f, x.w.settled == N);
@@ -38,21 +41,25 @@ Test(liveness, a_connection_that_swallows_all_is_given_up_and_jobs_run_when_it_h
     wire_end(&x);
 }
 
-/* celery#8091: alive, reconnected, and consuming nothing. No command is under way; the subscription is dead without a
- * word, and only its heartbeat can tell. */
+/* celery#8091: alive, reconnected, and consuming nothing. No command is under way; the subscription
+ * is dead without a word, and only its heartbeat can tell. */
 Test(liveness, a_subscription_that_is_dead_without_a_word_is_noticed)
 {
     enum { N = 20 };
     struct wire x;
+
     wire_start(&x, FLOW_DONE, short_patience);
     expect_silence(x.f);
+
     long long entered = flow_calls(x.f, "set");
     proxy_swallow_conn(x.proxy, 2);
     proxy_swallow(x.proxy, true);
     flow_until(x.f, flow_logged(x.f, "to the subscription") == 1);
     flow_poll(x.f, flow_calls(x.f, "set") > entered); /* again */
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(x.f, "q", NULL, 50, NULL), 0);
+    }
+
     flow_until(x.f, x.w.settled == N);
     flow_each_once(&x.w, N);
     cr_assert_gt(flow_stats(x.l).via_event, 0);
@@ -60,11 +67,14 @@ Test(liveness, a_subscription_that_is_dead_without_a_word_is_noticed)
     wire_end(&x);
 }
 
-/* The other way round: no command is under way, and the next one must not be the first to find out. */
+/* The other way round: no command is under way, and the next one must not be the first to find out.
+ */
 Test(liveness, an_idle_connection_for_commands_that_is_dead_is_replaced_before_a_request_needs_it)
 {
     struct wire x;
+
     wire_start(&x, FLOW_DONE, short_patience);
+
     struct lapse *direct = x.f->l;
     expect_silence(x.f);
     proxy_swallow_conn(x.proxy, 1);
@@ -82,6 +92,7 @@ Test(liveness, a_producer_that_asks_nothing_finds_out_too)
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct proxy *proxy = proxy_start(f->server);
     struct lapse_options opts = flow_options(f);
+
     opts.url = proxy->url;
     short_patience(&opts);
     f->l = flow_open(f, &opts);
@@ -110,12 +121,15 @@ Test(liveness, a_long_answer_over_a_slow_wire_is_no_silence)
     struct wire x;
     struct lapse_spec s = flow_job_spec("q", "a", 3600000);
     struct flow_job job;
+
     wire_start(&x, FLOW_DONE, some_patience);
+
     struct lapse *direct = x.f->l;
     s.body = calloc(1, s.body_len = 1 << 19);
     cr_assert_eq(flow_spec(x.f, &s, NULL), 0);
     proxy_delay(x.proxy, 240);
     x.f->l = x.l;
+
     int64_t from_ms = test_now_ms();
     cr_assert_eq(flow_get(x.f, "q", "a", &job), 0);
     cr_assert_gt(test_now_ms() - from_ms, 2400, "the wire was too fast to tell");
@@ -132,11 +146,14 @@ Test(liveness, a_stopped_redis_is_given_up_and_all_runs_once_when_it_goes_on)
     enum { N = 50 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     expect_silence(f);
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 200 + i, NULL), 0);
+    }
+
     server_signal(f->server, SIGSTOP);
     flow_until(f, flow_logged(f, SILENT) > 0);
     flow_spin(f, 700);
@@ -150,8 +167,10 @@ Test(liveness, a_stopped_redis_is_given_up_and_all_runs_once_when_it_goes_on)
 Test(liveness, requests_that_wait_for_a_silent_redis_end_in_time)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
-    struct flow_answer sent = {.f = f}, waits = {.f = f};
+    struct flow_answer sent = {.f = f};
+    struct flow_answer waits = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "a", 3600000);
+
     expect_silence(f);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
     server_signal(f->server, SIGSTOP);
@@ -159,12 +178,13 @@ Test(liveness, requests_that_wait_for_a_silent_redis_end_in_time)
     cr_assert_eq(flow_wait(f, &sent), LAPSE_ETIMEOUT);
     s.id = "b";
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &waits), 0);
+
     int err = flow_wait(f, &waits);
     cr_assert(err == LAPSE_EDOWN, "%s", lapse_strerror(err));
     server_signal(f->server, SIGCONT);
     flow_until(f, flow_stats(f->l).reconnects == 1);
     cr_assert_eq(flow_get(f, "q", "b", NULL), LAPSE_ENOENT); /* a NO: it was not stored */
-    flow_poll(f, flow_get(f, "q", "a", NULL) == 0);          /* a MAYBE: Redis read it when it went on */
+    flow_poll(f, flow_get(f, "q", "a", NULL) == 0); /* a MAYBE: Redis read it when it went on */
     flow_end(f, "q");
 }
 
@@ -174,8 +194,10 @@ Test(liveness, a_busy_host_does_not_take_its_own_sleep_for_silence)
     enum { N = 5 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
+
     for (int i = 0; i < N; i++) {
         struct flow_answer a = {.f = f};
         cr_assert_eq(lapse_get(f->l, "q", "nothing", flow_answered, &a), 0);
@@ -183,6 +205,7 @@ Test(liveness, a_busy_host_does_not_take_its_own_sleep_for_silence)
         for (int64_t end_ms = test_now_ms() + 400; test_now_ms() < end_ms;) {}
         cr_assert_eq(flow_wait(f, &a), LAPSE_ENOENT);
     }
+
     cr_assert_eq(flow_stats(f->l).reconnects, 0);
     flow_end(f, "q");
 }
@@ -191,10 +214,13 @@ Test(liveness, a_slow_wire_is_no_silence)
 {
     enum { N = 20 };
     struct wire x;
+
     wire_start(&x, FLOW_DONE, NULL);
     proxy_delay(x.proxy, 100);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(x.f, "q", NULL, i * 10, NULL), 0);
+    }
+
     flow_until(x.f, x.w.settled == N);
     cr_assert_eq(x.w.errors, 0);
     flow_each_once(&x.w, N);
@@ -208,7 +234,8 @@ static void impatient(struct lapse_options *o)
     o->max_bytes = 64 << 20;
 }
 
-/* A mebibyte is longer on its way than reply_ms, and nothing comes back meanwhile; those behind it wait longer still.
+/* A mebibyte is longer on its way than reply_ms, and nothing comes back meanwhile; those behind it
+ * wait longer still.
  */
 Test(liveness, bodies_on_a_slow_wire_are_no_silence_and_none_behind_them_is_given_up)
 {
@@ -216,16 +243,21 @@ Test(liveness, bodies_on_a_slow_wire_are_no_silence_and_none_behind_them_is_give
     struct wire x;
     struct lapse_spec s = flow_job_spec("q", NULL, 3600000);
     struct flow_answer a[N];
+
     wire_start(&x, FLOW_DONE, impatient);
     s.body = calloc(1, s.body_len = 1 << 20);
     proxy_delay(x.proxy, 90); /* each 64 KiB */
+
     int64_t from_ms = test_now_ms();
     for (int i = 0; i < N; i++) {
         a[i] = (struct flow_answer){.f = x.f};
         cr_assert_eq(lapse_schedule(x.l, &s, flow_answered, &a[i]), 0);
     }
-    for (int i = 0; i < N; i++)
+
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_wait(x.f, &a[i]), 0);
+    }
+
     cr_assert_gt(test_now_ms() - from_ms, 4000, "the wire was too fast to tell");
     cr_assert_eq(flow_stats(x.l).reconnects, 0);
     proxy_delay(x.proxy, 0);
@@ -240,7 +272,9 @@ Test(liveness, bodies_for_a_redis_that_reads_nothing_end_in_time_and_those_not_s
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, impatient);
     struct lapse_spec s = flow_job_spec("q", NULL, 3600000);
     struct flow_answer a[N];
-    int sent = 0, unsent = 0;
+    int sent = 0;
+    int unsent = 0;
+
     expect_silence(f);
     flow_fine(f, "lost the connection");
     cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
@@ -250,11 +284,13 @@ Test(liveness, bodies_for_a_redis_that_reads_nothing_end_in_time_and_those_not_s
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
+
     for (int i = 0; i < N; i++) {
         int err = flow_wait(f, &a[i]);
         sent += err == LAPSE_ETIMEOUT;
         unsent += err == LAPSE_EDOWN;
     }
+
     cr_assert_eq(sent + unsent, N);
     cr_assert(sent > 0 && unsent >= N / 2, "%d sent, %d not", sent, unsent);
     server_signal(f->server, SIGCONT);

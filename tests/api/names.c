@@ -11,6 +11,7 @@ static void open_by_name(struct flow *f, int64_t reply_ms)
 {
     static char url[120];
     struct lapse_options opts = flow_options(f);
+
     snprintf(url, sizeof url, "redis://%s%s:%d", server_login(), NAME, f->server->port);
     opts.url = url;
     opts.reply_ms = reply_ms;
@@ -30,6 +31,7 @@ Test(names, of_which_the_first_address_refuses_lead_to_the_second)
     static const char *const two[] = {"127.0.0.2", "127.0.0.1", NULL};
     static const char *const bound[] = {"--bind", "127.0.0.1", NULL};
     struct flow *f = start_at(bound);
+
     names_set(NAME, two);
     open_by_name(f, 5000);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
@@ -43,6 +45,7 @@ Test(names, of_both_families_lead_to_a_redis_on_ipv6_alone)
     static const char *const two[] = {"127.0.0.1", "::1", NULL};
     static const char *const bound[] = {"--bind", "::1", NULL};
     struct flow *f = start_at(bound);
+
     names_set(NAME, two);
     open_by_name(f, 5000);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
@@ -55,6 +58,7 @@ Test(names, that_are_numbers_of_ipv6_connect_and_are_logged_in_brackets)
     char url[80];
     struct flow *f = start_at(bound);
     struct lapse_options opts = flow_options(f);
+
     snprintf(url, sizeof url, "redis://%s[::1]:%d", server_login(), f->server->port);
     opts.url = url;
     flow_fine(f, "lost the connection to Redis at [::1]:");
@@ -72,7 +76,9 @@ Test(names, of_which_an_address_accepts_and_says_nothing_lead_to_the_next)
     static const char *const bound[] = {"--bind", "127.0.0.1", NULL};
     struct flow *f = start_at(bound);
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)f->server->port)};
+
     inet_pton(AF_INET, "127.0.0.2", &in.sin_addr);
+
     int mute = socket(AF_INET, SOCK_STREAM, 0);
     cr_assert(mute >= 0 && !bind(mute, (struct sockaddr *)&in, sizeof in) && !listen(mute, 8));
     names_set(NAME, two);
@@ -86,9 +92,12 @@ Test(names, of_which_an_address_accepts_and_says_nothing_lead_to_the_next)
 
 Test(names, are_looked_up_again_when_all_their_addresses_failed)
 {
-    static const char *const gone[] = {"127.0.0.2", "127.0.0.3", NULL}, *const moved[] = {"127.0.0.1", NULL};
-    static const char *const none[] = {NULL}, *const bound[] = {"--bind", "127.0.0.1", NULL};
+    static const char *const gone[] = {"127.0.0.2", "127.0.0.3", NULL};
+    static const char *const moved[] = {"127.0.0.1", NULL};
+    static const char *const none[] = {NULL};
+    static const char *const bound[] = {"--bind", "127.0.0.1", NULL};
     struct flow *f = start_at(bound);
+
     names_set(NAME, gone);
     open_by_name(f, 5000);
     flow_until(f, names_asked() == 3);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis refuses, or stops half way: what is due is delivered as soon as it can be, and nothing is lost. */
+/* Redis refuses, or stops half way: what is due is delivered as soon as it can be, and nothing is
+ * lost. */
 #include "wire.h"
 
 static void schedule_n(struct flow *f, int n, int64_t every_ms)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i * every_ms, NULL), 0);
+    }
 }
 
 static long long refusals(struct flow *f)
 {
-    return redis_int(f->server, "EVAL %s 0",
-                     "return tonumber(string.match(redis.call('INFO', 'stats'), 'total_error_replies:(%d+)'))");
+    return redis_int(
+        f->server, "EVAL %s 0",
+        "return tonumber(string.match(redis.call('INFO', 'stats'), 'total_error_replies:(%d+)'))");
 }
 
 /* Claims, leases and settles begin by removing, which a full Redis allows. */
@@ -21,10 +24,13 @@ FLOW_ALL_MODES(narrow, a_full_redis_delivers_what_it_has)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 20, .reason = "again"};
     struct lapse_spec s = flow_job_spec("q", NULL, 50);
+
     flow_fine(f, "out of memory");
     s.tries = 2;
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+
     redis_do(f->server, "CONFIG SET maxmemory 1");
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "one-more", 0, NULL), LAPSE_EREFUSED);
@@ -44,15 +50,19 @@ static struct flow *start_as(const char *rules, struct flow_worker *w, flow_twea
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_options opts = flow_options(f);
     char url[160];
+
     redis_do(f->server, "ACL SETUSER narrow on >secret ~* &* +@all %s", rules);
     snprintf(url, sizeof url, "unix://narrow:secret@%s", f->server->socket);
     opts.url = url;
-    if (tweak)
+    if (tweak) {
         tweak(&opts);
+    }
+
     struct lapse *direct = f->l;
     f->l = flow_open(f, &opts);
     flow_handle(f, "q", w);
     f->l = direct;
+
     return f;
 }
 
@@ -62,15 +72,19 @@ static void short_lease(struct lapse_options *o)
     o->sweep_ms = 100;
 }
 
-/* Redis does not roll back. A job taken from one set and not yet in what is held is no longer waiting and nobody's. */
+/* Redis does not roll back. A job taken from one set and not yet in what is held is no longer
+ * waiting and nobody's. */
 Test(narrow, a_claim_that_breaks_off_half_way_loses_no_job)
 {
     enum { N = 20 };
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = start_as("-hset", &w, short_lease);
+
     flow_fine(f, "in the middle of");
     schedule_n(f, N, 2);
-    flow_poll(f, flow_logged(f, "broke off in the middle of claim") > 0 && flow_count(f, "q", "run") > 0);
+    flow_poll(f, flow_logged(f, "broke off in the middle of claim") > 0 &&
+                     flow_count(f, "q", "run") > 0);
+
     long long before = refusals(f);
     flow_spin(f, 500);
     cr_assert_leq(refusals(f) - before, 15, "%lld refusals in half a second", refusals(f) - before);
@@ -78,24 +92,29 @@ Test(narrow, a_claim_that_breaks_off_half_way_loses_no_job)
     redis_do(f->server, "ACL SETUSER narrow +hset");
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
-    for (size_t i = 0; i < w.n_runs; i++)
+    for (size_t i = 0; i < w.n_runs; i++) {
         cr_assert_eq(flow_runs_of(&w, w.runs[i].job.id), 1);
+    }
+
     cr_assert_eq(w.n_runs, N);
     flow_end(f, "q");
 }
 
-/* done drops the record last of all: a job whose record stays is in no set, and its id must not be lost for ever. */
+/* done drops the record last of all: a job whose record stays is in no set, and its id must not be
+ * lost for ever. */
 Test(narrow, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = start_as("-hdel", &w, NULL);
+
     flow_fine(f, "in the middle of");
     schedule_n(f, 1, 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.err, LAPSE_ELOST);
     cr_assert_eq(w.n_runs, 1);
     cr_assert_gt(flow_logged(f, "broke off in the middle of done"), 0);
-    cr_assert_eq(flow_count(f, "q", "run") + flow_count(f, "q", "due") + flow_count(f, "q", "dead"), 0);
+    cr_assert_eq(flow_count(f, "q", "run") + flow_count(f, "q", "due") + flow_count(f, "q", "dead"),
+                 0);
     redis_do(f->server, "ACL SETUSER narrow +hdel");
     cr_assert_eq(flow_cancel(f, "q", w.runs[0].job.id, NULL), 0); /* removes what was left */
     flow_end(f, "q");
@@ -112,6 +131,7 @@ Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
     enum { N = 20 };
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = start_as("-publish", &w, often);
+
     f->l = f->handles[1];
     schedule_n(f, N, 5);
     flow_until(f, w.settled == N);
@@ -120,30 +140,37 @@ Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
     flow_end(f, "q");
 }
 
-/* A script of somebody else's runs too long: Redis answers BUSY, which is alive. That it has begun a message of its own
- * says, for on a busy machine a script of ours may take 50 ms too. */
+/* A script of somebody else's runs too long: Redis answers BUSY, which is alive. That it has begun
+ * a message of its own says, for on a busy machine a script of ours may take 50 ms too. */
 Test(narrow, a_busy_redis_delivers_when_it_is_free_again)
 {
     enum { N = 30 };
-    static const char loop[] = "redis.call(\"publish\", \"__keyevent@0__:expired\", \"begun\") while true do end";
+    static const char loop[] =
+        "redis.call(\"publish\", \"__keyevent@0__:expired\", \"begun\") while true do end";
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_fine(f, "BUSY");
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_heard(f);
+
     uint64_t foreign = flow_stats(f->l).foreign;
     int64_t since_ms = test_now_ms();
     redis_do(f->server, "CONFIG SET busy-reply-threshold 50");
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 300 + i, NULL), 0);
+    }
+
     char cli[300];
-    snprintf(cli, sizeof cli, "redis-cli -s %s eval '%s' 0 >/dev/null 2>&1 &", f->server->socket, loop);
+    snprintf(cli, sizeof cli, "redis-cli -s %s eval '%s' 0 >/dev/null 2>&1 &", f->server->socket,
+             loop);
     cr_assert_eq(system(cli), 0);
     flow_until(f, flow_stats(f->l).foreign > foreign);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED);
     flow_spin(f, 600);
-    cr_assert_leq(flow_logged(f, "BUSY"), 1 + (test_now_ms() - since_ms) / 1000); /* once a second */
+    cr_assert_leq(flow_logged(f, "BUSY"),
+                  1 + (test_now_ms() - since_ms) / 1000); /* once a second */
     redis_do(f->server, "SCRIPT KILL");
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
@@ -162,12 +189,16 @@ Test(narrow, a_replica_delivers_when_it_is_a_master_again)
     enum { N = 30 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_fine(f, "READONLY");
     flow_handle(f, "q", &w);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
+    }
+
     replica_of_nobody(f, true);
     flow_until(f, flow_logged(f, "READONLY") > 0);
+
     long long before = refusals(f);
     flow_spin(f, 500);
     cr_assert_leq(refusals(f) - before, 15, "%lld refusals in half a second", refusals(f) - before);

@@ -15,6 +15,7 @@ Test(options, set_by_name_are_those_of_the_handle)
     struct lapse_options o = flow_options(f);
     struct flow_worker w = {.policy = FLOW_KEEP};
     char url[200];
+
     snprintf(url, sizeof url, "%s?db=2", f->server->url);
     set(&o, "url", url);
     set(&o, "space", "Space_1");
@@ -28,19 +29,26 @@ Test(options, set_by_name_are_those_of_the_handle)
     memset(url, 'x', sizeof url); /* it was copied */
     f->space = "Space_1";
     flow_handle(f, "q", &w);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_until(f, w.n_held == 2);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
+    }
+
     cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), LAPSE_EFULL);
+
     int64_t lease = lapse_job_until_ms(w.held[0]) * 1000 - lapse_job_claimed_us(w.held[0]);
     cr_assert(lease <= 90000000 && lease > 89999000, "%lld us", (long long)lease);
     redis_do(f->server, "SELECT 2");
     cr_assert_eq(flow_count(f, "q", "run"), 2);
+
     char *held = redis_str(f->server, "HGET Space_1:{q}:held %s", lapse_job_id(w.held[0]));
     cr_assert(strstr(held, " the-name/"), "%s", held);
     free(held);
+
     char *channels = redis_str(f->server, "PUBSUB NUMPAT");
     cr_assert_str_eq(channels, "0", "no_events");
     free(channels);
@@ -54,8 +62,10 @@ Test(options, none_at_all_are_the_defaults)
 {
     struct ev_loop *loop = ev_loop_new(0);
     struct lapse *l = NULL;
+
     alloc_install();
-    cr_assert_eq(lapse_open(&l, loop, NULL), 0); /* a Redis at the usual place may be there or not */
+    cr_assert_eq(lapse_open(&l, loop, NULL),
+                 0); /* a Redis at the usual place may be there or not */
     lapse_abandon(l);
     cr_assert_eq(alloc_live(), 0);
     ev_loop_destroy(loop);
@@ -66,6 +76,7 @@ static void refused(struct flow *f, const char *what, struct lapse_options *o)
     struct lapse *l = (struct lapse *)f;
     long live = alloc_live();
     int fds = fds_open();
+
     cr_assert_eq(lapse_open(&l, f->loop, o), LAPSE_EINVAL, "not refused: %s", what);
     cr_assert_eq((void *)l, f, "*out is set only on 0");
     cr_assert_eq(alloc_live(), live);
@@ -78,6 +89,7 @@ Test(options, out_of_range_do_not_open)
     struct lapse *l;
     struct lapse_options good = flow_options(f);
     char long_name[66];
+
     memset(long_name, 'n', 65), long_name[65] = 0;
     cr_assert_eq(lapse_open(NULL, f->loop, &good), LAPSE_EINVAL);
     cr_assert_eq(lapse_open(&l, NULL, &good), LAPSE_EINVAL);
@@ -132,6 +144,7 @@ static void silent(struct lapse_options *opts)
 Test(options, without_a_log_nothing_is_said_and_all_goes_on)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, silent);
+
     redis_do(f->server, "CONFIG SET maxmemory 1");
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EREFUSED);
     redis_do(f->server, "CONFIG SET maxmemory 0");
@@ -152,6 +165,7 @@ Test(options, each_handle_logs_to_its_own_hook)
     struct lapse_options opts = flow_options(f);
     struct lapse *first = f->l;
     unsigned lines = 0;
+
     opts.log = count_line;
     opts.log_arg = &lines;
     f->l = flow_open(f, &opts);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests of one id, made in one turn, take effect in that order, whatever brings one of them back. */
+/* Requests of one id, made in one turn, take effect in that order, whatever brings one of them
+ * back. */
 #include "flow.h"
 
 enum { HOUR = 3600000, BIG = 300 * 1024 /* more than one call reads */ };
 
 static void expect(struct flow *f, struct flow_answer *a, int n, const int *errors)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), errors[i], "request %d: %s", i, lapse_strerror(a[i].err));
+    }
 }
 
 static void make(struct flow *f, const char *id, size_t body_len)
 {
     struct lapse_spec s = flow_job_spec("q", id, HOUR);
     char *body = calloc(1, body_len + 1);
+
     s.body = body;
     s.body_len = body_len;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
@@ -23,6 +26,7 @@ static void make(struct flow *f, const char *id, size_t body_len)
 static void ask_schedule(struct flow *f, struct flow_answer *a, const char *id, const char *body)
 {
     struct lapse_spec s = flow_job_spec("q", id, HOUR);
+
     s.on_conflict = LAPSE_REPLACE;
     s.body = body;
     s.body_len = strlen(body);
@@ -46,6 +50,7 @@ Test(order, a_cancel_that_a_call_had_no_room_for_does_not_undo_the_schedule_behi
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a[3];
+
     make(f, "A", BIG);
     make(f, "C", 0);
     ask_cancel(f, &a[0], "A");
@@ -61,6 +66,7 @@ Test(order, the_last_of_two_reschedules_decides_where_a_call_had_no_room_for_the
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a[3];
     struct flow_job job;
+
     make(f, "A", BIG);
     make(f, "C", 0);
     ask_reschedule(f, &a[0], "A", HOUR);
@@ -77,12 +83,14 @@ Test(order, a_get_that_a_call_had_no_room_for_does_not_see_the_cancel_behind_it)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a[3];
+
     make(f, "A", BIG);
     make(f, "C", 0);
     for (int i = 0; i < 2; i++) {
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_get(f->l, "q", i ? "C" : "A", flow_answered, &a[i]), 0);
     }
+
     ask_cancel(f, &a[2], "C");
     expect(f, a, 3, (const int[]){0, 0, 0});
     cr_assert_eq(flow_get(f, "q", "C", NULL), LAPSE_ENOENT);
@@ -94,8 +102,10 @@ Test(order, requests_of_one_turn_keep_it_when_redis_has_forgotten_the_scripts)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a[4];
     struct flow_job job;
+
     make(f, "warm", 0); /* Redis knows both scripts, and so do we */
     cr_assert_eq(flow_cancel(f, "q", "warm", NULL), 0);
+
     for (int i = 0; i < 20; i++) {
         redis_do(f->server, "SCRIPT FLUSH");
         ask_schedule(f, &a[0], "X", "");
@@ -107,6 +117,7 @@ Test(order, requests_of_one_turn_keep_it_when_redis_has_forgotten_the_scripts)
         cr_assert_eq(flow_get(f, "q", "Y", &job), 0);
         cr_assert_eq(job.body_len, 6);
     }
+
     flow_end(f, "q");
 }
 
@@ -123,7 +134,8 @@ struct chain {
 static void on_again(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct chain *c = arg;
-    (void)l, (void)job;
+    (void)l;
+    (void)job;
     c->n_scheduled++;
     c->err = c->err ? c->err : err;
 }
@@ -132,9 +144,11 @@ static void run_and_make_anew(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct chain *c = arg;
     struct lapse_spec s = flow_job_spec("q", "chain", c->delay_ms);
+
     c->n_runs++;
-    if (c->before)
+    if (c->before) {
         c->before(c->f);
+    }
     lapse_done(job, NULL, NULL);
     cr_assert_eq(lapse_schedule(l, &s, on_again, c), 0);
 }
@@ -149,6 +163,7 @@ Test(order, a_job_that_makes_itself_anew_goes_on_when_redis_has_forgotten_the_sc
     enum { RUNS = 30 };
     struct flow *f = flow_start(FLOW_FULL);
     struct chain c = {.f = f, .before = forget_scripts};
+
     cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
     flow_until(f, c.err || c.n_runs == RUNS);
@@ -170,6 +185,7 @@ Test(order, a_schedule_waits_for_the_settle_of_its_id_that_is_refused_and_repeat
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct chain c = {.f = f, .delay_ms = HOUR, .before = break_held};
+
     flow_fine(f, "WRONGTYPE");
     cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
@@ -188,12 +204,18 @@ Test(order, a_hundred_reschedules_of_one_id_are_one_call)
     struct flow *f = flow_start(FLOW_FULL);
     static struct flow_answer a[100];
     struct flow_job job;
+
     make(f, "session", 0);
+
     long long before = flow_scripts(f);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         ask_reschedule(f, &a[i], "session", HOUR + i * 1000);
-    for (int i = 0; i < 100; i++)
+    }
+
+    for (int i = 0; i < 100; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), 0);
+    }
+
     cr_assert_eq(flow_scripts(f) - before, 1);
     cr_assert_eq(flow_get(f, "q", "session", &job), 0);
     cr_assert_eq(job.due_ms, a[99].job.due_ms);
@@ -203,23 +225,31 @@ Test(order, a_hundred_reschedules_of_one_id_are_one_call)
 Test(order, a_thousand_requests_of_one_id_hold_up_no_other)
 {
     enum { HOT = 1000, OTHERS = 100 };
-    static struct flow_answer hot[HOT], other[OTHERS];
+    static struct flow_answer hot[HOT];
+    static struct flow_answer other[OTHERS];
     struct flow *f = flow_start(FLOW_FULL);
     char id[16];
-    for (int i = 0; i < HOT; i++)
+
+    for (int i = 0; i < HOT; i++) {
         ask_schedule(f, &hot[i], "hot", "");
+    }
+
     for (int i = 0; i < OTHERS; i++) {
         snprintf(id, sizeof id, "%d", i);
         ask_schedule(f, &other[i], id, "");
     }
-    for (int i = 0; i < OTHERS; i++)
+
+    for (int i = 0; i < OTHERS; i++) {
         cr_assert_eq(flow_wait(f, &other[i]), 0);
+    }
+
     cr_assert_eq(hot[0].calls, 1);
     cr_assert_eq(hot[5].calls, 0, "the others had to wait");
     for (int i = 0; i < HOT; i++) {
         cr_assert_eq(flow_wait(f, &hot[i]), 0);
         cr_assert(i == 0 || hot[i].nth > hot[i - 1].nth);
     }
+
     flow_end(f, "q");
 }
 
@@ -236,14 +266,19 @@ Test(order, no_request_is_given_up_while_those_before_it_are_answered)
     struct flow *f = flow_start(FLOW_FULL);
     struct proxy *p = proxy_start(f->server);
     struct lapse_options opts = flow_options(f);
+
     opts.url = p->url;
     little_patience(&opts);
     f->l = flow_open(f, &opts);
     proxy_delay(p, DELAY_MS);
-    for (int i = 0; i < HOT; i++)
+    for (int i = 0; i < HOT; i++) {
         ask_schedule(f, &a[i], "hot", "");
-    for (int i = 0; i < HOT; i++)
+    }
+
+    for (int i = 0; i < HOT; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), 0, "request %d: %s", i, lapse_strerror(a[i].err));
+    }
+
     proxy_stop(p);
     flow_end(f, "q");
 }
@@ -260,6 +295,7 @@ Test(order, a_request_behind_a_settle_that_is_refused_is_given_up_in_time)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, patience_below_the_lease);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct flow_answer a = {.f = f};
+
     flow_fine(f, "WRONGTYPE");
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
@@ -267,7 +303,8 @@ Test(order, a_request_behind_a_settle_that_is_refused_is_given_up_in_time)
     break_held(f);
     lapse_done(w.held[0], flow_settled, &w);
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
-    cr_assert_eq(flow_wait(f, &a), LAPSE_EDOWN); /* within the patience of the kit, which is less than the lease */
+    cr_assert_eq(flow_wait(f, &a),
+                 LAPSE_EDOWN); /* within the patience of the kit, which is less than the lease */
     redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:held");
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.err, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A peer that is no Redis, or dies while we write: what it says is escaped in the log, and the host lives. */
+/* A peer that is no Redis, or dies while we write: what it says is escaped in the log, and the host
+ * lives. */
 #include "wire.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,16 +23,21 @@ struct fake {
 static void serve(int listener, const char *reply, size_t len, atomic_long *requests)
 {
     static char in[1 << 16];
+
     for (;;) {
         int fd = accept(listener, NULL, NULL);
         ssize_t n;
-        while ((n = read(fd, in, sizeof in)) > 0)
-            for (ssize_t i = 0; i < n; i++) /* "*3\r\n$4\r\n": a star at the beginning of a line */
+        while ((n = read(fd, in, sizeof in)) > 0) {
+            for (ssize_t i = 0; i < n;
+                 i++) { /* "*3\r\n$4\r\n": a star at the beginning of a line */
                 if (in[i] == '*' && (i == 0 || in[i - 1] == '\n')) {
                     ++*requests;
-                    if (write(fd, reply, len) != (ssize_t)len)
+                    if (write(fd, reply, len) != (ssize_t)len) {
                         break;
+                    }
                 }
+            }
+        }
         close(fd);
     }
 }
@@ -40,21 +46,26 @@ static struct fake fake_start(const char *reply, size_t len)
 {
     struct fake fake;
     struct sockaddr_un at = {.sun_family = AF_UNIX};
+
     test_dir(fake.dir, sizeof fake.dir);
     snprintf(at.sun_path, sizeof at.sun_path, "%s/fake", fake.dir);
     snprintf(fake.url, sizeof fake.url, "unix://%s", at.sun_path);
+
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
     fake.n = mmap(NULL, sizeof *fake.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert(fake.n != MAP_FAILED);
     fake.pid = fork();
     cr_assert_geq(fake.pid, 0);
+
     if (fake.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGPIPE, SIG_IGN);
         serve(fd, reply, len, fake.n);
     }
+
     close(fd);
+
     return fake;
 }
 
@@ -84,6 +95,7 @@ Test(peer, what_it_says_is_one_printable_line_in_the_log)
     static const char nasty[] = "-WRONGPASS \x1b[2J%s%n%999d\t\x07\xff\xc3\xa9\\ end\r\n";
     struct flow *f = flow_bare(FLOW_FULL, NULL); /* its log hook checks each byte */
     struct fake fake = fake_start(nasty, sizeof nasty - 1);
+
     flow_fine(f, "does not let us in");
     open_fake(f, &fake);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
@@ -97,9 +109,11 @@ Test(peer, what_it_says_is_one_printable_line_in_the_log)
 Test(peer, a_very_long_error_is_cut)
 {
     char *reply = malloc(100003);
+
     memset(reply, 'x', 100000);
     memcpy(reply, "-ERR ", 5);
     memcpy(reply + 100000, "\r\n", 3);
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct fake fake = fake_start(reply, 100002);
     flow_fine(f, "does not let us in");
@@ -117,7 +131,8 @@ Test(peer, that_is_too_old_is_named_when_it_connects)
     static const struct {
         const char *reply, *said;
     } rows[] = {
-        {"*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n6.2.14\r\n", " is version 6.2.14"},
+        {"*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n6.2.14\r\n",
+         " is version 6.2.14"},
         {"*2\r\n$7\r\nversion\r\n$7\r\n5.\xff\r\n.1\r\n", " is version 5.\\xff\\x0d\\x0a.1"},
         {"*2\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n", NULL},
         {"*2\r\n$7\r\nversion\r\n$6\r\n10.0.0\r\n", NULL},
@@ -128,13 +143,15 @@ Test(peer, that_is_too_old_is_named_when_it_connects)
         {"*2\r\n:1\r\n*0\r\n", NULL},
         {"-ERR unknown command 'HELLO'\r\n", NULL},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct flow *f = flow_bare(FLOW_FULL, NULL);
         struct fake fake = fake_start(rows[i].reply, strlen(rows[i].reply));
         flow_fine(f, "Redis");
         open_fake(f, &fake);
         flow_get(f, "q", "a", NULL);
-        cr_assert_eq(flow_logged(f, "Redis 7.0 or later is needed: the one at "), rows[i].said != NULL, "row %zu", i);
+        cr_assert_eq(flow_logged(f, "Redis 7.0 or later is needed: the one at "),
+                     rows[i].said != NULL, "row %zu", i);
         cr_assert(!rows[i].said || flow_logged(f, rows[i].said) == 1);
         flow_close(f, f->l, 0);
         fake_stop(&fake);
@@ -142,7 +159,8 @@ Test(peer, that_is_too_old_is_named_when_it_connects)
     }
 }
 
-/* Answers of any shape: each request ends once, with an error, and nothing is read that is not there. */
+/* Answers of any shape: each request ends once, with an error, and nothing is read that is not
+ * there. */
 Test(peer, an_answer_of_another_shape_is_an_error)
 {
     static const char *const replies[] = {
@@ -160,10 +178,12 @@ Test(peer, an_answer_of_another_shape_is_an_error)
         "*2\r\n:1\r\n*4\r\n$1\r\na\r\n:1\r\n:1\r\n$0\r\n\r\n",
         "*3\r\n:1\r\n*1\r\n*1\r\n*1\r\n:1\r\n:1\r\n",
         "hello\r\n",
-        "*10000000\r\n", /* hiredis 0.14.1 sets as much aside, and looks at each when it frees them */
+        "*10000000\r\n", /* hiredis 0.14.1 sets as much aside, and looks at each when it frees them
+                          */
         "$-5\r\n",
         "",
     };
+
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         struct flow *f = flow_bare(FLOW_FULL, NULL);
         struct fake fake = fake_start(replies[i], strlen(replies[i]));
@@ -174,16 +194,18 @@ Test(peer, an_answer_of_another_shape_is_an_error)
         flow_fine(f, "queue q");
         open_fake(f, &fake);
         flow_handle(f, "q", &w);
-        for (int k = 0; k < 6; k++)
+        for (int k = 0; k < 6; k++) {
             a[k] = (struct flow_answer){.f = f};
+        }
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[0]), 0);
         cr_assert_eq(lapse_cancel(f->l, "q", "a", 0, flow_answered, &a[1]), 0);
         cr_assert_eq(lapse_reschedule(f->l, "q", "a", s.due, 0, flow_answered, &a[2]), 0);
         cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a[3]), 0);
         cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 5, flow_list_answered, &a[4]), 0);
         cr_assert_eq(lapse_depth(f->l, "q", flow_depth_answered, &a[5]), 0);
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 4; k++) {
             cr_assert_neq(flow_wait(f, &a[k]), 0, "reply %zu, call %d", i, k);
+        }
         flow_wait(f, &a[4]); /* of these some are well formed */
         flow_wait(f, &a[5]);
         cr_assert_eq(w.n_runs, 0);
@@ -197,10 +219,12 @@ Test(peer, an_answer_of_another_shape_is_an_error)
 Test(peer, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
 {
     static const char *const nexts[] = {"-9007199254740992", "-1", "1", "1790000000000"};
+
     for (size_t i = 0; i < sizeof nexts / sizeof *nexts; i++) {
         char reply[200];
         int len =
-            snprintf(reply, sizeof reply, "*7\r\n:1790000000000000\r\n:0\r\n:%s\r\n:0\r\n:0\r\n:0\r\n:0\r\n", nexts[i]);
+            snprintf(reply, sizeof reply,
+                     "*7\r\n:1790000000000000\r\n:0\r\n:%s\r\n:0\r\n:0\r\n:0\r\n:0\r\n", nexts[i]);
         struct flow *f = flow_bare(FLOW_NO_EVENTS, NULL);
         struct fake fake = fake_start(reply, (size_t)len);
         struct flow_worker w = {.policy = FLOW_DONE};
@@ -216,10 +240,13 @@ Test(peer, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
     }
 }
 
-/* Anybody may write a score. One that no clock will ever reach must not keep us from the others, nor busy. */
+/* Anybody may write a score. One that no clock will ever reach must not keep us from the others,
+ * nor busy. */
 Test(peer, a_forged_due_time_beyond_all_clocks_harms_nobody)
 {
-    static const char *const scores[] = {"9007199254740993", "1e17", "9223372036854775807", "1e19", "1e300", "inf"};
+    static const char *const scores[] = {
+        "9007199254740993", "1e17", "9223372036854775807", "1e19", "1e300", "inf"};
+
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
         struct flow *f = flow_start(FLOW_FULL);
         struct flow_worker w = {.policy = FLOW_DONE};
@@ -252,15 +279,19 @@ Test(peer, a_forged_due_time_before_all_clocks_is_due_and_runs_once)
     enum { N = sizeof scores / sizeof *scores };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     for (size_t i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", scores[i], HOUR, NULL), 0);
         redis_do(f->server, "ZADD lapse:{q}:due %s %s", scores[i], scores[i]);
     }
+
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
         cr_assert(w.runs[i].job.due_ms == 1 && w.runs[i].job.try_no == 1);
+    }
+
     flow_end(f, "q");
 }
 
@@ -284,10 +315,12 @@ static void die_while_we_write(struct flow *f, int times)
 {
     struct lapse_spec s = flow_job_spec("q", NULL, HOUR);
     char *body = calloc(1, 1 << 20);
+
     s.body = body;
     s.body_len = 1 << 20;
     flow_fine(f, "lost the connection to Redis at ");
     flow_fine(f, "cannot connect to Redis at ");
+
     for (int i = 0; i < times; i++) {
         struct flow_answer a = {.f = f};
         cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
@@ -296,6 +329,7 @@ static void die_while_we_write(struct flow *f, int times)
         cr_assert_eq(flow_wait(f, &a), LAPSE_ELOST);
         server_restart(f->server);
     }
+
     free(body);
 }
 
@@ -329,6 +363,7 @@ Test(peer, that_dies_while_we_write_does_not_disturb_a_host_with_a_handler)
 Test(peer, that_dies_while_we_write_leaves_a_host_that_blocks_sigpipe_as_it_was)
 {
     sigset_t set;
+
     sigemptyset(&set);
     sigaddset(&set, SIGPIPE);
     sigprocmask(SIG_BLOCK, &set, NULL);

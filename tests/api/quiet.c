@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nothing to do, or nothing that can be done: the loop sleeps. Counted are its turns, and the scripts that Redis ran.
+/* Nothing to do, or nothing that can be done: the loop sleeps. Counted are its turns, and the
+ * scripts that Redis ran.
  */
 #include "flow.h"
 #include <signal.h>
@@ -11,11 +12,13 @@ static void sleeps(struct flow *f, unsigned turns, long long scripts)
 {
     long long before = f->server->pid ? flow_scripts(f) : 0;
     unsigned from = ev_iteration(f->loop);
+
     loop_for(f->loop, FOR_MS);
     unsigned n = ev_iteration(f->loop) - from;
     cr_assert_leq(n, turns, "%u turns of the loop", n);
-    if (f->server->pid)
+    if (f->server->pid) {
         cr_assert_leq(flow_scripts(f) - before, scripts, "%lld scripts", flow_scripts(f) - before);
+    }
 }
 
 /* Till a listener has said all that it says at its beginning. */
@@ -42,9 +45,12 @@ FLOW_ALL_MODES(quiet, a_listener_whose_jobs_are_due_later)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, HOUR + i, NULL), 0);
+    }
+
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     flow_until(f, w.settled == 1);
     settle_down(f);
@@ -57,8 +63,11 @@ FLOW_ALL_MODES(quiet, a_listener_with_its_hands_full_and_more_jobs_due)
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
     struct flow_worker w = {.f = f, .policy = FLOW_KEEP};
     struct lapse_listen_options two = {sizeof two, 2};
-    for (int i = 0; i < 300; i++)
+
+    for (int i = 0; i < 300; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     cr_assert_eq(lapse_listen(f->l, "q", &two, flow_handler, &w), 0);
     flow_until(f, w.n_held == 2);
     settle_down(f);
@@ -75,12 +84,15 @@ Test(quiet, two_listeners_and_jobs_due_later)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
     struct lapse_options opts = flow_options(f);
+
     no_sweep(&opts);
     flow_handle(f, "q", &w[0]);
     f->l = flow_open(f, &opts);
     flow_handle(f, "q", &w[1]);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, HOUR + i, NULL), 0);
+    }
+
     settle_down(f);
     sleeps(f, 12, 2);
     flow_end(f, "q");
@@ -90,6 +102,7 @@ Test(quiet, a_handler_that_holds_a_job)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     flow_until(f, w.n_held == 1);
@@ -99,21 +112,28 @@ Test(quiet, a_handler_that_holds_a_job)
     flow_end(f, "q");
 }
 
-/* What Redis acknowledged it still has when it comes back. With appendfsync everysec it would not: while the last sync
- * is under way it keeps what it writes to itself, for two seconds at most, and a kill -9 takes that away. */
+/* What Redis acknowledged it still has when it comes back. With appendfsync everysec it would not:
+ * while the last sync is under way it keeps what it writes to itself, for two seconds at most, and
+ * a kill -9 takes that away. */
 static struct flow *listener_without_redis(struct flow_worker *w, int sig)
 {
     static const char *const always[] = {"--appendfsync", "always", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, always, no_sweep);
+
     flow_fine(f, "Redis");
     flow_handle(f, "q", w);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i == 2 ? 300 : 0, NULL), 0);
+    }
+
     flow_until(f, w->n_runs == 2); /* held, or settled */
-    if (sig == SIGKILL)
+
+    if (sig == SIGKILL) {
         server_kill9(f->server);
-    else
+    } else {
         server_signal(f->server, sig);
+    }
+
     return f;
 }
 
@@ -121,8 +141,11 @@ Test(quiet, without_redis)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listener_without_redis(&w, SIGKILL);
-    for (int i = 0; i < 5; i++)
+
+    for (int i = 0; i < 5; i++) {
         cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
+    }
+
     settle_down(f);
     sleeps(f, 60, 0); /* a connection is tried, a request waits */
     server_restart(f->server);
@@ -134,6 +157,7 @@ Test(quiet, without_redis_and_with_jobs_in_hand)
 {
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGKILL);
+
     settle_down(f);
     lapse_done(w.held[--w.n_held], flow_settled, &w);
     sleeps(f, 60, 0);
@@ -148,10 +172,14 @@ Test(quiet, while_redis_says_nothing)
 {
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGSTOP);
-    for (int i = 0; i < 5; i++)
+
+    for (int i = 0; i < 5; i++) {
         cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
+    }
+
     lapse_done(w.held[--w.n_held], flow_settled, &w);
     loop_for(f->loop, 300);
+
     unsigned from = ev_iteration(f->loop);
     loop_for(f->loop, FOR_MS);
     cr_assert_leq(ev_iteration(f->loop) - from, 30);
@@ -165,6 +193,7 @@ Test(quiet, while_redis_refuses_everything)
 {
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGCONT);
+
     flow_until(f, w.n_held == 3);
     redis_do(f->server, "REPLICAOF 127.0.0.1 1");
     lapse_done(w.held[--w.n_held], flow_settled, &w);
@@ -188,6 +217,7 @@ Test(quiet, the_loop_does_not_end_while_a_handle_is_open)
 {
     struct flow *f = flow_start(FLOW_FULL);
     ev_timer timer;
+
     for (int connected = 0; connected < 2; connected++) {
         bool over = false;
         ev_timer_init(&timer, give_up, 0.05, 0.);
@@ -199,5 +229,6 @@ Test(quiet, the_loop_does_not_end_while_a_handle_is_open)
         cr_assert(over);
         cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
     }
+
     flow_end(f, "q");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every public call from every callback: what(calls) x from(callbacks), each pair on a handle of its own. */
+/* Every public call from every callback: what(calls) x from(callbacks), each pair on a handle of
+ * its own. */
 #include "flow.h"
 #include <signal.h>
 
@@ -38,7 +39,9 @@ struct call {
 /* ---- calls ---- */
 static void answered(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)err, (void)job;
+    (void)l;
+    (void)err;
+    (void)job;
     ((struct scene *)arg)->got++;
 }
 static void depth_answered(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
@@ -46,9 +49,11 @@ static void depth_answered(struct lapse *l, int err, const struct lapse_depth *d
     (void)d;
     answered(l, err, NULL, arg);
 }
-static void list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                          void *arg)
 {
-    (void)jobs, (void)n;
+    (void)jobs;
+    (void)n;
     answered(l, err, NULL, arg);
 }
 static void on_closed(void *arg)
@@ -153,12 +158,14 @@ static void open_another(struct scene *x)
 {
     struct lapse_options o = flow_options(x->f);
     struct lapse *l;
+
     cr_assert_eq(lapse_open(&l, x->f->loop, &o), 0);
     cr_assert_eq(lapse_get(l, "q", "job", answered, x), 0);
     x->owed++;
     lapse_close(l, 5000, on_other_closed, x);
-    while (!x->other_closed)
+    while (!x->other_closed) {
         ev_run(x->f->loop, EVRUN_ONCE);
+    }
 }
 static void close_at_once(struct scene *x)
 {
@@ -177,20 +184,23 @@ static void abandon(struct scene *x)
 }
 static void run_nowait(struct scene *x)
 {
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         ev_run(x->f->loop, EVRUN_NOWAIT);
+    }
 }
 static void run_until_answered(struct scene *x)
 {
     get(x);
-    while (x->got < x->owed)
+    while (x->got < x->owed) {
         ev_run(x->f->loop, EVRUN_ONCE);
+    }
 }
 static void run_until_closed(struct scene *x)
 {
     close_at_once(x);
-    while (!x->closed)
+    while (!x->closed) {
         ev_run(x->f->loop, EVRUN_ONCE);
+    }
 }
 static void ask_all(struct scene *x)
 {
@@ -214,8 +224,11 @@ static void ask_all_and_abandon(struct scene *x)
 static void run_and_abandon(struct scene *x)
 {
     run_nowait(x);
-    if (!x->closed || x->from == CLOSED) /* closed() has not run meanwhile: that would have been the end of it */
+    if (!x->closed ||
+        x->from ==
+            CLOSED) { /* closed() has not run meanwhile: that would have been the end of it */
         abandon(x);
+    }
     run_nowait(x);
 }
 
@@ -263,13 +276,17 @@ static void make_call(struct scene *x)
 static void from_callback(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct scene *x = arg;
-    if (x->from == ENDED)
+
+    if (x->from == ENDED) {
         server_signal(x->f->server, SIGCONT);
+    }
+
     cr_assert(l == x->l && !err == (x->from != REFUSED && x->from != ENDED));
     cr_assert(!job == (x->from == REFUSED || x->from >= DONE));
     make_call(x);
-    if (job) /* it is lent till here, whatever was called */
+    if (job) { /* it is lent till here, whatever was called */
         cr_assert_str_eq(lapse_job_id(job), "job");
+    }
 }
 static void from_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
@@ -277,7 +294,8 @@ static void from_depth(struct lapse *l, int err, const struct lapse_depth *d, vo
     make_call(arg);
     cr_assert_leq(d->waiting, 1);
 }
-static void from_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void from_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                      void *arg)
 {
     cr_assert(l && !err && n == 1);
     make_call(arg);
@@ -298,13 +316,18 @@ static void from_closed(void *arg)
 static void cause(struct scene *x)
 {
     struct lapse_spec s = flow_job_spec("q", "job", HOUR);
-    if (x->from == HANDLER)
+
+    if (x->from == HANDLER) {
         s.due = lapse_in(0);
+    }
+
     int err = lapse_schedule(x->l, &s, x->from == SCHEDULED ? from_callback : NULL, x);
     switch (x->from) {
     case SCHEDULED: break;
     case CANCELLED: err = lapse_cancel(x->l, "q", "job", 0, from_callback, x); break;
-    case RESCHEDULED: err = lapse_reschedule(x->l, "q", "job", lapse_in(HOUR), 0, from_callback, x); break;
+    case RESCHEDULED:
+        err = lapse_reschedule(x->l, "q", "job", lapse_in(HOUR), 0, from_callback, x);
+        break;
     case GOT: err = lapse_get(x->l, "q", "job", from_callback, x); break;
     case REFUSED: err = lapse_get(x->l, "q", "nobody", from_callback, x); break;
     case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
@@ -321,6 +344,7 @@ static void cause(struct scene *x)
         break;
     case CLOSED: x->closing = true; lapse_close(x->l, 0, from_closed, x);
     }
+
     cr_assert_eq(err, 0);
 }
 
@@ -329,29 +353,39 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     struct scene x = {.f = f, .from = from, .call = call};
     struct lapse_options o = flow_options(f);
     long live = alloc_live();
+
     cr_assert_eq(lapse_open(&x.l, f->loop, &o), 0);
     cr_assert_eq(lapse_listen(x.l, "spare", NULL, keep_job, &x), 0);
     for (int i = 0; i < SPARES; i++) {
         struct lapse_spec s = flow_job_spec("spare", NULL, 0);
         cr_assert_eq(lapse_schedule(x.l, &s, NULL, NULL), 0);
     }
+
     flow_until(f, x.n_jobs == SPARES);
     cause(&x);
     flow_until(f, x.called);
+
     bool abandoned = !x.l;
-    if (x.closing && !abandoned)
+    if (x.closing && !abandoned) {
         flow_until(f, x.closed);
-    else if (!abandoned)
+    } else if (!abandoned) {
         flow_until(f, x.got == x.owed);
-    if (x.closing || abandoned)
+    }
+
+    if (x.closing || abandoned) {
         x.l = NULL;
+    }
+
     unsigned got = x.got;
-    while (x.n_jobs) /* without a handle this only frees them */
+    while (x.n_jobs) { /* without a handle this only frees them */
         lapse_done(x.jobs[--x.n_jobs], x.l ? NULL : answered, &x);
+    }
+
     if (x.l) {
         lapse_close(x.l, 5000, on_closed, &x);
         flow_until(f, x.closed);
     }
+
     ev_run(f->loop, EVRUN_NOWAIT);
     cr_assert_eq(x.got, got, "%s: called back by a handle that is no more", call->name);
     cr_assert(abandoned || x.got == x.owed, "%s: %u callbacks of %u", call->name, x.got, x.owed);
@@ -362,8 +396,9 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
 static void run_all(enum from from)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         run_row(f, from, &calls[i]);
+    }
     flow_end(f);
 }
 

@@ -6,8 +6,11 @@ enum { HOUR = 3600000 };
 Test(reschedule, moves_a_job_in_every_state_but_running)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     for (enum flow_state state = 0; state < FLOW_STATES; state++) {
-        struct flow_job old, told, now;
+        struct flow_job old;
+        struct flow_job told;
+        struct flow_job now;
         flow_put(f, "q", "a", state, &old);
         int64_t at = redis_now_ms(f->server) + 5 * HOUR;
         char *before = flow_dump(f);
@@ -20,8 +23,9 @@ Test(reschedule, moves_a_job_in_every_state_but_running)
             free(after);
         } else {
             cr_assert_eq(flow_get(f, "q", "a", &now), 0);
-            cr_assert(now.state == LAPSE_WAITING && now.due_ms == at && now.until_ms == 0, "%s", name);
-            cr_assert(now.tries == old.tries && !strcmp(now.body, "old"), "%s", name);
+            cr_assert(now.state == LAPSE_WAITING && now.due_ms == at && now.until_ms == 0, "%s",
+                      name);
+            cr_assert(now.tries == old.tries && strcmp(now.body, "old") == 0, "%s", name);
             /* a dead job's tries begin anew; of the others they go on */
             bool anew = state == FLOW_DEAD || state == FLOW_ENDED_LAST;
             cr_assert_eq(now.try_no, anew ? 0 : old.try_no, "%s", name);
@@ -32,12 +36,14 @@ Test(reschedule, moves_a_job_in_every_state_but_running)
         free(before);
         redis_do(f->server, "FLUSHALL");
     }
+
     flow_end(f, "q");
 }
 
 Test(reschedule, of_a_job_that_is_not_there_is_enoent)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(1), NULL), LAPSE_ENOENT);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
     cr_assert_eq(flow_reschedule(f, "q", "A", lapse_in(1), NULL), LAPSE_ENOENT);
@@ -49,16 +55,20 @@ Test(reschedule, a_delay_counts_from_now_and_the_past_means_now)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_job job;
+
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+
     int64_t before = redis_now_ms(f->server);
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(2 * HOUR), &job), 0);
     cr_assert(job.due_ms >= before + 2 * HOUR && job.due_ms <= redis_now_ms(f->server) + 2 * HOUR);
+
     static const struct lapse_due now[] = {{0, 0}, {0, 1}, {0, 1700000000000}};
     for (size_t i = 0; i < sizeof now / sizeof *now; i++) {
         before = redis_now_ms(f->server);
         cr_assert_eq(flow_reschedule(f, "q", "a", now[i], &job), 0);
         cr_assert(job.due_ms >= before && job.due_ms <= redis_now_ms(f->server));
     }
+
     flow_end(f, "q");
 }
 
@@ -66,7 +76,10 @@ FLOW_ALL_MODES(reschedule, earlier_or_later_it_runs_once_at_the_new_time)
 {
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
-    struct flow_job earlier, later, now;
+    struct flow_job earlier;
+    struct flow_job later;
+    struct flow_job now;
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "earlier", HOUR, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "later", 1000, NULL), 0);
@@ -75,13 +88,17 @@ FLOW_ALL_MODES(reschedule, earlier_or_later_it_runs_once_at_the_new_time)
     cr_assert_eq(flow_reschedule(f, "q", "earlier", lapse_in(100), &earlier), 0);
     cr_assert_eq(flow_reschedule(f, "q", "now", lapse_in(0), &now), 0);
     flow_until(f, w.settled == 3);
+
     for (size_t i = 0; i < 3; i++) {
         const struct flow_job *job = &w.runs[i].job;
-        int64_t due = *job->id == 'e' ? earlier.due_ms : *job->id == 'l' ? later.due_ms : now.due_ms;
+        int64_t due = *job->id == 'e'   ? earlier.due_ms
+                      : *job->id == 'l' ? later.due_ms
+                                        : now.due_ms;
         cr_assert_eq(job->due_ms, due, "%s", job->id);
         cr_assert_geq(job->claimed_us, due * 1000, "%s", job->id);
         cr_assert_eq(flow_runs_of(&w, job->id), 1);
     }
+
     flow_end(f, "q");
 }
 
@@ -90,10 +107,13 @@ FLOW_ALL_MODES(reschedule, each_touch_of_a_session_puts_off_its_end)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_job job;
+
     flow_handle(f, "sessions", &w);
     cr_assert_eq(flow_schedule(f, "sessions", "u1", 1500, NULL), 0);
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 60; i++) {
         cr_assert_eq(flow_reschedule(f, "sessions", "u1", lapse_in(1500), &job), 0);
+    }
+
     cr_assert_eq(w.n_runs, 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.runs[0].job.due_ms, job.due_ms);
@@ -107,6 +127,7 @@ FLOW_ALL_MODES(reschedule, a_dead_job_runs_again_with_all_its_tries)
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "no"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
+
     s.tries = 2;
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
@@ -115,11 +136,13 @@ FLOW_ALL_MODES(reschedule, a_dead_job_runs_again_with_all_its_tries)
     cr_assert_eq(job.state, LAPSE_DEAD);
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
     flow_until(f, w.settled == 4);
+
     static const unsigned tries[] = {1, 2, 1, 2};
     for (int i = 0; i < 4; i++) {
         cr_assert_eq(w.runs[i].job.try_no, tries[i]);
         cr_assert(i == 0 || w.runs[i].job.token > w.runs[i - 1].job.token);
     }
+
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);
     flow_end(f, "q");

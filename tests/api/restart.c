@@ -6,19 +6,24 @@ static void schedule_ahead(struct flow *f, int n, int64_t first_ms, int64_t spre
 {
     unsigned before = f->n_answers;
     struct flow_answer *a = calloc((size_t)n, sizeof *a);
+
     cr_assert(a);
     for (int i = 0; i < n; i++) {
         struct lapse_spec s = flow_job_spec("q", NULL, first_ms + (spread_ms * i) / n);
         a[i].f = f;
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
+
     flow_until(f, f->n_answers == before + (unsigned)n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         cr_assert_eq(a[i].err, 0, "%s", lapse_strerror(a[i].err));
+    }
+
     free(a);
 }
 
-/* "everysec" writes later while an fsync is under way, and kill -9 then loses what was acknowledged. */
+/* "everysec" writes later while an fsync is under way, and kill -9 then loses what was
+ * acknowledged. */
 static const char *const always[] = {"--appendfsync", "always", NULL};
 
 static void expect_trouble(struct flow *f)
@@ -33,17 +38,23 @@ FLOW_ALL_MODES(restart, jobs_that_fell_due_while_redis_was_down_run_once)
     enum { N = 1000 };
     struct flow *f = flow_start_opts(mode, always, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     expect_trouble(f);
     flow_handle(f, "q", &w);
     schedule_ahead(f, N, 700, 300);
+
     int64_t last_ms = redis_now_ms(f->server) + 1000;
     server_kill9(f->server);
     flow_spin(f, 1100);
     server_restart(f->server);
-    if (mode == FLOW_MUTE)
+    if (mode == FLOW_MUTE) {
         redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
-    if (mode == FLOW_STILL || mode == FLOW_SWEEP)
+    }
+
+    if (mode == FLOW_STILL || mode == FLOW_SWEEP) {
         redis_do(f->server, "DEBUG SET-ACTIVE-EXPIRE 0");
+    }
+
     cr_assert_geq(redis_now_ms(f->server), last_ms);
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
@@ -56,12 +67,14 @@ FLOW_ALL_MODES(restart, triggers_that_are_gone_are_not_missed)
     enum { N = 200 };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     schedule_ahead(f, N, 300, 200);
     cr_assert_eq(
-        redis_int(f->server, "EVAL %s 0",
-                  "local n = 0 for _, k in ipairs(redis.call('KEYS', 'lapse:{q}:t:*')) do "
-                  "if not string.find(k, '}:t:{', 1, true) then n = n + redis.call('DEL', k) end end return n"),
+        redis_int(
+            f->server, "EVAL %s 0",
+            "local n = 0 for _, k in ipairs(redis.call('KEYS', 'lapse:{q}:t:*')) do if not "
+            "string.find(k, '}:t:{', 1, true) then n = n + redis.call('DEL', k) end end return n"),
         N);
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
@@ -75,6 +88,7 @@ Test(restart, from_a_snapshot_misses_no_trigger)
     static const char *const args[] = {"--appendonly", "no", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, args, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     expect_trouble(f);
     flow_handle(f, "q", &w);
     schedule_ahead(f, N, 1500, 100);
@@ -93,9 +107,11 @@ static void run_under(void (*strike)(struct flow *f, int round), unsigned rounds
     enum { N = 1000 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, tweak);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     expect_trouble(f);
     flow_handle(f, "q", &w);
     schedule_ahead(f, N, 50, 600);
+
     unsigned struck = 0;
     for (int64_t next_ms = 0; w.settled < N;) {
         cr_assert(flow_turn(f, test_now_ms() + 20));
@@ -104,6 +120,7 @@ static void run_under(void (*strike)(struct flow *f, int round), unsigned rounds
             next_ms = test_now_ms() + 5 + random() % 40;
         }
     }
+
     cr_assert_gt(struck, 5);
     cr_assert(w.err == 0 || w.err == LAPSE_ELOST, "%s", lapse_strerror(w.err));
     flow_each_once(&w, N);
@@ -167,14 +184,17 @@ Test(restart, redis_killed_while_jobs_run_loses_nothing_and_runs_nothing_twice)
     enum { N = 1500, ROUNDS = 4 };
     struct flow *f = flow_start_opts(FLOW_FULL, always, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     expect_trouble(f);
     flow_handle(f, "q", &w);
     schedule_ahead(f, N, 100, 2000);
+
     for (int i = 0; i < ROUNDS; i++) {
         size_t some = w.n_runs + 50 + (size_t)random() % 150;
         flow_until(f, w.n_runs >= some || w.settled == N);
         server_restart(f->server);
     }
+
     flow_until(f, w.settled == N);
     cr_assert(w.err == 0 || w.err == LAPSE_ELOST, "%s", lapse_strerror(w.err));
     flow_each_once(&w, N);

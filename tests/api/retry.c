@@ -2,7 +2,8 @@
 /* Jobs that are put back, and jobs that die. */
 #include "wire.h"
 
-static void schedule(struct flow *f, const char *id, unsigned tries, int64_t backoff_ms, int64_t backoff_max_ms)
+static void schedule(struct flow *f, const char *id, unsigned tries, int64_t backoff_ms,
+                     int64_t backoff_max_ms)
 {
     struct lapse_spec s = flow_job_spec("q", id, 0);
     s.tries = tries;
@@ -11,17 +12,22 @@ static void schedule(struct flow *f, const char *id, unsigned tries, int64_t bac
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
 }
 
-/* Runs the job that is due now and settles it; its new due time lies between the moments it was settled, and the wait.
+/* Runs the job that is due now and settles it; its new due time lies between the moments it was
+ * settled, and the wait.
  */
-static void put_back(struct flow_worker *w, int64_t delay_ms, int64_t least_ms, int64_t most_ms, struct flow_job *out)
+static void put_back(struct flow_worker *w, int64_t delay_ms, int64_t least_ms, int64_t most_ms,
+                     struct flow_job *out)
 {
     struct flow *f = w->f;
     char id[256];
+
     flow_until(f, w->n_held == 1);
     strcpy(id, lapse_job_id(w->held[0]));
+
     int64_t before_ms = redis_now_ms(f->server);
     w->delay_ms = delay_ms;
     flow_settle(w, FLOW_RETRY);
+
     int64_t after_ms = redis_now_ms(f->server);
     cr_assert_eq(w->errors, 0);
     cr_assert_eq(flow_get(f, "q", id, out), 0);
@@ -38,20 +44,25 @@ Test(retry, the_backoff_doubles_from_run_to_run_up_to_its_maximum)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP, .reason = "not yet"};
     struct flow_job job;
+
     schedule(f, "a", 20, 1000, 20000);
     flow_handle(f, "q", &w);
+
     for (unsigned i = 0; i < sizeof wait_ms / sizeof *wait_ms; i++) {
         put_back(&w, LAPSE_BACKOFF, wait_ms[i] - wait_ms[i] / 4, wait_ms[i], &job);
         cr_assert_eq(job.try_no, i + 1);
         cr_assert_str_eq(job.reason, "not yet");
         cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
     }
+
     flow_until(f, w.n_held == 1);
     cr_assert_eq(lapse_job_try(w.held[0]), 9);
     cr_assert_str_eq(lapse_job_reason(w.held[0]), "not yet");
     flow_settle(&w, FLOW_DONE);
-    for (size_t i = 1; i < w.n_runs; i++)
+    for (size_t i = 1; i < w.n_runs; i++) {
         cr_assert_gt(w.runs[i].job.token, w.runs[i - 1].job.token);
+    }
+
     cr_assert_eq(flow_stats(f->l).retried, 8);
     flow_end(f, "q");
 }
@@ -62,18 +73,24 @@ Test(retry, the_backoff_is_jittered)
     enum { N = 40, WAIT_MS = 1000000 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
-    int64_t first = INT64_MAX, last = 0;
-    for (int i = 0; i < N; i++)
+    int64_t first = INT64_MAX;
+    int64_t last = 0;
+
+    for (int i = 0; i < N; i++) {
         schedule(f, NULL, 0, WAIT_MS, 0);
+    }
+
     flow_handle(f, "q", &w);
     flow_until(f, w.n_held == N);
     w.delay_ms = LAPSE_BACKOFF;
     flow_settle(&w, FLOW_RETRY);
+
     for (int i = 0; i < N; i++) {
         int64_t due_ms = flow_score(f, "q", "due", w.runs[i].job.id);
         first = due_ms < first ? due_ms : first;
         last = due_ms > last ? due_ms : last;
     }
+
     cr_assert_gt(last - first, WAIT_MS / 100);
     cr_assert_leq(last - first, WAIT_MS / 4 + 10000);
     flow_end(f, "q");
@@ -85,17 +102,20 @@ Test(retry, a_delay_of_its_own_is_kept_to_the_millisecond)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct flow_job job;
+
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
     flow_handle(f, "q", &w);
     for (size_t i = 2; i < sizeof delays_ms / sizeof *delays_ms; i++) {
         put_back(&w, delays_ms[i], delays_ms[i], delays_ms[i], &job);
         cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
     }
+
     for (size_t i = 0; i < 2; i++) {
         flow_until(f, w.n_held == 1);
         w.delay_ms = delays_ms[i];
         flow_settle(&w, FLOW_RETRY);
     }
+
     flow_until(f, w.n_held == 1);
     flow_settle(&w, FLOW_DONE);
     cr_assert_eq(w.errors, 0);
@@ -108,17 +128,21 @@ FLOW_ALL_MODES(retry, it_runs_again_when_it_is_due_again_and_not_before)
     enum { RUNS = 5 };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 30, .reason = "again"};
+
     schedule(f, "a", RUNS, 0, 0);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == RUNS);
     cr_assert_eq(w.n_runs, RUNS);
+
     for (unsigned i = 0; i < RUNS; i++) {
         const struct flow_job *job = &w.runs[i].job;
         cr_assert_eq(job->try_no, i + 1);
         cr_assert_geq(job->claimed_us, job->due_ms * 1000);
         cr_assert(i == 0 || job->due_ms * 1000 + 999 >= w.runs[i - 1].job.claimed_us + 30000);
-        cr_assert(flow_via_ok(mode, job->via) || job->via == LAPSE_VIA_EVENT, "via %d", (int)job->via);
+        cr_assert(flow_via_ok(mode, job->via) || job->via == LAPSE_VIA_EVENT, "via %d",
+                  (int)job->via);
     }
+
     cr_assert_eq(flow_count(f, "q", "dead"), 1);
     flow_end(f, "q");
 }
@@ -129,6 +153,7 @@ Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "the printer burns"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
+
     s.tries = 3;
     s.body = "page 1";
     s.body_len = 6;
@@ -142,6 +167,7 @@ Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
     cr_assert_eq(job.tries, 3);
     cr_assert_str_eq(job.reason, "the printer burns");
     cr_assert_str_eq(job.body, "page 1");
+
     struct lapse_stats st = flow_stats(f->l);
     cr_assert_eq(st.retried, 2);
     cr_assert_eq(st.failed, 1);
@@ -152,6 +178,7 @@ Test(retry, with_one_try_it_is_dead_after_the_first_run)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 3600000};
+
     schedule(f, "a", 1, 0, 0);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 1);
@@ -165,6 +192,7 @@ Test(retry, fail_is_dead_at_once)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_FAIL, .reason = "no such address"};
     struct flow_job job;
+
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 1);
@@ -181,6 +209,7 @@ Test(retry, for_ever_means_for_ever)
     enum { N = 60 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0};
+
     schedule(f, "a", LAPSE_FOREVER, 1, 1);
     flow_handle(f, "q", &w);
     flow_until(f, w.n_runs >= N);
@@ -190,6 +219,7 @@ Test(retry, for_ever_means_for_ever)
         cr_assert_eq(w.runs[i].job.try_no, i + 1);
         cr_assert_eq(w.runs[i].job.tries, LAPSE_FOREVER);
     }
+
     cr_assert_eq(flow_count(f, "q", "dead"), 0);
     flow_end(f, "q");
 }
@@ -199,6 +229,7 @@ Test(retry, a_dead_job_made_due_again_runs_anew_with_a_larger_token)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_FAIL, .reason = "broken"};
     struct flow_job job;
+
     schedule(f, "a", 2, 0, 0);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 1);
@@ -212,7 +243,8 @@ Test(retry, a_dead_job_made_due_again_runs_anew_with_a_larger_token)
     cr_assert_eq(w.runs[1].job.try_no, 1);
     cr_assert_str_eq(w.runs[1].job.reason, "");
     cr_assert_eq(w.runs[2].job.try_no, 2);
-    cr_assert(w.runs[0].job.token < w.runs[1].job.token && w.runs[1].job.token < w.runs[2].job.token);
+    cr_assert(w.runs[0].job.token < w.runs[1].job.token &&
+              w.runs[1].job.token < w.runs[2].job.token);
     cr_assert_eq(flow_count(f, "q", "dead"), 1);
     flow_end(f, "q");
 }
@@ -220,14 +252,18 @@ Test(retry, a_dead_job_made_due_again_runs_anew_with_a_larger_token)
 Test(retry, why_is_kept_byte_for_byte_and_cut_at_200)
 {
     char long_text[301];
+
     memset(long_text, 'x', 300);
     long_text[300] = 0;
     long_text[199] = 'y';
-    const char *const whys[] = {"", " ", "two  spaces, %s %d {} and a\nline", "\x01\xff caf\xc3\xa9", long_text, NULL};
+
+    const char *const whys[] = {
+        "", " ", "two  spaces, %s %d {} and a\nline", "\x01\xff caf\xc3\xa9", long_text, NULL};
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
     flow_handle(f, "q", &w);
+
     for (size_t i = 0; i < sizeof whys / sizeof *whys; i++) {
         char want[201];
         struct flow_job job;
@@ -239,6 +275,7 @@ Test(retry, why_is_kept_byte_for_byte_and_cut_at_200)
         flow_until(f, w.n_held == 1);
         cr_assert_str_eq(lapse_job_reason(w.held[0]), want);
     }
+
     flow_settle(&w, FLOW_FAIL);
     flow_end(f, "q");
 }
@@ -263,14 +300,17 @@ Test(retry, why_is_cut_at_the_end_of_a_character)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
     char reason[301];
+
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
     flow_handle(f, "q", &w);
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct flow_job job;
         memset(reason, 0, sizeof reason);
         memset(reason, 'x', rows[i].ascii);
-        while (strlen(reason) < 250)
+        while (strlen(reason) < 250) {
             strcat(reason, rows[i].character);
+        }
         w.reason = reason;
         put_back(&w, 60000, 60000, 60000, &job);
         cr_assert_eq(strlen(job.reason), rows[i].kept, "row %zu: %zu bytes", i, strlen(job.reason));
@@ -278,6 +318,7 @@ Test(retry, why_is_cut_at_the_end_of_a_character)
         cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
         flow_until(f, w.n_held == 1);
     }
+
     flow_settle(&w, FLOW_FAIL);
     flow_end(f, "q");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The users that README.md names may do what they are for, and nothing else. `make test-acl` runs all flows as them;
- * flow_end() counts what was refused to them. */
+/* The users that README.md names may do what they are for, and nothing else. `make test-acl` runs
+ * all flows as them; flow_end() counts what was refused to them. */
 #include "wire.h"
 #include <hiredis/hiredis.h>
 
@@ -13,17 +13,21 @@ static struct lapse *open_as(struct flow *f, const char *role, flow_tweak *tweak
 {
     struct lapse_options opts = flow_options(f);
     char url[160];
+
     snprintf(url, sizeof url, "unix://lapse_%s:secret@%s", role, f->server->socket);
     opts.url = url;
-    if (tweak)
+    if (tweak) {
         tweak(&opts);
+    }
     return flow_open(f, &opts);
 }
 
 FLOW_ALL_MODES(rights, of_a_listener_are_all_that_its_jobs_need)
 {
     struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE}, dying = {.policy = FLOW_FAIL, .reason = "no"};
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_worker dying = {.policy = FLOW_FAIL, .reason = "no"};
+
     f->l = open_as(f, "listener", NULL);
     flow_handle(f, "q", &w);
     flow_handle(f, "r", &dying);
@@ -47,7 +51,10 @@ Test(rights, of_a_listener_by_keyspace_name_its_pattern_instead)
     static const char *const flags[] = {"--notify-keyspace-events", "Kx", NULL};
     struct flow *f = flow_bare(FLOW_FULL, flags);
     struct flow_worker w = {.policy = FLOW_DONE};
-    redis_do(f->server, "ACL SETUSER lapse_listener clearselectors (+psubscribe &__keyspace@0__:lapse:{q}:t:*)");
+
+    redis_do(
+        f->server,
+        "ACL SETUSER lapse_listener clearselectors (+psubscribe &__keyspace@0__:lapse:{q}:t:*)");
     f->l = open_as(f, "listener", by_keyspace);
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
@@ -55,6 +62,7 @@ Test(rights, of_a_listener_by_keyspace_name_its_pattern_instead)
         cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
         flow_until(f, w.settled == n);
     }
+
     flow_end(f, "q");
 }
 
@@ -63,7 +71,9 @@ Test(rights, of_a_producer_are_all_that_it_asks_and_the_wake)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     f->l = open_as(f, "producer", NULL);
+
     for (int i = 0; i < FLOW_STATES; i++) {
         struct lapse_spec again = flow_job_spec("q", ids[i], HOUR);
         again.on_conflict = LAPSE_REPLACE;
@@ -74,7 +84,9 @@ Test(rights, of_a_producer_are_all_that_it_asks_and_the_wake)
         cr_assert_eq(flow_spec(f, &again, NULL), busy);
         cr_assert_eq(flow_cancel(f, "q", ids[i], NULL), busy);
     }
-    struct lapse *listener = open_as(f, "listener", NULL), *producer = f->l;
+
+    struct lapse *listener = open_as(f, "listener", NULL);
+    struct lapse *producer = f->l;
     f->l = listener;
     flow_handle(f, "p", &w);
     flow_until_listeners(f, "p", 1);
@@ -91,12 +103,17 @@ Test(rights, of_a_monitor_are_to_look)
     struct lapse *monitor = open_as(f, "monitor", NULL);
     struct flow_job page[FLOW_STATES];
     struct lapse_depth depth;
-    for (int i = 0; i < FLOW_STATES; i++)
+
+    for (int i = 0; i < FLOW_STATES; i++) {
         flow_put(f, "q", ids[i], (enum flow_state)i, NULL);
+    }
+
     char *before = flow_dump(f);
     f->l = monitor;
-    for (int i = 0; i < FLOW_STATES; i++)
+    for (int i = 0; i < FLOW_STATES; i++) {
         cr_assert_eq(flow_get(f, "q", ids[i], NULL), 0);
+    }
+
     cr_assert_eq(flow_depth(f, "q", &depth), 0);
     cr_assert_eq(depth.waiting + depth.running + depth.dead, FLOW_STATES);
     cr_assert_eq(flow_list(f, "q", LAPSE_DEAD, 1, page, FLOW_STATES), 1);
@@ -106,6 +123,7 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(flow_schedule(f, "q", "new", HOUR, NULL), LAPSE_EREFUSED);
     cr_assert_eq(flow_cancel(f, "q", ids[FLOW_DEAD], NULL), LAPSE_EREFUSED);
     cr_assert_eq(flow_reschedule(f, "q", ids[FLOW_WAITS], lapse_in(0), NULL), LAPSE_EREFUSED);
+
     char *after = flow_dump(f);
     cr_assert_str_eq(after, before);
     free(before);
@@ -199,29 +217,38 @@ static void must_be_refused(struct flow *f, const char *role, int bit)
 {
     redisContext *c = redisConnectUnix(f->server->socket);
     redisReply *r = redisCommand(c, "AUTH lapse_%s secret", role);
+
     cr_assert(r && r->type == REDIS_REPLY_STATUS);
     freeReplyObject(r);
+
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
-        if (!(forbidden[i].who & bit))
+        if (!(forbidden[i].who & bit)) {
             continue;
+        }
         r = redisCommand(c, forbidden[i].command);
         cr_assert(r && r->type == REDIS_REPLY_ERROR, "a %s may %s", role, forbidden[i].command);
         /* by itself; in a script of Redis 7; in one of Redis 8 and Valkey */
-        cr_assert(strstr(r->str, "NOPERM") || strstr(r->str, "The user executing the script can't") ||
+        cr_assert(strstr(r->str, "NOPERM") ||
+                      strstr(r->str, "The user executing the script can't") ||
                       strstr(r->str, "ACL failure in script"),
                   "%s, %s: %s", role, forbidden[i].command, r->str);
         freeReplyObject(r);
     }
+
     redisFree(c);
 }
 
 Test(rights, are_no_others)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+
     char *before = flow_dump(f);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         must_be_refused(f, roles[i], 1 << i);
+    }
+
     char *after = flow_dump(f);
     cr_assert_str_eq(after, before);
     free(before);

@@ -6,6 +6,7 @@ FLOW_ALL_MODES(schedule, a_job_runs_once_and_is_gone)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_job made;
+
     flow_handle(f, "orders", &w);
     cr_assert_eq(flow_schedule(f, "orders", "a", 50, &made), 0);
     flow_until(f, w.settled == 1);
@@ -22,10 +23,13 @@ Test(schedule, lends_the_job_as_redis_has_it)
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_spec s = flow_job_spec("q", "a", 3600000);
     struct flow_job job;
+
     s.body = "not given here";
     s.body_len = 14;
+
     int64_t before = redis_now_ms(f->server);
     cr_assert_eq(flow_spec(f, &s, &job), 0);
+
     int64_t after = redis_now_ms(f->server);
     cr_assert_str_eq(job.queue, "q");
     cr_assert_str_eq(job.id, "a");
@@ -49,15 +53,19 @@ Test(schedule, an_absolute_time_is_kept_and_a_past_one_means_now)
     struct lapse_spec s = flow_job_spec("q", "future", 0);
     struct flow_job job;
     int64_t before = redis_now_ms(f->server);
+
     s.due = lapse_at(before + 7777777);
     cr_assert_eq(flow_spec(f, &s, &job), 0);
     cr_assert_eq(job.due_ms, before + 7777777);
+
     for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
         s.id = NULL;
         s.due = lapse_at(past[i]);
         cr_assert_eq(flow_spec(f, &s, &job), 0);
-        cr_assert(job.due_ms >= before && job.due_ms <= redis_now_ms(f->server), "at %lld", (long long)past[i]);
+        cr_assert(job.due_ms >= before && job.due_ms <= redis_now_ms(f->server), "at %lld",
+                  (long long)past[i]);
     }
+
     s.id = NULL;
     s.due = lapse_in(0);
     cr_assert_eq(flow_spec(f, &s, &job), 0);
@@ -69,6 +77,7 @@ FLOW_ALL_MODES(schedule, what_is_due_at_once_runs_at_once)
 {
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "zero", 0, NULL), 0);
     flow_until(f, w.n_runs == 1);
@@ -88,6 +97,7 @@ static void no_sweep(struct lapse_options *opts)
 Test(schedule, a_job_due_while_a_listener_begins_does_not_wait_for_the_sweep)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+
     for (int i = 0; i < 10; i++) {
         struct flow_worker w = {.policy = FLOW_DONE};
         flow_handle(f, "q", &w);
@@ -98,6 +108,7 @@ Test(schedule, a_job_due_while_a_listener_begins_does_not_wait_for_the_sweep)
         no_sweep(&opts);
         f->l = flow_open(f, &opts);
     }
+
     flow_end(f, "q");
 }
 
@@ -107,16 +118,20 @@ Test(schedule, ids_made_up_are_valid_and_differ)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a[N];
     struct lapse_spec s = flow_job_spec("q", NULL, 3600000);
+
     for (int i = 0; i < N; i++) {
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
+
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), 0);
         cr_assert_geq(strlen(a[i].job.id), 16);
-        for (int k = 0; k < i; k++)
+        for (int k = 0; k < i; k++) {
             cr_assert_str_neq(a[i].job.id, a[k].job.id);
+        }
     }
+
     cr_assert_eq(flow_count(f, "q", "due"), N);
     cr_assert_eq(flow_cancel(f, "q", a[7].job.id, NULL), 0);
     flow_end(f, "q");
@@ -125,10 +140,13 @@ Test(schedule, ids_made_up_are_valid_and_differ)
 Test(schedule, arguments_are_copied)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    char queue[] = "queue", id[] = "id", body[] = "body";
+    char queue[] = "queue";
+    char id[] = "id";
+    char body[] = "body";
     struct lapse_spec s = flow_job_spec(queue, id, 3600000);
     struct flow_answer a = {.f = f};
     struct flow_job job;
+
     s.body = body;
     s.body_len = 4;
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);
@@ -143,6 +161,7 @@ Test(schedule, without_a_callback_it_happens_all_the_same)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_spec s = flow_job_spec("q", "a", 3600000);
+
     cr_assert_eq(lapse_schedule(f->l, &s, NULL, NULL), 0);
     cr_assert_eq(lapse_reschedule(f->l, "q", "a", lapse_in(7200000), 0, NULL, NULL), 0);
     cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
@@ -161,10 +180,15 @@ FLOW_ALL_MODES(schedule, any_bytes_up_to_a_mebibyte_reach_the_handler)
     enum { N = sizeof lens / sizeof *lens };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
-    char *body = malloc(MAX), id[24];
-    for (size_t i = 0; i < MAX; i++)
+    char *body = malloc(MAX);
+    char id[24];
+
+    for (size_t i = 0; i < MAX; i++) {
         body[i] = (char)(i * 7 + i / 256);
+    }
+
     flow_handle(f, "q", &w);
+
     for (int i = 0; i < N; i++) {
         snprintf(id, sizeof id, "%d", i);
         struct lapse_spec s = flow_job_spec("q", id, i % 2 ? 20 : 0);
@@ -172,33 +196,42 @@ FLOW_ALL_MODES(schedule, any_bytes_up_to_a_mebibyte_reach_the_handler)
         s.body_len = lens[i];
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
+
     flow_until(f, w.settled == N);
+
     for (size_t i = 0; i < N; i++) {
         const struct flow_job *job = &w.runs[i].job;
         size_t len = lens[atoi(job->id)];
         cr_assert_eq(job->body_len, len);
         cr_assert_eq(memcmp(job->body, body, len), 0);
     }
+
     free(body);
     flow_end(f, "q");
 }
 
 FLOW_ALL_MODES(schedule, ids_are_bytes_and_no_language)
 {
-    static const char *const ids[] = {"-rf",     "$(x)", ";ls", "%s%n", "*", "?[a-z]", "\\x00", "'", "\"",
-                                      "a:b:t:c", "`id`", "--",  "+1",   "0", "..",     "nil",   "~", "!"};
+    static const char *const ids[] = {"-rf",   "$(x)", ";ls", "%s%n",    "*",    "?[a-z]",
+                                      "\\x00", "'",    "\"",  "a:b:t:c", "`id`", "--",
+                                      "+1",    "0",    "..",  "nil",     "~",    "!"};
     char longest[256];
     enum { N = sizeof ids / sizeof *ids };
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     memset(longest, 'i', 255), longest[255] = 0;
     flow_handle(f, "q", &w);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", ids[i], 20, NULL), 0, "%s", ids[i]);
+    }
+
     cr_assert_eq(flow_schedule(f, "q", longest, 20, NULL), 0);
     flow_until(f, w.settled == N + 1);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_runs_of(&w, ids[i]), 1, "%s", ids[i]);
+    }
+
     cr_assert_eq(flow_runs_of(&w, longest), 1);
     flow_end(f, "q");
 }
@@ -209,18 +242,21 @@ FLOW_ALL_MODES(schedule, for_ever_is_never_dead)
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "again"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
+
     s.tries = LAPSE_FOREVER;
     cr_assert_eq(flow_spec(f, &s, &job), 0);
     cr_assert_eq(job.tries, LAPSE_FOREVER);
     flow_handle(f, "q", &w);
     flow_until(f, w.n_runs >= 15);
     w.policy = FLOW_DONE;
+
     size_t n = w.n_runs;
     flow_until(f, w.n_runs > n && w.settled == w.n_runs);
     for (unsigned i = 0; i < w.n_runs; i++) {
         cr_assert_eq(w.runs[i].job.try_no, i + 1);
         cr_assert_eq(w.runs[i].job.tries, LAPSE_FOREVER);
     }
+
     cr_assert_eq(w.errors, 0);
     flow_end(f, "q");
 }
@@ -231,6 +267,7 @@ FLOW_ALL_MODES(schedule, the_last_of_its_tries_leaves_it_dead)
     struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "no luck"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
+
     s.tries = 3;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     flow_handle(f, "q", &w);
@@ -251,17 +288,22 @@ Test(schedule, made_up_ids_sort_in_the_order_in_which_jobs_were_scheduled)
     static struct flow_job listed[N];
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_spec s = flow_job_spec("q", NULL, 0);
+
     s.due = lapse_at(redis_now_ms(f->server) + 3600000);
     for (int i = 0; i < N; i++) {
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
-    for (int i = 0; i < N; i++)
+
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), 0);
+    }
+
     cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, 100, listed, N), N);
     for (int i = 0; i < N; i++) {
         cr_assert_str_eq(listed[i].id, a[i].job.id, "number %d", i);
         cr_assert_eq(strlen(listed[i].id), 22);
     }
+
     flow_end(f, "q");
 }

@@ -20,29 +20,40 @@ static void expect(struct wire *x, const char *id, enum flow_policy how, int64_t
 {
     struct flow_job job;
     int err = flow_get(x->f, "q", id, &job);
+
     if (how == FLOW_DONE) {
         cr_assert_eq(err, LAPSE_ENOENT);
         return;
     }
+
     cr_assert_eq(err, 0);
     cr_assert_eq(job.try_no, 1);
     cr_assert_str_eq(job.reason, "the reason");
     cr_assert_eq(job.state, how == FLOW_RETRY ? LAPSE_WAITING : LAPSE_DEAD);
-    if (how == FLOW_RETRY)
-        cr_assert(job.due_ms >= not_before_ms + 3600000 && job.due_ms <= redis_now_ms(x->f->server) + 3600000);
+    if (how == FLOW_RETRY) {
+        cr_assert(job.due_ms >= not_before_ms + 3600000 &&
+                  job.due_ms <= redis_now_ms(x->f->server) + 3600000);
+    }
+
     cr_assert_eq(flow_cancel(x->f, "q", id, NULL), 0);
 }
 
-/* Redis may have heard it or not, may have answered or not. What is cut is the settle and nothing else, so the first
- * cuts are within it and all after it has passed hit nothing. */
-static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long first, long step, long last)
+/* Redis may have heard it or not, may have answered or not. What is cut is the settle and nothing
+ * else, so the first cuts are within it and all after it has passed hit nothing. */
+static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long first, long step,
+                             long last)
 {
     struct wire x;
-    unsigned lost = 0, n = 0, cuts = 0;
+    unsigned lost = 0;
+    unsigned n = 0;
+    unsigned cuts = 0;
+
     wire_start(&x, FLOW_KEEP, alone);
+
     struct lapse *direct = x.f->l;
     x.w.delay_ms = 3600000;
     x.w.reason = "the reason";
+
     for (long bytes = first; bytes <= last; bytes += step, n++) {
         char id[24];
         snprintf(id, sizeof id, "%ld", bytes);
@@ -54,7 +65,8 @@ static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long firs
         int64_t before_ms = redis_now_ms(x.f->server);
         x.w.err = 0;
         flow_settle(&x.w, how);
-        cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes, lapse_strerror(x.w.err));
+        cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes,
+                  lapse_strerror(x.w.err));
         lost += x.w.err != 0;
         bool cut = proxy_cut_left(x.proxy, way) < 0;
         proxy_cut_after(x.proxy, way, -1);
@@ -63,12 +75,15 @@ static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long firs
         cuts += cut;
         flow_until(x.f, flow_stats(x.l).reconnects == cuts);
     }
+
     cr_assert_eq(x.w.n_runs, n); /* none ran again */
+
     struct lapse_stats s = flow_stats(x.l);
     cr_assert_eq(s.claimed, n);
     cr_assert_eq((how == FLOW_DONE ? s.done : how == FLOW_RETRY ? s.retried : s.failed) + lost, n);
     cr_assert_eq(s.gone, 0);
-    cr_assert(cuts > 0 && cuts < n, "%u cuts of %u", cuts, n); /* the last ones came after all of it */
+    cr_assert(cuts > 0 && cuts < n, "%u cuts of %u", cuts,
+              n); /* the last ones came after all of it */
     wire_end(&x);
 }
 
@@ -101,6 +116,7 @@ Test(settle, retry_cut_in_the_midst_of_the_request_happens_once)
 Test(settle, a_repeat_that_hears_egone_says_elost)
 {
     struct wire x;
+
     wire_start(&x, FLOW_KEEP, NULL);
     hold_one(x.f, &x.w, "a");
     wire_cut(&x, PROXY_DOWN, 0);
@@ -115,9 +131,12 @@ Test(settle, many_at_once_over_a_cut_wire_happen_once_each)
 {
     enum { N = 120 };
     struct wire x;
+
     wire_start(&x, FLOW_KEEP, NULL);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    }
+
     flow_until(x.f, x.w.n_held == N);
     wire_cut(&x, PROXY_UP, 3000);
     flow_settle(&x.w, FLOW_DONE);
@@ -133,16 +152,20 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
     static const enum flow_policy how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
-    struct flow_job before, after;
+    struct flow_job before;
+    struct flow_job after;
+
     flow_handle(f, "q", &w);
+
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
         flow_until(f, w.n_held == 1);
         /* as a sweep and a claim of another process would, long after */
         redis_do(f->server, "ZADD lapse:{q}:run 1 a");
         redis_do(f->server, "EVAL %s 0",
-                 "redis.call('ZREM', 'lapse:{q}:run', 'a') redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'a') "
-                 "redis.call('HSET', 'lapse:{q}:held', 'a', '1 2 10 77 5 5 other ')");
+                 "redis.call('ZREM', 'lapse:{q}:run', 'a') redis.call('ZADD', 'lapse:{q}:run', "
+                 "99999999999999, 'a') redis.call('HSET', 'lapse:{q}:held', 'a', '1 2 10 77 5 5 "
+                 "other ')");
         cr_assert_eq(flow_get(f, "q", "a", &before), 0);
         w.reason = "late";
         flow_settle(&w, how[i]);
@@ -151,32 +174,38 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
         cr_assert(flow_same(&before, &after));
         cr_assert_eq(flow_stats(f->l).gone, (unsigned)i + 1);
         redis_do(f->server, "EVAL %s 0",
-                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. k) end");
+                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. "
+                 "k) end");
     }
+
     cr_assert_eq(w.errors, 3);
     flow_end(f, "q");
 }
 
-/* Redis lost its last writes, the counter of tokens among them: so it was before tokens went by the time. */
+/* Redis lost its last writes, the counter of tokens among them: so it was before tokens went by the
+ * time. */
 Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed)
 {
     static const enum flow_policy how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
     struct lapse_options opts;
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
-    struct flow_job before, after;
+    struct flow_job before;
+    struct flow_job after;
+
     opts = flow_options(f);
     opts.lease_ms = 300;
     f->l = flow_open(f, &opts);
     flow_fine(f, "lease");
     flow_handle(f, "q", &w);
+
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
         flow_until(f, w.n_held == 1);
         redis_do(f->server, "EVAL %s 0",
-                 "local h = redis.call('HGET', 'lapse:{q}:held', 'a') "
-                 "redis.call('HSET', 'lapse:{q}:held', 'a', (h:gsub(' %S+ $', ' other/1 '))) "
-                 "redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'a')");
+                 "local h = redis.call('HGET', 'lapse:{q}:held', 'a') redis.call('HSET', "
+                 "'lapse:{q}:held', 'a', (h:gsub(' %S+ $', ' other/1 '))) redis.call('ZADD', "
+                 "'lapse:{q}:run', 99999999999999, 'a')");
         cr_assert_eq(flow_get(f, "q", "a", &before), 0);
         cr_assert_eq(before.token, lapse_job_token(w.held[0]));
         flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
@@ -185,7 +214,9 @@ Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed
         cr_assert_eq(flow_get(f, "q", "a", &after), 0);
         cr_assert(flow_same(&before, &after));
         redis_do(f->server, "EVAL %s 0",
-                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. k) end");
+                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. "
+                 "k) end");
     }
+
     flow_end(f, "q");
 }

@@ -15,6 +15,7 @@ Test(sizes, a_newer_callers_field_must_be_0)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct newer_spec spec = {flow_job_spec("q", "a", 3600000), 0};
+
     spec.s.size = sizeof spec;
     cr_assert_eq(flow_spec(f, &spec.s, NULL), 0);
     spec.extra = 1;
@@ -32,6 +33,7 @@ Test(sizes, a_newer_callers_field_must_be_0)
         struct lapse_listen_options o;
         int64_t extra;
     } handle = {{sizeof handle, 1}, 1};
+
     struct flow_worker w = {.f = f};
     cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_handler, &w), LAPSE_EINVAL);
     handle.extra = 0;
@@ -44,9 +46,12 @@ Test(sizes, an_older_callers_missing_fields_are_the_default)
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_options options = flow_options(f);
     struct flow_job job;
-    memset(&options.arm_ahead_ms, 0xff, sizeof options - offsetof(struct lapse_options, arm_ahead_ms));
+
+    memset(&options.arm_ahead_ms, 0xff,
+           sizeof options - offsetof(struct lapse_options, arm_ahead_ms));
     options.size = offsetof(struct lapse_options, arm_ahead_ms); /* as in the first lapse.h */
     f->l = flow_open(f, &options);
+
     struct lapse_spec s = flow_job_spec("q", "a", 3600000);
     memset(&s.tries, 0xff, sizeof s - offsetof(struct lapse_spec, tries));
     s.size = offsetof(struct lapse_spec, tries);
@@ -58,6 +63,7 @@ Test(sizes, an_older_callers_missing_fields_are_the_default)
 Test(sizes, an_older_caller_sets_its_options_by_name)
 {
     struct lapse_options o = lapse_options_init();
+
     memset(&o.arm_ahead_ms, 0x55, sizeof o - offsetof(struct lapse_options, arm_ahead_ms));
     o.size = offsetof(struct lapse_options, arm_ahead_ms);
     cr_assert_eq(lapse_options_set(&o, "lease_ms", "7s"), 0);
@@ -69,15 +75,18 @@ Test(sizes, an_older_caller_sets_its_options_by_name)
 Test(sizes, statistics_are_written_as_far_as_the_caller_knows_them)
 {
     struct flow *f = flow_start(FLOW_FULL);
+
     struct {
         struct lapse_stats s;
         uint64_t extra[4];
     } newer;
+
     struct lapse_stats s;
     cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
     memset(&newer, 0xff, sizeof newer);
     lapse_stats(f->l, &newer.s, sizeof newer);
-    cr_assert(newer.s.scheduled == 1 && newer.s.claimed == 0 && newer.extra[0] == 0 && newer.extra[3] == 0);
+    cr_assert(newer.s.scheduled == 1 && newer.s.claimed == 0 && newer.extra[0] == 0 &&
+              newer.extra[3] == 0);
     memset(&s, 0xff, sizeof s);
     lapse_stats(f->l, &s, 2 * sizeof s.scheduled);
     cr_assert(s.scheduled == 1 && s.claimed == 0 && s.done == UINT64_MAX);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* States of a Redis that answers, but not as one would like: loading, a replica, busy with somebody's script. */
+/* States of a Redis that answers, but not as one would like: loading, a replica, busy with
+ * somebody's script. */
 #include "flow.h"
 #include <hiredis/hiredis.h>
 
@@ -15,9 +16,11 @@ static redisContext *start_command(struct flow *f, const char *format, const cha
 {
     redisContext *c = redisConnectUnix(f->server->socket);
     int done = 0;
+
     cr_assert(c && !c->err && redisAppendCommand(c, format, arg) == REDIS_OK);
-    while (!done)
+    while (!done) {
         cr_assert_eq(redisBufferWrite(c, &done), REDIS_OK);
+    }
     return c;
 }
 
@@ -40,9 +43,11 @@ static void is_refused(struct flow *f, const char *word, const char *advice)
 static struct flow *start(struct flow_worker *w)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, impatient);
+
     flow_handle(f, "q", w);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 150, NULL), 0);
+    }
     return f;
 }
 
@@ -57,6 +62,7 @@ Test(states, a_busy_redis_refuses_by_name_and_then_goes_on)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = start(&w);
+
     redis_do(f->server, "CONFIG SET busy-reply-threshold 20");
     redisContext *c = start_command(f, "EVAL %s 0", "while true do end");
     is_refused(f, "BUSY", "SCRIPT KILL ends it");
@@ -69,6 +75,7 @@ Test(states, a_replica_refuses_by_name_until_it_is_master_again)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = start(&w);
+
     redis_do(f->server, "REPLICAOF 127.0.0.1 1");
     is_refused(f, "READONLY", "give the URL of the master");
     loop_for(f->loop, 200); /* the jobs fall due meanwhile */
@@ -81,6 +88,7 @@ Test(states, a_replica_without_its_master_lets_nobody_in)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_fine(f, "MASTERDOWN");
     redis_do(f->server, "CONFIG SET replica-serve-stale-data no");
     redis_do(f->server, "REPLICAOF 127.0.0.1 1");
@@ -98,14 +106,20 @@ Test(states, a_loading_redis_refuses_by_name_and_lets_nobody_in)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = start(&w);
     struct flow_answer a = {.f = f};
-    for (int i = 0; i < 400; i++)
+
+    for (int i = 0; i < 400; i++) {
         redis_do(f->server, "SET filler:%d x", i);
-    redis_do(f->server, "CONFIG SET key-load-delay 5000 loading-process-events-interval-bytes 1024");
+    }
+
+    redis_do(f->server,
+             "CONFIG SET key-load-delay 5000 loading-process-events-interval-bytes 1024");
     flow_fine(f, "LOADING");
     flow_fine(f, "is loading its data; trying again");
+
     redisContext *c = start_command(f, "DEBUG %s", "RELOAD");
     flow_until(f, flow_schedule(f, "q", NULL, HOUR, NULL) == LAPSE_EREFUSED);
     cr_assert_geq(flow_logged(f, "it is loading its data; this passes"), 1);
+
     struct lapse *first = f->l;
     f->l = flow_open(f, NULL); /* one that comes now waits outside */
     cr_assert_eq(lapse_get(f->l, "q", "new", flow_answered, &a), 0);

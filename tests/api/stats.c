@@ -19,14 +19,20 @@ static void bare_and_no_sweep(struct lapse_options *opts)
 static struct flow *listening(enum flow_mode mode, flow_tweak *tweak, struct flow_worker *w)
 {
     struct flow *f = flow_start_opts(mode, NULL, tweak);
+
     flow_handle(f, "q", w);
-    if (mode != FLOW_NO_EVENTS)
+    if (mode != FLOW_NO_EVENTS) {
         flow_until_listeners(f, "q", 1);
+    }
+
     cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
     flow_until(f, w->settled == 1);
-    if (mode != FLOW_NO_EVENTS)
+    if (mode != FLOW_NO_EVENTS) {
         flow_heard(f);
+    }
+
     flow_calm(f);
+
     return f;
 }
 
@@ -44,6 +50,7 @@ Test(stats, scheduled_are_those_that_redis_accepted)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EEXIST);
     s.on_conflict = LAPSE_KEEP;
@@ -60,24 +67,32 @@ FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
     struct flow *f = flow_start(mode);
     struct flow_worker w = {.policy = FLOW_KEEP};
     struct lapse_spec s = flow_job_spec("q", NULL, 0);
+
     for (int i = 0; i < 7; i++) {
         s.tries = i == 6 ? 1 : 10;
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
+
     flow_handle(f, "q", &w);
     flow_until(f, w.n_held == 7);
     cr_assert(flow_stats(f->l).claimed == 7 && flow_stats(f->l).done == 0);
+
     unsigned n = 0;
-    for (size_t i = 0; i < 7; i++)
-        if (lapse_job_tries(w.held[i]) == 1 || n++ >= 3)
+    for (size_t i = 0; i < 7; i++) {
+        if (lapse_job_tries(w.held[i]) == 1 || n++ >= 3) {
             lapse_retry(w.held[i], HOUR, "", flow_settled, &w); /* of the last try: that is dead */
-        else if (n <= 2)
+        } else if (n <= 2) {
             lapse_done(w.held[i], flow_settled, &w);
-        else
+        } else {
             lapse_fail(w.held[i], "", flow_settled, &w);
+        }
+    }
+
     flow_until(f, w.settled == 7);
+
     struct lapse_stats got = flow_stats(f->l);
-    cr_assert(got.claimed == 7 && got.done == 2 && got.failed == 2 && got.retried == 3 && got.gone == 0,
+    cr_assert(got.claimed == 7 && got.done == 2 && got.failed == 2 && got.retried == 3 &&
+                  got.gone == 0,
               "%d done, %d failed, %d retried", (int)got.done, (int)got.failed, (int)got.retried);
     cr_assert_eq(got.via_event + got.via_wake + got.via_alarm + got.via_sweep, got.claimed);
     flow_end(f, "q");
@@ -93,6 +108,7 @@ Test(stats, gone_are_settles_that_came_too_late)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_renewal);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_fine(f, "the lease of job a in queue q ended");
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
@@ -109,8 +125,11 @@ Test(stats, events_and_via_event)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
-    for (int i = 0; i < 3; i++)
+
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 30, NULL), 0);
+    }
+
     flow_until(f, w.settled == 4);
     struct lapse_stats now = flow_stats(f->l);
     cr_assert(now.via_event - before.via_event == 3 && now.events - before.events == 3);
@@ -123,10 +142,12 @@ Test(stats, via_wake)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
+
     for (unsigned i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
         flow_until(f, w.settled == i + 2);
     }
+
     cr_assert_eq(flow_stats(f->l).via_wake - before.via_wake, 3);
     cr_assert_eq(flow_stats(f->l).claimed - before.claimed, 3);
     flow_end(f, "q");
@@ -137,8 +158,11 @@ Test(stats, via_alarm)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_NO_EVENTS, no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
-    for (int i = 0; i < 3; i++)
+
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
+    }
+
     flow_until(f, w.settled == 4);
     cr_assert_eq(flow_stats(f->l).via_alarm - before.via_alarm, 3);
     cr_assert(flow_stats(f->l).events == 0 && flow_stats(f->l).foreign == 0);
@@ -150,8 +174,11 @@ Test(stats, via_sweep)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_SWEEP, NULL, &w);
     struct lapse_stats before = flow_stats(f->l);
-    for (int i = 0; i < 3; i++)
+
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 20 + 20 * i, NULL), 0);
+    }
+
     flow_until(f, w.settled == 4);
     cr_assert_eq(flow_stats(f->l).via_sweep - before.via_sweep, 3);
     flow_end(f, "q");
@@ -161,8 +188,10 @@ Test(stats, touches)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_STILL, no_sweep, &w); /* nobody else expires the triggers */
-    for (int i = 0; i < 3; i++)
+
+    for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 40 * (i + 1), NULL), 0);
+    }
     flow_until(f, w.settled == 4);
     cr_assert_eq(flow_stats(f->l).touches, 3);
     flow_end(f, "q");
@@ -172,6 +201,7 @@ Test(stats, recovered_are_taken_back_from_ended_leases)
 {
     struct flow *f = flow_start(FLOW_SWEEP);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     flow_put(f, "q", "a", FLOW_ENDED, NULL);
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 1);
@@ -189,6 +219,7 @@ Test(stats, foreign_events_and_empty_claims)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
+
     redis_do(f->server, "SET somebodys-cache 1 PX 1");
     redis_do(f->server, "SET lapse:{other}:t:a 1 PX 1");
     flow_until(f, flow_stats(f->l).foreign - before.foreign == 2);
@@ -206,6 +237,7 @@ Test(stats, reconnects_of_either_connection)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, NULL, &w);
+
     flow_fine(f, "lost the connection");
     cr_assert_eq(flow_stats(f->l).reconnects, 0);
     redis_do(f->server, "CLIENT KILL TYPE pubsub");

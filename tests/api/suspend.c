@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine that sleeps: CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME and Redis's clock go on. */
+/* A machine that sleeps: CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME and Redis's clock
+ * go on. */
 #include "wire.h"
 #include <sys/syscall.h>
 #include <time.h>
@@ -11,8 +12,9 @@ static int64_t slept_ms;
 int clock_gettime(clockid_t id, struct timespec *t)
 {
     long err = syscall(SYS_clock_gettime, id, t);
-    if (id == CLOCK_BOOTTIME)
+    if (id == CLOCK_BOOTTIME) {
         t->tv_sec += slept_ms / 1000;
+    }
     return (int)err;
 }
 
@@ -25,8 +27,9 @@ struct sleeper {
 static void sleep_in_the_first(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct sleeper *s = arg;
-    if (s->w.n_runs == 0)
+    if (s->w.n_runs == 0) {
         slept_ms += s->sleep_ms;
+    }
     flow_handler(l, job, &s->w);
 }
 
@@ -39,10 +42,13 @@ Test(suspend, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct sleeper s = {.w = {.f = f, .policy = FLOW_DONE}, .sleep_ms = 5000};
+
     flow_fine(f, "the lease of job");
     flow_fine(f, "the clock of Redis"); /* it did not sleep with us */
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
     cr_assert_eq(lapse_listen(f->l, "q", NULL, sleep_in_the_first, &s), 0);
     flow_until(f, s.w.settled == 2);
     cr_assert_eq(s.w.n_runs, 2);
@@ -55,11 +61,13 @@ Test(suspend, no_lease_is_renewed_that_ended_while_the_machine_slept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_fine(f, "the lease of job");
     flow_fine(f, "the clock of Redis");
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
+
     int64_t until_ms = flow_score(f, "q", "run", "a");
     slept_ms = 5000;
     flow_until(f, lapse_job_until_ms(w.held[0]) == 0);

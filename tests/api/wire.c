@@ -16,13 +16,16 @@ struct lapse_stats flow_stats(struct lapse *l)
 bool flow_via_ok(enum flow_mode mode, enum lapse_via via)
 {
     static const unsigned can[] = {
-        [FLOW_FULL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
-        [FLOW_STILL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_FULL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM |
+                      1u << LAPSE_VIA_SWEEP,
+        [FLOW_STILL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM |
+                       1u << LAPSE_VIA_SWEEP,
         [FLOW_NO_ALARM] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_SWEEP,
         [FLOW_NO_EVENTS] = 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
         [FLOW_MUTE] = 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
         [FLOW_SWEEP] = 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_SWEEP,
     };
+
     return can[mode] & 1u << via;
 }
 
@@ -34,12 +37,13 @@ void flow_until_listeners(struct flow *f, const char *queue, long long n)
 /* As src/lua/README.md has it. */
 unsigned flow_rank(struct flow *f, const char *queue, const char *name)
 {
-    long long rank = redis_int(f->server, "EVAL %s 0 %s:{%s}:listeners %s/",
-                               "local names, bits = redis.call('ZRANGE', ARGV[1], 0, -1), {} "
-                               "for i, n in ipairs(names) do bits[i] = string.sub(n, -16) end table.sort(bits) "
-                               "for _, n in ipairs(names) do for i, b in ipairs(bits) do "
-                               "if n == ARGV[2] .. b then return i - 1 end end end return -1",
-                               f->space, queue, name);
+    long long rank = redis_int(
+        f->server, "EVAL %s 0 %s:{%s}:listeners %s/",
+        "local names, bits = redis.call('ZRANGE', ARGV[1], 0, -1), {} for i, n in ipairs(names) do "
+        "bits[i] = string.sub(n, -16) end table.sort(bits) for _, n in ipairs(names) do for i, b "
+        "in ipairs(bits) do if n == ARGV[2] .. b then return i - 1 end end end return -1",
+        f->space, queue, name);
+
     cr_assert_geq(rank, 0, "no listener %s", name);
     return (unsigned)rank;
 }
@@ -49,20 +53,23 @@ void flow_heard(struct flow *f)
 {
     uint64_t before = flow_stats(f->l).foreign;
     redis_do(f->server, "SET nobodys 1 PX 1");
-    flow_poll(f, redis_int(f->server, "EXISTS nobodys") == 0); /* to be looked at makes it expire, too */
+    flow_poll(f, redis_int(f->server, "EXISTS nobodys") ==
+                     0); /* to be looked at makes it expire, too */
     flow_until(f, flow_stats(f->l).foreign > before);
 }
 
-/* What Redis ran before the first of two questions is answered before it; what that answer led to goes out with the
- * second at the latest, and Redis would have run three scripts or more. */
+/* What Redis ran before the first of two questions is answered before it; what that answer led to
+ * goes out with the second at the latest, and Redis would have run three scripts or more. */
 void flow_calm(struct flow *f)
 {
     int64_t end_ms = test_now_ms() + FLOW_WAIT_MS;
+
     for (long long before = -1, now = flow_scripts(f); now != before + 2; now = flow_scripts(f)) {
         cr_assert(test_now_ms() < end_ms, "somebody always asks something");
         before = now;
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2; i++) {
             cr_assert_eq(flow_get(f, "q", "nobody", NULL), LAPSE_ENOENT);
+        }
     }
 }
 
@@ -84,7 +91,8 @@ void flow_each_once(const struct flow_worker *w, size_t n)
 
 static int by_id(const void *a, const void *b)
 {
-    const struct run *x = a, *y = b;
+    const struct run *x = a;
+    const struct run *y = b;
     int c = strcmp(x->queue, y->queue);
     return c ? c : strcmp(x->id, y->id);
 }
@@ -100,6 +108,7 @@ void flow_board_each_once(const struct board *b, long n)
         cr_assert(!i || by_id(&runs[i - 1], &runs[i]), "%s ran more than once", runs[i].id);
         cr_assert_geq(runs[i].claimed_us, runs[i].due_ms * 1000, "%s ran early", runs[i].id);
     }
+
     free(runs);
 }
 
@@ -108,22 +117,30 @@ void wire_start(struct wire *x, enum flow_policy policy, flow_tweak *tweak)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse *direct = f->l;
+
     *x = (struct wire){.f = f, .proxy = proxy_start(f->server), .w = {.policy = policy}};
+
     struct lapse_options opts = flow_options(f);
     opts.url = x->proxy->url;
     opts.sweep_ms = 60000; /* nothing on the wire that the test did not cause */
-    if (tweak)
+    if (tweak) {
         tweak(&opts);
+    }
+
     x->l = flow_open(f, &opts);
     f->l = x->l;
     x->subscribes = !(opts.flags & LAPSE_NO_EVENTS);
-    cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT); /* so its connection is the first one */
+    cr_assert_eq(flow_get(f, "q", "nothing", NULL),
+                 LAPSE_ENOENT); /* so its connection is the first one */
     flow_handle(f, "q", &x->w);
+
     if (x->subscribes) {
         flow_until_listeners(f, "q", 1);
-        flow_poll(f, flow_calls(f, "set") >= 3); /* it entered, heard of itself, and had its first heartbeat: */
-        flow_heard(f);                           /* the next one comes five seconds later */
+        flow_poll(f, flow_calls(f, "set") >=
+                         3); /* it entered, heard of itself, and had its first heartbeat: */
+        flow_heard(f);       /* the next one comes five seconds later */
     }
+
     flow_calm(f);
     f->l = direct;
     flow_fine(f, "lost the connection");

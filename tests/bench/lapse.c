@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse, through <lapse.h> only, as the peers are used. o.NAME=VALUE sets a field of lapse_options. Every malloc of the
- * process is counted: those that src/mem makes, and beside them those of hiredis and libev. */
+/* lapse, through <lapse.h> only, as the peers are used. o.NAME=VALUE sets a field of lapse_options.
+ * Every malloc of the process is counted: those that src/mem makes, and beside them those of
+ * hiredis and libev. */
 #include "bench.h"
 #include <ev.h>
 #include <lapse.h>
@@ -50,7 +51,8 @@ static long n_asked;
 
 static void on_log(int level, const char *text, void *unused)
 {
-    (void)level, (void)unused;
+    (void)level;
+    (void)unused;
     fprintf(stderr, "bench: lapse: %s\n", text);
 }
 
@@ -59,72 +61,93 @@ static void open_handle(const char *at)
     struct lapse_options o = lapse_options_init();
     char url[256];
     const char *value;
+
     snprintf(url, sizeof url, "%s%s", *at == '/' ? "unix://" : "redis://127.0.0.1:", at);
     lapse_set_allocator(mem);
     o.url = url;
     o.log = on_log;
+
     for (size_t i = 0;; i++) {
         const char *name = arg_option(i, &value);
-        if (!name)
+        if (!name) {
             break;
-        if (lapse_options_set(&o, name, value))
+        }
+        if (lapse_options_set(&o, name, value)) {
             die("lapse takes no %s=%s", name, value);
+        }
     }
+
     loop = ev_loop_new(0);
+
     int err = loop ? lapse_open(&l, loop, &o) : LAPSE_ENOMEM;
-    if (err)
+    if (err) {
         die("lapse_open: %s", lapse_strerror(err));
+    }
 }
 
 static void on_scheduled(struct lapse *handle, int err, const struct lapse_job *job, void *unused)
 {
-    (void)handle, (void)job, (void)unused;
-    if (err)
+    (void)handle;
+    (void)job;
+    (void)unused;
+    if (err) {
         die("schedule: %s", lapse_strerror(err));
+    }
     n_asked--;
 }
 
 static void put(const char *id, const char *body, int64_t due_ms)
 {
     struct lapse_spec s = lapse_spec_init();
+
     s.queue = QUEUE;
     s.id = id;
     s.body = body;
     s.body_len = BODY_LEN;
     s.due = due_ms ? lapse_at(due_ms) : lapse_in(0);
     int err = lapse_schedule(l, &s, on_scheduled, NULL);
-    if (err)
+    if (err) {
         die("schedule: %s", lapse_strerror(err));
+    }
+
     n_asked++;
 }
 
 static void until(long in_flight)
 {
-    while (n_asked > in_flight)
+    while (n_asked > in_flight) {
         ev_run(loop, EVRUN_ONCE);
+    }
 }
 
 static void on_done(struct lapse *handle, int err, const struct lapse_job *job, void *unused)
 {
-    (void)handle, (void)job, (void)unused;
-    if (err)
+    (void)handle;
+    (void)job;
+    (void)unused;
+    if (err) {
         die("done: %s", lapse_strerror(err));
+    }
+
     settled();
-    if (!listening())
+    if (!listening()) {
         ev_break(loop, EVBREAK_ALL);
+    }
 }
 
 static void on_job(struct lapse *handle, struct lapse_job *job, void *unused)
 {
     const char *id = lapse_job_id(job);
-    (void)handle, (void)unused;
+    (void)handle;
+    (void)unused;
     heard(id, strlen(id), lapse_job_claimed_us(job), lapse_job_due_ms(job));
     lapse_done(job, on_done, NULL);
 }
 
 static void on_late(struct ev_loop *ours, ev_timer *w, int events)
 {
-    (void)w, (void)events;
+    (void)w;
+    (void)events;
     ev_break(ours, EVBREAK_ALL);
 }
 
@@ -138,18 +161,25 @@ static void listen_jobs(void)
 {
     struct lapse_stats s;
     ev_timer late;
+
     ev_now_update(loop);
     ev_timer_init(&late, on_late, (double)(listen_until_us() - now_us()) / 1e6, 0.);
     ev_timer_start(loop, &late);
+
     int err = lapse_listen(l, QUEUE, NULL, on_job, NULL);
-    if (err)
+    if (err) {
         die("lapse_handle: %s", lapse_strerror(err));
-    uint64_t malloc_before = n_malloc, mem_before = n_mem;
+    }
+
+    uint64_t malloc_before = n_malloc;
+    uint64_t mem_before = n_mem;
     ev_run(loop, 0);
     lapse_stats(l, &s, sizeof s);
+
     if (s.done > 0) {
         tell("mem_allocs_job", (double)(n_mem - mem_before) / (double)s.done);
-        tell("other_allocs_job", (double)(n_malloc - malloc_before - n_mem + mem_before) / (double)s.done);
+        tell("other_allocs_job",
+             (double)(n_malloc - malloc_before - n_mem + mem_before) / (double)s.done);
     }
 #define LAPSE_X(name, text) tell("stat_" #name, (double)s.name);
     LAPSE_STATS(LAPSE_X)

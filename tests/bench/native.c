@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the machine allows: the three commands that lapse's schedule script stands for, pipelined from one connection,
- * and the round trip of a PING. ping  at=PATH n=N              one after the other watch at=PATH from=MS until=MS one
- * each millisecond, till then or SIGTERM: another client of a busy Redis */
+/* What the machine allows: the three commands that lapse's schedule script stands for, pipelined
+ * from one connection, and the round trip of a PING. ping  at=PATH n=N              one after the
+ * other watch at=PATH from=MS until=MS one each millisecond, till then or SIGTERM: another client
+ * of a busy Redis */
 #include "bench.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
@@ -13,6 +14,7 @@ enum { ADDS = 3, HEADER_LEN = 8 };
 static void put(const char *id, const char *body, int64_t due_ms)
 {
     char record[HEADER_LEN + BODY_LEN];
+
     memset(record, 1, HEADER_LEN);
     memcpy(record + HEADER_LEN, body, BODY_LEN);
     pipe_add("ZADD due %lld %s", (long long)due_ms, id);
@@ -42,27 +44,38 @@ static int64_t ping(void)
 
 static int other(const char *verb)
 {
-    bool watch = !strcmp(verb, "watch");
-    if (!watch && strcmp(verb, "ping") != 0)
+    bool watch = strcmp(verb, "watch") == 0;
+
+    if (!watch && strcmp(verb, "ping") != 0) {
         return -1;
-    int64_t from_us = arg_n("from", 0) * 1000, last_us = arg_n("until", 0) * 1000;
-    int64_t max = watch ? (last_us - from_us) / 1000 : arg_n("n", INT64_MIN), n = 0;
+    }
+
+    int64_t from_us = arg_n("from", 0) * 1000;
+    int64_t last_us = arg_n("until", 0) * 1000;
+    int64_t max = watch ? (last_us - from_us) / 1000 : arg_n("n", INT64_MIN);
+    int64_t n = 0;
     int64_t *us = calloc((size_t)max + 1, sizeof *us);
     signal(SIGTERM, on_term);
-    if (watch)
+    if (watch) {
         until_us(from_us);
+    }
+
     for (; us && n < max && !ended && (!watch || now_us() < last_us); n++) {
         us[n] = ping();
-        if (watch)
+        if (watch) {
             until_us(now_us() + 1000);
+        }
     }
+
     tell_times(us, (size_t)n);
     free(us);
+
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct peer native = {.window = 400, .open = pipe_open, .put = put, .until = until, .other = other};
+    static const struct peer native = {
+        .window = 400, .open = pipe_open, .put = put, .until = until, .other = other};
     return bench_main(argc, argv, &native);
 }

@@ -8,17 +8,20 @@ static struct proc *run_line(const char *line) /* words are divided by | */
     static char words[1024];
     const char *argv[32] = {"lapse"};
     size_t n = 1;
+
     snprintf(words, sizeof words, "%s", line);
     for (char *at = words, *word; (word = strsep(&at, "|")) && n < 31;) {
         argv[n++] = word;
     }
+
     argv[n] = NULL;
     struct proc *p = proc_start(argv);
     proc_close_in(p);
     return p;
 }
 
-static const char LONG_QUEUE[] = "get|12345678901234567890123456789012345678901234567890123456789012345|i";
+static const char LONG_QUEUE[] =
+    "get|12345678901234567890123456789012345678901234567890123456789012345|i";
 
 static const struct {
     const char *line, *value, *rule;
@@ -57,7 +60,8 @@ static const struct {
     {"schedule|q|--in|1s|--tries|4294967296", "--tries '4294967296'", "from 1"},
     {"schedule|q|--in|1s|--backoff|0s", "--backoff '0s'", "at least"},
     {"schedule|q|--in|1s|--backoff-max|0s", "--backoff-max '0s'", "at least"},
-    {"schedule|q|--in|1s|--backof-max|1s", "no option '--backof-max'", "did you mean '--backoff-max'"},
+    {"schedule|q|--in|1s|--backof-max|1s", "no option '--backof-max'",
+     "did you mean '--backoff-max'"},
     {"schedule|q|--in|1s|--on-conflict|maybe", "--on-conflict 'maybe'", "reject, keep or replace"},
     {"schedule|q|--in|1s|body|more", "'more'", "one word too many"},
     {"schedule|q|--in", "--in: DURATION is missing", ""},
@@ -100,18 +104,23 @@ static const struct {
 Test(args, that_are_wrong_exit_2_with_value_and_rule_and_change_nothing)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "body"), 0, NULL, NULL);
+
     char *before = redis_str(s, "DEBUG DIGEST");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct proc *p = run_line(wrong[i].line);
         proc_wait(p, 10000);
         cr_expect_eq(p->status, 2, "%s: status %d", wrong[i].line, p->status);
-        cr_expect(strstr(p->err, wrong[i].value), "%s: no '%s' in: %s", wrong[i].line, wrong[i].value, p->err);
-        cr_expect(strstr(p->err, wrong[i].rule), "%s: no '%s' in: %s", wrong[i].line, wrong[i].rule, p->err);
+        cr_expect(strstr(p->err, wrong[i].value), "%s: no '%s' in: %s", wrong[i].line,
+                  wrong[i].value, p->err);
+        cr_expect(strstr(p->err, wrong[i].rule), "%s: no '%s' in: %s", wrong[i].line, wrong[i].rule,
+                  p->err);
         cr_expect_eq(p->out_len, 0, "%s: stdout: %s", wrong[i].line, p->out);
         cr_expect(!strstr(p->err, "secret"), "%s", p->err);
         proc_free(p);
     }
+
     char *after = redis_str(s, "DEBUG DIGEST");
     cr_assert_str_eq(before, after);
     free(before);
@@ -122,9 +131,12 @@ Test(args, that_are_wrong_exit_2_with_value_and_rule_and_change_nothing)
 Test(args, a_body_over_1_mib_exits_2_and_one_of_1_mib_is_taken)
 {
     struct server *s = tool_redis();
-    expect(shell("head -c 1048577 /dev/zero | $lapse schedule q --id i --in 1h -"), 2, "", "1048576");
+
+    expect(shell("head -c 1048577 /dev/zero | $lapse schedule q --id i --in 1h -"), 2, "",
+           "1048576");
     cr_assert_eq(redis_int(s, "DBSIZE"), 0);
-    expect(shell("head -c 1048576 /dev/zero | $lapse schedule q --id i --in 1h -"), 0, "\"id\":\"i\"", NULL);
+    expect(shell("head -c 1048576 /dev/zero | $lapse schedule q --id i --in 1h -"), 0,
+           "\"id\":\"i\"", NULL);
     server_stop(s);
 }
 
@@ -134,15 +146,22 @@ Test(args, a_moment_is_read_to_the_millisecond)
         const char *rest;
         long long ms; /* after midnight UTC of 24 December */
     } table[] = {
-        {"T18:00Z", 64800000},        {"T18:00:30Z", 64830000},      {"T18:00:30.5Z", 64830500},
-        {"T18:00:00.001Z", 64800001}, {"T18:00+02:00", 57600000},    {"T18:00-05:30", 84600000},
-        {"T00:00+14:00", -50400000},  {"T18:00:00.0001Z", 64800001}, {"T18:00:00.25+00:00", 64800250},
+        {"T18:00Z", 64800000},
+        {"T18:00:30Z", 64830000},
+        {"T18:00:30.5Z", 64830500},
+        {"T18:00:00.001Z", 64800001},
+        {"T18:00+02:00", 57600000},
+        {"T18:00-05:30", 84600000},
+        {"T00:00+14:00", -50400000},
+        {"T18:00:00.0001Z", 64800001},
+        {"T18:00:00.25+00:00", 64800250},
     };
     struct server *s = tool_redis();
     time_t now = time(NULL);
     struct tm tm = {.tm_year = gmtime(&now)->tm_year + 1, .tm_mon = 11, .tm_mday = 24};
     int year = tm.tm_year + 1900;
     long long midnight = (long long)timegm(&tm) * 1000;
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[64];
         snprintf(text, sizeof text, "%d-12-24%s", year, table[i].rest);
@@ -151,6 +170,7 @@ Test(args, a_moment_is_read_to_the_millisecond)
         cr_assert_eq(member(p->out, "due_ms"), midnight + table[i].ms, "%s: %s", text, p->out);
         proc_free(p);
     }
+
     server_stop(s);
 }
 
@@ -159,26 +179,33 @@ Test(args, a_duration_adds_up_its_parts)
     static const struct {
         const char *text;
         long long ms;
-    } table[] = {{"250ms", 250},         {"90s", 90000},   {"30m", 1800000},          {"1h30m", 5400000},
-                 {"7d", 604800000},      {"1m5ms", 60005}, {"1d1h1m1s1ms", 90061001}, {"0s", 0},
-                 {"3652d", 315532800000}};
+    } table[] = {
+        {"250ms", 250},         {"90s", 90000},   {"30m", 1800000},          {"1h30m", 5400000},
+        {"7d", 604800000},      {"1m5ms", 60005}, {"1d1h1m1s1ms", 90061001}, {"0s", 0},
+        {"3652d", 315532800000}};
     struct server *s = tool_redis();
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         int64_t before = redis_now_ms(s);
         struct proc *p = lapse("schedule", "q", "--in", table[i].text);
         int64_t after = redis_now_ms(s);
         cr_assert_eq(p->status, 0, "%s: %s", table[i].text, p->err);
         long long due = member(p->out, "due_ms");
-        cr_assert(due >= before + table[i].ms && due <= after + table[i].ms, "%s: %s", table[i].text, p->out);
+        cr_assert(due >= before + table[i].ms && due <= after + table[i].ms, "%s: %s",
+                  table[i].text, p->out);
         proc_free(p);
     }
+
     server_stop(s);
 }
 
 Test(args, options_and_words_mix_and_two_hyphens_end_them)
 {
     struct server *s = tool_redis();
-    expect(lapse("--format=json", "schedule", "--in=1h", "q", "--id=x", "body", "-o", "reply_ms=3s"), 0, "\"x\"", NULL);
+
+    expect(
+        lapse("--format=json", "schedule", "--in=1h", "q", "--id=x", "body", "-o", "reply_ms=3s"),
+        0, "\"x\"", NULL);
     expect(lapse("get", "--", "q", "x"), 0, "\"body\":\"body\"", NULL);
     expect(lapse("schedule", "--in", "1h", "--id", "-rf", "--", "q", "--help"), 0, "\"-rf\"", NULL);
     expect(lapse("get", "q", "--", "-rf"), 0, "\"body\":\"--help\"", NULL);
@@ -187,11 +214,14 @@ Test(args, options_and_words_mix_and_two_hyphens_end_them)
 
 Test(args, help_of_every_command_has_examples_and_exit_codes)
 {
-    static const char *const commands[] = {"schedule", "cancel", "reschedule", "get", "list", "depth", "listen", "dev"};
+    static const char *const commands[] = {"schedule", "cancel", "reschedule", "get",
+                                           "list",     "depth",  "listen",     "dev"};
+
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];
         snprintf(usage, sizeof usage, "usage: lapse %s ", commands[i]);
-        struct proc *p = lapse(commands[i], "--help"), *q = lapse("help", commands[i]);
+        struct proc *p = lapse(commands[i], "--help");
+        struct proc *q = lapse("help", commands[i]);
         cr_assert_str_eq(p->out, q->out);
         cr_assert(has(p, "examples:") && has(p, "exit codes:") && has(p, "--url"), "%s", p->out);
         expect(p, 0, usage, NULL);
@@ -206,12 +236,14 @@ Test(args, help_has_the_exit_codes_in_their_order)
     struct proc *p = lapse("help");
     char *at = strstr(p->out, "exit codes:\n");
     int last = -1;
+
     cr_assert(at, "%s", p->out);
     while ((at = strchr(at, '\n')) && at[1]) {
         at++;
         cr_assert_gt(atoi(at), last, "%s", at);
         last = atoi(at);
     }
+
     cr_assert_eq(last, 141);
     expect(p, 0, NULL, NULL);
 }
@@ -219,6 +251,7 @@ Test(args, help_has_the_exit_codes_in_their_order)
 Test(args, help_goes_to_stdout_when_asked_for_and_else_to_stderr)
 {
     struct proc *p = proc_run(NULL, "lapse", NULL);
+
     cr_assert_eq(p->out_len, 0);
     expect(p, 2, NULL, "commands");
     p = lapse("--help");

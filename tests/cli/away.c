@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis that is not there, or not yet, or does not let us: what it says, and how soon. A reply_ms of an hour makes
- * each test hang that waits for it. */
+/* A Redis that is not there, or not yet, or does not let us: what it says, and how soon. A reply_ms
+ * of an hour makes each test hang that waits for it. */
 #include "tool.h"
 #include <signal.h>
 
@@ -18,8 +18,9 @@ Test(redis, that_is_not_there_exits_69_and_says_where_it_was_looked_for)
     setenv("LAPSE_URL", NOWHERE, 1);
     expect(lapse("get", "q", "i", "-o", "reply_ms=200"), 69, "", NOWHERE);
     expect(lapse("depth", "a", "b", "-o", "reply_ms=200"), 69, "", "could not be reached");
-    expect(lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=200", "-u", "redis://127.0.0.1:1/0"), 69, "",
-           "redis://127.0.0.1:1/0");
+    expect(
+        lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=200", "-u", "redis://127.0.0.1:1/0"),
+        69, "", "redis://127.0.0.1:1/0");
 }
 
 Test(redis, that_is_not_there_is_said_in_one_line_without_waiting_for_it)
@@ -33,7 +34,8 @@ Test(redis, that_is_not_there_is_said_in_one_line_without_waiting_for_it)
     setenv("LAPSE_URL", "redis://127.0.0.1:1", 1);
     is_said_in_one_line(lapse("cancel", "q", "i", "-o", "reply_ms=1h"), "Connection refused");
     setenv("LAPSE_URL", "redis://no-such-host.invalid", 1);
-    is_said_in_one_line(lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=1h"), "redis://no-such-host.invalid: ");
+    is_said_in_one_line(lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=1h"),
+                        "redis://no-such-host.invalid: ");
 }
 
 Test(redis, that_is_not_there_ends_a_listener_that_is_told_not_to_wait)
@@ -56,25 +58,32 @@ Test(redis, that_is_loading_is_not_there_yet)
 Test(redis, that_is_not_there_is_waited_for_with_patience)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
     server_kill9(s);
+
     const char *const argv[][12] = {
         {"lapse", "get", "q", "i", "--connect-wait", "1h", "-v", "-o", "reply_ms=100ms"},
         {"lapse", "depth", "q", "r", "--connect-wait", "1h", "-v", "-o", "reply_ms=100ms"},
         {"lapse", "list", "q", "--connect-wait", "1h", "-v", "-o", "reply_ms=100ms"},
-        {"lapse", "schedule", "q", "--in", "1h", "--connect-wait", "1h", "-v", "-o", "reply_ms=100ms"},
+        {"lapse", "schedule", "q", "--in", "1h", "--connect-wait", "1h", "-v", "-o",
+         "reply_ms=100ms"},
     };
-    struct proc *p[4], *doctor = lapse_start("doctor", "--connect-wait", "1h");
+    struct proc *p[4];
+    struct proc *doctor = lapse_start("doctor", "--connect-wait", "1h");
     for (int i = 0; i < 4; i++) {
         p[i] = proc_start(argv[i]);
     }
+
     for (int i = 0; i < 4; i++) {
         until_err(p[i], "more like it"); /* a second is over */
     }
+
     server_restart(s);
     for (int i = 0; i < 4; i++) {
         expect(p[i], 0, "\"queue\":\"q\"", NULL);
     }
+
     expect(doctor, 0, "each in one state", NULL);
     server_stop(s);
 }
@@ -83,10 +92,12 @@ Test(redis, that_is_not_there_is_waited_for_with_patience)
 Test(redis, that_is_silent_is_waited_for_with_patience)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
     server_signal(s, SIGSTOP);
     expect(lapse("get", "q", "i", "-o", "reply_ms=100ms"), 69, "", NULL);
-    struct proc *p = lapse_start("get", "q", "i", "--connect-wait", "1h", "-v", "-o", "reply_ms=100ms");
+    struct proc *p =
+        lapse_start("get", "q", "i", "--connect-wait", "1h", "-v", "-o", "reply_ms=100ms");
     until_err(p, "more like it"); /* a second is over */
     server_signal(s, SIGCONT);
     expect(p, 0, "\"queue\":\"q\"", NULL);
@@ -96,7 +107,9 @@ Test(redis, that_is_silent_is_waited_for_with_patience)
 Test(redis, that_stays_away_ends_a_command_when_its_patience_is_over)
 {
     setenv("LAPSE_URL", NOWHERE, 1);
-    is_said_in_one_line(lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=1h"), NOWHERE);
-    is_said_in_one_line(lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=50ms"), NOWHERE);
+    is_said_in_one_line(lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=1h"),
+                        NOWHERE);
+    is_said_in_one_line(lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=50ms"),
+                        NOWHERE);
     is_said_in_one_line(lapse("doctor", "--connect-wait", "300ms"), NOWHERE);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse bench: its counts are exact, bad input never reaches Redis, and whatever its end, Redis is as it was. */
+/* lapse bench: its counts are exact, bad input never reaches Redis, and whatever its end, Redis is
+ * as it was. */
 #include "tool.h"
 #include <hiredis/hiredis.h>
 #include <poll.h>
@@ -8,9 +9,11 @@
 static char *text_member(const char *json, const char *name, char out[64])
 {
     char key[40];
+
     snprintf(key, sizeof key, "\"%s\":\"", name);
     const char *at = strstr(json, key);
-    cr_assert(at && sscanf(at + strlen(key), "%63[^\"]", out) == 1, "no text '%s' in %s", name, json);
+    cr_assert(at && sscanf(at + strlen(key), "%63[^\"]", out) == 1, "no text '%s' in %s", name,
+              json);
     return out;
 }
 
@@ -20,7 +23,9 @@ static void is_one_object(const char *json)
     char seen[300][48];
     int n = 0;
     const char *at = json;
+
     cr_assert_eq(*at++, '{', "%s", json);
+
     for (;; at++) {
         size_t len;
         cr_assert_eq(*at, '"', "%s", at);
@@ -40,6 +45,7 @@ static void is_one_object(const char *json)
             break;
         }
     }
+
     cr_assert_str_eq(at, "}\n");
 }
 
@@ -49,8 +55,10 @@ static void all_ran_once(const char *json, const char *part, long long n)
     static const struct {
         const char *name;
         int is_n;
-    } counts[] = {{"asked", 1}, {"stored", 1}, {"settled", 1}, {"stats_done", 1}, {"stats_claimed", 1}, {"failed", 0},
-                  {"lost", 0},  {"twice", 0},  {"early", 0},   {"foreign", 0},    {"stats_gone", 0}};
+    } counts[] = {{"asked", 1},         {"stored", 1},  {"settled", 1},   {"stats_done", 1},
+                  {"stats_claimed", 1}, {"failed", 0},  {"lost", 0},      {"twice", 0},
+                  {"early", 0},         {"foreign", 0}, {"stats_gone", 0}};
+
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         char name[40];
         snprintf(name, sizeof name, "%s_%s", part, counts[i].name);
@@ -62,10 +70,13 @@ static void all_ran_once(const char *json, const char *part, long long n)
 static long long thousandths(const char *json, const char *name)
 {
     char key[48];
-    long long whole, part;
+    long long whole;
+    long long part;
+
     snprintf(key, sizeof key, "\"%s\":", name);
     const char *at = strstr(json, key);
-    cr_assert(at && sscanf(at + strlen(key), "%lld.%3lld", &whole, &part) == 2, "no '%s' in %s", name, json);
+    cr_assert(at && sscanf(at + strlen(key), "%lld.%3lld", &whole, &part) == 2, "no '%s' in %s",
+              name, json);
     return whole * 1000 + part;
 }
 
@@ -99,9 +110,10 @@ Test(bench, counts_each_job_once_and_leaves_redis_as_it_was, .timeout = 60)
 {
     struct server *s = redis_with_a_key();
     char redis[64];
-    struct proc *p =
-        lapse_start("bench", "--rate", "200/s", "--duration", "1s", "--delay", "100ms", "--waiting", "1000",
-                    "--listeners", "2", "--burst", "500", "--schedule", "200", "--idle", "100ms", "--json");
+    struct proc *p = lapse_start("bench", "--rate", "200/s", "--duration", "1s", "--delay", "100ms",
+                                 "--waiting", "1000", "--listeners", "2", "--burst", "500",
+                                 "--schedule", "200", "--idle", "100ms", "--json");
+
     proc_wait(p, 30000);
     cr_assert_eq(p->status, 0, "%s", p->err);
     is_one_object(p->out);
@@ -115,17 +127,23 @@ Test(bench, counts_each_job_once_and_leaves_redis_as_it_was, .timeout = 60)
     cr_assert_eq(member(p->out, "rate_asked_per_s"), 200);
     cr_assert(member(p->out, "rate_stored_per_s") > 0 && member(p->out, "burst_settled_per_s") > 0);
     cr_assert(member(p->out, "waiting_bytes_per_job") > 100);
+
     /* a hundred jobs a script, and one by one; at a rate a busy machine makes that any number */
     cr_assert_eq(thousandths(p->out, "schedule_scripts_per_job"), 10, "%s", p->out);
     cr_assert_eq(thousandths(p->out, "single_scripts_per_job"), 1000, "%s", p->out);
     cr_assert(thousandths(p->out, "rate_scripts_per_job") > 0, "%s", p->out);
-    cr_assert(thousandths(p->out, "rate_commands_per_job") > thousandths(p->out, "rate_scripts_per_job"));
+    cr_assert(thousandths(p->out, "rate_commands_per_job") >
+              thousandths(p->out, "rate_scripts_per_job"));
     cr_assert(member(p->out, "rate_listener_rss_kib") > 0);
     cr_assert(strstr(text_member(p->out, "redis", redis), "."), "%s", redis);
-    /* percentiles grow, and a handler starts after its claim, as exactly as the two clocks could be compared */
+
+    /* percentiles grow, and a handler starts after its claim, as exactly as the two clocks could be
+     * compared */
     long long p50_us = thousandths(p->out, "rate_claimed_late_p50_ms");
     cr_assert(p50_us <= thousandths(p->out, "rate_claimed_late_p99_ms"));
-    cr_assert(thousandths(p->out, "rate_claimed_late_p99_ms") <= thousandths(p->out, "rate_claimed_late_max_ms"));
+    cr_assert(thousandths(p->out, "rate_claimed_late_p99_ms") <=
+              thousandths(p->out, "rate_claimed_late_max_ms"));
+
     long long error_us = thousandths(p->out, "rate_started_error_ms");
     error_us += p50_us / 512; /* a bucket of each */
     cr_assert(p50_us - error_us <= thousandths(p->out, "rate_started_late_p50_ms"), "%s", p->out);
@@ -137,13 +155,15 @@ Test(bench, counts_each_job_once_and_leaves_redis_as_it_was, .timeout = 60)
 Test(bench, with_delay_0_runs_what_is_due_at_once)
 {
     struct server *s = redis_with_a_key();
-    struct proc *p = lapse_start("bench", "named", "--rate", "500", "--duration", "300ms", "--delay", "0s",
-                                 "--listeners", "3", "--body", "0", "--json");
+    struct proc *p = lapse_start("bench", "named", "--rate", "500", "--duration", "300ms",
+                                 "--delay", "0s", "--listeners", "3", "--body", "0", "--json");
+
     proc_wait(p, 20000);
     cr_assert_eq(p->status, 0, "%s", p->err);
     all_ran_once(p->out, "rate", 150);
-    cr_assert(has(p, "\"queue\":\"named\"") && !has(p, "burst_") && !has(p, "waiting_") && !has(p, "idle_"), "%s",
-              p->out);
+    cr_assert(has(p, "\"queue\":\"named\"") && !has(p, "burst_") && !has(p, "waiting_") &&
+                  !has(p, "idle_"),
+              "%s", p->out);
     proc_free(p);
     left_nothing(s);
     server_stop(s);
@@ -153,6 +173,7 @@ Test(bench, tells_people_the_same)
 {
     struct server *s = redis_with_a_key();
     struct proc *p = lapse("bench", "--burst", "300", "--listeners", "2", "-o", "flags=no_events");
+
     cr_assert(has(p, "300 due in one millisecond") &&
                   has(p, "300 asked, 300 stored, 300 settled; 0 lost, 0 twice, 0 early"),
               "%s", p->out);
@@ -164,12 +185,15 @@ Test(bench, tells_people_the_same)
 Test(bench, reports_a_rate_that_cannot_be_reached_as_asked_and_reached)
 {
     struct server *s = redis_with_a_key();
-    struct proc *p = lapse_start("bench", "--rate", "1000000/s", "--duration", "20ms", "--delay", "0s", "--json");
+    struct proc *p = lapse_start("bench", "--rate", "1000000/s", "--duration", "20ms", "--delay",
+                                 "0s", "--json");
+
     proc_wait(p, 30000);
     cr_assert_eq(p->status, 0, "%s", p->err);
     all_ran_once(p->out, "rate", 20000);
     cr_assert_eq(member(p->out, "rate_asked_per_s"), 1000000);
-    cr_assert(member(p->out, "rate_stored_per_s") < 1000000 && member(p->out, "rate_settled_per_s") < 1000000);
+    cr_assert(member(p->out, "rate_stored_per_s") < 1000000 &&
+              member(p->out, "rate_settled_per_s") < 1000000);
     proc_free(p);
     left_nothing(s);
     server_stop(s);
@@ -179,15 +203,20 @@ Test(bench, counts_what_redis_refused_as_not_stored, .timeout = 60)
 {
     static const char *const args[] = {"--maxmemory", "6mb", NULL};
     struct server *s = server_start_opts(args);
+
     setenv("LAPSE_URL", s->url, 1);
-    struct proc *p =
-        lapse_start("bench", "--rate", "10000/s", "--duration", "1s", "--delay", "2s", "--body", "2000", "--json");
+
+    struct proc *p = lapse_start("bench", "--rate", "10000/s", "--duration", "1s", "--delay", "2s",
+                                 "--body", "2000", "--json");
     proc_wait(p, 40000);
     cr_assert_eq(p->status, 0, "%s", p->err);
+
     long long stored = member(p->out, "rate_stored");
     cr_assert(stored > 0 && stored < 10000 && member(p->out, "rate_failed") > 0, "%s", p->out);
     cr_assert_eq(member(p->out, "rate_settled"), stored);
-    cr_assert_eq(member(p->out, "rate_lost") + member(p->out, "rate_twice") + member(p->out, "rate_early"), 0);
+    cr_assert_eq(member(p->out, "rate_lost") + member(p->out, "rate_twice") +
+                     member(p->out, "rate_early"),
+                 0);
     cr_assert(strstr(p->err, "OOM"), "%s", p->err);
     proc_free(p);
     until_keys(s, 0);
@@ -198,20 +227,27 @@ Test(bench, counts_what_redis_refused_as_not_stored, .timeout = 60)
 Test(bench, refuses_a_queue_that_is_not_its_own)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "mine", "--in", "1h", "body"), 0, NULL, NULL);
+
     /* so like one of ours */
     expect(lapse("schedule", "r", "--id", "bench-0000000000000", "--in", "1h"), 0, NULL, NULL);
+
     long long keys = redis_int(s, "DBSIZE");
-    expect(lapse("bench", "q", "--burst", "10"), 2, "", "'q': it holds jobs that are not of lapse bench");
-    expect(lapse("bench", "r", "--burst", "10"), 2, "", "'r': it holds jobs that are not of lapse bench");
+    expect(lapse("bench", "q", "--burst", "10"), 2, "",
+           "'q': it holds jobs that are not of lapse bench");
+    expect(lapse("bench", "r", "--burst", "10"), 2, "",
+           "'r': it holds jobs that are not of lapse bench");
     cr_assert_eq(redis_int(s, "DBSIZE"), keys);
     cr_assert_eq(audit(s, "lapse", "q", "r", NULL), 0);
+
     /* another's listener would run its jobs */
     struct proc *p = lapse_start("listen", "used");
     int64_t end = test_now_ms() + 10000;
     while (test_now_ms() < end && !redis_int(s, "ZCARD lapse:{used}:listeners")) {
         poll(NULL, 0, 5);
     }
+
     expect(lapse("bench", "used", "--burst", "10"), 2, "", "somebody listens there");
     proc_signal(p, SIGTERM);
     expect(p, 0, "", NULL);
@@ -239,6 +275,7 @@ Test(bench, cleans_up_when_it_is_interrupted, .timeout = 60)
         {{"--rate", "2000/s", "--duration", "1h", "--delay", "0s"}, SIGTERM},
     };
     struct server *s = redis_with_a_key();
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const char *argv[12] = {"lapse", "bench", "q", "--listeners", "2"};
         memcpy(argv + 4 + 1, table[i].args, 6 * sizeof *argv);
@@ -255,6 +292,7 @@ Test(bench, cleans_up_when_it_is_interrupted, .timeout = 60)
         expect(p, 128 + table[i].signum, "", "interrupted");
         left_nothing(s);
     }
+
     server_stop(s);
 }
 
@@ -262,11 +300,13 @@ Test(bench, that_was_killed_is_cleared_by_the_next_of_that_queue, .timeout = 60)
 {
     struct server *s = redis_with_a_key();
     struct proc *p = lapse_start("bench", "q", "--waiting", "3000000");
+
     until_waiting(s, "q", 1000);
     proc_signal(p, SIGKILL);
     expect(p, 128 + SIGKILL, "", NULL);
     cr_assert(redis_int(s, "ZCARD lapse:{q}:due") >= 1000);
-    expect(lapse("bench", "q", "--schedule", "1"), 0, NULL, "of a bench that was killed are removed");
+    expect(lapse("bench", "q", "--schedule", "1"), 0, NULL,
+           "of a bench that was killed are removed");
     left_nothing(s);
     server_stop(s);
 }
@@ -294,13 +334,16 @@ Test(bench, checks_its_arguments_before_anything_else)
         {{"a", "b"}, "one word too many"},
         {{"--brust", "1"}, "did you mean '--burst'"},
     };
+
     setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const char *argv[8] = {"lapse", "bench"};
         memcpy(argv + 2, table[i].args, sizeof table[i].args);
         struct proc *p = proc_start(argv);
         expect(p, 2, "", table[i].says);
     }
+
     expect(lapse("bench", "--burst", "10"), 69, "", "could not be reached");
 }
 
@@ -309,7 +352,9 @@ Test(bench, gets_in_with_a_password_in_another_database)
     static const char *const args[] = {"--requirepass", "s3 cret", NULL};
     struct server *s = server_start_opts(args);
     char url[200];
+
     snprintf(url, sizeof url, "unix://:s3%%20cret@%s?db=3", s->socket);
+
     struct proc *p = lapse("bench", "-u", url, "--burst", "200", "--listeners", "2", "--json");
     cr_assert_eq(p->status, 0, "%s", p->err);
     all_ran_once(p->out, "burst", 200);
@@ -319,6 +364,7 @@ Test(bench, gets_in_with_a_password_in_another_database)
     expect(lapse("bench", "-u", s->url, "--schedule", "10"), 0, NULL, "");
     setenv("LAPSE_PASSWORD", "wrong", 1);
     expect(lapse("bench", "-u", s->url, "--schedule", "10"), 77, "", "WRONGPASS");
+
     redisReply *r = redis_cmd(s, "AUTH %s", "s3 cret");
     freeReplyObject(r);
     until_keys(s, 0);
@@ -331,6 +377,7 @@ Test(bench, works_without_the_right_to_ask_info)
 {
     struct server *s = tool_redis();
     char url[200];
+
     redis_do(s, "ACL SETUSER b on >pw ~* &* +@all -info");
     snprintf(url, sizeof url, "unix://b:pw@%s", s->socket);
     struct proc *p = lapse("bench", "-u", url, "--burst", "100", "--waiting", "100", "--json");

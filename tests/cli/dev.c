@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse dev leaves nothing behind, however it ends; and the demo and the examples, which run on it or on a server of
- * ours. */
+/* lapse dev leaves nothing behind, however it ends; and the demo and the examples, which run on it
+ * or on a server of ours. */
 #include "tool.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +16,9 @@ struct dev {
 static int pid_of_server(const char *url)
 {
     char line[300];
-    snprintf(line, sizeof line, "redis-cli -s '%.100s' info server | tr -d '\\r' | sed -n 's/^process_id://p'",
+
+    snprintf(line, sizeof line,
+             "redis-cli -s '%.100s' info server | tr -d '\\r' | sed -n 's/^process_id://p'",
              url + strlen("unix://"));
     struct proc *p = shell(line);
     int pid = atoi(p->out);
@@ -30,6 +32,7 @@ static struct dev start(const char *queue)
     struct dev d = {.p = NULL};
     struct stat st;
     char conf[4200];
+
     snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
     test_dir(d.tmp, sizeof d.tmp);
     setenv("XDG_RUNTIME_DIR", d.tmp, 1);
@@ -39,11 +42,12 @@ static struct dev start(const char *queue)
     cr_assert_eq(sscanf(d.p->out, "%127[^\n]", d.url), 1);
     snprintf(d.dir, sizeof d.dir, "%.100s", d.url + strlen("unix://"));
     *strrchr(d.dir, '/') = '\0';
-    cr_assert(!strncmp(d.dir, d.tmp, strlen(d.tmp)), "%s", d.url);
+    cr_assert(strncmp(d.dir, d.tmp, strlen(d.tmp)) == 0, "%s", d.url);
     cr_assert(!stat(d.dir, &st) && (st.st_mode & 0777) == 0700);
     setenv("LAPSE_URL", d.url, 1);
     unsetenv("LAPSE_PASSWORD");
     d.server = pid_of_server(d.url);
+
     return d;
 }
 
@@ -57,6 +61,7 @@ static void all_gone(struct dev *d)
 Test(dev, prints_its_url_listens_and_leaves_nothing_behind)
 {
     struct dev d = start("q");
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "hello"), 0, NULL, NULL);
     until_out(d.p, "\"body\":\"hello\"");
     proc_signal(d.p, SIGTERM);
@@ -77,8 +82,10 @@ Test(dev, without_queues_is_just_the_server)
 Test(dev, whose_url_nobody_can_read_ends)
 {
     setenv("root", test_root(), 1);
-    expect(shell("$lapse dev --conf $root/redis.conf > /dev/full"), 74, "", "stdout: No space left on device");
-    expect(shell("$lapse dev --json --conf $root/redis.conf > /dev/full"), 74, "", "stdout: No space left on device");
+    expect(shell("$lapse dev --conf $root/redis.conf > /dev/full"), 74, "",
+           "stdout: No space left on device");
+    expect(shell("$lapse dev --json --conf $root/redis.conf > /dev/full"), 74, "",
+           "stdout: No space left on device");
 }
 
 Test(dev, leaves_nothing_behind_after_kill_9)
@@ -105,10 +112,13 @@ Test(dev, says_what_to_install_when_there_is_no_redis_server)
 
 Test(dev, shows_the_servers_words_when_it_does_not_start)
 {
-    char dir[64], conf[100];
+    char dir[64];
+    char conf[100];
+
     test_dir(dir, sizeof dir);
     setenv("XDG_RUNTIME_DIR", dir, 1);
     snprintf(conf, sizeof conf, "%s/bad.conf", dir);
+
     FILE *f = fopen(conf, "w");
     cr_assert(f);
     fputs("no-such-setting yes\n", f);
@@ -123,14 +133,17 @@ Test(dev, shows_the_servers_words_when_it_does_not_start)
 static void write_conf(const char *path, const char *text, mode_t mode)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fchmod(fd, mode));
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+              !fchmod(fd, mode));
     close(fd);
 }
 
-/* A folder of ours to be in, with a redis.conf that a server would object to: so it is seen who reads it. */
+/* A folder of ours to be in, with a redis.conf that a server would object to: so it is seen who
+ * reads it. */
 static void enter_folder(char out[128])
 {
     char build[4096];
+
     cr_assert(realpath(test_build(), build));
     setenv("LAPSE_TEST_BUILD", build, 1);
     test_dir(out, 128);
@@ -148,6 +161,7 @@ static void leave_folder(const char *dir)
 static void is_refused(const char *why)
 {
     struct proc *p = lapse_start("dev");
+
     until_err(p, why);
     proc_signal(p, SIGTERM); /* where lapse is installed, it runs with the installed one */
     proc_wait(p, 10000);
@@ -158,6 +172,7 @@ static void is_refused(const char *why)
 Test(dev, reads_a_redis_conf_that_only_we_could_have_placed)
 {
     char dir[128];
+
     enter_folder(dir);
     expect(lapse("dev"), 69, "", "planted");
     cr_assert(!chmod("redis.conf", 0600) && !chmod(".", 0700));
@@ -168,6 +183,7 @@ Test(dev, reads_a_redis_conf_that_only_we_could_have_placed)
 Test(dev, does_not_read_a_redis_conf_that_is_a_link_or_no_file)
 {
     char dir[128];
+
     enter_folder(dir);
     cr_assert(!rename("redis.conf", "download") && !symlink("download", "redis.conf"));
     is_refused("redis.conf of this folder is not used: it is a symbolic link");
@@ -184,16 +200,20 @@ Test(dev, does_not_read_a_redis_conf_that_others_can_write_or_swap)
         mode_t file, folder;
         const char *why;
     } table[] = {
-        {0664, 0755, "others can write to it"},          {0646, 0755, "others can write to it"},
-        {0644, 0775, "others can write to the folder"},  {0644, 0757, "others can write to the folder"},
+        {0664, 0755, "others can write to it"},
+        {0646, 0755, "others can write to it"},
+        {0644, 0775, "others can write to the folder"},
+        {0644, 0757, "others can write to the folder"},
         {0644, 01777, "others can write to the folder"},
     };
     char dir[128];
+
     enter_folder(dir);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         cr_assert(!chmod("redis.conf", table[i].file) && !chmod(".", table[i].folder));
         is_refused(table[i].why);
     }
+
     leave_folder(dir);
 }
 
@@ -201,9 +221,11 @@ Test(dev, does_not_read_a_redis_conf_of_another_user_or_in_the_folder_of_one)
 {
     enum { NOBODY = 65534 };
     char dir[128];
+
     if (geteuid()) {
         cr_skip("root alone can give files away");
     }
+
     enter_folder(dir);
     cr_assert(!chown("redis.conf", NOBODY, NOBODY));
     is_refused("it belongs to another user");
@@ -215,14 +237,21 @@ Test(dev, does_not_read_a_redis_conf_of_another_user_or_in_the_folder_of_one)
 /* What is swapped after the look cannot matter: the server reads what was looked at. */
 Test(dev, gives_its_server_a_copy_of_what_was_looked_at)
 {
-    char dir[128], line[400], expected[300];
+    char dir[128];
+    char line[400];
+    char expected[300];
+
     enter_folder(dir);
     write_conf("redis.conf", "maxclients 77\n", 0644);
+
     struct proc *p = lapse_start("dev");
     until_out(p, "\n");
+
     char url[128];
     cr_assert_eq(sscanf(p->out, "unix://%127[^\n]", url), 1);
-    snprintf(line, sizeof line, "redis-cli -s '%s' info server; redis-cli -s '%s' config get maxclients", url, url);
+    snprintf(line, sizeof line,
+             "redis-cli -s '%s' info server; redis-cli -s '%s' config get maxclients", url, url);
+
     struct proc *cli = shell(line);
     *strrchr(url, '/') = '\0';
     snprintf(expected, sizeof expected, "config_file:%s/redis.conf\r\n", url);
@@ -236,12 +265,15 @@ Test(dev, gives_its_server_a_copy_of_what_was_looked_at)
 Test(dev, takes_a_configuration_that_was_named_from_wherever_it_is)
 {
     char dir[128];
+
     enter_folder(dir);
-    cr_assert(!rename("redis.conf", "other") && !symlink("other", "link.conf") && !chmod("other", 0666));
+    cr_assert(!rename("redis.conf", "other") && !symlink("other", "link.conf") &&
+              !chmod("other", 0666));
     expect(lapse("dev", "--conf", "link.conf"), 69, "", "planted");
     expect(shell("echo 'piped yes' | $lapse dev --conf /dev/stdin"), 69, "", "piped");
     expect(lapse("dev", "--conf", "."), 2, "", "--conf");
-    expect(shell("head -c 2000000 /dev/zero | $lapse dev --conf /dev/stdin"), 2, "", "File too large");
+    expect(shell("head -c 2000000 /dev/zero | $lapse dev --conf /dev/stdin"), 2, "",
+           "File too large");
     leave_folder(dir);
 }
 
@@ -255,11 +287,13 @@ Test(examples, end_well)
         {"examples/webhook_retry", "hook-7: try 3 of 5: 200"},
     };
     struct server *s = tool_redis();
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct proc *p = proc_run(NULL, table[i].name, s->url, NULL);
         cr_assert_eq(p->err_len, 0, "%s", p->err);
         expect(p, 0, table[i].says, NULL);
     }
+
     cr_assert_eq(audit(s, "lapse", "orders", "sessions", "webhooks", NULL), 0);
     server_stop(s);
 }
@@ -270,6 +304,7 @@ Test(examples, order_that_was_paid_stays_paid_although_the_cancel_has_no_answer)
     struct server *s = tool_redis();
     struct proxy *wire = proxy_start(s);
     struct proc *p = proc_start((const char *const[]){"examples/order_timeout", wire->url, NULL});
+
     until_out(p, "order-2 is placed");
     proxy_swallow(wire, true);
     until_out(p, "order-1 is paid\n");
@@ -286,13 +321,17 @@ Test(examples, order_that_was_paid_stays_paid_although_the_cancel_has_no_answer)
 Test(demo, tells_its_story_and_exits_0, .timeout = 60)
 {
     char line[4200];
-    snprintf(line, sizeof line, "cd '%s' && BUILD='%s' tools/build/demo.sh", test_root(), test_build());
+
+    snprintf(line, sizeof line, "cd '%s' && BUILD='%s' tools/build/demo.sh", test_root(),
+             test_build());
+
     int64_t start_ms = test_now_ms();
     struct proc *p = shell(line);
     proc_wait(p, 20000);
     cr_assert_eq(count_of(p->out, "not paid: cancelled"), 5, "%s", p->out);
-    cr_assert(has(p, "order-6  is paid") && has(p, "order-7  is prolonged") && has(p, "the handler fails") &&
-                  has(p, "the second try") && has(p, "no event ever came") && has(p, "order-9  loses its trigger"),
+    cr_assert(has(p, "order-6  is paid") && has(p, "order-7  is prolonged") &&
+                  has(p, "the handler fails") && has(p, "the second try") &&
+                  has(p, "no event ever came") && has(p, "order-9  loses its trigger"),
               "%s", p->out);
     cr_assert(has(p, "none missing, none twice, none early") && has(p, "scheduled"), "%s", p->out);
     cr_assert(!has(p, "FAULT") && !has(p, "\033"), "%s", p->out);

@@ -8,6 +8,7 @@
 static void says(struct proc *p, const char *check, const char *verdict, const char *text)
 {
     char line[200];
+
     snprintf(line, sizeof line, "{\"check\":\"%s\"", check);
     const char *at = strstr(p->out, line);
     cr_assert_eq(at != NULL, verdict != NULL, "%s: %s%s", check, p->out, p->err);
@@ -15,12 +16,14 @@ static void says(struct proc *p, const char *check, const char *verdict, const c
         snprintf(line, sizeof line, "\"verdict\":\"%s\"", verdict);
         size_t len = strcspn(at, "\n");
         cr_assert(memmem(at, len, line, strlen(line)), "not %s:\n%s%s", line, p->out, p->err);
-        cr_assert(memmem(at, len, text, strlen(text)), "%s: not '%s':\n%s%s", check, text, p->out, p->err);
+        cr_assert(memmem(at, len, text, strlen(text)), "%s: not '%s':\n%s%s", check, text, p->out,
+                  p->err);
     }
 }
 
 /* And ends it; status -1: whichever. */
-static void finds(struct proc *p, int status, const char *check, const char *verdict, const char *text)
+static void finds(struct proc *p, int status, const char *check, const char *verdict,
+                  const char *text)
 {
     proc_wait(p, 10000);
     says(p, check, verdict, text);
@@ -32,14 +35,16 @@ static void as_user(struct server *s, const char *rules)
 {
     char url[300];
     redisReply *r = redis_cmd(s, "EVAL %s 0 %s",
-                              "local words = {} for w in string.gmatch(ARGV[1], '%S+') do words[#words + 1] = w end "
-                              "return words",
+                              "local words = {} for w in string.gmatch(ARGV[1], '%S+') do "
+                              "words[#words + 1] = w end return words",
                               rules);
     const char *argv[80] = {"ACL", "SETUSER", "u", "reset", "on", ">p"};
     size_t n = 6;
+
     for (size_t i = 0; i < r->elements; i++) {
         argv[n++] = r->element[i]->str;
     }
+
     redisReply *answer = redisCommandArgv(s->redis, (int)n, argv, NULL);
     cr_assert(answer && answer->type == REDIS_REPLY_STATUS, "%s", answer ? answer->str : "");
     freeReplyObject(answer);
@@ -50,14 +55,18 @@ static void as_user(struct server *s, const char *rules)
 
 Test(doctor, of_a_redis_that_is_fit_says_ok_to_everything)
 {
-    static const char *const checks[] = {"server",  "role",        "rights",   "events", "eviction", "memory",
-                                         "buffers", "persistence", "replicas", "clock",  "jobs",     "expiry"};
+    static const char *const checks[] = {"server",   "role",   "rights",  "events",
+                                         "eviction", "memory", "buffers", "persistence",
+                                         "replicas", "clock",  "jobs",    "expiry"};
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
+
     struct proc *p = doctor();
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         says(p, checks[i], "OK", "");
     }
+
     cr_assert_eq(count_of(p->out, "\n"), sizeof checks / sizeof *checks);
     cr_assert_eq(p->err_len, 0, "%s", p->err);
     expect(p, 0, "\"queue\":\"q\",\"verdict\":\"OK\",\"text\":\"1, each in one state\"", NULL);
@@ -72,12 +81,16 @@ Test(doctor, of_a_redis_that_is_fit_says_ok_to_everything)
 Test(doctor, of_a_replica_fails_and_names_its_master)
 {
     struct server *master = server_start_tcp(NULL);
-    char port[16], mend[100];
+    char port[16];
+    char mend[100];
+
     snprintf(port, sizeof port, "%d", master->port);
+
     const char *args[] = {"--replicaof", "127.0.0.1", port, NULL};
     struct server *s = server_start_opts(args);
     setenv("LAPSE_URL", s->url, 1);
     snprintf(mend, sizeof mend, "lapse -u redis://127.0.0.1:%s", port);
+
     struct proc *p = doctor();
     says(p, "events", NULL, NULL);
     finds(p, 1, "role", "FAIL", mend);
@@ -94,18 +107,25 @@ Test(doctor, shows_no_command_with_words_of_others_that_a_shell_would_obey)
     static const struct {
         const char *host, *mend;
     } table[] = {
-        {"h;id", "lapse -u URL, of its master"}, {"$(id)", "lapse -u URL, of its master"},
-        {"`id`", "lapse -u URL, of its master"}, {"a@b", "lapse -u URL, of its master"},
-        {"h&id", "lapse -u URL, of its master"}, {"h|id", "lapse -u URL, of its master"},
-        {"::1", "lapse -u 'redis://[::1]:1'\""}, {"no_such-host.test", "lapse -u redis://no_such-host.test:1\""},
+        {"h;id", "lapse -u URL, of its master"},
+        {"$(id)", "lapse -u URL, of its master"},
+        {"`id`", "lapse -u URL, of its master"},
+        {"a@b", "lapse -u URL, of its master"},
+        {"h&id", "lapse -u URL, of its master"},
+        {"h|id", "lapse -u URL, of its master"},
+        {"::1", "lapse -u 'redis://[::1]:1'\""},
+        {"no_such-host.test", "lapse -u redis://no_such-host.test:1\""},
     };
     struct server *s = tool_redis();
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         redis_do(s, "REPLICAOF %s 1", table[i].host);
         finds(doctor(), 1, "role", "FAIL", table[i].mend);
     }
+
     redis_do(s, "REPLICAOF NO ONE");
     redis_do(s, "ACL SETUSER %s on >p +@all -zadd allkeys allchannels", "x';id;'");
+
     char url[300];
     snprintf(url, sizeof url, "unix://x%%27;id;%%27:p@%s", s->socket);
     setenv("LAPSE_URL", url, 1);
@@ -121,18 +141,22 @@ Test(doctor, of_eviction_fails_where_any_key_may_go)
                 {"volatile-ttl", "WARN"}, {"volatile-lru", "WARN"}, {"volatile-random", "WARN"},
                 {"noeviction", "OK"}};
     struct server *s = tool_redis();
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         redis_do(s, "CONFIG SET maxmemory-policy %s", rows[i].policy);
         struct proc *p = doctor();
-        cr_assert_eq(has(p, "CONFIG SET maxmemory-policy noeviction"), strcmp(rows[i].verdict, "OK") != 0);
+        cr_assert_eq(has(p, "CONFIG SET maxmemory-policy noeviction"),
+                     strcmp(rows[i].verdict, "OK") != 0);
         finds(p, *rows[i].verdict == 'F', "eviction", rows[i].verdict, rows[i].policy);
     }
+
     server_stop(s);
 }
 
 Test(doctor, of_a_muted_server_warns_and_keeps_the_flags_of_others)
 {
     struct server *s = tool_redis();
+
     redis_do(s, "CONFIG SET notify-keyspace-events %s", "");
     finds(doctor(), 0, "events", "WARN", "CONFIG SET notify-keyspace-events Ex");
     redis_do(s, "CONFIG SET notify-keyspace-events Kg");
@@ -152,6 +176,7 @@ Test(doctor, of_a_muted_server_warns_and_keeps_the_flags_of_others)
 Test(doctor, hears_its_event_amid_those_of_others)
 {
     struct server *s = tool_redis();
+
     for (int i = 0; i < 2000; i++) {
         redis_do(s, "SET other:%d x PX %d", i, 1 + i / 10);
     }
@@ -162,6 +187,7 @@ Test(doctor, hears_its_event_amid_those_of_others)
 Test(doctor, says_what_persistence_may_lose)
 {
     struct server *s = tool_redis();
+
     finds(doctor(), 0, "persistence", "OK", "everysec");
     redis_do(s, "CONFIG SET appendfsync always");
     finds(doctor(), 0, "persistence", "OK", "nothing that was answered is lost");
@@ -181,13 +207,16 @@ Test(doctor, knows_what_replicas_are_good_for)
 {
     struct server *master = server_start_tcp(NULL);
     char port[16];
+
     setenv("LAPSE_URL", master->url, 1);
     redis_do(master, "CONFIG SET min-replicas-to-write 1");
     finds(doctor(), 1, "replicas", "FAIL", "every write is refused");
     redis_do(master, "CONFIG SET min-replicas-to-write 0");
     finds(doctor(), 0, "replicas", "OK", "none");
     snprintf(port, sizeof port, "%d", master->port);
-    const char *args[] = {"--replicaof", "127.0.0.1", port, "--repl-diskless-sync-delay", "0", NULL};
+
+    const char *args[] = {"--replicaof", "127.0.0.1", port, "--repl-diskless-sync-delay",
+                          "0",           NULL};
     struct server *s = server_start_opts(args);
     cr_assert_eq(redis_int(master, "WAIT 1 10000"), 1);
     finds(doctor(), 0, "replicas", "WARN", "CONFIG SET min-replicas-to-write 1");
@@ -200,6 +229,7 @@ Test(doctor, knows_what_replicas_are_good_for)
 Test(doctor, warns_of_buffers_without_limit_and_of_small_ones)
 {
     struct server *s = tool_redis();
+
     finds(doctor(), 0, "buffers", "OK", "pubsub 16 MiB");
     redis_do(s, "CONFIG SET client-output-buffer-limit %s", "pubsub 0 0 0");
     finds(doctor(), 0, "buffers", "WARN", "has no limit");
@@ -211,11 +241,14 @@ Test(doctor, warns_of_buffers_without_limit_and_of_small_ones)
 Test(doctor, warns_when_memory_is_nearly_used_up)
 {
     struct server *s = tool_redis();
+
     redis_do(s, "CONFIG SET maxmemory 100mb");
     finds(doctor(), 0, "memory", "OK", "of 100.0 MiB");
     for (int i = 0; i < 20; i++) {
-        redis_do(s, "EVAL %s 1 other:%d", "redis.call('SET', KEYS[1], string.rep('x', 1000000))", i);
+        redis_do(s, "EVAL %s 1 other:%d", "redis.call('SET', KEYS[1], string.rep('x', 1000000))",
+                 i);
     }
+
     redis_do(s, "CONFIG SET maxmemory 21mb");
     finds(doctor(), 0, "memory", "WARN", "soon new jobs are refused");
     server_stop(s);
@@ -224,12 +257,15 @@ Test(doctor, warns_when_memory_is_nearly_used_up)
 Test(doctor, of_foreign_expiring_keys_says_how_late_redis_would_be)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
-    redis_do(s, "EVAL %s 0", "for i = 1, 4000 do redis.call('SET', 'other:' .. i, 1, 'EX', 1000) end");
+    redis_do(s, "EVAL %s 0",
+             "for i = 1, 4000 do redis.call('SET', 'other:' .. i, 1, 'EX', 1000) end");
     finds(doctor(), 0, "expiry", "OK",
           "4001 expiring keys (4000 not ours), hz 10: Redis alone would say so up to 20.0 s");
     finds(doctor("-o", "flags=no_alarm"), 0, "expiry", "WARN", "20.0 s late");
-    redis_do(s, "EVAL %s 0", "for i = 1, 7000 do redis.call('SET', 'more:' .. i, 1, 'EX', 1000) end");
+    redis_do(s, "EVAL %s 0",
+             "for i = 1, 7000 do redis.call('SET', 'more:' .. i, 1, 'EX', 1000) end");
     finds(doctor(), 0, "expiry", "WARN", "11000 expiring keys are not ours");
     finds(doctor("-o", "notify=keyspace"), 0, "expiry", "OK", "");
     redis_do(s, "FLUSHALL");
@@ -239,7 +275,8 @@ Test(doctor, of_foreign_expiring_keys_says_how_late_redis_would_be)
 }
 
 /* ---- a peer that says what no server here can ---- */
-static void finds_of_fake(const char *reply, int status, const char *check, const char *verdict, const char *text)
+static void finds_of_fake(const char *reply, int status, const char *check, const char *verdict,
+                          const char *text)
 {
     struct fake *f = fake_start(reply);
     finds(doctor("q"), status, check, verdict, text);
@@ -255,15 +292,18 @@ static void finds_of_info(const char *info, int status, const char *verdict, con
 
 Test(doctor, knows_servers_by_kind_and_version)
 {
-    finds_of_info("redis_version:6.0.16\r\nredis_mode:standalone\r\n", 1, "FAIL", "Redis 6.0.16 is too old");
+    finds_of_info("redis_version:6.0.16\r\nredis_mode:standalone\r\n", 1, "FAIL",
+                  "Redis 6.0.16 is too old");
     finds_of_info("redis_version:5.0.3\r\n", 1, "FAIL", "run Redis 7.0 or newer");
     finds_of_info("redis_version:6.2.14\r\n", 1, "FAIL", "too old");
     finds_of_info("redis_version:7.0.0\r\n", 1, "OK", "Redis 7.0.0"); /* 1: of jobs */
     finds_of_info("redis_version:8.0.2\r\n", 1, "OK", "Redis 8.0.2");
     finds_of_info("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", 1, "OK",
                   "Valkey 8.1.1, as Redis 7.2.4");
-    finds_of_info("redis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server\r\n", 1, "FAIL", "KeyDB 6.3.4");
-    finds_of_info("redis_version:7.4.0\r\ndragonfly_version:df-v1.25\r\n", 1, "WARN", "Dragonfly df-v1.25");
+    finds_of_info("redis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server\r\n", 1, "FAIL",
+                  "KeyDB 6.3.4");
+    finds_of_info("redis_version:7.4.0\r\ndragonfly_version:df-v1.25\r\n", 1, "WARN",
+                  "Dragonfly df-v1.25");
     finds_of_info("redis_version:7.0.15\r\nredis_mode:cluster\r\n", 1, "WARN", "a cluster");
 }
 
@@ -285,6 +325,7 @@ Test(doctor, of_answers_of_any_shape_does_not_fall_over)
                                           "*2\r\n:1\r\n:0\r\n",
                                           "*6\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
                                           "-ERR \x1b[2J\r\n"};
+
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         finds_of_fake(replies[i], -1, "server", "WARN", "");
     }
@@ -303,6 +344,7 @@ Test(doctor, over_tcp_is_the_same)
 Test(doctor, finds_no_fault_with_the_least_that_a_listener_needs)
 {
     struct server *s = tool_redis();
+
     as_user(s, KEYS "+@read +@write +@pubsub +@scripting +time -@dangerous");
     struct proc *p = doctor();
     says(p, "server", "OK", "");
@@ -317,10 +359,13 @@ Test(doctor, finds_no_fault_with_the_least_that_a_listener_needs)
 
 Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
 {
-    static const char *const words[] = {"get", "hdel", "zadd", "zrem", "set", "time", "evalsha", "eval_ro"};
+    static const char *const words[] = {"get", "hdel", "zadd",    "zrem",
+                                        "set", "time", "evalsha", "eval_ro"};
     struct server *s = tool_redis();
+
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        char rules[200], mend[60];
+        char rules[200];
+        char mend[60];
         snprintf(rules, sizeof rules, KEYS "+@all -%s", words[i]);
         snprintf(mend, sizeof mend, "ACL SETUSER 'u' +%s\"", words[i]);
         as_user(s, rules);
@@ -328,6 +373,7 @@ Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
         cr_assert_eq(has(p, "break in the middle: claim\""), i == 0, "%s", p->out);
         finds(p, 1, "rights", "FAIL", mend);
     }
+
     as_user(s, "&* +@all ~other:*");
     finds(doctor(), 1, "rights", "FAIL", "ACL SETUSER 'u' '~lapse:*'");
     as_user(s, "~* &* +@all -eval");
@@ -339,11 +385,13 @@ Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
 Test(doctor, warns_of_what_only_makes_jobs_late)
 {
     struct server *s = tool_redis();
+
     as_user(s, "~lapse:* &lapse:* +@all");
     struct proc *p = doctor();
     says(p, "events", "WARN", "PSUBSCRIBE: NOPERM");
     finds(p, 0, "rights", "WARN", "ACL SETUSER 'u' +psubscribe '&__keyevent@*__:expired'");
-    finds(doctor("q", "-o", "notify=keyspace"), 0, "rights", "WARN", "'&__keyspace@0__:lapse:{q}:t:*'");
+    finds(doctor("q", "-o", "notify=keyspace"), 0, "rights", "WARN",
+          "'&__keyspace@0__:lapse:{q}:t:*'");
     as_user(s, "~lapse:* &__keyevent@*__:expired +@all");
     finds(doctor("q"), 0, "rights", "WARN", "&lapse:{q}:wake:0");
     server_stop(s);
@@ -352,18 +400,21 @@ Test(doctor, warns_of_what_only_makes_jobs_late)
 Test(doctor, without_a_queue_names_the_channels_of_all)
 {
     struct server *s = tool_redis();
+
     as_user(s, "~lapse:* &__keyevent@*__:expired +@all -scan");
     struct proc *p = doctor();
     cr_assert(!has(p, "lapse-doctor"), "%s", p->out);
     finds(p, 0, "rights", "WARN", "+publish '&lapse:{*}:wake:*' +subscribe\"");
     as_user(s, "~lapse:* &lapse:* +@all");
-    finds(doctor("-o", "notify=keyspace"), 0, "rights", "WARN", "'&__keyspace@0__:lapse:{QUEUE}:t:*'");
+    finds(doctor("-o", "notify=keyspace"), 0, "rights", "WARN",
+          "'&__keyspace@0__:lapse:{QUEUE}:t:*'");
     server_stop(s);
 }
 
 Test(doctor, ends_with_how_many_there_were_of_each_verdict)
 {
     struct server *s = tool_redis();
+
     expect(lapse("doctor", "q"), 0, "\n0 FAIL, 0 WARN, 12 OK\n", NULL);
     redis_do(s, "CONFIG SET maxmemory-policy allkeys-lru");
     redis_do(s, "CONFIG SET appendfsync no");
@@ -381,16 +432,20 @@ Test(doctor, never_tells_of_more_than_there_are)
 {
     enum { N = 100000 };
     struct server *s = tool_redis();
+
     redis_do(s, "EVAL %s 0 %d",
              "for i = 1, ARGV[1] do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) "
              "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0x') end",
              N);
+
     struct proc *p = lapse("doctor", "q");
     for (char *at = p->err; (at = strstr(at, " of q: ")); at++) {
-        long long looked = 0, all = 0;
+        long long looked = 0;
+        long long all = 0;
         cr_expect(sscanf(at, " of q: %lld of %lld looked at", &looked, &all) == 2, "%s", p->err);
         cr_expect(looked <= all && all == N, "%s", p->err);
     }
+
     expect(p, 0, "100000, each in one state", NULL);
     server_stop(s);
 }
@@ -398,6 +453,7 @@ Test(doctor, never_tells_of_more_than_there_are)
 Test(doctor, of_a_user_who_may_not_look_at_jobs_warns_unless_asked_to_mend_them)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
     as_user(s, KEYS "+@all -hscan");
     finds(doctor("q"), 0, "jobs", "WARN", "cannot be looked at");
@@ -408,10 +464,13 @@ Test(doctor, of_a_user_who_may_not_look_at_jobs_warns_unless_asked_to_mend_them)
 
 static void as_documented(struct server *s, const char *role)
 {
-    char path[300], start[40];
+    char path[300];
+    char start[40];
+
     snprintf(path, sizeof path, "%s/users.acl", test_build());
     snprintf(start, sizeof start, "user lapse_%s ", role);
-    char *all = test_read_file(path, NULL), *rules = strstr(all, start);
+    char *all = test_read_file(path, NULL);
+    char *rules = strstr(all, start);
     cr_assert(rules, "%s", all);
     rules += strlen(start);
     rules[strcspn(rules, "\n")] = '\0';
@@ -423,7 +482,9 @@ Test(doctor, finds_no_fault_with_the_users_of_the_readme)
 {
     static const char *const roles[] = {"listener", "producer", "monitor"};
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
+
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         as_documented(s, roles[i]);
         struct proc *p = doctor("q", "--for", roles[i]);
@@ -436,10 +497,12 @@ Test(doctor, finds_no_fault_with_the_users_of_the_readme)
         expect(p, 0, NULL, NULL);
         finds(doctor("q"), i > 0, "rights", i ? "FAIL" : "OK", "");
     }
+
     as_documented(s, "listener");
     redis_do(s, "ZREM lapse:{q}:due x");
     redis_do(s, "HSET lapse:{q}:jobs x %s", "\x01");
     redis_do(s, "CONFIG SET maxmemory-policy allkeys-lru");
+
     struct proc *p = doctor("q", "--repair");
     says(p, "jobs", "WARN", "1 of them mended");
     finds(p, 1, "eviction", "FAIL", "allkeys-lru");
@@ -457,8 +520,10 @@ Test(doctor, finds_and_mends_what_a_script_that_broke_off_left)
 {
     struct server *s = tool_redis();
     char *url = strdup(getenv("LAPSE_URL"));
+
     expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "body"), 0, NULL, NULL);
     as_user(s, "~lapse:* &* +@all -set");
+
     struct proc *l = lapse_start("listen", "q");
     until_err(l, "broke off in the middle of claim");
     proc_signal(l, SIGTERM);
@@ -470,7 +535,8 @@ Test(doctor, finds_and_mends_what_a_script_that_broke_off_left)
     finds(doctor("--repair"), 0, "jobs", "WARN", "1 in no set (a): 1 of them mended");
     finds(doctor("--repair"), 0, "jobs", "OK", "1, each in one state");
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
-    expect(lapse("list", "q", "--state", "dead"), 0, "lapse doctor: it was in no set\",\"body\":\"body\"", NULL);
+    expect(lapse("list", "q", "--state", "dead"), 0,
+           "lapse doctor: it was in no set\",\"body\":\"body\"", NULL);
     expect(lapse("reschedule", "q", "a", "--in", "0s"), 0, NULL, NULL);
     expect(lapse("listen", "q", "--count", "1"), 0, "\"body\":\"body\"", NULL);
     no_jobs(s, "q");
@@ -481,11 +547,13 @@ Test(doctor, finds_and_mends_what_a_script_that_broke_off_left)
 Test(doctor, finds_and_mends_whatever_is_wrong_and_deletes_nothing)
 {
     struct server *s = tool_redis();
+
     for (int i = 0; i < 10; i++) {
         char id[8];
         snprintf(id, sizeof id, "j%d", i);
         put(s, id);
     }
+
     redis_do(s, "ZREM lapse:{q}:due j0 j1 j2 j3 j4");
     redis_do(s, "ZADD lapse:{q}:dead 5 j5");
     redis_do(s, "HDEL lapse:{q}:jobs j6");
@@ -493,9 +561,11 @@ Test(doctor, finds_and_mends_whatever_is_wrong_and_deletes_nothing)
     redis_do(s, "ZREM lapse:{q}:due j7");
     redis_do(s, "ZADD lapse:{q}:run 9e15 j7");
     redis_do(s, "ZADD lapse:{q}:due 5 %b", "odd\0\x1b id", (size_t)8);
+
     struct proc *p = lapse("doctor", "q");
     cr_assert(has(p, "5 in no set (") && has(p, " ...)") && has(p, "1 in more than one set (j5)") &&
-                  has(p, "2 without a record (") && has(p, "1 of which only what is held is left (left)") &&
+                  has(p, "2 without a record (") &&
+                  has(p, "1 of which only what is held is left (left)") &&
                   has(p, "1 running, held by nobody (j7)") && !has(p, "\x1b"),
               "%s", p->out);
     expect(p, 1, "FAIL  jobs ", NULL);
@@ -508,11 +578,13 @@ Test(doctor, finds_and_mends_whatever_is_wrong_and_deletes_nothing)
 Test(doctor, looks_into_the_queues_that_are_named_or_finds_them)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "a", "--in", "1h"), 0, NULL, NULL);
     expect(lapse("schedule", "b", "--in", "1h"), 0, NULL, NULL);
     redis_do(s, "SET %s x", "lapse:{no queue}:due");
     redis_do(s, "SET lapse:{c}:other x");
     redis_do(s, "HSET lapse:{d}:jobs i x");
+
     struct proc *p = doctor();
     cr_assert_eq(count_of(p->out, "\"check\":\"jobs\""), 3, "%s", p->out);
     cr_assert(has(p, "\"queue\":\"a\"") && has(p, "\"queue\":\"b\""));
@@ -532,6 +604,7 @@ Test(doctor, looks_into_the_queues_that_are_named_or_finds_them)
 Test(doctor, of_a_key_that_another_program_wrote_fails_and_repairs_nothing)
 {
     struct server *s = tool_redis();
+
     put(s, "a");
     redis_do(s, "SET lapse:{q}:run x");
     finds(doctor("--repair"), 1, "jobs", "FAIL", "WRONGTYPE");
@@ -551,22 +624,26 @@ Test(doctor, of_records_of_a_newer_version_warns_and_leaves_them)
 Test(doctor, looks_in_small_pages_also_at_large_bodies)
 {
     struct server *s = tool_redis();
+
     redis_do(s, "EVAL %s 0",
-             "for i = 1, 20000 do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) "
-             "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0x') end "
-             "for i = 1, 50 do redis.call('ZADD', 'lapse:{r}:due', 9e12, i) "
-             "redis.call('HSET', 'lapse:{r}:jobs', i, '\\1\\0' .. string.rep('x', 1000000)) end");
+             "for i = 1, 20000 do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) redis.call('HSET', "
+             "'lapse:{q}:jobs', i, '\\1\\0x') end for i = 1, 50 do redis.call('ZADD', "
+             "'lapse:{r}:due', 9e12, i) redis.call('HSET', 'lapse:{r}:jobs', i, '\\1\\0' .. "
+             "string.rep('x', 1000000)) end");
     redis_do(s, "ZREM lapse:{q}:due 17");
     redis_do(s, "CONFIG RESETSTAT");
     finds(doctor("q"), 1, "jobs", "FAIL", "1 in no set (17)");
+
     char *stats = redis_str(s, "INFO commandstats");
     cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 150, "%s", stats);
     free(stats);
     redis_do(s, "CONFIG RESETSTAT");
     finds(doctor("r"), 0, "jobs", "OK", "50, each");
     stats = redis_str(s, "INFO commandstats");
+
     char *info = redis_str(s, "INFO server");
-    int least = strstr(info, "valkey_version") ? 50 / 8 : 25; /* Valkey's buckets hold up to seven */
+    int least =
+        strstr(info, "valkey_version") ? 50 / 8 : 25; /* Valkey's buckets hold up to seven */
     free(info);
     cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), least, "%s", stats);
     free(stats);
@@ -577,16 +654,20 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
 Test(doctor, beside_running_listeners_finds_nothing_wrong)
 {
     struct server *s = tool_redis();
-    struct proc *l = lapse_start("listen", "q"),
-                *bench = lapse_start("bench", "p", "--rate", "2000/s", "--duration", "600s", "--delay", "100ms",
-                                     "--listeners", "2", "--json");
-    for (int64_t end_ms = test_now_ms() + 10000; !redis_int(s, "EXISTS lapse:{p}:run");)
+    struct proc *l = lapse_start("listen", "q");
+    struct proc *bench = lapse_start("bench", "p", "--rate", "2000/s", "--duration", "600s",
+                                     "--delay", "100ms", "--listeners", "2", "--json");
+
+    for (int64_t end_ms = test_now_ms() + 10000; !redis_int(s, "EXISTS lapse:{p}:run");) {
         cr_assert_lt(test_now_ms(), end_ms, "no job runs");
+    }
+
     for (int look = 0; look < 5; look++) {
         struct proc *p = doctor("p", "--repair");
         cr_assert(has(p, "each in one state") && !has(p, "mended"), "%s%s", p->out, p->err);
         proc_free(p);
     }
+
     cr_assert_eq(proc_wait(bench, 1), -1, "it ended before the last look: %s", bench->err);
     proc_signal(bench, SIGTERM);
     expect(bench, 128 + SIGTERM, NULL, NULL);
@@ -599,6 +680,7 @@ Test(doctor, beside_running_listeners_finds_nothing_wrong)
 Test(doctor, that_cannot_reach_redis_or_may_not_exits_as_the_others)
 {
     struct server *s = tool_redis();
+
     expect(lapse("doctor", "-u", "unix:///nonexistent/redis.sock"), 69, "", "could not be reached");
     redis_do(s, "CONFIG SET requirepass secret");
     setenv("LAPSE_PASSWORD", "wrong", 1);

@@ -9,7 +9,8 @@ static void is_in_form(struct proc *p, const char *what, bool json)
     cr_expect_eq(p->status, 0, "%s: status %d: %s", what, p->status, p->err);
     cr_expect(p->out_len > 0, "%s prints nothing", what);
     for (char *line = p->out, *end; (end = strchr(line, '\n')); line = end + 1) {
-        cr_expect_eq(*line == '{' && end[-1] == '}', json, "%s: %.*s", what, (int)(end - line), line);
+        cr_expect_eq(*line == '{' && end[-1] == '}', json, "%s: %.*s", what, (int)(end - line),
+                     line);
     }
     proc_free(p);
 }
@@ -32,14 +33,17 @@ static void each_in_form(const char *option, bool json)
 {
     char line[200];
     struct server *s = tool_redis();
+
     for (int i = 0; i < 2 * LINES; i++) {
         bool after = i % 2;
         redis_do(s, "FLUSHALL");
         expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
         expect(lapse("schedule", "q", "--id", "due", "--in", "0s"), 0, NULL, NULL);
-        snprintf(line, sizeof line, "$lapse %s %s", after ? lines[i / 2] : option, after ? option : lines[i / 2]);
+        snprintf(line, sizeof line, "$lapse %s %s", after ? lines[i / 2] : option,
+                 after ? option : lines[i / 2]);
         is_in_form(shell(line), line, json);
     }
+
     server_stop(s);
 }
 
@@ -76,9 +80,13 @@ Test(format, json_of_dev_has_the_url_in_an_object)
 Test(format, json_of_a_job_without_end_says_forever_and_created_is_a_boolean)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "--tries", "forever"), 0,
-           "\"try\":0,\"tries\":\"forever\",\"token\":0,\"until_ms\":0,\"reason\":\"\",\"created\":true}\n", NULL);
-    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "--on-conflict", "keep"), 0, "\"created\":false}\n", NULL);
+           "\"try\":0,\"tries\":\"forever\",\"token\":0,\"until_ms\":0,\"reason\":\"\",\"created\":"
+           "true}\n",
+           NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "--on-conflict", "keep"), 0,
+           "\"created\":false}\n", NULL);
     expect(lapse("get", "q", "i"), 0, "\"tries\":\"forever\"", NULL);
     server_stop(s);
 }

@@ -4,7 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Letters that a shell, printf, an option parser or Redis's patterns would take for something else. */
+/* Letters that a shell, printf, an option parser or Redis's patterns would take for something else.
+ */
 static const char *const odd_ids[] = {"-rf",  "--",  "$(x)",  ";ls",   "%s%n",  "*",
                                       "`id`", "a|b", "\"'\\", "../..", "[a-z]?"};
 enum { ODD = sizeof odd_ids / sizeof *odd_ids };
@@ -13,12 +14,14 @@ Test(schedule, prints_the_job_as_one_json_object)
 {
     struct server *s = tool_redis();
     char expected[300];
-    struct proc *p = lapse("schedule", "orders", "--id", "order-1", "--at", "@1", "--tries", "3", "x");
+    struct proc *p =
+        lapse("schedule", "orders", "--id", "order-1", "--at", "@1", "--tries", "3", "x");
+
     expect(p, 2, "", "ten years");
     p = lapse("schedule", "orders", "--id", "order-1", "--in", "1h", "--tries", "3", "x");
     snprintf(expected, sizeof expected,
-             "{\"queue\":\"orders\",\"id\":\"order-1\",\"state\":\"waiting\",\"due_ms\":%lld,\"try\":0,\"tries\":3,"
-             "\"token\":0,\"until_ms\":0,\"reason\":\"\",\"created\":true}\n",
+             "{\"queue\":\"orders\",\"id\":\"order-1\",\"state\":\"waiting\",\"due_ms\":%lld,"
+             "\"try\":0,\"tries\":3,\"token\":0,\"until_ms\":0,\"reason\":\"\",\"created\":true}\n",
              member(p->out, "due_ms"));
     cr_assert_str_eq(p->out, expected);
     cr_assert_eq(p->err_len, 0, "%s", p->err);
@@ -32,6 +35,7 @@ Test(schedule, makes_up_an_id_that_get_finds)
     struct server *s = tool_redis();
     struct proc *p = lapse("schedule", "q", "--in", "1h", "x");
     char id[256] = "";
+
     cr_assert_eq(sscanf(strstr(p->out, "\"id\":\""), "\"id\":\"%255[^\"]", id), 1, "%s", p->out);
     proc_free(p);
     expect(lapse("get", "q", id), 0, "\"body\":\"x\"", NULL);
@@ -41,13 +45,15 @@ Test(schedule, makes_up_an_id_that_get_finds)
 Test(schedule, of_an_id_that_exists_does_what_on_conflict_says)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "one"), 0, "\"created\":true", NULL);
-    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two"), 1, "", "q/i: it exists already");
-    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "keep"), 0, "\"created\":false",
-           NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two"), 1, "",
+           "q/i: it exists already");
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "keep"), 0,
+           "\"created\":false", NULL);
     expect(lapse("get", "q", "i"), 0, "\"body\":\"one\"", NULL);
-    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "replace"), 0, "\"created\":true",
-           NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "replace"), 0,
+           "\"created\":true", NULL);
     expect(lapse("get", "q", "i"), 0, "\"body\":\"two\"", NULL);
     server_stop(s);
 }
@@ -55,9 +61,11 @@ Test(schedule, of_an_id_that_exists_does_what_on_conflict_says)
 Test(schedule, takes_any_bytes_and_get_gives_them_back)
 {
     struct server *s = tool_redis();
+
     expect(shell("printf 'a\\000\\377b' | $lapse schedule q --id bin --in 1h -"), 0, NULL, NULL);
     expect(lapse("get", "q", "bin"), 0, "\"body_base64\":\"YQD/Yg==\"", NULL);
-    expect(lapse("schedule", "q", "--id", "text", "--in", "1h", "\xc3\xa9\"\\\n\x01/"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "text", "--in", "1h", "\xc3\xa9\"\\\n\x01/"), 0, NULL,
+           NULL);
     expect(lapse("get", "q", "text"), 0, "\"body\":\"\xc3\xa9\\\"\\\\\\n\\u0001/\"", NULL);
     expect(lapse("schedule", "q", "--id", "overlong", "--in", "1h", "\xc0\xaf"), 0, NULL, NULL);
     expect(lapse("get", "q", "overlong"), 0, "\"body_base64\":\"wK8=\"", NULL);
@@ -69,8 +77,10 @@ Test(schedule, takes_any_bytes_and_get_gives_them_back)
 Test(ids, of_any_letters_are_kept_byte_for_byte)
 {
     struct server *s = tool_redis();
+
     for (int i = 0; i < ODD; i++) {
-        expect(lapse("schedule", "--in", "1h", "--id", odd_ids[i], "--", "q", odd_ids[i]), 0, NULL, NULL);
+        expect(lapse("schedule", "--in", "1h", "--id", odd_ids[i], "--", "q", odd_ids[i]), 0, NULL,
+               NULL);
         char *score = redis_str(s, "ZSCORE lapse:{q}:due %s", odd_ids[i]);
         cr_assert(score, "%s", odd_ids[i]);
         free(score);
@@ -80,13 +90,17 @@ Test(ids, of_any_letters_are_kept_byte_for_byte)
         cr_assert(has(p, lines), "%s", p->out);
         expect(p, 0, NULL, NULL);
     }
+
     struct proc *p = lapse("list", "q");
     cr_assert_eq(count_of(p->out, "\n"), ODD);
-    cr_assert(has(p, "\"id\":\"$(x)\"") && has(p, "\"id\":\"\\\"'\\\\\"") && has(p, "\"body\":\"%s%n\""), "%s", p->out);
+    cr_assert(has(p, "\"id\":\"$(x)\"") && has(p, "\"id\":\"\\\"'\\\\\"") &&
+                  has(p, "\"body\":\"%s%n\""),
+              "%s", p->out);
     proc_free(p);
     for (int i = 0; i < ODD; i++) {
         expect(lapse("cancel", "--", "q", odd_ids[i]), 0, "\"state\":\"cancelled\"", NULL);
     }
+
     no_jobs(s, "q");
     server_stop(s);
 }
@@ -94,6 +108,7 @@ Test(ids, of_any_letters_are_kept_byte_for_byte)
 Test(cancel, prints_what_is_gone_and_says_no_to_what_is_not_there)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
     struct proc *p = lapse("cancel", "q", "i");
     cr_assert_str_eq(p->out, "{\"queue\":\"q\",\"id\":\"i\",\"state\":\"cancelled\"}\n");
@@ -116,11 +131,14 @@ static struct proxy *that_loses_the_answer(struct server *s)
 Test(cancel, whose_answer_was_lost_says_what_a_repeat_tells_and_what_it_cannot)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
     struct proxy *wire = that_loses_the_answer(s);
     struct proc *p = lapse("-u", wire->url, "cancel", "q", "i");
     cr_expect(!strstr(p->err, "get tells"), "%s", p->err);
-    expect(p, 69, "", "Repeat it; if there is no such job then, it was cancelled or it ran, and only your own records");
+    expect(p, 69, "",
+           "Repeat it; if there is no such job then, it was cancelled or it ran, and only your own "
+           "records");
     expect(lapse("-u", wire->url, "cancel", "q", "i"), 1, "", "no such job");
     proxy_stop(wire);
     server_stop(s);
@@ -130,11 +148,15 @@ Test(schedule, whose_answer_was_lost_can_be_repeated_if_it_named_its_id)
 {
     struct server *s = tool_redis();
     struct proxy *wire = that_loses_the_answer(s);
-    expect(lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h"), 69, "", "--on-conflict keep");
-    expect(lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h", "--on-conflict", "keep"), 0,
-           "\"created\":false", NULL);
+
+    expect(lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h"), 69, "",
+           "--on-conflict keep");
+    expect(
+        lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h", "--on-conflict", "keep"),
+        0, "\"created\":false", NULL);
     proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
-    expect(lapse("-u", wire->url, "schedule", "q", "--in", "1h"), 69, "", "With --id it could be repeated");
+    expect(lapse("-u", wire->url, "schedule", "q", "--in", "1h"), 69, "",
+           "With --id it could be repeated");
     proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
     expect(lapse("-u", wire->url, "get", "q", "i"), 69, "", "nothing was to be changed");
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 2);
@@ -145,6 +167,7 @@ Test(schedule, whose_answer_was_lost_can_be_repeated_if_it_named_its_id)
 Test(reschedule, moves_the_due_time_both_ways)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "x"), 0, NULL, NULL);
     struct proc *p = lapse("reschedule", "q", "i", "--in", "2h");
     long long due = member(p->out, "due_ms");
@@ -161,12 +184,14 @@ Test(running, job_is_left_alone)
 {
     struct server *s = tool_redis();
     struct proc *l = lapse_start("listen", "q", "--exec", "--", "sleep", "60");
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s"), 0, NULL, NULL);
     until_depth(s, "q", "run", 1);
     expect(lapse("cancel", "q", "i"), 1, "", "q/i: the job is running");
     expect(lapse("reschedule", "q", "i", "--in", "1s"), 1, "", "q/i: the job is running");
     expect(lapse("schedule", "q", "--id", "i", "--in", "1s", "--on-conflict", "replace"), 1, "",
            "q/i: the job is running");
+
     struct proc *p = lapse("get", "q", "i");
     cr_assert(member(p->out, "until_ms") > redis_now_ms(s) && member(p->out, "try") == 1 &&
               member(p->out, "token") > 0);
@@ -183,21 +208,26 @@ Test(running, job_is_left_alone)
 Test(list, shows_all_pages_in_order_and_obeys_state_and_limit)
 {
     struct server *s = tool_redis();
-    expect(shell("i=0; while [ $i -lt 130 ]; do printf 'schedule q --id job-%03d --in 1h\\n' $i; i=$((i + 1)); done |"
-                 "xargs -P 4 -L 1 $lapse > /dev/null"),
+
+    expect(shell("i=0; while [ $i -lt 130 ]; do printf 'schedule q --id job-%03d --in 1h\\n' $i; "
+                 "i=$((i + 1)); done |xargs -P 4 -L 1 $lapse > /dev/null"),
            0, NULL, NULL);
+
     struct proc *p = lapse("list", "q");
     cr_assert_eq(count_of(p->out, "\"state\":\"waiting\""), 130);
+
     long long last = 0;
     for (const char *at = p->out; *at; at = strchr(at, '\n') + 1) {
         cr_assert(member(at, "due_ms") >= last);
         last = member(at, "due_ms");
     }
+
     for (int i = 0; i < 130; i++) {
         char id[20];
         snprintf(id, sizeof id, "\"job-%03d\"", i);
         cr_assert_eq(count_of(p->out, id), 1, "%s", id);
     }
+
     expect(p, 0, NULL, NULL);
     p = lapse("list", "q", "--limit", "101");
     cr_assert_eq(count_of(p->out, "\n"), 101);
@@ -215,6 +245,7 @@ Test(list, of_a_record_that_cannot_be_read_says_so)
 {
     static const char error[] = "stored data is in a format this version cannot read";
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "good", "--in", "1h"), 0, NULL, NULL);
     expect(lapse("schedule", "q", "--id", "newer", "--in", "2h"), 0, NULL, NULL);
     redis_do(s, "HSET lapse:{q}:jobs newer %b", "\2\0x", (size_t)3);
@@ -229,11 +260,14 @@ Test(list, of_a_record_that_cannot_be_read_says_so)
 Test(depth, counts_each_queue_on_a_line)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "a", "--in", "1h"), 0, NULL, NULL);
     expect(lapse("schedule", "a", "--in", "1h"), 0, NULL, NULL);
+
     struct proc *p = lapse("depth", "b", "a");
-    cr_assert_str_eq(p->out, "{\"queue\":\"b\",\"waiting\":0,\"running\":0,\"dead\":0,\"late_ms\":0}\n"
-                             "{\"queue\":\"a\",\"waiting\":2,\"running\":0,\"dead\":0,\"late_ms\":0}\n");
+    cr_assert_str_eq(p->out,
+                     "{\"queue\":\"b\",\"waiting\":0,\"running\":0,\"dead\":0,\"late_ms\":0}\n"
+                     "{\"queue\":\"a\",\"waiting\":2,\"running\":0,\"dead\":0,\"late_ms\":0}\n");
     expect(p, 0, NULL, NULL);
     p = lapse("depth", "a", "--format", "text");
     cr_assert_eq(count_of(p->out, "\n"), 2);
@@ -244,9 +278,10 @@ Test(depth, counts_each_queue_on_a_line)
 Test(text, shows_no_byte_that_a_terminal_obeys)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "\033[2J\r\n\x7f"), 0, NULL, NULL);
-    struct proc *p = lapse("get", "q", "i", "--format", "text"),
-                *l = lapse("listen", "q", "--count", "1", "--format", "text");
+    struct proc *p = lapse("get", "q", "i", "--format", "text");
+    struct proc *l = lapse("listen", "q", "--count", "1", "--format", "text");
     cr_assert(!has(p, "\033") && !has(p, "\r") && has(p, "\\x1b[2J\\x0d"), "%s", p->out);
     cr_assert(!has(l, "\033") && has(l, "\\x1b[2J"), "%s", l->out);
     expect(p, 0, NULL, NULL);
@@ -257,8 +292,10 @@ Test(text, shows_no_byte_that_a_terminal_obeys)
 /* Its first page fills the pipe's buffer: head is gone when the second is written. */
 Test(text, shows_other_languages)
 {
-    static const char words[] = "caf\xc3\xa9 \xd0\xb4\xd0\xb0 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x8e\x89";
+    static const char words[] =
+        "caf\xc3\xa9 \xd0\xb4\xd0\xb0 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x8e\x89";
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s", words), 0, NULL, NULL);
     expect(lapse("get", "q", "i", "--format", "text"), 0, words, NULL);
     expect(lapse("listen", "q", "--count", "1", "--format", "text"), 0, words, NULL);
@@ -274,23 +311,33 @@ static void with_reason(struct server *s, const char *reason, size_t len)
 Test(text, of_a_reason_shows_what_it_says_and_nothing_that_a_terminal_obeys)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "--backoff", "1h"), 0, NULL, NULL);
     expect(lapse("listen", "q", "--count", "1", "--exec", "--", "false"), 0, NULL, NULL);
-    char *held = redis_str(s, "HGET lapse:{q}:held i"), record[400];
+
+    char *held = redis_str(s, "HGET lapse:{q}:held i");
+    char record[400];
     char *at = strstr(held, "exit status 1");
     cr_assert(at, "%s", held);
-    static const char reason[] = "\xe6\x97\xa5 \xc2\x9b\x33\x31m \xe2\x80\xae \x1b[2J \xff \xe6\x97";
+
+    static const char reason[] =
+        "\xe6\x97\xa5 \xc2\x9b\x33\x31m \xe2\x80\xae \x1b[2J \xff \xe6\x97";
     int n = snprintf(record, sizeof record, "%.*s%s", (int)(at - held), held, reason);
     with_reason(s, record, (size_t)n);
+
     static const char *const lines[] = {"get q i --format text", "list q --format text"};
     for (size_t i = 0; i < 2; i++) {
         char line[80];
         snprintf(line, sizeof line, "$lapse %s", lines[i]);
-        expect(shell(line), 0, "\xe6\x97\xa5 \\u009b31m \\u202e \\x1b[2J \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\n",
+        expect(shell(line), 0,
+               "\xe6\x97\xa5 \\u009b31m \\u202e \\x1b[2J \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\n",
                NULL);
     }
+
     expect(lapse("get", "q", "i"), 0,
-           "\"reason\":\"\xe6\x97\xa5 \\u009b31m \\u202e \\u001b[2J \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\"", NULL);
+           "\"reason\":\"\xe6\x97\xa5 \\u009b31m \\u202e \\u001b[2J \xef\xbf\xbd "
+           "\xef\xbf\xbd\xef\xbf\xbd\"",
+           NULL);
     free(held);
     server_stop(s);
 }
@@ -300,16 +347,23 @@ Test(text, keeps_its_columns_whatever_the_length_of_ids_and_names)
     enum { LONG = 64 };
     struct server *s = tool_redis();
     char name[LONG + 1] = "";
+
     memset(name, 'x', LONG);
     expect(lapse("schedule", name, "--id", name, "--in", "1h"), 0, NULL, NULL);
     expect(lapse("schedule", name, "--id", "short", "--in", "2h"), 0, NULL, NULL);
-    struct proc *list = lapse("list", name, "--format", "text"), *depth = lapse("depth", name, "q", "--format", "text");
+
+    struct proc *list = lapse("list", name, "--format", "text");
+    struct proc *depth = lapse("depth", name, "q", "--format", "text");
     for (char *line = list->out; *line; line = strchr(line, '\n') + 1) {
-        cr_expect(!strncmp(line + 9, "DUE", 3) || (line[8] == ' ' && line[32] == 'Z'), "%s", line);
+        cr_expect(strncmp(line + 9, "DUE", 3) == 0 || (line[8] == ' ' && line[32] == 'Z'), "%s",
+                  line);
     }
+
     for (char *line = depth->out; *line; line = strchr(line, '\n') + 1) {
-        cr_expect(!strncmp(line + 3, "WAITING", 7) || line[9] == '0' || line[9] == '2', "%s", line);
+        cr_expect(strncmp(line + 3, "WAITING", 7) == 0 || line[9] == '0' || line[9] == '2', "%s",
+                  line);
     }
+
     expect(list, 0, name, NULL);
     expect(depth, 0, name, NULL);
     server_stop(s);
@@ -318,9 +372,11 @@ Test(text, keeps_its_columns_whatever_the_length_of_ids_and_names)
 Test(output, that_its_reader_does_not_want_ends_in_silence_with_141)
 {
     struct server *s = tool_redis();
+
     redis_do(s, "EVAL %s 0",
-             "for i = 1, 3000 do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) "
-             "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0' .. string.rep('x', 1000)) end");
+             "for i = 1, 3000 do redis.call('ZADD', 'lapse:{q}:due', 9e12, i) redis.call('HSET', "
+             "'lapse:{q}:jobs', i, '\\1\\0' .. string.rep('x', 1000)) end");
+
     static const char *const lines[] = {"$lapse list q", "$lapse list q --format text"};
     for (size_t i = 0; i < 2; i++) {
         char line[200];
@@ -329,6 +385,7 @@ Test(output, that_its_reader_does_not_want_ends_in_silence_with_141)
         cr_expect_str_eq(p->err, "141\n");
         expect(p, 0, NULL, NULL);
     }
+
     struct proc *p = shell("{ $lapse doctor q; echo $? >&2; } | exec 0<&-");
     cr_expect_str_eq(p->err, "141\n");
     expect(p, 0, NULL, NULL);
@@ -338,6 +395,7 @@ Test(output, that_its_reader_does_not_want_ends_in_silence_with_141)
 Test(output, that_cannot_be_written_exits_74)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
     expect(shell("$lapse get q i > /dev/full"), 74, NULL, "stdout: No space left");
     expect(shell("$lapse get q i >&-"), 74, NULL, "stdout: Bad file");

@@ -23,7 +23,8 @@ static struct server *locked_redis(void)
 static void write_file(const char *path, const char *text, mode_t mode)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fchmod(fd, mode));
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+              !fchmod(fd, mode));
     close(fd);
 }
 
@@ -31,6 +32,7 @@ Test(password, that_is_wrong_or_missing_exits_77)
 {
     struct server *s = locked_redis();
     int64_t start = test_now_ms();
+
     expect(lapse("get", "q", "i"), 77, "", "not allowed");
     setenv("LAPSE_PASSWORD", "wr0ng", 1);
     struct proc *p = lapse("schedule", "q", "--in", "1s");
@@ -60,10 +62,12 @@ Test(password, comes_from_a_file_that_only_its_owner_can_read)
 {
     struct server *s = locked_redis();
     char path[4200];
+
     snprintf(path, sizeof path, "%s/password", s->dir);
     write_file(path, PASSWORD, 0600);
     expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", NULL);
     write_file(path, "s3cret /@:%?#\n", 0400);
+
     struct proc *p = lapse("depth", "q", "--password-file", path);
     cr_assert_eq(p->err_len, 0, "%s", p->err);
     expect(p, 0, "\"waiting\":0", NULL);
@@ -79,21 +83,29 @@ Test(password, with_control_characters_is_blamed_itself_and_not_the_url)
 {
     static const char *const odd[] = {"s3cr\n3t0p\n", "s3cr\r\n3t0p\r\n", "s3cr\t3t0p", "s3cr\x7f",
                                       "\x1bs3cr",     "s3cr\n\n",         "\r\n"};
-    char dir[64], path[100];
+    char dir[64];
+    char path[100];
+
     test_dir(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/password", dir);
     setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         write_file(path, odd[i], 0600);
         struct proc *p = lapse("depth", "q", "--password-file", path);
-        cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"), "%s", p->err);
+        cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"),
+                  "%s", p->err);
         expect(p, 2, "", "it holds no password: one line of 1 to 1024 bytes without control");
         setenv("LAPSE_PASSWORD", odd[i], 1);
         p = lapse("depth", "q");
-        cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"), "%s", p->err);
-        expect(p, 2, "", "LAPSE_PASSWORD '...': it holds no password: one line of 1 to 1024 bytes without control");
+        cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"),
+                  "%s", p->err);
+        expect(p, 2, "",
+               "LAPSE_PASSWORD '...': it holds no password: one line of 1 to 1024 bytes without "
+               "control");
         unsetenv("LAPSE_PASSWORD");
     }
+
     test_dir_remove(dir);
 }
 
@@ -101,10 +113,14 @@ Test(password, with_control_characters_is_blamed_itself_and_not_the_url)
 Test(password, of_1024_bytes_is_taken_with_its_end_of_line_and_no_longer_one)
 {
     static const char *const ends[] = {"", "\n", "\r\n"};
-    char dir[64], path[100], text[1100];
+    char dir[64];
+    char path[100];
+    char text[1100];
+
     test_dir(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/password", dir);
     setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
+
     for (size_t i = 0; i < 3; i++) {
         memset(text, 'x', 1025);
         strcpy(text + 1024, ends[i]);
@@ -118,6 +134,7 @@ Test(password, of_1024_bytes_is_taken_with_its_end_of_line_and_no_longer_one)
         write_file(path, text, 0600);
         expect(lapse("depth", "q", "--password-file", path), 2, "", "it holds no password");
     }
+
     test_dir_remove(dir);
 }
 
@@ -126,54 +143,67 @@ Test(password, of_a_file_on_disk_that_others_can_read_is_refused)
     static const mode_t modes[] = {0644, 0640, 0444, 0440, 0604};
     struct server *s = locked_redis();
     char path[4200];
+
     snprintf(path, sizeof path, "%s/password.%d", test_build(), (int)getpid());
     if (in_memory(test_build())) {
         cr_skip_test("all is in memory here");
     }
+
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         write_file(path, PASSWORD, modes[i]);
         expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
         unlink(path);
     }
+
     server_stop(s);
 }
 
 /* As Docker (0444), Kubernetes (0644) and systemd (0440) make them. */
 Test(password, of_a_container_or_a_service_is_taken_with_a_warning)
 {
-    static const mode_t modes[] = {0440, 0444, 0644}, bad[] = {0666, 0464};
+    static const mode_t modes[] = {0440, 0444, 0644};
+    static const mode_t bad[] = {0666, 0464};
     static const char shm[] = "/dev/shm";
     struct server *s = locked_redis();
     char path[64];
+
     snprintf(path, sizeof path, "%s/lapse-password.%d", shm, (int)getpid());
     if (!in_memory(shm)) {
         cr_skip_test("no /dev/shm");
     }
+
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         write_file(path, PASSWORD, modes[i]);
-        expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", "others than its owner can read it");
+        expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0",
+               "others than its owner can read it");
         unlink(path);
     }
+
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_file(path, PASSWORD, bad[i]);
         expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
         unlink(path);
     }
+
     if (!geteuid()) {
         write_file(path, PASSWORD, 0444);
         cr_assert(!chown(path, 65534, 65534));
         expect(lapse("depth", "q", "--password-file", path), 2, "", "chmod 600");
         unlink(path);
     }
+
     server_stop(s);
 }
 
 Test(password, comes_from_stdin)
 {
     struct server *s = locked_redis();
+
     setenv("pw", PASSWORD, 1);
-    expect(shell("printf '%s\\n' \"$pw\" | $lapse depth q --password-file -"), 0, "\"waiting\":0", NULL);
-    expect(shell("printf '%s' \"$pw\" | $lapse depth q --password-file -"), 0, "\"waiting\":0", NULL);
+    expect(shell("printf '%s\\n' \"$pw\" | $lapse depth q --password-file -"), 0, "\"waiting\":0",
+           NULL);
+    expect(shell("printf '%s' \"$pw\" | $lapse depth q --password-file -"), 0, "\"waiting\":0",
+           NULL);
     expect(shell("$lapse depth q --password-file - < /dev/null"), 2, "", "no password");
     expect(shell("printf '%s' \"$pw\" | $lapse schedule q --in 1h - --password-file -"), 2, "",
            "comes from stdin already");
@@ -183,7 +213,9 @@ Test(password, comes_from_stdin)
 Test(password, in_the_url_wins_over_the_environment_and_a_file_over_both)
 {
     struct server *s = locked_redis();
-    char url[300], path[128];
+    char url[300];
+    char path[128];
+
     snprintf(url, sizeof url, "unix://:%s@%s", ENCODED, s->socket);
     setenv("LAPSE_PASSWORD", "wrong", 1);
     expect(lapse("depth", "q", "-u", url), 0, "\"waiting\":0", NULL);
@@ -206,9 +238,12 @@ Test(password, is_not_to_be_seen_in_argv_environment_or_log)
     struct server *s = locked_redis();
     char url[300];
     size_t len;
+
     snprintf(url, sizeof url, "unix://:%s@%s", ENCODED, s->socket);
+
     struct proc *p = lapse_start("listen", "q", "-v", "-u", url);
     until_err(p, "listening on unix:///");
+
     char *cmdline = proc_file(p, "cmdline", &len);
     cr_assert(memmem(cmdline, len, "listen", 6) && !memmem(cmdline, len, "s3cret", 6));
     free(cmdline);
@@ -220,8 +255,10 @@ Test(password, is_not_to_be_seen_in_argv_environment_or_log)
     setenv("LAPSE_PASSWORD", PASSWORD, 1);
     p = lapse_start("listen", "q", "-v");
     until_err(p, "listening on");
+
     char *environment = proc_file(p, "environ", &len);
-    cr_assert(memmem(environment, len, "LAPSE_PASSWORD", 14) && !memmem(environment, len, "s3cret", 6));
+    cr_assert(memmem(environment, len, "LAPSE_PASSWORD", 14) &&
+              !memmem(environment, len, "s3cret", 6));
     free(environment);
     proc_signal(p, SIGTERM);
     expect(p, 0, NULL, NULL);
@@ -229,20 +266,28 @@ Test(password, is_not_to_be_seen_in_argv_environment_or_log)
 }
 
 /* ---- slips ---- */
-static struct proc *start_line(const char *line, const char *url) /* words are divided by |; % is the URL */
+static struct proc *start_line(const char *line,
+                               const char *url) /* words are divided by |; % is the URL */
 {
     static char words[2048];
     const char *argv[32] = {"lapse"};
-    size_t n = 1, len = 0;
+    size_t n = 1;
+    size_t len = 0;
+
     for (; *line && len < sizeof words - 400; line++) {
-        len += (size_t)(*line == '%' && url ? sprintf(words + len, "%s", url) : sprintf(words + len, "%c", *line));
+        len += (size_t)(*line == '%' && url ? sprintf(words + len, "%s", url)
+                                            : sprintf(words + len, "%c", *line));
     }
+
     for (char *at = words, *word; (word = strsep(&at, "|")) && n < 31;) {
         argv[n++] = word;
     }
+
     argv[n] = NULL;
+
     struct proc *p = proc_start(argv);
     proc_close_in(p);
+
     return p;
 }
 
@@ -358,8 +403,9 @@ Test(password, is_in_no_message_however_its_url_is_mistyped)
 
 Test(password, of_a_mistyped_url_in_the_environment_is_in_no_message)
 {
-    static const char *const urls[] = {"unix://:s3cr/3t0p@/path", "redis://s3cr@host", "redis://:s3cr", ":s3cr@host",
-                                       "redis://ann:s3cr?3t0p@host"};
+    static const char *const urls[] = {"unix://:s3cr/3t0p@/path", "redis://s3cr@host",
+                                       "redis://:s3cr", ":s3cr@host", "redis://ann:s3cr?3t0p@host"};
+
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         setenv("LAPSE_URL", urls[i], 1);
         struct proc *p = lapse("get", "q", "i");
@@ -372,6 +418,7 @@ Test(password, of_a_url_that_was_given_as_an_id_is_in_no_message)
 {
     struct server *s = tool_redis();
     struct proc *p = lapse("cancel", "q", "redis://:s3cr@host");
+
     is_silent("cancel", p->err);
     expect(p, 1, "", "q/redis://***@host: no such job");
     expect(lapse("cancel", "q", "ann@example.org:1"), 1, "", "q/ann@example.org:1: no such job");
@@ -400,43 +447,52 @@ Test(password, of_every_url_is_erased_from_argv_and_environment_of_a_listener)
     struct server *s = server_start_opts(args);
     char url[300];
     size_t len;
+
     snprintf(url, sizeof url, "unix://:s3cr3t0p@%s", s->socket);
     setenv("LAPSE_URL", "unix://:s3cr/3t0p@/path", 1);
     setenv("LAPSE_PASSWORD", "s3cr", 1);
+
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         struct proc *p = start_line(starts[i], url);
         until_err(p, "listening on unix:///");
         char *environment = proc_file(p, "environ", &len);
-        cr_expect(memmem(environment, len, "LAPSE_PASSWORD=", 15) && !memmem(environment, len, "s3cr", 4) &&
-                  !memmem(environment, len, "3t0p", 4));
+        cr_expect(memmem(environment, len, "LAPSE_PASSWORD=", 15) &&
+                  !memmem(environment, len, "s3cr", 4) && !memmem(environment, len, "3t0p", 4));
         free(environment);
         char *cmdline = proc_file(p, "cmdline", &len);
-        cr_expect(memmem(cmdline, len, "listen", 6) && memmem(cmdline, len, s->socket, strlen(s->socket)), "%s",
+        cr_expect(memmem(cmdline, len, "listen", 6) &&
+                      memmem(cmdline, len, s->socket, strlen(s->socket)),
+                  "%s", starts[i]);
+        cr_expect(!memmem(cmdline, len, "s3cr", 4) && !memmem(cmdline, len, "3t0p", 4), "%s",
                   starts[i]);
-        cr_expect(!memmem(cmdline, len, "s3cr", 4) && !memmem(cmdline, len, "3t0p", 4), "%s", starts[i]);
         free(cmdline);
         proc_signal(p, SIGTERM);
         proc_wait(p, 10000);
         is_silent(starts[i], p->err);
         expect(p, 0, NULL, NULL);
     }
+
     server_stop(s);
 }
 
 Test(password, of_another_redis_is_erased_from_the_environment_of_dev)
 {
-    char dir[128], conf[4200];
+    char dir[128];
+    char conf[4200];
     size_t len;
+
     test_dir(dir, sizeof dir);
     setenv("XDG_RUNTIME_DIR", dir, 1);
     setenv("LAPSE_URL", "redis://:s3cr@host", 1);
     setenv("LAPSE_PASSWORD", "3t0p", 1);
     snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
+
     struct proc *p = lapse_start("dev", "--conf", conf);
     until_out(p, "\n");
+
     char *environment = proc_file(p, "environ", &len);
-    cr_expect(memmem(environment, len, "LAPSE_PASSWORD=", 15) && !memmem(environment, len, "s3cr", 4) &&
-              !memmem(environment, len, "3t0p", 4));
+    cr_expect(memmem(environment, len, "LAPSE_PASSWORD=", 15) &&
+              !memmem(environment, len, "s3cr", 4) && !memmem(environment, len, "3t0p", 4));
     free(environment);
     proc_signal(p, SIGTERM);
     expect(p, 0, NULL, NULL);
@@ -446,19 +502,24 @@ Test(password, of_another_redis_is_erased_from_the_environment_of_dev)
 Test(password, that_another_place_won_over_is_not_to_be_seen_either)
 {
     struct server *s = locked_redis();
-    char url[300], path[128];
+    char url[300];
+    char path[128];
     size_t len;
+
     snprintf(path, sizeof path, "%s/password", s->dir);
     write_file(path, PASSWORD, 0600);
     snprintf(url, sizeof url, "unix://:un0sed@%s", s->socket);
     setenv("LAPSE_URL", "redis://:un1sed@127.0.0.1", 1);
     setenv("LAPSE_PASSWORD", "un2sed", 1);
+
     struct proc *p = lapse_start("listen", "q", "-v", "-u", url, "--password-file", path);
     until_err(p, "listening on");
+
     char *environment = proc_file(p, "environ", &len);
     cr_assert(memmem(environment, len, "LAPSE_PASSWORD", 14));
     cr_expect(!memmem(environment, len, "un1sed", 6) && !memmem(environment, len, "un2sed", 6));
     free(environment);
+
     char *cmdline = proc_file(p, "cmdline", &len);
     cr_expect(memmem(cmdline, len, "listen", 6) && !memmem(cmdline, len, "un0sed", 6));
     free(cmdline);
@@ -475,8 +536,10 @@ struct hits {
 static int hits_between(int mem, unsigned long from, unsigned long to, const char *text)
 {
     static char bytes[1 << 20];
-    size_t len = strlen(text), had = 0;
+    size_t len = strlen(text);
+    size_t had = 0;
     int n = 0;
+
     while (from < to) {
         size_t want = to - from < sizeof bytes - had ? to - from : sizeof bytes - had;
         ssize_t got = pread(mem, bytes + had, want, (off_t)from);
@@ -492,28 +555,39 @@ static int hits_between(int mem, unsigned long from, unsigned long to, const cha
         memmove(bytes, bytes + had - tail, tail);
         had = tail;
     }
+
     return n;
 }
 
 static struct hits memory_has(struct proc *p, const char *text)
 {
     struct hits hits = {0, 0};
-    char path[40], line[512];
-    unsigned long from = 0, to = 0, a, b;
+    char path[40];
+    char line[512];
+    unsigned long from = 0;
+    unsigned long to = 0;
+    unsigned long a;
+    unsigned long b;
+
     snprintf(path, sizeof path, "/proc/%d/mem", (int)p->pid);
+
     int mem = open(path, O_RDONLY | O_CLOEXEC);
     snprintf(path, sizeof path, "/proc/%d/smaps", (int)p->pid);
+
     FILE *maps = fopen(path, "re");
     cr_assert(mem >= 0 && maps);
+
     while (fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%lx-%lx ", &a, &b) == 2) {
             from = a, to = b;
-        } else if (!strncmp(line, "VmFlags:", 8)) {
+        } else if (strncmp(line, "VmFlags:", 8) == 0) {
             *(strstr(line, " dd") ? &hits.kept : &hits.core) += hits_between(mem, from, to, text);
         }
     }
+
     fclose(maps);
     close(mem);
+
     return hits;
 }
 
@@ -521,19 +595,23 @@ static struct hits memory_has(struct proc *p, const char *text)
 static void is_kept_once_and_out_of_cores(struct proc *p, struct server *s)
 {
     static const char *const ids[] = {"\"id\":\"a\"", "\"id\":\"b\"", "\"id\":\"c\""};
+
     until_err(p, "listening on");
     setenv("LAPSE_PASSWORD", PASSWORD, 1);
+
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[] = {(char)('a' + i), '\0'};
         expect(lapse("schedule", "q", "-u", s->url, "--in", "0s", "--id", id), 0, NULL, NULL);
         until_out(p, ids[i]);
-        struct hits plain = memory_has(p, PASSWORD), encoded = memory_has(p, ENCODED);
+        struct hits plain = memory_has(p, PASSWORD);
+        struct hits encoded = memory_has(p, ENCODED);
         cr_expect_eq(plain.core, 0, "connection %zu: %d times", i, plain.core);
         cr_expect_eq(plain.kept, 1, "connection %zu: %d times", i, plain.kept);
         cr_expect_eq(encoded.core + encoded.kept, 0, "encoded: %d times", encoded.core);
         redis_do(s, "CLIENT KILL TYPE normal SKIPME yes"); /* so that it logs in once more */
         redis_do(s, "CLIENT KILL TYPE pubsub");
     }
+
     unsetenv("LAPSE_PASSWORD");
     proc_signal(p, SIGTERM);
     expect(p, 0, NULL, NULL);
@@ -545,7 +623,8 @@ Test(password, is_in_no_core)
     cr_skip("all that AddressSanitizer maps would be read");
 #endif
     struct server *s = locked_redis();
-    char url[300], path[128];
+    char url[300];
+    char path[128];
     snprintf(path, sizeof path, "%s/password", s->dir);
     write_file(path, PASSWORD, 0600);
     redis_do(s, "AUTH %s", PASSWORD);
@@ -560,6 +639,7 @@ Test(password, is_in_no_core)
 Test(password, and_url_are_not_given_to_the_command)
 {
     struct server *s = locked_redis();
+
     setenv("LAPSE_PASSWORD", PASSWORD, 1);
     expect(lapse("schedule", "q", "--in", "0s", "--id", "i"), 0, NULL, NULL);
     struct proc *p = lapse("listen", "q", "--count", "1", "--exec", "--", "env");
@@ -572,8 +652,10 @@ Test(right, that_is_missing_inside_a_script_exits_77)
 {
     struct server *s = server_start();
     char url[300];
+
     snprintf(url, sizeof url, "unix://lapse_producer:secret@%s", s->socket);
     redis_do(s, "ACL SETUSER lapse_producer -zadd");
+
     struct proc *p = lapse("-u", url, "schedule", "q", "--in", "1s");
     cr_expect(strcasestr(p->err, "zadd"), "it is not named: %s", p->err);
     expect(p, 77, "", "lapse doctor");
@@ -589,6 +671,7 @@ Test(right, that_is_missing_exits_77)
 {
     struct server *s = server_start();
     char url[300];
+
     redis_do(s, "ACL SETUSER reader on >pw resetkeys ~other:* &* +@all");
     snprintf(url, sizeof url, "unix://reader:pw@%s", s->socket);
     expect(lapse("-u", url, "depth", "q"), 77, "", "lacks a right");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a terminal gets to see, and what becomes of us when it, or a reader of stderr, stops reading. */
+/* What a terminal gets to see, and what becomes of us when it, or a reader of stderr, stops
+ * reading. */
 #include "tool.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -24,15 +25,17 @@ static struct terminal terminal(void)
 
 enum { LONG_MS = 10000, ROOM = 1 << 19 };
 
-/* What can be read there, until it has this text (NULL: until nobody has it open for writing any more). Meanwhile this
- * listener, if there is one, is asked for its statistics. */
+/* What can be read there, until it has this text (NULL: until nobody has it open for writing any
+ * more). Meanwhile this listener, if there is one, is asked for its statistics. */
 static char *read_until(int fd, const char *text, struct proc *asked)
 {
     static char seen[ROOM];
     size_t len = 0;
     struct pollfd readable = {.fd = fd, .events = POLLIN};
     int64_t end = test_now_ms() + LONG_MS;
+
     *seen = '\0';
+
     while (test_now_ms() < end && (!text || !strstr(seen, text))) {
         ssize_t n = poll(&readable, 1, 5) > 0 ? read(fd, seen + len, ROOM - 1 - len) : -2;
         if (asked) {
@@ -46,7 +49,9 @@ static char *read_until(int fd, const char *text, struct proc *asked)
             }
         }
     }
+
     cr_assert(!text || strstr(seen, text), "not to be read: %s", text);
+
     return seen;
 }
 
@@ -56,20 +61,26 @@ Test(json, escapes_what_a_terminal_would_obey_and_stays_the_same_text)
         const char *body, *shown;
     } table[] = {
         {"\xc2\x80 \xc2\x9b\x33\x31m \xc2\x9f", "\\u0080 \\u009b31m \\u009f"},
-        {"\xe2\x80\xaa\xe2\x80\xab\xe2\x80\xac\xe2\x80\xad\xe2\x80\xae", "\\u202a\\u202b\\u202c\\u202d\\u202e"},
+        {"\xe2\x80\xaa\xe2\x80\xab\xe2\x80\xac\xe2\x80\xad\xe2\x80\xae",
+         "\\u202a\\u202b\\u202c\\u202d\\u202e"},
         {"\xe2\x81\xa6\xe2\x81\xa7\xe2\x81\xa8\xe2\x81\xa9", "\\u2066\\u2067\\u2068\\u2069"},
         {"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "\\u200e\\u200f\\u061c"},
         {"\xe2\x80\xa8\xe2\x80\xa9", "\\u2028\\u2029"},
         {"\x1b[2J\x7f\a", "\\u001b[2J\\u007f\\u0007"},
         /* their neighbours are letters, or blanks */
-        {"\xc2\xa0\xe2\x80\x8d\xe2\x80\x90\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\xd8\x9b\xd8\x9d",
-         "\xc2\xa0\xe2\x80\x8d\xe2\x80\x90\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\xd8\x9b\xd8\x9d"},
+        {"\xc2\xa0\xe2\x80\x8d\xe2\x80\x90\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\xd8\x9b"
+         "\xd8\x9d",
+         "\xc2\xa0\xe2\x80\x8d\xe2\x80\x90\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\xd8\x9b"
+         "\xd8\x9d"},
         {"caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x8e\x89",
          "caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x8e\x89"},
     };
     struct server *s = tool_redis();
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        char id[8], member[300], line[300];
+        char id[8];
+        char member[300];
+        char line[300];
         snprintf(id, sizeof id, "i%zu", i);
         snprintf(member, sizeof member, "\"body\":\"%s\"", table[i].shown);
         expect(lapse("schedule", "q", "--id", id, "--in", "1h", table[i].body), 0, NULL, NULL);
@@ -81,12 +92,14 @@ Test(json, escapes_what_a_terminal_would_obey_and_stays_the_same_text)
         cr_expect(strstr(read_until(t.master, NULL, NULL), member));
         close(t.master);
     }
+
     server_stop(s);
 }
 
 Test(json, of_bytes_that_break_off_in_a_character_is_base64)
 {
     struct server *s = tool_redis();
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "\xc2"), 0, NULL, NULL);
     expect(lapse("get", "q", "i"), 0, "\"body_base64\":\"wg==\"", NULL);
     expect(lapse("schedule", "q", "--id", "j", "--in", "1h", "\xe2\x80"), 0, NULL, NULL);
@@ -104,6 +117,7 @@ static struct proc *start_shell(const char *line)
 static void schedule_large(int n)
 {
     char *body = calloc(1, 50001);
+
     memset(body, 'x', 50000);
     for (int i = 0; i < n; i++) {
         char id[8];
@@ -118,8 +132,10 @@ static void leases_are_kept(struct server *s)
 {
     int64_t end = test_now_ms() + LONG_MS;
     long long lease = 0;
+
     for (int renewals = 0; renewals < 3;) {
-        char *score = redis_str(s, "EVAL %s 0", "return redis.call('ZRANGE', 'lapse:{q}:run', 0, 0, 'WITHSCORES')[2]");
+        char *score = redis_str(
+            s, "EVAL %s 0", "return redis.call('ZRANGE', 'lapse:{q}:run', 0, 0, 'WITHSCORES')[2]");
         cr_assert(score, "a lease ended");
         renewals += atoll(score) > lease;
         lease = atoll(score);
@@ -133,8 +149,10 @@ Test(terminal, that_does_not_read_holds_up_neither_leases_nor_signals)
     struct server *s = tool_redis();
     struct terminal t = terminal();
     char line[300];
+
     schedule_large(6);
     snprintf(line, sizeof line, "exec $lapse listen q -o lease_ms=3s > %s", t.name);
+
     struct proc *p = start_shell(line);
     until_depth(s, "q", "due", 0);
     leases_are_kept(s);
@@ -155,9 +173,11 @@ Test(terminal, that_was_stopped_gets_its_lines_when_it_goes_on)
     struct terminal t = terminal();
     char line[300];
     int slave = open(t.name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
     cr_assert(slave >= 0 && !tcflow(slave, TCOOFF));
     schedule_large(1);
     snprintf(line, sizeof line, "exec $lapse listen q -o lease_ms=3s > %s", t.name);
+
     struct proc *p = start_shell(line);
     until_depth(s, "q", "run", 1);
     leases_are_kept(s);
@@ -172,20 +192,26 @@ Test(terminal, that_was_stopped_gets_its_lines_when_it_goes_on)
     server_stop(s);
 }
 
-/* The job whose line it does not take goes back; the slack for Redis's answers is not waited for. */
+/* The job whose line it does not take goes back; the slack for Redis's answers is not waited for.
+ */
 Test(terminal, that_stays_stopped_is_waited_for_no_longer_than_the_grace)
 {
     struct server *s = tool_redis();
     struct terminal t = terminal();
     char line[300];
     int slave = open(t.name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
     cr_assert(slave >= 0 && !tcflow(slave, TCOOFF));
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "--tries", "1"), 0, NULL, NULL);
     snprintf(line, sizeof line, "exec $lapse listen q --grace 0s > %s", t.name);
+
     struct proc *p = start_shell(line);
     until_depth(s, "q", "run", 1);
-    for (int64_t end_ms = test_now_ms() + 10000; !proc_until_err(p, "claimed 1", 20); proc_signal(p, SIGUSR1))
+    for (int64_t end_ms = test_now_ms() + 10000; !proc_until_err(p, "claimed 1", 20);
+         proc_signal(p, SIGUSR1)) {
         cr_assert_lt(test_now_ms(), end_ms, "it has not heard of its claim");
+    }
+
     proc_signal(p, SIGTERM);
     expect(p, 74, NULL, "stdout: it is not read; not done: 1; they go back, no try used");
     p = lapse("get", "q", "i");
@@ -199,12 +225,16 @@ Test(terminal, that_stays_stopped_is_waited_for_no_longer_than_the_grace)
 Test(terminal, that_was_stopped_keeps_dev_neither_from_its_jobs_nor_from_its_end)
 {
     struct terminal t = terminal();
-    char line[4600], tmp[64];
+    char line[4600];
+    char tmp[64];
     int slave = open(t.name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
     cr_assert(slave >= 0 && !tcflow(slave, TCOOFF));
     test_dir(tmp, sizeof tmp);
     setenv("XDG_RUNTIME_DIR", tmp, 1);
-    snprintf(line, sizeof line, "exec $lapse dev q -v --conf '%s/redis.conf' > %s", test_root(), t.name);
+    snprintf(line, sizeof line, "exec $lapse dev q -v --conf '%s/redis.conf' > %s", test_root(),
+             t.name);
+
     struct proc *p = start_shell(line);
     until_err(p, "listening on");
     proc_signal(p, SIGTERM);
@@ -227,10 +257,11 @@ Test(terminal, is_not_set_to_another_mode_for_others)
     struct server *s = tool_redis();
     struct terminal t = terminal();
     char line[300];
+
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s"), 0, NULL, NULL);
     snprintf(line, sizeof line,
-             "exec 3<> %s; $lapse listen q -v --count 1 >&3 2>&3 || exit; "
-             "flags=$(sed -n 's/^flags://p' /proc/$$/fdinfo/3); [ $((flags & 04000)) = 0 ]",
+             "exec 3<> %s; $lapse listen q -v --count 1 >&3 2>&3 || exit; flags=$(sed -n "
+             "'s/^flags://p' /proc/$$/fdinfo/3); [ $((flags & 04000)) = 0 ]",
              t.name);
     expect(shell(line), 0, "", NULL);
     cr_expect(strstr(read_until(t.master, NULL, NULL), "\"try\":1,"));
@@ -243,6 +274,7 @@ static void fill(int fd)
 {
     char x[512];
     struct pollfd writable = {.fd = fd, .events = POLLOUT};
+
     memset(x, 'x', sizeof x);
     do {
         for (size_t len = sizeof x; len;) {
@@ -254,11 +286,14 @@ static void fill(int fd)
     } while (poll(&writable, 1, 100) > 0);
 }
 
-/* Its jobs run, its leases are renewed, it hears signals; and once somebody reads again, it tells what is missing. */
+/* Its jobs run, its leases are renewed, it hears signals; and once somebody reads again, it tells
+ * what is missing. */
 static void runs_although_nobody_reads(struct server *s, const char *name, int reader)
 {
     char line[300];
+
     snprintf(line, sizeof line, "exec $lapse listen q -v --exec -- true 2> %s", name);
+
     struct proc *p = start_shell(line);
     for (int i = 0; i < 3; i++) {
         char id[8];
@@ -268,6 +303,7 @@ static void runs_although_nobody_reads(struct server *s, const char *name, int r
         until_depth(s, "q", "run", 0);
         proc_signal(p, SIGUSR1);
     }
+
     read_until(reader, "lapse: lines that stderr did not take, and are lost: ", p);
     read_until(reader, "claimed 3", p);
     proc_signal(p, SIGTERM);
@@ -279,6 +315,7 @@ Test(stderr, that_is_a_full_pipe_holds_up_nothing_and_lost_lines_are_counted)
 {
     struct server *s = tool_redis();
     char name[128];
+
     snprintf(name, sizeof name, "%s/stderr", s->dir);
     cr_assert(!mkfifo(name, 0600));
     int fd = open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -294,6 +331,7 @@ Test(stderr, that_is_a_stalled_terminal_holds_up_nothing_and_lost_lines_are_coun
     struct server *s = tool_redis();
     struct terminal t = terminal();
     int slave = open(t.name, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
     cr_assert(slave >= 0);
     fill(slave);
     runs_although_nobody_reads(s, t.name, t.master);

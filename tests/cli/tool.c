@@ -29,20 +29,25 @@ struct proc *shell(const char *line)
 void expect(struct proc *p, int status, const char *out, const char *err)
 {
     proc_wait(p, LONG_MS);
-    cr_assert_eq(p->status, status, "status %d, not %d\nstdout: %s\nstderr: %s", p->status, status, p->out, p->err);
-    cr_assert(!out || strstr(p->out, out), "stdout lacks '%s':\n%s\nstderr: %s", out, p->out, p->err);
-    cr_assert(!err || strstr(p->err, err), "stderr lacks '%s':\n%s\nstdout: %s", err, p->err, p->out);
+    cr_assert_eq(p->status, status, "status %d, not %d\nstdout: %s\nstderr: %s", p->status, status,
+                 p->out, p->err);
+    cr_assert(!out || strstr(p->out, out), "stdout lacks '%s':\n%s\nstderr: %s", out, p->out,
+              p->err);
+    cr_assert(!err || strstr(p->err, err), "stderr lacks '%s':\n%s\nstdout: %s", err, p->err,
+              p->out);
     proc_free(p);
 }
 
 void until_out(struct proc *p, const char *text)
 {
-    cr_assert(proc_until_out(p, text, LONG_MS), "stdout lacks '%s':\n%s\nstderr: %s", text, p->out, p->err);
+    cr_assert(proc_until_out(p, text, LONG_MS), "stdout lacks '%s':\n%s\nstderr: %s", text, p->out,
+              p->err);
 }
 
 void until_err(struct proc *p, const char *text)
 {
-    cr_assert(proc_until_err(p, text, LONG_MS), "stderr lacks '%s':\n%s\nstdout: %s", text, p->err, p->out);
+    cr_assert(proc_until_err(p, text, LONG_MS), "stderr lacks '%s':\n%s\nstdout: %s", text, p->err,
+              p->out);
 }
 
 static void pause_ms(int ms)
@@ -54,6 +59,7 @@ void until_depth(struct server *s, const char *queue, const char *set, long long
 {
     int64_t end = test_now_ms() + LONG_MS;
     long long now = -1;
+
     while (test_now_ms() < end && (now = redis_int(s, "ZCARD lapse:{%s}:%s", queue, set)) != n) {
         pause_ms(5);
     }
@@ -72,17 +78,22 @@ void until_gone(const char *path)
 /* gone, or a zombie that waits for a parent that is none of ours */
 static int is_running(pid_t pid)
 {
-    char path[40], state = 'Z';
+    char path[40];
+    char state = 'Z';
     FILE *f;
+
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     f = fopen(path, "re");
     if (!f) {
         return 0;
     }
+
     if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) {
         state = 'Z';
     }
+
     fclose(f);
+
     return state != 'Z';
 }
 
@@ -113,6 +124,7 @@ long long member(const char *json, const char *name)
 {
     char key[40];
     const char *at;
+
     snprintf(key, sizeof key, "\"%s\":", name);
     at = strstr(json, key);
     cr_assert(at, "no member '%s' in %s", name, json);
@@ -135,6 +147,7 @@ static void serve(int listener, const char *reply)
 {
     static char in[1 << 16];
     struct pollfd fds[3] = {{.fd = listener, .events = POLLIN}};
+
     for (nfds_t n = 1; poll(fds, n, -1) > 0;) {
         if (fds[0].revents && n < 3) {
             fds[n++] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
@@ -142,7 +155,8 @@ static void serve(int listener, const char *reply)
         for (nfds_t k = 1; k < n; k++) {
             ssize_t len = fds[k].revents ? read(fds[k].fd, in, sizeof in) : 0;
             for (ssize_t i = 0; i < len; i++) {
-                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n') && write(fds[k].fd, reply, strlen(reply)) < 0) {
+                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n') &&
+                    write(fds[k].fd, reply, strlen(reply)) < 0) {
                     break;
                 }
             }
@@ -156,20 +170,25 @@ struct fake *fake_start(const char *reply)
     struct fake *f = calloc(1, sizeof *f);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     char url[128];
+
     cr_assert(f);
     test_dir(f->dir, sizeof f->dir);
     snprintf(at.sun_path, sizeof at.sun_path, "%s/fake", f->dir);
     snprintf(url, sizeof url, "unix://%s", at.sun_path);
+
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
     f->pid = fork();
+
     if (f->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGPIPE, SIG_IGN);
         serve(fd, reply);
     }
+
     close(fd);
     setenv("LAPSE_URL", url, 1);
+
     return f;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The programs as their users see them: words in, lines and an exit status out. Redis is reached by LAPSE_URL. */
+/* The programs as their users see them: words in, lines and an exit status out. Redis is reached by
+ * LAPSE_URL. */
 #ifndef TOOL_TEST_H
 #define TOOL_TEST_H
 #include "support.h"
@@ -21,7 +22,8 @@ struct proc *shell(const char *line);
 void expect(struct proc *p, int status, const char *out, const char *err);
 void until_out(struct proc *p, const char *text);
 void until_err(struct proc *p, const char *text);
-void until_depth(struct server *s, const char *queue, const char *set, long long n); /* set: due, run, dead */
+/* set: due, run, dead */
+void until_depth(struct server *s, const char *queue, const char *set, long long n);
 void until_gone(const char *path);
 void until_no_process(pid_t pid);
 int has(const struct proc *p, const char *text); /* stdout */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The users of README.md and redis.conf, made as these say, are still there when Redis comes back. */
+/* The users of README.md and redis.conf, made as these say, are still there when Redis comes back.
+ */
 #include "tool.h"
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -14,6 +15,7 @@ struct own { /* a server without the users that all tests have */
 static struct own prepare(void)
 {
     struct own o = {.p = NULL};
+
     test_dir(o.dir, sizeof o.dir);
     snprintf(o.socket, sizeof o.socket, "%s/redis", o.dir);
     cr_assert(realpath(test_root(), o.root));
@@ -26,6 +28,7 @@ static bool answers(const struct own *o)
 {
     redisContext *c = redisConnectUnix(o->socket);
     bool yes = c && !c->err;
+
     if (c) {
         redisFree(c);
     }
@@ -36,11 +39,14 @@ static void start(struct own *o, const char *conf, const char *acl)
 {
     const char *server = getenv("LAPSE_TEST_SERVER");
     int64_t end = test_now_ms() + 10000;
-    o->p = proc_start((const char *const[]){server ? server : "redis-server", conf, "--port", "0", "--unixsocket",
-                                            o->socket, "--dir", o->dir, acl ? "--aclfile" : NULL, acl, NULL});
+
+    o->p = proc_start((const char *const[]){server ? server : "redis-server", conf, "--port", "0",
+                                            "--unixsocket", o->socket, "--dir", o->dir,
+                                            acl ? "--aclfile" : NULL, acl, NULL});
     while (!answers(o) && test_now_ms() < end) {
         poll(NULL, 0, 5);
     }
+
     cr_assert(answers(o), "%s%s", o->p->out, o->p->err);
 }
 
@@ -54,11 +60,16 @@ static void stop(struct own *o)
 
 static void do_their_work(const struct own *o)
 {
-    char producer[200], listener[200], monitor[200];
+    char producer[200];
+    char listener[200];
+    char monitor[200];
+
     snprintf(producer, sizeof producer, "unix://lapse_producer:secret@%s", o->socket);
     snprintf(listener, sizeof listener, "unix://lapse_listener:secret@%s", o->socket);
     snprintf(monitor, sizeof monitor, "unix://lapse_monitor:secret@%s", o->socket);
-    expect(lapse("-u", producer, "schedule", "q", "--in", "0s", "--id", "i", "--connect-wait", "10s"), 0, NULL, NULL);
+    expect(
+        lapse("-u", producer, "schedule", "q", "--in", "0s", "--id", "i", "--connect-wait", "10s"),
+        0, NULL, NULL);
     expect(lapse("-u", monitor, "depth", "q"), 0, "\"waiting\":1", NULL);
     expect(lapse("-u", listener, "listen", "q", "--count", "1"), 0, "\"id\":\"i\"", NULL);
 }
@@ -66,14 +77,18 @@ static void do_their_work(const struct own *o)
 Test(users, of_the_readme_are_still_there_after_a_restart)
 {
     struct own o = prepare();
-    char conf[4200], acl[100];
+    char conf[4200];
+    char acl[100];
+
     snprintf(conf, sizeof conf, "%s/redis.conf", o.root);
     snprintf(acl, sizeof acl, "%s/users.acl", o.dir);
     expect(shell(": > $dir/users.acl"), 0, NULL, NULL);
     start(&o, conf, acl);
+
     /* all commands of its section, as they stand there */
-    struct proc *p = shell("sed -n '/^## Users/,/^## Statistics/p' $root/README.md | grep '^    ' |"
-                           "sed \"s|redis-cli|redis-cli -s $dir/redis|; s/PASSWORD/secret/\" | sh -e");
+    struct proc *p =
+        shell("sed -n '/^## Users/,/^## Statistics/p' $root/README.md | grep '^    ' |sed "
+              "\"s|redis-cli|redis-cli -s $dir/redis|; s/PASSWORD/secret/\" | sh -e");
     cr_assert(count_of(p->out, "OK\n") >= 3, "%s", p->out);
     expect(p, 0, NULL, NULL);
     do_their_work(&o);
@@ -88,8 +103,10 @@ Test(users, of_redis_conf_are_there_when_their_lines_are_taken)
 {
     struct own o = prepare();
     char conf[100];
+
     snprintf(conf, sizeof conf, "%s/mine.conf", o.dir);
-    expect(shell("sed 's/^# user /user /; s/PASSWORD/secret/' $root/redis.conf > $dir/mine.conf"), 0, NULL, NULL);
+    expect(shell("sed 's/^# user /user /; s/PASSWORD/secret/' $root/redis.conf > $dir/mine.conf"),
+           0, NULL, NULL);
     start(&o, conf, NULL);
     do_their_work(&o);
     stop(&o);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* F34, F35: jobs that were claimed and wait in the process for their handler, longer than run_ms, and over a suspend of
- * the machine. */
+/* F34, F35: jobs that were claimed and wait in the process for their handler, longer than run_ms,
+ * and over a suspend of the machine. */
 #include "preload/clock.h"
 #include "worker.h"
 #include "workload.h"
@@ -20,6 +20,7 @@ static struct verdict behind_each_other(unsigned tries, int64_t lease_ms)
 {
     struct server *s = server_start();
     struct work_opts o = work_opts();
+
     o.jobs = 100;
     o.listeners = o.odd = 1;
     o.delay_ms = 0;
@@ -27,65 +28,87 @@ static struct verdict behind_each_other(unsigned tries, int64_t lease_ms)
     o.odd_one.block_ms = fault_n(25, 100);
     o.lapse.run_ms = 30 * o.odd_one.block_ms;
     o.lapse.lease_ms = lease_ms;
+
     struct verdict v = work_end(work_start(s, &o), 120000);
-    cr_assert_eq(v.dead, 0, "%ld of %ld jobs are dead, and %ld handlers began", v.dead, v.jobs, v.starts);
+    cr_assert_eq(v.dead, 0, "%ld of %ld jobs are dead, and %ld handlers began", v.dead, v.jobs,
+                 v.starts);
     cr_assert_eq(v.starts, o.jobs, "%ld handlers began", v.starts);
     server_stop(s);
+
     return v;
 }
 
 Test(f34, jobs_that_wait_for_their_handler_longer_than_run_ms_all_begin, .timeout = 300)
 {
-    struct verdict a = behind_each_other(1, 0), b = behind_each_other(1, 500), c = behind_each_other(3, 0);
-    fault_row("F34", "100 jobs of one listener, claimed together; its handler blocks for 1/30 of run_ms",
-              "all begin, once, in their first try; none dead", "%ld + %ld + %ld began, 0 dead, %ld twice", a.starts,
-              b.starts, c.starts, a.twice + b.twice + c.twice);
+    struct verdict a = behind_each_other(1, 0);
+    struct verdict b = behind_each_other(1, 500);
+    struct verdict c = behind_each_other(3, 0);
+
+    fault_row("F34",
+              "100 jobs of one listener, claimed together; its handler blocks for 1/30 of run_ms",
+              "all begin, once, in their first try; none dead",
+              "%ld + %ld + %ld began, 0 dead, %ld twice", a.starts, b.starts, c.starts,
+              a.twice + b.twice + c.twice);
 }
 
 /* ---- F35 ---- */
 enum { LEASE_MS = 1000, TOLD_MS = 10000 };
 
-/* The program again, before its main(), with a clock that the test moves: its first handler blocks until stdin says
- * something, and the second job waits behind it. */
+/* The program again, before its main(), with a clock that the test moves: its first handler blocks
+ * until stdin says something, and the second job waits behind it. */
 static void on_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)job, (void)arg;
+    (void)l;
+    (void)job;
+    (void)arg;
     printf("settled %s\n", err ? lapse_strerror(err) : "0");
 }
 
 static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     char go;
-    (void)l, (void)arg;
+
+    (void)l;
+    (void)arg;
     printf("begun %s\n", lapse_job_id(job));
-    if (strcmp(lapse_job_id(job), "job-1") == 0 && read(0, &go, 1) == 1)
+    if (strcmp(lapse_job_id(job), "job-1") == 0 && read(0, &go, 1) == 1) {
         lapse_done(job, on_settled, NULL);
+    }
 }
 
 __attribute__((constructor)) static void sleeper(void)
 {
     struct lapse_options o = lapse_options_init();
     struct lapse *l;
+
     o.url = getenv("LAPSE_SLEEPER");
-    if (!o.url)
+    if (!o.url) {
         return;
+    }
+
     struct ev_loop *loop = ev_loop_new(0);
     setlinebuf(stdout);
     o.lease_ms = LEASE_MS;
     o.sweep_ms = 60000;
-    if (!loop || lapse_open(&l, loop, &o) || lapse_listen(l, "q", NULL, on_job, NULL))
+    if (!loop || lapse_open(&l, loop, &o) || lapse_listen(l, "q", NULL, on_job, NULL)) {
         _exit(125);
+    }
+
     ev_run(loop, 0);
     _exit(126);
 }
 
 static struct wall_clock *clock_begin(char dir[48])
 {
-    char path[64], shim[4096];
+    char path[64];
+    char shim[4096];
+
     test_dir(dir, 48);
     snprintf(path, sizeof path, "%s/clock", dir);
+
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     cr_assert(fd >= 0 && !ftruncate(fd, sizeof(struct wall_clock)), "%s: %m", path);
+
     struct wall_clock *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert(c != MAP_FAILED);
     close(fd);
@@ -93,35 +116,44 @@ static struct wall_clock *clock_begin(char dir[48])
     cr_assert(!access(shim, R_OK), "%s: %m", shim);
     setenv("LAPSE_CLOCK", path, 1);
     setenv("LD_PRELOAD", shim, 1);
+
     return c;
 }
 
 static struct proc *start_sleeper(struct server *s)
 {
-    char program[4096], asan[4096];
+    char program[4096];
+    char asan[4096];
+
     snprintf(program, sizeof program, "%s/tests/fault", test_build());
-    snprintf(asan, sizeof asan, "%s:verify_asan_link_order=0", getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
+    snprintf(asan, sizeof asan, "%s:verify_asan_link_order=0",
+             getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
     setenv("ASAN_OPTIONS", asan, 1); /* the shim comes before its runtime */
     setenv("LAPSE_SLEEPER", s->url, 1);
-    unsetenv("BXFI_MAP"); /* a Criterion program that finds it takes itself for a test of this one */
+    unsetenv(
+        "BXFI_MAP"); /* a Criterion program that finds it takes itself for a test of this one */
+
     struct proc *p = proc_start((const char *const[]){program, NULL});
     unsetenv("LAPSE_SLEEPER");
     unsetenv("LD_PRELOAD");
     unsetenv("LAPSE_CLOCK");
+
     return p;
 }
 
 static void schedule(struct server *s, const char *id)
 {
-    struct proc *p = proc_run(NULL, "lapse", "-u", s->url, "schedule", "q", "--id", id, "--in", "0s", NULL);
+    struct proc *p =
+        proc_run(NULL, "lapse", "-u", s->url, "schedule", "q", "--id", id, "--in", "0s", NULL);
     cr_assert_eq(p->status, 0, "%s", p->err);
     proc_free(p);
 }
 
 static void until_runs(struct board *b, long n)
 {
-    for (int64_t end_ms = test_now_ms() + TOLD_MS; b->n < n; poll(NULL, 0, 2))
+    for (int64_t end_ms = test_now_ms() + TOLD_MS; b->n < n; poll(NULL, 0, 2)) {
         cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld jobs run elsewhere", (long)b->n, n);
+    }
 }
 
 Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhile, .timeout = 120)
@@ -130,26 +162,32 @@ Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhil
     struct server *s = server_start();
     struct board *b = board_new(10);
     struct lapse_options o = lapse_options_init();
+
     schedule(s, "job-1");
     schedule(s, "job-2");
+
     struct wall_clock *c = clock_begin(dir);
     struct proc *sleeper = start_sleeper(s);
     cr_assert(proc_until_out(sleeper, "begun job-1\n", TOLD_MS), "%s", sleeper->err);
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 2, "it has both");
+
     int64_t from_ms = test_now_ms();
     o.url = s->url;
     o.sweep_ms = 100;
+
     struct worker *other = worker_start(b, "q", &o, WORKER_HOLD);
     until_runs(b, 2);
 
     c->asleep_us = (test_now_ms() - from_ms) * 1000; /* for its CLOCK_MONOTONIC this was a moment */
     proc_write(sleeper, "\n", 1);
     cr_assert(proc_until_out(sleeper, "settled ", TOLD_MS), "%s", sleeper->err);
-    cr_assert(!strstr(sleeper->out, "begun job-2"), "job-2 is another's, and was begun:\n%s", sleeper->out);
+    cr_assert(!strstr(sleeper->out, "begun job-2"), "job-2 is another's, and was begun:\n%s",
+              sleeper->out);
     cr_assert(strstr(sleeper->out, "settled the lease ended"), "%s", sleeper->out);
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 2, "the other one holds both");
-    fault_row("F35", "a machine is suspended for longer than the lease, jobs waiting in the process",
-              "nothing is begun whose lease is over by CLOCK_BOOTTIME", "none begun, the settle refused");
+    fault_row(
+        "F35", "a machine is suspended for longer than the lease, jobs waiting in the process",
+        "nothing is begun whose lease is over by CLOCK_BOOTTIME", "none begun, the settle refused");
     proc_free(sleeper);
     worker_free(other);
     board_free(b);

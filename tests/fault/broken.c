@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A checker that nothing fails shows nothing: programs whose scripts lack a guard (tests/meta/broken) must be found
- * out. */
+/* A checker that nothing fails shows nothing: programs whose scripts lack a guard
+ * (tests/meta/broken) must be found out. */
 #include "fault.h"
 #include "support.h"
 #include <criterion/criterion.h>
@@ -19,13 +19,17 @@ enum { N = sizeof broken / sizeof *broken };
 
 static bool names(const char *out, const char *invariants)
 {
-    char all[40], what[40];
+    char all[40];
+    char what[40];
+
     snprintf(all, sizeof all, "%s", invariants);
     for (char *rest = all, *one; (one = strtok_r(rest, " ", &rest));) {
         snprintf(what, sizeof what, "%s job ", one);
-        if (strstr(out, what))
+        if (strstr(out, what)) {
             return true;
+        }
     }
+
     return false;
 }
 
@@ -33,23 +37,29 @@ Test(broken, without_a_guard_the_history_is_refused_for_the_right_reason, .timeo
 {
     struct proc *p[N];
     char dir[64];
+
     test_dir(dir, sizeof dir);
     setenv("LAPSE_HISTORY", dir, 1);
-    unsetenv("BXFI_MAP"); /* a Criterion program that finds it takes itself for a test of this one */
+    unsetenv(
+        "BXFI_MAP"); /* a Criterion program that finds it takes itself for a test of this one */
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* a test that fails leaves its things behind */
+
     for (int i = 0; i < N; i++) {
-        char path[4096], filter[40];
+        char path[4096];
+        char filter[40];
         snprintf(path, sizeof path, "%s/broken/%s/fault", test_build(), broken[i].guard);
         snprintf(filter, sizeof filter, "%s", broken[i].row);
         p[i] = proc_start((const char *const[]){path, "--filter", filter, NULL});
     }
+
     for (int i = 0; i < N; i++) {
         int status = proc_wait(p[i], 120000);
         cr_assert_eq(status, 1, "%s: status %d\n%s", broken[i].guard, status, p[i]->err);
-        cr_assert(names(p[i]->err, broken[i].invariants), "%s: none of %s:\n%s", broken[i].guard, broken[i].invariants,
-                  p[i]->err);
+        cr_assert(names(p[i]->err, broken[i].invariants), "%s: none of %s:\n%s", broken[i].guard,
+                  broken[i].invariants, p[i]->err);
         proc_free(p[i]);
     }
+
     test_dir_remove(dir);
     fault_row("checker", "scripts without a guard: due, taken, token, lease, busy, growth, holder",
               "each such build refused, for the right reason", "%d of %d", N, N);

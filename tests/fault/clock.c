@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* F20, F21: wall clocks that are set. Redis's decides what is due, so a step of it moves everything, is warned of, and
- * costs nothing once it is taken back; that of a producer or listener means nothing. */
+/* F20, F21: wall clocks that are set. Redis's decides what is due, so a step of it moves
+ * everything, is warned of, and costs nothing once it is taken back; that of a producer or listener
+ * means nothing. */
 #include "preload/clock.h"
 #include "wire.h"
 #include "fault.h"
@@ -17,21 +18,27 @@ enum { HOUR = 3600000, SWEEP_MS = 500 };
 /* ---- a clock that programs started meanwhile go by ---- */
 static struct wall_clock *clock_begin(char path[64])
 {
-    char shim[4096], asan[4096];
+    char shim[4096];
+    char asan[4096];
     int fd;
+
     test_dir(path, 48);
     strcat(path, "/clock");
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     cr_assert(fd >= 0 && !ftruncate(fd, sizeof(struct wall_clock)), "%s: %m", path);
+
     struct wall_clock *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert(c != MAP_FAILED);
     close(fd);
     snprintf(shim, sizeof shim, "%s/preload/clock.so", test_build());
     cr_assert(!access(shim, R_OK), "%s: %m", shim);
-    snprintf(asan, sizeof asan, "%s:verify_asan_link_order=0", getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
-    setenv("ASAN_OPTIONS", asan, 1); /* of a lapse built with it: the shim comes before its runtime */
+    snprintf(asan, sizeof asan, "%s:verify_asan_link_order=0",
+             getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
+    setenv("ASAN_OPTIONS", asan,
+           1); /* of a lapse built with it: the shim comes before its runtime */
     setenv("LAPSE_CLOCK", path, 1);
     setenv("LD_PRELOAD", shim, 1);
+
     return c;
 }
 
@@ -74,7 +81,8 @@ static double cpu_s(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 /* Half a second of nothing to do: neither we nor Redis may be busy. */
@@ -82,6 +90,7 @@ static void is_quiet(struct flow *f, const char *when)
 {
     long long calls = flow_calls(f, "evalsha") + flow_calls(f, "eval");
     double cpu = cpu_s();
+
     flow_spin(f, 500);
     calls = flow_calls(f, "evalsha") + flow_calls(f, "eval") - calls;
     cr_assert_leq(calls, 60, "%s: %lld scripts in half a second", when, calls);
@@ -92,7 +101,8 @@ struct steps {
     struct flow *f;
     struct wall_clock *clock;
     int64_t warned_at_ms;
-    int64_t warned_ms, back_ms; /* the longest: until it was warned of; until all went on after it was taken back */
+    int64_t warned_ms, back_ms; /* the longest: until it was warned of; until all went on after it
+                                   was taken back */
 };
 
 /* There is one line a second of such a warning. */
@@ -115,16 +125,21 @@ static void step(struct steps *s, int64_t by_ms, const char *warning)
 
 static void schedule_some(struct flow *f, const char *queue, int n, int64_t delay_ms)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         cr_assert_eq(flow_schedule(f, queue, NULL, delay_ms + i, NULL), 0);
+    }
 }
 
-/* All that is due by the new clock runs, and nothing else; each once but those whose lease is over by it. */
+/* All that is due by the new clock runs, and nothing else; each once but those whose lease is over
+ * by it. */
 static void two_hours_on(struct steps *s)
 {
     enum { N = 20 };
-    struct flow_worker soon = {.policy = FLOW_DONE}, late = {.policy = FLOW_DONE}, kept = {.policy = FLOW_KEEP};
+    struct flow_worker soon = {.policy = FLOW_DONE};
+    struct flow_worker late = {.policy = FLOW_DONE};
+    struct flow_worker kept = {.policy = FLOW_KEEP};
     struct flow *f = s->f;
+
     flow_handle(f, "soon", &soon);
     flow_handle(f, "late", &late);
     flow_handle(f, "kept", &kept);
@@ -145,11 +160,12 @@ static void two_hours_on(struct steps *s)
     flow_each_once(&soon, 2 * N);
     cr_assert_eq(late.n_runs, 0);
     step(s, -2 * HOUR, "set back");
-    cr_assert(!lapse_unlisten(f->l, "soon") && !lapse_unlisten(f->l, "late") && !lapse_unlisten(f->l, "kept"));
+    cr_assert(!lapse_unlisten(f->l, "soon") && !lapse_unlisten(f->l, "late") &&
+              !lapse_unlisten(f->l, "kept"));
 }
 
-/* What was to be done in a moment, and what a dead process holds, waits for an hour, and no longer than a sweep once
- * the clock is right again. */
+/* What was to be done in a moment, and what a dead process holds, waits for an hour, and no longer
+ * than a sweep once the clock is right again. */
 static void an_hour_back(struct steps *s)
 {
     enum { N = 10 };
@@ -157,9 +173,11 @@ static void an_hour_back(struct steps *s)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct board *b = board_new(100);
     struct lapse_options opts = flow_options(f);
+
     opts.lease_ms = 1000;
     opts.log = NULL;
     a_second_later(s);
+
     struct worker *dead = worker_start(b, "q", &opts, WORKER_HOLD);
     schedule_some(f, "q", N, 0);
     flow_poll(f, b->n == N);
@@ -173,13 +191,17 @@ static void an_hour_back(struct steps *s)
     cr_assert_eq(w.n_runs, 0, "by Redis's clock nothing is due and no lease is over");
     schedule_some(f, "q", N, 30); /* new ones go by the clock as it is */
     flow_until(f, w.settled == N);
+
     int64_t at = test_now_ms();
     step(s, HOUR, "set forward");
     flow_until(f, w.settled == 3 * N);
+
     int64_t ms = test_now_ms() - at;
     s->back_ms = ms > s->back_ms ? ms : s->back_ms;
-    for (size_t i = 0; i < w.n_runs; i++)
+    for (size_t i = 0; i < w.n_runs; i++) {
         cr_assert_eq(flow_runs_of(&w, w.runs[i].job.id), 1);
+    }
+
     cr_assert_eq(w.errors, 0);
     is_quiet(f, "right again");
     cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
@@ -188,7 +210,8 @@ static void an_hour_back(struct steps *s)
 
 static int by_number(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
@@ -199,7 +222,9 @@ static int64_t slewed(struct steps *s, long n)
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_answer *a = calloc((size_t)n, sizeof *a);
     unsigned warned = flow_logged(f, "clock of Redis");
+
     flow_handle(f, "slewed", &w);
+
     for (int way = 0; way < 2; way++) {
         slew(s->clock, way ? -500 : 500);
         for (long i = 0; i < n / 2; i++) {
@@ -207,46 +232,60 @@ static int64_t slewed(struct steps *s, long n)
             struct lapse_spec spec = flow_job_spec("slewed", NULL, 200 + 2 * i);
             mine->f = f;
             cr_assert_eq(lapse_schedule(f->l, &spec, flow_answered, mine), 0);
-            if (i % 100 == 99)
+            if (i % 100 == 99) {
                 cr_assert_eq(flow_wait(f, mine), 0);
+            }
         }
         flow_until(f, w.settled == (size_t)(way + 1) * (size_t)(n / 2));
     }
+
     slew(s->clock, 0);
     free(a);
     flow_each_once(&w, (size_t)n); /* and none early */
     cr_assert_eq(flow_logged(f, "clock of Redis"), warned, "a slew is no step");
+
     int64_t *late = malloc(w.n_runs * sizeof *late);
-    for (size_t i = 0; i < w.n_runs; i++)
+    for (size_t i = 0; i < w.n_runs; i++) {
         late[i] = w.runs[i].job.claimed_us - w.runs[i].job.due_ms * 1000;
+    }
+
     qsort(late, w.n_runs, sizeof *late, by_number);
+
     int64_t p99 = late[w.n_runs * 99 / 100];
     free(late);
     cr_assert_eq(lapse_unlisten(f->l, "slewed"), 0);
+
     return p99;
 }
 
-Test(f20, a_clock_of_redis_that_is_set_is_warned_of_and_all_goes_on_when_it_is_right_again, .timeout = 600)
+Test(f20, a_clock_of_redis_that_is_set_is_warned_of_and_all_goes_on_when_it_is_right_again,
+     .timeout = 600)
 {
-    const long rounds = fault_n(1, 20), n = fault_n(1000, 20000);
+    const long rounds = fault_n(1, 20);
+    const long n = fault_n(1000, 20000);
     char path[64];
     struct steps s = {.clock = clock_begin(path)};
+
     s.f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
     not_for_others();
     flow_fine(s.f, "clock of Redis was set");
     flow_fine(s.f, "lease of job");
+
     for (long i = 0; i < rounds; i++) {
         two_hours_on(&s);
         redis_do(s.f->server, "FLUSHALL");
         an_hour_back(&s);
     }
+
     int64_t p99_us = slewed(&s, n);
     flow_end(s.f, "soon", "late", "kept", "q", "slewed");
     clock_end(s.clock, path);
     fault_row("F20", "Redis's clock +2 h, -1 h, slew 500 ppm",
               "warned within a sweep; all goes on within a sweep when it is right again; not busy",
-              "sweep_ms %d: warned in %lld ms, went on in %lld ms (%ld rounds); slew, %ld jobs: 0 early, p99 %.2f ms",
-              SWEEP_MS, (long long)s.warned_ms, (long long)s.back_ms, rounds, n, (double)p99_us / 1000);
+              "sweep_ms %d: warned in %lld ms, went on in %lld ms (%ld rounds); slew, %ld jobs: 0 "
+              "early, p99 %.2f ms",
+              SWEEP_MS, (long long)s.warned_ms, (long long)s.back_ms, rounds, n,
+              (double)p99_us / 1000);
 }
 
 /* ---- F21 ---- */
@@ -262,7 +301,9 @@ static int64_t number_of(const char *json, const char *name)
 /* Delays count from when Redis takes the job, whatever the producer's clock shows. */
 static void produce(struct server *s, long i, int64_t delay_ms)
 {
-    char id[24], in[24];
+    char id[24];
+    char in[24];
+
     snprintf(id, sizeof id, "j%ld", i);
     snprintf(in, sizeof in, "%lldms", (long long)delay_ms);
     int64_t before = redis_now_ms(s);
@@ -276,8 +317,9 @@ static void produce(struct server *s, long i, int64_t delay_ms)
 static long lines_of(const char *text)
 {
     long n = 0;
-    for (const char *at = text; (at = strchr(at, '\n')); at++)
+    for (const char *at = text; (at = strchr(at, '\n')); at++) {
         n++;
+    }
     return n;
 }
 
@@ -294,6 +336,7 @@ static void each_once(const char *out, long n)
         ran[i] = true;
         cr_assert(number_of(at, "try") == 1 && !strstr(at, "\"late_ms\":-"), "%s", at);
     }
+
     free(ran);
 }
 
@@ -301,27 +344,38 @@ static void with_clocks(int64_t step_us, bool jump, long n)
 {
     char path[64];
     struct server *s = server_start();
+
     setenv("LAPSE_URL", s->url, 1);
+
     struct wall_clock *c = clock_begin(path);
     c->step_us = step_us;
+
     struct proc *listener = proc_start((const char *const[]){"lapse", "listen", "q", NULL});
     struct proc *other = proc_start((const char *const[]){"lapse", "listen", "q", NULL});
     for (long i = 0; i < n; i++) {
-        if (jump)
+        if (jump) {
             c->step_us = i % 2 ? DAY_US : -DAY_US;
+        }
         produce(s, i, i % 4 * 100);
     }
+
     not_for_others();
-    for (int64_t end_ms = test_now_ms() + 10000; lines_of(listener->out) + lines_of(other->out) < n;) {
-        cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld", lines_of(listener->out) + lines_of(other->out), n);
+
+    for (int64_t end_ms = test_now_ms() + 10000;
+         lines_of(listener->out) + lines_of(other->out) < n;) {
+        cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld",
+                     lines_of(listener->out) + lines_of(other->out), n);
         proc_until_out(listener, "no such text", 20);
         proc_until_out(other, "no such text", 20);
-        if (jump)
+        if (jump) {
             c->step_us = -c->step_us;
+        }
     }
+
     proc_signal(listener, SIGTERM);
     proc_signal(other, SIGTERM);
     cr_assert(proc_wait(listener, 10000) == 0 && proc_wait(other, 10000) == 0);
+
     char *all = malloc(listener->out_len + other->out_len + 1);
     strcat(strcpy(all, listener->out), other->out);
     each_once(all, n);
@@ -337,11 +391,13 @@ static void with_clocks(int64_t step_us, bool jump, long n)
 Test(f21, wall_clocks_of_producers_and_listeners_mean_nothing, .timeout = 600)
 {
     const long n = fault_n(50, 2000);
+
     with_clocks(0, false, n);
     with_clocks(DAY_US, false, n);
     with_clocks(-DAY_US, false, n);
     with_clocks(DAY_US, true, n);
     fault_row("F21", "clocks of producers and listeners +-1 day", "results identical to right ones",
-              "right, +1 day, -1 day, jumping by 2 days: %ld jobs each, all once, first try, 0 early, dues by Redis",
+              "right, +1 day, -1 day, jumping by 2 days: %ld jobs each, all once, first try, 0 "
+              "early, dues by Redis",
               n);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* F24, F25: lapse listen --exec where the system gives nothing more, and with commands that misbehave. */
+/* F24, F25: lapse listen --exec where the system gives nothing more, and with commands that
+ * misbehave. */
 #include "fault.h"
 #include "support.h"
 #include <criterion/criterion.h>
@@ -17,15 +18,19 @@ static long long count(struct server *s, const char *set)
 }
 
 /* Waits until the queue has none waiting and none running; looks at it now and then. */
-static void until_over(struct server *s, struct proc *p, void (*look)(struct proc *p), int timeout_ms)
+static void until_over(struct server *s, struct proc *p, void (*look)(struct proc *p),
+                       int timeout_ms)
 {
     int64_t end_ms = test_now_ms() + timeout_ms;
+
     while (redis_left(s, "lapse", "q") > 0) {
-        cr_assert_lt(test_now_ms(), end_ms, "%lld wait, %lld run\n%s", count(s, "due"), count(s, "run"), p->err);
+        cr_assert_lt(test_now_ms(), end_ms, "%lld wait, %lld run\n%s", count(s, "due"),
+                     count(s, "run"), p->err);
         cr_assert(p->pid, "the listener ended: %d %s", p->status, p->err);
         proc_until_err(p, "no such text", 20);
-        if (look)
+        if (look) {
             look(p);
+        }
     }
 }
 
@@ -33,19 +38,24 @@ static void schedule(struct server *s, const char *id, int tries, size_t body_le
 {
     /* as schedule.lua stores it: backoff and its maximum are 1 ms */
     unsigned char *record = calloc(1, 5 + body_len);
+
     cr_assert(record && tries < 128);
     memcpy(record, (unsigned char[]){1, 7, (unsigned char)tries, 1, 1}, 5);
-    if (body)
+    if (body) {
         memcpy(record + 5, body, body_len);
+    }
+
     const char *argv[] = {"0", id, "+0", "0", (char *)record};
-    freeReplyObject(
-        redis_scriptv(s, "schedule", "lapse:{q}:due", 5, argv, (size_t[]){1, strlen(id), 2, 1, 5 + body_len}));
+    freeReplyObject(redis_scriptv(s, "schedule", "lapse:{q}:due", 5, argv,
+                                  (size_t[]){1, strlen(id), 2, 1, 5 + body_len}));
     free(record);
 }
 
 static struct proc *listen_under(struct server *s, const char *before, const char *after)
 {
-    char line[1024], lapse[4096];
+    char line[1024];
+    char lapse[4096];
+
     cr_assert(realpath(test_build(), lapse));
     strcat(lapse, "/lapse");
     setenv("lapse", lapse, 1);
@@ -74,25 +84,31 @@ static void look_at_leases(struct proc *p)
     (void)p;
     char *first =
         redis_str(looked_at, "EVAL %s 0",
-                  "local t = redis.call('TIME') "
-                  "local r = redis.call('ZRANGE', 'lapse:{q}:run', 0, 0, 'WITHSCORES') "
-                  "return r[2] and string.format('%.0f', r[2] - t[1] * 1000 - math.floor(t[2] / 1000)) or nil");
-    if (first && atoll(first) < shortest_lease_ms)
+                  "local t = redis.call('TIME') local r = redis.call('ZRANGE', 'lapse:{q}:run', 0, "
+                  "0, 'WITHSCORES') return r[2] and string.format('%.0f', r[2] - t[1] * 1000 - "
+                  "math.floor(t[2] / 1000)) or nil");
+    if (first && atoll(first) < shortest_lease_ms) {
         shortest_lease_ms = atoll(first);
+    }
+
     free(first);
 }
 
 /* Jobs with one try each: one used up by a command that could not start would be dead. */
-static void all_run_once(const char *before, const char *after, long n, size_t body_len, const char *said)
+static void all_run_once(const char *before, const char *after, long n, size_t body_len,
+                         const char *said)
 {
     struct server *s = server_start_tcp(NULL);
     char claimed[40];
+
     looked_at = s;
+
     for (long i = 0; i < n; i++) {
         char id[24];
         snprintf(id, sizeof id, "j%ld", i);
         schedule(s, id, 1, body_len, NULL);
     }
+
     struct proc *p = listen_under(s, before, after);
     until_over(s, p, look_at_leases, 120000);
     cr_assert(strstr(p->err, said), "%s", p->err);
@@ -108,20 +124,28 @@ static void all_run_once(const char *before, const char *after, long n, size_t b
 Test(f24, without_descriptors_or_processes_jobs_are_held_and_none_is_lost, .timeout = 300)
 {
     const long n = fault_n(60, 1000);
-    const size_t big = 100000; /* does not fit into the pipe: its end stays open while the command runs */
+    const size_t big =
+        100000; /* does not fit into the pipe: its end stays open while the command runs */
     char processes[200];
     bool limited = geteuid() == 0; /* of a user who has no other processes */
+
     shortest_lease_ms = 1000;
-    all_run_once("ulimit -n 32; exec", "-j 40 -o lease_ms=1s --exec -- sleep 0.2", n, big, "Too many open files");
+    all_run_once("ulimit -n 32; exec", "-j 40 -o lease_ms=1s --exec -- sleep 0.2", n, big,
+                 "Too many open files");
+
     if (limited) {
-        snprintf(processes, sizeof processes, "exec setpriv --reuid %d --regid 65534 --clear-groups prlimit --nproc=6",
+        snprintf(processes, sizeof processes,
+                 "exec setpriv --reuid %d --regid 65534 --clear-groups prlimit --nproc=6",
                  50000 + getpid() % 10000);
-        all_run_once(processes, "-j 40 -o lease_ms=1s --exec -- sleep 0.2", n, 10, "Resource temporarily unavailable");
+        all_run_once(processes, "-j 40 -o lease_ms=1s --exec -- sleep 0.2", n, 10,
+                     "Resource temporarily unavailable");
     }
-    fault_row(
-        "F24", "ulimit -n 32; RLIMIT_NPROC 6", "no new claims, leases kept, 0 lost",
-        "%ld + %ld jobs with one try each, 40 held at once: all ran once, 0 dead, leases of 1 s never under %lld ms%s",
-        n, limited ? n : 0, (long long)shortest_lease_ms, limited ? "" : " (RLIMIT_NPROC not tried: not root)");
+
+    fault_row("F24", "ulimit -n 32; RLIMIT_NPROC 6", "no new claims, leases kept, 0 lost",
+              "%ld + %ld jobs with one try each, 40 held at once: all ran once, 0 dead, leases of "
+              "1 s never under %lld ms%s",
+              n, limited ? n : 0, (long long)shortest_lease_ms,
+              limited ? "" : " (RLIMIT_NPROC not tried: not root)");
 }
 
 /* ---- F25 ---- */
@@ -129,19 +153,25 @@ static long peak_kb;
 
 static long zombies_of(pid_t pid)
 {
-    char path[64], state;
+    char path[64];
+    char state;
     size_t len;
     long n = 0;
+
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+
     char *children = test_read_file(path, &len);
     for (char *rest = children, *child; (child = strtok_r(rest, " ", &rest));) {
         snprintf(path, sizeof path, "/proc/%.20s/stat", child);
         FILE *f = fopen(path, "r"); /* it may be gone by now */
         n += f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1 && state == 'Z';
-        if (f)
+        if (f) {
             fclose(f);
+        }
     }
+
     free(children);
+
     return n;
 }
 
@@ -149,15 +179,20 @@ static void look_at_process(struct proc *p)
 {
     char path[64];
     size_t len;
+
     snprintf(path, sizeof path, "/proc/%d/status", (int)p->pid);
-    char *status = test_read_file(path, &len), *peak = strstr(status, "VmHWM:");
-    if (peak)
+    char *status = test_read_file(path, &len);
+    char *peak = strstr(status, "VmHWM:");
+    if (peak) {
         peak_kb = atol(peak + 6) > peak_kb ? atol(peak + 6) : peak_kb;
+    }
+
     free(status);
 }
 
 enum { TRIES = 2, RUN_MS = 1000, KILL_MS = RUN_MS + 5000 };
-/* The body is the command's program. Each run is a line in runs: the id, the time it began and its group. */
+/* The body is the command's program. Each run is a line in runs: the id, the time it began and its
+ * group. */
 static const struct {
     const char *id, *program, *why;
     int64_t ends_ms; /* by TERM, or by KILL; 0: by itself */
@@ -167,8 +202,10 @@ static const struct {
     {"kills-itself", "kill -9 $$", "killed by signal 9", 0},
     {"closes-pipes", "exec <&- >&- 2>&-; exit 1", "exit status 1", 0},
     {"hangs", "exec sleep 1000", "it ran for run_ms: killed by signal 15", RUN_MS},
-    {"leaves-a-child", "sleep 1000 & exec sleep 1000", "it ran for run_ms: killed by signal 15", RUN_MS},
-    {"ignores-term", "trap '' TERM; while :; do sleep 1000; done", "it ran for run_ms: killed by signal 9", KILL_MS},
+    {"leaves-a-child", "sleep 1000 & exec sleep 1000", "it ran for run_ms: killed by signal 15",
+     RUN_MS},
+    {"ignores-term", "trap '' TERM; while :; do sleep 1000; done",
+     "it ran for run_ms: killed by signal 9", KILL_MS},
     {"stops-itself", "kill -STOP $$", "it ran for run_ms: killed by signal 9", KILL_MS},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -177,12 +214,16 @@ static long runs_of(const char *runs, const char *id, int64_t start_ms[TRIES])
 {
     long n = 0;
     size_t len = strlen(id);
-    for (const char *at = runs; *at; at = strchr(at, '\n') + 1)
-        if (!strncmp(at, id, len) && at[len] == ' ') {
-            if (n < TRIES)
+
+    for (const char *at = runs; *at; at = strchr(at, '\n') + 1) {
+        if (strncmp(at, id, len) == 0 && at[len] == ' ') {
+            if (n < TRIES) {
                 start_ms[n] = atoll(at + len + 1);
+            }
             n++;
         }
+    }
+
     return n;
 }
 
@@ -190,20 +231,27 @@ static int64_t check_runs(struct server *s)
 {
     char path[128];
     size_t len;
-    int64_t start[TRIES], latest = 0;
+    int64_t start[TRIES];
+    int64_t latest = 0;
+
     snprintf(path, sizeof path, "%s/runs", s->dir);
+
     char *runs = test_read_file(path, &len);
     for (int i = 0; i < COMMANDS; i++) {
         const char *id = commands[i].id;
         cr_assert_eq(runs_of(runs, id, start), TRIES, "%s: not %d runs\n%s", id, TRIES, runs);
         int64_t ms = start[1] - start[0];
-        if (commands[i].ends_ms && ms - commands[i].ends_ms > latest)
+        if (commands[i].ends_ms && ms - commands[i].ends_ms > latest) {
             latest = ms - commands[i].ends_ms;
+        }
         char *held = redis_str(s, "HGET lapse:{q}:held %s", id);
-        cr_assert(!strncmp(held, "1 2 2 ", 6) && strstr(held, commands[i].why), "%s: %s", id, held);
+        cr_assert(strncmp(held, "1 2 2 ", 6) == 0 && strstr(held, commands[i].why), "%s: %s", id,
+                  held);
         free(held);
     }
+
     free(runs);
+
     return latest;
 }
 
@@ -224,16 +272,21 @@ static void in_shell(const char *line, const char *wrong)
 /* What a command prints goes to the listener's own stdout, whose reader sets the pace. */
 static void flood(struct server *s, long mib)
 {
-    char program[64], path[80];
+    char program[64];
+    char path[80];
     size_t len;
+
     snprintf(program, sizeof program, "head -c %ldM /dev/zero", mib);
     schedule(s, "floods", 1, strlen(program), program);
+
     struct proc *p =
-        listen_under(s, "mkfifo $dir/out; wc -c < $dir/out > $dir/count & exec > $dir/out; exec", "--exec -- sh");
+        listen_under(s, "mkfifo $dir/out; wc -c < $dir/out > $dir/count & exec > $dir/out; exec",
+                     "--exec -- sh");
     until_over(s, p, look_at_process, 120000);
     end_listener(p);
     in_shell("timeout 10 sh -c 'until test -s $dir/count; do :; done'", "it was not counted");
     snprintf(path, sizeof path, "%s/count", s->dir);
+
     char *bytes = test_read_file(path, &len);
     cr_assert_eq(atol(bytes), mib << 20);
     free(bytes);
@@ -243,27 +296,34 @@ Test(f25, commands_that_misbehave_use_their_tries_and_leave_nothing, .timeout = 
 {
     const long mib = fault_n(256, 1024);
     struct server *s = server_start();
+
     peak_kb = 0;
-    for (int i = 0; i < COMMANDS; i++)
+    for (int i = 0; i < COMMANDS; i++) {
         schedule(s, commands[i].id, TRIES, strlen(commands[i].program), commands[i].program);
-    struct proc *p = listen_under(s, "exec",
-                                  "-j 9 -o run_ms=1s -o lease_ms=1s --env dir --exec -- sh -c "
-                                  "'p=$(cat); echo \"$LAPSE_ID $(date +%s%3N) $$\" >> $dir/runs; eval \"$p\"'");
+    }
+
+    struct proc *p =
+        listen_under(s, "exec",
+                     "-j 9 -o run_ms=1s -o lease_ms=1s --env dir --exec -- sh -c 'p=$(cat); echo "
+                     "\"$LAPSE_ID $(date +%s%3N) $$\" >> $dir/runs; eval \"$p\"'");
     until_over(s, p, look_at_process, 60000);
     cr_assert_eq(count(s, "dead"), COMMANDS, "%lld are dead\n%s", count(s, "dead"), p->err);
     end_listener(p);
+
     int64_t latest_ms = check_runs(s);
-    in_shell("for g in $(cut -d ' ' -f 3 $dir/runs); do "
-             "timeout 10 sh -c \"while kill -s 0 -- -$g 2> /dev/null; do :; done\" || exit 1; done",
+    in_shell("for g in $(cut -d ' ' -f 3 $dir/runs); do timeout 10 sh -c \"while kill -s 0 -- -$g "
+             "2> /dev/null; do :; done\" || exit 1; done",
              "a process of a command is left");
     flood(s, mib);
-    if (!strstr(test_build(), "asan"))
+    if (!strstr(test_build(), "asan")) {
         cr_assert_leq(peak_kb, 64 << 10);
+    }
+
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     server_stop(s);
-    fault_row(
-        "F25", "commands exit 1, crash, hang, ignore TERM, flood stdout, close pipes",
-        "tries exact; killed at timeout <= +1 s; RSS <= 64 MB; 0 zombies",
-        "%d commands x %d tries: exact; TERM (or KILL 5 s later) + %lld ms; %ld MiB of flood; RSS %ld KiB; 0 zombies",
-        COMMANDS, TRIES, (long long)latest_ms, mib, peak_kb);
+    fault_row("F25", "commands exit 1, crash, hang, ignore TERM, flood stdout, close pipes",
+              "tries exact; killed at timeout <= +1 s; RSS <= 64 MB; 0 zombies",
+              "%d commands x %d tries: exact; TERM (or KILL 5 s later) + %lld ms; %ld MiB of "
+              "flood; RSS %ld KiB; 0 zombies",
+              COMMANDS, TRIES, (long long)latest_ms, mib, peak_kb);
 }

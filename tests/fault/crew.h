@@ -21,7 +21,9 @@ _Noreturn void crew_produce(const struct crew *c);
 
 int history_open(const char *path);
 int64_t history_ns(void); /* monotonic */
-/* {"proc":PROC,"mono_ns":now, and then what format says. One write: whoever is killed leaves whole lines. */
-__attribute__((format(printf, 3, 4))) void history_line(int fd, const char *proc, const char *format, ...);
+/* {"proc":PROC,"mono_ns":now, and then what format says. One write: whoever is killed leaves whole
+ * lines. */
+__attribute__((format(printf, 3, 4))) void history_line(int fd, const char *proc,
+                                                        const char *format, ...);
 uint64_t body_digest(const void *body, size_t len);
 #endif

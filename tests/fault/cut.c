@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection is cut after each byte, of each direction, of what each call of the API says to Redis: a schedule that
- * is repeated makes one job, a settle happens once, a job runs once. */
+/* The connection is cut after each byte, of each direction, of what each call of the API says to
+ * Redis: a schedule that is repeated makes one job, a settle happens once, a job runs once. */
 #include "fault.h"
 #include "wire.h"
 
@@ -97,71 +97,100 @@ static void open_anew(struct asker *a, const struct verb *v)
 {
     struct lapse_options opts = flow_options(a->f);
     const struct verb other = {.ask = v->ask == ask_get ? ask_depth : ask_get};
+
     quiet_wire(&opts);
     opts.url = a->proxy->url;
-    if (a->l)
+    if (a->l) {
         flow_close(a->f, a->l, 0);
+    }
+
     a->l = flow_open(a->f, &opts);
     by_wire(a, &other, "nothing"); /* it is connected */
 }
 
 /* One cut; false: it was beyond the end. */
-static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, long bytes, bool warm)
+static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, long bytes,
+                     bool warm)
 {
     struct flow *f = a->f;
     char id[32];
+
     snprintf(id, sizeof id, "%s-%d-%05ld", v->name, way, bytes);
     open_anew(a, v);
-    if (warm) /* the script is known there, and its hash will do */
+    if (warm) { /* the script is known there, and its hash will do */
         by_wire(a, v, "nothing");
-    if (flow_get(f, "q", "nothing", NULL) == 0)
+    }
+
+    if (flow_get(f, "q", "nothing", NULL) == 0) {
         cr_assert_eq(flow_cancel(f, "q", "nothing", NULL), 0);
-    if (v->there)
+    }
+
+    if (v->there) {
         cr_assert_eq(ask_schedule(f, id), 0);
+    }
+
     long conns = proxy_conns(a->proxy);
     proxy_cut_after(a->proxy, way, bytes);
-    int err = by_wire(a, v, id), first = err;
-    cr_assert(err == 0 || err == LAPSE_ELOST, "%s cut after %ld: %s", v->name, bytes, lapse_strerror(err));
-    if (err && way == PROXY_UP)
+
+    int err = by_wire(a, v, id);
+    int first = err;
+    cr_assert(err == 0 || err == LAPSE_ELOST, "%s cut after %ld: %s", v->name, bytes,
+              lapse_strerror(err));
+    if (err && way == PROXY_UP) {
         a->whole += (flow_get(f, "q", id, NULL) == 0) != v->there;
-    for (; lapse_outcome_unknown(err); err = by_wire(a, v, id))
+    }
+
+    for (; lapse_outcome_unknown(err); err = by_wire(a, v, id)) {
         a->maybes++;
+    }
+
     cr_assert(err == 0 || (first && err == v->again), "%s again: %s", v->name, lapse_strerror(err));
     flow_spin(f, 0);
     proxy_cut_after(a->proxy, way, -1);
     cr_assert_eq(flow_count(f, "q", "due"), v->leaves, "%s cut after %ld", v->name, bytes);
+
     struct flow_job job;
     cr_assert_eq(flow_get(f, "q", id, &job), v->leaves ? 0 : LAPSE_ENOENT);
     if (v->leaves) {
-        cr_assert(job.body_len == 8 && !memcmp(job.body, "the body", 8));
+        cr_assert(job.body_len == 8 && memcmp(job.body, "the body", 8) == 0);
         cr_assert_eq(flow_cancel(f, "q", id, NULL), 0);
     }
+
     a->cuts += first != 0 || proxy_conns(a->proxy) > conns;
+
     return first != 0;
 }
 
 static void each_byte(struct asker *a, const struct verb *v, enum proxy_way way, bool warm)
 {
     long bytes = 0;
+
     a->whole = 0;
-    while (cut_once(a, v, way, bytes, warm))
+    while (cut_once(a, v, way, bytes, warm)) {
         bytes += warm ? step(bytes) : fault_n(400, 40);
+    }
     cr_assert_gt(bytes, 3, "%s was not cut", v->name);
-    cr_assert_leq(a->whole, 1, "%s happened, cut in the midst of it", v->name); /* by the cut behind its last byte */
+    cr_assert_leq(a->whole, 1, "%s happened, cut in the midst of it",
+                  v->name); /* by the cut behind its last byte */
 }
 
 Test(f10, a_request_cut_after_any_byte_happens_once_when_it_is_repeated, .timeout = 300)
 {
     struct asker a = {.f = flow_start(FLOW_FULL)};
+
     a.proxy = proxy_start(a.f->server);
     flow_fine(a.f, "lost the connection");
-    for (int v = 0; v < VERBS; v++)
+
+    for (int v = 0; v < VERBS; v++) {
         for (int warm = 0; warm < 2; warm++) {
             each_byte(&a, &verbs[v], PROXY_UP, warm);
             each_byte(&a, &verbs[v], PROXY_DOWN, warm);
         }
-    fault_row("F10", "cut after any byte: schedule, cancel, reschedule, get, list, depth", "exactly one job, each k",
-              "%ld cuts, %ld answers lost: each happened once", a.cuts, a.maybes);
+    }
+
+    fault_row("F10", "cut after any byte: schedule, cancel, reschedule, get, list, depth",
+              "exactly one job, each k", "%ld cuts, %ld answers lost: each happened once", a.cuts,
+              a.maybes);
     flow_close(a.f, a.l, 0);
     proxy_stop(a.proxy);
     flow_end(a.f, "q");
@@ -171,11 +200,15 @@ Test(f10, a_request_cut_after_any_byte_happens_once_when_it_is_repeated, .timeou
 static long settles(enum flow_policy how, enum proxy_way way, long *lost)
 {
     struct wire x;
-    long bytes = 0, n = 0;
+    long bytes = 0;
+    long n = 0;
+
     wire_start(&x, FLOW_KEEP, quiet_wire);
     x.w.delay_ms = HOUR;
     x.w.reason = "the reason";
-    for (uint64_t before = UINT64_MAX; before != flow_stats(x.l).reconnects; bytes += step(bytes), n++) {
+
+    for (uint64_t before = UINT64_MAX; before != flow_stats(x.l).reconnects;
+         bytes += step(bytes), n++) {
         char id[24];
         struct flow_job job;
         snprintf(id, sizeof id, "%ld", bytes);
@@ -185,27 +218,34 @@ static long settles(enum flow_policy how, enum proxy_way way, long *lost)
         wire_cut(&x, way, bytes);
         x.w.err = 0;
         flow_settle(&x.w, how);
-        cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes, lapse_strerror(x.w.err));
+        cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes,
+                  lapse_strerror(x.w.err));
         *lost += x.w.err != 0;
         flow_spin(x.f, 1);
         proxy_cut_after(x.proxy, way, -1);
         cr_assert_eq(flow_get(x.f, "q", id, &job), how == FLOW_DONE ? LAPSE_ENOENT : 0);
         if (how != FLOW_DONE) {
-            cr_assert(job.try_no == 1 && job.state == (how == FLOW_RETRY ? LAPSE_WAITING : LAPSE_DEAD));
+            cr_assert(job.try_no == 1 &&
+                      job.state == (how == FLOW_RETRY ? LAPSE_WAITING : LAPSE_DEAD));
             cr_assert_eq(flow_cancel(x.f, "q", id, NULL), 0);
         }
     }
+
     cr_assert_eq(x.w.n_runs, (size_t)n, "%zu runs of %ld jobs", x.w.n_runs, n); /* none ran again */
     cr_assert_gt(n, 8);
     wire_end(&x);
+
     return n;
 }
 
 Test(f10, a_settle_cut_after_any_byte_happens_once, .timeout = 300)
 {
-    long lost = 0, n = 0;
-    for (enum flow_policy how = FLOW_DONE; how <= FLOW_FAIL; how++)
+    long lost = 0;
+    long n = 0;
+
+    for (enum flow_policy how = FLOW_DONE; how <= FLOW_FAIL; how++) {
         n += settles(how, PROXY_UP, &lost) + settles(how, PROXY_DOWN, &lost);
+    }
     fault_row("F10", "cut after any byte: done, retry, fail", "exactly once, each k",
               "%ld cuts: each settled once, none ran again; %ld heard ELOST", n, lost);
 }
@@ -214,8 +254,13 @@ Test(f10, a_settle_cut_after_any_byte_happens_once, .timeout = 300)
 static long lives(enum proxy_way way, bool subscription)
 {
     struct wire x;
-    long bytes = 0, n = 0, conn = 2, most = subscription ? fault_n(250, 600) : fault_n(700, 2500);
+    long bytes = 0;
+    long n = 0;
+    long conn = 2;
+    long most = subscription ? fault_n(250, 600) : fault_n(700, 2500);
+
     wire_start(&x, FLOW_DONE, quiet_wire);
+
     for (; bytes < most; bytes += fault_n(subscription ? 5 : 11, 1), n++) {
         char id[24];
         snprintf(id, sizeof id, "%ld", bytes);
@@ -232,20 +277,25 @@ static long lives(enum proxy_way way, bool subscription)
         flow_spin(x.f, 2);
         proxy_cut_after(x.proxy, way, -1);
         flow_until(x.f, flow_stats(x.l).reconnects == before || proxy_conns(x.proxy) > 2);
-        conn = flow_stats(x.l).reconnects > 0 || proxy_conns(x.proxy) > 2 ? proxy_conns(x.proxy) : conn;
+        conn = flow_stats(x.l).reconnects > 0 || proxy_conns(x.proxy) > 2 ? proxy_conns(x.proxy)
+                                                                          : conn;
     }
+
     flow_each_once(&x.w, (size_t)n);
     cr_assert_gt(flow_stats(x.l).reconnects, 0);
-    fault_say("f10: %ld lives, %llu connections lost", n, (unsigned long long)flow_stats(x.l).reconnects);
+    fault_say("f10: %ld lives, %llu connections lost", n,
+              (unsigned long long)flow_stats(x.l).reconnects);
     n = (long)flow_stats(x.l).reconnects;
     wire_end(&x);
+
     return n;
 }
 
 Test(f10, a_listener_cut_after_any_byte_runs_each_job_once, .timeout = 300)
 {
     long n = lives(PROXY_UP, false) + lives(PROXY_DOWN, false);
-    fault_row("F10", "cut after any byte: a listener's touch, claim, done", "each job runs once, first try, each k",
+    fault_row("F10", "cut after any byte: a listener's touch, claim, done",
+              "each job runs once, first try, each k",
               "%ld cuts: each job ran once, in its first try", n);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each error that Redis knows, in answer to each step of what a handle does: the greeting, the subscription, every
- * script. While it lasts a request hears the class that lapse.h promises; when it is over all jobs are done. */
+/* Each error that Redis knows, in answer to each step of what a handle does: the greeting, the
+ * subscription, every script. While it lasts a request hears the class that lapse.h promises; when
+ * it is over all jobs are done. */
 #include "fault.h"
 #include "stub.h"
 #include "wire.h"
@@ -13,17 +14,21 @@ static const struct error {
 } errors[] = {
     {"READONLY", "-READONLY You can't write against a read only replica.\r\n", LAPSE_EREFUSED},
     {"LOADING", "-LOADING Redis is loading the dataset in memory\r\n", LAPSE_EREFUSED},
-    {"MASTERDOWN", "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
+    {"MASTERDOWN",
+     "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
      LAPSE_EREFUSED},
-    {"BUSY", "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n",
+    {"BUSY",
+     "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n",
      LAPSE_EREFUSED},
     {"OOM", "-OOM command not allowed when used memory > 'maxmemory'.\r\n", LAPSE_EREFUSED},
     {"NOPERM", "-NOPERM this user has no permissions to run this command\r\n", LAPSE_EREFUSED},
     {"NOAUTH", "-NOAUTH Authentication required.\r\n", LAPSE_EREFUSED},
-    {"MISCONF", "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist\r\n",
+    {"MISCONF",
+     "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist\r\n",
      LAPSE_EREFUSED},
     {"NOREPLICAS", "-NOREPLICAS Not enough good replicas to write.\r\n", LAPSE_EREFUSED},
-    {"UNKILLABLE", "-UNKILLABLE Sorry the script already executed write commands against the dataset.\r\n",
+    {"UNKILLABLE",
+     "-UNKILLABLE Sorry the script already executed write commands against the dataset.\r\n",
      LAPSE_EREFUSED},
     {"NOSCRIPT", "-NOSCRIPT No matching script. Please use EVAL.\r\n", LAPSE_EREFUSED},
     {"garbage", "\x01?garbage \xff\xfe\r\n", LAPSE_ELOST},
@@ -42,7 +47,8 @@ struct cell {
 
 static void on_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)job;
+    (void)l;
+    (void)job;
     cr_assert(err == 0 || err == LAPSE_EGONE || err == LAPSE_ELOST, "%s", lapse_strerror(err));
     ((struct cell *)arg)->settled++;
 }
@@ -52,18 +58,21 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct cell *c = arg;
     char what = *lapse_job_id(job);
+
     if (what == 'z' && !c->stopped) {
         c->stopped = true;
         lapse_unlisten(l, "z"); /* the others, claimed with it, are released */
     }
-    if (what == 'k' && !c->kept)
+
+    if (what == 'k' && !c->kept) {
         c->kept = job;
-    else if (what == 'r' && lapse_job_try(job) == 1)
+    } else if (what == 'r' && lapse_job_try(job) == 1) {
         lapse_retry(job, 10, "again", on_settled, c);
-    else if (what == 'f')
+    } else if (what == 'f') {
         lapse_fail(job, "broken", on_settled, c);
-    else
+    } else {
         lapse_done(job, on_settled, c);
+    }
 }
 
 static const char *const scheduled[] = {"d", "d2", "r", "f", "k", "g"};
@@ -85,6 +94,7 @@ static const char *script_of(int ask)
 static int ask(struct cell *c, struct lapse *l, int i, struct flow_answer *a)
 {
     struct lapse_spec s = spec(i < SCHEDULED ? i : 0);
+
     switch (i - SCHEDULED) {
     case 0: return lapse_cancel(l, "q", "c", 0, flow_answered, a);
     case 1: return lapse_reschedule(l, "q", "m", lapse_in(2 * HOUR), 0, flow_answered, a);
@@ -101,12 +111,15 @@ static void ask_again(struct cell *c, int i, int err)
 {
     struct flow *f = c->f;
     struct flow_answer a = {.f = f};
-    if (err == 0)
+
+    if (err == 0) {
         return;
+    }
+
     cr_assert_eq(ask(c, f->l, i, &a), 0);
     err = flow_wait(f, &a);
-    cr_assert(err == 0 || err == LAPSE_EEXIST || err == LAPSE_ENOENT || err == LAPSE_EBUSY, "%s again: %s",
-              script_of(i), lapse_strerror(err));
+    cr_assert(err == 0 || err == LAPSE_EEXIST || err == LAPSE_ENOENT || err == LAPSE_EBUSY,
+              "%s again: %s", script_of(i), lapse_strerror(err));
 }
 
 static bool gone(struct flow *f, const char *id)
@@ -117,8 +130,8 @@ static bool gone(struct flow *f, const char *id)
 static bool all_done(struct flow *f)
 {
     return gone(f, "d") && gone(f, "d2") && gone(f, "r") && gone(f, "k") && gone(f, "c") &&
-           flow_count(f, "q", "run") == 0 && flow_count(f, "q", "dead") == 1 && flow_count(f, "z", "due") == 0 &&
-           flow_count(f, "z", "run") == 0;
+           flow_count(f, "q", "run") == 0 && flow_count(f, "q", "dead") == 1 &&
+           flow_count(f, "z", "due") == 0 && flow_count(f, "z", "run") == 0;
 }
 
 /* How often it was answered so; *most: a second. */
@@ -130,11 +143,14 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
     struct flow_job job;
     const char *name = stub_steps[step];
     char url[160];
+
     for (int i = 0; i < 6; i++) {
         char id[] = {'z', (char)('0' + i), '\0'};
         cr_assert_eq(flow_schedule(f, "z", id, 0, NULL), 0);
     }
-    cr_assert_eq(flow_schedule(f, "q", "c", HOUR, NULL) | flow_schedule(f, "q", "m", HOUR, NULL), 0);
+
+    cr_assert_eq(flow_schedule(f, "q", "c", HOUR, NULL) | flow_schedule(f, "q", "m", HOUR, NULL),
+                 0);
 
     stub_answer(stub, step, e->answer);
     snprintf(url, sizeof url, "unix://u:p@%s?db=1", stub->path);
@@ -148,34 +164,50 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
         c.asks[i].f = f;
         cr_assert_eq(ask(&c, c.l, i, &c.asks[i]), 0);
     }
-    cr_assert(!lapse_listen(c.l, "q", NULL, on_job, &c) && !lapse_listen(c.l, "z", NULL, on_job, &c));
-    int64_t from_ms = test_now_ms(), for_ms = fault_n(80, 1000);
-    while (test_now_ms() < from_ms + for_ms || (stub_hits(stub) == 0 && test_now_ms() < from_ms + 400))
+
+    cr_assert(!lapse_listen(c.l, "q", NULL, on_job, &c) &&
+              !lapse_listen(c.l, "z", NULL, on_job, &c));
+
+    int64_t from_ms = test_now_ms();
+    int64_t for_ms = fault_n(80, 1000);
+    while (test_now_ms() < from_ms + for_ms ||
+           (stub_hits(stub) == 0 && test_now_ms() < from_ms + 400)) {
         flow_turn(f, test_now_ms() + 5);
+    }
+
     if (strcmp(name, "resume") == 0) {
         redis_do(f->server, "CLIENT KILL USER u");
         flow_spin(f, 100);
     }
-    double seconds = (double)(test_now_ms() - from_ms) / 1000, tries;
+
+    double seconds = (double)(test_now_ms() - from_ms) / 1000;
+    double tries;
     long hits = stub_hits(stub);
-    bool twice = strncmp(e->answer, "-NOSCRIPT", 9) == 0 && stub_is_script(step); /* by its hash, then by its text */
+    bool twice = strncmp(e->answer, "-NOSCRIPT", 9) == 0 &&
+                 stub_is_script(step); /* by its hash, then by its text */
     tries = (double)(twice ? (hits + 1) / 2 : hits) / (seconds > 1 ? seconds : 1);
     stub_answer(stub, step, NULL);
 
     f->l = direct;
+
     for (int i = 0; i < ASKS; i++) {
         int err = flow_wait(f, &c.asks[i]);
-        if (hits && strcmp(script_of(i), name) == 0)
-            cr_assert(err == e->heard || err == 0 || (e->heard == LAPSE_ELOST && err == LAPSE_EDOWN), "%s to %s: %s",
-                      e->name, name, lapse_strerror(err));
-        else
-            cr_assert(err == 0 || err == LAPSE_ENOENT || (e->heard == LAPSE_ELOST && lapse_outcome_unknown(err)) ||
+        if (hits && strcmp(script_of(i), name) == 0) {
+            cr_assert(err == e->heard || err == 0 ||
+                          (e->heard == LAPSE_ELOST && err == LAPSE_EDOWN),
+                      "%s to %s: %s", e->name, name, lapse_strerror(err));
+        } else {
+            cr_assert(err == 0 || err == LAPSE_ENOENT ||
+                          (e->heard == LAPSE_ELOST && lapse_outcome_unknown(err)) ||
                           (strcmp(name, "resume") == 0 && lapse_outcome_unknown(err)),
                       "%s to %s, %s heard: %s", e->name, name, script_of(i), lapse_strerror(err));
+        }
         ask_again(&c, i, err);
     }
+
     for (int64_t end_ms = test_now_ms() + FLOW_WAIT_MS; !all_done(f);) {
-        cr_assert_lt(test_now_ms(), end_ms, "%s to %s: not all was done when it was over", e->name, name);
+        cr_assert_lt(test_now_ms(), end_ms, "%s to %s: not all was done when it was over", e->name,
+                     name);
         if (c.stopped && !c.anew) {
             c.anew = true;
             cr_assert_eq(lapse_listen(c.l, "z", NULL, on_job, &c), 0);
@@ -186,15 +218,19 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
         }
         flow_turn(f, test_now_ms() + 5);
     }
+
     cr_assert_eq(flow_get(f, "q", "m", &job), 0);
     cr_assert_eq(flow_get(f, "q", "g", NULL), 0);
     flow_close(f, c.l, 2000);
     cr_assert_eq(audit(f->server, "lapse", "q", "z", NULL), 0, "%s to %s", e->name, name);
     redis_do(f->server, "FLUSHDB");
-    if (fault_full())
+    if (fault_full()) {
         fault_say("f17: %s to %s: %ld times, %.1f a second", e->name, name, hits, tries);
+    }
+
     cr_assert_leq(tries, TRIES, "%s to %s: %ld times in %.2f s", e->name, name, hits, seconds);
     *most = tries > *most ? tries : *most;
+
     return hits;
 }
 
@@ -203,8 +239,10 @@ Test(f17, any_error_at_any_step_loses_nothing, .timeout = 900)
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
     char url[160];
-    long cells = 0, hits[STUB_STEPS] = {0};
+    long cells = 0;
+    long hits[STUB_STEPS] = {0};
     double most = 0;
+
     redis_do(f->server, "ACL SETUSER u on >p ~* &* +@all");
     redis_do(f->server, "SELECT 1");
     snprintf(url, sizeof url, "%s?db=1", f->server->url);
@@ -214,20 +252,23 @@ Test(f17, any_error_at_any_step_loses_nothing, .timeout = 900)
     flow_fine(f, "the lease of job");
     flow_fine(f, "went back");
     flow_fine(f, "expiry events");
+
     struct stub *stub = stub_start(f->server);
     for (int step = 0; step < STUB_STEPS; step++) {
         for (int e = 0; e < ERRORS; e++) {
-            if (!fault_full() && (step + e) % 3)
+            if (!fault_full() && (step + e) % 3) {
                 continue;
+            }
             hits[step] += cell(f, stub, step, &errors[e], &most);
             cells++;
         }
         cr_assert_gt(hits[step], 0, "%s never came", stub_steps[step]);
     }
+
     fault_row("F17", "12 errors, garbage among them, in answer to each of 22 steps",
               "each call's documented class, 0 lost, <= 10 tries a second",
-              "%ld of %d cells: 0 lost, 0 wrong classes; at most %.1f tries a second", cells, STUB_STEPS * ERRORS,
-              most);
+              "%ld of %d cells: 0 lost, 0 wrong classes; at most %.1f tries a second", cells,
+              STUB_STEPS * ERRORS, most);
     stub_stop(stub);
     flow_end(f);
 }

@@ -18,6 +18,7 @@ static struct verdict in_silence(void (*mute)(struct server *s), unsigned flags,
 {
     struct server *s = server_start();
     struct work_opts o = work_opts();
+
     mute(s);
     o.jobs = fault_n(4000, 20000);
     o.per_s = fault_n(2000, 2000);
@@ -44,10 +45,11 @@ Test(f2, with_no_event_at_all_each_job_runs_once, .timeout = 300)
     struct verdict a = in_silence(no_notifications, 0, 5000);
     struct verdict b = in_silence(no_expiry, 0, 5000);
     struct verdict c = in_silence(no_expiry, LAPSE_NO_ALARM, 1000);
+
     fault_row("F2", "no events: notifications off; Redis's own expiry off",
               "20,000 jobs: 0 lost; at most 100 ms late by the alarm, 250 ms + sweep_ms without it",
-              "3 x %ld jobs: 0 lost, 0 twice; max %.1f ms late with notifications off, %.1f ms with expiry off, "
-              "%.0f ms by a sweep of 1000 ms alone",
+              "3 x %ld jobs: 0 lost, 0 twice; max %.1f ms late with notifications off, %.1f ms "
+              "with expiry off, %.0f ms by a sweep of 1000 ms alone",
               a.jobs, a.late_max_ms, b.late_max_ms, c.late_max_ms);
 }
 
@@ -57,8 +59,9 @@ enum { COPIES = 5, FORGED_PER_MS = 10 };
 static void drain(redisContext *to, int n)
 {
     redisReply *r;
-    while (n-- > 0 && redisGetReply(to, (void **)&r) == REDIS_OK)
+    while (n-- > 0 && redisGetReply(to, (void **)&r) == REDIS_OK) {
         freeReplyObject(r);
+    }
 }
 
 /* Says of a job, or of one that never was, that its trigger expired; of garbage now and then. */
@@ -67,26 +70,37 @@ static void forge(redisContext *to)
     static const char *const id[] = {"t:nobody", "t:a{b", "due\r\n\033[2J"};
     char key[80];
     long kind = random() % 8;
-    if (kind < 3)
+
+    if (kind < 3) {
         snprintf(key, sizeof key, "lapse:{q}:%s", id[kind]);
-    else
+    } else {
         snprintf(key, sizeof key, "lapse:{q}:t:p%ld.0-%ld", random() % 2, random() % 5000);
+    }
+
     redisAppendCommand(to, "PUBLISH __keyevent@0__:expired %s", key);
 }
 
-/* Each true event is heard by its other channel, and told over and over by the one that lapse listens to. */
+/* Each true event is heard by its other channel, and told over and over by the one that lapse
+ * listens to. */
 static int repeat(redisContext *to, redisContext *from)
 {
     redisReply *r = NULL;
     int n = 0;
+
     redisBufferRead(from);
+
     while (redisReaderGetReply(from->reader, (void **)&r) == REDIS_OK && r) {
-        if (r->elements == 4 && r->element[2]->type == REDIS_REPLY_STRING && !strcmp(r->element[3]->str, "expired"))
-            for (int i = 0; i < COPIES - 1; i++, n++)
-                redisAppendCommand(to, "PUBLISH __keyevent@0__:expired %s", strchr(r->element[2]->str, ':') + 1);
+        if (r->elements == 4 && r->element[2]->type == REDIS_REPLY_STRING &&
+            strcmp(r->element[3]->str, "expired") == 0) {
+            for (int i = 0; i < COPIES - 1; i++, n++) {
+                redisAppendCommand(to, "PUBLISH __keyevent@0__:expired %s",
+                                   strchr(r->element[2]->str, ':') + 1);
+            }
+        }
         freeReplyObject(r);
         r = NULL;
     }
+
     return n;
 }
 
@@ -96,17 +110,22 @@ struct forged {
 
 static _Noreturn void lie(const char *socket, struct forged *told)
 {
-    redisContext *to = redisConnectUnix(socket), *from = redisConnectUnix(socket);
+    redisContext *to = redisConnectUnix(socket);
+    redisContext *from = redisConnectUnix(socket);
     redisReply *r = redisCommand(from, "PSUBSCRIBE __keyspace@0__:lapse:{q}:t:*");
     int64_t start = test_now_ms();
+
     freeReplyObject(r);
+
     for (;;) {
         struct pollfd fd = {from->fd, POLLIN, 0};
         int n = 0;
-        if (poll(&fd, 1, 1) > 0)
+        if (poll(&fd, 1, 1) > 0) {
             told->copies += n = repeat(to, from);
-        for (; told->lies < (test_now_ms() - start) * FORGED_PER_MS; told->lies++, n++)
+        }
+        for (; told->lies < (test_now_ms() - start) * FORGED_PER_MS; told->lies++, n++) {
             forge(to);
+        }
         drain(to, n);
     }
 }
@@ -116,42 +135,61 @@ static struct verdict amid_lies(struct forged *told, int64_t *took_ms)
     static const char *const args[] = {"--notify-keyspace-events", "KEx", NULL};
     struct server *s = server_start_opts(args);
     struct work_opts o = work_opts();
-    pid_t liar = 0, parent = getpid();
+    pid_t liar = 0;
+    pid_t parent = getpid();
+
     o.jobs = fault_n(8000, 100000);
     o.listeners = 4;
+
     if (told && (liar = fork()) == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent)
+        if (getppid() == parent) {
             lie(s->socket, told);
+        }
         _exit(1);
     }
+
     int64_t start = test_now_ms();
     struct work *w = work_start(s, &o);
-    if (told)
+    if (told) {
         work_note(w, "every event five times, and 10,000 forged ones a second");
-    while (work_starts(w) < o.jobs && test_now_ms() < start + 100000)
+    }
+
+    while (work_starts(w) < o.jobs && test_now_ms() < start + 100000) {
         work_wait(w, 1);
+    }
+
     *took_ms = test_now_ms() - start;
+
     struct verdict v = work_end(w, 60000);
     cr_assert_eq(v.starts, o.jobs);
     if (liar) {
         kill(liar, SIGKILL);
         waitpid(liar, NULL, 0);
     }
+
     server_stop(s);
+
     return v;
 }
 
 Test(f3, events_told_five_times_and_forged_ones_run_nothing_twice_or_early, .timeout = 300)
 {
-    int64_t calm_ms, took_ms;
-    struct forged *told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int64_t calm_ms;
+    int64_t took_ms;
+    struct forged *told =
+        mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
     cr_assert(told != MAP_FAILED);
     amid_lies(NULL, &calm_ms);
+
     struct verdict v = amid_lies(told, &took_ms);
     cr_assert_gt(told->copies, 0);
-    fault_row("F3", "every event five times, 10,000 forged events a second", "0 twice, 0 early; at most 20 % slower",
-              "%ld jobs, %ld copies, %ld forged: 0 twice, 0 early; %lld ms, and %lld ms in calm; p99 late %.1f ms",
-              v.jobs, told->copies, told->lies, (long long)took_ms, (long long)calm_ms, v.late_p99_ms);
+    fault_row("F3", "every event five times, 10,000 forged events a second",
+              "0 twice, 0 early; at most 20 % slower",
+              "%ld jobs, %ld copies, %ld forged: 0 twice, 0 early; %lld ms, and %lld ms in calm; "
+              "p99 late %.1f ms",
+              v.jobs, told->copies, told->lies, (long long)took_ms, (long long)calm_ms,
+              v.late_p99_ms);
     munmap(told, sizeof *told);
 }

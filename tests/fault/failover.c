@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* F32: a failover that loses claims. A real master and its replica; the link between them is cut, the master goes on
- * for a while, the replica is promoted, and the address that all use moves to it. */
+/* F32: a failover that loses claims. A real master and its replica; the link between them is cut,
+ * the master goes on for a while, the replica is promoted, and the address that all use moves to
+ * it. */
 #include "workload.h"
 #include "wire.h"
 #include <criterion/criterion.h>
@@ -13,10 +14,13 @@ static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
 
 static bool has_all(struct server *replica, struct server *master)
 {
-    char *text = redis_str(replica, "INFO replication"), *theirs = redis_str(master, "INFO replication");
-    const char *at = strstr(text, "slave_repl_offset:"), *to = strstr(theirs, "master_repl_offset:");
-    bool yes =
-        at && to && strstr(text, "master_link_status:up") && atoll(strchr(at, ':') + 1) >= atoll(strchr(to, ':') + 1);
+    char *text = redis_str(replica, "INFO replication");
+    char *theirs = redis_str(master, "INFO replication");
+    const char *at = strstr(text, "slave_repl_offset:");
+    const char *to = strstr(theirs, "master_repl_offset:");
+    bool yes = at && to && strstr(text, "master_link_status:up") &&
+               atoll(strchr(at, ':') + 1) >= atoll(strchr(to, ':') + 1);
+
     free(text);
     free(theirs);
     return yes;
@@ -24,8 +28,9 @@ static bool has_all(struct server *replica, struct server *master)
 
 static void until_it_has_all(struct server *replica, struct server *master)
 {
-    for (int64_t end_ms = test_now_ms() + 20000; !has_all(replica, master); poll(NULL, 0, 1))
+    for (int64_t end_ms = test_now_ms() + 20000; !has_all(replica, master); poll(NULL, 0, 1)) {
         cr_assert_lt(test_now_ms(), end_ms, "the replica does not follow");
+    }
 }
 
 static void follow(struct server *replica, struct server *master)
@@ -41,14 +46,17 @@ static void short_leases(struct lapse_options *o)
     o->max_running = 1;
 }
 
-Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_may_not_settle, .timeout = 120)
+Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_may_not_settle,
+     .timeout = 120)
 {
     struct flow *f = flow_start_tcp(FLOW_FULL, args, NULL);
     struct server *other = server_start_tcp(args);
     struct proxy *address = proxy_start(f->server);
-    struct flow_worker lost = {.policy = FLOW_KEEP}, present = {.policy = FLOW_KEEP};
+    struct flow_worker lost = {.policy = FLOW_KEEP};
+    struct flow_worker present = {.policy = FLOW_KEEP};
     struct lapse_options o = flow_options(f);
     struct lapse *direct = f->l;
+
     short_leases(&o);
     o.url = address->url;
     flow_fine(f, "lost the connection");
@@ -69,6 +77,7 @@ Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_
     f->l = flow_open(f, &o);
     flow_handle(f, "q", &present);
     flow_until(f, present.n_held == 1);
+
     int64_t until_ms = lapse_job_until_ms(lost.held[0]);
     flow_until(f, lapse_job_until_ms(lost.held[0]) != until_ms);
     cr_assert_eq(lapse_job_until_ms(lost.held[0]), 0, "I4 job j: it renewed what is another's");
@@ -77,8 +86,10 @@ Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_
     cr_assert_eq(lost.err, LAPSE_EGONE, "I4 job j: it settled what is another's");
     flow_settle(&present, FLOW_DONE);
     cr_assert_eq(present.errors, 0, "%s", lapse_strerror(present.err));
-    cr_assert_gt(present.runs[0].job.token, lost.runs[0].job.token, "I3 job j: both hold it, by %llu, and then by %llu",
-                 (unsigned long long)lost.runs[0].job.token, (unsigned long long)present.runs[0].job.token);
+    cr_assert_gt(present.runs[0].job.token, lost.runs[0].job.token,
+                 "I3 job j: both hold it, by %llu, and then by %llu",
+                 (unsigned long long)lost.runs[0].job.token,
+                 (unsigned long long)present.runs[0].job.token);
     cr_assert_eq(audit(other, "lapse", "q", NULL), 0);
     flow_close(f, lost.runs[0].l, 0);
     flow_close(f, present.runs[0].l, 0);
@@ -93,7 +104,10 @@ Test(f32, tokens_are_distinct_and_grow_over_failovers_that_lose_claims, .timeout
     struct server *s[2] = {server_start_tcp(args), server_start_tcp(args)};
     struct proxy *address = proxy_start(s[0]);
     struct work_opts o = work_opts();
-    long times = fault_n(4, 30), every_ms = 700, alone_ms = 300;
+    long times = fault_n(4, 30);
+    long every_ms = 700;
+    long alone_ms = 300;
+
     o.lapse.url = o.listener_url = o.producer_url = address->url;
     o.listeners = 3;
     o.per_s = 300;
@@ -102,9 +116,11 @@ Test(f32, tokens_are_distinct_and_grow_over_failovers_that_lose_claims, .timeout
     o.hold_ms = 800; /* longer than it is alone */
     o.lapse.lease_ms = 1000;
     o.lapse.sweep_ms = 200;
+
     struct work *w = work_start(s[0], &o);
     for (long i = 0; i < times; i++) {
-        struct server *from = s[i % 2], *to = s[1 - i % 2];
+        struct server *from = s[i % 2];
+        struct server *to = s[1 - i % 2];
         follow(to, from);
         work_wait(w, (int)every_ms);
         until_it_has_all(to, from);
@@ -116,13 +132,14 @@ Test(f32, tokens_are_distinct_and_grow_over_failovers_that_lose_claims, .timeout
         work_rolled_back(w, since_ms);
         work_server(w, to);
     }
+
     struct verdict v = work_end(w, 60000);
-    fault_row(
-        "F32", "a replica is promoted that lacks the last 0.3 s; master and replica change places",
-        "no two claims by one token, tokens grow, the lost holder's settle is refused",
-        "%ld times amid %ld jobs: %ld claims, all distinct and growing; %ld settles refused; %ld jobs lost with the "
-        "0.3 s",
-        times, v.jobs, v.starts, v.stale, v.lost_in_window);
+    fault_row("F32",
+              "a replica is promoted that lacks the last 0.3 s; master and replica change places",
+              "no two claims by one token, tokens grow, the lost holder's settle is refused",
+              "%ld times amid %ld jobs: %ld claims, all distinct and growing; %ld settles refused; "
+              "%ld jobs lost with the 0.3 s",
+              times, v.jobs, v.starts, v.stale, v.lost_in_window);
     proxy_stop(address);
     server_stop(s[0]);
     server_stop(s[1]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* F33: a job that nobody has claimed, and whose listener is killed, stopped, full or busy with itself, is claimed by
- * another within the grace (50 ms) and its lag. All are due at once, unless it says otherwise: what nobody touches. */
+/* F33: a job that nobody has claimed, and whose listener is killed, stopped, full or busy with
+ * itself, is claimed by another within the grace (50 ms) and its lag. All are due at once, unless
+ * it says otherwise: what nobody touches. */
 #include "workload.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -76,20 +77,27 @@ static struct verdict run(const struct harm *harm, long per_s)
     struct server *s = server_start();
     struct work_opts o = work_opts();
     long seconds = fault_n(SECONDS, 20);
+
     o.per_s = per_s;
     o.jobs = per_s * seconds;
     o.delay_ms = 0;
     harm->set(&o);
-    if (o.odd_one.flags)
+    if (o.odd_one.flags) {
         redis_do(s, "DEBUG SET-ACTIVE-EXPIRE 0");
+    }
+
     struct work *w = work_start(s, &o);
-    for (int i = 0; !work_asked_all(w); i++)
-        if (harm->strike)
+    for (int i = 0; !work_asked_all(w); i++) {
+        if (harm->strike) {
             harm->strike(w, i % o.listeners);
-        else
+        } else {
             work_wait(w, 10);
+        }
+    }
+
     struct verdict v = work_end(w, 60000);
     server_stop(s);
+
     return v;
 }
 
@@ -98,23 +106,28 @@ static void at_each_rate(const struct harm *harm)
     char reached[240];
     int len = 0;
     bool kept = true;
+
     for (int i = 0; i < RATES; i++) {
-        if (!fault_full() && rates[i] != harm->brief_rate)
+        if (!fault_full() && rates[i] != harm->brief_rate) {
             continue;
+        }
         struct verdict v = run(harm, rates[i]);
-        len += snprintf(reached + len, sizeof reached - (size_t)len, "%s%ld/s: %.1f %.1f %.0f", len ? "; " : "",
-                        rates[i], v.late_p50_ms, v.late_p99_ms, v.late_max_ms);
-        fault_say("f33: %s, %ld/s: late p50 %.1f p99 %.1f max %.1f ms", harm->what, rates[i], v.late_p50_ms,
-                  v.late_p99_ms, v.late_max_ms);
+        len += snprintf(reached + len, sizeof reached - (size_t)len, "%s%ld/s: %.1f %.1f %.0f",
+                        len ? "; " : "", rates[i], v.late_p50_ms, v.late_p99_ms, v.late_max_ms);
+        fault_say("f33: %s, %ld/s: late p50 %.1f p99 %.1f max %.1f ms", harm->what, rates[i],
+                  v.late_p50_ms, v.late_p99_ms, v.late_max_ms);
         kept = kept && (IS_SANITIZED || v.late_p99_ms <= P99_MS);
     }
+
     cr_assert(kept, "%s: p50 p99 max ms late: %s", harm->what, reached);
-    fault_row("F33", harm->what, "none lost; p99 at most 150 ms late", "p50, p99, max ms late: %s", reached);
+    fault_row("F33", harm->what, "none lost; p99 at most 150 ms late", "p50, p99, max ms late: %s",
+              reached);
 }
 
 Test(f33, jobs_of_a_killed_listener_that_nobody_claimed_are_late_by_the_grace, .timeout = 300)
 {
-    at_each_rate(&(struct harm){"kill -9 of each of 4 listeners in turn", of_four_with_short_leases, kill_it, 200});
+    at_each_rate(&(struct harm){"kill -9 of each of 4 listeners in turn", of_four_with_short_leases,
+                                kill_it, 200});
 }
 
 Test(f33, jobs_of_a_stopped_listener_that_nobody_claimed_are_late_by_the_grace, .timeout = 300)
@@ -122,7 +135,8 @@ Test(f33, jobs_of_a_stopped_listener_that_nobody_claimed_are_late_by_the_grace, 
     at_each_rate(&(struct harm){"SIGSTOP of each of 4 listeners in turn", of_four, stop_it, 200});
 }
 
-Test(f33, jobs_of_a_listener_that_sleeps_longer_than_its_lease_are_late_by_the_grace, .timeout = 300)
+Test(f33, jobs_of_a_listener_that_sleeps_longer_than_its_lease_are_late_by_the_grace,
+     .timeout = 300)
 {
     at_each_rate(&(struct harm){"SIGSTOP of each of 4 listeners in turn, for longer than its lease",
                                 of_four_with_short_leases, stop_it, 200});
@@ -130,16 +144,19 @@ Test(f33, jobs_of_a_listener_that_sleeps_longer_than_its_lease_are_late_by_the_g
 
 Test(f33, jobs_of_a_full_listener_are_late_by_the_grace, .timeout = 300)
 {
-    at_each_rate(&(struct harm){"one of 2 listeners is full: max_running 1, jobs of 1 s", full, NULL, 200});
+    at_each_rate(
+        &(struct harm){"one of 2 listeners is full: max_running 1, jobs of 1 s", full, NULL, 200});
 }
 
 Test(f33, jobs_of_a_listener_whose_handler_blocks_are_late_by_the_grace, .timeout = 300)
 {
-    at_each_rate(&(struct harm){"one of 2 listeners blocks its loop for 500 ms a job", busy_with_itself, NULL, 200});
+    at_each_rate(&(struct harm){"one of 2 listeners blocks its loop for 500 ms a job",
+                                busy_with_itself, NULL, 200});
 }
 
 Test(f33, jobs_with_a_delay_are_in_time_where_one_listener_of_three_cannot_touch, .timeout = 300)
 {
-    at_each_rate(&(struct harm){"one of 3 listeners is no_alarm; one job of 10 has a delay; no active expiry",
-                                cannot_touch, NULL, 1000});
+    at_each_rate(&(struct harm){
+        "one of 3 listeners is no_alarm; one job of 10 has a delay; no active expiry", cannot_touch,
+        NULL, 1000});
 }

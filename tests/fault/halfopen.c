@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections that look alive and are dead: packets dropped both ways, and a proxy that acknowledges and forwards
- * nothing. */
+/* Connections that look alive and are dead: packets dropped both ways, and a proxy that
+ * acknowledges and forwards nothing. */
 #include "fault.h"
 #include "net.h"
 #include "wire.h"
@@ -31,6 +31,7 @@ static void start(struct cut_off *c, const char *url)
 {
     struct flow *f = c->f;
     struct lapse_options opts = flow_options(f);
+
     short_lease(&opts);
     flow_fine(f, "onnect"); /* cannot, lost, connecting again */
     flow_fine(f, "the lease of job");
@@ -42,13 +43,14 @@ static void start(struct cut_off *c, const char *url)
 }
 
 /* One of them holds a job and is cut off: the other runs it. */
-static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg, bool on), int (*dead)(void *arg),
-                    void *arg, int64_t for_ms)
+static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg, bool on),
+                    int (*dead)(void *arg), void *arg, int64_t for_ms)
 {
     struct flow *f = c->f;
     struct lapse *direct = f->l;
     size_t ran = c->w_other.n_runs;
     uint64_t n = flow_stats(c->away).reconnects;
+
     c->w_away.policy = FLOW_KEEP;
     f->l = c->away;
     flow_handle(f, queue, &c->w_away);
@@ -62,6 +64,7 @@ static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg
     flow_spin(f, 3000); /* idle */
 
     drop(arg, true);
+
     int64_t from_ms = test_now_ms();
     bool found = false;
     for (; test_now_ms() < from_ms + for_ms; flow_turn(f, test_now_ms() + FLOW_POLL_MS)) {
@@ -74,6 +77,7 @@ static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg
             ran = SIZE_MAX;
         }
     }
+
     cr_assert(found, "not found within %lld ms", (long long)for_ms);
     cr_assert_eq(ran, SIZE_MAX, "the job was not run by the other");
     drop(arg, false);
@@ -85,6 +89,7 @@ static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg
     c->w_away.policy = FLOW_DONE;
     flow_until(f, c->w_away.err == LAPSE_EGONE);
     lapse_unlisten(c->other, queue); /* so that it is the one that was away who runs this: */
+
     size_t before = c->w_away.n_runs;
     f->l = direct;
     cr_assert_eq(flow_schedule(f, queue, "after", 0, NULL), 0);
@@ -96,10 +101,11 @@ static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg
 static void drop_packets(void *arg, bool on)
 {
     (void)arg;
-    if (on)
+    if (on) {
         net_do("iptables -A INPUT -d %s -j DROP && iptables -A INPUT -s %s -j DROP", AWAY, AWAY);
-    else
+    } else {
         net_do("iptables -F INPUT");
+    }
 }
 
 static int none_established(void *arg)
@@ -111,21 +117,29 @@ Test(f11, packets_dropped_both_ways_are_found_and_the_job_runs_elsewhere, .timeo
 {
     static const char *const args[] = {"--bind", "0.0.0.0", "--protected-mode", "no", NULL};
     static const char *const queues[] = {"a", "b", "c"};
-    long rounds = fault_n(1, 3), for_ms = fault_n(7000, 30000);
+    long rounds = fault_n(1, 3);
+    long for_ms = fault_n(7000, 30000);
     char url[64];
+
     net_own();
+
     struct cut_off c = {.f = flow_start_tcp(FLOW_FULL, args, NULL)};
     snprintf(url, sizeof url, "redis://%s:%d", AWAY, c.f->server->port);
     start(&c, url);
+
     for (long i = 0; i < rounds; i++) {
         cut_off(&c, queues[i], drop_packets, none_established, &c, for_ms);
-        fault_say("f11: found after %lld ms, run elsewhere after %lld, back %lld ms after it healed",
-                  (long long)c.detect_ms, (long long)c.ran_ms, (long long)c.rejoin_ms);
+        fault_say(
+            "f11: found after %lld ms, run elsewhere after %lld, back %lld ms after it healed",
+            (long long)c.detect_ms, (long long)c.ran_ms, (long long)c.rejoin_ms);
     }
+
     fault_row("F11", "half-open: packets dropped both ways for 30 s, own network namespace",
               "found <= 5 s; run elsewhere <= lease + 1 s; back <= 0.5 s after it heals",
-              "%ld of %ld s, worst: found %.2f s, run elsewhere %.2f s (lease 2 s, sweep_ms 500), back %.2f s", rounds,
-              for_ms / 1000, (double)c.detect_ms / 1e3, (double)c.ran_ms / 1e3, (double)c.rejoin_ms / 1e3);
+              "%ld of %ld s, worst: found %.2f s, run elsewhere %.2f s (lease 2 s, sweep_ms 500), "
+              "back %.2f s",
+              rounds, for_ms / 1000, (double)c.detect_ms / 1e3, (double)c.ran_ms / 1e3,
+              (double)c.rejoin_ms / 1e3);
     cr_assert_leq(c.detect_ms, REPLY_MS + SLACK_MS);
     cr_assert_leq(c.ran_ms, LEASE_MS + 5 * SLACK_MS);
     flow_end(c.f, "a", "b", "c");
@@ -145,8 +159,8 @@ static void swallow(void *arg, bool on)
     proxy_swallow(s->proxy, on);
 }
 
-/* The connection for commands is tried anew, and of subscriptions only that of the other listener is left: the one that
- * was given up comes back when commands are answered again. */
+/* The connection for commands is tried anew, and of subscriptions only that of the other listener
+ * is left: the one that was given up comes back when commands are answered again. */
 static int both_given_up(void *arg)
 {
     struct swallowing *s = arg;
@@ -156,18 +170,25 @@ static int both_given_up(void *arg)
     return one && proxy_conns(s->proxy) > s->conns;
 }
 
-Test(f11, a_proxy_that_acknowledges_and_swallows_is_found_and_the_job_runs_elsewhere, .timeout = 300)
+Test(f11, a_proxy_that_acknowledges_and_swallows_is_found_and_the_job_runs_elsewhere,
+     .timeout = 300)
 {
     static const char *const queues[] = {"a", "b", "c"};
-    long rounds = fault_n(1, 3), for_ms = fault_n(7000, 30000);
+    long rounds = fault_n(1, 3);
+    long for_ms = fault_n(7000, 30000);
     struct swallowing s = {.c.f = flow_start(FLOW_FULL)};
+
     s.proxy = proxy_start(s.c.f->server);
     start(&s.c, s.proxy->url);
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         cut_off(&s.c, queues[i], swallow, both_given_up, &s, for_ms);
-    fault_row("F11", "a proxy that acknowledges and swallows for 30 s", "the same; back <= reply_ms after it heals",
-              "%ld of %ld s, worst: found %.2f s, run elsewhere %.2f s, back %.2f s", rounds, for_ms / 1000,
-              (double)s.c.detect_ms / 1e3, (double)s.c.ran_ms / 1e3, (double)s.c.rejoin_ms / 1e3);
+    }
+
+    fault_row("F11", "a proxy that acknowledges and swallows for 30 s",
+              "the same; back <= reply_ms after it heals",
+              "%ld of %ld s, worst: found %.2f s, run elsewhere %.2f s, back %.2f s", rounds,
+              for_ms / 1000, (double)s.c.detect_ms / 1e3, (double)s.c.ran_ms / 1e3,
+              (double)s.c.rejoin_ms / 1e3);
     cr_assert_leq(s.c.detect_ms, REPLY_MS + SLACK_MS);
     flow_close(s.c.f, s.c.away, 1000);
     proxy_stop(s.proxy);
@@ -183,17 +204,23 @@ Test(f11, an_idle_listener_asks_less_than_twice_a_second, .timeout = 120)
     struct flow_worker w = {.policy = FLOW_DONE};
     long long n = 0;
     long for_ms = fault_n(10000, 60000);
+
     flow_handle(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 500);
-    for (size_t i = 0; i < COMMANDS; i++)
+    for (size_t i = 0; i < COMMANDS; i++) {
         n -= flow_calls(f, commands[i]);
+    }
+
     flow_spin(f, for_ms);
-    for (size_t i = 0; i < COMMANDS; i++)
+    for (size_t i = 0; i < COMMANDS; i++) {
         n += flow_calls(f, commands[i]);
+    }
+
     double per_s = (double)n * 1000 / (double)for_ms;
     cr_assert_gt(n, 0);
     cr_assert_lt(per_s, 2.0, "%.2f a second", per_s);
-    fault_row("F11", "none: what the watch costs", "<= 2 commands a second, idle", "%.2f a second", per_s);
+    fault_row("F11", "none: what the watch costs", "<= 2 commands a second, idle", "%.2f a second",
+              per_s);
     flow_end(f, "q");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where an object keeps the address of a function it calls, its relocations say. LD_PRELOAD and --wrap were tried: the
- * one loses to a sanitizer's own functions, the other does not reach into a shared library. */
+/* Where an object keeps the address of a function it calls, its relocations say. LD_PRELOAD and
+ * --wrap were tried: the one loses to a sanitizer's own functions, the other does not reach into a
+ * shared library. */
 #include "hook.h"
 #include <link.h>
 #include <stdint.h>
@@ -29,12 +30,18 @@ static int in_object(struct dl_phdr_info *info, size_t size, void *arg)
     const ElfW(Rela) * table[2] = {NULL, NULL};
     size_t len[2] = {0, 0};
     const char *names = NULL;
+
     (void)size;
-    if (*k->object ? !strstr(info->dlpi_name, k->object) : *info->dlpi_name != '\0')
+    if (*k->object ? !strstr(info->dlpi_name, k->object) : *info->dlpi_name != '\0') {
         return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+    }
+
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
             dyn = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        }
+    }
+
     for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
         const void *at = (const void *)dyn->d_un.d_ptr; /* glibc has relocated it */
         switch (dyn->d_tag) {
@@ -46,12 +53,16 @@ static int in_object(struct dl_phdr_info *info, size_t size, void *arg)
         case DT_PLTRELSZ: len[1] = dyn->d_un.d_val / sizeof *table[1]; break;
         }
     }
-    for (int t = 0; t < 2 && symbols && names; t++)
-        for (size_t i = 0; table[t] && i < len[t]; i++)
-            if (!strcmp(names + symbols[ELF64_R_SYM(table[t][i].r_info)].st_name, k->symbol)) {
+
+    for (int t = 0; t < 2 && symbols && names; t++) {
+        for (size_t i = 0; table[t] && i < len[t]; i++) {
+            if (strcmp(names + symbols[ELF64_R_SYM(table[t][i].r_info)].st_name, k->symbol) == 0) {
                 put((void *)(info->dlpi_addr + table[t][i].r_offset), k->fn);
                 k->found = true;
             }
+        }
+    }
+
     return 1;
 }
 

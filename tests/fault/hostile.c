@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* F27: what lies in Redis was written by somebody who means harm, or by a bug. From a seed, LAPSE_SEED.
+/* F27: what lies in Redis was written by somebody who means harm, or by a bug. From a seed,
+ * LAPSE_SEED.
  *
- * A round breaks some jobs of queue h in one to three ways each, while its listener runs, and adds healthy ones. What
- * is broken must be dead with its reason, or gone, or run; what is healthy runs once; every call answers. In some
- * rounds a key of the whole queue is replaced too: then that queue waits until it is mended, and queue o goes on. */
+ * A round breaks some jobs of queue h in one to three ways each, while its listener runs, and adds
+ * healthy ones. What is broken must be dead with its reason, or gone, or run; what is healthy runs
+ * once; every call answers. In some rounds a key of the whole queue is replaced too: then that
+ * queue waits until it is mended, and queue o goes on. */
 #include "wire.h"
 #include "fault.h"
 #include <hiredis/hiredis.h>
@@ -43,16 +45,20 @@ static void random_text(char **text, size_t *len, size_t most)
 {
     char bytes[64];
     size_t n = random_number(most + 1);
-    for (size_t i = 0; i < n; i++)
+
+    for (size_t i = 0; i < n; i++) {
         bytes[i] = (char)(random_number(4) ? random_number(256) : random_number(10));
+    }
     set_text(text, len, bytes, n);
 }
 
 /* Somewhere: another byte, one less, or the end. */
 static void mutate(char *text, size_t *len)
 {
-    if (!text || !*len)
+    if (!text || !*len) {
         return;
+    }
+
     size_t at = random_number(*len < 64 ? *len : 64);
     switch (random_number(3)) {
     case 0: text[at] = (char)random_number(256); break;
@@ -64,6 +70,7 @@ static void mutate(char *text, size_t *len)
 static void big_text(char **text, size_t *len, size_t n, const char *head, size_t head_len)
 {
     char *big = malloc(n);
+
     cr_assert(big);
     memset(big, 'x', n);
     memcpy(big, head, head_len);
@@ -73,12 +80,15 @@ static void big_text(char **text, size_t *len, size_t n, const char *head, size_
 
 static void break_id(struct victim *v, long i)
 {
-    static const char *const odd[] = {"a b", "{x}", "}", "\n", "\x1b[2J", "\xff\xfe", "a\tb", "$'\r\nERR x", ""};
+    static const char *const odd[] = {"a b",      "{x}",  "}",           "\n", "\x1b[2J",
+                                      "\xff\xfe", "a\tb", "$'\r\nERR x", ""};
     char id[64];
+
     switch (random_number(4)) {
     case 0:
         snprintf(id, sizeof id, "%ld-", i);
-        big_text(&v->id, &v->id_len, random_number(20) ? 256 + random_number(500) : BIG, id, strlen(id));
+        big_text(&v->id, &v->id_len, random_number(20) ? 256 + random_number(500) : BIG, id,
+                 strlen(id));
         break;
     case 1:
         random_text(&v->id, &v->id_len, 20);
@@ -94,17 +104,19 @@ static void break_id(struct victim *v, long i)
 
 static void break_it(struct victim *v, long i)
 {
-    static const char *const scores[] = {"inf",    "-inf", "1e300", "-1e300",      "9007199254740993",
-                                         "1e17",   "-1",   "0",     "0.5",         "1.5",
-                                         "1e-300", "-0",   "1000",  "123456789.25"};
-    static const char *const helds[] = {"1 99 1 1 1 1 w why",
-                                        "1 0 0 0 0 0 w ",
-                                        "1 4294967295 4294967295 9007199254740992 1 1 w x",
-                                        "1 99999999999999999999999 99999999999999999999999 1 1 1 w x",
-                                        "1 1 10 1 1 1 w",
-                                        "2 what is this",
-                                        "1 1 10 99999999999999999999 1 99999999999999999999 w x"};
+    static const char *const scores[] = {
+        "inf", "-inf",   "1e300", "-1e300", "9007199254740993", "1e17", "-1", "0", "0.5",
+        "1.5", "1e-300", "-0",    "1000",   "123456789.25"};
+    static const char *const helds[] = {
+        "1 99 1 1 1 1 w why",
+        "1 0 0 0 0 0 w ",
+        "1 4294967295 4294967295 9007199254740992 1 1 w x",
+        "1 99999999999999999999999 99999999999999999999999 1 1 1 w x",
+        "1 1 10 1 1 1 w",
+        "2 what is this",
+        "1 1 10 99999999999999999999 1 99999999999999999999 w x"};
     size_t which;
+
     switch (random_number(12)) {
     case 0: random_text(&v->record, &v->record_len, 40); break;
     case 1:
@@ -124,18 +136,20 @@ static void break_it(struct victim *v, long i)
     case 9:
     case 10: v->score = scores[random_number(sizeof scores / sizeof *scores)]; break;
     default:
-        if (random_number(20) == 0)
+        if (random_number(20) == 0) {
             big_text(&v->record, &v->record_len, BIG + random_number(4), "\1\0", 2);
-        else if (random_number(20) == 0)
+        } else if (random_number(20) == 0) {
             big_text(&v->held, &v->held_len, BIG, "1 1 10 7 1 1 w x", 16);
-        else
+        } else {
             set_text(&v->record, &v->record_len, "\2\0newer", 7);
+        }
     }
 }
 
 static void victim_init(struct victim *v, long i)
 {
     char text[96];
+
     *v = (struct victim){.score = "1000"};
     snprintf(text, sizeof text, "v%ld", i);
     set_text(&v->id, &v->id_len, text, strlen(text));
@@ -145,22 +159,36 @@ static void victim_init(struct victim *v, long i)
         snprintf(text, sizeof text, "1 1 3 %ld 1790000000000000 1790000000000 w:1/2 so so", i);
         set_text(&v->held, &v->held_len, text, strlen(text));
     }
-    for (uint64_t n = 1 + random_number(3); n; n--)
+
+    for (uint64_t n = 1 + random_number(3); n; n--) {
         break_it(v, i);
+    }
 }
 
 static void put(struct flow *f, const struct victim *v)
 {
-    static const char *const kinds[] = {"SET %s%b x", "LPUSH %s%b x", "SADD %s%b x", "SET %s%b x PX 5"};
-    if (v->held)
+    static const char *const kinds[] = {"SET %s%b x", "LPUSH %s%b x", "SADD %s%b x",
+                                        "SET %s%b x PX 5"};
+
+    if (v->held) {
         redis_do(f->server, "HSET lapse:{h}:held %b %b", v->id, v->id_len, v->held, v->held_len);
-    if (v->record)
-        redis_do(f->server, "HSET lapse:{h}:jobs %b %b", v->id, v->id_len, v->record, v->record_len);
-    if (random_number(10) == 0)
-        freeReplyObject(redis_cmd(f->server, kinds[random_number(4)], "lapse:{h}:t:", v->id, v->id_len));
-    for (int k = 0; k < 3; k++)
-        if (v->in[k])
+    }
+
+    if (v->record) {
+        redis_do(f->server, "HSET lapse:{h}:jobs %b %b", v->id, v->id_len, v->record,
+                 v->record_len);
+    }
+
+    if (random_number(10) == 0) {
+        freeReplyObject(
+            redis_cmd(f->server, kinds[random_number(4)], "lapse:{h}:t:", v->id, v->id_len));
+    }
+
+    for (int k = 0; k < 3; k++) {
+        if (v->in[k]) {
             redis_do(f->server, "ZADD lapse:{h}:%s %s %b", sets[k], v->score, v->id, v->id_len);
+        }
+    }
 }
 
 static void victim_free(struct victim *v)
@@ -173,9 +201,11 @@ static void victim_free(struct victim *v)
 /* ---- what must have become of it ---- */
 static bool id_ok(const struct victim *v)
 {
-    for (size_t i = 0; i < v->id_len; i++)
-        if (v->id[i] <= ' ' || v->id[i] > '~' || v->id[i] == '{' || v->id[i] == '}')
+    for (size_t i = 0; i < v->id_len; i++) {
+        if (v->id[i] <= ' ' || v->id[i] > '~' || v->id[i] == '{' || v->id[i] == '}') {
             return false;
+        }
+    }
     return v->id_len >= 1 && v->id_len <= 255;
 }
 
@@ -185,20 +215,26 @@ static bool readable(const struct victim *v)
     const unsigned char *r = (const unsigned char *)v->record;
     size_t at = 2;
     uint64_t tries = 10;
-    if (v->record_len < 2 || r[0] != 1 || r[1] > 7)
+
+    if (v->record_len < 2 || r[0] != 1 || r[1] > 7) {
         return false;
+    }
+
     for (int bit = 0; bit < 3; bit++) {
         uint64_t value = 0;
         int n = 0;
-        if (!(r[1] & 1 << bit))
+        if (!(r[1] & 1 << bit)) {
             continue;
+        }
         do {
-            if (at == v->record_len || n == 7)
+            if (at == v->record_len || n == 7) {
                 return false;
+            }
             value |= (uint64_t)(r[at] & 127) << 7 * n++;
         } while (r[at++] >= 128);
         tries = bit ? tries : value;
     }
+
     return tries >= 1 && tries <= 4294967295 && v->record_len - at <= BIG;
 }
 
@@ -213,27 +249,40 @@ static bool is_in(struct flow *f, const char *set, const struct victim *v)
 enum fate { RAN, USED_UP, QUARANTINED, GONE, LEFT, FATES };
 static long fates[FATES];
 
-static enum fate fate(struct flow *f, const struct flow_worker *w, size_t from, const struct victim *v)
+static enum fate fate(struct flow *f, const struct flow_worker *w, size_t from,
+                      const struct victim *v)
 {
-    bool due = v->in[0] && strtod(v->score, NULL) < 1e15, over = v->in[1] && strtod(v->score, NULL) < 1e15;
-    if (!due && !over)
+    bool due = v->in[0] && strtod(v->score, NULL) < 1e15,
+         over = v->in[1] && strtod(v->score, NULL) < 1e15;
+
+    if (!due && !over) {
         return LEFT;
+    }
+
     if (!v->record) {
-        cr_assert(!is_in(f, "due", v) && (!is_in(f, "run", v) || !over), "a member without a record is there still");
+        cr_assert(!is_in(f, "due", v) && (!is_in(f, "run", v) || !over),
+                  "a member without a record is there still");
         return GONE;
     }
+
     if (readable(v) && id_ok(v)) {
-        for (size_t i = from; i < w->n_runs; i++)
-            if (!strcmp(w->runs[i].job.id, v->id))
+        for (size_t i = from; i < w->n_runs; i++) {
+            if (strcmp(w->runs[i].job.id, v->id) == 0) {
                 return RAN;
+            }
+        }
         cr_assert(is_in(f, "dead", v), "%s neither ran nor died", v->id);
         return USED_UP;
     }
-    if (!v->in[2])
+
+    if (!v->in[2]) {
         cr_assert(is_in(f, "dead", v), "not dead: %.20s", v->id);
+    }
+
     char *record = redis_str(f->server, "HGET lapse:{h}:jobs %b", v->id, v->id_len);
-    cr_assert(record && !memcmp(record, v->record, strlen(record)), "it was changed");
+    cr_assert(record && memcmp(record, v->record, strlen(record)) == 0, "it was changed");
     free(record);
+
     return QUARANTINED;
 }
 
@@ -242,21 +291,27 @@ static void healthy(struct flow *f, struct flow_worker *w, const char *queue, lo
 {
     struct flow_answer a[HEALTHY];
     char id[40];
+
     for (int i = 0; i < HEALTHY; i++) {
         snprintf(id, sizeof id, "ok-%ld-%d", round, i);
         struct lapse_spec s = flow_job_spec(queue, id, i);
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
+
     size_t from = w->n_runs;
-    for (int i = 0; i < HEALTHY; i++)
-        cr_assert_eq(flow_wait(f, &a[i]), 0, "%s", lapse_strerror(a[i].err));
     for (int i = 0; i < HEALTHY; i++) {
-        size_t n = 0, at = from > 200 ? from - 200 : 0;
+        cr_assert_eq(flow_wait(f, &a[i]), 0, "%s", lapse_strerror(a[i].err));
+    }
+
+    for (int i = 0; i < HEALTHY; i++) {
+        size_t n = 0;
+        size_t at = from > 200 ? from - 200 : 0;
         snprintf(id, sizeof id, "ok-%ld-%d", round, i);
         flow_poll(f, redis_int(f->server, "HEXISTS lapse:{%s}:jobs %s", queue, id) == 0);
-        for (; at < w->n_runs; at++)
-            n += !strcmp(w->runs[at].job.id, id);
+        for (; at < w->n_runs; at++) {
+            n += strcmp(w->runs[at].job.id, id) == 0;
+        }
         cr_assert_eq(n, 1, "%s ran %zu times", id, n);
     }
 }
@@ -271,11 +326,16 @@ static void ask_about(struct flow *f, const struct victim *v)
 {
     static const unsigned fine = 1u | 1u << -LAPSE_ENOENT | 1u << -LAPSE_EDATA | 1u << -LAPSE_EBUSY;
     int err[3] = {flow_get(f, "h", v->id, NULL), 0, 0};
+
     err[1] = random_number(2) ? flow_reschedule(f, "h", v->id, lapse_in(HOUR), NULL) : 0;
     err[2] = flow_cancel(f, "h", v->id, NULL);
-    for (int i = 0; i < 3; i++)
-        cr_assert(err[i] <= 0 && err[i] > -32 && fine & 1u << -err[i], "%s: %s", v->id, lapse_strerror(err[i]));
-    cr_assert(err[2] == LAPSE_EBUSY || redis_int(f->server, "HEXISTS lapse:{h}:jobs %s", v->id) == 0,
+    for (int i = 0; i < 3; i++) {
+        cr_assert(err[i] <= 0 && err[i] > -32 && fine & 1u << -err[i], "%s: %s", v->id,
+                  lapse_strerror(err[i]));
+    }
+
+    cr_assert(err[2] == LAPSE_EBUSY ||
+                  redis_int(f->server, "HEXISTS lapse:{h}:jobs %s", v->id) == 0,
               "%s: cancel said %s, and its record of %zu bytes is there still; in %d %d %d", v->id,
               lapse_strerror(err[2]), v->record_len, v->in[0], v->in[1], v->in[2]);
 }
@@ -283,8 +343,8 @@ static void ask_about(struct flow *f, const struct victim *v)
 static void empty(struct flow *f)
 {
     redis_do(f->server, "EVAL %s 0",
-             "for _, k in ipairs(redis.call('KEYS', 'lapse:{h}:*')) do "
-             "if k ~= 'lapse:{h}:listeners' then redis.call('DEL', k) end end");
+             "for _, k in ipairs(redis.call('KEYS', 'lapse:{h}:*')) do if k ~= "
+             "'lapse:{h}:listeners' then redis.call('DEL', k) end end");
 }
 
 static void round_of_jobs(struct flow *f, struct flow_worker *w, long round)
@@ -292,39 +352,52 @@ static void round_of_jobs(struct flow *f, struct flow_worker *w, long round)
     static struct flow_job page[4 * VICTIMS + HEALTHY];
     struct victim v[VICTIMS];
     const size_t from = w->n_runs;
+
     for (long i = 0; i < VICTIMS; i++) {
         victim_init(&v[i], round * VICTIMS + i);
         put(f, &v[i]);
     }
+
     healthy(f, w, "h", round);
     until_settled(f);
-    for (int s = LAPSE_WAITING; s <= LAPSE_DEAD; s++)
-        cr_assert_geq(flow_list(f, "h", (enum lapse_state)s, 7, page, sizeof page / sizeof *page), 0);
+    for (int s = LAPSE_WAITING; s <= LAPSE_DEAD; s++) {
+        cr_assert_geq(flow_list(f, "h", (enum lapse_state)s, 7, page, sizeof page / sizeof *page),
+                      0);
+    }
+
     struct lapse_depth d;
     cr_assert_eq(flow_depth(f, "h", &d), 0);
-    for (int i = 0; i < VICTIMS; i++)
-        fates[fate(f, w, from, &v[i])]++;
     for (int i = 0; i < VICTIMS; i++) {
-        if (id_ok(&v[i]))
+        fates[fate(f, w, from, &v[i])]++;
+    }
+
+    for (int i = 0; i < VICTIMS; i++) {
+        if (id_ok(&v[i])) {
             ask_about(f, &v[i]);
+        }
         victim_free(&v[i]);
     }
+
     empty(f);
 }
 
 /* A key of the whole queue is another's, until it is mended. */
-static void round_of_keys(struct flow *f, struct flow_worker *w, struct flow_worker *other, long round)
+static void round_of_keys(struct flow *f, struct flow_worker *w, struct flow_worker *other,
+                          long round)
 {
     static const char *const keys[] = {"due", "run", "dead", "jobs", "held", "seq", "listeners"};
-    static const char *const values[] = {"SET %s x",   "SET %s 1.5", "SET %s -1",       "SET %s 1e400",
-                                         "LPUSH %s x", "SADD %s x",  "HSET %s a b c d", "ZADD %s inf x -inf y"};
+    static const char *const values[] = {"SET %s x",        "SET %s 1.5",          "SET %s -1",
+                                         "SET %s 1e400",    "LPUSH %s x",          "SADD %s x",
+                                         "HSET %s a b c d", "ZADD %s inf x -inf y"};
     char key[40];
     struct flow_answer a = {.f = f};
     struct lapse_spec s = flow_job_spec("h", "kept", 0);
+
     snprintf(key, sizeof key, "lapse:{h}:%s", keys[random_number(7)]);
     redis_do(f->server, "DEL %s", key);
     freeReplyObject(redis_cmd(f->server, values[random_number(8)], key));
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);
+
     int err = flow_wait(f, &a);
     cr_assert(err == 0 || err == LAPSE_EREFUSED, "%s", lapse_strerror(err));
     healthy(f, other, "o", round);
@@ -342,30 +415,38 @@ static void quick(struct lapse_options *o)
 
 Test(f27, hostile_data_is_quarantined_and_counted_and_hurts_no_other_job, .timeout = 3000)
 {
-    static const char *const fine[] = {"in a format this version cannot read", "WRONGTYPE", "is no counter", "Redis"};
+    static const char *const fine[] = {"in a format this version cannot read", "WRONGTYPE",
+                                       "is no counter", "Redis"};
     const long rounds = fault_n(40, 400);
     const char *seed = getenv("LAPSE_SEED");
+
     state = seed && strtoull(seed, NULL, 0) ? strtoull(seed, NULL, 0) : 27;
     fault_say("F27: LAPSE_SEED=%llu, %ld rounds", (unsigned long long)state, rounds);
+
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, quick);
-    struct flow_worker w = {.policy = FLOW_DONE}, other = {.policy = FLOW_DONE};
-    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_worker other = {.policy = FLOW_DONE};
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         flow_fine(f, fine[i]);
+    }
+
     flow_fine(f, "lease of job");
     flow_handle(f, "h", &w);
     flow_handle(f, "o", &other);
+
     for (long i = 0; i < rounds; i++) {
         round_of_jobs(f, &w, i);
-        if (i % 4 == 3)
+        if (i % 4 == 3) {
             round_of_keys(f, &w, &other, rounds + i);
+        }
     }
+
     cr_assert_geq(flow_logged(f, "are dead now"), 1);
     flow_end(f, "h", "o");
     fault_row("F27", "hostile records, sets, ids and keys",
               "10,000 cases from a seed: no crash, quarantined and counted",
-              "%ld broken jobs (%ld ran, %ld had used up their tries, %ld dead with their reason, %ld gone, %ld left "
-              "as they were), %ld broken keys; "
-              "%ld healthy jobs ran once each",
-              rounds * VICTIMS, fates[RAN], fates[USED_UP], fates[QUARANTINED], fates[GONE], fates[LEFT], rounds / 4,
-              (rounds + 2 * (rounds / 4)) * HEALTHY);
+              "%ld broken jobs (%ld ran, %ld had used up their tries, %ld dead with their reason, "
+              "%ld gone, %ld left as they were), %ld broken keys; %ld healthy jobs ran once each",
+              rounds * VICTIMS, fates[RAN], fates[USED_UP], fates[QUARANTINED], fates[GONE],
+              fates[LEFT], rounds / 4, (rounds + 2 * (rounds / 4)) * HEALTHY);
 }

@@ -80,13 +80,17 @@ static struct {
 
 static bool strikes(const char *what)
 {
-    if (!now.i || now.paused || strcmp(now.i->what, what) != 0)
+    if (!now.i || now.paused || strcmp(now.i->what, what) != 0) {
         return false;
+    }
+
     now.random = now.random * 6364136223846793005u + 1442695040888963407u;
     bool yes = now.nth < 0 ? (now.random >> 33) % (uint64_t)-now.nth == 0 : ++now.seen == now.nth;
     now.fired = now.fired || yes;
-    if (yes)
+    if (yes) {
         errno = now.i->error > 0 ? now.i->error : 0;
+    }
+
     return yes;
 }
 
@@ -99,7 +103,8 @@ static bool strikes(const char *what)
     }
 CALL(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
 CALL(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
-CALL(int, setsockopt, (int fd, int level, int name, const void *v, socklen_t n), (fd, level, name, v, n))
+CALL(int, setsockopt, (int fd, int level, int name, const void *v, socklen_t n),
+     (fd, level, name, v, n))
 CALL(int, getsockopt, (int fd, int level, int name, void *v, socklen_t *n), (fd, level, name, v, n))
 CALL(int, epoll_wait, (int fd, struct epoll_event *e, int n, int ms), (fd, e, n, ms))
 CALL(int, epoll_ctl, (int fd, int op, int other, struct epoll_event *e), (fd, op, other, e))
@@ -110,29 +115,35 @@ CALL(int, getentropy, (void *to, size_t n), (to, n))
 static ssize_t (*real_read)(int, void *, size_t);
 static ssize_t my_read(int fd, void *to, size_t n)
 {
-    if (!strikes("read"))
+    if (!strikes("read")) {
         return real_read(fd, to, n);
-    return now.i->error == SHORT ? real_read(fd, to, n > 8 ? 1 : n) : now.i->error == AT_END ? 0 : -1;
+    }
+    return now.i->error == SHORT    ? real_read(fd, to, n > 8 ? 1 : n)
+           : now.i->error == AT_END ? 0
+                                    : -1;
 }
 static ssize_t (*real_recv)(int, void *, size_t, int);
 static ssize_t my_recv(int fd, void *to, size_t n, int flags)
 {
-    if (!strikes("read"))
+    if (!strikes("read")) {
         return real_recv(fd, to, n, flags);
+    }
     return now.i->error == SHORT ? real_recv(fd, to, 1, flags) : now.i->error == AT_END ? 0 : -1;
 }
 static ssize_t (*real_write)(int, const void *, size_t);
 static ssize_t my_write(int fd, const void *from, size_t n)
 {
-    if (!strikes("write"))
+    if (!strikes("write")) {
         return real_write(fd, from, n);
+    }
     return now.i->error == SHORT ? real_write(fd, from, 1) : -1;
 }
 static ssize_t (*real_send)(int, const void *, size_t, int);
 static ssize_t my_send(int fd, const void *from, size_t n, int flags)
 {
-    if (!strikes("write"))
+    if (!strikes("write")) {
         return real_send(fd, from, n, flags);
+    }
     return now.i->error == SHORT ? real_send(fd, from, 1, flags) : -1;
 }
 static int (*real_fcntl)(int, int, ...);
@@ -148,14 +159,18 @@ static int (*real_close)(int);
 static int my_close(int fd)
 {
     bool yes = strikes("close");
-    int error = errno, result = real_close(fd); /* Linux closes it, whatever it says */
+    int error = errno;
+    int result = real_close(fd); /* Linux closes it, whatever it says */
     errno = yes ? error : errno;
     return yes ? -1 : result;
 }
-static int (*real_getaddrinfo)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-static int my_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **out)
+static int (*real_getaddrinfo)(const char *, const char *, const struct addrinfo *,
+                               struct addrinfo **);
+static int my_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                          struct addrinfo **out)
 {
-    return now.i && strikes("getaddrinfo") ? now.i->error : real_getaddrinfo(host, port, hints, out);
+    return now.i && strikes("getaddrinfo") ? now.i->error
+                                           : real_getaddrinfo(host, port, hints, out);
 }
 
 /* ---- hiredis's memory ---- */
@@ -168,8 +183,9 @@ static long n_blocks;
 static struct block *block(const void *at)
 {
     uintptr_t i = (uintptr_t)at / 16 * 2654435761u % BLOCKS;
-    while (blocks[i].at && blocks[i].at != at)
+    while (blocks[i].at && blocks[i].at != at) {
         i = (i + 1) % BLOCKS;
+    }
     return &blocks[i];
 }
 
@@ -185,15 +201,20 @@ static void *made(void *at, void *by)
 static bool gone(const void *at)
 {
     struct block *b = at ? block(at) : NULL;
-    if (!b || !b->at)
+
+    if (!b || !b->at) {
         return false;
+    }
+
     n_blocks--;
     b->at = NULL;
-    for (struct block *i = b; i = i == blocks + BLOCKS - 1 ? blocks : i + 1, i->at;) { /* close the gap */
+    for (struct block *i = b;
+         i = i == blocks + BLOCKS - 1 ? blocks : i + 1, i->at;) { /* close the gap */
         struct block moved = *i;
         i->at = NULL;
         *block(moved.at) = moved;
     }
+
     return true;
 }
 
@@ -207,8 +228,9 @@ static void *my_calloc(size_t n, size_t size)
 }
 static void *my_realloc(void *old, size_t n)
 {
-    if (strikes("hiredis"))
+    if (strikes("hiredis")) {
         return NULL;
+    }
     gone(old);
     return made(realloc(old, n), __builtin_return_address(0));
 }
@@ -226,9 +248,11 @@ static void my_free(void *p)
 long inject_hiredis_live(const char **where)
 {
     Dl_info info;
-    for (size_t i = 0; i < BLOCKS; i++)
-        if (blocks[i].at)
+    for (size_t i = 0; i < BLOCKS; i++) {
+        if (blocks[i].at) {
             *where = dladdr(blocks[i].by, &info) && info.dli_sname ? info.dli_sname : "?";
+        }
+    }
     return n_blocks;
 }
 
@@ -238,10 +262,12 @@ static void install(const char *name, void *real, any_fn *mine)
 {
     static const char *const objects[] = {"", "libhiredis", "libev"};
     void *fn = dlsym(RTLD_DEFAULT, name);
+
     cr_assert(fn, "%s", name);
     memcpy(real, &fn, sizeof fn);
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
         hook(objects[i], name, mine);
+    }
 }
 #define INSTALL(name) install(#name, (void *)&real_##name, (any_fn *)my_##name)
 
@@ -256,19 +282,26 @@ void inject_install(void)
         {"realloc", (any_fn *)my_realloc},
         {"strdup", (any_fn *)my_strdup},
     };
-    INSTALL(connect), INSTALL(socket), INSTALL(setsockopt), INSTALL(getsockopt), INSTALL(epoll_wait);
-    INSTALL(epoll_ctl), INSTALL(epoll_create1), INSTALL(timerfd_create), INSTALL(getentropy), INSTALL(read);
-    INSTALL(recv), INSTALL(write), INSTALL(send), INSTALL(fcntl), INSTALL(close), INSTALL(getaddrinfo), INSTALL(free);
+
+    INSTALL(connect), INSTALL(socket), INSTALL(setsockopt), INSTALL(getsockopt),
+        INSTALL(epoll_wait);
+    INSTALL(epoll_ctl), INSTALL(epoll_create1), INSTALL(timerfd_create), INSTALL(getentropy),
+        INSTALL(read);
+    INSTALL(recv), INSTALL(write), INSTALL(send), INSTALL(fcntl), INSTALL(close),
+        INSTALL(getaddrinfo), INSTALL(free);
+
     bool some = false;
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
         some |= hook("libhiredis", memory[i].name, memory[i].fn);
+    }
+
     cr_assert(some, "libhiredis does not allocate?");
     alloc_install();
 }
 
 static bool ours(const struct injection *i)
 {
-    return i && !strcmp(i->what, "alloc");
+    return i && strcmp(i->what, "alloc") == 0;
 }
 
 void inject_arm(const struct injection *i, long nth, unsigned seed)
@@ -279,10 +312,11 @@ void inject_arm(const struct injection *i, long nth, unsigned seed)
     now.random = seed;
     now.fired = now.paused = false;
     now.outside = i && !ours(i);
-    if (ours(i) && nth < 0)
+    if (ours(i) && nth < 0) {
         alloc_fail_often(-nth, seed);
-    else if (ours(i))
+    } else if (ours(i)) {
         alloc_fail(nth);
+    }
 }
 
 void inject_pause(bool on)
@@ -293,8 +327,9 @@ void inject_pause(bool on)
 void inject_disarm(void)
 {
     now.fired = inject_fired();
-    if (ours(now.i))
+    if (ours(now.i)) {
         alloc_fail(0);
+    }
     now.i = NULL;
 }
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* One fault at one moment, in this process: the nth allocation of lapse or of hiredis, the nth call of the system. */
+/* One fault at one moment, in this process: the nth allocation of lapse or of hiredis, the nth call
+ * of the system. */
 #ifndef INJECT_H
 #define INJECT_H
 #include <stdbool.h>
 
 struct injection {
-    const char *what; /* "alloc": lapse's; "hiredis": its allocations; or a function: "read", "connect" */
-    int error;        /* of a function: its errno; SHORT: one byte only; AT_END: read says that the other end closed */
+    /* "alloc": lapse's; "hiredis": its allocations; or a function: "read", "connect" */
+    const char *what;
+    /* of a function: its errno; SHORT: one byte only; AT_END: read says that the other end closed
+     */
+    int error;
     const char *name; /* of the error */
 };
 enum { SHORT = -1, AT_END = -2 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* F18, F19: a Redis that has no memory left refuses what is new, or evicts triggers, and no job is lost. */
+/* F18, F19: a Redis that has no memory left refuses what is new, or evicts triggers, and no job is
+ * lost. */
 #include "wire.h"
 #include "fault.h"
 
@@ -28,23 +29,28 @@ static struct lapse_spec spec_of(const char *queue, const char *id, int64_t dela
     return s;
 }
 
-static void schedule_each(struct flow *f, long round, const char *what, int64_t span_ms, int expected)
+static void schedule_each(struct flow *f, long round, const char *what, int64_t span_ms,
+                          int expected)
 {
     static struct flow_answer a[QUEUES * EACH];
     char id[40];
+
     for (int i = 0; i < QUEUES * EACH; i++) {
         snprintf(id, sizeof id, "%s-%ld-%d", what, round, i / QUEUES);
         struct lapse_spec s = spec_of(queues[i % QUEUES], id, i * span_ms / (QUEUES * EACH));
         a[i] = (struct flow_answer){.f = f};
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
-    for (int i = 0; i < QUEUES * EACH; i++)
+
+    for (int i = 0; i < QUEUES * EACH; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), expected, "%s: %s", what, lapse_strerror(a[i].err));
+    }
 }
 
 static void none_is_there(struct flow *f, long round)
 {
     char id[40];
+
     for (int i = 0; i < EACH; i++) {
         snprintf(id, sizeof id, "none-%ld-%d", round, i);
         cr_assert_eq(redis_int(f->server, "HEXISTS lapse:{done}:jobs %s", id), 0);
@@ -57,12 +63,15 @@ Test(f18, without_memory_schedules_are_refused_whole_while_claims_and_settles_go
     const long rounds = fault_n(20, 200);
     unsigned while_full = 0;
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
-    struct flow_worker w[QUEUES] = {{.policy = FLOW_DONE}, {.policy = FLOW_RETRY}, {.policy = FLOW_FAIL}};
+    struct flow_worker w[QUEUES] = {
+        {.policy = FLOW_DONE}, {.policy = FLOW_RETRY}, {.policy = FLOW_FAIL}};
+
     flow_fine(f, "OOM");
     for (int i = 0; i < QUEUES; i++) {
         w[i].delay_ms = 20;
         flow_handle(f, queues[i], &w[i]);
     }
+
     for (long r = 0; r < rounds; r++) {
         const unsigned n = (unsigned)(r + 1) * EACH;
         schedule_each(f, r, "job", 100, 0);
@@ -74,6 +83,7 @@ Test(f18, without_memory_schedules_are_refused_whole_while_claims_and_settles_go
         redis_do(f->server, "CONFIG SET maxmemory 0");
         none_is_there(f, r);
     }
+
     const unsigned all = (unsigned)rounds * EACH;
     cr_assert_gt(while_full, all);
     cr_assert(w[0].errors == 0 && w[1].errors == 0 && w[2].errors == 0, "a settle was refused: %s",
@@ -84,14 +94,16 @@ Test(f18, without_memory_schedules_are_refused_whole_while_claims_and_settles_go
     cr_assert_eq(flow_count(f, "retry", "dead"), all);
     cr_assert_eq(flow_count(f, "fail", "dead"), all);
     flow_end(f, "done", "retry", "fail"); /* audits */
-    fault_row("F18", "no memory in Redis", "20 toggles: schedules refused whole, claims and settles 100 %, audit 0",
-              "%ld toggles: %u of %u schedules refused whole, all of %u claims and settles answered 0 "
-              "(%u while it was full), audit 0",
+    fault_row("F18", "no memory in Redis",
+              "20 toggles: schedules refused whole, claims and settles 100 %, audit 0",
+              "%ld toggles: %u of %u schedules refused whole, all of %u claims and settles "
+              "answered 0 (%u while it was full), audit 0",
               rounds, QUEUES * all, QUEUES * all, (2 + TRIES) * all, while_full);
 }
 
 /* ---- F19 ---- */
-static const char *const policies[] = {"volatile-ttl", "volatile-lru", "volatile-random", "volatile-lfu"};
+static const char *const policies[] = {"volatile-ttl", "volatile-lru", "volatile-random",
+                                       "volatile-lfu"};
 static const struct {
     enum flow_mode mode;
     const char *name;
@@ -103,28 +115,37 @@ static int64_t without_triggers(const char *policy, enum flow_mode mode, long n)
     struct flow *f = flow_start_opts(mode, NULL, NULL);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow_answer *a = calloc((size_t)n, sizeof *a);
+
     flow_handle(f, "q", &w);
     redis_do(f->server, "CONFIG SET maxmemory-policy %s", policy);
+
     for (long i = 0; i < n; i++) {
         struct lapse_spec s = flow_job_spec("q", NULL, 800 + i * 500 / n);
         a[i].f = f;
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
-    for (long i = 0; i < n; i++)
+
+    for (long i = 0; i < n; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), 0);
+    }
+
     free(a);
     redis_do(f->server, "CONFIG SET maxmemory 1mb");
-    flow_poll(f, redis_int(f->server, "EVAL %s 0", "return #redis.call('KEYS', 'lapse:{q}:t:*')") == 0);
+    flow_poll(f, redis_int(f->server, "EVAL %s 0", "return #redis.call('KEYS', 'lapse:{q}:t:*')") ==
+                     0);
     cr_assert_geq(evicted(f), n);
     redis_do(f->server, "CONFIG SET maxmemory 0");
     flow_until(f, w.settled == (size_t)n);
     flow_each_once(&w, (size_t)n);
+
     int64_t late_us = 0;
     for (size_t i = 0; i < w.n_runs; i++) {
         int64_t us = w.runs[i].job.claimed_us - w.runs[i].job.due_ms * 1000;
         late_us = us > late_us ? us : late_us;
     }
+
     flow_end(f, "q");
+
     return late_us / 1000;
 }
 
@@ -132,14 +153,18 @@ Test(f19, triggers_that_are_evicted_lose_no_job, .timeout = 300)
 {
     const long n = fault_n(500, 20000);
     int64_t latest[2] = {0, 0};
-    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++)
+
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
         for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
             int64_t ms = without_triggers(policies[p], modes[m].mode, n);
             latest[m] = ms > latest[m] ? ms : latest[m];
-            fault_say("F19 %s, %s: %ld triggers evicted, latest %lld ms", policies[p], modes[m].name, n, (long long)ms);
+            fault_say("F19 %s, %s: %ld triggers evicted, latest %lld ms", policies[p],
+                      modes[m].name, n, (long long)ms);
         }
-    fault_row(
-        "F19", "eviction by volatile-ttl, -lru, -random, -lfu", "0 lost",
-        "4 policies x %ld triggers, each with the alarm and without: 0 lost; latest %lld ms, without alarm %lld ms", n,
-        (long long)latest[0], (long long)latest[1]);
+    }
+
+    fault_row("F19", "eviction by volatile-ttl, -lru, -random, -lfu", "0 lost",
+              "4 policies x %ld triggers, each with the alarm and without: 0 lost; latest %lld ms, "
+              "without alarm %lld ms",
+              n, (long long)latest[0], (long long)latest[1]);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* F31: requests of one id, made in one turn, take effect in that order, whatever brings some of them back. */
+/* F31: requests of one id, made in one turn, take effect in that order, whatever brings some of
+ * them back. */
 #include "workload.h"
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -9,11 +10,13 @@
 
 enum { FEW = 4, LONG_BODY = 400000 }; /* records of 256 KiB end a script */
 
-/* Three of each of three ids in one turn, and in the handler of every other run done and schedule. */
+/* Three of each of three ids in one turn, and in the handler of every other run done and schedule.
+ */
 static struct work_opts in_turn(long asks, long per_s, int ids)
 {
     struct work_opts o = work_opts();
     const char *seed = getenv("LAPSE_SEED");
+
     o.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 1;
     o.jobs = asks;
     o.per_s = per_s;
@@ -23,14 +26,16 @@ static struct work_opts in_turn(long asks, long per_s, int ids)
     o.delay_ms = 50;
     o.hold_ms = 20;
     o.retry = 50;
+
     return o;
 }
 
 static void searched(const struct verdict *v, const struct work_opts *o)
 {
     cr_assert_geq(v->starts, v->jobs / FEW, "%ld runs of %ld ids", v->starts, v->jobs);
-    cr_assert_geq(v->searched, v->jobs * 9 / 10, "%ld of %ld ids had too many events to be searched",
-                  v->jobs - v->searched, v->jobs);
+    cr_assert_geq(v->searched, v->jobs * 9 / 10,
+                  "%ld of %ld ids had too many events to be searched", v->jobs - v->searched,
+                  v->jobs);
     cr_assert_leq(v->jobs, o->ids);
 }
 
@@ -38,6 +43,7 @@ static struct verdict cut_short(long asks)
 {
     struct server *s = server_start();
     struct work_opts o = in_turn(asks, 400, (int)(asks / 8));
+
     o.body_len = LONG_BODY;
     struct verdict v = work_end(work_start(s, &o), 60000);
     searched(&v, &o);
@@ -57,60 +63,76 @@ Test(f31, in_turn_means_in_order_where_a_script_answers_fewer_than_it_was_asked,
 Test(f31, in_turn_means_in_order_when_redis_forgets_the_scripts, .timeout = 300)
 {
     struct server *s = server_start();
-    long flushes = 100, asks = fault_n(4000, 40000);
+    long flushes = 100;
+    long asks = fault_n(4000, 40000);
     struct work_opts o = in_turn(asks, 2000, (int)(asks / 8));
     struct work *w = work_start(s, &o);
-    long every_ms = asks * 1000 / o.per_s / flushes, n = 0;
+    long every_ms = asks * 1000 / o.per_s / flushes;
+    long n = 0;
+
     work_note(w, "SCRIPT FLUSH, again and again");
     for (; n < flushes || !work_asked_all(w); n++) {
         redis_do(s, "SCRIPT FLUSH");
         work_wait(w, (int)every_ms);
     }
+
     struct verdict v = work_end(w, 60000);
     searched(&v, &o);
     cr_assert_eq(v.info, 0);
     fault_row("F31", "the same, SCRIPT FLUSH 100 times", "each takes effect in its turn",
-              "%ld requests of %ld ids, %ld runs, %ld times SCRIPT FLUSH: all in order", asks, v.jobs, v.starts, n);
+              "%ld requests of %ld ids, %ld runs, %ld times SCRIPT FLUSH: all in order", asks,
+              v.jobs, v.starts, n);
     server_stop(s);
 }
 
-/* A settle is repeated on the next connection, and a schedule of its handler must still come after it. */
+/* A settle is repeated on the next connection, and a schedule of its handler must still come after
+ * it. */
 Test(f31, in_turn_means_in_order_when_connections_are_cut, .timeout = 300)
 {
     struct server *s = server_start();
-    long asks = fault_n(2400, 40000), n = 0;
+    long asks = fault_n(2400, 40000);
+    long n = 0;
     struct work_opts o = in_turn(asks, 800, (int)(asks / 8));
+
     o.lapse.lease_ms = 1000;
     o.lapse.sweep_ms = 200;
+
     struct work *w = work_start(s, &o);
     for (; !work_asked_all(w); n++) {
         work_nemesis(w, "CLIENT KILL");
         redis_do(s, "CLIENT KILL TYPE normal SKIPME yes");
         work_wait(w, 100);
     }
+
     struct verdict v = work_end(w, 60000);
     searched(&v, &o);
     fault_row("F31", "the same, all connections cut ten times a second",
               "each takes effect in its turn, or never, where nobody knows",
-              "%ld requests of %ld ids, %ld runs, %ld times cut: all in order", asks, v.jobs, v.starts, n);
+              "%ld requests of %ld ids, %ld runs, %ld times cut: all in order", asks, v.jobs,
+              v.starts, n);
     server_stop(s);
 }
 
 /* ---- an address that changes servers ---- */
 static long long offset(struct server *s)
 {
-    char *text = redis_str(s, "INFO replication"), *at = strstr(text, "slave_repl_offset:");
+    char *text = redis_str(s, "INFO replication");
+    char *at = strstr(text, "slave_repl_offset:");
+
     at = at ? at : strstr(text, "master_repl_offset:");
     cr_assert(at, "%s", text);
-    long long n = strstr(text, "master_link_status:down") ? -1 : strtoll(strchr(at, ':') + 1, NULL, 10);
+    long long n =
+        strstr(text, "master_link_status:down") ? -1 : strtoll(strchr(at, ':') + 1, NULL, 10);
     free(text);
     return n;
 }
 
 static void until_it_has_all(struct server *replica, struct server *master)
 {
-    for (int64_t end_ms = test_now_ms() + 20000; offset(replica) < offset(master); poll(NULL, 0, 1))
+    for (int64_t end_ms = test_now_ms() + 20000; offset(replica) < offset(master);
+         poll(NULL, 0, 1)) {
         cr_assert_lt(test_now_ms(), end_ms, "the replica does not follow");
+    }
 }
 
 static void follow(struct server *replica, struct server *master)
@@ -119,7 +141,8 @@ static void follow(struct server *replica, struct server *master)
     until_it_has_all(replica, master);
 }
 
-/* Every answer came from the one, and what is asked next goes to the other, which has all that the one had. */
+/* Every answer came from the one, and what is asked next goes to the other, which has all that the
+ * one had. */
 static void change(struct proxy *p, struct server *from, struct server *to)
 {
     proxy_hold(p, true);
@@ -135,23 +158,30 @@ Test(f31, in_turn_means_in_order_behind_an_address_that_changes_servers, .timeou
     static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
     struct server *s[2] = {server_start_tcp(args), server_start_tcp(args)};
     struct proxy *p = proxy_start(s[0]);
-    long asks = fault_n(3000, 20000), every_ms = 100, n = 0;
+    long asks = fault_n(3000, 20000);
+    long every_ms = 100;
+    long n = 0;
     struct work_opts o = in_turn(asks, 1000, (int)(asks / 8));
+
     o.lapse.url = o.listener_url = o.producer_url = p->url;
     follow(s[1], s[0]);
+
     struct work *w = work_start(s[0], &o);
     work_note(w, "the servers change places, again and again");
+
     for (; !work_asked_all(w) || n % 2; n++) {
         change(p, s[n % 2], s[1 - n % 2]);
         work_wait(w, (int)every_ms);
         until_it_has_all(s[n % 2], s[1 - n % 2]);
     }
+
     struct verdict v = work_end(w, 60000);
     searched(&v, &o);
     cr_assert_eq(v.info, 0);
     fault_row("F31", "the same, behind an address that changes servers under live connections",
-              "each takes effect in its turn", "%ld requests of %ld ids, %ld runs, %ld changes: all in order", asks,
-              v.jobs, v.starts, n);
+              "each takes effect in its turn",
+              "%ld requests of %ld ids, %ld runs, %ld changes: all in order", asks, v.jobs,
+              v.starts, n);
     proxy_stop(p);
     server_stop(s[0]);
     server_stop(s[1]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A subscriber that does not keep up: Redis drops it when its output buffer is over the limit, and what it was to hear
- * with it. */
+/* A subscriber that does not keep up: Redis drops it when its output buffer is over the limit, and
+ * what it was to hear with it. */
 #include "fault.h"
 #include "wire.h"
 #include <hiredis/hiredis.h>
@@ -13,13 +13,16 @@ static long subscribers(struct flow *f, long long *all, long long *one)
     char *list = redis_str(f->server, "CLIENT LIST TYPE pubsub");
     long n = 0;
     long long sum = 0;
+
     for (const char *at = list; (at = strstr(at, omem)); n++) {
         long long bytes = strtoll(at += sizeof omem - 1, NULL, 10);
         *one = bytes > *one ? bytes : *one;
         sum += bytes;
     }
+
     *all = sum > *all ? sum : *all;
     free(list);
+
     return n;
 }
 
@@ -32,7 +35,8 @@ struct burst {
 static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct burst *b = arg;
-    (void)l, (void)job;
+    (void)l;
+    (void)job;
     b->answered++;
     b->refused += err != 0;
 }
@@ -41,20 +45,25 @@ static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, 
 static void schedule_all(struct burst *b, int64_t due_ms)
 {
     char id[24];
+
     for (long i = 0; i < b->n; i++) {
         struct lapse_spec s = flow_job_spec("q", id, 0);
         snprintf(id, sizeof id, "%ld", i);
         s.due = lapse_at(due_ms);
         cr_assert_eq(lapse_schedule(b->f->l, &s, on_scheduled, b), 0);
-        if (i % 1000 == 999 && i - b->answered > 5000)
-            for (long want = i - 2000; b->answered < want;)
+        if (i % 1000 == 999 && i - b->answered > 5000) {
+            for (long want = i - 2000; b->answered < want;) {
                 flow_turn(b->f, test_now_ms() + 1000);
+            }
+        }
     }
+
     flow_until(b->f, b->answered == b->n);
     cr_assert_eq(b->refused, 0);
     cr_assert_lt(redis_now_ms(b->f->server), due_ms, "they took longer to schedule than that");
-    while (redis_now_ms(b->f->server) < due_ms)
+    while (redis_now_ms(b->f->server) < due_ms) {
         flow_turn(b->f, test_now_ms() + 5);
+    }
 }
 
 /* How many of the jobs 0 to n - 1 ran; the runs after the first go to *again. */
@@ -62,10 +71,13 @@ static long distinct(const struct board *board, long n, long *again)
 {
     unsigned char *seen = calloc((size_t)n, 1);
     long jobs = 0;
+
     *again = 0;
+
     for (long i = 0; i < board->taken; i++) {
-        if (!board->run[i].pid)
+        if (!board->run[i].pid) {
             continue; /* who is stopped as it takes a note has written half of it */
+        }
         long id = strtol(board->run[i].id, NULL, 10);
         cr_assert_geq(board->run[i].claimed_us, board->run[i].due_ms * 1000, "%ld ran early", id);
         if (id < n) {
@@ -74,7 +86,9 @@ static long distinct(const struct board *board, long n, long *again)
             seen[id] = 1;
         }
     }
+
     free(seen);
+
     return jobs;
 }
 
@@ -83,6 +97,7 @@ static long shipped_limit(struct flow *f)
 {
     redisReply *reply = redis_cmd(f->server, "CONFIG GET client-output-buffer-limit");
     const char *at = reply->elements == 2 ? strstr(reply->element[1]->str, "pubsub ") : NULL;
+
     cr_assert(at);
     long bytes = strtol(at + strlen("pubsub "), NULL, 10);
     freeReplyObject(reply);
@@ -96,58 +111,73 @@ Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 
     struct board *board = board_new(b.n + 20 * HELD);
     struct lapse_options opts = flow_options(b.f);
     struct worker *w[2];
-    long again, limit = shipped_limit(b.f);
+    long again;
+    long limit = shipped_limit(b.f);
     char text[64];
+
     cr_assert_leq(2 * limit, MOST, "%ld bytes for each of two", limit);
+
     if (!fault_full()) { /* a small burst */
         limit = MIB;
         snprintf(text, sizeof text, "pubsub %ld %ld 60", limit, limit / 4);
         redis_do(b.f->server, "CONFIG SET client-output-buffer-limit %s", text);
     }
+
     opts.log = NULL;
     opts.lease_ms = 3000;
     opts.sweep_ms = 500;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         w[i] = worker_start(board, "q", &opts, WORKER_DONE);
+    }
+
     flow_until_listeners(b.f, "q", 2);
     schedule_all(&b, redis_now_ms(b.f->server) + 2000 + b.n / 8);
     worker_signal(w[0], SIGSTOP);
-    int64_t from_ms = test_now_ms(), end_ms = from_ms + fault_n(30000, 400000);
-    long long all = 0, one = 0;
+
+    int64_t from_ms = test_now_ms();
+    int64_t end_ms = from_ms + fault_n(30000, 400000);
+    long long all = 0;
+    long long one = 0;
     bool dropped = false;
     long n = 0;
     while (n < b.n) {
         dropped = dropped || subscribers(b.f, &all, &one) == 1;
         flow_spin(b.f, 5);
-        if (board->n >= b.n) /* some may have run twice */
+        if (board->n >= b.n) { /* some may have run twice */
             n = distinct(board, b.n, &again);
+        }
         cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld jobs ran", (long)board->n, b.n);
     }
+
     int64_t took_ms = test_now_ms() - from_ms;
     cr_assert(dropped, "the stopped one kept its subscription");
     cr_assert_leq(all, MOST, "Redis kept %lld bytes", all);
     worker_signal(w[0], SIGCONT);
     from_ms = test_now_ms();
-    flow_poll(b.f, subscribers(b.f, &all, &one) == 2 && redis_int(b.f->server, "ZCARD lapse:{q}:listeners") == 2);
+    flow_poll(b.f, subscribers(b.f, &all, &one) == 2 &&
+                       redis_int(b.f->server, "ZCARD lapse:{q}:listeners") == 2);
+
     int64_t back_ms = test_now_ms() - from_ms;
     for (int i = 0; i < 50; i++) {
         snprintf(text, sizeof text, "%ld", b.n + i);
         cr_assert_eq(flow_schedule(b.f, "q", text, 0, NULL), 0);
     }
+
     flow_poll(b.f, redis_left(b.f->server, b.f->space, "q") == 0);
     cr_assert_eq(distinct(board, b.n, &again), b.n);
     cr_assert_leq(again, HELD);
     cr_assert_leq(board->taken, board->max);
     fault_row("F13", "SIGSTOP of one of two listeners as a burst falls due",
               "1,000,000 jobs done, 0 lost; dropped and back; Redis keeps <= 40 MB",
-              "%ld jobs done by the other in %.1f s, 0 lost, %ld ran again; limit %ld MiB: Redis seen to keep %.1f MB "
-              "for it, %.1f for both; back in %.2f s",
+              "%ld jobs done by the other in %.1f s, 0 lost, %ld ran again; limit %ld MiB: Redis "
+              "seen to keep %.1f MB for it, %.1f for both; back in %.2f s",
               b.n, (double)took_ms / 1e3, again, limit / MIB, (double)one / 1e6, (double)all / 1e6,
               (double)back_ms / 1e3);
     for (int i = 0; i < 2; i++) {
         worker_end(w[i]); /* settles of the one that slept heard EGONE */
         worker_free(w[i]);
     }
+
     board_free(board);
     flow_end(b.f, "q");
 }
@@ -166,28 +196,36 @@ Test(f14, a_subscriber_that_is_dropped_again_and_again_misses_no_job, .timeout =
     struct lapse_options opts = flow_options(f);
     struct lapse *direct = f->l;
     char *junk = malloc(LEN);
+
     memset(junk, 'x', LEN);
     redis_do(f->server, "CONFIG SET client-output-buffer-limit %s", "pubsub 1mb 1mb 60");
     flow_fine(f, "lost the connection");
     slow_sweep(&opts);
+
     struct lapse *l = f->l = flow_open(f, &opts);
     flow_handle(f, "q", &w);
     f->l = direct;
+
     for (uint64_t i = 0; i < DROPS; i++) {
         flow_until_listeners(f, "q", 1);
-        for (int k = 0; k < EACH; k++)
+        for (int k = 0; k < EACH; k++) {
             cr_assert_eq(flow_schedule(f, "q", NULL, random() % 60, NULL), 0);
+        }
         redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %b", junk, (size_t)LEN);
-        for (int k = 0; k < EACH; k++)
+        for (int k = 0; k < EACH; k++) {
             cr_assert_eq(flow_schedule(f, "q", NULL, random() % 20, NULL), 0);
+        }
         flow_until(f, flow_stats(l).reconnects == i + 1);
     }
+
     flow_until(f, w.settled == 2 * DROPS * EACH);
     cr_assert_eq(w.errors, 0);
     flow_each_once(&w, 2 * DROPS * EACH);
+
     unsigned warnings = flow_logged(f, "lost the connection");
     cr_assert_leq(warnings, DROPS);
-    fault_row("F14", "output buffer limit 1 MB: the subscriber is dropped", "100 drops: 0 lost, <= 1 warning each",
+    fault_row("F14", "output buffer limit 1 MB: the subscriber is dropped",
+              "100 drops: 0 lost, <= 1 warning each",
               "%d drops, %d jobs: 0 lost, 0 twice, %u warnings", DROPS, 2 * DROPS * EACH, warnings);
     free(junk);
     flow_end(f, "q");

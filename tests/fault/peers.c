@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bugs that others of this kind had, as cases of ours; the rest of them are named in tests/README.md. */
+/* Bugs that others of this kind had, as cases of ours; the rest of them are named in
+ * tests/README.md. */
 #include "wire.h"
 #include "fault.h"
 #include <hiredis/hiredis.h>
@@ -15,6 +16,7 @@ static size_t n_words;
 __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
 {
     va_list ap;
+
     va_start(ap, format);
     vsnprintf(text[n_words], WORD, format, ap);
     va_end(ap);
@@ -25,8 +27,12 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
 static void run_script(struct server *s, const char *name)
 {
     size_t len[WORDS];
-    for (size_t i = 0; i < n_words; i++)
-        len[i] = word[i][0] == 1 ? 2 : strlen(word[i]); /* a record where all is default has a NUL */
+
+    for (size_t i = 0; i < n_words; i++) {
+        len[i] =
+            word[i][0] == 1 ? 2 : strlen(word[i]); /* a record where all is default has a NUL */
+    }
+
     redisReply *r = redis_scriptv(s, name, "lapse:{q}:due", n_words, word, len);
     cr_assert_neq(r->type, REDIS_REPLY_ERROR, "%s: %s", name, r->str);
     freeReplyObject(r);
@@ -51,6 +57,7 @@ static void held_by_nobody(struct server *s, long first, long n, int64_t lease_m
         add("%d", BATCH);
         run_script(s, "claim");
     }
+
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), first + n);
 }
 
@@ -65,15 +72,22 @@ Test(peers, two_hundred_thousand_ended_leases_all_come_back, .timeout = 300)
     long n = fault_n(20000, 200000);
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     held_by_nobody(f->server, 0, n, 1);
+
     int64_t start_ms = test_now_ms();
     flow_handle(f, "q", &w);
-    while (w.settled < n && test_now_ms() < start_ms + LONG_MS)
+    while (w.settled < n && test_now_ms() < start_ms + LONG_MS) {
         flow_turn(f, test_now_ms() + 100);
+    }
+
     cr_assert_eq(w.settled, n);
-    for (long i = 0; i < n; i++)
+    for (long i = 0; i < n; i++) {
         cr_assert_eq(w.runs[i].job.try_no, 2);
-    fault_say("%ld ended leases: all ran again within %lld ms", n, (long long)(test_now_ms() - start_ms));
+    }
+
+    fault_say("%ld ended leases: all ran again within %lld ms", n,
+              (long long)(test_now_ms() - start_ms));
     flow_end(f, "q");
 }
 
@@ -82,6 +96,7 @@ Test(peers, many_long_runs_do_not_hide_one_whose_lease_ended)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     held_by_nobody(f->server, 0, 5 * BATCH, 600000);
     held_by_nobody(f->server, 5 * BATCH, BATCH, 1);
     flow_handle(f, "q", &w);
@@ -95,18 +110,26 @@ Test(peers, nothing_but_triggers_canaries_and_the_last_token_expires)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_DONE};
+
     for (int state = 0; state < FLOW_STATES; state++) {
         char id[8];
         snprintf(id, sizeof id, "s%d", state);
         flow_put(f, "q", id, (enum flow_state)state, NULL);
     }
+
     flow_handle(f, "other", &w);
     flow_until_listeners(f, "other", 1);
+
     redisReply *keys = redis_cmd(f->server, "KEYS lapse:*");
     cr_assert_geq(keys->elements, 5);
-    for (size_t i = 0; i < keys->elements; i++)
-        if (!strstr(keys->element[i]->str, "}:t:") && !strstr(keys->element[i]->str, "}:seq"))
-            cr_assert_eq(redis_int(f->server, "PTTL %s", keys->element[i]->str), -1, "%s", keys->element[i]->str);
+
+    for (size_t i = 0; i < keys->elements; i++) {
+        if (!strstr(keys->element[i]->str, "}:t:") && !strstr(keys->element[i]->str, "}:seq")) {
+            cr_assert_eq(redis_int(f->server, "PTTL %s", keys->element[i]->str), -1, "%s",
+                         keys->element[i]->str);
+        }
+    }
+
     freeReplyObject(keys);
     flow_end(f, "q", "other");
 }
@@ -117,29 +140,36 @@ Test(peers, a_job_that_is_never_settled_holds_up_no_other)
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_worker w = {.policy = FLOW_KEEP};
+
     flow_handle(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "stalled", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     w.policy = FLOW_DONE;
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i, NULL), 0);
+    }
+
     flow_until(f, w.settled == N);
     flow_settle(&w, FLOW_DONE);
     flow_each_once(&w, N + 1);
     flow_end(f, "q");
 }
 
-/* HDT3213/delayqueue: `zrank(..) ~= nil` is always true in Lua, so a late nack put a job back that had been done */
+/* HDT3213/delayqueue: `zrank(..) ~= nil` is always true in Lua, so a late nack put a job back that
+ * had been done */
 Test(peers, a_retry_of_a_job_that_was_done_puts_nothing_back)
 {
     struct flow *f = flow_start(FLOW_FULL);
     uint64_t token[BATCH];
+
     held_by_nobody(f->server, 0, BATCH, 60000);
+
     for (long k = 0; k < BATCH; k++) {
         char *held = redis_str(f->server, "HGET lapse:{q}:held j%06ld", k);
         cr_assert_eq(sscanf(held, "1 %*u %*u %" SCNu64, &token[k]), 1, "%s", held);
         free(held);
     }
+
     for (int again = 0; again < 2; again++) {
         add("0");
         add("gone");
@@ -153,6 +183,8 @@ Test(peers, a_retry_of_a_job_that_was_done_puts_nothing_back)
         }
         run_script(f->server, again ? "retry" : "done");
     }
-    cr_assert_eq(flow_count(f, "q", "due") + flow_count(f, "q", "run") + flow_count(f, "q", "dead"), 0);
+
+    cr_assert_eq(flow_count(f, "q", "due") + flow_count(f, "q", "run") + flow_count(f, "q", "dead"),
+                 0);
     flow_end(f, "q");
 }

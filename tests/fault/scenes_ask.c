@@ -32,6 +32,7 @@ static void close_without_grace(struct torture *t)
 static void close_twice(struct torture *t)
 {
     struct lapse *l = t_open(t);
+
     t->want = LAPSE_ECLOSED;
     t_schedule(t, "q", "a", HOUR);
     t_close(t, l, HOUR);
@@ -85,20 +86,26 @@ static void open_with_all_options(struct torture *t)
         {"sweep_ms", "100ms"},  {"max_running", "10"}, {"max_pending", "50"}, {"max_bytes", "2MiB"},
         {"arm_ahead_ms", "1h"}, {"reply_ms", "5s"},
     };
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         T_ASSERT(lapse_options_set(o, given[i][0], given[i][1]) == 0);
+    }
+
     one_job(t);
 }
 
 static void open_with_wrong_options(struct torture *t)
 {
-    static const char *const wrong[] = {"http://x", "redis://:::", "unix://", "redis://h:99999", ""};
+    static const char *const wrong[] = {"http://x", "redis://:::", "unix://", "redis://h:99999",
+                                        ""};
+
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct lapse *l = NULL;
         t->opts.url = wrong[i];
         int err = lapse_open(&l, t->loop, &t->opts);
         T_ASSERT((err == LAPSE_EINVAL || (err == LAPSE_ENOMEM && t_faulty())) && !l);
     }
+
     t->opts.url = t->url;
     T_ASSERT(lapse_options_set(&t->opts, "lease_ms", "never") == LAPSE_EINVAL);
 }
@@ -106,6 +113,7 @@ static void open_with_wrong_options(struct torture *t)
 static void open_where_nobody_is(struct torture *t)
 {
     char there[sizeof t->url];
+
     strcpy(there, t->url);
     snprintf(t->url, sizeof t->url, "unix://%s.not", t->server->socket);
     t->opts.reply_ms = 100;
@@ -144,6 +152,7 @@ static void big(struct torture *t, const char *id, size_t len)
 {
     struct lapse_spec s = t_job("q", id, HOUR);
     char *body = malloc(len);
+
     T_ASSERT(body);
     memset(body, 'x', len);
     s.body = body;
@@ -164,15 +173,18 @@ static void schedule_a_mebibyte(struct torture *t)
 static void schedule_some_mebibytes(struct torture *t)
 {
     static const char *const ids[] = {"a", "b", "c", "d"};
+
     t_open(t);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         big(t, ids[i], MIB / 2);
+    }
     t_wait(t);
 }
 
 static void conflict(struct torture *t, enum lapse_conflict how, int want)
 {
     struct lapse_spec s = t_job("q", "a", 2 * HOUR);
+
     t_open(t);
     t_schedule(t, "q", "a", HOUR);
     t_wait(t);
@@ -197,6 +209,7 @@ static void schedule_again_replaced(struct torture *t)
 static void schedule_at_a_moment(struct torture *t)
 {
     struct lapse_spec s = t_job("q", "a", 0);
+
     t_open(t);
     s.due = lapse_at((int64_t)time(NULL) * 1000 + 24 * HOUR);
     t_spec(t, &s);
@@ -313,8 +326,10 @@ static void get(struct torture *t)
 static void list_some(struct torture *t)
 {
     t_open(t);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         t_schedule(t, "q", (char[]){(char)('a' + i), 0}, HOUR + i);
+    }
+
     t_wait(t);
     t_list(t, "q", LAPSE_WAITING, NULL, 100);
     t_list(t, "q", LAPSE_WAITING, NULL, 3);
@@ -325,14 +340,16 @@ static void list_some(struct torture *t)
 static void list_in_pieces(struct torture *t) /* of more bytes than one script may answer */
 {
     t_open(t);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         big(t, (char[]){(char)('a' + i), 0}, MIB / 5);
+    }
     t_wait(t);
     t_list(t, "q", LAPSE_WAITING, NULL, 100);
     t_wait(t);
 }
 
-static void on_first(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void on_first(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                     void *arg)
 {
     struct torture *t = arg;
     (void)l;
@@ -347,8 +364,10 @@ static void list_page_by_page(struct torture *t)
     t_schedule(t, "q", "a", HOUR);
     t_schedule(t, "q", "b", 2 * HOUR);
     t_wait(t);
-    while (lapse_list(t->l, "q", LAPSE_WAITING, NULL, 1, on_first, t))
+    while (lapse_list(t->l, "q", LAPSE_WAITING, NULL, 1, on_first, t)) {
         T_ASSERT(t_faulty());
+    }
+
     t_until(t, t->n);
     t_wait(t);
 }
@@ -356,6 +375,7 @@ static void list_page_by_page(struct torture *t)
 static void depth_and_stats(struct torture *t)
 {
     struct lapse_stats s;
+
     t_open(t);
     t_schedule(t, "q", "a", HOUR);
     t_depth(t, "q");
@@ -383,25 +403,37 @@ static void all_in_one_turn(struct torture *t)
 static void queues_in_one_turn(struct torture *t)
 {
     static const char *const queues[] = {"q", "r", "s"};
+
     t_open(t);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 12; i++) {
         t_schedule(t, queues[i % 3], (char[]){(char)('a' + i), 0}, HOUR);
-    for (int i = 0; i < 12; i += 2)
+    }
+
+    for (int i = 0; i < 12; i += 2) {
         t_cancel(t, queues[i % 3], (char[]){(char)('a' + i), 0});
+    }
+
     t_wait(t);
 }
 
 static void nobody_is_told(struct torture *t)
 {
     struct lapse_spec s = t_job("q", "quiet", HOUR);
+
     t_open(t);
-    while (lapse_schedule(t->l, &s, NULL, NULL))
+    while (lapse_schedule(t->l, &s, NULL, NULL)) {
         T_ASSERT(t_faulty());
-    while (lapse_cancel(t->l, "q", "quiet", 0, NULL, NULL))
+    }
+
+    while (lapse_cancel(t->l, "q", "quiet", 0, NULL, NULL)) {
         T_ASSERT(t_faulty());
+    }
+
     while (lapse_get(t->l, "q", "quiet", NULL, NULL) || lapse_depth(t->l, "q", NULL, NULL) ||
-           lapse_list(t->l, "q", LAPSE_WAITING, NULL, 9, NULL, NULL))
+           lapse_list(t->l, "q", LAPSE_WAITING, NULL, 9, NULL, NULL)) {
         T_ASSERT(t_faulty());
+    }
+
     t_depth(t, "q");
     t_wait(t);
 }

@@ -108,18 +108,24 @@ static void run_within_the_queues_own_limit(struct torture *t)
 static void run_three_queues(struct torture *t)
 {
     static const char *const queues[] = {"q", "r", "s"};
+
     t->opts.max_running = 2;
     t_open(t);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         t_handle(t, queues[i], 0, t_done);
-    for (int i = 0; i < 3; i++)
+    }
+
+    for (int i = 0; i < 3; i++) {
         jobs(t, queues[i], 4, 5);
+    }
+
     ran(t);
 }
 static void run_big_bodies(struct torture *t)
 {
     static char body[MIB];
     struct lapse_spec s = t_job("q", NULL, 0);
+
     t_open(t);
     t_handle(t, "q", 0, t_done);
     s.body = body;
@@ -128,6 +134,7 @@ static void run_big_bodies(struct torture *t)
         s.id = (char[]){(char)('a' + i), 0};
         t_spec(t, &s);
     }
+
     ran(t);
 }
 
@@ -147,6 +154,7 @@ static void retry_once(struct torture *t)
 static void retry_until_dead(struct torture *t)
 {
     struct lapse_spec s = t_job("q", "a", 0);
+
     t_open(t);
     t_handle(t, "q", 0, t_backoff);
     s.tries = 3;
@@ -211,8 +219,9 @@ static void stop_and_listen_again(struct torture *t)
 }
 static void stop_after_first(struct torture *t, struct lapse_job *job)
 {
-    if (t->n++ == 0)
+    if (t->n++ == 0) {
         t_stop(t, "q");
+    }
     t_done(t, job);
 }
 static void stop_with_jobs_unbegun(struct torture *t)
@@ -223,8 +232,10 @@ static void stop_with_jobs_unbegun(struct torture *t)
     t_handle(t, "q", 0, stop_after_first);
     t_until(t, t->n || t_ran(t));
     t_wait(t);
-    if (t->n)
+    if (t->n) {
         t_handle(t, "q", 0, t_done);
+    }
+
     ran(t);
 }
 static void stop_and_start_in_one_turn(struct torture *t)
@@ -258,8 +269,10 @@ static void take_back_ended_leases(struct torture *t)
     ran(t);
     t_abandon(t, t->l);
     t_drop_held(t);
-    for (struct entry *e = t->ledger; e; e = e->next)
+    for (struct entry *e = t->ledger; e; e = e->next) {
         e->runs = 0;
+    }
+
     t->opts.sweep_ms = 20;
     t_open(t);
     t_handle(t, "q", 0, t_done);

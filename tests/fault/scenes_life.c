@@ -50,6 +50,7 @@ static void close_while_listening(struct torture *t)
 static void close_and_settle_within_the_grace(struct torture *t)
 {
     struct lapse *l = t_open(t);
+
     t_handle(t, "q", 0, t_keep);
     some(t, 3, 0);
     ran(t);
@@ -66,14 +67,17 @@ static void close_and_settle_too_late(struct torture *t)
     ran(t);
     t_close(t, t->l, 0);
     t_all_closed(t);
-    for (unsigned i = 0; i < t->n_held; i++)
+    for (unsigned i = 0; i < t->n_held; i++) {
         T_ASSERT(lapse_job_id(t->held[i]));
+    }
+
     t_drop_held(t);
 }
 
 static void close_in_the_middle_of_everything(struct torture *t)
 {
     struct lapse *l = t_open(t);
+
     t_handle(t, "q", 3, t_keep);
     t_handle(t, "r", 0, t_done);
     some(t, 5, 0);
@@ -255,8 +259,9 @@ static void abandon_in_a_handler(struct torture *t)
 static void nests(struct torture *t, struct lapse_job *job)
 {
     t_done(t, job);
-    if (t->runs == 1)
+    if (t->runs == 1) {
         t_until(t, t->settled);
+    }
 }
 static void nest_the_loop_in_a_handler(struct torture *t)
 {
@@ -336,7 +341,9 @@ static void lose_the_connection_in_a_burst(struct torture *t)
 /* ---- several handles ---- */
 static void one_asks_another_listens(struct torture *t)
 {
-    struct lapse *asker = t_open(t), *listener = t_open(t);
+    struct lapse *asker = t_open(t);
+    struct lapse *listener = t_open(t);
+
     t->l = listener;
     t_handle(t, "q", 0, t_done);
     t->l = asker;
@@ -346,7 +353,9 @@ static void one_asks_another_listens(struct torture *t)
 
 static void two_listen_to_one_queue(struct torture *t)
 {
-    struct lapse *first = t_open(t), *second = t_open(t);
+    struct lapse *first = t_open(t);
+    struct lapse *second = t_open(t);
+
     t_handle(t, "q", 0, t_done);
     t->l = second;
     t_handle(t, "q", 0, t_done);
@@ -358,11 +367,13 @@ static void two_listen_to_one_queue(struct torture *t)
 static void one_leaves_two_stay(struct torture *t)
 {
     struct lapse *l[3];
+
     for (int i = 0; i < 3; i++) {
         l[i] = t_open(t);
         t->l = l[i];
         t_handle(t, "q", 0, t_done);
     }
+
     t->l = l[1];
     some(t, 6, 30);
     t_wait(t);
@@ -372,7 +383,9 @@ static void one_leaves_two_stay(struct torture *t)
 
 static void open_and_close_crosswise(struct torture *t)
 {
-    struct lapse *first = t_open(t), *second = t_open(t);
+    struct lapse *first = t_open(t);
+    struct lapse *second = t_open(t);
+
     some(t, 1, HOUR);
     t_close(t, first, 1000);
     t->l = second;

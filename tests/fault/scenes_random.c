@@ -16,18 +16,24 @@ static unsigned dice(unsigned sides)
 static void settle_somehow(struct torture *t, struct lapse_job *job)
 {
     static job_fn *const how[] = {t_done, t_done, t_done, t_failed, t_backoff, t_done_untold};
-    if (t->n_held < 20 && dice(4) == 0)
+
+    if (t->n_held < 20 && dice(4) == 0) {
         t_keep(t, job);
-    else
+    } else {
         how[dice(sizeof how / sizeof *how)](t, job);
+    }
 }
 
 static void ask_something(struct torture *t, const char *queue)
 {
-    char id[16], body[2000] = "";
+    char id[16];
+    char body[2000] = "";
+
     snprintf(id, sizeof id, "%s%u", queue, dice(IDS));
+
     struct lapse_spec s = t_job(queue, id, dice(40));
     t->want = ANY;
+
     switch (dice(10)) {
     case 0: t_cancel(t, queue, id); break;
     case 1: t_reschedule(t, queue, id, dice(40)); break;
@@ -41,10 +47,12 @@ static void ask_something(struct torture *t, const char *queue)
         s.on_conflict = dice(3);
         t_spec(t, &s);
     }
+
     t->want = 0;
 }
 
-/* A queue each: what two handles ask of one job comes in no order, and the ledger could not tell. */
+/* A queue each: what two handles ask of one job comes in no order, and the ledger could not tell.
+ */
 struct one {
     const char *queue;
     struct lapse *l;
@@ -54,12 +62,15 @@ struct one {
 static void step(struct torture *t, struct one *one)
 {
     t->l = one->l;
-    for (unsigned n = dice(6); n > 0 && t->asked - t->answered < 40; n--)
+    for (unsigned n = dice(6); n > 0 && t->asked - t->answered < 40; n--) {
         ask_something(t, one->queue);
+    }
+
     if (dice(300) == 0) {
         t_handle(t, one->queue, 1 + dice(30), one->listens ? NULL : settle_somehow);
         one->listens = !one->listens;
     }
+
     if (dice(1000) == 0) {
         t_wait(t);
         t_settle_held(t);
@@ -72,13 +83,16 @@ static void step(struct torture *t, struct one *one)
 static void random_life(struct torture *t)
 {
     struct one both[] = {{"q", t_open(t), false}, {"r", t_open(t), false}};
+
     state = t->seed;
     for (int64_t end_ms = test_now_ms() + fault_n(5000, 10000); test_now_ms() < end_ms;) {
         step(t, &both[dice(2)]);
-        while (t->n_held && dice(3))
+        while (t->n_held && dice(3)) {
             t_done(t, t->held[--t->n_held]);
+        }
         t_turn(t, end_ms);
     }
+
     t_wait(t);
 }
 const struct scene scene_random = SCENE(random_life);

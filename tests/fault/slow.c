@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A bad network that works: slow, far, lossy. No job is lost, early, or run twice: a lease that is ten round trips long
- * is not lost to the wire. The checker of the history allows no second run here. */
+/* A bad network that works: slow, far, lossy. No job is lost, early, or run twice: a lease that is
+ * ten round trips long is not lost to the wire. The checker of the history allows no second run
+ * here. */
 #include "net.h"
 #include "workload.h"
 #include <criterion/criterion.h>
@@ -8,6 +9,7 @@
 static struct work_opts opts(long jobs, long per_s)
 {
     struct work_opts o = work_opts();
+
     o.jobs = jobs;
     o.per_s = per_s;
     o.producers = 1;
@@ -22,8 +24,8 @@ static void row(const char *fault, const struct work_opts *o, const struct verdi
     cr_assert_eq(v->twice, 0);
     cr_assert_eq(v->expired, 0);
     fault_row("F12", fault, "0 lost, no lease lost",
-              "%ld jobs: 0 lost, %ld twice, %ld leases lost; late p50 %.0f, p99 %.0f, max %.0f ms", v->jobs, v->twice,
-              v->expired, v->late_p50_ms, v->late_p99_ms, v->late_max_ms);
+              "%ld jobs: 0 lost, %ld twice, %ld leases lost; late p50 %.0f, p99 %.0f, max %.0f ms",
+              v->jobs, v->twice, v->expired, v->late_p50_ms, v->late_p99_ms, v->late_max_ms);
 }
 
 Test(f12, two_hundred_milliseconds_more_or_less_each_way, .timeout = 300)
@@ -31,6 +33,7 @@ Test(f12, two_hundred_milliseconds_more_or_less_each_way, .timeout = 300)
     struct server *s = server_start();
     struct proxy *p = proxy_start(s);
     struct work_opts o = opts(fault_n(100, 2000), fault_n(15, 30));
+
     o.lapse.url = p->url;
     proxy_delay(p, 200);
     proxy_jitter(p, 100);

@@ -45,7 +45,8 @@ static void restart_redis(struct soak *k)
 
 static void administrate(struct soak *k)
 {
-    static const char *const act[] = {"DEBUG RELOAD", "BGREWRITEAOF", "SCRIPT FLUSH", "CONFIG RESETSTAT"};
+    static const char *const act[] = {"DEBUG RELOAD", "BGREWRITEAOF", "SCRIPT FLUSH",
+                                      "CONFIG RESETSTAT"};
     const char *what = act[between(0, 3)];
     work_note(k->w, what);
     free(redis_str(k->server, what)); /* a rewrite may be under way */
@@ -90,8 +91,10 @@ static void delete_triggers(struct soak *k)
 static void forge_events(struct soak *k)
 {
     work_note(k->w, "forged events");
-    for (int i = 0; i < 1000; i++)
-        redis_do(k->server, "PUBLISH __keyevent@0__:expired lapse:{q}:t:p%d.0-%ld", i % 2, between(0, 20000));
+    for (int i = 0; i < 1000; i++) {
+        redis_do(k->server, "PUBLISH __keyevent@0__:expired lapse:{q}:t:p%d.0-%ld", i % 2,
+                 between(0, 20000));
+    }
 }
 
 static void (*const strike[])(struct soak *) = {
@@ -103,6 +106,7 @@ static long rss_kib(pid_t pid)
 {
     char path[64];
     long pages = 0;
+
     snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
     FILE *f = fopen(path, "r");
     cr_assert(f && fscanf(f, "%*d %ld", &pages) == 1);
@@ -114,25 +118,33 @@ static int fds_of(pid_t pid)
 {
     char path[64];
     int n = -2; /* . and .. */
+
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     DIR *d = opendir(path);
     cr_assert(d);
-    while (readdir(d))
+    while (readdir(d)) {
         n++;
+    }
+
     closedir(d);
     return n;
 }
 
 Test(f28, any_faults_for_long_lose_nothing_and_leak_nothing, .timeout = 36000)
 {
-    /* "everysec" writes later while an fsync is under way, and kill -9 then loses what was acknowledged */
+    /* "everysec" writes later while an fsync is under way, and kill -9 then loses what was
+     * acknowledged */
     static const char *const args[] = {"--appendfsync", "always", NULL};
     struct server *s = server_start_opts(args);
     struct soak k = {.server = s, .proxy = proxy_start(s)};
     struct work_opts o = work_opts();
-    const char *asked = getenv("LAPSE_SOAK_S"), *seed = getenv("LAPSE_SEED");
-    long seconds = asked ? strtol(asked, NULL, 10) : fault_n(12, 3600), warm_kib = 0;
-    int64_t start_ms = test_now_ms(), told_ms = start_ms;
+    const char *asked = getenv("LAPSE_SOAK_S");
+    const char *seed = getenv("LAPSE_SEED");
+    long seconds = asked ? strtol(asked, NULL, 10) : fault_n(12, 3600);
+    long warm_kib = 0;
+    int64_t start_ms = test_now_ms();
+    int64_t told_ms = start_ms;
+
     o.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 1;
     srandom(o.seed);
     o.listener_url = k.proxy->url;
@@ -146,27 +158,34 @@ Test(f28, any_faults_for_long_lose_nothing_and_leak_nothing, .timeout = 36000)
     o.lapse.lease_ms = LEASE_MS;
     o.lapse.sweep_ms = 1000;
     k.w = work_start(s, &o);
+
     int fds = fds_of(work_pid(k.w, THE_OLD_ONE));
     while (!work_asked_all(k.w)) {
         work_wait(k.w, (int)(fault_full() ? between(5000, 20000) : between(200, 600)));
         strike[random() % (long)(sizeof strike / sizeof *strike)](&k);
         k.strikes++;
-        if (!warm_kib && test_now_ms() - start_ms > seconds * 200)
+        if (!warm_kib && test_now_ms() - start_ms > seconds * 200) {
             warm_kib = rss_kib(work_pid(k.w, THE_OLD_ONE));
+        }
         if (test_now_ms() - told_ms > 60000) {
             told_ms = test_now_ms();
-            fault_say("soak: %lld s, %ld faults, %ld runs", (long long)(told_ms - start_ms) / 1000, k.strikes,
-                      work_starts(k.w));
+            fault_say("soak: %lld s, %ld faults, %ld runs", (long long)(told_ms - start_ms) / 1000,
+                      k.strikes, work_starts(k.w));
         }
     }
+
     work_wait(k.w, 3 * LEASE_MS);
+
     long grown_kib = rss_kib(work_pid(k.w, THE_OLD_ONE)) - warm_kib;
     int more_fds = fds_of(work_pid(k.w, THE_OLD_ONE)) - fds;
     struct verdict v = work_end(k.w, 120000);
     cr_assert_eq(more_fds, 0, "%d descriptors more than at the start", more_fds);
-    fault_row("F28", "any of these at random: kills, pauses, restarts, cuts, swallowed and slow bytes, forged events",
+    fault_row("F28",
+              "any of these at random: kills, pauses, restarts, cuts, swallowed and slow bytes, "
+              "forged events",
               "1 h, 720,000 jobs: 0 lost; at most 1 MiB more memory, no descriptor more",
-              "%ld s, %ld faults, %ld jobs: 0 lost of %ld acknowledged; %ld runs again; %+ld KiB, %+d descriptors",
+              "%ld s, %ld faults, %ld jobs: 0 lost of %ld acknowledged; %ld runs again; %+ld KiB, "
+              "%+d descriptors",
               seconds, k.strikes, v.jobs, v.ok, v.twice, grown_kib, more_fds);
     proxy_stop(k.proxy);
     server_stop(s);

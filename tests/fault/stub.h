@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A man in the middle who knows RESP: he passes on one command after the other and its answer, but answers those of one
- * step himself, as he was told; Redis does not hear of these. */
+/* A man in the middle who knows RESP: he passes on one command after the other and its answer, but
+ * answers those of one step himself, as he was told; Redis does not hear of these. */
 #ifndef STUB_H
 #define STUB_H
 #include "support.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* F22, F23: every scene with every fault at every place. LAPSE_SCENE=name plays one scene, LAPSE_INJECT=read:EINTR:3
- * one fault; a line that says what went wrong says both. */
+/* F22, F23: every scene with every fault at every place. LAPSE_SCENE=name plays one scene,
+ * LAPSE_INJECT=read:EINTR:3 one fault; a line that says what went wrong says both. */
 #include "torture.h"
 #include "fault.h"
 #include <criterion/criterion.h>
@@ -15,8 +15,13 @@
 #include <unistd.h>
 
 enum { SCENES = 128, CULPRITS = 24, AT_ONCE = 4, PLAY_S = 60 };
-enum outcome { PASSED, FAILED, DIED, LOST }; /* DIED, LOST a block: hiredis or libev, of its own doing */
-struct result {                              /* of one play */
+enum outcome {
+    PASSED,
+    FAILED,
+    DIED,
+    LOST
+};              /* DIED, LOST a block: hiredis or libev, of its own doing */
+struct result { /* of one play */
     bool fired;
     long runs;
     enum outcome outcome;
@@ -36,6 +41,7 @@ static struct result *result; /* in shared memory */
 void t_fail(const char *format, ...)
 {
     va_list ap;
+
     va_start(ap, format);
     vsnprintf(result->reason, sizeof result->reason, format, ap);
     va_end(ap);
@@ -54,25 +60,38 @@ void t_lost_outside(const char *by)
 static void on_death(int sig)
 {
     void *frames[48];
-    Dl_info info, self;
-    int n = backtrace(frames, 48), i = 0;
+
+    Dl_info info;
+    Dl_info self;
+
+    int n = backtrace(frames, 48);
+    int i = 0;
     dladdr((void *)(uintptr_t)on_death, &self);
     result->fired = inject_fired();
     result->outcome = FAILED;
     snprintf(result->reason, sizeof result->reason, "signal %d", sig);
-    for (i = 2; i < n; i++)
-        if (dladdr(frames[i], &info) && !strstr(info.dli_fname, "libc.so") && !strstr(info.dli_fname, "san.so"))
+
+    for (i = 2; i < n; i++) {
+        if (dladdr(frames[i], &info) && !strstr(info.dli_fname, "libc.so") &&
+            !strstr(info.dli_fname, "san.so")) {
             break;
+        }
+    }
+
     if (i < n && info.dli_fbase != self.dli_fbase) {
         const char *base = strrchr(info.dli_fname, '/');
         result->outcome = DIED;
-        void *in = info.dli_fbase, *at = frames[i];
-        for (; !info.dli_sname && i + 1 < n && dladdr(frames[i + 1], &info) && info.dli_fbase == in; i++) {}
+        void *in = info.dli_fbase;
+        void *at = frames[i];
+        for (; !info.dli_sname && i + 1 < n && dladdr(frames[i + 1], &info) && info.dli_fbase == in;
+             i++) {}
         snprintf(result->culprit, sizeof result->culprit, "%s+%#tx under %s", base ? base + 1 : "?",
-                 (char *)at - (char *)in, info.dli_fbase == in && info.dli_sname ? info.dli_sname : "?");
+                 (char *)at - (char *)in,
+                 info.dli_fbase == in && info.dli_sname ? info.dli_sname : "?");
     } else {
         backtrace_symbols_fd(frames, n, 2);
     }
+
     _exit(2);
 }
 
@@ -80,9 +99,11 @@ static void watch_for_death(void)
 {
     static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE};
     void *frame[1];
+
     backtrace(frame, 1); /* loads what it needs while there is memory */
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         signal(signals[i], on_death);
+    }
     signal(SIGALRM, SIG_DFL);
     alarm(PLAY_S);
 }
@@ -90,7 +111,9 @@ static void watch_for_death(void)
 static enum outcome play(const struct scene *s, const struct injection *i, long nth, unsigned seed)
 {
     int status;
+
     *result = (struct result){.outcome = PASSED};
+
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -99,13 +122,16 @@ static enum outcome play(const struct scene *s, const struct injection *i, long 
         result->fired = inject_fired();
         _exit(0);
     }
+
     waitpid(pid, &status, 0);
+
     if (result->outcome == PASSED && status) {
         result->outcome = FAILED;
         result->fired = true;
         snprintf(result->reason, sizeof result->reason, "status %x%s", (unsigned)status,
                  WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": it hangs" : "");
     }
+
     return result->outcome;
 }
 
@@ -113,17 +139,21 @@ static enum outcome play(const struct scene *s, const struct injection *i, long 
 static void count(struct tally *t, const struct scene *s, const struct injection *i, long nth)
 {
     size_t k = 0;
+
     t->plays++;
     t->fired += result->fired;
+
     if (result->outcome == FAILED) {
         t->failed++;
-        fault_say("FAILED: LAPSE_SCENE=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name, i ? i->what : "none", i ? i->name : "",
-                  nth, result->reason);
+        fault_say("FAILED: LAPSE_SCENE=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name,
+                  i ? i->what : "none", i ? i->name : "", nth, result->reason);
     } else if (result->outcome != PASSED) {
         t->died += result->outcome == DIED;
         t->lost += result->outcome == LOST;
-        while (k < CULPRITS - 1 && *t->culprits[k].name && strcmp(t->culprits[k].name, result->culprit))
+        while (k < CULPRITS - 1 && *t->culprits[k].name &&
+               strcmp(t->culprits[k].name, result->culprit)) {
             k++;
+        }
         strcpy(t->culprits[k].name, result->culprit);
         t->culprits[k].n++;
     }
@@ -134,7 +164,7 @@ static bool asked_for(const struct injection *i, long *only)
     const char *want = getenv("LAPSE_INJECT");
     char name[64];
     int n = snprintf(name, sizeof name, "%s:%s:", i->what, i->name);
-    *only = want && !strncmp(want, name, (size_t)n) ? atol(want + n) : 0;
+    *only = want && strncmp(want, name, (size_t)n) == 0 ? atol(want + n) : 0;
     return !want || *only;
 }
 
@@ -142,7 +172,8 @@ static bool asked_for(const struct injection *i, long *only)
 struct plan {
     const struct injection *faults;
     size_t n_faults;
-    long step, every; /* places 1, 1 + step, ...; step 0: 1, 2, 3, 5, 8... every: of the faults, at random */
+    long step, every; /* places 1, 1 + step, ...; step 0: 1, 2, 3, 5, 8... every: of the faults, at
+                         random */
 };
 
 static void torment(struct tally *t, const struct scene *s, size_t at, const struct plan *p)
@@ -150,9 +181,11 @@ static void torment(struct tally *t, const struct scene *s, size_t at, const str
     for (size_t i = 0; i < p->n_faults; i++) {
         const struct injection *f = &p->faults[i];
         long only;
-        if (!asked_for(f, &only) || (!only && (i + at) % (size_t)p->every))
+        if (!asked_for(f, &only) || (!only && (i + at) % (size_t)p->every)) {
             continue;
-        long nth = only ? only : 1 + (p->step ? (long)at % p->step : 0), before = 0;
+        }
+        long nth = only ? only : 1 + (p->step ? (long)at % p->step : 0);
+        long before = 0;
         do {
             play(s, f, nth, (unsigned)nth);
             count(t, s, f, nth);
@@ -170,8 +203,10 @@ static void run_scene(struct tally *t, const struct scene *s, size_t at, const s
     inject_install();
     play(s, NULL, 0, 0);
     count(t, s, NULL, 0);
-    if (!t->failed)
+    if (!t->failed) {
         torment(t, s, at, p);
+    }
+
     server_stop(t_server);
 }
 
@@ -181,11 +216,17 @@ static size_t all_scenes(const struct scene **out)
     const struct scene *tables[] = {scenes_ask, scenes_handle, scenes_life};
     const char *only = getenv("LAPSE_SCENE");
     size_t n = 0;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct scene *s = tables[i]; s->name; s++)
-            if (!only || !strcmp(only, s->name))
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        for (const struct scene *s = tables[i]; s->name; s++) {
+            if (!only || strcmp(only, s->name) == 0) {
                 out[n++] = s;
+            }
+        }
+    }
+
     cr_assert(n > 0 && n <= SCENES);
+
     return n;
 }
 
@@ -196,10 +237,13 @@ static void add(struct tally *sum, const struct tally *one)
     sum->failed += one->failed;
     sum->died += one->died;
     sum->lost += one->lost;
+
     for (size_t i = 0; i < CULPRITS && one->culprits[i].n; i++) {
         size_t k = 0;
-        while (k < CULPRITS - 1 && sum->culprits[k].n && strcmp(sum->culprits[k].name, one->culprits[i].name))
+        while (k < CULPRITS - 1 && sum->culprits[k].n &&
+               strcmp(sum->culprits[k].name, one->culprits[i].name)) {
             k++;
+        }
         strcpy(sum->culprits[k].name, one->culprits[i].name);
         sum->culprits[k].n += one->culprits[i].n;
     }
@@ -208,9 +252,14 @@ static void add(struct tally *sum, const struct tally *one)
 static size_t torture(const struct plan *p, struct tally *sum)
 {
     const struct scene *scenes[SCENES];
-    size_t n = all_scenes(scenes), running = 0, bad = 0;
-    struct tally *t = mmap(NULL, n * sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t n = all_scenes(scenes);
+    size_t running = 0;
+    size_t bad = 0;
+    struct tally *t =
+        mmap(NULL, n * sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
     cr_assert(t != MAP_FAILED);
+
     for (size_t i = 0; i < n || running; i++) {
         if (i >= n || running == AT_ONCE) {
             int status;
@@ -218,8 +267,9 @@ static size_t torture(const struct plan *p, struct tally *sum)
             bad += status != 0;
             running--;
         }
-        if (i >= n)
+        if (i >= n) {
             continue;
+        }
         pid_t pid = fork();
         cr_assert(pid >= 0);
         running++;
@@ -229,18 +279,25 @@ static size_t torture(const struct plan *p, struct tally *sum)
             _exit(0);
         }
     }
+
     *sum = (struct tally){.plays = 0};
+
     for (size_t i = 0; i < n; i++) {
-        if (fault_full())
-            fault_say("%s: %ld plays, %ld faults, %ld died outside", scenes[i]->name, t[i].plays, t[i].fired,
-                      t[i].died);
+        if (fault_full()) {
+            fault_say("%s: %ld plays, %ld faults, %ld died outside", scenes[i]->name, t[i].plays,
+                      t[i].fired, t[i].died);
+        }
         add(sum, &t[i]);
     }
+
     munmap(t, n * sizeof *t);
-    for (size_t i = 0; i < CULPRITS && sum->culprits[i].n; i++)
+    for (size_t i = 0; i < CULPRITS && sum->culprits[i].n; i++) {
         fault_say("hiredis: %s: %ld times", sum->culprits[i].name, sum->culprits[i].n);
-    cr_assert(sum->failed == 0 && bad == 0, "%ld of %ld plays failed; %zu scenes broke off", sum->failed, sum->plays,
-              bad);
+    }
+
+    cr_assert(sum->failed == 0 && bad == 0, "%ld of %ld plays failed; %zu scenes broke off",
+              sum->failed, sum->plays, bad);
+
     return n;
 }
 
@@ -249,39 +306,48 @@ Test(f22, each_allocation_of_each_scene_may_fail, .timeout = 3600)
     static const struct injection alloc[] = {{"alloc", 0, "NULL"}};
     struct tally t;
     size_t n = torture(&(struct plan){alloc, 1, 1, 1}, &t);
+
     cr_assert_eq(t.died + t.lost, 0);
-    fault_row("F22", "an allocation of lapse fails", "every one in >= 60 scenes: no crash, no leak, no lie, it goes on",
+    fault_row("F22", "an allocation of lapse fails",
+              "every one in >= 60 scenes: no crash, no leak, no lie, it goes on",
               "%zu scenes, %ld allocations failed, each alone: all hold", n, t.fired);
 }
 
 Test(f22, one_allocation_in_a_hundred_may_fail_for_long, .timeout = 1800)
 {
     static const struct injection alloc = {"alloc", 0, "NULL"};
-    long n = fault_n(1, 60), runs = 0;
+    long n = fault_n(1, 60);
+    long runs = 0;
+
     result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert(result != MAP_FAILED);
     t_server = server_start();
     inject_install();
+
     for (long seed = 1; seed <= n; seed++) {
-        cr_assert_eq(play(&scene_random, &alloc, -100, (unsigned)seed), PASSED, "seed %ld: %s", seed, result->reason);
+        cr_assert_eq(play(&scene_random, &alloc, -100, (unsigned)seed), PASSED, "seed %ld: %s",
+                     seed, result->reason);
         cr_assert(result->fired);
         runs += result->runs;
     }
+
     server_stop(t_server);
     fault_row("F22", "1 % of lapse's allocations fail, at random", "10 minutes: the same",
               "%ld s, %ld jobs run: all hold", n * fault_n(5, 10), runs);
 }
 
-/* What dies within hiredis dies of it: 0.14.1 calls abort() for some of its allocations, does not look at what others
- * gave it, and forgets one block where the text of a command finds no room. What it survives, we survive. */
+/* What dies within hiredis dies of it: 0.14.1 calls abort() for some of its allocations, does not
+ * look at what others gave it, and forgets one block where the text of a command finds no room.
+ * What it survives, we survive. */
 Test(f22, each_allocation_of_hiredis_may_fail_where_it_survives, .timeout = 3600)
 {
     static const struct injection hiredis[] = {{"hiredis", 0, "NULL"}};
     struct tally t;
     size_t n = torture(&(struct plan){hiredis, 1, fault_n(40, 1), 1}, &t);
+
     fault_row("F22", "an allocation of hiredis fails", "our side holds where hiredis does",
-              "%zu scenes, %ld allocations failed: all hold but %ld times that hiredis itself crashed, and %ld that it "
-              "lost a block",
+              "%zu scenes, %ld allocations failed: all hold but %ld times that hiredis itself "
+              "crashed, and %ld that it lost a block",
               n, t.fired, t.died, t.lost);
 }
 
@@ -289,10 +355,14 @@ Test(f23, each_system_call_of_each_scene_may_fail, .timeout = 7200)
 {
     struct tally t;
     size_t n_faults = 0;
-    while (inject_calls[n_faults].what)
+
+    while (inject_calls[n_faults].what) {
         n_faults++;
+    }
+
     size_t n = torture(&(struct plan){inject_calls, n_faults, 0, fault_n(8, 1)}, &t);
     cr_assert_eq(t.died + t.lost, 0);
-    fault_row("F23", "a system call fails", ">= 40 errors in every scene: no crash, no descriptor lost, nothing lost",
+    fault_row("F23", "a system call fails",
+              ">= 40 errors in every scene: no crash, no descriptor lost, nothing lost",
               "%zu scenes, %zu errors, %ld calls failed: all hold", n, n_faults, t.fired);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A scene is a piece of the life of a program that uses lapse. It is played again and again, each time with one more
- * fault (inject.h), each time in a process of its own, and it must come to its end: what was accepted is answered once,
- * no answer is a lie, what was stored runs or is there still, nothing leaks, and the handle serves the next job. A
- * scene therefore says what it wants of each call, which is checked strictly while no fault has come, and goes on
- * whatever it gets. */
+/* A scene is a piece of the life of a program that uses lapse. It is played again and again, each
+ * time with one more fault (inject.h), each time in a process of its own, and it must come to its
+ * end: what was accepted is answered once, no answer is a lie, what was stored runs or is there
+ * still, nothing leaks, and the handle serves the next job. A scene therefore says what it wants of
+ * each call, which is checked strictly while no fault has come, and goes on whatever it gets. */
 #ifndef TORTURE_H
 #define TORTURE_H
 #include "inject.h"
@@ -29,7 +29,8 @@ struct entry {                  /* what Redis must know of a job */
     unsigned runs, n_done;
     bool soon;       /* it is due while the scene goes on */
     unsigned untold; /* settles whose answer nobody hears */
-    char tale[240];  /* what happened to it, the last of it: S, C, R, D, T asked; s, c, r, d, t answered; ! it ran */
+    /* what happened to it, the last of it: S, C, R, D, T asked; s, c, r, d, t answered; ! it ran */
+    char tale[240];
 };
 struct torture;
 typedef void scene_fn(struct torture *t);
@@ -81,8 +82,8 @@ void t_lost_outside(const char *by); /* a block of hiredis, by its own doing */
         if (!(cond))                                                \
             t_fail("%s:%d: not so: %s", __func__, __LINE__, #cond); \
     } while (0)
-/* A fault has come, or a slow machine may have cost a connection before it did: where the system's calls fail we do not
- * wait long for answers. */
+/* A fault has come, or a slow machine may have cost a connection before it did: where the system's
+ * calls fail we do not wait long for answers. */
 bool t_faulty(void);
 bool t_turn(struct torture *t, int64_t end_ms);
 #define t_until(t, cond)                                                         \
@@ -105,7 +106,8 @@ struct lapse_spec t_job(const char *queue, const char *id, int64_t delay_ms);
 int t_cancel(struct torture *t, const char *queue, const char *id);
 int t_reschedule(struct torture *t, const char *queue, const char *id, int64_t delay_ms);
 int t_get(struct torture *t, const char *queue, const char *id);
-int t_list(struct torture *t, const char *queue, enum lapse_state state, const struct lapse_job *after, unsigned n);
+int t_list(struct torture *t, const char *queue, enum lapse_state state,
+           const struct lapse_job *after, unsigned n);
 int t_depth(struct torture *t, const char *queue);
 void t_wait(struct torture *t); /* for all answers */
 
@@ -115,7 +117,8 @@ int t_stop(struct torture *t, const char *queue);
 job_fn t_done, t_done_untold, t_retry, t_backoff, t_failed, t_keep;
 void t_settle_held(struct torture *t); /* all, as done */
 void t_drop_held(struct torture *t);   /* of a handle that is gone: they are only freed */
-bool t_ran(struct torture *t);         /* every job that is stored and due soon has run, and is settled or held */
+/* every job that is stored and due soon has run, and is settled or held */
+bool t_ran(struct torture *t);
 
 /* ---- Redis, by the test itself: no fault strikes there ---- */
 #define T_REDIS(t, ...)                     \

@@ -20,8 +20,10 @@ struct asked {
 static void note_queue(struct torture *t, const char *queue)
 {
     size_t i = 0;
-    while (i < QUEUES && t->queues[i] && strcmp(t->queues[i], queue))
+
+    while (i < QUEUES && t->queues[i] && strcmp(t->queues[i], queue)) {
         i++;
+    }
     T_ASSERT(i < QUEUES);
     t->queues[i] = t->queues[i] ? t->queues[i] : strdup(queue);
 }
@@ -29,8 +31,11 @@ static void note_queue(struct torture *t, const char *queue)
 static struct entry *entry_of(struct torture *t, const char *queue, const char *id)
 {
     struct entry *e = t->ledger;
-    while (e && (strcmp(e->queue, queue) || strcmp(e->id, id)))
+
+    while (e && (strcmp(e->queue, queue) || strcmp(e->id, id))) {
         e = e->next;
+    }
+
     if (!e) {
         e = calloc(1, sizeof *e);
         T_ASSERT(e && strlen(queue) < sizeof e->queue && strlen(id) < sizeof e->id);
@@ -40,19 +45,25 @@ static struct entry *entry_of(struct torture *t, const char *queue, const char *
         e->next = t->ledger;
         t->ledger = e;
     }
+
     return e;
 }
 
 static void on_turn_over(struct ev_loop *loop, ev_timer *w, int events)
 {
-    (void)loop, (void)w, (void)events;
+    (void)loop;
+    (void)w;
+    (void)events;
 }
 
 bool t_turn(struct torture *t, int64_t end_ms)
 {
     ev_timer over; /* a condition may be Redis's */
-    if (test_now_ms() >= end_ms)
+
+    if (test_now_ms() >= end_ms) {
         return false;
+    }
+
     ev_timer_init(&over, on_turn_over, .02, 0.);
     ev_now_update(t->loop);
     ev_timer_start(t->loop, &over);
@@ -70,28 +81,38 @@ bool t_faulty(void)
 struct lapse *t_open(struct torture *t)
 {
     struct lapse *l = NULL;
-    int err = LAPSE_ENOMEM, want = t->want;
+    int err = LAPSE_ENOMEM;
+    int want = t->want;
+
     t->want = 0;
+
     for (int i = 0; err == LAPSE_ENOMEM && i < AGAIN; i++) {
         err = lapse_open(&l, t->loop, &t->opts);
         T_ASSERT(!err == (l != NULL));
         T_ASSERT(err != LAPSE_ENOMEM || t_faulty());
     }
-    if (err != want)
+
+    if (err != want) {
         t_fail("lapse_open: %s", lapse_strerror(err));
-    for (int i = 0; l && i < HANDLES; i++)
+    }
+
+    for (int i = 0; l && i < HANDLES; i++) {
         if (!t->handles[i]) {
             t->handles[i] = l;
             break;
         }
+    }
+
     t->l = t->l ? t->l : l;
+
     return l;
 }
 
 static void forget(struct torture *t, const struct lapse *l)
 {
-    for (int i = 0; i < HANDLES; i++)
+    for (int i = 0; i < HANDLES; i++) {
         t->handles[i] = t->handles[i] == l ? NULL : t->handles[i];
+    }
     t->l = t->l == l ? NULL : t->l;
 }
 
@@ -103,8 +124,10 @@ static void on_closed(void *arg)
 void t_close(struct torture *t, struct lapse *l, int64_t grace_ms)
 {
     bool first = false;
-    for (int i = 0; i < HANDLES; i++)
+
+    for (int i = 0; i < HANDLES; i++) {
         first |= t->handles[i] == l;
+    }
     forget(t, l);
     t->n_closing += first;
     lapse_close(l, grace_ms, on_closed, t);
@@ -114,12 +137,14 @@ void t_abandon(struct torture *t, struct lapse *l)
 {
     forget(t, l);
     lapse_abandon(l);
-    t->asked = t->answered = t->settling = t->settled = 0; /* nobody is told; one handle in such a scene */
-    for (struct entry *e = t->ledger; e; e = e->next)
+    t->asked = t->answered = t->settling = t->settled =
+        0; /* nobody is told; one handle in such a scene */
+    for (struct entry *e = t->ledger; e; e = e->next) {
         if (e->asked) {
             e->exists = MAYBE;
             e->asked = 0;
         }
+    }
 }
 
 void t_all_closed(struct torture *t)
@@ -148,12 +173,15 @@ static bool no_lie(int err, int want)
 
 __attribute__((format(printf, 2, 3))) static void tell(struct entry *e, const char *format, ...)
 {
-    size_t len = strlen(e->tale), keep = sizeof e->tale / 2;
+    size_t len = strlen(e->tale);
+    size_t keep = sizeof e->tale / 2;
     va_list ap;
+
     if (len > keep) {
         memmove(e->tale, e->tale + len - keep, keep + 1);
         len = keep;
     }
+
     va_start(ap, format);
     vsnprintf(e->tale + len, sizeof e->tale - len, format, ap);
     va_end(ap);
@@ -163,16 +191,20 @@ static void settle_entry(struct asked *a, int err)
 {
     struct entry *e = a->entry;
     bool maybe = lapse_outcome_unknown(err);
+
     e->asked--;
     tell(e, "%c%d ", "scr?dt"[a->verb], err);
+
     if (a->verb == SCHEDULE && !err) {
         e->exists = a->untold == e->untold ? YES : MAYBE;
         e->soon = a->delay_ms < HOUR;
     } else if (a->verb == SCHEDULE) {
-        if (maybe && e->exists == NO)
+        if (maybe && e->exists == NO) {
             e->exists = MAYBE;
-        else if (!maybe && e->exists == MAYBE && !e->asked && a->before == NO && err != LAPSE_EEXIST)
+        } else if (!maybe && e->exists == MAYBE && !e->asked && a->before == NO &&
+                   err != LAPSE_EEXIST) {
             e->exists = NO;
+        }
     } else if (a->verb == CANCEL && !err) {
         e->exists = NO;
     } else if (a->verb == CANCEL && maybe) {
@@ -187,24 +219,35 @@ static void settle_entry(struct asked *a, int err)
 static void answer(struct asked *a, int err)
 {
     struct torture *t = a->t;
-    if (a->calls++)
+
+    if (a->calls++) {
         t_fail("a second callback of one call");
-    if (t_faulty() || a->want == ANY ? !no_lie(err, a->want) : err != a->want)
-        t_fail("call %u (%d) of %s answered %s, not %s", t->answered, a->verb, a->entry ? a->entry->id : "none",
-               lapse_strerror(err), lapse_strerror(a->want));
-    if (a->entry)
+    }
+
+    if (t_faulty() || a->want == ANY ? !no_lie(err, a->want) : err != a->want) {
+        t_fail("call %u (%d) of %s answered %s, not %s", t->answered, a->verb,
+               a->entry ? a->entry->id : "none", lapse_strerror(err), lapse_strerror(a->want));
+    }
+
+    if (a->entry) {
         settle_entry(a, err);
-    if (a->verb >= SETTLE_DONE)
+    }
+
+    if (a->verb >= SETTLE_DONE) {
         t->settled++;
-    else
+    } else {
         t->answered++;
-    if (a->then)
+    }
+
+    if (a->then) {
         a->then(t);
+    }
 }
 
 static struct asked *ask(struct torture *t, enum verb verb, const char *queue, const char *id)
 {
     struct asked *a = calloc(1, sizeof *a);
+
     T_ASSERT(a);
     a->t = t;
     a->verb = verb;
@@ -215,12 +258,14 @@ static struct asked *ask(struct torture *t, enum verb verb, const char *queue, c
     t->want = 0;
     t->then = NULL;
     note_queue(t, queue);
+
     if (verb != LOOK) {
         a->entry = entry_of(t, queue, id);
         a->before = a->entry->exists;
         a->untold = a->entry->untold;
         a->entry->asked++;
     }
+
     return a;
 }
 
@@ -228,21 +273,30 @@ static struct asked *ask(struct torture *t, enum verb verb, const char *queue, c
 static int called(struct asked *a, int err)
 {
     struct torture *t = a->t;
+
     if (!err) {
         t->asked++;
-        if (a->entry)
+        if (a->entry) {
             tell(a->entry, "%c ", "SCR?DT"[a->verb]);
+        }
         if (a->verb == SCHEDULE && a->entry->exists == NO) {
             a->entry->exists = MAYBE;
             a->entry->runs = 0;
         }
         return 0;
     }
-    if (err != a->want)
-        t_fail("call %u (%d) returned %s, not %s", t->asked, a->verb, lapse_strerror(err), lapse_strerror(a->want));
-    if (a->entry)
+
+    if (err != a->want) {
+        t_fail("call %u (%d) returned %s, not %s", t->asked, a->verb, lapse_strerror(err),
+               lapse_strerror(a->want));
+    }
+
+    if (a->entry) {
         a->entry->asked--;
+    }
+
     a->calls = 1;
+
     return err;
 }
 
@@ -261,11 +315,13 @@ static void on_answer(struct lapse *l, int err, const struct lapse_job *job, voi
     answer(a, err);
 }
 
-static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg)
 {
     T_ASSERT(l && (!err || !n));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         T_ASSERT(lapse_job_id(jobs[i]));
+    }
     answer(arg, err);
 }
 
@@ -287,7 +343,8 @@ struct lapse_spec t_job(const char *queue, const char *id, int64_t delay_ms)
 int t_spec(struct torture *t, const struct lapse_spec *s)
 {
     struct asked *a = ask(t, s->id ? SCHEDULE : LOOK, s->queue, s->id);
-    a->delay_ms = s->due.delay_ms + s->due.at_ms; /* at: far, or long past: the scene says which it is */
+    a->delay_ms =
+        s->due.delay_ms + s->due.at_ms; /* at: far, or long past: the scene says which it is */
     CALL(lapse_schedule(t->l, s, on_answer, a));
 }
 
@@ -316,7 +373,8 @@ int t_get(struct torture *t, const char *queue, const char *id)
     CALL(lapse_get(t->l, queue, id, on_answer, a));
 }
 
-int t_list(struct torture *t, const char *queue, enum lapse_state state, const struct lapse_job *after, unsigned n)
+int t_list(struct torture *t, const char *queue, enum lapse_state state,
+           const struct lapse_job *after, unsigned n)
 {
     struct asked *a = ask(t, LOOK, queue, NULL);
     CALL(lapse_list(t->l, queue, state, after, n, on_list, a));
@@ -344,17 +402,22 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct handler *h = arg;
     struct entry *e = entry_of(h->t, lapse_job_queue(job), lapse_job_id(job));
+
     T_ASSERT(l && lapse_job_state(job) == LAPSE_RUNNING && lapse_job_try(job) > 0);
     T_ASSERT(lapse_job_claimed_us(job) >= lapse_job_due_ms(job) * 1000);
-    if (e->exists == NO && !e->asked)
+    if (e->exists == NO && !e->asked) {
         t_fail("%s ran after its end: %s", e->id, e->tale);
+    }
+
     tell(e, "!%u ", (unsigned)lapse_job_token(job));
     e->runs++;
     h->t->runs++;
-    if (h->t->over)
+
+    if (h->t->over) {
         t_done(h->t, job); /* a job that came late, where the answer to its schedule was lost */
-    else
+    } else {
         h->fn(h->t, job);
+    }
 }
 
 int t_handle(struct torture *t, const char *queue, unsigned max_running, job_fn *fn)
@@ -362,6 +425,7 @@ int t_handle(struct torture *t, const char *queue, unsigned max_running, job_fn 
     struct lapse_listen_options o = {sizeof o, max_running};
     struct handler *h = malloc(sizeof *h);
     int err = LAPSE_ENOMEM;
+
     T_ASSERT(h);
     *h = (struct handler){t->handlers, t, fn};
     t->handlers = h;
@@ -370,8 +434,10 @@ int t_handle(struct torture *t, const char *queue, unsigned max_running, job_fn 
         err = fn ? lapse_listen(t->l, queue, &o, on_job, h) : lapse_unlisten(t->l, queue);
         T_ASSERT(err != LAPSE_ENOMEM || t_faulty());
     }
+
     T_ASSERT(err == t->want);
     t->want = 0;
+
     return err;
 }
 
@@ -383,6 +449,7 @@ int t_stop(struct torture *t, const char *queue)
 static struct asked *settle(struct torture *t, enum verb verb, struct lapse_job *job)
 {
     struct asked *a = ask(t, verb, lapse_job_queue(job), lapse_job_id(job));
+
     t->settling++;
     tell(a->entry, "%c%u ", "SCR?DT"[a->verb], (unsigned)lapse_job_token(job));
     if (verb == SETTLE_DONE) {
@@ -401,6 +468,7 @@ void t_done(struct torture *t, struct lapse_job *job)
 void t_done_untold(struct torture *t, struct lapse_job *job)
 {
     struct entry *e = entry_of(t, lapse_job_queue(job), lapse_job_id(job));
+
     e->exists = MAYBE;
     e->n_done++;
     e->untold++;
@@ -411,6 +479,7 @@ void t_done_untold(struct torture *t, struct lapse_job *job)
 void t_retry(struct torture *t, struct lapse_job *job)
 {
     struct entry *e = entry_of(t, lapse_job_queue(job), lapse_job_id(job));
+
     if (e->runs > 1) {
         t_done(t, job);
         return;
@@ -439,20 +508,24 @@ void t_keep(struct torture *t, struct lapse_job *job)
 
 void t_settle_held(struct torture *t)
 {
-    while (t->n_held)
+    while (t->n_held) {
         t_done(t, t->held[--t->n_held]);
+    }
 }
 
 void t_drop_held(struct torture *t)
 {
-    while (t->n_held)
+    while (t->n_held) {
         lapse_done(t->held[--t->n_held], NULL, NULL);
+    }
 }
 
 bool t_ran(struct torture *t)
 {
-    for (const struct entry *e = t->ledger; e; e = e->next)
-        if (e->asked || (e->exists == YES && e->soon && !e->runs))
+    for (const struct entry *e = t->ledger; e; e = e->next) {
+        if (e->asked || (e->exists == YES && e->soon && !e->runs)) {
             return false;
+        }
+    }
     return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Command lines: words, each ended by a NUL. All of the program but its connection and its children is behind it. */
+/* Command lines: words, each ended by a NUL. All of the program but its connection and its children
+ * is behind it. */
 #include "client/client.h"
 #include "fuzz.h"
 #include "dev/private_redis.h"
@@ -25,23 +26,31 @@ _Noreturn int __wrap_finish(int code)
 
 int client_open(struct client *c, struct globals *g, void (*refused)(struct client *))
 {
-    (void)c, (void)g, (void)refused;
+    (void)c;
+    (void)g;
+    (void)refused;
     return DOWN;
 }
 int question(struct question *q, struct globals *g, int (*ask)(struct question *q))
 {
-    (void)g, (void)ask;
+    (void)g;
+    (void)ask;
     MUST(!check_queue(q->queue)); /* before the first connection */
     return DOWN;
 }
 int answered(struct question *q, int err, const char *queue, const char *id)
 {
-    (void)q, (void)err, (void)queue, (void)id;
+    (void)q;
+    (void)err;
+    (void)queue;
+    (void)id;
     return 0;
 }
 int client_answer(struct client *c, int err, const char *about)
 {
-    (void)c, (void)err, (void)about;
+    (void)c;
+    (void)err;
+    (void)about;
     return DOWN;
 }
 void client_news_is_good(struct client *c)
@@ -55,11 +64,13 @@ int client_is_shut_out(const struct client *c)
 }
 void client_fail(struct client *c, int code)
 {
-    (void)c, (void)code;
+    (void)c;
+    (void)code;
 }
 void client_close(struct client *c, int64_t grace_ms)
 {
-    (void)c, (void)grace_ms;
+    (void)c;
+    (void)grace_ms;
 }
 int client_run(struct client *c)
 {
@@ -70,7 +81,8 @@ int client_run(struct client *c)
 /* ---- the target ---- */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    (void)argc, (void)argv;
+    (void)argc;
+    (void)argv;
     fuzz_quiet();
     MUST(freopen("/dev/null", "r", stdin)); /* where schedule - reads */
     return 0;
@@ -81,11 +93,15 @@ static void run(struct words *w)
     static char fields[1 << 14]; /* the struct of a command that is not run */
     struct globals g = {.opts = lapse_options_init(), .connect_wait_ms = -1};
     const struct command *cmd;
+
     if (args_global(&g, w) || !w->n || !(cmd = args_command(w->v[0]))) {
         return;
     }
+
     w->v++, w->n--;
-    if (cmd == &cmd_dev || cmd == &cmd_bench || cmd == &cmd_help) { /* these start a Redis, or take long */
+
+    if (cmd == &cmd_dev || cmd == &cmd_bench ||
+        cmd == &cmd_help) { /* these start a Redis, or take long */
         memset(fields, 0, sizeof fields);
         args_parse(cmd, &g, fields, w);
     } else {
@@ -96,15 +112,20 @@ static void run(struct words *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = fuzz_text(data, size), *v[WORDS + 1];
+    char *text = fuzz_text(data, size);
+    char *v[WORDS + 1];
     struct words w = {v, 0, 0};
+
     for (char *at = text; at < text + size && w.n < WORDS; at += strlen(at) + 1) {
         v[w.n++] = at;
     }
+
     v[w.n] = NULL;
     if (!setjmp(ended)) {
         run(&w);
     }
+
     free(text);
+
     return 0;
 }

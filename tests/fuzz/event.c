@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Expiry events, which anybody may forge: the database's digit, the channel, a line's end, the text. */
+/* Expiry events, which anybody may forge: the database's digit, the channel, a line's end, the
+ * text. */
 #include "fuzz.h"
 #include "job/keys.h"
 
@@ -10,23 +11,35 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *end = memchr(e.at, '\n', e.left);
     size_t len = end ? (size_t)(end - e.at) : e.left;
     char *channel = eat_copy(&e, len, false);
+
     eat_byte(&e);
+
     size_t text_len = e.left;
-    char *text = eat_copy(&e, text_len, false), key[400], name[KEYS_QUEUE_MAX + 1];
-    struct span in = {channel, len}, told = {text, text_len}, queue, id;
+    char *text = eat_copy(&e, text_len, false);
+    char key[400];
+    char name[KEYS_QUEUE_MAX + 1];
+    struct span in = {channel, len};
+    struct span told = {text, text_len};
+    struct span queue;
+    struct span id;
     enum keys_event what = keys_event(in, told, "lapse", db, &queue, &id);
     if (what != KEYS_FOREIGN) {
         MUST(queue.len >= 1 && queue.len <= KEYS_QUEUE_MAX && keys_id_ok(id.at, id.len));
         snprintf(name, sizeof name, "%.*s", (int)queue.len, queue.at);
         MUST(strlen(name) == queue.len && keys_queue_ok(name));
-        const char *left = what == KEYS_CANARY ? "{" : "", *right = what == KEYS_CANARY ? "}" : "";
-        int n = snprintf(key, sizeof key, "lapse:{%s}:t:%s%.*s%s", name, left, (int)id.len, id.at, right);
+        const char *left = what == KEYS_CANARY ? "{" : "";
+        const char *right = what == KEYS_CANARY ? "}" : "";
+        int n = snprintf(key, sizeof key, "lapse:{%s}:t:%s%.*s%s", name, left, (int)id.len, id.at,
+                         right);
         /* its key is the text, or what the channel's name ends in */
         bool by_text = span_is(told, key, (size_t)n);
-        MUST(by_text || (len > (size_t)n && !memcmp(channel + len - n, key, (size_t)n)));
-        MUST(keys_hash(id.at, id.len) == keys_hash(key + (id.at - queue.at) + (int)strlen("lapse:{"), id.len));
+        MUST(by_text || (len > (size_t)n && memcmp(channel + len - n, key, (size_t)n) == 0));
+        MUST(keys_hash(id.at, id.len) ==
+             keys_hash(key + (id.at - queue.at) + (int)strlen("lapse:{"), id.len));
     }
+
     free(channel);
     free(text);
+
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the fuzz targets share. Each is one file with one function, LLVMFuzzerTestOneInput(): built by clang it is
- * driven by libFuzzer (make fuzz), built by any compiler it replays its corpus (make test). */
+/* What the fuzz targets share. Each is one file with one function, LLVMFuzzerTestOneInput(): built
+ * by clang it is driven by libFuzzer (make fuzz), built by any compiler it replays its corpus (make
+ * test). */
 #ifndef FUZZ_H
 #define FUZZ_H
 #include <stdbool.h>

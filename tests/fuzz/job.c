@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs as Redis has them, which other programs may have written: a byte for the state, a row's texts each after a byte
- * for its length, the record last. What comes out goes through every accessor and every printer. */
+/* Jobs as Redis has them, which other programs may have written: a byte for the state, a row's
+ * texts each after a byte for its length, the record last. What comes out goes through every
+ * accessor and every printer. */
 #include "job/job.h"
 #include "fuzz.h"
 #include "cli/print.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    (void)argc, (void)argv;
+    (void)argc;
+    (void)argv;
     fuzz_quiet();
     return 0;
 }
@@ -18,6 +20,7 @@ static void print(const struct lapse_job *job, int as_text)
     char *line = NULL;
     size_t len;
     FILE *to = open_memstream(&line, &len);
+
     MUST(to);
     print_fired(&g, job, to);
     MUST(!fclose(to) && len && line[len - 1] == '\n');
@@ -32,11 +35,13 @@ static void there_and_back(unsigned tries, int64_t backoff_ms, int64_t most_ms, 
     unsigned char record[JOB_HEADER_MAX + 256];
     struct lapse_job job = {.tries = 0};
     size_t n = job_encode(record, tries, backoff_ms, most_ms);
+
     MUST(n <= JOB_HEADER_MAX);
     body.len = body.len < 256 ? body.len : 256;
     if (body.len) {
         memcpy(record + n, body.at, body.len);
     }
+
     MUST(job_decode(&job, (struct span){(char *)record, n + body.len}));
     MUST(job.tries == tries && job.backoff_ms == backoff_ms && job.backoff_max_ms == most_ms);
     MUST(span_is((struct span){job.body, job.body_len}, body.at ? body.at : "", body.len));
@@ -47,14 +52,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct eat e = {data, size};
     struct job_row row = {.state = LAPSE_WAITING + eat_byte(&e) % 3};
     bool body = eat_byte(&e) & 1;
+
     row.score_ms = (int64_t)(eat_number(&e, 8) >> 11) * (eat_byte(&e) & 1 ? -1 : 1);
-    there_and_back(1 + (unsigned)eat_number(&e, 4) % LAPSE_FOREVER, (int64_t)eat_number(&e, 5) % JOB_TEN_YEARS_MS,
-                   (int64_t)eat_number(&e, 5) % JOB_TEN_YEARS_MS, (struct span){(const char *)e.at, e.left});
-    size_t id_len = eat_byte(&e), held_len = eat_byte(&e);
+    there_and_back(1 + (unsigned)eat_number(&e, 4) % LAPSE_FOREVER,
+                   (int64_t)eat_number(&e, 5) % JOB_TEN_YEARS_MS,
+                   (int64_t)eat_number(&e, 5) % JOB_TEN_YEARS_MS,
+                   (struct span){(const char *)e.at, e.left});
+
+    size_t id_len = eat_byte(&e);
+    size_t held_len = eat_byte(&e);
     char *id = eat_copy(&e, id_len, false);
     row.id = (struct span){id, (size_t)(e.at - data) < size || id_len == 0 ? id_len : 0};
+
     char *held = eat_copy(&e, held_len, false);
     row.held = (struct span){held, e.left ? held_len : 0};
+
     size_t len = e.left;
     char *record = eat_copy(&e, len, false);
     row.record = (struct span){record, len};
@@ -63,7 +75,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct lapse_job job = {.via = LAPSE_VIA_EVENT};
     MUST(room);
     job_fill(&job, "q", &row, room, body);
-    MUST(strlen(lapse_job_reason(&job)) <= JOB_REASON_MAX && lapse_job_state(&job) == (enum lapse_state)row.state);
+    MUST(strlen(lapse_job_reason(&job)) <= JOB_REASON_MAX &&
+         lapse_job_state(&job) == (enum lapse_state)row.state);
+
     int64_t wait = job_backoff_ms(&job);
     MUST(wait >= 0 && wait <= (job.backoff_max_ms > 0 ? job.backoff_max_ms : 0));
     lapse_job_body(&job, &len);
@@ -74,5 +88,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(record);
     free(held);
     free(id);
+
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Untrusted bytes on their way to a log or a terminal: printable ASCII comes out, whatever goes in. */
+/* Untrusted bytes on their way to a log or a terminal: printable ASCII comes out, whatever goes in.
+ */
 #include "fuzz.h"
 #include "cli/json.h"
 #include "base/log.h"
@@ -8,7 +9,8 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    (void)argc, (void)argv;
+    (void)argc;
+    (void)argv;
     fuzz_quiet();
     return 0;
 }
@@ -27,13 +29,15 @@ static bool printable(const char *s)
 static bool obeyed(const unsigned char *s)
 {
     return *s < ' ' || *s == 127 || (*s == 0xc2 && s[1] < 0xa0) || (*s == 0xd8 && s[1] == 0x9c) ||
-           (*s == 0xe2 && s[1] == 0x80 && (s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae))) ||
+           (*s == 0xe2 && s[1] == 0x80 &&
+            (s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae))) ||
            (*s == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
 }
 
 static bool shows_nothing_obeyed(const char *s)
 {
     const unsigned char *at = (const unsigned char *)s;
+
     for (size_t len = strlen(s), n; len; at += n, len -= n) {
         n = text_char(at, len);
         if (!n || text_is_obeyed(text_code(at, n))) {
@@ -52,16 +56,22 @@ static void on_line(int level, const char *line, void *arg)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char cut[64], *text = fuzz_text(data, size), *json = NULL;
-    size_t room = size ? data[0] + 1u : 1, len;
+    char cut[64];
+    char *text = fuzz_text(data, size);
+    char *json = NULL;
+    size_t room = size ? data[0] + 1u : 1;
+    size_t len;
     char *out = malloc(room);
     unsigned said = 0;
+
     MUST(out);
     log_escape(out, room, data, size);
     MUST(strlen(out) < room && printable(out));
+
     struct log log = {.fn = on_line, .arg = &said};
     log_line(&log, LOG_REFUSED, LOG_ERR, "Redis said: %s (%.*s)", text, (int)size, text);
     MUST(said == 1);
+
     const char *shown = plain(text);
     MUST(printable(shown) && strlen(shown) <= 4 * 256 + 3);
     text_shown(cut, sizeof cut, data, size);
@@ -69,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text_mended(cut, sizeof cut, text);
     MUST(text_is_utf8(cut, strlen(cut)) && strlen(cut) < sizeof cut);
     bad("value", text, "no");
+
     FILE *to = open_memstream(&json, &len);
     struct json j;
     MUST(to);
@@ -79,8 +90,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i + 1 < len; i++) {
         MUST(!obeyed((unsigned char *)json + i));
     }
+
     free(json);
     free(out);
     free(text);
+
     return 0;
 }

@@ -6,7 +6,8 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    (void)argc, (void)argv;
+    (void)argc;
+    (void)argv;
     fuzz_quiet();
     unsetenv("LAPSE_URL");
     unsetenv("LAPSE_PASSWORD");
@@ -15,11 +16,15 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void library(const char *text)
 {
-    struct url u, checked;
+    struct url u;
+    struct url checked;
     char *out = malloc(2 * strlen(text) + 2);
+
     MUST(out);
+
     int ok = url_parse(&u, text, out);
     MUST(url_parse(&checked, text, NULL) == ok);
+
     if (ok) {
         MUST(u.host && *u.host && u.db >= 0 && u.db <= 1 << 20);
         MUST(u.local ? *u.host == '/' && strlen(u.host) < 108 : u.port >= 1 && u.port <= 65535);
@@ -27,22 +32,30 @@ static void library(const char *text)
         MUST(!u.user || (*u.user && u.password));
         MUST(u.local == checked.local && u.db == checked.db && u.port == checked.port);
     }
+
     free(out);
 }
 
-/* A URL with a password comes apart into one without it and the password, which is then nowhere else. */
+/* A URL with a password comes apart into one without it and the password, which is then nowhere
+ * else. */
 static void program(const char *text, const char *env_password)
 {
     struct globals g = {.opts = lapse_options_init(), .url = strdup(text)};
-    char *out = malloc(2 * strlen(text) + 4096), *env;
-    struct url u, shown;
+    char *out = malloc(2 * strlen(text) + 4096);
+    char *env;
+    struct url u;
+    struct url shown;
+
     MUST(g.url && out);
     setenv("LAPSE_PASSWORD", env_password, 1);
-    int given = url_parse(&u, text, NULL), rc = url_make(&g);
+
+    int given = url_parse(&u, text, NULL);
+    int rc = url_make(&g);
     if (rc == 0) {
         MUST(url_parse(&u, g.secret_url, out) == 1);
         MUST(strlen(g.shown_url) <= strlen(text));
-        const char *at = strchr(text + 8, '@'), *colon = at ? memchr(text, ':', (size_t)(at - text)) : NULL;
+        const char *at = strchr(text + 8, '@');
+        const char *colon = at ? memchr(text, ':', (size_t)(at - text)) : NULL;
         colon = colon ? memchr(colon + 1, ':', (size_t)(at - colon - 1)) : NULL;
         if (given && u.password && colon && *env_password == '\0') {
             size_t len = (size_t)(at - colon - 1);
@@ -50,12 +63,14 @@ static void program(const char *text, const char *env_password)
             MUST(strlen(g.shown_url) == strlen(text) - len - 1 - !u.user);
         }
         /* what is shown is a URL by itself, but for a user, who needs a password */
-        MUST(u.user || (url_parse(&shown, g.shown_url, NULL) == 1 && shown.db == u.db && shown.port == u.port));
+        MUST(u.user || (url_parse(&shown, g.shown_url, NULL) == 1 && shown.db == u.db &&
+                        shown.port == u.port));
         env = getenv("LAPSE_PASSWORD");
         MUST(!*env_password || env[strspn(env, "*")] == '\0');
     } else {
         MUST(!given || *env_password);
     }
+
     url_wipe(&g);
     free(g.shown_url);
     free(g.url);
@@ -65,6 +80,7 @@ static void program(const char *text, const char *env_password)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
+
     library(text);
     if (strlen(text) >= 8) {
         program(text, "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole library above its connection, against a Redis that answers anything: the input says what the user asks,
- * what the server replies and publishes, when the wire breaks and how time passes. In the place of conn.c is what is
- * here. */
+/* The whole library above its connection, against a Redis that answers anything: the input says
+ * what the user asks, what the server replies and publishes, when the wire breaks and how time
+ * passes. In the place of conn.c is what is here. */
 #include "fuzz.h"
 #include "api/handle.h"
 #include "scripts.h"
@@ -35,9 +35,11 @@ int clock_gettime(clockid_t id, struct timespec *t) /* libFuzzer measures by ano
     return 0;
 }
 
-int timerfd_create(int clock, int flags) /* its time is the kernel's: a timer of the loop takes its place */
+int timerfd_create(int clock,
+                   int flags) /* its time is the kernel's: a timer of the loop takes its place */
 {
-    (void)clock, (void)flags;
+    (void)clock;
+    (void)flags;
     return -1;
 }
 
@@ -66,6 +68,7 @@ static void end_calls(struct conn *c, int err)
     if (c == conns[0]) {
         n_sent = n_answered = 0;
     }
+
     for (struct list *i; (i = list_pop(&c->calls));) {
         struct call *call = CONTAINER(i, struct call, node);
         MUST(!call->ended);
@@ -77,6 +80,7 @@ static void end_calls(struct conn *c, int err)
 static void on_timer(void *arg)
 {
     struct conn *c = arg;
+
     if (c->state == CONN_DOWN) {
         c->state = CONN_UP;
         c->events->up(c->arg);
@@ -105,31 +109,38 @@ void conn_start(struct conn *c)
 bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len)
 {
     static volatile unsigned sum;
+
     MUST(c->state == CONN_UP && argc >= 5);
+
     for (int i = 0; i < argc; i++) {
         for (size_t k = 0; k < len[i]; k++) {
             sum += (unsigned char)argv[i][k];
         }
     }
+
     unsigned script = 0;
     for (; script < SCRIPT_COUNT; script++) {
         const struct script_text *t = &script_texts[script];
-        if (len[1] != 40 ? len[1] == t->len && !memcmp(argv[1], t->text, t->len) : !memcmp(argv[1], t->sha, 40)) {
+        if (len[1] != 40 ? len[1] == t->len && memcmp(argv[1], t->text, t->len) == 0
+                         : memcmp(argv[1], t->sha, 40) == 0) {
             break;
         }
     }
+
     (void)sum;
     MUST(script < SCRIPT_COUNT && n_sent < sizeof scripts);
     scripts[n_sent++] = (unsigned char)script;
     call->ended = false;
     call->sent_us = clock_us();
     list_insert(&c->calls, &call->node);
+
     return true;
 }
 
 bool conn_subscribe(struct conn *c, const char *verb, const char *channel)
 {
-    (void)verb, (void)channel;
+    (void)verb;
+    (void)channel;
     return c->state == CONN_UP;
 }
 
@@ -179,6 +190,7 @@ static struct redisReply *integer(int64_t n)
 static struct redisReply *text(int type, const void *bytes, size_t len)
 {
     struct redisReply *r = reply(type);
+
     r->str = malloc(len + 1);
     MUST(r->str);
     memcpy(r->str, bytes, len);
@@ -223,9 +235,10 @@ static int64_t server_us(void)
 static struct redisReply *row(unsigned which)
 {
     static const char *const ids[] = {"a", "b", "c", "d"};
-    static const char *const helds[] = {"", "1 1 10 1 1795217976000000 1795217976000 me why", "1 2 10 7 1 1 me ",
-                                        "2 x"};
+    static const char *const helds[] = {"", "1 1 10 1 1795217976000000 1795217976000 me why",
+                                        "1 2 10 7 1 1 me ", "2 x"};
     struct redisReply *r = array(6);
+
     r->element[0] = string(ids[which % 4]);
     r->element[1] = integer(1 + which / 4 % 3);
     r->element[2] = integer(server_us() / 1000 + (int)(which % 5) * 1000);
@@ -242,11 +255,13 @@ static struct redisReply *tree(unsigned depth)
         "LAPSE ENOENT", "ENOENT",  "EEXIST",     "EBUSY",    "EGONE",         "EDATA",   "EREFUSED",
         "message",      "OK",      "",           "pmessage", "subscribe",     "1",       "-1",
         "9999999",      "expired", "NOSCRIPT x", "OOM x",    "LAPSE EBROKEN", "NOPERM x"};
-    unsigned byte = eat_byte(&in), n = byte >> 3;
+    unsigned byte = eat_byte(&in);
+    unsigned n = byte >> 3;
     const char *word = words[n % (sizeof words / sizeof *words)];
     struct redisReply *r;
     size_t len;
     char *bytes;
+
     switch (byte & 7) {
     case 0: return n ? text(REDIS_REPLY_STATUS, word, strlen(word)) : reply(REDIS_REPLY_NIL);
     case 1: return integer(n);
@@ -273,14 +288,21 @@ static struct redisReply *tree(unsigned depth)
 /* The shape that the script's head promises, more or less. */
 static struct redisReply *canned(unsigned script)
 {
-    unsigned byte = eat_byte(&in), n = byte % 8;
-    struct redisReply *r = array(script == SCRIPT_CLAIM ? 5 + n : script == SCRIPT_LIST ? 2 + n : 8);
+    unsigned byte = eat_byte(&in);
+    unsigned n = byte % 8;
+    struct redisReply *r = array(script == SCRIPT_CLAIM  ? 5 + n
+                                 : script == SCRIPT_LIST ? 2 + n
+                                                         : 8);
+
     for (size_t i = 0; i < r->elements; i++) {
         bool a_row = script == SCRIPT_CLAIM  ? i >= 5
                      : script == SCRIPT_LIST ? i >= 2
                                              : script <= SCRIPT_GET && byte & 8;
-        r->element[i] = i == 0 ? integer(server_us()) : a_row ? row(byte / 8 + (unsigned)i) : integer(byte >> 4 & 3);
+        r->element[i] = i == 0  ? integer(server_us())
+                        : a_row ? row(byte / 8 + (unsigned)i)
+                                : integer(byte >> 4 & 3);
     }
+
     return r;
 }
 
@@ -288,6 +310,7 @@ static void answer(struct conn *c, bool by_shape)
 {
     struct redisReply *r = by_shape ? canned(scripts[n_answered]) : tree(0);
     struct list *i = c->state == CONN_UP ? list_pop(&c->calls) : NULL;
+
     if (i) {
         n_answered++;
         struct call *call = CONTAINER(i, struct call, node);
@@ -295,15 +318,18 @@ static void answer(struct conn *c, bool by_shape)
         call->ended = true;
         call->end(call, 0, r);
     }
+
     reply_free(r);
 }
 
 /* Events and wakes of ours; or a tree. */
 static void publish(struct conn *c, unsigned how)
 {
-    static const char *const triggers[] = {"lapse:{q}:t:a", "lapse:{q}:t:b", "lapse:{q}:t:{host:1}", "lapse:{x}:t:c"};
+    static const char *const triggers[] = {"lapse:{q}:t:a", "lapse:{q}:t:b", "lapse:{q}:t:{host:1}",
+                                           "lapse:{x}:t:c"};
     struct redisReply *r;
     char woken[64];
+
     if (how % 4 == 0) {
         r = tree(0);
     } else if (how % 4 == 1) {
@@ -316,19 +342,23 @@ static void publish(struct conn *c, unsigned how)
         r = array(3);
         r->element[0] = string(how % 4 == 2 ? "message" : "subscribe");
         r->element[1] = string("lapse:{q}:wake:0");
-        snprintf(woken, sizeof woken, "%lld %s", (long long)(server_us() / 1000 + (int)(how / 4) * 100), "a");
+        snprintf(woken, sizeof woken, "%lld %s",
+                 (long long)(server_us() / 1000 + (int)(how / 4) * 100), "a");
         r->element[2] = how % 4 == 3 ? integer(1) : how & 64 ? tree(1) : string(woken);
     }
+
     if (c->state == CONN_UP && c->events->pushed) {
         c->events->pushed(c->arg, r);
     }
+
     reply_free(r);
 }
 
 /* ---- the user ---- */
 static void on_answer(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     ended++;
     if (!err && job) {
         size_t len;
@@ -338,14 +368,17 @@ static void on_answer(struct lapse *l, int err, const struct lapse_job *job, voi
 
 static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     MUST(!err == !!d);
     ended++;
 }
 
-static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     MUST(err <= 0 && (!err || !n) && n <= 100);
     for (size_t i = 0; i < n; i++) {
         MUST(strlen(lapse_job_id(jobs[i])) <= KEYS_ID_MAX);
@@ -366,7 +399,8 @@ static void settle(struct lapse_job *job, unsigned how)
 
 static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     unsigned how = eat_byte(&in);
     if (how & 128 && n_held < HELD) {
         held[n_held++] = job;
@@ -381,6 +415,7 @@ static int ask(struct lapse *l, unsigned how)
     const char *id = ids[how / 8 % 4];
     struct lapse_spec s = lapse_spec_init();
     struct lapse_due due = lapse_in(how / 32 * 100);
+
     switch (how % 8) {
     case 0:
     case 1:
@@ -398,6 +433,7 @@ static int ask(struct lapse *l, unsigned how)
     case 6: return lapse_list(l, "q", LAPSE_RUNNING, NULL, 1 + how / 8, on_list, NULL);
     default: break;
     }
+
     const char *queue = how & 8 ? "q2" : "q";
     int err = how & 16 ? lapse_unlisten(l, queue) : lapse_listen(l, queue, NULL, on_job, NULL);
     return err ? 1 : 2;
@@ -416,7 +452,8 @@ static void on_closed(void *arg)
 
 static void no_line(int level, const char *line, void *arg)
 {
-    (void)level, (void)arg;
+    (void)level;
+    (void)arg;
     for (; *line; line++) {
         MUST(*line >= ' ' && *line <= '~');
     }
@@ -424,8 +461,10 @@ static void no_line(int level, const char *line, void *arg)
 
 static void step(struct lapse *l)
 {
-    unsigned what = eat_byte(&in), how = what >> 4;
+    unsigned what = eat_byte(&in);
+    unsigned how = what >> 4;
     int err;
+
     switch (what % 8) {
     case 0:
     case 1: answer(conns[0], what % 8); break;
@@ -457,9 +496,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ev_loop *loop;
     struct lapse *l;
     bool closed = false;
+
     in = (struct eat){data, size};
     now_us = START_US;
     accepted = ended = n_held = n_conns = n_sent = n_answered = 0;
+
     unsigned settings = eat_byte(&in);
     o.log = no_line;
     o.flags = settings % 4;
@@ -473,20 +514,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!(settings & 32)) {
         MUST(lapse_listen(l, "q", NULL, on_job, NULL) == 0);
     }
+
     for (int i = 0; i < STEPS && in.left; i++) {
         ev_run(loop, EVRUN_NOWAIT);
         step(l);
     }
+
     lapse_close(l, settings & 64 ? 100 : 0, on_closed, &closed);
     for (int i = 0; i < 1000 && !closed; i++) {
         ev_run(loop, EVRUN_NOWAIT);
         now_us += 10000;
     }
+
     MUST(closed);
     for (accepted -= ended; n_held;) {
         lapse_done(held[--n_held], NULL, NULL); /* cut loose: this frees it */
     }
+
     MUST(accepted == 0 && live == 0);
     ev_loop_destroy(loop);
+
     return 0;
 }

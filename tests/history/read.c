@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines to events. A call is two lines, asked and answered, so that one whose asker was killed is known; they become
- * one event, with what either says. */
+/* Lines to events. A call is two lines, asked and answered, so that one whose asker was killed is
+ * known; they become one event, with what either says. */
 #include "history.h"
 #include <jansson.h>
 #include <search.h>
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const op_name[N_OPS] = {"enqueue", "cancel", "reschedule", "get",  "start",   "ack", "nack",
-                                    "dead",    "state",  "final",      "fsck", "nemesis", "note"};
+const char *const op_name[N_OPS] = {"enqueue", "cancel",  "reschedule", "get",   "start",
+                                    "ack",     "nack",    "dead",       "state", "final",
+                                    "fsck",    "nemesis", "note"};
 static const char *const outcome_name[] = {"asked", "ok", "fail", "info"};
 static const char *const conflict_name[] = {"reject", "keep", "replace"};
 static const char *const state_name[] = {"absent", "waiting", "running", "dead"};
@@ -31,11 +32,16 @@ static void *must(void *p)
 static const char *intern(const char *text)
 {
     static void *root;
-    if (!text)
+
+    if (!text) {
         return NULL;
+    }
+
     const char **node = tfind(text, &root, by_text);
-    if (!node)
+    if (!node) {
         node = must(tsearch(must(strdup(text)), &root, by_text));
+    }
+
     return *node;
 }
 
@@ -46,7 +52,8 @@ struct proc { /* its calls, by their numbers */
 
 static int by_name(const void *a, const void *b)
 {
-    const char *x = ((const struct proc *)a)->name, *y = ((const struct proc *)b)->name;
+    const char *x = ((const struct proc *)a)->name;
+    const char *y = ((const struct proc *)b)->name;
     return (x > y) - (x < y);
 }
 
@@ -54,19 +61,25 @@ static int by_name(const void *a, const void *b)
 static size_t *place_of(const char *name, long call)
 {
     static void *root;
-    struct proc key = {.name = name}, **node = tfind(&key, &root, by_name), *p;
+    struct proc key = {.name = name};
+    struct proc **node = tfind(&key, &root, by_name);
+    struct proc *p;
+
     if (!node) {
         p = must(calloc(1, sizeof *p));
         p->name = name;
         node = must(tsearch(p, &root, by_name));
     }
+
     p = *node;
+
     if ((size_t)call >= p->n) {
         size_t n = 2 * (size_t)call + 64;
         p->of_call = must(realloc(p->of_call, n * sizeof *p->of_call));
         memset(p->of_call + p->n, 0, (n - p->n) * sizeof *p->of_call);
         p->n = n;
     }
+
     return &p->of_call[call];
 }
 
@@ -84,34 +97,47 @@ static int64_t number(const json_t *o, const char *name)
 static int word(const json_t *o, const char *name, const char *const *names, int n)
 {
     const char *s = json_string_value(json_object_get(o, name));
-    for (int i = 0; s && i < n; i++)
-        if (!strcmp(s, names[i]))
+
+    for (int i = 0; s && i < n; i++) {
+        if (strcmp(s, names[i]) == 0) {
             return i;
+        }
+    }
     return s ? -1 : 0;
 }
 
 static bool read_event(const json_t *o, struct event *e)
 {
-    int op = word(o, "op", op_name, N_OPS), conflict = word(o, "conflict", conflict_name, 3);
-    int outcome = word(o, "outcome", outcome_name, 4), state = word(o, "state", state_name, 4);
+    int op = word(o, "op", op_name, N_OPS);
+    int conflict = word(o, "conflict", conflict_name, 3);
+    int outcome = word(o, "outcome", outcome_name, 4);
+    int state = word(o, "state", state_name, 4);
+
     e->proc = text(o, "proc"), e->job = text(o, "job"), e->err = text(o, "err");
     e->payload = text(o, "payload"), e->what = text(o, "what");
-    if (op < 0 || conflict < 0 || outcome < 0 || state < 0 || !json_object_get(o, "op") || !e->proc)
+    if (op < 0 || conflict < 0 || outcome < 0 || state < 0 || !json_object_get(o, "op") ||
+        !e->proc) {
         return false;
+    }
+
     e->op = (enum op)op, e->conflict = (enum conflict)conflict, e->state = (enum state)state;
     e->outcome = json_object_get(o, "outcome") ? (enum outcome)outcome : OK;
     e->call = (long)number(o, "call");
     e->to_ns = number(o, "mono_ns");
     e->from_ns = json_object_get(o, "asked_ns") ? number(o, "asked_ns") : e->to_ns;
     e->redis_us = number(o, "redis_us"), e->redis_ms = number(o, "redis_ms");
-    e->due_ms = number(o, "due"), e->delay_ms = json_object_get(o, "delay") ? number(o, "delay") : -1;
-    e->lease_until_ms = number(o, "lease_until"), e->least_ms = number(o, "least"), e->since_ns = number(o, "since_ns");
+    e->due_ms = number(o, "due"),
+    e->delay_ms = json_object_get(o, "delay") ? number(o, "delay") : -1;
+    e->lease_until_ms = number(o, "lease_until"), e->least_ms = number(o, "least"),
+    e->since_ns = number(o, "since_ns");
     e->token = (uint64_t)number(o, "token");
     e->attempt = (long)number(o, "attempt"), e->tries = (long)number(o, "tries");
     e->created = json_object_get(o, "created") ? (long)number(o, "created") : 1;
     e->defects = (long)number(o, "defects");
-    e->n_due = (long)number(o, "n_due"), e->n_run = (long)number(o, "n_run"), e->n_dead = (long)number(o, "n_dead");
+    e->n_due = (long)number(o, "n_due"), e->n_run = (long)number(o, "n_run"),
+    e->n_dead = (long)number(o, "n_dead");
     e->n_jobs = (long)number(o, "n_jobs");
+
     bool of_job = e->op <= STATE;
     return e->call >= 0 && e->call < 100000000 && of_job == (e->job != NULL);
 }
@@ -119,6 +145,7 @@ static bool read_event(const json_t *o, struct event *e)
 static void put(struct history *h, const struct event *e)
 {
     size_t *place = e->call ? place_of(e->proc, e->call) : NULL;
+
     if (place && *place) { /* the answer */
         struct event *asked = &h->event[*place - 1];
         asked->outcome = e->outcome, asked->to_ns = e->to_ns, asked->err = e->err;
@@ -126,13 +153,16 @@ static void put(struct history *h, const struct event *e)
         asked->due_ms = e->due_ms ? e->due_ms : asked->due_ms;
         return;
     }
+
     if (h->n == h->room) {
         h->room = h->room ? 2 * h->room : 4096;
         h->event = must(realloc(h->event, h->room * sizeof *h->event));
     }
+
     h->event[h->n++] = *e;
-    if (place)
+    if (place) {
         *place = h->n;
+    }
 }
 
 bool history_read(struct history *h, const char *path)
@@ -142,33 +172,41 @@ bool history_read(struct history *h, const char *path)
     size_t room = 0;
     ssize_t len;
     bool ok = true;
+
     path = intern(path);
     if (!f) {
         perror(path);
         return false;
     }
+
     for (long n = 1; ok && (len = getline(&line, &room, f)) > 0; n++) {
         struct event e = {.file = path, .line = n};
-        if (line[0] == '\n' || line[0] == '#')
+        if (line[0] == '\n' || line[0] == '#') {
             continue;
+        }
         json_t *o = json_loadb(line, (size_t)len, 0, NULL);
-        if (!o && line[len - 1] != '\n')
+        if (!o && line[len - 1] != '\n') {
             break; /* its writer was killed in the middle */
+        }
         ok = o && read_event(o, &e);
         json_decref(o);
-        if (ok)
+        if (ok) {
             put(h, &e);
-        else
+        } else {
             fprintf(stderr, "%s:%ld: not a line of a history: %s", path, n, line);
+        }
     }
+
     free(line);
     fclose(f);
+
     return ok;
 }
 
 static int by_job_and_time(const void *a, const void *b)
 {
-    const struct event *x = a, *y = b;
+    const struct event *x = a;
+    const struct event *y = b;
     int order = x->job == y->job ? 0 : !x->job ? -1 : !y->job ? 1 : strcmp(x->job, y->job);
     order = order ? order : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
     return order ? order : (x->line > y->line) - (x->line < y->line);
@@ -176,25 +214,33 @@ static int by_job_and_time(const void *a, const void *b)
 
 void history_sort(struct history *h)
 {
-    if (h->n)
+    if (h->n) {
         qsort(h->event, h->n, sizeof *h->event, by_job_and_time);
+    }
+
     h->offset_ns = INT64_MAX;
+
     for (size_t i = 0; i < h->n; i++) {
         struct event *e = &h->event[i];
         e->heard_ns = e->outcome == ASKED ? INT64_MAX : e->to_ns;
-        if (e->outcome == ASKED)
+        if (e->outcome == ASKED) {
             e->outcome = INFO;
-        if (e->outcome == INFO)
+        }
+        if (e->outcome == INFO) {
             e->to_ns = INT64_MAX; /* a repeat of it may be on its way still */
-        if (e->op == START && e->to_ns - e->redis_us * 1000 < h->offset_ns)
+        }
+        if (e->op == START && e->to_ns - e->redis_us * 1000 < h->offset_ns) {
             h->offset_ns = e->to_ns - e->redis_us * 1000;
-        if (e->op == FINAL)
+        }
+        if (e->op == FINAL) {
             h->final = e;
+        }
         if (e->op == NEMESIS) {
             h->faults = true;
-            h->clock_fault = h->clock_fault || (e->what && !strcmp(e->what, "clock"));
-            if (e->since_ns && h->n_rollbacks < sizeof h->rollback / sizeof *h->rollback)
+            h->clock_fault = h->clock_fault || (e->what && strcmp(e->what, "clock") == 0);
+            if (e->since_ns && h->n_rollbacks < sizeof h->rollback / sizeof *h->rollback) {
                 h->rollback[h->n_rollbacks++] = e;
+            }
         }
     }
 }

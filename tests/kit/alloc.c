@@ -14,14 +14,20 @@ static void *counting(void *old, size_t size)
         free(old);
         return NULL;
     }
+
     random_state = random_state * 1103515245 + 12345;
-    if ((countdown > 0 && --countdown == 0) || (one_in && (random_state >> 8) % (unsigned long)one_in == 0)) {
+
+    if ((countdown > 0 && --countdown == 0) ||
+        (one_in && (random_state >> 8) % (unsigned long)one_in == 0)) {
         failed = true;
         return NULL;
     }
+
     made++;
+
     void *p = realloc(old, size);
     live += p && !old;
+
     return p;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariant, read raw from Redis: each record is in exactly one state, and nothing else lies about. */
+/* The invariant, read raw from Redis: each record is in exactly one state, and nothing else lies
+ * about. */
 #include "support.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -24,90 +25,120 @@ static int defects;
 
 static int by_bytes(const void *a, const void *b)
 {
-    const redisReply *x = *(redisReply *const *)a, *y = *(redisReply *const *)b;
+    const redisReply *x = *(redisReply *const *)a;
+    const redisReply *y = *(redisReply *const *)b;
     int c = memcmp(x->str, y->str, (size_t)(x->len < y->len ? x->len : y->len));
     return c ? c : (x->len > y->len) - (x->len < y->len);
 }
 
 static bool has(const redisReply *set, const redisReply *id)
 {
-    return set->elements && bsearch(&id, set->element, set->elements, sizeof *set->element, by_bytes);
+    return set->elements &&
+           bsearch(&id, set->element, set->elements, sizeof *set->element, by_bytes);
 }
 
 /* At one moment: a job on its way from one set to the next would look lost. */
 static void read_queue(struct server *s, struct queue *q)
 {
     static const char read_all[] =
-        "local r = {} "
-        "for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', KEYS[1] .. k, 0, -1) end "
-        "for i, k in ipairs({'jobs', 'held'}) do r[i + 3] = redis.pcall('HKEYS', KEYS[1] .. k) end "
-        "return r";
+        "local r = {} for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', "
+        "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'held'}) do r[i + 3] = "
+        "redis.pcall('HKEYS', KEYS[1] .. k) end return r";
+
     q->all = redis_cmd(s, "EVAL %s 1 %s", read_all, q->prefix);
-    cr_assert(q->all->type == REDIS_REPLY_ARRAY && q->all->elements == N_SETS, "audit: %s", q->all->str);
+    cr_assert(q->all->type == REDIS_REPLY_ARRAY && q->all->elements == N_SETS, "audit: %s",
+              q->all->str);
+
     for (int i = 0; i < N_SETS; i++) {
         q->set[i] = q->all->element[i];
-        if (q->set[i]->type != REDIS_REPLY_ARRAY)
-            DEFECT("%s%s: %s", q->prefix, set_name[i], q->set[i]->str ? q->set[i]->str : "not a list");
-        else if (q->set[i]->elements)
+        if (q->set[i]->type != REDIS_REPLY_ARRAY) {
+            DEFECT("%s%s: %s", q->prefix, set_name[i],
+                   q->set[i]->str ? q->set[i]->str : "not a list");
+        } else if (q->set[i]->elements) {
             qsort(q->set[i]->element, q->set[i]->elements, sizeof *q->set[i]->element, by_bytes);
+        }
     }
 }
 
 static void check_queue(const struct queue *q)
 {
-    const redisReply *jobs = q->set[JOBS], *held = q->set[HELD];
+    const redisReply *jobs = q->set[JOBS];
+    const redisReply *held = q->set[HELD];
+
     for (size_t i = 0; i < jobs->elements; i++) {
         const redisReply *id = jobs->element[i];
         int n = has(q->set[DUE], id) + has(q->set[RUN], id) + has(q->set[DEAD], id);
-        if (n != 1)
-            DEFECT("%sjobs %s is in %d of due (%d), run (%d), dead (%d)", q->prefix, id->str, n, has(q->set[DUE], id),
-                   has(q->set[RUN], id), has(q->set[DEAD], id));
-        if (has(q->set[RUN], id) && !has(held, id))
+        if (n != 1) {
+            DEFECT("%sjobs %s is in %d of due (%d), run (%d), dead (%d)", q->prefix, id->str, n,
+                   has(q->set[DUE], id), has(q->set[RUN], id), has(q->set[DEAD], id));
+        }
+        if (has(q->set[RUN], id) && !has(held, id)) {
             DEFECT("%srun %s is held by nobody", q->prefix, id->str);
+        }
     }
-    for (int k = DUE; k <= DEAD; k++)
-        for (size_t i = 0; i < q->set[k]->elements; i++)
-            if (!has(jobs, q->set[k]->element[i]))
+
+    for (int k = DUE; k <= DEAD; k++) {
+        for (size_t i = 0; i < q->set[k]->elements; i++) {
+            if (!has(jobs, q->set[k]->element[i])) {
                 DEFECT("%s%s %s has no record", q->prefix, set_name[k], q->set[k]->element[i]->str);
-    for (size_t i = 0; i < held->elements; i++)
-        if (!has(jobs, held->element[i]))
+            }
+        }
+    }
+
+    for (size_t i = 0; i < held->elements; i++) {
+        if (!has(jobs, held->element[i])) {
             DEFECT("%sheld %s has no record", q->prefix, held->element[i]->str);
+        }
+    }
 }
 
 static bool known(const struct queue *q, const char *rest, size_t len)
 {
-    if (len > 3 && !memcmp(rest, "t:{", 3))
+    if (len > 3 && memcmp(rest, "t:{", 3) == 0) {
         return true; /* a listener's canary: it lives for a millisecond */
-    if (len > 2 && !memcmp(rest, "t:", 2)) {
+    }
+
+    if (len > 2 && memcmp(rest, "t:", 2) == 0) {
         redisReply id = {.type = REDIS_REPLY_STRING, .str = (char *)(uintptr_t)(rest + 2)};
         id.len = (__typeof__(id.len))(len - 2); /* int in hiredis 0.14, size_t in 1.x */
         return has(q->set[DUE], &id);
     }
-    for (int i = 0; i < N_SETS; i++)
-        if (!strcmp(rest, set_name[i]))
+
+    for (int i = 0; i < N_SETS; i++) {
+        if (strcmp(rest, set_name[i]) == 0) {
             return true;
-    for (size_t i = 0; i < sizeof other_name / sizeof *other_name; i++)
-        if (!strcmp(rest, other_name[i]))
+        }
+    }
+
+    for (size_t i = 0; i < sizeof other_name / sizeof *other_name; i++) {
+        if (strcmp(rest, other_name[i]) == 0) {
             return true;
+        }
+    }
+
     return false;
 }
 
-/* A job that was due in a millisecond has a trigger for that and one more: Redis may show it when the job is gone. */
+/* A job that was due in a millisecond has a trigger for that and one more: Redis may show it when
+ * the job is gone. */
 static bool about_to_expire(struct server *s, const char *rest, const redisReply *key)
 {
-    return !strncmp(rest, "t:", 2) && redis_int(s, "PTTL %b", key->str, (size_t)key->len) <= 1;
+    return strncmp(rest, "t:", 2) == 0 && redis_int(s, "PTTL %b", key->str, (size_t)key->len) <= 1;
 }
 
 static void check_key(struct server *s, const struct queue *queues, size_t n, const redisReply *key)
 {
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(queues[i].prefix);
-        if ((size_t)key->len > len && !memcmp(key->str, queues[i].prefix, len)) {
-            if (!known(&queues[i], key->str + len, (size_t)key->len - len) && !about_to_expire(s, key->str + len, key))
+        if ((size_t)key->len > len && memcmp(key->str, queues[i].prefix, len) == 0) {
+            if (!known(&queues[i], key->str + len, (size_t)key->len - len) &&
+                !about_to_expire(s, key->str + len, key)) {
                 DEFECT("stray key %s", key->str);
+            }
             return;
         }
     }
+
     DEFECT("key of no queue that should be there: %s", key->str);
 }
 
@@ -116,11 +147,13 @@ int audit(struct server *s, const char *space, ...)
     struct queue queues[16];
     size_t n = 0;
     va_list ap;
+
     va_start(ap, space);
     for (const char *name; (name = va_arg(ap, const char *)); n++) {
         cr_assert(n < 16);
         snprintf(queues[n].prefix, sizeof queues[n].prefix, "%s:{%s}:", space, name);
     }
+
     va_end(ap);
 
     defects = 0;
@@ -128,23 +161,30 @@ int audit(struct server *s, const char *space, ...)
         read_queue(s, &queues[i]);
         check_queue(&queues[i]);
     }
+
     /* KEYS, unlike SCAN, does not touch what it finds, so the audit rings no bells */
     redisReply *keys = redis_cmd(s, "KEYS %s:*", space);
-    for (size_t i = 0; i < keys->elements; i++)
+    for (size_t i = 0; i < keys->elements; i++) {
         check_key(s, queues, n, keys->element[i]);
+    }
+
     freeReplyObject(keys);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         freeReplyObject(queues[i].all);
+    }
+
     return defects;
 }
 
 int fds_open(void)
 {
     DIR *d = opendir("/proc/self/fd");
+
     cr_assert(d);
     int n = -1; /* not the one that reads them */
-    for (struct dirent *e; (e = readdir(d));)
+    for (struct dirent *e; (e = readdir(d));) {
         n += e->d_name[0] != '.';
+    }
     closedir(d);
     return n;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A forked child carries bytes between clients and the server's socket, as badly as it is told to in shared memory. */
+/* A forked child carries bytes between clients and the server's socket, as badly as it is told to
+ * in shared memory. */
 #include "support.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -52,7 +53,8 @@ static struct conn {
     size_t rest_len;
 } conns[MAX_CONNS]; /* the child's */
 
-static const char ECHO[] = "*2\r\n$4\r\nECHO\r\n$10\r\nall is out\r\n", ECHOED[] = "$10\r\nall is out\r\n";
+static const char ECHO[] = "*2\r\n$4\r\nECHO\r\n$10\r\nall is out\r\n",
+                  ECHOED[] = "$10\r\nall is out\r\n";
 
 static void cut(struct conn *c)
 {
@@ -66,11 +68,13 @@ static bool write_all(int fd, const char *data, size_t n)
 {
     while (n > 0) {
         ssize_t done = send(fd, data, n, MSG_NOSIGNAL);
-        if (done <= 0)
+        if (done <= 0) {
             return false;
+        }
         data += done;
         n -= (size_t)done;
     }
+
     return true;
 }
 
@@ -83,11 +87,13 @@ static bool between_two(const struct reader *r)
 static size_t read_on(struct reader *r, const char *at, size_t n, bool stop)
 {
     for (size_t i = 0; i < n; i++) {
-        if (stop && between_two(r))
+        if (stop && between_two(r)) {
             return i;
+        }
         if (r->skip) {
-            if (r->name_len < sizeof r->name - 1)
+            if (r->name_len < sizeof r->name - 1) {
                 r->name[r->name_len++] = at[i];
+            }
             r->skip--;
         } else if (!r->kind) {
             r->name_len = r->texts ? r->name_len : 0;
@@ -100,6 +106,7 @@ static size_t read_on(struct reader *r, const char *at, size_t n, bool stop)
             r->kind = 0;
         }
     }
+
     return n;
 }
 
@@ -111,10 +118,13 @@ static bool subscribes(const struct reader *r)
 /* Once it is between two commands, asks for an echo behind all that it said. */
 static bool quieten(struct conn *c)
 {
-    if (c->still != FLOWS || !between_two(&c->reader))
+    if (c->still != FLOWS || !between_two(&c->reader)) {
         return true;
-    if (subscribes(&c->reader))
+    }
+    if (subscribes(&c->reader)) {
         return false;
+    }
+
     c->still = ASKED;
     return write_all(c->way[PROXY_UP].to, ECHO, sizeof ECHO - 1);
 }
@@ -123,11 +133,14 @@ static bool quieten(struct conn *c)
 static bool keep(struct conn *c, const char *at, size_t n)
 {
     size_t echo = sizeof ECHOED - 1;
+
     c->rest = realloc(c->rest, c->rest_len + n);
     memcpy(c->rest + c->rest_len, at, n);
     c->rest_len += n;
-    if (c->rest_len < echo || memcmp(c->rest + c->rest_len - echo, ECHOED, echo))
+    if (c->rest_len < echo || memcmp(c->rest + c->rest_len - echo, ECHOED, echo)) {
         return true;
+    }
+
     bool ok = write_all(c->way[PROXY_DOWN].to, c->rest, c->rest_len - echo);
     c->rest_len = 0;
     c->still = STILL;
@@ -145,8 +158,10 @@ static int dial(const struct proxy_ctl *ctl)
 {
     struct sockaddr_un server = address_of(ctl);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (!connect(fd, (struct sockaddr *)&server, sizeof server))
+
+    if (!connect(fd, (struct sockaddr *)&server, sizeof server)) {
         return fd;
+    }
     close(fd);
     return -1;
 }
@@ -155,15 +170,20 @@ static void accept_one(struct proxy_ctl *ctl, int listener)
 {
     int client = accept(listener, NULL, NULL);
     size_t i = 0;
-    while (i < MAX_CONNS && conns[i].number)
+
+    while (i < MAX_CONNS && conns[i].number) {
         i++;
+    }
+
     int up = dial(ctl);
     atomic_fetch_add(&ctl->conns, 1);
+
     if (client < 0 || i == MAX_CONNS || ctl->refuse || up < 0) {
         close(client);
         close(up);
         return;
     }
+
     conns[i].number = ctl->conns;
     conns[i].way[PROXY_UP].from = conns[i].way[PROXY_DOWN].to = client;
     conns[i].way[PROXY_UP].to = conns[i].way[PROXY_DOWN].from = up;
@@ -174,24 +194,32 @@ static void accept_one(struct proxy_ctl *ctl, int listener)
 static bool pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
 {
     struct pipe_end *e = &c->way[way];
-    size_t n = e->n, whole = way == PROXY_UP ? read_on(&c->reader, e->piece, n, ctl->hold) : n;
+    size_t n = e->n;
+    size_t whole = way == PROXY_UP ? read_on(&c->reader, e->piece, n, ctl->hold) : n;
+
     if (c->still == ASKED && way == PROXY_DOWN) {
         e->n = 0;
         return keep(c, e->piece, n);
     }
+
     if (whole < n) { /* the rest waits */
         bool ok = write_all(e->to, e->piece, whole);
         memmove(e->piece, e->piece + whole, e->n = n - whole);
         return ok;
     }
+
     bool counts = ctl->cut[way] >= 0 && (!ctl->cut_conn || ctl->cut_conn == c->number);
     bool last = counts && (long)n >= ctl->cut[way];
-    if (last)
+    if (last) {
         n = (size_t)ctl->cut[way];
+    }
+
     e->n = 0;
     atomic_fetch_add(&ctl->bytes[way], (long)n);
-    if (counts)
+    if (counts) {
         ctl->cut[way] = last ? -1 : ctl->cut[way] - (long)n;
+    }
+
     return write_all(e->to, e->piece, n) && !last;
 }
 
@@ -206,26 +234,37 @@ static void move(struct proxy_ctl *ctl, struct conn *c)
 static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
 {
     uint64_t n;
-    if (read(wake, &n, sizeof n) != sizeof n)
+
+    if (read(wake, &n, sizeof n) != sizeof n) {
         return;
+    }
+
     long asked = ctl->asked;
     struct sockaddr_un now = address_of(ctl);
     bool moved = memcmp(&now, aim, sizeof now) != 0;
     *aim = now;
+
     bool heal = atomic_exchange(&ctl->heal, 0);
     bool drop = atomic_exchange(&ctl->drop, 0) || heal, half = atomic_exchange(&ctl->half_close, 0);
-    if (heal)
+    if (heal) {
         ctl->swallow = 0;
-    for (struct conn *c = conns; c < conns + MAX_CONNS; c++) {
-        if (c->number && half)
-            shutdown(c->way[PROXY_DOWN].to, SHUT_WR);
-        if (c->number && moved && c->still == STILL)
-            move(ctl, c);
-        if (c->number && !ctl->hold)
-            c->still = FLOWS;
-        if (c->number && drop)
-            cut(c);
     }
+
+    for (struct conn *c = conns; c < conns + MAX_CONNS; c++) {
+        if (c->number && half) {
+            shutdown(c->way[PROXY_DOWN].to, SHUT_WR);
+        }
+        if (c->number && moved && c->still == STILL) {
+            move(ctl, c);
+        }
+        if (c->number && !ctl->hold) {
+            c->still = FLOWS;
+        }
+        if (c->number && drop) {
+            cut(c);
+        }
+    }
+
     ctl->seen = asked;
 }
 
@@ -233,9 +272,11 @@ static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
 static bool quieten_all(void)
 {
     bool all = true;
+
     for (struct conn *c = conns; c < conns + MAX_CONNS; c++) {
-        if (c->number && !quieten(c))
+        if (c->number && !quieten(c)) {
             cut(c);
+        }
         all = all && (!c->number || c->still == STILL);
     }
     return all;
@@ -247,32 +288,40 @@ static bool waits(const struct proxy_ctl *ctl, const struct conn *c, size_t way)
     return ctl->hold && way == PROXY_UP && c->still != FLOWS;
 }
 
-static void take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_end *e, int64_t now_ms)
+static void take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_end *e,
+                       int64_t now_ms)
 {
     bool swallowed = ctl->swallow && (!ctl->swallow_conn || ctl->swallow_conn == c->number);
     long jitter_ms = ctl->jitter ? random() % (2 * ctl->jitter + 1) - ctl->jitter : 0;
     ssize_t n = read(e->from, e->piece, PIECE);
+
     e->n = n > 0 && !swallowed ? (size_t)n : 0;
     e->ready_at = now_ms + ctl->delay + jitter_ms;
-    if (n <= 0)
+    if (n <= 0) {
         cut(c);
+    }
 }
 
 static void serve(struct proxy_ctl *ctl, int wake, const int listener[2])
 {
     struct sockaddr_un aim = address_of(ctl);
+
     for (;;) {
         ctl->held = ctl->hold && quieten_all();
         int door[2] = {ctl->hold ? -1 : listener[0], ctl->hold ? -1 : listener[1]};
-        struct pollfd fds[3 + 2 * MAX_CONNS] = {{wake, POLLIN, 0}, {door[0], POLLIN, 0}, {door[1], POLLIN, 0}};
-        int64_t now = test_now_ms(), wait = -1;
+        struct pollfd fds[3 + 2 * MAX_CONNS] = {
+            {wake, POLLIN, 0}, {door[0], POLLIN, 0}, {door[1], POLLIN, 0}};
+        int64_t now = test_now_ms();
+        int64_t wait = -1;
         for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
             struct conn *c = &conns[i / 2];
             struct pipe_end *e = &c->way[i % 2];
             fds[3 + i].fd = c->number && !e->n ? e->from : -1;
             fds[3 + i].events = POLLIN;
-            if (c->number && e->n && !waits(ctl, c, i % 2) && (wait < 0 || e->ready_at - now < wait))
+            if (c->number && e->n && !waits(ctl, c, i % 2) &&
+                (wait < 0 || e->ready_at - now < wait)) {
                 wait = e->ready_at > now ? e->ready_at - now : 0;
+            }
         }
         poll(fds, sizeof fds / sizeof *fds, (int)wait);
         now = test_now_ms();
@@ -282,20 +331,26 @@ static void serve(struct proxy_ctl *ctl, int wake, const int listener[2])
             if (c->number && fds[3 + i].fd >= 0 && fds[3 + i].revents) {
                 take_piece(ctl, c, e, now);
             }
-            if (c->number && e->n && !waits(ctl, c, i % 2) && e->ready_at <= now && !pass(ctl, c, i % 2))
+            if (c->number && e->n && !waits(ctl, c, i % 2) && e->ready_at <= now &&
+                !pass(ctl, c, i % 2)) {
                 cut(c);
+            }
         }
-        for (int i = 0; i < 2; i++)
-            if (fds[1 + i].revents)
+        for (int i = 0; i < 2; i++) {
+            if (fds[1 + i].revents) {
                 accept_one(ctl, listener[i]);
-        if (fds[0].revents)
+            }
+        }
+        if (fds[0].revents) {
             obey(ctl, wake, &aim);
+        }
     }
 }
 
 struct proxy *proxy_start(struct server *s)
 {
     struct proxy *p = calloc(1, sizeof *p);
+
     cr_assert(p);
     p->ctl = mmap(NULL, sizeof *p->ctl, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     p->wake = eventfd(0, EFD_CLOEXEC);
@@ -307,28 +362,37 @@ struct proxy *proxy_start(struct server *s)
     socklen_t len = sizeof in;
     snprintf(un.sun_path, sizeof un.sun_path, "%s/proxy%d", s->dir, s->n_proxies++);
     snprintf(p->ctl->socket, sizeof p->ctl->socket, "%s", s->socket);
-    int fd[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+
+    int fd[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
+                 socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     cr_assert(!bind(fd[0], (struct sockaddr *)&un, sizeof un) && !listen(fd[0], 64));
     cr_assert(!bind(fd[1], (struct sockaddr *)&in, len) && !listen(fd[1], 64));
     cr_assert(!getsockname(fd[1], (struct sockaddr *)&in, &len));
     snprintf(p->url, sizeof p->url, "unix://%s%s", server_login(), un.sun_path);
-    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://%s127.0.0.1:%d", server_login(), ntohs(in.sin_port));
+    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://%s127.0.0.1:%d", server_login(),
+             ntohs(in.sin_port));
 
     pid_t parent = getpid();
     p->pid = fork();
     cr_assert(p->pid >= 0);
+
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         /* a copy of the test's sockets would keep them open after the test closed them */
-        for (int i = 3; i < 1024; i++)
-            if (i != p->wake && i != fd[0] && i != fd[1])
+        for (int i = 3; i < 1024; i++) {
+            if (i != p->wake && i != fd[0] && i != fd[1]) {
                 close(i);
-        if (getppid() == parent)
+            }
+        }
+        if (getppid() == parent) {
             serve(p->ctl, p->wake, fd);
+        }
         _exit(0);
     }
+
     close(fd[0]);
     close(fd[1]);
+
     return p;
 }
 
@@ -336,9 +400,11 @@ static void tell(struct proxy *p)
 {
     long asked = atomic_fetch_add(&p->ctl->asked, 1) + 1;
     uint64_t one = 1;
+
     cr_assert(write(p->wake, &one, sizeof one) == sizeof one);
-    while (p->ctl->seen < asked)
+    while (p->ctl->seen < asked) {
         poll(NULL, 0, 1);
+    }
 }
 
 void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes)
@@ -411,8 +477,9 @@ void proxy_hold(struct proxy *p, bool on)
 {
     p->ctl->hold = on;
     tell(p);
-    for (int64_t end_ms = test_now_ms() + 20000; on && !p->ctl->held; poll(NULL, 0, 1))
+    for (int64_t end_ms = test_now_ms() + 20000; on && !p->ctl->held; poll(NULL, 0, 1)) {
         cr_assert_lt(test_now_ms(), end_ms, "what was asked is not answered");
+    }
 }
 
 void proxy_jitter(struct proxy *p, int ms)
@@ -433,8 +500,10 @@ long proxy_bytes(struct proxy *p, enum proxy_way way)
 
 void proxy_stop(struct proxy *p)
 {
-    if (!p)
+    if (!p) {
         return;
+    }
+
     kill(p->pid, SIGKILL);
     waitpid(p->pid, NULL, 0);
     munmap(p->ctl, sizeof *p->ctl);

@@ -13,11 +13,13 @@ static redisContext *connection(struct server *s)
         redisFree(s->redis);
         s->redis = NULL;
     }
+
     if (!s->redis) {
         s->redis = redisConnectUnix(s->socket);
         cr_assert(s->redis && !s->redis->err, "connect to %s: %s", s->socket,
                   s->redis ? s->redis->errstr : "no memory");
     }
+
     return s->redis;
 }
 
@@ -41,6 +43,7 @@ redisReply *redis_cmd(struct server *s, const char *format, ...)
 long long redis_int(struct server *s, const char *format, ...)
 {
     va_list ap;
+
     va_start(ap, format);
     redisReply *r = command(s, format, ap);
     va_end(ap);
@@ -55,23 +58,29 @@ long long redis_int(struct server *s, const char *format, ...)
 char *redis_str(struct server *s, const char *format, ...)
 {
     va_list ap;
+
     va_start(ap, format);
+
     redisReply *r = command(s, format, ap);
     va_end(ap);
+
     char *text = NULL;
-    if (r->type == REDIS_REPLY_INTEGER)
+    if (r->type == REDIS_REPLY_INTEGER) {
         cr_assert(asprintf(&text, "%lld", r->integer) > 0);
-    else if (r->type != REDIS_REPLY_NIL) {
+    } else if (r->type != REDIS_REPLY_NIL) {
         cr_assert(r->str, "%s: not a text, but type %d", format, r->type);
         text = strdup(r->str);
     }
+
     freeReplyObject(r);
+
     return text;
 }
 
 void redis_do(struct server *s, const char *format, ...)
 {
     va_list ap;
+
     va_start(ap, format);
     redisReply *r = command(s, format, ap);
     va_end(ap);
@@ -82,17 +91,21 @@ void redis_do(struct server *s, const char *format, ...)
 int64_t redis_now_ms(struct server *s)
 {
     redisReply *r = redis_cmd(s, "TIME");
+
     cr_assert(r->type == REDIS_REPLY_ARRAY && r->elements == 2);
-    int64_t ms = strtoll(r->element[0]->str, NULL, 10) * 1000 + strtoll(r->element[1]->str, NULL, 10) / 1000;
+    int64_t ms =
+        strtoll(r->element[0]->str, NULL, 10) * 1000 + strtoll(r->element[1]->str, NULL, 10) / 1000;
     freeReplyObject(r);
     return ms;
 }
 
-redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc, const char *const *argv,
-                          const size_t *len)
+redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc,
+                          const char *const *argv, const size_t *len)
 {
     char path[4096];
+
     snprintf(path, sizeof path, "%s/lua/%s.lua", test_build(), name);
+
     size_t text_len;
     char *text = test_read_file(path, &text_len);
 
@@ -104,10 +117,12 @@ redisReply *redis_scriptv(struct server *s, const char *name, const char *key, s
         all[4 + i] = argv[i];
         all_len[4 + i] = len ? len[i] : strlen(argv[i]);
     }
+
     redisContext *c = connection(s);
     redisReply *r = redisCommandArgv(c, (int)(4 + argc), all, all_len);
     cr_assert(r, "%s.lua: %s", name, c->errstr);
     free(text);
+
     return r;
 }
 
@@ -116,11 +131,13 @@ redisReply *redis_script(struct server *s, const char *name, const char *key, ..
     const char *argv[64];
     size_t n = 0;
     va_list ap;
+
     va_start(ap, key);
     for (const char *arg; (arg = va_arg(ap, const char *));) {
         cr_assert(n < 64);
         argv[n++] = arg;
     }
+
     va_end(ap);
     return redis_scriptv(s, name, key, n, argv, NULL);
 }
@@ -128,5 +145,6 @@ redisReply *redis_script(struct server *s, const char *name, const char *key, ..
 long long redis_left(struct server *s, const char *space, const char *queue)
 {
     return redis_int(s, "EVAL %s 0 %s:{%s}:due %s:{%s}:run",
-                     "return redis.call('ZCARD', ARGV[1]) + redis.call('ZCARD', ARGV[2])", space, queue, space, queue);
+                     "return redis.call('ZCARD', ARGV[1]) + redis.call('ZCARD', ARGV[2])", space,
+                     queue, space, queue);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One redis-server per test: it answers about 10 ms after its start, so sharing one would save little and tie tests
- * together. It dies with the test, however that ends. */
+/* One redis-server per test: it answers about 10 ms after its start, so sharing one would save
+ * little and tie tests together. It dies with the test, however that ends. */
 #include "support.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -17,8 +17,9 @@
 
 static void forget_connection(struct server *s)
 {
-    if (s->redis)
+    if (s->redis) {
         redisFree(s->redis);
+    }
     s->redis = NULL;
 }
 
@@ -27,7 +28,9 @@ static int free_port(void)
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&a, len) && !getsockname(fd, (struct sockaddr *)&a, &len));
+
+    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&a, len) &&
+              !getsockname(fd, (struct sockaddr *)&a, &len));
     close(fd);
     return ntohs(a.sin_port);
 }
@@ -36,13 +39,16 @@ static int free_port(void)
 static void write_users(const struct server *s)
 {
     char path[4096];
+
     snprintf(path, sizeof path, "%s/users.acl", test_build());
     char *rules = test_read_file(path, NULL);
     snprintf(path, sizeof path, "%s/users.conf", s->dir);
     FILE *f = fopen(path, "w");
     cr_assert(f, "%s: %m", path);
-    for (char *at = rules, *line; (line = strtok_r(at, "\n", &at));)
+    for (char *at = rules, *line; (line = strtok_r(at, "\n", &at));) {
         fprintf(f, "%s >secret\n", line);
+    }
+
     cr_assert(!fclose(f));
     free(rules);
 }
@@ -51,68 +57,93 @@ const char *server_login(void)
 {
     static char login[32];
     const char *role = getenv("LAPSE_TEST_ACL");
-    if (role && *role)
+
+    if (role && *role) {
         snprintf(login, sizeof login, "lapse_%.16s:secret@", role);
+    }
     return login;
 }
 
 void server_listens(void)
 {
-    if (!strncmp(server_login(), "lapse_producer", 14))
+    if (strncmp(server_login(), "lapse_producer", 14) == 0) {
         cr_skip_test("a producer may not listen");
+    }
 }
 
 void server_allow(struct server *s, const char *rules)
 {
     const char *login = server_login();
     char command[256];
-    snprintf(command, sizeof command, "ACL SETUSER %.*s %s", (int)strcspn(login, ":"), login, rules);
-    if (*login)
+
+    snprintf(command, sizeof command, "ACL SETUSER %.*s %s", (int)strcspn(login, ":"), login,
+             rules);
+    if (*login) {
         redis_do(s, command);
+    }
 }
 
 int server_refusals(struct server *s)
 {
     redisReply *log = redis_cmd(s, "ACL LOG 128");
     int n = 0;
+
     for (size_t i = 0; log->type == REDIS_REPLY_ARRAY && i < log->elements; i++) {
         const redisReply *entry = log->element[i];
-        const char *object = "", *reason = "", *user = "";
+        const char *object = "";
+        const char *reason = "";
+        const char *user = "";
         for (size_t k = 0; k + 1 < entry->elements; k += 2) {
-            const char *name = entry->element[k]->str, *value = entry->element[k + 1]->str;
+            const char *name = entry->element[k]->str;
+            const char *value = entry->element[k + 1]->str;
             object = strcmp(name, "object") ? object : value;
             reason = strcmp(name, "reason") ? reason : value;
             user = strcmp(name, "username") ? user : value;
         }
-        if (strncmp(user, "lapse_", 6))
+        if (strncmp(user, "lapse_", 6)) {
             continue;
+        }
         fprintf(stderr, "%s was refused the %s %s\n", user, reason, object);
         n++;
     }
+
     freeReplyObject(log);
+
     return n;
 }
 
 /* In the child. */
 static void exec_server(struct server *s, pid_t parent)
 {
-    char conf[4096], log[96], users[96], port[8];
+    char conf[4096];
+    char log[96];
+    char users[96];
+    char port[8];
+
     snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
     snprintf(log, sizeof log, "%s/log", s->dir);
     snprintf(users, sizeof users, "%s/users.conf", s->dir);
     snprintf(port, sizeof port, "%d", s->port);
+
+    const char *given = getenv("LAPSE_TEST_SERVER");
     /* clang-format off */
-    const char *given = getenv("LAPSE_TEST_SERVER"), *argv[20 + SERVER_ARGS] = {
-        given ? given : "redis-server", conf, "--port", port, "--unixsocket", s->socket, "--unixsocketperm", "700",
-        "--dir", s->dir, "--daemonize", "no", "--logfile", log, "--enable-debug-command", "local", "--include", users,
+    const char *argv[20 + SERVER_ARGS] = {
+        given ? given : "redis-server", conf,
+        "--port", port, "--unixsocket", s->socket, "--unixsocketperm", "700",
+        "--dir", s->dir, "--daemonize", "no", "--logfile", log,
+        "--enable-debug-command", "local", "--include", users,
     };
     /* clang-format on */
     size_t n = 18;
-    for (const char **arg = s->args; *arg; arg++)
+    for (const char **arg = s->args; *arg; arg++) {
         argv[n++] = *arg;
+    }
+
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent)
+    if (getppid() == parent) {
         execvp(argv[0], (char *const *)(void *)argv);
+    }
+
     _exit(127);
 }
 
@@ -120,40 +151,53 @@ static void exec_server(struct server *s, pid_t parent)
 static int answers(struct server *s)
 {
     int status;
+
     if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
         s->pid = 0;
         return -1;
     }
+
     redisContext *c = redisConnectUnix(s->socket);
     redisReply *r = c && !c->err ? redisCommand(c, "PING") : NULL;
+
     /* NOAUTH is an answer too; while it loads, nothing else works yet */
-    int yes = r && !(r->type == REDIS_REPLY_ERROR && !strncmp(r->str, "LOADING", 7));
-    if (r)
+    int yes = r && !(r->type == REDIS_REPLY_ERROR && strncmp(r->str, "LOADING", 7) == 0);
+    if (r) {
         freeReplyObject(r);
-    if (c)
+    }
+
+    if (c) {
         redisFree(c);
+    }
+
     return yes;
 }
 
 static bool run(struct server *s)
 {
     pid_t parent = getpid();
+
     forget_connection(s);
     unlink(s->socket); /* kill -9 leaves it */
     s->pid = fork();
     cr_assert(s->pid >= 0);
-    if (s->pid == 0)
+    if (s->pid == 0) {
         exec_server(s, parent);
+    }
+
     int64_t deadline = test_now_ms() + 20000;
     int up;
-    while ((up = answers(s)) == 0 && test_now_ms() < deadline)
+    while ((up = answers(s)) == 0 && test_now_ms() < deadline) {
         poll(NULL, 0, 1);
+    }
+
     return up == 1;
 }
 
 static struct server *start(const char *const *extra, bool tcp)
 {
     struct server *s = calloc(1, sizeof *s);
+
     cr_assert(s);
     test_dir(s->dir, sizeof s->dir);
     write_users(s);
@@ -163,18 +207,25 @@ static struct server *start(const char *const *extra, bool tcp)
         cr_assert(i < SERVER_ARGS);
         s->args[i] = extra[i];
     }
+
     bool up = false;
-    for (int i = 0; !up && i < (tcp ? 5 : 1); i++) { /* somebody may take the free port before we do */
+    for (int i = 0; !up && i < (tcp ? 5 : 1);
+         i++) { /* somebody may take the free port before we do */
         s->port = tcp ? free_port() : 0;
         up = run(s);
     }
+
     if (!up) {
         char log[96];
         snprintf(log, sizeof log, "%s/log", s->dir);
-        cr_assert_fail("redis-server did not start: %s", access(log, R_OK) ? "no log" : test_read_file(log, NULL));
+        cr_assert_fail("redis-server did not start: %s",
+                       access(log, R_OK) ? "no log" : test_read_file(log, NULL));
     }
-    if (tcp)
+
+    if (tcp) {
         snprintf(s->tcp_url, sizeof s->tcp_url, "redis://%s127.0.0.1:%d", server_login(), s->port);
+    }
+
     return s;
 }
 
@@ -216,8 +267,9 @@ void server_signal(struct server *s, int sig)
 
 void server_stop(struct server *s)
 {
-    if (!s)
+    if (!s) {
         return;
+    }
     server_kill9(s);
     test_dir_remove(s->dir);
     free(s);

@@ -9,13 +9,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Criterion's own --timeout only lowers the limits that tests state; one that states none would hang for ever. */
+/* Criterion's own --timeout only lowers the limits that tests state; one that states none would
+ * hang for ever. */
 ReportHook(PRE_ALL)(struct criterion_test_set *set)
 {
     FOREACH_SET (struct criterion_suite_set *suite, set->suites)
         FOREACH_SET (struct criterion_test *test, suite->tests)
-            if (test->data->timeout <= 0 && (!suite->suite.data || suite->suite.data->timeout <= 0))
+            if (test->data->timeout <= 0 &&
+                (!suite->suite.data || suite->suite.data->timeout <= 0)) {
                 test->data->timeout = 60;
+            }
 }
 
 const char *test_build(void)
@@ -40,7 +43,9 @@ void test_dir(char *out, size_t size)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-    (void)st, (void)type, (void)ftw;
+    (void)st;
+    (void)type;
+    (void)ftw;
     return remove(path) && errno != ENOENT;
 }
 
@@ -52,9 +57,13 @@ void test_dir_remove(const char *dir)
 char *test_read_file(const char *path, size_t *len)
 {
     FILE *f = fopen(path, "rb");
+
     cr_assert(f, "%s: %m", path);
+
     char *text = NULL;
-    size_t size = 0, n = 0, got;
+    size_t size = 0;
+    size_t n = 0;
+    size_t got;
     do {
         size = size ? 2 * size : 4096;
         text = realloc(text, size + 1);
@@ -62,10 +71,13 @@ char *test_read_file(const char *path, size_t *len)
         got = fread(text + n, 1, size - n, f);
         n += got;
     } while (got > 0);
+
     fclose(f);
     text[n] = 0;
-    if (len)
+    if (len) {
         *len = n;
+    }
+
     return text;
 }
 

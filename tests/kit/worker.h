@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Listeners in processes of their own, and what they saw: in shared memory, so that it outlives who is killed. */
+/* Listeners in processes of their own, and what they saw: in shared memory, so that it outlives who
+ * is killed. */
 #ifndef WORKER_H
 #define WORKER_H
 #include "support.h"
@@ -31,11 +32,14 @@ struct worker {
     pid_t pid; /* 0: ended and reaped */
     struct worker_ctl *ctl;
 };
-/* Listens to queues (names with a space between). opts: its url and all else; must live for the call only. */
-struct worker *worker_start(struct board *b, const char *queues, const struct lapse_options *opts, enum worker_way way);
+/* Listens to queues (names with a space between). opts: its url and all else; must live for the
+ * call only. */
+struct worker *worker_start(struct board *b, const char *queues, const struct lapse_options *opts,
+                            enum worker_way way);
 void worker_way(struct worker *w, enum worker_way way); /* for jobs from now on */
 void worker_signal(struct worker *w, int sig);          /* SIGKILL: and waits until it is gone */
-int worker_end(struct worker *w); /* asks it to close and waits: 0, if it ended by itself and all its settles heard 0 */
+/* asks it to close and waits: 0, if it ended by itself and all its settles heard 0 */
+int worker_end(struct worker *w);
 long worker_claimed(const struct worker *w); /* jobs, until it was asked to close */
 void worker_free(struct worker *w);          /* kills what still runs; NULL is fine */
 #endif

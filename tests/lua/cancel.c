@@ -15,8 +15,9 @@ Test(cancel, of_any_state_but_running_shows_the_job_as_it_was)
 {
     five();
     RUN("cancel", "0 w r e u d none",
-        "[U+20000 ['w' 1 T+500 '' '" REC "'] 'EBUSY' ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC "'] "
-        "['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 U+4 U T me bad' '" REC "'] 'ENOENT']");
+        "[U+20000 ['w' 1 T+500 '' '" REC "'] 'EBUSY' ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
+        "'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 U+4 U T me bad' '" REC
+        "'] 'ENOENT']");
     KEYS("run r:T+1000 | jobs r=" REC "r | held " HELD_R " | seq U+4");
     HEARD("");
 }
@@ -60,7 +61,8 @@ Test(cancel, cleans_up_half_a_job)
     ask("HSET s:{q}:held half x");
     ask("ZADD s:{q}:due 5 member");
     ask("ZADD s:{q}:dead 6 corpse");
-    RUN("cancel", "0 half member corpse", "[U ['half' 3 T 'x' '" REC "'] ['member' 1 5 '' ''] ['corpse' 3 6 '' '']]");
+    RUN("cancel", "0 half member corpse",
+        "[U ['half' 3 T 'x' '" REC "'] ['member' 1 5 '' ''] ['corpse' 3 6 '' '']]");
     KEYS("");
 }
 
@@ -82,6 +84,7 @@ Test(cancel, shows_every_form_of_header)
         "\\01\\02\\ff\\ff\\ff\\ff\\ff\\ff\\7f",
         "\\01\\07\\81\\00\\82\\83\\00\\84\\85\\86\\00",
     };
+
     for (size_t i = 0; i < sizeof header / sizeof *header; i++) {
         given("schedule", text("0 a +5 0 %sbody", header[i]));
         RUN("cancel", "0 a", text("[U ['a' 1 T+5 '' '%s']]", header[i]));
@@ -93,9 +96,11 @@ Test(cancel, stops_after_256_KiB_of_records)
     static char body[131073] = {1, 0};
     const char *argv[] = {"0", "a", "+5", "0", body, "b", "+5", "0", body, "c", "+5", "0", body};
     size_t len[] = {1, 1, 2, 1, 131072, 1, 2, 1, 131072, 1, 2, 1, 2};
+
     run_bytes("schedule", 13, argv, len);
     heard();
-    RUN("cancel", "0 a b c", "[U ['a' 1 T+5 '' '" REC "'] ['b' 1 T+5 '' '" REC "'] ['c' 1 T+5 '' '" REC "']]");
+    RUN("cancel", "0 a b c",
+        "[U ['a' 1 T+5 '' '" REC "'] ['b' 1 T+5 '' '" REC "'] ['c' 1 T+5 '' '" REC "']]");
     KEYS("");
     len[8]++;
     run_bytes("schedule", 13, argv, len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* check and mend: jobs that are not whole, as a script that broke off or another program leaves them. */
+/* check and mend: jobs that are not whole, as a script that broke off or another program leaves
+ * them. */
 #include "script.h"
 
 SCRIPTS(check);
@@ -9,6 +10,7 @@ Test(check, of_whole_jobs_says_nothing)
 {
     five();
     RUN("check", "0 jobs 0 100", "[U+20000 0 5 21 0]");
+
     static const struct {
         const char *end;
         long long n;
@@ -18,6 +20,7 @@ Test(check, of_whole_jobs_says_nothing)
         cr_assert(r->type == REDIS_REPLY_ARRAY && r->elements == 5, "%s: %s", rows[i].end, show(r));
         cr_assert_eq(r->element[2]->integer, rows[i].n, "%s: %s", rows[i].end, show(r));
     }
+
     char *before = dumps();
     ask("CONFIG RESETSTAT");
     RUN("mend", "0 w r e u d nobody", "[U+20000 '' '' '' '' '' '']");
@@ -36,21 +39,24 @@ Test(check, of_an_empty_queue_says_nothing)
 
 Test(check, says_what_each_job_lacks_and_that_once)
 {
-    given("schedule", "0 none +5 0 " REC " many +6 0 " REC " holder +0 0 " REC " record +8 0 " REC " both +9 0 " REC);
+    given("schedule", "0 none +5 0 " REC " many +6 0 " REC " holder +0 0 " REC " record +8 0 " REC
+                      " both +9 0 " REC);
     given("claim", "0 me 100 0 holder");
     ask("ZREM s:{q}:due none");
     ask("ZADD s:{q}:dead 5 many 5 both");
     ask("HDEL s:{q}:held holder");
     ask("HDEL s:{q}:jobs record both");
     ask("HSET s:{q}:held left %s both %s", "1 1 10 1 5 5 me ", "1 1 10 1 5 5 me ");
+
     redisReply *r = run("check", "0 jobs 0 100");
     char *said = show(r);
     cr_assert_eq(r->elements, 8, "%s", said);
     cr_assert(strstr(said, "['none' 'none']") && strstr(said, "['many' 'many']") &&
               strstr(said, "['holder' 'holder']"));
     said = show(run("check", "0 due 0 100"));
-    cr_assert(strstr(said, "['record' 'record']") && strstr(said, "['both' 'record']") && !strstr(said, "many"), "%s",
-              said);
+    cr_assert(strstr(said, "['record' 'record']") && strstr(said, "['both' 'record']") &&
+                  !strstr(said, "many"),
+              "%s", said);
     RUN("check", "0 run 0 100", text("[U 0 1 %zu 0]", strlen("holder") + 13));
     cr_assert_eq(run("check", "0 dead 0 100")->elements, 5);
     said = show(run("check", "0 held 0 100"));
@@ -65,8 +71,8 @@ Test(check, says_of_each_pair_of_sets_that_it_is_one_too_many)
     ask("ZADD s:{q}:run 5 a");
     ask("ZADD s:{q}:dead 5 b 5 c");
     char *said = show(run("check", "0 jobs 0 100"));
-    cr_assert(strstr(said, "['a' 'many']") && strstr(said, "['b' 'many']") && strstr(said, "['c' 'many']") &&
-                  !strstr(said, "'d'"),
+    cr_assert(strstr(said, "['a' 'many']") && strstr(said, "['b' 'many']") &&
+                  strstr(said, "['c' 'many']") && !strstr(said, "'d'"),
               "%s", said);
     ask("FLUSHALL");
 }
@@ -80,9 +86,14 @@ Test(check, counts_records_that_it_cannot_read)
 Test(check, goes_through_all_in_pages)
 {
     many(0, 900, "+50");
-    for (int i = 0; i < 900; i += 100)
+    for (int i = 0; i < 900; i += 100) {
         ask("ZREM s:{q}:due j%03d", i);
-    long long page = 0, looked = 0, broken = 0, pages = 0;
+    }
+
+    long long page = 0;
+    long long looked = 0;
+    long long broken = 0;
+    long long pages = 0;
     do {
         redisReply *r = run("check", text("0 jobs %lld 100", page));
         page = r->element[1]->integer;
@@ -91,6 +102,7 @@ Test(check, goes_through_all_in_pages)
         cr_assert_lt(r->element[2]->integer, 300);
         pages++;
     } while (page);
+
     cr_assert(looked >= 900 && broken == 9 && pages > 3, "%lld %lld %lld", looked, broken, pages);
     ask("FLUSHALL");
 }
@@ -111,9 +123,9 @@ Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
     ask("ZREM s:{q}:due a b c");
     RUN("mend", "0 a b c", "[U 'none' 'none' 'none']");
     KEYS("dead a:T b:T c:T | jobs a=\\01\\01\\03body b=" REC
-         " c=\\01\\01\\07 | held a=1 1 3 U+1 U T+5 me lapse doctor: it was in no set; before: "
-         "oops b=1 0 10 0 U T - lapse doctor: it was in no set c=1 0 7 0 U T - lapse doctor: it was in no set | seq "
-         "U+1");
+         " c=\\01\\01\\07 | held a=1 1 3 U+1 U T+5 me lapse doctor: it was in no set; before: oops "
+         "b=1 0 10 0 U T - lapse doctor: it was in no set c=1 0 7 0 U T - lapse doctor: it was in "
+         "no set | seq U+1");
     HEARD("");
     RUN("mend", "0 a b c", "[U '' '' '']");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
@@ -128,23 +140,24 @@ Test(mend, lets_die_what_has_no_record)
     ask("HSET s:{q}:held b %s left %s", "1 2 3 4 5 6 me was", "1 1 10 1 5 5 you ");
     RUN("mend", "0 a b c left", "[U 'record' 'record' 'record' 'held']");
     KEYS("dead a:T b:T c:T left:T | jobs a=" REC " b=" REC " c=" REC " left=" REC
-         " | held a=1 0 10 0 U T - lapse doctor: its record was lost "
-         "b=1 2 3 4 5 6 me lapse doctor: its record was lost; before: was "
-         "c=1 0 10 0 U T - lapse doctor: its record was lost "
-         "left=1 1 10 1 5 5 you lapse doctor: only what is held was left of it");
+         " | held a=1 0 10 0 U T - lapse doctor: its record was lost b=1 2 3 4 5 6 me lapse "
+         "doctor: its record was lost; before: was c=1 0 10 0 U T - lapse doctor: its record was "
+         "lost left=1 1 10 1 5 5 you lapse doctor: only what is held was left of it");
 }
 
 /* Whatever the sets: the live lease, else the one that runs again. */
 Test(mend, of_several_sets_keeps_the_one_that_loses_nothing)
 {
-    given("schedule", "0 live +50 0 " REC " ended +50 0 " REC " dead +50 0 " REC " old +0 0 " REC " all +50 0 " REC);
+    given("schedule", "0 live +50 0 " REC " ended +50 0 " REC " dead +50 0 " REC " old +0 0 " REC
+                      " all +50 0 " REC);
     given("claim", "0 me 10 0 old");
     ask("ZADD s:{q}:run %lld live 5 ended 5 all", (long long)T + 1);
     ask("ZADD s:{q}:run 5 old");
     ask("ZADD s:{q}:dead 5 dead 5 old 5 all");
     RUN("mend", "0 live ended dead old all", "[U 'many' 'many' 'many' 'many' 'many']");
-    KEYS("due all:T+50 dead:T+50 ended:T+50 | run old:5 live:T+1 | jobs all=" REC " dead=" REC " ended=" REC
-         " live=" REC " old=" REC " | held old=1 1 10 U+1 U T me  | seq U+1 | t all:T+49 dead:T+49 ended:T+49");
+    KEYS("due all:T+50 dead:T+50 ended:T+50 | run old:5 live:T+1 | jobs all=" REC " dead=" REC
+         " ended=" REC " live=" REC " old=" REC
+         " | held old=1 1 10 U+1 U T me  | seq U+1 | t all:T+49 dead:T+49 ended:T+49");
     ask("HSET s:{q}:held live %s", "1 1 10 1 5 5 me ");
     HEARD("");
 }
@@ -156,7 +169,8 @@ Test(mend, gives_back_what_runs_and_is_held_by_nobody)
     ask("HDEL s:{q}:held a");
     ask("HSET s:{q}:held b %s", "2 of a newer version");
     RUN("mend", "0 a b", "[U 'holder' '']");
-    KEYS("due a:T | run b:T+100 | jobs a=" REC " b=" REC " | held b=2 of a newer version | seq U+2");
+    KEYS("due a:T | run b:T+100 | jobs a=" REC " b=" REC
+         " | held b=2 of a newer version | seq U+2");
     HEARD("0 '0 a'");
 }
 
@@ -182,18 +196,22 @@ Test(mend, cuts_its_reason_at_200_bytes)
 Test(mend, takes_a_hundred_at_once)
 {
     char *args = text("0");
+
     many(0, 100, "+5");
     ask("DEL s:{q}:due");
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         args = text("%s j%03d", args, i);
+    }
     cr_assert_eq(run("mend", args)->elements, 101);
     cr_assert_eq(redis_int(redis, "ZCARD s:{q}:dead"), 100);
 }
 
-/* Every right but one: what breaks off leaves nothing in no set, and a second look mends the rest. */
+/* Every right but one: what breaks off leaves nothing in no set, and a second look mends the rest.
+ */
 Test(mend, that_breaks_off_loses_nothing)
 {
     static const char *const words[] = {"hset", "zadd", "zrem", "del"};
+
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         ask("FLUSHALL");
         given("schedule", "0 none +5 0 " REC " many +5 0 " REC " lost +5 0 " REC);

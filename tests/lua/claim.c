@@ -10,24 +10,28 @@ Test(claim, takes_what_is_due_the_oldest_first)
     given("schedule", ABC);
     now_at(2);
     RUN("claim", "0 me 1000 10",
-        "[U+2000 0 T+3 0 0 ['a' 2 T+1002 '1 1 10 U+2001 U+2000 T+1 me ' '" REC "a' 0] "
-        "['b' 2 T+1002 '1 1 10 U+2002 U+2000 T+2 me ' '" REC "b' 0]]");
+        "[U+2000 0 T+3 0 0 ['a' 2 T+1002 '1 1 10 U+2001 U+2000 T+1 me ' '" REC
+        "a' 0] ['b' 2 T+1002 '1 1 10 U+2002 U+2000 T+2 me ' '" REC "b' 0]]");
     KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
-         "c | held a=1 1 10 U+2001 U+2000 T+1 me  b=1 1 10 U+2002 U+2000 T+2 me  | seq U+2002 | t c:T+2");
+         "c | held a=1 1 10 U+2001 U+2000 T+1 me  b=1 1 10 U+2002 U+2000 T+2 me  | seq U+2002 | t "
+         "c:T+2");
     HEARD("");
 }
 
 Test(claim, is_never_early)
 {
     given("schedule", ABC);
+
     char *before = dumps();
     RUN("claim", "0 me 1000 10", "[U 0 T+1 0 0]");
     RUN("claim", "0 me 1000 0 a b c", "[U 0 T+1 0 0]");
     same(__FILE__, __LINE__, "keys", dumps(), before);
     now_at(1);
-    RUN("claim", "0 me 1000 0 b a c", "[U+1000 0 T+2 0 0 ['a' 2 T+1001 '1 1 10 U+1001 U+1000 T+1 me ' '" REC "a' 2]]");
+    RUN("claim", "0 me 1000 0 b a c",
+        "[U+1000 0 T+2 0 0 ['a' 2 T+1001 '1 1 10 U+1001 U+1000 T+1 me ' '" REC "a' 2]]");
     now_at(2);
-    RUN("claim", "0 me 1000 10", "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 U+2001 U+2000 T+2 me ' '" REC "b' 0]]");
+    RUN("claim", "0 me 1000 10",
+        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 U+2001 U+2000 T+2 me ' '" REC "b' 0]]");
     ask("DEL s:{q}:t:a"); /* Redis would have, by now */
 }
 
@@ -36,11 +40,13 @@ Test(claim, by_ids_says_which_of_them_it_took)
     given("schedule", ABC);
     now_at(2);
     RUN("claim", "0 me 1000 0 none c b none a",
-        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 U+2001 U+2000 T+2 me ' '" REC "b' 3] "
-        "['a' 2 T+1002 '1 1 10 U+2002 U+2000 T+1 me ' '" REC "a' 5]]");
+        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 U+2001 U+2000 T+2 me ' '" REC
+        "b' 3] ['a' 2 T+1002 '1 1 10 U+2002 U+2000 T+1 me ' '" REC "a' 5]]");
+
     /* their triggers are over, or the ids would not be known */
     KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
-         "c | held a=1 1 10 U+2002 U+2000 T+1 me  b=1 1 10 U+2001 U+2000 T+2 me  | seq U+2002 | t a:T+1 b:T+1 c:T+2");
+         "c | held a=1 1 10 U+2002 U+2000 T+1 me  b=1 1 10 U+2001 U+2000 T+2 me  | seq U+2002 | t "
+         "a:T+1 b:T+1 c:T+2");
     ask("DEL s:{q}:t:a s:{q}:t:b");
 }
 
@@ -48,8 +54,10 @@ Test(claim, of_an_id_named_twice_takes_it_once)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     RUN("claim", "0 me 1000 0 a b a a",
-        "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 1] ['b' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 2]]");
-    KEYS("run a:T+1000 b:T+1000 | jobs a=" REC " b=" REC " | held a=1 1 10 U+1 U T me  b=1 1 10 U+2 U T me  | seq U+2");
+        "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC
+        "' 1] ['b' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 2]]");
+    KEYS("run a:T+1000 b:T+1000 | jobs a=" REC " b=" REC
+         " | held a=1 1 10 U+1 U T me  b=1 1 10 U+2 U T me  | seq U+2");
 }
 
 Test(claim, takes_nothing_that_runs_or_is_dead)
@@ -69,11 +77,12 @@ Test(claim, says_when_to_look_next)
     RUN("claim", "0 me 1000 0", "[U 0 T+1 0 0]");
     now_at(2);
     RUN("claim", "0 me 1000 0", "[U+2000 T+1 T+5 0 0]");
-    RUN("claim", "0 me 1000 1", "[U+2000 T+2 T+5 0 0 ['a' 2 T+1002 '1 1 10 U+2001 U+2000 T+1 me ' '" REC "' 0]]");
+    RUN("claim", "0 me 1000 1",
+        "[U+2000 T+2 T+5 0 0 ['a' 2 T+1002 '1 1 10 U+2001 U+2000 T+1 me ' '" REC "' 0]]");
     now_at(7);
     RUN("claim", "0 me 1000 2",
-        "[U+7000 T+7 0 0 0 ['b' 2 T+1007 '1 1 10 U+7001 U+7000 T+2 me ' '" REC "' 0] "
-        "['c' 2 T+1007 '1 1 10 U+7002 U+7000 T+5 me ' '" REC "' 0]]");
+        "[U+7000 T+7 0 0 0 ['b' 2 T+1007 '1 1 10 U+7001 U+7000 T+2 me ' '" REC
+        "' 0] ['c' 2 T+1007 '1 1 10 U+7002 U+7000 T+5 me ' '" REC "' 0]]");
     RUN("claim", "0 me 1000 0", "[U+7000 T+7 0 0 0]");
 }
 
@@ -81,9 +90,11 @@ Test(claim, tokens_grow_over_all_lives_and_each_queue_has_its_own)
 {
     for (int life = 1; life <= 3; life++) {
         given("schedule", "0 a +0 0 " REC);
-        RUN("claim", "0 me 1000 1", text("[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+%d U T me ' '" REC "' 0]]", life));
+        RUN("claim", "0 me 1000 1",
+            text("[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+%d U T me ' '" REC "' 0]]", life));
         RUN("done", text("0 me a U+%d", life), "[U 1]");
     }
+
     run_on("s:{p}:due", "schedule", "0 a +0 0 " REC);
     same(__FILE__, __LINE__, "claim", show(run_on("s:{p}:due", "claim", "0 me 1000 1")),
          "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0]]");
@@ -96,7 +107,8 @@ Test(claim, tokens_are_the_time_where_the_last_one_was_lost)
     RUN("claim", "0 me 1000 0 a", "[U T 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 1]]");
     ask("DEL s:{q}:seq"); /* a failover, a backup, an AOF that was cut */
     now_at(1);
-    RUN("claim", "0 me 1000 0 b", "[U+1000 0 0 0 0 ['b' 2 T+1001 '1 1 10 U+1001 U+1000 T me ' '" REC "' 1]]");
+    RUN("claim", "0 me 1000 0 b",
+        "[U+1000 0 0 0 0 ['b' 2 T+1001 '1 1 10 U+1001 U+1000 T me ' '" REC "' 1]]");
 }
 
 Test(claim, tokens_grow_where_the_clock_was_set_back)
@@ -106,8 +118,8 @@ Test(claim, tokens_grow_where_the_clock_was_set_back)
     given("claim", "0 me 1000 0 a");
     now_at(0);
     given("claim", "0 me 1000 0 b");
-    KEYS("run b:T+1000 a:T+6000 | jobs a=" REC " b=" REC " | held a=1 1 10 U+5000001 U+5000000 T me "
-         " b=1 1 10 U+5000002 U T me  | seq U+5000002");
+    KEYS("run b:T+1000 a:T+6000 | jobs a=" REC " b=" REC
+         " | held a=1 1 10 U+5000001 U+5000000 T me  b=1 1 10 U+5000002 U T me  | seq U+5000002");
 }
 
 Test(claim, keeps_the_last_token_until_the_clock_is_an_hour_past_it)
@@ -124,8 +136,10 @@ Test(claim, counts_tries_and_keeps_what_was_said)
     given("retry", "0 me a U+1 7 'so so'");
     now_at(7);
     RUN("claim", "0 you 500 1",
-        "[U+7000 0 0 0 0 ['a' 2 T+507 '1 2 131 U+7001 U+7000 T+7 you so so' '\\01\\01\\83\\01' 0]]");
-    KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | held a=1 2 131 U+7001 U+7000 T+7 you so so | seq U+7001");
+        "[U+7000 0 0 0 0 ['a' 2 T+507 '1 2 131 U+7001 U+7000 T+7 you so so' '\\01\\01\\83\\01' "
+        "0]]");
+    KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | held a=1 2 131 U+7001 U+7000 T+7 you so so | seq "
+         "U+7001");
 }
 
 Test(claim, begins_anew_where_what_is_held_cannot_be_read)
@@ -140,15 +154,17 @@ Test(claim, begins_anew_where_what_is_held_cannot_be_read)
 
 Test(claim, moves_what_it_cannot_read_to_dead_and_goes_on)
 {
-    given("schedule", "0 a +0 0 " REC "a b +0 0 \\02\\00b c +0 0 \\01\\08c d +0 0 \\01\\01\\80 e +0 0 " REC "e");
+    given("schedule", "0 a +0 0 " REC
+                      "a b +0 0 \\02\\00b c +0 0 \\01\\08c d +0 0 \\01\\01\\80 e +0 0 " REC "e");
     now_at(3);
     RUN("claim", "0 me 1000 10",
-        "[U+3000 0 0 3 0 ['a' 2 T+1003 '1 1 10 U+3001 U+3000 T me ' '" REC "a' 0] "
-        "['e' 2 T+1003 '1 1 10 U+3002 U+3000 T me ' '" REC "e' 0]]");
+        "[U+3000 0 0 3 0 ['a' 2 T+1003 '1 1 10 U+3001 U+3000 T me ' '" REC
+        "a' 0] ['e' 2 T+1003 '1 1 10 U+3002 U+3000 T me ' '" REC "e' 0]]");
     KEYS("run a:T+1003 e:T+1003 | dead b:T+3 c:T+3 d:T+3 | jobs a=" REC
          "a b=\\02\\00b c=\\01\\08c d=\\01\\01\\80 e=" REC
-         "e | held a=1 1 10 U+3001 U+3000 T me  b=1 0 0 0 U+3000 T me " NOT_READ " c=1 0 0 0 U+3000 T me " NOT_READ
-         " d=1 0 0 0 U+3000 T me " NOT_READ " e=1 1 10 U+3002 U+3000 T me  | seq U+3002");
+         "e | held a=1 1 10 U+3001 U+3000 T me  b=1 0 0 0 U+3000 T me " NOT_READ
+         " c=1 0 0 0 U+3000 T me " NOT_READ " d=1 0 0 0 U+3000 T me " NOT_READ
+         " e=1 1 10 U+3002 U+3000 T me  | seq U+3002");
 }
 
 Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
@@ -170,41 +186,49 @@ Test(claim, moves_what_cannot_be_an_id_to_dead_and_goes_on)
     } bad[] = {{"a b", 3}, {"{", 1}, {"}", 1},   {"\xff", 1},      {"a\0", 2},
                {"\n", 1},  {"", 0},  {big, 256}, {big, sizeof big}};
     enum { N = sizeof bad / sizeof *bad };
+
     memset(big, 'x', sizeof big);
     for (size_t i = 0; i < N; i++) {
         ask("ZADD s:{q}:due 5 %b", bad[i].id, bad[i].len);
         ask("HSET s:{q}:jobs %b %b", bad[i].id, bad[i].len, "\1\0", (size_t)2);
     }
+
     given("schedule", text("0 a +0 0 " REC " %0255d +0 0 " REC, 0));
+
     redisReply *r = run("claim", "0 me 1000 100");
     cr_assert_eq(r->elements, 5 + 2);
     same(__FILE__, __LINE__, "dead", show(r->element[3]), text("%d", N));
+
     for (size_t i = 0; i < N; i++) {
         cr_assert_not_null(ask("ZSCORE s:{q}:dead %b", bad[i].id, bad[i].len)->str);
         cr_assert_not_null(ask("HGET s:{q}:jobs %b", bad[i].id, bad[i].len)->str);
         same(__FILE__, __LINE__, "held", show(ask("HGET s:{q}:held %b", bad[i].id, bad[i].len)),
              "'1 0 0 0 U 5 me " NOT_READ "'");
     }
+
     ask("FLUSHALL");
 }
 
 Test(claim, with_a_last_token_that_is_none_is_refused_before_the_first_write)
 {
-    static const char *const bad[] = {"",
-                                      "one",
-                                      "1.5",
-                                      "-1",
-                                      "+1",
-                                      " 1",
-                                      "1 ",
-                                      "0x10",
-                                      "1e3",
-                                      "007",
-                                      "1\n",
-                                      "9007199253692417", /* too near to 2^53, up to which Lua counts exactly */
-                                      "9223372036854775807",
-                                      "99999999999999999999"};
+    static const char *const bad[] = {
+        "",
+        "one",
+        "1.5",
+        "-1",
+        "+1",
+        " 1",
+        "1 ",
+        "0x10",
+        "1e3",
+        "007",
+        "1\n",
+        "9007199253692417", /* too near to 2^53, up to which Lua counts exactly */
+        "9223372036854775807",
+        "99999999999999999999"};
+
     given("schedule", "0 a +0 0 " REC " b +0 0 \\02");
+
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ask("SET s:{q}:seq %s", bad[i]);
         char *before = dumps();
@@ -212,6 +236,7 @@ Test(claim, with_a_last_token_that_is_none_is_refused_before_the_first_write)
         RUN("claim", "0 me 1000 0 a", "-ERR s:{q}:seq is no token");
         same(__FILE__, __LINE__, bad[i], dumps(), before);
     }
+
     HEARD("");
 }
 
@@ -221,29 +246,39 @@ Test(claim, removes_members_without_a_record_and_goes_on)
     ask("ZADD s:{q}:due %lld m %lld n", (long long)T, (long long)T);
     ask("HSET s:{q}:held m %s n %s", "1 1 10 1 2 3 me ", "?");
     RUN("claim", "0 me 1000 10",
-        "[U 0 0 0 2 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0] ['z' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 0]]");
-    KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC " | held a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
+        "[U 0 0 0 2 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC
+        "' 0] ['z' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 0]]");
+    KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
+         " | held a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
     ask("ZADD s:{q}:due 5 m");
     ask("CONFIG RESETSTAT");
     RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1]");
     cr_assert_eq(calls("hset"), 0); /* nobody holds it, not even for a moment */
-    KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC " | held a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
+    KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
+         " | held a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
 }
 
 Test(claim, takes_a_hundred_at_most)
 {
     many(0, 150, "+0");
     ask("CONFIG RESETSTAT");
+
     redisReply *r = run("claim", "0 me 1000 1000");
     cr_assert_eq(r->elements, 5 + 100);
-    same(__FILE__, __LINE__, "job", show(r->element[5]), "['j000' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0]");
-    same(__FILE__, __LINE__, "job", show(r->element[104]), "['j099' 2 T+1000 '1 1 10 U+100 U T me ' '" REC "' 0]");
+    same(__FILE__, __LINE__, "job", show(r->element[5]),
+         "['j000' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0]");
+    same(__FILE__, __LINE__, "job", show(r->element[104]),
+         "['j099' 2 T+1000 '1 1 10 U+100 U T me ' '" REC "' 0]");
     same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
+
     /* records are read 1, 2, 4, 8, 16, 32 and 37 at a time, each time with what is held of them */
     cr_assert_eq(calls("hmget"), 14);
+
     static const char *const once[] = {"zrem", "set", "zadd", "hset", "del"};
-    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
         cr_assert_eq(calls(once[i]), 1, "%s: %lld", once[i], calls(once[i]));
+    }
+
     cr_assert_eq(run("claim", "0 me 1000 1000")->elements, 5 + 50);
 }
 
@@ -251,11 +286,14 @@ Test(claim, takes_a_hundred_of_those_named_at_most)
 {
     many(0, 101, "+0");
     char *args = text("0 me 1000 0");
-    for (int i = 100; i >= 0; i--)
+    for (int i = 100; i >= 0; i--) {
         args = text("%s j%03d", args, i);
+    }
+
     redisReply *r = run("claim", args);
     cr_assert_eq(r->elements, 5 + 100);
-    same(__FILE__, __LINE__, "job", show(r->element[104]), "['j001' 2 T+1000 '1 1 10 U+100 U T me ' '" REC "' 100]");
+    same(__FILE__, __LINE__, "job", show(r->element[104]),
+         "['j001' 2 T+1000 '1 1 10 U+100 U T me ' '" REC "' 100]");
     same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
 }
 
@@ -265,7 +303,11 @@ Test(claim, reads_no_batch_more_after_256_KiB)
     static char body[262145] = {1, 0};
     static const struct {
         size_t len[3], taken;
-    } c[] = {{{262145, 2, 2}, 1}, {{262144, 2, 2}, 3}, {{2, 131072, 131070}, 8}, {{2, 131072, 131071}, 3}};
+    } c[] = {{{262145, 2, 2}, 1},
+             {{262144, 2, 2}, 3},
+             {{2, 131072, 131070}, 8},
+             {{2, 131072, 131071}, 3}};
+
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         const char *argv[1 + 4 * 8] = {"0"};
         size_t len[1 + 4 * 8] = {1};
@@ -276,7 +318,8 @@ Test(claim, reads_no_batch_more_after_256_KiB)
         }
         /* by due, and by name */
         run_bytes("schedule", 33, argv, len);
-        cr_assert_eq(run("claim", "0 me 1000 10")->elements, 5 + (c[i].taken < 8 ? c[i].taken : 7), "%zu", i);
+        cr_assert_eq(run("claim", "0 me 1000 10")->elements, 5 + (c[i].taken < 8 ? c[i].taken : 7),
+                     "%zu", i);
         ask("FLUSHALL");
         run_bytes("schedule", 33, argv, len);
         redisReply *r = run("claim", "0 me 1000 0 0 1 2 3 4 5 6 7");

@@ -40,6 +40,7 @@ Test(clock, is_asked_once_in_each_script)
         {"done", "0 me b 3"},
         {"listen", "0 me 100"},
     };
+
     for (size_t i = 0; i < sizeof call / sizeof *call; i++) {
         int64_t before = redis_now_us();
         ask("CONFIG RESETSTAT");
@@ -49,6 +50,7 @@ Test(clock, is_asked_once_in_each_script)
                       r->element[0]->integer <= redis_now_us(),
                   "%s: %s", call[i][0], show(r));
     }
+
     given("cancel", "0 a b");
 }
 
@@ -64,8 +66,8 @@ Test(clock, lets_no_job_be_claimed_early)
         }
         cr_assert_geq(r->element[0]->integer / 1000, due);
         redisReply *held = r->element[5]->element[3];
-        cr_assert_str_eq(held->str, text("1 1 10 %lld %lld %" PRId64 " me ", r->element[0]->integer + 1,
-                                         r->element[0]->integer, due));
+        cr_assert_str_eq(held->str, text("1 1 10 %lld %lld %" PRId64 " me ",
+                                         r->element[0]->integer + 1, r->element[0]->integer, due));
         given("done", text("0 me a %lld", r->element[0]->integer + 1));
         ask("DEL s:{q}:t:a");
     }

@@ -10,9 +10,10 @@ Test(get, shows_a_job_in_any_state_with_its_body)
     five();
     char *before = dumps();
     RUN("get", "0 none w r e u d",
-        "[U+20000 'ENOENT' ['w' 1 T+500 '' '" REC "w'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC "r'] "
-        "['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC "e'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01u'] "
-        "['d' 3 T '1 1 10 U+4 U T me bad' '" REC "d']]");
+        "[U+20000 'ENOENT' ['w' 1 T+500 '' '" REC "w'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC
+        "r'] ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
+        "e'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01u'] ['d' 3 T '1 1 10 U+4 U T me bad' "
+        "'" REC "d']]");
     same(__FILE__, __LINE__, "keys", dumps(), before);
 }
 
@@ -29,15 +30,19 @@ Test(get, says_running_until_the_very_end_of_the_lease)
 Test(get, counts_the_tries_of_an_ended_lease)
 {
     given("schedule", "0 two +0 0 \\01\\01\\02 ever +0 0 \\01\\01\\ff\\ff\\ff\\ff\\0f");
+
     for (int i = 0; i < 2; i++) {
         now_at(i * 10);
         given("sweep", "0");
         given("claim", "0 me 10 0 two ever");
     }
+
     now_at(10);
-    RUN("get", "0 two", "[U+10000 ['two' 2 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
+    RUN("get", "0 two",
+        "[U+10000 ['two' 2 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
     now_at(20);
-    RUN("get", "0 two", "[U+20000 ['two' 3 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
+    RUN("get", "0 two",
+        "[U+20000 ['two' 3 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
     ask("HSET s:{q}:held ever %s", "1 4294967295 4294967295 9 8 7 me "); /* for ever is for ever */
     RUN("get", "0 ever",
         "[U+20000 ['ever' 1 T+20 '1 4294967295 4294967295 9 8 7 me ' "
@@ -62,6 +67,7 @@ Test(get, of_what_it_cannot_read_is_edata)
         "\\01\\02\\ff\\ff\\ff\\ff\\ff\\ff\\ff\\01x",
         "\\01\\01\\80\\80\\80\\80\\10x", /* 2^32 tries: one more than for ever */
     };
+
     for (size_t i = 0; i < sizeof record / sizeof *record; i++) {
         given("schedule", text("0 a +5 2 %s", record[i]));
         RUN("get", "0 a", "[U 'EDATA']");
@@ -81,6 +87,7 @@ Test(get, stops_after_256_KiB_of_records)
     static char body[131073] = {1, 0};
     const char *argv[] = {"0", "a", "+5", "0", body, "b", "+5", "0", body, "c", "+5", "0", body};
     size_t len[] = {1, 1, 2, 1, 131072, 1, 2, 1, 131072, 1, 2, 1, 2};
+
     run_bytes("schedule", 13, argv, len);
     cr_assert_eq(run("get", "0 a b c")->elements, 4);
     argv[7] = "2", len[8]++;
@@ -92,12 +99,15 @@ Test(get, stops_after_256_KiB_of_records)
 Test(list, shows_each_state_in_its_order)
 {
     five();
+
     char *before = dumps();
     given("schedule", "0 v +600 0 " REC "v");
-    RUN("list", "0 1 10 '' ''", "[U+20000 0 ['w' 1 T+500 '' '" REC "w'] ['v' 1 T+620 '' '" REC "v']]");
+    RUN("list", "0 1 10 '' ''",
+        "[U+20000 0 ['w' 1 T+500 '' '" REC "w'] ['v' 1 T+620 '' '" REC "v']]");
     RUN("list", "0 2 10 '' ''",
-        "[U+20000 0 ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC "e'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01u'] "
-        "['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC "r']]");
+        "[U+20000 0 ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
+        "e'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01u'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' "
+        "'" REC "r']]");
     RUN("list", "0 3 10 '' ''", "[U+20000 0 ['d' 3 T '1 1 10 U+4 U T me bad' '" REC "d']]");
     given("cancel", "0 v");
     same(__FILE__, __LINE__, "keys", dumps(), before);
@@ -105,8 +115,9 @@ Test(list, shows_each_state_in_its_order)
 
 Test(list, of_an_empty_queue_is_empty)
 {
-    for (int state = 1; state <= 3; state++)
+    for (int state = 1; state <= 3; state++) {
         RUN("list", text("0 %d 10 '' ''", state), "[U 0]");
+    }
 }
 
 #define ROW(id, due) "['" id "' 1 T+" due " '' '" REC "']"
@@ -161,7 +172,9 @@ Test(list, stops_after_256_KiB_of_records)
     static char body[131073] = {1, 0};
     const char *argv[] = {"0", "a", "+5", "0", body, "b", "+5", "0", body, "c", "+5", "0", body};
     size_t len[] = {1, 1, 2, 1, 131072, 1, 2, 1, 131072, 1, 2, 1, 2};
+
     run_bytes("schedule", 13, argv, len);
+
     redisReply *r = run("list", "0 1 10 '' ''");
     cr_assert_eq(r->elements, 2 + 3);
     cr_assert_eq(r->element[1]->integer, 0);
@@ -184,8 +197,9 @@ Test(list, shows_what_it_cannot_read_without_its_record)
 Test(get, of_a_record_that_schedule_never_writes_is_edata)
 {
     static char body[2 + (1 << 20) + 1] = {1, 0};
-    ask("HSET s:{q}:jobs a %b b %b c %b d %b", body, sizeof body, body, sizeof body - 1, "\1\1\0x", (size_t)4,
-        "\1\1\1x", (size_t)4);
+
+    ask("HSET s:{q}:jobs a %b b %b c %b d %b", body, sizeof body, body, sizeof body - 1, "\1\1\0x",
+        (size_t)4, "\1\1\1x", (size_t)4);
     ask("ZADD s:{q}:due %s a 5 b 5 c 5 d", "5");
     RUN("get", "0 a", "[U 'EDATA']");
     RUN("get", "0 c d", "[U 'EDATA' ['d' 1 5 '' '\\01\\01\\01x']]");
@@ -195,16 +209,20 @@ Test(get, of_a_record_that_schedule_never_writes_is_edata)
 Test(list, passes_over_members_that_cannot_be_ids)
 {
     static char big[300];
+
     memset(big, 'x', sizeof big);
-    for (int i = 0; i < 250; i++)
+    for (int i = 0; i < 250; i++) {
         ask("ZADD s:{q}:due %d %b", i % 2 ? 5 : 1 << 30, text("{%03d", i), (size_t)4);
+    }
+
     ask("ZADD s:{q}:due 5 %b 5 %b", big, sizeof big, "a\0", (size_t)2);
     given("schedule", "0 a +5 0 " REC " b +5 0 " REC " c +6 0 " REC);
     RUN("list", "0 1 2 '' ''", "[U 1 " ROW("a", "5") " " ROW("b", "5") "]");
     RUN("list", "0 1 2 T+5 b", "[U 0 " ROW("c", "6") "]");
     RUN("list", "0 1 100 '' ''", "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]");
     ask("ZADD s:{q}:due 9007199254740992 {last");
-    RUN("list", "0 1 3 '' ''", "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]"); /* no job is left */
+    RUN("list", "0 1 3 '' ''",
+        "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]"); /* no job is left */
     ask("ZREM s:{q}:due {last");
     ask("ZREMRANGEBYRANK s:{q}:due 0 251");
 }

@@ -121,12 +121,16 @@ Test(listen, reads_its_last_canary_and_sets_the_next)
 static void in_english(void)
 {
     char dir[64];
+
     test_dir(dir, sizeof dir);
-    struct proc *p = proc_run(NULL, "localedef", "-i", "en_US", "-f", "UTF-8", text("%s/en_US.UTF-8", dir), NULL);
+
+    struct proc *p = proc_run(NULL, "localedef", "-i", "en_US", "-f", "UTF-8",
+                              text("%s/en_US.UTF-8", dir), NULL);
     if (p->status) {
         test_dir_remove(dir);
         cr_skip_test("no locale but C can be made here");
     }
+
     proc_free(p);
     setenv("LOCPATH", dir, 1);
     setenv("LC_ALL", "en_US.UTF-8", 1);
@@ -146,7 +150,8 @@ Test(english, listeners_are_ranked_by_their_digits, .init = in_english, .fini = 
 
 Test(english, lists_go_on_where_a_removed_one_was, .init = in_english, .fini = script_fini)
 {
-    given("schedule", "0 B +5 0 " REC " C +5 0 " REC " D +5 0 " REC " b +5 0 " REC " c +5 0 " REC " d +5 0 " REC);
+    given("schedule", "0 B +5 0 " REC " C +5 0 " REC " D +5 0 " REC " b +5 0 " REC " c +5 0 " REC
+                      " d +5 0 " REC);
     RUN("list", "0 1 1 T+5 a", "[U 1 ['b' 1 T+5 '' '" REC "']]");
     RUN("list", "0 1 1 T+5 CC", "[U 1 ['D' 1 T+5 '' '" REC "']]");
     RUN("list", "0 1 1 T+5 cc", "[U 0 ['d' 1 T+5 '' '" REC "']]");

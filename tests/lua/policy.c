@@ -8,13 +8,16 @@ Test(policy, says_which_policies_may_evict_any_key)
     static const struct {
         const char *name, *says;
     } rows[] = {
-        {"noeviction", "[U 0]"},   {"volatile-lru", "[U 0]"}, {"volatile-lfu", "[U 0]"}, {"volatile-random", "[U 0]"},
-        {"volatile-ttl", "[U 0]"}, {"allkeys-lru", "[U 1]"},  {"allkeys-lfu", "[U 1]"},  {"allkeys-random", "[U 1]"},
+        {"noeviction", "[U 0]"},      {"volatile-lru", "[U 0]"},   {"volatile-lfu", "[U 0]"},
+        {"volatile-random", "[U 0]"}, {"volatile-ttl", "[U 0]"},   {"allkeys-lru", "[U 1]"},
+        {"allkeys-lfu", "[U 1]"},     {"allkeys-random", "[U 1]"},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ask("CONFIG SET maxmemory-policy %s", rows[i].name);
         RUN("policy", "0", rows[i].says);
     }
+
     KEYS("");
 }
 

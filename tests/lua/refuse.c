@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes wrong in Redis: a refusal has changed nothing, and an error after the first write says so. */
+/* What goes wrong in Redis: a refusal has changed nothing, and an error after the first write says
+ * so. */
 #include "script.h"
 
 SCRIPTS(refuse);
@@ -11,8 +12,8 @@ static const struct {
     const char *first, *later; /* write commands */
     bool needs_memory;
 } call[] = {
-    {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC, "due run dead jobs held", "zadd",
-     "hset zrem hdel set del", true},
+    {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC,
+     "due run dead jobs held", "zadd", "hset zrem hdel set del", true},
     {"cancel", "0 w e d", "due run dead jobs held", "zrem", "hdel del", false},
     {"reschedule", "0 w +0 e +5 d +5", "due run dead jobs held", "zadd", "zrem hdel set del", true},
     {"get", "0 w e d", "due run dead jobs held", "", "", false},
@@ -51,26 +52,32 @@ static void everything(void)
 static bool among(const char *word, const char *words)
 {
     size_t len = strlen(word);
-    for (const char *at = words; (at = strstr(at, word)); at += len)
-        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+
+    for (const char *at = words; (at = strstr(at, word)); at += len) {
+        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || !at[len])) {
             return true;
+        }
+    }
     return false;
 }
 
 static void must_be(int i, const char *what, redisReply *r, bool error)
 {
-    cr_assert_eq(r->type == REDIS_REPLY_ERROR, error, "%s %s, %s: %s", call[i].name, call[i].args, what, show(r));
+    cr_assert_eq(r->type == REDIS_REPLY_ERROR, error, "%s %s, %s: %s", call[i].name, call[i].args,
+                 what, show(r));
 }
 
 static void unchanged(int i, const char *what, const char *before)
 {
-    cr_assert(!strcmp(dumps(), before), "%s %s, %s: changed\n%s", call[i].name, call[i].args, what, keys());
+    cr_assert(strcmp(dumps(), before) == 0, "%s %s, %s: changed\n%s", call[i].name, call[i].args,
+              what, keys());
     cr_assert_str_eq(heard(), "", "%s %s, %s", call[i].name, call[i].args, what);
 }
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
     static const char *const key[] = {"due", "run", "dead", "jobs", "held", "seq", "listeners"};
+
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
             everything();
@@ -80,11 +87,12 @@ Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
             redisReply *r = run(call[i].name, call[i].args);
             must_be(i, key[k], r, among(key[k], call[i].types));
             if (r->type == REDIS_REPLY_ERROR) {
-                cr_assert(!strncmp(r->str, "WRONGTYPE ", 10), "%s", r->str);
+                cr_assert(strncmp(r->str, "WRONGTYPE ", 10) == 0, "%s", r->str);
                 unchanged(i, key[k], before);
             }
         }
     }
+
     ask("FLUSHALL");
 }
 
@@ -99,16 +107,19 @@ Test(refuse, out_of_memory_is_refused_whole_or_does_not_matter)
         redis_do(redis, "CONFIG SET maxmemory 0");
         must_be(i, "out of memory", r, call[i].needs_memory);
         if (call[i].needs_memory) {
-            cr_assert(!strncmp(r->str, "OOM ", 4), "%s", r->str);
+            cr_assert(strncmp(r->str, "OOM ", 4) == 0, "%s", r->str);
             unchanged(i, "out of memory", before);
             continue;
         }
-        const char *reply = show(r), *after = keys(), *told = heard();
+        const char *reply = show(r);
+        const char *after = keys();
+        const char *told = heard();
         everything();
         same(__FILE__, __LINE__, call[i].name, reply, show(run(call[i].name, call[i].args)));
         same(__FILE__, __LINE__, call[i].name, after, keys());
         same(__FILE__, __LINE__, call[i].name, told, heard());
     }
+
     ask("FLUSHALL");
 }
 
@@ -124,33 +135,41 @@ static redisReply *run_without(int i, const char *right)
 
 Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
 {
-    static const char *const command[] = {"zadd", "zrem", "zremrangebyscore", "hset", "hdel", "set", "del", "incrby"};
+    static const char *const command[] = {
+        "zadd", "zrem", "zremrangebyscore", "hset", "hdel", "set", "del", "incrby"};
+
     for (int i = 0; i < CALLS; i++) {
         everything();
         char *before = dumps();
         for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
             redisReply *r = run_without(i, text("-%s", command[k]));
             bool first = among(command[k], call[i].first), later = among(command[k], call[i].later);
-            if (!strcmp(call[i].name, "listen") && !strcmp(command[k], "set"))
+            if (strcmp(call[i].name, "listen") == 0 && strcmp(command[k], "set") == 0) {
                 continue; /* of the canary: no promise */
+            }
             must_be(i, command[k], r, first || later);
-            if (first)
+            if (first) {
                 unchanged(i, command[k], before);
-            if (first || later)
-                cr_assert_eq(!strncmp(r->str, "LAPSE EBROKEN ", 14), later, "%s -%s: %s", call[i].name, command[k],
-                             r->str);
+            }
+            if (first || later) {
+                cr_assert_eq(strncmp(r->str, "LAPSE EBROKEN ", 14) == 0, later, "%s -%s: %s",
+                             call[i].name, command[k], r->str);
+            }
             heard();
         }
     }
+
     ask("FLUSHALL");
 }
 
 Test(refuse, without_the_right_to_publish_all_works_in_silence)
 {
     static const char *const right[] = {"-publish", "resetchannels"};
+
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < 2; k++) {
-            char *reply = show(run_without(i, right[k])), *after = keys();
+            char *reply = show(run_without(i, right[k]));
+            char *after = keys();
             HEARD("");
             everything();
             same(__FILE__, __LINE__, call[i].name, reply, show(run(call[i].name, call[i].args)));
@@ -158,6 +177,7 @@ Test(refuse, without_the_right_to_publish_all_works_in_silence)
             heard();
         }
     }
+
     ask("FLUSHALL");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* release and renew: what a process does with jobs that it has claimed and not begun, or not ended. */
+/* release and renew: what a process does with jobs that it has claimed and not begun, or not ended.
+ */
 #include "script.h"
 
 SCRIPTS(release);
@@ -8,11 +9,13 @@ SCRIPTS(renew);
 Test(release, gives_jobs_back_due_as_before_and_uncounted)
 {
     five();
-    RUN("release", "0 me none U+1 r U+3 w U+4 e U+1 r2 U+3", "[U+20000 'EGONE' 1 'EGONE' 1 'EGONE']");
+    RUN("release", "0 me none U+1 r U+3 w U+4 e U+1 r2 U+3",
+        "[U+20000 'EGONE' 1 'EGONE' 1 'EGONE']");
     KEYS("due e:T r:T w:T+500 | run u:T+10 | dead d:T | " FIVE_JOBS " | held " HELD_D
          " e=1 0 10 U+1 U T me  r=1 0 10 U+3 U T me  " HELD_U " | seq U+4 | t w:T+499");
     HEARD("0 '0 r e'");
-    RUN("claim", "0 you 1000 0 r", "[U+20000 T T+500 0 0 ['r' 2 T+1020 '1 1 10 U+20001 U+20000 T you ' '" REC "r' 1]]");
+    RUN("claim", "0 you 1000 0 r",
+        "[U+20000 T T+500 0 0 ['r' 2 T+1020 '1 1 10 U+20001 U+20000 T you ' '" REC "r' 1]]");
 }
 
 Test(release, leaves_the_tries_of_real_runs_counted)
@@ -23,8 +26,10 @@ Test(release, leaves_the_tries_of_real_runs_counted)
     for (int token = 2; token < 5; token++) {
         given("claim", "0 me 1000 1");
         RUN("release", text("0 me a U+%d", token), "[U 1]");
-        KEYS(text("due a:T | jobs a=\\01\\01\\02 | held a=1 1 2 U+%d U T me first | seq U+%d", token, token));
+        KEYS(text("due a:T | jobs a=\\01\\01\\02 | held a=1 1 2 U+%d U T me first | seq U+%d",
+                  token, token));
     }
+
     given("claim", "0 me 1000 1");
     RUN("retry", "0 me a U+5 0 second", "[U 0]");
 }
@@ -53,9 +58,10 @@ Test(release, of_a_job_that_is_not_due_any_more_tells_when_it_will_be)
 Test(renew, makes_each_lease_as_long_as_asked)
 {
     five();
-    RUN("renew", "0 me r U+3 500 none U+1 5 e U+1 7 w U+4 5 d U+4 5", "[U+20000 T+520 'EGONE' T+27 'EGONE' 'EGONE']");
-    KEYS("due w:T+500 | run u:T+10 e:T+27 r:T+520 | dead d:T | " FIVE_JOBS " | held " HELD_D " " HELD_E " " HELD_R
-         " " HELD_U " | seq U+4 | t w:T+499");
+    RUN("renew", "0 me r U+3 500 none U+1 5 e U+1 7 w U+4 5 d U+4 5",
+        "[U+20000 T+520 'EGONE' T+27 'EGONE' 'EGONE']");
+    KEYS("due w:T+500 | run u:T+10 e:T+27 r:T+520 | dead d:T | " FIVE_JOBS " | held " HELD_D
+         " " HELD_E " " HELD_R " " HELD_U " | seq U+4 | t w:T+499");
     HEARD("");
 }
 
@@ -73,5 +79,6 @@ Test(renew, of_nothing_of_ours_writes_nothing)
     RUN("release", "0 me a U+1", "[U 'EGONE']");
     RUN("retry", "0 me a U+1 5 x", "[U 'EGONE']");
     RUN("fail", "0 me a U+1 x", "[U 'EGONE']");
-    cr_assert_eq(calls("zrem") + calls("zadd") + calls("hset") + calls("set") + calls("publish"), 0);
+    cr_assert_eq(calls("zrem") + calls("zadd") + calls("hset") + calls("set") + calls("publish"),
+                 0);
 }

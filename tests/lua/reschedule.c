@@ -35,8 +35,8 @@ Test(reschedule, of_any_state_but_running_makes_it_wait)
 {
     five();
     RUN("reschedule", "0 w +1 r +1 e +2 u +3 d +4 none +5",
-        "[U+20000 ['w' 1 T+21 '' '" REC "'] 'EBUSY' ['e' 1 T+22 '1 1 10 U+1 U T me ' '" REC "'] "
-        "['u' 1 T+23 '' '\\01\\01\\01'] ['d' 1 T+24 '' '" REC "'] 'ENOENT']");
+        "[U+20000 ['w' 1 T+21 '' '" REC "'] 'EBUSY' ['e' 1 T+22 '1 1 10 U+1 U T me ' '" REC
+        "'] ['u' 1 T+23 '' '\\01\\01\\01'] ['d' 1 T+24 '' '" REC "'] 'ENOENT']");
     KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | " FIVE_JOBS " | held " HELD_E " " HELD_R
          " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
     HEARD("0 'T+21 '");
@@ -73,7 +73,8 @@ Test(reschedule, is_ebusy_until_the_very_end_of_the_lease)
 Test(reschedule, reaches_ten_years_and_no_further)
 {
     five();
-    RUN("reschedule", "0 w +315576000001 w T+315576000021 r +315576000001 none +315576000001 d +315576000001",
+    RUN("reschedule",
+        "0 w +315576000001 w T+315576000021 r +315576000001 none +315576000001 d +315576000001",
         "[U+20000 'EINVAL' 'EINVAL' 'EBUSY' 'ENOENT' 'EINVAL']");
     KEYS(FIVE);
     HEARD("");
@@ -104,6 +105,7 @@ Test(reschedule, stops_after_256_KiB_of_records)
     static char body[131073] = {1, 0};
     const char *argv[] = {"0", "a", "+5", "0", body, "b", "+5", "0", body, "c", "+5", "0", body};
     size_t len[] = {1, 1, 2, 1, 131072, 1, 2, 1, 131072, 1, 2, 1, 2};
+
     run_bytes("schedule", 13, argv, len);
     RUN("reschedule", "0 a +9 b +9 c +9",
         "[U ['a' 1 T+9 '' '" REC "'] ['b' 1 T+9 '' '" REC "'] ['c' 1 T+9 '' '" REC "']]");

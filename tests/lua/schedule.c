@@ -32,16 +32,19 @@ Test(schedule, makes_no_trigger_that_is_over_when_it_is_set)
 
 Test(schedule, reaches_ten_years_and_no_further)
 {
-    RUN("schedule", "0 a +315576000000 0 " REC " b T+315576000000 0 " REC, "[U T+315576000000 T+315576000000]");
+    RUN("schedule", "0 a +315576000000 0 " REC " b T+315576000000 0 " REC,
+        "[U T+315576000000 T+315576000000]");
     heard();
     RUN("schedule", "0 c +315576000001 0 " REC " d T+315576000001 0 " REC, "[U 'EINVAL' 'EINVAL']");
-    KEYS("due a:T+315576000000 b:T+315576000000 | jobs a=" REC " b=" REC " | t a:T+315575999999 b:T+315575999999");
+    KEYS("due a:T+315576000000 b:T+315576000000 | jobs a=" REC " b=" REC
+         " | t a:T+315575999999 b:T+315575999999");
     HEARD("");
 }
 
 Test(schedule, of_many_answers_in_order_and_wakes_once)
 {
-    RUN("schedule", "7 a +9 0 " REC " b +0 0 " REC " c +5 0 " REC " d +0 0 " REC " e +5 0 " REC, "[U T+9 T T+5 T T+5]");
+    RUN("schedule", "7 a +9 0 " REC " b +0 0 " REC " c +5 0 " REC " d +0 0 " REC " e +5 0 " REC,
+        "[U T+9 T T+5 T T+5]");
     KEYS("due b:T d:T c:T+5 e:T+5 a:T+9 | jobs a=" REC " b=" REC " c=" REC " d=" REC " e=" REC
          " | t a:T+8 c:T+4 e:T+4");
     HEARD("7 'T+5 b d'");
@@ -82,9 +85,10 @@ Test(schedule, with_keep_shows_the_one_there_without_its_body)
 {
     five();
     RUN("schedule", "0 w +1 1 " REC " r +1 1 " REC " e +1 1 " REC " u +1 1 " REC " d +1 1 " REC,
-        "[U+20000 ['w' 1 T+500 '' '" REC "'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC "'] "
-        "['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC "'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] "
-        "['d' 3 T '1 1 10 U+4 U T me bad' '" REC "']]");
+        "[U+20000 ['w' 1 T+500 '' '" REC "'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC
+        "'] ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
+        "'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 U+4 U T me bad' '" REC
+        "']]");
     KEYS(FIVE);
     HEARD("");
     RUN("schedule", "0 new +1 1 " REC, "[U+20000 T+21]");
@@ -101,10 +105,11 @@ Test(schedule, with_keep_of_what_it_cannot_read_is_edata)
 Test(schedule, with_replace_begins_a_new_life_unless_it_runs)
 {
     five();
-    RUN("schedule", "0 w +1 2 " REC "1 r +1 2 " REC "2 e +2 2 " REC "3 u +3 2 " REC "4 d +4 2 " REC "5",
+    RUN("schedule",
+        "0 w +1 2 " REC "1 r +1 2 " REC "2 e +2 2 " REC "3 u +3 2 " REC "4 d +4 2 " REC "5",
         "[U+20000 T+21 'EBUSY' T+22 T+23 T+24]");
-    KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | jobs d=" REC "5 e=" REC "3 r=" REC "r u=" REC "4 w=" REC
-         "1 | held " HELD_R " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
+    KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | jobs d=" REC "5 e=" REC "3 r=" REC
+         "r u=" REC "4 w=" REC "1 | held " HELD_R " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
     HEARD("0 'T+21 '");
 }
 
@@ -159,12 +164,14 @@ Test(schedule, refused_whole_writes_nothing)
     given("schedule", "0 a +50 0 " REC);
     ask("CONFIG RESETSTAT");
     RUN("schedule", "0 a +9 0 " REC, "[U 'EEXIST']");
-    cr_assert_eq(calls("zadd") + calls("hset") + calls("publish") + calls("hdel") + calls("zrem"), 0);
+    cr_assert_eq(calls("zadd") + calls("hset") + calls("publish") + calls("hdel") + calls("zrem"),
+                 0);
 }
 
 Test(schedule, is_not_stopped_by_half_a_job)
 {
-    ask("HSET s:{q}:jobs half x"); /* a record in no set, a member without record: somebody deleted the rest */
+    ask("HSET s:{q}:jobs half x"); /* a record in no set, a member without record: somebody deleted
+                                      the rest */
     ask("ZADD s:{q}:due 5 member");
     RUN("schedule", "0 half +9 0 " REC " member +9 0 " REC, "[U T+9 T+9]");
     KEYS("due half:T+9 member:T+9 | jobs half=" REC " member=" REC " | t half:T+8 member:T+8");
@@ -175,8 +182,10 @@ Test(schedule, of_a_hundred_asks_for_each_thing_once)
     ask("CONFIG RESETSTAT");
     many(0, 100, "+50");
     static const char *const once[] = {"hmget", "zrange", "zadd", "hset", "publish"};
-    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
         cr_assert_eq(calls(once[i]), 1, "%s: %lld", once[i], calls(once[i]));
+    }
+
     cr_assert_eq(calls("set"), 100);
     cr_assert_eq(calls("zscore") + calls("hlen") + calls("zrangebyscore") + calls("del"), 0);
     many(100, 100, "+0"); /* nor is a trigger deleted that cannot be there */
@@ -188,7 +197,8 @@ Test(schedule, keeps_queues_apart)
 {
     given("schedule", "0 a +50 0 " REC);
     char *before = keys();
-    same(__FILE__, __LINE__, "schedule", show(run_on("s:{p}:due", "schedule", "0 a +5 0 " REC)), "[U T+5]");
+    same(__FILE__, __LINE__, "schedule", show(run_on("s:{p}:due", "schedule", "0 a +5 0 " REC)),
+         "[U T+5]");
     KEYS(before);
     HEARD("");
     cr_assert_eq(redis_int(redis, "ZCARD s:{p}:due"), 1);

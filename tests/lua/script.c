@@ -63,14 +63,16 @@ void now_real(void)
 void wait_until(int64_t ms)
 {
     int64_t deadline = test_now_ms() + 10000;
-    while (redis_now_ms(redis) <= ms)
+    while (redis_now_ms(redis) <= ms) {
         cr_assert(test_now_ms() < deadline, "Redis's clock stands");
+    }
 }
 
 char *text(const char *format, ...)
 {
     char *out;
     va_list ap;
+
     va_start(ap, format);
     cr_assert(vasprintf(&out, format, ap) >= 0);
     va_end(ap);
@@ -90,36 +92,44 @@ redisReply *ask(const char *format, ...)
 static void put_moment(FILE *f, long long n, const char *raw)
 {
     char letter = 0;
-    if (n > T - 400000000000 && n < T + 400000000000)
+
+    if (n > T - 400000000000 && n < T + 400000000000) {
         letter = 'T', n -= T;
-    else if (n > T * 1000 - 400000000000 && n < T * 1000 + 400000000000)
+    } else if (n > T * 1000 - 400000000000 && n < T * 1000 + 400000000000) {
         letter = 'U', n -= T * 1000 + US;
-    if (!letter)
+    }
+
+    if (!letter) {
         fputs(raw, f);
-    else if (n)
+    } else if (n) {
         fprintf(f, "%c%+lld", letter, n);
-    else
+    } else {
         fputc(letter, f);
+    }
 }
 
 static void put_bytes(FILE *f, const char *s, size_t len)
 {
     if (len > 1000) {
         uint32_t h = 0;
-        for (size_t i = 0; i < len; i++)
+        for (size_t i = 0; i < len; i++) {
             h = h * 31 + (unsigned char)s[i];
+        }
         fprintf(f, "<%zu bytes %08x>", len, h);
         return;
     }
+
     for (size_t i = 0, n; i < len; i += n) {
-        for (n = 0; i + n < len && n < 18 && isdigit((unsigned char)s[i + n]);)
+        for (n = 0; i + n < len && n < 18 && isdigit((unsigned char)s[i + n]);) {
             n++;
+        }
         if (n) {
             char *raw = text("%.*s", (int)n, s + i);
             put_moment(f, *raw == '0' ? 0 : atoll(raw), raw);
         } else {
             n = 1;
-            fprintf(f, isprint((unsigned char)s[i]) && s[i] != '\\' ? "%c" : "\\%02x", (unsigned char)s[i]);
+            fprintf(f, isprint((unsigned char)s[i]) && s[i] != '\\' ? "%c" : "\\%02x",
+                    (unsigned char)s[i]);
         }
     }
 }
@@ -149,6 +159,7 @@ char *show(const redisReply *r)
     char *out;
     size_t len;
     FILE *f = open_memstream(&out, &len);
+
     put_reply(f, r);
     fclose(f);
     return keep(out, free);
@@ -158,10 +169,14 @@ char *show(const redisReply *r)
 /* The word at *at, unescaped; NULL: no more. */
 static char *word(const char **at, size_t *len)
 {
-    while (**at == ' ')
+    while (**at == ' ') {
         ++*at;
-    if (!**at)
+    }
+
+    if (!**at) {
         return NULL;
+    }
+
     bool quoted = **at == '\'';
     const char *s = *at + quoted;
     char *out = keep(malloc(strlen(s) + 24), free);
@@ -171,29 +186,40 @@ static char *word(const char **at, size_t *len)
         out[n] = *s == '\\' ? (char)strtol(hex, NULL, 16) : *s;
         s += *s == '\\' ? 3 : 1;
     }
+
     out[n] = '\0';
     *at = s + quoted;
-    if ((*out == 'T' || *out == 'U') && (n == 1 || out[1] == '+' || out[1] == '-'))
+    if ((*out == 'T' || *out == 'U') && (n == 1 || out[1] == '+' || out[1] == '-')) {
         n = (size_t)sprintf(out, "%lld", (*out == 'T' ? T : T * 1000 + US) + atoll(out + 1));
+    }
+
     *len = n;
+
     return out;
 }
 
-static redisReply *eval(const char *name, const char *key, size_t argc, const char *const *argv, const size_t *len)
+static redisReply *eval(const char *name, const char *key, size_t argc, const char *const *argv,
+                        const size_t *len)
 {
-    static const char frozen[] =
-        "local R = redis local redis = {pcall = R.pcall, acl_check_cmd = R.acl_check_cmd, call = function(c, ...) "
-        "if c == 'TIME' then return {'%lld', '%lld'} end return R.call(c, ...) end} %s";
+    static const char frozen[] = "local R = redis local redis = {pcall = R.pcall, acl_check_cmd = "
+                                 "R.acl_check_cmd, call = function(c, ...) if c == 'TIME' then "
+                                 "return {'%lld', '%lld'} end return R.call(c, ...) end} %s";
     char *script = keep(test_read_file(text("%s/lua/%s.lua", test_build(), name), NULL), free);
-    if (!real)
+
+    if (!real) {
         script = text(frozen, (long long)now / 1000, (long long)now % 1000 * 1000 + US, script);
+    }
+
     const char *all[4 + ARGS] = {"EVAL", script, "1", key};
     size_t all_len[4 + ARGS] = {4, strlen(script), 1, strlen(key)};
     cr_assert(argc <= ARGS);
-    for (size_t i = 0; i < argc; i++)
+    for (size_t i = 0; i < argc; i++) {
         all[4 + i] = argv[i], all_len[4 + i] = len[i];
+    }
+
     redisReply *r = redisCommandArgv(redis->redis, (int)(4 + argc), all, all_len);
     cr_assert(r, "%s.lua: %s", name, redis->redis->errstr);
+
     return keep(r, freeReplyObject);
 }
 
@@ -205,9 +231,12 @@ redisReply *run_bytes(const char *name, size_t argc, const char *const *argv, co
 redisReply *run_on(const char *key, const char *name, const char *args)
 {
     const char *argv[ARGS];
-    size_t len[ARGS], n = 0;
-    while ((argv[n] = word(&args, &len[n])))
+    size_t len[ARGS];
+    size_t n = 0;
+
+    while ((argv[n] = word(&args, &len[n]))) {
         cr_assert(++n < ARGS);
+    }
     return eval(name, key, n, argv, len);
 }
 
@@ -226,7 +255,8 @@ void given(const char *name, const char *args)
 
 void five(void)
 {
-    given("schedule", "0 e +0 0 " REC "e u +0 0 \\01\\01\\01u r +0 0 " REC "r d +0 0 " REC "d w +500 0 " REC "w");
+    given("schedule", "0 e +0 0 " REC "e u +0 0 \\01\\01\\01u r +0 0 " REC "r d +0 0 " REC
+                      "d w +500 0 " REC "w");
     given("claim", "0 me 10 0 e u");
     given("claim", "0 me 1000 0 r d");
     given("fail", "0 me d U+4 bad");
@@ -237,8 +267,9 @@ void many(int first, int n, const char *due)
 {
     for (int i = first, last; i < first + n; i = last) {
         char *args = text("0");
-        for (last = i; last < first + n && last < i + 100; last++)
+        for (last = i; last < first + n && last < i + 100; last++) {
             args = text("%s j%03d %s 0 " REC, args, last, due);
+        }
         given("schedule", args);
     }
 }
@@ -258,8 +289,9 @@ static int by_text(const void *a, const void *b)
 static redisReply *names_of(const char *pattern)
 {
     redisReply *r = ask("KEYS %s", pattern);
-    if (r->elements)
+    if (r->elements) {
         qsort(r->element, r->elements, sizeof *r->element, by_text);
+    }
     return r;
 }
 
@@ -269,9 +301,12 @@ static void put_pairs(FILE *f, const char *name, redisReply *r, char mark, const
         fprintf(f, " | %s is a %s", name, ask("TYPE %s", key)->str);
         return;
     }
+
     /* a hash comes in any order */
-    if (mark == '=' && r->elements)
+    if (mark == '=' && r->elements) {
         qsort(r->element, r->elements / 2, 2 * sizeof *r->element, by_text);
+    }
+
     for (size_t i = 0; i < r->elements; i += 2) {
         fprintf(f, "%s%s ", i ? "" : " | ", i ? "" : name);
         put_bytes(f, r->element[i]->str, (size_t)r->element[i]->len);
@@ -294,15 +329,18 @@ char *keys(void)
     char *out;
     size_t len;
     FILE *f = open_memstream(&out, &len);
+
     for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
         char *name = text("s:{q}:%s", key[i].name);
         put_pairs(f, key[i].name, ask(key[i].read, name), key[i].mark, name);
     }
+
     char *seq = ask("GET s:{q}:seq")->str;
     if (seq) {
         fputs(" | seq ", f);
         put_bytes(f, seq, strlen(seq));
     }
+
     redisReply *triggers = names_of("s:{q}:t:[^{]*"); /* no canary */
     for (size_t i = 0; i < triggers->elements; i++) {
         const char *name = triggers->element[i]->str;
@@ -311,11 +349,14 @@ char *keys(void)
         fputc(':', f);
         long long at = redis_int(redis, "PEXPIRETIME %s", name);
         put_moment(f, at, text("%lld", at));
-        if (strcmp(ask("GET %s", name)->str, "1"))
+        if (strcmp(ask("GET %s", name)->str, "1")) {
             fprintf(f, "=%s", ask("GET %s", name)->str);
+        }
     }
+
     fclose(f);
     keep(out, free);
+
     return len ? out + 3 : out;
 }
 
@@ -325,11 +366,13 @@ char *dumps(void)
     size_t len;
     FILE *f = open_memstream(&out, &len);
     redisReply *all = names_of("*");
+
     for (size_t i = 0; i < all->elements; i++) {
         const char *name = all->element[i]->str;
         fprintf(f, "%s %lld ", name, redis_int(redis, "PEXPIRETIME %s", name));
         put_reply(f, ask("DUMP %s", name));
     }
+
     fclose(f);
     return keep(out, free);
 }
@@ -345,22 +388,28 @@ static redisReply *message(redisContext *c)
 const char *heard(void)
 {
     const char *out = "";
+
     redisAppendCommand(ear, "PING"); /* its answer comes after all that was published */
-    for (redisReply *r; (r = message(ear));)
-        out = text("%s%s%s %s", out, *out ? " " : "", strrchr(r->element[2]->str, ':') + 1, show(r->element[3]));
+    for (redisReply *r; (r = message(ear));) {
+        out = text("%s%s%s %s", out, *out ? " " : "", strrchr(r->element[2]->str, ':') + 1,
+                   show(r->element[3]));
+    }
     return out;
 }
 
 const char *expired(void)
 {
     const char *out = "";
+
     redisAppendCommand(eye, "PING");
-    for (redisReply *r; (r = message(eye));)
+    for (redisReply *r; (r = message(eye));) {
         out = text("%s%s%s", out, *out ? " " : "", r->element[3]->str + strlen("s:{q}:t:"));
+    }
     return out;
 }
 
 void same(const char *file, int line, const char *what, const char *got, const char *expected)
 {
-    cr_assert(!strcmp(got, expected), "%s:%d: %s\n     got %s\nexpected %s", file, line, what, got, expected);
+    cr_assert(strcmp(got, expected) == 0, "%s:%d: %s\n     got %s\nexpected %s", file, line, what,
+              got, expected);
 }

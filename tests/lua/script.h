@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs scripts on a server of the test's own, with the clock standing still, and shows replies and keys as text.
+/* Runs scripts on a server of the test's own, with the clock standing still, and shows replies and
+ * keys as text.
  *
- * The clock shows T, a moment about a day ahead, so that no trigger expires meanwhile, until now_at() moves it. In
- * arguments and in what is expected, T+5 and U+5 are the moments 5 ms and 5 us after T as Redis keeps them, ms and us.
- * Arguments are words; 'a b' is one word, '' an empty one, \0a a byte. Replies: 1 'text' [list] nil -error. Keys:
- *     due b:T+5 | run a:T+9 | jobs a=\01\00x b=\01\00 | held a=1 1 10 U+1 U T me  | seq U+1 | t b:T+4
- * sets by score, hashes and triggers by id, what is empty or missing left out. */
+ * The clock shows T, a moment about a day ahead, so that no trigger expires meanwhile, until
+ * now_at() moves it. In arguments and in what is expected, T+5 and U+5 are the moments 5 ms and 5
+ * us after T as Redis keeps them, ms and us. Arguments are words; 'a b' is one word, '' an empty
+ * one, \0a a byte. Replies: 1 'text' [list] nil -error. Keys: due b:T+5 | run a:T+9 | jobs
+ * a=\01\00x b=\01\00 | held a=1 1 10 U+1 U T me  | seq U+1 | t b:T+4 sets by score, hashes and
+ * triggers by id, what is empty or missing left out. */
 #ifndef SCRIPT_H
 #define SCRIPT_H
 #include "support.h"
@@ -31,29 +33,34 @@ void now_at(int64_t after_ms); /* the clock stands at T + after_ms */
 void now_real(void);           /* the scripts ask Redis from now on */
 void wait_until(int64_t ms);   /* Redis's own clock has passed it */
 
-char *text(const char *format, ...) __attribute__((format(printf, 1, 2))); /* never freed: a test is a process */
+/* never freed: a test is a process */
+char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *show(const struct redisReply *r);
 struct redisReply *ask(const char *format, ...); /* Redis */
 struct redisReply *run(const char *name, const char *args);
 struct redisReply *run_on(const char *key, const char *name, const char *args);
-struct redisReply *run_bytes(const char *name, size_t argc, const char *const *argv, const size_t *len);
-void given(const char *name, const char *args); /* runs it, must not answer an error; forgets the wakes */
+struct redisReply *run_bytes(const char *name, size_t argc, const char *const *argv,
+                             const size_t *len);
+/* runs it, must not answer an error; forgets the wakes */
+void given(const char *name, const char *args);
 
-/* w waits, r runs, the lease of e ended, that of u too and it has used its only try, d is dead; it is T+20. */
+/* w waits, r runs, the lease of e ended, that of u too and it has used its only try, d is dead; it
+ * is T+20. */
 void five(void);
 #define FIVE_JOBS "jobs d=" REC "d e=" REC "e r=" REC "r u=\\01\\01\\01u w=" REC "w"
 #define HELD_E "e=1 1 10 U+1 U T me "
 #define HELD_U "u=1 1 1 U+2 U T me "
 #define HELD_R "r=1 1 10 U+3 U T me "
 #define HELD_D "d=1 1 10 U+4 U T me bad"
-#define FIVE                                                                                                   \
-    "due w:T+500 | run e:T+10 u:T+10 r:T+1000 | dead d:T | " FIVE_JOBS " | held " HELD_D " " HELD_E " " HELD_R \
-    " " HELD_U " | seq U+4 | t w:T+499"
+#define FIVE                                                                             \
+    "due w:T+500 | run e:T+10 u:T+10 r:T+1000 | dead d:T | " FIVE_JOBS " | held " HELD_D \
+    " " HELD_E " " HELD_R " " HELD_U " | seq U+4 | t w:T+499"
 void many(int first, int n, const char *due); /* jobs j000, j001... */
 long long calls(const char *command);         /* since CONFIG RESETSTAT */
 
-char *keys(void);          /* of queue q */
-const char *heard(void);   /* wakes since it was last asked: the channel's end and the text of each */
+char *keys(void); /* of queue q */
+/* wakes since it was last asked: the channel's end and the text of each */
+const char *heard(void);
 const char *expired(void); /* likewise: ids whose triggers Redis says expired */
 char *dumps(void);         /* all keys, with their bytes and expiry */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sweep and resume: jobs come back from leases that ended, and from claims whose answer was lost. */
+/* sweep and resume: jobs come back from leases that ended, and from claims whose answer was lost.
+ */
 #include "script.h"
 
 SCRIPTS(sweep);
@@ -36,7 +37,8 @@ Test(sweep, of_a_job_that_died_is_silent)
     given("claim", "0 me 10 1");
     now_at(15);
     RUN("sweep", "0", "[U+15000 1 1 0]");
-    KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | held a=1 1 1 U+1 U T+10 me the lease ended | seq U+1");
+    KEYS(
+        "dead a:T+10 | jobs a=\\01\\01\\01 | held a=1 1 1 U+1 U T+10 me the lease ended | seq U+1");
     HEARD("");
 }
 
@@ -88,8 +90,9 @@ Test(sweep, tells_nobody_of_an_id_that_can_be_none)
 Test(sweep, takes_a_hundred_and_says_whether_there_may_be_more)
 {
     many(0, 299, "+0");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         given("claim", "0 me 10 100");
+    }
     now_at(10);
     RUN("sweep", "0", "[U+10000 100 0 1]");
     RUN("sweep", "0", "[U+10000 100 0 1]");
@@ -98,14 +101,17 @@ Test(sweep, takes_a_hundred_and_says_whether_there_may_be_more)
 
 Test(resume, shows_what_runs_under_the_holders_name)
 {
-    given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC " d +0 0 " REC " e +0 0 " REC " f +0 0 " REC);
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC " d +0 0 " REC " e +0 0 " REC
+                      " f +0 0 " REC);
     given("claim", "0 me 1000 0 a");
     given("claim", "0 mee 1000 0 d");
     given("claim", "0 me 10 0 e f");
     given("retry", "0 me f U+4 0 'me too'");
     now_at(10);
+
     char *before = dumps();
-    RUN("resume", "0 me 0", "[U+10000 0 'e' 'U+3' 'a' 'U+1']"); /* also where the lease is over, and nobody came */
+    RUN("resume", "0 me 0",
+        "[U+10000 0 'e' 'U+3' 'a' 'U+1']"); /* also where the lease is over, and nobody came */
     RUN("resume", "0 mee 0", "[U+10000 0 'd' 'U+2']");
     RUN("resume", "0 nobody 0", "[U+10000 0]");
     same(__FILE__, __LINE__, "keys", dumps(), before);
@@ -126,16 +132,20 @@ Test(resume, goes_through_all_in_pages)
 {
     many(0, 900, "+0");
     many(900, 900, "+0");
-    for (int i = 0; i < 18; i++)
+    for (int i = 0; i < 18; i++) {
         given("claim", i % 3 ? "0 me 1000 100" : "0 you 1000 100");
+    }
+
     long long page = 0;
-    size_t pages = 0, mine = 0;
+    size_t pages = 0;
+    size_t mine = 0;
     do {
         redisReply *r = run("resume", text("0 me %lld", page));
         page = r->element[1]->integer;
         mine += (r->elements - 2) / 2;
         pages++;
     } while (page);
+
     cr_assert_gt(pages, 2);
     cr_assert_eq(mine, 1200);
 }

@@ -56,7 +56,8 @@ Test(touch, reads_a_hundred_and_goes_on_after_them)
     RUN("touch", "0 T+1", "[U+1000 T 0 0 0 T+1 0]");
     many(200, 101, "+0");
     RUN("touch", "0 T-1", "[U+1000 T 0 100 0 T 0]");
-    ask("SET s:{q}:t:j299 1"); /* the 151st of this millisecond: a batch is a backlog, and claimed as such */
+    ask("SET s:{q}:t:j299 1"); /* the 151st of this millisecond: a batch is a backlog, and claimed
+                                  as such */
     RUN("touch", "0 T", "[U+1000 T 0 100 0 T+1 0]");
     ask("DEL s:{q}:t:j299");
 }
@@ -81,7 +82,8 @@ Test(depth, counts_each_state)
     RUN("depth", "0", "[U 0 0 0 0]");
     five();
     char *before = dumps();
-    RUN("depth", "0", "[U+20000 3 1 1 10]"); /* a lease that is over is over; the sweep will say whose tries are too */
+    RUN("depth", "0", "[U+20000 3 1 1 10]"); /* a lease that is over is over; the sweep will say
+                                                whose tries are too */
     same(__FILE__, __LINE__, "keys", dumps(), before);
     now_at(999);
     RUN("depth", "0", "[U+999000 3 1 1 989]");
@@ -104,8 +106,8 @@ Test(depth, says_for_how_long_the_oldest_due_job_waits)
     RUN("depth", "0", "[U+20000 1 1 0 8]");
 }
 
-/* The clock of the scripts stands still here, and Redis's own goes on: what the script says is due, is overdue to
- * Redis. */
+/* The clock of the scripts stands still here, and Redis's own goes on: what the script says is due,
+ * is overdue to Redis. */
 Test(touch, counts_the_triggers_that_its_reading_expired)
 {
     ask("DEBUG SET-ACTIVE-EXPIRE 0");

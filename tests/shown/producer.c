@@ -17,7 +17,8 @@ void producer_open(struct producer *p, const char *url)
 static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct producer *p = arg;
-    (void)l, (void)job;
+    (void)l;
+    (void)job;
     p->n_ok += !err;
     p->n_failed += err != 0;
 }
@@ -37,15 +38,19 @@ static bool all_answered(void *arg)
 void producer_ask(struct producer *p, struct lapse_due due)
 {
     struct lapse_spec s = lapse_spec_init();
-    char id[24], body[100] = "a hundred bytes, as everybody measures with";
+    char id[24];
+    char body[100] = "a hundred bytes, as everybody measures with";
+
     snprintf(id, sizeof id, "%ld", p->n_asked);
     s.queue = QUEUE;
     s.id = id;
     s.body = body;
     s.body_len = sizeof body;
     s.due = due;
-    if (!has_room(p))
+    if (!has_room(p)) {
         loop_until(p->loop, has_room, p, 60000);
+    }
+
     p->n_asked++;
     cr_assert(!lapse_schedule(p->l, &s, on_scheduled, p));
 }
@@ -61,10 +66,13 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct rate *r = w->data;
     struct producer *p = r->producer;
-    (void)loop, (void)events;
+
+    (void)loop;
+    (void)events;
     double due = (ev_time() - r->start) * 1e6 / (double)r->every_us;
-    while (p->n_asked - r->first < r->n && (double)(p->n_asked - r->first) < due)
+    while (p->n_asked - r->first < r->n && (double)(p->n_asked - r->first) < due) {
         producer_ask(p, lapse_in(r->delay_ms));
+    }
 }
 
 static bool all_asked(void *arg)
@@ -77,6 +85,7 @@ void producer_rate(struct producer *p, long n, int64_t every_us, int64_t delay_m
 {
     struct rate r = {p, n, p->n_asked, every_us, delay_ms, ev_time()};
     ev_timer tick;
+
     ev_timer_init(&tick, on_tick, 0.001, 0.001);
     tick.data = &r;
     ev_timer_start(p->loop, &tick);

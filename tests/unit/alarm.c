@@ -81,6 +81,7 @@ Test(alarm, rings_once_and_never_before_its_moment)
         cr_expect_eq(a.at_us, at);
         cr_assert(rings(at));
     }
+
     poll_loop(3);
     cr_expect_eq(rung, 20);
 }
@@ -94,7 +95,9 @@ Test(alarm, keeps_to_the_fraction_of_the_second)
 
 Test(alarm, of_a_past_moment_rings_at_once)
 {
-    const int64_t past[] = {1, 999999, 1000000, clock_us() - 1, -1, -999999, -1000000, -HOUR_US * 24 * 365 * 50};
+    const int64_t past[] = {1,  999999,  1000000,  clock_us() - 1,
+                            -1, -999999, -1000000, -HOUR_US * 24 * 365 * 50};
+
     for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
         alarm_set(&a, past[i]);
         cr_assert(rings(0), "%ld", (long)past[i]);
@@ -104,6 +107,7 @@ Test(alarm, of_a_past_moment_rings_at_once)
 Test(alarm, set_again_rings_at_the_new_moment_alone)
 {
     int64_t at = clock_us() + 60000;
+
     alarm_set(&a, 1);
     alarm_set(&a, at);
     cr_expect(rings(at));
@@ -117,6 +121,7 @@ Test(alarm, set_again_rings_at_the_new_moment_alone)
 Test(alarm, of_the_same_moment_stays_set)
 {
     int64_t at = clock_us() + 2000;
+
     alarm_set(&a, at);
     alarm_set(&a, at);
     cr_expect(rings(at));
@@ -129,13 +134,15 @@ Test(alarm, is_set_to_the_microsecond_and_once)
 {
     struct itimerspec left;
     int64_t at = clock_us() + 24 * 100 * HOUR_US + 123456;
+
     alarm_set(&a, at);
     int64_t most_us = at - clock_us();
     cr_assert_eq(timerfd_gettime(a.fd, &left), 0);
     int64_t least_us = at - clock_us() - 1;
     int64_t left_us = left.it_value.tv_sec * 1000000 + left.it_value.tv_nsec / 1000;
     cr_expect(left_us >= least_us && left_us <= most_us, "%ld", (long)left_us);
-    cr_expect(left.it_interval.tv_sec == 0 && left.it_interval.tv_nsec == 0, "it would wake the loop for ever");
+    cr_expect(left.it_interval.tv_sec == 0 && left.it_interval.tv_nsec == 0,
+              "it would wake the loop for ever");
 }
 
 /* As a daemon has it that closed its stdin. */
@@ -167,7 +174,8 @@ Test(alarm, turned_off_does_not_ring)
     cr_expect_eq(rung, 0);
 }
 
-/* What the loop found in one turn it tells one by one: an earlier one may have set the alarm anew. */
+/* What the loop found in one turn it tells one by one: an earlier one may have set the alarm anew.
+ */
 Test(alarm, set_anew_between_its_end_and_the_ring_does_not_ring)
 {
     alarm_set(&a, 1);
@@ -187,6 +195,7 @@ Test(alarm, set_anew_between_its_end_and_the_ring_does_not_ring)
 Test(alarm, may_be_set_from_its_own_ring)
 {
     int all = 3;
+
     again = true;
     alarm_set(&a, 1);
     cr_expect(loop_until(loop, has_rung, &all, WAIT_MS));
@@ -197,6 +206,7 @@ Test(alarm, may_be_set_from_its_own_ring)
 Test(alarm, closed_does_not_ring_and_gives_its_descriptor_back)
 {
     int fd = a.fd;
+
     cr_assert_geq(fd, 0);
     cr_expect(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     cr_expect(fcntl(fd, F_GETFL) & O_NONBLOCK);
@@ -213,7 +223,9 @@ Test(alarm, closed_does_not_ring_and_gives_its_descriptor_back)
 /* Without a descriptor to have, timerfd_create(2) fails. */
 static void start_coarse(void)
 {
-    struct rlimit had, none;
+    struct rlimit had;
+    struct rlimit none;
+
     loop = ev_loop_new(0);
     ev_run(loop, EVRUN_NOWAIT); /* libev has its own by now */
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &had), 0);
@@ -258,6 +270,7 @@ Test(coarse_alarm, is_late_by_part_of_a_millisecond_rather_than_early)
 Test(coarse_alarm, of_a_past_moment_rings_at_once)
 {
     const int64_t past[] = {1, 5000000, 1000000000 - HOUR_US, -HOUR_US * 24 * 365 * 50};
+
     for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
         unit_clock.mono_at_us = 1000000000;
         alarm_set(&a, past[i]);

@@ -16,18 +16,22 @@ Test(clock, us_is_the_monotonic_clock_in_microseconds)
     unit_clock.mono_at_us = 98765 * (int64_t)1000000 + 432109;
     cr_expect_eq(clock_us(), 98765432109);
     unit_clock.mono_at_us = 0;
-    int64_t a = clock_us(), b = clock_us();
+    int64_t a = clock_us();
+    int64_t b = clock_us();
     cr_expect_leq(a, b);
 }
 
 Test(clock, random_differs)
 {
-    uint64_t ones = 0, zeros = 0;
+    uint64_t ones = 0;
+    uint64_t zeros = 0;
+
     for (int i = 0; i < 256; i++) {
         uint64_t r = clock_random();
         ones |= r;
         zeros |= ~r;
     }
+
     cr_expect_eq(ones, UINT64_MAX, "each bit is 1 at times");
     cr_expect_eq(zeros, UINT64_MAX, "and 0 at times");
 }
@@ -42,20 +46,25 @@ Test(clock, random_without_entropy_is_of_the_moment_and_the_process)
 {
     unit_no_entropy = true;
     unit_clock.mono_at_us = 1000000;
+
     uint64_t here = clock_random();
     cr_expect_eq(clock_random(), here);
     unit_clock.mono_at_us++;
+
     uint64_t next = clock_random();
     cr_expect_neq(next >> 32, here >> 32, "a microsecond later it is another, high and low");
     cr_expect_neq(next & UINT32_MAX, here & UINT32_MAX);
     unit_clock.mono_at_us--;
+
     int fds[2];
     cr_assert_eq(pipe(fds), 0);
+
     pid_t pid = fork();
     if (pid == 0) {
         uint64_t r = clock_random();
         _exit(write(fds[1], &r, sizeof r) != sizeof r);
     }
+
     uint64_t there = here;
     cr_assert_eq(read(fds[0], &there, sizeof there), (ssize_t)sizeof there);
     cr_assert_eq(waitpid(pid, NULL, 0), pid);
@@ -68,6 +77,7 @@ Test(clock, random_without_entropy_is_of_the_moment_and_the_process)
 Test(clock, server_time_and_ours_convert_both_ways)
 {
     struct server_clock c = {.offset_us = -500};
+
     cr_expect_eq(clock_server_us(&c, 1000), 500);
     cr_expect_eq(clock_mono_us(&c, 500), 1000);
     c.offset_us = 1790000000000000;
@@ -76,7 +86,8 @@ Test(clock, server_time_and_ours_convert_both_ways)
     cr_expect_eq(clock_mono_us(&c, 1), -1789999999999999, "before we were up");
 }
 
-/* Rows are replies to one client, in order: what was asked and heard when, what Redis said, and what we then hold. */
+/* Rows are replies to one client, in order: what was asked and heard when, what Redis said, and
+ * what we then hold. */
 Test(clock, keeps_the_latest_offset_that_fits_every_reply)
 {
     static const struct {
@@ -98,10 +109,12 @@ Test(clock, keeps_the_latest_offset_that_fits_every_reply)
         {9200, 9200, 4095, -5105, "no time at all on the way"},
     };
     struct server_clock c = {0};
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server);
         cr_expect(c.known);
-        cr_expect_eq(c.offset_us, rows[i].offset, "row %zu: %s; it is %ld", i, rows[i].why, (long)c.offset_us);
+        cr_expect_eq(c.offset_us, rows[i].offset, "row %zu: %s; it is %ld", i, rows[i].why,
+                     (long)c.offset_us);
     }
 }
 
@@ -111,11 +124,14 @@ Test(clock, says_how_far_it_moved)
         int64_t sent, heard, server, moved;
     } rows[] = {
         {100, 110, 1005, 0}, /* the first: from nowhere */
-        {200, 5200, 1150, 0}, {300, 305, 1204, 4}, {900, 910, 901805, 899996}, {9100, 9110, 4005, -906000},
+        {200, 5200, 1150, 0},       {300, 305, 1204, 4},
+        {900, 910, 901805, 899996}, {9100, 9110, 4005, -906000},
     };
     struct server_clock c = {0};
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        cr_expect_eq(clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server), rows[i].moved, "row %zu", i);
+        cr_expect_eq(clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server), rows[i].moved,
+                     "row %zu", i);
     }
 }
 
@@ -129,11 +145,15 @@ Test(clock, an_offset_of_zero_is_not_one_that_is_known)
 Test(clock, is_never_ahead_of_a_steady_server)
 {
     uint64_t r = 1;
+
     for (int run = 0; run < 200; run++) {
         struct server_clock c = {0};
-        int64_t truth = (int64_t)(unit_random(&r) >> 14) - (1ll << 49), now = 1000, tightest = INT64_MAX;
+        int64_t truth = (int64_t)(unit_random(&r) >> 14) - (1ll << 49);
+        int64_t now = 1000;
+        int64_t tightest = INT64_MAX;
         for (int i = 0; i < 50; i++) {
-            int64_t out = (int64_t)(unit_random(&r) % 1000), back = (int64_t)(unit_random(&r) % 1000);
+            int64_t out = (int64_t)(unit_random(&r) % 1000);
+            int64_t back = (int64_t)(unit_random(&r) % 1000);
             back *= unit_random(&r) % 8 ? 1 : 5000;
             clock_heard(&c, now, now + out + back, now + out + truth);
             tightest = back < tightest ? back : tightest;
@@ -149,12 +169,15 @@ Test(clock, is_never_ahead_of_a_steady_server)
 Test(clock, a_step_is_followed_at_once_and_not_overtaken)
 {
     uint64_t r = 2;
+
     for (int run = 0; run < 200; run++) {
         struct server_clock c = {0};
-        int64_t now = 1000, truth = 0;
+        int64_t now = 1000;
+        int64_t truth = 0;
         for (int i = 0; i < 50; i++) {
             truth += (int64_t)(unit_random(&r) % (2 * HOUR_US)) - HOUR_US;
-            int64_t out = (int64_t)(unit_random(&r) % 1000), back = (int64_t)(unit_random(&r) % 1000);
+            int64_t out = (int64_t)(unit_random(&r) % 1000);
+            int64_t back = (int64_t)(unit_random(&r) % 1000);
             clock_heard(&c, now, now + out + back, now + out + truth);
             cr_assert_leq(c.offset_us, truth + out);
             cr_assert_geq(c.offset_us, truth - back);
@@ -283,11 +306,13 @@ static void long_stretch(void *for_ms)
 Test(timer, set_after_a_long_stretch_in_the_loop_is_not_early)
 {
     int64_t for_ms = 50000;
+
     timer_init(&timer[0], loop, long_stretch, &for_ms);
     timer_set(&timer[0], 0);
     for (int i = 0; i < 1000 && !timer_on(&timer[1]); i++) {
         ev_run(loop, EVRUN_ONCE);
     }
+
     cr_assert(timer_on(&timer[1]));
     poll_loop(3);
     cr_expect_str_eq(rung, "");

@@ -10,7 +10,8 @@
 enum { WAIT_MS = 20000 };
 static struct core core;
 static struct deliver *d; /* in a block of its own, which some test frees early */
-static char log_[256];    /* of what ran: a is a call, A its after() with the handle alive, *a without */
+/* of what ran: a is a call, A its after() with the handle alive, *a without */
+static char log_[256];
 
 static void note(char c)
 {
@@ -35,6 +36,7 @@ static struct entry *of(struct req *r)
 static void called(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct entry *e = arg;
+
     cr_expect_eq(l, core.handle);
     cr_expect_eq(err, -e->name);
     cr_expect_eq(job, e->req.job);
@@ -131,7 +133,9 @@ Test(deliver, runs_one_in_each_turn_of_the_loop)
 
 static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 {
-    (void)loop, (void)io, (void)events;
+    (void)loop;
+    (void)io;
+    (void)events;
     note('.');
 }
 
@@ -139,26 +143,31 @@ Test(deliver, lets_the_loop_poll_between_two)
 {
     ev_io io;
     int fd = eventfd(1, EFD_NONBLOCK);
+
     ev_io_init(&io, on_readable, fd, EV_READ);
     ev_io_start(core.loop, &io);
     push('a', NULL);
     push('b', NULL);
     push('c', NULL);
     turns(4);
-    cr_expect_str_eq(log_, "aA.bB.cC..", "a socket that is never quiet neither waits nor is waited for");
+    cr_expect_str_eq(log_, "aA.bB.cC..",
+                     "a socket that is never quiet neither waits nor is waited for");
     ev_io_stop(core.loop, &io);
     close(fd);
 }
 
 static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
 {
-    (void)loop, (void)w, (void)events;
+    (void)loop;
+    (void)w;
+    (void)events;
     note('|');
 }
 
 Test(deliver, keeps_the_loop_awake_while_it_has_something_and_no_longer)
 {
     ev_prepare prepare;
+
     ev_prepare_init(&prepare, on_prepare);
     ev_prepare_start(core.loop, &prepare);
     ev_unref(core.loop);
@@ -209,6 +218,7 @@ Test(deliver, what_after_pushes_runs_too)
 Test(deliver, calls_nobody_where_nobody_wants_to_know)
 {
     struct entry *e = entry('a', NULL);
+
     e->req.fn.callback = NULL;
     e->req.wanted = wanted;
     deliver_push(d, &e->req, -'a');
@@ -221,7 +231,9 @@ Test(deliver, calls_nobody_where_nobody_wants_to_know)
 
 Test(deliver, asks_just_before_the_call_whether_it_is_wanted)
 {
-    struct entry *yes = entry('a', NULL), *no = entry('b', NULL);
+    struct entry *yes = entry('a', NULL);
+    struct entry *no = entry('b', NULL);
+
     yes->req.wanted = no->req.wanted = wanted;
     deliver_push(d, &yes->req, -'a');
     deliver_push(d, &no->req, -'b');
@@ -241,6 +253,7 @@ Test(deliver, an_entry_that_is_pushed_twice_is_a_bug, .signal = SIGABRT)
 Test(deliver, an_entry_that_ended_is_not_pushed_again, .signal = SIGABRT)
 {
     struct entry *e = entry('a', NULL);
+
     cr_assert_not(e->req.ended);
     deliver_push(d, &e->req, 0);
     cr_assert(e->req.ended);

@@ -26,9 +26,11 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *depth, 
     got = (__typeof__(got)){.l = l, .what = depth, .err = err, .arg = a, .calls = got.calls + 1};
 }
 
-static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *a)
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *a)
 {
-    got = (__typeof__(got)){.l = l, .what = jobs, .n = n, .err = err, .arg = a, .calls = got.calls + 1};
+    got = (__typeof__(got)){
+        .l = l, .what = jobs, .n = n, .err = err, .arg = a, .calls = got.calls + 1};
 }
 
 static void on_job(struct lapse *l, struct lapse_job *job, void *a)
@@ -89,7 +91,8 @@ Test(deliver_kinds, a_list_callback_gets_error_and_jobs)
 {
     const struct lapse_job *jobs[2];
     run((struct req){.kind = REQ_LIST, .fn.list = on_list, .jobs = jobs, .n_jobs = 2}, -9);
-    cr_expect(got.calls == 1 && got.l == core.handle && got.err == -9 && got.what == jobs && got.n == 2);
+    cr_expect(got.calls == 1 && got.l == core.handle && got.err == -9 && got.what == jobs &&
+              got.n == 2);
 }
 
 Test(deliver_kinds, a_handler_gets_its_job)
@@ -122,7 +125,9 @@ static void after_gone(struct req *r, bool alive)
 Test(deliver_kinds, closed_may_free_the_entry_that_it_came_from)
 {
     struct req *r = calloc(1, sizeof *r);
-    *r = (struct req){.kind = REQ_CLOSED, .fn.closed = on_closed_free, .arg = r, .after = after_gone};
+
+    *r = (struct req){
+        .kind = REQ_CLOSED, .fn.closed = on_closed_free, .arg = r, .after = after_gone};
     deliver_push(&d, r, 0);
     ev_run(core.loop, EVRUN_NOWAIT);
     cr_expect_eq(got.calls, 2);

@@ -11,11 +11,13 @@ static const struct {
     const char *name;
     int number, code, maybe;
 } codes[] = {
-    {"EINVAL", -1, LAPSE_EINVAL, 0},    {"ENOMEM", -2, LAPSE_ENOMEM, 0}, {"EFULL", -3, LAPSE_EFULL, 0},
-    {"ECLOSED", -4, LAPSE_ECLOSED, 0},  {"EEXIST", -5, LAPSE_EEXIST, 0}, {"ENOENT", -6, LAPSE_ENOENT, 0},
-    {"EBUSY", -7, LAPSE_EBUSY, 0},      {"EGONE", -8, LAPSE_EGONE, 0},   {"EREFUSED", -9, LAPSE_EREFUSED, 0},
-    {"EDATA", -10, LAPSE_EDATA, 0},     {"ELOST", -11, LAPSE_ELOST, 1},  {"ETIMEOUT", -12, LAPSE_ETIMEOUT, 1},
-    {"EBROKEN", -13, LAPSE_EBROKEN, 1}, {"EDOWN", -14, LAPSE_EDOWN, 0},
+    {"EINVAL", -1, LAPSE_EINVAL, 0},     {"ENOMEM", -2, LAPSE_ENOMEM, 0},
+    {"EFULL", -3, LAPSE_EFULL, 0},       {"ECLOSED", -4, LAPSE_ECLOSED, 0},
+    {"EEXIST", -5, LAPSE_EEXIST, 0},     {"ENOENT", -6, LAPSE_ENOENT, 0},
+    {"EBUSY", -7, LAPSE_EBUSY, 0},       {"EGONE", -8, LAPSE_EGONE, 0},
+    {"EREFUSED", -9, LAPSE_EREFUSED, 0}, {"EDATA", -10, LAPSE_EDATA, 0},
+    {"ELOST", -11, LAPSE_ELOST, 1},      {"ETIMEOUT", -12, LAPSE_ETIMEOUT, 1},
+    {"EBROKEN", -13, LAPSE_EBROKEN, 1},  {"EDOWN", -14, LAPSE_EDOWN, 0},
 };
 enum { CODES = sizeof codes / sizeof *codes };
 static const int unknown[] = {1, 2, -100, -CODES - 1, INT_MIN, INT_MAX};
@@ -45,7 +47,8 @@ Test(err, every_code_has_a_text_of_its_own)
         cr_expect_str_neq(text, lapse_strerror(LAPSE_OK), "%s", codes[i].name);
         cr_expect_str_neq(text, lapse_strerror(INT_MAX), "%s", codes[i].name);
         for (size_t j = 0; j < i; j++) {
-            cr_expect_str_neq(text, lapse_strerror(codes[j].code), "%s and %s", codes[i].name, codes[j].name);
+            cr_expect_str_neq(text, lapse_strerror(codes[j].code), "%s and %s", codes[i].name,
+                              codes[j].name);
         }
     }
 #define LAPSE_X(name, number, did, text) cr_expect_str_eq(lapse_strerror(LAPSE_##name), text);
@@ -92,7 +95,9 @@ Test(err, a_name_has_its_code_and_no_other_text_has_one)
         other[len] = 'X';
         cr_expect_eq(err_code(other, len + 1), 0, "%.*s", (int)len + 1, other);
     }
-    const char *const none[] = {"", "OK", "ERR", "E", "LAPSE", "LAPSE_EINVAL", " EINVAL", "NOSCRIPT", "EINVALID"};
+
+    const char *const none[] = {"",        "OK",       "ERR",     "E", "LAPSE", "LAPSE_EINVAL",
+                                " EINVAL", "NOSCRIPT", "EINVALID"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         cr_expect_eq(err_code(none[i], strlen(none[i])), 0, "\"%s\"", none[i]);
     }
@@ -100,22 +105,30 @@ Test(err, a_name_has_its_code_and_no_other_text_has_one)
 
 Test(err, what_cannot_happen_ends_the_program_and_says_where)
 {
-    int fds[2], status = 0;
+    int fds[2];
+    int status = 0;
+
     cr_assert_eq(pipe(fds), 0);
+
     pid_t pid = fork();
     cr_assert_geq(pid, 0);
+
     if (pid == 0) {
         dup2(fds[1], STDERR_FILENO);
         ASSERT(1 + 1 == 2);
         ASSERT(fds[0] == -7);
         _exit(0);
     }
+
     close(fds[1]);
+
     char said[256];
     size_t n = 0;
-    for (ssize_t got; n < sizeof said - 1 && (got = read(fds[0], said + n, sizeof said - 1 - n)) > 0;) {
+    for (ssize_t got;
+         n < sizeof said - 1 && (got = read(fds[0], said + n, sizeof said - 1 - n)) > 0;) {
         n += (size_t)got;
     }
+
     said[n] = '\0';
     close(fds[0]);
     cr_assert_eq(waitpid(pid, &status, 0), pid);

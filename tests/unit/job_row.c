@@ -57,10 +57,13 @@ Test(job_row, has_five_places_of_their_types)
 Test(job_row, says_what_is_in_its_places)
 {
     struct job_row row;
-    struct redisReply *r = UNIT_REPLY("*6\r\n$2\r\nid\r\n:3\r\n:70\r\n$4\r\nheld\r\n$3\r\nr\0c\r\n:9\r\n");
+    struct redisReply *r =
+        UNIT_REPLY("*6\r\n$2\r\nid\r\n:3\r\n:70\r\n$4\r\nheld\r\n$3\r\nr\0c\r\n:9\r\n");
+
     memset(&row, 0x5a, sizeof row);
     cr_assert(job_row(&row, r));
-    cr_expect(span_is(row.id, "id", 2) && span_is(row.held, "held", 4) && span_is(row.record, "r\0c", 3));
+    cr_expect(span_is(row.id, "id", 2) && span_is(row.held, "held", 4) &&
+              span_is(row.record, "r\0c", 3));
     cr_expect_eq(row.state, LAPSE_DEAD);
     cr_expect_eq(row.score_ms, 70);
     cr_expect_eq(row.place, 9);
@@ -76,9 +79,11 @@ Test(job_row, says_what_is_in_its_places)
 Test(job_row, has_an_id_of_at_most_255_bytes)
 {
     for (int len = 254; len < 258; len++) {
-        char resp[400], id[300];
+        char resp[400];
+        char id[300];
         memset(id, 'a', sizeof id);
-        int n = snprintf(resp, sizeof resp, "*5\r\n$%d\r\n%.*s\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", len, len, id);
+        int n = snprintf(resp, sizeof resp, "*5\r\n$%d\r\n%.*s\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n",
+                         len, len, id);
         struct redisReply *r = unit_reply(resp, (size_t)n);
         struct job_row row;
         cr_expect_eq(job_row(&row, r), len <= 255, "%d", len);
@@ -93,7 +98,8 @@ Test(job_row, has_an_id_that_could_have_been_scheduled)
         resp[9] = (char)byte;
         struct redisReply *r = unit_reply(resp, sizeof resp - 1);
         struct job_row row;
-        cr_expect_eq(job_row(&row, r), byte > ' ' && byte <= '~' && byte != '{' && byte != '}', "byte %d", byte);
+        cr_expect_eq(job_row(&row, r), byte > ' ' && byte <= '~' && byte != '{' && byte != '}',
+                     "byte %d", byte);
         freeReplyObject(r);
     }
 }
@@ -102,15 +108,22 @@ Test(job_row, has_an_id_that_could_have_been_scheduled)
 static struct lapse_job *job;
 static char *room;
 
-/* Makes job from a row whose texts are gone when it returns; room is exactly as long as was said. */
-static void fill(enum lapse_state state, int64_t score_ms, const char *held, const char *record, size_t record_len,
-                 bool body)
+/* Makes job from a row whose texts are gone when it returns; room is exactly as long as was said.
+ */
+static void fill(enum lapse_state state, int64_t score_ms, const char *held, const char *record,
+                 size_t record_len, bool body)
 {
-    void *id = unit_copy("id-7", 4), *h = unit_copy(held, strlen(held)), *rec = unit_copy(record, record_len);
+    void *id = unit_copy("id-7", 4);
+    void *h = unit_copy(held, strlen(held));
+    void *rec = unit_copy(record, record_len);
     char *queue = unit_copy("queue", 6);
-    struct job_row row = {
-        .id = {id, 4}, .held = {h, strlen(held)}, .record = {rec, record_len}, .state = state, .score_ms = score_ms};
+    struct job_row row = {.id = {id, 4},
+                          .held = {h, strlen(held)},
+                          .record = {rec, record_len},
+                          .state = state,
+                          .score_ms = score_ms};
     size_t size = job_room(queue, &row, body);
+
     cr_assert_eq(size, 6 + 5 + (body ? record_len : 0));
     free(room);
     room = malloc(size);
@@ -135,6 +148,7 @@ static void expect_body(const char *want, size_t want_len)
 {
     size_t len = 99;
     const void *body = lapse_job_body(job, &len);
+
     cr_assert_eq(len, want_len);
     cr_assert_not_null(body);
     cr_expect(memcmp(body, want, len) == 0);
@@ -202,9 +216,11 @@ Test(job_fill, due_and_until_are_by_state)
         bool held;
         int64_t due_ms, until_ms;
     } rows[] = {
-        {LAPSE_WAITING, false, 77, 0}, {LAPSE_WAITING, true, 77, 0}, /* what is held has the due time of its last run */
+        {LAPSE_WAITING, false, 77, 0}, {LAPSE_WAITING, true, 77, 0}, /* what is held has the due
+                                                                        time of its last run */
         {LAPSE_RUNNING, true, 66, 77}, {LAPSE_DEAD, true, 66, 0},    {LAPSE_DEAD, false, 77, 0},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fill(rows[i].state, 77, rows[i].held ? held : "", "\x01\x00", 2, true);
         cr_expect_eq(lapse_job_state(job), rows[i].state, "row %zu", i);
@@ -226,11 +242,13 @@ Test(job_fill, reads_what_is_held)
     } good[] = {
         {"1 2 10 5 1790000000000001 66 w:1 late", 2, 5, 1790000000000001, 66, "late"},
         {"1 2 10 5 1790000000000001 66 w:1 ", 2, 5, 1790000000000001, 66, ""},
-        {"1 0 10 5 1790000000000001 66 w:1 no wonder, really ", 0, 5, 1790000000000001, 66, "no wonder, really "},
-        {"1 4294967295 4294967295 9007199254740992 1790000000000001 1790000000000 w:1  x", 4294967295u,
-         9007199254740992, 1790000000000001, 1790000000000, " x"},
+        {"1 0 10 5 1790000000000001 66 w:1 no wonder, really ", 0, 5, 1790000000000001, 66,
+         "no wonder, really "},
+        {"1 4294967295 4294967295 9007199254740992 1790000000000001 1790000000000 w:1  x",
+         4294967295u, 9007199254740992, 1790000000000001, 1790000000000, " x"},
         {"1 02 10 5 7 066 w x", 2, 5, 7, 66, "x"},
     };
+
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         fill(LAPSE_DEAD, 77, good[i].held, "\x01\x00", 2, true);
         cr_expect_eq(lapse_job_try(job), good[i].try_no, "%s", good[i].held);
@@ -287,6 +305,7 @@ Test(job_fill, takes_nothing_of_what_is_held_in_another_form)
         "1 4294967296 10 5 7 66 w x", /* no such try */
         "\xff\xff\xff",
     };
+
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fill(LAPSE_DEAD, 77, bad[i], "\x01\x00", 2, true);
         cr_expect_eq(job->try_no, 0, "\"%s\"", bad[i]);
@@ -312,17 +331,22 @@ Test(job_fill, may_read_any_bytes)
 {
     static const char alphabet[] = "0123456789   \xffx";
     uint64_t r = 6;
+
     for (int round = 0; round < 50000; round++) {
-        char held[] = "1 2 10 5 1790000000000001 66 w:1 late", record[24];
+        char held[] = "1 2 10 5 1790000000000001 66 w:1 late";
+        char record[24];
         for (uint64_t change = unit_random(&r) % 6; change; change--) {
-            held[unit_random(&r) % (sizeof held - 1)] = alphabet[unit_random(&r) % (sizeof alphabet - 1)];
+            held[unit_random(&r) % (sizeof held - 1)] =
+                alphabet[unit_random(&r) % (sizeof alphabet - 1)];
         }
         held[unit_random(&r) % sizeof held] = '\0';
         size_t len = unit_random(&r) % sizeof record;
         for (size_t i = 0; i < len; i++) {
             record[i] = (char)(i ? unit_random(&r) % 12 : 1);
         }
-        fill((enum lapse_state)(1 + unit_random(&r) % 3), 77, held, record, len, unit_random(&r) % 2);
-        cr_assert(job->due_ms >= 0 && strlen(job->reason) <= 200 && job->body && job->body_len <= len);
+        fill((enum lapse_state)(1 + unit_random(&r) % 3), 77, held, record, len,
+             unit_random(&r) % 2);
+        cr_assert(job->due_ms >= 0 && strlen(job->reason) <= 200 && job->body &&
+                  job->body_len <= len);
     }
 }

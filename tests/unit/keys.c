@@ -21,15 +21,17 @@ static const char *of_length(size_t len)
 
 static bool word_byte(int c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
 }
 
 /* ---- alphabets ---- */
 Test(keys, a_word_has_letters_digits_dot_underscore_and_dash)
 {
     for (int c = 1; c < 256; c++) {
-        const char in[] = {'a', (char)c, 'b', 0}, alone[] = {(char)c, 0}, last[] = {'a', (char)c, 0};
+        const char in[] = {'a', (char)c, 'b', 0};
+        const char alone[] = {(char)c, 0};
+        const char last[] = {'a', (char)c, 0};
         cr_expect_eq(keys_word(in, 3), word_byte(c), "byte %d", c);
         cr_expect_eq(keys_word(alone, 1), word_byte(c), "byte %d", c);
         cr_expect_eq(keys_word(last, 2), word_byte(c), "byte %d", c);
@@ -53,7 +55,8 @@ Test(keys, a_word_has_a_length)
 Test(keys, an_id_is_printable_ascii_without_space_and_braces)
 {
     for (int c = 0; c < 256; c++) {
-        char in[] = {'a', (char)c, 'b'}, alone = (char)c;
+        char in[] = {'a', (char)c, 'b'};
+        char alone = (char)c;
         bool good = c > ' ' && c <= '~' && c != '{' && c != '}';
         cr_expect_eq(keys_id_ok(in, 3), good, "byte %d", c);
         cr_expect_eq(keys_id_ok(&alone, 1), good, "byte %d", c);
@@ -73,6 +76,7 @@ Test(keys, an_id_has_a_length)
 Test(keys, are_spelled_as_the_scripts_spell_them)
 {
     char out[KEYS_MAX];
+
     cr_expect_eq(keys_due(out, "lapse", "mail"), 16);
     cr_expect_str_eq(out, "lapse:{mail}:due");
     cr_expect_eq(keys_wake(out, "lapse", "mail", 0), 19);
@@ -85,7 +89,9 @@ Test(keys, are_spelled_as_the_scripts_spell_them)
 
 Test(keys, of_the_longest_names_fit)
 {
-    char *out = malloc(KEYS_MAX), want[512];
+    char *out = malloc(KEYS_MAX);
+    char want[512];
+
     snprintf(want, sizeof want, "%s:{%s}:due", of_length(64), of_length(64));
     cr_expect_eq(keys_due(out, of_length(64), of_length(64)), strlen(want));
     cr_expect_str_eq(out, want);
@@ -105,23 +111,29 @@ static struct span span(const char *s, size_t len)
 }
 
 /* In blocks of exactly their size, of which a copy is kept until the next call. */
-static enum keys_event event(const char *channel, size_t channel_len, const char *key, size_t key_len, int db,
-                             struct span *q, struct span *i)
+static enum keys_event event(const char *channel, size_t channel_len, const char *key,
+                             size_t key_len, int db, struct span *q, struct span *i)
 {
     static char kept[1024];
-    char *c = unit_copy(channel, channel_len), *k = unit_copy(key, key_len);
+    char *c = unit_copy(channel, channel_len);
+    char *k = unit_copy(key, key_len);
     enum keys_event what = keys_event(span(c, channel_len), span(k, key_len), "lapse", db, q, i);
+
     if (what != KEYS_FOREIGN) {
-        bool by_space = channel_len > 10 && memcmp(channel, "__keyspace", 10) == 0; /* then the channel has the key */
+        bool by_space = channel_len > 10 &&
+                        memcmp(channel, "__keyspace", 10) == 0; /* then the channel has the key */
         const char *in = by_space ? c : k;
         size_t len = by_space ? channel_len : key_len;
-        cr_assert(q->at >= in && q->at + q->len <= in + len && i->at >= in && i->at + i->len <= in + len);
+        cr_assert(q->at >= in && q->at + q->len <= in + len && i->at >= in &&
+                  i->at + i->len <= in + len);
         memcpy(kept, in, len);
         q->at = kept + (q->at - in);
         i->at = kept + (i->at - in);
     }
+
     free(c);
     free(k);
+
     return what;
 }
 
@@ -215,15 +227,19 @@ Test(keys, an_event_of_ours_has_queue_and_id)
         {"__keyevent@0__:expired", "lapse:{q}{r}:t:i", 0, .queue = NULL},
         {"__keyevent@0__:expired", "lapse:{\xc3\xa9}:t:i", 0, .queue = NULL},
     };
+
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
-        struct span q, i;
-        bool ours =
-            event(rows[n].channel, strlen(rows[n].channel), rows[n].key, strlen(rows[n].key), rows[n].db, &q, &i);
-        cr_assert_eq(ours, rows[n].queue ? KEYS_TRIGGER : KEYS_FOREIGN, "%s %s, db %d", rows[n].channel, rows[n].key,
-                     rows[n].db);
+        struct span q;
+        struct span i;
+        bool ours = event(rows[n].channel, strlen(rows[n].channel), rows[n].key,
+                          strlen(rows[n].key), rows[n].db, &q, &i);
+        cr_assert_eq(ours, rows[n].queue ? KEYS_TRIGGER : KEYS_FOREIGN, "%s %s, db %d",
+                     rows[n].channel, rows[n].key, rows[n].db);
         if (ours) {
-            cr_expect(span_is(q, rows[n].queue, strlen(rows[n].queue)), "%s: %.*s", rows[n].key, (int)q.len, q.at);
-            cr_expect(span_is(i, rows[n].id, strlen(rows[n].id)), "%s: %.*s", rows[n].key, (int)i.len, i.at);
+            cr_expect(span_is(q, rows[n].queue, strlen(rows[n].queue)), "%s: %.*s", rows[n].key,
+                      (int)q.len, q.at);
+            cr_expect(span_is(i, rows[n].id, strlen(rows[n].id)), "%s: %.*s", rows[n].key,
+                      (int)i.len, i.at);
         }
     }
 }
@@ -236,21 +252,33 @@ Test(keys, an_event_of_a_canary_has_queue_and_name)
     static const struct {
         const char *key, *name; /* NULL: not ours */
     } rows[] = {
-        {"lapse:{q}:t:{i}", "i"},    {"lapse:{q}:t:{box:1:0123456789abcdef}", "box:1:0123456789abcdef"},
-        {"lapse:{q}:t:{}", NULL},    {"lapse:{q}:t:{", NULL},
-        {"lapse:{q}:t:}", NULL},     {"lapse:{q}:t:{i", NULL},
-        {"lapse:{q}:t:i}", NULL},    {"lapse:{q}:t:{i}x", NULL},
-        {"lapse:{q}:t:x{i}", NULL},  {"lapse:{q}:t:{{i}}", NULL},
-        {"lapse:{q}:t:{i}}", NULL},  {"lapse:{q}:t:{i j}", NULL},
-        {"lapse:{q}:t:{i\n}", NULL}, {"lapse:{}:t:{i}", NULL},
-        {"lapse:{q }:t:{i}", NULL},  {"lapse:{q}:{i}", NULL},
+        {"lapse:{q}:t:{i}", "i"},
+        {"lapse:{q}:t:{box:1:0123456789abcdef}", "box:1:0123456789abcdef"},
+        {"lapse:{q}:t:{}", NULL},
+        {"lapse:{q}:t:{", NULL},
+        {"lapse:{q}:t:}", NULL},
+        {"lapse:{q}:t:{i", NULL},
+        {"lapse:{q}:t:i}", NULL},
+        {"lapse:{q}:t:{i}x", NULL},
+        {"lapse:{q}:t:x{i}", NULL},
+        {"lapse:{q}:t:{{i}}", NULL},
+        {"lapse:{q}:t:{i}}", NULL},
+        {"lapse:{q}:t:{i j}", NULL},
+        {"lapse:{q}:t:{i\n}", NULL},
+        {"lapse:{}:t:{i}", NULL},
+        {"lapse:{q }:t:{i}", NULL},
+        {"lapse:{q}:{i}", NULL},
     };
+
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
-        struct span q, i;
-        enum keys_event what = event(EXPIRED, sizeof EXPIRED - 1, rows[n].key, strlen(rows[n].key), 0, &q, &i);
+        struct span q;
+        struct span i;
+        enum keys_event what =
+            event(EXPIRED, sizeof EXPIRED - 1, rows[n].key, strlen(rows[n].key), 0, &q, &i);
         cr_assert_eq(what, rows[n].name ? KEYS_CANARY : KEYS_FOREIGN, "%s", rows[n].key);
         if (rows[n].name) {
-            cr_expect(span_is(q, "q", 1) && span_is(i, rows[n].name, strlen(rows[n].name)), "%s", rows[n].key);
+            cr_expect(span_is(q, "q", 1) && span_is(i, rows[n].name, strlen(rows[n].name)), "%s",
+                      rows[n].key);
         }
     }
 }
@@ -258,15 +286,21 @@ Test(keys, an_event_of_a_canary_has_queue_and_name)
 Test(keys, an_event_with_a_nul_in_it_is_not_ours)
 {
     static const char whole[] = "lapse:{queue}:t:id";
-    struct span q, i;
+    struct span q;
+    struct span i;
+
     for (size_t at = 0; at < sizeof whole - 1; at++) {
         char key[sizeof whole];
         memcpy(key, whole, sizeof whole);
         key[at] = '\0';
-        cr_expect_not(event(EXPIRED, sizeof EXPIRED - 1, key, sizeof whole - 1, 0, &q, &i), "NUL at %zu", at);
+        cr_expect_not(event(EXPIRED, sizeof EXPIRED - 1, key, sizeof whole - 1, 0, &q, &i),
+                      "NUL at %zu", at);
     }
-    cr_expect_not(event(EXPIRED, sizeof EXPIRED, whole, sizeof whole - 1, 0, &q, &i), "a NUL ends the channel");
-    cr_expect_not(event(EXPIRED, sizeof EXPIRED - 1, whole, sizeof whole, 0, &q, &i), "a NUL ends the key");
+
+    cr_expect_not(event(EXPIRED, sizeof EXPIRED, whole, sizeof whole - 1, 0, &q, &i),
+                  "a NUL ends the channel");
+    cr_expect_not(event(EXPIRED, sizeof EXPIRED - 1, whole, sizeof whole, 0, &q, &i),
+                  "a NUL ends the key");
     cr_expect(event(EXPIRED, sizeof EXPIRED - 1, whole, sizeof whole - 1, 0, &q, &i));
 }
 
@@ -277,11 +311,15 @@ Test(keys, an_event_has_names_of_all_lengths_that_there_are)
         bool ours;
     } rows[] = {{1, 1, true},    {64, 1, true},   {65, 1, false},   {200, 1, false}, {1, 255, true},
                 {1, 256, false}, {64, 255, true}, {64, 256, false}, {65, 256, false}};
+
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
         char key[1024];
-        struct span q, i;
-        int len = snprintf(key, sizeof key, "lapse:{%s}:t:%s", of_length(rows[n].queue), of_length(rows[n].id));
-        cr_assert_eq(event(EXPIRED, sizeof EXPIRED - 1, key, (size_t)len, 0, &q, &i), rows[n].ours, "row %zu", n);
+        struct span q;
+        struct span i;
+        int len = snprintf(key, sizeof key, "lapse:{%s}:t:%s", of_length(rows[n].queue),
+                           of_length(rows[n].id));
+        cr_assert_eq(event(EXPIRED, sizeof EXPIRED - 1, key, (size_t)len, 0, &q, &i), rows[n].ours,
+                     "row %zu", n);
         if (rows[n].ours) {
             cr_expect_eq(q.len, rows[n].queue);
             cr_expect_eq(i.len, rows[n].id);
@@ -291,18 +329,25 @@ Test(keys, an_event_has_names_of_all_lengths_that_there_are)
 
 Test(keys, an_event_may_end_anywhere)
 {
-    static const char key[] = "lapse:{queue}:t:id", space[] = "__keyspace@0__:lapse:{queue}:t:id";
-    struct span q, i;
+    static const char key[] = "lapse:{queue}:t:id";
+    static const char space[] = "__keyspace@0__:lapse:{queue}:t:id";
+    struct span q;
+    struct span i;
+
     for (size_t c = 0; c < sizeof space; c++) {
         for (size_t k = 0; k < sizeof "expired"; k++) {
             bool whole = c > sizeof "__keyspace@0__:lapse:{queue}:t:" - 1 && k == 7;
-            cr_assert_eq(event(space, c, "expired", k, 0, &q, &i), whole, "%zu of the channel, %zu of the text", c, k);
+            cr_assert_eq(event(space, c, "expired", k, 0, &q, &i), whole,
+                         "%zu of the channel, %zu of the text", c, k);
         }
     }
+
     for (size_t c = 0; c < sizeof EXPIRED; c++) {
         for (size_t k = 0; k < sizeof key; k++) {
-            bool whole = c == sizeof EXPIRED - 1 && k >= sizeof "lapse:{queue}:t:" && k < sizeof key;
-            cr_assert_eq(event(EXPIRED, c, key, k, 0, &q, &i), whole, "%zu of the channel, %zu of the key", c, k);
+            bool whole =
+                c == sizeof EXPIRED - 1 && k >= sizeof "lapse:{queue}:t:" && k < sizeof key;
+            cr_assert_eq(event(EXPIRED, c, key, k, 0, &q, &i), whole,
+                         "%zu of the channel, %zu of the key", c, k);
         }
     }
 }
@@ -313,14 +358,18 @@ Test(keys, an_event_of_random_bytes_is_refused_or_well_formed)
     static const char alphabet[] = "lapse:{}tqi09.\n\0 \x80~";
     uint64_t r = 4;
     int n_ours = 0;
+
     for (int round = 0; round < 200000; round++) {
-        char key[96] = "lapse:{q}:t:i", name[96];
+        char key[96] = "lapse:{q}:t:i";
+        char name[96];
         size_t len = unit_random(&r) % 2 ? 13 : unit_random(&r) % 40;
         for (uint64_t change = unit_random(&r) % (len > 13 ? 40 : 4); change && len; change--) {
-            key[unit_random(&r) % len] =
-                unit_random(&r) % 4 ? alphabet[unit_random(&r) % (sizeof alphabet - 1)] : (char)unit_random(&r);
+            key[unit_random(&r) % len] = unit_random(&r) % 4
+                                             ? alphabet[unit_random(&r) % (sizeof alphabet - 1)]
+                                             : (char)unit_random(&r);
         }
-        struct span q, i;
+        struct span q;
+        struct span i;
         enum keys_event what = event(EXPIRED, sizeof EXPIRED - 1, key, len, 0, &q, &i);
         if (what != KEYS_FOREIGN) {
             n_ours++;
@@ -329,11 +378,15 @@ Test(keys, an_event_of_random_bytes_is_refused_or_well_formed)
             cr_assert(strlen(name) == q.len && keys_queue_ok(name), "queue of %.*s", (int)len, key);
             cr_assert(keys_id_ok(i.at, i.len), "id of %.*s", (int)len, key);
             char again[128];
-            const char *open = what == KEYS_CANARY ? "{" : "", *close = what == KEYS_CANARY ? "}" : "";
-            int again_len = snprintf(again, sizeof again, "lapse:{%s}:t:%s%.*s%s", name, open, (int)i.len, i.at, close);
-            cr_assert(span_is(span(key, len), again, (size_t)again_len), "%.*s is not %s", (int)len, key, again);
+            const char *open = what == KEYS_CANARY ? "{" : "";
+            const char *close = what == KEYS_CANARY ? "}" : "";
+            int again_len = snprintf(again, sizeof again, "lapse:{%s}:t:%s%.*s%s", name, open,
+                                     (int)i.len, i.at, close);
+            cr_assert(span_is(span(key, len), again, (size_t)again_len), "%.*s is not %s", (int)len,
+                      key, again);
         }
     }
+
     cr_assert_gt(n_ours, 1000, "the loop tries too few good ones: %d", n_ours);
 }
 
@@ -343,11 +396,17 @@ Test(keys, hash_is_fnv_1a)
     static const struct {
         const char *id;
         uint32_t hash;
-    } rows[] = {{"", 0x811c9dc5}, {"a", 0xe40c292c}, {"b", 0xe70c2de5}, {"foobar", 0xbf9cf968}, {"\xff", 0x7a0b824e}};
+    } rows[] = {{"", 0x811c9dc5},
+                {"a", 0xe40c292c},
+                {"b", 0xe70c2de5},
+                {"foobar", 0xbf9cf968},
+                {"\xff", 0x7a0b824e}};
+
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
         uint32_t h = keys_hash(rows[n].id, strlen(rows[n].id));
         cr_expect_eq(h, rows[n].hash, "%s: %08x", rows[n].id, h);
     }
+
     cr_expect_eq(keys_hash("foobarx", 6), 0xbf9cf968, "len bytes and no more");
 }
 

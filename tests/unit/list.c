@@ -22,18 +22,23 @@ static const char *names(struct list *l)
     static char out[4][16];
     static unsigned turn;
     char *to = out[turn++ % 4];
-    size_t n = 0, back = 0;
+    size_t n = 0;
+    size_t back = 0;
+
     for (struct list *i = l->next; i != l && n < 15; i = i->next) {
         cr_expect_eq(i->next->prev, i);
         to[n++] = of(i)->name;
     }
+
     to[n] = '\0';
     for (struct list *i = l->prev; i != l && back < 15; i = i->prev) {
         cr_expect_eq(of(i)->name, to[n - ++back]);
     }
+
     cr_expect_eq(n, back);
     cr_expect_eq(l->next->prev, l);
     cr_expect_eq(l->prev->next, l);
+
     return to;
 }
 
@@ -134,10 +139,12 @@ Test(list, each_passes_all_in_order)
 {
     char seen[8] = "";
     size_t n = 0;
+
     fill();
     LIST_EACH (i, &head) {
         seen[n++] = of(i)->name;
     }
+
     cr_expect_str_eq(seen, "abcd");
     list_init(&head);
     LIST_EACH (i, &head) {
@@ -149,8 +156,10 @@ Test(list, each_passes_all_in_order)
 Test(list, each_lets_the_current_one_go)
 {
     for (unsigned gone = 0; gone < 16; gone++) {
-        char seen[8] = "", kept[8] = "";
-        size_t n = 0, k = 0;
+        char seen[8] = "";
+        char kept[8] = "";
+        size_t n = 0;
+        size_t k = 0;
         fill();
         LIST_EACH (i, &head) {
             seen[n++] = of(i)->name;

@@ -11,7 +11,9 @@
 Test(log_escape, of_each_byte)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
-        char in = (char)byte, out[8], want[8];
+        char in = (char)byte;
+        char out[8];
+        char want[8];
         bool plain = byte >= ' ' && byte <= '~' && byte != '\\';
         snprintf(want, sizeof want, plain ? "%c" : "\\x%02x", byte);
         cr_expect_eq(log_escape(out, sizeof out, &in, 1), out);
@@ -31,8 +33,9 @@ Test(log_escape, is_one_to_one)
 /* In a block of exactly its size: what is beyond is ASan's to see. */
 Test(log_escape, cuts_to_fit_and_never_within_an_escape)
 {
-    static const char *const texts[] = {"",        "a",      "abcdefghijkl", "\n\n\n\n\n", "ab\ncd\nef\n",
-                                        "abcde\n", "\\\\\\", "abcdefg\n"};
+    static const char *const texts[] = {
+        "", "a", "abcdefghijkl", "\n\n\n\n\n", "ab\ncd\nef\n", "abcde\n", "\\\\\\", "abcdefg\n"};
+
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         char whole[64];
         log_escape(whole, sizeof whole, texts[t], strlen(texts[t]));
@@ -43,7 +46,8 @@ Test(log_escape, cuts_to_fit_and_never_within_an_escape)
             size_t len = strlen(out);
             cr_assert_lt(len, size);
             cr_expect(strncmp(out, whole, len) == 0, "%s is no start of %s", out, whole);
-            cr_expect(len == strlen(whole) || len + 5 >= size, "%zu: %s is cut too soon", size, out);
+            cr_expect(len == strlen(whole) || len + 5 >= size, "%zu: %s is cut too soon", size,
+                      out);
             const char *last = strrchr(out, '\\');
             cr_expect(!last || strlen(last) >= 4, "%s ends within an escape", out);
             free(out);
@@ -94,7 +98,9 @@ Test(log, escapes_what_is_in_a_line)
 Test(log, escapes_each_byte_and_a_value_that_was_escaped_not_again)
 {
     for (unsigned byte = 1; byte < 256; byte++) {
-        char in[2] = {(char)byte, 0}, value[8], want[8];
+        char in[2] = {(char)byte, 0};
+        char value[8];
+        char want[8];
         snprintf(want, sizeof want, byte >= ' ' && byte <= '~' ? "%c" : "\\x%02x", byte);
         unit_clock.mono_at_us += 1000000;
         log_line(&log_, LOG_DATA, LOG_ERR, "%s", in);
@@ -108,6 +114,7 @@ Test(log, escapes_each_byte_and_a_value_that_was_escaped_not_again)
 Test(log, what_redis_refused_with_is_escaped_once_and_cut_at_256_bytes)
 {
     char text[5000] = "ERR a\r\n\0\\\x1b[2J";
+
     memset(text + 13, 'x', sizeof text - 13);
     cr_expect_eq(refusal_code(&log_, "claim", (struct span){text, sizeof text}), LAPSE_EREFUSED);
     cr_expect(strstr(said, "ERR a\\x0d\\x0a\\x00\\x5c\\x1b[2Jxxx"), "%s", said);
@@ -119,6 +126,7 @@ Test(log, what_redis_refused_with_is_escaped_once_and_cut_at_256_bytes)
 Test(log, without_a_function_does_nothing)
 {
     struct log none = {0};
+
     log_line(&none, LOG_DATA, LOG_ERR, "x");
     log_line(&none, LOG_DATA, LOG_ERR, "x");
     cr_expect_eq(none.held_back[LOG_DATA], 0);
@@ -134,6 +142,7 @@ Test(log, holds_back_within_a_second_and_says_how_many)
     for (int i = 0; i < 3; i++) {
         log_line(&log_, LOG_DATA, LOG_ERR, "two");
     }
+
     unit_clock.mono_at_us += 999999;
     log_line(&log_, LOG_DATA, LOG_ERR, "three");
     cr_expect_eq(lines, 1);
@@ -160,6 +169,7 @@ Test(log, sites_do_not_hold_each_other_back)
             log_line(&log_, (enum log_site)site, LOG_ERR, "site %d", site);
         }
     }
+
     cr_expect_eq(lines, LOG_SITES);
     unit_clock.mono_at_us += 1000000;
     log_line(&log_, LOG_MEMORY, LOG_ERR, "x");
@@ -169,9 +179,11 @@ Test(log, sites_do_not_hold_each_other_back)
 Test(log, cuts_a_long_line)
 {
     char text[3000];
+
     memset(text, 'a', sizeof text);
     text[sizeof text - 1] = '\0';
     log_line(&log_, LOG_DATA, LOG_ERR, "%s", text);
+
     size_t len = strlen(said);
     cr_expect(len >= 400 && len <= 512, "%zu", len);
     cr_expect_eq(strspn(said, "a"), len);
@@ -181,6 +193,7 @@ Test(log, cuts_a_long_line)
     cr_expect(len >= 900 && len < 1024, "%zu", len);
     cr_expect_str_eq(said + len - 4, "\\x0a");
     memset(text, 'a', 600);
+
     for (size_t n = 460; n < 530; n++) { /* around the length that fits */
         unit_clock.mono_at_us += 1000000;
         log_line(&log_, LOG_DEAF, LOG_ERR, "%.*s", (int)n, text);
@@ -191,6 +204,7 @@ Test(log, cuts_a_long_line)
 Test(log, a_long_line_says_how_many_too)
 {
     static const char *const pieces[] = {"a", "\n"};
+
     for (int n = 0; n < 600; n++) {
         const char *piece = pieces[n % 2];
         char text[601];
@@ -199,7 +213,8 @@ Test(log, a_long_line_says_how_many_too)
         unit_clock.mono_at_us += 1000000;
         log_line(&log_, LOG_DATA, LOG_ERR, "%.*s", n, text);
         const char *tail = " (and 4294967295 more like it)";
-        size_t len = strlen(said), tail_len = strlen(tail);
+        size_t len = strlen(said);
+        size_t tail_len = strlen(tail);
         cr_assert(len >= tail_len && len < 1024, "%d: %zu", n, len);
         cr_expect_str_eq(said + len - tail_len, tail, "%d", n);
     }

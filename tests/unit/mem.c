@@ -22,9 +22,11 @@ static void *dirty(void *old, size_t size)
         free(old);
         return NULL;
     }
+
     if (asked.fails || size > 1 << 20) {
         return NULL;
     }
+
     void *p = realloc(old, size);
     return old ? p : memset(p, 0xa5, size);
 }
@@ -32,6 +34,7 @@ static void *dirty(void *old, size_t size)
 Test(mem, new_zeroes_the_head_and_leaves_the_tail)
 {
     lapse_set_allocator(dirty);
+
     unsigned char *p = mem_new(7, 5);
     cr_assert_not_null(p);
     cr_expect_eq(asked.size, 12);
@@ -39,6 +42,7 @@ Test(mem, new_zeroes_the_head_and_leaves_the_tail)
     for (int i = 0; i < 12; i++) {
         cr_expect_eq(p[i], i < 7 ? 0 : 0xa5, "byte %d", i);
     }
+
     mem_free(p);
     p = mem_new(0, 3);
     cr_expect_eq(p[0], 0xa5);
@@ -77,7 +81,8 @@ Test(mem, grow_refuses_a_product_that_does_not_fit)
 Test(mem, grow_keeps_what_there_was)
 {
     lapse_set_allocator(dirty);
-    char *p = mem_grow(NULL, 3, 2), *old = p;
+    char *p = mem_grow(NULL, 3, 2);
+    char *old = p;
     cr_assert_not_null(p);
     memcpy(p, "abcdef", 6);
     p = mem_grow(p, 1000, 2);
@@ -146,6 +151,7 @@ struct sized {
 static bool read_sized(struct sized *out, size_t size, const char *after_size)
 {
     char *in = calloc(1, size);
+
     memcpy(in, &size, sizeof size);
     memcpy(in + sizeof size, after_size, size - sizeof size);
     memset(out, 0x5a, sizeof *out);
@@ -180,6 +186,7 @@ Test(mem, a_newer_callers_struct_may_have_no_more_than_zeros)
 {
     struct sized out;
     char in[16 + 9] = "aaaaaaaabbbbbbbb";
+
     cr_expect(read_sized(&out, sizeof out + 9, in));
     cr_expect_eq(out.size, sizeof out);
     cr_expect_arr_eq(out.b, "bbbbbbbb", 8);
@@ -194,6 +201,7 @@ Test(mem, a_newer_callers_struct_may_have_no_more_than_zeros)
 Test(mem, wipe_clears_so_many_bytes)
 {
     char secret[] = "0123456789";
+
     mem_wipe(secret + 2, 5);
     cr_expect_arr_eq(secret,
                      "01\0\0\0\0\0"
@@ -205,18 +213,27 @@ Test(mem, wipe_clears_so_many_bytes)
 
 Test(mem, a_hidden_text_is_in_no_core)
 {
-    char *secret = mem_hide("correcthorse"), line[512];
-    unsigned long from = 0, to = 0, a, b, at = (unsigned long)(uintptr_t)secret;
+    char *secret = mem_hide("correcthorse");
+    char line[512];
+    unsigned long from = 0;
+    unsigned long to = 0;
+    unsigned long a;
+    unsigned long b;
+    unsigned long at = (unsigned long)(uintptr_t)secret;
     bool kept_out = false;
     FILE *maps = fopen("/proc/self/smaps", "re");
+
     cr_assert(secret && maps);
     cr_expect_str_eq(secret, "correcthorse");
+
     while (fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%lx-%lx ", &a, &b) == 2) {
             from = a, to = b;
         }
-        kept_out |= from <= at && at < to && !strncmp(line, "VmFlags:", 8) && strstr(line, " dd");
+        kept_out |=
+            from <= at && at < to && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dd");
     }
+
     fclose(maps);
     cr_expect(kept_out);
     mem_hide_free(secret);

@@ -44,6 +44,7 @@ static int64_t number(const struct lapse_options *o, const char *name)
     if (strcmp(name, #field) == 0) { \
         return (int64_t)o->field;    \
     }
+
     FIELD(lease_ms);
     FIELD(run_ms);
     FIELD(sweep_ms);
@@ -54,6 +55,7 @@ static int64_t number(const struct lapse_options *o, const char *name)
     FIELD(arm_ahead_ms);
 #undef FIELD
     cr_assert(false, "there is no field %s", name);
+
     return 0;
 }
 
@@ -63,6 +65,7 @@ static void set_number(struct lapse_options *o, const char *name, int64_t value)
     if (strcmp(name, #field) == 0) {            \
         o->field = (__typeof__(o->field))value; \
     }
+
     FIELD(lease_ms);
     FIELD(run_ms);
     FIELD(sweep_ms);
@@ -77,7 +80,9 @@ static void set_number(struct lapse_options *o, const char *name, int64_t value)
 /* Reads it and gives it back at once; on an error out is not touched. */
 static int read_it(const struct lapse_options *in)
 {
-    struct options out, was;
+    struct options out;
+    struct options was;
+
     memset(&out, 0x5a, sizeof out);
     memcpy(&was, &out, sizeof out);
     int err = options_read(&out, in);
@@ -86,6 +91,7 @@ static int read_it(const struct lapse_options *in)
     } else {
         cr_expect_arr_eq((char *)&out, (char *)&was, sizeof out, "what was not filled was touched");
     }
+
     return err;
 }
 
@@ -106,6 +112,7 @@ Test(options, rows_cover_the_struct_but_for_its_size_and_the_log)
         cr_expect_leq(covered[i], 1, "byte %zu is in two rows", i);
         padding += covered[i] == 0;
     }
+
     cr_expect_eq(padding, 8, "a field without a row");
 }
 
@@ -123,7 +130,9 @@ Test(options, a_row_is_whole)
             cr_expect_str_neq(row->name, option_rows[j].name);
         }
     }
-    cr_expect_eq(option_rows_n, NUMBERS + 5, "three texts, the flags and notify besides the numbers");
+
+    cr_expect_eq(option_rows_n, NUMBERS + 5,
+                 "three texts, the flags and notify besides the numbers");
 }
 
 Test(options, the_default_as_shown_is_the_default)
@@ -135,6 +144,7 @@ Test(options, the_default_as_shown_is_the_default)
             cr_expect_eq(lapse_options_set(&o, row->name, row->def_text), 0, "%s", row->name);
         }
     }
+
     for (size_t i = 0; i < NUMBERS; i++) {
         struct lapse_options o = lapse_options_init();
         cr_expect_eq(lapse_options_set(&o, numbers[i].name, row_of(numbers[i].name)->def_text), 0);
@@ -147,6 +157,7 @@ Test(options, every_number_has_its_default)
 {
     struct options o;
     const struct lapse_options init = lapse_options_init();
+
     for (int given = 0; given < 2; given++) {
         cr_assert_eq(options_read(&o, given ? &init : NULL), 0);
         for (size_t i = 0; i < NUMBERS; i++) {
@@ -163,7 +174,8 @@ Test(options, every_number_has_its_range_in_the_struct)
 {
     for (size_t i = 0; i < NUMBERS; i++) {
         const char *name = numbers[i].name;
-        const int64_t good[] = {numbers[i].min, numbers[i].min + 1, numbers[i].def, numbers[i].max - 1, numbers[i].max};
+        const int64_t good[] = {numbers[i].min, numbers[i].min + 1, numbers[i].def,
+                                numbers[i].max - 1, numbers[i].max};
         const int64_t bad[] = {numbers[i].min - 1, numbers[i].max + 1, -1, INT64_MIN, INT64_MAX};
         for (size_t j = 0; j < sizeof good / sizeof *good; j++) {
             struct lapse_options in = lapse_options_init();
@@ -172,7 +184,8 @@ Test(options, every_number_has_its_range_in_the_struct)
             cr_assert_eq(options_read(&out, &in), 0, "%s %ld", name, (long)good[j]);
             cr_expect_eq(number(&out.set, name), good[j], "%s %ld", name, (long)good[j]);
             for (size_t k = 0; k < NUMBERS; k++) {
-                cr_expect(k == i || number(&out.set, numbers[k].name) == numbers[k].def, "%s moved", numbers[k].name);
+                cr_expect(k == i || number(&out.set, numbers[k].name) == numbers[k].def, "%s moved",
+                          numbers[k].name);
             }
             options_free(&out);
         }
@@ -190,26 +203,34 @@ Test(options, every_number_has_the_same_range_as_text)
 {
     for (size_t i = 0; i < NUMBERS; i++) {
         const char *name = numbers[i].name;
-        const int64_t good[] = {numbers[i].min, numbers[i].min + 1, numbers[i].def, numbers[i].max - 1, numbers[i].max};
-        const int64_t bad[] = {numbers[i].min - 1, numbers[i].max + 1, numbers[i].min ? 0 : -1, INT64_MAX};
+        const int64_t good[] = {numbers[i].min, numbers[i].min + 1, numbers[i].def,
+                                numbers[i].max - 1, numbers[i].max};
+        const int64_t bad[] = {numbers[i].min - 1, numbers[i].max + 1, numbers[i].min ? 0 : -1,
+                               INT64_MAX};
         char text[32];
         for (size_t j = 0; j < sizeof good / sizeof *good; j++) {
-            struct lapse_options o = lapse_options_init(), want = o;
+            struct lapse_options o = lapse_options_init();
+            struct lapse_options want = o;
             set_number(&want, name, good[j]);
             snprintf(text, sizeof text, "%ld", (long)good[j]);
             cr_expect_eq(lapse_options_set(&o, name, text), 0, "%s=%s", name, text);
-            cr_expect_arr_eq((char *)&o, (char *)&want, sizeof o, "%s=%s sets that field and no other", name, text);
+            cr_expect_arr_eq((char *)&o, (char *)&want, sizeof o,
+                             "%s=%s sets that field and no other", name, text);
         }
         for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
-            struct lapse_options o = lapse_options_init(), want = o;
+            struct lapse_options o = lapse_options_init();
+            struct lapse_options want = o;
             snprintf(text, sizeof text, "%ld", (long)bad[j]);
             cr_expect_eq(lapse_options_set(&o, name, text), LAPSE_EINVAL, "%s=%s", name, text);
-            cr_expect_arr_eq((char *)&o, (char *)&want, sizeof o, "%s=%s changed something", name, text);
+            cr_expect_arr_eq((char *)&o, (char *)&want, sizeof o, "%s=%s changed something", name,
+                             text);
         }
         struct lapse_options o = lapse_options_init();
-        cr_expect_eq(lapse_options_set(&o, name, numbers[i].min_text), 0, "%s=%s", name, numbers[i].min_text);
+        cr_expect_eq(lapse_options_set(&o, name, numbers[i].min_text), 0, "%s=%s", name,
+                     numbers[i].min_text);
         cr_expect_eq(number(&o, name), numbers[i].min);
-        cr_expect_eq(lapse_options_set(&o, name, numbers[i].max_text), 0, "%s=%s", name, numbers[i].max_text);
+        cr_expect_eq(lapse_options_set(&o, name, numbers[i].max_text), 0, "%s=%s", name,
+                     numbers[i].max_text);
         cr_expect_eq(number(&o, name), numbers[i].max);
     }
 }
@@ -261,7 +282,8 @@ Test(options, a_text_of_a_number_has_units)
         {"run_ms", "9223372036854775807ms101ms", -1}, /* wraps round to a small one */
         {"run_ms", "213503982335d", -1},              /* 2^64 and a little: wraps round to 0.4 d */
         {"run_ms", "9223372036854775807ms9223372036854775807ms102ms", -1},
-        {"arm_ahead_ms", "0s", 0}, /* where 0 is a number like others, garbage must not be taken for it */
+        {"arm_ahead_ms", "0s",
+         0}, /* where 0 is a number like others, garbage must not be taken for it */
         {"arm_ahead_ms", "", -1},
         {"arm_ahead_ms", "x", -1},
         {"arm_ahead_ms", "1w", -1},
@@ -289,12 +311,14 @@ Test(options, a_text_of_a_number_has_units)
         {"max_bytes", "17179869184GiB", -1}, /* 2^64 */
         {"max_bytes", "17179869185GiB", -1},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lapse_options o = lapse_options_init();
         int err = lapse_options_set(&o, rows[i].name, rows[i].text);
-        cr_expect_eq(err, rows[i].value < 0 ? LAPSE_EINVAL : 0, "%s=%s", rows[i].name, rows[i].text);
-        cr_expect_eq(number(&o, rows[i].name), rows[i].value < 0 ? 0 : rows[i].value, "%s=%s", rows[i].name,
+        cr_expect_eq(err, rows[i].value < 0 ? LAPSE_EINVAL : 0, "%s=%s", rows[i].name,
                      rows[i].text);
+        cr_expect_eq(number(&o, rows[i].name), rows[i].value < 0 ? 0 : rows[i].value, "%s=%s",
+                     rows[i].name, rows[i].text);
     }
 }
 
@@ -333,12 +357,14 @@ Test(options, flags_are_words)
         {"1", -1},
         {"0", -1},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lapse_options o = lapse_options_init();
         o.flags = 64;
-        cr_expect_eq(lapse_options_set(&o, "flags", rows[i].text), rows[i].value < 0 ? LAPSE_EINVAL : 0, "\"%s\"",
+        cr_expect_eq(lapse_options_set(&o, "flags", rows[i].text),
+                     rows[i].value < 0 ? LAPSE_EINVAL : 0, "\"%s\"", rows[i].text);
+        cr_expect_eq(o.flags, rows[i].value < 0 ? 64u : (unsigned)rows[i].value, "\"%s\"",
                      rows[i].text);
-        cr_expect_eq(o.flags, rows[i].value < 0 ? 64u : (unsigned)rows[i].value, "\"%s\"", rows[i].text);
     }
 }
 
@@ -352,6 +378,7 @@ Test(options, flags_unknown_here_are_refused)
         cr_expect_eq(out.set.flags, flags);
         options_free(&out);
     }
+
     for (unsigned bit = 3; bit < 32; bit++) {
         struct lapse_options in = lapse_options_init();
         in.flags = 1u << bit;
@@ -365,6 +392,7 @@ Test(options, notify_is_one_of_two_words)
 {
     struct lapse_options o = lapse_options_init();
     struct options read;
+
     cr_expect_eq(lapse_options_set(&o, "notify", "keyspace"), 0);
     cr_expect_eq(o.notify, LAPSE_KEYSPACE);
     cr_expect_eq(lapse_options_set(&o, "notify", "keyevent"), 0);
@@ -378,11 +406,15 @@ Test(options, notify_is_one_of_two_words)
 /* ---- lapse_options_set() itself ---- */
 Test(options, set_refuses_unknown_names_and_nothing_at_all)
 {
-    static const char *const names[] = {"", "lease", "lease_msx", "LEASE_MS", "size", "log", "log_arg", " url", "url "};
-    struct lapse_options o = lapse_options_init(), was = o;
+    static const char *const names[] = {"",    "lease",   "lease_msx", "LEASE_MS", "size",
+                                        "log", "log_arg", " url",      "url "};
+    struct lapse_options o = lapse_options_init();
+    struct lapse_options was = o;
+
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         cr_expect_eq(lapse_options_set(&o, names[i], "100"), LAPSE_EINVAL, "\"%s\"", names[i]);
     }
+
     cr_expect_eq(lapse_options_set(NULL, "lease_ms", "100"), LAPSE_EINVAL);
     cr_expect_eq(lapse_options_set(&o, NULL, "100"), LAPSE_EINVAL);
     cr_expect_eq(lapse_options_set(&o, "lease_ms", NULL), LAPSE_EINVAL);
@@ -392,11 +424,13 @@ Test(options, set_refuses_unknown_names_and_nothing_at_all)
 Test(options, set_knows_the_fields_that_its_caller_has)
 {
     struct lapse_options o = lapse_options_init();
+
     o.size = offsetof(struct lapse_options, arm_ahead_ms);
     cr_expect_eq(lapse_options_set(&o, "lease_ms", "100"), 0, "of an older caller");
     cr_expect_eq(lapse_options_set(&o, "arm_ahead_ms", "100"), LAPSE_EINVAL);
     o.size = 0;
-    cr_expect_eq(lapse_options_set(&o, "lease_ms", "100"), LAPSE_EINVAL, "lapse_options_init() was forgotten");
+    cr_expect_eq(lapse_options_set(&o, "lease_ms", "100"), LAPSE_EINVAL,
+                 "lapse_options_init() was forgotten");
     o.size = sizeof o + 8;
     cr_expect_eq(lapse_options_set(&o, "lease_ms", "100"), 0, "of a newer caller");
     cr_expect_eq(o.lease_ms, 100);

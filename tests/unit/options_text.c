@@ -17,36 +17,60 @@ static const struct {
     const char *name, *text;
     bool good;
 } texts[] = {
-    {"url", "redis://h", true}, {"url", "unix:///s", true}, {"url", "", false},
-    {"url", "http://h", false}, {"url", "redis://", false}, {"space", "lapse", true},
-    {"space", "A.b_c-9", true}, {"space", a64, true},       {"space", a65, false},
-    {"space", "", false},       {"space", "a b", false},    {"space", "a:b", false},
-    {"space", "{a}", false},    {"name", "worker:1", true}, {"name", "!\"#$%&'()*+,-./:;<=>?@[\\]^_`|~", true},
-    {"name", a64, true},        {"name", a65, false},       {"name", "", false},
-    {"name", "a b", false},     {"name", " ", false},       {"name", "a{", false},
-    {"name", "}a", false},      {"name", "a\n", false},     {"name", "a\x1f", false},
-    {"name", "a\x7f", false},   {"name", "a\x80", false},   {"name", "\xff", false},
+    {"url", "redis://h", true},
+    {"url", "unix:///s", true},
+    {"url", "", false},
+    {"url", "http://h", false},
+    {"url", "redis://", false},
+    {"space", "lapse", true},
+    {"space", "A.b_c-9", true},
+    {"space", a64, true},
+    {"space", a65, false},
+    {"space", "", false},
+    {"space", "a b", false},
+    {"space", "a:b", false},
+    {"space", "{a}", false},
+    {"name", "worker:1", true},
+    {"name", "!\"#$%&'()*+,-./:;<=>?@[\\]^_`|~", true},
+    {"name", a64, true},
+    {"name", a65, false},
+    {"name", "", false},
+    {"name", "a b", false},
+    {"name", " ", false},
+    {"name", "a{", false},
+    {"name", "}a", false},
+    {"name", "a\n", false},
+    {"name", "a\x1f", false},
+    {"name", "a\x7f", false},
+    {"name", "a\x80", false},
+    {"name", "\xff", false},
 };
 
 static void set_text(struct lapse_options *o, const char *name, const char *text)
 {
-    *(strcmp(name, "url") == 0 ? &o->url : strcmp(name, "space") == 0 ? &o->space : &o->name) = text;
+    *(strcmp(name, "url") == 0     ? &o->url
+      : strcmp(name, "space") == 0 ? &o->space
+                                   : &o->name) = text;
 }
 
 Test(options, texts_are_checked_the_same_by_name_and_by_struct)
 {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct lapse_options o = lapse_options_init(), want = o, in = o;
+        struct lapse_options o = lapse_options_init();
+        struct lapse_options want = o;
+        struct lapse_options in = o;
         struct options out;
         if (texts[i].good) {
             set_text(&want, texts[i].name, texts[i].text);
         }
-        cr_expect_eq(lapse_options_set(&o, texts[i].name, texts[i].text), texts[i].good ? 0 : LAPSE_EINVAL, "%s=\"%s\"",
-                     texts[i].name, texts[i].text);
-        cr_expect_arr_eq((char *)&o, (char *)&want, sizeof o, "%s=\"%s\"", texts[i].name, texts[i].text);
+        cr_expect_eq(lapse_options_set(&o, texts[i].name, texts[i].text),
+                     texts[i].good ? 0 : LAPSE_EINVAL, "%s=\"%s\"", texts[i].name, texts[i].text);
+        cr_expect_arr_eq((char *)&o, (char *)&want, sizeof o, "%s=\"%s\"", texts[i].name,
+                         texts[i].text);
         set_text(&in, texts[i].name, texts[i].text);
         int err = options_read(&out, &in);
-        cr_expect_eq(err, texts[i].good ? 0 : LAPSE_EINVAL, "%s=\"%s\"", texts[i].name, texts[i].text);
+        cr_expect_eq(err, texts[i].good ? 0 : LAPSE_EINVAL, "%s=\"%s\"", texts[i].name,
+                     texts[i].text);
         if (err == 0) {
             options_free(&out);
         }
@@ -56,14 +80,17 @@ Test(options, texts_are_checked_the_same_by_name_and_by_struct)
 Test(options, texts_have_defaults)
 {
     struct options o;
+
     cr_assert_eq(options_read(&o, NULL), 0);
     cr_expect_str_eq(o.set.space, "lapse");
     cr_expect_str_eq(o.url.host, "127.0.0.1");
     cr_expect_eq(o.url.port, 6379);
     cr_expect_eq(o.url.db, 0);
     cr_expect_not(o.url.local);
+
     char pid[16];
     snprintf(pid, sizeof pid, ":%d", (int)getpid());
+
     const char *colon = strrchr(o.set.name, ':');
     cr_assert(colon && colon > o.set.name);
     cr_expect_str_eq(colon, pid);
@@ -79,16 +106,19 @@ Test(options, the_default_name_is_a_name_whatever_the_host_is_called)
         {"box", "box"},
         {"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeee",
          "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeee"}, /* 48 */
-        {"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeef", "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeee"},
+        {"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeef",
+         "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeee"},
         {a64, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
         {"", "localhost"},
         {"a{b}", "localhost"},
         {"a b", "localhost"},
         {"a\n", "localhost"},
     };
+
     if (unshare(CLONE_NEWUTS) && unshare(CLONE_NEWUSER | CLONE_NEWUTS)) {
         cr_skip_test("needs a host name of its own");
     }
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct options o;
         char want[96];
@@ -105,7 +135,10 @@ Test(options, texts_are_copied)
     struct lapse_options in = lapse_options_init();
     struct options o;
     static const char url[] = "redis://me:se%63ret@h.example:7000/3";
-    char *u = unit_copy(url, sizeof url), *space = unit_copy("mine", 5), *name = unit_copy("n", 2);
+    char *u = unit_copy(url, sizeof url);
+    char *space = unit_copy("mine", 5);
+    char *name = unit_copy("n", 2);
+
     in.url = u;
     in.space = space;
     in.name = name;
@@ -131,6 +164,7 @@ Test(options, the_log_is_passed_on)
 {
     struct lapse_options in = lapse_options_init();
     struct options o;
+
     in.log = (lapse_log_fn *)(uintptr_t)1234;
     in.log_arg = &in;
     cr_assert_eq(options_read(&o, &in), 0);
@@ -143,12 +177,14 @@ static char freed[256];
 static void *watched(void *old, size_t size)
 {
     static size_t had;
+
     if (size == 0) {
         memcpy(freed, old, had < sizeof freed ? had : sizeof freed);
         freed[255] = 1;
         free(old);
         return NULL;
     }
+
     had = size;
     return realloc(old, size);
 }
@@ -157,6 +193,7 @@ Test(options, what_is_freed_holds_no_password)
 {
     struct lapse_options in = lapse_options_init();
     struct options o;
+
     lapse_set_allocator(watched);
     in.url = "redis://u:correcthorse@host";
     cr_assert_eq(options_read(&o, &in), 0);
@@ -171,7 +208,9 @@ Test(options, what_is_freed_holds_no_password)
 Test(options, without_memory_nothing_is_touched)
 {
     struct lapse_options in = lapse_options_init();
-    struct options out, was;
+    struct options out;
+    struct options was;
+
     in.url = "redis://u:p@h";
     memset(&out, 0x5a, sizeof out);
     memcpy(&was, &out, sizeof out);
@@ -216,6 +255,7 @@ Test(options, an_older_callers_struct_is_shorter)
                                  .log_arg = &full,
                                  .arm_ahead_ms = 1007,
                                  .notify = LAPSE_KEYSPACE};
+
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct options o;
         full.size = ends[i];
@@ -257,6 +297,7 @@ Test(options, a_struct_that_was_never_initialised_is_refused)
 Test(options, a_newer_callers_extra_fields_must_be_zero)
 {
     enum { EXTRA = 24, SIZE = sizeof(struct lapse_options) + EXTRA };
+
     for (size_t i = 0; i <= EXTRA; i++) {
         struct lapse_options init = lapse_options_init();
         struct options o;

@@ -35,9 +35,11 @@ Test(reply, of_each_type_is_read_by_its_readers_alone)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redisReply *r = unit_reply(rows[i].resp, strlen(rows[i].resp));
         int64_t number = -99;
-        struct span text = {"untouched", 9}, error = {"untouched", 9};
+        struct span text = {"untouched", 9};
+        struct span error = {"untouched", 9};
         cr_expect_eq(reply_int(r, &number), rows[i].number >= 0, "%s", rows[i].what);
-        cr_expect_eq(number, rows[i].number >= 0 ? rows[i].number : -99, "%s is %ld", rows[i].what, (long)number);
+        cr_expect_eq(number, rows[i].number >= 0 ? rows[i].number : -99, "%s is %ld", rows[i].what,
+                     (long)number);
         const char *want = rows[i].text ? rows[i].text : "untouched";
         cr_expect_eq(reply_text(r, &text), rows[i].text != NULL, "%s", rows[i].what);
         cr_expect(span_is(text, want, strlen(want)), "%s", rows[i].what);
@@ -46,7 +48,8 @@ Test(reply, of_each_type_is_read_by_its_readers_alone)
         cr_expect(span_is(error, want, strlen(want)), "%s", rows[i].what);
         cr_expect_eq(reply_len(r), rows[i].len, "%s", rows[i].what);
         for (size_t at = 0; at < 4; at++) {
-            cr_expect_eq(reply_at(r, at) != NULL, at < rows[i].len, "%s, element %zu", rows[i].what, at);
+            cr_expect_eq(reply_at(r, at) != NULL, at < rows[i].len, "%s, element %zu", rows[i].what,
+                         at);
         }
         cr_expect_null(reply_at(r, SIZE_MAX));
         freeReplyObject(r);
@@ -57,6 +60,7 @@ Test(reply, that_is_not_there_is_nothing)
 {
     int64_t number = -99;
     struct span text = {"untouched", 9};
+
     cr_expect_eq(reply_len(NULL), 0);
     cr_expect_null(reply_at(NULL, 0));
     cr_expect_not(reply_int(NULL, &number));
@@ -71,6 +75,7 @@ Test(reply, elements_are_found_by_their_place)
     struct redisReply *r = UNIT_REPLY("*3\r\n:10\r\n*2\r\n:20\r\n:21\r\n$1\r\nx\r\n");
     int64_t n = 0;
     struct span text;
+
     cr_expect(reply_int(reply_at(r, 0), &n) && n == 10);
     cr_expect_eq(reply_len(reply_at(r, 1)), 2);
     cr_expect(reply_int(reply_at(reply_at(r, 1), 1), &n) && n == 21);
@@ -110,15 +115,19 @@ Test(reply, an_integer_may_be_text)
         {"nan", -1},
         {"1x", -1},
     };
+
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char resp[64];
-        int len = snprintf(resp, sizeof resp, "$%zu\r\n%s\r\n", strlen(texts[i].text), texts[i].text);
+        int len =
+            snprintf(resp, sizeof resp, "$%zu\r\n%s\r\n", strlen(texts[i].text), texts[i].text);
         struct redisReply *r = unit_reply(resp, (size_t)len);
         int64_t n = -99;
         cr_expect_eq(reply_int(r, &n), texts[i].number >= 0, "\"%s\"", texts[i].text);
-        cr_expect_eq(n, texts[i].number >= 0 ? texts[i].number : -99, "\"%s\" is %ld", texts[i].text, (long)n);
+        cr_expect_eq(n, texts[i].number >= 0 ? texts[i].number : -99, "\"%s\" is %ld",
+                     texts[i].text, (long)n);
         freeReplyObject(r);
     }
+
     struct redisReply *r = UNIT_REPLY(":-5\r\n");
     int64_t n = 0;
     cr_expect(reply_int(r, &n) && n == -5, "a real integer has its sign");
@@ -130,6 +139,7 @@ Test(reply, texts_have_every_byte)
     struct redisReply *r = UNIT_REPLY("$4\r\na\0\r\n\r\n");
     struct span text;
     int64_t n;
+
     cr_expect(reply_text(r, &text) && span_is(text, "a\0\r\n", 4));
     freeReplyObject(r);
     r = UNIT_REPLY("$2\r\n1\0\r\n");

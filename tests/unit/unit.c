@@ -15,9 +15,11 @@ int clock_gettime(clockid_t id, struct timespec *t)
 {
     long err = syscall(SYS_clock_gettime, id, t);
     int64_t us = t->tv_sec * 1000000 + t->tv_nsec / 1000;
+
     if (err) {
         return (int)err;
     }
+
     switch (id) {
     case CLOCK_MONOTONIC:
     case CLOCK_BOOTTIME:
@@ -27,8 +29,10 @@ int clock_gettime(clockid_t id, struct timespec *t)
     case CLOCK_REALTIME: us += unit_clock.wall_add_us; break;
     default: return 0;
     }
+
     t->tv_sec = us / 1000000;
     t->tv_nsec = us % 1000000 * 1000 + t->tv_nsec % 1000;
+
     return 0;
 }
 
@@ -57,6 +61,7 @@ struct redisReply *unit_reply(const char *resp, size_t len)
 {
     redisReader *reader = redisReaderCreate();
     void *reply = NULL;
+
     cr_assert_eq(redisReaderFeed(reader, resp, len), REDIS_OK);
     cr_assert_eq(redisReaderGetReply(reader, &reply), REDIS_OK);
     cr_assert_not_null(reply, "not a whole reply: %s", resp);

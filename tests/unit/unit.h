@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* This program's clock_gettime() and gettimeofday() go before libc's, for lapse and libev alike; timerfds know nothing
- * of it. */
+/* This program's clock_gettime() and gettimeofday() go before libc's, for lapse and libev alike;
+ * timerfds know nothing of it. */
 struct unit_clock {
     int64_t mono_at_us; /* the monotonic clocks stand here; 0: they run */
     int64_t slept_us;   /* the machine did: CLOCK_BOOTTIME is so much ahead of CLOCK_MONOTONIC */
@@ -17,10 +17,13 @@ extern struct unit_clock unit_clock;
 void unit_pass_us(int64_t us); /* both clocks go on by so much */
 extern bool unit_no_entropy;   /* getentropy(3) fails */
 
-struct redisReply *unit_reply(const char *resp, size_t len); /* as hiredis reads it; the caller's to free */
+/* as hiredis reads it; the caller's to free */
+struct redisReply *unit_reply(const char *resp, size_t len);
 #define UNIT_REPLY(text) unit_reply(text, sizeof(text) - 1)
 
-void *unit_copy(const void *bytes, size_t len); /* in a block of exactly that size, for ASan to see; caller's to free */
-uint64_t unit_random(uint64_t *state);          /* the same on every run; state starts as anything */
+/* in a block of exactly that size, for ASan to see; caller's to free */
+void *unit_copy(const void *bytes, size_t len);
+/* the same on every run; state starts as anything */
+uint64_t unit_random(uint64_t *state);
 
 #endif

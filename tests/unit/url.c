@@ -94,7 +94,8 @@ static const struct {
     {"redis://u:%25%20@h", "u", "% ", "h", 6379, 0},
     {"redis://u: @h", "u", " ", "h", 6379, 0},
     {"redis://u:%fF@h", "u", "\xff", "h", 6379, 0},
-    {"redis://u:p@q@h", .host = NULL}, /* an @ of a password is %40: else its end would be taken for a host's name */
+    {"redis://u:p@q@h",
+     .host = NULL}, /* an @ of a password is %40: else its end would be taken for a host's name */
     {"redis://u:p@h@", .host = NULL},
     {"redis://u@h", .host = NULL},
     {"redis://@h", .host = NULL},
@@ -183,7 +184,8 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static void expect_text(const char *got, const char *want, const char *what, const char *url)
 {
     if (want) {
-        cr_expect(got && strcmp(got, want) == 0, "%s: %s is \"%s\"", url, what, got ? got : "(none)");
+        cr_expect(got && strcmp(got, want) == 0, "%s: %s is \"%s\"", url, what,
+                  got ? got : "(none)");
     } else {
         cr_expect_null(got, "%s: %s is \"%s\"", url, what, got);
     }
@@ -221,6 +223,7 @@ Test(url, is_taken_apart)
 Test(url, that_is_only_checked_fills_no_texts)
 {
     struct url u;
+
     memset(&u, 0x5a, sizeof u);
     cr_expect_eq(url_parse(&u, "redis://u:p@h:7/3", NULL), 1);
     cr_expect(!u.user && !u.password && !u.host);
@@ -234,7 +237,8 @@ Test(url, may_end_anywhere)
     for (size_t i = 0; i < ROWS; i++) {
         for (size_t len = 0; len < strlen(rows[i].text); len++) {
             struct url u;
-            char *text = unit_copy(rows[i].text, len + 1), *out = malloc(2 * len + 1);
+            char *text = unit_copy(rows[i].text, len + 1);
+            char *out = malloc(2 * len + 1);
             text[len] = '\0';
             int good = url_parse(&u, text, NULL);
             cr_assert_eq(url_parse(&u, text, out), good, "%s", text);
@@ -248,7 +252,10 @@ Test(url, escapes_are_two_hexadecimal_digits_of_any_case)
 {
     for (int a = 1; a < 256; a++) {
         for (int b = 1; b < 256; b++) {
-            char text[32] = "redis://u:x%__y@h", out[64], want[4] = "x", *end;
+            char text[32] = "redis://u:x%__y@h";
+            char out[64];
+            char want[4] = "x";
+            char *end;
             char pair[] = {(char)a, (char)b, 0};
             struct url u;
             memcpy(text + 12, pair, 2);
@@ -270,8 +277,10 @@ Test(url, escapes_are_two_hexadecimal_digits_of_any_case)
 Test(url, of_random_bytes_is_refused_or_has_a_host)
 {
     static const char alphabet[] = "aZ019:/@?%[]=db&. \n\x80\x7f";
-    static const char *const starts[] = {"redis://", "unix://", "unix:///", "redis://[", "redis://u:p@", ""};
+    static const char *const starts[] = {"redis://",  "unix://",      "unix:///",
+                                         "redis://[", "redis://u:p@", ""};
     uint64_t r = 3;
+
     for (int i = 0; i < 100000; i++) {
         char text[64];
         size_t n = (size_t)snprintf(text, sizeof text, "%s", starts[unit_random(&r) % 6]);
@@ -280,7 +289,8 @@ Test(url, of_random_bytes_is_refused_or_has_a_host)
         }
         text[n++] = '\0';
         struct url u;
-        char *copy = unit_copy(text, n), *out = malloc(2 * n);
+        char *copy = unit_copy(text, n);
+        char *out = malloc(2 * n);
         int good = url_parse(&u, copy, NULL);
         cr_assert_eq(url_parse(&u, copy, out), good, "%s", text);
         if (good) {

@@ -11,8 +11,11 @@ static void print_duration(int64_t ms)
         const char *unit;
     } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
     size_t i = 0;
-    while (ms % units[i].ms)
+
+    while (ms % units[i].ms) {
         i++;
+    }
+
     printf("%" PRId64 "%s", ms / units[i].ms, units[i].unit);
 }
 
@@ -20,19 +23,22 @@ static void print_bytes(int64_t n)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     size_t i = 0;
-    for (; i < 4 && n % 1024 == 0; i++)
+
+    for (; i < 4 && n % 1024 == 0; i++) {
         n /= 1024;
+    }
     printf("%" PRId64 " %s", n, units[i]);
 }
 
 static void print_limit(const struct option_row *row, int64_t n)
 {
-    if (row->kind == OPTION_MS)
+    if (row->kind == OPTION_MS) {
         print_duration(n);
-    else if (row->kind == OPTION_BYTES)
+    } else if (row->kind == OPTION_BYTES) {
         print_bytes(n);
-    else
+    } else {
         printf("%" PRId64, n);
+    }
 }
 
 static void settings(void)
@@ -74,11 +80,13 @@ int main(int argc, char **argv)
         const char *name;
         void (*print)(void);
     } tables[] = {{"settings", settings}, {"errors", errors}, {"statistics", statistics}};
+
     for (size_t i = 0; argc == 2 && i < sizeof tables / sizeof *tables; i++) {
-        if (!strcmp(argv[1], tables[i].name)) {
+        if (strcmp(argv[1], tables[i].name) == 0) {
             tables[i].print();
             return ferror(stdout) ? 1 : 0;
         }
     }
+
     return 2;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A session ends when nobody touched it for a while. Logging in schedules its end; each touch only moves that job,
- * which costs the same however long the session lives.
+/* A session ends when nobody touched it for a while. Logging in schedules its end; each touch only
+ * moves that job, which costs the same however long the session lives.
  *
  *     session_idle redis://127.0.0.1:6379
  *
- * Here a user clicks five times, 300 ms apart, and then falls asleep; the session ends one second after the last click.
+ * Here a user clicks five times, 300 ms apart, and then falls asleep; the session ends one second
+ * after the last click.
  */
 #include <ev.h>
 #include <lapse.h>
@@ -24,13 +25,15 @@ static void check(int err, const char *what)
 
 static void on_log(int level, const char *line, void *arg)
 {
-    (void)level, (void)arg;
+    (void)level;
+    (void)arg;
     fprintf(stderr, "session_idle: %s\n", line);
 }
 
 static void on_login(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     check(err, "logging in");
     printf("%s begins\n", lapse_job_id(job));
 }
@@ -38,6 +41,7 @@ static void on_login(struct lapse *l, int err, const struct lapse_job *job, void
 static void login(struct lapse *l)
 {
     struct lapse_spec spec = lapse_spec_init();
+
     spec.queue = "sessions";
     spec.id = SESSION;
     spec.due = lapse_in(IDLE_MS);
@@ -47,21 +51,26 @@ static void login(struct lapse *l)
 
 static void on_touched(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     if (err == LAPSE_ENOENT || err == LAPSE_EBUSY) {
         printf("%s has ended or is ending: log in again\n", SESSION);
         return;
     }
+
     check(err, "touching the session");
-    printf("%s is touched, now good until %lld\n", lapse_job_id(job), (long long)lapse_job_due_ms(job));
+    printf("%s is touched, now good until %lld\n", lapse_job_id(job),
+           (long long)lapse_job_due_ms(job));
 }
 
 static void on_click(struct ev_loop *loop, ev_timer *timer, int events)
 {
     static int clicks;
     struct lapse *l = timer->data;
+
     (void)events;
-    check(lapse_reschedule(l, "sessions", SESSION, lapse_in(IDLE_MS), 0, on_touched, NULL), "touching the session");
+    check(lapse_reschedule(l, "sessions", SESSION, lapse_in(IDLE_MS), 0, on_touched, NULL),
+          "touching the session");
     if (++clicks == CLICKS) {
         ev_timer_stop(loop, timer); /* asleep */
     }
@@ -69,14 +78,16 @@ static void on_click(struct ev_loop *loop, ev_timer *timer, int events)
 
 static void on_ended(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)job, (void)arg;
+    (void)job;
+    (void)arg;
     check(err, "ending the session");
     lapse_close(l, 1000, NULL, NULL); /* this is the end of the example, a server would go on */
 }
 
 static void on_idle(struct lapse *l, struct lapse_job *job, void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     printf("%s was idle for %d ms: logged out\n", lapse_job_id(job), IDLE_MS);
     lapse_done(job, on_ended, NULL);
 }
@@ -87,6 +98,7 @@ int main(int argc, char **argv)
     struct lapse_options options = lapse_options_init();
     struct lapse *l;
     ev_timer click;
+
     options.url = argc > 1 ? argv[1] : NULL;
     options.log = on_log;
     check(lapse_open(&l, loop, &options), "opening");
@@ -96,5 +108,6 @@ int main(int argc, char **argv)
     click.data = l;
     ev_timer_start(loop, &click);
     ev_run(loop, 0); /* returns when the handle is closed */
+
     return 0;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A webhook is delivered, and if its receiver is out of order, again later and later. The wait between the tries is the
- * job's own; what went wrong is kept with it, and after the last try it is dead, for people to look at.
+/* A webhook is delivered, and if its receiver is out of order, again later and later. The wait
+ * between the tries is the job's own; what went wrong is kept with it, and after the last try it is
+ * dead, for people to look at.
  *
  *     webhook_retry redis://127.0.0.1:6379
  *
- * Here the receiver answers 503 twice and then 200. post() stands for an HTTP client in the same loop: its answer comes
- * later, and the job is ours until then, its lease renewed by the library. */
+ * Here the receiver answers 503 twice and then 200. post() stands for an HTTP client in the same
+ * loop: its answer comes later, and the job is ours until then, its lease renewed by the library.
+ */
 #include <ev.h>
 #include <lapse.h>
 #include <stdio.h>
@@ -22,7 +24,8 @@ static void check(int err, const char *what)
 
 static void on_log(int level, const char *line, void *arg)
 {
-    (void)level, (void)arg;
+    (void)level;
+    (void)arg;
     fprintf(stderr, "webhook_retry: %s\n", line);
 }
 
@@ -34,7 +37,8 @@ struct request {
 
 static void on_delivered(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)job, (void)arg;
+    (void)job;
+    (void)arg;
     check(err, "settling the webhook");
     lapse_close(l, 1000, NULL, NULL); /* this is the end of the example, a server would go on */
 }
@@ -45,10 +49,14 @@ static void on_answer(struct ev_loop *loop, ev_timer *timer, int events)
     struct lapse_job *job = request->job;
     int status = lapse_job_try(job) < 3 ? 503 : 200;
     char reason[32];
-    (void)loop, (void)events;
+
+    (void)loop;
+    (void)events;
     free(request);
-    printf("%s: try %u of %u: %d\n", lapse_job_id(job), lapse_job_try(job), lapse_job_tries(job), status);
+    printf("%s: try %u of %u: %d\n", lapse_job_id(job), lapse_job_try(job), lapse_job_tries(job),
+           status);
     snprintf(reason, sizeof reason, "HTTP %d", status);
+
     if (status == 200) {
         lapse_done(job, on_delivered, NULL);
     } else if (status == 410) {
@@ -61,10 +69,12 @@ static void on_answer(struct ev_loop *loop, ev_timer *timer, int events)
 static void post(struct ev_loop *loop, struct lapse_job *job)
 {
     struct request *request = malloc(sizeof *request);
+
     if (!request) {
         lapse_retry(job, LAPSE_BACKOFF, "out of memory", NULL, NULL);
         return;
     }
+
     request->job = job;
     ev_timer_init(&request->timer, on_answer, 0.05, 0);
     request->timer.data = request;
@@ -75,6 +85,7 @@ static void post(struct ev_loop *loop, struct lapse_job *job)
 static void on_due(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct ev_loop *loop = arg;
+
     (void)l;
     if (*lapse_job_reason(job)) {
         printf("%s: once more, because of %s\n", lapse_job_id(job), lapse_job_reason(job));
@@ -84,7 +95,8 @@ static void on_due(struct lapse *l, struct lapse_job *job, void *arg)
 
 static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    (void)l, (void)arg;
+    (void)l;
+    (void)arg;
     check(err, "scheduling");
     printf("%s: scheduled\n", lapse_job_id(job));
 }
@@ -96,6 +108,7 @@ int main(int argc, char **argv)
     struct lapse_options options = lapse_options_init();
     struct lapse_spec spec = lapse_spec_init();
     struct lapse *l;
+
     options.url = argc > 1 ? argv[1] : NULL;
     options.log = on_log;
     check(lapse_open(&l, loop, &options), "opening");
@@ -109,5 +122,6 @@ int main(int argc, char **argv)
     spec.on_conflict = LAPSE_REPLACE;
     check(lapse_schedule(l, &spec, on_scheduled, NULL), "scheduling");
     ev_run(loop, 0); /* returns when the handle is closed */
+
     return 0;
 }

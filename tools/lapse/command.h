@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the subcommands share: exit codes, the global options, the shape of a command. Data goes to stdout, all else
- * through say() to stderr. Every argument is checked before the first connection. */
+/* What the subcommands share: exit codes, the global options, the shape of a command. Data goes to
+ * stdout, all else through say() to stderr. Every argument is checked before the first connection.
+ */
 #ifndef TOOL_H
 #define TOOL_H
 #include <lapse.h>
@@ -17,7 +18,8 @@ enum {
     OUTPUT = 74,   /* EX_IOERR: stdout would not take the answer */
     DENIED = 77,   /* EX_NOPERM: wrong password, missing right */
     UNFIT = 78,    /* EX_CONFIG: this Redis may evict jobs */
-    UNREAD = 141,  /* 128 + SIGPIPE: who read stdout went away, as head does; nothing is said of it */
+    /* 128 + SIGPIPE: who read stdout went away, as head does; nothing is said of it */
+    UNREAD = 141,
 };
 
 struct globals {
@@ -36,7 +38,8 @@ struct opt {
     char letter;                                               /* 0: none */
     const char *arg;                                           /* NULL: a switch */
     int (*set)(const struct opt *o, char *value, void *field); /* 0, or USAGE and has said why */
-    size_t at;                                                 /* of the field, in the command's own struct */
+    /* of the field, in the command's own struct */
+    size_t at;
     const char *help;
 };
 
@@ -54,32 +57,37 @@ struct command {
     const char *exits; /* exit codes of its own */
     int (*run)(const struct command *cmd, struct globals *g, struct words *w);
 };
-extern const struct command cmd_schedule, cmd_cancel, cmd_reschedule, cmd_get, cmd_list, cmd_depth, cmd_listen, cmd_dev,
-    cmd_bench, cmd_doctor, cmd_help;
+extern const struct command cmd_schedule, cmd_cancel, cmd_reschedule, cmd_get, cmd_list, cmd_depth,
+    cmd_listen, cmd_dev, cmd_bench, cmd_doctor, cmd_help;
 extern const struct command *const commands[]; /* NULL at the end */
 
 /* ---- args.c ---- */
-int args_global(struct globals *g, struct words *w); /* the options before the command; 0 or USAGE */
+/* the options before the command; 0 or USAGE */
+int args_global(struct globals *g, struct words *w);
 int args_parse(const struct command *cmd, struct globals *g, void *to, struct words *w);
 const struct command *args_command(const char *name); /* NULL: has named the nearest */
 void args_help(const struct command *cmd, FILE *to);  /* NULL: of the whole program */
 
 /* ---- say.c ---- */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* From now on a line that stderr does not take at once is lost, and later the number of such lines is told. */
+/* From now on a line that stderr does not take at once is lost, and later the number of such lines
+ * is told. */
 void say_without_waiting(void);
 int bad(const char *what, const char *value, const char *rule); /* says all three; USAGE */
-const char *plain(const char *text); /* bytes outside 0x20-0x7e as \xNN, cut at 256; good until the eighth call after */
-const char *typed(const char *word); /* plain(), of a word that the user typed: what may be a password in it is *** */
-int finish(int code);                /* flushes and closes stdout; code, or output_code() */
-int output_code(void);               /* of a write to stdout that failed: UNREAD, or OUTPUT */
+/* bytes outside 0x20-0x7e as \xNN, cut at 256; good until the eighth call after */
+const char *plain(const char *text);
+/* plain(), of a word that the user typed: what may be a password in it is *** */
+const char *typed(const char *word);
+int finish(int code);  /* flushes and closes stdout; code, or output_code() */
+int output_code(void); /* of a write to stdout that failed: UNREAD, or OUTPUT */
 
 /* ---- value.c ---- */
 #define TEN_YEARS_MS INT64_C(315576000000)         /* what Redis is told to check, too */
 int parse_duration(const char *text, int64_t *ms); /* 0 or -1, as the two below */
 int parse_time(const char *text, int64_t *ms);
 int parse_count(const char *text, unsigned max, unsigned *out); /* 1 to max */
-int check_queue(const char *queue);                             /* 0, or USAGE and has said why, as the four below */
+/* 0, or USAGE and has said why, as the four below */
+int check_queue(const char *queue);
 int check_id(const char *id);
 int set_text(const struct opt *o, char *value, void *field);     /* const char * */
 int set_switch(const struct opt *o, char *value, void *field);   /* int */
@@ -96,20 +104,24 @@ int check_when(const struct when *when); /* exactly one of them was given */
 int64_t monotonic_ms(void);
 
 /* ---- password.c ---- */
-enum { PASSWORD_BYTES = 1024, PASSWORD_ROOM = PASSWORD_BYTES + 3 }; /* with CR and LF, and to see that it is longer */
+/* with CR and LF, and to see that it is longer */
+enum { PASSWORD_BYTES = 1024, PASSWORD_ROOM = PASSWORD_BYTES + 3 };
 #define PASSWORD_RULE "it holds no password: one line of 1 to 1024 bytes without control characters"
 int is_password(const char *text, size_t len);
-int password_read(const char *path, char out[PASSWORD_ROOM]); /* "-": stdin; 0, or USAGE and has said why */
+/* "-": stdin; 0, or USAGE and has said why */
+int password_read(const char *path, char out[PASSWORD_ROOM]);
 
 /* ---- url.c ---- */
 struct piece {
     size_t at, len;
 };
-/* What may be a password in a word that is, or may have been meant for, a URL; of len 0 if there is none. */
+/* What may be a password in a word that is, or may have been meant for, a URL; of len 0 if there is
+ * none. */
 struct piece url_secret(const char *word, int is_url);
 const char *typed_url(const char *url); /* typed(), of a word that was given as a URL */
 void url_blot(char *url);               /* so that ps does not show it */
 void url_blot_env(void);
-int url_make(struct globals *g); /* secret_url and shown_url from all the places they may come from */
+/* secret_url and shown_url from all the places they may come from */
+int url_make(struct globals *g);
 void url_wipe(struct globals *g);
 #endif

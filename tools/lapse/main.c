@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse(1): finds the command and hands it the rest. The table is all there is to know of a command: its help, its
- * options and its nearest name come from it. */
+/* lapse(1): finds the command and hands it the rest. The table is all there is to know of a
+ * command: its help, its options and its nearest name come from it. */
 #include "command.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,27 +17,39 @@ static int help(const struct command *cmd, struct globals *g, struct words *w)
 {
     const struct command *about = NULL;
     int rc = args_parse(cmd, g, NULL, w);
+
     if (!rc && g->json) {
         rc = bad("--format", "json", "help is for people alone");
     }
+
     if (!rc && w->n && !(about = args_command(w->v[0]))) {
         rc = USAGE;
     }
+
     if (!rc) {
         args_help(about, stdout);
     }
+
     return rc;
 }
 
 const struct command cmd_help = {
-    "help", "[COMMAND]", "all about a command", 0, 1, NULL, "Prints how to use lapse, or one command of it.\n",
-    NULL,   help,
+    "help",
+    "[COMMAND]",
+    "all about a command",
+    0,
+    1,
+    NULL,
+    "Prints how to use lapse, or one command of it.\n",
+    NULL,
+    help,
 };
 
 /* A closed 0, 1 or 2 would be the number of the next socket, and our output would go to Redis. */
 static void hold_standard_fds(void)
 {
     static const int unusable[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", unusable[fd]) != fd) {
             abort();
@@ -51,23 +63,28 @@ int main(int argc, char **argv)
     struct words w = {argv + 1, argc - 1, 0};
     const struct command *cmd;
     int rc;
+
     hold_standard_fds();
     signal(SIGPIPE, SIG_IGN);
     rc = args_global(&g, &w);
     if (rc) {
         return rc;
     }
+
     if (!w.n) {
         args_help(NULL, stderr);
         return USAGE;
     }
+
     cmd = args_command(w.v[0]);
     if (!cmd) {
         return USAGE;
     }
+
     w.v++;
     w.n--;
     rc = cmd->run(cmd, &g, &w);
     free(g.shown_url);
+
     return finish(rc);
 }

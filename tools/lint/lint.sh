@@ -121,7 +121,8 @@ check_text() {
             { echo "$file: no SPDX line"; bad=1; }
     done
     say '[[:space:]]+$' 'space at the end' "${all_c[@]}" src/lua/*.lua Makefile tools/build/*.mk || bad=1
-    say '.{121}' 'over 120 columns' "${all_c[@]}" src/lua/*.lua || bad=1
+    say '.{101}' 'over 100 columns' "${all_c[@]}" || bad=1
+    say '.{121}' 'over 120 columns' src/lua/*.lua || bad=1
     say '\<(TODO|FIXME|XXX)\>' 'do it, or make an issue of it' "${all_c[@]}" src/lua/*.lua || bad=1
     say '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/**/*.[ch] || bad=1
     return $bad

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Uses all of lapse.h, as C11 and as C++17 with every warning an error, and runs where there is no Redis: each call
- * that was accepted is answered once, with an error. */
+/* Uses all of lapse.h, as C11 and as C++17 with every warning an error, and runs where there is no
+ * Redis: each call that was accepted is answered once, with an error. */
 #include <lapse.h>
 
 #include <ev.h>
@@ -22,7 +22,8 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
     on_answer(l, err, NULL, arg);
 }
 
-static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg)
 {
     (void)jobs;
     wrong += n != 0;
@@ -50,24 +51,29 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     enum lapse_state state = lapse_job_state(job);
     enum lapse_via via = lapse_job_via(job);
     int64_t late_us = lapse_job_claimed_us(job) - 1000 * lapse_job_due_ms(job);
+
     (void)l;
     (void)arg;
     wrong++;
-    printf("%s %s %d %d %lld %lld %u %u %llu %d %s %d\n", lapse_job_queue(job), lapse_job_id(job), (int)state, (int)via,
-           (long long)late_us, (long long)lapse_job_until_ms(job), lapse_job_try(job), lapse_job_tries(job),
-           (unsigned long long)lapse_job_token(job), lapse_job_created(job), lapse_job_reason(job), body != NULL);
-    if (len == 0)
+    printf("%s %s %d %d %lld %lld %u %u %llu %d %s %d\n", lapse_job_queue(job), lapse_job_id(job),
+           (int)state, (int)via, (long long)late_us, (long long)lapse_job_until_ms(job),
+           lapse_job_try(job), lapse_job_tries(job), (unsigned long long)lapse_job_token(job),
+           lapse_job_created(job), lapse_job_reason(job), body != NULL);
+
+    if (len == 0) {
         lapse_done(job, NULL, NULL);
-    else if (len == 1)
+    } else if (len == 1) {
         lapse_retry(job, LAPSE_BACKOFF, "why", NULL, NULL);
-    else
+    } else {
         lapse_fail(job, "why", NULL, NULL);
+    }
 }
 
 static void *allocate(void *old, size_t size)
 {
-    if (size != 0)
+    if (size != 0) {
         return realloc(old, size);
+    }
     free(old);
     return NULL;
 }
@@ -90,7 +96,8 @@ int main(void)
     struct lapse_spec s = lapse_spec_init();
     struct lapse_listen_options h = {sizeof h, 4};
     struct lapse_stats stats;
-    struct lapse *l = NULL, *other = NULL;
+    struct lapse *l = NULL;
+    struct lapse *other = NULL;
 
     lapse_set_allocator(allocate);
     o.url = "unix:///nowhere/redis";
@@ -101,8 +108,9 @@ int main(void)
     expect(lapse_open(&other, loop, &o), 0);
     o.flags = 0;
     expect(lapse_open(&l, loop, &o), 0);
-    if (wrong)
+    if (wrong) {
         return 1;
+    }
 
     expect(lapse_listen(l, "orders", &h, on_job, NULL), 0);
     expect(lapse_listen(l, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
@@ -133,7 +141,8 @@ int main(void)
     expect(lapse_get(l, "orders", "o-1", on_answer, &answered), LAPSE_ECLOSED);
     ev_run(loop, 0);
     ev_loop_destroy(loop);
-    printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted, answered, closed_runs,
-           wrong);
+    printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
+           answered, closed_runs, wrong);
+
     return wrong || accepted != 7 || answered != 7 || closed_runs != 1;
 }

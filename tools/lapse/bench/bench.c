@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse bench: what lapse does on the user's own Redis, in a queue of its own, which is gone afterwards however the run
- * ended (but by kill -9: then the next run with that queue clears it). The order of things is the whole safety: the
- * queue is looked at before anything is asked; listeners are forked before a connection is made; at the end they stop,
- * then our own requests are answered or given up, and only then the queue is erased. */
+/* lapse bench: what lapse does on the user's own Redis, in a queue of its own, which is gone
+ * afterwards however the run ended (but by kill -9: then the next run with that queue clears it).
+ * The order of things is the whole safety: the queue is looked at before anything is asked;
+ * listeners are forked before a connection is made; at the end they stop, then our own requests are
+ * answered or given up, and only then the queue is erased. */
 #include "bench/bench.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -22,20 +23,25 @@ enum {
 /* ---- the loop ---- */
 static void on_every(struct ev_loop *loop, ev_timer *w, int events)
 {
-    (void)loop, (void)w, (void)events;
+    (void)loop;
+    (void)w;
+    (void)events;
 }
 
 int bench_until(struct bench *b, int every_ms, int (*over)(void *), void *arg)
 {
     ev_timer every;
+
     ev_timer_init(&every, on_every, every_ms / 1000., every_ms / 1000.);
     if (every_ms) {
         ev_now_update(b->c.loop);
         ev_timer_start(b->c.loop, &every);
     }
+
     while (b->c.l && !b->signum && !over(arg)) {
         ev_run(b->c.loop, EVRUN_ONCE);
     }
+
     ev_timer_stop(b->c.loop, &every);
     return b->signum ? 128 + b->signum : b->c.l ? DONE : b->c.code ? b->c.code : DOWN;
 }
@@ -43,7 +49,8 @@ int bench_until(struct bench *b, int every_ms, int (*over)(void *), void *arg)
 static void on_signal(struct ev_loop *loop, ev_signal *w, int events)
 {
     struct bench *b = w->data;
-    (void)loop, (void)events;
+    (void)loop;
+    (void)events;
     b->signum = w->signum;
 }
 
@@ -61,28 +68,34 @@ static int prepare(struct bench *b)
 {
     const struct lapse_options *o = &b->g->opts;
     int code;
+
     if (!b->queue) {
         /* short: each trigger's key has it, and its length shows in the bytes that a job takes */
         snprintf(b->name, sizeof b->name, "bench-%d", (int)getpid());
         b->queue = b->name;
     }
+
     b->g->opts.flags |= LAPSE_MAY_EVICT; /* they are nobody's jobs */
     snprintf(b->key, sizeof b->key, "%s:{%s}:due", o->space ? o->space : "lapse", b->queue);
     b->bytes = malloc((size_t)b->body + 1);
     if ((code = url_make(b->g))) {
         return code;
     }
+
     b->secret = strdup(b->g->secret_url);
     url_wipe(b->g);
     if (!b->bytes || !b->secret) {
         say("out of memory");
         return INTERNAL;
     }
+
     for (int i = 0; i < b->body; i++) {
         b->bytes[i] = (char)('a' + i % 26);
     }
-    code =
-        info_open(&b->redis, b->secret, b->g->shown_url, o->reply_ms ? o->reply_ms : REPLY_MS, b->g->connect_wait_ms);
+
+    code = info_open(&b->redis, b->secret, b->g->shown_url, o->reply_ms ? o->reply_ms : REPLY_MS,
+                     b->g->connect_wait_ms);
+
     return code ? code : keys_check(&b->redis, b->key, b->queue);
 }
 
@@ -91,39 +104,48 @@ static int crews(struct bench *b)
     struct part *parts[] = {&b->idle, &b->steady, &b->salvo};
     int code = DONE;
     uint64_t jobs[] = {0, (uint64_t)b->rate * (uint64_t)b->duration_ms / 1000, b->burst};
+
     for (int i = 0; i < 3; i++) {
         parts[i]->crew = (struct crew){.gate = -1, .leash = -1, .alive = -1};
     }
+
     for (int i = 0; i < 3 && !code; i++) {
         if (i ? jobs[i] : (uint64_t)b->idle_ms) {
             code = crew_fork(b, &parts[i]->crew, jobs[i]);
         }
     }
+
     return code;
 }
 
 static int start(struct bench *b)
 {
-    char *url = strdup(b->secret), *shown = b->g->shown_url;
+    char *url = strdup(b->secret);
+    char *shown = b->g->shown_url;
     int code;
+
     if (!url) {
         say("out of memory");
         return INTERNAL;
     }
+
     b->g->url = url; /* which url_make() takes apart, and blots */
     b->g->password_file = NULL;
     code = client_open(&b->c, b->g, on_refused);
     b->redis.shown = b->g->shown_url;
     free(shown);
     free(url);
+
     if (!code) {
-        signal(SIGCHLD, SIG_DFL); /* libev would reap the listeners, and a pid that was reaped may be another's */
+        signal(SIGCHLD, SIG_DFL); /* libev would reap the listeners, and a pid that was reaped may
+                                     be another's */
         ev_signal_init(&b->term, on_signal, SIGTERM);
         ev_signal_init(&b->interrupt, on_signal, SIGINT);
         b->term.data = b->interrupt.data = b;
         ev_signal_start(b->c.loop, &b->term);
         ev_signal_start(b->c.loop, &b->interrupt);
     }
+
     return code;
 }
 
@@ -142,9 +164,11 @@ static void leave_the_loop(struct bench *b)
     if (!b->c.loop) {
         return;
     }
+
     if (b->c.l) {
         client_close(&b->c, GRACE_MS);
     }
+
     client_run(&b->c);
     ev_signal_stop(b->c.loop, &b->term);
     ev_signal_stop(b->c.loop, &b->interrupt);
@@ -155,35 +179,44 @@ static int erase(struct bench *b)
     if (b->next > MANY) {
         say("removing what is left of %llu jobs", (unsigned long long)b->next);
     }
+
     int code = b->redis.c ? keys_erase(&b->redis, b->key, b->queue) : DOWN;
     if (code == DOWN && !b->redis.c) { /* Redis may be back */
         code = info_open(&b->redis, b->secret, b->g->shown_url, REPLY_MS, 0);
         code = code ? code : keys_erase(&b->redis, b->key, b->queue);
     }
+
     if (code) {
-        say("jobs may be left in queue %s: lapse bench %s clears it", plain(b->queue), plain(b->queue));
+        say("jobs may be left in queue %s: lapse bench %s clears it", plain(b->queue),
+            plain(b->queue));
     }
+
     return code;
 }
 
 static int conclude(struct bench *b, int code)
 {
-    int broken = 0, left;
+    int broken = 0;
+    int left;
     const struct part *parts[] = {&b->steady, &b->salvo};
+
     crew_stop(b, &b->idle.crew);
     crew_stop(b, &b->steady.crew);
     crew_stop(b, &b->salvo.crew);
     if (b->signum) {
         say("interrupted; removing what was made, once more to leave it");
     }
+
     leave_the_loop(b);
     left = erase(b);
     if (!code) {
         (b->g->json ? print_bench_json : print_bench)(b);
     }
+
     for (int i = 0; i < 2 && !code; i++) {
         broken |= parts[i]->lost || parts[i]->twice || parts[i]->early || parts[i]->foreign;
     }
+
     return code ? code : left ? left : broken ? ANSWER_NO : DONE;
 }
 
@@ -191,16 +224,20 @@ static int conclude(struct bench *b, int code)
 static int set_rate(const struct opt *o, char *value, void *field)
 {
     size_t len = strlen(value);
+
     (void)o;
-    if (len > 2 && !strcmp(value + len - 2, "/s")) {
+    if (len > 2 && strcmp(value + len - 2, "/s") == 0) {
         value[len - 2] = '\0';
     }
-    return parse_count(value, 1000000, field) ? bad("--rate", value, "jobs a second, 1 to 1000000, such as 1000/s") : 0;
+    return parse_count(value, 1000000, field)
+               ? bad("--rate", value, "jobs a second, 1 to 1000000, such as 1000/s")
+               : 0;
 }
 
 static int set_body(const struct opt *o, char *value, void *field)
 {
     unsigned n = 0;
+
     (void)o;
     if (strcmp(value, "0") && parse_count(value, MOST_BODY, &n)) {
         return bad("--body", value, "bytes, 0 to 1048576");
@@ -219,21 +256,27 @@ static int set_jobs(const struct opt *o, char *value, void *field)
 static int set_listeners(const struct opt *o, char *value, void *field)
 {
     (void)o;
-    return parse_count(value, MOST_LISTENERS, field) ? bad("--listeners", value, "processes, 1 to 256") : 0;
+    return parse_count(value, MOST_LISTENERS, field)
+               ? bad("--listeners", value, "processes, 1 to 256")
+               : 0;
 }
 
 #define AT(field) offsetof(struct bench, field)
 static const struct opt opts[] = {
     {"rate", 0, "N/s", set_rate, AT(rate), "jobs that fall due in a second; 1000/s"},
     {"duration", 0, "DURATION", set_duration, AT(duration_ms), "for so long; 10s"},
-    {"delay", 0, "DURATION", set_duration, AT(delay_ms), "due so long after each is scheduled; 1s, may be 0s"},
+    {"delay", 0, "DURATION", set_duration, AT(delay_ms),
+     "due so long after each is scheduled; 1s, may be 0s"},
     {"listeners", 0, "N", set_listeners, AT(listeners), "processes that run the jobs; 1"},
-    {"waiting", 0, "N", set_jobs, AT(waiting), "fill the queue with N jobs that are far from due, first"},
+    {"waiting", 0, "N", set_jobs, AT(waiting),
+     "fill the queue with N jobs that are far from due, first"},
     {"body", 0, "BYTES", set_body, AT(body), "of each job; 100"},
     {"burst", 0, "N", set_jobs, AT(burst), "N jobs that are due in the same millisecond"},
     {"schedule", 0, "N", set_jobs, AT(schedule),
-     "only store N jobs, many in flight; then N/10 one at a time,\neach after the answer to the one before"},
-    {"idle", 0, "DURATION", set_duration, AT(idle_ms), "what is asked of Redis while nothing is due"},
+     "only store N jobs, many in flight; then N/10 one at a time,\neach after the answer to the "
+     "one before"},
+    {"idle", 0, "DURATION", set_duration, AT(idle_ms),
+     "what is asked of Redis while nothing is due"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -245,12 +288,14 @@ static int check(struct bench *b, int steady)
         say("--duration, --delay and --idle are at most a day each");
         return USAGE;
     }
+
     uint64_t jobs = (uint64_t)b->rate * (uint64_t)b->duration_ms / 1000;
     if (b->rate && (!jobs || jobs > MOST_JOBS)) {
-        say("%u jobs a second for %lld ms are %llu jobs: 1 to %d can be counted", b->rate, (long long)b->duration_ms,
-            (unsigned long long)jobs, MOST_JOBS);
+        say("%u jobs a second for %lld ms are %llu jobs: 1 to %d can be counted", b->rate,
+            (long long)b->duration_ms, (unsigned long long)jobs, MOST_JOBS);
         return USAGE;
     }
+
     return b->queue ? check_queue(b->queue) : 0;
 }
 
@@ -258,10 +303,12 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
 {
     struct bench *b = calloc(1, sizeof *b);
     int code;
+
     if (!b) {
         say("out of memory");
         return INTERNAL;
     }
+
     b->g = g;
     b->listeners = 1;
     b->body = 100;
@@ -271,19 +318,23 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
     if (!code) {
         code = check(b, b->duration_ms || !(b->burst || b->schedule || b->idle_ms));
     }
+
     if (!code && !(code = prepare(b))) {
         code = crews(b);
         code = code ? code : start(b);
         code = code ? code : measure(b);
         code = conclude(b, code);
     }
+
     info_close(&b->redis);
     if (b->secret) {
         explicit_bzero(b->secret, strlen(b->secret));
     }
+
     free(b->secret);
     free(b->bytes);
     free(b);
+
     return code;
 }
 

@@ -6,7 +6,11 @@
 #include <sys/types.h>
 
 /* ---- bench_spread.c: many durations in little room ---- */
-enum { SPREAD_EXACT = 2048, SPREAD_STEPS = SPREAD_EXACT / 2, SPREAD_BUCKETS = SPREAD_EXACT + 26 * SPREAD_STEPS };
+enum {
+    SPREAD_EXACT = 2048,
+    SPREAD_STEPS = SPREAD_EXACT / 2,
+    SPREAD_BUCKETS = SPREAD_EXACT + 26 * SPREAD_STEPS
+};
 struct spread { /* to the microsecond below 2,048 us, to 0.1 % above; up to 38 hours */
     uint64_t n;
     int64_t min_us, max_us;
@@ -14,15 +18,20 @@ struct spread { /* to the microsecond below 2,048 us, to 0.1 % above; up to 38 h
 };
 void spread_add(struct spread *s, int64_t us);
 void spread_merge(struct spread *to, const struct spread *from);
-int64_t spread_at(const struct spread *s, unsigned ten_thousandths); /* 9990: p99.9; never less than it was */
+/* 9990: p99.9; never less than it was */
+int64_t spread_at(const struct spread *s, unsigned ten_thousandths);
 
 /* ---- bench_keys.c: the queue as it lies in Redis, and how it is left ---- */
 #define BENCH_ID "bench-%014llu" /* 20 bytes; what is named otherwise is not ours */
 enum { BENCH_ID_START = 6, BENCH_ID_BYTES = 20, BENCH_KEY_BYTES = 160 };
-int keys_check(struct info_conn *r, const char *key, const char *queue); /* 0: it holds nothing but our own */
-int keys_listeners(struct info_conn *r, const char *key, int64_t *n);    /* whose events are confirmed */
-int keys_canaries(struct info_conn *r, const char *key);                 /* before the listeners leave */
-int keys_erase(struct info_conn *r, const char *key, const char *queue); /* our own, and the queue if that was all */
+/* 0: it holds nothing but our own */
+int keys_check(struct info_conn *r, const char *key, const char *queue);
+/* whose events are confirmed */
+int keys_listeners(struct info_conn *r, const char *key, int64_t *n);
+/* before the listeners leave */
+int keys_canaries(struct info_conn *r, const char *key);
+/* our own, and the queue if that was all */
+int keys_erase(struct info_conn *r, const char *key, const char *queue);
 
 /* ---- bench_crew.c: listeners, each a process ---- */
 struct slot { /* written by one listener */
@@ -44,10 +53,13 @@ struct crew {
     struct shared *shared; /* and after the slots a bit for each job: it ran */
     size_t bytes;
     int gate, leash,
-        alive; /* our ends of pipes: closed to start them, and to stop them; ends with the last; -1: none */
+        /* our ends of pipes: closed to start them, and to stop them; ends with the last; -1: none
+         */
+        alive;
 };
 struct bench;
-int crew_fork(struct bench *b, struct crew *c, uint64_t jobs);   /* before the first connection; they wait */
+/* before the first connection; they wait */
+int crew_fork(struct bench *b, struct crew *c, uint64_t jobs);
 int crew_start(struct bench *b, struct crew *c, uint64_t first); /* and waits until all listen */
 void crew_stop(struct bench *b, struct crew *c);
 uint64_t crew_done(const struct crew *c);
@@ -69,9 +81,10 @@ struct ask {
     struct spread *waited; /* for each answer, one by one; NULL: not measured */
     /* what became of it */
     uint64_t asked, stored, failed, late;
-    int64_t start_us, last_us, sent_us; /* of the first question, the last answer, the last question */
-    int err;                            /* the first */
-    int over, open_loop;                /* over: asks no more */
+    /* of the first question, the last answer, the last question */
+    int64_t start_us, last_us, sent_us;
+    int err;             /* the first */
+    int over, open_loop; /* over: asks no more */
 };
 int ask_many(struct ask *a); /* as fast as they go, or one by one, until the first failure */
 int ask_rate(struct ask *a); /* open loop: each at its time, whatever became of those before */
@@ -89,7 +102,8 @@ struct part {
     struct crew crew;
     struct ask ask;
     struct mark from, to;
-    uint64_t settled, lost, twice, early, foreign; /* foreign: jobs of the queue that are not of this part */
+    /* foreign: jobs of the queue that are not of this part */
+    uint64_t settled, lost, twice, early, foreign;
     struct spread claimed, started;
     int64_t clock_error_us, rss_kb;
     int64_t settled_us; /* monotonic, of the last settle */
@@ -119,7 +133,8 @@ struct bench {
     struct part fill, idle, many, single, steady, salvo;
     struct spread answers, pings;
 };
-/* Runs the loop, looking at least every so many ms (0: when something happens). 0, or an exit code: stopped, or closed.
+/* Runs the loop, looking at least every so many ms (0: when something happens). 0, or an exit code:
+ * stopped, or closed.
  */
 int bench_until(struct bench *b, int every_ms, int (*over)(void *arg), void *arg);
 int run_fill(struct bench *b);

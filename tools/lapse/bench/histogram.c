@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Buckets of one microsecond up to 2,048; from there on 1,024 for each doubling. Of two spreads the sum is as exact as
- * each. What is below 0 counts as 0 and shows in min_us. */
+/* Buckets of one microsecond up to 2,048; from there on 1,024 for each doubling. Of two spreads the
+ * sum is as exact as each. What is below 0 counts as 0 and shows in min_us. */
 #include "bench/bench.h"
 
 static unsigned place(int64_t us)
 {
     uint64_t v = us < 0 ? 0 : (uint64_t)us;
+
     if (v < SPREAD_EXACT) {
         return (unsigned)v;
     }
@@ -34,6 +35,7 @@ void spread_merge(struct spread *to, const struct spread *from)
     if (!from->n) {
         return;
     }
+
     to->min_us = !to->n || from->min_us < to->min_us ? from->min_us : to->min_us;
     to->max_us = !to->n || from->max_us > to->max_us ? from->max_us : to->max_us;
     to->n += from->n;
@@ -44,12 +46,15 @@ void spread_merge(struct spread *to, const struct spread *from)
 
 int64_t spread_at(const struct spread *s, unsigned ten_thousandths)
 {
-    uint64_t rank = (s->n * ten_thousandths + 9999) / 10000, sum = 0;
+    uint64_t rank = (s->n * ten_thousandths + 9999) / 10000;
+    uint64_t sum = 0;
+
     for (unsigned i = 0; i < SPREAD_BUCKETS; i++) {
         sum += s->bucket[i];
         if (sum >= rank && sum) {
             return top(i) < s->max_us ? top(i) : s->max_us;
         }
     }
+
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The listeners: forked before the first connection is made, so that each is a clean process and no URL with its
- * password goes through argv. They wait at the gate, and stop when their leash ends, also by our death. What they
- * measure they write to memory that is shared, so a job costs no system call more than the library's own. */
+/* The listeners: forked before the first connection is made, so that each is a clean process and no
+ * URL with its password goes through argv. They wait at the gate, and stop when their leash ends,
+ * also by our death. What they measure they write to memory that is shared, so a job costs no
+ * system call more than the library's own. */
 #include "bench/bench.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -51,17 +52,22 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct listener *w = arg;
     struct slot *s = w->slot;
-    int64_t now = monotonic_us() - w->shared->offset_us, due = lapse_job_due_ms(job) * 1000;
-    uint64_t i = number_of(w, lapse_job_id(job)), bit = UINT64_C(1) << i % 64;
+    int64_t now = monotonic_us() - w->shared->offset_us;
+    int64_t due = lapse_job_due_ms(job) * 1000;
+    uint64_t i = number_of(w, lapse_job_id(job));
+    uint64_t bit = UINT64_C(1) << i % 64;
+
     (void)l;
     spread_add(&s->claimed, lapse_job_claimed_us(job) - due);
     spread_add(&s->started, now - due);
     s->early += lapse_job_claimed_us(job) < due;
+
     if (i >= w->jobs) {
         s->foreign++;
     } else if (__atomic_fetch_or(&w->ran[i / 64], bit, __ATOMIC_RELAXED) & bit) {
         s->twice++;
     }
+
     lapse_done(job, NULL, NULL);
 }
 
@@ -69,7 +75,9 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *p, int events)
 {
     struct listener *w = p->data;
     struct lapse_stats now;
-    (void)loop, (void)events;
+
+    (void)loop;
+    (void)events;
     if (w->c.l) {
         lapse_stats(w->c.l, &now, sizeof now);
         w->slot->settled_us = now.done > w->slot->stats.done ? monotonic_us() : w->slot->settled_us;
@@ -96,7 +104,9 @@ static void on_refused(struct client *c)
 static void on_there(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     struct listener *w = arg;
-    (void)l, (void)d;
+
+    (void)l;
+    (void)d;
     if (err) {
         client_fail(&w->c, client_answer(&w->c, err, w->b->queue));
         client_close(&w->c, 0);
@@ -109,6 +119,7 @@ static int listen_until(struct listener *w, int leash)
 {
     struct globals *g = w->b->g;
     int code;
+
     counted = w->slot;
     lapse_set_allocator(counting);
     g->url = w->b->secret;
@@ -116,6 +127,7 @@ static int listen_until(struct listener *w, int leash)
     if (code) {
         return code;
     }
+
     ev_io_init(&w->leash, on_leash, leash, EV_READ);
     ev_prepare_init(&w->publish, on_prepare);
     w->leash.data = w->publish.data = w;
@@ -125,10 +137,12 @@ static int listen_until(struct listener *w, int leash)
     if (!code) {
         code = lapse_depth(w->c.l, w->b->queue, on_there, w);
     }
+
     if (code) {
         client_fail(&w->c, client_answer(&w->c, code, w->b->queue));
         client_close(&w->c, 0);
     }
+
     return client_run(&w->c);
 }
 
@@ -142,20 +156,30 @@ static _Noreturn void be_listener(struct bench *b, struct crew *c, unsigned i, i
     struct part *parts[] = {&b->idle, &b->steady, &b->salvo};
     static struct listener w;
     char byte;
-    w = (struct listener){.b = b, .shared = c->shared, .slot = &c->shared->slot[i], .ran = bits_of(c), .jobs = c->jobs};
+
+    w = (struct listener){.b = b,
+                          .shared = c->shared,
+                          .slot = &c->shared->slot[i],
+                          .ran = bits_of(c),
+                          .jobs = c->jobs};
     signal(SIGINT, SIG_IGN); /* a terminal tells all of us, and we stop after the producer */
     signal(SIGTERM, SIG_IGN);
+
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
         close(parts[k]->crew.gate);
         close(parts[k]->crew.leash);
         close(parts[k]->crew.alive);
     }
+
     if (i && !b->g->verbose) { /* all of them say the same */
         dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
     }
+
     while (read(gate, &byte, 1) < 0) {}
+
     /* not through exit(): what stdout holds is the producer's */
-    _exit(poll(&(struct pollfd){.fd = leash, .events = POLLIN}, 1, 0) ? DONE : listen_until(&w, leash));
+    _exit(poll(&(struct pollfd){.fd = leash, .events = POLLIN}, 1, 0) ? DONE
+                                                                      : listen_until(&w, leash));
 }
 
 /* ---- in the producer ---- */
@@ -169,19 +193,25 @@ static void close_end(int *fd)
 
 int crew_fork(struct bench *b, struct crew *c, uint64_t jobs)
 {
-    int gate[2] = {-1, -1}, leash[2] = {-1, -1}, alive[2] = {-1, -1};
+    int gate[2] = {-1, -1};
+    int leash[2] = {-1, -1};
+    int alive[2] = {-1, -1};
     size_t slots = sizeof *c->shared + b->listeners * sizeof(struct slot);
+
     c->jobs = jobs;
     c->bytes = slots + (jobs + 63) / 64 * sizeof(uint64_t);
     c->pids = calloc(b->listeners, sizeof *c->pids);
     c->shared = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
     if (!c->pids || c->shared == MAP_FAILED || pipe2(gate, O_CLOEXEC) || pipe2(leash, O_CLOEXEC) ||
         pipe2(alive, O_CLOEXEC)) {
         say("cannot start %u listeners: %m", b->listeners);
         return INTERNAL;
     }
+
     c->gate = gate[1], c->leash = leash[1], c->alive = alive[0];
     c->n = b->listeners;
+
     for (unsigned i = 0; i < c->n; i++) {
         c->pids[i] = fork();
         if (c->pids[i] == 0) {
@@ -192,7 +222,9 @@ int crew_fork(struct bench *b, struct crew *c, uint64_t jobs)
             break;
         }
     }
+
     close(gate[0]), close(leash[0]), close(alive[1]);
+
     return c->pids[c->n - 1] > 0 ? DONE : INTERNAL;
 }
 
@@ -207,6 +239,7 @@ static int all_ready(void *arg)
 {
     struct start *s = arg;
     unsigned n = 0;
+
     for (unsigned i = 0; i < s->c->n; i++) {
         n += __atomic_load_n(&s->c->shared->slot[i].ready, __ATOMIC_ACQUIRE) != 0;
     }
@@ -224,17 +257,21 @@ int crew_start(struct bench *b, struct crew *c, uint64_t first)
 {
     struct start s = {.b = b, .c = c, .began_ms = monotonic_ms()};
     int code;
+
     c->shared->first = first;
     close_end(&c->gate);
     for (unsigned i = 0; i < c->n && b->g->verbose; i++) {
         say("listener %d", (int)c->pids[i]);
     }
+
     code = bench_until(b, LOOK_MS, all_ready, &s);
     if (!code && monotonic_ms() - s.began_ms > READY_MS) {
         say("the listeners did not start");
         code = DOWN;
     }
+
     s.began_ms = monotonic_ms();
+
     if (!code && !(b->g->opts.flags & LAPSE_NO_EVENTS)) {
         code = bench_until(b, LOOK_MS, all_heard, &s);
         code = code ? code : s.code;
@@ -242,23 +279,29 @@ int crew_start(struct bench *b, struct crew *c, uint64_t first)
             say("%lld of %u listeners hear expiry events", (long long)s.heard, c->n);
         }
     }
+
     return code;
 }
 
 void crew_stop(struct bench *b, struct crew *c)
 {
     struct pollfd alive = {.fd = c->alive, .events = POLLIN};
-    int status, over;
+    int status;
+    int over;
+
     if (!c->pids) {
         return;
     }
+
     if (b->redis.c && c->gate < 0) {
         keys_canaries(&b->redis, b->key);
     }
+
     close_end(&c->leash);
     close_end(&c->gate);
     while ((over = poll(&alive, 1, END_MS)) < 0) {}
     close_end(&c->alive);
+
     for (unsigned i = 0; i < c->n && c->pids[i] > 0; i++) {
         if (!over) {
             kill(c->pids[i], SIGKILL);
@@ -267,6 +310,7 @@ void crew_stop(struct bench *b, struct crew *c)
             say("listener %d was ended by signal %d", (int)c->pids[i], WTERMSIG(status));
         }
     }
+
     free(c->pids);
     c->pids = NULL;
 }
@@ -292,6 +336,7 @@ uint64_t crew_ran(const struct crew *c)
 int64_t crew_cpu_us(const struct crew *c)
 {
     int64_t sum = 0;
+
     for (unsigned i = 0; c->pids && i < c->n; i++) {
         clockid_t clock;
         struct timespec t;
@@ -299,14 +344,17 @@ int64_t crew_cpu_us(const struct crew *c)
             sum += (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
         }
     }
+
     return sum;
 }
 
 int64_t crew_rss_kb(const struct crew *c)
 {
     int64_t most = 0;
+
     for (unsigned i = 0; c->pids && i < c->n; i++) {
-        char path[40], line[128];
+        char path[40];
+        char line[128];
         long long kb;
         snprintf(path, sizeof path, "/proc/%d/status", (int)c->pids[i]);
         FILE *f = fopen(path, "re");
@@ -317,5 +365,6 @@ int64_t crew_rss_kb(const struct crew *c)
             fclose(f);
         }
     }
+
     return most;
 }

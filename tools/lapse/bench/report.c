@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the bench found, for people and for programs. JSON members keep their names and order for ever, new ones go to
- * the end; a part that was not asked for has none, and what this user may not know (INFO) is left out. */
+/* What the bench found, for people and for programs. JSON members keep their names and order for
+ * ever, new ones go to the end; a part that was not asked for has none, and what this user may not
+ * know (INFO) is left out. */
 #include "bench/bench.h"
 #include "cli/json.h"
 #include <inttypes.h>
@@ -18,6 +19,7 @@ static const char *grouped(uint64_t n)
     static unsigned turn;
     char *at = slots[turn++ % 8] + 31;
     int digits = 0;
+
     for (*at = '\0'; !digits || n; n /= 10) {
         if (digits && digits % 3 == 0) {
             *--at = ',';
@@ -25,6 +27,7 @@ static const char *grouped(uint64_t n)
         digits++;
         *--at = (char)('0' + n % 10);
     }
+
     return at;
 }
 
@@ -43,10 +46,13 @@ static int64_t thousandths(int64_t value, uint64_t of)
 
 static struct costs costs_of(const struct part *p, uint64_t jobs)
 {
-    const struct mark *a = &p->from, *b = &p->to;
+    const struct mark *a = &p->from;
+    const struct mark *b = &p->to;
     uint64_t us = (uint64_t)(b->us - a->us);
     struct costs c = {.known = a->info.known && b->info.known};
-    int64_t server_us = b->info.cpu_us - a->info.cpu_us, listeners_us = b->listeners_us - a->listeners_us;
+    int64_t server_us = b->info.cpu_us - a->info.cpu_us;
+    int64_t listeners_us = b->listeners_us - a->listeners_us;
+
     c.server_us = thousandths(server_us, jobs);
     c.scripts = thousandths(b->info.scripts - a->info.scripts, jobs);
     c.commands = thousandths(b->info.commands - a->info.commands, jobs);
@@ -59,6 +65,7 @@ static struct costs costs_of(const struct part *p, uint64_t jobs)
     c.per_s_commands = thousandths((b->info.commands - a->info.commands) * 1000000, us);
     c.server_percent = thousandths(server_us * 100, us);
     c.listeners_percent = thousandths(listeners_us * 100, us);
+
     return c;
 }
 
@@ -105,6 +112,7 @@ static void json_server(struct json *j, const char *part, const struct costs *c)
 static void json_store(struct json *j, const char *part, const struct part *p)
 {
     struct costs c = costs_of(p, p->ask.stored);
+
     json_int(j, named(part, "asked"), (int64_t)p->ask.n);
     json_int(j, named(part, "stored"), (int64_t)p->ask.stored);
     json_int(j, named(part, "stored_per_s"), ask_per_second(&p->ask));
@@ -118,6 +126,7 @@ static void json_run(struct json *j, const char *part, const struct part *p)
 {
     struct costs c = costs_of(p, p->settled);
     char name[32];
+
     json_int(j, named(part, "asked"), (int64_t)p->ask.n);
     json_int(j, named(part, "stored"), (int64_t)p->ask.stored);
     json_int(j, named(part, "failed"), (int64_t)p->ask.failed);
@@ -149,6 +158,7 @@ static void json_run(struct json *j, const char *part, const struct part *p)
 void print_bench_json(const struct bench *b)
 {
     struct json j;
+
     json_begin(&j, stdout);
     json_text(&j, "lapse", LAPSE_VERSION);
     json_text(&j, "redis", b->now.version);
@@ -160,6 +170,7 @@ void print_bench_json(const struct bench *b)
     if (b->fill.on) {
         json_store(&j, "waiting", &b->fill);
     }
+
     if (b->idle.on) {
         struct costs c = costs_of(&b->idle, 0);
         json_int(&j, "idle_ms", b->idle_ms);
@@ -170,24 +181,28 @@ void print_bench_json(const struct bench *b)
         }
         json_ms(&j, "idle_listeners_percent", c.listeners_percent);
     }
+
     if (b->many.on) {
         json_store(&j, "schedule", &b->many);
         json_store(&j, "single", &b->single);
         json_spread(&j, "single", &b->answers);
         json_spread(&j, "ping", &b->pings);
     }
+
     if (b->steady.on) {
         json_int(&j, "rate_asked_per_s", b->rate);
         json_int(&j, "rate_duration_ms", b->duration_ms);
         json_int(&j, "rate_delay_ms", b->delay_ms);
         json_run(&j, "rate", &b->steady);
     }
+
     if (b->salvo.on) {
         json_run(&j, "burst", &b->salvo);
         json_int(&j, "burst_stored_after_due", (int64_t)b->salvo.ask.late);
         json_ms(&j, "burst_ms", b->salvo.settle_us);
         json_ms(&j, "burst_ping_max_ms", b->salvo.ping_us);
     }
+
     json_end(&j);
 }
 
@@ -196,7 +211,8 @@ static void print_spread(const char *what, const struct spread *s, const char *n
 {
     printf("  %-13s", what);
     for (int i = 0; i < N_PERCENTILES; i++) {
-        printf("%s %.3f  ", i == 3 ? "p99.9" : percentiles[i].name, (double)spread_at(s, percentiles[i].at) / 1000);
+        printf("%s %.3f  ", i == 3 ? "p99.9" : percentiles[i].name,
+               (double)spread_at(s, percentiles[i].at) / 1000);
     }
     printf("ms%s\n", note);
 }
@@ -206,11 +222,12 @@ static void print_spread(const char *what, const struct spread *s, const char *n
 static void print_store(const char *what, const struct part *p)
 {
     struct costs c = costs_of(p, p->ask.stored);
+
     printf("%-14s %s of %s jobs stored, %s/s", what, grouped(p->ask.stored), grouped(p->ask.n),
            grouped((uint64_t)ask_per_second(&p->ask)));
     if (c.known) {
-        printf("; each %.1f us of server CPU, %.2f scripts, %.0f bytes", D(c.server_us), D(c.scripts),
-               D(bytes_each(p)));
+        printf("; each %.1f us of server CPU, %.2f scripts, %.0f bytes", D(c.server_us),
+               D(c.scripts), D(bytes_each(p)));
     }
     printf("; producer %.1f us\n", D(c.producer_us));
 }
@@ -219,20 +236,29 @@ static void print_run(const struct part *p)
 {
     struct costs c = costs_of(p, p->settled);
     char note[64];
-    printf("  %-13s%s asked, %s stored, %s settled; %s lost, %s twice, %s early\n", "jobs", grouped(p->ask.n),
-           grouped(p->ask.stored), grouped(p->settled), grouped(p->lost), grouped(p->twice), grouped(p->early));
+
+    printf("  %-13s%s asked, %s stored, %s settled; %s lost, %s twice, %s early\n", "jobs",
+           grouped(p->ask.n), grouped(p->ask.stored), grouped(p->settled), grouped(p->lost),
+           grouped(p->twice), grouped(p->early));
     if (p->foreign) {
-        printf("  %-13s%s jobs that are not of this bench ran here\n", "foreign", grouped(p->foreign));
+        printf("  %-13s%s jobs that are not of this bench ran here\n", "foreign",
+               grouped(p->foreign));
     }
+
     print_spread("claimed late", &p->claimed, "");
     snprintf(note, sizeof note, " (+-%.3f)", D(p->clock_error_us));
     print_spread("started late", &p->started, note);
+
     if (c.known) {
-        printf("  %-13s%.1f us CPU, %.2f scripts, %.1f commands a job (those in scripts included)\n", "server",
-               D(c.server_us), D(c.scripts), D(c.commands));
+        printf(
+            "  %-13s%.1f us CPU, %.2f scripts, %.1f commands a job (those in scripts included)\n",
+            "server", D(c.server_us), D(c.scripts), D(c.commands));
     }
-    printf("  %-13s%.1f us CPU, %.2f allocations, %.3f empty claims, %.3f touches a job; peak RSS %.1f MiB\n",
-           "listeners", D(c.listeners_us), D(c.allocs), D(c.empty), D(c.touches), (double)p->rss_kb / 1024);
+
+    printf("  %-13s%.1f us CPU, %.2f allocations, %.3f empty claims, %.3f touches a job; peak RSS "
+           "%.1f MiB\n",
+           "listeners", D(c.listeners_us), D(c.allocs), D(c.empty), D(c.touches),
+           (double)p->rss_kb / 1024);
     printf("  %-13s%.1f us CPU a job\n", "producer", D(c.producer_us));
     printf("  %-13s%s by event, %s by wake, %s by alarm, %s by sweep\n", "claimed",
            grouped(p->to.stats.via_event - p->from.stats.via_event),
@@ -243,40 +269,46 @@ static void print_run(const struct part *p)
 
 void print_bench(const struct bench *b)
 {
-    printf("lapse %s on Redis %s (hz %d) at %s, %ld CPUs; %u listeners, bodies of %d bytes\n", LAPSE_VERSION,
-           *b->now.version ? b->now.version : "?", (int)b->now.hz, plain(b->g->shown_url),
-           sysconf(_SC_NPROCESSORS_ONLN), b->listeners, b->body);
+    printf("lapse %s on Redis %s (hz %d) at %s, %ld CPUs; %u listeners, bodies of %d bytes\n",
+           LAPSE_VERSION, *b->now.version ? b->now.version : "?", (int)b->now.hz,
+           plain(b->g->shown_url), sysconf(_SC_NPROCESSORS_ONLN), b->listeners, b->body);
     if (b->fill.on) {
         print_store("waiting", &b->fill);
     }
+
     if (b->idle.on) {
         struct costs c = costs_of(&b->idle, 0);
         printf("%-14s ", "idle");
         if (c.known) {
-            printf("%.2f scripts/s, %.2f commands/s, %.3f %% of a CPU in the server, ", D(c.per_s_scripts),
-                   D(c.per_s_commands), D(c.server_percent));
+            printf("%.2f scripts/s, %.2f commands/s, %.3f %% of a CPU in the server, ",
+                   D(c.per_s_scripts), D(c.per_s_commands), D(c.server_percent));
         }
         printf("%.3f %% in the listeners; for %.1f s\n", D(c.listeners_percent), D(b->idle_ms));
     }
+
     if (b->many.on) {
         print_store("in flight", &b->many);
         print_store("one at a time", &b->single);
         print_spread("answered in", &b->answers, "");
         print_spread("a PING's", &b->pings, "");
     }
+
     if (b->steady.on) {
-        printf("%-14s %s/s asked for %.1f s, %s/s stored, %s/s settled; due %.3f s ahead\n", "rate", grouped(b->rate),
-               D(b->duration_ms), grouped((uint64_t)ask_per_second(&b->steady.ask)),
+        printf("%-14s %s/s asked for %.1f s, %s/s stored, %s/s settled; due %.3f s ahead\n", "rate",
+               grouped(b->rate), D(b->duration_ms),
+               grouped((uint64_t)ask_per_second(&b->steady.ask)),
                grouped((uint64_t)settled_per_s(&b->steady)), D(b->delay_ms));
         print_run(&b->steady);
     }
+
     if (b->salvo.on) {
-        printf("%-14s %s due in one millisecond: settled in %.1f ms, %s/s; another client's PING at most %.3f ms\n",
+        printf("%-14s %s due in one millisecond: settled in %.1f ms, %s/s; another client's PING "
+               "at most %.3f ms\n",
                "burst", grouped(b->salvo.ask.stored), D(b->salvo.settle_us),
                grouped((uint64_t)settled_per_s(&b->salvo)), D(b->salvo.ping_us));
         if (b->salvo.ask.late) {
-            printf("  %-13s%s were stored after they were due: that is in the time, too\n", "not in time",
-                   grouped(b->salvo.ask.late));
+            printf("  %-13s%s were stored after they were due: that is in the time, too\n",
+                   "not in time", grouped(b->salvo.ask.late));
         }
         print_run(&b->salvo);
     }

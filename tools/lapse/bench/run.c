@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured, part by part. Each part that needs listeners has its own, so their counts, their memory and their
- * CPU time are that part's alone. What the server spent is the difference of two INFOs, around the whole part. */
+/* What is measured, part by part. Each part that needs listeners has its own, so their counts,
+ * their memory and their CPU time are that part's alone. What the server spent is the difference of
+ * two INFOs, around the whole part. */
 #include "bench/bench.h"
 #include <stdlib.h>
 #include <time.h>
 
-enum { FAR_MS = 24 * 3600 * 1000, LOOK_MS = 10, CALM_MS = 200, LEASE_MS = 30000, SWEEP_MS = 5000, JOB_BYTES = 440 };
+enum {
+    FAR_MS = 24 * 3600 * 1000,
+    LOOK_MS = 10,
+    CALM_MS = 200,
+    LEASE_MS = 30000,
+    SWEEP_MS = 5000,
+    JOB_BYTES = 440
+};
 
 static int64_t own_cpu_us(void)
 {
@@ -25,6 +33,7 @@ static int mark(struct bench *b, const struct crew *c, struct mark *m)
 #undef LAPSE_X
         m->allocs += c->shared->slot[i].allocs;
     }
+
     return info_take(&b->redis, &m->info);
 }
 
@@ -39,12 +48,15 @@ static int wait_ms(struct bench *b, int64_t ms)
     return bench_until(b, (int)(ms < 1000 ? ms : 1000), over_ms, &end);
 }
 
-/* What became of the questions. Redis's refusal (it is full) ends what is asked, and the rest goes on with less. */
+/* What became of the questions. Redis's refusal (it is full) ends what is asked, and the rest goes
+ * on with less. */
 static int judge(struct bench *b, const struct ask *a)
 {
     int code = a->err ? client_answer(&b->c, a->err, b->queue) : DONE;
+
     if (a->err) {
-        say("%llu of %llu jobs were stored", (unsigned long long)a->stored, (unsigned long long)a->n);
+        say("%llu of %llu jobs were stored", (unsigned long long)a->stored,
+            (unsigned long long)a->n);
     }
     return a->err == LAPSE_EREFUSED && code == DOWN ? DONE : code;
 }
@@ -53,6 +65,7 @@ static int judge(struct bench *b, const struct ask *a)
 static int store(struct bench *b, struct part *p, uint64_t n)
 {
     int code = mark(b, &p->crew, &p->from);
+
     p->on = 1;
     p->ask.b = b;
     p->ask.n = n;
@@ -67,16 +80,19 @@ int run_fill(struct bench *b)
 {
     int code = info_take(&b->redis, &b->now);
     int64_t need = ((int64_t)b->waiting + b->burst) * (JOB_BYTES + b->body);
+
     if (!code && b->now.room >= 0 && need > b->now.room) {
-        say("%u jobs to wait would take about %lld MiB: this Redis has %lld MiB left", b->waiting + b->burst,
-            (long long)(need >> 20), (long long)(b->now.room >> 20));
+        say("%u jobs to wait would take about %lld MiB: this Redis has %lld MiB left",
+            b->waiting + b->burst, (long long)(need >> 20), (long long)(b->now.room >> 20));
         code = USAGE;
     }
+
     if (!code && b->waiting) {
         b->fill.ask.what = "stored to wait";
         code = store(b, &b->fill, b->waiting);
         b->stored_per_s = ask_per_second(&b->fill.ask);
     }
+
     return code;
 }
 
@@ -85,14 +101,17 @@ int run_schedule(struct bench *b)
     enum { PINGS = 1000 };
     uint64_t singles = b->schedule / 10 ? b->schedule / 10 : 1;
     int code = store(b, &b->many, b->schedule);
+
     b->stored_per_s = ask_per_second(&b->many.ask);
     for (unsigned i = 0; i < PINGS && !code; i++) {
         int64_t us;
         code = info_ping(&b->redis, &us);
         spread_add(&b->pings, us);
     }
+
     b->single.ask.one_by_one = 1;
     b->single.ask.waited = &b->answers;
+
     return code ? code : store(b, &b->single, singles);
 }
 
@@ -100,6 +119,7 @@ int run_schedule(struct bench *b)
 static int begin(struct bench *b, struct part *p)
 {
     int code;
+
     p->on = 1;
     p->ask.b = b;
     code = info_clock(&b->redis, &p->crew.shared->offset_us, &p->clock_error_us);
@@ -111,6 +131,7 @@ static int begin(struct bench *b, struct part *p)
 static void gather(struct part *p)
 {
     const struct crew *c = &p->crew;
+
     for (unsigned i = 0; i < c->n; i++) {
         const struct slot *s = &c->shared->slot[i];
         spread_merge(&p->claimed, &s->claimed);
@@ -120,16 +141,20 @@ static void gather(struct part *p)
         p->foreign += s->foreign;
         p->settled_us = s->settled_us > p->settled_us ? s->settled_us : p->settled_us;
     }
+
     p->settled = crew_done(c);
     p->lost = p->ask.stored > crew_ran(c) ? p->ask.stored - crew_ran(c) : 0;
 }
 
 static int end(struct bench *b, struct part *p)
 {
-    int64_t offset_us = 0, error_us = 0;
+    int64_t offset_us = 0;
+    int64_t error_us = 0;
     int code = mark(b, &p->crew, &p->to);
+
     p->rss_kb = crew_rss_kb(&p->crew);
     code = code ? code : info_clock(&b->redis, &offset_us, &error_us);
+
     /* Redis's clock may have been set meanwhile */
     p->clock_error_us += llabs(offset_us - p->crew.shared->offset_us);
     crew_stop(b, &p->crew);
@@ -149,15 +174,19 @@ static int all_done(void *arg)
 {
     struct rest *r = arg;
     uint64_t done = crew_done(&r->p->crew);
-    int64_t now = monotonic_ms(), us = 0;
+    int64_t now = monotonic_ms();
+    int64_t us = 0;
+
     if (done != r->done) {
         r->done = done;
         r->since_ms = now;
     }
+
     if (r->p == &r->b->salvo) { /* and how long another client waits meanwhile */
         r->code = info_ping(&r->b->redis, &us);
         r->p->ping_us = us > r->p->ping_us ? us : r->p->ping_us;
     }
+
     return r->code || done >= r->p->ask.stored || now - r->since_ms > r->patience_ms;
 }
 
@@ -166,12 +195,15 @@ static int wait_done(struct bench *b, struct part *p, int64_t last_ms)
 {
     const struct lapse_options *o = &b->g->opts;
     struct rest r = {.b = b, .p = p, .since_ms = last_ms};
-    r.patience_ms = (o->lease_ms ? o->lease_ms : LEASE_MS) + 2 * (o->sweep_ms ? o->sweep_ms : SWEEP_MS);
+
+    r.patience_ms =
+        (o->lease_ms ? o->lease_ms : LEASE_MS) + 2 * (o->sweep_ms ? o->sweep_ms : SWEEP_MS);
     int code = bench_until(b, LOOK_MS, all_done, &r);
     if (!code && !r.code && r.done < p->ask.stored) {
-        say("%llu jobs were not settled, and none for %lld ms", (unsigned long long)(p->ask.stored - r.done),
-            (long long)r.patience_ms);
+        say("%llu jobs were not settled, and none for %lld ms",
+            (unsigned long long)(p->ask.stored - r.done), (long long)r.patience_ms);
     }
+
     return code ? code : r.code;
 }
 
@@ -186,6 +218,7 @@ int run_rate(struct bench *b)
 {
     struct part *p = &b->steady;
     int code = begin(b, p);
+
     p->ask.n = p->crew.jobs;
     p->ask.per_second = b->rate;
     p->ask.at_least_us = b->duration_ms * 1000;
@@ -195,6 +228,7 @@ int run_rate(struct bench *b)
     code = code ? code : wait_done(b, p, monotonic_ms() + b->delay_ms);
     code = code ? code : end(b, p);
     p->settle_us = p->settled_us - p->ask.start_us - b->delay_ms * 1000;
+
     return code;
 }
 
@@ -203,8 +237,11 @@ int run_burst(struct bench *b)
     enum { LEAD_MS = 1000, PER_S = 20000 };
     struct part *p = &b->salvo;
     int code = begin(b, p);
-    int64_t per_s = b->stored_per_s && b->stored_per_s < INT64_C(2) * PER_S ? b->stored_per_s / 2 : PER_S;
-    int64_t offset_us = p->crew.shared->offset_us, due_ms;
+    int64_t per_s =
+        b->stored_per_s && b->stored_per_s < INT64_C(2) * PER_S ? b->stored_per_s / 2 : PER_S;
+    int64_t offset_us = p->crew.shared->offset_us;
+    int64_t due_ms;
+
     due_ms = (monotonic_us() - offset_us) / 1000 + LEAD_MS + (int64_t)b->burst * 1000 / (per_s + 1);
     p->ask.n = b->burst;
     p->ask.due = lapse_at(due_ms);
@@ -215,5 +252,6 @@ int run_burst(struct bench *b)
     code = code ? code : wait_done(b, p, p->ask.late_us / 1000);
     code = code ? code : end(b, p);
     p->settle_us = p->settled_us - p->ask.late_us;
+
     return code;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Fired jobs as lines on stdout. A reader that is slow, or a terminal that was stopped, must not stop the loop, which
- * renews the leases and hears signals: nothing here waits, and what is not taken stays here with its jobs held. They
- * count as running, so no more than max_running of them are ever claimed. When the reader is gone, jobs whose line is
- * not out whole stay here unsettled, until the end of the handle gives them back: nobody has seen them, so they have
- * used no try. */
+/* Fired jobs as lines on stdout. A reader that is slow, or a terminal that was stopped, must not
+ * stop the loop, which renews the leases and hears signals: nothing here waits, and what is not
+ * taken stays here with its jobs held. They count as running, so no more than max_running of them
+ * are ever claimed. When the reader is gone, jobs whose line is not out whole stay here unsettled,
+ * until the end of the handle gives them back: nobody has seen them, so they have used no try. */
 #include "cli/lines.h"
 #include "cli/print.h"
 #include <errno.h>
@@ -25,6 +25,7 @@ struct line {
 static struct line *pop(struct lines *s)
 {
     struct line *line = s->first;
+
     s->first = line->next;
     s->n -= line->job != NULL;
     if (!s->first) {
@@ -32,6 +33,7 @@ static struct line *pop(struct lines *s)
         ev_io_stop(s->loop, &s->writable);
         ev_timer_stop(s->loop, &s->later);
     }
+
     return line;
 }
 
@@ -51,6 +53,7 @@ void lines_give_up(struct lines *s, const char *reason)
     if (!s->first || s->is_broken) {
         return;
     }
+
     ev_io_stop(s->loop, &s->writable);
     ev_timer_stop(s->loop, &s->later);
     s->is_broken = 1;
@@ -60,6 +63,7 @@ void lines_give_up(struct lines *s, const char *reason)
     } else if (output_code() != UNREAD) {
         say("stdout: %s; not done: %u; they go back, no try used", reason, s->n_kept);
     }
+
     s->broken(s->broken_arg);
 }
 
@@ -67,17 +71,21 @@ static enum step write_some(struct lines *s)
 {
     struct line *line = s->first;
     ssize_t n;
+
     if (line->job && !line->sent && !lapse_job_until_ms(line->job)) {
         /* it waited here for so long that it is another's now, who will print it */
         put_back(s, line->job, "the lease ended while stdout was blocked", line->arg);
         drop(pop(s));
         return s->first ? MORE : NO_MORE;
     }
+
     n = outlet_write(&s->out, line->text + line->sent, line->len - line->sent);
     if (n < 0) {
         return errno == EINTR || errno == EAGAIN ? NOT_NOW : GONE;
     }
+
     line->sent += (size_t)n;
+
     if (line->sent == line->len) {
         pop(s);
         if (line->job) {
@@ -85,6 +93,7 @@ static enum step write_some(struct lines *s)
         }
         drop(line);
     }
+
     return s->first ? MORE : NO_MORE;
 }
 
@@ -93,10 +102,12 @@ static void on_writable(struct ev_loop *loop, ev_io *w, int events)
     struct lines *s = w->data;
     enum step is = MORE;
     int n = 0;
+
     (void)events;
     for (; is == MORE && n < TURN; n++) {
         is = write_some(s);
     }
+
     if (is == GONE) {
         lines_give_up(s, strerror(errno));
     } else if (is == NOT_NOW && n == 1) {
@@ -141,10 +152,12 @@ static void append(struct lines *s, struct line *line)
 int lines_add_text(struct lines *s, char *text, size_t len)
 {
     struct line *line = calloc(1, sizeof *line);
+
     if (!line) {
         free(text);
         return -1;
     }
+
     line->text = text;
     line->len = len;
     append(s, line);
@@ -156,11 +169,13 @@ void lines_add(struct lines *s, struct lapse_job *job, void *arg)
     struct line *line = calloc(1, sizeof *line);
     FILE *to = line ? open_memstream(&line->text, &line->len) : NULL;
     int failed = !to;
+
     if (to) {
         print_fired(s->g, job, to);
         failed = ferror(to);
         failed |= fclose(to) != 0;
     }
+
     if (failed) {
         put_back(s, job, "the listener is out of memory", arg);
         if (line) {
@@ -168,6 +183,7 @@ void lines_add(struct lines *s, struct lapse_job *job, void *arg)
         }
         return;
     }
+
     line->job = job;
     line->arg = arg;
     append(s, line);
@@ -183,5 +199,6 @@ void lines_free(struct lines *s)
         free(line->arg);
         drop(line);
     }
+
     outlet_close(&s->out);
 }

@@ -9,8 +9,9 @@ struct line;
 struct lines { /* fired jobs on their way to stdout; a job is done when its whole line is out */
     struct ev_loop *loop;
     const struct globals *g;
-    lapse_cb *settled;         /* of each settle, with the arg of lines_add() */
-    void (*broken)(void *arg); /* stdout is gone; what waits here is kept until the handle ends, which gives it back */
+    lapse_cb *settled; /* of each settle, with the arg of lines_add() */
+    /* stdout is gone; what waits here is kept until the handle ends, which gives it back */
+    void (*broken)(void *arg);
     void *broken_arg;
     struct outlet out;
     ev_io writable;
@@ -21,7 +22,10 @@ struct lines { /* fired jobs on their way to stdout; a job is done when its whol
 };
 void lines_init(struct lines *s);
 void lines_add(struct lines *s, struct lapse_job *job, void *arg);
-int lines_add_text(struct lines *s, char *text, size_t len); /* of no job; text is given to free(); 0, or no memory */
-void lines_give_up(struct lines *s, const char *reason);     /* writes no more; broken() is told if a line waits */
-void lines_free(struct lines *s); /* what is not out yet is dropped, its job too; each arg is given to free() */
+/* of no job; text is given to free(); 0, or no memory */
+int lines_add_text(struct lines *s, char *text, size_t len);
+/* writes no more; broken() is told if a line waits */
+void lines_give_up(struct lines *s, const char *reason);
+/* what is not out yet is dropped, its job too; each arg is given to free() */
+void lines_free(struct lines *s);
 #endif

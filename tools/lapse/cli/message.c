@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that the program says to people. A value that came from outside (argv, a job, Redis) goes through plain():
- * an escape sequence in an id must not reach a terminal, nor a line break a log. A word of the command line goes
- * through typed(), for any of them may be a URL with a password that slipped out of its place. */
+/* Everything that the program says to people. A value that came from outside (argv, a job, Redis)
+ * goes through plain(): an escape sequence in an id must not reach a terminal, nor a line break a
+ * log. A word of the command line goes through typed(), for any of them may be a URL with a
+ * password that slipped out of its place. */
 #include "cli/output.h"
 #include "command.h"
 #include <errno.h>
@@ -11,7 +12,8 @@
 
 enum { PLAIN_BYTES = 256, PLAIN_SLOTS = 8, LINE_BYTES = 2048 };
 
-static struct { /* of a process with a loop, which a log collector that stands still must not stop */
+static struct { /* of a process with a loop, which a log collector that stands still must not stop
+                 */
     struct outlet out;
     int no_wait;
     char rest[LINE_BYTES]; /* of a line that was taken in part */
@@ -23,8 +25,10 @@ const char *plain(const char *text)
 {
     static char slots[PLAIN_SLOTS][4 * PLAIN_BYTES + 4];
     static unsigned turn;
-    char *start = slots[turn++ % PLAIN_SLOTS], *to = start;
+    char *start = slots[turn++ % PLAIN_SLOTS];
+    char *to = start;
     size_t n = 0;
+
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         if (n++ == PLAIN_BYTES) {
             memcpy(to, "...", 3);
@@ -37,7 +41,9 @@ const char *plain(const char *text)
             to += snprintf(to, 5, "\\x%02x", *c);
         }
     }
+
     *to = '\0';
+
     return start;
 }
 
@@ -45,6 +51,7 @@ static const char *without(const char *word, struct piece secret)
 {
     char text[PLAIN_BYTES + 8];
     int before = secret.at < PLAIN_BYTES ? (int)secret.at : PLAIN_BYTES;
+
     if (!secret.len) {
         return plain(word);
     }
@@ -67,27 +74,34 @@ static int put(const char *line, size_t len)
 {
     size_t sent = 0;
     ssize_t n = 0;
+
     while (sent < len && (n = outlet_write(&err.out, line + sent, len - sent)) > 0) {
         sent += (size_t)n;
     }
+
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         sent = len;
     }
+
     if (sent) {
         err.rest_len = len - sent;
         memmove(err.rest, line + sent, err.rest_len);
     }
+
     return sent > 0;
 }
 
 static void catch_up(void)
 {
     char line[80];
+
     if (err.rest_len) {
         put(err.rest, err.rest_len);
     }
+
     if (err.lost && !err.rest_len) {
-        int len = snprintf(line, sizeof line, "lapse: lines that stderr did not take, and are lost: %u\n", err.lost);
+        int len = snprintf(line, sizeof line,
+                           "lapse: lines that stderr did not take, and are lost: %u\n", err.lost);
         err.lost = put(line, (size_t)len) ? 0 : err.lost;
     }
 }
@@ -106,16 +120,19 @@ void say(const char *format, ...)
     enum { NAME = sizeof name - 1 };
     char line[LINE_BYTES];
     va_list args;
+
     memcpy(line, name, NAME);
     va_start(args, format);
     vsnprintf(line + NAME, sizeof line - NAME - 1, format, args);
     va_end(args);
+
     size_t len = strlen(line);
     line[len++] = '\n';
     if (!err.no_wait) {
         fwrite(line, 1, len, stderr);
         return;
     }
+
     catch_up();
     if (err.rest_len || err.lost || !put(line, len)) {
         err.lost++;
@@ -136,11 +153,16 @@ int output_code(void)
 
 int finish(int code)
 {
-    int failed, number, why;
+    int failed;
+    int number;
+    int why;
+
     if (err.no_wait) {
         catch_up();
     }
+
     errno = 0;
+
     /* an answer that did not arrive is not an answer, whatever Redis said */
     failed = ferror(stdout) || fflush(stdout);
     number = errno;
@@ -149,8 +171,10 @@ int finish(int code)
         number = errno;
         why = OUTPUT;
     }
+
     if (why == OUTPUT) {
         say("stdout: %s", number ? strerror(number) : "a write failed");
     }
+
     return code ? code : why;
 }

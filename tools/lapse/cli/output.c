@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing without waiting. O_NONBLOCK belongs to the open file, which others share: the shell on a terminal, the other
- * writers of a pipe. So a terminal or a pipe is opened anew, and that open file is ours alone. Where it may not be, as
- * after su, poll() is asked first. Of a pipe that is exact: what is writable takes PIPE_BUF bytes at once, unless
- * another writes in between. Of a terminal it says little, and so little is written. A file takes all. */
+/* Writing without waiting. O_NONBLOCK belongs to the open file, which others share: the shell on a
+ * terminal, the other writers of a pipe. So a terminal or a pipe is opened anew, and that open file
+ * is ours alone. Where it may not be, as after su, poll() is asked first. Of a pipe that is exact:
+ * what is writable takes PIPE_BUF bytes at once, unless another writes in between. Of a terminal it
+ * says little, and so little is written. A file takes all. */
 #include "cli/output.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +19,17 @@ enum { OWN = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, TTY_BYTES = 64 };
 
 static int is_same_terminal(int a, int b)
 {
-    unsigned device_a, device_b;
+    unsigned device_a;
+    unsigned device_b;
     return !ioctl(a, TIOCGDEV, &device_a) && !ioctl(b, TIOCGDEV, &device_b) && device_a == device_b;
 }
 
 static int open_anew(int fd)
 {
     char path[32];
+
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+
     int own = open(path, OWN);
     if (own < 0 && isatty(fd)) {
         /* it may be another user's; whose controlling terminal it is, may open it so */
@@ -35,6 +39,7 @@ static int open_anew(int fd)
             own = -1;
         }
     }
+
     return own;
 }
 
@@ -42,6 +47,7 @@ void outlet_open(struct outlet *o, int fd)
 {
     struct stat st = {.st_mode = 0};
     int own;
+
     *o = (struct outlet){.fd = fd, .given = fd, .kind = TAKES_ALL};
     fstat(fd, &st);
     if (S_ISSOCK(st.st_mode)) {
@@ -57,14 +63,17 @@ ssize_t outlet_write(struct outlet *o, const char *text, size_t len)
 {
     struct pollfd ready = {.fd = o->fd, .events = POLLOUT};
     size_t most = o->kind == ASKED_FIRST && isatty(o->fd) ? TTY_BYTES : PIPE_BUF;
+
     len = len < most ? len : most;
     if (o->kind == SOCKET) {
         return send(o->fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
+
     if (o->kind == ASKED_FIRST && poll(&ready, 1, 0) <= 0) {
         errno = EAGAIN;
         return -1;
     }
+
     return write(o->fd, text, len);
 }
 

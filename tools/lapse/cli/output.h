@@ -9,6 +9,7 @@ struct outlet { /* stdout or stderr, written to without ever waiting for who rea
     enum { TAKES_ALL, RETURNS, SOCKET, ASKED_FIRST } kind;
 };
 void outlet_open(struct outlet *o, int fd);
-ssize_t outlet_write(struct outlet *o, const char *text, size_t len); /* some of it; -1 EAGAIN: none now */
+/* some of it; -1 EAGAIN: none now */
+ssize_t outlet_write(struct outlet *o, const char *text, size_t len);
 void outlet_close(struct outlet *o);
 #endif

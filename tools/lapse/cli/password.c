@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* --password-file. Only its owner may be able to read it; but the secrets of containers and of systemd are made by root
- * in memory, with modes that cannot be chosen (0444, 0644, 0440), and what keeps strangers out there is the container.
+/* --password-file. Only its owner may be able to read it; but the secrets of containers and of
+ * systemd are made by root in memory, with modes that cannot be chosen (0444, 0644, 0440), and what
+ * keeps strangers out there is the container.
  */
 #include "command.h"
 #include <errno.h>
@@ -21,12 +22,14 @@ static int is_in_memory(int fd)
 static int check_mode(const char *path, int fd, const struct stat *st)
 {
     int trusted = st->st_uid == 0 || st->st_uid == geteuid();
+
     if (!(st->st_mode & 077)) {
         return 0;
     }
     if (!trusted || st->st_mode & 022 || !is_in_memory(fd)) {
         return bad("--password-file", path, "others than its owner can open it: chmod 600 it");
     }
+
     say("warning: --password-file '%s': others than its owner can read it (mode %04o)", plain(path),
         st->st_mode & 07777);
     return 0;
@@ -36,6 +39,7 @@ static int check_mode(const char *path, int fd, const struct stat *st)
 static int read_all(int fd, char *out, size_t *len)
 {
     ssize_t n = 0;
+
     *len = 0;
     while (*len < PASSWORD_ROOM) {
         n = read(fd, out + *len, PASSWORD_ROOM - *len);
@@ -47,6 +51,7 @@ static int read_all(int fd, char *out, size_t *len)
         }
         *len += (size_t)n;
     }
+
     return n < 0 ? errno : 0;
 }
 
@@ -73,22 +78,29 @@ int password_read(const char *path, char out[PASSWORD_ROOM])
 {
     struct stat st = {0};
     size_t len = 0;
-    int is_stdin = !strcmp(path, "-"), fd = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    int is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC);
     int err = fd < 0 || (!is_stdin && fstat(fd, &st)) ? errno : 0;
     int rc = err || is_stdin ? 0 : check_mode(path, fd, &st);
+
     if (!err && !rc) {
         err = read_all(fd, out, &len);
     }
+
     if (fd > 0) {
         close(fd);
     }
+
     if (err || rc) {
         return rc ? rc : bad("--password-file", path, strerror(err));
     }
+
     len = without_end_of_line(out, len);
     if (!is_password(out, len)) {
         return bad("--password-file", path, PASSWORD_RULE);
     }
+
     out[len] = '\0';
+
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What stdout shows of a job and of a queue, in both formats. JSON members keep their names and order for ever; new
- * ones go to the end. The text is for people: it may change, is cut where it would break a line, and holds no byte that
- * a terminal would obey. */
+/* What stdout shows of a job and of a queue, in both formats. JSON members keep their names and
+ * order for ever; new ones go to the end. The text is for people: it may change, is cut where it
+ * would break a line, and holds no byte that a terminal would obey. */
 #include "cli/print.h"
 #include "cli/json.h"
 #include "cli/text.h"
@@ -63,6 +63,7 @@ static const char *body_text(const struct lapse_job *job, char out[SHOWN_BYTES])
 {
     size_t len;
     const char *body = lapse_job_body(job, &len);
+
     if (!text_is_utf8(body, len) || memchr(body, '\0', len)) {
         snprintf(out, SHOWN_BYTES, "(%zu bytes that are not text)", len);
         return out;
@@ -88,19 +89,25 @@ static void json_tries(struct json *j, const struct lapse_job *job)
 /* The id stands behind what has a width: it may have 255 letters. */
 static void print_job_line(const struct lapse_job *job)
 {
-    char due[TIME_BYTES], tries[16], reason[SHOWN_BYTES];
-    printf("%-8s %s %4u of %-7s %-24s %s\n", state_name(lapse_job_state(job)), print_time(due, lapse_job_due_ms(job)),
-           lapse_job_try(job), tries_text(job, tries), lapse_job_id(job), why_text(job, reason));
+    char due[TIME_BYTES];
+    char tries[16];
+    char reason[SHOWN_BYTES];
+
+    printf("%-8s %s %4u of %-7s %-24s %s\n", state_name(lapse_job_state(job)),
+           print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
+           lapse_job_id(job), why_text(job, reason));
 }
 
 void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts)
 {
     struct json j;
     char reason[REASON_BYTES];
+
     if (g->text) {
         print_job_line(job);
         return;
     }
+
     json_begin(&j, stdout);
     json_text(&j, "queue", lapse_job_queue(job));
     json_text(&j, "id", lapse_job_id(job));
@@ -111,17 +118,21 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_int(&j, "until_ms", lapse_job_until_ms(job));
     json_text(&j, "reason", text_mended(reason, sizeof reason, lapse_job_reason(job)));
+
     if (parts & WITH_BODY) {
         size_t len;
         const void *bytes = lapse_job_body(job, &len);
         json_bytes(&j, "body", bytes, len);
     }
+
     if (parts & WITH_CREATED) {
         json_bool(&j, "created", lapse_job_created(job));
     }
+
     if (unreadable(job)) {
         json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
     }
+
     json_end(&j);
 }
 
@@ -132,16 +143,24 @@ void print_job_heading(void)
 
 void print_job_long(const struct lapse_job *job)
 {
-    char due[TIME_BYTES], until[TIME_BYTES], tries[16], text[SHOWN_BYTES];
-    printf("queue   %s\nid      %s\nstate   %s\ndue     %s\ntry     %u of %s\ntoken   %" PRIu64 "\n",
+    char due[TIME_BYTES];
+    char until[TIME_BYTES];
+    char tries[16];
+    char text[SHOWN_BYTES];
+
+    printf("queue   %s\nid      %s\nstate   %s\ndue     %s\ntry     %u of %s\ntoken   %" PRIu64
+           "\n",
            lapse_job_queue(job), lapse_job_id(job), state_name(lapse_job_state(job)),
-           print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries), lapse_job_token(job));
+           print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
+           lapse_job_token(job));
     if (lapse_job_until_ms(job)) {
         printf("until   %s\n", print_time(until, lapse_job_until_ms(job)));
     }
+
     if (*lapse_job_reason(job)) {
         printf("why     %s\n", why_text(job, text));
     }
+
     printf("body    %s\n", body_text(job, text));
 }
 
@@ -150,13 +169,17 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     struct json j;
     size_t len;
     const void *body = lapse_job_body(job, &len);
-    char due[TIME_BYTES], text[SHOWN_BYTES];
+    char due[TIME_BYTES];
+    char text[SHOWN_BYTES];
+
     if (g->text) {
-        fprintf(to, "%s/%s due %s late %.3f ms (%s) try %u: %s\n", lapse_job_queue(job), lapse_job_id(job),
-                print_time(due, lapse_job_due_ms(job)), (double)late_us(job) / 1000, via_name(lapse_job_via(job)),
-                lapse_job_try(job), body_text(job, text));
+        fprintf(to, "%s/%s due %s late %.3f ms (%s) try %u: %s\n", lapse_job_queue(job),
+                lapse_job_id(job), print_time(due, lapse_job_due_ms(job)),
+                (double)late_us(job) / 1000, via_name(lapse_job_via(job)), lapse_job_try(job),
+                body_text(job, text));
         return;
     }
+
     json_begin(&j, to);
     json_text(&j, "queue", lapse_job_queue(job));
     json_text(&j, "id", lapse_job_id(job));
@@ -169,17 +192,20 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_end(&j);
 }
 
-void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d, int heading)
+void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d,
+                 int heading)
 {
     struct json j;
+
     if (g->text) {
         if (heading) {
             printf("%10s %10s %10s %12s  %s\n", "WAITING", "RUNNING", "DEAD", "LATE", "QUEUE");
         }
-        printf("%10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms  %s\n", d->waiting, d->running, d->dead,
-               d->late_ms, queue);
+        printf("%10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms  %s\n", d->waiting,
+               d->running, d->dead, d->late_ms, queue);
         return;
     }
+
     json_begin(&j, stdout);
     json_text(&j, "queue", queue);
     json_int(&j, "waiting", (int64_t)d->waiting);

@@ -15,6 +15,8 @@ enum print_parts {
 void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts);
 void print_job_heading(void);                     /* of the columns of print_job() for people */
 void print_job_long(const struct lapse_job *job); /* a line per field, for people */
-void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to); /* what a listener says of it */
-void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d, int heading);
+/* what a listener says of it */
+void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to);
+void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d,
+                 int heading);
 #endif

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Words into values: durations, moments, counts and names, each with the rule that is shown when it is broken.
- * Everything is checked by hand, because strtol and strptime take blanks, signs and half a word. */
+/* Words into values: durations, moments, counts and names, each with the rule that is shown when it
+ * is broken. Everything is checked by hand, because strtol and strptime take blanks, signs and half
+ * a word. */
 #include "command.h"
 #include <string.h>
 #include <time.h>
 
-#define DURATION_RULE \
-    "a duration is numbers with d, h, m, s or ms, largest first, such as 250ms or 1h30m; at most ten years"
-#define TIME_RULE "a moment is 2026-12-24T18:00Z or T18:00:30.5+02:00 (with Z or an offset), or @MS of Unix time"
+#define DURATION_RULE                                                                              \
+    "a duration is numbers with d, h, m, s or ms, largest first, such as 250ms or 1h30m; at most " \
+    "ten years"
+#define TIME_RULE                                                                               \
+    "a moment is 2026-12-24T18:00Z or T18:00:30.5+02:00 (with Z or an offset), or @MS of Unix " \
+    "time"
 enum { DAY_MS = 24 * 3600 * 1000 };
 
 int parse_duration(const char *text, int64_t *ms)
@@ -20,11 +24,14 @@ int parse_duration(const char *text, int64_t *ms)
     };
     size_t unit = 0;
     int64_t sum = 0;
+
     if (!*text) {
         return -1;
     }
+
     while (*text) {
-        size_t digits = strspn(text, "0123456789"), letters;
+        size_t digits = strspn(text, "0123456789");
+        size_t letters;
         int64_t n = 0;
         if (!digits || digits > 12) {
             return -1;
@@ -43,10 +50,13 @@ int parse_duration(const char *text, int64_t *ms)
         sum += n * units[unit++].ms;
         text += letters;
     }
+
     if (sum > TEN_YEARS_MS) {
         return -1;
     }
+
     *ms = sum;
+
     return 0;
 }
 
@@ -54,12 +64,14 @@ int parse_duration(const char *text, int64_t *ms)
 static int digits(const char **text, int n, int min, int max, int *out)
 {
     int value = 0;
+
     for (; n; n--, ++*text) {
         if (**text < '0' || **text > '9') {
             return -1;
         }
         value = value * 10 + (**text - '0');
     }
+
     *out = value;
     return value < min || value > max ? -1 : 0;
 }
@@ -72,35 +84,50 @@ static int letter(const char **text, char want)
 static int64_t days_since_1970(int y, int m, int d)
 {
     /* the year begins in March, so that the leap day is its last */
-    int64_t year = m > 2 ? y : y - 1, month = m > 2 ? m - 3 : m + 9;
+    int64_t year = m > 2 ? y : y - 1;
+    int64_t month = m > 2 ? m - 3 : m + 9;
     return 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + d - 1 - 719468;
 }
 
 static int parse_date(const char **text, int64_t *ms)
 {
     static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    int y, m, d;
-    if (digits(text, 4, 1970, 9999, &y) || letter(text, '-') || digits(text, 2, 1, 12, &m) || letter(text, '-') ||
-        digits(text, 2, 1, 31, &d)) {
+    int y;
+    int m;
+    int d;
+
+    if (digits(text, 4, 1970, 9999, &y) || letter(text, '-') || digits(text, 2, 1, 12, &m) ||
+        letter(text, '-') || digits(text, 2, 1, 31, &d)) {
         return -1;
     }
+
     if (d > lengths[m - 1] + (m == 2 && y % 4 == 0 && (y % 100 != 0 || y % 400 == 0))) {
         return -1;
     }
+
     *ms = days_since_1970(y, m, d) * DAY_MS;
+
     return 0;
 }
 
-/* :SS and .fraction may be missing; what is finer than a millisecond counts as one more, never as early */
+/* :SS and .fraction may be missing; what is finer than a millisecond counts as one more, never as
+ * early */
 static int parse_clock(const char **text, int64_t *ms)
 {
-    int h, m, s = 0, scale = 100, fraction = 0, finer = 0;
+    int h;
+    int m;
+    int s = 0;
+    int scale = 100;
+    int fraction = 0;
+    int finer = 0;
+
     if (digits(text, 2, 0, 23, &h) || letter(text, ':') || digits(text, 2, 0, 59, &m)) {
         return -1;
     }
     if (**text == ':' && (++*text, digits(text, 2, 0, 59, &s))) {
         return -1;
     }
+
     if (**text == '.') {
         size_t n = strspn(++*text, "0123456789");
         if (!n) {
@@ -111,31 +138,42 @@ static int parse_clock(const char **text, int64_t *ms)
             finer |= !scale && **text != '0';
         }
     }
+
     *ms = ((h * 60 + m) * 60 + s) * INT64_C(1000) + fraction + finer;
+
     return 0;
 }
 
 static int parse_offset(const char *text, int64_t *ms)
 {
-    int h, m, sign = *text == '-' ? -1 : 1;
+    int h;
+    int m;
+    int sign = *text == '-' ? -1 : 1;
+
     *ms = 0;
-    if (!strcmp(text, "Z")) {
+    if (strcmp(text, "Z") == 0) {
         return 0;
     }
     if (*text != '+' && *text != '-') {
         return -1;
     }
+
     text++;
     if (digits(&text, 2, 0, 23, &h) || letter(&text, ':') || digits(&text, 2, 0, 59, &m) || *text) {
         return -1;
     }
+
     *ms = INT64_C(60000) * sign * (h * 60 + m);
+
     return 0;
 }
 
 int parse_time(const char *text, int64_t *ms)
 {
-    int64_t date, clock, offset;
+    int64_t date;
+    int64_t clock;
+    int64_t offset;
+
     if (*text == '@') {
         size_t n = strspn(++text, "0123456789");
         if (!n || n > 15 || text[n]) {
@@ -146,10 +184,14 @@ int parse_time(const char *text, int64_t *ms)
         }
         return 0;
     }
-    if (parse_date(&text, &date) || letter(&text, 'T') || parse_clock(&text, &clock) || parse_offset(text, &offset)) {
+
+    if (parse_date(&text, &date) || letter(&text, 'T') || parse_clock(&text, &clock) ||
+        parse_offset(text, &offset)) {
         return -1;
     }
+
     *ms = date + clock - offset;
+
     return 0;
 }
 
@@ -157,33 +199,42 @@ int parse_count(const char *text, unsigned max, unsigned *out)
 {
     size_t n = strspn(text, "0123456789");
     uint64_t value = 0;
+
     if (!n || n > 10 || text[n]) {
         return -1;
     }
+
     for (; *text; text++) {
         value = value * 10 + (uint64_t)(*text - '0');
     }
+
     if (!value || value > max) {
         return -1;
     }
+
     *out = (unsigned)value;
+
     return 0;
 }
 
 int check_queue(const char *queue)
 {
     size_t n = strspn(queue, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return n && n <= 64 && !queue[n] ? 0 : bad("queue", queue, "a queue is 1 to 64 of A-Z a-z 0-9 . _ -");
+    return n && n <= 64 && !queue[n]
+               ? 0
+               : bad("queue", queue, "a queue is 1 to 64 of A-Z a-z 0-9 . _ -");
 }
 
 int check_id(const char *id)
 {
     size_t n = 0;
+
     while (id[n] > ' ' && id[n] <= '~' && id[n] != '{' && id[n] != '}') {
         n++;
     }
-    return n && n <= 255 && !id[n] ? 0
-                                   : bad("id", id, "an id is 1 to 255 printable ASCII characters, no space, { or }");
+    return n && n <= 255 && !id[n]
+               ? 0
+               : bad("id", id, "an id is 1 to 255 printable ASCII characters, no space, { or }");
 }
 
 static int broken(const struct opt *o, const char *value, const char *rule)
@@ -202,14 +253,17 @@ int set_text(const struct opt *o, char *value, void *field)
 
 int set_switch(const struct opt *o, char *value, void *field)
 {
-    (void)o, (void)value;
+    (void)o;
+    (void)value;
     *(int *)field = 1;
     return 0;
 }
 
 int set_count(const struct opt *o, char *value, void *field)
 {
-    return parse_count(value, 1000000000, field) ? broken(o, value, "a whole number from 1 to 1000000000") : 0;
+    return parse_count(value, 1000000000, field)
+               ? broken(o, value, "a whole number from 1 to 1000000000")
+               : 0;
 }
 
 int set_duration(const struct opt *o, char *value, void *field)
@@ -221,9 +275,11 @@ int set_in(const struct opt *o, char *value, void *field)
 {
     struct when *when = field;
     int64_t ms;
+
     if (parse_duration(value, &ms)) {
         return broken(o, value, DURATION_RULE);
     }
+
     when->in = value;
     when->due = lapse_in(ms);
     return 0;
@@ -233,18 +289,23 @@ int set_at(const struct opt *o, char *value, void *field)
 {
     struct when *when = field;
     struct timespec now;
-    int64_t ms, ahead;
+    int64_t ms;
+    int64_t ahead;
+
     if (parse_time(value, &ms)) {
         return broken(o, value, TIME_RULE);
     }
+
     /* only to catch slips such as @SECONDS: what is due when is Redis's clock's business */
     clock_gettime(CLOCK_REALTIME, &now);
     ahead = ms - (int64_t)now.tv_sec * 1000;
     if (ahead > TEN_YEARS_MS || ahead < -TEN_YEARS_MS) {
         return broken(o, value, "over ten years from now (@MS is in milliseconds)");
     }
+
     when->at = value;
     when->due = lapse_at(ms);
+
     return 0;
 }
 
@@ -261,9 +322,12 @@ int check_when(const struct when *when)
         say("--in '%s' and --at '%s': give one of them", plain(when->in), plain(when->at));
         return USAGE;
     }
+
     if (!when->in && !when->at) {
-        say("when is it due? give --in (such as --in 30m) or --at (such as --at 2026-12-24T18:00Z)");
+        say("when is it due? give --in (such as --in 30m) or --at (such as --at "
+            "2026-12-24T18:00Z)");
         return USAGE;
     }
+
     return 0;
 }

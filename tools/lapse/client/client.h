@@ -15,7 +15,8 @@ struct client {
     const struct globals *g;
     ev_async refused;                     /* from the log hook, which may not call lapse */
     void (*on_refused)(struct client *c); /* Redis does not let us in */
-    void (*on_end)(struct client *c);     /* the handle is about to be freed; NULL: nobody wants to know */
+    /* the handle is about to be freed; NULL: nobody wants to know */
+    void (*on_end)(struct client *c);
     /* heard in the log */
     int wrong_password, no_right, evicts;
     int away;           /* Redis cannot be reached, or is loading */
@@ -23,8 +24,9 @@ struct client {
     char error[600];    /* the last line of a warning or worse */
     int replica;
     int refuses_claims;
-    int64_t refused_ms;          /* the last of them; monotonic */
-    struct said said[SAID_MOST]; /* of a warning or worse: shown when they begin, not while they go on */
+    int64_t refused_ms; /* the last of them; monotonic */
+    /* of a warning or worse: shown when they begin, not while they go on */
+    struct said said[SAID_MOST];
     unsigned said_next;
     int one_shot;      /* what is wrong is said once, by client_answer() */
     int shut_out;      /* for want of a right */
@@ -32,7 +34,8 @@ struct client {
     int said_away;
     int code; /* to exit with; the first that is not 0 stays */
 };
-int client_open(struct client *c, struct globals *g, void (*on_refused)(struct client *)); /* 0 or an exit code */
+/* 0 or an exit code */
+int client_open(struct client *c, struct globals *g, void (*on_refused)(struct client *));
 /* Exit code for an answer; says what went wrong unless it is 0. about: "orders/order-1". */
 int client_answer(struct client *c, int err, const char *about);
 void client_news_is_good(struct client *c);     /* whatever is wrong next is new */
@@ -53,7 +56,7 @@ struct question {
 };
 /* Opens, calls ask(q), which adds to q->open what it asks, and runs until all is answered. */
 int question(struct question *q, struct globals *g, int (*ask)(struct question *q));
-/* To be called in each answer with its code; 1: it was positive, print it. Where no answer came, for Redis was not
- * there, ask() may be called again. */
+/* To be called in each answer with its code; 1: it was positive, print it. Where no answer came,
+ * for Redis was not there, ask() may be called again. */
 int answered(struct question *q, int err, const char *queue, const char *id);
 #endif

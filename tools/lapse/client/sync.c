@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* INFO, TIME, PING and scripts over a blocking connection of its own, for the bench: what is measured there must not
- * go through what measures. The URL was checked by the library before, so it is only taken apart here. */
+/* INFO, TIME, PING and scripts over a blocking connection of its own, for the bench: what is
+ * measured there must not go through what measures. The URL was checked by the library before, so
+ * it is only taken apart here. */
 #include "client/sync.h"
 #include "command.h"
 #include <hiredis/hiredis.h>
@@ -32,6 +33,7 @@ static int hex(char c)
 static char *decode(char *text)
 {
     char *to = text;
+
     for (const char *at = text; *at; at++) {
         if (*at == '%' && at[1] && at[2]) {
             *to++ = (char)(hex(at[1]) << 4 | hex(at[2]));
@@ -40,6 +42,7 @@ static char *decode(char *text)
             *to++ = *at;
         }
     }
+
     *to = '\0';
     return text;
 }
@@ -48,6 +51,7 @@ static char *decode(char *text)
 static char *cut(char *text, int mark)
 {
     char *at = strchr(text, mark);
+
     if (!at) {
         return strchr(text, '\0');
     }
@@ -57,26 +61,33 @@ static char *cut(char *text, int mark)
 
 static struct place take_apart(char *url)
 {
-    struct place p = {.local = !strncmp(url, "unix:", 5), .port = 6379};
-    char *rest = strstr(url, "://") + 3, *end = rest + strcspn(rest, "/"),
-         *at = memchr(rest, '@', (size_t)(end - rest));
+    struct place p = {.local = strncmp(url, "unix:", 5) == 0, .port = 6379};
+    char *rest = strstr(url, "://") + 3;
+    char *end = rest + strcspn(rest, "/");
+    char *at = memchr(rest, '@', (size_t)(end - rest));
+
     p.user = p.password = strchr(rest, '\0');
+
     if (at) {
         *at = '\0';
         p.password = decode(cut(rest, ':'));
         p.user = decode(rest);
         rest = at + 1;
     }
+
     if (p.local) {
         char *db = cut(rest, '?');
         p.db = *db ? atoi(db + 3) : 0;
         p.host = decode(rest);
         return p;
     }
+
     p.db = atoi(cut(rest, '/'));
+
     char *port = *rest == '[' ? cut(cut(++rest, ']'), ':') : cut(rest, ':');
     p.port = *port ? atoi(port) : p.port;
     p.host = decode(rest);
+
     return p;
 }
 
@@ -85,25 +96,31 @@ static struct place take_apart(char *url)
 static redisReply *ask(struct info_conn *r, int *code, int argc, const char **argv)
 {
     redisReply *reply = r->c ? redisCommandArgv(r->c, argc, argv, NULL) : NULL;
+
     *code = DONE;
+
     if (!reply) {
         say("%s: %s", plain(r->shown), r->c ? plain(r->c->errstr) : "out of memory");
         info_close(r);
         *code = DOWN;
     } else if (reply->type == REDIS_REPLY_ERROR) {
-        int denied = !strncmp(reply->str, "NOAUTH", 6) || !strncmp(reply->str, "NOPERM", 6) ||
-                     !strncmp(reply->str, "WRONGPASS", 9) || strstr(reply->str, "invalid password");
+        int denied =
+            strncmp(reply->str, "NOAUTH", 6) == 0 || strncmp(reply->str, "NOPERM", 6) == 0 ||
+            strncmp(reply->str, "WRONGPASS", 9) == 0 || strstr(reply->str, "invalid password");
         say("%s: %s: %s", plain(r->shown), plain(argv[0]), plain(reply->str));
         *code = denied ? DENIED : DOWN;
         freeReplyObject(reply);
         reply = NULL;
     }
+
     return reply;
 }
 
 redisReply *info_ask(struct info_conn *r, int argc, const char *const *argv, const size_t *len)
 {
-    redisReply *reply = r->c ? redisCommandArgv(r->c, argc, (const char **)(uintptr_t)argv, len) : NULL;
+    redisReply *reply =
+        r->c ? redisCommandArgv(r->c, argc, (const char **)(uintptr_t)argv, len) : NULL;
+
     if (!reply) {
         say("%s: %s", plain(r->shown), r->c ? plain(r->c->errstr) : "the connection was lost");
         info_close(r);
@@ -122,24 +139,31 @@ static int log_in(struct info_conn *r, const struct place *p)
 {
     char number[16];
     int code = DONE;
+
     if (*p->password) {
         code = *p->user ? tell(r, 3, (const char *[]){"AUTH", p->user, p->password})
                         : tell(r, 2, (const char *[]){"AUTH", p->password});
     }
+
     if (!code && p->db) {
         snprintf(number, sizeof number, "%d", p->db);
         code = tell(r, 2, (const char *[]){"SELECT", number});
     }
+
     return code;
 }
 
 /* why: it is not there, or "" */
-static int try_to_open(struct info_conn *r, const struct place *p, struct timeval limit, char why[160])
+static int try_to_open(struct info_conn *r, const struct place *p, struct timeval limit,
+                       char why[160])
 {
     redisReply *reply = NULL;
     int code = DONE;
+
     *why = '\0';
-    r->c = p->local ? redisConnectUnixWithTimeout(p->host, limit) : redisConnectWithTimeout(p->host, p->port, limit);
+    r->c = p->local ? redisConnectUnixWithTimeout(p->host, limit)
+                    : redisConnectWithTimeout(p->host, p->port, limit);
+
     if (!r->c || r->c->err) {
         snprintf(why, 160, "%s", r->c ? r->c->errstr : "out of memory");
         code = DOWN;
@@ -147,26 +171,33 @@ static int try_to_open(struct info_conn *r, const struct place *p, struct timeva
         redisSetTimeout(r->c, limit);
         code = log_in(r, p);
     }
+
     if (!code && (reply = redisCommand(r->c, "PING")) && reply->type == REDIS_REPLY_ERROR &&
-        !strncmp(reply->str, "LOADING", 7)) {
+        strncmp(reply->str, "LOADING", 7) == 0) {
         snprintf(why, 160, "%s", reply->str);
         code = DOWN;
     }
+
     freeReplyObject(reply);
+
     return code;
 }
 
-int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms, int64_t wait_ms)
+int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms,
+              int64_t wait_ms)
 {
     struct timeval limit = {.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
     int64_t until_ms = monotonic_ms() + wait_ms;
-    char *copy = strdup(url), why[160];
+    char *copy = strdup(url);
+    char why[160];
     int code;
+
     *r = (struct info_conn){.shown = shown};
     if (!copy) {
         say("out of memory");
         return INTERNAL;
     }
+
     struct place p = take_apart(copy);
     r->db = p.db;
     snprintf(r->user, sizeof r->user, "%s", p.user);
@@ -174,14 +205,18 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
         info_close(r);
         usleep(AGAIN_US);
     }
+
     if (*why) {
-        say("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)", plain(shown), plain(why));
+        say("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)", plain(shown),
+            plain(why));
     }
+
     explicit_bzero(copy, strlen(url));
     free(copy);
     if (code) {
         info_close(r);
     }
+
     return code;
 }
 
@@ -197,6 +232,7 @@ void info_close(struct info_conn *r)
 const char *info_field(const char *text, const char *name)
 {
     size_t len = strlen(name);
+
     for (const char *at = text; (at = strstr(at, name)); at += len) {
         if ((at == text || at[-1] == '\n') && at[len] == ':') {
             return at + len + 1;
@@ -213,10 +249,11 @@ static int64_t number(const char *text, const char *name)
 static void count_calls(struct info *out, const char *text)
 {
     static const char start[] = "cmdstat_";
+
     for (const char *at = text; (at = strstr(at, start));) {
         size_t len = strcspn(at += sizeof start - 1, ":");
         int64_t calls = strncmp(at + len, ":calls=", 7) ? 0 : strtoll(at + len + 7, NULL, 10);
-        int ours = len == 4 && (!memcmp(at, "info", 4) || !memcmp(at, "ping", 4));
+        int ours = len == 4 && (memcmp(at, "info", 4) == 0 || memcmp(at, "ping", 4) == 0);
         out->commands += ours ? 0 : calls;
         out->scripts += strncmp(at, "eval", 4) ? 0 : calls;
     }
@@ -226,28 +263,37 @@ int info_take(struct info_conn *r, struct info *out)
 {
     const char *argv[] = {"INFO", "all"};
     redisReply *reply = r->c ? redisCommandArgv(r->c, 2, argv, NULL) : NULL;
+
     *out = (struct info){.room = -1};
+
     if (!reply) {
         say("%s: %s", plain(r->shown), r->c ? plain(r->c->errstr) : "the connection was lost");
         info_close(r);
         return DOWN;
     }
-    if (reply->type == REDIS_REPLY_ERROR || !reply->str) { /* a user without this right can do all the rest */
+
+    if (reply->type == REDIS_REPLY_ERROR ||
+        !reply->str) { /* a user without this right can do all the rest */
         freeReplyObject(reply);
         return DONE;
     }
-    const char *text = reply->str, *version = info_field(text, "redis_version");
-    int64_t limit = number(text, "maxmemory"), used = number(text, "used_memory");
+
+    const char *text = reply->str;
+    const char *version = info_field(text, "redis_version");
+    int64_t limit = number(text, "maxmemory");
+    int64_t used = number(text, "used_memory");
     out->known = 1;
-    out->cpu_us =
-        (int64_t)((strtod(info_field(text, "used_cpu_user"), NULL) + strtod(info_field(text, "used_cpu_sys"), NULL)) *
-                  1e6);
+    out->cpu_us = (int64_t)((strtod(info_field(text, "used_cpu_user"), NULL) +
+                             strtod(info_field(text, "used_cpu_sys"), NULL)) *
+                            1e6);
     out->memory = used - number(text, "mem_clients_normal") - number(text, "mem_aof_buffer");
-    out->room = limit ? limit - used : number(text, "total_system_memory") - number(text, "used_memory_rss");
+    out->room = limit ? limit - used
+                      : number(text, "total_system_memory") - number(text, "used_memory_rss");
     out->hz = number(text, "hz");
     snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(version, "\r\n"), version);
     count_calls(out, text);
     freeReplyObject(reply);
+
     return DONE;
 }
 
@@ -260,43 +306,56 @@ int info_ping(struct info_conn *r, int64_t *us)
     return code;
 }
 
-/* Redis read its clock between our question and its answer: each round trip is a bound on both sides. */
+/* Redis read its clock between our question and its answer: each round trip is a bound on both
+ * sides. */
 int info_clock(struct info_conn *r, int64_t *offset_us, int64_t *error_us)
 {
     enum { ROUNDS = 100 };
-    int64_t low = INT64_MIN, high = INT64_MAX;
+    int64_t low = INT64_MIN;
+    int64_t high = INT64_MAX;
     int code = DONE;
+
     for (int i = 0; i < ROUNDS && !code; i++) {
-        int64_t sent = monotonic_us(), heard, server;
+        int64_t sent = monotonic_us();
+        int64_t heard;
+        int64_t server;
         redisReply *reply = ask(r, &code, 1, (const char *[]){"TIME"});
         heard = monotonic_us();
         if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-            server = strtoll(reply->element[0]->str, NULL, 10) * 1000000 + strtoll(reply->element[1]->str, NULL, 10);
+            server = strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
+                     strtoll(reply->element[1]->str, NULL, 10);
             low = sent - server > low ? sent - server : low;
             high = heard - server < high ? heard - server : high;
         }
         freeReplyObject(reply);
     }
+
     *offset_us = low + (high - low) / 2;
     *error_us = high > low ? (high - low + 1) / 2 : 1;
+
     return code;
 }
 
 /* ---- scripts ---- */
-int info_script(struct info_conn *r, const char *script, const char *key, int argc, const char *const *argv, int n,
-                int64_t *out)
+int info_script(struct info_conn *r, const char *script, const char *key, int argc,
+                const char *const *argv, int n, int64_t *out)
 {
     enum { MOST = 8 };
     const char *all[4 + MOST] = {"EVAL", script, "1", key};
     int code;
+
     for (int i = 0; i < argc && i < MOST; i++) {
         all[4 + i] = argv[i];
     }
+
     redisReply *reply = ask(r, &code, 4 + argc, all);
     for (int i = 0; i < n; i++) {
-        out[i] =
-            reply && reply->type == REDIS_REPLY_ARRAY && (size_t)i < reply->elements ? reply->element[i]->integer : 0;
+        out[i] = reply && reply->type == REDIS_REPLY_ARRAY && (size_t)i < reply->elements
+                     ? reply->element[i]->integer
+                     : 0;
     }
+
     freeReplyObject(reply);
+
     return code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse cancel, reschedule, get: the three that name one job. A cancelled job is gone, so its answer is what is known
- * of it: queue and id. */
+/* lapse cancel, reschedule, get: the three that name one job. A cancelled job is gone, so its
+ * answer is what is known of it: queue and id. */
 #include "client/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
@@ -13,22 +13,27 @@ struct one {
 };
 
 static const char cancel_maybe[] =
-    "it may be cancelled. Repeat it; if there is no such job then, it was cancelled or it ran, and only your own "
-    "records tell which";
-static const char reschedule_maybe[] = "it may be moved. Repeat it; if there is no such job then, it ran";
+    "it may be cancelled. Repeat it; if there is no such job then, it was cancelled or it ran, and "
+    "only your own records tell which";
+static const char reschedule_maybe[] =
+    "it may be moved. Repeat it; if there is no such job then, it ran";
 
 static void on_cancelled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct one *o = arg;
     struct json j;
-    (void)l, (void)job;
+
+    (void)l;
+    (void)job;
     if (!answered(&o->q, err, o->queue, o->id)) {
         return;
     }
+
     if (o->q.g->text) {
         printf("%s/%s is cancelled\n", o->queue, o->id);
         return;
     }
+
     json_begin(&j, stdout);
     json_text(&j, "queue", o->queue);
     json_text(&j, "id", o->id);
@@ -48,10 +53,12 @@ static void on_rescheduled(struct lapse *l, int err, const struct lapse_job *job
 static void on_got(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct one *o = arg;
+
     (void)l;
     if (!answered(&o->q, err, o->queue, o->id)) {
         return;
     }
+
     if (o->q.g->text) {
         print_job_long(job);
     } else {
@@ -87,14 +94,22 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
 {
     struct one o = {.queue = NULL};
     int rc = args_parse(cmd, g, &o, w);
-    if (rc || (cmd == &cmd_reschedule && (rc = check_when(&o.when))) || (rc = check_queue(w->v[0])) ||
-        (rc = check_id(w->v[1]))) {
+
+    if (rc || (cmd == &cmd_reschedule && (rc = check_when(&o.when))) ||
+        (rc = check_queue(w->v[0])) || (rc = check_id(w->v[1]))) {
         return rc;
     }
+
     o.queue = o.q.queue = w->v[0];
     o.id = w->v[1];
-    o.q.c.maybe = cmd == &cmd_cancel ? cancel_maybe : cmd == &cmd_reschedule ? reschedule_maybe : NULL;
-    return question(&o.q, g, cmd == &cmd_cancel ? ask_cancel : cmd == &cmd_get ? ask_get : ask_reschedule);
+    o.q.c.maybe = cmd == &cmd_cancel       ? cancel_maybe
+                  : cmd == &cmd_reschedule ? reschedule_maybe
+                                           : NULL;
+
+    return question(&o.q, g,
+                    cmd == &cmd_cancel ? ask_cancel
+                    : cmd == &cmd_get  ? ask_get
+                                       : ask_reschedule);
 }
 
 const struct command cmd_cancel = {

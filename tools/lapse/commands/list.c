@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse list and depth: what lies in queues. A list is asked for in pages, so a long one is no snapshot: a job that
- * moves meanwhile may be shown twice or not at all. */
+/* lapse list and depth: what lies in queues. A list is asked for in pages, so a long one is no
+ * snapshot: a job that moves meanwhile may be shown twice or not at all. */
 #include "client/client.h"
 #include "cli/print.h"
 #include <string.h>
@@ -19,7 +19,7 @@ static int set_state(const struct opt *o, char *value, void *field)
 {
     (void)o;
     for (enum lapse_state s = LAPSE_WAITING; s <= LAPSE_DEAD; s++) {
-        if (!strcmp(value, state_name(s))) {
+        if (strcmp(value, state_name(s)) == 0) {
             *(int *)field = (int)s;
             return 0;
         }
@@ -29,12 +29,14 @@ static int set_state(const struct opt *o, char *value, void *field)
 
 static const struct opt opts[] = {
     {"state", 's', "STATE", set_state, offsetof(struct list, only),
-     "waiting (by due time), running (by end of lease) or\ndead (by death); without it all three, in that order"},
+     "waiting (by due time), running (by end of lease) or\ndead (by death); without it all three, "
+     "in that order"},
     {"limit", 'n', "N", set_count, offsetof(struct list, limit), "at most so many jobs; all"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
-static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg);
+static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg);
 
 static int ask_page(struct list *p, const struct lapse_job *after)
 {
@@ -44,13 +46,16 @@ static int ask_page(struct list *p, const struct lapse_job *after)
     return err;
 }
 
-static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n, void *arg)
+static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg)
 {
     struct list *p = arg;
+
     (void)l;
     for (size_t i = 0; !err && i < n && p->limit; i++, p->limit--) {
         print_job(p->q.g, jobs[i], WITH_BODY);
     }
+
     /* a reader that went away (| head) wants no more pages */
     if (!err && p->limit && !fflush(stdout)) {
         if (n) {
@@ -60,6 +65,7 @@ static void on_page(struct lapse *l, int err, const struct lapse_job *const *job
             err = ask_page(p, NULL);
         }
     }
+
     answered(&p->q, err, p->queue, NULL);
 }
 
@@ -72,17 +78,21 @@ static int run_list(const struct command *cmd, struct globals *g, struct words *
 {
     struct list p = {.queue = NULL};
     int rc = args_parse(cmd, g, &p, w);
+
     if (rc || (rc = check_queue(w->v[0]))) {
         return rc;
     }
+
     p.queue = p.q.queue = w->v[0];
     p.state = p.only ? (enum lapse_state)p.only : LAPSE_WAITING;
     if (!p.limit) {
         p.limit = (unsigned)-1;
     }
+
     if (g->text) {
         print_job_heading();
     }
+
     return question(&p.q, g, ask_list);
 }
 
@@ -93,7 +103,8 @@ const struct command cmd_list = {
     1,
     1,
     opts,
-    "Prints one JSON object a job, as lapse get does; one whose record cannot be read has tries 0,\n"
+    "Prints one JSON object a job, as lapse get does; one whose record cannot be read has tries "
+    "0,\n"
     "no body, and an error.\n"
     "\nexamples:\n"
     "  lapse list orders --limit 10\n"
@@ -113,6 +124,7 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
 {
     struct depth *p = arg;
     const char *queue = p->w->v[p->next++];
+
     (void)l;
     if (answered(&p->q, err, queue, NULL)) {
         print_depth(p->q.g, queue, d, p->next == 1);
@@ -123,6 +135,7 @@ static int ask_depth(struct question *q)
 {
     struct depth *p = (struct depth *)q;
     int err = 0;
+
     p->next = 0;
     for (int i = 0; !err && i < p->w->n; i++) {
         err = lapse_depth(q->c.l, p->w->v[i], on_depth, p);
@@ -135,12 +148,15 @@ static int run_depth(const struct command *cmd, struct globals *g, struct words 
 {
     struct depth p = {.w = w};
     int rc = args_parse(cmd, g, &p, w);
+
     for (int i = 0; !rc && i < w->n; i++) {
         rc = check_queue(w->v[i]);
     }
+
     if (rc) {
         return rc;
     }
+
     p.q.queue = w->v[0];
     return question(&p.q, g, ask_depth);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse schedule. The body is the last word, or stdin for "-"; stdin is read to its end before Redis is asked for
- * anything, so that a producer that breaks off midway leaves no half a body. */
+/* lapse schedule. The body is the last word, or stdin for "-"; stdin is read to its end before
+ * Redis is asked for anything, so that a producer that breaks off midway leaves no half a body. */
 #include "client/client.h"
 #include "cli/print.h"
 #include <errno.h>
@@ -19,25 +19,31 @@ struct schedule {
 static int set_tries(const struct opt *o, char *value, void *field)
 {
     unsigned *tries = field;
+
     (void)o;
-    if (!strcmp(value, "forever")) {
+    if (strcmp(value, "forever") == 0) {
         *tries = LAPSE_FOREVER;
     } else if (parse_count(value, LAPSE_FOREVER - 1, tries)) {
-        return bad("--tries", value, "runs before the job is dead: a whole number from 1, or forever");
+        return bad("--tries", value,
+                   "runs before the job is dead: a whole number from 1, or forever");
     }
+
     return 0;
 }
 
 static int set_conflict(const struct opt *o, char *value, void *field)
 {
-    static const char *const names[] = {[LAPSE_REJECT] = "reject", [LAPSE_KEEP] = "keep", [LAPSE_REPLACE] = "replace"};
+    static const char *const names[] = {
+        [LAPSE_REJECT] = "reject", [LAPSE_KEEP] = "keep", [LAPSE_REPLACE] = "replace"};
+
     (void)o;
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!strcmp(value, names[i])) {
+        if (strcmp(value, names[i]) == 0) {
             *(enum lapse_conflict *)field = (enum lapse_conflict)i;
             return 0;
         }
     }
+
     return bad("--on-conflict", value, "reject, keep or replace");
 }
 
@@ -52,16 +58,20 @@ static int set_backoff(const struct opt *o, char *value, void *field)
 
 #define AT(field) offsetof(struct schedule, field)
 static const struct opt opts[] = {
-    {"id", 0, "ID", set_text, AT(spec.id), "its name, unique in the queue; without it one is made up"},
-    {"in", 0, "DURATION", set_in, AT(when), "due so long after Redis takes it: 250ms 90s 30m 1h30m 7d"},
+    {"id", 0, "ID", set_text, AT(spec.id),
+     "its name, unique in the queue; without it one is made up"},
+    {"in", 0, "DURATION", set_in, AT(when),
+     "due so long after Redis takes it: 250ms 90s 30m 1h30m 7d"},
     {"at", 0, "TIME", set_at, AT(when),
      "due then: 2026-12-24T18:00Z, T18:00:30.5+02:00, or @MS of\nUnix time; the past is now"},
     {"tries", 0, "N", set_tries, AT(spec.tries), "runs before it is dead, or forever; 10"},
     {"backoff", 0, "DURATION", set_backoff, AT(spec.backoff_ms),
      "wait before the second run; doubles from run to run; 1s"},
-    {"backoff-max", 0, "DURATION", set_backoff, AT(spec.backoff_max_ms), "but never longer than this; 1h"},
+    {"backoff-max", 0, "DURATION", set_backoff, AT(spec.backoff_max_ms),
+     "but never longer than this; 1h"},
     {"on-conflict", 0, "WHAT", set_conflict, AT(spec.on_conflict),
-     "if the id exists: reject (exit 1, default), keep the one\nthere, or replace it unless it runs"},
+     "if the id exists: reject (exit 1, default), keep the one\nthere, or replace it unless it "
+     "runs"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -70,6 +80,7 @@ static int read_body(struct lapse_spec *spec, char *word)
     char *body;
     size_t len = 0;
     ssize_t n;
+
     if (strcmp(word, "-")) {
         spec->body = word;
         spec->body_len = strlen(word);
@@ -79,20 +90,26 @@ static int read_body(struct lapse_spec *spec, char *word)
         say("the body has %zu bytes: at most 1 MiB (1048576)", spec->body_len);
         return USAGE;
     }
+
     spec->body = body = malloc(BODY_BYTES + 1);
     if (!body) {
         say("out of memory");
         return INTERNAL;
     }
-    while (len <= BODY_BYTES && ((n = read(0, body + len, BODY_BYTES + 1 - len)) > 0 || (n < 0 && errno == EINTR))) {
+
+    while (len <= BODY_BYTES &&
+           ((n = read(0, body + len, BODY_BYTES + 1 - len)) > 0 || (n < 0 && errno == EINTR))) {
         len += n > 0 ? (size_t)n : 0;
     }
+
     spec->body_len = len;
+
     if (len > BODY_BYTES) {
         say("the body on stdin is longer than 1 MiB (1048576 bytes)");
     } else if (n < 0) {
         say("stdin: %s", strerror(errno));
     }
+
     return len > BODY_BYTES || n < 0 ? USAGE : 0;
 }
 
@@ -116,27 +133,35 @@ static int ask(struct question *q)
 static int run(const struct command *cmd, struct globals *g, struct words *w)
 {
     struct schedule s = {.spec = lapse_spec_init()};
-    int rc = args_parse(cmd, g, &s, w), from_stdin;
-    if (rc || (rc = check_when(&s.when)) || (rc = check_queue(w->v[0])) || (s.spec.id && (rc = check_id(s.spec.id)))) {
+    int rc = args_parse(cmd, g, &s, w);
+    int from_stdin;
+
+    if (rc || (rc = check_when(&s.when)) || (rc = check_queue(w->v[0])) ||
+        (s.spec.id && (rc = check_id(s.spec.id)))) {
         return rc;
     }
+
     s.spec.queue = s.q.queue = w->v[0];
     s.spec.due = s.when.due;
-    s.q.c.maybe = s.spec.id
-                      ? "it may be scheduled. Repeat it with --on-conflict keep: that makes no second one while the "
-                        "first is there"
-                      : "it may be scheduled, under an id that is not known. With --id it could be repeated";
-    from_stdin = w->n == 2 && !strcmp(w->v[1], "-");
-    if (from_stdin && g->password_file && !strcmp(g->password_file, "-")) {
+    s.q.c.maybe =
+        s.spec.id
+            ? "it may be scheduled. Repeat it with --on-conflict keep: that makes no second one "
+              "while the first is there"
+            : "it may be scheduled, under an id that is not known. With --id it could be repeated";
+    from_stdin = w->n == 2 && strcmp(w->v[1], "-") == 0;
+    if (from_stdin && g->password_file && strcmp(g->password_file, "-") == 0) {
         return bad("--password-file", "-", "the body comes from stdin already");
     }
+
     rc = w->n == 2 ? read_body(&s.spec, w->v[1]) : 0;
     if (!rc) {
         rc = question(&s.q, g, ask);
     }
+
     if (from_stdin) {
         free((void *)s.spec.body);
     }
+
     return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse dev: a Redis to try things on, and a listener on it, gone when lapse is. The URL is the first line on stdout,
- * so that a script can read it and go on. */
+/* lapse dev: a Redis to try things on, and a listener on it, gone when lapse is. The URL is the
+ * first line on stdout, so that a script can read it and go on. */
 #include "cli/json.h"
 #include "listen/listen.h"
 #include "dev/private_redis.h"
@@ -24,17 +24,19 @@ static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
     listen_stop(&d->in, DOWN);
 }
 
-/* JSON only where it was asked for: a script reads the first line as it is. A terminal that was stopped is not waited
- * for: it gets the line as it gets those of jobs. 0, or no memory. */
+/* JSON only where it was asked for: a script reads the first line as it is. A terminal that was
+ * stopped is not waited for: it gets the line as it gets those of jobs. 0, or no memory. */
 static int print_url(struct dev *d)
 {
     struct json j;
     char *text = NULL;
     size_t len = 0;
     FILE *to = open_memstream(&text, &len);
+
     if (!to) {
         return -1;
     }
+
     if (d->in.g->json) {
         json_begin(&j, to);
         json_text(&j, "url", d->server.url);
@@ -42,10 +44,12 @@ static int print_url(struct dev *d)
     } else {
         fprintf(to, "%s\n", d->server.url);
     }
+
     if (fclose(to)) {
         free(text);
         return -1;
     }
+
     return lines_add_text(&d->in.lines, text, len);
 }
 
@@ -53,6 +57,7 @@ static int print_url(struct dev *d)
 static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
 {
     struct dev *d = w->data;
+
     (void)events;
     ev_prepare_stop(loop, w);
     if (print_url(d)) {
@@ -65,13 +70,17 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
 {
     struct dev d = {.in.grace_ms = -1};
     int rc = args_parse(cmd, g, &d, w);
+
     if (!rc && (g->url || g->password_file)) {
-        say("%s: dev brings a Redis of its own, without a password", g->url ? "--url" : "--password-file");
+        say("%s: dev brings a Redis of its own, without a password",
+            g->url ? "--url" : "--password-file");
         rc = USAGE;
     }
+
     if (rc || (rc = listen_check(&d.in, g, w))) {
         return rc;
     }
+
     url_blot_env();
     unsetenv("LAPSE_URL");
     unsetenv("LAPSE_PASSWORD");
@@ -79,7 +88,9 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
         exec_free(&d.in.exec);
         return rc;
     }
+
     g->url = d.server.url;
+
     struct ev_loop *loop = ev_default_loop(0);
     ev_io_init(&d.leash, on_server_ended, d.server.leash, EV_READ);
     ev_prepare_init(&d.ready, on_ready);
@@ -90,6 +101,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
     ev_prepare_stop(loop, &d.ready);
     ev_io_stop(loop, &d.leash);
     server_stop(&d.server);
+
     return rc;
 }
 

@@ -9,6 +9,7 @@ struct server { /* a private redis-server, gone with us */
     int leash; /* when this end is closed, also by our death, the janitor cleans up */
     char dir[80], url[128];
 };
-int server_start(struct server *s, const char *given); /* NULL: ours; 0, or an exit code and has said why */
-void server_stop(struct server *s);                    /* waits until all is gone */
+/* NULL: ours; 0, or an exit code and has said why */
+int server_start(struct server *s, const char *given);
+void server_stop(struct server *s); /* waits until all is gone */
 #endif

@@ -27,22 +27,27 @@ enum doctor_role { FOR_LISTENER, FOR_PRODUCER, FOR_MONITOR };
 
 /* ---- doctor.c ---- */
 /* One line. queue, mend: NULL if there is none; mend is a command. */
-void report(struct doctor *d, enum verdict v, const char *check, const char *queue, const char *mend,
-            const char *format, ...) __attribute__((format(printf, 6, 7)));
-/* What came from outside may stand in a command only so: of letters, digits, . _ - and these. A command is to be
- * pasted. */
+void report(struct doctor *d, enum verdict v, const char *check, const char *queue,
+            const char *mend, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* What came from outside may stand in a command only so: of letters, digits, . _ - and these. A
+ * command is to be pasted. */
 int is_tame(const char *word, const char *also);
-/* The answer, also if it is an error; to be freed. NULL: the connection is gone, it was said, and d->code is set. */
-struct redisReply *doctor_ask(struct doctor *d, int argc, const char *const *argv, const size_t *len);
-#define ASK(d, ...) \
-    doctor_ask(d, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *[]){__VA_ARGS__}, NULL)
+/* The answer, also if it is an error; to be freed. NULL: the connection is gone, it was said, and
+ * d->code is set. */
+struct redisReply *doctor_ask(struct doctor *d, int argc, const char *const *argv,
+                              const size_t *len);
+#define ASK(d, ...)                                                       \
+    doctor_ask(d, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), \
+               (const char *[]){__VA_ARGS__}, NULL)
 int64_t doctor_patience_ms(const struct doctor *d);
 int is_error(const struct redisReply *r, const char *word); /* word "": any; of no reply too */
 int is_text(const struct redisReply *r);
 int64_t doctor_int(const struct doctor *d, const char *name); /* of INFO; 0 if it is not there */
 enum { VALUE_BYTES = 400 };
-const char *doctor_text(const struct doctor *d, const char *name, char out[VALUE_BYTES]); /* likewise; "" */
-int doctor_config(struct doctor *d, const char *name, char out[VALUE_BYTES]);             /* 0: not allowed */
+/* likewise; "" */
+const char *doctor_text(const struct doctor *d, const char *name, char out[VALUE_BYTES]);
+/* 0: not allowed */
+int doctor_config(struct doctor *d, const char *name, char out[VALUE_BYTES]);
 
 /* ---- doctor_server.c, doctor_user.c, doctor_jobs.c: the checks ---- */
 void check_server(struct doctor *d);

@@ -13,8 +13,8 @@ struct exec { /* a command that runs once for each job */
     size_t env_n;
     int64_t run_ms;
     lapse_cb *settled; /* of each settle, with the arg of exec_start() */
-    /* We ended a command before it was through: its job is not settled, stays in hand, and goes back uncounted when the
-     * handle is closed. */
+    /* We ended a command before it was through: its job is not settled, stays in hand, and goes
+     * back uncounted when the handle is closed. */
     void (*kept)(void *arg);
     unsigned n_kept;
     struct child *first;
@@ -25,13 +25,17 @@ struct env_words { /* NAME: passed on, NAME=VALUE: set */
     const char *v[ENV_MOST];
     unsigned n;
 };
-int set_env(const struct opt *o, char *value, void *field); /* struct env_words; 0, or USAGE and has said why */
-int exec_init(struct exec *x, char **argv, const struct env_words *more); /* 0, or an exit code and has said why */
-void exec_begin(struct exec *x); /* from now on x->loop, the default one, reaps children; once in a process */
+/* struct env_words; 0, or USAGE and has said why */
+int set_env(const struct opt *o, char *value, void *field);
+/* 0, or an exit code and has said why */
+int exec_init(struct exec *x, char **argv, const struct env_words *more);
+/* from now on x->loop, the default one, reaps children; once in a process */
+void exec_begin(struct exec *x);
 void exec_start(struct exec *x, struct lapse_job *job, void *arg);
 void exec_stop(struct exec *x); /* TERM to all, KILL 5 s later */
 void exec_kill(struct exec *x); /* KILL to all, now */
-/* KILL to all; the jobs, which the close cut loose, are dropped, and each arg is given to free(). */
+/* KILL to all; the jobs, which the close cut loose, are dropped, and each arg is given to free().
+ */
 void exec_free(struct exec *x);
 void hear(int signum);                /* though who started us had it blocked */
 char *find_program(const char *name); /* its path, to be freed; NULL: there is none */
