@@ -15,7 +15,9 @@ for group in "$@"; do
     bench)
         want="$want beanstalkd"
         command -v npm >/dev/null || want="$want nodejs npm" ;;
-    lint) want="$want clang libclang-rt-dev clang-format clang-tidy cppcheck lua-check shellcheck mandoc checksec" ;;
+    lint)
+        want="$want clang libclang-rt-dev clang-format clang-tidy cppcheck lua-check shellcheck mandoc checksec"
+        want="$want python3" ;;
     *) echo "install-deps.sh: no such group: $group" >&2; exit 2 ;;
     esac
 done

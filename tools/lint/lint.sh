@@ -116,7 +116,7 @@ check_scripts() {
 check_text() {
     local bad=0 file
     for file in Makefile tools/build/*.mk .clang-format .luacheckrc redis.conf .ci/run src/lua/prelude.lua "${all_c[@]}" \
-        "${scripts_sh[@]}"; do
+        "${scripts_sh[@]}" tools/**/*.py; do
         [ "$file" = redis.conf ] || head -n 3 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
             { echo "$file: no SPDX line"; bad=1; }
     done
@@ -126,6 +126,11 @@ check_text() {
     say '\<(TODO|FIXME|XXX)\>' 'do it, or make an issue of it' "${all_c[@]}" src/lua/*.lua || bad=1
     say '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/**/*.[ch] || bad=1
     return $bad
+}
+
+# The figures of functions, statements and lines; not among the checks that run unnamed.
+check_shape() {
+    tests/meta/shape/run.sh && tools/lint/shape.sh --check
 }
 
 check_cppcheck() {
