@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* The handle: all rooms of it, in the order in which they close. */
+/* The handle: all that one lapse_open() makes, in the order in which it closes. */
 #ifndef LAPSE_HANDLE_H
 #define LAPSE_HANDLE_H
 #include "listen/listener.h"
 
 struct lapse {
     struct core core;
-    struct deliver deliver;
+    struct task_queue tasks;
     struct conn conn; /* for commands; the subscription has its own */
     struct script script;
     struct work work;
-    unsigned n_pending; /* requests not answered yet */
-    size_t n_bytes;     /* their bodies */
-    int64_t last_id_us; /* the time in the id that was made up last */
-    bool closing;
-    bool giving_back; /* grace is over: what handlers still have is on its way to Redis */
-    bool ended;
-    int64_t end_us; /* monotonic: when closing ends, settled or not */
-    ev_prepare idle;
+
+    unsigned n_pending; /* requests without an answer */
+    size_t n_bytes;     /* of their bodies */
+    int64_t last_id_us; /* the time in the last id that was generated */
+
+    bool closing;     /* takes nothing new */
+    bool giving_back; /* the grace is over: jobs that handlers still have go back to Redis */
+    bool ended;       /* every request has ended */
+    int64_t end_us;   /* monotonic: when closing ends, settled or not */
+    ev_prepare idle;  /* ends closing early, as soon as nothing is left to do */
     struct timer grace;
-    struct req closed;
+    struct task closed;
+    void (*closed_fn)(void *arg);
+    void *closed_arg;
 };
 
 #endif

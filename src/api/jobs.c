@@ -1,203 +1,168 @@
 /* SPDX-License-Identifier: MIT */
-/* The asking half of the public API: check the arguments, copy them into one allocation together
- * with all that the answer will need, ask. An answer can then not fail for want of memory, except
- * for bodies, which are only read. */
+/* lapse_schedule(), lapse_cancel(), lapse_reschedule(), lapse_get(). */
+#include "api/request.h"
 #include "base/error.h"
-#include "api/handle.h"
 #include "base/mem.h"
 
 #define YEAR_2200_MS ((int64_t)7258118400000)
 
-struct request {
-    struct req req;
-    struct lapse *l;
-    union {
-        struct job_ask job;
-        struct queue_ask depth;
-        struct list_ask list;
-    } ask;
-    size_t body_len;
-    struct span key, id;
-    char *queue, *room; /* room: for a job's texts */
+enum { ID_DIGITS = 11 /* of 5 bits: a time in us for the next thousand years */ };
+
+struct job_request {
+    struct request request;
+    lapse_cb *fn;
+    struct job_ask ask;
     struct lapse_job job;
-    char *body; /* get: the job's texts */
-    struct lapse_depth depth;
-    enum lapse_state state; /* list */
-    unsigned limit, n;
-    struct lapse_job *jobs[SCRIPT_BATCH];
+    const struct lapse_job *answer; /* &job, or NULL on an error */
+    char *body;                     /* the texts of a job that was read with its body */
 };
 
-static void after(struct req *r, bool alive)
+static void job_request_run(struct task *t)
 {
-    struct request *q = CONTAINER(r, struct request, req);
+    struct job_request *r = CONTAINER(t, struct job_request, request.task);
 
+    if (r->fn) {
+        r->fn(r->request.handle, r->request.err, r->answer, r->request.arg);
+    }
+}
+
+static void job_request_done(struct task *t, bool alive)
+{
+    struct job_request *r = CONTAINER(t, struct job_request, request.task);
     (void)alive;
-    mem_free(q->body);
-    for (unsigned i = 0; q->req.kind == REQ_LIST && i < q->n; i++) {
-        mem_free(q->jobs[i]);
-    }
-    mem_free(q);
+
+    mem_free(r->body);
+    mem_free(r);
 }
 
-static void end(struct request *q, int err)
+static struct job_request *job_request_of(struct job_ask *a)
 {
-    q->l->n_pending--;
-    q->l->n_bytes -= q->body_len;
-    deliver_push(&q->l->deliver, &q->req, err);
+    return CONTAINER(a, struct job_request, ask);
 }
 
-/* One allocation: the request, queue, key, id, a job's texts, and extra bytes, where *extra is set
- * to. */
-static int request_new(struct request **out, struct lapse *l, enum req_kind kind, const char *queue,
-                       const char *id, size_t extra_len, size_t body_len, void *arg)
+static void job_request_end(struct job_request *r, int err)
 {
-    if (l->closing) {
-        return LAPSE_ECLOSED;
+    r->answer = err ? NULL : &r->job;
+    request_end(&r->request, err);
+}
+
+/* ---- answers ---- */
+static bool names_the_job(const struct job_request *r, const struct job_row *row)
+{
+    return row && span_is(row->id, r->request.id.at, r->request.id.len);
+}
+
+/* Sets the job from a row of an answer; its body is left out. */
+static int read_row(struct job_request *r, const struct job_row *row)
+{
+    if (!names_the_job(r, row)) {
+        return LAPSE_EBROKEN;
     }
 
-    const struct lapse_options *set = &l->core.options.set;
-    if (l->n_pending >= set->max_pending || body_len > set->max_bytes - l->n_bytes) {
-        return LAPSE_EFULL;
-    }
-
-    size_t queue_len = strlen(queue) + 1;
-    size_t id_len = strlen(id) + 1;
-    size_t head = kind == REQ_LIST ? sizeof(struct request) : offsetof(struct request, jobs);
-    struct request *q = mem_new(head, 2 * (queue_len + id_len) + KEYS_MAX + extra_len);
-    if (!q) {
-        return LAPSE_ENOMEM;
-    }
-
-    char *tail = (char *)q + head;
-    q->l = l;
-    q->req = (struct req){.kind = kind, .arg = arg, .after = after};
-    q->queue = memcpy(tail, queue, queue_len);
-    q->id = (struct span){memcpy(tail + queue_len, id, id_len), id_len - 1};
-    q->room = tail + queue_len + id_len;
-    tail = q->room + queue_len + id_len;
-    q->key = (struct span){tail, keys_due(tail, set->space, queue)};
-    q->body_len = body_len;
-    l->n_pending++;
-    l->n_bytes += body_len;
-    *out = q;
-
+    job_fill(&r->job, r->request.queue, row, r->request.texts, false);
     return 0;
-}
-
-static int64_t until_us(const struct lapse *l)
-{
-    return clock_us() + l->core.options.set.reply_ms * 1000;
-}
-
-/* ---- jobs ---- */
-static bool fill(struct request *q, const struct job_row *row)
-{
-    if (!span_is(row->id, q->id.at, q->id.len)) {
-        return false;
-    }
-    job_fill(&q->job, q->queue, row, q->room, false);
-    q->req.job = &q->job;
-    return true;
 }
 
 static void on_scheduled(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
 {
-    struct request *q = CONTAINER(a, struct request, ask.job);
+    struct job_request *r = job_request_of(a);
+    struct lapse *l = r->request.handle;
 
-    if (!err && row) { /* KEEP found one */
-        err = fill(q, row) ? 0 : LAPSE_EBROKEN;
+    if (!err && row) { /* LAPSE_KEEP found one */
+        err = read_row(r, row);
     } else if (!err) {
-        q->l->core.stats.scheduled++;
-        q->job.state = LAPSE_WAITING;
-        q->job.due_ms = q->job.score_ms = due_ms;
-        q->job.created = 1;
-        q->req.job = &q->job;
-        work_told(&q->l->work, q->queue, due_ms);
+        l->core.stats.scheduled++;
+        r->job.state = LAPSE_WAITING;
+        r->job.due_ms = due_ms;
+        r->job.score_ms = due_ms;
+        r->job.created = 1;
+        work_told(&l->work, r->request.queue, due_ms);
     }
 
-    end(q, err);
+    job_request_end(r, err);
 }
 
 static void on_job(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
 {
-    struct request *q = CONTAINER(a, struct request, ask.job);
+    struct job_request *r = job_request_of(a);
     (void)due_ms;
-    end(q, err ? err : row && fill(q, row) ? 0 : LAPSE_EBROKEN);
+
+    job_request_end(r, err ? err : read_row(r, row));
 }
 
 static void on_rescheduled(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
 {
-    struct request *q = CONTAINER(a, struct request, ask.job);
+    struct job_request *r = job_request_of(a);
+
     if (!err && row) {
-        work_told(&q->l->work, q->queue, row->score_ms);
+        work_told(&r->request.handle->work, r->request.queue, row->score_ms);
     }
+
     on_job(a, err, row, due_ms);
+}
+
+static int read_row_with_body(struct job_request *r, const struct job_row *row)
+{
+    if (!names_the_job(r, row)) {
+        return LAPSE_EBROKEN;
+    }
+
+    r->body = mem_new(0, job_room(r->request.queue, row, true));
+    if (!r->body) {
+        return LAPSE_ENOMEM;
+    }
+
+    job_fill(&r->job, r->request.queue, row, r->body, true);
+    return 0;
 }
 
 static void on_got(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
 {
-    struct request *q = CONTAINER(a, struct request, ask.job);
-
+    struct job_request *r = job_request_of(a);
     (void)due_ms;
-    if (!err && !(row && span_is(row->id, q->id.at, q->id.len))) {
-        err = LAPSE_EBROKEN;
-    }
 
-    if (!err) {
-        q->body = mem_new(0, job_room(q->queue, row, true));
-        err = q->body ? 0 : LAPSE_ENOMEM;
-    }
-
-    if (!err) {
-        job_fill(&q->job, q->queue, row, q->body, true);
-        q->req.job = &q->job;
-    }
-
-    end(q, err);
+    job_request_end(r, err ? err : read_row_with_body(r, row));
 }
 
-static bool due_ok(const struct lapse *l, struct lapse_due due)
-{
-    /* The exact rule, ten years from Redis's now, is the script's; before the first reply we know
-     * no better. */
-    int64_t latest = l->core.clock.known
-                         ? clock_server_us(&l->core.clock, clock_us()) / 1000 + JOB_TEN_YEARS_MS
-                         : YEAR_2200_MS;
-
-    return !(due.delay_ms && due.at_ms) && due.delay_ms >= 0 && due.delay_ms <= JOB_TEN_YEARS_MS &&
-           due.at_ms >= 0 && due.at_ms <= latest;
-}
-
-static bool id_ok(const char *id)
+/* ---- arguments ---- */
+static bool id_is_valid(const char *id)
 {
     return id && keys_id_ok(id, strnlen(id, KEYS_ID_MAX + 1));
 }
 
-enum { ID_DIGITS = 11 /* 55 bits: a time in us for the next thousand years */ };
-
-static char *put_digits(char *out, uint64_t bits)
+/* The exact rule, ten years from Redis's now, is the script's; before the first reply this process
+ * does not know Redis's clock. */
+static int64_t latest_due_ms(const struct lapse *l)
 {
-    static const char digits[] =
-        "0123456789abcdefghijklmnopqrstuv"; /* in the order of their bytes */
-
-    for (int i = ID_DIGITS; i-- > 0; bits >>= 5) {
-        out[i] = digits[bits & 31];
+    if (!l->core.clock.known) {
+        return YEAR_2200_MS;
     }
-    return out + ID_DIGITS;
+
+    return clock_server_us(&l->core.clock, clock_us()) / 1000 + JOB_TEN_YEARS_MS;
 }
 
-/* The time and 55 random bits. Redis sorts jobs due in the same millisecond by their ids, so those
- * of one handle run in the order in which they were scheduled. The time is this machine's, and
- * never the same or less than in the id before.
- */
-static void make_id(struct lapse *l, char out[2 * ID_DIGITS + 1])
+static bool due_is_valid(const struct lapse *l, struct lapse_due due)
 {
-    int64_t now_us = clock_wall_us();
+    if (due.delay_ms && due.at_ms) {
+        return false;
+    }
 
-    l->last_id_us = now_us > l->last_id_us ? now_us : l->last_id_us + 1;
-    out = put_digits(out, (uint64_t)l->last_id_us);
-    out = put_digits(out, clock_random());
-    *out = '\0';
+    return due.delay_ms >= 0 && due.delay_ms <= JOB_TEN_YEARS_MS && due.at_ms >= 0 &&
+           due.at_ms <= latest_due_ms(l);
+}
+
+static bool wait_is_valid(int64_t wait_ms)
+{
+    return wait_ms > 0 && wait_ms <= JOB_TEN_YEARS_MS;
+}
+
+static bool spec_is_valid(const struct lapse_spec *s)
+{
+    bool named = s->queue && keys_queue_ok(s->queue) && (!s->id || id_is_valid(s->id));
+    bool body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
+
+    return named && body && wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms) &&
+           (unsigned)s->on_conflict <= LAPSE_REPLACE;
 }
 
 static bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
@@ -210,79 +175,118 @@ static bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
     out->tries = out->tries ? out->tries : JOB_TRIES;
     out->backoff_ms = out->backoff_ms ? out->backoff_ms : JOB_BACKOFF_MS;
     out->backoff_max_ms = out->backoff_max_ms ? out->backoff_max_ms : JOB_BACKOFF_MAX_MS;
-    return out->queue && keys_queue_ok(out->queue) && (!out->id || id_ok(out->id)) &&
-           out->body_len <= JOB_BODY_MAX && (out->body || !out->body_len) && out->backoff_ms > 0 &&
-           out->backoff_ms <= JOB_TEN_YEARS_MS && out->backoff_max_ms > 0 &&
-           out->backoff_max_ms <= JOB_TEN_YEARS_MS && (unsigned)out->on_conflict <= LAPSE_REPLACE;
+
+    return spec_is_valid(out);
+}
+
+/* ---- generated ids ---- */
+static char *put_digits(char *out, uint64_t bits)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuv"; /* sorted by their bytes */
+
+    for (int i = ID_DIGITS; i-- > 0; bits >>= 5) {
+        out[i] = digits[bits & 31];
+    }
+    return out + ID_DIGITS;
+}
+
+/* The time and 55 random bits. Redis sorts jobs that are due in the same millisecond by their ids,
+ * so those of one handle run in the order in which they were scheduled. The time is that of this
+ * machine, and always later than the one in the id before. */
+static void generate_id(struct lapse *l, char out[2 * ID_DIGITS + 1])
+{
+    int64_t now_us = clock_wall_us();
+
+    l->last_id_us = now_us > l->last_id_us ? now_us : l->last_id_us + 1;
+    out = put_digits(out, (uint64_t)l->last_id_us);
+    out = put_digits(out, clock_random());
+    *out = '\0';
+}
+
+/* ---- the calls ---- */
+static int job_request_new(struct job_request **out, struct lapse *l, struct request_spec spec,
+                           lapse_cb *fn)
+{
+    void *made;
+
+    spec.size = sizeof **out;
+    spec.run = job_request_run;
+    spec.done = job_request_done;
+    int err = request_new(&made, l, &spec);
+    if (err) {
+        return err;
+    }
+
+    *out = made;
+    (*out)->fn = fn;
+    (*out)->ask.end = on_job;
+    (*out)->ask.ask.until_us = request_until_us(l);
+
+    return 0;
 }
 
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
 {
     struct lapse_spec s;
-    struct request *q;
-    char made[2 * ID_DIGITS + 1];
+    struct job_request *r;
+    char generated[2 * ID_DIGITS + 1];
     unsigned char header[JOB_HEADER_MAX];
 
-    if (!l || !spec_read(&s, spec) || !due_ok(l, s.due)) {
+    if (!l || !spec_read(&s, spec) || !due_is_valid(l, s.due)) {
         return LAPSE_EINVAL;
     }
-
     if (!s.id) {
-        make_id(l, made);
-        s.id = made;
+        generate_id(l, generated);
+        s.id = generated;
     }
 
-    size_t len = job_encode(header, s.tries, s.backoff_ms, s.backoff_max_ms);
-    int err = request_new(&q, l, REQ_CALLBACK, s.queue, s.id, len + s.body_len, s.body_len, arg);
+    size_t header_len = job_encode(header, s.tries, s.backoff_ms, s.backoff_max_ms);
+    size_t record_len = header_len + s.body_len;
+    struct request_spec how = {
+        .queue = s.queue, .id = s.id, .body_len = s.body_len, .extra_len = record_len, .arg = arg};
+    int err = job_request_new(&r, l, how, fn);
     if (err) {
         return err;
     }
 
-    char *record = (char *)(uintptr_t)q->key.at + KEYS_MAX;
-    memcpy(record, header, len);
+    char *record = r->request.extra;
+    memcpy(record, header, header_len);
     if (s.body_len) {
-        memcpy(record + len, s.body, s.body_len);
+        memcpy(record + header_len, s.body, s.body_len);
     }
 
-    q->req.fn.callback = fn;
-    q->job.queue = q->queue;
-    q->job.id = q->id.at;
-    q->job.body = "";
-    q->job.tries = s.tries;
-    q->ask.job.end = on_scheduled;
-    q->ask.job.ask.until_us = until_us(l);
-    store_schedule(&l->script, &q->ask.job, q->key, q->id, s.due, s.on_conflict,
-                   (struct span){record, len + s.body_len});
+    r->job.queue = r->request.queue;
+    r->job.id = r->request.id.at;
+    r->job.body = "";
+    r->job.tries = s.tries;
+    r->ask.end = on_scheduled;
+    store_schedule(&l->script, &r->ask, r->request.key, r->request.id, s.due, s.on_conflict,
+                   (struct span){record, record_len});
 
     return 0;
 }
 
 /* What cancel, reschedule and get have in common. */
-static int ask_job(struct request **out, struct lapse *l, const char *queue, const char *id,
-                   lapse_cb *fn, void *arg)
+static int ask_about_job(struct job_request **out, struct lapse *l, const char *queue,
+                         const char *id, lapse_cb *fn, void *arg)
 {
-    if (!l || !queue || !keys_queue_ok(queue) || !id_ok(id)) {
+    struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
+
+    if (!l || !queue || !keys_queue_ok(queue) || !id_is_valid(id)) {
         return LAPSE_EINVAL;
     }
 
-    int err = request_new(out, l, REQ_CALLBACK, queue, id, 0, 0, arg);
-    if (!err) {
-        (*out)->req.fn.callback = fn;
-        (*out)->ask.job.end = on_job;
-        (*out)->ask.job.ask.until_us = until_us(l);
-    }
-
-    return err;
+    return job_request_new(out, l, spec, fn);
 }
 
 int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned flags, lapse_cb *fn,
                  void *arg)
 {
-    struct request *q;
-    int err = flags ? LAPSE_EINVAL : ask_job(&q, l, queue, id, fn, arg);
+    struct job_request *r;
+    int err = flags ? LAPSE_EINVAL : ask_about_job(&r, l, queue, id, fn, arg);
 
     if (!err) {
-        store_cancel(&l->script, &q->ask.job, q->key, q->id);
+        store_cancel(&l->script, &r->ask, r->request.key, r->request.id);
     }
     return err;
 }
@@ -290,113 +294,28 @@ int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned fl
 int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct lapse_due due,
                      unsigned flags, lapse_cb *fn, void *arg)
 {
-    struct request *q;
-    int err = flags || !l || !due_ok(l, due) ? LAPSE_EINVAL : ask_job(&q, l, queue, id, fn, arg);
+    struct job_request *r;
 
+    if (flags || !l || !due_is_valid(l, due)) {
+        return LAPSE_EINVAL;
+    }
+
+    int err = ask_about_job(&r, l, queue, id, fn, arg);
     if (!err) {
-        q->ask.job.end = on_rescheduled;
-        store_reschedule(&l->script, &q->ask.job, q->key, q->id, due);
+        r->ask.end = on_rescheduled;
+        store_reschedule(&l->script, &r->ask, r->request.key, r->request.id, due);
     }
     return err;
 }
 
 int lapse_get(struct lapse *l, const char *queue, const char *id, lapse_cb *fn, void *arg)
 {
-    struct request *q;
-    int err = ask_job(&q, l, queue, id, fn, arg);
+    struct job_request *r;
+    int err = ask_about_job(&r, l, queue, id, fn, arg);
 
     if (!err) {
-        q->ask.job.end = on_got;
-        store_get(&l->script, &q->ask.job, q->key, q->id);
+        r->ask.end = on_got;
+        store_get(&l->script, &r->ask, r->request.key, r->request.id);
     }
-    return err;
-}
-
-/* ---- queues ---- */
-static void on_depth(struct queue_ask *a, int err)
-{
-    struct request *q = CONTAINER(a, struct request, ask.depth);
-    q->depth =
-        (struct lapse_depth){(uint64_t)a->n[0], (uint64_t)a->n[1], (uint64_t)a->n[2], a->n[3]};
-    q->req.depth = err ? NULL : &q->depth;
-    end(q, err);
-}
-
-int lapse_depth(struct lapse *l, const char *queue, lapse_depth_fn *fn, void *arg)
-{
-    struct request *q;
-    int err = l && queue && keys_queue_ok(queue)
-                  ? request_new(&q, l, REQ_DEPTH, queue, "", 0, 0, arg)
-                  : LAPSE_EINVAL;
-
-    if (!err) {
-        q->req.fn.depth = fn;
-        q->ask.depth.end = on_depth;
-        q->ask.depth.ask.until_us = until_us(l);
-        store_depth(&l->script, &q->ask.depth, q->key);
-    }
-
-    return err;
-}
-
-static int add_row(struct request *q, const struct redisReply *rows, size_t i)
-{
-    struct job_row row;
-
-    if (!store_list_row(rows, i, &row) || q->n >= q->limit) {
-        return LAPSE_EBROKEN;
-    }
-
-    struct lapse_job *job = mem_new(sizeof *job, job_room(q->queue, &row, true));
-    if (!job) {
-        return LAPSE_ENOMEM;
-    }
-
-    job_fill(job, q->queue, &row, (char *)(job + 1), true);
-    q->jobs[q->n++] = job;
-    return 0;
-}
-
-static void on_list(struct list_ask *a, int err, const struct redisReply *rows, size_t n, bool more)
-{
-    struct request *q = CONTAINER(a, struct request, ask.list);
-
-    for (size_t i = 0; i < n && !err; i++) {
-        err = add_row(q, rows, i);
-    }
-
-    if (!err && more && n && q->n < q->limit && !q->l->ended) {
-        /* the script had enough bytes: the page goes on */
-        const struct lapse_job *last = q->jobs[q->n - 1];
-        store_list(&q->l->script, a, q->key, q->state, q->limit - q->n, last->score_ms,
-                   (struct span){last->id, strlen(last->id)});
-        return;
-    }
-
-    q->req.jobs = err ? NULL : (const struct lapse_job *const *)q->jobs;
-    q->req.n_jobs = err ? 0 : q->n;
-    end(q, err);
-}
-
-int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
-               const struct lapse_job *from, unsigned n, lapse_list_fn *fn, void *arg)
-{
-    struct request *q;
-
-    if (!l || !queue || !keys_queue_ok(queue) || state < LAPSE_WAITING || state > LAPSE_DEAD ||
-        n < 1 || n > SCRIPT_BATCH) {
-        return LAPSE_EINVAL;
-    }
-
-    int err = request_new(&q, l, REQ_LIST, queue, from ? from->id : "", 0, 0, arg);
-    if (!err) {
-        q->req.fn.list = fn;
-        q->state = state;
-        q->limit = n;
-        q->ask.list.end = on_list;
-        q->ask.list.ask.until_us = until_us(l);
-        store_list(&l->script, &q->ask.list, q->key, state, n, from ? from->score_ms : 0, q->id);
-    }
-
     return err;
 }

@@ -1,96 +1,74 @@
 /* SPDX-License-Identifier: MIT */
-/* The only caller of user code. One entry a turn, then the loop polls: 256 jobs in hand starve
- * neither the renewal of their leases nor the socket. An idle watcher of the highest priority makes
- * that so: it runs once in each iteration and keeps the loop from sleeping. (ev_feed_event() was
- * tried: an entry that feeds the next never lets it poll.)
+/* The only caller of user code.
  *
- * User code may do anything in there: ask, settle, nest ev_run(), close the handle, abandon it. A
- * turn therefore touches nothing of the handle after the call before its frame says that the handle
- * is still there. */
+ * It runs one task in each iteration of the loop, then the loop polls: 256 jobs at hand starve
+ * neither the renewal of their leases nor the socket. An idle watcher of the highest priority does
+ * that: it runs once in each iteration, and keeps the loop from sleeping. (ev_feed_event() would
+ * not do: a task that feeds the next one never lets the loop poll.)
+ *
+ * User code may do anything: ask, settle, nest ev_run(), close the handle, abandon it. So nothing
+ * of the handle is touched after run(), unless the frame says that the handle is still there. */
 #include "base/task.h"
 #include "base/error.h"
 
-struct frame {
-    struct frame *below;
-    bool gone;
+struct task_frame {
+    struct task_frame *below;
+    bool gone; /* the handle is */
 };
 
-static void call(struct core *core, struct req *r)
+static void on_idle(struct ev_loop *loop, ev_idle *idle, int events)
 {
-    struct lapse *l = core->handle;
-
-    switch (r->kind) {
-    case REQ_CALLBACK: r->fn.callback(l, r->err, r->job, r->arg); break;
-    case REQ_DEPTH: r->fn.depth(l, r->err, r->depth, r->arg); break;
-    case REQ_LIST: r->fn.list(l, r->err, r->jobs, r->n_jobs, r->arg); break;
-    case REQ_HANDLER: r->fn.handler(l, (struct lapse_job *)(uintptr_t)r->job, r->arg); break;
-    case REQ_CLOSED: r->fn.closed(r->arg); break;
-    }
-}
-
-static void turn(struct ev_loop *loop, ev_idle *idle, int events)
-{
-    (void)loop;
+    struct task_queue *q = idle->data;
+    struct list *first = list_pop(&q->tasks);
     (void)events;
 
-    struct deliver *d = idle->data;
-    struct list *first = list_pop(&d->ended);
-    if (list_empty(&d->ended)) {
-        ev_idle_stop(d->core->loop, idle);
+    if (list_empty(&q->tasks)) {
+        ev_idle_stop(loop, idle);
     }
-
     if (!first) {
         return;
     }
 
-    struct req *r = CONTAINER(first, struct req, node);
-    struct frame frame = {d->frames, false};
-    void (*after)(struct req *, bool) =
-        r->after; /* closed()'s entry is in the handle, and may go with it */
-    d->frames = &frame;
+    struct task *t = CONTAINER(first, struct task, node);
+    void (*done)(struct task *, bool) = t->done; /* a task in the handle may go with the handle */
+    struct task_frame frame = {.below = q->frames};
 
-    /* fn is one word, whichever it is */
-    if (r->fn.callback && (!r->wanted || r->wanted(r))) {
-        call(d->core, r);
-    }
-
+    q->frames = &frame;
+    t->run(t);
     if (!frame.gone) {
-        d->frames = frame.below;
+        q->frames = frame.below;
     }
 
-    after(r, !frame.gone);
+    done(t, !frame.gone);
 }
 
-void deliver_init(struct deliver *d, struct core *core)
+void task_queue_init(struct task_queue *q, struct ev_loop *loop)
 {
-    d->core = core;
-    d->frames = NULL;
-    list_init(&d->ended);
-    ev_idle_init(&d->idle, turn);
-    ev_set_priority(&d->idle, EV_MAXPRI);
-    d->idle.data = d;
+    *q = (struct task_queue){.loop = loop};
+    list_init(&q->tasks);
+    ev_idle_init(&q->idle, on_idle);
+    ev_set_priority(&q->idle, EV_MAXPRI);
+    q->idle.data = q;
 }
 
-void deliver_push(struct deliver *d, struct req *r, int err)
+void task_queue_push(struct task_queue *q, struct task *t)
 {
-    ASSERT(!r->ended);
-    r->ended = true;
-    r->err = err;
-    list_insert(&d->ended, &r->node);
-    ev_idle_start(d->core->loop, &d->idle);
+    ASSERT(!t->queued);
+    t->queued = true;
+    list_insert(&q->tasks, &t->node);
+    ev_idle_start(q->loop, &q->idle);
 }
 
-void deliver_close(struct deliver *d)
+void task_queue_close(struct task_queue *q)
 {
-    struct list *i;
+    ev_idle_stop(q->loop, &q->idle);
 
-    ev_idle_stop(d->core->loop, &d->idle);
-    for (struct frame *f = d->frames; f; f = f->below) {
+    for (struct task_frame *f = q->frames; f; f = f->below) {
         f->gone = true;
     }
 
-    while ((i = list_pop(&d->ended))) {
-        struct req *r = CONTAINER(i, struct req, node);
-        r->after(r, false);
+    for (struct list *i; (i = list_pop(&q->tasks));) {
+        struct task *t = CONTAINER(i, struct task, node);
+        t->done(t, false);
     }
 }

@@ -1,48 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_DELIVER_H
-#define LAPSE_DELIVER_H
-#include "base/context.h"
+#ifndef LAPSE_TASK_H
+#define LAPSE_TASK_H
 #include "base/list.h"
+#include <ev.h>
 
-/* One call of user code that waits for its turn. Embedded in what it is about. */
-struct req {
+/* A call of user code that waits for its turn of the loop. Embedded in what the call is about. */
+struct task {
     struct list node;
-    enum req_kind { REQ_CALLBACK, REQ_DEPTH, REQ_LIST, REQ_HANDLER, REQ_CLOSED } kind;
-    union {
-        lapse_cb *callback;
-        lapse_depth_fn *depth;
-        lapse_list_fn *list;
-        lapse_handler *handler;
-        void (*closed)(void *arg);
-    } fn; /* NULL: nobody wants to know */
-    void *arg;
-    int err;
-    const struct lapse_job *job; /* CALLBACK; NULL: none. HANDLER: the job, writable */
-    const struct lapse_depth *depth;
-    const struct lapse_job *const *jobs; /* LIST */
-    size_t n_jobs;
-    bool ended; /* its turn was asked for: that happens once */
-    /* May still say no, just before the call; NULL: yes. */
-    bool (*wanted)(struct req *r);
-    /* After the call, or instead of it. alive false: the handle is gone, only free memory. */
-    void (*after)(struct req *r, bool alive);
+    bool queued; /* ever: a task runs once */
+
+    /* Calls the user's function, or decides not to. */
+    void (*run)(struct task *t);
+
+    /* Ends the task, after run() or instead of it. With alive false the handle is gone: done() may
+     * only free memory. */
+    void (*done)(struct task *t, bool alive);
 };
 
-/* The queue of ended requests. User code runs from its turn only: nothing of ours is half done
- * beneath it. */
-struct deliver {
-    struct core *core;
-    struct list ended;
+/* The tasks of one handle. User code runs from here only, so nothing of ours is half done beneath
+ * it. */
+struct task_queue {
+    struct ev_loop *loop;
+    struct list tasks;
     ev_idle idle;
-    struct frame *frames; /* turns on the C stack: more than one where user code nests ev_run() */
+    struct task_frame *frames; /* runs on the C stack: several where user code nests ev_run() */
 };
-void deliver_init(struct deliver *d, struct core *core);
-void deliver_push(struct deliver *d, struct req *r, int err); /* r is the queue's until after() */
-static inline bool deliver_idle(const struct deliver *d)
+
+void task_queue_init(struct task_queue *q, struct ev_loop *loop);
+
+/* The task belongs to the queue until its done(). */
+void task_queue_push(struct task_queue *q, struct task *t);
+
+static inline bool task_queue_empty(const struct task_queue *q)
 {
-    return list_empty(&d->ended);
+    return list_empty(&q->tasks);
 }
-/* what still waits is freed uncalled; turns beneath us end quietly */
-void deliver_close(struct deliver *d);
+
+/* Ends the tasks that still wait without running them. May be called by a task that runs. */
+void task_queue_close(struct task_queue *q);
 
 #endif

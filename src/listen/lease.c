@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The jobs in our hands: their handlers' turn, the renewal of their leases, their settling.
  *
- *   QUEUED --deliver--> RUNNING --settle--> SETTLING --answer--> SETTLED --callback--> freed
- *      '--------release (unbegun)--------------^  '--lost: again--^
+ *   QUEUED --its turn--> RUNNING --settle--> SETTLING --answer--> SETTLED --callback--> freed
+ *      '---------release (unbegun)---------------^  '--lost: again--^
  *
  * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is
  * repeated (by script.c) until it is answered or the lease is over, for reply_ms at least: its
@@ -54,8 +54,9 @@ static void finish(struct held *h, int err)
     hs->events->freed(hs->arg, h->owner);
     if (h->given_back && !h->let_go) {
         cut_loose(h);
-    } else if (h->settled.fn.callback) {
-        deliver_push(hs->deliver, &h->settled, err);
+    } else if (h->settled_fn) {
+        h->settled_err = err;
+        task_queue_push(hs->tasks, &h->settled);
     } else {
         dispose(h);
     }
@@ -141,10 +142,16 @@ static void settle(struct held *h)
     }
 }
 
-static void after_settled(struct req *r, bool alive)
+static void run_settled(struct task *t)
+{
+    struct held *h = CONTAINER(t, struct held, settled);
+    h->settled_fn(h->handle, h->settled_err, NULL, h->settled_arg);
+}
+
+static void settled_done(struct task *t, bool alive)
 {
     (void)alive;
-    dispose(CONTAINER(r, struct held, settled));
+    dispose(CONTAINER(t, struct held, settled));
 }
 
 static void begin_settle(struct held *h, enum settle how)
@@ -198,8 +205,8 @@ void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *
     memcpy(h->reason, reason ? reason : "", len);
     h->reason[len] = '\0';
     h->delay_ms = delay_ms;
-    h->settled.fn.callback = fn;
-    h->settled.arg = arg;
+    h->settled_fn = fn;
+    h->settled_arg = arg;
     begin_settle(h, how);
 }
 
@@ -350,23 +357,25 @@ void holder_renew(struct holder *hs)
 }
 
 /* ---- handlers ---- */
-static bool wanted(struct req *r)
+/* The handler runs only while the lease is valid; a job whose lease is over goes back unbegun. */
+static void run_handler(struct task *t)
 {
-    struct held *h = CONTAINER(r, struct held, run);
+    struct held *h = CONTAINER(t, struct held, run);
     int64_t now = clock_us();
 
-    h->in_handler = now < h->lease_end_us;
-    if (h->in_handler) {
-        h->state = HELD_RUNNING;
-        h->run_end_us = now + h->holder->core->options.set.run_ms * 1000;
+    if (now >= h->lease_end_us) {
+        return;
     }
 
-    return h->in_handler;
+    h->in_handler = true;
+    h->state = HELD_RUNNING;
+    h->run_end_us = now + h->holder->core->options.set.run_ms * 1000;
+    h->handler(h->handle, &h->job, h->handler_arg);
 }
 
-static void after_run(struct req *r, bool alive)
+static void handler_done(struct task *t, bool alive)
 {
-    struct held *h = CONTAINER(r, struct held, run);
+    struct held *h = CONTAINER(t, struct held, run);
     bool began = h->in_handler;
 
     h->in_handler = false;
@@ -380,10 +389,10 @@ static void after_run(struct req *r, bool alive)
 }
 
 void holder_init(struct holder *hs, struct core *core, struct script *script,
-                 struct deliver *deliver, const struct holder_events *events, void *arg)
+                 struct task_queue *tasks, const struct holder_events *events, void *arg)
 {
     *hs = (struct holder){
-        .core = core, .script = script, .deliver = deliver, .events = events, .arg = arg};
+        .core = core, .script = script, .tasks = tasks, .events = events, .arg = arg};
     list_init(&hs->all);
     timer_init(&hs->tick, core->loop, on_tick, hs);
 }
@@ -408,16 +417,14 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     h->lease_ms = lease_ms;
     h->lease_end_us = sent_us + lease_ms * 1000;
     h->renew_at_us = sent_us + lease_ms * 1000 / 3;
-    h->run = (struct req){.kind = REQ_HANDLER,
-                          .fn.handler = fn,
-                          .arg = arg,
-                          .job = &h->job,
-                          .wanted = wanted,
-                          .after = after_run};
-    h->settled = (struct req){.kind = REQ_CALLBACK, .after = after_settled};
+    h->handle = hs->core->handle;
+    h->handler = fn;
+    h->handler_arg = arg;
+    h->run = (struct task){.run = run_handler, .done = handler_done};
+    h->settled = (struct task){.run = run_settled, .done = settled_done};
     list_init(&h->settled.node);
     list_insert(&hs->all, &h->node);
-    deliver_push(hs->deliver, &h->run, 0);
+    task_queue_push(hs->tasks, &h->run);
     if (!timer_on(&hs->tick)) {
         hs->ticked_us = clock_us();
         on_tick(hs);

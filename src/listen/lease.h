@@ -22,7 +22,14 @@ struct held {
     int64_t lease_end_us, renew_at_us; /* monotonic; the end is no later than Redis's */
     int64_t run_end_us;                /* likewise; 0 until the handler begins */
     int64_t lease_ms;                  /* as asked for last */
-    struct req run, settled;
+    struct lapse *handle;              /* for the user's functions */
+    struct task run;
+    lapse_handler *handler;
+    void *handler_arg;
+    struct task settled;
+    lapse_cb *settled_fn;
+    void *settled_arg;
+    int settled_err;
     struct settle_ask settling, renewing;
     struct lapse_job job; /* its texts follow */
 };
@@ -37,7 +44,7 @@ enum { GIVEN_UP_MAX = 256 };
 struct holder {
     struct core *core;
     struct script *script;
-    struct deliver *deliver;
+    struct task_queue *tasks;
     const struct holder_events *events;
     void *arg;
     struct list all;
@@ -49,7 +56,7 @@ struct holder {
     uint64_t given_up_before;        /* the largest of those that had to make room; 0: none had */
 };
 void holder_init(struct holder *hs, struct core *core, struct script *script,
-                 struct deliver *deliver, const struct holder_events *events, void *arg);
+                 struct task_queue *tasks, const struct holder_events *events, void *arg);
 /* Takes a claimed job and queues its handler; ENOMEM. sent_us: when the claim was. */
 int holder_take(struct holder *hs, void *owner, const char *queue, struct span key,
                 const struct job_row *row, enum lapse_via via, int64_t sent_us, int64_t lease_ms,

@@ -65,7 +65,7 @@ static struct queue *find(struct work *w, const char *name)
     return n ? CONTAINER(n, struct queue, named) : NULL;
 }
 
-void work_init(struct work *w, struct core *core, struct script *script, struct deliver *deliver)
+void work_init(struct work *w, struct core *core, struct script *script, struct task_queue *tasks)
 {
     static const struct wake_events events = {queue_named, queue_oldest, on_sweeping};
     static const struct holder_events holder_events = {queue_freed, queue_told};
@@ -84,7 +84,7 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     wake_init(&w->wake, core, script, &events, w);
     script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
     policy_init(&w->policy, core, script, on_cleared, w);
-    holder_init(&w->holder, core, script, deliver, &holder_events, w);
+    holder_init(&w->holder, core, script, tasks, &holder_events, w);
 }
 
 int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,

@@ -3,29 +3,30 @@
  * and reply.c alone know hiredis. What was tried there and binds us (0.14.1; 1.2 where it differs):
  *
  *  - A refused connect calls on_connect(ERR) with ac->err 0 (1.2: 1) and frees ac itself;
- * on_disconnect does not run.
+ *    on_disconnect does not run.
  *  - A lost connection calls every pending callback with NULL, then on_disconnect, then frees ac.
  *  - redisAsyncFree() within on_connect or on_disconnect is a use after free: we free from a timer
- * only (state FAILING). Elsewhere it runs the pending callbacks with NULL within our call.
+ *    only (state FAILING). Elsewhere it runs the pending callbacks with NULL within our call.
  *  - A refused PSUBSCRIBE answers NULL and leaves the reason in ac->errstr only; the connection is
- * gone.
+ *    gone.
  *  - An ordinary command on a connection that subscribes kills it; PING's answer is swallowed there
- * (0.14.1). So each connection has one role, and a subscriber's heartbeat is to subscribe again.
+ *    (0.14.1). So each connection has one role, and a subscriber's heartbeat is to subscribe again.
  *  - It writes with write(2) or send(2) without MSG_NOSIGNAL: SIGPIPE is held off around each
- * write, so that a host program does not die of a peer that went away.
- *  - Out of memory 0.14.1 sends a command whose callback it could not note: its answer would be the
- * next one's, or abort(). So we look whether it did, and give the connection up before that is
- * written: tests/fault/torture.c.
+ *    write, so that a host program does not die of a peer that went away.
+ *  - Out of memory 0.14.1 sends a command whose callback it could not note: its answer would be
+ *    taken for that of the next command, or abort(). So we check whether it did, and give the
+ *    connection up before the command is written: tests/fault/torture.c.
  *  - It has no deadlines (1.x has, and ends the whole connection): ours are one timer a connection.
  *
- * A connection that brought nothing for half of reply_ms while nothing is owed is asked for a sign
+ * A connection that brought nothing for half of reply_ms while no answer is due is asked for a sign
  * of life: half-open, or behind a proxy that acknowledges and forwards nothing, it looks like an
- * idle one. One that brought nothing for all of reply_ms while something is owed is given up. Any
- * byte counts, of a long answer or of a burst of events too.
+ * idle one. A connection that brought nothing for all of reply_ms while an answer is due is given
+ * up. Any byte counts, of a long answer or of a burst of events too.
  *
- *   DOWN --timer--> CONNECTING --on_connect--> GREETING (AUTH, SELECT, PING) --all answered--> UP
- *    ^                  |                          |                                          |
- *    '---- backoff -----+---- FAILING (timer) <----+------------- deadline, error -----------'
+ *   DOWN --timer--> CONNECTING --on_connect--> GREETING --all answered--> UP
+ *    ^                  |           (AUTH, SELECT, PING)                   |
+ *    |                  |                          |                       |
+ *    '---- backoff -----+---- FAILING (timer) <----+--- deadline, error ---'
  */
 #include "redis/conn.h"
 #include "base/error.h"

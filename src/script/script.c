@@ -118,7 +118,7 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
 
     struct script *s = w->data;
     if ((!list_empty(&s->asks) || s->stirred) &&
-        (deliver_idle(s->deliver) || s->n_asks >= SCRIPT_BATCH ||
+        (task_queue_empty(s->tasks) || s->n_asks >= SCRIPT_BATCH ||
          clock_us() - s->oldest_us > GATHER_US)) {
         s->stirred = false;
         if (s->gather) {
@@ -296,9 +296,9 @@ static void on_retry(void *arg)
 }
 
 int script_init(struct script *s, struct core *core, struct conn *conn,
-                const struct deliver *deliver)
+                const struct task_queue *tasks)
 {
-    *s = (struct script){.core = core, .conn = conn, .deliver = deliver};
+    *s = (struct script){.core = core, .conn = conn, .tasks = tasks};
     list_init(&s->asks);
     list_init(&s->waiting);
     list_init(&s->resting);

@@ -36,10 +36,10 @@ struct ask {
 struct script {
     struct core *core;
     struct conn *conn;
-    const struct deliver *deliver; /* while it has entries, their requests gather */
-    struct order order;            /* requests of one id go one after the other */
-    struct list asks;              /* to be sent, in order */
-    struct list waiting;           /* behind another request of their id */
+    const struct task_queue *tasks; /* while it has entries, their requests gather */
+    struct order order;             /* requests of one id go one after the other */
+    struct list asks;               /* to be sent, in order */
+    struct list waiting;            /* behind another request of their id */
     /* Redis refused them, or broke off: they repeat when the rest is over */
     struct list resting;
     unsigned n_asks;     /* in these three lists */
@@ -63,7 +63,7 @@ struct script {
     char fixed[48];     /* ARGV[1]: the database, and arm_ahead_ms if there is one */
 };
 int script_init(struct script *s, struct core *core, struct conn *conn,
-                const struct deliver *deliver);
+                const struct task_queue *tasks);
 void script_ask(struct script *s, struct ask *a);
 /* Takes back what was not sent yet; false: it was. end() does not run. */
 bool script_unask(struct script *s, struct ask *a);

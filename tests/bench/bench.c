@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs:
- *   fill    at=PATH n=N [from=K]                   jobs K to K+N-1, due in an hour or two, as many
- * on their way as it takes one     at=PATH n=N                            the same, but each waits
- * for the answer of the one before produce at=PATH run=R t0=MS rate=R n=N         job i is due at
- * t0 + i / rate, put lead= to lead= + jitter= ms before burst   at=PATH run=R t0=MS n=N all due at
- * t0 listen  at=PATH run=R t0=MS n=N until=MS out=FILE until all have come or it is late; n=0:
- * until then A timed job's id is its run and its number, so that what an earlier run left behind is
- * not counted.
- */
+ *
+ *   fill     at=PATH n=N [from=K]              jobs K to K+N-1, due in an hour or two, as many in
+ *                                              flight as the peer takes
+ *   one      at=PATH n=N                       the same, but each waits for the answer before it
+ *   produce  at=PATH run=R t0=MS rate=R n=N    job i is due at t0 + i / rate, and is scheduled
+ *                                              lead= to lead= + jitter= ms before
+ *   burst    at=PATH run=R t0=MS n=N           all are due at t0
+ *   listen   at=PATH run=R t0=MS n=N until=MS out=FILE
+ *                                              until all have come or it is late; n=0: until then
+ *
+ * The id of a timed job is its run and its number, so jobs that an earlier run left behind are not
+ * counted. */
 #include "bench.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -135,6 +135,7 @@ int main(void)
     lapse_stats(l, &stats, sizeof stats);
     expect(stats.done == 0, 1);
     expect(lapse_outcome_unknown(LAPSE_ELOST) && !lapse_outcome_unknown(LAPSE_EDOWN), 1);
+    expect(strcmp(lapse_version(), LAPSE_VERSION), 0);
     expect(lapse_strerror(LAPSE_EBUSY)[0] != 0 && lapse_strerror(12345)[0] != 0, 1);
     lapse_abandon(other);
     lapse_close(l, 200, on_closed, NULL);

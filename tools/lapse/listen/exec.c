@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Child processes, one for each job. No shell is between, so no byte of a job is ever code: the
  * body goes to stdin, the rest into the environment. A child sees fds 0, 1 and 2 only, whatever we
- * or our parent have open, and of the environment what passed_on() names: what else is there may be
- * a secret, as our password is. It leads a process group, so that what it started is ended with it.
- * When we die without a word, the kernel kills it (PDEATHSIG), for its job will be another's; what
- * it started itself is then out of reach.
+ * or our parent have open, and of the environment what passed_on() names: what else is there may
+ * be a secret, as our password is. It leads a process group, so that what it started is ended with
+ * it. When we die without a word, the kernel kills it (PDEATHSIG), for its job will be another's;
+ * what it started itself is then out of reach.
  *
  *   NOT_YET --there is room--> RUNNING
  *   RUNNING --run_ms is over, lease lost, listener stops--> ASKED (TERM) --5 s--> FORCED (KILL)
  *   any --listener stops, and it did not end with 0--> KEPT, unsettled
  *
- * NOT_YET: for want of processes, descriptors or memory. Its job is held, and its lease renewed, so
- * that no try is used and its slot lets nothing else be claimed. Some descriptors are left to the
- * connections to Redis.
+ * NOT_YET: for want of processes, descriptors or memory. Its job is held, and its lease renewed,
+ * so that no try is used and its slot lets nothing else be claimed. Some descriptors are left to
+ * the connections to Redis.
  *
  * A number of a process is free for others once its owner was reaped, and so is that of a group
  * without members. Hence children are reaped by on_ended() alone, not by libev's handler of
- * SIGCHLD, which reaps first and tells later: there a child that has ended is still a zombie, which
- * holds both numbers, while the rest of its group is killed; then it is reaped and forgotten in one
- * step. So whatever kill() finds in the list of children is ours. */
+ * SIGCHLD, which reaps first and tells later: there a child that has ended is still a zombie,
+ * which holds both numbers, while the rest of its group is killed; then it is reaped and forgotten
+ * in one step. So whatever kill() finds in the list of children is ours. */
 #include "listen/exec.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /* lapse listen: when to begin, when to stop. Each job goes to one of two sinks (lines.c, exec.c),
  * which settles it; here is counted what runs, and decided which of the ends has come:
  *
- *   --count   N jobs have begun          --drain   nothing that was due at the start is left
- *   HUP, TERM, INT (a second: now)       stdout is gone; Redis does not let us in; --no-wait and it
- * is not there
+ *   --count N jobs have begun                --drain: nothing that was due at the start is left
+ *   HUP, TERM, INT (a second one: at once)   stdout is gone
+ *   Redis refuses the login                  --no-wait, and Redis cannot be reached
  *
  * All of them are lapse_close(), which gives back what was not begun and waits for what was. */
 #include "listen/listen.h"

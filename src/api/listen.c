@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse_listen(), lapse_unlisten(), and the settles: lapse_done(), lapse_retry(), lapse_fail(). */
+#include "api/handle.h"
+#include "base/mem.h"
+#include "job/keys.h"
+
+int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts,
+                 lapse_handler *fn, void *arg)
+{
+    struct lapse_listen_options defaults = {.size = sizeof defaults};
+    struct lapse_listen_options o;
+
+    if (!opts) {
+        opts = &defaults;
+    }
+    if (!l || !queue || !keys_queue_ok(queue) || !fn) {
+        return LAPSE_EINVAL;
+    }
+    if (opts->size < sizeof *opts || !mem_read_sized(&o, sizeof o, opts)) {
+        return LAPSE_EINVAL;
+    }
+    if (l->closing) {
+        return LAPSE_ECLOSED;
+    }
+
+    return work_handle(&l->work, queue, o.max_running, fn, arg);
+}
+
+int lapse_unlisten(struct lapse *l, const char *queue)
+{
+    if (!l || !queue || !keys_queue_ok(queue)) {
+        return LAPSE_EINVAL;
+    }
+    if (l->closing) {
+        return LAPSE_ECLOSED;
+    }
+
+    return work_stop(&l->work, queue);
+}
+
+void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)
+{
+    held_settle(held_of(job), SETTLE_DONE, 0, NULL, fn, arg);
+}
+
+void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, lapse_cb *fn,
+                 void *arg)
+{
+    if (delay_ms < 0) {
+        delay_ms = job_backoff_ms(job);
+    } else if (delay_ms > JOB_TEN_YEARS_MS) {
+        delay_ms = JOB_TEN_YEARS_MS;
+    }
+
+    held_settle(held_of(job), SETTLE_RETRY, delay_ms, reason, fn, arg);
+}
+
+void lapse_fail(struct lapse_job *job, const char *reason, lapse_cb *fn, void *arg)
+{
+    held_settle(held_of(job), SETTLE_FAIL, 0, reason, fn, arg);
+}

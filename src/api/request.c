@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/request.h"
+#include "base/mem.h"
+#include "job/keys.h"
+
+static int request_check(const struct lapse *l, size_t body_len)
+{
+    const struct lapse_options *set = &l->core.options.set;
+
+    if (l->closing) {
+        return LAPSE_ECLOSED;
+    }
+    if (l->n_pending >= set->max_pending || body_len > set->max_bytes - l->n_bytes) {
+        return LAPSE_EFULL;
+    }
+
+    return 0;
+}
+
+int request_new(void **out, struct lapse *l, const struct request_spec *spec)
+{
+    size_t queue_size = strlen(spec->queue) + 1;
+    size_t id_size = strlen(spec->id) + 1;
+    int err = request_check(l, spec->body_len);
+
+    if (err) {
+        return err;
+    }
+
+    size_t tail_len = 2 * (queue_size + id_size) + KEYS_MAX + spec->extra_len;
+    struct request *r = mem_new(spec->size, tail_len);
+    if (!r) {
+        return LAPSE_ENOMEM;
+    }
+
+    char *queue = (char *)r + spec->size;
+    char *id = queue + queue_size;
+    char *key = id + id_size;
+
+    r->task = (struct task){.run = spec->run, .done = spec->done};
+    r->handle = l;
+    r->arg = spec->arg;
+    r->body_len = spec->body_len;
+    r->queue = memcpy(queue, spec->queue, queue_size);
+    r->id = (struct span){memcpy(id, spec->id, id_size), id_size - 1};
+    r->key = (struct span){key, keys_due(key, l->core.options.set.space, spec->queue)};
+    r->extra = key + KEYS_MAX;
+    r->texts = r->extra + spec->extra_len;
+
+    l->n_pending++;
+    l->n_bytes += spec->body_len;
+    *out = r;
+
+    return 0;
+}
+
+void request_end(struct request *r, int err)
+{
+    struct lapse *l = r->handle;
+
+    l->n_pending--;
+    l->n_bytes -= r->body_len;
+    r->err = err;
+    task_queue_push(&l->tasks, &r->task);
+}
+
+int64_t request_until_us(const struct lapse *l)
+{
+    return clock_us() + l->core.options.set.reply_ms * 1000;
+}

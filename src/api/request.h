@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_REQUEST_H
+#define LAPSE_REQUEST_H
+#include "api/handle.h"
+
+/* What all requests of the public API share. Each verb embeds it in a struct of its own, which is
+ * one allocation together with its texts and all that the answer will need: an answer cannot fail
+ * for want of memory, except for bodies. */
+struct request {
+    struct task task;
+    struct lapse *handle;
+    int err;
+    void *arg;       /* the user's */
+    size_t body_len; /* counted in handle->n_bytes until the answer */
+    const char *queue;
+    struct span key; /* KEYS[1] of the queue */
+    struct span id;  /* zero-terminated; may be empty */
+    char *texts;     /* space for the texts of a job without body: the queue and the id */
+    char *extra;     /* spec.extra_len bytes */
+};
+
+struct request_spec {
+    size_t size; /* of the struct in which the request is the first field */
+    const char *queue;
+    const char *id;
+    size_t body_len;
+    size_t extra_len;
+    void *arg;
+    void (*run)(struct task *t);
+    void (*done)(struct task *t, bool alive);
+};
+
+/* ECLOSED, EFULL, ENOMEM. *out is zeroed, but for its request. */
+int request_new(void **out, struct lapse *l, const struct request_spec *spec);
+
+/* The answer came: the user's callback is called in a later turn of the loop. */
+void request_end(struct request *r, int err);
+
+/* Monotonic: when a request that is made now gives up. */
+int64_t request_until_us(const struct lapse *l);
+
+#endif
