@@ -282,6 +282,7 @@ Test(examples, end_well)
     static const struct {
         const char *name, *says;
     } table[] = {
+        {"examples/first", "session 42 was idle for a second"},
         {"examples/order_timeout", "order-2 was not paid in time"},
         {"examples/session_idle", "session-42 was idle for 1000 ms"},
         {"examples/webhook_retry", "hook-7: try 3 of 5: 200"},
