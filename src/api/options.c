@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The settings as data: one row has the name, the default and the range that lapse_open(),
- * lapse_options_set(), the tool's -o and the README's table all use. Zero always means the default.
- */
+ * lapse_options_set(), -o of the program and tools/doc/settings.md all use. Zero always means the
+ * default. */
 #include "api/options.h"
 #include "job/keys.h"
 #include "base/mem.h"

@@ -17,7 +17,7 @@ struct option_row {
     enum option_kind kind;
     size_t at, size;       /* of the field in struct lapse_options */
     int64_t def, min, max; /* ms, count or bytes */
-    const char *def_text;  /* of a text, and as shown in the README */
+    const char *def_text;  /* of a text, and as the documents show it */
     const char *text;      /* what it is for */
 };
 extern const struct option_row option_rows[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The users that README.md names may do what they are for, and nothing else. `make test-acl` runs
+/* The users of tools/doc/users.md may do what they are for, and nothing else. `make test-acl` runs
  * all flows as them; flow_end() counts what was refused to them. */
 #include "wire.h"
 #include <hiredis/hiredis.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The users of README.md and redis.conf, made as these say, are still there when Redis comes back.
- */
+/* The users of tools/doc/users.md and redis.conf, made as these say, are still there when Redis
+ * comes back. */
 #include "tool.h"
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -74,7 +74,7 @@ static void do_their_work(const struct own *o)
     expect(lapse("-u", listener, "listen", "q", "--count", "1"), 0, "\"id\":\"i\"", NULL);
 }
 
-Test(users, of_the_readme_are_still_there_after_a_restart)
+Test(users, of_the_documents_are_still_there_after_a_restart)
 {
     struct own o = prepare();
     char conf[4200];
@@ -85,10 +85,11 @@ Test(users, of_the_readme_are_still_there_after_a_restart)
     expect(shell(": > $dir/users.acl"), 0, NULL, NULL);
     start(&o, conf, acl);
 
-    /* all commands of its section, as they stand there */
+    /* all commands of the document, as they stand there */
     struct proc *p =
-        shell("sed -n '/^## Users/,/^## Statistics/p' $root/README.md | grep '^    ' |sed "
-              "\"s|redis-cli|redis-cli -s $dir/redis|; s/PASSWORD/secret/\" | sh -e");
+        shell("grep '^    ' $root/tools/doc/users.md | "
+              "sed \"s|redis-cli|redis-cli -s $dir/redis|; s/PASSWORD/secret/\" | sh -e");
+
     cr_assert(count_of(p->out, "OK\n") >= 3, "%s", p->out);
     expect(p, 0, NULL, NULL);
     do_their_work(&o);

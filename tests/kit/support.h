@@ -41,9 +41,9 @@ void server_kill9(struct server *s);
 void server_restart(struct server *s);
 void server_signal(struct server *s, int sig); /* SIGSTOP, SIGCONT */
 void server_stop(struct server *s);            /* and removes its folder; NULL is fine */
-/* Every server has the users of README.md, their password is "secret". LAPSE_TEST_ACL=listener
- * makes the URLs of all servers and proxies those of that user; the tests themselves look at Redis
- * as one who may do anything. */
+/* Every server has the users of tools/doc/users.md, with the password "secret".
+ * LAPSE_TEST_ACL=listener makes the URLs of all servers and proxies those of that user; the tests
+ * themselves look at Redis as a user who may do anything. */
 const char *server_login(void); /* of these URLs: "lapse_listener:secret@"; or "" */
 /* this test needs a listener: it is skipped where the user is a producer */
 void server_listens(void);

@@ -1,37 +1,46 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# doc.sh BUILD [--check]: rewrites what stands between <!-- NAME --> and <!-- /NAME --> in README.md and redis.conf from
-# the code; with --check it changes nothing and fails where they differ.
+# doc.sh BUILD [--check]: rewrites, from the code, what stands between <!-- NAME --> and <!-- /NAME --> in the documents.
+# With --check it changes nothing and fails where they differ.
 set -eu
-build=$1 check=${2-} stale=
+build=$1
+check=${2-}
+parts=$build/doc
+stale=
 
-rewrite() { # FILE NAME...: the parts are BUILD/NAME.md
+rewrite() { # FILE NAME: the new text is PARTS/NAME
     file=$1
-    new=$build/$(basename "$file").part
-    shift
-    [ -e "$file" ] || return 0
-    cp "$file" "$new"
-    for name in "$@"; do
-        awk -v begin="<!-- $name -->" -v end="<!-- /$name -->" -v part="$build/$name.md" '
-            index($0, end) { skip = 0 }
-            !skip { print }
-            index($0, begin) { skip = 1; while ((getline line < part) > 0) print line }
-            END { if (skip) { print "no " end > "/dev/stderr"; exit 1 } }' "$new" > "$new.2"
-        mv "$new.2" "$new"
-    done
-    if cmp -s "$new" "$file"; then
-        rm "$new"
+    name=$2
+    awk -v begin="<!-- $name -->" -v end="<!-- /$name -->" -v part="$parts/$name" '
+        index($0, end) { inside = 0; ends++ }
+        !inside { print }
+        index($0, begin) { inside = 1; begins++; while ((getline line < part) > 0) print line }
+        END { exit !(begins == 1 && ends == 1 && !inside) }' "$file" > "$parts/new" ||
+        { echo "$file: needs one $name between its marks" >&2; exit 1; }
+
+    if cmp -s "$parts/new" "$file"; then
+        return
     elif [ "$check" = --check ]; then
-        diff -u "$file" "$new" || true
+        diff -u "$file" "$parts/new" || true
         stale="$stale $file"
     else
-        mv "$new" "$file"
+        cat "$parts/new" > "$file"
     fi
 }
 
-for table in settings errors statistics; do "$build/tables" $table > "$build/$table.md"; done
-tools/build/acl.sh "$build" shell > "$build/users.md"
-tools/build/acl.sh "$build" conf > "$build/users.conf.md"
-rewrite README.md settings errors statistics users
+mkdir -p "$parts"
+for table in settings errors statistics; do
+    "$build/tables" $table > "$parts/$table"
+done
+tools/build/acl.sh "$build" shell > "$parts/users"
+tools/build/acl.sh "$build" conf > "$parts/users.conf"
+# the program as the reader needs it, without the comments above its first line
+{ echo '```c'; sed -n '/^#include/,$p' tools/examples/first.c; echo '```'; } > "$parts/first"
+
+rewrite README.md first
+rewrite tools/doc/settings.md settings
+rewrite tools/doc/errors.md errors
+rewrite tools/doc/metrics.md statistics
+rewrite tools/doc/users.md users
 rewrite redis.conf users.conf
-[ -z "$stale" ] || { echo "not as the code is:$stale; make doc"; exit 1; }
+[ -z "$stale" ] || { echo "differ from the code:$stale; run make doc"; exit 1; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints a table of README.md, from the lists that the library itself is made of. */
+/* Prints a table of tools/doc, from the lists that the library itself is made of. */
 #include "api/options.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -106,7 +106,7 @@ fuzz:  ## let libFuzzer try what comes from outside for FUZZ_S seconds (60) each
 	$(again) BUILD=$(BUILD)/libfuzzer CC=clang SAN=fuzzer-no-link,address,undefined run-fuzz
 run-fuzz: $(FUZZ:%=$(BUILD)/%)
 	@tests/fuzz/run.sh $(BUILD) $(FUZZ_S) $(or $(ONLY),$(FUZZ))
-test-acl:  ## the flows again as users with the rights that README names, and no others
+test-acl:  ## the flows again as users of tools/doc/users.md, with their rights, and no others
 	@$(DEPS) build run test
 	$(again) all $(BUILD)/tests/api
 	@LAPSE_TEST_ACL=listener tests/run.sh $(BUILD) api
