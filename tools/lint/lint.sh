@@ -167,7 +167,10 @@ check_shell() {
 }
 
 check_doc() {
-    tools/build/doc.sh "$build" --check
+    local bad=0
+    tools/build/doc.sh "$build" --check || bad=1
+    tools/lint/documents.sh || bad=1
+    return $bad
 }
 
 check_man() {
