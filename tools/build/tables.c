@@ -12,6 +12,10 @@ static void print_duration(int64_t ms)
     } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
     size_t i = 0;
 
+    if (ms == 0) {
+        printf("0");
+        return;
+    }
     while (ms % units[i].ms) {
         i++;
     }
