@@ -103,6 +103,7 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     static const struct conn_events events = {on_up, on_down, NULL, NULL};
 
     l->core = (struct core){.loop = loop, .options = *options, .handle = l};
+    l->core.health = (struct health){.tasks = &l->tasks, .handle = l};
     l->core.log = (struct log){.fn = options->set.log, .arg = options->set.log_arg};
     task_queue_init(&l->tasks, loop);
     conn_init(&l->conn, &l->core, &events, l);
@@ -202,6 +203,12 @@ void lapse_stats(const struct lapse *l, struct lapse_stats *out, size_t size)
 {
     memset(out, 0, size);
     memcpy(out, &l->core.stats, size < sizeof *out ? size : sizeof *out);
+}
+
+void lapse_on_health(struct lapse *l, lapse_health_fn *fn, void *arg)
+{
+    l->core.health.fn = fn;
+    l->core.health.arg = arg;
 }
 
 const char *lapse_version(void)

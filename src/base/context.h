@@ -3,6 +3,7 @@
 #ifndef LAPSE_CORE_H
 #define LAPSE_CORE_H
 #include "base/clock.h"
+#include "base/health.h"
 #include "base/log.h"
 #include "api/options.h"
 
@@ -10,9 +11,11 @@ struct core {
     struct ev_loop *loop;
     struct options options;
     struct log log;
+    struct health health;
     struct lapse_stats stats;
     struct server_clock clock;
-    bool up; /* the connection for commands is */
+    bool up;       /* the connection for commands is */
+    int login_err; /* EAUTH, EDENIED: Redis did not let us in the last time it was asked; else 0 */
     /* when the log first said that a connection is not; 0: that is over, and was said */
     int64_t trouble_us;
     struct lapse *handle; /* for the users' callbacks */

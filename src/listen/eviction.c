@@ -3,6 +3,7 @@
  * so that who mends it need not restart us. An answer that does not come, or may not be asked for,
  * is no reason to stand still. */
 #include "listen/eviction.h"
+#include "base/error.h"
 
 enum { AGAIN_MS = 1000 };
 
@@ -25,7 +26,8 @@ static void on_again(void *arg)
 static void on_answer(struct queue_ask *a, int err)
 {
     struct policy *p = CONTAINER(a, struct policy, ask);
-    bool barred = policy_bars(p), refused = err == LAPSE_EREFUSED || err == LAPSE_EBROKEN;
+    bool barred = policy_bars(p);
+    bool refused = err_is_refusal(err) || err == LAPSE_EBROKEN;
 
     if (err && !refused) {
         return; /* the connection is gone: the next one asks */
@@ -37,9 +39,11 @@ static void on_answer(struct queue_ask *a, int err)
         log_line(&p->core->log, LOG_POLICY, LOG_ERR,
                  "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; "
                  "CONFIG SET maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
+        health_report(&p->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_MAY_EVICT});
     } else if (!err && !a->n[0] && p->evicts) {
         log_line(&p->core->log, LOG_KEEPS, LOG_NOTICE,
                  "takes jobs: this Redis does not evict them any more");
+        health_report(&p->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
     }
 
     p->evicts = err ? p->evicts : a->n[0] != 0;

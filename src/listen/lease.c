@@ -221,7 +221,7 @@ static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
         h->renew_at_us = a->ask.sent_us + h->lease_ms * 1000 / 3;
     } else if (err == LAPSE_EGONE) {
         h->lease_end_us = 0;
-    } else if (err == LAPSE_EREFUSED) {
+    } else if (err_is_refusal(err)) {
         h->renew_at_us = clock_us() + h->lease_ms * 1000 / 6; /* not at each tick */
     }
 
@@ -302,6 +302,8 @@ static void look_at_loop(struct holder *hs, int64_t now)
                  "the event loop was blocked for %lld ms (does a handler block, or did the machine "
                  "sleep?); leases of %lld ms are not renewed meanwhile",
                  (long long)stood_ms, (long long)lease_ms);
+        health_report(&hs->core->health,
+                      (struct lapse_health){.kind = LAPSE_HEALTH_LOOP_BLOCKED, .ms = stood_ms});
     }
 
     hs->ticked_us = now;

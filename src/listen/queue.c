@@ -8,6 +8,7 @@
  *
  * After a reconnect the queue is resumed first, then swept: see resume.h. */
 #include "listen/queue.h"
+#include "base/error.h"
 #include "base/mem.h"
 
 enum { POOL_MAX = 8, PAUSE_MS = 300 };
@@ -386,7 +387,7 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     if (!err) {
         take(q, c, got);
         look_further(q, c, got);
-    } else if ((err == LAPSE_EREFUSED || err == LAPSE_EBROKEN) && !closed_for(q)) {
+    } else if ((err_is_refusal(err) || err == LAPSE_EBROKEN) && !closed_for(q)) {
         q->again = q->again || err == LAPSE_EBROKEN;
         owe(q, by_age ? (enum lapse_via)a->via_oldest : LAPSE_VIA_SWEEP);
         q->paused_us = clock_us() + PAUSE_MS * INT64_C(1000);
@@ -431,7 +432,7 @@ void queue_resumed(struct resume *r, int err)
         script_stir(w->script); /* it may go now */
     } else if (!err) {
         queue_claim(q, LAPSE_VIA_SWEEP);
-    } else if (err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
+    } else if (err_is_refusal(err) || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
         q->again = true;
         timer_set(&w->pause, PAUSE_MS + 1);
     }

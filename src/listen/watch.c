@@ -234,6 +234,7 @@ static void on_silent(void *arg)
                  "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
                  "little later",
                  kind, kind);
+        health_report(&wk->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS});
     }
 }
 
@@ -244,6 +245,7 @@ static void events_come(struct watch *w)
     if (w->wake->deaf) {
         w->wake->deaf = false;
         log_line(&w->wake->core->log, LOG_HEARS, LOG_NOTICE, "expiry events arrive again");
+        health_report(&w->wake->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_EVENTS});
     }
 }
 

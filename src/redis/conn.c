@@ -105,6 +105,11 @@ static void connected(struct conn *c)
     char at[PLACE];
 
     core->up = core->up || !subscribes(c);
+    if (!subscribes(c)) {
+        core->login_err = 0;
+        health_report(&core->health,
+                      (struct lapse_health){.kind = LAPSE_HEALTH_CONNECTED, .what = place(c, at)});
+    }
     if (!core->trouble_us || !core->up) {
         return;
     }
@@ -198,6 +203,55 @@ static void on_reply(struct redisAsyncContext *ac, void *reply, void *arg)
     call_end(arg, reply ? 0 : c->why, reply);
 }
 
+/* A subscription that fails makes jobs late, no more: LAPSE_HEALTH_NO_EVENTS tells of it. */
+static void report_disconnected(const struct conn *c, const char *at, const char *detail)
+{
+    if (!subscribes(c)) {
+        health_report(&c->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_DISCONNECTED,
+                                                              .err = LAPSE_EDOWN,
+                                                              .what = at,
+                                                              .detail = detail});
+    }
+}
+
+/* 0: it is no matter of the user or the password. */
+static int login_error(struct span error)
+{
+    static const char *const words[] = {"WRONGPASS", "NOAUTH", "ERR invalid password", "ERR AUTH",
+                                        "ERR Client sent AUTH"};
+
+    if (refusal_is(error, "NOPERM")) {
+        return LAPSE_EDENIED;
+    }
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (refusal_is(error, words[i])) {
+            return LAPSE_EAUTH;
+        }
+    }
+
+    return 0;
+}
+
+static void report_login(const struct conn *c, struct span error, const char *at,
+                         const char *detail)
+{
+    int err = login_error(error);
+
+    if (subscribes(c)) {
+        return;
+    }
+    if (!err) {
+        report_disconnected(c, at, detail);
+        return;
+    }
+
+    c->core->login_err = err;
+    health_report(&c->core->health,
+                  (struct lapse_health){
+                      .kind = LAPSE_HEALTH_AUTH_FAILED, .err = err, .what = at, .detail = detail});
+}
+
 /* Nothing was asked before Redis let us in, so a refusal here is a matter for the log, and for the
  * next attempt. */
 static void not_let_in(struct conn *c, struct span error)
@@ -219,6 +273,7 @@ static void not_let_in(struct conn *c, struct span error)
     }
 
     in_trouble(c, written);
+    report_login(c, error, at, text);
     fail(c, LAPSE_ELOST);
 }
 
@@ -317,6 +372,7 @@ static void failed(struct conn *c, const char *why)
     char at[PLACE];
     in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
                            "cannot connect to Redis at %s: %s; trying again", place(c, at), why));
+    report_disconnected(c, at, why);
 }
 
 static void on_connect(const struct redisAsyncContext *ac, int status)
@@ -363,6 +419,7 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
         in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
                                "lost the connection to Redis at %s: %s; connecting again",
                                place(c, at), reason(ac)));
+        report_disconnected(c, at, reason(ac));
     }
 
     ended(c);
@@ -549,6 +606,7 @@ static void on_deadline(struct conn *c)
                             "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again",
                             place(c, at), (long long)c->core->options.set.reply_ms,
                             subscribes(c) ? " to the subscription" : ""));
+        report_disconnected(c, at, "no answer");
         fail(c, LAPSE_ETIMEOUT);
     }
 }
@@ -608,6 +666,9 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
         c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each
                                     channel once more */
         c->core->stats.deaf++;
+        health_report(&c->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS,
+                                                              .err = LAPSE_EDENIED,
+                                                              .detail = ac->errstr});
         if (!c->refused) {
             log_line(&c->core->log, LOG_SUBSCRIBE, LOG_ERR,
                      "Redis refuses the subscription: %s; alarm and sweep go on without events",

@@ -79,12 +79,31 @@ static bool unknown(struct span error)
     return refusal_is(error, "ERR unknown command") && find(error, "EVAL_RO", &rest);
 }
 
-int refusal_code(struct log *log, const char *script, struct span error)
+/* It is a matter of rights: of the command itself, or of a command or a key within the script as
+ * Redis 7.0, and as 7.2 and later say it. */
+static bool is_denial(struct span error)
 {
+    return refusal_is(error, "NOPERM") || refusal_is(error, "ERR The user executing the script") ||
+           refusal_is(error, "ERR ACL failure in script");
+}
+
+static int refusal_error(bool denied, bool broken)
+{
+    if (broken) {
+        return LAPSE_EBROKEN;
+    }
+
+    return denied ? LAPSE_EDENIED : LAPSE_EREFUSED;
+}
+
+int refusal_code(struct core *core, const char *script, struct span error)
+{
+    struct log *log = &core->log;
     static const char doctor[] = "`lapse doctor` lists the rights";
     char text[LOG_VALUE];
     char command[LOG_VALUE];
-    bool broken = refusal_is(error, "LAPSE EBROKEN"), denied = denied_in_script(error, command);
+    bool broken = refusal_is(error, "LAPSE EBROKEN");
+    bool denied = denied_in_script(error, command);
     const char *what = *command ? command : "a command";
 
     log_escape(text, sizeof text, error.at, error.len);
@@ -107,5 +126,13 @@ int refusal_code(struct log *log, const char *script, struct span error)
                  broken ? "some of it may have happened" : advice(error));
     }
 
-    return broken ? LAPSE_EBROKEN : LAPSE_EREFUSED;
+    struct lapse_health report = {
+        .kind = denied || is_denial(error) ? LAPSE_HEALTH_DENIED : LAPSE_HEALTH_REFUSED,
+        .err = refusal_error(denied || is_denial(error), broken),
+        .what = script,
+        .detail = text,
+    };
+    health_report(&core->health, report);
+
+    return report.err;
 }

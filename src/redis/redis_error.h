@@ -2,10 +2,10 @@
 #ifndef LAPSE_REFUSAL_H
 #define LAPSE_REFUSAL_H
 #include "job/keys.h"
-#include "base/log.h"
+#include "base/context.h"
 
 bool refusal_is(struct span error, const char *word); /* begins with it */
-/* The code of an error that a script answered, EREFUSED or EBROKEN; logs it. */
-int refusal_code(struct log *log, const char *script, struct span error);
+/* The code of an error that a script answered: EREFUSED, EDENIED or EBROKEN. Logs and reports it. */
+int refusal_code(struct core *core, const char *script, struct span error);
 
 #endif

@@ -204,13 +204,13 @@ static void rest(struct script *s)
 /* It keeps its place among the requests of its id. */
 static bool repeat(struct script *s, struct ask *a, int err)
 {
-    bool refused = err == LAPSE_EREFUSED || err == LAPSE_EBROKEN;
+    bool refused = err_is_refusal(err) || err == LAPSE_EBROKEN;
 
     if (!a->repeats || !(is_lost(err) || refused)) {
         return false;
     }
 
-    a->maybe = a->maybe || err != LAPSE_EREFUSED;
+    a->maybe = a->maybe || !err_is_refusal(err);
     if (clock_us() >= a->until_us) {
         return false;
     }
@@ -269,6 +269,12 @@ static void move_overdue_waiting(struct script *s, struct list *to, int64_t now_
  * What waits behind bodies that a slow connection takes little by little has time for as long as it
  * takes any, and what waits for the answer to another request of its id for as long as Redis
  * answers that. */
+/* Why a request was never sent. */
+static int unsent_error(const struct core *core)
+{
+    return core->login_err ? core->login_err : LAPSE_EDOWN;
+}
+
 static void on_retry(void *arg)
 {
     struct script *s = arg;
@@ -287,7 +293,7 @@ static void on_retry(void *arg)
     /* they count till they end: the end of one may take another back */
     for (struct list *i; (i = list_pop(&over));) {
         s->n_asks--;
-        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_EDOWN, NULL);
+        ask_end(s, CONTAINER(i, struct ask, node), unsent_error(s->core), NULL);
     }
 
     if (s->n_asks) {
@@ -452,7 +458,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
         b->s->loaded[b->script] = false;
         put_back(b->s, b);
     } else {
-        end_all(b, refusal_code(&b->s->core->log, script_texts[b->script].name, error));
+        end_all(b, refusal_code(b->s->core, script_texts[b->script].name, error));
     }
 
     batch_free(b);

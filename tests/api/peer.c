@@ -98,7 +98,7 @@ Test(peer, what_it_says_is_one_printable_line_in_the_log)
 
     flow_fine(f, "does not let us in");
     open_fake(f, &fake);
-    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EAUTH);
     cr_assert_eq(flow_logged(f, "WRONGPASS"), 1);
     cr_assert_eq(flow_logged(f, "[2J%s%n%999d"), 1);
     cr_assert_eq(flow_logged(f, "x1b[2J"), 1);

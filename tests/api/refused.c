@@ -249,7 +249,7 @@ Test(refused, for_want_of_a_right_within_a_script_names_the_command_and_the_scri
         free(rules);
         flow_fine(f, rows[i].said);
         f->l = flow_open(f, &opts);
-        cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED, "%s", rows[i].rules);
+        cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDENIED, "%s", rows[i].rules);
         cr_assert_geq(flow_logged(f, rows[i].said), 1, "%s", rows[i].rules);
         flow_close(f, f->l, 0);
     }

@@ -120,9 +120,9 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(server_refusals(f->server), 0);
 
     flow_fine(f, "NOPERM");
-    cr_assert_eq(flow_schedule(f, "q", "new", HOUR, NULL), LAPSE_EREFUSED);
-    cr_assert_eq(flow_cancel(f, "q", ids[FLOW_DEAD], NULL), LAPSE_EREFUSED);
-    cr_assert_eq(flow_reschedule(f, "q", ids[FLOW_WAITS], lapse_in(0), NULL), LAPSE_EREFUSED);
+    cr_assert_eq(flow_schedule(f, "q", "new", HOUR, NULL), LAPSE_EDENIED);
+    cr_assert_eq(flow_cancel(f, "q", ids[FLOW_DEAD], NULL), LAPSE_EDENIED);
+    cr_assert_eq(flow_reschedule(f, "q", ids[FLOW_WAITS], lapse_in(0), NULL), LAPSE_EDENIED);
 
     char *after = flow_dump(f);
     cr_assert_str_eq(after, before);

@@ -21,7 +21,7 @@ static const struct error {
      "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n",
      LAPSE_EREFUSED},
     {"OOM", "-OOM command not allowed when used memory > 'maxmemory'.\r\n", LAPSE_EREFUSED},
-    {"NOPERM", "-NOPERM this user has no permissions to run this command\r\n", LAPSE_EREFUSED},
+    {"NOPERM", "-NOPERM this user has no permissions to run this command\r\n", LAPSE_EDENIED},
     {"NOAUTH", "-NOAUTH Authentication required.\r\n", LAPSE_EREFUSED},
     {"MISCONF",
      "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist\r\n",

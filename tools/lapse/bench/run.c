@@ -58,7 +58,7 @@ static int judge(struct bench *b, const struct ask *a)
         say("%llu of %llu jobs were stored", (unsigned long long)a->stored,
             (unsigned long long)a->n);
     }
-    return a->err == LAPSE_EREFUSED && code == DOWN ? DONE : code;
+    return (a->err == LAPSE_EREFUSED || a->err == LAPSE_EDENIED) && code == DOWN ? DONE : code;
 }
 
 /* ---- without listeners ---- */

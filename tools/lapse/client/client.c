@@ -207,8 +207,10 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
 /* What Redis's own words explain. 0: they explain nothing. */
 static int denied(struct client *c, int err, const char *about)
 {
-    int shut = err == LAPSE_EREFUSED || err == LAPSE_EDOWN || err == LAPSE_ECLOSED;
-    int refused = err == LAPSE_EREFUSED || err == LAPSE_EBROKEN || (shut && c->shut_out);
+    int denied_now = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EAUTH;
+    int shut = denied_now || err == LAPSE_EDOWN || err == LAPSE_ECLOSED;
+    int refused = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EBROKEN ||
+                  (shut && c->shut_out);
 
     if (refused && c->no_right) {
         const char *what = c->one_shot ? c->error : "";

@@ -361,7 +361,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
         if (in->drain) {
             look_around(in);
         }
-    } else if (is_out_of_patience(in) || (err == LAPSE_EREFUSED && in->c.no_right)) {
+    } else if (is_out_of_patience(in) || (err == LAPSE_EDENIED && in->c.no_right)) {
         listen_stop(in, client_answer(&in->c, err, about(in)));
     } else {
         ev_timer_again(in->c.loop, &in->tick);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* What a handle reports about its Redis and its loop. */
+#include "flow.h"
+#include <poll.h>
+
+enum { REPORTS = 64 };
+
+static struct {
+    struct lapse_health report[REPORTS];
+    char what[REPORTS][256];
+    char detail[REPORTS][256];
+    int n;
+} heard;
+
+static void on_health(struct lapse *l, const struct lapse_health *h, void *arg)
+{
+    (void)l;
+    (void)arg;
+    if (heard.n == REPORTS) {
+        return;
+    }
+
+    heard.report[heard.n] = *h;
+    snprintf(heard.what[heard.n], sizeof heard.what[0], "%s", h->what);
+    snprintf(heard.detail[heard.n], sizeof heard.detail[0], "%s", h->detail);
+    heard.n++;
+}
+
+/* The number of the first report of this kind, or -1. */
+static int find_report(enum lapse_health_kind kind)
+{
+    for (int i = 0; i < heard.n; i++) {
+        if (heard.report[i].kind == kind) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static struct flow *begin(void)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    flow_fine(f, ""); /* each of these is logged, too */
+    return f;
+}
+
+static void open_it(struct flow *f, const struct lapse_options *opts)
+{
+    f->l = flow_open(f, opts);
+    lapse_on_health(f->l, on_health, NULL);
+}
+
+Test(health, tells_of_the_connection_and_of_its_end)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+
+    open_it(f, &opts);
+    flow_until(f, find_report(LAPSE_HEALTH_CONNECTED) >= 0);
+    cr_assert_eq(heard.n, 1);
+    cr_assert_neq(heard.what[0][0], '\0', "the address");
+
+    server_kill9(f->server);
+    flow_until(f, heard.n >= 4);
+    for (int i = 1; i < 4; i++) {
+        cr_assert_eq(heard.report[i].kind, LAPSE_HEALTH_DISCONNECTED);
+        cr_assert_eq(heard.report[i].err, LAPSE_EDOWN);
+        cr_assert_eq(heard.report[i].in_a_row, (unsigned)i);
+        cr_assert_neq(heard.detail[i][0], '\0', "the reason");
+    }
+
+    heard.n = 0;
+    server_restart(f->server);
+    flow_until(f, find_report(LAPSE_HEALTH_CONNECTED) >= 0);
+    flow_end(f, "q");
+}
+
+Test(health, tells_of_a_wrong_password_which_is_also_the_error_of_requests)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+    char url[200];
+
+    snprintf(url, sizeof url, "unix://me:wrong@%s", f->server->socket);
+    redis_do(f->server, "ACL SETUSER me on >right ~* &* +@all");
+    opts.url = url;
+    opts.reply_ms = 300;
+    open_it(f, &opts);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), LAPSE_EAUTH);
+
+    int at = find_report(LAPSE_HEALTH_AUTH_FAILED);
+    cr_assert_geq(at, 0);
+    cr_assert_eq(heard.report[at].err, LAPSE_EAUTH);
+    cr_assert(strstr(heard.detail[at], "WRONGPASS"), "%s", heard.detail[at]);
+    flow_end(f, "q");
+}
+
+Test(health, tells_which_script_was_denied)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+    char url[200];
+
+    snprintf(url, sizeof url, "unix://me:right@%s", f->server->socket);
+    redis_do(f->server, "ACL SETUSER me on >right ~* &* +@all -zadd");
+    opts.url = url;
+    open_it(f, &opts);
+    cr_assert_eq(flow_schedule(f, "q", "a", 1000, NULL), LAPSE_EDENIED);
+    flow_until(f, find_report(LAPSE_HEALTH_DENIED) >= 0);
+
+    int at = find_report(LAPSE_HEALTH_DENIED);
+    cr_assert_eq(heard.report[at].err, LAPSE_EDENIED);
+    cr_assert_str_eq(heard.what[at], "schedule");
+    flow_end(f, "q");
+}
+
+Test(health, tells_of_a_refusal_that_is_no_matter_of_rights)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+
+    open_it(f, &opts);
+    redis_do(f->server, "CONFIG SET maxmemory 1");
+    cr_assert_eq(flow_schedule(f, "q", "a", 1000, NULL), LAPSE_EREFUSED);
+    flow_until(f, find_report(LAPSE_HEALTH_REFUSED) >= 0);
+
+    int at = find_report(LAPSE_HEALTH_REFUSED);
+    cr_assert_str_eq(heard.what[at], "schedule");
+    cr_assert(strstr(heard.detail[at], "OOM"), "%s", heard.detail[at]);
+    flow_end(f, "q");
+}
+
+Test(health, tells_of_a_redis_that_may_evict_and_of_one_that_does_not_any_more)
+{
+    struct flow *f = begin();
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct lapse_options opts = flow_options(f);
+
+    redis_do(f->server, "CONFIG SET maxmemory-policy allkeys-lru");
+    open_it(f, &opts);
+    flow_handle(f, "q", &w);
+    flow_until(f, find_report(LAPSE_HEALTH_MAY_EVICT) >= 0);
+    redis_do(f->server, "CONFIG SET maxmemory-policy noeviction");
+    flow_until(f, find_report(LAPSE_HEALTH_NO_EVICTION) >= 0);
+    flow_end(f, "q");
+}
+
+Test(health, tells_of_events_that_do_not_come_and_of_those_that_come_again)
+{
+    struct flow *f = begin();
+    struct flow_worker w = {.policy = FLOW_DONE};
+    struct lapse_options opts = flow_options(f);
+
+    redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
+    open_it(f, &opts);
+    flow_handle(f, "q", &w);
+    flow_until(f, find_report(LAPSE_HEALTH_NO_EVENTS) >= 0);
+    redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
+    flow_until(f, find_report(LAPSE_HEALTH_EVENTS) >= 0);
+    flow_end(f, "q");
+}
+
+static void block_the_loop(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    poll(NULL, 0, 700);
+    flow_handler(l, job, arg);
+}
+
+Test(health, tells_of_a_loop_that_was_blocked_and_for_how_long)
+{
+    struct flow *f = begin();
+    struct flow_worker w = {.f = f, .policy = FLOW_DONE};
+    struct lapse_options opts = flow_options(f);
+
+    opts.lease_ms = 1500;
+    open_it(f, &opts);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, block_the_loop, &w), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, find_report(LAPSE_HEALTH_LOOP_BLOCKED) >= 0);
+    cr_assert_geq(heard.report[find_report(LAPSE_HEALTH_LOOP_BLOCKED)].ms, 500);
+    flow_until(f, w.settled == 1);
+    flow_end(f, "q");
+}
+
+Test(health, is_quiet_where_nobody_listens_and_each_kind_has_a_name)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+
+    f->l = flow_open(f, &opts);
+    lapse_on_health(f->l, NULL, NULL);
+    cr_assert_eq(flow_schedule(f, "q", "a", 100000, NULL), 0);
+    cr_assert_eq(heard.n, 0);
+    cr_assert_str_eq(lapse_health_name(LAPSE_HEALTH_CONNECTED), "CONNECTED");
+    cr_assert_str_eq(lapse_health_name(LAPSE_HEALTH_LOOP_BLOCKED), "LOOP_BLOCKED");
+    cr_assert_str_eq(lapse_health_name(LAPSE_HEALTH_KINDS), "unknown");
+    flow_end(f, "q");
+}
+
+struct closer {
+    struct flow *f;
+    bool closed;
+};
+
+static void on_closed(void *arg)
+{
+    struct closer *c = arg;
+    c->closed = true;
+}
+
+static void close_it(struct lapse *l, const struct lapse_health *h, void *arg)
+{
+    struct closer *c = arg;
+    (void)h;
+
+    flow_forget(c->f, l);
+    lapse_close(l, 0, on_closed, c);
+}
+
+Test(health, a_report_may_close_the_handle)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+    struct closer c = {.f = f};
+
+    f->l = flow_open(f, &opts);
+    lapse_on_health(f->l, close_it, &c);
+    flow_until(f, c.closed);
+    f->l = NULL;
+    flow_end(f, "q");
+}
