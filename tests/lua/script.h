@@ -4,8 +4,8 @@
  *
  * The clock shows T, a moment about a day ahead, so that no trigger expires meanwhile, until
  * now_at() moves it. In arguments and in what is expected, T+5 and U+5 are the moments 5 ms and 5
- * us after T as Redis keeps them, ms and us. Arguments are words; 'a b' is one word, '' an empty one,
- * \0a a byte. Replies: 1 'text' [list] nil -error. Keys:
+ * us after T as Redis keeps them, ms and us. Arguments are words; 'a b' is one word, '' an empty
+ * one, \0a a byte. Replies: 1 'text' [list] nil -error. Keys:
  *
  *     due b:T+5 | run a:T+9 | jobs a=\01\00x b=\01\00 | held a=1 1 10 U+1 U T me  | seq U+1 |
  *     t b:T+4
