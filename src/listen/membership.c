@@ -130,7 +130,7 @@ static int64_t next_beat_ms(struct ring *r)
 
     r->n_unheard = !r->entered || heard ? 0 : r->n_unheard + r->reads;
     if (r->n_unheard >= OVERDUE) {
-        r->core->stats.deaf++;
+        r->core->stats.missed_events++;
         r->events->silent(r->arg);
     }
 

@@ -287,7 +287,7 @@ static void count(struct lapse_stats *stats, enum lapse_via via)
 {
     stats->claimed++;
     stats->via_event += via == LAPSE_VIA_EVENT;
-    stats->via_wake += via == LAPSE_VIA_WAKE;
+    stats->via_notice += via == LAPSE_VIA_NOTICE;
     stats->via_alarm += via == LAPSE_VIA_ALARM;
     stats->via_sweep += via == LAPSE_VIA_SWEEP;
 }
@@ -315,7 +315,7 @@ static void take(struct queue *q, const struct claim *c, const struct claimed *g
         count(&w->core->stats, via);
     }
 
-    w->core->stats.empty += got->n == 0;
+    w->core->stats.empty_claims += got->n == 0;
 
     if (got->n_unreadable || got->n_lost) {
         log_line(&w->core->log, LOG_DATA, LOG_ERR,

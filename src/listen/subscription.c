@@ -172,7 +172,7 @@ static void on_event(struct sub *s, struct span channel, struct span text)
         s->core->stats.events++;
         s->events->expired(s->arg, e, id);
     } else {
-        s->core->stats.foreign++;
+        s->core->stats.foreign_events++;
     }
 }
 

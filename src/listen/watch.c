@@ -310,7 +310,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
         const char *stop = memchr(at, ' ', (size_t)(end - at));
         struct span id = {at, (size_t)((stop ? stop : end) - at)};
         if (keys_id_ok(id.at, id.len) && ring_owns(&w->ring, id)) {
-            wk->events->named(wk->arg, w, id, LAPSE_VIA_WAKE);
+            wk->events->named(wk->arg, w, id, LAPSE_VIA_NOTICE);
         }
         at += id.len + 1;
     }

@@ -665,7 +665,7 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
                strncmp(ac->errstr, "NO", 2) == 0) {
         c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each
                                     channel once more */
-        c->core->stats.deaf++;
+        c->core->stats.missed_events++;
         health_report(&c->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS,
                                                               .err = LAPSE_EDENIED,
                                                               .detail = ac->errstr});

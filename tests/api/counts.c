@@ -189,7 +189,7 @@ static struct costs costs_of(struct lapse *const *l, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         struct lapse_stats s = flow_stats(l[i]);
         c.claimed += s.claimed;
-        c.empty += s.empty;
+        c.empty += s.empty_claims;
         c.touches += s.touches;
     }
     return c;

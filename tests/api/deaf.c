@@ -21,9 +21,9 @@ Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
 
     flow_handle(f, "q", &w);
     run_jobs(f, &w, 30);
-    cr_assert_eq(flow_stats(f->l).deaf, 0);
+    cr_assert_eq(flow_stats(f->l).missed_events, 0);
     flow_until(f, flow_logged(f, WARNING) == 1);
-    cr_assert_eq(flow_stats(f->l).deaf, 1);
+    cr_assert_eq(flow_stats(f->l).missed_events, 1);
     run_jobs(f, &w, 30);
     flow_each_once(&w, 60);
     cr_assert_eq(flow_stats(f->l).via_event, 0);
@@ -45,12 +45,12 @@ Test(deaf, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
     redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
     flow_until(f, flow_logged(f, "events arrive again") == 1);
 
-    uint64_t deaf = flow_stats(f->l).deaf;
+    uint64_t deaf = flow_stats(f->l).missed_events;
     cr_assert_geq(deaf, 1);
     run_jobs(f, &w, 6);
     flow_each_once(&w, 18);
     cr_assert_eq(flow_logged(f, WARNING), 1);
-    cr_assert_eq(flow_stats(f->l).deaf, deaf);
+    cr_assert_eq(flow_stats(f->l).missed_events, deaf);
     flow_end(f, "q");
 }
 
@@ -134,14 +134,14 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     int64_t took_ms = test_now_ms() - start;
     flow_each_once(&w, N);
     cr_assert_eq(flow_stats(f->l).via_event, 0);
-    cr_assert_eq(flow_stats(f->l).via_wake, 0);
+    cr_assert_eq(flow_stats(f->l).via_notice, 0);
 
     /* one each half of reply_ms at the most, and with no word more than the first */
     cr_assert_leq(conns, 2 + took_ms / 200, "%lld connections in %lld ms", conns,
                   (long long)took_ms);
     cr_assert_gt(conns, 2);
-    cr_assert_geq(flow_stats(f->l).deaf, 2);
-    cr_assert_leq(flow_stats(f->l).deaf, (uint64_t)conns + 1);
+    cr_assert_geq(flow_stats(f->l).missed_events, 2);
+    cr_assert_leq(flow_stats(f->l).missed_events, (uint64_t)conns + 1);
     cr_assert_eq(flow_logged(f, "refuses the subscription"), 1);
     redis_do(f->server, "ACL SETUSER half allchannels");
     flow_until_listeners(f, "q", 1);

@@ -40,7 +40,7 @@ FLOW_ALL_MODES(due, jobs_of_all_delays_run_once_and_none_early)
     struct lapse_stats s = flow_stats(f->l);
     cr_assert_eq(s.claimed, N);
     cr_assert_eq(s.done, N);
-    cr_assert_eq(s.via_event + s.via_wake + s.via_alarm + s.via_sweep, N);
+    cr_assert_eq(s.via_event + s.via_notice + s.via_alarm + s.via_sweep, N);
     flow_end(f, "q");
 }
 
@@ -187,7 +187,7 @@ Test(due, a_job_due_at_once_is_told_by_a_wake)
 
     flow_each_once(&w, N);
     cr_assert_eq(flow_stats(listener).via_event, 0);
-    cr_assert_gt(flow_stats(listener).via_wake, 0);
+    cr_assert_gt(flow_stats(listener).via_notice, 0);
     flow_end(f, "q");
 }
 

@@ -63,9 +63,9 @@ Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
     for (size_t i = 0; i < N; i++) {
         size_t len = events[i].len ? events[i].len : strlen(events[i].key);
         uint64_t ours = flow_stats(f->l).events;
-        uint64_t foreign = flow_stats(f->l).foreign;
+        uint64_t foreign = flow_stats(f->l).foreign_events;
         redis_do(f->server, "PUBLISH %s %b", events[i].channel, events[i].key, len);
-        flow_until(f, flow_stats(f->l).foreign == foreign + 1);
+        flow_until(f, flow_stats(f->l).foreign_events == foreign + 1);
         cr_assert_eq(flow_stats(f->l).events, ours, "event %zu", i);
     }
 
@@ -75,7 +75,7 @@ Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
     redis_do(f->server, "PUBLISH %s %s", EVENT, name);
     snprintf(name, 400, "lapse:{%065d}:t:a", 0);
     redis_do(f->server, "PUBLISH %s %s", EVENT, name);
-    flow_until(f, flow_stats(f->l).foreign == N + 2);
+    flow_until(f, flow_stats(f->l).foreign_events == N + 2);
     free(name);
     same_jobs(f, before);
     free(before);
@@ -97,15 +97,15 @@ Test(foreign, an_event_is_ours_by_the_number_of_our_database)
     redis_do(f->server, "SELECT 13");
     flow_until_listeners(f, "q", 1);
 
-    uint64_t foreign = flow_stats(f->l).foreign;
+    uint64_t foreign = flow_stats(f->l).foreign_events;
     redis_do(f->server, "PUBLISH __keyevent@0__:expired lapse:{q}:t:a");
     redis_do(f->server, "PUBLISH __keyevent@1__:expired lapse:{q}:t:a");
     redis_do(f->server, "PUBLISH __keyevent@130__:expired lapse:{q}:t:a");
-    flow_until(f, flow_stats(f->l).foreign == foreign + 3);
+    flow_until(f, flow_stats(f->l).foreign_events == foreign + 3);
     cr_assert_eq(flow_stats(f->l).events, 0);
     redis_do(f->server, "PUBLISH __keyevent@13__:expired lapse:{q}:t:a");
     flow_until(f, flow_stats(f->l).events == 1);
-    cr_assert_eq(flow_stats(f->l).foreign, foreign + 3);
+    cr_assert_eq(flow_stats(f->l).foreign_events, foreign + 3);
     flow_end(f, "q"); /* audits the database that was selected */
 }
 

@@ -136,7 +136,7 @@ Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
     schedule_n(f, N, 5);
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
-    cr_assert_eq(flow_stats(f->l).via_wake, 0);
+    cr_assert_eq(flow_stats(f->l).via_notice, 0);
     flow_end(f, "q");
 }
 
@@ -155,7 +155,7 @@ Test(narrow, a_busy_redis_delivers_when_it_is_free_again)
     flow_until_listeners(f, "q", 1);
     flow_heard(f);
 
-    uint64_t foreign = flow_stats(f->l).foreign;
+    uint64_t foreign = flow_stats(f->l).foreign_events;
     int64_t since_ms = test_now_ms();
     redis_do(f->server, "CONFIG SET busy-reply-threshold 50");
     for (int i = 0; i < N; i++) {
@@ -166,7 +166,7 @@ Test(narrow, a_busy_redis_delivers_when_it_is_free_again)
     snprintf(cli, sizeof cli, "redis-cli -s %s eval '%s' 0 >/dev/null 2>&1 &", f->server->socket,
              loop);
     cr_assert_eq(system(cli), 0);
-    flow_until(f, flow_stats(f->l).foreign > foreign);
+    flow_until(f, flow_stats(f->l).foreign_events > foreign);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED);
     flow_spin(f, 600);
     cr_assert_leq(flow_logged(f, "BUSY"),

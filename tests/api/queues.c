@@ -124,12 +124,12 @@ Test(queues, that_come_again_at_once_are_heard)
     flow_until_listeners(f, "q", 1);
     flow_poll(f, channels(f) == 2);
 
-    uint64_t woken = flow_stats(f->l).via_wake;
+    uint64_t woken = flow_stats(f->l).via_notice;
     for (int i = 0; i < 10; i++) {
         run_one(f, "q", &w, 0);
     }
 
-    cr_assert_gt(flow_stats(f->l).via_wake, woken);
+    cr_assert_gt(flow_stats(f->l).via_notice, woken);
     cr_assert_eq(flow_stats(f->l).reconnects, 0);
     flow_end(f, "q", "other");
 }

@@ -93,7 +93,7 @@ Test(rights, of_a_producer_are_all_that_it_asks_and_the_wake)
     f->l = producer;
     cr_assert_eq(flow_schedule(f, "p", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
-    cr_assert_eq(flow_stats(listener).via_wake, 1);
+    cr_assert_eq(flow_stats(listener).via_notice, 1);
     flow_end(f, "p", "q");
 }
 

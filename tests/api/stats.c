@@ -94,7 +94,7 @@ FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
     cr_assert(got.claimed == 7 && got.done == 2 && got.failed == 2 && got.retried == 3 &&
                   got.gone == 0,
               "%d done, %d failed, %d retried", (int)got.done, (int)got.failed, (int)got.retried);
-    cr_assert_eq(got.via_event + got.via_wake + got.via_alarm + got.via_sweep, got.claimed);
+    cr_assert_eq(got.via_event + got.via_notice + got.via_alarm + got.via_sweep, got.claimed);
     flow_end(f, "q");
 }
 
@@ -133,11 +133,11 @@ Test(stats, events_and_via_event)
     flow_until(f, w.settled == 4);
     struct lapse_stats now = flow_stats(f->l);
     cr_assert(now.via_event - before.via_event == 3 && now.events - before.events == 3);
-    cr_assert(now.touches == 0 && now.via_alarm == 0 && now.via_wake == before.via_wake);
+    cr_assert(now.touches == 0 && now.via_alarm == 0 && now.via_notice == before.via_notice);
     flow_end(f, "q");
 }
 
-Test(stats, via_wake)
+Test(stats, via_notice)
 {
     struct flow_worker w = {.policy = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
@@ -148,7 +148,7 @@ Test(stats, via_wake)
         flow_until(f, w.settled == i + 2);
     }
 
-    cr_assert_eq(flow_stats(f->l).via_wake - before.via_wake, 3);
+    cr_assert_eq(flow_stats(f->l).via_notice - before.via_notice, 3);
     cr_assert_eq(flow_stats(f->l).claimed - before.claimed, 3);
     flow_end(f, "q");
 }
@@ -165,7 +165,7 @@ Test(stats, via_alarm)
 
     flow_until(f, w.settled == 4);
     cr_assert_eq(flow_stats(f->l).via_alarm - before.via_alarm, 3);
-    cr_assert(flow_stats(f->l).events == 0 && flow_stats(f->l).foreign == 0);
+    cr_assert(flow_stats(f->l).events == 0 && flow_stats(f->l).foreign_events == 0);
     flow_end(f, "q");
 }
 
@@ -222,13 +222,13 @@ Test(stats, foreign_events_and_empty_claims)
 
     redis_do(f->server, "SET somebodys-cache 1 PX 1");
     redis_do(f->server, "SET lapse:{other}:t:a 1 PX 1");
-    flow_until(f, flow_stats(f->l).foreign - before.foreign == 2);
-    cr_assert_eq(flow_stats(f->l).empty, before.empty);
+    flow_until(f, flow_stats(f->l).foreign_events - before.foreign_events == 2);
+    cr_assert_eq(flow_stats(f->l).empty_claims, before.empty_claims);
     redis_do(f->server, "SET lapse:{q}:t:forged 1 PX 1");
-    flow_until(f, flow_stats(f->l).empty - before.empty == 1);
+    flow_until(f, flow_stats(f->l).empty_claims - before.empty_claims == 1);
     cr_assert_eq(flow_stats(f->l).events - before.events, 1);
     redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", "0 nobody");
-    flow_until(f, flow_stats(f->l).empty - before.empty == 2);
+    flow_until(f, flow_stats(f->l).empty_claims - before.empty_claims == 2);
     cr_assert_eq(flow_stats(f->l).claimed, before.claimed);
     flow_end(f, "q");
 }

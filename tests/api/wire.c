@@ -16,14 +16,14 @@ struct lapse_stats flow_stats(struct lapse *l)
 bool flow_via_ok(enum flow_mode mode, enum lapse_via via)
 {
     static const unsigned can[] = {
-        [FLOW_FULL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM |
+        [FLOW_FULL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_ALARM |
                       1u << LAPSE_VIA_SWEEP,
-        [FLOW_STILL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM |
+        [FLOW_STILL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_ALARM |
                        1u << LAPSE_VIA_SWEEP,
-        [FLOW_NO_ALARM] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_NO_ALARM] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_SWEEP,
         [FLOW_NO_EVENTS] = 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
-        [FLOW_MUTE] = 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
-        [FLOW_SWEEP] = 1u << LAPSE_VIA_WAKE | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_MUTE] = 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_SWEEP] = 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_SWEEP,
     };
 
     return can[mode] & 1u << via;
@@ -51,11 +51,11 @@ unsigned flow_rank(struct flow *f, const char *queue, const char *name)
 /* A subscription hears in the order in which Redis publishes, so the last message comes last. */
 void flow_heard(struct flow *f)
 {
-    uint64_t before = flow_stats(f->l).foreign;
+    uint64_t before = flow_stats(f->l).foreign_events;
     redis_do(f->server, "SET nobodys 1 PX 1");
     flow_poll(f, redis_int(f->server, "EXISTS nobodys") ==
                      0); /* to be looked at makes it expire, too */
-    flow_until(f, flow_stats(f->l).foreign > before);
+    flow_until(f, flow_stats(f->l).foreign_events > before);
 }
 
 /* What Redis ran before the first of two questions is answered before it; what that answer led to

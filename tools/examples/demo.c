@@ -148,7 +148,7 @@ static void on_settled(struct lapse *l, int err, const struct lapse_job *job, vo
 /* ---- an order times out ---- */
 static void on_timeout(struct lapse *l, struct lapse_job *job, void *arg)
 {
-    static const char *const via[] = {"", "event", "wake", "alarm", "sweep"};
+    static const char *const via[] = {"", "event", "notice", "alarm", "sweep"};
     const char *id = lapse_job_id(job);
     const char *what = "not paid: cancelled";
     unsigned n = number(id);

@@ -59,7 +59,7 @@ static struct costs costs_of(const struct part *p, uint64_t jobs)
     c.listeners_us = thousandths(listeners_us, jobs);
     c.producer_us = thousandths(b->producer_us - a->producer_us, jobs);
     c.allocs = thousandths((int64_t)(b->allocs - a->allocs), jobs);
-    c.empty = thousandths((int64_t)(b->stats.empty - a->stats.empty), jobs);
+    c.empty = thousandths((int64_t)(b->stats.empty_claims - a->stats.empty_claims), jobs);
     c.touches = thousandths((int64_t)(b->stats.touches - a->stats.touches), jobs);
     c.per_s_scripts = thousandths((b->info.scripts - a->info.scripts) * 1000000, us);
     c.per_s_commands = thousandths((b->info.commands - a->info.commands) * 1000000, us);
@@ -260,9 +260,9 @@ static void print_run(const struct part *p)
            "listeners", D(c.listeners_us), D(c.allocs), D(c.empty), D(c.touches),
            (double)p->rss_kb / 1024);
     printf("  %-13s%.1f us CPU a job\n", "producer", D(c.producer_us));
-    printf("  %-13s%s by event, %s by wake, %s by alarm, %s by sweep\n", "claimed",
+    printf("  %-13s%s by event, %s by notice, %s by alarm, %s by sweep\n", "claimed",
            grouped(p->to.stats.via_event - p->from.stats.via_event),
-           grouped(p->to.stats.via_wake - p->from.stats.via_wake),
+           grouped(p->to.stats.via_notice - p->from.stats.via_notice),
            grouped(p->to.stats.via_alarm - p->from.stats.via_alarm),
            grouped(p->to.stats.via_sweep - p->from.stats.via_sweep));
 }

@@ -31,11 +31,11 @@ const char *state_name(enum lapse_state state)
 
 const char *via_name(enum lapse_via via)
 {
-    return via == LAPSE_VIA_EVENT   ? "event"
-           : via == LAPSE_VIA_WAKE  ? "wake"
-           : via == LAPSE_VIA_ALARM ? "alarm"
-           : via == LAPSE_VIA_SWEEP ? "sweep"
-                                    : "unknown";
+    return via == LAPSE_VIA_EVENT    ? "event"
+           : via == LAPSE_VIA_NOTICE ? "notice"
+           : via == LAPSE_VIA_ALARM  ? "alarm"
+           : via == LAPSE_VIA_SWEEP  ? "sweep"
+                                     : "unknown";
 }
 
 static int64_t late_us(const struct lapse_job *job)

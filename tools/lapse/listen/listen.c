@@ -119,7 +119,7 @@ static void on_watch(struct ev_loop *loop, ev_timer *w, int events)
     (void)events;
     lapse_stats(in->c.l, &s, sizeof s);
     in->proven |=
-        s.claimed + s.empty && in->connected_ms && monotonic_ms() - in->connected_ms >= WATCH_MS;
+        s.claimed + s.empty_claims && in->connected_ms && monotonic_ms() - in->connected_ms >= WATCH_MS;
 
     if (in->c.refuses_claims && s.claimed != in->claimed &&
         monotonic_ms() - in->c.refused_ms >= INT64_C(2) * WATCH_MS) {
@@ -596,7 +596,7 @@ const struct command cmd_listen = {
     INT_MAX,
     listen_opts,
     "Prints one JSON object for each due job: queue, id, body (body_base64 if it is not UTF-8),\n"
-    "due_ms, late_ms (by Redis's clock, three decimals), try, token, via (event, wake, alarm or\n"
+    "due_ms, late_ms (by Redis's clock, three decimals), try, token, via (event, notice, alarm or\n"
     "sweep: what told that it is due). A job is done when its line is written; one whose line\n"
     "could not be written goes back, its try not counted. Where nobody reads, jobs are held and "
     "their leases renewed;\n"
