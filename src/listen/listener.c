@@ -8,7 +8,6 @@
 static void free_queue(struct queue *q)
 {
     list_remove(&q->node);
-    queue_drop(q);
     resume_free(&q->resume);
     mem_free(q);
 }
@@ -27,9 +26,6 @@ static void gather(void *arg)
 {
     struct work *w = arg;
 
-    while (!list_empty(&w->gathering)) {
-        queue_send(CONTAINER(w->gathering.next, struct queue, gathers));
-    }
     queue_owing(w);
     reap(w);
 }
@@ -75,7 +71,6 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     list_init(&w->queues);
     table_init(&w->names);
     list_init(&w->stopped);
-    list_init(&w->gathering);
     list_init(&w->owing);
     list_init(&w->pool);
     timer_init(&w->pause, core->loop, on_pause, w);
@@ -111,7 +106,6 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
                                 .name = {w->wake.name, strlen(w->wake.name)},
                                 .done = queue_resumed};
     list_init(&q->owes);
-    list_init(&q->gathers);
     list_insert(&w->queues, &q->node);
     table_add(&w->names, &q->named, (struct span){q->name, strlen(q->name)});
     wake_watch(&w->wake, &q->watch, q->name, key);
@@ -132,7 +126,7 @@ static void stop(struct queue *q)
     list_insert(&w->stopped, &q->node);
     table_remove(&w->names, &q->named);
     queue_forgive(q);
-    queue_drop(q);
+    queue_withdraw(q);
     wake_unwatch(&q->watch);
     holder_release(&w->holder, q);
     script_stir(w->script);

@@ -212,25 +212,23 @@ void queue_owing(struct work *w)
     list_move(&w->owing, &turn);
 }
 
-void queue_send(struct queue *q)
+void queue_withdraw(struct queue *q)
 {
-    struct claim *c = q->gathering;
+    struct claim *c = q->open;
 
-    q->gathering = NULL;
-    list_remove(&q->gathers);
-    if (c) {
-        claim_send(c);
+    if (c && script_unask(q->work->script, &c->ask.ask)) {
+        slots(q, 0, -(int)c->n);
+        q->open = NULL;
+        claim_free(q->work, c);
     }
 }
 
-void queue_drop(struct queue *q)
+/* The claim that takes one more id, or NULL: ids that are heard before it is sent travel together.
+ */
+static struct claim *open_claim(const struct queue *q)
 {
-    if (q->gathering) {
-        slots(q, 0, -(int)q->gathering->n);
-        claim_free(q->work, q->gathering);
-        q->gathering = NULL;
-        list_remove(&q->gathers);
-    }
+    struct claim *c = q->open;
+    return c && script_unsent(&c->ask.ask) && c->ask.n_ids < SCRIPT_BATCH ? c : NULL;
 }
 
 void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via via)
@@ -238,33 +236,28 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
     struct work *w = arg;
     struct queue *q = CONTAINER(watch, struct queue, watch);
     unsigned left = room(q);
+    struct claim *c = open_claim(q);
 
     if (closed_for(q)) {
         return;
     }
 
-    if (!q->gathering && left && !waits(q) && !others_owe(q)) {
-        q->gathering = claim_new(q);
-        if (q->gathering) {
-            list_insert(&w->gathering, &q->gathers);
-        }
+    if (!c && left && !waits(q) && !others_owe(q)) {
+        c = claim_new(q);
     }
 
-    if (!left || !q->gathering) {
+    if (!left || !c) {
         owe_in_turn(q, via);
         wake_room(watch, left > 0 && !w->policy.evicts);
         return;
     }
 
-    struct claim *c = q->gathering;
-    memcpy(c->ask.ids[c->n], id.at, id.len);
-    c->ask.ids[c->n][id.len] = '\0';
-    c->ask.via[c->n] = (uint8_t)via;
-    c->ask.n_ids = ++c->n;
+    store_claim_add(&c->ask, id, via);
+    c->n++;
     slots(q, 0, 1);
-    script_stir(w->script);
-    if (c->n == SCRIPT_BATCH) {
-        queue_send(q);
+    if (c != q->open) {
+        q->open = c;
+        claim_send(c);
     }
 }
 
@@ -382,6 +375,7 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     unsigned rest = err ? 0 : not_reached(c, got);
 
     q->oldest_asked = q->oldest_asked && !by_age;
+    q->open = q->open == c ? NULL : q->open;
     slots(q, 0, (int)rest - (int)c->n); /* the rest keeps its slots */
 
     if (!err) {

@@ -14,11 +14,10 @@ struct work {
     struct policy policy;
     struct holder holder;
     struct list queues;
-    struct table names;    /* of queues */
-    struct list stopped;   /* queues that are freed when nothing of them is on its way */
-    struct list gathering; /* queues that have ids of this turn to claim */
-    struct list owing;     /* queues that have due jobs we had no slots for; served in turn */
-    struct list pool;      /* claims to use again */
+    struct table names;  /* of queues */
+    struct list stopped; /* queues that are freed when nothing of them is on its way */
+    struct list owing;   /* queues that have due jobs we had no slots for; served in turn */
+    struct list pool;    /* claims to use again */
     struct timer pause;
     unsigned n_held, n_asked, n_pool; /* jobs held, jobs asked for */
     unsigned n_owing;
@@ -28,7 +27,7 @@ struct work {
 /* One of them. */
 struct queue {
     struct watch watch;
-    struct list node, owes, gathers;
+    struct list node, owes;
     struct table_node named;
     struct work *work;
     lapse_handler *fn;
@@ -40,7 +39,7 @@ struct queue {
     bool oldest_asked;   /* a claim by age is on its way: one is enough */
     bool owes_when_free; /* it owes, and is full by its own max_running */
     enum lapse_via owes_via;
-    struct claim *gathering; /* ids of this turn; NULL: none */
+    struct claim *open; /* the claim by name that was asked last, while it is not answered */
     struct resume resume;
     char key[KEYS_MAX], name[KEYS_QUEUE_MAX + 1];
 };
@@ -52,9 +51,8 @@ void queue_oldest(void *arg, struct watch *watch, enum lapse_via via);
 void queue_claim(struct queue *q, enum lapse_via via); /* the oldest */
 /* those that owe, as far as there are slots */
 void queue_owing(struct work *w);
-void queue_forgive(struct queue *q); /* it owes nothing any more */
-void queue_send(struct queue *q);    /* what was gathered */
-void queue_drop(struct queue *q);    /* what was gathered, unsent */
+void queue_forgive(struct queue *q);  /* it owes nothing any more */
+void queue_withdraw(struct queue *q); /* a claim by name that is not sent yet */
 void queue_resume(struct queue *q);
 void queue_resumed(struct resume *r, int err);
 void queue_freed(void *arg, void *queue);                /* a job of it is not held any more */

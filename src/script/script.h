@@ -67,6 +67,11 @@ int script_init(struct script *s, struct core *core, struct conn *conn,
 void script_ask(struct script *s, struct ask *a);
 /* Takes back what was not sent yet; false: it was. end() does not run. */
 bool script_unask(struct script *s, struct ask *a);
+/* It is asked and not sent: Redis cannot have seen it, and its arguments may still change. */
+static inline bool script_unsent(const struct ask *a)
+{
+    return a->asked && a->sent_us == 0;
+}
 static inline bool script_idle(const struct script *s)
 {
     return s->n_asks == 0 && !s->stirred && list_empty(&s->batches);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments to text, answers to values. The order of both is that of the scripts' heads. */
 #include "script/verbs.h"
+#include "base/error.h"
 #include <stdio.h>
 
 static struct span text(const char *s)
@@ -135,6 +136,8 @@ void store_renew(struct script *s, struct settle_ask *a, struct span key, struct
 }
 
 /* ---- claims ---- */
+enum { CLAIM_HEAD = 3 /* arguments before the ids */ };
+
 static void on_claim(struct ask *ask, int err, const struct redisReply *answer)
 {
     struct claim_ask *a = CONTAINER(ask, struct claim_ask, ask);
@@ -159,9 +162,22 @@ void store_claim(struct script *s, struct claim_ask *a, struct span key, struct 
     a->args[1] = number(a->lease, lease_ms);
     a->args[2] = number(a->limit, a->n_ids ? 0 : limit);
     for (unsigned i = 0; i < a->n_ids; i++) {
-        a->args[3 + i] = text(a->ids[i]);
+        a->args[CLAIM_HEAD + i] = text(a->ids[i]);
     }
-    ask(s, &a->ask, SCRIPT_CLAIM, key, a->args, 3 + a->n_ids, on_claim);
+    ask(s, &a->ask, SCRIPT_CLAIM, key, a->args, CLAIM_HEAD + a->n_ids, on_claim);
+}
+
+void store_claim_add(struct claim_ask *a, struct span id, enum lapse_via via)
+{
+    unsigned i = a->n_ids;
+
+    ASSERT(i < SCRIPT_BATCH && (!a->ask.asked || script_unsent(&a->ask)));
+    memcpy(a->ids[i], id.at, id.len);
+    a->ids[i][id.len] = '\0';
+    a->via[i] = (uint8_t)via;
+    a->args[CLAIM_HEAD + i] = (struct span){a->ids[i], id.len};
+    a->n_ids++;
+    a->ask.n_args = CLAIM_HEAD + a->n_ids;
 }
 
 bool store_claimed_row(const struct claimed *got, size_t i, struct job_row *row)

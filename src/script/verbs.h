@@ -66,9 +66,13 @@ struct claim_ask {
     uint8_t via_oldest;
     void (*end)(struct claim_ask *a, int err, const struct claimed *got);
 };
-/* The ids in a, or with n_ids 0 the oldest due jobs, limit at most. holder lives until the end. */
+/* Claims the ids in a, or with n_ids 0 the oldest due jobs, limit at most. holder lives until the
+ * end. */
 void store_claim(struct script *s, struct claim_ask *a, struct span key, struct span holder,
                  int64_t lease_ms, unsigned limit);
+/* Adds an id to those to claim. That is possible until the claim is sent, and for SCRIPT_BATCH ids
+ * at most. The id is copied. */
+void store_claim_add(struct claim_ask *a, struct span id, enum lapse_via via);
 bool store_claimed_row(const struct claimed *got, size_t i, struct job_row *row);
 
 /* The others answer with a few numbers: see the heads of the scripts. */
