@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-enum { GIVE_BACK_MS = 1000 };
+enum { GIVE_BACK_MS = 1000, GATHER_US = 250 };
 
 static void on_up(void *arg)
 {
@@ -57,7 +57,7 @@ static void handle_end(struct lapse *l)
 {
     l->closing = true;
     l->ended = true;
-    ev_prepare_stop(l->core.loop, &l->idle);
+    ev_prepare_stop(l->core.loop, &l->turn);
     timer_stop(&l->grace);
     work_end(&l->work);
     conn_close(&l->conn, LAPSE_ELOST);
@@ -85,14 +85,50 @@ static void on_grace_over(void *arg)
     handle_end_and_tell(l);
 }
 
-static void on_idle(struct ev_loop *loop, ev_prepare *w, int events)
+/* Of a handle that is closing: nothing is left to do. */
+static bool handle_is_idle(const struct lapse *l)
+{
+    bool answered = l->n_pending == 0 && script_idle(&l->script) && task_queue_empty(&l->tasks);
+    return work_idle(&l->work) && (answered || l->giving_back);
+}
+
+/* ---- the turn ---- */
+/* When the oldest of what waits for the turn began to wait. */
+static int64_t waiting_since_us(const struct lapse *l)
+{
+    int64_t since_us = script_waits(&l->script) ? l->script.oldest_us : INT64_MAX;
+
+    if (l->work.turn_due_us && l->work.turn_due_us < since_us) {
+        since_us = l->work.turn_due_us;
+    }
+
+    return since_us;
+}
+
+/* While tasks run, one in each turn, they may add requests that can travel in the same call. They
+ * have GATHER_US for it. */
+static bool more_to_come(const struct lapse *l)
+{
+    return !task_queue_empty(&l->tasks) && l->script.n_asks < SCRIPT_BATCH &&
+           clock_us() - waiting_since_us(l) <= GATHER_US;
+}
+
+/* Runs once in each turn, before the loop sleeps: claims what became due, then sends everything
+ * at once. */
+static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 {
     struct lapse *l = w->data;
-    bool answered = l->n_pending == 0 && script_idle(&l->script) && task_queue_empty(&l->tasks);
+    bool has_work = script_waits(&l->script) || l->work.turn_due_us;
+
     (void)loop;
     (void)events;
 
-    if (work_idle(&l->work) && (answered || l->giving_back)) {
+    if (has_work && !more_to_come(l)) {
+        work_turn(&l->work);
+        script_flush(&l->script);
+    }
+
+    if (l->closing && handle_is_idle(l)) {
         handle_end_and_tell(l);
     }
 }
@@ -108,18 +144,20 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     task_queue_init(&l->tasks, loop);
     conn_init(&l->conn, &l->core, &events, l);
 
-    int err = script_init(&l->script, &l->core, &l->conn, &l->tasks);
+    int err = script_init(&l->script, &l->core, &l->conn);
     if (err) {
         return err;
     }
 
     work_init(&l->work, &l->core, &l->script, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
-    ev_prepare_init(&l->idle, on_idle);
-    /* after that of the scripts: nothing may wake the loop again only to look once more */
-    ev_set_priority(&l->idle, EV_MINPRI);
-    l->idle.data = l;
     l->closed = (struct task){.run = closed_run, .done = closed_done};
+
+    ev_prepare_init(&l->turn, on_turn);
+    /* after those of the user, which may ask for more */
+    ev_set_priority(&l->turn, EV_MINPRI);
+    l->turn.data = l;
+    ev_prepare_start(loop, &l->turn);
 
     return 0;
 }
@@ -178,7 +216,6 @@ void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), v
     if (!l->closing) {
         l->closing = true;
         work_drain(&l->work);
-        ev_prepare_start(l->core.loop, &l->idle);
     } else if (end_us >= l->end_us) {
         return;
     }

@@ -19,7 +19,7 @@ struct lapse {
     bool giving_back; /* the grace is over: jobs that handlers still have go back to Redis */
     bool ended;       /* every request has ended */
     int64_t end_us;   /* monotonic: when closing ends, settled or not */
-    ev_prepare idle;  /* ends closing early, as soon as nothing is left to do */
+    ev_prepare turn;  /* runs in each turn of the loop, before the loop sleeps */
     struct timer grace;
     struct task closed;
     void (*closed_fn)(void *arg);

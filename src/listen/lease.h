@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_HELD_H
 #define LAPSE_HELD_H
+#include "base/task.h"
 #include "script/verbs.h"
 
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_FAIL, SETTLE_RELEASE };

@@ -22,10 +22,9 @@ static void reap(struct work *w)
     }
 }
 
-static void gather(void *arg)
+void work_turn(struct work *w)
 {
-    struct work *w = arg;
-
+    w->turn_due_us = 0;
     queue_owing(w);
     reap(w);
 }
@@ -40,7 +39,7 @@ static void on_pause(void *arg)
             queue_resume(q);
         }
     }
-    script_stir(w->script);
+    work_want_turn(w);
 }
 
 /* What has not begun goes back uncounted, before the sweep finds it and counts a try. */
@@ -49,9 +48,15 @@ static void on_sweeping(void *arg)
     holder_look(&((struct work *)arg)->holder);
 }
 
+/* A queue that stopped may be free to go now. */
+static void on_ended(void *arg)
+{
+    work_want_turn(arg);
+}
+
 static void on_cleared(void *arg)
 {
-    script_stir(((struct work *)arg)->script);
+    work_want_turn(arg);
 }
 
 /* ---- from above ---- */
@@ -63,7 +68,7 @@ static struct queue *find(struct work *w, const char *name)
 
 void work_init(struct work *w, struct core *core, struct script *script, struct task_queue *tasks)
 {
-    static const struct wake_events events = {queue_named, queue_oldest, on_sweeping};
+    static const struct wake_events events = {queue_named, queue_oldest, on_sweeping, on_ended};
     static const struct holder_events holder_events = {queue_freed, queue_told};
 
     w->core = core;
@@ -74,8 +79,6 @@ void work_init(struct work *w, struct core *core, struct script *script, struct 
     list_init(&w->owing);
     list_init(&w->pool);
     timer_init(&w->pause, core->loop, on_pause, w);
-    script->gather = gather;
-    script->gather_arg = w;
     wake_init(&w->wake, core, script, &events, w);
     script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
     policy_init(&w->policy, core, script, on_cleared, w);
@@ -129,7 +132,7 @@ static void stop(struct queue *q)
     queue_withdraw(q);
     wake_unwatch(&q->watch);
     holder_release(&w->holder, q);
-    script_stir(w->script);
+    work_want_turn(w);
 }
 
 int work_stop(struct work *w, const char *queue)

@@ -152,7 +152,7 @@ static void on_listened(struct queue_ask *a, int err)
         if (r->entered && conn_up(r->script->conn)) {
             send(r, false);
         } else {
-            script_stir(r->script); /* its queue may go now */
+            r->events->left(r->arg);
         }
         return;
     }

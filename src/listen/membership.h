@@ -6,6 +6,7 @@
 struct ring_events {
     void (*ranked)(void *arg); /* our place is known anew */
     void (*silent)(void *arg); /* a canary's event is overdue */
+    void (*left)(void *arg);   /* after ring_leave(): nothing is on its way any more */
 };
 
 /* A queue's listeners in order, and our place among them: who answers which event. */

@@ -21,6 +21,13 @@ struct claim {
     int64_t lease_ms;
 };
 
+void work_want_turn(struct work *w)
+{
+    if (!w->turn_due_us) {
+        w->turn_due_us = clock_us();
+    }
+}
+
 /* ---- slots ---- */
 static unsigned room(const struct queue *q)
 {
@@ -84,7 +91,7 @@ static bool others_owe(const struct queue *q)
 static void owe_in_turn(struct queue *q, enum lapse_via via)
 {
     owe(q, via);
-    script_stir(q->work->script);
+    work_want_turn(q->work);
 }
 
 static void slots(struct queue *q, int held, int asked)
@@ -99,7 +106,7 @@ static void slots(struct queue *q, int held, int asked)
     }
 
     if (!list_empty(&q->work->owing) || q->stopped) {
-        script_stir(q->work->script);
+        work_want_turn(q->work);
     }
 }
 
@@ -423,7 +430,7 @@ void queue_resumed(struct resume *r, int err)
     }
 
     if (q->stopped) {
-        script_stir(w->script); /* it may go now */
+        work_want_turn(w); /* it may go now */
     } else if (!err) {
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else if (err_is_refusal(err) || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {

@@ -21,7 +21,8 @@ struct work {
     struct timer pause;
     unsigned n_held, n_asked, n_pool; /* jobs held, jobs asked for */
     unsigned n_owing;
-    bool met, closing; /* met: Redis was there once */
+    int64_t turn_due_us; /* monotonic: since when work_turn() has something to do; 0: it has not */
+    bool met, closing;   /* met: Redis was there once */
 };
 
 /* One of them. */
@@ -47,6 +48,9 @@ struct queue {
 /* Hints: they lead to a claim, now or as soon as there are slots. */
 void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via via);
 void queue_oldest(void *arg, struct watch *watch, enum lapse_via via);
+
+/* Something may have changed for a queue that owes, or for one that stopped: work_turn() looks. */
+void work_want_turn(struct work *w);
 
 void queue_claim(struct queue *q, enum lapse_via via); /* the oldest */
 /* those that owe, as far as there are slots */

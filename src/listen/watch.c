@@ -145,7 +145,7 @@ static void on_touched(struct queue_ask *a, int err)
     enum { OLDEST, NEXT, READ, STILL, CURSOR, EXPIRED };
 
     if (!w->on) {
-        script_stir(wk->script); /* it may go now */
+        wk->events->ended(wk->arg);
         return;
     }
 
@@ -220,6 +220,12 @@ static bool wanted(const struct watch *w)
 static void on_ranked(void *arg)
 {
     set_look(arg);
+}
+
+static void on_left(void *arg)
+{
+    struct wake *wk = ((struct watch *)arg)->wake;
+    wk->events->ended(wk->arg);
 }
 
 static void on_silent(void *arg)
@@ -374,7 +380,7 @@ static void on_armed(struct queue_ask *a, int err)
     if (!err && w->on && a->n[MORE]) {
         arm(w);
     } else if (!w->on) {
-        script_stir(w->wake->script); /* it may go now */
+        w->wake->events->ended(w->wake->arg);
     }
 }
 
@@ -391,7 +397,7 @@ static void on_swept(struct queue_ask *a, int err)
     if (!err && w->on && a->n[MORE]) {
         recover(w);
     } else if (!w->on) {
-        script_stir(w->wake->script); /* it may go now */
+        w->wake->events->ended(w->wake->arg);
     }
 }
 
@@ -450,7 +456,7 @@ void wake_init(struct wake *wk, struct core *core, struct script *script,
 
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key)
 {
-    static const struct ring_events ring_events = {on_ranked, on_silent};
+    static const struct ring_events ring_events = {on_ranked, on_silent, on_left};
 
     w->wake = wk;
     w->key = key;

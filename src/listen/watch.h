@@ -43,6 +43,7 @@ struct wake_events {
     void (*named)(void *arg, struct watch *w, struct span id, enum lapse_via via);
     void (*oldest)(void *arg, struct watch *w, enum lapse_via via);
     void (*sweeping)(void *arg); /* leases that ended are about to be taken, ours too */
+    void (*ended)(void *arg);    /* something of a watch that is off was on its way, and ended */
 };
 
 struct wake {

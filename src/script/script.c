@@ -2,9 +2,8 @@
 /* Runs scripts by their SHA, by their text when Redis may not know them, and turns errors into
  * codes.
  *
- * Requests gather in one list until the loop is about to sleep (an ev_prepare), or while the user's
- * callbacks run one after the other, for at most GATHER_US. Then they are sent: the first, and with
- * it those behind it for the same script and queue.
+ * Requests wait in one list until script_flush(), which the handle calls before the loop sleeps. It
+ * sends the first, and with it those behind it for the same script and queue.
  *
  * Requests of one id take effect in the order in which they were asked. Any answer can bring a
  * request back: the script read enough for one call, Redis had forgotten the script, or it refused
@@ -22,7 +21,6 @@
 
 enum { FIXED_ARGS = 6 /* of a call: EVALSHA, its hash, 1, the key, ARGV[1], ARGV[2] of settles */ };
 enum {
-    GATHER_US = 250,
     RETRY_MS = 50,
     REST_MS = 150,
     REST_MAX_MS = 1200,
@@ -109,31 +107,6 @@ static bool may_name_twice(enum script_id id)
 static bool only_reads(enum script_id id)
 {
     return id == SCRIPT_GET || id == SCRIPT_LIST || id == SCRIPT_DEPTH;
-}
-
-static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
-{
-    (void)loop;
-    (void)events;
-
-    struct script *s = w->data;
-    if ((!list_empty(&s->asks) || s->stirred) &&
-        (task_queue_empty(s->tasks) || s->n_asks >= SCRIPT_BATCH ||
-         clock_us() - s->oldest_us > GATHER_US)) {
-        s->stirred = false;
-        if (s->gather) {
-            s->gather(s->gather_arg);
-        }
-        script_flush(s);
-    }
-}
-
-void script_stir(struct script *s)
-{
-    if (list_empty(&s->asks) && !s->stirred) {
-        s->oldest_us = clock_us();
-    }
-    s->stirred = true;
 }
 
 static bool grow(struct script *s, size_t room)
@@ -301,10 +274,9 @@ static void on_retry(void *arg)
     }
 }
 
-int script_init(struct script *s, struct core *core, struct conn *conn,
-                const struct task_queue *tasks)
+int script_init(struct script *s, struct core *core, struct conn *conn)
 {
-    *s = (struct script){.core = core, .conn = conn, .tasks = tasks};
+    *s = (struct script){.core = core, .conn = conn};
     list_init(&s->asks);
     list_init(&s->waiting);
     list_init(&s->resting);
@@ -314,8 +286,6 @@ int script_init(struct script *s, struct core *core, struct conn *conn,
     const struct options *o = &core->options;
     snprintf(s->fixed, sizeof s->fixed, o->set.arm_ahead_ms ? "%d %lld" : "%d", o->url.db,
              (long long)o->set.arm_ahead_ms);
-    ev_prepare_init(&s->prepare, on_prepare);
-    s->prepare.data = s;
     timer_init(&s->retry, core->loop, on_retry, s);
     timer_init(&s->rest, core->loop, on_rested, s);
 
@@ -325,8 +295,6 @@ int script_init(struct script *s, struct core *core, struct conn *conn,
         mem_free(s->lens);
         return LAPSE_ENOMEM;
     }
-
-    ev_prepare_start(core->loop, &s->prepare);
 
     return 0;
 }
@@ -345,7 +313,7 @@ void script_ask(struct script *s, struct ask *a)
     a->asked = true;
     a->maybe = false;
     s->n_asks++;
-    if (list_empty(&s->asks) && !s->stirred) {
+    if (list_empty(&s->asks)) {
         s->oldest_us = clock_us();
     }
 
@@ -616,7 +584,6 @@ void script_lost(struct script *s)
 void script_close(struct script *s)
 {
     ASSERT(list_empty(&s->batches));
-    ev_prepare_stop(s->core->loop, &s->prepare);
     list_move(&s->asks, &s->resting);
 
     /* the end of one lets the next of its id go */

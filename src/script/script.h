@@ -2,7 +2,6 @@
 #ifndef LAPSE_SCRIPT_H
 #define LAPSE_SCRIPT_H
 #include "redis/conn.h"
-#include "base/task.h"
 #include "script/order.h"
 #include "script_ids.h"
 
@@ -36,22 +35,17 @@ struct ask {
 struct script {
     struct core *core;
     struct conn *conn;
-    const struct task_queue *tasks; /* while it has entries, their requests gather */
-    struct order order;             /* requests of one id go one after the other */
-    struct list asks;               /* to be sent, in order */
-    struct list waiting;            /* behind another request of their id */
+    struct order order;  /* requests of one id go one after the other */
+    struct list asks;    /* to be sent, in order */
+    struct list waiting; /* behind another request of their id */
     /* Redis refused them, or broke off: they repeat when the rest is over */
     struct list resting;
     unsigned n_asks;     /* in these three lists */
-    int64_t oldest_us;   /* when the first of them came */
+    int64_t oldest_us;   /* monotonic: when the first of them came; 0: send at once */
     struct list batches; /* sent */
     struct list spare;   /* batches to use again */
     unsigned n_spare;
     bool loaded[SCRIPT_COUNT];
-    ev_prepare prepare;
-    bool stirred;              /* gather() has something to ask */
-    void (*gather)(void *arg); /* called just before what was asked is sent */
-    void *gather_arg;
     struct timer retry;
     struct timer rest;
     int64_t rest_ms, rested_us; /* how long the last rest was, and when it was over */
@@ -62,8 +56,7 @@ struct script {
     struct span holder; /* ARGV[2] of settles: whose the jobs must be */
     char fixed[48];     /* ARGV[1]: the database, and arm_ahead_ms if there is one */
 };
-int script_init(struct script *s, struct core *core, struct conn *conn,
-                const struct task_queue *tasks);
+int script_init(struct script *s, struct core *core, struct conn *conn);
 void script_ask(struct script *s, struct ask *a);
 /* Takes back what was not sent yet; false: it was. end() does not run. */
 bool script_unask(struct script *s, struct ask *a);
@@ -74,9 +67,14 @@ static inline bool script_unsent(const struct ask *a)
 }
 static inline bool script_idle(const struct script *s)
 {
-    return s->n_asks == 0 && !s->stirred && list_empty(&s->batches);
+    return s->n_asks == 0 && list_empty(&s->batches);
 }
-void script_stir(struct script *s); /* gather() is to run before the loop sleeps */
+/* Some requests wait to be sent: script_flush() must run before the loop sleeps. */
+static inline bool script_waits(const struct script *s)
+{
+    return !list_empty(&s->asks);
+}
+/* Sends all that may go now. */
 void script_flush(struct script *s);
 void script_lost(struct script *s); /* the connection went: Redis may have forgotten the scripts */
 /* the connection is closed: what was not sent ends with ECLOSED */
