@@ -118,8 +118,8 @@ static void on_watch(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     lapse_stats(in->c.l, &s, sizeof s);
-    in->proven |=
-        s.claimed + s.empty_claims && in->connected_ms && monotonic_ms() - in->connected_ms >= WATCH_MS;
+    in->proven |= s.claimed + s.empty_claims && in->connected_ms &&
+                  monotonic_ms() - in->connected_ms >= WATCH_MS;
 
     if (in->c.refuses_claims && s.claimed != in->claimed &&
         monotonic_ms() - in->c.refused_ms >= INT64_C(2) * WATCH_MS) {
