@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BullMQ in the words of bench.c. NODE_PATH says where it is installed.
+// BullMQ, by the verbs of bench.c. NODE_PATH says where it is installed.
 'use strict'
 const fs = require('fs')
 const { Queue, Worker } = require('bullmq')
@@ -9,7 +9,7 @@ const args = Object.fromEntries(words.map(w => [w.slice(0, w.indexOf('=')), w.sl
 const number = (name, otherwise) => name in args ? Number(args[name]) : otherwise
 const nowMs = () => performance.timeOrigin + performance.now()
 const until = ms => new Promise(done => setTimeout(done, Math.max(0, ms - nowMs())))
-const tell = (name, value) => console.log(name, value)
+const figure = (name, value) => console.log(name, value)
 const connection = { path: args.at, maxRetriesPerRequest: null }
 const kind = 'j' + String(number('run', 0) % 1000).padStart(3, '0')
 const body = 'a hundred bytes, as everybody measures with'.padEnd(100)
@@ -30,15 +30,15 @@ async function fill (queue, prefix, stepMs, firstMs) {
     if (sent.size >= BULKS) await Promise.race(sent)
   }
   await Promise.all(sent)
-  tell('s', (nowMs() - start) / 1e3)
-  tell('jobs_s', n * 1e3 / (nowMs() - start))
+  figure('s', (nowMs() - start) / 1e3)
+  figure('jobs_s', n * 1e3 / (nowMs() - start))
 }
 
-function tellTimes (us) {
+function figureTimes (us) {
   us.sort((a, b) => a - b)
-  tell('p50_us', us[us.length >> 1])
-  tell('p99_us', us[Math.floor(us.length * 0.99)])
-  tell('max_us', us[us.length - 1])
+  figure('p50_us', us[us.length >> 1])
+  figure('p99_us', us[Math.floor(us.length * 0.99)])
+  figure('max_us', us[us.length - 1])
 }
 
 async function one (queue) {
@@ -48,8 +48,8 @@ async function one (queue) {
     await queue.add(j.name, j.data, j.opts)
     us.push((nowMs() - before) * 1e3)
   }
-  tell('jobs_s', n * 1e3 / (nowMs() - start))
-  tellTimes(us)
+  figure('jobs_s', n * 1e3 / (nowMs() - start))
+  figureTimes(us)
 }
 
 async function produce (queue) {
@@ -66,16 +66,16 @@ async function produce (queue) {
     if (jobs.length > 0) await queue.addBulk(jobs)
     if (k > 0) behind = Math.max(behind, nowMs() - plan[k - 1].put)
   }
-  tell('behind_ms', behind)
-  tell('reached_s', n / (n / number('rate') + (nowMs() - plan[n - 1].put) / 1e3))
+  figure('behind_ms', behind)
+  figure('reached_s', n / (n / number('rate') + (nowMs() - plan[n - 1].put) / 1e3))
 }
 
 async function listen () {
-  const n = number('n'), lines = [], cpu = process.cpuUsage()
+  const n = number('n'), started = [], cpu = process.cpuUsage()
   let settled = 0, settledMs = 0, end
   const ended = new Promise(done => { end = done })
   const worker = new Worker('bench', async j => {
-    if (j.id.startsWith(kind)) lines.push(Number(j.id.slice(4)), nowMs())
+    if (j.id.startsWith(kind)) started.push(Number(j.id.slice(4)), nowMs())
   }, { connection, concurrency: number('concurrency', 1), removeOnComplete: { count: 0 } })
   worker.on('completed', () => {
     settledMs = nowMs()
@@ -85,19 +85,23 @@ async function listen () {
   setTimeout(end, Math.max(0, number('until') - nowMs()))
   await ended
   const used = process.cpuUsage(cpu)
-  tell('heard', lines.length / 2)
-  if (lines.length > 0) {
-    tell('cpu_us_job', (used.user + used.system) / (lines.length / 2))
-    tell('settled_ms', settledMs - number('t0', 0))
+  figure('heard', started.length / 2)
+  if (started.length > 0) {
+    figure('cpu_us_job', (used.user + used.system) / (started.length / 2))
+    figure('settled_ms', settledMs - number('t0', 0))
   }
-  tell('rss_kib', Math.round(process.memoryUsage.rss() / 1024))
-  const text = []
-  for (let i = 0; i < lines.length; i += 2) text.push(`${lines[i]} ${Math.round(lines[i + 1] * 1e3)} 0 0\n`)
-  fs.writeFileSync(args.out, text.join(''))
+  figure('rss_kib', Math.round(process.memoryUsage.rss() / 1024))
+  // as listen.c: number, start, claimed, due, each 8 bytes
+  const records = new BigInt64Array(started.length * 2)
+  for (let i = 0; i < started.length; i += 2) {
+    records[i * 2] = BigInt(started[i])
+    records[i * 2 + 1] = BigInt(Math.round(started[i + 1] * 1e3))
+  }
+  fs.writeFileSync(number('record'), Buffer.from(records.buffer))
 }
 
 async function main () {
-  setTimeout(() => process.exit(3), number('alarm', 600) * 1000).unref()
+  setTimeout(() => process.exit(3), 600000).unref()
   const queue = verb === 'listen' ? null : new Queue('bench', { connection })
   if (queue) await queue.waitUntilReady()
   if (verb === 'fill') await fill(queue, 'wait', 1, Date.now() + 3600000)

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse, through <lapse.h> only, as the peers are used. o.NAME=VALUE sets a field of lapse_options.
- * Every malloc of the process is counted: those that src/mem makes, and beside them those of
- * hiredis and libev. */
+/* lapse, through <lapse.h> only, as the other systems are used. Besides the arguments of all
+ * programs it takes
+ *
+ *   o.NAME=VALUE                   a field of lapse_options
+ *   queues=N                       spread the jobs over N queues, or listen to N
+ *   hold=1                         listen: run jobs, but settle none
+ *
+ * and a verb of its own:
+ *
+ *   scatter  at= run= n= most_ms=  jobs that are each due 0 to MOST_MS ms from now, at random
+ *
+ * Every allocation of the process is counted: those of src/base/mem.c, and beside them those of
+ * hiredis and libev.
+ */
 #include "bench.h"
 #include <ev.h>
 #include <lapse.h>
@@ -9,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUEUE "bench"
+enum { IN_FLIGHT = 8000, CLOSE_MS = 1000, QUEUE_BYTES = 32 };
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -35,129 +46,193 @@ void *realloc(void *old, size_t size)
     return __libc_realloc(old, size);
 }
 
-static void *mem(void *old, size_t size)
+static void *count_mem(void *old, size_t size)
 {
     if (size == 0) {
         free(old);
         return NULL;
     }
+
     n_mem++;
     return realloc(old, size);
 }
 
 static struct ev_loop *loop;
-static struct lapse *l;
-static long n_asked;
+static struct lapse *handle;
+static long n_unanswered;
+static int64_t n_queues;
+static bool hold;
 
-static void on_log(int level, const char *text, void *unused)
+static void on_log(int level, const char *text, void *arg)
 {
     (void)level;
-    (void)unused;
+    (void)arg;
     fprintf(stderr, "bench: lapse: %s\n", text);
 }
 
-static void open_handle(const char *at)
+static void lapse_system_open(const char *address)
 {
     struct lapse_options o = lapse_options_init();
     char url[256];
+    const char *name;
     const char *value;
 
-    snprintf(url, sizeof url, "%s%s", *at == '/' ? "unix://" : "redis://127.0.0.1:", at);
-    lapse_set_allocator(mem);
+    snprintf(url, sizeof url, "%s%s", *address == '/' ? "unix://" : "redis://127.0.0.1:", address);
+    lapse_set_allocator(count_mem);
     o.url = url;
     o.log = on_log;
 
-    for (size_t i = 0;; i++) {
-        const char *name = arg_option(i, &value);
-        if (!name) {
-            break;
-        }
+    for (size_t i = 0; (name = argument_option(i, &value)); i++) {
         if (lapse_options_set(&o, name, value)) {
             die("lapse takes no %s=%s", name, value);
         }
     }
 
+    n_queues = argument_int("queues", 1);
+    hold = argument_int("hold", 0) != 0;
     loop = ev_loop_new(0);
 
-    int err = loop ? lapse_open(&l, loop, &o) : LAPSE_ENOMEM;
+    int err = loop ? lapse_open(&handle, loop, &o) : LAPSE_ENOMEM;
     if (err) {
         die("lapse_open: %s", lapse_strerror(err));
     }
 }
 
-static void on_scheduled(struct lapse *handle, int err, const struct lapse_job *job, void *unused)
+/* ---- producing ---- */
+static const char *queue_name(char out[QUEUE_BYTES], int64_t number)
 {
-    (void)handle;
+    if (n_queues == 1) {
+        snprintf(out, QUEUE_BYTES, "bench");
+    } else {
+        snprintf(out, QUEUE_BYTES, "bench-%05lld", (long long)(number % n_queues));
+    }
+    return out;
+}
+
+static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l;
     (void)job;
-    (void)unused;
+    (void)arg;
+
     if (err) {
         die("schedule: %s", lapse_strerror(err));
     }
-    n_asked--;
+
+    n_unanswered--;
 }
 
-static void put(const char *id, const char *body, int64_t due_ms)
+static void schedule(const char *id, const char *body, struct lapse_due due)
 {
     struct lapse_spec s = lapse_spec_init();
+    char queue[QUEUE_BYTES];
 
-    s.queue = QUEUE;
+    s.queue = queue_name(queue, strtoll(id + KIND_LEN, NULL, 10));
     s.id = id;
     s.body = body;
     s.body_len = BODY_LEN;
-    s.due = due_ms ? lapse_at(due_ms) : lapse_in(0);
-    int err = lapse_schedule(l, &s, on_scheduled, NULL);
+    s.due = due;
+
+    int err = lapse_schedule(handle, &s, on_scheduled, NULL);
     if (err) {
         die("schedule: %s", lapse_strerror(err));
     }
 
-    n_asked++;
+    n_unanswered++;
 }
 
-static void until(long in_flight)
+static void lapse_put(const char *id, const char *body, int64_t due_ms)
 {
-    while (n_asked > in_flight) {
+    schedule(id, body, due_ms ? lapse_at(due_ms) : lapse_in(0));
+}
+
+static void lapse_wait(long in_flight)
+{
+    while (n_unanswered > in_flight) {
         ev_run(loop, EVRUN_ONCE);
     }
 }
 
-static void on_done(struct lapse *handle, int err, const struct lapse_job *job, void *unused)
+static long scatter_most_ms;
+
+static void put_scattered(const char *id, const char *body, int64_t due_ms)
 {
-    (void)handle;
+    (void)due_ms;
+    schedule(id, body, lapse_in(random() % (scatter_most_ms + 1)));
+}
+
+static int lapse_verb(const char *verb)
+{
+    static const struct system scattered = {
+        .window = IN_FLIGHT, .put = put_scattered, .wait = lapse_wait};
+    char kind[KIND_LEN + 1];
+
+    if (strcmp(verb, "scatter") != 0) {
+        return -1;
+    }
+
+    scatter_most_ms = (long)argument_required("most_ms");
+    srandom(1);
+    snprintf(kind, sizeof kind, "j%03u", (unsigned)argument_required("run") % 1000);
+
+    return produce_bulk(&scattered, kind, 0, 0);
+}
+
+/* ---- listening ---- */
+static void on_done(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l;
     (void)job;
-    (void)unused;
+    (void)arg;
+
     if (err) {
         die("done: %s", lapse_strerror(err));
     }
 
-    settled();
+    job_settled();
     if (!listening()) {
         ev_break(loop, EVBREAK_ALL);
     }
 }
 
-static void on_job(struct lapse *handle, struct lapse_job *job, void *unused)
+static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     const char *id = lapse_job_id(job);
-    (void)handle;
-    (void)unused;
-    heard(id, strlen(id), lapse_job_claimed_us(job), lapse_job_due_ms(job));
-    lapse_done(job, on_done, NULL);
+
+    (void)l;
+    (void)arg;
+    job_started(id, strlen(id), lapse_job_claimed_us(job), lapse_job_due_ms(job));
+    if (!hold) {
+        lapse_done(job, on_done, NULL);
+    }
 }
 
-static void on_late(struct ev_loop *ours, ev_timer *w, int events)
+static void on_late(struct ev_loop *l, ev_timer *w, int events)
 {
     (void)w;
     (void)events;
-    ev_break(ours, EVBREAK_ALL);
+    ev_break(l, EVBREAK_ALL);
 }
 
-static void on_closed(void *unused)
+static void on_closed(void *arg)
 {
-    (void)unused;
+    (void)arg;
     ev_break(loop, EVBREAK_ALL);
 }
 
-static void listen_jobs(void)
+static void listen_to_queues(void)
+{
+    char queue[QUEUE_BYTES];
+
+    for (int64_t i = 0; i < n_queues; i++) {
+        int err = lapse_listen(handle, queue_name(queue, i), NULL, on_job, NULL);
+        if (err) {
+            die("lapse_listen: %s", lapse_strerror(err));
+        }
+    }
+}
+
+static void lapse_system_listen(void)
 {
     struct lapse_stats s;
     ev_timer late;
@@ -165,32 +240,37 @@ static void listen_jobs(void)
     ev_now_update(loop);
     ev_timer_init(&late, on_late, (double)(listen_until_us() - now_us()) / 1e6, 0.);
     ev_timer_start(loop, &late);
-
-    int err = lapse_listen(l, QUEUE, NULL, on_job, NULL);
-    if (err) {
-        die("lapse_handle: %s", lapse_strerror(err));
-    }
+    listen_to_queues();
 
     uint64_t malloc_before = n_malloc;
     uint64_t mem_before = n_mem;
     ev_run(loop, 0);
-    lapse_stats(l, &s, sizeof s);
+    lapse_stats(handle, &s, sizeof s);
 
     if (s.done > 0) {
-        tell("mem_allocs_job", (double)(n_mem - mem_before) / (double)s.done);
-        tell("other_allocs_job",
-             (double)(n_malloc - malloc_before - n_mem + mem_before) / (double)s.done);
+        uint64_t mem = n_mem - mem_before;
+        uint64_t other = n_malloc - malloc_before - mem;
+        figure("mem_allocs_job", (double)mem / (double)s.done);
+        figure("other_allocs_job", (double)other / (double)s.done);
     }
-#define LAPSE_X(name, text) tell("stat_" #name, (double)s.name);
+
+#define LAPSE_X(name, text) figure("stat_" #name, (double)s.name);
     LAPSE_STATS(LAPSE_X)
 #undef LAPSE_X
-    lapse_close(l, 1000, on_closed, NULL);
+
+    lapse_close(handle, CLOSE_MS, on_closed, NULL);
     ev_run(loop, 0);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct peer lapse = {
-        .window = 8000, .open = open_handle, .put = put, .until = until, .listen = listen_jobs};
+    static const struct system lapse = {
+        .window = IN_FLIGHT,
+        .open = lapse_system_open,
+        .put = lapse_put,
+        .wait = lapse_wait,
+        .listen = lapse_system_listen,
+        .verb = lapse_verb,
+    };
     return bench_main(argc, argv, &lapse);
 }

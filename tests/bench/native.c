@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* What the machine allows: the three commands that lapse's schedule script stands for, pipelined
- * from one connection, and the round trip of a PING. ping  at=PATH n=N              one after the
- * other watch at=PATH from=MS until=MS one each millisecond, till then or SIGTERM: another client
- * of a busy Redis */
+ * over one connection, and the round trip of a PING. Its own verbs:
+ *
+ *   ping   at= n=          one after the other
+ *   watch  at= from= until=
+ *                          one each millisecond, until UNTIL or SIGTERM: another client of a busy
+ *                          Redis
+ */
 #include "bench.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADDS = 3, HEADER_LEN = 8 };
+enum { COMMANDS_A_JOB = 3, HEADER_LEN = 8 };
 
-static void put(const char *id, const char *body, int64_t due_ms)
+static void native_put(const char *id, const char *body, int64_t due_ms)
 {
     char record[HEADER_LEN + BODY_LEN];
 
@@ -22,60 +26,82 @@ static void put(const char *id, const char *body, int64_t due_ms)
     pipe_add("SET t:%s 1 PXAT %lld", id, (long long)due_ms - 1);
 }
 
-static void until(long in_flight)
+static void native_wait(long in_flight)
 {
-    pipe_until(in_flight * ADDS);
+    pipe_wait(in_flight * COMMANDS_A_JOB);
 }
 
-static volatile sig_atomic_t ended;
-
-static void on_term(int unused)
+static int64_t ping_us(void)
 {
-    (void)unused;
-    ended = 1;
-}
-
-static int64_t ping(void)
-{
-    int64_t before = now_us();
+    int64_t before_us = now_us();
     freeReplyObject(pipe_ask("PING"));
-    return now_us() - before;
+    return now_us() - before_us;
 }
 
-static int other(const char *verb)
+static int ping_singly(void)
 {
-    bool watch = strcmp(verb, "watch") == 0;
+    int64_t n = argument_required("n");
+    int64_t *us = alloc_touched(n, sizeof *us);
 
-    if (!watch && strcmp(verb, "ping") != 0) {
-        return -1;
+    for (int64_t i = 0; i < n; i++) {
+        us[i] = ping_us();
     }
 
-    int64_t from_us = arg_n("from", 0) * 1000;
-    int64_t last_us = arg_n("until", 0) * 1000;
-    int64_t max = watch ? (last_us - from_us) / 1000 : arg_n("n", INT64_MIN);
-    int64_t n = 0;
-    int64_t *us = calloc((size_t)max + 1, sizeof *us);
-    signal(SIGTERM, on_term);
-    if (watch) {
-        until_us(from_us);
-    }
-
-    for (; us && n < max && !ended && (!watch || now_us() < last_us); n++) {
-        us[n] = ping();
-        if (watch) {
-            until_us(now_us() + 1000);
-        }
-    }
-
-    tell_times(us, (size_t)n);
+    figure_times(us, (size_t)n);
     free(us);
 
     return 0;
 }
 
+static volatile sig_atomic_t terminated;
+
+static void on_term(int signum)
+{
+    (void)signum;
+    terminated = 1;
+}
+
+static int ping_each_ms(void)
+{
+    int64_t from_us = argument_required("from") * 1000;
+    int64_t until_us = argument_required("until") * 1000;
+    int64_t most = (until_us - from_us) / 1000;
+    int64_t *us = alloc_touched(most, sizeof *us);
+    int64_t n = 0;
+
+    signal(SIGTERM, on_term);
+    sleep_until_us(from_us);
+
+    while (n < most && !terminated && now_us() < until_us) {
+        us[n++] = ping_us();
+        sleep_until_us(now_us() + 1000);
+    }
+
+    figure_times(us, (size_t)n);
+    free(us);
+
+    return 0;
+}
+
+static int native_verb(const char *verb)
+{
+    if (strcmp(verb, "ping") == 0) {
+        return ping_singly();
+    }
+    if (strcmp(verb, "watch") == 0) {
+        return ping_each_ms();
+    }
+    return -1;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct peer native = {
-        .window = 400, .open = pipe_open, .put = put, .until = until, .other = other};
+    static const struct system native = {
+        .window = 400,
+        .open = pipe_open,
+        .put = native_put,
+        .wait = native_wait,
+        .verb = native_verb,
+    };
     return bench_main(argc, argv, &native);
 }

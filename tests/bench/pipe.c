@@ -5,19 +5,26 @@
 #include <stdlib.h>
 
 static redisContext *redis;
-static long n_added;
+static long n_in_flight;
 
-void pipe_open(const char *at)
+void pipe_open(const char *address)
 {
-    redis = *at == '/' ? redisConnectUnix(at) : redisConnect("127.0.0.1", atoi(at));
+    if (*address == '/') {
+        redis = redisConnectUnix(address);
+    } else {
+        redis = redisConnect("127.0.0.1", atoi(address));
+    }
+
     if (!redis || redis->err) {
-        die("%s: %s", at, redis ? redis->errstr : "no memory");
+        die("%s: %s", address, redis ? redis->errstr : "out of memory");
     }
 }
 
-int pipe_fd(void)
+static void pipe_append(const char *format, va_list ap)
 {
-    return redis->fd;
+    if (redisvAppendCommand(redis, format, ap) != REDIS_OK) {
+        die("%s: %s", format, redis->errstr);
+    }
 }
 
 void pipe_add(const char *format, ...)
@@ -25,14 +32,12 @@ void pipe_add(const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
-    if (redisvAppendCommand(redis, format, ap) != REDIS_OK) {
-        die("%s: %s", format, redis->errstr);
-    }
+    pipe_append(format, ap);
     va_end(ap);
-    n_added++;
+    n_in_flight++;
 }
 
-static redisReply *next(void)
+static redisReply *pipe_reply(void)
 {
     void *reply;
 
@@ -48,10 +53,11 @@ static redisReply *next(void)
     return r;
 }
 
-void pipe_until(long in_flight)
+void pipe_wait(long in_flight)
 {
-    for (; n_added > in_flight; n_added--) {
-        freeReplyObject(next());
+    while (n_in_flight > in_flight) {
+        freeReplyObject(pipe_reply());
+        n_in_flight--;
     }
 }
 
@@ -60,9 +66,8 @@ redisReply *pipe_ask(const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
-    if (redisvAppendCommand(redis, format, ap) != REDIS_OK) {
-        die("%s: %s", format, redis->errstr);
-    }
+    pipe_append(format, ap);
     va_end(ap);
-    return next();
+
+    return pipe_reply();
 }

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Measures lapse beside what else one would use.
 
-RIVALS := lapse zset expired beanstalk native
-run-bench: all $(BUILD)/bench/spread $(RIVALS:%=$(BUILD)/bench/%)
-	@tests/bench/run.sh $(BUILD)
-$(BUILD)/bench/spread: $(OBJ)/tests/bench/spread.o
-	@mkdir -p $(@D)
-	$(call say,LD)$(LINK) -o $@ $^
-$(RIVALS:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(addprefix $(OBJ)/tests/bench/,%.o bench.o pipe.o) $(BUILD)/liblapse.a
+BENCHED   := lapse zset expired beanstalk native
+BENCH_KIT := $(addprefix $(OBJ)/tests/bench/,bench.o arguments.o produce.o listen.o pipe.o)
+run-bench: all $(BENCHED:%=$(BUILD)/bench/%)
+	@python3 -B tests/bench/run.py $(BUILD)
+$(BENCHED:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(OBJ)/tests/bench/%.o $(BENCH_KIT) $(BUILD)/liblapse.a
 	@mkdir -p $(@D)
 	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
 

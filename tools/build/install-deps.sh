@@ -13,7 +13,7 @@ for group in "$@"; do
     coverage) want="$want gcovr" ;;
     valgrind) want="$want valgrind" ;;
     bench)
-        want="$want beanstalkd"
+        want="$want python3 gnuplot-nox beanstalkd"
         command -v npm >/dev/null || want="$want nodejs npm" ;;
     lint)
         want="$want clang libclang-rt-dev clang-format clang-tidy cppcheck lua-check shellcheck mandoc checksec"
