@@ -27,7 +27,7 @@ test:  ## install what is missing, build, and run the tests; ONLY='cancel/*' sel
 	@$(DEPS) build run test
 	$(again) check
 
-bench:  ## install what is missing, and measure lapse beside its peers; QUICK=1 takes 3 minutes
+bench:  ## install what is missing, and measure lapse beside its peers; QUICK=1 takes 5 minutes; a broken promise fails
 	@$(DEPS) build run
 	@$(DEPS) bench || echo 'bench: peers that are not installed are skipped' >&2
 	$(again) run-bench

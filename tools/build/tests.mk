@@ -14,7 +14,7 @@ $(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_$(1)) $(KIT_O) $(if $(filter un
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef
-$(foreach f,$(FOLDERS) fault shown,$(eval $(call criterion,$(f))))
+$(foreach f,$(FOLDERS) fault,$(eval $(call criterion,$(f))))
 
 $(KIT_O): | $(BUILD)/users.acl
 
@@ -67,7 +67,7 @@ $(BUILD)/tests/header-cxx17: tests/meta/header/use.c include/lapse.h $(BUILD)/li
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
 objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
-    $(foreach f,$(FOLDERS) fault fuzz history shown bench,$(call folder_o,$(f))) $(PRELOAD)
+    $(foreach f,$(FOLDERS) fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD)
 
 check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
@@ -128,8 +128,5 @@ soak:  ## the same with all its figures: hours
 	@$(DEPS) build run test fault
 	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 
-shown: $(BUILD)/tests/shown  ## the figures that are promised, measured; fails if a job is lost, early or twice
-	@LAPSE_TEST_BUILD=$(BUILD) $(BUILD)/tests/shown $(ONLY)
-
 .PHONY: objects check test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie \
-    test-fault test-fault-asan check-fault soak steady fuzz run-fuzz mutate shown
+    test-fault test-fault-asan check-fault soak steady fuzz run-fuzz mutate
