@@ -1,11 +1,11 @@
 -- Looks at a page of one of the queue's keys for jobs that are not whole.
 -- KEYS    1 due
--- ARGV    1 database, 2 the key's end (jobs, due, run, dead or held), 3 page (0 first), 4 its size, about
+-- ARGV    1 database, 2 the key's end (jobs, due, run, dead or attempts), 3 page (0 first), 4 its size, about
 -- RETURNS now us, next page (0: that was the last), looked at, their bytes, records of a format that this version
 --         cannot read; then per job that is not whole: [id, what], what being
 --         none (its record is in no set)       many (in more than one)    record (it has none, but is in a set)
---         held (nothing else is left of it)    holder (it runs, held by nobody)
---         each said once: none, many and holder of jobs, record of the first of its sets, held of held
+--         attempt (nothing else is left of it)   holder (it runs, held by nobody)
+--         each said once: none, many and holder of jobs, record of the first of its sets, attempt of attempts
 -- ERRORS  Redis's own
 -- COST    O(1) a job, and the page's bytes
 -- All but the jobs with a record that are in one set, and not in run.
@@ -25,7 +25,7 @@ local function suspects(key, ids)
   return out
 end
 local function main()
-  local key, hash, ids, bytes, unread = BASE .. ARGV[2], ARGV[2] == 'jobs' or ARGV[2] == 'held', {}, 0, 0
+  local key, hash, ids, bytes, unread = BASE .. ARGV[2], ARGV[2] == 'jobs' or ARGV[2] == 'attempts', {}, 0, 0
   local page = hash and call('HSCAN', key, ARGV[3], 'COUNT', ARGV[4]) or call('ZSCAN', key, ARGV[3], 'COUNT', ARGV[4])
   for i = 1, #page[2], 2 do
     local id, value = page[2][i], page[2][i + 1]
@@ -36,7 +36,7 @@ local function main()
   local out = { now_us, tonumber(page[1]), #ids, bytes, unread }
   for _, id in ipairs(suspects(key, ids)) do
     local what, sets = lack(id)
-    if what and (key == JOBS or key == (sets[1] or HELD)) then out[#out + 1] = { id, what } end
+    if what and (key == JOBS or key == (sets[1] or ATTEMPTS)) then out[#out + 1] = { id, what } end
   end
   return out
 end

@@ -28,7 +28,7 @@ local function main()
   local at, chunk, bytes = 1, 1, 0
   while at <= #ids and bytes <= BYTES do
     local last = math.min(#ids, at + chunk - 1)
-    local recs, olds = call('HMGET', JOBS, unpack(ids, at, last)), call('HMGET', HELD, unpack(ids, at, last))
+    local recs, olds = call('HMGET', JOBS, unpack(ids, at, last)), call('HMGET', ATTEMPTS, unpack(ids, at, last))
     for i = at, last do
       local id, rec = ids[i], recs[i - at + 1]
       local len, tries = header(id_ok(id) and rec or '')

@@ -8,7 +8,7 @@ local function main()
   local out, ids, mine = { now_us }, {}, {}
   call('HLEN', JOBS)
   for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
-  local helds, scores = call('HMGET', HELD, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
+  local helds, scores = call('HMGET', ATTEMPTS, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
   for i, id in ipairs(ids) do
     local token, holder = ticket(scores[i] and helds[i])
     local held = is_held(token, holder, ARGV[2 * i + 2])

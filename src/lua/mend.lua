@@ -5,10 +5,10 @@
 -- RETURNS now us; then per job: what was mended, as check says it; '' if it is whole, or gone
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
-local DIES = { none = 'it was in no set', record = 'its record was lost', held = 'only what is held was left of it' }
+local DIES = { none = 'it was in no set', record = 'its record was lost', attempt = 'only its attempt was left' }
 -- An unreadable text stays: it is of a newer version.
 local function last_words(id, rec, what)
-  local old, _, tries = call('HGET', HELD, id), header(rec or '')
+  local old, _, tries = call('HGET', ATTEMPTS, id), header(rec or '')
   local h = parse(old)
   if old and not h then return {} end
   h = h or { try = 0, tries = tries or 10, token = '0', claimed_us = num(now_us), due = now, holder = '-', reason = '' }
@@ -18,7 +18,7 @@ end
 local function main()
   local out, dues, dead, records, held, keys = { now_us }, {}, {}, {}, {}, {}
   local from = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
-  call('HLEN', HELD)
+  call('HLEN', ATTEMPTS)
   for i = 2, #ARGV do
     local id = ARGV[i]
     local what, sets = lack(id)

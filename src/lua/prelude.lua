@@ -9,7 +9,7 @@ local BASE = string.sub(DUE, 1, -4)
 local RUN = BASE .. 'run'
 local DEAD = BASE .. 'dead'
 local JOBS = BASE .. 'jobs'
-local HELD = BASE .. 'held'
+local ATTEMPTS = BASE .. 'attempts'
 local SEQ = BASE .. 'seq'
 local WAITING, RUNNING, DIED = 1, 2, 3
 local BATCH, BYTES, FOREVER, TEN_YEARS = 100, 262144, 4294967295, 315576000000
@@ -35,7 +35,7 @@ end
 local function rem(set, ids) if #ids > 0 then write('ZREM', set, unpack(ids)) end end
 local function add(set, pairs) if #pairs > 0 then write('ZADD', set, unpack(pairs)) end end
 local function put(records) if #records > 0 then write('HSET', JOBS, unpack(records)) end end
-local function forget(ids) if #ids > 0 then write('HDEL', HELD, unpack(ids)) end end
+local function forget(ids) if #ids > 0 then write('HDEL', ATTEMPTS, unpack(ids)) end end
 local function drop(set, ids)
   rem(set, ids)
   if #ids > 0 then write('HDEL', JOBS, unpack(ids)) end
@@ -62,7 +62,7 @@ local function header(rec)
   return at - 1, tries
 end
 
--- What HELD keeps of a job from its first claim on; nil when there is nothing, or nothing readable. Token and
+-- What ATTEMPTS keeps of a job from its first claim on; nil when there is nothing, or nothing readable. Token and
 -- claimed_us stay texts: they are large, and formatting a number is the dearest thing that a script does.
 local function parse(text)
   if not text then return nil end
@@ -76,7 +76,7 @@ local function text_of(h)
   local format = '1 %.0f %.0f %s %s %.0f %s %s'
   return string.format(format, h.try, h.tries, h.token, h.claimed_us, h.due, h.holder, h.reason)
 end
-local function hold(pairs) if #pairs > 0 then write('HSET', HELD, unpack(pairs)) end end
+local function hold(pairs) if #pairs > 0 then write('HSET', ATTEMPTS, unpack(pairs)) end end
 local function used_up(h) return h.tries ~= FOREVER and h.try >= h.tries end
 
 -- The set a job is in and its score there; nil when it is in none. No id is empty: find('') only trips over a set of
@@ -95,16 +95,16 @@ local function lack(id)
     if score then sets[#sets + 1], sets[set] = set, ms(score) end
   end
   if call('HEXISTS', JOBS, id) == 0 then
-    return #sets > 0 and 'record' or call('HEXISTS', HELD, id) == 1 and 'held' or nil, sets
+    return #sets > 0 and 'record' or call('HEXISTS', ATTEMPTS, id) == 1 and 'attempt' or nil, sets
   end
   return #sets == 0 and 'none' or #sets > 1 and 'many' or
-    sets[RUN] and call('HEXISTS', HELD, id) == 0 and 'holder' or nil, sets
+    sets[RUN] and call('HEXISTS', ATTEMPTS, id) == 0 and 'holder' or nil, sets
 end
 local function busy(set, score) return set == RUN and score > now end
 
 -- A job as replies show it. A lease that is over is over, also when no sweep has been by.
 local function row(id, set, score, rec)
-  local held = call('HGET', HELD, id) or ''
+  local held = call('HGET', ATTEMPTS, id) or ''
   local state = (set == DUE and WAITING) or (set == RUN and RUNNING) or DIED
   if set == RUN and score <= now then
     local h = parse(held)
@@ -122,7 +122,7 @@ local function is_held(token, holder, by) return token and token == by and (hold
 local function ours(step)
   local ids, out = {}, {}
   for i = 3, #ARGV, step do ids[#ids + 1] = ARGV[i] end
-  local helds, scores = call('HMGET', HELD, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
+  local helds, scores = call('HMGET', ATTEMPTS, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
   for i, id in ipairs(ids) do
     local h = scores[i] and parse(helds[i])
     out[i] = h and is_held(h.token, h.holder, ARGV[3 + (i - 1) * step + 1]) and h or false

@@ -10,7 +10,7 @@ local function main()
   local out, ids = { now_us, tonumber(page[1]) }, {}
   for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
   for first = 1, #ids, 1000 do -- a small set comes as one page, however large small is
-    for i, held in ipairs(call('HMGET', HELD, unpack(ids, first, math.min(first + 999, #ids)))) do
+    for i, held in ipairs(call('HMGET', ATTEMPTS, unpack(ids, first, math.min(first + 999, #ids)))) do
       local token, holder = ticket(held)
       if holder == ARGV[2] then out[#out + 1], out[#out + 2] = ids[first + i - 1], token end
     end

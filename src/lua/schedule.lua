@@ -28,7 +28,7 @@ local function main()
     end
     out[i + 1] = answer
   end
-  if #anew > 0 then call('HLEN', HELD) end
+  if #anew > 0 then call('HLEN', ATTEMPTS) end
   add(DUE, dues)
   put(records)
   for _, old in ipairs(from) do rem(old[1], old[2]) end

@@ -10,7 +10,7 @@ local function main()
   find('')
   for i = 1, #ended, 2 do
     local id, over = ended[i], ms(ended[i + 1])
-    local h = parse(call('HGET', HELD, id))
+    local h = parse(call('HGET', ATTEMPTS, id))
     ids[#ids + 1] = id
     if call('HEXISTS', JOBS, id) == 1 then
       local set = (h and used_up(h)) and dead or dues

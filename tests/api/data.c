@@ -108,7 +108,7 @@ Test(data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_le
 
     redis_do(f->server, "HSET lapse:{q}:jobs nobody %b garbage %b", "\x01\0x", (size_t)3, "\x01\0x",
              (size_t)3);
-    redis_do(f->server, "HSET lapse:{q}:held garbage %s", "7 what is this");
+    redis_do(f->server, "HSET lapse:{q}:attempts garbage %s", "7 what is this");
     redis_do(f->server, "ZADD lapse:{q}:run 1000 nobody 1000 garbage 1000 no-record");
     flow_handle(f, "q", &w);
     flow_until(f, w.settled == 2);

@@ -10,7 +10,7 @@ static const char EVENT[] = "__keyevent@0__:expired";
 static char *jobs_of(struct flow *f)
 {
     return redis_str(f->server, "EVAL %s 0",
-                     "local out = {} for _, k in ipairs({'due', 'run', 'dead', 'jobs', 'held', "
+                     "local out = {} for _, k in ipairs({'due', 'run', 'dead', 'jobs', 'attempts', "
                      "'seq'}) do out[#out + 1] = k .. redis.sha1hex(redis.call('DUMP', "
                      "'lapse:{q}:' .. k) or '') end return table.concat(out)");
 }

@@ -139,7 +139,7 @@ FLOW_ALL_MODES(get, a_record_that_cannot_be_read_dies_with_its_reason_and_the_ot
     flow_until(f, flow_depth(f, "q", &depth) == 0 && depth.dead == 2);
     cr_assert_eq(flow_runs_of(&w, "4") + flow_runs_of(&w, "5"), 0);
 
-    char *held = redis_str(f->server, "HGET lapse:{q}:held 4");
+    char *held = redis_str(f->server, "HGET lapse:{q}:attempts 4");
     cr_assert(strstr(held, "cannot read"));
     free(held);
     flow_end(f, "q");

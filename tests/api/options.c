@@ -45,7 +45,7 @@ Test(options, set_by_name_are_those_of_the_handle)
     redis_do(f->server, "SELECT 2");
     cr_assert_eq(flow_count(f, "q", "run"), 2);
 
-    char *held = redis_str(f->server, "HGET Space_1:{q}:held %s", lapse_job_id(w.held[0]));
+    char *held = redis_str(f->server, "HGET Space_1:{q}:attempts %s", lapse_job_id(w.held[0]));
     cr_assert(strstr(held, " the-name/"), "%s", held);
     free(held);
 

@@ -174,11 +174,11 @@ Test(order, a_job_that_makes_itself_anew_goes_on_when_redis_has_forgotten_the_sc
     flow_end(f, "q");
 }
 
-/* Redis refuses each settle while HELD is no hash; a schedule it would take. */
+/* Redis refuses each settle while attempts is no hash; a schedule it would take. */
 static void break_held(struct flow *f)
 {
-    redis_do(f->server, "RENAME lapse:{q}:held lapse:{q}:seq2");
-    redis_do(f->server, "SET lapse:{q}:held x");
+    redis_do(f->server, "RENAME lapse:{q}:attempts lapse:{q}:seq2");
+    redis_do(f->server, "SET lapse:{q}:attempts x");
 }
 
 Test(order, a_schedule_waits_for_the_settle_of_its_id_that_is_refused_and_repeated)
@@ -190,7 +190,7 @@ Test(order, a_schedule_waits_for_the_settle_of_its_id_that_is_refused_and_repeat
     cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
     flow_until(f, flow_logged(f, "done: WRONGTYPE"));
-    redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:held");
+    redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:attempts");
     flow_until(f, c.n_scheduled);
     cr_assert_eq(c.err, 0, "%s", lapse_strerror(c.err));
     cr_assert_eq(flow_count(f, "q", "due"), 1);
@@ -305,7 +305,7 @@ Test(order, a_request_behind_a_settle_that_is_refused_is_given_up_in_time)
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
     cr_assert_eq(flow_wait(f, &a),
                  LAPSE_EDOWN); /* within the patience of the kit, which is less than the lease */
-    redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:held");
+    redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:attempts");
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.err, 0);
     flow_end(f, "q");

@@ -200,7 +200,7 @@ Test(resume, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the
     redis_do(x.f->server, "EVAL %s 0", /* others hold so many that there are many pages */
              "for i = 1, 3000 do redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'x' .. i) "
              "redis.call('HSET', 'lapse:{q}:jobs', 'x' .. i, '\\1\\0') redis.call('HSET', "
-             "'lapse:{q}:held', 'x' .. i, '1 1 10 5 5 5 other/1 ') end");
+             "'lapse:{q}:attempts', 'x' .. i, '1 1 10 5 5 5 other/1 ') end");
     wire_lose(&x);
     flow_until(x.f, flow_stats(x.l).reconnects == 1);
     proxy_delay(x.proxy, DELAY_MS);
@@ -224,6 +224,6 @@ Test(resume, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the
     cr_assert_eq(second.errors, 0);
     redis_do(x.f->server, "EVAL %s 0",
              "for i = 1, 3000 do redis.call('ZREM', 'lapse:{q}:run', 'x' .. i) redis.call('HDEL', "
-             "'lapse:{q}:jobs', 'x' .. i) redis.call('HDEL', 'lapse:{q}:held', 'x' .. i) end");
+             "'lapse:{q}:jobs', 'x' .. i) redis.call('HDEL', 'lapse:{q}:attempts', 'x' .. i) end");
     wire_end(&x);
 }

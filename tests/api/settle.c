@@ -162,10 +162,11 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
         flow_until(f, w.n_held == 1);
         /* as a sweep and a claim of another process would, long after */
         redis_do(f->server, "ZADD lapse:{q}:run 1 a");
-        redis_do(f->server, "EVAL %s 0",
-                 "redis.call('ZREM', 'lapse:{q}:run', 'a') redis.call('ZADD', 'lapse:{q}:run', "
-                 "99999999999999, 'a') redis.call('HSET', 'lapse:{q}:held', 'a', '1 2 10 77 5 5 "
-                 "other ')");
+        redis_do(
+            f->server, "EVAL %s 0",
+            "redis.call('ZREM', 'lapse:{q}:run', 'a') redis.call('ZADD', 'lapse:{q}:run', "
+            "99999999999999, 'a') redis.call('HSET', 'lapse:{q}:attempts', 'a', '1 2 10 77 5 5 "
+            "other ')");
         cr_assert_eq(flow_get(f, "q", "a", &before), 0);
         w.reason = "late";
         flow_settle(&w, how[i]);
@@ -173,9 +174,10 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
         cr_assert_eq(flow_get(f, "q", "a", &after), 0);
         cr_assert(flow_same(&before, &after));
         cr_assert_eq(flow_stats(f->l).gone, (unsigned)i + 1);
-        redis_do(f->server, "EVAL %s 0",
-                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. "
-                 "k) end");
+        redis_do(
+            f->server, "EVAL %s 0",
+            "for _, k in ipairs({'run', 'jobs', 'attempts'}) do redis.call('DEL', 'lapse:{q}:' .. "
+            "k) end");
     }
 
     cr_assert_eq(w.errors, 3);
@@ -203,8 +205,8 @@ Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed
         cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
         flow_until(f, w.n_held == 1);
         redis_do(f->server, "EVAL %s 0",
-                 "local h = redis.call('HGET', 'lapse:{q}:held', 'a') redis.call('HSET', "
-                 "'lapse:{q}:held', 'a', (h:gsub(' %S+ $', ' other/1 '))) redis.call('ZADD', "
+                 "local h = redis.call('HGET', 'lapse:{q}:attempts', 'a') redis.call('HSET', "
+                 "'lapse:{q}:attempts', 'a', (h:gsub(' %S+ $', ' other/1 '))) redis.call('ZADD', "
                  "'lapse:{q}:run', 99999999999999, 'a')");
         cr_assert_eq(flow_get(f, "q", "a", &before), 0);
         cr_assert_eq(before.token, lapse_job_token(w.held[0]));
@@ -213,9 +215,10 @@ Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed
         cr_assert_eq(w.err, LAPSE_EGONE);
         cr_assert_eq(flow_get(f, "q", "a", &after), 0);
         cr_assert(flow_same(&before, &after));
-        redis_do(f->server, "EVAL %s 0",
-                 "for _, k in ipairs({'run', 'jobs', 'held'}) do redis.call('DEL', 'lapse:{q}:' .. "
-                 "k) end");
+        redis_do(
+            f->server, "EVAL %s 0",
+            "for _, k in ipairs({'run', 'jobs', 'attempts'}) do redis.call('DEL', 'lapse:{q}:' .. "
+            "k) end");
     }
 
     flow_end(f, "q");

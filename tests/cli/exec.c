@@ -591,7 +591,7 @@ Test(exec, command_whose_lease_is_lost_is_ended)
 
     /* another listener swept it and holds it now */
     redis_do(s, "ZADD lapse:{q}:run XX %s a", "99999999999999");
-    redis_do(s, "HDEL lapse:{q}:held a");
+    redis_do(s, "HDEL lapse:{q}:attempts a");
     until_err(p, "q/a: its lease is lost");
     until_no_process(command);
     proc_signal(p, SIGTERM);

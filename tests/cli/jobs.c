@@ -305,7 +305,7 @@ Test(text, shows_other_languages)
 /* What a job's reason is; other programs may have put it there. */
 static void with_reason(struct server *s, const char *reason, size_t len)
 {
-    redis_do(s, "HSET lapse:{q}:held i %b", reason, len);
+    redis_do(s, "HSET lapse:{q}:attempts i %b", reason, len);
 }
 
 Test(text, of_a_reason_shows_what_it_says_and_nothing_that_a_terminal_obeys)
@@ -315,7 +315,7 @@ Test(text, of_a_reason_shows_what_it_says_and_nothing_that_a_terminal_obeys)
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "--backoff", "1h"), 0, NULL, NULL);
     expect(lapse("listen", "q", "--count", "1", "--exec", "--", "false"), 0, NULL, NULL);
 
-    char *held = redis_str(s, "HGET lapse:{q}:held i");
+    char *held = redis_str(s, "HGET lapse:{q}:attempts i");
     char record[400];
     char *at = strstr(held, "exit status 1");
     cr_assert(at, "%s", held);

@@ -171,7 +171,8 @@ static void put(struct flow *f, const struct victim *v)
                                         "SET %s%b x PX 5"};
 
     if (v->held) {
-        redis_do(f->server, "HSET lapse:{h}:held %b %b", v->id, v->id_len, v->held, v->held_len);
+        redis_do(f->server, "HSET lapse:{h}:attempts %b %b", v->id, v->id_len, v->held,
+                 v->held_len);
     }
 
     if (v->record) {
@@ -385,7 +386,8 @@ static void round_of_jobs(struct flow *f, struct flow_worker *w, long round)
 static void round_of_keys(struct flow *f, struct flow_worker *w, struct flow_worker *other,
                           long round)
 {
-    static const char *const keys[] = {"due", "run", "dead", "jobs", "held", "seq", "listeners"};
+    static const char *const keys[] = {"due",      "run", "dead",     "jobs",
+                                       "attempts", "seq", "listeners"};
     static const char *const values[] = {"SET %s x",        "SET %s 1.5",          "SET %s -1",
                                          "SET %s 1e400",    "LPUSH %s x",          "SADD %s x",
                                          "HSET %s a b c d", "ZADD %s inf x -inf y"};

@@ -165,7 +165,7 @@ Test(peers, a_retry_of_a_job_that_was_done_puts_nothing_back)
     held_by_nobody(f->server, 0, BATCH, 60000);
 
     for (long k = 0; k < BATCH; k++) {
-        char *held = redis_str(f->server, "HGET lapse:{q}:held j%06ld", k);
+        char *held = redis_str(f->server, "HGET lapse:{q}:attempts j%06ld", k);
         cr_assert_eq(sscanf(held, "1 %*u %*u %" SCNu64, &token[k]), 1, "%s", held);
         free(held);
     }

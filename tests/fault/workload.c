@@ -291,7 +291,7 @@ static void write_states(struct work *w)
             const char *id = all->element[k]->str;
             long long score = strtoll(all->element[k + 1]->str, NULL, 10);
             char *held =
-                redis_str(w->server, "HGET %s:{" WORK_QUEUE "}:held %s", w->o.lapse.space, id);
+                redis_str(w->server, "HGET %s:{" WORK_QUEUE "}:attempts %s", w->o.lapse.space, id);
             unsigned long long token = 0;
             unsigned attempt = 0;
             long long tries = 0;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DUE, RUN, DEAD, JOBS, HELD, N_SETS };
-static const char *const set_name[N_SETS] = {"due", "run", "dead", "jobs", "held"};
+enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, N_SETS };
+static const char *const set_name[N_SETS] = {"due", "run", "dead", "jobs", "attempts"};
 static const char *const other_name[] = {"seq", "listeners"};
 
 struct queue {
@@ -42,7 +42,7 @@ static void read_queue(struct server *s, struct queue *q)
 {
     static const char read_all[] =
         "local r = {} for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', "
-        "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'held'}) do r[i + 3] = "
+        "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'attempts'}) do r[i + 3] = "
         "redis.pcall('HKEYS', KEYS[1] .. k) end return r";
 
     q->all = redis_cmd(s, "EVAL %s 1 %s", read_all, q->prefix);
@@ -63,7 +63,7 @@ static void read_queue(struct server *s, struct queue *q)
 static void check_queue(const struct queue *q)
 {
     const redisReply *jobs = q->set[JOBS];
-    const redisReply *held = q->set[HELD];
+    const redisReply *attempts = q->set[ATTEMPTS];
 
     for (size_t i = 0; i < jobs->elements; i++) {
         const redisReply *id = jobs->element[i];
@@ -72,7 +72,7 @@ static void check_queue(const struct queue *q)
             DEFECT("%sjobs %s is in %d of due (%d), run (%d), dead (%d)", q->prefix, id->str, n,
                    has(q->set[DUE], id), has(q->set[RUN], id), has(q->set[DEAD], id));
         }
-        if (has(q->set[RUN], id) && !has(held, id)) {
+        if (has(q->set[RUN], id) && !has(attempts, id)) {
             DEFECT("%srun %s is held by nobody", q->prefix, id->str);
         }
     }
@@ -85,9 +85,9 @@ static void check_queue(const struct queue *q)
         }
     }
 
-    for (size_t i = 0; i < held->elements; i++) {
-        if (!has(jobs, held->element[i])) {
-            DEFECT("%sheld %s has no record", q->prefix, held->element[i]->str);
+    for (size_t i = 0; i < attempts->elements; i++) {
+        if (!has(jobs, attempts->element[i])) {
+            DEFECT("%sattempts %s has no record", q->prefix, attempts->element[i]->str);
         }
     }
 }

@@ -18,7 +18,7 @@ Test(cancel, of_any_state_but_running_shows_the_job_as_it_was)
         "[U+20000 ['w' 1 T+500 '' '" REC "'] 'EBUSY' ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
         "'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 U+4 U T me bad' '" REC
         "'] 'ENOENT']");
-    KEYS("run r:T+1000 | jobs r=" REC "r | held " HELD_R " | seq U+4");
+    KEYS("run r:T+1000 | jobs r=" REC "r | attempts " ATTEMPT_R " | seq U+4");
     HEARD("");
 }
 
@@ -58,7 +58,7 @@ Test(cancel, of_what_it_cannot_read_works)
 Test(cancel, cleans_up_half_a_job)
 {
     ask("HSET s:{q}:jobs half %b", "\1\0x", (size_t)3);
-    ask("HSET s:{q}:held half x");
+    ask("HSET s:{q}:attempts half x");
     ask("ZADD s:{q}:due 5 member");
     ask("ZADD s:{q}:dead 6 corpse");
     RUN("cancel", "0 half member corpse",

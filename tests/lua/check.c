@@ -14,7 +14,7 @@ Test(check, of_whole_jobs_says_nothing)
     static const struct {
         const char *end;
         long long n;
-    } rows[] = {{"due", 1}, {"run", 3}, {"dead", 1}, {"held", 4}};
+    } rows[] = {{"due", 1}, {"run", 3}, {"dead", 1}, {"attempts", 4}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         redisReply *r = run("check", text("0 %s 0 100", rows[i].end));
         cr_assert(r->type == REDIS_REPLY_ARRAY && r->elements == 5, "%s: %s", rows[i].end, show(r));
@@ -31,7 +31,7 @@ Test(check, of_whole_jobs_says_nothing)
 
 Test(check, of_an_empty_queue_says_nothing)
 {
-    RUN("check", "0 held 0 100", "[U 0 0 0 0]");
+    RUN("check", "0 attempts 0 100", "[U 0 0 0 0]");
     RUN("check", "0 jobs 0 100", "[U 0 0 0 0]");
     RUN("check", "0 due 0 100", "[U 0 0 0 0]");
     RUN("mend", "0", "[U]");
@@ -44,9 +44,9 @@ Test(check, says_what_each_job_lacks_and_that_once)
     given("claim", "0 me 100 0 holder");
     ask("ZREM s:{q}:due none");
     ask("ZADD s:{q}:dead 5 many 5 both");
-    ask("HDEL s:{q}:held holder");
+    ask("HDEL s:{q}:attempts holder");
     ask("HDEL s:{q}:jobs record both");
-    ask("HSET s:{q}:held left %s both %s", "1 1 10 1 5 5 me ", "1 1 10 1 5 5 me ");
+    ask("HSET s:{q}:attempts left %s both %s", "1 1 10 1 5 5 me ", "1 1 10 1 5 5 me ");
 
     redisReply *r = run("check", "0 jobs 0 100");
     char *said = show(r);
@@ -59,8 +59,8 @@ Test(check, says_what_each_job_lacks_and_that_once)
               "%s", said);
     RUN("check", "0 run 0 100", text("[U 0 1 %zu 0]", strlen("holder") + 13));
     cr_assert_eq(run("check", "0 dead 0 100")->elements, 5);
-    said = show(run("check", "0 held 0 100"));
-    cr_assert(strstr(said, "['left' 'held']") && !strstr(said, "'both'"), "%s", said);
+    said = show(run("check", "0 attempts 0 100"));
+    cr_assert(strstr(said, "['left' 'attempt']") && !strstr(said, "'both'"), "%s", said);
     ask("FLUSHALL");
 }
 
@@ -123,7 +123,8 @@ Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
     ask("ZREM s:{q}:due a b c");
     RUN("mend", "0 a b c", "[U 'none' 'none' 'none']");
     KEYS("dead a:T b:T c:T | jobs a=\\01\\01\\03body b=" REC
-         " c=\\01\\01\\07 | held a=1 1 3 U+1 U T+5 me lapse doctor: it was in no set; before: oops "
+         " c=\\01\\01\\07 | attempts a=1 1 3 U+1 U T+5 me lapse doctor: it was in no set; before: "
+         "oops "
          "b=1 0 10 0 U T - lapse doctor: it was in no set c=1 0 7 0 U T - lapse doctor: it was in "
          "no set | seq U+1");
     HEARD("");
@@ -137,12 +138,12 @@ Test(mend, lets_die_what_has_no_record)
     ask("ZADD s:{q}:due %lld a", (long long)T + 5);
     ask("ZADD s:{q}:run %lld a 5 b", (long long)T + 500);
     ask("ZADD s:{q}:dead 5 c");
-    ask("HSET s:{q}:held b %s left %s", "1 2 3 4 5 6 me was", "1 1 10 1 5 5 you ");
-    RUN("mend", "0 a b c left", "[U 'record' 'record' 'record' 'held']");
+    ask("HSET s:{q}:attempts b %s left %s", "1 2 3 4 5 6 me was", "1 1 10 1 5 5 you ");
+    RUN("mend", "0 a b c left", "[U 'record' 'record' 'record' 'attempt']");
     KEYS("dead a:T b:T c:T left:T | jobs a=" REC " b=" REC " c=" REC " left=" REC
-         " | held a=1 0 10 0 U T - lapse doctor: its record was lost b=1 2 3 4 5 6 me lapse "
+         " | attempts a=1 0 10 0 U T - lapse doctor: its record was lost b=1 2 3 4 5 6 me lapse "
          "doctor: its record was lost; before: was c=1 0 10 0 U T - lapse doctor: its record was "
-         "lost left=1 1 10 1 5 5 you lapse doctor: only what is held was left of it");
+         "lost left=1 1 10 1 5 5 you lapse doctor: only its attempt was left");
 }
 
 /* Whatever the sets: the live lease, else the one that runs again. */
@@ -157,8 +158,8 @@ Test(mend, of_several_sets_keeps_the_one_that_loses_nothing)
     RUN("mend", "0 live ended dead old all", "[U 'many' 'many' 'many' 'many' 'many']");
     KEYS("due all:T+50 dead:T+50 ended:T+50 | run old:5 live:T+1 | jobs all=" REC " dead=" REC
          " ended=" REC " live=" REC " old=" REC
-         " | held old=1 1 10 U+1 U T me  | seq U+1 | t all:T+49 dead:T+49 ended:T+49");
-    ask("HSET s:{q}:held live %s", "1 1 10 1 5 5 me ");
+         " | attempts old=1 1 10 U+1 U T me  | seq U+1 | t all:T+49 dead:T+49 ended:T+49");
+    ask("HSET s:{q}:attempts live %s", "1 1 10 1 5 5 me ");
     HEARD("");
 }
 
@@ -166,11 +167,11 @@ Test(mend, gives_back_what_runs_and_is_held_by_nobody)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     given("claim", "0 me 100 0 a b");
-    ask("HDEL s:{q}:held a");
-    ask("HSET s:{q}:held b %s", "2 of a newer version");
+    ask("HDEL s:{q}:attempts a");
+    ask("HSET s:{q}:attempts b %s", "2 of a newer version");
     RUN("mend", "0 a b", "[U 'holder' '']");
     KEYS("due a:T | run b:T+100 | jobs a=" REC " b=" REC
-         " | held b=2 of a newer version | seq U+2");
+         " | attempts b=2 of a newer version | seq U+2");
     HEARD("0 '0 a'");
 }
 
@@ -178,18 +179,18 @@ Test(mend, does_not_write_over_what_a_newer_version_holds)
 {
     given("schedule", "0 a +5 0 \\02newer");
     ask("ZREM s:{q}:due a");
-    ask("HSET s:{q}:held a %s", "2 of a newer version");
+    ask("HSET s:{q}:attempts a %s", "2 of a newer version");
     RUN("mend", "0 a", "[U 'none']");
-    KEYS("dead a:T | jobs a=\\02newer | held a=2 of a newer version");
+    KEYS("dead a:T | jobs a=\\02newer | attempts a=2 of a newer version");
 }
 
 Test(mend, cuts_its_reason_at_200_bytes)
 {
     given("schedule", "0 a +0 0 " REC);
     ask("ZREM s:{q}:due a");
-    ask("HSET s:{q}:held a %s", text("1 1 10 1 5 5 me %0200d", 7));
+    ask("HSET s:{q}:attempts a %s", text("1 1 10 1 5 5 me %0200d", 7));
     given("mend", "0 a");
-    const char *held = ask("HGET s:{q}:held a")->str;
+    const char *held = ask("HGET s:{q}:attempts a")->str;
     cr_assert_eq(strlen(held), strlen("1 1 10 1 5 5 me ") + 200, "%s", held);
 }
 

@@ -13,7 +13,8 @@ Test(claim, takes_what_is_due_the_oldest_first)
         "[U+2000 0 T+3 0 0 ['a' 2 T+1002 '1 1 10 U+2001 U+2000 T+1 me ' '" REC
         "a' 0] ['b' 2 T+1002 '1 1 10 U+2002 U+2000 T+2 me ' '" REC "b' 0]]");
     KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
-         "c | held a=1 1 10 U+2001 U+2000 T+1 me  b=1 1 10 U+2002 U+2000 T+2 me  | seq U+2002 | t "
+         "c | attempts a=1 1 10 U+2001 U+2000 T+1 me  b=1 1 10 U+2002 U+2000 T+2 me  | seq U+2002 "
+         "| t "
          "c:T+2");
     HEARD("");
 }
@@ -45,7 +46,8 @@ Test(claim, by_ids_says_which_of_them_it_took)
 
     /* their triggers are over, or the ids would not be known */
     KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
-         "c | held a=1 1 10 U+2002 U+2000 T+1 me  b=1 1 10 U+2001 U+2000 T+2 me  | seq U+2002 | t "
+         "c | attempts a=1 1 10 U+2002 U+2000 T+1 me  b=1 1 10 U+2001 U+2000 T+2 me  | seq U+2002 "
+         "| t "
          "a:T+1 b:T+1 c:T+2");
     ask("DEL s:{q}:t:a s:{q}:t:b");
 }
@@ -57,7 +59,7 @@ Test(claim, of_an_id_named_twice_takes_it_once)
         "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC
         "' 1] ['b' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 2]]");
     KEYS("run a:T+1000 b:T+1000 | jobs a=" REC " b=" REC
-         " | held a=1 1 10 U+1 U T me  b=1 1 10 U+2 U T me  | seq U+2");
+         " | attempts a=1 1 10 U+1 U T me  b=1 1 10 U+2 U T me  | seq U+2");
 }
 
 Test(claim, takes_nothing_that_runs_or_is_dead)
@@ -119,7 +121,8 @@ Test(claim, tokens_grow_where_the_clock_was_set_back)
     now_at(0);
     given("claim", "0 me 1000 0 b");
     KEYS("run b:T+1000 a:T+6000 | jobs a=" REC " b=" REC
-         " | held a=1 1 10 U+5000001 U+5000000 T me  b=1 1 10 U+5000002 U T me  | seq U+5000002");
+         " | attempts a=1 1 10 U+5000001 U+5000000 T me  b=1 1 10 U+5000002 U T me  | seq "
+         "U+5000002");
 }
 
 Test(claim, keeps_the_last_token_until_the_clock_is_an_hour_past_it)
@@ -138,16 +141,17 @@ Test(claim, counts_tries_and_keeps_what_was_said)
     RUN("claim", "0 you 500 1",
         "[U+7000 0 0 0 0 ['a' 2 T+507 '1 2 131 U+7001 U+7000 T+7 you so so' '\\01\\01\\83\\01' "
         "0]]");
-    KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | held a=1 2 131 U+7001 U+7000 T+7 you so so | seq "
+    KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | attempts a=1 2 131 U+7001 U+7000 T+7 you so so | "
+         "seq "
          "U+7001");
 }
 
 Test(claim, begins_anew_where_what_is_held_cannot_be_read)
 {
     given("schedule", "0 a +0 0 " REC);
-    ask("HSET s:{q}:held a %s", "2 7 10 8 9 10 me");
+    ask("HSET s:{q}:attempts a %s", "2 7 10 8 9 10 me");
     RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0]]");
-    KEYS("run a:T+1000 | jobs a=" REC " | held a=1 1 10 U+1 U T me  | seq U+1");
+    KEYS("run a:T+1000 | jobs a=" REC " | attempts a=1 1 10 U+1 U T me  | seq U+1");
 }
 
 #define NOT_READ "stored data is in a format this version cannot read"
@@ -162,7 +166,7 @@ Test(claim, moves_what_it_cannot_read_to_dead_and_goes_on)
         "a' 0] ['e' 2 T+1003 '1 1 10 U+3002 U+3000 T me ' '" REC "e' 0]]");
     KEYS("run a:T+1003 e:T+1003 | dead b:T+3 c:T+3 d:T+3 | jobs a=" REC
          "a b=\\02\\00b c=\\01\\08c d=\\01\\01\\80 e=" REC
-         "e | held a=1 1 10 U+3001 U+3000 T me  b=1 0 0 0 U+3000 T me " NOT_READ
+         "e | attempts a=1 1 10 U+3001 U+3000 T me  b=1 0 0 0 U+3000 T me " NOT_READ
          " c=1 0 0 0 U+3000 T me " NOT_READ " d=1 0 0 0 U+3000 T me " NOT_READ
          " e=1 1 10 U+3002 U+3000 T me  | seq U+3002");
 }
@@ -174,7 +178,7 @@ Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
     given("retry", "0 me a U+1 0 'so so'");
     ask("HSET s:{q}:jobs a %s", "\3");
     RUN("claim", "0 you 1000 0 a", "[U 0 0 1 0]");
-    KEYS("dead a:T | jobs a=\\03 | held a=1 1 0 U+1 U T you " NOT_READ " | seq U+1");
+    KEYS("dead a:T | jobs a=\\03 | attempts a=1 1 0 U+1 U T you " NOT_READ " | seq U+1");
 }
 
 Test(claim, moves_what_cannot_be_an_id_to_dead_and_goes_on)
@@ -202,7 +206,7 @@ Test(claim, moves_what_cannot_be_an_id_to_dead_and_goes_on)
     for (size_t i = 0; i < N; i++) {
         cr_assert_not_null(ask("ZSCORE s:{q}:dead %b", bad[i].id, bad[i].len)->str);
         cr_assert_not_null(ask("HGET s:{q}:jobs %b", bad[i].id, bad[i].len)->str);
-        same(__FILE__, __LINE__, "held", show(ask("HGET s:{q}:held %b", bad[i].id, bad[i].len)),
+        same(__FILE__, __LINE__, "held", show(ask("HGET s:{q}:attempts %b", bad[i].id, bad[i].len)),
              "'1 0 0 0 U 5 me " NOT_READ "'");
     }
 
@@ -244,18 +248,18 @@ Test(claim, removes_members_without_a_record_and_goes_on)
 {
     given("schedule", "0 a +0 0 " REC " z +0 0 " REC);
     ask("ZADD s:{q}:due %lld m %lld n", (long long)T, (long long)T);
-    ask("HSET s:{q}:held m %s n %s", "1 1 10 1 2 3 me ", "?");
+    ask("HSET s:{q}:attempts m %s n %s", "1 1 10 1 2 3 me ", "?");
     RUN("claim", "0 me 1000 10",
         "[U 0 0 0 2 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC
         "' 0] ['z' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 0]]");
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
-         " | held a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
+         " | attempts a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
     ask("ZADD s:{q}:due 5 m");
     ask("CONFIG RESETSTAT");
     RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1]");
     cr_assert_eq(calls("hset"), 0); /* nobody holds it, not even for a moment */
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
-         " | held a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
+         " | attempts a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
 }
 
 Test(claim, takes_a_hundred_at_most)

@@ -10,7 +10,7 @@ Test(done, ends_jobs_held_by_their_tokens)
     five();
     RUN("done", "0 me none U+1 r U+3 w U+4 d U+4", "[U+20000 'EGONE' 1 'EGONE' 'EGONE']");
     KEYS("due w:T+500 | run e:T+10 u:T+10 | dead d:T | jobs d=" REC "d e=" REC
-         "e u=\\01\\01\\01u w=" REC "w | held " HELD_D " " HELD_E " " HELD_U
+         "e u=\\01\\01\\01u w=" REC "w | attempts " ATTEMPT_D " " ATTEMPT_E " " ATTEMPT_U
          " | seq U+4 | t w:T+499");
     HEARD("");
     RUN("done", "0 me r U+3", "[U+20000 'EGONE']");
@@ -58,7 +58,7 @@ Test(done, is_in_time_until_another_has_the_job)
     RUN("done", "0 me r U+3", "[U+1000000 'EGONE']"); /* it waits again */
     given("claim", "0 you 1000 0 r");
     RUN("done", "0 you r U+3 r U+1000001", "[U+1000000 'EGONE' 1]");
-    KEYS("due w:T+500 | dead d:T | jobs d=" REC "d w=" REC "w | held " HELD_D
+    KEYS("due w:T+500 | dead d:T | jobs d=" REC "d w=" REC "w | attempts " ATTEMPT_D
          " | seq U+1000001 | t w:T+499");
     now_at(0);
 }
@@ -67,8 +67,8 @@ Test(done, of_a_job_that_nobody_holds_is_egone)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     given("claim", "0 me 1000 2");
-    ask("HSET s:{q}:held a %s", "1 1 10 1 2 3");
-    ask("HDEL s:{q}:held b");
+    ask("HSET s:{q}:attempts a %s", "1 1 10 1 2 3");
+    ask("HDEL s:{q}:attempts b");
     char *before = dumps();
     RUN("done", "0 me a U+1 b U+2", "[U 'EGONE' 'EGONE']");
     same(__FILE__, __LINE__, "keys", dumps(), before);
@@ -106,8 +106,8 @@ Test(fail, makes_a_job_dead_at_once_and_keeps_why)
     five();
     RUN("fail", "0 me r U+3 'so it\\0ago%s' none U+1 x w U+4 x e U+1 ''",
         "[U+20000 1 'EGONE' 'EGONE' 1]");
-    KEYS("due w:T+500 | run u:T+10 | dead d:T e:T+20 r:T+20 | " FIVE_JOBS " | held " HELD_D
-         " " HELD_E " r=1 1 10 U+3 U T me so it\\0ago%s " HELD_U " | seq U+4 | t w:T+499");
+    KEYS("due w:T+500 | run u:T+10 | dead d:T e:T+20 r:T+20 | " FIVE_JOBS " | attempts " ATTEMPT_D
+         " " ATTEMPT_E " r=1 1 10 U+3 U T me so it\\0ago%s " ATTEMPT_U " | seq U+4 | t w:T+499");
     HEARD("");
     RUN("fail", "0 me r U+3 again", "[U+20000 'EGONE']");
 }
@@ -124,6 +124,6 @@ Test(fail, keeps_a_long_why_whole)
     five();
     char *why = text("%0200d", 7);
     RUN("fail", text("0 me r U+3 %s", why), "[U+20000 1]");
-    char *held = ask("HGET s:{q}:held r")->str;
+    char *held = ask("HGET s:{q}:attempts r")->str;
     cr_assert_str_eq(held + strlen(held) - 200, why);
 }

@@ -43,11 +43,12 @@ Test(get, counts_the_tries_of_an_ended_lease)
     now_at(20);
     RUN("get", "0 two",
         "[U+20000 ['two' 3 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
-    ask("HSET s:{q}:held ever %s", "1 4294967295 4294967295 9 8 7 me "); /* for ever is for ever */
+    ask("HSET s:{q}:attempts ever %s",
+        "1 4294967295 4294967295 9 8 7 me "); /* for ever is for ever */
     RUN("get", "0 ever",
         "[U+20000 ['ever' 1 T+20 '1 4294967295 4294967295 9 8 7 me ' "
         "'\\01\\01\\ff\\ff\\ff\\ff\\0f']]");
-    ask("HSET s:{q}:held two %s", "2 who knows");
+    ask("HSET s:{q}:attempts two %s", "2 who knows");
     RUN("get", "0 two", "[U+20000 ['two' 1 T+20 '2 who knows' '\\01\\01\\02']]");
 }
 

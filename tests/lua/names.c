@@ -34,8 +34,8 @@ Test(names, every_id_lives_a_whole_life)
         HEARD(text("0 '0 %s'", id));
         given("claim", "0 me 10 1");
         RUN("fail", text("0 me %s U+%zu %s", id, 3 * i + 3, id), "[U 1]");
-        KEYS(text("dead %s:T | jobs %s=" REC "x | held %s=1 2 10 U+%zu U T me %s | seq U+%zu", id,
-                  id, id, 3 * i + 3, id, 3 * i + 3));
+        KEYS(text("dead %s:T | jobs %s=" REC "x | attempts %s=1 2 10 U+%zu U T me %s | seq U+%zu",
+                  id, id, id, 3 * i + 3, id, 3 * i + 3));
         RUN("cancel", text("0 %s", id),
             text("[U ['%s' 3 T '1 2 10 U+%zu U T me %s' '" REC "']]", id, 3 * i + 3, id));
     }

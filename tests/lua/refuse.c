@@ -13,26 +13,29 @@ static const struct {
     bool needs_memory;
 } call[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC,
-     "due run dead jobs held", "zadd", "hset zrem hdel set del", true},
-    {"cancel", "0 w e d", "due run dead jobs held", "zrem", "hdel del", false},
-    {"reschedule", "0 w +0 e +5 d +5", "due run dead jobs held", "zadd", "zrem hdel set del", true},
-    {"get", "0 w e d", "due run dead jobs held", "", "", false},
-    {"claim", "0 me 10 100", "due run dead jobs held seq", "zrem", "set zadd hset hdel del", false},
-    {"claim", "0 me 10 0 x y m", "due run dead jobs held seq", "zrem", "set zadd hset hdel", false},
-    {"done", "0 me r U+3", "run jobs held", "zrem", "hdel", false},
-    {"retry", "0 me r U+3 5 x u U+2 5 x", "due run dead held", "zrem", "zadd hset set", false},
-    {"fail", "0 me r U+3 x", "run dead held", "zrem", "zadd hset", false},
-    {"release", "0 me r U+3", "due run dead held", "zrem", "zadd hset", false},
-    {"renew", "0 me r U+3 5", "run held", "zrem", "zadd", false},
+     "due run dead jobs attempts", "zadd", "hset zrem hdel set del", true},
+    {"cancel", "0 w e d", "due run dead jobs attempts", "zrem", "hdel del", false},
+    {"reschedule", "0 w +0 e +5 d +5", "due run dead jobs attempts", "zadd", "zrem hdel set del",
+     true},
+    {"get", "0 w e d", "due run dead jobs attempts", "", "", false},
+    {"claim", "0 me 10 100", "due run dead jobs attempts seq", "zrem", "set zadd hset hdel del",
+     false},
+    {"claim", "0 me 10 0 x y m", "due run dead jobs attempts seq", "zrem", "set zadd hset hdel",
+     false},
+    {"done", "0 me r U+3", "run jobs attempts", "zrem", "hdel", false},
+    {"retry", "0 me r U+3 5 x u U+2 5 x", "due run dead attempts", "zrem", "zadd hset set", false},
+    {"fail", "0 me r U+3 x", "run dead attempts", "zrem", "zadd hset", false},
+    {"release", "0 me r U+3", "due run dead attempts", "zrem", "zadd hset", false},
+    {"renew", "0 me r U+3 5", "run attempts", "zrem", "zadd", false},
     {"touch", "0 0", "due", "", "", false},
     {"arm", "'0 600' 0", "due", "set", "", true},
-    {"sweep", "0", "due run dead jobs held", "zrem", "zadd hset hdel", false},
-    {"resume", "0 me 0", "run held", "", "", false},
+    {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
+    {"resume", "0 me 0", "run attempts", "", "", false},
     {"listen", "0 me 100", "listeners", "zremrangebyscore", "zadd", false},
     {"depth", "0", "due run dead", "", "", false},
-    {"list", "0 1 10 '' ''", "due jobs held", "", "", false},
-    {"list", "0 2 10 '' ''", "run jobs held", "", "", false},
-    {"list", "0 3 10 '' ''", "dead jobs held", "", "", false},
+    {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
+    {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},
+    {"list", "0 3 10 '' ''", "dead jobs attempts", "", "", false},
 };
 enum { CALLS = sizeof call / sizeof *call };
 
@@ -45,7 +48,7 @@ static void everything(void)
     given("schedule", "0 x +0 0 " REC " y +0 0 \\02");
     ask("ZADD s:{q}:due 5 m");
     ask("ZADD s:{q}:run 5 n");
-    ask("HSET s:{q}:held m %s n %s", "1 1 1 7 5 5 you ", "1 1 1 8 5 5 you ");
+    ask("HSET s:{q}:attempts m %s n %s", "1 1 1 7 5 5 you ", "1 1 1 8 5 5 you ");
     ask("ZADD s:{q}:listeners 5 l");
 }
 
@@ -76,7 +79,7 @@ static void unchanged(int i, const char *what, const char *before)
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
-    static const char *const key[] = {"due", "run", "dead", "jobs", "held", "seq", "listeners"};
+    static const char *const key[] = {"due", "run", "dead", "jobs", "attempts", "seq", "listeners"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {

@@ -37,8 +37,8 @@ Test(reschedule, of_any_state_but_running_makes_it_wait)
     RUN("reschedule", "0 w +1 r +1 e +2 u +3 d +4 none +5",
         "[U+20000 ['w' 1 T+21 '' '" REC "'] 'EBUSY' ['e' 1 T+22 '1 1 10 U+1 U T me ' '" REC
         "'] ['u' 1 T+23 '' '\\01\\01\\01'] ['d' 1 T+24 '' '" REC "'] 'ENOENT']");
-    KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | " FIVE_JOBS " | held " HELD_E " " HELD_R
-         " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
+    KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | " FIVE_JOBS " | attempts " ATTEMPT_E
+         " " ATTEMPT_R " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
     HEARD("0 'T+21 '");
 }
 
@@ -57,7 +57,7 @@ Test(reschedule, of_a_job_put_back_keeps_its_tries)
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 50 oops");
     RUN("reschedule", "0 a +9", "[U ['a' 1 T+9 '1 1 10 U+1 U T+50 me oops' '" REC "']]");
-    KEYS("due a:T+9 | jobs a=" REC " | held a=1 1 10 U+1 U T+50 me oops | seq U+1 | t a:T+8");
+    KEYS("due a:T+9 | jobs a=" REC " | attempts a=1 1 10 U+1 U T+50 me oops | seq U+1 | t a:T+8");
 }
 
 Test(reschedule, is_ebusy_until_the_very_end_of_the_lease)

@@ -109,7 +109,8 @@ Test(schedule, with_replace_begins_a_new_life_unless_it_runs)
         "0 w +1 2 " REC "1 r +1 2 " REC "2 e +2 2 " REC "3 u +3 2 " REC "4 d +4 2 " REC "5",
         "[U+20000 T+21 'EBUSY' T+22 T+23 T+24]");
     KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | jobs d=" REC "5 e=" REC "3 r=" REC
-         "r u=" REC "4 w=" REC "1 | held " HELD_R " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
+         "r u=" REC "4 w=" REC "1 | attempts " ATTEMPT_R
+         " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
     HEARD("0 'T+21 '");
 }
 

@@ -324,7 +324,7 @@ char *keys(void)
                {"run", "ZRANGE %s 0 -1 WITHSCORES", ':'},
                {"dead", "ZRANGE %s 0 -1 WITHSCORES", ':'},
                {"jobs", "HGETALL %s", '='},
-               {"held", "HGETALL %s", '='},
+               {"attempts", "HGETALL %s", '='},
                {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
     char *out;
     size_t len;

@@ -10,8 +10,8 @@ Test(sweep, takes_back_what_nobody_renewed_or_lets_it_die)
 {
     five();
     RUN("sweep", "5", "[U+20000 2 1 0]");
-    KEYS("due e:T+10 w:T+500 | run r:T+1000 | dead d:T u:T+10 | " FIVE_JOBS " | held " HELD_D
-         " e=1 1 10 U+1 U T+10 me the lease ended " HELD_R
+    KEYS("due e:T+10 w:T+500 | run r:T+1000 | dead d:T u:T+10 | " FIVE_JOBS " | attempts " ATTEMPT_D
+         " e=1 1 10 U+1 U T+10 me the lease ended " ATTEMPT_R
          " u=1 1 1 U+2 U T+10 me the lease ended | seq U+4 | t w:T+499");
     HEARD("5 '0 e'");
     RUN("sweep", "5", "[U+20000 0 0 0]");
@@ -37,8 +37,8 @@ Test(sweep, of_a_job_that_died_is_silent)
     given("claim", "0 me 10 1");
     now_at(15);
     RUN("sweep", "0", "[U+15000 1 1 0]");
-    KEYS(
-        "dead a:T+10 | jobs a=\\01\\01\\01 | held a=1 1 1 U+1 U T+10 me the lease ended | seq U+1");
+    KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | attempts a=1 1 1 U+1 U T+10 me the lease ended | seq "
+         "U+1");
     HEARD("");
 }
 
@@ -46,7 +46,7 @@ Test(sweep, never_kills_what_runs_for_ever)
 {
     given("schedule", "0 a +0 0 \\01\\01\\ff\\ff\\ff\\ff\\0f b +0 0 \\01\\01\\02");
     given("claim", "0 me 10 0 a b");
-    ask("HSET s:{q}:held a %s b %s", "1 4294967295 4294967295 1 5 5 me ", "1 3 2 2 5 5 me ");
+    ask("HSET s:{q}:attempts a %s b %s", "1 4294967295 4294967295 1 5 5 me ", "1 3 2 2 5 5 me ");
     now_at(10);
     RUN("sweep", "0", "[U+10000 2 1 0]");
     HEARD("0 '0 a'");
@@ -56,11 +56,11 @@ Test(sweep, takes_back_what_is_held_by_nobody)
 {
     given("schedule", "0 a +0 0 \\01\\01\\01 b +0 0 \\01\\01\\01");
     given("claim", "0 me 10 0 a b");
-    ask("HDEL s:{q}:held a");
-    ask("HSET s:{q}:held b %s", "2 ?");
+    ask("HDEL s:{q}:attempts a");
+    ask("HSET s:{q}:attempts b %s", "2 ?");
     now_at(10);
     RUN("sweep", "0", "[U+10000 2 0 0]");
-    KEYS("due a:T+10 b:T+10 | jobs a=\\01\\01\\01 b=\\01\\01\\01 | held b=2 ? | seq U+2");
+    KEYS("due a:T+10 b:T+10 | jobs a=\\01\\01\\01 b=\\01\\01\\01 | attempts b=2 ? | seq U+2");
     HEARD("0 '0 a b'");
 }
 
@@ -69,10 +69,10 @@ Test(sweep, removes_members_without_a_record_and_goes_on)
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
     given("claim", "0 me 10 0 a b c");
     ask("HDEL s:{q}:jobs a b");
-    ask("HDEL s:{q}:held b");
+    ask("HDEL s:{q}:attempts b");
     now_at(10);
     RUN("sweep", "0", "[U+10000 3 0 0]");
-    KEYS("due c:T+10 | jobs c=" REC " | held c=1 1 10 U+3 U T+10 me the lease ended | seq U+3");
+    KEYS("due c:T+10 | jobs c=" REC " | attempts c=1 1 10 U+3 U T+10 me the lease ended | seq U+3");
     HEARD("0 '0 c'");
 }
 
@@ -122,8 +122,8 @@ Test(resume, passes_over_what_it_cannot_read)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
     given("claim", "0 me 1000 0 a b c");
-    ask("HSET s:{q}:held a %s", "2 1 10 1 5 5 me ");
-    ask("HDEL s:{q}:held b");
+    ask("HSET s:{q}:attempts a %s", "2 1 10 1 5 5 me ");
+    ask("HDEL s:{q}:attempts b");
     RUN("resume", "0 me 0", "[U 0 'c' 'U+3']");
     ask("FLUSHALL");
 }

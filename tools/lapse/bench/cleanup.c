@@ -20,7 +20,8 @@ static const char page[] = BASE
     "{}, {} for _, id in ipairs(ids) do   if #id == 20 and string.match(id, '^bench%-%d+$') then   "
     "  own[#own + 1], keys[#keys + 1] = id, base .. 't:' .. id   end end if ARGV[3] == '1' and "
     "#own > 0 then   redis.call('ZREM', base .. ARGV[1], unpack(own))   redis.call('HDEL', base .. "
-    "'jobs', unpack(own))   redis.call('HDEL', base .. 'held', unpack(own))   redis.call('DEL', "
+    "'jobs', unpack(own))   redis.call('HDEL', base .. 'attempts', unpack(own))   "
+    "redis.call('DEL', "
     "unpack(keys)) end return { #ids, #ids - #own }";
 
 /* Reads the listeners' canaries, which have expired, so that they do not lie about until Redis

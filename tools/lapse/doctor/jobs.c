@@ -16,7 +16,7 @@ static const struct {
     {"none", "in no set"},
     {"many", "in more than one set"},
     {"record", "without a record"},
-    {"held", "of which only what is held is left"},
+    {"attempt", "of which only what is held is left"},
     {"holder", "running, held by nobody"},
 };
 enum { DEFECTS = sizeof defects / sizeof *defects };
@@ -58,7 +58,8 @@ static void add_key(struct doctor *d, const char *key)
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    static const char *const ends[] = {"due", "run", "dead", "jobs", "held", "seq", "listeners"};
+    static const char *const ends[] = {"due",      "run", "dead",     "jobs",
+                                       "attempts", "seq", "listeners"};
     const char *name = key + strlen(d->space) + 2;
     size_t len = strspn(name, letters);
 
@@ -174,7 +175,7 @@ static int is_defect(const redisReply *e)
 static int64_t size_of(struct walk *w, const char *end)
 {
     char key[160];
-    int is_hash = strcmp(end, "jobs") == 0 || strcmp(end, "held") == 0;
+    int is_hash = strcmp(end, "jobs") == 0 || strcmp(end, "attempts") == 0;
 
     snprintf(key, sizeof key, "%s:{%s}:%s", w->d->space, w->queue, end);
     redisReply *r = ASK(w->d, is_hash ? "HLEN" : "ZCARD", key);
@@ -262,10 +263,10 @@ static void told(struct walk *w)
                      strstr(w->error, "ACL failure in script");
         int /* Redis 7; 8 and Valkey */
             type = strstr(w->error, "WRONGTYPE") != NULL;
-        snprintf(
-            command, sizeof command,
-            "redis-cli TYPE '%s:{%s}:due', and so on for run dead jobs held; RENAME the odd one",
-            d->space, w->queue);
+        snprintf(command, sizeof command,
+                 "redis-cli TYPE '%s:{%s}:due', and so on for run dead jobs attempts; RENAME the "
+                 "odd one",
+                 d->space, w->queue);
         report(d, denied && !d->repair ? WARN : FAIL, "jobs", w->queue, type ? command : NULL,
                "%s: %s", broken ? text : "cannot be looked at", plain(w->error));
     } else if (broken && d->repair) {
@@ -285,7 +286,7 @@ static void told(struct walk *w)
 
 void check_jobs(struct doctor *d)
 {
-    static const char *const ends[] = {"jobs", "due", "run", "dead", "held"};
+    static const char *const ends[] = {"jobs", "due", "run", "dead", "attempts"};
 
     if (d->repair && d->replica) {
         report(d, FAIL, "jobs", NULL, NULL, "a replica cannot be mended");

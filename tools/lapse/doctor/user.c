@@ -101,8 +101,8 @@ static void look_at_script(struct doctor *d, const struct script_needs *s, struc
 
 static void look_at_keys(struct doctor *d, struct lacks *l)
 {
-    static const char *const ends[] = {"due",  "run", "dead",      "jobs",
-                                       "held", "seq", "listeners", "t:x"};
+    static const char *const ends[] = {"due",      "run", "dead",      "jobs",
+                                       "attempts", "seq", "listeners", "t:x"};
     char key[200];
     char command[300];
 
