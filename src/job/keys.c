@@ -34,7 +34,7 @@ size_t keys_due(char out[KEYS_MAX], const char *space, const char *queue)
 
 size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int db)
 {
-    return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:wake:%d", space, queue, db);
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:notice:%d", space, queue, db);
 }
 
 static bool eat(struct span *s, const char *text)

@@ -18,7 +18,7 @@ static struct ear *find(struct sub *s, struct span queue)
     return n ? CONTAINER(n, struct ear, named) : NULL;
 }
 
-/* SPACE:{QUEUE}:wake:DB */
+/* SPACE:{QUEUE}:notice:DB */
 static struct ear *of_channel(struct sub *s, struct span channel)
 {
     const char *end = channel.at + channel.len;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Goes before every script. KEYS[1] is SPACE:{QUEUE}:due; every other key is built from it, so a queue lives in one
--- cluster slot. ARGV[1] is the database, for the wake channel's name, and behind a space arm_ahead_ms, if there is one.
+-- cluster slot. ARGV[1] is the database, for the name of the channel of notices; behind a space arm_ahead_ms, if there is one.
 -- Formats are drawn in README.md. A script reads and checks first and writes last: Redis does not roll back. Only
 -- rem(), add(), put(), forget(), drop() and hold() below write what a job is.
 local call = redis.call
@@ -161,7 +161,7 @@ end
 
 -- At most one a script. 'HEAD ID ID...': HEAD is a new first due time (0: none); the ids are due now. Only helps
 -- others, so it comes last and its errors are ignored.
-local function tell(text) redis.pcall('PUBLISH', BASE .. 'wake:' .. string.match(ARGV[1], '^%d+'), text) end
+local function tell(text) redis.pcall('PUBLISH', BASE .. 'notice:' .. string.match(ARGV[1], '^%d+'), text) end
 local function wake(before, pairs)
   local head, ids = 0, {}
   for i = 1, #pairs, 2 do

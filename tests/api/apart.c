@@ -86,7 +86,7 @@ FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
     struct flow *f = flow_bare(mode, NULL);
     struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
 
-    server_allow(f->server, "~lapse2:{*}:* &lapse2:{*}:wake:*");
+    server_allow(f->server, "~lapse2:{*}:* &lapse2:{*}:notice:*");
 
     for (int k = 0; k < 2; k++) {
         struct lapse_options opts = flow_options(f);

@@ -88,7 +88,7 @@ static void settle_amid_hints(struct flow_worker *w)
 
     lapse_done(w->held[--w->n_held], flow_settled, w);
     while (w->settled < want) {
-        redis_do(w->f->server, "PUBLISH lapse:{a}:wake:0 %s", "0 a5");
+        redis_do(w->f->server, "PUBLISH lapse:{a}:notice:0 %s", "0 a5");
         ev_run(w->f->loop, EVRUN_NOWAIT);
     }
 }

@@ -90,7 +90,7 @@ Test(deaf, many_listeners_that_come_and_go_are_no_silence)
 
     for (int i = 0; i < ROUNDS; i++) {
         for (int q = 0; q < QUEUES; q++) {
-            redis_do(f->server, "PUBLISH lapse:{%s}:wake:0 members", queues[q]);
+            redis_do(f->server, "PUBLISH lapse:{%s}:notice:0 members", queues[q]);
         }
         ev_run(f->loop, EVRUN_NOWAIT);
     }

@@ -204,19 +204,19 @@ Test(foreign, whatever_is_said_on_the_wake_channel_runs_nothing_early)
     char *before = jobs_of(f);
     for (size_t i = 0; i < sizeof wakes / sizeof *wakes; i++) {
         size_t len = wakes[i].len ? wakes[i].len : strlen(wakes[i].text);
-        cr_assert_eq(redis_int(f->server, "PUBLISH lapse:{q}:wake:0 %b", wakes[i].text, len), 1);
+        cr_assert_eq(redis_int(f->server, "PUBLISH lapse:{q}:notice:0 %b", wakes[i].text, len), 1);
         flow_spin(f, 3);
     }
 
-    redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text);
+    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", long_text);
     long_text[1] = ' ';
     long_text[0] = '0';
-    redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text);
+    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", long_text);
     for (size_t i = 1; i < 100000; i += 2) {
         long_text[i] = ' ';
     }
 
-    redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", long_text); /* 49,999 ids */
+    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", long_text); /* 49,999 ids */
     free(long_text);
     same_jobs(f, before);
     cr_assert_eq(w.n_runs, 0);
@@ -241,7 +241,7 @@ Test(foreign, a_wake_of_a_time_long_gone_costs_a_look_and_no_more)
 
     long long before = flow_scripts(f);
     for (int i = 0; i < N; i++) {
-        redis_do(f->server, "PUBLISH lapse:{q}:wake:0 1");
+        redis_do(f->server, "PUBLISH lapse:{q}:notice:0 1");
     }
 
     flow_spin(f, 300);

@@ -267,7 +267,7 @@ Test(listeners, ask_once_in_200_ms_however_often_others_say_that_the_names_chang
     long long before = flow_calls(f, "zremrangebyscore");
     int64_t start_ms = test_now_ms();
     for (int i = 0; i < FORGED; i++) {
-        redis_do(f->server, "PUBLISH lapse:{q}:wake:0 members");
+        redis_do(f->server, "PUBLISH lapse:{q}:notice:0 members");
         flow_spin(f, EVERY_MS);
     }
 

@@ -19,7 +19,7 @@ Test(options, set_by_name_are_those_of_the_handle)
     snprintf(url, sizeof url, "%s?db=2", f->server->url);
     set(&o, "url", url);
     set(&o, "space", "Space_1");
-    server_allow(f->server, "~Space_1:{*}:* &Space_1:{*}:wake:*");
+    server_allow(f->server, "~Space_1:{*}:* &Space_1:{*}:notice:*");
     set(&o, "name", "the-name");
     set(&o, "lease_ms", "1m30s");
     set(&o, "max_running", "2");

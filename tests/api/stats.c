@@ -227,7 +227,7 @@ Test(stats, foreign_events_and_empty_claims)
     redis_do(f->server, "SET lapse:{q}:t:forged 1 PX 1");
     flow_until(f, flow_stats(f->l).empty_claims - before.empty_claims == 1);
     cr_assert_eq(flow_stats(f->l).events - before.events, 1);
-    redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %s", "0 nobody");
+    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", "0 nobody");
     flow_until(f, flow_stats(f->l).empty_claims - before.empty_claims == 2);
     cr_assert_eq(flow_stats(f->l).claimed, before.claimed);
     flow_end(f, "q");

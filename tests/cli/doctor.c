@@ -393,7 +393,7 @@ Test(doctor, warns_of_what_only_makes_jobs_late)
     finds(doctor("q", "-o", "notify=keyspace"), 0, "rights", "WARN",
           "'&__keyspace@0__:lapse:{q}:t:*'");
     as_user(s, "~lapse:* &__keyevent@*__:expired +@all");
-    finds(doctor("q"), 0, "rights", "WARN", "&lapse:{q}:wake:0");
+    finds(doctor("q"), 0, "rights", "WARN", "&lapse:{q}:notice:0");
     server_stop(s);
 }
 
@@ -404,7 +404,7 @@ Test(doctor, without_a_queue_names_the_channels_of_all)
     as_user(s, "~lapse:* &__keyevent@*__:expired +@all -scan");
     struct proc *p = doctor();
     cr_assert(!has(p, "lapse-doctor"), "%s", p->out);
-    finds(p, 0, "rights", "WARN", "+publish '&lapse:{*}:wake:*' +subscribe\"");
+    finds(p, 0, "rights", "WARN", "+publish '&lapse:{*}:notice:*' +subscribe\"");
     as_user(s, "~lapse:* &lapse:* +@all");
     finds(doctor("-o", "notify=keyspace"), 0, "rights", "WARN",
           "'&__keyspace@0__:lapse:{QUEUE}:t:*'");

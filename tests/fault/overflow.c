@@ -211,7 +211,7 @@ Test(f14, a_subscriber_that_is_dropped_again_and_again_misses_no_job, .timeout =
         for (int k = 0; k < EACH; k++) {
             cr_assert_eq(flow_schedule(f, "q", NULL, random() % 60, NULL), 0);
         }
-        redis_do(f->server, "PUBLISH lapse:{q}:wake:0 %b", junk, (size_t)LEN);
+        redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %b", junk, (size_t)LEN);
         for (int k = 0; k < EACH; k++) {
             cr_assert_eq(flow_schedule(f, "q", NULL, random() % 20, NULL), 0);
         }

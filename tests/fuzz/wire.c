@@ -341,7 +341,7 @@ static void publish(struct conn *c, unsigned how)
     } else {
         r = array(3);
         r->element[0] = string(how % 4 == 2 ? "message" : "subscribe");
-        r->element[1] = string("lapse:{q}:wake:0");
+        r->element[1] = string("lapse:{q}:notice:0");
         snprintf(woken, sizeof woken, "%lld %s",
                  (long long)(server_us() / 1000 + (int)(how / 4) * 100), "a");
         r->element[2] = how % 4 == 3 ? integer(1) : how & 64 ? tree(1) : string(woken);

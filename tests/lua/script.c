@@ -33,7 +33,7 @@ void script_init(void)
     now = T = redis_now_ms(redis) + 86400000; /* and redis->redis is connected */
     ear = redisConnectUnix(redis->socket);
     eye = redisConnectUnix(redis->socket);
-    keep(redisCommand(ear, "PSUBSCRIBE s:{q}:wake:*"), freeReplyObject);
+    keep(redisCommand(ear, "PSUBSCRIBE s:{q}:notice:*"), freeReplyObject);
     keep(redisCommand(eye, "PSUBSCRIBE __keyevent@0__:expired"), freeReplyObject);
 }
 

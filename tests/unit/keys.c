@@ -79,10 +79,10 @@ Test(keys, are_spelled_as_the_scripts_spell_them)
 
     cr_expect_eq(keys_due(out, "lapse", "mail"), 16);
     cr_expect_str_eq(out, "lapse:{mail}:due");
-    cr_expect_eq(keys_wake(out, "lapse", "mail", 0), 19);
-    cr_expect_str_eq(out, "lapse:{mail}:wake:0");
-    cr_expect_eq(keys_wake(out, "s", "q", 15), 13);
-    cr_expect_str_eq(out, "s:{q}:wake:15");
+    cr_expect_eq(keys_wake(out, "lapse", "mail", 0), 21);
+    cr_expect_str_eq(out, "lapse:{mail}:notice:0");
+    cr_expect_eq(keys_wake(out, "s", "q", 15), 15);
+    cr_expect_str_eq(out, "s:{q}:notice:15");
     cr_expect_eq(keys_pattern(out, "lapse", "mail", 0), 31);
     cr_expect_str_eq(out, "__keyspace@0__:lapse:{mail}:t:*");
 }
@@ -95,7 +95,7 @@ Test(keys, of_the_longest_names_fit)
     snprintf(want, sizeof want, "%s:{%s}:due", of_length(64), of_length(64));
     cr_expect_eq(keys_due(out, of_length(64), of_length(64)), strlen(want));
     cr_expect_str_eq(out, want);
-    snprintf(want, sizeof want, "%s:{%s}:wake:1048576", of_length(64), of_length(64));
+    snprintf(want, sizeof want, "%s:{%s}:notice:1048576", of_length(64), of_length(64));
     cr_expect_eq(keys_wake(out, of_length(64), of_length(64), 1 << 20), strlen(want));
     cr_expect_str_eq(out, want);
     snprintf(want, sizeof want, "__keyspace@1048576__:%s:{%s}:t:*", of_length(64), of_length(64));
@@ -181,7 +181,7 @@ Test(keys, an_event_of_ours_has_queue_and_id)
         {"__keyevent@0__:evicted", "lapse:{q}:t:i", 0, .queue = NULL},
         {"__keyspace@0__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
         {"x__keyevent@0__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"lapse:{q}:wake:0", "lapse:{q}:t:i", 0, .queue = NULL},
+        {"lapse:{q}:notice:0", "lapse:{q}:t:i", 0, .queue = NULL},
         {"", "lapse:{q}:t:i", 0, .queue = NULL},
         /* another program's key */
         {"__keyevent@0__:expired", "", 0, .queue = NULL},

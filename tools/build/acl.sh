@@ -33,13 +33,13 @@ user() { # NAME RULE...
 }
 
 all=$(basename -s .lua "$build"/lua/*.lua)
-keys='~lapse:{*}:*' wake='&lapse:{*}:wake:*' expired='(+psubscribe &__keyevent@*__:expired)'
+keys='~lapse:{*}:*' notices='&lapse:{*}:notice:*' expired='(+psubscribe &__keyevent@*__:expired)'
 # shellcheck disable=SC2086 # words
 {
     commands=$({ called $all; sent 'PING|SELECT|EVAL[A-Z_]*|P?UNSUBSCRIBE|SUBSCRIBE'; } | words)
-    user listener on '>PASSWORD' "$keys" "$wake" "-@all $commands" "$expired"
+    user listener on '>PASSWORD' "$keys" "$notices" "-@all $commands" "$expired"
     commands=$({ called $produce; sent 'PING|SELECT|EVAL[A-Z_]*'; } | words)
-    user producer on '>PASSWORD' "$keys" "$wake" "-@all $commands"
+    user producer on '>PASSWORD' "$keys" "$notices" "-@all $commands"
     commands=$({ called $read; sent 'PING|SELECT|EVAL[A-Z]*_RO'; } | words)
     user monitor on '>PASSWORD' "%R$keys" "-@all $commands"
 }

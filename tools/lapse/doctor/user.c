@@ -173,13 +173,13 @@ static void look_at_channels(struct doctor *d, struct lacks *l)
 
     pattern_of(d, pattern);
     snprintf(events, sizeof events, "%s", pattern);
-    snprintf(end, sizeof end, "wake:%d", d->r.db);
+    snprintf(end, sizeof end, "notice:%d", d->r.db);
     key_of(d, wake, end);
     snprintf(to_give, sizeof to_give, "%s", wake);
 
     if (!d->named) { /* any queue: Redis matches this one, but compares that of a PSUBSCRIBE letter
                         by letter */
-        snprintf(to_give, sizeof to_give, "%s:{*}:wake:*", d->space);
+        snprintf(to_give, sizeof to_give, "%s:{*}:notice:*", d->space);
         if (d->g->opts.notify == LAPSE_KEYSPACE) {
             snprintf(events, sizeof events, "__keyspace@%d__:%s:{QUEUE}:t:*", d->r.db, d->space);
         }
