@@ -11,7 +11,7 @@ static void send(struct policy *p)
 {
     if (!p->ask.ask.asked) {
         p->ask.ask.until_us = clock_us() + p->core->options.set.reply_ms * 1000;
-        store_policy(p->script, &p->ask, (struct span){p->key, strlen(p->key)});
+        store_eviction(p->script, &p->ask, (struct span){p->key, strlen(p->key)});
     }
 }
 

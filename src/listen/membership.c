@@ -52,7 +52,7 @@ static void send(struct ring *r, bool enter)
     r->again_us = 0;
     r->asked_us = clock_us();
     r->listen.ask.until_us = after_us(r->core->options.set.reply_ms);
-    store_listen(r->script, &r->listen, r->key, r->name, enter ? LIFE_MS : 0);
+    store_heartbeat(r->script, &r->listen, r->key, r->name, enter ? LIFE_MS : 0);
 }
 
 static void set_timer(struct ring *r)

@@ -88,7 +88,7 @@ static int64_t until_us(const struct resume *r)
 static void ask_page(struct resume *r)
 {
     r->ask.ask.until_us = until_us(r);
-    store_resume(r->holder->script, &r->ask, r->key, r->name, r->next_page);
+    store_reclaim(r->holder->script, &r->ask, r->key, r->name, r->next_page);
 }
 
 /* When all of a page are back: the next one, or the end. */
@@ -143,8 +143,8 @@ static void release(struct resume *r, struct span id, uint64_t token)
                   token);
 }
 
-static void on_page(struct resume_ask *a, int err, int64_t next_page, const struct redisReply *rows,
-                    size_t n)
+static void on_page(struct reclaim_ask *a, int err, int64_t next_page,
+                    const struct redisReply *rows, size_t n)
 {
     struct resume *r = CONTAINER(a, struct resume, ask);
 
@@ -156,7 +156,7 @@ static void on_page(struct resume_ask *a, int err, int64_t next_page, const stru
     for (size_t i = 0; i < n && !r->stopped; i++) {
         struct span id;
         int64_t token;
-        if (store_resume_row(rows, i, &id, &token) && !is_in_hand(r, (uint64_t)token)) {
+        if (store_reclaim_row(rows, i, &id, &token) && !is_in_hand(r, (uint64_t)token)) {
             release(r, id, (uint64_t)token);
         }
     }

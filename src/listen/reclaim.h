@@ -5,7 +5,7 @@
 
 /* After a reconnect: gives back what carries our name in a queue and is not in our hands. */
 struct resume {
-    struct resume_ask ask;
+    struct reclaim_ask ask;
     struct holder *holder;
     struct span key, name;
     uint64_t *in_hand; /* tokens, sorted */

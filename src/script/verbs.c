@@ -223,12 +223,12 @@ void store_sweep(struct script *s, struct queue_ask *a, struct span key)
     ask_numbers(s, a, SCRIPT_SWEEP, key, 0);
 }
 
-void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name,
-                  int64_t life_ms)
+void store_heartbeat(struct script *s, struct queue_ask *a, struct span key, struct span name,
+                     int64_t life_ms)
 {
     a->args[0] = name;
     a->args[1] = number(a->number[0], life_ms);
-    ask_numbers(s, a, SCRIPT_LISTEN, key, 2);
+    ask_numbers(s, a, SCRIPT_HEARTBEAT, key, 2);
 }
 
 void store_depth(struct script *s, struct queue_ask *a, struct span key)
@@ -236,36 +236,36 @@ void store_depth(struct script *s, struct queue_ask *a, struct span key)
     ask_numbers(s, a, SCRIPT_DEPTH, key, 0);
 }
 
-void store_policy(struct script *s, struct queue_ask *a, struct span key)
+void store_eviction(struct script *s, struct queue_ask *a, struct span key)
 {
-    ask_numbers(s, a, SCRIPT_POLICY, key, 0);
+    ask_numbers(s, a, SCRIPT_EVICTION, key, 0);
 }
 
-enum { RESUME_HEAD = 2 };
+enum { RECLAIM_HEAD = 2 };
 
-static void on_resume(struct ask *ask, int err, const struct redisReply *answer)
+static void on_reclaim(struct ask *ask, int err, const struct redisReply *answer)
 {
-    struct resume_ask *a = CONTAINER(ask, struct resume_ask, ask);
+    struct reclaim_ask *a = CONTAINER(ask, struct reclaim_ask, ask);
     int64_t next_page = 0;
 
     if (!err && !reply_int(reply_at(answer, 1), &next_page)) {
         err = LAPSE_EBROKEN;
     }
-    a->end(a, err, next_page, answer, err ? 0 : (reply_len(answer) - RESUME_HEAD) / 2);
+    a->end(a, err, next_page, answer, err ? 0 : (reply_len(answer) - RECLAIM_HEAD) / 2);
 }
 
-void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder,
-                  int64_t page)
+void store_reclaim(struct script *s, struct reclaim_ask *a, struct span key, struct span holder,
+                   int64_t page)
 {
     a->args[0] = holder;
     a->args[1] = number(a->page, page);
-    ask(s, &a->ask, SCRIPT_RESUME, key, a->args, 2, on_resume);
+    ask(s, &a->ask, SCRIPT_RECLAIM, key, a->args, 2, on_reclaim);
 }
 
-bool store_resume_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token)
+bool store_reclaim_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token)
 {
-    return reply_text(reply_at(rows, RESUME_HEAD + 2 * i), id) && keys_id_ok(id->at, id->len) &&
-           reply_int(reply_at(rows, RESUME_HEAD + 2 * i + 1), token);
+    return reply_text(reply_at(rows, RECLAIM_HEAD + 2 * i), id) && keys_id_ok(id->at, id->len) &&
+           reply_int(reply_at(rows, RECLAIM_HEAD + 2 * i + 1), token);
 }
 
 static void on_list(struct ask *ask, int err, const struct redisReply *answer)

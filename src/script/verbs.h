@@ -88,23 +88,23 @@ struct queue_ask {
 void store_touch(struct script *s, struct queue_ask *a, struct span key, int64_t cursor_ms);
 void store_arm(struct script *s, struct queue_ask *a, struct span key, int64_t cursor_ms);
 void store_sweep(struct script *s, struct queue_ask *a, struct span key);
-void store_listen(struct script *s, struct queue_ask *a, struct span key, struct span name,
-                  int64_t life_ms);
+void store_heartbeat(struct script *s, struct queue_ask *a, struct span key, struct span name,
+                     int64_t life_ms);
 void store_depth(struct script *s, struct queue_ask *a, struct span key);
-void store_policy(struct script *s, struct queue_ask *a, struct span key);
+void store_eviction(struct script *s, struct queue_ask *a, struct span key);
 
 /* A page of what runs under a holder's name. */
-struct resume_ask {
+struct reclaim_ask {
     struct ask ask;
     struct span args[2];
     char page[24];
-    /* err 0: n rows, read with store_resume_row(); next_page 0: that was the last. */
-    void (*end)(struct resume_ask *a, int err, int64_t next_page, const struct redisReply *rows,
+    /* err 0: n rows, read with store_reclaim_row(); next_page 0: that was the last. */
+    void (*end)(struct reclaim_ask *a, int err, int64_t next_page, const struct redisReply *rows,
                 size_t n);
 };
-void store_resume(struct script *s, struct resume_ask *a, struct span key, struct span holder,
-                  int64_t page);
-bool store_resume_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token);
+void store_reclaim(struct script *s, struct reclaim_ask *a, struct span key, struct span holder,
+                   int64_t page);
+bool store_reclaim_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token);
 
 struct list_ask {
     struct ask ask;

@@ -175,7 +175,7 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
         flow_turn(f, test_now_ms() + 5);
     }
 
-    if (strcmp(name, "resume") == 0) {
+    if (strcmp(name, "reclaim") == 0) {
         redis_do(f->server, "CLIENT KILL USER u");
         flow_spin(f, 100);
     }
@@ -199,7 +199,7 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
         } else {
             cr_assert(err == 0 || err == LAPSE_ENOENT ||
                           (e->heard == LAPSE_ELOST && lapse_outcome_unknown(err)) ||
-                          (strcmp(name, "resume") == 0 && lapse_outcome_unknown(err)),
+                          (strcmp(name, "reclaim") == 0 && lapse_outcome_unknown(err)),
                       "%s to %s, %s heard: %s", e->name, name, script_of(i), lapse_strerror(err));
         }
         ask_again(&c, i, err);

@@ -67,7 +67,7 @@ enum script {
 };
 static const char *const script_name[N_SCRIPTS] = {"schedule", "cancel", "reschedule", "get",
                                                    "claim",    "done",   "retry",      "fail",
-                                                   "release",  "renew",  "sweep",      "resume"};
+                                                   "release",  "renew",  "sweep",      "reclaim"};
 static char sha[N_SCRIPTS][64];
 
 /* ---- chance ---- */

@@ -16,9 +16,9 @@
 
 enum { FIRST_SCRIPT = 5, MAX_CONNS = 32, PIECE = 65536 };
 const char *const stub_steps[STUB_STEPS] = {
-    "AUTH", "SELECT", "PING",   "PSUBSCRIBE", "SUBSCRIBE", "schedule", "cancel", "reschedule",
-    "get",  "claim",  "done",   "retry",      "fail",      "release",  "renew",  "touch",
-    "arm",  "sweep",  "resume", "listen",     "depth",     "list"};
+    "AUTH", "SELECT", "PING",    "PSUBSCRIBE", "SUBSCRIBE", "schedule", "cancel", "reschedule",
+    "get",  "claim",  "done",    "retry",      "fail",      "release",  "renew",  "touch",
+    "arm",  "sweep",  "reclaim", "heartbeat",  "depth",     "list"};
 
 bool stub_is_script(int step)
 {

@@ -26,11 +26,11 @@ Test(clock, is_asked_once_in_each_script)
         {"claim", "0 me 1000 0 a b"},
         {"release", "0 me a 2"},
         {"sweep", "0"},
-        {"resume", "0 me 0"},
+        {"reclaim", "0 me 0"},
         {"get", "0 a b"},
         {"list", "0 1 10 '' ''"},
         {"depth", "0"},
-        {"policy", "0"},
+        {"eviction", "0"},
         {"check", "0 jobs 0 10"},
         {"mend", "0 a"},
         {"arm", "'0 9' 0"},
@@ -38,7 +38,7 @@ Test(clock, is_asked_once_in_each_script)
         {"fail", "0 me b 3 x"},
         {"cancel", "0 a"},
         {"done", "0 me b 3"},
-        {"listen", "0 me 100"},
+        {"heartbeat", "0 me 100"},
     };
 
     for (size_t i = 0; i < sizeof call / sizeof *call; i++) {

@@ -30,8 +30,8 @@ static const struct {
     {"touch", "0 0", "due", "", "", false},
     {"arm", "'0 600' 0", "due", "set", "", true},
     {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
-    {"resume", "0 me 0", "run attempts", "", "", false},
-    {"listen", "0 me 100", "listeners", "zremrangebyscore", "zadd", false},
+    {"reclaim", "0 me 0", "run attempts", "", "", false},
+    {"heartbeat", "0 me 100", "listeners", "zremrangebyscore", "zadd", false},
     {"depth", "0", "due run dead", "", "", false},
     {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
     {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},
@@ -147,7 +147,7 @@ Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
         for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
             redisReply *r = run_without(i, text("-%s", command[k]));
             bool first = among(command[k], call[i].first), later = among(command[k], call[i].later);
-            if (strcmp(call[i].name, "listen") == 0 && strcmp(command[k], "set") == 0) {
+            if (strcmp(call[i].name, "heartbeat") == 0 && strcmp(command[k], "set") == 0) {
                 continue; /* of the canary: no promise */
             }
             must_be(i, command[k], r, first || later);

@@ -110,10 +110,10 @@ Test(resume, shows_what_runs_under_the_holders_name)
     now_at(10);
 
     char *before = dumps();
-    RUN("resume", "0 me 0",
+    RUN("reclaim", "0 me 0",
         "[U+10000 0 'e' 'U+3' 'a' 'U+1']"); /* also where the lease is over, and nobody came */
-    RUN("resume", "0 mee 0", "[U+10000 0 'd' 'U+2']");
-    RUN("resume", "0 nobody 0", "[U+10000 0]");
+    RUN("reclaim", "0 mee 0", "[U+10000 0 'd' 'U+2']");
+    RUN("reclaim", "0 nobody 0", "[U+10000 0]");
     same(__FILE__, __LINE__, "keys", dumps(), before);
     HEARD("");
 }
@@ -124,7 +124,7 @@ Test(resume, passes_over_what_it_cannot_read)
     given("claim", "0 me 1000 0 a b c");
     ask("HSET s:{q}:attempts a %s", "2 1 10 1 5 5 me ");
     ask("HDEL s:{q}:attempts b");
-    RUN("resume", "0 me 0", "[U 0 'c' 'U+3']");
+    RUN("reclaim", "0 me 0", "[U 0 'c' 'U+3']");
     ask("FLUSHALL");
 }
 
@@ -140,7 +140,7 @@ Test(resume, goes_through_all_in_pages)
     size_t pages = 0;
     size_t mine = 0;
     do {
-        redisReply *r = run("resume", text("0 me %lld", page));
+        redisReply *r = run("reclaim", text("0 me %lld", page));
         page = r->element[1]->integer;
         mine += (r->elements - 2) / 2;
         pages++;

@@ -5,7 +5,7 @@ LIB_C := $(wildcard src/*/*.c)
 LIB_O := $(LIB_C:%.c=$(OBJ)/%.o)
 
 LUA_SRC := src/lua
-LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep resume listen depth list policy
+LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep reclaim heartbeat depth list eviction
 # scripts of the program alone
 TOOL_LUA := check mend
 LUA_OUT   := $(patsubst %,$(BUILD)/lua/%.lua,$(LUA) $(TOOL_LUA))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "script.h"
 
-SCRIPTS(policy);
+SCRIPTS(eviction);
 
-Test(policy, says_which_policies_may_evict_any_key)
+Test(eviction, says_which_policies_may_evict_any_key)
 {
     static const struct {
         const char *name, *says;
@@ -15,16 +15,16 @@ Test(policy, says_which_policies_may_evict_any_key)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ask("CONFIG SET maxmemory-policy %s", rows[i].name);
-        RUN("policy", "0", rows[i].says);
+        RUN("eviction", "0", rows[i].says);
     }
 
     KEYS("");
 }
 
-Test(policy, does_not_ask_what_the_user_may_not_know)
+Test(eviction, does_not_ask_what_the_user_may_not_know)
 {
     ask("CONFIG SET maxmemory-policy allkeys-lru");
     ask("ACL SETUSER default -info");
-    RUN("policy", "0", "[U 0]");
+    RUN("eviction", "0", "[U 0]");
     same(__FILE__, __LINE__, "log", show(ask("ACL LOG")), "[]");
 }

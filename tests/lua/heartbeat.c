@@ -1,118 +1,119 @@
 /* SPDX-License-Identifier: MIT */
 #include "script.h"
 
-SCRIPTS(listen);
+SCRIPTS(heartbeat);
 
 #define NAME(host, first) host "/" first "23456789abcdef"
 
-Test(listen, ranks_the_live_names_by_their_last_sixteen_bytes)
+Test(heartbeat, ranks_the_live_names_by_their_last_sixteen_bytes)
 {
-    RUN("listen", "0 " NAME("m", "50") " 100", "[U 0 1]");
+    RUN("heartbeat", "0 " NAME("m", "50") " 100", "[U 0 1]");
     HEARD("0 'members'");
-    RUN("listen", "0 " NAME("a", "51") " 50", "[U 1 2]");
-    RUN("listen", "0 " NAME("a", "5") " 60", "[U 0 3]"); /* its last sixteen begin with the slash */
-    RUN("listen", "0 " NAME("z", "0a") " 70", "[U 1 4]");
-    RUN("listen", "0 " NAME("b", "f0") " 80", "[U 4 5]");
+    RUN("heartbeat", "0 " NAME("a", "51") " 50", "[U 1 2]");
+    RUN("heartbeat", "0 " NAME("a", "5") " 60",
+        "[U 0 3]"); /* its last sixteen begin with the slash */
+    RUN("heartbeat", "0 " NAME("z", "0a") " 70", "[U 1 4]");
+    RUN("heartbeat", "0 " NAME("b", "f0") " 80", "[U 4 5]");
     HEARD("0 'members' 0 'members' 0 'members' 0 'members'");
-    RUN("listen", "0 " NAME("m", "50") " 90", "[U 2 5]");
-    RUN("listen", "0 " NAME("a", "51") " 90", "[U 3 5]");
+    RUN("heartbeat", "0 " NAME("m", "50") " 90", "[U 2 5]");
+    RUN("heartbeat", "0 " NAME("a", "51") " 90", "[U 3 5]");
     HEARD("");
 }
 
 /* None of ours do; all the same no two have one place. */
-Test(listen, ranks_names_that_end_alike_by_all_their_bytes)
+Test(heartbeat, ranks_names_that_end_alike_by_all_their_bytes)
 {
-    given("listen", "0 " NAME("a", "50") " 100");
-    given("listen", "0 " NAME("a-", "50") " 100");
-    given("listen", "0 " NAME("B", "50") " 100");
-    RUN("listen", "0 " NAME("a", "50") " 100", "[U 2 3]");
-    RUN("listen", "0 " NAME("a-", "50") " 100", "[U 1 3]");
-    RUN("listen", "0 " NAME("B", "50") " 100", "[U 0 3]");
+    given("heartbeat", "0 " NAME("a", "50") " 100");
+    given("heartbeat", "0 " NAME("a-", "50") " 100");
+    given("heartbeat", "0 " NAME("B", "50") " 100");
+    RUN("heartbeat", "0 " NAME("a", "50") " 100", "[U 2 3]");
+    RUN("heartbeat", "0 " NAME("a-", "50") " 100", "[U 1 3]");
+    RUN("heartbeat", "0 " NAME("B", "50") " 100", "[U 0 3]");
 }
 
-Test(listen, again_only_makes_it_last_longer)
+Test(heartbeat, again_only_makes_it_last_longer)
 {
-    RUN("listen", "4 a 100", "[U 0 1]");
+    RUN("heartbeat", "4 a 100", "[U 0 1]");
     HEARD("4 'members'");
     now_at(99);
-    RUN("listen", "4 a 100", "[U+99000 0 1]");
+    RUN("heartbeat", "4 a 100", "[U+99000 0 1]");
     KEYS("listeners a:T+199");
     HEARD("");
 }
 
-Test(listen, forgets_whose_heartbeat_ended)
+Test(heartbeat, forgets_whose_heartbeat_ended)
 {
-    given("listen", "0 a 100");
-    given("listen", "0 b 101");
+    given("heartbeat", "0 a 100");
+    given("heartbeat", "0 b 101");
     now_at(99);
-    RUN("listen", "0 c 100", "[U+99000 2 3]");
+    RUN("heartbeat", "0 c 100", "[U+99000 2 3]");
     HEARD("0 'members'");
     now_at(100);
-    RUN("listen", "0 c 100", "[U+100000 1 2]");
+    RUN("heartbeat", "0 c 100", "[U+100000 1 2]");
     KEYS("listeners b:T+101 c:T+200");
     HEARD("0 'members'");
     now_at(300);
-    RUN("listen", "0 c 100", "[U+300000 0 1]");
+    RUN("heartbeat", "0 c 100", "[U+300000 0 1]");
     KEYS("listeners c:T+400");
     HEARD("0 'members'");
 }
 
 /* By a failover, or by hand. The dead would own events for an hour. */
-Test(listen, believes_no_heartbeat_that_is_good_for_longer_than_any)
+Test(heartbeat, believes_no_heartbeat_that_is_good_for_longer_than_any)
 {
     now_at(3600000);
-    given("listen", "0 dead 15000");
-    given("listen", "0 alive 15000");
+    given("heartbeat", "0 dead 15000");
+    given("heartbeat", "0 alive 15000");
     now_at(0);
-    RUN("listen", "0 alive 15000", "[U 0 2]");
+    RUN("heartbeat", "0 alive 15000", "[U 0 2]");
     KEYS("listeners alive:T+15000 dead:T+15000");
     now_at(14999);
-    RUN("listen", "0 alive 15000", "[U+14999000 0 2]");
+    RUN("heartbeat", "0 alive 15000", "[U+14999000 0 2]");
     now_at(15000);
-    RUN("listen", "0 alive 15000", "[U+15000000 0 1]");
+    RUN("heartbeat", "0 alive 15000", "[U+15000000 0 1]");
     KEYS("listeners alive:T+30000");
 }
 
-Test(listen, believes_what_a_longer_heartbeat_of_its_own_says)
+Test(heartbeat, believes_what_a_longer_heartbeat_of_its_own_says)
 {
-    RUN("listen", "0 a 60000", "[U 0 1]");
+    RUN("heartbeat", "0 a 60000", "[U 0 1]");
     KEYS("listeners a:T+60000");
-    RUN("listen", "0 b 0", "[U -1 1]");
+    RUN("heartbeat", "0 b 0", "[U -1 1]");
     KEYS("listeners a:T+15000");
 }
 
-Test(listen, for_0_ms_leaves)
+Test(heartbeat, for_0_ms_leaves)
 {
-    given("listen", "0 a 100");
-    given("listen", "0 b 100");
-    RUN("listen", "0 a 0", "[U -1 1]");
+    given("heartbeat", "0 a 100");
+    given("heartbeat", "0 b 100");
+    RUN("heartbeat", "0 a 0", "[U -1 1]");
     KEYS("listeners b:T+100");
     HEARD("0 'members'");
-    RUN("listen", "0 a 0", "[U -1 1]");
+    RUN("heartbeat", "0 a 0", "[U -1 1]");
     HEARD("");
     now_at(100);
-    RUN("listen", "0 a 0", "[U+100000 -1 0]");
+    RUN("heartbeat", "0 a 0", "[U+100000 -1 0]");
     KEYS("");
     HEARD("0 'members'");
-    RUN("listen", "0 a 1", "[U+100000 0 1]");
+    RUN("heartbeat", "0 a 1", "[U+100000 0 1]");
     KEYS("listeners a:T+101");
 }
 
-Test(listen, reads_its_last_canary_and_sets_the_next)
+Test(heartbeat, reads_its_last_canary_and_sets_the_next)
 {
     redis_do(redis, "DEBUG SET-ACTIVE-EXPIRE 0"); /* or Redis might be the first to look */
     ask("CONFIG RESETSTAT");
-    given("listen", "0 a/1 100");
+    given("heartbeat", "0 a/1 100");
     cr_assert_eq(calls("set"), 1);
     wait_until(redis_now_ms(redis) + 1);
     cr_assert_str_eq(expired(), "");
-    given("listen", "0 b 100");
+    given("heartbeat", "0 b 100");
     cr_assert_str_eq(expired(), "");
-    given("listen", "0 a/1 100");
+    given("heartbeat", "0 a/1 100");
     cr_assert_str_eq(expired(), "{a/1}");
     cr_assert_eq(calls("set"), 3);
     wait_until(redis_now_ms(redis) + 1);
-    given("listen", "0 a/1 0");
+    given("heartbeat", "0 a/1 0");
     cr_assert_str_eq(expired(), "");
     cr_assert_eq(calls("set"), 3);
 }
@@ -141,11 +142,11 @@ static void in_english(void)
 
 Test(english, listeners_are_ranked_by_their_digits, .init = in_english, .fini = script_fini)
 {
-    RUN("listen", "0 " NAME("a-b", "aa") " 100", "[U 0 1]");
-    RUN("listen", "0 " NAME("B", "a0") " 100", "[U 0 2]");
-    RUN("listen", "0 " NAME("C", "9f") " 100", "[U 0 3]");
-    RUN("listen", "0 " NAME("aa", "f0") " 100", "[U 3 4]");
-    RUN("listen", "0 " NAME("b", "00") " 100", "[U 0 5]");
+    RUN("heartbeat", "0 " NAME("a-b", "aa") " 100", "[U 0 1]");
+    RUN("heartbeat", "0 " NAME("B", "a0") " 100", "[U 0 2]");
+    RUN("heartbeat", "0 " NAME("C", "9f") " 100", "[U 0 3]");
+    RUN("heartbeat", "0 " NAME("aa", "f0") " 100", "[U 3 4]");
+    RUN("heartbeat", "0 " NAME("b", "00") " 100", "[U 0 5]");
 }
 
 Test(english, lists_go_on_where_a_removed_one_was, .init = in_english, .fini = script_fini)
