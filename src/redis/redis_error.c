@@ -48,7 +48,7 @@ static bool find(struct span s, const char *text, struct span *after)
 }
 
 /* The command that this user may not run; as Redis says it from 7.2 on, and as guard() of
- * prelude.lua makes up for 7.0. "" when nobody says. */
+ * lua/lib/answer.lua makes up for 7.0. "" when nobody says. */
 static bool denied_in_script(struct span error, char command[LOG_VALUE])
 {
     struct span name;

@@ -5,7 +5,7 @@ set -eu
 want=
 for group in "$@"; do
     case $group in
-    build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev" ;;
+    build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev python3" ;;
     run) want="$want redis-server" ;;
     valkey) want="$want valkey-server" ;;
     test) want="$want g++ pkg-config libcriterion-dev libjansson-dev" ;;
@@ -16,8 +16,7 @@ for group in "$@"; do
         want="$want python3 gnuplot-nox beanstalkd"
         command -v npm >/dev/null || want="$want nodejs npm" ;;
     lint)
-        want="$want clang libclang-rt-dev clang-format clang-tidy cppcheck lua-check shellcheck mandoc checksec"
-        want="$want python3" ;;
+        want="$want clang libclang-rt-dev clang-format clang-tidy cppcheck lua-check shellcheck mandoc checksec" ;;
     *) echo "install-deps.sh: no such group: $group" >&2; exit 2 ;;
     esac
 done

@@ -4,16 +4,13 @@
 LIB_C := $(wildcard src/*/*.c)
 LIB_O := $(LIB_C:%.c=$(OBJ)/%.o)
 
-LUA_SRC := src/lua
-LUA  := schedule cancel reschedule get claim done retry fail release renew touch arm sweep reclaim heartbeat depth list eviction
-# scripts of the program alone
-TOOL_LUA := check mend
-LUA_OUT   := $(patsubst %,$(BUILD)/lua/%.lua,$(LUA) $(TOOL_LUA))
+LUA_SRC   := src/lua
+LUA       := $(wildcard $(LUA_SRC)/*/*.lua)
+LUA_OUT   := $(patsubst %,$(BUILD)/lua/%,$(notdir $(filter-out $(LUA_SRC)/lib/%,$(LUA))))
 GENERATED := $(BUILD)/scripts.h $(BUILD)/script_ids.h $(BUILD)/tool_scripts.h
 
-$(GENERATED) $(LUA_OUT) &: $(LUA_SRC)/prelude.lua $(patsubst %,$(LUA_SRC)/%.lua,$(LUA) $(TOOL_LUA)) \
-    tools/build/embed.sh tools/build/library.mk
-	$(call say,LUA)tools/build/embed.sh $(LUA_SRC) $(BUILD) $(LUA) -- $(TOOL_LUA)
+$(GENERATED) $(LUA_OUT) &: $(LUA) tools/build/scripts.py
+	$(call say,LUA)tools/build/scripts.py $(LUA_SRC) $(BUILD)
 
 # the Redis users that have just the rights that the scripts need
 $(BUILD)/users.acl: tools/build/acl.sh $(LUA_OUT) $(LIB_C)

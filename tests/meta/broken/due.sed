@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: MIT
 # claim: takes what is not due yet
-s/if score and tonumber(score) <= now and not place/if score and not place/
-s/call('ZRANGEBYSCORE', DUE, '-inf', now,/call('ZRANGEBYSCORE', DUE, '-inf', '+inf',/
+s/if score and tonumber(score) <= now_ms and not place/if score and not place/
+s/call('ZRANGEBYSCORE', DUE, '-inf', now_ms,/call('ZRANGEBYSCORE', DUE, '-inf', '+inf',/

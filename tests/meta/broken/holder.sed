@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
 # settles: the token alone is compared, where tokens are counted in what may be lost
 s/return math.max(token, now_us)/return token/
-s/num(token), 'PXAT', num(math.floor(token \/ 1000) + 3600000)/num(token)/
+s/decimal(token), 'PXAT', decimal(math.floor(token \/ 1000) + 3600000)/decimal(token)/
 s/ and (holder == ARGV\[2\] or ARGV\[2\] == '\*')//

@@ -35,11 +35,10 @@ by_lua() {
     mkdir -p "$out"
     cp "$build/users.acl" "$out"
     cp -r "$dir/lua" "$out/src"
-    { head -c $((from - 1)) "$file"; printf %s "$word"; tail -c +$((to + 1)) "$file"; } > "$out/src/${file##*/}"
-    # shellcheck disable=SC2086 # words
-    tools/build/embed.sh "$out/src" "$out" $scripts
+    { head -c $((from - 1)) "$file"; printf %s "$word"; tail -c +$((to + 1)) "$file"; } > "$out/src/${file#"$dir/lua/"}"
+    tools/build/scripts.py "$out/src" "$out"
     name=$(basename "$file" .lua)
-    [ "$name" = prelude ] || test=$(fails "$build/tests/lua" "$out" "$name/*")
+    [[ $file = */lib/* ]] || test=$(fails "$build/tests/lua" "$out" "$name/*")
     [ -n "$test" ] || test=$(fails "$build/tests/lua" "$out" '*')
     if [ -n "$test" ]; then
         told lua "$test"
@@ -55,7 +54,7 @@ by_flow() {
     IFS=$'\t' read -r number file _ _ line text word <<< "$1"
     # shellcheck disable=SC2154 # xargs sets slot
     room=$dir/room$slot
-    touch "$dir/$number"/src/*
+    touch "$dir/$number"/src/*/*
     make -s -j2 "BUILD=$room" "LUA_SRC=$dir/$number/src" all "$room/tests/api" > "$room.log" 2>&1 ||
         { tail -n 5 "$room.log" >&2 && exit 1; }
     LAPSE_MUTANT_SECONDS=$((LAPSE_MUTANT_SECONDS * 5))
@@ -73,8 +72,6 @@ export -f fails told by_lua by_flow
 rm -rf "$dir"
 mkdir -p "$dir"
 cp -r src/lua "$dir/lua" # they may change while it runs
-scripts=$(basename -s .lua "$dir"/lua/*.lua | grep -v prelude)
-export scripts
 TMPDIR=$(mktemp -d /tmp/lapse.XXXXXX)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
@@ -82,7 +79,7 @@ trap 'exit 130' HUP INT TERM
 
 test=$(fails "$build/tests/lua" "$build" '*')
 [ -z "$test" ] || { echo "as it is, $test fails"; exit 1; }
-lua5.1 tests/meta/mutate/conditions.lua "$dir"/lua/*.lua > "$dir/conditions"
+lua5.1 tests/meta/mutate/conditions.lua "$dir"/lua/*/*.lua > "$dir/conditions"
 for word in true false; do sed "s/\$/\t$word/" "$dir/conditions"; done | nl -ba -w1 | grep -e "${ONLY:-.}" > "$dir/mutants"
 start=$SECONDS
 : > "$dir/left"

@@ -1,0 +1,68 @@
+-- Looks for jobs with a defect, in a page of one of the queue's keys.
+--
+-- KIND    single
+-- ROLE    listener
+-- USES    answer defects record
+-- KEYS    due
+-- READS   due run dead jobs attempts
+-- ARGV    database
+--         key             its end: jobs, due, run, dead or attempts
+--         page            0: the first
+--         count           of the page, about
+-- RETURNS now_us
+--         next_page       0: that was the last
+--         n_looked_at
+--         n_bytes         of these
+--         n_unreadable    records of a format that this version cannot read
+--         then per defect: [id, what]
+--           none          its record is in no set
+--           many          it is in more than one
+--           record        it is in a set, and has no record
+--           attempt       nothing else is left of it
+--           holder        it runs, and has no attempt
+--           each is found once: none, many and holder in jobs, record in the first of its sets,
+--           attempt in attempts
+-- ERRORS  Redis's own
+-- COST    O(1) a job, and the page's bytes
+
+-- All but the jobs with a record that are in one set, and not in run.
+local function suspects(key, ids)
+  local out = {}
+  for first = 1, key == JOBS and #ids or 0, BATCH do
+    local last = math.min(first + BATCH - 1, #ids)
+    local due = call('ZMSCORE', DUE, unpack(ids, first, last))
+    local run = call('ZMSCORE', RUN, unpack(ids, first, last))
+    local dead = call('ZMSCORE', DEAD, unpack(ids, first, last))
+    for i = 1, last - first + 1 do
+      if run[i] or not due[i] == not dead[i] then out[#out + 1] = ids[first + i - 1] end
+    end
+  end
+  for _, id in ipairs(key ~= JOBS and ids or {}) do
+    if call('HEXISTS', JOBS, id) == 0 then out[#out + 1] = id end
+  end
+  return out
+end
+
+local function scan(key, page, count)
+  if key == JOBS or key == ATTEMPTS then return call('HSCAN', key, page, 'COUNT', count) end
+  return call('ZSCAN', key, page, 'COUNT', count)
+end
+
+local function main()
+  local key, ids, bytes, unreadable = BASE .. ARGV[2], {}, 0, 0
+  local page = scan(key, ARGV[3], ARGV[4])
+  for i = 1, #page[2], 2 do
+    local id, value = page[2][i], page[2][i + 1]
+    if not ids[id] then ids[#ids + 1], ids[id] = id, true end
+    bytes = bytes + #id + #value
+    if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
+  end
+
+  local out = { now_us, tonumber(page[1]), #ids, bytes, unreadable }
+  for _, id in ipairs(suspects(key, ids)) do
+    local what, sets = defect_of(id)
+    if what and (key == JOBS or key == (sets[1] or ATTEMPTS)) then out[#out + 1] = { id, what } end
+  end
+  return out
+end
+return answer(main)

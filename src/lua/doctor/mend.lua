@@ -1,0 +1,83 @@
+-- Repairs jobs with a defect. Nothing is thrown away: a job that cannot run again becomes dead,
+-- with a reason that says what was found. Of several sets a job stays in the one that loses
+-- nothing: that of a live lease, else the one from which it runs again.
+--
+-- KIND    single
+-- ROLE    listener
+-- USES    answer attempts defects jobs notice record sets triggers types
+-- KEYS    due
+-- READS   due run dead jobs attempts
+-- WRITES  t jobs attempts dead due run notice
+-- ARGV    database
+--         then per job: id
+-- RETURNS now_us
+--         then per job: what was repaired, as check names it; '': nothing, or it is gone
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job
+local DIES = {
+  none = 'it was in no set',
+  record = 'its record was lost',
+  attempt = 'only its attempt was left',
+}
+
+-- The attempt of a job that dies of its defect: its entry for the hash. An unreadable one stays as
+-- it is: it is of a newer version.
+local function last_attempt(id, record, what)
+  local text = call('HGET', ATTEMPTS, id)
+  local attempt = attempt_read(text)
+  if text and not attempt then return {} end
+
+  if not attempt then
+    local _, tries = record_header(record or '')
+    attempt = {
+      try = 0,
+      tries = tries or 10,
+      token = '0',
+      claimed_us = decimal(now_us),
+      due_ms = now_ms,
+      holder = '-',
+      reason = '',
+    }
+  end
+  local before = attempt.reason ~= '' and '; before: ' .. attempt.reason or ''
+  attempt.reason = string.sub('lapse doctor: ' .. DIES[what] .. before, 1, 200)
+  return { id, attempt_text(attempt) }
+end
+
+local function main()
+  local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
+  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
+  check_hash(ATTEMPTS)
+
+  for at = 2, #ARGV do
+    local id = ARGV[at]
+    local what, sets = defect_of(id)
+    local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE) or RUN
+    out[at] = what or ''
+
+    if DIES[what] then
+      local record = call('HGET', JOBS, id)
+      for _, text in ipairs(last_attempt(id, record, what)) do attempts[#attempts + 1] = text end
+      stays, dead[#dead + 1], dead[#dead + 2] = DEAD, now_ms, id
+      if not record then records[#records + 1], records[#records + 2] = id, '\1\0' end
+    elseif what == 'holder' then
+      stays, dues[#dues + 1], dues[#dues + 2] = DUE, now_ms, id
+    end
+    for _, set in ipairs(what and sets or {}) do
+      if set ~= stays then table.insert(leaves[set], id) end
+    end
+    if what and stays ~= DUE then triggers[#triggers + 1] = TRIGGER .. id end
+  end
+
+  -- If it breaks off anywhere here, the next look finds what is left: a job in two sets, and never
+  -- one in none that was in one.
+  if #triggers > 0 then write('DEL', unpack(triggers)) end
+  jobs_put(records)
+  attempts_put(attempts)
+  set_add(DEAD, dead)
+  set_add(DUE, dues)
+  for set, ids in pairs(leaves) do set_remove(set, ids) end
+  notice_due(0, dues)
+  return out
+end
+return answer(main)

@@ -1,0 +1,43 @@
+-- Deletes jobs that wait or are dead.
+--
+-- KIND    batch
+-- ROLE    producer
+-- USES    answer jobs record rows sets triggers
+-- KEYS    due
+-- READS   due run dead jobs attempts
+-- WRITES  due run dead jobs attempts t
+-- ARGV    database
+--         then per job: id
+-- RETURNS now_us
+--         then per job: row (as it was, no body) | ENOENT | EBUSY
+--           fewer than asked: the bodies of these were enough for one call; ask again for the rest
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job
+local function main()
+  local out, bytes = { now_us }, 0
+  local deleted, triggers = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}
+
+  for at = 2, #ARGV do
+    if bytes > BYTES then break end
+    local id = ARGV[at]
+    local set, score = set_of(id)
+    local record = call('HGET', JOBS, id)
+    bytes = bytes + #(record or '')
+
+    if is_running(set, score) then
+      out[at] = 'EBUSY'
+    elseif not set and not record then
+      out[at] = 'ENOENT'
+    else
+      local header = string.sub(record or '', 1, record_header(record or '') or 0)
+      out[at] = job_row(id, set or DEAD, score or now_ms, header)
+      table.insert(deleted[set or DEAD], id)
+      triggers[#triggers + 1] = TRIGGER .. id
+    end
+  end
+
+  for set, ids in pairs(deleted) do jobs_delete(set, ids) end
+  if #triggers > 0 then write('DEL', unpack(triggers)) end
+  return out
+end
+return answer(main)

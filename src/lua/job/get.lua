@@ -1,0 +1,36 @@
+-- Shows jobs, bodies included.
+--
+-- KIND    batch, read-only, ids may repeat
+-- ROLE    monitor
+-- USES    answer record rows sets
+-- KEYS    due
+-- READS   due run dead jobs attempts
+-- ARGV    database
+--         then per job: id
+-- RETURNS now_us
+--         then per job: row | ENOENT | EDATA
+--           EDATA         it cannot be read
+--           fewer than asked: these were enough for one call; ask again for the rest
+-- ERRORS  Redis's own
+-- COST    O(1) a job
+local function main()
+  local out, bytes = { now_us }, 0
+
+  for at = 2, #ARGV do
+    if bytes > BYTES then break end
+    local id = ARGV[at]
+    local set, score = set_of(id)
+    local record = set and call('HGET', JOBS, id)
+
+    if not record then
+      out[at] = 'ENOENT'
+    elseif not record_header(record) then
+      out[at] = 'EDATA'
+    else
+      out[at] = job_row(id, set, score, record)
+    end
+    bytes = bytes + (record and #record or 0)
+  end
+  return out
+end
+return answer(main)

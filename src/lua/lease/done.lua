@@ -1,0 +1,36 @@
+-- Ends jobs that are done.
+--
+-- KIND    batch
+-- ROLE    listener
+-- USES    answer jobs leases types
+-- KEYS    due
+-- READS   attempts run jobs
+-- WRITES  run jobs attempts
+-- ARGV    database
+--         holder
+--         then per job: id, token
+-- RETURNS now_us
+--         then per job: 1 | EGONE
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job
+local function main()
+  local ids = {}
+  check_hash(JOBS)
+  for at = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
+  local texts, ends = call('HMGET', ATTEMPTS, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
+
+  local out, done = { now_us }, {}
+  for at = 3, #ARGV, 2 do
+    local i = #out
+    local token, holder = token_and_holder(ends[i] and texts[i])
+    if is_held(token, holder, ARGV[at + 1]) then
+      out[i + 1], done[#done + 1] = 1, ids[i]
+    else
+      out[i + 1] = 'EGONE'
+    end
+  end
+
+  jobs_delete(RUN, done)
+  return out
+end
+return answer(main)

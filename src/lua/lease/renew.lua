@@ -1,0 +1,36 @@
+-- Makes leases longer.
+--
+-- KIND    batch, urgent
+-- ROLE    listener
+-- USES    answer leases sets
+-- KEYS    due
+-- READS   attempts run
+-- WRITES  run
+-- ARGV    database
+--         holder
+--         then per job: id, token, lease_ms
+--           lease_ms      from now
+-- RETURNS now_us
+--         then per job: until_ms | EGONE
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job
+local function main()
+  local out, ids, run = { now_us }, {}, {}
+
+  local held = attempts_held(3)
+  for at = 3, #ARGV, 3 do
+    local id, _, lease_ms = unpack(ARGV, at, at + 2)
+    local reply = 'EGONE'
+    if held[#out] then
+      reply = now_ms + tonumber(lease_ms)
+      ids[#ids + 1] = id
+      run[#run + 1], run[#run + 2] = reply, id
+    end
+    out[#out + 1] = reply
+  end
+
+  set_remove(RUN, ids)
+  set_add(RUN, run)
+  return out
+end
+return answer(main)

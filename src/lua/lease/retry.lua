@@ -1,0 +1,47 @@
+-- Puts jobs back to run again later; a job whose tries are used up dies.
+--
+-- KIND    batch
+-- ROLE    listener
+-- USES    answer attempts due leases notice sets triggers types
+-- KEYS    due
+-- READS   attempts run due dead
+-- WRITES  run due dead attempts t notice
+-- ARGV    database
+--         holder
+--         then per job: id, token, delay_ms, reason
+-- RETURNS now_us
+--         then per job: due_ms (0: it is dead) | EGONE
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job
+local function main()
+  local out, ids, dues, dead, attempts = { now_us }, {}, {}, {}, {}
+  local _, first_due = next_due()
+  check_zset(DEAD)
+
+  local held = attempts_held(4)
+  for at = 3, #ARGV, 4 do
+    local id, _, delay_ms, reason = unpack(ARGV, at, at + 3)
+    local attempt, reply = held[#out], 'EGONE'
+    if attempt then
+      ids[#ids + 1], attempt.reason = id, reason
+      if tries_used_up(attempt) then
+        dead[#dead + 1], dead[#dead + 2] = now_ms, id
+        reply = 0
+      else
+        reply = now_ms + tonumber(delay_ms)
+        dues[#dues + 1], dues[#dues + 2], attempt.due_ms = reply, id, reply
+      end
+      attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
+    end
+    out[#out + 1] = reply
+  end
+
+  set_remove(RUN, ids)
+  set_add(DUE, dues)
+  set_add(DEAD, dead)
+  attempts_put(attempts)
+  for i = 1, #dues, 2 do trigger_set(dues[i + 1], dues[i], true) end
+  notice_due(first_due, dues)
+  return out
+end
+return answer(main)

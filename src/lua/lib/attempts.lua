@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: MIT
+-- The hash attempts: which attempt of a job it is, by which token, and who runs it or ran it last.
+
+-- nil: there is none, or none that this version can read. Token and claimed_us stay texts: they are
+-- large, and formatting numbers is the dearest thing that a script does.
+local function attempt_read(text)
+  if not text then return nil end
+
+  local try, tries, token, claimed_us, due_ms, holder, reason =
+    string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  if not try then return nil end
+
+  return {
+    try = tonumber(try),
+    tries = tonumber(tries),
+    token = token,
+    claimed_us = claimed_us,
+    due_ms = tonumber(due_ms),
+    holder = holder,
+    reason = reason,
+  }
+end
+
+local function attempt_text(attempt)
+  return string.format('1 %.0f %.0f %s %s %.0f %s %s', attempt.try, attempt.tries, attempt.token,
+    attempt.claimed_us, attempt.due_ms, attempt.holder, attempt.reason)
+end
+
+local function tries_used_up(attempt)
+  return attempt.tries ~= FOREVER and attempt.try >= attempt.tries
+end
+
+-- entries: id, text, id, text...
+local function attempts_put(entries)
+  if #entries > 0 then write('HSET', ATTEMPTS, unpack(entries)) end
+end
+
+local function attempts_delete(ids)
+  if #ids > 0 then write('HDEL', ATTEMPTS, unpack(ids)) end
+end

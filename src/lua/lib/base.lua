@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: MIT
+-- Stands before every script: the keys of the queue, Redis's clock, the limits of a call, and the
+-- only way to write.
+--
+-- KEYS[1] is SPACE:{QUEUE}:due. Every other key is built from it, so a queue lives in one cluster
+-- slot. ../README.md draws what the keys hold.
+
+local call = redis.call
+
+local DUE = KEYS[1]
+local BASE = string.sub(DUE, 1, -4)
+local RUN = BASE .. 'run'
+local DEAD = BASE .. 'dead'
+local JOBS = BASE .. 'jobs'
+local ATTEMPTS = BASE .. 'attempts'
+
+-- The state of a job in replies.
+local WAITING = 1
+local RUNNING = 2
+local DIED = 3
+
+-- A call takes about a millisecond: at most BATCH jobs, and none after the record that passes
+-- BYTES.
+local BATCH = 100
+local BYTES = 262144
+
+-- As the number of tries of a job: it never dies of failed attempts.
+local FOREVER = 4294967295
+
+-- Redis's clock is read once, so a script acts at one moment.
+local time = call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = math.floor(now_us / 1000)
+
+-- Every write goes through here: an error after the first one must not look like a refusal.
+local wrote = false
+local function write(...)
+  local reply = call(...)
+  wrote = true
+  return reply
+end
+
+-- tostring() would make 1.79e+15 of a number of microseconds.
+local function decimal(number) return string.format('%.0f', number) end
+
+-- A score as a time; 0: there is none. Other programs may have written a score that is no time.
+local function time_of(score)
+  return score and math.max(1, math.min(2 ^ 53, tonumber(score))) or 0
+end

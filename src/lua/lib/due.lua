@@ -1,0 +1,21 @@
+-- SPDX-License-Identifier: MIT
+-- Due times: of an argument, and the next ones of the queue.
+
+local TEN_YEARS = 315576000000
+
+-- '+ms' from now, or ms; the past is now.
+local function due_of(text)
+  local due_ms = string.byte(text) == 43 and now_ms + tonumber(string.sub(text, 2))
+    or tonumber(text)
+  return math.max(now_ms, due_ms)
+end
+
+-- When to look next: the oldest due time that has come, and the first that has not; 0: none.
+local function next_due()
+  local oldest = time_of(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
+  if oldest == 0 or oldest > now_ms then return 0, oldest end
+
+  local after = '(' .. decimal(now_ms)
+  local first = call('ZRANGEBYSCORE', DUE, after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return oldest, time_of(first[2])
+end

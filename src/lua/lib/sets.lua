@@ -1,0 +1,22 @@
+-- SPDX-License-Identifier: MIT
+-- The sorted sets due, run and dead: a job is in exactly one of them.
+
+-- entries: score, id, score, id...
+local function set_add(set, entries)
+  if #entries > 0 then write('ZADD', set, unpack(entries)) end
+end
+
+local function set_remove(set, ids)
+  if #ids > 0 then write('ZREM', set, unpack(ids)) end
+end
+
+-- The set that a job is in, and its score there; nil: it is in none.
+local function set_of(id)
+  for _, set in ipairs({ DUE, RUN, DEAD }) do
+    local score = call('ZSCORE', set, id)
+    if score then return set, time_of(score) end
+  end
+end
+
+-- Does it run, under a lease that is not over?
+local function is_running(set, score) return set == RUN and score > now_ms end

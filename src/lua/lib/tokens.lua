@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: MIT
+-- Tokens, one a claim: distinct, and growing over all lives of an id.
+
+local SEQ = BASE .. 'seq'
+
+-- The next token is one more than this: the last token, or the time in microseconds. The time keeps
+-- tokens distinct and growing where Redis lost its last writes, the last token where its clock was
+-- set back.
+local function token_last()
+  local text = call('GET', SEQ) or '0'
+  local token = string.find(text, '^%d+$') and tonumber(text)
+  local most = 2 ^ 53 - 2 ^ 20 -- Lua counts exactly up to 2^53
+  if not token or decimal(token) ~= text or token > most then
+    error({ err = 'ERR ' .. SEQ .. ' is no token' })
+  end
+  return math.max(token, now_us)
+end
+
+-- Once the clock has passed the last token, the clock alone suffices. An hour, because an event of
+-- its expiry goes to all listeners.
+local function token_keep(token)
+  write('SET', SEQ, decimal(token), 'PXAT', decimal(math.floor(token / 1000) + 3600000))
+end

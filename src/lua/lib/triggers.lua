@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: MIT
+-- Triggers: keys that expire when a job is due.
+
+local TRIGGER = BASE .. 't:'
+
+-- A job due later than this gets its trigger when it comes near: arm_ahead_ms, behind the database.
+local space = string.find(ARGV[1], ' ', 1, true)
+local AHEAD = space and tonumber(string.sub(ARGV[1], space)) or math.huge
+
+-- Redis calls a key expired when its clock is past the key's time, hence one millisecond earlier.
+-- A job that is due now has no trigger: a notice names it. fresh: it has none yet.
+local function trigger_set(id, due_ms, fresh)
+  local key = TRIGGER .. id
+  if due_ms > now_ms and due_ms - now_ms <= AHEAD then
+    write('SET', key, '1', 'PXAT', math.max(due_ms - 1, now_ms + 1))
+  elseif not fresh then
+    write('DEL', key)
+  end
+end
