@@ -386,7 +386,7 @@ Test(lease, of_a_job_that_waits_its_turn_does_not_end_however_long_the_others_ta
 static void run_below_lease(struct lapse_options *opts)
 {
     opts->lease_ms = 30000;
-    opts->run_ms = 1000;
+    opts->run_ms = 3000;
     opts->sweep_ms = 60000;
 }
 
@@ -396,7 +396,7 @@ Test(lease, of_a_job_that_waits_its_turn_is_renewed_where_run_ms_is_below_lease_
     enum { N = 120 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, run_below_lease);
     struct flow_worker w = {.f = f, .policy = FLOW_DONE};
-    struct waiter waiter = {.w = &w, .for_ms = 20};
+    struct waiter waiter = {.w = &w, .for_ms = 40};
 
     flow_fine(f, "the lease of job");
     for (int i = 0; i < N; i++) {
