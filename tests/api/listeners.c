@@ -330,6 +330,24 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
 }
 
 /* Without a fault each job runs once, whoever comes and goes in an orderly way. */
+Test(listeners, one_that_is_asked_to_end_while_it_starts_ends_by_itself)
+{
+    enum { TIMES = 20 };
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct board *b = board_new(1);
+    struct lapse_options opts = flow_options(f);
+
+    opts.log = NULL;
+    for (int i = 0; i < TIMES; i++) {
+        struct worker *w = worker_start(b, "q", &opts, WORKER_DONE);
+        cr_assert_eq(worker_end(w), 0);
+        worker_free(w);
+    }
+
+    board_free(b);
+    flow_end(f, "q");
+}
+
 Test(listeners, that_come_and_go_in_mid_stream_run_each_job_once)
 {
     enum { N = 1200, AT_ONCE = 3 };

@@ -127,6 +127,15 @@ static void on_term(struct ev_loop *loop, ev_signal *w, int events)
     lapse_close(life->l, 5000, on_closed, life);
 }
 
+static void block_sigterm(int how)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(how, &set, NULL);
+}
+
 static void listen_to(struct life *life, const char *queues, const struct lapse_options *opts)
 {
     struct ev_loop *loop = ev_loop_new(0);
@@ -148,6 +157,7 @@ static void listen_to(struct life *life, const char *queues, const struct lapse_
     ev_signal_init(&term, on_term, SIGTERM);
     term.data = life;
     ev_signal_start(loop, &term);
+    block_sigterm(SIG_UNBLOCK);
     ev_run(loop, 0);
     _exit(126);
 }
@@ -164,6 +174,7 @@ struct worker *worker_start(struct board *b, const char *queues, const struct la
     w->ctl->way = way;
 
     pid_t parent = getpid();
+    block_sigterm(SIG_BLOCK); /* until the child can close in order */
     w->pid = fork();
     cr_assert(w->pid >= 0);
 
@@ -180,6 +191,7 @@ struct worker *worker_start(struct board *b, const char *queues, const struct la
         _exit(125);
     }
 
+    block_sigterm(SIG_UNBLOCK);
     return w;
 }
 
