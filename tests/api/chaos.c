@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Everything at once, at random moments: afterwards each job was done, and no two held one at the
  * same time. */
+#include "listener.h"
 #include "wire.h"
 #include <signal.h>
 
@@ -8,36 +9,36 @@ enum { N = 700, WORKERS = 3, LEASE_MS = 400, MOST_MS = 2000 };
 
 struct chaos {
     struct flow *f;
-    struct board *board;
+    struct runs *runs;
     struct lapse_options opts;
-    struct worker *w[WORKERS];
+    struct listener *w[WORKERS];
 };
 
 static void start(struct chaos *c, int i)
 {
-    worker_free(c->w[i]);
-    c->w[i] = worker_start(c->board, "q", &c->opts, WORKER_DONE);
+    listener_free(c->w[i]);
+    c->w[i] = listener_start(c->runs, "q", &c->opts, LISTENER_SETTLES);
 }
 
 static void kill_a_worker(struct chaos *c)
 {
     int i = (int)(random() % WORKERS);
-    worker_signal(c->w[i], SIGKILL);
+    listener_signal(c->w[i], SIGKILL);
     start(c, i);
 }
 
 static void pause_a_worker(struct chaos *c)
 {
     int i = (int)(random() % WORKERS);
-    worker_signal(c->w[i], SIGSTOP);
+    listener_signal(c->w[i], SIGSTOP);
     flow_spin(c->f, LEASE_MS / 2 + random() % LEASE_MS); /* shorter or longer than its leases */
-    worker_signal(c->w[i], SIGCONT);
+    listener_signal(c->w[i], SIGCONT);
 }
 
 static void end_a_worker(struct chaos *c)
 {
     int i = (int)(random() % WORKERS);
-    worker_end(c->w[i]);
+    listener_end(c->w[i]);
     start(c, i);
 }
 
@@ -75,7 +76,7 @@ static int by_id_and_token(const void *a, const void *b)
  * heard in time. */
 static void check(const struct chaos *c)
 {
-    struct board *b = c->board;
+    struct runs *b = c->runs;
     size_t n = 0;
     size_t jobs = 0;
 
@@ -112,7 +113,7 @@ static void run(void (*const *strikes)(struct chaos *), int n_strikes, unsigned 
     /* "everysec" writes later while an fsync is under way, and kill -9 then loses what was
      * acknowledged */
     static const char *const args[] = {"--appendfsync", "always", NULL};
-    struct chaos c = {.f = flow_bare(FLOW_FULL, args), .board = board_new(20 * N)};
+    struct chaos c = {.f = flow_bare(FLOW_FULL, args), .runs = runs_new(20 * N)};
     struct flow *f = c.f;
 
     flow_fine(f, "onnect");
@@ -141,13 +142,13 @@ static void run(void (*const *strikes)(struct chaos *), int n_strikes, unsigned 
 
     flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     for (int i = 0; i < WORKERS; i++) {
-        worker_end(c.w[i]); /* some of its settles may have heard EGONE, and should have */
-        worker_free(c.w[i]);
+        listener_end(c.w[i]); /* some of its settles may have heard EGONE, and should have */
+        listener_free(c.w[i]);
     }
 
     cr_assert_eq(flow_count(f, "q", "dead"), 0);
     check(&c);
-    board_free(c.board);
+    runs_free(c.runs);
     flow_end(f, "q");
 }
 

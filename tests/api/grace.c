@@ -2,6 +2,7 @@
 /* The grace: what a listener leaves, another claims, however much else is answered meanwhile. No
  * sweep comes to help.
  */
+#include "listener.h"
 #include "wire.h"
 #include <signal.h>
 
@@ -91,12 +92,12 @@ static void stream_all_ran(struct stream *s, unsigned but)
     flow_each_once(&s->w, FIRST + s->n - but);
 }
 
-static struct worker *other_process(struct stream *s, struct board *b, enum worker_way way)
+static struct listener *other_process(struct stream *s, struct runs *runs, enum listener_way way)
 {
     struct lapse_options opts = patient(s->f, "other");
 
     opts.log = NULL;
-    struct worker *w = worker_start(b, "q", &opts, way);
+    struct listener *w = listener_start(runs, "q", &opts, way);
     flow_until_listeners(s->f, "q", 2);
     flow_spin(s->f, 300); /* until both know of each other */
     return w;
@@ -105,18 +106,18 @@ static struct worker *other_process(struct stream *s, struct board *b, enum work
 static void beside_one_that_gets(int sig)
 {
     struct stream s;
-    struct board *b = board_new(10000);
+    struct runs *runs = runs_new(10000);
 
     stream_listen(&s, FLOW_FULL);
 
-    struct worker *other = other_process(&s, b, WORKER_DONE);
-    worker_signal(other, sig);
+    struct listener *other = other_process(&s, runs, LISTENER_SETTLES);
+    listener_signal(other, sig);
     stream_start(&s, 0);
     stream_end(&s);
-    cr_assert_eq(b->n, 0);
+    cr_assert_eq(runs->n, 0);
     stream_all_ran(&s, 0);
-    worker_free(other);
-    board_free(b);
+    listener_free(other);
+    runs_free(runs);
     flow_end(s.f, "q");
 }
 
@@ -135,15 +136,15 @@ Test(grace, of_the_jobs_of_a_killed_listener_is_kept_amid_a_steady_stream)
 Test(grace, of_the_jobs_of_a_listener_whose_handler_blocks_is_kept_amid_a_steady_stream)
 {
     struct stream s;
-    struct board *b = board_new(10000);
+    struct runs *runs = runs_new(10000);
 
     stream_listen(&s, FLOW_FULL);
-    struct worker *other = other_process(&s, b, WORKER_BLOCKS);
+    struct listener *other = other_process(&s, runs, LISTENER_BLOCKS);
     stream_start(&s, 0);
     stream_end(&s);
-    cr_assert_eq(b->n, 1);
-    worker_free(other);
-    board_free(b);
+    cr_assert_eq(runs->n, 1);
+    listener_free(other);
+    runs_free(runs);
     flow_end(s.f, "q");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who holds a job, and for how long. */
+#include "listener.h"
 #include "wire.h"
 #include <poll.h>
 #include <signal.h>
@@ -155,7 +156,7 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
 {
     enum { TRIES = 3 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct board *b = board_new(16);
+    struct runs *runs = runs_new(16);
     struct lapse_spec s = flow_job_spec("q", "poison", 0);
     struct lapse_options opts = flow_options(f);
     struct flow_worker other = {.policy = FLOW_DONE};
@@ -167,18 +168,19 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
     short_lease(&opts);
 
     for (int i = 0; i < TRIES; i++) {
-        struct worker *w = worker_start(b, "q", &opts, WORKER_DIES);
-        flow_poll(f, b->n == i + 1);
-        worker_free(w);
+        struct listener *w = listener_start(runs, "q", &opts, LISTENER_DIES);
+        flow_poll(f, runs->n == i + 1);
+        listener_free(w);
     }
 
     flow_handle(f, "q", &other); /* its sweep finds the last lease */
     flow_poll(f, flow_count(f, "q", "dead") == 1);
 
     for (int i = 0; i < TRIES; i++) {
-        cr_assert_eq(b->run[i].try_no, (unsigned)i + 1);
-        cr_assert(i == 0 || b->run[i].token > b->run[i - 1].token);
-        cr_assert(i == 0 || b->run[i].claimed_us / 1000 >= b->run[i - 1].claimed_us / 1000 + 400,
+        cr_assert_eq(runs->run[i].try_no, (unsigned)i + 1);
+        cr_assert(i == 0 || runs->run[i].token > runs->run[i - 1].token);
+        cr_assert(i == 0 ||
+                      runs->run[i].claimed_us / 1000 >= runs->run[i - 1].claimed_us / 1000 + 400,
                   "while its lease was good");
     }
 
@@ -187,8 +189,8 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
     cr_assert_eq(job.try_no, TRIES);
     cr_assert_str_eq(job.reason, "the lease ended");
     cr_assert_eq(other.n_runs, 0);
-    cr_assert_eq(b->n, TRIES);
-    board_free(b);
+    cr_assert_eq(runs->n, TRIES);
+    runs_free(runs);
     flow_end(f, "q");
 }
 
@@ -217,20 +219,20 @@ Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
 {
     enum { N = 150, SWEEPERS = 4 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct board *b = board_new(N);
+    struct runs *runs = runs_new(N);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
 
     opts.log = NULL;
     opts.lease_ms = 200;
 
-    struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
+    struct listener *victim = listener_start(runs, "q", &opts, LISTENER_KEEPS);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
-    flow_poll(f, b->n == N);
-    worker_signal(victim, SIGKILL);
+    flow_poll(f, runs->n == N);
+    listener_signal(victim, SIGKILL);
 
     for (int i = 0; i < SWEEPERS; i++) {
         opts = flow_options(f);
@@ -253,8 +255,8 @@ Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
     }
 
     cr_assert_eq(recovered, N);
-    worker_free(victim);
-    board_free(b);
+    listener_free(victim);
+    runs_free(runs);
     flow_end(f, "q");
 }
 
@@ -263,7 +265,7 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
 {
     enum { N = 1000 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct board *b = board_new(N);
+    struct runs *runs = runs_new(N);
     struct flow_worker w = {.policy = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
 
@@ -271,13 +273,13 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
     opts.max_running = N;
     opts.lease_ms = 1000;
 
-    struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
+    struct listener *victim = listener_start(runs, "q", &opts, LISTENER_KEEPS);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
-    flow_poll(f, b->n == N);
-    worker_signal(victim, SIGKILL);
+    flow_poll(f, runs->n == N);
+    listener_signal(victim, SIGKILL);
     opts = flow_options(f);
     opts.sweep_ms = 4000; /* ten of them would take too long for this test */
     f->l = flow_open(f, &opts);
@@ -288,8 +290,8 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
         cr_assert_eq(w.runs[i].job.try_no, 2);
     }
 
-    worker_free(victim);
-    board_free(b);
+    listener_free(victim);
+    runs_free(runs);
     flow_end(f, "q");
 }
 

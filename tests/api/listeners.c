@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Several listeners of one queue: handles of one process, and processes. */
+#include "listener.h"
 #include "wire.h"
 #include <signal.h>
 
@@ -179,8 +180,8 @@ static void stopped(unsigned rank)
     enum { N = 120 };
     static const char *const names[] = {"a", "m", "z"};
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct board *b = board_new(4 * N);
-    struct worker *w[LISTENERS];
+    struct runs *runs = runs_new(4 * N);
+    struct listener *w[LISTENERS];
     unsigned victim = 0;
 
     for (unsigned i = 0; i < LISTENERS; i++) {
@@ -188,7 +189,7 @@ static void stopped(unsigned rank)
         opts.log = NULL;
         quiet(&opts);
         opts.name = names[i];
-        w[i] = worker_start(b, "q", &opts, WORKER_DONE);
+        w[i] = listener_start(runs, "q", &opts, LISTENER_SETTLES);
     }
 
     f->l = flow_open(f, NULL);
@@ -198,23 +199,23 @@ static void stopped(unsigned rank)
         victim++;
     }
 
-    worker_signal(w[victim], SIGSTOP);
+    listener_signal(w[victim], SIGSTOP);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i % 3 * 50, NULL), 0);
     }
 
-    flow_poll(f, b->n == N);
-    cr_assert_eq(board_of(b, w[victim]->pid), 0);
-    worker_signal(w[victim], SIGCONT);
+    flow_poll(f, runs->n == N);
+    cr_assert_eq(runs_of(runs, w[victim]->pid), 0);
+    listener_signal(w[victim], SIGCONT);
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
-    flow_poll(f, b->n == N + 1 && flow_count(f, "q", "run") == 0);
+    flow_poll(f, runs->n == N + 1 && flow_count(f, "q", "run") == 0);
     for (unsigned i = 0; i < LISTENERS; i++) {
-        cr_assert_eq(worker_end(w[i]), 0);
-        worker_free(w[i]);
+        cr_assert_eq(listener_end(w[i]), 0);
+        listener_free(w[i]);
     }
 
-    flow_board_each_once(b, N + 1);
-    board_free(b);
+    flow_runs_each_once(runs, N + 1);
+    runs_free(runs);
     flow_end(f, "q");
 }
 
@@ -284,48 +285,49 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
 {
     enum { HELD = 50, OTHERS = 50 };
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct board *b = board_new(1000);
+    struct runs *runs = runs_new(1000);
     struct lapse_options opts = flow_options(f);
 
     opts.log = NULL;
     opts.lease_ms = 1000;
     opts.sweep_ms = 200;
 
-    struct worker *victim = worker_start(b, "q", &opts, WORKER_HOLD);
+    struct listener *victim = listener_start(runs, "q", &opts, LISTENER_KEEPS);
     f->l = flow_open(f, NULL);
     for (int i = 0; i < HELD; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
-    flow_poll(f, b->n == HELD);
+    flow_poll(f, runs->n == HELD);
 
-    struct worker *other = worker_start(b, "q", &opts, WORKER_DONE);
+    struct listener *other = listener_start(runs, "q", &opts, LISTENER_SETTLES);
     flow_until_listeners(f, "q", 2);
-    worker_signal(victim, SIGKILL);
+    listener_signal(victim, SIGKILL);
     for (int i = 0; i < OTHERS; i++) { /* half of them the dead one's, by the registry */
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
-    flow_poll(f, b->n == 2 * HELD + OTHERS && flow_count(f, "q", "run") == 0);
-    cr_assert_eq(worker_end(other), 0);
+    flow_poll(f, runs->n == 2 * HELD + OTHERS && flow_count(f, "q", "run") == 0);
+    cr_assert_eq(listener_end(other), 0);
 
     for (int i = 0; i < HELD; i++) {
         unsigned again = 0;
         for (int k = HELD; k < 2 * HELD + OTHERS; k++) {
-            if (strcmp(b->run[i].id, b->run[k].id) == 0) {
+            if (strcmp(runs->run[i].id, runs->run[k].id) == 0) {
                 again++;
-                cr_assert_eq(b->run[k].try_no, 2);
-                cr_assert_gt(b->run[k].token, b->run[i].token);
-                cr_assert_geq(b->run[k].claimed_us / 1000, b->run[i].claimed_us / 1000 + 1000);
+                cr_assert_eq(runs->run[k].try_no, 2);
+                cr_assert_gt(runs->run[k].token, runs->run[i].token);
+                cr_assert_geq(runs->run[k].claimed_us / 1000,
+                              runs->run[i].claimed_us / 1000 + 1000);
             }
         }
-        cr_assert_eq(again, 1, "%s ran again %u times", b->run[i].id, again);
+        cr_assert_eq(again, 1, "%s ran again %u times", runs->run[i].id, again);
     }
 
-    cr_assert_eq(b->n, 2 * HELD + OTHERS);
-    worker_free(victim);
-    worker_free(other);
-    board_free(b);
+    cr_assert_eq(runs->n, 2 * HELD + OTHERS);
+    listener_free(victim);
+    listener_free(other);
+    runs_free(runs);
     flow_end(f, "q");
 }
 
@@ -334,17 +336,17 @@ Test(listeners, one_that_is_asked_to_end_while_it_starts_ends_by_itself)
 {
     enum { TIMES = 20 };
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct board *b = board_new(1);
+    struct runs *runs = runs_new(1);
     struct lapse_options opts = flow_options(f);
 
     opts.log = NULL;
     for (int i = 0; i < TIMES; i++) {
-        struct worker *w = worker_start(b, "q", &opts, WORKER_DONE);
-        cr_assert_eq(worker_end(w), 0);
-        worker_free(w);
+        struct listener *w = listener_start(runs, "q", &opts, LISTENER_SETTLES);
+        cr_assert_eq(listener_end(w), 0);
+        listener_free(w);
     }
 
-    board_free(b);
+    runs_free(runs);
     flow_end(f, "q");
 }
 
@@ -352,9 +354,9 @@ Test(listeners, that_come_and_go_in_mid_stream_run_each_job_once)
 {
     enum { N = 1200, AT_ONCE = 3 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct board *b = board_new(2 * N);
+    struct runs *runs = runs_new(2 * N);
     struct lapse_options opts = flow_options(f);
-    struct worker *w[AT_ONCE] = {NULL};
+    struct listener *w[AT_ONCE] = {NULL};
     unsigned changes = 0;
 
     opts.log = NULL;
@@ -362,27 +364,27 @@ Test(listeners, that_come_and_go_in_mid_stream_run_each_job_once)
         cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
     }
 
-    while (b->n < N) {
-        struct worker **next = &w[changes++ % AT_ONCE];
+    while (runs->n < N) {
+        struct listener **next = &w[changes++ % AT_ONCE];
         if (*next) {
-            cr_assert_eq(worker_end(*next), 0);
+            cr_assert_eq(listener_end(*next), 0);
         }
-        worker_free(*next);
-        *next = worker_start(b, "q", &opts, WORKER_DONE);
+        listener_free(*next);
+        *next = listener_start(runs, "q", &opts, LISTENER_SETTLES);
         flow_spin(f, 40 + random() % 60);
         cr_assert_lt(changes, 500);
     }
 
     for (int i = 0; i < AT_ONCE; i++) {
         if (w[i]) {
-            cr_assert_eq(worker_end(w[i]), 0);
+            cr_assert_eq(listener_end(w[i]), 0);
         }
-        worker_free(w[i]);
+        listener_free(w[i]);
     }
 
     cr_assert_gt(changes, AT_ONCE);
-    flow_board_each_once(b, N);
-    board_free(b);
+    flow_runs_each_once(runs, N);
+    runs_free(runs);
     flow_end(f, "q");
 }
 

@@ -97,19 +97,22 @@ static int by_id(const void *a, const void *b)
     return c ? c : strcmp(x->id, y->id);
 }
 
-void flow_board_each_once(const struct board *b, long n)
+void flow_runs_each_once(const struct runs *runs, long n)
 {
-    cr_assert_eq(b->n, n, "%ld runs of %ld jobs", (long)b->n, n);
-    struct run *runs = malloc((size_t)n * sizeof *runs);
-    cr_assert(runs);
-    memcpy(runs, b->run, (size_t)n * sizeof *runs);
-    qsort(runs, (size_t)n, sizeof *runs, by_id);
+    cr_assert_eq(runs->n, n, "%ld runs of %ld jobs", (long)runs->n, n);
+
+    struct run *sorted = malloc((size_t)n * sizeof *sorted);
+    cr_assert(sorted);
+    memcpy(sorted, runs->run, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_id);
+
     for (long i = 0; i < n; i++) {
-        cr_assert(!i || by_id(&runs[i - 1], &runs[i]), "%s ran more than once", runs[i].id);
-        cr_assert_geq(runs[i].claimed_us, runs[i].due_ms * 1000, "%s ran early", runs[i].id);
+        const struct run *r = &sorted[i];
+        cr_assert(!i || by_id(r - 1, r), "%s ran more than once", r->id);
+        cr_assert_geq(r->claimed_us, r->due_ms * 1000, "%s ran early", r->id);
     }
 
-    free(runs);
+    free(sorted);
 }
 
 /* ---- a bad wire ---- */

@@ -4,7 +4,7 @@
 #ifndef WIRE_H
 #define WIRE_H
 #include "flow.h"
-#include "worker.h"
+#include "runs.h"
 
 /* Turns the loop until cond holds, and looks every few ms: cond may change without an event in this
  * loop. */
@@ -32,7 +32,7 @@ int64_t flow_score(struct flow *f, const char *queue, const char *set, const cha
 /* Runs of w, each in time and each once, all of them n jobs. */
 void flow_each_once(const struct flow_worker *w, size_t n);
 /* The same of a board; the claims of one job do not overlap. */
-void flow_board_each_once(const struct board *b, long n);
+void flow_runs_each_once(const struct runs *runs, long n);
 
 /* A listener behind a proxy: its connection for commands can be cut while its subscription goes on,
  * if it has one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* F34, F35: jobs that were claimed and wait in the process for their handler, longer than run_ms,
  * and over a suspend of the machine. */
+#include "listener.h"
 #include "preload/clock.h"
-#include "worker.h"
 #include "workload.h"
 #include <criterion/criterion.h>
 #include <ev.h>
@@ -149,10 +149,10 @@ static void schedule(struct server *s, const char *id)
     proc_free(p);
 }
 
-static void until_runs(struct board *b, long n)
+static void until_runs(struct runs *runs, long n)
 {
-    for (int64_t end_ms = test_now_ms() + TOLD_MS; b->n < n; poll(NULL, 0, 2)) {
-        cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld jobs run elsewhere", (long)b->n, n);
+    for (int64_t end_ms = test_now_ms() + TOLD_MS; runs->n < n; poll(NULL, 0, 2)) {
+        cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld jobs run elsewhere", (long)runs->n, n);
     }
 }
 
@@ -160,7 +160,7 @@ Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhil
 {
     char dir[48];
     struct server *s = server_start();
-    struct board *b = board_new(10);
+    struct runs *runs = runs_new(10);
     struct lapse_options o = lapse_options_init();
 
     schedule(s, "job-1");
@@ -175,8 +175,8 @@ Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhil
     o.url = s->url;
     o.sweep_ms = 100;
 
-    struct worker *other = worker_start(b, "q", &o, WORKER_HOLD);
-    until_runs(b, 2);
+    struct listener *other = listener_start(runs, "q", &o, LISTENER_KEEPS);
+    until_runs(runs, 2);
 
     c->asleep_us = (test_now_ms() - from_ms) * 1000; /* for its CLOCK_MONOTONIC this was a moment */
     proc_write(sleeper, "\n", 1);
@@ -189,8 +189,8 @@ Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhil
         "F35", "a machine is suspended for longer than the lease, jobs waiting in the process",
         "nothing is begun whose lease is over by CLOCK_BOOTTIME", "none begun, the settle refused");
     proc_free(sleeper);
-    worker_free(other);
-    board_free(b);
+    listener_free(other);
+    runs_free(runs);
     munmap(c, sizeof *c);
     test_dir_remove(dir);
     server_stop(s);

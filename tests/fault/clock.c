@@ -2,6 +2,7 @@
 /* F20, F21: wall clocks that are set. Redis's decides what is due, so a step of it moves
  * everything, is warned of, and costs nothing once it is taken back; that of a producer or listener
  * means nothing. */
+#include "listener.h"
 #include "preload/clock.h"
 #include "wire.h"
 #include "fault.h"
@@ -171,18 +172,18 @@ static void an_hour_back(struct steps *s)
     enum { N = 10 };
     struct flow *f = s->f;
     struct flow_worker w = {.policy = FLOW_DONE};
-    struct board *b = board_new(100);
+    struct runs *runs = runs_new(100);
     struct lapse_options opts = flow_options(f);
 
     opts.lease_ms = 1000;
     opts.log = NULL;
     a_second_later(s);
 
-    struct worker *dead = worker_start(b, "q", &opts, WORKER_HOLD);
+    struct listener *dead = listener_start(runs, "q", &opts, LISTENER_KEEPS);
     schedule_some(f, "q", N, 0);
-    flow_poll(f, b->n == N);
-    worker_signal(dead, SIGKILL);
-    worker_free(dead);
+    flow_poll(f, runs->n == N);
+    listener_signal(dead, SIGKILL);
+    listener_free(dead);
     schedule_some(f, "q", N, 700);
     flow_handle(f, "q", &w);
     step(s, -HOUR, "set back");
@@ -205,7 +206,7 @@ static void an_hour_back(struct steps *s)
     cr_assert_eq(w.errors, 0);
     is_quiet(f, "right again");
     cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
-    board_free(b);
+    runs_free(runs);
 }
 
 static int by_number(const void *a, const void *b)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* F26: the leases of a dead process end, and everybody wants its jobs. */
+#include "listener.h"
 #include "wire.h"
 #include "fault.h"
 #include <signal.h>
@@ -30,7 +31,7 @@ static void schedule_all(struct flow *f, long n, unsigned tries, const char *kin
 static void leave_behind(struct flow *f, long n, long m)
 {
     struct lapse_options opts = flow_options(f);
-    struct board *b = board_new(n + m);
+    struct runs *runs = runs_new(n + m);
 
     opts.log = NULL;
     opts.lease_ms = 3000;
@@ -38,11 +39,11 @@ static void leave_behind(struct flow *f, long n, long m)
     schedule_all(f, n, 3, "again");
     schedule_all(f, m, 1, "last");
 
-    struct worker *dead = worker_start(b, "q", &opts, WORKER_HOLD);
-    flow_poll(f, b->n == n + m);
-    worker_signal(dead, SIGKILL);
-    worker_free(dead);
-    board_free(b);
+    struct listener *dead = listener_start(runs, "q", &opts, LISTENER_KEEPS);
+    flow_poll(f, runs->n == n + m);
+    listener_signal(dead, SIGKILL);
+    listener_free(dead);
+    runs_free(runs);
     flow_poll(f, redis_int(f->server, "ZCOUNT lapse:{q}:run %lld +inf",
                            (long long)redis_now_ms(f->server)) == 0);
 }
@@ -50,8 +51,8 @@ static void leave_behind(struct flow *f, long n, long m)
 static int64_t contend(long n, long m)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct board *b = board_new(2 * n);
-    struct worker *w[ALL];
+    struct runs *runs = runs_new(2 * n);
+    struct listener *w[ALL];
     long claimed = 0;
 
     leave_behind(f, n, m);
@@ -62,30 +63,30 @@ static int64_t contend(long n, long m)
     int64_t start_ms = test_now_ms();
     for (int i = 0; i < ALL; i++) {
         opts.sweep_ms = i < SWEEPERS ? 10 : 1000;
-        w[i] = worker_start(b, "q", &opts, WORKER_DONE);
+        w[i] = listener_start(runs, "q", &opts, LISTENER_SETTLES);
     }
 
-    for (int64_t end_ms = test_now_ms() + 60000; b->n < n || flow_count(f, "q", "dead") < m;
+    for (int64_t end_ms = test_now_ms() + 60000; runs->n < n || flow_count(f, "q", "dead") < m;
          flow_turn(f, test_now_ms() + 10)) {
-        cr_assert(test_now_ms() < end_ms, "%ld of %ld ran, %lld of %ld died", (long)b->n, n,
+        cr_assert(test_now_ms() < end_ms, "%ld of %ld ran, %lld of %ld died", (long)runs->n, n,
                   flow_count(f, "q", "dead"), m);
     }
 
     int64_t ms = test_now_ms() - start_ms;
     for (int i = 0; i < ALL; i++) {
-        cr_assert_eq(worker_end(w[i]), 0, "a settle was refused");
-        claimed += worker_claimed(w[i]);
-        worker_free(w[i]);
+        cr_assert_eq(listener_end(w[i]), 0, "a settle was refused");
+        claimed += listener_claimed(w[i]);
+        listener_free(w[i]);
     }
 
-    flow_board_each_once(b, n); /* so no two held one at a time */
+    flow_runs_each_once(runs, n); /* so no two held one at a time */
     for (long i = 0; i < n; i++) {
-        cr_assert_eq(b->run[i].try_no, 2, "%s: try %u", b->run[i].id, b->run[i].try_no);
+        cr_assert_eq(runs->run[i].try_no, 2, "%s: try %u", runs->run[i].id, runs->run[i].try_no);
     }
 
     cr_assert_eq(flow_count(f, "q", "dead"), m);
     cr_assert_eq(claimed, n, "something was claimed in vain");
-    board_free(b);
+    runs_free(runs);
     flow_end(f, "q");
 
     return ms;

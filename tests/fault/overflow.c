@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A subscriber that does not keep up: Redis drops it when its output buffer is over the limit, and
  * what it was to hear with it. */
+#include "listener.h"
 #include "fault.h"
 #include "wire.h"
 #include <hiredis/hiredis.h>
@@ -67,19 +68,19 @@ static void schedule_all(struct burst *b, int64_t due_ms)
 }
 
 /* How many of the jobs 0 to n - 1 ran; the runs after the first go to *again. */
-static long distinct(const struct board *board, long n, long *again)
+static long distinct(const struct runs *runs, long n, long *again)
 {
     unsigned char *seen = calloc((size_t)n, 1);
     long jobs = 0;
 
     *again = 0;
 
-    for (long i = 0; i < board->taken; i++) {
-        if (!board->run[i].pid) {
+    for (long i = 0; i < runs->taken; i++) {
+        if (!runs->run[i].pid) {
             continue; /* who is stopped as it takes a note has written half of it */
         }
-        long id = strtol(board->run[i].id, NULL, 10);
-        cr_assert_geq(board->run[i].claimed_us, board->run[i].due_ms * 1000, "%ld ran early", id);
+        long id = strtol(runs->run[i].id, NULL, 10);
+        cr_assert_geq(runs->run[i].claimed_us, runs->run[i].due_ms * 1000, "%ld ran early", id);
         if (id < n) {
             jobs += !seen[id];
             *again += seen[id];
@@ -108,9 +109,9 @@ Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 
 {
     enum { HELD = 256, MIB = 1 << 20, MOST = 40000000 };
     struct burst b = {.f = flow_start(FLOW_FULL), .n = fault_n(40000, 1000000)};
-    struct board *board = board_new(b.n + 20 * HELD);
+    struct runs *runs = runs_new(b.n + 20 * HELD);
     struct lapse_options opts = flow_options(b.f);
-    struct worker *w[2];
+    struct listener *w[2];
     long again;
     long limit = shipped_limit(b.f);
     char text[64];
@@ -127,12 +128,12 @@ Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 
     opts.lease_ms = 3000;
     opts.sweep_ms = 500;
     for (int i = 0; i < 2; i++) {
-        w[i] = worker_start(board, "q", &opts, WORKER_DONE);
+        w[i] = listener_start(runs, "q", &opts, LISTENER_SETTLES);
     }
 
     flow_until_listeners(b.f, "q", 2);
     schedule_all(&b, redis_now_ms(b.f->server) + 2000 + b.n / 8);
-    worker_signal(w[0], SIGSTOP);
+    listener_signal(w[0], SIGSTOP);
 
     int64_t from_ms = test_now_ms();
     int64_t end_ms = from_ms + fault_n(30000, 400000);
@@ -143,16 +144,16 @@ Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 
     while (n < b.n) {
         dropped = dropped || subscribers(b.f, &all, &one) == 1;
         flow_spin(b.f, 5);
-        if (board->n >= b.n) { /* some may have run twice */
-            n = distinct(board, b.n, &again);
+        if (runs->n >= b.n) { /* some may have run twice */
+            n = distinct(runs, b.n, &again);
         }
-        cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld jobs ran", (long)board->n, b.n);
+        cr_assert_lt(test_now_ms(), end_ms, "%ld of %ld jobs ran", (long)runs->n, b.n);
     }
 
     int64_t took_ms = test_now_ms() - from_ms;
     cr_assert(dropped, "the stopped one kept its subscription");
     cr_assert_leq(all, MOST, "Redis kept %lld bytes", all);
-    worker_signal(w[0], SIGCONT);
+    listener_signal(w[0], SIGCONT);
     from_ms = test_now_ms();
     flow_poll(b.f, subscribers(b.f, &all, &one) == 2 &&
                        redis_int(b.f->server, "ZCARD lapse:{q}:listeners") == 2);
@@ -164,9 +165,9 @@ Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 
     }
 
     flow_poll(b.f, redis_left(b.f->server, b.f->space, "q") == 0);
-    cr_assert_eq(distinct(board, b.n, &again), b.n);
+    cr_assert_eq(distinct(runs, b.n, &again), b.n);
     cr_assert_leq(again, HELD);
-    cr_assert_leq(board->taken, board->max);
+    cr_assert_leq(runs->taken, runs->max);
     fault_row("F13", "SIGSTOP of one of two listeners as a burst falls due",
               "1,000,000 jobs done, 0 lost; dropped and back; Redis keeps <= 40 MB",
               "%ld jobs done by the other in %.1f s, 0 lost, %ld ran again; limit %ld MiB: Redis "
@@ -174,11 +175,11 @@ Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 
               b.n, (double)took_ms / 1e3, again, limit / MIB, (double)one / 1e6, (double)all / 1e6,
               (double)back_ms / 1e3);
     for (int i = 0; i < 2; i++) {
-        worker_end(w[i]); /* settles of the one that slept heard EGONE */
-        worker_free(w[i]);
+        listener_end(w[i]); /* settles of the one that slept heard EGONE */
+        listener_free(w[i]);
     }
 
-    board_free(board);
+    runs_free(runs);
     flow_end(b.f, "q");
 }
 

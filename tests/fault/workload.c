@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "workload.h"
-#include "crew.h"
+#include "child.h"
+#include "journal.h"
+#include "listener.h"
+#include "producer.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -10,26 +13,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { UP_MS = 20000, END_MS = 20000, CHECK_MS = 120000, CHECKED_PER_MS = 2, QUIET_MS = 1000 };
+enum { UP_MS = 20000, CHECK_MS = 120000, CHECKED_PER_MS = 2, QUIET_MS = 1000 };
 
 struct member {
-    pid_t pid; /* 0: none */
+    struct listener *listener; /* or, of a producer: */
+    pid_t pid;                 /* 0: it has ended */
     int life;
 };
 struct work {
     struct server *server;
     struct work_opts o;
     char dir[200];
-    int fd; /* the nemesis's own lines */
-    struct crew_shared *shared;
+    struct journal nemesis, end; /* one file; who writes differs */
+    struct journal_totals *totals;
     struct member listener[WORK_CREW], producer[WORK_CREW];
-    long born;
+    unsigned born;
 };
 
 struct work_opts work_opts(void)
@@ -48,40 +50,71 @@ struct work_opts work_opts(void)
 }
 
 /* ---- processes ---- */
-static void start(struct work *w, struct member *m, int number, bool listens)
+static unsigned next_seed(struct work *w)
 {
-    struct crew c = {.o = &w->o,
-                     .shared = w->shared,
-                     .number = number,
-                     .seed = w->o.seed * 7919u + (unsigned)w->born++};
-    pid_t parent = getpid();
+    return w->o.seed * 7919u + w->born++;
+}
 
-    c.jobs = w->o.jobs / w->o.producers + (number < w->o.jobs % w->o.producers);
-    c.per_s = w->o.per_s ? (w->o.per_s + w->o.producers - 1) / w->o.producers : 0;
-    snprintf(c.proc, sizeof c.proc, "%s%d.%d", listens ? "l" : "p", number, m->life++);
-    snprintf(c.path, sizeof c.path, "%s/%s.jsonl", w->dir, c.proc);
-    m->pid = fork();
-    cr_assert(m->pid >= 0);
-    if (m->pid) {
-        return;
+/* kind: 'l' or 'p' */
+static struct journal journal_of(struct work *w, struct member *m, char kind, int number)
+{
+    struct journal j = {.totals = w->totals};
+
+    snprintf(j.proc, sizeof j.proc, "%c%d.%d", kind, number, m->life++);
+    snprintf(j.path, sizeof j.path, "%s/%s.jsonl", w->dir, j.proc);
+    return j;
+}
+
+static void start_producer(struct work *w, int number)
+{
+    const struct work_opts *o = &w->o;
+    struct member *m = &w->producer[number];
+    struct journal journal = journal_of(w, m, 'p', number);
+    struct producer p = {.opts = o, .journal = &journal, .seed = next_seed(w)};
+
+    p.jobs = o->jobs / o->producers + (number < o->jobs % o->producers);
+    p.per_s = o->per_s ? (o->per_s + o->producers - 1) / o->producers : 0;
+    m->pid = child_start(producer_run, &p, NULL);
+}
+
+static void make_odd(struct listener_plan *plan, const struct work_opts *o)
+{
+    plan->lapse.flags |= o->odd_one.flags;
+    if (o->odd_one.max_running) {
+        plan->lapse.max_running = o->odd_one.max_running;
     }
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-
-    /* a copy of the test's sockets would keep them open after the test closed them */
-    for (int i = 3; i < 1024; i++) {
-        close(i);
+    if (o->odd_one.hold_ms) {
+        plan->hold_least_ms = plan->hold_most_ms = o->odd_one.hold_ms;
     }
+    plan->block_ms = o->odd_one.block_ms;
+}
 
-    if (getppid() != parent) {
-        _exit(125);
+static void start_listener(struct work *w, int number)
+{
+    const struct work_opts *o = &w->o;
+    struct member *m = &w->listener[number];
+    struct journal journal = journal_of(w, m, 'l', number);
+    struct producer anew = {.opts = o, .journal = &journal};
+    struct listener_plan plan = {.queues = WORK_QUEUE,
+                                 .lapse = o->lapse,
+                                 .recorder = journal_recorder(&journal),
+                                 .hold_most_ms = o->hold_ms,
+                                 .retry = o->retry,
+                                 .fail = o->fail,
+                                 .backoff_ms = o->backoff_ms,
+                                 .seed = next_seed(w),
+                                 .may_be_refused = true,
+                                 .done = producer_enqueue_anew,
+                                 .arg = &anew};
+
+    if (o->listener_url && number < o->listeners - o->direct) {
+        plan.lapse.url = o->listener_url;
     }
-
-    if (listens) {
-        crew_listen(&c);
+    if (number < o->odd) {
+        make_odd(&plan, o);
     }
-
-    crew_produce(&c);
+    listener_free(m->listener);
+    m->listener = listener_start_plan(&plan);
 }
 
 static long count(struct work *w, const char *set)
@@ -112,7 +145,6 @@ static void make_dir(struct work *w)
 struct work *work_start(struct server *s, const struct work_opts *o)
 {
     struct work *w = calloc(1, sizeof *w);
-    char path[300];
 
     cr_assert(w);
     w->server = s;
@@ -122,32 +154,40 @@ struct work *work_start(struct server *s, const struct work_opts *o)
     w->o.lapse.url = o->lapse.url ? o->lapse.url : s->url;
     w->o.lapse.space = o->lapse.space ? o->lapse.space : "lapse";
     make_dir(w);
-    snprintf(path, sizeof path, "%s/nemesis.jsonl", w->dir);
-    w->fd = history_open(path);
-    w->shared =
-        mmap(NULL, sizeof *w->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    cr_assert(w->shared != MAP_FAILED);
+    w->totals = shared_new(sizeof *w->totals);
+    w->nemesis = (struct journal){.proc = "nemesis", .totals = w->totals};
+    snprintf(w->nemesis.path, sizeof w->nemesis.path, "%s/nemesis.jsonl", w->dir);
+    journal_open(&w->nemesis);
+    w->end = w->nemesis;
+    strcpy(w->end.proc, "end");
+
     for (int i = 0; i < o->listeners; i++) {
-        start(w, &w->listener[i], i, true);
+        start_listener(w, i);
     }
 
     until_listening(w);
     for (int i = 0; i < o->producers; i++) {
-        start(w, &w->producer[i], i, false);
+        start_producer(w, i);
     }
 
     return w;
 }
 
+static void end_listener(struct work *w, int number)
+{
+    int status = listener_end(w->listener[number].listener);
+    cr_assert_eq(status, 0, "listener %d ended with status %d", number, status);
+}
+
 /* ---- harm ---- */
 void work_nemesis(struct work *w, const char *what)
 {
-    history_line(w->fd, "nemesis", "\"op\":\"nemesis\",\"what\":\"%s\"", what);
+    journal_line(&w->nemesis, "\"op\":\"nemesis\",\"what\":\"%s\"", what);
 }
 
 void work_note(struct work *w, const char *what)
 {
-    history_line(w->fd, "nemesis", "\"op\":\"note\",\"what\":\"%s\"", what);
+    journal_line(&w->nemesis, "\"op\":\"note\",\"what\":\"%s\"", what);
 }
 
 void work_clock_fault(struct work *w)
@@ -157,24 +197,30 @@ void work_clock_fault(struct work *w)
 
 void work_rolled_back(struct work *w, int64_t since_ms)
 {
-    history_line(w->fd, "nemesis", "\"op\":\"nemesis\",\"what\":\"rollback\",\"since_ns\":%" PRId64,
+    journal_line(&w->nemesis, "\"op\":\"nemesis\",\"what\":\"rollback\",\"since_ns\":%" PRId64,
                  since_ms * 1000000);
 }
 
 void work_signal(struct work *w, int listener, int sig)
 {
     char what[32];
+
     snprintf(what, sizeof what, "signal %d to l%d", sig, listener);
     work_nemesis(w, what);
-    cr_assert(w->listener[listener].pid && !kill(w->listener[listener].pid, sig));
+    listener_signal(w->listener[listener].listener, sig);
 }
 
 void work_kill(struct work *w, int listener)
 {
-    struct member *m = &w->listener[listener];
     work_signal(w, listener, SIGKILL);
-    waitpid(m->pid, NULL, 0);
-    start(w, m, listener, true);
+    start_listener(w, listener);
+}
+
+void work_replace(struct work *w, int listener)
+{
+    work_nemesis(w, "a listener is replaced");
+    end_listener(w, listener);
+    start_listener(w, listener);
 }
 
 void work_server(struct work *w, struct server *s)
@@ -190,19 +236,20 @@ void work_wait(struct work *w, int ms)
 
 pid_t work_pid(struct work *w, int listener)
 {
-    return w->listener[listener].pid;
+    return w->listener[listener].listener->pid;
 }
 
 bool work_asked_all(struct work *w)
 {
     for (int i = 0; i < w->o.producers; i++) {
+        struct member *m = &w->producer[i];
         int status;
-        if (w->producer[i].pid &&
-            waitpid(w->producer[i].pid, &status, WNOHANG) == w->producer[i].pid) {
-            w->producer[i].pid = 0;
+
+        if (m->pid && waitpid(m->pid, &status, WNOHANG) == m->pid) {
+            m->pid = 0;
             cr_assert_eq(status, 0, "a producer ended by itself: %#x", (unsigned)status);
         }
-        if (w->producer[i].pid) {
+        if (m->pid) {
             return false;
         }
     }
@@ -212,7 +259,7 @@ bool work_asked_all(struct work *w)
 
 long work_starts(struct work *w)
 {
-    return w->shared->n_starts;
+    return w->totals->started;
 }
 
 /* ---- the end ---- */
@@ -223,11 +270,11 @@ static bool has_open_calls(const struct work *w, int64_t *quiet_since_ms)
     static long asked;
     static long answered;
 
-    if (asked != w->shared->n_asked || answered != w->shared->n_answered) {
+    if (asked != w->totals->asked || answered != w->totals->answered) {
         *quiet_since_ms = test_now_ms();
     }
-    asked = w->shared->n_asked;
-    answered = w->shared->n_answered;
+    asked = w->totals->asked;
+    answered = w->totals->answered;
     return asked > answered && test_now_ms() - *quiet_since_ms < QUIET_MS;
 }
 
@@ -242,14 +289,14 @@ static void until_all_ran(struct work *w, int timeout_ms)
     int64_t quiet_since_ms = test_now_ms();
 
     for (;;) {
-        long asked = w->shared->n_asked;
+        long asked = w->totals->asked;
         if (work_asked_all(w) && is_empty(w) && !has_open_calls(w, &quiet_since_ms) &&
-            is_empty(w) && asked == w->shared->n_asked) {
+            is_empty(w) && asked == w->totals->asked) {
             return;
         }
         if (test_now_ms() >= deadline) {
             fault_say("not all ran in time: %ld calls of %ld answered, %ld wait, %ld run",
-                      w->shared->n_answered, w->shared->n_asked, count(w, "due"), count(w, "run"));
+                      w->totals->answered, w->totals->asked, count(w, "due"), count(w, "run"));
             return; /* the history says what is wrong */
         }
         poll(NULL, 0, 10);
@@ -259,22 +306,12 @@ static void until_all_ran(struct work *w, int timeout_ms)
 static void end_listeners(struct work *w)
 {
     for (int i = 0; i < w->o.listeners; i++) {
-        kill(w->listener[i].pid, SIGTERM);
+        listener_signal(w->listener[i].listener, SIGTERM);
     }
 
-    int64_t deadline = test_now_ms() + END_MS;
     for (int i = 0; i < w->o.listeners; i++) {
-        int status = 0;
-        pid_t pid = w->listener[i].pid;
-        while (waitpid(pid, &status, WNOHANG) != pid) {
-            if (test_now_ms() > deadline) {
-                kill(pid, SIGKILL);
-                waitpid(pid, NULL, 0);
-                cr_assert_fail("listener %d did not close", i);
-            }
-            poll(NULL, 0, 5);
-        }
-        cr_assert_eq(status, 0, "listener %d ended by itself: %#x", i, (unsigned)status);
+        end_listener(w, i);
+        listener_free(w->listener[i].listener);
     }
 }
 
@@ -298,7 +335,7 @@ static void write_states(struct work *w)
             if (held) {
                 sscanf(held, "1 %u %lld %llu", &attempt, &tries, &token);
             }
-            history_line(w->fd, "end",
+            journal_line(&w->end,
                          "\"op\":\"state\",\"job\":\"%s\",\"state\":\"%s\",\"due\":%lld,\"lease_"
                          "until\":%lld,\"attempt\":%u,\"tries\":%lld,\"token\":%llu",
                          id, state[i], score, score, attempt, tries == LAPSE_FOREVER ? 0 : tries,
@@ -308,12 +345,12 @@ static void write_states(struct work *w)
         freeReplyObject(all);
     }
 
-    history_line(w->fd, "end",
+    journal_line(&w->end,
                  "\"op\":\"final\",\"redis_ms\":%" PRId64
                  ",\"n_due\":%ld,\"n_run\":%ld,\"n_dead\":%ld,\"n_jobs\":%lld",
                  redis_now_ms(w->server), count(w, "due"), count(w, "run"), count(w, "dead"),
                  redis_int(w->server, "HLEN %s:{" WORK_QUEUE "}:jobs", w->o.lapse.space));
-    history_line(w->fd, "end", "\"op\":\"fsck\",\"defects\":%d",
+    journal_line(&w->end, "\"op\":\"fsck\",\"defects\":%d",
                  audit(w->server, w->o.lapse.space, WORK_QUEUE, NULL));
 }
 
@@ -362,21 +399,18 @@ struct verdict work_end(struct work *w, int timeout_ms)
     end_listeners(w);
 
     for (int i = 0; i < w->o.producers; i++) {
-        if (w->producer[i].pid) {
-            kill(w->producer[i].pid, SIGKILL);
-            waitpid(w->producer[i].pid, NULL, 0);
-        }
+        child_kill(w->producer[i].pid);
     }
 
     write_states(w);
-    close(w->fd);
+    close(w->end.fd);
 
     struct verdict v = check(w);
     if (!getenv("LAPSE_KEEP_HISTORY")) {
         test_dir_remove(w->dir);
     }
 
-    munmap(w->shared, sizeof *w->shared);
+    shared_free(w->totals, sizeof *w->totals);
     free(w);
 
     return v;

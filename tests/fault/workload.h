@@ -63,7 +63,9 @@ struct work;
 struct work *work_start(struct server *s,
                         /* returns when all listeners are known to Redis */
                         const struct work_opts *o);
-void work_kill(struct work *w, int listener);            /* -9, and another in its place */
+void work_kill(struct work *w, int listener); /* -9, and another in its place */
+/* it closes in order, and another in its place */
+void work_replace(struct work *w, int listener);
 void work_signal(struct work *w, int listener, int sig); /* SIGSTOP, SIGCONT */
 pid_t work_pid(struct work *w, int listener);
 void work_nemesis(struct work *w, const char *what); /* writes down what is done to them now */

@@ -30,7 +30,7 @@ $(BUILD)/broken/%/scripts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh 
 $(BUILD)/broken/%/script.o: src/script/script.c $(BUILD)/broken/%/scripts.h
 	$(call say,CC)$(CC) $(BASE) -I$(@D) $(FLAGS_src) -c -o $@ $<
 $(BUILD)/broken/%/fault: $(BUILD)/broken/%/script.o $(KIT_O) $(LIB_O) \
-    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline crew events failover fault listeners workload) $(KIT_fault)
+    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline events failover fault listeners producer workload) $(KIT_fault)
 	$(call say,LD)$(LD) -r -o $(@D)/liblapse.o $< $(filter-out %/script/script.o,$(LIB_O))
 	@objcopy --localize-hidden $(@D)/liblapse.o
 	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)
