@@ -27,6 +27,11 @@ static void kill_a_listener(struct soak *k)
     work_kill(k->w, (int)between(0, THE_OLD_ONE - 1));
 }
 
+static void replace_a_listener(struct soak *k)
+{
+    work_replace(k->w, (int)between(0, THE_OLD_ONE - 1));
+}
+
 static void pause_a_listener(struct soak *k)
 {
     int i = (int)between(0, CREW - 1);
@@ -98,8 +103,9 @@ static void forge_events(struct soak *k)
 }
 
 static void (*const strike[])(struct soak *) = {
-    kill_a_listener, pause_a_listener, restart_redis, administrate,    cut_connections,
-    cut_in_a_reply,  swallow,          slow_down,     delete_triggers, forge_events,
+    kill_a_listener, replace_a_listener, pause_a_listener, restart_redis,
+    administrate,    cut_connections,    cut_in_a_reply,   swallow,
+    slow_down,       delete_triggers,    forge_events,
 };
 
 static long rss_kib(pid_t pid)
