@@ -1,83 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* A peer that is no Redis, or dies while we write: what it says is escaped in the log, and the host
  * lives. */
+#include "scripted_server.h"
 #include "wire.h"
 #include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { HOUR = 3600000 };
 
-/* Answers whatever is written to it with the same bytes, as often as a request begins. */
-struct fake {
-    pid_t pid;
-    atomic_long *n; /* requests so far */
-    char dir[64], url[128];
-};
-
-static void serve(int listener, const char *reply, size_t len, atomic_long *requests)
+/* Its first connection is served, and no other while that lasts: hiredis 0.14 asserts that what comes
+ * on a subscription is an array. */
+static struct scripted_server *fake_start(const void *reply, size_t len)
 {
-    static char in[1 << 16];
+    struct scripted_server *fake = scripted_server_start(reply, len);
 
-    for (;;) {
-        int fd = accept(listener, NULL, NULL);
-        ssize_t n;
-        while ((n = read(fd, in, sizeof in)) > 0) {
-            for (ssize_t i = 0; i < n;
-                 i++) { /* "*3\r\n$4\r\n": a star at the beginning of a line */
-                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n')) {
-                    ++*requests;
-                    if (write(fd, reply, len) != (ssize_t)len) {
-                        break;
-                    }
-                }
-            }
-        }
-        close(fd);
-    }
-}
-
-static struct fake fake_start(const char *reply, size_t len)
-{
-    struct fake fake;
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-
-    test_dir(fake.dir, sizeof fake.dir);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s/fake", fake.dir);
-    snprintf(fake.url, sizeof fake.url, "unix://%s", at.sun_path);
-
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
-    fake.n = mmap(NULL, sizeof *fake.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    cr_assert(fake.n != MAP_FAILED);
-    fake.pid = fork();
-    cr_assert_geq(fake.pid, 0);
-
-    if (fake.pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGPIPE, SIG_IGN);
-        serve(fd, reply, len, fake.n);
-    }
-
-    close(fd);
-
+    scripted_server_conns(fake, 1);
     return fake;
 }
 
-static void fake_stop(struct fake *fake)
-{
-    kill(fake->pid, SIGKILL);
-    waitpid(fake->pid, NULL, 0);
-    munmap(fake->n, sizeof *fake->n);
-    test_dir_remove(fake->dir);
-}
-
-static struct lapse *open_patiently(struct flow *f, const struct fake *fake, int64_t reply_ms)
+static struct lapse *open_patiently(struct flow *f, const struct scripted_server *fake,
+                                    int64_t reply_ms)
 {
     struct lapse_options opts = flow_options(f);
     opts.url = fake->url;
@@ -85,7 +26,7 @@ static struct lapse *open_patiently(struct flow *f, const struct fake *fake, int
     return f->l = flow_open(f, &opts);
 }
 
-static struct lapse *open_fake(struct flow *f, const struct fake *fake)
+static struct lapse *open_fake(struct flow *f, const struct scripted_server *fake)
 {
     return open_patiently(f, fake, 150);
 }
@@ -94,15 +35,15 @@ Test(peer, what_it_says_is_one_printable_line_in_the_log)
 {
     static const char nasty[] = "-WRONGPASS \x1b[2J%s%n%999d\t\x07\xff\xc3\xa9\\ end\r\n";
     struct flow *f = flow_bare(FLOW_FULL, NULL); /* its log hook checks each byte */
-    struct fake fake = fake_start(nasty, sizeof nasty - 1);
+    struct scripted_server *fake = fake_start(nasty, sizeof nasty - 1);
 
     flow_fine(f, "does not let us in");
-    open_fake(f, &fake);
+    open_fake(f, fake);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EAUTH);
     cr_assert_eq(flow_logged(f, "WRONGPASS"), 1);
     cr_assert_eq(flow_logged(f, "[2J%s%n%999d"), 1);
     cr_assert_eq(flow_logged(f, "x1b[2J"), 1);
-    fake_stop(&fake);
+    scripted_server_stop(fake);
     flow_end(f);
 }
 
@@ -115,12 +56,12 @@ Test(peer, a_very_long_error_is_cut)
     memcpy(reply + 100000, "\r\n", 3);
 
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct fake fake = fake_start(reply, 100002);
+    struct scripted_server *fake = fake_start(reply, 100002);
     flow_fine(f, "does not let us in");
-    open_fake(f, &fake);
+    open_fake(f, fake);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
     cr_assert_geq(flow_logged(f, "does not let us in: ERR xxx"), 1);
-    fake_stop(&fake);
+    scripted_server_stop(fake);
     free(reply);
     flow_end(f);
 }
@@ -146,15 +87,15 @@ Test(peer, that_is_too_old_is_named_when_it_connects)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct flow *f = flow_bare(FLOW_FULL, NULL);
-        struct fake fake = fake_start(rows[i].reply, strlen(rows[i].reply));
+        struct scripted_server *fake = fake_start(rows[i].reply, strlen(rows[i].reply));
         flow_fine(f, "Redis");
-        open_fake(f, &fake);
+        open_fake(f, fake);
         flow_get(f, "q", "a", NULL);
         cr_assert_eq(flow_logged(f, "Redis 7.0 or later is needed: the one at "),
                      rows[i].said != NULL, "row %zu", i);
         cr_assert(!rows[i].said || flow_logged(f, rows[i].said) == 1);
         flow_close(f, f->l, 0);
-        fake_stop(&fake);
+        scripted_server_stop(fake);
         flow_end(f);
     }
 }
@@ -186,13 +127,13 @@ Test(peer, an_answer_of_another_shape_is_an_error)
 
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         struct flow *f = flow_bare(FLOW_FULL, NULL);
-        struct fake fake = fake_start(replies[i], strlen(replies[i]));
+        struct scripted_server *fake = fake_start(replies[i], strlen(replies[i]));
         struct flow_answer a[6];
         struct flow_worker w = {.policy = FLOW_DONE};
         struct lapse_spec s = flow_job_spec("q", "a", HOUR);
         flow_fine(f, "Redis");
         flow_fine(f, "queue q");
-        open_fake(f, &fake);
+        open_fake(f, fake);
         flow_handle(f, "q", &w);
         for (int k = 0; k < 6; k++) {
             a[k] = (struct flow_answer){.f = f};
@@ -210,7 +151,7 @@ Test(peer, an_answer_of_another_shape_is_an_error)
         flow_wait(f, &a[5]);
         cr_assert_eq(w.n_runs, 0);
         flow_close(f, f->l, 0);
-        fake_stop(&fake);
+        scripted_server_stop(fake);
         flow_end(f);
     }
 }
@@ -226,16 +167,17 @@ Test(peer, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
             snprintf(reply, sizeof reply,
                      "*7\r\n:1790000000000000\r\n:0\r\n:%s\r\n:0\r\n:0\r\n:0\r\n:0\r\n", nexts[i]);
         struct flow *f = flow_bare(FLOW_NO_EVENTS, NULL);
-        struct fake fake = fake_start(reply, (size_t)len);
+        struct scripted_server *fake = fake_start(reply, (size_t)len);
         struct flow_worker w = {.policy = FLOW_DONE};
         flow_fine(f, "clock");
-        open_patiently(f, &fake, 10000); /* it always answers, be it late */
+        open_patiently(f, fake, 10000); /* it always answers, be it late */
         flow_handle(f, "q", &w);
-        flow_poll(f, *fake.n > 3);
+        flow_poll(f, scripted_server_answered(fake) > 3);
         loop_for(f->loop, 300);
-        cr_assert_lt(*fake.n, 60, "next %s: %ld requests", nexts[i], *fake.n);
+        cr_assert_lt(scripted_server_answered(fake), 60, "next %s: %ld requests", nexts[i],
+                     scripted_server_answered(fake));
         flow_close(f, f->l, 0);
-        fake_stop(&fake);
+        scripted_server_stop(fake);
         flow_end(f);
     }
 }

@@ -48,10 +48,10 @@ Test(redis, that_is_not_there_ends_a_listener_that_is_told_not_to_wait)
 
 Test(redis, that_is_loading_is_not_there_yet)
 {
-    struct fake *f = fake_start("-LOADING Redis is loading the dataset in memory\r\n");
+    struct scripted_server *f = fake_redis("-LOADING Redis is loading the dataset in memory\r\n");
     is_said_in_one_line(lapse("get", "q", "i", "-o", "reply_ms=1h"), "loading");
     is_said_in_one_line(lapse("doctor", "-o", "reply_ms=1h"), "loading");
-    fake_stop(f);
+    scripted_server_stop(f);
 }
 
 /* After reply_ms, and what was asked has ended: it is asked again. */

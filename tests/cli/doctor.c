@@ -278,9 +278,9 @@ Test(doctor, of_foreign_expiring_keys_says_how_late_redis_would_be)
 static void finds_of_fake(const char *reply, int status, const char *check, const char *verdict,
                           const char *text)
 {
-    struct fake *f = fake_start(reply);
+    struct scripted_server *f = fake_redis(reply);
     finds(doctor("q"), status, check, verdict, text);
-    fake_stop(f);
+    scripted_server_stop(f);
 }
 
 static void finds_of_info(const char *info, int status, const char *verdict, const char *text)

@@ -2,11 +2,6 @@
 #include "tool.h"
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LONG_MS = 10000 };
@@ -137,65 +132,10 @@ void no_jobs(struct server *s, const char *queue)
     cr_assert_eq(redis_int(s, "HLEN lapse:{%s}:jobs", queue), 0);
 }
 
-/* ---- a server that says what no server here can ---- */
-struct fake {
-    pid_t pid;
-    char dir[64];
-};
-
-static void serve(int listener, const char *reply)
+struct scripted_server *fake_redis(const char *reply)
 {
-    static char in[1 << 16];
-    struct pollfd fds[3] = {{.fd = listener, .events = POLLIN}};
+    struct scripted_server *s = scripted_server_start(reply, strlen(reply));
 
-    for (nfds_t n = 1; poll(fds, n, -1) > 0;) {
-        if (fds[0].revents && n < 3) {
-            fds[n++] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
-        }
-        for (nfds_t k = 1; k < n; k++) {
-            ssize_t len = fds[k].revents ? read(fds[k].fd, in, sizeof in) : 0;
-            for (ssize_t i = 0; i < len; i++) {
-                if (in[i] == '*' && (i == 0 || in[i - 1] == '\n') &&
-                    write(fds[k].fd, reply, strlen(reply)) < 0) {
-                    break;
-                }
-            }
-            fds[k].events = fds[k].revents && len <= 0 ? 0 : fds[k].events;
-        }
-    }
-}
-
-struct fake *fake_start(const char *reply)
-{
-    struct fake *f = calloc(1, sizeof *f);
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    char url[128];
-
-    cr_assert(f);
-    test_dir(f->dir, sizeof f->dir);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s/fake", f->dir);
-    snprintf(url, sizeof url, "unix://%s", at.sun_path);
-
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 16));
-    f->pid = fork();
-
-    if (f->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGPIPE, SIG_IGN);
-        serve(fd, reply);
-    }
-
-    close(fd);
-    setenv("LAPSE_URL", url, 1);
-
-    return f;
-}
-
-void fake_stop(struct fake *f)
-{
-    kill(f->pid, SIGKILL);
-    waitpid(f->pid, NULL, 0);
-    test_dir_remove(f->dir);
-    free(f);
+    setenv("LAPSE_URL", s->url, 1);
+    return s;
 }

@@ -3,6 +3,7 @@
  * LAPSE_URL. */
 #ifndef TOOL_TEST_H
 #define TOOL_TEST_H
+#include "scripted_server.h"
 #include "support.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -32,6 +33,5 @@ long long member(const char *json, const char *name); /* a number */
 void no_jobs(struct server *s, const char *queue);    /* audit, and every set is empty */
 
 /* Answers each command with this, on a socket that LAPSE_URL names. */
-struct fake *fake_start(const char *reply);
-void fake_stop(struct fake *f);
+struct scripted_server *fake_redis(const char *reply);
 #endif

@@ -3,7 +3,7 @@
  * subscription, every script. While it lasts a request hears the class that lapse.h promises; when
  * it is over all jobs are done. */
 #include "fault.h"
-#include "stub.h"
+#include "scripted_server.h"
 #include "wire.h"
 
 enum { HOUR = 3600000, ASKS = 12, TRIES = 10 /* a second */ };
@@ -37,7 +37,7 @@ enum { ERRORS = sizeof errors / sizeof *errors };
 
 struct cell {
     struct flow *f; /* f->l goes to Redis directly */
-    struct stub *stub;
+    struct scripted_server *between;
     struct lapse *l;
     struct lapse_job *kept;
     struct flow_answer asks[ASKS];
@@ -135,13 +135,14 @@ static bool all_done(struct flow *f)
 }
 
 /* How often it was answered so; *most: a second. */
-static long cell(struct flow *f, struct stub *stub, int step, const struct error *e, double *most)
+static long cell(struct flow *f, struct scripted_server *between, int step, const struct error *e,
+                 double *most)
 {
-    struct cell c = {.f = f, .stub = stub};
+    struct cell c = {.f = f, .between = between};
     struct lapse_options opts = flow_options(f);
     struct lapse *direct = f->l;
     struct flow_job job;
-    const char *name = stub_steps[step];
+    const char *name = scripted_steps[step];
     char url[160];
 
     for (int i = 0; i < 6; i++) {
@@ -152,8 +153,8 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
     cr_assert_eq(flow_schedule(f, "q", "c", HOUR, NULL) | flow_schedule(f, "q", "m", HOUR, NULL),
                  0);
 
-    stub_answer(stub, step, e->answer);
-    snprintf(url, sizeof url, "unix://u:p@%s?db=1", stub->path);
+    scripted_server_answer(between, step, e->answer);
+    snprintf(url, sizeof url, "unix://u:p@%s?db=1", between->path);
     opts.url = url;
     opts.reply_ms = 2000;
     opts.lease_ms = 900; /* one that ends within the second makes its job a new request */
@@ -171,7 +172,7 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
     int64_t from_ms = test_now_ms();
     int64_t for_ms = fault_n(80, 1000);
     while (test_now_ms() < from_ms + for_ms ||
-           (stub_hits(stub) == 0 && test_now_ms() < from_ms + 400)) {
+           (scripted_server_answered(between) == 0 && test_now_ms() < from_ms + 400)) {
         flow_turn(f, test_now_ms() + 5);
     }
 
@@ -182,11 +183,11 @@ static long cell(struct flow *f, struct stub *stub, int step, const struct error
 
     double seconds = (double)(test_now_ms() - from_ms) / 1000;
     double tries;
-    long hits = stub_hits(stub);
+    long hits = scripted_server_answered(between);
     bool twice = strncmp(e->answer, "-NOSCRIPT", 9) == 0 &&
-                 stub_is_script(step); /* by its hash, then by its text */
+                 scripted_step_is_script(step); /* by its hash, then by its text */
     tries = (double)(twice ? (hits + 1) / 2 : hits) / (seconds > 1 ? seconds : 1);
-    stub_answer(stub, step, NULL);
+    scripted_server_answer(between, SCRIPTED_NONE, "");
 
     f->l = direct;
 
@@ -240,7 +241,7 @@ Test(f17, any_error_at_any_step_loses_nothing, .timeout = 900)
     struct lapse_options opts = flow_options(f);
     char url[160];
     long cells = 0;
-    long hits[STUB_STEPS] = {0};
+    long hits[SCRIPTED_STEPS] = {0};
     double most = 0;
 
     redis_do(f->server, "ACL SETUSER u on >p ~* &* +@all");
@@ -253,22 +254,22 @@ Test(f17, any_error_at_any_step_loses_nothing, .timeout = 900)
     flow_fine(f, "went back");
     flow_fine(f, "expiry events");
 
-    struct stub *stub = stub_start(f->server);
-    for (int step = 0; step < STUB_STEPS; step++) {
+    struct scripted_server *between = scripted_server_before(f->server);
+    for (int step = 0; step < SCRIPTED_STEPS; step++) {
         for (int e = 0; e < ERRORS; e++) {
             if (!fault_full() && (step + e) % 3) {
                 continue;
             }
-            hits[step] += cell(f, stub, step, &errors[e], &most);
+            hits[step] += cell(f, between, step, &errors[e], &most);
             cells++;
         }
-        cr_assert_gt(hits[step], 0, "%s never came", stub_steps[step]);
+        cr_assert_gt(hits[step], 0, "%s never came", scripted_steps[step]);
     }
 
     fault_row("F17", "12 errors, garbage among them, in answer to each of 22 steps",
               "each call's documented class, 0 lost, <= 10 tries a second",
               "%ld of %d cells: 0 lost, 0 wrong classes; at most %.1f tries a second", cells,
-              STUB_STEPS * ERRORS, most);
-    stub_stop(stub);
+              SCRIPTED_STEPS * ERRORS, most);
+    scripted_server_stop(between);
     flow_end(f);
 }

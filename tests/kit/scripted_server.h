@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* A server that says what the test tells it to. Alone it gives every command the same answer. Before
+ * a true Redis it passes on each command and its answer, one after the other, but answers those of
+ * one step itself; Redis does not hear of these. */
+#ifndef SCRIPTED_SERVER_H
+#define SCRIPTED_SERVER_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct server;
+
+/* Of a connection's beginning, then the scripts. */
+enum { SCRIPTED_STEPS = 22, SCRIPTED_NONE = -1, SCRIPTED_ANY = -2 };
+extern const char *const scripted_steps[SCRIPTED_STEPS];
+bool scripted_step_is_script(int step);
+
+struct scripted_server {
+    pid_t pid;
+    struct scripted_ctl *ctl;
+    char dir[64]; /* of its socket */
+    char path[100], url[120];
+};
+
+struct scripted_server *scripted_server_start(const void *answer, size_t len);
+struct scripted_server *scripted_server_before(struct server *redis);
+/* From now on it answers this step so; SCRIPTED_NONE: it passes all on. */
+void scripted_server_answer(struct scripted_server *s, int step, const char *answer);
+/* Serves so many connections at a time; others wait at the door. */
+void scripted_server_conns(struct scripted_server *s, int most);
+/* commands it answered itself, since the last change */
+long scripted_server_answered(const struct scripted_server *s);
+void scripted_server_stop(struct scripted_server *s);
+#endif
