@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* A forked child carries bytes between clients and the server's socket, as badly as it is told to
  * in shared memory. */
+#include "child.h"
 #include "support.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct proxy_ctl {
@@ -245,7 +242,8 @@ static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
     *aim = now;
 
     bool heal = atomic_exchange(&ctl->heal, 0);
-    bool drop = atomic_exchange(&ctl->drop, 0) || heal, half = atomic_exchange(&ctl->half_close, 0);
+    bool drop = atomic_exchange(&ctl->drop, 0) || heal;
+    bool half = atomic_exchange(&ctl->half_close, 0);
     if (heal) {
         ctl->swallow = 0;
     }
@@ -302,96 +300,127 @@ static void take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_
     }
 }
 
-static void serve(struct proxy_ctl *ctl, int wake, const int listener[2])
+struct duty {
+    struct proxy_ctl *ctl;
+    int wake;
+    int listener[2];
+};
+
+/* When a piece in hand may go on, of all; -1: there is none. */
+static int64_t next_ready(const struct proxy_ctl *ctl, int64_t now)
 {
+    int64_t wait = -1;
+
+    for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
+        const struct conn *c = &conns[i / 2];
+        const struct pipe_end *e = &c->way[i % 2];
+        if (!c->number || !e->n || waits(ctl, c, i % 2)) {
+            continue;
+        }
+        int64_t left = e->ready_at > now ? e->ready_at - now : 0;
+        if (wait < 0 || left < wait) {
+            wait = left;
+        }
+    }
+
+    return wait;
+}
+
+static void serve_conns(struct proxy_ctl *ctl, const struct pollfd *fds, int64_t now)
+{
+    for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
+        struct conn *c = &conns[i / 2];
+        struct pipe_end *e = &c->way[i % 2];
+
+        if (c->number && fds[i].fd >= 0 && fds[i].revents) {
+            take_piece(ctl, c, e, now);
+        }
+        if (c->number && e->n && !waits(ctl, c, i % 2) && e->ready_at <= now &&
+            !pass(ctl, c, i % 2)) {
+            cut(c);
+        }
+    }
+}
+
+static void serve(void *arg)
+{
+    struct duty *d = arg;
+    struct proxy_ctl *ctl = d->ctl;
     struct sockaddr_un aim = address_of(ctl);
 
     for (;;) {
+        struct pollfd fds[3 + 2 * MAX_CONNS] = {{d->wake, POLLIN, 0}};
+
         ctl->held = ctl->hold && quieten_all();
-        int door[2] = {ctl->hold ? -1 : listener[0], ctl->hold ? -1 : listener[1]};
-        struct pollfd fds[3 + 2 * MAX_CONNS] = {
-            {wake, POLLIN, 0}, {door[0], POLLIN, 0}, {door[1], POLLIN, 0}};
-        int64_t now = test_now_ms();
-        int64_t wait = -1;
-        for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
-            struct conn *c = &conns[i / 2];
-            struct pipe_end *e = &c->way[i % 2];
-            fds[3 + i].fd = c->number && !e->n ? e->from : -1;
-            fds[3 + i].events = POLLIN;
-            if (c->number && e->n && !waits(ctl, c, i % 2) &&
-                (wait < 0 || e->ready_at - now < wait)) {
-                wait = e->ready_at > now ? e->ready_at - now : 0;
-            }
+        for (int i = 0; i < 2; i++) {
+            fds[1 + i] = (struct pollfd){ctl->hold ? -1 : d->listener[i], POLLIN, 0};
         }
-        poll(fds, sizeof fds / sizeof *fds, (int)wait);
-        now = test_now_ms();
         for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
-            struct conn *c = &conns[i / 2];
-            struct pipe_end *e = &c->way[i % 2];
-            if (c->number && fds[3 + i].fd >= 0 && fds[3 + i].revents) {
-                take_piece(ctl, c, e, now);
-            }
-            if (c->number && e->n && !waits(ctl, c, i % 2) && e->ready_at <= now &&
-                !pass(ctl, c, i % 2)) {
-                cut(c);
-            }
+            const struct conn *c = &conns[i / 2];
+            const struct pipe_end *e = &c->way[i % 2];
+            fds[3 + i] = (struct pollfd){c->number && !e->n ? e->from : -1, POLLIN, 0};
         }
+
+        poll(fds, sizeof fds / sizeof *fds, (int)next_ready(ctl, test_now_ms()));
+        serve_conns(ctl, fds + 3, test_now_ms());
+
         for (int i = 0; i < 2; i++) {
             if (fds[1 + i].revents) {
-                accept_one(ctl, listener[i]);
+                accept_one(ctl, d->listener[i]);
             }
         }
         if (fds[0].revents) {
-            obey(ctl, wake, &aim);
+            obey(ctl, d->wake, &aim);
         }
     }
+}
+
+/* ---- in the test ---- */
+static int listen_unix(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    cr_assert(!bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 64));
+    return fd;
+}
+
+/* On a free port of 127.0.0.1. */
+static int listen_tcp(int *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    cr_assert(!bind(fd, (struct sockaddr *)&at, len) && !listen(fd, 64));
+    cr_assert(!getsockname(fd, (struct sockaddr *)&at, &len));
+    *port = ntohs(at.sin_port);
+    return fd;
 }
 
 struct proxy *proxy_start(struct server *s)
 {
     struct proxy *p = calloc(1, sizeof *p);
+    char path[100];
+    int port;
 
     cr_assert(p);
-    p->ctl = mmap(NULL, sizeof *p->ctl, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     p->wake = eventfd(0, EFD_CLOEXEC);
-    cr_assert(p->ctl != MAP_FAILED && p->wake >= 0);
+    cr_assert_geq(p->wake, 0);
+    p->ctl = shared_new(sizeof *p->ctl);
     p->ctl->cut[PROXY_UP] = p->ctl->cut[PROXY_DOWN] = -1;
-
-    struct sockaddr_un un = {.sun_family = AF_UNIX};
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof in;
-    snprintf(un.sun_path, sizeof un.sun_path, "%s/proxy%d", s->dir, s->n_proxies++);
     snprintf(p->ctl->socket, sizeof p->ctl->socket, "%s", s->socket);
 
-    int fd[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
-                 socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    cr_assert(!bind(fd[0], (struct sockaddr *)&un, sizeof un) && !listen(fd[0], 64));
-    cr_assert(!bind(fd[1], (struct sockaddr *)&in, len) && !listen(fd[1], 64));
-    cr_assert(!getsockname(fd[1], (struct sockaddr *)&in, &len));
-    snprintf(p->url, sizeof p->url, "unix://%s%s", server_login(), un.sun_path);
-    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://%s127.0.0.1:%d", server_login(),
-             ntohs(in.sin_port));
+    snprintf(path, sizeof path, "%s/proxy%d", s->dir, s->n_proxies++);
+    struct duty duty = {p->ctl, p->wake, {listen_unix(path), listen_tcp(&port)}};
+    snprintf(p->url, sizeof p->url, "unix://%s%s", server_login(), path);
+    snprintf(p->tcp_url, sizeof p->tcp_url, "redis://%s127.0.0.1:%d", server_login(), port);
 
-    pid_t parent = getpid();
-    p->pid = fork();
-    cr_assert(p->pid >= 0);
-
-    if (p->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        /* a copy of the test's sockets would keep them open after the test closed them */
-        for (int i = 3; i < 1024; i++) {
-            if (i != p->wake && i != fd[0] && i != fd[1]) {
-                close(i);
-            }
-        }
-        if (getppid() == parent) {
-            serve(p->ctl, p->wake, fd);
-        }
-        _exit(0);
-    }
-
-    close(fd[0]);
-    close(fd[1]);
+    const int keep[] = {p->wake, duty.listener[0], duty.listener[1], -1};
+    p->pid = child_start(serve, &duty, keep);
+    close(duty.listener[0]);
+    close(duty.listener[1]);
 
     return p;
 }
@@ -504,9 +533,8 @@ void proxy_stop(struct proxy *p)
         return;
     }
 
-    kill(p->pid, SIGKILL);
-    waitpid(p->pid, NULL, 0);
-    munmap(p->ctl, sizeof *p->ctl);
+    child_kill(p->pid);
+    shared_free(p->ctl, sizeof *p->ctl);
     close(p->wake);
     free(p);
 }
