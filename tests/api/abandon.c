@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_abandon(): gone at once, in silence; also in a forked child, whose parent goes on. */
-#include "flow.h"
+#include "allocations.h"
+#include "audit.h"
+#include "handler.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,11 +24,11 @@ FLOW_ALL_MODES(abandon, frees_all_and_calls_nobody)
     int fds = fds_open();
     for (int turns = 0; turns < 12;
          turns++) { /* while it connects, while it asks, while it holds jobs */
-        struct flow_worker w = {.policy = FLOW_KEEP};
+        struct flow_handler w = {.way = FLOW_KEEP};
         struct flow_answer a = {.f = f};
         struct lapse_spec s = flow_job_spec("q", NULL, 0);
         f->l = flow_open(f, NULL);
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);
         for (int i = 0; i < turns; i++) {
             flow_turn(f, test_now_ms() + 20);
@@ -38,7 +40,7 @@ FLOW_ALL_MODES(abandon, frees_all_and_calls_nobody)
         ev_run(f->loop, 0); /* nothing of it is left in the loop */
         cr_assert_eq(a.calls, calls);
         while (w.n_held) {
-            lapse_done(w.held[--w.n_held], flow_settled, &w);
+            lapse_done(w.held[--w.n_held], flow_on_settled, &w);
         }
         cr_assert_eq(w.settled, 0);
         cr_assert_eq(alloc_live(), live);
@@ -51,10 +53,10 @@ FLOW_ALL_MODES(abandon, frees_all_and_calls_nobody)
 Test(abandon, tells_redis_nothing)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct lapse_spec s = flow_job_spec("q", "b", HOUR);
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     flow_until(f, flow_get(f, "q", "a", NULL) == 0);
@@ -62,7 +64,7 @@ Test(abandon, tells_redis_nothing)
     char *dump = flow_dump(f);
     long long before = flow_scripts(f);
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &w), 0);
-    lapse_done(w.held[0], flow_settled, &w);
+    lapse_done(w.held[0], flow_on_settled, &w);
     abandon(f);
     cr_assert_eq(flow_scripts(f), before);
 
@@ -92,11 +94,11 @@ static void in_child(struct flow *f)
 FLOW_ALL_MODES(abandon, in_a_forked_child_leaves_the_parent_all_it_had)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_answer a[10];
 
     in_child(f);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     in_child(f);
 
     for (int i = 0; i < 10; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Who may come in. */
-#include "flow.h"
+#include "handler.h"
+#include "loop.h"
 
 enum { HOUR = 3600000 };
 
@@ -29,15 +30,15 @@ static long long connections(struct flow *f)
 static void kept_out(struct flow *f, const char *login, const char *query, const char *word,
                      int expected)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char line[100];
     int64_t since = test_now_ms();
     long long before = connections(f);
 
     open_at(f, login, query, 300);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     snprintf(line, sizeof line, "does not let us in: %s", word);
-    flow_fine(f, "does not let us in: ");
+    flow_allow_log(f, "does not let us in: ");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), expected);
     loop_for(f->loop, 900);
 
@@ -88,11 +89,11 @@ Test(access, a_database_that_is_not_there_is_said)
 FLOW_ALL_MODES(access, a_password_alone_is_of_the_default_user)
 {
     struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     redis_do(f->server, "CONFIG SET requirepass %s", "p@ss:w/rd%41");
     open_at(f, ":p%40ss:w%2Frd%2541@", "", 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 30, NULL), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.errors, 0);
@@ -102,13 +103,13 @@ FLOW_ALL_MODES(access, a_password_alone_is_of_the_default_user)
 Test(access, without_the_right_to_subscribe_the_alarm_delivers_and_it_is_said_once)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     long long before = connections(f);
 
-    flow_fine(f, "Redis refuses the subscription: ");
+    flow_allow_log(f, "Redis refuses the subscription: ");
     redis_do(f->server, "ACL SETUSER me on >secret ~lapse:* resetchannels +@all");
     open_at(f, "me:secret@", "", 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < 10; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 30 * i, NULL), 0);
     }
@@ -127,7 +128,7 @@ Test(access, without_the_right_to_a_command_it_is_refused_by_name)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
 
-    flow_fine(f, "NOPERM");
+    flow_allow_log(f, "NOPERM");
     redis_do(f->server, "ACL SETUSER me on >secret ~other:* &* +@all");
     open_at(f, "me:secret@", "", 0);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EDENIED);
@@ -139,9 +140,9 @@ Test(access, without_the_right_to_a_command_it_is_refused_by_name)
 FLOW_ALL_MODES(access, over_tcp_it_is_the_same)
 {
     struct flow *f = flow_start_tcp(mode, NULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < 5; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
     }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues, databases and spaces do not meet; bodies come back byte for byte. */
-#include "wire.h"
+#include "audit.h"
+#include "handler.h"
 
 FLOW_ALL_MODES(apart, many_queues_of_one_listener_run_their_own_jobs)
 {
     enum { QUEUES = 8, EACH = 15 };
     static const char *const names[QUEUES] = {"a", "b", "A", "a.b", "a-b", "a_b", "0", "a.b.c"};
     struct flow *f = flow_start(mode);
-    struct flow_worker w[QUEUES];
+    struct flow_handler w[QUEUES];
     size_t settled = 0;
 
     for (int q = 0; q < QUEUES; q++) {
-        w[q] = (struct flow_worker){.policy = FLOW_DONE};
-        flow_handle(f, names[q], &w[q]);
+        w[q] = (struct flow_handler){.way = FLOW_DONE};
+        flow_listen(f, names[q], &w[q]);
     }
 
     for (int i = 0; i < EACH; i++) {
@@ -41,7 +42,7 @@ FLOW_ALL_MODES(apart, two_databases_with_the_same_queue_and_ids)
     enum { N = 12 };
     struct flow *f = flow_bare(mode, NULL);
     struct lapse_options opts = flow_options(f);
-    struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
+    struct flow_handler w[2] = {{.way = FLOW_DONE}, {.way = FLOW_DONE}};
     struct lapse *l[2];
     char url[160];
 
@@ -52,7 +53,7 @@ FLOW_ALL_MODES(apart, two_databases_with_the_same_queue_and_ids)
 
     for (int db = 0; db < 2; db++) {
         f->l = l[db];
-        flow_handle(f, "q", &w[db]);
+        flow_listen(f, "q", &w[db]);
         for (int i = 0; i < N; i++) {
             struct lapse_spec s = flow_job_spec("q", NULL, i % 4 * 30);
             char id[8];
@@ -84,7 +85,7 @@ FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
     enum { N = 12 };
     static const char *const spaces[2] = {"lapse", "lapse2"};
     struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
+    struct flow_handler w[2] = {{.way = FLOW_DONE}, {.way = FLOW_DONE}};
 
     server_allow(f->server, "~lapse2:{*}:* &lapse2:{*}:notice:*");
 
@@ -92,7 +93,7 @@ FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
         struct lapse_options opts = flow_options(f);
         opts.space = spaces[k];
         f->l = flow_open(f, &opts);
-        flow_handle(f, "q", &w[k]);
+        flow_listen(f, "q", &w[k]);
         for (int i = 0; i < N; i++) {
             struct lapse_spec s = flow_job_spec("q", NULL, i % 4 * 30);
             char id[8];
@@ -126,7 +127,7 @@ Test(apart, bodies_of_any_bytes_and_sizes_reach_the_handler)
                                    65537, 262143, 262145, 1 << 20, 1 << 20, 1 << 20};
     enum { N = sizeof sizes / sizeof *sizes };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     unsigned char *bytes = malloc(N + (1 << 20));
 
     cr_assert(bytes);
@@ -143,7 +144,7 @@ Test(apart, bodies_of_any_bytes_and_sizes_reach_the_handler)
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
 
@@ -166,7 +167,7 @@ FLOW_ALL_MODES(apart, ids_of_all_allowed_letters_run_once)
                                       ":",   "t:",   "../x", "a|b",  "<>", "&",  "~",   "^"};
     enum { ODD = sizeof odd / sizeof *odd };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char all[128];
     char longest[LONGEST + 1];
     size_t n = 0;
@@ -180,7 +181,7 @@ FLOW_ALL_MODES(apart, ids_of_all_allowed_letters_run_once)
     all[n] = 0;
     memset(longest, 'x', LONGEST);
     longest[LONGEST] = 0;
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (size_t i = 0; i < ODD; i++) {
         cr_assert_eq(flow_schedule(f, "q", odd[i], i % 2 ? 0 : 50, NULL), 0);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is refused at once: nothing is asked, nobody is called back, Redis is as it was. */
-#include "flow.h"
+#include "ask.h"
 
 enum { MAX_BODY = 1 << 20 };
 #define TEN_YEARS INT64_C(315576000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is asked in one turn of the loop travels together; what is asked of one id, in order. Redis
  * counts the calls. */
-#include "wire.h"
+#include "handler.h"
 
 enum { HOUR = 3600000, MANY = 300 };
 
@@ -300,7 +300,7 @@ Test(batch, a_claim_of_many_big_jobs_goes_on_until_all_are_claimed)
     enum { N = 50, BODY = 100 * 1024, AHEAD_MS = 500 };
     static char body[BODY];
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, events_alone);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     int64_t due_ms = redis_now_ms(f->server) + AHEAD_MS;
 
     for (int i = 0; i < N; i++) {
@@ -311,7 +311,7 @@ Test(batch, a_claim_of_many_big_jobs_goes_on_until_all_are_claimed)
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
     flow_end(f, "q");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow.h"
+#include "handler.h"
+#include "states.h"
 
 static const int answer_of[FLOW_STATES] = {[FLOW_RUNS] = LAPSE_EBUSY};
 
@@ -50,9 +51,9 @@ Test(cancel, of_a_job_that_is_not_there_is_enoent)
 FLOW_ALL_MODES(cancel, of_a_running_job_is_ebusy_and_it_is_settled_all_the_same)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 20, NULL), 0);
     flow_until(f, w.n_held == 1);
     cr_assert_eq(flow_cancel(f, "q", "a", NULL), LAPSE_EBUSY);
@@ -65,10 +66,10 @@ FLOW_ALL_MODES(cancel, of_a_running_job_is_ebusy_and_it_is_settled_all_the_same)
 FLOW_ALL_MODES(cancel, what_is_cancelled_does_not_run)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char id[16];
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < 20; i++) {
         snprintf(id, sizeof id, "%d", i);
         cr_assert_eq(flow_schedule(f, "q", id, 150, NULL), 0);
@@ -91,10 +92,10 @@ FLOW_ALL_MODES(cancel, what_is_cancelled_does_not_run)
 FLOW_ALL_MODES(cancel, of_a_job_put_back_by_its_handler_works_until_its_next_run)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 3600000, .reason = "later"};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 3600000, .reason = "later"};
     struct flow_job told;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_cancel(f, "q", "a", &told), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A listener with less room than there is work. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 
 static void three_at_once(struct lapse_options *o)
 {
@@ -12,10 +13,10 @@ static void one_at_once(struct lapse_options *o)
     o->max_running = 1;
 }
 
-static void settle_one(struct flow_worker *w)
+static void settle_one(struct flow_handler *w)
 {
     unsigned want = w->settled + 1;
-    lapse_done(w->held[--w->n_held], flow_settled, w);
+    lapse_done(w->held[--w->n_held], flow_on_settled, w);
     flow_until(w->f, w->settled == want);
 }
 
@@ -24,7 +25,7 @@ FLOW_ALL_MODES(capacity, max_running_is_never_exceeded_and_all_is_served)
     enum { N = 20, QUEUES = 3 };
     static const char *const queues[QUEUES] = {"a", "b", "c"};
     struct flow *f = flow_start_opts(mode, NULL, three_at_once);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
     for (int i = 0; i < N; i++) {
         for (int q = 0; q < QUEUES; q++) {
@@ -33,7 +34,7 @@ FLOW_ALL_MODES(capacity, max_running_is_never_exceeded_and_all_is_served)
     }
 
     for (int q = 0; q < QUEUES; q++) {
-        flow_handle(f, queues[q], &w);
+        flow_listen(f, queues[q], &w);
     }
 
     for (size_t done = 0; done < N * QUEUES; done++) {
@@ -53,8 +54,8 @@ FLOW_ALL_MODES(capacity, a_queue_has_a_limit_of_its_own)
 {
     enum { N = 12 };
     struct flow *f = flow_start_opts(mode, NULL, NULL);
-    struct flow_worker narrow = {.f = f, .policy = FLOW_KEEP};
-    struct flow_worker wide = {.f = f, .policy = FLOW_KEEP};
+    struct flow_handler narrow = {.f = f, .way = FLOW_KEEP};
+    struct flow_handler wide = {.f = f, .way = FLOW_KEEP};
     struct lapse_listen_options two = {sizeof two, 2};
 
     for (int i = 0; i < N; i++) {
@@ -62,8 +63,8 @@ FLOW_ALL_MODES(capacity, a_queue_has_a_limit_of_its_own)
         cr_assert_eq(flow_schedule(f, "wide", NULL, 0, NULL), 0);
     }
 
-    cr_assert_eq(lapse_listen(f->l, "narrow", &two, flow_handler, &narrow), 0);
-    flow_handle(f, "wide", &wide);
+    cr_assert_eq(lapse_listen(f->l, "narrow", &two, flow_on_job, &narrow), 0);
+    flow_listen(f, "wide", &wide);
     flow_until(f, wide.n_held == N && narrow.n_held == 2);
     cr_assert_eq(flow_count(f, "narrow", "run"), 2);
     cr_assert_eq(flow_count(f, "wide", "run"), N);
@@ -82,11 +83,11 @@ FLOW_ALL_MODES(capacity, a_queue_has_a_limit_of_its_own)
 
 /* Meanwhile it hears of a job of queue a again and again: in the very moment, too, in which the
  * slot is free. */
-static void settle_amid_hints(struct flow_worker *w)
+static void settle_amid_hints(struct flow_handler *w)
 {
     unsigned want = w->settled + 1;
 
-    lapse_done(w->held[--w->n_held], flow_settled, w);
+    lapse_done(w->held[--w->n_held], flow_on_settled, w);
     while (w->settled < want) {
         redis_do(w->f->server, "PUBLISH lapse:{a}:notice:0 %s", "0 a5");
         ev_run(w->f->loop, EVRUN_NOWAIT);
@@ -98,7 +99,7 @@ static void serve_in_turn(struct flow *f)
     enum { EACH = 6, QUEUES = 3, TOTAL = EACH * QUEUES };
     static const char *const queues[QUEUES] = {"a", "b", "c"};
     struct lapse_options opts = flow_options(f);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
     one_at_once(&opts);
     f->l = flow_open(f, &opts);
@@ -110,7 +111,7 @@ static void serve_in_turn(struct flow *f)
     }
 
     for (int q = 0; q < QUEUES; q++) {
-        flow_handle(f, queues[q], &w);
+        flow_listen(f, queues[q], &w);
     }
 
     for (int i = 0; i < TOTAL; i++) {
@@ -145,10 +146,10 @@ Test(capacity, a_listener_that_is_full_for_a_moment_stays_in_the_registry)
 {
     enum { N = 30, MOMENT_MS = 60, LONG_MS = 900, BEAT_MS = 4500 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     long long by_right = 1;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 600); /* its first heartbeats */
 
@@ -178,18 +179,18 @@ Test(capacity, a_listener_that_is_full_for_a_moment_stays_in_the_registry)
 Test(capacity, a_full_listener_leaves_the_registry_and_comes_back)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_at_once);
-    struct flow_worker full = {.policy = FLOW_KEEP};
-    struct flow_worker other = {.policy = FLOW_DONE};
+    struct flow_handler full = {.way = FLOW_KEEP};
+    struct flow_handler other = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
-    flow_handle(f, "q", &full);
+    flow_listen(f, "q", &full);
     flow_until(f, full.n_held == 1);
 
     /* it notices that it is full when it must leave something */
     cr_assert_eq(flow_schedule(f, "q", "second", 0, NULL), 0);
     flow_until_listeners(f, "q", 0);
     f->l = flow_open(f, NULL);
-    flow_handle(f, "q", &other);
+    flow_listen(f, "q", &other);
     flow_until(f, other.settled == 1);
     flow_until_listeners(f, "q", 1);
     for (unsigned i = 1; i <= 20; i++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The end of a handle: what it waits for, what it ends, and who is told. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
+#include "loop.h"
 #include <signal.h>
 
 enum { HOUR = 3600000 };
@@ -28,10 +30,10 @@ static void gone(struct flow *f, struct end *e)
 FLOW_ALL_MODES(close, waits_for_handlers_to_settle)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct end e = {.f = f};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < 5; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
@@ -50,14 +52,14 @@ FLOW_ALL_MODES(close, waits_for_handlers_to_settle)
 FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_goes_back_uncounted_and_is_readable_until_settled)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_KEEP};
-    struct flow_worker other = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct flow_handler other = {.way = FLOW_DONE};
     struct end e = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
 
     s.body = "still here", s.body_len = 10;
     s.tries = 1;
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     flow_until(f, w.n_held == 1);
     lapse_close(f->l, 30, on_closed, &e);
@@ -65,7 +67,7 @@ FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_goes_back_uncounted_and_is_rea
 
     struct lapse_options opts = flow_options(f);
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &other);
+    flow_listen(f, "q", &other);
     flow_until(f, other.settled == 1);
     cr_assert_eq(other.runs[0].job.try_no, 1, "our own shutdown used a try");
     cr_assert_eq(flow_stats(f->l).recovered, 0, "it sat out its lease");
@@ -75,7 +77,7 @@ FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_goes_back_uncounted_and_is_rea
     const char *body = lapse_job_body(w.held[0], &len);
     cr_assert(len == 10 && memcmp(body, "still here", 10) == 0 &&
               strcmp(lapse_job_id(w.held[0]), "a") == 0);
-    lapse_done(w.held[0], flow_settled, &w);
+    lapse_done(w.held[0], flow_on_settled, &w);
     loop_for(f->loop, 20);
     cr_assert_eq(w.settled, 0, "the callback of a settle without a handle");
     flow_end(f, "q");
@@ -84,20 +86,20 @@ FLOW_ALL_MODES(close, a_job_held_beyond_the_grace_goes_back_uncounted_and_is_rea
 Test(close, each_way_to_settle_a_job_of_a_closed_handle_only_frees_it)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_held == 3);
     flow_close(f, f->l, 0);
 
     char *before = flow_dump(f);
-    lapse_done(w.held[0], flow_settled, &w);
-    lapse_retry(w.held[1], LAPSE_BACKOFF, "why", flow_settled, &w);
-    lapse_fail(w.held[2], NULL, flow_settled, &w);
+    lapse_done(w.held[0], flow_on_settled, &w);
+    lapse_retry(w.held[1], LAPSE_BACKOFF, "why", flow_on_settled, &w);
+    lapse_fail(w.held[2], NULL, flow_on_settled, &w);
 
     char *after = flow_dump(f);
     cr_assert_str_eq(before, after);
@@ -157,17 +159,17 @@ Test(close, ends_what_redis_does_not_answer_with_elost_and_what_never_left_with_
 Test(close, a_settle_that_redis_does_not_answer_is_elost)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct end e = {.f = f};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
     flow_until(f, w.n_held == 2);
     server_signal(f->server, SIGSTOP);
-    lapse_done(w.held[0], flow_settled, &w);
+    lapse_done(w.held[0], flow_on_settled, &w);
     lapse_done(w.held[1], NULL, NULL);
     lapse_close(f->l, 30, on_closed, &e);
     gone(f, &e);
@@ -180,13 +182,13 @@ Test(close, without_redis_ends_after_the_grace)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_answer a = {.f = f};
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct end e = {.f = f};
 
-    flow_fine(f, "cannot connect to Redis at ");
+    flow_allow_log(f, "cannot connect to Redis at ");
     server_kill9(f->server);
     f->l = flow_open(f, NULL);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
     lapse_close(f->l, 50, on_closed, &e);
     gone(f, &e);
@@ -214,11 +216,11 @@ Test(close, again_the_earlier_end_and_the_first_closed_win)
     struct flow *f = flow_bare(FLOW_FULL, NULL);
 
     for (size_t i = 0; i < sizeof grace / sizeof *grace; i++) {
-        struct flow_worker w = {.policy = FLOW_KEEP};
+        struct flow_handler w = {.way = FLOW_KEEP};
         struct end first = {.f = f};
         struct end second = {.f = f};
         f->l = flow_open(f, NULL);
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
         flow_until(f, w.n_held == 1); /* held: only the grace ends it */
         lapse_close(f->l, grace[i][0], on_closed, &first);
@@ -237,11 +239,11 @@ Test(close, again_the_earlier_end_and_the_first_closed_win)
 Test(close, of_one_that_told_nobody_is_told_to_the_next_who_asks)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct end e = {.f = f};
 
     f->l = flow_open(f, NULL);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     lapse_close(f->l, HOUR, NULL, NULL);
@@ -274,13 +276,13 @@ Test(close, that_told_nobody_and_has_ended_is_told_to_who_asks_in_its_last_callb
 Test(close, every_call_in_between_is_eclosed)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct end e = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "b", HOUR);
     struct lapse_stats stats;
     struct lapse *l = f->l;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     lapse_close(l, HOUR, on_closed, &e);
@@ -290,7 +292,7 @@ Test(close, every_call_in_between_is_eclosed)
     cr_assert_eq(lapse_get(l, "q", "a", flow_answered, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_depth(l, "q", flow_depth_answered, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_list(l, "q", LAPSE_DEAD, NULL, 1, flow_list_answered, NULL), LAPSE_ECLOSED);
-    cr_assert_eq(lapse_listen(l, "q2", NULL, flow_handler, &w), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_listen(l, "q2", NULL, flow_on_job, &w), LAPSE_ECLOSED);
     cr_assert_eq(lapse_unlisten(l, "q"), LAPSE_ECLOSED);
     lapse_stats(l, &stats, sizeof stats);
     cr_assert_eq(stats.claimed, 1);
@@ -302,8 +304,8 @@ Test(close, every_call_in_between_is_eclosed)
 
 static void close_now(struct lapse *l, struct lapse_job *job, void *arg)
 {
-    struct flow_worker *w = arg;
-    flow_handler(l, job, w);
+    struct flow_handler *w = arg;
+    flow_on_job(l, job, w);
     lapse_close(l, 5000, NULL, NULL);
 }
 
@@ -311,8 +313,8 @@ FLOW_ALL_MODES(close, jobs_claimed_and_not_begun_go_back_uncounted)
 {
     enum { N = 40 };
     struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker first = {.f = f, .policy = FLOW_DONE};
-    struct flow_worker second = {.policy = FLOW_DONE};
+    struct flow_handler first = {.f = f, .way = FLOW_DONE};
+    struct flow_handler second = {.way = FLOW_DONE};
 
     f->l = flow_open(f, NULL);
     for (int i = 0; i < N; i++) {
@@ -325,7 +327,7 @@ FLOW_ALL_MODES(close, jobs_claimed_and_not_begun_go_back_uncounted)
     flow_forget(f, f->l);
     cr_assert_eq(first.n_runs, 1, "the handler does not run again");
     f->l = flow_open(f, NULL);
-    flow_handle(f, "q", &second);
+    flow_listen(f, "q", &second);
     flow_until(f, second.settled == N - 1);
     for (size_t i = 0; i < second.n_runs; i++) {
         cr_assert_eq(second.runs[i].job.try_no, 1);

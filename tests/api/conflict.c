@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a schedule does to a job that is there: every cell of the table of enum lapse_conflict. */
-#include "flow.h"
+#include "handler.h"
+#include "states.h"
 
 enum { SAME, ANEW }; /* what becomes of the old one */
 static const struct {
@@ -111,14 +112,14 @@ Test(conflict, replace_begins_a_new_life_of_all_but_a_running_job)
 FLOW_ALL_MODES(conflict, a_token_grows_over_all_lives_of_an_id)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "first life"};
+    struct flow_handler w = {.way = FLOW_FAIL, .reason = "first life"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
 
     s.on_conflict = LAPSE_REPLACE;
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     flow_until(f, w.settled == 1);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     cr_assert_eq(flow_spec(f, &s, NULL), 0); /* replaces the dead one */
     flow_until(f, w.settled == 2);
     cr_assert_eq(flow_spec(f, &s, NULL), 0); /* it was gone */
@@ -136,11 +137,11 @@ FLOW_ALL_MODES(conflict, a_token_grows_over_all_lives_of_an_id)
 FLOW_ALL_MODES(conflict, what_was_replaced_by_later_does_not_run_at_its_old_time)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_spec s = flow_job_spec("q", "a", 30);
     struct flow_job job;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     s.on_conflict = LAPSE_REPLACE;
     s.due = lapse_in(250);

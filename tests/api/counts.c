@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a job costs, in things that can be counted: scripts, claims in vain, touches, allocations.
  */
-#include "wire.h"
+#include "allocations.h"
+#include "handler.h"
+#include "listening.h"
 #include <time.h>
 
 enum { FEW = 200, MANY = 1000, AHEAD_MS = 300, LONE = 20 };
@@ -11,7 +13,7 @@ enum { FEW = 200, MANY = 1000, AHEAD_MS = 300, LONE = 20 };
 enum { LAG_MS = 2, GRACE_MS = 50 };
 
 struct listener {
-    struct flow_worker w; /* first: flow_handler() gets it */
+    struct flow_handler w; /* first: flow_on_job() gets it */
     struct lapse *l;
     unsigned n_lagged;
     int64_t late_ms; /* of its last job */
@@ -25,12 +27,12 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     clock_gettime(CLOCK_REALTIME, &now); /* Redis's is the same */
     x->late_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000 - lapse_job_due_ms(job);
     x->n_lagged += x->late_ms >= LAG_MS;
-    flow_handler(l, job, &x->w);
+    flow_on_job(l, job, &x->w);
 }
 
 static void listen_to_q(struct flow *f, struct listener *x)
 {
-    *x = (struct listener){.w = {.f = f, .policy = FLOW_DONE}, .l = f->l};
+    *x = (struct listener){.w = {.f = f, .way = FLOW_DONE}, .l = f->l};
     cr_assert_eq(lapse_listen(f->l, "q", NULL, on_job, x), 0);
 }
 
@@ -140,9 +142,9 @@ Test(counts, a_lone_job_takes_five_scripts_where_redis_was_faster)
 Test(counts, jobs_due_together_share_their_scripts)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_many(f, MANY, AHEAD_MS, 0);
     long long before = scripts(f);
     flow_until(f, w.settled == MANY);
@@ -157,9 +159,9 @@ Test(counts, jobs_due_together_share_their_scripts)
 static void allocations(int step_us)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_many(f, MANY, AHEAD_MS, step_us);
     long made = alloc_made();
     flow_until(f, w.settled == MANY);

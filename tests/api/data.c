@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What lies in Redis is not what we wrote. */
-#include "wire.h"
+#include "handler.h"
 
 /* A job as schedule.lua stores it, but for its record; due now. */
 static void plant(struct flow *f, const char *id, const char *record, size_t len)
@@ -30,9 +30,9 @@ enum { UNREADABLE = sizeof unreadable / sizeof *unreadable };
 FLOW_ALL_MODES(data, a_record_that_cannot_be_read_is_dead_with_its_reason_and_the_others_go_on)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_fine(f, "in a format this version cannot read");
+    flow_allow_log(f, "in a format this version cannot read");
     cr_assert_eq(flow_schedule(f, "q", "before", 0, NULL), 0);
     for (size_t i = 0; i < UNREADABLE; i++) {
         plant(f, unreadable[i].id, unreadable[i].record, unreadable[i].len);
@@ -40,7 +40,7 @@ FLOW_ALL_MODES(data, a_record_that_cannot_be_read_is_dead_with_its_reason_and_th
 
     cr_assert_eq(flow_schedule(f, "q", "after", 0, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "later", 50, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 3);
     flow_each_once(&w, 3);
     cr_assert_eq(flow_count(f, "q", "dead"), UNREADABLE);
@@ -59,12 +59,12 @@ FLOW_ALL_MODES(data, a_record_that_cannot_be_read_is_dead_with_its_reason_and_th
 Test(data, an_unreadable_job_that_died_says_why_in_a_list)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job job;
 
-    flow_fine(f, "in a format this version cannot read");
+    flow_allow_log(f, "in a format this version cannot read");
     plant(f, "newer", "\2\0body", 6);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_poll(f, flow_count(f, "q", "dead") == 1);
     cr_assert_eq(flow_list(f, "q", LAPSE_DEAD, 10, &job, 1), 1);
     cr_assert_str_eq(job.id, "newer");
@@ -79,9 +79,9 @@ FLOW_ALL_MODES(data, a_member_without_a_record_is_removed_and_the_others_go_on)
 {
     enum { LOST = 120 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_fine(f, "without a record");
+    flow_allow_log(f, "without a record");
 
     for (int i = 0; i < LOST; i++) {
         char id[16];
@@ -91,7 +91,7 @@ FLOW_ALL_MODES(data, a_member_without_a_record_is_removed_and_the_others_go_on)
 
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", 50, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 2);
     flow_each_once(&w, 2);
     cr_assert_eq(flow_count(f, "q", "due") + flow_count(f, "q", "run") + flow_count(f, "q", "dead"),
@@ -104,13 +104,13 @@ FLOW_ALL_MODES(data, a_member_without_a_record_is_removed_and_the_others_go_on)
 Test(data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_lease_is_over)
 {
     struct flow *f = flow_start(FLOW_SWEEP);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     redis_do(f->server, "HSET lapse:{q}:jobs nobody %b garbage %b", "\x01\0x", (size_t)3, "\x01\0x",
              (size_t)3);
     redis_do(f->server, "HSET lapse:{q}:attempts garbage %s", "7 what is this");
     redis_do(f->server, "ZADD lapse:{q}:run 1000 nobody 1000 garbage 1000 no-record");
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 2);
     flow_each_once(&w, 2);
     cr_assert_eq(flow_count(f, "q", "run"), 0);
@@ -123,19 +123,19 @@ Test(data,
      a_key_of_the_wrong_type_is_refused_quietly_holds_up_no_other_queue_and_works_when_it_is_gone)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    struct flow_worker other = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow_handler other = {.way = FLOW_DONE};
 
-    flow_fine(f, "WRONGTYPE");
+    flow_allow_log(f, "WRONGTYPE");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     redis_do(f->server, "SET lapse:{q}:run text");
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_poll(f, flow_logged(f, "WRONGTYPE") >= 1);
 
     long long before = flow_scripts(f);
     flow_spin(f, 500);
     cr_assert_leq(flow_scripts(f) - before, 20);
-    flow_handle(f, "other", &other);
+    flow_listen(f, "other", &other);
     for (int i = 0; i < 10; i++) {
         cr_assert_eq(flow_schedule(f, "other", NULL, 20 * i, NULL), 0);
     }

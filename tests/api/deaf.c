@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis does not tell us: it is not set up to, we may not hear, or it stops. Everything is
  * delivered all the same. */
+#include "listening.h"
 #include "wire.h"
 
 static const char WARNING[] = "expiry events do not arrive";
 
-static void run_jobs(struct flow *f, struct flow_worker *w, int n)
+static void run_jobs(struct flow *f, struct flow_handler *w, int n)
 {
     unsigned want = w->settled + (unsigned)n;
     for (int i = 0; i < n; i++) {
@@ -17,9 +18,9 @@ static void run_jobs(struct flow *f, struct flow_worker *w, int n)
 Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
 {
     struct flow *f = flow_start(FLOW_MUTE);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     run_jobs(f, &w, 30);
     cr_assert_eq(flow_stats(f->l).missed_events, 0);
     flow_until(f, flow_logged(f, WARNING) == 1);
@@ -34,12 +35,12 @@ Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
 Test(deaf, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     run_jobs(f, &w, 6);
     redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
-    flow_fine(f, WARNING);
+    flow_allow_log(f, WARNING);
     flow_until(f, flow_logged(f, WARNING) == 1);
     run_jobs(f, &w, 6);
     redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
@@ -63,11 +64,11 @@ Test(deaf, the_warning_names_the_flags_of_the_way_that_was_chosen)
 {
     static const char *const args[] = {"--notify-keyspace-events", "Ex", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, args, keyspace);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     server_allow(f->server, "(+psubscribe &__keyspace@0__:lapse:{q}:t:*)");
-    flow_fine(f, WARNING);
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, WARNING);
+    flow_listen(f, "q", &w);
     run_jobs(f, &w, 6);
     flow_until(f, flow_logged(f, "lacks K or x (CONFIG SET notify-keyspace-events Kx)") == 1);
     redis_do(f->server, "CONFIG SET notify-keyspace-events Kx");
@@ -82,10 +83,10 @@ Test(deaf, many_listeners_that_come_and_go_are_no_silence)
     enum { QUEUES = 4, ROUNDS = 30 };
     static const char *const queues[QUEUES] = {"a", "b", "c", "d"};
     struct flow *f = flow_start(FLOW_STILL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     for (int i = 0; i < QUEUES; i++) {
-        flow_handle(f, queues[i], &w);
+        flow_listen(f, queues[i], &w);
     }
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -106,7 +107,7 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     enum { N = 60 };
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char url[160];
 
     redis_do(f->server, "ACL SETUSER half on >secret ~* +@all resetchannels");
@@ -115,8 +116,8 @@ Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     opts.sweep_ms = 1000;
     opts.reply_ms = 400;
     f->l = flow_open(f, &opts);
-    flow_fine(f, "refuses the subscription");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "refuses the subscription");
+    flow_listen(f, "q", &w);
 
     int64_t start = test_now_ms();
     long long before = redis_int(f->server, "EVAL %s 0",
@@ -163,7 +164,7 @@ Test(deaf, what_was_said_meanwhile_is_looked_for_when_the_subscription_is_back)
     struct wire x;
 
     wire_start(&x, FLOW_DONE, no_alarm);
-    flow_fine(x.f, "cannot connect");
+    flow_allow_log(x.f, "cannot connect");
     proxy_refuse(x.proxy, true);
     redis_do(x.f->server, "CLIENT KILL TYPE pubsub");
     for (int i = 0; i < N; i++) {

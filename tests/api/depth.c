@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow.h"
+#include "handler.h"
+#include "states.h"
 #include <poll.h>
 
 static void expect(struct flow *f, const char *queue, uint64_t waiting, uint64_t running,
@@ -49,11 +50,11 @@ Test(depth, a_lease_that_is_over_counts_as_waiting)
 Test(depth, a_lease_that_is_over_counts_as_waiting_until_the_sweep_also_where_the_tries_are_used_up)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     flow_put(f, "q", "a", FLOW_ENDED_LAST, NULL);
     expect(f, "q", 1, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, flow_count(f, "q", "dead") == 1);
     expect(f, "q", 0, 0, 1);
     cr_assert_eq(w.n_runs, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A job runs once, when it is due and not before, whatever rings. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 
 static void schedule_each(struct flow *f, const char *queue, const char *prefix, int64_t delay_ms,
                           int n)
@@ -17,9 +18,9 @@ FLOW_ALL_MODES(due, jobs_of_all_delays_run_once_and_none_early)
     static const int64_t delays_ms[] = {0, 1, 2, 5, 50, 120, 300};
     enum { EACH = 10, DELAYS = sizeof delays_ms / sizeof *delays_ms, N = (DELAYS + 1) * EACH };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < DELAYS; i++) {
         schedule_each(f, "q", "in", delays_ms[i], EACH);
     }
@@ -48,11 +49,11 @@ FLOW_ALL_MODES(due, jobs_that_were_due_before_anybody_listened_run_once)
 {
     enum { N = 250 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     schedule_each(f, "q", "early", 0, N / 2);
     schedule_each(f, "q", "soon", 1, N / 2);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == N);
     flow_each_once(&w, N);
     flow_end(f, "q");
@@ -64,12 +65,12 @@ FLOW_ALL_MODES(due, a_new_earlier_job_does_not_wait_for_the_one_before)
 {
     struct flow *f = flow_bare(mode, NULL);
     struct lapse_options opts = flow_options(f);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     opts.sweep_ms =
         mode == FLOW_NO_EVENTS || mode == FLOW_SWEEP || mode == FLOW_NO_ALARM ? 100 : 60000;
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "late", 3600000, NULL), 0);
     if (mode != FLOW_NO_EVENTS) {
         flow_until_listeners(f, "q", 1);
@@ -92,10 +93,10 @@ FLOW_ALL_MODES(due, a_new_earlier_job_does_not_wait_for_the_one_before)
 FLOW_ALL_MODES(due, a_job_made_due_earlier_runs_at_its_new_time)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job moved;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", 3600000, NULL), 0);
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(60), &moved), 0);
@@ -109,10 +110,10 @@ FLOW_ALL_MODES(due, a_job_made_due_earlier_runs_at_its_new_time)
 FLOW_ALL_MODES(due, a_job_made_due_later_does_not_run_at_its_old_time)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job moved;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 1000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", 1000, NULL), 0);
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(1400), &moved), 0);
@@ -130,12 +131,12 @@ FLOW_ALL_MODES(due, a_cancel_at_the_last_moment_and_a_run_exclude_each_other)
 {
     enum { N = 60 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_answer a[N];
     char id[N][8];
     unsigned cancelled = 0;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     int64_t start = redis_now_ms(f->server) + 100;
     for (int i = 0; i < N; i++) {
@@ -173,9 +174,9 @@ Test(due, a_job_due_at_once_is_told_by_a_wake)
 {
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
 
     struct lapse *listener = f->l;
@@ -196,9 +197,9 @@ Test(due, the_alarm_makes_the_events)
 {
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_STILL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     for (int i = 0; i < N; i++) {
         schedule_each(f, "q", "x", 60 + 4 * i, 1);
@@ -224,9 +225,9 @@ Test(due, with_neither_events_nor_alarm_the_sweep_delivers)
 {
     enum { N = 20 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_alone);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < N; i++) {
         schedule_each(f, "q", "x", 10 * i, 1);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A Redis that may evict any key loses jobs without a word: nobody takes jobs from it unless told
  * to. */
-#include "flow.h"
+#include "handler.h"
+#include "loop.h"
 #include <hiredis/hiredis.h>
 
 enum { HOUR = 3600000 };
@@ -13,7 +14,7 @@ static struct flow *start(const char *policy, unsigned flags)
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
 
-    flow_fine(f, refusal);
+    flow_allow_log(f, refusal);
     redis_do(f->server, "CONFIG SET maxmemory-policy %s", policy);
     opts.flags |= flags;
     f->l = flow_open(f, &opts);
@@ -24,9 +25,9 @@ Test(evict, where_any_key_may_go_no_job_is_taken_and_it_is_said_once)
 {
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct flow *f = start(policies[i], 0);
-        struct flow_worker w = {.policy = FLOW_DONE};
-        flow_handle(f, "q", &w);
-        flow_handle(f, "r", &w);
+        struct flow_handler w = {.way = FLOW_DONE};
+        flow_listen(f, "q", &w);
+        flow_listen(f, "r", &w);
         cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0, "a producer is not the one to refuse");
         cr_assert_eq(flow_schedule(f, "q", "b", 30, NULL), 0);
         flow_until(f, flow_logged(f, refusal));
@@ -41,9 +42,9 @@ Test(evict, where_any_key_may_go_no_job_is_taken_and_it_is_said_once)
 Test(evict, once_the_policy_is_mended_it_takes_them)
 {
     struct flow *f = start("allkeys-lru", 0);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, flow_logged(f, refusal));
     redis_do(f->server, "CONFIG SET maxmemory-policy noeviction");
@@ -57,9 +58,9 @@ Test(evict, once_the_policy_is_mended_it_takes_them)
 Test(evict, who_is_told_that_it_may_takes_them)
 {
     struct flow *f = start("allkeys-lru", LAPSE_MAY_EVICT);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_logged(f, refusal), 0);
@@ -69,9 +70,9 @@ Test(evict, who_is_told_that_it_may_takes_them)
 Test(evict, of_triggers_alone_is_no_reason_to_refuse)
 {
     struct flow *f = start("volatile-ttl", 0);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     flow_end(f, "q");
@@ -80,11 +81,11 @@ Test(evict, of_triggers_alone_is_no_reason_to_refuse)
 Test(evict, a_queue_that_is_handled_later_is_refused_too)
 {
     struct flow *f = start("allkeys-lru", 0);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0); /* the connection is up */
     cr_assert_eq(flow_logged(f, refusal), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, flow_logged(f, refusal));
     cr_assert_eq(w.n_runs, 0);
     flow_end(f, "q");
@@ -93,10 +94,10 @@ Test(evict, a_queue_that_is_handled_later_is_refused_too)
 Test(evict, a_policy_that_got_bad_is_seen_on_the_next_connection)
 {
     struct flow *f = start("noeviction", 0);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_fine(f, "lost the connection");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "lost the connection");
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     redis_do(f->server, "CONFIG SET maxmemory-policy allkeys-lru");
@@ -111,7 +112,7 @@ Test(evict, a_policy_that_got_bad_is_seen_on_the_next_connection)
 Test(evict, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
     char url[160];
 
@@ -120,7 +121,7 @@ Test(evict, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
     snprintf(url, sizeof url, "unix://u:p@%s", f->server->socket);
     opts.url = url;
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
 
@@ -133,14 +134,14 @@ Test(evict, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
 Test(evict, a_listener_that_refuses_can_be_closed_and_stopped)
 {
     struct flow *f = start("allkeys-lru", 0);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, flow_logged(f, refusal));
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
     loop_for(f->loop, 50);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     loop_for(f->loop, 50);
     flow_close(f, f->l, HOUR);
     f->l = NULL;

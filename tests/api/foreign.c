@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Anyone who reaches Redis can send events and wakes. They make a listener look, and change
  * nothing. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 
 static const char EVENT[] = "__keyevent@0__:expired";
 
@@ -53,10 +54,10 @@ Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
     };
     enum { N = sizeof events / sizeof *events };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
 
     char *before = jobs_of(f);
@@ -87,13 +88,13 @@ Test(foreign, an_event_is_ours_by_the_number_of_our_database)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char url[160];
 
     snprintf(url, sizeof url, "%s?db=13", f->server->url);
     opts.url = url;
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     redis_do(f->server, "SELECT 13");
     flow_until_listeners(f, "q", 1);
 
@@ -112,11 +113,11 @@ Test(foreign, an_event_is_ours_by_the_number_of_our_database)
 Test(foreign, events_of_a_future_job_or_of_none_run_nothing_early)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "soon", 400, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
 
     char *before = jobs_of(f);
@@ -137,10 +138,10 @@ FLOW_ALL_MODES(foreign, ten_thousand_events_of_one_job_run_it_once)
 {
     enum { N = 10000 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     if (mode != FLOW_NO_EVENTS) {
         flow_until_listeners(f, "q", 1);
     }
@@ -191,14 +192,14 @@ Test(foreign, whatever_is_said_on_the_wake_channel_runs_nothing_early)
         {"future", 0},
     };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char *long_text = malloc(100001);
 
     cr_assert(long_text);
     memset(long_text, 'x', 100000);
     long_text[100000] = 0;
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
 
     char *before = jobs_of(f);
@@ -232,10 +233,10 @@ Test(foreign, a_wake_of_a_time_long_gone_costs_a_look_and_no_more)
 {
     enum { N = 20 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 200);
 

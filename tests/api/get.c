@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow.h"
+#include "handler.h"
+#include "states.h"
 
 Test(get, shows_every_field_in_every_state)
 {
@@ -52,10 +53,10 @@ Test(get, of_a_job_that_is_not_there_is_enoent)
 Test(get, of_a_job_in_our_hands_shows_our_lease)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_job job;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
@@ -123,7 +124,7 @@ Test(get, of_a_record_of_another_version_is_edata_and_it_can_be_moved_and_cancel
 FLOW_ALL_MODES(get, a_record_that_cannot_be_read_dies_with_its_reason_and_the_others_go_on)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_depth depth;
     char id[8];
 
@@ -133,8 +134,8 @@ FLOW_ALL_MODES(get, a_record_that_cannot_be_read_dies_with_its_reason_and_the_ot
     }
 
     redis_do(f->server, "HSET lapse:{q}:jobs 4 %b 5 %s", "\xff\x00", (size_t)2, "");
-    flow_fine(f, "in a format this version cannot read");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "in a format this version cannot read");
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 7);
     flow_until(f, flow_depth(f, "q", &depth) == 0 && depth.dead == 2);
     cr_assert_eq(flow_runs_of(&w, "4") + flow_runs_of(&w, "5"), 0);

@@ -3,7 +3,8 @@
  * sweep comes to help.
  */
 #include "listener.h"
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 #include <signal.h>
 
 enum { FIRST = 100, EVERY_MS = 2, NO_SWEEP_MS = 600000 };
@@ -12,7 +13,7 @@ enum { FIRST = 100, EVERY_MS = 2, NO_SWEEP_MS = 600000 };
 struct stream {
     struct flow *f;
     struct lapse *l, *producer;
-    struct flow_worker w;
+    struct flow_handler w;
     ev_timer timer;
     unsigned n, answered;
 };
@@ -47,11 +48,11 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
 
 static void stream_listen(struct stream *s, enum flow_mode mode)
 {
-    *s = (struct stream){.f = flow_bare(mode, NULL), .w = {.policy = FLOW_DONE}};
+    *s = (struct stream){.f = flow_bare(mode, NULL), .w = {.way = FLOW_DONE}};
     struct lapse_options opts = patient(s->f, "works");
     s->producer = flow_open(s->f, NULL);
     s->f->l = s->l = flow_open(s->f, &opts);
-    flow_handle(s->f, "q", &s->w);
+    flow_listen(s->f, "q", &s->w);
     flow_until_listeners(s->f, "q", 1);
 }
 
@@ -151,14 +152,14 @@ Test(grace, of_the_jobs_of_a_listener_whose_handler_blocks_is_kept_amid_a_steady
 Test(grace, of_the_jobs_of_a_full_listener_is_kept_amid_a_steady_stream)
 {
     struct stream s;
-    struct flow_worker full = {.policy = FLOW_KEEP};
+    struct flow_handler full = {.way = FLOW_KEEP};
 
     stream_listen(&s, FLOW_FULL);
 
     struct lapse_options opts = patient(s.f, "other");
     opts.max_running = 1;
     s.f->l = flow_open(s.f, &opts);
-    flow_handle(s.f, "q", &full);
+    flow_listen(s.f, "q", &full);
     flow_until_listeners(s.f, "q", 2);
     flow_spin(s.f, 300);
     stream_start(&s, 0);
@@ -174,14 +175,14 @@ Test(grace, of_the_jobs_of_a_full_listener_is_kept_amid_a_steady_stream)
 Test(grace, of_delayed_jobs_is_kept_beside_a_listener_without_an_alarm_amid_a_steady_stream)
 {
     struct stream s;
-    struct flow_worker deaf = {.policy = FLOW_DONE};
+    struct flow_handler deaf = {.way = FLOW_DONE};
 
     stream_listen(&s, FLOW_STILL);
 
     struct lapse_options opts = patient(s.f, "other");
     opts.flags = LAPSE_NO_ALARM;
     s.f->l = flow_open(s.f, &opts);
-    flow_handle(s.f, "q", &deaf);
+    flow_listen(s.f, "q", &deaf);
     flow_until_listeners(s.f, "q", 2);
     flow_spin(s.f, 300);
     stream_start(&s, 50);

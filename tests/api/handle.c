@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Listening: begun, stopped, begun again. */
-#include "wire.h"
+#include "handler.h"
 
 static void no_timers(struct lapse_options *o)
 {
@@ -11,9 +11,9 @@ static void no_timers(struct lapse_options *o)
 FLOW_ALL_MODES(handle, one_that_holds_nothing_is_closed_without_waiting_for_a_timer)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_timers);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     flow_close(f, f->l, 3600000);
@@ -23,11 +23,11 @@ FLOW_ALL_MODES(handle, one_that_holds_nothing_is_closed_without_waiting_for_a_ti
 Test(handle, a_queue_twice_is_eexist_and_stopping_what_is_not_handled_is_enoent)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(lapse_unlisten(f->l, "q"), LAPSE_ENOENT);
-    flow_handle(f, "q", &w);
-    cr_assert_eq(lapse_listen(f->l, "q", NULL, flow_handler, &w), LAPSE_EEXIST);
+    flow_listen(f, "q", &w);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, flow_on_job, &w), LAPSE_EEXIST);
     cr_assert_eq(lapse_unlisten(f->l, "other"), LAPSE_ENOENT);
     cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
     cr_assert_eq(lapse_unlisten(f->l, "q"), LAPSE_ENOENT);
@@ -35,14 +35,14 @@ Test(handle, a_queue_twice_is_eexist_and_stopping_what_is_not_handled_is_enoent)
 }
 
 struct stopper {
-    struct flow_worker w;
+    struct flow_handler w;
     size_t after;
 };
 
 static void stop_after(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct stopper *s = arg;
-    flow_handler(l, job, &s->w);
+    flow_on_job(l, job, &s->w);
     if (s->w.n_runs == s->after) {
         cr_assert_eq(lapse_unlisten(l, "q"), 0);
     }
@@ -52,8 +52,8 @@ FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_co
 {
     enum { N = 120, BEGUN = 3 };
     struct flow *f = flow_start(mode);
-    struct stopper s = {.w = {.f = f, .policy = FLOW_KEEP}, .after = BEGUN};
-    struct flow_worker later = {.policy = FLOW_DONE};
+    struct stopper s = {.w = {.f = f, .way = FLOW_KEEP}, .after = BEGUN};
+    struct flow_handler later = {.way = FLOW_DONE};
     struct flow_job job;
 
     for (int i = 0; i < N; i++) {
@@ -70,7 +70,7 @@ FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_co
     cr_assert_eq(job.try_no, 0);
     cr_assert_eq(job.state, LAPSE_WAITING);
     free(id);
-    flow_handle(f, "q", &later);
+    flow_listen(f, "q", &later);
     flow_settle(&s.w, FLOW_DONE);
     cr_assert_eq(s.w.errors, 0);
     flow_until(f, later.settled == N - BEGUN);
@@ -82,13 +82,13 @@ FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_co
 FLOW_ALL_MODES(handle, begun_again_hears_of_what_is_due_later)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker first = {.policy = FLOW_DONE};
-    struct flow_worker second = {.policy = FLOW_DONE};
+    struct flow_handler first = {.way = FLOW_DONE};
+    struct flow_handler second = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &first);
+    flow_listen(f, "q", &first);
     cr_assert_eq(flow_schedule(f, "q", "a", 100, NULL), 0);
     cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
-    flow_handle(f, "q", &second);
+    flow_listen(f, "q", &second);
     cr_assert_eq(flow_schedule(f, "q", "b", 50, NULL), 0);
     flow_until(f, second.settled == 2);
     cr_assert_eq(first.n_runs, 0);

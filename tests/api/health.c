@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a handle reports about its Redis and its loop. */
-#include "flow.h"
+#include "handler.h"
 #include <poll.h>
 
 enum { REPORTS = 64 };
@@ -40,7 +40,7 @@ static int find_report(enum lapse_health_kind kind)
 static struct flow *begin(void)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    flow_fine(f, ""); /* each of these is logged, too */
+    flow_allow_log(f, ""); /* each of these is logged, too */
     return f;
 }
 
@@ -133,12 +133,12 @@ Test(health, tells_of_a_refusal_that_is_no_matter_of_rights)
 Test(health, tells_of_a_redis_that_may_evict_and_of_one_that_does_not_any_more)
 {
     struct flow *f = begin();
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
 
     redis_do(f->server, "CONFIG SET maxmemory-policy allkeys-lru");
     open_it(f, &opts);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, find_report(LAPSE_HEALTH_MAY_EVICT) >= 0);
     redis_do(f->server, "CONFIG SET maxmemory-policy noeviction");
     flow_until(f, find_report(LAPSE_HEALTH_NO_EVICTION) >= 0);
@@ -148,12 +148,12 @@ Test(health, tells_of_a_redis_that_may_evict_and_of_one_that_does_not_any_more)
 Test(health, tells_of_events_that_do_not_come_and_of_those_that_come_again)
 {
     struct flow *f = begin();
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
 
     redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
     open_it(f, &opts);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, find_report(LAPSE_HEALTH_NO_EVENTS) >= 0);
     redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
     flow_until(f, find_report(LAPSE_HEALTH_EVENTS) >= 0);
@@ -163,13 +163,13 @@ Test(health, tells_of_events_that_do_not_come_and_of_those_that_come_again)
 static void block_the_loop(struct lapse *l, struct lapse_job *job, void *arg)
 {
     poll(NULL, 0, 700);
-    flow_handler(l, job, arg);
+    flow_on_job(l, job, arg);
 }
 
 Test(health, tells_of_a_loop_that_was_blocked_and_for_how_long)
 {
     struct flow *f = begin();
-    struct flow_worker w = {.f = f, .policy = FLOW_DONE};
+    struct flow_handler w = {.f = f, .way = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
 
     opts.lease_ms = 1500;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts that mean to be Lua, or Redis's protocol, or a key of another queue, are data wherever they
  * go. */
-#include "wire.h"
+#include "handler.h"
 
 enum { HOUR = 3600000, ID_BYTES = 256 };
 
@@ -49,7 +49,7 @@ static void id_of(char out[ID_BYTES], const char *payload)
 Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_job job;
 
     redis_do(f->server, "SET victim whole");
@@ -72,7 +72,7 @@ Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
         cr_assert_eq(flow_reschedule(f, "q", id, lapse_in(0), NULL), 0);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_held == PAYLOADS);
 
     for (size_t i = 0; i < PAYLOADS; i++) {
@@ -83,7 +83,7 @@ Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
         snprintf(reason, sizeof reason, "%.*s", (int)len, body);
         id_of(id, reason);
         cr_assert_str_eq(lapse_job_id(w.held[i]), id);
-        lapse_fail(w.held[i], reason, flow_settled, &w);
+        lapse_fail(w.held[i], reason, flow_on_settled, &w);
     }
 
     flow_until(f, w.settled == PAYLOADS);
@@ -118,10 +118,10 @@ static void hostile_name(struct lapse_options *opts)
 Test(inject, a_hostile_name_of_a_listener_is_a_name)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, hostile_name);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     redis_do(f->server, "SET victim whole");
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.settled == 1);
     redis_do(f->server, "DEL victim");
@@ -144,7 +144,7 @@ Test(inject, hostile_names_of_queue_and_space_are_refused)
         cr_assert_eq(lapse_options_set(&o, "space", payloads[i]), LAPSE_EINVAL);
         struct lapse_spec s = flow_job_spec(payloads[i], "a", HOUR);
         cr_assert_eq(lapse_schedule(f->l, &s, NULL, NULL), LAPSE_EINVAL);
-        cr_assert_eq(lapse_listen(f->l, payloads[i], NULL, flow_handler, NULL), LAPSE_EINVAL);
+        cr_assert_eq(lapse_listen(f->l, payloads[i], NULL, flow_on_job, NULL), LAPSE_EINVAL);
         cr_assert_eq(lapse_depth(f->l, payloads[i], NULL, NULL), LAPSE_EINVAL);
     }
 

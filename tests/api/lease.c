@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Who holds a job, and for how long. */
 #include "listener.h"
+#include "listening.h"
 #include "wire.h"
 #include <poll.h>
 #include <signal.h>
@@ -28,9 +29,9 @@ Test(lease, a_job_that_is_held_for_longer_than_its_lease_stays_ours)
 {
     enum { N = 10 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, kept_lease);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
@@ -52,10 +53,10 @@ Test(lease, a_job_that_is_held_for_longer_than_its_lease_stays_ours)
 Test(lease, ends_at_run_ms_and_the_job_runs_again)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_fine(f, "held for run_ms");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "held for run_ms");
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
 
@@ -74,7 +75,7 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
     w.n_held = 1;
     flow_settle(&w, FLOW_DONE);
     cr_assert_eq(w.errors, 0);
-    lapse_done(first, flow_settled, &w);
+    lapse_done(first, flow_on_settled, &w);
     flow_until(f, w.settled == 2);
     cr_assert_eq(w.err, LAPSE_EGONE);
 
@@ -94,9 +95,9 @@ static void long_lease_short_run(struct lapse_options *o)
 Test(lease, is_renewed_to_the_end_of_run_ms_and_no_further)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease_short_run);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
 
@@ -119,7 +120,7 @@ Test(lease, is_renewed_to_the_end_of_run_ms_and_no_further)
 Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
 {
     struct wire x;
-    struct flow_worker other = {.policy = FLOW_KEEP};
+    struct flow_handler other = {.way = FLOW_KEEP};
 
     wire_start(&x, FLOW_KEEP, short_lease);
 
@@ -131,8 +132,8 @@ Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
     opts.sweep_ms = 50;
     flow_close(f, f->l, 0);
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &other);
-    flow_fine(f, "could not be renewed in time");
+    flow_listen(f, "q", &other);
+    flow_allow_log(f, "could not be renewed in time");
     proxy_swallow(x.proxy, true);
     flow_until(f, other.n_held == 1);
     cr_assert_eq(other.runs[0].job.try_no, 2);
@@ -159,7 +160,7 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
     struct runs *runs = runs_new(16);
     struct lapse_spec s = flow_job_spec("q", "poison", 0);
     struct lapse_options opts = flow_options(f);
-    struct flow_worker other = {.policy = FLOW_DONE};
+    struct flow_handler other = {.way = FLOW_DONE};
     struct flow_job job;
 
     s.tries = TRIES;
@@ -173,7 +174,7 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
         listener_free(w);
     }
 
-    flow_handle(f, "q", &other); /* its sweep finds the last lease */
+    flow_listen(f, "q", &other); /* its sweep finds the last lease */
     flow_poll(f, flow_count(f, "q", "dead") == 1);
 
     for (int i = 0; i < TRIES; i++) {
@@ -198,10 +199,10 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
 Test(lease, begins_when_the_job_is_claimed_however_long_it_waited)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job job;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 86400000, NULL), 0);
     flow_spin(f, 600); /* a lease and many sweeps */
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
@@ -220,7 +221,7 @@ Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
     enum { N = 150, SWEEPERS = 4 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct runs *runs = runs_new(N);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
 
     opts.log = NULL;
@@ -238,7 +239,7 @@ Test(lease, many_that_sweep_count_one_try_for_an_ended_lease)
         opts = flow_options(f);
         opts.sweep_ms = 20;
         f->l = flow_open(f, &opts);
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
     }
 
     flow_until(f, w.settled == N);
@@ -266,7 +267,7 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
     enum { N = 1000 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct runs *runs = runs_new(N);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
 
     opts.log = NULL;
@@ -283,7 +284,7 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
     opts = flow_options(f);
     opts.sweep_ms = 4000; /* ten of them would take too long for this test */
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == N);
     cr_assert_eq(flow_stats(f->l).recovered, N);
     for (int i = 0; i < N; i++) {
@@ -296,7 +297,7 @@ Test(lease, one_sweep_takes_all_leases_that_ended)
 }
 
 struct sleeper {
-    struct flow_worker w;
+    struct flow_handler w;
     struct flow *f;
 };
 
@@ -310,11 +311,11 @@ static void sleep_once(struct lapse *l, struct lapse_job *job, void *arg)
     if (s->w.n_runs == 0) {
         for (int64_t end_ms = test_now_ms() + 700; test_now_ms() < end_ms;) {}
     }
-    flow_handler(l, job, &s->w);
+    flow_on_job(l, job, &s->w);
 }
 
 struct waiter {
-    struct flow_worker *w;
+    struct flow_handler *w;
     int64_t for_ms;
 };
 
@@ -322,16 +323,16 @@ static void take_a_while(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct waiter *x = arg;
     poll(NULL, 0, (int)x->for_ms);
-    flow_handler(l, job, x->w);
+    flow_on_job(l, job, x->w);
 }
 
 Test(lease, jobs_whose_lease_ended_while_a_handler_slept_are_not_begun)
 {
     enum { N = 20 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct sleeper s = {.w = {.f = f, .policy = FLOW_DONE}, .f = f};
+    struct sleeper s = {.w = {.f = f, .way = FLOW_DONE}, .f = f};
 
-    flow_fine(f, "the lease of job");
+    flow_allow_log(f, "the lease of job");
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
@@ -366,10 +367,10 @@ Test(lease, of_a_job_that_waits_its_turn_does_not_end_however_long_the_others_ta
 {
     enum { N = 60 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, scaled_down);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct waiter waiter = {.w = &w, .for_ms = 40};
 
-    flow_fine(f, "the lease of job");
+    flow_allow_log(f, "the lease of job");
     w.f = f;
 
     for (int i = 0; i < N; i++) {
@@ -397,10 +398,10 @@ Test(lease, of_a_job_that_waits_its_turn_is_renewed_where_run_ms_is_below_lease_
 {
     enum { N = 120 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, run_below_lease);
-    struct flow_worker w = {.f = f, .policy = FLOW_DONE};
+    struct flow_handler w = {.f = f, .way = FLOW_DONE};
     struct waiter waiter = {.w = &w, .for_ms = 40};
 
-    flow_fine(f, "the lease of job");
+    flow_allow_log(f, "the lease of job");
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How much may wait for Redis. */
-#include "flow.h"
+#include "handler.h"
+#include "loop.h"
 
 enum { HOUR = 3600000, MIB = 1 << 20 };
 
@@ -131,8 +132,8 @@ static struct flow *without_redis(void)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, impatient);
 
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
-    flow_fine(f, "lost the connection to Redis at ");
-    flow_fine(f, "cannot connect to Redis at ");
+    flow_allow_log(f, "lost the connection to Redis at ");
+    flow_allow_log(f, "cannot connect to Redis at ");
     server_kill9(f->server);
     flow_until(f, flow_logged(f, "lost the connection to Redis at ") ==
                       1); /* before that, a request may be ELOST */
@@ -177,14 +178,14 @@ Test(limits, without_redis_requests_wait_up_to_max_pending_and_each_is_answered)
 Test(limits, a_handle_may_be_opened_before_there_is_a_redis)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_answer a = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
 
-    flow_fine(f, "cannot connect to Redis at ");
+    flow_allow_log(f, "cannot connect to Redis at ");
     server_kill9(f->server);
     f->l = flow_open(f, NULL);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);
     flow_until(f, flow_logged(f, "cannot connect to Redis at ") > 0);
     server_restart(f->server);
@@ -210,10 +211,10 @@ static void sixteen_running(struct lapse_options *opts)
 /* The kit's handler copies bodies. */
 static void keep_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
-    struct flow_worker *w = arg;
+    struct flow_handler *w = arg;
 
-    if (!l || w->policy == FLOW_DONE) {
-        lapse_done(job, flow_settled, w);
+    if (!l || w->way == FLOW_DONE) {
+        lapse_done(job, flow_on_settled, w);
     } else {
         w->held[w->n_held++] = job;
     }
@@ -231,7 +232,7 @@ Test(limits, sixteen_bodies_of_1_mib_in_hand_take_their_16_mib_and_little_more)
 {
     enum { JOBS = 40, HELD = 16 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sixteen_running);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     char *body = calloc(1, MIB);
     char id[8];
     struct lapse_spec s = flow_job_spec("q", id, 0);
@@ -252,7 +253,7 @@ Test(limits, sixteen_bodies_of_1_mib_in_hand_take_their_16_mib_and_little_more)
 
     long more = rss_kib() - before;
     cr_assert(more > HELD * 1024 && more < MORE_KIB, "%ld KiB", more);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     flow_settle(&w, FLOW_DONE);
     flow_until(f, w.settled == JOBS);
     free(body);

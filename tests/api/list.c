@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow.h"
+#include "handler.h"
+#include "states.h"
 
 enum { HOUR = 3600000, N = 250 };
 
@@ -108,9 +109,9 @@ Test(list, running_by_end_of_lease_and_dead_by_death)
     enum { JOBS = 30 };
     static struct flow_job jobs[JOBS];
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP, .reason = "dead"};
+    struct flow_handler w = {.way = FLOW_KEEP, .reason = "dead"};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_all(f, "", 1, JOBS, redis_now_ms(f->server), 10, 3);
     flow_until(f, w.n_held == JOBS);
     cr_assert_eq(flow_list(f, "q", LAPSE_RUNNING, 7, jobs, JOBS), JOBS);
@@ -133,7 +134,7 @@ Test(list, running_by_end_of_lease_and_dead_by_death)
     snprintf(last, sizeof last, "%s", order[0]);
 
     for (int i = JOBS - 1; i >= 0; i--) { /* each dies at a moment of its own */
-        lapse_fail(w.held[i], "dead", flow_settled, &w);
+        lapse_fail(w.held[i], "dead", flow_on_settled, &w);
         flow_until(f, w.settled == (unsigned)(JOBS - i));
         int64_t now = redis_now_ms(f->server);
         while (redis_now_ms(f->server) <= now) {}

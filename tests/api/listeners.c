@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Several listeners of one queue: handles of one process, and processes. */
 #include "listener.h"
+#include "listening.h"
+#include "process.h"
 #include "wire.h"
 #include <signal.h>
 
@@ -9,7 +11,7 @@ enum { LISTENERS = 3 };
 struct crowd {
     struct flow *f;
     struct lapse *l[LISTENERS];
-    struct flow_worker w[LISTENERS];
+    struct flow_handler w[LISTENERS];
     unsigned rank[LISTENERS];
     struct lapse *producer;
 };
@@ -31,8 +33,8 @@ static void crowd_start(struct crowd *c, enum flow_mode mode)
         quiet(&opts);
         opts.name = names[i];
         c->f->l = c->l[i] = flow_open(c->f, &opts);
-        c->w[i].policy = FLOW_DONE;
-        flow_handle(c->f, "q", &c->w[i]);
+        c->w[i].way = FLOW_DONE;
+        flow_listen(c->f, "q", &c->w[i]);
     }
 
     c->producer = c->f->l = flow_open(c->f, NULL);
@@ -145,8 +147,8 @@ FLOW_ALL_MODES(listeners, share_what_is_due_and_nothing_runs_twice)
 
     for (int i = 0; i < LISTENERS; i++) {
         c.f->l = c.l[i] = flow_open(c.f, NULL);
-        c.w[i].policy = FLOW_DONE;
-        flow_handle(c.f, "q", &c.w[i]);
+        c.w[i].way = FLOW_DONE;
+        flow_listen(c.f, "q", &c.w[i]);
     }
 
     for (int i = 0; i < N; i++) {
@@ -235,14 +237,14 @@ Test(listeners, that_have_no_alarm_are_ranked_behind_those_that_have_one)
     enum { N = 6 };
     static const char *const names[N] = {"a", "b", "c", "d", "e", "f"};
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     for (int i = 0; i < N; i++) {
         struct lapse_options opts = flow_options(f);
         opts.name = names[i];
         opts.flags = i % 3 ? LAPSE_NO_ALARM : 0;
         f->l = flow_open(f, &opts);
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
     }
 
     flow_until_listeners(f, "q", N);
@@ -259,9 +261,9 @@ Test(listeners, ask_once_in_200_ms_however_often_others_say_that_the_names_chang
 {
     enum { FORGED = 300, EVERY_MS = 2 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 600); /* its first heartbeats */
 
@@ -393,11 +395,11 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
 {
     enum { N = 60 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     const char *const argv[] = {"lapse", "-u", f->server->url, "listen", "q", NULL};
     struct proc *p = proc_start(argv);
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 2);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i % 2 * 20, NULL), 0);
@@ -425,7 +427,7 @@ Test(listeners, that_start_close_or_reconnect_leave_the_jobs_of_others_alone)
 {
     enum { N = 30 };
     struct wire x;
-    struct flow_worker other = {.policy = FLOW_KEEP};
+    struct flow_handler other = {.way = FLOW_KEEP};
 
     wire_start(&x, FLOW_KEEP, NULL);
 
@@ -435,7 +437,7 @@ Test(listeners, that_start_close_or_reconnect_leave_the_jobs_of_others_alone)
     }
 
     flow_until(f, x.w.n_held == N);
-    flow_handle(f, "q", &other);
+    flow_listen(f, "q", &other);
     flow_until_listeners(f, "q", 2);
     wire_lose(&x);
     flow_until(f, flow_stats(x.l).reconnects == 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis is there and says nothing: only a deadline finds that out. */
+#include "listening.h"
 #include "wire.h"
 #include <signal.h>
 
@@ -12,9 +13,9 @@ static void short_patience(struct lapse_options *o)
 
 static void expect_silence(struct flow *f)
 {
-    flow_fine(f, SILENT);
-    flow_fine(f, "to the subscription");
-    flow_fine(f, "cannot connect");
+    flow_allow_log(f, SILENT);
+    flow_allow_log(f, "to the subscription");
+    flow_allow_log(f, "cannot connect");
 }
 
 Test(liveness, a_connection_that_swallows_all_is_given_up_and_jobs_run_when_it_heals)
@@ -145,10 +146,10 @@ Test(liveness, a_stopped_redis_is_given_up_and_all_runs_once_when_it_goes_on)
 {
     enum { N = 50 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     expect_silence(f);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 200 + i, NULL), 0);
@@ -193,9 +194,9 @@ Test(liveness, a_busy_host_does_not_take_its_own_sleep_for_silence)
 {
     enum { N = 5 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_patience);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
 
     for (int i = 0; i < N; i++) {
@@ -276,7 +277,7 @@ Test(liveness, bodies_for_a_redis_that_reads_nothing_end_in_time_and_those_not_s
     int unsent = 0;
 
     expect_silence(f);
-    flow_fine(f, "lost the connection");
+    flow_allow_log(f, "lost the connection");
     cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
     server_signal(f->server, SIGSTOP);
     s.body = calloc(1, s.body_len = 1 << 20);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A host name with several addresses: each is tried in its turn. */
-#include "wire.h"
+#include "ask.h"
+#include "listening.h"
+#include "resolver.h"
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,7 +23,7 @@ static void open_by_name(struct flow *f, int64_t reply_ms)
 static struct flow *start_at(const char *const *bound)
 {
     struct flow *f = flow_start_tcp(FLOW_FULL, bound, NULL);
-    flow_fine(f, "cannot connect to Redis at "); /* which may be at ::1 alone */
+    flow_allow_log(f, "cannot connect to Redis at "); /* which may be at ::1 alone */
     flow_close(f, f->l, 0);
     return f;
 }
@@ -32,11 +34,11 @@ Test(names, of_which_the_first_address_refuses_lead_to_the_second)
     static const char *const bound[] = {"--bind", "127.0.0.1", NULL};
     struct flow *f = start_at(bound);
 
-    names_set(NAME, two);
+    resolver_set(NAME, two);
     open_by_name(f, 5000);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
     cr_assert_eq(flow_logged(f, "(127.0.0.2): Connection refused; trying again"), 1);
-    cr_assert_eq(names_asked(), 1, "one round");
+    cr_assert_eq(resolver_lookups(), 1, "one round");
     flow_end(f, "q");
 }
 
@@ -46,7 +48,7 @@ Test(names, of_both_families_lead_to_a_redis_on_ipv6_alone)
     static const char *const bound[] = {"--bind", "::1", NULL};
     struct flow *f = start_at(bound);
 
-    names_set(NAME, two);
+    resolver_set(NAME, two);
     open_by_name(f, 5000);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
     flow_end(f, "q");
@@ -61,7 +63,7 @@ Test(names, that_are_numbers_of_ipv6_connect_and_are_logged_in_brackets)
 
     snprintf(url, sizeof url, "redis://%s[::1]:%d", server_login(), f->server->port);
     opts.url = url;
-    flow_fine(f, "lost the connection to Redis at [::1]:");
+    flow_allow_log(f, "lost the connection to Redis at [::1]:");
     f->l = flow_open(f, &opts);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
     redis_do(f->server, "CLIENT KILL TYPE normal");
@@ -81,8 +83,8 @@ Test(names, of_which_an_address_accepts_and_says_nothing_lead_to_the_next)
 
     int mute = socket(AF_INET, SOCK_STREAM, 0);
     cr_assert(mute >= 0 && !bind(mute, (struct sockaddr *)&in, sizeof in) && !listen(mute, 8));
-    names_set(NAME, two);
-    flow_fine(f, "no answer from Redis at ");
+    resolver_set(NAME, two);
+    flow_allow_log(f, "no answer from Redis at ");
     open_by_name(f, 300);
     flow_until(f, flow_get(f, "q", "a", NULL) == LAPSE_ENOENT);
     cr_assert_geq(flow_logged(f, "(127.0.0.2) in 300 ms"), 1);
@@ -98,12 +100,12 @@ Test(names, are_looked_up_again_when_all_their_addresses_failed)
     static const char *const bound[] = {"--bind", "127.0.0.1", NULL};
     struct flow *f = start_at(bound);
 
-    names_set(NAME, gone);
+    resolver_set(NAME, gone);
     open_by_name(f, 5000);
-    flow_until(f, names_asked() == 3);
-    names_set(NAME, none);
-    flow_until(f, names_asked() == 5);
-    names_set(NAME, moved);
+    flow_until(f, resolver_lookups() == 3);
+    resolver_set(NAME, none);
+    flow_until(f, resolver_lookups() == 5);
+    resolver_set(NAME, moved);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
     flow_end(f, "q");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis refuses, or stops half way: what is due is delivered as soon as it can be, and nothing is
  * lost. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 
 static void schedule_n(struct flow *f, int n, int64_t every_ms)
 {
@@ -22,30 +23,30 @@ FLOW_ALL_MODES(narrow, a_full_redis_delivers_what_it_has)
 {
     enum { N = 60 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 20, .reason = "again"};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 20, .reason = "again"};
     struct lapse_spec s = flow_job_spec("q", NULL, 50);
 
-    flow_fine(f, "out of memory");
+    flow_allow_log(f, "out of memory");
     s.tries = 2;
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
 
     redis_do(f->server, "CONFIG SET maxmemory 1");
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "one-more", 0, NULL), LAPSE_EREFUSED);
     flow_until(f, w.settled == 2 * N);
     cr_assert_eq(w.errors, 0);
     cr_assert_eq(flow_count(f, "q", "dead"), N);
     redis_do(f->server, "CONFIG SET maxmemory 0");
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     cr_assert_eq(flow_schedule(f, "q", "one-more", 0, NULL), 0);
     flow_until(f, w.settled == 2 * N + 1);
     cr_assert_eq(w.n_runs, 2 * N + 1);
     flow_end(f, "q");
 }
 
-static struct flow *start_as(const char *rules, struct flow_worker *w, flow_tweak *tweak)
+static struct flow *start_as(const char *rules, struct flow_handler *w, flow_tweak *tweak)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_options opts = flow_options(f);
@@ -60,7 +61,7 @@ static struct flow *start_as(const char *rules, struct flow_worker *w, flow_twea
 
     struct lapse *direct = f->l;
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", w);
+    flow_listen(f, "q", w);
     f->l = direct;
 
     return f;
@@ -77,10 +78,10 @@ static void short_lease(struct lapse_options *o)
 Test(narrow, a_claim_that_breaks_off_half_way_loses_no_job)
 {
     enum { N = 20 };
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start_as("-hset", &w, short_lease);
 
-    flow_fine(f, "in the middle of");
+    flow_allow_log(f, "in the middle of");
     schedule_n(f, N, 2);
     flow_poll(f, flow_logged(f, "broke off in the middle of claim") > 0 &&
                      flow_count(f, "q", "run") > 0);
@@ -104,10 +105,10 @@ Test(narrow, a_claim_that_breaks_off_half_way_loses_no_job)
  * lost for ever. */
 Test(narrow, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start_as("-hdel", &w, NULL);
 
-    flow_fine(f, "in the middle of");
+    flow_allow_log(f, "in the middle of");
     schedule_n(f, 1, 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.err, LAPSE_ELOST);
@@ -129,7 +130,7 @@ static void often(struct lapse_options *o)
 Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
 {
     enum { N = 20 };
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start_as("-publish", &w, often);
 
     f->l = f->handles[1];
@@ -148,10 +149,10 @@ Test(narrow, a_busy_redis_delivers_when_it_is_free_again)
     static const char loop[] =
         "redis.call(\"publish\", \"__keyevent@0__:expired\", \"begun\") while true do end";
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_fine(f, "BUSY");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "BUSY");
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_heard(f);
 
@@ -188,10 +189,10 @@ Test(narrow, a_replica_delivers_when_it_is_a_master_again)
 {
     enum { N = 30 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_fine(f, "READONLY");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "READONLY");
+    flow_listen(f, "q", &w);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
     }

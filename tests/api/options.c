@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Options, through the door: set by name, given to lapse_open(), seen in what the handle does. */
-#include "flow.h"
+#include "allocations.h"
+#include "audit.h"
+#include "handler.h"
 
 enum { HOUR = 3600000 };
 
@@ -13,7 +15,7 @@ Test(options, set_by_name_are_those_of_the_handle)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options o = flow_options(f);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     char url[200];
 
     snprintf(url, sizeof url, "%s?db=2", f->server->url);
@@ -28,7 +30,7 @@ Test(options, set_by_name_are_those_of_the_handle)
     f->l = flow_open(f, &o);
     memset(url, 'x', sizeof url); /* it was copied */
     f->space = "Space_1";
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
@@ -52,7 +54,7 @@ Test(options, set_by_name_are_those_of_the_handle)
     char *channels = redis_str(f->server, "PUBSUB NUMPAT");
     cr_assert_str_eq(channels, "0", "no_events");
     free(channels);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     flow_settle(&w, FLOW_DONE);
     flow_until(f, w.settled == 3);
     flow_end(f, "q");
@@ -175,7 +177,7 @@ Test(options, each_handle_logs_to_its_own_hook)
     f->l = first;
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EREFUSED);
     cr_assert(lines == 1 && flow_logged(f, "OOM") == 1);
-    flow_fine(f, "OOM");
+    flow_allow_log(f, "OOM");
     redis_do(f->server, "CONFIG SET maxmemory 0");
     flow_end(f, "q");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests of one id, made in one turn, take effect in that order, whatever brings one of them
  * back. */
-#include "flow.h"
+#include "handler.h"
+#include "proxy.h"
 
 enum { HOUR = 3600000, BIG = 300 * 1024 /* more than one call reads */ };
 
@@ -186,7 +187,7 @@ Test(order, a_schedule_waits_for_the_settle_of_its_id_that_is_refused_and_repeat
     struct flow *f = flow_start(FLOW_FULL);
     struct chain c = {.f = f, .delay_ms = HOUR, .before = break_held};
 
-    flow_fine(f, "WRONGTYPE");
+    flow_allow_log(f, "WRONGTYPE");
     cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
     flow_until(f, flow_logged(f, "done: WRONGTYPE"));
@@ -293,15 +294,15 @@ static void patience_below_the_lease(struct lapse_options *opts)
 Test(order, a_request_behind_a_settle_that_is_refused_is_given_up_in_time)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, patience_below_the_lease);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_answer a = {.f = f};
 
-    flow_fine(f, "WRONGTYPE");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "WRONGTYPE");
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     break_held(f);
-    lapse_done(w.held[0], flow_settled, &w);
+    lapse_done(w.held[0], flow_on_settled, &w);
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
     cr_assert_eq(flow_wait(f, &a),
                  LAPSE_EDOWN); /* within the patience of the kit, which is less than the lease */

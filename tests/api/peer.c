@@ -2,13 +2,14 @@
 /* A peer that is no Redis, or dies while we write: what it says is escaped in the log, and the host
  * lives. */
 #include "scripted_server.h"
-#include "wire.h"
+#include "handler.h"
+#include "loop.h"
 #include <signal.h>
 
 enum { HOUR = 3600000 };
 
-/* Its first connection is served, and no other while that lasts: hiredis 0.14 asserts that what comes
- * on a subscription is an array. */
+/* Its first connection is served, and no other while that lasts: hiredis 0.14 asserts that what
+ * comes on a subscription is an array. */
 static struct scripted_server *fake_start(const void *reply, size_t len)
 {
     struct scripted_server *fake = scripted_server_start(reply, len);
@@ -37,7 +38,7 @@ Test(peer, what_it_says_is_one_printable_line_in_the_log)
     struct flow *f = flow_bare(FLOW_FULL, NULL); /* its log hook checks each byte */
     struct scripted_server *fake = fake_start(nasty, sizeof nasty - 1);
 
-    flow_fine(f, "does not let us in");
+    flow_allow_log(f, "does not let us in");
     open_fake(f, fake);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EAUTH);
     cr_assert_eq(flow_logged(f, "WRONGPASS"), 1);
@@ -57,7 +58,7 @@ Test(peer, a_very_long_error_is_cut)
 
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct scripted_server *fake = fake_start(reply, 100002);
-    flow_fine(f, "does not let us in");
+    flow_allow_log(f, "does not let us in");
     open_fake(f, fake);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
     cr_assert_geq(flow_logged(f, "does not let us in: ERR xxx"), 1);
@@ -88,7 +89,7 @@ Test(peer, that_is_too_old_is_named_when_it_connects)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct flow *f = flow_bare(FLOW_FULL, NULL);
         struct scripted_server *fake = fake_start(rows[i].reply, strlen(rows[i].reply));
-        flow_fine(f, "Redis");
+        flow_allow_log(f, "Redis");
         open_fake(f, fake);
         flow_get(f, "q", "a", NULL);
         cr_assert_eq(flow_logged(f, "Redis 7.0 or later is needed: the one at "),
@@ -129,12 +130,12 @@ Test(peer, an_answer_of_another_shape_is_an_error)
         struct flow *f = flow_bare(FLOW_FULL, NULL);
         struct scripted_server *fake = fake_start(replies[i], strlen(replies[i]));
         struct flow_answer a[6];
-        struct flow_worker w = {.policy = FLOW_DONE};
+        struct flow_handler w = {.way = FLOW_DONE};
         struct lapse_spec s = flow_job_spec("q", "a", HOUR);
-        flow_fine(f, "Redis");
-        flow_fine(f, "queue q");
+        flow_allow_log(f, "Redis");
+        flow_allow_log(f, "queue q");
         open_fake(f, fake);
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
         for (int k = 0; k < 6; k++) {
             a[k] = (struct flow_answer){.f = f};
         }
@@ -168,10 +169,10 @@ Test(peer, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
                      "*7\r\n:1790000000000000\r\n:0\r\n:%s\r\n:0\r\n:0\r\n:0\r\n:0\r\n", nexts[i]);
         struct flow *f = flow_bare(FLOW_NO_EVENTS, NULL);
         struct scripted_server *fake = fake_start(reply, (size_t)len);
-        struct flow_worker w = {.policy = FLOW_DONE};
-        flow_fine(f, "clock");
+        struct flow_handler w = {.way = FLOW_DONE};
+        flow_allow_log(f, "clock");
         open_patiently(f, fake, 10000); /* it always answers, be it late */
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
         flow_poll(f, scripted_server_answered(fake) > 3);
         loop_for(f->loop, 300);
         cr_assert_lt(scripted_server_answered(fake), 60, "next %s: %ld requests", nexts[i],
@@ -191,12 +192,12 @@ Test(peer, a_forged_due_time_beyond_all_clocks_harms_nobody)
 
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
         struct flow *f = flow_start(FLOW_FULL);
-        struct flow_worker w = {.policy = FLOW_DONE};
+        struct flow_handler w = {.way = FLOW_DONE};
         struct flow_job jobs[2];
         struct lapse_depth d;
         cr_assert_eq(flow_schedule(f, "q", "far", HOUR, NULL), 0);
         redis_do(f->server, "ZADD lapse:{q}:due %s far", scores[i]);
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
         cr_assert_eq(flow_schedule(f, "q", "now", 0, NULL), 0);
         flow_until(f, w.settled == 1);
         long long before = flow_scripts(f);
@@ -220,14 +221,14 @@ Test(peer, a_forged_due_time_before_all_clocks_is_due_and_runs_once)
     static const char *const scores[] = {"0", "-1", "-1e17", "-1e300", "-inf", "0.5"};
     enum { N = sizeof scores / sizeof *scores };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     for (size_t i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", scores[i], HOUR, NULL), 0);
         redis_do(f->server, "ZADD lapse:{q}:due %s %s", scores[i], scores[i]);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
     for (size_t i = 0; i < N; i++) {
@@ -260,8 +261,8 @@ static void die_while_we_write(struct flow *f, int times)
 
     s.body = body;
     s.body_len = 1 << 20;
-    flow_fine(f, "lost the connection to Redis at ");
-    flow_fine(f, "cannot connect to Redis at ");
+    flow_allow_log(f, "lost the connection to Redis at ");
+    flow_allow_log(f, "cannot connect to Redis at ");
 
     for (int i = 0; i < times; i++) {
         struct flow_answer a = {.f = f};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Many queues in one handle, and queues that come and go: nothing of them stays behind. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 
 enum { MANY = 300 };
 
@@ -38,7 +39,7 @@ static void forget_tokens(struct flow *f)
         "for _, key in ipairs(redis.call('KEYS', 'lapse:{q*}:seq')) do redis.call('DEL', key) end");
 }
 
-static void run_one(struct flow *f, const char *queue, struct flow_worker *w, int64_t delay_ms)
+static void run_one(struct flow *f, const char *queue, struct flow_handler *w, int64_t delay_ms)
 {
     unsigned want = w->settled + 1;
     cr_assert_eq(flow_schedule(f, queue, NULL, delay_ms, NULL), 0);
@@ -48,16 +49,16 @@ static void run_one(struct flow *f, const char *queue, struct flow_worker *w, in
 static void come_and_go(flow_tweak *tweak, const char *const *args, long long kept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, args, tweak);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    struct flow_worker stays = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow_handler stays = {.way = FLOW_DONE};
     char name[16];
 
-    flow_handle(f, "first", &stays);
+    flow_listen(f, "first", &stays);
     run_one(f, "first", &stays, 0);
 
     for (unsigned i = 0; i < MANY; i++) {
         named(name, i);
-        flow_handle(f, name, &w);
+        flow_listen(f, name, &w);
         if (i % 10 == 0) {
             run_one(f, name, &w, i % 20 ? 5 : 0);
         }
@@ -71,13 +72,13 @@ static void come_and_go(flow_tweak *tweak, const char *const *args, long long ke
 
     for (unsigned i = 0; i < 20; i++) {
         named(name, i);
-        flow_handle(f, name, &w);
+        flow_listen(f, name, &w);
         run_one(f, name, &w, 5);
         cr_assert_eq(lapse_unlisten(f->l, name), 0);
     }
 
     flow_poll(f, channels(f) == kept && patterns(f) == 1);
-    flow_handle(f, "first", &stays);
+    flow_listen(f, "first", &stays);
     run_one(f, "first", &stays, 5);
     flow_poll(f, channels(f) == 1 && patterns(f) == 1);
     cr_assert_eq(flow_stats(f->l).reconnects, 0);
@@ -105,12 +106,12 @@ Test(queues, that_come_again_at_once_are_heard)
 {
     enum { ROUNDS = 200 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "other", &w);
+    flow_listen(f, "other", &w);
 
     for (int i = 0; i < ROUNDS; i++) {
-        flow_handle(f, "q", &w);
+        flow_listen(f, "q", &w);
         for (int turns = i % 7; turns > 0; turns--) {
             ev_run(f->loop, EVRUN_NOWAIT);
         }
@@ -120,7 +121,7 @@ Test(queues, that_come_again_at_once_are_heard)
         }
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_poll(f, channels(f) == 2);
 
@@ -139,7 +140,7 @@ Test(queues, that_go_where_we_may_not_unsubscribe_cost_one_connection)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char url[160];
     char name[16];
 
@@ -148,10 +149,10 @@ Test(queues, that_go_where_we_may_not_unsubscribe_cost_one_connection)
     opts.url = url;
     opts.reply_ms = 200;
     f->l = flow_open(f, &opts);
-    flow_fine(f, "refuses the subscription");
-    flow_handle(f, "first", &w);
+    flow_allow_log(f, "refuses the subscription");
+    flow_listen(f, "first", &w);
     flow_until_listeners(f, "first", 1);
-    flow_handle(f, "goes", &w);
+    flow_listen(f, "goes", &w);
     flow_until_listeners(f, "goes", 1);
     cr_assert_eq(lapse_unlisten(f->l, "goes"), 0);
     flow_until(f,
@@ -160,7 +161,7 @@ Test(queues, that_go_where_we_may_not_unsubscribe_cost_one_connection)
 
     for (unsigned i = 0; i < 10; i++) {
         named(name, i);
-        flow_handle(f, name, &w);
+        flow_listen(f, name, &w);
         run_one(f, name, &w, 5);
         cr_assert_eq(lapse_unlisten(f->l, name), 0);
     }
@@ -177,12 +178,12 @@ Test(queues, that_go_where_we_may_not_unsubscribe_cost_one_connection)
 Test(queues, by_the_hundred_each_have_their_alarm)
 {
     struct flow *f = flow_start_opts(FLOW_STILL, NULL, quiet);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char name[16];
 
     for (unsigned i = 0; i < MANY; i++) {
         named(name, i);
-        flow_handle(f, name, &w);
+        flow_listen(f, name, &w);
     }
 
     for (unsigned i = 0; i < MANY; i++) {
@@ -202,7 +203,7 @@ Test(queues, that_owe_a_claim_share_the_room_that_is_left)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char name[16];
 
     opts.max_running = 100;
@@ -215,7 +216,7 @@ Test(queues, that_owe_a_claim_share_the_room_that_is_left)
     long long before = flow_scripts(f);
     for (unsigned i = 0; i < MANY; i++) {
         named(name, i);
-        flow_handle(f, name, &w);
+        flow_listen(f, name, &w);
     }
 
     flow_until(f, w.settled == MANY);

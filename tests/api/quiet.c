@@ -2,7 +2,8 @@
 /* Nothing to do, or nothing that can be done: the loop sleeps. Counted are its turns, and the
  * scripts that Redis ran.
  */
-#include "flow.h"
+#include "handler.h"
+#include "loop.h"
 #include <signal.h>
 
 enum { HOUR = 3600000, FOR_MS = 600 };
@@ -44,9 +45,9 @@ Test(quiet, an_open_handle_that_asks_nothing)
 FLOW_ALL_MODES(quiet, a_listener_whose_jobs_are_due_later)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < 20; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, HOUR + i, NULL), 0);
     }
@@ -61,19 +62,19 @@ FLOW_ALL_MODES(quiet, a_listener_whose_jobs_are_due_later)
 FLOW_ALL_MODES(quiet, a_listener_with_its_hands_full_and_more_jobs_due)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
-    struct flow_worker w = {.f = f, .policy = FLOW_KEEP};
+    struct flow_handler w = {.f = f, .way = FLOW_KEEP};
     struct lapse_listen_options two = {sizeof two, 2};
 
     for (int i = 0; i < 300; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
-    cr_assert_eq(lapse_listen(f->l, "q", &two, flow_handler, &w), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", &two, flow_on_job, &w), 0);
     flow_until(f, w.n_held == 2);
     settle_down(f);
     sleeps(f, 12, 3);
     cr_assert_eq(w.n_runs, 2);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     flow_settle(&w, FLOW_DONE);
     flow_until(f, w.settled == 300);
     flow_end(f, "q");
@@ -82,13 +83,13 @@ FLOW_ALL_MODES(quiet, a_listener_with_its_hands_full_and_more_jobs_due)
 Test(quiet, two_listeners_and_jobs_due_later)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
-    struct flow_worker w[2] = {{.policy = FLOW_DONE}, {.policy = FLOW_DONE}};
+    struct flow_handler w[2] = {{.way = FLOW_DONE}, {.way = FLOW_DONE}};
     struct lapse_options opts = flow_options(f);
 
     no_sweep(&opts);
-    flow_handle(f, "q", &w[0]);
+    flow_listen(f, "q", &w[0]);
     f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &w[1]);
+    flow_listen(f, "q", &w[1]);
     for (int i = 0; i < 20; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, HOUR + i, NULL), 0);
     }
@@ -101,9 +102,9 @@ Test(quiet, two_listeners_and_jobs_due_later)
 Test(quiet, a_handler_that_holds_a_job)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     settle_down(f);
@@ -115,13 +116,13 @@ Test(quiet, a_handler_that_holds_a_job)
 /* What Redis acknowledged it still has when it comes back. With appendfsync everysec it would not:
  * while the last sync is under way it keeps what it writes to itself, for two seconds at most, and
  * a kill -9 takes that away. */
-static struct flow *listener_without_redis(struct flow_worker *w, int sig)
+static struct flow *listener_without_redis(struct flow_handler *w, int sig)
 {
     static const char *const always[] = {"--appendfsync", "always", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, always, no_sweep);
 
-    flow_fine(f, "Redis");
-    flow_handle(f, "q", w);
+    flow_allow_log(f, "Redis");
+    flow_listen(f, "q", w);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i == 2 ? 300 : 0, NULL), 0);
     }
@@ -139,7 +140,7 @@ static struct flow *listener_without_redis(struct flow_worker *w, int sig)
 
 Test(quiet, without_redis)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listener_without_redis(&w, SIGKILL);
 
     for (int i = 0; i < 5; i++) {
@@ -155,11 +156,11 @@ Test(quiet, without_redis)
 
 Test(quiet, without_redis_and_with_jobs_in_hand)
 {
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGKILL);
 
     settle_down(f);
-    lapse_done(w.held[--w.n_held], flow_settled, &w);
+    lapse_done(w.held[--w.n_held], flow_on_settled, &w);
     sleeps(f, 60, 0);
     server_restart(f->server);
     flow_until(f, w.settled == 1 && w.n_held == 2);
@@ -170,14 +171,14 @@ Test(quiet, without_redis_and_with_jobs_in_hand)
 
 Test(quiet, while_redis_says_nothing)
 {
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGSTOP);
 
     for (int i = 0; i < 5; i++) {
         cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
     }
 
-    lapse_done(w.held[--w.n_held], flow_settled, &w);
+    lapse_done(w.held[--w.n_held], flow_on_settled, &w);
     loop_for(f->loop, 300);
 
     unsigned from = ev_iteration(f->loop);
@@ -191,12 +192,12 @@ Test(quiet, while_redis_says_nothing)
 
 Test(quiet, while_redis_refuses_everything)
 {
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGCONT);
 
     flow_until(f, w.n_held == 3);
     redis_do(f->server, "REPLICAOF 127.0.0.1 1");
-    lapse_done(w.held[--w.n_held], flow_settled, &w);
+    lapse_done(w.held[--w.n_held], flow_on_settled, &w);
     settle_down(f);
     sleeps(f, 30, 15); /* a settle is repeated each 150 ms, a claim each 200 */
     redis_do(f->server, "REPLICAOF NO ONE");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Every public call from every callback: what(calls) x from(callbacks), each pair on a handle of
  * its own. */
-#include "flow.h"
+#include "allocations.h"
+#include "ask.h"
 #include <signal.h>
 
 enum { HOUR = 3600000, SPARES = 3 };

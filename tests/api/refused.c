@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A Redis that is there and does not do what it is asked: the codes, and the one line in the log.
  */
-#include "flow.h"
+#include "handler.h"
 #include <signal.h>
 
 enum { HOUR = 3600000 };
@@ -22,17 +22,17 @@ static void not_too_often(struct flow *f, const char *text, int64_t since_ms)
 Test(refused, for_want_of_memory_is_erefused_while_due_jobs_still_run)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job job;
 
-    flow_fine(f, "Redis refused schedule: OOM ");
-    flow_fine(f, "Redis refused reschedule: OOM ");
+    flow_allow_log(f, "Redis refused schedule: OOM ");
+    flow_allow_log(f, "Redis refused reschedule: OOM ");
     for (int i = 0; i < 4; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 300, NULL), 0);
     }
 
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     int64_t since = test_now_ms();
     redis_do(f->server, "CONFIG SET maxmemory 1");
@@ -67,7 +67,7 @@ Test(refused, a_key_of_another_program_is_erefused_and_named_in_the_log)
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_depth d;
 
-    flow_fine(f, "WRONGTYPE");
+    flow_allow_log(f, "WRONGTYPE");
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *key = rows[i].key;
@@ -103,8 +103,9 @@ Test(refused, in_the_middle_is_ebroken_and_the_same_schedule_again_mends_it)
     snprintf(url, sizeof url, "unix://half:secret@%s", f->server->socket);
     opts.url = url;
     f->l = flow_open(f, &opts);
-    flow_fine(f, "Redis broke off in the middle of schedule: it denied HSET to this user (some of "
-                 "it may have happened");
+    flow_allow_log(
+        f, "Redis broke off in the middle of schedule: it denied HSET to this user (some of "
+           "it may have happened");
     redis_do(
         f->server,
         "ACL SETUSER half on >secret ~* &* +@all -hset"); /* the second thing that it writes with */
@@ -123,8 +124,8 @@ Test(refused, an_answer_that_does_not_come_is_etimeout_and_may_have_happened)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, impatient);
 
     cr_assert_eq(flow_schedule(f, "q", "before", HOUR, NULL), 0);
-    flow_fine(f, "no answer from Redis at ");
-    flow_fine(f, "cannot connect to Redis at ");
+    flow_allow_log(f, "no answer from Redis at ");
+    flow_allow_log(f, "cannot connect to Redis at ");
     server_signal(f->server, SIGSTOP);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_ETIMEOUT);
     cr_assert_eq(lapse_outcome_unknown(LAPSE_ETIMEOUT), 1);
@@ -148,8 +149,8 @@ Test(refused, an_answer_that_died_with_redis_is_elost_and_may_have_happened)
     struct lapse_spec s = flow_job_spec("q", "a", HOUR);
 
     cr_assert_eq(flow_schedule(f, "q", "before", HOUR, NULL), 0);
-    flow_fine(f, "lost the connection to Redis at ");
-    flow_fine(f, "cannot connect to Redis at ");
+    flow_allow_log(f, "lost the connection to Redis at ");
+    flow_allow_log(f, "cannot connect to Redis at ");
     server_signal(f->server, SIGSTOP);
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);
     ev_run(f->loop, EVRUN_NOWAIT); /* it is in the socket */
@@ -171,10 +172,10 @@ Test(refused, an_answer_that_died_with_redis_is_elost_and_may_have_happened)
 FLOW_ALL_MODES(refused, scripts_that_are_flushed_at_any_moment_are_sent_again)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char id[16];
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     for (int i = 0; i < 30; i++) {
         snprintf(id, sizeof id, "%d", i);
@@ -205,7 +206,7 @@ Test(refused, by_a_redis_without_eval_ro_is_erefused_and_names_the_version_that_
     static const char said[] =
         "Redis refused get: it does not know EVAL_RO; Redis 7.0 or later is needed";
 
-    flow_fine(f, said);
+    flow_allow_log(f, said);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED);
     cr_assert_eq(flow_logged(f, said), 1);
@@ -247,7 +248,7 @@ Test(refused, for_want_of_a_right_within_a_script_names_the_command_and_the_scri
             redis_do(f->server, "ACL SETUSER weak %s", rule);
         }
         free(rules);
-        flow_fine(f, rows[i].said);
+        flow_allow_log(f, rows[i].said);
         f->l = flow_open(f, &opts);
         cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDENIED, "%s", rows[i].rules);
         cr_assert_geq(flow_logged(f, rows[i].said), 1, "%s", rows[i].rules);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow.h"
+#include "handler.h"
+#include "states.h"
 
 enum { HOUR = 3600000 };
 
@@ -75,12 +76,12 @@ Test(reschedule, a_delay_counts_from_now_and_the_past_means_now)
 FLOW_ALL_MODES(reschedule, earlier_or_later_it_runs_once_at_the_new_time)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job earlier;
     struct flow_job later;
     struct flow_job now;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "earlier", HOUR, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "later", 1000, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "now", HOUR, NULL), 0);
@@ -105,10 +106,10 @@ FLOW_ALL_MODES(reschedule, earlier_or_later_it_runs_once_at_the_new_time)
 FLOW_ALL_MODES(reschedule, each_touch_of_a_session_puts_off_its_end)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job job;
 
-    flow_handle(f, "sessions", &w);
+    flow_listen(f, "sessions", &w);
     cr_assert_eq(flow_schedule(f, "sessions", "u1", 1500, NULL), 0);
     for (int i = 0; i < 60; i++) {
         cr_assert_eq(flow_reschedule(f, "sessions", "u1", lapse_in(1500), &job), 0);
@@ -124,12 +125,12 @@ FLOW_ALL_MODES(reschedule, each_touch_of_a_session_puts_off_its_end)
 FLOW_ALL_MODES(reschedule, a_dead_job_runs_again_with_all_its_tries)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "no"};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 0, .reason = "no"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
 
     s.tries = 2;
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     flow_until(f, w.settled == 2);
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis goes away and comes back, or loses what only helps. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 
 static void schedule_ahead(struct flow *f, int n, int64_t first_ms, int64_t spread_ms)
 {
@@ -28,19 +29,19 @@ static const char *const always[] = {"--appendfsync", "always", NULL};
 
 static void expect_trouble(struct flow *f)
 {
-    flow_fine(f, "cannot connect");
-    flow_fine(f, "lost the connection");
-    flow_fine(f, "is loading its data");
+    flow_allow_log(f, "cannot connect");
+    flow_allow_log(f, "lost the connection");
+    flow_allow_log(f, "is loading its data");
 }
 
 FLOW_ALL_MODES(restart, jobs_that_fell_due_while_redis_was_down_run_once)
 {
     enum { N = 1000 };
     struct flow *f = flow_start_opts(mode, always, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     expect_trouble(f);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_ahead(f, N, 700, 300);
 
     int64_t last_ms = redis_now_ms(f->server) + 1000;
@@ -66,9 +67,9 @@ FLOW_ALL_MODES(restart, triggers_that_are_gone_are_not_missed)
 {
     enum { N = 200 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_ahead(f, N, 300, 200);
     cr_assert_eq(
         redis_int(
@@ -87,10 +88,10 @@ Test(restart, from_a_snapshot_misses_no_trigger)
     enum { N = 300 };
     static const char *const args[] = {"--appendonly", "no", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, args, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     expect_trouble(f);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_ahead(f, N, 1500, 100);
     redis_do(f->server, "SAVE");
     server_kill9(f->server);
@@ -106,10 +107,10 @@ static void run_under(void (*strike)(struct flow *f, int round), unsigned rounds
 {
     enum { N = 1000 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, tweak);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     expect_trouble(f);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_ahead(f, N, 50, 600);
 
     unsigned struck = 0;
@@ -183,10 +184,10 @@ Test(restart, redis_killed_while_jobs_run_loses_nothing_and_runs_nothing_twice)
 {
     enum { N = 1500, ROUNDS = 4 };
     struct flow *f = flow_start_opts(FLOW_FULL, always, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     expect_trouble(f);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     schedule_ahead(f, N, 100, 2000);
 
     for (int i = 0; i < ROUNDS; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a reconnect finds: claims whose answer was lost, jobs in hand, claims that wait to be sent.
  */
+#include "listening.h"
 #include "wire.h"
 
 /* A job is due, and the listener hears of it, while it cannot ask. */
@@ -18,7 +19,7 @@ Test(resume, a_claim_that_waited_for_the_connection_is_not_taken_for_a_lost_one)
     cr_assert_eq(flow_schedule(x.f, "q", "a", 0, NULL), 0);
     redis_do(x.f->server, "PUBLISH __keyevent@0__:expired lapse:{q}:t:a");
     flow_until(x.f, flow_stats(x.l).events == 1);
-    flow_fine(x.f, "cannot connect");
+    flow_allow_log(x.f, "cannot connect");
     proxy_refuse(x.proxy, false);
     flow_until(x.f, x.w.n_runs == 1);
     flow_settle(&x.w, FLOW_DONE);
@@ -61,7 +62,7 @@ Test(resume, many_claims_whose_answer_is_lost_go_back_and_run_once)
 
     wire_start(&x, FLOW_DONE, NULL);
     proxy_refuse(x.proxy, true);
-    flow_fine(x.f, "cannot connect");
+    flow_allow_log(x.f, "cannot connect");
     wire_lose(&x);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
@@ -112,7 +113,7 @@ Test(resume, what_is_held_is_renewed_and_stays_ours)
 Test(resume, jobs_of_a_handler_that_was_replaced_do_not_go_back)
 {
     struct wire x;
-    struct flow_worker second = {.policy = FLOW_DONE};
+    struct flow_handler second = {.way = FLOW_DONE};
 
     wire_start(&x, FLOW_KEEP, NULL);
     cr_assert_eq(flow_schedule(x.f, "q", "a", 0, NULL), 0);
@@ -121,7 +122,7 @@ Test(resume, jobs_of_a_handler_that_was_replaced_do_not_go_back)
     struct lapse *direct = x.f->l;
     x.f->l = x.l;
     cr_assert_eq(lapse_unlisten(x.l, "q"), 0);
-    flow_handle(x.f, "q", &second);
+    flow_listen(x.f, "q", &second);
     wire_lose(&x);
     flow_until(x.f, flow_stats(x.l).reconnects == 1);
     cr_assert_eq(flow_get(x.f, "q", "a", NULL), 0); /* behind the resume */
@@ -142,15 +143,15 @@ Test(resume, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
     enum { N = 20 };
     static const char *const always[] = {"--appendfsync", "always", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, always, a_short_lease);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_fine(f, "onnect");
-    flow_fine(f, "the lease of job");
+    flow_allow_log(f, "onnect");
+    flow_allow_log(f, "the lease of job");
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_held == N);
     server_kill9(f->server);
     flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
@@ -171,16 +172,16 @@ Test(resume, a_run_that_could_not_be_settled_in_time_has_used_its_try)
 {
     static const char *const always[] = {"--appendfsync", "always", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, always, a_short_lease);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_fine(f, "onnect");
+    flow_allow_log(f, "onnect");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_held == 1);
     server_kill9(f->server);
     flow_settle(&w, FLOW_DONE); /* until the lease is over */
     cr_assert_eq(w.errors, 1);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     server_restart(f->server);
     flow_until(f, w.settled == 2);
     cr_assert_eq(w.n_runs, 2);
@@ -194,7 +195,7 @@ Test(resume, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the
 {
     enum { N = 50, DELAY_MS = 30 };
     struct wire x;
-    struct flow_worker second = {.policy = FLOW_KEEP};
+    struct flow_handler second = {.way = FLOW_KEEP};
 
     wire_start(&x, FLOW_KEEP, NULL);
     redis_do(x.f->server, "EVAL %s 0", /* others hold so many that there are many pages */
@@ -208,7 +209,7 @@ Test(resume, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the
     struct lapse *direct = x.f->l;
     x.f->l = x.l;
     cr_assert_eq(lapse_unlisten(x.l, "q"), 0);
-    flow_handle(x.f, "q", &second);
+    flow_listen(x.f, "q", &second);
     x.f->l = direct;
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);

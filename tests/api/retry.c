@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs that are put back, and jobs that die. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 
 static void schedule(struct flow *f, const char *id, unsigned tries, int64_t backoff_ms,
                      int64_t backoff_max_ms)
@@ -15,7 +16,7 @@ static void schedule(struct flow *f, const char *id, unsigned tries, int64_t bac
 /* Runs the job that is due now and settles it; its new due time lies between the moments it was
  * settled, and the wait.
  */
-static void put_back(struct flow_worker *w, int64_t delay_ms, int64_t least_ms, int64_t most_ms,
+static void put_back(struct flow_handler *w, int64_t delay_ms, int64_t least_ms, int64_t most_ms,
                      struct flow_job *out)
 {
     struct flow *f = w->f;
@@ -42,11 +43,11 @@ Test(retry, the_backoff_doubles_from_run_to_run_up_to_its_maximum)
 {
     static const int64_t wait_ms[] = {1000, 2000, 4000, 8000, 16000, 20000, 20000, 20000};
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP, .reason = "not yet"};
+    struct flow_handler w = {.way = FLOW_KEEP, .reason = "not yet"};
     struct flow_job job;
 
     schedule(f, "a", 20, 1000, 20000);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     for (unsigned i = 0; i < sizeof wait_ms / sizeof *wait_ms; i++) {
         put_back(&w, LAPSE_BACKOFF, wait_ms[i] - wait_ms[i] / 4, wait_ms[i], &job);
@@ -72,7 +73,7 @@ Test(retry, the_backoff_is_jittered)
 {
     enum { N = 40, WAIT_MS = 1000000 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     int64_t first = INT64_MAX;
     int64_t last = 0;
 
@@ -80,7 +81,7 @@ Test(retry, the_backoff_is_jittered)
         schedule(f, NULL, 0, WAIT_MS, 0);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_held == N);
     w.delay_ms = LAPSE_BACKOFF;
     flow_settle(&w, FLOW_RETRY);
@@ -100,11 +101,11 @@ Test(retry, a_delay_of_its_own_is_kept_to_the_millisecond)
 {
     static const int64_t delays_ms[] = {0, 1, 5000, 86400000, 315576000000};
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_job job;
 
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (size_t i = 2; i < sizeof delays_ms / sizeof *delays_ms; i++) {
         put_back(&w, delays_ms[i], delays_ms[i], delays_ms[i], &job);
         cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
@@ -127,10 +128,10 @@ FLOW_ALL_MODES(retry, it_runs_again_when_it_is_due_again_and_not_before)
 {
     enum { RUNS = 5 };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 30, .reason = "again"};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 30, .reason = "again"};
 
     schedule(f, "a", RUNS, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == RUNS);
     cr_assert_eq(w.n_runs, RUNS);
 
@@ -150,7 +151,7 @@ FLOW_ALL_MODES(retry, it_runs_again_when_it_is_due_again_and_not_before)
 Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "the printer burns"};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 0, .reason = "the printer burns"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
 
@@ -158,7 +159,7 @@ Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
     s.body = "page 1";
     s.body_len = 6;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 3);
     cr_assert_eq(w.errors, 0);
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
@@ -177,10 +178,10 @@ Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
 Test(retry, with_one_try_it_is_dead_after_the_first_run)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 3600000};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 3600000};
 
     schedule(f, "a", 1, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_count(f, "q", "dead"), 1);
     cr_assert_eq(flow_count(f, "q", "due"), 0);
@@ -190,11 +191,11 @@ Test(retry, with_one_try_it_is_dead_after_the_first_run)
 Test(retry, fail_is_dead_at_once)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "no such address"};
+    struct flow_handler w = {.way = FLOW_FAIL, .reason = "no such address"};
     struct flow_job job;
 
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);
@@ -208,12 +209,12 @@ Test(retry, for_ever_means_for_ever)
 {
     enum { N = 60 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 0};
 
     schedule(f, "a", LAPSE_FOREVER, 1, 1);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_runs >= N);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     flow_until(f, redis_left(f->server, f->space, "q") == 0);
     for (unsigned i = 0; i < w.n_runs; i++) {
         cr_assert_eq(w.runs[i].job.try_no, i + 1);
@@ -227,13 +228,13 @@ Test(retry, for_ever_means_for_ever)
 Test(retry, a_dead_job_made_due_again_runs_anew_with_a_larger_token)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "broken"};
+    struct flow_handler w = {.way = FLOW_FAIL, .reason = "broken"};
     struct flow_job job;
 
     schedule(f, "a", 2, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 1);
-    w.policy = FLOW_RETRY;
+    w.way = FLOW_RETRY;
     cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), &job), 0);
     cr_assert_eq(job.state, LAPSE_WAITING);
     cr_assert_eq(job.try_no, 0);
@@ -260,9 +261,9 @@ Test(retry, why_is_kept_byte_for_byte_and_cut_at_200)
     const char *const whys[] = {
         "", " ", "two  spaces, %s %d {} and a\nline", "\x01\xff caf\xc3\xa9", long_text, NULL};
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     for (size_t i = 0; i < sizeof whys / sizeof *whys; i++) {
         char want[201];
@@ -298,11 +299,11 @@ Test(retry, why_is_cut_at_the_end_of_a_character)
         {"\x80\x80\x80\x80\x80", 197, 200}, /* not UTF-8 */
     };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     char reason[301];
 
     schedule(f, "a", LAPSE_FOREVER, 0, 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct flow_job job;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The users of tools/doc/users.md may do what they are for, and nothing else. `make test-acl` runs
  * all flows as them; flow_end() counts what was refused to them. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
+#include "states.h"
 #include <hiredis/hiredis.h>
 
 enum { HOUR = 3600000, LISTENER = 1, PRODUCER = 2, MONITOR = 4, ALL = 7 };
@@ -25,12 +27,12 @@ static struct lapse *open_as(struct flow *f, const char *role, flow_tweak *tweak
 FLOW_ALL_MODES(rights, of_a_listener_are_all_that_its_jobs_need)
 {
     struct flow *f = flow_bare(mode, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    struct flow_worker dying = {.policy = FLOW_FAIL, .reason = "no"};
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow_handler dying = {.way = FLOW_FAIL, .reason = "no"};
 
     f->l = open_as(f, "listener", NULL);
-    flow_handle(f, "q", &w);
-    flow_handle(f, "r", &dying);
+    flow_listen(f, "q", &w);
+    flow_listen(f, "r", &dying);
     cr_assert_eq(flow_schedule(f, "q", "a", 30, NULL), 0);
     cr_assert_eq(flow_schedule(f, "r", "c", 30, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "b", HOUR, NULL), 0);
@@ -50,13 +52,13 @@ Test(rights, of_a_listener_by_keyspace_name_its_pattern_instead)
 {
     static const char *const flags[] = {"--notify-keyspace-events", "Kx", NULL};
     struct flow *f = flow_bare(FLOW_FULL, flags);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     redis_do(
         f->server,
         "ACL SETUSER lapse_listener clearselectors (+psubscribe &__keyspace@0__:lapse:{q}:t:*)");
     f->l = open_as(f, "listener", by_keyspace);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     for (unsigned n = 1; flow_stats(f->l).via_event == 0; n++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
@@ -70,7 +72,7 @@ Test(rights, of_a_listener_by_keyspace_name_its_pattern_instead)
 Test(rights, of_a_producer_are_all_that_it_asks_and_the_wake)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     f->l = open_as(f, "producer", NULL);
 
@@ -88,7 +90,7 @@ Test(rights, of_a_producer_are_all_that_it_asks_and_the_wake)
     struct lapse *listener = open_as(f, "listener", NULL);
     struct lapse *producer = f->l;
     f->l = listener;
-    flow_handle(f, "p", &w);
+    flow_listen(f, "p", &w);
     flow_until_listeners(f, "p", 1);
     f->l = producer;
     cr_assert_eq(flow_schedule(f, "p", "a", 0, NULL), 0);
@@ -119,7 +121,7 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(flow_list(f, "q", LAPSE_DEAD, 1, page, FLOW_STATES), 1);
     cr_assert_eq(server_refusals(f->server), 0);
 
-    flow_fine(f, "NOPERM");
+    flow_allow_log(f, "NOPERM");
     cr_assert_eq(flow_schedule(f, "q", "new", HOUR, NULL), LAPSE_EDENIED);
     cr_assert_eq(flow_cancel(f, "q", ids[FLOW_DEAD], NULL), LAPSE_EDENIED);
     cr_assert_eq(flow_reschedule(f, "q", ids[FLOW_WAITS], lapse_in(0), NULL), LAPSE_EDENIED);

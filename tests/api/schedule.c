@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow.h"
+#include "handler.h"
 
 FLOW_ALL_MODES(schedule, a_job_runs_once_and_is_gone)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job made;
 
-    flow_handle(f, "orders", &w);
+    flow_listen(f, "orders", &w);
     cr_assert_eq(flow_schedule(f, "orders", "a", 50, &made), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.errors, 0);
@@ -76,9 +76,9 @@ Test(schedule, an_absolute_time_is_kept_and_a_past_one_means_now)
 FLOW_ALL_MODES(schedule, what_is_due_at_once_runs_at_once)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "zero", 0, NULL), 0);
     flow_until(f, w.n_runs == 1);
     struct lapse_spec s = flow_job_spec("q", "past", 0);
@@ -99,8 +99,8 @@ Test(schedule, a_job_due_while_a_listener_begins_does_not_wait_for_the_sweep)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
 
     for (int i = 0; i < 10; i++) {
-        struct flow_worker w = {.policy = FLOW_DONE};
-        flow_handle(f, "q", &w);
+        struct flow_handler w = {.way = FLOW_DONE};
+        flow_listen(f, "q", &w);
         cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
         flow_until(f, w.settled == 1);
         flow_close(f, f->l, 1000);
@@ -179,7 +179,7 @@ FLOW_ALL_MODES(schedule, any_bytes_up_to_a_mebibyte_reach_the_handler)
     static const size_t lens[] = {0, 1, 3, 256, 65536, MAX};
     enum { N = sizeof lens / sizeof *lens };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     char *body = malloc(MAX);
     char id[24];
 
@@ -187,7 +187,7 @@ FLOW_ALL_MODES(schedule, any_bytes_up_to_a_mebibyte_reach_the_handler)
         body[i] = (char)(i * 7 + i / 256);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     for (int i = 0; i < N; i++) {
         snprintf(id, sizeof id, "%d", i);
@@ -218,10 +218,10 @@ FLOW_ALL_MODES(schedule, ids_are_bytes_and_no_language)
     char longest[256];
     enum { N = sizeof ids / sizeof *ids };
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     memset(longest, 'i', 255), longest[255] = 0;
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", ids[i], 20, NULL), 0, "%s", ids[i]);
     }
@@ -239,16 +239,16 @@ FLOW_ALL_MODES(schedule, ids_are_bytes_and_no_language)
 FLOW_ALL_MODES(schedule, for_ever_is_never_dead)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "again"};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 0, .reason = "again"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
 
     s.tries = LAPSE_FOREVER;
     cr_assert_eq(flow_spec(f, &s, &job), 0);
     cr_assert_eq(job.tries, LAPSE_FOREVER);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_runs >= 15);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
 
     size_t n = w.n_runs;
     flow_until(f, w.n_runs > n && w.settled == w.n_runs);
@@ -264,13 +264,13 @@ FLOW_ALL_MODES(schedule, for_ever_is_never_dead)
 FLOW_ALL_MODES(schedule, the_last_of_its_tries_leaves_it_dead)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_RETRY, .delay_ms = 0, .reason = "no luck"};
+    struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 0, .reason = "no luck"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
 
     s.tries = 3;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 3);
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A settle over a wire that is cut: repeated until it is answered, and it happens once. */
+#include "listening.h"
+#include "states.h"
 #include "wire.h"
 
-static void hold_one(struct flow *f, struct flow_worker *w, const char *id)
+static void hold_one(struct flow *f, struct flow_handler *w, const char *id)
 {
     size_t runs = w->n_runs;
     cr_assert_eq(flow_schedule(f, "q", id, 0, NULL), 0);
@@ -16,7 +18,7 @@ static void alone(struct lapse_options *opts)
 }
 
 /* What Redis has of it then, and takes it away. */
-static void expect(struct wire *x, const char *id, enum flow_policy how, int64_t not_before_ms)
+static void expect(struct wire *x, const char *id, enum flow_way how, int64_t not_before_ms)
 {
     struct flow_job job;
     int err = flow_get(x->f, "q", id, &job);
@@ -40,7 +42,7 @@ static void expect(struct wire *x, const char *id, enum flow_policy how, int64_t
 
 /* Redis may have heard it or not, may have answered or not. What is cut is the settle and nothing
  * else, so the first cuts are within it and all after it has passed hit nothing. */
-static void cut_at_each_byte(enum flow_policy how, enum proxy_way way, long first, long step,
+static void cut_at_each_byte(enum flow_way how, enum proxy_way way, long first, long step,
                              long last)
 {
     struct wire x;
@@ -149,13 +151,13 @@ Test(settle, many_at_once_over_a_cut_wire_happen_once_each)
 /* The lease was over, and somebody else has the job. */
 Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
 {
-    static const enum flow_policy how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
+    static const enum flow_way how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_job before;
     struct flow_job after;
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
 
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
@@ -188,18 +190,18 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
  * time. */
 Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed)
 {
-    static const enum flow_policy how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
+    static const enum flow_way how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
     struct lapse_options opts;
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_job before;
     struct flow_job after;
 
     opts = flow_options(f);
     opts.lease_ms = 300;
     f->l = flow_open(f, &opts);
-    flow_fine(f, "lease");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "lease");
+    flow_listen(f, "q", &w);
 
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);

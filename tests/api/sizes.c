@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Structs of callers that were built against an older or a newer lapse.h. */
-#include "flow.h"
+#include "handler.h"
 
 struct newer_spec {
     struct lapse_spec s;
@@ -34,10 +34,10 @@ Test(sizes, a_newer_callers_field_must_be_0)
         int64_t extra;
     } handle = {{sizeof handle, 1}, 1};
 
-    struct flow_worker w = {.f = f};
-    cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_handler, &w), LAPSE_EINVAL);
+    struct flow_handler w = {.f = f};
+    cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_on_job, &w), LAPSE_EINVAL);
     handle.extra = 0;
-    cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_handler, &w), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_on_job, &w), 0);
     flow_end(f, "q");
 }
 

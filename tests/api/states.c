@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* States of a Redis that answers, but not as one would like: loading, a replica, busy with
  * somebody's script. */
-#include "flow.h"
+#include "handler.h"
+#include "loop.h"
 #include <hiredis/hiredis.h>
 
 enum { HOUR = 3600000 };
@@ -34,24 +35,24 @@ static void finish_command(redisContext *c)
 
 static void is_refused(struct flow *f, const char *word, const char *advice)
 {
-    flow_fine(f, word);
+    flow_allow_log(f, word);
     flow_until(f, flow_schedule(f, "q", NULL, HOUR, NULL) == LAPSE_EREFUSED);
     cr_assert_geq(flow_logged(f, advice), 1);
 }
 
 /* Three jobs that fall due while it cannot run them, and run when it can. */
-static struct flow *start(struct flow_worker *w)
+static struct flow *start(struct flow_handler *w)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, impatient);
 
-    flow_handle(f, "q", w);
+    flow_listen(f, "q", w);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 150, NULL), 0);
     }
     return f;
 }
 
-static void go_on(struct flow *f, struct flow_worker *w)
+static void go_on(struct flow *f, struct flow_handler *w)
 {
     flow_until(f, w->n_runs == 3 && w->settled == 3);
     flow_until(f, flow_schedule(f, "q", NULL, HOUR, NULL) == 0);
@@ -60,7 +61,7 @@ static void go_on(struct flow *f, struct flow_worker *w)
 
 Test(states, a_busy_redis_refuses_by_name_and_then_goes_on)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
 
     redis_do(f->server, "CONFIG SET busy-reply-threshold 20");
@@ -73,7 +74,7 @@ Test(states, a_busy_redis_refuses_by_name_and_then_goes_on)
 
 Test(states, a_replica_refuses_by_name_until_it_is_master_again)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
 
     redis_do(f->server, "REPLICAOF 127.0.0.1 1");
@@ -87,13 +88,13 @@ Test(states, a_replica_refuses_by_name_until_it_is_master_again)
 Test(states, a_replica_without_its_master_lets_nobody_in)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_fine(f, "MASTERDOWN");
+    flow_allow_log(f, "MASTERDOWN");
     redis_do(f->server, "CONFIG SET replica-serve-stale-data no");
     redis_do(f->server, "REPLICAOF 127.0.0.1 1");
     f->l = flow_open(f, NULL);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, flow_logged(f, "does not let us in: MASTERDOWN") > 0);
     redis_do(f->server, "REPLICAOF NO ONE");
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
@@ -103,7 +104,7 @@ Test(states, a_replica_without_its_master_lets_nobody_in)
 
 Test(states, a_loading_redis_refuses_by_name_and_lets_nobody_in)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
     struct flow_answer a = {.f = f};
 
@@ -113,8 +114,8 @@ Test(states, a_loading_redis_refuses_by_name_and_lets_nobody_in)
 
     redis_do(f->server,
              "CONFIG SET key-load-delay 5000 loading-process-events-interval-bytes 1024");
-    flow_fine(f, "LOADING");
-    flow_fine(f, "is loading its data; trying again");
+    flow_allow_log(f, "LOADING");
+    flow_allow_log(f, "is loading its data; trying again");
 
     redisContext *c = start_command(f, "DEBUG %s", "RELOAD");
     flow_until(f, flow_schedule(f, "q", NULL, HOUR, NULL) == LAPSE_EREFUSED);

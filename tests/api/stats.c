@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Each counter of LAPSE_STATS is moved by what its text says, and by nothing else. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
+#include "states.h"
 
 enum { HOUR = 3600000, DAY = 24 * HOUR };
 
@@ -16,11 +18,11 @@ static void bare_and_no_sweep(struct lapse_options *opts)
 }
 
 /* In the registry: it hears all from here on. It ran one job, and no claim is under way. */
-static struct flow *listening(enum flow_mode mode, flow_tweak *tweak, struct flow_worker *w)
+static struct flow *listening(enum flow_mode mode, flow_tweak *tweak, struct flow_handler *w)
 {
     struct flow *f = flow_start_opts(mode, NULL, tweak);
 
-    flow_handle(f, "q", w);
+    flow_listen(f, "q", w);
     if (mode != FLOW_NO_EVENTS) {
         flow_until_listeners(f, "q", 1);
     }
@@ -65,7 +67,7 @@ Test(stats, scheduled_are_those_that_redis_accepted)
 FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
 {
     struct flow *f = flow_start(mode);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
     struct lapse_spec s = flow_job_spec("q", NULL, 0);
 
     for (int i = 0; i < 7; i++) {
@@ -73,18 +75,19 @@ FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
         cr_assert_eq(flow_spec(f, &s, NULL), 0);
     }
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.n_held == 7);
     cr_assert(flow_stats(f->l).claimed == 7 && flow_stats(f->l).done == 0);
 
     unsigned n = 0;
     for (size_t i = 0; i < 7; i++) {
         if (lapse_job_tries(w.held[i]) == 1 || n++ >= 3) {
-            lapse_retry(w.held[i], HOUR, "", flow_settled, &w); /* of the last try: that is dead */
+            lapse_retry(w.held[i], HOUR, "", flow_on_settled,
+                        &w); /* of the last try: that is dead */
         } else if (n <= 2) {
-            lapse_done(w.held[i], flow_settled, &w);
+            lapse_done(w.held[i], flow_on_settled, &w);
         } else {
-            lapse_fail(w.held[i], "", flow_settled, &w);
+            lapse_fail(w.held[i], "", flow_on_settled, &w);
         }
     }
 
@@ -107,10 +110,10 @@ static void no_renewal(struct lapse_options *opts)
 Test(stats, gone_are_settles_that_came_too_late)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_renewal);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_fine(f, "the lease of job a in queue q ended");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "the lease of job a in queue q ended");
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     flow_until(f, flow_cancel(f, "q", "a", NULL) == 0); /* once its lease is over */
@@ -122,7 +125,7 @@ Test(stats, gone_are_settles_that_came_too_late)
 
 Test(stats, events_and_via_event)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
 
@@ -139,7 +142,7 @@ Test(stats, events_and_via_event)
 
 Test(stats, via_notice)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
 
@@ -155,7 +158,7 @@ Test(stats, via_notice)
 
 Test(stats, via_alarm)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listening(FLOW_NO_EVENTS, no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
 
@@ -171,7 +174,7 @@ Test(stats, via_alarm)
 
 Test(stats, via_sweep)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listening(FLOW_SWEEP, NULL, &w);
     struct lapse_stats before = flow_stats(f->l);
 
@@ -186,7 +189,7 @@ Test(stats, via_sweep)
 
 Test(stats, touches)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listening(FLOW_STILL, no_sweep, &w); /* nobody else expires the triggers */
 
     for (int i = 0; i < 3; i++) {
@@ -200,15 +203,15 @@ Test(stats, touches)
 Test(stats, recovered_are_taken_back_from_ended_leases)
 {
     struct flow *f = flow_start(FLOW_SWEEP);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     flow_put(f, "q", "a", FLOW_ENDED, NULL);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_stats(f->l).recovered, 1);
     cr_assert_eq(flow_stats(f->l).failed, 0);
     flow_put(f, "last", "b", FLOW_ENDED_LAST, NULL);
-    flow_handle(f, "last", &w);
+    flow_listen(f, "last", &w);
     flow_until(f, flow_count(f, "last", "dead") == 1 && flow_stats(f->l).failed == 1);
     cr_assert_eq(w.n_runs, 1);
     flow_end(f, "q", "last");
@@ -216,7 +219,7 @@ Test(stats, recovered_are_taken_back_from_ended_leases)
 
 Test(stats, foreign_events_and_empty_claims)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, bare_and_no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
 
@@ -235,10 +238,10 @@ Test(stats, foreign_events_and_empty_claims)
 
 Test(stats, reconnects_of_either_connection)
 {
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listening(FLOW_FULL, NULL, &w);
 
-    flow_fine(f, "lost the connection");
+    flow_allow_log(f, "lost the connection");
     cr_assert_eq(flow_stats(f->l).reconnects, 0);
     redis_do(f->server, "CLIENT KILL TYPE pubsub");
     flow_until(f, flow_stats(f->l).reconnects == 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A machine that sleeps: CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME and Redis's clock
  * go on. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 }
 
 struct sleeper {
-    struct flow_worker w;
+    struct flow_handler w;
     int64_t sleep_ms;
 };
 
@@ -30,7 +31,7 @@ static void sleep_in_the_first(struct lapse *l, struct lapse_job *job, void *arg
     if (s->w.n_runs == 0) {
         slept_ms += s->sleep_ms;
     }
-    flow_handler(l, job, &s->w);
+    flow_on_job(l, job, &s->w);
 }
 
 static void short_lease(struct lapse_options *opts)
@@ -41,10 +42,10 @@ static void short_lease(struct lapse_options *opts)
 Test(suspend, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct sleeper s = {.w = {.f = f, .policy = FLOW_DONE}, .sleep_ms = 5000};
+    struct sleeper s = {.w = {.f = f, .way = FLOW_DONE}, .sleep_ms = 5000};
 
-    flow_fine(f, "the lease of job");
-    flow_fine(f, "the clock of Redis"); /* it did not sleep with us */
+    flow_allow_log(f, "the lease of job");
+    flow_allow_log(f, "the clock of Redis"); /* it did not sleep with us */
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
@@ -60,11 +61,11 @@ Test(suspend, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
 Test(suspend, no_lease_is_renewed_that_ended_while_the_machine_slept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_fine(f, "the lease of job");
-    flow_fine(f, "the clock of Redis");
-    flow_handle(f, "q", &w);
+    flow_allow_log(f, "the lease of job");
+    flow_allow_log(f, "the clock of Redis");
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
 

@@ -2,6 +2,7 @@
 /* lapse bench: its counts are exact, bad input never reaches Redis, and whatever its end, Redis is
  * as it was. */
 #include "tool.h"
+#include "audit.h"
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <signal.h>

@@ -2,6 +2,8 @@
 /* lapse dev leaves nothing behind, however it ends; and the demo and the examples, which run on it
  * or on a server of ours. */
 #include "tool.h"
+#include "audit.h"
+#include "proxy.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

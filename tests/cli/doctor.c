@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse doctor: each check, fine and not. */
 #include "tool.h"
+#include "audit.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 

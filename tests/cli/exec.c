@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse listen --exec: what a command gets, what its end means. */
 #include "tool.h"
+#include "audit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* schedule, cancel, reschedule, get, list, depth: what they print and exit with. */
 #include "tool.h"
+#include "audit.h"
+#include "proxy.h"
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse listen without a command: a line per job, and when it stops. */
 #include "tool.h"
+#include "audit.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

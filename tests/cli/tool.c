@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tool.h"
+#include "audit.h"
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>

@@ -3,8 +3,10 @@
  * LAPSE_URL. */
 #ifndef TOOL_TEST_H
 #define TOOL_TEST_H
+#include "process.h"
+#include "redis.h"
 #include "scripted_server.h"
-#include "support.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

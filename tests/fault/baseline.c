@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the other rows are measured against: nothing breaks. */
 #include "workload.h"
+#include "redis.h"
 #include <criterion/criterion.h>
 
 Test(f1, without_a_fault_each_job_runs_once_and_none_early, .timeout = 300)

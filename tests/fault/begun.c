@@ -2,6 +2,9 @@
 /* F34, F35: jobs that were claimed and wait in the process for their handler, longer than run_ms,
  * and over a suspend of the machine. */
 #include "listener.h"
+#include "process.h"
+#include "redis.h"
+#include "test.h"
 #include "preload/clock.h"
 #include "workload.h"
 #include <criterion/criterion.h>

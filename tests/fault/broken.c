@@ -2,7 +2,8 @@
 /* A checker that nothing fails shows nothing: programs whose scripts lack a guard
  * (tests/meta/broken) must be found out. */
 #include "fault.h"
-#include "support.h"
+#include "process.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,9 @@
  * means nothing. */
 #include "listener.h"
 #include "preload/clock.h"
-#include "wire.h"
+#include "audit.h"
+#include "handler.h"
+#include "process.h"
 #include "fault.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -136,14 +138,14 @@ static void schedule_some(struct flow *f, const char *queue, int n, int64_t dela
 static void two_hours_on(struct steps *s)
 {
     enum { N = 20 };
-    struct flow_worker soon = {.policy = FLOW_DONE};
-    struct flow_worker late = {.policy = FLOW_DONE};
-    struct flow_worker kept = {.policy = FLOW_KEEP};
+    struct flow_handler soon = {.way = FLOW_DONE};
+    struct flow_handler late = {.way = FLOW_DONE};
+    struct flow_handler kept = {.way = FLOW_KEEP};
     struct flow *f = s->f;
 
-    flow_handle(f, "soon", &soon);
-    flow_handle(f, "late", &late);
-    flow_handle(f, "kept", &kept);
+    flow_listen(f, "soon", &soon);
+    flow_listen(f, "late", &late);
+    flow_listen(f, "kept", &kept);
     schedule_some(f, "soon", N, HOUR);
     schedule_some(f, "late", N, 3 * HOUR);
     schedule_some(f, "kept", 1, 0);
@@ -171,7 +173,7 @@ static void an_hour_back(struct steps *s)
 {
     enum { N = 10 };
     struct flow *f = s->f;
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct runs *runs = runs_new(100);
     struct lapse_options opts = flow_options(f);
 
@@ -185,7 +187,7 @@ static void an_hour_back(struct steps *s)
     listener_signal(dead, SIGKILL);
     listener_free(dead);
     schedule_some(f, "q", N, 700);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     step(s, -HOUR, "set back");
     is_quiet(f, "1 h back");
     flow_spin(f, 1000);
@@ -220,11 +222,11 @@ static int by_number(const void *a, const void *b)
 static int64_t slewed(struct steps *s, long n)
 {
     struct flow *f = s->f;
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_answer *a = calloc((size_t)n, sizeof *a);
     unsigned warned = flow_logged(f, "clock of Redis");
 
-    flow_handle(f, "slewed", &w);
+    flow_listen(f, "slewed", &w);
 
     for (int way = 0; way < 2; way++) {
         slew(s->clock, way ? -500 : 500);
@@ -269,8 +271,8 @@ Test(f20, a_clock_of_redis_that_is_set_is_warned_of_and_all_goes_on_when_it_is_r
 
     s.f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
     not_for_others();
-    flow_fine(s.f, "clock of Redis was set");
-    flow_fine(s.f, "lease of job");
+    flow_allow_log(s.f, "clock of Redis was set");
+    flow_allow_log(s.f, "lease of job");
 
     for (long i = 0; i < rounds; i++) {
         two_hours_on(&s);

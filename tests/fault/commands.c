@@ -2,7 +2,10 @@
 /* F24, F25: lapse listen --exec where the system gives nothing more, and with commands that
  * misbehave. */
 #include "fault.h"
-#include "support.h"
+#include "audit.h"
+#include "process.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
@@ -210,7 +213,7 @@ static const struct {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static long runs_of(const char *runs, const char *id, int64_t start_ms[TRIES])
+static long runs_of_job(const char *runs, const char *id, int64_t start_ms[TRIES])
 {
     long n = 0;
     size_t len = strlen(id);
@@ -239,7 +242,7 @@ static int64_t check_runs(struct server *s)
     char *runs = test_read_file(path, &len);
     for (int i = 0; i < COMMANDS; i++) {
         const char *id = commands[i].id;
-        cr_assert_eq(runs_of(runs, id, start), TRIES, "%s: not %d runs\n%s", id, TRIES, runs);
+        cr_assert_eq(runs_of_job(runs, id, start), TRIES, "%s: not %d runs\n%s", id, TRIES, runs);
         int64_t ms = start[1] - start[0];
         if (commands[i].ends_ms && ms - commands[i].ends_ms > latest) {
             latest = ms - commands[i].ends_ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* F26: the leases of a dead process end, and everybody wants its jobs. */
 #include "listener.h"
-#include "wire.h"
+#include "handler.h"
 #include "fault.h"
 #include <signal.h>
 

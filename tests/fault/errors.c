@@ -4,7 +4,8 @@
  * it is over all jobs are done. */
 #include "fault.h"
 #include "scripted_server.h"
-#include "wire.h"
+#include "ask.h"
+#include "audit.h"
 
 enum { HOUR = 3600000, ASKS = 12, TRIES = 10 /* a second */ };
 
@@ -249,10 +250,10 @@ Test(f17, any_error_at_any_step_loses_nothing, .timeout = 900)
     snprintf(url, sizeof url, "%s?db=1", f->server->url);
     opts.url = url;
     f->l = flow_open(f, &opts);
-    flow_fine(f, "Redis");
-    flow_fine(f, "the lease of job");
-    flow_fine(f, "went back");
-    flow_fine(f, "expiry events");
+    flow_allow_log(f, "Redis");
+    flow_allow_log(f, "the lease of job");
+    flow_allow_log(f, "went back");
+    flow_allow_log(f, "expiry events");
 
     struct scripted_server *between = scripted_server_before(f->server);
     for (int step = 0; step < SCRIPTED_STEPS; step++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What happens when Redis's events are silent, or lie. */
 #include "workload.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>

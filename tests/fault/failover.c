@@ -3,7 +3,10 @@
  * the master goes on for a while, the replica is promoted, and the address that all use moves to
  * it. */
 #include "workload.h"
-#include "wire.h"
+#include "audit.h"
+#include "handler.h"
+#include "listening.h"
+#include "proxy.h"
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdio.h>
@@ -52,19 +55,19 @@ Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_
     struct flow *f = flow_start_tcp(FLOW_FULL, args, NULL);
     struct server *other = server_start_tcp(args);
     struct proxy *address = proxy_start(f->server);
-    struct flow_worker lost = {.policy = FLOW_KEEP};
-    struct flow_worker present = {.policy = FLOW_KEEP};
+    struct flow_handler lost = {.way = FLOW_KEEP};
+    struct flow_handler present = {.way = FLOW_KEEP};
     struct lapse_options o = flow_options(f);
     struct lapse *direct = f->l;
 
     short_leases(&o);
     o.url = address->url;
-    flow_fine(f, "lost the connection");
-    flow_fine(f, "the lease of job");
-    flow_fine(f, "clock of Redis");
+    flow_allow_log(f, "lost the connection");
+    flow_allow_log(f, "the lease of job");
+    flow_allow_log(f, "clock of Redis");
     follow(other, f->server);
     f->l = flow_open(f, &o);
-    flow_handle(f, "q", &lost);
+    flow_listen(f, "q", &lost);
     flow_until_listeners(f, "q", 1);
     f->l = direct;
     cr_assert_eq(flow_schedule(f, "q", "j", 200, NULL), 0);
@@ -75,7 +78,7 @@ Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_
     proxy_aim(address, other);
     proxy_drop(address);
     f->l = flow_open(f, &o);
-    flow_handle(f, "q", &present);
+    flow_listen(f, "q", &present);
     flow_until(f, present.n_held == 1);
 
     int64_t until_ms = lapse_job_until_ms(lost.held[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fault.h"
-#include "support.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>

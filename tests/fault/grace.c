@@ -3,6 +3,7 @@
  * itself, is claimed by another within the grace (50 ms) and its lag. All are due at once, unless
  * it says otherwise: what nobody touches. */
 #include "workload.h"
+#include "redis.h"
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>

@@ -3,7 +3,9 @@
  * acknowledges and forwards nothing. */
 #include "fault.h"
 #include "net.h"
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
+#include "proxy.h"
 
 enum { LEASE_MS = 2000, SLACK_MS = 1000, REPLY_MS = 5000, REJOIN_MS = 500 };
 static const char AWAY[] = "127.0.0.2"; /* the way of the one that is cut off */
@@ -17,7 +19,7 @@ static void short_lease(struct lapse_options *o)
 struct cut_off {
     struct flow *f;
     struct lapse *away, *other;
-    struct flow_worker w_away, w_other;
+    struct flow_handler w_away, w_other;
     int64_t detect_ms, ran_ms, rejoin_ms; /* the worst */
 };
 
@@ -33,13 +35,13 @@ static void start(struct cut_off *c, const char *url)
     struct lapse_options opts = flow_options(f);
 
     short_lease(&opts);
-    flow_fine(f, "onnect"); /* cannot, lost, connecting again */
-    flow_fine(f, "the lease of job");
+    flow_allow_log(f, "onnect"); /* cannot, lost, connecting again */
+    flow_allow_log(f, "the lease of job");
     opts.url = f->server->url;
     c->other = flow_open(f, &opts);
     opts.url = url;
     c->away = flow_open(f, &opts);
-    c->w_away = c->w_other = (struct flow_worker){.policy = FLOW_DONE};
+    c->w_away = c->w_other = (struct flow_handler){.way = FLOW_DONE};
 }
 
 /* One of them holds a job and is cut off: the other runs it. */
@@ -51,15 +53,15 @@ static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg
     size_t ran = c->w_other.n_runs;
     uint64_t n = flow_stats(c->away).reconnects;
 
-    c->w_away.policy = FLOW_KEEP;
+    c->w_away.way = FLOW_KEEP;
     f->l = c->away;
-    flow_handle(f, queue, &c->w_away);
+    flow_listen(f, queue, &c->w_away);
     flow_until_listeners(f, queue, 1);
     f->l = direct;
     cr_assert_eq(flow_schedule(f, queue, "job", 0, NULL), 0);
     flow_until(f, c->w_away.n_held == 1);
     f->l = c->other;
-    flow_handle(f, queue, &c->w_other);
+    flow_listen(f, queue, &c->w_other);
     flow_until_listeners(f, queue, 2);
     flow_spin(f, 3000); /* idle */
 
@@ -85,8 +87,8 @@ static void cut_off(struct cut_off *c, const char *queue, void (*drop)(void *arg
     flow_poll(f, flow_stats(c->away).reconnects == n + 2);
     c->rejoin_ms = worst(c->rejoin_ms, test_now_ms() - from_ms);
 
-    lapse_done(c->w_away.held[--c->w_away.n_held], flow_settled, &c->w_away);
-    c->w_away.policy = FLOW_DONE;
+    lapse_done(c->w_away.held[--c->w_away.n_held], flow_on_settled, &c->w_away);
+    c->w_away.way = FLOW_DONE;
     flow_until(f, c->w_away.err == LAPSE_EGONE);
     lapse_unlisten(c->other, queue); /* so that it is the one that was away who runs this: */
 
@@ -201,11 +203,11 @@ Test(f11, an_idle_listener_asks_less_than_twice_a_second, .timeout = 120)
     static const char *const commands[] = {"eval", "evalsha", "ping", "subscribe", "psubscribe"};
     enum { COMMANDS = sizeof commands / sizeof *commands };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     long long n = 0;
     long for_ms = fault_n(10000, 60000);
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 500);
     for (size_t i = 0; i < COMMANDS; i++) {

@@ -6,7 +6,7 @@
  * healthy ones. What is broken must be dead with its reason, or gone, or run; what is healthy runs
  * once; every call answers. In some rounds a key of the whole queue is replaced too: then that
  * queue waits until it is mended, and queue o goes on. */
-#include "wire.h"
+#include "handler.h"
 #include "fault.h"
 #include <hiredis/hiredis.h>
 
@@ -250,7 +250,7 @@ static bool is_in(struct flow *f, const char *set, const struct victim *v)
 enum fate { RAN, USED_UP, QUARANTINED, GONE, LEFT, FATES };
 static long fates[FATES];
 
-static enum fate fate(struct flow *f, const struct flow_worker *w, size_t from,
+static enum fate fate(struct flow *f, const struct flow_handler *w, size_t from,
                       const struct victim *v)
 {
     bool due = v->in[0] && strtod(v->score, NULL) < 1e15,
@@ -288,7 +288,7 @@ static enum fate fate(struct flow *f, const struct flow_worker *w, size_t from,
 }
 
 /* ---- a round ---- */
-static void healthy(struct flow *f, struct flow_worker *w, const char *queue, long round)
+static void healthy(struct flow *f, struct flow_handler *w, const char *queue, long round)
 {
     struct flow_answer a[HEALTHY];
     char id[40];
@@ -348,7 +348,7 @@ static void empty(struct flow *f)
              "'lapse:{h}:listeners' then redis.call('DEL', k) end end");
 }
 
-static void round_of_jobs(struct flow *f, struct flow_worker *w, long round)
+static void round_of_jobs(struct flow *f, struct flow_handler *w, long round)
 {
     static struct flow_job page[4 * VICTIMS + HEALTHY];
     struct victim v[VICTIMS];
@@ -383,7 +383,7 @@ static void round_of_jobs(struct flow *f, struct flow_worker *w, long round)
 }
 
 /* A key of the whole queue is another's, until it is mended. */
-static void round_of_keys(struct flow *f, struct flow_worker *w, struct flow_worker *other,
+static void round_of_keys(struct flow *f, struct flow_handler *w, struct flow_handler *other,
                           long round)
 {
     static const char *const keys[] = {"due",      "run", "dead",     "jobs",
@@ -426,15 +426,15 @@ Test(f27, hostile_data_is_quarantined_and_counted_and_hurts_no_other_job, .timeo
     fault_say("F27: LAPSE_SEED=%llu, %ld rounds", (unsigned long long)state, rounds);
 
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, quick);
-    struct flow_worker w = {.policy = FLOW_DONE};
-    struct flow_worker other = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow_handler other = {.way = FLOW_DONE};
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
-        flow_fine(f, fine[i]);
+        flow_allow_log(f, fine[i]);
     }
 
-    flow_fine(f, "lease of job");
-    flow_handle(f, "h", &w);
-    flow_handle(f, "o", &other);
+    flow_allow_log(f, "lease of job");
+    flow_listen(f, "h", &w);
+    flow_listen(f, "o", &other);
 
     for (long i = 0; i < rounds; i++) {
         round_of_jobs(f, &w, i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject.h"
 #include "hook.h"
-#include "support.h"
+#include "allocations.h"
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>

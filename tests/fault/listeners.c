@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Listeners that are killed, and that sleep longer than their leases. */
 #include "workload.h"
+#include "proxy.h"
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>

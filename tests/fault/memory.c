@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* F18, F19: a Redis that has no memory left refuses what is new, or evicts triggers, and no job is
  * lost. */
-#include "wire.h"
+#include "handler.h"
 #include "fault.h"
 
 static long evicted(struct flow *f)
@@ -63,13 +63,12 @@ Test(f18, without_memory_schedules_are_refused_whole_while_claims_and_settles_go
     const long rounds = fault_n(20, 200);
     unsigned while_full = 0;
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
-    struct flow_worker w[QUEUES] = {
-        {.policy = FLOW_DONE}, {.policy = FLOW_RETRY}, {.policy = FLOW_FAIL}};
+    struct flow_handler w[QUEUES] = {{.way = FLOW_DONE}, {.way = FLOW_RETRY}, {.way = FLOW_FAIL}};
 
-    flow_fine(f, "OOM");
+    flow_allow_log(f, "OOM");
     for (int i = 0; i < QUEUES; i++) {
         w[i].delay_ms = 20;
-        flow_handle(f, queues[i], &w[i]);
+        flow_listen(f, queues[i], &w[i]);
     }
 
     for (long r = 0; r < rounds; r++) {
@@ -113,10 +112,10 @@ static const struct {
 static int64_t without_triggers(const char *policy, enum flow_mode mode, long n)
 {
     struct flow *f = flow_start_opts(mode, NULL, NULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct flow_answer *a = calloc((size_t)n, sizeof *a);
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     redis_do(f->server, "CONFIG SET maxmemory-policy %s", policy);
 
     for (long i = 0; i < n; i++) {

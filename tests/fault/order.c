@@ -2,6 +2,9 @@
 /* F31: requests of one id, made in one turn, take effect in that order, whatever brings some of
  * them back. */
 #include "workload.h"
+#include "proxy.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdio.h>

@@ -3,7 +3,8 @@
  * what it was to hear with it. */
 #include "listener.h"
 #include "fault.h"
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 
@@ -193,18 +194,18 @@ Test(f14, a_subscriber_that_is_dropped_again_and_again_misses_no_job, .timeout =
 {
     enum { DROPS = 100, EACH = 5, LEN = 1500000 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_options opts = flow_options(f);
     struct lapse *direct = f->l;
     char *junk = malloc(LEN);
 
     memset(junk, 'x', LEN);
     redis_do(f->server, "CONFIG SET client-output-buffer-limit %s", "pubsub 1mb 1mb 60");
-    flow_fine(f, "lost the connection");
+    flow_allow_log(f, "lost the connection");
     slow_sweep(&opts);
 
     struct lapse *l = f->l = flow_open(f, &opts);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     f->l = direct;
 
     for (uint64_t i = 0; i < DROPS; i++) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Bugs that others of this kind had, as cases of ours; the rest of them are named in
  * tests/README.md. */
-#include "wire.h"
+#include "handler.h"
+#include "listening.h"
+#include "states.h"
 #include "fault.h"
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -71,12 +73,12 @@ Test(peers, two_hundred_thousand_ended_leases_all_come_back, .timeout = 300)
 {
     long n = fault_n(20000, 200000);
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     held_by_nobody(f->server, 0, n, 1);
 
     int64_t start_ms = test_now_ms();
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     while (w.settled < n && test_now_ms() < start_ms + LONG_MS) {
         flow_turn(f, test_now_ms() + 100);
     }
@@ -95,11 +97,11 @@ Test(peers, two_hundred_thousand_ended_leases_all_come_back, .timeout = 300)
 Test(peers, many_long_runs_do_not_hide_one_whose_lease_ended)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     held_by_nobody(f->server, 0, 5 * BATCH, 600000);
     held_by_nobody(f->server, 5 * BATCH, BATCH, 1);
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == BATCH);
     cr_assert_eq(flow_count(f, "q", "run"), 5 * BATCH);
     flow_end(f, "q");
@@ -109,7 +111,7 @@ Test(peers, many_long_runs_do_not_hide_one_whose_lease_ended)
 Test(peers, nothing_but_triggers_canaries_and_the_last_token_expires)
 {
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_DONE};
+    struct flow_handler w = {.way = FLOW_DONE};
 
     for (int state = 0; state < FLOW_STATES; state++) {
         char id[8];
@@ -117,7 +119,7 @@ Test(peers, nothing_but_triggers_canaries_and_the_last_token_expires)
         flow_put(f, "q", id, (enum flow_state)state, NULL);
     }
 
-    flow_handle(f, "other", &w);
+    flow_listen(f, "other", &w);
     flow_until_listeners(f, "other", 1);
 
     redisReply *keys = redis_cmd(f->server, "KEYS lapse:*");
@@ -139,12 +141,12 @@ Test(peers, a_job_that_is_never_settled_holds_up_no_other)
 {
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_FULL);
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_handle(f, "q", &w);
+    flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "stalled", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
-    w.policy = FLOW_DONE;
+    w.way = FLOW_DONE;
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, i, NULL), 0);
     }

@@ -3,7 +3,8 @@
  */
 #include "listener.h"
 #include "fault.h"
-#include "support.h"
+#include "process.h"
+#include "redis.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis dies and comes back with all it had, or with less, as its settings and the power allow. */
 #include "workload.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <glob.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scenes: a listener and its jobs. */
 #include "torture.h"
+#include "test.h"
 #include <stdio.h>
 
 static void jobs(struct torture *t, const char *queue, int n, int64_t delay_ms)

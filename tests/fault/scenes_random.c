@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A scene that does at random all that the others do, as long as it is told to. */
 #include "fault.h"
+#include "test.h"
 #include "torture.h"
 #include <stdio.h>
 

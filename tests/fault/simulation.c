@@ -3,7 +3,9 @@
  * be. The clock is ours: it stands in the key "clock", and jumps. Three holders forget answers,
  * sleep, and come back with tokens of long ago. */
 #include "fault.h"
-#include "support.h"
+#include "audit.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

@@ -3,6 +3,7 @@
  * ten round trips long is not lost to the wire. The checker of the history allows no second run
  * here. */
 #include "net.h"
+#include "proxy.h"
 #include "workload.h"
 #include <criterion/criterion.h>
 

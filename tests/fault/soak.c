@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* All of it, at random, for long: what only comes out when faults meet, and what leaks. */
 #include "workload.h"
+#include "proxy.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>

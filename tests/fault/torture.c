@@ -2,6 +2,7 @@
 /* F22, F23: every scene with every fault at every place. LAPSE_SCENE=name plays one scene,
  * LAPSE_INJECT=read:EINTR:3 one fault; a line that says what went wrong says both. */
 #include "torture.h"
+#include "server.h"
 #include "fault.h"
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -7,7 +7,8 @@
 #ifndef TORTURE_H
 #define TORTURE_H
 #include "inject.h"
-#include "support.h"
+#include "redis.h"
+#include "test.h"
 #include <ev.h>
 #include <lapse.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "torture.h"
+#include "test.h"
 #include <stdarg.h>
 #include <stdio.h>
 

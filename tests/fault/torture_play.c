@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* One scene from its beginning to its end, and what must be true then. */
 #include "torture.h"
+#include "allocations.h"
+#include "audit.h"
+#include "redis.h"
+#include "test.h"
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -2,7 +2,10 @@
 /* F23 for the program: strace makes the nth system call of a command fail, from its first breath
  * on. */
 #include "fault.h"
-#include "support.h"
+#include "audit.h"
+#include "process.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "workload.h"
+#include "audit.h"
+#include "process.h"
+#include "redis.h"
+#include "test.h"
 #include "child.h"
 #include "journal.h"
 #include "listener.h"

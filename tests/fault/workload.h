@@ -18,7 +18,7 @@
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 #include "fault.h"
-#include "support.h"
+#include "server.h"
 #include <lapse.h>
 
 #define WORK_QUEUE "q"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariant, read raw from Redis: each record is in exactly one state, and nothing else lies
  * about. */
-#include "support.h"
+#include "audit.h"
+#include "redis.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <hiredis/hiredis.h>

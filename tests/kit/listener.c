@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "listener.h"
 #include "child.h"
-#include "support.h"
+#include "server.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <ev.h>
 #include <poll.h>

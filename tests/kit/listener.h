@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Listeners in processes of their own, to be stopped and killed; what they see goes to a recorder. */
+/* Listeners in processes of their own, to be stopped and killed; what they see goes to a
+ * recorder. */
 #ifndef LISTENER_H
 #define LISTENER_H
 #include "recorder.h"

@@ -2,7 +2,8 @@
 /* A forked child carries bytes between clients and the server's socket, as badly as it is told to
  * in shared memory. */
 #include "child.h"
-#include "support.h"
+#include "proxy.h"
+#include "test.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "support.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "scripted_server.h"
 #include "child.h"
-#include "support.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdatomic.h>

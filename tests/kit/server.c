@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One redis-server per test: it answers about 10 ms after its start, so sharing one would save
  * little and tie tests together. It dies with the test, however that ends. */
-#include "support.h"
+#include "redis.h"
+#include "test.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>

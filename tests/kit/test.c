@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "support.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 #include <errno.h>

@@ -2,6 +2,7 @@
 /* check and mend: jobs that are not whole, as a script that broke off or another program leaves
  * them. */
 #include "script.h"
+#include "audit.h"
 
 SCRIPTS(check);
 SCRIPTS(mend);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "script.h"
+#include "process.h"
 
 SCRIPTS(heartbeat);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "script.h"
+#include "audit.h"
 #include <ctype.h>
 #include <stdarg.h>
 

@@ -13,7 +13,8 @@
  * sets by score, hashes and triggers by id; what is empty or missing is left out. */
 #ifndef SCRIPT_H
 #define SCRIPT_H
-#include "support.h"
+#include "redis.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "support.h"
+#include "loop.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>

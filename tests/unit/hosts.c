@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/hosts.h"
-#include "support.h"
+#include "resolver.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <string.h>
@@ -17,14 +17,14 @@ Test(hosts, come_in_the_order_of_the_resolver_each_once_and_then_again)
     static const char *const all[] = {"127.0.0.2", "::1", "127.0.0.2", "127.0.0.1", NULL};
     struct hosts h = {.n = 0};
 
-    names_set("redis.test", all);
+    resolver_set("redis.test", all);
     for (int round = 1; round <= 2; round++) {
         expect(&h, "127.0.0.2");
         cr_assert(hosts_left(&h));
         expect(&h, "::1");
         expect(&h, "127.0.0.1");
         cr_assert(!hosts_left(&h));
-        cr_assert_eq(names_asked(), round);
+        cr_assert_eq(resolver_lookups(), round);
     }
 }
 
@@ -35,7 +35,7 @@ Test(hosts, begin_with_the_one_that_was_good_while_it_is_still_there)
     struct hosts h = {.n = 0};
 
     hosts_good(&h); /* of a Unix socket: nothing was looked up */
-    names_set("redis.test", all);
+    resolver_set("redis.test", all);
     expect(&h, "127.0.0.1");
     expect(&h, "127.0.0.2");
     hosts_good(&h);
@@ -43,7 +43,7 @@ Test(hosts, begin_with_the_one_that_was_good_while_it_is_still_there)
     expect(&h, "127.0.0.2");
     expect(&h, "127.0.0.1");
     expect(&h, "127.0.0.3");
-    names_set("redis.test", others);
+    resolver_set("redis.test", others);
     expect(&h, "127.0.0.1");
     expect(&h, "127.0.0.3");
 }
@@ -55,7 +55,7 @@ Test(hosts, are_eight_at_most)
                                        "127.0.0.9", NULL};
     struct hosts h = {.n = 0};
 
-    names_set("redis.test", many);
+    resolver_set("redis.test", many);
     for (int i = 0; i < HOSTS_MAX; i++) {
         expect(&h, many[i]);
     }
@@ -69,7 +69,7 @@ Test(hosts, that_do_not_exist_are_none_for_a_reason)
     const char *why = NULL;
     struct hosts h = {.n = 0};
 
-    names_set("redis.test", none);
+    resolver_set("redis.test", none);
     cr_assert(!hosts_next(&h, "redis.test", &why) && why && *why);
     cr_assert(!hosts_left(&h));
 }

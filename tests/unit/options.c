@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/options.h"
-#include "support.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <sched.h>

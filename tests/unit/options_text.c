@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts of the options, and what options_read() makes of the whole. */
 #include "api/options.h"
-#include "support.h"
+#include "allocations.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <sched.h>

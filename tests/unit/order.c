@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "script/order.h"
-#include "support.h"
+#include "allocations.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 

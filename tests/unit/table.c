@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/table.h"
-#include "support.h"
+#include "allocations.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/task.h"
-#include "support.h"
+#include "loop.h"
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -18,7 +18,6 @@ FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(CPPFLAGS) $(CFLAGS) -
 FLAGS_tools = -fPIE -Itools/lapse -I$(BUILD) -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
 FLAGS_tests = -fPIE -Itests/kit $(INCLUDES_$(word 3,$(subst /, ,$(@:$(BUILD)/%=%)))) $(CPPFLAGS) $(CFLAGS)
 INCLUDES_unit  = -Isrc -I$(BUILD)
-INCLUDES_fault = -Itests/api
 INCLUDES_fuzz  = -Isrc -Itools/lapse -I$(BUILD)
 
 LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)

@@ -7,10 +7,8 @@ KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
 PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
 
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
-# the fault runs use the kit of api
-KIT_fault := $(patsubst %,$(OBJ)/tests/api/%.o,flow flow_ask flow_state wire)
 define criterion
-$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
+$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef
@@ -30,7 +28,7 @@ $(BUILD)/broken/%/scripts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh 
 $(BUILD)/broken/%/script.o: src/script/script.c $(BUILD)/broken/%/scripts.h
 	$(call say,CC)$(CC) $(BASE) -I$(@D) $(FLAGS_src) -c -o $@ $<
 $(BUILD)/broken/%/fault: $(BUILD)/broken/%/script.o $(KIT_O) $(LIB_O) \
-    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline events failover fault listeners producer workload) $(KIT_fault)
+    $(patsubst %,$(OBJ)/tests/fault/%.o,baseline events failover fault listeners producer workload)
 	$(call say,LD)$(LD) -r -o $(@D)/liblapse.o $< $(filter-out %/script/script.o,$(LIB_O))
 	@objcopy --localize-hidden $(@D)/liblapse.o
 	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)

@@ -43,7 +43,7 @@ check_analyzer() {
 # .clang-tidy says which checks. A file a process: with more, clang 14 takes each va_list for uninitialized.
 tidy_one() {
     local out
-    out=$(clang-tidy --quiet "$1" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools -Itests/support "-I$build" \
+    out=$(clang-tidy --quiet "$1" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools -Itests/kit "-I$build" \
         '-DLAPSE_SHARE="/usr/share/lapse"' 2>&1) || { echo "$out"; return 1; }
 }
 check_tidy() {

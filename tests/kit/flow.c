@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include "allocations.h"
+#include "audit.h"
 #include "flow.h"
+#include "loop.h"
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <syslog.h>
 
-struct line {
-    struct line *next;
+struct log_line {
+    struct log_line *next;
     int level;
     char text[];
 };
@@ -22,7 +25,7 @@ static void on_log(int level, const char *text, void *arg)
 
     cr_assert(len && level >= LOG_EMERG && level <= LOG_DEBUG);
 
-    struct line *line = malloc(sizeof *line + len + 1);
+    struct log_line *line = malloc(sizeof *line + len + 1);
     cr_assert(line);
     line->level = level;
     memcpy(line->text, text, len + 1);
@@ -30,39 +33,60 @@ static void on_log(int level, const char *text, void *arg)
     f->lines = line;
 }
 
-void flow_fine(struct flow *f, const char *text)
+void flow_allow_log(struct flow *f, const char *text)
 {
     size_t i = 0;
 
-    while (f->fine[i]) {
+    while (f->allowed[i]) {
         i++;
     }
-    cr_assert(i < sizeof f->fine / sizeof *f->fine);
-    f->fine[i] = text;
+    cr_assert(i < sizeof f->allowed / sizeof *f->allowed);
+    f->allowed[i] = text;
 }
 
 unsigned flow_logged(struct flow *f, const char *text)
 {
     unsigned n = 0;
-    for (const struct line *i = f->lines; i; i = i->next) {
+    for (const struct log_line *i = f->lines; i; i = i->next) {
         n += strstr(i->text, text) != NULL;
     }
     return n;
 }
 
-static bool is_fine(const struct flow *f, const struct line *line)
+static bool is_allowed(const struct flow *f, const struct log_line *line)
 {
     if (strstr(line->text, "the event loop was blocked for")) {
         return true; /* by a machine that has other work */
     }
 
-    for (size_t i = 0; i < sizeof f->fine / sizeof *f->fine && f->fine[i]; i++) {
-        if (strstr(line->text, f->fine[i])) {
+    for (size_t i = 0; i < sizeof f->allowed / sizeof *f->allowed && f->allowed[i]; i++) {
+        if (strstr(line->text, f->allowed[i])) {
             return true;
         }
     }
 
     return line->level > LOG_WARNING;
+}
+
+/* ---- memory ---- */
+struct kept {
+    struct kept *next;
+    _Alignas(16) char bytes[];
+};
+
+void *flow_keep(struct flow *f, const void *bytes, size_t len, size_t size)
+{
+    struct kept *k = malloc(sizeof *k + size);
+
+    cr_assert(k);
+    if (len) {
+        memcpy(k->bytes, bytes, len);
+    }
+
+    memset(k->bytes + len, 0, size - len);
+    k->next = f->kept;
+    f->kept = k;
+    return k->bytes;
 }
 
 /* ---- life ---- */
@@ -80,12 +104,12 @@ static struct flow *start(enum flow_mode mode, const char *const *server_args, b
     f->server = tcp ? server_start_tcp(server_args) : server_start_opts(server_args);
     if (mode == FLOW_MUTE) {
         redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
-        flow_fine(f, "notify-keyspace-events");
+        flow_allow_log(f, "notify-keyspace-events");
     }
 
     if (mode == FLOW_STILL || mode == FLOW_SWEEP) {
         redis_do(f->server, "DEBUG SET-ACTIVE-EXPIRE 0");
-        flow_fine(
+        flow_allow_log(
             f,
             "notify-keyspace-events"); /* the canary of an idle listener does not expire either */
     }
@@ -184,7 +208,7 @@ void flow_close(struct flow *f, struct lapse *l, int64_t grace_ms)
 
 static void free_all(struct flow *f)
 {
-    for (struct line *i = f->lines, *next; i; i = next) {
+    for (struct log_line *i = f->lines, *next; i; i = next) {
         next = i->next;
         free(i);
     }
@@ -222,8 +246,8 @@ void flow_end_queues(struct flow *f, ...)
 
     cr_assert_eq(alloc_live(), f->n_live, "%ld blocks are not given back",
                  alloc_live() - f->n_live);
-    for (const struct line *i = f->lines; i; i = i->next) {
-        cr_assert(is_fine(f, i), "logged: %s", i->text);
+    for (const struct log_line *i = f->lines; i; i = i->next) {
+        cr_assert(is_allowed(f, i), "logged: %s", i->text);
     }
 
     server_stop(f->server);
@@ -232,34 +256,26 @@ void flow_end_queues(struct flow *f, ...)
     free_all(f);
 }
 
-static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
-{
-    (void)loop;
-    (void)w;
-    (void)events;
-}
-
+/* ---- waiting ---- */
 bool flow_turn(struct flow *f, int64_t end_ms)
 {
-    int64_t left_ms = end_ms - test_now_ms();
-    ev_timer deadline;
+    return loop_turn(f->loop, end_ms);
+}
 
-    if (left_ms <= 0) {
-        return false;
-    }
-
-    ev_timer_init(&deadline, on_deadline, (double)left_ms / 1000., 0.);
-    ev_now_update(f->loop); /* the test may have been busy since the last turn */
-    ev_timer_start(f->loop, &deadline);
-    ev_run(f->loop, EVRUN_ONCE);
-    ev_timer_stop(f->loop, &deadline);
-    return true;
+void flow_spin(struct flow *f, int64_t for_ms)
+{
+    loop_for(f->loop, (int)for_ms);
 }
 
 /* ---- Redis ---- */
 long long flow_count(struct flow *f, const char *queue, const char *set)
 {
     return redis_int(f->server, "ZCARD %s:{%s}:%s", f->space, queue, set);
+}
+
+int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id)
+{
+    return redis_int(f->server, "ZSCORE %s:{%s}:%s %s", f->space, queue, set, id);
 }
 
 long long flow_calls(struct flow *f, const char *command)

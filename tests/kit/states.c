@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow.h"
+#include "handler.h"
+#include "states.h"
 #include <poll.h>
 
 const char *const flow_state_names[FLOW_STATES] = {"waiting", "running", "dead", "ended",
@@ -10,11 +11,11 @@ static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
 {
     struct lapse_options opts = flow_options(f);
     struct lapse *before = f->l;
-    struct flow_worker w = {.policy = FLOW_KEEP};
+    struct flow_handler w = {.way = FLOW_KEEP};
 
     opts.lease_ms = lease_ms;
     f->l = flow_open(f, &opts);
-    flow_handle(f, queue, &w);
+    flow_listen(f, queue, &w);
     flow_until(f, w.n_held == 1);
 
     struct lapse *own = f->l;
@@ -27,10 +28,10 @@ static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
 static void fail_one(struct flow *f, const char *queue)
 {
     struct lapse *before = f->l;
-    struct flow_worker w = {.policy = FLOW_FAIL, .reason = "broken"};
+    struct flow_handler w = {.way = FLOW_FAIL, .reason = "broken"};
 
     f->l = flow_open(f, NULL);
-    flow_handle(f, queue, &w);
+    flow_listen(f, queue, &w);
     flow_until(f, w.settled == 1);
     flow_close(f, f->l, 1000);
     f->l = before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "support.h"
+#include "allocations.h"
 #include <lapse.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "support.h"
+#include "process.h"
+#include "test.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,22 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls and handlers that write down what they are told. */
-#include "flow.h"
-
-/* ---- asking ---- */
-static void *keep(struct flow *f, const void *bytes, size_t len, size_t room)
-{
-    struct kept *k = malloc(sizeof *k + room);
-
-    cr_assert(k);
-    if (len) {
-        memcpy(k->bytes, bytes, len);
-    }
-
-    memset(k->bytes + len, 0, room - len);
-    k->next = f->kept;
-    f->kept = k;
-    return k->bytes;
-}
+#include "ask.h"
 
 void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job)
 {
@@ -28,7 +11,7 @@ void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job
     strcpy(out->queue, lapse_job_queue(job));
     strcpy(out->id, lapse_job_id(job));
     strcpy(out->reason, lapse_job_reason(job));
-    out->body = keep(f, body, out->body_len, out->body_len + 1);
+    out->body = flow_keep(f, body, out->body_len, out->body_len + 1);
     out->state = lapse_job_state(job);
     out->due_ms = lapse_job_due_ms(job);
     out->until_ms = lapse_job_until_ms(job);
@@ -84,7 +67,7 @@ int flow_wait(struct flow *f, struct flow_answer *a)
     return a->err;
 }
 
-static int finish(struct flow *f, int err, struct flow_answer *a, struct flow_job *out)
+static int answer_of(struct flow *f, int err, struct flow_answer *a, struct flow_job *out)
 {
     if (!err) {
         err = flow_wait(f, a);
@@ -107,7 +90,7 @@ struct lapse_spec flow_job_spec(const char *queue, const char *id, int64_t delay
 int flow_spec(struct flow *f, const struct lapse_spec *spec, struct flow_job *out)
 {
     struct flow_answer a = {.f = f};
-    return finish(f, lapse_schedule(f->l, spec, flow_answered, &a), &a, out);
+    return answer_of(f, lapse_schedule(f->l, spec, flow_answered, &a), &a, out);
 }
 
 int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t delay_ms,
@@ -120,26 +103,26 @@ int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t del
 int flow_cancel(struct flow *f, const char *queue, const char *id, struct flow_job *out)
 {
     struct flow_answer a = {.f = f};
-    return finish(f, lapse_cancel(f->l, queue, id, 0, flow_answered, &a), &a, out);
+    return answer_of(f, lapse_cancel(f->l, queue, id, 0, flow_answered, &a), &a, out);
 }
 
 int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due,
                     struct flow_job *out)
 {
     struct flow_answer a = {.f = f};
-    return finish(f, lapse_reschedule(f->l, queue, id, due, 0, flow_answered, &a), &a, out);
+    return answer_of(f, lapse_reschedule(f->l, queue, id, due, 0, flow_answered, &a), &a, out);
 }
 
 int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out)
 {
     struct flow_answer a = {.f = f};
-    return finish(f, lapse_get(f->l, queue, id, flow_answered, &a), &a, out);
+    return answer_of(f, lapse_get(f->l, queue, id, flow_answered, &a), &a, out);
 }
 
 int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out)
 {
     struct flow_answer a = {.f = f};
-    int err = finish(f, lapse_depth(f->l, queue, flow_depth_answered, &a), &a, NULL);
+    int err = answer_of(f, lapse_depth(f->l, queue, flow_depth_answered, &a), &a, NULL);
     *out = a.depth;
     return err;
 }
@@ -186,63 +169,4 @@ int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigne
     }
     flow_until(f, p.over);
     return p.err ? p.err : (int)p.got;
-}
-
-/* ---- handling ---- */
-void flow_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
-{
-    struct flow_worker *w = arg;
-    cr_assert(l && !job);
-    w->settled++;
-    w->errors += err != 0;
-    w->err = err ? err : w->err;
-}
-
-static void settle(struct flow_worker *w, struct lapse_job *job, enum flow_policy how)
-{
-    switch (how) {
-    case FLOW_DONE: lapse_done(job, flow_settled, w); break;
-    case FLOW_RETRY: lapse_retry(job, w->delay_ms, w->reason, flow_settled, w); break;
-    case FLOW_FAIL: lapse_fail(job, w->reason, flow_settled, w); break;
-    case FLOW_KEEP: cr_assert(w->n_held < FLOW_HELD); w->held[w->n_held++] = job;
-    }
-}
-
-void flow_handler(struct lapse *l, struct lapse_job *job, void *arg)
-{
-    struct flow_worker *w = arg;
-
-    if (!(w->n_runs & (w->n_runs + 1))) { /* 0, 1, 3, 7...: full */
-        w->runs =
-            keep(w->f, w->runs, w->n_runs * sizeof *w->runs, (2 * w->n_runs + 1) * sizeof *w->runs);
-    }
-
-    cr_assert(l);
-    flow_copy(w->f, &w->runs[w->n_runs].job, job);
-    w->runs[w->n_runs++].l = l;
-    settle(w, job, w->policy);
-}
-
-void flow_handle(struct flow *f, const char *queue, struct flow_worker *w)
-{
-    w->f = f;
-    cr_assert_eq(lapse_listen(f->l, queue, NULL, flow_handler, w), 0);
-}
-
-void flow_settle(struct flow_worker *w, enum flow_policy how)
-{
-    unsigned want = w->settled + (unsigned)w->n_held;
-    while (w->n_held) {
-        settle(w, w->held[--w->n_held], how);
-    }
-    flow_until(w->f, w->settled >= want);
-}
-
-size_t flow_runs_of(const struct flow_worker *w, const char *id)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < w->n_runs; i++) {
-        n += strcmp(w->runs[i].job.id, id) == 0;
-    }
-    return n;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Before the C library's: a host name stands for the addresses that a test says. */
-#include "support.h"
+#include "resolver.h"
 #include <dlfcn.h>
 #include <netdb.h>
 #include <string.h>
@@ -9,13 +9,13 @@ static const char *name;
 static const char *const *addresses;
 static long asked;
 
-void names_set(const char *host, const char *const *list)
+void resolver_set(const char *host, const char *const *list)
 {
     name = host;
     addresses = list;
 }
 
-long names_asked(void)
+long resolver_lookups(void)
 {
     return asked;
 }

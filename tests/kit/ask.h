@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of lapse.h, their answers, and waiting for them. */
+#ifndef ASK_H
+#define ASK_H
+#include "flow.h"
+
+/* A copy of a job. */
+struct flow_job {
+    char queue[65], id[256], reason[201];
+    const char *body; /* the flow's to free */
+    size_t body_len;
+    enum lapse_state state;
+    int64_t due_ms, until_ms, claimed_us;
+    unsigned try_no, tries;
+    uint64_t token;
+    int created;
+    enum lapse_via via;
+};
+void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job);
+
+/* ---- asking and waiting: each call returns its error, or that of its callback ---- */
+/* out: the job that the callback was given, all 0 where it was given none; may be NULL. */
+/* id NULL: lapse makes one up */
+int flow_schedule(struct flow *f, const char *queue, const char *id, int64_t delay_ms,
+                  struct flow_job *out);
+int flow_spec(struct flow *f, const struct lapse_spec *spec, struct flow_job *out);
+int flow_cancel(struct flow *f, const char *queue, const char *id, struct flow_job *out);
+int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due,
+                    struct flow_job *out);
+int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out);
+int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out);
+/* All pages of n, at most max jobs. Returns how many jobs there were, or an error. */
+int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigned n,
+              struct flow_job *out, size_t max);
+/* A spec with these three fields. */
+struct lapse_spec flow_job_spec(const char *queue, const char *id, int64_t delay_ms);
+
+/* ---- asking without waiting ----
+ *     struct flow_answer a = {.f = f};
+ *     lapse_get(l, queue, id, flow_answered, &a);
+ *     ...
+ *     flow_wait(f, &a); */
+struct flow_answer {
+    struct flow *f;
+    unsigned calls; /* of the callback */
+    unsigned nth;   /* of all answers of f, from 1 */
+    int err;
+    bool has_job;
+    struct flow_job job; /* of a list: the first */
+    struct lapse_depth depth;
+    size_t n; /* of a list */
+};
+lapse_cb flow_answered;
+lapse_depth_fn flow_depth_answered;
+lapse_list_fn flow_list_answered;
+int flow_wait(struct flow *f, struct flow_answer *a); /* its err */
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* A blocking connection of the test to its Redis. Formats are those of hiredis: %s, %b, %lld. */
+#ifndef REDIS_H
+#define REDIS_H
+#include "server.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct redisReply;
+
+/* The reply is the caller's to free, and may be an error. */
+struct redisReply *redis_cmd(struct server *s, const char *format, ...);
+/* The answer must be an integer, or a text that is one. */
+long long redis_int(struct server *s, const char *format, ...);
+/* The text is the caller's to free; NULL: nil. An error is "ERR ...". */
+char *redis_str(struct server *s, const char *format, ...);
+/* The answer must not be an error. */
+void redis_do(struct server *s, const char *format, ...);
+
+int64_t redis_now_ms(struct server *s);
+/* How many jobs wait or run. Counted in one step, so a job that moves meanwhile is counted once. */
+long long redis_left(struct server *s, const char *space, const char *queue);
+
+/* Runs BUILD/lua/NAME.lua with one key and texts that NULL ends, or with any bytes. */
+struct redisReply *redis_script(struct server *s, const char *name, const char *key, ...);
+struct redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc,
+                                 const char *const *argv, const size_t *len);
+#endif
