@@ -15,7 +15,7 @@
  *    write, so that a host program does not die of a peer that went away.
  *  - Out of memory 0.14.1 sends a command whose callback it could not note: its answer would be
  *    taken for that of the next command, or abort(). So we check whether it did, and give the
- *    connection up before the command is written: tests/fault/torture.c.
+ *    connection up before the command is written: tests/fault/fail_each_call.c.
  *  - It has no deadlines (1.x has, and ends the whole connection): ours are one timer a connection.
  *
  * A connection that brought nothing for half of reply_ms while no answer is due is asked for a sign

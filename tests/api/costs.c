@@ -129,17 +129,17 @@ static void a_lone_job(enum flow_mode mode, long long most)
     flow_end(f, "q");
 }
 
-Test(counts, a_lone_job_takes_four_scripts)
+Test(costs, a_lone_job_takes_four_scripts)
 {
     a_lone_job(FLOW_STILL, 3);
 }
 
-Test(counts, a_lone_job_takes_five_scripts_where_redis_was_faster)
+Test(costs, a_lone_job_takes_five_scripts_where_redis_was_faster)
 {
     a_lone_job(FLOW_FULL, 4);
 }
 
-Test(counts, jobs_due_together_share_their_scripts)
+Test(costs, jobs_due_together_share_their_scripts)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -170,12 +170,12 @@ static void allocations(int step_us)
     flow_end(f, "q");
 }
 
-Test(counts, one_allocation_a_job_in_a_burst)
+Test(costs, one_allocation_a_job_in_a_burst)
 {
     allocations(0);
 }
 
-Test(counts, one_allocation_a_job_when_they_come_one_by_one)
+Test(costs, one_allocation_a_job_when_they_come_one_by_one)
 {
     allocations(1000);
 }
@@ -251,32 +251,32 @@ static void shared_by(enum flow_mode mode, unsigned n, int64_t delay_ms)
     flow_end(f, "q");
 }
 
-Test(counts, four_listeners_ask_for_a_job_once)
+Test(costs, four_listeners_ask_for_a_job_once)
 {
     shared_by(FLOW_FULL, 4, AHEAD_MS);
 }
 
-Test(counts, four_listeners_ask_for_a_job_once_that_is_due_at_once)
+Test(costs, four_listeners_ask_for_a_job_once_that_is_due_at_once)
 {
     shared_by(FLOW_FULL, 4, 0);
 }
 
-Test(counts, eight_listeners_ask_for_a_job_once)
+Test(costs, eight_listeners_ask_for_a_job_once)
 {
     shared_by(FLOW_FULL, 8, AHEAD_MS);
 }
 
-Test(counts, four_listeners_without_alarm_never_ask_in_vain)
+Test(costs, four_listeners_without_alarm_never_ask_in_vain)
 {
     shared_by(FLOW_NO_ALARM, 4, AHEAD_MS);
 }
 
-Test(counts, four_listeners_without_alarm_never_ask_in_vain_for_a_job_that_is_due_at_once)
+Test(costs, four_listeners_without_alarm_never_ask_in_vain_for_a_job_that_is_due_at_once)
 {
     shared_by(FLOW_NO_ALARM, 4, 0);
 }
 
-Test(counts, eight_listeners_without_alarm_never_ask_in_vain)
+Test(costs, eight_listeners_without_alarm_never_ask_in_vain)
 {
     shared_by(FLOW_NO_ALARM, 8, AHEAD_MS);
 }

@@ -21,7 +21,7 @@ static struct flow *start(const char *policy, unsigned flags)
     return f;
 }
 
-Test(evict, where_any_key_may_go_no_job_is_taken_and_it_is_said_once)
+Test(eviction, where_any_key_may_go_no_job_is_taken_and_it_is_said_once)
 {
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct flow *f = start(policies[i], 0);
@@ -39,7 +39,7 @@ Test(evict, where_any_key_may_go_no_job_is_taken_and_it_is_said_once)
     }
 }
 
-Test(evict, once_the_policy_is_mended_it_takes_them)
+Test(eviction, once_the_policy_is_mended_it_takes_them)
 {
     struct flow *f = start("allkeys-lru", 0);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -55,7 +55,7 @@ Test(evict, once_the_policy_is_mended_it_takes_them)
     flow_end(f, "q");
 }
 
-Test(evict, who_is_told_that_it_may_takes_them)
+Test(eviction, who_is_told_that_it_may_takes_them)
 {
     struct flow *f = start("allkeys-lru", LAPSE_MAY_EVICT);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -67,7 +67,7 @@ Test(evict, who_is_told_that_it_may_takes_them)
     flow_end(f, "q");
 }
 
-Test(evict, of_triggers_alone_is_no_reason_to_refuse)
+Test(eviction, of_triggers_alone_is_no_reason_to_refuse)
 {
     struct flow *f = start("volatile-ttl", 0);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -78,7 +78,7 @@ Test(evict, of_triggers_alone_is_no_reason_to_refuse)
     flow_end(f, "q");
 }
 
-Test(evict, a_queue_that_is_handled_later_is_refused_too)
+Test(eviction, a_queue_that_is_handled_later_is_refused_too)
 {
     struct flow *f = start("allkeys-lru", 0);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -91,7 +91,7 @@ Test(evict, a_queue_that_is_handled_later_is_refused_too)
     flow_end(f, "q");
 }
 
-Test(evict, a_policy_that_got_bad_is_seen_on_the_next_connection)
+Test(eviction, a_policy_that_got_bad_is_seen_on_the_next_connection)
 {
     struct flow *f = start("noeviction", 0);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -109,7 +109,7 @@ Test(evict, a_policy_that_got_bad_is_seen_on_the_next_connection)
     flow_end(f, "q");
 }
 
-Test(evict, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
+Test(eviction, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -131,7 +131,7 @@ Test(evict, a_user_who_may_not_ask_is_let_in_and_leaves_no_trace_in_the_acl_log)
     flow_end(f, "q");
 }
 
-Test(evict, a_listener_that_refuses_can_be_closed_and_stopped)
+Test(eviction, a_listener_that_refuses_can_be_closed_and_stopped)
 {
     struct flow *f = start("allkeys-lru", 0);
     struct flow_handler w = {.way = FLOW_DONE};

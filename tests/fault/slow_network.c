@@ -2,7 +2,7 @@
 /* A bad network that works: slow, far, lossy. No job is lost, early, or run twice: a lease that is
  * ten round trips long is not lost to the wire. The checker of the history allows no second run
  * here. */
-#include "net.h"
+#include "own_network.h"
 #include "proxy.h"
 #include "workload.h"
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
 /* Connections that look alive and are dead: packets dropped both ways, and a proxy that
  * acknowledges and forwards nothing. */
 #include "fault.h"
-#include "net.h"
+#include "own_network.h"
 #include "handler.h"
 #include "listening.h"
 #include "proxy.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* F22, F23: every scene with every fault at every place. LAPSE_SCENE=name plays one scene,
+/* F22, F23: every scenario with every fault at every place. LAPSE_SCENARIO=name plays one scenario,
  * LAPSE_INJECT=read:EINTR:3 one fault; a line that says what went wrong says both. */
-#include "torture.h"
+#include "scenario.h"
 #include "server.h"
 #include "fault.h"
 #include <criterion/criterion.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SCENES = 128, CULPRITS = 24, AT_ONCE = 4, PLAY_S = 60 };
+enum { SCENARIOS = 128, CULPRITS = 24, AT_ONCE = 4, PLAY_S = 60 };
 enum outcome {
     PASSED,
     FAILED,
@@ -39,7 +39,7 @@ struct tally {
 static struct result *result; /* in shared memory */
 
 /* ---- in the process of one play ---- */
-void t_fail(const char *format, ...)
+void play_fail(const char *format, ...)
 {
     va_list ap;
 
@@ -51,7 +51,7 @@ void t_fail(const char *format, ...)
     _exit(1);
 }
 
-void t_lost_outside(const char *by)
+void play_lost_outside(const char *by)
 {
     result->outcome = LOST;
     snprintf(result->culprit, sizeof result->culprit, "a block of %s is lost", by);
@@ -109,7 +109,8 @@ static void watch_for_death(void)
     alarm(PLAY_S);
 }
 
-static enum outcome play(const struct scene *s, const struct injection *i, long nth, unsigned seed)
+static enum outcome play(const struct scenario *s, const struct injection *i, long nth,
+                         unsigned seed)
 {
     int status;
 
@@ -119,7 +120,7 @@ static enum outcome play(const struct scene *s, const struct injection *i, long 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         watch_for_death();
-        result->runs = t_play(s, i, nth, seed);
+        result->runs = play_scenario(s, i, nth, seed);
         result->fired = inject_fired();
         _exit(0);
     }
@@ -136,8 +137,8 @@ static enum outcome play(const struct scene *s, const struct injection *i, long 
     return result->outcome;
 }
 
-/* ---- in the process of one scene ---- */
-static void count(struct tally *t, const struct scene *s, const struct injection *i, long nth)
+/* ---- in the process of one scenario ---- */
+static void count(struct tally *t, const struct scenario *s, const struct injection *i, long nth)
 {
     size_t k = 0;
 
@@ -146,7 +147,7 @@ static void count(struct tally *t, const struct scene *s, const struct injection
 
     if (result->outcome == FAILED) {
         t->failed++;
-        fault_say("FAILED: LAPSE_SCENE=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name,
+        fault_say("FAILED: LAPSE_SCENARIO=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name,
                   i ? i->what : "none", i ? i->name : "", nth, result->reason);
     } else if (result->outcome != PASSED) {
         t->died += result->outcome == DIED;
@@ -169,7 +170,8 @@ static bool asked_for(const struct injection *i, long *only)
     return !want || *only;
 }
 
-/* What is done with one scene: each place of one fault, until there is no such place any more. */
+/* What is done with one scenario: each place of one fault, until there is no such place any
+ * more. */
 struct plan {
     const struct injection *faults;
     size_t n_faults;
@@ -177,7 +179,8 @@ struct plan {
                          random */
 };
 
-static void torment(struct tally *t, const struct scene *s, size_t at, const struct plan *p)
+static void fail_at_each_place(struct tally *t, const struct scenario *s, size_t at,
+                               const struct plan *p)
 {
     for (size_t i = 0; i < p->n_faults; i++) {
         const struct injection *f = &p->faults[i];
@@ -197,36 +200,36 @@ static void torment(struct tally *t, const struct scene *s, size_t at, const str
     }
 }
 
-static void run_scene(struct tally *t, const struct scene *s, size_t at, const struct plan *p)
+static void run_scenario(struct tally *t, const struct scenario *s, size_t at, const struct plan *p)
 {
     result = &t->last;
-    t_server = s->tcp ? server_start_tcp(NULL) : server_start();
+    play_server = s->tcp ? server_start_tcp(NULL) : server_start();
     inject_install();
     play(s, NULL, 0, 0);
     count(t, s, NULL, 0);
     if (!t->failed) {
-        torment(t, s, at, p);
+        fail_at_each_place(t, s, at, p);
     }
 
-    server_stop(t_server);
+    server_stop(play_server);
 }
 
 /* ---- in the test ---- */
-static size_t all_scenes(const struct scene **out)
+static size_t all_scenarios(const struct scenario **out)
 {
-    const struct scene *tables[] = {scenes_ask, scenes_handle, scenes_life};
-    const char *only = getenv("LAPSE_SCENE");
+    const struct scenario *tables[] = {scenarios_requests, scenarios_listening, scenarios_life};
+    const char *only = getenv("LAPSE_SCENARIO");
     size_t n = 0;
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        for (const struct scene *s = tables[i]; s->name; s++) {
+        for (const struct scenario *s = tables[i]; s->name; s++) {
             if (!only || strcmp(only, s->name) == 0) {
                 out[n++] = s;
             }
         }
     }
 
-    cr_assert(n > 0 && n <= SCENES);
+    cr_assert(n > 0 && n <= SCENARIOS);
 
     return n;
 }
@@ -250,10 +253,10 @@ static void add(struct tally *sum, const struct tally *one)
     }
 }
 
-static size_t torture(const struct plan *p, struct tally *sum)
+static size_t fail_at_all_places(const struct plan *p, struct tally *sum)
 {
-    const struct scene *scenes[SCENES];
-    size_t n = all_scenes(scenes);
+    const struct scenario *scenarios[SCENARIOS];
+    size_t n = all_scenarios(scenarios);
     size_t running = 0;
     size_t bad = 0;
     struct tally *t =
@@ -276,7 +279,7 @@ static size_t torture(const struct plan *p, struct tally *sum)
         running++;
         if (pid == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            run_scene(&t[i], scenes[i], i, p);
+            run_scenario(&t[i], scenarios[i], i, p);
             _exit(0);
         }
     }
@@ -285,7 +288,7 @@ static size_t torture(const struct plan *p, struct tally *sum)
 
     for (size_t i = 0; i < n; i++) {
         if (fault_full()) {
-            fault_say("%s: %ld plays, %ld faults, %ld died outside", scenes[i]->name, t[i].plays,
+            fault_say("%s: %ld plays, %ld faults, %ld died outside", scenarios[i]->name, t[i].plays,
                       t[i].fired, t[i].died);
         }
         add(sum, &t[i]);
@@ -296,22 +299,22 @@ static size_t torture(const struct plan *p, struct tally *sum)
         fault_say("hiredis: %s: %ld times", sum->culprits[i].name, sum->culprits[i].n);
     }
 
-    cr_assert(sum->failed == 0 && bad == 0, "%ld of %ld plays failed; %zu scenes broke off",
+    cr_assert(sum->failed == 0 && bad == 0, "%ld of %ld plays failed; %zu scenarios broke off",
               sum->failed, sum->plays, bad);
 
     return n;
 }
 
-Test(f22, each_allocation_of_each_scene_may_fail, .timeout = 3600)
+Test(f22, each_allocation_of_each_scenario_may_fail, .timeout = 3600)
 {
     static const struct injection alloc[] = {{"alloc", 0, "NULL"}};
     struct tally t;
-    size_t n = torture(&(struct plan){alloc, 1, 1, 1}, &t);
+    size_t n = fail_at_all_places(&(struct plan){alloc, 1, 1, 1}, &t);
 
     cr_assert_eq(t.died + t.lost, 0);
     fault_row("F22", "an allocation of lapse fails",
-              "every one in >= 60 scenes: no crash, no leak, no lie, it goes on",
-              "%zu scenes, %ld allocations failed, each alone: all hold", n, t.fired);
+              "every one in >= 60 scenarios: no crash, no leak, no lie, it goes on",
+              "%zu scenarios, %ld allocations failed, each alone: all hold", n, t.fired);
 }
 
 Test(f22, one_allocation_in_a_hundred_may_fail_for_long, .timeout = 1800)
@@ -322,17 +325,17 @@ Test(f22, one_allocation_in_a_hundred_may_fail_for_long, .timeout = 1800)
 
     result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert(result != MAP_FAILED);
-    t_server = server_start();
+    play_server = server_start();
     inject_install();
 
     for (long seed = 1; seed <= n; seed++) {
-        cr_assert_eq(play(&scene_random, &alloc, -100, (unsigned)seed), PASSED, "seed %ld: %s",
+        cr_assert_eq(play(&scenario_random, &alloc, -100, (unsigned)seed), PASSED, "seed %ld: %s",
                      seed, result->reason);
         cr_assert(result->fired);
         runs += result->runs;
     }
 
-    server_stop(t_server);
+    server_stop(play_server);
     fault_row("F22", "1 % of lapse's allocations fail, at random", "10 minutes: the same",
               "%ld s, %ld jobs run: all hold", n * fault_n(5, 10), runs);
 }
@@ -344,15 +347,15 @@ Test(f22, each_allocation_of_hiredis_may_fail_where_it_survives, .timeout = 3600
 {
     static const struct injection hiredis[] = {{"hiredis", 0, "NULL"}};
     struct tally t;
-    size_t n = torture(&(struct plan){hiredis, 1, fault_n(40, 1), 1}, &t);
+    size_t n = fail_at_all_places(&(struct plan){hiredis, 1, fault_n(40, 1), 1}, &t);
 
     fault_row("F22", "an allocation of hiredis fails", "our side holds where hiredis does",
-              "%zu scenes, %ld allocations failed: all hold but %ld times that hiredis itself "
+              "%zu scenarios, %ld allocations failed: all hold but %ld times that hiredis itself "
               "crashed, and %ld that it lost a block",
               n, t.fired, t.died, t.lost);
 }
 
-Test(f23, each_system_call_of_each_scene_may_fail, .timeout = 7200)
+Test(f23, each_system_call_of_each_scenario_may_fail, .timeout = 7200)
 {
     struct tally t;
     size_t n_faults = 0;
@@ -361,9 +364,9 @@ Test(f23, each_system_call_of_each_scene_may_fail, .timeout = 7200)
         n_faults++;
     }
 
-    size_t n = torture(&(struct plan){inject_calls, n_faults, 0, fault_n(8, 1)}, &t);
+    size_t n = fail_at_all_places(&(struct plan){inject_calls, n_faults, 0, fault_n(8, 1)}, &t);
     cr_assert_eq(t.died + t.lost, 0);
     fault_row("F23", "a system call fails",
-              ">= 40 errors in every scene: no crash, no descriptor lost, nothing lost",
-              "%zu scenes, %zu errors, %ld calls failed: all hold", n, n_faults, t.fired);
+              ">= 40 errors in every scenario: no crash, no descriptor lost, nothing lost",
+              "%zu scenarios, %zu errors, %ld calls failed: all hold", n, n_faults, t.fired);
 }

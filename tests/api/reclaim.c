@@ -5,7 +5,7 @@
 #include "wire.h"
 
 /* A job is due, and the listener hears of it, while it cannot ask. */
-Test(resume, a_claim_that_waited_for_the_connection_is_not_taken_for_a_lost_one)
+Test(reclaim, a_claim_that_waited_for_the_connection_is_not_taken_for_a_lost_one)
 {
     struct wire x;
 
@@ -30,7 +30,7 @@ Test(resume, a_claim_that_waited_for_the_connection_is_not_taken_for_a_lost_one)
 }
 
 /* A claim that Redis made and we did not hear of goes back, and its try is not counted. */
-Test(resume, a_claim_cut_after_each_byte_of_its_answer_runs_once_with_try_1)
+Test(reclaim, a_claim_cut_after_each_byte_of_its_answer_runs_once_with_try_1)
 {
     enum { LAST = 190, STEP = 3 };
     struct wire x;
@@ -55,7 +55,7 @@ Test(resume, a_claim_cut_after_each_byte_of_its_answer_runs_once_with_try_1)
     wire_end(&x);
 }
 
-Test(resume, many_claims_whose_answer_is_lost_go_back_and_run_once)
+Test(reclaim, many_claims_whose_answer_is_lost_go_back_and_run_once)
 {
     enum { N = 150 };
     struct wire x;
@@ -83,7 +83,7 @@ static void a_short_lease(struct lapse_options *o)
     o->sweep_ms = 500;
 }
 
-Test(resume, what_is_held_is_renewed_and_stays_ours)
+Test(reclaim, what_is_held_is_renewed_and_stays_ours)
 {
     enum { N = 20 };
     struct wire x;
@@ -110,7 +110,7 @@ Test(resume, what_is_held_is_renewed_and_stays_ours)
 
 /* Stopped, and begun again with a handler of its own: what the first one holds is in our hands all
  * the same. */
-Test(resume, jobs_of_a_handler_that_was_replaced_do_not_go_back)
+Test(reclaim, jobs_of_a_handler_that_was_replaced_do_not_go_back)
 {
     struct wire x;
     struct flow_handler second = {.way = FLOW_DONE};
@@ -138,7 +138,7 @@ Test(resume, jobs_of_a_handler_that_was_replaced_do_not_go_back)
 
 /* Nobody took the jobs meanwhile, for nobody could; the sweep at the connect must not, and then
  * they are renewed. */
-Test(resume, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
+Test(reclaim, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
 {
     enum { N = 20 };
     static const char *const always[] = {"--appendfsync", "always", NULL};
@@ -168,7 +168,7 @@ Test(resume, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
 }
 
 /* Its handler had begun, so it is not one of the claims that nobody heard of. */
-Test(resume, a_run_that_could_not_be_settled_in_time_has_used_its_try)
+Test(reclaim, a_run_that_could_not_be_settled_in_time_has_used_its_try)
 {
     static const char *const always[] = {"--appendfsync", "always", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, always, a_short_lease);
@@ -191,7 +191,7 @@ Test(resume, a_run_that_could_not_be_settled_in_time_has_used_its_try)
 
 /* The reconnect looks at what runs, page by page, while a new handler of the queue begins to claim.
  */
-Test(resume, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the_new_handler)
+Test(reclaim, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the_new_handler)
 {
     enum { N = 50, DELAY_MS = 30 };
     struct wire x;

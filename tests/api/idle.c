@@ -33,7 +33,7 @@ static void no_sweep(struct lapse_options *opts)
     opts->sweep_ms = 24 * HOUR;
 }
 
-Test(quiet, an_open_handle_that_asks_nothing)
+Test(idle, an_open_handle_that_asks_nothing)
 {
     struct flow *f = flow_start(FLOW_FULL);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
@@ -42,7 +42,7 @@ Test(quiet, an_open_handle_that_asks_nothing)
     flow_end(f, "q");
 }
 
-FLOW_ALL_MODES(quiet, a_listener_whose_jobs_are_due_later)
+FLOW_ALL_MODES(idle, a_listener_whose_jobs_are_due_later)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -59,7 +59,7 @@ FLOW_ALL_MODES(quiet, a_listener_whose_jobs_are_due_later)
     flow_end(f, "q");
 }
 
-FLOW_ALL_MODES(quiet, a_listener_with_its_hands_full_and_more_jobs_due)
+FLOW_ALL_MODES(idle, a_listener_with_its_hands_full_and_more_jobs_due)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
     struct flow_handler w = {.f = f, .way = FLOW_KEEP};
@@ -80,7 +80,7 @@ FLOW_ALL_MODES(quiet, a_listener_with_its_hands_full_and_more_jobs_due)
     flow_end(f, "q");
 }
 
-Test(quiet, two_listeners_and_jobs_due_later)
+Test(idle, two_listeners_and_jobs_due_later)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_handler w[2] = {{.way = FLOW_DONE}, {.way = FLOW_DONE}};
@@ -99,7 +99,7 @@ Test(quiet, two_listeners_and_jobs_due_later)
     flow_end(f, "q");
 }
 
-Test(quiet, a_handler_that_holds_a_job)
+Test(idle, a_handler_that_holds_a_job)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_handler w = {.way = FLOW_KEEP};
@@ -138,7 +138,7 @@ static struct flow *listener_without_redis(struct flow_handler *w, int sig)
     return f;
 }
 
-Test(quiet, without_redis)
+Test(idle, without_redis)
 {
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = listener_without_redis(&w, SIGKILL);
@@ -154,7 +154,7 @@ Test(quiet, without_redis)
     flow_end(f, "q");
 }
 
-Test(quiet, without_redis_and_with_jobs_in_hand)
+Test(idle, without_redis_and_with_jobs_in_hand)
 {
     struct flow_handler w = {.way = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGKILL);
@@ -169,7 +169,7 @@ Test(quiet, without_redis_and_with_jobs_in_hand)
     flow_end(f, "q");
 }
 
-Test(quiet, while_redis_says_nothing)
+Test(idle, while_redis_says_nothing)
 {
     struct flow_handler w = {.way = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGSTOP);
@@ -190,7 +190,7 @@ Test(quiet, while_redis_says_nothing)
     flow_end(f, "q");
 }
 
-Test(quiet, while_redis_refuses_everything)
+Test(idle, while_redis_refuses_everything)
 {
     struct flow_handler w = {.way = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGCONT);
@@ -214,7 +214,7 @@ static void give_up(struct ev_loop *loop, ev_timer *w, int events)
     ev_break(loop, EVBREAK_ALL);
 }
 
-Test(quiet, the_loop_does_not_end_while_a_handle_is_open)
+Test(idle, the_loop_does_not_end_while_a_handle_is_open)
 {
     struct flow *f = flow_start(FLOW_FULL);
     ev_timer timer;

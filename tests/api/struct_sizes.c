@@ -11,7 +11,7 @@ struct newer_options {
     int64_t extra;
 };
 
-Test(sizes, a_newer_callers_field_must_be_0)
+Test(struct_sizes, a_newer_callers_field_must_be_0)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct newer_spec spec = {flow_job_spec("q", "a", 3600000), 0};
@@ -41,7 +41,7 @@ Test(sizes, a_newer_callers_field_must_be_0)
     flow_end(f, "q");
 }
 
-Test(sizes, an_older_callers_missing_fields_are_the_default)
+Test(struct_sizes, an_older_callers_missing_fields_are_the_default)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_options options = flow_options(f);
@@ -60,7 +60,7 @@ Test(sizes, an_older_callers_missing_fields_are_the_default)
     flow_end(f, "q");
 }
 
-Test(sizes, an_older_caller_sets_its_options_by_name)
+Test(struct_sizes, an_older_caller_sets_its_options_by_name)
 {
     struct lapse_options o = lapse_options_init();
 
@@ -72,7 +72,7 @@ Test(sizes, an_older_caller_sets_its_options_by_name)
     cr_assert_eq(o.arm_ahead_ms, 0x5555555555555555, "not its own memory");
 }
 
-Test(sizes, statistics_are_written_as_far_as_the_caller_knows_them)
+Test(struct_sizes, statistics_are_written_as_far_as_the_caller_knows_them)
 {
     struct flow *f = flow_start(FLOW_FULL);
 

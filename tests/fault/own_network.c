@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "net.h"
+#include "own_network.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>

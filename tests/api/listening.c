@@ -8,7 +8,7 @@ static void no_timers(struct lapse_options *o)
     o->lease_ms = 600000;
 }
 
-FLOW_ALL_MODES(handle, one_that_holds_nothing_is_closed_without_waiting_for_a_timer)
+FLOW_ALL_MODES(listening, one_that_holds_nothing_is_closed_without_waiting_for_a_timer)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_timers);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -20,7 +20,7 @@ FLOW_ALL_MODES(handle, one_that_holds_nothing_is_closed_without_waiting_for_a_ti
     flow_end(f, "q");
 }
 
-Test(handle, a_queue_twice_is_eexist_and_stopping_what_is_not_handled_is_enoent)
+Test(listening, a_queue_twice_is_eexist_and_stopping_what_is_not_handled_is_enoent)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -48,7 +48,7 @@ static void stop_after(struct lapse *l, struct lapse_job *job, void *arg)
     }
 }
 
-FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_counted)
+FLOW_ALL_MODES(listening, stopped_gives_back_what_it_has_not_begun_and_no_try_is_counted)
 {
     enum { N = 120, BEGUN = 3 };
     struct flow *f = flow_start(mode);
@@ -79,7 +79,7 @@ FLOW_ALL_MODES(handle, stopped_gives_back_what_it_has_not_begun_and_no_try_is_co
     flow_end(f, "q");
 }
 
-FLOW_ALL_MODES(handle, begun_again_hears_of_what_is_due_later)
+FLOW_ALL_MODES(listening, begun_again_hears_of_what_is_due_later)
 {
     struct flow *f = flow_start(mode);
     struct flow_handler first = {.way = FLOW_DONE};

@@ -28,7 +28,7 @@ static struct flow *start_at(const char *const *bound)
     return f;
 }
 
-Test(names, of_which_the_first_address_refuses_lead_to_the_second)
+Test(host_names, of_which_the_first_address_refuses_lead_to_the_second)
 {
     static const char *const two[] = {"127.0.0.2", "127.0.0.1", NULL};
     static const char *const bound[] = {"--bind", "127.0.0.1", NULL};
@@ -42,7 +42,7 @@ Test(names, of_which_the_first_address_refuses_lead_to_the_second)
     flow_end(f, "q");
 }
 
-Test(names, of_both_families_lead_to_a_redis_on_ipv6_alone)
+Test(host_names, of_both_families_lead_to_a_redis_on_ipv6_alone)
 {
     static const char *const two[] = {"127.0.0.1", "::1", NULL};
     static const char *const bound[] = {"--bind", "::1", NULL};
@@ -54,7 +54,7 @@ Test(names, of_both_families_lead_to_a_redis_on_ipv6_alone)
     flow_end(f, "q");
 }
 
-Test(names, that_are_numbers_of_ipv6_connect_and_are_logged_in_brackets)
+Test(host_names, that_are_numbers_of_ipv6_connect_and_are_logged_in_brackets)
 {
     static const char *const bound[] = {"--bind", "::1", NULL};
     char url[80];
@@ -72,7 +72,7 @@ Test(names, that_are_numbers_of_ipv6_connect_and_are_logged_in_brackets)
     flow_end(f, "q");
 }
 
-Test(names, of_which_an_address_accepts_and_says_nothing_lead_to_the_next)
+Test(host_names, of_which_an_address_accepts_and_says_nothing_lead_to_the_next)
 {
     static const char *const two[] = {"127.0.0.2", "127.0.0.1", NULL};
     static const char *const bound[] = {"--bind", "127.0.0.1", NULL};
@@ -92,7 +92,7 @@ Test(names, of_which_an_address_accepts_and_says_nothing_lead_to_the_next)
     flow_end(f, "q");
 }
 
-Test(names, are_looked_up_again_when_all_their_addresses_failed)
+Test(host_names, are_looked_up_again_when_all_their_addresses_failed)
 {
     static const char *const gone[] = {"127.0.0.2", "127.0.0.3", NULL};
     static const char *const moved[] = {"127.0.0.1", NULL};

@@ -32,7 +32,7 @@ static struct lapse *open_fake(struct flow *f, const struct scripted_server *fak
     return open_patiently(f, fake, 150);
 }
 
-Test(peer, what_it_says_is_one_printable_line_in_the_log)
+Test(hostile_server, what_it_says_is_one_printable_line_in_the_log)
 {
     static const char nasty[] = "-WRONGPASS \x1b[2J%s%n%999d\t\x07\xff\xc3\xa9\\ end\r\n";
     struct flow *f = flow_bare(FLOW_FULL, NULL); /* its log hook checks each byte */
@@ -48,7 +48,7 @@ Test(peer, what_it_says_is_one_printable_line_in_the_log)
     flow_end(f);
 }
 
-Test(peer, a_very_long_error_is_cut)
+Test(hostile_server, a_very_long_error_is_cut)
 {
     char *reply = malloc(100003);
 
@@ -68,7 +68,7 @@ Test(peer, a_very_long_error_is_cut)
 }
 
 /* What HELLO answers; a server of no known version is not named. */
-Test(peer, that_is_too_old_is_named_when_it_connects)
+Test(hostile_server, that_is_too_old_is_named_when_it_connects)
 {
     static const struct {
         const char *reply, *said;
@@ -103,7 +103,7 @@ Test(peer, that_is_too_old_is_named_when_it_connects)
 
 /* Answers of any shape: each request ends once, with an error, and nothing is read that is not
  * there. */
-Test(peer, an_answer_of_another_shape_is_an_error)
+Test(hostile_server, an_answer_of_another_shape_is_an_error)
 {
     static const char *const replies[] = {
         "+OK\r\n",
@@ -158,7 +158,7 @@ Test(peer, an_answer_of_another_shape_is_an_error)
 }
 
 /* "The next one is due at": a moment that is over, ever again. */
-Test(peer, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
+Test(hostile_server, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
 {
     static const char *const nexts[] = {"-9007199254740992", "-1", "1", "1790000000000"};
 
@@ -185,7 +185,7 @@ Test(peer, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
 
 /* Anybody may write a score. One that no clock will ever reach must not keep us from the others,
  * nor busy. */
-Test(peer, a_forged_due_time_beyond_all_clocks_harms_nobody)
+Test(hostile_server, a_forged_due_time_beyond_all_clocks_harms_nobody)
 {
     static const char *const scores[] = {
         "9007199254740993", "1e17", "9223372036854775807", "1e19", "1e300", "inf"};
@@ -216,7 +216,7 @@ Test(peer, a_forged_due_time_beyond_all_clocks_harms_nobody)
     }
 }
 
-Test(peer, a_forged_due_time_before_all_clocks_is_due_and_runs_once)
+Test(hostile_server, a_forged_due_time_before_all_clocks_is_due_and_runs_once)
 {
     static const char *const scores[] = {"0", "-1", "-1e17", "-1e300", "-inf", "0.5"};
     enum { N = sizeof scores / sizeof *scores };
@@ -276,7 +276,7 @@ static void die_while_we_write(struct flow *f, int times)
     free(body);
 }
 
-Test(peer, that_dies_while_we_write_does_not_kill_the_host)
+Test(hostile_server, that_dies_while_we_write_does_not_kill_the_host)
 {
     signal(SIGPIPE, SIG_DFL);
     struct flow *f = flow_start(FLOW_FULL);
@@ -292,7 +292,7 @@ static void on_pipe(int sig)
     heard++;
 }
 
-Test(peer, that_dies_while_we_write_does_not_disturb_a_host_with_a_handler)
+Test(hostile_server, that_dies_while_we_write_does_not_disturb_a_host_with_a_handler)
 {
     signal(SIGPIPE, on_pipe);
     struct flow *f = flow_start(FLOW_FULL);
@@ -303,7 +303,7 @@ Test(peer, that_dies_while_we_write_does_not_disturb_a_host_with_a_handler)
     flow_end(f);
 }
 
-Test(peer, that_dies_while_we_write_leaves_a_host_that_blocks_sigpipe_as_it_was)
+Test(hostile_server, that_dies_while_we_write_leaves_a_host_that_blocks_sigpipe_as_it_was)
 {
     sigset_t set;
 

@@ -3,7 +3,7 @@
 #include "audit.h"
 #include "handler.h"
 
-FLOW_ALL_MODES(apart, many_queues_of_one_listener_run_their_own_jobs)
+FLOW_ALL_MODES(isolation, many_queues_of_one_listener_run_their_own_jobs)
 {
     enum { QUEUES = 8, EACH = 15 };
     static const char *const names[QUEUES] = {"a", "b", "A", "a.b", "a-b", "a_b", "0", "a.b.c"};
@@ -37,7 +37,7 @@ FLOW_ALL_MODES(apart, many_queues_of_one_listener_run_their_own_jobs)
     flow_end(f, "a", "b", "A", "a.b", "a-b", "a_b", "0", "a.b.c");
 }
 
-FLOW_ALL_MODES(apart, two_databases_with_the_same_queue_and_ids)
+FLOW_ALL_MODES(isolation, two_databases_with_the_same_queue_and_ids)
 {
     enum { N = 12 };
     struct flow *f = flow_bare(mode, NULL);
@@ -80,7 +80,7 @@ FLOW_ALL_MODES(apart, two_databases_with_the_same_queue_and_ids)
     flow_end(f, "q");
 }
 
-FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
+FLOW_ALL_MODES(isolation, two_spaces_with_the_same_queue_and_ids)
 {
     enum { N = 12 };
     static const char *const spaces[2] = {"lapse", "lapse2"};
@@ -121,7 +121,7 @@ FLOW_ALL_MODES(apart, two_spaces_with_the_same_queue_and_ids)
     flow_end(f, "q");
 }
 
-Test(apart, bodies_of_any_bytes_and_sizes_reach_the_handler)
+Test(isolation, bodies_of_any_bytes_and_sizes_reach_the_handler)
 {
     static const size_t sizes[] = {0,     1,      2,      255,     256,     4096,
                                    65537, 262143, 262145, 1 << 20, 1 << 20, 1 << 20};
@@ -159,7 +159,7 @@ Test(apart, bodies_of_any_bytes_and_sizes_reach_the_handler)
 }
 
 /* The strangest letters that an id may have, byte for byte, also in events and wakes. */
-FLOW_ALL_MODES(apart, ids_of_all_allowed_letters_run_once)
+FLOW_ALL_MODES(isolation, ids_of_all_allowed_letters_run_once)
 {
     enum { LONGEST = 255 };
     static const char *const odd[] = {"-rf", "$(x)", ";ls",  "%s%n", "*",  "?",  "[a]", "\\",

@@ -27,7 +27,8 @@ static const struct {
 };
 enum { UNREADABLE = sizeof unreadable / sizeof *unreadable };
 
-FLOW_ALL_MODES(data, a_record_that_cannot_be_read_is_dead_with_its_reason_and_the_others_go_on)
+FLOW_ALL_MODES(corrupt_data,
+               a_record_that_cannot_be_read_is_dead_with_its_reason_and_the_others_go_on)
 {
     struct flow *f = flow_start(mode);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -56,7 +57,7 @@ FLOW_ALL_MODES(data, a_record_that_cannot_be_read_is_dead_with_its_reason_and_th
     flow_end(f, "q");
 }
 
-Test(data, an_unreadable_job_that_died_says_why_in_a_list)
+Test(corrupt_data, an_unreadable_job_that_died_says_why_in_a_list)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -75,7 +76,7 @@ Test(data, an_unreadable_job_that_died_says_why_in_a_list)
     flow_end(f, "q");
 }
 
-FLOW_ALL_MODES(data, a_member_without_a_record_is_removed_and_the_others_go_on)
+FLOW_ALL_MODES(corrupt_data, a_member_without_a_record_is_removed_and_the_others_go_on)
 {
     enum { LOST = 120 };
     struct flow *f = flow_start(mode);
@@ -101,7 +102,7 @@ FLOW_ALL_MODES(data, a_member_without_a_record_is_removed_and_the_others_go_on)
 }
 
 /* asynq#1144: an active job that no lease speaks of was stuck for ever. */
-Test(data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_lease_is_over)
+Test(corrupt_data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_lease_is_over)
 {
     struct flow *f = flow_start(FLOW_SWEEP);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -119,7 +120,7 @@ Test(data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_le
 
 /* A key of ours written by another program: refused by name, and no more often than every 200 ms.
  */
-Test(data,
+Test(corrupt_data,
      a_key_of_the_wrong_type_is_refused_quietly_holds_up_no_other_queue_and_works_when_it_is_gone)
 {
     struct flow *f = flow_start(FLOW_FULL);

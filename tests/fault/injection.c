@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "inject.h"
+#include "injection.h"
 #include "hook.h"
 #include "allocations.h"
 #include <criterion/criterion.h>

@@ -233,7 +233,7 @@ Test(f23, each_system_call_of_each_command_may_fail, .timeout = 3600)
     setenv("ASAN_OPTIONS", "detect_leaks=0",
            1); /* LeakSanitizer traces too, and there can be only one */
 
-    const char *only = getenv("LAPSE_SCENE");
+    const char *only = getenv("LAPSE_SCENARIO");
     for (size_t c = 0; c < COMMANDS; c++) {
         for (size_t f = 0; f < FAULTS; f++) {
             bool fired = (c * FAULTS + f) % (size_t)every == 0 &&

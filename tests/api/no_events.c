@@ -15,7 +15,7 @@ static void run_jobs(struct flow *f, struct flow_handler *w, int n)
     flow_until(f, w->settled == want);
 }
 
-Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
+Test(no_events, without_notifications_all_is_delivered_and_one_warning_says_why)
 {
     struct flow *f = flow_start(FLOW_MUTE);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -32,7 +32,7 @@ Test(deaf, without_notifications_all_is_delivered_and_one_warning_says_why)
     flow_end(f, "q");
 }
 
-Test(deaf, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
+Test(no_events, notifications_that_stop_are_noticed_and_so_are_those_that_come_back)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -60,7 +60,7 @@ static void keyspace(struct lapse_options *o)
     o->notify = LAPSE_KEYSPACE;
 }
 
-Test(deaf, the_warning_names_the_flags_of_the_way_that_was_chosen)
+Test(no_events, the_warning_names_the_flags_of_the_way_that_was_chosen)
 {
     static const char *const args[] = {"--notify-keyspace-events", "Ex", NULL};
     struct flow *f = flow_start_opts(FLOW_FULL, args, keyspace);
@@ -78,7 +78,7 @@ Test(deaf, the_warning_names_the_flags_of_the_way_that_was_chosen)
 
 /* Each time the listeners change all say again that they are there, many times within the life of
  * one canary. */
-Test(deaf, many_listeners_that_come_and_go_are_no_silence)
+Test(no_events, many_listeners_that_come_and_go_are_no_silence)
 {
     enum { QUEUES = 4, ROUNDS = 30 };
     static const char *const queues[QUEUES] = {"a", "b", "c", "d"};
@@ -102,7 +102,7 @@ Test(deaf, many_listeners_that_come_and_go_are_no_silence)
 }
 
 /* Its user may do anything but hear. */
-Test(deaf, without_the_right_to_subscribe_alarm_and_sweep_deliver)
+Test(no_events, without_the_right_to_subscribe_alarm_and_sweep_deliver)
 {
     enum { N = 60 };
     struct flow *f = flow_bare(FLOW_FULL, NULL);
@@ -158,7 +158,7 @@ static void no_alarm(struct lapse_options *o)
 
 /* Commands go on all the while: only the subscription was away, and with it the wake of a job that
  * is due. */
-Test(deaf, what_was_said_meanwhile_is_looked_for_when_the_subscription_is_back)
+Test(no_events, what_was_said_meanwhile_is_looked_for_when_the_subscription_is_back)
 {
     enum { N = 5 };
     struct wire x;

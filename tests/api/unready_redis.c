@@ -59,7 +59,7 @@ static void go_on(struct flow *f, struct flow_handler *w)
     flow_end(f, "q");
 }
 
-Test(states, a_busy_redis_refuses_by_name_and_then_goes_on)
+Test(unready_redis, a_busy_redis_refuses_by_name_and_then_goes_on)
 {
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
@@ -72,7 +72,7 @@ Test(states, a_busy_redis_refuses_by_name_and_then_goes_on)
     go_on(f, &w);
 }
 
-Test(states, a_replica_refuses_by_name_until_it_is_master_again)
+Test(unready_redis, a_replica_refuses_by_name_until_it_is_master_again)
 {
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
@@ -85,7 +85,7 @@ Test(states, a_replica_refuses_by_name_until_it_is_master_again)
     go_on(f, &w);
 }
 
-Test(states, a_replica_without_its_master_lets_nobody_in)
+Test(unready_redis, a_replica_without_its_master_lets_nobody_in)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -102,7 +102,7 @@ Test(states, a_replica_without_its_master_lets_nobody_in)
     flow_end(f, "q");
 }
 
-Test(states, a_loading_redis_refuses_by_name_and_lets_nobody_in)
+Test(unready_redis, a_loading_redis_refuses_by_name_and_lets_nobody_in)
 {
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);

@@ -69,7 +69,7 @@ static void sweep_often(struct lapse_options *o)
 }
 
 /* kombu#164: ten a sweep, and 200,000 stuck */
-Test(peers, two_hundred_thousand_ended_leases_all_come_back, .timeout = 300)
+Test(known_bugs, two_hundred_thousand_ended_leases_all_come_back, .timeout = 300)
 {
     long n = fault_n(20000, 200000);
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
@@ -94,7 +94,7 @@ Test(peers, two_hundred_thousand_ended_leases_all_come_back, .timeout = 300)
 }
 
 /* River PR#1318: a first page of long jobs hid the rest */
-Test(peers, many_long_runs_do_not_hide_one_whose_lease_ended)
+Test(known_bugs, many_long_runs_do_not_hide_one_whose_lease_ended)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -108,7 +108,7 @@ Test(peers, many_long_runs_do_not_hide_one_whose_lease_ended)
 }
 
 /* HDT3213/delayqueue: bodies had an expiry of their own, and an outage outlived them */
-Test(peers, nothing_but_triggers_canaries_and_the_last_token_expires)
+Test(known_bugs, nothing_but_triggers_canaries_and_the_last_token_expires)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -137,7 +137,7 @@ Test(peers, nothing_but_triggers_canaries_and_the_last_token_expires)
 }
 
 /* OptimalBits/bull#1822: one stalled job blocked the others */
-Test(peers, a_job_that_is_never_settled_holds_up_no_other)
+Test(known_bugs, a_job_that_is_never_settled_holds_up_no_other)
 {
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_FULL);
@@ -159,7 +159,7 @@ Test(peers, a_job_that_is_never_settled_holds_up_no_other)
 
 /* HDT3213/delayqueue: `zrank(..) ~= nil` is always true in Lua, so a late nack put a job back that
  * had been done */
-Test(peers, a_retry_of_a_job_that_was_done_puts_nothing_back)
+Test(known_bugs, a_retry_of_a_job_that_was_done_puts_nothing_back)
 {
     struct flow *f = flow_start(FLOW_FULL);
     uint64_t token[BATCH];

@@ -46,7 +46,7 @@ static void id_of(char out[ID_BYTES], const char *payload)
     out[n] = '\0';
 }
 
-Test(inject, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
+Test(hostile_texts, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
@@ -115,7 +115,7 @@ static void hostile_name(struct lapse_options *opts)
     opts->name = "')or(redis.call('FLUSHALL'))or('";
 }
 
-Test(inject, a_hostile_name_of_a_listener_is_a_name)
+Test(hostile_texts, a_hostile_name_of_a_listener_is_a_name)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, hostile_name);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -129,7 +129,7 @@ Test(inject, a_hostile_name_of_a_listener_is_a_name)
     flow_end(f, "q");
 }
 
-Test(inject, hostile_names_of_queue_and_space_are_refused)
+Test(hostile_texts, hostile_names_of_queue_and_space_are_refused)
 {
     struct flow *f = flow_start(FLOW_FULL);
 

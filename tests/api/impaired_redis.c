@@ -19,7 +19,7 @@ static long long refusals(struct flow *f)
 }
 
 /* Claims, leases and settles begin by removing, which a full Redis allows. */
-FLOW_ALL_MODES(narrow, a_full_redis_delivers_what_it_has)
+FLOW_ALL_MODES(impaired_redis, a_full_redis_delivers_what_it_has)
 {
     enum { N = 60 };
     struct flow *f = flow_start(mode);
@@ -75,7 +75,7 @@ static void short_lease(struct lapse_options *o)
 
 /* Redis does not roll back. A job taken from one set and not yet in what is held is no longer
  * waiting and nobody's. */
-Test(narrow, a_claim_that_breaks_off_half_way_loses_no_job)
+Test(impaired_redis, a_claim_that_breaks_off_half_way_loses_no_job)
 {
     enum { N = 20 };
     struct flow_handler w = {.way = FLOW_DONE};
@@ -103,7 +103,7 @@ Test(narrow, a_claim_that_breaks_off_half_way_loses_no_job)
 
 /* done drops the record last of all: a job whose record stays is in no set, and its id must not be
  * lost for ever. */
-Test(narrow, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
+Test(impaired_redis, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
 {
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start_as("-hdel", &w, NULL);
@@ -127,7 +127,7 @@ static void often(struct lapse_options *o)
 }
 
 /* Neither its jobs nor its place in the registry are told to anybody. */
-Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
+Test(impaired_redis, who_may_not_publish_is_served_by_alarm_and_sweep)
 {
     enum { N = 20 };
     struct flow_handler w = {.way = FLOW_DONE};
@@ -143,7 +143,7 @@ Test(narrow, who_may_not_publish_is_served_by_alarm_and_sweep)
 
 /* A script of somebody else's runs too long: Redis answers BUSY, which is alive. That it has begun
  * a message of its own says, for on a busy machine a script of ours may take 50 ms too. */
-Test(narrow, a_busy_redis_delivers_when_it_is_free_again)
+Test(impaired_redis, a_busy_redis_delivers_when_it_is_free_again)
 {
     enum { N = 30 };
     static const char loop[] =
@@ -185,7 +185,7 @@ static void replica_of_nobody(struct flow *f, bool on)
     redis_do(f->server, on ? "REPLICAOF 127.0.0.1 1" : "REPLICAOF NO ONE");
 }
 
-Test(narrow, a_replica_delivers_when_it_is_a_master_again)
+Test(impaired_redis, a_replica_delivers_when_it_is_a_master_again)
 {
     enum { N = 30 };
     struct flow *f = flow_start(FLOW_FULL);

@@ -39,7 +39,7 @@ static void short_lease(struct lapse_options *opts)
     opts->lease_ms = 2000;
 }
 
-Test(suspend, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
+Test(suspended_machine, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct sleeper s = {.w = {.f = f, .way = FLOW_DONE}, .sleep_ms = 5000};
@@ -58,7 +58,7 @@ Test(suspend, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
     flow_end(f, "q");
 }
 
-Test(suspend, no_lease_is_renewed_that_ended_while_the_machine_slept)
+Test(suspended_machine, no_lease_is_renewed_that_ended_while_the_machine_slept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
     struct flow_handler w = {.way = FLOW_KEEP};
