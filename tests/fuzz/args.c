@@ -17,9 +17,9 @@ const struct command *const commands[] = {
     &cmd_listen,   &cmd_dev,    &cmd_bench,      &cmd_help, NULL,
 };
 
-/* linked in the place of finish(), which --help and --version hand to exit() */
-_Noreturn int __wrap_finish(int code);
-_Noreturn int __wrap_finish(int code)
+/* linked in the place of close_stdout(), which --help and --version hand to exit() */
+_Noreturn int __wrap_close_stdout(int code);
+_Noreturn int __wrap_close_stdout(int code)
 {
     longjmp(ended, code + 1);
 }
@@ -88,7 +88,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void run(struct words *w)
+static void run(struct arguments *w)
 {
     static char fields[1 << 14]; /* the struct of a command that is not run */
     struct globals g = {.opts = lapse_options_init(), .connect_wait_ms = -1};
@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     char *v[WORDS + 1];
-    struct words w = {v, 0, 0};
+    struct arguments w = {v, 0, 0};
 
     for (char *at = text; at < text + size && w.n < WORDS; at += strlen(at) + 1) {
         v[w.n++] = at;

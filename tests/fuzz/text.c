@@ -15,7 +15,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static bool printable(const char *s)
+static bool is_printable(const char *s)
 {
     for (; *s; s++) {
         if (*s < ' ' || *s > '~') {
@@ -50,7 +50,7 @@ static bool shows_nothing_obeyed(const char *s)
 static void on_line(int level, const char *line, void *arg)
 {
     (void)level;
-    MUST(printable(line) && strlen(line) < 1024);
+    MUST(is_printable(line) && strlen(line) < 1024);
     ++*(unsigned *)arg;
 }
 
@@ -66,19 +66,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     MUST(out);
     log_escape(out, room, data, size);
-    MUST(strlen(out) < room && printable(out));
+    MUST(strlen(out) < room && is_printable(out));
 
     struct log log = {.fn = on_line, .arg = &said};
     log_line(&log, LOG_REFUSED, LOG_ERR, "Redis said: %s (%.*s)", text, (int)size, text);
     MUST(said == 1);
 
-    const char *shown = plain(text);
-    MUST(printable(shown) && strlen(shown) <= 4 * 256 + 3);
+    const char *shown = printable(text);
+    MUST(is_printable(shown) && strlen(shown) <= 4 * 256 + 3);
     text_shown(cut, sizeof cut, data, size);
     MUST(shows_nothing_obeyed(cut) && strlen(cut) < sizeof cut);
     text_mended(cut, sizeof cut, text);
     MUST(text_is_utf8(cut, strlen(cut)) && strlen(cut) < sizeof cut);
-    bad("value", text, "no");
+    usage_error("value", text, "no");
 
     FILE *to = open_memstream(&json, &len);
     struct json j;

@@ -43,7 +43,7 @@ FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.
 REPLAYS := $(FUZZ:%=$(BUILD)/tests/fuzz-%)
 FUZZ_S := 60
 # --help ends a program; here it ends a try
-$(BUILD)/args $(BUILD)/tests/fuzz-args: FUZZ_LINK := -Wl,--wrap=finish
+$(BUILD)/args $(BUILD)/tests/fuzz-args: FUZZ_LINK := -Wl,--wrap=close_stdout
 # what a target defines by itself is not taken from here
 $(BUILD)/parts.a: $(LIB_O) $(filter-out %/main.o,$(TOOL_O))
 	$(call say,AR)rm -f $@ && $(AR) qcs $@ $^

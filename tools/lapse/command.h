@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the subcommands share: exit codes, the global options, the shape of a command. Data goes to
- * stdout, all else through say() to stderr. Every argument is checked before the first connection.
- */
+/* What the commands share: exit codes, global options, the shape of a command. Data goes to stdout,
+ * everything else through message_print() to stderr. All arguments are checked before the first
+ * connection. */
 #ifndef TOOL_H
 #define TOOL_H
 #include <lapse.h>
@@ -43,7 +43,7 @@ struct opt {
     const char *help;
 };
 
-struct words { /* what is left of argv when the options are taken out */
+struct arguments { /* what is left of argv when the options are taken out */
     char **v;
     int n;
     int before; /* how many of them stood before "--" */
@@ -55,7 +55,7 @@ struct command {
     const struct opt *opts;
     const char *text;  /* of the help: what it prints, examples */
     const char *exits; /* exit codes of its own */
-    int (*run)(const struct command *cmd, struct globals *g, struct words *w);
+    int (*run)(const struct command *cmd, struct globals *g, struct arguments *w);
 };
 extern const struct command cmd_schedule, cmd_cancel, cmd_reschedule, cmd_get, cmd_list, cmd_depth,
     cmd_listen, cmd_dev, cmd_bench, cmd_doctor, cmd_help;
@@ -63,23 +63,23 @@ extern const struct command *const commands[]; /* NULL at the end */
 
 /* ---- args.c ---- */
 /* the options before the command; 0 or USAGE */
-int args_global(struct globals *g, struct words *w);
-int args_parse(const struct command *cmd, struct globals *g, void *to, struct words *w);
+int args_global(struct globals *g, struct arguments *w);
+int args_parse(const struct command *cmd, struct globals *g, void *to, struct arguments *w);
 const struct command *args_command(const char *name); /* NULL: has named the nearest */
 void args_help(const struct command *cmd, FILE *to);  /* NULL: of the whole program */
 
 /* ---- say.c ---- */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void message_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* From now on a line that stderr does not take at once is lost, and later the number of such lines
  * is told. */
-void say_without_waiting(void);
-int bad(const char *what, const char *value, const char *rule); /* says all three; USAGE */
+void message_set_nonblocking(void);
+int usage_error(const char *what, const char *value, const char *rule); /* says all three; USAGE */
 /* bytes outside 0x20-0x7e as \xNN, cut at 256; good until the eighth call after */
-const char *plain(const char *text);
-/* plain(), of a word that the user typed: what may be a password in it is *** */
-const char *typed(const char *word);
-int finish(int code);  /* flushes and closes stdout; code, or output_code() */
-int output_code(void); /* of a write to stdout that failed: UNREAD, or OUTPUT */
+const char *printable(const char *text);
+/* printable(), of a word that the user typed: what may be a password in it is *** */
+const char *printable_argument(const char *word);
+int close_stdout(int code);  /* flushes and closes stdout; code, or stdout_error_code() */
+int stdout_error_code(void); /* of a write to stdout that failed: UNREAD, or OUTPUT */
 
 /* ---- value.c ---- */
 #define TEN_YEARS_MS INT64_C(315576000000)         /* what Redis is told to check, too */
@@ -118,8 +118,9 @@ struct piece {
 /* What may be a password in a word that is, or may have been meant for, a URL; of len 0 if there is
  * none. */
 struct piece url_secret(const char *word, int is_url);
-const char *typed_url(const char *url); /* typed(), of a word that was given as a URL */
-void url_blot(char *url);               /* so that ps does not show it */
+const char *printable_url(
+    const char *url);     /* printable_argument(), of a word that was given as a URL */
+void url_blot(char *url); /* so that ps does not show it */
 void url_blot_env(void);
 /* secret_url and shown_url from all the places they may come from */
 int url_make(struct globals *g);

@@ -13,13 +13,13 @@ const struct command *const commands[] = {
     &cmd_listen,   &cmd_dev,    &cmd_bench,      &cmd_doctor, &cmd_help, NULL,
 };
 
-static int help(const struct command *cmd, struct globals *g, struct words *w)
+static int help(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     const struct command *about = NULL;
     int rc = args_parse(cmd, g, NULL, w);
 
     if (!rc && g->json) {
-        rc = bad("--format", "json", "help is for people alone");
+        rc = usage_error("--format", "json", "help is for people alone");
     }
 
     if (!rc && w->n && !(about = args_command(w->v[0]))) {
@@ -60,7 +60,7 @@ static void hold_standard_fds(void)
 int main(int argc, char **argv)
 {
     struct globals g = {.opts = lapse_options_init(), .connect_wait_ms = -1};
-    struct words w = {argv + 1, argc - 1, 0};
+    struct arguments w = {argv + 1, argc - 1, 0};
     const struct command *cmd;
     int rc;
 
@@ -86,5 +86,5 @@ int main(int argc, char **argv)
     rc = cmd->run(cmd, &g, &w);
     free(g.shown_url);
 
-    return finish(rc);
+    return close_stdout(rc);
 }

@@ -85,7 +85,7 @@ static int prepare(struct bench *b)
     b->secret = strdup(b->g->secret_url);
     url_wipe(b->g);
     if (!b->bytes || !b->secret) {
-        say("out of memory");
+        message_print("out of memory");
         return INTERNAL;
     }
 
@@ -125,7 +125,7 @@ static int start(struct bench *b)
     int code;
 
     if (!url) {
-        say("out of memory");
+        message_print("out of memory");
         return INTERNAL;
     }
 
@@ -177,7 +177,7 @@ static void leave_the_loop(struct bench *b)
 static int erase(struct bench *b)
 {
     if (b->next > MANY) {
-        say("removing what is left of %llu jobs", (unsigned long long)b->next);
+        message_print("removing what is left of %llu jobs", (unsigned long long)b->next);
     }
 
     int code = b->redis.c ? keys_erase(&b->redis, b->key, b->queue) : DOWN;
@@ -187,8 +187,8 @@ static int erase(struct bench *b)
     }
 
     if (code) {
-        say("jobs may be left in queue %s: lapse bench %s clears it", plain(b->queue),
-            plain(b->queue));
+        message_print("jobs may be left in queue %s: lapse bench %s clears it", printable(b->queue),
+                      printable(b->queue));
     }
 
     return code;
@@ -204,7 +204,7 @@ static int conclude(struct bench *b, int code)
     crew_stop(b, &b->steady.crew);
     crew_stop(b, &b->salvo.crew);
     if (b->signum) {
-        say("interrupted; removing what was made, once more to leave it");
+        message_print("interrupted; removing what was made, once more to leave it");
     }
 
     leave_the_loop(b);
@@ -230,7 +230,7 @@ static int set_rate(const struct opt *o, char *value, void *field)
         value[len - 2] = '\0';
     }
     return parse_count(value, 1000000, field)
-               ? bad("--rate", value, "jobs a second, 1 to 1000000, such as 1000/s")
+               ? usage_error("--rate", value, "jobs a second, 1 to 1000000, such as 1000/s")
                : 0;
 }
 
@@ -240,7 +240,7 @@ static int set_body(const struct opt *o, char *value, void *field)
 
     (void)o;
     if (strcmp(value, "0") && parse_count(value, MOST_BODY, &n)) {
-        return bad("--body", value, "bytes, 0 to 1048576");
+        return usage_error("--body", value, "bytes, 0 to 1048576");
     }
     *(int *)field = (int)n;
     return 0;
@@ -250,14 +250,15 @@ static int set_jobs(const struct opt *o, char *value, void *field)
 {
     char what[24];
     snprintf(what, sizeof what, "--%s", o->name);
-    return parse_count(value, MOST_JOBS, field) ? bad(what, value, "jobs, 1 to 100000000") : 0;
+    return parse_count(value, MOST_JOBS, field) ? usage_error(what, value, "jobs, 1 to 100000000")
+                                                : 0;
 }
 
 static int set_listeners(const struct opt *o, char *value, void *field)
 {
     (void)o;
     return parse_count(value, MOST_LISTENERS, field)
-               ? bad("--listeners", value, "processes, 1 to 256")
+               ? usage_error("--listeners", value, "processes, 1 to 256")
                : 0;
 }
 
@@ -285,27 +286,27 @@ static int check(struct bench *b, int steady)
     b->rate = b->rate ? b->rate : steady ? 1000 : 0;
     b->duration_ms = b->duration_ms ? b->duration_ms : 10000;
     if (b->duration_ms > MOST_MS || b->delay_ms > MOST_MS || b->idle_ms > MOST_MS) {
-        say("--duration, --delay and --idle are at most a day each");
+        message_print("--duration, --delay and --idle are at most a day each");
         return USAGE;
     }
 
     uint64_t jobs = (uint64_t)b->rate * (uint64_t)b->duration_ms / 1000;
     if (b->rate && (!jobs || jobs > MOST_JOBS)) {
-        say("%u jobs a second for %lld ms are %llu jobs: 1 to %d can be counted", b->rate,
-            (long long)b->duration_ms, (unsigned long long)jobs, MOST_JOBS);
+        message_print("%u jobs a second for %lld ms are %llu jobs: 1 to %d can be counted", b->rate,
+                      (long long)b->duration_ms, (unsigned long long)jobs, MOST_JOBS);
         return USAGE;
     }
 
     return b->queue ? check_queue(b->queue) : 0;
 }
 
-static int run(const struct command *cmd, struct globals *g, struct words *w)
+static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct bench *b = calloc(1, sizeof *b);
     int code;
 
     if (!b) {
-        say("out of memory");
+        message_print("out of memory");
         return INTERNAL;
     }
 

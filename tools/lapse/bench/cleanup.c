@@ -77,17 +77,18 @@ int keys_check(struct info_conn *r, const char *key, const char *queue)
         return code;
     }
     if (n[LISTENERS]) {
-        return bad("queue", queue, "somebody listens there: name one that is not in use, or none");
+        return usage_error("queue", queue,
+                           "somebody listens there: name one that is not in use, or none");
     }
 
     if (foreign || own != n[RECORDS]) {
-        return bad("queue", queue,
-                   "it holds jobs that are not of lapse bench: name an empty one, or none");
+        return usage_error("queue", queue,
+                           "it holds jobs that are not of lapse bench: name an empty one, or none");
     }
 
     if (own) {
-        say("queue %s: %lld jobs of a bench that was killed are removed", plain(queue),
-            (long long)own);
+        message_print("queue %s: %lld jobs of a bench that was killed are removed",
+                      printable(queue), (long long)own);
         code = keys_erase(r, key, queue);
     }
 
@@ -120,7 +121,8 @@ int keys_erase(struct info_conn *r, const char *key, const char *queue)
     }
 
     if (!code && left) {
-        say("queue %s: %lld jobs are not of lapse bench, and stay", plain(queue), (long long)left);
+        message_print("queue %s: %lld jobs are not of lapse bench, and stay", printable(queue),
+                      (long long)left);
     }
 
     return code;

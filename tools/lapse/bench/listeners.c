@@ -205,7 +205,7 @@ int crew_fork(struct bench *b, struct crew *c, uint64_t jobs)
 
     if (!c->pids || c->shared == MAP_FAILED || pipe2(gate, O_CLOEXEC) || pipe2(leash, O_CLOEXEC) ||
         pipe2(alive, O_CLOEXEC)) {
-        say("cannot start %u listeners: %m", b->listeners);
+        message_print("cannot start %u listeners: %m", b->listeners);
         return INTERNAL;
     }
 
@@ -218,7 +218,7 @@ int crew_fork(struct bench *b, struct crew *c, uint64_t jobs)
             be_listener(b, c, i, gate[0], leash[0]);
         }
         if (c->pids[i] < 0) {
-            say("cannot start %u listeners: %m", b->listeners);
+            message_print("cannot start %u listeners: %m", b->listeners);
             break;
         }
     }
@@ -261,12 +261,12 @@ int crew_start(struct bench *b, struct crew *c, uint64_t first)
     c->shared->first = first;
     close_end(&c->gate);
     for (unsigned i = 0; i < c->n && b->g->verbose; i++) {
-        say("listener %d", (int)c->pids[i]);
+        message_print("listener %d", (int)c->pids[i]);
     }
 
     code = bench_until(b, LOOK_MS, all_ready, &s);
     if (!code && monotonic_ms() - s.began_ms > READY_MS) {
-        say("the listeners did not start");
+        message_print("the listeners did not start");
         code = DOWN;
     }
 
@@ -276,7 +276,7 @@ int crew_start(struct bench *b, struct crew *c, uint64_t first)
         code = bench_until(b, LOOK_MS, all_heard, &s);
         code = code ? code : s.code;
         if (!code && s.heard < c->n) {
-            say("%lld of %u listeners hear expiry events", (long long)s.heard, c->n);
+            message_print("%lld of %u listeners hear expiry events", (long long)s.heard, c->n);
         }
     }
 
@@ -307,7 +307,7 @@ void crew_stop(struct bench *b, struct crew *c)
             kill(c->pids[i], SIGKILL);
         }
         if (waitpid(c->pids[i], &status, 0) == c->pids[i] && WIFSIGNALED(status)) {
-            say("listener %d was ended by signal %d", (int)c->pids[i], WTERMSIG(status));
+            message_print("listener %d was ended by signal %d", (int)c->pids[i], WTERMSIG(status));
         }
     }
 

@@ -84,8 +84,8 @@ static void on_progress(struct ev_loop *loop, ev_timer *w, int events)
     struct ask *a = w->data;
     (void)loop;
     (void)events;
-    say("%s: %llu of %llu, %lld/s", a->what, (unsigned long long)a->stored,
-        (unsigned long long)a->n, (long long)ask_per_second(a));
+    message_print("%s: %llu of %llu, %lld/s", a->what, (unsigned long long)a->stored,
+                  (unsigned long long)a->n, (long long)ask_per_second(a));
 }
 
 int64_t ask_per_second(const struct ask *a)
@@ -139,7 +139,7 @@ int ask_rate(struct ask *a)
     ev_io tick;
 
     if (fd < 0 || timerfd_settime(fd, 0, &every, NULL)) {
-        say("no timer: %m");
+        message_print("no timer: %m");
         return INTERNAL;
     }
 

@@ -271,7 +271,7 @@ void print_bench(const struct bench *b)
 {
     printf("lapse %s on Redis %s (hz %d) at %s, %ld CPUs; %u listeners, bodies of %d bytes\n",
            LAPSE_VERSION, *b->now.version ? b->now.version : "?", (int)b->now.hz,
-           plain(b->g->shown_url), sysconf(_SC_NPROCESSORS_ONLN), b->listeners, b->body);
+           printable(b->g->shown_url), sysconf(_SC_NPROCESSORS_ONLN), b->listeners, b->body);
     if (b->fill.on) {
         print_store("waiting", &b->fill);
     }

@@ -55,8 +55,8 @@ static int judge(struct bench *b, const struct ask *a)
     int code = a->err ? client_answer(&b->c, a->err, b->queue) : DONE;
 
     if (a->err) {
-        say("%llu of %llu jobs were stored", (unsigned long long)a->stored,
-            (unsigned long long)a->n);
+        message_print("%llu of %llu jobs were stored", (unsigned long long)a->stored,
+                      (unsigned long long)a->n);
     }
     return (a->err == LAPSE_EREFUSED || a->err == LAPSE_EDENIED) && code == DOWN ? DONE : code;
 }
@@ -82,8 +82,9 @@ int run_fill(struct bench *b)
     int64_t need = ((int64_t)b->waiting + b->burst) * (JOB_BYTES + b->body);
 
     if (!code && b->now.room >= 0 && need > b->now.room) {
-        say("%u jobs to wait would take about %lld MiB: this Redis has %lld MiB left",
-            b->waiting + b->burst, (long long)(need >> 20), (long long)(b->now.room >> 20));
+        message_print("%u jobs to wait would take about %lld MiB: this Redis has %lld MiB left",
+                      b->waiting + b->burst, (long long)(need >> 20),
+                      (long long)(b->now.room >> 20));
         code = USAGE;
     }
 
@@ -200,8 +201,8 @@ static int wait_done(struct bench *b, struct part *p, int64_t last_ms)
         (o->lease_ms ? o->lease_ms : LEASE_MS) + 2 * (o->sweep_ms ? o->sweep_ms : SWEEP_MS);
     int code = bench_until(b, LOOK_MS, all_done, &r);
     if (!code && !r.code && r.done < p->ask.stored) {
-        say("%llu jobs were not settled, and none for %lld ms",
-            (unsigned long long)(p->ask.stored - r.done), (long long)r.patience_ms);
+        message_print("%llu jobs were not settled, and none for %lld ms",
+                      (unsigned long long)(p->ask.stored - r.done), (long long)r.patience_ms);
     }
 
     return code ? code : r.code;

@@ -28,7 +28,7 @@ static int set_format(const struct opt *o, char *value, void *field)
     (void)o;
     g->text = strcmp(value, "text") == 0;
     g->json = strcmp(value, "json") == 0;
-    return g->text || g->json ? 0 : bad("--format", value, "json or text");
+    return g->text || g->json ? 0 : usage_error("--format", value, "json or text");
 }
 
 static int set_json(const struct opt *o, char *value, void *field)
@@ -140,9 +140,9 @@ const struct command *args_command(const char *name)
     }
 
     if (near.name) {
-        say("no command '%s'; did you mean '%s'?", typed(name), near.name);
+        message_print("no command '%s'; did you mean '%s'?", printable_argument(name), near.name);
     } else {
-        say("no command '%s'; lapse help lists them", typed(name));
+        message_print("no command '%s'; lapse help lists them", printable_argument(name));
     }
 
     return NULL;
@@ -161,7 +161,7 @@ static int set_option(const struct opt *o, char *value, void *field)
     struct nearest near;
 
     if (!equals || equals == value) {
-        return bad("-o", value, "an option is name=value, such as lease_ms=10s");
+        return usage_error("-o", value, "an option is name=value, such as lease_ms=10s");
     }
 
     *equals = '\0';
@@ -179,12 +179,13 @@ static int set_option(const struct opt *o, char *value, void *field)
 
     if (near.name && !near.score) {
         snprintf(what, sizeof what, "-o %s", near.name);
-        return bad(what, equals + 1, "not such a value, or out of range; lapse(3) has the ranges");
+        return usage_error(what, equals + 1,
+                           "not such a value, or out of range; lapse(3) has the ranges");
     }
 
-    say("-o '%s': no option of that name%s%s%s", typed(value),
-        near.name ? "; did you mean '" : "; lapse(3) lists them", near.name ? near.name : "",
-        near.name ? "'?" : "");
+    message_print("-o '%s': no option of that name%s%s%s", printable_argument(value),
+                  near.name ? "; did you mean '" : "; lapse(3) lists them",
+                  near.name ? near.name : "", near.name ? "'?" : "");
 
     return USAGE;
 }
@@ -227,12 +228,13 @@ static int unknown(const struct command *cmd, char *given, size_t len)
     }
 
     if (near.name) {
-        say("no option '%s'; did you mean '--%s'?", typed(given), near.name);
+        message_print("no option '%s'; did you mean '--%s'?", printable_argument(given), near.name);
     } else if (cmd && given[1] != '-') {
-        say("no option '%s'; write -- before a word that begins with -", typed(given));
+        message_print("no option '%s'; write -- before a word that begins with -",
+                      printable_argument(given));
     } else {
-        say("no option '%s'; lapse %s%s tells them all", typed(given), cmd ? cmd->name : "",
-            cmd ? " --help" : "--help");
+        message_print("no option '%s'; lapse %s%s tells them all", printable_argument(given),
+                      cmd ? cmd->name : "", cmd ? " --help" : "--help");
     }
 
     return USAGE;
@@ -242,7 +244,7 @@ struct parse {
     const struct command *cmd;
     struct globals *g;
     void *to;
-    struct words *w;
+    struct arguments *w;
     int next; /* word to read */
 };
 
@@ -256,7 +258,7 @@ static int apply(struct parse *p, const struct opt *o, int global, char *value)
         } else {
             puts("lapse " LAPSE_VERSION);
         }
-        exit(finish(DONE));
+        exit(close_stdout(DONE));
     }
 
     snprintf(shown, sizeof shown, "--%s", o->name);
@@ -265,12 +267,12 @@ static int apply(struct parse *p, const struct opt *o, int global, char *value)
     }
 
     if (o->arg && !value) {
-        say("%s: %s is missing", shown, o->arg);
+        message_print("%s: %s is missing", shown, o->arg);
         return USAGE;
     }
 
     if (!o->arg && value) {
-        return bad(shown, value, "it takes no value");
+        return usage_error(shown, value, "it takes no value");
     }
 
     return o->set(o, value, (char *)(global ? (void *)p->g : p->to) + o->at);
@@ -292,7 +294,7 @@ static int option(struct parse *p, char *word)
     }
 
     if (o && one && !o->arg && name[1]) {
-        say("-%c: it takes no value; write each option by itself", *name);
+        message_print("-%c: it takes no value; write each option by itself", *name);
         return USAGE;
     }
 
@@ -307,7 +309,7 @@ static int option(struct parse *p, char *word)
     return apply(p, o, global, value);
 }
 
-int args_global(struct globals *g, struct words *w)
+int args_global(struct globals *g, struct arguments *w)
 {
     struct parse p = {NULL, g, NULL, w, 0};
 
@@ -323,7 +325,7 @@ int args_global(struct globals *g, struct words *w)
     return 0;
 }
 
-int args_parse(const struct command *cmd, struct globals *g, void *to, struct words *w)
+int args_parse(const struct command *cmd, struct globals *g, void *to, struct arguments *w)
 {
     struct parse p = {cmd, g, to, w, 0};
     int n = 0;
@@ -352,10 +354,10 @@ int args_parse(const struct command *cmd, struct globals *g, void *to, struct wo
     }
 
     if (n > cmd->max) {
-        say("%s: '%s' is one word too many: lapse %s %s", cmd->name, typed(w->v[cmd->max]),
-            cmd->name, cmd->words);
+        message_print("%s: '%s' is one word too many: lapse %s %s", cmd->name,
+                      printable_argument(w->v[cmd->max]), cmd->name, cmd->words);
     } else {
-        say("%s: a word is missing: lapse %s %s", cmd->name, cmd->name, cmd->words);
+        message_print("%s: a word is missing: lapse %s %s", cmd->name, cmd->name, cmd->words);
     }
 
     return USAGE;

@@ -58,10 +58,10 @@ void lines_give_up(struct lines *s, const char *reason)
     ev_timer_stop(s->loop, &s->later);
     s->is_broken = 1;
     s->n_kept = s->n;
-    if (output_code() != UNREAD && !s->n) {
-        say("stdout: %s", reason);
-    } else if (output_code() != UNREAD) {
-        say("stdout: %s; not done: %u; they go back, no try used", reason, s->n_kept);
+    if (stdout_error_code() != UNREAD && !s->n) {
+        message_print("stdout: %s", reason);
+    } else if (stdout_error_code() != UNREAD) {
+        message_print("stdout: %s; not done: %u; they go back, no try used", reason, s->n_kept);
     }
 
     s->broken(s->broken_arg);
@@ -79,7 +79,7 @@ static enum step write_some(struct lines *s)
         return s->first ? MORE : NO_MORE;
     }
 
-    n = outlet_write(&s->out, line->text + line->sent, line->len - line->sent);
+    n = output_write(&s->out, line->text + line->sent, line->len - line->sent);
     if (n < 0) {
         return errno == EINTR || errno == EAGAIN ? NOT_NOW : GONE;
     }
@@ -131,7 +131,7 @@ void lines_init(struct lines *s)
     s->last = &s->first;
     s->n = s->n_kept = 0;
     s->is_broken = 0;
-    outlet_open(&s->out, 1);
+    output_open(&s->out, 1);
     ev_io_init(&s->writable, on_writable, s->out.fd, EV_WRITE);
     ev_timer_init(&s->later, on_later, 0, LATER_S);
     s->writable.data = s->later.data = s;
@@ -200,5 +200,5 @@ void lines_free(struct lines *s)
         drop(line);
     }
 
-    outlet_close(&s->out);
+    output_close(&s->out);
 }

@@ -13,7 +13,7 @@ struct lines { /* fired jobs on their way to stdout; a job is done when its whol
     /* stdout is gone; what waits here is kept until the handle ends, which gives it back */
     void (*broken)(void *arg);
     void *broken_arg;
-    struct outlet out;
+    struct output out;
     ev_io writable;
     ev_timer later; /* instead of it, where it was said to be writable and was not */
     struct line *first, **last;

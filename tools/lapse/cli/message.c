@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that the program says to people. A value that came from outside (argv, a job, Redis)
- * goes through plain(): an escape sequence in an id must not reach a terminal, nor a line break a
- * log. A word of the command line goes through typed(), for any of them may be a URL with a
- * password that slipped out of its place. */
+/* Everything that the program says to people. A value from outside (argv, a job, Redis) goes
+ * through printable(): an escape sequence in an id must not reach a terminal, nor a line break a
+ * log. A word of the command line goes through printable_argument(), because any of them may be a
+ * URL with a password, given in the wrong place. */
 #include "cli/output.h"
 #include "command.h"
 #include <errno.h>
@@ -14,14 +14,14 @@ enum { PLAIN_BYTES = 256, PLAIN_SLOTS = 8, LINE_BYTES = 2048 };
 
 static struct { /* of a process with a loop, which a log collector that stands still must not stop
                  */
-    struct outlet out;
+    struct output out;
     int no_wait;
     char rest[LINE_BYTES]; /* of a line that was taken in part */
     size_t rest_len;
     unsigned lost;
 } err;
 
-const char *plain(const char *text)
+const char *printable(const char *text)
 {
     static char slots[PLAIN_SLOTS][4 * PLAIN_BYTES + 4];
     static unsigned turn;
@@ -53,18 +53,18 @@ static const char *without(const char *word, struct piece secret)
     int before = secret.at < PLAIN_BYTES ? (int)secret.at : PLAIN_BYTES;
 
     if (!secret.len) {
-        return plain(word);
+        return printable(word);
     }
     snprintf(text, sizeof text, "%.*s***%s", before, word, word + secret.at + secret.len);
-    return plain(text);
+    return printable(text);
 }
 
-const char *typed(const char *word)
+const char *printable_argument(const char *word)
 {
     return without(word, url_secret(word, 0));
 }
 
-const char *typed_url(const char *url)
+const char *printable_url(const char *url)
 {
     return without(url, url_secret(url, 1));
 }
@@ -75,7 +75,7 @@ static int put(const char *line, size_t len)
     size_t sent = 0;
     ssize_t n = 0;
 
-    while (sent < len && (n = outlet_write(&err.out, line + sent, len - sent)) > 0) {
+    while (sent < len && (n = output_write(&err.out, line + sent, len - sent)) > 0) {
         sent += (size_t)n;
     }
 
@@ -106,15 +106,15 @@ static void catch_up(void)
     }
 }
 
-void say_without_waiting(void)
+void message_set_nonblocking(void)
 {
     if (!err.no_wait) {
-        outlet_open(&err.out, 2);
+        output_open(&err.out, 2);
         err.no_wait = 1;
     }
 }
 
-void say(const char *format, ...)
+void message_print(const char *format, ...)
 {
     static const char name[] = "lapse: ";
     enum { NAME = sizeof name - 1 };
@@ -139,19 +139,19 @@ void say(const char *format, ...)
     }
 }
 
-int bad(const char *what, const char *value, const char *rule)
+int usage_error(const char *what, const char *value, const char *rule)
 {
-    say("%s '%s': %s", what, typed(value), rule);
+    message_print("%s '%s': %s", what, printable_argument(value), rule);
     return USAGE;
 }
 
-int output_code(void)
+int stdout_error_code(void)
 {
     struct pollfd end = {.fd = 1, .events = POLLOUT};
     return poll(&end, 1, 0) == 1 && end.revents & POLLERR ? UNREAD : OUTPUT;
 }
 
-int finish(int code)
+int close_stdout(int code)
 {
     int failed;
     int number;
@@ -166,14 +166,14 @@ int finish(int code)
     /* an answer that did not arrive is not an answer, whatever Redis said */
     failed = ferror(stdout) || fflush(stdout);
     number = errno;
-    why = failed ? output_code() : DONE;
+    why = failed ? stdout_error_code() : DONE;
     if (fclose(stdout) && !failed) {
         number = errno;
         why = OUTPUT;
     }
 
     if (why == OUTPUT) {
-        say("stdout: %s", number ? strerror(number) : "a write failed");
+        message_print("stdout: %s", number ? strerror(number) : "a write failed");
     }
 
     return code ? code : why;

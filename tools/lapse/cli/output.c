@@ -43,12 +43,12 @@ static int open_anew(int fd)
     return own;
 }
 
-void outlet_open(struct outlet *o, int fd)
+void output_open(struct output *o, int fd)
 {
     struct stat st = {.st_mode = 0};
     int own;
 
-    *o = (struct outlet){.fd = fd, .given = fd, .kind = TAKES_ALL};
+    *o = (struct output){.fd = fd, .given = fd, .kind = TAKES_ALL};
     fstat(fd, &st);
     if (S_ISSOCK(st.st_mode)) {
         o->kind = SOCKET;
@@ -59,7 +59,7 @@ void outlet_open(struct outlet *o, int fd)
     }
 }
 
-ssize_t outlet_write(struct outlet *o, const char *text, size_t len)
+ssize_t output_write(struct output *o, const char *text, size_t len)
 {
     struct pollfd ready = {.fd = o->fd, .events = POLLOUT};
     size_t most = o->kind == ASKED_FIRST && isatty(o->fd) ? TTY_BYTES : PIPE_BUF;
@@ -77,7 +77,7 @@ ssize_t outlet_write(struct outlet *o, const char *text, size_t len)
     return write(o->fd, text, len);
 }
 
-void outlet_close(struct outlet *o)
+void output_close(struct output *o)
 {
     if (o->fd != o->given) {
         close(o->fd);

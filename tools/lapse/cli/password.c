@@ -27,11 +27,12 @@ static int check_mode(const char *path, int fd, const struct stat *st)
         return 0;
     }
     if (!trusted || st->st_mode & 022 || !is_in_memory(fd)) {
-        return bad("--password-file", path, "others than its owner can open it: chmod 600 it");
+        return usage_error("--password-file", path,
+                           "others than its owner can open it: chmod 600 it");
     }
 
-    say("warning: --password-file '%s': others than its owner can read it (mode %04o)", plain(path),
-        st->st_mode & 07777);
+    message_print("warning: --password-file '%s': others than its owner can read it (mode %04o)",
+                  printable(path), st->st_mode & 07777);
     return 0;
 }
 
@@ -92,12 +93,12 @@ int password_read(const char *path, char out[PASSWORD_ROOM])
     }
 
     if (err || rc) {
-        return rc ? rc : bad("--password-file", path, strerror(err));
+        return rc ? rc : usage_error("--password-file", path, strerror(err));
     }
 
     len = without_end_of_line(out, len);
     if (!is_password(out, len)) {
-        return bad("--password-file", path, PASSWORD_RULE);
+        return usage_error("--password-file", path, PASSWORD_RULE);
     }
 
     out[len] = '\0';

@@ -112,7 +112,7 @@ void url_blot_env(void)
 
 static int bad_url(const char *url, const char *rule)
 {
-    say("url '%s': %s", typed_url(url), rule);
+    message_print("url '%s': %s", printable_url(url), rule);
     return USAGE;
 }
 
@@ -131,7 +131,7 @@ int url_make(struct globals *g)
         rc = password_read(g->password_file, password);
     } else if (!p.password && env_password && *env_password &&
                !is_password(env_password, strlen(env_password))) {
-        rc = bad("LAPSE_PASSWORD", "...", PASSWORD_RULE);
+        rc = usage_error("LAPSE_PASSWORD", "...", PASSWORD_RULE);
     } else if (!p.password && env_password) {
         strcpy(password, env_password);
     }
@@ -139,7 +139,7 @@ int url_make(struct globals *g)
     g->secret_url = calloc(1, len + extra);
     g->shown_url = malloc(len + 1);
     if (!g->secret_url || !g->shown_url) {
-        say("out of memory");
+        message_print("out of memory");
         rc = INTERNAL;
     }
 

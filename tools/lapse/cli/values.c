@@ -222,7 +222,7 @@ int check_queue(const char *queue)
     size_t n = strspn(queue, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
     return n && n <= 64 && !queue[n]
                ? 0
-               : bad("queue", queue, "a queue is 1 to 64 of A-Z a-z 0-9 . _ -");
+               : usage_error("queue", queue, "a queue is 1 to 64 of A-Z a-z 0-9 . _ -");
 }
 
 int check_id(const char *id)
@@ -234,14 +234,15 @@ int check_id(const char *id)
     }
     return n && n <= 255 && !id[n]
                ? 0
-               : bad("id", id, "an id is 1 to 255 printable ASCII characters, no space, { or }");
+               : usage_error("id", id,
+                             "an id is 1 to 255 printable ASCII characters, no space, { or }");
 }
 
 static int broken(const struct opt *o, const char *value, const char *rule)
 {
     char what[40];
     snprintf(what, sizeof what, "--%s", o->name);
-    return bad(what, value, rule);
+    return usage_error(what, value, rule);
 }
 
 int set_text(const struct opt *o, char *value, void *field)
@@ -319,13 +320,14 @@ int64_t monotonic_ms(void)
 int check_when(const struct when *when)
 {
     if (when->in && when->at) {
-        say("--in '%s' and --at '%s': give one of them", plain(when->in), plain(when->at));
+        message_print("--in '%s' and --at '%s': give one of them", printable(when->in),
+                      printable(when->at));
         return USAGE;
     }
 
     if (!when->in && !when->at) {
-        say("when is it due? give --in (such as --in 30m) or --at (such as --at "
-            "2026-12-24T18:00Z)");
+        message_print("when is it due? give --in (such as --in 30m) or --at (such as --at "
+                      "2026-12-24T18:00Z)");
         return USAGE;
     }
 

@@ -100,7 +100,7 @@ static void show(struct client *c, int level, const char *line)
     int known = level <= LOG_WARNING && goes_on(c, line);
 
     if (level <= worst && (c->g->verbose || !known)) {
-        say("%s", plain(line));
+        message_print("%s", printable(line));
     }
     if (level == LOG_NOTICE) {
         client_news_is_good(c);
@@ -123,7 +123,7 @@ static void on_log(int level, const char *line, void *arg)
 
     show(c, level, line);
     if (level <= LOG_WARNING) {
-        snprintf(c->error, sizeof c->error, "%s", plain(line));
+        snprintf(c->error, sizeof c->error, "%s", printable(line));
     }
 
     /* a socket may deny it, too; without a subscription jobs are late, no more */
@@ -197,7 +197,7 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
 
     url_wipe(g);
     if (!c->loop || err) {
-        say("cannot start: %s", c->loop ? lapse_strerror(err) : "no event loop");
+        message_print("cannot start: %s", c->loop ? lapse_strerror(err) : "no event loop");
         return err == LAPSE_EINVAL ? USAGE : INTERNAL;
     }
 
@@ -214,18 +214,19 @@ static int denied(struct client *c, int err, const char *about)
 
     if (refused && c->no_right) {
         const char *what = c->one_shot ? c->error : "";
-        say("%s: not allowed: this user lacks a right%s%s (%s)%s%s", plain(about),
-            *what ? ": " : "", what, plain(c->g->shown_url),
-            strstr(what, "lapse doctor") ? "" : "; lapse doctor names all that it lacks",
-            err == LAPSE_EBROKEN ? "; lapse doctor --repair mends what broke off in the middle"
-                                 : "");
+        message_print("%s: not allowed: this user lacks a right%s%s (%s)%s%s", printable(about),
+                      *what ? ": " : "", what, printable(c->g->shown_url),
+                      strstr(what, "lapse doctor") ? "" : "; lapse doctor names all that it lacks",
+                      err == LAPSE_EBROKEN
+                          ? "; lapse doctor --repair mends what broke off in the middle"
+                          : "");
         return DENIED;
     }
 
     if (shut && c->wrong_password) {
-        say("%s: not allowed: Redis wants another user or password (%s; LAPSE_PASSWORD, "
-            "--password-file)",
-            plain(about), plain(c->g->shown_url));
+        message_print("%s: not allowed: Redis wants another user or password (%s; LAPSE_PASSWORD, "
+                      "--password-file)",
+                      printable(about), printable(c->g->shown_url));
         return DENIED;
     }
 
@@ -235,9 +236,9 @@ static int denied(struct client *c, int err, const char *about)
 static void say_away(struct client *c, const char *about)
 {
     if (!c->said_away) {
-        say("%s: %s: %s%s%s (-u or LAPSE_URL says where it is)", plain(about),
-            lapse_strerror(LAPSE_EDOWN), plain(c->g->shown_url), c->away ? ": " : "",
-            c->away ? plain(c->away_why) : "");
+        message_print("%s: %s: %s%s%s (-u or LAPSE_URL says where it is)", printable(about),
+                      lapse_strerror(LAPSE_EDOWN), printable(c->g->shown_url), c->away ? ": " : "",
+                      c->away ? printable(c->away_why) : "");
     }
     c->said_away = c->one_shot;
 }
@@ -253,12 +254,12 @@ int client_answer(struct client *c, int err, const char *about)
     if (err == LAPSE_EDOWN || (err == LAPSE_ECLOSED && c->away)) {
         say_away(c, about);
     } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
-        say("%s: %s", plain(about), c->error);
+        message_print("%s: %s", printable(about), c->error);
     } else if (lapse_outcome_unknown(err)) {
-        say("%s: %s; %s", plain(about), lapse_strerror(err),
-            c->maybe ? c->maybe : "nothing was to be changed");
+        message_print("%s: %s; %s", printable(about), lapse_strerror(err),
+                      c->maybe ? c->maybe : "nothing was to be changed");
     } else {
-        say("%s: %s", plain(about), lapse_strerror(err));
+        message_print("%s: %s", printable(about), lapse_strerror(err));
     }
 
     switch (err) {
@@ -362,7 +363,7 @@ int question(struct question *q, struct globals *g, int (*ask)(struct question *
 int answered(struct question *q, int err, const char *queue, const char *id)
 {
     char about[400];
-    const char *shown = id && strstr(id, "://") ? typed(id) : id;
+    const char *shown = id && strstr(id, "://") ? printable_argument(id) : id;
 
     q->open--;
     q->answered += err != LAPSE_EDOWN;

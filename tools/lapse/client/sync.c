@@ -100,14 +100,15 @@ static redisReply *ask(struct info_conn *r, int *code, int argc, const char **ar
     *code = DONE;
 
     if (!reply) {
-        say("%s: %s", plain(r->shown), r->c ? plain(r->c->errstr) : "out of memory");
+        message_print("%s: %s", printable(r->shown),
+                      r->c ? printable(r->c->errstr) : "out of memory");
         info_close(r);
         *code = DOWN;
     } else if (reply->type == REDIS_REPLY_ERROR) {
         int denied =
             strncmp(reply->str, "NOAUTH", 6) == 0 || strncmp(reply->str, "NOPERM", 6) == 0 ||
             strncmp(reply->str, "WRONGPASS", 9) == 0 || strstr(reply->str, "invalid password");
-        say("%s: %s: %s", plain(r->shown), plain(argv[0]), plain(reply->str));
+        message_print("%s: %s: %s", printable(r->shown), printable(argv[0]), printable(reply->str));
         *code = denied ? DENIED : DOWN;
         freeReplyObject(reply);
         reply = NULL;
@@ -122,7 +123,8 @@ redisReply *info_ask(struct info_conn *r, int argc, const char *const *argv, con
         r->c ? redisCommandArgv(r->c, argc, (const char **)(uintptr_t)argv, len) : NULL;
 
     if (!reply) {
-        say("%s: %s", plain(r->shown), r->c ? plain(r->c->errstr) : "the connection was lost");
+        message_print("%s: %s", printable(r->shown),
+                      r->c ? printable(r->c->errstr) : "the connection was lost");
         info_close(r);
     }
     return reply;
@@ -194,7 +196,7 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
 
     *r = (struct info_conn){.shown = shown};
     if (!copy) {
-        say("out of memory");
+        message_print("out of memory");
         return INTERNAL;
     }
 
@@ -207,8 +209,8 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
     }
 
     if (*why) {
-        say("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)", plain(shown),
-            plain(why));
+        message_print("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)",
+                      printable(shown), printable(why));
     }
 
     explicit_bzero(copy, strlen(url));
@@ -267,7 +269,8 @@ int info_take(struct info_conn *r, struct info *out)
     *out = (struct info){.room = -1};
 
     if (!reply) {
-        say("%s: %s", plain(r->shown), r->c ? plain(r->c->errstr) : "the connection was lost");
+        message_print("%s: %s", printable(r->shown),
+                      r->c ? printable(r->c->errstr) : "the connection was lost");
         info_close(r);
         return DOWN;
     }

@@ -90,7 +90,7 @@ static int ask_get(struct question *q)
     return err;
 }
 
-static int run(const struct command *cmd, struct globals *g, struct words *w)
+static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct one o = {.queue = NULL};
     int rc = args_parse(cmd, g, &o, w);

@@ -24,7 +24,7 @@ static int set_state(const struct opt *o, char *value, void *field)
             return 0;
         }
     }
-    return bad("--state", value, "waiting, running or dead");
+    return usage_error("--state", value, "waiting, running or dead");
 }
 
 static const struct opt opts[] = {
@@ -74,7 +74,7 @@ static int ask_list(struct question *q)
     return ask_page((struct list *)q, NULL);
 }
 
-static int run_list(const struct command *cmd, struct globals *g, struct words *w)
+static int run_list(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct list p = {.queue = NULL};
     int rc = args_parse(cmd, g, &p, w);
@@ -116,7 +116,7 @@ const struct command cmd_list = {
 /* ---- depth ---- */
 struct depth {
     struct question q; /* first: ask() gets this */
-    struct words *w;
+    struct arguments *w;
     int next; /* answers come in the order of the questions */
 };
 
@@ -144,7 +144,7 @@ static int ask_depth(struct question *q)
     return err;
 }
 
-static int run_depth(const struct command *cmd, struct globals *g, struct words *w)
+static int run_depth(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct depth p = {.w = w};
     int rc = args_parse(cmd, g, &p, w);

@@ -24,8 +24,8 @@ static int set_tries(const struct opt *o, char *value, void *field)
     if (strcmp(value, "forever") == 0) {
         *tries = LAPSE_FOREVER;
     } else if (parse_count(value, LAPSE_FOREVER - 1, tries)) {
-        return bad("--tries", value,
-                   "runs before the job is dead: a whole number from 1, or forever");
+        return usage_error("--tries", value,
+                           "runs before the job is dead: a whole number from 1, or forever");
     }
 
     return 0;
@@ -44,7 +44,7 @@ static int set_conflict(const struct opt *o, char *value, void *field)
         }
     }
 
-    return bad("--on-conflict", value, "reject, keep or replace");
+    return usage_error("--on-conflict", value, "reject, keep or replace");
 }
 
 static int set_backoff(const struct opt *o, char *value, void *field)
@@ -53,7 +53,7 @@ static int set_backoff(const struct opt *o, char *value, void *field)
     char what[24];
     int rc = set_duration(o, value, field);
     snprintf(what, sizeof what, "--%s", o->name);
-    return rc || *ms ? rc : bad(what, value, "at least 1ms");
+    return rc || *ms ? rc : usage_error(what, value, "at least 1ms");
 }
 
 #define AT(field) offsetof(struct schedule, field)
@@ -87,13 +87,13 @@ static int read_body(struct lapse_spec *spec, char *word)
         if (spec->body_len <= BODY_BYTES) {
             return 0;
         }
-        say("the body has %zu bytes: at most 1 MiB (1048576)", spec->body_len);
+        message_print("the body has %zu bytes: at most 1 MiB (1048576)", spec->body_len);
         return USAGE;
     }
 
     spec->body = body = malloc(BODY_BYTES + 1);
     if (!body) {
-        say("out of memory");
+        message_print("out of memory");
         return INTERNAL;
     }
 
@@ -105,9 +105,9 @@ static int read_body(struct lapse_spec *spec, char *word)
     spec->body_len = len;
 
     if (len > BODY_BYTES) {
-        say("the body on stdin is longer than 1 MiB (1048576 bytes)");
+        message_print("the body on stdin is longer than 1 MiB (1048576 bytes)");
     } else if (n < 0) {
-        say("stdin: %s", strerror(errno));
+        message_print("stdin: %s", strerror(errno));
     }
 
     return len > BODY_BYTES || n < 0 ? USAGE : 0;
@@ -130,7 +130,7 @@ static int ask(struct question *q)
     return err;
 }
 
-static int run(const struct command *cmd, struct globals *g, struct words *w)
+static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct schedule s = {.spec = lapse_spec_init()};
     int rc = args_parse(cmd, g, &s, w);
@@ -150,7 +150,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
             : "it may be scheduled, under an id that is not known. With --id it could be repeated";
     from_stdin = w->n == 2 && strcmp(w->v[1], "-") == 0;
     if (from_stdin && g->password_file && strcmp(g->password_file, "-") == 0) {
-        return bad("--password-file", "-", "the body comes from stdin already");
+        return usage_error("--password-file", "-", "the body comes from stdin already");
     }
 
     rc = w->n == 2 ? read_body(&s.spec, w->v[1]) : 0;

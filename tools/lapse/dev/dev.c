@@ -20,7 +20,7 @@ static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
     struct dev *d = w->data;
     (void)events;
     ev_io_stop(loop, w);
-    say("the private redis-server ended");
+    message_print("the private redis-server ended");
     listen_stop(&d->in, DOWN);
 }
 
@@ -61,19 +61,19 @@ static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
     (void)events;
     ev_prepare_stop(loop, w);
     if (print_url(d)) {
-        say("out of memory");
+        message_print("out of memory");
         listen_stop(&d->in, INTERNAL);
     }
 }
 
-static int run(const struct command *cmd, struct globals *g, struct words *w)
+static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct dev d = {.in.grace_ms = -1};
     int rc = args_parse(cmd, g, &d, w);
 
     if (!rc && (g->url || g->password_file)) {
-        say("%s: dev brings a Redis of its own, without a password",
-            g->url ? "--url" : "--password-file");
+        message_print("%s: dev brings a Redis of its own, without a password",
+                      g->url ? "--url" : "--password-file");
         rc = USAGE;
     }
 

@@ -141,7 +141,8 @@ static int make_dir(struct server *s)
         }
     }
 
-    say("no folder for a private Redis: neither XDG_RUNTIME_DIR, TMPDIR nor /tmp took one (%s)",
+    message_print(
+        "no folder for a private Redis: neither XDG_RUNTIME_DIR, TMPDIR nor /tmp took one (%s)",
         strerror(errno));
 
     return DOWN;
@@ -211,16 +212,16 @@ static int open_conf(const char *given)
     int fd = given ? open(given, O_RDONLY | O_CLOEXEC) : open_conf_here(&why);
 
     if (given && fd < 0) {
-        bad("--conf", given, strerror(errno));
+        usage_error("--conf", given, strerror(errno));
     } else if (fd < 0) {
         fd = open(INSTALLED, O_RDONLY | O_CLOEXEC);
         if (why) {
-            say("redis.conf of this folder is not used: %s%s", why,
-                fd < 0 ? "" : "; " INSTALLED " is");
+            message_print("redis.conf of this folder is not used: %s%s", why,
+                          fd < 0 ? "" : "; " INSTALLED " is");
         }
         if (fd < 0) {
-            say("no redis.conf %sin %s; --conf FILE names one", why ? "" : "here nor ",
-                LAPSE_SHARE);
+            message_print("no redis.conf %sin %s; --conf FILE names one", why ? "" : "here nor ",
+                          LAPSE_SHARE);
         }
     }
 
@@ -279,7 +280,7 @@ static void show_log(const struct server *s)
     while (log && fgets(line, sizeof line, log)) {
         line[strcspn(line, "\n")] = '\0';
         if (*line) {
-            say("redis-server: %s", plain(line));
+            message_print("redis-server: %s", printable(line));
         }
     }
 
@@ -306,7 +307,7 @@ static int wait_ready(struct server *s)
         nanosleep(&pause, NULL);
     }
 
-    say("the private redis-server did not start:");
+    message_print("the private redis-server did not start:");
     show_log(s);
     server_stop(s);
 
@@ -329,7 +330,7 @@ static int prepare(struct server *s, const char *given)
     close(fd);
     if (err) {
         remove_tree(AT_FDCWD, s->dir);
-        rc = bad("--conf", given ? given : "redis.conf", strerror(err));
+        rc = usage_error("--conf", given ? given : "redis.conf", strerror(err));
     }
 
     return rc;
@@ -341,7 +342,7 @@ static int start_janitor(struct server *s)
     int ends[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
-        say("socketpair: %s", strerror(errno));
+        message_print("socketpair: %s", strerror(errno));
         return DOWN;
     }
 
@@ -355,7 +356,7 @@ static int start_janitor(struct server *s)
     s->leash = ends[1];
 
     if (s->janitor < 0) {
-        say("fork: %s", strerror(errno));
+        message_print("fork: %s", strerror(errno));
         close(ends[1]);
         return DOWN;
     }
@@ -369,7 +370,7 @@ int server_start(struct server *s, const char *given)
     int rc;
 
     if (!program) {
-        say("redis-server is not in PATH; on Debian: apt-get install redis-server");
+        message_print("redis-server is not in PATH; on Debian: apt-get install redis-server");
         return DOWN;
     }
 

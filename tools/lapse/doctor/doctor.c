@@ -106,7 +106,7 @@ int doctor_config(struct doctor *d, const char *name, char out[VALUE_BYTES])
 
     *out = '\0';
     if (known) {
-        snprintf(out, VALUE_BYTES, "%s", plain(r->element[1]->str));
+        snprintf(out, VALUE_BYTES, "%s", printable(r->element[1]->str));
     }
     freeReplyObject(r);
     return known;
@@ -124,7 +124,7 @@ static void read_info(struct doctor *d)
     d->info = strdup(is_text(r) ? r->str : "");
     freeReplyObject(r);
     if (!d->info) {
-        say("out of memory");
+        message_print("out of memory");
         d->code = INTERNAL;
     }
 }
@@ -142,7 +142,7 @@ static int set_role(const struct opt *o, char *value, void *field)
         }
     }
 
-    return bad("--for", value, "listener, producer or monitor");
+    return usage_error("--for", value, "listener, producer or monitor");
 }
 
 static const struct opt opts[] = {
@@ -178,7 +178,7 @@ static void examine(struct doctor *d)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
-static int add_queues(struct doctor *d, const struct words *w)
+static int add_queues(struct doctor *d, const struct arguments *w)
 {
     d->queues = calloc((size_t)w->n + 1, sizeof *d->queues);
     d->queues_room = w->n + 1;
@@ -196,7 +196,7 @@ static int add_queues(struct doctor *d, const struct words *w)
 
     d->named = d->n_queues > 0;
     if (d->n_queues < w->n || !d->queues) {
-        say("out of memory");
+        message_print("out of memory");
         return INTERNAL;
     }
 
@@ -206,7 +206,7 @@ static int add_queues(struct doctor *d, const struct words *w)
 #pragma GCC diagnostic pop
 #endif
 
-static int run(const struct command *cmd, struct globals *g, struct words *w)
+static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct doctor d = {.g = g, .eval = "EVAL"};
     int code = args_parse(cmd, g, &d, w);

@@ -85,7 +85,7 @@ int doctor_find_queues(struct doctor *d)
         if (!ok) {
             if (r) {
                 report(d, WARN, "queues", NULL, "lapse doctor QUEUE...", "cannot be looked for: %s",
-                       is_error(r, "") ? plain(r->str) : "SCAN was not answered");
+                       is_error(r, "") ? printable(r->str) : "SCAN was not answered");
             }
             freeReplyObject(r);
             return 0;
@@ -132,7 +132,7 @@ static void count(struct walk *w, const char *id, const char *what)
             size_t used = strlen(w->ids[i]);
             if (w->n[i]++ < SHOWN) {
                 snprintf(w->ids[i] + used, sizeof w->ids[i] - used, "%s%.36s", used ? " " : "",
-                         plain(id));
+                         printable(id));
             }
         }
     }
@@ -192,10 +192,10 @@ static void progress(struct walk *w, const char *end, int64_t looked)
         int64_t all = size_of(w, end);
         w->said_ms = monotonic_ms();
         if (all >= 0) {
-            say("%s of %s: %lld of %lld looked at", end, plain(w->queue),
-                (long long)(looked < all ? looked : all), (long long)all);
+            message_print("%s of %s: %lld of %lld looked at", end, printable(w->queue),
+                          (long long)(looked < all ? looked : all), (long long)all);
         } else {
-            say("%s of %s: being looked at", end, plain(w->queue));
+            message_print("%s of %s: being looked at", end, printable(w->queue));
         }
     }
 }
@@ -268,7 +268,7 @@ static void told(struct walk *w)
                  "odd one",
                  d->space, w->queue);
         report(d, denied && !d->repair ? WARN : FAIL, "jobs", w->queue, type ? command : NULL,
-               "%s: %s", broken ? text : "cannot be looked at", plain(w->error));
+               "%s: %s", broken ? text : "cannot be looked at", printable(w->error));
     } else if (broken && d->repair) {
         snprintf(command, sizeof command, "lapse list %s --state dead", w->queue);
         report(d, WARN, "jobs", w->queue, command, "%s: %lld of them mended", text,

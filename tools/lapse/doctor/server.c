@@ -32,7 +32,7 @@ static const char *hello(struct doctor *d, const char *name, char out[VALUE_BYTE
     for (size_t i = 0; r && r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements; i += 2) {
         if (is_text(r->element[i]) && strcmp(r->element[i]->str, name) == 0 &&
             is_text(r->element[i + 1])) {
-            snprintf(out, VALUE_BYTES, "%s", plain(r->element[i + 1]->str));
+            snprintf(out, VALUE_BYTES, "%s", printable(r->element[i + 1]->str));
         }
     }
 
@@ -79,17 +79,17 @@ static void server(struct doctor *d)
                "of a version that this user may not know; lapse needs Redis 7.0");
     } else if (major * 100 + minor < OLDEST) {
         report(d, FAIL, "server", NULL, "run Redis 7.0 or newer, or Valkey",
-               "%s %s is too old: lapse needs 7.0", kind, plain(own));
+               "%s %s is too old: lapse needs 7.0", kind, printable(own));
     } else if (strcmp(mode, "cluster") == 0) {
         report(d, WARN, "server", NULL, NULL,
                "%s %s, a cluster: only queues whose slot this node owns can be used here", kind,
-               plain(own));
+               printable(own));
     } else if (strcmp(kind, "Redis") && strcmp(kind, "Valkey")) {
         report(d, WARN, "server", NULL, "lapse bench", "%s %s: lapse was never tried on it", kind,
-               plain(own));
+               printable(own));
     } else {
-        report(d, FINE, "server", NULL, NULL, "%s %s%s%s", kind, plain(own),
-               *as ? ", as Redis " : "", plain(as));
+        report(d, FINE, "server", NULL, NULL, "%s %s%s%s", kind, printable(own),
+               *as ? ", as Redis " : "", printable(as));
     }
 }
 
@@ -155,11 +155,12 @@ static void eviction(struct doctor *d)
                "noeviction");
     } else if (strncmp(policy, "allkeys", 7) == 0) {
         report(d, FAIL, "eviction", NULL, set,
-               "%s: a full Redis drops whole queues; listeners do not start here", plain(policy));
+               "%s: a full Redis drops whole queues; listeners do not start here",
+               printable(policy));
     } else if (strcmp(policy, "noeviction")) {
         report(d, WARN, "eviction", NULL, set,
                "%s: a full Redis drops the triggers of the soonest jobs; their alarm is late",
-               plain(policy));
+               printable(policy));
     } else {
         report(d, FINE, "eviction", NULL, NULL, "%s", policy);
     }
@@ -266,7 +267,7 @@ static void persistence(struct doctor *d)
                "written, often 30 s");
     } else {
         report(d, FINE, "persistence", NULL, NULL, "append-only file, appendfsync %s: %s",
-               plain(sync),
+               printable(sync),
                strcmp(sync, "always") ? "a power cut may lose the last second or two"
                                       : "nothing that was answered is lost");
     }

@@ -200,8 +200,8 @@ static void user_of(struct doctor *d, char out[VALUE_BYTES])
     redisReply *r = ASK(d, "ACL", "WHOAMI");
 
     snprintf(out, VALUE_BYTES, "%s",
-             is_text(r)   ? plain(r->str)
-             : *d->r.user ? plain(d->r.user)
+             is_text(r)   ? printable(r->str)
+             : *d->r.user ? printable(d->r.user)
                           : "default");
     freeReplyObject(r);
 }
@@ -245,10 +245,10 @@ void check_rights(struct doctor *d)
 
     if (is_error(r, "NOPERM")) {
         report(d, FAIL, "rights", NULL, "redis-cli ACL SETUSER NAME +eval +evalsha", "%s",
-               plain(r->str));
+               printable(r->str));
     } else if (r && (r->type != REDIS_REPLY_INTEGER || r->integer < 0)) {
         report(d, WARN, "rights", NULL, "lapse bench", "cannot be asked for: %s",
-               is_error(r, "") ? plain(r->str) : "that takes Redis 7.0");
+               is_error(r, "") ? printable(r->str) : "that takes Redis 7.0");
     } else if (r) {
         look_at_keys(d, &l);
         if (!l.keys) {
@@ -286,7 +286,7 @@ static enum heard expire(struct doctor *d, const char *key, char *why)
     enum heard is = is_error(r, "") || !r ? REFUSED : SILENT;
 
     if (is_error(r, "")) {
-        snprintf(why, VALUE_BYTES, "SET: %s", plain(r->str));
+        snprintf(why, VALUE_BYTES, "SET: %s", printable(r->str));
     }
 
     freeReplyObject(r);
@@ -309,7 +309,7 @@ static enum heard listen_for(struct doctor *d, struct info_conn *ear, const char
     enum heard is = starts(r, 3, "psubscribe") ? SILENT : REFUSED;
 
     if (is_error(r, "")) {
-        snprintf(why, VALUE_BYTES, "PSUBSCRIBE: %s", plain(r->str));
+        snprintf(why, VALUE_BYTES, "PSUBSCRIBE: %s", printable(r->str));
     }
 
     freeReplyObject(r);

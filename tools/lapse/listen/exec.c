@@ -102,11 +102,12 @@ int set_env(const struct opt *o, char *value, void *field)
     (void)o;
     if (!len || (value[len] && value[len] != '=') || strncmp(value, "LAPSE_", 6) == 0) {
         value[strcspn(value, "=")] = '\0'; /* what is behind may be a secret */
-        return bad("--env", value, "NAME, to pass it on, or NAME=VALUE; LAPSE_ names are ours");
+        return usage_error("--env", value,
+                           "NAME, to pass it on, or NAME=VALUE; LAPSE_ names are ours");
     }
 
     if (env->n == ENV_MOST) {
-        return bad("--env", value, "at most 64");
+        return usage_error("--env", value, "at most 64");
     }
 
     env->v[env->n++] = value;
@@ -182,12 +183,13 @@ int exec_init(struct exec *x, char **argv, const struct env_words *more)
 
     if (!x->path || !x->env) {
         exec_free(x);
-        return x->path ? INTERNAL
-                       : bad("--exec", argv[0], "no such program in PATH, or not executable");
+        return x->path
+                   ? INTERNAL
+                   : usage_error("--exec", argv[0], "no such program in PATH, or not executable");
     }
 
     if (!geteuid()) {
-        say("warning: %s runs as root", plain(x->path));
+        message_print("warning: %s runs as root", printable(x->path));
     }
 
     make_env(x, more);
@@ -228,8 +230,8 @@ static void say_verdict(const struct lapse_job *job, const char *reason, int is_
     }
 
     if (lapse_job_until_ms(job)) {
-        say("%s/%s: try %u%s: %s: %s", lapse_job_queue(job), lapse_job_id(job), lapse_job_try(job),
-            of, reason, is_last ? "dead" : "it runs again");
+        message_print("%s/%s: try %u%s: %s: %s", lapse_job_queue(job), lapse_job_id(job),
+                      lapse_job_try(job), of, reason, is_last ? "dead" : "it runs again");
     }
 }
 
@@ -280,12 +282,12 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
         c->stage = FORCED;
         kill(-c->pid, SIGKILL);
     } else if (!lapse_job_until_ms(c->job)) {
-        say("%s/%s: its lease is lost; the command is ended", lapse_job_queue(c->job),
-            lapse_job_id(c->job));
+        message_print("%s/%s: its lease is lost; the command is ended", lapse_job_queue(c->job),
+                      lapse_job_id(c->job));
         ask_to_end(c, "the lease was lost");
     } else if (monotonic_ms() - c->started_ms >= c->x->run_ms) {
-        say("%s/%s: it ran for run_ms (%" PRId64 " ms); the command is ended",
-            lapse_job_queue(c->job), lapse_job_id(c->job), c->x->run_ms);
+        message_print("%s/%s: it ran for run_ms (%" PRId64 " ms); the command is ended",
+                      lapse_job_queue(c->job), lapse_job_id(c->job), c->x->run_ms);
         ask_to_end(c, "it ran for run_ms");
     }
 }
@@ -360,7 +362,7 @@ static void on_sigchld(int signum)
     ev_async_send(reaper->loop, &reaper->ended);
 }
 
-void hear(int signum)
+void unblock_signal(int signum)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -383,7 +385,7 @@ void exec_begin(struct exec *x)
     ev_unref(x->loop); /* it keeps no loop going */
     reaper = x;
     watch_sigchld(on_sigchld);
-    hear(SIGCHLD);
+    unblock_signal(SIGCHLD);
 }
 
 /* ---- the start of a child ---- */
@@ -571,7 +573,7 @@ static int passes(int err)
 static void cannot_start(struct child *c, int err)
 {
     char reason[REASON_BYTES];
-    snprintf(reason, sizeof reason, "cannot start %s: %s", plain(c->x->path), strerror(err));
+    snprintf(reason, sizeof reason, "cannot start %s: %s", printable(c->x->path), strerror(err));
     give_up(c, reason);
 }
 
@@ -606,8 +608,8 @@ void exec_start(struct exec *x, struct lapse_job *job, void *arg)
 
     int err = start(c);
     if (err && passes(err)) {
-        say("%s/%s: cannot start %s yet: %s", lapse_job_queue(job), lapse_job_id(job),
-            plain(x->path), strerror(err));
+        message_print("%s/%s: cannot start %s yet: %s", lapse_job_queue(job), lapse_job_id(job),
+                      printable(x->path), strerror(err));
         ev_timer_again(x->loop, &c->check);
     } else if (err) {
         cannot_start(c, err);

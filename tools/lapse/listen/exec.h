@@ -37,7 +37,7 @@ void exec_kill(struct exec *x); /* KILL to all, now */
 /* KILL to all; the jobs, which the close cut loose, are dropped, and each arg is given to free().
  */
 void exec_free(struct exec *x);
-void hear(int signum);                /* though who started us had it blocked */
+void unblock_signal(int signum);      /* though who started us had it blocked */
 char *find_program(const char *name); /* its path, to be freed; NULL: there is none */
 #define EXEC_KILL_MS 5000
 #endif

@@ -66,7 +66,8 @@ static int obstacle(struct listen *in)
     struct client *c = &in->c;
 
     if (c->evicts && !in->begun) {
-        say("not started: jobs would be lost when memory runs short; lapse doctor tells more, "
+        message_print(
+            "not started: jobs would be lost when memory runs short; lapse doctor tells more, "
             "--force starts all the same");
         return UNFIT;
     }
@@ -79,8 +80,9 @@ static int obstacle(struct listen *in)
     }
 
     if (c->replica) {
-        say("not started: %s is a replica, which takes no writes: give the URL of its master",
-            plain(in->g->shown_url));
+        message_print(
+            "not started: %s is a replica, which takes no writes: give the URL of its master",
+            printable(in->g->shown_url));
         return DOWN;
     }
 
@@ -123,7 +125,7 @@ static void on_watch(struct ev_loop *loop, ev_timer *w, int events)
 
     if (in->c.refuses_claims && s.claimed != in->claimed &&
         monotonic_ms() - in->c.refused_ms >= INT64_C(2) * WATCH_MS) {
-        say("Redis answers claims again");
+        message_print("Redis answers claims again");
         client_news_is_good(&in->c);
     }
 
@@ -150,7 +152,7 @@ static void close_if_all_are_kept(struct listen *in)
 static void on_broken(void *arg)
 {
     struct listen *in = arg;
-    listen_stop(in, output_code());
+    listen_stop(in, stdout_error_code());
     close_if_all_are_kept(in);
 }
 
@@ -165,7 +167,7 @@ static void print_stats(struct listen *in)
     n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %" PRIu64, n ? ", " : "", #name, s.name);
     LAPSE_STATS(LAPSE_X)
 #undef LAPSE_X
-    say("%s; running here %u", line, in->running);
+    message_print("%s; running here %u", line, in->running);
 }
 
 static void on_end(struct client *c)
@@ -207,7 +209,7 @@ static void leave(struct listen *in, int code)
         _exit(code);
     }
 
-    say("leaving at once; what runs (%u) goes back", in->running);
+    message_print("leaving at once; what runs (%u) goes back", in->running);
     in->leaving = code;
     exec_kill(&in->exec);
     if (in->argv) {
@@ -234,7 +236,7 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
     }
 
     if (in->running) {
-        say("waiting for what runs (%u); once more to leave at once", in->running);
+        message_print("waiting for what runs (%u); once more to leave at once", in->running);
     }
 
     ev_timer_stop(loop, &in->tick);
@@ -300,7 +302,7 @@ static void on_settled(struct lapse *l, int err, const struct lapse_job *job, vo
     (void)job;
     in->running--;
     if (err) {
-        say("%s: %s; it may run again", held->about, lapse_strerror(err));
+        message_print("%s: %s; it may run again", held->about, lapse_strerror(err));
     }
 
     free(held);
@@ -354,7 +356,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
     if (!err) {
         in->connected_ms = monotonic_ms();
         if (in->g->verbose) {
-            say("listening on %s", plain(in->g->shown_url));
+            message_print("listening on %s", printable(in->g->shown_url));
         }
         in->tick.repeat = in->drain ? TICK_MS / 1000.0 : 0; /* 0 stops it */
         ev_timer_again(in->c.loop, &in->tick);
@@ -383,7 +385,7 @@ static void watch_signal(struct listen *in, ev_signal *w, int signum,
     ev_signal_init(w, fn, signum);
     w->data = in;
     ev_signal_start(in->c.loop, w);
-    hear(signum);
+    unblock_signal(signum);
 }
 
 /* Under nohup it is ignored, and stays so. */
@@ -448,7 +450,8 @@ int listen_run(struct listen *in)
     code = client_run(&in->c);
 
     if (in->exec.n_kept) {
-        say("ended by us before they were through: %u; they go back, no try used, if Redis hears "
+        message_print(
+            "ended by us before they were through: %u; they go back, no try used, if Redis hears "
             "it",
             in->exec.n_kept);
     }
@@ -456,8 +459,8 @@ int listen_run(struct listen *in)
     if (in->leaving) {
         code = in->leaving;
     } else if (in->running > kept(in)) {
-        say("not settled in time: %u; they go back, no try used, if Redis hears it",
-            in->running - kept(in));
+        message_print("not settled in time: %u; they go back, no try used, if Redis hears it",
+                      in->running - kept(in));
         code = code ? code : in->argv ? DOWN : OUTPUT;
     }
 
@@ -506,7 +509,7 @@ static int check_queues(const struct listen *in)
         }
         for (int k = 0; k < i; k++) {
             if (strcmp(in->queues[k], in->queues[i]) == 0) {
-                return bad("queue", in->queues[i], "it is named twice");
+                return usage_error("queue", in->queues[i], "it is named twice");
             }
         }
     }
@@ -536,11 +539,11 @@ static int check_jobs(const struct listen *in)
 
     snprintf(number, sizeof number, "%u", most);
     return most && lapse_options_set(&in->g->opts, "max_running", number)
-               ? bad("--jobs", number, "a whole number from 1 to 100000")
+               ? usage_error("--jobs", number, "a whole number from 1 to 100000")
                : 0;
 }
 
-int listen_check(struct listen *in, struct globals *g, struct words *w)
+int listen_check(struct listen *in, struct globals *g, struct arguments *w)
 {
     int rc;
 
@@ -555,13 +558,13 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
         return rc;
     }
 
-    say_without_waiting();
+    message_set_nonblocking();
     if (!in->argv) {
         return 0;
     }
 
     if (!*in->argv) {
-        say("--exec: the command is missing: --exec -- CMD ARG...");
+        message_print("--exec: the command is missing: --exec -- CMD ARG...");
         return USAGE;
     }
 
@@ -570,7 +573,7 @@ int listen_check(struct listen *in, struct globals *g, struct words *w)
     return exec_init(&in->exec, in->argv, &in->env);
 }
 
-static int run(const struct command *cmd, struct globals *g, struct words *w)
+static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct listen in = {.grace_ms = -1};
     int rc = args_parse(cmd, g, &in, w);
@@ -580,7 +583,7 @@ static int run(const struct command *cmd, struct globals *g, struct words *w)
     }
 
     if (!in.n_queues) {
-        say("listen: a queue is missing: lapse listen QUEUE... --exec -- CMD ARG...");
+        message_print("listen: a queue is missing: lapse listen QUEUE... --exec -- CMD ARG...");
         exec_free(&in.exec);
         return USAGE;
     }

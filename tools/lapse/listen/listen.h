@@ -35,7 +35,7 @@ struct listen {
 };
 extern const struct opt listen_opts[];
 /* Sets up what the options and words say; 0, or an exit code and has said why. */
-int listen_check(struct listen *in, struct globals *g, struct words *w);
+int listen_check(struct listen *in, struct globals *g, struct arguments *w);
 int listen_run(struct listen *in); /* until it is told to stop; its exit code */
 void listen_stop(struct listen *in, int code);
 #endif
