@@ -31,14 +31,14 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     (void)refused;
     return DOWN;
 }
-int question(struct question *q, struct globals *g, int (*ask)(struct question *q))
+int oneshot_run(struct oneshot *q, struct globals *g, int (*ask)(struct oneshot *q))
 {
     (void)g;
     (void)ask;
     MUST(!check_queue(q->queue)); /* before the first connection */
     return DOWN;
 }
-int answered(struct question *q, int err, const char *queue, const char *id)
+int oneshot_replied(struct oneshot *q, int err, const char *queue, const char *id)
 {
     (void)q;
     (void)err;
@@ -46,7 +46,7 @@ int answered(struct question *q, int err, const char *queue, const char *id)
     (void)id;
     return 0;
 }
-int client_answer(struct client *c, int err, const char *about)
+int client_report(struct client *c, int err, const char *about)
 {
     (void)c;
     (void)err;
@@ -62,7 +62,7 @@ int client_is_shut_out(const struct client *c)
     (void)c;
     return 0;
 }
-void client_fail(struct client *c, int code)
+void client_set_exit_code(struct client *c, int code)
 {
     (void)c;
     (void)code;

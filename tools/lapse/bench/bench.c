@@ -58,7 +58,7 @@ static void on_refused(struct client *c)
 {
     struct bench *b = (struct bench *)c;
     if (client_is_shut_out(c)) { /* all else may pass: the library tries again */
-        client_fail(c, client_answer(c, LAPSE_EREFUSED, b->queue));
+        client_set_exit_code(c, client_report(c, LAPSE_EREFUSED, b->queue));
         client_close(c, 0);
     }
 }
@@ -93,8 +93,8 @@ static int prepare(struct bench *b)
         b->bytes[i] = (char)('a' + i % 26);
     }
 
-    code = info_open(&b->redis, b->secret, b->g->shown_url, o->reply_ms ? o->reply_ms : REPLY_MS,
-                     b->g->connect_wait_ms);
+    code = redis_sync_open(&b->redis, b->secret, b->g->shown_url,
+                           o->reply_ms ? o->reply_ms : REPLY_MS, b->g->connect_wait_ms);
 
     return code ? code : keys_check(&b->redis, b->key, b->queue);
 }
@@ -182,7 +182,7 @@ static int erase(struct bench *b)
 
     int code = b->redis.c ? keys_erase(&b->redis, b->key, b->queue) : DOWN;
     if (code == DOWN && !b->redis.c) { /* Redis may be back */
-        code = info_open(&b->redis, b->secret, b->g->shown_url, REPLY_MS, 0);
+        code = redis_sync_open(&b->redis, b->secret, b->g->shown_url, REPLY_MS, 0);
         code = code ? code : keys_erase(&b->redis, b->key, b->queue);
     }
 
@@ -327,7 +327,7 @@ static int run(const struct command *cmd, struct globals *g, struct arguments *w
         code = conclude(b, code);
     }
 
-    info_close(&b->redis);
+    redis_sync_close(&b->redis);
     if (b->secret) {
         explicit_bzero(b->secret, strlen(b->secret));
     }

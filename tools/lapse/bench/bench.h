@@ -2,7 +2,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 #include "client/client.h"
-#include "client/sync.h"
+#include "client/redis_sync.h"
 #include <sys/types.h>
 
 /* ---- bench_spread.c: many durations in little room ---- */
@@ -25,13 +25,13 @@ int64_t spread_at(const struct spread *s, unsigned ten_thousandths);
 #define BENCH_ID "bench-%014llu" /* 20 bytes; what is named otherwise is not ours */
 enum { BENCH_ID_START = 6, BENCH_ID_BYTES = 20, BENCH_KEY_BYTES = 160 };
 /* 0: it holds nothing but our own */
-int keys_check(struct info_conn *r, const char *key, const char *queue);
+int keys_check(struct redis_sync *r, const char *key, const char *queue);
 /* whose events are confirmed */
-int keys_listeners(struct info_conn *r, const char *key, int64_t *n);
+int keys_listeners(struct redis_sync *r, const char *key, int64_t *n);
 /* before the listeners leave */
-int keys_canaries(struct info_conn *r, const char *key);
+int keys_canaries(struct redis_sync *r, const char *key);
 /* our own, and the queue if that was all */
-int keys_erase(struct info_conn *r, const char *key, const char *queue);
+int keys_erase(struct redis_sync *r, const char *key, const char *queue);
 
 /* ---- bench_crew.c: listeners, each a process ---- */
 struct slot { /* written by one listener */
@@ -92,7 +92,7 @@ int64_t ask_per_second(const struct ask *a);
 
 /* ---- bench_run.c: what is measured ---- */
 struct mark { /* counters at one moment */
-    struct info info;
+    struct redis_info info;
     int64_t us, listeners_us, producer_us;
     struct lapse_stats stats;
     uint64_t allocs;
@@ -113,7 +113,7 @@ struct part {
 struct bench {
     struct client c; /* first: on_refused gets this */
     struct globals *g;
-    struct info_conn redis;
+    struct redis_sync redis;
     /* what was asked for */
     const char *queue;
     unsigned rate, waiting, listeners, burst;
@@ -127,8 +127,8 @@ struct bench {
     uint64_t next; /* number of the next job */
     int signum;
     ev_signal term, interrupt;
-    struct info now;      /* of the start */
-    int64_t stored_per_s; /* so far; 0: not known */
+    struct redis_info now; /* of the start */
+    int64_t stored_per_s;  /* so far; 0: not known */
     /* what came out */
     struct part fill, idle, many, single, steady, salvo;
     struct spread answers, pings;

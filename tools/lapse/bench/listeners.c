@@ -108,7 +108,7 @@ static void on_there(struct lapse *l, int err, const struct lapse_depth *d, void
     (void)l;
     (void)d;
     if (err) {
-        client_fail(&w->c, client_answer(&w->c, err, w->b->queue));
+        client_set_exit_code(&w->c, client_report(&w->c, err, w->b->queue));
         client_close(&w->c, 0);
     } else {
         __atomic_store_n(&w->slot->ready, 1, __ATOMIC_RELEASE);
@@ -139,7 +139,7 @@ static int listen_until(struct listener *w, int leash)
     }
 
     if (code) {
-        client_fail(&w->c, client_answer(&w->c, code, w->b->queue));
+        client_set_exit_code(&w->c, client_report(&w->c, code, w->b->queue));
         client_close(&w->c, 0);
     }
 

@@ -34,7 +34,7 @@ static int mark(struct bench *b, const struct crew *c, struct mark *m)
         m->allocs += c->shared->slot[i].allocs;
     }
 
-    return info_take(&b->redis, &m->info);
+    return redis_sync_info(&b->redis, &m->info);
 }
 
 static int over_ms(void *arg)
@@ -52,7 +52,7 @@ static int wait_ms(struct bench *b, int64_t ms)
  * on with less. */
 static int judge(struct bench *b, const struct ask *a)
 {
-    int code = a->err ? client_answer(&b->c, a->err, b->queue) : DONE;
+    int code = a->err ? client_report(&b->c, a->err, b->queue) : DONE;
 
     if (a->err) {
         message_print("%llu of %llu jobs were stored", (unsigned long long)a->stored,
@@ -78,7 +78,7 @@ static int store(struct bench *b, struct part *p, uint64_t n)
 
 int run_fill(struct bench *b)
 {
-    int code = info_take(&b->redis, &b->now);
+    int code = redis_sync_info(&b->redis, &b->now);
     int64_t need = ((int64_t)b->waiting + b->burst) * (JOB_BYTES + b->body);
 
     if (!code && b->now.room >= 0 && need > b->now.room) {
@@ -106,7 +106,7 @@ int run_schedule(struct bench *b)
     b->stored_per_s = ask_per_second(&b->many.ask);
     for (unsigned i = 0; i < PINGS && !code; i++) {
         int64_t us;
-        code = info_ping(&b->redis, &us);
+        code = redis_sync_ping(&b->redis, &us);
         spread_add(&b->pings, us);
     }
 
@@ -123,7 +123,7 @@ static int begin(struct bench *b, struct part *p)
 
     p->on = 1;
     p->ask.b = b;
-    code = info_clock(&b->redis, &p->crew.shared->offset_us, &p->clock_error_us);
+    code = redis_sync_clock(&b->redis, &p->crew.shared->offset_us, &p->clock_error_us);
     code = code ? code : crew_start(b, &p->crew, b->next);
     code = code ? code : wait_ms(b, CALM_MS); /* they look around when they come */
     return code ? code : mark(b, &p->crew, &p->from);
@@ -154,7 +154,7 @@ static int end(struct bench *b, struct part *p)
     int code = mark(b, &p->crew, &p->to);
 
     p->rss_kb = crew_rss_kb(&p->crew);
-    code = code ? code : info_clock(&b->redis, &offset_us, &error_us);
+    code = code ? code : redis_sync_clock(&b->redis, &offset_us, &error_us);
 
     /* Redis's clock may have been set meanwhile */
     p->clock_error_us += llabs(offset_us - p->crew.shared->offset_us);
@@ -184,7 +184,7 @@ static int all_done(void *arg)
     }
 
     if (r->p == &r->b->salvo) { /* and how long another client waits meanwhile */
-        r->code = info_ping(&r->b->redis, &us);
+        r->code = redis_sync_ping(&r->b->redis, &us);
         r->p->ping_us = us > r->p->ping_us ? us : r->p->ping_us;
     }
 

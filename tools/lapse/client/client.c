@@ -243,7 +243,7 @@ static void say_away(struct client *c, const char *about)
     c->said_away = c->one_shot;
 }
 
-int client_answer(struct client *c, int err, const char *about)
+int client_report(struct client *c, int err, const char *about)
 {
     int code = err ? denied(c, err, about) : DONE;
 
@@ -278,7 +278,7 @@ int client_is_shut_out(const struct client *c)
     return c->wrong_password || c->shut_out;
 }
 
-void client_fail(struct client *c, int code)
+void client_set_exit_code(struct client *c, int code)
 {
     if (!c->code) {
         c->code = code;
@@ -314,16 +314,16 @@ int client_run(struct client *c)
 }
 
 /* ---- one question, one answer ---- */
-static int is_patient(const struct question *q)
+static int is_patient(const struct oneshot *q)
 {
     return !client_is_shut_out(&q->c) && monotonic_ms() < q->until_ms;
 }
 
 static void question_refused(struct client *c)
 {
-    /* the close ends what was asked with ECLOSED, and answered() tells of the password, or of no
-     * Redis */
-    struct question *q = (struct question *)c;
+    /* the close ends what was asked with ECLOSED, and oneshot_replied() reports the password, or
+     * that Redis is not there */
+    struct oneshot *q = (struct oneshot *)c;
 
     if (client_is_shut_out(c) || (c->away && !is_patient(q))) {
         client_close(c, 0);
@@ -331,19 +331,19 @@ static void question_refused(struct client *c)
 }
 
 /* Asks, and ends where nothing was asked. */
-static void put(struct question *q)
+static void put(struct oneshot *q)
 {
     int err = q->ask(q);
 
     if (err) {
-        client_fail(&q->c, client_answer(&q->c, err, q->queue));
+        client_set_exit_code(&q->c, client_report(&q->c, err, q->queue));
     }
     if (!q->open) {
         client_close(&q->c, 0);
     }
 }
 
-int question(struct question *q, struct globals *g, int (*ask)(struct question *q))
+int oneshot_run(struct oneshot *q, struct globals *g, int (*ask)(struct oneshot *q))
 {
     int err;
 
@@ -360,7 +360,7 @@ int question(struct question *q, struct globals *g, int (*ask)(struct question *
     return client_run(&q->c);
 }
 
-int answered(struct question *q, int err, const char *queue, const char *id)
+int oneshot_replied(struct oneshot *q, int err, const char *queue, const char *id)
 {
     char about[400];
     const char *shown = id && strstr(id, "://") ? printable_argument(id) : id;
@@ -377,7 +377,7 @@ int answered(struct question *q, int err, const char *queue, const char *id)
     }
 
     snprintf(about, sizeof about, "%s%s%s", queue, id ? "/" : "", id ? shown : "");
-    client_fail(&q->c, client_answer(&q->c, err, about));
+    client_set_exit_code(&q->c, client_report(&q->c, err, about));
     if (!q->open) {
         client_close(&q->c, 0);
     }

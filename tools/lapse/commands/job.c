@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct one {
-    struct question q; /* first: ask() gets this */
+    struct oneshot q; /* first: ask() gets this */
     const char *queue, *id;
     struct when when;
 };
@@ -25,7 +25,7 @@ static void on_cancelled(struct lapse *l, int err, const struct lapse_job *job, 
 
     (void)l;
     (void)job;
-    if (!answered(&o->q, err, o->queue, o->id)) {
+    if (!oneshot_replied(&o->q, err, o->queue, o->id)) {
         return;
     }
 
@@ -45,7 +45,7 @@ static void on_rescheduled(struct lapse *l, int err, const struct lapse_job *job
 {
     struct one *o = arg;
     (void)l;
-    if (answered(&o->q, err, o->queue, o->id)) {
+    if (oneshot_replied(&o->q, err, o->queue, o->id)) {
         print_job(o->q.g, job, 0);
     }
 }
@@ -55,7 +55,7 @@ static void on_got(struct lapse *l, int err, const struct lapse_job *job, void *
     struct one *o = arg;
 
     (void)l;
-    if (!answered(&o->q, err, o->queue, o->id)) {
+    if (!oneshot_replied(&o->q, err, o->queue, o->id)) {
         return;
     }
 
@@ -66,7 +66,7 @@ static void on_got(struct lapse *l, int err, const struct lapse_job *job, void *
     }
 }
 
-static int ask_cancel(struct question *q)
+static int ask_cancel(struct oneshot *q)
 {
     struct one *o = (struct one *)q;
     int err = lapse_cancel(q->c.l, o->queue, o->id, 0, on_cancelled, o);
@@ -74,7 +74,7 @@ static int ask_cancel(struct question *q)
     return err;
 }
 
-static int ask_reschedule(struct question *q)
+static int ask_reschedule(struct oneshot *q)
 {
     struct one *o = (struct one *)q;
     int err = lapse_reschedule(q->c.l, o->queue, o->id, o->when.due, 0, on_rescheduled, o);
@@ -82,7 +82,7 @@ static int ask_reschedule(struct question *q)
     return err;
 }
 
-static int ask_get(struct question *q)
+static int ask_get(struct oneshot *q)
 {
     struct one *o = (struct one *)q;
     int err = lapse_get(q->c.l, o->queue, o->id, on_got, o);
@@ -106,10 +106,10 @@ static int run(const struct command *cmd, struct globals *g, struct arguments *w
                   : cmd == &cmd_reschedule ? reschedule_maybe
                                            : NULL;
 
-    return question(&o.q, g,
-                    cmd == &cmd_cancel ? ask_cancel
-                    : cmd == &cmd_get  ? ask_get
-                                       : ask_reschedule);
+    return oneshot_run(&o.q, g,
+                       cmd == &cmd_cancel ? ask_cancel
+                       : cmd == &cmd_get  ? ask_get
+                                          : ask_reschedule);
 }
 
 const struct command cmd_cancel = {

@@ -8,7 +8,7 @@
 enum { PAGE = 100 };
 
 struct list {
-    struct question q; /* first: ask() gets this */
+    struct oneshot q; /* first: ask() gets this */
     const char *queue;
     int only;               /* one state; 0: all */
     unsigned limit;         /* still to be printed; 0 at the start: all */
@@ -66,10 +66,10 @@ static void on_page(struct lapse *l, int err, const struct lapse_job *const *job
         }
     }
 
-    answered(&p->q, err, p->queue, NULL);
+    oneshot_replied(&p->q, err, p->queue, NULL);
 }
 
-static int ask_list(struct question *q)
+static int ask_list(struct oneshot *q)
 {
     return ask_page((struct list *)q, NULL);
 }
@@ -93,7 +93,7 @@ static int run_list(const struct command *cmd, struct globals *g, struct argumen
         print_job_heading();
     }
 
-    return question(&p.q, g, ask_list);
+    return oneshot_run(&p.q, g, ask_list);
 }
 
 const struct command cmd_list = {
@@ -115,7 +115,7 @@ const struct command cmd_list = {
 
 /* ---- depth ---- */
 struct depth {
-    struct question q; /* first: ask() gets this */
+    struct oneshot q; /* first: ask() gets this */
     struct arguments *w;
     int next; /* answers come in the order of the questions */
 };
@@ -126,12 +126,12 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
     const char *queue = p->w->v[p->next++];
 
     (void)l;
-    if (answered(&p->q, err, queue, NULL)) {
+    if (oneshot_replied(&p->q, err, queue, NULL)) {
         print_depth(p->q.g, queue, d, p->next == 1);
     }
 }
 
-static int ask_depth(struct question *q)
+static int ask_depth(struct oneshot *q)
 {
     struct depth *p = (struct depth *)q;
     int err = 0;
@@ -158,7 +158,7 @@ static int run_depth(const struct command *cmd, struct globals *g, struct argume
     }
 
     p.q.queue = w->v[0];
-    return question(&p.q, g, ask_depth);
+    return oneshot_run(&p.q, g, ask_depth);
 }
 
 const struct command cmd_depth = {

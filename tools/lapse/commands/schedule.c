@@ -11,7 +11,7 @@
 enum { BODY_BYTES = 1 << 20 };
 
 struct schedule {
-    struct question q; /* first: ask() gets this */
+    struct oneshot q; /* first: ask() gets this */
     struct lapse_spec spec;
     struct when when;
 };
@@ -117,12 +117,12 @@ static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, 
 {
     struct schedule *s = arg;
     (void)l;
-    if (answered(&s->q, err, s->spec.queue, s->spec.id)) {
+    if (oneshot_replied(&s->q, err, s->spec.queue, s->spec.id)) {
         print_job(s->q.g, job, WITH_CREATED);
     }
 }
 
-static int ask(struct question *q)
+static int ask(struct oneshot *q)
 {
     struct schedule *s = (struct schedule *)q;
     int err = lapse_schedule(q->c.l, &s->spec, on_scheduled, s);
@@ -155,7 +155,7 @@ static int run(const struct command *cmd, struct globals *g, struct arguments *w
 
     rc = w->n == 2 ? read_body(&s.spec, w->v[1]) : 0;
     if (!rc) {
-        rc = question(&s.q, g, ask);
+        rc = oneshot_run(&s.q, g, ask);
     }
 
     if (from_stdin) {

@@ -70,7 +70,7 @@ int64_t doctor_patience_ms(const struct doctor *d)
 
 redisReply *doctor_ask(struct doctor *d, int argc, const char *const *argv, const size_t *len)
 {
-    redisReply *r = d->code ? NULL : info_ask(&d->r, argc, argv, len);
+    redisReply *r = d->code ? NULL : redis_sync_command(&d->r, argc, argv, len);
     if (!r) {
         d->code = DOWN;
     }
@@ -89,14 +89,14 @@ int is_text(const redisReply *r)
 
 const char *doctor_text(const struct doctor *d, const char *name, char out[VALUE_BYTES])
 {
-    const char *at = info_field(d->info, name);
+    const char *at = redis_info_field(d->info, name);
     snprintf(out, VALUE_BYTES, "%.*s", (int)(strcspn(at, "\r\n") % VALUE_BYTES), at);
     return out;
 }
 
 int64_t doctor_int(const struct doctor *d, const char *name)
 {
-    return strtoll(info_field(d->info, name), NULL, 10);
+    return strtoll(redis_info_field(d->info, name), NULL, 10);
 }
 
 int doctor_config(struct doctor *d, const char *name, char out[VALUE_BYTES])
@@ -220,14 +220,14 @@ static int run(const struct command *cmd, struct globals *g, struct arguments *w
         d.secret = strdup(g->secret_url);
         url_wipe(g);
         /* it is freed below; NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        code = d.secret ? info_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d),
-                                    g->connect_wait_ms)
+        code = d.secret ? redis_sync_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d),
+                                          g->connect_wait_ms)
                         : INTERNAL;
         if (!code) {
             examine(&d);
             code = d.code ? d.code : d.n[FAIL] ? ANSWER_NO : DONE;
         }
-        info_close(&d.r);
+        redis_sync_close(&d.r);
     }
 
     if (d.secret) {

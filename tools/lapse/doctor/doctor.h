@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DOCTOR_H
 #define DOCTOR_H
-#include "client/sync.h"
+#include "client/redis_sync.h"
 #include "command.h"
 
 struct redisReply;
@@ -9,7 +9,7 @@ struct redisReply;
 enum verdict { FINE, WARN, FAIL };
 struct doctor {
     struct globals *g;
-    struct info_conn r;
+    struct redis_sync r;
     char *secret, *info; /* info: all that INFO says; "": this user may not ask */
     const char *space;
     int repair;

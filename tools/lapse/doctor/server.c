@@ -14,7 +14,7 @@ enum { OLDEST = 700, EVENT_BYTES = 120, FOREIGN_MANY = 10000, HZ_MUCH = 100 };
 
 static int told(struct doctor *d, const char *check, const char *by)
 {
-    int is = *info_field(d->info, by) != '\0';
+    int is = *redis_info_field(d->info, by) != '\0';
     if (!is) {
         report(d, WARN, check, NULL, NULL, "not told: this user may not ask for INFO; ask who may");
     }
@@ -59,10 +59,10 @@ static void server(struct doctor *d)
 
     strcpy(own, version);
 
-    if (*info_field(d->info, "valkey_version")) {
+    if (*redis_info_field(d->info, "valkey_version")) {
         kind = "Valkey";
         doctor_text(d, "valkey_version", own);
-    } else if (*info_field(d->info, "dragonfly_version")) {
+    } else if (*redis_info_field(d->info, "dragonfly_version")) {
         kind = "Dragonfly";
         doctor_text(d, "dragonfly_version", own);
     } else if (strstr(doctor_text(d, "executable", file), "keydb") ||
@@ -285,7 +285,9 @@ static void replicas(struct doctor *d)
     int64_t good = doctor_int(d, "min_slaves_good_slaves");
     int64_t min;
     int known = doctor_config(d, "min-replicas-to-write", text);
-    min = known ? strtoll(text, NULL, 10) : *info_field(d->info, "min_slaves_good_slaves") ? 1 : 0;
+    min = known                                                  ? strtoll(text, NULL, 10)
+          : *redis_info_field(d->info, "min_slaves_good_slaves") ? 1
+                                                                 : 0;
 
     if (min && good < min) {
         report(d, FAIL, "replicas", NULL,

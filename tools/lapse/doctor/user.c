@@ -300,11 +300,11 @@ static enum heard expire(struct doctor *d, const char *key, char *why)
     return is;
 }
 
-static enum heard listen_for(struct doctor *d, struct info_conn *ear, const char *pattern,
+static enum heard listen_for(struct doctor *d, struct redis_sync *ear, const char *pattern,
                              const char *key, char *why)
 {
     struct timeval limit = {EVENT_MS / 1000, 0};
-    redisReply *r = info_ask(ear, 2, (const char *const[]){"PSUBSCRIBE", pattern}, NULL);
+    redisReply *r = redis_sync_command(ear, 2, (const char *const[]){"PSUBSCRIBE", pattern}, NULL);
     void *next = NULL;
     enum heard is = starts(r, 3, "psubscribe") ? SILENT : REFUSED;
 
@@ -337,7 +337,7 @@ static void flags_to_set(const struct doctor *d, const char *now, char out[VALUE
 
 void check_events(struct doctor *d)
 {
-    struct info_conn ear;
+    struct redis_sync ear;
     char name[64];
     char key[200];
     char pattern[300];
@@ -352,7 +352,7 @@ void check_events(struct doctor *d)
     snprintf(name, sizeof name, "t:{doctor:%d:%lld}", (int)getpid(), (long long)monotonic_us());
     key_of(d, key, name);
     pattern_of(d, pattern);
-    d->code = info_open(&ear, d->secret, d->r.shown, doctor_patience_ms(d), 0);
+    d->code = redis_sync_open(&ear, d->secret, d->r.shown, doctor_patience_ms(d), 0);
     if (d->code) {
         return;
     }
@@ -360,7 +360,7 @@ void check_events(struct doctor *d)
     enum heard is = listen_for(d, &ear, pattern, key, why);
     int known = doctor_config(d, "notify-keyspace-events", now);
     int set = 0;
-    info_close(&ear);
+    redis_sync_close(&ear);
     if (d->code) {
         return;
     }

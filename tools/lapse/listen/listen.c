@@ -33,7 +33,7 @@ struct held { /* a job that was begun here; what its settle is about */
 /* ---- stopping ---- */
 static void stop(struct listen *in, int code, int64_t grace_ms)
 {
-    client_fail(&in->c, code);
+    client_set_exit_code(&in->c, code);
     in->closing = 1;
     ev_timer_stop(in->c.loop, &in->tick);
     /* where nothing runs, a Redis that never was there has nothing to be told */
@@ -73,7 +73,7 @@ static int obstacle(struct listen *in)
     }
 
     if (client_is_shut_out(c)) {
-        return in->connected_ms ? 0 : client_answer(c, LAPSE_EREFUSED, about(in));
+        return in->connected_ms ? 0 : client_report(c, LAPSE_EREFUSED, about(in));
     }
     if (in->proven) {
         return 0;
@@ -87,11 +87,11 @@ static int obstacle(struct listen *in)
     }
 
     if (c->no_right) {
-        return client_answer(c, LAPSE_EREFUSED, about(in));
+        return client_report(c, LAPSE_EREFUSED, about(in));
     }
 
     return c->away && !in->connected_ms && is_out_of_patience(in)
-               ? client_answer(c, LAPSE_EDOWN, about(in))
+               ? client_report(c, LAPSE_EDOWN, about(in))
                : 0;
 }
 
@@ -364,7 +364,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
             look_around(in);
         }
     } else if (is_out_of_patience(in) || (err == LAPSE_EDENIED && in->c.no_right)) {
-        listen_stop(in, client_answer(&in->c, err, about(in)));
+        listen_stop(in, client_report(&in->c, err, about(in)));
     } else {
         ev_timer_again(in->c.loop, &in->tick);
     }
@@ -375,7 +375,7 @@ static void probe(struct listen *in)
     int err = in->n_queues ? lapse_depth(in->c.l, in->queues[0], on_probed, in) : 0;
     ev_timer_stop(in->c.loop, &in->tick);
     if (err) {
-        listen_stop(in, client_answer(&in->c, err, in->queues[0]));
+        listen_stop(in, client_report(&in->c, err, in->queues[0]));
     }
 }
 
@@ -426,7 +426,7 @@ static void begin(struct listen *in)
     for (int i = 0; !err && i < in->n_queues; i++) {
         err = lapse_listen(in->c.l, in->queues[i], NULL, on_job, in);
         if (err) {
-            listen_stop(in, client_answer(&in->c, err, in->queues[i]));
+            listen_stop(in, client_report(&in->c, err, in->queues[i]));
         }
     }
 

@@ -2,7 +2,7 @@
 /* INFO, TIME, PING and scripts over a blocking connection of its own, for the bench: what is
  * measured there must not go through what measures. The URL was checked by the library before, so
  * it is only taken apart here. */
-#include "client/sync.h"
+#include "client/redis_sync.h"
 #include "command.h"
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static struct place take_apart(char *url)
 
 /* ---- the connection ---- */
 /* The answer, to be freed; NULL: has said why, and *code is the exit code. */
-static redisReply *ask(struct info_conn *r, int *code, int argc, const char **argv)
+static redisReply *ask(struct redis_sync *r, int *code, int argc, const char **argv)
 {
     redisReply *reply = r->c ? redisCommandArgv(r->c, argc, argv, NULL) : NULL;
 
@@ -102,7 +102,7 @@ static redisReply *ask(struct info_conn *r, int *code, int argc, const char **ar
     if (!reply) {
         message_print("%s: %s", printable(r->shown),
                       r->c ? printable(r->c->errstr) : "out of memory");
-        info_close(r);
+        redis_sync_close(r);
         *code = DOWN;
     } else if (reply->type == REDIS_REPLY_ERROR) {
         int denied =
@@ -117,7 +117,8 @@ static redisReply *ask(struct info_conn *r, int *code, int argc, const char **ar
     return reply;
 }
 
-redisReply *info_ask(struct info_conn *r, int argc, const char *const *argv, const size_t *len)
+redisReply *redis_sync_command(struct redis_sync *r, int argc, const char *const *argv,
+                               const size_t *len)
 {
     redisReply *reply =
         r->c ? redisCommandArgv(r->c, argc, (const char **)(uintptr_t)argv, len) : NULL;
@@ -125,19 +126,19 @@ redisReply *info_ask(struct info_conn *r, int argc, const char *const *argv, con
     if (!reply) {
         message_print("%s: %s", printable(r->shown),
                       r->c ? printable(r->c->errstr) : "the connection was lost");
-        info_close(r);
+        redis_sync_close(r);
     }
     return reply;
 }
 
-static int tell(struct info_conn *r, int argc, const char **argv)
+static int tell(struct redis_sync *r, int argc, const char **argv)
 {
     int code;
     freeReplyObject(ask(r, &code, argc, argv));
     return code;
 }
 
-static int log_in(struct info_conn *r, const struct place *p)
+static int log_in(struct redis_sync *r, const struct place *p)
 {
     char number[16];
     int code = DONE;
@@ -156,7 +157,7 @@ static int log_in(struct info_conn *r, const struct place *p)
 }
 
 /* why: it is not there, or "" */
-static int try_to_open(struct info_conn *r, const struct place *p, struct timeval limit,
+static int try_to_open(struct redis_sync *r, const struct place *p, struct timeval limit,
                        char why[160])
 {
     redisReply *reply = NULL;
@@ -185,8 +186,8 @@ static int try_to_open(struct info_conn *r, const struct place *p, struct timeva
     return code;
 }
 
-int info_open(struct info_conn *r, const char *url, const char *shown, int64_t reply_ms,
-              int64_t wait_ms)
+int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, int64_t reply_ms,
+                    int64_t wait_ms)
 {
     struct timeval limit = {.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
     int64_t until_ms = monotonic_ms() + wait_ms;
@@ -194,7 +195,7 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
     char why[160];
     int code;
 
-    *r = (struct info_conn){.shown = shown};
+    *r = (struct redis_sync){.shown = shown};
     if (!copy) {
         message_print("out of memory");
         return INTERNAL;
@@ -204,7 +205,7 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
     r->db = p.db;
     snprintf(r->user, sizeof r->user, "%s", p.user);
     while ((code = try_to_open(r, &p, limit, why)) && *why && monotonic_ms() < until_ms) {
-        info_close(r);
+        redis_sync_close(r);
         usleep(AGAIN_US);
     }
 
@@ -216,13 +217,13 @@ int info_open(struct info_conn *r, const char *url, const char *shown, int64_t r
     explicit_bzero(copy, strlen(url));
     free(copy);
     if (code) {
-        info_close(r);
+        redis_sync_close(r);
     }
 
     return code;
 }
 
-void info_close(struct info_conn *r)
+void redis_sync_close(struct redis_sync *r)
 {
     if (r->c) {
         redisFree(r->c);
@@ -231,7 +232,7 @@ void info_close(struct info_conn *r)
 }
 
 /* ---- INFO ---- */
-const char *info_field(const char *text, const char *name)
+const char *redis_info_field(const char *text, const char *name)
 {
     size_t len = strlen(name);
 
@@ -245,10 +246,10 @@ const char *info_field(const char *text, const char *name)
 
 static int64_t number(const char *text, const char *name)
 {
-    return strtoll(info_field(text, name), NULL, 10);
+    return strtoll(redis_info_field(text, name), NULL, 10);
 }
 
-static void count_calls(struct info *out, const char *text)
+static void count_calls(struct redis_info *out, const char *text)
 {
     static const char start[] = "cmdstat_";
 
@@ -261,17 +262,17 @@ static void count_calls(struct info *out, const char *text)
     }
 }
 
-int info_take(struct info_conn *r, struct info *out)
+int redis_sync_info(struct redis_sync *r, struct redis_info *out)
 {
     const char *argv[] = {"INFO", "all"};
     redisReply *reply = r->c ? redisCommandArgv(r->c, 2, argv, NULL) : NULL;
 
-    *out = (struct info){.room = -1};
+    *out = (struct redis_info){.room = -1};
 
     if (!reply) {
         message_print("%s: %s", printable(r->shown),
                       r->c ? printable(r->c->errstr) : "the connection was lost");
-        info_close(r);
+        redis_sync_close(r);
         return DOWN;
     }
 
@@ -282,12 +283,12 @@ int info_take(struct info_conn *r, struct info *out)
     }
 
     const char *text = reply->str;
-    const char *version = info_field(text, "redis_version");
+    const char *version = redis_info_field(text, "redis_version");
     int64_t limit = number(text, "maxmemory");
     int64_t used = number(text, "used_memory");
     out->known = 1;
-    out->cpu_us = (int64_t)((strtod(info_field(text, "used_cpu_user"), NULL) +
-                             strtod(info_field(text, "used_cpu_sys"), NULL)) *
+    out->cpu_us = (int64_t)((strtod(redis_info_field(text, "used_cpu_user"), NULL) +
+                             strtod(redis_info_field(text, "used_cpu_sys"), NULL)) *
                             1e6);
     out->memory = used - number(text, "mem_clients_normal") - number(text, "mem_aof_buffer");
     out->room = limit ? limit - used
@@ -301,7 +302,7 @@ int info_take(struct info_conn *r, struct info *out)
 }
 
 /* ---- TIME and PING ---- */
-int info_ping(struct info_conn *r, int64_t *us)
+int redis_sync_ping(struct redis_sync *r, int64_t *us)
 {
     int64_t sent = monotonic_us();
     int code = tell(r, 1, (const char *[]){"PING"});
@@ -311,7 +312,7 @@ int info_ping(struct info_conn *r, int64_t *us)
 
 /* Redis read its clock between our question and its answer: each round trip is a bound on both
  * sides. */
-int info_clock(struct info_conn *r, int64_t *offset_us, int64_t *error_us)
+int redis_sync_clock(struct redis_sync *r, int64_t *offset_us, int64_t *error_us)
 {
     enum { ROUNDS = 100 };
     int64_t low = INT64_MIN;
@@ -340,8 +341,8 @@ int info_clock(struct info_conn *r, int64_t *offset_us, int64_t *error_us)
 }
 
 /* ---- scripts ---- */
-int info_script(struct info_conn *r, const char *script, const char *key, int argc,
-                const char *const *argv, int n, int64_t *out)
+int redis_sync_script(struct redis_sync *r, const char *script, const char *key, int argc,
+                      const char *const *argv, int n, int64_t *out)
 {
     enum { MOST = 8 };
     const char *all[4 + MOST] = {"EVAL", script, "1", key};
