@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Command lines: words, each ended by a NUL. All of the program but its connection and its children
  * is behind it. */
+#include "cli/arguments.h"
+#include "cli/values.h"
 #include "client/client.h"
 #include "fuzz.h"
 #include "dev/private_redis.h"
@@ -94,7 +96,7 @@ static void run(struct arguments *w)
     struct globals g = {.opts = lapse_options_init(), .connect_wait_ms = -1};
     const struct command *cmd;
 
-    if (args_global(&g, w) || !w->n || !(cmd = args_command(w->v[0]))) {
+    if (arguments_read_global(&g, w) || !w->n || !(cmd = command_find(w->v[0]))) {
         return;
     }
 
@@ -103,7 +105,7 @@ static void run(struct arguments *w)
     if (cmd == &cmd_dev || cmd == &cmd_bench ||
         cmd == &cmd_help) { /* these start a Redis, or take long */
         memset(fields, 0, sizeof fields);
-        args_parse(cmd, &g, fields, w);
+        arguments_read(cmd, &g, fields, w);
     } else {
         int rc = cmd->run(cmd, &g, w);
         MUST(rc == USAGE || rc == DOWN || rc == INTERNAL);

@@ -5,7 +5,7 @@
 #include "cli/json.h"
 #include "base/log.h"
 #include "cli/text.h"
-#include "command.h"
+#include "cli/message.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

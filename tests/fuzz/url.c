@@ -2,7 +2,9 @@
 /* URLs: as the library reads them, and as the program takes the password out. */
 #include "redis/address.h"
 #include "fuzz.h"
-#include "command.h"
+#include "cli/message.h"
+#include "cli/password.h"
+#include "cli/url_mask.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -2,7 +2,7 @@
 /* Durations, moments, counts and names of the command line. */
 #include "fuzz.h"
 #include "job/keys.h"
-#include "command.h"
+#include "cli/values.h"
 #include <time.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse(1): finds the command and hands it the rest. The table is all there is to know of a
  * command: its help, its options and its nearest name come from it. */
-#include "command.h"
+#include "cli/arguments.h"
+#include "cli/help.h"
+#include "cli/message.h"
+#include "cli/stdout.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,18 +19,18 @@ const struct command *const commands[] = {
 static int help(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     const struct command *about = NULL;
-    int rc = args_parse(cmd, g, NULL, w);
+    int rc = arguments_read(cmd, g, NULL, w);
 
     if (!rc && g->json) {
         rc = usage_error("--format", "json", "help is for people alone");
     }
 
-    if (!rc && w->n && !(about = args_command(w->v[0]))) {
+    if (!rc && w->n && !(about = command_find(w->v[0]))) {
         rc = USAGE;
     }
 
     if (!rc) {
-        args_help(about, stdout);
+        help_print(about, stdout);
     }
 
     return rc;
@@ -66,17 +69,17 @@ int main(int argc, char **argv)
 
     hold_standard_fds();
     signal(SIGPIPE, SIG_IGN);
-    rc = args_global(&g, &w);
+    rc = arguments_read_global(&g, &w);
     if (rc) {
         return rc;
     }
 
     if (!w.n) {
-        args_help(NULL, stderr);
+        help_print(NULL, stderr);
         return USAGE;
     }
 
-    cmd = args_command(w.v[0]);
+    cmd = command_find(w.v[0]);
     if (!cmd) {
         return USAGE;
     }

@@ -314,7 +314,7 @@ static int run(const struct command *cmd, struct globals *g, struct arguments *w
     b->listeners = 1;
     b->body = 100;
     b->delay_ms = 1000;
-    code = args_parse(cmd, g, b, w);
+    code = arguments_read(cmd, g, b, w);
     b->queue = w->n ? w->v[0] : NULL;
     if (!code) {
         code = check(b, b->duration_ms || !(b->burst || b->schedule || b->idle_ms));

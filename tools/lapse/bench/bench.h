@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef BENCH_H
 #define BENCH_H
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/url_mask.h"
+#include "cli/values.h"
 #include "client/client.h"
 #include "client/redis_sync.h"
+#include <stdio.h>
 #include <sys/types.h>
 
 /* ---- bench_spread.c: many durations in little room ---- */

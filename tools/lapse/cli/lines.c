@@ -5,7 +5,9 @@
  * are ever claimed. When the reader is gone, jobs whose line is not out whole stay here unsettled,
  * until the end of the handle gives them back: nobody has seen them, so they have used no try. */
 #include "cli/lines.h"
+#include "cli/message.h"
 #include "cli/print.h"
+#include "cli/stdout.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,34 +3,36 @@
  * through printable(): an escape sequence in an id must not reach a terminal, nor a line break a
  * log. A word of the command line goes through printable_argument(), because any of them may be a
  * URL with a password, given in the wrong place. */
+#include "cli/message.h"
 #include "cli/output.h"
+#include "cli/url_mask.h"
 #include "command.h"
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { PLAIN_BYTES = 256, PLAIN_SLOTS = 8, LINE_BYTES = 2048 };
+enum { PRINTABLE_BYTES = 256, PRINTABLE_SLOTS = 8, LINE_BYTES = 2048 };
 
-static struct { /* of a process with a loop, which a log collector that stands still must not stop
-                 */
+/* Of a process with a loop, which must not stop because a log collector does. */
+static struct {
     struct output out;
-    int no_wait;
+    bool is_nonblocking;
     char rest[LINE_BYTES]; /* of a line that was taken in part */
     size_t rest_len;
-    unsigned lost;
+    unsigned n_dropped;
 } err;
 
 const char *printable(const char *text)
 {
-    static char slots[PLAIN_SLOTS][4 * PLAIN_BYTES + 4];
+    static char slots[PRINTABLE_SLOTS][4 * PRINTABLE_BYTES + 4];
     static unsigned turn;
-    char *start = slots[turn++ % PLAIN_SLOTS];
+    char *start = slots[turn++ % PRINTABLE_SLOTS];
     char *to = start;
     size_t n = 0;
 
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (n++ == PLAIN_BYTES) {
+        if (n++ == PRINTABLE_BYTES) {
             memcpy(to, "...", 3);
             to += 3;
             break;
@@ -47,134 +49,110 @@ const char *printable(const char *text)
     return start;
 }
 
-static const char *without(const char *word, struct piece secret)
+static const char *printable_without(const char *word, struct piece secret)
 {
-    char text[PLAIN_BYTES + 8];
-    int before = secret.at < PLAIN_BYTES ? (int)secret.at : PLAIN_BYTES;
+    char text[PRINTABLE_BYTES + 8];
+    int before = secret.at < PRINTABLE_BYTES ? (int)secret.at : PRINTABLE_BYTES;
 
     if (!secret.len) {
         return printable(word);
     }
+
     snprintf(text, sizeof text, "%.*s***%s", before, word, word + secret.at + secret.len);
     return printable(text);
 }
 
 const char *printable_argument(const char *word)
 {
-    return without(word, url_secret(word, 0));
+    return printable_without(word, url_secret(word, false));
 }
 
 const char *printable_url(const char *url)
 {
-    return without(url, url_secret(url, 1));
+    return printable_without(url, url_secret(url, true));
 }
 
-/* 0: nothing of it was taken. What is broken for good takes everything. */
-static int put(const char *line, size_t len)
+/* False: stderr took nothing. One that is broken for good takes everything. */
+static bool message_write(const char *line, size_t len)
 {
     size_t sent = 0;
-    ssize_t n = 0;
+    ssize_t n = 1;
 
-    while (sent < len && (n = output_write(&err.out, line + sent, len - sent)) > 0) {
-        sent += (size_t)n;
+    while (sent < len && n > 0) {
+        n = output_write(&err.out, line + sent, len - sent);
+        sent += n > 0 ? (size_t)n : 0;
     }
 
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         sent = len;
     }
 
-    if (sent) {
-        err.rest_len = len - sent;
-        memmove(err.rest, line + sent, err.rest_len);
+    if (!sent) {
+        return false;
     }
 
-    return sent > 0;
+    err.rest_len = len - sent;
+    memmove(err.rest, line + sent, err.rest_len);
+    return true;
 }
 
-static void catch_up(void)
+void message_flush(void)
 {
     char line[80];
 
     if (err.rest_len) {
-        put(err.rest, err.rest_len);
+        message_write(err.rest, err.rest_len);
     }
 
-    if (err.lost && !err.rest_len) {
-        int len = snprintf(line, sizeof line,
-                           "lapse: lines that stderr did not take, and are lost: %u\n", err.lost);
-        err.lost = put(line, (size_t)len) ? 0 : err.lost;
+    if (err.n_dropped && !err.rest_len) {
+        int len =
+            snprintf(line, sizeof line, "lapse: lines that stderr did not take, and are lost: %u\n",
+                     err.n_dropped);
+        if (message_write(line, (size_t)len)) {
+            err.n_dropped = 0;
+        }
     }
 }
 
 void message_set_nonblocking(void)
 {
-    if (!err.no_wait) {
+    if (!err.is_nonblocking) {
         output_open(&err.out, 2);
-        err.no_wait = 1;
+        err.is_nonblocking = true;
+    }
+}
+
+static void message_line(const char *prefix, const char *format, va_list args)
+{
+    char line[LINE_BYTES];
+    size_t len = (size_t)snprintf(line, sizeof line, "%s: ", prefix);
+
+    vsnprintf(line + len, sizeof line - len - 1, format, args);
+    len = strlen(line);
+    line[len++] = '\n';
+
+    if (!err.is_nonblocking) {
+        fwrite(line, 1, len, stderr);
+        return;
+    }
+
+    message_flush();
+    if (err.rest_len || err.n_dropped || !message_write(line, len)) {
+        err.n_dropped++;
     }
 }
 
 void message_print(const char *format, ...)
 {
-    static const char name[] = "lapse: ";
-    enum { NAME = sizeof name - 1 };
-    char line[LINE_BYTES];
     va_list args;
 
-    memcpy(line, name, NAME);
     va_start(args, format);
-    vsnprintf(line + NAME, sizeof line - NAME - 1, format, args);
+    message_line("lapse", format, args);
     va_end(args);
-
-    size_t len = strlen(line);
-    line[len++] = '\n';
-    if (!err.no_wait) {
-        fwrite(line, 1, len, stderr);
-        return;
-    }
-
-    catch_up();
-    if (err.rest_len || err.lost || !put(line, len)) {
-        err.lost++;
-    }
 }
 
 int usage_error(const char *what, const char *value, const char *rule)
 {
     message_print("%s '%s': %s", what, printable_argument(value), rule);
     return USAGE;
-}
-
-int stdout_error_code(void)
-{
-    struct pollfd end = {.fd = 1, .events = POLLOUT};
-    return poll(&end, 1, 0) == 1 && end.revents & POLLERR ? UNREAD : OUTPUT;
-}
-
-int close_stdout(int code)
-{
-    int failed;
-    int number;
-    int why;
-
-    if (err.no_wait) {
-        catch_up();
-    }
-
-    errno = 0;
-
-    /* an answer that did not arrive is not an answer, whatever Redis said */
-    failed = ferror(stdout) || fflush(stdout);
-    number = errno;
-    why = failed ? stdout_error_code() : DONE;
-    if (fclose(stdout) && !failed) {
-        number = errno;
-        why = OUTPUT;
-    }
-
-    if (why == OUTPUT) {
-        message_print("stdout: %s", number ? strerror(number) : "a write failed");
-    }
-
-    return code ? code : why;
 }

@@ -3,6 +3,8 @@
  * systemd are made by root in memory, with modes that cannot be chosen (0444, 0644, 0440), and what
  * keeps strangers out there is the container.
  */
+#include "cli/password.h"
+#include "cli/message.h"
 #include "command.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static int is_in_memory(int fd)
+static bool is_in_memory(int fd)
 {
     struct statfs fs = {0};
     return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
@@ -21,7 +23,7 @@ static int is_in_memory(int fd)
 /* 0, or USAGE and has said why */
 static int check_mode(const char *path, int fd, const struct stat *st)
 {
-    int trusted = st->st_uid == 0 || st->st_uid == geteuid();
+    bool trusted = st->st_uid == 0 || st->st_uid == geteuid();
 
     if (!(st->st_mode & 077)) {
         return 0;
@@ -56,11 +58,11 @@ static int read_all(int fd, char *out, size_t *len)
     return n < 0 ? errno : 0;
 }
 
-int is_password(const char *text, size_t len)
+bool is_password(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            return 0;
+            return false;
         }
     }
     return len && len <= PASSWORD_BYTES;
@@ -79,7 +81,7 @@ int password_read(const char *path, char out[PASSWORD_ROOM])
 {
     struct stat st = {0};
     size_t len = 0;
-    int is_stdin = strcmp(path, "-") == 0;
+    bool is_stdin = strcmp(path, "-") == 0;
     int fd = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC);
     int err = fd < 0 || (!is_stdin && fstat(fd, &st)) ? errno : 0;
     int rc = err || is_stdin ? 0 : check_mode(path, fd, &st);

@@ -2,6 +2,7 @@
 #ifndef PRINT_H
 #define PRINT_H
 #include "command.h"
+#include <stdio.h>
 
 enum { TIME_BYTES = 32 };
 const char *print_time(char out[TIME_BYTES], int64_t unix_ms); /* 2026-12-24T18:00:00.000Z */

@@ -4,7 +4,10 @@
  * password is copied here once and nowhere else: all other places (argv, which ps shows; the
  * environment) are blotted out at once, ours is wiped when lapse_open() has read it, and what is
  * shown in messages never held it. */
-#include "command.h"
+#include "cli/url_mask.h"
+#include "cli/message.h"
+#include "cli/password.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

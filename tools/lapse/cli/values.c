@@ -2,7 +2,9 @@
 /* Words into values: durations, moments, counts and names, each with the rule that is shown when it
  * is broken. Everything is checked by hand, because strtol and strptime take blanks, signs and half
  * a word. */
-#include "command.h"
+#include "cli/values.h"
+#include "cli/message.h"
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -256,7 +258,7 @@ int set_switch(const struct opt *o, char *value, void *field)
 {
     (void)o;
     (void)value;
-    *(int *)field = 1;
+    *(bool *)field = true;
     return 0;
 }
 

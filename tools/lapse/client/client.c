@@ -11,6 +11,10 @@
  * A command that asks one question shows no log: the library tries again and again where people
  * want one line, now. */
 #include "client/client.h"
+#include "cli/message.h"
+#include "cli/url_mask.h"
+#include "cli/values.h"
+#include <stdio.h>
 #include <string.h>
 #include <syslog.h>
 

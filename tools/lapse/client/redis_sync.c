@@ -3,6 +3,8 @@
  * measured there must not go through what measures. The URL was checked by the library before, so
  * it is only taken apart here. */
 #include "client/redis_sync.h"
+#include "cli/message.h"
+#include "cli/values.h"
 #include "command.h"
 #include <hiredis/hiredis.h>
 #include <stdlib.h>

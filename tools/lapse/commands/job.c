@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse cancel, reschedule, get: the three that name one job. A cancelled job is gone, so its
  * answer is what is known of it: queue and id. */
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/values.h"
 #include "client/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
+#include <stdio.h>
 #include <string.h>
 
 struct one {
@@ -93,7 +97,7 @@ static int ask_get(struct oneshot *q)
 static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct one o = {.queue = NULL};
-    int rc = args_parse(cmd, g, &o, w);
+    int rc = arguments_read(cmd, g, &o, w);
 
     if (rc || (cmd == &cmd_reschedule && (rc = check_when(&o.when))) ||
         (rc = check_queue(w->v[0])) || (rc = check_id(w->v[1]))) {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse list and depth: what lies in queues. A list is asked for in pages, so a long one is no
  * snapshot: a job that moves meanwhile may be shown twice or not at all. */
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/values.h"
 #include "client/client.h"
 #include "cli/print.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { PAGE = 100 };
@@ -77,7 +81,7 @@ static int ask_list(struct oneshot *q)
 static int run_list(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct list p = {.queue = NULL};
-    int rc = args_parse(cmd, g, &p, w);
+    int rc = arguments_read(cmd, g, &p, w);
 
     if (rc || (rc = check_queue(w->v[0]))) {
         return rc;
@@ -147,7 +151,7 @@ static int ask_depth(struct oneshot *q)
 static int run_depth(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct depth p = {.w = w};
-    int rc = args_parse(cmd, g, &p, w);
+    int rc = arguments_read(cmd, g, &p, w);
 
     for (int i = 0; !rc && i < w->n; i++) {
         rc = check_queue(w->v[i]);

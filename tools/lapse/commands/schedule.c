@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse schedule. The body is the last word, or stdin for "-"; stdin is read to its end before
  * Redis is asked for anything, so that a producer that breaks off midway leaves no half a body. */
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/values.h"
 #include "client/client.h"
 #include "cli/print.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,7 +137,7 @@ static int ask(struct oneshot *q)
 static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct schedule s = {.spec = lapse_spec_init()};
-    int rc = args_parse(cmd, g, &s, w);
+    int rc = arguments_read(cmd, g, &s, w);
     int from_stdin;
 
     if (rc || (rc = check_when(&s.when)) || (rc = check_queue(w->v[0])) ||

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse dev: a Redis to try things on, and a listener on it, gone when lapse is. The URL is the
  * first line on stdout, so that a script can read it and go on. */
+#include "cli/arguments.h"
 #include "cli/json.h"
+#include "cli/message.h"
+#include "cli/url_mask.h"
+#include "cli/values.h"
 #include "listen/listen.h"
 #include "dev/private_redis.h"
 #include <limits.h>
@@ -69,7 +73,7 @@ static void on_ready(struct ev_loop *loop, ev_prepare *w, int events)
 static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct dev d = {.in.grace_ms = -1};
-    int rc = args_parse(cmd, g, &d, w);
+    int rc = arguments_read(cmd, g, &d, w);
 
     if (!rc && (g->url || g->password_file)) {
         message_print("%s: dev brings a Redis of its own, without a password",

@@ -6,12 +6,15 @@
  * alone and the listener can drain first. If the janitor is killed, the server dies by PDEATHSIG.
  */
 #include "dev/private_redis.h"
+#include "cli/message.h"
+#include "cli/values.h"
 #include "listen/exec.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>

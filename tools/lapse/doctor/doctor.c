@@ -209,7 +209,7 @@ static int add_queues(struct doctor *d, const struct arguments *w)
 static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct doctor d = {.g = g, .eval = "EVAL"};
-    int code = args_parse(cmd, g, &d, w);
+    int code = arguments_read(cmd, g, &d, w);
 
     if (!code) {
         code = add_queues(&d, w);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DOCTOR_H
 #define DOCTOR_H
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/url_mask.h"
+#include "cli/values.h"
 #include "client/redis_sync.h"
-#include "command.h"
+#include <stdio.h>
 
 struct redisReply;
 
@@ -12,7 +16,7 @@ struct doctor {
     struct redis_sync r;
     char *secret, *info; /* info: all that INFO says; "": this user may not ask */
     const char *space;
-    int repair;
+    bool repair;
     unsigned role; /* of enum doctor_role */
     char **queues; /* each of its own */
     int n_queues, queues_room;

@@ -20,10 +20,13 @@
  * which holds both numbers, while the rest of its group is killed; then it is reaped and forgotten
  * in one step. So whatever kill() finds in the list of children is ours. */
 #include "listen/exec.h"
+#include "cli/message.h"
+#include "cli/values.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -8,9 +8,14 @@
  *
  * All of them are lapse_close(), which gives back what was not begun and waits for what was. */
 #include "listen/listen.h"
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/stdout.h"
+#include "cli/values.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -552,8 +557,8 @@ int listen_check(struct listen *in, struct globals *g, struct arguments *w)
     in->grace_ms = in->grace_ms < 0 ? GRACE_MS : in->grace_ms;
     in->run_ms = g->opts.run_ms ? g->opts.run_ms : RUN_MS;
     in->queues = w->v;
-    in->n_queues = in->exec_given ? w->before : w->n;
-    in->argv = in->exec_given ? w->v + w->before : NULL;
+    in->n_queues = in->exec_given ? w->n_before_dashes : w->n;
+    in->argv = in->exec_given ? w->v + w->n_before_dashes : NULL;
     if ((rc = check_queues(in)) || (rc = check_jobs(in))) {
         return rc;
     }
@@ -576,7 +581,7 @@ int listen_check(struct listen *in, struct globals *g, struct arguments *w)
 static int run(const struct command *cmd, struct globals *g, struct arguments *w)
 {
     struct listen in = {.grace_ms = -1};
-    int rc = args_parse(cmd, g, &in, w);
+    int rc = arguments_read(cmd, g, &in, w);
 
     if (rc || (rc = listen_check(&in, g, w))) {
         return rc;

@@ -10,7 +10,7 @@ struct listen {
     struct globals *g;
     /* what was asked for */
     unsigned jobs, count;
-    int exec_given, drain, no_wait, force;
+    bool exec_given, drain, no_wait, force;
     int64_t grace_ms; /* -1: not given */
     int64_t run_ms;
     char **queues;

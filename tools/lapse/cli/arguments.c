@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads the command line. Options and arguments may be mixed until "--"; the value of an option is
+ * the next argument or follows a "=". Each value is validated as it is read: these functions return
+ * 0 only if all of them are valid.
+ *
+ * getopt_long() would not make this smaller: it accepts abbreviated names, prints the values of
+ * options that it does not know, which may be passwords, and has no setter for each option. */
+#include "cli/arguments.h"
+#include "cli/global_options.h"
+#include "cli/help.h"
+#include "cli/message.h"
+#include "cli/stdout.h"
+#include "cli/suggest.h"
+#include "cli/url_mask.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES = 32 };
+
+struct reader {
+    const struct command *cmd; /* NULL: before the command */
+    struct globals *g;
+    void *to;
+    struct arguments *args;
+    int next; /* to be read */
+};
+
+const struct command *command_find(const char *name)
+{
+    struct suggestion s = suggestion_for(name);
+
+    for (const struct command *const *c = commands; *c; c++) {
+        if (strcmp((*c)->name, name) == 0) {
+            return *c;
+        }
+        suggestion_consider(&s, (*c)->name);
+    }
+
+    if (s.name) {
+        message_print("no command '%s'; did you mean '%s'?", printable_argument(name), s.name);
+    } else {
+        message_print("no command '%s'; lapse help lists them", printable_argument(name));
+    }
+
+    return NULL;
+}
+
+/* ---- options ---- */
+static const struct opt *options_of(const struct command *cmd)
+{
+    return cmd && cmd->opts ? cmd->opts : no_options;
+}
+
+static const struct opt *option_by_letter(const struct opt *opts, char letter)
+{
+    for (; opts->name; opts++) {
+        if (opts->letter == letter) {
+            return opts;
+        }
+    }
+    return NULL;
+}
+
+static const struct opt *option_by_name(const struct opt *opts, const char *name, size_t len)
+{
+    for (; opts->name; opts++) {
+        if (strncmp(opts->name, name, len) == 0 && !opts->name[len]) {
+            return opts;
+        }
+    }
+    return NULL;
+}
+
+/* Names it without its value, which may be a secret, unless that is masked anyway; a short one by
+ * its letter alone. */
+static int unknown_option(const struct command *cmd, char *given, size_t len)
+{
+    size_t dashes = strspn(given, "-");
+    bool is_short = given[1] != '-';
+    char name[NAME_BYTES + 1];
+
+    snprintf(name, sizeof name, "%.*s", (int)(len - dashes), given + dashes);
+    struct suggestion s = suggestion_for(name);
+
+    for (const struct opt *o = options_of(cmd); o->name; o++) {
+        suggestion_consider(&s, o->name);
+    }
+    for (const struct opt *o = global_options; o->name; o++) {
+        suggestion_consider(&s, o->name);
+    }
+
+    if (is_short) {
+        given[2] = '\0';
+    } else if (!url_secret(given, false).len) {
+        given[len] = '\0';
+    }
+
+    if (s.name) {
+        message_print("no option '%s'; did you mean '--%s'?", printable_argument(given), s.name);
+    } else if (cmd && is_short) {
+        message_print("no option '%s'; write -- before a word that begins with -",
+                      printable_argument(given));
+    } else {
+        message_print("no option '%s'; lapse %s%s tells them all", printable_argument(given),
+                      cmd ? cmd->name : "", cmd ? " --help" : "--help");
+    }
+
+    return USAGE;
+}
+
+static _Noreturn void print_and_exit(const struct reader *r, const struct opt *o)
+{
+    if (o->letter == 'h') {
+        help_print(r->cmd, stdout);
+    } else {
+        puts("lapse " LAPSE_VERSION);
+    }
+    exit(close_stdout(DONE));
+}
+
+/* value: NULL if none was attached to the option. */
+static int apply_option(struct reader *r, const struct opt *o, void *to, char *value)
+{
+    char shown[48];
+
+    if (!o->set) {
+        print_and_exit(r, o);
+    }
+
+    snprintf(shown, sizeof shown, "--%s", o->name);
+    if (!o->arg && value) {
+        return usage_error(shown, value, "it takes no value");
+    }
+
+    if (o->arg && !value) {
+        if (r->next == r->args->n) {
+            message_print("%s: %s is missing", shown, o->arg);
+            return USAGE;
+        }
+        value = r->args->v[r->next++];
+    }
+
+    return o->set(o, value, (char *)to + o->at);
+}
+
+/* -v, -j4, -j 4 */
+static int read_short_option(struct reader *r, char *word)
+{
+    char letter = word[1];
+    void *to = r->to;
+    const struct opt *o = option_by_letter(options_of(r->cmd), letter);
+
+    if (!o) {
+        o = option_by_letter(global_options, letter);
+        to = r->g;
+    }
+
+    if (!o) {
+        return unknown_option(r->cmd, word, strlen(word));
+    }
+
+    if (!o->arg && word[2]) {
+        message_print("-%c: it takes no value; write each option by itself", letter);
+        return USAGE;
+    }
+
+    return apply_option(r, o, to, word[2] ? word + 2 : NULL);
+}
+
+/* --verbose, --jobs=4, --jobs 4 */
+static int read_long_option(struct reader *r, char *word)
+{
+    char *name = word + 2;
+    size_t len = strcspn(name, "=");
+    void *to = r->to;
+    const struct opt *o = option_by_name(options_of(r->cmd), name, len);
+
+    if (!o) {
+        o = option_by_name(global_options, name, len);
+        to = r->g;
+    }
+
+    if (!o) {
+        return unknown_option(r->cmd, word, len + 2);
+    }
+
+    return apply_option(r, o, to, name[len] ? name + len + 1 : NULL);
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1];
+}
+
+static int read_option(struct reader *r, char *word)
+{
+    return word[1] == '-' ? read_long_option(r, word) : read_short_option(r, word);
+}
+
+/* ---- the command line ---- */
+int arguments_read_global(struct globals *g, struct arguments *args)
+{
+    struct reader r = {.g = g, .args = args};
+
+    while (r.next < args->n && is_option(args->v[r.next])) {
+        int rc = read_option(&r, args->v[r.next++]);
+        if (rc) {
+            return rc;
+        }
+    }
+
+    args->v += r.next;
+    args->n -= r.next;
+    return 0;
+}
+
+static int check_number(const struct command *cmd, const struct arguments *args)
+{
+    if (args->n > cmd->max) {
+        message_print("%s: '%s' is one word too many: lapse %s %s", cmd->name,
+                      printable_argument(args->v[cmd->max]), cmd->name, cmd->usage);
+        return USAGE;
+    }
+
+    if (args->n < cmd->min) {
+        message_print("%s: a word is missing: lapse %s %s", cmd->name, cmd->name, cmd->usage);
+        return USAGE;
+    }
+
+    return 0;
+}
+
+int arguments_read(const struct command *cmd, struct globals *g, void *to, struct arguments *args)
+{
+    struct reader r = {cmd, g, to, args, 0};
+    int n = 0;
+    bool after_dashes = false;
+
+    while (r.next < args->n) {
+        char *word = args->v[r.next++];
+
+        if (!after_dashes && strcmp(word, "--") == 0) {
+            after_dashes = true;
+            args->n_before_dashes = n;
+        } else if (!after_dashes && is_option(word)) {
+            int rc = read_option(&r, word);
+            if (rc) {
+                return rc;
+            }
+        } else {
+            args->v[n++] = word;
+        }
+    }
+
+    args->v[n] = NULL;
+    args->n = n;
+    if (!after_dashes) {
+        args->n_before_dashes = n;
+    }
+
+    return check_number(cmd, args);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/global_options.h"
+#include "cli/message.h"
+#include "cli/suggest.h"
+#include "cli/url_mask.h"
+#include "cli/values.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The last of several is used; those before it do not stay readable in argv. */
+static int set_url(const struct opt *o, char *value, void *field)
+{
+    char **url = field;
+
+    (void)o;
+    if (*url) {
+        url_blot(*url);
+    }
+
+    *url = value;
+    return 0;
+}
+
+static int set_format(const struct opt *o, char *value, void *field)
+{
+    struct globals *g = field;
+
+    (void)o;
+    g->text = strcmp(value, "text") == 0;
+    g->json = strcmp(value, "json") == 0;
+
+    if (!g->text && !g->json) {
+        return usage_error("--format", value, "json or text");
+    }
+    return 0;
+}
+
+static int set_json(const struct opt *o, char *value, void *field)
+{
+    struct globals *g = field;
+
+    (void)o;
+    (void)value;
+    g->text = false;
+    g->json = true;
+    return 0;
+}
+
+/* ---- -o ---- */
+static int report_unknown_setting(const char *name, const char *value)
+{
+    static const char *const names[] = {
+        "url",      "space",        "name",      "lease_ms",    "run_ms",
+        "sweep_ms", "reply_ms",     "max_bytes", "max_running", "max_pending",
+        "flags",    "arm_ahead_ms", "notify",
+    };
+    struct suggestion s = suggestion_for(name);
+    char what[64];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        suggestion_consider(&s, names[i]);
+    }
+
+    if (s.name && s.distance == 0) {
+        snprintf(what, sizeof what, "-o %s", name);
+        return usage_error(what, value,
+                           "not such a value, or out of range; lapse(3) has the ranges");
+    }
+
+    if (s.name) {
+        message_print("-o '%s': no option of that name; did you mean '%s'?",
+                      printable_argument(name), s.name);
+    } else {
+        message_print("-o '%s': no option of that name; lapse(3) lists them",
+                      printable_argument(name));
+    }
+
+    return USAGE;
+}
+
+static int set_setting(const struct opt *o, char *value, void *field)
+{
+    struct globals *g = field;
+    char *equals = strchr(value, '=');
+
+    if (!equals || equals == value) {
+        return usage_error("-o", value, "an option is name=value, such as lease_ms=10s");
+    }
+
+    *equals = '\0';
+    if (strcmp(value, "url") == 0) {
+        return set_url(o, equals + 1, &g->url);
+    }
+    if (lapse_options_set(&g->opts, value, equals + 1)) {
+        return report_unknown_setting(value, equals + 1);
+    }
+
+    return 0;
+}
+
+const struct opt no_options[] = {{NULL, 0, NULL, NULL, 0, NULL}};
+const struct opt global_options[] = {
+    {"url", 'u', "URL", set_url, offsetof(struct globals, url),
+     "Redis: redis://[[user]:password@]host[:port][/db] or\n"
+     "unix://[[user]:password@]/path[?db=n]; else LAPSE_URL,\n"
+     "else redis://127.0.0.1:6379"},
+    {"option", 'o', "NAME=VALUE", set_setting, 0,
+     "any of lease_ms run_ms sweep_ms reply_ms max_running space name...;\n"
+     "may be repeated"},
+    {"password-file", 0, "FILE", set_text, offsetof(struct globals, password_file),
+     "a file that only you can read, or - for stdin; else\n"
+     "LAPSE_PASSWORD"},
+    {"connect-wait", 0, "DURATION", set_duration, offsetof(struct globals, connect_wait_ms),
+     "wait so long for a Redis that is not there; 0s, but\n"
+     "listen waits for ever"},
+    {"format", 0, "json|text", set_format, 0,
+     "for programs or for people; doctor and bench print text\n"
+     "without it, all others JSON"},
+    {"json", 0, NULL, set_json, 0, "short for --format json"},
+    {"verbose", 'v', NULL, set_switch, offsetof(struct globals, verbose),
+     "the library's whole log, on stderr"},
+    {"help", 'h', NULL, NULL, 0, "this text"},
+    {"version", 0, NULL, NULL, 0, "the version"},
+    {NULL, 0, NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef VALUES_H
+#define VALUES_H
+#include "command.h"
+
+#define TEN_YEARS_MS INT64_C(315576000000) /* the longest duration, and what is asked of Redis */
+
+/* 0, or -1 where text is none; out is then unchanged. */
+int parse_duration(const char *text, int64_t *ms);
+int parse_time(const char *text, int64_t *ms);
+int parse_count(const char *text, unsigned max, unsigned *out); /* 1 to max */
+
+struct when {
+    struct lapse_due due;
+    const char *in, *at;
+};
+/* 0, or USAGE after they have printed why. */
+int check_queue(const char *queue);
+int check_id(const char *id);
+int check_when(const struct when *when); /* exactly one of --in and --at was given */
+
+/* For struct opt. */
+int set_text(const struct opt *o, char *value, void *field);     /* const char * */
+int set_switch(const struct opt *o, char *value, void *field);   /* bool */
+int set_count(const struct opt *o, char *value, void *field);    /* unsigned */
+int set_duration(const struct opt *o, char *value, void *field); /* int64_t */
+int set_in(const struct opt *o, char *value, void *field);       /* struct when */
+int set_at(const struct opt *o, char *value, void *field);       /* struct when */
+
+int64_t monotonic_ms(void);
+#endif
