@@ -3,7 +3,7 @@
  * is behind it. */
 #include "cli/arguments.h"
 #include "cli/values.h"
-#include "client/client.h"
+#include "client/oneshot.h"
 #include "fuzz.h"
 #include "dev/private_redis.h"
 #include <setjmp.h>
@@ -33,20 +33,25 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     (void)refused;
     return DOWN;
 }
-int oneshot_run(struct oneshot *q, struct globals *g, int (*ask)(struct oneshot *q))
+int oneshot_run(struct oneshot *o, struct globals *g, int (*send)(struct oneshot *o))
 {
     (void)g;
-    (void)ask;
-    MUST(!check_queue(q->queue)); /* before the first connection */
+    (void)send;
+    MUST(!check_queue(o->queue)); /* before the first connection */
     return DOWN;
 }
-int oneshot_replied(struct oneshot *q, int err, const char *queue, const char *id)
+int oneshot_sent(struct oneshot *o, int err)
 {
-    (void)q;
+    (void)o;
+    return err;
+}
+bool oneshot_replied(struct oneshot *o, int err, const char *queue, const char *id)
+{
+    (void)o;
     (void)err;
     (void)queue;
     (void)id;
-    return 0;
+    return false;
 }
 int client_report(struct client *c, int err, const char *about)
 {
@@ -55,11 +60,11 @@ int client_report(struct client *c, int err, const char *about)
     (void)about;
     return DOWN;
 }
-void client_news_is_good(struct client *c)
+void client_forget_warnings(struct client *c)
 {
     (void)c;
 }
-int client_is_shut_out(const struct client *c)
+bool client_is_denied(const struct client *c)
 {
     (void)c;
     return 0;

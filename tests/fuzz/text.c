@@ -40,7 +40,7 @@ static bool shows_nothing_obeyed(const char *s)
 
     for (size_t len = strlen(s), n; len; at += n, len -= n) {
         n = text_char(at, len);
-        if (!n || text_is_obeyed(text_code(at, n))) {
+        if (!n || text_is_control(text_code(at, n))) {
             return false;
         }
     }
@@ -74,9 +74,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     const char *shown = printable(text);
     MUST(is_printable(shown) && strlen(shown) <= 4 * 256 + 3);
-    text_shown(cut, sizeof cut, data, size);
+    text_escaped(cut, sizeof cut, data, size);
     MUST(shows_nothing_obeyed(cut) && strlen(cut) < sizeof cut);
-    text_mended(cut, sizeof cut, text);
+    text_repaired(cut, sizeof cut, text);
     MUST(text_is_utf8(cut, strlen(cut)) && strlen(cut) < sizeof cut);
     usage_error("value", text, "no");
 

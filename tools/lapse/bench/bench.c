@@ -57,7 +57,7 @@ static void on_signal(struct ev_loop *loop, ev_signal *w, int events)
 static void on_refused(struct client *c)
 {
     struct bench *b = (struct bench *)c;
-    if (client_is_shut_out(c)) { /* all else may pass: the library tries again */
+    if (client_is_denied(c)) { /* all else may pass: the library tries again */
         client_set_exit_code(c, client_report(c, LAPSE_EREFUSED, b->queue));
         client_close(c, 0);
     }

@@ -50,8 +50,8 @@ static int walk(struct redis_sync *r, const char *key, int remove, int64_t *own,
         while (n[SEEN] && !code && (remove || !*foreign)) {
             char at[24];
             snprintf(at, sizeof at, "%lld", (long long)first);
-            code = redis_sync_script(r, page, key, 3,
-                                     (const char *[]){sets[i], at, remove ? "1" : "0"}, 2, n);
+            code = redis_sync_script(r, page, key,
+                                     (const char *[]){sets[i], at, remove ? "1" : "0", NULL}, 2, n);
             first += remove ? n[OTHERS] : n[SEEN];
             *own += n[SEEN] - n[OTHERS];
             *foreign += n[OTHERS];
@@ -67,7 +67,7 @@ int keys_check(struct redis_sync *r, const char *key, const char *queue)
     int64_t n[2];
     int64_t own;
     int64_t foreign;
-    int code = redis_sync_script(r, look, key, 0, NULL, 2, n);
+    int code = redis_sync_script(r, look, key, NULL, 2, n);
 
     if (!code) {
         code = walk(r, key, 0, &own, &foreign);
@@ -98,7 +98,7 @@ int keys_check(struct redis_sync *r, const char *key, const char *queue)
 int keys_listeners(struct redis_sync *r, const char *key, int64_t *n)
 {
     int64_t both[2];
-    int code = redis_sync_script(r, look, key, 0, NULL, 2, both);
+    int code = redis_sync_script(r, look, key, NULL, 2, both);
     *n = both[1];
     return code;
 }
@@ -106,7 +106,7 @@ int keys_listeners(struct redis_sync *r, const char *key, int64_t *n)
 int keys_canaries(struct redis_sync *r, const char *key)
 {
     int64_t none;
-    return redis_sync_script(r, canaries, key, 0, NULL, 1, &none);
+    return redis_sync_script(r, canaries, key, NULL, 1, &none);
 }
 
 int keys_erase(struct redis_sync *r, const char *key, const char *queue)
@@ -117,7 +117,7 @@ int keys_erase(struct redis_sync *r, const char *key, const char *queue)
     int code = walk(r, key, 1, &own, &foreign);
 
     if (!code) {
-        code = redis_sync_script(r, rest, key, 0, NULL, 1, &left);
+        code = redis_sync_script(r, rest, key, NULL, 1, &left);
     }
 
     if (!code && left) {

@@ -96,7 +96,7 @@ static void on_leash(struct ev_loop *loop, ev_io *io, int events)
 
 static void on_refused(struct client *c)
 {
-    if (client_is_shut_out(c)) {
+    if (client_is_denied(c)) {
         client_close(c, 0);
     }
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef OUTLET_H
-#define OUTLET_H
+#ifndef OUTPUT_H
+#define OUTPUT_H
 #include <sys/types.h>
 
-struct output { /* stdout or stderr, written to without ever waiting for who reads it */
-    int fd;     /* to be watched; ours if it is not the one that was given */
-    int given;
-    enum { TAKES_ALL, RETURNS, SOCKET, ASKED_FIRST } kind;
+/* stdout or stderr, written to without ever waiting for its reader. */
+struct output {
+    int fd;    /* to be watched; owned if it is not the given one */
+    int given; /* 1 or 2 */
+    enum { TAKES_ALL, RETURNS, SOCKET, POLLED_FIRST } kind;
 };
 void output_open(struct output *o, int fd);
-/* some of it; -1 EAGAIN: none now */
+/* Writes some of it; -1 with EAGAIN: nothing can be written now. */
 ssize_t output_write(struct output *o, const char *text, size_t len);
 void output_close(struct output *o);
 #endif

@@ -1,62 +1,73 @@
 /* SPDX-License-Identifier: MIT */
-/* What stdout shows of a job and of a queue, in both formats. JSON members keep their names and
- * order for ever; new ones go to the end. The text is for people: it may change, is cut where it
- * would break a line, and holds no byte that a terminal would obey. */
+/* What stdout shows of a job and of a queue, in both formats. JSON members never change their names
+ * or order; new ones are appended. The text is for people: it may change, is cut where it would
+ * break a line, and holds no byte that a terminal would obey. */
 #include "cli/print.h"
 #include "cli/json.h"
 #include "cli/text.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SHOWN_BYTES = 300, REASON_BYTES = 1024 };
+enum { SHOWN_BYTES = 300, REASON_BYTES = 1024, TRIES_BYTES = 16, TIME_BYTES = 32 };
 
-const char *print_time(char out[TIME_BYTES], int64_t unix_ms)
+/* ---- values ---- */
+/* 2026-12-24T18:00:00.000Z */
+static const char *time_text(char out[TIME_BYTES], int64_t unix_ms)
 {
     time_t s = (time_t)(unix_ms / 1000);
     struct tm tm;
-    size_t n = gmtime_r(&s, &tm) ? strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm) : 0;
+    size_t n = 0;
+
+    if (gmtime_r(&s, &tm)) {
+        n = strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    }
     snprintf(out + n, TIME_BYTES - n, ".%03dZ", (int)(unix_ms % 1000));
+
     return out;
 }
 
 const char *state_name(enum lapse_state state)
 {
-    return state == LAPSE_WAITING   ? "waiting"
-           : state == LAPSE_RUNNING ? "running"
-           : state == LAPSE_DEAD    ? "dead"
-                                    : "unknown";
+    switch (state) {
+    case LAPSE_WAITING: return "waiting";
+    case LAPSE_RUNNING: return "running";
+    case LAPSE_DEAD: return "dead";
+    default: return "unknown";
+    }
 }
 
-const char *via_name(enum lapse_via via)
+static const char *via_name(enum lapse_via via)
 {
-    return via == LAPSE_VIA_EVENT    ? "event"
-           : via == LAPSE_VIA_NOTICE ? "notice"
-           : via == LAPSE_VIA_ALARM  ? "alarm"
-           : via == LAPSE_VIA_SWEEP  ? "sweep"
-                                     : "unknown";
+    switch (via) {
+    case LAPSE_VIA_EVENT: return "event";
+    case LAPSE_VIA_NOTICE: return "notice";
+    case LAPSE_VIA_ALARM: return "alarm";
+    case LAPSE_VIA_SWEEP: return "sweep";
+    default: return "unknown";
+    }
 }
 
-static int64_t late_us(const struct lapse_job *job)
+static int64_t job_late_us(const struct lapse_job *job)
 {
     return lapse_job_claimed_us(job) - lapse_job_due_ms(job) * 1000;
 }
 
-/* tries as text: LAPSE_FOREVER is no number that means anything to people */
-static const char *tries_text(const struct lapse_job *job, char out[16])
+/* LAPSE_FOREVER is no number that means anything to people. */
+static const char *tries_text(const struct lapse_job *job, char out[TRIES_BYTES])
 {
     if (lapse_job_tries(job) == LAPSE_FOREVER) {
         return "forever";
     }
-    snprintf(out, 16, "%u", lapse_job_tries(job));
+
+    snprintf(out, TRIES_BYTES, "%u", lapse_job_tries(job));
     return out;
 }
 
-/* get says EDATA of such a job; a list shows what is known of it */
-static int unreadable(const struct lapse_job *job)
+/* lapse get fails with EDATA for such a job; a list shows what is known of it. */
+static bool job_is_unreadable(const struct lapse_job *job)
 {
-    return !lapse_job_tries(job);
+    return lapse_job_tries(job) == 0;
 }
 
 static const char *body_text(const struct lapse_job *job, char out[SHOWN_BYTES])
@@ -68,13 +79,36 @@ static const char *body_text(const struct lapse_job *job, char out[SHOWN_BYTES])
         snprintf(out, SHOWN_BYTES, "(%zu bytes that are not text)", len);
         return out;
     }
-    return text_shown(out, SHOWN_BYTES, body, len);
+
+    return text_escaped(out, SHOWN_BYTES, body, len);
 }
 
-static const char *why_text(const struct lapse_job *job, char out[SHOWN_BYTES])
+static const char *reason_text(const struct lapse_job *job, char out[SHOWN_BYTES])
 {
-    const char *reason = unreadable(job) ? lapse_strerror(LAPSE_EDATA) : lapse_job_reason(job);
-    return text_shown(out, SHOWN_BYTES, reason, strlen(reason));
+    const char *reason = lapse_job_reason(job);
+
+    if (job_is_unreadable(job)) {
+        reason = lapse_strerror(LAPSE_EDATA);
+    }
+    return text_escaped(out, SHOWN_BYTES, reason, strlen(reason));
+}
+
+/* ---- a job ---- */
+void print_job_heading(void)
+{
+    printf("%-8s %-24s %-15s %-24s %s\n", "STATE", "DUE", " TRY", "ID", "REASON");
+}
+
+/* The id comes after all columns of fixed width: it may have 255 letters. */
+static void print_job_line(const struct lapse_job *job)
+{
+    char due[TIME_BYTES];
+    char tries[TRIES_BYTES];
+    char reason[SHOWN_BYTES];
+
+    printf("%-8s %s %4u of %-7s %-24s %s\n", state_name(lapse_job_state(job)),
+           time_text(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
+           lapse_job_id(job), reason_text(job, reason));
 }
 
 static void json_tries(struct json *j, const struct lapse_job *job)
@@ -86,27 +120,10 @@ static void json_tries(struct json *j, const struct lapse_job *job)
     }
 }
 
-/* The id stands behind what has a width: it may have 255 letters. */
-static void print_job_line(const struct lapse_job *job)
-{
-    char due[TIME_BYTES];
-    char tries[16];
-    char reason[SHOWN_BYTES];
-
-    printf("%-8s %s %4u of %-7s %-24s %s\n", state_name(lapse_job_state(job)),
-           print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
-           lapse_job_id(job), why_text(job, reason));
-}
-
-void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts)
+static void print_job_json(const struct lapse_job *job, unsigned parts)
 {
     struct json j;
     char reason[REASON_BYTES];
-
-    if (g->text) {
-        print_job_line(job);
-        return;
-    }
 
     json_begin(&j, stdout);
     json_text(&j, "queue", lapse_job_queue(job));
@@ -117,7 +134,7 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
     json_tries(&j, job);
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_int(&j, "until_ms", lapse_job_until_ms(job));
-    json_text(&j, "reason", text_mended(reason, sizeof reason, lapse_job_reason(job)));
+    json_text(&j, "reason", text_repaired(reason, sizeof reason, lapse_job_reason(job)));
 
     if (parts & WITH_BODY) {
         size_t len;
@@ -129,36 +146,42 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
         json_bool(&j, "created", lapse_job_created(job));
     }
 
-    if (unreadable(job)) {
+    if (job_is_unreadable(job)) {
         json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
     }
 
     json_end(&j);
 }
 
-void print_job_heading(void)
+void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts)
 {
-    printf("%-8s %-24s %-15s %-24s %s\n", "STATE", "DUE", " TRY", "ID", "REASON");
+    if (g->text) {
+        print_job_line(job);
+    } else {
+        print_job_json(job, parts);
+    }
 }
 
 void print_job_long(const struct lapse_job *job)
 {
     char due[TIME_BYTES];
     char until[TIME_BYTES];
-    char tries[16];
+    char tries[TRIES_BYTES];
     char text[SHOWN_BYTES];
 
-    printf("queue   %s\nid      %s\nstate   %s\ndue     %s\ntry     %u of %s\ntoken   %" PRIu64
-           "\n",
-           lapse_job_queue(job), lapse_job_id(job), state_name(lapse_job_state(job)),
-           print_time(due, lapse_job_due_ms(job)), lapse_job_try(job), tries_text(job, tries),
-           lapse_job_token(job));
+    printf("queue   %s\n", lapse_job_queue(job));
+    printf("id      %s\n", lapse_job_id(job));
+    printf("state   %s\n", state_name(lapse_job_state(job)));
+    printf("due     %s\n", time_text(due, lapse_job_due_ms(job)));
+    printf("try     %u of %s\n", lapse_job_try(job), tries_text(job, tries));
+    printf("token   %" PRIu64 "\n", lapse_job_token(job));
+
     if (lapse_job_until_ms(job)) {
-        printf("until   %s\n", print_time(until, lapse_job_until_ms(job)));
+        printf("until   %s\n", time_text(until, lapse_job_until_ms(job)));
     }
 
     if (*lapse_job_reason(job)) {
-        printf("why     %s\n", why_text(job, text));
+        printf("why     %s\n", reason_text(job, text));
     }
 
     printf("body    %s\n", body_text(job, text));
@@ -174,8 +197,8 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
 
     if (g->text) {
         fprintf(to, "%s/%s due %s late %.3f ms (%s) try %u: %s\n", lapse_job_queue(job),
-                lapse_job_id(job), print_time(due, lapse_job_due_ms(job)),
-                (double)late_us(job) / 1000, via_name(lapse_job_via(job)), lapse_job_try(job),
+                lapse_job_id(job), time_text(due, lapse_job_due_ms(job)),
+                (double)job_late_us(job) / 1000, via_name(lapse_job_via(job)), lapse_job_try(job),
                 body_text(job, text));
         return;
     }
@@ -185,22 +208,24 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_text(&j, "id", lapse_job_id(job));
     json_bytes(&j, "body", body, len);
     json_int(&j, "due_ms", lapse_job_due_ms(job));
-    json_ms(&j, "late_ms", late_us(job));
+    json_ms(&j, "late_ms", job_late_us(job));
     json_int(&j, "try", lapse_job_try(job));
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_text(&j, "via", via_name(lapse_job_via(job)));
     json_end(&j);
 }
 
-void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d,
-                 int heading)
+/* ---- a queue ---- */
+void print_depth_heading(void)
+{
+    printf("%10s %10s %10s %12s  %s\n", "WAITING", "RUNNING", "DEAD", "LATE", "QUEUE");
+}
+
+void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d)
 {
     struct json j;
 
     if (g->text) {
-        if (heading) {
-            printf("%10s %10s %10s %12s  %s\n", "WAITING", "RUNNING", "DEAD", "LATE", "QUEUE");
-        }
         printf("%10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms  %s\n", d->waiting,
                d->running, d->dead, d->late_ms, queue);
         return;

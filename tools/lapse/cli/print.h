@@ -4,20 +4,18 @@
 #include "command.h"
 #include <stdio.h>
 
-enum { TIME_BYTES = 32 };
-const char *print_time(char out[TIME_BYTES], int64_t unix_ms); /* 2026-12-24T18:00:00.000Z */
 const char *state_name(enum lapse_state state);
-const char *via_name(enum lapse_via via);
+
 enum print_parts {
-    WITH_BODY = 1,    /* it was asked for with it */
-    WITH_CREATED = 2, /* a schedule's answer */
+    WITH_BODY = 1,    /* it was asked for with its body */
+    WITH_CREATED = 2, /* the reply to a schedule */
 };
-/* A job as Redis has it. */
+/* A job as Redis has it, in the format that was asked for. */
 void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts);
-void print_job_heading(void);                     /* of the columns of print_job() for people */
-void print_job_long(const struct lapse_job *job); /* a line per field, for people */
-/* what a listener says of it */
+void print_job_heading(void);                     /* for the columns of print_job() as text */
+void print_job_long(const struct lapse_job *job); /* as text, a line for each field */
+/* A job that a listener has claimed. */
 void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to);
-void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d,
-                 int heading);
+void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d);
+void print_depth_heading(void);
 #endif

@@ -1,19 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* UTF-8 that others wrote. It is shown as it is, in any language, but for what a terminal would
- * obey; bytes that are no character become U+FFFD, so that what is printed is always text. */
+/* UTF-8 that others wrote. It is shown as it is, in any language, except for what a terminal would
+ * obey; bytes that are no character become U+FFFD, so that the output is always text. */
 #include "cli/text.h"
 #include <stdio.h>
 #include <string.h>
 
+/* How many bytes a character has that begins with this one; 0: none begins so. */
+static size_t char_len(unsigned char first)
+{
+    if (first < 0x80) {
+        return 1;
+    }
+    if (first >= 0xc2 && first <= 0xdf) {
+        return 2;
+    }
+    if (first >= 0xe0 && first <= 0xef) {
+        return 3;
+    }
+    return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+}
+
+/* Overlong forms, surrogates, and what is above U+10FFFF. */
+static bool is_out_of_range(unsigned char first, unsigned char second)
+{
+    return (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+           (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+}
+
 size_t text_char(const unsigned char *s, size_t len)
 {
-    size_t n = *s < 0x80                  ? 1
-               : *s >= 0xc2 && *s <= 0xdf ? 2
-               : *s >= 0xe0 && *s <= 0xef ? 3
-               : *s >= 0xf0 && *s <= 0xf4 ? 4
-                                          : 0;
+    size_t n = char_len(*s);
 
-    if (!n || n > len) {
+    if (n > len) {
         return 0;
     }
 
@@ -23,8 +41,7 @@ size_t text_char(const unsigned char *s, size_t len)
         }
     }
 
-    if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) || (*s == 0xf0 && s[1] < 0x90) ||
-        (*s == 0xf4 && s[1] > 0x8f)) {
+    if (n > 1 && is_out_of_range(s[0], s[1])) {
         return 0;
     }
 
@@ -39,11 +56,12 @@ uint32_t text_code(const unsigned char *s, size_t n)
     for (size_t i = 1; i < n; i++) {
         code = code << 6 | (s[i] & 0x3f);
     }
+
     return code;
 }
 
-/* C0, DEL and C1 steer a terminal; the others turn the direction of text around, or end a line. */
-int text_is_obeyed(uint32_t code)
+/* C0, DEL and C1 steer a terminal; the others change the direction of text, or end a line. */
+bool text_is_control(uint32_t code)
 {
     static const struct {
         uint32_t from, to;
@@ -54,55 +72,73 @@ int text_is_obeyed(uint32_t code)
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (code >= ranges[i].from && code <= ranges[i].to) {
-            return 1;
+            return true;
         }
     }
 
-    return 0;
+    return false;
 }
 
-int text_is_utf8(const void *bytes, size_t len)
+bool text_is_utf8(const void *bytes, size_t len)
 {
     const unsigned char *s = bytes;
 
     while (len) {
         size_t n = text_char(s, len);
         if (!n) {
-            return 0;
+            return false;
         }
         s += n;
         len -= n;
     }
 
-    return 1;
+    return true;
 }
 
-/* What is put in the place of what cannot be shown. */
-static int substitute(char out[8], const unsigned char *s, size_t n)
+enum { SUBSTITUTE_BYTES = 8 };
+
+/* Writes what stands for a character that is not shown, or for a byte that is none (n is 0). */
+static size_t substitute(char out[SUBSTITUTE_BYTES], const unsigned char *s, size_t n)
 {
-    uint32_t code = n ? text_code(s, n) : 0;
-    return !n ? snprintf(out, 8, "\xef\xbf\xbd")
-              : snprintf(out, 8, code < 0x80 ? "\\x%02x" : "\\u%04x", code);
+    uint32_t code;
+
+    if (!n) {
+        return (size_t)snprintf(out, SUBSTITUTE_BYTES, "\xef\xbf\xbd");
+    }
+
+    code = text_code(s, n);
+    if (code < 0x80) {
+        return (size_t)snprintf(out, SUBSTITUTE_BYTES, "\\x%02x", code);
+    }
+    return (size_t)snprintf(out, SUBSTITUTE_BYTES, "\\u%04x", code);
 }
 
-static const char *copy(char *out, size_t size, const unsigned char *s, size_t len, int escape)
+static const char *text_copy(char *out, size_t size, const unsigned char *s, size_t len,
+                             bool escapes)
 {
     static const char more[] = "...";
     size_t used = 0;
-    size_t room = size - sizeof more;
+    size_t available = size - sizeof more;
 
     while (len) {
         size_t n = text_char(s, len);
         size_t step = n ? n : 1;
-        char other[8];
-        int replaced = !n || (escape && text_is_obeyed(text_code(s, n)));
-        size_t wide = replaced ? (size_t)substitute(other, s, n) : n;
-        if (used + wide > room) {
+        const char *from = (const char *)s;
+        size_t from_len = n;
+        char other[SUBSTITUTE_BYTES];
+
+        if (!n || (escapes && text_is_control(text_code(s, n)))) {
+            from = other;
+            from_len = substitute(other, s, n);
+        }
+
+        if (used + from_len > available) {
             memcpy(out + used, more, sizeof more);
             return out;
         }
-        memcpy(out + used, replaced ? other : (const char *)s, wide);
-        used += wide;
+
+        memcpy(out + used, from, from_len);
+        used += from_len;
         s += step;
         len -= step;
     }
@@ -112,12 +148,12 @@ static const char *copy(char *out, size_t size, const unsigned char *s, size_t l
     return out;
 }
 
-const char *text_shown(char *out, size_t size, const void *bytes, size_t len)
+const char *text_escaped(char *out, size_t size, const void *bytes, size_t len)
 {
-    return copy(out, size, bytes, len, 1);
+    return text_copy(out, size, bytes, len, true);
 }
 
-const char *text_mended(char *out, size_t size, const char *text)
+const char *text_repaired(char *out, size_t size, const char *text)
 {
-    return copy(out, size, (const unsigned char *)text, strlen(text), 0);
+    return text_copy(out, size, (const unsigned char *)text, strlen(text), false);
 }

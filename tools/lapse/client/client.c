@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The handle and its loop, and how an answer becomes an exit code. "Not allowed" is told from "not
- * there" by the library's log, as is a Redis that may evict jobs: a refused password ends requests
- * like a Redis that is away, and only the line with Redis's own word (WRONGPASS, NOAUTH, NOPERM)
- * says why. A wrong password does not get right by waiting, so on_refused() ends the run at once.
+/* The handle and its loop, and the exit code that a reply becomes.
+ *
+ * "Permission denied" is told from "unreachable" by the library's log, and so is a Redis that may
+ * evict jobs: after a wrong password requests end as if Redis were away, and only the line with the
+ * error of Redis (WRONGPASS, NOAUTH, NOPERM) says why. Waiting does not make a wrong password right,
+ * so on_refused() ends the run at once.
  *
  * A listener may run for months beside a Redis that refuses it something: a line is shown when it
- * first comes, and again after it has not come for a while, or after good news. The library already
- * holds back all but one a second.
+ * first comes, and again after it has not come for a while, or after good news. The library itself
+ * passes on at most one a second.
  *
- * A command that asks one question shows no log: the library tries again and again where people
- * want one line, now. */
+ * A command that asks once shows no log: the library tries again and again where people want one
+ * line, now. */
 #include "client/client.h"
 #include "cli/message.h"
 #include "cli/url_mask.h"
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <syslog.h>
 
+/* ---- the library's log ---- */
 enum { QUIET_MS = 60000 };
 
 static int has_one_of(const char *line, const char *const *words)
@@ -92,7 +95,7 @@ static int goes_on(struct client *c, const char *line)
     return 0;
 }
 
-void client_news_is_good(struct client *c)
+void client_forget_warnings(struct client *c)
 {
     c->refuses_claims = 0;
     memset(c->said, 0, sizeof c->said);
@@ -107,7 +110,7 @@ static void show(struct client *c, int level, const char *line)
         message_print("%s", printable(line));
     }
     if (level == LOG_NOTICE) {
-        client_news_is_good(c);
+        client_forget_warnings(c);
     }
 }
 
@@ -123,7 +126,7 @@ static void on_log(int level, const char *line, void *arg)
                                         "ACL failure in script", NULL};
     static const char *const evicts[] = {"may evict any of them", NULL};
     struct client *c = arg;
-    int refused = 0;
+    bool refused = false;
 
     show(c, level, line);
     if (level <= LOG_WARNING) {
@@ -161,6 +164,7 @@ static void on_log(int level, const char *line, void *arg)
     }
 }
 
+/* ---- the handle ---- */
 static void on_refused(struct ev_loop *loop, ev_async *w, int events)
 {
     struct client *c = w->data;
@@ -172,6 +176,22 @@ static void on_refused(struct ev_loop *loop, ev_async *w, int events)
     }
 }
 
+static void client_clear(struct client *c, struct globals *g)
+{
+    c->g = g;
+    c->l = NULL;
+    c->code = 0;
+    c->wrong_password = false;
+    c->no_right = false;
+    c->evicts = false;
+    c->away = false;
+    c->shut_out = false;
+    c->said_away = false;
+    c->replica = false;
+    *c->error = '\0';
+    client_forget_warnings(c);
+}
+
 int client_open(struct client *c, struct globals *g, void (*refused)(struct client *))
 {
     int err = url_make(g);
@@ -180,13 +200,8 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
         return err;
     }
 
-    c->g = g;
-    c->code = c->wrong_password = c->no_right = c->evicts = 0;
-    c->away = c->shut_out = c->said_away = c->replica = 0;
-    client_news_is_good(c);
-    *c->error = '\0';
+    client_clear(c, g);
     c->on_refused = refused;
-    c->l = NULL;
     c->loop = ev_default_loop(0);
     g->opts.log = on_log;
     g->opts.log_arg = c;
@@ -200,93 +215,17 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     }
 
     url_wipe(g);
-    if (!c->loop || err) {
-        message_print("cannot start: %s", c->loop ? lapse_strerror(err) : "no event loop");
+
+    if (!c->loop) {
+        message_print("cannot start: no event loop");
+        return INTERNAL;
+    }
+    if (err) {
+        message_print("cannot start: %s", lapse_strerror(err));
         return err == LAPSE_EINVAL ? USAGE : INTERNAL;
     }
 
     return 0;
-}
-
-/* What Redis's own words explain. 0: they explain nothing. */
-static int denied(struct client *c, int err, const char *about)
-{
-    int denied_now = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EAUTH;
-    int shut = denied_now || err == LAPSE_EDOWN || err == LAPSE_ECLOSED;
-    int refused = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EBROKEN ||
-                  (shut && c->shut_out);
-
-    if (refused && c->no_right) {
-        const char *what = c->one_shot ? c->error : "";
-        message_print("%s: not allowed: this user lacks a right%s%s (%s)%s%s", printable(about),
-                      *what ? ": " : "", what, printable(c->g->shown_url),
-                      strstr(what, "lapse doctor") ? "" : "; lapse doctor names all that it lacks",
-                      err == LAPSE_EBROKEN
-                          ? "; lapse doctor --repair mends what broke off in the middle"
-                          : "");
-        return DENIED;
-    }
-
-    if (shut && c->wrong_password) {
-        message_print("%s: not allowed: Redis wants another user or password (%s; LAPSE_PASSWORD, "
-                      "--password-file)",
-                      printable(about), printable(c->g->shown_url));
-        return DENIED;
-    }
-
-    return 0;
-}
-
-static void say_away(struct client *c, const char *about)
-{
-    if (!c->said_away) {
-        message_print("%s: %s: %s%s%s (-u or LAPSE_URL says where it is)", printable(about),
-                      lapse_strerror(LAPSE_EDOWN), printable(c->g->shown_url), c->away ? ": " : "",
-                      c->away ? printable(c->away_why) : "");
-    }
-    c->said_away = c->one_shot;
-}
-
-int client_report(struct client *c, int err, const char *about)
-{
-    int code = err ? denied(c, err, about) : DONE;
-
-    if (!err || code) {
-        return code;
-    }
-
-    if (err == LAPSE_EDOWN || (err == LAPSE_ECLOSED && c->away)) {
-        say_away(c, about);
-    } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
-        message_print("%s: %s", printable(about), c->error);
-    } else if (lapse_outcome_unknown(err)) {
-        message_print("%s: %s; %s", printable(about), lapse_strerror(err),
-                      c->maybe ? c->maybe : "nothing was to be changed");
-    } else {
-        message_print("%s: %s", printable(about), lapse_strerror(err));
-    }
-
-    switch (err) {
-    case LAPSE_ENOENT:
-    case LAPSE_EEXIST:
-    case LAPSE_EBUSY: return ANSWER_NO;
-    case LAPSE_EINVAL: return USAGE;
-    case LAPSE_ENOMEM:
-    case LAPSE_EDATA: return INTERNAL;
-    default: return DOWN;
-    }
-}
-
-int client_is_shut_out(const struct client *c)
-{
-    return c->wrong_password || c->shut_out;
-}
-
-void client_set_exit_code(struct client *c, int code)
-{
-    if (!c->code) {
-        c->code = code;
-    }
 }
 
 static void on_closed(void *arg)
@@ -312,79 +251,105 @@ int client_run(struct client *c)
     while (c->l) {
         ev_run(c->loop, 0);
     }
+
     ev_ref(c->loop);
     ev_async_stop(c->loop, &c->refused);
+
     return c->code;
 }
 
-/* ---- one question, one answer ---- */
-static int is_patient(const struct oneshot *q)
+/* ---- errors and exit codes ---- */
+void client_set_exit_code(struct client *c, int code)
 {
-    return !client_is_shut_out(&q->c) && monotonic_ms() < q->until_ms;
-}
-
-static void question_refused(struct client *c)
-{
-    /* the close ends what was asked with ECLOSED, and oneshot_replied() reports the password, or
-     * that Redis is not there */
-    struct oneshot *q = (struct oneshot *)c;
-
-    if (client_is_shut_out(c) || (c->away && !is_patient(q))) {
-        client_close(c, 0);
+    if (!c->code) {
+        c->code = code;
     }
 }
 
-/* Asks, and ends where nothing was asked. */
-static void put(struct oneshot *q)
+bool client_is_denied(const struct client *c)
 {
-    int err = q->ask(q);
+    return c->wrong_password || c->shut_out;
+}
 
-    if (err) {
-        client_set_exit_code(&q->c, client_report(&q->c, err, q->queue));
+static void report_missing_right(const struct client *c, int err, const char *about)
+{
+    const char *line = c->one_shot ? c->error : "";
+
+    message_print(
+        "%s: not allowed: this user lacks a right%s%s (%s)%s%s", printable(about),
+        *line ? ": " : "", line, printable(c->g->shown_url),
+        strstr(line, "lapse doctor") ? "" : "; lapse doctor names all that it lacks",
+        err == LAPSE_EBROKEN ? "; lapse doctor --repair mends what broke off in the middle" : "");
+}
+
+/* What the errors of Redis explain; false: they explain nothing. */
+static bool report_denied(const struct client *c, int err, const char *about)
+{
+    bool is_denial = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EAUTH;
+    bool no_access = is_denial || err == LAPSE_EDOWN || err == LAPSE_ECLOSED;
+    bool no_right = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EBROKEN ||
+                    (no_access && c->shut_out);
+
+    if (no_right && c->no_right) {
+        report_missing_right(c, err, about);
+        return true;
     }
-    if (!q->open) {
-        client_close(&q->c, 0);
+
+    if (no_access && c->wrong_password) {
+        message_print("%s: not allowed: Redis wants another user or password (%s; LAPSE_PASSWORD, "
+                      "--password-file)",
+                      printable(about), printable(c->g->shown_url));
+        return true;
+    }
+
+    return false;
+}
+
+static void report_away(struct client *c, const char *about)
+{
+    if (c->one_shot && c->said_away) {
+        return;
+    }
+
+    message_print("%s: %s: %s%s%s (-u or LAPSE_URL says where it is)", printable(about),
+                  lapse_strerror(LAPSE_EDOWN), printable(c->g->shown_url), c->away ? ": " : "",
+                  c->away ? printable(c->away_why) : "");
+    c->said_away = true;
+}
+
+static int exit_code_of(int err)
+{
+    switch (err) {
+    case LAPSE_ENOENT:
+    case LAPSE_EEXIST:
+    case LAPSE_EBUSY: return ANSWER_NO;
+    case LAPSE_EINVAL: return USAGE;
+    case LAPSE_ENOMEM:
+    case LAPSE_EDATA: return INTERNAL;
+    default: return DOWN;
     }
 }
 
-int oneshot_run(struct oneshot *q, struct globals *g, int (*ask)(struct oneshot *q))
+int client_report(struct client *c, int err, const char *about)
 {
-    int err;
-
-    q->c.one_shot = 1;
-    err = client_open(&q->c, g, question_refused);
-    if (err) {
-        return err;
+    if (!err) {
+        return DONE;
     }
 
-    q->g = g;
-    q->ask = ask;
-    q->until_ms = monotonic_ms() + (g->connect_wait_ms > 0 ? g->connect_wait_ms : 0);
-    put(q);
-    return client_run(&q->c);
-}
-
-int oneshot_replied(struct oneshot *q, int err, const char *queue, const char *id)
-{
-    char about[400];
-    const char *shown = id && strstr(id, "://") ? printable_argument(id) : id;
-
-    q->open--;
-    q->answered += err != LAPSE_EDOWN;
-
-    if (err == LAPSE_EDOWN && !q->answered &&
-        is_patient(q)) { /* reply_ms is over, and our patience is not */
-        if (!q->open) {
-            put(q);
-        }
-        return 0;
+    if (report_denied(c, err, about)) {
+        return DENIED;
     }
 
-    snprintf(about, sizeof about, "%s%s%s", queue, id ? "/" : "", id ? shown : "");
-    client_set_exit_code(&q->c, client_report(&q->c, err, about));
-    if (!q->open) {
-        client_close(&q->c, 0);
+    if (err == LAPSE_EDOWN || (err == LAPSE_ECLOSED && c->away)) {
+        report_away(c, about);
+    } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
+        message_print("%s: %s", printable(about), c->error);
+    } else if (lapse_outcome_unknown(err)) {
+        message_print("%s: %s; %s", printable(about), lapse_strerror(err),
+                      c->unknown_advice ? c->unknown_advice : "nothing was to be changed");
+    } else {
+        message_print("%s: %s", printable(about), lapse_strerror(err));
     }
 
-    return !err;
+    return exit_code_of(err);
 }

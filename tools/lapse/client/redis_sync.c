@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* INFO, TIME, PING and scripts over a blocking connection of its own, for the bench: what is
- * measured there must not go through what measures. The URL was checked by the library before, so
- * it is only taken apart here. */
+/* A blocking connection: INFO, TIME, PING and scripts, for the bench, whose figures must not go
+ * through what it measures, and for the doctor. The library has checked the URL before, so here it
+ * is only taken apart. */
 #include "client/redis_sync.h"
 #include "cli/message.h"
 #include "cli/values.h"
@@ -27,18 +27,18 @@ struct place {
     int local, port, db;
 };
 
-static int hex(char c)
+static int place_hex(char c)
 {
     return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
 }
 
-static char *decode(char *text)
+static char *place_decode(char *text)
 {
     char *to = text;
 
     for (const char *at = text; *at; at++) {
         if (*at == '%' && at[1] && at[2]) {
-            *to++ = (char)(hex(at[1]) << 4 | hex(at[2]));
+            *to++ = (char)(place_hex(at[1]) << 4 | place_hex(at[2]));
             at += 2;
         } else {
             *to++ = *at;
@@ -50,7 +50,7 @@ static char *decode(char *text)
 }
 
 /* Ends text at the mark; what is behind it, or "". */
-static char *cut(char *text, int mark)
+static char *place_cut(char *text, int mark)
 {
     char *at = strchr(text, mark);
 
@@ -72,46 +72,62 @@ static struct place take_apart(char *url)
 
     if (at) {
         *at = '\0';
-        p.password = decode(cut(rest, ':'));
-        p.user = decode(rest);
+        p.password = place_decode(place_cut(rest, ':'));
+        p.user = place_decode(rest);
         rest = at + 1;
     }
 
     if (p.local) {
-        char *db = cut(rest, '?');
+        char *db = place_cut(rest, '?');
         p.db = *db ? atoi(db + 3) : 0;
-        p.host = decode(rest);
+        p.host = place_decode(rest);
         return p;
     }
 
-    p.db = atoi(cut(rest, '/'));
+    p.db = atoi(place_cut(rest, '/'));
 
-    char *port = *rest == '[' ? cut(cut(++rest, ']'), ':') : cut(rest, ':');
+    char *port = *rest == '[' ? place_cut(place_cut(++rest, ']'), ':') : place_cut(rest, ':');
     p.port = *port ? atoi(port) : p.port;
-    p.host = decode(rest);
+    p.host = place_decode(rest);
 
     return p;
 }
 
 /* ---- the connection ---- */
-/* The answer, to be freed; NULL: has said why, and *code is the exit code. */
-static redisReply *ask(struct redis_sync *r, int *code, int argc, const char **argv)
+static redisReply *sync_lost(struct redis_sync *r, const char *why)
 {
-    redisReply *reply = r->c ? redisCommandArgv(r->c, argc, argv, NULL) : NULL;
+    message_print("%s: %s", printable(r->shown), printable(why));
+    redis_sync_close(r);
+    return NULL;
+}
 
-    *code = DONE;
+redisReply *redis_sync_command(struct redis_sync *r, int argc, const char *const *argv,
+                               const size_t *len)
+{
+    if (!r->c) {
+        return sync_lost(r, "the connection was lost");
+    }
 
-    if (!reply) {
-        message_print("%s: %s", printable(r->shown),
-                      r->c ? printable(r->c->errstr) : "out of memory");
-        redis_sync_close(r);
-        *code = DOWN;
-    } else if (reply->type == REDIS_REPLY_ERROR) {
-        int denied =
-            strncmp(reply->str, "NOAUTH", 6) == 0 || strncmp(reply->str, "NOPERM", 6) == 0 ||
-            strncmp(reply->str, "WRONGPASS", 9) == 0 || strstr(reply->str, "invalid password");
+    redisReply *reply = redisCommandArgv(r->c, argc, (const char **)(uintptr_t)argv, len);
+    return reply ? reply : sync_lost(r, r->c->errstr);
+}
+
+static bool is_denial(const char *error)
+{
+    return strncmp(error, "NOAUTH", 6) == 0 || strncmp(error, "NOPERM", 6) == 0 ||
+           strncmp(error, "WRONGPASS", 9) == 0 || strstr(error, "invalid password");
+}
+
+/* The reply; NULL where there is none or it is an error, which it has printed, and *code is set. */
+static redisReply *sync_query(struct redis_sync *r, int *code, int argc, const char *const *argv)
+{
+    redisReply *reply = redis_sync_command(r, argc, argv, NULL);
+
+    *code = reply ? DONE : DOWN;
+
+    if (reply && reply->type == REDIS_REPLY_ERROR) {
         message_print("%s: %s: %s", printable(r->shown), printable(argv[0]), printable(reply->str));
-        *code = denied ? DENIED : DOWN;
+        *code = is_denial(reply->str) ? DENIED : DOWN;
         freeReplyObject(reply);
         reply = NULL;
     }
@@ -119,24 +135,12 @@ static redisReply *ask(struct redis_sync *r, int *code, int argc, const char **a
     return reply;
 }
 
-redisReply *redis_sync_command(struct redis_sync *r, int argc, const char *const *argv,
-                               const size_t *len)
-{
-    redisReply *reply =
-        r->c ? redisCommandArgv(r->c, argc, (const char **)(uintptr_t)argv, len) : NULL;
-
-    if (!reply) {
-        message_print("%s: %s", printable(r->shown),
-                      r->c ? printable(r->c->errstr) : "the connection was lost");
-        redis_sync_close(r);
-    }
-    return reply;
-}
-
-static int tell(struct redis_sync *r, int argc, const char **argv)
+/* Sends a command whose reply says nothing. */
+static int sync_do(struct redis_sync *r, int argc, const char *const *argv)
 {
     int code;
-    freeReplyObject(ask(r, &code, argc, argv));
+
+    freeReplyObject(sync_query(r, &code, argc, argv));
     return code;
 }
 
@@ -145,44 +149,52 @@ static int log_in(struct redis_sync *r, const struct place *p)
     char number[16];
     int code = DONE;
 
-    if (*p->password) {
-        code = *p->user ? tell(r, 3, (const char *[]){"AUTH", p->user, p->password})
-                        : tell(r, 2, (const char *[]){"AUTH", p->password});
+    if (*p->password && *p->user) {
+        code = sync_do(r, 3, (const char *[]){"AUTH", p->user, p->password});
+    } else if (*p->password) {
+        code = sync_do(r, 2, (const char *[]){"AUTH", p->password});
     }
 
     if (!code && p->db) {
         snprintf(number, sizeof number, "%d", p->db);
-        code = tell(r, 2, (const char *[]){"SELECT", number});
+        code = sync_do(r, 2, (const char *[]){"SELECT", number});
     }
 
     return code;
 }
 
-/* why: it is not there, or "" */
-static int try_to_open(struct redis_sync *r, const struct place *p, struct timeval limit,
-                       char why[160])
+enum { WHY_BYTES = 160 };
+
+/* why: it cannot be reached, or is loading; else "". */
+static int sync_try_open(struct redis_sync *r, const struct place *p, struct timeval limit,
+                         char why[WHY_BYTES])
 {
     redisReply *reply = NULL;
-    int code = DONE;
+    int code;
 
     *why = '\0';
-    r->c = p->local ? redisConnectUnixWithTimeout(p->host, limit)
-                    : redisConnectWithTimeout(p->host, p->port, limit);
+    if (p->local) {
+        r->c = redisConnectUnixWithTimeout(p->host, limit);
+    } else {
+        r->c = redisConnectWithTimeout(p->host, p->port, limit);
+    }
 
     if (!r->c || r->c->err) {
-        snprintf(why, 160, "%s", r->c ? r->c->errstr : "out of memory");
-        code = DOWN;
-    } else {
-        redisSetTimeout(r->c, limit);
-        code = log_in(r, p);
+        snprintf(why, WHY_BYTES, "%s", r->c ? r->c->errstr : "out of memory");
+        return DOWN;
     }
 
-    if (!code && (reply = redisCommand(r->c, "PING")) && reply->type == REDIS_REPLY_ERROR &&
-        strncmp(reply->str, "LOADING", 7) == 0) {
-        snprintf(why, 160, "%s", reply->str);
-        code = DOWN;
+    redisSetTimeout(r->c, limit);
+    code = log_in(r, p);
+    if (code) {
+        return code;
     }
 
+    reply = redisCommand(r->c, "PING");
+    if (reply && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "LOADING", 7) == 0) {
+        snprintf(why, WHY_BYTES, "%s", reply->str);
+        code = DOWN;
+    }
     freeReplyObject(reply);
 
     return code;
@@ -194,7 +206,7 @@ int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, in
     struct timeval limit = {.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
     int64_t until_ms = monotonic_ms() + wait_ms;
     char *copy = strdup(url);
-    char why[160];
+    char why[WHY_BYTES];
     int code;
 
     *r = (struct redis_sync){.shown = shown};
@@ -206,9 +218,12 @@ int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, in
     struct place p = take_apart(copy);
     r->db = p.db;
     snprintf(r->user, sizeof r->user, "%s", p.user);
-    while ((code = try_to_open(r, &p, limit, why)) && *why && monotonic_ms() < until_ms) {
+
+    code = sync_try_open(r, &p, limit, why);
+    while (*why && monotonic_ms() < until_ms) {
         redis_sync_close(r);
         usleep(AGAIN_US);
+        code = sync_try_open(r, &p, limit, why);
     }
 
     if (*why) {
@@ -243,61 +258,77 @@ const char *redis_info_field(const char *text, const char *name)
             return at + len + 1;
         }
     }
+
     return "";
 }
 
-static int64_t number(const char *text, const char *name)
+static int64_t info_number(const char *text, const char *name)
 {
     return strtoll(redis_info_field(text, name), NULL, 10);
 }
 
-static void count_calls(struct redis_info *out, const char *text)
+static int64_t info_seconds_us(const char *text, const char *name)
+{
+    return (int64_t)(strtod(redis_info_field(text, name), NULL) * 1e6);
+}
+
+/* Lines such as cmdstat_eval:calls=12,usec=... */
+static void info_calls(struct redis_info *out, const char *text)
 {
     static const char start[] = "cmdstat_";
 
     for (const char *at = text; (at = strstr(at, start));) {
-        size_t len = strcspn(at += sizeof start - 1, ":");
-        int64_t calls = strncmp(at + len, ":calls=", 7) ? 0 : strtoll(at + len + 7, NULL, 10);
-        int ours = len == 4 && (memcmp(at, "info", 4) == 0 || memcmp(at, "ping", 4) == 0);
-        out->commands += ours ? 0 : calls;
-        out->scripts += strncmp(at, "eval", 4) ? 0 : calls;
+        at += sizeof start - 1;
+        size_t len = strcspn(at, ":");
+        bool is_ours = len == 4 && (memcmp(at, "info", 4) == 0 || memcmp(at, "ping", 4) == 0);
+        int64_t calls = 0;
+
+        if (strncmp(at + len, ":calls=", 7) == 0) {
+            calls = strtoll(at + len + 7, NULL, 10);
+        }
+        if (!is_ours) {
+            out->commands += calls;
+        }
+        if (strncmp(at, "eval", 4) == 0) {
+            out->scripts += calls;
+        }
+    }
+}
+
+static void info_read(struct redis_info *out, const char *text)
+{
+    const char *version = redis_info_field(text, "redis_version");
+    int64_t limit = info_number(text, "maxmemory");
+    int64_t used = info_number(text, "used_memory");
+
+    out->known = true;
+    out->cpu_us = info_seconds_us(text, "used_cpu_user") + info_seconds_us(text, "used_cpu_sys");
+    out->memory =
+        used - info_number(text, "mem_clients_normal") - info_number(text, "mem_aof_buffer");
+    out->hz = info_number(text, "hz");
+    snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(version, "\r\n"), version);
+    info_calls(out, text);
+
+    if (limit) {
+        out->room = limit - used;
+    } else {
+        out->room = info_number(text, "total_system_memory") - info_number(text, "used_memory_rss");
     }
 }
 
 int redis_sync_info(struct redis_sync *r, struct redis_info *out)
 {
-    const char *argv[] = {"INFO", "all"};
-    redisReply *reply = r->c ? redisCommandArgv(r->c, 2, argv, NULL) : NULL;
+    redisReply *reply = redis_sync_command(r, 2, (const char *[]){"INFO", "all"}, NULL);
 
     *out = (struct redis_info){.room = -1};
-
     if (!reply) {
-        message_print("%s: %s", printable(r->shown),
-                      r->c ? printable(r->c->errstr) : "the connection was lost");
-        redis_sync_close(r);
         return DOWN;
     }
 
-    if (reply->type == REDIS_REPLY_ERROR ||
-        !reply->str) { /* a user without this right can do all the rest */
-        freeReplyObject(reply);
-        return DONE;
+    /* a user who may not run INFO can still do everything else */
+    if (reply->type != REDIS_REPLY_ERROR && reply->str) {
+        info_read(out, reply->str);
     }
-
-    const char *text = reply->str;
-    const char *version = redis_info_field(text, "redis_version");
-    int64_t limit = number(text, "maxmemory");
-    int64_t used = number(text, "used_memory");
-    out->known = 1;
-    out->cpu_us = (int64_t)((strtod(redis_info_field(text, "used_cpu_user"), NULL) +
-                             strtod(redis_info_field(text, "used_cpu_sys"), NULL)) *
-                            1e6);
-    out->memory = used - number(text, "mem_clients_normal") - number(text, "mem_aof_buffer");
-    out->room = limit ? limit - used
-                      : number(text, "total_system_memory") - number(text, "used_memory_rss");
-    out->hz = number(text, "hz");
-    snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(version, "\r\n"), version);
-    count_calls(out, text);
     freeReplyObject(reply);
 
     return DONE;
@@ -306,13 +337,14 @@ int redis_sync_info(struct redis_sync *r, struct redis_info *out)
 /* ---- TIME and PING ---- */
 int redis_sync_ping(struct redis_sync *r, int64_t *us)
 {
-    int64_t sent = monotonic_us();
-    int code = tell(r, 1, (const char *[]){"PING"});
-    *us = monotonic_us() - sent;
+    int64_t sent_us = monotonic_us();
+    int code = sync_do(r, 1, (const char *[]){"PING"});
+
+    *us = monotonic_us() - sent_us;
     return code;
 }
 
-/* Redis read its clock between our question and its answer: each round trip is a bound on both
+/* Redis read its clock between the request and the reply: each round trip bounds the offset on both
  * sides. */
 int redis_sync_clock(struct redis_sync *r, int64_t *offset_us, int64_t *error_us)
 {
@@ -322,16 +354,15 @@ int redis_sync_clock(struct redis_sync *r, int64_t *offset_us, int64_t *error_us
     int code = DONE;
 
     for (int i = 0; i < ROUNDS && !code; i++) {
-        int64_t sent = monotonic_us();
-        int64_t heard;
-        int64_t server;
-        redisReply *reply = ask(r, &code, 1, (const char *[]){"TIME"});
-        heard = monotonic_us();
+        int64_t sent_us = monotonic_us();
+        redisReply *reply = sync_query(r, &code, 1, (const char *[]){"TIME"});
+        int64_t heard_us = monotonic_us();
+
         if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-            server = strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
-                     strtoll(reply->element[1]->str, NULL, 10);
-            low = sent - server > low ? sent - server : low;
-            high = heard - server < high ? heard - server : high;
+            int64_t server_us = strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
+                                strtoll(reply->element[1]->str, NULL, 10);
+            low = sent_us - server_us > low ? sent_us - server_us : low;
+            high = heard_us - server_us < high ? heard_us - server_us : high;
         }
         freeReplyObject(reply);
     }
@@ -343,24 +374,26 @@ int redis_sync_clock(struct redis_sync *r, int64_t *offset_us, int64_t *error_us
 }
 
 /* ---- scripts ---- */
-int redis_sync_script(struct redis_sync *r, const char *script, const char *key, int argc,
-                      const char *const *argv, int n, int64_t *out)
+int redis_sync_script(struct redis_sync *r, const char *script, const char *key,
+                      const char *const *args, int n, int64_t *out)
 {
-    enum { MOST = 8 };
-    const char *all[4 + MOST] = {"EVAL", script, "1", key};
+    enum { START = 4, MOST = 8 };
+    const char *argv[START + MOST] = {"EVAL", script, "1", key};
+    int argc = START;
     int code;
 
-    for (int i = 0; i < argc && i < MOST; i++) {
-        all[4 + i] = argv[i];
+    while (args && *args && argc < START + MOST) {
+        argv[argc++] = *args++;
     }
 
-    redisReply *reply = ask(r, &code, 4 + argc, all);
+    redisReply *reply = sync_query(r, &code, argc, argv);
+
     for (int i = 0; i < n; i++) {
-        out[i] = reply && reply->type == REDIS_REPLY_ARRAY && (size_t)i < reply->elements
-                     ? reply->element[i]->integer
-                     : 0;
+        out[i] = 0;
+        if (reply && reply->type == REDIS_REPLY_ARRAY && (size_t)i < reply->elements) {
+            out[i] = reply->element[i]->integer;
+        }
     }
-
     freeReplyObject(reply);
 
     return code;

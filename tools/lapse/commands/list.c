@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse list and depth: what lies in queues. A list is asked for in pages, so a long one is no
- * snapshot: a job that moves meanwhile may be shown twice or not at all. */
+/* lapse list. It asks for a page at a time, so a long list is no snapshot: a job that moves
+ * meanwhile may be shown twice or not at all. */
 #include "cli/arguments.h"
 #include "cli/message.h"
-#include "cli/values.h"
-#include "client/client.h"
 #include "cli/print.h"
-#include <stdio.h>
+#include "cli/values.h"
+#include "client/oneshot.h"
+#include <limits.h>
 #include <string.h>
 
-enum { PAGE = 100 };
+enum { PAGE_JOBS = 100 };
 
-struct list {
-    struct oneshot q; /* first: ask() gets this */
-    const char *queue;
+struct list_command {
+    struct oneshot once;    /* first: send() gets this */
     int only;               /* one state; 0: all */
-    unsigned limit;         /* still to be printed; 0 at the start: all */
-    enum lapse_state state; /* of the page asked for */
+    unsigned limit;         /* jobs still to be printed */
+    enum lapse_state state; /* of the page that was asked for */
 };
 
 static int set_state(const struct opt *o, char *value, void *field)
@@ -28,155 +27,104 @@ static int set_state(const struct opt *o, char *value, void *field)
             return 0;
         }
     }
+
     return usage_error("--state", value, "waiting, running or dead");
 }
 
-static const struct opt opts[] = {
-    {"state", 's', "STATE", set_state, offsetof(struct list, only),
-     "waiting (by due time), running (by end of lease) or\ndead (by death); without it all three, "
-     "in that order"},
-    {"limit", 'n', "N", set_count, offsetof(struct list, limit), "at most so many jobs; all"},
+static const struct opt list_options[] = {
+    {"state", 's', "STATE", set_state, offsetof(struct list_command, only),
+     "waiting (by due time), running (by end of lease) or\n"
+     "dead (by death); without it all three, in that order"},
+    {"limit", 'n', "N", set_count, offsetof(struct list_command, limit),
+     "at most so many jobs; all"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                     void *arg);
 
-static int ask_page(struct list *p, const struct lapse_job *after)
+static int list_send_page(struct list_command *list, const struct lapse_job *after)
 {
-    unsigned n = p->limit < PAGE ? p->limit : PAGE;
-    int err = lapse_list(p->q.c.l, p->queue, p->state, after, n, on_page, p);
-    p->q.open += !err;
-    return err;
+    struct oneshot *o = &list->once;
+    unsigned n = list->limit < PAGE_JOBS ? list->limit : PAGE_JOBS;
+
+    return oneshot_sent(o, lapse_list(o->c.l, o->queue, list->state, after, n, on_page, list));
+}
+
+/* After the last page of a state comes the first of the next one. */
+static int list_send_next(struct list_command *list, const struct lapse_job *last)
+{
+    if (last) {
+        return list_send_page(list, last);
+    }
+
+    if (list->only || list->state == LAPSE_DEAD) {
+        return 0;
+    }
+
+    list->state++;
+    return list_send_page(list, NULL);
 }
 
 static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                     void *arg)
 {
-    struct list *p = arg;
+    struct list_command *list = arg;
 
     (void)l;
-    for (size_t i = 0; !err && i < n && p->limit; i++, p->limit--) {
-        print_job(p->q.g, jobs[i], WITH_BODY);
-    }
+    if (!err) {
+        for (size_t i = 0; i < n && list->limit; i++, list->limit--) {
+            print_job(list->once.g, jobs[i], WITH_BODY);
+        }
 
-    /* a reader that went away (| head) wants no more pages */
-    if (!err && p->limit && !fflush(stdout)) {
-        if (n) {
-            err = ask_page(p, jobs[n - 1]);
-        } else if (!p->only && p->state != LAPSE_DEAD) {
-            p->state++;
-            err = ask_page(p, NULL);
+        /* a reader that went away, as head does, wants no more pages */
+        if (list->limit && !fflush(stdout)) {
+            err = list_send_next(list, n ? jobs[n - 1] : NULL);
         }
     }
 
-    oneshot_replied(&p->q, err, p->queue, NULL);
+    oneshot_replied(&list->once, err, list->once.queue, NULL);
 }
 
-static int ask_list(struct oneshot *q)
+static int list_send(struct oneshot *o)
 {
-    return ask_page((struct list *)q, NULL);
+    return list_send_page((struct list_command *)o, NULL);
 }
 
-static int run_list(const struct command *cmd, struct globals *g, struct arguments *w)
+static int list_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct list p = {.queue = NULL};
-    int rc = arguments_read(cmd, g, &p, w);
+    struct list_command list = {.limit = 0};
+    int rc = arguments_read(cmd, g, &list, args);
 
-    if (rc || (rc = check_queue(w->v[0]))) {
-        return rc;
+    if (rc || check_queue(args->v[0])) {
+        return USAGE;
     }
 
-    p.queue = p.q.queue = w->v[0];
-    p.state = p.only ? (enum lapse_state)p.only : LAPSE_WAITING;
-    if (!p.limit) {
-        p.limit = (unsigned)-1;
+    list.once.queue = args->v[0];
+    list.state = list.only ? (enum lapse_state)list.only : LAPSE_WAITING;
+    if (!list.limit) {
+        list.limit = UINT_MAX;
     }
 
     if (g->text) {
         print_job_heading();
     }
 
-    return oneshot_run(&p.q, g, ask_list);
+    return oneshot_run(&list.once, g, list_send);
 }
 
 const struct command cmd_list = {
-    "list",
-    "QUEUE [--state STATE] [--limit N]",
-    "show the jobs of a queue",
-    1,
-    1,
-    opts,
-    "Prints one JSON object a job, as lapse get does; one whose record cannot be read has tries "
-    "0,\n"
-    "no body, and an error.\n"
-    "\nexamples:\n"
-    "  lapse list orders --limit 10\n"
-    "  lapse list orders --state dead | jq -r .id\n",
-    NULL,
-    run_list,
-};
-
-/* ---- depth ---- */
-struct depth {
-    struct oneshot q; /* first: ask() gets this */
-    struct arguments *w;
-    int next; /* answers come in the order of the questions */
-};
-
-static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
-{
-    struct depth *p = arg;
-    const char *queue = p->w->v[p->next++];
-
-    (void)l;
-    if (oneshot_replied(&p->q, err, queue, NULL)) {
-        print_depth(p->q.g, queue, d, p->next == 1);
-    }
-}
-
-static int ask_depth(struct oneshot *q)
-{
-    struct depth *p = (struct depth *)q;
-    int err = 0;
-
-    p->next = 0;
-    for (int i = 0; !err && i < p->w->n; i++) {
-        err = lapse_depth(q->c.l, p->w->v[i], on_depth, p);
-        q->open += !err;
-    }
-    return err;
-}
-
-static int run_depth(const struct command *cmd, struct globals *g, struct arguments *w)
-{
-    struct depth p = {.w = w};
-    int rc = arguments_read(cmd, g, &p, w);
-
-    for (int i = 0; !rc && i < w->n; i++) {
-        rc = check_queue(w->v[i]);
-    }
-
-    if (rc) {
-        return rc;
-    }
-
-    p.q.queue = w->v[0];
-    return oneshot_run(&p.q, g, ask_depth);
-}
-
-const struct command cmd_depth = {
-    "depth",
-    "QUEUE...",
-    "count the jobs of queues, and how late the oldest is",
-    1,
-    1000,
-    NULL,
-    "Prints one JSON object a queue: queue, waiting, running, dead, and late_ms: how long the\n"
-    "oldest due job has been waiting.\n"
-    "\nexamples:\n"
-    "  lapse depth orders sessions\n"
-    "  lapse depth orders | jq -e '.late_ms < 1000'\n",
-    NULL,
-    run_depth,
+    .name = "list",
+    .usage = "QUEUE [--state STATE] [--limit N]",
+    .summary = "show the jobs of a queue",
+    .min = 1,
+    .max = 1,
+    .opts = list_options,
+    .text = "Prints one JSON object a job, as lapse get does; one whose record cannot be read has "
+            "tries\n"
+            "0, no body, and an error.\n"
+            "\nexamples:\n"
+            "  lapse list orders --limit 10\n"
+            "  lapse list orders --state dead | jq -r .id\n",
+    .run = list_run,
 };

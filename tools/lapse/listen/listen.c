@@ -77,7 +77,7 @@ static int obstacle(struct listen *in)
         return UNFIT;
     }
 
-    if (client_is_shut_out(c)) {
+    if (client_is_denied(c)) {
         return in->connected_ms ? 0 : client_report(c, LAPSE_EREFUSED, about(in));
     }
     if (in->proven) {
@@ -131,7 +131,7 @@ static void on_watch(struct ev_loop *loop, ev_timer *w, int events)
     if (in->c.refuses_claims && s.claimed != in->claimed &&
         monotonic_ms() - in->c.refused_ms >= INT64_C(2) * WATCH_MS) {
         message_print("Redis answers claims again");
-        client_news_is_good(&in->c);
+        client_forget_warnings(&in->c);
     }
 
     if (in->closing || (in->proven && !in->c.refuses_claims)) {

@@ -3,7 +3,7 @@
 #define LISTEN_H
 #include "client/client.h"
 #include "listen/exec.h"
-#include "cli/lines.h"
+#include "listen/lines.h"
 
 struct listen {
     struct client c; /* first: on_refused gets this */

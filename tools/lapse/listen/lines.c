@@ -4,7 +4,7 @@
  * taken stays here with its jobs held. They count as running, so no more than max_running of them
  * are ever claimed. When the reader is gone, jobs whose line is not out whole stay here unsettled,
  * until the end of the handle gives them back: nobody has seen them, so they have used no try. */
-#include "cli/lines.h"
+#include "listen/lines.h"
 #include "cli/message.h"
 #include "cli/print.h"
 #include "cli/stdout.h"

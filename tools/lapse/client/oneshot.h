@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ONESHOT_H
+#define ONESHOT_H
+#include "client/client.h"
+
+/* A command that sends one request or a few, prints the replies, and exits. */
+struct oneshot {
+    struct client c; /* first: on_refused gets this */
+    struct globals *g;
+    const char *queue;   /* for messages */
+    unsigned n_open;     /* replies to come */
+    unsigned n_answered; /* replies that Redis gave */
+    int64_t until_ms;    /* how long to wait for a Redis that cannot be reached; monotonic */
+    int (*send)(struct oneshot *o);
+};
+
+/* Opens, calls send(o), which sends the requests through oneshot_sent(), and runs until all replies
+ * are there. send() is called again if Redis could not be reached and there is time left. */
+int oneshot_run(struct oneshot *o, struct globals *g, int (*send)(struct oneshot *o));
+/* Counts a request that returned err; returns err. */
+int oneshot_sent(struct oneshot *o, int err);
+/* For each reply, with its error; true: it is good and is to be printed. */
+bool oneshot_replied(struct oneshot *o, int err, const char *queue, const char *id);
+#endif

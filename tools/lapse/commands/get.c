@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse get. */
+#include "cli/arguments.h"
+#include "cli/print.h"
+#include "cli/values.h"
+#include "client/oneshot.h"
+
+struct get_command {
+    struct oneshot once; /* first: send() gets this */
+    const char *id;
+};
+
+static void on_got(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    struct get_command *get = arg;
+
+    (void)l;
+    if (!oneshot_replied(&get->once, err, get->once.queue, get->id)) {
+        return;
+    }
+
+    if (get->once.g->text) {
+        print_job_long(job);
+    } else {
+        print_job(get->once.g, job, WITH_BODY);
+    }
+}
+
+static int get_send(struct oneshot *o)
+{
+    struct get_command *get = (struct get_command *)o;
+
+    return oneshot_sent(o, lapse_get(o->c.l, o->queue, get->id, on_got, get));
+}
+
+static int get_run(const struct command *cmd, struct globals *g, struct arguments *args)
+{
+    struct get_command get = {.id = NULL};
+    int rc = arguments_read(cmd, g, &get, args);
+
+    if (rc) {
+        return rc;
+    }
+
+    get.once.queue = args->v[0];
+    get.id = args->v[1];
+    if (check_queue(get.once.queue) || check_id(get.id)) {
+        return USAGE;
+    }
+
+    return oneshot_run(&get.once, g, get_send);
+}
+
+const struct command cmd_get = {
+    .name = "get",
+    .usage = "QUEUE ID",
+    .summary = "show one job with its body",
+    .min = 2,
+    .max = 2,
+    .text = "Prints the job as one JSON object: queue, id, state (waiting, running or dead), "
+            "due_ms, try,\n"
+            "tries, token, until_ms (end of the lease, 0 unless it runs), why (it was last put "
+            "back), and\n"
+            "body, or body_base64 if the body is not UTF-8.\n"
+            "\nexamples:\n"
+            "  lapse get orders order-1\n"
+            "  lapse get orders order-1 --format text\n",
+    .run = get_run,
+};
