@@ -3,8 +3,8 @@
  *
  * "Permission denied" is told from "unreachable" by the library's log, and so is a Redis that may
  * evict jobs: after a wrong password requests end as if Redis were away, and only the line with the
- * error of Redis (WRONGPASS, NOAUTH, NOPERM) says why. Waiting does not make a wrong password right,
- * so on_refused() ends the run at once.
+ * error of Redis (WRONGPASS, NOAUTH, NOPERM) says why. Waiting does not make a wrong password
+ * right, so on_refused() ends the run at once.
  *
  * A listener may run for months beside a Redis that refuses it something: a line is shown when it
  * first comes, and again after it has not come for a while, or after good news. The library itself

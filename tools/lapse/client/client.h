@@ -32,9 +32,8 @@ struct client {
     struct said said[SAID_MOST];
     unsigned said_next;
 
-    bool
-        one_shot; /* errors are reported once, by client_report(), and not as the library logs them */
-    bool said_away;             /* it was reported that Redis cannot be reached */
+    bool one_shot;  /* only client_report() reports errors: the library's log is not shown */
+    bool said_away; /* it was reported that Redis cannot be reached */
     const char *unknown_advice; /* after a lost reply; NULL: the command changes nothing */
     int code;                   /* to exit with; the first that is not 0 stays */
 };

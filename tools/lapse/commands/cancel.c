@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse cancel. A cancelled job is gone, so what is printed is what is known of it: queue and id. */
+/* lapse cancel. A cancelled job is gone, so what is printed is what is known of it: queue and
+ * id. */
 #include "cli/arguments.h"
 #include "cli/json.h"
 #include "cli/values.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A private redis-server that never outlives us, not even after kill -9. Its parent is a janitor, a
- * process of ours that only holds one end of a pipe, the leash: when the other end closes, for
- * whatever reason, it ends its child (whose pid is safe, for only the janitor can reap it) and
- * removes the folder. Both are in a session of their own, so that Ctrl-C in a terminal reaches us
- * alone and the listener can drain first. If the janitor is killed, the server dies by PDEATHSIG.
- */
+ * process of ours that only holds one end of a pair of sockets, the leash: when the other end
+ * closes, for whatever reason, it ends its child (whose pid is safe, because only the janitor can
+ * reap it) and removes the folder. Both are in a session of their own, so that Ctrl-C in a terminal
+ * reaches us alone and the listener can drain first. If the janitor is killed, the server dies by
+ * PDEATHSIG. */
 #include "dev/private_redis.h"
 #include "cli/message.h"
 #include "cli/values.h"
-#include "listen/exec.h"
+#include "listen/spawn.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,18 +26,47 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READY_MS = 10000, END_MS = 5000, POLL_MS = 3, NOT_FOUND = 127, CONF_BYTES = 1 << 20 };
+enum { READY_MS = 10000, END_MS = 5000, POLL_MS = 3, CONF_BYTES = 1 << 20 };
+enum { PATH_BYTES = 100, STATUS_NOT_FOUND = 127 };
 #define INSTALLED LAPSE_SHARE "/redis.conf"
 
-/* ---- the janitor ---- */
-/* What Redis leaves is two deep. NOLINTNEXTLINE(misc-no-recursion) */
+/* ---- the folder ---- */
+static int make_dir(struct private_redis *r)
+{
+    const char *const places[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *place = places[i];
+
+        /* the path of the socket must fit into sockaddr_un, and is put into the URL unescaped */
+        if (!place || *place != '/' || strlen(place) > 60 || strpbrk(place, "%?#@ ")) {
+            continue;
+        }
+
+        snprintf(r->dir, sizeof r->dir, "%s/lapse-XXXXXX", place);
+        if (mkdtemp(r->dir)) {
+            snprintf(r->url, sizeof r->url, "unix://%s/redis.sock", r->dir);
+            return 0;
+        }
+    }
+
+    message_print(
+        "no folder for a private Redis: neither XDG_RUNTIME_DIR, TMPDIR nor /tmp took one (%s)",
+        strerror(errno));
+
+    return DOWN;
+}
+
+/* What Redis leaves is two deep. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
 static void remove_tree(int at, const char *name)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     for (struct dirent *e; dir && (e = readdir(dir));) {
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && unlinkat(fd, e->d_name, 0)) {
+        bool is_entry = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+        if (is_entry && unlinkat(fd, e->d_name, 0)) {
             remove_tree(fd, e->d_name);
         }
     }
@@ -49,10 +78,11 @@ static void remove_tree(int at, const char *name)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-static void serve(const char *dir)
+/* ---- the janitor ---- */
+static _Noreturn void become_server(const char *dir)
 {
-    char sock[100];
-    char conf[100];
+    char sock[PATH_BYTES];
+    char conf[PATH_BYTES];
 
     snprintf(sock, sizeof sock, "%s/redis.sock", dir);
     snprintf(conf, sizeof conf, "%s/redis.conf", dir);
@@ -67,49 +97,57 @@ static void serve(const char *dir)
                "--pidfile", "", "--logfile", "", (char *)NULL);
     }
 
-    _exit(NOT_FOUND);
+    _exit(STATUS_NOT_FOUND);
+}
+
+static void set_stop_signals(void (*handler)(int))
+{
+    signal(SIGINT, handler);
+    signal(SIGTERM, handler);
+    signal(SIGHUP, handler);
 }
 
 static pid_t fork_server(const char *dir)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     pid_t pid;
 
-    for (int i = 0; i < 3; i++) {
-        signal(signals[i], SIG_IGN);
-    }
+    set_stop_signals(SIG_IGN);
 
     pid = fork();
     if (pid == 0) {
-        for (int i = 0; i < 3; i++) {
-            signal(signals[i], SIG_DFL);
-        }
-        serve(dir);
+        set_stop_signals(SIG_DFL);
+        become_server(dir);
     }
 
     return pid;
 }
 
-static _Noreturn void be_janitor(int leash, const char *dir)
+/* Whoever reads a pipe of ours must see its end when lapse ends, not when the janitor does. */
+static void close_other_files(int leash)
 {
-    struct pollfd ends[2] = {{.fd = leash, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
     int null = open("/dev/null", O_RDWR);
-    pid_t server;
 
-    setsid();
-
-    /* whoever reads a pipe of ours must see its end when lapse ends */
     for (int fd = 0; fd < 3; fd++) {
         dup2(null, fd);
     }
 
     close_range(3, (unsigned)leash - 1, 0);
     close_range((unsigned)leash + 1, ~0u, 0);
-    server = fork_server(dir);
-    ends[1].fd = server > 0 ? pidfd_open(server, 0) : -1;
-    while (server > 0 && poll(ends, 2, -1) < 0) {}
+}
 
+static _Noreturn void be_janitor(int leash, const char *dir)
+{
+    struct pollfd ends[2] = {{.fd = leash, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    pid_t server;
+
+    setsid();
+    close_other_files(leash);
+
+    server = fork_server(dir);
     if (server > 0) {
+        ends[1].fd = pidfd_open(server, 0);
+        while (poll(ends, 2, -1) < 0) {}
+
         kill(server, SIGTERM);
         if (poll(&ends[1], 1, END_MS) != 1) {
             kill(server, SIGKILL);
@@ -117,50 +155,52 @@ static _Noreturn void be_janitor(int leash, const char *dir)
         waitpid(server, NULL, 0);
     }
 
-    /* a server that ended by itself leaves its log for lapse to read: tell, and wait until that is
-     * done */
+    /* A server that ended by itself leaves its log for lapse to read: let lapse know, and wait
+     * until it has closed its end. */
     shutdown(leash, SHUT_WR);
     while (poll(ends, 1, -1) < 0) {}
     remove_tree(AT_FDCWD, dir);
     _exit(0);
 }
 
-/* ---- lapse's side ---- */
-static int make_dir(struct server *s)
+/* Starts the process that ends what we leave; 0, or an exit code after it has printed why. */
+static int start_janitor(struct private_redis *r)
 {
-    const char *const places[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
+    int ends[2];
 
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        /* the socket's path, with its name, must fit in sockaddr_un; and the URL takes no escapes
-         * here */
-        if (!places[i] || *places[i] != '/' || strlen(places[i]) > 60 ||
-            strpbrk(places[i], "%?#@ ")) {
-            continue;
-        }
-        snprintf(s->dir, sizeof s->dir, "%s/lapse-XXXXXX", places[i]);
-        if (mkdtemp(s->dir)) {
-            snprintf(s->url, sizeof s->url, "unix://%s/redis.sock", s->dir);
-            return 0;
-        }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+        message_print("socketpair: %s", strerror(errno));
+        return DOWN;
     }
 
-    message_print(
-        "no folder for a private Redis: neither XDG_RUNTIME_DIR, TMPDIR nor /tmp took one (%s)",
-        strerror(errno));
+    r->janitor = fork();
+    if (r->janitor == 0) {
+        close(ends[1]);
+        be_janitor(ends[0], r->dir);
+    }
 
-    return DOWN;
+    close(ends[0]);
+    r->leash = ends[1];
+
+    if (r->janitor < 0) {
+        message_print("fork: %s", strerror(errno));
+        close(ends[1]);
+        return DOWN;
+    }
+
+    return 0;
 }
 
 /* ---- the configuration ---- */
-/* A configuration is code: it may load a module. The one in this folder is taken only where nobody
- * but us and root could have put it there. It is looked at once it is open, and what was open is
- * copied, so that no path is looked up twice, and nothing that another swaps meanwhile matters. */
-static int is_of_others(const struct stat *st)
+/* A configuration is code: it may load a module. The one in the current folder is used only if
+ * nobody but us and root could have put it there. It is checked once it is open, and what was
+ * opened is copied: no path is looked up twice, and nothing that is swapped meanwhile matters. */
+static bool is_of_others(const struct stat *st)
 {
     return st->st_uid && st->st_uid != geteuid();
 }
 
-static const char *objection(const struct stat *file, const struct stat *folder)
+static const char *objection_to(const struct stat *file, const struct stat *folder)
 {
     if (!S_ISREG(file->st_mode)) {
         return "it is not a file";
@@ -174,27 +214,41 @@ static const char *objection(const struct stat *file, const struct stat *folder)
     if (is_of_others(file)) {
         return "it belongs to another user";
     }
+    if (file->st_mode & (S_IWGRP | S_IWOTH)) {
+        return "others can write to it";
+    }
 
-    return file->st_mode & (S_IWGRP | S_IWOTH) ? "others can write to it" : NULL;
+    return NULL;
 }
 
-/* -1: there is none, or it may not be used, and *why says why not. */
-static int open_conf_here(const char **why)
+static const char *objection_to_open(int here, int fd)
 {
     struct stat file;
     struct stat folder;
+
+    if (fstat(fd, &file) || fstat(here, &folder)) {
+        return strerror(errno);
+    }
+
+    return objection_to(&file, &folder);
+}
+
+/* -1: there is none, or it must not be used, and then *why says why. */
+static int open_conf_here(const char **why)
+{
     int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    /* neither a link, nor a pipe that has no writer: that would be waited for */
+    /* neither a link, nor a pipe without a writer, for which open() would wait */
     int fd = openat(here, "redis.conf", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
     *why = NULL;
 
-    if (fd < 0 && errno != ENOENT) {
-        *why = errno == ELOOP ? "it is a symbolic link" : strerror(errno);
-    } else if (fd >= 0) {
-        *why =
-            fstat(fd, &file) || fstat(here, &folder) ? strerror(errno) : objection(&file, &folder);
+    if (fd >= 0) {
+        *why = objection_to_open(here, fd);
+    } else if (errno == ELOOP) {
+        *why = "it is a symbolic link";
+    } else if (errno != ENOENT) {
+        *why = strerror(errno);
     }
 
     if (fd >= 0 && *why) {
@@ -209,165 +263,176 @@ static int open_conf_here(const char **why)
     return fd;
 }
 
+static int open_given_conf(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        usage_error("--conf", path, strerror(errno));
+    }
+    return fd;
+}
+
+/* -1 after it has printed why. */
 static int open_conf(const char *given)
 {
-    const char *why = NULL;
-    int fd = given ? open(given, O_RDONLY | O_CLOEXEC) : open_conf_here(&why);
+    const char *why;
+    int fd;
 
-    if (given && fd < 0) {
-        usage_error("--conf", given, strerror(errno));
-    } else if (fd < 0) {
-        fd = open(INSTALLED, O_RDONLY | O_CLOEXEC);
-        if (why) {
-            message_print("redis.conf of this folder is not used: %s%s", why,
-                          fd < 0 ? "" : "; " INSTALLED " is");
-        }
-        if (fd < 0) {
-            message_print("no redis.conf %sin %s; --conf FILE names one", why ? "" : "here nor ",
-                          LAPSE_SHARE);
-        }
+    if (given) {
+        return open_given_conf(given);
+    }
+
+    fd = open_conf_here(&why);
+    if (fd >= 0) {
+        return fd;
+    }
+
+    fd = open(INSTALLED, O_RDONLY | O_CLOEXEC);
+    if (why) {
+        message_print("redis.conf of this folder is not used: %s%s", why,
+                      fd < 0 ? "" : "; " INSTALLED " is");
+    }
+    if (fd < 0) {
+        message_print("no redis.conf %sin %s; --conf FILE names one", why ? "" : "here nor ",
+                      LAPSE_SHARE);
     }
 
     return fd;
 }
 
-/* Into the private folder; 0 or an errno. */
-static int copy_conf(int from, const char *dir)
+/* 0 or an errno. */
+static int copy_file(int from, int to)
 {
-    char path[100];
     char bytes[4096];
-    ssize_t n;
     size_t len = 0;
+    ssize_t n;
 
-    snprintf(path, sizeof path, "%s/redis.conf", dir);
+    while ((n = read(from, bytes, sizeof bytes)) > 0) {
+        len += (size_t)n;
+        if (len > CONF_BYTES) {
+            return EFBIG;
+        }
 
-    int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int err = to < 0 ? errno : 0;
-    while (!err && (n = read(from, bytes, sizeof bytes)) != 0) {
-        len += n > 0 ? (size_t)n : 0;
-        if (n < 0 || len > CONF_BYTES) {
-            err = n < 0 ? errno : EFBIG;
-        } else if (write(to, bytes, (size_t)n) != n) {
-            err = errno ? errno : EIO;
+        errno = 0;
+        if (write(to, bytes, (size_t)n) != n) {
+            return errno ? errno : EIO;
         }
     }
 
-    if (to >= 0 && close(to) && !err) {
+    return n < 0 ? errno : 0;
+}
+
+/* Into the private folder; 0 or an errno. */
+static int copy_conf(int from, const char *dir)
+{
+    char path[PATH_BYTES];
+    int to;
+    int err;
+
+    snprintf(path, sizeof path, "%s/redis.conf", dir);
+
+    to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (to < 0) {
+        return errno;
+    }
+
+    err = copy_file(from, to);
+    if (close(to) && !err) {
         err = errno;
     }
 
     return err;
 }
 
-static int answers(const struct server *s)
+/* Makes the folder with all that the server needs; 0, or an exit code after it has printed why. */
+static int prepare_folder(struct private_redis *r, const char *conf)
+{
+    int fd = open_conf(conf);
+    int rc;
+    int err = 0;
+
+    if (fd < 0) {
+        return USAGE;
+    }
+
+    rc = make_dir(r);
+    if (!rc) {
+        err = copy_conf(fd, r->dir);
+    }
+    close(fd);
+
+    if (err) {
+        remove_tree(AT_FDCWD, r->dir);
+        rc = usage_error("--conf", conf ? conf : "redis.conf", strerror(err));
+    }
+
+    return rc;
+}
+
+/* ---- the server ---- */
+static bool server_answers(const struct private_redis *r)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int ok;
+    bool answers;
 
-    snprintf(to.sun_path, sizeof to.sun_path, "%s/redis.sock", s->dir);
-    ok = fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof to);
+    snprintf(to.sun_path, sizeof to.sun_path, "%s/redis.sock", r->dir);
+    answers = fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof to);
     close(fd);
-    return ok;
+
+    return answers;
 }
 
-static void show_log(const struct server *s)
+static bool server_has_ended(const struct private_redis *r)
 {
-    char path[100];
+    struct pollfd leash = {.fd = r->leash, .events = POLLIN};
+
+    return poll(&leash, 1, 0) == 1;
+}
+
+static void print_server_log(const struct private_redis *r)
+{
+    char path[PATH_BYTES];
     char line[300];
     FILE *log;
 
-    snprintf(path, sizeof path, "%s/redis.log", s->dir);
+    snprintf(path, sizeof path, "%s/redis.log", r->dir);
     log = fopen(path, "re");
+    if (!log) {
+        return;
+    }
 
-    while (log && fgets(line, sizeof line, log)) {
+    while (fgets(line, sizeof line, log)) {
         line[strcspn(line, "\n")] = '\0';
         if (*line) {
             message_print("redis-server: %s", printable(line));
         }
     }
 
-    if (log) {
-        fclose(log);
-    }
+    fclose(log);
 }
 
-static int ended(const struct server *s)
-{
-    struct pollfd leash = {.fd = s->leash, .events = POLLIN};
-    return poll(&leash, 1, 0) == 1;
-}
-
-static int wait_ready(struct server *s)
+static int wait_until_ready(struct private_redis *r)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
-    int64_t until = monotonic_ms() + READY_MS;
+    int64_t until_ms = monotonic_ms() + READY_MS;
 
-    while (monotonic_ms() < until && !ended(s)) {
-        if (answers(s)) {
+    while (monotonic_ms() < until_ms && !server_has_ended(r)) {
+        if (server_answers(r)) {
             return 0;
         }
         nanosleep(&pause, NULL);
     }
 
     message_print("the private redis-server did not start:");
-    show_log(s);
-    server_stop(s);
+    print_server_log(r);
+    private_redis_stop(r);
 
     return DOWN;
 }
 
-/* The folder with all that the server needs; 0, or an exit code and has said why. */
-static int prepare(struct server *s, const char *given)
-{
-    int fd = open_conf(given);
-    int rc;
-    int err;
-
-    if (fd < 0) {
-        return USAGE;
-    }
-
-    rc = make_dir(s);
-    err = rc ? 0 : copy_conf(fd, s->dir);
-    close(fd);
-    if (err) {
-        remove_tree(AT_FDCWD, s->dir);
-        rc = usage_error("--conf", given ? given : "redis.conf", strerror(err));
-    }
-
-    return rc;
-}
-
-/* Beside us, in a process that ends what we leave; 0, or an exit code and has said why. */
-static int start_janitor(struct server *s)
-{
-    int ends[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
-        message_print("socketpair: %s", strerror(errno));
-        return DOWN;
-    }
-
-    s->janitor = fork();
-    if (s->janitor == 0) {
-        close(ends[1]);
-        be_janitor(ends[0], s->dir);
-    }
-
-    close(ends[0]);
-    s->leash = ends[1];
-
-    if (s->janitor < 0) {
-        message_print("fork: %s", strerror(errno));
-        close(ends[1]);
-        return DOWN;
-    }
-
-    return 0;
-}
-
-int server_start(struct server *s, const char *given)
+int private_redis_start(struct private_redis *r, const char *conf)
 {
     char *program = find_program("redis-server");
     int rc;
@@ -376,25 +441,25 @@ int server_start(struct server *s, const char *given)
         message_print("redis-server is not in PATH; on Debian: apt-get install redis-server");
         return DOWN;
     }
-
     free(program);
-    rc = prepare(s, given);
+
+    rc = prepare_folder(r, conf);
     if (rc) {
         return rc;
     }
 
-    rc = start_janitor(s);
+    rc = start_janitor(r);
     if (rc) {
-        remove_tree(AT_FDCWD, s->dir);
+        remove_tree(AT_FDCWD, r->dir);
         return rc;
     }
 
-    return wait_ready(s);
+    return wait_until_ready(r);
 }
 
-void server_stop(struct server *s)
+void private_redis_stop(struct private_redis *r)
 {
-    close(s->leash);
-    while (waitpid(s->janitor, NULL, 0) < 0 && errno == EINTR) {}
-    remove_tree(AT_FDCWD, s->dir); /* should someone have killed the janitor */
+    close(r->leash);
+    while (waitpid(r->janitor, NULL, 0) < 0 && errno == EINTR) {}
+    remove_tree(AT_FDCWD, r->dir); /* in case somebody killed the janitor */
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SERVER_H
-#define SERVER_H
-#include "command.h"
+#ifndef PRIVATE_REDIS_H
+#define PRIVATE_REDIS_H
 #include <sys/types.h>
 
-struct server { /* a private redis-server, gone with us */
+/* A redis-server in a folder of its own; both are gone when this process is. */
+struct private_redis {
     pid_t janitor;
     int leash; /* when this end is closed, also by our death, the janitor cleans up */
     char dir[80], url[128];
 };
-/* NULL: ours; 0, or an exit code and has said why */
-int server_start(struct server *s, const char *given);
-void server_stop(struct server *s); /* waits until all is gone */
+/* conf: NULL: the usual one; 0, or an exit code after it has printed why. */
+int private_redis_start(struct private_redis *r, const char *conf);
+void private_redis_stop(struct private_redis *r); /* waits until everything is gone */
 #endif

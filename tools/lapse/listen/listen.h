@@ -8,34 +8,47 @@
 struct listen {
     struct client c; /* first: on_refused gets this */
     struct globals *g;
+
     /* what was asked for */
-    unsigned jobs, count;
+    unsigned max_jobs, count;
     bool exec_given, drain, no_wait, force;
     int64_t grace_ms; /* -1: not given */
     int64_t run_ms;
     char **queues;
     int n_queues;
-    char **argv; /* of --exec, NULL: none */
-    /* what is going on */
-    unsigned begun, running;
-    unsigned asked;        /* depths to come */
-    int closing, draining; /* draining: told to stop */
-    int leaving;           /* exit code of a second signal */
-    int signals;           /* TERM and INT so far */
-    int proven;            /* Redis answered claims, and nothing was refused meanwhile */
-    uint64_t claimed;      /* jobs, when a claim was last refused */
-    int due;               /* a queue has a job that was due at the start */
-    int64_t opened_ms;
-    int64_t connected_ms, asked_ms; /* monotonic; connected_ms 0: not yet */
+    char **argv; /* of --exec; NULL: none */
+    struct env_options env;
+
+    /* the start */
+    int64_t opened_ms;    /* monotonic, as all of these */
+    int64_t connected_ms; /* 0: not yet */
+    bool proven;          /* Redis answered claims, and refused nothing meanwhile */
+    uint64_t claimed;     /* jobs, when a claim was last refused */
+
+    /* the jobs */
+    unsigned n_begun, n_running;
     struct lines lines;
     struct exec exec;
-    struct env_words env;
+
+    /* --drain */
+    unsigned n_depths; /* replies to come */
+    bool has_due;      /* a queue has a job that was due at the start */
+    int64_t asked_ms;
+
+    /* the end */
+    bool closing;
+    bool draining; /* a signal asked for the end */
+    int n_signals; /* TERM and INT so far */
+    int leaving;   /* exit code of a second signal */
+
     ev_signal term, interrupt, hangup, usr1;
     ev_timer tick, watch;
 };
-extern const struct opt listen_opts[];
-/* Sets up what the options and words say; 0, or an exit code and has said why. */
-int listen_check(struct listen *in, struct globals *g, struct arguments *w);
-int listen_run(struct listen *in); /* until it is told to stop; its exit code */
+enum { LISTEN_SLACK_MS = 2000 }; /* for the replies to the last settles */
+
+/* Takes over what the options and arguments say; 0, or an exit code after it has printed why. */
+int listen_prepare(struct listen *in, struct globals *g, struct arguments *args);
+/* Runs until it is stopped; returns the exit code. */
+int listen_run(struct listen *in);
 void listen_stop(struct listen *in, int code);
 #endif
