@@ -165,7 +165,7 @@ const struct command cmd_listen = {
     .text =
         "Prints one JSON object for each due job: queue, id, body (body_base64 if it is not "
         "UTF-8),\n"
-        "due_ms, late_ms (by Redis's clock, three decimals), try, token, via (event, wake, alarm "
+        "due_ms, late_ms (by Redis's clock, three decimals), try, token, via (event, notice, alarm "
         "or\n"
         "sweep: what told that it is due). A job is done when its line is written; one whose line\n"
         "could not be written goes back, its try not counted. Where nobody reads, jobs are held "
