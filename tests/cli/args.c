@@ -96,7 +96,7 @@ static const struct {
     {"frobnicate", "no command 'frobnicate'", "lapse help"},
     {"schedule|q|--inn|1s", "no option '--inn'", "did you mean '--in'"},
     {"list|q|--staet=dead", "no option '--staet'", "did you mean '--state'"},
-    {"get|q|i|--verbose=1", "--verbose '1'", "takes no value"},
+    {"get|q|i|--verbose=secret", "--verbose", "takes no value"},
     {"dev|-u|redis://localhost", "--url:", "of its own"},
     {"help|nothing", "no command 'nothing'", "lapse help"},
 };

@@ -122,20 +122,18 @@ static _Noreturn void print_and_exit(const struct reader *r, const struct opt *o
 /* value: NULL if none was attached to the option. */
 static int apply_option(struct reader *r, const struct opt *o, void *to, char *value)
 {
-    char shown[48];
-
     if (!o->set) {
         print_and_exit(r, o);
     }
 
-    snprintf(shown, sizeof shown, "--%s", o->name);
     if (!o->arg && value) {
-        return usage_error(shown, value, "it takes no value");
+        message_print("--%s: it takes no value", o->name);
+        return USAGE;
     }
 
     if (o->arg && !value) {
         if (r->next == r->args->n) {
-            message_print("%s: %s is missing", shown, o->arg);
+            message_print("--%s: %s is missing", o->name, o->arg);
             return USAGE;
         }
         value = r->args->v[r->next++];
