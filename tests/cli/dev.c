@@ -279,6 +279,36 @@ Test(dev, takes_a_configuration_that_was_named_from_wherever_it_is)
     leave_folder(dir);
 }
 
+/* The configuration is the user's: what is wrong with it is put right there, and nowhere else. */
+Test(dev, gives_advice_that_it_takes_itself)
+{
+    static const struct {
+        const char *conf;
+        int status;
+        const char *advice;
+    } table[] = {
+        {"maxmemory-policy allkeys-lru\n", 78, "maxmemory-policy noeviction"},
+        {"requirepass secret\n", 77, "requirepass"},
+        {"replicaof 127.0.0.1 1\n", 69, "replicaof"},
+    };
+    static const char *const refused[] = {"--force", "LAPSE_PASSWORD", "--password-file",
+                                          "LAPSE_URL", "-u "};
+    char dir[128];
+
+    enter_folder(dir);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        write_conf("redis.conf", table[i].conf, 0644);
+        struct proc *p = lapse("dev", "q");
+        for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+            cr_expect(!strstr(p->err, refused[k]), "%s: %s", refused[k], p->err);
+        }
+        cr_expect(strstr(p->err, "--conf"), "%s", p->err);
+        expect(p, table[i].status, NULL, table[i].advice);
+    }
+
+    leave_folder(dir);
+}
+
 Test(examples, end_well)
 {
     static const struct {

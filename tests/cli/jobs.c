@@ -160,7 +160,7 @@ Test(schedule, whose_answer_was_lost_can_be_repeated_if_it_named_its_id)
     expect(lapse("-u", wire->url, "schedule", "q", "--in", "1h"), 69, "",
            "With --id it could be repeated");
     proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
-    expect(lapse("-u", wire->url, "get", "q", "i"), 69, "", "nothing was to be changed");
+    expect(lapse("-u", wire->url, "get", "q", "i"), 69, "", "the command changes nothing");
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 2);
     proxy_stop(wire);
     server_stop(s);

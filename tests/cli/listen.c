@@ -196,7 +196,7 @@ Test(listen, without_the_rights_of_a_listener_exits_77_at_the_start)
     struct server *s = tool_redis();
 
     as(s, "lapse_producer");
-    expect(lapse("listen", "q"), 77, "", "not allowed: this user lacks a right");
+    expect(lapse("listen", "q"), 77, "", "permission denied: this user lacks a permission");
     as(s, "lapse_monitor");
     expect(lapse("listen", "q"), 77, "", "lapse doctor");
     as(s, "lapse_listener");
@@ -213,7 +213,7 @@ Test(listen, on_a_replica_exits_69_at_the_start)
     redis_do(s, "REPLICAOF 127.0.0.1 1");
     redis_do(s, "CONFIG SET replica-serve-stale-data yes");
     expect(lapse("listen", "q"), 69, "",
-           "is a replica, which takes no writes: give the URL of its master");
+           "is a replica, which takes no writes; use the URL of its master");
     server_stop(s);
 }
 
@@ -225,8 +225,8 @@ Test(listen, to_several_queues_blames_none_of_them_where_one_is_refused)
     redis_do(s, "ACL SETUSER lapse_listener resetkeys ~lapse:{orders}:* resetchannels allchannels");
     struct proc *p = lapse_start("listen", "orders", "mail");
     proc_wait(p, 10000);
-    cr_expect(!strstr(p->err, "orders: not allowed"), "%s", p->err);
-    expect(p, 77, "", "listen: not allowed");
+    cr_expect(!strstr(p->err, "orders: permission denied"), "%s", p->err);
+    expect(p, 77, "", "listen: permission denied");
     server_stop(s);
 }
 
@@ -443,7 +443,7 @@ Test(policy, that_evicts_any_key_keeps_a_listener_from_starting_unless_forced)
     redis_do(s, "CONFIG SET maxmemory-policy allkeys-lru");
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s"), 0, NULL, NULL);
     expect(lapse("listen", "q"), 78, "", "maxmemory-policy noeviction");
-    expect(lapse("listen", "q", "--drain"), 78, "", "--force starts all the same");
+    expect(lapse("listen", "q", "--drain"), 78, "", "or use --force");
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
     expect(lapse("listen", "q", "--count", "1", "--force"), 0, "\"id\":\"i\"", NULL);
     expect(lapse("schedule", "q", "--id", "j", "--in", "0s"), 0, NULL, NULL);

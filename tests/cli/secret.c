@@ -33,13 +33,13 @@ Test(password, that_is_wrong_or_missing_exits_77)
     struct server *s = locked_redis();
     int64_t start = test_now_ms();
 
-    expect(lapse("get", "q", "i"), 77, "", "not allowed");
+    expect(lapse("get", "q", "i"), 77, "", "permission denied");
     setenv("LAPSE_PASSWORD", "wr0ng", 1);
     struct proc *p = lapse("schedule", "q", "--in", "1s");
     cr_assert(!strstr(p->err, "wr0ng"), "%s", p->err);
     expect(p, 77, "", "LAPSE_PASSWORD");
-    expect(lapse("listen", "q"), 77, "", "not allowed");
-    expect(lapse("listen", "q", "--no-wait"), 77, "", "not allowed");
+    expect(lapse("listen", "q"), 77, "", "permission denied");
+    expect(lapse("listen", "q", "--no-wait"), 77, "", "permission denied");
     cr_assert(test_now_ms() - start < 10000, "it waited although it was refused");
     server_stop(s);
 }
@@ -660,10 +660,10 @@ Test(right, that_is_missing_inside_a_script_exits_77)
     cr_expect(strcasestr(p->err, "zadd"), "it is not named: %s", p->err);
     expect(p, 77, "", "lapse doctor");
     redis_do(s, "ACL SETUSER lapse_producer -hmget");
-    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "not allowed");
+    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "permission denied");
     redis_do(s, "ACL SETUSER lapse_producer -select");
     snprintf(url, sizeof url, "unix://lapse_producer:secret@%s?db=1", s->socket);
-    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "not allowed");
+    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "permission denied");
     server_stop(s);
 }
 
@@ -674,9 +674,9 @@ Test(right, that_is_missing_exits_77)
 
     redis_do(s, "ACL SETUSER reader on >pw resetkeys ~other:* &* +@all");
     snprintf(url, sizeof url, "unix://reader:pw@%s", s->socket);
-    expect(lapse("-u", url, "depth", "q"), 77, "", "lacks a right");
-    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "not allowed");
-    expect(lapse("-u", url, "listen", "q"), 77, "", "not allowed");
+    expect(lapse("-u", url, "depth", "q"), 77, "", "lacks a permission");
+    expect(lapse("-u", url, "schedule", "q", "--in", "1s"), 77, "", "permission denied");
+    expect(lapse("-u", url, "listen", "q"), 77, "", "permission denied");
     expect(lapse("-u", url, "depth", "q", "-o", "space=other"), 0, "\"waiting\":0", NULL);
     server_stop(s);
 }

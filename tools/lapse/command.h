@@ -29,6 +29,7 @@ struct globals {
     char *shown_url;  /* the same without the password; owned */
     bool text, json;  /* the format that was asked for; neither: the default of the command */
     bool verbose;
+    bool is_private; /* lapse dev has started this Redis: only its configuration can be changed */
     int64_t
         connect_wait_ms; /* how long to wait for a Redis that cannot be reached; -1: not given */
 };

@@ -271,49 +271,74 @@ bool client_is_denied(const struct client *c)
     return c->wrong_password || c->shut_out;
 }
 
-static void report_missing_right(const struct client *c, int err, const char *about)
+static void report_missing_permission(const struct client *c, int err, const char *about)
 {
     const char *line = c->one_shot ? c->error : "";
+    const char *colon = *line ? ": " : "";
+    const char *doctor = "; lapse doctor lists all that are missing";
+    const char *repair = "";
 
-    message_print(
-        "%s: not allowed: this user lacks a right%s%s (%s)%s%s", printable(about),
-        *line ? ": " : "", line, printable(c->g->shown_url),
-        strstr(line, "lapse doctor") ? "" : "; lapse doctor names all that it lacks",
-        err == LAPSE_EBROKEN ? "; lapse doctor --repair mends what broke off in the middle" : "");
+    if (strstr(line, "lapse doctor")) {
+        doctor = "";
+    }
+    if (err == LAPSE_EBROKEN) {
+        repair = "; the script stopped half-way: run lapse doctor --repair";
+    }
+
+    message_print("%s: permission denied: this user lacks a permission%s%s (%s)%s%s",
+                  printable(about), colon, line, printable(c->g->shown_url), doctor, repair);
 }
 
-/* What the errors of Redis explain; false: they explain nothing. */
+static void report_wrong_password(const struct client *c, const char *about)
+{
+    const char *advice = "set LAPSE_PASSWORD or use --password-file";
+
+    if (c->g->is_private) {
+        advice = "lapse dev connects without one: remove requirepass from the configuration "
+                 "(--conf)";
+    }
+
+    message_print("%s: permission denied: the user or password is wrong or missing (%s); %s",
+                  printable(about), printable(c->g->shown_url), advice);
+}
+
+/* Reports what the errors of Redis explain; false: they explain nothing. */
 static bool report_denied(const struct client *c, int err, const char *about)
 {
     bool is_denial = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EAUTH;
     bool no_access = is_denial || err == LAPSE_EDOWN || err == LAPSE_ECLOSED;
-    bool no_right = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EBROKEN ||
-                    (no_access && c->shut_out);
+    bool no_permission = err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EBROKEN ||
+                         (no_access && c->shut_out);
 
-    if (no_right && c->no_right) {
-        report_missing_right(c, err, about);
+    if (no_permission && c->no_right) {
+        report_missing_permission(c, err, about);
         return true;
     }
 
     if (no_access && c->wrong_password) {
-        message_print("%s: not allowed: Redis wants another user or password (%s; LAPSE_PASSWORD, "
-                      "--password-file)",
-                      printable(about), printable(c->g->shown_url));
+        report_wrong_password(c, about);
         return true;
     }
 
     return false;
 }
 
-static void report_away(struct client *c, const char *about)
+static void report_unreachable(struct client *c, const char *about)
 {
+    const char *colon = c->away ? ": " : "";
+    const char *why = c->away ? c->away_why : "";
+    const char *advice = "; set its URL with -u or LAPSE_URL";
+
     if (c->one_shot && c->said_away) {
         return;
     }
 
-    message_print("%s: %s: %s%s%s (-u or LAPSE_URL says where it is)", printable(about),
-                  lapse_strerror(LAPSE_EDOWN), printable(c->g->shown_url), c->away ? ": " : "",
-                  c->away ? printable(c->away_why) : "");
+    if (c->g->is_private) {
+        advice = "";
+    }
+
+    message_print("%s: %s: %s%s%s%s", printable(about), lapse_strerror(LAPSE_EDOWN),
+                  printable(c->g->shown_url), colon, printable(why), advice);
     c->said_away = true;
 }
 
@@ -341,12 +366,13 @@ int client_report(struct client *c, int err, const char *about)
     }
 
     if (err == LAPSE_EDOWN || (err == LAPSE_ECLOSED && c->away)) {
-        report_away(c, about);
+        report_unreachable(c, about);
     } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
         message_print("%s: %s", printable(about), c->error);
     } else if (lapse_outcome_unknown(err)) {
         message_print("%s: %s; %s", printable(about), lapse_strerror(err),
-                      c->unknown_advice ? c->unknown_advice : "nothing was to be changed");
+                      c->unknown_advice ? c->unknown_advice
+                                        : "the command changes nothing and can be repeated");
     } else {
         message_print("%s: %s", printable(about), lapse_strerror(err));
     }

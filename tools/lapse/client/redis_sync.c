@@ -227,7 +227,7 @@ int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, in
     }
 
     if (*why) {
-        message_print("Redis could not be reached: %s: %s (-u or LAPSE_URL says where it is)",
+        message_print("Redis could not be reached: %s: %s; set its URL with -u or LAPSE_URL",
                       printable(shown), printable(why));
     }
 

@@ -127,6 +127,7 @@ static int dev_run(const struct command *cmd, struct globals *g, struct argument
     }
 
     g->url = d.redis.url;
+    g->is_private = true;
     rc = dev_listen(&d);
     private_redis_stop(&d.redis);
 

@@ -91,6 +91,27 @@ static const char *listen_about(const struct listen *in)
     return in->n_queues == 1 ? in->queues[0] : "listen";
 }
 
+static void report_may_evict(const struct listen *in)
+{
+    const char *advice = "set maxmemory-policy noeviction, or use --force";
+
+    if (in->g->is_private) {
+        advice = "set maxmemory-policy noeviction in the configuration (--conf)";
+    }
+    message_print("not started: this Redis may evict jobs when its memory runs short; %s", advice);
+}
+
+static void report_replica(const struct listen *in)
+{
+    const char *advice = "use the URL of its master";
+
+    if (in->g->is_private) {
+        advice = "remove replicaof from the configuration (--conf)";
+    }
+    message_print("not started: %s is a replica, which takes no writes; %s",
+                  printable(in->g->shown_url), advice);
+}
+
 /* What keeps a listener from ever doing its work: an exit code, after it has printed why, or 0. A
  * listener that has done some outlives a change of its password, of a policy, and a failover. */
 static int listen_obstacle(struct listen *in)
@@ -98,8 +119,7 @@ static int listen_obstacle(struct listen *in)
     struct client *c = &in->c;
 
     if (c->evicts && !in->n_begun) {
-        message_print("not started: jobs would be lost when memory runs short; lapse doctor tells "
-                      "more, --force starts all the same");
+        report_may_evict(in);
         return UNFIT;
     }
 
@@ -112,9 +132,7 @@ static int listen_obstacle(struct listen *in)
     }
 
     if (c->replica) {
-        message_print(
-            "not started: %s is a replica, which takes no writes: give the URL of its master",
-            printable(in->g->shown_url));
+        report_replica(in);
         return DOWN;
     }
 
