@@ -332,7 +332,7 @@ Test(bench, checks_its_arguments_before_anything_else)
         {{"--listeners", "none"}, "--listeners 'none'"},
         {{"--idle", "1h30"}, "--idle '1h30'"},
         {{"a b"}, "queue 'a b'"},
-        {{"a", "b"}, "one word too many"},
+        {{"a", "b"}, "unexpected argument"},
         {{"--brust", "1"}, "did you mean '--burst'"},
     };
 

@@ -598,7 +598,7 @@ Test(doctor, looks_into_the_queues_that_are_named_or_finds_them)
     says(p, "jobs", "OK", "no queue");
     finds(p, 0, "queues", "WARN", "lapse doctor QUEUE");
     finds(doctor("-o", "space=other", "b"), 0, "jobs", "OK", "0, each");
-    expect(lapse("doctor", "two words"), 2, "", "a queue is 1 to 64");
+    expect(lapse("doctor", "two words"), 2, "", "must be 1 to 64");
     server_stop(s);
 }
 

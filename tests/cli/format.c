@@ -65,7 +65,7 @@ Test(format, text_is_obeyed_by_every_command_that_prints)
 Test(format, json_of_help_which_has_none_exits_2)
 {
     expect(lapse("help", "--format", "json"), 2, "", "--format 'json'");
-    expect(lapse("help", "get", "--json"), 2, "", "for people alone");
+    expect(lapse("help", "get", "--json"), 2, "", "as text only");
 }
 
 Test(format, json_of_dev_has_the_url_in_an_object)

@@ -84,7 +84,8 @@ Test(hostile, ids_and_bodies_reach_the_command_byte_for_byte_and_do_nothing_else
 
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         if (strpbrk(ids[i], "{}")) {
-            expect(lapse("schedule", "--in", "0s", "--id", ids[i], "--", "q"), 2, "", "an id is");
+            expect(lapse("schedule", "--in", "0s", "--id", ids[i], "--", "q"), 2, "",
+                   "must be 1 to 255");
             continue;
         }
         put(ids[i], all, sizeof all);
@@ -109,7 +110,8 @@ Test(hostile, an_id_with_other_bytes_is_refused_and_one_planted_runs_nothing)
     struct server *s = tool_redis();
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        expect(lapse("schedule", "--in", "0s", "--id", bad[i], "--", "q", "x"), 2, "", "an id is");
+        expect(lapse("schedule", "--in", "0s", "--id", bad[i], "--", "q", "x"), 2, "",
+               "must be 1 to 255");
         redis_do(s, "ZADD lapse:{q}:due 1000 %s", bad[i]);
         redis_do(s, "HSET lapse:{q}:jobs %s %b", bad[i], "\1\0planted", (size_t)9);
     }
@@ -231,7 +233,7 @@ Test(hostile, programs_are_not_looked_for_in_the_current_folder)
     setenv("PATH", ".::bin:/usr/bin:/bin", 1);
     cr_assert(!mkdir("bin", 0700));
     program("bin/env-of-mine");
-    expect(lapse("listen", "q", "--exec", "--", "env-of-mine"), 2, "", "no such program");
+    expect(lapse("listen", "q", "--exec", "--", "env-of-mine"), 2, "", "not found in PATH");
     put("i", "x", 1);
     expect(lapse("listen", "q", "--count", "1", "--exec", "--", "./env-of-mine"), 0, "it ran",
            NULL);

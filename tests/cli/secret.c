@@ -74,7 +74,7 @@ Test(password, comes_from_a_file_that_only_its_owner_can_read)
     write_file(path, "s3cret /@:%?#\r\n", 0400);
     expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0", NULL);
     write_file(path, "\n", 0600);
-    expect(lapse("depth", "q", "--password-file", path), 2, "", "no password");
+    expect(lapse("depth", "q", "--password-file", path), 2, "", "not a password");
     expect(lapse("depth", "q", "--password-file", s->dir), 2, "", s->dir);
     server_stop(s);
 }
@@ -95,13 +95,13 @@ Test(password, with_control_characters_is_blamed_itself_and_not_the_url)
         struct proc *p = lapse("depth", "q", "--password-file", path);
         cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"),
                   "%s", p->err);
-        expect(p, 2, "", "it holds no password: one line of 1 to 1024 bytes without control");
+        expect(p, 2, "", "not a password: must be one line of 1 to 1024 bytes without control");
         setenv("LAPSE_PASSWORD", odd[i], 1);
         p = lapse("depth", "q");
         cr_expect(!strstr(p->err, "s3cr") && !strstr(p->err, "3t0p") && !strstr(p->err, "url"),
                   "%s", p->err);
         expect(p, 2, "",
-               "LAPSE_PASSWORD '...': it holds no password: one line of 1 to 1024 bytes without "
+               "LAPSE_PASSWORD '...': not a password: must be one line of 1 to 1024 bytes without "
                "control");
         unsetenv("LAPSE_PASSWORD");
     }
@@ -129,10 +129,10 @@ Test(password, of_1024_bytes_is_taken_with_its_end_of_line_and_no_longer_one)
         text[1024] = 'x';
         strcpy(text + 1025, ends[i]);
         write_file(path, text, 0600);
-        expect(lapse("depth", "q", "--password-file", path), 2, "", "it holds no password");
+        expect(lapse("depth", "q", "--password-file", path), 2, "", "not a password");
         strcpy(text + 1024, "\r\nmore");
         write_file(path, text, 0600);
-        expect(lapse("depth", "q", "--password-file", path), 2, "", "it holds no password");
+        expect(lapse("depth", "q", "--password-file", path), 2, "", "not a password");
     }
 
     test_dir_remove(dir);
@@ -175,7 +175,7 @@ Test(password, of_a_container_or_a_service_is_taken_with_a_warning)
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         write_file(path, PASSWORD, modes[i]);
         expect(lapse("depth", "q", "--password-file", path), 0, "\"waiting\":0",
-               "others than its owner can read it");
+               "can be read by other users");
         unlink(path);
     }
 
@@ -204,9 +204,9 @@ Test(password, comes_from_stdin)
            NULL);
     expect(shell("printf '%s' \"$pw\" | $lapse depth q --password-file -"), 0, "\"waiting\":0",
            NULL);
-    expect(shell("$lapse depth q --password-file - < /dev/null"), 2, "", "no password");
+    expect(shell("$lapse depth q --password-file - < /dev/null"), 2, "", "not a password");
     expect(shell("printf '%s' \"$pw\" | $lapse schedule q --in 1h - --password-file -"), 2, "",
-           "comes from stdin already");
+           "is read from stdin already");
     server_stop(s);
 }
 
@@ -410,7 +410,7 @@ Test(password, of_a_mistyped_url_in_the_environment_is_in_no_message)
         setenv("LAPSE_URL", urls[i], 1);
         struct proc *p = lapse("get", "q", "i");
         is_silent(urls[i], p->err);
-        expect(p, 2, "", "lapse: url '");
+        expect(p, 2, "", "lapse get: url '");
     }
 }
 

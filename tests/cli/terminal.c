@@ -304,7 +304,7 @@ static void runs_although_nobody_reads(struct server *s, const char *name, int r
         proc_signal(p, SIGUSR1);
     }
 
-    read_until(reader, "lapse: lines that stderr did not take, and are lost: ", p);
+    read_until(reader, "lapse: lines lost because stderr was blocked: ", p);
     read_until(reader, "claimed 3", p);
     proc_signal(p, SIGTERM);
     expect(p, 0, "", NULL);

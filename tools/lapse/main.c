@@ -22,7 +22,7 @@ static int help(const struct command *cmd, struct globals *g, struct arguments *
     int rc = arguments_read(cmd, g, NULL, w);
 
     if (!rc && g->json) {
-        rc = usage_error("--format", "json", "help is for people alone");
+        rc = usage_error("--format", "json", "help is printed as text only");
     }
 
     if (!rc && w->n && !(about = command_find(w->v[0]))) {

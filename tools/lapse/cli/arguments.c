@@ -38,9 +38,9 @@ const struct command *command_find(const char *name)
     }
 
     if (s.name) {
-        message_print("no command '%s'; did you mean '%s'?", printable_argument(name), s.name);
+        message_print("unknown command '%s'; did you mean '%s'?", printable_argument(name), s.name);
     } else {
-        message_print("no command '%s'; lapse help lists them", printable_argument(name));
+        message_print("unknown command '%s'; see lapse help", printable_argument(name));
     }
 
     return NULL;
@@ -97,16 +97,15 @@ static int unknown_option(const struct command *cmd, char *given, size_t len)
     }
 
     if (s.name) {
-        message_print("no option '%s'; did you mean '--%s'?", printable_argument(given), s.name);
-    } else if (cmd && is_short) {
-        message_print("no option '%s'; write -- before a word that begins with -",
-                      printable_argument(given));
-    } else {
-        message_print("no option '%s'; lapse %s%s tells them all", printable_argument(given),
-                      cmd ? cmd->name : "", cmd ? " --help" : "--help");
+        return usage_errorf("unknown option '%s'; did you mean '--%s'?", printable_argument(given),
+                            s.name);
     }
-
-    return USAGE;
+    if (cmd && is_short) {
+        return usage_errorf("unknown option '%s'; write -- before an argument that starts with -",
+                            printable_argument(given));
+    }
+    return usage_errorf("unknown option '%s'; see lapse help %s", printable_argument(given),
+                        cmd ? cmd->name : "options");
 }
 
 static _Noreturn void print_and_exit(const struct reader *r, const struct opt *o)
@@ -127,14 +126,12 @@ static int apply_option(struct reader *r, const struct opt *o, void *to, char *v
     }
 
     if (!o->arg && value) {
-        message_print("--%s: it takes no value", o->name);
-        return USAGE;
+        return usage_errorf("option --%s takes no value", o->name);
     }
 
     if (o->arg && !value) {
         if (r->next == r->args->n) {
-            message_print("--%s: %s is missing", o->name, o->arg);
-            return USAGE;
+            return usage_errorf("option --%s needs a value: %s", o->name, o->arg);
         }
         value = r->args->v[r->next++];
     }
@@ -159,8 +156,7 @@ static int read_short_option(struct reader *r, char *word)
     }
 
     if (!o->arg && word[2]) {
-        message_print("-%c: it takes no value; write each option by itself", letter);
-        return USAGE;
+        return usage_errorf("option -%c takes no value; write each option separately", letter);
     }
 
     return apply_option(r, o, to, word[2] ? word + 2 : NULL);
@@ -213,17 +209,31 @@ int arguments_read_global(struct globals *g, struct arguments *args)
     return 0;
 }
 
+/* The nth argument of a command, counted from 0, as its usage line calls it: QUEUE of "QUEUE...". */
+static void argument_name(const struct command *cmd, int n, char out[NAME_BYTES])
+{
+    const char *at = cmd->usage;
+
+    for (; n; n--) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+
+    snprintf(out, NAME_BYTES, "%.*s", (int)strcspn(at, " ."), at);
+}
+
 static int check_number(const struct command *cmd, const struct arguments *args)
 {
+    char name[NAME_BYTES];
+
     if (args->n > cmd->max) {
-        message_print("%s: '%s' is one word too many: lapse %s %s", cmd->name,
-                      printable_argument(args->v[cmd->max]), cmd->name, cmd->usage);
-        return USAGE;
+        return usage_errorf("unexpected argument '%s'; usage: lapse %s %s",
+                            printable_argument(args->v[cmd->max]), cmd->name, cmd->usage);
     }
 
     if (args->n < cmd->min) {
-        message_print("%s: a word is missing: lapse %s %s", cmd->name, cmd->name, cmd->usage);
-        return USAGE;
+        argument_name(cmd, args->n, name);
+        return usage_errorf("missing argument %s; usage: lapse %s %s", name, cmd->name, cmd->usage);
     }
 
     return 0;
@@ -234,6 +244,8 @@ int arguments_read(const struct command *cmd, struct globals *g, void *to, struc
     struct reader r = {cmd, g, to, args, 0};
     int n = 0;
     bool after_dashes = false;
+
+    usage_set_command(cmd->name);
 
     while (r.next < args->n) {
         char *word = args->v[r.next++];

@@ -30,7 +30,7 @@ static int set_format(const struct opt *o, char *value, void *field)
     g->json = strcmp(value, "json") == 0;
 
     if (!g->text && !g->json) {
-        return usage_error("--format", value, "json or text");
+        return usage_error("--format", value, "must be json or text");
     }
     return 0;
 }
@@ -63,19 +63,14 @@ static int report_unknown_setting(const char *name, const char *value)
 
     if (s.name && s.distance == 0) {
         snprintf(what, sizeof what, "-o %s", name);
-        return usage_error(what, value,
-                           "not such a value, or out of range; lapse(3) has the ranges");
+        return usage_error(what, value, "invalid or out of range; see lapse(3)");
     }
 
     if (s.name) {
-        message_print("-o '%s': no option of that name; did you mean '%s'?",
-                      printable_argument(name), s.name);
-    } else {
-        message_print("-o '%s': no option of that name; lapse(3) lists them",
-                      printable_argument(name));
+        return usage_errorf("-o '%s': unknown setting; did you mean '%s'?",
+                            printable_argument(name), s.name);
     }
-
-    return USAGE;
+    return usage_errorf("-o '%s': unknown setting; see lapse(3)", printable_argument(name));
 }
 
 static int set_setting(const struct opt *o, char *value, void *field)
@@ -84,7 +79,7 @@ static int set_setting(const struct opt *o, char *value, void *field)
     char *equals = strchr(value, '=');
 
     if (!equals || equals == value) {
-        return usage_error("-o", value, "an option is name=value, such as lease_ms=10s");
+        return usage_error("-o", value, "must be NAME=VALUE, such as lease_ms=10s");
     }
 
     *equals = '\0';

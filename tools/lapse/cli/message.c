@@ -105,9 +105,8 @@ void message_flush(void)
     }
 
     if (err.n_dropped && !err.rest_len) {
-        int len =
-            snprintf(line, sizeof line, "lapse: lines that stderr did not take, and are lost: %u\n",
-                     err.n_dropped);
+        int len = snprintf(line, sizeof line, "lapse: lines lost because stderr was blocked: %u\n",
+                           err.n_dropped);
         if (message_write(line, (size_t)len)) {
             err.n_dropped = 0;
         }
@@ -151,8 +150,26 @@ void message_print(const char *format, ...)
     va_end(args);
 }
 
+/* ---- wrong arguments ---- */
+static char usage_prefix[32] = "lapse";
+
+void usage_set_command(const char *name)
+{
+    snprintf(usage_prefix, sizeof usage_prefix, "lapse %s", name);
+}
+
+int usage_errorf(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    message_line(usage_prefix, format, args);
+    va_end(args);
+
+    return USAGE;
+}
+
 int usage_error(const char *what, const char *value, const char *rule)
 {
-    message_print("%s '%s': %s", what, printable_argument(value), rule);
-    return USAGE;
+    return usage_errorf("%s '%s': %s", what, printable_argument(value), rule);
 }

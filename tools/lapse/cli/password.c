@@ -30,10 +30,10 @@ static int check_mode(const char *path, int fd, const struct stat *st)
     }
     if (!trusted || st->st_mode & 022 || !is_in_memory(fd)) {
         return usage_error("--password-file", path,
-                           "others than its owner can open it: chmod 600 it");
+                           "can be opened by other users; run chmod 600 on it");
     }
 
-    message_print("warning: --password-file '%s': others than its owner can read it (mode %04o)",
+    message_print("warning: --password-file '%s' can be read by other users (mode %04o)",
                   printable(path), st->st_mode & 07777);
     return 0;
 }

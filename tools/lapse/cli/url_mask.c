@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define URL_RULE \
-    "a URL is redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n]"
+#define URL_RULE                                             \
+    "must be redis://[[user]:password@]host[:port][/db] or " \
+    "unix://[[user]:password@]/path[?db=n]"
 
 struct parts { /* of scheme://user:password@rest; lengths, in order */
     size_t scheme, user, password, rest;
@@ -115,8 +116,7 @@ void url_blot_env(void)
 
 static int bad_url(const char *url, const char *rule)
 {
-    message_print("url '%s': %s", printable_url(url), rule);
-    return USAGE;
+    return usage_errorf("url '%s': %s", printable_url(url), rule);
 }
 
 int url_make(struct globals *g)
@@ -156,7 +156,7 @@ int url_make(struct globals *g)
             strcat(strcat(g->secret_url, "@"), url + p.rest);
         }
         if (p.user && !p.password && !*password) {
-            rc = bad_url(url, "a user needs a password: LAPSE_PASSWORD or --password-file");
+            rc = bad_url(url, "a user needs a password; set LAPSE_PASSWORD or use --password-file");
         } else if (lapse_options_set(&g->opts, "url", g->secret_url)) {
             rc = bad_url(url, URL_RULE);
         }

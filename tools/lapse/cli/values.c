@@ -8,12 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-#define DURATION_RULE                                                                              \
-    "a duration is numbers with d, h, m, s or ms, largest first, such as 250ms or 1h30m; at most " \
-    "ten years"
-#define TIME_RULE                                                                               \
-    "a moment is 2026-12-24T18:00Z or T18:00:30.5+02:00 (with Z or an offset), or @MS of Unix " \
-    "time"
+#define DURATION_RULE                                                                        \
+    "must be a duration such as 250ms or 1h30m: numbers with d, h, m, s or ms, the largest " \
+    "unit first; at most ten years"
+#define TIME_RULE                                                                            \
+    "must be a time such as 2026-12-24T18:00Z or 2026-12-24T18:00:30.5+02:00, with Z or an " \
+    "offset, or @MS, milliseconds of Unix time"
 enum { DAY_MS = 24 * 3600 * 1000 };
 
 int parse_duration(const char *text, int64_t *ms)
@@ -224,7 +224,7 @@ int check_queue(const char *queue)
     size_t n = strspn(queue, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
     return n && n <= 64 && !queue[n]
                ? 0
-               : usage_error("queue", queue, "a queue is 1 to 64 of A-Z a-z 0-9 . _ -");
+               : usage_error("queue", queue, "must be 1 to 64 of A-Z a-z 0-9 . _ -");
 }
 
 int check_id(const char *id)
@@ -237,7 +237,7 @@ int check_id(const char *id)
     return n && n <= 255 && !id[n]
                ? 0
                : usage_error("id", id,
-                             "an id is 1 to 255 printable ASCII characters, no space, { or }");
+                             "must be 1 to 255 printable ASCII characters, without space, { and }");
 }
 
 static int broken(const struct opt *o, const char *value, const char *rule)
@@ -265,7 +265,7 @@ int set_switch(const struct opt *o, char *value, void *field)
 int set_count(const struct opt *o, char *value, void *field)
 {
     return parse_count(value, 1000000000, field)
-               ? broken(o, value, "a whole number from 1 to 1000000000")
+               ? broken(o, value, "must be a whole number from 1 to 1000000000")
                : 0;
 }
 
@@ -303,7 +303,7 @@ int set_at(const struct opt *o, char *value, void *field)
     clock_gettime(CLOCK_REALTIME, &now);
     ahead = ms - (int64_t)now.tv_sec * 1000;
     if (ahead > TEN_YEARS_MS || ahead < -TEN_YEARS_MS) {
-        return broken(o, value, "over ten years from now (@MS is in milliseconds)");
+        return broken(o, value, "must be within ten years from now (@MS is in milliseconds)");
     }
 
     when->at = value;
@@ -322,15 +322,13 @@ int64_t monotonic_ms(void)
 int check_when(const struct when *when)
 {
     if (when->in && when->at) {
-        message_print("--in '%s' and --at '%s': give one of them", printable(when->in),
-                      printable(when->at));
-        return USAGE;
+        return usage_errorf("--in '%s' and --at '%s': use only one of them", printable(when->in),
+                            printable(when->at));
     }
 
     if (!when->in && !when->at) {
-        message_print("when is it due? give --in (such as --in 30m) or --at (such as --at "
-                      "2026-12-24T18:00Z)");
-        return USAGE;
+        return usage_errorf("missing option --in or --at, such as --in 30m or --at "
+                            "2026-12-24T18:00Z");
     }
 
     return 0;

@@ -28,7 +28,7 @@ static int set_state(const struct opt *o, char *value, void *field)
         }
     }
 
-    return usage_error("--state", value, "waiting, running or dead");
+    return usage_error("--state", value, "must be waiting, running or dead");
 }
 
 static const struct opt list_options[] = {

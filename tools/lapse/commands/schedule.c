@@ -32,8 +32,7 @@ static int set_tries(const struct opt *o, char *value, void *field)
     }
 
     if (parse_count(value, LAPSE_FOREVER - 1, tries)) {
-        return usage_error("--tries", value,
-                           "runs before the job is dead: a whole number from 1, or forever");
+        return usage_error("--tries", value, "must be a whole number from 1, or forever");
     }
 
     return 0;
@@ -52,7 +51,7 @@ static int set_conflict(const struct opt *o, char *value, void *field)
         }
     }
 
-    return usage_error("--on-conflict", value, "reject, keep or replace");
+    return usage_error("--on-conflict", value, "must be reject, keep or replace");
 }
 
 static int set_backoff(const struct opt *o, char *value, void *field)
@@ -63,7 +62,7 @@ static int set_backoff(const struct opt *o, char *value, void *field)
 
     if (!rc && *ms == 0) {
         snprintf(what, sizeof what, "--%s", o->name);
-        return usage_error(what, value, "at least 1ms");
+        return usage_error(what, value, "must be at least 1ms");
     }
 
     return rc;
@@ -96,8 +95,8 @@ static int body_from_argument(struct lapse_spec *spec, const char *word)
     spec->body_len = strlen(word);
 
     if (spec->body_len > BODY_BYTES) {
-        message_print("the body has %zu bytes: at most 1 MiB (1048576)", spec->body_len);
-        return USAGE;
+        return usage_errorf("the body has %zu bytes; it may have at most 1048576 (1 MiB)",
+                            spec->body_len);
     }
 
     return 0;
@@ -133,12 +132,10 @@ static int body_from_stdin(struct schedule_command *s)
 
     len = read_stdin(s->stdin_body);
     if (len < 0) {
-        message_print("stdin: %s", strerror(errno));
-        return USAGE;
+        return usage_errorf("stdin: %s", strerror(errno));
     }
     if (len > BODY_BYTES) {
-        message_print("the body on stdin is longer than 1 MiB (1048576 bytes)");
-        return USAGE;
+        return usage_errorf("the body on stdin has more than 1048576 bytes (1 MiB)");
     }
 
     s->spec.body = s->stdin_body;
@@ -159,7 +156,7 @@ static int schedule_body(struct schedule_command *s, const struct globals *g, co
     }
 
     if (g->password_file && strcmp(g->password_file, "-") == 0) {
-        return usage_error("--password-file", "-", "the body comes from stdin already");
+        return usage_error("--password-file", "-", "the body is read from stdin already");
     }
 
     return body_from_stdin(s);

@@ -106,9 +106,9 @@ static int dev_run(const struct command *cmd, struct globals *g, struct argument
     }
 
     if (g->url || g->password_file) {
-        message_print("%s: dev brings a Redis of its own, without a password",
-                      g->url ? "--url" : "--password-file");
-        return USAGE;
+        return usage_errorf("option %s is not allowed: dev starts a Redis of its own, without a "
+                            "password",
+                            g->url ? "--url" : "--password-file");
     }
 
     rc = listen_prepare(&d.in, g, args);

@@ -24,11 +24,11 @@ int set_env(const struct opt *o, char *value, void *field)
     if (!len || (value[len] && value[len] != '=') || strncmp(value, "LAPSE_", 6) == 0) {
         value[strcspn(value, "=")] = '\0'; /* its value may be a secret */
         return usage_error("--env", value,
-                           "NAME, to pass it on, or NAME=VALUE; LAPSE_ names are ours");
+                           "must be NAME or NAME=VALUE; names that start with LAPSE_ are reserved");
     }
 
     if (options->n == ENV_OPTIONS) {
-        return usage_error("--env", value, "at most 64");
+        return usage_error("--env", value, "is one too many: at most 64 are allowed");
     }
 
     options->v[options->n++] = value;

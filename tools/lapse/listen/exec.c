@@ -66,7 +66,7 @@ int exec_init(struct exec *x, char **argv, const struct env_options *options)
 
     if (!x->path) {
         exec_free(x);
-        return usage_error("--exec", argv[0], "no such program in PATH, or not executable");
+        return usage_error("--exec", argv[0], "not found in PATH, or not executable");
     }
     if (!x->env) {
         exec_free(x);

@@ -47,7 +47,7 @@ static int check_queues(const struct listen *in)
         }
         for (int k = 0; k < i; k++) {
             if (strcmp(in->queues[k], in->queues[i]) == 0) {
-                return usage_error("queue", in->queues[i], "it is named twice");
+                return usage_error("queue", in->queues[i], "is named twice");
             }
         }
     }
@@ -81,7 +81,7 @@ static int set_jobs_at_once(const struct listen *in)
 
     snprintf(number, sizeof number, "%u", most);
     if (most && lapse_options_set(&in->g->opts, "max_running", number)) {
-        return usage_error("--jobs", number, "a whole number from 1 to 100000");
+        return usage_error("--jobs", number, "must be a whole number from 1 to 100000");
     }
 
     return 0;
@@ -125,8 +125,7 @@ int listen_prepare(struct listen *in, struct globals *g, struct arguments *args)
     }
 
     if (!*in->argv) {
-        message_print("--exec: the command is missing: --exec -- CMD ARG...");
-        return USAGE;
+        return usage_errorf("missing argument CMD; usage: --exec -- CMD ARG...");
     }
 
     extend_run_ms(in);
@@ -147,9 +146,9 @@ static int listen_command_run(const struct command *cmd, struct globals *g, stru
     }
 
     if (!in.n_queues) {
-        message_print("listen: a queue is missing: lapse listen QUEUE... --exec -- CMD ARG...");
         exec_free(&in.exec);
-        return USAGE;
+        return usage_errorf("missing argument QUEUE; usage: lapse listen QUEUE... --exec -- CMD "
+                            "ARG...");
     }
 
     return listen_run(&in);
