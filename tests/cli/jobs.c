@@ -138,9 +138,10 @@ Test(cancel, whose_answer_was_lost_says_what_a_repeat_tells_and_what_it_cannot)
     struct proxy *wire = that_loses_the_answer(s);
     struct proc *p = lapse("-u", wire->url, "cancel", "q", "i");
     cr_expect(!strstr(p->err, "get tells"), "%s", p->err);
-    expect(p, 69, "",
-           "Repeat it; if there is no such job then, it was cancelled or it ran, and only your own "
-           "records");
+    expect(
+        p, 69, "",
+        "Repeat the command: if there is no such job then, it was cancelled or has run, and only "
+        "your own records");
     expect(lapse("-u", wire->url, "cancel", "q", "i"), 1, "", "no such job");
     proxy_stop(wire);
     server_stop(s);
@@ -158,7 +159,7 @@ Test(schedule, whose_answer_was_lost_can_be_repeated_if_it_named_its_id)
         0, "\"created\":false", NULL);
     proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
     expect(lapse("-u", wire->url, "schedule", "q", "--in", "1h"), 69, "",
-           "With --id it could be repeated");
+           "with --id it could be repeated");
     proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
     expect(lapse("-u", wire->url, "get", "q", "i"), 69, "", "the command changes nothing");
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 2);

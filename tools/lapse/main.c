@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse(1): finds the command and hands it the rest. The table is all there is to know of a
- * command: its help, its options and its nearest name come from it. */
+/* lapse(1): finds the command and hands it the rest of the command line. */
 #include "cli/arguments.h"
 #include "cli/help.h"
 #include "cli/message.h"
@@ -16,39 +15,53 @@ const struct command *const commands[] = {
     &cmd_listen,   &cmd_dev,    &cmd_bench,      &cmd_doctor, &cmd_help, NULL,
 };
 
-static int help(const struct command *cmd, struct globals *g, struct arguments *w)
+static int help_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    const struct command *about = NULL;
-    int rc = arguments_read(cmd, g, NULL, w);
+    const struct command *about;
+    int rc = arguments_read(cmd, g, NULL, args);
 
-    if (!rc && g->json) {
-        rc = usage_error("--format", "json", "help is printed as text only");
+    if (rc) {
+        return rc;
+    }
+    if (g->json) {
+        return usage_error("--format", "json", "help is printed as text only");
     }
 
-    if (!rc && w->n && !(about = command_find(w->v[0]))) {
-        rc = USAGE;
+    if (!args->n) {
+        help_print(stdout);
+        return 0;
+    }
+    if (strcmp(args->v[0], "options") == 0) {
+        help_print_global_options(stdout);
+        return 0;
     }
 
-    if (!rc) {
-        help_print(about, stdout);
+    about = command_find(args->v[0]);
+    if (!about) {
+        return USAGE;
     }
+    help_print_command(about, stdout);
 
-    return rc;
+    return 0;
 }
 
 const struct command cmd_help = {
-    "help",
-    "[COMMAND]",
-    "all about a command",
-    0,
-    1,
-    NULL,
-    "Prints how to use lapse, or one command of it.\n",
-    NULL,
-    help,
+    .name = "help",
+    .usage = "[COMMAND | options]",
+    .summary = "show help",
+    .min = 0,
+    .max = 1,
+    .text = "Shows the commands and exit codes of lapse, a command with its options, or the\n"
+            "options of every command.\n"
+            "\n"
+            "examples:\n"
+            "  lapse help listen\n"
+            "  lapse help options\n",
+    .run = help_run,
 };
 
-/* A closed 0, 1 or 2 would be the number of the next socket, and our output would go to Redis. */
+/* If fd 0, 1 or 2 were closed, the next socket would get its number, and our output would go to
+ * Redis. */
 static void hold_standard_fds(void)
 {
     static const int unusable[] = {O_WRONLY, O_RDONLY, O_WRONLY};
@@ -63,30 +76,31 @@ static void hold_standard_fds(void)
 int main(int argc, char **argv)
 {
     struct globals g = {.opts = lapse_options_init(), .connect_wait_ms = -1};
-    struct arguments w = {argv + 1, argc - 1, 0};
+    struct arguments args = {argv + 1, argc - 1, 0};
     const struct command *cmd;
     int rc;
 
     hold_standard_fds();
     signal(SIGPIPE, SIG_IGN);
-    rc = arguments_read_global(&g, &w);
+
+    rc = arguments_read_global(&g, &args);
     if (rc) {
         return rc;
     }
 
-    if (!w.n) {
-        help_print(NULL, stderr);
+    if (!args.n) {
+        help_print(stderr);
         return USAGE;
     }
 
-    cmd = command_find(w.v[0]);
+    cmd = command_find(args.v[0]);
     if (!cmd) {
         return USAGE;
     }
 
-    w.v++;
-    w.n--;
-    rc = cmd->run(cmd, &g, &w);
+    args.v++;
+    args.n--;
+    rc = cmd->run(cmd, &g, &args);
     free(g.shown_url);
 
     return close_stdout(rc);

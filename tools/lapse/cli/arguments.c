@@ -110,10 +110,12 @@ static int unknown_option(const struct command *cmd, char *given, size_t len)
 
 static _Noreturn void print_and_exit(const struct reader *r, const struct opt *o)
 {
-    if (o->letter == 'h') {
-        help_print(r->cmd, stdout);
-    } else {
+    if (o->letter != 'h') {
         puts("lapse " LAPSE_VERSION);
+    } else if (r->cmd) {
+        help_print_command(r->cmd, stdout);
+    } else {
+        help_print(stdout);
     }
     exit(close_stdout(DONE));
 }

@@ -96,25 +96,23 @@ static int set_setting(const struct opt *o, char *value, void *field)
 const struct opt no_options[] = {{NULL, 0, NULL, NULL, 0, NULL}};
 const struct opt global_options[] = {
     {"url", 'u', "URL", set_url, offsetof(struct globals, url),
-     "Redis: redis://[[user]:password@]host[:port][/db] or\n"
-     "unix://[[user]:password@]/path[?db=n]; else LAPSE_URL,\n"
-     "else redis://127.0.0.1:6379"},
+     "redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n]; "
+     "default: LAPSE_URL, else redis://127.0.0.1:6379"},
     {"option", 'o', "NAME=VALUE", set_setting, 0,
-     "any of lease_ms run_ms sweep_ms reply_ms max_running space name...;\n"
-     "may be repeated"},
+     "change a setting of the library, such as lease_ms=10s (see lapse(3)); may be repeated"},
     {"password-file", 0, "FILE", set_text, offsetof(struct globals, password_file),
-     "a file that only you can read, or - for stdin; else\n"
+     "read the password from a file that only you can read, or from stdin (-); default: "
      "LAPSE_PASSWORD"},
     {"connect-wait", 0, "DURATION", set_duration, offsetof(struct globals, connect_wait_ms),
-     "wait so long for a Redis that is not there; 0s, but\n"
-     "listen waits for ever"},
+     "how long to wait for a Redis that cannot be reached; default: 0s, but listen waits "
+     "without limit"},
     {"format", 0, "json|text", set_format, 0,
-     "for programs or for people; doctor and bench print text\n"
-     "without it, all others JSON"},
+     "output for programs or for people; default: text for doctor and bench, json for all "
+     "others"},
     {"json", 0, NULL, set_json, 0, "short for --format json"},
     {"verbose", 'v', NULL, set_switch, offsetof(struct globals, verbose),
-     "the library's whole log, on stderr"},
-    {"help", 'h', NULL, NULL, 0, "this text"},
-    {"version", 0, NULL, NULL, 0, "the version"},
+     "print the log of the library to stderr"},
+    {"help", 'h', NULL, NULL, 0, "show the help of the command"},
+    {"version", 0, NULL, NULL, 0, "print the version"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };

@@ -4,11 +4,38 @@
 #include "cli/global_options.h"
 #include <string.h>
 
+enum { COLUMNS = 80, TEXT_COLUMN = 31 };
+
+/* The text of an option, from TEXT_COLUMN on. */
+static void print_wrapped(const char *text, FILE *to)
+{
+    size_t column = TEXT_COLUMN;
+
+    while (*text) {
+        size_t len = strcspn(text, " \n");
+
+        if (column > TEXT_COLUMN && column + 1 + len > COLUMNS) {
+            fprintf(to, "\n%*s", TEXT_COLUMN, "");
+            column = TEXT_COLUMN;
+        } else if (column > TEXT_COLUMN) {
+            putc(' ', to);
+            column++;
+        }
+
+        fwrite(text, 1, len, to);
+        column += len;
+        text += len;
+        text += strspn(text, " \n");
+    }
+
+    putc('\n', to);
+}
+
 static void help_options(const char *title, const struct opt *o, FILE *to)
 {
     fprintf(to, "\n%s:\n", title);
+
     for (; o->name; o++) {
-        const char *text = o->help;
         char left[48];
 
         snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
@@ -17,46 +44,57 @@ static void help_options(const char *title, const struct opt *o, FILE *to)
         } else {
             fprintf(to, "      %-24s ", left);
         }
-
-        for (size_t n; n = strcspn(text, "\n"), text[n]; text += n + 1) {
-            fprintf(to, "%.*s\n%31s", (int)n, text, "");
-        }
-        fprintf(to, "%s\n", text);
+        print_wrapped(o->help, to);
     }
 }
 
-void help_print(const struct command *cmd, FILE *to)
+void help_print_command(const struct command *cmd, FILE *to)
 {
-    if (cmd) {
-        fprintf(to, "usage: lapse %s %s\n\n%s", cmd->name, cmd->usage, cmd->text);
-        if (cmd->opts) {
-            help_options("options", cmd->opts, to);
-        }
-    } else {
-        fputs("usage: lapse [OPTION...] COMMAND ...\n"
-              "\n"
-              "Jobs that run at the moment they are due, with Redis as the store.\n"
-              "\n"
-              "commands (lapse help COMMAND tells all about one):\n",
-              to);
-        for (const struct command *const *c = commands; *c; c++) {
-            fprintf(to, "  %-11s %s\n", (*c)->name, (*c)->summary);
-        }
+    fprintf(to, "usage: lapse %s %s\n\n%s", cmd->name, cmd->usage, cmd->text);
+
+    if (cmd->opts) {
+        help_options("options", cmd->opts, to);
+    }
+    if (cmd->exits) {
+        fprintf(to, "\nexit codes of this command:\n%s", cmd->exits);
     }
 
-    help_options("options of every command", global_options, to);
     fputs("\n"
-          "exit codes:\n"
-          "  0   done\n"
-          "  1   the answer was no: no such job, it exists already, it is running\n"
-          "  2   a wrong argument; nothing was changed\n"
-          "  69  Redis cannot be reached, or its answer was lost\n"
-          "  70  out of memory, or stored data that cannot be read\n"
-          "  74  stdout would not take the output\n"
-          "  77  not allowed: wrong password or missing right\n",
+          "lapse help options shows the options of every command, lapse help the exit\n"
+          "codes.\n",
           to);
-    if (cmd && cmd->exits) {
-        fputs(cmd->exits, to);
+}
+
+void help_print_global_options(FILE *to)
+{
+    fputs("usage: lapse [OPTION...] COMMAND [OPTION...] [ARGUMENT...]\n", to);
+    help_options("options of every command", global_options, to);
+}
+
+void help_print(FILE *to)
+{
+    fputs("usage: lapse [OPTION...] COMMAND [OPTION...] [ARGUMENT...]\n"
+          "\n"
+          "Runs jobs at the moment they are due, with Redis as the store.\n"
+          "\n"
+          "commands:\n",
+          to);
+    for (const struct command *const *c = commands; *c; c++) {
+        fprintf(to, "  %-11s %s\n", (*c)->name, (*c)->summary);
     }
-    fputs("  141 the reader of stdout went away, as head does; nothing is said\n", to);
+
+    fputs("\n"
+          "lapse help COMMAND shows a command and its options, lapse help options those\n"
+          "of every command.\n"
+          "\n"
+          "exit codes:\n"
+          "  0    success\n"
+          "  1    request refused: no such job, it already exists, or it is running\n"
+          "  2    invalid arguments; nothing was changed\n"
+          "  69   Redis cannot be reached, or its reply was lost\n"
+          "  70   out of memory, or stored data that cannot be read\n"
+          "  74   standard output could not be written\n"
+          "  77   permission denied: wrong password or missing permission\n"
+          "  141  the reader of standard output went away, as head does; no message\n",
+          to);
 }

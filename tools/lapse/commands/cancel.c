@@ -24,7 +24,7 @@ static void on_cancelled(struct lapse *l, int err, const struct lapse_job *job, 
     }
 
     if (cancel->once.g->text) {
-        printf("%s/%s is cancelled\n", queue, cancel->id);
+        printf("%s/%s cancelled\n", queue, cancel->id);
         return;
     }
 
@@ -58,8 +58,8 @@ static int cancel_run(const struct command *cmd, struct globals *g, struct argum
     }
 
     cancel.once.c.unknown_advice =
-        "it may be cancelled. Repeat it; if there is no such job then, it was cancelled or it ran, "
-        "and only your own records tell which";
+        "it may have been cancelled. Repeat the command: if there is no such job then, it was "
+        "cancelled or has run, and only your own records show which";
 
     return oneshot_run(&cancel.once, g, cancel_send);
 }
@@ -67,14 +67,14 @@ static int cancel_run(const struct command *cmd, struct globals *g, struct argum
 const struct command cmd_cancel = {
     .name = "cancel",
     .usage = "QUEUE ID",
-    .summary = "take a job back before it runs",
+    .summary = "remove a job before it runs",
     .min = 2,
     .max = 2,
-    .text =
-        "Removes a job that waits or is dead, for good. Prints one JSON object: queue, id, state.\n"
-        "A job that is running is left alone (exit 1).\n"
-        "\nexamples:\n"
-        "  lapse cancel orders order-1\n"
-        "  lapse cancel -- orders -rf      (-- before an id that begins with -)\n",
+    .text = "Removes a waiting or dead job for good and prints one JSON object: queue, id,\n"
+            "state. A running job is not cancelled (exit code 1).\n"
+            "\n"
+            "examples:\n"
+            "  lapse cancel orders order-1\n"
+            "  lapse cancel -- orders -rf      (-- before an id that starts with -)\n",
     .run = cancel_run,
 };

@@ -65,14 +65,14 @@ static int depth_run(const struct command *cmd, struct globals *g, struct argume
 const struct command cmd_depth = {
     .name = "depth",
     .usage = "QUEUE...",
-    .summary = "count the jobs of queues, and how late the oldest is",
+    .summary = "count the jobs of queues, and show how late the oldest one is",
     .min = 1,
     .max = 1000,
-    .text =
-        "Prints one JSON object a queue: queue, waiting, running, dead, and late_ms: how long the\n"
-        "oldest due job has been waiting.\n"
-        "\nexamples:\n"
-        "  lapse depth orders sessions\n"
-        "  lapse depth orders | jq -e '.late_ms < 1000'\n",
+    .text = "Prints one JSON object per queue: queue, waiting, running, dead, and late_ms:\n"
+            "how long the oldest due job has been waiting.\n"
+            "\n"
+            "examples:\n"
+            "  lapse depth orders sessions\n"
+            "  lapse depth orders | jq -e '.late_ms < 1000'\n",
     .run = depth_run,
 };

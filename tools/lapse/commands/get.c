@@ -54,15 +54,15 @@ static int get_run(const struct command *cmd, struct globals *g, struct argument
 const struct command cmd_get = {
     .name = "get",
     .usage = "QUEUE ID",
-    .summary = "show one job with its body",
+    .summary = "show a job and its body",
     .min = 2,
     .max = 2,
-    .text = "Prints the job as one JSON object: queue, id, state (waiting, running or dead), "
-            "due_ms, try,\n"
-            "tries, token, until_ms (end of the lease, 0 unless it runs), why (it was last put "
-            "back), and\n"
-            "body, or body_base64 if the body is not UTF-8.\n"
-            "\nexamples:\n"
+    .text = "Prints the job as one JSON object: queue, id, state (waiting, running or dead),\n"
+            "due_ms, try, tries, token, until_ms (end of the lease; 0 unless it is running),\n"
+            "reason (why it was last put back), and body, or body_base64 if the body is not\n"
+            "UTF-8.\n"
+            "\n"
+            "examples:\n"
             "  lapse get orders order-1\n"
             "  lapse get orders order-1 --format text\n",
     .run = get_run,

@@ -33,10 +33,10 @@ static int set_state(const struct opt *o, char *value, void *field)
 
 static const struct opt list_options[] = {
     {"state", 's', "STATE", set_state, offsetof(struct list_command, only),
-     "waiting (by due time), running (by end of lease) or\n"
-     "dead (by death); without it all three, in that order"},
+     "waiting (by due time), running (by end of lease) or dead (by time of death); default: "
+     "all three, in this order"},
     {"limit", 'n', "N", set_count, offsetof(struct list_command, limit),
-     "at most so many jobs; all"},
+     "print at most N jobs; default: all"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -116,14 +116,14 @@ static int list_run(const struct command *cmd, struct globals *g, struct argumen
 const struct command cmd_list = {
     .name = "list",
     .usage = "QUEUE [--state STATE] [--limit N]",
-    .summary = "show the jobs of a queue",
+    .summary = "list the jobs of a queue",
     .min = 1,
     .max = 1,
     .opts = list_options,
-    .text = "Prints one JSON object a job, as lapse get does; one whose record cannot be read has "
-            "tries\n"
-            "0, no body, and an error.\n"
-            "\nexamples:\n"
+    .text = "Prints one JSON object per job, as lapse get does. A job whose record cannot be\n"
+            "read has tries 0, no body, and an error.\n"
+            "\n"
+            "examples:\n"
             "  lapse list orders --limit 10\n"
             "  lapse list orders --state dead | jq -r .id\n",
     .run = list_run,

@@ -13,10 +13,11 @@ struct reschedule_command {
 
 static const struct opt reschedule_options[] = {
     {"in", 0, "DURATION", set_in, offsetof(struct reschedule_command, when),
-     "due so long after Redis takes it: 250ms 90s 30m 1h30m 7d"},
+     "due this long from now: 250ms 90s 30m 1h30m 7d"},
     {"at", 0, "TIME", set_at, offsetof(struct reschedule_command, when),
-     "due then: 2026-12-24T18:00Z, T18:00:30.5+02:00, or @MS of\n"
-     "Unix time; the past is now"},
+     "due at this time: 2026-12-24T18:00Z, with seconds and an offset "
+     "2026-12-24T18:00:30.5+02:00, or @MS (Unix time in milliseconds); a time in the past "
+     "means now"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -53,7 +54,9 @@ static int reschedule_run(const struct command *cmd, struct globals *g, struct a
         return USAGE;
     }
 
-    r.once.c.unknown_advice = "it may be moved. Repeat it; if there is no such job then, it ran";
+    r.once.c.unknown_advice =
+        "it may have been rescheduled. Repeat the command: if there is no such job then, it has "
+        "run";
 
     return oneshot_run(&r.once, g, reschedule_send);
 }
@@ -61,16 +64,16 @@ static int reschedule_run(const struct command *cmd, struct globals *g, struct a
 const struct command cmd_reschedule = {
     .name = "reschedule",
     .usage = "QUEUE ID (--in DURATION | --at TIME)",
-    .summary = "move a job's due time, earlier or later",
+    .summary = "change when a job is due",
     .min = 2,
     .max = 2,
     .opts = reschedule_options,
-    .text = "Makes a job due then instead. A dead job waits again, its tries anew; a running one "
-            "is left\n"
-            "alone (exit 1). Prints the job as Redis now has it, one JSON object as lapse schedule "
-            "does.\n"
-            "\nexamples:\n"
+    .text = "Changes when a job is due. A dead job becomes waiting again, with all its\n"
+            "tries; a running one is not changed (exit code 1). Prints the job as Redis\n"
+            "stores it, as lapse schedule does.\n"
+            "\n"
+            "examples:\n"
             "  lapse reschedule sessions user-7 --in 20m\n"
-            "  lapse reschedule webhooks hook-3 --in 0s      (run it now; also a dead one)\n",
+            "  lapse reschedule webhooks hook-3 --in 0s      (run it now, even if it is dead)\n",
     .run = reschedule_run,
 };

@@ -70,21 +70,22 @@ static int set_backoff(const struct opt *o, char *value, void *field)
 
 #define AT(field) offsetof(struct schedule_command, field)
 static const struct opt schedule_options[] = {
-    {"id", 0, "ID", set_text, AT(spec.id),
-     "its name, unique in the queue; without it one is made up"},
+    {"id", 0, "ID", set_text, AT(spec.id), "unique in the queue; generated if not given"},
     {"in", 0, "DURATION", set_in, AT(when),
-     "due so long after Redis takes it: 250ms 90s 30m 1h30m 7d"},
+     "due this long after Redis stores it: 250ms 90s 30m 1h30m 7d"},
     {"at", 0, "TIME", set_at, AT(when),
-     "due then: 2026-12-24T18:00Z, T18:00:30.5+02:00, or @MS of\n"
-     "Unix time; the past is now"},
-    {"tries", 0, "N", set_tries, AT(spec.tries), "runs before it is dead, or forever; 10"},
+     "due at this time: 2026-12-24T18:00Z, with seconds and an offset "
+     "2026-12-24T18:00:30.5+02:00, or @MS (Unix time in milliseconds); a time in the past "
+     "means now"},
+    {"tries", 0, "N", set_tries, AT(spec.tries),
+     "runs before the job is dead, or forever; default 10"},
     {"backoff", 0, "DURATION", set_backoff, AT(spec.backoff_ms),
-     "wait before the second run; doubles from run to run; 1s"},
+     "delay before the second run, doubled after each run; default 1s"},
     {"backoff-max", 0, "DURATION", set_backoff, AT(spec.backoff_max_ms),
-     "but never longer than this; 1h"},
+     "upper limit of the delay; default 1h"},
     {"on-conflict", 0, "WHAT", set_conflict, AT(spec.on_conflict),
-     "if the id exists: reject (exit 1, default), keep the one\n"
-     "there, or replace it unless it runs"},
+     "if the id exists: reject (default; exit code 1), keep the existing job, or replace it "
+     "unless it is running"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -197,11 +198,11 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 
     if (s.spec.id) {
         s.once.c.unknown_advice =
-            "it may be scheduled. Repeat it with --on-conflict keep: that makes no second one "
-            "while the first is there";
+            "it may have been scheduled. Repeat the command with --on-conflict keep: that adds no "
+            "second job while the first one exists";
     } else {
-        s.once.c.unknown_advice =
-            "it may be scheduled, under an id that is not known. With --id it could be repeated";
+        s.once.c.unknown_advice = "it may have been scheduled, under an unknown id; with --id it "
+                                  "could be repeated safely";
     }
 
     rc = schedule_body(&s, g, args->n == 2 ? args->v[1] : NULL);
@@ -217,19 +218,18 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 const struct command cmd_schedule = {
     .name = "schedule",
     .usage = "QUEUE [--id ID] (--in DURATION | --at TIME) [BODY | -]",
-    .summary = "put a job into a queue, due later",
+    .summary = "add a job that becomes due later",
     .min = 1,
     .max = 2,
     .opts = schedule_options,
-    .text =
-        "Puts a job into QUEUE. Prints it as Redis now has it: one JSON object with queue, id, "
-        "state,\n"
-        "due_ms, try, tries (a number or \"forever\"), token, until_ms, why, and created (false:\n"
-        "--on-conflict keep found one).\n"
-        "BODY is what the handler gets, any bytes up to 1 MiB; - reads it from stdin.\n"
-        "\nexamples:\n"
-        "  lapse schedule orders --id order-1 --in 30m 'cancel unless paid'\n"
-        "  lapse schedule reports --at 2026-12-24T18:00+01:00 - < body.bin\n"
-        "  lapse schedule webhooks --in 0s --tries 20 --backoff 5s '{\"url\":\"...\"}'\n",
+    .text = "Adds a job to QUEUE and prints it as Redis stores it: one JSON object with\n"
+            "queue, id, state, due_ms, try, tries (a number or \"forever\"), token,\n"
+            "until_ms, reason, and created (false if --on-conflict keep found the job). BODY\n"
+            "is passed to the handler: any bytes up to 1 MiB; - reads it from stdin.\n"
+            "\n"
+            "examples:\n"
+            "  lapse schedule orders --id order-1 --in 30m 'cancel unless paid'\n"
+            "  lapse schedule reports --at 2026-12-24T18:00+01:00 - < body.bin\n"
+            "  lapse schedule webhooks --in 0s --tries 20 --backoff 5s '{\"url\":\"...\"}'\n",
     .run = schedule_run,
 };

@@ -137,8 +137,8 @@ static int dev_run(const struct command *cmd, struct globals *g, struct argument
 #define AT(field) offsetof(struct dev, field)
 static const struct opt dev_options[] = {
     {"conf", 0, "FILE", set_text, AT(conf),
-     "configuration; ./redis.conf if nobody else could have put\n"
-     "it there, else the installed one"},
+     "configuration of the server; default: ./redis.conf if nobody else could have put it "
+     "there, else the installed one"},
     {"jobs", 'j', "N", set_count, AT(in.max_jobs), "as for lapse listen"},
     {"exec", 0, NULL, set_switch, AT(in.exec_given), "as for lapse listen"},
     {"count", 'n', "N", set_count, AT(in.count), "as for lapse listen"},
@@ -148,19 +148,18 @@ static const struct opt dev_options[] = {
 const struct command cmd_dev = {
     .name = "dev",
     .usage = "[QUEUE...] [--exec -- CMD ARG...]",
-    .summary = "a private Redis and a listener on it, for trying things",
+    .summary = "start a private Redis and a listener, to try things out",
     .min = 0,
     .max = INT_MAX,
     .opts = dev_options,
-    .text = "Starts a redis-server of its own on a Unix socket in a fresh folder that only you can "
-            "enter\n"
-            "(under XDG_RUNTIME_DIR, TMPDIR or /tmp), prints its URL as the first line, and "
-            "listens on\n"
-            "the queues, if any, as lapse listen does. When it ends, in whatever way, the server "
-            "and the\n"
-            "folder are gone. With --json the first line is an object, too: url.\n"
-            "\nexamples:\n"
+    .text = "Starts a redis-server on a Unix socket in a new folder that only you can enter\n"
+            "(under XDG_RUNTIME_DIR, TMPDIR or /tmp), prints its URL as the first line, and\n"
+            "listens on the queues, if any, as lapse listen does. When it ends, in whatever\n"
+            "way, the server and the folder are gone. With --json the first line is a JSON\n"
+            "object, too: url.\n"
+            "\n"
+            "examples:\n"
             "  lapse dev orders\n"
-            "  LAPSE_URL=unix:///tmp/lapse-k3XbQ2/redis.sock lapse schedule orders --in 2s hello\n",
+            "  lapse schedule orders --in 2s hello -u unix:///tmp/lapse-k3XbQ2/redis.sock\n",
     .run = dev_run,
 };

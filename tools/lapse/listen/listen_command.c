@@ -15,20 +15,18 @@ enum { GRACE_MS = 30000, RUN_MS = 600000, DEFAULT_JOBS = 256 };
 #define AT(field) offsetof(struct listen, field)
 static const struct opt listen_options[] = {
     {"jobs", 'j', "N", set_count, AT(max_jobs),
-     "at most so many at once; 256, with --exec one per CPU"},
+     "run at most N jobs at once; default 256, with --exec one per CPU"},
     {"exec", 0, NULL, set_switch, AT(exec_given), "run the command after -- for each job"},
     {"env", 0, "NAME[=VALUE]", set_env, AT(env),
-     "a variable for the command, ours or this; may be repeated"},
-    {"count", 'n', "N", set_count, AT(count), "stop when N jobs have run"},
-    {"drain", 0, NULL, set_switch, AT(drain), "stop when all that is due now has run"},
+     "pass a variable of the listener on to the command, or set it; may be repeated"},
+    {"count", 'n', "N", set_count, AT(count), "stop after N jobs"},
+    {"drain", 0, NULL, set_switch, AT(drain), "stop when all jobs that are due now have run"},
     {"no-wait", 0, NULL, set_switch, AT(no_wait),
-     "stop (exit 69) if Redis is not there at the start; short\n"
-     "for --connect-wait 0s"},
+     "exit with 69 if Redis cannot be reached at the start; short for --connect-wait 0s"},
     {"force", 0, NULL, set_switch, AT(force),
-     "also where Redis may evict jobs (maxmemory-policy allkeys-*)"},
+     "listen even if Redis may evict jobs (maxmemory-policy allkeys-*)"},
     {"grace", 0, "DURATION", set_duration, AT(grace_ms),
-     "after TERM, wait so long for running jobs, or for who\n"
-     "reads stdout; 30s"},
+     "how long SIGTERM waits for running jobs, or for the reader of stdout; default 30s"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -161,53 +159,43 @@ const struct command cmd_listen = {
     .min = 1,
     .max = INT_MAX,
     .opts = listen_options,
-    .text =
-        "Prints one JSON object for each due job: queue, id, body (body_base64 if it is not "
-        "UTF-8),\n"
-        "due_ms, late_ms (by Redis's clock, three decimals), try, token, via (event, notice, alarm "
-        "or\n"
-        "sweep: what told that it is due). A job is done when its line is written; one whose line\n"
-        "could not be written goes back, its try not counted. Where nobody reads, jobs are held "
-        "and "
-        "their leases renewed;\n"
-        "lines of the log are lost then, and counted.\n"
-        "\n"
-        "With --exec, CMD runs for each job, without a shell, in a process group of its own: the "
-        "body\n"
-        "on stdin, and LAPSE_QUEUE LAPSE_ID LAPSE_TRY LAPSE_TOKEN LAPSE_DUE_MS LAPSE_LATE_MS in "
-        "its\n"
-        "environment. Of ours it gets HOME LANG LANGUAGE LC_* LOGNAME SHELL TERM TMPDIR TZ USER\n"
-        "XDG_RUNTIME_DIR and what --env names; its PATH is the system's. Its exit status is the "
-        "verdict:\n"
-        "  0 done    65 never run it again (dead)    anything else, as 75: run it again, by its "
-        "backoff\n"
-        "The status is the reason (lapse get shows it), and a run that failed is logged with its "
-        "try.\n"
-        "After run_ms (-o run_ms=10m) the group gets TERM, and 5 s later KILL. Where the system "
-        "has "
-        "no\n"
-        "more processes or descriptors, jobs are held until it has, and no others are claimed.\n"
-        "\n"
-        "It exits at the start with 77 where Redis refuses it a right or its password, and with 69 "
-        "on "
-        "a\n"
-        "replica. Once it has worked it outlives both; what Redis refuses is logged when it "
-        "begins.\n"
-        "\n"
-        "TERM, INT and HUP take no new jobs, wait for those that run, and exit 0; a second TERM or "
-        "INT\n"
-        "leaves at once. A job whose command is ended by that, or by the end of --grace, goes "
-        "back, "
-        "its\n"
-        "try not counted. If the listener is killed, so are its commands, but not what they "
-        "started "
-        "in\n"
-        "turn. USR1 prints the statistics to stderr, -v also at the end.\n"
-        "\nexamples:\n"
-        "  lapse listen orders | while read -r job; do ...; done\n"
-        "  lapse listen mail sms -j 8 --exec -- /usr/local/bin/deliver --quiet\n"
-        "  lapse listen reports --drain          (from cron: what is due now, then exit)\n",
-    .exits = "  78  not started: this Redis may evict jobs (maxmemory-policy allkeys-*)\n"
-             "  128 and more: a second signal of that number less 128\n",
+    .text = "Prints one JSON object per due job: queue, id, body (body_base64 if it is not\n"
+            "UTF-8), due_ms, late_ms (by Redis's clock, three decimals), try, token, and via\n"
+            "(event, notice, alarm or sweep: what showed that it is due). A job is done when\n"
+            "its line is written; a job whose line cannot be written goes back to the queue\n"
+            "and uses no try. While nobody reads stdout, jobs are held and their leases\n"
+            "renewed.\n"
+            "\n"
+            "With --exec, CMD runs for each job, without a shell, in a process group of its\n"
+            "own: the body on stdin, and LAPSE_QUEUE LAPSE_ID LAPSE_TRY LAPSE_TOKEN\n"
+            "LAPSE_DUE_MS LAPSE_LATE_MS in its environment. Of the listener's environment it\n"
+            "gets HOME LANG LANGUAGE LC_* LOGNAME SHELL TERM TMPDIR TZ USER XDG_RUNTIME_DIR\n"
+            "and what --env names; its PATH is the default of the system. Its exit status\n"
+            "decides what becomes of the job:\n"
+            "  0      done\n"
+            "  65     dead, never run again\n"
+            "  other  run again after its backoff; 75 is meant for that\n"
+            "The status is kept as the reason (see lapse get), and each failed run is\n"
+            "logged. After run_ms (-o run_ms=10m) the group gets SIGTERM, and 5 s later\n"
+            "SIGKILL. While the system has no processes or descriptors left, jobs are held\n"
+            "and no others are claimed.\n"
+            "\n"
+            "At the start it exits with 77 if Redis denies the login or a permission, and\n"
+            "with 69 on a replica. Once it has run jobs it outlives both, and logs when\n"
+            "Redis begins to refuse something.\n"
+            "\n"
+            "SIGTERM, SIGINT and SIGHUP make it take no new jobs, wait for the running ones\n"
+            "and exit with 0; a second SIGTERM or SIGINT makes it quit at once. A job whose\n"
+            "command is stopped so, or at the end of --grace, goes back to the queue and\n"
+            "uses no try. If the listener is killed, its commands are killed too, but not\n"
+            "what they started. SIGUSR1 prints statistics to stderr, and so does the end\n"
+            "with -v. Log lines that stderr does not take at once are dropped and counted.\n"
+            "\n"
+            "examples:\n"
+            "  lapse listen orders | while read -r job; do ...; done\n"
+            "  lapse listen mail sms -j 8 --exec -- /usr/local/bin/deliver --quiet\n"
+            "  lapse listen reports --drain      (from cron: run what is due now and exit)\n",
+    .exits = "  78     not started: Redis may evict jobs (maxmemory-policy allkeys-*)\n"
+             "  128+N  stopped at once by a second signal, of number N\n",
     .run = listen_command_run,
 };
