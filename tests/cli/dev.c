@@ -102,7 +102,7 @@ Test(dev, ends_with_69_when_its_server_does)
 {
     struct dev d = start("q");
     kill(d.server, SIGKILL);
-    expect(d.p, 69, NULL, "the private redis-server ended");
+    expect(d.p, 69, NULL, "the private redis-server exited");
     all_gone(&d);
 }
 
@@ -188,11 +188,11 @@ Test(dev, does_not_read_a_redis_conf_that_is_a_link_or_no_file)
 
     enter_folder(dir);
     cr_assert(!rename("redis.conf", "download") && !symlink("download", "redis.conf"));
-    is_refused("redis.conf of this folder is not used: it is a symbolic link");
+    is_refused("ignoring ./redis.conf: it is a symbolic link");
     cr_assert(!unlink("redis.conf") && !mkfifo("redis.conf", 0600));
-    is_refused("redis.conf of this folder is not used: it is not a file");
+    is_refused("ignoring ./redis.conf: it is not a file");
     cr_assert(!unlink("redis.conf") && !mkdir("redis.conf", 0700));
-    is_refused("redis.conf of this folder is not used: it is not a file");
+    is_refused("ignoring ./redis.conf: it is not a file");
     leave_folder(dir);
 }
 
@@ -202,11 +202,11 @@ Test(dev, does_not_read_a_redis_conf_that_others_can_write_or_swap)
         mode_t file, folder;
         const char *why;
     } table[] = {
-        {0664, 0755, "others can write to it"},
-        {0646, 0755, "others can write to it"},
-        {0644, 0775, "others can write to the folder"},
-        {0644, 0757, "others can write to the folder"},
-        {0644, 01777, "others can write to the folder"},
+        {0664, 0755, "other users can write to it"},
+        {0646, 0755, "other users can write to it"},
+        {0644, 0775, "other users can write to its folder"},
+        {0644, 0757, "other users can write to its folder"},
+        {0644, 01777, "other users can write to its folder"},
     };
     char dir[128];
 
@@ -232,7 +232,7 @@ Test(dev, does_not_read_a_redis_conf_of_another_user_or_in_the_folder_of_one)
     cr_assert(!chown("redis.conf", NOBODY, NOBODY));
     is_refused("it belongs to another user");
     cr_assert(!chown("redis.conf", 0, 0) && !chown(".", NOBODY, NOBODY));
-    is_refused("the folder belongs to another user");
+    is_refused("its folder belongs to another user");
     leave_folder(dir);
 }
 

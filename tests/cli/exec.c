@@ -119,7 +119,7 @@ Test(exec, that_fails_is_logged_with_its_try_and_what_becomes_of_it)
         0, NULL, NULL);
 
     struct proc *p = lapse("listen", "mail", "--count", "2", "--exec", "--", "sh", "-c", "exit 75");
-    cr_expect(strstr(p->err, "lapse: mail/tmp: try 1 of 2: exit status 75: it runs again\n"), "%s",
+    cr_expect(strstr(p->err, "lapse: mail/tmp: try 1 of 2: exit status 75: will run again\n"), "%s",
               p->err);
     expect(p, 0, "", "lapse: mail/tmp: try 2 of 2: exit status 75: dead\n");
     expect(lapse("get", "mail", "tmp"), 0, "\"reason\":\"exit status 75\"", NULL);
@@ -127,7 +127,7 @@ Test(exec, that_fails_is_logged_with_its_try_and_what_becomes_of_it)
     expect(lapse("schedule", "mail", "--id", "once", "--in", "0s", "--tries", "forever"), 0, NULL,
            NULL);
     p = lapse("listen", "mail", "--count", "1", "--exec", "--", "sh", "-c", "kill -9 $$");
-    expect(p, 0, "", "lapse: mail/once: try 1: killed by signal 9: it runs again\n");
+    expect(p, 0, "", "lapse: mail/once: try 1: killed by signal 9: will run again\n");
     expect(lapse("schedule", "mail", "--id", "bad", "--in", "0s"), 0, NULL, NULL);
     p = lapse("listen", "mail", "--count", "1", "--exec", "--", "sh", "-c", "exit 65");
     expect(p, 0, "", "lapse: mail/bad: try 1 of 10: exit status 65: dead\n");
@@ -328,7 +328,7 @@ Test(exec, term_waits_for_what_runs_and_begins_nothing)
     until_out(p, "begun");
     schedule("b", "");
     proc_signal(p, SIGTERM);
-    until_err(p, "waiting for what runs (1)");
+    until_err(p, "waiting for 1 running job;");
 
     FILE *f = fopen(fifo, "w");
     cr_assert(f);
@@ -360,7 +360,7 @@ Test(exec, after_the_grace_what_runs_is_ended_and_goes_back_uncounted)
     proc_signal(p, SIGTERM);
     proc_wait(p, 10000);
     cr_expect(!strstr(p->err, "q/a: try"), "%s", p->err);
-    expect(p, 0, NULL, "ended by us before they were through: 1");
+    expect(p, 0, NULL, "stopped 1 unfinished command;");
     is_back_uncounted("a");
     server_stop(s);
 }
@@ -379,7 +379,7 @@ Test(exec, a_second_term_leaves_at_once_and_what_ran_goes_back_uncounted)
     proc_signal(p, SIGTERM);
     until_err(p, "waiting for");
     proc_signal(p, SIGTERM);
-    expect(p, 128 + SIGTERM, NULL, "leaving at once");
+    expect(p, 128 + SIGTERM, NULL, "quitting now");
     until_no_process(command);
     is_back_uncounted("a");
     server_stop(s);
@@ -444,7 +444,7 @@ Test(exec, without_a_grace_is_ended_at_once)
                                  "echo begun; exec sleep 60");
     until_out(p, "begun");
     proc_signal(p, SIGTERM);
-    expect(p, 0, NULL, "ended by us before they were through: 1");
+    expect(p, 0, NULL, "stopped 1 unfinished command;");
     is_back_uncounted("a");
     server_stop(s);
 }
@@ -514,7 +514,7 @@ Test(exec, hup_drains_like_term_and_does_not_count_as_a_second_signal)
     until_out(p, "begun");
     schedule("b", "");
     proc_signal(p, SIGHUP);
-    until_err(p, "waiting for what runs (1)");
+    until_err(p, "waiting for 1 running job;");
     proc_signal(p, SIGHUP);
     proc_signal(p, SIGTERM);
     proc_signal(p, SIGHUP);
@@ -574,7 +574,7 @@ Test(exec, is_not_signalled_once_it_was_reaped)
     cr_expect(!strstr(p->err, "which was reaped"), "%s", p->err);
     expect(p, 0, NULL, "run_ms");
     no_group(group);
-    expect(lapse("get", "q", "a"), 0, "it ran for run_ms: exit status 3", NULL);
+    expect(lapse("get", "q", "a"), 0, "ran longer than run_ms: exit status 3", NULL);
     server_stop(s);
 }
 
@@ -593,7 +593,7 @@ Test(exec, command_whose_lease_is_lost_is_ended)
     /* another listener swept it and holds it now */
     redis_do(s, "ZADD lapse:{q}:run XX %s a", "99999999999999");
     redis_do(s, "HDEL lapse:{q}:attempts a");
-    until_err(p, "q/a: its lease is lost");
+    until_err(p, "q/a: the lease was lost");
     until_no_process(command);
     proc_signal(p, SIGTERM);
     expect(p, 0, NULL, NULL);

@@ -280,7 +280,7 @@ Test(listen, says_once_that_its_claims_are_refused_and_once_that_they_are_answer
     until_told(s, "errorstats", "errorstat_READONLY:count=", 20);
     until_err(p, "READONLY");
     redis_do(s, "REPLICAOF NO ONE");
-    until_err(p, "answers claims again");
+    until_err(p, "accepts claims again");
     until_out(p, "\"id\":\"i\"");
     cr_expect_eq(count_of(p->err, "READONLY"), 1, "%s", p->err);
     proc_signal(p, SIGTERM);
@@ -335,7 +335,8 @@ Test(listen, puts_back_what_a_closed_stdout_did_not_take)
            0, "", NULL);
 
     struct proc *p = shell("$lapse listen q > /dev/full");
-    expect(p, 74, "", "stdout: No space left on device; not done: 1; they go back, no try used");
+    expect(p, 74, "",
+           "stdout: No space left on device; returning 1 job to the queue without using a try");
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     p = lapse("get", "q", "i");
     cr_assert(has(p, "\"state\":\"waiting\"") && has(p, "\"try\":0"), "%s", p->out);

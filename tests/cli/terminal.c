@@ -159,7 +159,7 @@ Test(terminal, that_does_not_read_holds_up_neither_leases_nor_signals)
     proc_signal(p, SIGUSR1);
     until_err(p, "claimed 6");
     proc_signal(p, SIGTERM);
-    until_err(p, "waiting for what runs");
+    until_err(p, "send the signal again to quit now");
     cr_expect_eq(count_of(read_until(t.master, NULL, NULL), "\"try\":1,"), 6);
     expect(p, 0, NULL, NULL);
     no_jobs(s, "q");
@@ -182,7 +182,7 @@ Test(terminal, that_was_stopped_gets_its_lines_when_it_goes_on)
     until_depth(s, "q", "run", 1);
     leases_are_kept(s);
     proc_signal(p, SIGTERM);
-    until_err(p, "waiting for what runs (1)");
+    until_err(p, "waiting for 1 running job;");
     cr_assert(!tcflow(slave, TCOON));
     read_until(t.master, "\"try\":1,", NULL);
     expect(p, 0, NULL, NULL);
@@ -213,7 +213,8 @@ Test(terminal, that_stays_stopped_is_waited_for_no_longer_than_the_grace)
     }
 
     proc_signal(p, SIGTERM);
-    expect(p, 74, NULL, "stdout: it is not read; not done: 1; they go back, no try used");
+    expect(p, 74, NULL,
+           "stdout: nobody reads it; returning 1 job to the queue without using a try");
     p = lapse("get", "q", "i");
     cr_expect(has(p, "\"state\":\"waiting\"") && has(p, "\"try\":0"), "%s", p->out);
     expect(p, 0, NULL, NULL);

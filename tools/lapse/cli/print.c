@@ -181,7 +181,7 @@ void print_job_long(const struct lapse_job *job)
     }
 
     if (*lapse_job_reason(job)) {
-        printf("why     %s\n", reason_text(job, text));
+        printf("reason  %s\n", reason_text(job, text));
     }
 
     printf("body    %s\n", body_text(job, text));

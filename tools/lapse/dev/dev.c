@@ -26,7 +26,7 @@ static void on_redis_ended(struct ev_loop *loop, ev_io *w, int events)
 
     (void)events;
     ev_io_stop(loop, w);
-    message_print("the private redis-server ended");
+    message_print("the private redis-server exited");
     listen_stop(&d->in, DOWN);
 }
 

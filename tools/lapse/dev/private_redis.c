@@ -51,7 +51,7 @@ static int make_dir(struct private_redis *r)
     }
 
     message_print(
-        "no folder for a private Redis: neither XDG_RUNTIME_DIR, TMPDIR nor /tmp took one (%s)",
+        "cannot create a folder for the private Redis in XDG_RUNTIME_DIR, TMPDIR or /tmp: %s",
         strerror(errno));
 
     return DOWN;
@@ -206,16 +206,16 @@ static const char *objection_to(const struct stat *file, const struct stat *fold
         return "it is not a file";
     }
     if (is_of_others(folder)) {
-        return "the folder belongs to another user, who could swap it";
+        return "its folder belongs to another user, who could replace it";
     }
     if (folder->st_mode & (S_IWGRP | S_IWOTH)) {
-        return "others can write to the folder, and could swap it";
+        return "other users can write to its folder, and could replace it";
     }
     if (is_of_others(file)) {
         return "it belongs to another user";
     }
     if (file->st_mode & (S_IWGRP | S_IWOTH)) {
-        return "others can write to it";
+        return "other users can write to it";
     }
 
     return NULL;
@@ -290,12 +290,10 @@ static int open_conf(const char *given)
 
     fd = open(INSTALLED, O_RDONLY | O_CLOEXEC);
     if (why) {
-        message_print("redis.conf of this folder is not used: %s%s", why,
-                      fd < 0 ? "" : "; " INSTALLED " is");
+        message_print("ignoring ./redis.conf: %s", why);
     }
     if (fd < 0) {
-        message_print("no redis.conf %sin %s; --conf FILE names one", why ? "" : "here nor ",
-                      LAPSE_SHARE);
+        message_print("no configuration: %s: %s; use --conf FILE", INSTALLED, strerror(errno));
     }
 
     return fd;
@@ -438,7 +436,7 @@ int private_redis_start(struct private_redis *r, const char *conf)
     int rc;
 
     if (!program) {
-        message_print("redis-server is not in PATH; on Debian: apt-get install redis-server");
+        message_print("redis-server not found in PATH; on Debian: apt-get install redis-server");
         return DOWN;
     }
     free(program);

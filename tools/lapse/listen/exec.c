@@ -119,7 +119,7 @@ static void report_failed_run(const struct lapse_job *job, const char *reason, b
     }
 
     message_print("%s/%s: try %u%s: %s: %s", lapse_job_queue(job), lapse_job_id(job),
-                  lapse_job_try(job), of, reason, is_dead ? "dead" : "it runs again");
+                  lapse_job_try(job), of, reason, is_dead ? "dead" : "will run again");
 }
 
 static void child_retry(struct exec_child *c, const char *reason)
@@ -164,13 +164,13 @@ static void on_child_check(struct ev_loop *loop, ev_timer *w, int events)
         c->stage = KILL_SENT;
         kill(-c->pid, SIGKILL);
     } else if (!lapse_job_until_ms(c->job)) {
-        message_print("%s/%s: its lease is lost; the command is ended", lapse_job_queue(c->job),
+        message_print("%s/%s: the lease was lost; stopping the command", lapse_job_queue(c->job),
                       lapse_job_id(c->job));
         child_terminate(c, "the lease was lost");
     } else if (monotonic_ms() - c->started_ms >= c->x->run_ms) {
-        message_print("%s/%s: it ran for run_ms (%" PRId64 " ms); the command is ended",
+        message_print("%s/%s: ran longer than run_ms (%" PRId64 " ms); stopping the command",
                       lapse_job_queue(c->job), lapse_job_id(c->job), c->x->run_ms);
-        child_terminate(c, "it ran for run_ms");
+        child_terminate(c, "ran longer than run_ms");
     }
 }
 
@@ -440,8 +440,8 @@ void exec_start(struct exec *x, struct lapse_job *job, void *arg)
 
     err = child_start(c);
     if (err && is_temporary(err)) {
-        message_print("%s/%s: cannot start %s yet: %s", lapse_job_queue(job), lapse_job_id(job),
-                      printable(x->path), strerror(err));
+        message_print("%s/%s: cannot start %s yet: %s; trying again", lapse_job_queue(job),
+                      lapse_job_id(job), printable(x->path), strerror(err));
         ev_timer_again(x->loop, &c->check);
     } else if (err) {
         child_cannot_start(c, err);
@@ -456,7 +456,7 @@ void exec_stop(struct exec *x)
             child_leave_unsettled(c);
         } else if (c->stage == RUNNING) {
             c->is_stopped = true;
-            child_terminate(c, "the listener stops");
+            child_terminate(c, "the listener is stopping");
         }
     }
 }

@@ -84,7 +84,8 @@ void lines_give_up(struct lines *s, const char *reason)
 
     if (stdout_error_code() != UNREAD) {
         if (s->n_jobs) {
-            message_print("stdout: %s; not done: %u; they go back, no try used", reason, s->n_jobs);
+            message_print("stdout: %s; returning %u job%s to the queue without using a try", reason,
+                          s->n_jobs, s->n_jobs == 1 ? "" : "s");
         } else {
             message_print("stdout: %s", reason);
         }

@@ -186,7 +186,7 @@ static void on_listen_watch(struct ev_loop *loop, ev_timer *w, int events)
 
     if (in->c.refuses_claims && s.claimed != in->claimed &&
         now_ms - in->c.refused_ms >= INT64_C(2) * WATCH_MS) {
-        message_print("Redis answers claims again");
+        message_print("Redis accepts claims again");
         client_forget_warnings(&in->c);
     }
 
@@ -236,20 +236,21 @@ static void on_grace_over(struct ev_loop *loop, ev_timer *w, int events)
     (void)events;
     exec_stop(&in->exec);
     if (in->lines.n_jobs) {
-        lines_give_up(&in->lines, "it is not read");
+        lines_give_up(&in->lines, "nobody reads it");
     }
 }
 
 /* No command may go on when its job is given back, so each is waited for; a third signal does not
  * wait. */
-static void listen_leave(struct listen *in, int code)
+static void listen_quit(struct listen *in, int code)
 {
-    if (in->leaving) {
+    if (in->quitting) {
         _exit(code);
     }
 
-    message_print("leaving at once; what runs (%u) goes back", in->n_running);
-    in->leaving = code;
+    message_print("quitting now; returning %u running job%s to the queue", in->n_running,
+                  in->n_running == 1 ? "" : "s");
+    in->quitting = code;
     exec_kill(&in->exec);
     if (in->argv) {
         listen_close_if_nothing_runs(in);
@@ -266,7 +267,7 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
 
     (void)events;
     if (w->signum != SIGHUP && in->n_signals++) {
-        listen_leave(in, 128 + w->signum);
+        listen_quit(in, 128 + w->signum);
         return;
     }
 
@@ -276,7 +277,8 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
     in->draining = true;
 
     if (in->n_running) {
-        message_print("waiting for what runs (%u); once more to leave at once", in->n_running);
+        message_print("waiting for %u running job%s; send the signal again to quit now",
+                      in->n_running, in->n_running == 1 ? "" : "s");
     }
 
     ev_timer_stop(loop, &in->tick);
@@ -505,22 +507,24 @@ static void listen_begin(struct listen *in)
 /* The exit code, after it has printed what became of the jobs that were not settled. */
 static int listen_conclude(const struct listen *in, int code)
 {
+    unsigned stopped = in->exec.n_unsettled;
     unsigned unsettled = listen_unsettled(in);
     unsigned late = in->n_running > unsettled ? in->n_running - unsettled : 0;
 
-    if (in->exec.n_unsettled) {
-        message_print("ended by us before they were through: %u; they go back, no try used, if "
-                      "Redis hears it",
-                      in->exec.n_unsettled);
+    if (stopped) {
+        message_print("stopped %u unfinished command%s; returning the job%s to the queue without "
+                      "using a try, if Redis can be reached",
+                      stopped, stopped == 1 ? "" : "s", stopped == 1 ? "" : "s");
     }
 
-    if (in->leaving) {
-        return in->leaving;
+    if (in->quitting) {
+        return in->quitting;
     }
 
     if (late) {
-        message_print("not settled in time: %u; they go back, no try used, if Redis hears it",
-                      late);
+        message_print("%u job%s not settled in time; returning to the queue without using a try, "
+                      "if Redis can be reached",
+                      late, late == 1 ? "" : "s");
         if (!code) {
             code = in->argv ? DOWN : OUTPUT;
         }

@@ -39,7 +39,7 @@ struct listen {
     bool closing;
     bool draining; /* a signal asked for the end */
     int n_signals; /* TERM and INT so far */
-    int leaving;   /* exit code of a second signal */
+    int quitting;  /* exit code of a second signal */
 
     ev_signal term, interrupt, hangup, usr1;
     ev_timer tick, watch;
