@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The handle and its loop, and the exit code that a reply becomes.
  *
- * "Permission denied" is told from "unreachable" by the library's log, and so is a Redis that may
- * evict jobs: after a wrong password requests end as if Redis were away, and only the line with the
- * error of Redis (WRONGPASS, NOAUTH, NOPERM) says why. Waiting does not make a wrong password
- * right, so on_refused() ends the run at once.
+ * What is wrong with Redis is learned from the health reports of the library: a wrong password, a
+ * missing permission and a Redis that may evict jobs do not get right by waiting, so on_refused()
+ * may end the run at once.
  *
- * A listener may run for months beside a Redis that refuses it something: a line is shown when it
- * first comes, and again after it has not come for a while, or after good news. The library itself
- * passes on at most one a second.
+ * The library's log is only shown, never read. A listener may run for months beside a Redis that
+ * refuses it something: a line is shown when it first comes, and again after it has not come for a
+ * while, or after good news. The library itself passes on at most one a second.
  *
  * A command that asks once shows no log: the library tries again and again where people want one
  * line, now. */
@@ -20,162 +19,125 @@
 #include <string.h>
 #include <syslog.h>
 
-/* ---- the library's log ---- */
 enum { QUIET_MS = 60000 };
 
-static int has_one_of(const char *line, const char *const *words)
+/* ---- the library's log ---- */
+
+/* Without the number of lines that were held back: "... (and 3 more like it)". */
+static size_t line_len(const char *line)
 {
-    for (; *words; words++) {
-        if (strstr(line, *words)) {
-            return 1;
-        }
-    }
-    return 0;
+    const char *more = strstr(line, " (and ");
+    size_t len = more ? (size_t)(more - line) : strlen(line);
+
+    return len < SHOWN_LINE ? len : SHOWN_LINE - 1;
 }
 
-static int is_away(const char *line)
-{
-    static const char *const words[] = {"cannot connect to Redis", "lost the connection to Redis",
-                                        "does not let us in", "is loading its data", NULL};
-    return has_one_of(line, words);
-}
-
-/* "cannot connect to Redis at HOST:PORT: Connection refused; trying again": what is between */
-static void note_away(struct client *c, const char *line)
-{
-    const char *why = strstr(line, ": ");
-    const char *end = strstr(line, "; ");
-
-    c->away = 1;
-    why = why ? why + 2 : line;
-    snprintf(c->away_why, sizeof c->away_why, "%.*s",
-             (int)(end && end > why ? end - why : (long)strlen(why)), why);
-}
-
-/* Of a script that Redis refused; a subscription that it refuses makes jobs late, no more. */
-static int is_refusal(const char *line)
-{
-    static const char *const words[] = {"Redis refused ", "Redis broke off ", "Redis denied ",
-                                        NULL};
-    return has_one_of(line, words);
-}
-
-/* What is said, whichever script it is said of, and however many like it were held back. */
-static size_t matter(const char *line, const char **from)
-{
-    const char *reason = is_refusal(line) ? strstr(line, ": ") : NULL;
-    const char *more;
-    *from = reason ? reason : line;
-    more = strstr(*from, " (and ");
-    return more ? (size_t)(more - *from) : strlen(*from);
-}
-
-/* 1: it was shown, and has been coming ever since */
-static int goes_on(struct client *c, const char *line)
+/* Was it shown, and has it been coming ever since? */
+static bool line_goes_on(struct client *c, const char *line)
 {
     int64_t now_ms = monotonic_ms();
-    const char *from;
-    size_t len = matter(line, &from);
+    size_t len = line_len(line);
 
-    len = len < sizeof c->said->line ? len : sizeof c->said->line - 1;
-
-    for (unsigned i = 0; i < SAID_MOST; i++) {
-        struct said *said = &c->said[i];
-        if (strlen(said->line) == len && memcmp(said->line, from, len) == 0) {
-            int again = now_ms - said->last_ms > QUIET_MS;
-            said->last_ms = now_ms;
+    for (unsigned i = 0; i < SHOWN_LINES; i++) {
+        struct shown_line *shown = &c->shown[i];
+        if (strlen(shown->line) == len && memcmp(shown->line, line, len) == 0) {
+            bool again = now_ms - shown->last_ms > QUIET_MS;
+            shown->last_ms = now_ms;
             return !again;
         }
     }
 
-    struct said *said = &c->said[c->said_next++ % SAID_MOST];
-    snprintf(said->line, sizeof said->line, "%.*s", (int)len, from);
-    said->last_ms = now_ms;
+    struct shown_line *shown = &c->shown[c->shown_next++ % SHOWN_LINES];
+    snprintf(shown->line, sizeof shown->line, "%.*s", (int)len, line);
+    shown->last_ms = now_ms;
 
-    return 0;
+    return false;
 }
 
 void client_forget_warnings(struct client *c)
 {
-    c->refuses_claims = 0;
-    memset(c->said, 0, sizeof c->said);
+    c->refuses_claims = false;
+    memset(c->shown, 0, sizeof c->shown);
 }
 
-static void show(struct client *c, int level, const char *line)
+static bool line_is_shown(struct client *c, int level, const char *line)
 {
-    int worst = c->g->verbose ? LOG_DEBUG : c->one_shot ? LOG_EMERG : LOG_NOTICE;
-    int known = level <= LOG_WARNING && goes_on(c, line);
+    bool goes_on = level <= LOG_WARNING && line_goes_on(c, line);
 
-    if (level <= worst && (c->g->verbose || !known)) {
-        message_print("%s", printable(line));
+    if (c->g->verbose) {
+        return true;
     }
-    if (level == LOG_NOTICE) {
-        client_forget_warnings(c);
-    }
+
+    return !c->one_shot && level <= LOG_NOTICE && !goes_on;
 }
 
 static void on_log(int level, const char *line, void *arg)
 {
-    static const char *const password[] = {"WRONGPASS", "NOAUTH", "invalid password",
-                                           "invalid username-password", NULL};
-
-    /* NOPERM is of a command; the others of a command inside a script: Redis 7.0, then 8 and Valkey
-     */
-    static const char *const right[] = {"NOPERM", "denied",
-                                        "The user executing the script can't run this command",
-                                        "ACL failure in script", NULL};
-    static const char *const evicts[] = {"may evict any of them", NULL};
     struct client *c = arg;
-    bool refused = false;
 
-    show(c, level, line);
+    if (line_is_shown(c, level, line)) {
+        message_print("%s", printable(line));
+    }
     if (level <= LOG_WARNING) {
-        snprintf(c->error, sizeof c->error, "%s", printable(line));
-    }
-
-    /* a socket may deny it, too; without a subscription jobs are late, no more */
-    if (has_one_of(line, right) && !strstr(line, "cannot connect") &&
-        (is_refusal(line) || is_away(line))) {
-        c->no_right = 1;
-        c->shut_out |= is_away(line);
-        refused = is_refusal(line);
-    }
-
-    if (is_refusal(line)) {
-        if (strstr(line, "claim")) {
-            c->refuses_claims = 1;
-            c->refused_ms = monotonic_ms();
-        }
-        c->replica |= strstr(line, "READONLY") != NULL;
-        refused |= c->replica;
-    }
-
-    if (!c->wrong_password && has_one_of(line, password)) {
-        c->wrong_password = refused = 1;
-    } else if (!c->evicts && has_one_of(line, evicts)) {
-        c->evicts = refused = 1;
-    } else if (is_away(line)) {
-        note_away(c, line);
-        refused = 1;
-    }
-
-    if (refused || c->refuses_claims) {
-        ev_async_send(c->loop, &c->refused);
+        snprintf(c->last_warning, sizeof c->last_warning, "%s", printable(line));
+    } else if (level == LOG_NOTICE) {
+        client_forget_warnings(c);
     }
 }
 
-/* ---- the handle ---- */
-static void on_refused(struct ev_loop *loop, ev_async *w, int events)
+/* ---- health ---- */
+static void client_is_away(struct client *c, const struct lapse_health *h)
 {
-    struct client *c = w->data;
+    c->away = true;
+    snprintf(c->away_why, sizeof c->away_why, "%s", h->detail);
+}
 
-    (void)loop;
-    (void)events;
+static void client_login_failed(struct client *c, const struct lapse_health *h)
+{
+    client_is_away(c, h);
+    if (h->err == LAPSE_EDENIED) {
+        c->no_right = true;
+        c->shut_out = true;
+    } else {
+        c->wrong_password = true;
+    }
+}
+
+static void client_script_refused(struct client *c, const struct lapse_health *h)
+{
+    if (h->kind == LAPSE_HEALTH_DENIED) {
+        c->no_right = true;
+    }
+    if (strncmp(h->detail, "READONLY", strlen("READONLY")) == 0) {
+        c->replica = true;
+    }
+    if (strcmp(h->what, "claim") == 0) {
+        c->refuses_claims = true;
+        c->refused_ms = monotonic_ms();
+    }
+}
+
+static void on_health(struct lapse *l, const struct lapse_health *h, void *arg)
+{
+    struct client *c = arg;
+    (void)l;
+
+    switch (h->kind) {
+    case LAPSE_HEALTH_CONNECTED: c->away = false; return;
+    case LAPSE_HEALTH_DISCONNECTED: client_is_away(c, h); break;
+    case LAPSE_HEALTH_AUTH_FAILED: client_login_failed(c, h); break;
+    case LAPSE_HEALTH_DENIED:
+    case LAPSE_HEALTH_REFUSED: client_script_refused(c, h); break;
+    case LAPSE_HEALTH_MAY_EVICT: c->evicts = true; break;
+    default: return;
+    }
+
     if (c->l) {
         c->on_refused(c);
     }
 }
 
+/* ---- the handle ---- */
 static void client_clear(struct client *c, struct globals *g)
 {
     c->g = g;
@@ -188,7 +150,7 @@ static void client_clear(struct client *c, struct globals *g)
     c->shut_out = false;
     c->said_away = false;
     c->replica = false;
-    *c->error = '\0';
+    *c->last_warning = '\0';
     client_forget_warnings(c);
 }
 
@@ -207,10 +169,6 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     g->opts.log_arg = c;
 
     if (c->loop) {
-        ev_async_init(&c->refused, on_refused);
-        c->refused.data = c;
-        ev_async_start(c->loop, &c->refused);
-        ev_unref(c->loop);
         err = lapse_open(&c->l, c->loop, &g->opts);
     }
 
@@ -225,6 +183,7 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
         return err == LAPSE_EINVAL ? USAGE : INTERNAL;
     }
 
+    lapse_on_health(c->l, on_health, c);
     return 0;
 }
 
@@ -252,9 +211,6 @@ int client_run(struct client *c)
         ev_run(c->loop, 0);
     }
 
-    ev_ref(c->loop);
-    ev_async_stop(c->loop, &c->refused);
-
     return c->code;
 }
 
@@ -273,13 +229,13 @@ bool client_is_denied(const struct client *c)
 
 static void report_missing_permission(const struct client *c, int err, const char *about)
 {
-    const char *line = c->one_shot ? c->error : "";
+    const char *line = c->one_shot ? c->last_warning : "";
     const char *colon = *line ? ": " : "";
     const char *doctor = "; lapse doctor lists all that are missing";
     const char *repair = "";
 
-    if (strstr(line, "lapse doctor")) {
-        doctor = "";
+    if (*line && !c->shut_out) {
+        doctor = ""; /* the line names it */
     }
     if (err == LAPSE_EBROKEN) {
         repair = "; the script stopped half-way: run lapse doctor --repair";
@@ -367,8 +323,8 @@ int client_report(struct client *c, int err, const char *about)
 
     if (err == LAPSE_EDOWN || (err == LAPSE_ECLOSED && c->away)) {
         report_unreachable(c, about);
-    } else if (err == LAPSE_EREFUSED && c->one_shot && *c->error) {
-        message_print("%s: %s", printable(about), c->error);
+    } else if (err == LAPSE_EREFUSED && c->one_shot && *c->last_warning) {
+        message_print("%s: %s", printable(about), c->last_warning);
     } else if (lapse_outcome_unknown(err)) {
         message_print("%s: %s; %s", printable(about), lapse_strerror(err),
                       c->unknown_advice ? c->unknown_advice

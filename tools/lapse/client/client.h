@@ -4,9 +4,11 @@
 #include "command.h"
 #include <ev.h>
 
-enum { SAID_MOST = 8 };
-struct said { /* a line of the log */
-    char line[1024];
+enum { SHOWN_LINES = 8, SHOWN_LINE = 1024 /* bytes */ };
+
+/* A line of the library's log. */
+struct shown_line {
+    char line[SHOWN_LINE];
     int64_t last_ms; /* when it last came, shown or not; monotonic */
 };
 
@@ -14,26 +16,27 @@ struct client {
     struct ev_loop *loop;
     struct lapse *l; /* NULL once closed */
     const struct globals *g;
-    ev_async refused;                     /* from the log hook, which must not call lapse */
     void (*on_refused)(struct client *c); /* Redis refuses something, or cannot be reached */
     void (*on_end)(struct client *c);     /* the handle is about to be freed; may be NULL */
 
-    /* read in the log */
-    bool wrong_password, no_right, evicts;
+    /* from health reports */
+    bool wrong_password;
+    bool no_right;      /* a permission is missing */
+    bool shut_out;      /* it keeps the user from connecting */
+    bool evicts;        /* Redis may evict jobs */
     bool away;          /* Redis cannot be reached, or is loading */
-    bool shut_out;      /* a missing right keeps the user from connecting */
-    bool replica;       /* it refuses to write */
     char away_why[200]; /* "Connection refused" */
-    char error[600];    /* the last line of level warning or worse */
+    bool replica;       /* Redis takes no writes */
     bool refuses_claims;
     int64_t refused_ms; /* when the last claim was refused; monotonic */
 
     /* lines of level warning or worse: shown when they begin, not while they go on */
-    struct said said[SAID_MOST];
-    unsigned said_next;
+    struct shown_line shown[SHOWN_LINES];
+    unsigned shown_next;
+    char last_warning[600];
 
-    bool one_shot;  /* only client_report() reports errors: the library's log is not shown */
-    bool said_away; /* it was reported that Redis cannot be reached */
+    bool one_shot;              /* only client_report() reports errors: the log is not shown */
+    bool said_away;             /* it was reported that Redis cannot be reached */
     const char *unknown_advice; /* after a lost reply; NULL: the command changes nothing */
     int code;                   /* to exit with; the first that is not 0 stays */
 };
