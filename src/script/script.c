@@ -66,47 +66,10 @@ static void batch_free(struct batch *b)
     }
 }
 
-static bool settles(enum script_id id)
-{
-    switch (id) {
-    case SCRIPT_DONE:
-    case SCRIPT_RETRY:
-    case SCRIPT_FAIL:
-    case SCRIPT_RELEASE:
-    case SCRIPT_RENEW: return true;
-    default: return false;
-    }
-}
-
-static bool batched(enum script_id id)
-{
-    switch (id) {
-    case SCRIPT_SCHEDULE:
-    case SCRIPT_CANCEL:
-    case SCRIPT_RESCHEDULE:
-    case SCRIPT_GET: return true;
-    default: return settles(id);
-    }
-}
-
-/* Requests of one id keep their order; a renewal is nobody's request, and no flood of others may
- * hold it up. */
+/* Requests of one id keep their order. */
 static bool ordered(enum script_id id)
 {
-    return batched(id) && id != SCRIPT_RENEW;
-}
-
-/* One call may name an id more than once: it runs them in order, and each answers as if it were
- * alone. */
-static bool may_name_twice(enum script_id id)
-{
-    return id == SCRIPT_RESCHEDULE || id == SCRIPT_GET;
-}
-
-/* Redis holds them to it, so a user who may only read the keys can run them. */
-static bool only_reads(enum script_id id)
-{
-    return id == SCRIPT_GET || id == SCRIPT_LIST || id == SCRIPT_DEPTH;
+    return script_facts[id].batch && !script_facts[id].urgent;
 }
 
 static bool grow(struct script *s, size_t room)
@@ -317,8 +280,8 @@ void script_ask(struct script *s, struct ask *a)
         s->oldest_us = clock_us();
     }
 
-    if (a->script == SCRIPT_RENEW) {
-        unsent(s->asks.next, a); /* no bodies of others hold it up either */
+    if (script_facts[a->script].urgent) {
+        unsent(s->asks.next, a);
     } else {
         unsent(first ? &s->asks : &s->waiting, a);
     }
@@ -387,14 +350,15 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
     struct list *i;
     int64_t now_us;
 
-    if (!reply_int(reply_at(reply, 0), &now_us) || (batched(b->script) && reply_len(reply) < 2)) {
+    if (!reply_int(reply_at(reply, 0), &now_us) ||
+        (script_facts[b->script].batch && reply_len(reply) < 2)) {
         end_all(b, LAPSE_EBROKEN);
         return;
     }
 
     hear_clock(b->s->core, b->call.sent_us, now_us);
 
-    if (!batched(b->script)) {
+    if (!script_facts[b->script].batch) {
         while ((i = list_pop(&b->asks))) { /* one */
             ask_end(b->s, CONTAINER(i, struct ask, node), 0, reply);
         }
@@ -426,7 +390,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
         b->s->loaded[b->script] = false;
         put_back(b->s, b);
     } else {
-        end_all(b, refusal_code(b->s->core, script_texts[b->script].name, error));
+        end_all(b, refusal_code(b->s->core, script_facts[b->script].name, error));
     }
 
     batch_free(b);
@@ -440,7 +404,8 @@ struct fill {
 
 static bool is_full(const struct batch *b, const struct fill *fill)
 {
-    return b->n == SCRIPT_BATCH || fill->bytes >= SCRIPT_BATCH_BYTES || !batched(b->script);
+    return b->n == SCRIPT_BATCH || fill->bytes >= SCRIPT_BATCH_BYTES ||
+           !script_facts[b->script].batch;
 }
 
 static void add(struct batch *b, struct ask *a, struct fill *fill)
@@ -458,7 +423,7 @@ static void add(struct batch *b, struct ask *a, struct fill *fill)
 static void add_line(struct batch *b, struct ask *a, struct fill *fill)
 {
     add(b, a, fill);
-    if (!may_name_twice(b->script)) {
+    if (!script_facts[b->script].ids_may_repeat) {
         return;
     }
 
@@ -510,7 +475,7 @@ static void push_word(struct script *s, size_t *n, const char *word)
 
 static bool send(struct script *s, struct batch *b, size_t n_args)
 {
-    const struct script_text *t = &script_texts[b->script];
+    const struct script_facts *t = &script_facts[b->script];
     struct span key = CONTAINER(b->asks.next, struct ask, node)->key;
     size_t n = 0;
 
@@ -518,14 +483,14 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
         return false;
     }
 
-    bool known = s->loaded[b->script], ro = only_reads(b->script);
+    bool known = s->loaded[b->script], ro = script_facts[b->script].read_only;
     b->by_text = !known;
     push_word(s, &n, known ? (ro ? "EVALSHA_RO" : "EVALSHA") : (ro ? "EVAL_RO" : "EVAL"));
     push(s, &n, known ? t->sha : (const char *)t->text, known ? 40 : t->len);
     push(s, &n, "1", 1);
     push(s, &n, key.at, key.len);
     push_word(s, &n, s->fixed);
-    if (settles(b->script)) {
+    if (script_facts[b->script].has_holder) {
         push(s, &n, s->holder.at, s->holder.len);
     }
 

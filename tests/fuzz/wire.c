@@ -120,7 +120,7 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
 
     unsigned script = 0;
     for (; script < SCRIPT_COUNT; script++) {
-        const struct script_text *t = &script_texts[script];
+        const struct script_facts *t = &script_facts[script];
         if (len[1] != 40 ? len[1] == t->len && memcmp(argv[1], t->text, t->len) == 0
                          : memcmp(argv[1], t->sha, 40) == 0) {
             break;
@@ -290,6 +290,7 @@ static struct redisReply *canned(unsigned script)
 {
     unsigned byte = eat_byte(&in);
     unsigned n = byte % 8;
+    const struct script_facts *facts = &script_facts[script];
     struct redisReply *r = array(script == SCRIPT_CLAIM  ? 5 + n
                                  : script == SCRIPT_LIST ? 2 + n
                                                          : 8);
@@ -297,7 +298,7 @@ static struct redisReply *canned(unsigned script)
     for (size_t i = 0; i < r->elements; i++) {
         bool a_row = script == SCRIPT_CLAIM  ? i >= 5
                      : script == SCRIPT_LIST ? i >= 2
-                                             : script <= SCRIPT_GET && byte & 8;
+                                             : facts->batch && !facts->has_holder && byte & 8;
         r->element[i] = i == 0  ? integer(server_us())
                         : a_row ? row(byte / 8 + (unsigned)i)
                                 : integer(byte >> 4 & 3);

@@ -32,8 +32,8 @@ mkdir -p "$parts"
 for table in settings errors statistics; do
     "$build/tables" $table > "$parts/$table"
 done
-tools/build/acl.sh "$build" shell > "$parts/users"
-tools/build/acl.sh "$build" conf > "$parts/users.conf"
+tools/build/scripts.py users src/lua shell > "$parts/users"
+tools/build/scripts.py users src/lua conf > "$parts/users.conf"
 # the program as the reader needs it, without the comments above its first line
 { echo '```c'; sed -n '/^#include/,$p' tools/examples/first.c; echo '```'; } > "$parts/first"
 

@@ -10,11 +10,11 @@ LUA_OUT   := $(patsubst %,$(BUILD)/lua/%,$(notdir $(filter-out $(LUA_SRC)/lib/%,
 GENERATED := $(BUILD)/scripts.h $(BUILD)/script_ids.h $(BUILD)/tool_scripts.h
 
 $(GENERATED) $(LUA_OUT) &: $(LUA) tools/build/scripts.py
-	$(call say,LUA)tools/build/scripts.py $(LUA_SRC) $(BUILD)
+	$(call say,LUA)tools/build/scripts.py build $(LUA_SRC) $(BUILD)
 
 # the Redis users that have just the rights that the scripts need
-$(BUILD)/users.acl: tools/build/acl.sh $(LUA_OUT) $(LIB_C)
-	$(call say,ACL)tools/build/acl.sh $(BUILD) file > $@.part && mv $@.part $@
+$(BUILD)/users.acl: $(LUA) tools/build/scripts.py
+	$(call say,ACL)tools/build/scripts.py users $(LUA_SRC) file > $@.part && mv $@.part $@
 
 $(BUILD)/liblapse.a: $(LIB_O)
 	$(call say,AR)$(LD) -r -o $(OBJ)/liblapse.o $(LIB_O)

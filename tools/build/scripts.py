@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""scripts.py LUA OUT: writes what is made of the scripts in the folder LUA.
+"""scripts.py build LUA OUT: writes what is made of the scripts in the folder LUA.
 
 OUT/lua/NAME.lua   the text that Redis gets
-OUT/scripts.h      the texts of the library's scripts, and their hashes
+OUT/scripts.h      the library's scripts: texts, hashes, and what their heads say of them
 OUT/script_ids.h   enum script_id
-OUT/tool_scripts.h the texts of the program's scripts (those of LUA/doctor), and the commands that
-                   the library's scripts call
+OUT/tool_scripts.h the texts of the program's scripts (those of LUA/doctor), and who may run which of
+                   the library's scripts, with which commands
+
+scripts.py users LUA FORM: prints the Redis users that have just the rights which lapse needs, with
+PASSWORD for the password. FORM is file, as lines of a Redis configuration; conf, the same as
+comments; or shell, as commands.
 
 A script draws from LUA/lib/base.lua, from the files of LUA/lib that its head names behind USES, and
 from those that these name. Of each file it gets the statements that it needs, without comments:
@@ -16,12 +20,34 @@ that USES does not name is an error, and so is a file that USES names for nothin
 import hashlib
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 # a comment, a text, or a name; not the field of a table, nor the key of one
 TOKEN = re.compile(r"--[^\n]*|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|(?<![\w.:])[A-Za-z_]\w*")
 LABELS = "KIND ROLE USES KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
 PROGRAM_ONLY = "doctor"
+
+# each may do what those before it may
+ROLES = ["monitor", "producer", "listener"]
+# the fields of struct script_facts that they set, each with its comment
+KINDS = {
+    "single": None,
+    "batch": "A call carries the requests of up to a hundred jobs.",
+    "read-only": "Redis holds it to that, so a user who may only read the keys can run it.",
+    "ids may repeat": "A call may name an id twice: each answers as if it were alone.",
+    "urgent": "It waits neither for other requests of its id nor for those sent before it.",
+}
+# What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
+# EVENTS.
+CONNECTION = {
+    "monitor": ["PING", "SELECT"],
+    "producer": [],
+    "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE"],
+}
+KEYS = "~lapse:{*}:*"
+NOTICES = "&lapse:{*}:notice:*"
+EVENTS = "(+psubscribe &__keyevent@*__:expired)"
 
 
 def fail(path, what):
@@ -84,13 +110,41 @@ class Lib(Source):
         return set().union(*(self.defined_by(statement) for statement in self.statements))
 
 
+class Script(Source):
+    """A file that Redis runs."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        missing = [label for label in ["KIND", "ROLE", "ARGV", "RETURNS"] if label not in self.head]
+        if missing:
+            fail(path, f"its head lacks {' '.join(missing)}")
+        self.kinds = self.head["KIND"][0].split(", ")
+        self.role = self.head["ROLE"][0]
+        for kind in self.kinds:
+            if kind not in KINDS:
+                fail(path, f"no KIND is called {kind}")
+        if self.role not in ROLES:
+            fail(path, f"no ROLE is called {self.role}")
+
+        # the names of the arguments before those of each job
+        self.fixed_args = []
+        for line in self.head["ARGV"]:
+            line = line.strip()
+            if line.startswith("then "):
+                break
+            self.fixed_args.append(line.split()[0])
+
+    def is_batch_of_holder(self):
+        return "batch" in self.kinds and "holder" in self.fixed_args
+
+
 class Lua:
     """All of the folder."""
 
     def __init__(self, root):
         self.libs = {path.stem: Lib(path) for path in sorted(root.glob("lib/*.lua"))}
         self.scripts = [
-            Source(path) for path in sorted(root.glob("*/*.lua")) if path.parent.name != "lib"
+            Script(path) for path in sorted(root.glob("*/*.lua")) if path.parent.name != "lib"
         ]
         names = [script.name for script in self.scripts]
         for script in self.scripts:
@@ -98,6 +152,9 @@ class Lua:
                 fail(script.path, "there is another script of this name")
         for source in [*self.libs.values(), *self.scripts]:
             self.check_uses(source)
+        self.texts = {script.name: self.text_of(script) for script in self.scripts}
+        self.of_program = [s for s in self.scripts if s.path.parent.name == PROGRAM_ONLY]
+        self.of_library = [s for s in self.scripts if s not in self.of_program]
 
     def check_uses(self, source):
         used = names_in("\n".join(source.lines))
@@ -139,76 +196,149 @@ def commands_of(text):
     return sorted(set(re.findall(r"(?<![\w.])(?:call|write)\('([A-Z]+)'", text)))
 
 
+def c_name(words):
+    return re.sub(r"\W", "_", words)
+
+
 def c_bytes(text):
     data = text.encode()
     for at in range(0, len(data), 16):
         yield "    " + " ".join(f"0x{byte:02x}," for byte in data[at : at + 16])
 
 
-def script_ids(scripts):
+def script_ids(lua):
     yield "#ifndef LAPSE_SCRIPT_IDS_H"
     yield "#define LAPSE_SCRIPT_IDS_H"
     yield "enum script_id {"
-    for script in scripts:
+    for script in lua.of_library:
         yield f"    SCRIPT_{script.name.upper()},"
     yield "    SCRIPT_COUNT"
     yield "};"
     yield "#endif"
 
 
-def script_texts(scripts, texts):
+def script_facts(lua):
     yield '#include "script_ids.h"'
+    yield "#include <stdbool.h>"
     yield "#include <stddef.h>"
-    for script in scripts:
+    for script in lua.of_library:
         yield f"static const unsigned char script_{script.name}_text[] = {{"
-        yield from c_bytes(texts[script.name])
+        yield from c_bytes(lua.texts[script.name])
         yield "};"
-    yield "struct script_text {"
+    yield "struct script_facts {"
     yield "    const char *name;"
     yield "    const unsigned char *text;"
     yield "    size_t len;"
     yield "    char sha[41];"
+    for kind, comment in KINDS.items():
+        if comment:
+            yield f"    /* {comment} */"
+            yield f"    bool {c_name(kind)};"
+    yield "    /* A batch, whose ARGV[2] is the holder of its jobs. */"
+    yield "    bool has_holder;"
     yield "};"
-    yield "static const struct script_text script_texts[SCRIPT_COUNT] = {"
-    for script in scripts:
-        sha = hashlib.sha1(texts[script.name].encode()).hexdigest()
+    yield "static const struct script_facts script_facts[SCRIPT_COUNT] = {"
+    for script in lua.of_library:
+        sha = hashlib.sha1(lua.texts[script.name].encode()).hexdigest()
         text = f"script_{script.name}_text"
-        yield f'    {{"{script.name}", {text}, sizeof {text}, "{sha}"}},'
+        flags = [c_name(kind) for kind in script.kinds if KINDS[kind]]
+        flags += ["has_holder"] if script.is_batch_of_holder() else []
+        yield f"    [SCRIPT_{script.name.upper()}] = {{"
+        yield f'        .name = "{script.name}",'
+        yield f"        .text = {text},"
+        yield f"        .len = sizeof {text},"
+        yield f'        .sha = "{sha}",'
+        for flag in flags:
+            yield f"        .{flag} = true,"
+        yield "    },"
     yield "};"
 
 
-def tool_scripts(scripts, tools, texts):
-    for script in tools:
+def tool_scripts(lua):
+    for script in lua.of_program:
         yield f"static const char script_{script.name}[] = {{"
-        yield from c_bytes(texts[script.name])
+        yield from c_bytes(lua.texts[script.name])
         yield "    0};"
-    yield "static const struct script_needs {"
-    yield "    const char *script, *commands;"
-    yield "} script_needs[] = {"
-    for script in scripts:
-        yield f'    {{"{script.name}", "{" ".join(commands_of(texts[script.name]))} "}},'
+    yield "/* each may do what those before it may */"
+    yield "enum script_role {"
+    for role in ROLES:
+        yield f"    ROLE_{role.upper()},"
     yield "};"
+    yield "static const struct script_needs {"
+    yield "    const char *script;"
+    yield "    enum script_role role;"
+    yield "    const char *commands; /* each followed by a space */"
+    yield "} script_needs[] = {"
+    for script in lua.of_library:
+        commands = "".join(command + " " for command in commands_of(lua.texts[script.name]))
+        yield f'    {{"{script.name}", ROLE_{script.role.upper()}, "{commands}"}},'
+    yield "};"
+
+
+# ---- the users ----
+
+
+def rights(lua, role):
+    """The commands that a role needs: for its scripts, and for its connections."""
+    commands = {"EVAL_RO", "EVALSHA_RO"}
+    for may in ROLES[: ROLES.index(role) + 1]:
+        commands.update(CONNECTION[may])
+        for script in lua.scripts:
+            if script.role == may:
+                # INFO of one section is INFO|memory
+                text = lua.texts[script.name]
+                asked = re.findall(r"(?:call|write)\('([A-Z]+)'(?:, '([a-z]+)')?", text)
+                commands.update("|".join(filter(None, words)) for words in asked)
+    if role != "monitor":
+        commands |= {"EVAL", "EVALSHA"}
+    return " ".join("+" + command.lower() for command in sorted(commands, key=str.lower))
+
+
+def users(lua, form):
+    rules = {
+        "listener": [KEYS, NOTICES, "-@all " + rights(lua, "listener"), EVENTS],
+        "producer": [KEYS, NOTICES, "-@all " + rights(lua, "producer")],
+        "monitor": ["%R" + KEYS, "-@all " + rights(lua, "monitor")],
+    }
+    for role, words in rules.items():
+        if form == "shell":
+            yield from user_by_shell(role, words)
+        else:
+            line = " ".join(["user", f"lapse_{role}", "on", ">PASSWORD", *words])
+            yield "# " + line if form == "conf" else line
+
+
+def user_by_shell(role, rules):
+    """A command over several lines. What the shell would take for itself stands in quotes."""
+    words = ["redis-cli", "ACL", "SETUSER", f"lapse_{role}", "reset", "on", "'>PASSWORD'"]
+    for rule in rules:
+        if rule.startswith("-@all"):
+            words += [f"'{word}'" if "|" in word else word for word in rule.split()]
+        else:
+            words.append(f"'{rule}'".replace(" ", "^"))  # no line ends within quotes
+    lines = textwrap.wrap(" ".join(words), 110, break_long_words=False, break_on_hyphens=False)
+    yield "    " + " \\\n        ".join(lines).replace("^", " ")
 
 
 def write(path, lines):
-    """Only where it changed, so that nothing is compiled in vain."""
-    new = "\n".join(["/* generated by tools/build/scripts.py */", *lines, ""])
-    if not path.exists() or path.read_text() != new:
-        path.write_text(new)
+    path.write_text("\n".join(["/* generated by tools/build/scripts.py */", *lines, ""]))
 
 
-def main(lua_dir, out_dir):
-    lua, out = Lua(Path(lua_dir)), Path(out_dir)
-    texts = {script.name: lua.text_of(script) for script in lua.scripts}
-    tools = [script for script in lua.scripts if script.path.parent.name == PROGRAM_ONLY]
-    library = [script for script in lua.scripts if script not in tools]
-
+def build(lua, out):
     (out / "lua").mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
+    for name, text in lua.texts.items():
         (out / "lua" / f"{name}.lua").write_text(text)
-    write(out / "script_ids.h", script_ids(library))
-    write(out / "scripts.h", script_texts(library, texts))
-    write(out / "tool_scripts.h", tool_scripts(library, tools, texts))
+    write(out / "script_ids.h", script_ids(lua))
+    write(out / "scripts.h", script_facts(lua))
+    write(out / "tool_scripts.h", tool_scripts(lua))
+
+
+def main(verb, folder, argument):
+    lua = Lua(Path(folder))
+    if verb == "build":
+        build(lua, Path(argument))
+    else:
+        print("\n".join(users(lua, argument)))
 
 
 if __name__ == "__main__":

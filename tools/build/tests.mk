@@ -24,7 +24,7 @@ $(BUILD)/history-check: $(call folder_o,history)
 BROKEN := $(patsubst tests/meta/broken/%.sed,$(BUILD)/broken/%/fault,$(wildcard tests/meta/broken/*.sed))
 $(BUILD)/broken/%/scripts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh $(LUA) tools/build/scripts.py
 	@tests/meta/broken/break.sh $* $(@D)/src
-	$(call say,LUA)tools/build/scripts.py $(@D)/src $(@D)
+	$(call say,LUA)tools/build/scripts.py build $(@D)/src $(@D)
 $(BUILD)/broken/%/script.o: src/script/script.c $(BUILD)/broken/%/scripts.h
 	$(call say,CC)$(CC) $(BASE) -I$(@D) $(FLAGS_src) -c -o $@ $<
 $(BUILD)/broken/%/fault: $(BUILD)/broken/%/script.o $(KIT_O) $(LIB_O) \

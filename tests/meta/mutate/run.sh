@@ -36,7 +36,7 @@ by_lua() {
     cp "$build/users.acl" "$out"
     cp -r "$dir/lua" "$out/src"
     { head -c $((from - 1)) "$file"; printf %s "$word"; tail -c +$((to + 1)) "$file"; } > "$out/src/${file#"$dir/lua/"}"
-    tools/build/scripts.py "$out/src" "$out"
+    tools/build/scripts.py build "$out/src" "$out"
     name=$(basename "$file" .lua)
     [[ $file = */lib/* ]] || test=$(fails "$build/tests/lua" "$out" "$name/*")
     [ -n "$test" ] || test=$(fails "$build/tests/lua" "$out" '*')

@@ -56,15 +56,13 @@ static void add_word(char *out, size_t size, const char *word)
     snprintf(out + used, size - used, "%s", one);
 }
 
-static int needed(const struct doctor *d, const char *script)
+static int needed(const struct doctor *d, const struct script_needs *s)
 {
-    static const char *const roles[] = {[FOR_LISTENER] = NULL,
-                                        [FOR_PRODUCER] = " schedule cancel reschedule get ",
-                                        [FOR_MONITOR] = " get list depth "};
-    char word[40];
+    static const enum script_role roles[] = {[FOR_LISTENER] = ROLE_LISTENER,
+                                             [FOR_PRODUCER] = ROLE_PRODUCER,
+                                             [FOR_MONITOR] = ROLE_MONITOR};
 
-    snprintf(word, sizeof word, " %s ", script);
-    return !roles[d->role] || strstr(roles[d->role], word);
+    return s->role <= roles[d->role];
 }
 
 static void key_of(const struct doctor *d, char out[200], const char *end)
@@ -131,7 +129,7 @@ static void look_at_commands(struct doctor *d, struct lacks *l)
     }
 
     for (size_t i = 0; i < sizeof script_needs / sizeof *script_needs; i++) {
-        if (needed(d, script_needs[i].script)) {
+        if (needed(d, &script_needs[i])) {
             look_at_script(d, &script_needs[i], l);
         }
     }
