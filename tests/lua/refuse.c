@@ -39,19 +39,6 @@ static const struct {
 };
 enum { CALLS = sizeof call / sizeof *call };
 
-/* Beside the five: x is due, y cannot be read, m and n are members without a record; l listens. */
-static void everything(void)
-{
-    ask("FLUSHALL");
-    now_at(0);
-    five();
-    given("schedule", "0 x +0 0 " REC " y +0 0 \\02");
-    ask("ZADD s:{q}:due 5 m");
-    ask("ZADD s:{q}:run 5 n");
-    ask("HSET s:{q}:attempts m %s n %s", "1 1 1 7 5 5 you ", "1 1 1 8 5 5 you ");
-    ask("ZADD s:{q}:listeners 5 l");
-}
-
 static bool among(const char *word, const char *words)
 {
     size_t len = strlen(word);

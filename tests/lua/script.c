@@ -264,6 +264,18 @@ void five(void)
     now_at(20);
 }
 
+void everything(void)
+{
+    ask("FLUSHALL");
+    now_at(0);
+    five();
+    given("schedule", "0 x +0 0 " REC " y +0 0 \\02");
+    ask("ZADD s:{q}:due 5 m");
+    ask("ZADD s:{q}:run 5 n");
+    ask("HSET s:{q}:attempts m %s n %s", "1 1 1 7 5 5 you ", "1 1 1 8 5 5 you ");
+    ask("ZADD s:{q}:listeners 5 l");
+}
+
 void many(int first, int n, const char *due)
 {
     for (int i = first, last; i < first + n; i = last) {

@@ -34,6 +34,9 @@ for table in settings errors statistics; do
 done
 tools/build/scripts.py users src/lua shell > "$parts/users"
 tools/build/scripts.py users src/lua conf > "$parts/users.conf"
+tools/build/scripts.py table src/lua keys > "$parts/keys"
+tools/build/scripts.py table src/lua 'schedule cancel reschedule get' > "$parts/producer_scripts"
+tools/build/scripts.py table src/lua 'claim renew done retry fail release sweep reclaim' > "$parts/worker_scripts"
 # the program as the reader needs it, without the comments above its first line
 { echo '```c'; sed -n '/^#include/,$p' tools/examples/first.c; echo '```'; } > "$parts/first"
 
@@ -41,6 +44,9 @@ rewrite README.md first
 rewrite tools/doc/settings.md settings
 rewrite tools/doc/errors.md errors
 rewrite tools/doc/metrics.md statistics
+rewrite src/lua/README.md keys
+rewrite tools/doc/protocol.md producer_scripts
+rewrite tools/doc/protocol.md worker_scripts
 rewrite tools/doc/users.md users
 rewrite redis.conf users.conf
 [ -z "$stale" ] || { echo "differ from the code:$stale; run make doc"; exit 1; }

@@ -3,10 +3,15 @@
 """scripts.py build LUA OUT: writes what is made of the scripts in the folder LUA.
 
 OUT/lua/NAME.lua   the text that Redis gets
+OUT/lua/keys       of each script a line: NAME, the keys that it reads, "writes", and those it writes
 OUT/scripts.h      the library's scripts: texts, hashes, and what their heads say of them
 OUT/script_ids.h   enum script_id
+OUT/script_replies.h for each script that answers numbers a struct of them, and how to read it
 OUT/tool_scripts.h the texts of the program's scripts (those of LUA/doctor), and who may run which of
                    the library's scripts, with which commands
+
+scripts.py table LUA keys: prints a table of all scripts, with the keys that they touch.
+scripts.py table LUA 'NAME...': prints a table of these, with their arguments and answers.
 
 scripts.py users LUA FORM: prints the Redis users that have just the rights which lapse needs, with
 PASSWORD for the password. FORM is file, as lines of a Redis configuration; conf, the same as
@@ -26,6 +31,7 @@ from pathlib import Path
 # a comment, a text, or a name; not the field of a table, nor the key of one
 TOKEN = re.compile(r"--[^\n]*|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|(?<![\w.:])[A-Za-z_]\w*")
 LABELS = "KIND ROLE USES KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
+INDENT = len("-- KEYS    ")
 PROGRAM_ONLY = "doctor"
 
 # each may do what those before it may
@@ -38,6 +44,8 @@ KINDS = {
     "ids may repeat": "A call may name an id twice: each answers as if it were alone.",
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
+# the ends of the names of keys, and the channel
+KEYS_OF_QUEUE = "due run dead jobs attempts seq listeners t notice".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {
@@ -85,8 +93,27 @@ class Source:
                 label = found[1]
                 self.head[label] = [found[2]]
             elif label:
-                self.head[label].append(line[2:])
-        self.uses = " ".join(self.head.get("USES", [])).split()
+                self.head[label].append(line[INDENT:])
+        self.uses = self.words("USES")
+
+    def words(self, label):
+        return " ".join(self.head.get(label, [])).split()
+
+    def entries(self, label):
+        """The lines of ARGV or RETURNS: a list of (name, comment), and of what follows per job.
+
+        Lines that stand further in are comments on names of the line above them.
+        """
+        single, per_job, comments = [], [], {}
+        for line in self.head[label]:
+            name, _, comment = line.strip().partition(" ")
+            if line.startswith("then per "):
+                per_job = re.split(", (?![^(]*\\))| \\| ", line.split(": ", 1)[1])
+            elif line.startswith(" "):
+                comments[name] = comment.strip()
+            else:
+                single.append((name, comment.strip()))
+        return single, [(name, comments.get(name, "")) for name in per_job]
 
 
 class Lib(Source):
@@ -115,27 +142,45 @@ class Script(Source):
 
     def __init__(self, path):
         super().__init__(path)
-        missing = [label for label in ["KIND", "ROLE", "ARGV", "RETURNS"] if label not in self.head]
-        if missing:
-            fail(path, f"its head lacks {' '.join(missing)}")
+        self.check_labels()
         self.kinds = self.head["KIND"][0].split(", ")
         self.role = self.head["ROLE"][0]
+        self.args, self.args_per_job = self.entries("ARGV")
+        self.returns, self.returns_per_job = self.entries("RETURNS")
         for kind in self.kinds:
             if kind not in KINDS:
                 fail(path, f"no KIND is called {kind}")
         if self.role not in ROLES:
             fail(path, f"no ROLE is called {self.role}")
+        for key in [*self.words("READS"), *self.words("WRITES")]:
+            if key not in KEYS_OF_QUEUE:
+                fail(path, f"no key is called {key}")
+        self.check_loops()
 
-        # the names of the arguments before those of each job
-        self.fixed_args = []
-        for line in self.head["ARGV"]:
-            line = line.strip()
-            if line.startswith("then "):
-                break
-            self.fixed_args.append(line.split()[0])
+    def check_labels(self):
+        optional = ["READS", "WRITES"]
+        for label in LABELS:
+            if label not in self.head and label not in optional:
+                fail(self.path, f"its head has no {label}")
+        if list(self.head) != [label for label in LABELS if label in self.head]:
+            fail(self.path, f"its head is not in the order {' '.join(LABELS)}")
 
-    def is_batch_of_holder(self):
-        return "batch" in self.kinds and "holder" in self.fixed_args
+    def check_loops(self):
+        """Over the jobs in ARGV: where they begin, and how many arguments each has."""
+        code = "\n".join(self.lines)
+        first, step = len(self.args) + 1, len(self.args_per_job)
+        for loop in re.finditer(r"for at = (\d+), #ARGV(?:, (\d+))? do", code):
+            if (int(loop[1]), int(loop[2] or 1)) != (first, step):
+                fail(self.path, f"ARGV of its head is not that of: {loop[0]}")
+        for held in re.finditer(r"attempts_held\((\d+)\)", code):
+            if (first, step) != (3, int(held[1])):
+                fail(self.path, f"ARGV of its head is not that of: {held[0]}")
+
+    def is_batch(self):
+        return "batch" in self.kinds
+
+    def has_holder(self):
+        return self.is_batch() and "holder" in dict(self.args)
 
 
 class Lua:
@@ -242,7 +287,7 @@ def script_facts(lua):
         sha = hashlib.sha1(lua.texts[script.name].encode()).hexdigest()
         text = f"script_{script.name}_text"
         flags = [c_name(kind) for kind in script.kinds if KINDS[kind]]
-        flags += ["has_holder"] if script.is_batch_of_holder() else []
+        flags += ["has_holder"] if script.has_holder() else []
         yield f"    [SCRIPT_{script.name.upper()}] = {{"
         yield f'        .name = "{script.name}",'
         yield f"        .text = {text},"
@@ -252,6 +297,54 @@ def script_facts(lua):
             yield f"        .{flag} = true,"
         yield "    },"
     yield "};"
+
+
+def script_replies(lua):
+    yield "#ifndef LAPSE_SCRIPT_REPLIES_H"
+    yield "#define LAPSE_SCRIPT_REPLIES_H"
+    yield '#include "redis/reply.h"'
+    for script in lua.of_library:
+        if not script.is_batch():
+            yield from script_reply(script)
+    yield "#endif"
+
+
+def script_reply(script):
+    """A struct, its reader, and an accessor for each element that comes per job."""
+    struct = f"{script.name}_reply"
+    per_job = [name.split()[0] for name, _ in script.returns_per_job]
+    first, width = len(script.returns), len(per_job)
+    each_of, times = (f" / {width}", f"{width} * ") if width > 1 else ("", "")
+    yield ""
+    yield f"struct {struct} {{"
+    for name, comment in script.returns:
+        yield f"    int64_t {name};" + (f" /* {comment} */" if comment else "")
+    if per_job:
+        yield "    const struct redisReply *reply; /* not copied */"
+        yield "    size_t n_jobs;"
+    yield "};"
+
+    yield "/* false: the reply is of another shape. */"
+    yield f"static inline bool {struct}_read(struct {struct} *out, const struct redisReply *reply)"
+    yield "{"
+    if per_job:
+        yield "    size_t len = reply_len(reply);"
+        yield ""
+        yield "    out->reply = reply;"
+        yield f"    out->n_jobs = len > {first} ? (len - {first}){each_of} : 0;"
+    reads = [
+        f"reply_int(reply_at(reply, {i}), &out->{name})" for i, (name, _) in enumerate(script.returns)
+    ]
+    yield "    return " + " &&\n           ".join(reads) + ";"
+    yield "}"
+
+    for i, name in enumerate(per_job):
+        yield f"/* The {name} of the i-th job; NULL: there is none. */"
+        yield "static inline const struct redisReply *"
+        yield f"{struct}_{name}(const struct {struct} *r, size_t i)"
+        yield "{"
+        yield f"    return reply_at(r->reply, {first + i} + {times}i);"
+        yield "}"
 
 
 def tool_scripts(lua):
@@ -273,6 +366,43 @@ def tool_scripts(lua):
         commands = "".join(command + " " for command in commands_of(lua.texts[script.name]))
         yield f'    {{"{script.name}", ROLE_{script.role.upper()}, "{commands}"}},'
     yield "};"
+
+
+# ---- tables for the documents ----
+
+
+def table_of_keys(lua):
+    yield "| script | role | kind | reads | writes, in this order |"
+    yield "|---|---|---|---|---|"
+    for script in lua.scripts:
+        reads, writes = " ".join(script.words("READS")), " ".join(script.words("WRITES"))
+        yield f"| {script.name} | {script.role} | {', '.join(script.kinds)} | {reads} | {writes} |"
+
+
+def table_of_arguments(lua, names):
+    yield "| script | arguments | answer |"
+    yield "|---|---|---|"
+    of_name = {script.name: script for script in lua.scripts}
+    for script in [of_name[name] for name in names]:
+        arguments = described(script.args[1:], script.args_per_job, ", ")
+        between = " or " if script.is_batch() else ", "
+        answer = described(script.returns[1:], script.returns_per_job, between)
+        yield f"| {script.name} | {arguments} | {answer} |"
+
+
+def described(single, per_job, between):
+    def with_comments(names):
+        return [f"{name} ({comment})" if comment else name for name, comment in names]
+
+    text = "; ".join(with_comments(single))
+    if per_job:
+        text += "; then per job: " if text else "per job: "
+        text += between.join(with_comments(per_job))
+    return text
+
+
+def table(lua, which):
+    return table_of_keys(lua) if which == "keys" else table_of_arguments(lua, which.split())
 
 
 # ---- the users ----
@@ -328,7 +458,13 @@ def build(lua, out):
     (out / "lua").mkdir(parents=True, exist_ok=True)
     for name, text in lua.texts.items():
         (out / "lua" / f"{name}.lua").write_text(text)
+    keys = [
+        " ".join([script.name, *script.words("READS"), "writes", *script.words("WRITES")])
+        for script in lua.scripts
+    ]
+    (out / "lua" / "keys").write_text("\n".join(keys) + "\n")
     write(out / "script_ids.h", script_ids(lua))
+    write(out / "script_replies.h", script_replies(lua))
     write(out / "scripts.h", script_facts(lua))
     write(out / "tool_scripts.h", tool_scripts(lua))
 
@@ -338,7 +474,8 @@ def main(verb, folder, argument):
     if verb == "build":
         build(lua, Path(argument))
     else:
-        print("\n".join(users(lua, argument)))
+        lines = {"table": table, "users": users}[verb](lua, argument)
+        print("\n".join(lines))
 
 
 if __name__ == "__main__":

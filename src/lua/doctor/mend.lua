@@ -76,7 +76,7 @@ local function main()
   attempts_put(attempts)
   set_add(DEAD, dead)
   set_add(DUE, dues)
-  for set, ids in pairs(leaves) do set_remove(set, ids) end
+  for _, set in ipairs({ DEAD, DUE, RUN }) do set_remove(set, leaves[set]) end
   notice_due(0, dues)
   return out
 end

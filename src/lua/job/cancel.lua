@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer jobs record rows sets triggers
+-- USES    answer attempts jobs record rows sets triggers
 -- KEYS    due
 -- READS   due run dead jobs attempts
 -- WRITES  due run dead jobs attempts t
@@ -15,7 +15,8 @@
 -- COST    O(log N) a job
 local function main()
   local out, bytes = { now_us }, 0
-  local deleted, triggers = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}
+  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
+  local deleted, triggers = {}, {}
 
   for at = 2, #ARGV do
     if bytes > BYTES then break end
@@ -31,12 +32,15 @@ local function main()
     else
       local header = string.sub(record or '', 1, record_header(record or '') or 0)
       out[at] = job_row(id, set or DEAD, score or now_ms, header)
-      table.insert(deleted[set or DEAD], id)
+      table.insert(leaves[set or DEAD], id)
+      deleted[#deleted + 1] = id
       triggers[#triggers + 1] = TRIGGER .. id
     end
   end
 
-  for set, ids in pairs(deleted) do jobs_delete(set, ids) end
+  for _, set in ipairs({ DUE, RUN, DEAD }) do set_remove(set, leaves[set]) end
+  jobs_delete(deleted)
+  attempts_delete(deleted)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   return out
 end

@@ -4,7 +4,7 @@
 -- ROLE    producer
 -- USES    answer attempts due jobs notice record rows sets triggers types
 -- KEYS    due
--- READS   due jobs; of a taken id: run dead attempts
+-- READS   due run dead jobs attempts
 -- WRITES  due jobs run dead attempts t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record

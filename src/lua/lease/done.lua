@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer jobs leases types
+-- USES    answer attempts jobs leases sets types
 -- KEYS    due
 -- READS   attempts run jobs
 -- WRITES  run jobs attempts
@@ -30,7 +30,9 @@ local function main()
     end
   end
 
-  jobs_delete(RUN, done)
+  set_remove(RUN, done)
+  jobs_delete(done)
+  attempts_delete(done)
   return out
 end
 return answer(main)

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* What the heads of the scripts say of keys, beside what Redis saw the scripts do. */
+#include "script.h"
+
+SCRIPTS(heads);
+
+enum { KEYS_MAX = 10 };
+static const char *const writes[] = {"ZADD", "ZREM", "ZREMRANGEBYSCORE", "HSET", "HDEL",
+                                     "SET",  "DEL",  "PUBLISH"};
+
+/* The ends of key names, each once, in the order in which they were first met. */
+struct keys {
+    const char *end[KEYS_MAX];
+    size_t n;
+};
+
+struct touched {
+    struct keys read;
+    struct keys written;
+};
+
+/* All that each script can do, in the situation of everything(). */
+static const struct {
+    const char *name, *args;
+} calls_of[] = {
+    {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
+    {"cancel", "0 w e d"},
+    {"reschedule", "0 w +0 e +5 d +5"},
+    {"get", "0 w e d"},
+    {"claim", "0 me 10 100"},
+    {"claim", "0 me 10 0 x y m"},
+    {"done", "0 me r U+3"},
+    {"retry", "0 me r U+3 5 x u U+2 5 x"},
+    {"fail", "0 me r U+3 x"},
+    {"release", "0 me r U+3"},
+    {"renew", "0 me r U+3 5"},
+    {"sweep", "0"},
+    {"reclaim", "0 me 0"},
+    {"touch", "0 0"},
+    {"arm", "'0 600' 0"},
+    {"heartbeat", "0 me 100"},
+    {"heartbeat", "0 l 0"},
+    {"eviction", "0"},
+    {"depth", "0"},
+    {"list", "0 1 10 '' ''"},
+    {"list", "0 2 10 '' ''"},
+    {"list", "0 3 10 '' ''"},
+    {"check", "0 jobs 0 100"},
+    {"check", "0 due 0 100"},
+    {"check", "0 attempts 0 100"},
+    {"mend", "0 m n r"},
+};
+enum { N_CALLS = sizeof calls_of / sizeof *calls_of };
+
+static size_t place_of(const struct keys *keys, const char *end)
+{
+    size_t i = 0;
+
+    while (i < keys->n && strcmp(keys->end[i], end) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static void add_key(struct keys *keys, const char *end)
+{
+    if (place_of(keys, end) == keys->n) {
+        cr_assert_lt(keys->n, (size_t)KEYS_MAX);
+        keys->end[keys->n++] = end;
+    }
+}
+
+static bool is_write(const char *command)
+{
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        if (strcmp(writes[i], command) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A line of MONITOR: 1700000000.000001 [0 lua] "ZADD" "s:{q}:due" "5" "id". The keys of a command
+ * for several are all triggers. */
+static void note(struct touched *t, const char *line)
+{
+    static const char queue[] = "\" \"s:{q}:";
+    const char *command = strstr(line, " lua] \"");
+    const char *key = command ? strstr(command, queue) : NULL;
+
+    if (!key) {
+        return;
+    }
+
+    command += strlen(" lua] \"");
+    key += strlen(queue);
+    if (is_write(text("%.*s", (int)strcspn(command, "\""), command))) {
+        add_key(&t->written, text("%.*s", (int)strcspn(key, ":\""), key));
+    } else {
+        add_key(&t->read, text("%.*s", (int)strcspn(key, ":\""), key));
+    }
+}
+
+static void watch(redisContext *monitor, struct touched *t)
+{
+    redisReply *r;
+
+    ask("PING end");
+    for (bool end = false; !end; freeReplyObject(r)) {
+        cr_assert_eq(redisGetReply(monitor, (void **)&r), REDIS_OK);
+        end = strstr(r->str, "\"PING\" \"end\"") != NULL;
+        note(t, r->str);
+    }
+}
+
+/* What the head says: the line NAME KEY... writes KEY... */
+static struct touched said_by_head(const char *name)
+{
+    char *all = test_read_file(text("%s/lua/keys", test_build()), NULL);
+    char *line = strstr(all, text("\n%s ", name));
+    struct touched t = {0};
+    struct keys *keys = &t.read;
+
+    if (!line) {
+        cr_assert(strncmp(all, name, strlen(name)) == 0, "no head of %s", name);
+        line = all;
+    }
+    line += strcspn(line, " ");
+
+    char *words = text("%.*s", (int)strcspn(line, "\n"), line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        if (strcmp(word, "writes") == 0) {
+            keys = &t.written;
+        } else {
+            add_key(keys, word);
+        }
+    }
+
+    free(all);
+    return t;
+}
+
+static void all_of(const char *script, const char *what, const struct keys *some,
+                   const struct keys *others)
+{
+    for (size_t i = 0; i < some->n; i++) {
+        cr_expect_lt(place_of(others, some->end[i]), others->n, "%s: %s %s", script, what,
+                     some->end[i]);
+    }
+}
+
+static void in_order(const char *script, const struct keys *written, const struct keys *said)
+{
+    for (size_t i = 1; i < written->n; i++) {
+        cr_expect_lt(place_of(said, written->end[i - 1]), place_of(said, written->end[i]),
+                     "%s: writes %s before %s", script, written->end[i - 1], written->end[i]);
+    }
+}
+
+Test(heads, name_the_keys_that_a_script_reads_and_those_that_it_writes_in_their_order)
+{
+    redisContext *monitor = redisConnectUnix(redis->socket);
+    struct touched ignored;
+    struct touched seen = {0};
+
+    freeReplyObject(redisCommand(monitor, "MONITOR"));
+
+    for (size_t i = 0; i < N_CALLS; i++) {
+        const char *name = calls_of[i].name;
+        struct touched said = said_by_head(name);
+
+        everything();
+        if (strcmp(name, "mend") == 0) {
+            ask("HDEL s:{q}:attempts r");
+        }
+        ignored = (struct touched){0};
+        watch(monitor, &ignored);
+
+        struct touched t = {0};
+        given(name, calls_of[i].args);
+        watch(monitor, &t);
+        in_order(name, &t.written, &said.written);
+
+        for (size_t k = 0; k < t.read.n; k++) {
+            add_key(&seen.read, t.read.end[k]);
+        }
+        for (size_t k = 0; k < t.written.n; k++) {
+            add_key(&seen.written, t.written.end[k]);
+        }
+        if (i + 1 < N_CALLS && strcmp(calls_of[i + 1].name, name) == 0) {
+            continue; /* it does the rest there */
+        }
+
+        all_of(name, "its head does not name what it reads:", &seen.read, &said.read);
+        all_of(name, "its head does not name what it writes:", &seen.written, &said.written);
+        all_of(name, "does not read what its head names:", &said.read, &seen.read);
+        all_of(name, "does not write what its head names:", &said.written, &seen.written);
+        seen = (struct touched){0};
+    }
+
+    redisFree(monitor);
+    ask("FLUSHALL");
+}
