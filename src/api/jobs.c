@@ -49,7 +49,7 @@ static void job_request_end(struct job_request *r, int err)
 /* ---- answers ---- */
 static bool names_the_job(const struct job_request *r, const struct job_row *row)
 {
-    return row && span_is(row->id, r->request.id.at, r->request.id.len);
+    return row && span_eq(row->id, r->request.id);
 }
 
 /* Sets the job from a row of an answer; its body is left out. */

@@ -6,7 +6,7 @@ enum { FEW = sizeof((struct table *)0)->few / sizeof(struct table_node *) };
 
 static struct table_node **slot_of(struct table_node **slots, size_t n_slots, struct span name)
 {
-    return &slots[keys_hash(name.at, name.len) & (n_slots - 1)];
+    return &slots[span_hash(name) & (n_slots - 1)];
 }
 
 static void push(struct table_node **slots, size_t n_slots, struct table_node *n)
@@ -67,9 +67,9 @@ void table_remove(struct table *t, struct table_node *n)
 struct table_node *table_find(const struct table *t, struct span name)
 {
     struct table_node *const *slots = t->slots ? t->slots : t->few;
-    struct table_node *n = slots[keys_hash(name.at, name.len) & (t->n_slots - 1)];
+    struct table_node *n = slots[span_hash(name) & (t->n_slots - 1)];
 
-    while (n && !span_is(name, n->name.at, n->name.len)) {
+    while (n && !span_eq(name, n->name)) {
         n = n->next;
     }
     return n;

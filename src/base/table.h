@@ -2,7 +2,7 @@
 /* Finds by name. Intrusive; where memory is short it grows slow rather than fail. */
 #ifndef LAPSE_TABLE_H
 #define LAPSE_TABLE_H
-#include "job/keys.h"
+#include "base/span.h"
 
 struct table_node {
     struct table_node *next;

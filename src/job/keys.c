@@ -37,17 +37,6 @@ size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int d
     return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:notice:%d", space, queue, db);
 }
 
-static bool eat(struct span *s, const char *text)
-{
-    size_t len = strlen(text);
-
-    if (s->len < len || memcmp(s->at, text, len) != 0) {
-        return false;
-    }
-    *s = (struct span){s->at + len, s->len - len};
-    return true;
-}
-
 size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db)
 {
     return (size_t)snprintf(out, KEYS_MAX, "__keyspace@%d__:%s:{%s}:t:*", db, space, queue);
@@ -59,14 +48,14 @@ static bool expired_key(struct span channel, struct span text, int db, struct sp
     char prefix[40];
 
     snprintf(prefix, sizeof prefix, "__keyevent@%d__:expired", db);
-    if (span_is(channel, prefix, strlen(prefix))) {
+    if (span_is(channel, prefix)) {
         *key = text;
         return true;
     }
 
     snprintf(prefix, sizeof prefix, "__keyspace@%d__:", db);
     *key = channel;
-    return eat(key, prefix) && span_is(text, "expired", 7);
+    return span_skip(key, prefix) && span_is(text, "expired");
 }
 
 enum keys_event keys_event(struct span channel, struct span text, const char *space, int db,
@@ -74,7 +63,11 @@ enum keys_event keys_event(struct span channel, struct span text, const char *sp
 {
     struct span key;
 
-    if (!expired_key(channel, text, db, &key) || !eat(&key, space) || !eat(&key, ":{")) {
+    if (!expired_key(channel, text, db, &key)) {
+        return KEYS_FOREIGN;
+    }
+
+    if (!span_skip(&key, space) || !span_skip(&key, ":{")) {
         return KEYS_FOREIGN;
     }
 
@@ -91,7 +84,7 @@ enum keys_event keys_event(struct span channel, struct span text, const char *sp
     }
 
     *id = (struct span){end, key.len - queue->len};
-    if (!eat(id, "}:t:")) {
+    if (!span_skip(id, "}:t:")) {
         return KEYS_FOREIGN;
     }
 
@@ -101,13 +94,4 @@ enum keys_event keys_event(struct span channel, struct span text, const char *sp
     }
 
     return !keys_id_ok(id->at, id->len) ? KEYS_FOREIGN : canary ? KEYS_CANARY : KEYS_TRIGGER;
-}
-
-uint32_t keys_hash(const char *id, size_t len)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < len; i++) {
-        h = (h ^ (unsigned char)id[i]) * 16777619u;
-    }
-    return h;
 }

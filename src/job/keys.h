@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_KEYS_H
 #define LAPSE_KEYS_H
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/span.h"
 
 enum { KEYS_QUEUE_MAX = 64, KEYS_ID_MAX = 255, KEYS_MAX = 64 + 64 + 32 }; /* bytes */
-
-struct span {
-    const char *at;
-    size_t len;
-};
-static inline bool span_is(struct span s, const char *text, size_t len)
-{
-    return s.len == len && __builtin_memcmp(s.at, text, len) == 0;
-}
 
 bool keys_word(const char *s, size_t max); /* 1 to max of A-Z a-z 0-9 . _ - */
 bool keys_queue_ok(const char *queue);
@@ -34,8 +23,5 @@ size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, in
 enum keys_event { KEYS_FOREIGN, KEYS_TRIGGER, KEYS_CANARY };
 enum keys_event keys_event(struct span channel, struct span text, const char *space, int db,
                            struct span *queue, struct span *id);
-
-/* FNV-1a, 32 bits: says which listener owns an event */
-uint32_t keys_hash(const char *id, size_t len);
 
 #endif

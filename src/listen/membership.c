@@ -198,7 +198,7 @@ void ring_deaf(struct ring *r)
 
 bool ring_owns(const struct ring *r, struct span id)
 {
-    return r->rank < 0 ? r->n == 0 : keys_hash(id.at, id.len) % r->n == r->rank;
+    return r->rank < 0 ? r->n == 0 : span_hash(id) % r->n == r->rank;
 }
 
 void ring_init(struct ring *r, struct core *core, struct script *script, struct span key,

@@ -24,7 +24,7 @@ struct lost_claim {
  * queue, and the key. */
 static bool ours(const struct resume *r, const struct held *h)
 {
-    return h->state != HELD_SETTLED && span_is(h->key, r->key.at, r->key.len);
+    return h->state != HELD_SETTLED && span_eq(h->key, r->key);
 }
 
 static int compare(const void *a, const void *b)

@@ -25,7 +25,7 @@ static struct ear *of_channel(struct sub *s, struct span channel)
     const char *open = memchr(channel.at, '{', channel.len);
     const char *close = open ? memchr(open, '}', (size_t)(end - open)) : NULL;
     struct ear *e = close ? find(s, (struct span){open + 1, (size_t)(close - open - 1)}) : NULL;
-    return e && span_is(channel, e->wake, strlen(e->wake)) ? e : NULL;
+    return e && span_is(channel, e->wake) ? e : NULL;
 }
 
 static bool by_keyspace(const struct sub *s)
@@ -145,7 +145,7 @@ static void on_unsubscribed(struct sub *s, struct span channel)
 {
     LIST_EACH (i, &s->leaving) {
         struct ear *left = CONTAINER(i, struct ear, node);
-        if (span_is(channel, left->wake, strlen(left->wake))) {
+        if (span_is(channel, left->wake)) {
             list_remove(i);
             left->leaving = false;
             break;
@@ -189,14 +189,14 @@ static void on_pushed(void *arg, const struct redisReply *reply)
         return;
     }
 
-    if (span_is(kind, "subscribe", 9) && reply_text(reply_at(reply, 1), &channel)) {
+    if (span_is(kind, "subscribe") && reply_text(reply_at(reply, 1), &channel)) {
         on_subscribed(s, channel);
-    } else if (span_is(kind, "unsubscribe", 11) && reply_text(reply_at(reply, 1), &channel)) {
+    } else if (span_is(kind, "unsubscribe") && reply_text(reply_at(reply, 1), &channel)) {
         on_unsubscribed(s, channel);
-    } else if (span_is(kind, "pmessage", 8) && reply_text(reply_at(reply, 2), &channel) &&
+    } else if (span_is(kind, "pmessage") && reply_text(reply_at(reply, 2), &channel) &&
                reply_text(reply_at(reply, 3), &text)) {
         on_event(s, channel, text);
-    } else if (span_is(kind, "message", 7) && reply_text(reply_at(reply, 1), &channel) &&
+    } else if (span_is(kind, "message") && reply_text(reply_at(reply, 1), &channel) &&
                reply_text(reply_at(reply, 2), &text)) {
         struct ear *e = of_channel(s, channel);
         if (e) {

@@ -280,7 +280,7 @@ static void on_canary(void *arg, struct ear *e, struct span name)
 {
     struct watch *w = CONTAINER(e, struct watch, ear);
     (void)arg;
-    if (span_is(name, w->ring.name.at, w->ring.name.len)) {
+    if (span_eq(name, w->ring.name)) {
         events_come(w);
     }
 }
@@ -295,7 +295,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     const char *end = at + text.len;
     int64_t head = 0;
 
-    if (span_is(text, "members", 7)) {
+    if (span_is(text, "members")) {
         ring_changed(&w->ring);
         return;
     }

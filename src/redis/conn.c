@@ -301,7 +301,7 @@ static void on_hello(struct redisAsyncContext *ac, void *reply, void *arg)
     (void)arg;
 
     for (size_t i = 0; i + 1 < reply_len(reply) && !version.len; i += 2) {
-        if (reply_text(reply_at(reply, i), &name) && span_is(name, "version", 7)) {
+        if (reply_text(reply_at(reply, i), &name) && span_is(name, "version")) {
             reply_text(reply_at(reply, i + 1), &version);
         }
     }

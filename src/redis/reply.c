@@ -47,7 +47,7 @@ bool reply_int(const struct redisReply *r, int64_t *out)
     return true;
 }
 
-static struct span span_of(const struct redisReply *r)
+static struct span bytes_of(const struct redisReply *r)
 {
     return (struct span){r->str, (size_t)r->len};
 }
@@ -57,7 +57,7 @@ bool reply_text(const struct redisReply *r, struct span *out)
     if (!r || (r->type != REDIS_REPLY_STRING && r->type != REDIS_REPLY_STATUS)) {
         return false;
     }
-    *out = span_of(r);
+    *out = bytes_of(r);
     return true;
 }
 
@@ -66,6 +66,6 @@ bool reply_error(const struct redisReply *r, struct span *out)
     if (!r || r->type != REDIS_REPLY_ERROR) {
         return false;
     }
-    *out = span_of(r);
+    *out = bytes_of(r);
     return true;
 }

@@ -264,7 +264,7 @@ int script_init(struct script *s, struct core *core, struct conn *conn)
 
 static uint32_t hash_of(const struct ask *a)
 {
-    return keys_hash(a->args[0].at, a->args[0].len) ^ keys_hash(a->key.at, a->key.len);
+    return span_hash(a->args[0]) ^ span_hash(a->key);
 }
 
 void script_ask(struct script *s, struct ask *a)
@@ -429,7 +429,7 @@ static void add_line(struct batch *b, struct ask *a, struct fill *fill)
 
     for (struct place *p = a->place.behind; p && !is_full(b, fill); p = p->behind) {
         struct ask *next = CONTAINER(p, struct ask, place);
-        if (next->script != b->script || !span_is(next->key, a->key.at, a->key.len)) {
+        if (next->script != b->script || !span_eq(next->key, a->key)) {
             break;
         }
         add(b, next, fill);
@@ -449,7 +449,7 @@ static size_t gather(struct script *s, struct batch *b)
 
     LIST_EACH (i, &s->asks) {
         struct ask *a = CONTAINER(i, struct ask, node);
-        if (a->script == b->script && span_is(a->key, key.at, key.len)) {
+        if (a->script == b->script && span_eq(a->key, key)) {
             add_line(b, a, &fill);
         }
         if (is_full(b, &fill) || ++n_looked == LOOK_AHEAD) {
