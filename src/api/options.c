@@ -157,7 +157,7 @@ static bool text_ok(const struct option_row *row, const char *s)
 {
     struct url parts;
     if (strcmp(row->name, "url") == 0) {
-        return url_parse(&parts, s, NULL) > 0;
+        return url_parse(&parts, s, NULL);
     }
     return strcmp(row->name, "space") == 0 ? keys_word(s, (size_t)row->max) : name_ok(s);
 }

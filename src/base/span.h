@@ -27,6 +27,10 @@ bool span_skip(struct span *s, const char *text);
  * false: there is no mark, and nothing has changed. */
 bool span_cut(struct span *s, char mark, struct span *before);
 
+/* The largest of the integers that a script's Lua counts exactly; a thousand times as much still
+ * fits into an int64_t. */
+#define EXACT_MAX ((int64_t)1 << 53)
+
 /* Reads a number of decimal digits only, at most max. false: it is none, and *out has not changed. */
 bool span_decimal(struct span s, int64_t max, int64_t *out);
 

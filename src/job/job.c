@@ -89,41 +89,28 @@ bool job_decode(struct lapse_job *job, struct span record)
     return true;
 }
 
-/* A number that Lua counts exactly, and the space after it: a thousand times that still is an
- * int64_t. */
+/* A number and the space after it. */
 static bool get_number(struct span *s, int64_t *out)
 {
-    int64_t n = 0;
-    size_t i = 0;
-
-    for (; i < s->len && i < 18 && s->at[i] >= '0' && s->at[i] <= '9'; i++) {
-        n = n * 10 + (s->at[i] - '0');
-    }
-
-    if (i == 0 || i == s->len || s->at[i] != ' ' || n > (int64_t)1 << 53) {
-        return false;
-    }
-
-    *s = (struct span){s->at + i + 1, s->len - i - 1};
-    *out = n;
-    return true;
+    struct span digits;
+    return span_cut(s, ' ', &digits) && span_decimal(digits, EXACT_MAX, out);
 }
 
-/* A word of at least one byte, and the space after it: what Lua calls (%S+) and a space. */
+/* A word of at least one byte, and the space after it: (%S+) and a space to Lua. */
 static bool skip_word(struct span *s)
 {
-    size_t i = 0;
+    struct span word;
 
-    while (i < s->len && s->at[i] != ' ' && !(s->at[i] >= '\t' && s->at[i] <= '\r')) {
-        i++;
-    }
-
-    if (i == 0 || i == s->len || s->at[i] != ' ') {
+    if (!span_cut(s, ' ', &word)) {
         return false;
     }
 
-    *s = (struct span){s->at + i + 1, s->len - i - 1};
-    return true;
+    for (size_t i = 0; i < word.len; i++) {
+        if (word.at[i] >= '\t' && word.at[i] <= '\r') {
+            return false;
+        }
+    }
+    return word.len > 0;
 }
 
 static void held_decode(struct lapse_job *job, struct span held)

@@ -291,8 +291,8 @@ static void on_woken(void *arg, struct ear *e, struct span text)
 {
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
-    const char *at = text.at;
-    const char *end = at + text.len;
+    struct span ids = text;
+    struct span number = text;
     int64_t head = 0;
 
     if (span_is(text, "members")) {
@@ -300,25 +300,25 @@ static void on_woken(void *arg, struct ear *e, struct span text)
         return;
     }
 
-    for (; at < end && at - text.at < 15 && *at >= '0' && *at <= '9'; at++) {
-        head = head * 10 + (*at - '0');
+    bool has_ids = span_cut(&ids, ' ', &number);
+    if (!span_decimal(number, EXACT_MAX, &head)) {
+        return;
     }
 
     if (head) {
         wake_told(w, head);
     }
 
-    if (at == text.at || at == end || *at++ != ' ' || at == end) {
+    if (!has_ids || ids.len == 0) {
         return;
     }
 
-    while (at < end) {
-        const char *stop = memchr(at, ' ', (size_t)(end - at));
-        struct span id = {at, (size_t)((stop ? stop : end) - at)};
+    for (bool more = true; more;) {
+        struct span id = ids;
+        more = span_cut(&ids, ' ', &id);
         if (keys_id_ok(id.at, id.len) && ring_owns(&w->ring, id)) {
             wk->events->named(wk->arg, w, id, LAPSE_VIA_NOTICE);
         }
-        at += id.len + 1;
     }
 
     tell(w, (struct looks){.grace_us =

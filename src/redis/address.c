@@ -3,33 +3,42 @@
  * unix://[[user]:password@]/path[?db=n]. redis-cli reads a lone "secret@" as a password, others as
  * a user; we take it for a user without one, and refuse. */
 #include "redis/address.h"
-#include "job/keys.h"
+#include "base/span.h"
 #include <string.h>
 
-static int hex(char c)
+/* SOCKET_PATH_MAX: what fits into a sockaddr_un */
+enum { PORT = 6379, PORT_MAX = 65535, DB_MAX = 1 << 20, SOCKET_PATH_MAX = 107 };
+
+static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+    return -1;
 }
 
-/* Copies a span, %XX decoded, to *out and moves on; 0 for a bad escape or a control character. */
-static int decode(struct span s, char **out, char **field)
+/* Copies a span, %XX decoded, to *out and moves on; false: a bad escape or a control character. */
+static bool decode(struct span s, char **out, char **field)
 {
     char *to = *out;
 
     for (size_t i = 0; i < s.len; i++) {
         int c = (unsigned char)s.at[i];
         if (c == '%') {
-            if (i + 2 >= s.len || hex(s.at[i + 1]) < 0 || hex(s.at[i + 2]) < 0) {
-                return 0;
+            if (i + 2 >= s.len || hex_digit(s.at[i + 1]) < 0 || hex_digit(s.at[i + 2]) < 0) {
+                return false;
             }
-            c = hex(s.at[i + 1]) * 16 + hex(s.at[i + 2]);
+            c = hex_digit(s.at[i + 1]) * 16 + hex_digit(s.at[i + 2]);
             i += 2;
         }
         if (c < ' ' || c == 127) {
-            return 0;
+            return false;
         }
         if (to) {
             *to++ = (char)c;
@@ -42,122 +51,107 @@ static int decode(struct span s, char **out, char **field)
         *out = to;
     }
 
-    return 1;
+    return true;
 }
 
-static int number(struct span s, int max, int *out)
+static bool get_number(struct span s, int max, int *out)
 {
-    long n = 0;
+    int64_t n;
 
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.at[i] < '0' || s.at[i] > '9' || (n = n * 10 + (s.at[i] - '0')) > max) {
-            return 0;
-        }
+    if (!span_decimal(s, max, &n)) {
+        return false;
     }
     *out = (int)n;
-    return s.len > 0;
+    return true;
 }
 
-/* Cuts what is before mark off s; 0 when there is no mark. */
-static int cut(struct span *s, char mark, struct span *before)
+/* [user]:password@ */
+static bool get_login(struct url *u, struct span *rest, char **out)
 {
-    const char *at = memchr(s->at, mark, s->len);
-
-    if (!at) {
-        return 0;
-    }
-    *before = (struct span){s->at, (size_t)(at - s->at)};
-    *s = (struct span){at + 1, s->len - before->len - 1};
-    return 1;
-}
-
-static int login(struct url *u, struct span *rest, char **out)
-{
-    struct span who;
+    struct span login;
     struct span user;
-    struct span authority = {rest->at, u->local ? strcspn(rest->at, "/") : strcspn(rest->at, "/?")};
+    struct span authority = {rest->at, strcspn(rest->at, u->local ? "/" : "/?")};
 
-    if (!cut(&authority, '@', &who)) {
-        return 1;
+    if (!span_cut(&authority, '@', &login)) {
+        return true;
     }
 
-    *rest = (struct span){authority.at, rest->len - who.len - 1};
-    if (!cut(&who, ':', &user)) {
-        return 0;
+    *rest = (struct span){authority.at, rest->len - login.len - 1};
+    if (!span_cut(&login, ':', &user)) {
+        return false;
     }
 
-    return (user.len == 0 || decode(user, out, &u->user)) && who.len > 0 &&
-           decode(who, out, &u->password);
+    return (user.len == 0 || decode(user, out, &u->user)) && login.len > 0 &&
+           decode(login, out, &u->password);
 }
 
-static int unix_socket(struct url *u, struct span rest, char *out)
+/* /path[?db=n] */
+static bool get_socket(struct url *u, struct span rest, char *out)
 {
     struct span path = rest;
 
-    if (cut(&rest, '?', &path)) {
-        if (rest.len < 4 || memcmp(rest.at, "db=", 3) != 0 ||
-            !number((struct span){rest.at + 3, rest.len - 3}, 1 << 20, &u->db)) {
-            return 0;
+    if (span_cut(&rest, '?', &path)) {
+        if (!span_skip(&rest, "db=") || !get_number(rest, DB_MAX, &u->db)) {
+            return false;
         }
     }
-    return path.len > 1 && path.len < 108 && *path.at == '/' && decode(path, &out, &u->host);
+
+    return path.len > 1 && path.len <= SOCKET_PATH_MAX && *path.at == '/' &&
+           decode(path, &out, &u->host);
 }
 
-/* An @ in a host would be of a password, whose rest we would look up and log. */
-static int has_at(struct span host)
+/* An @ in a host would be part of a password, and the host is looked up and logged. */
+static bool has_at(struct span host)
 {
     return memchr(host.at, '@', host.len) || memmem(host.at, host.len, "%40", 3);
 }
 
-static int tcp(struct url *u, struct span rest, char *out)
+/* host[:port][/db]; a host in brackets may hold colons */
+static bool get_host(struct url *u, struct span rest, char *out)
 {
     struct span host = rest;
-    struct span port = {0};
+    struct span port;
+    bool has_port;
 
-    u->port = 6379;
-
-    if (cut(&rest, '/', &host)) {
-        if (rest.len && !number(rest, 1 << 20, &u->db)) {
-            return 0;
-        }
+    if (span_cut(&rest, '/', &host) && rest.len && !get_number(rest, DB_MAX, &u->db)) {
+        return false;
     }
 
-    if (host.len && *host.at == '[') {
+    if (span_skip(&host, "[")) {
         port = host;
-        if (!cut(&port, ']', &host)) {
-            return 0;
+        if (!span_cut(&port, ']', &host)) {
+            return false;
         }
-        host = (struct span){host.at + 1, host.len - 1};
-        if (port.len && (*port.at != ':' || port.len == 1)) {
-            return 0;
+        has_port = span_skip(&port, ":");
+        if (!has_port && port.len) {
+            return false;
         }
-        port = port.len ? (struct span){port.at + 1, port.len - 1} : port;
     } else {
         port = host;
-        if (!cut(&port, ':', &host)) {
-            port.len = 0;
-        } else if (!port.len) {
-            return 0;
-        }
+        has_port = span_cut(&port, ':', &host);
     }
 
-    if (port.len && (!number(port, 65535, &u->port) || u->port == 0)) {
-        return 0;
+    u->port = PORT;
+    if (has_port && (!get_number(port, PORT_MAX, &u->port) || u->port == 0)) {
+        return false;
     }
 
     return host.len > 0 && !memchr(host.at, '?', host.len) && !has_at(host) &&
            decode(host, &out, &u->host);
 }
 
-int url_parse(struct url *u, const char *text, char *out)
+bool url_parse(struct url *u, const char *text, char *out)
 {
+    struct span rest = span_of(text);
+
     *u = (struct url){0};
-    u->local = strncmp(text, "unix://", 7) == 0;
-    if (!u->local && strncmp(text, "redis://", 8) != 0) {
-        return 0;
+    u->local = span_skip(&rest, "unix://");
+    if (!u->local && !span_skip(&rest, "redis://")) {
+        return false;
     }
 
-    size_t skip = u->local ? 7 : 8;
-    struct span rest = {text + skip, strlen(text + skip)};
-    return login(u, &rest, &out) && (u->local ? unix_socket(u, rest, out) : tcp(u, rest, out));
+    if (!get_login(u, &rest, &out)) {
+        return false;
+    }
+    return u->local ? get_socket(u, rest, out) : get_host(u, rest, out);
 }

@@ -13,7 +13,7 @@ struct url {
 };
 
 /* Splits redis:// and unix:// URLs, %-decoded; the texts are written to out (twice the URL's length
- * is enough). out NULL: only checks. Returns 1, or 0 for what is no such URL. */
-int url_parse(struct url *u, const char *text, char *out);
+ * is enough). out NULL: only checks. false: it is no such URL. */
+bool url_parse(struct url *u, const char *text, char *out);
 
 #endif

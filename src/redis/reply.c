@@ -13,37 +13,19 @@ const struct redisReply *reply_at(const struct redisReply *r, size_t i)
     return i < reply_len(r) ? r->element[i] : NULL;
 }
 
-/* No script of ours says more than Lua can count exactly; a thousand times that still is an
- * int64_t. */
-#define EXACT ((int64_t)1 << 53)
-
 bool reply_int(const struct redisReply *r, int64_t *out)
 {
-    if (r && r->type == REDIS_REPLY_INTEGER) {
-        bool exact = r->integer <= EXACT && r->integer >= -EXACT;
-        *out = exact ? r->integer : *out;
-        return exact;
+    struct span text;
+
+    if (!r || r->type != REDIS_REPLY_INTEGER) {
+        return reply_text(r, &text) && span_decimal(text, EXACT_MAX, out);
     }
 
-    struct span s;
-    if (!reply_text(r, &s) || s.len < 1 || s.len > 16) {
+    if (r->integer > EXACT_MAX || r->integer < -EXACT_MAX) {
         return false;
     }
 
-    int64_t n = 0;
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.at[i] < '0' || s.at[i] > '9') {
-            return false;
-        }
-        n = n * 10 + (s.at[i] - '0');
-    }
-
-    if (n > EXACT) {
-        return false;
-    }
-
-    *out = n;
-
+    *out = r->integer;
     return true;
 }
 
