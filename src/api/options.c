@@ -5,9 +5,8 @@
 #include "api/options.h"
 #include "job/keys.h"
 #include "base/mem.h"
-#include <errno.h>
+#include "base/quantity.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define ROW(field, kind, def, min, max, def_text, text)                             \
@@ -70,34 +69,6 @@ static void set_number(struct lapse_options *o, const struct option_row *row, in
     }
 }
 
-/* "1h30m", "250ms", "5000": sums up number and unit. A number without one is alone, and of the
- * first unit. -1: not understood. */
-static int64_t quantity(const char *text, const char *const *units, const int64_t *scales)
-{
-    int64_t sum = 0;
-
-    for (const char *s = text; *s;) {
-        char *end;
-        errno = 0;
-        long long n = *s >= '0' && *s <= '9' ? strtoll(s, &end, 10) : -1;
-        if (n < 0 || errno) {
-            return -1;
-        }
-        size_t len = strspn(end, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-        size_t i = 0;
-        while (units[i] && (strlen(units[i]) != len || strncmp(units[i], end, len) != 0)) {
-            i++;
-        }
-        if (!units[i] || n > (INT64_MAX - sum) / scales[i] || (len == 0 && (s != text || *end))) {
-            return -1;
-        }
-        sum += n * scales[i];
-        s = end + len;
-    }
-
-    return sum;
-}
-
 static int64_t flags(const char *s)
 {
     for (int64_t set = 0;;) {
@@ -118,24 +89,30 @@ static int64_t flags(const char *s)
     }
 }
 
-static int64_t parse(const struct option_row *row, const char *s)
+/* A plain number is of the unit that the option's name says: lease_ms, max_bytes. -1: it is no
+ * value of its kind. */
+static int64_t parse(const struct option_row *row, const char *text)
 {
-    static const char *const ms[] = {"", "ms", "s", "m", "h", "d", NULL};
-    static const char *const one[] = {"", NULL};
-    static const char *const bytes[] = {"", "B", "KiB", "MiB", "GiB", NULL};
-    static const int64_t ms_scale[] = {1, 1, 1000, 60000, 3600000, DAY};
-    static const int64_t bytes_scale[] = {1, 1, 1 << 10, 1 << 20, 1 << 30};
-
-    if (!*s) {
-        return -1;
-    }
+    int64_t n = -1;
 
     switch (row->kind) {
-    case OPTION_MS: return quantity(s, ms, ms_scale);
-    case OPTION_COUNT: return quantity(s, one, ms_scale);
-    case OPTION_BYTES: return quantity(s, bytes, bytes_scale);
-    case OPTION_NOTIFY: return strcmp(s, "keyspace") == 0 ? 1 : strcmp(s, "keyevent") == 0 ? 0 : -1;
-    default: return flags(s);
+    case OPTION_MS:
+        if (!span_decimal(span_of(text), INT64_MAX, &n)) {
+            quantity_ms(text, &n);
+        }
+        return n;
+    case OPTION_BYTES:
+        if (!span_decimal(span_of(text), INT64_MAX, &n)) {
+            quantity_bytes(text, &n);
+        }
+        return n;
+    case OPTION_COUNT: span_decimal(span_of(text), INT64_MAX, &n); return n;
+    case OPTION_NOTIFY:
+        if (strcmp(text, "keyspace") == 0) {
+            return LAPSE_KEYSPACE;
+        }
+        return strcmp(text, "keyevent") == 0 ? LAPSE_KEYEVENT : -1;
+    default: return flags(text);
     }
 }
 

@@ -252,6 +252,8 @@ Test(options, a_text_of_a_number_has_units)
         {"run_ms", "1s500ms", 1500},
         {"run_ms", "0h100ms", 100},
         {"run_ms", "1h30", -1},
+        {"run_ms", "5s1h", -1}, /* the largest unit comes first */
+        {"run_ms", "1s1s", -1},
         {"run_ms", "500 1s", -1},
         {"run_ms", "5001s2", -1},
         {"run_ms", "s", -1},
@@ -303,6 +305,7 @@ Test(options, a_text_of_a_number_has_units)
         {"max_bytes", "3MiB", 3 * MIB},
         {"max_bytes", "4GiB", 4096 * MIB},
         {"max_bytes", "1MiB1KiB", MIB + 1024},
+        {"max_bytes", "1KiB1MiB", -1},
         {"max_bytes", "3M", -1},
         {"max_bytes", "3MB", -1},
         {"max_bytes", "3mib", -1},
