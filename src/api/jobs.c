@@ -138,7 +138,7 @@ static int64_t latest_due_ms(const struct lapse *l)
         return YEAR_2200_MS;
     }
 
-    return clock_server_us(&l->core.clock, clock_us()) / 1000 + JOB_TEN_YEARS_MS;
+    return server_clock_us(&l->core.clock, clock_us()) / 1000 + JOB_TEN_YEARS_MS;
 }
 
 static bool due_is_valid(const struct lapse *l, struct lapse_due due)

@@ -2,10 +2,12 @@
 /* What all rooms of one handle share. */
 #ifndef LAPSE_CORE_H
 #define LAPSE_CORE_H
+#include "api/options.h"
 #include "base/clock.h"
 #include "base/health.h"
 #include "base/log.h"
-#include "api/options.h"
+#include "base/timer.h"
+#include "redis/server_clock.h"
 
 struct core {
     struct ev_loop *loop;

@@ -122,7 +122,7 @@ void queue_told(void *arg, void *queue, int64_t due_ms)
 {
     struct queue *q = queue;
     const struct core *core = ((struct work *)arg)->core;
-    if (!q->watch.ear.confirmed || due_ms * 1000 > clock_server_us(&core->clock, clock_us())) {
+    if (!q->watch.ear.confirmed || due_ms * 1000 > server_clock_us(&core->clock, clock_us())) {
         wake_told(&q->watch, due_ms);
     }
 }

@@ -24,7 +24,7 @@ enum { GRACE_MS = 50, WATCHDOG_MS = 50, LAG_MAX_MS = 40, PAUSE_MS = 200 };
 
 static int64_t server_us(const struct wake *wk)
 {
-    return clock_server_us(&wk->core->clock, clock_us());
+    return server_clock_us(&wk->core->clock, clock_us());
 }
 
 static int64_t deadline_us(const struct wake *wk)
@@ -60,9 +60,9 @@ static void set_alarm(struct wake *wk)
 {
     int64_t at_us = 0;
     if (wk->looks.first && has_alarm(wk) && wk->core->clock.known && conn_up(wk->script->conn)) {
-        at_us = clock_mono_us(&wk->core->clock, wk->looks.first->at);
+        at_us = server_clock_mono_us(&wk->core->clock, wk->looks.first->at);
     }
-    alarm_set(&wk->alarm, at_us);
+    exact_timer_set(&wk->alarm, at_us);
 }
 
 static void set_look(struct watch *w)
@@ -181,7 +181,7 @@ static bool is_over(const struct watch *w, int64_t at_us, int64_t now_us)
 static void look(struct wake *wk, struct watch *w, int64_t now_us)
 {
     bool due = is_over(w, w->look.due_us, now_us), overdue = is_over(w, w->look.grace_us, now_us);
-    int64_t since_us = clock_mono_us(&wk->core->clock, w->look.due_us);
+    int64_t since_us = server_clock_mono_us(&wk->core->clock, w->look.due_us);
 
     w->look.due_us = due ? 0 : w->look.due_us;
     w->look.grace_us = overdue ? 0 : w->look.grace_us;
@@ -450,7 +450,7 @@ void wake_init(struct wake *wk, struct core *core, struct script *script,
     *wk = (struct wake){.core = core, .script = script, .events = events, .arg = arg};
     list_init(&wk->watches);
     name_us(wk);
-    alarm_init(&wk->alarm, core->loop, on_alarm, wk);
+    exact_timer_init(&wk->alarm, core->loop, on_alarm, wk);
     sub_init(&wk->sub, core, &sub_events, wk);
 }
 
@@ -506,5 +506,5 @@ void wake_close(struct wake *wk)
     }
 
     sub_close(&wk->sub);
-    alarm_close(&wk->alarm);
+    exact_timer_close(&wk->alarm);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_WAKE_H
 #define LAPSE_WAKE_H
+#include "base/exact_timer.h"
 #include "base/heap.h"
 #include "listen/membership.h"
 #include "listen/subscription.h"
@@ -53,11 +54,11 @@ struct wake {
     void *arg;
     struct sub sub;
     struct list watches;
-    struct heap looks;  /* of all watches, by Redis's clock */
-    struct alarm alarm; /* for the first of them */
-    char name[96];      /* in the registry: the listener's, and 64 random bits */
-    uint64_t n_events;  /* heard, of jobs and canaries */
-    bool deaf;          /* none come, and it was said */
+    struct heap looks;        /* of all watches, by Redis's clock */
+    struct exact_timer alarm; /* for the first of them */
+    char name[96];            /* in the registry: the listener's, and 64 random bits */
+    uint64_t n_events;        /* heard, of jobs and canaries */
+    bool deaf;                /* none come, and it was said */
 };
 void wake_init(struct wake *wk, struct core *core, struct script *script,
                const struct wake_events *events, void *arg);

@@ -336,7 +336,7 @@ static void end_all(struct batch *b, int err)
  * nothing did. */
 static void hear_clock(struct core *core, int64_t sent_us, int64_t server_us)
 {
-    int64_t moved = clock_heard(&core->clock, sent_us, clock_us(), server_us);
+    int64_t moved = server_clock_heard(&core->clock, sent_us, clock_us(), server_us);
 
     if (moved >= STEP_US || moved <= -STEP_US) {
         log_line(&core->log, LOG_CLOCK, LOG_WARNING,

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/server_clock.h"
+#include "unit.h"
+#include <criterion/criterion.h>
+
+#define HOUR_US ((int64_t)3600000000)
+
+Test(server_clock, server_time_and_ours_convert_both_ways)
+{
+    struct server_clock c = {.offset_us = -500};
+
+    cr_expect_eq(server_clock_us(&c, 1000), 500);
+    cr_expect_eq(server_clock_mono_us(&c, 500), 1000);
+    c.offset_us = 1790000000000000;
+    cr_expect_eq(server_clock_us(&c, 7), 1790000000000007);
+    cr_expect_eq(server_clock_mono_us(&c, 1790000000000007), 7);
+    cr_expect_eq(server_clock_mono_us(&c, 1), -1789999999999999, "before we were up");
+}
+
+/* Rows are replies to one client, in order: what was asked and heard when, what Redis said, and
+ * what we then hold. */
+Test(server_clock, keeps_the_latest_offset_that_fits_every_reply)
+{
+    static const struct {
+        int64_t sent, heard, server, offset;
+        const char *why;
+    } rows[] = {
+        {100, 110, 1005, 895, "the first is taken at its lower bound"},
+        {120, 130, 1025, 895, "the same again"},
+        {200, 5200, 1150, 895, "a stalled one has wide bounds and moves nothing"},
+        {300, 305, 1204, 899, "a tighter lower bound is better"},
+        {400, 420, 1310, 899, "a slow one between: within its bounds"},
+        {500, 510, 1399, 899, "offset equal to the upper bound still fits"},
+        {600, 610, 1509, 899, "offset equal to the lower bound too"},
+        {700, 710, 1598, 888, "one over the upper bound: Redis's clock went back, by a little"},
+        {800, 810, 1699, 889, "one below the lower bound: it went on"},
+        {900, 910, 901805, 900895, "a step forward"},
+        {1000, 9000, 905000, 900895, "stalled after it"},
+        {9100, 9110, 4005, -5105, "a step back"},
+        {9200, 9200, 4095, -5105, "no time at all on the way"},
+    };
+    struct server_clock c = {0};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        server_clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server);
+        cr_expect(c.known);
+        cr_expect_eq(c.offset_us, rows[i].offset, "row %zu: %s; it is %ld", i, rows[i].why,
+                     (long)c.offset_us);
+    }
+}
+
+Test(server_clock, says_how_far_it_moved)
+{
+    static const struct {
+        int64_t sent, heard, server, moved;
+    } rows[] = {
+        {100, 110, 1005, 0}, /* the first: from nowhere */
+        {200, 5200, 1150, 0},       {300, 305, 1204, 4},
+        {900, 910, 901805, 899996}, {9100, 9110, 4005, -906000},
+    };
+    struct server_clock c = {0};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_eq(server_clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server),
+                     rows[i].moved, "row %zu", i);
+    }
+}
+
+Test(server_clock, an_offset_of_zero_is_not_one_that_is_known)
+{
+    struct server_clock c = {0};
+    server_clock_heard(&c, 100, 300, 200); /* 0 would fit */
+    cr_expect_eq(c.offset_us, -100);
+}
+
+Test(server_clock, is_never_ahead_of_a_steady_server)
+{
+    uint64_t r = 1;
+
+    for (int run = 0; run < 200; run++) {
+        struct server_clock c = {0};
+        int64_t truth = (int64_t)(unit_random(&r) >> 14) - (1ll << 49);
+        int64_t now = 1000;
+        int64_t tightest = INT64_MAX;
+        for (int i = 0; i < 50; i++) {
+            int64_t out = (int64_t)(unit_random(&r) % 1000);
+            int64_t back = (int64_t)(unit_random(&r) % 1000);
+            back *= unit_random(&r) % 8 ? 1 : 5000;
+            server_clock_heard(&c, now, now + out + back, now + out + truth);
+            tightest = back < tightest ? back : tightest;
+            cr_assert_leq(c.offset_us, truth);
+            cr_assert_geq(c.offset_us, truth - 5000 * 1000);
+            now += out + back + 10;
+        }
+        server_clock_heard(&c, now, now, now + truth);
+        cr_assert_eq(c.offset_us, truth, "a reply without a way has no doubt in it");
+    }
+}
+
+Test(server_clock, a_step_is_followed_at_once_and_not_overtaken)
+{
+    uint64_t r = 2;
+
+    for (int run = 0; run < 200; run++) {
+        struct server_clock c = {0};
+        int64_t now = 1000;
+        int64_t truth = 0;
+        for (int i = 0; i < 50; i++) {
+            truth += (int64_t)(unit_random(&r) % (2 * HOUR_US)) - HOUR_US;
+            int64_t out = (int64_t)(unit_random(&r) % 1000);
+            int64_t back = (int64_t)(unit_random(&r) % 1000);
+            server_clock_heard(&c, now, now + out + back, now + out + truth);
+            cr_assert_leq(c.offset_us, truth + out);
+            cr_assert_geq(c.offset_us, truth - back);
+            now += out + back + 10;
+        }
+    }
+}
