@@ -132,9 +132,9 @@ static bool name_ok(const char *s)
 
 static bool text_ok(const struct option_row *row, const char *s)
 {
-    struct url parts;
+    struct address parts;
     if (strcmp(row->name, "url") == 0) {
-        return url_parse(&parts, s, NULL);
+        return address_parse(&parts, s, NULL);
     }
     return strcmp(row->name, "space") == 0 ? keys_word(s, (size_t)row->max) : name_ok(s);
 }
@@ -220,13 +220,13 @@ int options_read(struct options *out, const struct lapse_options *in)
 
     memcpy(o.texts, o.set.space, space_len);
     memcpy(o.texts + space_len, o.set.name, name_len);
-    url_parse(&o.url, o.set.url, o.texts + space_len + name_len);
-    o.set.url = NULL; /* it may hold a password; o.url has the parts */
+    address_parse(&o.address, o.set.url, o.texts + space_len + name_len);
+    o.set.url = NULL; /* it may hold a password; o.address has the parts */
 
-    if (o.url.password) {
-        char *hidden = mem_hide(o.url.password);
-        mem_wipe(o.url.password, strlen(o.url.password));
-        o.url.password = hidden;
+    if (o.address.password) {
+        char *hidden = mem_hide(o.address.password);
+        mem_wipe(o.address.password, strlen(o.address.password));
+        o.address.password = hidden;
         if (!hidden) {
             options_free(&o);
             return LAPSE_ENOMEM;
@@ -243,9 +243,9 @@ int options_read(struct options *out, const struct lapse_options *in)
 void options_free(struct options *o)
 {
     if (o->texts) {
-        mem_hide_free(o->url.password);
+        mem_hide_free(o->address.password);
         mem_wipe(o->texts, o->texts_len);
         mem_free(o->texts);
-        o->texts = o->url.password = NULL;
+        o->texts = o->address.password = NULL;
     }
 }

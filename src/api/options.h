@@ -26,7 +26,7 @@ extern const size_t option_rows_n;
 /* The settings of one handle: defaults filled in, texts our own. */
 struct options {
     struct lapse_options set;
-    struct url url;
+    struct address address;
     char *texts; /* the one allocation */
     size_t texts_len;
 };

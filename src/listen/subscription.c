@@ -47,7 +47,7 @@ static void send_pattern(struct sub *s, const char *verb, const struct ear *e)
 {
     const struct options *o = &s->core->options;
     char pattern[KEYS_MAX];
-    keys_pattern(pattern, o->set.space, e->queue, o->url.db);
+    keys_pattern(pattern, o->set.space, e->queue, o->address.db);
     conn_subscribe(&s->conn, verb, pattern);
 }
 
@@ -163,7 +163,7 @@ static void on_event(struct sub *s, struct span channel, struct span text)
     const struct options *o = &s->core->options;
     struct span queue;
     struct span id;
-    enum keys_event what = keys_event(channel, text, o->set.space, o->url.db, &queue, &id);
+    enum keys_event what = keys_event(channel, text, o->set.space, o->address.db, &queue, &id);
     struct ear *e = what == KEYS_FOREIGN ? NULL : find(s, queue);
 
     if (e && what == KEYS_CANARY) {
@@ -222,7 +222,7 @@ void sub_add(struct sub *s, struct ear *e, const char *queue)
 
     e->queue = queue;
     e->asked = e->confirmed = e->leaving = false;
-    keys_wake(e->wake, o->set.space, queue, o->url.db);
+    keys_wake(e->wake, o->set.space, queue, o->address.db);
     list_insert(&s->ears, &e->node);
     table_add(&s->names, &e->named, (struct span){queue, strlen(queue)});
     if (!s->started) {

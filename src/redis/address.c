@@ -66,11 +66,11 @@ static bool get_number(struct span s, int max, int *out)
 }
 
 /* [user]:password@ */
-static bool get_login(struct url *u, struct span *rest, char **out)
+static bool get_login(struct address *a, struct span *rest, char **out)
 {
     struct span login;
     struct span user;
-    struct span authority = {rest->at, strcspn(rest->at, u->local ? "/" : "/?")};
+    struct span authority = {rest->at, strcspn(rest->at, a->unix_socket ? "/" : "/?")};
 
     if (!span_cut(&authority, '@', &login)) {
         return true;
@@ -81,23 +81,23 @@ static bool get_login(struct url *u, struct span *rest, char **out)
         return false;
     }
 
-    return (user.len == 0 || decode(user, out, &u->user)) && login.len > 0 &&
-           decode(login, out, &u->password);
+    return (user.len == 0 || decode(user, out, &a->user)) && login.len > 0 &&
+           decode(login, out, &a->password);
 }
 
 /* /path[?db=n] */
-static bool get_socket(struct url *u, struct span rest, char *out)
+static bool get_socket(struct address *a, struct span rest, char *out)
 {
     struct span path = rest;
 
     if (span_cut(&rest, '?', &path)) {
-        if (!span_skip(&rest, "db=") || !get_number(rest, DB_MAX, &u->db)) {
+        if (!span_skip(&rest, "db=") || !get_number(rest, DB_MAX, &a->db)) {
             return false;
         }
     }
 
     return path.len > 1 && path.len <= SOCKET_PATH_MAX && *path.at == '/' &&
-           decode(path, &out, &u->host);
+           decode(path, &out, &a->host);
 }
 
 /* An @ in a host would be part of a password, and the host is looked up and logged. */
@@ -107,13 +107,13 @@ static bool has_at(struct span host)
 }
 
 /* host[:port][/db]; a host in brackets may hold colons */
-static bool get_host(struct url *u, struct span rest, char *out)
+static bool get_host(struct address *a, struct span rest, char *out)
 {
     struct span host = rest;
     struct span port;
     bool has_port;
 
-    if (span_cut(&rest, '/', &host) && rest.len && !get_number(rest, DB_MAX, &u->db)) {
+    if (span_cut(&rest, '/', &host) && rest.len && !get_number(rest, DB_MAX, &a->db)) {
         return false;
     }
 
@@ -131,27 +131,27 @@ static bool get_host(struct url *u, struct span rest, char *out)
         has_port = span_cut(&port, ':', &host);
     }
 
-    u->port = PORT;
-    if (has_port && (!get_number(port, PORT_MAX, &u->port) || u->port == 0)) {
+    a->port = PORT;
+    if (has_port && (!get_number(port, PORT_MAX, &a->port) || a->port == 0)) {
         return false;
     }
 
     return host.len > 0 && !memchr(host.at, '?', host.len) && !has_at(host) &&
-           decode(host, &out, &u->host);
+           decode(host, &out, &a->host);
 }
 
-bool url_parse(struct url *u, const char *text, char *out)
+bool address_parse(struct address *a, const char *text, char *out)
 {
     struct span rest = span_of(text);
 
-    *u = (struct url){0};
-    u->local = span_skip(&rest, "unix://");
-    if (!u->local && !span_skip(&rest, "redis://")) {
+    *a = (struct address){0};
+    a->unix_socket = span_skip(&rest, "unix://");
+    if (!a->unix_socket && !span_skip(&rest, "redis://")) {
         return false;
     }
 
-    if (!get_login(u, &rest, &out)) {
+    if (!get_login(a, &rest, &out)) {
         return false;
     }
-    return u->local ? get_socket(u, rest, out) : get_host(u, rest, out);
+    return a->unix_socket ? get_socket(a, rest, out) : get_host(a, rest, out);
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_URL_H
-#define LAPSE_URL_H
+#ifndef LAPSE_ADDRESS_H
+#define LAPSE_ADDRESS_H
 #include <stdbool.h>
 
-/* Where Redis is. */
-struct url {
-    bool local;     /* a Unix socket: host is its path */
-    char *host;     /* the texts lie where url_parse() was told */
+/* Where a Redis is, and as whom we log in there. */
+struct address {
+    bool unix_socket; /* host is its path */
+    char *host;
+    int port;
+    int db;
     char *user;     /* NULL: none */
-    char *password; /* NULL: none; in struct options: hidden, and wiped with options_free() */
-    int port, db;
+    char *password; /* NULL: none */
 };
 
-/* Splits redis:// and unix:// URLs, %-decoded; the texts are written to out (twice the URL's length
- * is enough). out NULL: only checks. false: it is no such URL. */
-bool url_parse(struct url *u, const char *text, char *out);
+/* Splits a redis:// or unix:// URL, %-decoded. The texts of a are written to out; twice the length
+ * of the URL is enough. With out NULL it only checks. false: it is no such URL. */
+bool address_parse(struct address *a, const char *text, char *out);
 
 #endif

@@ -74,9 +74,9 @@ enum { PLACE = 256 };
 /* Where Redis is; of a name with several addresses also the one that was tried. */
 static const char *place(const struct conn *c, char out[PLACE])
 {
-    const struct url *u = &c->core->options.url;
+    const struct address *u = &c->core->options.address;
 
-    if (u->local) {
+    if (u->unix_socket) {
         snprintf(out, PLACE, "%s", u->host);
         return out;
     }
@@ -352,7 +352,7 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
 
 static void greet(struct conn *c)
 {
-    const struct url *u = &c->core->options.url;
+    const struct address *u = &c->core->options.address;
     char db[12];
     const char *select[] = {"SELECT", db};
     const char *ping = "PING"; /* of LOADING, MASTERDOWN we hear before work depends on it */
@@ -391,7 +391,7 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
         return;
     }
 
-    if (!c->core->options.url.local) {
+    if (!c->core->options.address.unix_socket) {
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         /* what is not acknowledged is not kept longer than we wait, nor after we gave it up */
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
@@ -498,10 +498,10 @@ static int64_t patience_ms(const struct conn *c)
 
 static struct redisAsyncContext *dial(struct conn *c, const char **why)
 {
-    const struct url *u = &c->core->options.url;
+    const struct address *u = &c->core->options.address;
 
     *why = "out of memory";
-    if (u->local) {
+    if (u->unix_socket) {
         return redisAsyncConnectUnix(u->host);
     }
 

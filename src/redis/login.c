@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-bool login_send(struct redisAsyncContext *ac, const struct url *u, redisCallbackFn *fn)
+bool login_send(struct redisAsyncContext *ac, const struct address *u, redisCallbackFn *fn)
 {
     static const char command[] =
         "*1\r\n$4\r\nAUTH\r\n"; /* 0.14.1 and 1.x read its name, to know a subscribe */

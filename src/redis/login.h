@@ -6,6 +6,6 @@
 
 /* Sends AUTH to a connection that has just been made; the answer goes to fn. false: it could not be
  * sent. */
-bool login_send(struct redisAsyncContext *ac, const struct url *u, redisCallbackFn *fn);
+bool login_send(struct redisAsyncContext *ac, const struct address *u, redisCallbackFn *fn);
 
 #endif

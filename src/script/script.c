@@ -247,7 +247,7 @@ int script_init(struct script *s, struct core *core, struct conn *conn)
     list_init(&s->spare);
 
     const struct options *o = &core->options;
-    snprintf(s->fixed, sizeof s->fixed, o->set.arm_ahead_ms ? "%d %lld" : "%d", o->url.db,
+    snprintf(s->fixed, sizeof s->fixed, o->set.arm_ahead_ms ? "%d %lld" : "%d", o->address.db,
              (long long)o->set.arm_ahead_ms);
     timer_init(&s->retry, core->loop, on_retry, s);
     timer_init(&s->rest, core->loop, on_rested, s);

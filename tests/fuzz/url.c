@@ -18,21 +18,21 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void library(const char *text)
 {
-    struct url u;
-    struct url checked;
+    struct address u;
+    struct address checked;
     char *out = malloc(2 * strlen(text) + 2);
 
     MUST(out);
 
-    int ok = url_parse(&u, text, out);
-    MUST(url_parse(&checked, text, NULL) == ok);
+    int ok = address_parse(&u, text, out);
+    MUST(address_parse(&checked, text, NULL) == ok);
 
     if (ok) {
         MUST(u.host && *u.host && u.db >= 0 && u.db <= 1 << 20);
-        MUST(u.local ? *u.host == '/' && strlen(u.host) < 108 : u.port >= 1 && u.port <= 65535);
+        MUST(u.unix_socket ? *u.host == '/' && strlen(u.host) < 108 : u.port >= 1 && u.port <= 65535);
         MUST(!u.password || *u.password);
         MUST(!u.user || (*u.user && u.password));
-        MUST(u.local == checked.local && u.db == checked.db && u.port == checked.port);
+        MUST(u.unix_socket == checked.unix_socket && u.db == checked.db && u.port == checked.port);
     }
 
     free(out);
@@ -45,16 +45,16 @@ static void program(const char *text, const char *env_password)
     struct globals g = {.opts = lapse_options_init(), .url = strdup(text)};
     char *out = malloc(2 * strlen(text) + 4096);
     char *env;
-    struct url u;
-    struct url shown;
+    struct address u;
+    struct address shown;
 
     MUST(g.url && out);
     setenv("LAPSE_PASSWORD", env_password, 1);
 
-    int given = url_parse(&u, text, NULL);
+    int given = address_parse(&u, text, NULL);
     int rc = url_make(&g);
     if (rc == 0) {
-        MUST(url_parse(&u, g.secret_url, out) == 1);
+        MUST(address_parse(&u, g.secret_url, out) == 1);
         MUST(strlen(g.shown_url) <= strlen(text));
         const char *at = strchr(text + 8, '@');
         const char *colon = at ? memchr(text, ':', (size_t)(at - text)) : NULL;
@@ -65,7 +65,7 @@ static void program(const char *text, const char *env_password)
             MUST(strlen(g.shown_url) == strlen(text) - len - 1 - !u.user);
         }
         /* what is shown is a URL by itself, but for a user, who needs a password */
-        MUST(u.user || (url_parse(&shown, g.shown_url, NULL) == 1 && shown.db == u.db &&
+        MUST(u.user || (address_parse(&shown, g.shown_url, NULL) == 1 && shown.db == u.db &&
                         shown.port == u.port));
         env = getenv("LAPSE_PASSWORD");
         MUST(!*env_password || env[strspn(env, "*")] == '\0');

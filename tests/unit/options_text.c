@@ -83,10 +83,10 @@ Test(options, texts_have_defaults)
 
     cr_assert_eq(options_read(&o, NULL), 0);
     cr_expect_str_eq(o.set.space, "lapse");
-    cr_expect_str_eq(o.url.host, "127.0.0.1");
-    cr_expect_eq(o.url.port, 6379);
-    cr_expect_eq(o.url.db, 0);
-    cr_expect_not(o.url.local);
+    cr_expect_str_eq(o.address.host, "127.0.0.1");
+    cr_expect_eq(o.address.port, 6379);
+    cr_expect_eq(o.address.db, 0);
+    cr_expect_not(o.address.unix_socket);
 
     char pid[16];
     snprintf(pid, sizeof pid, ":%d", (int)getpid());
@@ -149,11 +149,11 @@ Test(options, texts_are_copied)
     free(name);
     cr_expect_str_eq(o.set.space, "mine");
     cr_expect_str_eq(o.set.name, "n");
-    cr_expect_str_eq(o.url.user, "me");
-    cr_expect_str_eq(o.url.password, "secret");
-    cr_expect_str_eq(o.url.host, "h.example");
-    cr_expect_eq(o.url.port, 7000);
-    cr_expect_eq(o.url.db, 3);
+    cr_expect_str_eq(o.address.user, "me");
+    cr_expect_str_eq(o.address.password, "secret");
+    cr_expect_str_eq(o.address.host, "h.example");
+    cr_expect_eq(o.address.port, 7000);
+    cr_expect_eq(o.address.db, 3);
     cr_expect_null(o.set.url, "it holds the password");
     options_free(&o);
     cr_expect_null(o.texts);
@@ -197,7 +197,7 @@ Test(options, what_is_freed_holds_no_password)
     lapse_set_allocator(watched);
     in.url = "redis://u:correcthorse@host";
     cr_assert_eq(options_read(&o, &in), 0);
-    cr_expect_str_eq(o.url.password, "correcthorse");
+    cr_expect_str_eq(o.address.password, "correcthorse");
     options_free(&o);
     cr_expect_eq(freed[255], 1, "it was freed");
     for (size_t i = 0; i < 255; i++) {
@@ -264,7 +264,7 @@ Test(options, an_older_callers_struct_is_shorter)
         free(in);
 #define KNOWN(field) (offsetof(struct lapse_options, field) < ends[i])
         cr_expect_eq(o.set.size, sizeof full);
-        cr_expect_str_eq(o.url.host, "there");
+        cr_expect_str_eq(o.address.host, "there");
         cr_expect_str_eq(o.set.space, KNOWN(space) ? "sp" : "lapse");
         cr_expect_eq(strcmp(o.set.name, "nm") == 0, KNOWN(name));
         cr_expect_eq(o.set.lease_ms, KNOWN(lease_ms) ? 1001 : 30000);

@@ -197,58 +197,58 @@ static size_t room(const char *s)
 }
 
 /* Both blocks are just as long as they need to be: what is beyond is ASan's to see. */
-Test(url, is_taken_apart)
+Test(address, is_taken_apart)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        struct url u;
+        struct address u;
         char *text = unit_copy(rows[i].text, strlen(rows[i].text) + 1);
         size_t size = room(rows[i].user) + room(rows[i].password) + room(rows[i].host);
         cr_assert_leq(size, 2 * strlen(text), "%s: url.h promises that twice is enough", text);
         char *out = malloc(rows[i].host ? size : 2 * strlen(text) + 1);
-        cr_assert_eq(url_parse(&u, text, NULL), rows[i].host != NULL, "%s, checked", text);
-        cr_assert_eq(url_parse(&u, text, out), rows[i].host != NULL, "%s", text);
+        cr_assert_eq(address_parse(&u, text, NULL), rows[i].host != NULL, "%s, checked", text);
+        cr_assert_eq(address_parse(&u, text, out), rows[i].host != NULL, "%s", text);
         if (rows[i].host) {
             expect_text(u.user, rows[i].user, "user", text);
             expect_text(u.password, rows[i].password, "password", text);
             expect_text(u.host, rows[i].host, "host", text);
             cr_expect_eq(u.port, rows[i].port, "%s: port %d", text, u.port);
             cr_expect_eq(u.db, rows[i].db, "%s: db %d", text, u.db);
-            cr_expect_eq(u.local, *text == 'u', "%s", text);
+            cr_expect_eq(u.unix_socket, *text == 'u', "%s", text);
         }
         free(out);
         free(text);
     }
 }
 
-Test(url, that_is_only_checked_fills_no_texts)
+Test(address, that_is_only_checked_fills_no_texts)
 {
-    struct url u;
+    struct address u;
 
     memset(&u, 0x5a, sizeof u);
-    cr_expect_eq(url_parse(&u, "redis://u:p@h:7/3", NULL), 1);
+    cr_expect_eq(address_parse(&u, "redis://u:p@h:7/3", NULL), 1);
     cr_expect(!u.user && !u.password && !u.host);
     cr_expect_eq(u.port, 7);
     cr_expect_eq(u.db, 3);
 }
 
 /* Every start of a good one is a URL or is none, and no byte beyond it is read. */
-Test(url, may_end_anywhere)
+Test(address, may_end_anywhere)
 {
     for (size_t i = 0; i < ROWS; i++) {
         for (size_t len = 0; len < strlen(rows[i].text); len++) {
-            struct url u;
+            struct address u;
             char *text = unit_copy(rows[i].text, len + 1);
             char *out = malloc(2 * len + 1);
             text[len] = '\0';
-            int good = url_parse(&u, text, NULL);
-            cr_assert_eq(url_parse(&u, text, out), good, "%s", text);
+            int good = address_parse(&u, text, NULL);
+            cr_assert_eq(address_parse(&u, text, out), good, "%s", text);
             free(text);
             free(out);
         }
     }
 }
 
-Test(url, escapes_are_two_hexadecimal_digits_of_any_case)
+Test(address, escapes_are_two_hexadecimal_digits_of_any_case)
 {
     for (int a = 1; a < 256; a++) {
         for (int b = 1; b < 256; b++) {
@@ -257,7 +257,7 @@ Test(url, escapes_are_two_hexadecimal_digits_of_any_case)
             char want[4] = "x";
             char *end;
             char pair[] = {(char)a, (char)b, 0};
-            struct url u;
+            struct address u;
             memcpy(text + 12, pair, 2);
             long value = isxdigit(a) && isxdigit(b) ? strtol(pair, &end, 16) : -1;
             bool good = value >= ' ' && value != 127;
@@ -266,7 +266,7 @@ Test(url, escapes_are_two_hexadecimal_digits_of_any_case)
             }
             want[1] = (char)value;
             want[2] = 'y';
-            cr_assert_eq(url_parse(&u, text, out), good, "%s", text);
+            cr_assert_eq(address_parse(&u, text, out), good, "%s", text);
             if (good) {
                 cr_assert_str_eq(u.password, want);
             }
@@ -274,7 +274,7 @@ Test(url, escapes_are_two_hexadecimal_digits_of_any_case)
     }
 }
 
-Test(url, of_random_bytes_is_refused_or_has_a_host)
+Test(address, of_random_bytes_is_refused_or_has_a_host)
 {
     static const char alphabet[] = "aZ019:/@?%[]=db&. \n\x80\x7f";
     static const char *const starts[] = {"redis://",  "unix://",      "unix:///",
@@ -288,14 +288,14 @@ Test(url, of_random_bytes_is_refused_or_has_a_host)
             text[n++] = alphabet[unit_random(&r) % (sizeof alphabet - 1)];
         }
         text[n++] = '\0';
-        struct url u;
+        struct address u;
         char *copy = unit_copy(text, n);
         char *out = malloc(2 * n);
-        int good = url_parse(&u, copy, NULL);
-        cr_assert_eq(url_parse(&u, copy, out), good, "%s", text);
+        int good = address_parse(&u, copy, NULL);
+        cr_assert_eq(address_parse(&u, copy, out), good, "%s", text);
         if (good) {
             cr_assert(u.host && *u.host && u.db >= 0 && u.db <= 1 << 20, "%s", text);
-            cr_assert(u.local ? *u.host == '/' : u.port > 0 && u.port < 65536, "%s", text);
+            cr_assert(u.unix_socket ? *u.host == '/' : u.port > 0 && u.port < 65536, "%s", text);
             cr_assert(!u.password || *u.password, "%s", text);
             cr_assert(!u.user || u.password, "%s", text);
         }
