@@ -31,7 +31,7 @@ static void on_down(void *arg)
 static void handle_free(struct lapse *l)
 {
     task_queue_close(&l->tasks);
-    options_free(&l->core.options);
+    options_free(&l->options);
     mem_free(l);
 }
 
@@ -57,10 +57,10 @@ static void handle_end(struct lapse *l)
 {
     l->closing = true;
     l->ended = true;
-    ev_prepare_stop(l->core.loop, &l->turn);
+    ev_prepare_stop(l->context.loop, &l->turn);
     timer_stop(&l->grace);
     work_end(&l->work);
-    conn_close(&l->conn, LAPSE_ELOST);
+    conn_close(&l->node.commands, LAPSE_ELOST);
     script_close(&l->script);
     work_close(&l->work);
 }
@@ -74,9 +74,9 @@ static void handle_end_and_tell(struct lapse *l)
 static void on_grace_over(void *arg)
 {
     struct lapse *l = arg;
-    int64_t reply_ms = l->core.options.set.reply_ms;
+    int64_t reply_ms = l->context.settings.reply_ms;
 
-    if (!l->giving_back && conn_up(&l->conn) && work_give_back(&l->work)) {
+    if (!l->giving_back && node_up(&l->node) && work_give_back(&l->work)) {
         l->giving_back = true;
         timer_set(&l->grace, reply_ms < GIVE_BACK_MS ? reply_ms : GIVE_BACK_MS);
         return;
@@ -138,18 +138,19 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
 {
     static const struct conn_events events = {on_up, on_down, NULL, NULL};
 
-    l->core = (struct core){.loop = loop, .options = *options, .handle = l};
-    l->core.health = (struct health){.tasks = &l->tasks, .handle = l};
-    l->core.log = (struct log){.fn = options->set.log, .arg = options->set.log_arg};
+    l->options = *options;
+    l->context = (struct context){.loop = loop, .settings = options->set, .handle = l};
+    l->context.health = (struct health){.tasks = &l->tasks, .handle = l};
+    l->context.log = (struct log){.fn = options->set.log, .arg = options->set.log_arg};
     task_queue_init(&l->tasks, loop);
-    conn_init(&l->conn, &l->core, &events, l);
+    node_init(&l->node, &l->context, &options->address, &events, l);
 
-    int err = script_init(&l->script, &l->core, &l->conn);
+    int err = script_init(&l->script, &l->node);
     if (err) {
         return err;
     }
 
-    work_init(&l->work, &l->core, &l->script, &l->tasks);
+    work_init(&l->work, &l->context, &l->script, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
 
@@ -182,7 +183,7 @@ int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_opti
         return err;
     }
 
-    conn_start(&l->conn);
+    conn_start(&l->node.commands);
     *out = l;
 
     return 0;
@@ -239,13 +240,13 @@ void lapse_abandon(struct lapse *l)
 void lapse_stats(const struct lapse *l, struct lapse_stats *out, size_t size)
 {
     memset(out, 0, size);
-    memcpy(out, &l->core.stats, size < sizeof *out ? size : sizeof *out);
+    memcpy(out, &l->context.stats, size < sizeof *out ? size : sizeof *out);
 }
 
 void lapse_on_health(struct lapse *l, lapse_health_fn *fn, void *arg)
 {
-    l->core.health.fn = fn;
-    l->core.health.arg = arg;
+    l->context.health.fn = fn;
+    l->context.health.arg = arg;
 }
 
 const char *lapse_version(void)

@@ -2,12 +2,14 @@
 /* The handle: all that one lapse_open() makes, in the order in which it closes. */
 #ifndef LAPSE_HANDLE_H
 #define LAPSE_HANDLE_H
+#include "api/options.h"
 #include "listen/listener.h"
 
 struct lapse {
-    struct core core;
+    struct context context;
     struct task_queue tasks;
-    struct conn conn; /* for commands; the subscription has its own */
+    struct options options; /* owns the texts of the settings and of the node's address */
+    struct node node;
     struct script script;
     struct work work;
 

@@ -71,7 +71,7 @@ static void on_scheduled(struct job_ask *a, int err, const struct job_row *row, 
     if (!err && row) { /* LAPSE_KEEP found one */
         err = read_row(r, row);
     } else if (!err) {
-        l->core.stats.scheduled++;
+        l->context.stats.scheduled++;
         r->job.state = LAPSE_WAITING;
         r->job.due_ms = due_ms;
         r->job.score_ms = due_ms;
@@ -134,11 +134,11 @@ static bool id_is_valid(const char *id)
  * does not know Redis's clock. */
 static int64_t latest_due_ms(const struct lapse *l)
 {
-    if (!l->core.clock.known) {
+    if (!node_knows_time(&l->node)) {
         return YEAR_2200_MS;
     }
 
-    return server_clock_us(&l->core.clock, clock_us()) / 1000 + JOB_TEN_YEARS_MS;
+    return node_time_us(&l->node) / 1000 + JOB_TEN_YEARS_MS;
 }
 
 static bool due_is_valid(const struct lapse *l, struct lapse_due due)

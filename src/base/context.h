@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What all rooms of one handle share. */
-#ifndef LAPSE_CORE_H
-#define LAPSE_CORE_H
-#include "api/options.h"
+#ifndef LAPSE_CONTEXT_H
+#define LAPSE_CONTEXT_H
 #include "base/clock.h"
 #include "base/health.h"
 #include "base/log.h"
 #include "base/timer.h"
-#include "redis/server_clock.h"
 
-struct core {
+/* What all modules of one handle share. */
+struct context {
     struct ev_loop *loop;
-    struct options options;
+    struct lapse_options settings; /* complete: defaults are filled in, and url is NULL */
     struct log log;
     struct health health;
     struct lapse_stats stats;
-    struct server_clock clock;
-    bool up;       /* the connection for commands is */
-    int login_err; /* EAUTH, EDENIED: Redis did not let us in the last time it was asked; else 0 */
-    /* when the log first said that a connection is not; 0: that is over, and was said */
-    int64_t trouble_us;
-    struct lapse *handle; /* for the users' callbacks */
+    struct lapse *handle; /* for the user's callbacks */
 };
 
 #endif

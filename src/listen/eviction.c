@@ -10,7 +10,7 @@ enum { AGAIN_MS = 1000 };
 static void send(struct policy *p)
 {
     if (!p->ask.ask.asked) {
-        p->ask.ask.until_us = clock_us() + p->core->options.set.reply_ms * 1000;
+        p->ask.ask.until_us = clock_us() + p->context->settings.reply_ms * 1000;
         store_eviction(p->script, &p->ask, (struct span){p->key, strlen(p->key)});
     }
 }
@@ -18,7 +18,7 @@ static void send(struct policy *p)
 static void on_again(void *arg)
 {
     struct policy *p = arg;
-    if (conn_up(p->script->conn)) {
+    if (node_up(p->script->node)) {
         send(p);
     }
 }
@@ -36,14 +36,14 @@ static void on_answer(struct queue_ask *a, int err)
     p->known = true;
 
     if (!err && a->n[0] && !p->evicts) {
-        log_line(&p->core->log, LOG_POLICY, LOG_ERR,
+        log_line(&p->context->log, LOG_POLICY, LOG_ERR,
                  "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; "
                  "CONFIG SET maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
-        health_report(&p->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_MAY_EVICT});
+        health_report(&p->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_MAY_EVICT});
     } else if (!err && !a->n[0] && p->evicts) {
-        log_line(&p->core->log, LOG_KEEPS, LOG_NOTICE,
+        log_line(&p->context->log, LOG_KEEPS, LOG_NOTICE,
                  "takes jobs: this Redis does not evict them any more");
-        health_report(&p->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
+        health_report(&p->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
     }
 
     p->evicts = err ? p->evicts : a->n[0] != 0;
@@ -55,18 +55,18 @@ static void on_answer(struct queue_ask *a, int err)
     }
 }
 
-void policy_init(struct policy *p, struct core *core, struct script *script,
+void policy_init(struct policy *p, struct context *context, struct script *script,
                  void (*cleared)(void *arg), void *arg)
 {
-    *p = (struct policy){.core = core, .script = script, .cleared = cleared, .arg = arg};
-    p->known = (core->options.set.flags & LAPSE_MAY_EVICT) != 0;
+    *p = (struct policy){.context = context, .script = script, .cleared = cleared, .arg = arg};
+    p->known = (context->settings.flags & LAPSE_MAY_EVICT) != 0;
     p->ask.end = on_answer;
-    timer_init(&p->again, core->loop, on_again, p);
+    timer_init(&p->again, context->loop, on_again, p);
 }
 
 void policy_ask(struct policy *p, struct span key)
 {
-    if (!(p->core->options.set.flags & LAPSE_MAY_EVICT) && conn_up(p->script->conn) &&
+    if (!(p->context->settings.flags & LAPSE_MAY_EVICT) && node_up(p->script->node) &&
         !p->ask.ask.asked) {
         memcpy(p->key, key.at, key.len);
         p->key[key.len] = '\0';

@@ -6,7 +6,7 @@
 /* Whether this Redis keeps what it is given: no job is taken from one that may evict any of our
  * keys. */
 struct policy {
-    struct core *core;
+    struct context *context;
     struct script *script;
     void (*cleared)(void *arg); /* from now on jobs may be taken */
     void *arg;
@@ -15,7 +15,7 @@ struct policy {
     char key[KEYS_MAX];
     bool known, evicts;
 };
-void policy_init(struct policy *p, struct core *core, struct script *script,
+void policy_init(struct policy *p, struct context *context, struct script *script,
                  void (*cleared)(void *arg), void *arg);
 void policy_ask(struct policy *p, struct span key); /* key: of any queue */
 static inline bool policy_bars(const struct policy *p)

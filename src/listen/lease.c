@@ -64,7 +64,7 @@ static void finish(struct held *h, int err)
 
 static void count(struct held *h, int64_t value)
 {
-    struct lapse_stats *stats = &h->holder->core->stats;
+    struct lapse_stats *stats = &h->holder->context->stats;
 
     stats->done += h->settle == SETTLE_DONE;
     stats->retried += h->settle == SETTLE_RETRY && value;
@@ -102,7 +102,7 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
         err = LAPSE_ELOST;
     } else if (err && err != LAPSE_ECLOSED) {
         err = LAPSE_EGONE;
-        hs->core->stats.gone += h->settle != SETTLE_RELEASE;
+        hs->context->stats.gone += h->settle != SETTLE_RELEASE;
     }
 
     finish(h, err);
@@ -113,7 +113,7 @@ static void on_settling(struct settle_ask *a, int err, int64_t value)
  * a try. */
 static int64_t settle_until_us(const struct held *h)
 {
-    const struct lapse_options *set = &h->holder->core->options.set;
+    const struct lapse_options *set = &h->holder->context->settings;
     int64_t least_us = clock_us() + set->reply_ms * 1000;
 
     if (h->settle == SETTLE_RELEASE) {
@@ -233,7 +233,7 @@ static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
 static void renew(struct held *h, int64_t now)
 {
     struct holder *hs = h->holder;
-    const struct lapse_options *set = &hs->core->options.set;
+    const struct lapse_options *set = &hs->context->settings;
     int64_t left_ms = h->run_end_us ? (h->run_end_us - now) / 1000 : set->run_ms;
 
     if (h->renewing.ask.asked || left_ms <= 0 ||
@@ -254,7 +254,7 @@ static void lose(struct held *h, int64_t now)
     bool ran_too_long = h->run_end_us && now >= h->run_end_us;
 
     h->job.until_ms = 0;
-    log_line(&h->holder->core->log, LOG_LEASE, LOG_WARNING,
+    log_line(&h->holder->context->log, LOG_LEASE, LOG_WARNING,
              "the lease of job %s in queue %s ended (%s); it may run again", h->job.id,
              h->job.queue,
              ran_too_long ? "it was held for run_ms" : "it could not be renewed in time");
@@ -263,7 +263,7 @@ static void lose(struct held *h, int64_t now)
 /* Too late to begin it. */
 static void release_unbegun(struct held *h)
 {
-    log_line(&h->holder->core->log, LOG_LEASE, LOG_WARNING,
+    log_line(&h->holder->context->log, LOG_LEASE, LOG_WARNING,
              "the lease of job %s in queue %s ended before its handler began; it goes back",
              h->job.id, h->job.queue);
     h->job.until_ms = 0;
@@ -287,7 +287,7 @@ static void look_at_lease(struct held *h, int64_t now)
 /* No lease is longer than a run may be. */
 static int64_t longest_lease_ms(const struct holder *hs)
 {
-    const struct lapse_options *set = &hs->core->options.set;
+    const struct lapse_options *set = &hs->context->settings;
     return set->lease_ms < set->run_ms ? set->lease_ms : set->run_ms;
 }
 
@@ -298,11 +298,11 @@ static void look_at_loop(struct holder *hs, int64_t now)
     int64_t stood_ms = (now - hs->ticked_us) / 1000;
 
     if (stood_ms > lease_ms / 3) {
-        log_line(&hs->core->log, LOG_BLOCKED, LOG_WARNING,
+        log_line(&hs->context->log, LOG_BLOCKED, LOG_WARNING,
                  "the event loop was blocked for %lld ms (does a handler block, or did the machine "
                  "sleep?); leases of %lld ms are not renewed meanwhile",
                  (long long)stood_ms, (long long)lease_ms);
-        health_report(&hs->core->health,
+        health_report(&hs->context->health,
                       (struct lapse_health){.kind = LAPSE_HEALTH_LOOP_BLOCKED, .ms = stood_ms});
     }
 
@@ -371,7 +371,7 @@ static void run_handler(struct task *t)
 
     h->in_handler = true;
     h->state = HELD_RUNNING;
-    h->run_end_us = now + h->holder->core->options.set.run_ms * 1000;
+    h->run_end_us = now + h->holder->context->settings.run_ms * 1000;
     h->handler(h->handle, &h->job, h->handler_arg);
 }
 
@@ -390,13 +390,13 @@ static void handler_done(struct task *t, bool alive)
     }
 }
 
-void holder_init(struct holder *hs, struct core *core, struct script *script,
+void holder_init(struct holder *hs, struct context *context, struct script *script,
                  struct task_queue *tasks, const struct holder_events *events, void *arg)
 {
     *hs = (struct holder){
-        .core = core, .script = script, .tasks = tasks, .events = events, .arg = arg};
+        .context = context, .script = script, .tasks = tasks, .events = events, .arg = arg};
     list_init(&hs->all);
-    timer_init(&hs->tick, core->loop, on_tick, hs);
+    timer_init(&hs->tick, context->loop, on_tick, hs);
 }
 
 int holder_take(struct holder *hs, void *owner, const char *queue, struct span key,
@@ -411,7 +411,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     }
 
     job_fill(&h->job, queue, row, (char *)(h + 1), true);
-    h->job.handle = hs->core->handle;
+    h->job.handle = hs->context->handle;
     h->job.via = via;
     h->holder = hs;
     h->owner = owner;
@@ -419,7 +419,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
     h->lease_ms = lease_ms;
     h->lease_end_us = sent_us + lease_ms * 1000;
     h->renew_at_us = sent_us + lease_ms * 1000 / 3;
-    h->handle = hs->core->handle;
+    h->handle = hs->context->handle;
     h->handler = fn;
     h->handler_arg = arg;
     h->run = (struct task){.run = run_handler, .done = handler_done};

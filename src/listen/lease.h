@@ -43,7 +43,7 @@ struct holder_events {
 enum { GIVEN_UP_MAX = 256 };
 /* All that this process holds. */
 struct holder {
-    struct core *core;
+    struct context *context;
     struct script *script;
     struct task_queue *tasks;
     const struct holder_events *events;
@@ -56,7 +56,7 @@ struct holder {
     unsigned n_given_up;             /* in all */
     uint64_t given_up_before;        /* the largest of those that had to make room; 0: none had */
 };
-void holder_init(struct holder *hs, struct core *core, struct script *script,
+void holder_init(struct holder *hs, struct context *context, struct script *script,
                  struct task_queue *tasks, const struct holder_events *events, void *arg);
 /* Takes a claimed job and queues its handler; ENOMEM. sent_us: when the claim was. */
 int holder_take(struct holder *hs, void *owner, const char *queue, struct span key,

@@ -66,23 +66,24 @@ static struct queue *find(struct work *w, const char *name)
     return n ? CONTAINER(n, struct queue, named) : NULL;
 }
 
-void work_init(struct work *w, struct core *core, struct script *script, struct task_queue *tasks)
+void work_init(struct work *w, struct context *context, struct script *script,
+               struct task_queue *tasks)
 {
     static const struct wake_events events = {queue_named, queue_oldest, on_sweeping, on_ended};
     static const struct holder_events holder_events = {queue_freed, queue_told};
 
-    w->core = core;
+    w->context = context;
     w->script = script;
     list_init(&w->queues);
     table_init(&w->names);
     list_init(&w->stopped);
     list_init(&w->owing);
     list_init(&w->pool);
-    timer_init(&w->pause, core->loop, on_pause, w);
-    wake_init(&w->wake, core, script, &events, w);
+    timer_init(&w->pause, context->loop, on_pause, w);
+    wake_init(&w->wake, context, script, &events, w);
     script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
-    policy_init(&w->policy, core, script, on_cleared, w);
-    holder_init(&w->holder, core, script, tasks, &holder_events, w);
+    policy_init(&w->policy, context, script, on_cleared, w);
+    holder_init(&w->holder, context, script, tasks, &holder_events, w);
 }
 
 int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,
@@ -103,7 +104,7 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
     q->max = max_running;
     memcpy(q->name, queue, strlen(queue) + 1);
 
-    struct span key = {q->key, keys_due(q->key, w->core->options.set.space, queue)};
+    struct span key = {q->key, keys_due(q->key, w->context->settings.space, queue)};
     q->resume = (struct resume){.holder = &w->holder,
                                 .key = key,
                                 .name = {w->wake.name, strlen(w->wake.name)},

@@ -3,7 +3,8 @@
 #define LAPSE_WORK_H
 #include "listen/queue.h"
 
-void work_init(struct work *w, struct core *core, struct script *script, struct task_queue *tasks);
+void work_init(struct work *w, struct context *context, struct script *script,
+               struct task_queue *tasks);
 int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,
                 void *arg);
 int work_stop(struct work *w, const char *queue); /* ENOENT */

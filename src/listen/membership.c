@@ -51,7 +51,7 @@ static void send(struct ring *r, bool enter)
     r->entered = enter;
     r->again_us = 0;
     r->asked_us = clock_us();
-    r->listen.ask.until_us = after_us(r->core->options.set.reply_ms);
+    r->listen.ask.until_us = after_us(r->context->settings.reply_ms);
     store_heartbeat(r->script, &r->listen, r->key, r->name, enter ? LIFE_MS : 0);
 }
 
@@ -81,7 +81,7 @@ static void on_time(void *arg)
     struct ring *r = arg;
     bool enter = belongs(r);
 
-    if (r->listen.ask.asked || !conn_up(r->script->conn) || !(enter || r->entered)) {
+    if (r->listen.ask.asked || !node_up(r->script->node) || !(enter || r->entered)) {
         return; /* its answer, the connection, or room sets the timer again */
     }
 
@@ -130,7 +130,7 @@ static int64_t next_beat_ms(struct ring *r)
 
     r->n_unheard = !r->entered || heard ? 0 : r->n_unheard + r->reads;
     if (r->n_unheard >= OVERDUE) {
-        r->core->stats.missed_events++;
+        r->context->stats.missed_events++;
         r->events->silent(r->arg);
     }
 
@@ -149,7 +149,7 @@ static void on_listened(struct queue_ask *a, int err)
     struct ring *r = CONTAINER(a, struct ring, listen);
 
     if (r->closed) {
-        if (r->entered && conn_up(r->script->conn)) {
+        if (r->entered && node_up(r->script->node)) {
             send(r, false);
         } else {
             r->events->left(r->arg);
@@ -201,21 +201,25 @@ bool ring_owns(const struct ring *r, struct span id)
     return r->rank < 0 ? r->n == 0 : span_hash(id) % r->n == r->rank;
 }
 
-void ring_init(struct ring *r, struct core *core, struct script *script, struct span key,
+void ring_init(struct ring *r, struct context *context, struct script *script, struct span key,
                struct span name, const struct ring_events *events, void *arg)
 {
-    *r = (struct ring){
-        .core = core, .script = script, .key = key, .name = name, .events = events, .arg = arg};
+    *r = (struct ring){.context = context,
+                       .script = script,
+                       .key = key,
+                       .name = name,
+                       .events = events,
+                       .arg = arg};
     r->rank = -1;
     r->listen.end = on_listened;
-    timer_init(&r->beat, core->loop, on_time, r);
+    timer_init(&r->beat, context->loop, on_time, r);
 }
 
 void ring_leave(struct ring *r)
 {
     ring_close(r);
     r->wanted = false;
-    if (r->entered && !r->listen.ask.asked && conn_up(r->script->conn)) {
+    if (r->entered && !r->listen.ask.asked && node_up(r->script->node)) {
         send(r, false);
     }
 }

@@ -11,7 +11,7 @@ struct ring_events {
 
 /* A queue's listeners in order, and our place among them: who answers which event. */
 struct ring {
-    struct core *core;
+    struct context *context;
     struct script *script;
     const struct ring_events *events;
     void *arg;
@@ -31,7 +31,7 @@ struct ring {
     int64_t again_us; /* something changed: when to ask again */
     int64_t full_us;  /* since when we have no room */
 };
-void ring_init(struct ring *r, struct core *core, struct script *script, struct span key,
+void ring_init(struct ring *r, struct context *context, struct script *script, struct span key,
                struct span name, const struct ring_events *events, void *arg);
 void ring_enter(struct ring *r, bool wanted); /* or leave; also to hear our rank again */
 /* others say that the names did: hears our rank again, a little later */

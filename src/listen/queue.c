@@ -33,7 +33,7 @@ static unsigned room(const struct queue *q)
 {
     const struct work *w = q->work;
     unsigned all = w->n_held + w->n_asked;
-    unsigned max = w->core->options.set.max_running;
+    unsigned max = w->context->settings.max_running;
     unsigned mine = q->n_held + q->n_asked;
     unsigned left = all < max ? max - all : 0;
     unsigned own = mine < q->max ? q->max - mine : 0;
@@ -120,9 +120,10 @@ void queue_freed(void *arg, void *queue)
  * tells by itself. */
 void queue_told(void *arg, void *queue, int64_t due_ms)
 {
+    const struct work *w = arg;
     struct queue *q = queue;
-    const struct core *core = ((struct work *)arg)->core;
-    if (!q->watch.ear.confirmed || due_ms * 1000 > server_clock_us(&core->clock, clock_us())) {
+
+    if (!q->watch.ear.confirmed || due_ms * 1000 > node_time_us(w->script->node)) {
         wake_told(&q->watch, due_ms);
     }
 }
@@ -160,7 +161,7 @@ static void claim_free(struct work *w, struct claim *c)
 static void claim_send(struct claim *c)
 {
     struct queue *q = c->queue;
-    const struct lapse_options *set = &q->work->core->options.set;
+    const struct lapse_options *set = &q->work->context->settings;
     struct span holder = {q->work->wake.name, strlen(q->work->wake.name)};
 
     c->lease_ms = set->lease_ms < set->run_ms ? set->lease_ms : set->run_ms;
@@ -209,7 +210,7 @@ void queue_owing(struct work *w)
 
     list_init(&turn);
     list_move(&turn, &w->owing);
-    while (!list_empty(&turn) && w->n_held + w->n_asked < w->core->options.set.max_running) {
+    while (!list_empty(&turn) && w->n_held + w->n_asked < w->context->settings.max_running) {
         struct queue *q = CONTAINER(turn.next, struct queue, owes);
         queue_forgive(q);
         queue_claim(q, q->owes_via);
@@ -306,19 +307,19 @@ static void take(struct queue *q, const struct claim *c, const struct claimed *g
             (enum lapse_via)(named ? c->ask.via[row.place - 1] : c->ask.via_oldest);
         if (holder_take(&w->holder, q, q->name, q->watch.key, &row, via, c->ask.ask.sent_us,
                         c->lease_ms, q->fn, q->arg)) {
-            log_line(&w->core->log, LOG_MEMORY, LOG_ERR,
+            log_line(&w->context->log, LOG_MEMORY, LOG_ERR,
                      "out of memory: job of queue %s goes back unbegun", q->name);
             q->again = true;
             continue;
         }
         slots(q, 1, 0);
-        count(&w->core->stats, via);
+        count(&w->context->stats, via);
     }
 
-    w->core->stats.empty_claims += got->n == 0;
+    w->context->stats.empty_claims += got->n == 0;
 
     if (got->n_unreadable || got->n_lost) {
-        log_line(&w->core->log, LOG_DATA, LOG_ERR,
+        log_line(&w->context->log, LOG_DATA, LOG_ERR,
                  "queue %s: %lld jobs in a format this version cannot read are dead now, %lld "
                  "without a record are gone",
                  q->name, (long long)got->n_unreadable, (long long)got->n_lost);
@@ -424,7 +425,7 @@ void queue_resumed(struct resume *r, int err)
     struct work *w = q->work;
 
     if (r->n_back) {
-        log_line(&w->core->log, LOG_RESUMED, LOG_NOTICE,
+        log_line(&w->context->log, LOG_RESUMED, LOG_NOTICE,
                  "queue %s: %lld jobs went back, claimed without our knowing", q->name,
                  (long long)r->n_back);
     }
@@ -441,7 +442,7 @@ void queue_resumed(struct resume *r, int err)
 
 void queue_resume(struct queue *q)
 {
-    bool can = !q->resume.on && !closed_for(q) && conn_up(q->work->script->conn);
+    bool can = !q->resume.on && !closed_for(q) && node_up(q->work->script->node);
 
     q->again = false;
     q->resume_next =

@@ -8,7 +8,7 @@
 
 /* The queues that this process handles, and the claims it makes for them. */
 struct work {
-    struct core *core;
+    struct context *context;
     struct script *script;
     struct wake wake;
     struct policy policy;

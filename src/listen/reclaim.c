@@ -82,7 +82,7 @@ static void note_error(struct resume *r, int err)
 
 static int64_t until_us(const struct resume *r)
 {
-    return clock_us() + r->holder->core->options.set.reply_ms * 1000;
+    return clock_us() + r->holder->context->settings.reply_ms * 1000;
 }
 
 static void ask_page(struct resume *r)

@@ -30,7 +30,7 @@ static struct ear *of_channel(struct sub *s, struct span channel)
 
 static bool by_keyspace(const struct sub *s)
 {
-    return s->core->options.set.notify == LAPSE_KEYSPACE;
+    return s->context->settings.notify == LAPSE_KEYSPACE;
 }
 
 static bool is_leaving(const struct sub *s, const char *wake)
@@ -45,9 +45,10 @@ static bool is_leaving(const struct sub *s, const char *wake)
 
 static void send_pattern(struct sub *s, const char *verb, const struct ear *e)
 {
-    const struct options *o = &s->core->options;
+    const char *space = s->context->settings.space;
+    int db = s->node->endpoint.address.db;
     char pattern[KEYS_MAX];
-    keys_pattern(pattern, o->set.space, e->queue, o->address.db);
+    keys_pattern(pattern, space, e->queue, db);
     conn_subscribe(&s->conn, verb, pattern);
 }
 
@@ -160,19 +161,20 @@ static void on_unsubscribed(struct sub *s, struct span channel)
 
 static void on_event(struct sub *s, struct span channel, struct span text)
 {
-    const struct options *o = &s->core->options;
+    const char *space = s->context->settings.space;
+    int db = s->node->endpoint.address.db;
     struct span queue;
     struct span id;
-    enum keys_event what = keys_event(channel, text, o->set.space, o->address.db, &queue, &id);
+    enum keys_event what = keys_event(channel, text, space, db, &queue, &id);
     struct ear *e = what == KEYS_FOREIGN ? NULL : find(s, queue);
 
     if (e && what == KEYS_CANARY) {
         s->events->canary(s->arg, e, id);
     } else if (e) {
-        s->core->stats.events++;
+        s->context->stats.events++;
         s->events->expired(s->arg, e, id);
     } else {
-        s->core->stats.foreign_events++;
+        s->context->stats.foreign_events++;
     }
 }
 
@@ -205,24 +207,25 @@ static void on_pushed(void *arg, const struct redisReply *reply)
     }
 }
 
-void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg)
+void sub_init(struct sub *s, struct node *node, const struct sub_events *events, void *arg)
 {
     static const struct conn_events conn_events = {on_up, on_down, on_pushed, on_ask};
 
-    *s = (struct sub){.core = core, .events = events, .arg = arg};
+    *s = (struct sub){.context = node->context, .node = node, .events = events, .arg = arg};
     list_init(&s->ears);
     list_init(&s->leaving);
     table_init(&s->names);
-    conn_init(&s->conn, core, &conn_events, s);
+    conn_init(&s->conn, &node->endpoint, &conn_events, s);
 }
 
 void sub_add(struct sub *s, struct ear *e, const char *queue)
 {
-    const struct options *o = &s->core->options;
+    const char *space = s->context->settings.space;
+    int db = s->node->endpoint.address.db;
 
     e->queue = queue;
     e->asked = e->confirmed = e->leaving = false;
-    keys_wake(e->wake, o->set.space, queue, o->address.db);
+    keys_wake(e->wake, space, queue, db);
     list_insert(&s->ears, &e->node);
     table_add(&s->names, &e->named, (struct span){queue, strlen(queue)});
     if (!s->started) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SUB_H
 #define LAPSE_SUB_H
-#include "redis/conn.h"
+#include "redis/node.h"
 #include "base/table.h"
 
 /* A queue that is listened to; embedded in what wants to hear. */
@@ -30,7 +30,8 @@ struct sub_events {
 /* The subscription: one connection for the expiry events of all queues and the wake channel of
  * each. */
 struct sub {
-    struct core *core;
+    struct context *context;
+    struct node *node;
     const struct sub_events *events;
     void *arg;
     struct conn conn;
@@ -42,7 +43,7 @@ struct sub {
     bool started, keeps; /* keeps: we may not unsubscribe */
     bool ending;         /* no need to: the connection is about to be closed */
 };
-void sub_init(struct sub *s, struct core *core, const struct sub_events *events, void *arg);
+void sub_init(struct sub *s, struct node *node, const struct sub_events *events, void *arg);
 void sub_add(struct sub *s, struct ear *e, const char *queue);
 void sub_remove(struct sub *s, struct ear *e); /* it lives on while it is leaving */
 /* the connection for commands is up: this one may connect */

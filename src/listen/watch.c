@@ -24,12 +24,12 @@ enum { GRACE_MS = 50, WATCHDOG_MS = 50, LAG_MAX_MS = 40, PAUSE_MS = 200 };
 
 static int64_t server_us(const struct wake *wk)
 {
-    return server_clock_us(&wk->core->clock, clock_us());
+    return node_time_us(wk->script->node);
 }
 
 static int64_t deadline_us(const struct wake *wk)
 {
-    return clock_us() + wk->core->options.set.reply_ms * 1000;
+    return clock_us() + wk->context->settings.reply_ms * 1000;
 }
 
 /* ---- alarm ---- */
@@ -47,7 +47,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 static bool has_alarm(const struct wake *wk)
 {
-    return !(wk->core->options.set.flags & LAPSE_NO_ALARM);
+    return !(wk->context->settings.flags & LAPSE_NO_ALARM);
 }
 
 static int64_t rings_at_us(const struct watch *w)
@@ -59,8 +59,10 @@ static int64_t rings_at_us(const struct watch *w)
 static void set_alarm(struct wake *wk)
 {
     int64_t at_us = 0;
-    if (wk->looks.first && has_alarm(wk) && wk->core->clock.known && conn_up(wk->script->conn)) {
-        at_us = server_clock_mono_us(&wk->core->clock, wk->looks.first->at);
+    const struct node *node = wk->script->node;
+
+    if (wk->looks.first && has_alarm(wk) && node_knows_time(node) && node_up(node)) {
+        at_us = node_mono_us(node, wk->looks.first->at);
     }
     exact_timer_set(&wk->alarm, at_us);
 }
@@ -155,7 +157,7 @@ static void on_touched(struct queue_ask *a, int err)
     }
 
     struct outlook o = {a->now_us, a->n[OLDEST], a->n[NEXT]};
-    wk->core->stats.touches += (uint64_t)(a->n[READ] - a->n[STILL]);
+    wk->context->stats.touches += (uint64_t)(a->n[READ] - a->n[STILL]);
     w->cursor_ms = a->n[CURSOR];
 
     bool overdue = wake_outlook(w, &o, a->ask.sent_us);
@@ -181,7 +183,7 @@ static bool is_over(const struct watch *w, int64_t at_us, int64_t now_us)
 static void look(struct wake *wk, struct watch *w, int64_t now_us)
 {
     bool due = is_over(w, w->look.due_us, now_us), overdue = is_over(w, w->look.grace_us, now_us);
-    int64_t since_us = server_clock_mono_us(&wk->core->clock, w->look.due_us);
+    int64_t since_us = node_mono_us(wk->script->node, w->look.due_us);
 
     w->look.due_us = due ? 0 : w->look.due_us;
     w->look.grace_us = overdue ? 0 : w->look.grace_us;
@@ -231,16 +233,16 @@ static void on_left(void *arg)
 static void on_silent(void *arg)
 {
     struct wake *wk = ((struct watch *)arg)->wake;
-    char kind = wk->core->options.set.notify == LAPSE_KEYSPACE ? 'K' : 'E';
+    char kind = wk->context->settings.notify == LAPSE_KEYSPACE ? 'K' : 'E';
 
     if (!wk->deaf) {
         wk->deaf = true;
-        log_line(&wk->core->log, LOG_DEAF, LOG_WARNING,
+        log_line(&wk->context->log, LOG_DEAF, LOG_WARNING,
                  "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x "
                  "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
                  "little later",
                  kind, kind);
-        health_report(&wk->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS});
+        health_report(&wk->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS});
     }
 }
 
@@ -250,8 +252,9 @@ static void events_come(struct watch *w)
     ring_heard(&w->ring);
     if (w->wake->deaf) {
         w->wake->deaf = false;
-        log_line(&w->wake->core->log, LOG_HEARS, LOG_NOTICE, "expiry events arrive again");
-        health_report(&w->wake->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_EVENTS});
+        log_line(&w->wake->context->log, LOG_HEARS, LOG_NOTICE, "expiry events arrive again");
+        health_report(&w->wake->context->health,
+                      (struct lapse_health){.kind = LAPSE_HEALTH_EVENTS});
     }
 }
 
@@ -348,7 +351,7 @@ static void on_deaf(void *arg)
 /* ---- sweep ---- */
 static void set_sweep(struct watch *w)
 {
-    int64_t every = w->wake->core->options.set.sweep_ms;
+    int64_t every = w->wake->context->settings.sweep_ms;
     timer_set(&w->sweep_timer, every - (int64_t)(clock_random() % ((uint64_t)every / 5 + 1)));
 }
 
@@ -390,8 +393,8 @@ static void on_swept(struct queue_ask *a, int err)
     enum { TAKEN, DIED, MORE };
 
     if (!err) {
-        w->wake->core->stats.recovered += (uint64_t)a->n[TAKEN];
-        w->wake->core->stats.failed += (uint64_t)a->n[DIED];
+        w->wake->context->stats.recovered += (uint64_t)a->n[TAKEN];
+        w->wake->context->stats.failed += (uint64_t)a->n[DIED];
     }
 
     if (!err && w->on && a->n[MORE]) {
@@ -405,11 +408,11 @@ static void on_sweep(void *arg)
 {
     struct watch *w = arg;
 
-    if (conn_up(w->wake->script->conn)) {
+    if (node_up(w->wake->script->node)) {
         w->wake->events->sweeping(w->wake->arg);
         recover(w);
         w->wake->events->oldest(w->wake->arg, w, LAPSE_VIA_SWEEP);
-        if (w->wake->core->options.set.arm_ahead_ms && w->ring.rank <= 0) {
+        if (w->wake->context->settings.arm_ahead_ms && w->ring.rank <= 0) {
             arm(w);
         }
     }
@@ -437,21 +440,21 @@ static void name_us(struct wake *wk)
     if (!has_alarm(wk)) {
         bits |= UINT64_C(1) << 63;
     }
-    snprintf(wk->name, sizeof wk->name, "%s/%016llx", wk->core->options.set.name,
+    snprintf(wk->name, sizeof wk->name, "%s/%016llx", wk->context->settings.name,
              (unsigned long long)bits);
 }
 
-void wake_init(struct wake *wk, struct core *core, struct script *script,
+void wake_init(struct wake *wk, struct context *context, struct script *script,
                const struct wake_events *events, void *arg)
 {
     static const struct sub_events sub_events = {on_confirmed, on_expired, on_canary, on_woken,
                                                  on_deaf};
 
-    *wk = (struct wake){.core = core, .script = script, .events = events, .arg = arg};
+    *wk = (struct wake){.context = context, .script = script, .events = events, .arg = arg};
     list_init(&wk->watches);
     name_us(wk);
-    exact_timer_init(&wk->alarm, core->loop, on_alarm, wk);
-    sub_init(&wk->sub, core, &sub_events, wk);
+    exact_timer_init(&wk->alarm, context->loop, on_alarm, wk);
+    sub_init(&wk->sub, script->node, &sub_events, wk);
 }
 
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key)
@@ -462,15 +465,15 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
     w->key = key;
     w->on = w->room = true;
     w->look = (struct looks){0};
-    ring_init(&w->ring, wk->core, wk->script, key, (struct span){wk->name, strlen(wk->name)},
+    ring_init(&w->ring, wk->context, wk->script, key, (struct span){wk->name, strlen(wk->name)},
               &ring_events, w);
     w->touch.end = on_touched;
     w->sweep.end = on_swept;
     w->arm.end = on_armed;
-    timer_init(&w->sweep_timer, wk->core->loop, on_sweep, w);
+    timer_init(&w->sweep_timer, wk->context->loop, on_sweep, w);
     list_init(&w->ear.node);
     list_insert(&wk->watches, &w->node);
-    if (!(wk->core->options.set.flags & LAPSE_NO_EVENTS)) {
+    if (!(wk->context->settings.flags & LAPSE_NO_EVENTS)) {
         sub_add(&wk->sub, &w->ear, queue);
     }
 

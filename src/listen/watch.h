@@ -48,7 +48,7 @@ struct wake_events {
 };
 
 struct wake {
-    struct core *core;
+    struct context *context;
     struct script *script;
     const struct wake_events *events;
     void *arg;
@@ -60,7 +60,7 @@ struct wake {
     uint64_t n_events;        /* heard, of jobs and canaries */
     bool deaf;                /* none come, and it was said */
 };
-void wake_init(struct wake *wk, struct core *core, struct script *script,
+void wake_init(struct wake *wk, struct context *context, struct script *script,
                const struct wake_events *events, void *arg);
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key);
 void wake_unwatch(struct watch *w);

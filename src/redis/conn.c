@@ -49,12 +49,17 @@ enum { FULL_BYTES = 256 * 1024, OLDEST_VERSION = 7 };
 
 static void on_timer(void *arg);
 
-void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg)
+void conn_init(struct conn *c, struct endpoint *endpoint, const struct conn_events *events,
+               void *arg)
 {
-    *c = (struct conn){
-        .core = core, .events = events, .arg = arg, .state = CONN_DOWN, .why = LAPSE_ELOST};
+    *c = (struct conn){.context = endpoint->context,
+                       .endpoint = endpoint,
+                       .events = events,
+                       .arg = arg,
+                       .state = CONN_DOWN,
+                       .why = LAPSE_ELOST};
     list_init(&c->calls);
-    timer_init(&c->timer, core->loop, on_timer, c);
+    timer_init(&c->timer, c->context->loop, on_timer, c);
 }
 
 static const char *reason(const struct redisAsyncContext *ac)
@@ -74,7 +79,7 @@ enum { PLACE = 256 };
 /* Where Redis is; of a name with several addresses also the one that was tried. */
 static const char *place(const struct conn *c, char out[PLACE])
 {
-    const struct address *u = &c->core->options.address;
+    const struct address *u = &c->endpoint->address;
 
     if (u->unix_socket) {
         snprintf(out, PLACE, "%s", u->host);
@@ -93,32 +98,33 @@ static const char *place(const struct conn *c, char out[PLACE])
 /* A line of the log said that Redis cannot be used; connected() is to take that back. */
 static void in_trouble(struct conn *c, bool written)
 {
-    if (written && !c->core->trouble_us) {
-        c->core->trouble_us = clock_us();
+    if (written && !c->endpoint->outage_us) {
+        c->endpoint->outage_us = clock_us();
     }
 }
 
 /* One line for each outage: when both connections were lost, it comes with the one for commands. */
 static void connected(struct conn *c)
 {
-    struct core *core = c->core;
+    struct log *log = &c->context->log;
+    struct endpoint *endpoint = c->endpoint;
     char at[PLACE];
 
-    core->up = core->up || !subscribes(c);
+    endpoint->commands_up = endpoint->commands_up || !subscribes(c);
     if (!subscribes(c)) {
-        core->login_err = 0;
-        health_report(&core->health,
+        endpoint->login_err = 0;
+        health_report(&c->context->health,
                       (struct lapse_health){.kind = LAPSE_HEALTH_CONNECTED, .what = place(c, at)});
     }
-    if (!core->trouble_us || !core->up) {
+    if (!endpoint->outage_us || !endpoint->commands_up) {
         return;
     }
 
-    core->log.last_us[LOG_AGAIN] = 0; /* what it takes back was not held back either */
-    log_line(&core->log, LOG_AGAIN, LOG_NOTICE, "connected%s to Redis at %s%s after %.1f s",
+    log->last_us[LOG_AGAIN] = 0; /* what it takes back was not held back either */
+    log_line(log, LOG_AGAIN, LOG_NOTICE, "connected%s to Redis at %s%s after %.1f s",
              c->was_up ? " again" : "", place(c, at), subscribes(c) ? " for expiry events" : "",
-             (double)(clock_us() - core->trouble_us) / 1e6);
-    core->trouble_us = 0;
+             (double)(clock_us() - endpoint->outage_us) / 1e6);
+    endpoint->outage_us = 0;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -134,7 +140,7 @@ static int64_t backoff_ms(const struct conn *c)
                                : BACKOFF_MIN_MS;
 
     if (c->why == LAPSE_EREFUSED) {
-        return c->core->options.set.reply_ms;
+        return c->context->settings.reply_ms;
     }
     return least(wait, BACKOFF_MAX_MS);
 }
@@ -172,7 +178,7 @@ static void ended(struct conn *c)
     c->state = CONN_DOWN;
     c->refused = c->why == LAPSE_EREFUSED;
     c->why = LAPSE_ELOST;
-    c->core->up = c->core->up && subscribes(c);
+    c->endpoint->commands_up = c->endpoint->commands_up && subscribes(c);
     if (was_up) {
         c->events->down(c->arg);
     }
@@ -207,10 +213,10 @@ static void on_reply(struct redisAsyncContext *ac, void *reply, void *arg)
 static void report_disconnected(const struct conn *c, const char *at, const char *detail)
 {
     if (!subscribes(c)) {
-        health_report(&c->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_DISCONNECTED,
-                                                              .err = LAPSE_EDOWN,
-                                                              .what = at,
-                                                              .detail = detail});
+        health_report(&c->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_DISCONNECTED,
+                                                                 .err = LAPSE_EDOWN,
+                                                                 .what = at,
+                                                                 .detail = detail});
     }
 }
 
@@ -246,8 +252,8 @@ static void report_login(const struct conn *c, struct span error, const char *at
         return;
     }
 
-    c->core->login_err = err;
-    health_report(&c->core->health,
+    c->endpoint->login_err = err;
+    health_report(&c->context->health,
                   (struct lapse_health){
                       .kind = LAPSE_HEALTH_AUTH_FAILED, .err = err, .what = at, .detail = detail});
 }
@@ -256,7 +262,7 @@ static void report_login(const struct conn *c, struct span error, const char *at
  * next attempt. */
 static void not_let_in(struct conn *c, struct span error)
 {
-    struct log *log = &c->core->log;
+    struct log *log = &c->context->log;
     char at[PLACE];
     char text[LOG_VALUE];
 
@@ -311,7 +317,7 @@ static void on_hello(struct redisAsyncContext *ac, void *reply, void *arg)
     if (old && !c->old) {
         char at[PLACE];
         char text[LOG_VALUE];
-        log_line(&c->core->log, LOG_VERSION, LOG_ERR,
+        log_line(&c->context->log, LOG_VERSION, LOG_ERR,
                  "Redis %d.0 or later is needed: the one at %s is version %s", OLDEST_VERSION,
                  place(c, at), log_escape(text, sizeof text, version.at, version.len));
     }
@@ -337,12 +343,12 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
     }
 
     if (--c->greetings == 0) {
-        c->core->stats.reconnects += c->was_up;
+        c->context->stats.reconnects += c->was_up;
         c->state = CONN_UP;
         hosts_good(&c->hosts);
         connected(c);
         c->was_up = true;
-        timer_set(&c->timer, c->core->options.set.reply_ms / 2);
+        timer_set(&c->timer, c->context->settings.reply_ms / 2);
         if (!subscribes(c)) {
             command(c, on_hello, NULL, 1, &hello, NULL);
         }
@@ -352,7 +358,7 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
 
 static void greet(struct conn *c)
 {
-    const struct address *u = &c->core->options.address;
+    const struct address *u = &c->endpoint->address;
     char db[12];
     const char *select[] = {"SELECT", db};
     const char *ping = "PING"; /* of LOADING, MASTERDOWN we hear before work depends on it */
@@ -370,7 +376,7 @@ static void greet(struct conn *c)
 static void failed(struct conn *c, const char *why)
 {
     char at[PLACE];
-    in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
+    in_trouble(c, log_line(&c->context->log, LOG_CONNECT, LOG_WARNING,
                            "cannot connect to Redis at %s: %s; trying again", place(c, at), why));
     report_disconnected(c, at, why);
 }
@@ -379,7 +385,7 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
 {
     struct conn *c = ac->data;
     int one = 1;
-    unsigned patience = (unsigned)c->core->options.set.reply_ms;
+    unsigned patience = (unsigned)c->context->settings.reply_ms;
 
     if (c->state != CONN_CONNECTING) {
         return; /* it is being freed: 1.x says so here too */
@@ -391,7 +397,7 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
         return;
     }
 
-    if (!c->core->options.address.unix_socket) {
+    if (!c->endpoint->address.unix_socket) {
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         /* what is not acknowledged is not kept longer than we wait, nor after we gave it up */
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
@@ -416,7 +422,7 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
     }
 
     if (c->state != CONN_FAILING && c->why != LAPSE_EREFUSED && status != REDIS_OK) {
-        in_trouble(c, log_line(&c->core->log, LOG_CONNECT, LOG_WARNING,
+        in_trouble(c, log_line(&c->context->log, LOG_CONNECT, LOG_WARNING,
                                "lost the connection to Redis at %s: %s; connecting again",
                                place(c, at), reason(ac)));
         report_disconnected(c, at, reason(ac));
@@ -477,7 +483,7 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int events)
  * Now and then with more patience, for the way may have become longer. */
 static int64_t patience_ms(const struct conn *c)
 {
-    int64_t all = c->core->options.set.reply_ms;
+    int64_t all = c->context->settings.reply_ms;
     int64_t call = CALL_MS + 4 * c->reached_ms;
     bool now_and_then = c->attempts >= 8 && (c->attempts & (c->attempts - 1)) == 0;
 
@@ -498,7 +504,7 @@ static int64_t patience_ms(const struct conn *c)
 
 static struct redisAsyncContext *dial(struct conn *c, const char **why)
 {
-    const struct address *u = &c->core->options.address;
+    const struct address *u = &c->endpoint->address;
 
     *why = "out of memory";
     if (u->unix_socket) {
@@ -531,7 +537,7 @@ static void attempt(struct conn *c)
     }
 
     fcntl(ac->c.fd, F_SETFD, FD_CLOEXEC);
-    redisLibevAttach(c->core->loop, ac);
+    redisLibevAttach(c->context->loop, ac);
     ev_set_cb(&((redisLibevEvents *)ac->ev.data)->rev, on_ready);
     ev_set_cb(&((redisLibevEvents *)ac->ev.data)->wev, on_ready);
     ac->data = c;
@@ -556,7 +562,7 @@ static int64_t owed_since_us(const struct conn *c)
 /* When to look again, or to give it up; monotonic. Asks for a sign of life when it is time to. */
 static int64_t deadline_us(struct conn *c)
 {
-    int64_t all = c->core->options.set.reply_ms * 1000;
+    int64_t all = c->context->settings.reply_ms * 1000;
     int64_t now = clock_us();
     int64_t since;
     const char *ping = "PING";
@@ -602,9 +608,9 @@ static void on_deadline(struct conn *c)
         fail(c, LAPSE_ETIMEOUT);
     } else {
         in_trouble(c,
-                   log_line(&c->core->log, LOG_SILENT, LOG_WARNING,
+                   log_line(&c->context->log, LOG_SILENT, LOG_WARNING,
                             "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again",
-                            place(c, at), (long long)c->core->options.set.reply_ms,
+                            place(c, at), (long long)c->context->settings.reply_ms,
                             subscribes(c) ? " to the subscription" : ""));
         report_disconnected(c, at, "no answer");
         fail(c, LAPSE_ETIMEOUT);
@@ -615,7 +621,7 @@ static void on_timer(void *arg)
 {
     struct conn *c = arg;
 
-    if (c->state == CONN_DOWN && (c->core->up || !subscribes(c))) {
+    if (c->state == CONN_DOWN && (c->endpoint->commands_up || !subscribes(c))) {
         attempt(c);
     } else if (c->state == CONN_DOWN) {
         return; /* conn_start() goes on */
@@ -665,12 +671,12 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
                strncmp(ac->errstr, "NO", 2) == 0) {
         c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each
                                     channel once more */
-        c->core->stats.missed_events++;
-        health_report(&c->core->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS,
-                                                              .err = LAPSE_EDENIED,
-                                                              .detail = ac->errstr});
+        c->context->stats.missed_events++;
+        health_report(&c->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS,
+                                                                 .err = LAPSE_EDENIED,
+                                                                 .detail = ac->errstr});
         if (!c->refused) {
-            log_line(&c->core->log, LOG_SUBSCRIBE, LOG_ERR,
+            log_line(&c->context->log, LOG_SUBSCRIBE, LOG_ERR,
                      "Redis refuses the subscription: %s; alarm and sweep go on without events",
                      log_escape(text, sizeof text, ac->errstr, strlen(ac->errstr)));
         }

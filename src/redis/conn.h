@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_CONN_H
 #define LAPSE_CONN_H
-#include "base/context.h"
-#include "redis/hosts.h"
 #include "base/list.h"
+#include "redis/endpoint.h"
+#include "redis/hosts.h"
 #include "redis/reply.h"
 
 /* One command on its way; embedded in what waits for it. */
@@ -31,7 +31,8 @@ struct conn_events {
 /* One connection to Redis: it connects, logs in, and connects again, for ever. One that subscribes
  * connects while the one for commands is up: without that one nobody asks what is due. */
 struct conn {
-    struct core *core;
+    struct context *context;
+    struct endpoint *endpoint;
     const struct conn_events *events;
     void *arg;
     struct redisAsyncContext *ac; /* NULL: none just now */
@@ -63,8 +64,9 @@ struct conn {
     bool blocked;       /* the socket is full: the rest goes when it can be written to */
     bool old;           /* the server's version is too old, and that was said */
 };
-void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg);
-/* when it is down: at once. A subscription must be told so when core->up */
+void conn_init(struct conn *c, struct endpoint *endpoint, const struct conn_events *events,
+               void *arg);
+/* when it is down: at once. A subscription must be told so when the one for commands is up */
 void conn_start(struct conn *c);
 static inline bool conn_up(const struct conn *c)
 {
@@ -75,7 +77,7 @@ bool conn_full(const struct conn *c);
 /* It took some of what waited, lately: what waits behind that has not waited for nothing. */
 static inline bool conn_moving(const struct conn *c)
 {
-    return c->moved_us && clock_us() - c->moved_us < c->core->options.set.reply_ms * 1000;
+    return c->moved_us && clock_us() - c->moved_us < c->context->settings.reply_ms * 1000;
 }
 /* Sends a command; false: not taken, call->end() will not run. Only when it is up. */
 bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len);

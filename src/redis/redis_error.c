@@ -96,9 +96,9 @@ static int refusal_error(bool denied, bool broken)
     return denied ? LAPSE_EDENIED : LAPSE_EREFUSED;
 }
 
-int refusal_code(struct core *core, const char *script, struct span error)
+int refusal_code(struct context *context, const char *script, struct span error)
 {
-    struct log *log = &core->log;
+    struct log *log = &context->log;
     static const char doctor[] = "`lapse doctor` lists the rights";
     char text[LOG_VALUE];
     char command[LOG_VALUE];
@@ -132,7 +132,7 @@ int refusal_code(struct core *core, const char *script, struct span error)
         .what = script,
         .detail = text,
     };
-    health_report(&core->health, report);
+    health_report(&context->health, report);
 
     return report.err;
 }

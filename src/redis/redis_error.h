@@ -7,6 +7,6 @@
 bool refusal_is(struct span error, const char *word); /* begins with it */
 /* The code of an error that a script answered: EREFUSED, EDENIED or EBROKEN. It is logged, and
  * reported as health. */
-int refusal_code(struct core *core, const char *script, struct span error);
+int refusal_code(struct context *context, const char *script, struct span error);
 
 #endif

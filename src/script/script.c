@@ -20,14 +20,7 @@
 #include <stdio.h>
 
 enum { FIXED_ARGS = 6 /* of a call: EVALSHA, its hash, 1, the key, ARGV[1], ARGV[2] of settles */ };
-enum {
-    RETRY_MS = 50,
-    REST_MS = 150,
-    REST_MAX_MS = 1200,
-    LOOK_AHEAD = 512,
-    SPARE_MAX = 16,
-    STEP_US = 1000000
-};
+enum { RETRY_MS = 50, REST_MS = 150, REST_MAX_MS = 1200, LOOK_AHEAD = 512, SPARE_MAX = 16 };
 
 struct batch {
     struct call call;
@@ -194,7 +187,7 @@ static void move_overdue_waiting(struct script *s, struct list *to, int64_t now_
     LIST_EACH (i, &s->waiting) {
         struct ask *a = CONTAINER(i, struct ask, node);
         struct ask *first = CONTAINER(order_first(&s->order, &a->place), struct ask, place);
-        if (a->until_us <= now_us && (first->rests || !conn_up(s->conn))) {
+        if (a->until_us <= now_us && (first->rests || !node_up(s->node))) {
             list_remove(i);
             list_insert(to, i);
         }
@@ -206,9 +199,9 @@ static void move_overdue_waiting(struct script *s, struct list *to, int64_t now_
  * takes any, and what waits for the answer to another request of its id for as long as Redis
  * answers that. */
 /* Why a request was never sent. */
-static int unsent_error(const struct core *core)
+static int unsent_error(const struct endpoint *endpoint)
 {
-    return core->login_err ? core->login_err : LAPSE_EDOWN;
+    return endpoint->login_err ? endpoint->login_err : LAPSE_EDOWN;
 }
 
 static void on_retry(void *arg)
@@ -219,7 +212,7 @@ static void on_retry(void *arg)
 
     script_flush(s);
     list_init(&over);
-    if (!conn_moving(s->conn)) {
+    if (!conn_moving(&s->node->commands)) {
         move_overdue(&over, &s->asks, now_us);
         move_overdue(&over, &s->resting, now_us);
     }
@@ -229,7 +222,7 @@ static void on_retry(void *arg)
     /* they count till they end: the end of one may take another back */
     for (struct list *i; (i = list_pop(&over));) {
         s->n_asks--;
-        ask_end(s, CONTAINER(i, struct ask, node), unsent_error(s->core), NULL);
+        ask_end(s, CONTAINER(i, struct ask, node), unsent_error(&s->node->endpoint), NULL);
     }
 
     if (s->n_asks) {
@@ -237,20 +230,22 @@ static void on_retry(void *arg)
     }
 }
 
-int script_init(struct script *s, struct core *core, struct conn *conn)
+int script_init(struct script *s, struct node *node)
 {
-    *s = (struct script){.core = core, .conn = conn};
+    struct context *context = node->context;
+    int64_t arm_ahead_ms = context->settings.arm_ahead_ms;
+
+    *s = (struct script){.context = context, .node = node};
     list_init(&s->asks);
     list_init(&s->waiting);
     list_init(&s->resting);
     list_init(&s->batches);
     list_init(&s->spare);
 
-    const struct options *o = &core->options;
-    snprintf(s->fixed, sizeof s->fixed, o->set.arm_ahead_ms ? "%d %lld" : "%d", o->address.db,
-             (long long)o->set.arm_ahead_ms);
-    timer_init(&s->retry, core->loop, on_retry, s);
-    timer_init(&s->rest, core->loop, on_rested, s);
+    snprintf(s->fixed, sizeof s->fixed, arm_ahead_ms ? "%d %lld" : "%d", node->endpoint.address.db,
+             (long long)arm_ahead_ms);
+    timer_init(&s->retry, context->loop, on_retry, s);
+    timer_init(&s->rest, context->loop, on_rested, s);
 
     if (order_init(&s->order) || !grow(s, FIXED_ARGS + 4 * SCRIPT_BATCH)) {
         order_free(&s->order);
@@ -332,19 +327,6 @@ static void end_all(struct batch *b, int err)
     }
 }
 
-/* What is due, and when a lease ends, is by Redis's clock: people will ask why all ran at once, or
- * nothing did. */
-static void hear_clock(struct core *core, int64_t sent_us, int64_t server_us)
-{
-    int64_t moved = server_clock_heard(&core->clock, sent_us, clock_us(), server_us);
-
-    if (moved >= STEP_US || moved <= -STEP_US) {
-        log_line(&core->log, LOG_CLOCK, LOG_WARNING,
-                 "the clock of Redis was set %s by %.3f s; what is due goes by it",
-                 moved > 0 ? "forward" : "back", (double)(moved > 0 ? moved : -moved) / 1e6);
-    }
-}
-
 static void answer_all(struct batch *b, const struct redisReply *reply)
 {
     struct list *i;
@@ -356,7 +338,7 @@ static void answer_all(struct batch *b, const struct redisReply *reply)
         return;
     }
 
-    hear_clock(b->s->core, b->call.sent_us, now_us);
+    node_heard_clock(b->s->node, b->call.sent_us, now_us);
 
     if (!script_facts[b->script].batch) {
         while ((i = list_pop(&b->asks))) { /* one */
@@ -390,7 +372,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
         b->s->loaded[b->script] = false;
         put_back(b->s, b);
     } else {
-        end_all(b, refusal_code(b->s->core, script_facts[b->script].name, error));
+        end_all(b, refusal_code(b->s->context, script_facts[b->script].name, error));
     }
 
     batch_free(b);
@@ -501,7 +483,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
         }
     }
 
-    if (!conn_send(s->conn, &b->call, (int)n, s->argv, s->lens)) {
+    if (!conn_send(&s->node->commands, &b->call, (int)n, s->argv, s->lens)) {
         return false;
     }
 
@@ -519,7 +501,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
  * socket took some. */
 void script_flush(struct script *s)
 {
-    while (!list_empty(&s->asks) && conn_up(s->conn) && !conn_full(s->conn)) {
+    while (!list_empty(&s->asks) && node_up(s->node) && !conn_full(&s->node->commands)) {
         struct batch *b = batch_new(s);
         if (!b) {
             break;
@@ -529,8 +511,8 @@ void script_flush(struct script *s)
             batch_free(b);
             break;
         }
-        if (conn_full(s->conn)) {
-            conn_flush(s->conn);
+        if (conn_full(&s->node->commands)) {
+            conn_flush(&s->node->commands);
         }
     }
 
@@ -538,7 +520,7 @@ void script_flush(struct script *s)
         timer_stop(&s->retry);
     }
 
-    conn_flush(s->conn);
+    conn_flush(&s->node->commands);
 }
 
 void script_lost(struct script *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SCRIPT_H
 #define LAPSE_SCRIPT_H
-#include "redis/conn.h"
+#include "redis/node.h"
 #include "script/order.h"
 #include "script_ids.h"
 
@@ -33,8 +33,8 @@ struct ask {
 
 /* The scripts on one connection: what is asked in one turn of the loop travels together. */
 struct script {
-    struct core *core;
-    struct conn *conn;
+    struct context *context;
+    struct node *node;
     struct order order;  /* requests of one id go one after the other */
     struct list asks;    /* to be sent, in order */
     struct list waiting; /* behind another request of their id */
@@ -56,7 +56,7 @@ struct script {
     struct span holder; /* ARGV[2] of settles: whose the jobs must be */
     char fixed[48];     /* ARGV[1]: the database, and arm_ahead_ms if there is one */
 };
-int script_init(struct script *s, struct core *core, struct conn *conn);
+int script_init(struct script *s, struct node *node);
 void script_ask(struct script *s, struct ask *a);
 /* Takes back what was not sent yet; false: it was. end() does not run. */
 bool script_unask(struct script *s, struct ask *a);

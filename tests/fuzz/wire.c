@@ -92,11 +92,13 @@ static void on_timer(void *arg)
     }
 }
 
-void conn_init(struct conn *c, struct core *core, const struct conn_events *events, void *arg)
+void conn_init(struct conn *c, struct endpoint *endpoint, const struct conn_events *events,
+               void *arg)
 {
-    *c = (struct conn){.core = core, .events = events, .arg = arg, .why = LAPSE_ELOST};
+    *c = (struct conn){
+        .context = endpoint->context, .events = events, .arg = arg, .why = LAPSE_ELOST};
     list_init(&c->calls);
-    timer_init(&c->timer, core->loop, on_timer, c);
+    timer_init(&c->timer, c->context->loop, on_timer, c);
     MUST(n_conns < 2);
     conns[n_conns++] = c;
 }

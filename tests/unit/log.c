@@ -113,12 +113,12 @@ Test(log, escapes_each_byte_and_a_value_that_was_escaped_not_again)
 
 Test(log, what_redis_refused_with_is_escaped_once_and_cut_at_256_bytes)
 {
-    static struct core core;
+    static struct context context;
     char text[5000] = "ERR a\r\n\0\\\x1b[2J";
 
     memset(text + 13, 'x', sizeof text - 13);
-    core.log = log_;
-    cr_expect_eq(refusal_code(&core, "claim", (struct span){text, sizeof text}), LAPSE_EREFUSED);
+    context.log = log_;
+    cr_expect_eq(refusal_code(&context, "claim", (struct span){text, sizeof text}), LAPSE_EREFUSED);
     cr_expect(strstr(said, "ERR a\\x0d\\x0a\\x00\\x5c\\x1b[2Jxxx"), "%s", said);
     const char *xs = strstr(said, "xxx");
     size_t len = strspn(xs, "x") + (size_t)(xs - strstr(said, "ERR"));

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_ENDPOINT_H
+#define LAPSE_ENDPOINT_H
+#include "base/context.h"
+#include "redis/address.h"
+
+/* Where a Redis is, and whether it can be used: shared by all connections to it. */
+struct endpoint {
+    struct context *context;
+    struct address address; /* its texts are the handle's */
+    bool commands_up;       /* the connection for commands is */
+    int login_err;     /* EAUTH, EDENIED: it did not let us in when it was last asked; else 0 */
+    int64_t outage_us; /* when the log said that it cannot be used; 0: it can, or it said so */
+};
+
+#endif

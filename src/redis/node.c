@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/node.h"
+
+enum { CLOCK_STEP_US = 1000000 };
+
+void node_init(struct node *n, struct context *context, const struct address *address,
+               const struct conn_events *events, void *arg)
+{
+    *n = (struct node){.context = context};
+    n->endpoint = (struct endpoint){.context = context, .address = *address};
+    conn_init(&n->commands, &n->endpoint, events, arg);
+}
+
+/* What is due, and when a lease ends, goes by Redis's clock: people will ask why all jobs ran at
+ * once, or none did. */
+void node_heard_clock(struct node *n, int64_t sent_us, int64_t server_us)
+{
+    int64_t moved_us = server_clock_heard(&n->clock, sent_us, clock_us(), server_us);
+
+    if (moved_us >= CLOCK_STEP_US) {
+        log_line(&n->context->log, LOG_CLOCK, LOG_WARNING,
+                 "the clock of Redis was set forward by %.3f s; what is due goes by it",
+                 (double)moved_us / 1e6);
+    } else if (moved_us <= -CLOCK_STEP_US) {
+        log_line(&n->context->log, LOG_CLOCK, LOG_WARNING,
+                 "the clock of Redis was set back by %.3f s; what is due goes by it",
+                 (double)-moved_us / 1e6);
+    }
+}
+
+int64_t node_time_us(const struct node *n)
+{
+    return server_clock_us(&n->clock, clock_us());
+}
+
+int64_t node_mono_us(const struct node *n, int64_t server_us)
+{
+    return server_clock_mono_us(&n->clock, server_us);
+}
