@@ -107,7 +107,7 @@ static int read_row_with_body(struct job_request *r, const struct job_row *row)
         return LAPSE_EBROKEN;
     }
 
-    r->body = mem_new(0, job_room(r->request.queue, row, true));
+    r->body = mem_new(0, job_texts_len(r->request.queue, row, true));
     if (!r->body) {
         return LAPSE_ENOMEM;
     }
@@ -230,7 +230,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     struct lapse_spec s;
     struct job_request *r;
     char generated[2 * ID_DIGITS + 1];
-    unsigned char header[JOB_HEADER_MAX];
+    unsigned char header[RECORD_HEADER_MAX];
 
     if (!l || !spec_read(&s, spec) || !due_is_valid(l, s.due)) {
         return LAPSE_EINVAL;
@@ -240,7 +240,9 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         s.id = generated;
     }
 
-    size_t header_len = job_encode(header, s.tries, s.backoff_ms, s.backoff_max_ms);
+    struct record head = {
+        .tries = s.tries, .backoff_ms = s.backoff_ms, .backoff_max_ms = s.backoff_max_ms};
+    size_t header_len = record_encode(header, &head);
     size_t record_len = header_len + s.body_len;
     struct request_spec how = {
         .queue = s.queue, .id = s.id, .body_len = s.body_len, .extra_len = record_len, .arg = arg};

@@ -115,7 +115,7 @@ static int add_row(struct list_request *r, const struct redisReply *rows, size_t
         return LAPSE_EBROKEN;
     }
 
-    struct lapse_job *job = mem_new(sizeof *job, job_room(r->request.queue, &row, true));
+    struct lapse_job *job = mem_new(sizeof *job, job_texts_len(r->request.queue, &row, true));
     if (!job) {
         return LAPSE_ENOMEM;
     }

@@ -1,173 +1,54 @@
 /* SPDX-License-Identifier: MIT */
-/* One job in memory, and the two packed texts that Redis keeps of it: the record, which never
- * changes in a life, and what is held of it from its first claim on. src/lua/README.md draws both.
- */
 #include "job/job.h"
 #include "base/clock.h"
 
-enum { VERSION = 1, HAS_TRIES = 1, HAS_BACKOFF = 2, HAS_BACKOFF_MAX = 4 };
-
-static size_t put_varint(unsigned char *out, uint64_t value)
+size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
-    size_t n = 0;
-
-    for (; value >= 128; value >>= 7) {
-        out[n++] = (unsigned char)(value | 128);
-    }
-    out[n++] = (unsigned char)value;
-    return n;
+    return strlen(queue) + 1 + row->id.len + 1 + (with_body ? row->record.len : 0);
 }
 
-size_t job_encode(unsigned char out[JOB_HEADER_MAX], unsigned tries, int64_t backoff_ms,
-                  int64_t backoff_max_ms)
+static char *put_text(char *to, struct span text, const char **field)
 {
-    size_t n = 2;
-
-    out[0] = VERSION;
-    out[1] = 0;
-    if (tries != JOB_TRIES) {
-        out[1] |= HAS_TRIES;
-        n += put_varint(out + n, tries);
-    }
-
-    if (backoff_ms != JOB_BACKOFF_MS) {
-        out[1] |= HAS_BACKOFF;
-        n += put_varint(out + n, (uint64_t)backoff_ms);
-    }
-
-    if (backoff_max_ms != JOB_BACKOFF_MAX_MS) {
-        out[1] |= HAS_BACKOFF_MAX;
-        n += put_varint(out + n, (uint64_t)backoff_max_ms);
-    }
-
-    return n;
+    memcpy(to, text.at, text.len);
+    to[text.len] = '\0';
+    *field = to;
+    return to + text.len + 1;
 }
 
-static bool get_varint(const unsigned char **at, const unsigned char *end, int64_t *value)
+static void set_attempt(struct lapse_job *job, const struct attempt *a)
 {
-    *value = 0;
-    for (unsigned shift = 0; *at < end && shift < 49; shift += 7) {
-        unsigned char byte = *(*at)++;
-        *value |= (int64_t)(byte & 127) << shift;
-        if (byte < 128) {
-            return true;
-        }
-    }
+    size_t len = a->reason.len < JOB_REASON_MAX ? a->reason.len : JOB_REASON_MAX;
 
-    return false;
-}
-
-bool job_decode(struct lapse_job *job, struct span record)
-{
-    const unsigned char *at = (const unsigned char *)record.at;
-    const unsigned char *end = at + record.len;
-    int64_t value[3] = {JOB_TRIES, JOB_BACKOFF_MS, JOB_BACKOFF_MAX_MS};
-
-    if (record.len < 2 || at[0] != VERSION || at[1] > 7) {
-        return false;
-    }
-
-    unsigned flags = at[1];
-    at += 2;
-
-    for (unsigned i = 0; i < 3; i++) {
-        if (flags & 1u << i && !get_varint(&at, end, &value[i])) {
-            return false;
-        }
-    }
-
-    if (value[0] < 1 || value[0] > (int64_t)LAPSE_FOREVER || end - at > JOB_BODY_MAX) {
-        return false;
-    }
-
-    job->tries = (unsigned)value[0];
-    job->backoff_ms = value[1];
-    job->backoff_max_ms = value[2];
-    job->body = at;
-    job->body_len = (size_t)(end - at);
-
-    return true;
-}
-
-/* A number and the space after it. */
-static bool get_number(struct span *s, int64_t *out)
-{
-    struct span digits;
-    return span_cut(s, ' ', &digits) && span_decimal(digits, EXACT_MAX, out);
-}
-
-/* A word of at least one byte, and the space after it: (%S+) and a space to Lua. */
-static bool skip_word(struct span *s)
-{
-    struct span word;
-
-    if (!span_cut(s, ' ', &word)) {
-        return false;
-    }
-
-    for (size_t i = 0; i < word.len; i++) {
-        if (word.at[i] >= '\t' && word.at[i] <= '\r') {
-            return false;
-        }
-    }
-    return word.len > 0;
-}
-
-static void held_decode(struct lapse_job *job, struct span held)
-{
-    int64_t version;
-    int64_t try_no;
-    int64_t tries;
-    int64_t token;
-    int64_t claimed_us;
-    int64_t due_ms;
-
-    if (!get_number(&held, &version) || version != 1 || !get_number(&held, &try_no) ||
-        try_no > UINT32_MAX || !get_number(&held, &tries) || !get_number(&held, &token) ||
-        !get_number(&held, &claimed_us) || !get_number(&held, &due_ms) || !skip_word(&held)) {
-        return;
-    }
-
-    job->try_no = (unsigned)try_no;
-    job->token = (uint64_t)token;
-    job->claimed_us = claimed_us;
-    job->due_ms = due_ms;
-
-    size_t len = held.len < JOB_REASON_MAX ? held.len : JOB_REASON_MAX;
-    memcpy(job->reason, held.at, len);
+    job->try_no = a->try_no;
+    job->token = a->token;
+    job->claimed_us = a->claimed_us;
+    job->due_ms = a->due_ms;
+    memcpy(job->reason, a->reason.at, len);
     job->reason[len] = '\0';
 }
 
-bool job_row(struct job_row *row, const struct redisReply *r)
+static void set_record(struct lapse_job *job, const struct record *r)
 {
-    row->place = 0;
-    reply_int(reply_at(r, 5), &row->place);
-    return reply_len(r) >= 5 && reply_text(reply_at(r, 0), &row->id) &&
-           keys_id_ok(row->id.at, row->id.len) && reply_int(reply_at(r, 1), &row->state) &&
-           row->state >= LAPSE_WAITING && row->state <= LAPSE_DEAD &&
-           reply_int(reply_at(r, 2), &row->score_ms) && reply_text(reply_at(r, 3), &row->held) &&
-           reply_text(reply_at(r, 4), &row->record);
+    job->tries = r->tries;
+    job->backoff_ms = r->backoff_ms;
+    job->backoff_max_ms = r->backoff_max_ms;
 }
 
-size_t job_room(const char *queue, const struct job_row *row, bool body)
+void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
+              bool with_body)
 {
-    return strlen(queue) + 1 + row->id.len + 1 + (body ? row->record.len : 0);
-}
+    struct attempt attempt;
+    struct record record = {.body = {NULL, 0}};
 
-void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *room,
-              bool body)
-{
-    size_t queue_len = strlen(queue) + 1;
-
-    job->queue = memcpy(room, queue, queue_len);
-    room += queue_len;
-    job->id = memcpy(room, row->id.at, row->id.len);
-    room[row->id.len] = '\0';
-    room += row->id.len + 1;
+    texts = put_text(texts, span_of(queue), &job->queue);
+    texts = put_text(texts, row->id, &job->id);
     job->state = (enum lapse_state)row->state;
     job->score_ms = row->score_ms;
     job->due_ms = row->score_ms;
-    held_decode(job, row->held);
+
+    if (attempt_decode(&attempt, row->attempt)) {
+        set_attempt(job, &attempt);
+    }
 
     if (job->state == LAPSE_WAITING) {
         job->due_ms = row->score_ms;
@@ -175,11 +56,15 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         job->until_ms = row->score_ms;
     }
 
-    if (job_decode(job, row->record) && body && job->body_len) {
-        job->body = memcpy(room, job->body, job->body_len);
-    } else {
-        job->body = "";
-        job->body_len = 0;
+    if (record_decode(&record, row->record)) {
+        set_record(job, &record);
+    }
+
+    job->body = "";
+    job->body_len = 0;
+    if (with_body && record.body.len) {
+        job->body = memcpy(texts, record.body.at, record.body.len);
+        job->body_len = record.body.len;
     }
 }
 

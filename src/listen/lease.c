@@ -403,7 +403,7 @@ int holder_take(struct holder *hs, void *owner, const char *queue, struct span k
                 const struct job_row *row, enum lapse_via via, int64_t sent_us, int64_t lease_ms,
                 lapse_handler *fn, void *arg)
 {
-    size_t room = job_room(queue, row, true);
+    size_t room = job_texts_len(queue, row, true);
     struct held *h = mem_new(sizeof *h, room + key.len);
 
     if (!h) {

@@ -3,6 +3,7 @@
 #define LAPSE_SUB_H
 #include "redis/node.h"
 #include "base/table.h"
+#include "job/keys.h"
 
 /* A queue that is listened to; embedded in what wants to hear. */
 struct ear {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_REFUSAL_H
 #define LAPSE_REFUSAL_H
-#include "job/keys.h"
 #include "base/context.h"
+#include "base/span.h"
 
 bool refusal_is(struct span error, const char *word); /* begins with it */
 /* The code of an error that a script answered: EREFUSED, EDENIED or EBROKEN. It is logged, and

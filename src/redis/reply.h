@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_REPLY_H
 #define LAPSE_REPLY_H
-#include "job/keys.h"
+#include "base/span.h"
 
 /* Reads what Redis answered. Nothing is trusted: a place that is not there, or of another type, is
  * NULL or false. */

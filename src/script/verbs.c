@@ -2,6 +2,7 @@
 /* Arguments to text, answers to values. The order of both is that of the scripts' heads. */
 #include "script/verbs.h"
 #include "base/error.h"
+#include "script/row.h"
 #include <stdio.h>
 
 static struct span text(const char *s)
@@ -37,7 +38,7 @@ static void on_job(struct ask *ask, int err, const struct redisReply *answer)
         a->end(a, err, NULL, 0);
     } else if (reply_int(answer, &due)) {
         a->end(a, 0, NULL, due);
-    } else if (job_row(&row, answer)) {
+    } else if (row_read(&row, answer)) {
         a->end(a, 0, &row, 0);
     } else {
         a->end(a, LAPSE_EBROKEN, NULL, 0);
@@ -182,7 +183,7 @@ void store_claim_add(struct claim_ask *a, struct span id, enum lapse_via via)
 
 bool store_claimed_row(const struct claimed *got, size_t i, struct job_row *row)
 {
-    return job_row(row, reply_at(got->rows, 5 + i));
+    return row_read(row, reply_at(got->rows, 5 + i));
 }
 
 /* ---- of a queue ---- */
@@ -293,5 +294,5 @@ void store_list(struct script *s, struct list_ask *a, struct span key, enum laps
 
 bool store_list_row(const struct redisReply *rows, size_t i, struct job_row *row)
 {
-    return job_row(row, reply_at(rows, 2 + i));
+    return row_read(row, reply_at(rows, 2 + i));
 }

@@ -2,6 +2,7 @@
 #ifndef LAPSE_STORE_H
 #define LAPSE_STORE_H
 #include "job/job.h"
+#include "job/keys.h"
 #include "script/script.h"
 
 /* One C function per script of src/lua: typed arguments in, a job or numbers out, and no policy.

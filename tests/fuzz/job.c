@@ -32,19 +32,20 @@ static void print(const struct lapse_job *job, int as_text)
 /* A record is what it was made of. */
 static void there_and_back(unsigned tries, int64_t backoff_ms, int64_t most_ms, struct span body)
 {
-    unsigned char record[JOB_HEADER_MAX + 256];
-    struct lapse_job job = {.tries = 0};
-    size_t n = job_encode(record, tries, backoff_ms, most_ms);
+    unsigned char text[RECORD_HEADER_MAX + 256];
+    struct record r = {.tries = tries, .backoff_ms = backoff_ms, .backoff_max_ms = most_ms};
+    size_t n = record_encode(text, &r);
 
-    MUST(n <= JOB_HEADER_MAX);
+    MUST(n <= RECORD_HEADER_MAX);
     body.len = body.len < 256 ? body.len : 256;
     if (body.len) {
-        memcpy(record + n, body.at, body.len);
+        memcpy(text + n, body.at, body.len);
     }
 
-    MUST(job_decode(&job, (struct span){(char *)record, n + body.len}));
-    MUST(job.tries == tries && job.backoff_ms == backoff_ms && job.backoff_max_ms == most_ms);
-    MUST(span_eq((struct span){job.body, job.body_len}, body));
+    r = (struct record){.tries = 0};
+    MUST(record_decode(&r, (struct span){(char *)text, n + body.len}));
+    MUST(r.tries == tries && r.backoff_ms == backoff_ms && r.backoff_max_ms == most_ms);
+    MUST(span_eq(r.body, body));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -65,13 +66,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     row.id = (struct span){id, (size_t)(e.at - data) < size || id_len == 0 ? id_len : 0};
 
     char *held = eat_copy(&e, held_len, false);
-    row.held = (struct span){held, e.left ? held_len : 0};
+    row.attempt = (struct span){held, e.left ? held_len : 0};
 
     size_t len = e.left;
     char *record = eat_copy(&e, len, false);
     row.record = (struct span){record, len};
 
-    char *room = malloc(job_room("q", &row, body));
+    char *room = malloc(job_texts_len("q", &row, body));
     struct lapse_job job = {.via = LAPSE_VIA_EVENT};
     MUST(room);
     job_fill(&job, "q", &row, room, body);

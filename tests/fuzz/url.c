@@ -29,7 +29,8 @@ static void library(const char *text)
 
     if (ok) {
         MUST(u.host && *u.host && u.db >= 0 && u.db <= 1 << 20);
-        MUST(u.unix_socket ? *u.host == '/' && strlen(u.host) < 108 : u.port >= 1 && u.port <= 65535);
+        MUST(u.unix_socket ? *u.host == '/' && strlen(u.host) < 108
+                           : u.port >= 1 && u.port <= 65535);
         MUST(!u.password || *u.password);
         MUST(!u.user || (*u.user && u.password));
         MUST(u.unix_socket == checked.unix_socket && u.db == checked.db && u.port == checked.port);

@@ -1,110 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of replies, and the jobs that are made of them. */
+/* Jobs that are made of a row of a reply. */
 #include "job/job.h"
 #include "unit.h"
 #include <criterion/criterion.h>
-#include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-/* ---- rows ---- */
-static const struct {
-    const char *resp;
-    bool good;
-} shapes[] = {
-    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
-    {"*5\r\n$1\r\ni\r\n:2\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
-    {"*5\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
-    {"*6\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n:9\r\n", true},
-    {"*6\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n$1\r\nx\r\n", true},
-    {"*7\r\n$1\r\ni\r\n:3\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n:9\r\n:9\r\n", true},
-    {"*5\r\n$1\r\ni\r\n$1\r\n1\r\n$1\r\n7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
-    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", true},
-    {"*5\r\n$0\r\n\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:0\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:4\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:-1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:4294967297\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n:1\r\n:1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$-1\r\n:1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n$-1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:1\r\n$-1\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:1\r\n$1\r\nx\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$-1\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n$-1\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n:5\r\n", false},
-    {"*4\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n", false},
-    {"*0\r\n", false},
-    {"*-1\r\n", false},
-    {"$-1\r\n", false},
-    {":1\r\n", false},
-    {"$5\r\nEGONE\r\n", false},
-    {"-ERR x\r\n", false},
-};
-
-Test(job_row, has_five_places_of_their_types)
-{
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        struct redisReply *r = unit_reply(shapes[i].resp, strlen(shapes[i].resp));
-        struct job_row row;
-        cr_expect_eq(job_row(&row, r), shapes[i].good, "%s", shapes[i].resp);
-        freeReplyObject(r);
-    }
-    struct job_row row;
-    cr_expect_not(job_row(&row, NULL));
-}
-
-Test(job_row, says_what_is_in_its_places)
-{
-    struct job_row row;
-    struct redisReply *r =
-        UNIT_REPLY("*6\r\n$2\r\nid\r\n:3\r\n:70\r\n$4\r\nheld\r\n$3\r\nr\0c\r\n:9\r\n");
-
-    memset(&row, 0x5a, sizeof row);
-    cr_assert(job_row(&row, r));
-    cr_expect(span_is(row.id, "id") && span_is(row.held, "held") &&
-              span_eq(row.record, (struct span){"r\0c", 3}));
-    cr_expect_eq(row.state, LAPSE_DEAD);
-    cr_expect_eq(row.score_ms, 70);
-    cr_expect_eq(row.place, 9);
-    freeReplyObject(r);
-    r = UNIT_REPLY("*5\r\n$2\r\nid\r\n:1\r\n:-70\r\n$0\r\n\r\n$0\r\n\r\n");
-    memset(&row, 0x5a, sizeof row);
-    cr_assert(job_row(&row, r));
-    cr_expect_eq(row.place, 0, "there is none");
-    cr_expect_eq(row.score_ms, -70);
-    freeReplyObject(r);
-}
-
-Test(job_row, has_an_id_of_at_most_255_bytes)
-{
-    for (int len = 254; len < 258; len++) {
-        char resp[400];
-        char id[300];
-        memset(id, 'a', sizeof id);
-        int n = snprintf(resp, sizeof resp, "*5\r\n$%d\r\n%.*s\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n",
-                         len, len, id);
-        struct redisReply *r = unit_reply(resp, (size_t)n);
-        struct job_row row;
-        cr_expect_eq(job_row(&row, r), len <= 255, "%d", len);
-        freeReplyObject(r);
-    }
-}
-
-Test(job_row, has_an_id_that_could_have_been_scheduled)
-{
-    for (int byte = 0; byte < 256; byte++) {
-        char resp[] = "*5\r\n$3\r\na.b\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n";
-        resp[9] = (char)byte;
-        struct redisReply *r = unit_reply(resp, sizeof resp - 1);
-        struct job_row row;
-        cr_expect_eq(job_row(&row, r), byte > ' ' && byte <= '~' && byte != '{' && byte != '}',
-                     "byte %d", byte);
-        freeReplyObject(r);
-    }
-}
-
-/* ---- jobs ---- */
 static struct lapse_job *job;
 static char *room;
 
@@ -118,11 +18,11 @@ static void fill(enum lapse_state state, int64_t score_ms, const char *held, con
     void *rec = unit_copy(record, record_len);
     char *queue = unit_copy("queue", 6);
     struct job_row row = {.id = {id, 4},
-                          .held = {h, strlen(held)},
+                          .attempt = {h, strlen(held)},
                           .record = {rec, record_len},
                           .state = state,
                           .score_ms = score_ms};
-    size_t size = job_room(queue, &row, body);
+    size_t size = job_texts_len(queue, &row, body);
 
     cr_assert_eq(size, 6 + 5 + (body ? record_len : 0));
     free(room);
@@ -230,8 +130,8 @@ Test(job_fill, due_and_until_are_by_state)
     }
 }
 
-/* ---- what is held ---- */
-Test(job_fill, reads_what_is_held)
+/* ---- the last attempt ---- */
+Test(job_fill, reads_the_last_attempt)
 {
     static const struct {
         const char *held;
@@ -259,7 +159,7 @@ Test(job_fill, reads_what_is_held)
     }
 }
 
-Test(job_fill, takes_nothing_of_what_is_held_in_another_form)
+Test(job_fill, takes_nothing_of_an_attempt_in_another_form)
 {
     static const char *const bad[] = {
         "",
@@ -316,7 +216,7 @@ Test(job_fill, takes_nothing_of_what_is_held_in_another_form)
     }
 }
 
-Test(job_fill, cuts_a_why_at_200_bytes)
+Test(job_fill, cuts_a_reason_at_200_bytes)
 {
     for (size_t len = 0; len < 300; len++) {
         char held[400] = "1 2 10 5 7 66 w ";

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/record.h"
+#include <lapse.h>
+
+enum { VERSION = 1, HAS_TRIES = 1, HAS_BACKOFF = 2, HAS_BACKOFF_MAX = 4, ALL_FLAGS = 7 };
+
+/* ---- the record ---- */
+static size_t put_varint(unsigned char *out, uint64_t value)
+{
+    size_t n = 0;
+
+    for (; value >= 128; value >>= 7) {
+        out[n++] = (unsigned char)(value | 128);
+    }
+    out[n++] = (unsigned char)value;
+    return n;
+}
+
+size_t record_encode(unsigned char out[RECORD_HEADER_MAX], const struct record *r)
+{
+    size_t n = 2;
+
+    out[0] = VERSION;
+    out[1] = 0;
+
+    if (r->tries != JOB_TRIES) {
+        out[1] |= HAS_TRIES;
+        n += put_varint(out + n, r->tries);
+    }
+    if (r->backoff_ms != JOB_BACKOFF_MS) {
+        out[1] |= HAS_BACKOFF;
+        n += put_varint(out + n, (uint64_t)r->backoff_ms);
+    }
+    if (r->backoff_max_ms != JOB_BACKOFF_MAX_MS) {
+        out[1] |= HAS_BACKOFF_MAX;
+        n += put_varint(out + n, (uint64_t)r->backoff_max_ms);
+    }
+
+    return n;
+}
+
+static bool get_varint(struct span *s, int64_t *value)
+{
+    int64_t sum = 0;
+
+    for (unsigned shift = 0; s->len > 0 && shift < 49; shift += 7) {
+        unsigned char byte = (unsigned char)*s->at;
+        *s = (struct span){s->at + 1, s->len - 1};
+        sum |= (int64_t)(byte & 127) << shift;
+        if (byte < 128) {
+            *value = sum;
+            return true;
+        }
+    }
+
+    return false;
+}
+
+bool record_decode(struct record *r, struct span text)
+{
+    int64_t tries = JOB_TRIES;
+    struct record found = {.backoff_ms = JOB_BACKOFF_MS, .backoff_max_ms = JOB_BACKOFF_MAX_MS};
+
+    if (text.len < 2 || text.at[0] != VERSION) {
+        return false;
+    }
+
+    unsigned flags = (unsigned char)text.at[1];
+    found.body = (struct span){text.at + 2, text.len - 2};
+
+    if (flags > ALL_FLAGS || (flags & HAS_TRIES && !get_varint(&found.body, &tries)) ||
+        (flags & HAS_BACKOFF && !get_varint(&found.body, &found.backoff_ms)) ||
+        (flags & HAS_BACKOFF_MAX && !get_varint(&found.body, &found.backoff_max_ms))) {
+        return false;
+    }
+
+    if (tries < 1 || tries > (int64_t)LAPSE_FOREVER || found.body.len > JOB_BODY_MAX) {
+        return false;
+    }
+
+    found.tries = (unsigned)tries;
+    *r = found;
+    return true;
+}
+
+/* ---- the attempt ---- */
+/* A number and the space after it. */
+static bool get_number(struct span *s, int64_t *out)
+{
+    struct span digits;
+    return span_cut(s, ' ', &digits) && span_decimal(digits, EXACT_MAX, out);
+}
+
+/* A word of at least one byte, and the space after it: (%S+) and a space to Lua. */
+static bool skip_word(struct span *s)
+{
+    struct span word;
+
+    if (!span_cut(s, ' ', &word)) {
+        return false;
+    }
+
+    for (size_t i = 0; i < word.len; i++) {
+        if (word.at[i] >= '\t' && word.at[i] <= '\r') {
+            return false;
+        }
+    }
+    return word.len > 0;
+}
+
+bool attempt_decode(struct attempt *a, struct span text)
+{
+    struct attempt found;
+    int64_t version;
+    int64_t try_no;
+    int64_t tries;
+    int64_t token;
+
+    if (!get_number(&text, &version) || version != VERSION || !get_number(&text, &try_no) ||
+        try_no > UINT32_MAX || !get_number(&text, &tries) || !get_number(&text, &token) ||
+        !get_number(&text, &found.claimed_us) || !get_number(&text, &found.due_ms) ||
+        !skip_word(&text)) {
+        return false;
+    }
+
+    found.try_no = (unsigned)try_no;
+    found.token = (uint64_t)token;
+    found.reason = text;
+    *a = found;
+    return true;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "script/row.h"
+#include "job/keys.h"
+
+enum { ID, STATE, SCORE, ATTEMPT, RECORD, PLACE };
+
+bool row_read(struct job_row *row, const struct redisReply *r)
+{
+    row->place = 0;
+    reply_int(reply_at(r, PLACE), &row->place);
+
+    if (!reply_text(reply_at(r, ID), &row->id) || !keys_id_ok(row->id.at, row->id.len)) {
+        return false;
+    }
+
+    return reply_int(reply_at(r, STATE), &row->state) && row->state >= LAPSE_WAITING &&
+           row->state <= LAPSE_DEAD && reply_int(reply_at(r, SCORE), &row->score_ms) &&
+           reply_text(reply_at(r, ATTEMPT), &row->attempt) &&
+           reply_text(reply_at(r, RECORD), &row->record);
+}

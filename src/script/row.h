@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_ROW_H
+#define LAPSE_ROW_H
+#include "job/job.h"
+#include "redis/reply.h"
+
+/* Takes the row of a job in a script's reply apart; false: it has not the shape of one. */
+bool row_read(struct job_row *row, const struct redisReply *r);
+
+#endif
