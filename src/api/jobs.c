@@ -127,7 +127,7 @@ static void on_got(struct job_ask *a, int err, const struct job_row *row, int64_
 /* ---- arguments ---- */
 static bool id_is_valid(const char *id)
 {
-    return id && keys_id_ok(id, strnlen(id, KEYS_ID_MAX + 1));
+    return id && keys_id_ok(span_of(id));
 }
 
 /* The exact rule, ten years from Redis's now, is the script's; before the first reply this process
@@ -158,7 +158,7 @@ static bool wait_is_valid(int64_t wait_ms)
 
 static bool spec_is_valid(const struct lapse_spec *s)
 {
-    bool named = s->queue && keys_queue_ok(s->queue) && (!s->id || id_is_valid(s->id));
+    bool named = s->queue && keys_queue_ok(span_of(s->queue)) && (!s->id || id_is_valid(s->id));
     bool body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
 
     return named && body && wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms) &&
@@ -274,7 +274,7 @@ static int ask_about_job(struct job_request **out, struct lapse *l, const char *
 {
     struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
 
-    if (!l || !queue || !keys_queue_ok(queue) || !id_is_valid(id)) {
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) || !id_is_valid(id)) {
         return LAPSE_EINVAL;
     }
 

@@ -13,7 +13,7 @@ int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_o
     if (!opts) {
         opts = &defaults;
     }
-    if (!l || !queue || !keys_queue_ok(queue) || !fn) {
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) || !fn) {
         return LAPSE_EINVAL;
     }
     if (opts->size < sizeof *opts || !mem_read_sized(&o, sizeof o, opts)) {
@@ -28,7 +28,7 @@ int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_o
 
 int lapse_unlisten(struct lapse *l, const char *queue)
 {
-    if (!l || !queue || !keys_queue_ok(queue)) {
+    if (!l || !queue || !keys_queue_ok(span_of(queue))) {
         return LAPSE_EINVAL;
     }
     if (l->closing) {

@@ -116,27 +116,16 @@ static int64_t parse(const struct option_row *row, const char *text)
     }
 }
 
-/* A name goes into space-separated lines and into keys' neighbourhood: printable ASCII but space
- * and braces. */
-static bool name_ok(const char *s)
-{
-    size_t len = strlen(s);
-
-    for (const char *c = s; *c; c++) {
-        if (*c <= ' ' || *c > '~' || *c == '{' || *c == '}') {
-            return false;
-        }
-    }
-    return len >= 1 && len <= 64;
-}
-
 static bool text_ok(const struct option_row *row, const char *s)
 {
     struct address parts;
     if (strcmp(row->name, "url") == 0) {
         return address_parse(&parts, s, NULL);
     }
-    return strcmp(row->name, "space") == 0 ? keys_word(s, (size_t)row->max) : name_ok(s);
+    if (strcmp(row->name, "space") == 0) {
+        return keys_space_ok(span_of(s));
+    }
+    return keys_name_ok(span_of(s));
 }
 
 int lapse_options_set(struct lapse_options *o, const char *name, const char *value)
@@ -181,7 +170,7 @@ int options_read(struct options *out, const struct lapse_options *in)
 
     char host[65] = "";
     char name[65];
-    if (gethostname(host, sizeof host) != 0 || !name_ok(host)) {
+    if (gethostname(host, sizeof host) != 0 || !keys_name_ok(span_of(host))) {
         strcpy(host, "localhost");
     }
 

@@ -52,7 +52,7 @@ int lapse_depth(struct lapse *l, const char *queue, lapse_depth_fn *fn, void *ar
     };
     void *made;
 
-    if (!l || !queue || !keys_queue_ok(queue)) {
+    if (!l || !queue || !keys_queue_ok(span_of(queue))) {
         return LAPSE_EINVAL;
     }
     int err = request_new(&made, l, &spec);
@@ -169,7 +169,7 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
     };
     void *made;
 
-    if (!l || !queue || !keys_queue_ok(queue) || !page_is_valid(state, n)) {
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) || !page_is_valid(state, n)) {
         return LAPSE_EINVAL;
     }
     int err = request_new(&made, l, &spec);

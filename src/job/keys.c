@@ -6,25 +6,46 @@
 #include <stdio.h>
 #include <string.h>
 
-bool keys_word(const char *s, size_t max)
+static bool is_word(struct span s, size_t max)
 {
-    size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return len >= 1 && len <= max && !s[len];
-}
+    static const char bytes[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-bool keys_queue_ok(const char *queue)
-{
-    return keys_word(queue, KEYS_QUEUE_MAX);
-}
-
-bool keys_id_ok(const char *id, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (id[i] <= ' ' || id[i] > '~' || id[i] == '{' || id[i] == '}') {
+    for (size_t i = 0; i < s.len; i++) {
+        if (!memchr(bytes, s.at[i], sizeof bytes - 1)) {
             return false;
         }
     }
-    return len >= 1 && len <= KEYS_ID_MAX;
+    return s.len >= 1 && s.len <= max;
+}
+
+static bool is_printable(struct span s, size_t max)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.at[i] <= ' ' || s.at[i] > '~' || s.at[i] == '{' || s.at[i] == '}') {
+            return false;
+        }
+    }
+    return s.len >= 1 && s.len <= max;
+}
+
+bool keys_space_ok(struct span space)
+{
+    return is_word(space, KEYS_SPACE_MAX);
+}
+
+bool keys_queue_ok(struct span queue)
+{
+    return is_word(queue, KEYS_QUEUE_MAX);
+}
+
+bool keys_id_ok(struct span id)
+{
+    return is_printable(id, KEYS_ID_MAX);
+}
+
+bool keys_name_ok(struct span name)
+{
+    return is_printable(name, KEYS_NAME_MAX);
 }
 
 size_t keys_due(char out[KEYS_MAX], const char *space, const char *queue)
@@ -58,40 +79,27 @@ static bool expired_key(struct span channel, struct span text, int db, struct sp
     return span_skip(key, prefix) && span_is(text, "expired");
 }
 
-enum keys_event keys_event(struct span channel, struct span text, const char *space, int db,
-                           struct span *queue, struct span *id)
+struct keys_event keys_event(struct span channel, struct span text, const char *space, int db)
 {
-    struct span key;
+    struct keys_event none = {.kind = KEYS_FOREIGN};
+    struct keys_event event = {.kind = KEYS_TRIGGER};
+    struct span rest;
 
-    if (!expired_key(channel, text, db, &key)) {
-        return KEYS_FOREIGN;
+    if (!expired_key(channel, text, db, &rest) || !span_skip(&rest, space)) {
+        return none;
+    }
+    if (!span_skip(&rest, ":{") || !span_cut(&rest, '}', &event.queue)) {
+        return none;
+    }
+    if (!span_skip(&rest, ":t:")) {
+        return none;
     }
 
-    if (!span_skip(&key, space) || !span_skip(&key, ":{")) {
-        return KEYS_FOREIGN;
+    event.id = rest;
+    if (rest.len > 2 && rest.at[0] == '{' && rest.at[rest.len - 1] == '}') {
+        event.kind = KEYS_CANARY;
+        event.id = (struct span){rest.at + 1, rest.len - 2};
     }
 
-    const char *end = memchr(key.at, '}', key.len);
-    if (!end || end - key.at > KEYS_QUEUE_MAX) {
-        return KEYS_FOREIGN;
-    }
-
-    char name[KEYS_QUEUE_MAX + 1] = "";
-    *queue = (struct span){key.at, (size_t)(end - key.at)};
-    memcpy(name, queue->at, queue->len);
-    if (strlen(name) != queue->len || !keys_queue_ok(name)) {
-        return KEYS_FOREIGN;
-    }
-
-    *id = (struct span){end, key.len - queue->len};
-    if (!span_skip(id, "}:t:")) {
-        return KEYS_FOREIGN;
-    }
-
-    bool canary = id->len > 2 && id->at[0] == '{' && id->at[id->len - 1] == '}';
-    if (canary) {
-        *id = (struct span){id->at + 1, id->len - 2};
-    }
-
-    return !keys_id_ok(id->at, id->len) ? KEYS_FOREIGN : canary ? KEYS_CANARY : KEYS_TRIGGER;
+    return keys_queue_ok(event.queue) && keys_id_ok(event.id) ? event : none;
 }

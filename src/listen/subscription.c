@@ -163,16 +163,14 @@ static void on_event(struct sub *s, struct span channel, struct span text)
 {
     const char *space = s->context->settings.space;
     int db = s->node->endpoint.address.db;
-    struct span queue;
-    struct span id;
-    enum keys_event what = keys_event(channel, text, space, db, &queue, &id);
-    struct ear *e = what == KEYS_FOREIGN ? NULL : find(s, queue);
+    struct keys_event event = keys_event(channel, text, space, db);
+    struct ear *e = event.kind == KEYS_FOREIGN ? NULL : find(s, event.queue);
 
-    if (e && what == KEYS_CANARY) {
-        s->events->canary(s->arg, e, id);
+    if (e && event.kind == KEYS_CANARY) {
+        s->events->canary(s->arg, e, event.id);
     } else if (e) {
         s->context->stats.events++;
-        s->events->expired(s->arg, e, id);
+        s->events->expired(s->arg, e, event.id);
     } else {
         s->context->stats.foreign_events++;
     }

@@ -319,7 +319,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     for (bool more = true; more;) {
         struct span id = ids;
         more = span_cut(&ids, ' ', &id);
-        if (keys_id_ok(id.at, id.len) && ring_owns(&w->ring, id)) {
+        if (keys_id_ok(id) && ring_owns(&w->ring, id)) {
             wk->events->named(wk->arg, w, id, LAPSE_VIA_NOTICE);
         }
     }

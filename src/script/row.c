@@ -9,7 +9,7 @@ bool row_read(struct job_row *row, const struct redisReply *r)
     row->place = 0;
     reply_int(reply_at(r, PLACE), &row->place);
 
-    if (!reply_text(reply_at(r, ID), &row->id) || !keys_id_ok(row->id.at, row->id.len)) {
+    if (!reply_text(reply_at(r, ID), &row->id) || !keys_id_ok(row->id)) {
         return false;
     }
 

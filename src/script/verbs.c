@@ -265,7 +265,7 @@ void store_reclaim(struct script *s, struct reclaim_ask *a, struct span key, str
 
 bool store_reclaim_row(const struct redisReply *rows, size_t i, struct span *id, int64_t *token)
 {
-    return reply_text(reply_at(rows, RECLAIM_HEAD + 2 * i), id) && keys_id_ok(id->at, id->len) &&
+    return reply_text(reply_at(rows, RECLAIM_HEAD + 2 * i), id) && keys_id_ok(*id) &&
            reply_int(reply_at(rows, RECLAIM_HEAD + 2 * i + 1), token);
 }
 

@@ -20,15 +20,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char name[KEYS_QUEUE_MAX + 1];
     struct span in = {channel, len};
     struct span told = {text, text_len};
-    struct span queue;
-    struct span id;
-    enum keys_event what = keys_event(in, told, "lapse", db, &queue, &id);
-    if (what != KEYS_FOREIGN) {
-        MUST(queue.len >= 1 && queue.len <= KEYS_QUEUE_MAX && keys_id_ok(id.at, id.len));
+    struct keys_event event = keys_event(in, told, "lapse", db);
+    struct span queue = event.queue;
+    struct span id = event.id;
+    if (event.kind != KEYS_FOREIGN) {
+        MUST(queue.len >= 1 && queue.len <= KEYS_QUEUE_MAX && keys_id_ok(id));
         snprintf(name, sizeof name, "%.*s", (int)queue.len, queue.at);
-        MUST(strlen(name) == queue.len && keys_queue_ok(name));
-        const char *left = what == KEYS_CANARY ? "{" : "";
-        const char *right = what == KEYS_CANARY ? "}" : "";
+        MUST(strlen(name) == queue.len && keys_queue_ok(span_of(name)));
+        const char *left = event.kind == KEYS_CANARY ? "{" : "";
+        const char *right = event.kind == KEYS_CANARY ? "}" : "";
         int n = snprintf(key, sizeof key, "lapse:{%s}:t:%s%.*s%s", name, left, (int)id.len, id.at,
                          right);
         /* its key is the text, or what the channel's name ends in */

@@ -53,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
 
     /* the program and the library agree on names */
-    MUST(!check_queue(text) == keys_queue_ok(text));
-    MUST(!check_id(text) == keys_id_ok(text, strlen(text)));
+    MUST(!check_queue(text) == keys_queue_ok(span_of(text)));
+    MUST(!check_id(text) == keys_id_ok(span_of(text)));
     free(text);
 
     return 0;

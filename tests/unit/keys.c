@@ -25,6 +25,11 @@ static bool word_byte(int c)
            c == '_' || c == '-';
 }
 
+static struct span span(const char *s, size_t len)
+{
+    return (struct span){s, len};
+}
+
 /* ---- alphabets ---- */
 Test(keys, a_word_has_letters_digits_dot_underscore_and_dash)
 {
@@ -32,24 +37,25 @@ Test(keys, a_word_has_letters_digits_dot_underscore_and_dash)
         const char in[] = {'a', (char)c, 'b', 0};
         const char alone[] = {(char)c, 0};
         const char last[] = {'a', (char)c, 0};
-        cr_expect_eq(keys_word(in, 3), word_byte(c), "byte %d", c);
-        cr_expect_eq(keys_word(alone, 1), word_byte(c), "byte %d", c);
-        cr_expect_eq(keys_word(last, 2), word_byte(c), "byte %d", c);
-        cr_expect_eq(keys_queue_ok(in), word_byte(c), "byte %d", c);
+        cr_expect_eq(keys_space_ok(span_of(in)), word_byte(c), "byte %d", c);
+        cr_expect_eq(keys_space_ok(span_of(alone)), word_byte(c), "byte %d", c);
+        cr_expect_eq(keys_space_ok(span_of(last)), word_byte(c), "byte %d", c);
+        cr_expect_eq(keys_queue_ok(span_of(in)), word_byte(c), "byte %d", c);
     }
 }
 
 Test(keys, a_word_has_a_length)
 {
-    cr_expect_not(keys_word("", 64));
-    cr_expect(keys_word("a", 1));
-    cr_expect_not(keys_word("ab", 1));
-    cr_expect(keys_word("ab", 2));
-    cr_expect_not(keys_queue_ok(""));
-    cr_expect(keys_queue_ok(of_length(1)));
-    cr_expect(keys_queue_ok(of_length(64)));
-    cr_expect_not(keys_queue_ok(of_length(65)));
-    cr_expect_not(keys_queue_ok(of_length(500)));
+    static bool (*const rules[])(struct span) = {keys_space_ok, keys_queue_ok};
+
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        cr_expect_not(rules[i](span_of("")));
+        cr_expect(rules[i](span_of(of_length(1))));
+        cr_expect(rules[i](span_of(of_length(64))));
+        cr_expect_not(rules[i](span_of(of_length(65))));
+        cr_expect_not(rules[i](span_of(of_length(500))));
+    }
+    cr_expect_not(keys_queue_ok((struct span){"a\0b", 3}), "a NUL is a byte too");
 }
 
 Test(keys, an_id_is_printable_ascii_without_space_and_braces)
@@ -58,18 +64,22 @@ Test(keys, an_id_is_printable_ascii_without_space_and_braces)
         char in[] = {'a', (char)c, 'b'};
         char alone = (char)c;
         bool good = c > ' ' && c <= '~' && c != '{' && c != '}';
-        cr_expect_eq(keys_id_ok(in, 3), good, "byte %d", c);
-        cr_expect_eq(keys_id_ok(&alone, 1), good, "byte %d", c);
-        cr_expect_eq(keys_id_ok(in, 2), good, "byte %d", c);
+        cr_expect_eq(keys_id_ok(span(in, 3)), good, "byte %d", c);
+        cr_expect_eq(keys_id_ok(span(&alone, 1)), good, "byte %d", c);
+        cr_expect_eq(keys_id_ok(span(in, 2)), good, "byte %d", c);
+        cr_expect_eq(keys_name_ok(span(in, 3)), good, "byte %d", c);
     }
 }
 
 Test(keys, an_id_has_a_length)
 {
-    cr_expect_not(keys_id_ok("a", 0));
-    cr_expect(keys_id_ok("a", 1));
-    cr_expect(keys_id_ok(long_text, 255));
-    cr_expect_not(keys_id_ok(long_text, 256));
+    cr_expect_not(keys_id_ok(span("a", 0)));
+    cr_expect(keys_id_ok(span("a", 1)));
+    cr_expect(keys_id_ok(span(long_text, 255)));
+    cr_expect_not(keys_id_ok(span(long_text, 256)));
+    cr_expect_not(keys_name_ok(span("a", 0)));
+    cr_expect(keys_name_ok(span(long_text, 64)));
+    cr_expect_not(keys_name_ok(span(long_text, 65)));
 }
 
 /* ---- spelling ---- */
@@ -105,36 +115,28 @@ Test(keys, of_the_longest_names_fit)
 }
 
 /* ---- events ---- */
-static struct span span(const char *s, size_t len)
-{
-    return (struct span){s, len};
-}
-
 /* In blocks of exactly their size, of which a copy is kept until the next call. */
-static enum keys_event event(const char *channel, size_t channel_len, const char *key,
-                             size_t key_len, int db, struct span *q, struct span *i)
+static struct keys_event event(struct span channel, struct span key, int db)
 {
     static char kept[1024];
-    char *c = unit_copy(channel, channel_len);
-    char *k = unit_copy(key, key_len);
-    enum keys_event what = keys_event(span(c, channel_len), span(k, key_len), "lapse", db, q, i);
+    struct span c = {unit_copy(channel.at, channel.len), channel.len};
+    struct span k = {unit_copy(key.at, key.len), key.len};
+    struct keys_event e = keys_event(c, k, "lapse", db);
 
-    if (what != KEYS_FOREIGN) {
-        bool by_space = channel_len > 10 &&
-                        memcmp(channel, "__keyspace", 10) == 0; /* then the channel has the key */
-        const char *in = by_space ? c : k;
-        size_t len = by_space ? channel_len : key_len;
-        cr_assert(q->at >= in && q->at + q->len <= in + len && i->at >= in &&
-                  i->at + i->len <= in + len);
-        memcpy(kept, in, len);
-        q->at = kept + (q->at - in);
-        i->at = kept + (i->at - in);
+    if (e.kind != KEYS_FOREIGN) {
+        /* the key is the text, or is in the channel */
+        struct span in = span_starts(channel, "__keyspace") ? c : k;
+        cr_assert(e.queue.at >= in.at && e.queue.at + e.queue.len <= in.at + in.len &&
+                  e.id.at >= in.at && e.id.at + e.id.len <= in.at + in.len);
+        memcpy(kept, in.at, in.len);
+        e.queue.at = kept + (e.queue.at - in.at);
+        e.id.at = kept + (e.id.at - in.at);
     }
 
-    free(c);
-    free(k);
+    free((void *)(uintptr_t)c.at);
+    free((void *)(uintptr_t)k.at);
 
-    return what;
+    return e;
 }
 
 Test(keys, an_event_of_ours_has_queue_and_id)
@@ -229,15 +231,13 @@ Test(keys, an_event_of_ours_has_queue_and_id)
     };
 
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
-        struct span q;
-        struct span i;
-        bool ours = event(rows[n].channel, strlen(rows[n].channel), rows[n].key,
-                          strlen(rows[n].key), rows[n].db, &q, &i);
-        cr_assert_eq(ours, rows[n].queue ? KEYS_TRIGGER : KEYS_FOREIGN, "%s %s, db %d",
+        struct keys_event e = event(span_of(rows[n].channel), span_of(rows[n].key), rows[n].db);
+        cr_assert_eq(e.kind, rows[n].queue ? KEYS_TRIGGER : KEYS_FOREIGN, "%s %s, db %d",
                      rows[n].channel, rows[n].key, rows[n].db);
-        if (ours) {
-            cr_expect(span_is(q, rows[n].queue), "%s: %.*s", rows[n].key, (int)q.len, q.at);
-            cr_expect(span_is(i, rows[n].id), "%s: %.*s", rows[n].key, (int)i.len, i.at);
+        if (rows[n].queue) {
+            cr_expect(span_is(e.queue, rows[n].queue), "%s: %.*s", rows[n].key, (int)e.queue.len,
+                      e.queue.at);
+            cr_expect(span_is(e.id, rows[n].id), "%s: %.*s", rows[n].key, (int)e.id.len, e.id.at);
         }
     }
 }
@@ -269,13 +269,10 @@ Test(keys, an_event_of_a_canary_has_queue_and_name)
     };
 
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
-        struct span q;
-        struct span i;
-        enum keys_event what =
-            event(EXPIRED, sizeof EXPIRED - 1, rows[n].key, strlen(rows[n].key), 0, &q, &i);
-        cr_assert_eq(what, rows[n].name ? KEYS_CANARY : KEYS_FOREIGN, "%s", rows[n].key);
+        struct keys_event e = event(span_of(EXPIRED), span_of(rows[n].key), 0);
+        cr_assert_eq(e.kind, rows[n].name ? KEYS_CANARY : KEYS_FOREIGN, "%s", rows[n].key);
         if (rows[n].name) {
-            cr_expect(span_is(q, "q") && span_is(i, rows[n].name), "%s", rows[n].key);
+            cr_expect(span_is(e.queue, "q") && span_is(e.id, rows[n].name), "%s", rows[n].key);
         }
     }
 }
@@ -283,22 +280,21 @@ Test(keys, an_event_of_a_canary_has_queue_and_name)
 Test(keys, an_event_with_a_nul_in_it_is_not_ours)
 {
     static const char whole[] = "lapse:{queue}:t:id";
-    struct span q;
-    struct span i;
+    size_t len = sizeof whole - 1;
 
     for (size_t at = 0; at < sizeof whole - 1; at++) {
         char key[sizeof whole];
         memcpy(key, whole, sizeof whole);
         key[at] = '\0';
-        cr_expect_not(event(EXPIRED, sizeof EXPIRED - 1, key, sizeof whole - 1, 0, &q, &i),
-                      "NUL at %zu", at);
+        cr_expect_eq(event(span_of(EXPIRED), span(key, len), 0).kind, KEYS_FOREIGN, "NUL at %zu",
+                     at);
     }
 
-    cr_expect_not(event(EXPIRED, sizeof EXPIRED, whole, sizeof whole - 1, 0, &q, &i),
-                  "a NUL ends the channel");
-    cr_expect_not(event(EXPIRED, sizeof EXPIRED - 1, whole, sizeof whole, 0, &q, &i),
-                  "a NUL ends the key");
-    cr_expect(event(EXPIRED, sizeof EXPIRED - 1, whole, sizeof whole - 1, 0, &q, &i));
+    cr_expect_eq(event(span(EXPIRED, sizeof EXPIRED), span(whole, len), 0).kind, KEYS_FOREIGN,
+                 "a NUL ends the channel");
+    cr_expect_eq(event(span_of(EXPIRED), span(whole, len + 1), 0).kind, KEYS_FOREIGN,
+                 "a NUL ends the key");
+    cr_expect_eq(event(span_of(EXPIRED), span(whole, len), 0).kind, KEYS_TRIGGER);
 }
 
 Test(keys, an_event_has_names_of_all_lengths_that_there_are)
@@ -311,15 +307,13 @@ Test(keys, an_event_has_names_of_all_lengths_that_there_are)
 
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
         char key[1024];
-        struct span q;
-        struct span i;
-        int len = snprintf(key, sizeof key, "lapse:{%s}:t:%s", of_length(rows[n].queue),
-                           of_length(rows[n].id));
-        cr_assert_eq(event(EXPIRED, sizeof EXPIRED - 1, key, (size_t)len, 0, &q, &i), rows[n].ours,
-                     "row %zu", n);
+        snprintf(key, sizeof key, "lapse:{%s}:t:%s", of_length(rows[n].queue),
+                 of_length(rows[n].id));
+        struct keys_event e = event(span_of(EXPIRED), span_of(key), 0);
+        cr_assert_eq(e.kind, rows[n].ours ? KEYS_TRIGGER : KEYS_FOREIGN, "row %zu", n);
         if (rows[n].ours) {
-            cr_expect_eq(q.len, rows[n].queue);
-            cr_expect_eq(i.len, rows[n].id);
+            cr_expect_eq(e.queue.len, rows[n].queue);
+            cr_expect_eq(e.id.len, rows[n].id);
         }
     }
 }
@@ -328,13 +322,12 @@ Test(keys, an_event_may_end_anywhere)
 {
     static const char key[] = "lapse:{queue}:t:id";
     static const char space[] = "__keyspace@0__:lapse:{queue}:t:id";
-    struct span q;
-    struct span i;
 
     for (size_t c = 0; c < sizeof space; c++) {
         for (size_t k = 0; k < sizeof "expired"; k++) {
             bool whole = c > sizeof "__keyspace@0__:lapse:{queue}:t:" - 1 && k == 7;
-            cr_assert_eq(event(space, c, "expired", k, 0, &q, &i), whole,
+            struct keys_event e = event(span(space, c), span("expired", k), 0);
+            cr_assert_eq(e.kind, whole ? KEYS_TRIGGER : KEYS_FOREIGN,
                          "%zu of the channel, %zu of the text", c, k);
         }
     }
@@ -343,7 +336,8 @@ Test(keys, an_event_may_end_anywhere)
         for (size_t k = 0; k < sizeof key; k++) {
             bool whole =
                 c == sizeof EXPIRED - 1 && k >= sizeof "lapse:{queue}:t:" && k < sizeof key;
-            cr_assert_eq(event(EXPIRED, c, key, k, 0, &q, &i), whole,
+            struct keys_event e = event(span(EXPIRED, c), span(key, k), 0);
+            cr_assert_eq(e.kind, whole ? KEYS_TRIGGER : KEYS_FOREIGN,
                          "%zu of the channel, %zu of the key", c, k);
         }
     }
@@ -365,20 +359,19 @@ Test(keys, an_event_of_random_bytes_is_refused_or_well_formed)
                                              ? alphabet[unit_random(&r) % (sizeof alphabet - 1)]
                                              : (char)unit_random(&r);
         }
-        struct span q;
-        struct span i;
-        enum keys_event what = event(EXPIRED, sizeof EXPIRED - 1, key, len, 0, &q, &i);
-        if (what != KEYS_FOREIGN) {
+        struct keys_event e = event(span_of(EXPIRED), span(key, len), 0);
+        if (e.kind != KEYS_FOREIGN) {
             n_ours++;
-            memcpy(name, q.at, q.len);
-            name[q.len] = '\0';
-            cr_assert(strlen(name) == q.len && keys_queue_ok(name), "queue of %.*s", (int)len, key);
-            cr_assert(keys_id_ok(i.at, i.len), "id of %.*s", (int)len, key);
+            memcpy(name, e.queue.at, e.queue.len);
+            name[e.queue.len] = '\0';
+            cr_assert(strlen(name) == e.queue.len && keys_queue_ok(span_of(name)), "queue of %.*s",
+                      (int)len, key);
+            cr_assert(keys_id_ok(e.id), "id of %.*s", (int)len, key);
             char again[128];
-            const char *open = what == KEYS_CANARY ? "{" : "";
-            const char *close = what == KEYS_CANARY ? "}" : "";
+            const char *open = e.kind == KEYS_CANARY ? "{" : "";
+            const char *close = e.kind == KEYS_CANARY ? "}" : "";
             int again_len = snprintf(again, sizeof again, "lapse:{%s}:t:%s%.*s%s", name, open,
-                                     (int)i.len, i.at, close);
+                                     (int)e.id.len, e.id.at, close);
             cr_assert(span_eq(span(key, len), span(again, (size_t)again_len)), "%.*s is not %s",
                       (int)len, key, again);
         }
