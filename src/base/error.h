@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_ERR_H
-#define LAPSE_ERR_H
+#ifndef LAPSE_ERROR_H
+#define LAPSE_ERROR_H
 #include <lapse.h>
 #include <stdbool.h>
 
-/* What cannot happen, always checked: a wrong state dies near its cause. Never for what the world
- * can do to us. */
+/* Checks, in every build, what can be false only by a bug of ours, so that a wrong state ends near
+ * its cause. Never for what the world can do to us. */
 #define ASSERT(x) ((x) ? (void)0 : err_assert(#x, __FILE__, __LINE__))
 _Noreturn void err_assert(const char *what, const char *file, int line);
 
@@ -15,7 +15,7 @@ static inline bool err_is_refusal(int err)
     return err == LAPSE_EREFUSED || err == LAPSE_EDENIED;
 }
 
-/* The code of a script's answer such as "EEXIST"; 0 when it is none. */
+/* The code that a script answered by its name, such as "EEXIST"; 0: it is no name of a code. */
 int err_code(const char *name, size_t len);
 
 #endif

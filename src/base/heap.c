@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A pairing heap: a tree whose nodes are no later than their children. Moving one costs O(log n)
- * over time. */
+/* A pairing heap: a tree in which no node is later than its children. Moving one costs O(log n),
+ * amortised. */
 #include "base/heap.h"
 #include <stddef.h>
 
-/* Of two trees one; the later root becomes the other's child. */
-static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
+/* Makes one tree of two: the later root becomes a child of the other. */
+static struct heap_node *heap_meld(struct heap_node *a, struct heap_node *b)
 {
     if (!a || !b) {
         return a ? a : b;
@@ -24,7 +24,7 @@ static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
     return first;
 }
 
-static struct heap_node *alone(struct heap_node *n)
+static struct heap_node *heap_detach(struct heap_node *n)
 {
     if (n) {
         n->next = n->prev = NULL;
@@ -32,8 +32,8 @@ static struct heap_node *alone(struct heap_node *n)
     return n;
 }
 
-/* Of siblings one tree: first two by two, then all from the last to the first. */
-static struct heap_node *meld_all(struct heap_node *n)
+/* Makes one tree of a list of siblings: first two by two, then all from the last to the first. */
+static struct heap_node *heap_meld_all(struct heap_node *n)
 {
     struct heap_node *pairs = NULL;
     struct heap_node *all = NULL;
@@ -41,7 +41,7 @@ static struct heap_node *meld_all(struct heap_node *n)
     while (n) {
         struct heap_node *second = n->next;
         struct heap_node *third = second ? second->next : NULL;
-        struct heap_node *pair = meld(alone(n), alone(second));
+        struct heap_node *pair = heap_meld(heap_detach(n), heap_detach(second));
         pair->next = pairs;
         pairs = pair;
         n = third;
@@ -50,15 +50,15 @@ static struct heap_node *meld_all(struct heap_node *n)
     while (pairs) {
         struct heap_node *pair = pairs;
         pairs = pair->next;
-        all = meld(all, alone(pair));
+        all = heap_meld(all, heap_detach(pair));
     }
 
     return all;
 }
 
-static void take_out(struct heap *h, struct heap_node *n)
+static void heap_take_out(struct heap *h, struct heap_node *n)
 {
-    struct heap_node *children = meld_all(n->child);
+    struct heap_node *children = heap_meld_all(n->child);
 
     if (n == h->first) {
         h->first = NULL;
@@ -73,8 +73,8 @@ static void take_out(struct heap *h, struct heap_node *n)
     }
 
     n->child = NULL;
-    alone(n);
-    h->first = meld(h->first, children);
+    heap_detach(n);
+    h->first = heap_meld(h->first, children);
 }
 
 void heap_set(struct heap *h, struct heap_node *n, int64_t at)
@@ -84,11 +84,11 @@ void heap_set(struct heap *h, struct heap_node *n, int64_t at)
     }
 
     if (n->at) {
-        take_out(h, n);
+        heap_take_out(h, n);
     }
 
     n->at = at;
     if (at) {
-        h->first = meld(h->first, n);
+        h->first = heap_meld(h->first, n);
     }
 }

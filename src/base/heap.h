@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of many moments is the first. Intrusive: it allocates nothing and cannot fail. */
 #ifndef LAPSE_HEAP_H
 #define LAPSE_HEAP_H
 #include <stdint.h>
 
+/* Finds the earliest of many moments. Nodes are embedded, so nothing allocates or fails. */
 struct heap_node {
-    struct heap_node *child, *next, *prev; /* prev: the one before it, or its parent */
-    int64_t at;                            /* 0: in no heap */
+    struct heap_node *child;
+    struct heap_node *next;
+    struct heap_node *prev; /* its sibling, or of the first child the parent */
+    int64_t at;             /* 0: it is in no heap */
 };
+
 struct heap {
-    struct heap_node *first; /* NULL: it is empty */
+    struct heap_node *first; /* NULL: the heap is empty */
 };
-/* puts it in, moves it, or takes it out (0) */
+
+/* Puts a node in, or moves it; at 0 takes it out. */
 void heap_set(struct heap *h, struct heap_node *n, int64_t at);
 
 #endif

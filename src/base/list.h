@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Intrusive, doubly linked, circular; a node that is in no list points to itself. */
+/* A doubly linked, circular list of embedded nodes; a node that is in no list points to itself. */
 #ifndef LAPSE_LIST_H
 #define LAPSE_LIST_H
 #include <stdbool.h>
@@ -10,7 +10,7 @@ struct list {
 };
 
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-/* The current one may be removed in the body, any other may not. */
+/* The body may remove the current node, and no other. */
 #define LIST_EACH(i, head)                                                \
     for (struct list *i = (head)->next, *i##_next = i->next; i != (head); \
          i = i##_next, i##_next = i->next)
@@ -32,7 +32,7 @@ static inline void list_remove(struct list *n)
     list_init(n);
 }
 
-/* n goes before at: at the end, when at is the head of the list. */
+/* Puts n before at: at the end of the list, when at is its head. */
 static inline void list_insert(struct list *at, struct list *n)
 {
     n->next = at;
@@ -51,7 +51,7 @@ static inline struct list *list_pop(struct list *l)
     return n;
 }
 
-/* All of from go to the end of to. */
+/* Moves all nodes of from to the end of to. */
 static inline void list_move(struct list *to, struct list *from)
 {
     if (list_empty(from)) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* One line to the user's log callback. Bytes that a terminal or a reader of lines would obey do not
- * get through. */
+/* Writes a line to the user's log callback. Bytes that would control a terminal, or end the line,
+ * do not get through. */
 #include "base/log.h"
 #include "base/clock.h"
 #include <stdarg.h>
 #include <stdio.h>
 
-static char *escape(char *out, size_t size, const void *bytes, size_t len, char also)
+static char *log_escape_also(char *out, size_t size, const void *bytes, size_t len, char also)
 {
     const unsigned char *in = bytes;
     size_t at = 0;
@@ -25,7 +25,7 @@ static char *escape(char *out, size_t size, const void *bytes, size_t len, char 
 
 char *log_escape(char *out, size_t size, const void *bytes, size_t len)
 {
-    return escape(out, size, bytes, len, '\\');
+    return log_escape_also(out, size, bytes, len, '\\');
 }
 
 bool log_line(struct log *log, enum log_site site, int level, const char *format, ...)
@@ -41,7 +41,7 @@ bool log_line(struct log *log, enum log_site site, int level, const char *format
         return false;
     }
 
-    enum { MORE = 32 }; /* bytes to have for what was held back */
+    enum { MORE = 32 }; /* bytes to have for how many were left out */
     char raw[512];
     char line[1024];
     va_list args;
@@ -50,8 +50,12 @@ bool log_line(struct log *log, enum log_site site, int level, const char *format
     int len = vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
 
-    size_t had = len < 0 ? 0 : (size_t)len < sizeof raw ? (size_t)len : sizeof raw - 1;
-    size_t at = strlen(escape(line, sizeof line - MORE, raw, had, '\0'));
+    size_t raw_len = len < 0 ? 0 : (size_t)len;
+    if (raw_len >= sizeof raw) {
+        raw_len = sizeof raw - 1;
+    }
+
+    size_t at = strlen(log_escape_also(line, sizeof line - MORE, raw, raw_len, '\0'));
     if (log->held_back[site]) {
         snprintf(line + at, MORE, " (and %u more like it)", log->held_back[site]);
     }

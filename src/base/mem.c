@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The only place that allocates. Tests make the n-th allocation fail through lapse_set_allocator().
- */
+/* The only file that allocates. Tests make the n-th allocation fail by lapse_set_allocator(). */
 #include "base/mem.h"
 #include <lapse.h>
 #include <stdint.h>
@@ -50,7 +49,7 @@ void mem_wipe(void *p, size_t len)
     explicit_bzero(p, len);
 }
 
-/* Not from the allocator: a core is made of pages, and a neighbour's would be missing from it. */
+/* Not from the allocator: a core file leaves out whole pages, and others have data in theirs. */
 char *mem_hide(const char *secret)
 {
     size_t size = strlen(secret) + 1;

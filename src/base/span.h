@@ -31,7 +31,8 @@ bool span_cut(struct span *s, char mark, struct span *before);
  * fits into an int64_t. */
 #define EXACT_MAX ((int64_t)1 << 53)
 
-/* Reads a number of decimal digits only, at most max. false: it is none, and *out has not changed. */
+/* Reads a number of decimal digits alone, at most max. false: it is none, and *out has not
+ * changed. */
 bool span_decimal(struct span s, int64_t max, int64_t *out);
 
 /* 32-bit FNV-1a. Listeners agree on who answers an event by it, so it must stay the same. */

@@ -4,19 +4,19 @@
 
 enum { FEW = sizeof((struct table *)0)->few / sizeof(struct table_node *) };
 
-static struct table_node **slot_of(struct table_node **slots, size_t n_slots, struct span name)
+static struct table_node **table_slot(struct table_node **slots, size_t n_slots, struct span name)
 {
     return &slots[span_hash(name) & (n_slots - 1)];
 }
 
-static void push(struct table_node **slots, size_t n_slots, struct table_node *n)
+static void table_push(struct table_node **slots, size_t n_slots, struct table_node *n)
 {
-    struct table_node **slot = slot_of(slots, n_slots, n->name);
+    struct table_node **slot = table_slot(slots, n_slots, n->name);
     n->next = *slot;
     *slot = n;
 }
 
-static void grow(struct table *t)
+static void table_grow(struct table *t)
 {
     size_t n_slots = 2 * t->n_slots;
     struct table_node **slots = mem_new(n_slots * sizeof *slots, 0);
@@ -29,7 +29,7 @@ static void grow(struct table *t)
     for (size_t i = 0; i < t->n_slots; i++) {
         for (struct table_node *n = old[i], *next; n; n = next) {
             next = n->next;
-            push(slots, n_slots, n);
+            table_push(slots, n_slots, n);
         }
     }
 
@@ -46,16 +46,16 @@ void table_init(struct table *t)
 void table_add(struct table *t, struct table_node *n, struct span name)
 {
     if (t->n >= t->n_slots) {
-        grow(t);
+        table_grow(t);
     }
     n->name = name;
-    push(t->slots ? t->slots : t->few, t->n_slots, n);
+    table_push(t->slots ? t->slots : t->few, t->n_slots, n);
     t->n++;
 }
 
 void table_remove(struct table *t, struct table_node *n)
 {
-    struct table_node **at = slot_of(t->slots ? t->slots : t->few, t->n_slots, n->name);
+    struct table_node **at = table_slot(t->slots ? t->slots : t->few, t->n_slots, n->name);
 
     while (*at != n) {
         at = &(*at)->next;

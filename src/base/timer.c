@@ -20,9 +20,9 @@ void timer_init(struct timer *t, struct ev_loop *loop, void (*fn)(void *), void 
 
 void timer_set(struct timer *t, int64_t for_ms)
 {
-    /* libev counts from the start of the loop's iteration, which may be long ago, or has never been.
-     * Adding ev_time() - ev_now() would not help: both are by the wall clock, so a step of that
-     * would be waited for. */
+    /* libev counts from the start of the loop's iteration, which may be long ago, or has never
+     * been. Adding ev_time() - ev_now() would not help: both are by the wall clock, so a step of
+     * that would be waited for. */
     ev_now_update(t->loop);
     ev_timer_stop(t->loop, &t->ev);
     ev_timer_set(&t->ev, (double)for_ms / 1000., 0.);

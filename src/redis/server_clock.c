@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The offset between Redis's clock and ours is bounded by every reply: Redis read its clock after we
- * asked and before we heard, so server - heard <= offset <= server - sent. We keep the latest value
- * that fits all: a reply that was delayed has wide bounds and moves nothing, and a step of the
- * server's clock leaves the bounds and is followed at once. Leaning to the lower bound makes us late
- * by the way back of the fastest reply, some 20 us, and never early. */
+/* The offset between Redis's clock and ours is bounded by every reply: Redis read its clock after
+ * we asked and before we heard, so server - heard <= offset <= server - sent. We keep the latest
+ * value that fits all: a reply that was delayed has wide bounds and moves nothing, and a step of
+ * the server's clock leaves the bounds and is followed at once. Leaning to the lower bound makes us
+ * late by the way back of the fastest reply, some 20 us, and never early. */
 #include "redis/server_clock.h"
 
 int64_t server_clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us,
