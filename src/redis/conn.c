@@ -223,20 +223,12 @@ static void report_disconnected(const struct conn *c, const char *at, const char
 /* 0: it is no matter of the user or the password. */
 static int login_error(struct span error)
 {
-    static const char *const words[] = {"WRONGPASS", "NOAUTH", "ERR invalid password", "ERR AUTH",
-                                        "ERR Client sent AUTH"};
-
-    if (refusal_is(error, "NOPERM")) {
-        return LAPSE_EDENIED;
+    switch (redis_error_of(error)) {
+    case REDIS_ERROR_DENIED: return LAPSE_EDENIED;
+    case REDIS_ERROR_NO_LOGIN:
+    case REDIS_ERROR_BAD_LOGIN: return LAPSE_EAUTH;
+    default: return 0;
     }
-
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (refusal_is(error, words[i])) {
-            return LAPSE_EAUTH;
-        }
-    }
-
-    return 0;
 }
 
 static void report_login(const struct conn *c, struct span error, const char *at,
@@ -270,7 +262,7 @@ static void not_let_in(struct conn *c, struct span error)
     log_escape(text, sizeof text, error.at, error.len);
 
     bool written;
-    if (refusal_is(error, "LOADING")) {
+    if (redis_error_of(error) == REDIS_ERROR_LOADING) {
         written = log_line(log, LOG_REFUSED, LOG_WARNING,
                            "Redis at %s is loading its data; trying again", at);
     } else {
@@ -336,10 +328,12 @@ static void on_greeting(struct redisAsyncContext *ac, void *reply, void *arg)
         return;
     }
 
-    /* a user without PING is no stranger */
-    if (reply_error(reply, &error) && !(c->greetings == 1 && refusal_is(error, "NOPERM"))) {
-        not_let_in(c, error);
-        return;
+    if (reply_error(reply, &error)) {
+        /* NOPERM for PING is fine: the user is logged in, and merely may not PING */
+        if (c->greetings > 1 || redis_error_of(error) != REDIS_ERROR_DENIED) {
+            not_let_in(c, error);
+            return;
+        }
     }
 
     if (--c->greetings == 0) {
@@ -657,6 +651,12 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
     return true;
 }
 
+/* hiredis keeps the refusal of a subscription as if it were an error of its own. */
+static bool refuses_login(const char *errstr)
+{
+    return errstr && login_error(span_of(errstr));
+}
+
 static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
 {
     struct conn *c = ac->data;
@@ -667,10 +667,9 @@ static void on_push(struct redisAsyncContext *ac, void *reply, void *arg)
     if (reply) {
         c->answered = true;
         c->events->pushed(c->arg, reply);
-    } else if (c->state == CONN_UP && c->why != LAPSE_EREFUSED && ac->errstr &&
-               strncmp(ac->errstr, "NO", 2) == 0) {
-        c->why = LAPSE_EREFUSED; /* NOPERM, NOAUTH: hiredis gives the connection up, for each
-                                    channel once more */
+    } else if (c->state == CONN_UP && c->why != LAPSE_EREFUSED && refuses_login(ac->errstr)) {
+        c->why =
+            LAPSE_EREFUSED; /* hiredis gives the connection up, and calls us for each channel */
         c->context->stats.missed_events++;
         health_report(&c->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS,
                                                                  .err = LAPSE_EDENIED,

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "redis/redis_error.h"
+#include "script/refusal.h"
 #include "scripts.h"
 #include <stdio.h>
 
@@ -368,7 +369,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
         end_all(b, err);
     } else if (!reply_error(reply, &error)) {
         answer_all(b, reply);
-    } else if (refusal_is(error, "NOSCRIPT") && !b->by_text) {
+    } else if (redis_error_of(error) == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
         b->s->loaded[b->script] = false;
         put_back(b->s, b);
     } else {

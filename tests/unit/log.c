@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
-#include "redis/redis_error.h"
+#include "script/refusal.h"
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <limits.h>

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* What went wrong in a script, told to the operator so that he knows what to do. */
+#include "script/refusal.h"
+#include "redis/redis_error.h"
+#include <string.h>
+
+struct refusal {
+    enum redis_error kind;
+    bool broken;             /* the script had written already */
+    bool denied_within;      /* not the script itself was denied, but a command that it needs */
+    char command[LOG_VALUE]; /* that one; "" where Redis does not say */
+};
+
+static bool find(struct span s, const char *text, struct span *after)
+{
+    const char *at = memmem(s.at, s.len, text, strlen(text));
+
+    if (!at) {
+        return false;
+    }
+
+    size_t skipped = (size_t)(at - s.at) + strlen(text);
+    *after = (struct span){s.at + skipped, s.len - skipped};
+    return true;
+}
+
+/* The command is named by Redis from 7.2 on, and for 7.0 by guard() of lua/lib/answer.lua. */
+static bool find_denied_command(struct span error, char command[LOG_VALUE])
+{
+    struct span rest;
+    struct span name;
+
+    *command = '\0';
+
+    if (find(error, "can't run this command or subcommand", &rest)) {
+        if (span_skip(&rest, ": ")) {
+            log_escape(command, LOG_VALUE, rest.at, rest.len);
+        }
+        return true;
+    }
+
+    if (find(error, "has no permissions to run the '", &rest) && !span_starts(error, "NOPERM")) {
+        if (span_cut(&rest, '\'', &name)) {
+            log_escape(command, LOG_VALUE, name.at, name.len);
+        }
+        return true;
+    }
+
+    return false;
+}
+
+static struct refusal refusal_read(struct span error)
+{
+    struct refusal r = {.kind = redis_error_of(error)};
+
+    r.broken = span_starts(error, "LAPSE EBROKEN");
+    r.denied_within = find_denied_command(error, r.command);
+    if (r.denied_within) {
+        r.kind = REDIS_ERROR_DENIED;
+    }
+    return r;
+}
+
+/* Redis 6 does not know EVAL_RO; its own message would have the whole script in it. */
+static bool is_too_old(const struct refusal *r, struct span error)
+{
+    struct span rest;
+    return r->kind == REDIS_ERROR_NO_COMMAND && find(error, "EVAL_RO", &rest);
+}
+
+static void refusal_log(struct log *log, const struct refusal *r, const char *script,
+                        struct span error, const char *text)
+{
+    static const char doctor[] = "`lapse doctor` lists the rights";
+    const char *command = *r->command ? r->command : "a command";
+
+    if (r->denied_within && r->broken) {
+        log_line(log, LOG_REFUSED, LOG_ERR,
+                 "Redis broke off in the middle of %s: it denied %s to this user (some of it may "
+                 "have happened; %s)",
+                 script, command, doctor);
+    } else if (r->denied_within) {
+        log_line(log, LOG_REFUSED, LOG_ERR, "Redis denied %s, which `%s` needs, to this user; %s",
+                 command, script, doctor);
+    } else if (is_too_old(r, error)) {
+        log_line(log, LOG_REFUSED, LOG_ERR,
+                 "Redis refused %s: it does not know EVAL_RO; Redis 7.0 or later is needed",
+                 script);
+    } else if (r->broken) {
+        log_line(log, LOG_REFUSED, LOG_ERR,
+                 "Redis broke off in the middle of %s: %s (some of it may have happened)", script,
+                 text);
+    } else {
+        log_line(log, LOG_REFUSED, LOG_ERR, "Redis refused %s: %s (%s)", script, text,
+                 redis_error_advice(r->kind));
+    }
+}
+
+int refusal_code(struct context *context, const char *script, struct span error)
+{
+    struct refusal r = refusal_read(error);
+    bool denied = r.kind == REDIS_ERROR_DENIED;
+    char text[LOG_VALUE];
+
+    log_escape(text, sizeof text, error.at, error.len);
+    refusal_log(&context->log, &r, script, error, text);
+
+    struct lapse_health report = {.kind = denied ? LAPSE_HEALTH_DENIED : LAPSE_HEALTH_REFUSED,
+                                  .err = denied ? LAPSE_EDENIED : LAPSE_EREFUSED,
+                                  .what = script,
+                                  .detail = text};
+    if (r.broken) {
+        report.err = LAPSE_EBROKEN;
+    }
+    health_report(&context->health, report);
+
+    return report.err;
+}
