@@ -136,7 +136,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 /* ---- the calls ---- */
 static int handle_init(struct lapse *l, struct ev_loop *loop, const struct options *options)
 {
-    static const struct conn_events events = {on_up, on_down, NULL, NULL};
+    static const struct conn_events events = {.up = on_up, .down = on_down};
 
     l->options = *options;
     l->context = (struct context){.loop = loop, .settings = options->set, .handle = l};

@@ -105,7 +105,7 @@ static void on_down(void *arg)
 {
     struct sub *s = arg;
 
-    s->keeps = s->keeps || (s->conn.refused && !list_empty(&s->leaving));
+    s->keeps = s->keeps || (s->conn.refusal_logged && !list_empty(&s->leaving));
     s->n_asked = 0;
     s->kept[0] = '\0';
     for (struct list *i; (i = list_pop(&s->leaving));) {
@@ -118,6 +118,22 @@ static void on_down(void *arg)
     }
 
     s->events->deaf(s->arg);
+}
+
+static void on_refused(void *arg, struct span error, bool again)
+{
+    struct context *context = ((struct sub *)arg)->context;
+    char text[LOG_VALUE];
+    struct lapse_health report = {
+        .kind = LAPSE_HEALTH_NO_EVENTS, .err = LAPSE_EDENIED, .detail = text};
+
+    log_escape(text, sizeof text, error.at, error.len);
+    context->stats.missed_events++;
+    health_report(&context->health, report);
+    if (!again) {
+        log_line(&context->log, LOG_SUBSCRIBE, LOG_ERR,
+                 "Redis refuses the subscription: %s; alarm and sweep go on without events", text);
+    }
 }
 
 static bool on_ask(void *arg)
@@ -207,13 +223,13 @@ static void on_pushed(void *arg, const struct redisReply *reply)
 
 void sub_init(struct sub *s, struct node *node, const struct sub_events *events, void *arg)
 {
-    static const struct conn_events conn_events = {on_up, on_down, on_pushed, on_ask};
+    static const struct conn_events conn_events = {on_up, on_down, on_pushed, on_refused, on_ask};
 
     *s = (struct sub){.context = node->context, .node = node, .events = events, .arg = arg};
     list_init(&s->ears);
     list_init(&s->leaving);
     table_init(&s->names);
-    conn_init(&s->conn, &node->endpoint, &conn_events, s);
+    conn_init(&s->conn, &node->endpoint, CONN_SUBSCRIPTION, &conn_events, s);
 }
 
 void sub_add(struct sub *s, struct ear *e, const char *queue)

@@ -2,90 +2,114 @@
 #ifndef LAPSE_CONN_H
 #define LAPSE_CONN_H
 #include "base/list.h"
-#include "redis/endpoint.h"
-#include "redis/hosts.h"
-#include "redis/reply.h"
+#include "redis/attempts.h"
+#include "redis/handshake.h"
+#include "redis/liveness.h"
+#include "redis/report.h"
 
 /* One command on its way; embedded in what waits for it. */
 struct call {
     struct list node;
-    int64_t sent_us;
+    struct answer answer;
+    int64_t sent_us; /* by clock_us() */
     bool ended;
-    /* Exactly once: err 0 and the reply (which may be an error reply), or ELOST, ETIMEOUT and NULL.
-     */
+    /* Runs once: with err 0 and the reply, which may be an error reply; or with ELOST, ETIMEOUT and
+     * NULL. */
     void (*end)(struct call *c, int err, const struct redisReply *reply);
 };
 
-/* What the owner hears. All run from the loop. */
+/* What the owner of a connection hears. All run from the loop. */
 struct conn_events {
-    void (*up)(void *arg); /* connected, logged in, Redis answers PING */
-    /* was up and is not; every call has ended. A new attempt is under way */
+    /* It is connected and logged in, and Redis answers. */
+    void (*up)(void *arg);
+    /* It was up and is not; every call has ended. The next attempt is planned. */
     void (*down)(void *arg);
-    /* A (p)subscribe reply or message, for a connection that subscribes. */
+
+    /* These are for a subscription, and NULL for a connection for commands. */
+
+    /* A reply to a (p)subscribe, or a message. */
     void (*pushed)(void *arg, const struct redisReply *reply);
-    /* It was silent: subscribe to something anew, which is answered; false: nothing to. NULL: PING
-     * is for it. */
+    /* Redis refuses to subscribe us; down() follows. again: it did the last time, too. */
+    void (*refused)(void *arg, struct span error, bool again);
+    /* The connection was silent, and cannot be PINGed: something is to be subscribed to again, which
+     * is answered. false: there is nothing. */
     bool (*ask)(void *arg);
 };
 
-/* One connection to Redis: it connects, logs in, and connects again, for ever. One that subscribes
- * connects while the one for commands is up: without that one nobody asks what is due. */
+enum conn_state {
+    CONN_DOWN,       /* waits for the next attempt; a subscription also for the commands to be up */
+    CONN_CONNECTING, /* connect(2) is under way */
+    CONN_HANDSHAKE,  /* AUTH, SELECT and PING are sent, and not all answered */
+    CONN_UP,
+    CONN_FAILING, /* given up, and freed when the loop comes to its timer */
+    CONN_CLOSED   /* for good */
+};
+
+/* One connection to Redis. It connects, logs in, and connects again whenever it is lost. */
 struct conn {
+    /* whose it is */
     struct context *context;
     struct endpoint *endpoint;
+    enum conn_role role;
     const struct conn_events *events;
     void *arg;
-    struct redisAsyncContext *ac; /* NULL: none just now */
-    struct hosts hosts;           /* not for a Unix socket */
-    enum conn_state {
-        CONN_DOWN,
-        CONN_CONNECTING,
-        CONN_GREETING,
-        CONN_UP,
-        CONN_FAILING,
-        CONN_CLOSED
-    } state;
-    struct list calls; /* sent, in order */
-    /* DOWN: the next attempt. Else: when to ask for a sign of life, or to give it up */
+    struct report report;
+
+    /* where it stands. The timer starts the next attempt, frees what has failed, or looks whether
+     * the connection is alive. */
+    enum conn_state state;
     struct timer timer;
-    int64_t since_us;   /* start of the attempt */
-    int64_t reached_ms; /* how long it took to connect, the last time; 0: never was */
-    int64_t heard_us;   /* the last sign of life: something was read, or a full socket took more */
-    int64_t moved_us;   /* when a full socket took more; of any connection */
-    int64_t calm_us;    /* when the attempts were forgotten last */
-    int64_t asked_us;   /* when a sign of life was asked for; 0: never */
-    int why;            /* what calls end with when the connection ends: ELOST, ETIMEOUT */
-    unsigned attempts;  /* failed, in a row or within a second; of all addresses each */
-    unsigned greetings; /* answers to wait for before it is up */
-    bool late;          /* a deadline passed once; it counts when the socket was read since */
-    bool was_up;        /* ever */
-    bool answered;      /* a request, on the connection of now */
-    bool refused;       /* its last attempt was, and that was said */
-    bool blocked;       /* the socket is full: the rest goes when it can be written to */
-    bool old;           /* the server's version is too old, and that was said */
+    struct hosts hosts; /* not for a Unix socket */
+    struct attempts attempts;
+    bool ever_up;        /* so that the next time is a reconnect */
+    bool refusal_logged; /* the last attempt ended by a refusal to subscribe us */
+
+    /* the connection of now */
+    struct transport transport;
+    struct handshake handshake;
+    struct liveness liveness;
+    struct answer hello;
+    struct answer push;
+    struct list calls; /* sent and not answered, in order */
+    int end_reason;    /* what they end with when the connection does: ELOST, ETIMEOUT */
+    bool owner_has_it; /* up() has run, and down() has not */
+    bool got_reply;
+    bool refused; /* to subscribe */
+    bool too_old; /* the version of Redis was, and the log says so; of any connection */
 };
-void conn_init(struct conn *c, struct endpoint *endpoint, const struct conn_events *events,
-               void *arg);
-/* when it is down: at once. A subscription must be told so when the one for commands is up */
+
+void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
+               const struct conn_events *events, void *arg);
+
+/* Connects at once, when it is down and no attempt is planned. That of a subscription is not made
+ * before the connection for commands is up, and its owner calls again then: without commands nobody
+ * can ask what is due. */
 void conn_start(struct conn *c);
+
 static inline bool conn_up(const struct conn *c)
 {
     return c->state == CONN_UP;
 }
-/* So much waits for the socket that the next command had better wait where it is. */
+
+/* Sends a command on a connection that is up. false: it was not taken, and call->end() does not
+ * run. */
+bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len);
+
+/* Sends a (p)subscribe, or the end of one; its answers come to pushed(). */
+bool conn_subscribe(struct conn *c, const char *verb, const char *channel);
+
+/* Does so much wait for the socket that the next command had better wait where it is? */
 bool conn_full(const struct conn *c);
-/* It took some of what waited, lately: what waits behind that has not waited for nothing. */
+/* Has a full socket taken more, lately? Then what waits behind it does so with reason. */
 static inline bool conn_moving(const struct conn *c)
 {
-    return c->moved_us && clock_us() - c->moved_us < c->context->settings.reply_ms * 1000;
+    return liveness_moving(&c->liveness);
 }
-/* Sends a command; false: not taken, call->end() will not run. Only when it is up. */
-bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len);
-/* Sends a (p)subscribe; its answers come by pushed(). */
-bool conn_subscribe(struct conn *c, const char *verb, const char *channel);
-/* Writes what was sent this turn to the socket, now rather than on the next one. */
+
+/* Writes what was sent in this turn of the loop now, rather than in the next. */
 void conn_flush(struct conn *c);
-/* Closes for good; calls end with why. Not to be called from events or calls. */
-void conn_close(struct conn *c, int why);
+
+/* Closes it for good; calls end with reason. Not to be called from its events or calls. */
+void conn_close(struct conn *c, int reason);
 
 #endif

@@ -4,6 +4,9 @@
 #include "base/context.h"
 #include "redis/address.h"
 
+/* What a connection is for. On one that subscribes other commands are not allowed. */
+enum conn_role { CONN_COMMANDS, CONN_SUBSCRIPTION };
+
 /* Where a Redis is, and whether it can be used: shared by all connections to it. */
 struct endpoint {
     struct context *context;

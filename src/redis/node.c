@@ -8,7 +8,7 @@ void node_init(struct node *n, struct context *context, const struct address *ad
 {
     *n = (struct node){.context = context};
     n->endpoint = (struct endpoint){.context = context, .address = *address};
-    conn_init(&n->commands, &n->endpoint, events, arg);
+    conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, events, arg);
 }
 
 /* What is due, and when a lease ends, goes by Redis's clock: people will ask why all jobs ran at

@@ -85,18 +85,21 @@ static void on_timer(void *arg)
         c->state = CONN_UP;
         c->events->up(c->arg);
     } else if (c->state == CONN_FAILING) {
-        end_calls(c, c->why);
+        end_calls(c, c->end_reason);
         c->state = CONN_DOWN;
         timer_set(&c->timer, 10);
         c->events->down(c->arg);
     }
 }
 
-void conn_init(struct conn *c, struct endpoint *endpoint, const struct conn_events *events,
-               void *arg)
+void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
+               const struct conn_events *events, void *arg)
 {
-    *c = (struct conn){
-        .context = endpoint->context, .events = events, .arg = arg, .why = LAPSE_ELOST};
+    *c = (struct conn){.context = endpoint->context,
+                       .role = role,
+                       .events = events,
+                       .arg = arg,
+                       .end_reason = LAPSE_ELOST};
     list_init(&c->calls);
     timer_init(&c->timer, c->context->loop, on_timer, c);
     MUST(n_conns < 2);
@@ -161,7 +164,7 @@ static void lose(struct conn *c, int why)
 {
     if (c->state == CONN_UP) {
         c->state = CONN_FAILING;
-        c->why = why;
+        c->end_reason = why;
         timer_set(&c->timer, 0);
     }
 }

@@ -17,7 +17,7 @@ awk '
         else if (!(name in line)) say("includes " part[2] ", which is in no layer")
         else if (line[name] > line[own]) say("includes " part[2] " of a layer above it")
     }
-    /^[ \t]*#[ \t]*include[ \t]*<.*hiredis/ && own !~ /^redis\/(conn|reply|login)$/ { say("includes hiredis") }
+    /^[ \t]*#[ \t]*include[ \t]*<.*hiredis/ && own !~ /^redis\/(transport|reply)$/ { say("includes hiredis") }
     function say(what) { print FILENAME ":" FNR ": " what; bad = 1 }
     END { exit bad }
 ' src/LAYERS "$@"

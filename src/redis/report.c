@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/report.h"
+#include "base/clock.h"
+#include "redis/handshake.h"
+#include "redis/redis_error.h"
+#include <stdio.h>
+
+enum { PLACE = 256 };
+
+static struct log *report_log(const struct report *r)
+{
+    return &r->endpoint->context->log;
+}
+
+/* Where Redis is; of a name with several addresses also the one that was tried. */
+static const char *place(const struct report *r, char out[PLACE])
+{
+    const struct address *a = &r->endpoint->address;
+
+    if (a->unix_socket) {
+        snprintf(out, PLACE, "%s", a->host);
+        return out;
+    }
+
+    bool has_colons = strchr(a->host, ':') != NULL;
+    const char *open = has_colons ? "[" : "";
+    const char *close = has_colons ? "]" : "";
+    int len = snprintf(out, PLACE, "%s%.160s%s:%d", open, a->host, close, a->port);
+
+    if (r->hosts->n > 1 && r->hosts->next > 0) {
+        snprintf(out + len, PLACE - (size_t)len, " (%s)", r->hosts->at[r->hosts->next - 1]);
+    }
+
+    return out;
+}
+
+/* A line said that Redis cannot be used; report_up() is to say when that is over. */
+static void outage_began(const struct report *r, bool written)
+{
+    if (written && !r->endpoint->outage_us) {
+        r->endpoint->outage_us = clock_us();
+    }
+}
+
+/* A subscription that fails makes jobs late, no more: LAPSE_HEALTH_NO_EVENTS is for it. */
+static void report_disconnected(const struct report *r, const char *at, const char *detail)
+{
+    if (r->role == CONN_COMMANDS) {
+        struct lapse_health report = {
+            .kind = LAPSE_HEALTH_DISCONNECTED, .err = LAPSE_EDOWN, .what = at, .detail = detail};
+        health_report(&r->endpoint->context->health, report);
+    }
+}
+
+void report_cannot_connect(const struct report *r, const char *why)
+{
+    char at[PLACE];
+
+    place(r, at);
+    outage_began(r, log_line(report_log(r), LOG_CONNECT, LOG_WARNING,
+                             "cannot connect to Redis at %s: %s; trying again", at, why));
+    report_disconnected(r, at, why);
+}
+
+void report_lost(const struct report *r, const char *why)
+{
+    char at[PLACE];
+
+    place(r, at);
+    outage_began(r, log_line(report_log(r), LOG_CONNECT, LOG_WARNING,
+                             "lost the connection to Redis at %s: %s; connecting again", at, why));
+    report_disconnected(r, at, why);
+}
+
+void report_silent(const struct report *r)
+{
+    const char *of_what = r->role == CONN_SUBSCRIPTION ? " to the subscription" : "";
+    long long reply_ms = r->endpoint->context->settings.reply_ms;
+    char at[PLACE];
+
+    place(r, at);
+    outage_began(r, log_line(report_log(r), LOG_SILENT, LOG_WARNING,
+                             "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again",
+                             at, reply_ms, of_what));
+    report_disconnected(r, at, "no answer");
+}
+
+/* 0: it is no matter of the user or the password. */
+static int login_error(struct span error)
+{
+    switch (redis_error_of(error)) {
+    case REDIS_ERROR_DENIED: return LAPSE_EDENIED;
+    case REDIS_ERROR_NO_LOGIN:
+    case REDIS_ERROR_BAD_LOGIN: return LAPSE_EAUTH;
+    default: return 0;
+    }
+}
+
+static void report_login(const struct report *r, struct span error, const char *at,
+                         const char *detail)
+{
+    int err = login_error(error);
+
+    if (r->role != CONN_COMMANDS) {
+        return;
+    }
+    if (!err) {
+        report_disconnected(r, at, detail);
+        return;
+    }
+
+    struct lapse_health report = {
+        .kind = LAPSE_HEALTH_AUTH_FAILED, .err = err, .what = at, .detail = detail};
+    r->endpoint->login_err = err;
+    health_report(&r->endpoint->context->health, report);
+}
+
+void report_not_let_in(const struct report *r, struct span error)
+{
+    char at[PLACE];
+    char text[LOG_VALUE];
+    bool written;
+
+    place(r, at);
+    log_escape(text, sizeof text, error.at, error.len);
+
+    if (redis_error_of(error) == REDIS_ERROR_LOADING) {
+        written = log_line(report_log(r), LOG_REFUSED, LOG_WARNING,
+                           "Redis at %s is loading its data; trying again", at);
+    } else {
+        written = log_line(report_log(r), LOG_REFUSED, LOG_ERR,
+                           "Redis at %s does not let us in: %s", at, text);
+    }
+
+    outage_began(r, written);
+    report_login(r, error, at, text);
+}
+
+/* One line for each outage: when both connections were lost, it comes with the one for commands. */
+void report_up(const struct report *r, bool again)
+{
+    const char *for_what = r->role == CONN_SUBSCRIPTION ? " for expiry events" : "";
+    struct endpoint *e = r->endpoint;
+    struct log *log = report_log(r);
+    char at[PLACE];
+
+    place(r, at);
+    if (r->role == CONN_COMMANDS) {
+        struct lapse_health report = {.kind = LAPSE_HEALTH_CONNECTED, .what = at};
+        e->login_err = 0;
+        health_report(&e->context->health, report);
+    }
+
+    if (!e->outage_us || !e->commands_up) {
+        return;
+    }
+
+    log->last_us[LOG_AGAIN] = 0; /* nor was the line left out that began this */
+    log_line(log, LOG_AGAIN, LOG_NOTICE, "connected%s to Redis at %s%s after %.1f s",
+             again ? " again" : "", at, for_what, (double)(clock_us() - e->outage_us) / 1e6);
+    e->outage_us = 0;
+}
+
+void report_too_old(const struct report *r, struct span version)
+{
+    char at[PLACE];
+    char text[LOG_VALUE];
+
+    log_escape(text, sizeof text, version.at, version.len);
+    log_line(report_log(r), LOG_VERSION, LOG_ERR,
+             "Redis %d.0 or later is needed: the one at %s is version %s", REDIS_VERSION_MIN,
+             place(r, at), text);
+}
