@@ -180,7 +180,7 @@ void work_up(struct work *w)
 void work_drain(struct work *w)
 {
     w->closing = true;
-    w->wake.sub.ending = true;
+    pubsub_ending(&w->script->node->pubsub);
     LIST_EACH (i, &w->queues) {
         stop(CONTAINER(i, struct queue, node));
     }

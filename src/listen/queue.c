@@ -123,7 +123,7 @@ void queue_told(void *arg, void *queue, int64_t due_ms)
     const struct work *w = arg;
     struct queue *q = queue;
 
-    if (!q->watch.ear.confirmed || due_ms * 1000 > node_time_us(w->script->node)) {
+    if (!q->watch.ear.channel.confirmed || due_ms * 1000 > node_time_us(w->script->node)) {
         wake_told(&q->watch, due_ms);
     }
 }

@@ -1,54 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_SUB_H
-#define LAPSE_SUB_H
-#include "redis/node.h"
-#include "base/table.h"
+#ifndef LAPSE_SUBSCRIPTION_H
+#define LAPSE_SUBSCRIPTION_H
 #include "job/keys.h"
+#include "redis/node.h"
 
-/* A queue that is listened to; embedded in what wants to hear. */
+/* A queue whose events and notices are heard; embedded in what wants to hear them. */
 struct ear {
-    struct list node;
+    struct channel channel; /* of its notices */
     struct table_node named;
     const char *queue; /* its owner's */
-    char wake[KEYS_MAX];
-    /* on the connection of now: */
-    bool asked;     /* its subscription is sent */
-    bool confirmed; /* and Redis has confirmed it */
-    bool leaving;   /* the end of it is sent, and not confirmed: it must live until then */
+    char notice[KEYS_MAX];
+    char pattern[KEYS_MAX];
 };
 
 struct sub_events {
-    /* the first time on each connection */
+    /* Events and notices come from now on: once on each connection. */
     void (*confirmed)(void *arg, struct ear *e);
-    void (*expired)(void *arg, struct ear *e, struct span id);  /* a trigger of ours; not trusted */
-    void (*canary)(void *arg, struct ear *e, struct span name); /* somebody's: of whom */
-    /* a message on its wake channel; not trusted */
+    /* The trigger of a job expired; from anyone, so not trusted. */
+    void (*expired)(void *arg, struct ear *e, struct span id);
+    /* The canary of the listener of that name expired; likewise. */
+    void (*canary)(void *arg, struct ear *e, struct span name);
+    /* A message on the channel of notices; likewise. */
     void (*woken)(void *arg, struct ear *e, struct span text);
-    /* the connection is gone; no ear is confirmed */
+    /* The connection is gone: nothing is heard. */
     void (*deaf)(void *arg);
 };
 
-/* The subscription: one connection for the expiry events of all queues and the wake channel of
- * each. */
+/* What the messages of the subscription mean: events of which queue, notices. */
 struct sub {
     struct context *context;
     struct node *node;
     const struct sub_events *events;
     void *arg;
-    struct conn conn;
-    struct list ears;
-    struct table names;  /* of ears */
-    struct list leaving; /* ears, in the order in which Redis will confirm that they end */
-    unsigned n_asked;    /* ears whose subscription is sent */
-    char kept[KEYS_MAX]; /* a channel that no ear listens to any more; empty: none. See sub.c */
-    bool started, keeps; /* keeps: we may not unsubscribe */
-    bool ending;         /* no need to: the connection is about to be closed */
+    struct table names; /* of queues */
 };
+
 void sub_init(struct sub *s, struct node *node, const struct sub_events *events, void *arg);
 void sub_add(struct sub *s, struct ear *e, const char *queue);
-void sub_remove(struct sub *s, struct ear *e); /* it lives on while it is leaving */
-/* the connection for commands is up: this one may connect */
-void sub_up(struct sub *s);
+/* It must live on while its channel is leaving. */
+void sub_remove(struct sub *s, struct ear *e);
 void sub_close(struct sub *s);
 
 #endif

@@ -188,7 +188,7 @@ static void look(struct wake *wk, struct watch *w, int64_t now_us)
     w->look.due_us = due ? 0 : w->look.due_us;
     w->look.grace_us = overdue ? 0 : w->look.grace_us;
 
-    if (!w->ear.confirmed || wk->deaf || !w->room) { /* without room it is owed */
+    if (!w->ear.channel.confirmed || wk->deaf || !w->room) { /* without room it is owed */
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
     } else if (!overdue && w->ring.rank != 0 && !w->ask_anyway && w->expired_us >= since_us) {
         w->ask_anyway = true;
@@ -216,7 +216,7 @@ static void on_alarm(void *arg)
 /* ---- ring ---- */
 static bool wanted(const struct watch *w)
 {
-    return w->on && w->ear.confirmed;
+    return w->on && w->ear.channel.confirmed;
 }
 
 static void on_ranked(void *arg)
@@ -422,7 +422,7 @@ static void on_sweep(void *arg)
 
 void wake_up(struct wake *wk)
 {
-    sub_up(&wk->sub);
+    pubsub_start(&wk->script->node->pubsub);
     LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
         ring_enter(&w->ring, wanted(w));
@@ -471,7 +471,6 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
     w->sweep.end = on_swept;
     w->arm.end = on_armed;
     timer_init(&w->sweep_timer, wk->context->loop, on_sweep, w);
-    list_init(&w->ear.node);
     list_insert(&wk->watches, &w->node);
     if (!(wk->context->settings.flags & LAPSE_NO_EVENTS)) {
         sub_add(&wk->sub, &w->ear, queue);
@@ -493,7 +492,7 @@ void wake_unwatch(struct watch *w)
 
 bool wake_free_to_go(const struct watch *w)
 {
-    return !w->ear.leaving && !w->touch.ask.asked && !w->ring.listen.ask.asked &&
+    return !w->ear.channel.leaving && !w->touch.ask.asked && !w->ring.listen.ask.asked &&
            !w->sweep.ask.asked && !w->arm.ask.asked;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_NODE_H
 #define LAPSE_NODE_H
-#include "redis/conn.h"
+#include "redis/pubsub.h"
 #include "redis/server_clock.h"
 
 /* One Redis. */
@@ -10,6 +10,7 @@ struct node {
     struct endpoint endpoint;
     struct server_clock clock;
     struct conn commands;
+    struct pubsub pubsub; /* begun by who subscribes */
 };
 
 /* events and arg: of the connection for commands. */
