@@ -18,7 +18,8 @@ char *mem_hide(const char *secret);
 void mem_hide_free(char *secret);
 
 /* Reads a caller's struct that begins with its size. Fields that an older caller lacks become 0,
- * and out->size is out_size. false: the caller is newer, and has set a field that we do not know. */
+ * and out->size is out_size. false: the caller is newer, and has set a field that we do not know.
+ * */
 bool mem_read_sized(void *out, size_t out_size, const void *in);
 
 #endif

@@ -20,8 +20,9 @@ int64_t attempts_backoff_ms(const struct attempts *a)
     return attempts_least(BACKOFF_STEP_MS * (int64_t)a->n_failed, BACKOFF_MAX_MS);
 }
 
-/* The kernel resends a lost SYN only after 1, 2, 4 s, so a server that was reached before is dialled
- * again sooner. The 8th, 16th, 32nd... attempt waits longer, in case the way has become longer. */
+/* The kernel resends a lost SYN only after 1, 2, 4 s, so a server that was reached before is
+ * dialled again sooner. The 8th, 16th, 32nd... attempt waits longer, in case the way has become
+ * longer. */
 int64_t attempts_patience_ms(const struct attempts *a, unsigned n_addresses, int64_t reply_ms)
 {
     bool patient = a->n_failed >= PATIENT_FROM && (a->n_failed & (a->n_failed - 1)) == 0;

@@ -16,8 +16,8 @@
  *  - A refused PSUBSCRIBE answers NULL, and leaves the reason in ac->errstr alone; the connection
  *    is gone.
  *  - An ordinary command on a connection that subscribes kills it, and the answer of PING is
- *    swallowed there (0.14.1). So each connection has one role, and a subscription's sign of life is
- *    to subscribe again.
+ *    swallowed there (0.14.1). So each connection has one role, and a subscription's sign of life
+ *    is to subscribe again.
  *  - It writes with write(2) or send(2) without MSG_NOSIGNAL: SIGPIPE is held off around each
  *    write, so that a host program does not die of a peer that went away.
  *  - Out of memory 0.14.1 sends a command whose callback it could not note: its answer would be
@@ -351,7 +351,8 @@ static bool refuses_subscription(struct span error)
     }
 }
 
-/* hiredis gives the connection up when a subscription is refused, and comes here for each channel. */
+/* hiredis gives the connection up when a subscription is refused, and comes here for each channel.
+ * */
 static void on_push(void *owner, struct answer *a, const struct redisReply *reply)
 {
     struct conn *c = owner;

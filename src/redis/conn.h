@@ -31,8 +31,8 @@ struct conn_events {
     void (*pushed)(void *arg, const struct redisReply *reply);
     /* Redis refuses to subscribe us; down() follows. again: it did the last time, too. */
     void (*refused)(void *arg, struct span error, bool again);
-    /* The connection was silent, and cannot be PINGed: something is to be subscribed to again, which
-     * is answered. false: there is nothing. */
+    /* The connection was silent, and cannot be PINGed: something is to be subscribed to again,
+     * which is answered. false: there is nothing. */
     bool (*ask)(void *arg);
 };
 

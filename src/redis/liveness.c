@@ -49,8 +49,8 @@ int64_t liveness_ask_at_us(const struct liveness *l)
     return l->heard_us + l->reply_us / 2;
 }
 
-/* Half of reply_ms at the least, from when it was owed: what was asked after a long silence has time
- * too. */
+/* Half of reply_ms at the least, from when it was owed: what was asked after a long silence has
+ * time too. */
 int64_t liveness_deadline_us(const struct liveness *l, int64_t owed_since_us)
 {
     int64_t silence_ends_us = l->heard_us + l->reply_us;

@@ -15,7 +15,8 @@ struct answer {
 struct transport_events {
     /* The connection is made. */
     void (*connected)(void *owner);
-    /* It could not be made, or is gone; all answers have come. garbled: it did not speak like Redis. */
+    /* It could not be made, or is gone; all answers have come. garbled: it did not speak like
+     * Redis. */
     void (*ended)(void *owner, const char *why, bool garbled);
     /* Something came from Redis, and is about to be read. */
     void (*readable)(void *owner);
