@@ -211,8 +211,7 @@ int arguments_read_global(struct globals *g, struct arguments *args)
     return 0;
 }
 
-/* The nth argument of a command, counted from 0, as its usage line calls it: QUEUE of "QUEUE...".
- * */
+/* What the usage line calls the nth argument of a command, counted from 0: QUEUE of "QUEUE...". */
 static void argument_name(const struct command *cmd, int n, char out[NAME_BYTES])
 {
     const char *at = cmd->usage;

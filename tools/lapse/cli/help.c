@@ -36,9 +36,11 @@ static void help_options(const char *title, const struct opt *o, FILE *to)
     fprintf(to, "\n%s:\n", title);
 
     for (; o->name; o++) {
+        const char *space = o->arg ? " " : "";
+        const char *arg = o->arg ? o->arg : "";
         char left[48];
 
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        snprintf(left, sizeof left, "--%s%s%s", o->name, space, arg);
         if (o->letter) {
             fprintf(to, "  -%c, %-24s ", o->letter, left);
         } else {

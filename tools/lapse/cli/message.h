@@ -9,8 +9,8 @@ void message_print(const char *format, ...) __attribute__((format(printf, 1, 2))
 void message_set_nonblocking(void);
 /* Tries once more to print what a nonblocking stderr did not take. */
 void message_flush(void);
-/* For wrong arguments: "lapse COMMAND: ...", always USAGE. The first prints "WHAT 'VALUE': RULE".
- * */
+/* For wrong arguments: both print "lapse COMMAND: ..." and return USAGE. The first one goes on with
+ * "WHAT 'VALUE': RULE". */
 int usage_error(const char *what, const char *value, const char *rule);
 int usage_errorf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void usage_set_command(const char *name);

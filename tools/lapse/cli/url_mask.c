@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The URL that the library gets, put together from where its parts are kept: the address from -u or
- * LAPSE_URL, the password from a file, from that URL or from LAPSE_PASSWORD, the first of them. A
- * password is copied here once and nowhere else: all other places (argv, which ps shows; the
- * environment) are blotted out at once, ours is wiped when lapse_open() has read it, and what is
- * shown in messages never held it. */
+/* The URL that the library gets, made of its parts: the address from -u or LAPSE_URL, the password
+ * from a file, from that URL or from LAPSE_PASSWORD, whichever comes first. A password is copied
+ * here once and nowhere else: all other places (argv, which ps shows; the environment) are
+ * overwritten at once, our copy is wiped when lapse_open() has read it, and what messages show
+ * never held it. */
 #include "cli/url_mask.h"
 #include "cli/message.h"
 #include "cli/password.h"
@@ -11,15 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ESCAPED_BYTES = 3 * PASSWORD_BYTES }; /* a password, each byte as %XX */
 #define URL_RULE                                             \
     "must be redis://[[user]:password@]host[:port][/db] or " \
     "unix://[[user]:password@]/path[?db=n]"
 
-struct parts { /* of scheme://user:password@rest; lengths, in order */
+/* The lengths, in order, of the parts of scheme://user:password@rest. */
+struct parts {
     size_t scheme, user, password, rest;
 };
 
-static struct parts split(const char *url)
+static struct parts url_parts(const char *url)
 {
     const char *start = strstr(url, "://");
     const char *end;
@@ -32,7 +34,11 @@ static struct parts split(const char *url)
 
     /* the path of a socket may hold an @ of its own; in a redis:// URL the last one ends the
      * password */
-    end = strncmp(url, "unix:", 5) ? start + strlen(start) : start + strcspn(start, "/");
+    if (strncmp(url, "unix:", 5) == 0) {
+        end = start + strcspn(start, "/");
+    } else {
+        end = start + strlen(start);
+    }
     at = memrchr(start, '@', (size_t)(end - start));
 
     if (at) {
@@ -47,58 +53,73 @@ static struct parts split(const char *url)
     return p;
 }
 
-/* Whatever slip there was, a URL that is refused shows nothing between its scheme and its last @,
- * for a password may hold any of : / ? and @; and nothing at all behind the scheme where a : but no
- * @ follows. */
-struct piece url_secret(const char *word, int is_url)
+static bool looks_like_url(const char *word)
 {
     static const char *const marks[] = {"://", "@", "%40", "redis:", "redis/", "rediss:", "unix:"};
+
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        if (strcasestr(word, marks[i])) {
+            return true;
+        }
+    }
+
+    return *word == ':';
+}
+
+/* A URL that is refused shows nothing between its scheme and its last @, because a mistyped
+ * password may hold any of : / ? and @; and nothing at all behind the scheme if a : but no @
+ * follows. */
+struct piece url_secret(const char *word, bool is_url)
+{
     const char *start = strstr(word, "://");
     const char *at = strrchr(word, '@');
     const char *end = word + strlen(word);
 
-    is_url |= *word == ':';
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        is_url |= strcasestr(word, marks[i]) != NULL;
+    if (!is_url && !looks_like_url(word)) {
+        return (struct piece){0, 0};
     }
 
-    start = start && (!at || start < at) ? start + 3 : word;
+    if (start && (!at || start < at)) {
+        start += 3;
+    } else {
+        start = word;
+    }
 
     if (at && !strstr(at, "://") && !strcasestr(at, "pass")) {
         end = at;
     } else if (!at && !strchr(start, ':') && !strstr(start, "%40") && !strcasestr(start, "pass")) {
-        is_url = 0;
+        return (struct piece){0, 0};
     }
 
-    return is_url ? (struct piece){(size_t)(start - word), (size_t)(end - start)}
-                  : (struct piece){0, 0};
+    return (struct piece){(size_t)(start - word), (size_t)(end - start)};
 }
 
-static void encode(char *to, const char *password)
+static void percent_encode(char *to, const char *password)
 {
     for (; *password; password++) {
         to += sprintf(to, "%%%02X", (unsigned char)*password);
     }
 }
 
-static void blot(char *secret, size_t len)
+static void overwrite(char *secret, size_t len)
 {
     for (; len; len--) {
         *(volatile char *)secret++ = '*';
     }
 }
 
-/* Of a URL that is taken, its password; else all that may be one. */
+/* In a valid URL its password; else all that may be one. */
 void url_blot(char *url)
 {
     struct lapse_options scratch = lapse_options_init();
-    struct piece secret = url_secret(url, 1);
+    struct piece secret = url_secret(url, true);
 
     if (!lapse_options_set(&scratch, "url", url)) {
-        struct parts p = split(url);
+        struct parts p = url_parts(url);
         secret = (struct piece){p.scheme + p.user + 1, p.password};
     }
-    blot(url + secret.at, secret.len);
+
+    overwrite(url + secret.at, secret.len);
 }
 
 void url_blot_env(void)
@@ -110,7 +131,7 @@ void url_blot_env(void)
         url_blot(url);
     }
     if (password) {
-        blot(password, strlen(password));
+        overwrite(password, strlen(password));
     }
 }
 
@@ -119,47 +140,81 @@ static int bad_url(const char *url, const char *rule)
     return usage_errorf("url '%s': %s", printable_url(url), rule);
 }
 
-int url_make(struct globals *g)
+static char *given_url(const struct globals *g)
 {
-    char *env_url = getenv("LAPSE_URL");
-    char *env_password = getenv("LAPSE_PASSWORD");
-    char password[PASSWORD_ROOM] = "";
-    char *url = g->url ? g->url : env_url && *env_url ? env_url : (char *)"redis://127.0.0.1:6379";
-    struct parts p = split(url);
-    size_t len = strlen(url);
-    size_t extra = 3 * PASSWORD_BYTES + 3;
-    int rc = 0;
+    static char local[] = "redis://127.0.0.1:6379";
+    char *env = getenv("LAPSE_URL");
 
+    if (g->url) {
+        return g->url;
+    }
+    return env && *env ? env : local;
+}
+
+/* The password that is not in the URL, or ""; 0, or USAGE after it has printed why. */
+static int read_password(const struct globals *g, const struct parts *p,
+                         char password[PASSWORD_ROOM])
+{
+    const char *env = getenv("LAPSE_PASSWORD");
+
+    *password = '\0';
     if (g->password_file) {
-        rc = password_read(g->password_file, password);
-    } else if (!p.password && env_password && *env_password &&
-               !is_password(env_password, strlen(env_password))) {
-        rc = usage_error("LAPSE_PASSWORD", "...", PASSWORD_RULE);
-    } else if (!p.password && env_password) {
-        strcpy(password, env_password);
+        return password_read(g->password_file, password);
     }
 
-    g->secret_url = calloc(1, len + extra);
+    if (p->password || !env || !*env) {
+        return 0;
+    }
+    if (!is_password(env, strlen(env))) {
+        return usage_error("LAPSE_PASSWORD", "...", PASSWORD_RULE);
+    }
+    strcpy(password, env);
+
+    return 0;
+}
+
+/* Fills g->secret_url and g->shown_url; 0, or an exit code after it has printed why. */
+static int url_join(struct globals *g, const char *url, const struct parts *p, const char *password)
+{
+    size_t len = strlen(url);
+    int before = (int)(p->scheme + p->user);
+    const char *rest = url + p->rest;
+
+    g->secret_url = calloc(1, len + ESCAPED_BYTES + 3);
     g->shown_url = malloc(len + 1);
     if (!g->secret_url || !g->shown_url) {
         message_print("out of memory");
-        rc = INTERNAL;
+        return INTERNAL;
     }
 
-    if (!rc) {
+    sprintf(g->shown_url, "%.*s%s%s", before, url, p->user ? "@" : "", rest);
+
+    if (*password) {
+        sprintf(g->secret_url, "%.*s:", before, url);
+        percent_encode(g->secret_url + before + 1, password);
+        strcat(strcat(g->secret_url, "@"), rest);
+    } else if (p->user && !p->password) {
+        return bad_url(url, "a user needs a password; set LAPSE_PASSWORD or use --password-file");
+    } else {
         strcpy(g->secret_url, url);
-        sprintf(g->shown_url, "%.*s%s%s", (int)(p.scheme + p.user), url, p.user ? "@" : "",
-                url + p.rest);
-        if (*password) {
-            sprintf(g->secret_url, "%.*s:", (int)(p.scheme + p.user), url);
-            encode(g->secret_url + p.scheme + p.user + 1, password);
-            strcat(strcat(g->secret_url, "@"), url + p.rest);
-        }
-        if (p.user && !p.password && !*password) {
-            rc = bad_url(url, "a user needs a password; set LAPSE_PASSWORD or use --password-file");
-        } else if (lapse_options_set(&g->opts, "url", g->secret_url)) {
-            rc = bad_url(url, URL_RULE);
-        }
+    }
+
+    if (lapse_options_set(&g->opts, "url", g->secret_url)) {
+        return bad_url(url, URL_RULE);
+    }
+
+    return 0;
+}
+
+int url_make(struct globals *g)
+{
+    char password[PASSWORD_ROOM];
+    char *url = given_url(g);
+    struct parts p = url_parts(url);
+    int rc = read_password(g, &p, password);
+
+    if (!rc) {
+        rc = url_join(g, url, &p, password);
     }
 
     explicit_bzero(password, sizeof password);
@@ -168,8 +223,8 @@ int url_make(struct globals *g)
     if (g->url) {
         url_blot(g->url);
     }
-
     url_blot_env();
+
     if (rc) {
         url_wipe(g);
     }

@@ -7,7 +7,7 @@ struct piece {
     size_t at, len;
 };
 /* What may be a password in a word that is, or may have been meant as, a URL; len 0: nothing. */
-struct piece url_secret(const char *word, int is_url);
+struct piece url_secret(const char *word, bool is_url);
 /* Overwrites the passwords in a URL of argv, and those of the environment, so that ps does not show
  * them. */
 void url_blot(char *url);

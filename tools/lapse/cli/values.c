@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Words into values: durations, moments, counts and names, each with the rule that is shown when it
- * is broken. Everything is checked by hand, because strtol and strptime take blanks, signs and half
- * a word. */
+/* Arguments into values: durations, times, counts and names, each with the rule that is printed
+ * when it is broken. All is checked by hand, because strtol() and strptime() take blanks, signs and
+ * half a word. */
 #include "cli/values.h"
 #include "cli/message.h"
 #include <stdio.h>
@@ -62,8 +62,8 @@ int parse_duration(const char *text, int64_t *ms)
     return 0;
 }
 
-/* takes exactly n digits; the number must lie in min..max */
-static int digits(const char **text, int n, int min, int max, int *out)
+/* Takes exactly n digits, a number from min to max. */
+static int take_digits(const char **text, int n, int min, int max, int *out)
 {
     int value = 0;
 
@@ -78,42 +78,31 @@ static int digits(const char **text, int n, int min, int max, int *out)
     return value < min || value > max ? -1 : 0;
 }
 
-static int letter(const char **text, char want)
+static int take_letter(const char **text, char want)
 {
     return *(*text)++ == want ? 0 : -1;
 }
 
-static int64_t days_since_1970(int y, int m, int d)
-{
-    /* the year begins in March, so that the leap day is its last */
-    int64_t year = m > 2 ? y : y - 1;
-    int64_t month = m > 2 ? m - 3 : m + 9;
-    return 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + d - 1 - 719468;
-}
-
 static int parse_date(const char **text, int64_t *ms)
 {
-    static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    int y;
-    int m;
-    int d;
+    int year;
+    int month;
+    int day;
 
-    if (digits(text, 4, 1970, 9999, &y) || letter(text, '-') || digits(text, 2, 1, 12, &m) ||
-        letter(text, '-') || digits(text, 2, 1, 31, &d)) {
+    if (take_digits(text, 4, 1970, 9999, &year) || take_letter(text, '-') ||
+        take_digits(text, 2, 1, 12, &month) || take_letter(text, '-') ||
+        take_digits(text, 2, 1, 31, &day)) {
         return -1;
     }
 
-    if (d > lengths[m - 1] + (m == 2 && y % 4 == 0 && (y % 100 != 0 || y % 400 == 0))) {
-        return -1;
-    }
+    struct tm tm = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day};
+    *ms = (int64_t)timegm(&tm) * 1000;
 
-    *ms = days_since_1970(y, m, d) * DAY_MS;
-
-    return 0;
+    return tm.tm_mday == day ? 0 : -1; /* it makes 1 March of 30 February */
 }
 
-/* :SS and .fraction may be missing; what is finer than a millisecond counts as one more, never as
- * early */
+/* :SS and .fraction may be missing; a fraction of a millisecond counts as a whole one, so that
+ * nothing is due early. */
 static int parse_clock(const char **text, int64_t *ms)
 {
     int h;
@@ -121,13 +110,17 @@ static int parse_clock(const char **text, int64_t *ms)
     int s = 0;
     int scale = 100;
     int fraction = 0;
-    int finer = 0;
+    bool is_finer = false;
 
-    if (digits(text, 2, 0, 23, &h) || letter(text, ':') || digits(text, 2, 0, 59, &m)) {
+    if (take_digits(text, 2, 0, 23, &h) || take_letter(text, ':') ||
+        take_digits(text, 2, 0, 59, &m)) {
         return -1;
     }
-    if (**text == ':' && (++*text, digits(text, 2, 0, 59, &s))) {
-        return -1;
+    if (**text == ':') {
+        ++*text;
+        if (take_digits(text, 2, 0, 59, &s)) {
+            return -1;
+        }
     }
 
     if (**text == '.') {
@@ -137,11 +130,14 @@ static int parse_clock(const char **text, int64_t *ms)
         }
         for (; n; n--, scale /= 10, ++*text) {
             fraction += (**text - '0') * scale;
-            finer |= !scale && **text != '0';
+            is_finer = is_finer || (!scale && **text != '0');
         }
     }
 
-    *ms = ((h * 60 + m) * 60 + s) * INT64_C(1000) + fraction + finer;
+    *ms = ((h * 60 + m) * 60 + s) * INT64_C(1000) + fraction;
+    if (is_finer) {
+        ++*ms;
+    }
 
     return 0;
 }
@@ -161,7 +157,8 @@ static int parse_offset(const char *text, int64_t *ms)
     }
 
     text++;
-    if (digits(&text, 2, 0, 23, &h) || letter(&text, ':') || digits(&text, 2, 0, 59, &m) || *text) {
+    if (take_digits(&text, 2, 0, 23, &h) || take_letter(&text, ':') ||
+        take_digits(&text, 2, 0, 59, &m) || *text) {
         return -1;
     }
 
@@ -187,7 +184,7 @@ int parse_time(const char *text, int64_t *ms)
         return 0;
     }
 
-    if (parse_date(&text, &date) || letter(&text, 'T') || parse_clock(&text, &clock) ||
+    if (parse_date(&text, &date) || take_letter(&text, 'T') || parse_clock(&text, &clock) ||
         parse_offset(text, &offset)) {
         return -1;
     }
@@ -222,9 +219,11 @@ int parse_count(const char *text, unsigned max, unsigned *out)
 int check_queue(const char *queue)
 {
     size_t n = strspn(queue, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return n && n <= 64 && !queue[n]
-               ? 0
-               : usage_error("queue", queue, "must be 1 to 64 of A-Z a-z 0-9 . _ -");
+
+    if (n < 1 || n > 64 || queue[n]) {
+        return usage_error("queue", queue, "must be 1 to 64 of A-Z a-z 0-9 . _ -");
+    }
+    return 0;
 }
 
 int check_id(const char *id)
@@ -234,15 +233,19 @@ int check_id(const char *id)
     while (id[n] > ' ' && id[n] <= '~' && id[n] != '{' && id[n] != '}') {
         n++;
     }
-    return n && n <= 255 && !id[n]
-               ? 0
-               : usage_error("id", id,
-                             "must be 1 to 255 printable ASCII characters, without space, { and }");
+
+    if (n < 1 || n > 255 || id[n]) {
+        return usage_error("id", id,
+                           "must be 1 to 255 printable ASCII characters, without space, { and }");
+    }
+    return 0;
 }
 
-static int broken(const struct opt *o, const char *value, const char *rule)
+/* ---- setters ---- */
+static int option_error(const struct opt *o, const char *value, const char *rule)
 {
     char what[40];
+
     snprintf(what, sizeof what, "--%s", o->name);
     return usage_error(what, value, rule);
 }
@@ -264,14 +267,18 @@ int set_switch(const struct opt *o, char *value, void *field)
 
 int set_count(const struct opt *o, char *value, void *field)
 {
-    return parse_count(value, 1000000000, field)
-               ? broken(o, value, "must be a whole number from 1 to 1000000000")
-               : 0;
+    if (parse_count(value, 1000000000, field)) {
+        return option_error(o, value, "must be a whole number from 1 to 1000000000");
+    }
+    return 0;
 }
 
 int set_duration(const struct opt *o, char *value, void *field)
 {
-    return parse_duration(value, field) ? broken(o, value, DURATION_RULE) : 0;
+    if (parse_duration(value, field)) {
+        return option_error(o, value, DURATION_RULE);
+    }
+    return 0;
 }
 
 int set_in(const struct opt *o, char *value, void *field)
@@ -280,7 +287,7 @@ int set_in(const struct opt *o, char *value, void *field)
     int64_t ms;
 
     if (parse_duration(value, &ms)) {
-        return broken(o, value, DURATION_RULE);
+        return option_error(o, value, DURATION_RULE);
     }
 
     when->in = value;
@@ -296,14 +303,14 @@ int set_at(const struct opt *o, char *value, void *field)
     int64_t ahead;
 
     if (parse_time(value, &ms)) {
-        return broken(o, value, TIME_RULE);
+        return option_error(o, value, TIME_RULE);
     }
 
-    /* only to catch slips such as @SECONDS: what is due when is Redis's clock's business */
+    /* only to catch slips such as @SECONDS: Redis's clock decides when a job is due */
     clock_gettime(CLOCK_REALTIME, &now);
     ahead = ms - (int64_t)now.tv_sec * 1000;
     if (ahead > TEN_YEARS_MS || ahead < -TEN_YEARS_MS) {
-        return broken(o, value, "must be within ten years from now (@MS is in milliseconds)");
+        return option_error(o, value, "must be within ten years from now (@MS is in milliseconds)");
     }
 
     when->at = value;

@@ -512,9 +512,10 @@ static int listen_conclude(const struct listen *in, int code)
     unsigned late = in->n_running > unsettled ? in->n_running - unsettled : 0;
 
     if (stopped) {
+        const char *plural = stopped == 1 ? "" : "s";
         message_print("stopped %u unfinished command%s; returning the job%s to the queue without "
                       "using a try, if Redis can be reached",
-                      stopped, stopped == 1 ? "" : "s", stopped == 1 ? "" : "s");
+                      stopped, plural, plural);
     }
 
     if (in->quitting) {
