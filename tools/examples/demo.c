@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The story that `make demo` tells, on the Redis whose URL is given (tools/build/demo.sh brings a
- * private one). Nine orders wait for their payment: five time out, one is paid, one is prolonged,
- * the handler of one fails at first, and one loses its trigger key, so that Redis will never
- * announce it. At the end everything is counted: a job that is missing, runs twice or runs early by
- * Redis's clock is exit status 1. To learn the library, read its three neighbours instead.
- */
+/* The story that `make demo` tells, on the Redis whose URL is given (tools/build/demo.sh starts a
+ * private one). Nine orders wait for their payment: five time out, one is paid, one gets more time,
+ * the handler of one fails at first, and one loses its trigger key, so that Redis never announces
+ * it. At the end everything is counted: a job that is missing, runs twice or runs early by Redis's
+ * clock is exit status 1. To learn the library, read the other examples instead. */
 #include <ev.h>
 #include <lapse.h>
 #include <inttypes.h>
@@ -17,23 +16,24 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ORDERS = 9, PAID = 6, PROLONGED = 7, FAILING = 8, SILENT = 9 };
-enum { FIRST_MS = 2500, STEP_MS = 250, LONGER_MS = 4000, DEADLINE_MS = 12000 };
+enum { ORDERS = 9, PAID = 6, EXTENDED = 7, FAILING = 8, SILENT = 9 };
+enum { FIRST_MS = 2500, STEP_MS = 250, EXTENDED_MS = 4000, DEADLINE_MS = 12000 };
 
 static struct {
     struct ev_loop *loop;
     struct lapse *l;
-    const char *socket; /* path, to play the vandal */
+    const char *socket; /* its path, to delete a key behind lapse's back */
     ev_tstamp start;
-    unsigned runs[ORDERS + 1]; /* by order; 0 is not used */
-    unsigned settled, faults;
+    unsigned n_runs[ORDERS + 1]; /* by order; 0 is not used */
     int64_t due_ms[ORDERS + 1];
+    unsigned n_settled, n_faults;
     const char *bold, *dim, *plain;
     ev_timer scenes[3], deadline;
 } demo;
 
-static void line(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void line(const char *format, ...)
+/* ---- printing ---- */
+static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void tell(const char *format, ...)
 {
     va_list args;
 
@@ -46,13 +46,13 @@ static void line(const char *format, ...)
     fflush(stdout);
 }
 
-static void fault(const char *what, const char *id)
+static void tell_fault(const char *what, const char *id)
 {
-    line("%sFAULT: %s: %s%s", demo.bold, id, what, demo.plain);
-    demo.faults++;
+    tell("%sFAULT: %s: %s%s", demo.bold, id, what, demo.plain);
+    demo.n_faults++;
 }
 
-static void must(int err, const char *what)
+static void check(int err, const char *what)
 {
     if (err) {
         fprintf(stderr, "demo: %s: %s\n", what, lapse_strerror(err));
@@ -67,16 +67,20 @@ static void on_log(int level, const char *text, void *arg)
     fprintf(stderr, "demo: %s\n", text);
 }
 
-static unsigned number(const char *id)
+static unsigned order_number(const char *id)
 {
     unsigned n = (unsigned)strtoul(id + strlen("order-"), NULL, 10);
+
     return n >= 1 && n <= ORDERS ? n : 0;
 }
 
 /* ---- the end ---- */
-static unsigned expected(unsigned order)
+static unsigned expected_runs(unsigned order)
 {
-    return order == PAID ? 0 : order == FAILING ? 2 : 1;
+    if (order == PAID) {
+        return 0;
+    }
+    return order == FAILING ? 2 : 1;
 }
 
 static void on_closed(void *arg)
@@ -85,37 +89,47 @@ static void on_closed(void *arg)
     ev_timer_stop(demo.loop, &demo.deadline);
 }
 
-static void count(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+static void check_runs(void)
+{
+    for (unsigned i = 1; i <= ORDERS; i++) {
+        char id[16];
+
+        snprintf(id, sizeof id, "order-%u", i);
+        if (demo.n_runs[i] < expected_runs(i)) {
+            tell_fault("it did not run", id);
+        } else if (demo.n_runs[i] > expected_runs(i)) {
+            tell_fault("it ran too often", id);
+        }
+    }
+}
+
+static void print_statistics(const struct lapse *l)
 {
     struct lapse_stats s;
 
-    (void)arg;
-    must(err, "counting");
-
-    for (unsigned i = 1; i <= ORDERS; i++) {
-        if (demo.runs[i] != expected(i)) {
-            char id[16];
-            snprintf(id, sizeof id, "order-%u", i);
-            fault(demo.runs[i] < expected(i) ? "it did not run" : "it ran too often", id);
-        }
-    }
-
-    if (d->waiting || d->running || d->dead) {
-        fault("jobs are left in Redis", "orders");
-    }
-
     lapse_stats(l, &s, sizeof s);
     printf("\n%sStatistics%s\n", demo.bold, demo.plain);
-#define LAPSE_X(name, text) \
-    printf("  %-11s %6" PRIu64 "  %s%s%s\n", #name, s.name, demo.dim, text, demo.plain);
 
+#define LAPSE_X(name, text) \
+    printf("  %-14s %6" PRIu64 "  %s%s%s\n", #name, s.name, demo.dim, text, demo.plain);
     LAPSE_STATS(LAPSE_X)
 #undef LAPSE_X
-    if (demo.faults) {
-        printf("\n%s%u faults%s\n", demo.bold, demo.faults, demo.plain);
+}
+
+static void on_counted(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    (void)arg;
+    check(err, "counting");
+    check_runs();
+    if (d->waiting || d->running || d->dead) {
+        tell_fault("jobs are left in Redis", "orders");
+    }
+
+    print_statistics(l);
+    if (demo.n_faults) {
+        printf("\n%s%u faults%s\n", demo.bold, demo.n_faults, demo.plain);
     } else {
-        printf(
-            "\nEvery order was handled as it had to be: none missing, none twice, none early.\n");
+        printf("\nEvery order was handled correctly: none missing, none twice, none early.\n");
     }
 
     lapse_close(l, 1000, on_closed, NULL);
@@ -126,94 +140,103 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop;
     (void)timer;
     (void)events;
-    must(lapse_depth(demo.l, "orders", count, NULL), "counting");
+    check(lapse_depth(demo.l, "orders", on_counted, NULL), "counting");
 }
 
 static void on_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    unsigned all = 0;
+    unsigned n_all = 0;
 
     (void)job;
     (void)arg;
-    must(err, "settling");
+    check(err, "settling");
+
     for (unsigned i = 1; i <= ORDERS; i++) {
-        all += expected(i);
+        n_all += expected_runs(i);
     }
 
-    if (++demo.settled == all) {
-        must(lapse_depth(l, "orders", count, NULL), "counting");
+    if (++demo.n_settled == n_all) {
+        check(lapse_depth(l, "orders", on_counted, NULL), "counting");
     }
 }
 
 /* ---- an order times out ---- */
-static void on_timeout(struct lapse *l, struct lapse_job *job, void *arg)
+static const char *what_happens(const struct lapse_job *job)
+{
+    switch (order_number(lapse_job_id(job))) {
+    case EXTENDED: return "not paid in the longer time either: cancelled";
+    case FAILING:
+        return lapse_job_try(job) == 1 ? "the handler fails; retried after its backoff"
+                                       : "the second try: cancelled";
+    case SILENT:
+        return lapse_job_via(job) == LAPSE_VIA_SWEEP ? "no event came: the sweep found it"
+                                                     : "no event came: the alarm found it overdue";
+    default: return "not paid: cancelled";
+    }
+}
+
+static void tell_timeout(const struct lapse_job *job, int64_t late_us)
 {
     static const char *const via[] = {"", "event", "notice", "alarm", "sweep"};
-    const char *id = lapse_job_id(job);
-    const char *what = "not paid: cancelled";
-    unsigned n = number(id);
-    int64_t late_us = lapse_job_claimed_us(job) - lapse_job_due_ms(job) * 1000;
-    time_t due = (time_t)(lapse_job_due_ms(job) / 1000);
+    int64_t due_ms = lapse_job_due_ms(job);
+    time_t due = (time_t)(due_ms / 1000);
     char clock[16];
+
+    strftime(clock, sizeof clock, "%H:%M:%S", gmtime(&due));
+    tell("%s%-8s%s due %s.%03d  late %8.3f ms  by %-6s  %s", demo.bold, lapse_job_id(job),
+         demo.plain, clock, (int)(due_ms % 1000), (double)late_us / 1000, via[lapse_job_via(job)],
+         what_happens(job));
+}
+
+static void on_timeout(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    const char *id = lapse_job_id(job);
+    enum lapse_via via = lapse_job_via(job);
+    unsigned n = order_number(id);
+    int64_t late_us = lapse_job_claimed_us(job) - lapse_job_due_ms(job) * 1000;
 
     (void)l;
     (void)arg;
-    strftime(clock, sizeof clock, "%H:%M:%S", gmtime(&due));
-    demo.runs[n]++;
+    demo.n_runs[n]++;
+    tell_timeout(job, late_us);
 
-    if (n == PROLONGED) {
-        what = "not paid, the longer time is over too: cancelled";
-    } else if (n == FAILING) {
-        what = lapse_job_try(job) == 1 ? "the handler fails; once more, by its backoff"
-                                       : "the second try: cancelled";
-    } else if (n == SILENT) {
-        what = lapse_job_via(job) == LAPSE_VIA_SWEEP
-                   ? "no event ever came: the sweep found it"
-                   : "no event ever came: our own alarm found it overdue";
-    }
-
-    line("%s%-8s%s due %s.%03d  late %8.3f ms  by %-5s  %s", demo.bold, id, demo.plain, clock,
-         (int)(lapse_job_due_ms(job) % 1000), (double)late_us / 1000, via[lapse_job_via(job)],
-         what);
     if (late_us < 0 || (lapse_job_try(job) == 1 && lapse_job_due_ms(job) != demo.due_ms[n])) {
-        fault("it ran early", id);
+        tell_fault("it ran early", id);
     }
-
-    if (n == SILENT && lapse_job_via(job) != LAPSE_VIA_ALARM &&
-        lapse_job_via(job) != LAPSE_VIA_SWEEP) {
-        fault("an event came all the same", id);
+    if (n == SILENT && via != LAPSE_VIA_ALARM && via != LAPSE_VIA_SWEEP) {
+        tell_fault("an event came all the same", id);
     }
 
     if (n == FAILING && lapse_job_try(job) == 1) {
-        lapse_retry(job, LAPSE_BACKOFF, "the demo wants it to fail", on_settled, NULL);
+        lapse_retry(job, LAPSE_BACKOFF, "the demo makes it fail", on_settled, NULL);
     } else {
         lapse_done(job, on_settled, NULL);
     }
 }
 
-/* ---- scenes ---- */
+/* ---- what happens meanwhile ---- */
 static void on_paid(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     (void)l;
     (void)job;
     (void)arg;
-    must(err, "paying");
-    line("%sorder-%d%s  is paid: its job is cancelled and will never run", demo.bold, PAID,
+    check(err, "paying");
+    tell("%sorder-%d%s  is paid: its job is cancelled and will never run", demo.bold, PAID,
          demo.plain);
 }
 
-static void on_prolonged(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+static void on_extended(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     (void)l;
     (void)arg;
-    must(err, "prolonging");
-    demo.due_ms[PROLONGED] = lapse_job_due_ms(job);
-    line("%sorder-%d%s  is prolonged: its job is rescheduled, %d s from now", demo.bold, PROLONGED,
-         demo.plain, LONGER_MS / 1000);
+    check(err, "extending");
+    demo.due_ms[EXTENDED] = lapse_job_due_ms(job);
+    tell("%sorder-%d%s  gets more time: its job is rescheduled, %d s from now", demo.bold, EXTENDED,
+         demo.plain, EXTENDED_MS / 1000);
 }
 
-/* What an eviction, a crash or a lost packet does: the hint is gone, the job is not. */
-static void lose_trigger(void)
+/* As an eviction, a crash or a lost packet does it: the hint is gone, the job is not. */
+static void delete_trigger(void)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     char text[64];
@@ -222,15 +245,14 @@ static void lose_trigger(void)
     int len = snprintf(text, sizeof text, "DEL lapse:{orders}:t:order-%d\r\n", SILENT);
 
     strncpy(to.sun_path, demo.socket, sizeof to.sun_path - 1);
-
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) ||
         write(fd, text, (size_t)len) != len || read(fd, answer, sizeof answer - 1) < 2 ||
-        strncmp(answer, ":1", 2)) {
-        fault("its trigger could not be deleted", "order-9");
+        strncmp(answer, ":1", 2) != 0) {
+        tell_fault("its trigger could not be deleted", "order-9");
     }
-
     close(fd);
-    line("%sorder-%d%s  loses its trigger key: Redis will not announce it", demo.bold, SILENT,
+
+    tell("%sorder-%d%s  loses its trigger key: Redis will not announce it", demo.bold, SILENT,
          demo.plain);
 }
 
@@ -239,40 +261,48 @@ static void on_scene(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop;
     (void)events;
     if (timer == &demo.scenes[0]) {
-        must(lapse_cancel(demo.l, "orders", "order-6", 0, on_paid, NULL), "paying");
+        check(lapse_cancel(demo.l, "orders", "order-6", 0, on_paid, NULL), "paying");
     } else if (timer == &demo.scenes[1]) {
-        must(lapse_reschedule(demo.l, "orders", "order-7", lapse_in(LONGER_MS), 0, on_prolonged,
-                              NULL),
-             "prolonging");
+        check(lapse_reschedule(demo.l, "orders", "order-7", lapse_in(EXTENDED_MS), 0, on_extended,
+                               NULL),
+              "extending");
     } else {
-        lose_trigger();
+        delete_trigger();
     }
 }
 
+/* ---- the start ---- */
 static void on_placed(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
+    unsigned n;
+
     (void)l;
     (void)arg;
-    must(err, "placing");
-    demo.due_ms[number(lapse_job_id(job))] = lapse_job_due_ms(job);
-    if (number(lapse_job_id(job)) == ORDERS) {
-        line("%d orders are placed, each with a job that is due when its time to pay is over",
+    check(err, "placing");
+    n = order_number(lapse_job_id(job));
+    demo.due_ms[n] = lapse_job_due_ms(job);
+    if (n == ORDERS) {
+        tell("%d orders are placed, each with a job that is due when its time to pay is over",
              ORDERS);
     }
 }
 
-static void play(void)
+static void place_orders(void)
 {
     for (unsigned i = 1; i <= ORDERS; i++) {
         struct lapse_spec spec = lapse_spec_init();
         char id[16];
+
         snprintf(id, sizeof id, "order-%u", i);
         spec.queue = "orders";
         spec.id = id;
         spec.due = lapse_in(FIRST_MS + (int64_t)i * STEP_MS);
-        must(lapse_schedule(demo.l, &spec, on_placed, NULL), "placing");
+        check(lapse_schedule(demo.l, &spec, on_placed, NULL), "placing");
     }
+}
 
+static void start_timers(void)
+{
     for (int i = 0; i < 3; i++) {
         ev_timer_init(&demo.scenes[i], on_scene, 0.6 + 0.6 * i, 0);
         ev_timer_start(demo.loop, &demo.scenes[i]);
@@ -285,29 +315,32 @@ static void play(void)
 int main(int argc, char **argv)
 {
     struct lapse_options options = lapse_options_init();
+    const char *url = argc > 1 ? argv[1] : getenv("LAPSE_URL");
     int tty = isatty(1);
 
-    if (argc != 2 || strncmp(argv[1], "unix://", 7) != 0) {
-        fprintf(stderr, "usage: demo unix:///path/of/a/redis.sock\n");
+    if (!url || strncmp(url, "unix://", 7) != 0) {
+        fprintf(stderr, "usage: demo unix:///path/of/a/redis.sock (or LAPSE_URL)\n");
         return 2;
     }
 
     demo.bold = tty ? "\033[1m" : "";
     demo.dim = tty ? "\033[2m" : "";
     demo.plain = tty ? "\033[0m" : "";
-    demo.socket = argv[1] + 7;
+    demo.socket = url + strlen("unix://");
     demo.loop = EV_DEFAULT;
     demo.start = ev_now(demo.loop);
-    options.url = argv[1];
+    options.url = url;
     options.log = on_log;
-    must(lapse_open(&demo.l, demo.loop, &options), "opening");
-    must(lapse_listen(demo.l, "orders", NULL, on_timeout, NULL), "listening");
+    check(lapse_open(&demo.l, demo.loop, &options), "opening");
+    check(lapse_listen(demo.l, "orders", NULL, on_timeout, NULL), "listening");
+
     printf("%slapse demo%s: orders that are not paid in time are cancelled, to the millisecond\n"
-           "late is by Redis's clock, from the moment a job is due to the moment a listener has "
-           "it\n\n",
+           "late: from the moment a job is due to the moment a listener has it, by Redis's clock\n"
+           "\n",
            demo.bold, demo.plain);
-    play();
+    place_orders();
+    start_timers();
     ev_run(demo.loop, 0);
 
-    return demo.faults != 0;
+    return demo.n_faults != 0;
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* An order that is not paid in time is cancelled. Placing it schedules a job for that moment;
- * paying takes the job back.
+ * paying it cancels the job.
  *
- *     order_timeout redis://127.0.0.1:6379
+ *     lapse dev                                 prints the URL of a Redis to try things on
+ *     LAPSE_URL=unix://... order_timeout        in another terminal
  *
- * Here two orders are placed, one is paid after half a second, and the other times out after one.
+ * Two orders are placed: one is paid after half a second, the other one times out after a second.
  *
- * Who was first, the payment or the timeout? Your database decides, by an UPDATE that only one of
- * them can win; lapse only rings the bell. So nothing here depends on the answer to a cancel: it
- * may be lost with the connection, or come too late, and the handler then finds an order that is
+ * Which came first, the payment or the timeout? Your database decides, by an UPDATE that only one
+ * of them can win; lapse only rings the bell. So nothing here depends on the reply to a cancel,
+ * which may be lost with the connection or come too late: the handler then finds an order that is
  * paid, and leaves it alone. */
 #include <ev.h>
 #include <lapse.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,21 +38,25 @@ enum state { OPEN, PAID, CANCELLED };
 static struct order {
     const char *id, *mail;
     enum state state;
-} orders[] = {{"order-1", "ann@example.com", OPEN}, {"order-2", "bob@example.com", OPEN}};
+} orders[] = {
+    {"order-1", "ann@example.com", OPEN},
+    {"order-2", "bob@example.com", OPEN},
+};
 
-/* UPDATE orders SET state = to WHERE id = id AND state = 'open': how many rows changed. */
-static int update(const char *id, enum state to)
+/* UPDATE orders SET state = to WHERE id = id AND state = 'open'; true: it changed a row. */
+static bool update_open_order(const char *id, enum state to)
 {
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         if (strcmp(orders[i].id, id) == 0 && orders[i].state == OPEN) {
             orders[i].state = to;
-            return 1;
+            return true;
         }
     }
-    return 0;
+
+    return false;
 }
 
-/* ---- placing and paying: in a real shop, from two request handlers ---- */
+/* ---- placing and paying: in a real shop, in two request handlers ---- */
 static void place(struct lapse *l, const struct order *order);
 
 static void on_placed(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -59,9 +65,10 @@ static void on_placed(struct lapse *l, int err, const struct lapse_job *job, voi
 
     (void)job;
     if (lapse_outcome_unknown(err)) {
-        place(l, order); /* it names its id: a second time makes no second job */
+        place(l, order); /* the job has an id: a second request adds no second job */
         return;
     }
+
     check(err, "placing an order");
     printf("%s is placed\n", order->id);
 }
@@ -79,51 +86,48 @@ static void place(struct lapse *l, const struct order *order)
     check(lapse_schedule(l, &spec, on_placed, (void *)(uintptr_t)order), "placing an order");
 }
 
-static void on_taken_back(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+static void on_job_cancelled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
+    const char *order = arg;
+
     (void)l;
     (void)job;
 
-    /* ENOENT, EBUSY: the bell rings, or has rung. Lost, not reached: it may ring. The order is
-     * paid, whichever it is.
-     */
+    /* ENOENT and EBUSY: the job runs, or has run. Any other error: it may run. The order is paid in
+     * each case. */
     if (err) {
-        printf("the bell of %s may ring: %s\n", (const char *)arg, lapse_strerror(err));
+        printf("the job of %s may run: %s\n", order, lapse_strerror(err));
     }
 }
 
-static void pay_first(struct ev_loop *loop, ev_timer *timer, int events)
+static void on_payment(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct lapse *l = timer->data;
     static char order[] = "order-1";
 
     (void)loop;
     (void)events;
-    if (!update(order, PAID)) {
-        printf("%s is paid too late: give the money back\n", order);
+    if (!update_open_order(order, PAID)) {
+        printf("%s is paid too late: refund it\n", order);
         return;
     }
 
     printf("%s is paid\n", order);
-    check(lapse_cancel(l, "orders", order, 0, on_taken_back, order), "paying an order");
+    check(lapse_cancel(l, "orders", order, 0, on_job_cancelled, order), "paying an order");
 }
 
-/* ---- timing out: in a real shop, any number of processes that listen ---- */
-static void on_closed(void *arg)
-{
-    (void)arg;
-    printf("good night\n");
-}
-
-static void on_done(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+/* ---- timing out: in a real shop, in any number of processes that listen ---- */
+static void on_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     (void)job;
     (void)arg;
-    if (err) { /* it runs again, and finds that nothing is left to be done */
+    if (err) {
+        /* the job runs again, and finds nothing left to do */
         printf("settling an order: %s\n", lapse_strerror(err));
     }
+
     if (orders[0].state != OPEN && orders[1].state != OPEN) {
-        lapse_close(l, 1000, on_closed, NULL); /* a shop would go on for ever */
+        lapse_close(l, 1000, NULL, NULL); /* a shop would go on */
     }
 }
 
@@ -131,18 +135,18 @@ static void on_timeout(struct lapse *l, struct lapse_job *job, void *arg)
 {
     size_t len;
     const char *mail = lapse_job_body(job, &len);
+    const char *id = lapse_job_id(job);
 
     (void)l;
     (void)arg;
-    if (update(lapse_job_id(job), CANCELLED)) {
-        printf("%s was not paid in time: cancelled, a mail goes to %.*s\n", lapse_job_id(job),
-               (int)len, mail);
+    if (update_open_order(id, CANCELLED)) {
+        printf("%s was not paid in time: cancelled, mail to %.*s\n", id, (int)len, mail);
     } else {
-        printf("%s was paid: nothing is to be done\n", lapse_job_id(job));
+        printf("%s was paid: nothing to do\n", id);
     }
 
-    lapse_done(job, on_done,
-               NULL); /* only now is the job gone: had we crashed before, it would run again */
+    /* only now is the job gone: after a crash before this line it would run again */
+    lapse_done(job, on_settled, NULL);
 }
 
 int main(int argc, char **argv)
@@ -152,16 +156,19 @@ int main(int argc, char **argv)
     struct lapse *l;
     ev_timer payment;
 
-    options.url = argc > 1 ? argv[1] : NULL;
-    options.log = on_log;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    options.url = argc > 1 ? argv[1] : getenv("LAPSE_URL");
+    options.log = on_log;
     check(lapse_open(&l, loop, &options), "opening");
     check(lapse_listen(l, "orders", NULL, on_timeout, NULL), "listening");
+
     place(l, &orders[0]);
     place(l, &orders[1]);
-    ev_timer_init(&payment, pay_first, 0.5, 0);
+
+    ev_timer_init(&payment, on_payment, 0.5, 0);
     payment.data = l;
     ev_timer_start(loop, &payment);
+
     ev_run(loop, 0); /* returns when the handle is closed */
 
     return 0;

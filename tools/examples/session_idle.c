@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A session ends when nobody touched it for a while. Logging in schedules its end; each touch only
- * moves that job, which costs the same however long the session lives.
+/* A session ends when it was idle for a while. Logging in schedules its end; each click only
+ * reschedules that job, which costs the same however long the session lives.
  *
- *     session_idle redis://127.0.0.1:6379
+ *     lapse dev                                 prints the URL of a Redis to try things on
+ *     LAPSE_URL=unix://... session_idle         in another terminal
  *
- * Here a user clicks five times, 300 ms apart, and then falls asleep; the session ends one second
- * after the last click.
- */
+ * A user clicks three times, 300 ms apart, and then stops; the session ends one second after the
+ * last click. */
 #include <ev.h>
 #include <lapse.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { IDLE_MS = 1000, CLICKS = 5 };
+enum { IDLE_MS = 1000, CLICKS = 3 };
 static const char SESSION[] = "session-42";
 
 static void check(int err, const char *what)
@@ -30,7 +30,8 @@ static void on_log(int level, const char *line, void *arg)
     fprintf(stderr, "session_idle: %s\n", line);
 }
 
-static void on_login(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+/* ---- the login ---- */
+static void on_logged_in(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     (void)l;
     (void)arg;
@@ -38,7 +39,7 @@ static void on_login(struct lapse *l, int err, const struct lapse_job *job, void
     printf("%s begins\n", lapse_job_id(job));
 }
 
-static void login(struct lapse *l)
+static void log_in(struct lapse *l)
 {
     struct lapse_spec spec = lapse_spec_init();
 
@@ -46,10 +47,11 @@ static void login(struct lapse *l)
     spec.id = SESSION;
     spec.due = lapse_in(IDLE_MS);
     spec.on_conflict = LAPSE_REPLACE;
-    check(lapse_schedule(l, &spec, on_login, NULL), "logging in");
+    check(lapse_schedule(l, &spec, on_logged_in, NULL), "logging in");
 }
 
-static void on_touched(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+/* ---- clicks ---- */
+static void on_extended(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     (void)l;
     (void)arg;
@@ -58,8 +60,8 @@ static void on_touched(struct lapse *l, int err, const struct lapse_job *job, vo
         return;
     }
 
-    check(err, "touching the session");
-    printf("%s is touched, now good until %lld\n", lapse_job_id(job),
+    check(err, "extending the session");
+    printf("%s: a click, it now lives until %lld\n", lapse_job_id(job),
            (long long)lapse_job_due_ms(job));
 }
 
@@ -69,19 +71,21 @@ static void on_click(struct ev_loop *loop, ev_timer *timer, int events)
     struct lapse *l = timer->data;
 
     (void)events;
-    check(lapse_reschedule(l, "sessions", SESSION, lapse_in(IDLE_MS), 0, on_touched, NULL),
-          "touching the session");
+    check(lapse_reschedule(l, "sessions", SESSION, lapse_in(IDLE_MS), 0, on_extended, NULL),
+          "extending the session");
+
     if (++clicks == CLICKS) {
-        ev_timer_stop(loop, timer); /* asleep */
+        ev_timer_stop(loop, timer);
     }
 }
 
+/* ---- the end of a session: in any number of processes that listen ---- */
 static void on_ended(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     (void)job;
     (void)arg;
     check(err, "ending the session");
-    lapse_close(l, 1000, NULL, NULL); /* this is the end of the example, a server would go on */
+    lapse_close(l, 1000, NULL, NULL); /* a server would go on */
 }
 
 static void on_idle(struct lapse *l, struct lapse_job *job, void *arg)
@@ -99,14 +103,18 @@ int main(int argc, char **argv)
     struct lapse *l;
     ev_timer click;
 
-    options.url = argc > 1 ? argv[1] : NULL;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    options.url = argc > 1 ? argv[1] : getenv("LAPSE_URL");
     options.log = on_log;
     check(lapse_open(&l, loop, &options), "opening");
     check(lapse_listen(l, "sessions", NULL, on_idle, NULL), "listening");
-    login(l);
+
+    log_in(l);
+
     ev_timer_init(&click, on_click, 0.3, 0.3);
     click.data = l;
     ev_timer_start(loop, &click);
+
     ev_run(loop, 0); /* returns when the handle is closed */
 
     return 0;
