@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* The functions of the system that can be made to fail are defined here, in the program, so they
+ * come before those of the C library for all that it is linked with: lapse, hiredis and libev. A
+ * sanitizer's own stand between these and the C library's. */
+#undef _FORTIFY_SOURCE /* it defines some of these itself */
 #include "injection.h"
-#include "hook.h"
 #include "allocations.h"
-#include <criterion/criterion.h>
+#include "hiredis_memory.h"
+#include "resolver.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
@@ -15,61 +19,60 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define E(call, error)      \
-    {                       \
-        call, error, #error \
-    }
+/* clang-format off */
+#define FAILS(call, error) {call, error, #error}
 const struct injection inject_calls[] = {
-    E("read", EINTR),
-    E("read", EAGAIN),
-    E("read", ECONNRESET),
-    E("read", ETIMEDOUT),
-    E("read", ENOMEM),
-    E("read", EIO),
-    E("read", AT_END),
-    E("read", SHORT),
-    E("write", EINTR),
-    E("write", EAGAIN),
-    E("write", EPIPE),
-    E("write", ECONNRESET),
-    E("write", ENOBUFS),
-    E("write", ENOMEM),
-    E("write", SHORT),
-    E("connect", EINTR),
-    E("connect", EAGAIN),
-    E("connect", ECONNREFUSED),
-    E("connect", ENOENT),
-    E("connect", ETIMEDOUT),
-    E("connect", EACCES),
-    E("connect", ENOMEM),
-    E("socket", EMFILE),
-    E("socket", ENFILE),
-    E("socket", ENOMEM),
-    E("socket", EACCES),
-    E("fcntl", EINTR),
-    E("fcntl", ENOMEM),
-    E("setsockopt", ENOMEM),
-    E("setsockopt", ENOPROTOOPT),
-    E("getsockopt", ENOBUFS),
-    E("getsockopt", ENOMEM),
-    E("epoll_wait", EINTR),
-    E("epoll_ctl", ENOMEM),
-    E("epoll_ctl", ENOSPC),
-    E("epoll_create1", EMFILE),
-    E("epoll_create1", ENFILE),
-    E("epoll_create1", ENOMEM),
-    E("timerfd_create", EMFILE),
-    E("timerfd_create", ENFILE),
-    E("timerfd_create", ENOMEM),
-    E("timerfd_create", ENODEV),
-    E("getentropy", ENOSYS),
-    E("getentropy", EIO),
-    E("getaddrinfo", EAI_AGAIN),
-    E("getaddrinfo", EAI_MEMORY),
-    E("close", EINTR),
-    E("close", EIO),
+    FAILS("read", EINTR),
+    FAILS("read", EAGAIN),
+    FAILS("read", ECONNRESET),
+    FAILS("read", ETIMEDOUT),
+    FAILS("read", ENOMEM),
+    FAILS("read", EIO),
+    FAILS("read", AT_END),
+    FAILS("read", SHORT),
+    FAILS("write", EINTR),
+    FAILS("write", EAGAIN),
+    FAILS("write", EPIPE),
+    FAILS("write", ECONNRESET),
+    FAILS("write", ENOBUFS),
+    FAILS("write", ENOMEM),
+    FAILS("write", SHORT),
+    FAILS("connect", EINTR),
+    FAILS("connect", EAGAIN),
+    FAILS("connect", ECONNREFUSED),
+    FAILS("connect", ENOENT),
+    FAILS("connect", ETIMEDOUT),
+    FAILS("connect", EACCES),
+    FAILS("connect", ENOMEM),
+    FAILS("socket", EMFILE),
+    FAILS("socket", ENFILE),
+    FAILS("socket", ENOMEM),
+    FAILS("socket", EACCES),
+    FAILS("fcntl", EINTR),
+    FAILS("fcntl", ENOMEM),
+    FAILS("setsockopt", ENOMEM),
+    FAILS("setsockopt", ENOPROTOOPT),
+    FAILS("getsockopt", ENOBUFS),
+    FAILS("getsockopt", ENOMEM),
+    FAILS("epoll_wait", EINTR),
+    FAILS("epoll_ctl", ENOMEM),
+    FAILS("epoll_ctl", ENOSPC),
+    FAILS("epoll_create1", EMFILE),
+    FAILS("epoll_create1", ENFILE),
+    FAILS("epoll_create1", ENOMEM),
+    FAILS("timerfd_create", EMFILE),
+    FAILS("timerfd_create", ENFILE),
+    FAILS("timerfd_create", ENOMEM),
+    FAILS("timerfd_create", ENODEV),
+    FAILS("getentropy", ENOSYS),
+    FAILS("getentropy", EIO),
+    FAILS("getaddrinfo", EAI_AGAIN),
+    FAILS("getaddrinfo", EAI_MEMORY),
+    FAILS("close", EINTR),
+    FAILS("close", EIO),
     {NULL, 0, NULL},
 };
+/* clang-format on */
 
 static struct {
     const struct injection *i;
@@ -78,224 +81,167 @@ static struct {
     bool paused, fired, outside;
 } now;
 
-static bool strikes(const char *what)
+bool inject_strikes(const char *what)
 {
     if (!now.i || now.paused || strcmp(now.i->what, what) != 0) {
         return false;
     }
 
+    bool strikes;
     now.random = now.random * 6364136223846793005u + 1442695040888963407u;
-    bool yes = now.nth < 0 ? (now.random >> 33) % (uint64_t)-now.nth == 0 : ++now.seen == now.nth;
-    now.fired = now.fired || yes;
-    if (yes) {
-        errno = now.i->error > 0 ? now.i->error : 0;
+    if (now.nth < 0) {
+        strikes = (now.random >> 33) % (uint64_t)-now.nth == 0;
+    } else {
+        strikes = ++now.seen == now.nth;
     }
 
-    return yes;
+    if (strikes) {
+        now.fired = true;
+        errno = now.i->error > 0 ? now.i->error : 0;
+    }
+    return strikes;
 }
 
 /* ---- the system ---- */
-#define CALL(result, name, params, args)               \
-    static result(*real_##name) params;                \
-    static result my_##name params                     \
-    {                                                  \
-        return strikes(#name) ? -1 : real_##name args; \
-    }
-CALL(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
-CALL(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
-CALL(int, setsockopt, (int fd, int level, int name, const void *v, socklen_t n),
-     (fd, level, name, v, n))
-CALL(int, getsockopt, (int fd, int level, int name, void *v, socklen_t *n), (fd, level, name, v, n))
-CALL(int, epoll_wait, (int fd, struct epoll_event *e, int n, int ms), (fd, e, n, ms))
-CALL(int, epoll_ctl, (int fd, int op, int other, struct epoll_event *e), (fd, op, other, e))
-CALL(int, epoll_create1, (int flags), (flags))
-CALL(int, timerfd_create, (int clock, int flags), (clock, flags))
-CALL(int, getentropy, (void *to, size_t n), (to, n))
+static void *next_of(const char *name)
+{
+    void *fn = dlsym(RTLD_NEXT, name);
 
-static ssize_t (*real_read)(int, void *, size_t);
-static ssize_t my_read(int fd, void *to, size_t n)
-{
-    if (!strikes("read")) {
-        return real_read(fd, to, n);
+    if (!fn) {
+        abort();
     }
-    return now.i->error == SHORT    ? real_read(fd, to, n > 8 ? 1 : n)
-           : now.i->error == AT_END ? 0
-                                    : -1;
+    return fn;
 }
-static ssize_t (*real_recv)(int, void *, size_t, int);
-static ssize_t my_recv(int fd, void *to, size_t n, int flags)
+
+/* The function of this name that would have been called. */
+#define NEXT(name)                              \
+    ({                                          \
+        static __typeof__(&name) next;          \
+        if (!next) {                            \
+            void *found = next_of(#name);       \
+            memcpy(&next, &found, sizeof next); \
+        }                                       \
+        next;                                   \
+    })
+
+int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
-    if (!strikes("read")) {
-        return real_recv(fd, to, n, flags);
-    }
-    return now.i->error == SHORT ? real_recv(fd, to, 1, flags) : now.i->error == AT_END ? 0 : -1;
+    return inject_strikes("connect") ? -1 : NEXT(connect)(fd, address, len);
 }
-static ssize_t (*real_write)(int, const void *, size_t);
-static ssize_t my_write(int fd, const void *from, size_t n)
+
+int socket(int domain, int type, int protocol)
 {
-    if (!strikes("write")) {
-        return real_write(fd, from, n);
-    }
-    return now.i->error == SHORT ? real_write(fd, from, 1) : -1;
+    return inject_strikes("socket") ? -1 : NEXT(socket)(domain, type, protocol);
 }
-static ssize_t (*real_send)(int, const void *, size_t, int);
-static ssize_t my_send(int fd, const void *from, size_t n, int flags)
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-    if (!strikes("write")) {
-        return real_send(fd, from, n, flags);
-    }
-    return now.i->error == SHORT ? real_send(fd, from, 1, flags) : -1;
+    return inject_strikes("setsockopt") ? -1 : NEXT(setsockopt)(fd, level, name, value, len);
 }
-static int (*real_fcntl)(int, int, ...);
-static int my_fcntl(int fd, int what, ...)
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+    return inject_strikes("getsockopt") ? -1 : NEXT(getsockopt)(fd, level, name, value, len);
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int n, int timeout_ms)
+{
+    return inject_strikes("epoll_wait") ? -1 : NEXT(epoll_wait)(fd, events, n, timeout_ms);
+}
+
+int epoll_ctl(int fd, int op, int other, struct epoll_event *event)
+{
+    return inject_strikes("epoll_ctl") ? -1 : NEXT(epoll_ctl)(fd, op, other, event);
+}
+
+int epoll_create1(int flags)
+{
+    return inject_strikes("epoll_create1") ? -1 : NEXT(epoll_create1)(flags);
+}
+
+int timerfd_create(int clock, int flags)
+{
+    return inject_strikes("timerfd_create") ? -1 : NEXT(timerfd_create)(clock, flags);
+}
+
+int getentropy(void *to, size_t n)
+{
+    return inject_strikes("getentropy") ? -1 : NEXT(getentropy)(to, n);
+}
+
+ssize_t read(int fd, void *to, size_t n)
+{
+    if (!inject_strikes("read")) {
+        return NEXT(read)(fd, to, n);
+    }
+    if (now.i->error == SHORT) {
+        return NEXT(read)(fd, to, n > sizeof(uint64_t) ? 1 : n); /* eventfds give 8 bytes or none */
+    }
+    return now.i->error == AT_END ? 0 : -1;
+}
+
+ssize_t recv(int fd, void *to, size_t n, int flags)
+{
+    if (!inject_strikes("read")) {
+        return NEXT(recv)(fd, to, n, flags);
+    }
+    if (now.i->error == SHORT) {
+        return NEXT(recv)(fd, to, 1, flags);
+    }
+    return now.i->error == AT_END ? 0 : -1;
+}
+
+ssize_t write(int fd, const void *from, size_t n)
+{
+    if (!inject_strikes("write")) {
+        return NEXT(write)(fd, from, n);
+    }
+    return now.i->error == SHORT ? NEXT(write)(fd, from, 1) : -1;
+}
+
+ssize_t send(int fd, const void *from, size_t n, int flags)
+{
+    if (!inject_strikes("write")) {
+        return NEXT(send)(fd, from, n, flags);
+    }
+    return now.i->error == SHORT ? NEXT(send)(fd, from, 1, flags) : -1;
+}
+
+int fcntl(int fd, int what, ...)
 {
     va_list ap;
+
     va_start(ap, what);
     void *arg = va_arg(ap, void *);
     va_end(ap);
-    return strikes("fcntl") ? -1 : real_fcntl(fd, what, arg);
+
+    return inject_strikes("fcntl") ? -1 : NEXT(fcntl)(fd, what, arg);
 }
-static int (*real_close)(int);
-static int my_close(int fd)
+
+/* Linux closes the descriptor whatever it answers. */
+int close(int fd)
 {
-    bool yes = strikes("close");
+    bool strikes = inject_strikes("close");
     int error = errno;
-    int result = real_close(fd); /* Linux closes it, whatever it says */
-    errno = yes ? error : errno;
-    return yes ? -1 : result;
-}
-static int (*real_getaddrinfo)(const char *, const char *, const struct addrinfo *,
-                               struct addrinfo **);
-static int my_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-                          struct addrinfo **out)
-{
-    return now.i && strikes("getaddrinfo") ? now.i->error
-                                           : real_getaddrinfo(host, port, hints, out);
-}
+    int result = NEXT(close)(fd);
 
-/* ---- hiredis's memory ---- */
-enum { BLOCKS = 1 << 16 };
-static struct block {
-    void *at, *by;
-} blocks[BLOCKS];
-static long n_blocks;
-
-static struct block *block(const void *at)
-{
-    uintptr_t i = (uintptr_t)at / 16 * 2654435761u % BLOCKS;
-    while (blocks[i].at && blocks[i].at != at) {
-        i = (i + 1) % BLOCKS;
+    if (!strikes) {
+        return result;
     }
-    return &blocks[i];
+    errno = error;
+    return -1;
 }
 
-static void *made(void *at, void *by)
+static int error_of_lookup(void)
 {
-    if (at && n_blocks < BLOCKS / 2) {
-        *block(at) = (struct block){at, by};
-        n_blocks++;
-    }
-    return at;
+    return inject_strikes("getaddrinfo") ? now.i->error : 0;
 }
 
-static bool gone(const void *at)
-{
-    struct block *b = at ? block(at) : NULL;
-
-    if (!b || !b->at) {
-        return false;
-    }
-
-    n_blocks--;
-    b->at = NULL;
-    for (struct block *i = b;
-         i = i == blocks + BLOCKS - 1 ? blocks : i + 1, i->at;) { /* close the gap */
-        struct block moved = *i;
-        i->at = NULL;
-        *block(moved.at) = moved;
-    }
-
-    return true;
-}
-
-static void *my_malloc(size_t n)
-{
-    return strikes("hiredis") ? NULL : made(malloc(n), __builtin_return_address(0));
-}
-static void *my_calloc(size_t n, size_t size)
-{
-    return strikes("hiredis") ? NULL : made(calloc(n, size), __builtin_return_address(0));
-}
-static void *my_realloc(void *old, size_t n)
-{
-    if (strikes("hiredis")) {
-        return NULL;
-    }
-    gone(old);
-    return made(realloc(old, n), __builtin_return_address(0));
-}
-static char *my_strdup(const char *s)
-{
-    return strikes("hiredis") ? NULL : made(strdup(s), __builtin_return_address(0));
-}
-static void (*real_free)(void *);
-static void my_free(void *p)
-{
-    gone(p);
-    real_free(p);
-}
-
-long inject_hiredis_live(const char **where)
-{
-    Dl_info info;
-    for (size_t i = 0; i < BLOCKS; i++) {
-        if (blocks[i].at) {
-            *where = dladdr(blocks[i].by, &info) && info.dli_sname ? info.dli_sname : "?";
-        }
-    }
-    return n_blocks;
-}
-
-/* ---- install ---- */
-typedef void any_fn(void);
-static void install(const char *name, void *real, any_fn *mine)
-{
-    static const char *const objects[] = {"", "libhiredis", "libev"};
-    void *fn = dlsym(RTLD_DEFAULT, name);
-
-    cr_assert(fn, "%s", name);
-    memcpy(real, &fn, sizeof fn);
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
-        hook(objects[i], name, mine);
-    }
-}
-#define INSTALL(name) install(#name, (void *)&real_##name, (any_fn *)my_##name)
-
+/* ---- arming ---- */
 void inject_install(void)
 {
-    static const struct {
-        const char *name;
-        any_fn *fn;
-    } memory[] = {
-        {"malloc", (any_fn *)my_malloc},
-        {"calloc", (any_fn *)my_calloc},
-        {"realloc", (any_fn *)my_realloc},
-        {"strdup", (any_fn *)my_strdup},
-    };
-
-    INSTALL(connect), INSTALL(socket), INSTALL(setsockopt), INSTALL(getsockopt),
-        INSTALL(epoll_wait);
-    INSTALL(epoll_ctl), INSTALL(epoll_create1), INSTALL(timerfd_create), INSTALL(getentropy),
-        INSTALL(read);
-    INSTALL(recv), INSTALL(write), INSTALL(send), INSTALL(fcntl), INSTALL(close),
-        INSTALL(getaddrinfo), INSTALL(free);
-
-    bool some = false;
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
-        some |= hook("libhiredis", memory[i].name, memory[i].fn);
-    }
-
-    cr_assert(some, "libhiredis does not allocate?");
+    hiredis_memory_watch();
+    resolver_fail(error_of_lookup);
     alloc_install();
 }
 

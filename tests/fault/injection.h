@@ -23,6 +23,6 @@ void inject_pause(bool on); /* the test's own calls do not count */
 void inject_disarm(void);
 bool inject_outside(void); /* not of lapse's memory: it can cost a connection */
 bool inject_fired(void);   /* since inject_arm() */
-/* Blocks that hiredis has not freed; where: of the function that made one of them. */
-long inject_hiredis_live(const char **where);
+/* Is this call the one that is to fail? Sets errno then. For the functions that do so. */
+bool inject_strikes(const char *what);
 #endif

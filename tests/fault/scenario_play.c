@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One scenario from its beginning to its end, and what must be true then. */
 #include "scenario.h"
+#include "hiredis_memory.h"
 #include "allocations.h"
 #include "audit.h"
 #include "redis.h"
@@ -104,11 +105,11 @@ static void check_process(const struct injection *i, long n_live, int n_fds)
     }
 
     bool theirs = i && strcmp(i->what, "hiredis") == 0;
-    if (theirs && inject_hiredis_live(&where) == 1 && strcmp(where, "sdsnewlen") == 0) {
+    if (theirs && hiredis_memory_live(&where) == 1 && strcmp(where, "sdsnewlen") == 0) {
         play_lost_outside(where);
-    } else if (inject_hiredis_live(&where)) {
+    } else if (hiredis_memory_live(&where)) {
         play_fail("%ld blocks of hiredis are not given back, one of %s",
-                  inject_hiredis_live(&where), where);
+                  hiredis_memory_live(&where), where);
     }
 
     if (fds_open() != n_fds) {
