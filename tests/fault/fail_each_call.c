@@ -51,6 +51,11 @@ void play_fail(const char *format, ...)
     _exit(1);
 }
 
+static void on_failed(const char *what)
+{
+    play_fail("not so: %s", what);
+}
+
 void play_lost_outside(const char *by)
 {
     result->outcome = LOST;
@@ -120,6 +125,7 @@ static enum outcome play(const struct scenario *s, const struct injection *i, lo
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         watch_for_death();
+        test_failed = on_failed;
         result->runs = play_scenario(s, i, nth, seed);
         result->fired = inject_fired();
         _exit(0);

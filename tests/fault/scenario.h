@@ -105,7 +105,6 @@ void play_all_closed(struct play *p); /* waits */
 /* ---- asking; each call returns its error, and waits for nothing ---- */
 int play_schedule(struct play *p, const char *queue, const char *id, int64_t delay_ms);
 int play_spec(struct play *p, const struct lapse_spec *s);
-struct lapse_spec play_job(const char *queue, const char *id, int64_t delay_ms);
 int play_cancel(struct play *p, const char *queue, const char *id);
 int play_reschedule(struct play *p, const char *queue, const char *id, int64_t delay_ms);
 int play_get(struct play *p, const char *queue, const char *id);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "scenario.h"
+#include "ask.h"
+#include "loop.h"
 #include "test.h"
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { AGAIN = 10000 }; /* for ENOMEM at random */
+enum { TURN_MS = 20, AGAIN = 10000 }; /* AGAIN: for ENOMEM at random */
 enum verb { SCHEDULE, CANCEL, RESCHEDULE, LOOK, SETTLE_DONE, SETTLE };
 struct asked {
+    struct flow_answer answer; /* the first, so that its address is ours */
     struct asked *next;
     struct play *p;
     struct entry *entry;
@@ -14,7 +17,8 @@ struct asked {
     enum exists before;
     int want;
     scenario_fn *then;
-    unsigned calls, untold;
+    unsigned untold;
+    bool gives_job; /* where it succeeds */
     int64_t delay_ms;
 };
 
@@ -50,27 +54,12 @@ static struct entry *entry_of(struct play *p, const char *queue, const char *id)
     return e;
 }
 
-static void on_turn_over(struct ev_loop *loop, ev_timer *w, int events)
-{
-    (void)loop;
-    (void)w;
-    (void)events;
-}
-
 bool play_turn(struct play *p, int64_t end_ms)
 {
-    ev_timer over; /* a condition may be Redis's */
+    int64_t now_ms = test_now_ms();
+    int64_t turn_ms = now_ms + TURN_MS; /* a condition may be Redis's, and make no event here */
 
-    if (test_now_ms() >= end_ms) {
-        return false;
-    }
-
-    ev_timer_init(&over, on_turn_over, .02, 0.);
-    ev_now_update(p->loop);
-    ev_timer_start(p->loop, &over);
-    ev_run(p->loop, EVRUN_ONCE);
-    ev_timer_stop(p->loop, &over);
-    return true;
+    return now_ms < end_ms && loop_turn(p->loop, turn_ms < end_ms ? turn_ms : end_ms);
 }
 
 bool play_faulty(void)
@@ -217,15 +206,19 @@ static void settle_entry(struct asked *a, int err)
     }
 }
 
-static void answer(struct asked *a, int err)
+static void on_answer(struct flow_answer *answer)
 {
+    struct asked *a = (struct asked *)answer;
     struct play *p = a->p;
+    int err = answer->err;
+    bool is_right = err == a->want;
 
-    if (a->calls++) {
-        play_fail("a second callback of one call");
+    PLAY_ASSERT(err || !a->gives_job || answer->has_job);
+
+    if (play_faulty() || a->want == ANY) {
+        is_right = no_lie(err, a->want);
     }
-
-    if (play_faulty() || a->want == ANY ? !no_lie(err, a->want) : err != a->want) {
+    if (!is_right) {
         play_fail("call %u (%d) of %s answered %s, not %s", p->answered, a->verb,
                   a->entry ? a->entry->id : "none", lapse_strerror(err), lapse_strerror(a->want));
     }
@@ -250,8 +243,10 @@ static struct asked *ask(struct play *p, enum verb verb, const char *queue, cons
     struct asked *a = calloc(1, sizeof *a);
 
     PLAY_ASSERT(a);
+    a->answer.then = on_answer;
     a->p = p;
     a->verb = verb;
+    a->gives_job = verb == SCHEDULE || verb == CANCEL || verb == RESCHEDULE;
     a->want = p->want;
     a->then = p->then;
     a->next = p->asks;
@@ -296,95 +291,68 @@ static int called(struct asked *a, int err)
         a->entry->asked--;
     }
 
-    a->calls = 1;
+    a->answer.calls = 1;
 
     return err;
 }
 
-#define CALL(call)                                                       \
-    int err;                                                             \
-    int left = AGAIN;                                                    \
-    while ((err = (call)) == LAPSE_ENOMEM && play_faulty() && --left) {} \
-    return called(a, err)
-
-static void on_answer(struct lapse *l, int err, const struct lapse_job *job, void *arg)
-{
-    struct asked *a = arg;
-    PLAY_ASSERT(l && (!job || !err));
-    PLAY_ASSERT(!job || (lapse_job_id(job) && lapse_job_body(job, NULL)));
-    PLAY_ASSERT(err || a->verb >= SETTLE_DONE || job);
-    answer(a, err);
-}
-
-static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
-                    void *arg)
-{
-    PLAY_ASSERT(l && (!err || !n));
-    for (size_t i = 0; i < n; i++) {
-        PLAY_ASSERT(lapse_job_id(jobs[i]));
-    }
-    answer(arg, err);
-}
-
-static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
-{
-    PLAY_ASSERT(l && !err == (d != NULL));
-    answer(arg, err);
-}
-
-struct lapse_spec play_job(const char *queue, const char *id, int64_t delay_ms)
-{
-    struct lapse_spec s = lapse_spec_init();
-    s.queue = queue;
-    s.id = id;
-    s.due = lapse_in(delay_ms);
-    return s;
-}
+/* Makes the call, again where it says ENOMEM and that may be, and returns what it returned. */
+#define RETURN_OF(a, call)                                                                    \
+    do {                                                                                      \
+        int err = LAPSE_ENOMEM;                                                               \
+        for (int i = 0; i == 0 || (err == LAPSE_ENOMEM && play_faulty() && i < AGAIN); i++) { \
+            err = (call);                                                                     \
+        }                                                                                     \
+        return called(a, err);                                                                \
+    } while (0)
 
 int play_spec(struct play *p, const struct lapse_spec *s)
 {
     struct asked *a = ask(p, s->id ? SCHEDULE : LOOK, s->queue, s->id);
     a->delay_ms =
         s->due.delay_ms + s->due.at_ms; /* at: far, or long past: the scenario says which it is */
-    CALL(lapse_schedule(p->l, s, on_answer, a));
+    a->gives_job = true;
+    RETURN_OF(a, lapse_schedule(p->l, s, flow_answered, &a->answer));
 }
 
 int play_schedule(struct play *p, const char *queue, const char *id, int64_t delay_ms)
 {
-    struct lapse_spec s = play_job(queue, id, delay_ms);
+    struct lapse_spec s = flow_job_spec(queue, id, delay_ms);
     return play_spec(p, &s);
 }
 
 int play_cancel(struct play *p, const char *queue, const char *id)
 {
     struct asked *a = ask(p, CANCEL, queue, id);
-    CALL(lapse_cancel(p->l, queue, id, 0, on_answer, a));
+    RETURN_OF(a, lapse_cancel(p->l, queue, id, 0, flow_answered, &a->answer));
 }
 
 int play_reschedule(struct play *p, const char *queue, const char *id, int64_t delay_ms)
 {
     struct asked *a = ask(p, RESCHEDULE, queue, id);
     a->delay_ms = delay_ms;
-    CALL(lapse_reschedule(p->l, queue, id, lapse_in(delay_ms), 0, on_answer, a));
+    RETURN_OF(a,
+              lapse_reschedule(p->l, queue, id, lapse_in(delay_ms), 0, flow_answered, &a->answer));
 }
 
 int play_get(struct play *p, const char *queue, const char *id)
 {
     struct asked *a = ask(p, LOOK, queue, id);
-    CALL(lapse_get(p->l, queue, id, on_answer, a));
+    a->gives_job = true;
+    RETURN_OF(a, lapse_get(p->l, queue, id, flow_answered, &a->answer));
 }
 
 int play_list(struct play *p, const char *queue, enum lapse_state state,
               const struct lapse_job *after, unsigned n)
 {
     struct asked *a = ask(p, LOOK, queue, NULL);
-    CALL(lapse_list(p->l, queue, state, after, n, on_list, a));
+    RETURN_OF(a, lapse_list(p->l, queue, state, after, n, flow_list_answered, &a->answer));
 }
 
 int play_depth(struct play *p, const char *queue)
 {
     struct asked *a = ask(p, LOOK, queue, NULL);
-    CALL(lapse_depth(p->l, queue, on_depth, a));
+    RETURN_OF(a, lapse_depth(p->l, queue, flow_depth_answered, &a->answer));
 }
 
 void play_wait(struct play *p)
@@ -463,7 +431,7 @@ static struct asked *settle(struct play *p, enum verb verb, struct lapse_job *jo
 void play_done(struct play *p, struct lapse_job *job)
 {
     struct asked *a = settle(p, SETTLE_DONE, job);
-    lapse_done(job, on_answer, a);
+    lapse_done(job, flow_answered, &a->answer);
 }
 
 void play_done_untold(struct play *p, struct lapse_job *job)
@@ -486,19 +454,19 @@ void play_retry(struct play *p, struct lapse_job *job)
         return;
     }
     struct asked *a = settle(p, SETTLE, job);
-    lapse_retry(job, 1, "once more", on_answer, a);
+    lapse_retry(job, 1, "once more", flow_answered, &a->answer);
 }
 
 void play_backoff(struct play *p, struct lapse_job *job)
 {
     struct asked *a = settle(p, SETTLE, job);
-    lapse_retry(job, LAPSE_BACKOFF, "not yet", on_answer, a);
+    lapse_retry(job, LAPSE_BACKOFF, "not yet", flow_answered, &a->answer);
 }
 
 void play_failed(struct play *p, struct lapse_job *job)
 {
     struct asked *a = settle(p, SETTLE, job);
-    lapse_fail(job, "broken for good", on_answer, a);
+    lapse_fail(job, "broken for good", flow_answered, &a->answer);
 }
 
 void play_keep(struct play *p, struct lapse_job *job)

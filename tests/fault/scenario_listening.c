@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scenes: a listener and its jobs. */
 #include "scenario.h"
+#include "ask.h"
 #include "test.h"
 #include <stdio.h>
 
@@ -125,7 +126,7 @@ static void run_three_queues(struct play *p)
 static void run_big_bodies(struct play *p)
 {
     static char body[MIB];
-    struct lapse_spec s = play_job("q", NULL, 0);
+    struct lapse_spec s = flow_job_spec("q", NULL, 0);
 
     play_open(p);
     play_handle(p, "q", 0, play_done);
@@ -154,7 +155,7 @@ static void retry_once(struct play *p)
 }
 static void retry_until_dead(struct play *p)
 {
-    struct lapse_spec s = play_job("q", "a", 0);
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
 
     play_open(p);
     play_handle(p, "q", 0, play_backoff);

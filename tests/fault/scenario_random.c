@@ -3,6 +3,7 @@
 #include "fault.h"
 #include "test.h"
 #include "scenario.h"
+#include "ask.h"
 #include <stdio.h>
 
 enum { IDS = 150 };
@@ -33,7 +34,7 @@ static void ask_something(struct play *p, const char *queue)
 
     snprintf(id, sizeof id, "%s%u", queue, dice(IDS));
 
-    struct lapse_spec s = play_job(queue, id, dice(40));
+    struct lapse_spec s = flow_job_spec(queue, id, dice(40));
     p->want = ANY;
 
     switch (dice(10)) {

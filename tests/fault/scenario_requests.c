@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scenes: a handle, and what is asked through it. */
 #include "scenario.h"
+#include "ask.h"
 #include <stdio.h>
 #include <time.h>
 
@@ -150,7 +151,7 @@ static void schedule_without_an_id(struct play *p)
 
 static void big(struct play *p, const char *id, size_t len)
 {
-    struct lapse_spec s = play_job("q", id, HOUR);
+    struct lapse_spec s = flow_job_spec("q", id, HOUR);
     char *body = malloc(len);
 
     PLAY_ASSERT(body);
@@ -183,7 +184,7 @@ static void schedule_some_mebibytes(struct play *p)
 
 static void conflict(struct play *p, enum lapse_conflict how, int want)
 {
-    struct lapse_spec s = play_job("q", "a", 2 * HOUR);
+    struct lapse_spec s = flow_job_spec("q", "a", 2 * HOUR);
 
     play_open(p);
     play_schedule(p, "q", "a", HOUR);
@@ -208,7 +209,7 @@ static void schedule_again_replaced(struct play *p)
 
 static void schedule_at_a_moment(struct play *p)
 {
-    struct lapse_spec s = play_job("q", "a", 0);
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
 
     play_open(p);
     s.due = lapse_at((int64_t)time(NULL) * 1000 + 24 * HOUR);
@@ -418,7 +419,7 @@ static void queues_in_one_turn(struct play *p)
 
 static void nobody_is_told(struct play *p)
 {
-    struct lapse_spec s = play_job("q", "quiet", HOUR);
+    struct lapse_spec s = flow_job_spec("q", "quiet", HOUR);
 
     play_open(p);
     while (lapse_schedule(p->l, &s, NULL, NULL)) {

@@ -41,9 +41,10 @@ struct lapse_spec flow_job_spec(const char *queue, const char *id, int64_t delay
  *     ...
  *     flow_wait(f, &a); */
 struct flow_answer {
-    struct flow *f;
-    unsigned calls; /* of the callback */
-    unsigned nth;   /* of all answers of f, from 1 */
+    struct flow *f;                      /* NULL: the copy of the job has no body */
+    void (*then)(struct flow_answer *a); /* called with the answer; or NULL */
+    unsigned calls;                      /* of the callback */
+    unsigned nth;                        /* of all answers of f, from 1 */
     int err;
     bool has_job;
     struct flow_job job; /* of a list: the first */

@@ -87,3 +87,17 @@ int64_t test_now_ms(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
+
+static void fail_as_criterion_does(const char *what)
+{
+    cr_assert_fail("not so: %s", what);
+}
+
+void (*test_failed)(const char *what) = fail_as_criterion_does;
+
+void test_check(bool holds, const char *what)
+{
+    if (!holds) {
+        test_failed(what);
+    }
+}

@@ -4,6 +4,7 @@
  * concerns that test alone. An error in the kit fails the test. */
 #ifndef TEST_H
 #define TEST_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,4 +20,10 @@ void test_dir_remove(const char *dir);
 char *test_read_file(const char *path, size_t *len);
 
 int64_t test_now_ms(void); /* monotonic */
+
+/* Fails the test unless this holds. A process that the test forked, which cannot do so as Criterion
+ * does, sets a way of its own: it does not return. */
+#define TEST_CHECK(cond) test_check(cond, #cond)
+void test_check(bool holds, const char *what);
+extern void (*test_failed)(const char *what);
 #endif
