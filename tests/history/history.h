@@ -82,7 +82,7 @@ struct life { /* the events of one job */
 int64_t claimed_from(const struct history *h, const struct event *start);
 int64_t claimed_to(const struct history *h, const struct event *start);
 void broken(struct life *l, const char *invariant, const struct event *a, const struct event *b,
-            const char *why);
+            const char *reason);
 void rules_of_all(struct history *h, struct tally *t); /* what no single job shows */
 void rules_of_job(struct life *l, int64_t late_ms);
 
