@@ -47,9 +47,8 @@ static void print(const struct tally *t)
            ms_at(t, 990), ms_at(t, 1000), t->broken);
 }
 
-/* What a process asked without waiting took place in that order; who did not: the two that are to
- * blame, if it is two.
- */
+/* No order was found. Does one exist that breaks the order in which a process asked? Then names the
+ * two calls that are to blame, if two are. */
 static void blame(struct life *l)
 {
     const struct event *end = l->event + l->n;
@@ -77,24 +76,45 @@ static void check_job(struct life *l, int64_t late_ms)
 {
     long before = l->t->broken;
 
-    l->job = l->event->job;
     rules_of_job(l, late_ms);
     if (l->t->broken > before || l->rolled_back) {
         return; /* it has a better name already, or its past is not one */
     }
 
-    int found = search(l, (struct leave){0});
-    l->t->searched += found >= 0;
-    l->t->unsearched += found < 0;
+    int found = search(l, (struct leave){.any = false});
+    if (found < 0) {
+        l->t->unsearched++;
+        return;
+    }
+
+    l->t->searched++;
     if (found == 0) {
         blame(l);
     }
 }
 
+/* They are sorted by job; those of no job come first. */
+static void check_jobs(const struct history *h, struct tally *t, int64_t late_ms)
+{
+    size_t next;
+
+    for (size_t i = 0; i < h->n; i = next) {
+        const char *job = h->event[i].job;
+        next = i + 1;
+        while (next < h->n && h->event[next].job == job) {
+            next++;
+        }
+        struct life l = {.h = h, .event = &h->event[i], .n = next - i, .job = job, .t = t};
+        if (job) {
+            check_job(&l, late_ms);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
-    struct history h = {0};
-    struct tally t = {0};
+    struct history h = {.n = 0};
+    struct tally t = {.jobs = 0};
     int64_t late_ms = 0;
     int files = 0;
 
@@ -108,12 +128,14 @@ int main(int argc, char **argv)
         }
     }
 
-    history_sort(&h);
+    if (files == 0) {
+        fputs("usage: history-check [--late-ms N] FILE...\n", stderr);
+        return 2;
+    }
 
-    if (files == 0 || !h.final) {
-        fputs(files ? "history-check: no final line: the history is cut off\n"
-                    : "usage: history-check [--late-ms N] FILE...\n",
-              stderr);
+    history_sort(&h);
+    if (!h.final) {
+        fputs("history-check: no final line: the history is cut off\n", stderr);
         return 2;
     }
 
@@ -123,17 +145,7 @@ int main(int argc, char **argv)
     }
 
     rules_of_all(&h, &t);
-
-    for (size_t i = 0, next; i < h.n; i = next) {
-        for (next = i + 1; next < h.n && h.event[next].job == h.event[i].job; next++) {
-            ;
-        }
-        struct life l = {.h = &h, .event = &h.event[i], .n = next - i, .t = &t};
-        if (h.event[i].job) {
-            check_job(&l, late_ms);
-        }
-    }
-
+    check_jobs(&h, &t, late_ms);
     print(&t);
     free(t.late_us);
 

@@ -37,10 +37,10 @@ struct event {
     const char *job, *proc, *err, *payload, *what;
     const char *file;
     long line, call;
-    /* monotonic; it took place in between; INT64_MAX: nobody knows when, if at all */
+    /* Monotonic: it took effect in between. to_ns INT64_MAX: nobody knows when, if at all. */
     int64_t from_ns, to_ns;
-    int64_t heard_ns; /* when its asker was told something; INT64_MAX: never */
-    int64_t redis_us; /* when it took place, by Redis; 0: not said */
+    int64_t heard_ns; /* when its process had an answer; INT64_MAX: never */
+    int64_t redis_us; /* when it took effect, by Redis's clock; 0: not said */
     int64_t due_ms, delay_ms, lease_until_ms, least_ms, since_ns, redis_ms;
     uint64_t token;
     long attempt, tries, created, defects, n_due, n_run, n_dead, n_jobs;
@@ -48,10 +48,10 @@ struct event {
 
 struct history {
     struct event *event;
-    size_t n, room;
-    bool faults;       /* somebody did harm: claims may go unseen, leases may end */
+    size_t n, cap;
+    bool faults;       /* harm was done: claims may go unseen, leases may end */
     bool clock_fault;  /* Redis's clock says nothing about the monotonic one */
-    int64_t offset_ns; /* monotonic minus Redis's, at most so much */
+    int64_t offset_ns; /* the monotonic clock minus Redis's is at most this */
     const struct event *final;
     const struct event *rollback[64];
     size_t n_rollbacks;
@@ -59,16 +59,22 @@ struct history {
 
 /* ---- read.c ---- */
 extern const char *const op_name[N_OPS];
-bool history_read(struct history *h, const char *path); /* false: told on stderr */
-/* by job, then time; those of no job first */
+bool history_read(struct history *h, const char *path); /* false: stderr says why */
+/* By job, then time; events of no job come first. Call it once, when all is read. */
 void history_sort(struct history *h);
 
 /* ---- rules.c ---- */
 struct tally {
-    long jobs, ok, info, starts, done, dead, stale, twice, expired, lost_in_window, searched,
-        unsearched, broken;
-    int64_t window_ns;
-    int64_t *late_us; /* of each start */
+    long jobs;
+    long ok, info; /* enqueues that made a job, and that may have */
+    long starts;
+    long done, dead, stale;    /* settles that were done; jobs dead at the end; settles too late */
+    long twice, expired;       /* runs again that had a reason; of these after the end of a lease */
+    long lost_in_window;       /* enqueues that a roll back may have undone */
+    int64_t window_ns;         /* the longest time from such an enqueue to the roll back */
+    long searched, unsearched; /* jobs of which all orders were tried, or were too many */
+    long broken;               /* rules */
+    int64_t *late_us;          /* of each start: how late it was claimed */
 };
 struct life { /* the events of one job */
     const struct history *h;
@@ -78,9 +84,11 @@ struct life { /* the events of one job */
     bool rolled_back; /* some of it lies where a roll back may have undone it */
     struct tally *t;
 };
-/* When Redis took the job for this start, monotonic: not before, not after. */
+/* When Redis gave the job to the handler of this start, by the monotonic clock: not before, not
+ * after. */
 int64_t claimed_from(const struct history *h, const struct event *start);
 int64_t claimed_to(const struct history *h, const struct event *start);
+/* Reports that an invariant ("I3") does not hold, and by which events (NULL: none). */
 void broken(struct life *l, const char *invariant, const struct event *a, const struct event *b,
             const char *reason);
 void rules_of_all(struct history *h, struct tally *t); /* what no single job shows */
@@ -88,14 +96,14 @@ void rules_of_job(struct life *l, int64_t late_ms);
 
 /* ---- search.c ---- */
 enum { SEARCH_MOST = 63 };
-/* Of one process, two calls in the order in which it asked them: the second before it had heard of
- * the first. */
+/* Two calls of one process in this order, the second asked before the first was answered. */
 bool asked_in_turn(const struct event *first, const struct event *second);
-/* What may be in another order than it was asked in. */
+/* Which calls may take effect in another order than their process asked them in. */
 struct leave {
-    bool any;                           /* of all pairs */
-    const struct event *first, *second; /* of this one; NULL: of none */
+    bool any;                           /* all */
+    const struct event *first, *second; /* these two; NULL: none */
 };
-/* Is there an order of these that the states of a job allow? 1: yes, 0: no, -1: too many to say. */
+/* Is there an order of all events that the states of a job allow? 1: yes, 0: no, -1: there are too
+ * many to say. */
 int search(const struct life *l, struct leave leave);
 #endif

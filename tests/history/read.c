@@ -11,10 +11,12 @@
 const char *const op_name[N_OPS] = {"enqueue", "cancel",  "reschedule", "get",   "start",
                                     "ack",     "nack",    "dead",       "state", "final",
                                     "fsck",    "nemesis", "note"};
+enum { CALLS_MOST = 100000000 }; /* of a process */
 static const char *const outcome_name[] = {"asked", "ok", "fail", "info"};
 static const char *const conflict_name[] = {"reject", "keep", "replace"};
 static const char *const state_name[] = {"absent", "waiting", "running", "dead"};
 
+/* ---- texts ---- */
 static int by_text(const void *a, const void *b)
 {
     return strcmp(a, b);
@@ -29,6 +31,7 @@ static void *must(void *p)
     return p;
 }
 
+/* Equal texts get one address. */
 static const char *intern(const char *text)
 {
     static void *root;
@@ -45,9 +48,11 @@ static const char *intern(const char *text)
     return *node;
 }
 
-struct proc { /* its calls, by their numbers */
+/* ---- the events of calls ---- */
+struct proc {
     const char *name;
-    size_t *of_call, n;
+    size_t *of_call; /* by number: which event it is, plus 1; 0: none yet */
+    size_t n;
 };
 
 static int by_name(const void *a, const void *b)
@@ -57,22 +62,19 @@ static int by_name(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where the event of this call is, plus 1; 0: not there yet. */
 static size_t *place_of(const char *name, long call)
 {
     static void *root;
     struct proc key = {.name = name};
     struct proc **node = tfind(&key, &root, by_name);
-    struct proc *p;
 
     if (!node) {
-        p = must(calloc(1, sizeof *p));
-        p->name = name;
-        node = must(tsearch(p, &root, by_name));
+        struct proc *made = must(calloc(1, sizeof *made));
+        made->name = name;
+        node = must(tsearch(made, &root, by_name));
     }
 
-    p = *node;
-
+    struct proc *p = *node;
     if ((size_t)call >= p->n) {
         size_t n = 2 * (size_t)call + 64;
         p->of_call = must(realloc(p->of_call, n * sizeof *p->of_call));
@@ -83,6 +85,7 @@ static size_t *place_of(const char *name, long call)
     return &p->of_call[call];
 }
 
+/* ---- one line ---- */
 static const char *text(const json_t *o, const char *name)
 {
     return intern(json_string_value(json_object_get(o, name)));
@@ -93,70 +96,110 @@ static int64_t number(const json_t *o, const char *name)
     return json_integer_value(json_object_get(o, name));
 }
 
-/* -1: another word; the number of its word, or 0 when it is not there. */
-static int word(const json_t *o, const char *name, const char *const *names, int n)
+/* as it is where it is not said */
+static int64_t number_or(const json_t *o, const char *name, int64_t otherwise)
 {
-    const char *s = json_string_value(json_object_get(o, name));
+    const json_t *value = json_object_get(o, name);
 
-    for (int i = 0; s && i < n; i++) {
-        if (strcmp(s, names[i]) == 0) {
+    return value ? json_integer_value(value) : otherwise;
+}
+
+/* Which of these words it says; -1: none of them. 0 where it is not said. */
+static int word(const json_t *o, const char *name, const char *const *words, int n)
+{
+    const char *said = json_string_value(json_object_get(o, name));
+
+    for (int i = 0; said && i < n; i++) {
+        if (strcmp(said, words[i]) == 0) {
             return i;
         }
     }
-    return s ? -1 : 0;
+    return said ? -1 : 0;
+}
+
+static bool read_words(const json_t *o, struct event *e)
+{
+    int op = word(o, "op", op_name, N_OPS);
+    int outcome = word(o, "outcome", outcome_name, 4);
+    int conflict = word(o, "conflict", conflict_name, 3);
+    int state = word(o, "state", state_name, 4);
+
+    if (op < 0 || outcome < 0 || conflict < 0 || state < 0 || !json_object_get(o, "op")) {
+        return false;
+    }
+
+    e->op = (enum op)op;
+    e->outcome = json_object_get(o, "outcome") ? (enum outcome)outcome : OK;
+    e->conflict = (enum conflict)conflict;
+    e->state = (enum state)state;
+    return true;
+}
+
+static void read_numbers(const json_t *o, struct event *e)
+{
+    e->call = (long)number(o, "call");
+    e->to_ns = number(o, "mono_ns");
+    e->from_ns = number_or(o, "asked_ns", e->to_ns);
+    e->redis_us = number(o, "redis_us");
+    e->redis_ms = number(o, "redis_ms");
+    e->due_ms = number(o, "due");
+    e->delay_ms = number_or(o, "delay", -1);
+    e->lease_until_ms = number(o, "lease_until");
+    e->least_ms = number(o, "least");
+    e->since_ns = number(o, "since_ns");
+    e->token = (uint64_t)number(o, "token");
+    e->attempt = (long)number(o, "attempt");
+    e->tries = (long)number(o, "tries");
+    e->created = (long)number_or(o, "created", 1);
+    e->defects = (long)number(o, "defects");
+    e->n_due = (long)number(o, "n_due");
+    e->n_run = (long)number(o, "n_run");
+    e->n_dead = (long)number(o, "n_dead");
+    e->n_jobs = (long)number(o, "n_jobs");
 }
 
 static bool read_event(const json_t *o, struct event *e)
 {
-    int op = word(o, "op", op_name, N_OPS);
-    int conflict = word(o, "conflict", conflict_name, 3);
-    int outcome = word(o, "outcome", outcome_name, 4);
-    int state = word(o, "state", state_name, 4);
-
-    e->proc = text(o, "proc"), e->job = text(o, "job"), e->err = text(o, "err");
-    e->payload = text(o, "payload"), e->what = text(o, "what");
-    if (op < 0 || conflict < 0 || outcome < 0 || state < 0 || !json_object_get(o, "op") ||
-        !e->proc) {
+    e->proc = text(o, "proc");
+    e->job = text(o, "job");
+    e->err = text(o, "err");
+    e->payload = text(o, "payload");
+    e->what = text(o, "what");
+    if (!read_words(o, e) || !e->proc) {
         return false;
     }
 
-    e->op = (enum op)op, e->conflict = (enum conflict)conflict, e->state = (enum state)state;
-    e->outcome = json_object_get(o, "outcome") ? (enum outcome)outcome : OK;
-    e->call = (long)number(o, "call");
-    e->to_ns = number(o, "mono_ns");
-    e->from_ns = json_object_get(o, "asked_ns") ? number(o, "asked_ns") : e->to_ns;
-    e->redis_us = number(o, "redis_us"), e->redis_ms = number(o, "redis_ms");
-    e->due_ms = number(o, "due"),
-    e->delay_ms = json_object_get(o, "delay") ? number(o, "delay") : -1;
-    e->lease_until_ms = number(o, "lease_until"), e->least_ms = number(o, "least"),
-    e->since_ns = number(o, "since_ns");
-    e->token = (uint64_t)number(o, "token");
-    e->attempt = (long)number(o, "attempt"), e->tries = (long)number(o, "tries");
-    e->created = json_object_get(o, "created") ? (long)number(o, "created") : 1;
-    e->defects = (long)number(o, "defects");
-    e->n_due = (long)number(o, "n_due"), e->n_run = (long)number(o, "n_run"),
-    e->n_dead = (long)number(o, "n_dead");
-    e->n_jobs = (long)number(o, "n_jobs");
+    read_numbers(o, e);
 
-    bool of_job = e->op <= STATE;
-    return e->call >= 0 && e->call < 100000000 && of_job == (e->job != NULL);
+    bool is_of_job = e->op <= STATE;
+    return e->call >= 0 && e->call < CALLS_MOST && is_of_job == (e->job != NULL);
 }
 
-static void put(struct history *h, const struct event *e)
+/* ---- to a history ---- */
+static void add_answer(struct event *asked, const struct event *answer)
+{
+    asked->outcome = answer->outcome;
+    asked->to_ns = answer->to_ns;
+    asked->err = answer->err;
+    asked->created = answer->created;
+    asked->state = answer->state;
+    if (answer->due_ms) {
+        asked->due_ms = answer->due_ms;
+    }
+}
+
+static void add_event(struct history *h, const struct event *e)
 {
     size_t *place = e->call ? place_of(e->proc, e->call) : NULL;
 
-    if (place && *place) { /* the answer */
-        struct event *asked = &h->event[*place - 1];
-        asked->outcome = e->outcome, asked->to_ns = e->to_ns, asked->err = e->err;
-        asked->created = e->created, asked->state = e->state;
-        asked->due_ms = e->due_ms ? e->due_ms : asked->due_ms;
+    if (place && *place) {
+        add_answer(&h->event[*place - 1], e);
         return;
     }
 
-    if (h->n == h->room) {
-        h->room = h->room ? 2 * h->room : 4096;
-        h->event = must(realloc(h->event, h->room * sizeof *h->event));
+    if (h->n == h->cap) {
+        h->cap = h->cap ? 2 * h->cap : 4096;
+        h->event = must(realloc(h->event, h->cap * sizeof *h->event));
     }
 
     h->event[h->n++] = *e;
@@ -169,7 +212,7 @@ bool history_read(struct history *h, const char *path)
 {
     FILE *f = fopen(path, "r");
     char *line = NULL;
-    size_t room = 0;
+    size_t cap = 0;
     ssize_t len;
     bool ok = true;
 
@@ -179,7 +222,7 @@ bool history_read(struct history *h, const char *path)
         return false;
     }
 
-    for (long n = 1; ok && (len = getline(&line, &room, f)) > 0; n++) {
+    for (long n = 1; ok && (len = getline(&line, &cap, f)) > 0; n++) {
         struct event e = {.file = path, .line = n};
         if (line[0] == '\n' || line[0] == '#') {
             continue;
@@ -191,7 +234,7 @@ bool history_read(struct history *h, const char *path)
         ok = o && read_event(o, &e);
         json_decref(o);
         if (ok) {
-            put(h, &e);
+            add_event(h, &e);
         } else {
             fprintf(stderr, "%s:%ld: not a line of a history: %s", path, n, line);
         }
@@ -203,13 +246,56 @@ bool history_read(struct history *h, const char *path)
     return ok;
 }
 
+/* Equal texts have one address; no job comes first. */
+static int by_job(const char *a, const char *b)
+{
+    if (a == b) {
+        return 0;
+    }
+    if (!a || !b) {
+        return a ? 1 : -1;
+    }
+    return strcmp(a, b);
+}
+
 static int by_job_and_time(const void *a, const void *b)
 {
     const struct event *x = a;
     const struct event *y = b;
-    int order = x->job == y->job ? 0 : !x->job ? -1 : !y->job ? 1 : strcmp(x->job, y->job);
-    order = order ? order : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
-    return order ? order : (x->line > y->line) - (x->line < y->line);
+    int order = by_job(x->job, y->job);
+
+    if (order == 0) {
+        order = (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+    }
+    if (order == 0) {
+        order = (x->line > y->line) - (x->line < y->line);
+    }
+    return order;
+}
+
+/* A call that was never answered may have taken effect, or may still. */
+static void end_call(struct event *e)
+{
+    e->heard_ns = e->outcome == ASKED ? INT64_MAX : e->to_ns;
+    if (e->outcome == ASKED) {
+        e->outcome = INFO;
+    }
+    if (e->outcome == INFO) {
+        e->to_ns = INT64_MAX; /* a repeat of it may be on its way */
+    }
+}
+
+static void note_nemesis(struct history *h, const struct event *e)
+{
+    enum { MOST = sizeof h->rollback / sizeof *h->rollback };
+
+    h->faults = true;
+    if (e->what && strcmp(e->what, "clock") == 0) {
+        h->clock_fault = true;
+    }
+    if (e->since_ns && h->n_rollbacks < MOST) {
+        h->rollback[h->n_rollbacks++] = e;
+    }
 }
 
 void history_sort(struct history *h)
@@ -220,15 +306,8 @@ void history_sort(struct history *h)
 
     h->offset_ns = INT64_MAX;
 
-    for (size_t i = 0; i < h->n; i++) {
-        struct event *e = &h->event[i];
-        e->heard_ns = e->outcome == ASKED ? INT64_MAX : e->to_ns;
-        if (e->outcome == ASKED) {
-            e->outcome = INFO;
-        }
-        if (e->outcome == INFO) {
-            e->to_ns = INT64_MAX; /* a repeat of it may be on its way still */
-        }
+    for (struct event *e = h->event; e < h->event + h->n; e++) {
+        end_call(e);
         if (e->op == START && e->to_ns - e->redis_us * 1000 < h->offset_ns) {
             h->offset_ns = e->to_ns - e->redis_us * 1000;
         }
@@ -236,11 +315,7 @@ void history_sort(struct history *h)
             h->final = e;
         }
         if (e->op == NEMESIS) {
-            h->faults = true;
-            h->clock_fault = h->clock_fault || (e->what && strcmp(e->what, "clock") == 0);
-            if (e->since_ns && h->n_rollbacks < sizeof h->rollback / sizeof *h->rollback) {
-                h->rollback[h->n_rollbacks++] = e;
-            }
+            note_nemesis(h, e);
         }
     }
 }

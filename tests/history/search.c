@@ -1,38 +1,45 @@
 /* SPDX-License-Identifier: MIT */
-/* I12, I13. All orders of the calls on one job in which each lies between question and answer, and
- * those of one process as it asked them, until one is found that the states allow. By themselves
- * leases end, and where there are faults claims come and go that nobody saw. */
+/* I12, I13: is there an order of all events of a job that its states allow?
+ *
+ * Each event takes effect at one moment between its two bounds, and the calls of one process take
+ * effect as it asked them. An order is built from its beginning, event by event, and given up where
+ * the next event cannot take effect in the state that the job is in. What happens by itself is
+ * tried too: a lease ends; and where there are faults, claims come and go that nobody saw. */
 #include "history.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIGS_MOST = 1000000, NEAR_NS = 100000000 };
-enum kind {
-    NONE,
+enum { TRIED_MOST = 1000000, NEAR_NS = 100000000 };
+
+enum stage {
+    NONE, /* there is no such job */
     WAITS,
     RUNS,
-    UNSEEN,
-    IS_DEAD
-}; /* UNSEEN: runs, by a claim whose start is in no history */
+    UNSEEN, /* runs by a claim whose start is in no history */
+    IS_DEAD,
+};
 
+/* What the job is after the events so far. */
 struct at {
-    enum kind kind;
-    int holder;     /* RUNS: which event */
+    enum stage stage;
+    int holder;     /* RUNS: which event claimed it */
     int made;       /* which enqueue made it, and so gave it its body; -1: nobody knows */
     int64_t due_ms; /* WAITS: when it is due; 0: nobody knows */
-    int64_t at_ns;  /* it is not earlier than this */
+    int64_t now_ns; /* what comes next is not earlier than this */
 };
 
 struct search {
     const struct history *h;
-    const struct event *op[SEARCH_MOST];
-    struct event gone; /* not there at the end */
+    const struct event *op[SEARCH_MOST]; /* the events, sorted by when they were asked */
+    struct event gone;                   /* stands for "not there at the end" */
     int n;
     int64_t from[SEARCH_MOST], to[SEARCH_MOST];
-    uint64_t must;                /* these have taken place; the others may have */
-    uint64_t before[SEARCH_MOST]; /* when this one takes place, these have, or never do */
-    uint64_t *seen;
-    size_t room, n_seen;
+    /* sets of events, a bit each: */
+    uint64_t must;                /* these have taken effect; the others may have */
+    uint64_t before[SEARCH_MOST]; /* when this one takes effect, these have, or never do */
+    /* hashes of what was tried, open-addressed; 0: free */
+    uint64_t *tried;
+    size_t tried_cap, n_tried;
 };
 
 static int64_t later(int64_t a, int64_t b)
@@ -40,89 +47,103 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static uint64_t bit(int i)
+{
+    return 1ull << i;
+}
+
 /* ---- what was tried already ---- */
-static bool tried(struct search *s, uint64_t done, const struct at *a)
+static uint64_t hash_of(uint64_t done, const struct at *a)
 {
     uint64_t word[] = {done,
-                       (uint64_t)a->kind,
+                       (uint64_t)a->stage,
                        (uint64_t)a->holder,
                        (uint64_t)a->made,
                        (uint64_t)a->due_ms,
-                       (uint64_t)a->at_ns};
-    uint64_t key = 14695981039346656037u;
+                       (uint64_t)a->now_ns};
+    uint64_t hash = 14695981039346656037u;
 
     for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
-        key = (key ^ word[i]) * 0x9e3779b97f4a7c15u;
-        key ^= key >> 29;
+        hash = (hash ^ word[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return hash ? hash : 1;
+}
+
+/* Where it is, or has its place. */
+static uint64_t *tried_place(const struct search *s, uint64_t hash)
+{
+    size_t i = hash & (s->tried_cap - 1);
+
+    while (s->tried[i] && s->tried[i] != hash) {
+        i = (i + 1) & (s->tried_cap - 1);
+    }
+    return &s->tried[i];
+}
+
+static void tried_grow(struct search *s)
+{
+    uint64_t *old = s->tried;
+    size_t old_cap = s->tried_cap;
+
+    s->tried_cap = old_cap ? 2 * old_cap : 256;
+    s->tried = calloc(s->tried_cap, sizeof *s->tried);
+    if (!s->tried) {
+        exit(2);
     }
 
-    key = key ? key : 1;
-
-    if (2 * s->n_seen >= s->room) {
-        uint64_t *old = s->seen;
-        size_t room = s->room;
-        s->room = room ? 2 * room : 256;
-        s->seen = calloc(s->room, sizeof *s->seen);
-        if (!s->seen) {
-            exit(2);
-        }
-        for (size_t i = 0; i < room; i++) {
-            if (old[i]) {
-                size_t k = old[i] & (s->room - 1);
-                while (s->seen[k]) {
-                    k = (k + 1) & (s->room - 1);
-                }
-                s->seen[k] = old[i];
-            }
-        }
-        free(old);
-    }
-
-    size_t k = key & (s->room - 1);
-    for (; s->seen[k]; k = (k + 1) & (s->room - 1)) {
-        if (s->seen[k] == key) {
-            return true;
+    for (size_t i = 0; i < old_cap; i++) {
+        if (old[i]) {
+            *tried_place(s, old[i]) = old[i];
         }
     }
+    free(old);
+}
 
-    s->seen[k] = key;
-    s->n_seen++;
+/* Was this tried? From now on it was. */
+static bool was_tried(struct search *s, uint64_t done, const struct at *a)
+{
+    uint64_t hash = hash_of(done, a);
 
+    if (2 * s->n_tried >= s->tried_cap) {
+        tried_grow(s);
+    }
+
+    uint64_t *place = tried_place(s, hash);
+    if (*place) {
+        return true;
+    }
+
+    *place = hash;
+    s->n_tried++;
     return false;
 }
 
-/* ---- the states ---- */
-static bool is(const struct event *e, const char *err)
+/* ---- what an event needs, and makes of the job ---- */
+static bool is_err(const struct event *e, const char *name)
 {
-    return e->err && strcmp(e->err, err) == 0;
+    return e->err && strcmp(e->err, name) == 0;
 }
 
-static bool live(enum kind k)
+static bool is_running(enum stage stage)
 {
-    return k == RUNS || k == UNSEEN;
+    return stage == RUNS || stage == UNSEEN;
 }
 
-static bool refused(const struct event *e, enum kind k)
+/* May a call have been refused so in this stage? */
+static bool fits_refusal(const struct event *e, enum stage stage)
 {
-    if (is(e, "EEXIST")) {
-        return k != NONE;
+    if (is_err(e, "EEXIST")) {
+        return stage != NONE;
     }
-    if (is(e, "EBUSY")) {
-        return live(k);
+    if (is_err(e, "EBUSY")) {
+        return is_running(stage);
     }
-    if (is(e, "ENOENT")) {
-        return k == NONE;
+    if (is_err(e, "ENOENT")) {
+        return stage == NONE;
     }
 
     return true; /* it never came to the job */
-}
-
-static bool enqueue(const struct event *e, enum kind k)
-{
-    if (e->conflict == REPLACE) {
-        return !live(k);
-    }
-    return e->created ? k == NONE : e->conflict == KEEP && k != NONE;
 }
 
 static bool differ(int64_t told_ms, int64_t known_ms)
@@ -130,112 +151,176 @@ static bool differ(int64_t told_ms, int64_t known_ms)
     return told_ms && known_ms && told_ms != known_ms;
 }
 
+/* A get, or what Redis had at the end. */
 static bool shows(const struct event *e, const struct at *a)
 {
     static const enum state state[] = {ABSENT, WAITING, RUNNING, RUNNING, DIED};
-    return e->state == state[a->kind] && !(a->kind == WAITS && differ(e->due_ms, a->due_ms));
+
+    if (e->state != state[a->stage]) {
+        return false;
+    }
+    return a->stage != WAITS || !differ(e->due_ms, a->due_ms);
+}
+
+static bool may_enqueue(const struct event *e, enum stage stage)
+{
+    if (e->conflict == REPLACE) {
+        return !is_running(stage);
+    }
+    if (e->created) {
+        return stage == NONE;
+    }
+    return e->conflict == KEEP && stage != NONE;
+}
+
+static bool step_enqueue(const struct event *e, int i, struct at *a)
+{
+    if (!may_enqueue(e, a->stage)) {
+        return false;
+    }
+    if (e->created) {
+        *a = (struct at){.stage = WAITS, .made = i, .due_ms = e->due_ms, .now_ns = a->now_ns};
+    }
+    return true;
+}
+
+static bool step_cancel(struct at *a)
+{
+    if (a->stage != WAITS && a->stage != IS_DEAD) {
+        return false;
+    }
+    a->stage = NONE;
+    a->due_ms = 0;
+    return true;
+}
+
+static bool step_reschedule(const struct event *e, struct at *a)
+{
+    if (a->stage != WAITS && a->stage != IS_DEAD) {
+        return false;
+    }
+    a->stage = WAITS;
+    a->due_ms = e->due_ms;
+    return true;
 }
 
 /* Is it the job that this start was given? */
-static bool same_job(const struct search *s, const struct event *start, const struct at *a)
+static bool is_same_job(const struct search *s, const struct event *start, const struct at *a)
 {
     const char *body = a->made < 0 ? NULL : s->op[a->made]->payload;
-    return !differ(start->due_ms, a->due_ms) &&
-           (!body || !start->payload || body == start->payload);
+
+    if (differ(start->due_ms, a->due_ms)) {
+        return false;
+    }
+    return !body || !start->payload || body == start->payload;
 }
 
-/* Refused by its own process, whose lease ends as long before Redis's as the claim was on its way
- * there. */
+static bool step_start(const struct search *s, int i, struct at *a)
+{
+    if (a->stage != WAITS || !is_same_job(s, s->op[i], a)) {
+        return false;
+    }
+    a->stage = RUNS;
+    a->holder = i;
+    return true;
+}
+
+static bool is_last_try(const struct event *start)
+{
+    return start->tries && start->attempt >= start->tries;
+}
+
+/* Refused by its own process, for which the lease ended as long before Redis's as the claim was on
+ * its way there. */
 static bool gave_up(const struct search *s, const struct event *e, int holder)
 {
     const struct event *start = s->op[holder];
     int64_t until_ms = later(start->lease_until_ms, e->lease_until_ms);
+    int64_t lease_ns = until_ms * 1000000 - start->redis_us * 1000;
     int64_t way_ns = 2 * (start->to_ns - s->from[holder]) + NEAR_NS;
-    return e->to_ns + way_ns >= s->from[holder] + until_ms * 1000000 - start->redis_us * 1000;
+
+    return e->to_ns + way_ns >= s->from[holder] + lease_ns;
 }
 
-/* Can it take place in this state, and what is the state then? */
+static bool step_settle(const struct search *s, const struct event *e, struct at *a)
+{
+    bool is_holders = a->stage == RUNS && s->op[a->holder]->token == e->token;
+
+    if (e->outcome == FAIL) {
+        return !is_holders || gave_up(s, e, a->holder);
+    }
+    if (!is_holders) {
+        return false;
+    }
+
+    a->due_ms = 0;
+    if (e->op == ACK) {
+        a->stage = NONE;
+    } else if (e->op == DEAD || is_last_try(s->op[a->holder])) {
+        a->stage = IS_DEAD;
+    } else {
+        a->stage = WAITS;
+    }
+    return true;
+}
+
+/* Can event i take effect now? Then makes a what the job is after it. */
 static bool step(const struct search *s, int i, struct at *a)
 {
     const struct event *e = s->op[i];
-    bool ours = a->kind == RUNS && s->op[a->holder]->token == e->token;
+    bool is_settle = e->op == ACK || e->op == NACK || e->op == DEAD;
+
+    if (e->outcome == FAIL && e->op != START && e->op != STATE && !is_settle) {
+        return fits_refusal(e, a->stage);
+    }
 
     switch (e->op) {
-    case ENQUEUE:
-        if (e->outcome == FAIL) {
-            return refused(e, a->kind);
-        }
-        if (!enqueue(e, a->kind)) {
-            return false;
-        }
-        if (e->created) {
-            *a = (struct at){.kind = WAITS, .made = i, .due_ms = e->due_ms, .at_ns = a->at_ns};
-        }
-        return true;
-    case CANCEL:
-    case RESCHEDULE:
-        if (e->outcome == FAIL) {
-            return refused(e, a->kind);
-        }
-        if (a->kind != WAITS && a->kind != IS_DEAD) {
-            return false;
-        }
-        a->kind = e->op == CANCEL ? NONE : WAITS;
-        a->due_ms = e->op == CANCEL ? 0 : e->due_ms;
-        return true;
-    case START:
-        if (a->kind != WAITS || !same_job(s, e, a)) {
-            return false;
-        }
-        a->kind = RUNS;
-        a->holder = i;
-        return true;
+    case ENQUEUE: return step_enqueue(e, i, a);
+    case CANCEL: return step_cancel(a);
+    case RESCHEDULE: return step_reschedule(e, a);
+    case START: return step_start(s, i, a);
     case ACK:
     case NACK:
-    case DEAD:
-        if (e->outcome == FAIL) {
-            return !ours || gave_up(s, e, a->holder);
-        }
-        if (!ours) {
-            return false;
-        }
-        a->due_ms = 0;
-        a->kind = e->op == ACK ? NONE : e->op == DEAD ? IS_DEAD : WAITS;
-        if (e->op == NACK && s->op[a->holder]->tries &&
-            s->op[a->holder]->attempt >= s->op[a->holder]->tries) {
-            a->kind = IS_DEAD;
-        }
-        return true;
-    case GET: return e->outcome == FAIL ? refused(e, a->kind) : shows(e, a);
+    case DEAD: return step_settle(s, e, a);
+    case GET:
     case STATE: return shows(e, a);
     default: return false;
     }
 }
 
-static bool go(struct search *s, uint64_t done, struct at a);
+/* ---- the search ---- */
+static bool search_from(struct search *s, uint64_t done, struct at a);
 
-static bool try_all(struct search *s, uint64_t done, struct at a)
+/* What takes effect next is asked before any other that is left was answered. */
+static int64_t first_end_of(const struct search *s, uint64_t done)
 {
-    int64_t first_end = INT64_MAX; /* who is asked later than that has another before it */
+    int64_t first_ns = INT64_MAX;
 
     for (int i = 0; i < s->n; i++) {
-        if (!(done >> i & 1) && s->to[i] < first_end) {
-            first_end = s->to[i];
+        if (!(done & bit(i)) && s->to[i] < first_ns) {
+            first_ns = s->to[i];
         }
     }
+    return first_ns;
+}
 
-    if (a.at_ns > first_end) {
+static bool search_events(struct search *s, uint64_t done, struct at a)
+{
+    int64_t first_end_ns = first_end_of(s, done);
+
+    if (a.now_ns > first_end_ns) {
         return false;
     }
 
     for (int i = 0; i < s->n; i++) {
         struct at next = a;
-        uint64_t never = s->before[i] & ~done; /* from now on */
-        if (done >> i & 1 || s->from[i] > first_end || never & s->must || !step(s, i, &next)) {
+        uint64_t never = s->before[i] & ~done; /* they do not take effect any more */
+
+        if (done & bit(i) || s->from[i] > first_end_ns || never & s->must || !step(s, i, &next)) {
             continue;
         }
-        next.at_ns = later(a.at_ns, s->from[i]);
-        if (go(s, done | never | 1ull << i, next)) {
+        next.now_ns = later(a.now_ns, s->from[i]);
+        if (search_from(s, done | never | bit(i), next)) {
             return true;
         }
     }
@@ -243,46 +328,47 @@ static bool try_all(struct search *s, uint64_t done, struct at a)
     return false;
 }
 
-static bool go(struct search *s, uint64_t done, struct at a)
+/* The lease ends. */
+static bool search_end_of_lease(struct search *s, uint64_t done, struct at a)
+{
+    const struct event *start = s->op[a.holder];
+    int64_t lease_ns = start->lease_until_ms * 1000000 - start->redis_us * 1000;
+
+    a.now_ns = later(a.now_ns, s->from[a.holder] + lease_ns);
+    a.stage = is_last_try(start) ? IS_DEAD : WAITS;
+    a.due_ms = 0;
+    return search_from(s, done, a);
+}
+
+static bool search_with(struct search *s, uint64_t done, struct at a, enum stage stage)
+{
+    a.stage = stage;
+    a.due_ms = 0;
+    return search_from(s, done, a);
+}
+
+/* Is there an order from here? done: the events so far, and those that never take effect. */
+static bool search_from(struct search *s, uint64_t done, struct at a)
 {
     if ((done & s->must) == s->must) {
         return true;
     }
-    if (s->n_seen > CONFIGS_MOST || tried(s, done, &a)) {
+    if (s->n_tried > TRIED_MOST || was_tried(s, done, &a)) {
         return false;
     }
-    if (try_all(s, done, a)) {
+    if (search_events(s, done, a)) {
         return true;
     }
 
     /* what happens by itself */
-    struct at to = a;
-    to.due_ms = 0;
-
-    if (a.kind == RUNS) {
-        const struct event *e = s->op[a.holder];
-        to.at_ns =
-            later(a.at_ns, s->from[a.holder] + e->lease_until_ms * 1000000 - e->redis_us * 1000);
-        to.kind = e->tries && e->attempt >= e->tries ? IS_DEAD : WAITS;
-        return go(s, done, to);
+    if (a.stage == RUNS) {
+        return search_end_of_lease(s, done, a);
     }
-
-    if (!s->h->faults) {
-        return false;
+    if (s->h->faults && a.stage == WAITS) {
+        return search_with(s, done, a, UNSEEN);
     }
-
-    if (a.kind == WAITS) {
-        to.kind = UNSEEN;
-        return go(s, done, to);
-    }
-
-    if (a.kind == UNSEEN) {
-        to.kind = WAITS;
-        if (go(s, done, to)) {
-            return true;
-        }
-        to.kind = IS_DEAD;
-        return go(s, done, to);
+    if (s->h->faults && a.stage == UNSEEN) {
+        return search_with(s, done, a, WAITS) || search_with(s, done, a, IS_DEAD);
     }
 
     return false;
@@ -296,15 +382,17 @@ static void add(struct search *s, const struct event *e)
     s->from[i] = e->op == START ? claimed_from(s->h, e) : e->from_ns;
     s->to[i] = e->op == START ? claimed_to(s->h, e) : e->to_ns;
     if (e->outcome != INFO) {
-        s->must |= 1ull << i;
+        s->must |= bit(i);
     }
 }
 
 /* A call that Redis refused, or that never came to it, has no place. */
 static bool has_place(const struct event *e)
 {
-    bool call = e->op != START && e->op < STATE;
-    return call && (e->outcome != FAIL || is(e, "EEXIST") || is(e, "EBUSY") || is(e, "ENOENT"));
+    if (e->op == START || e->op >= STATE) {
+        return false; /* no call */
+    }
+    return e->outcome != FAIL || is_err(e, "EEXIST") || is_err(e, "EBUSY") || is_err(e, "ENOENT");
 }
 
 bool asked_in_turn(const struct event *first, const struct event *second)
@@ -313,14 +401,13 @@ bool asked_in_turn(const struct event *first, const struct event *second)
            second->from_ns <= first->heard_ns;
 }
 
-/* They are sorted by the time of asking. */
 static void keep_order(struct search *s, struct leave leave)
 {
-    for (int i = 0; i < s->n; i++) {
+    for (int i = 0; i < s->n && !leave.any; i++) {
         for (int k = 0; k < i; k++) {
-            if (asked_in_turn(s->op[k], s->op[i]) && !leave.any &&
-                !(leave.first == s->op[k] && leave.second == s->op[i])) {
-                s->before[i] |= 1ull << k;
+            bool left = leave.first == s->op[k] && leave.second == s->op[i];
+            if (!left && asked_in_turn(s->op[k], s->op[i])) {
+                s->before[i] |= bit(k);
             }
         }
     }
@@ -329,7 +416,7 @@ static void keep_order(struct search *s, struct leave leave)
 int search(const struct life *l, struct leave leave)
 {
     struct search s = {.h = l->h};
-    bool end = false;
+    bool is_there = false;
 
     if (l->n >= SEARCH_MOST) {
         return -1;
@@ -337,10 +424,10 @@ int search(const struct life *l, struct leave leave)
 
     for (size_t i = 0; i < l->n; i++) {
         add(&s, &l->event[i]);
-        end = end || l->event[i].op == STATE;
+        is_there = is_there || l->event[i].op == STATE;
     }
 
-    if (!end) {
+    if (!is_there) {
         s.gone = *l->h->final;
         s.gone.op = STATE;
         s.gone.state = ABSENT;
@@ -349,9 +436,13 @@ int search(const struct life *l, struct leave leave)
 
     keep_order(&s, leave);
 
-    bool found = go(&s, 0, (struct at){.kind = NONE, .made = -1, .at_ns = INT64_MIN});
-    int answer = found ? 1 : s.n_seen > CONFIGS_MOST ? -1 : 0;
-    free(s.seen);
+    struct at nothing = {.stage = NONE, .made = -1, .now_ns = INT64_MIN};
+    bool found = search_from(&s, 0, nothing);
+    bool given_up = s.n_tried > TRIED_MOST;
+    free(s.tried);
 
-    return answer;
+    if (found) {
+        return 1;
+    }
+    return given_up ? -1 : 0;
 }
