@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
+#include <lapse.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,19 +17,23 @@
 
 #define KEY "lapse:{q}:due"
 enum { IDS = 5, HOLDERS = 3, STEPS = 60, KNOWN = 64, TEXT = 48, ARGS = 80, LOOK_EVERY = 6 };
-static const int64_t TEN_YEARS_MS = 315576000000, FOREVER = 4294967295;
+enum { DEFAULT_TRIES = 10 };
+static const int64_t DAY_MS = 86400000;
+static const int64_t TEN_YEARS_MS = 315576000000;
+static const int64_t FOREVER = 4294967295;
 enum kind { NONE, WAITING, RUNNING, DIED };
 
+/* ---- the model ---- */
 struct job {
     enum kind kind;
-    int64_t score; /* ms, of the set it is in */
+    int64_t score; /* ms, in the set that it is in */
     int64_t tries; /* its record's */
     bool held;     /* it was claimed in this life; then, as at its last claim: */
     int64_t attempt, held_tries, held_due, claimed_us;
     uint64_t token;
     int holder;
 };
-struct claim { /* that a holder knows of, right or wrong */
+struct claim { /* what a holder knows of one, right or wrong */
     int id;
     uint64_t token;
 };
@@ -36,21 +41,28 @@ struct holder {
     struct claim known[KNOWN];
     int n;
 };
-static struct sim {
-    struct server *s;
+
+struct sim {
     unsigned long seed;
+    uint64_t dice;
+    int step;
+    struct server *server;
+
+    /* the model */
     int64_t now_us;
-    uint64_t seq;
+    uint64_t seq; /* the last token */
     struct job job[IDS];
     struct holder holder[HOLDERS];
+
+    /* the question to a script, and its answer */
     char argv[ARGS][TEXT];
     size_t len[ARGS];
-    int argc, step;
-    redisReply *r;
-    char trace[16384];
+    int argc;
+    redisReply *reply;
+
+    char trace[16384]; /* all that was asked, to be shown when something is wrong */
     size_t traced;
-    uint64_t dice;
-} x;
+};
 
 enum script {
     SCHEDULE,
@@ -73,49 +85,50 @@ static const char *const script_name[N_SCRIPTS] = {"schedule", "cancel", "resche
 static char sha[N_SCRIPTS][64];
 
 /* ---- chance ---- */
-static int64_t below(int64_t n)
+static int64_t below(struct sim *s, int64_t n)
 {
-    x.dice += 0x9e3779b97f4a7c15u; /* splitmix64 */
-    uint64_t z = x.dice;
+    s->dice += 0x9e3779b97f4a7c15u; /* splitmix64 */
+    uint64_t z = s->dice;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return (int64_t)((z ^ (z >> 31)) % (uint64_t)n);
 }
 
-static int64_t now_ms(void)
+static int64_t now_ms(struct sim *s)
 {
-    return x.now_us / 1000;
+    return s->now_us / 1000;
 }
 
 /* ---- telling ---- */
-__attribute__((format(printf, 1, 2))) static void trace(const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void trace(struct sim *s, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    int n = vsnprintf(x.trace + x.traced, sizeof x.trace - x.traced, format, ap);
+    int n = vsnprintf(s->trace + s->traced, sizeof s->trace - s->traced, format, ap);
     va_end(ap);
-    x.traced += (size_t)n < sizeof x.trace - x.traced ? (size_t)n : 0;
+    s->traced += (size_t)n < sizeof s->trace - s->traced ? (size_t)n : 0;
 }
 
-#define HOLDS(cond, ...)                                                                      \
-    do                                                                                        \
-        if (!(cond)) {                                                                        \
-            trace("    broken: " __VA_ARGS__);                                                \
-            cr_assert_fail("replay it with LAPSE_SEED=%lu\n%s\n    not: %s", x.seed, x.trace, \
-                           #cond);                                                            \
-        }                                                                                     \
-    while (0)
+/* The scripts and the model agree on it; what follows is printf's. */
+#define HOLDS(cond, ...)                                                                        \
+    do {                                                                                        \
+        if (!(cond)) {                                                                          \
+            trace(s, "    broken: " __VA_ARGS__);                                               \
+            cr_assert_fail("replay it with LAPSE_SEED=%lu\n%s\n    not: %s", s->seed, s->trace, \
+                           #cond);                                                              \
+        }                                                                                       \
+    } while (0)
 
 /* ---- asking ---- */
-static void arg_bytes(const void *bytes, size_t len)
+static void arg_bytes(struct sim *s, const void *bytes, size_t len)
 {
-    cr_assert(x.argc < ARGS && len < TEXT);
-    memcpy(x.argv[x.argc], bytes, len);
-    x.argv[x.argc][len] = 0;
-    x.len[x.argc++] = len;
+    cr_assert(s->argc < ARGS && len < TEXT);
+    memcpy(s->argv[s->argc], bytes, len);
+    s->argv[s->argc][len] = 0;
+    s->len[s->argc++] = len;
 }
 
-__attribute__((format(printf, 1, 2))) static void arg(const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void arg(struct sim *s, const char *format, ...)
 {
     char text[TEXT];
     va_list ap;
@@ -123,66 +136,67 @@ __attribute__((format(printf, 1, 2))) static void arg(const char *format, ...)
     va_start(ap, format);
     int n = vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    arg_bytes(text, (size_t)n);
+    arg_bytes(s, text, (size_t)n);
 }
 
-static void begin(void)
+static void begin(struct sim *s)
 {
-    x.argc = 0;
-    arg("0");
+    s->argc = 0;
+    arg(s, "0");
 }
 
-static void ask(enum script script)
+static void ask(struct sim *s, enum script script)
 {
     const char *argv[ARGS + 4] = {"EVALSHA", sha[script], "1", KEY};
     size_t len[ARGS + 4] = {7, strlen(sha[script]), 1, sizeof KEY - 1};
-    redisContext *c = x.s->redis;
+    redisContext *c = s->server->redis;
     redisReply *clock;
 
-    trace("%3d %" PRId64 " %s", x.step, x.now_us, script_name[script]);
-    for (int i = 0; i < x.argc; i++) {
-        argv[4 + i] = x.argv[i], len[4 + i] = x.len[i];
-        trace(" %s", x.argv[i][0] == 1 ? "record" : x.argv[i]);
+    trace(s, "%3d %" PRId64 " %s", s->step, s->now_us, script_name[script]);
+    for (int i = 0; i < s->argc; i++) {
+        argv[4 + i] = s->argv[i];
+        len[4 + i] = s->len[i];
+        trace(s, " %s", s->argv[i][0] == 1 ? "record" : s->argv[i]);
     }
 
-    trace("\n");
-    if (x.r) {
-        freeReplyObject(x.r);
+    trace(s, "\n");
+    if (s->reply) {
+        freeReplyObject(s->reply);
     }
 
-    redisAppendCommand(c, "HSET clock s %lld us %lld", (long long)(x.now_us / 1000000),
-                       (long long)(x.now_us % 1000000));
-    redisAppendCommandArgv(c, 4 + x.argc, argv, len);
+    redisAppendCommand(c, "HSET clock s %lld us %lld", (long long)(s->now_us / 1000000),
+                       (long long)(s->now_us % 1000000));
+    redisAppendCommandArgv(c, 4 + s->argc, argv, len);
     cr_assert_eq(redisGetReply(c, (void **)&clock), REDIS_OK);
-    cr_assert_eq(redisGetReply(c, (void **)&x.r), REDIS_OK);
+    cr_assert_eq(redisGetReply(c, (void **)&s->reply), REDIS_OK);
     freeReplyObject(clock);
-    HOLDS(x.r->type == REDIS_REPLY_ARRAY && x.r->elements >= 1, "%s\n",
-          x.r->str ? x.r->str : "no array");
-    HOLDS(x.r->element[0]->integer == x.now_us, "another time\n");
+    HOLDS(s->reply->type == REDIS_REPLY_ARRAY && s->reply->elements >= 1, "%s\n",
+          s->reply->str ? s->reply->str : "no array");
+    HOLDS(s->reply->element[0]->integer == s->now_us, "another time\n");
 }
 
-static int64_t number(size_t i)
+static int64_t number(struct sim *s, size_t i)
 {
-    HOLDS(i < x.r->elements && x.r->element[i]->type == REDIS_REPLY_INTEGER,
+    HOLDS(i < s->reply->elements && s->reply->element[i]->type == REDIS_REPLY_INTEGER,
           "element %zu is no number\n", i);
-    return x.r->element[i]->integer;
+    return s->reply->element[i]->integer;
 }
 
-static bool says(size_t i, const char *word)
+static bool says(struct sim *s, size_t i, const char *word)
 {
-    return i < x.r->elements && x.r->element[i]->type == REDIS_REPLY_STRING &&
-           strcmp(x.r->element[i]->str, word) == 0;
+    return i < s->reply->elements && s->reply->element[i]->type == REDIS_REPLY_STRING &&
+           strcmp(s->reply->element[i]->str, word) == 0;
 }
 
 /* ---- the model ---- */
-static bool over(const struct job *j)
+static bool over(struct sim *s, const struct job *j)
 {
-    return j->kind == RUNNING && j->score <= now_ms();
+    return j->kind == RUNNING && j->score <= now_ms(s);
 }
 
-static bool busy(const struct job *j)
+static bool busy(struct sim *s, const struct job *j)
 {
-    return j->kind == RUNNING && !over(j);
+    return j->kind == RUNNING && !over(s, j);
 }
 
 static bool used_up(const struct job *j)
@@ -190,20 +204,24 @@ static bool used_up(const struct job *j)
     return j->held && j->held_tries != FOREVER && j->attempt >= j->held_tries;
 }
 
-static enum kind shown(const struct job *j)
+/* As it is shown: of a job whose lease is over, what the next sweep will make of it. */
+static enum kind shown(struct sim *s, const struct job *j)
 {
-    return over(j) ? (used_up(j) ? DIED : WAITING) : j->kind;
+    if (!over(s, j)) {
+        return j->kind;
+    }
+    return used_up(j) ? DIED : WAITING;
 }
 
-static void row_is(size_t i, int id, const struct job *j)
+static void row_is(struct sim *s, size_t i, int id, const struct job *j)
 {
-    const redisReply *row = i < x.r->elements ? x.r->element[i] : NULL;
+    const redisReply *row = i < s->reply->elements ? s->reply->element[i] : NULL;
 
     HOLDS(row && row->type == REDIS_REPLY_ARRAY && row->elements >= 4, "element %zu is no row\n",
           i);
     HOLDS(row->element[0]->str[0] == 'a' + id, "another job: %s\n", row->element[0]->str);
-    HOLDS(row->element[1]->integer == (long long)shown(j), "state %lld, not %d\n",
-          row->element[1]->integer, shown(j));
+    HOLDS(row->element[1]->integer == (long long)shown(s, j), "state %lld, not %d\n",
+          row->element[1]->integer, shown(s, j));
     HOLDS(row->element[2]->integer == j->score, "score %lld, not %" PRId64 "\n",
           row->element[2]->integer, j->score);
 
@@ -219,394 +237,426 @@ static void row_is(size_t i, int id, const struct job *j)
           "held '%s', not '%s'\n", row->element[3]->str, held);
 }
 
-static int64_t some_due(void) /* as an argument; what it comes to */
+/* Makes some due time an argument; returns what it comes to. */
+static int64_t due_arg(struct sim *s)
 {
     static const int64_t ahead_ms[] = {0,     1,        50,           1000,
                                        60000, 86400000, TEN_YEARS_MS, TEN_YEARS_MS + 1};
-    int64_t ms = ahead_ms[below(sizeof ahead_ms / sizeof *ahead_ms)];
+    int64_t ms = ahead_ms[below(s, sizeof ahead_ms / sizeof *ahead_ms)];
 
-    if (below(2)) {
-        arg("+%" PRId64, ms);
-        return now_ms() + ms;
+    if (below(s, 2)) {
+        arg(s, "+%" PRId64, ms);
+        return now_ms(s) + ms;
     }
 
-    ms = below(3) ? now_ms() + ms : 1 + below(2) * 1000000000000;
-    arg("%" PRId64, ms);
-    return ms > now_ms() ? ms : now_ms();
+    if (below(s, 3)) {
+        ms += now_ms(s);
+    } else {
+        ms = 1 + below(s, 2) * 1000000000000; /* long past */
+    }
+    arg(s, "%" PRId64, ms);
+    return ms > now_ms(s) ? ms : now_ms(s);
 }
 
-static void id_arg(int id)
+static void id_arg(struct sim *s, int id)
 {
-    arg("%c", 'a' + id);
+    arg(s, "%c", 'a' + id);
 }
 
 /* ---- steps ---- */
-static void schedule(void)
+/* As src/lua/README.md draws it; the body is "x". Returns its length. */
+static size_t record_of(unsigned char *record, int64_t tries)
 {
-    static const int64_t some_tries[] = {10, 1, 2, 3, FOREVER};
-    int id = (int)below(IDS);
-    int conflict = (int)below(3);
-    struct job *j = &x.job[id];
-    int64_t tries = some_tries[below(5)];
-    unsigned char record[16] = {1, tries != 10};
-    size_t len = 2;
+    size_t len = 0;
 
-    for (int64_t rest = tries; tries != 10; rest >>= 7) {
-        record[len++] = (unsigned char)((rest & 127) | (rest > 127 ? 128 : 0));
-        if (rest <= 127) {
-            break;
+    record[len++] = 1;
+    record[len++] = tries != DEFAULT_TRIES;
+    if (tries != DEFAULT_TRIES) {
+        for (; tries > 127; tries >>= 7) {
+            record[len++] = (unsigned char)((tries & 127) | 128);
         }
+        record[len++] = (unsigned char)tries;
     }
 
     record[len++] = 'x';
-    begin();
-    id_arg(id);
+    return len;
+}
 
-    int64_t due = some_due();
-    arg("%d", conflict);
-    arg_bytes(record, len);
-    ask(SCHEDULE);
+static void schedule(struct sim *s)
+{
+    static const int64_t some_tries[] = {DEFAULT_TRIES, 1, 2, 3, FOREVER};
+    int id = (int)below(s, IDS);
+    enum lapse_conflict conflict = (enum lapse_conflict)below(s, 3);
+    struct job *j = &s->job[id];
+    int64_t tries = some_tries[below(s, 5)];
+    unsigned char record[16];
+    size_t len = record_of(record, tries);
 
-    if (due > now_ms() + TEN_YEARS_MS) {
-        HOLDS(says(1, "EINVAL"), "not EINVAL\n");
-    } else if (j->kind != NONE && conflict == 0) {
-        HOLDS(says(1, "EEXIST"), "not EEXIST\n");
-    } else if (j->kind != NONE && conflict == 1) {
-        row_is(1, id, j);
-    } else if (busy(j)) {
-        HOLDS(says(1, "EBUSY"), "not EBUSY\n");
+    begin(s);
+    id_arg(s, id);
+
+    int64_t due = due_arg(s);
+    arg(s, "%d", (int)conflict);
+    arg_bytes(s, record, len);
+    ask(s, SCHEDULE);
+
+    if (due > now_ms(s) + TEN_YEARS_MS) {
+        HOLDS(says(s, 1, "EINVAL"), "not EINVAL\n");
+    } else if (j->kind != NONE && conflict == LAPSE_REJECT) {
+        HOLDS(says(s, 1, "EEXIST"), "not EEXIST\n");
+    } else if (j->kind != NONE && conflict == LAPSE_KEEP) {
+        row_is(s, 1, id, j);
+    } else if (busy(s, j)) {
+        HOLDS(says(s, 1, "EBUSY"), "not EBUSY\n");
     } else {
-        HOLDS(number(1) == due, "due %" PRId64 "\n", number(1));
+        HOLDS(number(s, 1) == due, "due %" PRId64 "\n", number(s, 1));
         *j = (struct job){.kind = WAITING, .score = due, .tries = tries};
     }
 }
 
-static void cancel(void)
+static void cancel(struct sim *s)
 {
-    int id = (int)below(IDS);
-    struct job *j = &x.job[id];
+    int id = (int)below(s, IDS);
+    struct job *j = &s->job[id];
 
-    begin();
-    id_arg(id);
-    ask(CANCEL);
+    begin(s);
+    id_arg(s, id);
+    ask(s, CANCEL);
     if (j->kind == NONE) {
-        HOLDS(says(1, "ENOENT"), "not ENOENT\n");
-    } else if (busy(j)) {
-        HOLDS(says(1, "EBUSY"), "not EBUSY\n");
+        HOLDS(says(s, 1, "ENOENT"), "not ENOENT\n");
+    } else if (busy(s, j)) {
+        HOLDS(says(s, 1, "EBUSY"), "not EBUSY\n");
     } else {
-        row_is(1, id, j);
+        row_is(s, 1, id, j);
         *j = (struct job){.kind = NONE};
     }
 }
 
-static void reschedule(void)
+static void reschedule(struct sim *s)
 {
-    int id = (int)below(IDS);
-    struct job *j = &x.job[id];
+    int id = (int)below(s, IDS);
+    struct job *j = &s->job[id];
 
-    begin();
-    id_arg(id);
+    begin(s);
+    id_arg(s, id);
 
-    int64_t due = some_due();
-    ask(RESCHEDULE);
+    int64_t due = due_arg(s);
+    ask(s, RESCHEDULE);
 
     if (j->kind == NONE) {
-        HOLDS(says(1, "ENOENT"), "not ENOENT\n");
-    } else if (busy(j)) {
-        HOLDS(says(1, "EBUSY"), "not EBUSY\n");
-    } else if (due > now_ms() + TEN_YEARS_MS) {
-        HOLDS(says(1, "EINVAL"), "not EINVAL\n");
+        HOLDS(says(s, 1, "ENOENT"), "not ENOENT\n");
+    } else if (busy(s, j)) {
+        HOLDS(says(s, 1, "EBUSY"), "not EBUSY\n");
+    } else if (due > now_ms(s) + TEN_YEARS_MS) {
+        HOLDS(says(s, 1, "EINVAL"), "not EINVAL\n");
     } else {
-        j->held = j->held && shown(j) != DIED;
+        j->held = j->held && shown(s, j) != DIED;
         j->kind = WAITING;
         j->score = due;
-        row_is(1, id, j);
+        row_is(s, 1, id, j);
     }
 }
 
-static void knows(int holder, int id, uint64_t token)
+static void knows(struct sim *s, int holder, int id, uint64_t token)
 {
-    struct holder *h = &x.holder[holder];
-    h->known[h->n < KNOWN ? h->n++ : (int)below(KNOWN)] = (struct claim){id, token};
+    struct holder *h = &s->holder[holder];
+    h->known[h->n < KNOWN ? h->n++ : (int)below(s, KNOWN)] = (struct claim){id, token};
 }
 
-static void taken(size_t at, int id, int holder, int64_t lease_ms, bool forget)
+static void taken(struct sim *s, size_t at, int id, int holder, int64_t lease_ms, bool forget)
 {
-    struct job *j = &x.job[id];
+    struct job *j = &s->job[id];
 
     j->attempt = j->held ? j->attempt + 1 : 1;
     j->held = true;
     j->held_due = j->score;
     j->held_tries = j->tries;
-    j->claimed_us = x.now_us;
+    j->claimed_us = s->now_us;
     j->holder = holder;
-    x.seq = (x.seq > (uint64_t)x.now_us ? x.seq : (uint64_t)x.now_us) + 1;
-    j->token = x.seq;
+    s->seq = (s->seq > (uint64_t)s->now_us ? s->seq : (uint64_t)s->now_us) + 1;
+    j->token = s->seq;
     j->kind = RUNNING;
-    j->score = now_ms() + lease_ms;
-    HOLDS(at < x.r->elements, "%c was not taken\n", 'a' + id);
-    row_is(at, id, j);
+    j->score = now_ms(s) + lease_ms;
+    HOLDS(at < s->reply->elements, "%c was not taken\n", 'a' + id);
+    row_is(s, at, id, j);
     if (!forget) {
-        knows(holder, id, j->token);
+        knows(s, holder, id, j->token);
     }
 }
 
-static bool is_due(const struct job *j)
+static bool is_due(struct sim *s, const struct job *j)
 {
-    return j->kind == WAITING && j->score <= now_ms();
+    return j->kind == WAITING && j->score <= now_ms(s);
 }
 
-static int oldest(void)
+static int oldest(struct sim *s)
 {
     int found = -1;
 
     for (int i = 0; i < IDS; i++) {
-        if (is_due(&x.job[i]) && (found < 0 || x.job[i].score < x.job[found].score)) {
+        if (is_due(s, &s->job[i]) && (found < 0 || s->job[i].score < s->job[found].score)) {
             found = i;
         }
     }
     return found;
 }
 
-static void claim(void)
+/* The due time of the next job that waits for it; 0: there is none. */
+static int64_t next_due(struct sim *s)
 {
-    int holder = (int)below(HOLDERS);
-    int limit = below(2) ? 1 + (int)below(IDS) : 0;
-    int named[IDS];
-    int n = 0;
-    int64_t lease_ms = below(3) ? 1000 : 1;
-    bool forget = below(6) == 0; /* the answer is lost */
-    size_t at = 5;
-
-    begin();
-    arg("h%d", holder);
-    arg("%" PRId64, lease_ms);
-    arg("%d", limit);
-
-    if (!limit) {
-        for (n = 0; n < IDS && below(4); n++) {
-            id_arg(named[n] = (int)below(IDS));
-        }
-    }
-
-    ask(CLAIM);
-    for (int i; limit-- > 0 && (i = oldest()) >= 0;) {
-        taken(at++, i, holder, lease_ms, forget);
-    }
-
-    for (int i = 0; i < n; i++) {
-        if (is_due(&x.job[named[i]])) {
-            taken(at++, named[i], holder, lease_ms, forget);
-        }
-    }
-
-    HOLDS(x.r->elements == at, "%zu rows, not %zu\n", x.r->elements - 5, at - 5);
-
-    int left = oldest();
     int64_t next = 0;
+
     for (int i = 0; i < IDS; i++) {
-        if (x.job[i].kind == WAITING && x.job[i].score > now_ms() &&
-            (!next || x.job[i].score < next)) {
-            next = x.job[i].score;
+        const struct job *j = &s->job[i];
+        if (j->kind == WAITING && j->score > now_ms(s) && (!next || j->score < next)) {
+            next = j->score;
         }
     }
-
-    HOLDS(number(1) == (left < 0 ? 0 : x.job[left].score), "oldest left %" PRId64 "\n", number(1));
-    HOLDS(number(2) == next, "next %" PRId64 ", not %" PRId64 "\n", number(2), next);
-    HOLDS(number(3) == 0 && number(4) == 0, "damage, and nobody did any\n");
+    return next;
 }
 
-/* With a token that some holder knows, of now or of long ago, or that nobody has; by that holder,
- * another, or any. */
-static void settle(void)
+/* The oldest that are due, up to a limit, or those that are named. */
+static void claim(struct sim *s)
 {
-    int by = (int)below(HOLDERS);
-    struct holder *h = &x.holder[by];
-    struct claim c = {.id = (int)below(IDS), .token = x.seq + (uint64_t)below(2)};
-    enum script how = DONE + (enum script)below(5);
-    int64_t delay_ms = below(2) * 5000;
+    int holder = (int)below(s, HOLDERS);
+    int limit = below(s, 2) ? 1 + (int)below(s, IDS) : 0;
+    int named[IDS];
+    int n_named = 0;
+    int64_t lease_ms = below(s, 3) ? 1000 : 1;
+    bool forget = below(s, 6) == 0; /* the answer is lost */
+    size_t at = 5;                  /* where the rows begin */
 
-    if (h->n && below(10)) {
-        c = h->known[below(h->n)];
+    begin(s);
+    arg(s, "h%d", holder);
+    arg(s, "%" PRId64, lease_ms);
+    arg(s, "%d", limit);
+    while (!limit && n_named < IDS && below(s, 4)) {
+        named[n_named] = (int)below(s, IDS);
+        id_arg(s, named[n_named++]);
     }
+    ask(s, CLAIM);
 
-    if (below(8) == 0) {
-        by = (int)below(HOLDERS + 1);
+    for (int i; limit-- > 0 && (i = oldest(s)) >= 0;) {
+        taken(s, at++, i, holder, lease_ms, forget);
     }
-
-    struct job *j = &x.job[c.id];
-    bool ours = j->kind == RUNNING && j->token == c.token && (j->holder == by || by == HOLDERS);
-    begin();
-
-    if (by == HOLDERS) {
-        arg("*");
-    } else {
-        arg("h%d", by);
+    for (int i = 0; i < n_named; i++) {
+        if (is_due(s, &s->job[named[i]])) {
+            taken(s, at++, named[i], holder, lease_ms, forget);
+        }
     }
+    HOLDS(s->reply->elements == at, "%zu rows, not %zu\n", s->reply->elements - 5, at - 5);
 
-    id_arg(c.id);
-    arg("%" PRIu64, c.token);
-    if (how == RETRY || how == RENEW) {
-        arg("%" PRId64, delay_ms);
-    }
+    int left = oldest(s);
+    int64_t left_due = left < 0 ? 0 : s->job[left].score;
+    int64_t next = next_due(s);
+    HOLDS(number(s, 1) == left_due, "oldest left %" PRId64 "\n", number(s, 1));
+    HOLDS(number(s, 2) == next, "next %" PRId64 ", not %" PRId64 "\n", number(s, 2), next);
+    HOLDS(number(s, 3) == 0 && number(s, 4) == 0, "damage, and nobody did any\n");
+}
 
-    if (how == RETRY || how == FAIL) {
-        arg("why");
-    }
-
-    ask(how);
-
-    if (!ours) {
-        HOLDS(says(1, "EGONE"), "not EGONE\n");
-    } else if (how == DONE) {
-        HOLDS(number(1) == 1, "not 1\n");
+/* What a settle does to a job that this holder has. */
+static void settled(struct sim *s, struct job *j, enum script how, int64_t delay_ms)
+{
+    if (how == DONE) {
+        HOLDS(number(s, 1) == 1, "not 1\n");
         *j = (struct job){.kind = NONE};
     } else if (how == RETRY && !used_up(j)) {
         j->kind = WAITING;
-        j->score = j->held_due = now_ms() + delay_ms;
-        HOLDS(number(1) == j->score, "due %" PRId64 "\n", number(1));
+        j->score = j->held_due = now_ms(s) + delay_ms;
+        HOLDS(number(s, 1) == j->score, "due %" PRId64 "\n", number(s, 1));
     } else if (how == RETRY || how == FAIL) {
-        HOLDS(number(1) == (how == FAIL), "not dead\n");
+        HOLDS(number(s, 1) == (how == FAIL), "not dead\n");
         j->kind = DIED;
-        j->score = now_ms();
+        j->score = now_ms(s);
     } else if (how == RELEASE) {
-        HOLDS(number(1) == 1, "not 1\n");
+        HOLDS(number(s, 1) == 1, "not 1\n");
         j->kind = WAITING;
         j->score = j->held_due;
         j->attempt--;
     } else {
-        j->score = now_ms() + delay_ms;
-        HOLDS(number(1) == j->score, "until %" PRId64 "\n", number(1));
+        j->score = now_ms(s) + delay_ms;
+        HOLDS(number(s, 1) == j->score, "until %" PRId64 "\n", number(s, 1));
     }
 }
 
-static void sweep(void)
+/* With a token that some holder knows, of now or of long ago, or that nobody has; by that holder,
+ * another, or any (HOLDERS). */
+static void settle(struct sim *s)
+{
+    int by = (int)below(s, HOLDERS);
+    struct holder *h = &s->holder[by];
+    struct claim c = {.id = (int)below(s, IDS), .token = s->seq + (uint64_t)below(s, 2)};
+    enum script how = DONE + (enum script)below(s, 5);
+    int64_t delay_ms = below(s, 2) * 5000;
+
+    if (h->n && below(s, 10)) {
+        c = h->known[below(s, h->n)];
+    }
+    if (below(s, 8) == 0) {
+        by = (int)below(s, HOLDERS + 1);
+    }
+
+    begin(s);
+    if (by == HOLDERS) {
+        arg(s, "*");
+    } else {
+        arg(s, "h%d", by);
+    }
+    id_arg(s, c.id);
+    arg(s, "%" PRIu64, c.token);
+    if (how == RETRY || how == RENEW) {
+        arg(s, "%" PRId64, delay_ms);
+    }
+    if (how == RETRY || how == FAIL) {
+        arg(s, "why");
+    }
+    ask(s, how);
+
+    struct job *j = &s->job[c.id];
+    bool is_holder = j->holder == by || by == HOLDERS;
+    if (j->kind == RUNNING && j->token == c.token && is_holder) {
+        settled(s, j, how, delay_ms);
+    } else {
+        HOLDS(says(s, 1, "EGONE"), "not EGONE\n");
+    }
+}
+
+static void sweep(struct sim *s)
 {
     int64_t back = 0;
     int64_t dead = 0;
 
-    begin();
-    ask(SWEEP);
+    begin(s);
+    ask(s, SWEEP);
 
-    for (int i = 0; i < IDS; i++) {
-        struct job *j = &x.job[i];
-        if (!over(j)) {
+    for (struct job *j = s->job; j < s->job + IDS; j++) {
+        if (!over(s, j)) {
             continue;
         }
         back++;
-        dead += used_up(j);
-        j->kind = used_up(j) ? DIED : WAITING;
+        j->kind = WAITING;
+        if (used_up(j)) {
+            dead++;
+            j->kind = DIED;
+        }
         j->held_due = j->score;
     }
 
-    HOLDS(number(1) == back, "%" PRId64 " taken back, not %" PRId64 "\n", number(1), back);
-    HOLDS(number(2) == dead, "%" PRId64 " dead, not %" PRId64 "\n", number(2), dead);
+    HOLDS(number(s, 1) == back, "%" PRId64 " taken back, not %" PRId64 "\n", number(s, 1), back);
+    HOLDS(number(s, 2) == dead, "%" PRId64 " dead, not %" PRId64 "\n", number(s, 2), dead);
 }
 
 /* A holder is back, and looks at what runs under its name. */
-static void resume(void)
+static void resume(struct sim *s)
 {
-    int holder = (int)below(HOLDERS);
+    int holder = (int)below(s, HOLDERS);
     size_t n = 0;
 
-    begin();
-    arg("h%d", holder);
-    arg("0");
-    ask(RESUME);
+    begin(s);
+    arg(s, "h%d", holder);
+    arg(s, "0");
+    ask(s, RESUME);
     for (int i = 0; i < IDS; i++) {
-        n += x.job[i].kind == RUNNING && x.job[i].holder == holder;
+        n += s->job[i].kind == RUNNING && s->job[i].holder == holder;
     }
 
-    HOLDS(number(1) == 0 && x.r->elements == 2 + 2 * n, "%zu elements, not of %zu jobs\n",
-          x.r->elements, n);
+    HOLDS(number(s, 1) == 0 && s->reply->elements == 2 + 2 * n, "%zu elements, not of %zu jobs\n",
+          s->reply->elements, n);
 
-    for (size_t i = 2; i < x.r->elements; i += 2) {
-        const struct job *j = &x.job[x.r->element[i]->str[0] - 'a'];
+    for (size_t i = 2; i < s->reply->elements; i += 2) {
+        const struct job *j = &s->job[s->reply->element[i]->str[0] - 'a'];
         HOLDS(j->kind == RUNNING && j->holder == holder, "%s is not its own\n",
-              x.r->element[i]->str);
-        HOLDS(strtoull(x.r->element[i + 1]->str, NULL, 10) == j->token, "token %s\n",
-              x.r->element[i + 1]->str);
+              s->reply->element[i]->str);
+        HOLDS(strtoull(s->reply->element[i + 1]->str, NULL, 10) == j->token, "token %s\n",
+              s->reply->element[i + 1]->str);
     }
 }
 
-static void forget(void)
+static void forget(struct sim *s)
 {
-    x.holder[below(HOLDERS)].n = 0; /* killed, and begun again under its name */
+    s->holder[below(s, HOLDERS)].n = 0; /* killed, and begun again under its name */
 }
 
-static void look(void)
+static void look(struct sim *s)
 {
-    begin();
+    begin(s);
     for (int i = 0; i < IDS; i++) {
-        id_arg(i);
+        id_arg(s, i);
     }
 
-    ask(GET);
+    ask(s, GET);
     for (int i = 0; i < IDS; i++) {
-        if (x.job[i].kind == NONE) {
-            HOLDS(says((size_t)i + 1, "ENOENT"), "%c is there\n", 'a' + i);
+        if (s->job[i].kind == NONE) {
+            HOLDS(says(s, (size_t)i + 1, "ENOENT"), "%c is there\n", 'a' + i);
         } else {
-            row_is((size_t)i + 1, i, &x.job[i]);
+            row_is(s, (size_t)i + 1, i, &s->job[i]);
         }
     }
 }
 
-static void pass_time(void)
+static void pass_time(struct sim *s)
 {
     static const int64_t jump_us[] = {0,      1,       999,     1000,       20000,
                                       999000, 1001000, 7000000, 86400000000};
-    x.now_us += jump_us[below(sizeof jump_us / sizeof *jump_us)];
+    s->now_us += jump_us[below(s, sizeof jump_us / sizeof *jump_us)];
 }
 
 /* By our clock: a job that is due later has its trigger, and what else is there has expired. */
-static void look_at_triggers(void)
+static void look_at_triggers(struct sim *s)
 {
     for (int i = 0; i < IDS; i++) {
-        const struct job *j = &x.job[i];
-        bool waits = j->kind == WAITING && j->score > now_ms();
+        const struct job *j = &s->job[i];
+        bool waits = j->kind == WAITING && j->score > now_ms(s);
         char key[] = "lapse:{q}:t:a";
         key[sizeof key - 2] = (char)('a' + i);
-        int64_t at_ms = redis_int(x.s, "PEXPIRETIME %s", key);
+        int64_t at_ms = redis_int(s->server, "PEXPIRETIME %s", key);
         if (waits) {
             HOLDS(at_ms == j->score - 1 || at_ms == j->score, "%c: trigger at %" PRId64 "\n",
                   'a' + i, at_ms);
         } else {
-            HOLDS(at_ms <= now_ms(), "%c: a trigger, and it does not wait\n", 'a' + i);
+            HOLDS(at_ms <= now_ms(s), "%c: a trigger, and it does not wait\n", 'a' + i);
         }
         if (!waits) {
-            redis_do(x.s, "DEL %s", key);
+            redis_do(s->server, "DEL %s", key);
         }
     }
 }
 
-static void simulate(unsigned long seed)
+/* Triggers must not expire by the true clock. */
+static int64_t far_ahead_us(struct server *server)
 {
-    static void (*const step[])(void) = {schedule, schedule, schedule, claim,      claim,  claim,
-                                         claim,    settle,   settle,   settle,     settle, sweep,
-                                         resume,   look,     cancel,   reschedule, forget};
-    struct server *s = x.s;
-    redisReply *old = x.r;
-
-    redis_do(s, "FLUSHALL");
-    memset(&x, 0, sizeof x);
-    x.s = s, x.r = old, x.seed = seed, x.dice = seed;
-    x.now_us = (redis_now_ms(s) + 86400000 * 40000ll) *
-               1000; /* triggers must not expire by the true clock */
-
-    for (x.step = 0; x.step < STEPS; x.step++) {
-        step[below(sizeof step / sizeof *step)]();
-        if (x.step % LOOK_EVERY == 0) {
-            look();
-        }
-        pass_time();
-    }
-
-    look();
-    look_at_triggers();
-    HOLDS(audit(s, "lapse", "q", NULL) == 0, "the audit says so\n");
+    return (redis_now_ms(server) + 40000 * DAY_MS) * 1000;
 }
 
-static void load(struct server *s)
+static void simulate(struct server *server, unsigned long seed)
+{
+    static void (*const step[])(struct sim * s) = {
+        schedule, schedule, schedule, claim,  claim, claim,  claim,      settle, settle,
+        settle,   settle,   sweep,    resume, look,  cancel, reschedule, forget};
+    struct sim *s = calloc(1, sizeof *s);
+
+    cr_assert(s);
+    redis_do(server, "FLUSHALL");
+    s->server = server;
+    s->seed = s->dice = seed;
+    s->now_us = far_ahead_us(server);
+
+    for (s->step = 0; s->step < STEPS; s->step++) {
+        step[below(s, sizeof step / sizeof *step)](s);
+        if (s->step % LOOK_EVERY == 0) {
+            look(s);
+        }
+        pass_time(s);
+    }
+
+    look(s);
+    look_at_triggers(s);
+    HOLDS(audit(server, "lapse", "q", NULL) == 0, "the audit says so\n");
+    freeReplyObject(s->reply);
+    free(s);
+}
+
+static void load_scripts(struct server *s)
 {
     static const char asks[] = "call('TIME')";
     static const char instead[] = "call('HMGET', 'clock', 's', 'us')";
@@ -636,10 +686,10 @@ Test(f29, any_order_of_scripts_leaves_a_job_what_the_model_says, .timeout = 1800
     unsigned long last = one ? first : (unsigned long)fault_n(1000, 10000);
     int64_t start_ms = test_now_ms();
 
-    x.s = server_start_opts(args);
-    load(x.s);
+    struct server *server = server_start_opts(args);
+    load_scripts(server);
     for (unsigned long seed = first; seed <= last; seed++) {
-        simulate(seed);
+        simulate(server, seed);
     }
 
     if (!one) {
@@ -650,6 +700,5 @@ Test(f29, any_order_of_scripts_leaves_a_job_what_the_model_says, .timeout = 1800
                   last, STEPS, (long long)(test_now_ms() - start_ms) / 1000);
     }
 
-    freeReplyObject(x.r);
-    server_stop(x.s);
+    server_stop(server);
 }
