@@ -513,7 +513,7 @@ class Report:
                 peers=self.peer_cells(cell),
             )
 
-    # ---- the whole ----
+    # ---- the table ----
     def head(self):
         results, lines = self.results, []
         if self.is_quick():

@@ -183,6 +183,19 @@ Test(bench, tells_people_the_same)
     server_stop(s);
 }
 
+Test(bench, prints_how_far_it_is_when_it_takes_more_than_a_second)
+{
+    struct server *s = redis_with_a_key();
+    struct proc *p =
+        lapse("bench", "--rate", "100/s", "--duration", "1500ms", "--idle", "1100ms", "--json");
+
+    cr_assert(strstr(p->err, "lapse: idle for 1 s\n"), "%s", p->err);
+    cr_assert(strstr(p->err, " of 150 jobs are stored, "), "%s", p->err);
+    expect(p, 0, NULL, NULL);
+    left_nothing(s);
+    server_stop(s);
+}
+
 Test(bench, reports_a_rate_that_cannot_be_reached_as_asked_and_reached)
 {
     struct server *s = redis_with_a_key();
@@ -249,7 +262,7 @@ Test(bench, refuses_a_queue_that_is_not_its_own)
         poll(NULL, 0, 5);
     }
 
-    expect(lapse("bench", "used", "--burst", "10"), 2, "", "somebody listens there");
+    expect(lapse("bench", "used", "--burst", "10"), 2, "", "it has listeners");
     proc_signal(p, SIGTERM);
     expect(p, 0, "", NULL);
     server_stop(s);
@@ -306,8 +319,7 @@ Test(bench, that_was_killed_is_cleared_by_the_next_of_that_queue, .timeout = 60)
     proc_signal(p, SIGKILL);
     expect(p, 128 + SIGKILL, "", NULL);
     cr_assert(redis_int(s, "ZCARD lapse:{q}:due") >= 1000);
-    expect(lapse("bench", "q", "--schedule", "1"), 0, NULL,
-           "of a bench that was killed are removed");
+    expect(lapse("bench", "q", "--schedule", "1"), 0, NULL, "jobs of a bench that was killed");
     left_nothing(s);
     server_stop(s);
 }
@@ -321,7 +333,7 @@ Test(bench, checks_its_arguments_before_anything_else)
         {{"--rate", "1000001/s"}, "1 to 1000000"},
         {{"--rate", "10/m"}, "--rate '10/m'"},
         {{"--rate", "1/s", "--duration", "10ms"}, "0 jobs"},
-        {{"--rate", "1000000", "--duration", "1h"}, "can be counted"},
+        {{"--rate", "1000000", "--duration", "1h"}, "at most 100000000"},
         {{"--duration", "2d"}, "at most a day"},
         {{"--delay", "soon"}, "--delay 'soon'"},
         {{"--body", "1048577"}, "0 to 1048576"},

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse bench: what lapse does on the user's own Redis, in a queue of its own, which is gone
- * afterwards however the run ended (but by kill -9: then the next run with that queue clears it).
- * The order of things is the whole safety: the queue is looked at before anything is asked;
- * listeners are forked before a connection is made; at the end they stop, then our own requests are
- * answered or given up, and only then the queue is erased. */
+/* lapse bench: measures lapse on the user's own Redis, in a queue of its own, which is removed
+ * afterwards however the run ends (after kill -9 by the next run with that queue). The order of
+ * things is what makes it safe: the queue is checked before anything is scheduled; listeners are
+ * forked before the library connects; at the end they stop first, then our own requests are
+ * answered or given up, and only then the queue is erased.
+ *
+ * Files: bench.h has what a run is, run.c its phases; phase.c, load.c and listeners.c are one
+ * phase, its jobs and its processes, listener.c is one such process; report_*.c is what is
+ * printed. */
 #include "bench/bench.h"
-#include <signal.h>
+#include "bench/report.h"
+#include "bench/run.h"
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/url_mask.h"
+#include "cli/values.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,210 +24,218 @@ enum {
     MOST_JOBS = 100000000,
     MOST_LISTENERS = 256,
     MOST_BODY = 1 << 20,
-    REPLY_MS = 5000,
-    GRACE_MS = 5000,
     MOST_MS = 24 * 3600000,
-    MANY = 100000, /* worth a word */
+    MANY_JOBS = 100000, /* their removal takes so long that a message says so */
+    REPLY_MS = 5000,
+    N_LISTENING = 3, /* phases with listeners */
 };
 
-/* ---- the loop ---- */
-static void on_every(struct ev_loop *loop, ev_timer *w, int events)
+static int out_of_memory(void)
 {
-    (void)loop;
-    (void)w;
-    (void)events;
+    message_print("out of memory");
+    return INTERNAL;
 }
 
-int bench_until(struct bench *b, int every_ms, int (*over)(void *), void *arg)
+/* ---- start ---- */
+/* From the password and the URL, wherever they came from. */
+static int take_url(struct bench *b)
 {
-    ev_timer every;
-
-    ev_timer_init(&every, on_every, every_ms / 1000., every_ms / 1000.);
-    if (every_ms) {
-        ev_now_update(b->c.loop);
-        ev_timer_start(b->c.loop, &every);
-    }
-
-    while (b->c.l && !b->signum && !over(arg)) {
-        ev_run(b->c.loop, EVRUN_ONCE);
-    }
-
-    ev_timer_stop(b->c.loop, &every);
-    return b->signum ? 128 + b->signum : b->c.l ? DONE : b->c.code ? b->c.code : DOWN;
-}
-
-static void on_signal(struct ev_loop *loop, ev_signal *w, int events)
-{
-    struct bench *b = w->data;
-    (void)loop;
-    (void)events;
-    b->signum = w->signum;
-}
-
-static void on_refused(struct client *c)
-{
-    struct bench *b = (struct bench *)c;
-    if (client_is_denied(c)) { /* all else may pass: the library tries again */
-        client_set_exit_code(c, client_report(c, LAPSE_EREFUSED, b->queue));
-        client_close(c, 0);
-    }
-}
-
-/* ---- start and end ---- */
-static int prepare(struct bench *b)
-{
-    const struct lapse_options *o = &b->g->opts;
-    int code;
-
-    if (!b->queue) {
-        /* short: each trigger's key has it, and its length shows in the bytes that a job takes */
-        snprintf(b->name, sizeof b->name, "bench-%d", (int)getpid());
-        b->queue = b->name;
-    }
-
-    b->g->opts.flags |= LAPSE_MAY_EVICT; /* they are nobody's jobs */
-    snprintf(b->key, sizeof b->key, "%s:{%s}:due", o->space ? o->space : "lapse", b->queue);
-    b->bytes = malloc((size_t)b->body + 1);
-    if ((code = url_make(b->g))) {
+    int code = url_make(b->g);
+    if (code) {
         return code;
     }
 
-    b->secret = strdup(b->g->secret_url);
+    b->url = strdup(b->g->secret_url);
     url_wipe(b->g);
-    if (!b->bytes || !b->secret) {
-        message_print("out of memory");
-        return INTERNAL;
-    }
 
-    for (int i = 0; i < b->body; i++) {
-        b->bytes[i] = (char)('a' + i % 26);
-    }
-
-    code = redis_sync_open(&b->redis, b->secret, b->g->shown_url,
-                           o->reply_ms ? o->reply_ms : REPLY_MS, b->g->connect_wait_ms);
-
-    return code ? code : keys_check(&b->redis, b->key, b->queue);
+    return b->url ? DONE : out_of_memory();
 }
 
-static int crews(struct bench *b)
+static int bench_connect(struct bench *b, int64_t wait_ms)
 {
-    struct part *parts[] = {&b->idle, &b->steady, &b->salvo};
-    int code = DONE;
-    uint64_t jobs[] = {0, (uint64_t)b->rate * (uint64_t)b->duration_ms / 1000, b->burst};
+    int64_t reply_ms = b->g->opts.reply_ms ? b->g->opts.reply_ms : REPLY_MS;
+    return redis_sync_open(&b->redis, b->url, b->g->shown_url, reply_ms, wait_ms);
+}
 
-    for (int i = 0; i < 3; i++) {
-        parts[i]->crew = (struct crew){.gate = -1, .leash = -1, .alive = -1};
+static int prepare_queue(struct bench *b)
+{
+    if (!b->plan.queue) {
+        /* short: its length shows in the bytes of a job, for each trigger key has it */
+        snprintf(b->queue_name, sizeof b->queue_name, "bench-%d", (int)getpid());
+        b->plan.queue = b->queue_name;
     }
 
-    for (int i = 0; i < 3 && !code; i++) {
-        if (i ? jobs[i] : (uint64_t)b->idle_ms) {
-            code = crew_fork(b, &parts[i]->crew, jobs[i]);
+    b->g->opts.flags |= LAPSE_MAY_EVICT; /* nobody needs these jobs */
+    bench_queue_init(&b->queue, &b->redis, b->g->opts.space, b->plan.queue);
+    if (!producer_init(&b->producer, &b->loop, b->plan.queue, (size_t)b->plan.body_len)) {
+        return out_of_memory();
+    }
+
+    int code = bench_connect(b, b->g->connect_wait_ms);
+
+    return code ? code : bench_queue_check(&b->queue);
+}
+
+static int fork_listeners(struct bench *b)
+{
+    const struct {
+        struct phase *phase;
+        uint64_t n_jobs;
+        bool on;
+    } rows[N_LISTENING] = {
+        {&b->idle, 0, b->plan.idle_ms > 0},
+        {&b->rate, (uint64_t)b->plan.rate * (uint64_t)b->plan.duration_ms / 1000, b->plan.rate > 0},
+        {&b->burst, b->plan.burst, b->plan.burst > 0},
+    };
+    struct listeners_spec spec = {
+        .g = b->g, .url = b->url, .queue = b->plan.queue, .n = b->plan.listeners};
+
+    for (int i = 0; i < N_LISTENING; i++) {
+        if (!rows[i].on) {
+            continue;
         }
+        spec.n_jobs = rows[i].n_jobs;
+        int code = listeners_fork(&rows[i].phase->listeners, &spec);
+        if (code) {
+            return code;
+        }
+        spec.forked_before = &rows[i].phase->listeners;
     }
 
-    return code;
+    return DONE;
 }
 
-static int start(struct bench *b)
+static int open_loop(struct bench *b)
 {
-    char *url = strdup(b->secret);
     char *shown = b->g->shown_url;
-    int code;
+    char *url = strdup(b->url);
 
     if (!url) {
-        message_print("out of memory");
-        return INTERNAL;
+        return out_of_memory();
     }
 
-    b->g->url = url; /* which url_make() takes apart, and blots */
+    b->g->url = url; /* which url_make() takes apart and masks */
     b->g->password_file = NULL;
-    code = client_open(&b->c, b->g, on_refused);
+    int code = loop_open(&b->loop, b->g, b->plan.queue);
+
     b->redis.shown = b->g->shown_url;
     free(shown);
     free(url);
 
-    if (!code) {
-        signal(SIGCHLD, SIG_DFL); /* libev would reap the listeners, and a pid that was reaped may
-                                     be another's */
-        ev_signal_init(&b->term, on_signal, SIGTERM);
-        ev_signal_init(&b->interrupt, on_signal, SIGINT);
-        b->term.data = b->interrupt.data = b;
-        ev_signal_start(b->c.loop, &b->term);
-        ev_signal_start(b->c.loop, &b->interrupt);
-    }
-
     return code;
 }
 
-static int measure(struct bench *b)
+/* ---- end ---- */
+static int erase_queue(struct bench *b)
 {
-    int code = run_fill(b);
-    code = !code && b->idle_ms ? run_idle(b) : code;
-    code = !code && b->schedule ? run_schedule(b) : code;
-    code = !code && b->rate ? run_rate(b) : code;
-    return !code && b->burst ? run_burst(b) : code;
-}
-
-/* From here on a signal ends us at once. */
-static void leave_the_loop(struct bench *b)
-{
-    if (!b->c.loop) {
-        return;
+    if (b->producer.next > MANY_JOBS) {
+        message_print("removing what is left of %llu jobs", (unsigned long long)b->producer.next);
     }
 
-    if (b->c.l) {
-        client_close(&b->c, GRACE_MS);
-    }
-
-    client_run(&b->c);
-    ev_signal_stop(b->c.loop, &b->term);
-    ev_signal_stop(b->c.loop, &b->interrupt);
-}
-
-static int erase(struct bench *b)
-{
-    if (b->next > MANY) {
-        message_print("removing what is left of %llu jobs", (unsigned long long)b->next);
-    }
-
-    int code = b->redis.c ? keys_erase(&b->redis, b->key, b->queue) : DOWN;
+    int code = b->redis.c ? bench_queue_erase(&b->queue) : DOWN;
     if (code == DOWN && !b->redis.c) { /* Redis may be back */
-        code = redis_sync_open(&b->redis, b->secret, b->g->shown_url, REPLY_MS, 0);
-        code = code ? code : keys_erase(&b->redis, b->key, b->queue);
+        code = bench_connect(b, 0);
+        code = code ? code : bench_queue_erase(&b->queue);
     }
 
     if (code) {
-        message_print("jobs may be left in queue %s: lapse bench %s clears it", printable(b->queue),
-                      printable(b->queue));
+        message_print("jobs may be left in queue %s; lapse bench %s removes them",
+                      printable(b->plan.queue), printable(b->plan.queue));
     }
 
     return code;
 }
 
-static int conclude(struct bench *b, int code)
+/* After the phases, or the first that failed with code. */
+static int bench_finish(struct bench *b, int code)
 {
-    int broken = 0;
-    int left;
-    const struct part *parts[] = {&b->steady, &b->salvo};
-
-    crew_stop(b, &b->idle.crew);
-    crew_stop(b, &b->steady.crew);
-    crew_stop(b, &b->salvo.crew);
-    if (b->signum) {
-        message_print("interrupted; removing what was made, once more to leave it");
+    listeners_stop(&b->idle.listeners, &b->queue);
+    listeners_stop(&b->rate.listeners, &b->queue);
+    listeners_stop(&b->burst.listeners, &b->queue);
+    if (b->loop.signum) {
+        message_print("interrupted; removing the jobs of this run, "
+                      "send the signal again to leave them");
     }
 
-    leave_the_loop(b);
-    left = erase(b);
+    loop_close(&b->loop);
+    int erase_code = erase_queue(b);
+    if (code) {
+        return code;
+    }
+
+    if (b->g->json) {
+        report_json(b);
+    } else {
+        report_text(b);
+    }
+
+    if (erase_code) {
+        return erase_code;
+    }
+
+    return phase_is_broken(&b->rate) || phase_is_broken(&b->burst) ? ANSWER_NO : DONE;
+}
+
+static void bench_free(struct bench *b)
+{
+    redis_sync_close(&b->redis);
+    listeners_free(&b->idle.listeners);
+    listeners_free(&b->rate.listeners);
+    listeners_free(&b->burst.listeners);
+    producer_free(&b->producer);
+    if (b->url) {
+        explicit_bzero(b->url, strlen(b->url));
+    }
+    free(b->url);
+    free(b);
+}
+
+static struct bench *bench_new(struct globals *g)
+{
+    static const struct listeners none = {.gate = -1, .leash = -1, .alive = -1};
+    struct bench *b = calloc(1, sizeof *b);
+
+    if (!b) {
+        return NULL;
+    }
+
+    b->g = g;
+    b->plan.listeners = 1;
+    b->plan.body_len = 100;
+    b->plan.delay_ms = 1000;
+    b->waiting.name = "waiting";
+    b->idle.name = "idle";
+    b->idle.listeners = none;
+    b->schedule.name = "schedule";
+    b->single.name = "single";
+    b->rate.name = "rate";
+    b->rate.listeners = none;
+    b->burst.name = "burst";
+    b->burst.listeners = none;
+
+    return b;
+}
+
+static int bench_run(struct bench *b)
+{
+    int code = take_url(b);
+
     if (!code) {
-        (b->g->json ? print_bench_json : print_bench)(b);
+        code = prepare_queue(b);
+    }
+    if (code) {
+        return code;
     }
 
-    for (int i = 0; i < 2 && !code; i++) {
-        broken |= parts[i]->lost || parts[i]->twice || parts[i]->early || parts[i]->foreign;
+    code = fork_listeners(b);
+    if (!code) {
+        code = open_loop(b);
+    }
+    if (!code) {
+        code = run_phases(b);
     }
 
-    return code ? code : left ? left : broken ? ANSWER_NO : DONE;
+    return bench_finish(b, code);
 }
 
 /* ---- the command line ---- */
@@ -229,9 +247,11 @@ static int set_rate(const struct opt *o, char *value, void *field)
     if (len > 2 && strcmp(value + len - 2, "/s") == 0) {
         value[len - 2] = '\0';
     }
-    return parse_count(value, 1000000, field)
-               ? usage_error("--rate", value, "jobs a second, 1 to 1000000, such as 1000/s")
-               : 0;
+    if (parse_count(value, 1000000, field)) {
+        return usage_error("--rate", value, "jobs a second, 1 to 1000000, such as 1000/s");
+    }
+
+    return DONE;
 }
 
 static int set_body(const struct opt *o, char *value, void *field)
@@ -239,102 +259,97 @@ static int set_body(const struct opt *o, char *value, void *field)
     unsigned n = 0;
 
     (void)o;
-    if (strcmp(value, "0") && parse_count(value, MOST_BODY, &n)) {
+    if (strcmp(value, "0") != 0 && parse_count(value, MOST_BODY, &n)) {
         return usage_error("--body", value, "bytes, 0 to 1048576");
     }
+
     *(int *)field = (int)n;
-    return 0;
+    return DONE;
 }
 
 static int set_jobs(const struct opt *o, char *value, void *field)
 {
     char what[24];
+
     snprintf(what, sizeof what, "--%s", o->name);
-    return parse_count(value, MOST_JOBS, field) ? usage_error(what, value, "jobs, 1 to 100000000")
-                                                : 0;
+    if (parse_count(value, MOST_JOBS, field)) {
+        return usage_error(what, value, "jobs, 1 to 100000000");
+    }
+
+    return DONE;
 }
 
 static int set_listeners(const struct opt *o, char *value, void *field)
 {
     (void)o;
-    return parse_count(value, MOST_LISTENERS, field)
-               ? usage_error("--listeners", value, "processes, 1 to 256")
-               : 0;
+    if (parse_count(value, MOST_LISTENERS, field)) {
+        return usage_error("--listeners", value, "processes, 1 to 256");
+    }
+
+    return DONE;
 }
 
-#define AT(field) offsetof(struct bench, field)
+#define AT(field) offsetof(struct bench_plan, field)
 static const struct opt opts[] = {
     {"rate", 0, "N/s", set_rate, AT(rate), "jobs that fall due in a second; 1000/s"},
-    {"duration", 0, "DURATION", set_duration, AT(duration_ms), "for so long; 10s"},
+    {"duration", 0, "DURATION", set_duration, AT(duration_ms), "for how long they do; 10s"},
     {"delay", 0, "DURATION", set_duration, AT(delay_ms),
-     "due so long after each is scheduled; 1s, may be 0s"},
+     "from the scheduling of a job until it is due; 1s, may be 0s"},
     {"listeners", 0, "N", set_listeners, AT(listeners), "processes that run the jobs; 1"},
     {"waiting", 0, "N", set_jobs, AT(waiting),
-     "fill the queue with N jobs that are far from due, first"},
-    {"body", 0, "BYTES", set_body, AT(body), "of each job; 100"},
+     "first fill the queue with N jobs that are far from due"},
+    {"body", 0, "BYTES", set_body, AT(body_len), "size of the body of each job; 100"},
     {"burst", 0, "N", set_jobs, AT(burst), "N jobs that are due in the same millisecond"},
     {"schedule", 0, "N", set_jobs, AT(schedule),
-     "only store N jobs, many in flight; then N/10 one at a time,\neach after the answer to the "
-     "one before"},
+     "only store N jobs, many in flight; then N/10, each after the\nanswer to the one before"},
     {"idle", 0, "DURATION", set_duration, AT(idle_ms),
-     "what is asked of Redis while nothing is due"},
+     "how long to measure listeners while no job is due"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
-static int check(struct bench *b, int steady)
+static int check_plan(struct bench_plan *plan)
 {
-    b->rate = b->rate ? b->rate : steady ? 1000 : 0;
-    b->duration_ms = b->duration_ms ? b->duration_ms : 10000;
-    if (b->duration_ms > MOST_MS || b->delay_ms > MOST_MS || b->idle_ms > MOST_MS) {
-        message_print("--duration, --delay and --idle are at most a day each");
-        return USAGE;
+    bool runs_something_else = plan->burst || plan->schedule || plan->idle_ms;
+
+    if (!plan->rate && (plan->duration_ms || !runs_something_else)) {
+        plan->rate = 1000;
+    }
+    if (!plan->duration_ms) {
+        plan->duration_ms = 10000;
     }
 
-    uint64_t jobs = (uint64_t)b->rate * (uint64_t)b->duration_ms / 1000;
-    if (b->rate && (!jobs || jobs > MOST_JOBS)) {
-        message_print("%u jobs a second for %lld ms are %llu jobs: 1 to %d can be counted", b->rate,
-                      (long long)b->duration_ms, (unsigned long long)jobs, MOST_JOBS);
-        return USAGE;
+    if (plan->duration_ms > MOST_MS || plan->delay_ms > MOST_MS || plan->idle_ms > MOST_MS) {
+        return usage_errorf("--duration, --delay and --idle are at most a day each");
     }
 
-    return b->queue ? check_queue(b->queue) : 0;
+    uint64_t jobs = (uint64_t)plan->rate * (uint64_t)plan->duration_ms / 1000;
+    if (plan->rate && (jobs == 0 || jobs > MOST_JOBS)) {
+        return usage_errorf("%u jobs a second for %lld ms are %llu jobs: at least 1, at most %d",
+                            plan->rate, (long long)plan->duration_ms, (unsigned long long)jobs,
+                            MOST_JOBS);
+    }
+
+    return plan->queue ? check_queue(plan->queue) : DONE;
 }
 
-static int run(const struct command *cmd, struct globals *g, struct arguments *w)
+static int run_bench(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct bench *b = calloc(1, sizeof *b);
-    int code;
+    struct bench *b = bench_new(g);
 
     if (!b) {
-        message_print("out of memory");
-        return INTERNAL;
+        return out_of_memory();
     }
 
-    b->g = g;
-    b->listeners = 1;
-    b->body = 100;
-    b->delay_ms = 1000;
-    code = arguments_read(cmd, g, b, w);
-    b->queue = w->n ? w->v[0] : NULL;
+    int code = arguments_read(cmd, g, &b->plan, args);
+    b->plan.queue = args->n > 0 ? args->v[0] : NULL;
     if (!code) {
-        code = check(b, b->duration_ms || !(b->burst || b->schedule || b->idle_ms));
+        code = check_plan(&b->plan);
+    }
+    if (!code) {
+        code = bench_run(b);
     }
 
-    if (!code && !(code = prepare(b))) {
-        code = crews(b);
-        code = code ? code : start(b);
-        code = code ? code : measure(b);
-        code = conclude(b, code);
-    }
-
-    redis_sync_close(&b->redis);
-    if (b->secret) {
-        explicit_bzero(b->secret, strlen(b->secret));
-    }
-
-    free(b->secret);
-    free(b->bytes);
-    free(b);
+    bench_free(b);
 
     return code;
 }
@@ -347,20 +362,24 @@ const struct command cmd_bench = {
     1,
     opts,
     "Schedules jobs, runs them in listeners that are processes of their own, and prints how late\n"
-    "they were and what they cost. QUEUE is one that nobody uses (else a new one), and is gone\n"
-    "afterwards, also after INT or TERM. No other key is touched, but Redis is as busy as you ask\n"
-    "for: do not do this to one that others need.\n"
+    "they were and what they cost. QUEUE must not be in use; without it a new one is made. It is\n"
+    "removed afterwards, also after INT or TERM. No other key is touched, but Redis is as busy as\n"
+    "you ask for: do not run this on a Redis that others need.\n"
     "\n"
-    "What was asked for is done in this order: --waiting, --idle, --schedule, --rate, --burst.\n"
-    "claimed late: from due to the claim, both by Redis's clock. started late: from due to the\n"
-    "handler's start, by this machine's clock set to Redis's (how exactly, is printed). Both are\n"
-    "exact to 1 us below 2 ms, to 0.1 % above. A rate that cannot be reached shows in stored/s\n"
-    "and settled/s. Server CPU, scripts and commands are INFO's, so other clients' are in them.\n"
+    "What was asked for runs in this order: --waiting, --idle, --schedule, --rate, --burst.\n"
+    "claimed late: from the due moment to the claim, both by Redis's clock. started late: from "
+    "the\n"
+    "due moment to the start of the handler, by this machine's clock set to Redis's; by how much "
+    "it\n"
+    "may be wrong is printed. Both are exact to 1 us below 2 ms, and to 0.1 % above. A rate that\n"
+    "cannot be reached shows in stored/s and settled/s. CPU of the server, scripts and commands "
+    "are\n"
+    "those of INFO, with those of other clients.\n"
     "\nexamples:\n"
     "  lapse bench --rate 1000/s --waiting 100000\n"
     "  lapse bench --listeners 4 --rate 5000/s --duration 30s --delay 0s\n"
     "  lapse bench --burst 100000 --schedule 100000 --idle 10s --json | jq .burst_per_s\n",
     "  1   a job was lost, early, or ran twice\n"
-    "  128 and more: ended by a signal of that number less 128; the queue is gone\n",
-    run,
+    "  128 and more: ended by a signal, 128 plus its number; the queue has been removed\n",
+    run_bench,
 };

@@ -1,58 +1,74 @@
 /* SPDX-License-Identifier: MIT */
-/* Buckets of one microsecond up to 2,048; from there on 1,024 for each doubling. Of two spreads the
- * sum is as exact as each. What is below 0 counts as 0 and shows in min_us. */
-#include "bench/bench.h"
+/* A bucket for each microsecond up to 2,048; from there on 1,024 buckets for each doubling. A
+ * merged histogram is as exact as its parts. What is below 0 counts as 0, and shows in min_us. */
+#include "bench/histogram.h"
 
-static unsigned place(int64_t us)
+static unsigned histogram_bucket(int64_t us)
 {
-    uint64_t v = us < 0 ? 0 : (uint64_t)us;
+    uint64_t value = us < 0 ? 0 : (uint64_t)us;
 
-    if (v < SPREAD_EXACT) {
-        return (unsigned)v;
+    if (value < HISTOGRAM_EXACT) {
+        return (unsigned)value;
     }
-    unsigned shift = 64 - 11 - (unsigned)__builtin_clzll(v); /* v >> shift is 1,024 to 2,047 */
-    unsigned at = shift * SPREAD_STEPS + (unsigned)(v >> shift);
-    return at < SPREAD_BUCKETS ? at : SPREAD_BUCKETS - 1;
+
+    /* value >> shift is 1,024 to 2,047 */
+    unsigned shift = 64 - 11 - (unsigned)__builtin_clzll(value);
+    unsigned bucket = shift * HISTOGRAM_STEPS + (unsigned)(value >> shift);
+
+    return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
 }
 
-/* The largest that falls there. */
-static int64_t top(unsigned at)
+/* The longest duration that falls there. */
+static int64_t histogram_bucket_top(unsigned bucket)
 {
-    unsigned shift = at < SPREAD_EXACT ? 0 : (at - SPREAD_EXACT) / SPREAD_STEPS + 1;
-    return ((int64_t)(at - shift * SPREAD_STEPS + 1) << shift) - 1;
+    unsigned shift = 0;
+
+    if (bucket >= HISTOGRAM_EXACT) {
+        shift = (bucket - HISTOGRAM_EXACT) / HISTOGRAM_STEPS + 1;
+    }
+
+    return ((int64_t)(bucket - shift * HISTOGRAM_STEPS + 1) << shift) - 1;
 }
 
-void spread_add(struct spread *s, int64_t us)
+static void histogram_widen(struct histogram *h, int64_t min_us, int64_t max_us)
 {
-    s->min_us = !s->n || us < s->min_us ? us : s->min_us;
-    s->max_us = !s->n || us > s->max_us ? us : s->max_us;
-    s->bucket[place(us)]++;
-    s->n++;
+    if (h->n == 0 || min_us < h->min_us) {
+        h->min_us = min_us;
+    }
+    if (h->n == 0 || max_us > h->max_us) {
+        h->max_us = max_us;
+    }
 }
 
-void spread_merge(struct spread *to, const struct spread *from)
+void histogram_add(struct histogram *h, int64_t us)
 {
-    if (!from->n) {
+    histogram_widen(h, us, us);
+    h->buckets[histogram_bucket(us)]++;
+    h->n++;
+}
+
+void histogram_merge(struct histogram *to, const struct histogram *from)
+{
+    if (from->n == 0) {
         return;
     }
 
-    to->min_us = !to->n || from->min_us < to->min_us ? from->min_us : to->min_us;
-    to->max_us = !to->n || from->max_us > to->max_us ? from->max_us : to->max_us;
+    histogram_widen(to, from->min_us, from->max_us);
     to->n += from->n;
-    for (unsigned i = 0; i < SPREAD_BUCKETS; i++) {
-        to->bucket[i] += from->bucket[i];
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        to->buckets[i] += from->buckets[i];
     }
 }
 
-int64_t spread_at(const struct spread *s, unsigned ten_thousandths)
+int64_t histogram_percentile(const struct histogram *h, unsigned per_myriad)
 {
-    uint64_t rank = (s->n * ten_thousandths + 9999) / 10000;
+    uint64_t rank = (h->n * per_myriad + 9999) / 10000;
     uint64_t sum = 0;
 
-    for (unsigned i = 0; i < SPREAD_BUCKETS; i++) {
-        sum += s->bucket[i];
-        if (sum >= rank && sum) {
-            return top(i) < s->max_us ? top(i) : s->max_us;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        sum += h->buckets[i];
+        if (sum >= rank && sum > 0) {
+            return histogram_bucket_top(i) < h->max_us ? histogram_bucket_top(i) : h->max_us;
         }
     }
 

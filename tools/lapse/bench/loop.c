@@ -1,156 +1,146 @@
 /* SPDX-License-Identifier: MIT */
-/* The producer. Many in flight is a window that answers fill again; a rate is open loop: each job
- * is asked for at its time, whatever became of those before, and what the library will not take
- * (EFULL) is asked for again at the next tick. So a rate that cannot be reached shows in what was
- * reached, not in the lateness. */
-#include "bench/bench.h"
-#include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
+#include "bench/loop.h"
+#include "cli/values.h"
+#include <signal.h>
 
-enum { WINDOW = 8000, TICK_US = 1000, PROGRESS_MS = 1000 };
+enum { GRACE_MS = 5000, LOOK_MS = 1000 };
 
-static int on_its_way(const struct ask *a)
+static const ev_tstamp progress_s = 1.;
+
+static void on_signal(struct ev_loop *ev, ev_signal *w, int events)
 {
-    return a->asked > a->stored + a->failed;
-}
+    struct bench_loop *loop = w->data;
 
-static void on_stored(struct lapse *l, int err, const struct lapse_job *job, void *arg);
-
-static int ask_next(struct ask *a)
-{
-    struct bench *b = a->b;
-    struct lapse_spec s = lapse_spec_init();
-    char id[BENCH_ID_BYTES + 1];
-    int err;
-
-    snprintf(id, sizeof id, BENCH_ID, (unsigned long long)b->next);
-    s.queue = b->queue;
-    s.id = id;
-    s.body = b->bytes;
-    s.body_len = (size_t)b->body;
-    s.due = a->due;
-    s.due.delay_ms += a->apart ? (int64_t)a->asked : 0;
-    a->sent_us = a->one_by_one ? monotonic_us() : 0;
-    err = lapse_schedule(b->c.l, &s, on_stored, a);
-    b->next += !err;
-    a->asked += !err;
-    if (err && err != LAPSE_EFULL) {
-        a->err = a->err ? a->err : err;
-        a->over = 1;
-    }
-
-    return err;
-}
-
-static void top_up(struct ask *a)
-{
-    uint64_t window = a->one_by_one ? 1 : WINDOW;
-    while (!a->over && a->asked < a->n && a->asked - a->stored - a->failed < window &&
-           !ask_next(a)) {}
-}
-
-static void on_stored(struct lapse *l, int err, const struct lapse_job *job, void *arg)
-{
-    struct ask *a = arg;
-
-    (void)l;
-    (void)job;
-    a->last_us = monotonic_us();
-    a->stored += !err;
-    a->failed += err != 0;
-    a->err = a->err ? a->err : err;
-    a->late += !err && a->late_us && a->last_us > a->late_us;
-
-    if (!a->open_loop) {
-        a->over |= err != 0;
-        if (a->waited) {
-            spread_add(a->waited, a->last_us - a->sent_us);
-        }
-        if (a->one_by_one || a->asked - a->stored - a->failed <= WINDOW / 2) {
-            top_up(a);
-        }
-    }
-}
-
-static int all_answered(void *arg)
-{
-    const struct ask *a = arg;
-    return (a->over || a->asked == a->n) && !on_its_way(a);
-}
-
-static void on_progress(struct ev_loop *loop, ev_timer *w, int events)
-{
-    struct ask *a = w->data;
-    (void)loop;
+    (void)ev;
     (void)events;
-    message_print("%s: %llu of %llu, %lld/s", a->what, (unsigned long long)a->stored,
-                  (unsigned long long)a->n, (long long)ask_per_second(a));
+    loop->signum = w->signum;
 }
 
-int64_t ask_per_second(const struct ask *a)
+static void on_loop_refused(struct client *c)
 {
-    int64_t took = a->last_us - a->start_us;
-    took = took > a->at_least_us ? took : a->at_least_us;
-    return took > 0 ? (int64_t)a->stored * 1000000 / took : 0;
-}
+    struct bench_loop *loop = (struct bench_loop *)c;
 
-int ask_many(struct ask *a)
-{
-    struct bench *b = a->b;
-    ev_timer progress;
-    int code;
-
-    ev_timer_init(&progress, on_progress, PROGRESS_MS / 1000., PROGRESS_MS / 1000.);
-    progress.data = a;
-    if (a->what) {
-        ev_timer_start(b->c.loop, &progress);
+    if (client_is_denied(c)) { /* everything else may pass: the library tries again */
+        client_set_exit_code(c, client_report(c, LAPSE_EREFUSED, loop->queue));
+        client_close(c, 0);
     }
-
-    a->start_us = a->last_us = monotonic_us();
-    top_up(a);
-    code = bench_until(b, 0, all_answered, a);
-    ev_timer_stop(b->c.loop, &progress);
-
-    return code;
 }
 
-static void on_tick(struct ev_loop *loop, ev_io *w, int events)
+static void on_progress(struct ev_loop *ev, ev_timer *w, int events)
 {
-    struct ask *a = w->data;
-    uint64_t ticks;
+    struct bench_loop *loop = w->data;
 
-    (void)loop;
     (void)events;
-    if (read(w->fd, &ticks, sizeof ticks) == sizeof ticks) {
-        uint64_t now = (uint64_t)(monotonic_us() - a->start_us) * a->per_second / 1000000 + 1;
-        now = now < a->n ? now : a->n;
-        while (!a->over && a->asked < now && !ask_next(a)) {}
-    }
+    loop->print_progress(loop->progress_arg);
+
+    /* the longer it takes, the fewer lines */
+    ev_tstamp elapsed_s = ev_now(ev) - loop->progress_start_s;
+    w->repeat = elapsed_s > 10 * progress_s ? elapsed_s / 10 : progress_s;
+    ev_timer_again(ev, w);
 }
 
-int ask_rate(struct ask *a)
+static void start_signal(struct bench_loop *loop, ev_signal *w, int signum)
 {
-    struct bench *b = a->b;
-    int64_t every_us = 1000000 / a->per_second > TICK_US ? 1000000 / a->per_second : TICK_US;
-    struct itimerspec every = {{every_us / 1000000, every_us % 1000000 * 1000}, {0, 1}};
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    int code;
-    ev_io tick;
+    ev_signal_init(w, on_signal, signum);
+    w->data = loop;
+    ev_signal_start(loop->client.loop, w);
+}
 
-    if (fd < 0 || timerfd_settime(fd, 0, &every, NULL)) {
-        message_print("no timer: %m");
-        return INTERNAL;
+int loop_open(struct bench_loop *loop, struct globals *g, const char *queue)
+{
+    loop->queue = queue;
+    int code = client_open(&loop->client, g, on_loop_refused);
+    if (code) {
+        return code;
     }
 
-    ev_io_init(&tick, on_tick, fd, EV_READ);
-    tick.data = a;
-    a->open_loop = 1;
-    a->start_us = a->last_us = monotonic_us();
-    ev_io_start(b->c.loop, &tick);
-    code = bench_until(b, 0, all_answered, a);
-    ev_io_stop(b->c.loop, &tick);
-    close(fd);
+    /* libev would reap the listeners, and the pid of a reaped one may be that of another process */
+    signal(SIGCHLD, SIG_DFL);
+    start_signal(loop, &loop->term, SIGTERM);
+    start_signal(loop, &loop->interrupt, SIGINT);
+    ev_timer_init(&loop->progress, on_progress, progress_s, progress_s);
+    loop->progress.data = loop;
 
-    return code;
+    return DONE;
+}
+
+bool loop_is_open(const struct bench_loop *loop)
+{
+    return loop->client.loop != NULL;
+}
+
+void loop_close(struct bench_loop *loop)
+{
+    if (!loop_is_open(loop)) {
+        return;
+    }
+
+    if (loop->client.l) {
+        client_close(&loop->client, GRACE_MS);
+    }
+
+    client_run(&loop->client);
+    ev_signal_stop(loop->client.loop, &loop->term);
+    ev_signal_stop(loop->client.loop, &loop->interrupt);
+}
+
+/* It only wakes the loop. */
+static void on_every(struct ev_loop *ev, ev_timer *w, int events)
+{
+    (void)ev;
+    (void)w;
+    (void)events;
+}
+
+int loop_until(struct bench_loop *loop, int every_ms, bool (*over)(void *), void *arg)
+{
+    struct client *c = &loop->client;
+    ev_timer every;
+
+    ev_timer_init(&every, on_every, every_ms / 1000., every_ms / 1000.);
+    if (every_ms > 0) {
+        ev_now_update(c->loop);
+        ev_timer_start(c->loop, &every);
+    }
+
+    while (c->l && !loop->signum && !over(arg)) {
+        ev_run(c->loop, EVRUN_ONCE);
+    }
+
+    ev_timer_stop(c->loop, &every);
+
+    if (loop->signum) {
+        return 128 + loop->signum;
+    }
+    if (c->l) {
+        return DONE;
+    }
+
+    return c->code ? c->code : DOWN;
+}
+
+static bool is_later(void *arg)
+{
+    const int64_t *end_ms = arg;
+    return monotonic_ms() >= *end_ms;
+}
+
+int loop_wait(struct bench_loop *loop, int64_t ms)
+{
+    int64_t end_ms = monotonic_ms() + ms;
+    return loop_until(loop, (int)(ms < LOOK_MS ? ms : LOOK_MS), is_later, &end_ms);
+}
+
+void loop_set_progress(struct bench_loop *loop, void (*print)(void *), void *arg)
+{
+    ev_timer_stop(loop->client.loop, &loop->progress);
+    loop->print_progress = print;
+    loop->progress_arg = arg;
+
+    if (print) {
+        ev_now_update(loop->client.loop);
+        loop->progress_start_s = ev_now(loop->client.loop);
+        ev_timer_set(&loop->progress, progress_s, progress_s);
+        ev_timer_start(loop->client.loop, &loop->progress);
+    }
 }

@@ -1,258 +1,356 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured, part by part. Each part that needs listeners has its own, so their counts,
- * their memory and their CPU time are that part's alone. What the server spent is the difference of
- * two INFOs, around the whole part. */
-#include "bench/bench.h"
+/* The phases, one after the other. What the server spends on one is the difference of two INFOs,
+ * around the phase. */
+#include "bench/run.h"
+#include "cli/message.h"
+#include "cli/values.h"
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     FAR_MS = 24 * 3600 * 1000,
     LOOK_MS = 10,
-    CALM_MS = 200,
-    LEASE_MS = 30000,
+    SETTLED_MS = 200, /* after this a listener has done what it does at its start */
+    LEASE_MS = 30000, /* the library's defaults */
     SWEEP_MS = 5000,
-    JOB_BYTES = 440
+    JOB_BYTES = 440, /* that a waiting job takes in Redis, besides its body */
+    PINGS = 1000,
+    BURST_LEAD_MS = 1000,
+    BURST_STORED_PER_S = 20000,
 };
 
-static int64_t own_cpu_us(void)
+/* ---- what all phases do ---- */
+/* Reports what the requests ended with. A refusal by Redis (it is full) ends the phase's requests,
+ * and the rest goes on with fewer jobs. */
+static int report_load(struct bench *b, const struct load *load)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-static int mark(struct bench *b, const struct crew *c, struct mark *m)
-{
-    m->us = monotonic_us();
-    m->producer_us = own_cpu_us();
-    m->listeners_us = crew_cpu_us(c);
-    for (unsigned i = 0; i < c->n; i++) {
-#define LAPSE_X(name, text) m->stats.name += c->shared->slot[i].stats.name;
-        LAPSE_STATS(LAPSE_X)
-#undef LAPSE_X
-        m->allocs += c->shared->slot[i].allocs;
+    if (!load->err) {
+        return DONE;
     }
 
-    return redis_sync_info(&b->redis, &m->info);
+    int code = client_report(&b->loop.client, load->err, b->plan.queue);
+    bool is_refusal = load->err == LAPSE_EREFUSED || load->err == LAPSE_EDENIED;
+    message_print("%llu of %llu jobs were stored", (unsigned long long)load->stored,
+                  (unsigned long long)load->n);
+
+    return is_refusal && code == DOWN ? DONE : code;
 }
 
-static int over_ms(void *arg)
+static void print_stored_progress(void *arg)
 {
-    return monotonic_ms() >= *(int64_t *)arg;
-}
-
-static int wait_ms(struct bench *b, int64_t ms)
-{
-    int64_t end = monotonic_ms() + ms;
-    return bench_until(b, (int)(ms < 1000 ? ms : 1000), over_ms, &end);
-}
-
-/* What became of the questions. Redis's refusal (it is full) ends what is asked, and the rest goes
- * on with less. */
-static int judge(struct bench *b, const struct ask *a)
-{
-    int code = a->err ? client_report(&b->c, a->err, b->queue) : DONE;
-
-    if (a->err) {
-        message_print("%llu of %llu jobs were stored", (unsigned long long)a->stored,
-                      (unsigned long long)a->n);
-    }
-    return (a->err == LAPSE_EREFUSED || a->err == LAPSE_EDENIED) && code == DOWN ? DONE : code;
+    const struct phase *p = arg;
+    message_print("%s: %llu of %llu jobs are stored, %lld/s", p->name,
+                  (unsigned long long)p->load.stored, (unsigned long long)p->load.n,
+                  (long long)load_rate(&p->load));
 }
 
 /* ---- without listeners ---- */
-static int store(struct bench *b, struct part *p, uint64_t n)
+static int store(struct bench *b, struct phase *p, uint64_t n)
 {
-    int code = mark(b, &p->crew, &p->from);
+    p->on = true;
+    p->load.producer = &b->producer;
+    p->load.n = n;
+    p->load.due = lapse_in(FAR_MS);
+    p->load.spaced = true;
 
-    p->on = 1;
-    p->ask.b = b;
-    p->ask.n = n;
-    p->ask.due = lapse_in(FAR_MS);
-    p->ask.apart = 1;
-    code = code ? code : ask_many(&p->ask);
-    code = code ? code : judge(b, &p->ask);
-    return code ? code : mark(b, &p->crew, &p->to);
-}
-
-int run_fill(struct bench *b)
-{
-    int code = redis_sync_info(&b->redis, &b->now);
-    int64_t need = ((int64_t)b->waiting + b->burst) * (JOB_BYTES + b->body);
-
-    if (!code && b->now.room >= 0 && need > b->now.room) {
-        message_print("%u jobs to wait would take about %lld MiB: this Redis has %lld MiB left",
-                      b->waiting + b->burst, (long long)(need >> 20),
-                      (long long)(b->now.room >> 20));
-        code = USAGE;
+    int code = snapshot_take(&p->before, &b->redis, NULL);
+    if (code) {
+        return code;
     }
 
-    if (!code && b->waiting) {
-        b->fill.ask.what = "stored to wait";
-        code = store(b, &b->fill, b->waiting);
-        b->stored_per_s = ask_per_second(&b->fill.ask);
+    loop_set_progress(&b->loop, print_stored_progress, p);
+    code = load_in_bulk(&p->load);
+    loop_set_progress(&b->loop, NULL, NULL);
+    if (!code) {
+        code = report_load(b, &p->load);
     }
 
-    return code;
+    return code ? code : snapshot_take(&p->after, &b->redis, NULL);
 }
 
-int run_schedule(struct bench *b)
+static int check_memory_left(const struct bench *b)
 {
-    enum { PINGS = 1000 };
-    uint64_t singles = b->schedule / 10 ? b->schedule / 10 : 1;
-    int code = store(b, &b->many, b->schedule);
+    int64_t jobs = (int64_t)b->plan.waiting + b->plan.burst;
+    int64_t needed = jobs * (JOB_BYTES + b->plan.body_len);
+    int64_t left = b->redis_at_start.room;
 
-    b->stored_per_s = ask_per_second(&b->many.ask);
-    for (unsigned i = 0; i < PINGS && !code; i++) {
+    if (left < 0 || needed <= left) {
+        return DONE;
+    }
+
+    return usage_errorf("%lld waiting jobs need about %lld MiB: this Redis has %lld MiB left",
+                        (long long)jobs, (long long)(needed >> 20), (long long)(left >> 20));
+}
+
+static int measure_pings(struct bench *b)
+{
+    for (int i = 0; i < PINGS; i++) {
         int64_t us;
-        code = redis_sync_ping(&b->redis, &us);
-        spread_add(&b->pings, us);
+        int code = redis_sync_ping(&b->redis, &us);
+        if (code) {
+            return code;
+        }
+        histogram_add(&b->pings, us);
     }
 
-    b->single.ask.one_by_one = 1;
-    b->single.ask.waited = &b->answers;
+    return DONE;
+}
 
-    return code ? code : store(b, &b->single, singles);
+static int run_schedule(struct bench *b)
+{
+    unsigned singles = b->plan.schedule / 10;
+    int code = store(b, &b->schedule, b->plan.schedule);
+
+    if (!code) {
+        code = measure_pings(b);
+    }
+    if (code) {
+        return code;
+    }
+
+    b->single.load.one_by_one = true;
+    b->single.load.answered = &b->answers;
+
+    return store(b, &b->single, singles ? singles : 1);
 }
 
 /* ---- with listeners ---- */
-static int begin(struct bench *b, struct part *p)
+static int begin_phase(struct bench *b, struct phase *p)
 {
-    int code;
+    int64_t offset_us;
+    int code = redis_sync_clock(&b->redis, &offset_us, &p->clock_error_us);
 
-    p->on = 1;
-    p->ask.b = b;
-    code = redis_sync_clock(&b->redis, &p->crew.shared->offset_us, &p->clock_error_us);
-    code = code ? code : crew_start(b, &p->crew, b->next);
-    code = code ? code : wait_ms(b, CALM_MS); /* they look around when they come */
-    return code ? code : mark(b, &p->crew, &p->from);
-}
-
-static void gather(struct part *p)
-{
-    const struct crew *c = &p->crew;
-
-    for (unsigned i = 0; i < c->n; i++) {
-        const struct slot *s = &c->shared->slot[i];
-        spread_merge(&p->claimed, &s->claimed);
-        spread_merge(&p->started, &s->started);
-        p->early += s->early;
-        p->twice += s->twice;
-        p->foreign += s->foreign;
-        p->settled_us = s->settled_us > p->settled_us ? s->settled_us : p->settled_us;
+    p->on = true;
+    p->load.producer = &b->producer;
+    if (!code) {
+        code = listeners_start(&p->listeners, &b->loop, &b->queue, offset_us, b->producer.next);
+    }
+    if (!code) {
+        code = loop_wait(&b->loop, SETTLED_MS);
     }
 
-    p->settled = crew_done(c);
-    p->lost = p->ask.stored > crew_ran(c) ? p->ask.stored - crew_ran(c) : 0;
+    return code ? code : snapshot_take(&p->before, &b->redis, &p->listeners);
 }
 
-static int end(struct bench *b, struct part *p)
+static int finish_phase(struct bench *b, struct phase *p)
 {
     int64_t offset_us = 0;
-    int64_t error_us = 0;
-    int code = mark(b, &p->crew, &p->to);
+    int64_t error_us;
+    int code = snapshot_take(&p->after, &b->redis, &p->listeners);
 
-    p->rss_kb = crew_rss_kb(&p->crew);
-    code = code ? code : redis_sync_clock(&b->redis, &offset_us, &error_us);
+    p->rss_kib = listeners_rss_kib(&p->listeners);
+    if (!code) {
+        code = redis_sync_clock(&b->redis, &offset_us, &error_us);
+    }
+    if (code) {
+        return code;
+    }
 
     /* Redis's clock may have been set meanwhile */
-    p->clock_error_us += llabs(offset_us - p->crew.shared->offset_us);
-    crew_stop(b, &p->crew);
-    gather(p);
-    return code;
+    p->clock_error_us += llabs(offset_us - listeners_clock_offset_us(&p->listeners));
+    listeners_stop(&p->listeners, &b->queue);
+    phase_collect(p);
+
+    return DONE;
 }
 
-struct rest { /* until all have run */
-    struct bench *b;
-    struct part *p;
-    uint64_t done;
-    int64_t since_ms, patience_ms;
+static void print_settled_progress(void *arg)
+{
+    const struct phase *p = arg;
+    message_print("%s: %llu of %llu jobs are stored, %llu settled", p->name,
+                  (unsigned long long)p->load.stored, (unsigned long long)p->load.n,
+                  (unsigned long long)listeners_settled(&p->listeners));
+}
+
+/* Waiting until all jobs are settled. */
+struct settling {
+    struct phase *phase;
+    struct redis_sync *pinged; /* how long does another client wait meanwhile? NULL: not asked */
+    uint64_t settled;
+    int64_t since_ms, patience_ms; /* since the last settle */
     int code;
 };
 
-static int all_done(void *arg)
+static void measure_ping(struct settling *s)
 {
-    struct rest *r = arg;
-    uint64_t done = crew_done(&r->p->crew);
-    int64_t now = monotonic_ms();
     int64_t us = 0;
 
-    if (done != r->done) {
-        r->done = done;
-        r->since_ms = now;
+    s->code = redis_sync_ping(s->pinged, &us);
+    if (us > s->phase->longest_ping_us) {
+        s->phase->longest_ping_us = us;
     }
-
-    if (r->p == &r->b->salvo) { /* and how long another client waits meanwhile */
-        r->code = redis_sync_ping(&r->b->redis, &us);
-        r->p->ping_us = us > r->p->ping_us ? us : r->p->ping_us;
-    }
-
-    return r->code || done >= r->p->ask.stored || now - r->since_ms > r->patience_ms;
 }
 
-/* last_ms: when the last of them is due. A job whose listener died comes back after its lease. */
-static int wait_done(struct bench *b, struct part *p, int64_t last_ms)
+static bool is_settled(void *arg)
 {
-    const struct lapse_options *o = &b->g->opts;
-    struct rest r = {.b = b, .p = p, .since_ms = last_ms};
+    struct settling *s = arg;
+    uint64_t settled = listeners_settled(&s->phase->listeners);
+    int64_t now_ms = monotonic_ms();
 
-    r.patience_ms =
-        (o->lease_ms ? o->lease_ms : LEASE_MS) + 2 * (o->sweep_ms ? o->sweep_ms : SWEEP_MS);
-    int code = bench_until(b, LOOK_MS, all_done, &r);
-    if (!code && !r.code && r.done < p->ask.stored) {
+    if (settled != s->settled) {
+        s->settled = settled;
+        s->since_ms = now_ms;
+    }
+    if (s->pinged) {
+        measure_ping(s);
+    }
+
+    return s->code || settled >= s->phase->load.stored || now_ms - s->since_ms > s->patience_ms;
+}
+
+/* A job whose listener died comes back after its lease. */
+static int64_t settle_patience_ms(const struct lapse_options *o)
+{
+    int64_t lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
+    int64_t sweep_ms = o->sweep_ms ? o->sweep_ms : SWEEP_MS;
+    return lease_ms + 2 * sweep_ms;
+}
+
+/* last_due_ms: monotonic. */
+static int wait_settled(struct bench *b, struct phase *p, int64_t last_due_ms)
+{
+    struct settling s = {
+        .phase = p,
+        .pinged = p == &b->burst ? &b->redis : NULL,
+        .since_ms = last_due_ms,
+        .patience_ms = settle_patience_ms(&b->g->opts),
+    };
+
+    int code = loop_until(&b->loop, LOOK_MS, is_settled, &s);
+    if (code || s.code) {
+        return code ? code : s.code;
+    }
+
+    if (s.settled < p->load.stored) {
         message_print("%llu jobs were not settled, and none for %lld ms",
-                      (unsigned long long)(p->ask.stored - r.done), (long long)r.patience_ms);
+                      (unsigned long long)(p->load.stored - s.settled), (long long)s.patience_ms);
     }
 
-    return code ? code : r.code;
+    return DONE;
 }
 
-int run_idle(struct bench *b)
+static void print_idle_progress(void *arg)
 {
-    int code = begin(b, &b->idle);
-    code = code ? code : wait_ms(b, b->idle_ms);
-    return code ? code : end(b, &b->idle);
+    const struct phase *p = arg;
+    message_print("%s for %lld s", p->name, (long long)(monotonic_us() - p->before.us) / 1000000);
 }
 
-int run_rate(struct bench *b)
+static int run_idle(struct bench *b)
 {
-    struct part *p = &b->steady;
-    int code = begin(b, p);
+    int code = begin_phase(b, &b->idle);
 
-    p->ask.n = p->crew.jobs;
-    p->ask.per_second = b->rate;
-    p->ask.at_least_us = b->duration_ms * 1000;
-    p->ask.due = lapse_in(b->delay_ms);
-    code = code ? code : ask_rate(&p->ask);
-    code = code ? code : judge(b, &p->ask);
-    code = code ? code : wait_done(b, p, monotonic_ms() + b->delay_ms);
-    code = code ? code : end(b, p);
-    p->settle_us = p->settled_us - p->ask.start_us - b->delay_ms * 1000;
+    if (code) {
+        return code;
+    }
+
+    loop_set_progress(&b->loop, print_idle_progress, &b->idle);
+    code = loop_wait(&b->loop, b->plan.idle_ms);
+    loop_set_progress(&b->loop, NULL, NULL);
+
+    return code ? code : finish_phase(b, &b->idle);
+}
+
+/* Schedules the jobs of a phase, and waits until they are settled. */
+static int run_jobs(struct bench *b, struct phase *p, int (*schedule)(struct load *load),
+                    int64_t (*last_due_ms)(const struct load *load))
+{
+    loop_set_progress(&b->loop, print_settled_progress, p);
+    int code = schedule(&p->load);
+
+    if (!code) {
+        code = report_load(b, &p->load);
+    }
+    if (!code) {
+        code = wait_settled(b, p, last_due_ms(&p->load));
+    }
+
+    loop_set_progress(&b->loop, NULL, NULL);
+
+    return code ? code : finish_phase(b, p);
+}
+
+static int64_t last_due_of_rate(const struct load *load)
+{
+    return monotonic_ms() + load->due.delay_ms;
+}
+
+static int run_rate(struct bench *b)
+{
+    struct phase *p = &b->rate;
+    int code = begin_phase(b, p);
+
+    if (code) {
+        return code;
+    }
+
+    p->load.n = p->listeners.n_jobs;
+    p->load.per_second = b->plan.rate;
+    p->load.at_least_us = b->plan.duration_ms * 1000;
+    p->load.due = lapse_in(b->plan.delay_ms);
+    code = run_jobs(b, p, load_at_rate, last_due_of_rate);
+    p->settling_us = p->last_settled_us - p->load.start_us - b->plan.delay_ms * 1000;
 
     return code;
 }
 
-int run_burst(struct bench *b)
+/* How fast the jobs of the burst can surely be stored. */
+static int64_t burst_stored_per_s(const struct bench *b)
 {
-    enum { LEAD_MS = 1000, PER_S = 20000 };
-    struct part *p = &b->salvo;
-    int code = begin(b, p);
-    int64_t per_s =
-        b->stored_per_s && b->stored_per_s < INT64_C(2) * PER_S ? b->stored_per_s / 2 : PER_S;
-    int64_t offset_us = p->crew.shared->offset_us;
-    int64_t due_ms;
+    const struct phase *last = b->schedule.on ? &b->schedule : &b->waiting;
+    int64_t half = last->on ? load_rate(&last->load) / 2 : 0;
 
-    due_ms = (monotonic_us() - offset_us) / 1000 + LEAD_MS + (int64_t)b->burst * 1000 / (per_s + 1);
-    p->ask.n = b->burst;
-    p->ask.due = lapse_at(due_ms);
-    p->ask.late_us = due_ms * 1000 + offset_us;
-    p->ask.what = "stored for the burst";
-    code = code ? code : ask_many(&p->ask);
-    code = code ? code : judge(b, &p->ask);
-    code = code ? code : wait_done(b, p, p->ask.late_us / 1000);
-    code = code ? code : end(b, p);
-    p->settle_us = p->settled_us - p->ask.late_us;
+    return half > 0 && half < BURST_STORED_PER_S ? half : BURST_STORED_PER_S;
+}
+
+static int64_t last_due_of_burst(const struct load *load)
+{
+    return load->late_after_us / 1000;
+}
+
+static int run_burst(struct bench *b)
+{
+    struct phase *p = &b->burst;
+    int code = begin_phase(b, p);
+
+    if (code) {
+        return code;
+    }
+
+    int64_t offset_us = listeners_clock_offset_us(&p->listeners);
+    int64_t store_ms = (int64_t)b->plan.burst * 1000 / burst_stored_per_s(b);
+    int64_t due_ms = (monotonic_us() - offset_us) / 1000 + BURST_LEAD_MS + store_ms;
+
+    p->load.n = b->plan.burst;
+    p->load.due = lapse_at(due_ms);
+    p->load.late_after_us = due_ms * 1000 + offset_us;
+    code = run_jobs(b, p, load_in_bulk, last_due_of_burst);
+    p->settling_us = p->last_settled_us - p->load.late_after_us;
+
+    return code;
+}
+
+/* ---- all ---- */
+int run_phases(struct bench *b)
+{
+    int code = redis_sync_info(&b->redis, &b->redis_at_start);
+
+    if (!code) {
+        code = check_memory_left(b);
+    }
+    if (!code && b->plan.waiting) {
+        code = store(b, &b->waiting, b->plan.waiting);
+    }
+    if (!code && b->plan.idle_ms) {
+        code = run_idle(b);
+    }
+    if (!code && b->plan.schedule) {
+        code = run_schedule(b);
+    }
+    if (!code && b->plan.rate) {
+        code = run_rate(b);
+    }
+    if (!code && b->plan.burst) {
+        code = run_burst(b);
+    }
 
     return code;
 }

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* Leaves Redis as it was. The library removes jobs but not a queue, for its counter of tokens must
+ * never go back. Nobody needs the bench's queue afterwards, so its keys are spelled here. Only jobs
+ * that are named as those of a bench are removed, and the rest only if no other job is there. */
+#include "bench/bench_queue.h"
+#include "bench/producer.h"
+#include "cli/message.h"
+#include "command.h"
+#include <stdio.h>
+
+/* clang-format off */
+#define BASE "local base = string.sub(KEYS[1], 1, -4) "
+
+/* Returns the number of records, and of live listeners. */
+static const char count_script[] = BASE
+    "local time = redis.call('TIME') "
+    "local now = string.format('(%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) "
+    "return { redis.call('HLEN', base .. 'jobs'), "
+    "         redis.call('ZCOUNT', base .. 'listeners', now, '+inf') }";
+
+/* ARGV: set, rank of the first, 1 to remove ours. Returns how many it has seen, and how many of
+ * these are not ours. */
+static const char page_script[] = BASE
+    "local ids = redis.call('ZRANGE', base .. ARGV[1], ARGV[2], ARGV[2] + 499) "
+    "local own, keys = {}, {} "
+    "for _, id in ipairs(ids) do "
+    "    if #id == 20 and string.match(id, '^bench%-%d+$') then "
+    "        own[#own + 1], keys[#keys + 1] = id, base .. 't:' .. id "
+    "    end "
+    "end "
+    "if ARGV[3] == '1' and #own > 0 then "
+    "    redis.call('ZREM', base .. ARGV[1], unpack(own)) "
+    "    redis.call('HDEL', base .. 'jobs', unpack(own)) "
+    "    redis.call('HDEL', base .. 'attempts', unpack(own)) "
+    "    redis.call('DEL', unpack(keys)) "
+    "end "
+    "return { #ids, #ids - #own }";
+
+/* Reads the canaries, which have expired, so that Redis removes them now. */
+static const char canaries_script[] = BASE
+    "for _, name in ipairs(redis.call('ZRANGE', base .. 'listeners', 0, -1)) do "
+    "    redis.call('EXISTS', base .. 't:{' .. name .. '}') "
+    "end "
+    "return { 0 }";
+
+/* Returns the number of jobs that are left; removes the rest if there are none. */
+static const char rest_script[] = BASE
+    "local n = redis.call('HLEN', base .. 'jobs') "
+    "if n == 0 then redis.call('DEL', base .. 'seq', base .. 'listeners') end "
+    "return { n }";
+/* clang-format on */
+
+struct bench_queue_count {
+    int64_t own, foreign;
+};
+
+void bench_queue_init(struct bench_queue *q, struct redis_sync *redis, const char *space,
+                      const char *name)
+{
+    q->redis = redis;
+    q->name = name;
+    snprintf(q->key, sizeof q->key, "%s:{%s}:due", space ? space : "lapse", name);
+}
+
+static int walk_set(const struct bench_queue *q, const char *set, bool remove,
+                    struct bench_queue_count *count)
+{
+    enum { SEEN, FOREIGN, NUMBERS };
+    int64_t n[NUMBERS];
+    int64_t first = 0;
+
+    do {
+        char rank[24];
+        const char *args[] = {set, rank, remove ? "1" : "0", NULL};
+        snprintf(rank, sizeof rank, "%lld", (long long)first);
+
+        int code = redis_sync_script(q->redis, page_script, q->key, args, NUMBERS, n);
+        if (code) {
+            return code;
+        }
+
+        first += remove ? n[FOREIGN] : n[SEEN];
+        count->own += n[SEEN] - n[FOREIGN];
+        count->foreign += n[FOREIGN];
+    } while (n[SEEN] > 0 && (remove || count->foreign == 0));
+
+    return DONE;
+}
+
+static int walk_queue(const struct bench_queue *q, bool remove, struct bench_queue_count *count)
+{
+    static const char *const sets[] = {"due", "run", "dead"};
+
+    *count = (struct bench_queue_count){0, 0};
+
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        int code = walk_set(q, sets[i], remove, count);
+        if (code) {
+            return code;
+        }
+        if (count->foreign > 0 && !remove) {
+            break;
+        }
+    }
+
+    return DONE;
+}
+
+static int count_all(const struct bench_queue *q, int64_t *records, int64_t *listeners)
+{
+    int64_t n[2];
+    int code = redis_sync_script(q->redis, count_script, q->key, NULL, 2, n);
+
+    if (!code) {
+        *records = n[0];
+        *listeners = n[1];
+    }
+
+    return code;
+}
+
+int bench_queue_check(const struct bench_queue *q)
+{
+    struct bench_queue_count count;
+    int64_t records;
+    int64_t listeners;
+    int code = count_all(q, &records, &listeners);
+
+    if (!code) {
+        code = walk_queue(q, false, &count);
+    }
+    if (code) {
+        return code;
+    }
+
+    if (listeners > 0) {
+        return usage_error("queue", q->name,
+                           "it has listeners: name one that is not in use, or none");
+    }
+    if (count.foreign > 0 || count.own != records) {
+        return usage_error("queue", q->name,
+                           "it holds jobs that are not of lapse bench: name an empty one, or none");
+    }
+    if (count.own == 0) {
+        return DONE;
+    }
+
+    message_print("queue %s: removing %lld jobs of a bench that was killed", printable(q->name),
+                  (long long)count.own);
+
+    return bench_queue_erase(q);
+}
+
+int bench_queue_count_listeners(const struct bench_queue *q, int64_t *n)
+{
+    int64_t records;
+    return count_all(q, &records, n);
+}
+
+void bench_queue_expire_canaries(const struct bench_queue *q)
+{
+    int64_t nothing;
+    redis_sync_script(q->redis, canaries_script, q->key, NULL, 1, &nothing);
+}
+
+int bench_queue_erase(const struct bench_queue *q)
+{
+    struct bench_queue_count count;
+    int64_t left;
+    int code = walk_queue(q, true, &count);
+
+    if (!code) {
+        code = redis_sync_script(q->redis, rest_script, q->key, NULL, 1, &left);
+    }
+
+    if (!code && left > 0) {
+        message_print("queue %s: %lld jobs are not of lapse bench, and stay", printable(q->name),
+                      (long long)left);
+    }
+
+    return code;
+}

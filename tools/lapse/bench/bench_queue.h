@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BENCH_QUEUE_H
+#define BENCH_QUEUE_H
+#include "client/redis_sync.h"
+
+enum { BENCH_QUEUE_KEY_BYTES = 160 };
+
+/* The queue of the bench as it lies in Redis. Functions that return int return 0, or an exit code
+ * after they have printed why. */
+struct bench_queue {
+    struct redis_sync *redis;
+    const char *name;
+    char key[BENCH_QUEUE_KEY_BYTES]; /* of the jobs that are due; the others are made from it */
+};
+
+/* space: NULL is the default. name must live as long as the queue. */
+void bench_queue_init(struct bench_queue *q, struct redis_sync *redis, const char *space,
+                      const char *name);
+/* Nobody listens, and all jobs are of a bench that was killed; those are removed. */
+int bench_queue_check(const struct bench_queue *q);
+/* n: of listeners that are known to receive events. */
+int bench_queue_count_listeners(const struct bench_queue *q, int64_t *n);
+/* To be called before the listeners stop: their canaries expire now instead of lying about. */
+void bench_queue_expire_canaries(const struct bench_queue *q);
+/* Removes our jobs, and the queue if nothing else is in it. */
+int bench_queue_erase(const struct bench_queue *q);
+#endif
