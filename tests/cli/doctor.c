@@ -83,21 +83,21 @@ Test(doctor, of_a_replica_fails_and_names_its_master)
 {
     struct server *master = server_start_tcp(NULL);
     char port[16];
-    char mend[100];
+    char fix[100];
 
     snprintf(port, sizeof port, "%d", master->port);
 
     const char *args[] = {"--replicaof", "127.0.0.1", port, NULL};
     struct server *s = server_start_opts(args);
     setenv("LAPSE_URL", s->url, 1);
-    snprintf(mend, sizeof mend, "lapse -u redis://127.0.0.1:%s", port);
+    snprintf(fix, sizeof fix, "lapse -u redis://127.0.0.1:%s", port);
 
     struct proc *p = doctor();
     says(p, "events", NULL, NULL);
-    finds(p, 1, "role", "FAIL", mend);
+    finds(p, 1, "role", "FAIL", fix);
     finds(doctor("--repair"), 1, "jobs", "FAIL", "a replica");
     redis_do(s, "ACL SETUSER default -info");
-    finds(doctor(), 1, "role", "FAIL", "lapse -u URL, of its master");
+    finds(doctor(), 1, "role", "FAIL", "lapse -u URL, with the URL of its master");
     server_stop(s);
     server_stop(master);
 }
@@ -106,14 +106,14 @@ Test(doctor, of_a_replica_fails_and_names_its_master)
 Test(doctor, shows_no_command_with_words_of_others_that_a_shell_would_obey)
 {
     static const struct {
-        const char *host, *mend;
+        const char *host, *fix;
     } table[] = {
-        {"h;id", "lapse -u URL, of its master"},
-        {"$(id)", "lapse -u URL, of its master"},
-        {"`id`", "lapse -u URL, of its master"},
-        {"a@b", "lapse -u URL, of its master"},
-        {"h&id", "lapse -u URL, of its master"},
-        {"h|id", "lapse -u URL, of its master"},
+        {"h;id", "lapse -u URL, with the URL of its master"},
+        {"$(id)", "lapse -u URL, with the URL of its master"},
+        {"`id`", "lapse -u URL, with the URL of its master"},
+        {"a@b", "lapse -u URL, with the URL of its master"},
+        {"h&id", "lapse -u URL, with the URL of its master"},
+        {"h|id", "lapse -u URL, with the URL of its master"},
         {"::1", "lapse -u 'redis://[::1]:1'\""},
         {"no_such-host.test", "lapse -u redis://no_such-host.test:1\""},
     };
@@ -121,7 +121,7 @@ Test(doctor, shows_no_command_with_words_of_others_that_a_shell_would_obey)
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         redis_do(s, "REPLICAOF %s 1", table[i].host);
-        finds(doctor(), 1, "role", "FAIL", table[i].mend);
+        finds(doctor(), 1, "role", "FAIL", table[i].fix);
     }
 
     redis_do(s, "REPLICAOF NO ONE");
@@ -164,13 +164,13 @@ Test(doctor, of_a_muted_server_warns_and_keeps_the_flags_of_others)
     finds(doctor(), 0, "events", "WARN", "notify-keyspace-events gKEx");
     finds(doctor("-o", "notify=keyspace"), 0, "events", "WARN", "notify-keyspace-events gKx");
     redis_do(s, "CONFIG SET notify-keyspace-events KA");
-    finds(doctor("-o", "notify=keyspace"), 0, "events", "OK", "its event came");
+    finds(doctor("-o", "notify=keyspace"), 0, "events", "OK", "its event arrived");
     redis_do(s, "ACL SETUSER default -config");
-    finds(doctor(), 0, "events", "WARN", "this user may not ask for");
+    finds(doctor(), 0, "events", "WARN", "this user may not run CONFIG GET");
     redis_do(s, "ACL SETUSER default +config");
     redis_do(s, "CONFIG SET notify-keyspace-events Ex");
     redis_do(s, "ACL SETUSER default -config");
-    finds(doctor(), 0, "events", "OK", "its event came");
+    finds(doctor(), 0, "events", "OK", "its event arrived");
     server_stop(s);
 }
 
@@ -181,7 +181,7 @@ Test(doctor, hears_its_event_amid_those_of_others)
     for (int i = 0; i < 2000; i++) {
         redis_do(s, "SET other:%d x PX %d", i, 1 + i / 10);
     }
-    finds(doctor(), 0, "events", "OK", "its event came");
+    finds(doctor(), 0, "events", "OK", "its event arrived");
     server_stop(s);
 }
 
@@ -191,11 +191,11 @@ Test(doctor, says_what_persistence_may_lose)
 
     finds(doctor(), 0, "persistence", "OK", "everysec");
     redis_do(s, "CONFIG SET appendfsync always");
-    finds(doctor(), 0, "persistence", "OK", "nothing that was answered is lost");
+    finds(doctor(), 0, "persistence", "OK", "no acknowledged write is lost");
     redis_do(s, "CONFIG SET appendfsync no");
     finds(doctor(), 0, "persistence", "WARN", "CONFIG SET appendfsync everysec");
     redis_do(s, "ACL SETUSER default -config");
-    finds(doctor(), 0, "persistence", "OK", "unless always");
+    finds(doctor(), 0, "persistence", "OK", "unless it is always");
     redis_do(s, "ACL SETUSER default +config");
     redis_do(s, "CONFIG SET appendonly no");
     finds(doctor(), 1, "persistence", "FAIL", "CONFIG SET appendonly yes");
@@ -233,7 +233,7 @@ Test(doctor, warns_of_buffers_without_limit_and_of_small_ones)
 
     finds(doctor(), 0, "buffers", "OK", "pubsub 16 MiB");
     redis_do(s, "CONFIG SET client-output-buffer-limit %s", "pubsub 0 0 0");
-    finds(doctor(), 0, "buffers", "WARN", "has no limit");
+    finds(doctor(), 0, "buffers", "WARN", "no limit for pubsub");
     redis_do(s, "CONFIG SET client-output-buffer-limit %s", "pubsub 100kb 0 0");
     finds(doctor(), 0, "buffers", "WARN", "a burst of 853 events");
     server_stop(s);
@@ -251,7 +251,7 @@ Test(doctor, warns_when_memory_is_nearly_used_up)
     }
 
     redis_do(s, "CONFIG SET maxmemory 21mb");
-    finds(doctor(), 0, "memory", "WARN", "soon new jobs are refused");
+    finds(doctor(), 0, "memory", "WARN", "new jobs will soon be refused");
     server_stop(s);
 }
 
@@ -263,11 +263,12 @@ Test(doctor, of_foreign_expiring_keys_says_how_late_redis_would_be)
     redis_do(s, "EVAL %s 0",
              "for i = 1, 4000 do redis.call('SET', 'other:' .. i, 1, 'EX', 1000) end");
     finds(doctor(), 0, "expiry", "OK",
-          "4001 expiring keys (4000 not ours), hz 10: Redis alone would say so up to 20.0 s");
+          "4001 expiring keys (4000 not lapse's), hz 10: without listeners, expiry events could "
+          "be up to 20.0 s late");
     finds(doctor("-o", "flags=no_alarm"), 0, "expiry", "WARN", "20.0 s late");
     redis_do(s, "EVAL %s 0",
              "for i = 1, 7000 do redis.call('SET', 'more:' .. i, 1, 'EX', 1000) end");
-    finds(doctor(), 0, "expiry", "WARN", "11000 expiring keys are not ours");
+    finds(doctor(), 0, "expiry", "WARN", "11000 expiring keys are not lapse's");
     finds(doctor("-o", "notify=keyspace"), 0, "expiry", "OK", "");
     redis_do(s, "FLUSHALL");
     redis_do(s, "CONFIG SET hz 200");
@@ -295,12 +296,12 @@ Test(doctor, knows_servers_by_kind_and_version)
 {
     finds_of_info("redis_version:6.0.16\r\nredis_mode:standalone\r\n", 1, "FAIL",
                   "Redis 6.0.16 is too old");
-    finds_of_info("redis_version:5.0.3\r\n", 1, "FAIL", "run Redis 7.0 or newer");
+    finds_of_info("redis_version:5.0.3\r\n", 1, "FAIL", "upgrade to Redis 7.0 or later");
     finds_of_info("redis_version:6.2.14\r\n", 1, "FAIL", "too old");
     finds_of_info("redis_version:7.0.0\r\n", 1, "OK", "Redis 7.0.0"); /* 1: of jobs */
     finds_of_info("redis_version:8.0.2\r\n", 1, "OK", "Redis 8.0.2");
     finds_of_info("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", 1, "OK",
-                  "Valkey 8.1.1, as Redis 7.2.4");
+                  "Valkey 8.1.1, compatible with Redis 7.2.4");
     finds_of_info("redis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server\r\n", 1, "FAIL",
                   "KeyDB 6.3.4");
     finds_of_info("redis_version:7.4.0\r\ndragonfly_version:df-v1.25\r\n", 1, "WARN",
@@ -312,7 +313,7 @@ Test(doctor, says_how_far_clocks_are_apart)
 {
     finds_of_fake("*2\r\n$10\r\n1000000000\r\n$1\r\n0\r\n", -1, "clock", "WARN", "behind");
     finds_of_fake("*2\r\n$11\r\n90000000000\r\n$1\r\n0\r\n", -1, "clock", "WARN", "ahead of");
-    finds_of_fake("-NOPERM no\r\n", -1, "clock", "WARN", "not told");
+    finds_of_fake("-NOPERM no\r\n", -1, "clock", "WARN", "unknown");
 }
 
 Test(doctor, of_answers_of_any_shape_does_not_fall_over)
@@ -349,9 +350,9 @@ Test(doctor, finds_no_fault_with_the_least_that_a_listener_needs)
     as_user(s, KEYS "+@read +@write +@pubsub +@scripting +time -@dangerous");
     struct proc *p = doctor();
     says(p, "server", "OK", "");
-    says(p, "rights", "OK", "user u has those of a listener");
-    says(p, "events", "OK", "its event came");
-    says(p, "eviction", "WARN", "not told");
+    says(p, "rights", "OK", "user u has the rights of a listener");
+    says(p, "events", "OK", "its event arrived");
+    says(p, "eviction", "WARN", "unknown");
     says(p, "jobs", "OK", "");
     cr_assert(!has(p, "FAIL"), "%s", p->out);
     expect(p, 0, NULL, NULL);
@@ -366,13 +367,13 @@ Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char rules[200];
-        char mend[60];
+        char fix[60];
         snprintf(rules, sizeof rules, KEYS "+@all -%s", words[i]);
-        snprintf(mend, sizeof mend, "ACL SETUSER 'u' +%s\"", words[i]);
+        snprintf(fix, sizeof fix, "ACL SETUSER 'u' +%s\"", words[i]);
         as_user(s, rules);
         struct proc *p = doctor();
-        cr_assert_eq(has(p, "break in the middle: claim\""), i == 0, "%s", p->out);
-        finds(p, 1, "rights", "FAIL", mend);
+        cr_assert_eq(has(p, "or stop half-way: claim\""), i == 0, "%s", p->out);
+        finds(p, 1, "rights", "FAIL", fix);
     }
 
     as_user(s, "&* +@all ~other:*");
@@ -440,25 +441,26 @@ Test(doctor, never_tells_of_more_than_there_are)
              N);
 
     struct proc *p = lapse("doctor", "q");
-    for (char *at = p->err; (at = strstr(at, " of q: ")); at++) {
-        long long looked = 0;
+    for (char *at = p->err; (at = strstr(at, "queue q: ")); at++) {
+        long long checked = 0;
         long long all = 0;
-        cr_expect(sscanf(at, " of q: %lld of %lld looked at", &looked, &all) == 2, "%s", p->err);
-        cr_expect(looked <= all && all == N, "%s", p->err);
+        cr_expect(sscanf(at, "queue q: %lld of %lld checked in ", &checked, &all) == 2, "%s",
+                  p->err);
+        cr_expect(checked <= all && all == N, "%s", p->err);
     }
 
     expect(p, 0, "100000, each in one state", NULL);
     server_stop(s);
 }
 
-Test(doctor, of_a_user_who_may_not_look_at_jobs_warns_unless_asked_to_mend_them)
+Test(doctor, of_a_user_who_may_not_look_at_jobs_warns_unless_asked_to_repair_them)
 {
     struct server *s = tool_redis();
 
     expect(lapse("schedule", "q", "--in", "1h"), 0, NULL, NULL);
     as_user(s, KEYS "+@all -hscan");
-    finds(doctor("q"), 0, "jobs", "WARN", "cannot be looked at");
-    finds(doctor("q", "--repair"), 1, "jobs", "FAIL", "cannot be looked at");
+    finds(doctor("q"), 0, "jobs", "WARN", "cannot be checked");
+    finds(doctor("q", "--repair"), 1, "jobs", "FAIL", "cannot be checked");
     expect(lapse("doctor", "--for", "boss"), 2, "", "listener, producer or monitor");
     server_stop(s);
 }
@@ -490,9 +492,9 @@ Test(doctor, finds_no_fault_with_the_users_of_the_readme)
         as_documented(s, roles[i]);
         struct proc *p = doctor("q", "--for", roles[i]);
         says(p, "rights", "OK", roles[i]);
-        says(p, "jobs", i ? "WARN" : "OK", i ? "cannot be looked at" : "1, each in one state");
+        says(p, "jobs", i ? "WARN" : "OK", i ? "cannot be checked" : "1, each in one state");
         if (i == 0) {
-            says(p, "events", "OK", "its event came");
+            says(p, "events", "OK", "its event arrived");
             says(p, "eviction", "OK", "noeviction");
         }
         expect(p, 0, NULL, NULL);
@@ -505,7 +507,7 @@ Test(doctor, finds_no_fault_with_the_users_of_the_readme)
     redis_do(s, "CONFIG SET maxmemory-policy allkeys-lru");
 
     struct proc *p = doctor("q", "--repair");
-    says(p, "jobs", "WARN", "1 of them mended");
+    says(p, "jobs", "WARN", "1 of them repaired");
     finds(p, 1, "eviction", "FAIL", "allkeys-lru");
     server_stop(s);
 }
@@ -517,7 +519,7 @@ static void put(struct server *s, const char *id)
     expect(lapse("schedule", "q", "--id", id, "--in", "1h", "body"), 0, NULL, NULL);
 }
 
-Test(doctor, finds_and_mends_what_a_script_that_broke_off_left)
+Test(doctor, finds_and_repairs_what_a_script_that_stopped_half_way_left)
 {
     struct server *s = tool_redis();
     char *url = strdup(getenv("LAPSE_URL"));
@@ -531,9 +533,9 @@ Test(doctor, finds_and_mends_what_a_script_that_broke_off_left)
     proc_wait(l, 5000);
     proc_free(l);
     setenv("LAPSE_URL", url, 1);
-    finds(doctor(), 1, "jobs", "FAIL", "1 in no set (a)\",\"mend\":\"lapse doctor q --repair\"");
-    finds(doctor(), 1, "jobs", "FAIL", "1 in no set (a)"); /* it only looked */
-    finds(doctor("--repair"), 0, "jobs", "WARN", "1 in no set (a): 1 of them mended");
+    finds(doctor(), 1, "jobs", "FAIL", "1 in no state (a)\",\"fix\":\"lapse doctor q --repair\"");
+    finds(doctor(), 1, "jobs", "FAIL", "1 in no state (a)"); /* it only looked */
+    finds(doctor("--repair"), 0, "jobs", "WARN", "1 in no state (a): 1 of them repaired");
     finds(doctor("--repair"), 0, "jobs", "OK", "1, each in one state");
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     expect(lapse("list", "q", "--state", "dead"), 0,
@@ -545,7 +547,7 @@ Test(doctor, finds_and_mends_what_a_script_that_broke_off_left)
     server_stop(s);
 }
 
-Test(doctor, finds_and_mends_whatever_is_wrong_and_deletes_nothing)
+Test(doctor, finds_and_repairs_whatever_is_wrong_and_deletes_nothing)
 {
     struct server *s = tool_redis();
 
@@ -564,13 +566,13 @@ Test(doctor, finds_and_mends_whatever_is_wrong_and_deletes_nothing)
     redis_do(s, "ZADD lapse:{q}:due 5 %b", "odd\0\x1b id", (size_t)8);
 
     struct proc *p = lapse("doctor", "q");
-    cr_assert(has(p, "5 in no set (") && has(p, " ...)") && has(p, "1 in more than one set (j5)") &&
-                  has(p, "2 without a record (") &&
-                  has(p, "1 of which only what is held is left (left)") &&
-                  has(p, "1 running, held by nobody (j7)") && !has(p, "\x1b"),
+    cr_assert(has(p, "5 in no state (") && has(p, " ...)") &&
+                  has(p, "1 in more than one state (j5)") && has(p, "2 without a record (") &&
+                  has(p, "1 with nothing left but an attempt (left)") &&
+                  has(p, "1 running without a holder (j7)") && !has(p, "\x1b"),
               "%s", p->out);
     expect(p, 1, "FAIL  jobs ", NULL);
-    finds(doctor("q", "--repair"), 0, "jobs", "WARN", "10 of them mended");
+    finds(doctor("q", "--repair"), 0, "jobs", "WARN", "10 of them repaired");
     finds(doctor("q"), 0, "jobs", "OK", "12, each in one state");
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     server_stop(s);
@@ -618,7 +620,7 @@ Test(doctor, of_records_of_a_newer_version_warns_and_leaves_them)
     struct server *s = tool_redis();
     put(s, "a");
     redis_do(s, "HSET lapse:{q}:jobs a %s", "\x02what");
-    finds(doctor("--repair"), 0, "jobs", "WARN", "1 of 1 are of a format");
+    finds(doctor("--repair"), 0, "jobs", "WARN", "1 of 1 have a format");
     server_stop(s);
 }
 
@@ -633,7 +635,7 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
              "string.rep('x', 1000000)) end");
     redis_do(s, "ZREM lapse:{q}:due 17");
     redis_do(s, "CONFIG RESETSTAT");
-    finds(doctor("q"), 1, "jobs", "FAIL", "1 in no set (17)");
+    finds(doctor("q"), 1, "jobs", "FAIL", "1 in no state (17)");
 
     char *stats = redis_str(s, "INFO commandstats");
     cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 150, "%s", stats);
@@ -651,7 +653,7 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
     server_stop(s);
 }
 
-/* A job that moves is never taken for a broken one, nor mended. */
+/* A job that moves is never taken for a broken one, nor repaired. */
 Test(doctor, beside_running_listeners_finds_nothing_wrong)
 {
     struct server *s = tool_redis();
@@ -665,7 +667,7 @@ Test(doctor, beside_running_listeners_finds_nothing_wrong)
 
     for (int look = 0; look < 5; look++) {
         struct proc *p = doctor("p", "--repair");
-        cr_assert(has(p, "each in one state") && !has(p, "mended"), "%s%s", p->out, p->err);
+        cr_assert(has(p, "each in one state") && !has(p, "repaired"), "%s%s", p->out, p->err);
         proc_free(p);
     }
 

@@ -1,115 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse doctor: looks at Redis as this user, and says of each thing whether it is fine and what
- * mends it. What it may not ask it says so and goes on; nothing but --repair changes anything that
- * lasts. */
+/* lapse doctor: looks at Redis as this user, and prints for each check whether all is well and
+ * which command would correct it. Where this user may not look, it says so and goes on. Nothing but
+ * --repair changes anything that lasts. Checks are declared in checks.h, a file for each theme;
+ * ask.h is how they ask Redis, report.h how they print. */
 #include "doctor/doctor.h"
-#include "cli/json.h"
+#include "doctor/ask.h"
+#include "doctor/checks.h"
+#include "doctor/report.h"
+#include "cli/arguments.h"
+#include "cli/message.h"
+#include "cli/url_mask.h"
+#include "cli/values.h"
 #include <hiredis/hiredis.h>
 #include <limits.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what it says ---- */
-void report(struct doctor *d, enum verdict v, const char *check, const char *queue,
-            const char *mend, const char *format, ...)
+enum { REPLY_MS = 5000 };
+
+const char *const role_names[N_ROLES] = {
+    [FOR_MONITOR] = "monitor",
+    [FOR_PRODUCER] = "producer",
+    [FOR_LISTENER] = "listener",
+};
+
+int64_t doctor_reply_ms(const struct doctor *d)
 {
-    static const char *const words[] = {"OK", "WARN", "FAIL"};
-    char text[1024];
-    struct json j;
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    d->n[v]++;
-
-    if (!d->g->json) {
-        printf("%-4s  %-11s  %s%s%s\n", words[v], check, queue ? queue : "", queue ? ": " : "",
-               text);
-        if (mend) {
-            printf("%19s%s\n", "mend: ", mend);
-        }
-        fflush(stdout);
-        return;
-    }
-
-    json_begin(&j, stdout);
-    json_text(&j, "check", check);
-    if (queue) {
-        json_text(&j, "queue", queue);
-    }
-
-    json_text(&j, "verdict", words[v]);
-    json_text(&j, "text", text);
-    if (mend) {
-        json_text(&j, "mend", mend);
-    }
-
-    json_end(&j);
-    fflush(stdout);
+    return d->g->opts.reply_ms ? d->g->opts.reply_ms : REPLY_MS;
 }
 
-int is_tame(const char *word, const char *also)
+void doctor_key(const struct doctor *d, char out[DOCTOR_KEY_BYTES], const char *end)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    size_t len = 0;
-
-    while (word[len] && (strchr(letters, word[len]) || strchr(also, word[len]))) {
-        len++;
-    }
-    return len && *word != '-' && !word[len];
-}
-
-/* ---- what it asks ---- */
-int64_t doctor_patience_ms(const struct doctor *d)
-{
-    return d->g->opts.reply_ms ? d->g->opts.reply_ms : 5000;
-}
-
-redisReply *doctor_ask(struct doctor *d, int argc, const char *const *argv, const size_t *len)
-{
-    redisReply *r = d->code ? NULL : redis_sync_command(&d->r, argc, argv, len);
-    if (!r) {
-        d->code = DOWN;
-    }
-    return r;
-}
-
-int is_error(const redisReply *r, const char *word)
-{
-    return r && r->type == REDIS_REPLY_ERROR && strncmp(r->str, word, strlen(word)) == 0;
-}
-
-int is_text(const redisReply *r)
-{
-    return r && (r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS) && r->str;
-}
-
-const char *doctor_text(const struct doctor *d, const char *name, char out[VALUE_BYTES])
-{
-    const char *at = redis_info_field(d->info, name);
-    snprintf(out, VALUE_BYTES, "%.*s", (int)(strcspn(at, "\r\n") % VALUE_BYTES), at);
-    return out;
-}
-
-int64_t doctor_int(const struct doctor *d, const char *name)
-{
-    return strtoll(redis_info_field(d->info, name), NULL, 10);
-}
-
-int doctor_config(struct doctor *d, const char *name, char out[VALUE_BYTES])
-{
-    redisReply *r = ASK(d, "CONFIG", "GET", name);
-    int known = r && r->type == REDIS_REPLY_ARRAY && r->elements == 2 && is_text(r->element[1]);
-
-    *out = '\0';
-    if (known) {
-        snprintf(out, VALUE_BYTES, "%s", printable(r->element[1]->str));
-    }
-    freeReplyObject(r);
-    return known;
+    const char *queue = d->queues.n > 0 ? d->queues.names[0] : "lapse-doctor";
+    snprintf(out, DOCTOR_KEY_BYTES, "%s:{%s}:%s", d->space, queue, end);
 }
 
 static void read_info(struct doctor *d)
@@ -118,7 +42,7 @@ static void read_info(struct doctor *d)
 
     if (is_error(r, "NOPERM")) {
         freeReplyObject(r);
-        r = ASK(d, "INFO", "memory"); /* what a listener may ask */
+        r = ASK(d, "INFO", "memory"); /* which a listener may run */
     }
 
     d->info = strdup(is_text(r) ? r->str : "");
@@ -129,16 +53,81 @@ static void read_info(struct doctor *d)
     }
 }
 
+static void run_checks(struct doctor *d)
+{
+    static void (*const checks[])(struct doctor *) = {
+        check_server,      check_rights, check_events, check_memory,
+        check_persistence, check_clock,  check_jobs,   check_expiry,
+    };
+
+    read_info(d);
+    if (!d->queues_named && !d->code) {
+        find_queues(d);
+    }
+
+    for (size_t i = 0; i < sizeof checks / sizeof *checks && !d->code; i++) {
+        checks[i](d);
+    }
+
+    if (!d->code) {
+        report_summary(d);
+    }
+}
+
+static int doctor_connect(struct doctor *d)
+{
+    int code = url_make(d->g);
+    if (code) {
+        return code;
+    }
+
+    d->url = strdup(d->g->secret_url);
+    url_wipe(d->g);
+    if (!d->url) {
+        message_print("out of memory");
+        return INTERNAL;
+    }
+
+    /* doctor_free() frees it; NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    return redis_sync_open(&d->redis, d->url, d->g->shown_url, doctor_reply_ms(d),
+                           d->g->connect_wait_ms);
+}
+
+static int doctor_run(struct doctor *d)
+{
+    int code = doctor_connect(d);
+    if (code) {
+        return code;
+    }
+
+    d->space = d->g->opts.space ? d->g->opts.space : "lapse";
+    run_checks(d);
+    if (d->code) {
+        return d->code;
+    }
+
+    return d->n_verdicts[FAIL] > 0 ? ANSWER_NO : DONE;
+}
+
+static void doctor_free(struct doctor *d)
+{
+    redis_sync_close(&d->redis);
+    if (d->url) {
+        explicit_bzero(d->url, strlen(d->url));
+    }
+    free(d->url);
+    free(d->info);
+    queues_free(&d->queues);
+}
+
 /* ---- the command line ---- */
 static int set_role(const struct opt *o, char *value, void *field)
 {
-    static const char *const names[] = {"listener", "producer", "monitor"};
-
     (void)o;
-    for (unsigned i = 0; i < 3; i++) {
-        if (strcmp(value, names[i]) == 0) {
+    for (unsigned i = 0; i < N_ROLES; i++) {
+        if (strcmp(value, role_names[i]) == 0) {
             *(unsigned *)field = i;
-            return 0;
+            return DONE;
         }
     }
 
@@ -147,100 +136,47 @@ static int set_role(const struct opt *o, char *value, void *field)
 
 static const struct opt opts[] = {
     {"repair", 0, NULL, set_switch, offsetof(struct doctor, repair),
-     "mend jobs that are not whole; throws nothing away"},
+     "repair inconsistent jobs; deletes none"},
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
-     "rights of a listener (the default), a producer (schedule,\ncancel, reschedule, get) or a "
-     "monitor (get, list, depth)"},
+     "check the rights of a listener (the default), a producer\n(schedule, cancel, reschedule, "
+     "get, "
+     "list, depth) or a\nmonitor (get, list, depth)"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
-static void examine(struct doctor *d)
+static int add_named_queues(struct doctor *d, const struct arguments *args)
 {
-    static void (*const checks[])(struct doctor *) = {check_server, check_rights, check_events,
-                                                      check_memory, check_kept,   check_clock,
-                                                      check_jobs,   check_expiry};
-
-    read_info(d);
-    if (!d->n_queues && !d->code) {
-        doctor_find_queues(d);
+    for (int i = 0; i < args->n; i++) {
+        int code = check_queue(args->v[i]);
+        if (code) {
+            return code;
+        }
+        if (queues_have(&d->queues, args->v[i])) {
+            continue;
+        }
+        if (!queues_add(&d->queues, args->v[i], strlen(args->v[i]))) {
+            message_print("out of memory");
+            return INTERNAL;
+        }
     }
 
-    for (size_t i = 0; i < sizeof checks / sizeof *checks && !d->code; i++) {
-        checks[i](d);
-    }
-
-    if (!d->g->json && !d->code) { /* programs have the verdicts, and the exit status */
-        printf("%u FAIL, %u WARN, %u OK\n", d->n[FAIL], d->n[WARN], d->n[FINE]);
-    }
+    d->queues_named = args->n > 0;
+    return DONE;
 }
 
-#ifndef __clang__ /* gcc 12 does not see that d->queues keeps them */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
-#endif
-static int add_queues(struct doctor *d, const struct arguments *w)
+static int run_doctor(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    d->queues = calloc((size_t)w->n + 1, sizeof *d->queues);
-    d->queues_room = w->n + 1;
-
-    for (int i = 0; d->queues && i < w->n; i++) {
-        if (check_queue(w->v[i])) {
-            return USAGE;
-        }
-        char *copy = strdup(w->v[i]);
-        if (!copy) {
-            break;
-        }
-        d->queues[d->n_queues++] = copy;
-    }
-
-    d->named = d->n_queues > 0;
-    if (d->n_queues < w->n || !d->queues) {
-        message_print("out of memory");
-        return INTERNAL;
-    }
-
-    return 0;
-}
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
-
-static int run(const struct command *cmd, struct globals *g, struct arguments *w)
-{
-    struct doctor d = {.g = g, .eval = "EVAL"};
-    int code = arguments_read(cmd, g, &d, w);
+    struct doctor d = {.g = g, .eval = "EVAL", .role = FOR_LISTENER};
+    int code = arguments_read(cmd, g, &d, args);
 
     if (!code) {
-        code = add_queues(&d, w);
+        code = add_named_queues(&d, args);
+    }
+    if (!code) {
+        code = doctor_run(&d);
     }
 
-    if (!code && !(code = url_make(g))) {
-        d.space = g->opts.space ? g->opts.space : "lapse";
-        d.secret = strdup(g->secret_url);
-        url_wipe(g);
-        /* it is freed below; NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        code = d.secret ? redis_sync_open(&d.r, d.secret, g->shown_url, doctor_patience_ms(&d),
-                                          g->connect_wait_ms)
-                        : INTERNAL;
-        if (!code) {
-            examine(&d);
-            code = d.code ? d.code : d.n[FAIL] ? ANSWER_NO : DONE;
-        }
-        redis_sync_close(&d.r);
-    }
-
-    if (d.secret) {
-        explicit_bzero(d.secret, strlen(d.secret));
-    }
-
-    for (int i = 0; i < d.n_queues; i++) {
-        free(d.queues[i]);
-    }
-
-    free(d.queues);
-    free(d.secret);
-    free(d.info);
+    doctor_free(&d);
 
     return code;
 }
@@ -248,33 +184,31 @@ static int run(const struct command *cmd, struct globals *g, struct arguments *w
 const struct command cmd_doctor = {
     "doctor",
     "[QUEUE...] [--repair] [--for ROLE]",
-    "is this Redis fit for lapse, and is every job whole",
+    "check that Redis is configured correctly and that every job is consistent",
     0,
     INT_MAX,
     opts,
     "Looks at Redis as the user of the URL, and prints a line for each check: OK, WARN (jobs "
     "still\n"
-    "run: later, or not after a crash) or FAIL, and the command that mends it. Without QUEUE it\n"
-    "looks for the queues itself. What this user may not ask is said, and is no FAIL.\n"
+    "run: later, or not after a crash) or FAIL, with the command that corrects it; at the end how\n"
+    "many there are of each. Without QUEUE it finds the queues itself. What this user may not see\n"
+    "is a WARN at most.\n"
     "\n"
-    "checks: server, role, rights (a missing one may break a script in the middle), events (a key "
-    "of\n"
-    "its own expires, and it waits for the word), eviction, memory, persistence, replicas, "
-    "buffers,\n"
-    "clock, jobs (each in exactly one state, with its record), expiry (how late Redis would say "
-    "that\n"
-    "a key expired if nobody touched it).\n"
+    "checks: server, role, rights (a script that lacks one may stop half-way), events (a key of "
+    "its\n"
+    "own expires, and its event is waited for), eviction, memory, buffers, persistence, replicas,\n"
+    "clock, jobs (each is in exactly one state and has a record), expiry (how late Redis would\n"
+    "expire a key that nobody reads).\n"
     "\n"
-    "It is safe beside running listeners: jobs are looked at in small batches, each at one "
-    "moment.\n"
-    "--repair puts a job with a live lease, or that would run again, into that one state; what is\n"
-    "left over of others becomes a dead job that says what was found (lapse list QUEUE --state "
-    "dead):\n"
-    "reschedule or cancel it.\n"
+    "It may run beside listeners: jobs are checked in small batches, each at one moment. --repair\n"
+    "keeps a job that has a live lease, or is yet to run, in that one state; whatever is left of\n"
+    "others becomes a dead job that says what was found (lapse list QUEUE --state dead): "
+    "reschedule\n"
+    "it or cancel it.\n"
     "\nexamples:\n"
     "  lapse doctor\n"
     "  lapse doctor orders --repair\n"
-    "  lapse doctor --json | jq -r 'select(.verdict == \"FAIL\").mend'\n",
+    "  lapse doctor --json | jq -r 'select(.verdict == \"FAIL\").fix'\n",
     "  1   also: a check failed\n",
-    run,
+    run_doctor,
 };

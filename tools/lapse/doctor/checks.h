@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CHECKS_H
+#define CHECKS_H
+#include "doctor/doctor.h"
+
+/* Each prints its findings. */
+void check_server(struct doctor *d);      /* server.c: server, role */
+void check_rights(struct doctor *d);      /* rights.c */
+void check_events(struct doctor *d);      /* events.c */
+void check_memory(struct doctor *d);      /* memory.c: eviction, memory, buffers */
+void check_persistence(struct doctor *d); /* persistence.c: persistence, replicas */
+void check_clock(struct doctor *d);       /* expiry.c */
+void check_jobs(struct doctor *d);        /* jobs.c */
+void check_expiry(struct doctor *d);      /* expiry.c; after the jobs, for it needs their number */
+
+/* find_queues.c: looks for the queues that the user did not name. */
+void find_queues(struct doctor *d);
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether expiry events reach this user: a key of its own expires, and the event is waited for. */
+#include "doctor/ask.h"
+#include "doctor/channels.h"
+#include "doctor/checks.h"
+#include "doctor/report.h"
+#include "cli/message.h"
+#include "cli/values.h"
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EVENT_S = 1, EXPIRY_MS = 1000 };
+
+enum event_result { RECEIVED, MISSED, REFUSED };
+struct event_test {
+    enum event_result result;
+    char error[VALUE_BYTES]; /* of REFUSED */
+};
+
+void channel_of_events(const struct doctor *d, char out[CHANNEL_BYTES])
+{
+    char triggers[DOCTOR_KEY_BYTES];
+
+    if (d->g->opts.notify == LAPSE_KEYSPACE) {
+        doctor_key(d, triggers, "t:*");
+        snprintf(out, CHANNEL_BYTES, "__keyspace@%d__:%s", d->redis.db, triggers);
+    } else {
+        snprintf(out, CHANNEL_BYTES, "__keyevent@*__:expired");
+    }
+}
+
+/* "pmessage", and so on: a push of n elements. */
+static bool is_push(const redisReply *r, size_t n, const char *kind)
+{
+    return r && r->type == REDIS_REPLY_ARRAY && r->elements == n && is_text_of(r->element[0], kind);
+}
+
+static bool is_event_of(const redisReply *r, const char *key)
+{
+    if (!is_push(r, 4, "pmessage") || !is_text(r->element[2]) || !is_text(r->element[3])) {
+        return false;
+    }
+
+    const char *channel = r->element[2]->str;
+    const char *message = r->element[3]->str;
+    bool is_keyspace = strstr(channel, key) && strcmp(message, "expired") == 0;
+
+    return is_keyspace || strcmp(message, key) == 0;
+}
+
+static void refuse(struct event_test *t, const char *command, const redisReply *r)
+{
+    t->result = REFUSED;
+    snprintf(t->error, sizeof t->error, "%s: %s", command,
+             is_error(r, "") ? printable(r->str) : "unexpected reply");
+}
+
+static bool subscribe_to_events(struct redis_sync *subscriber, const char *pattern,
+                                struct event_test *t)
+{
+    const char *argv[] = {"PSUBSCRIBE", pattern};
+    redisReply *r = redis_sync_command(subscriber, 2, argv, NULL);
+    bool ok = is_push(r, 3, "psubscribe");
+
+    if (!ok) {
+        refuse(t, "PSUBSCRIBE", r);
+    }
+
+    freeReplyObject(r);
+    return ok;
+}
+
+static bool key_exists(struct doctor *d, const char *key)
+{
+    redisReply *r = ASK(d, "EXISTS", key);
+    bool exists = r && r->type == REDIS_REPLY_INTEGER && r->integer != 0;
+
+    freeReplyObject(r);
+    return exists;
+}
+
+/* Reading the key after its moment makes Redis expire it at once. */
+static bool expire_key(struct doctor *d, const char *key, struct event_test *t)
+{
+    redisReply *r = ASK(d, "SET", key, "1", "PX", "1");
+    bool ok = r && !is_error(r, "");
+
+    if (!ok) {
+        refuse(t, "SET", r);
+    }
+
+    freeReplyObject(r);
+    for (int ms = 0; ok && ms < EXPIRY_MS; ms++) {
+        usleep(1000);
+        if (!key_exists(d, key)) {
+            break;
+        }
+    }
+
+    return ok;
+}
+
+static void wait_for_event(struct redis_sync *subscriber, const char *key, struct event_test *t)
+{
+    struct timeval limit = {EVENT_S, 0};
+    int64_t end_ms = monotonic_ms() + INT64_C(1000) * EVENT_S;
+
+    t->result = MISSED;
+    if (redisSetTimeout(subscriber->c, limit)) {
+        return;
+    }
+
+    while (t->result == MISSED && monotonic_ms() < end_ms) {
+        void *push = NULL;
+        if (redisGetReply(subscriber->c, &push) != REDIS_OK) {
+            return;
+        }
+        if (is_event_of(push, key)) {
+            t->result = RECEIVED;
+        }
+        freeReplyObject(push);
+    }
+}
+
+static void test_events(struct doctor *d, struct event_test *t)
+{
+    struct redis_sync subscriber;
+    char end[64];
+    char key[DOCTOR_KEY_BYTES];
+    char pattern[CHANNEL_BYTES];
+
+    snprintf(end, sizeof end, "t:{doctor:%d:%lld}", (int)getpid(), (long long)monotonic_us());
+    doctor_key(d, key, end);
+    channel_of_events(d, pattern);
+
+    d->code = redis_sync_open(&subscriber, d->url, d->redis.shown, doctor_reply_ms(d), 0);
+    if (d->code) {
+        return;
+    }
+
+    if (subscribe_to_events(&subscriber, pattern, t) && expire_key(d, key, t)) {
+        wait_for_event(&subscriber, key, t);
+    }
+
+    redis_sync_close(&subscriber);
+}
+
+/* The flags of others are kept. */
+static void flags_command(const struct doctor *d, const char *flags, char out[VALUE_BYTES])
+{
+    bool keyspace = d->g->opts.notify == LAPSE_KEYSPACE;
+    const char *kind = keyspace ? "K" : "E";
+    const char *expired = strpbrk(flags, "xA") ? "" : "x";
+
+    if (strstr(flags, kind)) {
+        kind = "";
+    }
+    snprintf(out, VALUE_BYTES, "redis-cli CONFIG SET notify-keyspace-events %.200s%s%s", flags,
+             kind, expired);
+}
+
+static bool flags_are_set(const struct doctor *d, const char *flags)
+{
+    char kind = d->g->opts.notify == LAPSE_KEYSPACE ? 'K' : 'E';
+    return strpbrk(flags, "xA") && strchr(flags, kind);
+}
+
+static void report_missed(struct doctor *d, const char *flags, bool known)
+{
+    struct finding f = {.check = "events", .verdict = WARN};
+    char fix[VALUE_BYTES];
+
+    flags_command(d, is_shell_safe(flags, "$@") ? flags : "", fix);
+    f.fix = fix;
+    if (known && flags_are_set(d, flags)) {
+        f.fix = "redis-cli ACL GETUSER NAME; its channels must allow this subscription";
+    }
+
+    const char *shown = *flags ? flags : "\"\"";
+    report(d, f,
+           "a key expired, but its event did not arrive (notify-keyspace-events %s): alarm and "
+           "sweep deliver the jobs, a little later",
+           known ? shown : "is unknown, for this user may not run CONFIG GET");
+}
+
+void check_events(struct doctor *d)
+{
+    struct finding f = {.check = "events"};
+    struct event_test t = {.result = MISSED};
+    char flags[VALUE_BYTES];
+
+    if (d->is_replica || d->role != FOR_LISTENER) {
+        return; /* a replica publishes none, as its role's line says */
+    }
+
+    test_events(d, &t);
+    bool known = config_text(d, "notify-keyspace-events", flags);
+    if (d->code) {
+        return;
+    }
+
+    switch (t.result) {
+    case RECEIVED:
+        if (known) {
+            report(d, f, "a key expired, and its event arrived: notify-keyspace-events %s", flags);
+        } else {
+            report(d, f, "a key expired, and its event arrived");
+        }
+        break;
+    case REFUSED:
+        f.verdict = WARN;
+        report(d, f, "cannot be tested: %s; alarm and sweep deliver the jobs, a little later",
+               t.error);
+        break;
+    case MISSED: report_missed(d, flags, known); break;
+    }
+}

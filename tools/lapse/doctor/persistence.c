@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* What of the jobs outlives a crash. */
+#include "doctor/ask.h"
+#include "doctor/checks.h"
+#include "doctor/report.h"
+#include "cli/message.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void report_no_log(struct doctor *d)
+{
+    struct finding f = {.check = "persistence", .fix = "redis-cli CONFIG SET appendonly yes"};
+    char save[VALUE_BYTES];
+    bool known = config_text(d, "save", save);
+    int64_t changes = info_int(d, "rdb_changes_since_last_save");
+    int64_t age_s = (int64_t)time(NULL) - info_int(d, "rdb_last_save_time");
+
+    if (known && !*save) {
+        f.verdict = FAIL;
+        report(d, f, "off: when Redis stops, all jobs are lost");
+    } else {
+        f.verdict = WARN;
+        report(d, f,
+               "snapshots only: a crash loses all changes since the last one (now %" PRId64
+               " changes in %" PRId64 " s)",
+               changes, age_s > 0 ? age_s : 0);
+    }
+}
+
+static void report_log(struct doctor *d)
+{
+    struct finding f = {.check = "persistence"};
+    char sync[VALUE_BYTES];
+
+    if (!config_text(d, "appendfsync", sync)) {
+        report(d, f,
+               "append-only file; this user may not see appendfsync: unless it is always, a "
+               "crash may lose the last moments");
+    } else if (strcmp(sync, "no") == 0) {
+        f.verdict = WARN;
+        f.fix = "redis-cli CONFIG SET appendfsync everysec";
+        report(d, f,
+               "append-only file, never synced: a power failure may lose what the kernel has "
+               "not written yet, often 30 s");
+    } else if (strcmp(sync, "always") == 0) {
+        report(d, f, "append-only file, appendfsync always: no acknowledged write is lost");
+    } else {
+        report(d, f,
+               "append-only file, appendfsync %s: a power failure may lose the last second or two",
+               printable(sync));
+    }
+}
+
+static void check_log(struct doctor *d)
+{
+    struct finding f = {.check = "persistence"};
+    char status[VALUE_BYTES];
+
+    info_text(d, "aof_last_write_status", status);
+
+    if (!info_has(d, "aof_enabled")) {
+        f.verdict = WARN;
+        report(d, f, "unknown: this user may not run INFO");
+    } else if (!info_int(d, "aof_enabled")) {
+        report_no_log(d);
+    } else if (strcmp(status, "err") == 0) {
+        f.verdict = FAIL;
+        f.fix = "free space on its disk; redis-cli INFO persistence";
+        report(d, f, "Redis cannot write its append-only file");
+    } else {
+        report_log(d);
+    }
+}
+
+/* How many replicas a write needs; INFO shows only that it needs any. */
+static int64_t replicas_needed(struct doctor *d, bool *known)
+{
+    char text[VALUE_BYTES];
+
+    *known = config_text(d, "min-replicas-to-write", text);
+    if (*known) {
+        return strtoll(text, NULL, 10);
+    }
+
+    return info_has(d, "min_slaves_good_slaves") ? 1 : 0;
+}
+
+static void check_replicas(struct doctor *d)
+{
+    struct finding f = {.check = "replicas"};
+    int64_t connected = info_int(d, "connected_slaves");
+    int64_t good = info_int(d, "min_slaves_good_slaves");
+    bool known;
+    int64_t needed = replicas_needed(d, &known);
+
+    if (!info_has(d, "connected_slaves")) {
+        f.verdict = WARN;
+        report(d, f, "unknown: this user may not run INFO");
+    } else if (needed && good < needed) {
+        f.verdict = FAIL;
+        f.fix = "connect more, or redis-cli CONFIG SET min-replicas-to-write 0";
+        report(d, f, "%" PRId64 " of %" PRId64 " needed are connected: every write is refused",
+               good, needed);
+    } else if (connected == 0) {
+        report(d, f, "none");
+    } else if (known && !needed) {
+        f.verdict = WARN;
+        f.fix = "redis-cli CONFIG SET min-replicas-to-write 1";
+        report(d, f,
+               "%" PRId64 " connected, but a write needs none of them: what a master acknowledges "
+               "while it is cut off is lost in a failover (with min-replicas-max-lag 2: the last "
+               "2 s)",
+               connected);
+    } else {
+        report(d, f,
+               "%" PRId64 " connected; notify-keyspace-events and users are not replicated: "
+               "configure them there too",
+               connected);
+    }
+}
+
+void check_persistence(struct doctor *d)
+{
+    check_log(d);
+    if (!d->is_replica) {
+        check_replicas(d);
+    }
+}

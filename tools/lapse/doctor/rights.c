@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* What this user may do. Rights are asked for by redis.acl_check_cmd (7.0) inside a script: it
+ * needs no right of its own as ACL DRYRUN and GETUSER do, changes nothing, and leaves no line in
+ * ACL LOG. What the scripts call is taken from them when lapse is built. A right that is missing
+ * there may stop a script half-way, for Redis does not roll back: the job is then in no state. */
+#include "doctor/ask.h"
+#include "doctor/channels.h"
+#include "doctor/checks.h"
+#include "doctor/report.h"
+#include "cli/message.h"
+#include "tool_scripts.h"
+#include <ctype.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COMMAND_BYTES = 500, WORD_BYTES = 40 };
+
+/* clang-format off */
+/* ARGV: a command and its arguments, with spaces between. Returns 1 or 0, or -1 if this Redis
+ * cannot say. */
+static const char allowed_script[] =
+    "if not redis.acl_check_cmd then return -1 end "
+    "local words = {} "
+    "for word in string.gmatch(ARGV[1], '%S+') do words[#words + 1] = word end "
+    "return redis.acl_check_cmd(unpack(words)) and 1 or 0";
+/* clang-format on */
+
+/* What the user lacks, as arguments of ACL SETUSER: " +zadd +hset". */
+struct missing {
+    bool keys;          /* of the space */
+    char commands[600]; /* that a script needs */
+    char scripts[300];  /* those scripts */
+    char optional[400]; /* rights without which jobs run a little later */
+};
+
+/* Also true if this Redis cannot say. */
+static bool is_allowed(struct doctor *d, const char *command)
+{
+    redisReply *r = ASK(d, d->eval, allowed_script, "0", command);
+    bool allowed = !r || r->type != REDIS_REPLY_INTEGER || r->integer != 0;
+
+    freeReplyObject(r);
+    return allowed;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = strstr(words, word); at; at = strstr(at + 1, word)) {
+        if (at[len] == '\0' || at[len] == ' ') {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+static void add_word(char *words, size_t size, const char *word)
+{
+    size_t used = strlen(words);
+
+    if (!has_word(words, word)) {
+        snprintf(words + used, size - used, "%s", word);
+    }
+}
+
+static void add_command(char *words, size_t size, const char *command)
+{
+    char word[WORD_BYTES];
+
+    snprintf(word, sizeof word, " +%s", command);
+    for (char *c = word; *c; c++) {
+        *c = (char)tolower((unsigned char)*c);
+    }
+    add_word(words, size, word);
+}
+
+static void add_channel(char *words, size_t size, const char *pattern)
+{
+    char word[CHANNEL_BYTES + 8];
+
+    snprintf(word, sizeof word, " '&%s'", pattern);
+    add_word(words, size, word);
+}
+
+/* A command on a key that is not the user's is refused whatever the command: so keys come first. */
+static void check_keys(struct doctor *d, struct missing *m)
+{
+    static const char *const ends[] = {"due",      "run", "dead",      "jobs",
+                                       "attempts", "seq", "listeners", "t:x"};
+    char key[DOCTOR_KEY_BYTES];
+    char command[COMMAND_BYTES];
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        doctor_key(d, key, ends[i]);
+        snprintf(command, sizeof command, "%s x 1 %s", d->eval, key);
+        if (!is_allowed(d, command)) {
+            m->keys = true;
+        }
+    }
+}
+
+static void check_evals(struct doctor *d, struct missing *m)
+{
+    static const char *const evals[] = {"EVAL_RO", "EVALSHA_RO", "EVAL", "EVALSHA"};
+    int n = d->role == FOR_MONITOR ? 2 : 4;
+    char key[DOCTOR_KEY_BYTES];
+    char command[COMMAND_BYTES];
+
+    doctor_key(d, key, "due");
+    for (int i = 0; i < n; i++) {
+        snprintf(command, sizeof command, "%s x 1 %s", evals[i], key);
+        if (!is_allowed(d, command)) {
+            add_command(m->commands, sizeof m->commands, evals[i]);
+        }
+    }
+}
+
+/* The key is there twice because acl_check_cmd of a SET without a value crashes Redis 7.0.15: it
+ * reads past its arguments. */
+static void check_script(struct doctor *d, const struct script_needs *s, struct missing *m)
+{
+    char key[DOCTOR_KEY_BYTES];
+    bool lacks_any = false;
+
+    doctor_key(d, key, "due");
+    for (const char *at = s->commands; *at; at += strspn(at, " ")) {
+        int len = (int)strcspn(at, " ");
+        char name[WORD_BYTES];
+        char command[COMMAND_BYTES];
+
+        snprintf(name, sizeof name, "%.*s", len, at);
+        snprintf(command, sizeof command, "%s %s %s", name, key, key);
+        if (!is_allowed(d, command)) {
+            lacks_any = true;
+            add_command(m->commands, sizeof m->commands, name);
+        }
+        at += len;
+    }
+
+    if (lacks_any) {
+        size_t used = strlen(m->scripts);
+        snprintf(m->scripts + used, sizeof m->scripts - used, "%s%s", used ? " " : "", s->script);
+    }
+}
+
+static void check_scripts(struct doctor *d, struct missing *m)
+{
+    static const enum script_role roles[N_ROLES] = {
+        [FOR_MONITOR] = ROLE_MONITOR,
+        [FOR_PRODUCER] = ROLE_PRODUCER,
+        [FOR_LISTENER] = ROLE_LISTENER,
+    };
+
+    for (size_t i = 0; i < sizeof script_needs / sizeof *script_needs; i++) {
+        if (script_needs[i].role <= roles[d->role]) {
+            check_script(d, &script_needs[i], m);
+        }
+    }
+}
+
+/* pattern: what the user is to be given where it lacks the right. */
+static void check_channel(struct doctor *d, struct missing *m, const char *verb,
+                          const char *channel, const char *pattern)
+{
+    char command[COMMAND_BYTES];
+
+    snprintf(command, sizeof command, "%s %s", verb, channel);
+    if (!is_allowed(d, command)) {
+        add_command(m->optional, sizeof m->optional, verb);
+        add_channel(m->optional, sizeof m->optional, pattern);
+    }
+}
+
+/* Without a named queue the rights of all queues are shown. Redis matches the channel of a
+ * SUBSCRIBE with the pattern, but compares the pattern of a PSUBSCRIBE with it letter by letter. */
+static void check_channels(struct doctor *d, struct missing *m)
+{
+    char notice[DOCTOR_KEY_BYTES];
+    char notices[DOCTOR_KEY_BYTES];
+    char events[CHANNEL_BYTES];
+    char events_of_queue[CHANNEL_BYTES];
+    char end[24];
+
+    snprintf(end, sizeof end, "notice:%d", d->redis.db);
+    doctor_key(d, notice, end);
+    snprintf(notices, sizeof notices, "%s", notice);
+    channel_of_events(d, events);
+    snprintf(events_of_queue, sizeof events_of_queue, "%s", events);
+
+    if (!d->queues_named) {
+        snprintf(notices, sizeof notices, "%s:{*}:notice:*", d->space);
+        if (d->g->opts.notify == LAPSE_KEYSPACE) {
+            snprintf(events_of_queue, sizeof events_of_queue, "__keyspace@%d__:%s:{QUEUE}:t:*",
+                     d->redis.db, d->space);
+        }
+    }
+
+    if (d->role != FOR_MONITOR) {
+        check_channel(d, m, "PUBLISH", notice, notices);
+    }
+    if (d->role == FOR_LISTENER) {
+        check_channel(d, m, "SUBSCRIBE", notice, notices);
+        check_channel(d, m, "PSUBSCRIBE", events, events_of_queue);
+    }
+}
+
+static void read_user(struct doctor *d, char out[VALUE_BYTES])
+{
+    redisReply *r = ASK(d, "ACL", "WHOAMI");
+
+    if (is_text(r)) {
+        snprintf(out, VALUE_BYTES, "%s", printable(r->str));
+    } else {
+        snprintf(out, VALUE_BYTES, "%s", *d->redis.user ? printable(d->redis.user) : "default");
+    }
+
+    freeReplyObject(r);
+}
+
+static void report_missing(struct doctor *d, const struct missing *m)
+{
+    struct finding f = {.check = "rights"};
+    char user[VALUE_BYTES];
+    char fix[VALUE_BYTES + 1200];
+    char keys[80] = "";
+
+    read_user(d, user);
+    if (m->keys) {
+        snprintf(keys, sizeof keys, " '~%s:*'", d->space);
+    }
+
+    f.fix = fix;
+    snprintf(fix, sizeof fix, "redis-cli ACL SETUSER '%s'%s%s%s",
+             is_shell_safe(user, "@:+/") ? user : "NAME", keys, m->commands, m->optional);
+
+    if (*m->scripts) {
+        f.verdict = FAIL;
+        report(d, f, "user %s lacks%s%s; these scripts are refused, or stop half-way: %s", user,
+               keys, m->commands, m->scripts);
+    } else if (m->keys || *m->commands) {
+        f.verdict = FAIL;
+        report(d, f, "user %s lacks%s%s", user, keys, m->commands);
+    } else if (*m->optional) {
+        f.verdict = WARN;
+        report(d, f, "user %s lacks%s: alarm and sweep deliver the jobs, a little later", user,
+               m->optional);
+    } else {
+        f.fix = NULL;
+        report(d, f, "user %s has the rights of a %s", user, role_names[d->role]);
+    }
+}
+
+/* Chooses d->eval. False: rights cannot be checked, which has been reported. */
+static bool can_check_rights(struct doctor *d)
+{
+    struct finding f = {.check = "rights"};
+    redisReply *r = ASK(d, d->eval, allowed_script, "0", "TIME");
+
+    if (is_error(r, "NOPERM") && d->role == FOR_MONITOR) {
+        freeReplyObject(r);
+        d->eval = "EVAL_RO";
+        r = ASK(d, d->eval, allowed_script, "0", "TIME");
+    }
+
+    bool can_check = r && r->type == REDIS_REPLY_INTEGER && r->integer >= 0;
+
+    if (is_error(r, "NOPERM")) {
+        f.verdict = FAIL;
+        f.fix = "redis-cli ACL SETUSER NAME +eval +evalsha";
+        report(d, f, "%s", printable(r->str));
+    } else if (r && !can_check) {
+        f.verdict = WARN;
+        f.fix = "lapse bench";
+        report(d, f, "cannot be checked: %s",
+               is_error(r, "") ? printable(r->str) : "this needs Redis 7.0");
+    }
+
+    freeReplyObject(r);
+    return can_check;
+}
+
+void check_rights(struct doctor *d)
+{
+    struct missing m = {.keys = false};
+
+    if (!can_check_rights(d)) {
+        return;
+    }
+
+    check_keys(d, &m);
+    if (!m.keys) {
+        check_evals(d, &m);
+        check_scripts(d, &m);
+    }
+    check_channels(d, &m);
+
+    if (!d->code) {
+        report_missing(d, &m);
+    }
+}
