@@ -122,20 +122,30 @@ Test(cancel, prints_what_is_gone_and_says_no_to_what_is_not_there)
     server_stop(s);
 }
 
-/* PONG, and a byte of the answer. */
-static struct proxy *that_loses_the_answer(struct server *s)
+/* How many bytes went to clients once this one has succeeded. */
+static long bytes_after(struct proxy *wire, struct proc *p)
 {
-    struct proxy *wire = proxy_start(s);
-    proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
-    return wire;
+    expect(p, 0, NULL, NULL);
+    return proxy_bytes(wire, PROXY_DOWN);
 }
+
+/* The next run of this command is cut off within its answer, which comes last: after all bytes but
+ * the last three. How many come before the answer depends on the login. */
+#define lose_the_answer(wire, ...)                                             \
+    do {                                                                       \
+        long before = proxy_bytes(wire, PROXY_DOWN);                           \
+        long after = bytes_after(wire, lapse("-u", (wire)->url, __VA_ARGS__)); \
+        proxy_cut_after(wire, PROXY_DOWN, after - before - 3);                 \
+    } while (0)
 
 Test(cancel, whose_answer_was_lost_says_what_a_repeat_tells_and_what_it_cannot)
 {
     struct server *s = tool_redis();
 
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
-    struct proxy *wire = that_loses_the_answer(s);
+    expect(lapse("schedule", "r", "--id", "i", "--in", "1h"), 0, NULL, NULL);
+    struct proxy *wire = proxy_start(s);
+    lose_the_answer(wire, "cancel", "r", "i");
     struct proc *p = lapse("-u", wire->url, "cancel", "q", "i");
     cr_expect(!strstr(p->err, "get tells"), "%s", p->err);
     expect(
@@ -150,17 +160,18 @@ Test(cancel, whose_answer_was_lost_says_what_a_repeat_tells_and_what_it_cannot)
 Test(schedule, whose_answer_was_lost_can_be_repeated_if_it_named_its_id)
 {
     struct server *s = tool_redis();
-    struct proxy *wire = that_loses_the_answer(s);
+    struct proxy *wire = proxy_start(s);
 
+    lose_the_answer(wire, "schedule", "r", "--id", "i", "--in", "1h");
     expect(lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h"), 69, "",
            "--on-conflict keep");
     expect(
         lapse("-u", wire->url, "schedule", "q", "--id", "i", "--in", "1h", "--on-conflict", "keep"),
         0, "\"created\":false", NULL);
-    proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
+    lose_the_answer(wire, "schedule", "r", "--in", "1h");
     expect(lapse("-u", wire->url, "schedule", "q", "--in", "1h"), 69, "",
            "with --id it could be repeated");
-    proxy_cut_after(wire, PROXY_DOWN, (long)strlen("+PONG\r\n") + 1);
+    lose_the_answer(wire, "get", "r", "i");
     expect(lapse("-u", wire->url, "get", "q", "i"), 69, "", "the command changes nothing");
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 2);
     proxy_stop(wire);
