@@ -32,8 +32,8 @@ static struct {
 } demo;
 
 /* ---- printing ---- */
-static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void tell(const char *format, ...)
+static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void print_line(const char *format, ...)
 {
     va_list args;
 
@@ -46,9 +46,9 @@ static void tell(const char *format, ...)
     fflush(stdout);
 }
 
-static void tell_fault(const char *what, const char *id)
+static void print_fault(const char *what, const char *id)
 {
-    tell("%sFAULT: %s: %s%s", demo.bold, id, what, demo.plain);
+    print_line("%sFAULT: %s: %s%s", demo.bold, id, what, demo.plain);
     demo.n_faults++;
 }
 
@@ -96,9 +96,9 @@ static void check_runs(void)
 
         snprintf(id, sizeof id, "order-%u", i);
         if (demo.n_runs[i] < expected_runs(i)) {
-            tell_fault("it did not run", id);
+            print_fault("it did not run", id);
         } else if (demo.n_runs[i] > expected_runs(i)) {
-            tell_fault("it ran too often", id);
+            print_fault("it ran too often", id);
         }
     }
 }
@@ -122,7 +122,7 @@ static void on_counted(struct lapse *l, int err, const struct lapse_depth *d, vo
     check(err, "counting");
     check_runs();
     if (d->waiting || d->running || d->dead) {
-        tell_fault("jobs are left in Redis", "orders");
+        print_fault("jobs are left in Redis", "orders");
     }
 
     print_statistics(l);
@@ -175,7 +175,7 @@ static const char *what_happens(const struct lapse_job *job)
     }
 }
 
-static void tell_timeout(const struct lapse_job *job, int64_t late_us)
+static void print_timeout(const struct lapse_job *job, int64_t late_us)
 {
     static const char *const via[] = {"", "event", "notice", "alarm", "sweep"};
     int64_t due_ms = lapse_job_due_ms(job);
@@ -183,9 +183,9 @@ static void tell_timeout(const struct lapse_job *job, int64_t late_us)
     char clock[16];
 
     strftime(clock, sizeof clock, "%H:%M:%S", gmtime(&due));
-    tell("%s%-8s%s due %s.%03d  late %8.3f ms  by %-6s  %s", demo.bold, lapse_job_id(job),
-         demo.plain, clock, (int)(due_ms % 1000), (double)late_us / 1000, via[lapse_job_via(job)],
-         what_happens(job));
+    print_line("%s%-8s%s due %s.%03d  late %8.3f ms  by %-6s  %s", demo.bold, lapse_job_id(job),
+               demo.plain, clock, (int)(due_ms % 1000), (double)late_us / 1000,
+               via[lapse_job_via(job)], what_happens(job));
 }
 
 static void on_timeout(struct lapse *l, struct lapse_job *job, void *arg)
@@ -198,13 +198,13 @@ static void on_timeout(struct lapse *l, struct lapse_job *job, void *arg)
     (void)l;
     (void)arg;
     demo.n_runs[n]++;
-    tell_timeout(job, late_us);
+    print_timeout(job, late_us);
 
     if (late_us < 0 || (lapse_job_try(job) == 1 && lapse_job_due_ms(job) != demo.due_ms[n])) {
-        tell_fault("it ran early", id);
+        print_fault("it ran early", id);
     }
     if (n == SILENT && via != LAPSE_VIA_ALARM && via != LAPSE_VIA_SWEEP) {
-        tell_fault("an event came all the same", id);
+        print_fault("an event came all the same", id);
     }
 
     if (n == FAILING && lapse_job_try(job) == 1) {
@@ -221,8 +221,8 @@ static void on_paid(struct lapse *l, int err, const struct lapse_job *job, void 
     (void)job;
     (void)arg;
     check(err, "paying");
-    tell("%sorder-%d%s  is paid: its job is cancelled and will never run", demo.bold, PAID,
-         demo.plain);
+    print_line("%sorder-%d%s  is paid: its job is cancelled and will never run", demo.bold, PAID,
+               demo.plain);
 }
 
 static void on_extended(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -231,8 +231,8 @@ static void on_extended(struct lapse *l, int err, const struct lapse_job *job, v
     (void)arg;
     check(err, "extending");
     demo.due_ms[EXTENDED] = lapse_job_due_ms(job);
-    tell("%sorder-%d%s  gets more time: its job is rescheduled, %d s from now", demo.bold, EXTENDED,
-         demo.plain, EXTENDED_MS / 1000);
+    print_line("%sorder-%d%s  gets more time: its job is rescheduled, %d s from now", demo.bold,
+               EXTENDED, demo.plain, EXTENDED_MS / 1000);
 }
 
 /* As an eviction, a crash or a lost packet does it: the hint is gone, the job is not. */
@@ -248,12 +248,12 @@ static void delete_trigger(void)
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) ||
         write(fd, text, (size_t)len) != len || read(fd, answer, sizeof answer - 1) < 2 ||
         strncmp(answer, ":1", 2) != 0) {
-        tell_fault("its trigger could not be deleted", "order-9");
+        print_fault("its trigger could not be deleted", "order-9");
     }
     close(fd);
 
-    tell("%sorder-%d%s  loses its trigger key: Redis will not announce it", demo.bold, SILENT,
-         demo.plain);
+    print_line("%sorder-%d%s  loses its trigger key: Redis will not announce it", demo.bold, SILENT,
+               demo.plain);
 }
 
 static void on_scene(struct ev_loop *loop, ev_timer *timer, int events)
@@ -282,8 +282,8 @@ static void on_placed(struct lapse *l, int err, const struct lapse_job *job, voi
     n = order_number(lapse_job_id(job));
     demo.due_ms[n] = lapse_job_due_ms(job);
     if (n == ORDERS) {
-        tell("%d orders are placed, each with a job that is due when its time to pay is over",
-             ORDERS);
+        print_line("%d orders are placed, each with a job that is due when its time to pay is over",
+                   ORDERS);
     }
 }
 

@@ -71,7 +71,7 @@ static bool line_is_shown(struct client *c, int level, const char *line)
     return !c->one_shot && level <= LOG_NOTICE && !goes_on;
 }
 
-static void on_log(int level, const char *line, void *arg)
+static void on_client_log(int level, const char *line, void *arg)
 {
     struct client *c = arg;
 
@@ -117,7 +117,7 @@ static void client_script_refused(struct client *c, const struct lapse_health *h
     }
 }
 
-static void on_health(struct lapse *l, const struct lapse_health *h, void *arg)
+static void on_client_health(struct lapse *l, const struct lapse_health *h, void *arg)
 {
     struct client *c = arg;
     (void)l;
@@ -165,7 +165,7 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     client_clear(c, g);
     c->on_refused = refused;
     c->loop = ev_default_loop(0);
-    g->opts.log = on_log;
+    g->opts.log = on_client_log;
     g->opts.log_arg = c;
 
     if (c->loop) {
@@ -183,11 +183,11 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
         return err == LAPSE_EINVAL ? USAGE : INTERNAL;
     }
 
-    lapse_on_health(c->l, on_health, c);
+    lapse_on_health(c->l, on_client_health, c);
     return 0;
 }
 
-static void on_closed(void *arg)
+static void on_handle_closed(void *arg)
 {
     struct client *c = arg;
 
@@ -201,7 +201,7 @@ static void on_closed(void *arg)
 void client_close(struct client *c, int64_t grace_ms)
 {
     if (c->l) {
-        lapse_close(c->l, grace_ms, on_closed, c);
+        lapse_close(c->l, grace_ms, on_handle_closed, c);
     }
 }
 

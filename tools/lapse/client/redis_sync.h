@@ -8,8 +8,8 @@
 struct redisContext;
 struct redisReply;
 
-/* A blocking connection beside the library's, for what lapse.h does not show. Where nothing else is
- * said its functions return 0, or an exit code after they have printed why. */
+/* A blocking connection beside the library's, for what lapse.h does not show. Unless noted
+ * otherwise its functions return 0, or an exit code after they have printed why. */
 struct redis_sync {
     struct redisContext *c;
     const char *shown; /* the URL, for messages */

@@ -11,7 +11,7 @@ struct cancel_command {
     const char *id;
 };
 
-static void on_cancelled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+static void on_cancel_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct cancel_command *cancel = arg;
     const char *queue = cancel->once.queue;
@@ -39,7 +39,7 @@ static int cancel_send(struct oneshot *o)
 {
     struct cancel_command *cancel = (struct cancel_command *)o;
 
-    return oneshot_sent(o, lapse_cancel(o->c.l, o->queue, cancel->id, 0, on_cancelled, cancel));
+    return oneshot_sent(o, lapse_cancel(o->c.l, o->queue, cancel->id, 0, on_cancel_reply, cancel));
 }
 
 static int cancel_run(const struct command *cmd, struct globals *g, struct arguments *args)

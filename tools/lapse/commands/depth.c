@@ -12,7 +12,7 @@ struct depth_command {
     int next; /* replies come in the order of the requests */
 };
 
-static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+static void on_depth_reply(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     struct depth_command *depth = arg;
     bool is_first = depth->next == 0;
@@ -36,7 +36,7 @@ static int depth_send(struct oneshot *o)
 
     depth->next = 0;
     for (int i = 0; !err && i < depth->n_queues; i++) {
-        err = oneshot_sent(o, lapse_depth(o->c.l, depth->queues[i], on_depth, depth));
+        err = oneshot_sent(o, lapse_depth(o->c.l, depth->queues[i], on_depth_reply, depth));
     }
 
     return err;

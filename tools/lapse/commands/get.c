@@ -10,7 +10,7 @@ struct get_command {
     const char *id;
 };
 
-static void on_got(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+static void on_get_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct get_command *get = arg;
 
@@ -30,7 +30,7 @@ static int get_send(struct oneshot *o)
 {
     struct get_command *get = (struct get_command *)o;
 
-    return oneshot_sent(o, lapse_get(o->c.l, o->queue, get->id, on_got, get));
+    return oneshot_sent(o, lapse_get(o->c.l, o->queue, get->id, on_get_reply, get));
 }
 
 static int get_run(const struct command *cmd, struct globals *g, struct arguments *args)

@@ -40,15 +40,15 @@ static const struct opt list_options[] = {
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
-static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
-                    void *arg);
+static void on_list_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                         void *arg);
 
 static int list_send_page(struct list_command *list, const struct lapse_job *after)
 {
     struct oneshot *o = &list->once;
     unsigned n = list->limit < PAGE_JOBS ? list->limit : PAGE_JOBS;
 
-    return oneshot_sent(o, lapse_list(o->c.l, o->queue, list->state, after, n, on_page, list));
+    return oneshot_sent(o, lapse_list(o->c.l, o->queue, list->state, after, n, on_list_page, list));
 }
 
 /* After the last page of a state comes the first of the next one. */
@@ -66,8 +66,8 @@ static int list_send_next(struct list_command *list, const struct lapse_job *las
     return list_send_page(list, NULL);
 }
 
-static void on_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
-                    void *arg)
+static void on_list_page(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                         void *arg)
 {
     struct list_command *list = arg;
 

@@ -21,7 +21,7 @@ static const struct opt reschedule_options[] = {
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
-static void on_rescheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+static void on_reschedule_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct reschedule_command *r = arg;
 
@@ -36,7 +36,7 @@ static int reschedule_send(struct oneshot *o)
     struct reschedule_command *r = (struct reschedule_command *)o;
 
     return oneshot_sent(
-        o, lapse_reschedule(o->c.l, o->queue, r->id, r->when.due, 0, on_rescheduled, r));
+        o, lapse_reschedule(o->c.l, o->queue, r->id, r->when.due, 0, on_reschedule_reply, r));
 }
 
 static int reschedule_run(const struct command *cmd, struct globals *g, struct arguments *args)

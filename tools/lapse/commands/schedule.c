@@ -164,7 +164,7 @@ static int schedule_body(struct schedule_command *s, const struct globals *g, co
 }
 
 /* ---- the request ---- */
-static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+static void on_schedule_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct schedule_command *s = arg;
 
@@ -178,7 +178,7 @@ static int schedule_send(struct oneshot *o)
 {
     struct schedule_command *s = (struct schedule_command *)o;
 
-    return oneshot_sent(o, lapse_schedule(o->c.l, &s->spec, on_scheduled, s));
+    return oneshot_sent(o, lapse_schedule(o->c.l, &s->spec, on_schedule_reply, s));
 }
 
 static int schedule_run(const struct command *cmd, struct globals *g, struct arguments *args)

@@ -122,7 +122,7 @@ static pid_t fork_server(const char *dir)
     return pid;
 }
 
-/* Whoever reads a pipe of ours must see its end when lapse ends, not when the janitor does. */
+/* A reader of our pipes must see their end when lapse ends, not when the janitor does. */
 static void close_other_files(int leash)
 {
     int null = open("/dev/null", O_RDWR);
@@ -459,5 +459,5 @@ void private_redis_stop(struct private_redis *r)
 {
     close(r->leash);
     while (waitpid(r->janitor, NULL, 0) < 0 && errno == EINTR) {}
-    remove_tree(AT_FDCWD, r->dir); /* in case somebody killed the janitor */
+    remove_tree(AT_FDCWD, r->dir); /* in case the janitor was killed */
 }

@@ -366,7 +366,7 @@ static int child_start(struct exec_child *c)
     c->body = lapse_job_body(c->job, &c->body_left);
     if (!err) {
         struct spawn s = {x->path, x->argv, x->env, ends[0]};
-        child_feed(c, ends[1]); /* the pipe holds most bodies whole */
+        child_feed(c, ends[1]); /* most bodies fit into the pipe */
         add_job_variables(x, c->job, variables);
         err = spawn_program(&s, &c->pid);
     }

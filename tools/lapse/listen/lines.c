@@ -2,9 +2,9 @@
 /* Due jobs as lines on stdout. A reader that is slow, or a terminal that was stopped, must not stop
  * the loop, which renews the leases and receives the signals: nothing here waits, and lines that
  * are not taken stay here while their jobs are held. Those count as running, so that no more than
- * max_running are ever claimed. When the reader is gone, jobs whose line was not written whole stay
- * here unsettled until the end of the handle gives them back: nobody has seen them, so they have
- * used no try. */
+ * max_running are ever claimed. When the reader is gone, jobs whose line was not written completely
+ * stay here unsettled until the end of the handle gives them back: nobody has seen them, so they
+ * have used no try. */
 #include "listen/lines.h"
 #include "cli/message.h"
 #include "cli/print.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of a listener: when it begins, when it stops. Each job goes to lines.c or exec.c, which
- * settles it; here is counted what runs, and decided which of the ends has come:
+ * settles it. This file counts the running jobs, and decides which end has come:
  *
  *   --count   N jobs have begun
  *   --drain   no job that was due at the start is left
@@ -228,7 +228,7 @@ static void on_usr1(struct ev_loop *loop, ev_signal *w, int events)
     print_stats(w->data);
 }
 
-static void on_grace_over(struct ev_loop *loop, ev_timer *w, int events)
+static void on_listen_grace_over(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct listen *in = w->data;
 
@@ -282,7 +282,7 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
     }
 
     ev_timer_stop(loop, &in->tick);
-    ev_timer_init(&in->tick, on_grace_over, (double)in->grace_ms / 1000, 0);
+    ev_timer_init(&in->tick, on_listen_grace_over, (double)in->grace_ms / 1000, 0);
     listen_close(in, 0, in->grace_ms + EXEC_KILL_MS + LISTEN_SLACK_MS);
     ev_timer_start(loop, &in->tick);
 }
@@ -400,7 +400,7 @@ static void on_due_job(struct lapse *l, struct lapse_job *due, void *arg)
 }
 
 /* ---- the start ---- */
-static void on_connected(struct listen *in)
+static void listen_connected(struct listen *in)
 {
     in->connected_ms = monotonic_ms();
     if (in->g->verbose) {
@@ -425,7 +425,7 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
     }
 
     if (!err) {
-        on_connected(in);
+        listen_connected(in);
     } else if (is_out_of_patience(in) || (err == LAPSE_EDENIED && in->c.no_right)) {
         listen_stop(in, client_report(&in->c, err, listen_about(in)));
     } else {
