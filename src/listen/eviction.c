@@ -1,80 +1,94 @@
 /* SPDX-License-Identifier: MIT */
-/* Asked on each connection, before the first job is taken; and each second while the answer is bad,
- * so that who mends it need not restart us. An answer that does not come, or may not be asked for,
- * is no reason to stand still. */
+/* Redis is asked on each connection, and each second while it may evict jobs: when that is changed,
+ * claims begin without a restart. Where Redis does not answer, or this user may not ask, jobs are
+ * claimed all the same. */
 #include "listen/eviction.h"
 #include "base/error.h"
 
 enum { AGAIN_MS = 1000 };
 
-static void send(struct policy *p)
+static void eviction_ask(struct eviction *e)
 {
-    if (!p->ask.ask.asked) {
-        p->ask.ask.until_us = clock_us() + p->context->settings.reply_ms * 1000;
-        store_eviction(p->script, &p->ask, (struct span){p->key, strlen(p->key)});
+    if (e->ask.ask.asked) {
+        return;
     }
+
+    e->ask.ask.until_us = clock_us() + e->context->settings.reply_ms * 1000;
+    store_eviction(e->script, &e->ask, span_of(e->key));
 }
 
 static void on_again(void *arg)
 {
-    struct policy *p = arg;
-    if (node_up(p->script->node)) {
-        send(p);
+    struct eviction *e = arg;
+
+    if (node_up(e->script->node)) {
+        eviction_ask(e);
     }
+}
+
+static void eviction_set(struct eviction *e, bool may_evict)
+{
+    struct context *c = e->context;
+
+    if (may_evict && !e->may_evict) {
+        log_line(&c->log, LOG_POLICY, LOG_ERR,
+                 "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; "
+                 "CONFIG SET maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
+        health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_MAY_EVICT});
+    } else if (!may_evict && e->may_evict) {
+        log_line(&c->log, LOG_KEEPS, LOG_NOTICE,
+                 "takes jobs: this Redis does not evict them any more");
+        health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
+    }
+
+    e->may_evict = may_evict;
 }
 
 static void on_answer(struct queue_ask *a, int err)
 {
-    struct policy *p = CONTAINER(a, struct policy, ask);
-    bool barred = policy_bars(p);
-    bool refused = err_is_refusal(err) || err == LAPSE_EBROKEN;
+    struct eviction *e = CONTAINER(a, struct eviction, ask);
+    bool forbade = eviction_forbids_claims(e);
 
-    if (err && !refused) {
+    if (err && !err_is_refusal(err) && err != LAPSE_EBROKEN) {
         return; /* the connection is gone: the next one asks */
     }
 
-    p->known = true;
-
-    if (!err && a->n[0] && !p->evicts) {
-        log_line(&p->context->log, LOG_POLICY, LOG_ERR,
-                 "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; "
-                 "CONFIG SET maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
-        health_report(&p->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_MAY_EVICT});
-    } else if (!err && !a->n[0] && p->evicts) {
-        log_line(&p->context->log, LOG_KEEPS, LOG_NOTICE,
-                 "takes jobs: this Redis does not evict them any more");
-        health_report(&p->context->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
+    e->known = true;
+    if (!err) {
+        eviction_set(e, a->n[0] != 0);
     }
 
-    p->evicts = err ? p->evicts : a->n[0] != 0;
-
-    if (p->evicts) {
-        timer_set(&p->again, AGAIN_MS);
-    } else if (barred) {
-        p->cleared(p->arg);
+    if (e->may_evict) {
+        timer_set(&e->again, AGAIN_MS);
+    } else if (forbade) {
+        e->allowed(e->arg);
     }
 }
 
-void policy_init(struct policy *p, struct context *context, struct script *script,
-                 void (*cleared)(void *arg), void *arg)
+void eviction_init(struct eviction *e, struct script *script, void (*allowed)(void *arg), void *arg)
 {
-    *p = (struct policy){.context = context, .script = script, .cleared = cleared, .arg = arg};
-    p->known = (context->settings.flags & LAPSE_MAY_EVICT) != 0;
-    p->ask.end = on_answer;
-    timer_init(&p->again, context->loop, on_again, p);
+    struct context *c = script->context;
+
+    *e = (struct eviction){.context = c, .script = script, .allowed = allowed, .arg = arg};
+    e->known = (c->settings.flags & LAPSE_MAY_EVICT) != 0;
+    e->ask.end = on_answer;
+    timer_init(&e->again, c->loop, on_again, e);
 }
 
-void policy_ask(struct policy *p, struct span key)
+void eviction_check(struct eviction *e, struct span key)
 {
-    if (!(p->context->settings.flags & LAPSE_MAY_EVICT) && node_up(p->script->node) &&
-        !p->ask.ask.asked) {
-        memcpy(p->key, key.at, key.len);
-        p->key[key.len] = '\0';
-        send(p);
+    bool is_allowed = (e->context->settings.flags & LAPSE_MAY_EVICT) != 0;
+
+    if (is_allowed || !node_up(e->script->node) || e->ask.ask.asked) {
+        return;
     }
+
+    memcpy(e->key, key.at, key.len);
+    e->key[key.len] = '\0';
+    eviction_ask(e);
 }
 
-void policy_close(struct policy *p)
+void eviction_close(struct eviction *e)
 {
-    timer_stop(&p->again);
+    timer_stop(&e->again);
 }

@@ -1,27 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_POLICY_H
-#define LAPSE_POLICY_H
+#ifndef LAPSE_EVICTION_H
+#define LAPSE_EVICTION_H
 #include "script/verbs.h"
 
-/* Whether this Redis keeps what it is given: no job is taken from one that may evict any of our
- * keys. */
-struct policy {
+/* Whether this Redis may evict our keys, by its maxmemory-policy. No job is claimed from one that
+ * may. */
+struct eviction {
     struct context *context;
     struct script *script;
-    void (*cleared)(void *arg); /* from now on jobs may be taken */
+    void (*allowed)(void *arg);
     void *arg;
+
     struct queue_ask ask;
     struct timer again;
-    char key[KEYS_MAX];
-    bool known, evicts;
+    char key[KEYS_MAX]; /* of the queue that was asked with last */
+    bool known;
+    bool may_evict;
 };
-void policy_init(struct policy *p, struct context *context, struct script *script,
-                 void (*cleared)(void *arg), void *arg);
-void policy_ask(struct policy *p, struct span key); /* key: of any queue */
-static inline bool policy_bars(const struct policy *p)
+
+/* Calls allowed(arg) when jobs may be claimed after they could not. */
+void eviction_init(struct eviction *e, struct script *script, void (*allowed)(void *arg),
+                   void *arg);
+
+/* Asks Redis, on each connection before the first claim. The key is that of any queue. */
+void eviction_check(struct eviction *e, struct span key);
+
+static inline bool eviction_known(const struct eviction *e)
 {
-    return !p->known || p->evicts;
+    return e->known;
 }
-void policy_close(struct policy *p);
+
+/* No job may be claimed: Redis has not answered yet, or may evict jobs. */
+static inline bool eviction_forbids_claims(const struct eviction *e)
+{
+    return !e->known || e->may_evict;
+}
+
+/* Redis has answered that it may evict jobs. */
+static inline bool eviction_possible(const struct eviction *e)
+{
+    return e->may_evict;
+}
+
+void eviction_close(struct eviction *e);
 
 #endif

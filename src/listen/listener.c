@@ -54,7 +54,7 @@ static void on_ended(void *arg)
     work_want_turn(arg);
 }
 
-static void on_cleared(void *arg)
+static void on_claims_allowed(void *arg)
 {
     work_want_turn(arg);
 }
@@ -82,7 +82,7 @@ void work_init(struct work *w, struct context *context, struct script *script,
     timer_init(&w->pause, context->loop, on_pause, w);
     wake_init(&w->wake, context, script, &events, w);
     script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
-    policy_init(&w->policy, context, script, on_cleared, w);
+    eviction_init(&w->eviction, script, on_claims_allowed, w);
     holder_init(&w->holder, context, script, tasks, &holder_events, w);
 }
 
@@ -113,8 +113,8 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
     list_insert(&w->queues, &q->node);
     table_add(&w->names, &q->named, (struct span){q->name, strlen(q->name)});
     wake_watch(&w->wake, &q->watch, q->name, key);
-    if (!w->policy.known) {
-        policy_ask(&w->policy, key);
+    if (!eviction_known(&w->eviction)) {
+        eviction_check(&w->eviction, key);
     }
 
     return 0;
@@ -161,7 +161,7 @@ void work_up(struct work *w)
         &w->holder); /* before any sweep: Redis may have been away for longer than the leases */
     if (!list_empty(&w->queues)) {
         struct queue *any = CONTAINER(w->queues.next, struct queue, node);
-        policy_ask(&w->policy, (struct span){any->key, strlen(any->key)});
+        eviction_check(&w->eviction, span_of(any->key));
     }
 
     LIST_EACH (i, &w->queues) {
@@ -200,7 +200,7 @@ void work_end(struct work *w)
 {
     w->closing = true;
     timer_stop(&w->pause);
-    policy_close(&w->policy);
+    eviction_close(&w->eviction);
     holder_end(&w->holder);
     wake_close(&w->wake);
 }

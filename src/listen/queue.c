@@ -49,7 +49,7 @@ static bool closed_for(const struct queue *q)
 /* Hints are owed meanwhile: they may come by the thousand, and Redis would refuse each claim. */
 static bool waits(const struct queue *q)
 {
-    return q->resume.on || q->resume_next || policy_bars(&q->work->policy) ||
+    return q->resume.on || q->resume_next || eviction_forbids_claims(&q->work->eviction) ||
            clock_us() < q->paused_us;
 }
 
@@ -191,7 +191,7 @@ void queue_claim(struct queue *q, enum lapse_via via)
                             hint is about */
         }
         if (!closed_for(q) && !q->oldest_asked) {
-            wake_room(&q->watch, left > 0 && !q->work->policy.evicts);
+            wake_room(&q->watch, left > 0 && !eviction_possible(&q->work->eviction));
         }
         return;
     }
@@ -256,7 +256,7 @@ void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via 
 
     if (!left || !c) {
         owe_in_turn(q, via);
-        wake_room(watch, left > 0 && !w->policy.evicts);
+        wake_room(watch, left > 0 && !eviction_possible(&w->eviction));
         return;
     }
 

@@ -11,7 +11,7 @@ struct work {
     struct context *context;
     struct script *script;
     struct wake wake;
-    struct policy policy;
+    struct eviction eviction;
     struct holder holder;
     struct list queues;
     struct table names;  /* of queues */
