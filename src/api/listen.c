@@ -40,7 +40,7 @@ int lapse_unlisten(struct lapse *l, const char *queue)
 
 void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)
 {
-    held_settle(held_of(job), SETTLE_DONE, 0, NULL, fn, arg);
+    lease_settle(lease_of(job), SETTLE_DONE, 0, NULL, fn, arg);
 }
 
 void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, lapse_cb *fn,
@@ -52,10 +52,10 @@ void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, la
         delay_ms = JOB_TEN_YEARS_MS;
     }
 
-    held_settle(held_of(job), SETTLE_RETRY, delay_ms, reason, fn, arg);
+    lease_settle(lease_of(job), SETTLE_RETRY, delay_ms, reason, fn, arg);
 }
 
 void lapse_fail(struct lapse_job *job, const char *reason, lapse_cb *fn, void *arg)
 {
-    held_settle(held_of(job), SETTLE_FAIL, 0, reason, fn, arg);
+    lease_settle(lease_of(job), SETTLE_FAIL, 0, reason, fn, arg);
 }

@@ -1,172 +1,189 @@
 /* SPDX-License-Identifier: MIT */
-/* The jobs in our hands: their handlers' turn, the renewal of their leases, their settling.
+/* A claimed job: its handler's turn, the renewal of its lease, its settling.
  *
- *   QUEUED --its turn--> RUNNING --settle--> SETTLING --answer--> SETTLED --callback--> freed
- *      '---------release (unbegun)---------------^  '--lost: again--^
+ *   QUEUED ---handler begins---> RUNNING ---settle---> SETTLING ---answer---> SETTLED ---> freed
+ *      |                                                  ^
+ *      '--------- released: its handler had not begun ----'
  *
- * Leases are measured from when we asked for them, so ours ends no later than Redis's. A settle is
- * repeated (by script.c) until it is answered or the lease is over, for reply_ms at least: its
- * token makes that safe. A repeat that hears EGONE cannot know whether the first attempt did it:
- * ELOST. */
+ * A lease is measured from the moment at which it was asked for, so ours ends no later than
+ * Redis's.
+ *
+ * script.c repeats a settle until it is answered or the lease is over, and for reply_ms at least:
+ * its token makes that safe. A repeat that is answered with EGONE ends with ELOST, as the first
+ * attempt may have succeeded. */
 #include "listen/lease.h"
 #include "base/error.h"
 #include "base/mem.h"
 
 enum {
-    TICKS = 12 /* looks at the leases, in one lease */,
-    LOOK_US = 1000 /* at the least between two */
+    TICKS_PER_LEASE = 12,
+    TICK_MIN_MS = 10,
+    CHECK_APART_US = 1000,
 };
 
-static void free_if_over(struct held *h)
+/* ---- its memory ---- */
+static void lease_free_if_unused(struct lease *l)
 {
-    if (h->over && !h->in_handler && !h->renewing.ask.asked) {
-        mem_free(h);
+    if (l->disposed && !l->in_handler && !l->renewing.ask.asked) {
+        mem_free(l);
     }
 }
 
-static void dispose(struct held *h)
+static void lease_dispose(struct lease *l)
 {
-    list_remove(&h->node);
-    if (h->holder) {
-        script_unask(h->holder->script, &h->renewing.ask);
+    list_remove(&l->node);
+    if (l->leases) {
+        script_unask(l->leases->script, &l->renewing.ask);
     }
-    h->over = true;
-    free_if_over(h);
+
+    l->disposed = true;
+    lease_free_if_unused(l);
 }
 
-/* Its handler still has it, and may read it until it settles it, which then only frees it. */
-static void cut_loose(struct held *h)
+/* The handler still has the job, and may read it until it settles it. */
+static void lease_detach(struct lease *l)
 {
-    script_unask(h->holder->script, &h->renewing.ask);
-    list_remove(&h->node);
-    h->state = HELD_RUNNING;
-    h->holder = NULL;
-    h->job.handle = NULL;
+    script_unask(l->leases->script, &l->renewing.ask);
+    list_remove(&l->node);
+    l->state = LEASE_RUNNING;
+    l->leases = NULL;
+    l->job.handle = NULL;
 }
 
 /* ---- settling ---- */
-static void finish(struct held *h, int err)
+static void lease_settled(struct lease *l, int err)
 {
-    struct holder *hs = h->holder;
+    struct leases *ls = l->leases;
 
-    h->state = HELD_SETTLED;
-    script_unask(hs->script, &h->renewing.ask);
-    hs->events->freed(hs->arg, h->owner);
-    if (h->given_back && !h->let_go) {
-        cut_loose(h);
-    } else if (h->settled_fn) {
-        h->settled_err = err;
-        task_queue_push(hs->tasks, &h->settled);
+    l->state = LEASE_SETTLED;
+    script_unask(ls->script, &l->renewing.ask);
+    ls->events->ended(ls->arg, l->owner);
+
+    if (l->given_back && !l->was_settled_late) {
+        lease_detach(l);
+    } else if (l->settled_fn) {
+        l->settled_err = err;
+        task_queue_push(ls->tasks, &l->settled);
     } else {
-        dispose(h);
+        lease_dispose(l);
     }
 }
 
-static void count(struct held *h, int64_t value)
+/* next_due_ms is of a retry; 0: its tries were used up. */
+static void lease_count_settled(struct lease *l, int64_t next_due_ms)
 {
-    struct lapse_stats *stats = &h->holder->context->stats;
+    struct leases *ls = l->leases;
+    struct lapse_stats *stats = &ls->context->stats;
 
-    stats->done += h->settle == SETTLE_DONE;
-    stats->retried += h->settle == SETTLE_RETRY && value;
-    stats->failed += h->settle == SETTLE_FAIL || (h->settle == SETTLE_RETRY && !value);
-    if (h->settle == SETTLE_RETRY && value) {
-        h->holder->events->put_back(h->holder->arg, h->owner, value);
+    switch (l->settle) {
+    case SETTLE_DONE: stats->done++; break;
+    case SETTLE_FAIL: stats->failed++; break;
+    case SETTLE_RELEASE: break;
+    case SETTLE_RETRY:
+        if (next_due_ms) {
+            stats->retried++;
+            ls->events->retried(ls->arg, l->owner, next_due_ms);
+        } else {
+            stats->failed++;
+        }
+        break;
     }
 }
 
-/* A run that began and could not be settled counts: its token must not be taken for that of a lost
- * claim. */
-static void give_up(struct holder *hs, uint64_t token)
+/* A run that began and could not be settled counts as a try, so its token must not be taken for
+ * that of a claim whose answer was lost. */
+static void leases_note_unsettled(struct leases *ls, uint64_t token)
 {
-    uint64_t *place = &hs->given_up[hs->n_given_up++ % GIVEN_UP_MAX];
-    if (*place > hs->given_up_before) {
-        hs->given_up_before = *place;
+    uint64_t *place = &ls->unsettled[ls->n_unsettled % UNSETTLED_MAX];
+
+    if (*place > ls->forgotten) {
+        ls->forgotten = *place;
     }
+
     *place = token;
+    ls->n_unsettled++;
 }
 
-static void on_settling(struct settle_ask *a, int err, int64_t value)
+static void on_settled(struct settle_ask *a, int err, int64_t value)
 {
-    struct held *h = CONTAINER(a, struct held, settling);
-    struct holder *hs = h->holder;
+    struct lease *l = CONTAINER(a, struct lease, settling);
+    struct leases *ls = l->leases;
+    bool released = l->settle == SETTLE_RELEASE;
 
     if (!err) {
-        count(h, value);
-    }
-
-    if (err && err != LAPSE_EGONE && h->settle != SETTLE_RELEASE) {
-        give_up(hs, h->job.token);
+        lease_count_settled(l, value);
+    } else if (err != LAPSE_EGONE && !released) {
+        leases_note_unsettled(ls, l->job.token);
     }
 
     if (err && a->ask.maybe) {
         err = LAPSE_ELOST;
     } else if (err && err != LAPSE_ECLOSED) {
         err = LAPSE_EGONE;
-        hs->context->stats.gone += h->settle != SETTLE_RELEASE;
+        if (!released) {
+            ls->context->stats.gone++;
+        }
     }
 
-    finish(h, err);
+    lease_settled(l, err);
 }
 
-/* How long to try: while the lease lasts, and for reply_ms at least, since Redis takes it also
- * later if nobody else has the job. What was not begun goes back however late: then it has not used
- * a try. */
-static int64_t settle_until_us(const struct held *h)
+/* A settle is tried while the lease lasts, and for reply_ms at least: Redis accepts it later too,
+ * if nobody else has the job. A job whose handler had not begun is returned however late: that
+ * spares it a try. */
+static int64_t lease_settle_until_us(const struct lease *l)
 {
-    const struct lapse_options *set = &h->holder->context->settings;
-    int64_t least_us = clock_us() + set->reply_ms * 1000;
+    const struct lapse_options *settings = &l->leases->context->settings;
+    int64_t least_us = clock_us() + settings->reply_ms * 1000;
 
-    if (h->settle == SETTLE_RELEASE) {
-        return least_us + set->lease_ms * 1000;
+    if (l->settle == SETTLE_RELEASE) {
+        return least_us + settings->lease_ms * 1000;
     }
-    return h->lease_end_us > least_us ? h->lease_end_us : least_us;
+
+    return l->end_us > least_us ? l->end_us : least_us;
 }
 
-static void settle(struct held *h)
+static void lease_ask_settle(struct lease *l, enum settle how)
 {
-    struct script *s = h->holder->script;
-    struct span id = {h->job.id, strlen(h->job.id)};
-    struct span reason = {h->reason, strlen(h->reason)};
+    struct script *s = l->leases->script;
+    struct settle_ask *a = &l->settling;
+    struct span id = span_of(l->job.id);
+    struct span reason = span_of(l->reason);
+    uint64_t token = l->job.token;
 
-    h->settling.end = on_settling;
-    h->settling.ask.repeats = true;
-    h->settling.ask.until_us = settle_until_us(h);
+    l->settle = how;
+    l->state = LEASE_SETTLING;
+    a->end = on_settled;
+    a->ask.repeats = true;
+    a->ask.until_us = lease_settle_until_us(l);
 
-    switch (h->settle) {
-    case SETTLE_DONE: store_done(s, &h->settling, h->key, id, h->job.token); break;
-    case SETTLE_RETRY:
-        store_retry(s, &h->settling, h->key, id, h->job.token, h->delay_ms, reason);
-        break;
-    case SETTLE_FAIL: store_fail(s, &h->settling, h->key, id, h->job.token, reason); break;
-    case SETTLE_RELEASE: store_release(s, &h->settling, h->key, id, h->job.token); break;
+    switch (how) {
+    case SETTLE_DONE: store_done(s, a, l->key, id, token); break;
+    case SETTLE_RETRY: store_retry(s, a, l->key, id, token, l->delay_ms, reason); break;
+    case SETTLE_FAIL: store_fail(s, a, l->key, id, token, reason); break;
+    case SETTLE_RELEASE: store_release(s, a, l->key, id, token); break;
     }
 }
 
-static void run_settled(struct task *t)
+static void settled_run(struct task *t)
 {
-    struct held *h = CONTAINER(t, struct held, settled);
-    h->settled_fn(h->handle, h->settled_err, NULL, h->settled_arg);
+    struct lease *l = CONTAINER(t, struct lease, settled);
+
+    l->settled_fn(l->handle, l->settled_err, NULL, l->settled_arg);
 }
 
 static void settled_done(struct task *t, bool alive)
 {
     (void)alive;
-    dispose(CONTAINER(t, struct held, settled));
+    lease_dispose(CONTAINER(t, struct lease, settled));
 }
 
-static void begin_settle(struct held *h, enum settle how)
+struct lease *lease_of(struct lapse_job *job)
 {
-    h->settle = how;
-    h->state = HELD_SETTLING;
-    settle(h);
+    return CONTAINER(job, struct lease, job);
 }
 
-struct held *held_of(struct lapse_job *job)
-{
-    return CONTAINER(job, struct held, job);
-}
-
-/* Of a text that is too long: not in the midst of a UTF-8 character. */
+/* A reason that is too long is cut between two characters of UTF-8. */
 static size_t reason_len(const char *reason)
 {
     size_t len = reason ? strnlen(reason, JOB_REASON_MAX + 1) : 0;
@@ -184,298 +201,370 @@ static size_t reason_len(const char *reason)
     return JOB_REASON_MAX; /* it is not UTF-8 */
 }
 
-void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason,
-                 lapse_cb *fn, void *arg)
+void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char *reason,
+                  lapse_cb *fn, void *arg)
 {
-    if (h->given_back && h->holder) {
-        ASSERT(!h->let_go);
-        h->let_go = true;
+    if (l->given_back && l->leases) {
+        ASSERT(!l->was_settled_late);
+        l->was_settled_late = true;
         return;
     }
 
-    ASSERT(h->state == HELD_RUNNING); /* once, and by its handler */
+    ASSERT(l->state == LEASE_RUNNING); /* settled once, and by its handler */
 
-    if (!h->holder) {
-        h->state = HELD_SETTLED;
-        dispose(h);
+    if (!l->leases) {
+        l->state = LEASE_SETTLED;
+        lease_dispose(l);
         return;
     }
 
     size_t len = reason_len(reason);
-    memcpy(h->reason, reason ? reason : "", len);
-    h->reason[len] = '\0';
-    h->delay_ms = delay_ms;
-    h->settled_fn = fn;
-    h->settled_arg = arg;
-    begin_settle(h, how);
+    memcpy(l->reason, reason ? reason : "", len);
+    l->reason[len] = '\0';
+    l->delay_ms = delay_ms;
+    l->settled_fn = fn;
+    l->settled_arg = arg;
+    lease_ask_settle(l, how);
 }
 
-/* ---- leases ---- */
+/* ---- renewal ---- */
 static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
 {
-    struct held *h = CONTAINER(a, struct held, renewing);
+    struct lease *l = CONTAINER(a, struct lease, renewing);
 
     if (!err) {
-        h->job.until_ms = until_ms;
-        h->lease_end_us = a->ask.sent_us + h->lease_ms * 1000;
-        h->renew_at_us = a->ask.sent_us + h->lease_ms * 1000 / 3;
+        l->job.until_ms = until_ms;
+        l->end_us = a->ask.sent_us + l->length_ms * 1000;
+        l->renew_at_us = a->ask.sent_us + l->length_ms * 1000 / 3;
     } else if (err == LAPSE_EGONE) {
-        h->lease_end_us = 0;
+        l->end_us = 0;
     } else if (err_is_refusal(err)) {
-        h->renew_at_us = clock_us() + h->lease_ms * 1000 / 6; /* not at each tick */
+        l->renew_at_us = clock_us() + l->length_ms * 1000 / 6; /* not at each tick */
     }
 
-    free_if_over(h); /* settled while this was on its way */
+    lease_free_if_unused(l); /* it may have been settled meanwhile */
 }
 
-/* For as long as the handler may run; one that has not begun waits its turn for as long as it
- * takes. */
-static void renew(struct held *h, int64_t now)
+/* A lease is renewed for as long as its handler may run. A job that waits for its turn is kept for
+ * as long as that takes. */
+static void lease_renew(struct lease *l, int64_t now_us)
 {
-    struct holder *hs = h->holder;
-    const struct lapse_options *set = &hs->context->settings;
-    int64_t left_ms = h->run_end_us ? (h->run_end_us - now) / 1000 : set->run_ms;
+    const struct lapse_options *settings = &l->leases->context->settings;
+    int64_t left_ms = l->run_end_us ? (l->run_end_us - now_us) / 1000 : settings->run_ms;
+    bool lasts = l->run_end_us && l->run_end_us <= l->end_us;
 
-    if (h->renewing.ask.asked || left_ms <= 0 ||
-        (h->run_end_us && h->run_end_us <= h->lease_end_us)) {
+    if (l->renewing.ask.asked || left_ms <= 0 || lasts) {
         return;
     }
 
-    h->lease_ms = left_ms < set->lease_ms ? left_ms : set->lease_ms;
-    h->renewing.end = on_renewed;
-    h->renewing.ask.until_us = h->lease_end_us;
-    store_renew(hs->script, &h->renewing, h->key, (struct span){h->job.id, strlen(h->job.id)},
-                h->job.token, h->lease_ms);
+    l->length_ms = left_ms < settings->lease_ms ? left_ms : settings->lease_ms;
+    l->renewing.end = on_renewed;
+    l->renewing.ask.until_us = l->end_us;
+    store_renew(l->leases->script, &l->renewing, l->key, span_of(l->job.id), l->job.token,
+                l->length_ms);
 }
 
-/* Its handler goes on, and hears EGONE when it settles and another has the job by then. */
-static void lose(struct held *h, int64_t now)
+/* The handler goes on. When it settles, it hears EGONE if another process has the job by then. */
+static void lease_lose(struct lease *l, int64_t now_us)
 {
-    bool ran_too_long = h->run_end_us && now >= h->run_end_us;
+    bool ran_too_long = l->run_end_us && now_us >= l->run_end_us;
+    const char *cause = ran_too_long ? "it was held for run_ms" : "it could not be renewed in time";
 
-    h->job.until_ms = 0;
-    log_line(&h->holder->context->log, LOG_LEASE, LOG_WARNING,
-             "the lease of job %s in queue %s ended (%s); it may run again", h->job.id,
-             h->job.queue,
-             ran_too_long ? "it was held for run_ms" : "it could not be renewed in time");
+    l->job.until_ms = 0;
+    log_line(&l->leases->context->log, LOG_LEASE, LOG_WARNING,
+             "the lease of job %s in queue %s ended (%s); it may run again", l->job.id,
+             l->job.queue, cause);
 }
 
-/* Too late to begin it. */
-static void release_unbegun(struct held *h)
+/* The handler has not begun, and must not: the lease is over. */
+static void lease_release_late(struct lease *l)
 {
-    log_line(&h->holder->context->log, LOG_LEASE, LOG_WARNING,
+    log_line(&l->leases->context->log, LOG_LEASE, LOG_WARNING,
              "the lease of job %s in queue %s ended before its handler began; it goes back",
-             h->job.id, h->job.queue);
-    h->job.until_ms = 0;
-    list_remove(&h->run.node);
-    begin_settle(h, SETTLE_RELEASE);
+             l->job.id, l->job.queue);
+    l->job.until_ms = 0;
+    list_remove(&l->run.node);
+    lease_ask_settle(l, SETTLE_RELEASE);
 }
 
-static void look_at_lease(struct held *h, int64_t now)
+static void lease_check(struct lease *l, int64_t now_us)
 {
-    if (now < h->lease_end_us) {
-        if (now >= h->renew_at_us) {
-            renew(h, now);
+    if (now_us < l->end_us) {
+        if (now_us >= l->renew_at_us) {
+            lease_renew(l, now_us);
         }
-    } else if (h->state == HELD_QUEUED && !h->in_handler) {
-        release_unbegun(h);
-    } else if (h->job.until_ms) {
-        lose(h, now);
+    } else if (l->state == LEASE_QUEUED && !l->in_handler) {
+        lease_release_late(l);
+    } else if (l->job.until_ms) {
+        lease_lose(l, now_us);
+    }
+}
+
+static bool lease_is_settling(const struct lease *l)
+{
+    return l->state == LEASE_SETTLING || l->state == LEASE_SETTLED;
+}
+
+void leases_check(struct leases *ls)
+{
+    int64_t now_us = clock_us();
+
+    if (now_us - ls->checked_us < CHECK_APART_US) {
+        return; /* each of many queues may ask for it */
+    }
+
+    ls->checked_us = now_us;
+    LIST_EACH (i, &ls->all) {
+        struct lease *l = CONTAINER(i, struct lease, node);
+        if (!lease_is_settling(l)) {
+            lease_check(l, now_us);
+        }
     }
 }
 
 /* No lease is longer than a run may be. */
-static int64_t longest_lease_ms(const struct holder *hs)
+static int64_t leases_longest_ms(const struct leases *ls)
 {
-    const struct lapse_options *set = &hs->context->settings;
-    return set->lease_ms < set->run_ms ? set->lease_ms : set->run_ms;
+    const struct lapse_options *settings = &ls->context->settings;
+
+    return settings->lease_ms < settings->run_ms ? settings->lease_ms : settings->run_ms;
 }
 
-/* A loop that does not turn renews nothing. */
-static void look_at_loop(struct holder *hs, int64_t now)
+/* While the loop stands still, no lease is renewed. */
+static void leases_check_loop(struct leases *ls)
 {
-    int64_t lease_ms = longest_lease_ms(hs);
-    int64_t stood_ms = (now - hs->ticked_us) / 1000;
+    int64_t now_us = clock_us();
+    int64_t blocked_ms = (now_us - ls->ticked_us) / 1000;
+    int64_t lease_ms = leases_longest_ms(ls);
 
-    if (stood_ms > lease_ms / 3) {
-        log_line(&hs->context->log, LOG_BLOCKED, LOG_WARNING,
-                 "the event loop was blocked for %lld ms (does a handler block, or did the machine "
-                 "sleep?); leases of %lld ms are not renewed meanwhile",
-                 (long long)stood_ms, (long long)lease_ms);
-        health_report(&hs->context->health,
-                      (struct lapse_health){.kind = LAPSE_HEALTH_LOOP_BLOCKED, .ms = stood_ms});
+    ls->ticked_us = now_us;
+    if (blocked_ms <= lease_ms / 3) {
+        return;
     }
 
-    hs->ticked_us = now;
-}
-
-void holder_look(struct holder *hs)
-{
-    int64_t now = clock_us();
-
-    if (now - hs->looked_us < LOOK_US) {
-        return; /* each of many queues may ask for it */
-    }
-
-    hs->looked_us = now;
-    LIST_EACH (i, &hs->all) {
-        struct held *h = CONTAINER(i, struct held, node);
-        if (h->state <= HELD_RUNNING) {
-            look_at_lease(h, now);
-        }
-    }
+    log_line(&ls->context->log, LOG_BLOCKED, LOG_WARNING,
+             "the event loop was blocked for %lld ms (does a handler block, or did the machine "
+             "sleep?); leases of %lld ms are not renewed meanwhile",
+             (long long)blocked_ms, (long long)lease_ms);
+    health_report(&ls->context->health,
+                  (struct lapse_health){.kind = LAPSE_HEALTH_LOOP_BLOCKED, .ms = blocked_ms});
 }
 
 static void on_tick(void *arg)
 {
-    struct holder *hs = arg;
-    int64_t every_ms = longest_lease_ms(hs) / TICKS;
+    struct leases *ls = arg;
+    int64_t every_ms = leases_longest_ms(ls) / TICKS_PER_LEASE;
 
-    look_at_loop(hs, clock_us());
-    holder_look(hs);
-    if (!list_empty(&hs->all)) {
-        timer_set(&hs->tick, every_ms > 10 ? every_ms : 10);
+    leases_check_loop(ls);
+    leases_check(ls);
+    if (!list_empty(&ls->all)) {
+        timer_set(&ls->tick, every_ms > TICK_MIN_MS ? every_ms : TICK_MIN_MS);
     }
 }
 
-/* Redis may have been away for as long as a lease: what is not fresh is renewed before anything
- * else is asked, also where the lease is over, for nobody else may have the job. It may also have
- * lost our last renewals: the fresh ones follow at the next tick. */
-void holder_renew(struct holder *hs)
+/* Redis may have been away for as long as a lease. So what is not fresh is renewed before anything
+ * else is asked, even where the lease is over, for nobody else may have the job. Redis may also
+ * have lost the last renewals, so the fresh leases follow at the next tick. */
+void leases_renew(struct leases *ls)
 {
-    int64_t now = clock_us();
+    int64_t now_us = clock_us();
 
-    LIST_EACH (i, &hs->all) {
-        struct held *h = CONTAINER(i, struct held, node);
-        if (h->state > HELD_RUNNING || !h->lease_end_us) {
+    LIST_EACH (i, &ls->all) {
+        struct lease *l = CONTAINER(i, struct lease, node);
+        if (lease_is_settling(l) || !l->end_us) {
             continue;
         }
-        if (now >= h->renew_at_us) {
-            renew(h, now);
+
+        if (now_us >= l->renew_at_us) {
+            lease_renew(l, now_us);
         } else {
-            h->renew_at_us = now;
+            l->renew_at_us = now_us;
         }
     }
 }
 
 /* ---- handlers ---- */
-/* The handler runs only while the lease is valid; a job whose lease is over goes back unbegun. */
-static void run_handler(struct task *t)
+/* A handler whose lease is over does not begin. */
+static void handler_run(struct task *t)
 {
-    struct held *h = CONTAINER(t, struct held, run);
-    int64_t now = clock_us();
+    struct lease *l = CONTAINER(t, struct lease, run);
+    int64_t now_us = clock_us();
 
-    if (now >= h->lease_end_us) {
+    if (now_us >= l->end_us) {
         return;
     }
 
-    h->in_handler = true;
-    h->state = HELD_RUNNING;
-    h->run_end_us = now + h->holder->context->settings.run_ms * 1000;
-    h->handler(h->handle, &h->job, h->handler_arg);
+    l->in_handler = true;
+    l->state = LEASE_RUNNING;
+    l->run_end_us = now_us + l->leases->context->settings.run_ms * 1000;
+    l->handler(l->handle, &l->job, l->handler_arg);
 }
 
 static void handler_done(struct task *t, bool alive)
 {
-    struct held *h = CONTAINER(t, struct held, run);
-    bool began = h->in_handler;
+    struct lease *l = CONTAINER(t, struct lease, run);
+    bool began = l->in_handler;
 
-    h->in_handler = false;
+    l->in_handler = false;
     if (began) {
-        free_if_over(h);
+        lease_free_if_unused(l);
     } else if (alive) {
-        release_unbegun(h);
+        lease_release_late(l);
     } else {
-        dispose(h);
+        lease_dispose(l);
     }
 }
 
-void holder_init(struct holder *hs, struct context *context, struct script *script,
-                 struct task_queue *tasks, const struct holder_events *events, void *arg)
+/* ---- all leases ---- */
+void leases_init(struct leases *ls, struct script *script, struct task_queue *tasks,
+                 const struct lease_events *events, void *arg)
 {
-    *hs = (struct holder){
-        .context = context, .script = script, .tasks = tasks, .events = events, .arg = arg};
-    list_init(&hs->all);
-    timer_init(&hs->tick, context->loop, on_tick, hs);
+    *ls = (struct leases){
+        .context = script->context, .script = script, .tasks = tasks, .events = events, .arg = arg};
+    list_init(&ls->all);
+    timer_init(&ls->tick, script->context->loop, on_tick, ls);
 }
 
-int holder_take(struct holder *hs, void *owner, const char *queue, struct span key,
-                const struct job_row *row, enum lapse_via via, int64_t sent_us, int64_t lease_ms,
-                lapse_handler *fn, void *arg)
+static struct lease *lease_new(struct leases *ls, const struct lease_spec *spec)
 {
-    size_t room = job_texts_len(queue, row, true);
-    struct held *h = mem_new(sizeof *h, room + key.len);
+    size_t texts_len = job_texts_len(spec->queue, spec->row, true);
+    struct lease *l = mem_new(sizeof *l, texts_len + spec->key.len);
 
-    if (!h) {
+    if (!l) {
+        return NULL;
+    }
+
+    char *texts = (char *)(l + 1);
+    char *key = texts + texts_len;
+
+    job_fill(&l->job, spec->queue, spec->row, texts, true);
+    memcpy(key, spec->key.at, spec->key.len);
+    l->key = (struct span){key, spec->key.len};
+
+    l->leases = ls;
+    l->owner = spec->owner;
+    l->handle = ls->context->handle;
+    l->job.handle = l->handle;
+    l->job.via = spec->via;
+
+    return l;
+}
+
+int leases_add(struct leases *ls, const struct lease_spec *spec)
+{
+    struct lease *l = lease_new(ls, spec);
+
+    if (!l) {
         return LAPSE_ENOMEM;
     }
 
-    job_fill(&h->job, queue, row, (char *)(h + 1), true);
-    h->job.handle = hs->context->handle;
-    h->job.via = via;
-    h->holder = hs;
-    h->owner = owner;
-    h->key = (struct span){memcpy((char *)(h + 1) + room, key.at, key.len), key.len};
-    h->lease_ms = lease_ms;
-    h->lease_end_us = sent_us + lease_ms * 1000;
-    h->renew_at_us = sent_us + lease_ms * 1000 / 3;
-    h->handle = hs->context->handle;
-    h->handler = fn;
-    h->handler_arg = arg;
-    h->run = (struct task){.run = run_handler, .done = handler_done};
-    h->settled = (struct task){.run = run_settled, .done = settled_done};
-    list_init(&h->settled.node);
-    list_insert(&hs->all, &h->node);
-    task_queue_push(hs->tasks, &h->run);
-    if (!timer_on(&hs->tick)) {
-        hs->ticked_us = clock_us();
-        on_tick(hs);
+    l->length_ms = spec->length_ms;
+    l->end_us = spec->claimed_us + spec->length_ms * 1000;
+    l->renew_at_us = spec->claimed_us + spec->length_ms * 1000 / 3;
+    l->handler = spec->handler;
+    l->handler_arg = spec->handler_arg;
+    l->run = (struct task){.run = handler_run, .done = handler_done};
+    l->settled = (struct task){.run = settled_run, .done = settled_done};
+    list_init(&l->settled.node);
+
+    list_insert(&ls->all, &l->node);
+    task_queue_push(ls->tasks, &l->run);
+    if (!timer_on(&ls->tick)) {
+        ls->ticked_us = clock_us();
+        on_tick(ls);
     }
 
     return 0;
 }
 
-void holder_release(struct holder *hs, const void *owner)
+void leases_release_queued(struct leases *ls, const void *owner)
 {
-    LIST_EACH (i, &hs->all) {
-        struct held *h = CONTAINER(i, struct held, node);
-        if (h->state == HELD_QUEUED && (!owner || h->owner == owner) && !h->in_handler) {
-            list_remove(&h->run.node);
-            begin_settle(h, SETTLE_RELEASE);
+    LIST_EACH (i, &ls->all) {
+        struct lease *l = CONTAINER(i, struct lease, node);
+        if (l->state == LEASE_QUEUED && l->owner == owner && !l->in_handler) {
+            list_remove(&l->run.node);
+            lease_ask_settle(l, SETTLE_RELEASE);
         }
     }
 }
 
-bool holder_give_back(struct holder *hs)
+bool leases_give_back(struct leases *ls)
 {
     bool any = false;
 
-    LIST_EACH (i, &hs->all) {
-        struct held *h = CONTAINER(i, struct held, node);
-        if (h->state == HELD_RUNNING) {
-            h->given_back = any = true;
-            begin_settle(h, SETTLE_RELEASE);
+    LIST_EACH (i, &ls->all) {
+        struct lease *l = CONTAINER(i, struct lease, node);
+        if (l->state == LEASE_RUNNING) {
+            any = true;
+            l->given_back = true;
+            lease_ask_settle(l, SETTLE_RELEASE);
         }
     }
 
     return any;
 }
 
-void holder_end(struct holder *hs)
+/* Leases of a queue that was stopped and is handled again count too. The key of a settled one is
+ * not needed any more. */
+static bool lease_holds_token(const struct lease *l, struct span key)
 {
-    timer_stop(&hs->tick);
+    return l->state != LEASE_SETTLED && span_eq(l->key, key);
 }
 
-void holder_close(struct holder *hs)
+static size_t leases_n_unsettled(const struct leases *ls)
 {
-    LIST_EACH (i, &hs->all) {
-        struct held *h = CONTAINER(i, struct held, node);
-        h->holder = NULL;
-        h->job.handle = NULL;
+    return ls->n_unsettled < UNSETTLED_MAX ? ls->n_unsettled : UNSETTLED_MAX;
+}
+
+size_t leases_max_tokens(const struct leases *ls, struct span key)
+{
+    size_t n = leases_n_unsettled(ls);
+
+    LIST_EACH (i, &ls->all) {
+        if (lease_holds_token(CONTAINER(i, struct lease, node), key)) {
+            n++;
+        }
+    }
+
+    return n;
+}
+
+size_t leases_tokens(const struct leases *ls, struct span key, uint64_t *out)
+{
+    size_t n = leases_n_unsettled(ls);
+
+    memcpy(out, ls->unsettled, n * sizeof *out);
+    LIST_EACH (i, &ls->all) {
+        const struct lease *l = CONTAINER(i, struct lease, node);
+        if (lease_holds_token(l, key)) {
+            out[n++] = l->job.token;
+        }
+    }
+
+    return n;
+}
+
+uint64_t leases_forgotten_token(const struct leases *ls)
+{
+    return ls->forgotten;
+}
+
+void leases_stop(struct leases *ls)
+{
+    timer_stop(&ls->tick);
+}
+
+void leases_close(struct leases *ls)
+{
+    LIST_EACH (i, &ls->all) {
+        struct lease *l = CONTAINER(i, struct lease, node);
+
+        l->leases = NULL;
+        l->job.handle = NULL;
         list_remove(i);
-        if (h->state == HELD_QUEUED) {
-            list_remove(&h->run.node);
-            dispose(h);
+        if (l->state == LEASE_QUEUED) {
+            list_remove(&l->run.node);
+            lease_dispose(l);
         }
     }
 }

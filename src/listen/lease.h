@@ -1,81 +1,121 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_HELD_H
-#define LAPSE_HELD_H
+#ifndef LAPSE_LEASE_H
+#define LAPSE_LEASE_H
 #include "base/task.h"
 #include "script/verbs.h"
 
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_FAIL, SETTLE_RELEASE };
 
-/* A job that this process claimed. One allocation, with its texts and all that its settling will
- * need. */
-struct held {
+/* A job that this process claimed. It is one allocation with its texts and with all that settling
+ * it will need, so a settle cannot fail for want of memory. */
+struct lease {
     struct list node;
-    struct holder *holder; /* NULL: cut loose */
+    struct leases *leases; /* NULL: detached, and settling it only frees it */
     void *owner;           /* its queue */
     struct span key;       /* of its queue, which it may outlive: a copy */
-    enum held_state { HELD_QUEUED, HELD_RUNNING, HELD_SETTLING, HELD_SETTLED } state;
-    bool in_handler, over; /* over: free it when the handler has returned */
+    enum { LEASE_QUEUED, LEASE_RUNNING, LEASE_SETTLING, LEASE_SETTLED } state;
+    bool in_handler;
+    bool disposed;         /* it is freed when its handler has returned and its renewal has ended */
     bool given_back;       /* while its handler had it, since the handle is closing */
-    bool let_go;           /* by its handler, after that */
-    enum settle settle;
-    int64_t delay_ms;
-    char reason[JOB_REASON_MAX + 1];
-    int64_t lease_end_us, renew_at_us; /* monotonic; the end is no later than Redis's */
-    int64_t run_end_us;                /* likewise; 0 until the handler begins */
-    int64_t lease_ms;                  /* as asked for last */
-    struct lapse *handle;              /* for the user's functions */
+    bool was_settled_late; /* by its handler, after it was given back */
+
+    /* by clock_us(); the lease ends no later than Redis thinks */
+    int64_t end_us;
+    int64_t renew_at_us;
+    int64_t run_end_us; /* 0 until the handler begins */
+    int64_t length_ms;  /* as it was asked for last */
+    struct settle_ask renewing;
+
+    struct lapse *handle; /* for the user's functions */
     struct task run;
     lapse_handler *handler;
     void *handler_arg;
+
+    enum settle settle;
+    int64_t delay_ms;
+    char reason[JOB_REASON_MAX + 1];
+    struct settle_ask settling;
     struct task settled;
     lapse_cb *settled_fn;
     void *settled_arg;
     int settled_err;
-    struct settle_ask settling, renewing;
+
     struct lapse_job job; /* its texts follow */
 };
 
-struct holder_events {
-    void (*freed)(void *arg, void *owner);                    /* a slot is free again */
-    void (*put_back)(void *arg, void *owner, int64_t due_ms); /* a job waits again, till then */
+struct lease_events {
+    /* The job does not count any more among those that are held. */
+    void (*ended)(void *arg, void *owner);
+    /* The job waits again, until due_ms. */
+    void (*retried)(void *arg, void *owner, int64_t due_ms);
 };
 
-enum { GIVEN_UP_MAX = 256 };
-/* All that this process holds. */
-struct holder {
+enum { UNSETTLED_MAX = 256 };
+
+/* All leases of this process. */
+struct leases {
     struct context *context;
     struct script *script;
     struct task_queue *tasks;
-    const struct holder_events *events;
+    const struct lease_events *events;
     void *arg;
     struct list all;
-    struct timer tick;
-    int64_t ticked_us;               /* monotonic: when it rang last, or was set first */
-    int64_t looked_us;               /* monotonic: at all leases */
-    uint64_t given_up[GIVEN_UP_MAX]; /* tokens of the last runs whose settle got no answer */
-    unsigned n_given_up;             /* in all */
-    uint64_t given_up_before;        /* the largest of those that had to make room; 0: none had */
-};
-void holder_init(struct holder *hs, struct context *context, struct script *script,
-                 struct task_queue *tasks, const struct holder_events *events, void *arg);
-/* Takes a claimed job and queues its handler; ENOMEM. sent_us: when the claim was. */
-int holder_take(struct holder *hs, void *owner, const char *queue, struct span key,
-                const struct job_row *row, enum lapse_via via, int64_t sent_us, int64_t lease_ms,
-                lapse_handler *fn, void *arg);
-void holder_release(struct holder *hs,
-                    /* gives back what was not begun; owner NULL: of all queues */
-                    const void *owner);
-void holder_renew(struct holder *hs); /* all, the fresh ones a moment later */
-void holder_look(struct holder *hs);  /* at all leases: which to renew, which are over */
-/* what handlers have, its try not counted; false: there is nothing */
-bool holder_give_back(struct holder *hs);
-void holder_end(struct holder *hs); /* nothing is renewed any more */
-/* nothing is on its way any more: cuts loose what handlers hold */
-void holder_close(struct holder *hs);
 
-struct held *held_of(struct lapse_job *job);
-/* By the handler; what is cut loose is only freed. */
-void held_settle(struct held *h, enum settle how, int64_t delay_ms, const char *reason,
-                 lapse_cb *fn, void *arg);
+    struct timer tick;
+    int64_t ticked_us;  /* when it fired last, or was first set */
+    int64_t checked_us; /* when all leases were looked at last */
+
+    uint64_t unsettled[UNSETTLED_MAX]; /* tokens of the last runs that could not be settled */
+    unsigned n_unsettled;              /* since the start */
+    uint64_t forgotten; /* the largest token that had to make room for others; 0: none had */
+};
+
+/* What a claim brought, and who runs it. */
+struct lease_spec {
+    void *owner;
+    const char *queue;
+    struct span key;
+    const struct job_row *row;
+    enum lapse_via via;
+    int64_t claimed_us; /* when the claim was sent, by clock_us() */
+    int64_t length_ms;
+    lapse_handler *handler;
+    void *handler_arg;
+};
+
+void leases_init(struct leases *ls, struct script *script, struct task_queue *tasks,
+                 const struct lease_events *events, void *arg);
+
+/* Adds a lease, and makes its handler a task. ENOMEM: there is no lease, and Redis holds the job
+ * for us all the same. */
+int leases_add(struct leases *ls, const struct lease_spec *spec);
+
+/* Returns the jobs of an owner whose handlers have not begun. No try is counted. */
+void leases_release_queued(struct leases *ls, const void *owner);
+/* Returns the jobs that handlers have. No try is counted. false: handlers have none. */
+bool leases_give_back(struct leases *ls);
+
+/* After a reconnect: renews all leases, those that are still fresh at the next tick. */
+void leases_renew(struct leases *ls);
+/* Looks at each lease: is it to be renewed, or over? */
+void leases_check(struct leases *ls);
+
+/* The tokens of a queue's jobs that must not be reclaimed: of those that are held, and of the last
+ * runs that could not be settled. Writes at most leases_max_tokens() to out, and returns how many.
+ */
+size_t leases_max_tokens(const struct leases *ls, struct span key);
+size_t leases_tokens(const struct leases *ls, struct span key, uint64_t *out);
+/* A token up to this one may be of a run that could not be settled and is not remembered. */
+uint64_t leases_forgotten_token(const struct leases *ls);
+
+/* No lease is renewed any more. */
+void leases_stop(struct leases *ls);
+/* No request is pending any more: detaches the jobs that handlers have, frees the others. */
+void leases_close(struct leases *ls);
+
+struct lease *lease_of(struct lapse_job *job);
+/* Called by the job's handler, once. fn may be NULL. */
+void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char *reason,
+                  lapse_cb *fn, void *arg);
 
 #endif

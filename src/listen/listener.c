@@ -8,7 +8,7 @@
 static void free_queue(struct queue *q)
 {
     list_remove(&q->node);
-    resume_free(&q->resume);
+    reclaim_free(&q->reclaim);
     mem_free(q);
 }
 
@@ -16,7 +16,7 @@ static void reap(struct work *w)
 {
     LIST_EACH (i, &w->stopped) {
         struct queue *q = CONTAINER(i, struct queue, node);
-        if (!q->n_held && !q->n_asked && !q->resume.on && wake_free_to_go(&q->watch)) {
+        if (!q->n_held && !q->n_asked && !reclaim_on(&q->reclaim) && wake_free_to_go(&q->watch)) {
             free_queue(q);
         }
     }
@@ -36,7 +36,7 @@ static void on_pause(void *arg)
     LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (q->again) {
-            queue_resume(q);
+            queue_reclaim(q);
         }
     }
     work_want_turn(w);
@@ -45,7 +45,7 @@ static void on_pause(void *arg)
 /* What has not begun goes back uncounted, before the sweep finds it and counts a try. */
 static void on_sweeping(void *arg)
 {
-    holder_look(&((struct work *)arg)->holder);
+    leases_check(&((struct work *)arg)->leases);
 }
 
 /* A queue that stopped may be free to go now. */
@@ -70,7 +70,7 @@ void work_init(struct work *w, struct context *context, struct script *script,
                struct task_queue *tasks)
 {
     static const struct wake_events events = {queue_named, queue_oldest, on_sweeping, on_ended};
-    static const struct holder_events holder_events = {queue_freed, queue_told};
+    static const struct lease_events lease_events = {queue_freed, queue_told};
 
     w->context = context;
     w->script = script;
@@ -83,7 +83,7 @@ void work_init(struct work *w, struct context *context, struct script *script,
     wake_init(&w->wake, context, script, &events, w);
     script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
     eviction_init(&w->eviction, script, on_claims_allowed, w);
-    holder_init(&w->holder, context, script, tasks, &holder_events, w);
+    leases_init(&w->leases, script, tasks, &lease_events, w);
 }
 
 int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,
@@ -105,10 +105,13 @@ int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_h
     memcpy(q->name, queue, strlen(queue) + 1);
 
     struct span key = {q->key, keys_due(q->key, w->context->settings.space, queue)};
-    q->resume = (struct resume){.holder = &w->holder,
+    struct reclaim_spec spec = {.script = w->script,
+                                .leases = &w->leases,
                                 .key = key,
-                                .name = {w->wake.name, strlen(w->wake.name)},
-                                .done = queue_resumed};
+                                .holder = span_of(w->wake.name),
+                                .done = queue_reclaimed,
+                                .arg = q};
+    reclaim_init(&q->reclaim, &spec);
     list_init(&q->owes);
     list_insert(&w->queues, &q->node);
     table_add(&w->names, &q->named, (struct span){q->name, strlen(q->name)});
@@ -125,14 +128,14 @@ static void stop(struct queue *q)
     struct work *w = q->work;
 
     q->stopped = true;
-    resume_stop(&q->resume);
+    reclaim_stop(&q->reclaim);
     list_remove(&q->node);
     list_insert(&w->stopped, &q->node);
     table_remove(&w->names, &q->named);
     queue_forgive(q);
     queue_withdraw(q);
     wake_unwatch(&q->watch);
-    holder_release(&w->holder, q);
+    leases_release_queued(&w->leases, q);
     work_want_turn(w);
 }
 
@@ -157,8 +160,8 @@ void work_told(struct work *w, const char *queue, int64_t due_ms)
 
 void work_up(struct work *w)
 {
-    holder_renew(
-        &w->holder); /* before any sweep: Redis may have been away for longer than the leases */
+    leases_renew(
+        &w->leases); /* before any sweep: Redis may have been away for longer than the leases */
     if (!list_empty(&w->queues)) {
         struct queue *any = CONTAINER(w->queues.next, struct queue, node);
         eviction_check(&w->eviction, span_of(any->key));
@@ -167,7 +170,7 @@ void work_up(struct work *w)
     LIST_EACH (i, &w->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (w->met) {
-            queue_resume(q);
+            queue_reclaim(q);
         } else {
             queue_claim(q, LAPSE_VIA_SWEEP);
         }
@@ -188,7 +191,7 @@ void work_drain(struct work *w)
 
 bool work_give_back(struct work *w)
 {
-    return holder_give_back(&w->holder);
+    return leases_give_back(&w->leases);
 }
 
 bool work_idle(const struct work *w)
@@ -201,13 +204,13 @@ void work_end(struct work *w)
     w->closing = true;
     timer_stop(&w->pause);
     eviction_close(&w->eviction);
-    holder_end(&w->holder);
+    leases_stop(&w->leases);
     wake_close(&w->wake);
 }
 
 void work_close(struct work *w)
 {
-    holder_close(&w->holder);
+    leases_close(&w->leases);
     list_move(&w->stopped, &w->queues);
     while (!list_empty(&w->stopped)) {
         free_queue(CONTAINER(w->stopped.next, struct queue, node));

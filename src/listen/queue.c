@@ -6,7 +6,7 @@
  * makes the queue owe; when slots are free the queues that owe are served in turn, oldest jobs
  * first, until a claim comes back short.
  *
- * After a reconnect the queue is resumed first, then swept: see resume.h. */
+ * After a reconnect lost jobs are reclaimed first, then the queue is swept: see reclaim.h. */
 #include "listen/queue.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -49,8 +49,8 @@ static bool closed_for(const struct queue *q)
 /* Hints are owed meanwhile: they may come by the thousand, and Redis would refuse each claim. */
 static bool waits(const struct queue *q)
 {
-    return q->resume.on || q->resume_next || eviction_forbids_claims(&q->work->eviction) ||
-           clock_us() < q->paused_us;
+    return reclaim_on(&q->reclaim) || q->reclaim_next ||
+           eviction_forbids_claims(&q->work->eviction) || clock_us() < q->paused_us;
 }
 
 /* By its own max_running, however many slots there are. */
@@ -305,8 +305,16 @@ static void take(struct queue *q, const struct claim *c, const struct claimed *g
         bool named = row.place >= 1 && row.place <= c->ask.n_ids;
         enum lapse_via via =
             (enum lapse_via)(named ? c->ask.via[row.place - 1] : c->ask.via_oldest);
-        if (holder_take(&w->holder, q, q->name, q->watch.key, &row, via, c->ask.ask.sent_us,
-                        c->lease_ms, q->fn, q->arg)) {
+        struct lease_spec spec = {.owner = q,
+                                  .queue = q->name,
+                                  .key = q->watch.key,
+                                  .row = &row,
+                                  .via = via,
+                                  .claimed_us = c->ask.ask.sent_us,
+                                  .length_ms = c->lease_ms,
+                                  .handler = q->fn,
+                                  .handler_arg = q->arg};
+        if (leases_add(&w->leases, &spec)) {
             log_line(&w->context->log, LOG_MEMORY, LOG_ERR,
                      "out of memory: job of queue %s goes back unbegun", q->name);
             q->again = true;
@@ -412,22 +420,22 @@ static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
     claim_free(w, c);
 
     if (closed_for(q)) {
-        holder_release(&w->holder, q);
-    } else if (q->again || (q->resume_next && !q->n_asked)) {
-        queue_resume(q);
+        leases_release_queued(&w->leases, q);
+    } else if (q->again || (q->reclaim_next && !q->n_asked)) {
+        queue_reclaim(q);
     }
 }
 
-/* ---- resume ---- */
-void queue_resumed(struct resume *r, int err)
+/* ---- reclaim ---- */
+void queue_reclaimed(void *arg, int err, int64_t n_returned)
 {
-    struct queue *q = CONTAINER(r, struct queue, resume);
+    struct queue *q = arg;
     struct work *w = q->work;
 
-    if (r->n_back) {
+    if (n_returned) {
         log_line(&w->context->log, LOG_RESUMED, LOG_NOTICE,
                  "queue %s: %lld jobs went back, claimed without our knowing", q->name,
-                 (long long)r->n_back);
+                 (long long)n_returned);
     }
 
     if (q->stopped) {
@@ -440,16 +448,16 @@ void queue_resumed(struct resume *r, int err)
     }
 }
 
-void queue_resume(struct queue *q)
+void queue_reclaim(struct queue *q)
 {
-    bool can = !q->resume.on && !closed_for(q) && node_up(q->work->script->node);
+    bool can = !reclaim_on(&q->reclaim) && !closed_for(q) && node_up(q->work->script->node);
 
     q->again = false;
-    q->resume_next =
+    q->reclaim_next =
         can &&
         q->n_asked; /* what these claims take is in no hands yet: it would go back, and run twice */
-    if (can && !q->resume_next) {
-        resume_start(&q->resume);
+    if (can && !q->reclaim_next) {
+        reclaim_start(&q->reclaim);
     }
 }
 

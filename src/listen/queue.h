@@ -12,7 +12,7 @@ struct work {
     struct script *script;
     struct wake wake;
     struct eviction eviction;
-    struct holder holder;
+    struct leases leases;
     struct list queues;
     struct table names;  /* of queues */
     struct list stopped; /* queues that are freed when nothing of them is on its way */
@@ -34,14 +34,14 @@ struct queue {
     lapse_handler *fn;
     void *arg;
     unsigned max, n_held, n_asked;
-    bool stopped, again; /* again: resume, Redis may hold more for us than we do */
+    bool stopped, again; /* again: reclaim, Redis may hold more for us than we do */
     int64_t paused_us;   /* monotonic: Redis refused, nothing is claimed until then */
-    bool resume_next;    /* as soon as no claim is on its way; none is sent until then */
+    bool reclaim_next;   /* as soon as no claim is on its way; none is sent until then */
     bool oldest_asked;   /* a claim by age is on its way: one is enough */
     bool owes_when_free; /* it owes, and is full by its own max_running */
     enum lapse_via owes_via;
     struct claim *open; /* the claim by name that was asked last, while it is not answered */
-    struct resume resume;
+    struct reclaim reclaim;
     char key[KEYS_MAX], name[KEYS_QUEUE_MAX + 1];
 };
 
@@ -57,8 +57,8 @@ void queue_claim(struct queue *q, enum lapse_via via); /* the oldest */
 void queue_owing(struct work *w);
 void queue_forgive(struct queue *q);  /* it owes nothing any more */
 void queue_withdraw(struct queue *q); /* a claim by name that is not sent yet */
-void queue_resume(struct queue *q);
-void queue_resumed(struct resume *r, int err);
+void queue_reclaim(struct queue *q);
+void queue_reclaimed(void *arg, int err, int64_t n_returned);
 void queue_freed(void *arg, void *queue);                /* a job of it is not held any more */
 void queue_told(void *arg, void *queue, int64_t due_ms); /* by ourselves: a job of it is due then */
 void queue_close(struct work *w);                        /* frees the claims kept for use */

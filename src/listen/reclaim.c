@@ -1,189 +1,181 @@
 /* SPDX-License-Identifier: MIT */
-/* A claim whose answer was lost would sit out its lease, and use a try. Its record names the
- * holder, so what runs under our name is read page by page, and what carries a token that is in
- * none of our hands goes back, uncounted; but not a run that began and could not be settled in
- * time: it counts, and the sweep takes it.
+/* If the answer to a claim is lost, Redis believes that we hold jobs which we have never seen. They
+ * would wait until their leases end, and a try would be counted. After a reconnect we return every
+ * job that carries our name and an unknown token, and no try is counted. Runs that could not be
+ * settled in time are left out: they did happen, and the sweep recovers them.
  *
- * More runs than are kept may have been given up: then what is no younger than those sits out its
- * lease.
- *
- * The tokens in hand are noted and sorted once, at the start. Redis shows what it has and compares
- * nothing: it would have to be told all tokens with each page. */
+ * The tokens that we know are copied and sorted once, at the start. Redis shows page by page what
+ * it has and compares nothing: it would need all tokens with each page. */
 #include "listen/reclaim.h"
 #include "base/mem.h"
 #include <stdlib.h>
 
-/* A job on its way back. */
-struct lost_claim {
+/* A job that is being returned. */
+struct stray {
     struct settle_ask release;
-    struct resume *resume;
+    struct reclaim *reclaim;
     char id[];
 };
 
-/* Also those of a queue that was stopped, and is handled anew; what is settled may outlive its
- * queue, and the key. */
-static bool ours(const struct resume *r, const struct held *h)
-{
-    return h->state != HELD_SETTLED && span_eq(h->key, r->key);
-}
-
-static int compare(const void *a, const void *b)
+static int token_compare(const void *a, const void *b)
 {
     const uint64_t *x = a;
     const uint64_t *y = b;
+
     return (*x > *y) - (*x < *y);
 }
 
-static int note_tokens(struct resume *r)
+static int reclaim_note_known(struct reclaim *r)
 {
-    struct holder *hs = r->holder;
-    unsigned n_given_up = hs->n_given_up < GIVEN_UP_MAX ? hs->n_given_up : GIVEN_UP_MAX;
-    size_t n = n_given_up;
+    size_t max = leases_max_tokens(r->leases, r->key);
 
-    LIST_EACH (i, &hs->all) {
-        n += ours(r, CONTAINER(i, struct held, node));
-    }
-
-    mem_free(r->in_hand);
-    r->n_in_hand = 0;
-    r->in_hand = mem_new(0, (n + 1) * sizeof *r->in_hand);
-    if (!r->in_hand) {
+    mem_free(r->known);
+    r->n_known = 0;
+    r->known = mem_new(0, (max + 1) * sizeof *r->known);
+    if (!r->known) {
         return LAPSE_ENOMEM;
     }
 
-    LIST_EACH (i, &hs->all) {
-        struct held *h = CONTAINER(i, struct held, node);
-        if (ours(r, h)) {
-            r->in_hand[r->n_in_hand++] = h->job.token;
-        }
-    }
-
-    for (unsigned i = 0; i < n_given_up; i++) {
-        r->in_hand[r->n_in_hand++] = hs->given_up[i];
-    }
-
-    qsort(r->in_hand, r->n_in_hand, sizeof *r->in_hand, compare);
+    r->n_known = leases_tokens(r->leases, r->key, r->known);
+    qsort(r->known, r->n_known, sizeof *r->known, token_compare);
 
     return 0;
 }
 
-static bool is_in_hand(const struct resume *r, uint64_t token)
+/* Where more runs could not be settled than are remembered, what is no younger than the forgotten
+ * ones is not returned: it waits until its lease ends. */
+static bool reclaim_knows(const struct reclaim *r, uint64_t token)
 {
-    return token <= r->holder->given_up_before ||
-           bsearch(&token, r->in_hand, r->n_in_hand, sizeof token, compare) != NULL;
+    if (token <= leases_forgotten_token(r->leases)) {
+        return true;
+    }
+
+    return bsearch(&token, r->known, r->n_known, sizeof token, token_compare) != NULL;
 }
 
-static void note_error(struct resume *r, int err)
+static void reclaim_note_error(struct reclaim *r, int err)
 {
     if (!r->err) {
         r->err = err;
     }
 }
 
-static int64_t until_us(const struct resume *r)
+static int64_t reclaim_until_us(const struct reclaim *r)
 {
-    return clock_us() + r->holder->context->settings.reply_ms * 1000;
+    return clock_us() + r->script->context->settings.reply_ms * 1000;
 }
 
-static void ask_page(struct resume *r)
+static void reclaim_ask_page(struct reclaim *r)
 {
-    r->ask.ask.until_us = until_us(r);
-    store_reclaim(r->holder->script, &r->ask, r->key, r->name, r->next_page);
+    r->page.ask.until_us = reclaim_until_us(r);
+    store_reclaim(r->script, &r->page, r->key, r->holder, r->next_page);
 }
 
-/* When all of a page are back: the next one, or the end. */
-static void go_on(struct resume *r)
+/* When all jobs of a page are returned: the next page, or the end. */
+static void reclaim_go_on(struct reclaim *r)
 {
-    if (r->n_releasing) {
+    if (r->n_returning > 0) {
         return;
     }
 
     if (!r->err && r->next_page && !r->stopped) {
-        ask_page(r);
+        reclaim_ask_page(r);
         return;
     }
 
-    mem_free(r->in_hand);
-    r->in_hand = NULL;
+    mem_free(r->known);
+    r->known = NULL;
     r->on = false;
-    r->done(r, r->err);
+    r->done(r->arg, r->err, r->n_returned);
 }
 
-static void on_released(struct settle_ask *a, int err, int64_t value)
+static void on_returned(struct settle_ask *a, int err, int64_t value)
 {
-    struct lost_claim *lost = CONTAINER(a, struct lost_claim, release);
-    struct resume *r = lost->resume;
+    struct stray *stray = CONTAINER(a, struct stray, release);
+    struct reclaim *r = stray->reclaim;
 
     (void)value;
-    mem_free(lost);
-    r->n_releasing--;
-    r->n_back += !err;
-    if (err && err != LAPSE_EGONE) {
-        note_error(r, err);
+    mem_free(stray);
+    r->n_returning--;
+    if (!err) {
+        r->n_returned++;
+    } else if (err != LAPSE_EGONE) {
+        reclaim_note_error(r, err);
     }
 
-    go_on(r);
+    reclaim_go_on(r);
 }
 
-static void release(struct resume *r, struct span id, uint64_t token)
+static void reclaim_return(struct reclaim *r, struct span id, uint64_t token)
 {
-    struct lost_claim *lost = mem_new(sizeof *lost, id.len);
+    struct stray *stray = mem_new(sizeof *stray, id.len);
 
-    if (!lost) {
-        note_error(r, LAPSE_ENOMEM);
+    if (!stray) {
+        reclaim_note_error(r, LAPSE_ENOMEM);
         return;
     }
 
-    memcpy(lost->id, id.at, id.len);
-    lost->resume = r;
-    lost->release.end = on_released;
-    lost->release.ask.until_us = until_us(r);
-    r->n_releasing++;
-    store_release(r->holder->script, &lost->release, r->key, (struct span){lost->id, id.len},
-                  token);
+    struct settle_ask *a = &stray->release;
+    memcpy(stray->id, id.at, id.len);
+    stray->reclaim = r;
+    a->end = on_returned;
+    a->ask.until_us = reclaim_until_us(r);
+    r->n_returning++;
+    store_release(r->script, a, r->key, (struct span){stray->id, id.len}, token);
 }
 
 static void on_page(struct reclaim_ask *a, int err, int64_t next_page,
                     const struct redisReply *rows, size_t n)
 {
-    struct resume *r = CONTAINER(a, struct resume, ask);
+    struct reclaim *r = CONTAINER(a, struct reclaim, page);
 
     r->next_page = next_page;
     if (err) {
-        note_error(r, err);
+        reclaim_note_error(r, err);
     }
 
     for (size_t i = 0; i < n && !r->stopped; i++) {
         struct span id;
         int64_t token;
-        if (store_reclaim_row(rows, i, &id, &token) && !is_in_hand(r, (uint64_t)token)) {
-            release(r, id, (uint64_t)token);
+        if (store_reclaim_row(rows, i, &id, &token) && !reclaim_knows(r, (uint64_t)token)) {
+            reclaim_return(r, id, (uint64_t)token);
         }
     }
 
-    go_on(r);
+    reclaim_go_on(r);
 }
 
-void resume_start(struct resume *r)
+void reclaim_init(struct reclaim *r, const struct reclaim_spec *spec)
+{
+    *r = (struct reclaim){.script = spec->script,
+                          .leases = spec->leases,
+                          .key = spec->key,
+                          .holder = spec->holder,
+                          .done = spec->done,
+                          .arg = spec->arg};
+    r->page.end = on_page;
+}
+
+void reclaim_start(struct reclaim *r)
 {
     r->on = true;
-    r->n_back = 0;
+    r->n_returned = 0;
     r->next_page = 0;
-    r->err = note_tokens(r);
-    r->ask.end = on_page;
+    r->err = reclaim_note_known(r);
+
     if (r->err) {
-        go_on(r);
+        reclaim_go_on(r);
     } else {
-        ask_page(r);
+        reclaim_ask_page(r);
     }
 }
 
-void resume_stop(struct resume *r)
+void reclaim_stop(struct reclaim *r)
 {
     r->stopped = true;
 }
 
-void resume_free(struct resume *r)
+void reclaim_free(struct reclaim *r)
 {
-    mem_free(r->in_hand);
+    mem_free(r->known);
 }

@@ -1,26 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_RESUME_H
-#define LAPSE_RESUME_H
+#ifndef LAPSE_RECLAIM_H
+#define LAPSE_RECLAIM_H
 #include "listen/lease.h"
 
-/* After a reconnect: gives back what carries our name in a queue and is not in our hands. */
-struct resume {
-    struct reclaim_ask ask;
-    struct holder *holder;
-    struct span key, name;
-    uint64_t *in_hand; /* tokens, sorted */
-    size_t n_in_hand;
-    int64_t next_page;
-    unsigned n_releasing; /* jobs on their way back */
-    int64_t n_back;       /* jobs that went back */
-    int err;              /* the first error of all */
+/* After a reconnect: returns the jobs of a queue that Redis holds for us and that we have never
+ * seen. */
+struct reclaim {
+    struct script *script;
+    const struct leases *leases;
+    struct span key;
+    struct span holder; /* our name, as Redis knows it */
+    void (*done)(void *arg, int err, int64_t n_returned);
+    void *arg;
+
     bool on;
-    bool stopped; /* the queue is: nothing more goes back, for another may claim for it by now */
-    void (*done)(struct resume *r, int err); /* n_back jobs went back */
+    bool stopped; /* the queue is: returns nothing more, as others may claim its jobs by now */
+    struct reclaim_ask page;
+    int64_t next_page; /* 0: the last was asked for */
+    uint64_t *known;   /* tokens of jobs that must not be returned, sorted */
+    size_t n_known;
+    unsigned n_returning; /* requests without an answer */
+    int64_t n_returned;
+    int err; /* the first of all */
 };
-/* Nothing may be claimed for the queue until done(): a new claim could be taken for a lost one. */
-void resume_start(struct resume *r);
-void resume_stop(struct resume *r);
-void resume_free(struct resume *r);
+
+struct reclaim_spec {
+    struct script *script;
+    const struct leases *leases;
+    struct span key;
+    struct span holder;
+    void (*done)(void *arg, int err, int64_t n_returned);
+    void *arg;
+};
+
+void reclaim_init(struct reclaim *r, const struct reclaim_spec *spec);
+
+/* Until done() nothing may be claimed for the queue: a new claim could be taken for a lost one. */
+void reclaim_start(struct reclaim *r);
+
+static inline bool reclaim_on(const struct reclaim *r)
+{
+    return r->on;
+}
+
+/* For good. One that is on still ends with done(). */
+void reclaim_stop(struct reclaim *r);
+void reclaim_free(struct reclaim *r);
 
 #endif
