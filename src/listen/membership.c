@@ -1,231 +1,274 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry of a queue's listeners, kept in Redis: a name, and until when it is good. In it are
- * those who hear events and can take jobs. They are in the order of README.md of src/lua; the one
- * whose rank is hash(id) mod n answers the event of id.
+/* Redis keeps the names of a queue's listeners, each until its heartbeat ends. Members are those
+ * that hear events and can take jobs. src/lua/README.md says in which order they are; the event of
+ * an id is answered by the member whose rank is hash(id) mod n.
  *
- * With each heartbeat a listener also sets a canary, a trigger of its own, which makes the one
- * before it expire: an event that must come. When it has not come by the next one, seconds later,
- * events do not arrive. Only heartbeats count: when many listeners come and go, several canaries
- * are made within the time that an event may take.
+ * With each heartbeat a listener also sets a canary: a trigger of its own, which makes the one
+ * before it expire. The event of that must come. When it has not come by the next heartbeat,
+ * seconds later, events do not arrive. Only heartbeats count: when many listeners come and go,
+ * several canaries are set within the time that an event may take.
  *
- * Whoever enters or leaves makes all others ask for their rank, and anybody may say that somebody
- * did. So a listener asks once in APART_MS at the most, and many do not ask in the same moment. One
- * that is full leaves only after FULL_MS: at the edge of what it can take it would go out and in
- * with each job. Until then the grace covers it. */
+ * Whoever joins or leaves makes all others ask for their rank, and anybody may claim that somebody
+ * did. So a listener asks at most once in APART_MS, and many do not ask in the same moment.
+ *
+ * A listener without free slots leaves only after FULL_MS: at max_running it would otherwise leave
+ * and rejoin, and notify every peer, once per job. Until then the grace covers it. */
 #include "listen/membership.h"
 
 enum {
     LIFE_MS = 15000,
-    BEAT_MS = LIFE_MS / 3,
+    HEARTBEAT_MS = LIFE_MS / 3,
     JITTER_MS = 500,
-    PAUSE_MS = 300,
+    RETRY_MS = 300,
     APART_MS = 200,
     FULL_MS = 1000,
-    FIRST_MS = 400,
-    SECOND_MS = 2500,
-    OVERDUE = 2
+    FIRST_MS = 400,   /* to the second heartbeat, while no event was heard */
+    SECOND_MS = 2500, /* to the one after a canary that was not heard */
+    UNHEARD_MAX = 2
 };
 
-static int64_t after_us(int64_t ms)
+static int64_t in_ms(int64_t ms)
 {
     return clock_us() + ms * 1000;
 }
 
-static int64_t at_random_ms(int64_t most_ms)
+static int64_t random_ms(int64_t max_ms)
 {
-    return (int64_t)(clock_random() % (uint64_t)(most_ms + 1));
+    return (int64_t)(clock_random() % (uint64_t)(max_ms + 1));
 }
 
-static bool full_for_long(const struct ring *r)
+/* When to leave for want of free slots; 0: there are some. */
+static int64_t membership_full_end_us(const struct membership *m)
 {
-    return r->full_us && clock_us() >= r->full_us + FULL_MS * INT64_C(1000);
+    return m->full_us ? m->full_us + FULL_MS * INT64_C(1000) : 0;
 }
 
-static bool belongs(const struct ring *r)
+static bool membership_should_join(const struct membership *m)
 {
-    return r->wanted && !full_for_long(r);
+    int64_t full_end_us = membership_full_end_us(m);
+    bool full_for_long = full_end_us && clock_us() >= full_end_us;
+
+    return m->wanted && !full_for_long;
 }
 
-static void send(struct ring *r, bool enter)
+static void membership_ask(struct membership *m, bool join)
 {
-    r->entered = enter;
-    r->again_us = 0;
-    r->asked_us = clock_us();
-    r->listen.ask.until_us = after_us(r->context->settings.reply_ms);
-    store_heartbeat(r->script, &r->listen, r->key, r->name, enter ? LIFE_MS : 0);
+    m->joined = join;
+    m->refresh_us = 0;
+    m->asked_us = clock_us();
+    m->request.ask.until_us = in_ms(m->context->settings.reply_ms);
+    store_heartbeat(m->script, &m->request, m->key, m->name, join ? LIFE_MS : 0);
 }
 
-static void set_timer(struct ring *r)
+/* ---- when to ask ---- */
+static void membership_set_timer(struct membership *m)
 {
-    int64_t at_us = r->beat_us;
-    int64_t first_us = r->asked_us + APART_MS * INT64_C(1000);
+    int64_t at_us = m->heartbeat_us;
+    int64_t apart_us = m->asked_us + APART_MS * INT64_C(1000);
+    int64_t full_end_us = membership_full_end_us(m);
 
-    if (r->again_us && r->again_us < at_us) {
-        at_us = r->again_us;
+    if (m->left_for_good || m->request.ask.asked) {
+        return; /* the answer sets it */
     }
 
-    if (r->entered && r->full_us && r->full_us + FULL_MS * INT64_C(1000) < at_us) {
-        at_us = r->full_us + FULL_MS * INT64_C(1000);
+    if (m->refresh_us && m->refresh_us < at_us) {
+        at_us = m->refresh_us;
     }
-
-    if (r->asked_us && at_us < first_us) {
-        at_us = first_us;
+    if (m->joined && full_end_us && full_end_us < at_us) {
+        at_us = full_end_us;
+    }
+    if (m->asked_us && at_us < apart_us) {
+        at_us = apart_us;
     }
 
     int64_t left_us = at_us - clock_us();
-    timer_set(&r->beat, left_us > 0 ? left_us / 1000 + 1 : 0);
+    timer_set(&m->timer, left_us > 0 ? left_us / 1000 + 1 : 0);
 }
 
 static void on_time(void *arg)
 {
-    struct ring *r = arg;
-    bool enter = belongs(r);
+    struct membership *m = arg;
+    bool join = membership_should_join(m);
 
-    if (r->listen.ask.asked || !node_up(r->script->node) || !(enter || r->entered)) {
-        return; /* its answer, the connection, or room sets the timer again */
+    if (m->request.ask.asked || !node_up(m->script->node) || !(join || m->joined)) {
+        return; /* the answer, the connection or a free slot sets the timer again */
     }
 
-    r->beats = clock_us() >= r->beat_us;
-    r->reads = r->beats && r->entered;
-    send(r, enter);
+    m->is_heartbeat = clock_us() >= m->heartbeat_us;
+    m->reads_canary = m->is_heartbeat && m->joined;
+    membership_ask(m, join);
 }
 
-/* Soon, and never while the last answer is on its way: that sets the timer. */
-static void ask_again(struct ring *r, int64_t in_ms)
+static void membership_ask_in(struct membership *m, int64_t for_ms)
 {
-    int64_t at_us = after_us(in_ms);
+    int64_t at_us = in_ms(for_ms);
 
-    if (!r->again_us || at_us < r->again_us) {
-        r->again_us = at_us;
-    }
-    if (!r->closed && !r->listen.ask.asked) {
-        set_timer(r);
-    }
-}
-
-void ring_enter(struct ring *r, bool wanted)
-{
-    r->wanted = wanted;
-    ask_again(r, 0);
-}
-
-void ring_changed(struct ring *r)
-{
-    ask_again(r, at_random_ms(r->n / 2));
-}
-
-void ring_room(struct ring *r, bool room)
-{
-    r->full_us = room ? 0 : clock_us();
-    if (room && !r->entered) {
-        ask_again(r, 0);
-    } else if (!r->closed && !r->listen.ask.asked) {
-        set_timer(r);
-    }
-}
-
-static int64_t next_beat_ms(struct ring *r)
-{
-    bool heard = r->heard_us >= r->listen.ask.sent_us;
-
-    r->n_unheard = !r->entered || heard ? 0 : r->n_unheard + r->reads;
-    if (r->n_unheard >= OVERDUE) {
-        r->context->stats.missed_events++;
-        r->events->silent(r->arg);
+    if (!m->refresh_us || at_us < m->refresh_us) {
+        m->refresh_us = at_us;
     }
 
-    if (r->n_unheard == 1) {
+    membership_set_timer(m);
+}
+
+void membership_join(struct membership *m)
+{
+    m->wanted = true;
+    membership_ask_in(m, 0);
+}
+
+void membership_leave(struct membership *m)
+{
+    m->wanted = false;
+    membership_ask_in(m, 0);
+}
+
+void membership_refresh(struct membership *m)
+{
+    membership_ask_in(m, random_ms(m->n_members / 2));
+}
+
+void membership_set_free_slots(struct membership *m, bool any)
+{
+    m->full_us = any ? 0 : clock_us();
+
+    if (any && !m->joined) {
+        membership_ask_in(m, 0);
+    } else {
+        membership_set_timer(m);
+    }
+}
+
+/* ---- answers ---- */
+static int64_t membership_next_heartbeat_ms(const struct membership *m)
+{
+    if (m->n_unheard == 1) {
         return SECOND_MS;
     }
-    if (r->n_unheard == 0 && !r->heard_us) {
+    if (m->n_unheard == 0 && !m->heard_us) {
         return FIRST_MS;
     }
 
-    return BEAT_MS - at_random_ms(JITTER_MS);
+    return HEARTBEAT_MS - random_ms(JITTER_MS);
 }
 
-static void on_listened(struct queue_ask *a, int err)
+/* Was the canary heard that the heartbeat before this one made expire? */
+static void membership_check_canary(struct membership *m)
 {
-    struct ring *r = CONTAINER(a, struct ring, listen);
+    bool heard = m->heard_us >= m->request.ask.sent_us;
 
-    if (r->closed) {
-        if (r->entered && node_up(r->script->node)) {
-            send(r, false);
+    if (!m->joined || heard) {
+        m->n_unheard = 0;
+    } else if (m->reads_canary) {
+        m->n_unheard++;
+    }
+
+    if (m->n_unheard >= UNHEARD_MAX) {
+        m->context->stats.missed_events++;
+        m->events->silent(m->arg);
+    }
+}
+
+static void on_answer(struct queue_ask *a, int err)
+{
+    struct membership *m = CONTAINER(a, struct membership, request);
+    enum { RANK, N_MEMBERS };
+
+    if (m->left_for_good) {
+        if (m->joined && node_up(m->script->node)) {
+            membership_ask(m, false);
         } else {
-            r->events->left(r->arg);
+            m->events->ended(m->arg);
         }
         return;
     }
 
     if (err) {
-        r->beat_us = after_us(PAUSE_MS);
+        m->heartbeat_us = in_ms(RETRY_MS);
     } else {
-        r->rank = a->n[0] < a->n[1] ? a->n[0] : -1;
-        r->n = a->n[1];
-        if (r->beats) {
-            r->beat_us = after_us(next_beat_ms(r));
+        m->rank = a->n[RANK] < a->n[N_MEMBERS] ? a->n[RANK] : -1;
+        m->n_members = a->n[N_MEMBERS];
+        if (m->is_heartbeat) {
+            membership_check_canary(m);
+            m->heartbeat_us = in_ms(membership_next_heartbeat_ms(m));
         }
     }
 
-    if (r->wanted != r->entered && !r->full_us) {
-        ask_again(r, 0);
+    if (m->wanted != m->joined && !m->full_us) {
+        membership_ask_in(m, 0);
     } else {
-        set_timer(r);
+        membership_set_timer(m);
     }
 
-    r->events->ranked(r->arg);
+    m->events->ranked(m->arg);
 }
 
-void ring_heard(struct ring *r)
+void membership_heard(struct membership *m)
 {
-    r->heard_us = clock_us();
-    if (r->n_unheard) {
-        r->beat_us = after_us(BEAT_MS);
-        if (!r->closed && !r->listen.ask.asked) {
-            set_timer(r);
-        }
-    }
-    r->n_unheard = 0;
-}
-
-void ring_deaf(struct ring *r)
-{
-    r->rank = -1;
-    r->n = r->heard_us = r->beat_us = 0;
-    r->n_unheard = 0;
-    ring_enter(r, false);
-}
-
-bool ring_owns(const struct ring *r, struct span id)
-{
-    return r->rank < 0 ? r->n == 0 : span_hash(id) % r->n == r->rank;
-}
-
-void ring_init(struct ring *r, struct context *context, struct script *script, struct span key,
-               struct span name, const struct ring_events *events, void *arg)
-{
-    *r = (struct ring){.context = context,
-                       .script = script,
-                       .key = key,
-                       .name = name,
-                       .events = events,
-                       .arg = arg};
-    r->rank = -1;
-    r->listen.end = on_listened;
-    timer_init(&r->beat, context->loop, on_time, r);
-}
-
-void ring_leave(struct ring *r)
-{
-    ring_close(r);
-    r->wanted = false;
-    if (r->entered && !r->listen.ask.asked && node_up(r->script->node)) {
-        send(r, false);
+    m->heard_us = clock_us();
+    if (m->n_unheard > 0) {
+        m->n_unheard = 0;
+        m->heartbeat_us = in_ms(HEARTBEAT_MS);
+        membership_set_timer(m);
     }
 }
 
-void ring_close(struct ring *r)
+void membership_lost_events(struct membership *m)
 {
-    r->closed = true;
-    timer_stop(&r->beat);
+    m->rank = -1;
+    m->n_members = 0;
+    m->heard_us = 0;
+    m->heartbeat_us = 0;
+    m->n_unheard = 0;
+    membership_leave(m);
+}
+
+/* ---- who answers ---- */
+bool membership_owns(const struct membership *m, struct span id)
+{
+    if (m->rank < 0) {
+        return m->n_members == 0;
+    }
+
+    return span_hash(id) % m->n_members == m->rank;
+}
+
+bool membership_is_first(const struct membership *m)
+{
+    return m->rank <= 0;
+}
+
+int64_t membership_n_before(const struct membership *m)
+{
+    return m->rank < 0 ? m->n_members : m->rank;
+}
+
+/* ---- life ---- */
+void membership_init(struct membership *m, const struct membership_spec *spec)
+{
+    struct context *c = spec->script->context;
+
+    *m = (struct membership){.context = c,
+                             .script = spec->script,
+                             .key = spec->key,
+                             .name = spec->name,
+                             .events = spec->events,
+                             .arg = spec->arg};
+    m->rank = -1;
+    m->request.end = on_answer;
+    timer_init(&m->timer, c->loop, on_time, m);
+}
+
+void membership_leave_for_good(struct membership *m)
+{
+    membership_stop(m);
+    m->wanted = false;
+    if (m->joined && !m->request.ask.asked && node_up(m->script->node)) {
+        membership_ask(m, false);
+    }
+}
+
+void membership_stop(struct membership *m)
+{
+    m->left_for_good = true;
+    timer_stop(&m->timer);
 }

@@ -1,47 +1,84 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_RING_H
-#define LAPSE_RING_H
+#ifndef LAPSE_MEMBERSHIP_H
+#define LAPSE_MEMBERSHIP_H
 #include "script/verbs.h"
 
-struct ring_events {
-    void (*ranked)(void *arg); /* our place is known anew */
-    void (*silent)(void *arg); /* a canary's event is overdue */
-    void (*left)(void *arg);   /* after ring_leave(): nothing is on its way any more */
+struct membership_events {
+    /* Redis has answered what our rank is. */
+    void (*ranked)(void *arg);
+    /* An event that had to come has not come: expiry events do not reach us. */
+    void (*silent)(void *arg);
+    /* After membership_leave_for_good(): no request is pending any more. */
+    void (*ended)(void *arg);
 };
 
-/* A queue's listeners in order, and our place among them: who answers which event. */
-struct ring {
+/* Our membership among the listeners of a queue: it decides who answers which event. */
+struct membership {
     struct context *context;
     struct script *script;
-    const struct ring_events *events;
+    struct span key;
+    struct span name; /* ours, as Redis knows it */
+    const struct membership_events *events;
     void *arg;
-    struct span key, name;
-    struct queue_ask listen;
-    struct timer beat;
-    int64_t rank, n;   /* ours, of how many; rank -1: we are not in it */
-    bool wanted;       /* to be in it */
-    bool entered;      /* as asked last */
-    bool beats, reads; /* what was asked last is a heartbeat; it reads a canary */
-    bool closed;
-    unsigned n_unheard; /* canaries read, since an event was heard */
-    /* monotonic; 0: never */
-    int64_t heard_us; /* the last event on this subscription */
-    int64_t asked_us; /* the last question */
-    int64_t beat_us;  /* the next heartbeat */
-    int64_t again_us; /* something changed: when to ask again */
-    int64_t full_us;  /* since when we have no room */
+
+    int64_t rank; /* -1: we are no member */
+    int64_t n_members;
+    bool wanted; /* we want to be a member */
+    bool joined; /* we asked to be one last, and not to leave */
+    bool left_for_good;
+
+    struct queue_ask request;
+    bool is_heartbeat;  /* the last request is */
+    bool reads_canary;  /* it is, and it made the canary before it expire */
+    unsigned n_unheard; /* canaries that expired since an event was heard */
+    struct timer timer;
+
+    /* by clock_us(); 0: never */
+    int64_t heard_us;     /* the last event */
+    int64_t asked_us;     /* the last request */
+    int64_t heartbeat_us; /* the next heartbeat */
+    int64_t refresh_us;   /* when to ask before that, because something has changed */
+    int64_t full_us;      /* since when we have no free slot */
 };
-void ring_init(struct ring *r, struct context *context, struct script *script, struct span key,
-               struct span name, const struct ring_events *events, void *arg);
-void ring_enter(struct ring *r, bool wanted); /* or leave; also to hear our rank again */
-/* others say that the names did: hears our rank again, a little later */
-void ring_changed(struct ring *r);
-/* we can take jobs, or cannot: this may change with every job */
-void ring_room(struct ring *r, bool room);
-void ring_leave(struct ring *r); /* for good, at once */
-void ring_heard(struct ring *r); /* an event came */
-void ring_deaf(struct ring *r);  /* the subscription is gone: we are in no place */
-bool ring_owns(const struct ring *r, struct span id);
-void ring_close(struct ring *r); /* no more beats */
+
+struct membership_spec {
+    struct script *script;
+    struct span key;
+    struct span name;
+    const struct membership_events *events;
+    void *arg;
+};
+
+void membership_init(struct membership *m, const struct membership_spec *spec);
+
+/* Asks to be a member, or only for our rank, if we are one already. */
+void membership_join(struct membership *m);
+void membership_leave(struct membership *m);
+/* Others have joined or left: asks for our rank, a little later. */
+void membership_refresh(struct membership *m);
+/* Whether we can take jobs. That may change with every job: only when it has lasted for a while
+ * does a member without free slots leave. */
+void membership_set_free_slots(struct membership *m, bool any);
+
+/* An event was heard, of a job or of a canary. */
+void membership_heard(struct membership *m);
+/* The subscription is gone: we hear no events, and are no member. */
+void membership_lost_events(struct membership *m);
+
+/* Is it for us to answer the event of this job? */
+bool membership_owns(const struct membership *m, struct span id);
+/* No other member is before us. True of one that is no member too. */
+bool membership_is_first(const struct membership *m);
+/* How many members look before us. */
+int64_t membership_n_before(const struct membership *m);
+
+void membership_leave_for_good(struct membership *m);
+/* No more heartbeats; Redis finds out by itself. */
+void membership_stop(struct membership *m);
+
+static inline bool membership_pending(const struct membership *m)
+{
+    return m->request.ask.asked;
+}
 
 #endif

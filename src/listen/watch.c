@@ -35,7 +35,7 @@ static int64_t deadline_us(const struct wake *wk)
 /* ---- alarm ---- */
 static int64_t lag_us(const struct watch *w)
 {
-    int64_t lag_ms = 2 * (w->ring.rank < 0 ? w->ring.n : w->ring.rank);
+    int64_t lag_ms = 2 * membership_n_before(&w->membership);
     return 1000 * (lag_ms < LAG_MAX_MS ? lag_ms : LAG_MAX_MS);
 }
 
@@ -168,7 +168,8 @@ static void on_touched(struct queue_ask *a, int err)
     /* A trigger that is not there will not ring: it was evicted, lost, or not set yet. Where it
      * expired just before, or at the hand of another, its event is on the way: so only the first to
      * look judges by that. */
-    bool missing = w->ring.rank <= 0 && !w->reading && a->n[READ] - a->n[STILL] > a->n[EXPIRED];
+    bool missing = membership_is_first(&w->membership) && !w->reading &&
+                   a->n[READ] - a->n[STILL] > a->n[EXPIRED];
     w->reading = a->n[STILL] > 0;
     if (missing || overdue || a->n[READ] >= SCRIPT_BATCH) {
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
@@ -190,7 +191,8 @@ static void look(struct wake *wk, struct watch *w, int64_t now_us)
 
     if (!w->ear.channel.confirmed || wk->deaf || !w->room) { /* without room it is owed */
         wk->events->oldest(wk->arg, w, LAPSE_VIA_ALARM);
-    } else if (!overdue && w->ring.rank != 0 && !w->ask_anyway && w->expired_us >= since_us) {
+    } else if (!overdue && !(w->membership.rank == 0) && !w->ask_anyway &&
+               w->expired_us >= since_us) {
         w->ask_anyway = true;
         w->look.due_us = now_us + WATCHDOG_MS * INT64_C(1000);
     } else {
@@ -213,7 +215,7 @@ static void on_alarm(void *arg)
     set_alarm(wk);
 }
 
-/* ---- ring ---- */
+/* ---- membership ---- */
 static bool wanted(const struct watch *w)
 {
     return w->on && w->ear.channel.confirmed;
@@ -249,7 +251,7 @@ static void on_silent(void *arg)
 /* An event came, of a job or of a canary. */
 static void events_come(struct watch *w)
 {
-    ring_heard(&w->ring);
+    membership_heard(&w->membership);
     if (w->wake->deaf) {
         w->wake->deaf = false;
         log_line(&w->wake->context->log, LOG_HEARS, LOG_NOTICE, "expiry events arrive again");
@@ -262,7 +264,7 @@ void wake_room(struct watch *w, bool room)
 {
     if (w->room != room) {
         w->room = room;
-        ring_room(&w->ring, room);
+        membership_set_free_slots(&w->membership, room);
     }
 }
 
@@ -274,7 +276,7 @@ static void on_expired(void *arg, struct ear *e, struct span id)
 
     w->expired_us = clock_us();
     events_come(w);
-    if (ring_owns(&w->ring, id)) {
+    if (membership_owns(&w->membership, id)) {
         wk->events->named(wk->arg, w, id, LAPSE_VIA_EVENT);
     }
 }
@@ -283,7 +285,7 @@ static void on_canary(void *arg, struct ear *e, struct span name)
 {
     struct watch *w = CONTAINER(e, struct watch, ear);
     (void)arg;
-    if (span_eq(name, w->ring.name)) {
+    if (span_eq(name, w->membership.name)) {
         events_come(w);
     }
 }
@@ -299,7 +301,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     int64_t head = 0;
 
     if (span_is(text, "members")) {
-        ring_changed(&w->ring);
+        membership_refresh(&w->membership);
         return;
     }
 
@@ -319,7 +321,7 @@ static void on_woken(void *arg, struct ear *e, struct span text)
     for (bool more = true; more;) {
         struct span id = ids;
         more = span_cut(&ids, ' ', &id);
-        if (keys_id_ok(id) && ring_owns(&w->ring, id)) {
+        if (keys_id_ok(id) && membership_owns(&w->membership, id)) {
             wk->events->named(wk->arg, w, id, LAPSE_VIA_NOTICE);
         }
     }
@@ -333,7 +335,7 @@ static void on_confirmed(void *arg, struct ear *e)
 {
     struct wake *wk = arg;
     struct watch *w = CONTAINER(e, struct watch, ear);
-    ring_enter(&w->ring, wanted(w));
+    membership_join(&w->membership);
     wk->events->oldest(wk->arg, w, LAPSE_VIA_SWEEP);
 }
 
@@ -343,7 +345,7 @@ static void on_deaf(void *arg)
 
     LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
-        ring_deaf(&w->ring);
+        membership_lost_events(&w->membership);
         set_look(w);
     }
 }
@@ -412,7 +414,7 @@ static void on_sweep(void *arg)
         w->wake->events->sweeping(w->wake->arg);
         recover(w);
         w->wake->events->oldest(w->wake->arg, w, LAPSE_VIA_SWEEP);
-        if (w->wake->context->settings.arm_ahead_ms && w->ring.rank <= 0) {
+        if (w->wake->context->settings.arm_ahead_ms && membership_is_first(&w->membership)) {
             arm(w);
         }
     }
@@ -425,7 +427,11 @@ void wake_up(struct wake *wk)
     pubsub_start(&wk->script->node->pubsub);
     LIST_EACH (i, &wk->watches) {
         struct watch *w = CONTAINER(i, struct watch, node);
-        ring_enter(&w->ring, wanted(w));
+        if (wanted(w)) {
+            membership_join(&w->membership);
+        } else {
+            membership_leave(&w->membership);
+        }
     }
     set_alarm(wk);
 }
@@ -459,14 +465,15 @@ void wake_init(struct wake *wk, struct context *context, struct script *script,
 
 void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key)
 {
-    static const struct ring_events ring_events = {on_ranked, on_silent, on_left};
+    static const struct membership_events events = {on_ranked, on_silent, on_left};
 
     w->wake = wk;
     w->key = key;
     w->on = w->room = true;
     w->look = (struct looks){0};
-    ring_init(&w->ring, wk->context, wk->script, key, (struct span){wk->name, strlen(wk->name)},
-              &ring_events, w);
+    struct membership_spec spec = {
+        .script = wk->script, .key = key, .name = span_of(wk->name), .events = &events, .arg = w};
+    membership_init(&w->membership, &spec);
     w->touch.end = on_touched;
     w->sweep.end = on_swept;
     w->arm.end = on_armed;
@@ -483,7 +490,7 @@ void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span
 void wake_unwatch(struct watch *w)
 {
     w->on = false;
-    ring_leave(&w->ring);
+    membership_leave_for_good(&w->membership);
     sub_remove(&w->wake->sub, &w->ear);
     list_remove(&w->node);
     timer_stop(&w->sweep_timer);
@@ -492,7 +499,7 @@ void wake_unwatch(struct watch *w)
 
 bool wake_free_to_go(const struct watch *w)
 {
-    return !w->ear.channel.leaving && !w->touch.ask.asked && !w->ring.listen.ask.asked &&
+    return !w->ear.channel.leaving && !w->touch.ask.asked && !membership_pending(&w->membership) &&
            !w->sweep.ask.asked && !w->arm.ask.asked;
 }
 
@@ -503,7 +510,7 @@ void wake_close(struct wake *wk)
         w->on = false;
         list_remove(i);
         set_look(w);
-        ring_close(&w->ring);
+        membership_stop(&w->membership);
         timer_stop(&w->sweep_timer);
     }
 

@@ -14,7 +14,7 @@ struct watch {
     struct span key; /* its owner's */
     bool on, room;   /* room: its owner can take jobs */
 
-    struct ring ring;
+    struct membership membership;
 
     /* the alarm: when to look, by Redis's clock; 0: nothing known */
     struct queue_ask touch;
