@@ -18,7 +18,7 @@ enum { GIVE_BACK_MS = 1000, GATHER_US = 250 };
 static void on_up(void *arg)
 {
     struct lapse *l = arg;
-    work_up(&l->work);
+    listener_up(&l->listener);
 }
 
 static void on_down(void *arg)
@@ -59,10 +59,10 @@ static void handle_end(struct lapse *l)
     l->ended = true;
     ev_prepare_stop(l->context.loop, &l->turn);
     timer_stop(&l->grace);
-    work_end(&l->work);
+    listener_end(&l->listener);
     conn_close(&l->node.commands, LAPSE_ELOST);
     script_close(&l->script);
-    work_close(&l->work);
+    listener_close(&l->listener);
 }
 
 static void handle_end_and_tell(struct lapse *l)
@@ -76,7 +76,7 @@ static void on_grace_over(void *arg)
     struct lapse *l = arg;
     int64_t reply_ms = l->context.settings.reply_ms;
 
-    if (!l->giving_back && node_up(&l->node) && work_give_back(&l->work)) {
+    if (!l->giving_back && node_up(&l->node) && listener_give_back(&l->listener)) {
         l->giving_back = true;
         timer_set(&l->grace, reply_ms < GIVE_BACK_MS ? reply_ms : GIVE_BACK_MS);
         return;
@@ -89,20 +89,21 @@ static void on_grace_over(void *arg)
 static bool handle_is_idle(const struct lapse *l)
 {
     bool answered = l->n_pending == 0 && script_idle(&l->script) && task_queue_empty(&l->tasks);
-    return work_idle(&l->work) && (answered || l->giving_back);
+    return listener_is_idle(&l->listener) && (answered || l->giving_back);
 }
 
 /* ---- the turn ---- */
 /* When the oldest of what waits for the turn began to wait. */
 static int64_t waiting_since_us(const struct lapse *l)
 {
-    int64_t since_us = script_waits(&l->script) ? l->script.oldest_us : INT64_MAX;
+    int64_t turn_us = listener_turn_due_us(&l->listener);
+    int64_t asked_us = l->script.oldest_us;
 
-    if (l->work.turn_due_us && l->work.turn_due_us < since_us) {
-        since_us = l->work.turn_due_us;
+    if (!script_waits(&l->script)) {
+        return turn_us;
     }
 
-    return since_us;
+    return turn_us && turn_us < asked_us ? turn_us : asked_us;
 }
 
 /* While tasks run, one in each turn, they may add requests that can travel in the same call. They
@@ -118,13 +119,13 @@ static bool more_to_come(const struct lapse *l)
 static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 {
     struct lapse *l = w->data;
-    bool has_work = script_waits(&l->script) || l->work.turn_due_us;
+    bool has_work = script_waits(&l->script) || listener_turn_due_us(&l->listener);
 
     (void)loop;
     (void)events;
 
     if (has_work && !more_to_come(l)) {
-        work_turn(&l->work);
+        listener_turn(&l->listener);
         script_flush(&l->script);
     }
 
@@ -150,7 +151,7 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
         return err;
     }
 
-    work_init(&l->work, &l->context, &l->script, &l->tasks);
+    listener_init(&l->listener, &l->script, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
 
@@ -216,7 +217,7 @@ void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), v
 
     if (!l->closing) {
         l->closing = true;
-        work_drain(&l->work);
+        listener_drain(&l->listener);
     } else if (end_us >= l->end_us) {
         return;
     }

@@ -11,7 +11,7 @@ struct lapse {
     struct options options; /* owns the texts of the settings and of the node's address */
     struct node node;
     struct script script;
-    struct work work;
+    struct listener listener;
 
     unsigned n_pending; /* requests without an answer */
     size_t n_bytes;     /* of their bodies */

@@ -76,7 +76,7 @@ static void on_scheduled(struct job_ask *a, int err, const struct job_row *row, 
         r->job.due_ms = due_ms;
         r->job.score_ms = due_ms;
         r->job.created = 1;
-        work_told(&l->work, r->request.queue, due_ms);
+        listener_scheduled(&l->listener, r->request.queue, due_ms);
     }
 
     job_request_end(r, err);
@@ -95,7 +95,7 @@ static void on_rescheduled(struct job_ask *a, int err, const struct job_row *row
     struct job_request *r = job_request_of(a);
 
     if (!err && row) {
-        work_told(&r->request.handle->work, r->request.queue, row->score_ms);
+        listener_scheduled(&r->request.handle->listener, r->request.queue, row->score_ms);
     }
 
     on_job(a, err, row, due_ms);

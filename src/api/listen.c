@@ -23,7 +23,7 @@ int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_o
         return LAPSE_ECLOSED;
     }
 
-    return work_handle(&l->work, queue, o.max_running, fn, arg);
+    return listener_add(&l->listener, queue, o.max_running, fn, arg);
 }
 
 int lapse_unlisten(struct lapse *l, const char *queue)
@@ -35,7 +35,7 @@ int lapse_unlisten(struct lapse *l, const char *queue)
         return LAPSE_ECLOSED;
     }
 
-    return work_stop(&l->work, queue);
+    return listener_remove(&l->listener, queue);
 }
 
 void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)

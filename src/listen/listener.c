@@ -1,220 +1,205 @@
 /* SPDX-License-Identifier: MIT */
-/* The queues' life: begun by a handler, stopped by its end or the handle's, freed when nothing of
- * them is on its way.
- */
+/* The queues by name, and what happens to all of them. A queue lives from lapse_listen() until it
+ * was stopped, by lapse_unlisten() or the end of the handle, and nothing of it is pending. */
 #include "listen/listener.h"
-#include "base/mem.h"
+#include "base/error.h"
 
-static void free_queue(struct queue *q)
+static struct queue *listener_find(const struct listener *l, const char *name)
 {
-    list_remove(&q->node);
-    reclaim_free(&q->reclaim);
-    mem_free(q);
+    struct table_node *found = table_find(&l->names, span_of(name));
+
+    return found ? CONTAINER(found, struct queue, named) : NULL;
 }
 
-static void reap(struct work *w)
+/* ---- queues ---- */
+int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
+                 void *arg)
 {
-    LIST_EACH (i, &w->stopped) {
-        struct queue *q = CONTAINER(i, struct queue, node);
-        if (!q->n_held && !q->n_asked && !reclaim_on(&q->reclaim) && wake_free_to_go(&q->watch)) {
-            free_queue(q);
-        }
-    }
-}
+    struct queue_spec spec = {.shared = &l->shared,
+                              .name = queue,
+                              .max_running = max_running,
+                              .handler = fn,
+                              .handler_arg = arg};
 
-void work_turn(struct work *w)
-{
-    w->turn_due_us = 0;
-    queue_owing(w);
-    reap(w);
-}
-
-static void on_pause(void *arg)
-{
-    struct work *w = arg;
-
-    LIST_EACH (i, &w->queues) {
-        struct queue *q = CONTAINER(i, struct queue, node);
-        if (q->again) {
-            queue_reclaim(q);
-        }
-    }
-    work_want_turn(w);
-}
-
-/* What has not begun goes back uncounted, before the sweep finds it and counts a try. */
-static void on_sweeping(void *arg)
-{
-    leases_check(&((struct work *)arg)->leases);
-}
-
-/* A queue that stopped may be free to go now. */
-static void on_ended(void *arg)
-{
-    work_want_turn(arg);
-}
-
-static void on_claims_allowed(void *arg)
-{
-    work_want_turn(arg);
-}
-
-/* ---- from above ---- */
-static struct queue *find(struct work *w, const char *name)
-{
-    struct table_node *n = table_find(&w->names, (struct span){name, strlen(name)});
-    return n ? CONTAINER(n, struct queue, named) : NULL;
-}
-
-void work_init(struct work *w, struct context *context, struct script *script,
-               struct task_queue *tasks)
-{
-    static const struct wake_events events = {queue_named, queue_oldest, on_sweeping, on_ended};
-    static const struct lease_events lease_events = {queue_freed, queue_told};
-
-    w->context = context;
-    w->script = script;
-    list_init(&w->queues);
-    table_init(&w->names);
-    list_init(&w->stopped);
-    list_init(&w->owing);
-    list_init(&w->pool);
-    timer_init(&w->pause, context->loop, on_pause, w);
-    wake_init(&w->wake, context, script, &events, w);
-    script->holder = (struct span){w->wake.name, strlen(w->wake.name)};
-    eviction_init(&w->eviction, script, on_claims_allowed, w);
-    leases_init(&w->leases, script, tasks, &lease_events, w);
-}
-
-int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,
-                void *arg)
-{
-    if (find(w, queue)) {
+    if (listener_find(l, queue)) {
         return LAPSE_EEXIST;
     }
 
-    struct queue *q = mem_new(sizeof *q, 0);
+    struct queue *q = queue_new(&spec);
     if (!q) {
         return LAPSE_ENOMEM;
     }
 
-    q->work = w;
-    q->fn = fn;
-    q->arg = arg;
-    q->max = max_running;
-    memcpy(q->name, queue, strlen(queue) + 1);
-
-    struct span key = {q->key, keys_due(q->key, w->context->settings.space, queue)};
-    struct reclaim_spec spec = {.script = w->script,
-                                .leases = &w->leases,
-                                .key = key,
-                                .holder = span_of(w->wake.name),
-                                .done = queue_reclaimed,
-                                .arg = q};
-    reclaim_init(&q->reclaim, &spec);
-    list_init(&q->owes);
-    list_insert(&w->queues, &q->node);
-    table_add(&w->names, &q->named, (struct span){q->name, strlen(q->name)});
-    wake_watch(&w->wake, &q->watch, q->name, key);
-    if (!eviction_known(&w->eviction)) {
-        eviction_check(&w->eviction, key);
-    }
+    list_insert(&l->queues, &q->node);
+    table_add(&l->names, &q->named, span_of(q->name));
 
     return 0;
 }
 
-static void stop(struct queue *q)
+static void listener_stop(struct listener *l, struct queue *q)
 {
-    struct work *w = q->work;
-
-    q->stopped = true;
-    reclaim_stop(&q->reclaim);
     list_remove(&q->node);
-    list_insert(&w->stopped, &q->node);
-    table_remove(&w->names, &q->named);
-    queue_forgive(q);
-    queue_withdraw(q);
-    wake_unwatch(&q->watch);
-    leases_release_queued(&w->leases, q);
-    work_want_turn(w);
+    list_insert(&l->stopped, &q->node);
+    table_remove(&l->names, &q->named);
+    queue_stop(q);
 }
 
-int work_stop(struct work *w, const char *queue)
+int listener_remove(struct listener *l, const char *queue)
 {
-    struct queue *q = find(w, queue);
+    struct queue *q = listener_find(l, queue);
 
     if (!q) {
         return LAPSE_ENOENT;
     }
-    stop(q);
+
+    listener_stop(l, q);
     return 0;
 }
 
-void work_told(struct work *w, const char *queue, int64_t due_ms)
+void listener_scheduled(struct listener *l, const char *queue, int64_t due_ms)
 {
-    struct queue *q = list_empty(&w->queues) ? NULL : find(w, queue);
+    struct queue *q = listener_find(l, queue);
+
     if (q) {
-        queue_told(w, q, due_ms);
+        queue_scheduled(q, due_ms);
     }
 }
 
-void work_up(struct work *w)
+/* ---- events ---- */
+static void on_lease_ended(void *arg, void *owner)
 {
-    leases_renew(
-        &w->leases); /* before any sweep: Redis may have been away for longer than the leases */
-    if (!list_empty(&w->queues)) {
-        struct queue *any = CONTAINER(w->queues.next, struct queue, node);
-        eviction_check(&w->eviction, span_of(any->key));
-    }
+    (void)arg;
+    queue_lease_ended(owner);
+}
 
-    LIST_EACH (i, &w->queues) {
+static void on_lease_retried(void *arg, void *owner, int64_t due_ms)
+{
+    (void)arg;
+    queue_scheduled(owner, due_ms);
+}
+
+static void on_backlog_due(void *arg)
+{
+    struct listener *l = arg;
+    shared_want_turn(&l->shared);
+}
+
+static void on_claims_allowed(void *arg)
+{
+    struct listener *l = arg;
+    shared_want_turn(&l->shared);
+}
+
+/* ---- the turn ---- */
+static void listener_free_stopped(struct listener *l)
+{
+    LIST_EACH (i, &l->stopped) {
         struct queue *q = CONTAINER(i, struct queue, node);
-        if (w->met) {
-            queue_reclaim(q);
-        } else {
-            queue_claim(q, LAPSE_VIA_SWEEP);
+        if (queue_is_idle(q)) {
+            queue_free(q);
         }
     }
-
-    w->met = true;
-    wake_up(&w->wake);
 }
 
-void work_drain(struct work *w)
+int64_t listener_turn_due_us(const struct listener *l)
 {
-    w->closing = true;
-    pubsub_ending(&w->script->node->pubsub);
-    LIST_EACH (i, &w->queues) {
-        stop(CONTAINER(i, struct queue, node));
+    return l->shared.turn_due_us;
+}
+
+void listener_turn(struct listener *l)
+{
+    l->shared.turn_due_us = 0;
+    slots_serve_backlog(&l->shared.slots, queue_serve);
+    listener_free_stopped(l);
+}
+
+/* ---- life ---- */
+void listener_init(struct listener *l, struct script *script, struct task_queue *tasks)
+{
+    static const struct lease_events lease_events = {on_lease_ended, on_lease_retried};
+    struct context *c = script->context;
+    struct shared *sh = &l->shared;
+
+    *l = (struct listener){.shared = {.context = c, .script = script}};
+    list_init(&l->queues);
+    list_init(&l->stopped);
+    table_init(&l->names);
+
+    membership_make_name(sh->name, &c->settings);
+    script->holder = span_of(sh->name);
+    slots_init(&sh->slots, c->settings.max_running, on_backlog_due, l);
+    claims_init(&sh->claims, script, span_of(sh->name));
+    leases_init(&sh->leases, script, tasks, &lease_events, l);
+    alarms_init(&sh->alarms, script);
+    watches_init(&sh->watches, script, &sh->alarms);
+    eviction_init(&sh->eviction, script, on_claims_allowed, l);
+}
+
+void listener_up(struct listener *l)
+{
+    struct shared *sh = &l->shared;
+
+    /* Before any sweep: Redis may have been away for longer than the leases. */
+    leases_renew(&sh->leases);
+
+    if (!list_empty(&l->queues)) {
+        struct queue *any = CONTAINER(l->queues.next, struct queue, node);
+        eviction_check(&sh->eviction, span_of(any->key));
+    }
+
+    LIST_EACH (i, &l->queues) {
+        queue_up(CONTAINER(i, struct queue, node), !l->was_up);
+    }
+
+    l->was_up = true;
+    watches_up(&sh->watches);
+    alarms_up(&sh->alarms);
+}
+
+void listener_drain(struct listener *l)
+{
+    l->shared.closing = true;
+    watches_drain(&l->shared.watches);
+    LIST_EACH (i, &l->queues) {
+        listener_stop(l, CONTAINER(i, struct queue, node));
     }
 }
 
-bool work_give_back(struct work *w)
+bool listener_give_back(struct listener *l)
 {
-    return leases_give_back(&w->leases);
+    return leases_give_back(&l->shared.leases);
 }
 
-bool work_idle(const struct work *w)
+bool listener_is_idle(const struct listener *l)
 {
-    return w->n_held == 0 && w->n_asked == 0;
+    return slots_unused(&l->shared.slots);
 }
 
-void work_end(struct work *w)
+void listener_end(struct listener *l)
 {
-    w->closing = true;
-    timer_stop(&w->pause);
-    eviction_close(&w->eviction);
-    leases_stop(&w->leases);
-    wake_close(&w->wake);
-}
+    struct shared *sh = &l->shared;
 
-void work_close(struct work *w)
-{
-    leases_close(&w->leases);
-    list_move(&w->stopped, &w->queues);
-    while (!list_empty(&w->stopped)) {
-        free_queue(CONTAINER(w->stopped.next, struct queue, node));
+    sh->closing = true;
+    eviction_close(&sh->eviction);
+    leases_stop(&sh->leases);
+
+    LIST_EACH (i, &l->queues) {
+        queue_end(CONTAINER(i, struct queue, node));
     }
-    table_free(&w->names);
-    queue_close(w);
+
+    watches_close(&sh->watches);
+    alarms_close(&sh->alarms);
+}
+
+void listener_close(struct listener *l)
+{
+    leases_close(&l->shared.leases);
+
+    list_move(&l->stopped, &l->queues);
+    LIST_EACH (i, &l->stopped) {
+        queue_free(CONTAINER(i, struct queue, node));
+    }
+
+    table_free(&l->names);
+    claims_close(&l->shared.claims);
 }

@@ -1,23 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_WORK_H
-#define LAPSE_WORK_H
+#ifndef LAPSE_LISTENER_H
+#define LAPSE_LISTENER_H
 #include "listen/queue.h"
 
-void work_init(struct work *w, struct context *context, struct script *script,
-               struct task_queue *tasks);
-int work_handle(struct work *w, const char *queue, unsigned max_running, lapse_handler *fn,
-                void *arg);
-int work_stop(struct work *w, const char *queue); /* ENOENT */
-/* A job of the queue was made due then, by this process: our own word is the fastest. */
-void work_told(struct work *w, const char *queue, int64_t due_ms);
-/* Once in each turn of the loop, before it sleeps: claims for the queues that owe, as far as there
- * are slots, and frees the queues that stopped and have nothing on its way. */
-void work_turn(struct work *w);
-void work_up(struct work *w);        /* the connection is there */
-void work_drain(struct work *w);     /* takes nothing more, gives back what is not begun */
-bool work_give_back(struct work *w); /* what handlers have; false: they have nothing */
-bool work_idle(const struct work *w);
-void work_end(struct work *w);   /* before the connection is closed */
-void work_close(struct work *w); /* after it */
+/* The queues that this process has handlers for. */
+struct listener {
+    struct shared shared;
+    struct list queues;
+    struct table names;  /* of these queues */
+    struct list stopped; /* queues to be freed when nothing of them is pending */
+    bool was_up;         /* the connection for commands was, once */
+};
+
+void listener_init(struct listener *l, struct script *script, struct task_queue *tasks);
+
+/* EEXIST, ENOMEM. */
+int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
+                 void *arg);
+/* ENOENT. */
+int listener_remove(struct listener *l, const char *queue);
+
+/* This process made a job of the queue due then. */
+void listener_scheduled(struct listener *l, const char *queue, int64_t due_ms);
+
+/* The connection for commands is there, for the first time or again. */
+void listener_up(struct listener *l);
+
+/* To be called at the end of each turn of the loop in which listener_turn_due_us() is not 0: claims
+ * for queues that found no free slot, as far as there are slots now, and frees stopped queues. */
+void listener_turn(struct listener *l);
+/* By clock_us(): since when there is something to do; 0: there is nothing. */
+int64_t listener_turn_due_us(const struct listener *l);
+
+/* The handle closes: takes nothing more, and returns the jobs whose handlers have not begun. */
+void listener_drain(struct listener *l);
+/* Returns the jobs that handlers have; false: they have none. */
+bool listener_give_back(struct listener *l);
+/* No job is held, and no claim is pending. */
+bool listener_is_idle(const struct listener *l);
+
+/* Before the connection is closed, and after that. */
+void listener_end(struct listener *l);
+void listener_close(struct listener *l);
 
 #endif

@@ -14,6 +14,7 @@
  * A listener without free slots leaves only after FULL_MS: at max_running it would otherwise leave
  * and rejoin, and notify every peer, once per job. Until then the grace covers it. */
 #include "listen/membership.h"
+#include <stdio.h>
 
 enum {
     LIFE_MS = 15000,
@@ -199,7 +200,7 @@ static void on_answer(struct queue_ask *a, int err)
         membership_set_timer(m);
     }
 
-    m->events->ranked(m->arg);
+    m->events->ranked(m->arg, m->rank, m->n_members);
 }
 
 void membership_heard(struct membership *m)
@@ -220,6 +221,7 @@ void membership_lost_events(struct membership *m)
     m->heartbeat_us = 0;
     m->n_unheard = 0;
     membership_leave(m);
+    m->events->ranked(m->arg, m->rank, m->n_members);
 }
 
 /* ---- who answers ---- */
@@ -232,17 +234,30 @@ bool membership_owns(const struct membership *m, struct span id)
     return span_hash(id) % m->n_members == m->rank;
 }
 
+bool membership_is_ours(const struct membership *m, struct span name)
+{
+    return span_eq(name, m->name);
+}
+
 bool membership_is_first(const struct membership *m)
 {
     return m->rank <= 0;
 }
 
-int64_t membership_n_before(const struct membership *m)
+/* ---- life ---- */
+/* Members are ordered by the random bits of their names. The first bit puts those last that do not
+ * touch triggers, so that rank 0 does, wherever any member does. */
+void membership_make_name(char out[MEMBERSHIP_NAME_MAX], const struct lapse_options *settings)
 {
-    return m->rank < 0 ? m->n_members : m->rank;
+    uint64_t bits = clock_random() >> 1;
+
+    if (settings->flags & LAPSE_NO_ALARM) {
+        bits |= UINT64_C(1) << 63;
+    }
+
+    snprintf(out, MEMBERSHIP_NAME_MAX, "%s/%016llx", settings->name, (unsigned long long)bits);
 }
 
-/* ---- life ---- */
 void membership_init(struct membership *m, const struct membership_spec *spec)
 {
     struct context *c = spec->script->context;

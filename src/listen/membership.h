@@ -3,9 +3,14 @@
 #define LAPSE_MEMBERSHIP_H
 #include "script/verbs.h"
 
+enum { MEMBERSHIP_NAME_MAX = KEYS_NAME_MAX + 32 };
+
+/* Makes the name of a listener, which all its memberships share. */
+void membership_make_name(char out[MEMBERSHIP_NAME_MAX], const struct lapse_options *settings);
+
 struct membership_events {
-    /* Redis has answered what our rank is. */
-    void (*ranked)(void *arg);
+    /* What is known of our place may have changed; rank -1: we are no member. */
+    void (*ranked)(void *arg, int64_t rank, int64_t n_members);
     /* An event that had to come has not come: expiry events do not reach us. */
     void (*silent)(void *arg);
     /* After membership_leave_for_good(): no request is pending any more. */
@@ -67,10 +72,10 @@ void membership_lost_events(struct membership *m);
 
 /* Is it for us to answer the event of this job? */
 bool membership_owns(const struct membership *m, struct span id);
-/* No other member is before us. True of one that is no member too. */
+/* Is it our name? */
+bool membership_is_ours(const struct membership *m, struct span name);
+/* No member is before us. True of one that is no member too. */
 bool membership_is_first(const struct membership *m);
-/* How many members look before us. */
-int64_t membership_n_before(const struct membership *m);
 
 void membership_leave_for_good(struct membership *m);
 /* No more heartbeats; Redis finds out by itself. */

@@ -1,469 +1,489 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims. Four hints, one action: whatever woke us, a claim asks Redis, and Redis decides on the
- * ZSET by its clock.
+/* One queue. Four kinds of hints lead to one action: whether an event, a notice, the alarm or the
+ * sweep has woken us, a claim asks Redis, and Redis decides by its clock and the sorted set.
  *
- * Slots: jobs held and jobs asked for together stay within max_running. A hint that finds no slot
- * makes the queue owe; when slots are free the queues that owe are served in turn, oldest jobs
- * first, until a claim comes back short.
+ * A hint that finds no free slot puts the queue into the backlog. A claim by age that found jobs
+ * puts it there too, until one comes back short: so the oldest go first, and other queues get their
+ * turn between.
  *
- * After a reconnect lost jobs are reclaimed first, then the queue is swept: see reclaim.h. */
+ * After a reconnect lost jobs are reclaimed before anything is claimed: reclaim.c says why. */
 #include "listen/queue.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "job/keys.h"
 
-enum { POOL_MAX = 8, PAUSE_MS = 300 };
+enum { PAUSE_MS = 300 };
 
-struct claim {
-    struct claim_ask ask;
-    struct list node;
-    struct queue *queue;
-    unsigned n; /* slots set aside */
-    int64_t lease_ms;
-};
-
-void work_want_turn(struct work *w)
+/* ---- may we claim? ---- */
+static bool queue_is_closed(const struct queue *q)
 {
-    if (!w->turn_due_us) {
-        w->turn_due_us = clock_us();
-    }
+    return q->stopped || q->shared->closing;
 }
 
-/* ---- slots ---- */
-static unsigned room(const struct queue *q)
+/* Hints are remembered meanwhile: they may come by the thousand, and each claim would be refused.
+ */
+static bool queue_must_wait(const struct queue *q)
 {
-    const struct work *w = q->work;
-    unsigned all = w->n_held + w->n_asked;
-    unsigned max = w->context->settings.max_running;
-    unsigned mine = q->n_held + q->n_asked;
-    unsigned left = all < max ? max - all : 0;
-    unsigned own = mine < q->max ? q->max - mine : 0;
-
-    return q->max && own < left ? own : left;
+    return reclaim_on(&q->reclaim) || q->reclaim_when_idle || clock_us() < q->paused_until_us ||
+           eviction_forbids_claims(&q->shared->eviction);
 }
 
-static bool closed_for(const struct queue *q)
+/* Tells the other listeners, by and by, whether we can take jobs. */
+static void queue_show_free_slots(struct queue *q, bool any)
 {
-    return q->stopped || q->work->closing;
+    watch_set_free_slots(&q->watch, any && !eviction_possible(&q->shared->eviction));
 }
 
-/* Hints are owed meanwhile: they may come by the thousand, and Redis would refuse each claim. */
-static bool waits(const struct queue *q)
+/* Behind the queues that wait already: a slot that is free this moment is theirs. */
+static void queue_wait_in_turn(struct queue *q, enum lapse_via via)
 {
-    return reclaim_on(&q->reclaim) || q->reclaim_next ||
-           eviction_forbids_claims(&q->work->eviction) || clock_us() < q->paused_us;
-}
-
-/* By its own max_running, however many slots there are. */
-static bool is_full(const struct queue *q)
-{
-    return q->max && q->n_held + q->n_asked >= q->max;
-}
-
-/* One that is full takes no part in the sharing of slots: it would only make the shares of the
- * others smaller. */
-static void owe(struct queue *q, enum lapse_via via)
-{
-    q->owes_via = via;
-    if (is_full(q)) {
-        q->owes_when_free = true;
-    } else if (list_empty(&q->owes)) {
-        list_insert(&q->work->owing, &q->owes);
-        q->work->n_owing++;
-    }
-}
-
-void queue_forgive(struct queue *q)
-{
-    q->owes_when_free = false;
-    if (!list_empty(&q->owes)) {
-        list_remove(&q->owes);
-        q->work->n_owing--;
-    }
-}
-
-static bool others_owe(const struct queue *q)
-{
-    const struct list *owing = &q->work->owing;
-    return owing->next != owing && (owing->next != &q->owes || owing->prev != &q->owes);
-}
-
-/* Behind those that owe already: a slot that is free this moment is theirs. */
-static void owe_in_turn(struct queue *q, enum lapse_via via)
-{
-    owe(q, via);
-    work_want_turn(q->work);
-}
-
-static void slots(struct queue *q, int held, int asked)
-{
-    q->n_held += (unsigned)held;
-    q->n_asked += (unsigned)asked;
-    q->work->n_held += (unsigned)held;
-    q->work->n_asked += (unsigned)asked;
-    if (q->owes_when_free && !is_full(q)) {
-        q->owes_when_free = false;
-        owe(q, q->owes_via);
-    }
-
-    if (!list_empty(&q->work->owing) || q->stopped) {
-        work_want_turn(q->work);
-    }
-}
-
-void queue_freed(void *arg, void *queue)
-{
-    (void)arg;
-    slots(queue, -1, 0);
-}
-
-/* Our own word is the fastest, and the only one where no wake can come. Of a job due now a wake
- * tells by itself. */
-void queue_told(void *arg, void *queue, int64_t due_ms)
-{
-    const struct work *w = arg;
-    struct queue *q = queue;
-
-    if (!q->watch.ear.channel.confirmed || due_ms * 1000 > node_time_us(w->script->node)) {
-        wake_told(&q->watch, due_ms);
-    }
+    share_join_backlog(&q->share, via);
+    shared_want_turn(q->shared);
 }
 
 /* ---- claims ---- */
-static void on_claimed(struct claim_ask *a, int err, const struct claimed *got);
-
-static struct claim *claim_new(struct queue *q)
-{
-    struct work *w = q->work;
-    struct list *old = list_pop(&w->pool);
-    struct claim *c = old ? CONTAINER(old, struct claim, node) : mem_new(sizeof *c, 0);
-
-    if (c) {
-        w->n_pool -= old != NULL;
-        list_init(&c->node);
-        c->queue = q;
-        c->n = c->ask.n_ids = 0;
-        c->ask.end = on_claimed;
-    }
-
-    return c;
-}
-
-static void claim_free(struct work *w, struct claim *c)
-{
-    if (w->n_pool < POOL_MAX) {
-        w->n_pool++;
-        list_insert(&w->pool, &c->node);
-    } else {
-        mem_free(c);
-    }
-}
-
-static void claim_send(struct claim *c)
-{
-    struct queue *q = c->queue;
-    const struct lapse_options *set = &q->work->context->settings;
-    struct span holder = {q->work->wake.name, strlen(q->work->wake.name)};
-
-    c->lease_ms = set->lease_ms < set->run_ms ? set->lease_ms : set->run_ms;
-    c->ask.ask.until_us = clock_us() + set->reply_ms * 1000;
-    store_claim(q->work->script, &c->ask, q->watch.key, holder, c->lease_ms, c->n);
-}
-
-/* Of the slots that are left. With thousands of queues, most of them empty, a few claims would have
- * them all. */
-static unsigned fair_share(const struct queue *q, unsigned left)
-{
-    unsigned share = left / (q->work->n_owing + 1);
-    if (share < 1) {
-        return 1;
-    }
-    return share < SCRIPT_BATCH ? share : SCRIPT_BATCH;
-}
+static void on_claimed(struct claim *c, int err, const struct claimed *got);
 
 void queue_claim(struct queue *q, enum lapse_via via)
 {
-    unsigned left = room(q);
-    struct claim *c = closed_for(q) || waits(q) || q->oldest_asked || !left ? NULL : claim_new(q);
+    unsigned n_free = share_free(&q->share);
+    struct claim *c = NULL;
 
+    if (queue_is_closed(q)) {
+        return;
+    }
+    if (n_free > 0 && !q->oldest_claimed && !queue_must_wait(q)) {
+        c = claim_new(&q->shared->claims, q, on_claimed);
+    }
+
+    /* Even while a claim by age is pending: it may have been executed before the job that this hint
+     * is about was stored. */
     if (!c) {
-        if (!closed_for(q)) {
-            owe(q, via); /* also while one is on its way: Redis may have run it before what this
-                            hint is about */
-        }
-        if (!closed_for(q) && !q->oldest_asked) {
-            wake_room(&q->watch, left > 0 && !eviction_possible(&q->work->eviction));
+        share_join_backlog(&q->share, via);
+        if (!q->oldest_claimed) {
+            queue_show_free_slots(q, n_free > 0);
         }
         return;
     }
 
-    c->n = fair_share(q, left);
-    c->ask.via_oldest = (uint8_t)via;
-    q->oldest_asked = true;
-    slots(q, 0, (int)c->n);
-    claim_send(c);
+    unsigned n = share_fair(&q->share);
+    share_claim(&q->share, n);
+    q->oldest_claimed = true;
+    claim_ask_oldest(c, span_of(q->key), n, via);
 }
 
-/* Each that owes now, once. Those behind the last slot keep their place. */
-void queue_owing(struct work *w)
+void queue_serve(struct share *s)
 {
-    struct list turn;
-
-    list_init(&turn);
-    list_move(&turn, &w->owing);
-    while (!list_empty(&turn) && w->n_held + w->n_asked < w->context->settings.max_running) {
-        struct queue *q = CONTAINER(turn.next, struct queue, owes);
-        queue_forgive(q);
-        queue_claim(q, q->owes_via);
-    }
-
-    list_move(&turn, &w->owing);
-    list_move(&w->owing, &turn);
+    queue_claim(CONTAINER(s, struct queue, share), s->via);
 }
 
-void queue_withdraw(struct queue *q)
+/* Jobs may be due. */
+static void queue_hint(struct queue *q, enum lapse_via via)
 {
-    struct claim *c = q->open;
-
-    if (c && script_unask(q->work->script, &c->ask.ask)) {
-        slots(q, 0, -(int)c->n);
-        q->open = NULL;
-        claim_free(q->work, c);
-    }
-}
-
-/* The claim that takes one more id, or NULL: ids that are heard before it is sent travel together.
- */
-static struct claim *open_claim(const struct queue *q)
-{
-    struct claim *c = q->open;
-    return c && script_unsent(&c->ask.ask) && c->ask.n_ids < SCRIPT_BATCH ? c : NULL;
-}
-
-void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via via)
-{
-    struct work *w = arg;
-    struct queue *q = CONTAINER(watch, struct queue, watch);
-    unsigned left = room(q);
-    struct claim *c = open_claim(q);
-
-    if (closed_for(q)) {
-        return;
-    }
-
-    if (!c && left && !waits(q) && !others_owe(q)) {
-        c = claim_new(q);
-    }
-
-    if (!left || !c) {
-        owe_in_turn(q, via);
-        wake_room(watch, left > 0 && !eviction_possible(&w->eviction));
-        return;
-    }
-
-    store_claim_add(&c->ask, id, via);
-    c->n++;
-    slots(q, 0, 1);
-    if (c != q->open) {
-        q->open = c;
-        claim_send(c);
-    }
-}
-
-void queue_oldest(void *arg, struct watch *watch, enum lapse_via via)
-{
-    struct queue *q = CONTAINER(watch, struct queue, watch);
-
-    (void)arg;
-    if (!others_owe(q)) {
+    if (!share_others_wait(&q->share)) {
         queue_claim(q, via);
-    } else if (!closed_for(q)) {
-        owe_in_turn(q, via);
-        if (!room(q)) {
-            wake_room(watch, false);
-        }
+        return;
+    }
+
+    if (queue_is_closed(q)) {
+        return;
+    }
+
+    queue_wait_in_turn(q, via);
+    if (share_free(&q->share) == 0) {
+        queue_show_free_slots(q, false);
     }
 }
 
-static void count(struct lapse_stats *stats, enum lapse_via via)
+/* The job of this id may be due. */
+static void queue_hint_id(struct queue *q, struct span id, enum lapse_via via)
 {
-    stats->claimed++;
-    stats->via_event += via == LAPSE_VIA_EVENT;
-    stats->via_notice += via == LAPSE_VIA_NOTICE;
-    stats->via_alarm += via == LAPSE_VIA_ALARM;
-    stats->via_sweep += via == LAPSE_VIA_SWEEP;
+    unsigned n_free = share_free(&q->share);
+    struct claim *c = q->open && claim_is_open(q->open) ? q->open : NULL;
+
+    if (queue_is_closed(q)) {
+        return;
+    }
+    if (!c && n_free > 0 && !queue_must_wait(q) && !share_others_wait(&q->share)) {
+        c = claim_new(&q->shared->claims, q, on_claimed);
+    }
+
+    if (!c || n_free == 0) {
+        queue_wait_in_turn(q, via);
+        queue_show_free_slots(q, n_free > 0);
+        return;
+    }
+
+    q->open = c;
+    share_claim(&q->share, 1);
+    claim_add(c, span_of(q->key), id, via);
 }
 
-static void take(struct queue *q, const struct claim *c, const struct claimed *got)
+static void queue_withdraw_claim(struct queue *q)
 {
-    struct work *w = q->work;
+    struct claim *c = q->open;
+
+    if (c && claim_withdraw(c)) {
+        q->open = NULL;
+        share_unclaim(&q->share, c->n_slots);
+        claim_free(c);
+    }
+}
+
+/* ---- what a claim brought ---- */
+static void queue_count_claimed(struct queue *q, enum lapse_via via)
+{
+    struct lapse_stats *stats = &q->shared->context->stats;
+
+    stats->claimed++;
+    switch (via) {
+    case LAPSE_VIA_EVENT: stats->via_event++; break;
+    case LAPSE_VIA_NOTICE: stats->via_notice++; break;
+    case LAPSE_VIA_ALARM: stats->via_alarm++; break;
+    case LAPSE_VIA_SWEEP: stats->via_sweep++; break;
+    default: break;
+    }
+}
+
+static void queue_take_job(struct queue *q, const struct claim *c, const struct job_row *row)
+{
+    struct shared *sh = q->shared;
+    struct lease_spec spec = {.owner = q,
+                              .queue = q->name,
+                              .key = span_of(q->key),
+                              .row = row,
+                              .via = claim_via(c, row),
+                              .claimed_us = claim_sent_us(c),
+                              .length_ms = c->lease_ms,
+                              .handler = q->handler,
+                              .handler_arg = q->handler_arg};
+
+    if (leases_add(&sh->leases, &spec)) {
+        log_line(&sh->context->log, LOG_MEMORY, LOG_ERR,
+                 "out of memory: job of queue %s goes back unbegun", q->name);
+        q->reclaim_later = true;
+        return;
+    }
+
+    share_hold(&q->share);
+    queue_count_claimed(q, spec.via);
+}
+
+static void queue_take_jobs(struct queue *q, const struct claim *c, const struct claimed *got)
+{
+    struct context *context = q->shared->context;
 
     for (size_t i = 0; i < got->n; i++) {
         struct job_row row;
-        if (!store_claimed_row(got, i, &row)) {
-            continue;
+        if (store_claimed_row(got, i, &row)) {
+            queue_take_job(q, c, &row);
         }
-        bool named = row.place >= 1 && row.place <= c->ask.n_ids;
-        enum lapse_via via =
-            (enum lapse_via)(named ? c->ask.via[row.place - 1] : c->ask.via_oldest);
-        struct lease_spec spec = {.owner = q,
-                                  .queue = q->name,
-                                  .key = q->watch.key,
-                                  .row = &row,
-                                  .via = via,
-                                  .claimed_us = c->ask.ask.sent_us,
-                                  .length_ms = c->lease_ms,
-                                  .handler = q->fn,
-                                  .handler_arg = q->arg};
-        if (leases_add(&w->leases, &spec)) {
-            log_line(&w->context->log, LOG_MEMORY, LOG_ERR,
-                     "out of memory: job of queue %s goes back unbegun", q->name);
-            q->again = true;
-            continue;
-        }
-        slots(q, 1, 0);
-        count(&w->context->stats, via);
     }
 
-    w->context->stats.empty_claims += got->n == 0;
-
+    if (got->n == 0) {
+        context->stats.empty_claims++;
+    }
     if (got->n_unreadable || got->n_lost) {
-        log_line(&w->context->log, LOG_DATA, LOG_ERR,
+        log_line(&context->log, LOG_DATA, LOG_ERR,
                  "queue %s: %lld jobs in a format this version cannot read are dead now, %lld "
                  "without a record are gone",
                  q->name, (long long)got->n_unreadable, (long long)got->n_lost);
     }
 }
 
-/* How many ids are left: a claim by name takes no more than SCRIPT_BATCH_BYTES: those behind the
- * last that it took are still to be asked for.
- */
-static unsigned not_reached(const struct claim *c, const struct claimed *got)
+/* The answer to a claim also says whether more is due. */
+static void queue_look_further(struct queue *q, const struct claim *c, const struct claimed *got)
 {
-    size_t bytes = 0;
-    int64_t last = 0;
+    bool found = got->n > 0 || got->n_unreadable > 0 || got->n_lost > 0;
+    bool overdue = alarm_answered(&q->alarm, &got->outlook, claim_sent_us(c));
 
-    for (size_t i = 0; i < got->n; i++) {
-        struct job_row row;
-        if (store_claimed_row(got, i, &row) && row.place >= 1 && row.place <= c->ask.n_ids) {
-            bytes += row.record.len;
-            last = row.place > last ? row.place : last;
+    if (queue_is_closed(q)) {
+        return;
+    }
+
+    if (!claim_is_by_age(c)) {
+        if (overdue) {
+            queue_hint(q, LAPSE_VIA_ALARM);
         }
-    }
-
-    return last && bytes > SCRIPT_BATCH_BYTES ? c->ask.n_ids - (unsigned)last : 0;
-}
-
-static void go_on(struct claim *c, unsigned n)
-{
-    unsigned first = c->ask.n_ids - n;
-    memmove(c->ask.ids, c->ask.ids + first, n * sizeof *c->ask.ids);
-    memmove(c->ask.via, c->ask.via + first, n * sizeof *c->ask.via);
-    c->ask.n_ids = c->n = n;
-    claim_send(c);
-}
-
-/* What else is due: by what the answer to a claim says. */
-static void look_further(struct queue *q, const struct claim *c, const struct claimed *got)
-{
-    bool by_age = c->ask.n_ids == 0,
-         progress = got->n + (size_t)got->n_unreadable + (size_t)got->n_lost > 0;
-    bool overdue = wake_outlook(&q->watch, &got->outlook, c->ask.ask.sent_us);
-
-    if (closed_for(q)) {
-        return;
-    }
-
-    if (by_age && got->outlook.oldest_ms && progress) {
-        owe_in_turn(q, (enum lapse_via)c->ask.via_oldest);
-    } else if (by_age) {
-        wake_room(&q->watch, true);
-    } else if (overdue) {
-        queue_oldest(q->work, &q->watch, LAPSE_VIA_ALARM);
+    } else if (got->outlook.oldest_ms && found) {
+        queue_wait_in_turn(q, (enum lapse_via)c->ask.via_oldest);
+    } else {
+        watch_set_free_slots(&q->watch, true);
     }
 }
 
-static void on_claimed(struct claim_ask *a, int err, const struct claimed *got)
+/* Redis refused a claim, or broke off in it. */
+static void queue_pause(struct queue *q, const struct claim *c, int err)
 {
-    struct claim *c = CONTAINER(a, struct claim, ask);
-    struct queue *q = c->queue;
-    struct work *w = q->work;
-    bool by_age = a->n_ids == 0;
-    unsigned rest = err ? 0 : not_reached(c, got);
+    bool by_age = claim_is_by_age(c);
 
-    q->oldest_asked = q->oldest_asked && !by_age;
-    q->open = q->open == c ? NULL : q->open;
-    slots(q, 0, (int)rest - (int)c->n); /* the rest keeps its slots */
-
-    if (!err) {
-        take(q, c, got);
-        look_further(q, c, got);
-    } else if ((err_is_refusal(err) || err == LAPSE_EBROKEN) && !closed_for(q)) {
-        q->again = q->again || err == LAPSE_EBROKEN;
-        owe(q, by_age ? (enum lapse_via)a->via_oldest : LAPSE_VIA_SWEEP);
-        q->paused_us = clock_us() + PAUSE_MS * INT64_C(1000);
-        timer_set(&w->pause, PAUSE_MS + 1);
+    if (err == LAPSE_EBROKEN) {
+        q->reclaim_later = true;
     }
 
-    if (rest && !closed_for(q) && !waits(q)) {
-        go_on(c, rest);
-        return;
-    }
+    share_join_backlog(&q->share, by_age ? (enum lapse_via)c->ask.via_oldest : LAPSE_VIA_SWEEP);
+    q->paused_until_us = clock_us() + PAUSE_MS * INT64_C(1000);
+    timer_set(&q->pause, PAUSE_MS + 1);
+}
 
-    if (rest) {
-        slots(q, 0, -(int)rest);
-    }
+static void queue_reclaim(struct queue *q);
 
-    if (rest && !closed_for(q)) {
-        owe(q, LAPSE_VIA_SWEEP);
-    }
+/* No claim takes the place of the one that has ended. */
+static void queue_claim_ended(struct queue *q)
+{
+    struct shared *sh = q->shared;
 
-    claim_free(w, c);
-
-    if (closed_for(q)) {
-        leases_release_queued(&w->leases, q);
-    } else if (q->again || (q->reclaim_next && !q->n_asked)) {
+    if (queue_is_closed(q)) {
+        leases_release_queued(&sh->leases, q);
+        shared_want_turn(sh);
+    } else if (q->reclaim_later || (q->reclaim_when_idle && q->share.n_claimed == 0)) {
         queue_reclaim(q);
     }
 }
 
-/* ---- reclaim ---- */
-void queue_reclaimed(void *arg, int err, int64_t n_returned)
+static void on_claimed(struct claim *c, int err, const struct claimed *got)
 {
-    struct queue *q = arg;
-    struct work *w = q->work;
+    struct queue *q = c->owner;
+    unsigned n_left = err ? 0 : claim_n_left(c, got); /* their slots remain set aside */
 
-    if (n_returned) {
-        log_line(&w->context->log, LOG_RESUMED, LOG_NOTICE,
-                 "queue %s: %lld jobs went back, claimed without our knowing", q->name,
-                 (long long)n_returned);
+    if (claim_is_by_age(c)) {
+        q->oldest_claimed = false;
+    }
+    if (q->open == c) {
+        q->open = NULL;
     }
 
-    if (q->stopped) {
-        work_want_turn(w); /* it may go now */
-    } else if (!err) {
-        queue_claim(q, LAPSE_VIA_SWEEP);
-    } else if (err_is_refusal(err) || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
-        q->again = true;
-        timer_set(&w->pause, PAUSE_MS + 1);
+    share_unclaim(&q->share, c->n_slots - n_left);
+    if (!err) {
+        queue_take_jobs(q, c, got);
+        queue_look_further(q, c, got);
+    } else if ((err_is_refusal(err) || err == LAPSE_EBROKEN) && !queue_is_closed(q)) {
+        queue_pause(q, c, err);
     }
+
+    if (n_left > 0 && !queue_is_closed(q) && !queue_must_wait(q)) {
+        claim_go_on(c, n_left);
+        return;
+    }
+
+    if (n_left > 0) {
+        share_unclaim(&q->share, n_left);
+        if (!queue_is_closed(q)) {
+            share_join_backlog(&q->share, LAPSE_VIA_SWEEP);
+        }
+    }
+
+    claim_free(c);
+    queue_claim_ended(q);
 }
 
-void queue_reclaim(struct queue *q)
+/* ---- lost jobs ---- */
+static void queue_reclaim(struct queue *q)
 {
-    bool can = !reclaim_on(&q->reclaim) && !closed_for(q) && node_up(q->work->script->node);
+    bool can = !reclaim_on(&q->reclaim) && !queue_is_closed(q) && node_up(q->shared->script->node);
 
-    q->again = false;
-    q->reclaim_next =
-        can &&
-        q->n_asked; /* what these claims take is in no hands yet: it would go back, and run twice */
-    if (can && !q->reclaim_next) {
+    q->reclaim_later = false;
+
+    /* We hold no lease yet of what pending claims bring: it would be returned, and run twice. */
+    q->reclaim_when_idle = can && q->share.n_claimed > 0;
+    if (can && !q->reclaim_when_idle) {
         reclaim_start(&q->reclaim);
     }
 }
 
-void queue_close(struct work *w)
+static void on_reclaimed(void *arg, int err, int64_t n_returned)
 {
-    for (struct list *i; (i = list_pop(&w->pool));) {
-        mem_free(CONTAINER(i, struct claim, node));
+    struct queue *q = arg;
+    struct shared *sh = q->shared;
+
+    if (n_returned) {
+        log_line(&sh->context->log, LOG_RESUMED, LOG_NOTICE,
+                 "queue %s: %lld jobs went back, claimed without our knowing", q->name,
+                 (long long)n_returned);
     }
+
+    if (queue_is_closed(q)) {
+        shared_want_turn(sh);
+    } else if (!err) {
+        queue_claim(q, LAPSE_VIA_SWEEP);
+    } else if (err_is_refusal(err) || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
+        q->reclaim_later = true;
+        timer_set(&q->pause, PAUSE_MS + 1);
+    }
+}
+
+static void on_pause_over(void *arg)
+{
+    struct queue *q = arg;
+
+    if (q->reclaim_later) {
+        queue_reclaim(q);
+    }
+
+    shared_want_turn(q->shared);
+}
+
+/* ---- hints ---- */
+static void on_named(void *arg, struct span id, enum lapse_via via)
+{
+    queue_hint_id(arg, id, via);
+}
+
+static void on_subscribed(void *arg)
+{
+    queue_hint(arg, LAPSE_VIA_SWEEP);
+}
+
+static void on_overdue(void *arg)
+{
+    queue_hint(arg, LAPSE_VIA_ALARM);
+}
+
+/* Jobs of ours whose handlers have not begun are returned before the sweep finds them and counts a
+ * try. */
+static void on_sweep_due(void *arg)
+{
+    struct queue *q = arg;
+
+    leases_check(&q->shared->leases);
+    sweep_recover(&q->sweep);
+    queue_hint(q, LAPSE_VIA_SWEEP);
+    if (watch_is_first(&q->watch)) {
+        sweep_arm(&q->sweep);
+    }
+}
+
+/* Something of a queue that was stopped is not pending any more. */
+static void on_ended(void *arg)
+{
+    struct queue *q = arg;
+    shared_want_turn(q->shared);
+}
+
+/* We scheduled this job ourselves, so the alarm is set at once instead of when the notice comes,
+ * which cannot come at all while there is no subscription. Jobs that are due already are always
+ * announced. */
+void queue_scheduled(struct queue *q, int64_t due_ms)
+{
+    int64_t now_us = node_time_us(q->shared->script->node);
+
+    if (!watch_is_subscribed(&q->watch) || due_ms * 1000 > now_us) {
+        alarm_notify(&q->alarm, due_ms);
+    }
+}
+
+void queue_lease_ended(struct queue *q)
+{
+    share_unhold(&q->share);
+    if (q->stopped) {
+        shared_want_turn(q->shared);
+    }
+}
+
+/* ---- life ---- */
+static void queue_start_hints(struct queue *q)
+{
+    static const struct alarm_events alarm_events = {on_overdue, on_ended};
+    static const struct watch_events watch_events = {on_named, on_subscribed, on_ended};
+    static const struct sweep_events sweep_events = {on_sweep_due, on_ended};
+    struct shared *sh = q->shared;
+    struct span key = span_of(q->key);
+
+    struct alarm_spec alarm = {
+        .alarms = &sh->alarms, .key = key, .events = &alarm_events, .arg = q};
+    struct watch_spec watch = {.watches = &sh->watches,
+                               .queue = q->name,
+                               .key = key,
+                               .member_name = span_of(sh->name),
+                               .alarm = &q->alarm,
+                               .events = &watch_events,
+                               .arg = q};
+    struct sweep_spec sweep = {.script = sh->script, .key = key, .events = &sweep_events, .arg = q};
+
+    alarm_init(&q->alarm, &alarm);
+    watch_start(&q->watch, &watch);
+    sweep_start(&q->sweep, &sweep);
+}
+
+struct queue *queue_new(const struct queue_spec *spec)
+{
+    struct shared *sh = spec->shared;
+    struct queue *q = mem_new(sizeof *q, 0);
+
+    if (!q) {
+        return NULL;
+    }
+
+    q->shared = sh;
+    q->handler = spec->handler;
+    q->handler_arg = spec->handler_arg;
+    memcpy(q->name, spec->name, strlen(spec->name) + 1);
+    keys_due(q->key, sh->context->settings.space, q->name);
+    list_init(&q->node);
+    share_init(&q->share, &sh->slots, spec->max_running);
+    timer_init(&q->pause, sh->context->loop, on_pause_over, q);
+
+    struct reclaim_spec reclaim = {.script = sh->script,
+                                   .leases = &sh->leases,
+                                   .key = span_of(q->key),
+                                   .holder = span_of(sh->name),
+                                   .done = on_reclaimed,
+                                   .arg = q};
+    reclaim_init(&q->reclaim, &reclaim);
+
+    queue_start_hints(q);
+    queue_hint(q, LAPSE_VIA_SWEEP);
+    if (!eviction_known(&sh->eviction)) {
+        eviction_check(&sh->eviction, span_of(q->key));
+    }
+
+    return q;
+}
+
+void queue_up(struct queue *q, bool first_time)
+{
+    if (first_time) {
+        queue_claim(q, LAPSE_VIA_SWEEP);
+    } else {
+        queue_reclaim(q);
+    }
+}
+
+void queue_stop(struct queue *q)
+{
+    struct shared *sh = q->shared;
+
+    q->stopped = true;
+    reclaim_stop(&q->reclaim);
+    share_leave_backlog(&q->share);
+    queue_withdraw_claim(q);
+    timer_stop(&q->pause);
+    watch_stop(&q->watch);
+    sweep_stop(&q->sweep);
+    alarm_stop(&q->alarm);
+    leases_release_queued(&sh->leases, q);
+    shared_want_turn(sh);
+}
+
+void queue_end(struct queue *q)
+{
+    timer_stop(&q->pause);
+    watch_end(&q->watch);
+    sweep_stop(&q->sweep);
+    alarm_stop(&q->alarm);
+}
+
+bool queue_is_idle(const struct queue *q)
+{
+    bool hints_pending =
+        watch_pending(&q->watch) || alarm_pending(&q->alarm) || sweep_pending(&q->sweep);
+
+    return share_unused(&q->share) && !reclaim_on(&q->reclaim) && !hints_pending;
+}
+
+void queue_free(struct queue *q)
+{
+    list_remove(&q->node);
+    reclaim_free(&q->reclaim);
+    mem_free(q);
 }

@@ -1,66 +1,68 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_QUEUE_H
 #define LAPSE_QUEUE_H
-#include "listen/eviction.h"
-#include "listen/reclaim.h"
 #include "base/table.h"
-#include "listen/watch.h"
+#include "listen/reclaim.h"
+#include "listen/shared.h"
+#include "listen/sweep.h"
 
-/* The queues that this process handles, and the claims it makes for them. */
-struct work {
-    struct context *context;
-    struct script *script;
-    struct wake wake;
-    struct eviction eviction;
-    struct leases leases;
-    struct list queues;
-    struct table names;  /* of queues */
-    struct list stopped; /* queues that are freed when nothing of them is on its way */
-    struct list owing;   /* queues that have due jobs we had no slots for; served in turn */
-    struct list pool;    /* claims to use again */
-    struct timer pause;
-    unsigned n_held, n_asked, n_pool; /* jobs held, jobs asked for */
-    unsigned n_owing;
-    int64_t turn_due_us; /* monotonic: since when work_turn() has something to do; 0: it has not */
-    bool met, closing;   /* met: Redis was there once */
-};
-
-/* One of them. */
+/* A queue that this process has a handler for. */
 struct queue {
-    struct watch watch;
-    struct list node, owes;
+    struct list node; /* its listener's */
     struct table_node named;
-    struct work *work;
-    lapse_handler *fn;
-    void *arg;
-    unsigned max, n_held, n_asked;
-    bool stopped, again; /* again: reclaim, Redis may hold more for us than we do */
-    int64_t paused_us;   /* monotonic: Redis refused, nothing is claimed until then */
-    bool reclaim_next;   /* as soon as no claim is on its way; none is sent until then */
-    bool oldest_asked;   /* a claim by age is on its way: one is enough */
-    bool owes_when_free; /* it owes, and is full by its own max_running */
-    enum lapse_via owes_via;
-    struct claim *open; /* the claim by name that was asked last, while it is not answered */
+    struct shared *shared;
+    char name[KEYS_QUEUE_MAX + 1];
+    char key[KEYS_MAX];
+    lapse_handler *handler;
+    void *handler_arg;
+    bool stopped;
+
+    /* hints: each leads to a claim, now or as soon as there are slots */
+    struct watch watch;
+    struct alarm alarm;
+    struct sweep sweep;
+
+    struct share share;
+    struct claim *open;  /* the last claim of ids, until it is answered */
+    bool oldest_claimed; /* a claim by age is pending: one is enough */
+
+    struct timer pause;
+    int64_t paused_until_us; /* by clock_us(): Redis refused, so nothing is claimed until then */
+
     struct reclaim reclaim;
-    char key[KEYS_MAX], name[KEYS_QUEUE_MAX + 1];
+    bool reclaim_later;     /* Redis may hold jobs for us that we have never seen */
+    bool reclaim_when_idle; /* when no claim is pending; until then none is sent */
 };
 
-/* Hints: they lead to a claim, now or as soon as there are slots. */
-void queue_named(void *arg, struct watch *watch, struct span id, enum lapse_via via);
-void queue_oldest(void *arg, struct watch *watch, enum lapse_via via);
+struct queue_spec {
+    struct shared *shared;
+    const char *name;
+    unsigned max_running; /* 0: no limit of its own */
+    lapse_handler *handler;
+    void *handler_arg;
+};
 
-/* Something may have changed for a queue that owes, or for one that stopped: work_turn() looks. */
-void work_want_turn(struct work *w);
+/* NULL: out of memory. */
+struct queue *queue_new(const struct queue_spec *spec);
 
-void queue_claim(struct queue *q, enum lapse_via via); /* the oldest */
-/* those that owe, as far as there are slots */
-void queue_owing(struct work *w);
-void queue_forgive(struct queue *q);  /* it owes nothing any more */
-void queue_withdraw(struct queue *q); /* a claim by name that is not sent yet */
-void queue_reclaim(struct queue *q);
-void queue_reclaimed(void *arg, int err, int64_t n_returned);
-void queue_freed(void *arg, void *queue);                /* a job of it is not held any more */
-void queue_told(void *arg, void *queue, int64_t due_ms); /* by ourselves: a job of it is due then */
-void queue_close(struct work *w);                        /* frees the claims kept for use */
+/* The connection for commands is there, for the first time or again. */
+void queue_up(struct queue *q, bool first_time);
+/* A job of the queue is due then: this process has scheduled it, or retries it. */
+void queue_scheduled(struct queue *q, int64_t due_ms);
+/* A job of the queue is not held any more. */
+void queue_lease_ended(struct queue *q);
+/* Claims the oldest jobs that are due, or joins the backlog. */
+void queue_claim(struct queue *q, enum lapse_via via);
+/* A share of the backlog may be served: claims for its queue. */
+void queue_serve(struct share *s);
+
+/* The queue has no handler any more. Jobs that handlers have may still be settled. */
+void queue_stop(struct queue *q);
+/* The handle ends: nothing is sent any more. */
+void queue_end(struct queue *q);
+
+/* No job of it is held, and no request for it is pending. */
+bool queue_is_idle(const struct queue *q);
+void queue_free(struct queue *q);
 
 #endif

@@ -1,76 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LAPSE_WAKE_H
-#define LAPSE_WAKE_H
-#include "base/exact_timer.h"
-#include "base/heap.h"
+#ifndef LAPSE_WATCH_H
+#define LAPSE_WATCH_H
+#include "listen/alarm.h"
 #include "listen/membership.h"
 #include "listen/subscription.h"
 
-/* A queue that is watched; embedded in what claims its jobs. */
-struct watch {
-    struct list node;
-    struct ear ear;
-    struct wake *wake;
-    struct span key; /* its owner's */
-    bool on, room;   /* room: its owner can take jobs */
-
-    struct membership membership;
-
-    /* the alarm: when to look, by Redis's clock; 0: nothing known */
-    struct queue_ask touch;
-    struct heap_node rings; /* when ours is to ring */
-    struct looks {
-        int64_t due_us;   /* the first job that is due later: its trigger is to be read */
-        int64_t grace_us; /* until then the jobs that are due already are left to their owners */
-    } look;
-    struct told {
-        struct looks look;
-        int64_t heard_us; /* monotonic, of the last wake that told it; 0: none */
-    } told[2]; /* by wakes, older and newer, that the last script may not have known of */
-    /* expired: monotonic, when the event of a trigger was heard last */
-    int64_t cursor_ms, expired_us;
-    bool ask_anyway; /* a watchdog that lost the thread */
-    bool reading;    /* the same triggers once more */
-
-    struct queue_ask arm;
-    int64_t armed_ms; /* up to which due the triggers are set */
-
-    struct queue_ask sweep;
-    struct timer sweep_timer;
-};
-
-/* What a hint leads to. They mark or send; they never fail. */
-struct wake_events {
-    void (*named)(void *arg, struct watch *w, struct span id, enum lapse_via via);
-    void (*oldest)(void *arg, struct watch *w, enum lapse_via via);
-    void (*sweeping)(void *arg); /* leases that ended are about to be taken, ours too */
-    void (*ended)(void *arg);    /* something of a watch that is off was on its way, and ended */
-};
-
-struct wake {
+/* What the watches of all queues share. */
+struct watches {
     struct context *context;
     struct script *script;
-    const struct wake_events *events;
-    void *arg;
-    struct sub sub;
-    struct list watches;
-    struct heap looks;        /* of all watches, by Redis's clock */
-    struct exact_timer alarm; /* for the first of them */
-    char name[96];            /* in the registry: the listener's, and 64 random bits */
-    uint64_t n_events;        /* heard, of jobs and canaries */
-    bool deaf;                /* none come, and it was said */
+    struct alarms *alarms;
+    struct sub subscription;
+    struct list all;
 };
-void wake_init(struct wake *wk, struct context *context, struct script *script,
-               const struct wake_events *events, void *arg);
-void wake_watch(struct wake *wk, struct watch *w, const char *queue, struct span key);
-void wake_unwatch(struct watch *w);
-bool wake_free_to_go(const struct watch *w); /* after that: nothing of it is on its way */
-/* What a script said that was sent then. True: the oldest job is overdue for longer than the grace,
- * and is anybody's to claim, now. */
-bool wake_outlook(struct watch *w, const struct outlook *o, int64_t sent_us);
-void wake_told(struct watch *w, int64_t due_ms); /* a job became due then */
-void wake_room(struct watch *w, bool room);      /* we can take jobs of it, or cannot */
-void wake_up(struct wake *wk);                   /* the connection for commands is there again */
-void wake_close(struct wake *wk);
+
+void watches_init(struct watches *ws, struct script *script, struct alarms *alarms);
+/* The connection for commands is there again. */
+void watches_up(struct watches *ws);
+/* The handle closes: channels need not be unsubscribed one by one. */
+void watches_drain(struct watches *ws);
+void watches_close(struct watches *ws);
+
+struct watch_events {
+    /* A job may be due that is ours to claim. The id is well-formed, and nothing else is sure. */
+    void (*named)(void *arg, struct span id, enum lapse_via via);
+    /* The queue is subscribed: what was published before was not heard. */
+    void (*subscribed)(void *arg);
+    /* After watch_stop(): something of the watch that was pending is not any more. */
+    void (*ended)(void *arg);
+};
+
+/* What we hear of one queue, and which of it is for us. */
+struct watch {
+    struct list node;
+    struct watches *watches;
+    struct ear ear;
+    struct membership membership;
+    struct alarm *alarm; /* of the queue: it gets to know what is heard */
+    const struct watch_events *events;
+    void *arg;
+    bool free_slots;
+};
+
+struct watch_spec {
+    struct watches *watches;
+    const char *queue;
+    struct span key;
+    struct span member_name;
+    struct alarm *alarm;
+    const struct watch_events *events;
+    void *arg;
+};
+
+void watch_start(struct watch *w, const struct watch_spec *spec);
+
+/* Whether we can take jobs of the queue. */
+void watch_set_free_slots(struct watch *w, bool any);
+
+bool watch_is_subscribed(const struct watch *w);
+/* No other listener of the queue is before us. */
+bool watch_is_first(const struct watch *w);
+
+/* The queue has no handler any more: leaves the other listeners, and unsubscribes. */
+void watch_stop(struct watch *w);
+/* The handle ends: nothing is sent any more. */
+void watch_end(struct watch *w);
+
+/* Is there anything that was sent and has not ended? */
+bool watch_pending(const struct watch *w);
 
 #endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_ALARM_H
+#define LAPSE_ALARM_H
+#include "base/exact_timer.h"
+#include "base/heap.h"
+#include "script/verbs.h"
+
+/* The alarms of all queues: one timer, for the first of them. */
+struct alarms {
+    struct context *context;
+    struct script *script;
+    struct heap heap; /* by Redis's clock */
+    struct exact_timer timer;
+    bool enabled;     /* not switched off by the settings */
+    bool gets_events; /* false: expiry events do not arrive, of no queue */
+};
+
+void alarms_init(struct alarms *as, struct script *script);
+/* The connection for commands is there again. */
+void alarms_up(struct alarms *as);
+/* Do expiry events arrive? At first that is assumed. */
+void alarms_set_events(struct alarms *as, bool arrive);
+
+static inline bool alarms_get_events(const struct alarms *as)
+{
+    return as->gets_events;
+}
+
+void alarms_close(struct alarms *as);
+
+struct alarm_events {
+    /* Jobs of the queue are overdue, or there is no other way to learn which are due: claim the
+     * oldest. */
+    void (*overdue)(void *arg);
+    /* After alarm_stop(): no request is pending any more. */
+    void (*ended)(void *arg);
+};
+
+/* When to check a queue, by Redis's clock; 0: nothing is known. */
+struct alarm_check {
+    int64_t due_us;   /* the first job that was not due yet is: its trigger is to be touched */
+    int64_t grace_us; /* the grace of the jobs that were due is over: anybody may claim them */
+};
+
+/* The alarm of one queue. */
+struct alarm {
+    struct alarms *alarms;
+    struct span key;
+    const struct alarm_events *events;
+    void *arg;
+    bool on;
+
+    /* as it was set */
+    int64_t rank; /* ours among the listeners of the queue; -1: we are no member */
+    int64_t n_members;
+    bool subscribed; /* we are, to the events of the queue */
+    bool free_slots; /* we can take jobs */
+
+    struct heap_node node;
+    struct alarm_check next;
+    /* What notices said, the older ones and the newer ones. The last script may not have known. */
+    struct alarm_notified {
+        struct alarm_check check;
+        int64_t at_us; /* of the last of them, by clock_us(); 0: there was none */
+    } older, newer;
+    int64_t expired_us;       /* when the event of a trigger was heard last, by clock_us() */
+    bool check_even_if_heard; /* events show that triggers are touched, but not what is next */
+
+    struct queue_ask touch;
+    int64_t cursor_ms; /* triggers up to this due time were touched */
+    bool touch_again;  /* some of them too early: Redis's clock had not reached them */
+};
+
+struct alarm_spec {
+    struct alarms *alarms;
+    struct span key;
+    const struct alarm_events *events;
+    void *arg;
+};
+
+void alarm_init(struct alarm *a, const struct alarm_spec *spec);
+
+void alarm_set_rank(struct alarm *a, int64_t rank, int64_t n_members);
+void alarm_set_subscribed(struct alarm *a, bool subscribed);
+void alarm_set_free_slots(struct alarm *a, bool any);
+
+/* The event of a trigger was heard, whosever job it is. */
+void alarm_heard_event(struct alarm *a);
+/* A job is due then: a notice said so, or we made it. */
+void alarm_notify(struct alarm *a, int64_t due_ms);
+/* Jobs are due now, and other listeners are to claim them: checks whether they have. */
+void alarm_notify_others(struct alarm *a);
+/* A script has looked at the queue; it was sent at sent_us, by clock_us(). True: jobs are overdue,
+ * and are for anybody to claim, now. */
+bool alarm_answered(struct alarm *a, const struct outlook *seen, int64_t sent_us);
+
+void alarm_stop(struct alarm *a);
+
+static inline bool alarm_pending(const struct alarm *a)
+{
+    return a->touch.ask.asked;
+}
+
+#endif

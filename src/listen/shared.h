@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_SHARED_H
+#define LAPSE_SHARED_H
+#include "listen/alarm.h"
+#include "listen/claim.h"
+#include "listen/eviction.h"
+#include "listen/lease.h"
+#include "listen/slots.h"
+#include "listen/watch.h"
+
+/* What the queues of one listener share. */
+struct shared {
+    struct context *context;
+    struct script *script;
+    char name[MEMBERSHIP_NAME_MAX]; /* the listener's, as Redis knows it */
+    struct slots slots;
+    struct claims claims;
+    struct leases leases;
+    struct alarms alarms;
+    struct watches watches;
+    struct eviction eviction;
+    bool closing;
+    int64_t turn_due_us; /* by clock_us(): since when something waits for the turn; 0: nothing */
+};
+
+/* A queue of the backlog may be served, or a stopped one may be freed: when the turn ends. */
+static inline void shared_want_turn(struct shared *sh)
+{
+    if (!sh->turn_due_us) {
+        sh->turn_due_us = clock_us();
+    }
+}
+
+#endif
