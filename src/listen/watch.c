@@ -9,7 +9,6 @@
  *
  * Anyone may publish such messages, so they are only hints: at worst we look in vain. */
 #include "listen/watch.h"
-#include "job/keys.h"
 
 /* ---- do events arrive at all? ---- */
 static void watches_miss_events(struct watches *ws)
@@ -18,7 +17,7 @@ static void watches_miss_events(struct watches *ws)
     char kind = c->settings.notify == LAPSE_KEYSPACE ? 'K' : 'E';
 
     if (!alarms_get_events(ws->alarms)) {
-        return; /* this was said already */
+        return; /* this was reported already */
     }
 
     alarms_set_events(ws->alarms, false);
@@ -30,6 +29,7 @@ static void watches_miss_events(struct watches *ws)
     health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS});
 }
 
+/* Of a job or of our canary. */
 static void watch_heard_event(struct watch *w)
 {
     struct watches *ws = w->watches;
@@ -43,12 +43,9 @@ static void watch_heard_event(struct watch *w)
     }
 }
 
-/* ---- messages ---- */
-static void on_expired(void *arg, struct ear *e, struct span id)
+/* ---- events ---- */
+static void watch_heard_trigger(struct watch *w, struct span id)
 {
-    struct watch *w = CONTAINER(e, struct watch, ear);
-
-    (void)arg;
     alarm_heard_event(w->alarm);
     watch_heard_event(w);
     if (membership_owns(&w->membership, id)) {
@@ -56,16 +53,44 @@ static void on_expired(void *arg, struct ear *e, struct span id)
     }
 }
 
-static void on_canary(void *arg, struct ear *e, struct span name)
+static void watch_heard_canary(struct watch *w, struct span name)
 {
-    struct watch *w = CONTAINER(e, struct watch, ear);
-
-    (void)arg;
     if (membership_is_ours(&w->membership, name)) {
         watch_heard_event(w);
     }
 }
 
+static struct watch *watches_find(const struct watches *ws, struct span queue)
+{
+    struct table_node *found = table_find(&ws->names, queue);
+
+    return found ? CONTAINER(found, struct watch, named) : NULL;
+}
+
+/* A key expired. */
+static void on_expired(void *arg, struct span channel, struct span text)
+{
+    struct watches *ws = arg;
+    struct lapse_stats *stats = &ws->context->stats;
+    const char *space = ws->context->settings.space;
+    struct keys_event event = keys_event(channel, text, space, ws->node->endpoint.address.db);
+    struct watch *w = NULL;
+
+    if (event.kind != KEYS_FOREIGN) {
+        w = watches_find(ws, event.queue);
+    }
+
+    if (!w) {
+        stats->foreign_events++;
+    } else if (event.kind == KEYS_CANARY) {
+        watch_heard_canary(w, event.id);
+    } else {
+        stats->events++;
+        watch_heard_trigger(w, event.id);
+    }
+}
+
+/* ---- notices ---- */
 static void watch_heard_ids(struct watch *w, struct span ids)
 {
     for (bool more = true; more;) {
@@ -81,9 +106,9 @@ static void watch_heard_ids(struct watch *w, struct span ids)
 }
 
 /* 'members', or 'HEAD ID ID...': src/lua/README.md draws both. */
-static void on_notice(void *arg, struct ear *e, struct span text)
+static void on_notice(void *arg, struct channel *ch, struct span text)
 {
-    struct watch *w = CONTAINER(e, struct watch, ear);
+    struct watch *w = CONTAINER(ch, struct watch, channel);
     struct span ids = text;
     struct span number = text;
     int64_t head_ms = 0;
@@ -107,9 +132,10 @@ static void on_notice(void *arg, struct ear *e, struct span text)
     }
 }
 
-static void on_confirmed(void *arg, struct ear *e)
+/* ---- the subscription ---- */
+static void on_confirmed(void *arg, struct channel *ch)
 {
-    struct watch *w = CONTAINER(e, struct watch, ear);
+    struct watch *w = CONTAINER(ch, struct watch, channel);
 
     (void)arg;
     alarm_set_subscribed(w->alarm, true);
@@ -117,7 +143,24 @@ static void on_confirmed(void *arg, struct ear *e)
     w->events->subscribed(w->arg);
 }
 
-static void on_lost(void *arg)
+static void on_refused(void *arg, struct span error, bool again)
+{
+    struct watches *ws = arg;
+    struct context *c = ws->context;
+    char text[LOG_VALUE];
+    struct lapse_health report = {
+        .kind = LAPSE_HEALTH_NO_EVENTS, .err = LAPSE_EDENIED, .detail = text};
+
+    log_escape(text, sizeof text, error.at, error.len);
+    c->stats.missed_events++;
+    health_report(&c->health, report);
+    if (!again) {
+        log_line(&c->log, LOG_SUBSCRIBE, LOG_ERR,
+                 "Redis refuses the subscription: %s; alarm and sweep go on without events", text);
+    }
+}
+
+static void on_down(void *arg)
 {
     struct watches *ws = arg;
 
@@ -126,6 +169,32 @@ static void on_lost(void *arg)
         alarm_set_subscribed(w->alarm, false);
         membership_lost_events(&w->membership);
     }
+}
+
+bool watch_is_subscribed(const struct watch *w)
+{
+    return w->channel.confirmed;
+}
+
+static void watch_subscribe(struct watch *w, const char *queue)
+{
+    struct watches *ws = w->watches;
+    const struct lapse_options *settings = &ws->context->settings;
+    int db = ws->node->endpoint.address.db;
+    bool by_keyspace = settings->notify == LAPSE_KEYSPACE;
+
+    keys_wake(w->notices, settings->space, queue, db);
+    keys_pattern(w->triggers, settings->space, queue, db);
+    table_add(&ws->names, &w->named, span_of(queue));
+    pubsub_add(&ws->node->pubsub, &w->channel, w->notices, by_keyspace ? w->triggers : NULL);
+}
+
+static void watch_unsubscribe(struct watch *w)
+{
+    struct watches *ws = w->watches;
+
+    table_remove(&ws->names, &w->named);
+    pubsub_remove(&ws->node->pubsub, &w->channel);
 }
 
 /* ---- membership ---- */
@@ -150,7 +219,7 @@ static void on_left(void *arg)
 /* Redis may have forgotten us. */
 static void watch_rejoin(struct watch *w)
 {
-    if (w->ear.channel.confirmed) {
+    if (watch_is_subscribed(w)) {
         membership_join(&w->membership);
     } else {
         membership_leave(&w->membership);
@@ -166,11 +235,6 @@ void watch_set_free_slots(struct watch *w, bool any)
     w->free_slots = any;
     membership_set_free_slots(&w->membership, any);
     alarm_set_free_slots(w->alarm, any);
-}
-
-bool watch_is_subscribed(const struct watch *w)
-{
-    return w->ear.channel.confirmed;
 }
 
 bool watch_is_first(const struct watch *w)
@@ -192,18 +256,22 @@ void watch_start(struct watch *w, const struct watch_spec *spec)
     *w = (struct watch){
         .watches = ws, .alarm = spec->alarm, .events = spec->events, .arg = spec->arg};
     w->free_slots = true;
+    w->subscribes = !(ws->context->settings.flags & LAPSE_NO_EVENTS);
+
     membership_init(&w->membership, &membership);
     list_insert(&ws->all, &w->node);
-    if (!(ws->context->settings.flags & LAPSE_NO_EVENTS)) {
-        sub_add(&ws->subscription, &w->ear, spec->queue);
+    if (w->subscribes) {
+        watch_subscribe(w, spec->queue);
     }
 }
 
 void watch_stop(struct watch *w)
 {
     membership_leave_for_good(&w->membership);
-    sub_remove(&w->watches->subscription, &w->ear);
     list_remove(&w->node);
+    if (w->subscribes) {
+        watch_unsubscribe(w);
+    }
 }
 
 void watch_end(struct watch *w)
@@ -214,22 +282,27 @@ void watch_end(struct watch *w)
 
 bool watch_pending(const struct watch *w)
 {
-    return w->ear.channel.leaving || membership_pending(&w->membership);
+    return w->channel.leaving || membership_pending(&w->membership);
 }
 
+/* ---- all watches ---- */
 void watches_init(struct watches *ws, struct script *script, struct alarms *alarms)
 {
-    static const struct sub_events events = {on_confirmed, on_expired, on_canary, on_notice,
-                                             on_lost};
+    static const struct pubsub_events events = {on_confirmed, on_notice, on_expired, on_refused,
+                                                on_down};
+    struct node *node = script->node;
+    bool by_keyspace = node->context->settings.notify == LAPSE_KEYSPACE;
 
-    *ws = (struct watches){.context = script->context, .script = script, .alarms = alarms};
+    *ws = (struct watches){
+        .context = node->context, .script = script, .node = node, .alarms = alarms};
     list_init(&ws->all);
-    sub_init(&ws->subscription, script->node, &events, ws);
+    table_init(&ws->names);
+    pubsub_init(&node->pubsub, &node->endpoint, by_keyspace ? NULL : KEYS_EXPIRED, &events, ws);
 }
 
 void watches_up(struct watches *ws)
 {
-    pubsub_start(&ws->script->node->pubsub);
+    pubsub_start(&ws->node->pubsub);
     LIST_EACH (i, &ws->all) {
         watch_rejoin(CONTAINER(i, struct watch, node));
     }
@@ -237,10 +310,11 @@ void watches_up(struct watches *ws)
 
 void watches_drain(struct watches *ws)
 {
-    pubsub_ending(&ws->script->node->pubsub);
+    pubsub_ending(&ws->node->pubsub);
 }
 
 void watches_close(struct watches *ws)
 {
-    sub_close(&ws->subscription);
+    pubsub_close(&ws->node->pubsub);
+    table_free(&ws->names);
 }

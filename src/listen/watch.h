@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_WATCH_H
 #define LAPSE_WATCH_H
+#include "base/table.h"
+#include "job/keys.h"
 #include "listen/alarm.h"
 #include "listen/membership.h"
-#include "listen/subscription.h"
 
 /* What the watches of all queues share. */
 struct watches {
     struct context *context;
     struct script *script;
+    struct node *node; /* its subscription is ours */
     struct alarms *alarms;
-    struct sub subscription;
     struct list all;
+    struct table names; /* of the queues that are subscribed to */
 };
 
 void watches_init(struct watches *ws, struct script *script, struct alarms *alarms);
@@ -24,7 +26,7 @@ void watches_close(struct watches *ws);
 struct watch_events {
     /* A job may be due that is ours to claim. The id is well-formed, and nothing else is sure. */
     void (*named)(void *arg, struct span id, enum lapse_via via);
-    /* The queue is subscribed: what was published before was not heard. */
+    /* The queue is subscribed to: what was published before was not heard. */
     void (*subscribed)(void *arg);
     /* After watch_stop(): something of the watch that was pending is not any more. */
     void (*ended)(void *arg);
@@ -34,17 +36,23 @@ struct watch_events {
 struct watch {
     struct list node;
     struct watches *watches;
-    struct ear ear;
-    struct membership membership;
-    struct alarm *alarm; /* of the queue: it gets to know what is heard */
     const struct watch_events *events;
     void *arg;
+
+    bool subscribes; /* not switched off by the settings */
+    struct channel channel;
+    struct table_node named;
+    char notices[KEYS_MAX];  /* the channel of the queue's notices */
+    char triggers[KEYS_MAX]; /* the pattern of its events, where that of all queues is not used */
+
+    struct membership membership;
+    struct alarm *alarm; /* of the queue: it gets to know what is heard */
     bool free_slots;
 };
 
 struct watch_spec {
     struct watches *watches;
-    const char *queue;
+    const char *queue; /* not copied */
     struct span key;
     struct span member_name;
     struct alarm *alarm;
@@ -57,6 +65,7 @@ void watch_start(struct watch *w, const struct watch_spec *spec);
 /* Whether we can take jobs of the queue. */
 void watch_set_free_slots(struct watch *w, bool any);
 
+/* Do we hear its events and notices? */
 bool watch_is_subscribed(const struct watch *w);
 /* No other listener of the queue is before us. */
 bool watch_is_first(const struct watch *w);
