@@ -212,7 +212,7 @@ static void stopped(unsigned rank)
     cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     flow_poll(f, runs->n == N + 1 && flow_count(f, "q", "run") == 0);
     for (unsigned i = 0; i < LISTENERS; i++) {
-        cr_assert_eq(listener_end(w[i]), 0);
+        cr_assert_eq(listener_exit(w[i]), 0);
         listener_free(w[i]);
     }
 
@@ -310,7 +310,7 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
     }
 
     flow_poll(f, runs->n == 2 * HELD + OTHERS && flow_count(f, "q", "run") == 0);
-    cr_assert_eq(listener_end(other), 0);
+    cr_assert_eq(listener_exit(other), 0);
 
     for (int i = 0; i < HELD; i++) {
         unsigned again = 0;
@@ -344,7 +344,7 @@ Test(listeners, one_that_is_asked_to_end_while_it_starts_ends_by_itself)
     opts.log = NULL;
     for (int i = 0; i < TIMES; i++) {
         struct listener *w = listener_start(runs, "q", &opts, LISTENER_SETTLES);
-        cr_assert_eq(listener_end(w), 0);
+        cr_assert_eq(listener_exit(w), 0);
         listener_free(w);
     }
 
@@ -369,7 +369,7 @@ Test(listeners, that_come_and_go_in_mid_stream_run_each_job_once)
     while (runs->n < N) {
         struct listener **next = &w[changes++ % AT_ONCE];
         if (*next) {
-            cr_assert_eq(listener_end(*next), 0);
+            cr_assert_eq(listener_exit(*next), 0);
         }
         listener_free(*next);
         *next = listener_start(runs, "q", &opts, LISTENER_SETTLES);
@@ -379,7 +379,7 @@ Test(listeners, that_come_and_go_in_mid_stream_run_each_job_once)
 
     for (int i = 0; i < AT_ONCE; i++) {
         if (w[i]) {
-            cr_assert_eq(listener_end(w[i]), 0);
+            cr_assert_eq(listener_exit(w[i]), 0);
         }
         listener_free(w[i]);
     }

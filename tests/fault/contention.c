@@ -74,7 +74,7 @@ static int64_t contend(long n, long m)
 
     int64_t ms = test_now_ms() - start_ms;
     for (int i = 0; i < ALL; i++) {
-        cr_assert_eq(listener_end(w[i]), 0, "a settle was refused");
+        cr_assert_eq(listener_exit(w[i]), 0, "a settle was refused");
         claimed += listener_claimed(w[i]);
         listener_free(w[i]);
     }

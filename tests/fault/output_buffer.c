@@ -176,7 +176,7 @@ Test(f13, a_stopped_listener_amid_a_burst_is_dropped_and_comes_back, .timeout = 
               b.n, (double)took_ms / 1e3, again, limit / MIB, (double)one / 1e6, (double)all / 1e6,
               (double)back_ms / 1e3);
     for (int i = 0; i < 2; i++) {
-        listener_end(w[i]); /* settles of the one that slept heard EGONE */
+        listener_exit(w[i]); /* settles of the one that slept heard EGONE */
         listener_free(w[i]);
     }
 

@@ -179,7 +179,7 @@ struct work *work_start(struct server *s, const struct work_opts *o)
 
 static void end_listener(struct work *w, int number)
 {
-    int status = listener_end(w->listener[number].listener);
+    int status = listener_exit(w->listener[number].listener);
     cr_assert_eq(status, 0, "listener %d ended with status %d", number, status);
 }
 

@@ -242,7 +242,7 @@ void listener_signal(struct listener *x, int sig)
     }
 }
 
-int listener_end(struct listener *x)
+int listener_exit(struct listener *x)
 {
     int64_t deadline_ms = test_now_ms() + END_MS;
     int status = 0;

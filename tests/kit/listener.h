@@ -45,7 +45,7 @@ struct listener *listener_start(struct runs *r, const char *queues,
                                 const struct lapse_options *opts, enum listener_way way);
 void listener_signal(struct listener *x, int sig); /* SIGKILL: and waits until it is gone */
 /* Asks it to close, and waits 20 s at most. 0: it ended by itself, and no settle failed. */
-int listener_end(struct listener *x);
+int listener_exit(struct listener *x);
 long listener_claimed(const struct listener *x); /* jobs, until it was asked to close */
 void listener_free(struct listener *x);          /* kills what still runs; NULL is fine */
 #endif
