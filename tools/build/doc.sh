@@ -29,8 +29,9 @@ rewrite() { # FILE NAME: the new text is PARTS/NAME
 }
 
 mkdir -p "$parts"
-for table in settings errors statistics; do
+for table in settings errors statistics health; do
     "$build/tables" $table > "$parts/$table"
+    "$build/tables" $table mdoc > "$parts/$table.mdoc"
 done
 tools/build/scripts.py users src/lua shell > "$parts/users"
 tools/build/scripts.py users src/lua conf > "$parts/users.conf"
@@ -38,9 +39,17 @@ tools/build/scripts.py table src/lua keys > "$parts/keys"
 tools/build/scripts.py table src/lua 'schedule cancel reschedule get' > "$parts/producer_scripts"
 tools/build/scripts.py table src/lua 'claim renew done retry fail release sweep reclaim' > "$parts/worker_scripts"
 # the program as the reader needs it, without the comments above its first line
-{ echo '```c'; sed -n '/^#include/,$p' tools/examples/first.c; echo '```'; } > "$parts/first"
+sed -n '/^#include/,$p' tools/examples/first.c > "$parts/first.c"
+{ echo '```c'; cat "$parts/first.c"; echo '```'; } > "$parts/first"
+# in a manual page these characters would be drawn as others, or begin a macro
+sed 's/\\/\\e/g; s/-/\\-/g; s/'"'"'/\\(aq/g; s/`/\\(ga/g; s/\^/\\(ha/g; s/~/\\(ti/g; s/^\./\\\&./' "$parts/first.c" \
+    > "$parts/first.mdoc"
 
 rewrite README.md first
+rewrite tools/man/lapse.3 first.mdoc
+for table in settings errors statistics health; do
+    rewrite tools/man/lapse.3 $table.mdoc
+done
 rewrite tools/doc/settings.md settings
 rewrite tools/doc/errors.md errors
 rewrite tools/doc/metrics.md statistics

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints a table of tools/doc, from the lists that the library itself is made of. */
+/* Prints a table of tools/doc, or the same list for tools/man/lapse.3, from the lists that the
+ * library itself is made of. */
 #include "api/options.h"
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 static void print_duration(int64_t ms)
@@ -45,12 +47,23 @@ static void print_limit(const struct option_row *row, int64_t n)
     }
 }
 
+/* An entry of a list of the manual page; the line below it is its text. */
+static void print_entry(const char *macro, const char *prefix, const char *name)
+{
+    printf(".It %s %s%s\n", macro, prefix, name);
+}
+
+static bool has_range(const struct option_row *row)
+{
+    return row->kind == OPTION_MS || row->kind == OPTION_COUNT || row->kind == OPTION_BYTES;
+}
+
 static void settings(void)
 {
     puts("| setting | default | from | to | what it is |\n|---|---|---|---|---|");
     for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
         printf("| `%s` | %s | ", row->name, row->def_text);
-        if (row->kind == OPTION_MS || row->kind == OPTION_COUNT || row->kind == OPTION_BYTES) {
+        if (has_range(row)) {
             print_limit(row, row->min);
             printf(" | ");
             print_limit(row, row->max);
@@ -61,11 +74,41 @@ static void settings(void)
     }
 }
 
+static void settings_entries(void)
+{
+    for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
+        print_entry("Va", "", row->name);
+        printf("%s\n(default %s", row->text, row->def_text);
+        if (has_range(row)) {
+            printf("; ");
+            print_limit(row, row->min);
+            printf(" to ");
+            print_limit(row, row->max);
+        }
+        puts(")");
+    }
+}
+
+static bool outcome_unknown(const char *changed)
+{
+    return strcmp(changed, "MAYBE") == 0;
+}
+
 static void errors(void)
 {
     puts("| code | number | was Redis changed? | what it says |\n|---|---|---|---|");
-#define LAPSE_X(name, number, did, text) \
-    printf("| `LAPSE_%s` | %d | %s | %s |\n", #name, number, #did[0] == 'N' ? "no" : "maybe", text);
+#define LAPSE_X(name, number, changed, text)                 \
+    printf("| `LAPSE_%s` | %d | %s | %s |\n", #name, number, \
+           outcome_unknown(#changed) ? "maybe" : "no", text);
+    LAPSE_ERRORS(LAPSE_X)
+#undef LAPSE_X
+}
+
+static void errors_entries(void)
+{
+#define LAPSE_X(name, number, changed, text) \
+    print_entry("Dv", "LAPSE_", #name);      \
+    printf("%s%s\n", text, outcome_unknown(#changed) ? " (outcome unknown)" : "");
     LAPSE_ERRORS(LAPSE_X)
 #undef LAPSE_X
 }
@@ -78,16 +121,52 @@ static void statistics(void)
 #undef LAPSE_X
 }
 
+static void statistics_entries(void)
+{
+#define LAPSE_X(name, text)       \
+    print_entry("Va", "", #name); \
+    puts(text);
+    LAPSE_STATS(LAPSE_X)
+#undef LAPSE_X
+}
+
+static void health(void)
+{
+    puts("| report | what it means |\n|---|---|");
+#define LAPSE_X(name, text) printf("| `%s` | %s |\n", #name, text);
+    LAPSE_HEALTH(LAPSE_X)
+#undef LAPSE_X
+}
+
+static void health_entries(void)
+{
+#define LAPSE_X(name, text)                    \
+    print_entry("Dv", "LAPSE_HEALTH_", #name); \
+    puts(text);
+    LAPSE_HEALTH(LAPSE_X)
+#undef LAPSE_X
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        void (*print)(void);
-    } tables[] = {{"settings", settings}, {"errors", errors}, {"statistics", statistics}};
+        void (*table)(void);
+        void (*entries)(void);
+    } lists[] = {
+        {"settings", settings, settings_entries},
+        {"errors", errors, errors_entries},
+        {"statistics", statistics, statistics_entries},
+        {"health", health, health_entries},
+    };
+    bool manual = argc == 3 && strcmp(argv[2], "mdoc") == 0;
 
-    for (size_t i = 0; argc == 2 && i < sizeof tables / sizeof *tables; i++) {
-        if (strcmp(argv[1], tables[i].name) == 0) {
-            tables[i].print();
+    if (argc != 2 && !manual) {
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (strcmp(argv[1], lists[i].name) == 0) {
+            (manual ? lists[i].entries : lists[i].table)();
             return ferror(stdout) ? 1 : 0;
         }
     }

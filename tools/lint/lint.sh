@@ -175,8 +175,11 @@ check_doc() {
 }
 
 check_man() {
-    local pages=(tools/man/*.[1-8])
-    [ ${#pages[@]} -eq 0 ] || mandoc -Tlint -Wwarning "${pages[@]}"
+    local bad=0
+    mandoc -Tlint -Wwarning tools/man/*.[1-8] || bad=1
+    tests/meta/manual/run.sh "$build/lapse" || bad=1
+    tools/lint/manual.py "$build/lapse" || bad=1
+    return $bad
 }
 
 [ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening scripts text cppcheck lua shell doc man
