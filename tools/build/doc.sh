@@ -53,6 +53,7 @@ done
 rewrite tools/doc/settings.md settings
 rewrite tools/doc/errors.md errors
 rewrite tools/doc/metrics.md statistics
+rewrite tools/doc/metrics.md health
 rewrite src/lua/README.md keys
 rewrite tools/doc/protocol.md producer_scripts
 rewrite tools/doc/protocol.md worker_scripts
