@@ -21,12 +21,6 @@ static void on_up(void *arg)
     listener_up(&l->listener);
 }
 
-static void on_down(void *arg)
-{
-    struct lapse *l = arg;
-    script_lost(&l->script);
-}
-
 /* ---- the end ---- */
 static void handle_free(struct lapse *l)
 {
@@ -60,7 +54,7 @@ static void handle_end(struct lapse *l)
     ev_prepare_stop(l->context.loop, &l->turn);
     timer_stop(&l->grace);
     listener_end(&l->listener);
-    conn_close(&l->node.commands, LAPSE_ELOST);
+    node_close(&l->node);
     script_close(&l->script);
     listener_close(&l->listener);
 }
@@ -137,14 +131,12 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 /* ---- the calls ---- */
 static int handle_init(struct lapse *l, struct ev_loop *loop, const struct options *options)
 {
-    static const struct conn_events events = {.up = on_up, .down = on_down};
-
     l->options = *options;
     l->context = (struct context){.loop = loop, .settings = options->set, .handle = l};
     l->context.health = (struct health){.tasks = &l->tasks, .handle = l};
     l->context.log = (struct log){.fn = options->set.log, .arg = options->set.log_arg};
     task_queue_init(&l->tasks, loop);
-    node_init(&l->node, &l->context, &options->address, &events, l);
+    node_init(&l->node, &l->context, &options->address, on_up, l);
 
     int err = script_init(&l->script, &l->node);
     if (err) {
@@ -184,7 +176,7 @@ int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_opti
         return err;
     }
 
-    conn_start(&l->node.commands);
+    node_start(&l->node);
     *out = l;
 
     return 0;

@@ -3,12 +3,36 @@
 
 enum { CLOCK_STEP_US = 1000000 };
 
-void node_init(struct node *n, struct context *context, const struct address *address,
-               const struct conn_events *events, void *arg)
+static void on_up(void *arg)
 {
-    *n = (struct node){.context = context};
+    struct node *n = arg;
+    n->up(n->arg);
+}
+
+static void on_down(void *arg)
+{
+    struct node *n = arg;
+    n->scripts = 0;
+}
+
+void node_init(struct node *n, struct context *context, const struct address *address,
+               void (*up)(void *arg), void *arg)
+{
+    static const struct conn_events events = {.up = on_up, .down = on_down};
+
+    *n = (struct node){.context = context, .up = up, .arg = arg};
     n->endpoint = (struct endpoint){.context = context, .address = *address};
-    conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, events, arg);
+    conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, &events, n);
+}
+
+void node_learns_script(struct node *n, unsigned script)
+{
+    n->scripts |= UINT64_C(1) << script;
+}
+
+void node_forgets_script(struct node *n, unsigned script)
+{
+    n->scripts &= ~(UINT64_C(1) << script);
 }
 
 /* What is due, and when a lease ends, goes by Redis's clock: people will ask why all jobs ran at

@@ -4,24 +4,47 @@
 #include "redis/pubsub.h"
 #include "redis/server_clock.h"
 
-/* One Redis. */
+/* One Redis: its address, its connections, and what is known of it. */
 struct node {
     struct context *context;
     struct endpoint endpoint;
-    struct server_clock clock;
     struct conn commands;
     struct pubsub pubsub; /* begun by who subscribes */
+    struct server_clock clock;
+    uint64_t scripts;      /* a bit for each that it has been sent since it was connected */
+    void (*up)(void *arg); /* commands can be sent, now or again */
+    void *arg;
 };
 
-/* events and arg: of the connection for commands. */
 void node_init(struct node *n, struct context *context, const struct address *address,
-               const struct conn_events *events, void *arg);
+               void (*up)(void *arg), void *arg);
+
+static inline void node_start(struct node *n)
+{
+    conn_start(&n->commands);
+}
+
+/* Closes the connection for commands; what was sent and is not answered ends with ELOST. */
+static inline void node_close(struct node *n)
+{
+    conn_close(&n->commands, LAPSE_ELOST);
+}
 
 /* May commands be sent? */
 static inline bool node_up(const struct node *n)
 {
     return conn_up(&n->commands);
 }
+
+/* Does Redis know this script, so that its hash is enough? It may forget it at any time, and does
+ * when it restarts. */
+static inline bool node_knows_script(const struct node *n, unsigned script)
+{
+    return n->scripts >> script & 1;
+}
+
+void node_learns_script(struct node *n, unsigned script);
+void node_forgets_script(struct node *n, unsigned script);
 
 /* A reply said that Redis's time was server_us; its request was sent at sent_us, by clock_us(). */
 void node_heard_clock(struct node *n, int64_t sent_us, int64_t server_us);

@@ -23,6 +23,8 @@
 enum { FIXED_ARGS = 6 /* of a call: EVALSHA, its hash, 1, the key, ARGV[1], ARGV[2] of settles */ };
 enum { RETRY_MS = 50, REST_MS = 150, REST_MAX_MS = 1200, LOOK_AHEAD = 512, SPARE_MAX = 16 };
 
+_Static_assert(SCRIPT_COUNT <= 64, "a node has a bit for each");
+
 struct batch {
     struct call call;
     struct list node;
@@ -370,7 +372,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
     } else if (!reply_error(reply, &error)) {
         answer_all(b, reply);
     } else if (redis_error_of(error) == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
-        b->s->loaded[b->script] = false;
+        node_forgets_script(b->s->node, b->script);
         put_back(b->s, b);
     } else {
         end_all(b, refusal_code(b->s->context, script_facts[b->script].name, error));
@@ -466,7 +468,8 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
         return false;
     }
 
-    bool known = s->loaded[b->script], ro = script_facts[b->script].read_only;
+    bool known = node_knows_script(s->node, b->script);
+    bool ro = script_facts[b->script].read_only;
     b->by_text = !known;
     push_word(s, &n, known ? (ro ? "EVALSHA_RO" : "EVALSHA") : (ro ? "EVAL_RO" : "EVAL"));
     push(s, &n, known ? t->sha : (const char *)t->text, known ? 40 : t->len);
@@ -488,7 +491,7 @@ static bool send(struct script *s, struct batch *b, size_t n_args)
         return false;
     }
 
-    s->loaded[b->script] = true; /* by the time the next call on this connection runs */
+    node_learns_script(s->node, b->script); /* by the time the next call runs */
     LIST_EACH (i, &b->asks) {
         CONTAINER(i, struct ask, node)->sent_us = b->call.sent_us;
     }
@@ -522,11 +525,6 @@ void script_flush(struct script *s)
     }
 
     conn_flush(&s->node->commands);
-}
-
-void script_lost(struct script *s)
-{
-    memset(s->loaded, 0, sizeof s->loaded);
 }
 
 void script_close(struct script *s)

@@ -45,7 +45,6 @@ struct script {
     struct list batches; /* sent */
     struct list spare;   /* batches to use again */
     unsigned n_spare;
-    bool loaded[SCRIPT_COUNT];
     struct timer retry;
     struct timer rest;
     int64_t rest_ms, rested_us; /* how long the last rest was, and when it was over */
@@ -76,7 +75,6 @@ static inline bool script_waits(const struct script *s)
 }
 /* Sends all that may go now. */
 void script_flush(struct script *s);
-void script_lost(struct script *s); /* the connection went: Redis may have forgotten the scripts */
 /* the connection is closed: what was not sent ends with ECLOSED */
 void script_close(struct script *s);
 
