@@ -1,23 +1,41 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Lines of src/LAYERS are in reading order: a file includes its own header and those of lines above its own, no others.
-# Only the files that talk to hiredis see its headers, only the two that run scripts see what they are made of.
+# What a file of src/ includes: its own header, files before it in the same folder, and files of the folders that
+# src/LAYERS allows its folder. Nothing else, so no include runs up, or sideways from one folder to its neighbour.
+# Only the files that talk to hiredis see its headers, only those that run scripts see what they are made of.
 set -eu
 [ $# -gt 0 ] || set -- src/*/*.[ch]
 awk '
-    FILENAME == "src/LAYERS" { line[$1] = FNR; next }
+    FILENAME == "src/LAYERS" {
+        if (/^#/ || !NF) next
+        folder = $1; names = 0
+        for (i = 2; i <= NF; i++) {
+            if ($i == ":") names = 1
+            else if (names) place[folder "/" $i] = ++n_places
+            else if ($i != "<") allowed[folder, $i] = 1
+        }
+        next
+    }
     FNR == 1 {
         own = FILENAME; sub(/^src\//, "", own); sub(/\.[ch]$/, "", own)
-        if (!(own in line)) say("is not in src/LAYERS")
+        home = own; sub(/\/.*/, "", home)
+        if (!(own in place)) say("is not in src/LAYERS")
+        seen[own] = 1
     }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, part, "\""); name = part[2]; sub(/\.h$/, "", name)
+        folder = name; sub(/\/.*/, "", folder)
         if (name == "scripts") { if (own != "script/script") say("includes scripts.h, which is for script.c") }
-        else if (name == "script_ids") { if (own !~ /^script\/(script|verbs)$/) say("includes script_ids.h") }
-        else if (!(name in line)) say("includes " part[2] ", which is in no layer")
-        else if (line[name] > line[own]) say("includes " part[2] " of a layer above it")
+        else if (name == "script_ids") { if (home != "script") say("includes script_ids.h, which is for script/") }
+        else if (!(name in place)) say("includes " part[2] ", which is in no layer")
+        else if (folder == home) {
+            if (place[name] > place[own]) say("includes " part[2] ", which stands behind it in src/LAYERS")
+        } else if (!((home, folder) in allowed)) say("includes " part[2] ", but " home "/ may not know " folder "/")
     }
     /^[ \t]*#[ \t]*include[ \t]*<.*hiredis/ && own !~ /^redis\/(transport|reply)$/ { say("includes hiredis") }
     function say(what) { print FILENAME ":" FNR ": " what; bad = 1 }
-    END { exit bad }
+    END {
+        for (name in place) if (ARGC > 3 && !(name in seen)) { print "src/LAYERS: there is no src/" name; bad = 1 }
+        exit bad
+    }
 ' src/LAYERS "$@"
