@@ -29,7 +29,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int64_t wide = 0;
         memcpy(&wide, (const char *)&read.set + row->at,
                row->size); /* little-endian, as our machines are */
-        MUST(row->kind == OPTION_TEXT || (wide >= row->min && wide <= row->max));
+        MUST(!*row->most || wide >= option_parse(row, row->least));
+        MUST(!*row->most || wide <= option_parse(row, row->most));
+        MUST(row->kind != OPTION_NOTIFY || wide <= LAPSE_KEYSPACE);
     }
 
     options_free(&read);

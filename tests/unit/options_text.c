@@ -232,13 +232,19 @@ Test(options, without_memory_nothing_is_touched)
 Test(options, an_older_callers_struct_is_shorter)
 {
     static const size_t ends[] = {
-        offsetof(struct lapse_options, space),       offsetof(struct lapse_options, name),
-        offsetof(struct lapse_options, lease_ms),    offsetof(struct lapse_options, run_ms),
-        offsetof(struct lapse_options, sweep_ms),    offsetof(struct lapse_options, reply_ms),
-        offsetof(struct lapse_options, max_running), offsetof(struct lapse_options, max_bytes),
-        offsetof(struct lapse_options, flags),       offsetof(struct lapse_options, log),
-        offsetof(struct lapse_options, log_arg),     offsetof(struct lapse_options, arm_ahead_ms),
-        offsetof(struct lapse_options, notify),      sizeof(struct lapse_options),
+        offsetof(struct lapse_options, space),
+        offsetof(struct lapse_options, name),
+        offsetof(struct lapse_options, lease_ms),
+        offsetof(struct lapse_options, run_ms),
+        offsetof(struct lapse_options, sweep_ms),
+        offsetof(struct lapse_options, reply_ms),
+        offsetof(struct lapse_options, max_running),
+        offsetof(struct lapse_options, max_bytes),
+        offsetof(struct lapse_options, flags),
+        offsetof(struct lapse_options, max_pending),
+        offsetof(struct lapse_options, arm_ahead_ms),
+        offsetof(struct lapse_options, notify),
+        sizeof(struct lapse_options),
     };
     struct lapse_options full = {.url = "redis://there:1",
                                  .space = "sp",

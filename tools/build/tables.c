@@ -2,50 +2,8 @@
 /* Prints a table of tools/doc, or the same list for tools/man/lapse.3, from the lists that the
  * library itself is made of. */
 #include "api/options.h"
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-
-static void print_duration(int64_t ms)
-{
-    static const struct {
-        int64_t ms;
-        const char *unit;
-    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-    size_t i = 0;
-
-    if (ms == 0) {
-        printf("0");
-        return;
-    }
-    while (ms % units[i].ms) {
-        i++;
-    }
-
-    printf("%" PRId64 "%s", ms / units[i].ms, units[i].unit);
-}
-
-static void print_bytes(int64_t n)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    size_t i = 0;
-
-    for (; i < 4 && n % 1024 == 0; i++) {
-        n /= 1024;
-    }
-    printf("%" PRId64 " %s", n, units[i]);
-}
-
-static void print_limit(const struct option_row *row, int64_t n)
-{
-    if (row->kind == OPTION_MS) {
-        print_duration(n);
-    } else if (row->kind == OPTION_BYTES) {
-        print_bytes(n);
-    } else {
-        printf("%" PRId64, n);
-    }
-}
 
 /* An entry of a list of the manual page; the line below it is its text. */
 static void print_entry(const char *macro, const char *prefix, const char *name)
@@ -53,24 +11,12 @@ static void print_entry(const char *macro, const char *prefix, const char *name)
     printf(".It %s %s%s\n", macro, prefix, name);
 }
 
-static bool has_range(const struct option_row *row)
-{
-    return row->kind == OPTION_MS || row->kind == OPTION_COUNT || row->kind == OPTION_BYTES;
-}
-
 static void settings(void)
 {
     puts("| setting | default | from | to | what it is |\n|---|---|---|---|---|");
     for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
-        printf("| `%s` | %s | ", row->name, row->def_text);
-        if (has_range(row)) {
-            print_limit(row, row->min);
-            printf(" | ");
-            print_limit(row, row->max);
-        } else {
-            printf("|");
-        }
-        printf(" | %s |\n", row->text);
+        printf("| `%s` | %s | %s | %s | %s |\n", row->name, row->def, row->least, row->most,
+               row->text);
     }
 }
 
@@ -78,12 +24,9 @@ static void settings_entries(void)
 {
     for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
         print_entry("Va", "", row->name);
-        printf("%s\n(default %s", row->text, row->def_text);
-        if (has_range(row)) {
-            printf("; ");
-            print_limit(row, row->min);
-            printf(" to ");
-            print_limit(row, row->max);
+        printf("%s\n(default %s", row->text, row->def);
+        if (*row->most) {
+            printf("; %s to %s", row->least, row->most);
         }
         puts(")");
     }

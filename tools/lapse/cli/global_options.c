@@ -50,9 +50,9 @@ static int set_json(const struct opt *o, char *value, void *field)
 static int report_unknown_setting(const char *name, const char *value)
 {
     static const char *const names[] = {
-        "url",      "space",        "name",      "lease_ms",    "run_ms",
-        "sweep_ms", "reply_ms",     "max_bytes", "max_running", "max_pending",
-        "flags",    "arm_ahead_ms", "notify",
+#define LAPSE_X(name, ...) #name,
+        LAPSE_OPTIONS(LAPSE_X)
+#undef LAPSE_X
     };
     struct suggestion s = suggestion_for(name);
     char what[64];
