@@ -65,24 +65,17 @@ static bool get_number(struct span s, int max, int *out)
     return true;
 }
 
-/* [user]:password@ */
-static bool get_login(struct address *a, struct span *rest, char **out)
+/* [user]:password@, or nothing */
+static bool get_login(struct address *a, const struct address_parts *p, char **out)
 {
-    struct span login;
-    struct span user;
-    struct span authority = {rest->at, strcspn(rest->at, a->unix_socket ? "/" : "/?")};
-
-    if (!span_cut(&authority, '@', &login)) {
+    if (!p->user.at) {
         return true;
     }
-
-    *rest = (struct span){authority.at, rest->len - login.len - 1};
-    if (!span_cut(&login, ':', &user)) {
+    if (!p->password.at || p->password.len == 0) {
         return false;
     }
-
-    return (user.len == 0 || decode(user, out, &a->user)) && login.len > 0 &&
-           decode(login, out, &a->password);
+    return (p->user.len == 0 || decode(p->user, out, &a->user)) &&
+           decode(p->password, out, &a->password);
 }
 
 /* /path[?db=n] */
@@ -140,18 +133,42 @@ static bool get_host(struct address *a, struct span rest, char *out)
            decode(host, &out, &a->host);
 }
 
-bool address_parse(struct address *a, const char *text, char *out)
+bool address_split(struct address_parts *p, const char *text)
 {
     struct span rest = span_of(text);
 
-    *a = (struct address){0};
-    a->unix_socket = span_skip(&rest, "unix://");
-    if (!a->unix_socket && !span_skip(&rest, "redis://")) {
+    *p = (struct address_parts){.unix_socket = span_skip(&rest, "unix://")};
+    if (!p->unix_socket && !span_skip(&rest, "redis://")) {
         return false;
     }
 
-    if (!get_login(a, &rest, &out)) {
+    p->scheme = (struct span){text, (size_t)(rest.at - text)};
+    p->place = rest;
+
+    /* a path may hold an @ of its own, and so may what is no host */
+    struct span authority = {rest.at, strcspn(rest.at, p->unix_socket ? "/" : "/?")};
+    struct span login;
+    if (span_cut(&authority, '@', &login)) {
+        p->place = (struct span){authority.at, rest.len - login.len - 1};
+        p->password = login;
+        if (!span_cut(&p->password, ':', &p->user)) {
+            p->user = login;
+            p->password = (struct span){NULL, 0};
+        }
+    }
+
+    return true;
+}
+
+bool address_parse(struct address *a, const char *text, char *out)
+{
+    struct address_parts p;
+
+    *a = (struct address){0};
+    if (!address_split(&p, text) || !get_login(a, &p, &out)) {
         return false;
     }
-    return a->unix_socket ? get_socket(a, rest, out) : get_host(a, rest, out);
+
+    a->unix_socket = p.unix_socket;
+    return p.unix_socket ? get_socket(a, p.place, out) : get_host(a, p.place, out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_ADDRESS_H
 #define LAPSE_ADDRESS_H
-#include <stdbool.h>
+#include "base/span.h"
 
 /* Where a Redis is, and as whom we log in there. */
 struct address {
@@ -13,7 +13,19 @@ struct address {
     char *password; /* NULL: none */
 };
 
-/* Splits a redis:// or unix:// URL, %-decoded. The texts of a are written to out; twice the length
+/* The parts of a URL, as they are written. */
+struct address_parts {
+    bool unix_socket;
+    struct span scheme;   /* with the "://" */
+    struct span user;     /* at NULL: there is no login */
+    struct span password; /* at NULL: nor a password */
+    struct span place;    /* all that follows */
+};
+
+/* Splits a redis:// or unix:// URL, and checks nothing of its parts. false: it is neither. */
+bool address_split(struct address_parts *p, const char *text);
+
+/* Reads a redis:// or unix:// URL, %-decoded. The texts of a are written to out; twice the length
  * of the URL is enough. With out NULL it only checks. false: it is no such URL. */
 bool address_parse(struct address *a, const char *text, char *out);
 

@@ -88,6 +88,7 @@ static const struct {
     {"get|q|i|-o|lease_ms", "-o 'lease_ms'", "NAME=VALUE"},
     {"get|q|i|-o|lease=10s", "-o 'lease'", "did you mean 'lease_ms'"},
     {"get|q|i|-o|lease_ms=1ms", "-o lease_ms '1ms'", "out of range"},
+    {"get|q|i|-o|lease_ms=1s1h", "-o lease_ms '1s1h'", "invalid"}, /* as --in does */
     {"get|q|i|-o|max_running=many", "-o max_running 'many'", "invalid"},
     {"get|q|i|-u|http://localhost", "url 'http://localhost'", "redis://"},
     {"get|q|i|-u|redis://ann@localhost", "url 'redis://***@localhost'", "needs a password"},

@@ -8,7 +8,13 @@ TOOL_O := $(TOOL_C:%.c=$(OBJ)/%.o)
 $(BUILD)/prefix: FORCE
 	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR)' > $@
 
-$(BUILD)/lapse: $(TOOL_O) $(BUILD)/liblapse.a
+# What the program shares with the library and what lapse.h does not show: how numbers, durations, URLs, ids and the
+# names of keys are written, and what Redis's errors mean. Nothing of it is installed.
+INTERNAL := base/span base/quantity job/keys redis/address redis/redis_error
+$(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o)
+	$(call say,AR)rm -f $@ && $(AR) crs $@ $^
+
+$(BUILD)/lapse: $(TOOL_O) $(BUILD)/internal.a $(BUILD)/liblapse.a
 	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
 $(BUILD)/examples/%: $(OBJ)/tools/examples/%.o $(BUILD)/liblapse.a
 	@mkdir -p $(@D)

@@ -7,6 +7,7 @@
 #include "cli/url_mask.h"
 #include "cli/message.h"
 #include "cli/password.h"
+#include "redis/address.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,41 +17,10 @@ enum { ESCAPED_BYTES = 3 * PASSWORD_BYTES }; /* a password, each byte as %XX */
     "must be redis://[[user]:password@]host[:port][/db] or " \
     "unix://[[user]:password@]/path[?db=n]"
 
-/* The lengths, in order, of the parts of scheme://user:password@rest. */
-struct parts {
-    size_t scheme, user, password, rest;
-};
-
-static struct parts url_parts(const char *url)
+/* How much of a URL comes before the colon and the password. */
+static size_t url_head_len(const struct address_parts *p)
 {
-    const char *start = strstr(url, "://");
-    const char *end;
-    const char *at;
-    const char *colon;
-    struct parts p = {0};
-
-    start = start ? start + 3 : url;
-    p.scheme = (size_t)(start - url);
-
-    /* the path of a socket may hold an @ of its own; in a redis:// URL the last one ends the
-     * password */
-    if (strncmp(url, "unix:", 5) == 0) {
-        end = start + strcspn(start, "/");
-    } else {
-        end = start + strlen(start);
-    }
-    at = memrchr(start, '@', (size_t)(end - start));
-
-    if (at) {
-        colon = memchr(start, ':', (size_t)(at - start));
-        p.user = (size_t)((colon ? colon : at) - start);
-        p.password = colon ? (size_t)(at - colon - 1) : 0;
-        p.rest = (size_t)(at + 1 - url);
-    } else {
-        p.rest = p.scheme;
-    }
-
-    return p;
+    return p->scheme.len + p->user.len;
 }
 
 static bool looks_like_url(const char *word)
@@ -111,12 +81,12 @@ static void overwrite(char *secret, size_t len)
 /* In a valid URL its password; else all that may be one. */
 void url_blot(char *url)
 {
-    struct lapse_options scratch = lapse_options_init();
     struct piece secret = url_secret(url, true);
+    struct address a;
+    struct address_parts p;
 
-    if (!lapse_options_set(&scratch, "url", url)) {
-        struct parts p = url_parts(url);
-        secret = (struct piece){p.scheme + p.user + 1, p.password};
+    if (address_parse(&a, url, NULL) && address_split(&p, url)) {
+        secret = (struct piece){url_head_len(&p) + 1, p.password.len};
     }
 
     overwrite(url + secret.at, secret.len);
@@ -152,7 +122,7 @@ static char *given_url(const struct globals *g)
 }
 
 /* The password that is not in the URL, or ""; 0, or USAGE after it has printed why. */
-static int read_password(const struct globals *g, const struct parts *p,
+static int read_password(const struct globals *g, const struct address_parts *p,
                          char password[PASSWORD_ROOM])
 {
     const char *env = getenv("LAPSE_PASSWORD");
@@ -162,7 +132,7 @@ static int read_password(const struct globals *g, const struct parts *p,
         return password_read(g->password_file, password);
     }
 
-    if (p->password || !env || !*env) {
+    if (p->password.len || !env || !*env) {
         return 0;
     }
     if (!is_password(env, strlen(env))) {
@@ -174,11 +144,12 @@ static int read_password(const struct globals *g, const struct parts *p,
 }
 
 /* Fills g->secret_url and g->shown_url; 0, or an exit code after it has printed why. */
-static int url_join(struct globals *g, const char *url, const struct parts *p, const char *password)
+static int url_join(struct globals *g, const char *url, const struct address_parts *p,
+                    const char *password)
 {
     size_t len = strlen(url);
-    int before = (int)(p->scheme + p->user);
-    const char *rest = url + p->rest;
+    int before = (int)url_head_len(p);
+    const char *rest = p->place.at;
 
     g->secret_url = calloc(1, len + ESCAPED_BYTES + 3);
     g->shown_url = malloc(len + 1);
@@ -187,13 +158,13 @@ static int url_join(struct globals *g, const char *url, const struct parts *p, c
         return INTERNAL;
     }
 
-    sprintf(g->shown_url, "%.*s%s%s", before, url, p->user ? "@" : "", rest);
+    sprintf(g->shown_url, "%.*s%s%s", before, url, p->user.len ? "@" : "", rest);
 
     if (*password) {
         sprintf(g->secret_url, "%.*s:", before, url);
         percent_encode(g->secret_url + before + 1, password);
         strcat(strcat(g->secret_url, "@"), rest);
-    } else if (p->user && !p->password) {
+    } else if (p->user.len && !p->password.len) {
         return bad_url(url, "a user needs a password; set LAPSE_PASSWORD or use --password-file");
     } else {
         strcpy(g->secret_url, url);
@@ -210,13 +181,16 @@ int url_make(struct globals *g)
 {
     char password[PASSWORD_ROOM];
     char *url = given_url(g);
-    struct parts p = url_parts(url);
-    int rc = read_password(g, &p, password);
+    struct address_parts p;
+    int rc = address_split(&p, url) ? 0 : bad_url(url, URL_RULE);
 
+    *password = '\0';
+    if (!rc) {
+        rc = read_password(g, &p, password);
+    }
     if (!rc) {
         rc = url_join(g, url, &p, password);
     }
-
     explicit_bzero(password, sizeof password);
 
     /* also where another place won */

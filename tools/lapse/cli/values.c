@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments into values: durations, times, counts and names, each with the rule that is printed
- * when it is broken. All is checked by hand, because strtol() and strptime() take blanks, signs and
- * half a word. */
+ * when it is broken. Numbers, durations and names are read by the library's own parsers, since
+ * strtol() and strptime() take blanks, signs and half a word. */
 #include "cli/values.h"
+#include "base/quantity.h"
+#include "base/span.h"
 #include "cli/message.h"
+#include "job/keys.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,68 +17,31 @@
 #define TIME_RULE                                                                            \
     "must be a time such as 2026-12-24T18:00Z or 2026-12-24T18:00:30.5+02:00, with Z or an " \
     "offset, or @MS, milliseconds of Unix time"
-enum { DAY_MS = 24 * 3600 * 1000 };
+#define UNIX_MAX_MS INT64_C(999999999999999) /* in the year 33658 */
 
 int parse_duration(const char *text, int64_t *ms)
 {
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {
-        {"d", DAY_MS}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
-    };
-    size_t unit = 0;
-    int64_t sum = 0;
+    int64_t n;
 
-    if (!*text) {
+    if (!quantity_ms(text, &n) || n > TEN_YEARS_MS) {
         return -1;
     }
-
-    while (*text) {
-        size_t digits = strspn(text, "0123456789");
-        size_t letters;
-        int64_t n = 0;
-        if (!digits || digits > 12) {
-            return -1;
-        }
-        for (; digits; digits--) {
-            n = n * 10 + (*text++ - '0');
-        }
-        letters = strspn(text, "dhms");
-        while (unit < sizeof units / sizeof *units &&
-               (strlen(units[unit].name) != letters || strncmp(units[unit].name, text, letters))) {
-            unit++;
-        }
-        if (unit == sizeof units / sizeof *units || n > TEN_YEARS_MS / units[unit].ms) {
-            return -1;
-        }
-        sum += n * units[unit++].ms;
-        text += letters;
-    }
-
-    if (sum > TEN_YEARS_MS) {
-        return -1;
-    }
-
-    *ms = sum;
-
+    *ms = n;
     return 0;
 }
 
 /* Takes exactly n digits, a number from min to max. */
-static int take_digits(const char **text, int n, int min, int max, int *out)
+static int take_digits(const char **text, size_t n, int min, int max, int *out)
 {
-    int value = 0;
+    struct span digits = {*text, strnlen(*text, n)};
+    int64_t value;
 
-    for (; n; n--, ++*text) {
-        if (**text < '0' || **text > '9') {
-            return -1;
-        }
-        value = value * 10 + (**text - '0');
+    if (digits.len < n || !span_decimal(digits, max, &value) || value < min) {
+        return -1;
     }
-
-    *out = value;
-    return value < min || value > max ? -1 : 0;
+    *text += n;
+    *out = (int)value;
+    return 0;
 }
 
 static int take_letter(const char **text, char want)
@@ -174,14 +140,7 @@ int parse_time(const char *text, int64_t *ms)
     int64_t offset;
 
     if (*text == '@') {
-        size_t n = strspn(++text, "0123456789");
-        if (!n || n > 15 || text[n]) {
-            return -1;
-        }
-        for (*ms = 0; *text; text++) {
-            *ms = *ms * 10 + (*text - '0');
-        }
-        return 0;
+        return span_decimal(span_of(text + 1), UNIX_MAX_MS, ms) ? 0 : -1;
     }
 
     if (parse_date(&text, &date) || take_letter(&text, 'T') || parse_clock(&text, &clock) ||
@@ -196,31 +155,18 @@ int parse_time(const char *text, int64_t *ms)
 
 int parse_count(const char *text, unsigned max, unsigned *out)
 {
-    size_t n = strspn(text, "0123456789");
-    uint64_t value = 0;
+    int64_t n;
 
-    if (!n || n > 10 || text[n]) {
+    if (!span_decimal(span_of(text), max, &n) || n == 0) {
         return -1;
     }
-
-    for (; *text; text++) {
-        value = value * 10 + (uint64_t)(*text - '0');
-    }
-
-    if (!value || value > max) {
-        return -1;
-    }
-
-    *out = (unsigned)value;
-
+    *out = (unsigned)n;
     return 0;
 }
 
 int check_queue(const char *queue)
 {
-    size_t n = strspn(queue, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-
-    if (n < 1 || n > 64 || queue[n]) {
+    if (!keys_queue_ok(span_of(queue))) {
         return usage_error("queue", queue, "must be 1 to 64 of A-Z a-z 0-9 . _ -");
     }
     return 0;
@@ -228,13 +174,7 @@ int check_queue(const char *queue)
 
 int check_id(const char *id)
 {
-    size_t n = 0;
-
-    while (id[n] > ' ' && id[n] <= '~' && id[n] != '{' && id[n] != '}') {
-        n++;
-    }
-
-    if (n < 1 || n > 255 || id[n]) {
+    if (!keys_id_ok(span_of(id))) {
         return usage_error("id", id,
                            "must be 1 to 255 printable ASCII characters, without space, { and }");
     }

@@ -2,8 +2,9 @@
 #ifndef VALUES_H
 #define VALUES_H
 #include "command.h"
+#include "job/record.h"
 
-#define TEN_YEARS_MS INT64_C(315576000000) /* the longest duration, and what is asked of Redis */
+#define TEN_YEARS_MS JOB_TEN_YEARS_MS /* the longest duration */
 
 /* 0, or -1 where text is none; out is then unchanged. */
 int parse_duration(const char *text, int64_t *ms);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A blocking connection: INFO, TIME, PING and scripts, for the bench, whose figures must not go
- * through what it measures, and for the doctor. The library has checked the URL before, so here it
- * is only taken apart. */
+ * through what it measures, and for the doctor. */
 #include "client/redis_sync.h"
 #include "cli/message.h"
 #include "cli/values.h"
 #include "command.h"
+#include "redis/address.h"
+#include "redis/redis_error.h"
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,78 +20,6 @@ int64_t monotonic_us(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-/* ---- the URL ---- */
-struct place {
-    char *user, *password, *host; /* in place; "": none */
-    int local, port, db;
-};
-
-static int place_hex(char c)
-{
-    return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
-}
-
-static char *place_decode(char *text)
-{
-    char *to = text;
-
-    for (const char *at = text; *at; at++) {
-        if (*at == '%' && at[1] && at[2]) {
-            *to++ = (char)(place_hex(at[1]) << 4 | place_hex(at[2]));
-            at += 2;
-        } else {
-            *to++ = *at;
-        }
-    }
-
-    *to = '\0';
-    return text;
-}
-
-/* Ends text at the mark; what is behind it, or "". */
-static char *place_cut(char *text, int mark)
-{
-    char *at = strchr(text, mark);
-
-    if (!at) {
-        return strchr(text, '\0');
-    }
-    *at = '\0';
-    return at + 1;
-}
-
-static struct place take_apart(char *url)
-{
-    struct place p = {.local = strncmp(url, "unix:", 5) == 0, .port = 6379};
-    char *rest = strstr(url, "://") + 3;
-    char *end = rest + strcspn(rest, "/");
-    char *at = memchr(rest, '@', (size_t)(end - rest));
-
-    p.user = p.password = strchr(rest, '\0');
-
-    if (at) {
-        *at = '\0';
-        p.password = place_decode(place_cut(rest, ':'));
-        p.user = place_decode(rest);
-        rest = at + 1;
-    }
-
-    if (p.local) {
-        char *db = place_cut(rest, '?');
-        p.db = *db ? atoi(db + 3) : 0;
-        p.host = place_decode(rest);
-        return p;
-    }
-
-    p.db = atoi(place_cut(rest, '/'));
-
-    char *port = *rest == '[' ? place_cut(place_cut(++rest, ']'), ':') : place_cut(rest, ':');
-    p.port = *port ? atoi(port) : p.port;
-    p.host = place_decode(rest);
-
-    return p;
 }
 
 /* ---- the connection ---- */
@@ -114,8 +43,12 @@ redisReply *redis_sync_command(struct redis_sync *r, int argc, const char *const
 
 static bool is_denial(const char *error)
 {
-    return strncmp(error, "NOAUTH", 6) == 0 || strncmp(error, "NOPERM", 6) == 0 ||
-           strncmp(error, "WRONGPASS", 9) == 0 || strstr(error, "invalid password");
+    switch (redis_error_of(span_of(error))) {
+    case REDIS_ERROR_NO_LOGIN:
+    case REDIS_ERROR_BAD_LOGIN:
+    case REDIS_ERROR_DENIED: return true;
+    default: return false;
+    }
 }
 
 /* The reply; NULL where there is none or it is an error, which it has printed, and *code is set. */
@@ -144,19 +77,19 @@ static int sync_do(struct redis_sync *r, int argc, const char *const *argv)
     return code;
 }
 
-static int log_in(struct redis_sync *r, const struct place *p)
+static int log_in(struct redis_sync *r, const struct address *a)
 {
     char number[16];
     int code = DONE;
 
-    if (*p->password && *p->user) {
-        code = sync_do(r, 3, (const char *[]){"AUTH", p->user, p->password});
-    } else if (*p->password) {
-        code = sync_do(r, 2, (const char *[]){"AUTH", p->password});
+    if (a->user) {
+        code = sync_do(r, 3, (const char *[]){"AUTH", a->user, a->password});
+    } else if (a->password) {
+        code = sync_do(r, 2, (const char *[]){"AUTH", a->password});
     }
 
-    if (!code && p->db) {
-        snprintf(number, sizeof number, "%d", p->db);
+    if (!code && a->db) {
+        snprintf(number, sizeof number, "%d", a->db);
         code = sync_do(r, 2, (const char *[]){"SELECT", number});
     }
 
@@ -166,17 +99,17 @@ static int log_in(struct redis_sync *r, const struct place *p)
 enum { WHY_BYTES = 160 };
 
 /* why: it cannot be reached, or is loading; else "". */
-static int sync_try_open(struct redis_sync *r, const struct place *p, struct timeval limit,
+static int sync_try_open(struct redis_sync *r, const struct address *a, struct timeval limit,
                          char why[WHY_BYTES])
 {
     redisReply *reply = NULL;
     int code;
 
     *why = '\0';
-    if (p->local) {
-        r->c = redisConnectUnixWithTimeout(p->host, limit);
+    if (a->unix_socket) {
+        r->c = redisConnectUnixWithTimeout(a->host, limit);
     } else {
-        r->c = redisConnectWithTimeout(p->host, p->port, limit);
+        r->c = redisConnectWithTimeout(a->host, a->port, limit);
     }
 
     if (!r->c || r->c->err) {
@@ -185,13 +118,14 @@ static int sync_try_open(struct redis_sync *r, const struct place *p, struct tim
     }
 
     redisSetTimeout(r->c, limit);
-    code = log_in(r, p);
+    code = log_in(r, a);
     if (code) {
         return code;
     }
 
     reply = redisCommand(r->c, "PING");
-    if (reply && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "LOADING", 7) == 0) {
+    if (reply && reply->type == REDIS_REPLY_ERROR &&
+        redis_error_of(span_of(reply->str)) == REDIS_ERROR_LOADING) {
         snprintf(why, WHY_BYTES, "%s", reply->str);
         code = DOWN;
     }
@@ -205,25 +139,27 @@ int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, in
 {
     struct timeval limit = {.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
     int64_t until_ms = monotonic_ms() + wait_ms;
-    char *copy = strdup(url);
+    size_t size = 2 * strlen(url) + 1;
+    char *texts = malloc(size); /* of the address, with its password */
+    struct address a;
     char why[WHY_BYTES];
     int code;
 
     *r = (struct redis_sync){.shown = shown};
-    if (!copy) {
+    if (!texts) {
         message_print("out of memory");
         return INTERNAL;
     }
 
-    struct place p = take_apart(copy);
-    r->db = p.db;
-    snprintf(r->user, sizeof r->user, "%s", p.user);
+    address_parse(&a, url, texts); /* which the library has accepted */
+    r->db = a.db;
+    snprintf(r->user, sizeof r->user, "%s", a.user ? a.user : "");
 
-    code = sync_try_open(r, &p, limit, why);
+    code = sync_try_open(r, &a, limit, why);
     while (*why && monotonic_ms() < until_ms) {
         redis_sync_close(r);
         usleep(AGAIN_US);
-        code = sync_try_open(r, &p, limit, why);
+        code = sync_try_open(r, &a, limit, why);
     }
 
     if (*why) {
@@ -231,8 +167,8 @@ int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, in
                       printable(shown), printable(why));
     }
 
-    explicit_bzero(copy, strlen(url));
-    free(copy);
+    explicit_bzero(texts, size);
+    free(texts);
     if (code) {
         redis_sync_close(r);
     }
