@@ -127,16 +127,19 @@ static void all_run_once(const char *before, const char *after, long n, size_t b
 Test(f24, without_descriptors_or_processes_jobs_are_held_and_none_is_lost, .timeout = 300)
 {
     const long n = fault_n(60, 1000);
-    const size_t big =
-        100000; /* does not fit into the pipe: its end stays open while the command runs */
+    /* does not fit into the pipe, so its end stays open while the command runs */
+    const size_t big = 100000;
     char processes[200];
-    bool limited = geteuid() == 0; /* of a user who has no other processes */
+    const char *remark = " (RLIMIT_NPROC not tried: not root)";
+    long n_limited = 0;
 
     shortest_lease_ms = 1000;
     all_run_once("ulimit -n 32; exec", "-j 40 -o lease_ms=1s --exec -- sleep 0.2", n, big,
                  "Too many open files");
 
-    if (limited) {
+    if (geteuid() == 0) { /* as a user who has no other processes */
+        remark = "";
+        n_limited = n;
         snprintf(processes, sizeof processes,
                  "exec setpriv --reuid %d --regid 65534 --clear-groups prlimit --nproc=6",
                  50000 + getpid() % 10000);
@@ -147,8 +150,7 @@ Test(f24, without_descriptors_or_processes_jobs_are_held_and_none_is_lost, .time
     fault_row("F24", "ulimit -n 32; RLIMIT_NPROC 6", "no new claims, leases kept, 0 lost",
               "%ld + %ld jobs with one try each, 40 held at once: all ran once, 0 dead, leases of "
               "1 s never under %lld ms%s",
-              n, limited ? n : 0, (long long)shortest_lease_ms,
-              limited ? "" : " (RLIMIT_NPROC not tried: not root)");
+              n, n_limited, (long long)shortest_lease_ms, remark);
 }
 
 /* ---- F25 ---- */

@@ -19,9 +19,9 @@ enum { SCENARIOS = 128, CULPRITS = 24, AT_ONCE = 4, PLAY_S = 60 };
 enum outcome {
     PASSED,
     FAILED,
-    DIED,
-    LOST
-};              /* DIED, LOST a block: hiredis or libev, of its own doing */
+    DIED, /* hiredis or libev, of its own doing */
+    LOST, /* likewise, a block of memory */
+};
 struct result { /* of one play */
     bool fired;
     long runs;
@@ -62,40 +62,55 @@ void play_lost_outside(const char *by)
     snprintf(result->culprit, sizeof result->culprit, "a block of %s is lost", by);
 }
 
+/* Neither the C library's nor a sanitizer's. */
+static bool is_beyond_libc(const Dl_info *info)
+{
+    return !strstr(info->dli_fname, "libc.so") && !strstr(info->dli_fname, "san.so");
+}
+
+/* It died in a library: which, where, and below which of its functions. */
+static void blame_library(void *const *frames, int i, int n, Dl_info info)
+{
+    const char *file = strrchr(info.dli_fname, '/');
+    const char *function = "?";
+    void *library = info.dli_fbase;
+    long offset = (char *)frames[i] - (char *)library;
+
+    while (!info.dli_sname && i + 1 < n && dladdr(frames[i + 1], &info) &&
+           info.dli_fbase == library) {
+        i++;
+    }
+    if (info.dli_fbase == library && info.dli_sname) {
+        function = info.dli_sname;
+    }
+
+    result->outcome = DIED;
+    snprintf(result->culprit, sizeof result->culprit, "%s+%#lx under %s", file ? file + 1 : "?",
+             offset, function);
+}
+
 /* The first object below libc and this handler is where it died. */
 static void on_death(int sig)
 {
     void *frames[48];
-
+    int n = backtrace(frames, 48);
+    int i = 2;
     Dl_info info;
     Dl_info self;
 
-    int n = backtrace(frames, 48);
-    int i = 0;
-    dladdr((void *)(uintptr_t)on_death, &self);
     result->fired = inject_fired();
     result->outcome = FAILED;
     snprintf(result->reason, sizeof result->reason, "signal %d", sig);
 
-    for (i = 2; i < n; i++) {
-        if (dladdr(frames[i], &info) && !strstr(info.dli_fname, "libc.so") &&
-            !strstr(info.dli_fname, "san.so")) {
-            break;
-        }
+    dladdr((void *)(uintptr_t)on_death, &self);
+    while (i < n && !(dladdr(frames[i], &info) && is_beyond_libc(&info))) {
+        i++;
     }
 
     if (i < n && info.dli_fbase != self.dli_fbase) {
-        const char *base = strrchr(info.dli_fname, '/');
-        result->outcome = DIED;
-        void *in = info.dli_fbase;
-        void *at = frames[i];
-        for (; !info.dli_sname && i + 1 < n && dladdr(frames[i + 1], &info) && info.dli_fbase == in;
-             i++) {}
-        snprintf(result->culprit, sizeof result->culprit, "%s+%#tx under %s", base ? base + 1 : "?",
-                 (char *)at - (char *)in,
-                 info.dli_fbase == in && info.dli_sname ? info.dli_sname : "?");
+        blame_library(frames, i, n, info);
     } else {
-        backtrace_symbols_fd(frames, n, 2);
+        backtrace_symbols_fd(frames, n, STDERR_FILENO);
     }
 
     _exit(2);
@@ -134,36 +149,47 @@ static enum outcome play(const struct scenario *s, const struct injection *i, lo
     waitpid(pid, &status, 0);
 
     if (result->outcome == PASSED && status) {
+        bool hangs = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
         result->outcome = FAILED;
         result->fired = true;
         snprintf(result->reason, sizeof result->reason, "status %x%s", (unsigned)status,
-                 WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": it hangs" : "");
+                 hangs ? ": it hangs" : "");
     }
 
     return result->outcome;
 }
 
 /* ---- in the process of one scenario ---- */
-static void count(struct tally *t, const struct scenario *s, const struct injection *i, long nth)
+static void count_culprit(struct tally *t, const char *name, long n)
 {
     size_t k = 0;
 
-    t->plays++;
-    t->fired += result->fired;
+    while (k < CULPRITS - 1 && *t->culprits[k].name && strcmp(t->culprits[k].name, name) != 0) {
+        k++;
+    }
+    strcpy(t->culprits[k].name, name);
+    t->culprits[k].n += n;
+}
 
-    if (result->outcome == FAILED) {
+static void count(struct tally *t, const struct scenario *s, const struct injection *i, long nth)
+{
+    t->plays++;
+    if (result->fired) {
+        t->fired++;
+    }
+
+    switch (result->outcome) {
+    case PASSED: break;
+    case FAILED:
         t->failed++;
-        fault_say("FAILED: LAPSE_SCENARIO=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name,
-                  i ? i->what : "none", i ? i->name : "", nth, result->reason);
-    } else if (result->outcome != PASSED) {
-        t->died += result->outcome == DIED;
-        t->lost += result->outcome == LOST;
-        while (k < CULPRITS - 1 && *t->culprits[k].name &&
-               strcmp(t->culprits[k].name, result->culprit)) {
-            k++;
-        }
-        strcpy(t->culprits[k].name, result->culprit);
-        t->culprits[k].n++;
+        fault_say("FAILED: LAPSE_SCENARIO=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name, i->what, i->name,
+                  nth, result->reason);
+        break;
+    case DIED:
+        t->died++;
+        count_culprit(t, result->culprit, 1);
+        break;
+    case LOST: t->lost++; count_culprit(t, result->culprit, 1);
     }
 }
 
@@ -176,45 +202,64 @@ static bool asked_for(const struct injection *i, long *only)
     return !want || *only;
 }
 
-/* What is done with one scenario: each place of one fault, until there is no such place any
+/* Which faults are tried with a scenario, at which places: until there is no such place any
  * more. */
 struct plan {
     const struct injection *faults;
     size_t n_faults;
-    long step, every; /* places 1, 1 + step, ...; step 0: 1, 2, 3, 5, 8... every: of the faults, at
-                         random */
+    long step;  /* places n, n + step...; 0: places 1, 2, 3, 5, 8... */
+    long every; /* one fault in so many, other ones for each scenario */
 };
 
-static void fail_at_each_place(struct tally *t, const struct scenario *s, size_t at,
-                               const struct plan *p)
+static void fail_at_each_place(struct tally *t, const struct scenario *s, const struct injection *f,
+                               long first, long step)
+{
+    long nth = first;
+    long before = 0;
+
+    do {
+        play(s, f, nth, (unsigned)nth);
+        count(t, s, f, nth);
+
+        long further = step;
+        if (step == 0) {
+            further = before ? before : 1;
+        }
+        before = nth;
+        nth += further;
+    } while (result->fired && t->failed < 3);
+}
+
+static void fail_each_call(struct tally *t, const struct scenario *s, size_t at,
+                           const struct plan *p)
 {
     for (size_t i = 0; i < p->n_faults; i++) {
         const struct injection *f = &p->faults[i];
         long only;
-        if (!asked_for(f, &only) || (!only && (i + at) % (size_t)p->every)) {
+
+        if (!asked_for(f, &only)) {
             continue;
         }
-        long nth = only ? only : 1 + (p->step ? (long)at % p->step : 0);
-        long before = 0;
-        do {
-            play(s, f, nth, (unsigned)nth);
-            count(t, s, f, nth);
-            long next = p->step ? nth + p->step : nth + (before ? before : 1);
-            before = nth;
-            nth = next;
-        } while (result->fired && !only && t->failed < 3);
+        if (only) {
+            play(s, f, only, (unsigned)only);
+            count(t, s, f, only);
+        } else if ((i + at) % (size_t)p->every == 0) {
+            fail_at_each_place(t, s, f, p->step ? 1 + (long)at % p->step : 1, p->step);
+        }
     }
 }
 
 static void run_scenario(struct tally *t, const struct scenario *s, size_t at, const struct plan *p)
 {
+    static const struct injection none = {"none", 0, ""};
+
     result = &t->last;
     play_server = s->tcp ? server_start_tcp(NULL) : server_start();
     inject_install();
     play(s, NULL, 0, 0);
-    count(t, s, NULL, 0);
+    count(t, s, &none, 0);
     if (!t->failed) {
-        fail_at_each_place(t, s, at, p);
+        fail_each_call(t, s, at, p);
     }
 
     server_stop(play_server);
@@ -249,13 +294,7 @@ static void add(struct tally *sum, const struct tally *one)
     sum->lost += one->lost;
 
     for (size_t i = 0; i < CULPRITS && one->culprits[i].n; i++) {
-        size_t k = 0;
-        while (k < CULPRITS - 1 && sum->culprits[k].n &&
-               strcmp(sum->culprits[k].name, one->culprits[i].name)) {
-            k++;
-        }
-        strcpy(sum->culprits[k].name, one->culprits[i].name);
-        sum->culprits[k].n += one->culprits[i].n;
+        count_culprit(sum, one->culprits[i].name, one->culprits[i].n);
     }
 }
 

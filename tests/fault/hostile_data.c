@@ -253,8 +253,9 @@ static long fates[FATES];
 static enum fate fate(struct flow *f, const struct flow_handler *w, size_t from,
                       const struct victim *v)
 {
-    bool due = v->in[0] && strtod(v->score, NULL) < 1e15,
-         over = v->in[1] && strtod(v->score, NULL) < 1e15;
+    bool past = strtod(v->score, NULL) < 1e15;
+    bool due = v->in[0] && past;
+    bool over = v->in[1] && past;
 
     if (!due && !over) {
         return LEFT;

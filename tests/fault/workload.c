@@ -140,7 +140,11 @@ static void make_dir(struct work *w)
     char top[160];
     const char *there = getenv("LAPSE_HISTORY");
 
-    snprintf(top, sizeof top, there ? "%s" : "%s/history", there ? there : test_build());
+    if (there) {
+        snprintf(top, sizeof top, "%s", there);
+    } else {
+        snprintf(top, sizeof top, "%s/history", test_build());
+    }
     cr_assert(!mkdir(top, 0700) || errno == EEXIST, "%s: %m", top);
     snprintf(w->dir, sizeof w->dir, "%s/%d-%" PRId64, top, (int)getpid(), test_now_ms());
     cr_assert(!mkdir(w->dir, 0700), "%s: %m", w->dir);
@@ -382,11 +386,18 @@ static struct verdict check(struct work *w)
     const char *out = strstr(p->out, "jobs=");
     cr_assert(out, "%s", p->out);
     v.jobs = strtol(out + 5, NULL, 10);
-#define LAPSE_X(name) v.name = (long)figure(out, #name)
-    LAPSE_X(ok), LAPSE_X(info), LAPSE_X(starts), LAPSE_X(done), LAPSE_X(dead), LAPSE_X(stale),
-        LAPSE_X(twice);
-    LAPSE_X(expired), LAPSE_X(lost_in_window), LAPSE_X(searched);
-#undef LAPSE_X
+#define FIGURE(name) v.name = (long)figure(out, #name)
+    FIGURE(ok);
+    FIGURE(info);
+    FIGURE(starts);
+    FIGURE(done);
+    FIGURE(dead);
+    FIGURE(stale);
+    FIGURE(twice);
+    FIGURE(expired);
+    FIGURE(lost_in_window);
+    FIGURE(searched);
+#undef FIGURE
     v.window_ms = figure(out, "window_ms");
     v.late_p50_ms = figure(out, "late_p50_ms");
     v.late_p99_ms = figure(out, "late_p99_ms");
