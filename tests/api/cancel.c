@@ -25,7 +25,8 @@ Test(cancel, shows_the_job_as_it_was_and_it_is_gone_unless_it_runs)
             redis_do(f->server, "FLUSHALL"); /* nobody is there to end it */
         } else {
             cr_assert_eq(told.body_len, 0, "its body is not given");
-            told.body = old.body, told.body_len = old.body_len;
+            told.body = old.body;
+            told.body_len = old.body_len;
             cr_assert(flow_same(&old, &told), "%s", flow_state_names[state]);
             cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
         }

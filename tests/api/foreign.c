@@ -163,64 +163,75 @@ FLOW_ALL_MODES(foreign, ten_thousand_events_of_one_job_run_it_once)
     flow_end(f, "q");
 }
 
+static const struct {
+    const char *text;
+    size_t len;
+} notices[] = {
+    {"", 0},
+    {" ", 0},
+    {"0", 0},
+    {"1", 0},
+    {"1 ", 0},
+    {"0 future", 0},
+    {"0 future future future", 0},
+    {"1 future", 0},
+    {"99999999999999 future", 0},
+    {"999999999999999999999999999999", 0},
+    {"999999999999999 x", 0},
+    {"-1 future", 0},
+    {"0  future ", 0},
+    {"0 \xff\x01 {a} future", 0},
+    {"0\0future", 8},
+    {"\0\0\0", 3},
+    {"members", 0},
+    {"members members", 0},
+    {"1795217976123.5 future", 0},
+    {"nan future", 0},
+    {"future", 0},
+};
+
+/* Of 100,000 bytes: one word; a time and one id; a time and 49,999 ids. */
+static void publish_long_notices(struct flow *f)
+{
+    enum { LEN = 100000 };
+    char *text = malloc(LEN + 1);
+
+    cr_assert(text);
+    memset(text, 'x', LEN);
+    text[LEN] = '\0';
+    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", text);
+
+    text[0] = '0';
+    text[1] = ' ';
+    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", text);
+
+    for (size_t i = 1; i < LEN; i += 2) {
+        text[i] = ' ';
+    }
+    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", text);
+    free(text);
+}
+
 Test(foreign, whatever_is_said_on_the_wake_channel_runs_nothing_early)
 {
-    static const struct {
-        const char *text;
-        size_t len;
-    } wakes[] = {
-        {"", 0},
-        {" ", 0},
-        {"0", 0},
-        {"1", 0},
-        {"1 ", 0},
-        {"0 future", 0},
-        {"0 future future future", 0},
-        {"1 future", 0},
-        {"99999999999999 future", 0},
-        {"999999999999999999999999999999", 0},
-        {"999999999999999 x", 0},
-        {"-1 future", 0},
-        {"0  future ", 0},
-        {"0 \xff\x01 {a} future", 0},
-        {"0\0future", 8},
-        {"\0\0\0", 3},
-        {"members", 0},
-        {"members members", 0},
-        {"1795217976123.5 future", 0},
-        {"nan future", 0},
-        {"future", 0},
-    };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
-    char *long_text = malloc(100001);
 
-    cr_assert(long_text);
-    memset(long_text, 'x', 100000);
-    long_text[100000] = 0;
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
-
     char *before = jobs_of(f);
-    for (size_t i = 0; i < sizeof wakes / sizeof *wakes; i++) {
-        size_t len = wakes[i].len ? wakes[i].len : strlen(wakes[i].text);
-        cr_assert_eq(redis_int(f->server, "PUBLISH lapse:{q}:notice:0 %b", wakes[i].text, len), 1);
+
+    for (size_t i = 0; i < sizeof notices / sizeof *notices; i++) {
+        const char *text = notices[i].text;
+        size_t len = notices[i].len ? notices[i].len : strlen(text);
+        cr_assert_eq(redis_int(f->server, "PUBLISH lapse:{q}:notice:0 %b", text, len), 1);
         flow_spin(f, 3);
     }
-
-    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", long_text);
-    long_text[1] = ' ';
-    long_text[0] = '0';
-    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", long_text);
-    for (size_t i = 1; i < 100000; i += 2) {
-        long_text[i] = ' ';
-    }
-
-    redis_do(f->server, "PUBLISH lapse:{q}:notice:0 %s", long_text); /* 49,999 ids */
-    free(long_text);
+    publish_long_notices(f);
     same_jobs(f, before);
     cr_assert_eq(w.n_runs, 0);
+
     cr_assert_eq(flow_schedule(f, "q", "soon", 50, NULL), 0);
     flow_until(f, w.settled == 1);
     flow_each_once(&w, 1);

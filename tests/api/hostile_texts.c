@@ -46,66 +46,86 @@ static void id_of(char out[ID_BYTES], const char *payload)
     out[n] = '\0';
 }
 
+static void call_each_verb_with(struct flow *f, const char *payload)
+{
+    char id[ID_BYTES];
+    char other[ID_BYTES + 1];
+    struct flow_job job;
+
+    id_of(id, payload);
+    snprintf(other, sizeof other, "%s2", id);
+
+    struct lapse_spec s = flow_job_spec("q", id, HOUR);
+    s.body = payload;
+    s.body_len = strlen(payload);
+    cr_assert_eq(flow_spec(f, &s, NULL), 0, "%s", id);
+    cr_assert_eq(flow_schedule(f, "q", other, HOUR, NULL), 0);
+
+    cr_assert_eq(flow_get(f, "q", id, &job), 0);
+    cr_assert_str_eq(job.id, id);
+    cr_assert_eq(job.body_len, s.body_len);
+    cr_assert(memcmp(job.body, s.body, s.body_len) == 0, "%s", payload);
+
+    cr_assert_eq(flow_cancel(f, "q", other, NULL), 0);
+    cr_assert_eq(flow_reschedule(f, "q", id, lapse_in(0), NULL), 0);
+}
+
+/* Its body is the reason, and the id as far as it can be. */
+static void fail_with_body(struct flow_handler *w, struct lapse_job *job)
+{
+    size_t len;
+    const char *body = lapse_job_body(job, &len);
+    char reason[128];
+    char id[ID_BYTES];
+
+    snprintf(reason, sizeof reason, "%.*s", (int)len, body);
+    id_of(id, reason);
+    cr_assert_str_eq(lapse_job_id(job), id);
+    lapse_fail(job, reason, flow_on_settled, w);
+}
+
+/* There is nothing but our queue and what was there before. */
+static void nothing_else_changed(struct flow *f)
+{
+    static const char count_others[] =
+        "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do if k ~= 'victim' and "
+        "k:sub(1, 10) ~= 'lapse:{q}:' then n = n + 1 end end return n";
+    char *victim = redis_str(f->server, "GET victim");
+
+    cr_assert_str_eq(victim, "whole");
+    cr_assert_eq(redis_int(f->server, "EVAL %s 0", count_others), 0);
+    free(victim);
+}
+
 Test(hostile_texts, hostile_texts_are_ids_bodies_and_reasons_and_nothing_else)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
-    struct flow_job job;
 
     redis_do(f->server, "SET victim whole");
-
     for (int i = 0; i < PAYLOADS; i++) {
-        char id[ID_BYTES];
-        char other[ID_BYTES + 1];
-        id_of(id, payloads[i]);
-        snprintf(other, sizeof other, "%s2", id);
-        struct lapse_spec s = flow_job_spec("q", id, HOUR);
-        s.body = payloads[i];
-        s.body_len = strlen(payloads[i]);
-        cr_assert_eq(flow_spec(f, &s, NULL), 0, "%s", id);
-        cr_assert_eq(flow_schedule(f, "q", other, HOUR, NULL), 0);
-        cr_assert_eq(flow_get(f, "q", id, &job), 0);
-        cr_assert_str_eq(job.id, id);
-        cr_assert(job.body_len == s.body_len && memcmp(job.body, s.body, s.body_len) == 0, "%s",
-                  payloads[i]);
-        cr_assert_eq(flow_cancel(f, "q", other, NULL), 0);
-        cr_assert_eq(flow_reschedule(f, "q", id, lapse_in(0), NULL), 0);
+        call_each_verb_with(f, payloads[i]);
     }
 
     flow_listen(f, "q", &w);
     flow_until(f, w.n_held == PAYLOADS);
-
     for (size_t i = 0; i < PAYLOADS; i++) {
-        size_t len;
-        const char *body = lapse_job_body(w.held[i], &len);
-        char reason[128];
-        char id[ID_BYTES];
-        snprintf(reason, sizeof reason, "%.*s", (int)len, body);
-        id_of(id, reason);
-        cr_assert_str_eq(lapse_job_id(w.held[i]), id);
-        lapse_fail(w.held[i], reason, flow_on_settled, &w);
+        fail_with_body(&w, w.held[i]);
     }
-
     flow_until(f, w.settled == PAYLOADS);
     cr_assert_eq(w.errors, 0);
 
     for (int i = 0; i < PAYLOADS; i++) {
         char id[ID_BYTES];
+        struct flow_job job;
+
         id_of(id, payloads[i]);
         cr_assert_eq(flow_get(f, "q", id, &job), 0);
         cr_assert_str_eq(job.reason, payloads[i]);
         cr_assert_eq(job.state, LAPSE_DEAD);
     }
 
-    /* nothing but our queue and what was there before */
-    char *whole = redis_str(f->server, "GET victim");
-    cr_assert_str_eq(whole, "whole");
-    free(whole);
-    cr_assert_eq(
-        redis_int(f->server, "EVAL %s 0",
-                  "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do if k ~= 'victim' and "
-                  "k:sub(1, 10) ~= 'lapse:{q}:' then n = n + 1 end end return n"),
-        0);
+    nothing_else_changed(f);
     redis_do(f->server, "DEL victim");
     flow_end(f, "q");
 }

@@ -4,26 +4,35 @@
 
 enum { HOUR = 3600000, N = 250 };
 
-/* ids: prefix and a number, of so many digits at least */
-static void schedule_all(struct flow *f, const char *prefix, int digits, int n, int64_t at_ms,
-                         int step, size_t body_len)
-{
-    char *body = calloc(1, body_len + 1);
-    char id[32];
-    struct flow_answer *a = calloc((size_t)n, sizeof *a);
+/* Jobs of the queue q. */
+struct batch {
+    const char *prefix; /* of their ids, which are numbered */
+    int digits;         /* of the numbers, at least */
+    int n;
+    int64_t at_ms; /* when the first two are due, */
+    int step_ms;   /* and each two after them */
+    size_t body_len;
+};
 
-    for (int i = 0; i < n; i++) {
-        snprintf(id, sizeof id, "%s%0*d", prefix, digits, i);
+static void schedule_all(struct flow *f, struct batch b)
+{
+    char *body = calloc(1, b.body_len + 1);
+    char id[32];
+    struct flow_answer *a = calloc((size_t)b.n, sizeof *a);
+
+    for (int i = 0; i < b.n; i++) {
+        snprintf(id, sizeof id, "%s%0*d", b.prefix, b.digits, i);
+        memset(body, 'a' + i % 26, b.body_len);
+
         struct lapse_spec s = flow_job_spec("q", id, 0);
-        s.due = lapse_at(at_ms + i / 2 * step);
-        memset(body, 'a' + i % 26, body_len);
+        s.due = lapse_at(b.at_ms + i / 2 * b.step_ms);
         s.body = body;
-        s.body_len = body_len;
+        s.body_len = b.body_len;
         a[i].f = f;
         cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[i]), 0);
     }
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < b.n; i++) {
         cr_assert_eq(flow_wait(f, &a[i]), 0);
     }
 
@@ -62,7 +71,12 @@ Test(list, pages_of_any_size_show_each_waiting_job_once_by_due)
     static struct flow_job jobs[N];
     struct flow *f = flow_start(FLOW_FULL);
 
-    schedule_all(f, "job-", 1, N, redis_now_ms(f->server) + HOUR, 3, 5); /* two of each due time */
+    schedule_all(f, (struct batch){.prefix = "job-",
+                                   .digits = 1,
+                                   .n = N,
+                                   .at_ms = redis_now_ms(f->server) + HOUR,
+                                   .step_ms = 3,
+                                   .body_len = 5}); /* two of each due time */
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, sizes[i], jobs, N), N, "pages of %u",
@@ -112,7 +126,12 @@ Test(list, running_by_end_of_lease_and_dead_by_death)
     struct flow_handler w = {.way = FLOW_KEEP, .reason = "dead"};
 
     flow_listen(f, "q", &w);
-    schedule_all(f, "", 1, JOBS, redis_now_ms(f->server), 10, 3);
+    schedule_all(f, (struct batch){.prefix = "",
+                                   .digits = 1,
+                                   .n = JOBS,
+                                   .at_ms = redis_now_ms(f->server),
+                                   .step_ms = 10,
+                                   .body_len = 3});
     flow_until(f, w.n_held == JOBS);
     cr_assert_eq(flow_list(f, "q", LAPSE_RUNNING, 7, jobs, JOBS), JOBS);
     in_order(jobs, JOBS, by_end);
@@ -159,7 +178,12 @@ Test(list, a_page_may_hold_more_bytes_than_one_script_gives)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a = {.f = f};
 
-    schedule_all(f, "", 1, BIG, redis_now_ms(f->server) + HOUR, 1, 70000); /* 4 pass 256 KiB */
+    schedule_all(f, (struct batch){.prefix = "",
+                                   .digits = 1,
+                                   .n = BIG,
+                                   .at_ms = redis_now_ms(f->server) + HOUR,
+                                   .step_ms = 1,
+                                   .body_len = 70000}); /* 4 pass 256 KiB */
     cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, BIG, flow_list_answered, &a), 0);
     cr_assert_eq(flow_wait(f, &a), 0);
     cr_assert_eq(a.n, BIG, "a short page would be the last");
@@ -220,8 +244,12 @@ static void read_while(enum what then)
 
     r.f = f;
     r.then = then;
-    schedule_all(f, "", 3, 95, redis_now_ms(f->server) + HOUR, 0,
-                 1); /* all of one due time: only ids tell */
+    schedule_all(f, (struct batch){.prefix = "",
+                                   .digits = 3,
+                                   .n = 95,
+                                   .at_ms = redis_now_ms(f->server) + HOUR,
+                                   .step_ms = 0,
+                                   .body_len = 1}); /* all of one due time: only ids tell */
     cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 10, on_page, &r), 0);
     flow_until(f, r.over);
     for (int i = 0; i < 95; i++) {

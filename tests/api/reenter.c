@@ -77,7 +77,9 @@ static void keep_job(struct lapse *l, struct lapse_job *job, void *arg)
 static void accepted(struct scene *x, int err)
 {
     cr_assert_eq(err, x->closing ? LAPSE_ECLOSED : 0, "%s: %s", x->call->name, lapse_strerror(err));
-    x->owed += err == 0;
+    if (err == 0) {
+        x->owed++;
+    }
 }
 
 static void schedule(struct scene *x)
@@ -124,7 +126,10 @@ static void handle_anew(struct scene *x)
 }
 static struct lapse_job *take(struct scene *x)
 {
-    x->owed += x->from < ENDED; /* from then on they are cut loose, and nobody is told */
+    /* from then on they are cut loose, and nobody is told */
+    if (x->from < ENDED) {
+        x->owed++;
+    }
     return x->jobs[--x->n_jobs];
 }
 static void done(struct scene *x)

@@ -31,7 +31,8 @@ Test(reschedule, moves_a_job_in_every_state_but_running)
             bool anew = state == FLOW_DEAD || state == FLOW_ENDED_LAST;
             cr_assert_eq(now.try_no, anew ? 0 : old.try_no, "%s", name);
             cr_assert_eq(told.body_len, 0, "its body is not given");
-            told.body = now.body, told.body_len = now.body_len;
+            told.body = now.body;
+            told.body_len = now.body_len;
             cr_assert(flow_same(&told, &now), "%s: told what it is not", name);
         }
         free(before);
@@ -92,9 +93,13 @@ FLOW_ALL_MODES(reschedule, earlier_or_later_it_runs_once_at_the_new_time)
 
     for (size_t i = 0; i < 3; i++) {
         const struct flow_job *job = &w.runs[i].job;
-        int64_t due = *job->id == 'e'   ? earlier.due_ms
-                      : *job->id == 'l' ? later.due_ms
-                                        : now.due_ms;
+        int64_t due = now.due_ms;
+
+        if (strcmp(job->id, "earlier") == 0) {
+            due = earlier.due_ms;
+        } else if (strcmp(job->id, "later") == 0) {
+            due = later.due_ms;
+        }
         cr_assert_eq(job->due_ms, due, "%s", job->id);
         cr_assert_geq(job->claimed_us, due * 1000, "%s", job->id);
         cr_assert_eq(flow_runs_of(&w, job->id), 1);

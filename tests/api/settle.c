@@ -40,6 +40,15 @@ static void expect(struct wire *x, const char *id, enum flow_way how, int64_t no
     cr_assert_eq(flow_cancel(x->f, "q", id, NULL), 0);
 }
 
+static uint64_t settles_of(const struct lapse_stats *s, enum flow_way how)
+{
+    switch (how) {
+    case FLOW_DONE: return s->done;
+    case FLOW_RETRY: return s->retried;
+    default: return s->failed;
+    }
+}
+
 /* Redis may have heard it or not, may have answered or not. What is cut is the settle and nothing
  * else, so the first cuts are within it and all after it has passed hit nothing. */
 static void cut_at_each_byte(enum flow_way how, enum proxy_way way, long first, long step,
@@ -69,12 +78,16 @@ static void cut_at_each_byte(enum flow_way how, enum proxy_way way, long first, 
         flow_settle(&x.w, how);
         cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes,
                   lapse_strerror(x.w.err));
-        lost += x.w.err != 0;
+        if (x.w.err) {
+            lost++;
+        }
         bool cut = proxy_cut_left(x.proxy, way) < 0;
         proxy_cut_after(x.proxy, way, -1);
         expect(&x, id, how, before_ms);
         cr_assert(!cut || cuts == n, "cut after %ld bytes, but not after fewer", bytes);
-        cuts += cut;
+        if (cut) {
+            cuts++;
+        }
         flow_until(x.f, flow_stats(x.l).reconnects == cuts);
     }
 
@@ -82,10 +95,10 @@ static void cut_at_each_byte(enum flow_way how, enum proxy_way way, long first, 
 
     struct lapse_stats s = flow_stats(x.l);
     cr_assert_eq(s.claimed, n);
-    cr_assert_eq((how == FLOW_DONE ? s.done : how == FLOW_RETRY ? s.retried : s.failed) + lost, n);
+    cr_assert_eq(settles_of(&s, how) + lost, n);
     cr_assert_eq(s.gone, 0);
-    cr_assert(cuts > 0 && cuts < n, "%u cuts of %u", cuts,
-              n); /* the last ones came after all of it */
+    /* the last ones came after all of it */
+    cr_assert(cuts > 0 && cuts < n, "%u cuts of %u", cuts, n);
     wire_end(&x);
 }
 

@@ -24,7 +24,9 @@ static void leave_folder(const char *dir)
 
     cr_assert(d);
     for (struct dirent *e; (e = readdir(d));) {
-        n += *e->d_name != '.';
+        if (*e->d_name != '.') {
+            n++;
+        }
     }
 
     closedir(d);

@@ -579,7 +579,8 @@ static struct hits memory_has(struct proc *p, const char *text)
 
     while (fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%lx-%lx ", &a, &b) == 2) {
-            from = a, to = b;
+            from = a;
+            to = b;
         } else if (strncmp(line, "VmFlags:", 8) == 0) {
             *(strstr(line, " dd") ? &hits.kept : &hits.core) += hits_between(mem, from, to, text);
         }

@@ -138,7 +138,9 @@ static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, 
     cr_assert(err == 0 || err == LAPSE_ELOST, "%s cut after %ld: %s", v->name, bytes,
               lapse_strerror(err));
     if (err && way == PROXY_UP) {
-        a->whole += (flow_get(f, "q", id, NULL) == 0) != v->there;
+        if ((flow_get(f, "q", id, NULL) == 0) != v->there) {
+            a->whole++;
+        }
     }
 
     for (; lapse_outcome_unknown(err); err = by_wire(a, v, id)) {
@@ -157,7 +159,9 @@ static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, 
         cr_assert_eq(flow_cancel(f, "q", id, NULL), 0);
     }
 
-    a->cuts += first != 0 || proxy_conns(a->proxy) > conns;
+    if (first != 0 || proxy_conns(a->proxy) > conns) {
+        a->cuts++;
+    }
 
     return first != 0;
 }
@@ -221,7 +225,9 @@ static long settles(enum flow_way how, enum proxy_way way, long *lost)
         flow_settle(&x.w, how);
         cr_assert(x.w.err == 0 || x.w.err == LAPSE_ELOST, "cut after %ld: %s", bytes,
                   lapse_strerror(x.w.err));
-        *lost += x.w.err != 0;
+        if (x.w.err != 0) {
+            ++*lost;
+        }
         flow_spin(x.f, 1);
         proxy_cut_after(x.proxy, way, -1);
         cr_assert_eq(flow_get(x.f, "q", id, &job), how == FLOW_DONE ? LAPSE_ENOENT : 0);

@@ -169,7 +169,9 @@ static long zombies_of(pid_t pid)
     for (char *rest = children, *child; (child = strtok_r(rest, " ", &rest));) {
         snprintf(path, sizeof path, "/proc/%.20s/stat", child);
         FILE *f = fopen(path, "r"); /* it may be gone by now */
-        n += f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1 && state == 'Z';
+        if (f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1 && state == 'Z') {
+            n++;
+        }
         if (f) {
             fclose(f);
         }

@@ -313,7 +313,9 @@ static size_t fail_at_all_places(const struct plan *p, struct tally *sum)
         if (i >= n || running == AT_ONCE) {
             int status;
             wait(&status);
-            bad += status != 0;
+            if (status != 0) {
+                bad++;
+            }
             running--;
         }
         if (i >= n) {

@@ -78,7 +78,8 @@ Test(f5, a_settle_that_was_longer_on_its_way_than_the_lease_is_refused, .timeout
     long times = fault_n(6, 60);
 
     o.listener_url = p->url;
-    o.listeners = 3, o.direct = 1;
+    o.listeners = 3;
+    o.direct = 1;
     o.per_s = 200;
     o.jobs = times * o.per_s * 3 / 2;
     o.delay_ms = 500;

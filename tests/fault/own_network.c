@@ -48,8 +48,10 @@ int net_established(const char *ip, int port)
 
     cr_assert(f && inet_aton(ip, &want));
     while (fgets(line, sizeof line, f)) {
-        n += sscanf(line, "%*d: %*x:%*x %x:%x %x", &addr, &at, &state) == 3 &&
-             addr == want.s_addr && (int)at == port && state == ESTABLISHED;
+        if (sscanf(line, "%*d: %*x:%*x %x:%x %x", &addr, &at, &state) == 3 && addr == want.s_addr &&
+            (int)at == port && state == ESTABLISHED) {
+            n++;
+        }
     }
 
     fclose(f);

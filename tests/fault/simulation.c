@@ -76,7 +76,7 @@ enum script {
     RELEASE,
     RENEW,
     SWEEP,
-    RESUME,
+    RECLAIM,
     N_SCRIPTS
 };
 static const char *const script_name[N_SCRIPTS] = {"schedule", "cancel", "reschedule", "get",
@@ -547,7 +547,7 @@ static void sweep(struct sim *s)
 }
 
 /* A holder is back, and looks at what runs under its name. */
-static void resume(struct sim *s)
+static void reclaim(struct sim *s)
 {
     int holder = (int)below(s, HOLDERS);
     size_t n = 0;
@@ -555,9 +555,11 @@ static void resume(struct sim *s)
     begin(s);
     arg(s, "h%d", holder);
     arg(s, "0");
-    ask(s, RESUME);
+    ask(s, RECLAIM);
     for (int i = 0; i < IDS; i++) {
-        n += s->job[i].kind == RUNNING && s->job[i].holder == holder;
+        if (s->job[i].kind == RUNNING && s->job[i].holder == holder) {
+            n++;
+        }
     }
 
     HOLDS(number(s, 1) == 0 && s->reply->elements == 2 + 2 * n, "%zu elements, not of %zu jobs\n",
@@ -631,8 +633,8 @@ static int64_t far_ahead_us(struct server *server)
 static void simulate(struct server *server, unsigned long seed)
 {
     static void (*const step[])(struct sim * s) = {
-        schedule, schedule, schedule, claim,  claim, claim,  claim,      settle, settle,
-        settle,   settle,   sweep,    resume, look,  cancel, reschedule, forget};
+        schedule, schedule, schedule, claim,   claim, claim,  claim,      settle, settle,
+        settle,   settle,   sweep,    reclaim, look,  cancel, reschedule, forget};
     struct sim *s = calloc(1, sizeof *s);
 
     cr_assert(s);

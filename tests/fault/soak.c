@@ -157,7 +157,8 @@ Test(f28, any_faults_for_long_lose_nothing_and_leak_nothing, .timeout = 36000)
     o.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 1;
     srandom(o.seed);
     o.listener_url = k.proxy->url;
-    o.listeners = CREW, o.direct = 2;
+    o.listeners = CREW;
+    o.direct = 2;
     o.per_s = RATE;
     o.jobs = seconds * RATE;
     o.delay_ms = 3000;

@@ -54,12 +54,14 @@ int getentropy(void *out, size_t len)
 
 static void *allocate(void *old, size_t size)
 {
-    live += (size != 0) - (old != NULL);
-    if (size) {
-        return realloc(old, size);
+    if (size == 0) {
+        live -= old ? 1 : 0;
+        free(old);
+        return NULL;
     }
-    free(old);
-    return NULL;
+
+    live += old ? 0 : 1;
+    return realloc(old, size);
 }
 
 /* ---- the connection ---- */
@@ -111,6 +113,15 @@ void conn_start(struct conn *c)
     timer_set(&c->timer, 0);
 }
 
+/* By its hash, or by its text. */
+static bool names_script(const struct script_facts *t, const char *name, size_t len)
+{
+    if (len == 40) {
+        return memcmp(name, t->sha, 40) == 0;
+    }
+    return len == t->len && memcmp(name, t->text, len) == 0;
+}
+
 bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len)
 {
     static volatile unsigned sum;
@@ -124,12 +135,8 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
     }
 
     unsigned script = 0;
-    for (; script < SCRIPT_COUNT; script++) {
-        const struct script_facts *t = &script_facts[script];
-        if (len[1] != 40 ? len[1] == t->len && memcmp(argv[1], t->text, t->len) == 0
-                         : memcmp(argv[1], t->sha, 40) == 0) {
-            break;
-        }
+    while (script < SCRIPT_COUNT && !names_script(&script_facts[script], argv[1], len[1])) {
+        script++;
     }
 
     (void)sum;
@@ -286,7 +293,21 @@ static struct redisReply *tree(unsigned depth)
             r->element[i] = tree(depth + 1);
         }
         return r;
-    default: return n < 2 ? integer(server_us() / (n ? 1000 : 1)) : row(n);
+    default:
+        if (n == 0) {
+            return integer(server_us());
+        }
+        return n == 1 ? integer(server_us() / 1000) : row(n);
+    }
+}
+
+/* How many elements come before the rows, in the answer of a script that has rows. */
+static size_t before_rows(unsigned script)
+{
+    switch (script) {
+    case SCRIPT_CLAIM: return 5;
+    case SCRIPT_LIST: return 2;
+    default: return 1;
     }
 }
 
@@ -296,17 +317,14 @@ static struct redisReply *canned(unsigned script)
     unsigned byte = eat_byte(&in);
     unsigned n = byte % 8;
     const struct script_facts *facts = &script_facts[script];
-    struct redisReply *r = array(script == SCRIPT_CLAIM  ? 5 + n
-                                 : script == SCRIPT_LIST ? 2 + n
-                                                         : 8);
+    bool has_rows = script == SCRIPT_CLAIM || script == SCRIPT_LIST;
+    bool may_have_rows = facts->batch && !facts->has_holder && byte & 8;
+    struct redisReply *r = array(has_rows ? before_rows(script) + n : 8);
 
-    for (size_t i = 0; i < r->elements; i++) {
-        bool a_row = script == SCRIPT_CLAIM  ? i >= 5
-                     : script == SCRIPT_LIST ? i >= 2
-                                             : facts->batch && !facts->has_holder && byte & 8;
-        r->element[i] = i == 0  ? integer(server_us())
-                        : a_row ? row(byte / 8 + (unsigned)i)
-                                : integer(byte >> 4 & 3);
+    r->element[0] = integer(server_us());
+    for (size_t i = 1; i < r->elements; i++) {
+        bool is_row = (has_rows || may_have_rows) && i >= before_rows(script);
+        r->element[i] = is_row ? row(byte / 8 + (unsigned)i) : integer(byte >> 4 & 3);
     }
 
     return r;
@@ -328,29 +346,50 @@ static void answer(struct conn *c, bool by_shape)
     reply_free(r);
 }
 
-/* Events and wakes of ours; or a tree. */
+static struct redisReply *event_of(const char *key)
+{
+    struct redisReply *r = array(4);
+
+    r->element[0] = string("pmessage");
+    r->element[1] = string(KEYS_EXPIRED);
+    r->element[2] = string("__keyevent@0__:expired");
+    r->element[3] = string(key);
+    return r;
+}
+
+static struct redisReply *notice(unsigned in_ms, bool forged)
+{
+    struct redisReply *r = array(3);
+    char text[64];
+
+    snprintf(text, sizeof text, "%lld a", (long long)(server_us() / 1000 + in_ms));
+    r->element[0] = string("message");
+    r->element[1] = string("lapse:{q}:notice:0");
+    r->element[2] = forged ? tree(1) : string(text);
+    return r;
+}
+
+static struct redisReply *subscribed(void)
+{
+    struct redisReply *r = array(3);
+
+    r->element[0] = string("subscribe");
+    r->element[1] = string("lapse:{q}:notice:0");
+    r->element[2] = integer(1);
+    return r;
+}
+
 static void publish(struct conn *c, unsigned how)
 {
     static const char *const triggers[] = {"lapse:{q}:t:a", "lapse:{q}:t:b", "lapse:{q}:t:{host:1}",
                                            "lapse:{x}:t:c"};
     struct redisReply *r;
-    char woken[64];
 
-    if (how % 4 == 0) {
-        r = tree(0);
-    } else if (how % 4 == 1) {
-        r = array(4);
-        r->element[0] = string("pmessage");
-        r->element[1] = string(KEYS_EXPIRED);
-        r->element[2] = string("__keyevent@0__:expired");
-        r->element[3] = string(triggers[how / 4 % 4]);
-    } else {
-        r = array(3);
-        r->element[0] = string(how % 4 == 2 ? "message" : "subscribe");
-        r->element[1] = string("lapse:{q}:notice:0");
-        snprintf(woken, sizeof woken, "%lld %s",
-                 (long long)(server_us() / 1000 + (int)(how / 4) * 100), "a");
-        r->element[2] = how % 4 == 3 ? integer(1) : how & 64 ? tree(1) : string(woken);
+    switch (how % 4) {
+    case 0: r = tree(0); break;
+    case 1: r = event_of(triggers[how / 4 % 4]); break;
+    case 2: r = notice(how / 4 * 100, how & 64); break;
+    default: r = subscribed();
     }
 
     if (c->state == CONN_UP && c->events->pushed) {
@@ -485,7 +524,9 @@ static void step(struct lapse *l)
     case 4:
     case 5:
         err = ask(l, eat_byte(&in));
-        accepted += err == 0;
+        if (err == 0) {
+            accepted++;
+        }
         MUST(err <= 2);
         break;
     case 6: pass(how); break;

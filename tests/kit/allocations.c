@@ -3,31 +3,40 @@
 #include <lapse.h>
 #include <stdlib.h>
 
-static long live, made, countdown, one_in;
+static long live;
+static long made;
+static long countdown;
+static long one_in;
 static unsigned random_state;
 static bool failed;
+
+static bool is_to_fail(void)
+{
+    random_state = random_state * 1103515245 + 12345;
+    if (countdown > 0 && --countdown == 0) {
+        return true;
+    }
+    return one_in && (random_state >> 8) % (unsigned long)one_in == 0;
+}
 
 static void *counting(void *old, size_t size)
 {
     if (size == 0) {
-        live -= old != NULL;
+        live -= old ? 1 : 0;
         free(old);
         return NULL;
     }
 
-    random_state = random_state * 1103515245 + 12345;
-
-    if ((countdown > 0 && --countdown == 0) ||
-        (one_in && (random_state >> 8) % (unsigned long)one_in == 0)) {
+    if (is_to_fail()) {
         failed = true;
         return NULL;
     }
 
-    made++;
-
     void *p = realloc(old, size);
-    live += p && !old;
-
+    made++;
+    if (p && !old) {
+        live++;
+    }
     return p;
 }
 

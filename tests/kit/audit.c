@@ -184,7 +184,9 @@ int fds_open(void)
     cr_assert(d);
     int n = -1; /* not the one that reads them */
     for (struct dirent *e; (e = readdir(d));) {
-        n += e->d_name[0] != '.';
+        if (e->d_name[0] != '.') {
+            n++;
+        }
     }
     closedir(d);
     return n;

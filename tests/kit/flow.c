@@ -48,7 +48,9 @@ unsigned flow_logged(struct flow *f, const char *text)
 {
     unsigned n = 0;
     for (const struct log_line *i = f->lines; i; i = i->next) {
-        n += strstr(i->text, text) != NULL;
+        if (strstr(i->text, text) != NULL) {
+            n++;
+        }
     }
     return n;
 }

@@ -6,7 +6,9 @@ void flow_on_settled(struct lapse *l, int err, const struct lapse_job *job, void
     struct flow_handler *w = arg;
     cr_assert(l && !job);
     w->settled++;
-    w->errors += err != 0;
+    if (err != 0) {
+        w->errors++;
+    }
     w->err = err ? err : w->err;
 }
 
@@ -54,7 +56,9 @@ size_t flow_runs_of(const struct flow_handler *w, const char *id)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->n_runs; i++) {
-        n += strcmp(w->runs[i].job.id, id) == 0;
+        if (strcmp(w->runs[i].job.id, id) == 0) {
+            n++;
+        }
     }
     return n;
 }

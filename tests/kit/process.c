@@ -19,7 +19,11 @@ struct proc *proc_start(const char *const *argv)
     char path[4096];
     bool ours = strcmp(argv[0], "lapse") == 0 || strncmp(argv[0], "examples/", 9) == 0;
 
-    snprintf(path, sizeof path, "%s%s%s", ours ? test_build() : "", ours ? "/" : "", argv[0]);
+    if (ours) {
+        snprintf(path, sizeof path, "%s/%s", test_build(), argv[0]);
+    } else {
+        snprintf(path, sizeof path, "%s", argv[0]);
+    }
 
     struct proc *p = calloc(1, sizeof *p);
     cr_assert(p);
@@ -46,8 +50,12 @@ struct proc *proc_start(const char *const *argv)
         _exit(127);
     }
 
-    close(in[0]), close(out[1]), close(err[1]);
-    p->in = in[1], p->out_fd = out[0], p->err_fd = err[0];
+    close(in[0]);
+    close(out[1]);
+    close(err[1]);
+    p->in = in[1];
+    p->out_fd = out[0];
+    p->err_fd = err[0];
     p->status = -1;
     p->out = calloc(1, 1);
     p->err = calloc(1, 1);

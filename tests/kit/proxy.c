@@ -95,7 +95,8 @@ static size_t read_on(struct reader *r, const char *at, size_t n, bool stop)
             r->skip--;
         } else if (!r->kind) {
             r->name_len = r->texts ? r->name_len : 0;
-            r->kind = at[i], r->number = 0;
+            r->kind = at[i];
+            r->number = 0;
         } else if (at[i] >= '0' && at[i] <= '9') {
             r->number = 10 * r->number + at[i] - '0';
         } else if (at[i] == '\n') {

@@ -9,16 +9,20 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { TIMEOUT_S = 60 };
+
 /* Criterion's own --timeout only lowers the limits that tests state; one that states none would
  * hang for ever. */
 ReportHook(PRE_ALL)(struct criterion_test_set *set)
 {
-    FOREACH_SET (struct criterion_suite_set *suite, set->suites)
-        FOREACH_SET (struct criterion_test *test, suite->tests)
-            if (test->data->timeout <= 0 &&
-                (!suite->suite.data || suite->suite.data->timeout <= 0)) {
-                test->data->timeout = 60;
+    FOREACH_SET (struct criterion_suite_set *suite, set->suites) {
+        bool has_one = suite->suite.data && suite->suite.data->timeout > 0;
+        FOREACH_SET (struct criterion_test *test, suite->tests) {
+            if (test->data->timeout <= 0 && !has_one) {
+                test->data->timeout = TIMEOUT_S;
             }
+        }
+    }
 }
 
 const char *test_build(void)

@@ -321,7 +321,10 @@ static void put_pairs(FILE *f, const char *name, redisReply *r, char mark, const
     }
 
     for (size_t i = 0; i < r->elements; i += 2) {
-        fprintf(f, "%s%s ", i ? "" : " | ", i ? "" : name);
+        if (i == 0) {
+            fprintf(f, " | %s", name);
+        }
+        fputc(' ', f);
         put_bytes(f, r->element[i]->str, (size_t)r->element[i]->len);
         fputc(mark, f);
         put_bytes(f, r->element[i + 1]->str, (size_t)r->element[i + 1]->len);

@@ -139,106 +139,125 @@ static struct keys_event event(struct span channel, struct span key, int db)
     return e;
 }
 
+static const struct {
+    const char *channel, *key;
+    int db;
+    const char *queue, *id;
+} events_of_ours[] = {
+    {"__keyevent@0__:expired", "lapse:{q}:t:i", 0, "q", "i"},
+    {"__keyevent@0__:expired", "lapse:{mail.out_9-Z}:t:order-7", 0, "mail.out_9-Z", "order-7"},
+    {"__keyevent@15__:expired", "lapse:{q}:t:i", 15, "q", "i"},
+    {"__keyevent@1048576__:expired", "lapse:{q}:t:i", 1048576, "q", "i"},
+    {"__keyspace@0__:lapse:{q}:t:i", "expired", 0, "q", "i"},
+    {"__keyspace@15__:lapse:{q}:t::t:", "expired", 15, "q", ":t:"},
+    {"__keyspace@1048576__:lapse:{q}:t:i", "expired", 1048576, "q", "i"},
+    {"__keyevent@0__:expired", "lapse:{q}:t::t:", 0, "q", ":t:"},
+    {"__keyevent@0__:expired", "lapse:{q}:t:lapse:q:t:i", 0, "q", "lapse:q:t:i"},
+};
+
+static const struct {
+    const char *channel, *key;
+    int db;
+} events_of_others[] = {
+    {"__keyspace@0__:lapse:{q}:t:i", "set", 0},
+    {"__keyspace@0__:lapse:{q}:t:i", "expire", 0},
+    {"__keyspace@0__:lapse:{q}:t:i", "", 0},
+    {"__keyspace@1__:lapse:{q}:t:i", "expired", 0},
+    {"__keyspace@0__:lapse:{q}:t:i", "expiredx", 0},
+    {"__keyspace@0__:lapse:{q}:t:i", "expire\n", 0},
+    {"__keyspace@0__:", "expired", 0},
+    {"__keyspace@0__lapse:{q}:t:i", "expired", 0},
+    {"__keyspace@10__:lapse:{q}:t:i", "expired", 1},
+    {"lapse:{q}:t:i", "expired", 0},
+    {"__keyevent@0__:lapse:{q}:t:i", "expired", 0},
+    {"__keyspace@0__:other:{q}:t:i", "expired", 0},
+    {"__keyspace@0__:lapse:{q}:due", "expired", 0},
+    /* another database, or something like it */
+    {"__keyevent@1__:expired", "lapse:{q}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:t:i", 1},
+    {"__keyevent@10__:expired", "lapse:{q}:t:i", 1},
+    {"__keyevent@1__:expired", "lapse:{q}:t:i", 10},
+    {"__keyevent@00__:expired", "lapse:{q}:t:i", 0},
+    {"__keyevent@*__:expired", "lapse:{q}:t:i", 0},
+    {"__keyevent@__:expired", "lapse:{q}:t:i", 0},
+    /* another event, or none */
+    {"__keyevent@0__:del", "lapse:{q}:t:i", 0},
+    {"__keyevent@0__:expire", "lapse:{q}:t:i", 0},
+    {"__keyevent@0__:expiredx", "lapse:{q}:t:i", 0},
+    {"__keyevent@0__:evicted", "lapse:{q}:t:i", 0},
+    {"__keyspace@0__:expired", "lapse:{q}:t:i", 0},
+    {"x__keyevent@0__:expired", "lapse:{q}:t:i", 0},
+    {"lapse:{q}:notice:0", "lapse:{q}:t:i", 0},
+    {"", "lapse:{q}:t:i", 0},
+    /* another program's key */
+    {"__keyevent@0__:expired", "", 0},
+    {"__keyevent@0__:expired", "l", 0},
+    {"__keyevent@0__:expired", "lapse", 0},
+    {"__keyevent@0__:expired", "session:123", 0},
+    {"__keyevent@0__:expired", "lapse2:{q}:t:i", 0},
+    {"__keyevent@0__:expired", "laps:{q}:t:i", 0},
+    {"__keyevent@0__:expired", "xlapse:{q}:t:i", 0},
+    {"__keyevent@0__:expired", "LAPSE:{q}:t:i", 0},
+    {"__keyevent@0__:expired", "{q}:t:i", 0},
+    /* a part missing */
+    {"__keyevent@0__:expired", "lapse:", 0},
+    {"__keyevent@0__:expired", "lapse:{", 0},
+    {"__keyevent@0__:expired", "lapse:{q", 0},
+    {"__keyevent@0__:expired", "lapse:{q}", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:t", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:t:", 0},
+    {"__keyevent@0__:expired", "lapse:{}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:q:t:i", 0},
+    {"__keyevent@0__:expired", "lapse{q}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q}t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:ti", 0},
+    {"__keyevent@0__:expired", "lapse:{q:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:due", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:x:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:T:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q} :t:i", 0},
+    /* forged: no schedule takes such names */
+    {"__keyevent@0__:expired", "lapse:{q}:t:i j", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:t:i\n", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:t:i}", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:t:\xff", 0},
+    {"__keyevent@0__:expired", "lapse:{q}:t:i\x7f", 0},
+    {"__keyevent@0__:expired", "lapse:{a b}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{a\n}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{\x1b[31m}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{a:b}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{{q}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q}}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{q}{r}:t:i", 0},
+    {"__keyevent@0__:expired", "lapse:{\xc3\xa9}:t:i", 0},
+};
+
 Test(keys, an_event_of_ours_has_queue_and_id)
 {
-    static const struct {
-        const char *channel, *key;
-        int db;
-        const char *queue, *id; /* queue NULL: not ours */
-    } rows[] = {
-        {"__keyevent@0__:expired", "lapse:{q}:t:i", 0, "q", "i"},
-        {"__keyevent@0__:expired", "lapse:{mail.out_9-Z}:t:order-7", 0, "mail.out_9-Z", "order-7"},
-        {"__keyevent@15__:expired", "lapse:{q}:t:i", 15, "q", "i"},
-        {"__keyevent@1048576__:expired", "lapse:{q}:t:i", 1048576, "q", "i"},
-        {"__keyspace@0__:lapse:{q}:t:i", "expired", 0, "q", "i"},
-        {"__keyspace@15__:lapse:{q}:t::t:", "expired", 15, "q", ":t:"},
-        {"__keyspace@0__:lapse:{q}:t:i", "set", 0, .queue = NULL},
-        {"__keyspace@0__:lapse:{q}:t:i", "expire", 0, .queue = NULL},
-        {"__keyspace@0__:lapse:{q}:t:i", "", 0, .queue = NULL},
-        {"__keyspace@1__:lapse:{q}:t:i", "expired", 0, .queue = NULL},
-        {"__keyspace@0__:lapse:{q}:t:i", "expiredx", 0, .queue = NULL},
-        {"__keyspace@0__:lapse:{q}:t:i", "expire\n", 0, .queue = NULL},
-        {"__keyspace@0__:", "expired", 0, .queue = NULL},
-        {"__keyspace@0__lapse:{q}:t:i", "expired", 0, .queue = NULL},
-        {"__keyspace@1048576__:lapse:{q}:t:i", "expired", 1048576, "q", "i"},
-        {"__keyspace@10__:lapse:{q}:t:i", "expired", 1, .queue = NULL},
-        {"lapse:{q}:t:i", "expired", 0, .queue = NULL},
-        {"__keyevent@0__:lapse:{q}:t:i", "expired", 0, .queue = NULL},
-        {"__keyspace@0__:other:{q}:t:i", "expired", 0, .queue = NULL},
-        {"__keyspace@0__:lapse:{q}:due", "expired", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t::t:", 0, "q", ":t:"},
-        {"__keyevent@0__:expired", "lapse:{q}:t:lapse:q:t:i", 0, "q", "lapse:q:t:i"},
-        /* another database, or something like it */
-        {"__keyevent@1__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t:i", 1, .queue = NULL},
-        {"__keyevent@10__:expired", "lapse:{q}:t:i", 1, .queue = NULL},
-        {"__keyevent@1__:expired", "lapse:{q}:t:i", 10, .queue = NULL},
-        {"__keyevent@00__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@*__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
-        /* another event, or none */
-        {"__keyevent@0__:del", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expire", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expiredx", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:evicted", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyspace@0__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"x__keyevent@0__:expired", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"lapse:{q}:notice:0", "lapse:{q}:t:i", 0, .queue = NULL},
-        {"", "lapse:{q}:t:i", 0, .queue = NULL},
-        /* another program's key */
-        {"__keyevent@0__:expired", "", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "l", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "session:123", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse2:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "laps:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "xlapse:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "LAPSE:{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "{q}:t:i", 0, .queue = NULL},
-        /* a part missing */
-        {"__keyevent@0__:expired", "lapse:", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t:", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:q:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:ti", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:due", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:x:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:T:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q} :t:i", 0, .queue = NULL},
-        /* forged: no schedule takes such names */
-        {"__keyevent@0__:expired", "lapse:{q}:t:i j", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t:i\n", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t:i}", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t:\xff", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}:t:i\x7f", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{a b}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{a\n}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{\x1b[31m}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{a:b}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{{q}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{q}{r}:t:i", 0, .queue = NULL},
-        {"__keyevent@0__:expired", "lapse:{\xc3\xa9}:t:i", 0, .queue = NULL},
-    };
+    for (size_t i = 0; i < sizeof events_of_ours / sizeof *events_of_ours; i++) {
+        const char *channel = events_of_ours[i].channel;
+        const char *key = events_of_ours[i].key;
+        struct keys_event e = event(span_of(channel), span_of(key), events_of_ours[i].db);
 
-    for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
-        struct keys_event e = event(span_of(rows[n].channel), span_of(rows[n].key), rows[n].db);
-        cr_assert_eq(e.kind, rows[n].queue ? KEYS_TRIGGER : KEYS_FOREIGN, "%s %s, db %d",
-                     rows[n].channel, rows[n].key, rows[n].db);
-        if (rows[n].queue) {
-            cr_expect(span_is(e.queue, rows[n].queue), "%s: %.*s", rows[n].key, (int)e.queue.len,
-                      e.queue.at);
-            cr_expect(span_is(e.id, rows[n].id), "%s: %.*s", rows[n].key, (int)e.id.len, e.id.at);
-        }
+        cr_assert_eq(e.kind, KEYS_TRIGGER, "%s %s", channel, key);
+        cr_expect(span_is(e.queue, events_of_ours[i].queue), "%s %s: %.*s", channel, key,
+                  (int)e.queue.len, e.queue.at);
+        cr_expect(span_is(e.id, events_of_ours[i].id), "%s %s: %.*s", channel, key, (int)e.id.len,
+                  e.id.at);
+    }
+}
+
+Test(keys, an_event_of_others_is_not_ours)
+{
+    for (size_t i = 0; i < sizeof events_of_others / sizeof *events_of_others; i++) {
+        const char *channel = events_of_others[i].channel;
+        const char *key = events_of_others[i].key;
+        int db = events_of_others[i].db;
+
+        cr_assert_eq(event(span_of(channel), span_of(key), db).kind, KEYS_FOREIGN, "%s %s, db %d",
+                     channel, key, db);
     }
 }
 

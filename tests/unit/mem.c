@@ -228,7 +228,8 @@ Test(mem, a_hidden_text_is_in_no_core)
 
     while (fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%lx-%lx ", &a, &b) == 2) {
-            from = a, to = b;
+            from = a;
+            to = b;
         }
         kept_out |=
             from <= at && at < to && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dd");

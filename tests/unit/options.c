@@ -109,7 +109,9 @@ Test(options, rows_cover_the_struct_but_for_its_size_and_the_log)
     size_t padding = 0;
     for (size_t i = 0; i < sizeof covered; i++) {
         cr_expect_leq(covered[i], 1, "byte %zu is in two rows", i);
-        padding += covered[i] == 0;
+        if (covered[i] == 0) {
+            padding++;
+        }
     }
 
     cr_expect_eq(padding, 8, "a field without a row");
@@ -235,93 +237,94 @@ Test(options, every_number_has_the_same_range_as_text)
     }
 }
 
+static const struct {
+    const char *name, *text;
+    int64_t value; /* -1: EINVAL */
+} number_texts[] = {
+    {"run_ms", "250", 250},
+    {"run_ms", "250ms", 250},
+    {"run_ms", "0250", 250},
+    {"run_ms", "3s", 3000},
+    {"run_ms", "2m", 120000},
+    {"run_ms", "2h", 7200000},
+    {"run_ms", "2d", 2 * DAY_MS},
+    {"run_ms", "1h30m", 5400000},
+    {"run_ms", "1d1h1m1s1ms", 90061001},
+    {"run_ms", "1s500ms", 1500},
+    {"run_ms", "0h100ms", 100},
+    {"run_ms", "1h30", -1},
+    {"run_ms", "5s1h", -1}, /* the largest unit comes first */
+    {"run_ms", "1s1s", -1},
+    {"run_ms", "500 1s", -1},
+    {"run_ms", "5001s2", -1},
+    {"run_ms", "s", -1},
+    {"run_ms", "", -1},
+    {"run_ms", " 500", -1},
+    {"run_ms", "500 ", -1},
+    {"run_ms", "500 ms", -1},
+    {"run_ms", "+500", -1},
+    {"run_ms", "-500", -1},
+    {"run_ms", "1h-1m", -1},
+    {"run_ms", "1h+1m", -1},
+    {"run_ms", "0x500", -1},
+    {"run_ms", "1e3", -1},
+    {"run_ms", "1.5s", -1},
+    {"run_ms", "1,000", -1},
+    {"run_ms", "500MS", -1},
+    {"run_ms", "500S", -1},
+    {"run_ms", "1w", -1},
+    {"run_ms", "1sec", -1},
+    {"run_ms", "1min", -1},
+    {"run_ms", "500us", -1},
+    {"run_ms", "500B", -1},
+    {"run_ms", "9223372036854775807", -1},
+    {"run_ms", "9223372036854775808", -1},
+    {"run_ms", "99999999999999999999999", -1},
+    {"run_ms", "106751991168d", -1},              /* times a day: 2^63 and a little */
+    {"run_ms", "9223372036854775807ms101ms", -1}, /* wraps round to a small one */
+    {"run_ms", "213503982335d", -1},              /* 2^64 and a little: wraps round to 0.4 d */
+    {"run_ms", "9223372036854775807ms9223372036854775807ms102ms", -1},
+    /* where 0 is a number like others, garbage must not be taken for it */
+    {"arm_ahead_ms", "0s", 0},
+    {"arm_ahead_ms", "", -1},
+    {"arm_ahead_ms", "x", -1},
+    {"arm_ahead_ms", "1w", -1},
+    {"arm_ahead_ms", "1 ", -1},
+    {"arm_ahead_ms", "/", -1},
+    {"arm_ahead_ms", ":", -1},
+    {"arm_ahead_ms", "99999999999999999999999", -1},
+    {"max_running", "7", 7},
+    {"max_running", "7s", -1},
+    {"max_running", "7B", -1},
+    {"max_running", "7k", -1},
+    {"max_running", "4294967297", -1},
+    {"max_pending", "7", 7},
+    {"max_pending", "7ms", -1},
+    {"max_bytes", "1048577", MIB + 1},
+    {"max_bytes", "1048577B", MIB + 1},
+    {"max_bytes", "2048KiB", 2 * MIB},
+    {"max_bytes", "3MiB", 3 * MIB},
+    {"max_bytes", "4GiB", 4096 * MIB},
+    {"max_bytes", "1MiB1KiB", MIB + 1024},
+    {"max_bytes", "1KiB1MiB", -1},
+    {"max_bytes", "3M", -1},
+    {"max_bytes", "3MB", -1},
+    {"max_bytes", "3mib", -1},
+    {"max_bytes", "1TiB", -1},
+    {"max_bytes", "17179869184GiB", -1}, /* 2^64 */
+    {"max_bytes", "17179869185GiB", -1},
+};
 Test(options, a_text_of_a_number_has_units)
 {
-    static const struct {
-        const char *name, *text;
-        int64_t value; /* -1: EINVAL */
-    } rows[] = {
-        {"run_ms", "250", 250},
-        {"run_ms", "250ms", 250},
-        {"run_ms", "0250", 250},
-        {"run_ms", "3s", 3000},
-        {"run_ms", "2m", 120000},
-        {"run_ms", "2h", 7200000},
-        {"run_ms", "2d", 2 * DAY_MS},
-        {"run_ms", "1h30m", 5400000},
-        {"run_ms", "1d1h1m1s1ms", 90061001},
-        {"run_ms", "1s500ms", 1500},
-        {"run_ms", "0h100ms", 100},
-        {"run_ms", "1h30", -1},
-        {"run_ms", "5s1h", -1}, /* the largest unit comes first */
-        {"run_ms", "1s1s", -1},
-        {"run_ms", "500 1s", -1},
-        {"run_ms", "5001s2", -1},
-        {"run_ms", "s", -1},
-        {"run_ms", "", -1},
-        {"run_ms", " 500", -1},
-        {"run_ms", "500 ", -1},
-        {"run_ms", "500 ms", -1},
-        {"run_ms", "+500", -1},
-        {"run_ms", "-500", -1},
-        {"run_ms", "1h-1m", -1},
-        {"run_ms", "1h+1m", -1},
-        {"run_ms", "0x500", -1},
-        {"run_ms", "1e3", -1},
-        {"run_ms", "1.5s", -1},
-        {"run_ms", "1,000", -1},
-        {"run_ms", "500MS", -1},
-        {"run_ms", "500S", -1},
-        {"run_ms", "1w", -1},
-        {"run_ms", "1sec", -1},
-        {"run_ms", "1min", -1},
-        {"run_ms", "500us", -1},
-        {"run_ms", "500B", -1},
-        {"run_ms", "9223372036854775807", -1},
-        {"run_ms", "9223372036854775808", -1},
-        {"run_ms", "99999999999999999999999", -1},
-        {"run_ms", "106751991168d", -1},              /* times a day: 2^63 and a little */
-        {"run_ms", "9223372036854775807ms101ms", -1}, /* wraps round to a small one */
-        {"run_ms", "213503982335d", -1},              /* 2^64 and a little: wraps round to 0.4 d */
-        {"run_ms", "9223372036854775807ms9223372036854775807ms102ms", -1},
-        {"arm_ahead_ms", "0s",
-         0}, /* where 0 is a number like others, garbage must not be taken for it */
-        {"arm_ahead_ms", "", -1},
-        {"arm_ahead_ms", "x", -1},
-        {"arm_ahead_ms", "1w", -1},
-        {"arm_ahead_ms", "1 ", -1},
-        {"arm_ahead_ms", "/", -1},
-        {"arm_ahead_ms", ":", -1},
-        {"arm_ahead_ms", "99999999999999999999999", -1},
-        {"max_running", "7", 7},
-        {"max_running", "7s", -1},
-        {"max_running", "7B", -1},
-        {"max_running", "7k", -1},
-        {"max_running", "4294967297", -1},
-        {"max_pending", "7", 7},
-        {"max_pending", "7ms", -1},
-        {"max_bytes", "1048577", MIB + 1},
-        {"max_bytes", "1048577B", MIB + 1},
-        {"max_bytes", "2048KiB", 2 * MIB},
-        {"max_bytes", "3MiB", 3 * MIB},
-        {"max_bytes", "4GiB", 4096 * MIB},
-        {"max_bytes", "1MiB1KiB", MIB + 1024},
-        {"max_bytes", "1KiB1MiB", -1},
-        {"max_bytes", "3M", -1},
-        {"max_bytes", "3MB", -1},
-        {"max_bytes", "3mib", -1},
-        {"max_bytes", "1TiB", -1},
-        {"max_bytes", "17179869184GiB", -1}, /* 2^64 */
-        {"max_bytes", "17179869185GiB", -1},
-    };
-
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof number_texts / sizeof *number_texts; i++) {
+        const char *name = number_texts[i].name;
+        const char *text = number_texts[i].text;
+        int64_t value = number_texts[i].value;
         struct lapse_options o = lapse_options_init();
-        int err = lapse_options_set(&o, rows[i].name, rows[i].text);
-        cr_expect_eq(err, rows[i].value < 0 ? LAPSE_EINVAL : 0, "%s=%s", rows[i].name,
-                     rows[i].text);
-        cr_expect_eq(number(&o, rows[i].name), rows[i].value < 0 ? 0 : rows[i].value, "%s=%s",
-                     rows[i].name, rows[i].text);
+        int err = lapse_options_set(&o, name, text);
+
+        cr_expect_eq(err, value < 0 ? LAPSE_EINVAL : 0, "%s=%s", name, text);
+        cr_expect_eq(number(&o, name), value < 0 ? 0 : value, "%s=%s", name, text);
     }
 }
 

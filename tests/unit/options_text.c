@@ -48,9 +48,13 @@ static const struct {
 
 static void set_text(struct lapse_options *o, const char *name, const char *text)
 {
-    *(strcmp(name, "url") == 0     ? &o->url
-      : strcmp(name, "space") == 0 ? &o->space
-                                   : &o->name) = text;
+    if (strcmp(name, "url") == 0) {
+        o->url = text;
+    } else if (strcmp(name, "space") == 0) {
+        o->space = text;
+    } else {
+        o->name = text;
+    }
 }
 
 Test(options, texts_are_checked_the_same_by_name_and_by_struct)

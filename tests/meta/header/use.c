@@ -13,7 +13,9 @@ static void on_answer(struct lapse *l, int err, const struct lapse_job *job, voi
 {
     (void)l;
     answered++;
-    wrong += err == LAPSE_OK || err == LAPSE_EINVAL || job != NULL || arg != &answered;
+    if (err == LAPSE_OK || err == LAPSE_EINVAL || job != NULL || arg != &answered) {
+        wrong++;
+    }
 }
 
 static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
@@ -26,7 +28,9 @@ static void on_list(struct lapse *l, int err, const struct lapse_job *const *job
                     void *arg)
 {
     (void)jobs;
-    wrong += n != 0;
+    if (n != 0) {
+        wrong++;
+    }
     on_answer(l, err, NULL, arg);
 }
 
@@ -80,13 +84,19 @@ static void *allocate(void *old, size_t size)
 
 static void expect_accepted(int err)
 {
-    wrong += err != 0;
-    accepted += err == 0;
+    if (err != 0) {
+        wrong++;
+    }
+    if (err == 0) {
+        accepted++;
+    }
 }
 
 static void expect(int is, int should_be)
 {
-    wrong += is != should_be;
+    if (is != should_be) {
+        wrong++;
+    }
 }
 
 int main(void)
