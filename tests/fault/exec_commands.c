@@ -208,12 +208,12 @@ static const struct {
     {"segfaults", "kill -SEGV $$", "killed by signal 11", 0},
     {"kills-itself", "kill -9 $$", "killed by signal 9", 0},
     {"closes-pipes", "exec <&- >&- 2>&-; exit 1", "exit status 1", 0},
-    {"hangs", "exec sleep 1000", "it ran for run_ms: killed by signal 15", RUN_MS},
-    {"leaves-a-child", "sleep 1000 & exec sleep 1000", "it ran for run_ms: killed by signal 15",
-     RUN_MS},
+    {"hangs", "exec sleep 1000", "ran longer than run_ms: killed by signal 15", RUN_MS},
+    {"leaves-a-child", "sleep 1000 & exec sleep 1000",
+     "ran longer than run_ms: killed by signal 15", RUN_MS},
     {"ignores-term", "trap '' TERM; while :; do sleep 1000; done",
-     "it ran for run_ms: killed by signal 9", KILL_MS},
-    {"stops-itself", "kill -STOP $$", "it ran for run_ms: killed by signal 9", KILL_MS},
+     "ran longer than run_ms: killed by signal 9", KILL_MS},
+    {"stops-itself", "kill -STOP $$", "ran longer than run_ms: killed by signal 9", KILL_MS},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
