@@ -53,7 +53,7 @@ static void handle_end(struct lapse *l)
     l->ended = true;
     ev_prepare_stop(l->context.loop, &l->turn);
     timer_stop(&l->grace);
-    listener_end(&l->listener);
+    listener_stop(&l->listener);
     node_close(&l->node);
     script_close(&l->script);
     listener_close(&l->listener);

@@ -36,7 +36,7 @@ int listener_add(struct listener *l, const char *queue, unsigned max_running, la
     return 0;
 }
 
-static void listener_stop(struct listener *l, struct queue *q)
+static void listener_stop_queue(struct listener *l, struct queue *q)
 {
     list_remove(&q->node);
     list_insert(&l->stopped, &q->node);
@@ -52,7 +52,7 @@ int listener_remove(struct listener *l, const char *queue)
         return LAPSE_ENOENT;
     }
 
-    listener_stop(l, q);
+    listener_stop_queue(l, q);
     return 0;
 }
 
@@ -161,7 +161,7 @@ void listener_drain(struct listener *l)
     l->shared.closing = true;
     watches_drain(&l->shared.watches);
     LIST_EACH (i, &l->queues) {
-        listener_stop(l, CONTAINER(i, struct queue, node));
+        listener_stop_queue(l, CONTAINER(i, struct queue, node));
     }
 }
 
@@ -175,7 +175,7 @@ bool listener_is_idle(const struct listener *l)
     return slots_unused(&l->shared.slots);
 }
 
-void listener_end(struct listener *l)
+void listener_stop(struct listener *l)
 {
     struct shared *sh = &l->shared;
 

@@ -40,7 +40,7 @@ bool listener_give_back(struct listener *l);
 bool listener_is_idle(const struct listener *l);
 
 /* Before the connection is closed, and after that. */
-void listener_end(struct listener *l);
+void listener_stop(struct listener *l);
 void listener_close(struct listener *l);
 
 #endif
