@@ -91,12 +91,14 @@ static void on_claims_allowed(void *arg)
 }
 
 /* ---- the turn ---- */
-static void listener_free_stopped(struct listener *l)
+static void listener_free_ended(struct listener *l)
 {
-    LIST_EACH (i, &l->stopped) {
+    for (struct list *i; (i = list_pop(&l->shared.ending));) {
         struct queue *q = CONTAINER(i, struct queue, node);
         if (queue_is_idle(q)) {
             queue_free(q);
+        } else {
+            list_insert(&l->stopped, &q->node);
         }
     }
 }
@@ -110,7 +112,7 @@ void listener_turn(struct listener *l)
 {
     l->shared.turn_due_us = 0;
     slots_serve_backlog(&l->shared.slots, queue_serve);
-    listener_free_stopped(l);
+    listener_free_ended(l);
 }
 
 /* ---- life ---- */
@@ -123,6 +125,7 @@ void listener_init(struct listener *l, struct script *script, struct task_queue 
     *l = (struct listener){.shared = {.context = c, .script = script}};
     list_init(&l->queues);
     list_init(&l->stopped);
+    list_init(&sh->ending);
     table_init(&l->names);
 
     membership_make_name(sh->name, &c->settings);
@@ -196,6 +199,7 @@ void listener_close(struct listener *l)
     leases_close(&l->shared.leases);
 
     list_move(&l->stopped, &l->queues);
+    list_move(&l->stopped, &l->shared.ending);
     LIST_EACH (i, &l->stopped) {
         queue_free(CONTAINER(i, struct queue, node));
     }

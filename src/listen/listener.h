@@ -8,7 +8,7 @@ struct listener {
     struct shared shared;
     struct list queues;
     struct table names;  /* of these queues */
-    struct list stopped; /* queues to be freed when nothing of them is pending */
+    struct list stopped; /* queues of which something is pending; then they are freed */
     bool was_up;         /* the connection for commands was, once */
 };
 

@@ -41,6 +41,23 @@ static void queue_wait_in_turn(struct queue *q, enum lapse_via via)
     shared_want_turn(q->shared);
 }
 
+/* Something of the queue has ended. If it was stopped, that may have been the last. */
+static void queue_part_ended(struct queue *q)
+{
+    struct shared *sh = q->shared;
+
+    if (q->stopped) {
+        list_remove(&q->node);
+        list_insert(&sh->ending, &q->node);
+        shared_want_turn(sh);
+    }
+}
+
+static void on_ended(void *arg)
+{
+    queue_part_ended(arg);
+}
+
 /* ---- claims ---- */
 static void on_claimed(struct claim *c, int err, const struct claimed *got);
 
@@ -235,7 +252,7 @@ static void queue_claim_ended(struct queue *q)
 
     if (queue_is_closed(q)) {
         leases_release_queued(&sh->leases, q);
-        shared_want_turn(sh);
+        queue_part_ended(q);
     } else if (q->reclaim_later || (q->reclaim_when_idle && q->share.n_claimed == 0)) {
         queue_reclaim(q);
     }
@@ -303,7 +320,7 @@ static void on_reclaimed(void *arg, int err, int64_t n_returned)
     }
 
     if (queue_is_closed(q)) {
-        shared_want_turn(sh);
+        queue_part_ended(q);
     } else if (!err) {
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else if (err_is_refusal(err) || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
@@ -353,13 +370,6 @@ static void on_sweep_due(void *arg)
     }
 }
 
-/* Something of a queue that was stopped is not pending any more. */
-static void on_ended(void *arg)
-{
-    struct queue *q = arg;
-    shared_want_turn(q->shared);
-}
-
 /* We scheduled this job ourselves, so the alarm is set at once instead of when the notice comes,
  * which cannot come at all while there is no subscription. Jobs that are due already are always
  * announced. */
@@ -375,9 +385,7 @@ void queue_scheduled(struct queue *q, int64_t due_ms)
 void queue_lease_ended(struct queue *q)
 {
     share_unhold(&q->share);
-    if (q->stopped) {
-        shared_want_turn(q->shared);
-    }
+    queue_part_ended(q);
 }
 
 /* ---- life ---- */
@@ -462,7 +470,7 @@ void queue_stop(struct queue *q)
     sweep_stop(&q->sweep);
     alarm_stop(&q->alarm);
     leases_release_queued(&sh->leases, q);
-    shared_want_turn(sh);
+    queue_part_ended(q);
 }
 
 void queue_end(struct queue *q)

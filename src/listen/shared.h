@@ -20,6 +20,7 @@ struct shared {
     struct watches watches;
     struct eviction eviction;
     bool closing;
+    struct list ending;  /* stopped queues of which something has ended: perhaps all has */
     int64_t turn_due_us; /* by clock_us(): since when something waits for the turn; 0: nothing */
 };
 

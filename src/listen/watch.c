@@ -160,6 +160,14 @@ static void on_refused(void *arg, struct span error, bool again)
     }
 }
 
+static void on_channel_left(void *arg, struct channel *ch)
+{
+    struct watch *w = CONTAINER(ch, struct watch, channel);
+
+    (void)arg;
+    w->events->ended(w->arg);
+}
+
 static void on_down(void *arg)
 {
     struct watches *ws = arg;
@@ -288,8 +296,8 @@ bool watch_pending(const struct watch *w)
 /* ---- all watches ---- */
 void watches_init(struct watches *ws, struct script *script, struct alarms *alarms)
 {
-    static const struct pubsub_events events = {on_confirmed, on_notice, on_expired, on_refused,
-                                                on_down};
+    static const struct pubsub_events events = {on_confirmed, on_notice,       on_expired,
+                                                on_refused,   on_channel_left, on_down};
     struct node *node = script->node;
     bool by_keyspace = node->context->settings.notify == LAPSE_KEYSPACE;
 

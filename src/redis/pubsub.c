@@ -15,27 +15,16 @@
 #include "base/error.h"
 #include <string.h>
 
-static struct channel *pubsub_find(struct pubsub *p, struct span name)
+static struct channel *channel_find(const struct table *names, struct span name)
 {
-    struct table_node *n = table_find(&p->names, name);
+    struct table_node *n = table_find(names, name);
     return n ? CONTAINER(n, struct channel, named) : NULL;
-}
-
-static struct channel *pubsub_find_leaving(struct pubsub *p, struct span name)
-{
-    LIST_EACH (i, &p->leaving) {
-        struct channel *ch = CONTAINER(i, struct channel, node);
-        if (span_is(name, ch->name)) {
-            return ch;
-        }
-    }
-    return NULL;
 }
 
 /* The channel comes after its pattern: that it is confirmed says that both are. */
 static void channel_subscribe(struct pubsub *p, struct channel *ch)
 {
-    if (!conn_up(&p->conn) || pubsub_find_leaving(p, span_of(ch->name))) {
+    if (!conn_up(&p->conn) || channel_find(&p->leaving_names, span_of(ch->name))) {
         return;
     }
 
@@ -72,6 +61,14 @@ static bool channel_unsubscribe(struct pubsub *p, struct channel *ch)
     return conn_subscribe(&p->conn, "UNSUBSCRIBE", ch->name);
 }
 
+static void channel_left(struct pubsub *p, struct channel *ch)
+{
+    table_remove(&p->leaving_names, &ch->named);
+    list_remove(&ch->node);
+    ch->leaving = false;
+    p->events->left(p->arg, ch);
+}
+
 /* ---- the connection ---- */
 static void on_up(void *arg)
 {
@@ -95,8 +92,8 @@ static void on_down(void *arg)
     p->n_asked = 0;
     p->kept[0] = '\0';
 
-    for (struct list *i; (i = list_pop(&p->leaving));) {
-        CONTAINER(i, struct channel, node)->leaving = false;
+    while (!list_empty(&p->leaving)) {
+        channel_left(p, CONTAINER(p->leaving.next, struct channel, node));
     }
     LIST_EACH (i, &p->channels) {
         struct channel *ch = CONTAINER(i, struct channel, node);
@@ -129,7 +126,7 @@ static bool on_ask(void *arg)
 /* ---- frames ---- */
 static void on_subscribed(struct pubsub *p, struct span name)
 {
-    struct channel *ch = pubsub_find(p, name);
+    struct channel *ch = channel_find(&p->names, name);
 
     if (ch && ch->asked && !ch->confirmed) {
         ch->confirmed = true;
@@ -139,12 +136,11 @@ static void on_subscribed(struct pubsub *p, struct span name)
 
 static void on_unsubscribed(struct pubsub *p, struct span name)
 {
-    struct channel *left = pubsub_find_leaving(p, name);
-    struct channel *ch = pubsub_find(p, name);
+    struct channel *left = channel_find(&p->leaving_names, name);
+    struct channel *ch = channel_find(&p->names, name);
 
     if (left) {
-        list_remove(&left->node);
-        left->leaving = false;
+        channel_left(p, left);
     }
     if (ch && !ch->asked) {
         channel_subscribe(p, ch); /* it was added again meanwhile */
@@ -153,7 +149,7 @@ static void on_unsubscribed(struct pubsub *p, struct span name)
 
 static void on_message(struct pubsub *p, struct span name, struct span text)
 {
-    struct channel *ch = pubsub_find(p, name);
+    struct channel *ch = channel_find(&p->names, name);
 
     if (ch) {
         p->events->message(p->arg, ch, text);
@@ -197,6 +193,7 @@ void pubsub_init(struct pubsub *p, struct endpoint *endpoint, const char *patter
     list_init(&p->channels);
     list_init(&p->leaving);
     table_init(&p->names);
+    table_init(&p->leaving_names);
     conn_init(&p->conn, endpoint, CONN_SUBSCRIPTION, &conn_events, p);
 }
 
@@ -222,6 +219,7 @@ void pubsub_remove(struct pubsub *p, struct channel *ch)
     ch->leaving = channel_unsubscribe(p, ch);
     if (ch->leaving) {
         list_insert(&p->leaving, &ch->node);
+        table_add(&p->leaving_names, &ch->named, span_of(ch->name));
     }
     if (ch->asked) {
         p->n_asked--;
@@ -241,4 +239,5 @@ void pubsub_close(struct pubsub *p)
 {
     conn_close(&p->conn, LAPSE_ELOST);
     table_free(&p->names);
+    table_free(&p->leaving_names);
 }

@@ -28,6 +28,8 @@ struct pubsub_events {
     void (*matched)(void *arg, struct span channel, struct span text);
     /* Redis refuses to subscribe us; down() follows. again: it did the last time, too. */
     void (*refused)(void *arg, struct span error, bool again);
+    /* A channel that was leaving has left, or the connection is gone: it need not live any more. */
+    void (*left)(void *arg, struct channel *ch);
     /* The connection is gone; no channel is confirmed. */
     void (*down)(void *arg);
 };
@@ -40,8 +42,9 @@ struct pubsub {
     void *arg;
     struct list channels;
     struct table names;  /* of the channels */
-    struct list leaving; /* channels, in the order in which Redis will confirm their end */
-    unsigned n_asked;    /* channels whose subscription is sent */
+    struct list leaving; /* channels whose end is not confirmed */
+    struct table leaving_names;
+    unsigned n_asked; /* channels whose subscription is sent */
     /* A channel that has left, and whose subscription stays: see pubsub.c. "": none. */
     char kept[PUBSUB_NAME_MAX];
     bool started;
