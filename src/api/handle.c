@@ -82,7 +82,7 @@ static void on_grace_over(void *arg)
 /* Of a handle that is closing: nothing is left to do. */
 static bool handle_is_idle(const struct lapse *l)
 {
-    bool answered = l->n_pending == 0 && script_idle(&l->script) && task_queue_empty(&l->tasks);
+    bool answered = l->n_pending == 0 && script_is_idle(&l->script) && task_queue_empty(&l->tasks);
     return listener_is_idle(&l->listener) && (answered || l->giving_back);
 }
 
@@ -93,7 +93,7 @@ static int64_t waiting_since_us(const struct lapse *l)
     int64_t turn_us = listener_turn_due_us(&l->listener);
     int64_t asked_us = l->script.oldest_us;
 
-    if (!script_waits(&l->script)) {
+    if (!script_has_unsent(&l->script)) {
         return turn_us;
     }
 
@@ -104,7 +104,7 @@ static int64_t waiting_since_us(const struct lapse *l)
  * have GATHER_US for it. */
 static bool more_to_come(const struct lapse *l)
 {
-    return !task_queue_empty(&l->tasks) && l->script.n_asks < SCRIPT_BATCH &&
+    return !task_queue_empty(&l->tasks) && l->script.n_unsent < SCRIPT_BATCH &&
            clock_us() - waiting_since_us(l) <= GATHER_US;
 }
 
@@ -113,7 +113,7 @@ static bool more_to_come(const struct lapse *l)
 static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 {
     struct lapse *l = w->data;
-    bool has_work = script_waits(&l->script) || listener_turn_due_us(&l->listener);
+    bool has_work = script_has_unsent(&l->script) || listener_turn_due_us(&l->listener);
 
     (void)loop;
     (void)events;

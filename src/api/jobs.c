@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_schedule(), lapse_cancel(), lapse_reschedule(), lapse_get(). */
 #include "api/request.h"
+#include "script/job_verbs.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -8,52 +9,55 @@
 
 enum { ID_DIGITS = 11 /* of 5 bits: a time in us for the next thousand years */ };
 
-struct job_request {
+struct job_call {
     struct request request;
     lapse_cb *fn;
-    struct job_ask ask;
+    union {
+        struct schedule_request schedule;
+        struct job_request job;
+    } script;
     struct lapse_job job;
     const struct lapse_job *answer; /* &job, or NULL on an error */
     char *body;                     /* the texts of a job that was read with its body */
 };
 
-static void job_request_run(struct task *t)
+static void job_call_run(struct task *t)
 {
-    struct job_request *r = CONTAINER(t, struct job_request, request.task);
+    struct job_call *r = CONTAINER(t, struct job_call, request.task);
 
     if (r->fn) {
         r->fn(r->request.handle, r->request.err, r->answer, r->request.arg);
     }
 }
 
-static void job_request_done(struct task *t, bool alive)
+static void job_call_done(struct task *t, bool alive)
 {
-    struct job_request *r = CONTAINER(t, struct job_request, request.task);
+    struct job_call *r = CONTAINER(t, struct job_call, request.task);
     (void)alive;
 
     mem_free(r->body);
     mem_free(r);
 }
 
-static struct job_request *job_request_of(struct job_ask *a)
+static struct job_call *job_call_of(struct job_request *r)
 {
-    return CONTAINER(a, struct job_request, ask);
+    return CONTAINER(r, struct job_call, script.job);
 }
 
-static void job_request_end(struct job_request *r, int err)
+static void job_call_end(struct job_call *r, int err)
 {
     r->answer = err ? NULL : &r->job;
     request_end(&r->request, err);
 }
 
 /* ---- answers ---- */
-static bool names_the_job(const struct job_request *r, const struct job_row *row)
+static bool names_the_job(const struct job_call *r, const struct job_row *row)
 {
-    return row && span_eq(row->id, r->request.id);
+    return span_eq(row->id, r->request.id);
 }
 
 /* Sets the job from a row of an answer; its body is left out. */
-static int read_row(struct job_request *r, const struct job_row *row)
+static int read_row(struct job_call *r, const struct job_row *row)
 {
     if (!names_the_job(r, row)) {
         return LAPSE_EBROKEN;
@@ -63,45 +67,50 @@ static int read_row(struct job_request *r, const struct job_row *row)
     return 0;
 }
 
-static void on_scheduled(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
+static void on_made(struct job_call *c, int64_t due_ms)
 {
-    struct job_request *r = job_request_of(a);
-    struct lapse *l = r->request.handle;
+    struct lapse *l = c->request.handle;
 
-    if (!err && row) { /* LAPSE_KEEP found one */
-        err = read_row(r, row);
+    l->context.stats.scheduled++;
+    c->job.state = LAPSE_WAITING;
+    c->job.due_ms = due_ms;
+    c->job.score_ms = due_ms;
+    c->job.created = 1;
+    listener_scheduled(&l->listener, c->request.queue, due_ms);
+}
+
+static void on_scheduled(struct schedule_request *r, int err, const struct schedule_answer *answer)
+{
+    struct job_call *c = CONTAINER(r, struct job_call, script.schedule);
+
+    if (!err && answer->made) {
+        on_made(c, answer->due_ms);
     } else if (!err) {
-        l->context.stats.scheduled++;
-        r->job.state = LAPSE_WAITING;
-        r->job.due_ms = due_ms;
-        r->job.score_ms = due_ms;
-        r->job.created = 1;
-        listener_scheduled(&l->listener, r->request.queue, due_ms);
+        err = read_row(c, &answer->kept);
     }
 
-    job_request_end(r, err);
+    job_call_end(c, err);
 }
 
-static void on_job(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
+static void on_job(struct job_request *r, int err, const struct job_row *row)
 {
-    struct job_request *r = job_request_of(a);
-    (void)due_ms;
+    struct job_call *c = job_call_of(r);
 
-    job_request_end(r, err ? err : read_row(r, row));
+    job_call_end(c, err ? err : read_row(c, row));
 }
 
-static void on_rescheduled(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
+static void on_rescheduled(struct job_request *r, int err, const struct job_row *row)
 {
-    struct job_request *r = job_request_of(a);
+    struct job_call *c = job_call_of(r);
 
-    if (!err && row) {
-        listener_scheduled(&r->request.handle->listener, r->request.queue, row->score_ms);
+    if (!err) {
+        listener_scheduled(&c->request.handle->listener, c->request.queue, row->score_ms);
     }
 
-    on_job(a, err, row, due_ms);
+    on_job(r, err, row);
 }
 
-static int read_row_with_body(struct job_request *r, const struct job_row *row)
+static int read_row_with_body(struct job_call *r, const struct job_row *row)
 {
     if (!names_the_job(r, row)) {
         return LAPSE_EBROKEN;
@@ -116,12 +125,11 @@ static int read_row_with_body(struct job_request *r, const struct job_row *row)
     return 0;
 }
 
-static void on_got(struct job_ask *a, int err, const struct job_row *row, int64_t due_ms)
+static void on_got(struct job_request *r, int err, const struct job_row *row)
 {
-    struct job_request *r = job_request_of(a);
-    (void)due_ms;
+    struct job_call *c = job_call_of(r);
 
-    job_request_end(r, err ? err : read_row_with_body(r, row));
+    job_call_end(c, err ? err : read_row_with_body(c, row));
 }
 
 /* ---- arguments ---- */
@@ -204,14 +212,14 @@ static void generate_id(struct lapse *l, char out[2 * ID_DIGITS + 1])
 }
 
 /* ---- the calls ---- */
-static int job_request_new(struct job_request **out, struct lapse *l, struct request_spec spec,
-                           lapse_cb *fn)
+static int job_call_new(struct job_call **out, struct lapse *l, struct request_spec spec,
+                        lapse_cb *fn)
 {
     void *made;
 
     spec.size = sizeof **out;
-    spec.run = job_request_run;
-    spec.done = job_request_done;
+    spec.run = job_call_run;
+    spec.done = job_call_done;
     int err = request_new(&made, l, &spec);
     if (err) {
         return err;
@@ -219,8 +227,6 @@ static int job_request_new(struct job_request **out, struct lapse *l, struct req
 
     *out = made;
     (*out)->fn = fn;
-    (*out)->ask.end = on_job;
-    (*out)->ask.ask.until_us = request_until_us(l);
 
     return 0;
 }
@@ -228,7 +234,7 @@ static int job_request_new(struct job_request **out, struct lapse *l, struct req
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
 {
     struct lapse_spec s;
-    struct job_request *r;
+    struct job_call *r;
     char generated[2 * ID_DIGITS + 1];
     unsigned char header[RECORD_HEADER_MAX];
 
@@ -246,7 +252,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     size_t record_len = header_len + s.body_len;
     struct request_spec how = {
         .queue = s.queue, .id = s.id, .body_len = s.body_len, .extra_len = record_len, .arg = arg};
-    int err = job_request_new(&r, l, how, fn);
+    int err = job_call_new(&r, l, how, fn);
     if (err) {
         return err;
     }
@@ -261,16 +267,23 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     r->job.id = r->request.id.at;
     r->job.body = "";
     r->job.tries = s.tries;
-    r->ask.end = on_scheduled;
-    store_schedule(&l->script, &r->ask, r->request.key, r->request.id, s.due, s.on_conflict,
-                   (struct span){record, record_len});
+
+    struct schedule_job job = {
+        .id = r->request.id,
+        .due = s.due,
+        .on_conflict = s.on_conflict,
+        .record = {record, record_len},
+    };
+    r->script.schedule.end = on_scheduled;
+    r->script.schedule.request.until_us = request_until_us(l);
+    script_schedule(&l->script, &r->script.schedule, r->request.key, &job);
 
     return 0;
 }
 
 /* What cancel, reschedule and get have in common. */
-static int ask_about_job(struct job_request **out, struct lapse *l, const char *queue,
-                         const char *id, lapse_cb *fn, void *arg)
+static int ask_about_job(struct job_call **out, struct lapse *l, const char *queue, const char *id,
+                         lapse_cb *fn, void *arg)
 {
     struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
 
@@ -278,17 +291,22 @@ static int ask_about_job(struct job_request **out, struct lapse *l, const char *
         return LAPSE_EINVAL;
     }
 
-    return job_request_new(out, l, spec, fn);
+    int err = job_call_new(out, l, spec, fn);
+    if (!err) {
+        (*out)->script.job.end = on_job;
+        (*out)->script.job.request.until_us = request_until_us(l);
+    }
+    return err;
 }
 
 int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned flags, lapse_cb *fn,
                  void *arg)
 {
-    struct job_request *r;
+    struct job_call *r;
     int err = flags ? LAPSE_EINVAL : ask_about_job(&r, l, queue, id, fn, arg);
 
     if (!err) {
-        store_cancel(&l->script, &r->ask, r->request.key, r->request.id);
+        script_cancel(&l->script, &r->script.job, r->request.key, r->request.id);
     }
     return err;
 }
@@ -296,7 +314,7 @@ int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned fl
 int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct lapse_due due,
                      unsigned flags, lapse_cb *fn, void *arg)
 {
-    struct job_request *r;
+    struct job_call *r;
 
     if (flags || !l || !due_is_valid(l, due)) {
         return LAPSE_EINVAL;
@@ -304,20 +322,20 @@ int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct 
 
     int err = ask_about_job(&r, l, queue, id, fn, arg);
     if (!err) {
-        r->ask.end = on_rescheduled;
-        store_reschedule(&l->script, &r->ask, r->request.key, r->request.id, due);
+        r->script.job.end = on_rescheduled;
+        script_reschedule(&l->script, &r->script.job, r->request.key, r->request.id, due);
     }
     return err;
 }
 
 int lapse_get(struct lapse *l, const char *queue, const char *id, lapse_cb *fn, void *arg)
 {
-    struct job_request *r;
+    struct job_call *r;
     int err = ask_about_job(&r, l, queue, id, fn, arg);
 
     if (!err) {
-        r->ask.end = on_got;
-        store_get(&l->script, &r->ask, r->request.key, r->request.id);
+        r->script.job.end = on_got;
+        script_get(&l->script, &r->script.job, r->request.key, r->request.id);
     }
     return err;
 }

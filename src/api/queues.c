@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_depth() and lapse_list(). */
 #include "api/request.h"
+#include "script/queue_verbs.h"
 #include "base/mem.h"
 
 /* ---- depth ---- */
-struct depth_request {
+struct depth_call {
     struct request request;
     lapse_depth_fn *fn;
-    struct queue_ask ask;
+    struct depth_request script;
     struct lapse_depth depth;
 };
 
-static void depth_request_run(struct task *t)
+static void depth_call_run(struct task *t)
 {
-    struct depth_request *r = CONTAINER(t, struct depth_request, request.task);
+    struct depth_call *r = CONTAINER(t, struct depth_call, request.task);
     const struct lapse_depth *answer = r->request.err ? NULL : &r->depth;
 
     if (r->fn) {
@@ -21,34 +22,36 @@ static void depth_request_run(struct task *t)
     }
 }
 
-static void depth_request_done(struct task *t, bool alive)
+static void depth_call_done(struct task *t, bool alive)
 {
     (void)alive;
-    mem_free(CONTAINER(t, struct depth_request, request.task));
+    mem_free(CONTAINER(t, struct depth_call, request.task));
 }
 
-static void on_depth(struct queue_ask *a, int err)
+static void on_depth(struct depth_request *r, int err, const struct depth_reply *reply)
 {
-    struct depth_request *r = CONTAINER(a, struct depth_request, ask);
+    struct depth_call *c = CONTAINER(r, struct depth_call, script);
 
-    r->depth = (struct lapse_depth){
-        .waiting = (uint64_t)a->n[0],
-        .running = (uint64_t)a->n[1],
-        .dead = (uint64_t)a->n[2],
-        .late_ms = a->n[3],
-    };
-    request_end(&r->request, err);
+    if (!err) {
+        c->depth = (struct lapse_depth){
+            .waiting = (uint64_t)reply->waiting,
+            .running = (uint64_t)reply->running,
+            .dead = (uint64_t)reply->dead,
+            .late_ms = reply->backlog_ms,
+        };
+    }
+    request_end(&c->request, err);
 }
 
 int lapse_depth(struct lapse *l, const char *queue, lapse_depth_fn *fn, void *arg)
 {
     struct request_spec spec = {
-        .size = sizeof(struct depth_request),
+        .size = sizeof(struct depth_call),
         .queue = queue,
         .id = "",
         .arg = arg,
-        .run = depth_request_run,
-        .done = depth_request_done,
+        .run = depth_call_run,
+        .done = depth_call_done,
     };
     void *made;
 
@@ -60,29 +63,29 @@ int lapse_depth(struct lapse *l, const char *queue, lapse_depth_fn *fn, void *ar
         return err;
     }
 
-    struct depth_request *r = made;
+    struct depth_call *r = made;
     r->fn = fn;
-    r->ask.end = on_depth;
-    r->ask.ask.until_us = request_until_us(l);
-    store_depth(&l->script, &r->ask, r->request.key);
+    r->script.end = on_depth;
+    r->script.request.until_us = request_until_us(l);
+    script_depth(&l->script, &r->script, r->request.key);
 
     return 0;
 }
 
 /* ---- list ---- */
-struct list_request {
+struct list_call {
     struct request request;
     lapse_list_fn *fn;
-    struct list_ask ask;
+    struct list_request script;
     enum lapse_state state;
     unsigned limit;
     unsigned n;
     struct lapse_job *jobs[SCRIPT_BATCH];
 };
 
-static void list_request_run(struct task *t)
+static void list_call_run(struct task *t)
 {
-    struct list_request *r = CONTAINER(t, struct list_request, request.task);
+    struct list_call *r = CONTAINER(t, struct list_call, request.task);
     bool failed = r->request.err != 0;
     const struct lapse_job *const *jobs = (const struct lapse_job *const *)r->jobs;
 
@@ -96,9 +99,9 @@ static void list_request_run(struct task *t)
     }
 }
 
-static void list_request_done(struct task *t, bool alive)
+static void list_call_done(struct task *t, bool alive)
 {
-    struct list_request *r = CONTAINER(t, struct list_request, request.task);
+    struct list_call *r = CONTAINER(t, struct list_call, request.task);
     (void)alive;
 
     for (unsigned i = 0; i < r->n; i++) {
@@ -107,11 +110,11 @@ static void list_request_done(struct task *t, bool alive)
     mem_free(r);
 }
 
-static int add_row(struct list_request *r, const struct redisReply *rows, size_t i)
+static int add_row(struct list_call *r, const struct list_reply *reply, size_t i)
 {
     struct job_row row;
 
-    if (!store_list_row(rows, i, &row) || r->n >= r->limit) {
+    if (!script_listed_job(reply, i, &row) || r->n >= r->limit) {
         return LAPSE_EBROKEN;
     }
 
@@ -127,27 +130,33 @@ static int add_row(struct list_request *r, const struct redisReply *rows, size_t
 }
 
 /* A script stops at so many bytes: then the rest of the page is asked for from there on. */
-static void ask_for_the_rest(struct list_request *r)
+static void ask_for_the_rest(struct list_call *r)
 {
     const struct lapse_job *last = r->jobs[r->n - 1];
-    struct span after = {last->id, strlen(last->id)};
+    struct list_page page = {
+        .state = r->state,
+        .limit = r->limit - r->n,
+        .after_score_ms = last->score_ms,
+        .after_id = {last->id, strlen(last->id)},
+    };
 
-    store_list(&r->request.handle->script, &r->ask, r->request.key, r->state, r->limit - r->n,
-               last->score_ms, after);
+    script_list(&r->request.handle->script, &r->script, r->request.key, &page);
 }
 
-static void on_list(struct list_ask *a, int err, const struct redisReply *rows, size_t n, bool more)
+static void on_list(struct list_request *r, int err, const struct list_reply *reply)
 {
-    struct list_request *r = CONTAINER(a, struct list_request, ask);
+    struct list_call *c = CONTAINER(r, struct list_call, script);
+    unsigned n_before = c->n;
 
-    for (size_t i = 0; i < n && !err; i++) {
-        err = add_row(r, rows, i);
+    for (size_t i = 0; !err && i < reply->n_jobs; i++) {
+        err = add_row(c, reply, i);
     }
 
-    if (!err && more && n && r->n < r->limit && !r->request.handle->ended) {
-        ask_for_the_rest(r);
+    bool progress = c->n > n_before;
+    if (!err && reply->more && progress && c->n < c->limit && !c->request.handle->ended) {
+        ask_for_the_rest(c);
     } else {
-        request_end(&r->request, err);
+        request_end(&c->request, err);
     }
 }
 
@@ -160,12 +169,12 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
                const struct lapse_job *after, unsigned n, lapse_list_fn *fn, void *arg)
 {
     struct request_spec spec = {
-        .size = sizeof(struct list_request),
+        .size = sizeof(struct list_call),
         .queue = queue,
         .id = after ? after->id : "",
         .arg = arg,
-        .run = list_request_run,
-        .done = list_request_done,
+        .run = list_call_run,
+        .done = list_call_done,
     };
     void *made;
 
@@ -177,14 +186,20 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
         return err;
     }
 
-    struct list_request *r = made;
+    struct list_call *r = made;
     r->fn = fn;
     r->state = state;
     r->limit = n;
-    r->ask.end = on_list;
-    r->ask.ask.until_us = request_until_us(l);
-    store_list(&l->script, &r->ask, r->request.key, state, n, after ? after->score_ms : 0,
-               r->request.id);
+    r->script.end = on_list;
+    r->script.request.until_us = request_until_us(l);
+
+    struct list_page page = {
+        .state = state,
+        .limit = n,
+        .after_score_ms = after ? after->score_ms : 0,
+        .after_id = r->request.id,
+    };
+    script_list(&l->script, &r->script, r->request.key, &page);
 
     return 0;
 }

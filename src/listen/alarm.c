@@ -45,7 +45,7 @@ static int64_t alarm_next_us(const struct alarm *a)
 {
     int64_t at_us = earlier(a->next.due_us, a->next.grace_us);
 
-    if (!a->on || !at_us || a->touch.ask.asked) {
+    if (!a->on || !at_us || a->touch.request.pending) {
         return 0;
     }
 
@@ -125,7 +125,7 @@ void alarm_heard_event(struct alarm *a)
 }
 
 /* ---- what scripts say ---- */
-bool alarm_answered(struct alarm *a, const struct outlook *seen, int64_t sent_us)
+bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_us)
 {
     int64_t oldest_us = seen->oldest_ms * 1000;
     int64_t next_us = seen->next_ms * 1000;
@@ -157,11 +157,10 @@ bool alarm_answered(struct alarm *a, const struct outlook *seen, int64_t sent_us
     return overdue && a->alarms->enabled;
 }
 
-static void on_touched(struct queue_ask *ask, int err)
+static void on_touched(struct touch_request *r, int err, const struct touch_reply *reply)
 {
-    struct alarm *a = CONTAINER(ask, struct alarm, touch);
+    struct alarm *a = CONTAINER(r, struct alarm, touch);
     struct alarms *as = a->alarms;
-    enum { OLDEST, NEXT, N_READ, N_EARLY, CURSOR, N_EXPIRED };
 
     if (!a->on) {
         a->events->ended(a->arg);
@@ -174,24 +173,24 @@ static void on_touched(struct queue_ask *ask, int err)
         return;
     }
 
-    struct outlook seen = {ask->now_us, ask->n[OLDEST], ask->n[NEXT]};
-    int64_t n_touched = ask->n[N_READ] - ask->n[N_EARLY];
+    struct due_times seen = {reply->now_us, reply->oldest_due_ms, reply->next_due_ms};
+    int64_t n_touched = reply->n_read - reply->n_there;
 
     as->context->stats.touches += (uint64_t)n_touched;
-    a->cursor_ms = ask->n[CURSOR];
+    a->cursor_ms = reply->cursor_ms;
 
-    bool overdue = alarm_answered(a, &seen, ask->ask.sent_us);
-    if (ask->n[N_EARLY]) {
+    bool overdue = alarm_answered(a, &seen, r->request.sent_us);
+    if (reply->n_there) {
         alarm_check_at(a, (struct alarm_check){.due_us = (seen.now_us / 1000 + 1) * 1000});
     }
 
     /* A trigger that is not there makes no event: it was evicted, was lost, or is not set yet.
      * Where it expired just before, or was touched by another, its event is on the way. So only the
      * first to look can judge by that. */
-    bool missing = a->rank <= 0 && !a->touch_again && n_touched > ask->n[N_EXPIRED];
+    bool missing = a->rank <= 0 && !a->touch_again && n_touched > reply->n_expired;
 
-    a->touch_again = ask->n[N_EARLY] > 0;
-    if (missing || overdue || ask->n[N_READ] >= SCRIPT_BATCH) {
+    a->touch_again = reply->n_there > 0;
+    if (missing || overdue || reply->n_read >= SCRIPT_BATCH) {
         a->events->overdue(a->arg);
     }
 }
@@ -228,8 +227,8 @@ static void alarm_check(struct alarm *a, int64_t now_us)
         a->check_even_if_heard = true;
         a->next.due_us = now_us + WATCHDOG_MS * INT64_C(1000);
     } else {
-        a->touch.ask.until_us = clock_us() + as->context->settings.reply_ms * 1000;
-        store_touch(as->script, &a->touch, a->key, a->cursor_ms);
+        a->touch.request.until_us = clock_us() + as->context->settings.reply_ms * 1000;
+        script_touch(as->script, &a->touch, a->key, a->cursor_ms);
     }
 }
 

@@ -3,7 +3,7 @@
 #define LAPSE_ALARM_H
 #include "base/exact_timer.h"
 #include "base/heap.h"
-#include "script/verbs.h"
+#include "script/queue_verbs.h"
 
 /* The alarms of all queues: one timer, for the first of them. */
 struct alarms {
@@ -66,9 +66,16 @@ struct alarm {
     int64_t expired_us;       /* when the event of a trigger was heard last, by clock_us() */
     bool check_even_if_heard; /* events show that triggers are touched, but not what is next */
 
-    struct queue_ask touch;
+    struct touch_request touch;
     int64_t cursor_ms; /* triggers up to this due time were touched */
     bool touch_again;  /* some of them too early: Redis's clock had not reached them */
+};
+
+/* What a script saw of the due times of a queue. */
+struct due_times {
+    int64_t now_us;
+    int64_t oldest_ms; /* due, and not taken; 0: none */
+    int64_t next_ms;   /* the first that is due later; 0: none */
 };
 
 struct alarm_spec {
@@ -92,13 +99,13 @@ void alarm_notify(struct alarm *a, int64_t due_ms);
 void alarm_notify_others(struct alarm *a);
 /* A script has looked at the queue; it was sent at sent_us, by clock_us(). True: jobs are overdue,
  * and are for anybody to claim, now. */
-bool alarm_answered(struct alarm *a, const struct outlook *seen, int64_t sent_us);
+bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_us);
 
 void alarm_stop(struct alarm *a);
 
 static inline bool alarm_pending(const struct alarm *a)
 {
-    return a->touch.ask.asked;
+    return a->touch.request.pending;
 }
 
 #endif

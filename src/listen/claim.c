@@ -6,14 +6,14 @@
 
 enum { SPARE_MAX = 8 };
 
-static void on_answer(struct claim_ask *a, int err, const struct claimed *got)
+static void on_answer(struct claim_request *r, int err, const struct claim_reply *got)
 {
-    struct claim *c = CONTAINER(a, struct claim, ask);
+    struct claim *c = CONTAINER(r, struct claim, call);
     c->end(c, err, got);
 }
 
 struct claim *claim_new(struct claims *cs, void *owner,
-                        void (*end)(struct claim *c, int err, const struct claimed *got))
+                        void (*end)(struct claim *c, int err, const struct claim_reply *got))
 {
     struct list *spare = list_pop(&cs->spare);
     struct claim *c = NULL;
@@ -32,8 +32,8 @@ struct claim *claim_new(struct claims *cs, void *owner,
     c->claims = cs;
     c->owner = owner;
     c->end = end;
-    c->ask.end = on_answer;
-    c->ask.n_ids = 0;
+    c->call.end = on_answer;
+    c->call.n_ids = 0;
     c->n_slots = 0;
 
     return c;
@@ -58,20 +58,20 @@ static void claim_send(struct claim *c, struct span key)
     bool short_runs = settings->run_ms < settings->lease_ms;
 
     c->lease_ms = short_runs ? settings->run_ms : settings->lease_ms;
-    c->ask.ask.until_us = clock_us() + settings->reply_ms * 1000;
-    store_claim(cs->script, &c->ask, key, cs->holder, c->lease_ms, c->n_slots);
+    c->call.request.until_us = clock_us() + settings->reply_ms * 1000;
+    script_claim(cs->script, &c->call, key, cs->holder, c->lease_ms, c->n_slots);
 }
 
 void claim_ask_oldest(struct claim *c, struct span key, unsigned n, enum lapse_via via)
 {
     c->n_slots = n;
-    c->ask.via_oldest = (uint8_t)via;
+    c->call.via_oldest = (uint8_t)via;
     claim_send(c, key);
 }
 
 void claim_add(struct claim *c, struct span key, struct span id, enum lapse_via via)
 {
-    store_claim_add(&c->ask, id, via);
+    script_claim_add(&c->call, id, via);
     c->n_slots++;
     if (c->n_slots == 1) {
         claim_send(c, key);
@@ -80,37 +80,38 @@ void claim_add(struct claim *c, struct span key, struct span id, enum lapse_via 
 
 bool claim_is_open(const struct claim *c)
 {
-    return script_unsent(&c->ask.ask) && !claim_is_by_age(c) && c->ask.n_ids < SCRIPT_BATCH;
+    return script_is_unsent(&c->call.request) && !claim_is_by_age(c) &&
+           c->call.n_ids < SCRIPT_BATCH;
 }
 
 bool claim_withdraw(struct claim *c)
 {
-    return script_unask(c->claims->script, &c->ask.ask);
+    return script_withdraw(c->claims->script, &c->call.request);
 }
 
 /* ---- answers ---- */
 static bool claim_named(const struct claim *c, const struct job_row *row)
 {
-    return row->place >= 1 && row->place <= c->ask.n_ids;
+    return row->place >= 1 && row->place <= c->call.n_ids;
 }
 
 enum lapse_via claim_via(const struct claim *c, const struct job_row *row)
 {
     if (claim_named(c, row)) {
-        return (enum lapse_via)c->ask.via[row->place - 1];
+        return (enum lapse_via)c->call.via[row->place - 1];
     }
 
-    return (enum lapse_via)c->ask.via_oldest;
+    return (enum lapse_via)c->call.via_oldest;
 }
 
-unsigned claim_n_left(const struct claim *c, const struct claimed *got)
+unsigned claim_n_left(const struct claim *c, const struct claim_reply *got)
 {
     size_t bytes = 0;
     int64_t last = 0;
 
-    for (size_t i = 0; i < got->n; i++) {
+    for (size_t i = 0; i < got->n_jobs; i++) {
         struct job_row row;
-        if (store_claimed_row(got, i, &row) && claim_named(c, &row)) {
+        if (script_claimed_job(got, i, &row) && claim_named(c, &row)) {
             bytes += row.record.len;
             last = row.place > last ? row.place : last;
         }
@@ -120,19 +121,19 @@ unsigned claim_n_left(const struct claim *c, const struct claimed *got)
         return 0;
     }
 
-    return c->ask.n_ids - (unsigned)last;
+    return c->call.n_ids - (unsigned)last;
 }
 
 void claim_go_on(struct claim *c, unsigned n_left)
 {
-    struct claim_ask *a = &c->ask;
-    unsigned first = a->n_ids - n_left;
+    struct claim_request *r = &c->call;
+    unsigned first = r->n_ids - n_left;
 
-    memmove(a->ids, a->ids + first, n_left * sizeof *a->ids);
-    memmove(a->via, a->via + first, n_left * sizeof *a->via);
-    a->n_ids = n_left;
+    memmove(r->ids, r->ids + first, n_left * sizeof *r->ids);
+    memmove(r->via, r->via + first, n_left * sizeof *r->via);
+    r->n_ids = n_left;
     c->n_slots = n_left;
-    claim_send(c, a->ask.key);
+    claim_send(c, r->request.key);
 }
 
 /* ---- all claims ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_CLAIM_H
 #define LAPSE_CLAIM_H
-#include "script/verbs.h"
+#include "script/lease_verbs.h"
 
 /* What the claims of all queues share. */
 struct claims {
@@ -21,15 +21,15 @@ struct claim {
     struct claims *claims;
     struct list node;
     void *owner; /* the queue */
-    void (*end)(struct claim *c, int err, const struct claimed *got);
-    struct claim_ask ask;
+    void (*end)(struct claim *c, int err, const struct claim_reply *got);
+    struct claim_request call;
     unsigned n_slots; /* set aside for it */
     int64_t lease_ms;
 };
 
 /* NULL: out of memory. end() is called once for each time that the claim is sent. */
 struct claim *claim_new(struct claims *cs, void *owner,
-                        void (*end)(struct claim *c, int err, const struct claimed *got));
+                        void (*end)(struct claim *c, int err, const struct claim_reply *got));
 void claim_free(struct claim *c);
 
 /* Asks for the n oldest jobs that are due. */
@@ -44,13 +44,13 @@ bool claim_withdraw(struct claim *c);
 
 static inline bool claim_is_by_age(const struct claim *c)
 {
-    return c->ask.n_ids == 0;
+    return c->call.n_ids == 0;
 }
 
 /* When it was sent, by clock_us(). */
 static inline int64_t claim_sent_us(const struct claim *c)
 {
-    return c->ask.ask.sent_us;
+    return c->call.request.sent_us;
 }
 
 /* The hint that led to this job. */
@@ -58,7 +58,7 @@ enum lapse_via claim_via(const struct claim *c, const struct job_row *row);
 
 /* A claim of ids ends early when the jobs' bodies are large: how many ids are left? They are asked
  * for by claim_go_on(). */
-unsigned claim_n_left(const struct claim *c, const struct claimed *got);
+unsigned claim_n_left(const struct claim *c, const struct claim_reply *got);
 void claim_go_on(struct claim *c, unsigned n_left);
 
 #endif

@@ -9,12 +9,12 @@ enum { AGAIN_MS = 1000 };
 
 static void eviction_ask(struct eviction *e)
 {
-    if (e->ask.ask.asked) {
+    if (e->query.request.pending) {
         return;
     }
 
-    e->ask.ask.until_us = clock_us() + e->context->settings.reply_ms * 1000;
-    store_eviction(e->script, &e->ask, span_of(e->key));
+    e->query.request.until_us = clock_us() + e->context->settings.reply_ms * 1000;
+    script_eviction(e->script, &e->query, span_of(e->key));
 }
 
 static void on_again(void *arg)
@@ -44,9 +44,9 @@ static void eviction_set(struct eviction *e, bool may_evict)
     e->may_evict = may_evict;
 }
 
-static void on_answer(struct queue_ask *a, int err)
+static void on_answer(struct eviction_request *r, int err, const struct eviction_reply *reply)
 {
-    struct eviction *e = CONTAINER(a, struct eviction, ask);
+    struct eviction *e = CONTAINER(r, struct eviction, query);
     bool forbade = eviction_forbids_claims(e);
 
     if (err && !err_is_refusal(err) && err != LAPSE_EBROKEN) {
@@ -55,7 +55,7 @@ static void on_answer(struct queue_ask *a, int err)
 
     e->known = true;
     if (!err) {
-        eviction_set(e, a->n[0] != 0);
+        eviction_set(e, reply->may_evict != 0);
     }
 
     if (e->may_evict) {
@@ -71,7 +71,7 @@ void eviction_init(struct eviction *e, struct script *script, void (*allowed)(vo
 
     *e = (struct eviction){.context = c, .script = script, .allowed = allowed, .arg = arg};
     e->known = (c->settings.flags & LAPSE_MAY_EVICT) != 0;
-    e->ask.end = on_answer;
+    e->query.end = on_answer;
     timer_init(&e->again, c->loop, on_again, e);
 }
 
@@ -79,7 +79,7 @@ void eviction_check(struct eviction *e, struct span key)
 {
     bool is_allowed = (e->context->settings.flags & LAPSE_MAY_EVICT) != 0;
 
-    if (is_allowed || !node_up(e->script->node) || e->ask.ask.asked) {
+    if (is_allowed || !node_up(e->script->node) || e->query.request.pending) {
         return;
     }
 

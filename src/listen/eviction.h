@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_EVICTION_H
 #define LAPSE_EVICTION_H
-#include "script/verbs.h"
+#include "job/keys.h"
+#include "script/queue_verbs.h"
 
 /* Whether this Redis may evict our keys, by its maxmemory-policy. No job is claimed from one that
  * may. */
@@ -11,7 +12,7 @@ struct eviction {
     void (*allowed)(void *arg);
     void *arg;
 
-    struct queue_ask ask;
+    struct eviction_request query;
     struct timer again;
     char key[KEYS_MAX]; /* of the queue that was asked with last */
     bool known;

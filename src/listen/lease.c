@@ -24,7 +24,7 @@ enum {
 /* ---- its memory ---- */
 static void lease_free_if_unused(struct lease *l)
 {
-    if (l->disposed && !l->in_handler && !l->renewing.ask.asked) {
+    if (l->disposed && !l->in_handler && !l->renewing.request.pending) {
         mem_free(l);
     }
 }
@@ -33,7 +33,7 @@ static void lease_dispose(struct lease *l)
 {
     list_remove(&l->node);
     if (l->leases) {
-        script_unask(l->leases->script, &l->renewing.ask);
+        script_withdraw(l->leases->script, &l->renewing.request);
     }
 
     l->disposed = true;
@@ -43,7 +43,7 @@ static void lease_dispose(struct lease *l)
 /* The handler still has the job, and may read it until it settles it. */
 static void lease_detach(struct lease *l)
 {
-    script_unask(l->leases->script, &l->renewing.ask);
+    script_withdraw(l->leases->script, &l->renewing.request);
     list_remove(&l->node);
     l->state = LEASE_RUNNING;
     l->leases = NULL;
@@ -56,7 +56,7 @@ static void lease_settled(struct lease *l, int err)
     struct leases *ls = l->leases;
 
     l->state = LEASE_SETTLED;
-    script_unask(ls->script, &l->renewing.ask);
+    script_withdraw(ls->script, &l->renewing.request);
     ls->events->ended(ls->arg, l->owner);
 
     if (l->given_back && !l->was_settled_late) {
@@ -104,19 +104,19 @@ static void leases_note_unsettled(struct leases *ls, uint64_t token)
     ls->n_unsettled++;
 }
 
-static void on_settled(struct settle_ask *a, int err, int64_t value)
+static void on_settled(struct settle_request *r, int err, int64_t due_ms)
 {
-    struct lease *l = CONTAINER(a, struct lease, settling);
+    struct lease *l = CONTAINER(r, struct lease, settling);
     struct leases *ls = l->leases;
     bool released = l->settle == SETTLE_RELEASE;
 
     if (!err) {
-        lease_count_settled(l, value);
+        lease_count_settled(l, due_ms);
     } else if (err != LAPSE_EGONE && !released) {
         leases_note_unsettled(ls, l->job.token);
     }
 
-    if (err && a->ask.maybe) {
+    if (err && r->request.may_have_run) {
         err = LAPSE_ELOST;
     } else if (err && err != LAPSE_ECLOSED) {
         err = LAPSE_EGONE;
@@ -143,25 +143,29 @@ static int64_t lease_settle_until_us(const struct lease *l)
     return l->end_us > least_us ? l->end_us : least_us;
 }
 
+static struct leased_job lease_job(const struct lease *l)
+{
+    return (struct leased_job){.key = l->key, .id = span_of(l->job.id), .token = l->job.token};
+}
+
 static void lease_ask_settle(struct lease *l, enum settle how)
 {
     struct script *s = l->leases->script;
-    struct settle_ask *a = &l->settling;
-    struct span id = span_of(l->job.id);
+    struct settle_request *r = &l->settling;
+    struct leased_job job = lease_job(l);
     struct span reason = span_of(l->reason);
-    uint64_t token = l->job.token;
 
     l->settle = how;
     l->state = LEASE_SETTLING;
-    a->end = on_settled;
-    a->ask.repeats = true;
-    a->ask.until_us = lease_settle_until_us(l);
+    r->end = on_settled;
+    r->request.repeats = true;
+    r->request.until_us = lease_settle_until_us(l);
 
     switch (how) {
-    case SETTLE_DONE: store_done(s, a, l->key, id, token); break;
-    case SETTLE_RETRY: store_retry(s, a, l->key, id, token, l->delay_ms, reason); break;
-    case SETTLE_FAIL: store_fail(s, a, l->key, id, token, reason); break;
-    case SETTLE_RELEASE: store_release(s, a, l->key, id, token); break;
+    case SETTLE_DONE: script_done(s, r, &job); break;
+    case SETTLE_RETRY: script_retry(s, r, &job, l->delay_ms, reason); break;
+    case SETTLE_FAIL: script_fail(s, r, &job, reason); break;
+    case SETTLE_RELEASE: script_release(s, r, &job); break;
     }
 }
 
@@ -228,14 +232,14 @@ void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char
 }
 
 /* ---- renewal ---- */
-static void on_renewed(struct settle_ask *a, int err, int64_t until_ms)
+static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
 {
-    struct lease *l = CONTAINER(a, struct lease, renewing);
+    struct lease *l = CONTAINER(r, struct lease, renewing);
 
     if (!err) {
         l->job.until_ms = until_ms;
-        l->end_us = a->ask.sent_us + l->length_ms * 1000;
-        l->renew_at_us = a->ask.sent_us + l->length_ms * 1000 / 3;
+        l->end_us = r->request.sent_us + l->length_ms * 1000;
+        l->renew_at_us = r->request.sent_us + l->length_ms * 1000 / 3;
     } else if (err == LAPSE_EGONE) {
         l->end_us = 0;
     } else if (err_is_refusal(err)) {
@@ -253,15 +257,16 @@ static void lease_renew(struct lease *l, int64_t now_us)
     int64_t left_ms = l->run_end_us ? (l->run_end_us - now_us) / 1000 : settings->run_ms;
     bool lasts = l->run_end_us && l->run_end_us <= l->end_us;
 
-    if (l->renewing.ask.asked || left_ms <= 0 || lasts) {
+    if (l->renewing.request.pending || left_ms <= 0 || lasts) {
         return;
     }
 
     l->length_ms = left_ms < settings->lease_ms ? left_ms : settings->lease_ms;
     l->renewing.end = on_renewed;
-    l->renewing.ask.until_us = l->end_us;
-    store_renew(l->leases->script, &l->renewing, l->key, span_of(l->job.id), l->job.token,
-                l->length_ms);
+    l->renewing.request.until_us = l->end_us;
+
+    struct leased_job job = lease_job(l);
+    script_renew(l->leases->script, &l->renewing, &job, l->length_ms);
 }
 
 /* The handler goes on. When it settles, it hears EGONE if another process has the job by then. */

@@ -2,7 +2,7 @@
 #ifndef LAPSE_LEASE_H
 #define LAPSE_LEASE_H
 #include "base/task.h"
-#include "script/verbs.h"
+#include "script/lease_verbs.h"
 
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_FAIL, SETTLE_RELEASE };
 
@@ -24,7 +24,7 @@ struct lease {
     int64_t renew_at_us;
     int64_t run_end_us; /* 0 until the handler begins */
     int64_t length_ms;  /* as it was asked for last */
-    struct settle_ask renewing;
+    struct renew_request renewing;
 
     struct lapse *handle; /* for the user's functions */
     struct task run;
@@ -34,7 +34,7 @@ struct lease {
     enum settle settle;
     int64_t delay_ms;
     char reason[JOB_REASON_MAX + 1];
-    struct settle_ask settling;
+    struct settle_request settling;
     struct task settled;
     lapse_cb *settled_fn;
     void *settled_arg;

@@ -57,8 +57,8 @@ static void membership_ask(struct membership *m, bool join)
     m->joined = join;
     m->refresh_us = 0;
     m->asked_us = clock_us();
-    m->request.ask.until_us = in_ms(m->context->settings.reply_ms);
-    store_heartbeat(m->script, &m->request, m->key, m->name, join ? LIFE_MS : 0);
+    m->heartbeat.request.until_us = in_ms(m->context->settings.reply_ms);
+    script_heartbeat(m->script, &m->heartbeat, m->key, m->name, join ? LIFE_MS : 0);
 }
 
 /* ---- when to ask ---- */
@@ -68,7 +68,7 @@ static void membership_set_timer(struct membership *m)
     int64_t apart_us = m->asked_us + APART_MS * INT64_C(1000);
     int64_t full_end_us = membership_full_end_us(m);
 
-    if (m->left_for_good || m->request.ask.asked) {
+    if (m->left_for_good || m->heartbeat.request.pending) {
         return; /* the answer sets it */
     }
 
@@ -91,7 +91,7 @@ static void on_time(void *arg)
     struct membership *m = arg;
     bool join = membership_should_join(m);
 
-    if (m->request.ask.asked || !node_up(m->script->node) || !(join || m->joined)) {
+    if (m->heartbeat.request.pending || !node_up(m->script->node) || !(join || m->joined)) {
         return; /* the answer, the connection or a free slot sets the timer again */
     }
 
@@ -155,7 +155,7 @@ static int64_t membership_next_heartbeat_ms(const struct membership *m)
 /* Was the canary heard that the heartbeat before this one made expire? */
 static void membership_check_canary(struct membership *m)
 {
-    bool heard = m->heard_us >= m->request.ask.sent_us;
+    bool heard = m->heard_us >= m->heartbeat.request.sent_us;
 
     if (!m->joined || heard) {
         m->n_unheard = 0;
@@ -169,10 +169,9 @@ static void membership_check_canary(struct membership *m)
     }
 }
 
-static void on_answer(struct queue_ask *a, int err)
+static void on_answer(struct heartbeat_request *r, int err, const struct heartbeat_reply *reply)
 {
-    struct membership *m = CONTAINER(a, struct membership, request);
-    enum { RANK, N_MEMBERS };
+    struct membership *m = CONTAINER(r, struct membership, heartbeat);
 
     if (m->left_for_good) {
         if (m->joined && node_up(m->script->node)) {
@@ -186,8 +185,8 @@ static void on_answer(struct queue_ask *a, int err)
     if (err) {
         m->heartbeat_us = in_ms(RETRY_MS);
     } else {
-        m->rank = a->n[RANK] < a->n[N_MEMBERS] ? a->n[RANK] : -1;
-        m->n_members = a->n[N_MEMBERS];
+        m->rank = reply->rank < reply->n_live ? reply->rank : -1;
+        m->n_members = reply->n_live;
         if (m->is_heartbeat) {
             membership_check_canary(m);
             m->heartbeat_us = in_ms(membership_next_heartbeat_ms(m));
@@ -269,7 +268,7 @@ void membership_init(struct membership *m, const struct membership_spec *spec)
                              .events = spec->events,
                              .arg = spec->arg};
     m->rank = -1;
-    m->request.end = on_answer;
+    m->heartbeat.end = on_answer;
     timer_init(&m->timer, c->loop, on_time, m);
 }
 
@@ -277,7 +276,7 @@ void membership_leave_for_good(struct membership *m)
 {
     membership_stop(m);
     m->wanted = false;
-    if (m->joined && !m->request.ask.asked && node_up(m->script->node)) {
+    if (m->joined && !m->heartbeat.request.pending && node_up(m->script->node)) {
         membership_ask(m, false);
     }
 }

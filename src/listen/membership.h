@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_MEMBERSHIP_H
 #define LAPSE_MEMBERSHIP_H
-#include "script/verbs.h"
+#include "job/keys.h"
+#include "script/queue_verbs.h"
 
 enum { MEMBERSHIP_NAME_MAX = KEYS_NAME_MAX + 32 };
 
@@ -32,7 +33,7 @@ struct membership {
     bool joined; /* we asked to be one last, and not to leave */
     bool left_for_good;
 
-    struct queue_ask request;
+    struct heartbeat_request heartbeat;
     bool is_heartbeat;  /* the last request is */
     bool reads_canary;  /* it is, and it made the canary before it expire */
     unsigned n_unheard; /* canaries that expired since an event was heard */
@@ -83,7 +84,7 @@ void membership_stop(struct membership *m);
 
 static inline bool membership_pending(const struct membership *m)
 {
-    return m->request.ask.asked;
+    return m->heartbeat.request.pending;
 }
 
 #endif

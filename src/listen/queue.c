@@ -59,7 +59,7 @@ static void on_ended(void *arg)
 }
 
 /* ---- claims ---- */
-static void on_claimed(struct claim *c, int err, const struct claimed *got);
+static void on_claimed(struct claim *c, int err, const struct claim_reply *got);
 
 void queue_claim(struct queue *q, enum lapse_via via)
 {
@@ -186,18 +186,18 @@ static void queue_take_job(struct queue *q, const struct claim *c, const struct 
     queue_count_claimed(q, spec.via);
 }
 
-static void queue_take_jobs(struct queue *q, const struct claim *c, const struct claimed *got)
+static void queue_take_jobs(struct queue *q, const struct claim *c, const struct claim_reply *got)
 {
     struct context *context = q->shared->context;
 
-    for (size_t i = 0; i < got->n; i++) {
+    for (size_t i = 0; i < got->n_jobs; i++) {
         struct job_row row;
-        if (store_claimed_row(got, i, &row)) {
+        if (script_claimed_job(got, i, &row)) {
             queue_take_job(q, c, &row);
         }
     }
 
-    if (got->n == 0) {
+    if (got->n_jobs == 0) {
         context->stats.empty_claims++;
     }
     if (got->n_unreadable || got->n_lost) {
@@ -209,10 +209,12 @@ static void queue_take_jobs(struct queue *q, const struct claim *c, const struct
 }
 
 /* The answer to a claim also says whether more is due. */
-static void queue_look_further(struct queue *q, const struct claim *c, const struct claimed *got)
+static void queue_look_further(struct queue *q, const struct claim *c,
+                               const struct claim_reply *got)
 {
-    bool found = got->n > 0 || got->n_unreadable > 0 || got->n_lost > 0;
-    bool overdue = alarm_answered(&q->alarm, &got->outlook, claim_sent_us(c));
+    bool found = got->n_jobs > 0 || got->n_unreadable > 0 || got->n_lost > 0;
+    struct due_times seen = {got->now_us, got->oldest_due_ms, got->next_due_ms};
+    bool overdue = alarm_answered(&q->alarm, &seen, claim_sent_us(c));
 
     if (queue_is_closed(q)) {
         return;
@@ -222,8 +224,8 @@ static void queue_look_further(struct queue *q, const struct claim *c, const str
         if (overdue) {
             queue_hint(q, LAPSE_VIA_ALARM);
         }
-    } else if (got->outlook.oldest_ms && found) {
-        queue_wait_in_turn(q, (enum lapse_via)c->ask.via_oldest);
+    } else if (got->oldest_due_ms && found) {
+        queue_wait_in_turn(q, (enum lapse_via)c->call.via_oldest);
     } else {
         watch_set_free_slots(&q->watch, true);
     }
@@ -238,7 +240,7 @@ static void queue_pause(struct queue *q, const struct claim *c, int err)
         q->reclaim_later = true;
     }
 
-    share_join_backlog(&q->share, by_age ? (enum lapse_via)c->ask.via_oldest : LAPSE_VIA_SWEEP);
+    share_join_backlog(&q->share, by_age ? (enum lapse_via)c->call.via_oldest : LAPSE_VIA_SWEEP);
     q->paused_until_us = clock_us() + PAUSE_MS * INT64_C(1000);
     timer_set(&q->pause, PAUSE_MS + 1);
 }
@@ -258,7 +260,7 @@ static void queue_claim_ended(struct queue *q)
     }
 }
 
-static void on_claimed(struct claim *c, int err, const struct claimed *got)
+static void on_claimed(struct claim *c, int err, const struct claim_reply *got)
 {
     struct queue *q = c->owner;
     unsigned n_left = err ? 0 : claim_n_left(c, got); /* their slots remain set aside */

@@ -12,7 +12,7 @@
 
 /* A job that is being returned. */
 struct stray {
-    struct settle_ask release;
+    struct settle_request release;
     struct reclaim *reclaim;
     char id[];
 };
@@ -67,8 +67,8 @@ static int64_t reclaim_until_us(const struct reclaim *r)
 
 static void reclaim_ask_page(struct reclaim *r)
 {
-    r->page.ask.until_us = reclaim_until_us(r);
-    store_reclaim(r->script, &r->page, r->key, r->holder, r->next_page);
+    r->page.request.until_us = reclaim_until_us(r);
+    script_reclaim(r->script, &r->page, r->key, r->holder, r->next_page);
 }
 
 /* When all jobs of a page are returned: the next page, or the end. */
@@ -89,12 +89,12 @@ static void reclaim_go_on(struct reclaim *r)
     r->done(r->arg, r->err, r->n_returned);
 }
 
-static void on_returned(struct settle_ask *a, int err, int64_t value)
+static void on_returned(struct settle_request *release, int err, int64_t due_ms)
 {
-    struct stray *stray = CONTAINER(a, struct stray, release);
+    struct stray *stray = CONTAINER(release, struct stray, release);
     struct reclaim *r = stray->reclaim;
 
-    (void)value;
+    (void)due_ms;
     mem_free(stray);
     r->n_returning--;
     if (!err) {
@@ -115,30 +115,34 @@ static void reclaim_return(struct reclaim *r, struct span id, uint64_t token)
         return;
     }
 
-    struct settle_ask *a = &stray->release;
     memcpy(stray->id, id.at, id.len);
     stray->reclaim = r;
-    a->end = on_returned;
-    a->ask.until_us = reclaim_until_us(r);
+    stray->release.end = on_returned;
+    stray->release.request.until_us = reclaim_until_us(r);
     r->n_returning++;
-    store_release(r->script, a, r->key, (struct span){stray->id, id.len}, token);
+
+    struct leased_job job = {.key = r->key, .id = {stray->id, id.len}, .token = token};
+    script_release(r->script, &stray->release, &job);
 }
 
-static void on_page(struct reclaim_ask *a, int err, int64_t next_page,
-                    const struct redisReply *rows, size_t n)
+static void on_page(struct reclaim_request *page, int err, const struct reclaim_reply *reply)
 {
-    struct reclaim *r = CONTAINER(a, struct reclaim, page);
+    struct reclaim *r = CONTAINER(page, struct reclaim, page);
+    size_t n = 0;
 
-    r->next_page = next_page;
     if (err) {
+        r->next_page = 0;
         reclaim_note_error(r, err);
+    } else {
+        r->next_page = reply->next_page;
+        n = reply->n_jobs;
     }
 
     for (size_t i = 0; i < n && !r->stopped; i++) {
         struct span id;
-        int64_t token;
-        if (store_reclaim_row(rows, i, &id, &token) && !reclaim_knows(r, (uint64_t)token)) {
-            reclaim_return(r, id, (uint64_t)token);
+        uint64_t token;
+        if (script_reclaimed_job(reply, i, &id, &token) && !reclaim_knows(r, token)) {
+            reclaim_return(r, id, token);
         }
     }
 

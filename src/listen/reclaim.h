@@ -15,7 +15,7 @@ struct reclaim {
 
     bool on;
     bool stopped; /* the queue is: returns nothing more, as others may claim its jobs by now */
-    struct reclaim_ask page;
+    struct reclaim_request page;
     int64_t next_page; /* 0: the last was asked for */
     uint64_t *known;   /* tokens of jobs that must not be returned, sorted */
     size_t n_known;

@@ -29,54 +29,52 @@ static int64_t sweep_until_us(const struct sweep *s)
 
 void sweep_recover(struct sweep *s)
 {
-    if (s->recover.ask.asked) {
+    if (s->recover.request.pending) {
         return;
     }
 
-    s->recover.ask.until_us = sweep_until_us(s);
-    store_sweep(s->script, &s->recover, s->key);
+    s->recover.request.until_us = sweep_until_us(s);
+    script_sweep(s->script, &s->recover, s->key);
 }
 
-static void on_recovered(struct queue_ask *a, int err)
+static void on_recovered(struct sweep_request *r, int err, const struct sweep_reply *reply)
 {
-    struct sweep *s = CONTAINER(a, struct sweep, recover);
+    struct sweep *s = CONTAINER(r, struct sweep, recover);
     struct lapse_stats *stats = &s->context->stats;
-    enum { N_RECOVERED, N_DEAD, MORE };
 
     if (!err) {
-        stats->recovered += (uint64_t)a->n[N_RECOVERED];
-        stats->failed += (uint64_t)a->n[N_DEAD];
+        stats->recovered += (uint64_t)reply->n_taken;
+        stats->failed += (uint64_t)reply->n_dead;
     }
 
     if (!s->on) {
         s->events->ended(s->arg);
-    } else if (!err && a->n[MORE]) {
+    } else if (!err && reply->more) {
         sweep_recover(s);
     }
 }
 
 void sweep_arm(struct sweep *s)
 {
-    if (s->arm.ask.asked || !s->context->settings.arm_ahead_ms) {
+    if (s->arm.request.pending || !s->context->settings.arm_ahead_ms) {
         return;
     }
 
-    s->arm.ask.until_us = sweep_until_us(s);
-    store_arm(s->script, &s->arm, s->key, s->armed_ms);
+    s->arm.request.until_us = sweep_until_us(s);
+    script_arm(s->script, &s->arm, s->key, s->armed_ms);
 }
 
-static void on_armed(struct queue_ask *a, int err)
+static void on_armed(struct arm_request *r, int err, const struct arm_reply *reply)
 {
-    struct sweep *s = CONTAINER(a, struct sweep, arm);
-    enum { CURSOR, MORE };
+    struct sweep *s = CONTAINER(r, struct sweep, arm);
 
     if (!err) {
-        s->armed_ms = a->n[CURSOR];
+        s->armed_ms = reply->cursor_ms;
     }
 
     if (!s->on) {
         s->events->ended(s->arg);
-    } else if (!err && a->n[MORE]) {
+    } else if (!err && reply->more) {
         sweep_arm(s);
     }
 }

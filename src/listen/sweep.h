@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SWEEP_H
 #define LAPSE_SWEEP_H
-#include "script/verbs.h"
+#include "script/lease_verbs.h"
+#include "script/queue_verbs.h"
 
 struct sweep_events {
     /* It is time to sweep, and Redis can be reached. */
@@ -19,8 +20,8 @@ struct sweep {
     void *arg;
     bool on;
     struct timer timer;
-    struct queue_ask recover;
-    struct queue_ask arm;
+    struct sweep_request recover;
+    struct arm_request arm;
     int64_t armed_ms; /* triggers are set for the jobs that are due until then */
 };
 
@@ -43,7 +44,7 @@ void sweep_stop(struct sweep *s);
 
 static inline bool sweep_pending(const struct sweep *s)
 {
-    return s->recover.ask.asked || s->arm.ask.asked;
+    return s->recover.request.pending || s->arm.request.pending;
 }
 
 #endif

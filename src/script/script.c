@@ -1,518 +1,452 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs scripts by their SHA, by their text when Redis may not know them, and turns errors into
- * codes.
+/* Sends requests to run scripts, and gives each its answer.
  *
- * Requests wait in one list until script_flush(), which the handle calls before the loop sleeps. It
- * sends the first, and with it those behind it for the same script and queue.
+ * Requests wait in a list until script_flush(), which the handle calls before the loop sleeps. It
+ * sends the first one with those that may travel with it (batch.c), then the next one. A script
+ * goes by its hash, or by its text while Redis may not know it.
  *
- * Requests of one id take effect in the order in which they were asked. Any answer can bring a
- * request back: the script read enough for one call, Redis had forgotten the script, or it refused
- * a settle, which is repeated. What was sent behind it would then be ahead of it. So at most one
- * request of an id is on its way, and the others wait for its answer. Only requests of one script
- * whose answers do not depend on each other's writes travel in one call. (Tried in thought and
- * rejected: to recall what was sent behind; Redis may have run it. To put back by age; it helps
- * only what was not sent yet.) */
+ * Requests of one id take effect in the order in which they were submitted. Any answer can bring a
+ * request back: the script had read enough for one call, Redis had forgotten the script, or it
+ * refused a settle, which is repeated. What was sent behind that request would then be ahead of it.
+ * So at most one request of an id is on its way, and the others wait for its answer. To recall
+ * those that were sent behind it is no alternative, for Redis may have run them; to sort by age
+ * when one comes back would help only those that were not sent. */
 #include "script/script.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "redis/redis_error.h"
 #include "script/refusal.h"
-#include "scripts.h"
 #include <stdio.h>
 
-enum { FIXED_ARGS = 6 /* of a call: EVALSHA, its hash, 1, the key, ARGV[1], ARGV[2] of settles */ };
-enum { RETRY_MS = 50, REST_MS = 150, REST_MAX_MS = 1200, LOOK_AHEAD = 512, SPARE_MAX = 16 };
+_Static_assert(SCRIPT_COUNT <= 64, "a node has a bit for each script");
 
-_Static_assert(SCRIPT_COUNT <= 64, "a node has a bit for each");
-
-struct batch {
-    struct call call;
-    struct list node;
-    struct script *s;
-    enum script_id script;
-    struct list asks;
-    unsigned n;
-    bool by_text; /* not by its hash */
+enum {
+    CALL_ARGS = 6, /* besides those of requests: EVALSHA, the hash, 1, the key, ARGV[1], ARGV[2] */
+    SHA_LEN = 40,
+    CHECK_MS = 50,
+    BACKOFF_MS = 150,
+    BACKOFF_MAX_MS = 1200
 };
 
-static void on_answer(struct call *call, int err, const struct redisReply *reply);
-
-static struct batch *batch_new(struct script *s)
+/* ---- the arguments of a call ---- */
+static bool argv_reserve(struct script_argv *argv, size_t cap)
 {
-    struct list *spare = list_pop(&s->spare);
-    struct batch *b = spare ? CONTAINER(spare, struct batch, node) : mem_new(sizeof *b, 0);
-
-    s->n_spare -= spare != NULL;
-    if (b) {
-        *b = (struct batch){.s = s, .call.end = on_answer};
-        list_init(&b->node);
-        list_init(&b->asks);
-    }
-
-    return b;
-}
-
-static void batch_free(struct batch *b)
-{
-    if (b->s->n_spare == SPARE_MAX) {
-        mem_free(b);
-    } else {
-        b->s->n_spare++;
-        list_insert(&b->s->spare, &b->node);
-    }
-}
-
-/* Requests of one id keep their order. */
-static bool ordered(enum script_id id)
-{
-    return script_facts[id].batch && !script_facts[id].urgent;
-}
-
-static bool grow(struct script *s, size_t room)
-{
-    if (room <= s->room) {
+    argv->n = 0;
+    if (cap <= argv->cap) {
         return true;
     }
 
-    const char **argv = mem_grow(s->argv, room, sizeof *argv);
-    s->argv = argv ? argv : s->argv;
-    size_t *lens = mem_grow(s->lens, room, sizeof *lens);
-    s->lens = lens ? lens : s->lens;
-    s->room = argv && lens ? room : s->room;
-    return argv && lens;
+    const char **texts = mem_grow(argv->texts, cap, sizeof *texts);
+    if (!texts) {
+        return false;
+    }
+    argv->texts = texts;
+
+    size_t *lens = mem_grow(argv->lens, cap, sizeof *lens);
+    if (!lens) {
+        return false;
+    }
+    argv->lens = lens;
+
+    argv->cap = cap;
+    return true;
 }
 
-/* ---- what is asked, until it ends ---- */
-static void unsent(struct list *at, struct ask *a)
+static void argv_free(struct script_argv *argv)
 {
-    a->sent_us = 0;
-    a->rests = false;
-    list_insert(at, &a->node);
+    mem_free(argv->texts);
+    mem_free(argv->lens);
 }
 
-/* Who stood behind an ended request of the same id may go now, unless it went along with it. */
-static void leave(struct script *s, struct ask *a)
+static void argv_add(struct script_argv *argv, struct span s)
 {
-    struct place *next = ordered(a->script) ? order_leave(&s->order, &a->place) : NULL;
-    struct ask *first = next ? CONTAINER(next, struct ask, place) : NULL;
+    argv->texts[argv->n] = s.at;
+    argv->lens[argv->n] = s.len;
+    argv->n++;
+}
 
-    if (first && !first->sent_us) {
-        list_remove(&first->node);
-        unsent(&s->asks, first);
+static void argv_add_text(struct script_argv *argv, const char *text)
+{
+    argv_add(argv, span_of(text));
+}
+
+/* ---- requests that wait ---- */
+static void schedule_check(struct script *s)
+{
+    if (s->n_unsent > 0 && !timer_on(&s->check)) {
+        timer_set(&s->check, CHECK_MS);
     }
 }
 
-static void ask_end(struct script *s, struct ask *a, int err, const struct redisReply *answer)
+static void request_put(struct list *at, struct script_request *r)
 {
-    ASSERT(a->asked);
-    a->asked = false;
-    leave(s, a);
-    a->end(a, err, answer);
+    r->sent_us = 0;
+    r->backs_off = false;
+    list_insert(at, &r->node);
 }
 
-static bool is_lost(int err)
+/* The next request of the same id may go, unless it went along with this one. */
+static void request_unblock_next(struct script *s, struct script_request *r)
 {
-    return err == LAPSE_ELOST || err == LAPSE_ETIMEOUT;
-}
-
-/* For longer than the last time, if that was just now. */
-static void rest(struct script *s)
-{
-    bool just_now = clock_us() - s->rested_us < 2000 * s->rest_ms;
-
-    if (timer_on(&s->rest)) {
+    if (!script_request_is_ordered(r)) {
         return;
     }
 
-    if (!just_now) {
-        s->rest_ms = REST_MS;
-    } else if (s->rest_ms < REST_MAX_MS) {
-        s->rest_ms *= 2;
+    struct place *place = order_leave(&s->order, &r->place);
+    if (!place) {
+        return;
     }
 
-    timer_set(&s->rest, s->rest_ms);
+    struct script_request *next = CONTAINER(place, struct script_request, place);
+    if (next->sent_us == 0) {
+        list_remove(&next->node);
+        request_put(&s->unsent, next);
+    }
 }
 
-/* It keeps its place among the requests of its id. */
-static bool repeat(struct script *s, struct ask *a, int err)
+static void request_end(struct script *s, struct script_request *r, int err,
+                        const struct redisReply *answer)
 {
-    bool refused = err_is_refusal(err) || err == LAPSE_EBROKEN;
+    ASSERT(r->pending);
+    r->pending = false;
+    request_unblock_next(s, r);
+    r->end(r, err, answer);
+}
 
-    if (!a->repeats || !(is_lost(err) || refused)) {
-        return false;
+static uint32_t request_hash(const struct script_request *r)
+{
+    return span_hash(r->args[0]) ^ span_hash(r->key);
+}
+
+void script_submit(struct script *s, struct script_request *r)
+{
+    ASSERT(!r->pending);
+
+    bool first = true;
+    if (script_request_is_ordered(r)) {
+        first = order_enter(&s->order, &r->place, request_hash(r));
     }
 
-    a->maybe = a->maybe || !err_is_refusal(err);
-    if (clock_us() >= a->until_us) {
-        return false;
+    r->pending = true;
+    r->may_have_run = false;
+    if (list_empty(&s->unsent)) {
+        s->oldest_us = clock_us();
     }
 
-    s->n_asks++;
-
-    if (is_lost(err)) {
-        unsent(s->asks.next, a);
+    if (script_facts[r->script].urgent) {
+        request_put(s->unsent.next, r);
+    } else if (first) {
+        request_put(&s->unsent, r);
     } else {
-        unsent(&s->resting, a);
-        a->rests = true;
-        rest(s);
+        request_put(&s->blocked, r);
     }
 
-    if (!timer_on(&s->retry)) {
-        timer_set(&s->retry, RETRY_MS);
+    s->n_unsent++;
+    schedule_check(s);
+}
+
+bool script_withdraw(struct script *s, struct script_request *r)
+{
+    if (!script_is_unsent(r)) {
+        return false;
     }
+
+    r->pending = false;
+    list_remove(&r->node);
+    s->n_unsent--;
+    request_unblock_next(s, r);
 
     return true;
 }
 
-static void on_rested(void *arg)
+/* ---- requests that repeat ---- */
+static bool answer_is_lost(int err)
+{
+    return err == LAPSE_ELOST || err == LAPSE_ETIMEOUT;
+}
+
+/* Twice as long as the last time, if that has just ended. */
+static void start_backoff(struct script *s)
+{
+    if (timer_on(&s->backoff)) {
+        return;
+    }
+
+    bool just_ended = clock_us() - s->backoff_ended_us < 2000 * s->backoff_ms;
+    if (!just_ended) {
+        s->backoff_ms = BACKOFF_MS;
+    } else if (s->backoff_ms < BACKOFF_MAX_MS) {
+        s->backoff_ms *= 2;
+    }
+
+    timer_set(&s->backoff, s->backoff_ms);
+}
+
+static void on_backoff_end(void *arg)
 {
     struct script *s = arg;
-    s->rested_us = clock_us();
-    for (struct list *i; (i = list_pop(&s->resting));) {
-        unsent(&s->asks, CONTAINER(i, struct ask, node));
+
+    s->backoff_ended_us = clock_us();
+    for (struct list *i; (i = list_pop(&s->refused));) {
+        request_put(&s->unsent, script_request_of(i));
     }
 }
 
+/* false: it is not to be repeated. It keeps its place among the requests of its id. */
+static bool request_repeat(struct script *s, struct script_request *r, int err)
+{
+    bool lost = answer_is_lost(err);
+    bool refused = err_is_refusal(err) || err == LAPSE_EBROKEN;
+
+    if (!r->repeats || !(lost || refused)) {
+        return false;
+    }
+
+    r->may_have_run = r->may_have_run || !err_is_refusal(err);
+    if (clock_us() >= r->until_us) {
+        return false;
+    }
+
+    if (lost) {
+        request_put(s->unsent.next, r);
+    } else {
+        request_put(&s->refused, r);
+        r->backs_off = true;
+        start_backoff(s);
+    }
+
+    s->n_unsent++;
+    schedule_check(s);
+    return true;
+}
+
+/* ---- requests that were not sent in time ---- */
 static void move_overdue(struct list *to, struct list *from, int64_t now_us)
 {
     LIST_EACH (i, from) {
-        if (CONTAINER(i, struct ask, node)->until_us <= now_us) {
+        if (script_request_of(i)->until_us <= now_us) {
             list_remove(i);
             list_insert(to, i);
         }
     }
 }
 
-/* Those that wait for no answer: there is no connection, or Redis refuses the request before them.
- */
-static void move_overdue_waiting(struct script *s, struct list *to, int64_t now_us)
+/* Of those behind another request of their id: if that one is not with Redis. While Redis answers
+ * it, they have time. */
+static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_us)
 {
-    LIST_EACH (i, &s->waiting) {
-        struct ask *a = CONTAINER(i, struct ask, node);
-        struct ask *first = CONTAINER(order_first(&s->order, &a->place), struct ask, place);
-        if (a->until_us <= now_us && (first->rests || !node_up(s->node))) {
+    LIST_EACH (i, &s->blocked) {
+        struct script_request *r = script_request_of(i);
+        struct place *place = order_first(&s->order, &r->place);
+        struct script_request *first = CONTAINER(place, struct script_request, place);
+
+        if (r->until_us <= now_us && (first->backs_off || !node_up(s->node))) {
             list_remove(i);
             list_insert(to, i);
         }
     }
 }
 
-/* What was not sent in time ends here; what could not be sent for want of memory is tried again.
- * What waits behind bodies that a slow connection takes little by little has time for as long as it
- * takes any, and what waits for the answer to another request of its id for as long as Redis
- * answers that. */
 /* Why a request was never sent. */
 static int unsent_error(const struct endpoint *endpoint)
 {
     return endpoint->login_err ? endpoint->login_err : LAPSE_EDOWN;
 }
 
-static void on_retry(void *arg)
+/* Sends what could not be sent before, maybe because there was no memory, and ends what is overdue.
+ * While a slow connection takes the bodies of others little by little, requests have time. */
+static void on_check(void *arg)
 {
     struct script *s = arg;
     int64_t now_us = clock_us();
-    struct list over;
+    struct list overdue;
 
     script_flush(s);
-    list_init(&over);
+
+    list_init(&overdue);
     if (!conn_moving(&s->node->commands)) {
-        move_overdue(&over, &s->asks, now_us);
-        move_overdue(&over, &s->resting, now_us);
+        move_overdue(&overdue, &s->unsent, now_us);
+        move_overdue(&overdue, &s->refused, now_us);
+    }
+    move_overdue_blocked(s, &overdue, now_us);
+
+    /* counted one by one, because an end() may withdraw another request of this list */
+    for (struct list *i; (i = list_pop(&overdue));) {
+        s->n_unsent--;
+        request_end(s, script_request_of(i), unsent_error(&s->node->endpoint), NULL);
     }
 
-    move_overdue_waiting(s, &over, now_us);
-
-    /* they count till they end: the end of one may take another back */
-    for (struct list *i; (i = list_pop(&over));) {
-        s->n_asks--;
-        ask_end(s, CONTAINER(i, struct ask, node), unsent_error(&s->node->endpoint), NULL);
-    }
-
-    if (s->n_asks) {
-        timer_set(&s->retry, RETRY_MS);
-    }
+    schedule_check(s);
 }
 
-int script_init(struct script *s, struct node *node)
+/* ---- answers ---- */
+/* To the front, in their order: Redis did not run them. */
+static void batch_put_back(struct batch *b)
 {
-    struct context *context = node->context;
-    int64_t arm_ahead_ms = context->settings.arm_ahead_ms;
+    struct script *s = b->owner;
+    struct list *front = s->unsent.next;
 
-    *s = (struct script){.context = context, .node = node};
-    list_init(&s->asks);
-    list_init(&s->waiting);
-    list_init(&s->resting);
-    list_init(&s->batches);
-    list_init(&s->spare);
-
-    snprintf(s->fixed, sizeof s->fixed, arm_ahead_ms ? "%d %lld" : "%d", node->endpoint.address.db,
-             (long long)arm_ahead_ms);
-    timer_init(&s->retry, context->loop, on_retry, s);
-    timer_init(&s->rest, context->loop, on_rested, s);
-
-    if (order_init(&s->order) || !grow(s, FIXED_ARGS + 4 * SCRIPT_BATCH)) {
-        order_free(&s->order);
-        mem_free(s->argv);
-        mem_free(s->lens);
-        return LAPSE_ENOMEM;
-    }
-
-    return 0;
-}
-
-static uint32_t hash_of(const struct ask *a)
-{
-    return span_hash(a->args[0]) ^ span_hash(a->key);
-}
-
-void script_ask(struct script *s, struct ask *a)
-{
-    ASSERT(!a->asked);
-
-    bool first = !ordered(a->script) || order_enter(&s->order, &a->place, hash_of(a));
-
-    a->asked = true;
-    a->maybe = false;
-    s->n_asks++;
-    if (list_empty(&s->asks)) {
-        s->oldest_us = clock_us();
-    }
-
-    if (script_facts[a->script].urgent) {
-        unsent(s->asks.next, a);
-    } else {
-        unsent(first ? &s->asks : &s->waiting, a);
-    }
-
-    if (!timer_on(&s->retry)) {
-        timer_set(&s->retry, RETRY_MS);
-    }
-}
-
-bool script_unask(struct script *s, struct ask *a)
-{
-    if (!a->asked || a->sent_us) {
-        return false;
-    }
-
-    a->asked = false;
-    list_remove(&a->node);
-    s->n_asks--;
-    leave(s, a);
-    return true;
-}
-
-/* Back to the front, in order: Redis did not do it. */
-static void put_back(struct script *s, struct batch *b)
-{
-    struct list *front = s->asks.next;
-
-    for (struct list *i; (i = list_pop(&b->asks));) {
-        struct ask *a = CONTAINER(i, struct ask, node);
-        bool first = !ordered(a->script) || a->place.first;
-        unsent(first ? front : &s->waiting, a);
-        s->n_asks++;
+    for (struct list *i; (i = list_pop(&b->requests));) {
+        struct script_request *r = script_request_of(i);
+        bool blocked = script_request_is_ordered(r) && !r->place.first;
+        request_put(blocked ? &s->blocked : front, r);
+        s->n_unsent++;
     }
 
     s->oldest_us = 0;
-    if (s->n_asks && !timer_on(&s->retry)) {
-        timer_set(&s->retry, RETRY_MS);
-    }
+    schedule_check(s);
 }
 
-static void end_all(struct batch *b, int err)
+static void batch_fail(struct batch *b, int err)
 {
-    for (struct list *i; (i = list_pop(&b->asks));) {
-        struct ask *a = CONTAINER(i, struct ask, node);
-        if (!repeat(b->s, a, err)) {
-            ask_end(b->s, a, err, NULL);
+    for (struct list *i; (i = list_pop(&b->requests));) {
+        struct script_request *r = script_request_of(i);
+        if (!request_repeat(b->owner, r, err)) {
+            request_end(b->owner, r, err, NULL);
         }
     }
 }
 
-static void answer_all(struct batch *b, const struct redisReply *reply)
+/* An element per request; a script that stopped at its limit of bytes answered fewer. */
+static void batch_answer_each(struct batch *b, const struct redisReply *reply)
 {
-    struct list *i;
-    int64_t now_us;
+    struct list *node;
 
-    if (!reply_int(reply_at(reply, 0), &now_us) ||
-        (script_facts[b->script].batch && reply_len(reply) < 2)) {
-        end_all(b, LAPSE_EBROKEN);
-        return;
-    }
-
-    node_heard_clock(b->s->node, b->call.sent_us, now_us);
-
-    if (!script_facts[b->script].batch) {
-        while ((i = list_pop(&b->asks))) { /* one */
-            ask_end(b->s, CONTAINER(i, struct ask, node), 0, reply);
-        }
-        return;
-    }
-
-    for (size_t n = 1; n < reply_len(reply) && (i = list_pop(&b->asks)); n++) {
-        const struct redisReply *answer = reply_at(reply, n);
+    for (size_t i = 1; i < reply_len(reply) && (node = list_pop(&b->requests)); i++) {
+        const struct redisReply *answer = reply_at(reply, i);
         struct span text;
         int code = reply_text(answer, &text) ? err_code(text.at, text.len) : 0;
-        ask_end(b->s, CONTAINER(i, struct ask, node), code, code ? NULL : answer);
+        request_end(b->owner, script_request_of(node), code, code ? NULL : answer);
     }
 
-    put_back(b->s, b);
+    batch_put_back(b);
 }
 
-static void on_answer(struct call *call, int err, const struct redisReply *reply)
+static void batch_answer(struct batch *b, const struct redisReply *reply)
+{
+    bool per_request = script_facts[b->script].batch;
+    int64_t now_us;
+
+    if (!reply_int(reply_at(reply, 0), &now_us) || (per_request && reply_len(reply) < 2)) {
+        batch_fail(b, LAPSE_EBROKEN);
+        return;
+    }
+
+    node_heard_clock(b->owner->node, b->call.sent_us, now_us);
+
+    if (per_request) {
+        batch_answer_each(b, reply);
+    } else {
+        request_end(b->owner, script_request_of(list_pop(&b->requests)), 0, reply);
+    }
+}
+
+static void on_call_end(struct call *call, int err, const struct redisReply *reply)
 {
     struct batch *b = CONTAINER(call, struct batch, call);
+    struct script *s = b->owner;
     struct span error;
 
     list_remove(&b->node);
 
     if (err) {
-        end_all(b, err);
+        batch_fail(b, err);
     } else if (!reply_error(reply, &error)) {
-        answer_all(b, reply);
+        batch_answer(b, reply);
     } else if (redis_error_of(error) == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
-        node_forgets_script(b->s->node, b->script);
-        put_back(b->s, b);
+        node_forgets_script(s->node, b->script);
+        batch_put_back(b);
     } else {
-        end_all(b, refusal_code(b->s->context, script_facts[b->script].name, error));
+        batch_fail(b, refusal_code(s->context, script_facts[b->script].name, error));
     }
 
-    batch_free(b);
+    batch_free(&s->pool, b);
 }
 
-/* How much a batch holds so far. */
-struct fill {
-    size_t bytes;
-    size_t n_args;
-};
-
-static bool is_full(const struct batch *b, const struct fill *fill)
+/* ---- sending ---- */
+/* The command, and the script by its hash or by its text. */
+static void argv_add_script(struct script_argv *argv, const struct script_facts *facts,
+                            bool by_text)
 {
-    return b->n == SCRIPT_BATCH || fill->bytes >= SCRIPT_BATCH_BYTES ||
-           !script_facts[b->script].batch;
-}
-
-static void add(struct batch *b, struct ask *a, struct fill *fill)
-{
-    list_remove(&a->node);
-    list_insert(&b->asks, &a->node);
-    b->n++;
-    fill->n_args += a->n_args;
-    for (unsigned k = 0; k < a->n_args; k++) {
-        fill->bytes += a->args[k].len;
+    if (by_text) {
+        argv_add_text(argv, facts->read_only ? "EVAL_RO" : "EVAL");
+        argv_add(argv, (struct span){facts->text, facts->len});
+    } else {
+        argv_add_text(argv, facts->read_only ? "EVALSHA_RO" : "EVALSHA");
+        argv_add(argv, (struct span){facts->sha, SHA_LEN});
     }
 }
 
-/* A request, and those behind it of its id that may travel with it. */
-static void add_line(struct batch *b, struct ask *a, struct fill *fill)
+static void argv_add_requests(struct script_argv *argv, const struct batch *b)
 {
-    add(b, a, fill);
-    if (!script_facts[b->script].ids_may_repeat) {
-        return;
-    }
-
-    for (struct place *p = a->place.behind; p && !is_full(b, fill); p = p->behind) {
-        struct ask *next = CONTAINER(p, struct ask, place);
-        if (next->script != b->script || !span_eq(next->key, a->key)) {
-            break;
-        }
-        add(b, next, fill);
-    }
-}
-
-/* Moves the first of the list and those that may go with it to the batch. Returns how many
- * arguments they have. */
-static size_t gather(struct script *s, struct batch *b)
-{
-    struct ask *first = CONTAINER(s->asks.next, struct ask, node);
-    struct span key = first->key;
-    struct fill fill = {0, 0};
-    unsigned n_looked = 0;
-
-    b->script = first->script;
-
-    LIST_EACH (i, &s->asks) {
-        struct ask *a = CONTAINER(i, struct ask, node);
-        if (a->script == b->script && span_eq(a->key, key)) {
-            add_line(b, a, &fill);
-        }
-        if (is_full(b, &fill) || ++n_looked == LOOK_AHEAD) {
-            break;
+    LIST_EACH (i, &b->requests) {
+        const struct script_request *r = script_request_of(i);
+        for (unsigned k = 0; k < r->n_args; k++) {
+            argv_add(argv, r->args[k]);
         }
     }
-
-    s->n_asks -= b->n;
-
-    return fill.n_args;
 }
 
-static void push(struct script *s, size_t *n, const char *at, size_t len)
+static bool batch_send(struct batch *b)
 {
-    s->argv[*n] = at;
-    s->lens[(*n)++] = len;
-}
+    struct script *s = b->owner;
+    const struct script_facts *facts = &script_facts[b->script];
 
-static void push_word(struct script *s, size_t *n, const char *word)
-{
-    push(s, n, word, strlen(word));
-}
-
-static bool send(struct script *s, struct batch *b, size_t n_args)
-{
-    const struct script_facts *t = &script_facts[b->script];
-    struct span key = CONTAINER(b->asks.next, struct ask, node)->key;
-    size_t n = 0;
-
-    if (!grow(s, n_args + FIXED_ARGS)) {
+    if (!argv_reserve(&s->argv, CALL_ARGS + b->n_args)) {
         return false;
     }
 
-    bool known = node_knows_script(s->node, b->script);
-    bool ro = script_facts[b->script].read_only;
-    b->by_text = !known;
-    push_word(s, &n, known ? (ro ? "EVALSHA_RO" : "EVALSHA") : (ro ? "EVAL_RO" : "EVAL"));
-    push(s, &n, known ? t->sha : (const char *)t->text, known ? 40 : t->len);
-    push(s, &n, "1", 1);
-    push(s, &n, key.at, key.len);
-    push_word(s, &n, s->fixed);
-    if (script_facts[b->script].has_holder) {
-        push(s, &n, s->holder.at, s->holder.len);
+    b->by_text = !node_knows_script(s->node, b->script);
+    argv_add_script(&s->argv, facts, b->by_text);
+    argv_add_text(&s->argv, "1");
+    argv_add(&s->argv, script_request_of(b->requests.next)->key);
+    argv_add_text(&s->argv, s->database);
+    if (facts->has_holder) {
+        argv_add(&s->argv, s->holder);
     }
+    argv_add_requests(&s->argv, b);
 
-    LIST_EACH (i, &b->asks) {
-        struct ask *a = CONTAINER(i, struct ask, node);
-        for (unsigned k = 0; k < a->n_args; k++) {
-            push(s, &n, a->args[k].at, a->args[k].len);
-        }
-    }
-
-    if (!conn_send(&s->node->commands, &b->call, (int)n, s->argv, s->lens)) {
+    b->call.end = on_call_end;
+    if (!conn_send(&s->node->commands, &b->call, (int)s->argv.n, s->argv.texts, s->argv.lens)) {
         return false;
     }
 
-    node_learns_script(s->node, b->script); /* by the time the next call runs */
-    LIST_EACH (i, &b->asks) {
-        CONTAINER(i, struct ask, node)->sent_us = b->call.sent_us;
+    node_learns_script(s->node, b->script); /* before it runs the next call */
+    LIST_EACH (i, &b->requests) {
+        script_request_of(i)->sent_us = b->call.sent_us;
     }
-
-    list_insert(&s->batches, &b->node);
+    list_insert(&s->sent, &b->node);
 
     return true;
 }
 
-/* What does not fit into the socket waits here, where it takes no more memory: it goes on when the
- * socket took some. */
+/* false: there is no memory. */
+static bool send_next_batch(struct script *s)
+{
+    struct batch *b = batch_new(&s->pool);
+
+    if (!b) {
+        return false;
+    }
+
+    b->owner = s;
+    batch_fill(b, &s->unsent);
+    s->n_unsent -= b->n_requests;
+
+    if (!batch_send(b)) {
+        batch_put_back(b);
+        batch_free(&s->pool, b);
+        return false;
+    }
+    return true;
+}
+
+/* Requests for which the socket has no space wait here, where they take no more memory; they go on
+ * when the socket has taken some. */
 void script_flush(struct script *s)
 {
-    while (!list_empty(&s->asks) && node_up(s->node) && !conn_full(&s->node->commands)) {
-        struct batch *b = batch_new(s);
-        if (!b) {
-            break;
-        }
-        if (!send(s, b, gather(s, b))) {
-            put_back(s, b);
-            batch_free(b);
+    while (!list_empty(&s->unsent) && node_up(s->node) && !conn_full(&s->node->commands)) {
+        if (!send_next_batch(s)) {
             break;
         }
         if (conn_full(&s->node->commands)) {
@@ -520,33 +454,59 @@ void script_flush(struct script *s)
         }
     }
 
-    if (!s->n_asks) {
-        timer_stop(&s->retry);
+    if (s->n_unsent == 0) {
+        timer_stop(&s->check);
     }
 
     conn_flush(&s->node->commands);
 }
 
+/* ---- a script's life ---- */
+int script_init(struct script *s, struct node *node)
+{
+    struct ev_loop *loop = node->context->loop;
+    int64_t arm_ahead_ms = node->context->settings.arm_ahead_ms;
+    int db = node->endpoint.address.db;
+
+    *s = (struct script){.context = node->context, .node = node};
+    list_init(&s->unsent);
+    list_init(&s->blocked);
+    list_init(&s->refused);
+    list_init(&s->sent);
+    batch_pool_init(&s->pool);
+    timer_init(&s->check, loop, on_check, s);
+    timer_init(&s->backoff, loop, on_backoff_end, s);
+
+    if (arm_ahead_ms) {
+        snprintf(s->database, sizeof s->database, "%d %lld", db, (long long)arm_ahead_ms);
+    } else {
+        snprintf(s->database, sizeof s->database, "%d", db);
+    }
+
+    if (order_init(&s->order) || !argv_reserve(&s->argv, CALL_ARGS + 4 * SCRIPT_BATCH)) {
+        order_free(&s->order);
+        argv_free(&s->argv);
+        return LAPSE_ENOMEM;
+    }
+
+    return 0;
+}
+
 void script_close(struct script *s)
 {
-    ASSERT(list_empty(&s->batches));
-    list_move(&s->asks, &s->resting);
+    ASSERT(list_empty(&s->sent));
+    list_move(&s->unsent, &s->refused);
 
-    /* the end of one lets the next of its id go */
-    for (struct list *i; (i = list_pop(&s->asks));) {
-        s->n_asks--;
-        ask_end(s, CONTAINER(i, struct ask, node), LAPSE_ECLOSED, NULL);
+    /* each end() moves the next request of its id from blocked to unsent */
+    for (struct list *i; (i = list_pop(&s->unsent));) {
+        s->n_unsent--;
+        request_end(s, script_request_of(i), LAPSE_ECLOSED, NULL);
     }
+    ASSERT(list_empty(&s->blocked));
 
-    ASSERT(list_empty(&s->waiting));
-
-    timer_stop(&s->rest);
-    timer_stop(&s->retry); /* the end of one may ask once more */
-    for (struct list *i; (i = list_pop(&s->spare));) {
-        mem_free(CONTAINER(i, struct batch, node));
-    }
-
+    timer_stop(&s->backoff);
+    timer_stop(&s->check); /* an end() may have submitted once more */
+    batch_pool_free(&s->pool);
     order_free(&s->order);
-    mem_free(s->argv);
-    mem_free(s->lens);
+    argv_free(&s->argv);
 }

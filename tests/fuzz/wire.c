@@ -4,7 +4,7 @@
  * passes. In the place of conn.c is what is here. */
 #include "fuzz.h"
 #include "api/handle.h"
-#include "scripts.h"
+#include "script_facts.h"
 #include <hiredis/hiredis.h>
 #include <sys/timerfd.h>
 #include <time.h>

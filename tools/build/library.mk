@@ -7,7 +7,7 @@ LIB_O := $(LIB_C:%.c=$(OBJ)/%.o)
 LUA_SRC   := src/lua
 LUA       := $(wildcard $(LUA_SRC)/*/*.lua)
 LUA_OUT   := $(patsubst %,$(BUILD)/lua/%,$(notdir $(filter-out $(LUA_SRC)/lib/%,$(LUA))))
-GENERATED := $(BUILD)/scripts.h $(BUILD)/script_ids.h $(BUILD)/tool_scripts.h
+GENERATED := $(addprefix $(BUILD)/,script_facts.h script_texts.h script_replies.h tool_scripts.h)
 
 $(GENERATED) $(LUA_OUT) &: $(LUA) tools/build/scripts.py
 	$(call say,LUA)tools/build/scripts.py build $(LUA_SRC) $(BUILD)

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """scripts.py build LUA OUT: writes what is made of the scripts in the folder LUA.
 
-OUT/lua/NAME.lua   the text that Redis gets
-OUT/lua/keys       of each script a line: NAME, the keys that it reads, "writes", and those it writes
-OUT/scripts.h      the library's scripts: texts, hashes, and what their heads say of them
-OUT/script_ids.h   enum script_id
-OUT/script_replies.h for each script that answers numbers a struct of them, and how to read it
-OUT/tool_scripts.h the texts of the program's scripts (those of LUA/doctor), and who may run which of
-                   the library's scripts, with which commands
+OUT/lua/NAME.lua      the text that Redis gets
+OUT/lua/keys          a line a script: NAME, the keys that it reads, "writes", those that it writes
+OUT/script_facts.h    what C knows of the library's scripts: enum script_id, struct script_facts
+OUT/script_texts.h    the texts themselves, for one C file
+OUT/script_replies.h  of each script that answers numbers a struct, and how to read it
+OUT/tool_scripts.h    the texts of the program's scripts (those of LUA/doctor), and who may run
+                      which of the library's scripts, with which commands
 
 scripts.py table LUA keys: prints a table of all scripts, with the keys that they touch.
 scripts.py table LUA 'NAME...': prints a table of these, with their arguments and answers.
@@ -241,6 +241,10 @@ def commands_of(text):
     return sorted(set(re.findall(r"(?<![\w.])(?:call|write)\('([A-Z]+)'", text)))
 
 
+def script_id(script):
+    return f"SCRIPT_{script.name.upper()}"
+
+
 def c_name(words):
     return re.sub(r"\W", "_", words)
 
@@ -251,28 +255,19 @@ def c_bytes(text):
         yield "    " + " ".join(f"0x{byte:02x}," for byte in data[at : at + 16])
 
 
-def script_ids(lua):
-    yield "#ifndef LAPSE_SCRIPT_IDS_H"
-    yield "#define LAPSE_SCRIPT_IDS_H"
-    yield "enum script_id {"
-    for script in lua.of_library:
-        yield f"    SCRIPT_{script.name.upper()},"
-    yield "    SCRIPT_COUNT"
-    yield "};"
-    yield "#endif"
-
-
 def script_facts(lua):
-    yield '#include "script_ids.h"'
+    yield "#ifndef LAPSE_SCRIPT_FACTS_H"
+    yield "#define LAPSE_SCRIPT_FACTS_H"
     yield "#include <stdbool.h>"
     yield "#include <stddef.h>"
+    yield "enum script_id {"
     for script in lua.of_library:
-        yield f"static const unsigned char script_{script.name}_text[] = {{"
-        yield from c_bytes(lua.texts[script.name])
-        yield "};"
+        yield f"    {script_id(script)},"
+    yield "    SCRIPT_COUNT"
+    yield "};"
     yield "struct script_facts {"
     yield "    const char *name;"
-    yield "    const unsigned char *text;"
+    yield "    const char *text;"
     yield "    size_t len;"
     yield "    char sha[41];"
     for kind, comment in KINDS.items():
@@ -282,17 +277,24 @@ def script_facts(lua):
     yield "    /* A batch, whose ARGV[2] is the holder of its jobs. */"
     yield "    bool has_holder;"
     yield "};"
-    yield "static const struct script_facts script_facts[SCRIPT_COUNT] = {"
+    yield "extern const struct script_facts script_facts[SCRIPT_COUNT];"
+    yield "#endif"
+
+
+def script_texts(lua):
     for script in lua.of_library:
-        sha = hashlib.sha1(lua.texts[script.name].encode()).hexdigest()
-        text = f"script_{script.name}_text"
+        yield f"static const char {script.name}_text[] = {{"
+        yield from c_bytes(lua.texts[script.name])
+        yield "    0};"
+    yield "const struct script_facts script_facts[SCRIPT_COUNT] = {"
+    for script in lua.of_library:
         flags = [c_name(kind) for kind in script.kinds if KINDS[kind]]
         flags += ["has_holder"] if script.has_holder() else []
-        yield f"    [SCRIPT_{script.name.upper()}] = {{"
+        yield f"    [{script_id(script)}] = {{"
         yield f'        .name = "{script.name}",'
-        yield f"        .text = {text},"
-        yield f"        .len = sizeof {text},"
-        yield f'        .sha = "{sha}",'
+        yield f"        .text = {script.name}_text,"
+        yield f"        .len = sizeof {script.name}_text - 1,"
+        yield f'        .sha = "{hashlib.sha1(lua.texts[script.name].encode()).hexdigest()}",'
         for flag in flags:
             yield f"        .{flag} = true,"
         yield "    },"
@@ -332,9 +334,8 @@ def script_reply(script):
         yield ""
         yield "    out->reply = reply;"
         yield f"    out->n_jobs = len > {first} ? (len - {first}){each_of} : 0;"
-    reads = [
-        f"reply_int(reply_at(reply, {i}), &out->{name})" for i, (name, _) in enumerate(script.returns)
-    ]
+    names = [name for name, _ in script.returns]
+    reads = [f"reply_int(reply_at(reply, {i}), &out->{name})" for i, name in enumerate(names)]
     yield "    return " + " &&\n           ".join(reads) + ";"
     yield "}"
 
@@ -463,9 +464,9 @@ def build(lua, out):
         for script in lua.scripts
     ]
     (out / "lua" / "keys").write_text("\n".join(keys) + "\n")
-    write(out / "script_ids.h", script_ids(lua))
+    write(out / "script_facts.h", script_facts(lua))
+    write(out / "script_texts.h", script_texts(lua))
     write(out / "script_replies.h", script_replies(lua))
-    write(out / "scripts.h", script_facts(lua))
     write(out / "tool_scripts.h", tool_scripts(lua))
 
 

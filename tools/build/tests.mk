@@ -22,14 +22,14 @@ $(BUILD)/history-check: $(call folder_o,history)
 
 # the fault runs with a guard of the scripts taken out, which must be noticed: tests/meta/broken/NAME.sed says which
 BROKEN := $(patsubst tests/meta/broken/%.sed,$(BUILD)/broken/%/fault,$(wildcard tests/meta/broken/*.sed))
-$(BUILD)/broken/%/scripts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh $(LUA) tools/build/scripts.py
+$(BUILD)/broken/%/script_texts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh $(LUA) tools/build/scripts.py
 	@tests/meta/broken/break.sh $* $(@D)/src
 	$(call say,LUA)tools/build/scripts.py build $(@D)/src $(@D)
-$(BUILD)/broken/%/script.o: src/script/script.c $(BUILD)/broken/%/scripts.h
+$(BUILD)/broken/%/facts.o: src/script/facts.c $(BUILD)/broken/%/script_texts.h
 	$(call say,CC)$(CC) $(BASE) -I$(@D) $(FLAGS_src) -c -o $@ $<
-$(BUILD)/broken/%/fault: $(BUILD)/broken/%/script.o $(KIT_O) $(LIB_O) \
+$(BUILD)/broken/%/fault: $(BUILD)/broken/%/facts.o $(KIT_O) $(LIB_O) \
     $(patsubst %,$(OBJ)/tests/fault/%.o,baseline events failover fault listeners producer workload)
-	$(call say,LD)$(LD) -r -o $(@D)/liblapse.o $< $(filter-out %/script/script.o,$(LIB_O))
+	$(call say,LD)$(LD) -r -o $(@D)/liblapse.o $< $(filter-out %/script/facts.o,$(LIB_O))
 	@objcopy --localize-hidden $(@D)/liblapse.o
 	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)
 

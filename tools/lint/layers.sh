@@ -25,8 +25,8 @@ awk '
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, part, "\""); name = part[2]; sub(/\.h$/, "", name)
         folder = name; sub(/\/.*/, "", folder)
-        if (name == "scripts") { if (own != "script/script") say("includes scripts.h, which is for script.c") }
-        else if (name == "script_ids") { if (home != "script") say("includes script_ids.h, which is for script/") }
+        if (name == "script_texts") { if (own != "script/facts") say("includes " part[2] ", which is for facts.c") }
+        else if (name ~ /^script_/) { if (home != "script") say("includes " part[2] ", which is for script/") }
         else if (!(name in place)) say("includes " part[2] ", which is in no layer")
         else if (folder == home) {
             if (place[name] > place[own]) say("includes " part[2] ", which stands behind it in src/LAYERS")

@@ -108,8 +108,8 @@ check_scripts() {
     say '(printf|strcpy|strcat|memp?cpy).*redis\.p?call|redis\.p?call.*%[a-z]' 'a script is a constant' \
         tools/**/*.c || bad=1
     say '\<(loadstring|load|loadfile|dofile|require)\>[ (]' 'runs a text' src/lua/*/*.lua || bad=1
-    [ "$(grep -c '_text\[\] = {' "$build/scripts.h")" = "$(grep -c '^static const unsigned char .*_text\[\] = {' \
-        "$build/scripts.h")" ] || { echo "$build/scripts.h: a script that is no constant"; bad=1; }
+    [ "$(grep -c '_text\[\] = {' "$build/script_texts.h")" = "$(grep -c '^static const char .*_text\[\] = {' \
+        "$build/script_texts.h")" ] || { echo "$build/script_texts.h: a script that is no constant"; bad=1; }
     return $bad
 }
 

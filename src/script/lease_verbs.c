@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "script/lease_verbs.h"
+#include "script/row.h"
+#include "base/error.h"
+
+/* ---- done, retry, fail, release ---- */
+static void on_settle(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct settle_request *r = CONTAINER(request, struct settle_request, request);
+    int64_t value = 0;
+
+    if (!err && !reply_int(answer, &value)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, request->script == SCRIPT_RETRY ? value : 0);
+}
+
+static void settle_submit(struct script *s, struct settle_request *r, enum script_id script,
+                          const struct leased_job *job, unsigned n_args)
+{
+    r->args[0] = job->id;
+    r->args[1] = arg_number(r->token, (int64_t)job->token);
+
+    r->request.script = script;
+    r->request.key = job->key;
+    r->request.args = r->args;
+    r->request.n_args = n_args;
+    r->request.end = on_settle;
+    script_submit(s, &r->request);
+}
+
+void script_done(struct script *s, struct settle_request *r, const struct leased_job *job)
+{
+    settle_submit(s, r, SCRIPT_DONE, job, 2);
+}
+
+void script_retry(struct script *s, struct settle_request *r, const struct leased_job *job,
+                  int64_t delay_ms, struct span reason)
+{
+    r->args[2] = arg_number(r->delay, delay_ms);
+    r->args[3] = reason;
+    settle_submit(s, r, SCRIPT_RETRY, job, 4);
+}
+
+void script_fail(struct script *s, struct settle_request *r, const struct leased_job *job,
+                 struct span reason)
+{
+    r->args[2] = reason;
+    settle_submit(s, r, SCRIPT_FAIL, job, 3);
+}
+
+void script_release(struct script *s, struct settle_request *r, const struct leased_job *job)
+{
+    settle_submit(s, r, SCRIPT_RELEASE, job, 2);
+}
+
+/* ---- renew ---- */
+static void on_renew(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct renew_request *r = CONTAINER(request, struct renew_request, request);
+    int64_t until_ms = 0;
+
+    if (!err && !reply_int(answer, &until_ms)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, until_ms);
+}
+
+void script_renew(struct script *s, struct renew_request *r, const struct leased_job *job,
+                  int64_t lease_ms)
+{
+    r->args[0] = job->id;
+    r->args[1] = arg_number(r->token, (int64_t)job->token);
+    r->args[2] = arg_number(r->lease, lease_ms);
+
+    r->request.script = SCRIPT_RENEW;
+    r->request.key = job->key;
+    r->request.args = r->args;
+    r->request.n_args = 3;
+    r->request.end = on_renew;
+    script_submit(s, &r->request);
+}
+
+/* ---- claim ---- */
+static void on_claim(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct claim_request *r = CONTAINER(request, struct claim_request, request);
+    struct claim_reply reply;
+
+    if (!err && !claim_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_claim(struct script *s, struct claim_request *r, struct span key, struct span holder,
+                  int64_t lease_ms, unsigned limit)
+{
+    r->args[0] = holder;
+    r->args[1] = arg_number(r->lease, lease_ms);
+    r->args[2] = arg_number(r->limit, r->n_ids ? 0 : limit);
+    for (unsigned i = 0; i < r->n_ids; i++) {
+        r->args[CLAIM_FIRST_ID + i] = span_of(r->ids[i]);
+    }
+
+    r->request.script = SCRIPT_CLAIM;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = CLAIM_FIRST_ID + r->n_ids;
+    r->request.end = on_claim;
+    script_submit(s, &r->request);
+}
+
+void script_claim_add(struct claim_request *r, struct span id, enum lapse_via via)
+{
+    unsigned i = r->n_ids;
+
+    ASSERT(i < SCRIPT_BATCH);
+    ASSERT(!r->request.pending || script_is_unsent(&r->request));
+
+    memcpy(r->ids[i], id.at, id.len);
+    r->ids[i][id.len] = '\0';
+    r->via[i] = (uint8_t)via;
+    r->args[CLAIM_FIRST_ID + i] = (struct span){r->ids[i], id.len};
+    r->n_ids++;
+    r->request.n_args = CLAIM_FIRST_ID + r->n_ids;
+}
+
+bool script_claimed_job(const struct claim_reply *reply, size_t i, struct job_row *row)
+{
+    return row_read(row, claim_reply_row(reply, i));
+}
+
+/* ---- reclaim ---- */
+static void on_reclaim(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct reclaim_request *r = CONTAINER(request, struct reclaim_request, request);
+    struct reclaim_reply reply;
+
+    if (!err && !reclaim_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_reclaim(struct script *s, struct reclaim_request *r, struct span key,
+                    struct span holder, int64_t page)
+{
+    r->args[0] = holder;
+    r->args[1] = arg_number(r->page, page);
+
+    r->request.script = SCRIPT_RECLAIM;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 2;
+    r->request.end = on_reclaim;
+    script_submit(s, &r->request);
+}
+
+bool script_reclaimed_job(const struct reclaim_reply *reply, size_t i, struct span *id,
+                          uint64_t *token)
+{
+    int64_t number;
+
+    if (!reply_text(reclaim_reply_id(reply, i), id) || !keys_id_ok(*id) ||
+        !reply_int(reclaim_reply_token(reply, i), &number)) {
+        return false;
+    }
+
+    *token = (uint64_t)number;
+    return true;
+}
+
+/* ---- sweep ---- */
+static void on_sweep(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct sweep_request *r = CONTAINER(request, struct sweep_request, request);
+    struct sweep_reply reply;
+
+    if (!err && !sweep_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_sweep(struct script *s, struct sweep_request *r, struct span key)
+{
+    r->request.script = SCRIPT_SWEEP;
+    r->request.key = key;
+    r->request.args = NULL;
+    r->request.n_args = 0;
+    r->request.end = on_sweep;
+    script_submit(s, &r->request);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* The scripts of src/lua/lease, a function each; job_verbs.h says what holds for all requests. */
+#ifndef LAPSE_LEASE_VERBS_H
+#define LAPSE_LEASE_VERBS_H
+#include "job/job.h"
+#include "job/keys.h"
+#include "script/args.h"
+#include "script/script.h"
+#include "script_replies.h"
+
+/* ---- done, retry, fail, release, renew ---- */
+/* A job that script->holder holds by the token of its claim. */
+struct leased_job {
+    struct span key;
+    struct span id;
+    uint64_t token;
+};
+
+struct settle_request {
+    struct script_request request;
+    struct span args[4];
+    char token[ARG_NUMBER_MAX];
+    char delay[ARG_NUMBER_MAX];
+    /* due_ms: when a job that was retried is due again; 0: it is dead, or was not retried. */
+    void (*end)(struct settle_request *r, int err, int64_t due_ms);
+};
+
+void script_done(struct script *s, struct settle_request *r, const struct leased_job *job);
+void script_retry(struct script *s, struct settle_request *r, const struct leased_job *job,
+                  int64_t delay_ms, struct span reason);
+void script_fail(struct script *s, struct settle_request *r, const struct leased_job *job,
+                 struct span reason);
+void script_release(struct script *s, struct settle_request *r, const struct leased_job *job);
+
+struct renew_request {
+    struct script_request request;
+    struct span args[3];
+    char token[ARG_NUMBER_MAX];
+    char lease[ARG_NUMBER_MAX];
+    /* until_ms: the new end of the lease */
+    void (*end)(struct renew_request *r, int err, int64_t until_ms);
+};
+
+void script_renew(struct script *s, struct renew_request *r, const struct leased_job *job,
+                  int64_t lease_ms);
+
+/* ---- claim ---- */
+enum { CLAIM_FIRST_ID = 3 /* the arguments before the ids */ };
+
+struct claim_request {
+    struct script_request request;
+    char lease[ARG_NUMBER_MAX];
+    char limit[ARG_NUMBER_MAX];
+    unsigned n_ids;
+    struct span args[CLAIM_FIRST_ID + SCRIPT_BATCH];
+    char ids[SCRIPT_BATCH][KEYS_ID_MAX + 1];
+    uint8_t via[SCRIPT_BATCH]; /* of each id: enum lapse_via */
+    uint8_t via_oldest;
+    /* reply: NULL on an error */
+    void (*end)(struct claim_request *r, int err, const struct claim_reply *reply);
+};
+
+/* Claims the ids of the request, or, if it has none, the oldest due jobs: limit at most. holder
+ * lives until the request has ended. */
+void script_claim(struct script *s, struct claim_request *r, struct span key, struct span holder,
+                  int64_t lease_ms, unsigned limit);
+
+/* Adds an id to those to claim, which is possible until the request is sent, and for SCRIPT_BATCH
+ * ids at most. The id is copied. */
+void script_claim_add(struct claim_request *r, struct span id, enum lapse_via via);
+
+/* The i-th job that was claimed; false: its row cannot be read. */
+bool script_claimed_job(const struct claim_reply *reply, size_t i, struct job_row *row);
+
+/* ---- reclaim ---- */
+struct reclaim_request {
+    struct script_request request;
+    struct span args[2];
+    char page[ARG_NUMBER_MAX];
+    /* reply: NULL on an error */
+    void (*end)(struct reclaim_request *r, int err, const struct reclaim_reply *reply);
+};
+
+/* A page of the jobs that run under the name of a holder; page 0 is the first. */
+void script_reclaim(struct script *s, struct reclaim_request *r, struct span key,
+                    struct span holder, int64_t page);
+
+/* The i-th job of a page; false: it cannot be read. */
+bool script_reclaimed_job(const struct reclaim_reply *reply, size_t i, struct span *id,
+                          uint64_t *token);
+
+/* ---- sweep ---- */
+struct sweep_request {
+    struct script_request request;
+    /* reply: NULL on an error */
+    void (*end)(struct sweep_request *r, int err, const struct sweep_reply *reply);
+};
+
+void script_sweep(struct script *s, struct sweep_request *r, struct span key);
+
+#endif

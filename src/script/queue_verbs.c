@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "script/queue_verbs.h"
+#include "script/row.h"
+
+/* ---- for users ---- */
+static void on_depth(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct depth_request *r = CONTAINER(request, struct depth_request, request);
+    struct depth_reply reply;
+
+    if (!err && !depth_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_depth(struct script *s, struct depth_request *r, struct span key)
+{
+    r->request.script = SCRIPT_DEPTH;
+    r->request.key = key;
+    r->request.args = NULL;
+    r->request.n_args = 0;
+    r->request.end = on_depth;
+    script_submit(s, &r->request);
+}
+
+static void on_list(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct list_request *r = CONTAINER(request, struct list_request, request);
+    struct list_reply reply;
+
+    if (!err && !list_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_list(struct script *s, struct list_request *r, struct span key,
+                 const struct list_page *page)
+{
+    r->args[0] = arg_number(r->state, page->state);
+    r->args[1] = arg_number(r->limit, page->limit);
+    r->args[2] = arg_number(r->score, page->after_score_ms);
+    r->args[3] = page->after_id;
+
+    r->request.script = SCRIPT_LIST;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 4;
+    r->request.end = on_list;
+    script_submit(s, &r->request);
+}
+
+bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row *row)
+{
+    return row_read(row, list_reply_row(reply, i));
+}
+
+/* ---- for listeners ---- */
+static void on_touch(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct touch_request *r = CONTAINER(request, struct touch_request, request);
+    struct touch_reply reply;
+
+    if (!err && !touch_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_touch(struct script *s, struct touch_request *r, struct span key, int64_t cursor_ms)
+{
+    r->args[0] = arg_number(r->cursor, cursor_ms);
+
+    r->request.script = SCRIPT_TOUCH;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 1;
+    r->request.end = on_touch;
+    script_submit(s, &r->request);
+}
+
+static void on_arm(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct arm_request *r = CONTAINER(request, struct arm_request, request);
+    struct arm_reply reply;
+
+    if (!err && !arm_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_arm(struct script *s, struct arm_request *r, struct span key, int64_t cursor_ms)
+{
+    r->args[0] = arg_number(r->cursor, cursor_ms);
+
+    r->request.script = SCRIPT_ARM;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 1;
+    r->request.end = on_arm;
+    script_submit(s, &r->request);
+}
+
+static void on_heartbeat(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct heartbeat_request *r = CONTAINER(request, struct heartbeat_request, request);
+    struct heartbeat_reply reply;
+
+    if (!err && !heartbeat_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span key,
+                      struct span name, int64_t life_ms)
+{
+    r->args[0] = name;
+    r->args[1] = arg_number(r->life, life_ms);
+
+    r->request.script = SCRIPT_HEARTBEAT;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 2;
+    r->request.end = on_heartbeat;
+    script_submit(s, &r->request);
+}
+
+static void on_eviction(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct eviction_request *r = CONTAINER(request, struct eviction_request, request);
+    struct eviction_reply reply;
+
+    if (!err && !eviction_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_eviction(struct script *s, struct eviction_request *r, struct span key)
+{
+    r->request.script = SCRIPT_EVICTION;
+    r->request.key = key;
+    r->request.args = NULL;
+    r->request.n_args = 0;
+    r->request.end = on_eviction;
+    script_submit(s, &r->request);
+}

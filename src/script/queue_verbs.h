@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The scripts of src/lua/queue, a function each; job_verbs.h says what holds for all requests. The
+ * reply that end() gets is NULL on an error. */
+#ifndef LAPSE_QUEUE_VERBS_H
+#define LAPSE_QUEUE_VERBS_H
+#include "job/job.h"
+#include "script/args.h"
+#include "script/script.h"
+#include "script_replies.h"
+
+/* ---- for users ---- */
+struct depth_request {
+    struct script_request request;
+    void (*end)(struct depth_request *r, int err, const struct depth_reply *reply);
+};
+
+void script_depth(struct script *s, struct depth_request *r, struct span key);
+
+struct list_page {
+    enum lapse_state state;
+    unsigned limit;
+    int64_t after_score_ms;
+    struct span after_id; /* of the last job of the page before; empty for the first page */
+};
+
+struct list_request {
+    struct script_request request;
+    struct span args[4];
+    char state[ARG_NUMBER_MAX];
+    char limit[ARG_NUMBER_MAX];
+    char score[ARG_NUMBER_MAX];
+    void (*end)(struct list_request *r, int err, const struct list_reply *reply);
+};
+
+void script_list(struct script *s, struct list_request *r, struct span key,
+                 const struct list_page *page);
+
+/* The i-th job of a page; false: its row cannot be read. */
+bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row *row);
+
+/* ---- for listeners ---- */
+struct touch_request {
+    struct script_request request;
+    struct span args[1];
+    char cursor[ARG_NUMBER_MAX];
+    void (*end)(struct touch_request *r, int err, const struct touch_reply *reply);
+};
+
+void script_touch(struct script *s, struct touch_request *r, struct span key, int64_t cursor_ms);
+
+struct arm_request {
+    struct script_request request;
+    struct span args[1];
+    char cursor[ARG_NUMBER_MAX];
+    void (*end)(struct arm_request *r, int err, const struct arm_reply *reply);
+};
+
+void script_arm(struct script *s, struct arm_request *r, struct span key, int64_t cursor_ms);
+
+struct heartbeat_request {
+    struct script_request request;
+    struct span args[2];
+    char life[ARG_NUMBER_MAX];
+    void (*end)(struct heartbeat_request *r, int err, const struct heartbeat_reply *reply);
+};
+
+/* life_ms 0: the listener leaves. */
+void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span key,
+                      struct span name, int64_t life_ms);
+
+struct eviction_request {
+    struct script_request request;
+    void (*end)(struct eviction_request *r, int err, const struct eviction_reply *reply);
+};
+
+void script_eviction(struct script *s, struct eviction_request *r, struct span key);
+
+#endif

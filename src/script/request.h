@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_SCRIPT_REQUEST_H
+#define LAPSE_SCRIPT_REQUEST_H
+#include "base/list.h"
+#include "redis/reply.h"
+#include "script/order.h"
+#include "script_facts.h"
+
+/* A call takes about a millisecond of Redis: it carries at most so many requests, and none after
+ * the one that passes so many bytes. */
+enum { SCRIPT_BATCH = 100, SCRIPT_BATCH_BYTES = 256 * 1024 };
+
+/* A request to run a script; embedded in what waits for the answer. The texts to which it points
+ * live until it has ended. */
+struct script_request {
+    struct list node;
+    struct place place; /* among the requests of the same id */
+    enum script_id script;
+    struct span key; /* KEYS[1] */
+
+    /* For a script that takes batches the arguments of one job, the id first; else all of them. */
+    const struct span *args;
+    unsigned n_args;
+
+    /* Monotonic. If it is unsent then, it ends with EDOWN; if it repeats, it is the last moment at
+     * which it does. */
+    int64_t until_us;
+    int64_t sent_us; /* 0: Redis cannot have seen it */
+
+    bool repeats;      /* when it is refused, or its answer is lost: a token makes that safe */
+    bool pending;      /* it was submitted, and has not ended */
+    bool may_have_run; /* it was sent, and its answer was lost */
+    bool backs_off;    /* it was refused, and is repeated later */
+
+    /* Runs exactly once. err 0: answer is the element of the reply for this request, or the whole
+     * reply of a script that takes no batches. Else it is NULL. */
+    void (*end)(struct script_request *r, int err, const struct redisReply *answer);
+};
+
+/* Requests of one id take effect in the order in which they were submitted. */
+static inline bool script_request_is_ordered(const struct script_request *r)
+{
+    return script_facts[r->script].batch && !script_facts[r->script].urgent;
+}
+
+static inline struct script_request *script_request_of(struct list *node)
+{
+    return CONTAINER(node, struct script_request, node);
+}
+
+#endif
