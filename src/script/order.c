@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash table of lines. Each bucket is a list of the firsts of the lines that fall into it. */
+/* A hash table of lines. A bucket is a list of lines, each of which is known by its first place. */
 #include "script/order.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -20,24 +20,24 @@ void order_free(struct order *o)
     o->buckets = NULL;
 }
 
-static struct place **bucket_of(const struct order *o, uint32_t hash)
+static struct place **order_bucket(const struct order *o, uint32_t hash)
 {
     return &o->buckets[(hash ^ hash >> 16) & (o->n_buckets - 1)];
 }
 
-/* Where the first of hash is noted; *there is NULL when there is no such line. */
-static struct place **find(const struct order *o, uint32_t hash)
+/* Where the first place of a hash is noted; NULL is noted there if it has no line. */
+static struct place **order_find(const struct order *o, uint32_t hash)
 {
-    struct place **at = bucket_of(o, hash);
+    struct place **at = order_bucket(o, hash);
 
     while (*at && (*at)->hash != hash) {
-        at = &(*at)->bucket;
+        at = &(*at)->next_line;
     }
     return at;
 }
 
-/* Twice the buckets, where there is memory for them. */
-static void grow(struct order *o)
+/* Doubles the buckets, if there is memory for that. */
+static void order_grow(struct order *o)
 {
     struct order bigger = {.n_buckets = 2 * o->n_buckets};
 
@@ -49,9 +49,9 @@ static void grow(struct order *o)
     for (size_t i = 0; i < o->n_buckets; i++) {
         while (o->buckets[i]) {
             struct place *first = o->buckets[i];
-            struct place **at = bucket_of(&bigger, first->hash);
-            o->buckets[i] = first->bucket;
-            first->bucket = *at;
+            struct place **at = order_bucket(&bigger, first->hash);
+            o->buckets[i] = first->next_line;
+            first->next_line = *at;
             *at = first;
         }
     }
@@ -63,7 +63,7 @@ static void grow(struct order *o)
 
 bool order_enter(struct order *o, struct place *p, uint32_t hash)
 {
-    struct place **at = find(o, hash);
+    struct place **at = order_find(o, hash);
     struct place *first = *at;
 
     *p = (struct place){.hash = hash, .last = p, .first = !first};
@@ -76,7 +76,7 @@ bool order_enter(struct order *o, struct place *p, uint32_t hash)
 
     *at = p;
     if (++o->n_lines > o->n_buckets) {
-        grow(o);
+        order_grow(o);
     }
 
     return true;
@@ -84,10 +84,10 @@ bool order_enter(struct order *o, struct place *p, uint32_t hash)
 
 struct place *order_first(const struct order *o, const struct place *p)
 {
-    return *find(o, p->hash);
+    return *order_find(o, p->hash);
 }
 
-static void leave_the_midst(struct place *first, struct place *p)
+static void order_leave_middle(struct place *first, struct place *p)
 {
     struct place *before = first;
 
@@ -103,26 +103,26 @@ static void leave_the_midst(struct place *first, struct place *p)
 
 struct place *order_leave(struct order *o, struct place *p)
 {
-    struct place **at = find(o, p->hash);
+    struct place **at = order_find(o, p->hash);
     struct place *next = p->behind;
 
     ASSERT(*at);
     if (!p->first) {
-        leave_the_midst(*at, p);
+        order_leave_middle(*at, p);
         return NULL;
     }
 
     ASSERT(*at == p);
 
     if (!next) {
-        *at = p->bucket;
+        *at = p->next_line;
         o->n_lines--;
         return NULL;
     }
 
     next->first = true;
     next->last = p->last;
-    next->bucket = p->bucket;
+    next->next_line = p->next_line;
     *at = next;
 
     return next;

@@ -5,14 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lets one request of an id go at a time: the others stand in line behind it, in the order in which
- * they came. */
+/* One request of an id at a time: those that come later wait in line behind it. */
+
+/* A place in the line of an id; embedded in the request. */
 struct place {
-    struct place *bucket; /* the next first of a line whose hash falls there too */
-    struct place *behind; /* the next in the same line */
-    struct place *last;   /* of the line; known to its first only */
-    /* of the id; two ids of one hash share a line, which costs them a round trip */
-    uint32_t hash;
+    struct place *next_line; /* of a first one: the first of the next line in the same bucket */
+    struct place *last;      /* of a first one: the last of its line */
+    struct place *behind;
+    uint32_t hash; /* of the id; ids with the same hash share a line, which costs a round trip */
     bool first;
 };
 
@@ -21,16 +21,20 @@ struct order {
     size_t n_buckets; /* a power of two */
     size_t n_lines;
 };
-int order_init(struct order *o); /* ENOMEM */
+
+/* ENOMEM */
+int order_init(struct order *o);
+/* All lines must be empty. */
 void order_free(struct order *o);
 
-/* Takes a place in the line of hash; true: it is the first, and may go. Allocation may fail:
- * lookups are slower then.
- */
+/* Enters the line of a hash at its end. true: it is the first, and may go. It cannot fail: without
+ * memory for more buckets it only takes longer to find a line. */
 bool order_enter(struct order *o, struct place *p, uint32_t hash);
-/* Who is first in the line of p. */
+
+/* The first one in the line of p. */
 struct place *order_first(const struct order *o, const struct place *p);
-/* Gives the place up. Returns who becomes first by that, or NULL. */
+
+/* Leaves the line. Returns the place that becomes the first one by that, or NULL. */
 struct place *order_leave(struct order *o, struct place *p);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What went wrong in a script, told to the operator so that he knows what to do. */
+/* Reads what Redis answered when a script failed, and says in the log what can be done about it. */
 #include "script/refusal.h"
 #include "redis/redis_error.h"
 #include <string.h>
 
 struct refusal {
     enum redis_error kind;
-    bool broken;             /* the script had written already */
-    bool denied_within;      /* not the script itself was denied, but a command that it needs */
-    char command[LOG_VALUE]; /* that one; "" where Redis does not say */
+    bool broken;             /* the script had already written */
+    bool denied_within;      /* the script may run, but a command that it calls was denied */
+    char command[LOG_VALUE]; /* that command; "" if Redis does not name it */
 };
 
-static bool find(struct span s, const char *text, struct span *after)
+static bool find_text(struct span s, const char *text, struct span *after)
 {
     const char *at = memmem(s.at, s.len, text, strlen(text));
 
@@ -24,7 +24,7 @@ static bool find(struct span s, const char *text, struct span *after)
     return true;
 }
 
-/* The command is named by Redis from 7.2 on, and for 7.0 by guard() of lua/lib/answer.lua. */
+/* Redis names the command from 7.2 on; for 7.0 lua/lib/answer.lua does. */
 static bool find_denied_command(struct span error, char command[LOG_VALUE])
 {
     struct span rest;
@@ -32,14 +32,15 @@ static bool find_denied_command(struct span error, char command[LOG_VALUE])
 
     *command = '\0';
 
-    if (find(error, "can't run this command or subcommand", &rest)) {
+    if (find_text(error, "can't run this command or subcommand", &rest)) {
         if (span_skip(&rest, ": ")) {
             log_escape(command, LOG_VALUE, rest.at, rest.len);
         }
         return true;
     }
 
-    if (find(error, "has no permissions to run the '", &rest) && !span_starts(error, "NOPERM")) {
+    if (find_text(error, "has no permissions to run the '", &rest) &&
+        !span_starts(error, "NOPERM")) {
         if (span_cut(&rest, '\'', &name)) {
             log_escape(command, LOG_VALUE, name.at, name.len);
         }
@@ -65,7 +66,7 @@ static struct refusal refusal_read(struct span error)
 static bool is_too_old(const struct refusal *r, struct span error)
 {
     struct span rest;
-    return r->kind == REDIS_ERROR_NO_COMMAND && find(error, "EVAL_RO", &rest);
+    return r->kind == REDIS_ERROR_NO_COMMAND && find_text(error, "EVAL_RO", &rest);
 }
 
 static void refusal_log(struct log *log, const struct refusal *r, const char *script,
