@@ -87,7 +87,10 @@ static void on_backlog_due(void *arg)
 static void on_claims_allowed(void *arg)
 {
     struct listener *l = arg;
-    shared_want_turn(&l->shared);
+
+    LIST_EACH (i, &l->queues) {
+        queue_claims_allowed(CONTAINER(i, struct queue, node));
+    }
 }
 
 /* ---- the turn ---- */
@@ -110,6 +113,10 @@ int64_t listener_turn_due_us(const struct listener *l)
 
 void listener_turn(struct listener *l)
 {
+    if (!l->shared.turn_due_us) {
+        return;
+    }
+
     l->shared.turn_due_us = 0;
     slots_serve_backlog(&l->shared.slots, queue_serve);
     listener_free_ended(l);

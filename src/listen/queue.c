@@ -4,7 +4,9 @@
  *
  * A hint that finds no free slot puts the queue into the backlog. A claim by age that found jobs
  * puts it there too, until one comes back short: so the oldest go first, and other queues get their
- * turn between.
+ * turn between. In the backlog are only queues that lack nothing but a slot. A hint for a queue
+ * that may not claim now is remembered by the queue itself: otherwise each turn would look at every
+ * queue while Redis refuses, or may evict.
  *
  * After a reconnect lost jobs are reclaimed before anything is claimed: reclaim.c says why. */
 #include "listen/queue.h"
@@ -20,11 +22,10 @@ static bool queue_is_closed(const struct queue *q)
     return q->stopped || q->shared->closing;
 }
 
-/* Hints are remembered meanwhile: they may come by the thousand, and each claim would be refused.
- */
+/* Each claim would be refused, and hints may come by the thousand. */
 static bool queue_must_wait(const struct queue *q)
 {
-    return reclaim_on(&q->reclaim) || q->reclaim_when_idle || clock_us() < q->paused_until_us ||
+    return reclaim_on(&q->reclaim) || q->reclaim_when_idle || q->paused ||
            eviction_forbids_claims(&q->shared->eviction);
 }
 
@@ -34,11 +35,31 @@ static void queue_show_free_slots(struct queue *q, bool any)
     watch_set_free_slots(&q->watch, any && !eviction_possible(&q->shared->eviction));
 }
 
+/* A hint that cannot be followed now. */
+static void queue_remember(struct queue *q, enum lapse_via via)
+{
+    if (q->oldest_claimed || queue_must_wait(q)) {
+        q->later = via;
+    } else {
+        share_join_backlog(&q->share, via);
+    }
+}
+
 /* Behind the queues that wait already: a slot that is free this moment is theirs. */
 static void queue_wait_in_turn(struct queue *q, enum lapse_via via)
 {
-    share_join_backlog(&q->share, via);
+    queue_remember(q, via);
     shared_want_turn(q->shared);
+}
+
+void queue_claims_allowed(struct queue *q)
+{
+    enum lapse_via via = q->later;
+
+    if (via && !queue_is_closed(q) && !q->oldest_claimed && !queue_must_wait(q)) {
+        q->later = 0;
+        queue_wait_in_turn(q, via);
+    }
 }
 
 /* Something of the queue has ended. If it was stopped, that may have been the last. */
@@ -61,6 +82,18 @@ static void on_ended(void *arg)
 /* ---- claims ---- */
 static void on_claimed(struct claim *c, int err, const struct claim_reply *got);
 
+/* NULL: out of memory. It is tried again after a pause. */
+static struct claim *queue_new_claim(struct queue *q)
+{
+    struct claim *c = claim_new(&q->shared->claims, q, on_claimed);
+
+    if (!c) {
+        timer_set(&q->pause, PAUSE_MS);
+    }
+
+    return c;
+}
+
 void queue_claim(struct queue *q, enum lapse_via via)
 {
     unsigned n_free = share_free(&q->share);
@@ -70,13 +103,13 @@ void queue_claim(struct queue *q, enum lapse_via via)
         return;
     }
     if (n_free > 0 && !q->oldest_claimed && !queue_must_wait(q)) {
-        c = claim_new(&q->shared->claims, q, on_claimed);
+        c = queue_new_claim(q);
     }
 
     /* Even while a claim by age is pending: it may have been executed before the job that this hint
      * is about was stored. */
     if (!c) {
-        share_join_backlog(&q->share, via);
+        queue_remember(q, via);
         if (!q->oldest_claimed) {
             queue_show_free_slots(q, n_free > 0);
         }
@@ -86,6 +119,7 @@ void queue_claim(struct queue *q, enum lapse_via via)
     unsigned n = share_fair(&q->share);
     share_claim(&q->share, n);
     q->oldest_claimed = true;
+    q->later = 0;
     claim_ask_oldest(c, span_of(q->key), n, via);
 }
 
@@ -122,7 +156,7 @@ static void queue_hint_id(struct queue *q, struct span id, enum lapse_via via)
         return;
     }
     if (!c && n_free > 0 && !queue_must_wait(q) && !share_others_wait(&q->share)) {
-        c = claim_new(&q->shared->claims, q, on_claimed);
+        c = queue_new_claim(q);
     }
 
     if (!c || n_free == 0) {
@@ -240,9 +274,9 @@ static void queue_pause(struct queue *q, const struct claim *c, int err)
         q->reclaim_later = true;
     }
 
-    share_join_backlog(&q->share, by_age ? (enum lapse_via)c->call.via_oldest : LAPSE_VIA_SWEEP);
-    q->paused_until_us = clock_us() + PAUSE_MS * INT64_C(1000);
-    timer_set(&q->pause, PAUSE_MS + 1);
+    q->later = by_age ? (enum lapse_via)c->call.via_oldest : LAPSE_VIA_SWEEP;
+    q->paused = true;
+    timer_set(&q->pause, PAUSE_MS);
 }
 
 static void queue_reclaim(struct queue *q);
@@ -258,6 +292,8 @@ static void queue_claim_ended(struct queue *q)
     } else if (q->reclaim_later || (q->reclaim_when_idle && q->share.n_claimed == 0)) {
         queue_reclaim(q);
     }
+
+    queue_claims_allowed(q);
 }
 
 static void on_claimed(struct claim *c, int err, const struct claim_reply *got)
@@ -288,7 +324,7 @@ static void on_claimed(struct claim *c, int err, const struct claim_reply *got)
     if (n_left > 0) {
         share_unclaim(&q->share, n_left);
         if (!queue_is_closed(q)) {
-            share_join_backlog(&q->share, LAPSE_VIA_SWEEP);
+            queue_remember(q, LAPSE_VIA_SWEEP);
         }
     }
 
@@ -327,7 +363,7 @@ static void on_reclaimed(void *arg, int err, int64_t n_returned)
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else if (err_is_refusal(err) || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
         q->reclaim_later = true;
-        timer_set(&q->pause, PAUSE_MS + 1);
+        timer_set(&q->pause, PAUSE_MS);
     }
 }
 
@@ -335,10 +371,12 @@ static void on_pause_over(void *arg)
 {
     struct queue *q = arg;
 
+    q->paused = false;
     if (q->reclaim_later) {
         queue_reclaim(q);
     }
 
+    queue_claims_allowed(q);
     shared_want_turn(q->shared);
 }
 

@@ -23,11 +23,12 @@ struct queue {
     struct sweep sweep;
 
     struct share share;
-    struct claim *open;  /* the last claim of ids, until it is answered */
-    bool oldest_claimed; /* a claim by age is pending: one is enough */
+    struct claim *open;   /* the last claim of ids, until it is answered */
+    bool oldest_claimed;  /* a claim by age is pending: one is enough */
+    enum lapse_via later; /* a hint that came while nothing could be claimed; 0: none */
 
     struct timer pause;
-    int64_t paused_until_us; /* by clock_us(): Redis refused, so nothing is claimed until then */
+    bool paused; /* Redis refused: nothing is claimed until the timer fires */
 
     struct reclaim reclaim;
     bool reclaim_later;     /* Redis may hold jobs for us that we have never seen */
@@ -53,6 +54,8 @@ void queue_scheduled(struct queue *q, int64_t due_ms);
 void queue_lease_ended(struct queue *q);
 /* Claims the oldest jobs that are due, or joins the backlog. */
 void queue_claim(struct queue *q, enum lapse_via via);
+/* Claims may be allowed again: hints that came before are not forgotten. */
+void queue_claims_allowed(struct queue *q);
 /* A share of the backlog may be served: claims for its queue. */
 void queue_serve(struct share *s);
 
