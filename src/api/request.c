@@ -43,7 +43,7 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
     r->body_len = spec->body_len;
     r->queue = memcpy(queue, spec->queue, queue_size);
     r->id = (struct span){memcpy(id, spec->id, id_size), id_size - 1};
-    r->key = (struct span){key, keys_due(key, l->context.settings.space, spec->queue)};
+    r->key = (struct span){key, keys_of(key, l->context.settings.space, spec->queue, KEYS_DUE)};
     r->extra = key + KEYS_MAX;
     r->texts = r->extra + spec->extra_len;
 

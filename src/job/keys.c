@@ -48,12 +48,56 @@ bool keys_name_ok(struct span name)
     return is_printable(name, KEYS_NAME_MAX);
 }
 
-size_t keys_due(char out[KEYS_MAX], const char *space, const char *queue)
+const char *keys_part_name(enum keys_part part)
 {
-    return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:due", space, queue);
+    static const char *const names[KEYS_PARTS] = {
+        [KEYS_DUE] = "due",
+        [KEYS_RUN] = "run",
+        [KEYS_DEAD] = "dead",
+        [KEYS_JOBS] = "jobs",
+        [KEYS_ATTEMPTS] = "attempts",
+        [KEYS_SEQ] = "seq",
+        [KEYS_LISTENERS] = "listeners",
+    };
+    return names[part];
 }
 
-size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int db)
+size_t keys_of(char out[KEYS_MAX], const char *space, const char *queue, enum keys_part part)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:%s", space, queue, keys_part_name(part));
+}
+
+bool keys_queue_of(struct span key, const char *space, struct span *queue)
+{
+    struct span name;
+
+    if (!span_skip(&key, space) || !span_skip(&key, ":{") || !span_cut(&key, '}', &name) ||
+        !span_skip(&key, ":") || !keys_queue_ok(name)) {
+        return false;
+    }
+
+    for (enum keys_part part = 0; part < KEYS_PARTS; part++) {
+        if (span_is(key, keys_part_name(part))) {
+            *queue = name;
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t keys_trigger(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue,
+                    const char *id)
+{
+    return (size_t)snprintf(out, KEYS_TRIGGER_MAX, "%s:{%s}:t:%s", space, queue, id);
+}
+
+size_t keys_canary(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue,
+                   const char *name)
+{
+    return (size_t)snprintf(out, KEYS_TRIGGER_MAX, "%s:{%s}:t:{%s}", space, queue, name);
+}
+
+size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db)
 {
     return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:notice:%d", space, queue, db);
 }
@@ -61,6 +105,16 @@ size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int d
 size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db)
 {
     return (size_t)snprintf(out, KEYS_MAX, "__keyspace@%d__:%s:{%s}:t:*", db, space, queue);
+}
+
+size_t keys_pattern_of_parts(char out[KEYS_MAX], const char *space)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{*}:[^t]*", space);
+}
+
+size_t keys_pattern_of_notices(char out[KEYS_MAX], const char *space)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{*}:notice:*", space);
 }
 
 /* __keyevent@DB__:expired says the key, __keyspace@DB__:KEY says expired. */

@@ -8,7 +8,8 @@ enum {
     KEYS_QUEUE_MAX = 64,
     KEYS_NAME_MAX = 64,
     KEYS_ID_MAX = 255,
-    KEYS_MAX = KEYS_SPACE_MAX + KEYS_QUEUE_MAX + 32 /* of a key or channel, but one with an id */
+    KEYS_MAX = KEYS_SPACE_MAX + KEYS_QUEUE_MAX + 32, /* of a key or channel without an id */
+    KEYS_TRIGGER_MAX = KEYS_MAX + KEYS_ID_MAX
 };
 
 /* A space and a queue are of A-Z a-z 0-9 . _ - alone. */
@@ -18,14 +19,40 @@ bool keys_queue_ok(struct span queue);
 bool keys_id_ok(struct span id);
 bool keys_name_ok(struct span name);
 
-/* The key that scripts are called with, which names the queue. */
-size_t keys_due(char out[KEYS_MAX], const char *space, const char *queue);
+/* What Redis keeps of a queue beside its triggers: SPACE:{QUEUE}:PART. */
+enum keys_part {
+    KEYS_DUE, /* scripts are called with this one, which names the queue */
+    KEYS_RUN,
+    KEYS_DEAD,
+    KEYS_JOBS,
+    KEYS_ATTEMPTS,
+    KEYS_SEQ,
+    KEYS_LISTENERS,
+    KEYS_PARTS
+};
+const char *keys_part_name(enum keys_part part);
+size_t keys_of(char out[KEYS_MAX], const char *space, const char *queue, enum keys_part part);
+/* Reads such a key. false: it is not ours, or a trigger. */
+bool keys_queue_of(struct span key, const char *space, struct span *queue);
+
+/* The key that expires when a job is due; for id "" what all of them begin with. */
+size_t keys_trigger(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue,
+                    const char *id);
+/* The same of a listener. */
+size_t keys_canary(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue,
+                   const char *name);
+
 /* The channel on which the scripts publish. */
-size_t keys_wake(char out[KEYS_MAX], const char *space, const char *queue, int db);
+size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db);
 
 /* What to subscribe to: the expiries of all keys, or those of the triggers of one queue. */
 #define KEYS_EXPIRED "__keyevent@*__:expired"
 size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db);
+
+/* Patterns for all queues of a space: of their keys but the triggers, which must not be touched, and
+ * of the channels on which the scripts publish. */
+size_t keys_pattern_of_parts(char out[KEYS_MAX], const char *space);
+size_t keys_pattern_of_notices(char out[KEYS_MAX], const char *space);
 
 /* An expiry event, of either kind of subscription. It is ours where the database, the space and the
  * spelling of queue and id are. */

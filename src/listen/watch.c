@@ -191,7 +191,7 @@ static void watch_subscribe(struct watch *w, const char *queue)
     int db = ws->node->endpoint.address.db;
     bool by_keyspace = settings->notify == LAPSE_KEYSPACE;
 
-    keys_wake(w->notices, settings->space, queue, db);
+    keys_notice(w->notices, settings->space, queue, db);
     keys_pattern(w->triggers, settings->space, queue, db);
     table_add(&ws->names, &w->named, span_of(queue));
     pubsub_add(&ws->node->pubsub, &w->channel, w->notices, by_keyspace ? w->triggers : NULL);

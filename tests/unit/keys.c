@@ -87,14 +87,61 @@ Test(keys, are_spelled_as_the_scripts_spell_them)
 {
     char out[KEYS_MAX];
 
-    cr_expect_eq(keys_due(out, "lapse", "mail"), 16);
+    cr_expect_eq(keys_of(out, "lapse", "mail", KEYS_DUE), 16);
     cr_expect_str_eq(out, "lapse:{mail}:due");
-    cr_expect_eq(keys_wake(out, "lapse", "mail", 0), 21);
+    cr_expect_eq(keys_notice(out, "lapse", "mail", 0), 21);
     cr_expect_str_eq(out, "lapse:{mail}:notice:0");
-    cr_expect_eq(keys_wake(out, "s", "q", 15), 15);
+    cr_expect_eq(keys_notice(out, "s", "q", 15), 15);
     cr_expect_str_eq(out, "s:{q}:notice:15");
     cr_expect_eq(keys_pattern(out, "lapse", "mail", 0), 31);
     cr_expect_str_eq(out, "__keyspace@0__:lapse:{mail}:t:*");
+    cr_expect_eq(keys_pattern_of_parts(out, "s"), 11);
+    cr_expect_str_eq(out, "s:{*}:[^t]*");
+    cr_expect_eq(keys_pattern_of_notices(out, "s"), 14);
+    cr_expect_str_eq(out, "s:{*}:notice:*");
+
+    char trigger[KEYS_TRIGGER_MAX];
+    cr_expect_eq(keys_trigger(trigger, "s", "q", "id"), 10);
+    cr_expect_str_eq(trigger, "s:{q}:t:id");
+    cr_expect_eq(keys_canary(trigger, "s", "q", "me"), 12);
+    cr_expect_str_eq(trigger, "s:{q}:t:{me}");
+}
+
+Test(keys, of_the_parts_of_a_queue_name_it)
+{
+    static const char *const parts[] = {"due",      "run", "dead",     "jobs",
+                                        "attempts", "seq", "listeners"};
+    char out[KEYS_MAX];
+
+    cr_assert_eq(sizeof parts / sizeof *parts, KEYS_PARTS);
+    for (enum keys_part part = 0; part < KEYS_PARTS; part++) {
+        struct span queue = {NULL, 0};
+        cr_expect_str_eq(keys_part_name(part), parts[part]);
+        keys_of(out, "lapse", "mail", part);
+        cr_expect(keys_queue_of(span_of(out), "lapse", &queue) && span_is(queue, "mail"), "%s",
+                  out);
+    }
+
+    static const char *const others[] = {
+        "lapse:{mail}:t:i",
+        "lapse:{mail}:notice:0",
+        "lapse:{mail}:du",
+        "lapse:{mail}:due1",
+        "lapse:{mail}:",
+        "lapse:{mail}",
+        "lapse:{}:due",
+        "lapse:{a b}:due",
+        "lapse:{mail:due",
+        "lapse:mail:due",
+        "laps:{mail}:due",
+        "xlapse:{mail}:due",
+        "",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct span queue = {NULL, 0};
+        cr_expect_not(keys_queue_of(span_of(others[i]), "lapse", &queue), "%s", others[i]);
+        cr_expect_null(queue.at);
+    }
 }
 
 Test(keys, of_the_longest_names_fit)
@@ -103,15 +150,24 @@ Test(keys, of_the_longest_names_fit)
     char want[512];
 
     snprintf(want, sizeof want, "%s:{%s}:due", of_length(64), of_length(64));
-    cr_expect_eq(keys_due(out, of_length(64), of_length(64)), strlen(want));
+    cr_expect_eq(keys_of(out, of_length(64), of_length(64), KEYS_DUE), strlen(want));
     cr_expect_str_eq(out, want);
     snprintf(want, sizeof want, "%s:{%s}:notice:1048576", of_length(64), of_length(64));
-    cr_expect_eq(keys_wake(out, of_length(64), of_length(64), 1 << 20), strlen(want));
+    cr_expect_eq(keys_notice(out, of_length(64), of_length(64), 1 << 20), strlen(want));
     cr_expect_str_eq(out, want);
     snprintf(want, sizeof want, "__keyspace@1048576__:%s:{%s}:t:*", of_length(64), of_length(64));
     cr_expect_eq(keys_pattern(out, of_length(64), of_length(64), 1 << 20), strlen(want));
     cr_expect_str_eq(out, want);
+    snprintf(want, sizeof want, "%s:{%s}:listeners", of_length(64), of_length(64));
+    cr_expect_eq(keys_of(out, of_length(64), of_length(64), KEYS_LISTENERS), strlen(want));
+    cr_expect_str_eq(out, want);
     free(out);
+
+    char *trigger = malloc(KEYS_TRIGGER_MAX);
+    snprintf(want, sizeof want, "%s:{%s}:t:%s", of_length(64), of_length(64), of_length(255));
+    cr_expect_eq(keys_trigger(trigger, of_length(64), of_length(64), of_length(255)), strlen(want));
+    cr_expect_str_eq(trigger, want);
+    free(trigger);
 }
 
 /* ---- events ---- */

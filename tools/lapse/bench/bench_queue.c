@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaves Redis as it was. The library removes jobs but not a queue, for its counter of tokens must
- * never go back. Nobody needs the bench's queue afterwards, so its keys are spelled here. Only jobs
- * that are named as those of a bench are removed, and the rest only if no other job is there. */
+ * never go back. Nobody needs the bench's queue afterwards. Only jobs that are named as those
+ * of a bench are removed, and the rest only if no other job is there. */
 #include "bench/bench_queue.h"
 #include "bench/producer.h"
 #include "cli/message.h"
@@ -9,44 +9,47 @@
 #include <stdio.h>
 
 /* clang-format off */
-#define BASE "local base = string.sub(KEYS[1], 1, -4) "
 
-/* Returns the number of records, and of live listeners. */
-static const char count_script[] = BASE
+/* ARGV: the keys of the records and of the listeners. Returns how many records there are, and how
+ * many live listeners. */
+static const char count_script[] =
     "local time = redis.call('TIME') "
     "local now = string.format('(%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) "
-    "return { redis.call('HLEN', base .. 'jobs'), "
-    "         redis.call('ZCOUNT', base .. 'listeners', now, '+inf') }";
+    "return { redis.call('HLEN', ARGV[1]), "
+    "         redis.call('ZCOUNT', ARGV[2], now, '+inf') }";
 
-/* ARGV: set, rank of the first, 1 to remove ours. Returns how many it has seen, and how many of
+/* ARGV: the key of a set, rank of the first, 1 to remove ours; the keys of the records and of the
+ * attempts, and what the keys of triggers begin with. Returns how many it has seen, and how many of
  * these are not ours. */
-static const char page_script[] = BASE
-    "local ids = redis.call('ZRANGE', base .. ARGV[1], ARGV[2], ARGV[2] + 499) "
+static const char page_script[] =
+    "local ids = redis.call('ZRANGE', ARGV[1], ARGV[2], ARGV[2] + 499) "
     "local own, keys = {}, {} "
     "for _, id in ipairs(ids) do "
     "    if #id == 20 and string.match(id, '^bench%-%d+$') then "
-    "        own[#own + 1], keys[#keys + 1] = id, base .. 't:' .. id "
+    "        own[#own + 1], keys[#keys + 1] = id, ARGV[6] .. id "
     "    end "
     "end "
     "if ARGV[3] == '1' and #own > 0 then "
-    "    redis.call('ZREM', base .. ARGV[1], unpack(own)) "
-    "    redis.call('HDEL', base .. 'jobs', unpack(own)) "
-    "    redis.call('HDEL', base .. 'attempts', unpack(own)) "
+    "    redis.call('ZREM', ARGV[1], unpack(own)) "
+    "    redis.call('HDEL', ARGV[4], unpack(own)) "
+    "    redis.call('HDEL', ARGV[5], unpack(own)) "
     "    redis.call('DEL', unpack(keys)) "
     "end "
     "return { #ids, #ids - #own }";
 
-/* Reads the canaries, which have expired, so that Redis removes them now. */
-static const char canaries_script[] = BASE
-    "for _, name in ipairs(redis.call('ZRANGE', base .. 'listeners', 0, -1)) do "
-    "    redis.call('EXISTS', base .. 't:{' .. name .. '}') "
+/* ARGV: the key of the listeners, and what the keys of canaries begin with. Reads the canaries,
+ * which have expired, so that Redis removes them now. */
+static const char canaries_script[] =
+    "for _, name in ipairs(redis.call('ZRANGE', ARGV[1], 0, -1)) do "
+    "    redis.call('EXISTS', ARGV[2] .. name .. '}') "
     "end "
     "return { 0 }";
 
-/* Returns the number of jobs that are left; removes the rest if there are none. */
-static const char rest_script[] = BASE
-    "local n = redis.call('HLEN', base .. 'jobs') "
-    "if n == 0 then redis.call('DEL', base .. 'seq', base .. 'listeners') end "
+/* ARGV: the keys of the records, of the token and of the listeners. Returns the number of jobs that
+ * are left; removes the rest if there are none. */
+static const char rest_script[] =
+    "local n = redis.call('HLEN', ARGV[1]) "
+    "if n == 0 then redis.call('DEL', ARGV[2], ARGV[3]) end "
     "return { n }";
 /* clang-format on */
 
@@ -57,12 +60,18 @@ struct bench_queue_count {
 void bench_queue_init(struct bench_queue *q, struct redis_sync *redis, const char *space,
                       const char *name)
 {
+    space = space ? space : "lapse";
     q->redis = redis;
     q->name = name;
-    snprintf(q->key, sizeof q->key, "%s:{%s}:due", space ? space : "lapse", name);
+
+    for (enum keys_part part = 0; part < KEYS_PARTS; part++) {
+        keys_of(q->keys[part], space, name, part);
+    }
+    keys_trigger(q->triggers, space, name, "");
+    keys_trigger(q->canaries, space, name, "{");
 }
 
-static int walk_set(const struct bench_queue *q, const char *set, bool remove,
+static int walk_set(const struct bench_queue *q, enum keys_part set, bool remove,
                     struct bench_queue_count *count)
 {
     enum { SEEN, FOREIGN, NUMBERS };
@@ -71,10 +80,12 @@ static int walk_set(const struct bench_queue *q, const char *set, bool remove,
 
     do {
         char rank[24];
-        const char *args[] = {set, rank, remove ? "1" : "0", NULL};
+        const char *args[] = {
+            q->keys[set], rank, remove ? "1" : "0", q->keys[KEYS_JOBS], q->keys[KEYS_ATTEMPTS],
+            q->triggers,  NULL};
         snprintf(rank, sizeof rank, "%lld", (long long)first);
 
-        int code = redis_sync_script(q->redis, page_script, q->key, args, NUMBERS, n);
+        int code = redis_sync_script(q->redis, page_script, q->keys[KEYS_DUE], args, NUMBERS, n);
         if (code) {
             return code;
         }
@@ -89,7 +100,7 @@ static int walk_set(const struct bench_queue *q, const char *set, bool remove,
 
 static int walk_queue(const struct bench_queue *q, bool remove, struct bench_queue_count *count)
 {
-    static const char *const sets[] = {"due", "run", "dead"};
+    static const enum keys_part sets[] = {KEYS_DUE, KEYS_RUN, KEYS_DEAD};
 
     *count = (struct bench_queue_count){0, 0};
 
@@ -108,8 +119,9 @@ static int walk_queue(const struct bench_queue *q, bool remove, struct bench_que
 
 static int count_all(const struct bench_queue *q, int64_t *records, int64_t *listeners)
 {
+    const char *args[] = {q->keys[KEYS_JOBS], q->keys[KEYS_LISTENERS], NULL};
     int64_t n[2];
-    int code = redis_sync_script(q->redis, count_script, q->key, NULL, 2, n);
+    int code = redis_sync_script(q->redis, count_script, q->keys[KEYS_DUE], args, 2, n);
 
     if (!code) {
         *records = n[0];
@@ -159,18 +171,21 @@ int bench_queue_count_listeners(const struct bench_queue *q, int64_t *n)
 
 void bench_queue_expire_canaries(const struct bench_queue *q)
 {
+    const char *args[] = {q->keys[KEYS_LISTENERS], q->canaries, NULL};
     int64_t nothing;
-    redis_sync_script(q->redis, canaries_script, q->key, NULL, 1, &nothing);
+
+    redis_sync_script(q->redis, canaries_script, q->keys[KEYS_DUE], args, 1, &nothing);
 }
 
 int bench_queue_erase(const struct bench_queue *q)
 {
+    const char *args[] = {q->keys[KEYS_JOBS], q->keys[KEYS_SEQ], q->keys[KEYS_LISTENERS], NULL};
     struct bench_queue_count count;
     int64_t left;
     int code = walk_queue(q, true, &count);
 
     if (!code) {
-        code = redis_sync_script(q->redis, rest_script, q->key, NULL, 1, &left);
+        code = redis_sync_script(q->redis, rest_script, q->keys[KEYS_DUE], args, 1, &left);
     }
 
     if (!code && left > 0) {

@@ -2,15 +2,16 @@
 #ifndef BENCH_QUEUE_H
 #define BENCH_QUEUE_H
 #include "client/redis_sync.h"
-
-enum { BENCH_QUEUE_KEY_BYTES = 160 };
+#include "job/keys.h"
 
 /* The queue of the bench as it lies in Redis. Functions that return int return 0, or an exit code
  * after they have printed why. */
 struct bench_queue {
     struct redis_sync *redis;
     const char *name;
-    char key[BENCH_QUEUE_KEY_BYTES]; /* of the jobs that are due; the others are made from it */
+    char keys[KEYS_PARTS][KEYS_MAX];
+    char triggers[KEYS_TRIGGER_MAX]; /* what the keys of triggers begin with */
+    char canaries[KEYS_TRIGGER_MAX]; /* likewise */
 };
 
 /* space: NULL is the default. name must live as long as the queue. */

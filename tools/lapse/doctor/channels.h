@@ -2,9 +2,8 @@
 #ifndef CHANNELS_H
 #define CHANNELS_H
 #include "doctor/doctor.h"
-
-enum { CHANNEL_BYTES = 300 };
+#include "job/keys.h"
 
 /* The pattern of the expiry events that a listener subscribes to. */
-void channel_of_events(const struct doctor *d, char out[CHANNEL_BYTES]);
+void channel_of_events(const struct doctor *d, char out[KEYS_MAX]);
 #endif

@@ -30,10 +30,9 @@ int64_t doctor_reply_ms(const struct doctor *d)
     return d->g->opts.reply_ms ? d->g->opts.reply_ms : REPLY_MS;
 }
 
-void doctor_key(const struct doctor *d, char out[DOCTOR_KEY_BYTES], const char *end)
+const char *doctor_queue(const struct doctor *d)
 {
-    const char *queue = d->queues.n > 0 ? d->queues.names[0] : "lapse-doctor";
-    snprintf(out, DOCTOR_KEY_BYTES, "%s:{%s}:%s", d->space, queue, end);
+    return d->queues.n > 0 ? d->queues.names[0] : "lapse-doctor";
 }
 
 static void read_info(struct doctor *d)

@@ -30,7 +30,6 @@ struct doctor {
 };
 
 int64_t doctor_reply_ms(const struct doctor *d);
-/* "lapse:{orders}:END": a key of the first queue, or of one that does not exist. */
-enum { DOCTOR_KEY_BYTES = 200 };
-void doctor_key(const struct doctor *d, char out[DOCTOR_KEY_BYTES], const char *end);
+/* The first queue, or the name of one that does not exist. */
+const char *doctor_queue(const struct doctor *d);
 #endif

@@ -19,15 +19,12 @@ struct event_test {
     char error[VALUE_BYTES]; /* of REFUSED */
 };
 
-void channel_of_events(const struct doctor *d, char out[CHANNEL_BYTES])
+void channel_of_events(const struct doctor *d, char out[KEYS_MAX])
 {
-    char triggers[DOCTOR_KEY_BYTES];
-
     if (d->g->opts.notify == LAPSE_KEYSPACE) {
-        doctor_key(d, triggers, "t:*");
-        snprintf(out, CHANNEL_BYTES, "__keyspace@%d__:%s", d->redis.db, triggers);
+        keys_pattern(out, d->space, doctor_queue(d), d->redis.db);
     } else {
-        snprintf(out, CHANNEL_BYTES, "__keyevent@*__:expired");
+        memcpy(out, KEYS_EXPIRED, sizeof KEYS_EXPIRED);
     }
 }
 
@@ -127,12 +124,12 @@ static void wait_for_event(struct redis_sync *subscriber, const char *key, struc
 static void test_events(struct doctor *d, struct event_test *t)
 {
     struct redis_sync subscriber;
-    char end[64];
-    char key[DOCTOR_KEY_BYTES];
-    char pattern[CHANNEL_BYTES];
+    char name[64];
+    char key[KEYS_TRIGGER_MAX];
+    char pattern[KEYS_MAX];
 
-    snprintf(end, sizeof end, "t:{doctor:%d:%lld}", (int)getpid(), (long long)monotonic_us());
-    doctor_key(d, key, end);
+    snprintf(name, sizeof name, "doctor:%d:%lld", (int)getpid(), (long long)monotonic_us());
+    keys_canary(key, d->space, doctor_queue(d), name);
     channel_of_events(d, pattern);
 
     d->code = redis_sync_open(&subscriber, d->url, d->redis.shown, doctor_reply_ms(d), 0);

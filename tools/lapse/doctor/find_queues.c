@@ -1,41 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues are found by their keys, SPACE:{QUEUE}:END. Triggers are left out by the pattern, so that
- * none of them is touched. */
+/* Queues are found by their keys. Triggers are left out by the pattern, so that none of them is
+ * touched. */
 #include "doctor/ask.h"
 #include "doctor/checks.h"
 #include "doctor/report.h"
 #include "cli/message.h"
+#include "job/keys.h"
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool is_end_of_key(const char *end)
-{
-    static const char *const ends[] = {"due",      "run", "dead",     "jobs",
-                                       "attempts", "seq", "listeners"};
-
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        if (strcmp(end, ends[i]) == 0) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
 static void add_queue_of(struct doctor *d, const char *key)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    const char *name = key + strlen(d->space) + strlen(":{");
-    size_t len = strspn(name, letters);
+    struct span queue;
 
-    if (len == 0 || len > QUEUE_LEN || strncmp(name + len, "}:", 2) != 0 ||
-        !is_end_of_key(name + len + 2)) {
-        return;
-    }
-
-    if (!queues_add(&d->queues, name, len)) {
+    if (keys_queue_of(span_of(key), d->space, &queue) &&
+        !queues_add(&d->queues, queue.at, queue.len)) {
         message_print("out of memory");
         d->code = INTERNAL;
     }
@@ -60,10 +40,10 @@ void find_queues(struct doctor *d)
 {
     struct finding f = {.check = "queues", .verdict = WARN, .fix = "lapse doctor QUEUE..."};
     char cursor[24] = "0";
-    char pattern[100];
+    char pattern[KEYS_MAX];
     bool more = true;
 
-    snprintf(pattern, sizeof pattern, "%s:{*}:[^t]*", d->space);
+    keys_pattern_of_parts(pattern, d->space);
 
     while (more && !d->code) {
         redisReply *r = ASK(d, "SCAN", cursor, "MATCH", pattern, "COUNT", "1000");

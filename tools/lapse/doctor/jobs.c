@@ -6,6 +6,7 @@
 #include "doctor/checks.h"
 #include "doctor/report.h"
 #include "cli/message.h"
+#include "job/keys.h"
 #include "cli/values.h"
 #include "tool_scripts.h"
 #include <hiredis/hiredis.h>
@@ -33,7 +34,7 @@ enum { N_DEFECTS = sizeof defects / sizeof *defects };
 struct walk {
     struct doctor *d;
     const char *queue;
-    char due_key[160];
+    char due_key[KEYS_MAX];
     char db[16];
     int64_t looked, jobs, unreadable, repaired;
     int64_t reported_ms; /* the last line of progress */
@@ -149,18 +150,18 @@ static int64_t page_number(const redisReply *page, size_t i)
 }
 
 /* ---- a key ---- */
-static bool is_hash(const char *end)
+static bool is_hash(enum keys_part part)
 {
-    return strcmp(end, "jobs") == 0 || strcmp(end, "attempts") == 0;
+    return part == KEYS_JOBS || part == KEYS_ATTEMPTS;
 }
 
 /* How many members a key has; -1: this user may not ask. */
-static int64_t size_of_key(struct walk *w, const char *end)
+static int64_t size_of_key(struct walk *w, enum keys_part part)
 {
-    char key[160];
+    char key[KEYS_MAX];
 
-    snprintf(key, sizeof key, "%s:{%s}:%s", w->d->space, w->queue, end);
-    redisReply *r = ASK(w->d, is_hash(end) ? "HLEN" : "ZCARD", key);
+    keys_of(key, w->d->space, w->queue, part);
+    redisReply *r = ASK(w->d, is_hash(part) ? "HLEN" : "ZCARD", key);
     int64_t n = r && r->type == REDIS_REPLY_INTEGER ? r->integer : -1;
 
     freeReplyObject(r);
@@ -169,21 +170,21 @@ static int64_t size_of_key(struct walk *w, const char *end)
 
 /* A hash that grows is shown in part twice, and new jobs come: it never claims to have looked at
  * more than there are. */
-static void print_progress(struct walk *w, const char *end, int64_t looked)
+static void print_progress(struct walk *w, enum keys_part part, int64_t looked)
 {
     if (monotonic_ms() - w->reported_ms < PROGRESS_MS) {
         return;
     }
 
-    int64_t all = size_of_key(w, end);
+    int64_t all = size_of_key(w, part);
     w->reported_ms = monotonic_ms();
     if (all < 0) {
-        message_print("queue %s: checking %s", printable(w->queue), end);
+        message_print("queue %s: checking %s", printable(w->queue), keys_part_name(part));
         return;
     }
 
     message_print("queue %s: %lld of %lld checked in %s", printable(w->queue),
-                  (long long)(looked < all ? looked : all), (long long)all, end);
+                  (long long)(looked < all ? looked : all), (long long)all, keys_part_name(part));
 }
 
 /* So that a page is neither much work for Redis nor many bytes. */
@@ -196,21 +197,21 @@ static int64_t next_size(int64_t size, const redisReply *page)
     return 2 * size < PAGE ? 2 * size : PAGE;
 }
 
-static void count_page(struct walk *w, const char *end, const redisReply *page)
+static void count_page(struct walk *w, enum keys_part part, const redisReply *page)
 {
     int64_t looked = page_number(page, PAGE_LOOKED);
 
     w->looked += looked;
     w->unreadable += page_number(page, PAGE_UNREADABLE);
-    if (strcmp(end, "jobs") == 0) {
+    if (part == KEYS_JOBS) {
         w->jobs += looked;
     }
-    if (strcmp(end, "due") == 0) {
+    if (part == KEYS_DUE) {
         w->d->n_triggers += looked;
     }
 }
 
-static void walk_key(struct walk *w, const char *end)
+static void walk_key(struct walk *w, enum keys_part part)
 {
     int64_t before = w->looked;
     int64_t page = 0;
@@ -221,7 +222,7 @@ static void walk_key(struct walk *w, const char *end)
         char size_text[24];
         snprintf(page_text, sizeof page_text, "%llu", (unsigned long long)page);
         snprintf(size_text, sizeof size_text, "%lld", (long long)size);
-        const char *args[] = {end, page_text, size_text};
+        const char *args[] = {keys_part_name(part), page_text, size_text};
 
         redisReply *r = run_script(w, script_check, 3, args, NULL);
         if (!r) {
@@ -230,7 +231,7 @@ static void walk_key(struct walk *w, const char *end)
 
         count_defects(w, r);
         if (!walk_failed(w)) {
-            count_page(w, end, r);
+            count_page(w, part, r);
             page = page_number(r, PAGE_NEXT);
             size = next_size(size, r);
             if (w->d->repair) {
@@ -239,7 +240,7 @@ static void walk_key(struct walk *w, const char *end)
         }
 
         freeReplyObject(r);
-        print_progress(w, end, w->looked - before);
+        print_progress(w, part, w->looked - before);
     } while (page && !walk_failed(w));
 }
 
@@ -281,9 +282,9 @@ static void report_error(const struct walk *w, const char *found)
     }
     if (strstr(w->error, "WRONGTYPE")) {
         snprintf(fix, sizeof fix,
-                 "redis-cli TYPE '%s:{%s}:due', likewise run, dead, jobs and attempts; RENAME the "
-                 "key of another type",
-                 w->d->space, w->queue);
+                 "redis-cli TYPE '%s', likewise run, dead, jobs and attempts; RENAME the key of "
+                 "another type",
+                 w->due_key);
         f.fix = fix;
     }
 
@@ -322,14 +323,14 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const char *const ends[] = {"jobs", "due", "run", "dead", "attempts"};
+    static const enum keys_part parts[] = {KEYS_JOBS, KEYS_DUE, KEYS_RUN, KEYS_DEAD, KEYS_ATTEMPTS};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
-    snprintf(w.due_key, sizeof w.due_key, "%s:{%s}:due", d->space, queue);
+    keys_of(w.due_key, d->space, queue, KEYS_DUE);
     snprintf(w.db, sizeof w.db, "%d", d->redis.db);
 
-    for (size_t i = 0; i < sizeof ends / sizeof *ends && !walk_failed(&w); i++) {
-        walk_key(&w, ends[i]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !walk_failed(&w); i++) {
+        walk_key(&w, parts[i]);
     }
 
     if (!d->code) {

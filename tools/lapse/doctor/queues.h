@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef QUEUES_H
 #define QUEUES_H
+#include "job/keys.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { QUEUE_LEN = 64 }; /* at most */
+enum { QUEUE_LEN = KEYS_QUEUE_MAX };
 
 /* Names of queues. */
 struct queues {

@@ -79,7 +79,7 @@ static void add_command(char *words, size_t size, const char *command)
 
 static void add_channel(char *words, size_t size, const char *pattern)
 {
-    char word[CHANNEL_BYTES + 8];
+    char word[KEYS_MAX + 8];
 
     snprintf(word, sizeof word, " '&%s'", pattern);
     add_word(words, size, word);
@@ -88,13 +88,16 @@ static void add_channel(char *words, size_t size, const char *pattern)
 /* A command on a key that is not the user's is refused whatever the command: so keys come first. */
 static void check_keys(struct doctor *d, struct missing *m)
 {
-    static const char *const ends[] = {"due",      "run", "dead",      "jobs",
-                                       "attempts", "seq", "listeners", "t:x"};
-    char key[DOCTOR_KEY_BYTES];
+    const char *queue = doctor_queue(d);
+    char key[KEYS_TRIGGER_MAX];
     char command[COMMAND_BYTES];
 
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        doctor_key(d, key, ends[i]);
+    for (enum keys_part part = 0; part <= KEYS_PARTS; part++) {
+        if (part < KEYS_PARTS) {
+            keys_of(key, d->space, queue, part);
+        } else {
+            keys_trigger(key, d->space, queue, "x");
+        }
         snprintf(command, sizeof command, "%s x 1 %s", d->eval, key);
         if (!is_allowed(d, command)) {
             m->keys = true;
@@ -106,10 +109,10 @@ static void check_evals(struct doctor *d, struct missing *m)
 {
     static const char *const evals[] = {"EVAL_RO", "EVALSHA_RO", "EVAL", "EVALSHA"};
     int n = d->role == FOR_MONITOR ? 2 : 4;
-    char key[DOCTOR_KEY_BYTES];
+    char key[KEYS_MAX];
     char command[COMMAND_BYTES];
 
-    doctor_key(d, key, "due");
+    keys_of(key, d->space, doctor_queue(d), KEYS_DUE);
     for (int i = 0; i < n; i++) {
         snprintf(command, sizeof command, "%s x 1 %s", evals[i], key);
         if (!is_allowed(d, command)) {
@@ -122,10 +125,10 @@ static void check_evals(struct doctor *d, struct missing *m)
  * reads past its arguments. */
 static void check_script(struct doctor *d, const struct script_needs *s, struct missing *m)
 {
-    char key[DOCTOR_KEY_BYTES];
+    char key[KEYS_MAX];
     bool lacks_any = false;
 
-    doctor_key(d, key, "due");
+    keys_of(key, d->space, doctor_queue(d), KEYS_DUE);
     for (const char *at = s->commands; *at; at += strspn(at, " ")) {
         int len = (int)strcspn(at, " ");
         char name[WORD_BYTES];
@@ -178,23 +181,20 @@ static void check_channel(struct doctor *d, struct missing *m, const char *verb,
  * SUBSCRIBE with the pattern, but compares the pattern of a PSUBSCRIBE with it letter by letter. */
 static void check_channels(struct doctor *d, struct missing *m)
 {
-    char notice[DOCTOR_KEY_BYTES];
-    char notices[DOCTOR_KEY_BYTES];
-    char events[CHANNEL_BYTES];
-    char events_of_queue[CHANNEL_BYTES];
-    char end[24];
+    char notice[KEYS_MAX];
+    char notices[KEYS_MAX];
+    char events[KEYS_MAX];
+    char events_of_queue[KEYS_MAX];
 
-    snprintf(end, sizeof end, "notice:%d", d->redis.db);
-    doctor_key(d, notice, end);
-    snprintf(notices, sizeof notices, "%s", notice);
+    keys_notice(notice, d->space, doctor_queue(d), d->redis.db);
+    memcpy(notices, notice, sizeof notices);
     channel_of_events(d, events);
-    snprintf(events_of_queue, sizeof events_of_queue, "%s", events);
+    memcpy(events_of_queue, events, sizeof events_of_queue);
 
     if (!d->queues_named) {
-        snprintf(notices, sizeof notices, "%s:{*}:notice:*", d->space);
+        keys_pattern_of_notices(notices, d->space);
         if (d->g->opts.notify == LAPSE_KEYSPACE) {
-            snprintf(events_of_queue, sizeof events_of_queue, "__keyspace@%d__:%s:{QUEUE}:t:*",
-                     d->redis.db, d->space);
+            keys_pattern(events_of_queue, d->space, "QUEUE", d->redis.db);
         }
     }
 
