@@ -114,7 +114,7 @@ void alarm_notify(struct alarm *a, int64_t due_ms)
 
 void alarm_notify_others(struct alarm *a)
 {
-    int64_t now_us = node_time_us(a->alarms->script->node);
+    int64_t now_us = node_time_us(node_of(a->alarms->script, a->key));
 
     alarm_check_at(a, (struct alarm_check){.grace_us = now_us + GRACE_US});
 }
@@ -168,7 +168,7 @@ static void on_touched(struct touch_request *r, int err, const struct touch_repl
     }
 
     if (err) {
-        int64_t retry_us = node_time_us(as->script->node) + RETRY_MS * INT64_C(1000);
+        int64_t retry_us = node_time_us(node_of(as->script, a->key)) + RETRY_MS * INT64_C(1000);
         alarm_check_at(a, (struct alarm_check){.due_us = retry_us});
         return;
     }
@@ -204,7 +204,8 @@ static bool alarm_is_over(const struct alarm *a, int64_t at_us, int64_t now_us)
 /* A trigger has expired since the job that we wait for was due. */
 static bool alarm_others_touch(const struct alarm *a, int64_t due_us)
 {
-    return a->rank != 0 && a->expired_us >= node_mono_us(a->alarms->script->node, due_us);
+    return a->rank != 0 &&
+           a->expired_us >= node_mono_us(node_of(a->alarms->script, a->key), due_us);
 }
 
 static void alarm_check(struct alarm *a, int64_t now_us)

@@ -21,7 +21,7 @@ static void on_again(void *arg)
 {
     struct eviction *e = arg;
 
-    if (node_up(e->script->node)) {
+    if (node_up(node_of(e->script, span_of(e->key)))) {
         eviction_ask(e);
     }
 }
@@ -29,19 +29,20 @@ static void on_again(void *arg)
 static void eviction_set(struct eviction *e, bool may_evict)
 {
     struct context *c = e->context;
+    bool might_evict = eviction_possible(e);
 
-    if (may_evict && !e->may_evict) {
+    if (may_evict && !might_evict) {
         log_line(&c->log, LOG_POLICY, LOG_ERR,
                  "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; "
                  "CONFIG SET maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
         health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_MAY_EVICT});
-    } else if (!may_evict && e->may_evict) {
+    } else if (!may_evict && might_evict) {
         log_line(&c->log, LOG_KEEPS, LOG_NOTICE,
                  "takes jobs: this Redis does not evict them any more");
         health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
     }
 
-    e->may_evict = may_evict;
+    e->script->node->eviction = may_evict ? NODE_MAY_EVICT : NODE_EVICTS_NOTHING;
 }
 
 static void on_answer(struct eviction_request *r, int err, const struct eviction_reply *reply)
@@ -53,12 +54,13 @@ static void on_answer(struct eviction_request *r, int err, const struct eviction
         return; /* the connection is gone: the next one asks */
     }
 
-    e->known = true;
     if (!err) {
         eviction_set(e, reply->may_evict != 0);
+    } else if (!eviction_known(e)) {
+        eviction_set(e, false);
     }
 
-    if (e->may_evict) {
+    if (eviction_possible(e)) {
         timer_set(&e->again, AGAIN_MS);
     } else if (forbade) {
         e->allowed(e->arg);
@@ -70,7 +72,9 @@ void eviction_init(struct eviction *e, struct script *script, void (*allowed)(vo
     struct context *c = script->context;
 
     *e = (struct eviction){.context = c, .script = script, .allowed = allowed, .arg = arg};
-    e->known = (c->settings.flags & LAPSE_MAY_EVICT) != 0;
+    if (c->settings.flags & LAPSE_MAY_EVICT) {
+        script->node->eviction = NODE_EVICTS_NOTHING; /* or we do not mind */
+    }
     e->query.end = on_answer;
     timer_init(&e->again, c->loop, on_again, e);
 }
@@ -79,7 +83,7 @@ void eviction_check(struct eviction *e, struct span key)
 {
     bool is_allowed = (e->context->settings.flags & LAPSE_MAY_EVICT) != 0;
 
-    if (is_allowed || !node_up(e->script->node) || e->query.request.pending) {
+    if (is_allowed || !node_up(node_of(e->script, key)) || e->query.request.pending) {
         return;
     }
 

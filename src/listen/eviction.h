@@ -15,8 +15,6 @@ struct eviction {
     struct eviction_request query;
     struct timer again;
     char key[KEYS_MAX]; /* of the queue that was asked with last */
-    bool known;
-    bool may_evict;
 };
 
 /* Calls allowed(arg) when jobs may be claimed after they could not. */
@@ -28,19 +26,19 @@ void eviction_check(struct eviction *e, struct span key);
 
 static inline bool eviction_known(const struct eviction *e)
 {
-    return e->known;
+    return e->script->node->eviction != NODE_EVICTION_UNKNOWN;
 }
 
 /* No job may be claimed: Redis has not answered yet, or may evict jobs. */
 static inline bool eviction_forbids_claims(const struct eviction *e)
 {
-    return !e->known || e->may_evict;
+    return e->script->node->eviction != NODE_EVICTS_NOTHING;
 }
 
 /* Redis has answered that it may evict jobs. */
 static inline bool eviction_possible(const struct eviction *e)
 {
-    return e->may_evict;
+    return e->script->node->eviction == NODE_MAY_EVICT;
 }
 
 void eviction_close(struct eviction *e);

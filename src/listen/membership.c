@@ -91,7 +91,7 @@ static void on_time(void *arg)
     struct membership *m = arg;
     bool join = membership_should_join(m);
 
-    if (m->heartbeat.request.pending || !node_up(m->script->node) || !(join || m->joined)) {
+    if (m->heartbeat.request.pending || !node_up(node_of(m->script, m->key)) || !(join || m->joined)) {
         return; /* the answer, the connection or a free slot sets the timer again */
     }
 
@@ -174,7 +174,7 @@ static void on_answer(struct heartbeat_request *r, int err, const struct heartbe
     struct membership *m = CONTAINER(r, struct membership, heartbeat);
 
     if (m->left_for_good) {
-        if (m->joined && node_up(m->script->node)) {
+        if (m->joined && node_up(node_of(m->script, m->key))) {
             membership_ask(m, false);
         } else {
             m->events->ended(m->arg);
@@ -276,7 +276,7 @@ void membership_leave_for_good(struct membership *m)
 {
     membership_stop(m);
     m->wanted = false;
-    if (m->joined && !m->heartbeat.request.pending && node_up(m->script->node)) {
+    if (m->joined && !m->heartbeat.request.pending && node_up(node_of(m->script, m->key))) {
         membership_ask(m, false);
     }
 }

@@ -335,7 +335,8 @@ static void on_claimed(struct claim *c, int err, const struct claim_reply *got)
 /* ---- lost jobs ---- */
 static void queue_reclaim(struct queue *q)
 {
-    bool can = !reclaim_on(&q->reclaim) && !queue_is_closed(q) && node_up(q->shared->script->node);
+    bool can = !reclaim_on(&q->reclaim) && !queue_is_closed(q) &&
+               node_up(node_of(q->shared->script, span_of(q->key)));
 
     q->reclaim_later = false;
 
@@ -415,7 +416,7 @@ static void on_sweep_due(void *arg)
  * announced. */
 void queue_scheduled(struct queue *q, int64_t due_ms)
 {
-    int64_t now_us = node_time_us(q->shared->script->node);
+    int64_t now_us = node_time_us(node_of(q->shared->script, span_of(q->key)));
 
     if (!watch_is_subscribed(&q->watch) || due_ms * 1000 > now_us) {
         alarm_notify(&q->alarm, due_ms);

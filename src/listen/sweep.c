@@ -15,7 +15,7 @@ static void on_time(void *arg)
 {
     struct sweep *s = arg;
 
-    if (node_up(s->script->node)) {
+    if (node_up(node_of(s->script, s->key))) {
         s->events->due(s->arg);
     }
 

@@ -4,6 +4,9 @@
 #include "redis/pubsub.h"
 #include "redis/server_clock.h"
 
+/* May this Redis evict jobs, by its maxmemory-policy? */
+enum node_eviction { NODE_EVICTION_UNKNOWN, NODE_EVICTS_NOTHING, NODE_MAY_EVICT };
+
 /* One Redis: its address, its connections, and what is known of it. */
 struct node {
     struct context *context;
@@ -11,6 +14,7 @@ struct node {
     struct conn commands;
     struct pubsub pubsub; /* begun by who subscribes */
     struct server_clock clock;
+    enum node_eviction eviction;
     uint64_t scripts;      /* a bit for each that it has been sent since it was connected */
     void (*up)(void *arg); /* commands can be sent, now or again */
     void *arg;
