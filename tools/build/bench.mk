@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Measures lapse beside what else one would use.
+# The benchmarks of lapse and of what one would use instead.
 
 BENCHED   := lapse zset expired beanstalk native
 BENCH_KIT := $(addprefix $(OBJ)/tests/bench/,bench.o arguments.o produce.o listen.o pipe.o)

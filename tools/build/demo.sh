@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# demo.sh: plays tools/examples/demo.c on a private Redis, which is gone afterwards. BUILD says where the programs are.
+# demo.sh: runs tools/examples/demo.c on a private Redis, which is removed afterwards. BUILD is where the programs are.
 set -eu
 build=${BUILD:-build}
 dir=$(mktemp -d)

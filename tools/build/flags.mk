@@ -5,8 +5,8 @@ WARN := -Wall -Wextra -Wconversion
 SAN  :=
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
-# Not every compiler, nor every machine, knows all hardening flags. Sanitizers have better checks than _FORTIFY_SOURCE,
-# which needs optimisation, and which distributions set themselves.
+# Some hardening flags are unknown to some compilers or machines. _FORTIFY_SOURCE needs optimisation; sanitizers have
+# better checks; and a distribution may have set it already.
 PROBED := -fcf-protection=full -mbranch-protection=standard -fstack-clash-protection -ftrivial-auto-var-init=zero
 known   = $(shell for f in $(1); do $(CC) -Werror $$f -x c -c -o /dev/null /dev/null 2>/dev/null && echo $$f; done)
 HARDEN := -fstack-protector-strong -Wformat=2 -Werror=format-security $(call known,$(PROBED))

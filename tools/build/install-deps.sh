@@ -21,7 +21,7 @@ for group in "$@"; do
     esac
 done
 
-command -v dpkg-query >/dev/null || { echo "not Debian: please install what matches:$want" >&2; exit 0; }
+command -v dpkg-query >/dev/null || { echo "not Debian: please install the equivalents of:$want" >&2; exit 0; }
 missing=
 for package in $want; do
     status=$(dpkg-query -W -f='${db:Status-Status} ' "$package" 2>/dev/null) || status=
@@ -33,11 +33,11 @@ line="apt-get install -y --no-install-recommends$missing"
 if [ "$(id -u)" = 0 ]; then root=
 elif sudo -n true 2>/dev/null; then root='sudo -n'
 else
-    echo "missing packages; please type:  sudo $line" >&2
+    echo "packages are missing; please run: sudo $line" >&2
     exit 1
 fi
 
-# Redis and beanstalkd are needed as programs only: a package must not leave a service running that nobody asked for.
+# Only the programs of these packages are needed: policy-rc.d keeps apt from starting their services.
 policy=/usr/sbin/policy-rc.d
 case "$missing" in
 *redis-server* | *valkey-server* | *beanstalkd*)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Installation.
+# Installing and uninstalling.
 
 MAN := lapse.1 lapse.3
 $(BUILD)/lapse.pc: tools/build/lapse.pc.in include/lapse.h $(BUILD)/prefix
@@ -11,7 +11,7 @@ INSTALLED = $(PREFIX)/include/lapse.h $(LIBDIR)/liblapse.a $(LIBDIR)/liblapse.so
     $(LIBDIR)/pkgconfig/lapse.pc $(PREFIX)/bin/lapse $(SHARE)/lapse/redis.conf \
     $(foreach m,$(MAN),$(SHARE)/man/man$(subst .,,$(suffix $(m)))/$(m)) \
     $(EXAMPLES:%=$(SHARE)/doc/lapse/examples/%.c)
-install: all $(BUILD)/lapse.pc  ## PREFIX, DESTDIR and LIBDIR say where
+install: all $(BUILD)/lapse.pc  ## build and install; PREFIX (/usr/local), LIBDIR and DESTDIR say where
 	install -Dm644 include/lapse.h $(DESTDIR)$(PREFIX)/include/lapse.h
 	install -Dm644 $(BUILD)/liblapse.a $(DESTDIR)$(LIBDIR)/liblapse.a
 	install -Dm644 $(BUILD)/liblapse.so.0 $(DESTDIR)$(LIBDIR)/liblapse.so.0
@@ -22,7 +22,7 @@ install: all $(BUILD)/lapse.pc  ## PREFIX, DESTDIR and LIBDIR say where
 	for m in $(MAN); do install -Dm644 tools/man/$$m $(DESTDIR)$(SHARE)/man/man$${m##*.}/$$m || exit 1; done
 	for e in $(EXAMPLES); do \
 	    install -Dm644 tools/examples/$$e.c $(DESTDIR)$(SHARE)/doc/lapse/examples/$$e.c || exit 1; done
-uninstall:  ## with the same PREFIX, DESTDIR and LIBDIR
+uninstall:  ## remove what install installed; needs the same PREFIX, LIBDIR and DESTDIR
 	rm -f $(INSTALLED:%=$(DESTDIR)%)
 	-rmdir $(DESTDIR)$(SHARE)/lapse $(DESTDIR)$(SHARE)/doc/lapse/examples $(DESTDIR)$(SHARE)/doc/lapse
 

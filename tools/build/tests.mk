@@ -16,11 +16,11 @@ $(foreach f,$(FOLDERS) fault,$(eval $(call criterion,$(f))))
 
 $(KIT_O): | $(BUILD)/users.acl
 
-# reads what the fault runs wrote; no lapse in it
+# checks the histories that the fault runs write; contains nothing of lapse
 $(BUILD)/history-check: $(call folder_o,history)
 	$(call say,LD)$(LINK) -o $@ $^ -ljansson
 
-# the fault runs with a guard of the scripts taken out, which must be noticed: tests/meta/broken/NAME.sed says which
+# the fault runs on scripts that lack a guard, which the checker must notice; tests/meta/broken/NAME.sed removes it
 BROKEN := $(patsubst tests/meta/broken/%.sed,$(BUILD)/broken/%/fault,$(wildcard tests/meta/broken/*.sed))
 $(BUILD)/broken/%/script_texts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh $(LUA) tools/build/scripts.py
 	@tests/meta/broken/break.sh $* $(@D)/src
@@ -33,18 +33,18 @@ $(BUILD)/broken/%/fault: $(BUILD)/broken/%/facts.o $(KIT_O) $(LIB_O) \
 	@objcopy --localize-hidden $(@D)/liblapse.o
 	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)
 
-# what goes before the C library of a program under test
+# libraries for LD_PRELOAD, which replace functions of the C library in a program under test
 $(BUILD)/preload/%.so: tests/fault/preload/%.c $(wildcard tests/fault/preload/*.h)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -fPIC -shared -o $@ $<
 
-# one program per file; its corpus is replayed with the other tests, and grown by make fuzz
+# one program per file; `make check` replays its corpus, `make fuzz` extends it
 FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS := $(FUZZ:%=$(BUILD)/tests/fuzz-%)
 FUZZ_S := 60
-# --help ends a program; here it ends a try
+# --help exits the program; the target must go on with the next input
 $(BUILD)/args $(BUILD)/tests/fuzz-args: FUZZ_LINK := -Wl,--wrap=close_stdout
-# what a target defines by itself is not taken from here
+# an archive, so that a target may define some of these functions itself
 $(BUILD)/parts.a: $(LIB_O) $(filter-out %/main.o,$(TOOL_O))
 	$(call say,AR)rm -f $@ && $(AR) qcs $@ $^
 $(REPLAYS): $(BUILD)/tests/fuzz-%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/replay.o $(BUILD)/parts.a
@@ -70,25 +70,25 @@ objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(O
 check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
 
-# valgrind sees what ASan does not, values never set: where bytes of others are read, and each verb once
+# valgrind finds uninitialized values, which ASan does not: the tests that read foreign bytes, and each verb once
 VALGRIND_API := @(bad_input|corrupt_data|foreign|get|list|settle|reclaim)/*
 VALGRIND_CLI := @(list|schedule|text|cancel|depth|reschedule)/*
 
-steady: all $(TESTS) $(BUILD)/history-check  ## unit, lua, api and cli N=20 times, every other time on a busy machine; says what failed how often
+steady: all $(TESTS) $(BUILD)/history-check  ## run unit, lua, api and cli tests N=20 times, every other time on a busy machine, and count the failures
 	@tests/steady.sh $(BUILD) $(FOLDERS)
-test-asan:  ## the same under AddressSanitizer and UBSan; any report fails
+test-asan:  ## run the tests under AddressSanitizer and UBSan; any report fails
 	@$(DEPS) build run test
 	$(again) BUILD=$(BUILD)/asan SAN=address,undefined check
-test-msan:  ## what the fuzzers keep, replayed under clang's MemorySanitizer
+test-msan:  ## replay the corpora of the fuzzers under clang's MemorySanitizer
 	@$(DEPS) build lint
 	$(again) BUILD=$(BUILD)/msan CC=clang SAN=memory check-msan
 check-msan: $(REPLAYS)
 	@tests/run.sh $(BUILD) $(notdir $(REPLAYS))
-test-valgrind:  ## unit tests, and a part of api and cli, under valgrind; any report fails
+test-valgrind:  ## run the unit tests, and some of api and cli, under valgrind; any report fails
 	@$(DEPS) build run test valgrind
 	$(again) all $(TESTS)
 	@VALGRIND=1 tests/run.sh $(BUILD) unit 'api=$(VALGRIND_API)' 'cli=$(VALGRIND_CLI)'
-coverage:  ## what unit, lua, api and cli tests run of src/, a line a file; fails under 95 % of lines, 85 % of branches
+coverage:  ## show how much of src/ the tests run, a line per file; fails below 95 % of lines or 85 % of branches
 	@$(DEPS) build run test coverage
 	$(again) BUILD=$(BUILD)/cov CFLAGS='$(CFLAGS) --coverage -O0' CXXFLAGS='$(CXXFLAGS) --coverage' \
 	    LDFLAGS='$(LDFLAGS) -Wl,--wrap=_exit,--wrap=abort $(BUILD)/cov/flush.o' check-coverage
@@ -97,32 +97,32 @@ check-coverage:
 	@$(CC) $(BASE) -c -o $(BUILD)/flush.o tests/meta/coverage/flush.c
 	$(again) check
 	@tests/meta/coverage/report.sh $(BUILD)
-test-trixie:  ## the tests on Debian 13, in a root made once: hiredis 1.2, Redis 8 and Valkey 8.1; needs root and debootstrap
+test-trixie:  ## run the tests on Debian 13 (hiredis 1.2, Redis 8, Valkey 8.1), in a chroot that it keeps; needs root and debootstrap
 	@tools/build/trixie.sh
-fuzz:  ## let libFuzzer try what comes from outside for FUZZ_S seconds (60) each; ONLY='url job' picks some
+fuzz:  ## run libFuzzer on each parser of outside input, for FUZZ_S=60 seconds each; ONLY='url job' picks some
 	@$(DEPS) build lint
 	$(again) BUILD=$(BUILD)/libfuzzer CC=clang SAN=fuzzer-no-link,address,undefined run-fuzz
 run-fuzz: $(FUZZ:%=$(BUILD)/%)
 	@tests/fuzz/run.sh $(BUILD) $(FUZZ_S) $(or $(ONLY),$(FUZZ))
-test-acl:  ## the flows again as users of tools/doc/users.md, with their rights, and no others
+test-acl:  ## run the api tests as the users of tools/doc/users.md, who have only the rights that they need
 	@$(DEPS) build run test
 	$(again) all $(BUILD)/tests/api
 	@LAPSE_TEST_ACL=listener tests/run.sh $(BUILD) api
 	@LAPSE_TEST_ACL=producer tests/run.sh $(BUILD) api
-mutate:  ## each condition of the scripts made true, and false: do the tests notice? ONLY='claim.lua' picks some
+mutate:  ## make each condition of the scripts always true, then always false: do the tests notice? ONLY='claim.lua' picks some
 	@$(DEPS) build run test lint
 	$(again) all $(BUILD)/tests/lua
 	@tests/meta/mutate/run.sh $(BUILD)
-test-fault:  ## what breaks, broken on purpose: the short form of each row; ONLY='f10/*' picks some
+test-fault:  ## inject each fault of tools/doc/faults.md, in its short form; ONLY='f10/*' picks some
 	@$(DEPS) build run test fault
 	$(again) check-fault
-test-fault-asan:  ## the same under AddressSanitizer and UBSan
+test-fault-asan:  ## run test-fault under AddressSanitizer and UBSan
 	@$(DEPS) build run test fault
 	$(again) BUILD=$(BUILD)/asan SAN=address,undefined check-fault
 check-fault: all $(TESTS) $(BUILD)/tests/fault $(BUILD)/history-check $(PRELOAD) $(BROKEN)
 	@rm -f $(BUILD)/fault.rows
 	@tests/run.sh $(BUILD) fault; e=$$?; tests/fault/table.sh $(BUILD); exit $$e
-soak:  ## the same with all its figures: hours
+soak:  ## inject each fault with the figures of the table; takes hours
 	@$(DEPS) build run test fault
 	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 

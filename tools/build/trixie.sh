@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# trixie.sh: builds a Debian 13 root once, and in it lapse and its tests: hiredis 1.2, with Redis 8 and with Valkey 8.1.
-# The root is in TRIXIE (~/.cache/lapse/trixie); the tree is seen there read-only, and what is built stays in the root.
+# trixie.sh: runs the tests on Debian 13 (hiredis 1.2), with Redis 8 and with Valkey 8.1, in a root that it makes once, in
+# TRIXIE (~/.cache/lapse/trixie). The source tree is mounted there read-only, and the build stays in the root.
 set -eu
 root=${TRIXIE:-${XDG_CACHE_HOME:-$HOME/.cache}/lapse/trixie}
 servers=${SERVERS:-redis-server valkey-server}
 tree=$(cd "$(dirname "$0")/.." && pwd)
-[ "$(id -u)" = 0 ] || { echo "trixie: a Debian root is made and entered by root only: sudo make test-trixie" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || { echo "trixie: needs root: sudo make test-trixie" >&2; exit 1; }
 
-# All mounts are in a namespace of our own, and go with it, however this ends.
+# All mounts are in a namespace of our own and end with it, however this script ends.
 [ -n "${LAPSE_TRIXIE-}" ] || LAPSE_TRIXIE=1 exec unshare --mount --pid --fork --kill-child -- "$0" "$@"
 mount --make-rprivate /
 
 if [ ! -e "$root/etc/debian_version" ]; then
     command -v debootstrap >/dev/null || { echo "trixie: apt-get install debootstrap" >&2; exit 1; }
-    echo "==== a Debian 13 root in $root"
+    echo "==== making a Debian 13 root in $root"
     rm -rf "$root.part"
     mkdir -p "${root%/*}"
     debootstrap --variant=minbase trixie "$root.part" "${MIRROR:-http://deb.debian.org/debian}" > "$root.log" 2>&1 ||
@@ -36,7 +36,7 @@ mount -o remount,bind,ro "$root/mnt/tree"
 for group in build run test valkey; do
     within /mnt/tree/tools/build/install-deps.sh "$group"
 done
-# shellcheck disable=SC2016 # dpkg-query's own
+# shellcheck disable=SC2016 # dpkg-query expands it
 within dpkg-query -W -f '${Package} ${Version}\n' gcc libhiredis-dev libev-dev libcriterion-dev redis-server valkey-server
 
 build=/var/cache/lapse/build

@@ -70,11 +70,11 @@ check_index() {
 }
 
 check_faults() {
-    local tested told
+    local tested listed
 
     tested=$(grep -ohE '"F[0-9]+[a-z]?"' tests/fault/*.c | grep -oE 'F[0-9]+' | sort -u)
-    told=$(grep -oE '^\| F[0-9]+ ' tools/doc/faults.md | grep -oE 'F[0-9]+' | sort -u)
-    diff <(echo "$tested") <(echo "$told") | sed -n 's/^</tools\/doc\/faults.md lacks/p; s/^>/no test in tests\/fault has/p' |
+    listed=$(grep -oE '^\| F[0-9]+ ' tools/doc/faults.md | grep -oE 'F[0-9]+' | sort -u)
+    diff <(echo "$tested") <(echo "$listed") | sed -n 's/^</tools\/doc\/faults.md lacks/p; s/^>/no test in tests\/fault has/p' |
         grep . && bad=1
 }
 
@@ -87,7 +87,7 @@ check_scripts() {
     done < <(awk '/^\| script / { on = 1; getline; next } !/^\|/ { on = 0 } on { print $2 }' tools/doc/protocol.md)
 }
 
-# The picture is of an earlier run: its times may be others, its words may not.
+# The picture shows an earlier run: its times may differ, its words may not.
 check_picture() {
     local program words
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What a file of src/ includes: its own header, files before it in the same folder, and files of the folders that
-# src/LAYERS allows its folder. Nothing else, so no include runs up, or sideways from one folder to its neighbour.
-# Only the files that talk to hiredis see its headers, only those that run scripts see what they are made of.
+# layers.sh [FILE...]: a file of src/ may include its own header, files before it in the same folder, and files of the
+# folders that src/LAYERS allows its folder. So no include runs up, or sideways from one folder to its neighbour.
+# Only the files that talk to hiredis include its headers, and only script/ includes what is generated from the scripts.
 set -eu
 [ $# -gt 0 ] || set -- src/*/*.[ch]
 awk '
