@@ -1,25 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# lint.sh BUILD [CHECK...]: runs all checks, or those named; each prints what is wrong and all are run before it fails.
+# lint.sh BUILD [CHECK...]: runs the checks that are named, or the default ones (see the end). A check prints what is
+# wrong; one that fails does not keep the others from running.
 set -u
 build=$1
 shift
 shopt -s nullglob globstar
 all_c=(src/**/*.[ch] tools/**/*.[ch] tests/**/*.[ch])
 shipped_c=(src/**/*.c tools/**/*.c tests/kit/*.c)
+other_tests_c=(tests/{unit,lua,api,cli,fault,fuzz,history,bench,meta}/**/*.c)
 scripts_sh=(tools/**/*.sh tests/**/*.sh)
 
-say() { # PATTERN FILE...: says where it is found, and what is wrong with it; fails if anywhere
-    local pattern=$1 why=$2
+forbid() { # PATTERN REASON FILE...: prints the lines that match, with the reason; fails if there are any
+    local pattern=$1 reason=$2
     shift 2
     [ $# -gt 0 ] || return 0
-    ! grep -nHE "$pattern" "$@" | sed "s/\$/   <- $why/" | grep .
+    ! grep -nHE "$pattern" "$@" | sed "s/\$/   <- $reason/" | grep .
 }
 
 check_layers() { tools/lint/layers.sh; }
 
+# lapse.h is laid out by hand.
 check_format() {
-    # lapse.h is laid out by hand
     clang-format --dry-run -Werror "${all_c[@]}"
 }
 
@@ -31,7 +33,7 @@ check_warnings() {
     done
 }
 
-# By themselves, not with -Werror's warnings: gcc looks along paths, and takes its time.
+# A check of its own, apart from the warnings: gcc follows paths through the code, which takes minutes.
 check_analyzer() {
     local objects=() file
     for file in "${shipped_c[@]}"; do
@@ -40,20 +42,40 @@ check_analyzer() {
     make -s --no-print-directory "BUILD=$build/lint-analyzer" CC=gcc WARN='-Wall -Werror -fanalyzer' "${objects[@]}"
 }
 
-# .clang-tidy says which checks. A file a process: with more, clang 14 takes each va_list for uninitialized.
-tidy_one() {
-    local out
-    out=$(clang-tidy --quiet "$1" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools -Itests/kit "-I$build" \
-        '-DLAPSE_SHARE="/usr/share/lapse"' 2>&1) || { echo "$out"; return 1; }
+# .clang-tidy has the checks. Tests other than the kit are checked for style only, which takes seconds.
+# One process a file: clang-tidy 14 reports each va_list as uninitialized when it is given several files.
+style_checks=bugprone-suspicious-string-compare,readability-braces-around-statements
+style_checks=$style_checks,readability-function-size,readability-isolate-declaration
+
+tidy_one() { # FILE [OPTION...]
+    local file=$1 out
+    shift
+    out=$(clang-tidy --quiet "$@" "$file" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools/lapse -Itests/kit \
+        "-I$build" '-DLAPSE_SHARE="/usr/share/lapse"' 2>&1) || { echo "$out"; return 1; }
 }
+
+tidy_all() { # OPTION... -- FILE...
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    # shellcheck disable=SC2016 # the inner bash expands it
+    printf '%s\n' "$@" | xargs -I {} -P "$(nproc)" bash -c 'tidy_one "$@"' tidy_one {} "${options[@]}"
+}
+
 check_tidy() {
+    local bad=0
     export build
     export -f tidy_one
-    printf '%s\n' "${shipped_c[@]}" | xargs -I {} -P "$(nproc)" bash -c 'tidy_one {}'
+    tidy_all -- "${shipped_c[@]}" || bad=1
+    tidy_all "--checks=-*,$style_checks" -- "${other_tests_c[@]}" || bad=1
+    return $bad
 }
 
 check_symbols() {
-    local bad=0 name
+    local bad=0 file flag name
     for file in "$build/liblapse.a" "$build/liblapse.so.0"; do
         case $file in *.a) flag=-g ;; *) flag=-D ;; esac
         nm $flag --defined-only "$file" | awk 'NF == 3 && $2 != "A" { print $3 }' | sed 's/@.*//' | sort > "$build/symbols"
@@ -65,7 +87,7 @@ check_symbols() {
     return $bad
 }
 
-# By what the objects call, so that no macro and no pointer to a function hides it.
+# Looks at what the objects import, so that no macro or function pointer hides a call.
 check_calls() {
     local bad=0 object name banned
     for object in "$build"/obj/src/*/*.o; do
@@ -75,14 +97,14 @@ check_calls() {
         [ "$name" = base/mem ] ||
             banned="$banned|malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|getline|open_memstream"
         [ "$name" = base/error ] || banned="$banned|abort|stderr|stdout|printf|puts|putchar|fprintf|vfprintf|fputs|fwrite|perror"
-        # the libev adapter of hiredis 0.14 is all in its header, and frees
-        case $name in redis/transport) banned=${banned/|free|/|} ;; esac
+        # the header of hiredis 0.14 has its libev adapter as inline functions, and these call free()
+        [ "$name" != redis/transport ] || banned=${banned/|free|/|}
         nm -u "$object" | awk '{ print $2 }' | grep -xE "$banned" | sed "s|^|src/$name.c uses |" | grep . && bad=1
     done
     return $bad
 }
 
-# What the compiler and the linker were told, by what came out of it.
+# Looks at the binaries, which show whether the hardening flags had their effect.
 check_hardening() {
     local bad=0 file row
     for file in "$build/lapse" "$build/liblapse.so.0" "$build"/examples/*; do
@@ -90,24 +112,25 @@ check_hardening() {
         [[ $row =~ ^Full\ RELRO,Canary\ found,NX\ enabled,(PIE\ enabled|DSO),No\ RPATH,No\ RUNPATH,[^,]*,Yes, ]] ||
             { echo "$file: $row"; bad=1; }
     done
-    # not of a whole program: Debian's own start files are built without
+    # the library's object and no program, since the start files of Debian are built without it
     [ "$(uname -m)" != x86_64 ] || readelf -n "$build/obj/liblapse.o" | grep -q 'IBT, SHSTK' ||
         { echo "$build/obj/liblapse.o: no IBT, SHSTK"; bad=1; }
     return $bad
 }
 
-# A script is a constant: where its text is put together, a value can become code. Values go by KEYS and ARGV.
+# The text of a script is a constant, and values are passed in KEYS and ARGV: no value can become code.
 check_scripts() {
     local bad=0 others=() file
     for file in src/*/*.[ch]; do
-        case $file in src/script/script.c | src/script/refusal.c) ;; *) others+=("$file") ;; esac # the latter reads what was refused
+        # refusal.c has the names of commands that Redis denies
+        case $file in src/script/script.c | src/script/refusal.c) ;; *) others+=("$file") ;; esac
     done
-    say '"(EVAL|EVALSHA|SCRIPT|FUNCTION|FCALL)(_RO)?[" ]' 'only script.c runs scripts' "${others[@]}" || bad=1
-    say 'redis\.p?call' 'Lua is in files of its own' src/*/*.[ch] || bad=1
-    say '(printf|strcpy|strcat|memp?cpy).*(->|\.)text' 'the text of a script is sent as it is' src/script/script.c || bad=1
-    say '(printf|strcpy|strcat|memp?cpy).*redis\.p?call|redis\.p?call.*%[a-z]' 'a script is a constant' \
+    forbid '"(EVAL|EVALSHA|SCRIPT|FUNCTION|FCALL)(_RO)?[" ]' 'only script.c runs scripts' "${others[@]}" || bad=1
+    forbid 'redis\.p?call' 'Lua belongs into src/lua' src/*/*.[ch] || bad=1
+    forbid '(printf|strcpy|strcat|memp?cpy).*(->|\.)text' 'the text of a script is sent unchanged' src/script/script.c || bad=1
+    forbid '(printf|strcpy|strcat|memp?cpy).*redis\.p?call|redis\.p?call.*%[a-z]' 'a script is a constant' \
         tools/**/*.c || bad=1
-    say '\<(loadstring|load|loadfile|dofile|require)\>[ (]' 'runs a text' src/lua/*/*.lua || bad=1
+    forbid '\<(loadstring|load|loadfile|dofile|require)\>[ (]' 'runs text as code' src/lua/*/*.lua || bad=1
     [ "$(grep -c '_text\[\] = {' "$build/script_texts.h")" = "$(grep -c '^static const char .*_text\[\] = {' \
         "$build/script_texts.h")" ] || { echo "$build/script_texts.h: a script that is no constant"; bad=1; }
     return $bad
@@ -120,14 +143,14 @@ check_text() {
         [ "$file" = redis.conf ] || head -n 3 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
             { echo "$file: no SPDX line"; bad=1; }
     done
-    say '[[:space:]]+$' 'space at the end' "${all_c[@]}" src/lua/*/*.lua Makefile tools/build/*.mk || bad=1
-    say '.{101}' 'over 100 columns' "${all_c[@]}" src/lua/*/*.lua || bad=1
-    say '\<(TODO|FIXME|XXX)\>' 'do it, or make an issue of it' "${all_c[@]}" src/lua/*/*.lua || bad=1
-    say '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/**/*.[ch] || bad=1
+    forbid '[[:space:]]+$' 'trailing space' "${all_c[@]}" src/lua/*/*.lua Makefile tools/build/*.mk || bad=1
+    forbid '.{101}' 'over 100 columns' "${all_c[@]}" src/lua/*/*.lua || bad=1
+    forbid '\<(TODO|FIXME|XXX)\>' 'do it now, or open an issue' "${all_c[@]}" src/lua/*/*.lua || bad=1
+    forbid '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/**/*.[ch] || bad=1
     return $bad
 }
 
-# The figures of functions, statements and lines; not among the checks that run unnamed.
+# The figures of functions, statements and lines.
 check_shape() {
     tests/meta/shape/run.sh && tools/lint/shape.sh --check
 }
@@ -139,22 +162,22 @@ check_cppcheck() {
 
 check_lua() {
     local bad=0 file names others
-    LC_ALL=C say '[^[:print:][:space:]]' 'not ASCII' src/lua/*/*.lua || bad=1
+    LC_ALL=C forbid '[^[:print:][:space:]]' 'not ASCII' src/lua/*/*.lua || bad=1
     run_luacheck --no-config --std lua51 --max-line-length 120 -- tests/**/*.lua || bad=1
-    # what Redis runs: unknown and shadowed names
+    # the texts that Redis gets: unknown and shadowed names
     run_luacheck --only 0 1 4 --no-max-line-length -- "$build"/lua/*.lua || bad=1
-    # each file alone: what it makes and does not use, with the line as written
+    # each source file: what it defines and does not use, at the line of the source
     names=$(lib_names src/lua/lib/*.lua)
     for file in src/lua/*/*.lua; do
         others=$names
         [[ $file != */lib/* ]] || others=$(grep -vxF "$(lib_names "$file")" <<< "$names")
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # a list of names
         run_luacheck --read-globals KEYS ARGV redis bit $others -- "$file" || bad=1
     done
     return $bad
 }
 
-lib_names() { # FILE...: what they define for others, a line each
+lib_names() { # FILE...: prints the names that the files define for others, a line each
     sed -n 's/^local function \([a-z_]*\).*/\1/p; s/^local \([a-zA-Z_, ]*\)\( =.*\)\{0,1\}$/\1/p' "$@" | tr -d ,
 }
 
