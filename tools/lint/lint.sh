@@ -205,6 +205,12 @@ check_man() {
     return $bad
 }
 
+# Words that plain English does without: it says again, until and forever, and names who does or says a thing.
+check_words() {
+    local words='anew|till|whoever|somebody|for ever|is told|is said'
+    ! grep -rnIiE "\<($words)\>" --exclude=lint.sh README.md include src tools
+}
+
 [ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening scripts text cppcheck lua shell doc man
 failed=
 for check in "$@"; do
