@@ -49,8 +49,8 @@ size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int
 #define KEYS_EXPIRED "__keyevent@*__:expired"
 size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db);
 
-/* Patterns for all queues of a space: of their keys but the triggers, which must not be touched, and
- * of the channels on which the scripts publish. */
+/* Patterns for all queues of a space: of their keys but the triggers, which must not be touched,
+ * and of the channels on which the scripts publish. */
 size_t keys_pattern_of_parts(char out[KEYS_MAX], const char *space);
 size_t keys_pattern_of_notices(char out[KEYS_MAX], const char *space);
 

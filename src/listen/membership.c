@@ -91,7 +91,8 @@ static void on_time(void *arg)
     struct membership *m = arg;
     bool join = membership_should_join(m);
 
-    if (m->heartbeat.request.pending || !node_up(node_of(m->script, m->key)) || !(join || m->joined)) {
+    if (m->heartbeat.request.pending || !node_up(node_of(m->script, m->key)) ||
+        !(join || m->joined)) {
         return; /* the answer, the connection or a free slot sets the timer again */
     }
 
