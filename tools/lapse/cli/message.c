@@ -122,6 +122,9 @@ void message_set_nonblocking(void)
 }
 
 static void message_line(const char *prefix, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+static void message_line(const char *prefix, const char *format, va_list args)
 {
     char line[LINE_BYTES];
     size_t len = (size_t)snprintf(line, sizeof line, "%s: ", prefix);
