@@ -23,64 +23,71 @@ static void same_jobs(struct flow *f, const char *before)
     free(after);
 }
 
+static const struct {
+    const char *channel, *key;
+    size_t len; /* 0: a text */
+} foreign_events[] = {
+    {"__keyevent@1__:expired", "lapse:{q}:t:future", 0}, /* another database */
+    {"__keyevent@00__:expired", "lapse:{q}:t:future", 0},
+    {"__keyevent@__:expired", "lapse:{q}:t:future", 0},
+    {"__keyevent@0x__:expired", "lapse:{q}:t:future", 0},
+    {EVENT, "other:{q}:t:future", 0}, /* another space */
+    {EVENT, "laps:{q}:t:future", 0},
+    {EVENT, "lapse2:{q}:t:future", 0},
+    {EVENT, "{q}:t:future", 0},
+    {EVENT, "lapse:{other}:t:future", 0}, /* a queue that we do not handle */
+    {EVENT, "lapse:{q:t:future", 0},
+    {EVENT, "lapse:q:t:future", 0},
+    {EVENT, "lapse:{}:t:future", 0},
+    {EVENT, "lapse:{q}:due", 0},
+    {EVENT, "lapse:{q}:x:future", 0},
+    {EVENT, "lapse:{q}:t:", 0},
+    {EVENT, "lapse:{q}:t:a b", 0},
+    {EVENT, "lapse:{q}:t:a}b", 0},
+    {EVENT, "lapse:{q}:t:fut\0ure", 19},
+    {EVENT, "lapse:{q}:t:future\r\nERROR fake\0\x1b[2J", 36},
+    {EVENT, "lapse:{q}:t:\xff\xfe", 0},
+    {EVENT, "session:42", 0}, /* other programs' keys */
+    {EVENT, "", 0},
+};
+enum { FOREIGN_EVENTS = sizeof foreign_events / sizeof *foreign_events };
+
+/* An id of 256 letters is none, and neither is a queue of 65. */
+static void publish_long_names(struct flow *f)
+{
+    char key[400];
+
+    snprintf(key, sizeof key, "lapse:{q}:t:%0256d", 0);
+    redis_do(f->server, "PUBLISH %s %s", EVENT, key);
+    snprintf(key, sizeof key, "lapse:{%065d}:t:a", 0);
+    redis_do(f->server, "PUBLISH %s %s", EVENT, key);
+}
+
 Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
 {
-    static const struct {
-        const char *channel, *key;
-        size_t len; /* 0: a text */
-    } events[] = {
-        {"__keyevent@1__:expired", "lapse:{q}:t:future", 0}, /* another database */
-        {"__keyevent@00__:expired", "lapse:{q}:t:future", 0},
-        {"__keyevent@__:expired", "lapse:{q}:t:future", 0},
-        {"__keyevent@0x__:expired", "lapse:{q}:t:future", 0},
-        {EVENT, "other:{q}:t:future", 0}, /* another space */
-        {EVENT, "laps:{q}:t:future", 0},
-        {EVENT, "lapse2:{q}:t:future", 0},
-        {EVENT, "{q}:t:future", 0},
-        {EVENT, "lapse:{other}:t:future", 0}, /* a queue that we do not handle */
-        {EVENT, "lapse:{q:t:future", 0},
-        {EVENT, "lapse:q:t:future", 0},
-        {EVENT, "lapse:{}:t:future", 0},
-        {EVENT, "lapse:{q}:due", 0},
-        {EVENT, "lapse:{q}:x:future", 0},
-        {EVENT, "lapse:{q}:t:", 0},
-        {EVENT, "lapse:{q}:t:a b", 0},
-        {EVENT, "lapse:{q}:t:a}b", 0},
-        {EVENT, "lapse:{q}:t:fut\0ure", 19},
-        {EVENT, "lapse:{q}:t:future\r\nERROR fake\0\x1b[2J", 36},
-        {EVENT, "lapse:{q}:t:\xff\xfe", 0},
-        {EVENT, "session:42", 0}, /* other programs' keys */
-        {EVENT, "", 0},
-    };
-    enum { N = sizeof events / sizeof *events };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
 
     cr_assert_eq(flow_schedule(f, "q", "future", 3600000, NULL), 0);
     flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
-
     char *before = jobs_of(f);
-    for (size_t i = 0; i < N; i++) {
-        size_t len = events[i].len ? events[i].len : strlen(events[i].key);
-        uint64_t ours = flow_stats(f->l).events;
-        uint64_t foreign = flow_stats(f->l).foreign_events;
-        redis_do(f->server, "PUBLISH %s %b", events[i].channel, events[i].key, len);
-        flow_until(f, flow_stats(f->l).foreign_events == foreign + 1);
-        cr_assert_eq(flow_stats(f->l).events, ours, "event %zu", i);
+
+    for (size_t i = 0; i < FOREIGN_EVENTS; i++) {
+        const char *key = foreign_events[i].key;
+        size_t len = foreign_events[i].len ? foreign_events[i].len : strlen(key);
+        struct lapse_stats was = flow_stats(f->l);
+
+        redis_do(f->server, "PUBLISH %s %b", foreign_events[i].channel, key, len);
+        flow_until(f, flow_stats(f->l).foreign_events == was.foreign_events + 1);
+        cr_assert_eq(flow_stats(f->l).events, was.events, "event %zu", i);
     }
 
-    char *name = malloc(400); /* an id of 256 letters is none, and a queue of 65 neither */
-    cr_assert(name);
-    snprintf(name, 400, "lapse:{q}:t:%0256d", 0);
-    redis_do(f->server, "PUBLISH %s %s", EVENT, name);
-    snprintf(name, 400, "lapse:{%065d}:t:a", 0);
-    redis_do(f->server, "PUBLISH %s %s", EVENT, name);
-    flow_until(f, flow_stats(f->l).foreign_events == N + 2);
-    free(name);
+    publish_long_names(f);
+    flow_until(f, flow_stats(f->l).foreign_events == FOREIGN_EVENTS + 2);
     same_jobs(f, before);
-    free(before);
     cr_assert_eq(w.n_runs, 0);
+    free(before);
     flow_end(f, "q");
 }
 

@@ -101,59 +101,67 @@ Test(hostile_server, that_is_too_old_is_named_when_it_connects)
     }
 }
 
-/* Answers of any shape: each request ends once, with an error, and nothing is read that is not
- * there. */
+static const char *const shapes[] = {
+    "+OK\r\n",
+    ":1\r\n",
+    "$-1\r\n",
+    "*-1\r\n",
+    "*0\r\n",
+    "*1\r\n:1\r\n",
+    "*2\r\n:1\r\n*0\r\n",
+    "*2\r\n$1\r\nx\r\n:1\r\n",
+    "*2\r\n:1\r\n$6\r\nENOSUX\r\n",
+    "*2\r\n:-9223372036854775808\r\n*5\r\n$1\r\na\r\n:9\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
+    "*2\r\n:1\r\n*5\r\n$1\r\nb\r\n:1\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
+    "*2\r\n:1\r\n*4\r\n$1\r\na\r\n:1\r\n:1\r\n$0\r\n\r\n",
+    "*3\r\n:1\r\n*1\r\n*1\r\n*1\r\n:1\r\n:1\r\n",
+    "hello\r\n",
+    /* hiredis 0.14.1 sets as much aside, and looks at each when it frees them */
+    "*10000000\r\n",
+    "$-5\r\n",
+    "",
+};
+
+/* Each request ends once, with an error, and nothing is read that is not there. */
+static void answers_with(const char *reply)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct scripted_server *fake = fake_start(reply, strlen(reply));
+    struct flow_answer a[6];
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+
+    flow_allow_log(f, "Redis");
+    flow_allow_log(f, "queue q");
+    open_fake(f, fake);
+    flow_listen(f, "q", &w);
+
+    for (int k = 0; k < 6; k++) {
+        a[k] = (struct flow_answer){.f = f};
+    }
+    cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[0]), 0);
+    cr_assert_eq(lapse_cancel(f->l, "q", "a", 0, flow_answered, &a[1]), 0);
+    cr_assert_eq(lapse_reschedule(f->l, "q", "a", s.due, 0, flow_answered, &a[2]), 0);
+    cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a[3]), 0);
+    cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 5, flow_list_answered, &a[4]), 0);
+    cr_assert_eq(lapse_depth(f->l, "q", flow_depth_answered, &a[5]), 0);
+
+    for (int k = 0; k < 4; k++) {
+        cr_assert_neq(flow_wait(f, &a[k]), 0, "reply %s, call %d", reply, k);
+    }
+    flow_wait(f, &a[4]); /* of these some are well formed */
+    flow_wait(f, &a[5]);
+    cr_assert_eq(w.n_runs, 0);
+
+    flow_close(f, f->l, 0);
+    scripted_server_stop(fake);
+    flow_end(f);
+}
+
 Test(hostile_server, an_answer_of_another_shape_is_an_error)
 {
-    static const char *const replies[] = {
-        "+OK\r\n",
-        ":1\r\n",
-        "$-1\r\n",
-        "*-1\r\n",
-        "*0\r\n",
-        "*1\r\n:1\r\n",
-        "*2\r\n:1\r\n*0\r\n",
-        "*2\r\n$1\r\nx\r\n:1\r\n",
-        "*2\r\n:1\r\n$6\r\nENOSUX\r\n",
-        "*2\r\n:-9223372036854775808\r\n*5\r\n$1\r\na\r\n:9\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
-        "*2\r\n:1\r\n*5\r\n$1\r\nb\r\n:1\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
-        "*2\r\n:1\r\n*4\r\n$1\r\na\r\n:1\r\n:1\r\n$0\r\n\r\n",
-        "*3\r\n:1\r\n*1\r\n*1\r\n*1\r\n:1\r\n:1\r\n",
-        "hello\r\n",
-        "*10000000\r\n", /* hiredis 0.14.1 sets as much aside, and looks at each when it frees them
-                          */
-        "$-5\r\n",
-        "",
-    };
-
-    for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
-        struct flow *f = flow_bare(FLOW_FULL, NULL);
-        struct scripted_server *fake = fake_start(replies[i], strlen(replies[i]));
-        struct flow_answer a[6];
-        struct flow_handler w = {.way = FLOW_DONE};
-        struct lapse_spec s = flow_job_spec("q", "a", HOUR);
-        flow_allow_log(f, "Redis");
-        flow_allow_log(f, "queue q");
-        open_fake(f, fake);
-        flow_listen(f, "q", &w);
-        for (int k = 0; k < 6; k++) {
-            a[k] = (struct flow_answer){.f = f};
-        }
-        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[0]), 0);
-        cr_assert_eq(lapse_cancel(f->l, "q", "a", 0, flow_answered, &a[1]), 0);
-        cr_assert_eq(lapse_reschedule(f->l, "q", "a", s.due, 0, flow_answered, &a[2]), 0);
-        cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a[3]), 0);
-        cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 5, flow_list_answered, &a[4]), 0);
-        cr_assert_eq(lapse_depth(f->l, "q", flow_depth_answered, &a[5]), 0);
-        for (int k = 0; k < 4; k++) {
-            cr_assert_neq(flow_wait(f, &a[k]), 0, "reply %zu, call %d", i, k);
-        }
-        flow_wait(f, &a[4]); /* of these some are well formed */
-        flow_wait(f, &a[5]);
-        cr_assert_eq(w.n_runs, 0);
-        flow_close(f, f->l, 0);
-        scripted_server_stop(fake);
-        flow_end(f);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        answers_with(shapes[i]);
     }
 }
 

@@ -118,6 +118,18 @@ Test(list, ties_are_in_the_order_of_their_bytes)
     flow_end(f, "q");
 }
 
+/* Each dies at a moment of its own. */
+static void fail_from_the_last(struct flow_handler *w)
+{
+    while (w->n_held) {
+        unsigned settled = w->settled;
+        lapse_fail(w->held[--w->n_held], "dead", flow_on_settled, w);
+        flow_until(w->f, w->settled > settled);
+        int64_t now_ms = redis_now_ms(w->f->server);
+        while (redis_now_ms(w->f->server) <= now_ms) {}
+    }
+}
+
 Test(list, running_by_end_of_lease_and_dead_by_death)
 {
     enum { JOBS = 30 };
@@ -142,24 +154,11 @@ Test(list, running_by_end_of_lease_and_dead_by_death)
 
     cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, 7, jobs, JOBS), 0);
 
-    const char *order[JOBS];
-    for (int i = 0; i < JOBS; i++) {
-        order[i] = lapse_job_id(w.held[i]);
-    }
-
     char first[16];
     char last[16];
-    snprintf(first, sizeof first, "%s", order[JOBS - 1]);
-    snprintf(last, sizeof last, "%s", order[0]);
-
-    for (int i = JOBS - 1; i >= 0; i--) { /* each dies at a moment of its own */
-        lapse_fail(w.held[i], "dead", flow_on_settled, &w);
-        flow_until(f, w.settled == (unsigned)(JOBS - i));
-        int64_t now = redis_now_ms(f->server);
-        while (redis_now_ms(f->server) <= now) {}
-    }
-
-    w.n_held = 0;
+    snprintf(first, sizeof first, "%s", lapse_job_id(w.held[JOBS - 1]));
+    snprintf(last, sizeof last, "%s", lapse_job_id(w.held[0]));
+    fail_from_the_last(&w);
     cr_assert_eq(flow_list(f, "q", LAPSE_DEAD, 7, jobs, JOBS), JOBS);
     cr_assert_str_eq(jobs[0].id, first);
     cr_assert_str_eq(jobs[JOBS - 1].id, last);

@@ -11,25 +11,31 @@ static void set(struct lapse_options *o, const char *name, const char *value)
     cr_assert_eq(lapse_options_set(o, name, value), 0, "%s=%s", name, value);
 }
 
+static void set_by_name(struct flow *f, struct lapse_options *o)
+{
+    char url[200];
+
+    snprintf(url, sizeof url, "%s?db=2", f->server->url);
+    set(o, "url", url);
+    set(o, "space", "Space_1");
+    set(o, "name", "the-name");
+    set(o, "lease_ms", "1m30s");
+    set(o, "max_running", "2");
+    set(o, "max_pending", "3");
+    set(o, "flags", "no_events");
+    server_allow(f->server, "~Space_1:{*}:* &Space_1:{*}:notice:*");
+    f->l = flow_open(f, o);
+    memset(url, 'x', sizeof url); /* it was copied */
+    f->space = "Space_1";
+}
+
 Test(options, set_by_name_are_those_of_the_handle)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options o = flow_options(f);
     struct flow_handler w = {.way = FLOW_KEEP};
-    char url[200];
 
-    snprintf(url, sizeof url, "%s?db=2", f->server->url);
-    set(&o, "url", url);
-    set(&o, "space", "Space_1");
-    server_allow(f->server, "~Space_1:{*}:* &Space_1:{*}:notice:*");
-    set(&o, "name", "the-name");
-    set(&o, "lease_ms", "1m30s");
-    set(&o, "max_running", "2");
-    set(&o, "max_pending", "3");
-    set(&o, "flags", "no_events");
-    f->l = flow_open(f, &o);
-    memset(url, 'x', sizeof url); /* it was copied */
-    f->space = "Space_1";
+    set_by_name(f, &o);
     flow_listen(f, "q", &w);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
@@ -39,7 +45,6 @@ Test(options, set_by_name_are_those_of_the_handle)
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), 0);
     }
-
     cr_assert_eq(lapse_get(f->l, "q", "a", NULL, NULL), LAPSE_EFULL);
 
     int64_t lease = lapse_job_until_ms(w.held[0]) * 1000 - lapse_job_claimed_us(w.held[0]);
@@ -54,6 +59,7 @@ Test(options, set_by_name_are_those_of_the_handle)
     char *channels = redis_str(f->server, "PUBSUB NUMPAT");
     cr_assert_str_eq(channels, "0", "no_events");
     free(channels);
+
     w.way = FLOW_DONE;
     flow_settle(&w, FLOW_DONE);
     flow_until(f, w.settled == 3);
@@ -85,56 +91,69 @@ static void refused(struct flow *f, const char *what, struct lapse_options *o)
     cr_assert_eq(fds_open(), fds);
 }
 
-Test(options, out_of_range_do_not_open)
-{
-    struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct lapse *l;
-    struct lapse_options good = flow_options(f);
-    char long_name[66];
-
-    memset(long_name, 'n', 65), long_name[65] = 0;
-    cr_assert_eq(lapse_open(NULL, f->loop, &good), LAPSE_EINVAL);
-    cr_assert_eq(lapse_open(&l, NULL, &good), LAPSE_EINVAL);
-#define BAD(change)                    \
+/* One field of good options is changed. */
+#define REFUSED(change)                \
     do {                               \
         struct lapse_options o = good; \
         o.change;                      \
         refused(f, #change, &o);       \
     } while (0)
-    BAD(size = 0);
-    BAD(size = sizeof(size_t));
-    BAD(url = "");
-    BAD(url = "http://127.0.0.1");
-    BAD(url = "redis://");
-    BAD(url = "redis://:pass word\n@h");
-    BAD(url = "redis://h:0");
-    BAD(url = "redis://h:65536");
-    BAD(url = "unix://");
-    BAD(url = "unix:///x?db=-1");
-    BAD(url = "user@h");
-    BAD(space = "");
-    BAD(space = "a b");
-    BAD(space = "{q}");
-    BAD(space = long_name);
-    BAD(name = "");
-    BAD(name = "two words");
-    BAD(name = long_name);
-    BAD(lease_ms = -1);
-    BAD(lease_ms = 99);
-    BAD(lease_ms = INT64_MAX);
-    BAD(run_ms = 1);
-    BAD(sweep_ms = 9);
-    BAD(sweep_ms = -5);
-    BAD(reply_ms = 49);
-    BAD(reply_ms = 3600001);
-    BAD(max_running = 100001);
-    BAD(max_pending = 10000001);
-    BAD(max_bytes = 1);
-    BAD(flags = 8);
-    BAD(flags = ~0u);
-    BAD(arm_ahead_ms = -1);
-    BAD(notify = 2);
-#undef BAD
+
+static void refused_texts(struct flow *f, struct lapse_options good)
+{
+    char long_name[66];
+
+    memset(long_name, 'n', 65);
+    long_name[65] = '\0';
+    REFUSED(url = "");
+    REFUSED(url = "http://127.0.0.1");
+    REFUSED(url = "redis://");
+    REFUSED(url = "redis://:pass word\n@h");
+    REFUSED(url = "redis://h:0");
+    REFUSED(url = "redis://h:65536");
+    REFUSED(url = "unix://");
+    REFUSED(url = "unix:///x?db=-1");
+    REFUSED(url = "user@h");
+    REFUSED(space = "");
+    REFUSED(space = "a b");
+    REFUSED(space = "{q}");
+    REFUSED(space = long_name);
+    REFUSED(name = "");
+    REFUSED(name = "two words");
+    REFUSED(name = long_name);
+}
+
+static void refused_numbers(struct flow *f, struct lapse_options good)
+{
+    REFUSED(size = 0);
+    REFUSED(size = sizeof(size_t));
+    REFUSED(lease_ms = -1);
+    REFUSED(lease_ms = 99);
+    REFUSED(lease_ms = INT64_MAX);
+    REFUSED(run_ms = 1);
+    REFUSED(sweep_ms = 9);
+    REFUSED(sweep_ms = -5);
+    REFUSED(reply_ms = 49);
+    REFUSED(reply_ms = 3600001);
+    REFUSED(max_running = 100001);
+    REFUSED(max_pending = 10000001);
+    REFUSED(max_bytes = 1);
+    REFUSED(flags = 8);
+    REFUSED(flags = ~0u);
+    REFUSED(arm_ahead_ms = -1);
+    REFUSED(notify = 2);
+}
+
+Test(options, out_of_range_do_not_open)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse *l;
+    struct lapse_options good = flow_options(f);
+
+    cr_assert_eq(lapse_open(NULL, f->loop, &good), LAPSE_EINVAL);
+    cr_assert_eq(lapse_open(&l, NULL, &good), LAPSE_EINVAL);
+    refused_texts(f, good);
+    refused_numbers(f, good);
     flow_end(f);
 }
 

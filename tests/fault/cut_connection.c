@@ -109,6 +109,36 @@ static void open_anew(struct asker *a, const struct verb *v)
     by_wire(a, &other, "nothing"); /* it is connected */
 }
 
+/* The job as the verb needs it, and the script known to Redis or not. */
+static void prepare(struct asker *a, const struct verb *v, const char *id, bool warm)
+{
+    struct flow *f = a->f;
+
+    open_anew(a, v);
+    if (warm) { /* its hash will do */
+        by_wire(a, v, "nothing");
+    }
+    if (flow_get(f, "q", "nothing", NULL) == 0) {
+        cr_assert_eq(flow_cancel(f, "q", "nothing", NULL), 0);
+    }
+    if (v->there) {
+        cr_assert_eq(ask_schedule(f, id), 0);
+    }
+}
+
+/* However often it was asked, it has happened once. */
+static void has_happened_once(struct flow *f, const struct verb *v, const char *id)
+{
+    struct flow_job job;
+
+    cr_assert_eq(flow_count(f, "q", "due"), v->leaves, "%s", id);
+    cr_assert_eq(flow_get(f, "q", id, &job), v->leaves ? 0 : LAPSE_ENOENT);
+    if (v->leaves) {
+        cr_assert(job.body_len == 8 && memcmp(job.body, "the body", 8) == 0);
+        cr_assert_eq(flow_cancel(f, "q", id, NULL), 0);
+    }
+}
+
 /* One cut; false: it was beyond the end. */
 static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, long bytes,
                      bool warm)
@@ -117,48 +147,27 @@ static bool cut_once(struct asker *a, const struct verb *v, enum proxy_way way, 
     char id[32];
 
     snprintf(id, sizeof id, "%s-%d-%05ld", v->name, way, bytes);
-    open_anew(a, v);
-    if (warm) { /* the script is known there, and its hash will do */
-        by_wire(a, v, "nothing");
-    }
-
-    if (flow_get(f, "q", "nothing", NULL) == 0) {
-        cr_assert_eq(flow_cancel(f, "q", "nothing", NULL), 0);
-    }
-
-    if (v->there) {
-        cr_assert_eq(ask_schedule(f, id), 0);
-    }
+    prepare(a, v, id, warm);
 
     long conns = proxy_conns(a->proxy);
     proxy_cut_after(a->proxy, way, bytes);
 
-    int err = by_wire(a, v, id);
-    int first = err;
-    cr_assert(err == 0 || err == LAPSE_ELOST, "%s cut after %ld: %s", v->name, bytes,
-              lapse_strerror(err));
-    if (err && way == PROXY_UP) {
-        if ((flow_get(f, "q", id, NULL) == 0) != v->there) {
-            a->whole++;
-        }
+    int first = by_wire(a, v, id);
+    cr_assert(first == 0 || first == LAPSE_ELOST, "%s cut after %ld: %s", v->name, bytes,
+              lapse_strerror(first));
+    if (first && way == PROXY_UP && (flow_get(f, "q", id, NULL) == 0) != v->there) {
+        a->whole++;
     }
 
+    int err = first;
     for (; lapse_outcome_unknown(err); err = by_wire(a, v, id)) {
         a->maybes++;
     }
-
     cr_assert(err == 0 || (first && err == v->again), "%s again: %s", v->name, lapse_strerror(err));
+
     flow_spin(f, 0);
     proxy_cut_after(a->proxy, way, -1);
-    cr_assert_eq(flow_count(f, "q", "due"), v->leaves, "%s cut after %ld", v->name, bytes);
-
-    struct flow_job job;
-    cr_assert_eq(flow_get(f, "q", id, &job), v->leaves ? 0 : LAPSE_ENOENT);
-    if (v->leaves) {
-        cr_assert(job.body_len == 8 && memcmp(job.body, "the body", 8) == 0);
-        cr_assert_eq(flow_cancel(f, "q", id, NULL), 0);
-    }
-
+    has_happened_once(f, v, id);
     if (first != 0 || proxy_conns(a->proxy) > conns) {
         a->cuts++;
     }
@@ -175,8 +184,8 @@ static void each_byte(struct asker *a, const struct verb *v, enum proxy_way way,
         bytes += warm ? step(bytes) : fault_n(400, 40);
     }
     cr_assert_gt(bytes, 3, "%s was not cut", v->name);
-    cr_assert_leq(a->whole, 1, "%s happened, cut in the midst of it",
-                  v->name); /* by the cut behind its last byte */
+    /* by the cut behind its last byte */
+    cr_assert_leq(a->whole, 1, "%s happened, cut in the midst of it", v->name);
 }
 
 Test(f10, a_request_cut_after_any_byte_happens_once_when_it_is_repeated, .timeout = 300)

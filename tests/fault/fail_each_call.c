@@ -3,6 +3,7 @@
  * LAPSE_INJECT=read:EINTR:3 one fault; a line that says what went wrong says both. */
 #include "scenario.h"
 #include "server.h"
+#include "child.h"
 #include "fault.h"
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -10,7 +11,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -298,38 +298,41 @@ static void add(struct tally *sum, const struct tally *one)
     }
 }
 
+/* In processes of their own, a few at a time. Returns how many of these broke off. */
+static size_t run_all(const struct scenario *const *scenarios, size_t n, struct tally *t,
+                      const struct plan *p)
+{
+    size_t running = 0;
+    size_t broken = 0;
+
+    for (size_t i = 0; i < n || running > 0;) {
+        if (i < n && running < AT_ONCE) {
+            pid_t pid = fork();
+            cr_assert(pid >= 0);
+            if (pid == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                run_scenario(&t[i], scenarios[i], i, p);
+                _exit(0);
+            }
+            running++;
+            i++;
+        } else {
+            int status;
+            wait(&status);
+            running--;
+            broken += status ? 1 : 0;
+        }
+    }
+
+    return broken;
+}
+
 static size_t fail_at_all_places(const struct plan *p, struct tally *sum)
 {
     const struct scenario *scenarios[SCENARIOS];
     size_t n = all_scenarios(scenarios);
-    size_t running = 0;
-    size_t bad = 0;
-    struct tally *t =
-        mmap(NULL, n * sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    cr_assert(t != MAP_FAILED);
-
-    for (size_t i = 0; i < n || running; i++) {
-        if (i >= n || running == AT_ONCE) {
-            int status;
-            wait(&status);
-            if (status != 0) {
-                bad++;
-            }
-            running--;
-        }
-        if (i >= n) {
-            continue;
-        }
-        pid_t pid = fork();
-        cr_assert(pid >= 0);
-        running++;
-        if (pid == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            run_scenario(&t[i], scenarios[i], i, p);
-            _exit(0);
-        }
-    }
+    struct tally *t = shared_new(n * sizeof *t);
+    size_t broken = run_all(scenarios, n, t, p);
 
     *sum = (struct tally){.plays = 0};
 
@@ -340,14 +343,13 @@ static size_t fail_at_all_places(const struct plan *p, struct tally *sum)
         }
         add(sum, &t[i]);
     }
+    shared_free(t, n * sizeof *t);
 
-    munmap(t, n * sizeof *t);
     for (size_t i = 0; i < CULPRITS && sum->culprits[i].n; i++) {
         fault_say("hiredis: %s: %ld times", sum->culprits[i].name, sum->culprits[i].n);
     }
-
-    cr_assert(sum->failed == 0 && bad == 0, "%ld of %ld plays failed; %zu scenarios broke off",
-              sum->failed, sum->plays, bad);
+    cr_assert(sum->failed == 0 && broken == 0, "%ld of %ld plays failed; %zu scenarios broke off",
+              sum->failed, sum->plays, broken);
 
     return n;
 }
@@ -370,8 +372,7 @@ Test(f22, one_allocation_in_a_hundred_may_fail_for_long, .timeout = 1800)
     long n = fault_n(1, 60);
     long runs = 0;
 
-    result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    cr_assert(result != MAP_FAILED);
+    result = shared_new(sizeof *result);
     play_server = server_start();
     inject_install();
 

@@ -49,56 +49,80 @@ static void short_leases(struct lapse_options *o)
     o->max_running = 1;
 }
 
+struct failover {
+    struct flow *f; /* on the first master; f->l goes there directly */
+    struct server *other;
+    struct proxy *address; /* of whichever is the master */
+    struct lapse_options o;
+    struct flow_handler lost, present; /* whose claim the failover lost; who claimed it then */
+};
+
+static void hold_by_address(struct failover *x, struct flow_handler *w)
+{
+    x->f->l = flow_open(x->f, &x->o);
+    flow_listen(x->f, "q", w);
+}
+
+/* The replica is promoted before it hears of the claim. */
+static void claim_and_fail_over(struct failover *x)
+{
+    struct flow *f = x->f;
+    struct lapse *direct = f->l;
+
+    follow(x->other, f->server);
+    hold_by_address(x, &x->lost);
+    flow_until_listeners(f, "q", 1);
+    f->l = direct;
+    cr_assert_eq(flow_schedule(f, "q", "j", 200, NULL), 0);
+
+    until_it_has_all(x->other, f->server);
+    redis_do(x->other, "REPLICAOF NO ONE");
+    flow_until(f, x->lost.n_held == 1);
+
+    proxy_aim(x->address, x->other);
+    proxy_drop(x->address);
+    hold_by_address(x, &x->present);
+    flow_until(f, x->present.n_held == 1);
+    f->l = direct;
+}
+
 Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_may_not_settle,
      .timeout = 120)
 {
     struct flow *f = flow_start_tcp(FLOW_FULL, args, NULL);
-    struct server *other = server_start_tcp(args);
-    struct proxy *address = proxy_start(f->server);
-    struct flow_handler lost = {.way = FLOW_KEEP};
-    struct flow_handler present = {.way = FLOW_KEEP};
-    struct lapse_options o = flow_options(f);
-    struct lapse *direct = f->l;
+    struct failover x = {.f = f, .other = server_start_tcp(args), .o = flow_options(f)};
+    struct flow_handler *lost = &x.lost;
+    struct flow_handler *present = &x.present;
 
-    short_leases(&o);
-    o.url = address->url;
+    x.address = proxy_start(f->server);
+    x.o.url = x.address->url;
+    short_leases(&x.o);
+    lost->way = present->way = FLOW_KEEP;
     flow_allow_log(f, "lost the connection");
     flow_allow_log(f, "the lease of job");
     flow_allow_log(f, "clock of Redis");
-    follow(other, f->server);
-    f->l = flow_open(f, &o);
-    flow_listen(f, "q", &lost);
-    flow_until_listeners(f, "q", 1);
-    f->l = direct;
-    cr_assert_eq(flow_schedule(f, "q", "j", 200, NULL), 0);
-    until_it_has_all(other, f->server);
-    redis_do(other, "REPLICAOF NO ONE");
-    flow_until(f, lost.n_held == 1);
+    claim_and_fail_over(&x);
 
-    proxy_aim(address, other);
-    proxy_drop(address);
-    f->l = flow_open(f, &o);
-    flow_listen(f, "q", &present);
-    flow_until(f, present.n_held == 1);
+    int64_t until_ms = lapse_job_until_ms(lost->held[0]);
+    flow_until(f, lapse_job_until_ms(lost->held[0]) != until_ms);
+    cr_assert_eq(lapse_job_until_ms(lost->held[0]), 0, "I4 job j: it renewed what is another's");
+    cr_assert_gt(lapse_job_until_ms(present->held[0]), 0);
 
-    int64_t until_ms = lapse_job_until_ms(lost.held[0]);
-    flow_until(f, lapse_job_until_ms(lost.held[0]) != until_ms);
-    cr_assert_eq(lapse_job_until_ms(lost.held[0]), 0, "I4 job j: it renewed what is another's");
-    cr_assert_gt(lapse_job_until_ms(present.held[0]), 0);
-    flow_settle(&lost, FLOW_DONE);
-    cr_assert_eq(lost.err, LAPSE_EGONE, "I4 job j: it settled what is another's");
-    flow_settle(&present, FLOW_DONE);
-    cr_assert_eq(present.errors, 0, "%s", lapse_strerror(present.err));
-    cr_assert_gt(present.runs[0].job.token, lost.runs[0].job.token,
-                 "I3 job j: both hold it, by %llu, and then by %llu",
-                 (unsigned long long)lost.runs[0].job.token,
-                 (unsigned long long)present.runs[0].job.token);
-    cr_assert_eq(audit(other, "lapse", "q", NULL), 0);
-    flow_close(f, lost.runs[0].l, 0);
-    flow_close(f, present.runs[0].l, 0);
-    proxy_stop(address);
-    server_stop(other);
-    f->l = direct;
+    flow_settle(lost, FLOW_DONE);
+    cr_assert_eq(lost->err, LAPSE_EGONE, "I4 job j: it settled what is another's");
+    flow_settle(present, FLOW_DONE);
+    cr_assert_eq(present->errors, 0, "%s", lapse_strerror(present->err));
+
+    uint64_t first = lost->runs[0].job.token;
+    uint64_t second = present->runs[0].job.token;
+    cr_assert_gt(second, first, "I3 job j: both hold it, by %llu, and then by %llu",
+                 (unsigned long long)first, (unsigned long long)second);
+
+    cr_assert_eq(audit(x.other, "lapse", "q", NULL), 0);
+    flow_close(f, lost->runs[0].l, 0);
+    flow_close(f, present->runs[0].l, 0);
+    proxy_stop(x.address);
+    server_stop(x.other);
     flow_end(f, "q");
 }
 

@@ -139,24 +139,13 @@ static int fds_of(pid_t pid)
     return n;
 }
 
-Test(f28, any_faults_for_long_lose_nothing_and_leak_nothing, .timeout = 36000)
+static struct work_opts soak_opts(const struct soak *k, long seconds)
 {
-    /* "everysec" writes later while an fsync is under way, and kill -9 then loses what was
-     * acknowledged */
-    static const char *const args[] = {"--appendfsync", "always", NULL};
-    struct server *s = server_start_opts(args);
-    struct soak k = {.server = s, .proxy = proxy_start(s)};
     struct work_opts o = work_opts();
-    const char *asked = getenv("LAPSE_SOAK_S");
     const char *seed = getenv("LAPSE_SEED");
-    long seconds = asked ? strtol(asked, NULL, 10) : fault_n(12, 3600);
-    long warm_kib = 0;
-    int64_t start_ms = test_now_ms();
-    int64_t told_ms = start_ms;
 
     o.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 1;
-    srandom(o.seed);
-    o.listener_url = k.proxy->url;
+    o.listener_url = k->proxy->url;
     o.listeners = CREW;
     o.direct = 2;
     o.per_s = RATE;
@@ -167,27 +156,55 @@ Test(f28, any_faults_for_long_lose_nothing_and_leak_nothing, .timeout = 36000)
     o.fail = 2;
     o.lapse.lease_ms = LEASE_MS;
     o.lapse.sweep_ms = 1000;
-    k.w = work_start(s, &o);
+    return o;
+}
 
-    int fds = fds_of(work_pid(k.w, THE_OLD_ONE));
-    while (!work_asked_all(k.w)) {
-        work_wait(k.w, (int)(fault_full() ? between(5000, 20000) : between(200, 600)));
-        strike[random() % (long)(sizeof strike / sizeof *strike)](&k);
-        k.strikes++;
-        if (!warm_kib && test_now_ms() - start_ms > seconds * 200) {
-            warm_kib = rss_kib(work_pid(k.w, THE_OLD_ONE));
+/* Strikes until all is asked. Returns the memory of the old one after a fifth of the time. */
+static long strike_for(struct soak *k, long seconds)
+{
+    int64_t start_ms = test_now_ms();
+    int64_t told_ms = start_ms;
+    long warm_kib = 0;
+
+    while (!work_asked_all(k->w)) {
+        work_wait(k->w, (int)(fault_full() ? between(5000, 20000) : between(200, 600)));
+        strike[random() % (long)(sizeof strike / sizeof *strike)](k);
+        k->strikes++;
+
+        int64_t now_ms = test_now_ms();
+        if (!warm_kib && now_ms - start_ms > seconds * 200) {
+            warm_kib = rss_kib(work_pid(k->w, THE_OLD_ONE));
         }
-        if (test_now_ms() - told_ms > 60000) {
-            told_ms = test_now_ms();
-            fault_say("soak: %lld s, %ld faults, %ld runs", (long long)(told_ms - start_ms) / 1000,
-                      k.strikes, work_starts(k.w));
+        if (now_ms - told_ms > 60000) {
+            told_ms = now_ms;
+            fault_say("soak: %lld s, %ld faults, %ld runs", (long long)(now_ms - start_ms) / 1000,
+                      k->strikes, work_starts(k->w));
         }
     }
 
-    work_wait(k.w, 3 * LEASE_MS);
+    work_wait(k->w, 3 * LEASE_MS);
+    return warm_kib;
+}
 
+Test(f28, any_faults_for_long_lose_nothing_and_leak_nothing, .timeout = 36000)
+{
+    /* "everysec" writes later while an fsync is under way, and kill -9 then loses what was
+     * acknowledged */
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    struct server *s = server_start_opts(args);
+    struct soak k = {.server = s, .proxy = proxy_start(s)};
+    const char *asked = getenv("LAPSE_SOAK_S");
+    long seconds = asked ? strtol(asked, NULL, 10) : fault_n(12, 3600);
+    struct work_opts o = soak_opts(&k, seconds);
+
+    srandom(o.seed);
+    k.w = work_start(s, &o);
+
+    int fds = fds_of(work_pid(k.w, THE_OLD_ONE));
+    long warm_kib = strike_for(&k, seconds);
     long grown_kib = rss_kib(work_pid(k.w, THE_OLD_ONE)) - warm_kib;
     int more_fds = fds_of(work_pid(k.w, THE_OLD_ONE)) - fds;
+
     struct verdict v = work_end(k.w, 120000);
     cr_assert_eq(more_fds, 0, "%d descriptors more than at the start", more_fds);
     fault_row("F28",
