@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bugs that others of this kind had, as cases of ours; the rest of them are named in
- * tests/README.md. */
+ * tests/known_bugs.md. */
 #include "handler.h"
 #include "listening.h"
 #include "states.h"

@@ -5,7 +5,7 @@
 # nothing those of tests/api, built with the changed scripts. A mutant is caught when a test fails, or all hang. ONLY picks
 # mutants by a pattern of grep ('claim.lua'); QUICK=1 leaves the flows out; JOBS at a time (2).
 #
-# Fails when less than 95 % are caught, or when a survivor is not explained in tests/README.md.
+# Fails when less than 95 % are caught, or when a survivor is not explained in tests/meta/README.md.
 set -eu
 build=$(cd "$1" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -90,12 +90,12 @@ else
     each by_flow "$dir/left"
 fi >> "$dir/results"
 
-# what survived, as the table of tests/README.md has it
+# what survived, as the table of tests/meta/README.md has it
 survivors=0 unexplained=0
 while IFS=$'\t' read -r _ where text word _; do
     survivors=$((survivors + 1))
     row="| \`${where%:*}\` | \`$text\` | $word |"
-    if grep -qF -e "$row" tests/README.md; then echo "survives, explained: $where $text -> $word"
+    if grep -qF -e "$row" tests/meta/README.md; then echo "survives, explained: $where $text -> $word"
     else
         unexplained=$((unexplained + 1))
         echo "SURVIVES: $where $text -> $word"
