@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_abandon(): gone at once, in silence; also in a forked child, whose parent goes on. */
+/* lapse_abandon(): everything is freed at once, and no callback runs; also in a forked child,
+ * whose parent goes on. */
 #include "allocations.h"
 #include "audit.h"
 #include "handler.h"

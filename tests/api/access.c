@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who may come in. */
+/* Users, passwords and databases: which are let in. */
 #include "handler.h"
 #include "loop.h"
 
@@ -43,8 +43,8 @@ static void kept_out(struct flow *f, const char *login, const char *query, const
     loop_for(f->loop, 900);
 
     long long n = connections(f) - before;
-    cr_assert(n >= 4 && n <= 12, "%lld connections",
-              n); /* of one that waits 8, 64, 128 ... 500 ms, or half of it */
+    /* of one that waits 8, 64, 128 ... 500 ms, or half of it */
+    cr_assert(n >= 4 && n <= 12, "%lld connections", n);
 
     unsigned lines = flow_logged(f, line);
     unsigned most = 1 + (unsigned)(test_now_ms() - since) / 1000;

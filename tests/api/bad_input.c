@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is refused at once: nothing is asked, nobody is called back, Redis is as it was. */
+/* Arguments that are refused at once: nothing is sent, no callback runs, and Redis is unchanged. */
 #include "ask.h"
 
 enum { MAX_BODY = 1 << 20 };
@@ -12,11 +12,13 @@ static void never(struct lapse *l, int err, const struct lapse_job *job, void *a
     (void)arg;
     cr_assert_fail("a refused call called back, with %d", err);
 }
+
 static void never_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     (void)d;
     never(l, err, NULL, arg);
 }
+
 static void never_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                        void *arg)
 {
@@ -24,6 +26,7 @@ static void never_list(struct lapse *l, int err, const struct lapse_job *const *
     (void)n;
     never(l, err, NULL, arg);
 }
+
 static void never_run(struct lapse *l, struct lapse_job *job, void *arg)
 {
     never(l, 0, job, arg);
@@ -206,7 +209,7 @@ Test(bad_input, a_time_too_far_is_refused_also_before_the_servers_clock_is_known
 
     s.due = lapse_at(INT64_MAX);
     REFUSED(lapse_schedule(f->l, &s, never, f));
-    s.due = lapse_at(redis_now_ms(f->server) + TEN_YEARS + 60000); /* only Redis can tell */
+    s.due = lapse_at(redis_now_ms(f->server) + TEN_YEARS + 60000); /* only Redis knows */
     int err = lapse_schedule(f->l, &s, flow_answered, &a);
     cr_assert_eq(err ? err : flow_wait(f, &a), LAPSE_EINVAL);
     cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);

@@ -294,7 +294,7 @@ static void events_alone(struct lapse_options *o)
     o->sweep_ms = 600000;
 }
 
-/* One script takes a few of them. Nothing but their events tells of the others. */
+/* One script takes a few of them. Only their events announce the others. */
 Test(batch, a_claim_of_many_big_jobs_goes_on_until_all_are_claimed)
 {
     enum { N = 50, BODY = 100 * 1024, AHEAD_MS = 500 };

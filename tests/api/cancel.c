@@ -22,7 +22,7 @@ Test(cancel, shows_the_job_as_it_was_and_it_is_gone_unless_it_runs)
             free(after);
             cr_assert_eq(flow_get(f, "q", "a", &now), 0);
             cr_assert(flow_same(&old, &now));
-            redis_do(f->server, "FLUSHALL"); /* nobody is there to end it */
+            redis_do(f->server, "FLUSHALL"); /* no sweep runs that could end it */
         } else {
             cr_assert_eq(told.body_len, 0, "its body is not given");
             told.body = old.body;

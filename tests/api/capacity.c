@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A listener with less room than there is work. */
+/* A listener with fewer free slots than there are due jobs. */
 #include "handler.h"
 #include "listening.h"
 
@@ -165,8 +165,8 @@ Test(capacity, a_listener_that_is_full_for_a_moment_stays_in_the_registry)
         flow_until(f, w.n_held == 1);
         settle_one(&w);
         flow_spin(f, MOMENT_MS);
-        by_right +=
-            test_now_ms() - from_ms > LONG_MS ? 2 : 0; /* not where the machine is so slow */
+        /* not where the machine is so slow */
+        by_right += test_now_ms() - from_ms > LONG_MS ? 2 : 0;
     }
 
     by_right += (test_now_ms() - start_ms) / BEAT_MS;

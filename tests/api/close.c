@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a handle: what it waits for, what it ends, and who is told. */
+/* The end of a handle: what it waits for, what it ends, and which callbacks run. */
 #include "handler.h"
 #include "listening.h"
 #include "loop.h"
@@ -234,8 +234,8 @@ Test(close, again_the_earlier_end_and_the_first_closed_win)
     flow_end(f, "q");
 }
 
-/* Who wants to be told may come later: as long as it has not ended, and while its last callbacks
- * run. */
+/* A later call may name the first callback: until the handle has ended, and while its last
+ * callbacks run. */
 Test(close, of_one_that_told_nobody_is_told_to_the_next_who_asks)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);

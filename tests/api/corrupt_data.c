@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies in Redis is not what we wrote. */
+/* Redis holds data that lapse did not write. */
 #include "handler.h"
 
 /* A job as schedule.lua stores it, but for its record; due now. */
@@ -101,7 +101,7 @@ FLOW_ALL_MODES(corrupt_data, a_member_without_a_record_is_removed_and_the_others
     flow_end(f, "q");
 }
 
-/* asynq#1144: an active job that no lease speaks of was stuck for ever. */
+/* asynq#1144: an active job without a lease was stuck for good. */
 Test(corrupt_data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_lease_is_over)
 {
     struct flow *f = flow_start(FLOW_SWEEP);
@@ -118,8 +118,8 @@ Test(corrupt_data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_whe
     flow_end(f, "q");
 }
 
-/* A key of ours written by another program: refused by name, and no more often than every 200 ms.
- */
+/* A key of ours written by another program: refused by name, and no more often than every
+ * 200 ms. */
 Test(corrupt_data,
      a_key_of_the_wrong_type_is_refused_quietly_holds_up_no_other_queue_and_works_when_it_is_gone)
 {

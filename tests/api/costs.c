@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job costs, in things that can be counted: scripts, claims in vain, touches, allocations.
- */
+/* What a job costs, in things that can be counted: scripts, claims that find nothing, touches,
+ * allocations. */
 #include "allocations.h"
 #include "handler.h"
 #include "listening.h"
@@ -52,9 +52,9 @@ static long long heartbeats(struct flow *f)
     return flow_calls(f, "zremrangebyscore");
 }
 
-/* They know each other, and nothing is on its way. Who asked for its rank after the last one had
- * entered knows it: that is said by the end of its heartbeat. Until then two may take the same job
- * for theirs. */
+/* They know each other, and nothing is on its way. A listener that asked for its rank after the
+ * last one had joined knows that rank, which the end of its heartbeat shows. Before that, two may
+ * take the same job for theirs. */
 static void settle_down(struct flow *f, struct lapse *const *l, unsigned n)
 {
     enum { LIFE_MS = 15000 }; /* of a heartbeat, src/ring.c */
@@ -100,9 +100,8 @@ static void schedule_many(struct flow *f, int n, int64_t delay_ms, int step_us)
 }
 
 /* Schedule, claim and done; and a touch, and one more where that came a moment too early, by
- * Redis's clock. Where Redis may expire the trigger by itself just before the touch, that finds it
- * gone and asks for the job; so does the event.
- */
+ * Redis's clock. Where Redis may expire the trigger by itself just before the touch, that
+ * finds it gone and asks for the job; so does the event. */
 static void a_lone_job(enum flow_mode mode, long long most)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
@@ -206,8 +205,8 @@ static unsigned settled(const struct listener *x, unsigned n)
     return sum;
 }
 
-/* Without the alarm nobody looks but whom an event or a wake tells to, so whose job it is decides
- * alone. With it others look where the owner is late: once each for what lags. */
+/* Without the alarm only a listener that got an event or a notice looks, so ownership alone
+ * decides. With it others look too where the owner is late: once each for the jobs that lag. */
 static void shared_by(enum flow_mode mode, unsigned n, int64_t delay_ms)
 {
     enum { MOST = 8 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A job runs once, when it is due and not before, whatever rings. */
+/* A job runs once, when it is due and not before, whichever way a listener learns of it. */
 #include "handler.h"
 #include "listening.h"
 
@@ -59,8 +59,8 @@ FLOW_ALL_MODES(due, jobs_that_were_due_before_anybody_listened_run_once)
     flow_end(f, "q");
 }
 
-/* The alarm of the listener is set to an hour from now when an earlier job comes, from somebody
- * else. */
+/* The alarm of the listener is set to an hour from now when another process schedules an earlier
+ * job. */
 FLOW_ALL_MODES(due, a_new_earlier_job_does_not_wait_for_the_one_before)
 {
     struct flow *f = flow_bare(mode, NULL);

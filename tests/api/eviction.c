@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis that may evict any key loses jobs without a word: nobody takes jobs from it unless told
- * to. */
+/* A Redis that may evict any key loses jobs without an error: no listener takes jobs from it
+ * unless its options allow that. */
 #include "handler.h"
 #include "loop.h"
 #include <hiredis/hiredis.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Anyone who reaches Redis can send events and wakes. They make a listener look, and change
+/* Anyone with access to Redis can send events and notices. They make a listener look, and change
  * nothing. */
 #include "handler.h"
 #include "listening.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The grace: what a listener leaves, another claims, however much else is answered meanwhile. No
- * sweep comes to help.
- */
+/* The grace: what a listener leaves, another claims, however much else is answered
+ * meanwhile. No sweep comes to help. */
 #include "listener.h"
 #include "handler.h"
 #include "listening.h"
@@ -132,8 +131,8 @@ Test(grace, of_the_jobs_of_a_killed_listener_is_kept_amid_a_steady_stream)
     beside_one_that_gets(SIGKILL);
 }
 
-/* It claimed some before its handler began, and nobody else can have these until its lease is over.
- */
+/* It claimed some jobs before its handler began, and no other listener can have these until the
+ * lease is over. */
 Test(grace, of_the_jobs_of_a_listener_whose_handler_blocks_is_kept_amid_a_steady_stream)
 {
     struct stream s;
@@ -170,8 +169,8 @@ Test(grace, of_the_jobs_of_a_full_listener_is_kept_amid_a_steady_stream)
     flow_end(s.f, "q");
 }
 
-/* Redis expires nothing by itself, and the one without an alarm touches nothing: the other has to.
- */
+/* Redis expires nothing by itself, and the one without an alarm touches nothing: the other
+ * has to. */
 Test(grace, of_delayed_jobs_is_kept_beside_a_listener_without_an_alarm_amid_a_steady_stream)
 {
     struct stream s;

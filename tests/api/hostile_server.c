@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A peer that is no Redis, or dies while we write: what it says is escaped in the log, and the host
- * lives. */
+/* A server that is no Redis, or dies while we write: its texts are escaped in the log, and the
+ * process lives. */
 #include "scripted_server.h"
 #include "handler.h"
 #include "loop.h"
@@ -179,7 +179,7 @@ Test(hostile_server, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
         struct scripted_server *fake = fake_start(reply, (size_t)len);
         struct flow_handler w = {.way = FLOW_DONE};
         flow_allow_log(f, "clock");
-        open_patiently(f, fake, 10000); /* it always answers, be it late */
+        open_patiently(f, fake, 10000); /* it always answers, if late */
         flow_listen(f, "q", &w);
         flow_poll(f, scripted_server_answered(fake) > 3);
         loop_for(f->loop, 300);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts that mean to be Lua, or Redis's protocol, or a key of another queue, are data wherever they
- * go. */
+/* Texts that look like Lua, Redis's protocol or a key of another queue are data wherever
+ * they go. */
 #include "handler.h"
 
 enum { HOUR = 3600000, ID_BYTES = 256 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nothing to do, or nothing that can be done: the loop sleeps. Counted are its turns, and the
- * scripts that Redis ran.
- */
+/* Where there is nothing to do, or nothing that can be done, the loop sleeps: its turns are
+ * counted, and the scripts that Redis ran. */
 #include "handler.h"
 #include "loop.h"
 #include <signal.h>
@@ -22,7 +21,7 @@ static void sleeps(struct flow *f, unsigned turns, long long scripts)
     }
 }
 
-/* Till a listener has said all that it says at its beginning. */
+/* Until a listener has sent all that it sends when it starts. */
 static void settle_down(struct flow *f)
 {
     loop_for(f->loop, 400);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis refuses, or stops half way: what is due is delivered as soon as it can be, and nothing is
+/* Redis refuses, or stops half way: due jobs are delivered as soon as they can be, and nothing is
  * lost. */
 #include "handler.h"
 #include "listening.h"
@@ -73,8 +73,8 @@ static void short_lease(struct lapse_options *o)
     o->sweep_ms = 100;
 }
 
-/* Redis does not roll back. A job taken from one set and not yet in what is held is no longer
- * waiting and nobody's. */
+/* Redis does not roll back. A job that was taken from one set and is not yet held no longer waits,
+ * and no listener has it. */
 Test(impaired_redis, a_claim_that_breaks_off_half_way_loses_no_job)
 {
     enum { N = 20 };
@@ -101,8 +101,8 @@ Test(impaired_redis, a_claim_that_breaks_off_half_way_loses_no_job)
     flow_end(f, "q");
 }
 
-/* done drops the record last of all: a job whose record stays is in no set, and its id must not be
- * lost for ever. */
+/* done drops the record last: a job whose record stays is in no set, and its id must become usable
+ * again. */
 Test(impaired_redis, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
 {
     struct flow_handler w = {.way = FLOW_DONE};
@@ -126,7 +126,7 @@ static void often(struct lapse_options *o)
     o->sweep_ms = 200;
 }
 
-/* Neither its jobs nor its place in the registry are told to anybody. */
+/* Neither its jobs nor its membership are announced to anyone. */
 Test(impaired_redis, who_may_not_publish_is_served_by_alarm_and_sweep)
 {
     enum { N = 20 };
@@ -141,8 +141,8 @@ Test(impaired_redis, who_may_not_publish_is_served_by_alarm_and_sweep)
     flow_end(f, "q");
 }
 
-/* A script of somebody else's runs too long: Redis answers BUSY, which is alive. That it has begun
- * a message of its own says, for on a busy machine a script of ours may take 50 ms too. */
+/* A script of another client runs too long: Redis answers BUSY, so it is alive. A message of its
+ * own shows that the script has begun: on a busy machine one of ours may take 50 ms too. */
 Test(impaired_redis, a_busy_redis_delivers_when_it_is_free_again)
 {
     enum { N = 30 };
@@ -170,8 +170,8 @@ Test(impaired_redis, a_busy_redis_delivers_when_it_is_free_again)
     flow_until(f, flow_stats(f->l).foreign_events > foreign);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EREFUSED);
     flow_spin(f, 600);
-    cr_assert_leq(flow_logged(f, "BUSY"),
-                  1 + (test_now_ms() - since_ms) / 1000); /* once a second */
+    /* once a second */
+    cr_assert_leq(flow_logged(f, "BUSY"), 1 + (test_now_ms() - since_ms) / 1000);
     redis_do(f->server, "SCRIPT KILL");
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);

@@ -152,7 +152,7 @@ Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
     wire_end(&x);
 }
 
-/* A job that kills whoever runs it does not kill for ever. */
+/* A job that kills each process that runs it is stopped by its tries. */
 Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
 {
     enum { TRIES = 3 };

@@ -135,8 +135,8 @@ static struct flow *without_redis(void)
     flow_allow_log(f, "lost the connection to Redis at ");
     flow_allow_log(f, "cannot connect to Redis at ");
     server_kill9(f->server);
-    flow_until(f, flow_logged(f, "lost the connection to Redis at ") ==
-                      1); /* before that, a request may be ELOST */
+    /* before that, a request may be ELOST */
+    flow_until(f, flow_logged(f, "lost the connection to Redis at ") == 1);
     return f;
 }
 
@@ -169,8 +169,8 @@ Test(limits, without_redis_requests_wait_up_to_max_pending_and_each_is_answered)
     }
 
     server_restart(f->server);
-    cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &never),
-                 0); /* nobody has connected yet */
+    /* no handle has connected yet */
+    cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &never), 0);
     cr_assert_eq(flow_wait(f, &never), LAPSE_ENOENT, "it came back in time");
     flow_end(f, "q");
 }

@@ -55,10 +55,12 @@ static int64_t by_due(const struct flow_job *job)
 {
     return job->due_ms;
 }
+
 static int64_t by_end(const struct flow_job *job)
 {
     return job->until_ms;
 }
+
 static int64_t by_bytes_alone(const struct flow_job *job)
 {
     (void)job;
@@ -71,12 +73,13 @@ Test(list, pages_of_any_size_show_each_waiting_job_once_by_due)
     static struct flow_job jobs[N];
     struct flow *f = flow_start(FLOW_FULL);
 
+    /* two of each due time */
     schedule_all(f, (struct batch){.prefix = "job-",
                                    .digits = 1,
                                    .n = N,
                                    .at_ms = redis_now_ms(f->server) + HOUR,
                                    .step_ms = 3,
-                                   .body_len = 5}); /* two of each due time */
+                                   .body_len = 5});
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, sizes[i], jobs, N), N, "pages of %u",
@@ -177,12 +180,13 @@ Test(list, a_page_may_hold_more_bytes_than_one_script_gives)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer a = {.f = f};
 
+    /* 4 pass 256 KiB */
     schedule_all(f, (struct batch){.prefix = "",
                                    .digits = 1,
                                    .n = BIG,
                                    .at_ms = redis_now_ms(f->server) + HOUR,
                                    .step_ms = 1,
-                                   .body_len = 70000}); /* 4 pass 256 KiB */
+                                   .body_len = 70000});
     cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, BIG, flow_list_answered, &a), 0);
     cr_assert_eq(flow_wait(f, &a), 0);
     cr_assert_eq(a.n, BIG, "a short page would be the last");
@@ -243,12 +247,13 @@ static void read_while(enum what then)
 
     r.f = f;
     r.then = then;
+    /* all due at one time: only the ids decide */
     schedule_all(f, (struct batch){.prefix = "",
                                    .digits = 3,
                                    .n = 95,
                                    .at_ms = redis_now_ms(f->server) + HOUR,
                                    .step_ms = 0,
-                                   .body_len = 1}); /* all of one due time: only ids tell */
+                                   .body_len = 1});
     cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 10, on_page, &r), 0);
     flow_until(f, r.over);
     for (int i = 0; i < 95; i++) {

@@ -333,7 +333,7 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
     flow_end(f, "q");
 }
 
-/* Without a fault each job runs once, whoever comes and goes in an orderly way. */
+/* Without a fault each job runs once, even if listeners start and close meanwhile. */
 Test(listeners, one_that_is_asked_to_end_while_it_starts_ends_by_itself)
 {
     enum { TIMES = 20 };

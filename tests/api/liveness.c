@@ -31,8 +31,8 @@ Test(liveness, a_connection_that_swallows_all_is_given_up_and_jobs_run_when_it_h
     }
 
     long conns = proxy_conns(x.proxy);
-    flow_until(x.f, flow_logged(x.f, "connecting again") > 0 &&
-                        proxy_conns(x.proxy) >= conns + 4); /* both, and again */
+    /* both, and again */
+    flow_until(x.f, flow_logged(x.f, "connecting again") > 0 && proxy_conns(x.proxy) >= conns + 4);
     cr_assert_eq(x.w.n_runs, 0);
     proxy_swallow(x.proxy, false);
     flow_until(x.f, x.w.settled == N);
@@ -42,8 +42,8 @@ Test(liveness, a_connection_that_swallows_all_is_given_up_and_jobs_run_when_it_h
     wire_end(&x);
 }
 
-/* celery#8091: alive, reconnected, and consuming nothing. No command is under way; the subscription
- * is dead without a word, and only its heartbeat can tell. */
+/* celery#8091: alive, reconnected, and consuming nothing. No command is under way; the
+ * subscription is dead without an error, and only its heartbeat can show that. */
 Test(liveness, a_subscription_that_is_dead_without_a_word_is_noticed)
 {
     enum { N = 20 };
@@ -68,8 +68,8 @@ Test(liveness, a_subscription_that_is_dead_without_a_word_is_noticed)
     wire_end(&x);
 }
 
-/* The other way round: no command is under way, and the next one must not be the first to find out.
- */
+/* The other way round: no command is under way, and the next one must not be the first to
+ * find out. */
 Test(liveness, an_idle_connection_for_commands_that_is_dead_is_replaced_before_a_request_needs_it)
 {
     struct wire x;
@@ -189,7 +189,7 @@ Test(liveness, requests_that_wait_for_a_silent_redis_end_in_time)
     flow_end(f, "q");
 }
 
-/* It was we who slept: the answers lie in the socket. */
+/* This process slept, not Redis: the answers are in the socket. */
 Test(liveness, a_busy_host_does_not_take_its_own_sleep_for_silence)
 {
     enum { N = 5 };
@@ -235,9 +235,8 @@ static void impatient(struct lapse_options *o)
     o->max_bytes = 64 << 20;
 }
 
-/* A mebibyte is longer on its way than reply_ms, and nothing comes back meanwhile; those behind it
- * wait longer still.
- */
+/* A mebibyte is longer on its way than reply_ms, and nothing comes back meanwhile; those
+ * behind it wait longer still. */
 Test(liveness, bodies_on_a_slow_wire_are_no_silence_and_none_behind_them_is_given_up)
 {
     enum { N = 3 };

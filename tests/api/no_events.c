@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis does not tell us: it is not set up to, we may not hear, or it stops. Everything is
+/* No events: Redis does not send them, this user may not subscribe, or they stop. Everything is
  * delivered all the same. */
 #include "listening.h"
 #include "wire.h"

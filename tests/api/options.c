@@ -72,8 +72,8 @@ Test(options, none_at_all_are_the_defaults)
     struct lapse *l = NULL;
 
     alloc_install();
-    cr_assert_eq(lapse_open(&l, loop, NULL),
-                 0); /* a Redis at the usual place may be there or not */
+    /* a Redis at the usual place may be there or not */
+    cr_assert_eq(lapse_open(&l, loop, NULL), 0);
     lapse_abandon(l);
     cr_assert_eq(alloc_live(), 0);
     ev_loop_destroy(loop);

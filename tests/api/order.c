@@ -122,7 +122,7 @@ Test(order, requests_of_one_turn_keep_it_when_redis_has_forgotten_the_scripts)
     flow_end(f, "q");
 }
 
-/* ---- a job that makes itself anew ---- */
+/* ---- a job that schedules itself again ---- */
 struct chain {
     struct flow *f;
     int n_runs;
@@ -304,8 +304,8 @@ Test(order, a_request_behind_a_settle_that_is_refused_is_given_up_in_time)
     break_held(f);
     lapse_done(w.held[0], flow_on_settled, &w);
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);
-    cr_assert_eq(flow_wait(f, &a),
-                 LAPSE_EDOWN); /* within the patience of the kit, which is less than the lease */
+    /* within the patience of the kit, which is less than the lease */
+    cr_assert_eq(flow_wait(f, &a), LAPSE_EDOWN);
     redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:attempts");
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.err, 0);

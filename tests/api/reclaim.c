@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reconnect finds: claims whose answer was lost, jobs in hand, claims that wait to be sent.
- */
+/* After a reconnect: claims whose answer was lost, jobs that are held, claims that wait to be
+ * sent. */
 #include "listening.h"
 #include "wire.h"
 
@@ -136,8 +136,8 @@ Test(reclaim, jobs_of_a_handler_that_was_replaced_do_not_go_back)
     wire_end(&x);
 }
 
-/* Nobody took the jobs meanwhile, for nobody could; the sweep at the connect must not, and then
- * they are renewed. */
+/* Nobody could take the jobs meanwhile; the sweep at the reconnect must not take them either, and
+ * then they are renewed. */
 Test(reclaim, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
 {
     enum { N = 20 };
@@ -167,7 +167,7 @@ Test(reclaim, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
     flow_end(f, "q");
 }
 
-/* Its handler had begun, so it is not one of the claims that nobody heard of. */
+/* Its handler had begun, so it is not one of the claims whose answer was lost. */
 Test(reclaim, a_run_that_could_not_be_settled_in_time_has_used_its_try)
 {
     static const char *const always[] = {"--appendfsync", "always", NULL};
@@ -189,8 +189,8 @@ Test(reclaim, a_run_that_could_not_be_settled_in_time_has_used_its_try)
     flow_end(f, "q");
 }
 
-/* The reconnect looks at what runs, page by page, while a new handler of the queue begins to claim.
- */
+/* The reconnect looks at what runs, page by page, while a new handler of the queue begins to
+ * claim. */
 Test(reclaim, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the_new_handler)
 {
     enum { N = 50, DELAY_MS = 30 };

@@ -45,11 +45,13 @@ static void answered(struct lapse *l, int err, const struct lapse_job *job, void
     (void)job;
     ((struct scene *)arg)->got++;
 }
+
 static void depth_answered(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     (void)d;
     answered(l, err, NULL, arg);
 }
+
 static void list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                           void *arg)
 {
@@ -57,14 +59,17 @@ static void list_answered(struct lapse *l, int err, const struct lapse_job *cons
     (void)n;
     answered(l, err, NULL, arg);
 }
+
 static void on_closed(void *arg)
 {
     ((struct scene *)arg)->closed = true;
 }
+
 static void on_other_closed(void *arg)
 {
     ((struct scene *)arg)->other_closed = true;
 }
+
 static void keep_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct scene *x = arg;
@@ -88,71 +93,86 @@ static void schedule(struct scene *x)
     s.on_conflict = LAPSE_REPLACE;
     accepted(x, lapse_schedule(x->l, &s, answered, x));
 }
+
 static void cancel(struct scene *x)
 {
     accepted(x, lapse_cancel(x->l, "q", "job", 0, answered, x));
 }
+
 static void reschedule(struct scene *x)
 {
     accepted(x, lapse_reschedule(x->l, "q", "job", lapse_in(2 * HOUR), 0, answered, x));
 }
+
 static void get(struct scene *x)
 {
     accepted(x, lapse_get(x->l, "q", "job", answered, x));
 }
+
 static void list(struct scene *x)
 {
     accepted(x, lapse_list(x->l, "spare", LAPSE_RUNNING, NULL, 100, list_answered, x));
 }
+
 static void depth(struct scene *x)
 {
     accepted(x, lapse_depth(x->l, "q", depth_answered, x));
 }
+
 static void handle(struct scene *x)
 {
     accepted(x, lapse_listen(x->l, "new", NULL, keep_job, x));
     x->owed -= !x->closing; /* no callback */
 }
+
 static void handle_no_more(struct scene *x)
 {
     accepted(x, lapse_unlisten(x->l, "spare"));
     x->owed -= !x->closing;
 }
+
 static void handle_anew(struct scene *x)
 {
     handle_no_more(x);
     accepted(x, lapse_listen(x->l, "spare", NULL, keep_job, x));
     x->owed -= !x->closing;
 }
+
 static struct lapse_job *take(struct scene *x)
 {
-    /* from then on they are cut loose, and nobody is told */
+    /* from then on jobs are cut loose, and no callback runs */
     if (x->from < ENDED) {
         x->owed++;
     }
     return x->jobs[--x->n_jobs];
 }
+
 static void done(struct scene *x)
 {
     lapse_done(take(x), answered, x);
 }
+
 static void retry(struct scene *x)
 {
     lapse_retry(take(x), HOUR, "later", answered, x);
 }
+
 static void fail(struct scene *x)
 {
     lapse_fail(take(x), "never", answered, x);
 }
+
 static void done_untold(struct scene *x)
 {
     lapse_done(x->jobs[--x->n_jobs], NULL, NULL);
 }
+
 static void stats(struct scene *x)
 {
     struct lapse_stats s;
     lapse_stats(x->l, &s, sizeof s);
 }
+
 static void options(struct scene *x)
 {
     struct lapse_options o = lapse_options_init();
@@ -160,6 +180,7 @@ static void options(struct scene *x)
     cr_assert_eq(lapse_options_set(&o, "lease_ms", "1s"), 0);
     cr_assert(lapse_strerror(LAPSE_EDOWN) && lapse_outcome_unknown(LAPSE_ELOST));
 }
+
 static void open_another(struct scene *x)
 {
     struct lapse_options o = flow_options(x->f);
@@ -173,27 +194,32 @@ static void open_another(struct scene *x)
         ev_run(x->f->loop, EVRUN_ONCE);
     }
 }
+
 static void close_at_once(struct scene *x)
 {
     x->closing = true;
     lapse_close(x->l, 0, on_closed, x);
 }
+
 static void close_slowly(struct scene *x)
 {
     x->closing = true;
     lapse_close(x->l, 20, on_closed, x);
 }
+
 static void abandon(struct scene *x)
 {
     lapse_abandon(x->l);
     x->l = NULL;
 }
+
 static void run_nowait(struct scene *x)
 {
     for (int i = 0; i < 5; i++) {
         ev_run(x->f->loop, EVRUN_NOWAIT);
     }
 }
+
 static void run_until_answered(struct scene *x)
 {
     get(x);
@@ -201,6 +227,7 @@ static void run_until_answered(struct scene *x)
         ev_run(x->f->loop, EVRUN_ONCE);
     }
 }
+
 static void run_until_closed(struct scene *x)
 {
     close_at_once(x);
@@ -208,25 +235,30 @@ static void run_until_closed(struct scene *x)
         ev_run(x->f->loop, EVRUN_ONCE);
     }
 }
+
 static void ask_all(struct scene *x)
 {
     schedule(x), cancel(x), reschedule(x), get(x), list(x), depth(x), retry(x), handle_no_more(x);
 }
+
 static void ask_all_and_close(struct scene *x)
 {
     ask_all(x);
     close_at_once(x);
 }
+
 static void ask_all_and_run_until_closed(struct scene *x)
 {
     ask_all(x);
     run_until_closed(x);
 }
+
 static void ask_all_and_abandon(struct scene *x)
 {
     ask_all(x);
     abandon(x);
 }
+
 static void run_and_abandon(struct scene *x)
 {
     run_nowait(x);
@@ -238,10 +270,9 @@ static void run_and_abandon(struct scene *x)
     run_nowait(x);
 }
 
-#define ROW(call)   \
-    {               \
-#call, call \
-    }
+/* clang-format off */
+#define ROW(call) {#call, call}
+/* clang-format on */
 static const struct call calls[] = {
     ROW(schedule),
     ROW(cancel),
@@ -279,6 +310,7 @@ static void make_call(struct scene *x)
     x->called = true;
     x->call->make(x);
 }
+
 static void from_callback(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct scene *x = arg;
@@ -290,16 +322,18 @@ static void from_callback(struct lapse *l, int err, const struct lapse_job *job,
     cr_assert(l == x->l && !err == (x->from != REFUSED && x->from != ENDED));
     cr_assert(!job == (x->from == REFUSED || x->from >= DONE));
     make_call(x);
-    if (job) { /* it is lent till here, whatever was called */
+    if (job) { /* it is lent until here, whatever was called */
         cr_assert_str_eq(lapse_job_id(job), "job");
     }
 }
+
 static void from_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     cr_assert(l && !err);
     make_call(arg);
     cr_assert_leq(d->waiting, 1);
 }
+
 static void from_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                       void *arg)
 {
@@ -307,11 +341,13 @@ static void from_list(struct lapse *l, int err, const struct lapse_job *const *j
     make_call(arg);
     cr_assert_str_eq(lapse_job_id(jobs[0]), "job");
 }
+
 static void from_handler(struct lapse *l, struct lapse_job *job, void *arg)
 {
     keep_job(l, job, arg);
     make_call(arg);
 }
+
 static void from_closed(void *arg)
 {
     struct scene *x = arg;

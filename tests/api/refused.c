@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis that is there and does not do what it is asked: the codes, and the one line in the log.
- */
+/* A Redis that is there and refuses, or does not answer: the codes, and the one line in the log. */
 #include "handler.h"
 #include <signal.h>
 
@@ -106,9 +105,8 @@ Test(refused, in_the_middle_is_ebroken_and_the_same_schedule_again_mends_it)
     flow_allow_log(
         f, "Redis broke off in the middle of schedule: it denied HSET to this user (some of "
            "it may have happened");
-    redis_do(
-        f->server,
-        "ACL SETUSER half on >secret ~* &* +@all -hset"); /* the second thing that it writes with */
+    /* the second thing that it writes with */
+    redis_do(f->server, "ACL SETUSER half on >secret ~* &* +@all -hset");
     cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EBROKEN);
     cr_assert_eq(lapse_outcome_unknown(LAPSE_EBROKEN), 1);
     cr_assert_eq(flow_logged(f, "some of it may have happened"), 1);

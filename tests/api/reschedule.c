@@ -27,7 +27,7 @@ Test(reschedule, moves_a_job_in_every_state_but_running)
             cr_assert(now.state == LAPSE_WAITING && now.due_ms == at && now.until_ms == 0, "%s",
                       name);
             cr_assert(now.tries == old.tries && strcmp(now.body, "old") == 0, "%s", name);
-            /* a dead job's tries begin anew; of the others they go on */
+            /* a dead job's tries begin again at 0; those of other jobs go on */
             bool anew = state == FLOW_DEAD || state == FLOW_ENDED_LAST;
             cr_assert_eq(now.try_no, anew ? 0 : old.try_no, "%s", name);
             cr_assert_eq(told.body_len, 0, "its body is not given");

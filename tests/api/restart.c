@@ -82,7 +82,8 @@ FLOW_ALL_MODES(restart, triggers_that_are_gone_are_not_missed)
     flow_end(f, "q");
 }
 
-/* A snapshot is loaded without the keys that are overdue by then, and nothing is said of them. */
+/* Redis loads a snapshot without the keys that have expired by then, and sends no event for
+ * them. */
 Test(restart, from_a_snapshot_misses_no_trigger)
 {
     enum { N = 300 };

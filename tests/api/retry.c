@@ -13,9 +13,8 @@ static void schedule(struct flow *f, const char *id, unsigned tries, int64_t bac
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
 }
 
-/* Runs the job that is due now and settles it; its new due time lies between the moments it was
- * settled, and the wait.
- */
+/* Runs the job that is due now and settles it; its new due time lies between the moments it
+ * was settled, and the wait. */
 static void put_back(struct flow_handler *w, int64_t delay_ms, int64_t least_ms, int64_t most_ms,
                      struct flow_job *out)
 {

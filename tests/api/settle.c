@@ -161,7 +161,7 @@ Test(settle, many_at_once_over_a_cut_wire_happen_once_each)
     wire_end(&x);
 }
 
-/* The lease was over, and somebody else has the job. */
+/* The lease was over, and another listener has the job. */
 Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
 {
     static const enum flow_way how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};

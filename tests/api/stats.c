@@ -82,8 +82,8 @@ FLOW_ALL_MODES(stats, claimed_done_retried_and_failed)
     unsigned n = 0;
     for (size_t i = 0; i < 7; i++) {
         if (lapse_job_tries(w.held[i]) == 1 || n++ >= 3) {
-            lapse_retry(w.held[i], HOUR, "", flow_on_settled,
-                        &w); /* of the last try: that is dead */
+            /* of the last try: that is dead */
+            lapse_retry(w.held[i], HOUR, "", flow_on_settled, &w);
         } else if (n <= 2) {
             lapse_done(w.held[i], flow_on_settled, &w);
         } else {
@@ -190,7 +190,7 @@ Test(stats, via_sweep)
 Test(stats, touches)
 {
     struct flow_handler w = {.way = FLOW_DONE};
-    struct flow *f = listening(FLOW_STILL, no_sweep, &w); /* nobody else expires the triggers */
+    struct flow *f = listening(FLOW_STILL, no_sweep, &w); /* nothing else expires the triggers */
 
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 40 * (i + 1), NULL), 0);

@@ -73,7 +73,7 @@ Test(suspended_machine, no_lease_is_renewed_that_ended_while_the_machine_slept)
     slept_ms = 5000;
     flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
     cr_assert_eq(flow_score(f, "q", "run", "a"), until_ms, "it was renewed");
-    flow_settle(&w, FLOW_DONE); /* nobody else has it: that is in time still */
+    flow_settle(&w, FLOW_DONE); /* no other listener has it, so this is still in time */
     cr_assert_eq(w.err, 0);
     flow_end(f, "q");
 }

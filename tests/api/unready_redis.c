@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* States of a Redis that answers, but not as one would like: loading, a replica, busy with
- * somebody's script. */
+/* A Redis that answers but is not ready: loading, a replica, busy with a script of another
+ * client. */
 #include "handler.h"
 #include "loop.h"
 #include <hiredis/hiredis.h>

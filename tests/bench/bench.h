@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs of the bench share. Each program schedules jobs in one system and runs them,
- * by the verbs of bench.c; run.py starts them. Figures go to stdout, each a line of a name and a
- * value.
- */
+/* What the programs of the bench share. Each program schedules jobs in one system and runs
+ * them, by the verbs of bench.c; run.py starts them. Figures go to stdout, each a line of a
+ * name and a value. */
 #ifndef BENCH_H
 #define BENCH_H
 #include <stdbool.h>

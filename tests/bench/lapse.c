@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse, through <lapse.h> only, as the other systems are used. Besides the arguments of all
- * programs it takes
- *
- *   o.NAME=VALUE                   a field of lapse_options
- *   queues=N                       spread the jobs over N queues, or listen to N
- *   hold=1                         listen: run jobs, but settle none
- *
- * and a verb of its own:
- *
- *   scatter  at= run= n= most_ms=  jobs that are each due 0 to MOST_MS ms from now, at random
- *
- * Every allocation of the process is counted: those of src/base/mem.c, and beside them those of
- * hiredis and libev.
- */
+ * programs it takes   o.NAME=VALUE                   a field of lapse_options   queues=N
+ * spread the jobs over N queues, or listen to N   hold=1                         listen: run
+ * jobs, but settle none and a verb of its own:   scatter  at= run= n= most_ms=  jobs that
+ * are each due 0 to MOST_MS ms from now, at random Every allocation of the process is
+ * counted: those of src/base/mem.c, and beside them those of hiredis and libev. */
 #include "bench.h"
 #include <ev.h>
 #include <lapse.h>

@@ -645,8 +645,8 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
     stats = redis_str(s, "INFO commandstats");
 
     char *info = redis_str(s, "INFO server");
-    int least =
-        strstr(info, "valkey_version") ? 50 / 8 : 25; /* Valkey's buckets hold up to seven */
+    /* Valkey's buckets hold up to seven */
+    int least = strstr(info, "valkey_version") ? 50 / 8 : 25;
     free(info);
     cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), least, "%s", stats);
     free(stats);

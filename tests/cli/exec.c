@@ -104,8 +104,8 @@ Test(exec, that_fails_waits_no_longer_than_backoff_max)
 
     struct proc *p = lapse("get", "q", "i");
     long long due = member(p->out, "due_ms");
-    cr_assert(due >= before + 90000 && due <= redis_now_ms(s) + 120000, "%s",
-              p->out); /* jittered */
+    /* jittered */
+    cr_assert(due >= before + 90000 && due <= redis_now_ms(s) + 120000, "%s", p->out);
     expect(p, 0, "\"state\":\"waiting\"", NULL);
     server_stop(s);
 }

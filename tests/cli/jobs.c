@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Letters that a shell, printf, an option parser or Redis's patterns would take for something else.
- */
+/* Letters that a shell, printf, an option parser or Redis's patterns would take for
+ * something else. */
 static const char *const odd_ids[] = {"-rf",  "--",  "$(x)",  ";ls",   "%s%n",  "*",
                                       "`id`", "a|b", "\"'\\", "../..", "[a-z]?"};
 enum { ODD = sizeof odd_ids / sizeof *odd_ids };

@@ -200,8 +200,8 @@ Test(listen, without_the_rights_of_a_listener_exits_77_at_the_start)
     as(s, "lapse_monitor");
     expect(lapse("listen", "q"), 77, "", "lapse doctor");
     as(s, "lapse_listener");
-    redis_do(s,
-             "ACL SETUSER lapse_listener -zremrangebyscore"); /* of the ring of listeners alone */
+    /* of the ring of listeners alone */
+    redis_do(s, "ACL SETUSER lapse_listener -zremrangebyscore");
     expect(lapse("listen", "q"), 77, "", "lapse doctor");
     server_stop(s);
 }

@@ -194,8 +194,8 @@ Test(terminal, that_was_stopped_gets_its_lines_when_it_goes_on)
     server_stop(s);
 }
 
-/* The job whose line it does not take goes back; the slack for Redis's answers is not waited for.
- */
+/* The job whose line it does not take goes back; the slack for Redis's answers is not waited
+ * for. */
 Test(terminal, that_stays_stopped_is_waited_for_no_longer_than_the_grace)
 {
     struct server *s = tool_redis();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the other rows are measured against: nothing breaks. */
+/* The baseline of the other rows: nothing breaks. */
 #include "workload.h"
 #include "redis.h"
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A checker that nothing fails shows nothing: programs whose scripts lack a guard
- * (tests/meta/broken) must be found out. */
+/* A checker that accepts everything shows nothing: it must find the programs whose scripts lack a
+ * guard (tests/meta/broken). */
 #include "fault.h"
 #include "process.h"
 #include "test.h"
@@ -41,8 +41,8 @@ Test(broken, without_a_guard_the_history_is_refused_for_the_right_reason, .timeo
 
     test_dir(dir, sizeof dir);
     setenv("LAPSE_HISTORY", dir, 1);
-    unsetenv(
-        "BXFI_MAP"); /* a Criterion program that finds it takes itself for a test of this one */
+    /* a Criterion program that finds it takes itself for a test of this one */
+    unsetenv("BXFI_MAP");
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* a test that fails leaves its things behind */
 
     for (int i = 0; i < N; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* F34, F35: jobs that were claimed and wait in the process for their handler, longer than run_ms,
- * and over a suspend of the machine. */
+/* F34, F35: jobs that were claimed and wait in the process for their handler: for longer than
+ * run_ms, and while the machine is suspended. */
 #include "listener.h"
 #include "process.h"
 #include "redis.h"
@@ -133,8 +133,8 @@ static struct proc *start_sleeper(struct server *s)
              getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
     setenv("ASAN_OPTIONS", asan, 1); /* the shim comes before its runtime */
     setenv("LAPSE_SLEEPER", s->url, 1);
-    unsetenv(
-        "BXFI_MAP"); /* a Criterion program that finds it takes itself for a test of this one */
+    /* a Criterion program that finds it takes itself for a test of this one */
+    unsetenv("BXFI_MAP");
 
     struct proc *p = proc_start((const char *const[]){program, NULL});
     unsetenv("LAPSE_SLEEPER");

@@ -37,8 +37,8 @@ static struct wall_clock *clock_begin(char path[64])
     cr_assert(!access(shim, R_OK), "%s: %m", shim);
     snprintf(asan, sizeof asan, "%s:verify_asan_link_order=0",
              getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
-    setenv("ASAN_OPTIONS", asan,
-           1); /* of a lapse built with it: the shim comes before its runtime */
+    /* of a lapse built with it: the shim comes before its runtime */
+    setenv("ASAN_OPTIONS", asan, 1);
     setenv("LAPSE_CLOCK", path, 1);
     setenv("LD_PRELOAD", shim, 1);
 

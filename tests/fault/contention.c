@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* F26: the leases of a dead process end, and everybody wants its jobs. */
+/* F26: the leases of a dead process end, and twenty processes contend for its jobs. */
 #include "listener.h"
 #include "handler.h"
 #include "fault.h"

@@ -93,7 +93,8 @@ static int by_wire(struct asker *a, const struct verb *v, const char *id)
     return err;
 }
 
-/* A new one for each cut: who lost a connection a moment ago waits longer with each one more. */
+/* A new handle for each cut: one that has just lost a connection waits longer with each further
+ * loss. */
 static void open_anew(struct asker *a, const struct verb *v)
 {
     struct lapse_options opts = flow_options(a->f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens when Redis's events are silent, or lie. */
+/* Redis's events do not come, come several times, or are forged. */
 #include "workload.h"
 #include "redis.h"
 #include "test.h"
@@ -82,7 +82,7 @@ static void forge(redisContext *to)
     redisAppendCommand(to, "PUBLISH __keyevent@0__:expired %s", key);
 }
 
-/* Each true event is heard by its other channel, and told over and over by the one that lapse
+/* Each true event is heard on its other channel, and repeated several times on the one that lapse
  * listens to. */
 static int repeat(redisContext *to, redisContext *from)
 {

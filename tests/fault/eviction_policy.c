@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* F19: where Redis may evict any key, doctor fails and no listener starts, unless it is forced to.
- */
+/* F19: where Redis may evict any key, doctor fails and no listener starts, unless it is
+ * forced to. */
 #include "fault.h"
 #include "process.h"
 #include "redis.h"

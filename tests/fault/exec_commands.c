@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* F24, F25: lapse listen --exec where the system gives nothing more, and with commands that
+/* F24, F25: lapse listen --exec without descriptors or processes to spare, and with commands that
  * misbehave. */
 #include "fault.h"
 #include "audit.h"

@@ -108,8 +108,8 @@ static void prepare(struct server *s, const struct command *c)
     }
 }
 
-/* Each job of a listener that did not come to its end, or had to give one back, runs in the next.
- */
+/* Each job of a listener that did not come to its end, or had to give one back, runs in the
+ * next. */
 static void check_jobs(struct server *s, const struct command *c, const struct proc *p)
 {
     bool done[JOBS];
@@ -201,8 +201,8 @@ static bool one(struct tally *t, struct server *s, const struct command *c, cons
     proc_close_in(p);
 
     int status = proc_wait(p, 30000);
-    bool libev =
-        status == 134 && strstr(p->err, "libev"); /* it has no way to return an error, and aborts */
+    /* it has no way to return an error, and aborts */
+    bool libev = status == 134 && strstr(p->err, "libev");
     t->libev += libev;
     cr_assert((status >= 0 && status < 128) || libev, "%s, %s the %d. time: status %d: %s", c->name,
               fault, nth, status, p->err);
@@ -230,8 +230,8 @@ Test(f23, each_system_call_of_each_command_may_fail, .timeout = 3600)
     long every = fault_n(24, 1);
 
     setenv("LAPSE_URL", s->url, 1);
-    setenv("ASAN_OPTIONS", "detect_leaks=0",
-           1); /* LeakSanitizer traces too, and there can be only one */
+    /* LeakSanitizer traces too, and there can be only one */
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
 
     const char *only = getenv("LAPSE_SCENARIO");
     for (size_t c = 0; c < COMMANDS; c++) {

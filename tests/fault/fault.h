@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The fault runs. A row is a fault injected for real into real programs, what must hold, and the
- * figure reached. Each runs in a short form (make test-fault) and with all its figures (make soak).
- */
+/* The fault runs. A row is a fault injected for real into real programs, what must hold, and
+ * the figure reached. Each runs in a short form (make test-fault) and with all its figures
+ * (make soak). */
 #ifndef FAULT_H
 #define FAULT_H
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* F33: a job that nobody has claimed, and whose listener is killed, stopped, full or busy with
- * itself, is claimed by another within the grace (50 ms) and its lag. All are due at once, unless
- * it says otherwise: what nobody touches. */
+/* F33: an unclaimed job whose listener is killed, stopped, full or busy is claimed by another one
+ * within the grace (50 ms) and its lag. All jobs are due at once, so no trigger announces them,
+ * unless a test says otherwise. */
 #include "workload.h"
 #include "redis.h"
 #include <criterion/criterion.h>

@@ -185,8 +185,8 @@ static void swallow(void *arg, bool on)
     proxy_swallow(s->proxy, on);
 }
 
-/* The connection for commands is tried anew, and of subscriptions only that of the other listener
- * is left: the one that was given up comes back when commands are answered again. */
+/* The connection for commands is being tried again, and only the other listener's subscription is
+ * left: the one that was given up comes back when commands are answered again. */
 static int both_given_up(void *arg)
 {
     struct swallowing *s = arg;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who calls? ---- */
+/* ---- is the caller hiredis? ---- */
 static struct {
     uintptr_t from, to;
 } library; /* the code of hiredis */
@@ -117,8 +117,8 @@ static struct { /* what would have been called */
     void (*free)(void *p);
 } next;
 
-/* false: it is just being looked up. dlsym() frees what it said of an earlier error, and allocates
- * where it has a new one to tell of. */
+/* false while it is being looked up: dlsym() frees the text of an earlier error, and allocates one
+ * for a new error. */
 static bool is_next_known(void)
 {
     static bool begun;

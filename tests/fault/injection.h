@@ -8,8 +8,8 @@
 struct injection {
     /* "alloc": lapse's; "hiredis": its allocations; or a function: "read", "connect" */
     const char *what;
-    /* of a function: its errno; SHORT: one byte only; AT_END: read says that the other end closed
-     */
+    /* of a function: its errno; SHORT: one byte only; AT_END: read says that the other end
+     * closed */
     int error;
     const char *name; /* of the error */
 };

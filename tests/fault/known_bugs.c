@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bugs that others of this kind had, as cases of ours; the rest of them are named in
- * tests/known_bugs.md. */
+/* Bugs that comparable projects had, as tests of ours; tests/known_bugs.md names the others. */
 #include "handler.h"
 #include "listening.h"
 #include "states.h"
@@ -31,8 +30,8 @@ static void run_script(struct server *s, const char *name)
     size_t len[WORDS];
 
     for (size_t i = 0; i < n_words; i++) {
-        len[i] =
-            word[i][0] == 1 ? 2 : strlen(word[i]); /* a record where all is default has a NUL */
+        /* a record where all is default has a NUL */
+        len[i] = word[i][0] == 1 ? 2 : strlen(word[i]);
     }
 
     redisReply *r = redis_scriptv(s, name, "lapse:{q}:due", n_words, word, len);

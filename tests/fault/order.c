@@ -13,8 +13,8 @@
 
 enum { FEW = 4, LONG_BODY = 400000 }; /* records of 256 KiB end a script */
 
-/* Three of each of three ids in one turn, and in the handler of every other run done and schedule.
- */
+/* Three of each of three ids in one turn, and in the handler of every other run done and
+ * schedule. */
 static struct work_opts in_turn(long asks, long per_s, int ids)
 {
     struct work_opts o = work_opts();

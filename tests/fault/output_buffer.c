@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A subscriber that does not keep up: Redis drops it when its output buffer is over the limit, and
- * what it was to hear with it. */
+/* A subscriber that does not keep up: Redis drops it, and the events that it had not read, when
+ * its output buffer is over the limit. */
 #include "listener.h"
 #include "fault.h"
 #include "handler.h"
@@ -80,7 +80,7 @@ static long distinct(const struct runs *runs, long n, long *again)
 
     for (long i = 0; i < runs->taken; i++) {
         if (!runs->run[i].pid) {
-            continue; /* who is stopped as it takes a note has written half of it */
+            continue; /* a process that was stopped while it wrote this has written half of it */
         }
         long id = strtol(runs->run[i].id, NULL, 10);
         cr_assert_geq(runs->run[i].claimed_us, runs->run[i].due_ms * 1000, "%ld ran early", id);

@@ -20,6 +20,6 @@ struct producer {
 };
 
 void producer_run(void *producer);
-/* In a listener: schedules a job anew that it just asked to be done, as often as opts say. */
+/* In a listener: schedules a job again that it has just asked to be done, as often as opts say. */
 void producer_enqueue_anew(void *producer, struct lapse *l, const char *id);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis dies and comes back with all it had, or with less, as its settings and the power allow. */
+/* Redis dies and comes back with all it had, or with less, depending on its persistence. */
 #include "workload.h"
 #include "redis.h"
 #include "test.h"
@@ -85,8 +85,8 @@ Test(f7, a_redis_that_syncs_every_second_and_is_killed_loses_at_most_two_seconds
         work_wait(w, CYCLE_MS);
         work_nemesis(w, "kill -9 of Redis");
         server_kill9(s);
-        work_rolled_back(w, test_now_ms() -
-                                WINDOW_MS); /* it writes later while an fsync is under way */
+        /* it writes later while an fsync is under way */
+        work_rolled_back(w, test_now_ms() - WINDOW_MS);
         work_wait(w, (int)down_for(400));
         server_restart(s);
     }
@@ -146,8 +146,7 @@ Test(f7, a_power_cut_loses_at_most_two_seconds_and_leaves_no_half_job, .timeout 
     test_dir(dir, sizeof dir);
     snprintf(synced, sizeof synced, "%s/synced", dir);
     snprintf(preload, sizeof preload, "%s/preload/fsync.so", test_build());
-    setenv("LD_PRELOAD", preload,
-           1); /* for who is started from here on; only a redis-server minds */
+    setenv("LD_PRELOAD", preload, 1); /* it affects only redis-server */
     setenv("LAPSE_SYNCED", synced, 1);
 
     struct server *s = server_start_opts(args);

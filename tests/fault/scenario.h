@@ -30,7 +30,7 @@ struct entry {                  /* what Redis must know of a job */
     unsigned asked; /* calls that change it, not answered yet */
     unsigned runs, n_done;
     bool soon;       /* it is due while the scenario goes on */
-    unsigned untold; /* settles whose answer nobody hears */
+    unsigned untold; /* settles without a callback */
     /* what happened to it, the last of it: S, C, R, D, T asked; s, c, r, d, t answered; ! it ran */
     char tale[240];
 };
@@ -68,8 +68,8 @@ struct scenario {
 /* clang-format off */
 #define SCENARIO(fn) {#fn, fn, false}
 /* clang-format on */
-extern const struct scenario scenarios_requests[], scenarios_listening[],
-    scenarios_life[]; /* name NULL ends them */
+/* name NULL ends them */
+extern const struct scenario scenarios_requests[], scenarios_listening[], scenarios_life[];
 extern const struct scenario scenario_random;
 
 extern struct server *play_server; /* of this scenario */

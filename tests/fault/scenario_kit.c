@@ -127,8 +127,8 @@ void play_abandon(struct play *p, struct lapse *l)
 {
     forget(p, l);
     lapse_abandon(l);
-    p->asked = p->answered = p->settling = p->settled =
-        0; /* nobody is told; one handle in such a scenario */
+    /* no callback runs; such a scenario has one handle */
+    p->asked = p->answered = p->settling = p->settled = 0;
     for (struct entry *e = p->ledger; e; e = e->next) {
         if (e->asked) {
             e->exists = MAYBE;
@@ -309,8 +309,8 @@ static int called(struct asked *a, int err)
 int play_spec(struct play *p, const struct lapse_spec *s)
 {
     struct asked *a = ask(p, s->id ? SCHEDULE : LOOK, s->queue, s->id);
-    a->delay_ms =
-        s->due.delay_ms + s->due.at_ms; /* at: far, or long past: the scenario says which it is */
+    /* at: far, or long past: the scenario says which it is */
+    a->delay_ms = s->due.delay_ms + s->due.at_ms;
     a->gives_job = true;
     RETURN_OF(a, lapse_schedule(p->l, s, flow_answered, &a->answer));
 }

@@ -108,6 +108,7 @@ static void then_ask(struct play *p)
     play_depth(p, "q");
     play_cancel(p, "q", "j0");
 }
+
 static void ask_in_an_answer(struct play *p)
 {
     play_open(p);
@@ -120,6 +121,7 @@ static void then_close(struct play *p)
 {
     play_close(p, p->l, 1000);
 }
+
 static void close_in_an_answer(struct play *p)
 {
     play_open(p);
@@ -133,6 +135,7 @@ static void then_abandon(struct play *p)
 {
     play_abandon(p, p->l);
 }
+
 static void abandon_in_an_answer(struct play *p)
 {
     play_open(p);
@@ -145,6 +148,7 @@ static void then_open(struct play *p)
 {
     play_open(p);
 }
+
 static void open_in_an_answer(struct play *p)
 {
     play_open(p);
@@ -158,6 +162,7 @@ static void then_listen(struct play *p)
 {
     play_handle(p, "q", 0, play_done);
 }
+
 static void listen_in_an_answer(struct play *p)
 {
     play_open(p);
@@ -173,6 +178,7 @@ static void then_nest(struct play *p)
     unsigned want = p->answered + 1;
     play_until(p, p->answered >= want);
 }
+
 static void nest_the_loop_in_an_answer(struct play *p)
 {
     play_open(p);
@@ -193,6 +199,7 @@ static void asks(struct play *p, struct lapse_job *job)
         play_done(p, job);
     }
 }
+
 static void ask_in_a_handler(struct play *p)
 {
     play_open(p);
@@ -207,6 +214,7 @@ static void stops(struct play *p, struct lapse_job *job)
     play_handle(p, "q", 0, play_done);
     play_done(p, job);
 }
+
 static void change_the_handler_in_a_handler(struct play *p)
 {
     play_open(p);
@@ -220,6 +228,7 @@ static void settles_the_last(struct play *p, struct lapse_job *job)
     play_settle_held(p);
     play_keep(p, job);
 }
+
 static void settle_another_in_a_handler(struct play *p)
 {
     play_open(p);
@@ -233,6 +242,7 @@ static void closes(struct play *p, struct lapse_job *job)
     play_done(p, job);
     play_close(p, p->l, 1000);
 }
+
 static void close_in_a_handler(struct play *p)
 {
     play_open(p);
@@ -247,6 +257,7 @@ static void abandons(struct play *p, struct lapse_job *job)
     play_keep(p, job);
     play_abandon(p, p->l);
 }
+
 static void abandon_in_a_handler(struct play *p)
 {
     play_open(p);
@@ -263,6 +274,7 @@ static void nests(struct play *p, struct lapse_job *job)
         play_until(p, p->settled);
     }
 }
+
 static void nest_the_loop_in_a_handler(struct play *p)
 {
     play_open(p);

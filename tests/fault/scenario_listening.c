@@ -33,10 +33,12 @@ static void run_at_once(struct play *p)
 {
     listen_to(p, play_done, 1, 0);
 }
+
 static void run_soon(struct play *p)
 {
     listen_to(p, play_done, 2, 30);
 }
+
 static void run_what_waited(struct play *p)
 {
     play_open(p);
@@ -45,11 +47,13 @@ static void run_what_waited(struct play *p)
     play_handle(p, "q", 0, play_done);
     ran(p);
 }
+
 static void run_without_events(struct play *p)
 {
     p->opts.flags = LAPSE_NO_EVENTS;
     listen_to(p, play_done, 2, 20);
 }
+
 static void run_by_the_alarm_alone(struct play *p)
 {
     p->opts.flags = LAPSE_NO_EVENTS;
@@ -61,29 +65,34 @@ static void run_by_the_alarm_alone(struct play *p)
     jobs(p, "q", 2, 30);
     ran(p);
 }
+
 static void run_without_alarm(struct play *p)
 {
     p->opts.flags = LAPSE_NO_ALARM;
     p->opts.sweep_ms = 50;
     listen_to(p, play_done, 2, 20);
 }
+
 static void run_by_keyspace(struct play *p)
 {
     PLAY_REDIS(p, "CONFIG SET notify-keyspace-events Kx");
     p->opts.notify = LAPSE_KEYSPACE;
     listen_to(p, play_done, 2, 20);
 }
+
 static void run_muted(struct play *p)
 {
     PLAY_REDIS(p, "CONFIG SET notify-keyspace-events %s", "");
     listen_to(p, play_done, 2, 20);
 }
+
 static void run_with_triggers_armed_late(struct play *p)
 {
     p->opts.arm_ahead_ms = 10;
     p->opts.sweep_ms = 50;
     listen_to(p, play_done, 2, 60);
 }
+
 static void run_over_tcp(struct play *p)
 {
     snprintf(p->url, sizeof p->url, "%s", p->server->tcp_url);
@@ -95,11 +104,13 @@ static void run_a_hundred(struct play *p)
 {
     listen_to(p, play_done, 100, 5);
 }
+
 static void run_one_by_one(struct play *p)
 {
     p->opts.max_running = 1;
     listen_to(p, play_done, 5, 0);
 }
+
 static void run_within_the_queues_own_limit(struct play *p)
 {
     play_open(p);
@@ -107,6 +118,7 @@ static void run_within_the_queues_own_limit(struct play *p)
     jobs(p, "q", 7, 0);
     ran(p);
 }
+
 static void run_three_queues(struct play *p)
 {
     static const char *const queues[] = {"q", "r", "s"};
@@ -123,6 +135,7 @@ static void run_three_queues(struct play *p)
 
     ran(p);
 }
+
 static void run_big_bodies(struct play *p)
 {
     static char body[MIB];
@@ -145,6 +158,7 @@ static void settle_untold(struct play *p)
 {
     listen_to(p, play_done_untold, 3, 0);
 }
+
 static void retry_once(struct play *p)
 {
     play_open(p);
@@ -153,6 +167,7 @@ static void retry_once(struct play *p)
     play_until(p, play_ran(p) && (p->runs != 1 || p->ledger->exists == MAYBE));
     play_wait(p);
 }
+
 static void retry_until_dead(struct play *p)
 {
     struct lapse_spec s = flow_job_spec("q", "a", 0);
@@ -166,27 +181,32 @@ static void retry_until_dead(struct play *p)
     play_until(p, play_ran(p) && (p->runs >= 3 || p->ledger->exists != YES));
     play_wait(p);
 }
+
 static void fail_at_once(struct play *p)
 {
     listen_to(p, play_failed, 2, 0);
     play_list(p, "q", LAPSE_DEAD, NULL, 10);
     play_wait(p);
 }
+
 static void settle_later(struct play *p)
 {
     listen_to(p, play_keep, 4, 0);
     play_settle_held(p);
     play_wait(p);
 }
+
 static void mixed(struct play *p, struct lapse_job *job)
 {
     job_fn *const how[] = {play_done, play_retry, play_failed, play_done_untold};
     how[p->n++ % 4](p, job);
 }
+
 static void settle_in_all_ways(struct play *p)
 {
     listen_to(p, mixed, 12, 0);
 }
+
 static void hold_for_some_leases(struct play *p)
 {
     p->opts.lease_ms = 150;
@@ -195,6 +215,7 @@ static void hold_for_some_leases(struct play *p)
     play_settle_held(p);
     play_wait(p);
 }
+
 static void hold_beyond_run_ms(struct play *p)
 {
     p->opts.lease_ms = p->opts.run_ms = 100;
@@ -219,6 +240,7 @@ static void stop_and_listen_again(struct play *p)
     play_schedule(p, "q", "again", 0);
     ran(p);
 }
+
 static void stop_after_first(struct play *p, struct lapse_job *job)
 {
     if (p->n++ == 0) {
@@ -226,6 +248,7 @@ static void stop_after_first(struct play *p, struct lapse_job *job)
     }
     play_done(p, job);
 }
+
 static void stop_with_jobs_unbegun(struct play *p)
 {
     play_open(p);
@@ -240,6 +263,7 @@ static void stop_with_jobs_unbegun(struct play *p)
 
     ran(p);
 }
+
 static void stop_and_start_in_one_turn(struct play *p)
 {
     play_open(p);
@@ -251,6 +275,7 @@ static void stop_and_start_in_one_turn(struct play *p)
     jobs(p, "q", 2, 0);
     ran(p);
 }
+
 static void listen_with_nothing_to_do(struct play *p)
 {
     play_open(p);
@@ -261,7 +286,7 @@ static void listen_with_nothing_to_do(struct play *p)
     for (int64_t end_ms = test_now_ms() + 60; play_turn(p, end_ms);) {}
 }
 
-/* ---- who was there before ---- */
+/* ---- jobs that were there before ---- */
 static void take_back_ended_leases(struct play *p)
 {
     p->opts.lease_ms = 100;
@@ -280,12 +305,14 @@ static void take_back_ended_leases(struct play *p)
     play_handle(p, "q", 0, play_done);
     ran(p);
 }
+
 static void bury_unreadable_records(struct play *p)
 {
     PLAY_REDIS(p, "HSET lapse:{q}:jobs alien %s", "\x7fwhat");
     PLAY_REDIS(p, "ZADD lapse:{q}:due 1 alien 2 ghost");
     listen_to(p, play_done, 1, 0);
 }
+
 static void hear_nonsense(struct play *p)
 {
     play_open(p);

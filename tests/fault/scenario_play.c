@@ -61,9 +61,8 @@ static void serves(void)
 
     for (int i = 0; !probe_ran(); i++) {
         PLAY_ASSERT(i < 20);
-        play_schedule(
-            &p, "after", "probe",
-            0); /* a fault at the very end of the scenario may cost a connection: once more */
+        /* a fault at the very end of the scenario may cost a connection: once more */
+        play_schedule(&p, "after", "probe", 0);
         play_wait(&p);
         for (int64_t end_ms = test_now_ms() + 500; !probe_ran() && play_turn(&p, end_ms);) {}
     }

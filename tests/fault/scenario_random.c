@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A scenario that does at random all that the others do, as long as it is told to. */
+/* A scenario that does at random what the others do, for as long as the test asks for. */
 #include "fault.h"
 #include "test.h"
 #include "scenario.h"
@@ -54,8 +54,8 @@ static void ask_something(struct play *p, const char *queue)
     p->want = 0;
 }
 
-/* A queue each: what two handles ask of one job comes in no order, and the ledger could not tell.
- */
+/* A queue each: what two handles ask of one job comes in no order, and the ledger could not follow
+ * it. */
 struct one {
     const char *queue;
     struct lapse *l;
@@ -98,4 +98,5 @@ static void random_life(struct play *p)
 
     play_wait(p);
 }
+
 const struct scenario scenario_random = SCENARIO(random_life);

@@ -194,14 +194,17 @@ static void conflict(struct play *p, enum lapse_conflict how, int want)
     play_spec(p, &s);
     play_wait(p);
 }
+
 static void schedule_again_rejected(struct play *p)
 {
     conflict(p, LAPSE_REJECT, LAPSE_EEXIST);
 }
+
 static void schedule_again_kept(struct play *p)
 {
     conflict(p, LAPSE_KEEP, 0);
 }
+
 static void schedule_again_replaced(struct play *p)
 {
     conflict(p, LAPSE_REPLACE, 0);

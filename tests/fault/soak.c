@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All of it, at random, for long: what only comes out when faults meet, and what leaks. */
+/* All faults, at random, for long: shows what needs two faults at once, and what leaks. */
 #include "workload.h"
 #include "proxy.h"
 #include "redis.h"

@@ -32,7 +32,7 @@ struct work {
     struct server *server;
     struct work_opts o;
     char dir[200];
-    struct journal nemesis, end; /* one file; who writes differs */
+    struct journal nemesis, end; /* one file, under two names */
     struct journal_totals *totals;
     struct member listener[WORK_CREW], producer[WORK_CREW];
     unsigned born;
@@ -271,8 +271,8 @@ long work_starts(struct work *w)
 }
 
 /* ---- the end ---- */
-/* A handler may have asked for a job anew and ended the old one: it is in no set until that is
- * answered. What a process asked that was killed since is never answered. */
+/* A handler may have scheduled a job again and ended the old one: the job is in no set until that
+ * is answered. Requests of a process that was killed since are never answered. */
 static bool has_open_calls(const struct work *w, int64_t *quiet_since_ms)
 {
     static long asked;

@@ -47,7 +47,7 @@ struct work_opts {
     unsigned seed;   /* 1 */
     int64_t late_ms; /* I11: later than this is wrong; 0: any */
     int turn;        /* with ids: what is asked of each of three ids in one turn; 1 */
-    /* of 1000 runs that are done: its handler schedules the id anew, in the same turn; 0 */
+    /* of 1000 runs that are done: the handler schedules the id again, in the same turn; 0 */
     int anew;
     int delayed; /* of 1000 jobs have a delay, the others are due at once; 1000 */
     int odd;     /* so many listeners, the first ones, are as odd_one says; 0 */

@@ -33,6 +33,7 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     (void)refused;
     return DOWN;
 }
+
 int oneshot_run(struct oneshot *o, struct globals *g, int (*send)(struct oneshot *o))
 {
     (void)g;
@@ -40,11 +41,13 @@ int oneshot_run(struct oneshot *o, struct globals *g, int (*send)(struct oneshot
     MUST(!check_queue(o->queue)); /* before the first connection */
     return DOWN;
 }
+
 int oneshot_sent(struct oneshot *o, int err)
 {
     (void)o;
     return err;
 }
+
 bool oneshot_replied(struct oneshot *o, int err, const char *queue, const char *id)
 {
     (void)o;
@@ -53,6 +56,7 @@ bool oneshot_replied(struct oneshot *o, int err, const char *queue, const char *
     (void)id;
     return false;
 }
+
 int client_report(struct client *c, int err, const char *about)
 {
     (void)c;
@@ -60,25 +64,30 @@ int client_report(struct client *c, int err, const char *about)
     (void)about;
     return DOWN;
 }
+
 void client_forget_warnings(struct client *c)
 {
     (void)c;
 }
+
 bool client_is_denied(const struct client *c)
 {
     (void)c;
     return 0;
 }
+
 void client_set_exit_code(struct client *c, int code)
 {
     (void)c;
     (void)code;
 }
+
 void client_close(struct client *c, int64_t grace_ms)
 {
     (void)c;
     (void)grace_ms;
 }
+
 int client_run(struct client *c)
 {
     (void)c;

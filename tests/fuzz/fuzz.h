@@ -58,7 +58,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
     struct eat e = {data, size};
     return eat_copy(&e, size, true);
 }
-/* What is said to people goes nowhere, and a sanitizer is still heard. */
+/* Messages for people go nowhere, and a sanitizer's reports are still heard. */
 static inline void fuzz_quiet(void)
 {
     MUST(freopen("/dev/null", "w", stdout));

@@ -27,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < option_rows_n; i++) {
         const struct option_row *row = &option_rows[i];
         int64_t wide = 0;
-        memcpy(&wide, (const char *)&read.set + row->at,
-               row->size); /* little-endian, as our machines are */
+        /* little-endian, as our machines are */
+        memcpy(&wide, (const char *)&read.set + row->at, row->size);
         MUST(!*row->most || wide >= option_parse(row, row->least));
         MUST(!*row->most || wide <= option_parse(row, row->most));
         MUST(row->kind != OPTION_NOTIFY || wide <= LAPSE_KEYSPACE);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Replays a corpus: the inputs in the folders named, and the start of each, which is no input that
- * anybody thought of.
- */
+/* Replays a corpus: the inputs in the folders named, and the start of each, which is no
+ * input that anybody thought of. */
 #include "fuzz.h"
 #include <dirent.h>
 

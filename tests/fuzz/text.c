@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Untrusted bytes on their way to a log or a terminal: printable ASCII comes out, whatever goes in.
- */
+/* Untrusted bytes on their way to a log or a terminal: printable ASCII comes out, whatever
+ * goes in. */
 #include "fuzz.h"
 #include "cli/json.h"
 #include "base/log.h"

@@ -33,14 +33,14 @@ struct event {
     enum outcome outcome;
     enum conflict conflict;
     enum state state;
-    /* NULL: not said; equal texts have one address */
+    /* NULL: not in the line; equal texts have one address */
     const char *job, *proc, *err, *payload, *what;
     const char *file;
     long line, call;
     /* Monotonic: it took effect in between. to_ns INT64_MAX: nobody knows when, if at all. */
     int64_t from_ns, to_ns;
     int64_t heard_ns; /* when its process had an answer; INT64_MAX: never */
-    int64_t redis_us; /* when it took effect, by Redis's clock; 0: not said */
+    int64_t redis_us; /* when it took effect, by Redis's clock; 0: not in the line */
     int64_t due_ms, delay_ms, lease_until_ms, least_ms, since_ns, redis_ms;
     uint64_t token;
     long attempt, tries, created, defects, n_due, n_run, n_dead, n_jobs;

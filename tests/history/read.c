@@ -96,7 +96,7 @@ static int64_t number(const json_t *o, const char *name)
     return json_integer_value(json_object_get(o, name));
 }
 
-/* as it is where it is not said */
+/* otherwise: what it is where the line does not have it */
 static int64_t number_or(const json_t *o, const char *name, int64_t otherwise)
 {
     const json_t *value = json_object_get(o, name);
@@ -104,7 +104,7 @@ static int64_t number_or(const json_t *o, const char *name, int64_t otherwise)
     return value ? json_integer_value(value) : otherwise;
 }
 
-/* Which of these words it says; -1: none of them. 0 where it is not said. */
+/* Which of these words it is; -1: none of them. 0 where the line does not have it. */
 static int word(const json_t *o, const char *name, const char *const *words, int n)
 {
     const char *said = json_string_value(json_object_get(o, name));

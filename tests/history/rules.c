@@ -76,7 +76,7 @@ static bool in_window(const struct history *h, const struct event *e)
     return false;
 }
 
-/* The same of the claim that a start tells of. */
+/* The same of the claim of a start. */
 static bool claim_in_window(const struct history *h, const struct event *start)
 {
     for (size_t i = 0; i < h->n_rollbacks; i++) {
@@ -405,7 +405,7 @@ static void rule_of_due(struct life *l, const struct event *s)
     }
 }
 
-/* May the job that was cancelled have been made anew before this was claimed? */
+/* May the job that was cancelled have been enqueued again before this was claimed? */
 static bool may_be_made_after(const struct life *l, const struct event *cancel,
                               const struct event *s)
 {
@@ -465,7 +465,7 @@ static void rule_of_holder(struct life *l, const struct event *s, const struct e
     }
 }
 
-/* No settle by an earlier claim is done once a later one exists, be it by the same token. */
+/* No settle by an earlier claim is done once a later one exists, not even by the same token. */
 static void rule_of_later_claims(struct life *l, const struct event *s, const struct event *claim)
 {
     EACH_EVENT (e, l) {
@@ -584,7 +584,7 @@ static struct ending ending_of(const struct life *l)
     return end;
 }
 
-/* What Redis holds of a job at the end is of its last claim, be it one that nobody heard of. */
+/* What Redis holds of a job at the end is of its last claim, even of one whose answer was lost. */
 static void rule_of_last_token(struct life *l, const struct event *state)
 {
     if (!state->token || l->rolled_back) {
@@ -760,7 +760,7 @@ static int by_token(const void *a, const void *b)
     return order ? order : (x > y) - (x < y); /* by job */
 }
 
-/* All claims that are known, be it by what Redis has of a job at the end. */
+/* All claims that are known: by a start, or by what Redis has of a job at the end. */
 static void rule_of_tokens(struct life *all)
 {
     const struct history *h = all->h;

@@ -111,9 +111,8 @@ static struct flow *start(enum flow_mode mode, const char *const *server_args, b
 
     if (mode == FLOW_STILL || mode == FLOW_SWEEP) {
         redis_do(f->server, "DEBUG SET-ACTIVE-EXPIRE 0");
-        flow_allow_log(
-            f,
-            "notify-keyspace-events"); /* the canary of an idle listener does not expire either */
+        /* the canary of an idle listener does not expire either */
+        flow_allow_log(f, "notify-keyspace-events");
     }
 
     f->loop = ev_loop_new(EVFLAG_AUTO);

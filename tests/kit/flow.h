@@ -49,8 +49,8 @@ struct flow {
     enum flow_mode mode;
     struct server *server;
     struct ev_loop *loop;
-    struct lapse
-        *l; /* the handle that ask.h and handler.h use: the first, or another; NULL: none */
+    /* the handle that ask.h and handler.h use: the first, or another; NULL: none */
+    struct lapse *l;
     struct lapse *handles[FLOW_HANDLES]; /* those that are open; flow_end() closes them */
     unsigned n_open, n_closed;
     unsigned n_answers;     /* callbacks that ran: each answer's number */

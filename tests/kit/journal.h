@@ -13,7 +13,7 @@ struct journal_totals { /* of all processes, in shared memory */
 };
 
 struct journal {
-    char proc[16], path[300]; /* who writes; its file, which it appends to */
+    char proc[16], path[300]; /* the name of the process; its file, which it appends to */
     struct journal_totals *totals;
     int fd;
     long n_calls, n_open; /* calls made; of them those without an answer */

@@ -28,8 +28,8 @@ struct listener_plan {
     int64_t backoff_ms;                  /* a retry waits for so long at most */
     unsigned seed;                       /* of all that is random */
     bool may_be_refused;                 /* a settle that hears an error is no failure */
-    void (*done)(void *arg, struct lapse *l,
-                 const char *id); /* it was asked that this job is done; or NULL */
+    /* it was asked that this job is done; or NULL */
+    void (*done)(void *arg, struct lapse *l, const char *id);
     void *arg;
 };
 

@@ -49,8 +49,8 @@ void flow_heard(struct flow *f)
 {
     uint64_t before = flow_stats(f->l).foreign_events;
     redis_do(f->server, "SET nobodys 1 PX 1");
-    flow_poll(f, redis_int(f->server, "EXISTS nobodys") ==
-                     0); /* to be looked at makes it expire, too */
+    /* to be looked at makes it expire, too */
+    flow_poll(f, redis_int(f->server, "EXISTS nobodys") == 0);
     flow_until(f, flow_stats(f->l).foreign_events > before);
 }
 

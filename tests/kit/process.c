@@ -39,7 +39,7 @@ struct proc *proc_start(const char *const *argv)
 
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGHUP, SIG_DFL);  /* who runs the tests may have ignored it */
+        signal(SIGHUP, SIG_DFL);  /* the shell that runs the tests may ignore it */
         signal(SIGPIPE, SIG_DFL); /* proc_write() ignores it, and exec would keep that */
         dup2(in[0], 0);
         dup2(out[1], 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A forked child carries bytes between clients and the server's socket, as badly as it is told to
- * in shared memory. */
+/* A forked child carries bytes between clients and the server's socket, as badly as the settings
+ * in shared memory say. */
 #include "child.h"
 #include "proxy.h"
 #include "test.h"
@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 struct proxy_ctl {
-    atomic_long asked, seen;      /* changes told, changes in force */
+    atomic_long asked, seen;      /* changes that were asked for, and those in force */
     atomic_long cut[2], cut_conn; /* bytes still to pass; -1: no end */
     atomic_long swallow_conn;
     atomic_long bytes[2], conns;               /* counted */
     atomic_int swallow, refuse, delay, jitter; /* ms */
     atomic_int drop, half_close, heal;         /* once */
     atomic_int hold, held;                     /* held: all connections are */
-    char socket[108];                          /* the server's; before asked is told */
+    char socket[108];                          /* of the server; written before asked */
 };
 
 enum { MAX_CONNS = 64, PIECE = 65536 };
@@ -114,7 +114,7 @@ static bool subscribes(const struct reader *r)
     return memmem(r->name, r->name_len, "SUBSCRIBE", 9) != NULL;
 }
 
-/* Once it is between two commands, asks for an echo behind all that it said. */
+/* Between two commands, sends an ECHO behind all that the client sent. */
 static bool quieten(struct conn *c)
 {
     if (c->still != FLOWS || !between_two(&c->reader)) {
@@ -282,7 +282,7 @@ static bool quieten_all(void)
     return all;
 }
 
-/* What was said while it is held waits. */
+/* What a client sends while it is held waits. */
 static bool waits(const struct proxy_ctl *ctl, const struct conn *c, size_t way)
 {
     return ctl->hold && way == PROXY_UP && c->still != FLOWS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A server that says what the test tells it to. Alone it gives every command the same answer.
+/* A server that answers what the test decides. Alone it gives every command the same answer.
  * Before a true Redis it passes on each command and its answer, one after the other, but answers
- * those of one step itself; Redis does not hear of these. */
+ * those of one step itself; Redis does not see these. */
 #ifndef SCRIPTED_SERVER_H
 #define SCRIPTED_SERVER_H
 #include <stdbool.h>

@@ -211,7 +211,7 @@ static struct server *start(const char *const *extra, bool tcp)
 
     bool up = false;
     for (int i = 0; !up && i < (tcp ? 5 : 1);
-         i++) { /* somebody may take the free port before we do */
+         i++) { /* another process may take the free port before we do */
         s->port = tcp ? free_port() : 0;
         up = run(s);
     }

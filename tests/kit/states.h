@@ -7,7 +7,7 @@
 enum { FLOW_LEASE_MS = 250 }; /* of a job whose lease is over */
 enum flow_state {
     FLOW_WAITS,      /* due in an hour */
-    FLOW_RUNS,       /* its lease has a minute left, and nobody has it */
+    FLOW_RUNS,       /* its lease has a minute left, and its holder is gone */
     FLOW_DEAD,       /* for the reason "broken" */
     FLOW_ENDED,      /* its lease is over, and no sweep has been by */
     FLOW_ENDED_LAST, /* the same, and its tries are used up */

@@ -11,8 +11,8 @@
 
 enum { TIMEOUT_S = 60 };
 
-/* Criterion's own --timeout only lowers the limits that tests state; one that states none would
- * hang for ever. */
+/* Criterion's own --timeout only lowers limits that tests have; a test without one would hang
+ * forever. */
 ReportHook(PRE_ALL)(struct criterion_test_set *set)
 {
     FOREACH_SET (struct criterion_suite_set *suite, set->suites) {

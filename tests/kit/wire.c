@@ -19,15 +19,15 @@ void wire_start(struct wire *x, enum flow_way way, flow_tweak *tweak)
     x->l = flow_open(f, &opts);
     f->l = x->l;
     x->subscribes = !(opts.flags & LAPSE_NO_EVENTS);
-    cr_assert_eq(flow_get(f, "q", "nothing", NULL),
-                 LAPSE_ENOENT); /* so its connection is the first one */
+    /* so its connection is the first one */
+    cr_assert_eq(flow_get(f, "q", "nothing", NULL), LAPSE_ENOENT);
     flow_listen(f, "q", &x->w);
 
     if (x->subscribes) {
         flow_until_listeners(f, "q", 1);
-        flow_poll(f, flow_calls(f, "set") >=
-                         3); /* it entered, heard of itself, and had its first heartbeat: */
-        flow_heard(f);       /* the next one comes five seconds later */
+        /* it entered, heard of itself, and had its first heartbeat: */
+        flow_poll(f, flow_calls(f, "set") >= 3);
+        flow_heard(f); /* the next one comes five seconds later */
     }
 
     flow_calm(f);

@@ -108,7 +108,7 @@ Test(cancel, stops_after_256_KiB_of_records)
     KEYS("due c:T+5 | jobs c=" REC " | t c:T+4");
 }
 
-/* An empty one too: nobody else would ever find it. */
+/* An empty one too: nothing else would ever find it. */
 Test(cancel, of_a_record_in_no_set_removes_it_whatever_it_is)
 {
     ask("HSET s:{q}:jobs a %b b %b", "", (size_t)0, "\2x", (size_t)2);

@@ -208,8 +208,8 @@ Test(mend, takes_a_hundred_at_once)
     cr_assert_eq(redis_int(redis, "ZCARD s:{q}:dead"), 100);
 }
 
-/* Every right but one: what breaks off leaves nothing in no set, and a second look mends the rest.
- */
+/* Every right but one: what breaks off leaves nothing in no set, and a second look mends the
+ * rest. */
 Test(mend, that_breaks_off_loses_nothing)
 {
     static const char *const words[] = {"hset", "zadd", "zrem", "del"};

@@ -257,7 +257,7 @@ Test(claim, removes_members_without_a_record_and_goes_on)
     ask("ZADD s:{q}:due 5 m");
     ask("CONFIG RESETSTAT");
     RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1]");
-    cr_assert_eq(calls("hset"), 0); /* nobody holds it, not even for a moment */
+    cr_assert_eq(calls("hset"), 0); /* it is not held, not even for a moment */
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
          " | attempts a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
 }

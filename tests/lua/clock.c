@@ -7,6 +7,7 @@ static void by_redis(void)
     script_init();
     now_real();
 }
+
 TestSuite(clock, .init = by_redis, .fini = script_fini);
 
 static int64_t redis_now_us(void)

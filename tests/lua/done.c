@@ -52,7 +52,7 @@ Test(done, by_any_holder_goes_by_the_token_alone)
 Test(done, is_in_time_until_another_has_the_job)
 {
     five();
-    RUN("done", "0 me e U+1 u U+2", "[U+20000 1 1]"); /* these leases ended, but nobody came */
+    RUN("done", "0 me e U+1 u U+2", "[U+20000 1 1]"); /* these leases ended, and no sweep has run */
     now_at(1000);
     given("sweep", "0");
     RUN("done", "0 me r U+3", "[U+1000000 'EGONE']"); /* it waits again */

@@ -43,8 +43,8 @@ Test(get, counts_the_tries_of_an_ended_lease)
     now_at(20);
     RUN("get", "0 two",
         "[U+20000 ['two' 3 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
-    ask("HSET s:{q}:attempts ever %s",
-        "1 4294967295 4294967295 9 8 7 me "); /* for ever is for ever */
+    /* forever is forever */
+    ask("HSET s:{q}:attempts ever %s", "1 4294967295 4294967295 9 8 7 me ");
     RUN("get", "0 ever",
         "[U+20000 ['ever' 1 T+20 '1 4294967295 4294967295 9 8 7 me ' "
         "'\\01\\01\\ff\\ff\\ff\\ff\\0f']]");
@@ -66,7 +66,7 @@ Test(get, of_what_it_cannot_read_is_edata)
         "\\01\\03\\05",
         "\\01\\07\\05\\05",
         "\\01\\02\\ff\\ff\\ff\\ff\\ff\\ff\\ff\\01x",
-        "\\01\\01\\80\\80\\80\\80\\10x", /* 2^32 tries: one more than for ever */
+        "\\01\\01\\80\\80\\80\\80\\10x", /* 2^32 tries: one more than LAPSE_FOREVER */
     };
 
     for (size_t i = 0; i < sizeof record / sizeof *record; i++) {
@@ -222,8 +222,8 @@ Test(list, passes_over_members_that_cannot_be_ids)
     RUN("list", "0 1 2 T+5 b", "[U 0 " ROW("c", "6") "]");
     RUN("list", "0 1 100 '' ''", "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]");
     ask("ZADD s:{q}:due 9007199254740992 {last");
-    RUN("list", "0 1 3 '' ''",
-        "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]"); /* no job is left */
+    /* no job is left */
+    RUN("list", "0 1 3 '' ''", "[U 0 " ROW("a", "5") " " ROW("b", "5") " " ROW("c", "6") "]");
     ask("ZREM s:{q}:due {last");
     ask("ZREMRANGEBYRANK s:{q}:due 0 251");
 }

@@ -11,8 +11,8 @@ Test(heartbeat, ranks_the_live_names_by_their_last_sixteen_bytes)
     RUN("heartbeat", "0 " NAME("m", "50") " 100", "[U 0 1]");
     HEARD("0 'members'");
     RUN("heartbeat", "0 " NAME("a", "51") " 50", "[U 1 2]");
-    RUN("heartbeat", "0 " NAME("a", "5") " 60",
-        "[U 0 3]"); /* its last sixteen begin with the slash */
+    /* its last sixteen begin with the slash */
+    RUN("heartbeat", "0 " NAME("a", "5") " 60", "[U 0 3]");
     RUN("heartbeat", "0 " NAME("z", "0a") " 70", "[U 1 4]");
     RUN("heartbeat", "0 " NAME("b", "f0") " 80", "[U 4 5]");
     HEARD("0 'members' 0 'members' 0 'members' 0 'members'");

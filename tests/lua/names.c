@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids and bodies that mean something to somebody else. */
+/* Ids and bodies that mean something to another program. */
 #include "script.h"
 
 SCRIPTS(names);

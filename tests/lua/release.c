@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* release and renew: what a process does with jobs that it has claimed and not begun, or not ended.
- */
+/* release and renew: what a process does with jobs that it has claimed and not begun, or not
+ * ended. */
 #include "script.h"
 
 SCRIPTS(release);

@@ -11,8 +11,8 @@ Test(retry, puts_a_job_back_for_later_and_keeps_why)
          " " ATTEMPT_E " r=1 1 10 U+3 U T+70 me so it\\0ago%s " ATTEMPT_U
          " | seq U+4 | t r:T+69 w:T+499");
     HEARD("0 'T+70 '");
-    RUN("retry", "0 me r U+3 50 again",
-        "[U+20000 'EGONE']"); /* its token is the one held still, but it waits */
+    /* its token is the one held still, but it waits */
+    RUN("retry", "0 me r U+3 50 again", "[U+20000 'EGONE']");
 }
 
 Test(retry, at_once_has_no_trigger_and_is_told_by_its_id)
@@ -42,8 +42,8 @@ Test(retry, with_its_tries_used_up_is_death)
          " | attempts a=1 2 2 U+3 U T me two b=1 1 10 U+2 U T me  | seq U+3");
     HEARD("");
     RUN("retry", "0 me a U+3 50 three", "[U+7000 'EGONE']");
-    ask("HSET s:{q}:attempts b %s",
-        "1 11 10 2 5 5 me "); /* tries may have been more in another version's time */
+    /* tries may have been more in another version's time */
+    ask("HSET s:{q}:attempts b %s", "1 11 10 2 5 5 me ");
     RUN("retry", "0 me b 2 0 ''", "[U+7000 0]");
 }
 

@@ -171,8 +171,8 @@ Test(schedule, refused_whole_writes_nothing)
 
 Test(schedule, is_not_stopped_by_half_a_job)
 {
-    ask("HSET s:{q}:jobs half x"); /* a record in no set, a member without record: somebody deleted
-                                      the rest */
+    /* a record in no set, a member without a record: the rest was deleted */
+    ask("HSET s:{q}:jobs half x");
     ask("ZADD s:{q}:due 5 member");
     RUN("schedule", "0 half +9 0 " REC " member +9 0 " REC, "[U T+9 T+9]");
     KEYS("due half:T+9 member:T+9 | jobs half=" REC " member=" REC " | t half:T+8 member:T+8");

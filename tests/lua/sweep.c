@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sweep and resume: jobs come back from leases that ended, and from claims whose answer was lost.
- */
+/* sweep and resume: jobs come back from leases that ended, and from claims whose answer was
+ * lost. */
 #include "script.h"
 
 SCRIPTS(sweep);
@@ -110,8 +110,8 @@ Test(resume, shows_what_runs_under_the_holders_name)
     now_at(10);
 
     char *before = dumps();
-    RUN("reclaim", "0 me 0",
-        "[U+10000 0 'e' 'U+3' 'a' 'U+1']"); /* also where the lease is over, and nobody came */
+    /* also where the lease is over, and no sweep has run */
+    RUN("reclaim", "0 me 0", "[U+10000 0 'e' 'U+3' 'a' 'U+1']");
     RUN("reclaim", "0 mee 0", "[U+10000 0 'd' 'U+2']");
     RUN("reclaim", "0 nobody 0", "[U+10000 0]");
     same(__FILE__, __LINE__, "keys", dumps(), before);

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* not made from LAPSE_ERRORS: numbers are for ever */
+/* not made from LAPSE_ERRORS: a number never changes */
 static const struct {
     const char *name;
     int number, code, maybe;

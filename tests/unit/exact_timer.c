@@ -175,9 +175,8 @@ Test(exact_timer, turned_off_does_not_fire)
     cr_expect_eq(fired, 0);
 }
 
-/* What the loop found in one turn it tells one by one: an earlier one may have set the exact_timer
- * anew.
- */
+/* What the loop found in one turn it tells one by one: an earlier one may have set the
+ * exact_timer anew. */
 Test(exact_timer, set_again_when_it_is_over_and_before_it_fires_does_not_fire)
 {
     exact_timer_set(&a, 1);

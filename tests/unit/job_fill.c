@@ -8,8 +8,8 @@
 static struct lapse_job *job;
 static char *room;
 
-/* Makes job from a row whose texts are gone when it returns; room is exactly as long as was said.
- */
+/* Makes job from a row whose texts are gone when it returns; room is exactly as long as was
+ * said. */
 static void fill(enum lapse_state state, int64_t score_ms, const char *held, const char *record,
                  size_t record_len, bool body)
 {

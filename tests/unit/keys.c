@@ -319,7 +319,7 @@ Test(keys, an_event_of_others_is_not_ours)
 
 #define EXPIRED "__keyevent@0__:expired"
 
-/* No id has a brace, so a name in braces is nobody's job. */
+/* No id has a brace, so a name in braces is no job. */
 Test(keys, an_event_of_a_canary_has_queue_and_name)
 {
     static const struct {

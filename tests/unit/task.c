@@ -280,7 +280,7 @@ static void close_it(void)
 {
     note('!');
     task_queue_close(q);
-    free(q); /* as the handle is: nobody may look at it again */
+    free(q); /* as the handle is: it must not be read again */
     q = NULL;
 }
 

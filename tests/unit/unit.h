@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the unit tests share. A test is a process of its own: nobody puts a clock back. */
+/* What the unit tests share. A test is a process of its own, so no clock needs to be put back. */
 #ifndef UNIT_H
 #define UNIT_H
 #include <stdbool.h>
