@@ -122,9 +122,9 @@ static void serve_in_turn(struct flow *f)
     flow_each_once(&w, TOTAL);
 
     for (int i = 0; i + QUEUES <= TOTAL; i++) {
-        cr_assert(strcmp(w.runs[i].job.queue, w.runs[i + 1].job.queue) &&
-                      strcmp(w.runs[i].job.queue, w.runs[i + 2].job.queue) &&
-                      strcmp(w.runs[i + 1].job.queue, w.runs[i + 2].job.queue),
+        cr_assert(strcmp(w.runs[i].job.queue, w.runs[i + 1].job.queue) != 0 &&
+                      strcmp(w.runs[i].job.queue, w.runs[i + 2].job.queue) != 0 &&
+                      strcmp(w.runs[i + 1].job.queue, w.runs[i + 2].job.queue) != 0,
                   "runs %d to %d: %s %s %s", i, i + 2, w.runs[i].job.queue, w.runs[i + 1].job.queue,
                   w.runs[i + 2].job.queue);
     }

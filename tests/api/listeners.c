@@ -79,8 +79,8 @@ Test(listeners, enter_the_registry_under_their_names_and_leave_it_at_the_end)
     cr_assert_eq(
         sscanf(names, "a-first/%16[0-9a-f] b-second/%16[0-9a-f] c-third/%16[0-9a-f]", a, b, d), 3,
         "%s", names);
-    cr_assert(strlen(a) == 16 && strlen(b) == 16 && strlen(d) == 16 && strcmp(a, b) &&
-              strcmp(b, d));
+    cr_assert(strlen(a) == 16 && strlen(b) == 16 && strlen(d) == 16 && strcmp(a, b) != 0 &&
+              strcmp(b, d) != 0);
     free(names);
 
     int64_t good_ms =

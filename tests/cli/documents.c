@@ -45,7 +45,9 @@ static const char as_built[] =
 
 Test(readme, quick_start_does_what_it_says)
 {
-    char dir[64], socket[128];
+    char dir[64];
+    char socket[128];
+
     prepare(dir);
 
     struct proc *p = start_typing(as_built, "README.md", "Quick start", "When to use it");

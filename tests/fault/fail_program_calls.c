@@ -161,7 +161,7 @@ static int first_place(struct server *s, const char *call)
     char program[4096];
     char trace[64];
 
-    if (strcmp(call, "mmap") && strcmp(call, "brk")) {
+    if (strcmp(call, "mmap") != 0 && strcmp(call, "brk") != 0) {
         return 1;
     }
 

@@ -26,7 +26,7 @@ static void note_queue(struct play *p, const char *queue)
 {
     size_t i = 0;
 
-    while (i < QUEUES && p->queues[i] && strcmp(p->queues[i], queue)) {
+    while (i < QUEUES && p->queues[i] && strcmp(p->queues[i], queue) != 0) {
         i++;
     }
     PLAY_ASSERT(i < QUEUES);
@@ -37,7 +37,7 @@ static struct entry *entry_of(struct play *p, const char *queue, const char *id)
 {
     struct entry *e = p->ledger;
 
-    while (e && (strcmp(e->queue, queue) || strcmp(e->id, id))) {
+    while (e && (strcmp(e->queue, queue) != 0 || strcmp(e->id, id) != 0)) {
         e = e->next;
     }
 

@@ -42,9 +42,10 @@ void journal_line(const struct journal *j, const char *format, ...)
     if ((size_t)n + 2 >= sizeof line) {
         abort();
     }
-    memcpy(line + n, "}\n", 2);
+    line[n++] = '}';
+    line[n++] = '\n';
 
-    if (write(j->fd, line, (size_t)n + 2) != n + 2) {
+    if (write(j->fd, line, (size_t)n) != n) {
         _exit(NOT_WRITTEN);
     }
 }

@@ -136,7 +136,7 @@ static bool keep(struct conn *c, const char *at, size_t n)
     c->rest = realloc(c->rest, c->rest_len + n);
     memcpy(c->rest + c->rest_len, at, n);
     c->rest_len += n;
-    if (c->rest_len < echo || memcmp(c->rest + c->rest_len - echo, ECHOED, echo)) {
+    if (c->rest_len < echo || memcmp(c->rest + c->rest_len - echo, ECHOED, echo) != 0) {
         return true;
     }
 

@@ -41,26 +41,25 @@ static struct script {
 /* The length of the value at the beginning; 0: not all of it is there. */
 static size_t value_len(const char *at, size_t len)
 {
-    const char *end = memchr(at, '\n', len);
+    size_t n = 0;
 
-    if (!end) {
-        return 0;
-    }
-
-    size_t n = (size_t)(end - at) + 1;
-    long count = *at == '$' || *at == '*' ? strtol(at + 1, NULL, 10) : -1;
-
-    if (*at == '$' && count >= 0) {
-        n += (size_t)count + 2;
-        return n <= len ? n : 0;
-    }
-
-    for (long i = 0; *at == '*' && i < count; i++) {
-        size_t one = value_len(at + n, len - n);
-        if (!one) {
+    for (long left = 1; left > 0; left--) {
+        const char *begin = at + n;
+        const char *end = memchr(begin, '\n', len - n);
+        if (!end) {
             return 0;
         }
-        n += one;
+
+        long count = *begin == '$' || *begin == '*' ? strtol(begin + 1, NULL, 10) : -1;
+        n = (size_t)(end - at) + 1;
+        if (*begin == '*' && count > 0) {
+            left += count;
+        } else if (*begin == '$' && count >= 0) {
+            n += (size_t)count + 2;
+        }
+        if (n > len) {
+            return 0;
+        }
     }
 
     return n;

@@ -97,11 +97,11 @@ int server_refusals(struct server *s)
         for (size_t k = 0; k + 1 < entry->elements; k += 2) {
             const char *name = entry->element[k]->str;
             const char *value = entry->element[k + 1]->str;
-            object = strcmp(name, "object") ? object : value;
-            reason = strcmp(name, "reason") ? reason : value;
-            user = strcmp(name, "username") ? user : value;
+            object = strcmp(name, "object") == 0 ? value : object;
+            reason = strcmp(name, "reason") == 0 ? value : reason;
+            user = strcmp(name, "username") == 0 ? value : user;
         }
-        if (strncmp(user, "lapse_", 6)) {
+        if (strncmp(user, "lapse_", 6) != 0) {
             continue;
         }
         fprintf(stderr, "%s was refused the %s %s\n", user, reason, object);

@@ -365,7 +365,7 @@ char *keys(void)
         fputc(':', f);
         long long at = redis_int(redis, "PEXPIRETIME %s", name);
         put_moment(f, at, text("%lld", at));
-        if (strcmp(ask("GET %s", name)->str, "1")) {
+        if (strcmp(ask("GET %s", name)->str, "1") != 0) {
             fprintf(f, "=%s", ask("GET %s", name)->str);
         }
     }
