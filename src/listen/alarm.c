@@ -4,9 +4,9 @@
  * Rank. Every listener hears every event, and the one whose rank is hash(id) mod n claims the job.
  * The listener of rank 0 has the exact alarm: it touches the due triggers, which makes Redis expire
  * them and publish their events. Rank k is its watchdog: it checks min(2k, 40) ms later, and not at
- * all when a trigger has expired since the job was due, for then somebody touches them. A watchdog
- * that did not check does not know what is due next, so it checks after WATCHDOG_MS, whatever it
- * hears. Without a subscription touching is of no use: the alarm claims at once.
+ * all if a trigger has expired since the job was due, because that shows that triggers are touched.
+ * A watchdog that did not check does not know what is due next, so it checks after WATCHDOG_MS even
+ * if it hears events. Without a subscription touching is of no use: the alarm claims at once.
  *
  * Grace. A job that its listener does not claim may be claimed by any other GRACE_MS after it was
  * due. Each script that looks at a queue says which of the due jobs is the oldest. Where its grace
@@ -32,7 +32,7 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* ---- when ---- */
-/* How long listeners before us have for it. */
+/* How long the listeners before us have to touch or claim. */
 static int64_t alarm_lag_us(const struct alarm *a)
 {
     int64_t n_before = a->rank < 0 ? a->n_members : a->rank;
@@ -112,7 +112,7 @@ void alarm_notify(struct alarm *a, int64_t due_ms)
     }
 }
 
-void alarm_notify_others(struct alarm *a)
+void alarm_check_after_grace(struct alarm *a)
 {
     int64_t now_us = node_time_us(node_of(a->alarms->script, a->key));
 
@@ -132,8 +132,8 @@ bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_
     int64_t due_us = a->next.due_us;
     bool overdue = false;
 
-    /* The job that we wait for may have become due meanwhile, and be the oldest: a watchdog still
-     * has to see that somebody touches its trigger. */
+    /* The job that we wait for may have become due meanwhile, and be the oldest. A watchdog still
+     * has to see whether its trigger is touched. */
     bool still_waits = due_us && due_us <= seen->now_us && oldest_us && oldest_us <= due_us;
 
     if (next_us && next_us <= seen->now_us) { /* of a peer that names the past */
@@ -201,7 +201,7 @@ static bool alarm_is_over(const struct alarm *a, int64_t at_us, int64_t now_us)
     return at_us && at_us + alarm_lag_us(a) <= now_us;
 }
 
-/* A trigger has expired since the job that we wait for was due. */
+/* A trigger has expired since the job that we wait for was due: another listener touches them. */
 static bool alarm_others_touch(const struct alarm *a, int64_t due_us)
 {
     return a->rank != 0 &&
@@ -213,7 +213,7 @@ static void alarm_check(struct alarm *a, int64_t now_us)
     struct alarms *as = a->alarms;
     int64_t due_us = a->next.due_us;
     bool overdue = alarm_is_over(a, a->next.grace_us, now_us);
-    bool events_help = a->subscribed && as->gets_events;
+    bool events_help = a->subscribed && as->events_arrive;
 
     if (alarm_is_over(a, due_us, now_us)) {
         a->next.due_us = 0;
@@ -287,7 +287,7 @@ void alarms_init(struct alarms *as, struct script *script)
 {
     struct context *c = script->context;
 
-    *as = (struct alarms){.context = c, .script = script, .gets_events = true};
+    *as = (struct alarms){.context = c, .script = script, .events_arrive = true};
     as->enabled = !(c->settings.flags & LAPSE_NO_ALARM);
     exact_timer_init(&as->timer, c->loop, on_time, as);
 }
@@ -297,9 +297,9 @@ void alarms_up(struct alarms *as)
     alarms_set_timer(as);
 }
 
-void alarms_set_events(struct alarms *as, bool arrive)
+void alarms_set_events_arrive(struct alarms *as, bool arrive)
 {
-    as->gets_events = arrive;
+    as->events_arrive = arrive;
 }
 
 void alarms_close(struct alarms *as)

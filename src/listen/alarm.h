@@ -11,19 +11,19 @@ struct alarms {
     struct script *script;
     struct heap heap; /* by Redis's clock */
     struct exact_timer timer;
-    bool enabled;     /* not switched off by the settings */
-    bool gets_events; /* false: expiry events do not arrive, of no queue */
+    bool enabled;       /* not switched off by the settings */
+    bool events_arrive; /* expiry events do, as far as is known */
 };
 
 void alarms_init(struct alarms *as, struct script *script);
 /* The connection for commands is there again. */
 void alarms_up(struct alarms *as);
-/* Do expiry events arrive? At first that is assumed. */
-void alarms_set_events(struct alarms *as, bool arrive);
+/* Whether expiry events arrive, of any queue. At first that is assumed. */
+void alarms_set_events_arrive(struct alarms *as, bool arrive);
 
-static inline bool alarms_get_events(const struct alarms *as)
+static inline bool alarms_events_arrive(const struct alarms *as)
 {
-    return as->gets_events;
+    return as->events_arrive;
 }
 
 void alarms_close(struct alarms *as);
@@ -58,7 +58,7 @@ struct alarm {
 
     struct heap_node node;
     struct alarm_check next;
-    /* What notices said, the older ones and the newer ones. The last script may not have known. */
+    /* What notices said that the last script may not have known, the older and the newer ones. */
     struct alarm_notified {
         struct alarm_check check;
         int64_t at_us; /* of the last of them, by clock_us(); 0: there was none */
@@ -95,8 +95,9 @@ void alarm_set_free_slots(struct alarm *a, bool any);
 void alarm_heard_event(struct alarm *a);
 /* A job is due then: a notice said so, or we made it. */
 void alarm_notify(struct alarm *a, int64_t due_ms);
-/* Jobs are due now, and other listeners are to claim them: checks whether they have. */
-void alarm_notify_others(struct alarm *a);
+/* Jobs are due now: checks when their grace is over, in case the listener responsible for one of
+ * them does not claim it. */
+void alarm_check_after_grace(struct alarm *a);
 /* A script has looked at the queue; it was sent at sent_us, by clock_us(). True: jobs are overdue,
  * and are for anybody to claim, now. */
 bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_us);

@@ -13,7 +13,7 @@ struct claims {
 };
 
 void claims_init(struct claims *cs, struct script *script, struct span holder);
-/* No claim is pending any more. */
+/* To be called when no claim is pending. */
 void claims_close(struct claims *cs);
 
 /* A claim of jobs of one queue: of those with certain ids, or of the oldest that are due. */

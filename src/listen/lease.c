@@ -128,9 +128,9 @@ static void on_settled(struct settle_request *r, int err, int64_t due_ms)
     lease_settled(l, err);
 }
 
-/* A settle is tried while the lease lasts, and for reply_ms at least: Redis accepts it later too,
- * if nobody else has the job. A job whose handler had not begun is returned however late: that
- * spares it a try. */
+/* A settle is repeated while the lease lasts, and for reply_ms at least: Redis accepts it later
+ * too, if the job is still unclaimed. A job whose handler has not begun is returned however late it
+ * is, because that saves it a try. */
 static int64_t lease_settle_until_us(const struct lease *l)
 {
     const struct lapse_options *settings = &l->leases->context->settings;
@@ -368,8 +368,8 @@ static void on_tick(void *arg)
 }
 
 /* Redis may have been away for as long as a lease. So what is not fresh is renewed before anything
- * else is asked, even where the lease is over, for nobody else may have the job. Redis may also
- * have lost the last renewals, so the fresh leases follow at the next tick. */
+ * else is asked, even if the lease is over, as the job may still be unclaimed. Redis may also have
+ * lost the last renewals, so the fresh leases follow at the next tick. */
 void leases_renew(struct leases *ls)
 {
     int64_t now_us = clock_us();

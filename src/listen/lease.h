@@ -7,7 +7,7 @@
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_FAIL, SETTLE_RELEASE };
 
 /* A job that this process claimed. It is one allocation with its texts and with all that settling
- * it will need, so a settle cannot fail for want of memory. */
+ * it will need, so a settle cannot fail because memory is short. */
 struct lease {
     struct list node;
     struct leases *leases; /* NULL: detached, and settling it only frees it */
@@ -44,7 +44,7 @@ struct lease {
 };
 
 struct lease_events {
-    /* The job does not count any more among those that are held. */
+    /* The job is not held any more. */
     void (*ended)(void *arg, void *owner);
     /* The job waits again, until due_ms. */
     void (*retried)(void *arg, void *owner, int64_t due_ms);
@@ -67,7 +67,7 @@ struct leases {
 
     uint64_t unsettled[UNSETTLED_MAX]; /* tokens of the last runs that could not be settled */
     unsigned n_unsettled;              /* since the start */
-    uint64_t forgotten; /* the largest token that had to make room for others; 0: none had */
+    uint64_t forgotten; /* the largest token that was dropped to make space; 0: none was */
 };
 
 /* What a claim brought, and who runs it. */
@@ -108,9 +108,10 @@ size_t leases_tokens(const struct leases *ls, struct span key, uint64_t *out);
 /* A token up to this one may be of a run that could not be settled and is not remembered. */
 uint64_t leases_forgotten_token(const struct leases *ls);
 
-/* No lease is renewed any more. */
+/* Stops renewing leases. */
 void leases_stop(struct leases *ls);
-/* No request is pending any more: detaches the jobs that handlers have, frees the others. */
+/* To be called when no request is pending: detaches the jobs that handlers have, and frees the
+ * others. */
 void leases_close(struct leases *ls);
 
 struct lease *lease_of(struct lapse_job *job);

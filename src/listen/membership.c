@@ -8,8 +8,8 @@
  * seconds later, events do not arrive. Only heartbeats count: when many listeners come and go,
  * several canaries are set within the time that an event may take.
  *
- * Whoever joins or leaves makes all others ask for their rank, and anybody may claim that somebody
- * did. So a listener asks at most once in APART_MS, and many do not ask in the same moment.
+ * Each join or leave is published, and makes all other listeners ask for their rank; anyone may
+ * publish it. So a listener asks at most once in APART_MS, and many do not ask in the same moment.
  *
  * A listener without free slots leaves only after FULL_MS: at max_running it would otherwise leave
  * and rejoin, and notify every peer, once per job. Until then the grace covers it. */
@@ -38,7 +38,7 @@ static int64_t random_ms(int64_t max_ms)
     return (int64_t)(clock_random() % (uint64_t)(max_ms + 1));
 }
 
-/* When to leave for want of free slots; 0: there are some. */
+/* When to leave because no slot is free; 0: some are. */
 static int64_t membership_full_end_us(const struct membership *m)
 {
     return m->full_us ? m->full_us + FULL_MS * INT64_C(1000) : 0;

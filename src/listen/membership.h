@@ -79,7 +79,7 @@ bool membership_is_ours(const struct membership *m, struct span name);
 bool membership_is_first(const struct membership *m);
 
 void membership_leave_for_good(struct membership *m);
-/* No more heartbeats; Redis finds out by itself. */
+/* Stops the heartbeats without leaving: Redis forgets us when the last one ends. */
 void membership_stop(struct membership *m);
 
 static inline bool membership_pending(const struct membership *m)

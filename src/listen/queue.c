@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One queue. Four kinds of hints lead to one action: whether an event, a notice, the alarm or the
- * sweep has woken us, a claim asks Redis, and Redis decides by its clock and the sorted set.
+ * sweep wants us to look, a claim asks Redis, and Redis decides by its clock and the sorted set.
  *
  * A hint that finds no free slot puts the queue into the backlog. A claim by age that found jobs
  * puts it there too, until one comes back short: so the oldest go first, and other queues get their
@@ -29,7 +29,7 @@ static bool queue_must_wait(const struct queue *q)
            eviction_forbids_claims(&q->shared->eviction);
 }
 
-/* Tells the other listeners, by and by, whether we can take jobs. */
+/* Whether we can take jobs of it. The other listeners learn of it after a while. */
 static void queue_show_free_slots(struct queue *q, bool any)
 {
     watch_set_free_slots(&q->watch, any && !eviction_possible(&q->shared->eviction));
@@ -411,8 +411,8 @@ static void on_sweep_due(void *arg)
     }
 }
 
-/* We scheduled this job ourselves, so the alarm is set at once instead of when the notice comes,
- * which cannot come at all while there is no subscription. Jobs that are due already are always
+/* We scheduled this job ourselves: the alarm is set at once instead of when the published notice
+ * arrives, which it cannot while the subscription is down. Jobs that are already due are always
  * announced. */
 void queue_scheduled(struct queue *q, int64_t due_ms)
 {

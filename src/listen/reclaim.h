@@ -43,7 +43,7 @@ static inline bool reclaim_on(const struct reclaim *r)
     return r->on;
 }
 
-/* For good. One that is on still ends with done(). */
+/* Returns no more jobs, for good. If it is on, done() is still called. */
 void reclaim_stop(struct reclaim *r);
 void reclaim_free(struct reclaim *r);
 

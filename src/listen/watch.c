@@ -16,11 +16,11 @@ static void watches_miss_events(struct watches *ws)
     struct context *c = ws->context;
     char kind = c->settings.notify == LAPSE_KEYSPACE ? 'K' : 'E';
 
-    if (!alarms_get_events(ws->alarms)) {
+    if (!alarms_events_arrive(ws->alarms)) {
         return; /* this was reported already */
     }
 
-    alarms_set_events(ws->alarms, false);
+    alarms_set_events_arrive(ws->alarms, false);
     log_line(&c->log, LOG_DEAF, LOG_WARNING,
              "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x "
              "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
@@ -36,8 +36,8 @@ static void watch_heard_event(struct watch *w)
     struct context *c = ws->context;
 
     membership_heard(&w->membership);
-    if (!alarms_get_events(ws->alarms)) {
-        alarms_set_events(ws->alarms, true);
+    if (!alarms_events_arrive(ws->alarms)) {
+        alarms_set_events_arrive(ws->alarms, true);
         log_line(&c->log, LOG_HEARS, LOG_NOTICE, "expiry events arrive again");
         health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_EVENTS});
     }
@@ -102,7 +102,7 @@ static void watch_heard_ids(struct watch *w, struct span ids)
         }
     }
 
-    alarm_notify_others(w->alarm);
+    alarm_check_after_grace(w->alarm);
 }
 
 /* 'members', or 'HEAD ID ID...': src/lua/README.md draws both. */
