@@ -137,7 +137,7 @@ check_scripts() {
 }
 
 check_text() {
-    local bad=0 file
+    local bad=0 file unkeyed=()
     for file in Makefile tools/build/*.mk .clang-format .luacheckrc redis.conf .ci/run src/lua/lib/*.lua "${all_c[@]}" \
         "${scripts_sh[@]}" tools/**/*.py; do
         [ "$file" = redis.conf ] || head -n 3 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
@@ -145,6 +145,10 @@ check_text() {
     done
     forbid '[[:space:]]+$' 'trailing space' "${all_c[@]}" src/lua/*/*.lua Makefile tools/build/*.mk || bad=1
     forbid '.{101}' 'over 100 columns' "${all_c[@]}" src/lua/*/*.lua || bad=1
+    for file in src/*/*.[ch] tools/lapse/**/*.[ch]; do
+        case $file in src/job/keys.[ch]) ;; *) unkeyed+=("$file") ;; esac
+    done
+    forbid '"[^"]*(__key(space|event)@|:\{[%*]|\}:)' 'only job/keys.c spells keys and channels' "${unkeyed[@]}" || bad=1
     forbid '\<(TODO|FIXME|XXX)\>' 'do it now, or open an issue' "${all_c[@]}" src/lua/*/*.lua || bad=1
     forbid '[^[:alnum:]_](u|nano)?sleep[[:space:]]*\(' 'wait for a condition' tests/**/*.[ch] || bad=1
     return $bad

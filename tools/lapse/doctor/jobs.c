@@ -7,6 +7,7 @@
 #include "doctor/report.h"
 #include "cli/message.h"
 #include "job/keys.h"
+#include "redis/redis_error.h"
 #include "cli/values.h"
 #include "tool_scripts.h"
 #include <hiredis/hiredis.h>
@@ -267,9 +268,10 @@ static int64_t describe_defects(const struct walk *w, char *out, size_t size)
 
 static bool is_denied(const char *error)
 {
-    return strncmp(error, "NOPERM", 6) == 0 ||
-           strstr(error, "The user executing the script can't") || /* Redis 7 */
-           strstr(error, "ACL failure in script");                 /* Redis 8 and Valkey */
+    struct span text = span_of(error);
+
+    span_skip(&text, "LAPSE EBROKEN ");
+    return redis_error_of(text) == REDIS_ERROR_DENIED;
 }
 
 static void report_error(const struct walk *w, const char *found)
