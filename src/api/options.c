@@ -18,7 +18,7 @@ const struct option_row option_rows[] = {
 const size_t option_rows_n = sizeof option_rows / sizeof *option_rows;
 
 /* ---- fields: unsigned, size_t, int64_t, const char * ---- */
-static int64_t get_number(const struct lapse_options *o, const struct option_row *row)
+static int64_t option_number(const struct lapse_options *o, const struct option_row *row)
 {
     uint32_t narrow;
     int64_t wide;
@@ -31,7 +31,7 @@ static int64_t get_number(const struct lapse_options *o, const struct option_row
     return wide;
 }
 
-static void set_number(struct lapse_options *o, const struct option_row *row, int64_t value)
+static void option_set_number(struct lapse_options *o, const struct option_row *row, int64_t value)
 {
     uint32_t narrow = (uint32_t)value;
 
@@ -42,14 +42,14 @@ static void set_number(struct lapse_options *o, const struct option_row *row, in
     }
 }
 
-static const char *get_text(const struct lapse_options *o, const struct option_row *row)
+static const char *option_text(const struct lapse_options *o, const struct option_row *row)
 {
     const char *text;
     memcpy(&text, (const char *)o + row->at, sizeof text);
     return text;
 }
 
-static void set_text(struct lapse_options *o, const struct option_row *row, const char *text)
+static void option_set_text(struct lapse_options *o, const struct option_row *row, const char *text)
 {
     memcpy((char *)o + row->at, &text, sizeof text);
 }
@@ -160,7 +160,7 @@ int lapse_options_set(struct lapse_options *o, const char *name, const char *val
         if (!text_is_valid(row, value)) {
             return LAPSE_EINVAL;
         }
-        set_text(o, row, value);
+        option_set_text(o, row, value);
         return 0;
     }
 
@@ -168,7 +168,7 @@ int lapse_options_set(struct lapse_options *o, const char *name, const char *val
     if (!number_is_valid(row, n)) {
         return LAPSE_EINVAL;
     }
-    set_number(o, row, n);
+    option_set_number(o, row, n);
     return 0;
 }
 
@@ -190,17 +190,17 @@ static bool options_complete(struct lapse_options *o, const char *name)
 {
     for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
         if (option_is_text(row)) {
-            if (!get_text(o, row)) {
-                set_text(o, row, row->kind == OPTION_NAME ? name : row->def);
+            if (!option_text(o, row)) {
+                option_set_text(o, row, row->kind == OPTION_NAME ? name : row->def);
             }
-            if (!text_is_valid(row, get_text(o, row))) {
+            if (!text_is_valid(row, option_text(o, row))) {
                 return false;
             }
         } else {
-            if (get_number(o, row) == 0) {
-                set_number(o, row, option_parse(row, row->def));
+            if (option_number(o, row) == 0) {
+                option_set_number(o, row, option_parse(row, row->def));
             }
-            if (!number_is_valid(row, get_number(o, row))) {
+            if (!number_is_valid(row, option_number(o, row))) {
                 return false;
             }
         }

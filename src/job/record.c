@@ -85,14 +85,14 @@ bool record_decode(struct record *r, struct span text)
 
 /* ---- the attempt ---- */
 /* A number and the space after it. */
-static bool get_number(struct span *s, int64_t *out)
+static bool attempt_number(struct span *s, int64_t *out)
 {
     struct span digits;
     return span_cut(s, ' ', &digits) && span_decimal(digits, EXACT_MAX, out);
 }
 
 /* A word of at least one byte, and the space after it: (%S+) and a space to Lua. */
-static bool skip_word(struct span *s)
+static bool attempt_skip_word(struct span *s)
 {
     struct span word;
 
@@ -116,10 +116,10 @@ bool attempt_decode(struct attempt *a, struct span text)
     int64_t tries;
     int64_t token;
 
-    if (!get_number(&text, &version) || version != VERSION || !get_number(&text, &try_no) ||
-        try_no > UINT32_MAX || !get_number(&text, &tries) || !get_number(&text, &token) ||
-        !get_number(&text, &found.claimed_us) || !get_number(&text, &found.due_ms) ||
-        !skip_word(&text)) {
+    if (!attempt_number(&text, &version) || version != VERSION || !attempt_number(&text, &try_no) ||
+        try_no > UINT32_MAX || !attempt_number(&text, &tries) || !attempt_number(&text, &token) ||
+        !attempt_number(&text, &found.claimed_us) || !attempt_number(&text, &found.due_ms) ||
+        !attempt_skip_word(&text)) {
         return false;
     }
 

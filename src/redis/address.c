@@ -24,7 +24,7 @@ static int hex_digit(char c)
 }
 
 /* Copies a span, %XX decoded, to *out and moves on; false: a bad escape or a control character. */
-static bool decode(struct span s, char **out, char **field)
+static bool address_decode(struct span s, char **out, char **field)
 {
     char *to = *out;
 
@@ -54,7 +54,7 @@ static bool decode(struct span s, char **out, char **field)
     return true;
 }
 
-static bool get_number(struct span s, int max, int *out)
+static bool address_number(struct span s, int max, int *out)
 {
     int64_t n;
 
@@ -66,7 +66,7 @@ static bool get_number(struct span s, int max, int *out)
 }
 
 /* [user]:password@, or nothing */
-static bool get_login(struct address *a, const struct address_parts *p, char **out)
+static bool address_login(struct address *a, const struct address_parts *p, char **out)
 {
     if (!p->user.at) {
         return true;
@@ -74,23 +74,23 @@ static bool get_login(struct address *a, const struct address_parts *p, char **o
     if (!p->password.at || p->password.len == 0) {
         return false;
     }
-    return (p->user.len == 0 || decode(p->user, out, &a->user)) &&
-           decode(p->password, out, &a->password);
+    return (p->user.len == 0 || address_decode(p->user, out, &a->user)) &&
+           address_decode(p->password, out, &a->password);
 }
 
 /* /path[?db=n] */
-static bool get_socket(struct address *a, struct span rest, char *out)
+static bool address_socket(struct address *a, struct span rest, char *out)
 {
     struct span path = rest;
 
     if (span_cut(&rest, '?', &path)) {
-        if (!span_skip(&rest, "db=") || !get_number(rest, DB_MAX, &a->db)) {
+        if (!span_skip(&rest, "db=") || !address_number(rest, DB_MAX, &a->db)) {
             return false;
         }
     }
 
     return path.len > 1 && path.len <= SOCKET_PATH_MAX && *path.at == '/' &&
-           decode(path, &out, &a->host);
+           address_decode(path, &out, &a->host);
 }
 
 /* An @ in a host would be part of a password, and the host is looked up and logged. */
@@ -100,13 +100,13 @@ static bool has_at(struct span host)
 }
 
 /* host[:port][/db]; a host in brackets may hold colons */
-static bool get_host(struct address *a, struct span rest, char *out)
+static bool address_host(struct address *a, struct span rest, char *out)
 {
     struct span host = rest;
     struct span port;
     bool has_port;
 
-    if (span_cut(&rest, '/', &host) && rest.len && !get_number(rest, DB_MAX, &a->db)) {
+    if (span_cut(&rest, '/', &host) && rest.len && !address_number(rest, DB_MAX, &a->db)) {
         return false;
     }
 
@@ -125,12 +125,12 @@ static bool get_host(struct address *a, struct span rest, char *out)
     }
 
     a->port = PORT;
-    if (has_port && (!get_number(port, PORT_MAX, &a->port) || a->port == 0)) {
+    if (has_port && (!address_number(port, PORT_MAX, &a->port) || a->port == 0)) {
         return false;
     }
 
     return host.len > 0 && !memchr(host.at, '?', host.len) && !has_at(host) &&
-           decode(host, &out, &a->host);
+           address_decode(host, &out, &a->host);
 }
 
 bool address_split(struct address_parts *p, const char *text)
@@ -165,10 +165,10 @@ bool address_parse(struct address *a, const char *text, char *out)
     struct address_parts p;
 
     *a = (struct address){0};
-    if (!address_split(&p, text) || !get_login(a, &p, &out)) {
+    if (!address_split(&p, text) || !address_login(a, &p, &out)) {
         return false;
     }
 
     a->unix_socket = p.unix_socket;
-    return p.unix_socket ? get_socket(a, p.place, out) : get_host(a, p.place, out);
+    return p.unix_socket ? address_socket(a, p.place, out) : address_host(a, p.place, out);
 }

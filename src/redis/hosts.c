@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Names with several addresses. hiredis asks for IPv4 first and tries the first address only, so it
- * is given one address at a time, as a number. What getaddrinfo(3) allocates is freed before we
- * return. */
+/* hiredis asks for IPv4 first, and tries the first address only, so it is given one address at a
+ * time, as a number. */
 #include "redis/hosts.h"
 #include <netdb.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 
-static bool has(const struct hosts *h, const char *text)
+static bool hosts_has(const struct hosts *h, const char *text)
 {
     for (unsigned i = 0; i < h->n; i++) {
         if (strcmp(h->at[i], text) == 0) {
@@ -18,20 +16,20 @@ static bool has(const struct hosts *h, const char *text)
     return false;
 }
 
-static void add(struct hosts *h, const char *text)
+static void hosts_add(struct hosts *h, const char *text)
 {
-    if (h->n < HOSTS_MAX && !has(h, text)) {
+    if (h->n < HOSTS_MAX && !hosts_has(h, text)) {
         memcpy(h->at[h->n++], text, strlen(text) + 1);
     }
 }
 
-static bool text_of(const struct addrinfo *a, char out[HOSTS_TEXT])
+static bool host_text(const struct addrinfo *a, char out[HOSTS_TEXT])
 {
     return getnameinfo(a->ai_addr, a->ai_addrlen, out, HOSTS_TEXT, NULL, 0, NI_NUMERICHOST) == 0;
 }
 
-/* Order is the resolver's, but the good one goes first if it is still an address of the name. */
-static void look_up(struct hosts *h, const char *name, const char **why)
+/* In the order of the resolver; but the good one comes first, if it still is one of them. */
+static void hosts_look_up(struct hosts *h, const char *name, const char **why)
 {
     const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *all = NULL;
@@ -46,14 +44,14 @@ static void look_up(struct hosts *h, const char *name, const char **why)
     }
 
     for (const struct addrinfo *a = all; a; a = a->ai_next) {
-        if (text_of(a, text) && strcmp(text, h->good) == 0) {
-            add(h, text);
+        if (host_text(a, text) && strcmp(text, h->good) == 0) {
+            hosts_add(h, text);
         }
     }
 
     for (const struct addrinfo *a = all; a; a = a->ai_next) {
-        if (text_of(a, text)) {
-            add(h, text);
+        if (host_text(a, text)) {
+            hosts_add(h, text);
         }
     }
 
@@ -64,7 +62,7 @@ static void look_up(struct hosts *h, const char *name, const char **why)
 const char *hosts_next(struct hosts *h, const char *name, const char **why)
 {
     if (!hosts_left(h)) {
-        look_up(h, name, why);
+        hosts_look_up(h, name, why);
     }
     return hosts_left(h) ? h->at[h->next++] : NULL;
 }

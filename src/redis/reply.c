@@ -29,7 +29,7 @@ bool reply_int(const struct redisReply *r, int64_t *out)
     return true;
 }
 
-static struct span bytes_of(const struct redisReply *r)
+static struct span reply_span(const struct redisReply *r)
 {
     return (struct span){r->str, (size_t)r->len};
 }
@@ -39,7 +39,7 @@ bool reply_text(const struct redisReply *r, struct span *out)
     if (!r || (r->type != REDIS_REPLY_STRING && r->type != REDIS_REPLY_STATUS)) {
         return false;
     }
-    *out = bytes_of(r);
+    *out = reply_span(r);
     return true;
 }
 
@@ -48,6 +48,6 @@ bool reply_error(const struct redisReply *r, struct span *out)
     if (!r || r->type != REDIS_REPLY_ERROR) {
         return false;
     }
-    *out = bytes_of(r);
+    *out = reply_span(r);
     return true;
 }

@@ -7,7 +7,7 @@
 
 enum { PLACE = 256 };
 
-static struct log *report_log(const struct report *r)
+static struct log *report_log_of(const struct report *r)
 {
     return &r->endpoint->context->log;
 }
@@ -57,7 +57,7 @@ void report_cannot_connect(const struct report *r, const char *why)
     char at[PLACE];
 
     place(r, at);
-    outage_began(r, log_line(report_log(r), LOG_CONNECT, LOG_WARNING,
+    outage_began(r, log_line(report_log_of(r), LOG_CONNECT, LOG_WARNING,
                              "cannot connect to Redis at %s: %s; trying again", at, why));
     report_disconnected(r, at, why);
 }
@@ -67,7 +67,7 @@ void report_lost(const struct report *r, const char *why)
     char at[PLACE];
 
     place(r, at);
-    outage_began(r, log_line(report_log(r), LOG_CONNECT, LOG_WARNING,
+    outage_began(r, log_line(report_log_of(r), LOG_CONNECT, LOG_WARNING,
                              "lost the connection to Redis at %s: %s; connecting again", at, why));
     report_disconnected(r, at, why);
 }
@@ -79,7 +79,7 @@ void report_silent(const struct report *r)
     char at[PLACE];
 
     place(r, at);
-    outage_began(r, log_line(report_log(r), LOG_SILENT, LOG_WARNING,
+    outage_began(r, log_line(report_log_of(r), LOG_SILENT, LOG_WARNING,
                              "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again",
                              at, reply_ms, of_what));
     report_disconnected(r, at, "no answer");
@@ -125,10 +125,10 @@ void report_not_let_in(const struct report *r, struct span error)
     log_escape(text, sizeof text, error.at, error.len);
 
     if (redis_error_of(error) == REDIS_ERROR_LOADING) {
-        written = log_line(report_log(r), LOG_REFUSED, LOG_WARNING,
+        written = log_line(report_log_of(r), LOG_REFUSED, LOG_WARNING,
                            "Redis at %s is loading its data; trying again", at);
     } else {
-        written = log_line(report_log(r), LOG_REFUSED, LOG_ERR,
+        written = log_line(report_log_of(r), LOG_REFUSED, LOG_ERR,
                            "Redis at %s does not let us in: %s", at, text);
     }
 
@@ -141,7 +141,7 @@ void report_up(const struct report *r, bool again)
 {
     const char *for_what = r->role == CONN_SUBSCRIPTION ? " for expiry events" : "";
     struct endpoint *e = r->endpoint;
-    struct log *log = report_log(r);
+    struct log *log = report_log_of(r);
     char at[PLACE];
 
     place(r, at);
@@ -167,7 +167,7 @@ void report_too_old(const struct report *r, struct span version)
     char text[LOG_VALUE];
 
     log_escape(text, sizeof text, version.at, version.len);
-    log_line(report_log(r), LOG_VERSION, LOG_ERR,
+    log_line(report_log_of(r), LOG_VERSION, LOG_ERR,
              "Redis %d.0 or later is needed: the one at %s is version %s", REDIS_VERSION_MIN,
              place(r, at), text);
 }
