@@ -20,7 +20,7 @@ static void health_report_run(struct task *t)
 
     r->pending = false;
     if (h->fn) {
-        h->fn(h->handle, &r->told, h->arg);
+        h->fn(h->handle, &r->report, h->arg);
     }
 }
 
@@ -46,10 +46,10 @@ void health_report(struct health *h, struct lapse_health report)
 
     snprintf(r->what, sizeof r->what, "%s", report.what ? report.what : "");
     snprintf(r->detail, sizeof r->detail, "%s", report.detail ? report.detail : "");
-    r->told = report;
-    r->told.what = r->what;
-    r->told.detail = r->detail;
-    r->told.in_a_row = r->in_a_row;
+    r->report = report;
+    r->report.what = r->what;
+    r->report.detail = r->detail;
+    r->report.in_a_row = r->in_a_row;
 
     if (r->pending) {
         list_remove(&r->task.node); /* the last report heard must be the last that is true */

@@ -13,7 +13,7 @@ struct health_report {
     struct health *health;
     bool pending;
     unsigned in_a_row;
-    struct lapse_health told;
+    struct lapse_health report;
     char what[HEALTH_WHAT];
     char detail[LOG_VALUE];
 };
@@ -21,12 +21,12 @@ struct health_report {
 struct health {
     struct task_queue *tasks;
     struct lapse *handle;
-    lapse_health_fn *fn; /* NULL: nobody listens */
+    lapse_health_fn *fn; /* NULL: reports are dropped */
     void *arg;
     struct health_report reports[LAPSE_HEALTH_KINDS];
 };
 
-/* what, detail: copied; NULL is "". Nothing happens where nobody listens. */
+/* Copies what and detail; NULL is "". */
 void health_report(struct health *h, struct lapse_health report);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A piece of somebody else's text: not copied, and not terminated. */
+/* A piece of a text that belongs to another: neither copied nor terminated. */
 struct span {
     const char *at;
     size_t len;

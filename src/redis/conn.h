@@ -82,8 +82,8 @@ void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
                const struct conn_events *events, void *arg);
 
 /* Connects at once, when it is down and no attempt is planned. That of a subscription is not made
- * before the connection for commands is up, and its owner calls again then: without commands nobody
- * can ask what is due. */
+ * before the connection for commands is up, and its owner calls again then: events are of no use
+ * while commands cannot be sent. */
 void conn_start(struct conn *c);
 
 static inline bool conn_up(const struct conn *c)

@@ -3,7 +3,7 @@
 #define LAPSE_HANDSHAKE_H
 #include "redis/transport.h"
 
-/* What is said on a new connection before it is used: AUTH, SELECT, PING. */
+/* The first commands on a new connection: AUTH, SELECT, PING. */
 struct handshake {
     struct answer answer; /* the answers of all three come here, in order */
     unsigned left;        /* answers to come */

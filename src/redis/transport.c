@@ -40,8 +40,8 @@ static struct redisAsyncContext *plain_begin(const struct address *a, const char
 }
 
 /* hiredis would leave the password in memory that it has freed. So it goes from where it is kept
- * straight to the socket, and hiredis is only told, by a command of no bytes, that one more answer
- * is to come. On no other kind of transport may bytes go past hiredis. */
+ * straight to the socket, and hiredis gets a command of no bytes, so that it expects one more
+ * answer. On no other kind of transport may bytes go past hiredis. */
 static bool plain_auth(struct transport *t, struct answer *a, const char *user,
                        const char *password)
 {
@@ -148,7 +148,7 @@ static void sigpipe_release(const sigset_t *before, bool may_be_ours)
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* A socket that was full and takes more shows that somebody reads at the other end. One that takes
+/* A socket that was full and takes more shows that the other end reads. One that takes
  * what fits into it shows nothing. */
 static void write_out(struct transport *t)
 {
