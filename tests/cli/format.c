@@ -35,12 +35,16 @@ static void each_in_form(const char *option, bool json)
     struct server *s = tool_redis();
 
     for (int i = 0; i < 2 * LINES; i++) {
+        const char *words = lines[i / 2];
         bool after = i % 2;
         redis_do(s, "FLUSHALL");
         expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
         expect(lapse("schedule", "q", "--id", "due", "--in", "0s"), 0, NULL, NULL);
-        snprintf(line, sizeof line, "$lapse %s %s", after ? lines[i / 2] : option,
-                 after ? option : lines[i / 2]);
+        if (after) {
+            snprintf(line, sizeof line, "$lapse %s %s", words, option);
+        } else {
+            snprintf(line, sizeof line, "$lapse %s %s", option, words);
+        }
         is_in_form(shell(line), line, json);
     }
 

@@ -72,7 +72,7 @@ void until_gone(const char *path)
 }
 
 /* gone, or a zombie that waits for a parent that is none of ours */
-static int is_running(pid_t pid)
+static bool is_running(pid_t pid)
 {
     char path[40];
     char state = 'Z';
@@ -81,7 +81,7 @@ static int is_running(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     f = fopen(path, "re");
     if (!f) {
-        return 0;
+        return false;
     }
 
     if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) {
@@ -102,7 +102,7 @@ void until_no_process(pid_t pid)
     cr_assert(!is_running(pid), "process %d still runs", (int)pid);
 }
 
-int has(const struct proc *p, const char *text)
+bool has(const struct proc *p, const char *text)
 {
     return strstr(p->out, text) != NULL;
 }

@@ -29,7 +29,7 @@ void until_err(struct proc *p, const char *text);
 void until_depth(struct server *s, const char *queue, const char *set, long long n);
 void until_gone(const char *path);
 void until_no_process(pid_t pid);
-int has(const struct proc *p, const char *text); /* stdout */
+bool has(const struct proc *p, const char *text); /* stdout */
 int count_of(const char *text, const char *what);
 long long member(const char *json, const char *name); /* a number */
 void no_jobs(struct server *s, const char *queue);    /* audit, and every set is empty */

@@ -37,12 +37,13 @@ static bool answers(const struct own *o)
 
 static void start(struct own *o, const char *conf, const char *acl)
 {
-    const char *server = getenv("LAPSE_TEST_SERVER");
+    const char *given = getenv("LAPSE_TEST_SERVER");
+    const char *server = given ? given : "redis-server";
+    const char *acl_option = acl ? "--aclfile" : NULL;
     int64_t end = test_now_ms() + 10000;
 
-    o->p = proc_start((const char *const[]){server ? server : "redis-server", conf, "--port", "0",
-                                            "--unixsocket", o->socket, "--dir", o->dir,
-                                            acl ? "--aclfile" : NULL, acl, NULL});
+    o->p = proc_start((const char *const[]){server, conf, "--port", "0", "--unixsocket", o->socket,
+                                            "--dir", o->dir, acl_option, acl, NULL});
     while (!answers(o) && test_now_ms() < end) {
         poll(NULL, 0, 5);
     }
