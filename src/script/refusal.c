@@ -100,16 +100,17 @@ static void refusal_log(struct log *log, const struct refusal *r, const char *sc
 int refusal_code(struct context *context, const char *script, struct span error)
 {
     struct refusal r = refusal_read(error);
-    bool denied = r.kind == REDIS_ERROR_DENIED;
     char text[LOG_VALUE];
 
     log_escape(text, sizeof text, error.at, error.len);
     refusal_log(&context->log, &r, script, error, text);
 
-    struct lapse_health report = {.kind = denied ? LAPSE_HEALTH_DENIED : LAPSE_HEALTH_REFUSED,
-                                  .err = denied ? LAPSE_EDENIED : LAPSE_EREFUSED,
-                                  .what = script,
-                                  .detail = text};
+    struct lapse_health report = {
+        .kind = LAPSE_HEALTH_REFUSED, .err = LAPSE_EREFUSED, .what = script, .detail = text};
+    if (r.kind == REDIS_ERROR_DENIED) {
+        report.kind = LAPSE_HEALTH_DENIED;
+        report.err = LAPSE_EDENIED;
+    }
     if (r.broken) {
         report.err = LAPSE_EBROKEN;
     }

@@ -336,9 +336,13 @@ static void batch_answer(struct batch *b, const struct redisReply *reply)
 
     if (per_request) {
         batch_answer_each(b, reply);
-    } else {
-        request_end(b->owner, script_request_of(list_pop(&b->requests)), 0, reply);
+        return;
     }
+
+    struct list *only = list_pop(&b->requests);
+
+    ASSERT(only);
+    request_end(b->owner, script_request_of(only), 0, reply);
 }
 
 static void on_call_end(struct call *call, int err, const struct redisReply *reply)

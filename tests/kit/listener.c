@@ -107,6 +107,11 @@ static void on_held(struct ev_loop *loop, ev_timer *timer, int events)
     settle(timer->data);
 }
 
+/* on_settled() frees it, which the analyzer of gcc does not see. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 static void settle_in_time(struct life *life, struct lapse_job *job)
 {
     const struct listener_plan *plan = life->plan;
@@ -130,6 +135,9 @@ static void settle_in_time(struct life *life, struct lapse_job *job)
     s->timer.data = s;
     ev_timer_start(life->loop, &s->timer);
 }
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC diagnostic pop
+#endif
 
 static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
