@@ -132,8 +132,13 @@ static bool quieten(struct conn *c)
 static bool keep(struct conn *c, const char *at, size_t n)
 {
     size_t echo = sizeof ECHOED - 1;
+    char *rest = realloc(c->rest, c->rest_len + n);
 
-    c->rest = realloc(c->rest, c->rest_len + n);
+    if (!rest) {
+        abort();
+    }
+
+    c->rest = rest;
     memcpy(c->rest + c->rest_len, at, n);
     c->rest_len += n;
     if (c->rest_len < echo || memcmp(c->rest + c->rest_len - echo, ECHOED, echo) != 0) {
