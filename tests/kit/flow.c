@@ -92,7 +92,7 @@ void *flow_keep(struct flow *f, const void *bytes, size_t len, size_t size)
 }
 
 /* ---- life ---- */
-static struct flow *start(enum flow_mode mode, const char *const *server_args, bool tcp)
+static struct flow *flow_make(enum flow_mode mode, const char *const *server_args, bool tcp)
 {
     int n_fds = fds_open();
     struct flow *f = calloc(1, sizeof *f);
@@ -134,12 +134,12 @@ static struct flow *with_handle(struct flow *f, flow_tweak *tweak)
 
 struct flow *flow_start_opts(enum flow_mode mode, const char *const *server_args, flow_tweak *tweak)
 {
-    return with_handle(start(mode, server_args, false), tweak);
+    return with_handle(flow_make(mode, server_args, false), tweak);
 }
 
 struct flow *flow_start_tcp(enum flow_mode mode, const char *const *server_args, flow_tweak *tweak)
 {
-    return with_handle(start(mode, server_args, true), tweak);
+    return with_handle(flow_make(mode, server_args, true), tweak);
 }
 
 struct flow *flow_start(enum flow_mode mode)
@@ -149,7 +149,7 @@ struct flow *flow_start(enum flow_mode mode)
 
 struct flow *flow_bare(enum flow_mode mode, const char *const *server_args)
 {
-    return start(mode, server_args, false);
+    return flow_make(mode, server_args, false);
 }
 
 struct lapse_options flow_options(struct flow *f)
@@ -207,7 +207,7 @@ void flow_close(struct flow *f, struct lapse *l, int64_t grace_ms)
     flow_forget(f, l);
 }
 
-static void free_all(struct flow *f)
+static void flow_free(struct flow *f)
 {
     for (struct log_line *i = f->lines, *next; i; i = next) {
         next = i->next;
@@ -254,7 +254,7 @@ void flow_end_queues(struct flow *f, ...)
     server_stop(f->server);
     ev_loop_destroy(f->loop);
     cr_assert_eq(fds_open(), f->n_fds, "%d descriptors more than before", fds_open() - f->n_fds);
-    free_all(f);
+    flow_free(f);
 }
 
 /* ---- waiting ---- */

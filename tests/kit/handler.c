@@ -12,7 +12,7 @@ void flow_on_settled(struct lapse *l, int err, const struct lapse_job *job, void
     w->err = err ? err : w->err;
 }
 
-static void settle(struct flow_handler *w, struct lapse_job *job, enum flow_way how)
+static void handler_settle(struct flow_handler *w, struct lapse_job *job, enum flow_way how)
 {
     switch (how) {
     case FLOW_DONE: lapse_done(job, flow_on_settled, w); break;
@@ -34,7 +34,7 @@ void flow_on_job(struct lapse *l, struct lapse_job *job, void *arg)
     cr_assert(l);
     flow_copy(w->f, &w->runs[w->n_runs].job, job);
     w->runs[w->n_runs++].l = l;
-    settle(w, job, w->way);
+    handler_settle(w, job, w->way);
 }
 
 void flow_listen(struct flow *f, const char *queue, struct flow_handler *w)
@@ -47,7 +47,7 @@ void flow_settle(struct flow_handler *w, enum flow_way how)
 {
     unsigned want = w->settled + (unsigned)w->n_held;
     while (w->n_held) {
-        settle(w, w->held[--w->n_held], how);
+        handler_settle(w, w->held[--w->n_held], how);
     }
     flow_until(w->f, w->settled >= want);
 }

@@ -36,7 +36,7 @@ struct settling { /* one job that is to be settled, or is being */
     void *note; /* the recorder's */
 };
 
-static long random_of(long n)
+static long listener_random(long n)
 {
     return n > 0 ? random() % n : 0;
 }
@@ -61,9 +61,9 @@ static void on_settled(struct lapse *l, int err, const struct lapse_job *job, vo
 
 static struct settle any_settle(const struct listener_plan *plan)
 {
-    long dice = random_of(1000);
-    bool back_off = random_of(2) != 0;
-    int64_t delay_ms = back_off ? LAPSE_BACKOFF : random_of(plan->backoff_ms + 1);
+    long dice = listener_random(1000);
+    bool back_off = listener_random(2) != 0;
+    int64_t delay_ms = back_off ? LAPSE_BACKOFF : listener_random(plan->backoff_ms + 1);
     struct settle how = {.how = SETTLE_DONE, .delay_ms = delay_ms, .least_ms = delay_ms};
 
     if (dice < plan->retry) {
@@ -78,7 +78,7 @@ static struct settle any_settle(const struct listener_plan *plan)
     return how;
 }
 
-static void settle(struct settling *s)
+static void listener_settle(struct settling *s)
 {
     const struct listener_plan *plan = s->life->plan;
     struct settle how = any_settle(plan);
@@ -104,7 +104,7 @@ static void on_held(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
     (void)events;
-    settle(timer->data);
+    listener_settle(timer->data);
 }
 
 /* on_settled() frees it, which the analyzer of gcc does not see. */
@@ -125,12 +125,12 @@ static void settle_in_time(struct life *life, struct lapse_job *job)
     s->job = job;
 
     if (plan->hold_most_ms == 0) {
-        settle(s);
+        listener_settle(s);
         return;
     }
 
     int64_t range_ms = plan->hold_most_ms - plan->hold_least_ms;
-    int64_t hold_ms = plan->hold_least_ms + random_of(range_ms + 1);
+    int64_t hold_ms = plan->hold_least_ms + listener_random(range_ms + 1);
     ev_timer_init(&s->timer, on_held, (double)hold_ms / 1000, 0.);
     s->timer.data = s;
     ev_timer_start(life->loop, &s->timer);
@@ -192,7 +192,7 @@ static void listen_to_all(struct life *life)
     }
 }
 
-static void live(void *arg)
+static void listener_live(void *arg)
 {
     struct life *life = arg;
     const struct listener_plan *plan = life->plan;
@@ -227,7 +227,7 @@ struct listener *listener_start_plan(const struct listener_plan *plan)
     x->ctl = shared_new(sizeof *x->ctl);
 
     struct life life = {.plan = plan, .ctl = x->ctl};
-    x->pid = child_start(live, &life, NULL);
+    x->pid = child_start(listener_live, &life, NULL);
 
     return x;
 }

@@ -64,7 +64,7 @@ struct proc *proc_start(const char *const *argv)
     return p;
 }
 
-static void take(int *fd, char **text, size_t *len)
+static void pipe_take(int *fd, char **text, size_t *len)
 {
     char *more = realloc(*text, *len + 4096 + 1);
 
@@ -81,7 +81,7 @@ static void take(int *fd, char **text, size_t *len)
     more[*len] = 0;
 }
 
-static bool turn(struct proc *p, int64_t deadline) /* false: too late */
+static bool proc_turn(struct proc *p, int64_t deadline) /* false: too late */
 {
     int64_t left = deadline - test_now_ms();
 
@@ -94,17 +94,17 @@ static bool turn(struct proc *p, int64_t deadline) /* false: too late */
     /* its end shows in no pipe while a child of its own holds them open: look now and then */
     poll(fds, 2, left < 5 ? (int)left : 5);
     if (p->out_fd >= 0 && fds[0].revents) {
-        take(&p->out_fd, &p->out, &p->out_len);
+        pipe_take(&p->out_fd, &p->out, &p->out_len);
     }
 
     if (p->err_fd >= 0 && fds[1].revents) {
-        take(&p->err_fd, &p->err, &p->err_len);
+        pipe_take(&p->err_fd, &p->err, &p->err_len);
     }
 
     return true;
 }
 
-static void reap(struct proc *p)
+static void proc_reap(struct proc *p)
 {
     int status;
     if (p->pid && waitpid(p->pid, &status, WNOHANG) == p->pid) {
@@ -114,7 +114,7 @@ static void reap(struct proc *p)
 }
 
 /* What it wrote before it ended is in the pipes still. */
-static void drain(struct proc *p)
+static void proc_drain(struct proc *p)
 {
     struct pollfd fds[2];
 
@@ -125,25 +125,25 @@ static void drain(struct proc *p)
             return;
         }
         if (fds[0].revents) {
-            take(&p->out_fd, &p->out, &p->out_len);
+            pipe_take(&p->out_fd, &p->out, &p->out_len);
         }
         if (fds[1].revents) {
-            take(&p->err_fd, &p->err, &p->err_len);
+            pipe_take(&p->err_fd, &p->err, &p->err_len);
         }
     } while (p->out_fd >= 0 || p->err_fd >= 0);
 }
 
-static bool until(struct proc *p, char **where, const char *text, int timeout_ms)
+static bool proc_until(struct proc *p, char **where, const char *text, int timeout_ms)
 {
     int64_t deadline = test_now_ms() + timeout_ms;
 
     while (!strstr(*where, text)) {
-        reap(p);
+        proc_reap(p);
         if (!p->pid) {
-            drain(p);
+            proc_drain(p);
             return strstr(*where, text);
         }
-        if (!turn(p, deadline)) {
+        if (!proc_turn(p, deadline)) {
             return false;
         }
     }
@@ -153,22 +153,22 @@ static bool until(struct proc *p, char **where, const char *text, int timeout_ms
 
 bool proc_until_out(struct proc *p, const char *text, int timeout_ms)
 {
-    return until(p, &p->out, text, timeout_ms);
+    return proc_until(p, &p->out, text, timeout_ms);
 }
 
 bool proc_until_err(struct proc *p, const char *text, int timeout_ms)
 {
-    return until(p, &p->err, text, timeout_ms);
+    return proc_until(p, &p->err, text, timeout_ms);
 }
 
 int proc_wait(struct proc *p, int timeout_ms)
 {
     int64_t deadline = test_now_ms() + timeout_ms;
 
-    for (reap(p); p->pid && turn(p, deadline); reap(p)) {
+    for (proc_reap(p); p->pid && proc_turn(p, deadline); proc_reap(p)) {
         ;
     }
-    drain(p);
+    proc_drain(p);
     return p->status;
 }
 

@@ -41,12 +41,12 @@ struct reader {
     char name[12]; /* the command's */
     size_t name_len;
 };
-enum still { FLOWS, ASKED, STILL }; /* ASKED: for an echo, the last answer */
+enum stillness { FLOWS, ASKED, STILL }; /* ASKED: for an echo, the last answer */
 static struct conn {
     long number; /* 1: the first; 0: free */
     struct pipe_end way[2];
     struct reader reader;
-    enum still still;
+    enum stillness still;
     char *rest; /* answers before the echo */
     size_t rest_len;
 } conns[MAX_CONNS]; /* the child's */
@@ -54,7 +54,7 @@ static struct conn {
 static const char ECHO[] = "*2\r\n$4\r\nECHO\r\n$10\r\nall is out\r\n",
                   ECHOED[] = "$10\r\nall is out\r\n";
 
-static void cut(struct conn *c)
+static void conn_cut(struct conn *c)
 {
     close(c->way[PROXY_UP].from);
     close(c->way[PROXY_UP].to);
@@ -76,16 +76,16 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
-static bool between_two(const struct reader *r)
+static bool reader_is_between(const struct reader *r)
 {
     return !r->kind && !r->texts && !r->skip;
 }
 
 /* So many bytes of it, up to the end of a command if it is to stop there. */
-static size_t read_on(struct reader *r, const char *at, size_t n, bool stop)
+static size_t reader_read(struct reader *r, const char *at, size_t n, bool stop)
 {
     for (size_t i = 0; i < n; i++) {
-        if (stop && between_two(r)) {
+        if (stop && reader_is_between(r)) {
             return i;
         }
         if (r->skip) {
@@ -109,18 +109,18 @@ static size_t read_on(struct reader *r, const char *at, size_t n, bool stop)
     return n;
 }
 
-static bool subscribes(const struct reader *r)
+static bool reader_subscribes(const struct reader *r)
 {
     return memmem(r->name, r->name_len, "SUBSCRIBE", 9) != NULL;
 }
 
 /* Between two commands, sends an ECHO behind all that the client sent. */
-static bool quieten(struct conn *c)
+static bool conn_quieten(struct conn *c)
 {
-    if (c->still != FLOWS || !between_two(&c->reader)) {
+    if (c->still != FLOWS || !reader_is_between(&c->reader)) {
         return true;
     }
-    if (subscribes(&c->reader)) {
+    if (reader_subscribes(&c->reader)) {
         return false;
     }
 
@@ -134,7 +134,7 @@ static bool quieten(struct conn *c)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 /* Keeps its answers until the echo is there. */
-static bool keep(struct conn *c, const char *at, size_t n)
+static bool conn_keep_answer(struct conn *c, const char *at, size_t n)
 {
     size_t echo = sizeof ECHOED - 1;
     char *rest = realloc(c->rest, c->rest_len + n);
@@ -159,16 +159,16 @@ static bool keep(struct conn *c, const char *at, size_t n)
 #pragma GCC diagnostic pop
 #endif
 
-static struct sockaddr_un address_of(const struct proxy_ctl *ctl)
+static struct sockaddr_un proxy_target(const struct proxy_ctl *ctl)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     memcpy(un.sun_path, ctl->socket, sizeof un.sun_path);
     return un;
 }
 
-static int dial(const struct proxy_ctl *ctl)
+static int proxy_dial(const struct proxy_ctl *ctl)
 {
-    struct sockaddr_un server = address_of(ctl);
+    struct sockaddr_un server = proxy_target(ctl);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     if (!connect(fd, (struct sockaddr *)&server, sizeof server)) {
@@ -178,7 +178,7 @@ static int dial(const struct proxy_ctl *ctl)
     return -1;
 }
 
-static void accept_one(struct proxy_ctl *ctl, int listener)
+static void proxy_accept(struct proxy_ctl *ctl, int listener)
 {
     int client = accept(listener, NULL, NULL);
     size_t i = 0;
@@ -187,7 +187,7 @@ static void accept_one(struct proxy_ctl *ctl, int listener)
         i++;
     }
 
-    int up = dial(ctl);
+    int up = proxy_dial(ctl);
     atomic_fetch_add(&ctl->conns, 1);
 
     if (client < 0 || i == MAX_CONNS || ctl->refuse || up < 0) {
@@ -203,15 +203,15 @@ static void accept_one(struct proxy_ctl *ctl, int listener)
 }
 
 /* Passes the piece in hand on; false: the connection is to be cut. */
-static bool pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
+static bool conn_pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
 {
     struct pipe_end *e = &c->way[way];
     size_t n = e->n;
-    size_t whole = way == PROXY_UP ? read_on(&c->reader, e->piece, n, ctl->hold) : n;
+    size_t whole = way == PROXY_UP ? reader_read(&c->reader, e->piece, n, ctl->hold) : n;
 
     if (c->still == ASKED && way == PROXY_DOWN) {
         e->n = 0;
-        return keep(c, e->piece, n);
+        return conn_keep_answer(c, e->piece, n);
     }
 
     if (whole < n) { /* the rest waits */
@@ -236,14 +236,14 @@ static bool pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
 }
 
 /* Goes on with another server. */
-static void move(struct proxy_ctl *ctl, struct conn *c)
+static void conn_move(struct proxy_ctl *ctl, struct conn *c)
 {
-    int up = dial(ctl);
+    int up = proxy_dial(ctl);
     close(c->way[PROXY_UP].to);
     c->way[PROXY_UP].to = c->way[PROXY_DOWN].from = up;
 }
 
-static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
+static void proxy_obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
 {
     uint64_t n;
 
@@ -252,7 +252,7 @@ static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
     }
 
     long asked = ctl->asked;
-    struct sockaddr_un now = address_of(ctl);
+    struct sockaddr_un now = proxy_target(ctl);
     bool moved = memcmp(&now, aim, sizeof now) != 0;
     *aim = now;
 
@@ -268,13 +268,13 @@ static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
             shutdown(c->way[PROXY_DOWN].to, SHUT_WR);
         }
         if (c->number && moved && c->still == STILL) {
-            move(ctl, c);
+            conn_move(ctl, c);
         }
         if (c->number && !ctl->hold) {
             c->still = FLOWS;
         }
         if (c->number && drop) {
-            cut(c);
+            conn_cut(c);
         }
     }
 
@@ -282,13 +282,13 @@ static void obey(struct proxy_ctl *ctl, int wake, struct sockaddr_un *aim)
 }
 
 /* Each that can be stopped is stopped; are all? */
-static bool quieten_all(void)
+static bool conns_quieten(void)
 {
     bool all = true;
 
     for (struct conn *c = conns; c < conns + MAX_CONNS; c++) {
-        if (c->number && !quieten(c)) {
-            cut(c);
+        if (c->number && !conn_quieten(c)) {
+            conn_cut(c);
         }
         all = all && (!c->number || c->still == STILL);
     }
@@ -296,13 +296,13 @@ static bool quieten_all(void)
 }
 
 /* What a client sends while it is held waits. */
-static bool waits(const struct proxy_ctl *ctl, const struct conn *c, size_t way)
+static bool conn_waits(const struct proxy_ctl *ctl, const struct conn *c, size_t way)
 {
     return ctl->hold && way == PROXY_UP && c->still != FLOWS;
 }
 
-static void take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_end *e,
-                       int64_t now_ms)
+static void conn_take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_end *e,
+                            int64_t now_ms)
 {
     bool swallowed = ctl->swallow && (!ctl->swallow_conn || ctl->swallow_conn == c->number);
     long jitter_ms = ctl->jitter ? random() % (2 * ctl->jitter + 1) - ctl->jitter : 0;
@@ -311,7 +311,7 @@ static void take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_
     e->n = n > 0 && !swallowed ? (size_t)n : 0;
     e->ready_at = now_ms + ctl->delay + jitter_ms;
     if (n <= 0) {
-        cut(c);
+        conn_cut(c);
     }
 }
 
@@ -322,14 +322,14 @@ struct duty {
 };
 
 /* When a piece in hand may go on, of all; -1: there is none. */
-static int64_t next_ready(const struct proxy_ctl *ctl, int64_t now)
+static int64_t conns_next_ready(const struct proxy_ctl *ctl, int64_t now)
 {
     int64_t wait = -1;
 
     for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
         const struct conn *c = &conns[i / 2];
         const struct pipe_end *e = &c->way[i % 2];
-        if (!c->number || !e->n || waits(ctl, c, i % 2)) {
+        if (!c->number || !e->n || conn_waits(ctl, c, i % 2)) {
             continue;
         }
         int64_t left = e->ready_at > now ? e->ready_at - now : 0;
@@ -341,32 +341,32 @@ static int64_t next_ready(const struct proxy_ctl *ctl, int64_t now)
     return wait;
 }
 
-static void serve_conns(struct proxy_ctl *ctl, const struct pollfd *fds, int64_t now)
+static void conns_serve(struct proxy_ctl *ctl, const struct pollfd *fds, int64_t now)
 {
     for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
         struct conn *c = &conns[i / 2];
         struct pipe_end *e = &c->way[i % 2];
 
         if (c->number && fds[i].fd >= 0 && fds[i].revents) {
-            take_piece(ctl, c, e, now);
+            conn_take_piece(ctl, c, e, now);
         }
-        if (c->number && e->n && !waits(ctl, c, i % 2) && e->ready_at <= now &&
-            !pass(ctl, c, i % 2)) {
-            cut(c);
+        if (c->number && e->n && !conn_waits(ctl, c, i % 2) && e->ready_at <= now &&
+            !conn_pass(ctl, c, i % 2)) {
+            conn_cut(c);
         }
     }
 }
 
-static void serve(void *arg)
+static void proxy_serve(void *arg)
 {
     struct duty *d = arg;
     struct proxy_ctl *ctl = d->ctl;
-    struct sockaddr_un aim = address_of(ctl);
+    struct sockaddr_un aim = proxy_target(ctl);
 
     for (;;) {
         struct pollfd fds[3 + 2 * MAX_CONNS] = {{d->wake, POLLIN, 0}};
 
-        ctl->held = ctl->hold && quieten_all();
+        ctl->held = ctl->hold && conns_quieten();
         for (int i = 0; i < 2; i++) {
             fds[1 + i] = (struct pollfd){ctl->hold ? -1 : d->listener[i], POLLIN, 0};
         }
@@ -376,16 +376,16 @@ static void serve(void *arg)
             fds[3 + i] = (struct pollfd){c->number && !e->n ? e->from : -1, POLLIN, 0};
         }
 
-        poll(fds, sizeof fds / sizeof *fds, (int)next_ready(ctl, test_now_ms()));
-        serve_conns(ctl, fds + 3, test_now_ms());
+        poll(fds, sizeof fds / sizeof *fds, (int)conns_next_ready(ctl, test_now_ms()));
+        conns_serve(ctl, fds + 3, test_now_ms());
 
         for (int i = 0; i < 2; i++) {
             if (fds[1 + i].revents) {
-                accept_one(ctl, d->listener[i]);
+                proxy_accept(ctl, d->listener[i]);
             }
         }
         if (fds[0].revents) {
-            obey(ctl, d->wake, &aim);
+            proxy_obey(ctl, d->wake, &aim);
         }
     }
 }
@@ -432,15 +432,15 @@ struct proxy *proxy_start(struct server *s)
     snprintf(p->url, sizeof p->url, "unix://%s%s", server_login(), path);
     snprintf(p->tcp_url, sizeof p->tcp_url, "redis://%s127.0.0.1:%d", server_login(), port);
 
-    const int keep[] = {p->wake, duty.listener[0], duty.listener[1], -1};
-    p->pid = child_start(serve, &duty, keep);
+    const int kept[] = {p->wake, duty.listener[0], duty.listener[1], -1};
+    p->pid = child_start(proxy_serve, &duty, kept);
     close(duty.listener[0]);
     close(duty.listener[1]);
 
     return p;
 }
 
-static void tell(struct proxy *p)
+static void proxy_tell(struct proxy *p)
 {
     long asked = atomic_fetch_add(&p->ctl->asked, 1) + 1;
     uint64_t one = 1;
@@ -454,7 +454,7 @@ static void tell(struct proxy *p)
 void proxy_cut_after(struct proxy *p, enum proxy_way way, long bytes)
 {
     p->ctl->cut[way] = bytes;
-    tell(p);
+    proxy_tell(p);
 }
 
 long proxy_cut_left(struct proxy *p, enum proxy_way way)
@@ -465,62 +465,62 @@ long proxy_cut_left(struct proxy *p, enum proxy_way way)
 void proxy_cut_conn(struct proxy *p, long n)
 {
     p->ctl->cut_conn = n;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_drop(struct proxy *p)
 {
     p->ctl->drop = 1;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_half_close(struct proxy *p)
 {
     p->ctl->half_close = 1;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_swallow(struct proxy *p, bool on)
 {
     p->ctl->swallow = on;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_heal(struct proxy *p)
 {
     p->ctl->heal = 1;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_swallow_conn(struct proxy *p, long n)
 {
     p->ctl->swallow_conn = n;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_refuse(struct proxy *p, bool on)
 {
     p->ctl->refuse = on;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_delay(struct proxy *p, int ms)
 {
     p->ctl->delay = ms;
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_aim(struct proxy *p, struct server *s)
 {
     memset(p->ctl->socket, 0, sizeof p->ctl->socket);
     strcpy(p->ctl->socket, s->socket);
-    tell(p);
+    proxy_tell(p);
 }
 
 void proxy_hold(struct proxy *p, bool on)
 {
     p->ctl->hold = on;
-    tell(p);
+    proxy_tell(p);
     for (int64_t end_ms = test_now_ms() + 20000; on && !p->ctl->held; poll(NULL, 0, 1)) {
         cr_assert_lt(test_now_ms(), end_ms, "what was asked is not answered");
     }
@@ -529,7 +529,7 @@ void proxy_hold(struct proxy *p, bool on)
 void proxy_jitter(struct proxy *p, int ms)
 {
     p->ctl->jitter = ms;
-    tell(p);
+    proxy_tell(p);
 }
 
 long proxy_conns(struct proxy *p)

@@ -158,7 +158,7 @@ static void buffer_drop(struct buffer *b, size_t len)
     memmove(b->at, b->at + len, b->len);
 }
 
-static bool write_all(int fd, const char *at, size_t len)
+static bool client_write(int fd, const char *at, size_t len)
 {
     while (len > 0) {
         ssize_t n = send(fd, at, len, MSG_NOSIGNAL);
@@ -179,14 +179,14 @@ static bool conn_command(struct scripted_ctl *ctl, struct conn *c, const char *a
 
     if (ctl->step == SCRIPTED_ANY || (step != SCRIPTED_NONE && step == ctl->step)) {
         atomic_fetch_add(&ctl->answered, 1);
-        return write_all(c->client, ctl->answer, ctl->len);
+        return client_write(c->client, ctl->answer, ctl->len);
     }
 
     if (step != SCRIPTED_NONE && strstr(scripted_steps[step], "SUBSCRIBE")) {
         c->subscribes = true;
     }
     c->waits = !c->subscribes;
-    return write_all(c->redis, at, len);
+    return client_write(c->redis, at, len);
 }
 
 static bool conn_pass(struct scripted_ctl *ctl, struct conn *c)
@@ -194,7 +194,7 @@ static bool conn_pass(struct scripted_ctl *ctl, struct conn *c)
     size_t len;
 
     while (c->down.len && (len = value_len(c->down.at, c->down.len))) {
-        if (!write_all(c->client, c->down.at, len)) {
+        if (!client_write(c->client, c->down.at, len)) {
             return false;
         }
         buffer_drop(&c->down, len);
@@ -223,7 +223,7 @@ static bool conn_serve(struct scripted_ctl *ctl, struct conn *c, bool from_clien
 }
 
 /* -1: it is not to be reached */
-static int dial(const struct sockaddr_un *at)
+static int scripted_dial(const struct sockaddr_un *at)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
@@ -234,11 +234,11 @@ static int dial(const struct sockaddr_un *at)
     return -1;
 }
 
-static void accept_one(int listener, const struct sockaddr_un *redis)
+static void scripted_accept(int listener, const struct sockaddr_un *redis)
 {
     bool alone = !*redis->sun_path;
     int client = accept(listener, NULL, NULL);
-    int up = alone ? -1 : dial(redis);
+    int up = alone ? -1 : scripted_dial(redis);
     struct conn *c = conns;
 
     while (c < conns + MAX_CONNS && c->used) {
@@ -260,7 +260,7 @@ struct duty {
     struct sockaddr_un redis; /* no path: there is none */
 };
 
-static void serve(void *arg)
+static void scripted_serve(void *arg)
 {
     struct duty *d = arg;
 
@@ -288,13 +288,13 @@ static void serve(void *arg)
         }
 
         if (fds[0].revents) {
-            accept_one(d->listener, &d->redis);
+            scripted_accept(d->listener, &d->redis);
         }
     }
 }
 
 /* ---- in the test ---- */
-static struct scripted_server *start(const char *redis)
+static struct scripted_server *scripted_start(const char *redis)
 {
     struct scripted_server *s = calloc(1, sizeof *s);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -314,7 +314,7 @@ static struct scripted_server *start(const char *redis)
 
     struct duty duty = {.ctl = s->ctl, .listener = fd, .redis.sun_family = AF_UNIX};
     snprintf(duty.redis.sun_path, sizeof duty.redis.sun_path, "%s", redis);
-    s->pid = child_start(serve, &duty, (const int[]){fd, -1});
+    s->pid = child_start(scripted_serve, &duty, (const int[]){fd, -1});
     close(fd);
 
     return s;
@@ -332,7 +332,7 @@ static void set_answer(struct scripted_server *s, int step, const void *bytes, s
 
 struct scripted_server *scripted_server_start(const void *answer, size_t len)
 {
-    struct scripted_server *s = start("");
+    struct scripted_server *s = scripted_start("");
 
     set_answer(s, SCRIPTED_ANY, answer, len);
     return s;
@@ -350,7 +350,7 @@ struct scripted_server *scripted_server_before(struct server *redis)
     }
 
     redis_do(redis, "SCRIPT FLUSH");
-    return start(redis->socket);
+    return scripted_start(redis->socket);
 }
 
 void scripted_server_answer(struct scripted_server *s, int step, const char *answer)

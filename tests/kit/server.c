@@ -37,7 +37,7 @@ static int free_port(void)
 }
 
 /* ---- users ---- */
-static void write_users(const struct server *s)
+static void server_write_users(const struct server *s)
 {
     char path[4096];
 
@@ -149,7 +149,7 @@ static void exec_server(struct server *s, pid_t parent)
 }
 
 /* 1: yes, 0: not yet, -1: it is dead. */
-static int answers(struct server *s)
+static int server_answers(struct server *s)
 {
     int status;
 
@@ -174,7 +174,7 @@ static int answers(struct server *s)
     return yes;
 }
 
-static bool run(struct server *s)
+static bool server_run(struct server *s)
 {
     pid_t parent = getpid();
 
@@ -188,20 +188,20 @@ static bool run(struct server *s)
 
     int64_t deadline = test_now_ms() + 20000;
     int up;
-    while ((up = answers(s)) == 0 && test_now_ms() < deadline) {
+    while ((up = server_answers(s)) == 0 && test_now_ms() < deadline) {
         poll(NULL, 0, 1);
     }
 
     return up == 1;
 }
 
-static struct server *start(const char *const *extra, bool tcp)
+static struct server *server_make(const char *const *extra, bool tcp)
 {
     struct server *s = calloc(1, sizeof *s);
 
     cr_assert(s);
     test_dir(s->dir, sizeof s->dir);
-    write_users(s);
+    server_write_users(s);
     snprintf(s->socket, sizeof s->socket, "%s/redis", s->dir);
     snprintf(s->url, sizeof s->url, "unix://%s%s", server_login(), s->socket);
     for (size_t i = 0; extra && extra[i]; i++) {
@@ -213,7 +213,7 @@ static struct server *start(const char *const *extra, bool tcp)
     for (int i = 0; !up && i < (tcp ? 5 : 1);
          i++) { /* another process may take the free port before we do */
         s->port = tcp ? free_port() : 0;
-        up = run(s);
+        up = server_run(s);
     }
 
     if (!up) {
@@ -232,17 +232,17 @@ static struct server *start(const char *const *extra, bool tcp)
 
 struct server *server_start(void)
 {
-    return start(NULL, false);
+    return server_make(NULL, false);
 }
 
 struct server *server_start_opts(const char *const *extra_args)
 {
-    return start(extra_args, false);
+    return server_make(extra_args, false);
 }
 
 struct server *server_start_tcp(const char *const *extra_args)
 {
-    return start(extra_args, true);
+    return server_make(extra_args, true);
 }
 
 void server_kill9(struct server *s)
@@ -258,7 +258,7 @@ void server_kill9(struct server *s)
 void server_restart(struct server *s)
 {
     server_kill9(s);
-    cr_assert(run(s), "redis-server did not start again in %s", s->dir);
+    cr_assert(server_run(s), "redis-server did not start again in %s", s->dir);
 }
 
 void server_signal(struct server *s, int sig)
