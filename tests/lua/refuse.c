@@ -153,6 +153,22 @@ Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
     ask("FLUSHALL");
 }
 
+Test(refuse, for_another_reason_names_no_right_that_is_missing_too)
+{
+    everything();
+    ask("DEL s:{q}:due");
+    ask("LPUSH s:{q}:due x");
+
+    redis_do(redis, "ACL SETUSER u reset on nopass ~* &* +@all -del");
+    redis_do(redis, "AUTH u x");
+    redisReply *r = run("cancel", "0 w");
+    redis_do(redis, "AUTH default x");
+
+    cr_assert_eq(r->type, REDIS_REPLY_ERROR);
+    cr_assert(strncmp(r->str, "WRONGTYPE ", 10) == 0 && !strstr(r->str, "DEL"), "%s", r->str);
+    ask("FLUSHALL");
+}
+
 Test(refuse, without_the_right_to_publish_all_works_in_silence)
 {
     static const char *const right[] = {"-publish", "resetchannels"};

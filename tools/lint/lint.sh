@@ -166,6 +166,7 @@ check_cppcheck() {
 
 check_lua() {
     local bad=0 file names others
+    tools/build/scripts.py check src/lua || bad=1
     LC_ALL=C forbid '[^[:print:][:space:]]' 'not ASCII' src/lua/*/*.lua || bad=1
     run_luacheck --no-config --std lua51 --max-line-length 120 -- tests/**/*.lua || bad=1
     # the texts that Redis gets: unknown and shadowed names

@@ -18,7 +18,7 @@ local function answer(main)
   local ok, reply = pcall(main)
   if ok then return reply end
 
-  -- Redis's own error is a table; one of the script is a text, whose err is nil
+  -- Redis's pcall makes a text of an error, and the err of a text is nil
   local reason = with_command(reply.err or reply)
   return { err = wrote and ('LAPSE EBROKEN ' .. reason) or reason }
 end

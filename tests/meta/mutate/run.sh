@@ -8,7 +8,7 @@
 # Fails when less than 95 % are caught, or when a survivor is not explained in tests/meta/README.md.
 set -eu
 build=$(cd "$1" && pwd)
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/../../.." && pwd)
 dir=$build/mutate
 export build root dir LAPSE_TEST_ROOT=$root JOBS="${JOBS:-2}" LAPSE_MUTANT_SECONDS="${LAPSE_MUTANT_SECONDS:-60}"
 cd "$root"
