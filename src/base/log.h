@@ -13,14 +13,14 @@ enum log_site {
     LOG_REFUSED,
     LOG_SUBSCRIBE,
     LOG_SILENT,
-    LOG_DEAF,
-    LOG_HEARS, /* the end of LOG_DEAF: a site of its own, so that this does not hold it back */
-    LOG_POLICY,
-    LOG_KEEPS, /* the end of LOG_POLICY, likewise */
+    LOG_NO_EVENTS,
+    LOG_EVENTS, /* the end of LOG_NO_EVENTS: a site of its own, so that this does not delay it */
+    LOG_EVICTION,
+    LOG_NO_EVICTION, /* the end of LOG_EVICTION, likewise */
     LOG_DATA,
     LOG_LEASE,
     LOG_BLOCKED,
-    LOG_RESUMED,
+    LOG_RECLAIMED,
     LOG_MEMORY,
     LOG_CLOCK,
     LOG_SITES

@@ -32,12 +32,12 @@ static void eviction_set(struct eviction *e, bool may_evict)
     bool might_evict = eviction_possible(e);
 
     if (may_evict && !might_evict) {
-        log_line(&c->log, LOG_POLICY, LOG_ERR,
+        log_line(&c->log, LOG_EVICTION, LOG_ERR,
                  "takes no jobs: this Redis may evict any of them (maxmemory-policy allkeys-...; "
                  "CONFIG SET maxmemory-policy noeviction, or LAPSE_MAY_EVICT)");
         health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_MAY_EVICT});
     } else if (!may_evict && might_evict) {
-        log_line(&c->log, LOG_KEEPS, LOG_NOTICE,
+        log_line(&c->log, LOG_NO_EVICTION, LOG_NOTICE,
                  "takes jobs: this Redis does not evict them any more");
         health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
     }

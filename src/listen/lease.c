@@ -285,7 +285,7 @@ static void lease_lose(struct lease *l, int64_t now_us)
 static void lease_release_late(struct lease *l)
 {
     log_line(&l->leases->context->log, LOG_LEASE, LOG_WARNING,
-             "the lease of job %s in queue %s ended before its handler began; it goes back",
+             "the lease of job %s in queue %s ended before its handler began; it is returned",
              l->job.id, l->job.queue);
     l->job.until_ms = 0;
     list_remove(&l->run.node);

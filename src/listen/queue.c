@@ -211,7 +211,8 @@ static void queue_take_job(struct queue *q, const struct claim *c, const struct 
 
     if (leases_add(&sh->leases, &spec)) {
         log_line(&sh->context->log, LOG_MEMORY, LOG_ERR,
-                 "out of memory: job of queue %s goes back unbegun", q->name);
+                 "out of memory: a job of queue %s is returned, its handler has not begun",
+                 q->name);
         q->reclaim_later = true;
         return;
     }
@@ -353,8 +354,8 @@ static void on_reclaimed(void *arg, int err, int64_t n_returned)
     struct shared *sh = q->shared;
 
     if (n_returned) {
-        log_line(&sh->context->log, LOG_RESUMED, LOG_NOTICE,
-                 "queue %s: %lld jobs went back, claimed without our knowing", q->name,
+        log_line(&sh->context->log, LOG_RECLAIMED, LOG_NOTICE,
+                 "queue %s: returned %lld jobs, as the replies to their claims were lost", q->name,
                  (long long)n_returned);
     }
 

@@ -21,7 +21,7 @@ static void watches_miss_events(struct watches *ws)
     }
 
     alarms_set_events_arrive(ws->alarms, false);
-    log_line(&c->log, LOG_DEAF, LOG_WARNING,
+    log_line(&c->log, LOG_NO_EVENTS, LOG_WARNING,
              "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x "
              "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
              "little later",
@@ -38,7 +38,7 @@ static void watch_heard_event(struct watch *w)
     membership_heard(&w->membership);
     if (!alarms_events_arrive(ws->alarms)) {
         alarms_set_events_arrive(ws->alarms, true);
-        log_line(&c->log, LOG_HEARS, LOG_NOTICE, "expiry events arrive again");
+        log_line(&c->log, LOG_EVENTS, LOG_NOTICE, "expiry events arrive again");
         health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_EVENTS});
     }
 }

@@ -293,7 +293,7 @@ Test(f17, any_error_at_any_step_loses_nothing, .timeout = 900)
     f->l = flow_open(f, &opts);
     flow_allow_log(f, "Redis");
     flow_allow_log(f, "the lease of job");
-    flow_allow_log(f, "went back");
+    flow_allow_log(f, "replies to their claims were lost");
     flow_allow_log(f, "expiry events");
 
     struct scripted_server *between = scripted_server_before(f->server);
