@@ -10,16 +10,16 @@ static struct proc *start_typing(const char *before, const char *file, const cha
 {
     char line[1024];
 
-    snprintf(
-        line, sizeof line,
-        "cd \"$root\" || exit;"
-        "{"
-        "  echo '%s';"
-        "  sed -n '/^## %s/,/^## %s/p' %s | sed -n '/^```sh/,/^```$/p' | grep -v '^```';"
-        "} | sed \"s|build/dev.out|$dir/dev.out|; s|build/first|$dir/first|g; s|build/|$build/|g\""
-        "  > $dir/typed;"
-        "exec bash -em $dir/typed",
-        before, from, to, file);
+    snprintf(line, sizeof line,
+             "cd \"$root\" || exit;"
+             "{"
+             "  echo '%s';"
+             "  sed -n '/^## %s/,/^## %s/p' %s | sed -n '/^```sh/,/^```$/p' | grep -v '^```'"
+             "    | sed \"s|build/dev.out|$dir/dev.out|; s|build/first|$dir/first|g; "
+             "s|build/|$build/|g\";"
+             "} > $dir/typed;"
+             "exec bash -em $dir/typed",
+             before, from, to, file);
     return proc_start((const char *const[]){"bash", "-c", line, NULL});
 }
 
