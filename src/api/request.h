@@ -4,8 +4,8 @@
 #include "api/handle.h"
 
 /* What all requests of the public API share. Each verb embeds it in a struct of its own, which is
- * one allocation together with its texts and all that the answer will need: an answer cannot fail
- * for want of memory, except for bodies. */
+ * one allocation together with its texts and all that the answer will need: only an answer that
+ * brings a body can fail for lack of memory. */
 struct request {
     struct task task;
     struct lapse *handle;

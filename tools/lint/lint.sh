@@ -210,13 +210,14 @@ check_man() {
     return $bad
 }
 
-# Words that plain English does without: it says again, until and forever, and names who does or says a thing.
+# Words that plain English does without: it says again, until, forever and for lack of, and names who does or says a thing.
 check_words() {
-    local words='anew|till|whoever|somebody|for ever|is told|is said'
+    local words="anew|till|whoever|somebody|nobody's|for ever|for want of|is told|is said"
     ! grep -rnIiE "\<($words)\>" --exclude=lint.sh README.md include src tools
 }
 
-[ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening scripts text cppcheck lua shell doc man
+[ $# -gt 0 ] || set -- layers format warnings analyzer tidy symbols calls hardening scripts text words shape cppcheck \
+    lua shell doc man
 failed=
 for check in "$@"; do
     if "check_$check" > "$build/lint.out" 2>&1; then
