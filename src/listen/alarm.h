@@ -21,11 +21,6 @@ void alarms_up(struct alarms *as);
 /* Whether expiry events arrive, of any queue. At first that is assumed. */
 void alarms_set_events_arrive(struct alarms *as, bool arrive);
 
-static inline bool alarms_events_arrive(const struct alarms *as)
-{
-    return as->events_arrive;
-}
-
 void alarms_close(struct alarms *as);
 
 struct alarm_events {

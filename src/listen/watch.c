@@ -11,35 +11,44 @@
 #include "listen/watch.h"
 
 /* ---- do events arrive at all? ---- */
+/* Reports a change, and nothing else. false: this was known already. */
+static bool watches_set_events(struct watches *ws, enum events_state now,
+                               struct lapse_health report)
+{
+    if (ws->events == now) {
+        return false;
+    }
+
+    ws->events = now;
+    alarms_set_events_arrive(ws->alarms, now == EVENTS_ARRIVE);
+    health_report(&ws->context->health, report);
+    return true;
+}
+
 static void watches_miss_events(struct watches *ws)
 {
     struct context *c = ws->context;
+    struct lapse_health report = {.kind = LAPSE_HEALTH_NO_EVENTS};
     char kind = c->settings.notify == LAPSE_KEYSPACE ? 'K' : 'E';
 
-    if (!alarms_events_arrive(ws->alarms)) {
-        return; /* this was reported already */
+    if (watches_set_events(ws, EVENTS_SILENT, report)) {
+        log_line(&c->log, LOG_NO_EVENTS, LOG_WARNING,
+                 "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x "
+                 "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
+                 "little later",
+                 kind, kind);
     }
-
-    alarms_set_events_arrive(ws->alarms, false);
-    log_line(&c->log, LOG_NO_EVENTS, LOG_WARNING,
-             "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x "
-             "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
-             "little later",
-             kind, kind);
-    health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVENTS});
 }
 
 /* Of a job or of our canary. */
 static void watch_heard_event(struct watch *w)
 {
     struct watches *ws = w->watches;
-    struct context *c = ws->context;
+    struct lapse_health report = {.kind = LAPSE_HEALTH_EVENTS};
 
     membership_heard(&w->membership);
-    if (!alarms_events_arrive(ws->alarms)) {
-        alarms_set_events_arrive(ws->alarms, true);
-        log_line(&c->log, LOG_EVENTS, LOG_NOTICE, "expiry events arrive again");
-        health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_EVENTS});
+    if (watches_set_events(ws, EVENTS_ARRIVE, report)) {
+        log_line(&ws->context->log, LOG_EVENTS, LOG_NOTICE, "expiry events arrive again");
     }
 }
 
@@ -143,7 +152,7 @@ static void on_confirmed(void *arg, struct channel *ch)
     w->events->subscribed(w->arg);
 }
 
-static void on_refused(void *arg, struct span error, bool again)
+static void on_refused(void *arg, struct span error)
 {
     struct watches *ws = arg;
     struct context *c = ws->context;
@@ -153,8 +162,7 @@ static void on_refused(void *arg, struct span error, bool again)
 
     log_escape(text, sizeof text, error.at, error.len);
     c->stats.missed_events++;
-    health_report(&c->health, report);
-    if (!again) {
+    if (watches_set_events(ws, EVENTS_REFUSED, report)) {
         log_line(&c->log, LOG_SUBSCRIBE, LOG_ERR,
                  "Redis refuses the subscription: %s; alarm and sweep go on without events", text);
     }

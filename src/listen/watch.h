@@ -6,12 +6,20 @@
 #include "listen/alarm.h"
 #include "listen/membership.h"
 
+/* What is known of expiry events: of all queues alike, since they have one subscription. */
+enum events_state {
+    EVENTS_ARRIVE, /* that is assumed at first */
+    EVENTS_SILENT, /* we are subscribed, and hear none */
+    EVENTS_REFUSED /* Redis refused to subscribe us, and none was heard since */
+};
+
 /* What the watches of all queues share. */
 struct watches {
     struct context *context;
     struct script *script;
     struct node *node; /* its subscription is ours */
     struct alarms *alarms;
+    enum events_state events;
     struct list all;
     struct table names; /* of the queues that are subscribed to */
 };

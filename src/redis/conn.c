@@ -70,7 +70,7 @@ static void conn_ended(struct conn *c)
     timer_set(&c->timer, wait_ms > DOWN_MIN_MS ? wait_ms : DOWN_MIN_MS);
 
     c->state = CONN_DOWN;
-    c->refusal_logged = c->refused;
+    c->was_refused = c->refused;
     c->refused = false;
     c->end_reason = LAPSE_ELOST;
     c->owner_has_it = false;
@@ -364,7 +364,7 @@ static void on_push(void *owner, struct answer *a, const struct redisReply *repl
         c->events->pushed(c->arg, reply);
     } else if (c->state == CONN_UP && !c->refused && refuses_subscription(error)) {
         c->refused = true;
-        c->events->refused(c->arg, error, c->refusal_logged);
+        c->events->refused(c->arg, error);
     }
 }
 

@@ -29,8 +29,8 @@ struct conn_events {
 
     /* A reply to a (p)subscribe, or a message. */
     void (*pushed)(void *arg, const struct redisReply *reply);
-    /* Redis refuses to subscribe us; down() follows. again: it did the last time, too. */
-    void (*refused)(void *arg, struct span error, bool again);
+    /* Redis refuses to subscribe us; down() follows. */
+    void (*refused)(void *arg, struct span error);
     /* The connection was silent, and cannot be PINGed: something is to be subscribed to again,
      * which is answered. false: there is nothing. */
     bool (*ask)(void *arg);
@@ -61,8 +61,8 @@ struct conn {
     struct timer timer;
     struct hosts hosts; /* not for a Unix socket */
     struct attempts attempts;
-    bool ever_up;        /* so that the next time is a reconnect */
-    bool refusal_logged; /* the last attempt ended by a refusal to subscribe us */
+    bool ever_up;     /* so that the next time is a reconnect */
+    bool was_refused; /* the last attempt ended by a refusal to subscribe us */
 
     /* the connection of now */
     struct transport transport;

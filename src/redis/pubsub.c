@@ -86,7 +86,7 @@ static void on_down(void *arg)
 {
     struct pubsub *p = arg;
 
-    if (p->conn.refusal_logged && !list_empty(&p->leaving)) {
+    if (p->conn.was_refused && !list_empty(&p->leaving)) {
         p->may_not_leave = true;
     }
     p->n_asked = 0;
@@ -104,10 +104,10 @@ static void on_down(void *arg)
     p->events->down(p->arg);
 }
 
-static void on_refused(void *arg, struct span error, bool again)
+static void on_refused(void *arg, struct span error)
 {
     struct pubsub *p = arg;
-    p->events->refused(p->arg, error, again);
+    p->events->refused(p->arg, error);
 }
 
 static bool on_ask(void *arg)

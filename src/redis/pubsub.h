@@ -26,8 +26,8 @@ struct pubsub_events {
     void (*message)(void *arg, struct channel *ch, struct span text);
     /* A message that a pattern matched; likewise. */
     void (*matched)(void *arg, struct span channel, struct span text);
-    /* Redis refuses to subscribe us; down() follows. again: it did the last time, too. */
-    void (*refused)(void *arg, struct span error, bool again);
+    /* Redis refuses to subscribe us; down() follows. */
+    void (*refused)(void *arg, struct span error);
     /* A channel that was leaving has left, or the connection is gone: it need not live any more. */
     void (*left)(void *arg, struct channel *ch);
     /* The connection is gone; no channel is confirmed. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a handle reports about its Redis and its loop. */
 #include "handler.h"
+#include "listening.h"
 #include <poll.h>
 
 enum { REPORTS = 64 };
@@ -35,6 +36,16 @@ static int find_report(enum lapse_health_kind kind)
         }
     }
     return -1;
+}
+
+static int count_reports(enum lapse_health_kind kind)
+{
+    int n = 0;
+
+    for (int i = 0; i < heard.n; i++) {
+        n += heard.report[i].kind == kind;
+    }
+    return n;
 }
 
 static struct flow *begin(void)
@@ -157,6 +168,54 @@ Test(health, tells_of_events_that_do_not_come_and_of_those_that_come_again)
     flow_until(f, find_report(LAPSE_HEALTH_NO_EVENTS) >= 0);
     redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
     flow_until(f, find_report(LAPSE_HEALTH_EVENTS) >= 0);
+    flow_end(f, "q");
+}
+
+/* A listener that may not subscribe, and has tried to several times. */
+static struct flow *begin_without_the_right_to_subscribe(struct flow_handler *w)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+    char url[200];
+
+    snprintf(url, sizeof url, "unix://me:right@%s", f->server->socket);
+    redis_do(f->server, "ACL SETUSER me on >right ~* resetchannels +@all");
+    opts.url = url;
+    opts.reply_ms = 300;
+    open_it(f, &opts);
+    flow_listen(f, "q", w);
+    flow_until(f, flow_stats(f->l).missed_events >= 3);
+    return f;
+}
+
+Test(health, tells_once_of_a_refused_subscription_and_of_events_when_the_right_is_granted)
+{
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow *f = begin_without_the_right_to_subscribe(&w);
+    int at = find_report(LAPSE_HEALTH_NO_EVENTS);
+
+    cr_assert_geq(at, 0);
+    cr_assert_eq(heard.report[at].err, LAPSE_EDENIED);
+    cr_assert(strstr(heard.detail[at], "NOPERM"), "%s", heard.detail[at]);
+
+    redis_do(f->server, "ACL SETUSER me allchannels");
+    flow_until(f, find_report(LAPSE_HEALTH_EVENTS) >= 0);
+    cr_assert_eq(count_reports(LAPSE_HEALTH_NO_EVENTS), 1);
+    cr_assert_eq(count_reports(LAPSE_HEALTH_EVENTS), 1);
+    flow_end(f, "q");
+}
+
+Test(health, tells_of_events_that_do_not_come_after_a_refused_subscription_was_granted)
+{
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow *f = begin_without_the_right_to_subscribe(&w);
+
+    redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
+    redis_do(f->server, "ACL SETUSER me allchannels");
+    flow_until(f, count_reports(LAPSE_HEALTH_NO_EVENTS) == 2);
+    cr_assert_eq(heard.report[heard.n - 1].err, 0, "nothing is refused any more");
+    cr_assert_eq(find_report(LAPSE_HEALTH_EVENTS), -1);
+    cr_assert_geq(flow_logged(f, "notify-keyspace-events of this Redis lacks"), 1);
     flow_end(f, "q");
 }
 
