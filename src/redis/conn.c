@@ -58,6 +58,7 @@ static void conn_ended(struct conn *c)
 
     if (c->got_reply) {
         attempts_worked(&c->attempts);
+        c->got_reply = false;
     }
     if (owner_had_it) {
         hosts_restart(&c->hosts);
@@ -230,7 +231,6 @@ static void conn_attempt(struct conn *c)
     }
 
     c->state = CONN_CONNECTING;
-    c->got_reply = false;
     timer_set(&c->timer, conn_patience_ms(c));
 }
 

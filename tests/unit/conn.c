@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/conn.h"
+#include "loop.h"
+#include "scripted_server.h"
+#include "unit.h"
+#include <criterion/criterion.h>
+#include <ev.h>
+
+enum { TIMEOUT_MS = 5000 };
+
+/* A connection for commands, and the one that it carries. */
+static struct asker {
+    struct context context;
+    struct endpoint endpoint;
+    struct conn conn;
+    struct call call;
+    bool answered;
+    bool down;
+} asker;
+
+static void on_answer(struct call *c, int err, const struct redisReply *reply)
+{
+    (void)c;
+    cr_assert_eq(err, 0);
+    cr_assert_not_null(reply);
+    asker.answered = true;
+}
+
+static void on_up(void *arg)
+{
+    const char *ping = "PING";
+
+    (void)arg;
+    asker.call.end = on_answer;
+    cr_assert(conn_send(&asker.conn, &asker.call, 1, &ping, NULL));
+}
+
+static void on_down(void *arg)
+{
+    (void)arg;
+    asker.down = true;
+}
+
+static void asker_start(struct scripted_server *s)
+{
+    static const struct conn_events events = {.up = on_up, .down = on_down};
+
+    asker.context.loop = ev_loop_new(0);
+    asker.context.settings.reply_ms = 5000;
+    asker.endpoint.context = &asker.context;
+    asker.endpoint.address.unix_socket = true;
+    asker.endpoint.address.host = s->path;
+    conn_init(&asker.conn, &asker.endpoint, CONN_COMMANDS, &events, NULL);
+    conn_start(&asker.conn);
+}
+
+static unsigned n_disconnects(void)
+{
+    return asker.context.health.reports[LAPSE_HEALTH_DISCONNECTED].in_a_row;
+}
+
+static bool is_disconnected_again(void *arg)
+{
+    return n_disconnects() > *(unsigned *)arg;
+}
+
+/* That a connection worked counts at most once a second: so each attempt comes seconds after the
+ * one before. */
+Test(conn, that_worked_does_not_make_attempts_after_it_count_as_the_first)
+{
+    struct scripted_server *s = scripted_server_start("+PONG\r\n", 7);
+
+    asker_start(s);
+    cr_assert(loop_until(asker.context.loop, is_true, &asker.answered, TIMEOUT_MS));
+
+    scripted_server_stop(s); /* and its socket goes: connect(2) fails at once */
+    cr_assert(loop_until(asker.context.loop, is_true, &asker.down, TIMEOUT_MS));
+    cr_assert_eq(n_disconnects(), 1);
+    cr_assert_eq(asker.conn.attempts.n_failed, 1);
+
+    for (unsigned n = 1; n < 4; n++) {
+        unit_pass_us(2000000);
+        cr_assert(loop_until(asker.context.loop, is_disconnected_again, &n, TIMEOUT_MS));
+        cr_assert_eq(asker.conn.attempts.n_failed, n + 1, "%u", asker.conn.attempts.n_failed);
+    }
+
+    conn_close(&asker.conn, LAPSE_ECLOSED);
+    ev_loop_destroy(asker.context.loop);
+}
