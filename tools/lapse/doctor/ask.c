@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "doctor/ask.h"
 #include "cli/message.h"
+#include "redis/redis_error.h"
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,14 @@ redisReply *ask_redis(struct doctor *d, int argc, const char *const *argv, const
     return r;
 }
 
-bool is_error(const redisReply *r, const char *word)
+bool is_error(const redisReply *r)
 {
-    return r && r->type == REDIS_REPLY_ERROR && strncmp(r->str, word, strlen(word)) == 0;
+    return r && r->type == REDIS_REPLY_ERROR;
+}
+
+bool is_denied(const redisReply *r)
+{
+    return is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_DENIED;
 }
 
 bool is_text(const redisReply *r)

@@ -13,8 +13,9 @@ struct redisReply *ask_redis(struct doctor *d, int argc, const char *const *argv
     ask_redis(d, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), \
               (const char *[]){__VA_ARGS__}, NULL)
 
-/* word: what it begins with; "": any error. */
-bool is_error(const struct redisReply *r, const char *word);
+bool is_error(const struct redisReply *r);
+/* This user may not run the command. */
+bool is_denied(const struct redisReply *r);
 bool is_text(const struct redisReply *r);
 bool is_text_of(const struct redisReply *r, const char *text);
 

@@ -39,7 +39,7 @@ static void read_info(struct doctor *d)
 {
     redisReply *r = ASK(d, "INFO", "all");
 
-    if (is_error(r, "NOPERM")) {
+    if (is_denied(r)) {
         freeReplyObject(r);
         r = ASK(d, "INFO", "memory"); /* which a listener may run */
     }

@@ -51,7 +51,7 @@ static void refuse(struct event_test *t, const char *command, const redisReply *
 {
     t->result = REFUSED;
     snprintf(t->error, sizeof t->error, "%s: %s", command,
-             is_error(r, "") ? printable(r->str) : "unexpected reply");
+             is_error(r) ? printable(r->str) : "unexpected reply");
 }
 
 static bool subscribe_to_events(struct redis_sync *subscriber, const char *pattern,
@@ -82,7 +82,7 @@ static bool key_exists(struct doctor *d, const char *key)
 static bool expire_key(struct doctor *d, const char *key, struct event_test *t)
 {
     redisReply *r = ASK(d, "SET", key, "1", "PX", "1");
-    bool ok = r && !is_error(r, "");
+    bool ok = r && !is_error(r);
 
     if (!ok) {
         refuse(t, "SET", r);

@@ -55,7 +55,7 @@ void find_queues(struct doctor *d)
             more = strcmp(cursor, "0") != 0;
         } else if (r) {
             report(d, f, "cannot be listed: %s",
-                   is_error(r, "") ? printable(r->str) : "unexpected reply to SCAN");
+                   is_error(r) ? printable(r->str) : "unexpected reply to SCAN");
         }
 
         freeReplyObject(r);

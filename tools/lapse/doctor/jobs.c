@@ -70,7 +70,7 @@ static redisReply *run_script(struct walk *w, const char *script, int argc, cons
 
     redisReply *r = ask_redis(w->d, 5 + argc, argv, len);
     if (r && (r->type != REDIS_REPLY_ARRAY || r->elements == 0)) {
-        walk_fail(w, is_error(r, "") ? r->str : unexpected);
+        walk_fail(w, is_error(r) ? r->str : unexpected);
         freeReplyObject(r);
         return NULL;
     }
@@ -266,23 +266,25 @@ static int64_t describe_defects(const struct walk *w, char *out, size_t size)
     return n;
 }
 
-static bool is_denied(const char *error)
+/* A script that had written puts its own code before the error of Redis. */
+static enum redis_error walk_error_kind(const struct walk *w)
 {
-    struct span text = span_of(error);
+    struct span text = span_of(w->error);
 
     span_skip(&text, "LAPSE EBROKEN ");
-    return redis_error_of(text) == REDIS_ERROR_DENIED;
+    return redis_error_of(text);
 }
 
 static void report_error(const struct walk *w, const char *found)
 {
     struct finding f = {.check = "jobs", .queue = w->queue, .verdict = FAIL};
+    enum redis_error kind = walk_error_kind(w);
     char fix[300];
 
-    if (is_denied(w->error) && !w->d->repair) {
+    if (kind == REDIS_ERROR_DENIED && !w->d->repair) {
         f.verdict = WARN;
     }
-    if (strstr(w->error, "WRONGTYPE")) {
+    if (kind == REDIS_ERROR_WRONG_TYPE) {
         snprintf(fix, sizeof fix,
                  "redis-cli TYPE '%s', likewise run, dead, jobs and attempts; RENAME the key of "
                  "another type",

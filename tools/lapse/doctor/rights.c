@@ -259,7 +259,7 @@ static bool can_check_rights(struct doctor *d)
     struct finding f = {.check = "rights"};
     redisReply *r = ASK(d, d->eval, allowed_script, "0", "TIME");
 
-    if (is_error(r, "NOPERM") && d->role == FOR_MONITOR) {
+    if (is_denied(r) && d->role == FOR_MONITOR) {
         freeReplyObject(r);
         d->eval = "EVAL_RO";
         r = ASK(d, d->eval, allowed_script, "0", "TIME");
@@ -267,7 +267,7 @@ static bool can_check_rights(struct doctor *d)
 
     bool can_check = r && r->type == REDIS_REPLY_INTEGER && r->integer >= 0;
 
-    if (is_error(r, "NOPERM")) {
+    if (is_denied(r)) {
         f.verdict = FAIL;
         f.fix = "redis-cli ACL SETUSER NAME +eval +evalsha";
         report(d, f, "%s", printable(r->str));
@@ -275,7 +275,7 @@ static bool can_check_rights(struct doctor *d)
         f.verdict = WARN;
         f.fix = "lapse bench";
         report(d, f, "cannot be checked: %s",
-               is_error(r, "") ? printable(r->str) : "this needs Redis 7.0");
+               is_error(r) ? printable(r->str) : "this needs Redis 7.0");
     }
 
     freeReplyObject(r);
