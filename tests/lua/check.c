@@ -7,6 +7,11 @@
 SCRIPTS(check);
 SCRIPTS(mend);
 
+/* Why a job died. */
+#define IN_NO_SET "lapse doctor: the record was in none of the sets due, run, dead"
+#define NO_RECORD "lapse doctor: the job was in a set, and its record was missing"
+#define ONLY_AN_ATTEMPT "lapse doctor: only the attempt of the job was left"
+
 Test(check, of_whole_jobs_says_nothing)
 {
     five();
@@ -124,10 +129,8 @@ Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
     ask("ZREM s:{q}:due a b c");
     RUN("mend", "0 a b c", "[U 'none' 'none' 'none']");
     KEYS("dead a:T b:T c:T | jobs a=\\01\\01\\03body b=" REC
-         " c=\\01\\01\\07 | attempts a=1 1 3 U+1 U T+5 me lapse doctor: it was in no set; before: "
-         "oops "
-         "b=1 0 10 0 U T - lapse doctor: it was in no set c=1 0 7 0 U T - lapse doctor: it was in "
-         "no set | seq U+1");
+         " c=\\01\\01\\07 | attempts a=1 1 3 U+1 U T+5 me " IN_NO_SET "; before: oops "
+         "b=1 0 10 0 U T - " IN_NO_SET " c=1 0 7 0 U T - " IN_NO_SET " | seq U+1");
     HEARD("");
     RUN("mend", "0 a b c", "[U '' '' '']");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
@@ -142,9 +145,8 @@ Test(mend, lets_die_what_has_no_record)
     ask("HSET s:{q}:attempts b %s left %s", "1 2 3 4 5 6 me was", "1 1 10 1 5 5 you ");
     RUN("mend", "0 a b c left", "[U 'record' 'record' 'record' 'attempt']");
     KEYS("dead a:T b:T c:T left:T | jobs a=" REC " b=" REC " c=" REC " left=" REC
-         " | attempts a=1 0 10 0 U T - lapse doctor: its record was lost b=1 2 3 4 5 6 me lapse "
-         "doctor: its record was lost; before: was c=1 0 10 0 U T - lapse doctor: its record was "
-         "lost left=1 1 10 1 5 5 you lapse doctor: only its attempt was left");
+         " | attempts a=1 0 10 0 U T - " NO_RECORD " b=1 2 3 4 5 6 me " NO_RECORD "; before: was "
+         "c=1 0 10 0 U T - " NO_RECORD " left=1 1 10 1 5 5 you " ONLY_AN_ATTEMPT);
 }
 
 /* Whatever the sets: the live lease, else the one that runs again. */

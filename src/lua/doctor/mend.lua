@@ -15,9 +15,9 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local DIES = {
-  none = 'it was in no set',
-  record = 'its record was lost',
-  attempt = 'only its attempt was left',
+  none = 'the record was in none of the sets due, run, dead',
+  record = 'the job was in a set, and its record was missing',
+  attempt = 'only the attempt of the job was left',
 }
 
 -- The attempt of a job that dies of its defect: its entry for the hash. An unreadable one stays as

@@ -24,10 +24,10 @@ static const char unexpected[] = "unexpected reply";
 static const struct {
     const char *code, *text;
 } defects[] = {
-    {"none", "in no state"},
-    {"many", "in more than one state"},
-    {"record", "without a record"},
-    {"attempt", "with nothing left but an attempt"},
+    {"none", "in none of the sets due, run, dead"},
+    {"many", "in more than one of the sets due, run, dead"},
+    {"record", "in a set but without a record"},
+    {"attempt", "of which only an attempt is left"},
     {"holder", "running without a holder"},
 };
 enum { N_DEFECTS = sizeof defects / sizeof *defects };
@@ -246,7 +246,7 @@ static void walk_key(struct walk *w, enum keys_part part)
 }
 
 /* ---- a queue ---- */
-/* "2 in no state (a b); 1 without a record (c)"; returns how many. */
+/* "2 running without a holder (a b); 1 in a set but without a record (c)"; returns how many. */
 static int64_t describe_defects(const struct walk *w, char *out, size_t size)
 {
     int64_t n = 0;

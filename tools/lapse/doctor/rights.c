@@ -2,7 +2,8 @@
 /* What this user may do. Rights are asked for by redis.acl_check_cmd (7.0) inside a script: it
  * needs no right of its own as ACL DRYRUN and GETUSER do, changes nothing, and leaves no line in
  * ACL LOG. What the scripts call is taken from them when lapse is built. A right that is missing
- * there may stop a script half-way, for Redis does not roll back: the job is then in no state. */
+ * there may stop a script half-way, for Redis does not roll back: then the job may be in none of
+ * the sets due, run and dead. */
 #include "doctor/ask.h"
 #include "doctor/channels.h"
 #include "doctor/checks.h"
