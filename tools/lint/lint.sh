@@ -15,7 +15,7 @@ forbid() { # PATTERN REASON FILE...: prints the lines that match, with the reaso
     local pattern=$1 reason=$2
     shift 2
     [ $# -gt 0 ] || return 0
-    ! grep -nHE "$pattern" "$@" | sed "s/\$/   <- $reason/" | grep .
+    ! grep -nHE "$pattern" "$@" | awk -v "reason=$reason" '{ print $0 "   <- " reason }' | grep .
 }
 
 check_layers() { tools/lint/layers.sh; }
