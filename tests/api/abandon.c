@@ -15,7 +15,7 @@ static void abandon(struct flow *f)
     flow_forget(f, f->l);
 }
 
-FLOW_ALL_MODES(abandon, frees_all_and_calls_nobody)
+FLOW_ALL_MODES(abandon, frees_all_and_runs_no_callback)
 {
     struct flow *f = flow_bare(mode, NULL);
     long live = alloc_live();

@@ -64,7 +64,7 @@ Test(access, a_wrong_password_is_tried_again_until_it_is_right)
     flow_end(f, "q", "p");
 }
 
-Test(access, without_the_password_that_is_needed_nobody_comes_in)
+Test(access, without_the_password_that_is_needed_no_handle_is_let_in)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     redis_do(f->server, "CONFIG SET requirepass secret");
@@ -79,7 +79,7 @@ Test(access, a_user_that_is_not_there_is_not_let_in)
     flow_end(f, "q");
 }
 
-Test(access, a_database_that_is_not_there_is_said)
+Test(access, a_database_that_does_not_exist_is_logged)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     kept_out(f, "", "?db=16", "ERR DB index is out of range", LAPSE_EDOWN);
@@ -100,7 +100,7 @@ FLOW_ALL_MODES(access, a_password_alone_is_of_the_default_user)
     flow_end(f, "q");
 }
 
-Test(access, without_the_right_to_subscribe_the_alarm_delivers_and_it_is_said_once)
+Test(access, without_the_right_to_subscribe_the_alarm_delivers_and_it_is_logged_once)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_DONE};

@@ -236,7 +236,7 @@ Test(close, again_the_earlier_end_and_the_first_closed_win)
 
 /* A later call may name the first callback: until the handle has ended, and while its last
  * callbacks run. */
-Test(close, of_one_that_told_nobody_is_told_to_the_next_who_asks)
+Test(close, without_a_callback_leaves_its_end_to_the_callback_of_a_second_close)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_KEEP};
@@ -261,7 +261,7 @@ static void on_end_close(struct lapse *l, int err, const struct lapse_job *job, 
     lapse_close(l, 0, on_closed, arg);
 }
 
-Test(close, that_told_nobody_and_has_ended_is_told_to_who_asks_in_its_last_callback)
+Test(close, without_a_callback_that_has_ended_still_calls_that_of_a_close_in_its_last_callback)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct end e = {.f = f};

@@ -3,7 +3,7 @@
 #include "handler.h"
 #include "states.h"
 
-enum { SAME, ANEW }; /* what becomes of the old one */
+enum { SAME, NEW_LIFE }; /* what becomes of the old one */
 static const struct {
     enum lapse_conflict how;
     enum flow_state state;
@@ -19,11 +19,11 @@ static const struct {
     {LAPSE_KEEP, FLOW_DEAD, 0, SAME},
     {LAPSE_KEEP, FLOW_ENDED, 0, SAME},
     {LAPSE_KEEP, FLOW_ENDED_LAST, 0, SAME},
-    {LAPSE_REPLACE, FLOW_WAITS, 0, ANEW},
+    {LAPSE_REPLACE, FLOW_WAITS, 0, NEW_LIFE},
     {LAPSE_REPLACE, FLOW_RUNS, LAPSE_EBUSY, SAME},
-    {LAPSE_REPLACE, FLOW_DEAD, 0, ANEW},
-    {LAPSE_REPLACE, FLOW_ENDED, 0, ANEW},
-    {LAPSE_REPLACE, FLOW_ENDED_LAST, 0, ANEW},
+    {LAPSE_REPLACE, FLOW_DEAD, 0, NEW_LIFE},
+    {LAPSE_REPLACE, FLOW_ENDED, 0, NEW_LIFE},
+    {LAPSE_REPLACE, FLOW_ENDED_LAST, 0, NEW_LIFE},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -66,7 +66,7 @@ static void run_row(struct flow *f, size_t i)
         return;
     }
 
-    cr_assert_eq(told.created, rows[i].then == ANEW, "row %zu, %s", i, at);
+    cr_assert_eq(told.created, rows[i].then == NEW_LIFE, "row %zu, %s", i, at);
     cr_assert_eq(told.body_len, 0);
     told.body = now.body;
     told.body_len = now.body_len;

@@ -102,7 +102,7 @@ FLOW_ALL_MODES(corrupt_data, a_member_without_a_record_is_removed_and_the_others
 }
 
 /* asynq#1144: an active job without a lease was stuck for good. */
-Test(corrupt_data, a_running_job_that_nobody_can_be_found_to_hold_runs_again_when_its_lease_is_over)
+Test(corrupt_data, a_running_job_without_a_holder_runs_again_when_its_lease_is_over)
 {
     struct flow *f = flow_start(FLOW_SWEEP);
     struct flow_handler w = {.way = FLOW_DONE};

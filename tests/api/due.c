@@ -170,7 +170,7 @@ FLOW_ALL_MODES(due, a_cancel_at_the_last_moment_and_a_run_exclude_each_other)
     flow_end(f, "q");
 }
 
-Test(due, a_job_due_at_once_is_told_by_a_wake)
+Test(due, a_job_due_at_once_is_announced_by_a_notice)
 {
     enum { N = 50 };
     struct flow *f = flow_start(FLOW_FULL);

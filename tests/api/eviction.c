@@ -21,7 +21,7 @@ static struct flow *start(const char *policy, unsigned flags)
     return f;
 }
 
-Test(eviction, where_any_key_may_go_no_job_is_taken_and_it_is_said_once)
+Test(eviction, where_any_key_may_be_evicted_no_job_is_claimed_and_it_is_logged_once)
 {
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct flow *f = start(policies[i], 0);
@@ -55,7 +55,7 @@ Test(eviction, once_the_policy_is_mended_it_takes_them)
     flow_end(f, "q");
 }
 
-Test(eviction, who_is_told_that_it_may_takes_them)
+Test(eviction, with_may_evict_a_listener_claims_them)
 {
     struct flow *f = start("allkeys-lru", LAPSE_MAY_EVICT);
     struct flow_handler w = {.way = FLOW_DONE};

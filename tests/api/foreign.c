@@ -219,7 +219,7 @@ static void publish_long_notices(struct flow *f)
     free(text);
 }
 
-Test(foreign, whatever_is_said_on_the_wake_channel_runs_nothing_early)
+Test(foreign, no_message_on_the_notice_channel_runs_a_job_early)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -247,7 +247,7 @@ Test(foreign, whatever_is_said_on_the_wake_channel_runs_nothing_early)
 }
 
 /* Each wake may name a time long gone: the alarm must not ring for it again and again. */
-Test(foreign, a_wake_of_a_time_long_gone_costs_a_look_and_no_more)
+Test(foreign, a_notice_of_a_time_long_past_costs_a_look_and_no_more)
 {
     enum { N = 20 };
     struct flow *f = flow_start(FLOW_FULL);

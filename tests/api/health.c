@@ -241,7 +241,7 @@ Test(health, tells_of_a_loop_that_was_blocked_and_for_how_long)
     flow_end(f, "q");
 }
 
-Test(health, is_quiet_where_nobody_listens_and_each_kind_has_a_name)
+Test(health, is_quiet_without_a_function_and_each_kind_has_a_name)
 {
     struct flow *f = begin();
     struct lapse_options opts = flow_options(f);

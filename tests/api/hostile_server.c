@@ -166,7 +166,7 @@ Test(hostile_server, an_answer_of_another_shape_is_an_error)
 }
 
 /* "The next one is due at": a moment that is over, ever again. */
-Test(hostile_server, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
+Test(hostile_server, that_names_a_past_moment_as_the_next_due_keeps_no_listener_busy)
 {
     static const char *const nexts[] = {"-9007199254740992", "-1", "1", "1790000000000"};
 
@@ -193,7 +193,7 @@ Test(hostile_server, that_names_a_past_moment_as_the_next_due_keeps_nobody_busy)
 
 /* Anybody may write a score. One that no clock will ever reach must not keep us from the others,
  * nor busy. */
-Test(hostile_server, a_forged_due_time_beyond_all_clocks_harms_nobody)
+Test(hostile_server, a_forged_due_time_beyond_all_clocks_does_no_harm)
 {
     static const char *const scores[] = {
         "9007199254740993", "1e17", "9223372036854775807", "1e19", "1e300", "inf"};

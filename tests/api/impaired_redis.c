@@ -127,7 +127,7 @@ static void often(struct lapse_options *o)
 }
 
 /* Neither its jobs nor its membership are announced to anyone. */
-Test(impaired_redis, who_may_not_publish_is_served_by_alarm_and_sweep)
+Test(impaired_redis, a_user_who_may_not_publish_is_served_by_alarm_and_sweep)
 {
     enum { N = 20 };
     struct flow_handler w = {.way = FLOW_DONE};
@@ -180,7 +180,7 @@ Test(impaired_redis, a_busy_redis_delivers_when_it_is_free_again)
     flow_end(f, "q");
 }
 
-static void replica_of_nobody(struct flow *f, bool on)
+static void set_replica(struct flow *f, bool on)
 {
     redis_do(f->server, on ? "REPLICAOF 127.0.0.1 1" : "REPLICAOF NO ONE");
 }
@@ -197,13 +197,13 @@ Test(impaired_redis, a_replica_delivers_when_it_is_a_master_again)
         cr_assert_eq(flow_schedule(f, "q", NULL, 100 + i, NULL), 0);
     }
 
-    replica_of_nobody(f, true);
+    set_replica(f, true);
     flow_until(f, flow_logged(f, "READONLY") > 0);
 
     long long before = refusals(f);
     flow_spin(f, 500);
     cr_assert_leq(refusals(f) - before, 15, "%lld refusals in half a second", refusals(f) - before);
-    replica_of_nobody(f, false);
+    set_replica(f, false);
     flow_until(f, w.settled == N);
     cr_assert_eq(w.errors, 0);
     flow_each_once(&w, N);

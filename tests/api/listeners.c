@@ -231,7 +231,7 @@ Test(listeners, take_over_from_a_stopped_one_that_had_the_alarm)
     stopped(0);
 }
 
-/* Whoever is first touches the triggers of due jobs, for all. */
+/* The first touches the triggers of due jobs, for all. */
 Test(listeners, that_have_no_alarm_are_ranked_behind_those_that_have_one)
 {
     enum { N = 6 };

@@ -158,7 +158,7 @@ static void no_alarm(struct lapse_options *o)
 
 /* Commands go on all the while: only the subscription was away, and with it the wake of a job that
  * is due. */
-Test(no_events, what_was_said_meanwhile_is_looked_for_when_the_subscription_is_back)
+Test(no_events, what_was_published_meanwhile_is_looked_for_when_the_subscription_is_back)
 {
     enum { N = 5 };
     struct wire x;

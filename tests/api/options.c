@@ -162,7 +162,7 @@ static void silent(struct lapse_options *opts)
     opts->log = NULL;
 }
 
-Test(options, without_a_log_nothing_is_said_and_all_goes_on)
+Test(options, without_a_log_nothing_is_printed_and_all_goes_on)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, silent);
 

@@ -141,7 +141,7 @@ static void on_again(struct lapse *l, int err, const struct lapse_job *job, void
     c->err = c->err ? c->err : err;
 }
 
-static void run_and_make_anew(struct lapse *l, struct lapse_job *job, void *arg)
+static void run_and_schedule_again(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct chain *c = arg;
     struct lapse_spec s = flow_job_spec("q", "chain", c->delay_ms);
@@ -159,13 +159,13 @@ static void forget_scripts(struct flow *f)
     redis_do(f->server, "SCRIPT FLUSH");
 }
 
-Test(order, a_job_that_makes_itself_anew_goes_on_when_redis_has_forgotten_the_scripts)
+Test(order, a_job_that_schedules_itself_again_goes_on_when_redis_has_forgotten_the_scripts)
 {
     enum { RUNS = 30 };
     struct flow *f = flow_start(FLOW_FULL);
     struct chain c = {.f = f, .before = forget_scripts};
 
-    cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_schedule_again, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
     flow_until(f, c.err || c.n_runs == RUNS);
     cr_assert_eq(c.err, 0, "after %d runs: %s", c.n_runs, lapse_strerror(c.err));
@@ -188,7 +188,7 @@ Test(order, a_schedule_waits_for_the_settle_of_its_id_that_is_refused_and_repeat
     struct chain c = {.f = f, .delay_ms = HOUR, .before = break_held};
 
     flow_allow_log(f, "WRONGTYPE");
-    cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_make_anew, &c), 0);
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, run_and_schedule_again, &c), 0);
     cr_assert_eq(flow_schedule(f, "q", "chain", 0, NULL), 0);
     flow_until(f, flow_logged(f, "done: WRONGTYPE"));
     redis_do(f->server, "RENAME lapse:{q}:seq2 lapse:{q}:attempts");

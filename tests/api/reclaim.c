@@ -191,7 +191,7 @@ Test(reclaim, a_run_that_could_not_be_settled_in_time_has_used_its_try)
 
 /* The reconnect looks at what runs, page by page, while a new handler of the queue begins to
  * claim. */
-Test(reclaim, of_a_queue_that_is_handled_anew_meanwhile_gives_back_nothing_of_the_new_handler)
+Test(reclaim, of_a_queue_that_got_a_new_handler_meanwhile_gives_back_nothing_of_that_handler)
 {
     enum { N = 50, DELAY_MS = 30 };
     struct wire x;

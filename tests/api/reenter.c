@@ -131,7 +131,7 @@ static void handle_no_more(struct scene *x)
     x->owed -= !x->closing;
 }
 
-static void handle_anew(struct scene *x)
+static void handle_again(struct scene *x)
 {
     handle_no_more(x);
     accepted(x, lapse_listen(x->l, "spare", NULL, keep_job, x));
@@ -282,7 +282,7 @@ static const struct call calls[] = {
     ROW(depth),
     ROW(handle),
     ROW(handle_no_more),
-    ROW(handle_anew),
+    ROW(handle_again),
     ROW(done),
     ROW(retry),
     ROW(fail),

@@ -18,7 +18,7 @@ static void not_too_often(struct flow *f, const char *text, int64_t since_ms)
               lines);
 }
 
-Test(refused, for_want_of_memory_is_erefused_while_due_jobs_still_run)
+Test(refused, for_lack_of_memory_is_erefused_while_due_jobs_still_run)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -214,7 +214,7 @@ Test(refused, by_a_redis_without_eval_ro_is_erefused_and_names_the_version_that_
 
 /* Each as the user of its row, on the Redis that is tested: 7.0 does not say which command it
  * denied, later ones do. */
-Test(refused, for_want_of_a_right_within_a_script_names_the_command_and_the_script)
+Test(refused, for_lack_of_a_right_within_a_script_names_the_command_and_the_script)
 {
     static const struct {
         const char *rules, *said;

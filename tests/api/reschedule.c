@@ -28,8 +28,8 @@ Test(reschedule, moves_a_job_in_every_state_but_running)
                       name);
             cr_assert(now.tries == old.tries && strcmp(now.body, "old") == 0, "%s", name);
             /* a dead job's tries begin again at 0; those of other jobs go on */
-            bool anew = state == FLOW_DEAD || state == FLOW_ENDED_LAST;
-            cr_assert_eq(now.try_no, anew ? 0 : old.try_no, "%s", name);
+            bool starts_over = state == FLOW_DEAD || state == FLOW_ENDED_LAST;
+            cr_assert_eq(now.try_no, starts_over ? 0 : old.try_no, "%s", name);
             cr_assert_eq(told.body_len, 0, "its body is not given");
             told.body = now.body;
             told.body_len = now.body_len;

@@ -204,7 +204,7 @@ Test(retry, fail_is_dead_at_once)
     flow_end(f, "q");
 }
 
-Test(retry, for_ever_means_for_ever)
+Test(retry, forever_means_forever)
 {
     enum { N = 60 };
     struct flow *f = flow_start(FLOW_FULL);
@@ -224,7 +224,7 @@ Test(retry, for_ever_means_for_ever)
     flow_end(f, "q");
 }
 
-Test(retry, a_dead_job_made_due_again_runs_anew_with_a_larger_token)
+Test(retry, a_dead_job_made_due_again_runs_with_a_larger_token)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_FAIL, .reason = "broken"};

@@ -69,7 +69,7 @@ Test(rights, of_a_listener_by_keyspace_name_its_pattern_instead)
 }
 
 /* What it may not do itself, its jobs are not spared: the listeners hear of them. */
-Test(rights, of_a_producer_are_all_that_it_asks_and_the_wake)
+Test(rights, of_a_producer_are_enough_for_its_calls_and_the_notice)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_DONE};

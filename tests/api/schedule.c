@@ -112,7 +112,7 @@ Test(schedule, a_job_due_while_a_listener_begins_does_not_wait_for_the_sweep)
     flow_end(f, "q");
 }
 
-Test(schedule, ids_made_up_are_valid_and_differ)
+Test(schedule, generated_ids_are_valid_and_differ)
 {
     enum { N = 300 };
     struct flow *f = flow_start(FLOW_FULL);
@@ -236,7 +236,7 @@ FLOW_ALL_MODES(schedule, ids_are_bytes_and_no_language)
     flow_end(f, "q");
 }
 
-FLOW_ALL_MODES(schedule, for_ever_is_never_dead)
+FLOW_ALL_MODES(schedule, forever_is_never_dead)
 {
     struct flow *f = flow_start(mode);
     struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 0, .reason = "again"};

@@ -85,7 +85,7 @@ Test(unready_redis, a_replica_refuses_by_name_until_it_is_master_again)
     go_on(f, &w);
 }
 
-Test(unready_redis, a_replica_without_its_master_lets_nobody_in)
+Test(unready_redis, a_replica_without_its_master_refuses_every_connection)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_DONE};
@@ -102,7 +102,7 @@ Test(unready_redis, a_replica_without_its_master_lets_nobody_in)
     flow_end(f, "q");
 }
 
-Test(unready_redis, a_loading_redis_refuses_by_name_and_lets_nobody_in)
+Test(unready_redis, a_loading_redis_says_so_and_refuses_every_connection)
 {
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is wrong is said with its value and the rule, exits 2, and leaves Redis as it was. */
+/* A wrong argument is reported with its value and the rule; the exit status is 2, and Redis stays
+ * as it was. */
 #include "tool.h"
 #include <time.h>
 

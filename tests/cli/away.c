@@ -6,7 +6,7 @@
 
 static const char NOWHERE[] = "unix:///nonexistent/redis.sock";
 
-static void is_said_in_one_line(struct proc *p, const char *what)
+static void is_reported_in_one_line(struct proc *p, const char *what)
 {
     proc_wait(p, 10000);
     cr_assert_eq(count_of(p->err, "\n"), 1, "%s", p->err);
@@ -23,22 +23,22 @@ Test(redis, that_is_not_there_exits_69_and_says_where_it_was_looked_for)
         69, "", "redis://127.0.0.1:1/0");
 }
 
-Test(redis, that_is_not_there_is_said_in_one_line_without_waiting_for_it)
+Test(redis, that_is_not_there_is_reported_in_one_line_and_not_waited_for)
 {
     setenv("LAPSE_URL", NOWHERE, 1);
-    is_said_in_one_line(lapse("get", "q", "i", "-o", "reply_ms=1h"), "No such file");
-    is_said_in_one_line(lapse("depth", "a", "b", "-o", "reply_ms=1h"), NOWHERE);
-    is_said_in_one_line(lapse("list", "q", "-o", "reply_ms=1h"), NOWHERE);
-    is_said_in_one_line(lapse("doctor", "-o", "reply_ms=1h"), NOWHERE);
-    is_said_in_one_line(lapse("bench", "-o", "reply_ms=1h"), NOWHERE);
+    is_reported_in_one_line(lapse("get", "q", "i", "-o", "reply_ms=1h"), "No such file");
+    is_reported_in_one_line(lapse("depth", "a", "b", "-o", "reply_ms=1h"), NOWHERE);
+    is_reported_in_one_line(lapse("list", "q", "-o", "reply_ms=1h"), NOWHERE);
+    is_reported_in_one_line(lapse("doctor", "-o", "reply_ms=1h"), NOWHERE);
+    is_reported_in_one_line(lapse("bench", "-o", "reply_ms=1h"), NOWHERE);
     setenv("LAPSE_URL", "redis://127.0.0.1:1", 1);
-    is_said_in_one_line(lapse("cancel", "q", "i", "-o", "reply_ms=1h"), "Connection refused");
+    is_reported_in_one_line(lapse("cancel", "q", "i", "-o", "reply_ms=1h"), "Connection refused");
     setenv("LAPSE_URL", "redis://no-such-host.invalid", 1);
-    is_said_in_one_line(lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=1h"),
-                        "redis://no-such-host.invalid: ");
+    is_reported_in_one_line(lapse("schedule", "q", "--in", "1s", "-o", "reply_ms=1h"),
+                            "redis://no-such-host.invalid: ");
 }
 
-Test(redis, that_is_not_there_ends_a_listener_that_is_told_not_to_wait)
+Test(redis, that_is_not_there_ends_a_listener_that_may_not_wait)
 {
     setenv("LAPSE_URL", NOWHERE, 1);
     expect(lapse("listen", "q", "--connect-wait", "0s", "-o", "reply_ms=1h"), 69, "", NOWHERE);
@@ -49,8 +49,8 @@ Test(redis, that_is_not_there_ends_a_listener_that_is_told_not_to_wait)
 Test(redis, that_is_loading_is_not_there_yet)
 {
     struct scripted_server *f = fake_redis("-LOADING Redis is loading the dataset in memory\r\n");
-    is_said_in_one_line(lapse("get", "q", "i", "-o", "reply_ms=1h"), "loading");
-    is_said_in_one_line(lapse("doctor", "-o", "reply_ms=1h"), "loading");
+    is_reported_in_one_line(lapse("get", "q", "i", "-o", "reply_ms=1h"), "loading");
+    is_reported_in_one_line(lapse("doctor", "-o", "reply_ms=1h"), "loading");
     scripted_server_stop(f);
 }
 
@@ -107,9 +107,9 @@ Test(redis, that_is_silent_is_waited_for_with_patience)
 Test(redis, that_stays_away_ends_a_command_when_its_patience_is_over)
 {
     setenv("LAPSE_URL", NOWHERE, 1);
-    is_said_in_one_line(lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=1h"),
-                        NOWHERE);
-    is_said_in_one_line(lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=50ms"),
-                        NOWHERE);
-    is_said_in_one_line(lapse("doctor", "--connect-wait", "300ms"), NOWHERE);
+    is_reported_in_one_line(lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=1h"),
+                            NOWHERE);
+    is_reported_in_one_line(
+        lapse("get", "q", "i", "--connect-wait", "300ms", "-o", "reply_ms=50ms"), NOWHERE);
+    is_reported_in_one_line(lapse("doctor", "--connect-wait", "300ms"), NOWHERE);
 }

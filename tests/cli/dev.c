@@ -81,7 +81,7 @@ Test(dev, without_queues_is_just_the_server)
     all_gone(&d);
 }
 
-Test(dev, whose_url_nobody_can_read_ends)
+Test(dev, that_cannot_print_its_url_ends)
 {
     setenv("root", test_root(), 1);
     expect(shell("$lapse dev --conf $root/redis.conf > /dev/full"), 74, "",

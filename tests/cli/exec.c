@@ -226,7 +226,7 @@ Test(exec, that_does_not_obey_term_gets_kill_with_its_group)
 }
 
 /* A job that could not begin has not used a try, and no more are claimed than --jobs says. */
-Test(exec, that_cannot_start_for_want_of_descriptors_keeps_its_jobs_and_starts_them_later)
+Test(exec, that_cannot_start_for_lack_of_descriptors_keeps_its_jobs_and_starts_them_later)
 {
     enum { N = 30 };
     struct server *s = tool_redis();

@@ -289,9 +289,9 @@ static void fill(int fd)
     } while (poll(&writable, 1, 100) > 0);
 }
 
-/* Its jobs run, its leases are renewed, it hears signals; and once somebody reads again, it tells
- * what is missing. */
-static void runs_although_nobody_reads(struct server *s, const char *name, int reader)
+/* Its jobs run, its leases are renewed, it hears signals; and once its output is read again, it
+ * prints what is missing. */
+static void runs_although_its_output_is_not_read(struct server *s, const char *name, int reader)
 {
     char line[300];
 
@@ -324,7 +324,7 @@ Test(stderr, that_is_a_full_pipe_holds_up_nothing_and_lost_lines_are_counted)
     int fd = open(name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     cr_assert(fd >= 0);
     fill(fd);
-    runs_although_nobody_reads(s, name, fd);
+    runs_although_its_output_is_not_read(s, name, fd);
     close(fd);
     server_stop(s);
 }
@@ -337,7 +337,7 @@ Test(stderr, that_is_a_stalled_terminal_holds_up_nothing_and_lost_lines_are_coun
 
     cr_assert(slave >= 0);
     fill(slave);
-    runs_although_nobody_reads(s, t.name, t.master);
+    runs_although_its_output_is_not_read(s, t.name, t.master);
     close(slave);
     close(t.master);
     server_stop(s);

@@ -95,7 +95,7 @@ static int by_wire(struct asker *a, const struct verb *v, const char *id)
 
 /* A new handle for each cut: one that has just lost a connection waits longer with each further
  * loss. */
-static void open_anew(struct asker *a, const struct verb *v)
+static void open_again(struct asker *a, const struct verb *v)
 {
     struct lapse_options opts = flow_options(a->f);
     const struct verb other = {.ask = v->ask == ask_get ? ask_depth : ask_get};
@@ -115,7 +115,7 @@ static void prepare(struct asker *a, const struct verb *v, const char *id, bool 
 {
     struct flow *f = a->f;
 
-    open_anew(a, v);
+    open_again(a, v);
     if (warm) { /* its hash will do */
         by_wire(a, v, "nothing");
     }

@@ -175,7 +175,7 @@ static struct verdict amid_lies(struct forged *told, int64_t *took_ms)
     return v;
 }
 
-Test(f3, events_told_five_times_and_forged_ones_run_nothing_twice_or_early, .timeout = 300)
+Test(f3, events_published_five_times_and_forged_ones_run_nothing_twice_or_early, .timeout = 300)
 {
     int64_t calm_ms;
     int64_t took_ms;

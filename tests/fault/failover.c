@@ -86,8 +86,7 @@ static void claim_and_fail_over(struct failover *x)
     f->l = direct;
 }
 
-Test(f32, who_holds_a_job_by_a_claim_that_a_failover_lost_has_another_token_and_may_not_settle,
-     .timeout = 120)
+Test(f32, a_holder_whose_claim_a_failover_lost_has_another_token_and_may_not_settle, .timeout = 120)
 {
     struct flow *f = flow_start_tcp(FLOW_FULL, args, NULL);
     struct failover x = {.f = f, .other = server_start_tcp(args), .o = flow_options(f)};

@@ -125,13 +125,13 @@ static void at_each_rate(const struct harm *harm)
               reached);
 }
 
-Test(f33, jobs_of_a_killed_listener_that_nobody_claimed_are_late_by_the_grace, .timeout = 300)
+Test(f33, unclaimed_jobs_of_a_killed_listener_are_late_by_the_grace, .timeout = 300)
 {
     at_each_rate(&(struct harm){"kill -9 of each of 4 listeners in turn", of_four_with_short_leases,
                                 kill_it, 200});
 }
 
-Test(f33, jobs_of_a_stopped_listener_that_nobody_claimed_are_late_by_the_grace, .timeout = 300)
+Test(f33, unclaimed_jobs_of_a_stopped_listener_are_late_by_the_grace, .timeout = 300)
 {
     at_each_rate(&(struct harm){"SIGSTOP of each of 4 listeners in turn", of_four, stop_it, 200});
 }

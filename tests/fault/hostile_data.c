@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* F27: what lies in Redis was written by somebody who means harm, or by a bug. From a seed,
+/* F27: an attacker or a bug has written what lies in Redis. From a seed,
  * LAPSE_SEED.
  *
  * A round breaks some jobs of queue h in one to three ways each, while its listener runs, and adds

@@ -41,7 +41,7 @@ static void run_script(struct server *s, const char *name)
 }
 
 /* Jobs first, first + 1..., held by a process that is not there. */
-static void held_by_nobody(struct server *s, long first, long n, int64_t lease_ms)
+static void claimed_by_a_lost_holder(struct server *s, long first, long n, int64_t lease_ms)
 {
     for (long i = first; i < first + n; i += BATCH) {
         add("0");
@@ -74,7 +74,7 @@ Test(known_bugs, two_hundred_thousand_ended_leases_all_come_back, .timeout = 300
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
     struct flow_handler w = {.way = FLOW_DONE};
 
-    held_by_nobody(f->server, 0, n, 1);
+    claimed_by_a_lost_holder(f->server, 0, n, 1);
 
     int64_t start_ms = test_now_ms();
     flow_listen(f, "q", &w);
@@ -98,8 +98,8 @@ Test(known_bugs, many_long_runs_do_not_hide_one_whose_lease_ended)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
     struct flow_handler w = {.way = FLOW_DONE};
 
-    held_by_nobody(f->server, 0, 5 * BATCH, 600000);
-    held_by_nobody(f->server, 5 * BATCH, BATCH, 1);
+    claimed_by_a_lost_holder(f->server, 0, 5 * BATCH, 600000);
+    claimed_by_a_lost_holder(f->server, 5 * BATCH, BATCH, 1);
     flow_listen(f, "q", &w);
     flow_until(f, w.settled == BATCH);
     cr_assert_eq(flow_count(f, "q", "run"), 5 * BATCH);
@@ -163,7 +163,7 @@ Test(known_bugs, a_retry_of_a_job_that_was_done_puts_nothing_back)
     struct flow *f = flow_start(FLOW_FULL);
     uint64_t token[BATCH];
 
-    held_by_nobody(f->server, 0, BATCH, 60000);
+    claimed_by_a_lost_holder(f->server, 0, BATCH, 60000);
 
     for (long k = 0; k < BATCH; k++) {
         char *held = redis_str(f->server, "HGET lapse:{q}:attempts j%06ld", k);

@@ -38,7 +38,7 @@ Test(f4, of_a_killed_listener_no_job_is_lost, .timeout = 900)
     server_stop(s);
 }
 
-Test(f5, who_slept_longer_than_its_lease_may_not_settle, .timeout = 900)
+Test(f5, a_listener_that_slept_longer_than_its_lease_may_not_settle, .timeout = 900)
 {
     struct server *s = server_start();
     struct work_opts o = work_opts();

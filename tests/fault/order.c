@@ -25,7 +25,7 @@ static struct work_opts in_turn(long asks, long per_s, int ids)
     o.per_s = per_s;
     o.ids = ids;
     o.turn = 3;
-    o.anew = 500;
+    o.again = 500;
     o.delay_ms = 50;
     o.hold_ms = 20;
     o.retry = 50;

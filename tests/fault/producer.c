@@ -173,11 +173,11 @@ static void producer_ask(struct producer *p, const char *op, const char *id, boo
     }
 }
 
-void producer_enqueue_anew(void *producer, struct lapse *l, const char *id)
+void producer_enqueue_again(void *producer, struct lapse *l, const char *id)
 {
     struct producer *p = producer;
 
-    if (random_of(1000) < p->opts->anew) {
+    if (random_of(1000) < p->opts->again) {
         p->l = l;
         producer_ask(p, "enqueue", id, false);
     }

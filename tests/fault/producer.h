@@ -21,5 +21,5 @@ struct producer {
 
 void producer_run(void *producer);
 /* In a listener: schedules a job again that it has just asked to be done, as often as opts say. */
-void producer_enqueue_anew(void *producer, struct lapse *l, const char *id);
+void producer_enqueue_again(void *producer, struct lapse *l, const char *id);
 #endif

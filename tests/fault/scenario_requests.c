@@ -111,7 +111,7 @@ static void open_with_wrong_options(struct play *p)
     PLAY_ASSERT(lapse_options_set(&p->opts, "lease_ms", "never") == LAPSE_EINVAL);
 }
 
-static void open_where_nobody_is(struct play *p)
+static void open_where_no_server_is(struct play *p)
 {
     char there[sizeof p->url];
 
@@ -420,7 +420,7 @@ static void queues_in_one_turn(struct play *p)
     play_wait(p);
 }
 
-static void nobody_is_told(struct play *p)
+static void without_callbacks(struct play *p)
 {
     struct lapse_spec s = flow_job_spec("q", "quiet", HOUR);
 
@@ -454,7 +454,7 @@ const struct scenario scenarios_requests[] = {
     SCENARIO(open_another_database),
     SCENARIO(open_with_all_options),
     SCENARIO(open_with_wrong_options),
-    SCENARIO(open_where_nobody_is),
+    SCENARIO(open_where_no_server_is),
     SCENARIO(schedule_a_hundred),
     SCENARIO(schedule_without_an_id),
     SCENARIO(schedule_a_mebibyte),
@@ -477,6 +477,6 @@ const struct scenario scenarios_requests[] = {
     SCENARIO(depth_and_stats),
     SCENARIO(all_in_one_turn),
     SCENARIO(queues_in_one_turn),
-    SCENARIO(nobody_is_told),
+    SCENARIO(without_callbacks),
     {NULL, NULL, false},
 };

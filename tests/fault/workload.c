@@ -98,7 +98,7 @@ static void start_listener(struct work *w, int number)
     const struct work_opts *o = &w->o;
     struct member *m = &w->listener[number];
     struct journal journal = journal_of(w, m, 'l', number);
-    struct producer anew = {.opts = o, .journal = &journal};
+    struct producer again = {.opts = o, .journal = &journal};
     struct listener_plan plan = {.queues = WORK_QUEUE,
                                  .lapse = o->lapse,
                                  .recorder = journal_recorder(&journal),
@@ -108,8 +108,8 @@ static void start_listener(struct work *w, int number)
                                  .backoff_ms = o->backoff_ms,
                                  .seed = next_seed(w),
                                  .may_be_refused = true,
-                                 .done = producer_enqueue_anew,
-                                 .arg = &anew};
+                                 .done = producer_enqueue_again,
+                                 .arg = &again};
 
     if (o->listener_url && number < o->listeners - o->direct) {
         plan.lapse.url = o->listener_url;

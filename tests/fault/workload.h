@@ -48,7 +48,7 @@ struct work_opts {
     int64_t late_ms; /* I11: later than this is wrong; 0: any */
     int turn;        /* with ids: what is asked of each of three ids in one turn; 1 */
     /* of 1000 runs that are done: the handler schedules the id again, in the same turn; 0 */
-    int anew;
+    int again;
     int delayed; /* of 1000 jobs have a delay, the others are due at once; 1000 */
     int odd;     /* so many listeners, the first ones, are as odd_one says; 0 */
     struct {

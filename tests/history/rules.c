@@ -122,7 +122,7 @@ struct pair {
     int64_t by_ns;             /* b was claimed by then */
     bool lease_over;           /* that of a had ended when b was claimed */
     /* may have happened in between: */
-    bool made_anew, rescheduled;
+    bool made_again, rescheduled;
 };
 
 /* The end of a lease, as its holder knew it last: it may have been renewed. */
@@ -152,7 +152,7 @@ static struct pair pair_of(const struct life *l, const struct event *a, const st
     p.lease_over = b->redis_us >= lease_end_ms(l, a) * 1000;
     EACH_EVENT (e, l) {
         if (may_lie_between(l, e, a, b)) {
-            p.made_anew = p.made_anew || makes_job(e);
+            p.made_again = p.made_again || makes_job(e);
             p.rescheduled = p.rescheduled || e->op == RESCHEDULE;
         }
     }
@@ -197,7 +197,7 @@ static bool token_grows(struct life *l, const struct event *a, const struct even
     return false;
 }
 
-static bool nobody_held_it(struct life *l, const struct pair *p)
+static bool had_no_holder(struct life *l, const struct pair *p)
 {
     if (p->lease_over || may_be_settled(l, p, ACK) || may_be_settled(l, p, NACK) ||
         may_be_settled(l, p, DEAD)) {
@@ -212,7 +212,7 @@ static bool was_not_done(struct life *l, const struct pair *p)
 {
     const struct event *ack = settle_done(l, p->a, ACK);
 
-    if (!ack || p->made_anew || ack->from_ns > p->by_ns) {
+    if (!ack || p->made_again || ack->from_ns > p->by_ns) {
         return true;
     }
 
@@ -228,7 +228,7 @@ static bool was_not_dead(struct life *l, const struct pair *p)
 {
     const struct event *dead = settle_done(l, p->a, DEAD);
 
-    if (!dead || p->made_anew || p->rescheduled || dead->from_ns > p->by_ns) {
+    if (!dead || p->made_again || p->rescheduled || dead->from_ns > p->by_ns) {
         return true;
     }
 
@@ -239,7 +239,7 @@ static bool was_not_dead(struct life *l, const struct pair *p)
 /* A retry, a new enqueue, a dead job that was rescheduled. With faults leases end, too. */
 static bool had_a_reason(struct life *l, const struct pair *p)
 {
-    if (l->h->faults || p->made_anew || settle_done(l, p->a, NACK) || settle_done(l, p->a, DEAD) ||
+    if (l->h->faults || p->made_again || settle_done(l, p->a, NACK) || settle_done(l, p->a, DEAD) ||
         may_be_settled(l, p, NACK) || (p->rescheduled && may_be_settled(l, p, DEAD))) {
         return true;
     }
@@ -277,12 +277,12 @@ static void rules_of_pair(struct life *l, const struct event *a, const struct ev
     struct pair p = pair_of(l, a, b);
 
     /* the first that does not hold says what went wrong; the others follow from it */
-    if (!token_grows(l, a, b) || !nobody_held_it(l, &p) || !was_not_done(l, &p) ||
+    if (!token_grows(l, a, b) || !had_no_holder(l, &p) || !was_not_done(l, &p) ||
         !was_not_dead(l, &p) || !had_a_reason(l, &p)) {
         return;
     }
 
-    if (p.made_anew || p.rescheduled) {
+    if (p.made_again || p.rescheduled) {
         return; /* its attempts may begin at 1 again */
     }
 

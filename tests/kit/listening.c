@@ -61,7 +61,7 @@ void flow_calm(struct flow *f)
     int64_t end_ms = test_now_ms() + FLOW_WAIT_MS;
 
     for (long long before = -1, now = flow_scripts(f); now != before + 2; now = flow_scripts(f)) {
-        cr_assert(test_now_ms() < end_ms, "somebody always asks something");
+        cr_assert(test_now_ms() < end_ms, "requests never cease");
         before = now;
         for (int i = 0; i < 2; i++) {
             cr_assert_eq(flow_get(f, "q", "nobody", NULL), LAPSE_ENOENT);

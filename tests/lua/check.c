@@ -166,7 +166,7 @@ Test(mend, of_several_sets_keeps_the_one_that_loses_nothing)
     HEARD("");
 }
 
-Test(mend, gives_back_what_runs_and_is_held_by_nobody)
+Test(mend, gives_back_a_running_job_without_a_holder)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     given("claim", "0 me 100 0 a b");

@@ -132,7 +132,7 @@ Test(claim, keeps_the_last_token_until_the_clock_is_an_hour_past_it)
     cr_assert_eq(redis_int(redis, "PEXPIRETIME s:{q}:seq"), T + 3600000);
 }
 
-Test(claim, counts_tries_and_keeps_what_was_said)
+Test(claim, counts_tries_and_keeps_the_reason)
 {
     given("schedule", "0 a +0 0 \\01\\01\\83\\01");
     given("claim", "0 me 1000 1");
@@ -146,7 +146,7 @@ Test(claim, counts_tries_and_keeps_what_was_said)
          "U+7001");
 }
 
-Test(claim, begins_anew_where_what_is_held_cannot_be_read)
+Test(claim, begins_with_try_1_if_the_attempt_cannot_be_read)
 {
     given("schedule", "0 a +0 0 " REC);
     ask("HSET s:{q}:attempts a %s", "2 7 10 8 9 10 me");

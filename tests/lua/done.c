@@ -63,7 +63,7 @@ Test(done, is_in_time_until_another_has_the_job)
     now_at(0);
 }
 
-Test(done, of_a_job_that_nobody_holds_is_egone)
+Test(done, of_a_job_without_a_holder_is_egone)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     given("claim", "0 me 1000 2");

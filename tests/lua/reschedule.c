@@ -42,7 +42,7 @@ Test(reschedule, of_any_state_but_running_makes_it_wait)
     HEARD("0 'T+21 '");
 }
 
-Test(reschedule, gives_a_dead_job_its_tries_anew)
+Test(reschedule, gives_a_dead_job_all_its_tries_again)
 {
     given("schedule", "0 a +0 0 \\01\\01\\01");
     given("claim", "0 me 1000 1");

@@ -15,7 +15,7 @@ Test(retry, puts_a_job_back_for_later_and_keeps_why)
     RUN("retry", "0 me r U+3 50 again", "[U+20000 'EGONE']");
 }
 
-Test(retry, at_once_has_no_trigger_and_is_told_by_its_id)
+Test(retry, at_once_has_no_trigger_and_its_id_is_in_the_notice)
 {
     five();
     ask("CONFIG RESETSTAT");
@@ -47,7 +47,7 @@ Test(retry, with_its_tries_used_up_is_death)
     RUN("retry", "0 me b 2 0 ''", "[U+7000 0]");
 }
 
-Test(retry, for_ever_never_dies)
+Test(retry, with_unlimited_tries_never_dies)
 {
     given("schedule", "0 a +0 0 \\01\\01\\ff\\ff\\ff\\ff\\0f b +0 0 \\01\\01\\fe\\ff\\ff\\ff\\0f");
     given("claim", "0 me 1000 0 a b");
@@ -56,7 +56,7 @@ Test(retry, for_ever_never_dies)
     RUN("retry", "0 me a 1 0 '' b 2 0 ''", "[U T 0]");
 }
 
-Test(retry, of_many_answers_each_and_wakes_once)
+Test(retry, of_many_answers_each_and_notifies_once)
 {
     five();
     RUN("retry", "0 me none U+1 5 x r U+3 60 later u U+2 5 over e U+1 0 now w U+1 5 x d U+4 5 x",

@@ -41,7 +41,7 @@ Test(schedule, reaches_ten_years_and_no_further)
     HEARD("");
 }
 
-Test(schedule, of_many_answers_in_order_and_wakes_once)
+Test(schedule, of_many_answers_in_order_and_notifies_once)
 {
     RUN("schedule", "7 a +9 0 " REC " b +0 0 " REC " c +5 0 " REC " d +0 0 " REC " e +5 0 " REC,
         "[U T+9 T T+5 T T+5]");

@@ -6,7 +6,7 @@
 SCRIPTS(sweep);
 SCRIPTS(resume);
 
-Test(sweep, takes_back_what_nobody_renewed_or_lets_it_die)
+Test(sweep, takes_back_a_job_that_was_not_renewed_or_lets_it_die)
 {
     five();
     RUN("sweep", "5", "[U+20000 2 1 0]");
@@ -42,7 +42,7 @@ Test(sweep, of_a_job_that_died_is_silent)
     HEARD("");
 }
 
-Test(sweep, never_kills_what_runs_for_ever)
+Test(sweep, never_lets_a_job_with_unlimited_tries_die)
 {
     given("schedule", "0 a +0 0 \\01\\01\\ff\\ff\\ff\\ff\\0f b +0 0 \\01\\01\\02");
     given("claim", "0 me 10 0 a b");
@@ -52,7 +52,7 @@ Test(sweep, never_kills_what_runs_for_ever)
     HEARD("0 '0 a'");
 }
 
-Test(sweep, takes_back_what_is_held_by_nobody)
+Test(sweep, takes_back_a_running_job_without_a_holder)
 {
     given("schedule", "0 a +0 0 \\01\\01\\01 b +0 0 \\01\\01\\01");
     given("claim", "0 me 10 0 a b");
@@ -76,7 +76,7 @@ Test(sweep, removes_members_without_a_record_and_goes_on)
     HEARD("0 '0 c'");
 }
 
-Test(sweep, tells_nobody_of_an_id_that_can_be_none)
+Test(sweep, leaves_an_invalid_id_out_of_the_notice)
 {
     given("schedule", "0 a +0 0 " REC);
     given("claim", "0 me 10 1");

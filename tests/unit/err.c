@@ -65,7 +65,7 @@ Test(err, any_int_has_a_text)
     }
 }
 
-Test(err, maybe_is_said_of_what_may_have_happened)
+Test(err, outcome_unknown_is_true_of_the_maybe_codes_alone)
 {
     for (size_t i = 0; i < CODES; i++) {
         cr_expect_eq(lapse_outcome_unknown(codes[i].code), codes[i].maybe, "%s", codes[i].name);

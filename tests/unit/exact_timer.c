@@ -143,7 +143,7 @@ Test(exact_timer, is_set_to_the_microsecond_and_once)
     int64_t left_us = left.it_value.tv_sec * 1000000 + left.it_value.tv_nsec / 1000;
     cr_expect(left_us >= least_us && left_us <= most_us, "%ld", (long)left_us);
     cr_expect(left.it_interval.tv_sec == 0 && left.it_interval.tv_nsec == 0,
-              "it would wake the loop for ever");
+              "it would wake the loop again and again");
 }
 
 /* As a daemon has it that closed its stdin. */
@@ -175,8 +175,8 @@ Test(exact_timer, turned_off_does_not_fire)
     cr_expect_eq(fired, 0);
 }
 
-/* What the loop found in one turn it tells one by one: an earlier one may have set the
- * exact_timer anew. */
+/* The loop calls back for each timer that it found to be over; an earlier callback may have set
+ * this one again. */
 Test(exact_timer, set_again_when_it_is_over_and_before_it_fires_does_not_fire)
 {
     exact_timer_set(&a, 1);

@@ -154,7 +154,7 @@ Test(log, holds_back_within_a_second_and_says_how_many)
     cr_expect_eq(lines, 2);
     cr_expect_str_eq(said, "four (and 4 more like it)");
     log_line(&log_, LOG_DATA, LOG_ERR, "five");
-    cr_expect_eq(lines, 2, "the second began anew");
+    cr_expect_eq(lines, 2, "the second began again");
     unit_clock.mono_at_us += 1000000;
     log_line(&log_, LOG_DATA, LOG_ERR, "six");
     cr_expect_str_eq(said, "six (and 1 more like it)", "and so did the count");
