@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AGAIN_US = 50000 };
+enum { AGAIN_US = 50000, DIAL_S = 5 };
 
 int64_t monotonic_us(void)
 {
@@ -96,6 +96,14 @@ static int log_in(struct redis_sync *r, const struct address *a)
     return code;
 }
 
+static redisContext *sync_connect(const struct address *a, struct timeval limit)
+{
+    if (a->unix_socket) {
+        return redisConnectUnixWithTimeout(a->host, limit);
+    }
+    return redisConnectWithTimeout(a->host, a->port, limit);
+}
+
 enum { WHY_BYTES = 160 };
 
 /* why: it cannot be reached, or is loading; else "". */
@@ -106,12 +114,7 @@ static int sync_try_open(struct redis_sync *r, const struct address *a, struct t
     int code;
 
     *why = '\0';
-    if (a->unix_socket) {
-        r->c = redisConnectUnixWithTimeout(a->host, limit);
-    } else {
-        r->c = redisConnectWithTimeout(a->host, a->port, limit);
-    }
-
+    r->c = sync_connect(a, limit);
     if (!r->c || r->c->err) {
         snprintf(why, WHY_BYTES, "%s", r->c ? r->c->errstr : "out of memory");
         return DOWN;
@@ -174,6 +177,20 @@ int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, in
     }
 
     return code;
+}
+
+int redis_sync_dial(const struct address *a)
+{
+    redisContext *c = sync_connect(a, (struct timeval){.tv_sec = DIAL_S});
+    int fd = -1;
+
+    if (c && !c->err) {
+        fd = redisFreeKeepFd(c);
+    } else if (c) {
+        redisFree(c);
+    }
+
+    return fd;
 }
 
 void redis_sync_close(struct redis_sync *r)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct address;
 struct redisContext;
 struct redisReply;
 
@@ -21,6 +22,8 @@ struct redis_sync {
 int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, int64_t reply_ms,
                     int64_t wait_ms);
 void redis_sync_close(struct redis_sync *r);
+/* A socket that is connected to there, and on which nothing was said; -1: there is none. */
+int redis_sync_dial(const struct address *a);
 
 /* The reply, also if it is an error; NULL after it has printed that the connection is lost. len:
  * of each argument; NULL: they are texts. */

@@ -8,6 +8,7 @@
 #include "dev/private_redis.h"
 #include "cli/message.h"
 #include "cli/values.h"
+#include "client/private_folder.h"
 #include "listen/spawn.h"
 #include <dirent.h>
 #include <errno.h>
@@ -31,32 +32,6 @@ enum { PATH_BYTES = 100, STATUS_NOT_FOUND = 127 };
 #define INSTALLED LAPSE_SHARE "/redis.conf"
 
 /* ---- the folder ---- */
-static int make_dir(struct private_redis *r)
-{
-    const char *const places[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
-
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *place = places[i];
-
-        /* the path of the socket must fit into sockaddr_un, and is put into the URL unescaped */
-        if (!place || *place != '/' || strlen(place) > 60 || strpbrk(place, "%?#@ ")) {
-            continue;
-        }
-
-        snprintf(r->dir, sizeof r->dir, "%s/lapse-XXXXXX", place);
-        if (mkdtemp(r->dir)) {
-            snprintf(r->url, sizeof r->url, "unix://%s/redis.sock", r->dir);
-            return 0;
-        }
-    }
-
-    message_print(
-        "cannot create a folder for the private Redis in XDG_RUNTIME_DIR, TMPDIR or /tmp: %s",
-        strerror(errno));
-
-    return DOWN;
-}
-
 /* What Redis leaves is two deep. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void remove_tree(int at, const char *name)
@@ -354,8 +329,9 @@ static int prepare_folder(struct private_redis *r, const char *conf)
         return USAGE;
     }
 
-    rc = make_dir(r);
+    rc = private_folder_make(r->dir, "the private Redis");
     if (!rc) {
+        snprintf(r->url, sizeof r->url, "unix://%s/redis.sock", r->dir);
         err = copy_conf(fd, r->dir);
     }
     close(fd);
