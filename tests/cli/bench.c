@@ -324,6 +324,109 @@ Test(bench, that_was_killed_is_cleared_by_the_next_of_that_queue, .timeout = 60)
     server_stop(s);
 }
 
+/* ---- a network between listeners and Redis ---- */
+/* Programs that are started from now on make their folders in it. */
+static void make_folders_in(char path[48])
+{
+    test_dir(path, 48);
+    setenv("XDG_RUNTIME_DIR", path, 1);
+}
+
+/* The proxy ends after the program that started it. */
+static void until_empty(const char *folder)
+{
+    int64_t end = test_now_ms() + 10000;
+    while (test_now_ms() < end && rmdir(folder)) {
+        poll(NULL, 0, 5);
+    }
+    cr_assert(access(folder, F_OK), "something is left in %s", folder);
+}
+
+Test(bench, makes_the_way_of_its_listeners_as_long_as_asked, .timeout = 60)
+{
+    const long long rtt_us = 20000;
+    struct server *s = redis_with_a_key();
+    char folder[48];
+
+    make_folders_in(folder);
+
+    struct proc *p = lapse_start("bench", "--rate", "200/s", "--duration", "1s", "--listeners", "2",
+                                 "--burst", "500", "--idle", "100ms", "--rtt", "20ms", "--json");
+    proc_wait(p, 40000);
+    cr_assert_eq(p->status, 0, "%s", p->err);
+    is_one_object(p->out);
+    all_ran_once(p->out, "rate", 200);
+    all_ran_once(p->out, "burst", 500);
+
+    cr_assert_eq(thousandths(p->out, "rtt_ms"), rtt_us);
+    cr_assert_geq(thousandths(p->out, "rtt_ping_through_ms"), rtt_us, "%s", p->out);
+    cr_assert(has(p, "\"rtt_ping_direct_ms\":") && has(p, "\"rtt_own_ms\":"), "%s", p->out);
+
+    /* what Redis says at the claim is half a round trip on its way to the handler; the producer is
+     * beside Redis */
+    long long claimed_us = thousandths(p->out, "rate_claimed_late_p50_ms");
+    long long error_us = thousandths(p->out, "rate_started_error_ms") + claimed_us / 512;
+    cr_assert_geq(thousandths(p->out, "rate_started_late_p50_ms"),
+                  claimed_us + rtt_us / 2 - error_us, "%s", p->out);
+    proc_free(p);
+    left_nothing(s);
+    until_empty(folder);
+    server_stop(s);
+}
+
+Test(bench, says_how_long_the_way_of_its_listeners_is)
+{
+    struct server *s = redis_with_a_key();
+    struct proc *p = lapse("bench", "--burst", "100", "--rtt", "200us");
+
+    cr_assert(has(p, "network        0.200 ms a round trip between listeners and Redis; a PING "),
+              "%s", p->out);
+    expect(p, 0, "100 asked, 100 stored, 100 settled; 0 lost, 0 twice, 0 early", "");
+    expect(lapse("bench", "--schedule", "10", "--rtt", "0us"), 0, "network        0.000 ms", "");
+    left_nothing(s);
+    server_stop(s);
+}
+
+Test(bench, carries_login_and_database_through_its_proxy_to_a_port)
+{
+    static const char *const args[] = {"--requirepass", "s3 cret", NULL};
+    struct server *s = server_start_tcp(args);
+    char url[200];
+    char folder[48];
+
+    make_folders_in(folder);
+    snprintf(url, sizeof url, "redis://:s3%%20cret@127.0.0.1:%d/3", s->port);
+
+    struct proc *p = lapse("bench", "-u", url, "--burst", "200", "--rtt", "1ms", "--json");
+    cr_assert_eq(p->status, 0, "%s", p->err);
+    all_ran_once(p->out, "burst", 200);
+    cr_assert(!has(p, "cret"));
+    proc_free(p);
+    until_empty(folder);
+    server_stop(s);
+}
+
+Test(bench, removes_its_proxy_however_it_ends, .timeout = 60)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+    struct server *s = redis_with_a_key();
+
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        char folder[48];
+        make_folders_in(folder);
+        struct proc *p = lapse_start("bench", "q", "--rtt", "5ms", "--rate", "500/s", "--duration",
+                                     "1h", "--delay", "100ms");
+        until_waiting(s, "q", 1);
+        proc_signal(p, signals[i]);
+        expect(p, 128 + signals[i], "", NULL);
+        until_empty(folder);
+    }
+
+    expect(lapse("bench", "q", "--schedule", "1"), 0, NULL, "jobs of a bench that was killed");
+    left_nothing(s);
+    server_stop(s);
+}
+
 Test(bench, checks_its_arguments_before_anything_else)
 {
     static const struct {
@@ -343,6 +446,11 @@ Test(bench, checks_its_arguments_before_anything_else)
         {{"--listeners", "257"}, "1 to 256"},
         {{"--listeners", "none"}, "--listeners 'none'"},
         {{"--idle", "1h30"}, "--idle '1h30'"},
+        {{"--rtt", "soon"}, "--rtt 'soon'"},
+        {{"--rtt", "1001ms"}, "0us to 1s"},
+        {{"--rtt", "1000001us"}, "0us to 1s"},
+        {{"--rtt", "0.2ms"}, "--rtt '0.2ms'"},
+        {{"--rtt", "us"}, "--rtt 'us'"},
         {{"a b"}, "queue 'a b'"},
         {{"a", "b"}, "unexpected argument"},
         {{"--brust", "1"}, "did you mean '--burst'"},

@@ -3,9 +3,13 @@
 
 BENCHED   := lapse zset expired beanstalk native
 BENCH_KIT := $(addprefix $(OBJ)/tests/bench/,bench.o arguments.o produce.o listen.o pipe.o)
-run-bench: all $(BENCHED:%=$(BUILD)/bench/%)
+run-bench: all $(BENCHED:%=$(BUILD)/bench/%) $(BUILD)/bench/wire
 	@python3 -B tests/bench/run.py $(BUILD)
 $(BENCHED:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(OBJ)/tests/bench/%.o $(BENCH_KIT) $(BUILD)/liblapse.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
+# the network of `lapse bench --rtt`, for all systems
+$(BUILD)/bench/wire: $(OBJ)/tests/bench/wire.o $(BUILD)/parts.a
 	@mkdir -p $(@D)
 	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
 

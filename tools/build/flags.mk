@@ -19,6 +19,7 @@ FLAGS_tools = -fPIE -Itools/lapse $(if $(filter $(OBJ)/tools/lapse/%,$@),-Isrc) 
 FLAGS_tests = -fPIE -Itests/kit $(INCLUDES_$(word 3,$(subst /, ,$(@:$(BUILD)/%=%)))) $(CPPFLAGS) $(CFLAGS)
 INCLUDES_unit  = -Isrc -I$(BUILD)
 INCLUDES_fuzz  = -Isrc -Itools/lapse -I$(BUILD)
+INCLUDES_bench = -Isrc -Itools/lapse
 
 LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 LIBS := -lhiredis -lev

@@ -9,8 +9,9 @@ $(BUILD)/prefix: FORCE
 	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR)' > $@
 
 # What the program shares with the library and what lapse.h does not show: how numbers, durations, URLs, ids and the
-# names of keys are written, and what Redis's errors mean. Nothing of it is installed.
-INTERNAL := base/span base/quantity job/keys redis/address redis/redis_error
+# names of keys are written, what Redis's errors mean, and a timer that is exact to the microsecond. Nothing of it is
+# installed.
+INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys redis/address redis/redis_error
 $(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o)
 	$(call say,AR)rm -f $@ && $(AR) crs $@ $^
 

@@ -6,10 +6,12 @@
  * answered or given up, and only then the queue is erased.
  *
  * Files: bench.h has what a run is, run.c its phases; phase.c, load.c and listeners.c are one
- * phase, its jobs and its processes, listener.c is one such process; report_*.c is what is
+ * phase, its jobs and its processes, listener.c is one such process; proxy.c is the network between
+ * them and Redis, relay.c its process, delay_line.c one way of a connection; report_*.c is what is
  * printed. */
 #include "bench/bench.h"
 #include "bench/report.h"
+#include "base/span.h"
 #include "bench/run.h"
 #include "cli/arguments.h"
 #include "cli/message.h"
@@ -25,6 +27,7 @@ enum {
     MOST_LISTENERS = 256,
     MOST_BODY = 1 << 20,
     MOST_MS = 24 * 3600000,
+    MOST_RTT_US = 1000000,
     MANY_JOBS = 100000, /* their removal takes so long that a message says so */
     REPLY_MS = 5000,
     N_LISTENING = 3, /* phases with listeners */
@@ -90,6 +93,15 @@ static int fork_listeners(struct bench *b)
     struct listeners_spec spec = {
         .g = b->g, .url = b->url, .queue = b->plan.queue, .n = b->plan.listeners};
 
+    if (b->plan.rtt_us >= 0) {
+        int code = proxy_start(&b->proxy, b->url, b->plan.rtt_us);
+        if (code) {
+            return code;
+        }
+        spec.url = b->proxy.url;
+        spec.rtt_ms = b->plan.rtt_us / 1000;
+    }
+
     for (int i = 0; i < N_LISTENING; i++) {
         if (!rows[i].on) {
             continue;
@@ -152,6 +164,7 @@ static int bench_finish(struct bench *b, int code)
     listeners_stop(&b->idle.listeners, &b->queue);
     listeners_stop(&b->rate.listeners, &b->queue);
     listeners_stop(&b->burst.listeners, &b->queue);
+    proxy_stop(&b->proxy);
     if (b->loop.signum) {
         message_print("interrupted; removing the jobs of this run, "
                       "send the signal again to leave them");
@@ -203,6 +216,7 @@ static struct bench *bench_new(struct globals *g)
     b->plan.listeners = 1;
     b->plan.body_len = 100;
     b->plan.delay_ms = 1000;
+    b->plan.rtt_us = -1;
     b->waiting.name = "waiting";
     b->idle.name = "idle";
     b->idle.listeners = none;
@@ -279,6 +293,27 @@ static int set_jobs(const struct opt *o, char *value, void *field)
     return DONE;
 }
 
+static int set_rtt(const struct opt *o, char *value, void *field)
+{
+    struct span text = span_of(value);
+    int64_t us = -1;
+    int64_t ms;
+
+    (void)o;
+    if (parse_duration(value, &ms) == 0) {
+        us = ms <= MOST_RTT_US / 1000 ? ms * 1000 : -1;
+    } else if (text.len > 2 && strcmp(value + text.len - 2, "us") == 0) {
+        text.len -= 2;
+        span_decimal(text, MOST_RTT_US, &us);
+    }
+    if (us < 0) {
+        return usage_error("--rtt", value, "a round trip, 0us to 1s, such as 200us or 5ms");
+    }
+
+    *(int64_t *)field = us;
+    return DONE;
+}
+
 static int set_listeners(const struct opt *o, char *value, void *field)
 {
     (void)o;
@@ -296,6 +331,9 @@ static const struct opt opts[] = {
     {"delay", 0, "DURATION", set_duration, AT(delay_ms),
      "from the scheduling of a job until it is due; 1s, may be 0s"},
     {"listeners", 0, "N", set_listeners, AT(listeners), "processes that run the jobs; 1"},
+    {"rtt", 0, "DURATION", set_rtt, AT(rtt_us),
+     "put a proxy between listeners and Redis that makes each\nround trip so much longer, such as "
+     "200us or 5ms"},
     {"waiting", 0, "N", set_jobs, AT(waiting),
      "first fill the queue with N jobs that are far from due"},
     {"body", 0, "BYTES", set_body, AT(body_len), "size of the body of each job; 100"},
@@ -367,17 +405,16 @@ const struct command cmd_bench = {
     "you ask for: do not run this on a Redis that others need.\n"
     "\n"
     "What was asked for runs in this order: --waiting, --idle, --schedule, --rate, --burst.\n"
-    "claimed late: from the due moment to the claim, both by Redis's clock. started late: from "
-    "the\n"
-    "due moment to the start of the handler, by this machine's clock set to Redis's; by how much "
-    "it\n"
-    "may be wrong is printed. Both are exact to 1 us below 2 ms, and to 0.1 % above. A rate that\n"
-    "cannot be reached shows in stored/s and settled/s. CPU of the server, scripts and commands "
-    "are\n"
-    "those of INFO, with those of other clients.\n"
+    "claimed late: from the due moment to the claim, both by Redis's clock. started late: from\n"
+    "the due moment to the start of the handler, by this machine's clock set to Redis's; by how\n"
+    "much it may be wrong is printed. Both are exact to 1 us below 2 ms, and to 0.1 % above. With\n"
+    "--rtt only the listeners are far from Redis; by how much the proxy itself lengthens a round\n"
+    "trip is printed. A rate that cannot be reached shows in stored/s and settled/s. CPU of the\n"
+    "server, scripts and commands are those of INFO, with those of other clients.\n"
     "\nexamples:\n"
     "  lapse bench --rate 1000/s --waiting 100000\n"
     "  lapse bench --listeners 4 --rate 5000/s --duration 30s --delay 0s\n"
+    "  lapse bench --rate 300/s --rtt 1ms\n"
     "  lapse bench --burst 100000 --schedule 100000 --idle 10s --json | jq .burst_per_s\n",
     "  1   a job was lost, early, or ran twice\n"
     "  128 and more: ended by a signal, 128 plus its number; the queue has been removed\n",

@@ -5,6 +5,7 @@
 #include "bench/loop.h"
 #include "bench/phase.h"
 #include "bench/producer.h"
+#include "bench/proxy.h"
 #include "client/redis_sync.h"
 
 /* What the user asked for; 0: not asked for. */
@@ -13,6 +14,7 @@ struct bench_plan {
     unsigned rate, waiting, listeners, burst, schedule;
     int body_len;
     int64_t duration_ms, delay_ms, idle_ms;
+    int64_t rtt_us; /* -1: not asked for */
 };
 
 struct bench {
@@ -25,6 +27,7 @@ struct bench {
     struct redis_info redis_at_start;
     struct bench_loop loop;
     struct producer producer;
+    struct proxy proxy;
 
     /* in the order in which they are run */
     struct phase waiting, idle, schedule, single, rate, burst;

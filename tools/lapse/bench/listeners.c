@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { READY_MS = 10000, EVENTS_MS = 3000, LOOK_MS = 5, END_MS = 4000, BITS = 64 };
+enum { ROUND_TRIPS = 10 }; /* more than a listener needs to start, or to end */
 
 /* Memory of this process and its listeners; behind the figures a bit for each job: it ran. */
 struct listeners_shared {
@@ -130,6 +131,7 @@ int listeners_fork(struct listeners *l, const struct listeners_spec *spec)
 
     l->n = spec->n;
     l->n_jobs = spec->n_jobs;
+    l->far_ms = spec->rtt_ms * ROUND_TRIPS;
     l->forked_before = spec->forked_before;
 
     bool ok = allocate(l) && !pipe2(gate, O_CLOEXEC) && !pipe2(leash, O_CLOEXEC) &&
@@ -163,7 +165,7 @@ static bool all_ready(void *arg)
 
     for (unsigned i = 0; i < start->l->n; i++) {
         if (!__atomic_load_n(&start->l->shared->figures[i].ready, __ATOMIC_ACQUIRE)) {
-            return monotonic_ms() - start->start_ms > READY_MS;
+            return monotonic_ms() - start->start_ms > READY_MS + start->l->far_ms;
         }
     }
 
@@ -176,7 +178,7 @@ static bool all_receive_events(void *arg)
 
     start->code = bench_queue_count_listeners(start->queue, &start->n_with_events);
     return start->code || start->n_with_events >= start->l->n ||
-           monotonic_ms() - start->start_ms > EVENTS_MS;
+           monotonic_ms() - start->start_ms > EVENTS_MS + start->l->far_ms;
 }
 
 static int wait_for_events(struct start *start, struct bench_loop *loop)
@@ -212,7 +214,7 @@ int listeners_start(struct listeners *l, struct bench_loop *loop, const struct b
     if (code) {
         return code;
     }
-    if (monotonic_ms() - start.start_ms > READY_MS) {
+    if (monotonic_ms() - start.start_ms > READY_MS + l->far_ms) {
         message_print("the listeners did not start");
         return DOWN;
     }
@@ -248,7 +250,7 @@ void listeners_stop(struct listeners *l, const struct bench_queue *queue)
 
     close_end(&l->leash);
     close_end(&l->gate);
-    while ((ended = poll(&alive, 1, END_MS)) < 0) {}
+    while ((ended = poll(&alive, 1, END_MS + (int)l->far_ms)) < 0) {}
     close_end(&l->alive);
 
     for (unsigned i = 0; i < l->n && l->pids[i] > 0; i++) {

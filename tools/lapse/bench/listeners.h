@@ -12,6 +12,7 @@ struct listeners_shared;
 struct listeners {
     unsigned n;      /* 0: the phase has none */
     uint64_t n_jobs; /* that the phase schedules at most */
+    int64_t far_ms;  /* what the network adds to the time that they are given */
     pid_t *pids;
     struct listeners_shared *shared; /* memory */
     size_t shared_bytes;
@@ -27,6 +28,7 @@ struct listeners_spec {
     const char *queue;
     unsigned n;
     uint64_t n_jobs;
+    int64_t rtt_ms; /* that the network adds */
     const struct listeners *forked_before;
 };
 

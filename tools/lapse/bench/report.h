@@ -12,6 +12,6 @@ struct percentile {
     const char *json, *text;
     unsigned per_myriad;
 };
-enum { N_PERCENTILES = 5 };
+enum { N_PERCENTILES = 5, MEDIAN = 5000 };
 extern const struct percentile percentiles[N_PERCENTILES];
 #endif

@@ -104,6 +104,17 @@ static void write_idle(struct json *j, const struct bench *b)
     json_ms(j, "idle_listeners_percent", c.listeners_percent);
 }
 
+static void write_network(struct json *j, const struct bench *b)
+{
+    int64_t direct_us = histogram_percentile(&b->proxy.direct, MEDIAN);
+    int64_t through_us = histogram_percentile(&b->proxy.through, MEDIAN);
+
+    json_ms(j, "rtt_ms", b->plan.rtt_us);
+    json_ms(j, "rtt_ping_direct_ms", direct_us);
+    json_ms(j, "rtt_ping_through_ms", through_us);
+    json_ms(j, "rtt_own_ms", through_us - direct_us - b->plan.rtt_us);
+}
+
 void report_json(const struct bench *b)
 {
     struct json j;
@@ -140,6 +151,9 @@ void report_json(const struct bench *b)
         json_int(&j, "burst_stored_after_due", (int64_t)b->burst.load.late);
         json_ms(&j, "burst_ms", b->burst.settling_us);
         json_ms(&j, "burst_ping_max_ms", b->burst.longest_ping_us);
+    }
+    if (b->plan.rtt_us >= 0) {
+        write_network(&j, b);
     }
 
     json_end(&j);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 const struct percentile percentiles[N_PERCENTILES] = {
-    {"p50", "p50", 5000},     {"p90", "p90", 9000},  {"p99", "p99", 9900},
+    {"p50", "p50", MEDIAN},   {"p90", "p90", 9000},  {"p99", "p99", 9900},
     {"p99_9", "p99.9", 9990}, {"max", "max", 10000},
 };
 
@@ -106,6 +106,18 @@ static void print_ran(const struct phase *p)
     print_triggers(p);
 }
 
+static void print_network(const struct bench *b)
+{
+    int64_t direct_us = histogram_percentile(&b->proxy.direct, MEDIAN);
+    int64_t through_us = histogram_percentile(&b->proxy.through, MEDIAN);
+
+    printf(
+        "%-14s %.3f ms a round trip between listeners and Redis; a PING takes %.3f ms, through the "
+        "proxy %.3f ms: it adds %.3f ms of its own\n",
+        "network", decimal(b->plan.rtt_us), decimal(direct_us), decimal(through_us),
+        decimal(through_us - direct_us - b->plan.rtt_us));
+}
+
 static void print_idle(const struct bench *b)
 {
     struct costs c = phase_costs(&b->idle, 0);
@@ -154,6 +166,9 @@ void report_text(const struct bench *b)
            printable(b->g->shown_url), sysconf(_SC_NPROCESSORS_ONLN), b->plan.listeners,
            b->plan.body_len);
 
+    if (b->plan.rtt_us >= 0) {
+        print_network(b);
+    }
     if (b->waiting.on) {
         print_stored("waiting", &b->waiting);
     }

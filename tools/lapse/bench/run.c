@@ -125,7 +125,7 @@ static int begin_phase(struct bench *b, struct phase *p)
         code = listeners_start(&p->listeners, &b->loop, &b->queue, offset_us, b->producer.next);
     }
     if (!code) {
-        code = loop_wait(&b->loop, SETTLED_MS);
+        code = loop_wait(&b->loop, SETTLED_MS + p->listeners.far_ms);
     }
 
     return code ? code : snapshot_take(&p->before, &b->redis, &p->listeners);
@@ -335,6 +335,9 @@ int run_phases(struct bench *b)
 
     if (!code) {
         code = check_memory_left(b);
+    }
+    if (!code && b->plan.rtt_us >= 0) {
+        code = proxy_measure(&b->proxy, &b->redis, b->plan.rtt_us);
     }
     if (!code && b->plan.waiting) {
         code = store(b, &b->waiting, b->plan.waiting);
