@@ -3,7 +3,7 @@
  * everything, is warned of, and costs nothing once it is taken back; that of a producer or listener
  * means nothing. */
 #include "listener.h"
-#include "preload/clock.h"
+#include "set_clock.h"
 #include "audit.h"
 #include "handler.h"
 #include "process.h"
@@ -17,61 +17,6 @@
 
 enum { HOUR = 3600000, SWEEP_MS = 500 };
 #define DAY_US (INT64_C(24) * HOUR * 1000)
-
-/* ---- a clock that programs started meanwhile go by ---- */
-static struct wall_clock *clock_begin(char path[64])
-{
-    char shim[4096];
-    char asan[4096];
-    int fd;
-
-    test_dir(path, 48);
-    strcat(path, "/clock");
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    cr_assert(fd >= 0 && !ftruncate(fd, sizeof(struct wall_clock)), "%s: %m", path);
-
-    struct wall_clock *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    cr_assert(c != MAP_FAILED);
-    close(fd);
-    snprintf(shim, sizeof shim, "%s/preload/clock.so", test_build());
-    cr_assert(!access(shim, R_OK), "%s: %m", shim);
-    snprintf(asan, sizeof asan, "%s:verify_asan_link_order=0",
-             getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
-    /* of a lapse built with it: the shim comes before its runtime */
-    setenv("ASAN_OPTIONS", asan, 1);
-    setenv("LAPSE_CLOCK", path, 1);
-    setenv("LD_PRELOAD", shim, 1);
-
-    return c;
-}
-
-static void clock_end(struct wall_clock *c, char path[64])
-{
-    munmap(c, sizeof *c);
-    *strrchr(path, '/') = '\0';
-    test_dir_remove(path);
-}
-
-static void not_for_others(void)
-{
-    unsetenv("LAPSE_CLOCK");
-    unsetenv("LD_PRELOAD");
-}
-
-static int64_t mono_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-static void slew(struct wall_clock *c, int64_t ppm)
-{
-    int64_t now = mono_us();
-    c->step_us = c->step_us + (now - c->since_us) * c->slew_ppm / 1000000; /* where it is by now */
-    c->since_us = now;
-    c->slew_ppm = ppm;
-}
 
 /* ---- F20 ---- */
 static void sweep_often(struct lapse_options *o)
@@ -229,7 +174,7 @@ static int64_t slewed(struct steps *s, long n)
     flow_listen(f, "slewed", &w);
 
     for (int way = 0; way < 2; way++) {
-        slew(s->clock, way ? -500 : 500);
+        clock_slew(s->clock, way ? -500 : 500);
         for (long i = 0; i < n / 2; i++) {
             struct flow_answer *mine = &a[way * (n / 2) + i];
             struct lapse_spec spec = flow_job_spec("slewed", NULL, 200 + 2 * i);
@@ -242,7 +187,7 @@ static int64_t slewed(struct steps *s, long n)
         flow_until(f, w.settled == (size_t)(way + 1) * (size_t)(n / 2));
     }
 
-    slew(s->clock, 0);
+    clock_slew(s->clock, 0);
     free(a);
     flow_each_once(&w, (size_t)n); /* and none early */
     cr_assert_eq(flow_logged(f, "clock of Redis"), warned, "a slew is no step");
@@ -270,7 +215,7 @@ Test(f20, a_clock_of_redis_that_is_set_is_warned_of_and_all_goes_on_when_it_is_r
     struct steps s = {.clock = clock_begin(path)};
 
     s.f = flow_start_opts(FLOW_FULL, NULL, sweep_often);
-    not_for_others();
+    clock_not_for_others();
     flow_allow_log(s.f, "clock of Redis was set");
     flow_allow_log(s.f, "lease of job");
 
@@ -362,7 +307,7 @@ static void with_clocks(int64_t step_us, bool jump, long n)
         produce(s, i, i % 4 * 100);
     }
 
-    not_for_others();
+    clock_not_for_others();
 
     for (int64_t end_ms = test_now_ms() + 10000;
          lines_of(listener->out) + lines_of(other->out) < n;) {

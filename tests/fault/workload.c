@@ -93,15 +93,51 @@ static void make_odd(struct listener_plan *plan, const struct work_opts *o)
     plan->block_ms = o->odd_one.block_ms;
 }
 
+/* What a listener sees goes to its journal, and calls of its handler to memory besides. */
+struct two_recorders {
+    struct recorder journal;
+    struct runs *runs;
+};
+
+static void both_begin(void *arg)
+{
+    const struct two_recorders *both = arg;
+    both->journal.begin(both->journal.arg);
+}
+
+static void both_started(void *arg, const struct lapse_job *job)
+{
+    const struct two_recorders *both = arg;
+
+    both->journal.started(both->journal.arg, job);
+    if (both->runs) {
+        runs_add(both->runs, job);
+    }
+}
+
+static void *both_settling(void *arg, const struct lapse_job *job, const struct settle *s)
+{
+    const struct two_recorders *both = arg;
+    return both->journal.settling(both->journal.arg, job, s);
+}
+
+static void both_settled(void *arg, void *note, int err)
+{
+    const struct two_recorders *both = arg;
+    both->journal.settled(both->journal.arg, note, err);
+}
+
 static void start_listener(struct work *w, int number)
 {
     const struct work_opts *o = &w->o;
     struct member *m = &w->listener[number];
     struct journal journal = journal_of(w, m, 'l', number);
     struct producer again = {.opts = o, .journal = &journal};
+    struct two_recorders both = {journal_recorder(&journal), o->runs};
+    struct recorder recorder = {&both, both_begin, both_started, both_settling, both_settled};
     struct listener_plan plan = {.queues = WORK_QUEUE,
                                  .lapse = o->lapse,
-                                 .recorder = journal_recorder(&journal),
+                                 .recorder = recorder,
                                  .hold_most_ms = o->hold_ms,
                                  .retry = o->retry,
                                  .fail = o->fail,

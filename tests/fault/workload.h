@@ -18,6 +18,7 @@
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 #include "fault.h"
+#include "runs.h"
 #include "server.h"
 #include <lapse.h>
 
@@ -49,8 +50,9 @@ struct work_opts {
     int turn;        /* with ids: what is asked of each of three ids in one turn; 1 */
     /* of 1000 runs that are done: the handler schedules the id again, in the same turn; 0 */
     int again;
-    int delayed; /* of 1000 jobs have a delay, the others are due at once; 1000 */
-    int odd;     /* so many listeners, the first ones, are as odd_one says; 0 */
+    struct runs *runs; /* each call of a handler is put there too; NULL */
+    int delayed;       /* of 1000 jobs have a delay, the others are due at once; 1000 */
+    int odd;           /* so many listeners, the first ones, are as odd_one says; 0 */
     struct {
         unsigned flags, max_running; /* besides those of all; 0: of all */
         /* a handler settles after this; it blocks its loop for that; 0 */

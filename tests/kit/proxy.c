@@ -12,27 +12,36 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 struct proxy_ctl {
     atomic_long asked, seen;      /* changes that were asked for, and those in force */
     atomic_long cut[2], cut_conn; /* bytes still to pass; -1: no end */
     atomic_long swallow_conn;
-    atomic_long bytes[2], conns;               /* counted */
-    atomic_int swallow, refuse, delay, jitter; /* ms */
-    atomic_int drop, half_close, heal;         /* once */
-    atomic_int hold, held;                     /* held: all connections are */
-    char socket[108];                          /* of the server; written before asked */
+    atomic_long bytes[2], conns; /* counted */
+    atomic_long delay_us[2], jitter_us;
+    atomic_int streams; /* several pieces are on a way at a time */
+    atomic_int swallow, refuse;
+    atomic_int drop, half_close, heal; /* once */
+    atomic_int hold, held;             /* held: all connections are */
+    char socket[108];                  /* of the server; written before asked */
 };
 
-enum { MAX_CONNS = 64, PIECE = 65536 };
+enum { MAX_CONNS = 64, MAX_PIECES = 1024, PIECE = 65536, MAX_BYTES = 4 * PIECE };
+struct piece {
+    size_t n;         /* bytes */
+    int64_t ready_us; /* when it may go on */
+};
 struct pipe_end {
     int from, to;
-    size_t n;         /* bytes of the piece in hand */
-    int64_t ready_at; /* when it may go on */
-    char piece[PIECE];
+    /* on its way: a ring of pieces; their bytes, which begin at start */
+    struct piece pieces[MAX_PIECES];
+    size_t first, n_pieces, start, n_bytes;
+    char bytes[MAX_BYTES];
 };
 /* How far in a command, or between two: what a client may say is an array of texts. */
 struct reader {
@@ -54,12 +63,75 @@ static struct conn {
 static const char ECHO[] = "*2\r\n$4\r\nECHO\r\n$10\r\nall is out\r\n",
                   ECHOED[] = "$10\r\nall is out\r\n";
 
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* ---- a way ---- */
+static const struct piece *way_first(const struct pipe_end *e)
+{
+    return &e->pieces[e->first];
+}
+
+static bool way_has_room(const struct proxy_ctl *ctl, const struct pipe_end *e)
+{
+    if (!ctl->streams) {
+        return e->n_pieces == 0;
+    }
+    return e->n_pieces < MAX_PIECES && e->n_bytes <= MAX_BYTES - PIECE;
+}
+
+/* Where the next piece is put. */
+static char *way_room(struct pipe_end *e)
+{
+    if (e->start + e->n_bytes > MAX_BYTES - PIECE) {
+        memmove(e->bytes, e->bytes + e->start, e->n_bytes);
+        e->start = 0;
+    }
+    return e->bytes + e->start + e->n_bytes;
+}
+
+/* A piece that was put there; none overtakes another. */
+static void way_add(struct pipe_end *e, size_t n, int64_t ready_us)
+{
+    const struct piece *last = &e->pieces[(e->first + e->n_pieces - 1) % MAX_PIECES];
+
+    if (e->n_pieces > 0 && last->ready_us > ready_us) {
+        ready_us = last->ready_us;
+    }
+    e->pieces[(e->first + e->n_pieces) % MAX_PIECES] = (struct piece){n, ready_us};
+    e->n_pieces++;
+    e->n_bytes += n;
+}
+
+/* So many bytes of the first piece have gone on. */
+static void way_take(struct pipe_end *e, size_t n)
+{
+    struct piece *first = &e->pieces[e->first];
+
+    first->n -= n;
+    e->start += n;
+    e->n_bytes -= n;
+    if (first->n == 0) {
+        e->first = (e->first + 1) % MAX_PIECES;
+        e->n_pieces--;
+    }
+}
+
+/* ---- a connection ---- */
 static void conn_cut(struct conn *c)
 {
     close(c->way[PROXY_UP].from);
     close(c->way[PROXY_UP].to);
     free(c->rest);
-    *c = (struct conn){.number = 0};
+    c->number = 0;
+    c->reader = (struct reader){0};
+    c->still = FLOWS;
+    c->rest = NULL;
+    c->rest_len = 0;
 }
 
 static bool write_all(int fd, const char *data, size_t n)
@@ -199,25 +271,26 @@ static void proxy_accept(struct proxy_ctl *ctl, int listener)
     conns[i].number = ctl->conns;
     conns[i].way[PROXY_UP].from = conns[i].way[PROXY_DOWN].to = client;
     conns[i].way[PROXY_UP].to = conns[i].way[PROXY_DOWN].from = up;
-    conns[i].way[PROXY_UP].n = conns[i].way[PROXY_DOWN].n = 0;
+    conns[i].way[PROXY_UP].n_pieces = conns[i].way[PROXY_DOWN].n_pieces = 0;
+    conns[i].way[PROXY_UP].n_bytes = conns[i].way[PROXY_DOWN].n_bytes = 0;
 }
 
-/* Passes the piece in hand on; false: the connection is to be cut. */
+/* Passes the first piece of a way on; false: the connection is to be cut. */
 static bool conn_pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
 {
     struct pipe_end *e = &c->way[way];
-    size_t n = e->n;
-    size_t whole = way == PROXY_UP ? reader_read(&c->reader, e->piece, n, ctl->hold) : n;
+    const char *bytes = e->bytes + e->start;
+    size_t n = way_first(e)->n;
+    size_t whole = way == PROXY_UP ? reader_read(&c->reader, bytes, n, ctl->hold) : n;
 
     if (c->still == ASKED && way == PROXY_DOWN) {
-        e->n = 0;
-        return conn_keep_answer(c, e->piece, n);
+        way_take(e, n);
+        return conn_keep_answer(c, bytes, n);
     }
 
+    way_take(e, whole);
     if (whole < n) { /* the rest waits */
-        bool ok = write_all(e->to, e->piece, whole);
-        memmove(e->piece, e->piece + whole, e->n = n - whole);
-        return ok;
+        return write_all(e->to, bytes, whole);
     }
 
     bool counts = ctl->cut[way] >= 0 && (!ctl->cut_conn || ctl->cut_conn == c->number);
@@ -226,13 +299,12 @@ static bool conn_pass(struct proxy_ctl *ctl, struct conn *c, enum proxy_way way)
         n = (size_t)ctl->cut[way];
     }
 
-    e->n = 0;
     atomic_fetch_add(&ctl->bytes[way], (long)n);
     if (counts) {
         ctl->cut[way] = last ? -1 : ctl->cut[way] - (long)n;
     }
 
-    return write_all(e->to, e->piece, n) && !last;
+    return write_all(e->to, bytes, n) && !last;
 }
 
 /* Goes on with another server. */
@@ -301,17 +373,18 @@ static bool conn_waits(const struct proxy_ctl *ctl, const struct conn *c, size_t
     return ctl->hold && way == PROXY_UP && c->still != FLOWS;
 }
 
-static void conn_take_piece(const struct proxy_ctl *ctl, struct conn *c, struct pipe_end *e,
-                            int64_t now_ms)
+static void conn_take_piece(const struct proxy_ctl *ctl, struct conn *c, enum proxy_way way,
+                            int64_t at_us)
 {
+    struct pipe_end *e = &c->way[way];
     bool swallowed = ctl->swallow && (!ctl->swallow_conn || ctl->swallow_conn == c->number);
-    long jitter_ms = ctl->jitter ? random() % (2 * ctl->jitter + 1) - ctl->jitter : 0;
-    ssize_t n = read(e->from, e->piece, PIECE);
+    long jitter_us = ctl->jitter_us ? random() % (2 * ctl->jitter_us + 1) - ctl->jitter_us : 0;
+    ssize_t n = read(e->from, way_room(e), PIECE);
 
-    e->n = n > 0 && !swallowed ? (size_t)n : 0;
-    e->ready_at = now_ms + ctl->delay + jitter_ms;
     if (n <= 0) {
         conn_cut(c);
+    } else if (!swallowed) {
+        way_add(e, (size_t)n, at_us + ctl->delay_us[way] + jitter_us);
     }
 }
 
@@ -321,37 +394,46 @@ struct duty {
     int listener[2];
 };
 
-/* When a piece in hand may go on, of all; -1: there is none. */
-static int64_t conns_next_ready(const struct proxy_ctl *ctl, int64_t now)
+/* How long until the next piece of all may go on; -1: there is none. */
+static int64_t conns_next_ready(const struct proxy_ctl *ctl, int64_t at_us)
 {
-    int64_t wait = -1;
+    int64_t wait_us = -1;
 
     for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
         const struct conn *c = &conns[i / 2];
         const struct pipe_end *e = &c->way[i % 2];
-        if (!c->number || !e->n || conn_waits(ctl, c, i % 2)) {
+        if (!c->number || !e->n_pieces || conn_waits(ctl, c, i % 2)) {
             continue;
         }
-        int64_t left = e->ready_at > now ? e->ready_at - now : 0;
-        if (wait < 0 || left < wait) {
-            wait = left;
+        int64_t ready_us = way_first(e)->ready_us;
+        int64_t left_us = ready_us > at_us ? ready_us - at_us : 0;
+        if (wait_us < 0 || left_us < wait_us) {
+            wait_us = left_us;
         }
     }
 
-    return wait;
+    return wait_us;
 }
 
-static void conns_serve(struct proxy_ctl *ctl, const struct pollfd *fds, int64_t now)
+static void proxy_poll(const struct proxy_ctl *ctl, struct pollfd *fds, nfds_t n)
+{
+    int64_t wait_us = conns_next_ready(ctl, now_us());
+    struct timespec wait = {wait_us / 1000000, wait_us % 1000000 * 1000};
+
+    ppoll(fds, n, wait_us < 0 ? NULL : &wait, NULL);
+}
+
+static void conns_serve(struct proxy_ctl *ctl, const struct pollfd *fds, int64_t at_us)
 {
     for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
         struct conn *c = &conns[i / 2];
         struct pipe_end *e = &c->way[i % 2];
 
         if (c->number && fds[i].fd >= 0 && fds[i].revents) {
-            conn_take_piece(ctl, c, e, now);
+            conn_take_piece(ctl, c, i % 2, at_us);
         }
-        if (c->number && e->n && !conn_waits(ctl, c, i % 2) && e->ready_at <= now &&
-            !conn_pass(ctl, c, i % 2)) {
+        if (c->number && e->n_pieces && !conn_waits(ctl, c, i % 2) &&
+            way_first(e)->ready_us <= at_us && !conn_pass(ctl, c, i % 2)) {
             conn_cut(c);
         }
     }
@@ -363,6 +445,7 @@ static void proxy_serve(void *arg)
     struct proxy_ctl *ctl = d->ctl;
     struct sockaddr_un aim = proxy_target(ctl);
 
+    prctl(PR_SET_TIMERSLACK, 1); /* ns */
     for (;;) {
         struct pollfd fds[3 + 2 * MAX_CONNS] = {{d->wake, POLLIN, 0}};
 
@@ -373,11 +456,12 @@ static void proxy_serve(void *arg)
         for (size_t i = 0; i < 2UL * MAX_CONNS; i++) {
             const struct conn *c = &conns[i / 2];
             const struct pipe_end *e = &c->way[i % 2];
-            fds[3 + i] = (struct pollfd){c->number && !e->n ? e->from : -1, POLLIN, 0};
+            bool reads = c->number && way_has_room(ctl, e);
+            fds[3 + i] = (struct pollfd){reads ? e->from : -1, POLLIN, 0};
         }
 
-        poll(fds, sizeof fds / sizeof *fds, (int)conns_next_ready(ctl, test_now_ms()));
-        conns_serve(ctl, fds + 3, test_now_ms());
+        proxy_poll(ctl, fds, sizeof fds / sizeof *fds);
+        conns_serve(ctl, fds + 3, now_us());
 
         for (int i = 0; i < 2; i++) {
             if (fds[1 + i].revents) {
@@ -506,7 +590,17 @@ void proxy_refuse(struct proxy *p, bool on)
 
 void proxy_delay(struct proxy *p, int ms)
 {
-    p->ctl->delay = ms;
+    p->ctl->streams = 0;
+    p->ctl->delay_us[PROXY_UP] = p->ctl->delay_us[PROXY_DOWN] = ms * 1000L;
+    proxy_tell(p);
+}
+
+void proxy_network(struct proxy *p, long up_us, long down_us, long jitter_us)
+{
+    p->ctl->streams = 1;
+    p->ctl->delay_us[PROXY_UP] = up_us;
+    p->ctl->delay_us[PROXY_DOWN] = down_us;
+    p->ctl->jitter_us = jitter_us;
     proxy_tell(p);
 }
 
@@ -528,7 +622,7 @@ void proxy_hold(struct proxy *p, bool on)
 
 void proxy_jitter(struct proxy *p, int ms)
 {
-    p->ctl->jitter = ms;
+    p->ctl->jitter_us = ms * 1000L;
     proxy_tell(p);
 }
 

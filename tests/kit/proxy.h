@@ -38,8 +38,12 @@ void proxy_swallow_conn(struct proxy *p, long n);
 /* Stops swallowing and cuts all connections, in one step: a connection that goes on after some of
  * its bytes were swallowed has a hole in the middle. */
 void proxy_heal(struct proxy *p);
-void proxy_delay(struct proxy *p, int ms);  /* of each piece, each way */
+/* Of each piece, each way; the next one is read when it has gone on. */
+void proxy_delay(struct proxy *p, int ms);
 void proxy_jitter(struct proxy *p, int ms); /* so much more or less than that, at random */
+/* A network instead of that: what is sent arrives so much later, at random jitter_us more or less,
+ * however much is on its way; nothing overtakes what was sent before it. */
+void proxy_network(struct proxy *p, long up_us, long down_us, long jitter_us);
 
 /* ---- holding ---- */
 /* Holds back what clients send: each connection as soon as it has the answers to all it asked, and
