@@ -232,6 +232,12 @@ void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char
 }
 
 /* ---- renewal ---- */
+/* A run that reaches run_ms ends with its lease: there is nothing to renew. */
+static bool lease_lasts_for_run(const struct lease *l)
+{
+    return l->run_end_us && l->run_end_us <= l->end_us;
+}
+
 static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
 {
     struct lease *l = CONTAINER(r, struct lease, renewing);
@@ -240,6 +246,9 @@ static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
         l->job.until_ms = until_ms;
         l->end_us = r->request.sent_us + l->length_ms * 1000;
         l->renew_at_us = r->request.sent_us + l->length_ms * 1000 / 3;
+        if (lease_lasts_for_run(l)) {
+            l->renew_at_us = INT64_MAX;
+        }
     } else if (err == LAPSE_EGONE) {
         l->end_us = 0;
     } else if (err_is_refusal(err)) {
@@ -249,15 +258,14 @@ static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
     lease_free_if_unused(l); /* it may have been settled meanwhile */
 }
 
-/* A lease is renewed for as long as its handler may run. A job that waits for its turn is kept for
- * as long as that takes. */
+/* A lease is renewed for as long as its handler may run, and ends no earlier: what is left of that
+ * is rounded up. A job that waits for its turn is kept for as long as that takes. */
 static void lease_renew(struct lease *l, int64_t now_us)
 {
     const struct lapse_options *settings = &l->leases->context->settings;
-    int64_t left_ms = l->run_end_us ? (l->run_end_us - now_us) / 1000 : settings->run_ms;
-    bool lasts = l->run_end_us && l->run_end_us <= l->end_us;
+    int64_t left_ms = l->run_end_us ? (l->run_end_us - now_us + 999) / 1000 : settings->run_ms;
 
-    if (l->renewing.request.pending || left_ms <= 0 || lasts) {
+    if (l->renewing.request.pending || left_ms <= 0) {
         return;
     }
 

@@ -116,6 +116,40 @@ Test(lease, is_renewed_to_the_end_of_run_ms_and_no_further)
     flow_end(f, "q");
 }
 
+static void short_run_no_sweep(struct lapse_options *o)
+{
+    long_lease_short_run(o);
+    o->sweep_ms = 60000;
+}
+
+static long long renewals(struct flow *f)
+{
+    return flow_calls(f, "zmscore"); /* no other script that runs here asks for several scores */
+}
+
+/* A renewal to a moment just before the end of run_ms would be followed by others, and the lease by
+ * a warning that it could not be renewed. */
+Test(lease, that_lasts_to_the_end_of_run_ms_is_not_renewed_again)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run_no_sweep);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_allow_log(f, "held for run_ms");
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+
+    int64_t first_ms = lapse_job_until_ms(w.held[0]);
+    flow_until(f, lapse_job_until_ms(w.held[0]) != first_ms);
+
+    long long before = renewals(f);
+    flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
+    cr_assert_eq(renewals(f), before);
+    cr_assert_eq(flow_logged(f, "held for run_ms"), 1);
+    flow_settle(&w, FLOW_DONE);
+    flow_end(f, "q");
+}
+
 /* The wire swallows all that the holder says. */
 Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
 {
