@@ -176,7 +176,7 @@ static void on_touched(struct touch_request *r, int err, const struct touch_repl
     struct due_times seen = {reply->now_us, reply->oldest_due_ms, reply->next_due_ms};
     int64_t n_touched = reply->n_read - reply->n_there;
 
-    as->context->stats.touches += (uint64_t)n_touched;
+    as->context->stats.touches += (uint64_t)reply->n_expired;
     a->cursor_ms = reply->cursor_ms;
 
     bool overdue = alarm_answered(a, &seen, r->request.sent_us);

@@ -200,6 +200,21 @@ Test(stats, touches)
     flow_end(f, "q");
 }
 
+/* A touch that finds triggers still there is followed by another, which reads the rest again. */
+Test(stats, touches_do_not_count_what_had_expired_before)
+{
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow *f = listening(FLOW_STILL, no_sweep, &w);
+
+    cr_assert_eq(flow_schedule(f, "q", "gone", HOUR, NULL), 0);
+    redis_do(f->server, "DEL lapse:{q}:t:gone");
+    redis_do(f->server, "ZADD lapse:{q}:due XX %lld gone", (long long)redis_now_ms(f->server));
+    cr_assert_eq(flow_schedule(f, "q", NULL, 40, NULL), 0); /* the alarm is for this one */
+    flow_until(f, w.settled == 3);
+    cr_assert_leq(flow_stats(f->l).touches, 1);
+    flow_end(f, "q");
+}
+
 Test(stats, recovered_are_taken_back_from_ended_leases)
 {
     struct flow *f = flow_start(FLOW_SWEEP);
