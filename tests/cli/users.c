@@ -43,7 +43,8 @@ static void start(struct own *o, const char *conf, const char *acl)
     int64_t end = test_now_ms() + 10000;
 
     o->p = proc_start((const char *const[]){server, conf, "--port", "0", "--unixsocket", o->socket,
-                                            "--dir", o->dir, acl_option, acl, NULL});
+                                            "--dir", o->dir, "--appendfsync", "always", acl_option,
+                                            acl, NULL});
     while (!answers(o) && test_now_ms() < end) {
         poll(NULL, 0, 5);
     }
