@@ -62,6 +62,32 @@ void until_depth(struct server *s, const char *queue, const char *set, long long
     cr_assert_eq(now, n, "%s of %s has %lld members, not %lld", set, queue, now, n);
 }
 
+/* When the lease ends that is the first (0) or the last (-1) to end. */
+static long long lease_end_ms(struct server *s, const char *queue, int which)
+{
+    char *score = redis_str(
+        s, "EVAL %s 0 lapse:{%s}:run %d",
+        "return redis.call('ZRANGE', ARGV[1], ARGV[2], ARGV[2], 'WITHSCORES')[2]", queue, which);
+
+    cr_assert(score, "no job of %s runs", queue);
+    long long end_ms = atoll(score);
+    free(score);
+
+    return end_ms;
+}
+
+void until_renewed(struct server *s, const char *queue, int times)
+{
+    for (int i = 0; i < times; i++) {
+        int64_t deadline = test_now_ms() + LONG_MS;
+        long long last = lease_end_ms(s, queue, -1);
+        while (lease_end_ms(s, queue, 0) <= last) {
+            cr_assert(test_now_ms() < deadline, "a lease of %s is not renewed", queue);
+            pause_ms(5);
+        }
+    }
+}
+
 void until_gone(const char *path)
 {
     int64_t end = test_now_ms() + LONG_MS;

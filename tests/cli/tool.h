@@ -27,6 +27,8 @@ void until_out(struct proc *p, const char *text);
 void until_err(struct proc *p, const char *text);
 /* set: due, run, dead */
 void until_depth(struct server *s, const char *queue, const char *set, long long n);
+/* Waits until the lease of each job that runs now was renewed so many times. */
+void until_renewed(struct server *s, const char *queue, int times);
 void until_gone(const char *path);
 void until_no_process(pid_t pid);
 bool has(const struct proc *p, const char *text); /* stdout */
