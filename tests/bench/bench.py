@@ -14,6 +14,7 @@ from systems import cpu_us, now_ms, sleep_until_ms, spawn, systems
 
 READY_MOST_MS = 300000  # for listeners to come, and for the run after it
 END_MOST_MS = 5000  # for a listener to end
+NETWORK_S = 5  # for it to start
 
 
 class ProgramFailed(Exception):
@@ -58,6 +59,20 @@ class Bench:
         if self.server:
             self.server.stop()
             self.server = None
+
+    def network(self, rtt_us):
+        """The address of the server for those who are a round trip away from it: the network is
+        that of `lapse bench --rtt`."""
+        if not rtt_us:
+            return self.server.socket
+        path = self.folder / f"network{self.run_number}"
+        wire = self.spawn_words([self.out / "wire", path, self.server.socket, rtt_us])
+        deadline = time.monotonic() + NETWORK_S
+        while not path.is_socket():
+            if time.monotonic() > deadline or wire.poll() is not None:
+                raise RuntimeError("the network did not start")
+            time.sleep(0.005)
+        return path
 
     # ---- programs ----
     def next_run(self):
@@ -113,9 +128,8 @@ class Listener:
         self.bench = bench
         self.system = system
         self.file = os.fdopen(os.memfd_create("records"), "rb", buffering=0)
-        words = bench.systems[system].words(
-            "listen", at=bench.server.socket, record=self.file.fileno(), **arguments
-        )
+        arguments.setdefault("at", bench.server.socket)
+        words = bench.systems[system].words("listen", record=self.file.fileno(), **arguments)
         self.process = bench.spawn_words(words, pass_fds=[self.file.fileno()])
         self.pid = self.process.pid
 
@@ -169,6 +183,7 @@ class Run:
     ahead: bool = False
     options: dict = dataclasses.field(default_factory=dict)  # arguments of the listeners besides
     queues: int = 1
+    rtt_us: int = 0  # by so much each round trip of the listeners is longer
     # Returns when the listeners have come; otherwise start_ms of the system is enough for them.
     wait_ready: Callable | None = None
 
@@ -210,10 +225,11 @@ class TimedRun:
 
     def start_listeners(self, until_ms):
         run = self.run
+        at = self.bench.network(run.rtt_us)
         self.listeners = [
             self.bench.listen(
                 run.system, run=self.number, t0=self.t0_ms, n=self.n,
-                until=until_ms, **{"o.name": f"l{i:02}"}, **run.options, **self.queues(),
+                until=until_ms, at=at, **{"o.name": f"l{i:02}"}, **run.options, **self.queues(),
             )
             for i in range(1, run.listeners + 1)
         ]

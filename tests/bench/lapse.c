@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse, through <lapse.h> only, as the other systems are used. Besides the arguments of all
- * programs it takes   o.NAME=VALUE                   a field of lapse_options   queues=N
- * spread the jobs over N queues, or listen to N   hold=1                         listen: run
- * jobs, but settle none and a verb of its own:   scatter  at= run= n= most_ms=  jobs that
- * are each due 0 to MOST_MS ms from now, at random Every allocation of the process is
- * counted: those of src/base/mem.c, and beside them those of hiredis and libev. */
+ * programs it takes
+ *
+ *     o.NAME=VALUE         a field of lapse_options
+ *     queues=N             spread the jobs over N queues, or listen to N
+ *     hold=1               listen: run jobs, but settle none
+ *     block=MS every=MS    listen: keep the loop for so long, so often
+ *
+ * and a verb of its own:
+ *
+ *     scatter  at= run= n= most_ms=    jobs that are each due 0 to MOST_MS ms from now, at random
+ *
+ * Every allocation of the process is counted: those of src/base/mem.c, and beside them those of
+ * hiredis and libev. */
 #include "bench.h"
 #include <ev.h>
 #include <lapse.h>
@@ -212,6 +220,15 @@ static void on_closed(void *arg)
     ev_break(loop, EVBREAK_ALL);
 }
 
+static void on_block(struct ev_loop *l, ev_timer *w, int events)
+{
+    const int64_t *block_us = w->data;
+
+    (void)l;
+    (void)events;
+    sleep_until_us(now_us() + *block_us);
+}
+
 static void listen_to_queues(void)
 {
     char queue[QUEUE_BYTES];
@@ -228,10 +245,18 @@ static void lapse_system_listen(void)
 {
     struct lapse_stats s;
     ev_timer late;
+    ev_timer block;
+    int64_t block_us = argument_int("block", 0) * 1000;
+    double every_s = (double)argument_int("every", 1000) / 1000;
 
     ev_now_update(loop);
     ev_timer_init(&late, on_late, (double)(listen_until_us() - now_us()) / 1e6, 0.);
     ev_timer_start(loop, &late);
+    ev_timer_init(&block, on_block, every_s, every_s);
+    block.data = &block_us;
+    if (block_us > 0) {
+        ev_timer_start(loop, &block);
+    }
     listen_to_queues();
 
     uint64_t malloc_before = n_malloc;

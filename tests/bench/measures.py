@@ -8,10 +8,12 @@ import time
 
 import lateness
 from bench import ProgramFailed, Run, TimedRun
+from sizes import BIG_WAITING
 from systems import cpu_us, now_ms, sleep_until_ms
 
 COUNTED_SCRIPTS = ("claim", "touch", "sweep", "schedule", "heartbeat", "done")
 SETTLED_S = 6  # a sweep is every 5 s
+BLOCKED_MS, BLOCKED_EVERY_MS = 50, 1000
 
 
 def standard(bench, system, name, rate=1000, seconds=None, grace_s=3, **other):
@@ -69,8 +71,8 @@ def fast(bench, have):
         standard(bench, "lapse", "lapse.fast.10000", rate=10000, seconds=seconds, grace_s=10)
     )
     if bench.big:
-        bench.fill("lapse", 5000000 - have, start=have)
-        bench.timed(standard(bench, "lapse", "lapse.waiting.5000000"))
+        bench.fill("lapse", BIG_WAITING - have, start=have)
+        bench.timed(standard(bench, "lapse", f"lapse.waiting.{BIG_WAITING}"))
 
 
 def idle(bench, system):
@@ -292,6 +294,49 @@ def start_with_port(bench):
     raise error
 
 
+# ---- network: the listeners are a round trip away from Redis, the producer is beside it ----
+def measure_network(bench):
+    sizes = bench.sizes
+
+    def far(system, name, rtt_us, **other):
+        bench.start(system)
+        name = f"{system}.{name}"
+        bench.timed(
+            standard(bench, system, name, seconds=sizes.slow_s, rtt_us=rtt_us, **other)
+        )
+
+    for system in ("lapse", "bullmq", "zset10"):
+        for rtt_us in sizes.rtts_us if bench.runs(system) else []:
+            far(system, f"network.{rtt_us}", rtt_us, rate=300)
+    for rtt_us in filter(None, sizes.rtts_us):
+        far("lapse", f"network_fast.{rtt_us}", rtt_us, rate=2000)
+    far("lapse", "network_shared.1000", 1000, rate=300, listeners=4, grace_s=1)
+
+
+# ---- blocked, busy: a program and a machine that have something else to do ----
+def measure_blocked(bench):
+    """A listener's own program keeps its loop for 50 ms each second."""
+    bench.start("lapse")
+    bench.timed(
+        standard(
+            bench, "lapse", "lapse.blocked", seconds=bench.sizes.slow_s,
+            options={"block": BLOCKED_MS, "every": BLOCKED_EVERY_MS},
+        )
+    )
+
+
+def measure_busy(bench):
+    """Two processes that never rest, beside 1,000 jobs a second."""
+    for system in ("lapse", "bullmq", "zset10"):
+        if bench.runs(system):
+            bench.start(system)
+            busy = [bench.spawn_words(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+            bench.timed(standard(bench, system, f"{system}.busy", seconds=bench.sizes.slow_s))
+            for process in busy:
+                process.kill()
+                process.communicate()
+
+
 # ---- queues: one listener of 10,000 queues beside one of a single queue ----
 def measure_queues(bench):
     """What it costs to listen to 10,000 queues in which nothing happens is measured by itself."""
@@ -435,10 +480,13 @@ MEASURES = {
     "stopped": measure_stopped,
     "schedule": measure_schedule,
     "one": measure_one,
+    "network": measure_network,
+    "blocked": measure_blocked,
+    "busy": measure_busy,
     "queues": measure_queues,
     "no_alarm": measure_no_alarm,
     "scatter": measure_scatter,
     "killed": measure_killed,
     "restarted": measure_restarted,
 }
-BESIDE_PEERS = {"late", "burst", "schedule", "one"}
+BESIDE_PEERS = {"late", "burst", "schedule", "one", "network", "busy"}

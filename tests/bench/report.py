@@ -8,6 +8,7 @@ import json
 import sys
 
 from results import Results
+from sizes import BIG_WAITING
 
 PEERS = {
     "bullmq": "BullMQ",
@@ -18,6 +19,9 @@ PEERS = {
 }
 LATENESS = ("p50_ms", "p99_ms", "max_ms")
 PUNCTUAL_MS = (0.25, 1, 20)  # the promise, each of LATENESS
+# On a network: the p50 of claims, by the us of a round trip; a start is later by half of that and a little.
+CLAIMED_FAR_MS = {0: 0.12, 200: 0.2, 1000: 0.3, 5000: 0.5}
+STARTED_MORE_MS = 0.3
 
 
 def grouped(value):
@@ -128,9 +132,15 @@ class Report:
         if not shown:
             return
         self.lateness_at_most(waiting[-1], punctual)
-        if self.results.has("lapse.waiting.5000000.p50_ms"):
-            shown.append(self.results.number("lapse.waiting.5000000.p50_ms"))
-            self.row("1,000/s, 5,000,000 waiting", self.late("lapse.waiting.5000000"))
+        big = f"lapse.waiting.{BIG_WAITING}"
+        if self.results.has(f"{big}.p50_ms"):
+            shown.append(self.results.number(f"{big}.p50_ms"))
+            self.row(
+                f"1,000/s, {grouped(BIG_WAITING)} waiting",
+                self.late(big),
+                goal=f"p50 <= 1.3 times that of {grouped(waiting[0])}",
+                reached=shown[-1] <= 1.3 * shown[0],
+            )
         self.row(
             "p50: highest over lowest of these",
             times(max(shown), min(shown)),
@@ -419,6 +429,49 @@ class Report:
                 peers=self.peer_cells(lambda p, figure=figure: self.show(f"{p}.{figure}")),
             )
 
+    # ---- network, blocked, busy ----
+    def network(self):
+        for rtt_us in map(int, self.results.text("plan.rtts_us").split()):
+            where = f"a round trip of {rtt_us / 1000:g} ms away" if rtt_us else "beside Redis"
+            half_ms = rtt_us / 2000
+            run = f"lapse.network.{rtt_us}"
+            if not self.results.has(f"{run}.p50_ms"):
+                continue
+            self.row_of_p50(
+                f"300/s, the listener {where}",
+                run,
+                half_ms + STARTED_MORE_MS,
+                peers=self.peer_cells(
+                    lambda peer, rtt_us=rtt_us: self.late(f"{peer}.network.{rtt_us}")
+                ),
+            )
+            self.row_of_p50("the same, claimed (Redis's clock)", run, CLAIMED_FAR_MS[rtt_us],
+                            claimed="claimed_")
+            self.row_of_p50("the same at 2,000/s", f"lapse.network_fast.{rtt_us}",
+                            half_ms + 2 * STARTED_MORE_MS)
+        shared = "lapse.network_shared.1000"
+        if self.results.has(f"{shared}.p50_ms"):
+            on_time = self.results.number(f"{shared}.p50_ms") <= 1.3 and self.within(shared, 3)
+            self.row("300/s, 4 listeners 1 ms away", self.late(shared), goal="<= 1.3 / 3",
+                     reached=on_time, aim=True)
+
+    def row_of_p50(self, measure, run, most_ms, claimed="", peers=None):
+        if self.results.has(f"{run}.{claimed}p50_ms"):
+            reached = self.results.number(f"{run}.{claimed}p50_ms") <= most_ms
+            self.row(measure, self.late(run, claimed), goal=f"p50 <= {most_ms:g}",
+                     reached=reached, peers=peers, aim=True)
+
+    def troubled(self):
+        if self.results.has("lapse.blocked.p50_ms"):
+            self.row("1,000/s, the program keeps the listener's loop for 50 ms each second",
+                     self.late("lapse.blocked"))
+        if self.results.has("lapse.busy.p50_ms"):
+            self.row(
+                "1,000/s beside two processes that never rest",
+                self.late("lapse.busy"),
+                peers=self.peer_cells(lambda peer: self.late(f"{peer}.busy")),
+            )
+
     # ---- queues ----
     def queues(self):
         results = self.results
@@ -555,6 +608,8 @@ class Report:
         self.bytes()
         self.idle()
         self.listener()
+        self.network()
+        self.troubled()
         self.queues()
         self.promises()
         self.jobs_wrong()

@@ -3,7 +3,7 @@
 the other; README.md here says how to read it. Fails if a promise is broken. Environment:
 
     QUICK=1            small sizes, in a few minutes
-    BIG=1              lapse also with 5,000,000 waiting
+    BIG=1              lapse also with 10,000,000 waiting
     ONLY='late burst'  some of MEASURES (measures.py)
 """
 
@@ -48,6 +48,7 @@ def put_machine(results, is_quick):
 
 def put_plan(results, sizes):
     results.put("plan.waiting", " ".join(f"{n:,}" for n in sizes.waiting))
+    results.put("plan.rtts_us", " ".join(map(str, sizes.rtts_us)))
     for name in ("most", "idle_at", "burst", "bulk", "hopeless_s", "queues", "queues_s"):
         results.put(f"plan.{name}", getattr(sizes, name))
 

@@ -3,6 +3,8 @@
 
 import dataclasses
 
+BIG_WAITING = 10000000  # with BIG=1
+
 
 @dataclasses.dataclass
 class Sizes:
@@ -22,6 +24,8 @@ class Sizes:
     stopped_s: int
     queues: int
     queues_s: int
+    rtts_us: list  # round trips that the network adds
+    slow_s: int  # of runs at a few hundred jobs a second, and of those beside trouble
 
     @property
     def most(self):
@@ -45,6 +49,8 @@ FULL = Sizes(
     stopped_s=8,
     queues=10000,
     queues_s=20,
+    rtts_us=[0, 200, 1000, 5000],
+    slow_s=10,
 )
 
 QUICK = Sizes(
@@ -64,4 +70,6 @@ QUICK = Sizes(
     stopped_s=2,
     queues=10000,
     queues_s=5,
+    rtts_us=[0, 1000],
+    slow_s=1,
 )
