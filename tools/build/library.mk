@@ -6,14 +6,15 @@ LIB_O := $(LIB_C:%.c=$(OBJ)/%.o)
 
 LUA_SRC   := src/lua
 LUA       := $(wildcard $(LUA_SRC)/*/*.lua)
+LUA_TOOLS := tools/build/scripts.py tools/build/lua_text.py
 LUA_OUT   := $(patsubst %,$(BUILD)/lua/%,$(notdir $(filter-out $(LUA_SRC)/lib/%,$(LUA))))
 GENERATED := $(addprefix $(BUILD)/,script_facts.h script_texts.h script_replies.h tool_scripts.h)
 
-$(GENERATED) $(LUA_OUT) &: $(LUA) tools/build/scripts.py
+$(GENERATED) $(LUA_OUT) &: $(LUA) $(LUA_TOOLS)
 	$(call say,LUA)tools/build/scripts.py build $(LUA_SRC) $(BUILD)
 
 # the Redis users that have just the rights that the scripts need
-$(BUILD)/users.acl: $(LUA) tools/build/scripts.py
+$(BUILD)/users.acl: $(LUA) $(LUA_TOOLS)
 	$(call say,ACL)tools/build/scripts.py users $(LUA_SRC) file > $@.part && mv $@.part $@
 
 $(BUILD)/liblapse.a: $(LIB_O)

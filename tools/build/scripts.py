@@ -20,9 +20,9 @@ PASSWORD for the password. FORM is file, as lines of a Redis configuration; conf
 comments; or shell, as commands.
 
 A script draws from LUA/lib/base.lua, from the files of LUA/lib that its head names behind USES, and
-from those that these name. Of each file it gets the statements that it needs, without comments:
-Redis keeps the text in memory, and makes each function of it again in each call. A name of a file
-that USES does not name is an error.
+from those that these name. Of each file it gets the statements that it needs, without comments, in the
+order and form that lua_text.py gives them. A name of a file that USES does not name is an error, and
+so is a name that hides another one.
 """
 import hashlib
 import re
@@ -30,8 +30,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-# a comment, a text, or a name; not the field of a table, nor the key of one
-TOKEN = re.compile(r"--[^\n]*|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|(?<![\w.:])[A-Za-z_]\w*")
+from lua_text import TOKEN, cheaper, defined_by, hidden_by, names_in
+
 LABELS = "KIND ROLE USES KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
 INDENT = len("-- KEYS    ")
 PROGRAM_ONLY = "doctor"
@@ -68,11 +68,6 @@ def without_comments(text):
     """The lines of code of a text."""
     code = TOKEN.sub(lambda token: "" if token[0].startswith("--") else token[0], text)
     return [line.rstrip() for line in code.split("\n") if line.strip()]
-
-
-def names_in(code):
-    """The names that a piece of code uses."""
-    return {token for token in TOKEN.findall(code) if token[0] not in "-'\""}
 
 
 class Source:
@@ -118,25 +113,25 @@ class Source:
         return single, [(name, comments.get(name, "")) for name in per_job]
 
 
+def statements_of(lines):
+    """Those of a file: each begins in the first column, with local or return."""
+    out = []
+    for line in lines:
+        if line.startswith(("local ", "return ")):
+            out.append([])
+        out[-1].append(line)
+    return ["\n".join(statement) for statement in out]
+
+
 class Lib(Source):
     """A file that scripts draw from: a list of statements, each with the names that it defines."""
 
     def __init__(self, path):
         super().__init__(path)
-        self.statements = []
-        for line in self.lines:
-            if line.startswith("local "):
-                self.statements.append([])
-            self.statements[-1].append(line)
-        self.statements = ["\n".join(lines) for lines in self.statements]
-
-    @staticmethod
-    def defined_by(statement):
-        names = re.match(r"local (?:function )?([\w, ]+)", statement)[1]
-        return set(names.replace(",", " ").split())
+        self.statements = statements_of(self.lines)
 
     def names(self):
-        return set().union(*(self.defined_by(statement) for statement in self.statements))
+        return set().union(*(defined_by(statement) for statement in self.statements))
 
 
 class Script(Source):
@@ -237,16 +232,20 @@ class Lua:
         kept, needed = [], names_in(own)
         for lib in reversed(self.libs_of(script)):
             for statement in reversed(lib.statements):
-                if lib.defined_by(statement) & needed:
+                if defined_by(statement) & needed:
                     kept.insert(0, statement)
                     needed |= names_in(statement)
-        text = "\n".join([*kept, own, ""])
+        statements = [*kept, *statements_of(script.lines)]
+        for statement in statements:
+            for name in hidden_by(statement, statements):
+                fail(script.path, f"{name} hides another {name}: {statement.splitlines()[0]}")
+        text = "\n".join([*cheaper(statements), ""])
         return text.replace("@COMMANDS@", " ".join(commands_of(text)))
 
 
 def commands_of(text):
     """What a script cannot do without; it can do without what it calls by redis.pcall."""
-    return sorted(set(re.findall(r"(?<![\w.])(?:call|write)\('([A-Z]+)'", text)))
+    return sorted(set(re.findall(r"(?<![\w.])(?:call|write|written)\('([A-Z]+)'", text)))
 
 
 def script_id(script):
@@ -426,7 +425,7 @@ def rights(lua, role):
             if script.role == may:
                 # INFO of one section is INFO|memory
                 text = lua.texts[script.name]
-                asked = re.findall(r"(?:call|write)\('([A-Z]+)'(?:, '([a-z]+)')?", text)
+                asked = re.findall(r"(?:call|write|written)\('([A-Z]+)'(?:, '([a-z]+)')?", text)
                 commands.update("|".join(filter(None, words)) for words in asked)
     if role != "monitor":
         commands |= {"EVAL", "EVALSHA"}

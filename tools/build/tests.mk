@@ -22,7 +22,7 @@ $(BUILD)/history-check: $(call folder_o,history)
 
 # the fault runs on scripts that lack a guard, which the checker must notice; tests/meta/broken/NAME.sed removes it
 BROKEN := $(patsubst tests/meta/broken/%.sed,$(BUILD)/broken/%/fault,$(wildcard tests/meta/broken/*.sed))
-$(BUILD)/broken/%/script_texts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh $(LUA) tools/build/scripts.py
+$(BUILD)/broken/%/script_texts.h: tests/meta/broken/%.sed tests/meta/broken/break.sh $(LUA) $(LUA_TOOLS)
 	@tests/meta/broken/break.sh $* $(@D)/src
 	$(call say,LUA)tools/build/scripts.py build $(@D)/src $(@D)
 $(BUILD)/broken/%/facts.o: src/script/facts.c $(BUILD)/broken/%/script_texts.h

@@ -46,7 +46,10 @@ local function main()
   set_add(DUE, dues)
   for _, from in ipairs(moved) do set_remove(from[1], from[2]) end
   attempts_delete(revived)
-  for i = 1, #dues, 2 do trigger_set(dues[i + 1], dues[i]) end
+  for i = 1, #dues, 2 do
+    local due_ms, id = dues[i], dues[i + 1]
+    trigger_set(id, due_ms, false)
+  end
   notice_due(first_due, dues)
   return out
 end

@@ -40,7 +40,10 @@ local function main()
   set_add(DUE, dues)
   set_add(DEAD, dead)
   attempts_put(attempts)
-  for i = 1, #dues, 2 do trigger_set(dues[i + 1], dues[i], true) end
+  for i = 1, #dues, 2 do
+    local due_ms, id = dues[i], dues[i + 1]
+    trigger_set(id, due_ms, true)
+  end
   notice_due(first_due, dues)
   return out
 end

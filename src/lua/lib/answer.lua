@@ -13,12 +13,14 @@ local function with_command(reason)
 end
 
 -- Before the first write an error has changed nothing; Redis does not roll back what came before
--- a later one.
+-- a later one. Redis's pcall makes a text of an error, and the err of a text is nil.
+local function answer_error(thrown)
+  local reason = with_command(thrown.err or thrown)
+  return { err = wrote and ('LAPSE EBROKEN ' .. reason) or reason }
+end
+
 local function answer(main)
   local ok, reply = pcall(main)
   if ok then return reply end
-
-  -- Redis's pcall makes a text of an error, and the err of a text is nil
-  local reason = with_command(reply.err or reply)
-  return { err = wrote and ('LAPSE EBROKEN ' .. reason) or reason }
+  return answer_error(reply)
 end

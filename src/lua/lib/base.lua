@@ -32,9 +32,12 @@ local time = call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = math.floor(now_us / 1000)
 
--- Every write goes through here: an error after the first one must not look like a refusal.
+-- Every write is noted: an error after the first one must not look like a refusal.
 local wrote = false
-local function write(...)
+local function write(...) call(...) wrote = true end
+
+-- A write whose answer is needed.
+local function written(...)
   local reply = call(...)
   wrote = true
   return reply

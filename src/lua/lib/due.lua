@@ -12,7 +12,7 @@ end
 
 -- When to look next: the oldest due time that has come, and the first that has not; 0: none.
 local function next_due()
-  local oldest = time_of(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
+  local oldest = time_of(call('ZRANGE', DUE, '0', '0', 'WITHSCORES')[2])
   if oldest == 0 or oldest > now_ms then return 0, oldest end
 
   local after = '(' .. decimal(now_ms)

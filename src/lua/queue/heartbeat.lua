@@ -32,11 +32,11 @@ end
 local function main()
   local key, name, life_ms = BASE .. 'listeners', ARGV[2], tonumber(ARGV[3])
 
-  local changed = write('ZREMRANGEBYSCORE', key, '-inf', now_ms)
+  local changed = written('ZREMRANGEBYSCORE', key, '-inf', now_ms)
   if life_ms > 0 then
-    changed = changed + write('ZADD', key, now_ms + life_ms, name)
+    changed = changed + written('ZADD', key, now_ms + life_ms, name)
   else
-    changed = changed + write('ZREM', key, name)
+    changed = changed + written('ZREM', key, name)
   end
   shorten_lives(key, now_ms + math.max(life_ms, LIFE_MS))
   if changed > 0 then notice_publish('members') end
