@@ -12,8 +12,8 @@ $(BUILD)/prefix: FORCE
 # names of keys are written, what Redis's errors mean, and a timer that is exact to the microsecond. Nothing of it is
 # installed.
 INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys redis/address redis/redis_error
-$(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o)
-	$(call say,AR)rm -f $@ && $(AR) crs $@ $^
+$(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o) tools/build/program.mk
+	$(call say,AR)rm -f $@ && $(AR) crs $@ $(filter %.o,$^)
 
 $(BUILD)/lapse: $(TOOL_O) $(BUILD)/internal.a $(BUILD)/liblapse.a
 	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
