@@ -142,6 +142,7 @@ void listener_init(struct listener *l, struct script *script, struct task_queue 
     leases_init(&sh->leases, script, tasks, &lease_events, l);
     alarms_init(&sh->alarms, script);
     watches_init(&sh->watches, script, &sh->alarms);
+    sweeps_init(&sh->sweeps, script);
     eviction_init(&sh->eviction, script, on_claims_allowed, l);
 }
 
@@ -199,6 +200,7 @@ void listener_stop(struct listener *l)
 
     watches_close(&sh->watches);
     alarms_close(&sh->alarms);
+    sweeps_close(&sh->sweeps);
 }
 
 void listener_close(struct listener *l)

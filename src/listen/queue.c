@@ -388,9 +388,24 @@ static void on_named(void *arg, struct span id, enum lapse_via via)
     queue_hint_id(arg, id, via);
 }
 
+static void on_heard(void *arg)
+{
+    struct queue *q = arg;
+    sweep_heard(&q->sweep);
+}
+
 static void on_subscribed(void *arg)
 {
-    queue_hint(arg, LAPSE_VIA_SWEEP);
+    struct queue *q = arg;
+
+    sweep_set_subscribed(&q->sweep, true);
+    queue_hint(q, LAPSE_VIA_SWEEP);
+}
+
+static void on_unsubscribed(void *arg)
+{
+    struct queue *q = arg;
+    sweep_set_subscribed(&q->sweep, false);
 }
 
 static void on_overdue(void *arg)
@@ -419,6 +434,7 @@ void queue_scheduled(struct queue *q, int64_t due_ms)
 {
     int64_t now_us = node_time_us(node_of(q->shared->script, span_of(q->key)));
 
+    sweep_heard(&q->sweep);
     if (!watch_is_subscribed(&q->watch) || due_ms * 1000 > now_us) {
         alarm_notify(&q->alarm, due_ms);
     }
@@ -434,7 +450,8 @@ void queue_lease_ended(struct queue *q)
 static void queue_start_hints(struct queue *q)
 {
     static const struct alarm_events alarm_events = {on_overdue, on_ended};
-    static const struct watch_events watch_events = {on_named, on_subscribed, on_ended};
+    static const struct watch_events watch_events = {on_heard, on_named, on_subscribed,
+                                                     on_unsubscribed, on_ended};
     static const struct sweep_events sweep_events = {on_sweep_due, on_ended};
     struct shared *sh = q->shared;
     struct span key = span_of(q->key);
@@ -448,7 +465,8 @@ static void queue_start_hints(struct queue *q)
                                .alarm = &q->alarm,
                                .events = &watch_events,
                                .arg = q};
-    struct sweep_spec sweep = {.script = sh->script, .key = key, .events = &sweep_events, .arg = q};
+    struct sweep_spec sweep = {
+        .sweeps = &sh->sweeps, .queue = q->name, .key = key, .events = &sweep_events, .arg = q};
 
     alarm_init(&q->alarm, &alarm);
     watch_start(&q->watch, &watch);
@@ -492,6 +510,7 @@ struct queue *queue_new(const struct queue_spec *spec)
 
 void queue_up(struct queue *q, bool first_time)
 {
+    sweep_heard(&q->sweep);
     if (first_time) {
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else {

@@ -4,7 +4,6 @@
 #include "base/table.h"
 #include "listen/reclaim.h"
 #include "listen/shared.h"
-#include "listen/sweep.h"
 
 /* A queue that this process has a handler for. */
 struct queue {

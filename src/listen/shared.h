@@ -6,6 +6,7 @@
 #include "listen/eviction.h"
 #include "listen/lease.h"
 #include "listen/slots.h"
+#include "listen/sweep.h"
 #include "listen/watch.h"
 
 /* What the queues of one listener share. */
@@ -18,6 +19,7 @@ struct shared {
     struct leases leases;
     struct alarms alarms;
     struct watches watches;
+    struct sweeps sweeps;
     struct eviction eviction;
     bool closing;
     struct list ending;  /* stopped queues of which something has ended: perhaps all has */

@@ -1,38 +1,63 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SWEEP_H
 #define LAPSE_SWEEP_H
+#include "base/heap.h"
+#include "listen/look.h"
 #include "script/lease_verbs.h"
 #include "script/queue_verbs.h"
 
+/* The sweeps of all queues: one timer, for the first of them. */
+struct sweeps {
+    struct context *context;
+    struct script *script;
+    struct heap heap; /* by clock_us() */
+    struct timer timer;
+    int64_t timer_us; /* when it fires; 0: it is not set */
+};
+
+void sweeps_init(struct sweeps *ss, struct script *script);
+void sweeps_close(struct sweeps *ss);
+
 struct sweep_events {
-    /* It is time to sweep, and Redis can be reached. */
+    /* It is time to sweep: the queue has jobs, and Redis can be reached. */
     void (*due)(void *arg);
-    /* After sweep_stop(): no request is pending any more. */
+    /* After sweep_stop(): something of the sweep that was pending is not any more. */
     void (*ended)(void *arg);
 };
 
 /* The slow look at one queue. It finds what every event and every alarm has missed. */
 struct sweep {
-    struct context *context;
-    struct script *script;
+    struct sweeps *sweeps;
     struct span key;
     const struct sweep_events *events;
     void *arg;
     bool on;
-    struct timer timer;
+
+    struct heap_node node;
+    struct look look;
+    bool subscribed;  /* as it was set: we hear of new jobs */
+    bool empty;       /* the queue had no job, and we have not heard of one since */
+    int64_t heard_us; /* when we heard of one last, by clock_us() */
+
     struct sweep_request recover;
     struct arm_request arm;
     int64_t armed_ms; /* triggers are set for the jobs that are due until then */
 };
 
 struct sweep_spec {
-    struct script *script;
+    struct sweeps *sweeps;
+    const char *queue; /* not copied */
     struct span key;
     const struct sweep_events *events;
     void *arg;
 };
 
 void sweep_start(struct sweep *s, const struct sweep_spec *spec);
+
+/* The queue may have jobs. */
+void sweep_heard(struct sweep *s);
+/* Whether notices of the queue reach us. At first they do not. */
+void sweep_set_subscribed(struct sweep *s, bool subscribed);
 
 /* Ends the leases that are over: their jobs wait again, or are dead. */
 void sweep_recover(struct sweep *s);
@@ -44,7 +69,7 @@ void sweep_stop(struct sweep *s);
 
 static inline bool sweep_pending(const struct sweep *s)
 {
-    return s->recover.request.pending || s->arm.request.pending;
+    return s->look.pending || s->recover.request.pending || s->arm.request.pending;
 }
 
 #endif

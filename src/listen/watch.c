@@ -57,6 +57,7 @@ static void watch_heard_trigger(struct watch *w, struct span id)
 {
     alarm_heard_event(w->alarm);
     watch_heard_event(w);
+    w->events->heard(w->arg);
     if (membership_owns(&w->membership, id)) {
         w->events->named(w->arg, id, LAPSE_VIA_EVENT);
     }
@@ -133,6 +134,7 @@ static void on_notice(void *arg, struct channel *ch, struct span text)
         return;
     }
 
+    w->events->heard(w->arg);
     if (head_ms) {
         alarm_notify(w->alarm, head_ms);
     }
@@ -184,6 +186,7 @@ static void on_down(void *arg)
         struct watch *w = CONTAINER(i, struct watch, node);
         alarm_set_subscribed(w->alarm, false);
         membership_lost_events(&w->membership);
+        w->events->unsubscribed(w->arg);
     }
 }
 

@@ -32,10 +32,14 @@ void watches_drain(struct watches *ws);
 void watches_close(struct watches *ws);
 
 struct watch_events {
+    /* The queue may have a job, whosever it is and whenever it is due. */
+    void (*heard)(void *arg);
     /* A job may be due that is ours to claim. The id is well-formed, and nothing else is sure. */
     void (*named)(void *arg, struct span id, enum lapse_via via);
     /* The queue is subscribed to: what was published before was not heard. */
     void (*subscribed)(void *arg);
+    /* The subscription is gone: what is published now is not heard. */
+    void (*unsubscribed)(void *arg);
     /* After watch_stop(): something of the watch that was pending is not any more. */
     void (*ended)(void *arg);
 };

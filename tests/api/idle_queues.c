@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* Thousands of queues in which nothing happens cost next to nothing: what Redis is asked is counted
+ * while all of them are looked at, however long that takes. */
+#include "handler.h"
+#include "listening.h"
+#include "wire.h"
+
+enum { QUEUES = 1000, OFTEN_MS = 50, RARELY_MS = 2000, HOUR = 3600000 };
+
+static void often(struct lapse_options *o)
+{
+    o->sweep_ms = OFTEN_MS; /* an empty queue is looked at twelve times more rarely */
+}
+
+static void rarely(struct lapse_options *o)
+{
+    o->sweep_ms = RARELY_MS; /* an empty queue is not looked at within the patience of a test */
+}
+
+static void listen_to_many(struct flow *f, struct flow_handler *w)
+{
+    char name[16];
+
+    for (unsigned i = 0; i < QUEUES; i++) {
+        snprintf(name, sizeof name, "q%u", i);
+        flow_listen(f, name, w);
+    }
+    flow_until_listeners(f, name, 1);
+}
+
+static long long looks(struct flow *f)
+{
+    return flow_calls(f, "exists");
+}
+
+/* Those that keep the listener a member of its queues are counted apart. */
+static long long heartbeats(struct flow *f)
+{
+    return flow_calls(f, "zremrangebyscore");
+}
+
+/* They are known to be empty then. */
+static void until_looked_at(struct flow *f, long long n)
+{
+    long long before = looks(f);
+    flow_poll(f, looks(f) >= before + n);
+}
+
+Test(idle_queues, are_looked_at_and_no_script_looks_for_jobs)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, often);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    listen_to_many(f, &w);
+    until_looked_at(f, 2 * QUEUES);
+    flow_calm(f);
+
+    long long scripts = flow_scripts(f);
+    long long beats = heartbeats(f);
+    long long asked = looks(f);
+    flow_poll(f, looks(f) >= asked + 3 * QUEUES);
+    asked = looks(f) - asked;
+    beats = heartbeats(f) - beats;
+    scripts = flow_scripts(f) - scripts - beats;
+
+    /* heartbeats go on while they are counted */
+    cr_assert_leq(scripts, QUEUES / 100, "%lld scripts and %lld looks", scripts, asked);
+    redis_do(f->server, "FLUSHALL"); /* the audit knows a few queues by name, not a thousand */
+    flow_end(f, "q0");
+}
+
+/* That one is swept, by two scripts, whenever sweep_ms is over; the others are looked at six to
+ * twelve times more rarely. */
+Test(idle_queues, are_looked_at_more_rarely_than_one_that_has_a_job)
+{
+    enum { SWEEPS = 60, MORE_RARELY = 4 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, often);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_listen(f, "busy", &w);
+    cr_assert_eq(flow_schedule(f, "busy", "a", HOUR, NULL), 0);
+    listen_to_many(f, &w);
+    until_looked_at(f, 2 * QUEUES);
+
+    long long scripts = flow_scripts(f) - heartbeats(f);
+    long long asked = looks(f);
+    flow_poll(f, flow_scripts(f) - heartbeats(f) - scripts >= 2 * SWEEPS);
+    asked = looks(f) - asked;
+
+    cr_assert_leq(asked, SWEEPS * QUEUES / MORE_RARELY, "%lld looks", asked);
+    redis_do(f->server, "FLUSHALL");
+    flow_end(f, "q0");
+}
+
+/* Nothing tells the listener of the job. */
+Test(idle_queues, are_looked_at_for_the_jobs_of_producers_that_may_not_publish)
+{
+    enum { N = 3 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, often);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse_options opts = flow_options(f);
+    struct lapse *listener = f->l;
+    char url[160];
+
+    redis_do(f->server, "ACL SETUSER mute on >secret ~* &* +@all -publish");
+    snprintf(url, sizeof url, "unix://mute:secret@%s", f->server->socket);
+    opts.url = url;
+    flow_listen(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    f->l = flow_open(f, &opts);
+
+    for (unsigned i = 1; i <= N; i++) {
+        until_looked_at(f, 2);
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+        flow_until(f, w.settled == i);
+    }
+
+    cr_assert_eq(flow_stats(listener).via_sweep, N);
+    redis_do(f->server, "ACL LOG RESET");
+    flow_end(f, "q");
+}
+
+/* However often it has been empty before. */
+Test(idle_queues, that_get_jobs_are_swept_every_time)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, often);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_listen(f, "q", &w);
+    until_looked_at(f, 3);
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+
+    long long sweeps = flow_scripts(f) - heartbeats(f);
+    long long asked = looks(f);
+    flow_poll(f, flow_scripts(f) - heartbeats(f) - sweeps >= 40);
+    asked = looks(f) - asked;
+    cr_assert_leq(asked, 22, "%lld looks", asked); /* a claim and a sweep for each, but the first */
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    flow_end(f, "q");
+}
+
+Test(idle_queues, are_looked_at_every_time_by_who_does_not_subscribe)
+{
+    struct flow *f = flow_start_opts(FLOW_NO_EVENTS, NULL, rarely);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse *listener = f->l;
+
+    flow_listen(f, "q", &w);
+    until_looked_at(f, 2);
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, w.settled == 1);
+    cr_assert_eq(flow_stats(listener).via_sweep, 1);
+    flow_end(f, "q");
+}
+
+/* The subscription is lost, and does not come back. */
+Test(idle_queues, are_looked_at_every_time_by_who_is_not_subscribed_any_more)
+{
+    struct wire x;
+
+    wire_start(&x, FLOW_DONE, rarely);
+    flow_allow_log(x.f, "cannot connect");
+    until_looked_at(x.f, 1);
+    flow_calm(x.f);
+    proxy_refuse(x.proxy, true);
+    redis_do(x.f->server, "CLIENT KILL TYPE pubsub");
+    flow_poll(x.f, proxy_conns(x.proxy) >= 4); /* in vain */
+    cr_assert_eq(flow_schedule(x.f, "q", NULL, 0, NULL), 0);
+    flow_until(x.f, x.w.settled == 1);
+    cr_assert_eq(flow_stats(x.l).via_sweep, 1);
+    proxy_refuse(x.proxy, false);
+    wire_end(&x);
+}
