@@ -3,11 +3,6 @@
  * that hear events and can take jobs. src/lua/README.md says in which order they are; the event of
  * an id is answered by the member whose rank is hash(id) mod n.
  *
- * With each heartbeat a listener also sets a canary: a trigger of its own, which makes the one
- * before it expire. The event of that must come. When it has not come by the next heartbeat,
- * seconds later, events do not arrive. Only heartbeats count: when many listeners come and go,
- * several canaries are set within the time that an event may take.
- *
  * Each join or leave is published, and makes all other listeners ask for their rank; anyone may
  * publish it. So a listener asks at most once in APART_MS, and many do not ask in the same moment.
  *
@@ -22,10 +17,7 @@ enum {
     JITTER_MS = 500,
     RETRY_MS = 300,
     APART_MS = 200,
-    FULL_MS = 1000,
-    FIRST_MS = 400,   /* to the second heartbeat, while no event was heard */
-    SECOND_MS = 2500, /* to the one after a canary that was not heard */
-    UNHEARD_MAX = 2
+    FULL_MS = 1000
 };
 
 static int64_t in_ms(int64_t ms)
@@ -96,8 +88,6 @@ static void on_time(void *arg)
         return; /* the answer, the connection or a free slot sets the timer again */
     }
 
-    m->is_heartbeat = clock_us() >= m->heartbeat_us;
-    m->reads_canary = m->is_heartbeat && m->joined;
     membership_ask(m, join);
 }
 
@@ -141,35 +131,6 @@ void membership_set_free_slots(struct membership *m, bool any)
 }
 
 /* ---- answers ---- */
-static int64_t membership_next_heartbeat_ms(const struct membership *m)
-{
-    if (m->n_unheard == 1) {
-        return SECOND_MS;
-    }
-    if (m->n_unheard == 0 && !m->heard_us) {
-        return FIRST_MS;
-    }
-
-    return HEARTBEAT_MS - random_ms(JITTER_MS);
-}
-
-/* Was the canary heard that the heartbeat before this one made expire? */
-static void membership_check_canary(struct membership *m)
-{
-    bool heard = m->heard_us >= m->heartbeat.request.sent_us;
-
-    if (!m->joined || heard) {
-        m->n_unheard = 0;
-    } else if (m->reads_canary) {
-        m->n_unheard++;
-    }
-
-    if (m->n_unheard >= UNHEARD_MAX) {
-        m->context->stats.missed_events++;
-        m->events->silent(m->arg);
-    }
-}
-
 static void on_answer(struct heartbeat_request *r, int err, const struct heartbeat_reply *reply)
 {
     struct membership *m = CONTAINER(r, struct membership, heartbeat);
@@ -188,10 +149,7 @@ static void on_answer(struct heartbeat_request *r, int err, const struct heartbe
     } else {
         m->rank = reply->rank < reply->n_live ? reply->rank : -1;
         m->n_members = reply->n_live;
-        if (m->is_heartbeat) {
-            membership_check_canary(m);
-            m->heartbeat_us = in_ms(membership_next_heartbeat_ms(m));
-        }
+        m->heartbeat_us = in_ms(HEARTBEAT_MS - random_ms(JITTER_MS));
     }
 
     if (m->wanted != m->joined && !m->full_us) {
@@ -203,23 +161,11 @@ static void on_answer(struct heartbeat_request *r, int err, const struct heartbe
     m->events->ranked(m->arg, m->rank, m->n_members);
 }
 
-void membership_heard(struct membership *m)
-{
-    m->heard_us = clock_us();
-    if (m->n_unheard > 0) {
-        m->n_unheard = 0;
-        m->heartbeat_us = in_ms(HEARTBEAT_MS);
-        membership_set_timer(m);
-    }
-}
-
 void membership_lost_events(struct membership *m)
 {
     m->rank = -1;
     m->n_members = 0;
-    m->heard_us = 0;
     m->heartbeat_us = 0;
-    m->n_unheard = 0;
     membership_leave(m);
     m->events->ranked(m->arg, m->rank, m->n_members);
 }

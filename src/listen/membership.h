@@ -12,8 +12,6 @@ void membership_make_name(char out[MEMBERSHIP_NAME_MAX], const struct lapse_opti
 struct membership_events {
     /* What is known of our place may have changed; rank -1: we are no member. */
     void (*ranked)(void *arg, int64_t rank, int64_t n_members);
-    /* An event that had to come has not come: expiry events do not reach us. */
-    void (*silent)(void *arg);
     /* After membership_leave_for_good(): no request is pending any more. */
     void (*ended)(void *arg);
 };
@@ -34,13 +32,9 @@ struct membership {
     bool left_for_good;
 
     struct heartbeat_request heartbeat;
-    bool is_heartbeat;  /* the last request is */
-    bool reads_canary;  /* it is, and it made the canary before it expire */
-    unsigned n_unheard; /* canaries that expired since an event was heard */
     struct timer timer;
 
     /* by clock_us(); 0: never */
-    int64_t heard_us;     /* the last event */
     int64_t asked_us;     /* the last request */
     int64_t heartbeat_us; /* the next heartbeat */
     int64_t refresh_us;   /* when to ask before that, because something has changed */
@@ -66,8 +60,6 @@ void membership_refresh(struct membership *m);
  * does a member without free slots leave. */
 void membership_set_free_slots(struct membership *m, bool any);
 
-/* An event was heard, of a job or of a canary. */
-void membership_heard(struct membership *m);
 /* The subscription is gone: we hear no events, and are no member. */
 void membership_lost_events(struct membership *m);
 

@@ -461,7 +461,6 @@ static void queue_start_hints(struct queue *q)
     struct watch_spec watch = {.watches = &sh->watches,
                                .queue = q->name,
                                .key = key,
-                               .member_name = span_of(sh->name),
                                .alarm = &q->alarm,
                                .events = &watch_events,
                                .arg = q};

@@ -25,8 +25,9 @@ static bool watches_set_events(struct watches *ws, enum events_state now,
     return true;
 }
 
-static void watches_miss_events(struct watches *ws)
+static void on_silent(void *arg)
 {
+    struct watches *ws = arg;
     struct context *c = ws->context;
     struct lapse_health report = {.kind = LAPSE_HEALTH_NO_EVENTS};
     char kind = c->settings.notify == LAPSE_KEYSPACE ? 'K' : 'E';
@@ -40,13 +41,29 @@ static void watches_miss_events(struct watches *ws)
     }
 }
 
+/* Sets the canary among the triggers of any queue that is subscribed to. */
+static void watches_move_canary(struct watches *ws)
+{
+    ws->canary_of = NULL;
+    LIST_EACH (i, &ws->all) {
+        struct watch *w = CONTAINER(i, struct watch, node);
+        if (watch_is_subscribed(w)) {
+            ws->canary_of = w;
+            canary_start(&ws->canary, w->queue, ws->member_name);
+            return;
+        }
+    }
+
+    canary_stop(&ws->canary);
+}
+
 /* Of a job or of our canary. */
 static void watch_heard_event(struct watch *w)
 {
     struct watches *ws = w->watches;
     struct lapse_health report = {.kind = LAPSE_HEALTH_EVENTS};
 
-    membership_heard(&w->membership);
+    canary_heard(&ws->canary);
     if (watches_set_events(ws, EVENTS_ARRIVE, report)) {
         log_line(&ws->context->log, LOG_EVENTS, LOG_NOTICE, "expiry events arrive again");
     }
@@ -151,6 +168,9 @@ static void on_confirmed(void *arg, struct channel *ch)
     (void)arg;
     alarm_set_subscribed(w->alarm, true);
     membership_join(&w->membership);
+    if (!w->watches->canary_of) {
+        watches_move_canary(w->watches);
+    }
     w->events->subscribed(w->arg);
 }
 
@@ -182,6 +202,8 @@ static void on_down(void *arg)
 {
     struct watches *ws = arg;
 
+    ws->canary_of = NULL;
+    canary_stop(&ws->canary);
     LIST_EACH (i, &ws->all) {
         struct watch *w = CONTAINER(i, struct watch, node);
         alarm_set_subscribed(w->alarm, false);
@@ -195,16 +217,16 @@ bool watch_is_subscribed(const struct watch *w)
     return w->channel.confirmed;
 }
 
-static void watch_subscribe(struct watch *w, const char *queue)
+static void watch_subscribe(struct watch *w)
 {
     struct watches *ws = w->watches;
     const struct lapse_options *settings = &ws->context->settings;
     int db = ws->node->endpoint.address.db;
     bool by_keyspace = settings->notify == LAPSE_KEYSPACE;
 
-    keys_notice(w->notices, settings->space, queue, db);
-    keys_pattern(w->triggers, settings->space, queue, db);
-    table_add(&ws->names, &w->named, span_of(queue));
+    keys_notice(w->notices, settings->space, w->queue, db);
+    keys_pattern(w->triggers, settings->space, w->queue, db);
+    table_add(&ws->names, &w->named, span_of(w->queue));
     pubsub_add(&ws->node->pubsub, &w->channel, w->notices, by_keyspace ? w->triggers : NULL);
 }
 
@@ -221,12 +243,6 @@ static void on_ranked(void *arg, int64_t rank, int64_t n_members)
 {
     struct watch *w = arg;
     alarm_set_rank(w->alarm, rank, n_members);
-}
-
-static void on_silent(void *arg)
-{
-    struct watch *w = arg;
-    watches_miss_events(w->watches);
 }
 
 static void on_left(void *arg)
@@ -264,32 +280,40 @@ bool watch_is_first(const struct watch *w)
 /* ---- life ---- */
 void watch_start(struct watch *w, const struct watch_spec *spec)
 {
-    static const struct membership_events events = {on_ranked, on_silent, on_left};
+    static const struct membership_events events = {on_ranked, on_left};
     struct watches *ws = spec->watches;
     struct membership_spec membership = {.script = ws->script,
                                          .key = spec->key,
-                                         .name = spec->member_name,
+                                         .name = span_of(ws->member_name),
                                          .events = &events,
                                          .arg = w};
 
-    *w = (struct watch){
-        .watches = ws, .alarm = spec->alarm, .events = spec->events, .arg = spec->arg};
+    *w = (struct watch){.watches = ws,
+                        .queue = spec->queue,
+                        .alarm = spec->alarm,
+                        .events = spec->events,
+                        .arg = spec->arg};
     w->free_slots = true;
     w->subscribes = !(ws->context->settings.flags & LAPSE_NO_EVENTS);
 
     membership_init(&w->membership, &membership);
     list_insert(&ws->all, &w->node);
     if (w->subscribes) {
-        watch_subscribe(w, spec->queue);
+        watch_subscribe(w);
     }
 }
 
 void watch_stop(struct watch *w)
 {
+    struct watches *ws = w->watches;
+
     membership_leave_for_good(&w->membership);
     list_remove(&w->node);
     if (w->subscribes) {
         watch_unsubscribe(w);
+    }
+    if (ws->canary_of == w) {
+        watches_move_canary(ws);
     }
 }
 
@@ -305,15 +329,20 @@ bool watch_pending(const struct watch *w)
 }
 
 /* ---- all watches ---- */
-void watches_init(struct watches *ws, struct script *script, struct alarms *alarms)
+void watches_init(struct watches *ws, struct script *script, struct alarms *alarms,
+                  const char *member_name)
 {
     static const struct pubsub_events events = {on_confirmed, on_notice,       on_expired,
                                                 on_refused,   on_channel_left, on_down};
     struct node *node = script->node;
     bool by_keyspace = node->context->settings.notify == LAPSE_KEYSPACE;
 
-    *ws = (struct watches){
-        .context = node->context, .script = script, .node = node, .alarms = alarms};
+    *ws = (struct watches){.context = node->context,
+                           .script = script,
+                           .node = node,
+                           .alarms = alarms,
+                           .member_name = member_name};
+    canary_init(&ws->canary, node, on_silent, ws);
     list_init(&ws->all);
     table_init(&ws->names);
     pubsub_init(&node->pubsub, &node->endpoint, by_keyspace ? NULL : KEYS_EXPIRED, &events, ws);
@@ -322,6 +351,7 @@ void watches_init(struct watches *ws, struct script *script, struct alarms *alar
 void watches_up(struct watches *ws)
 {
     pubsub_start(&ws->node->pubsub);
+    canary_up(&ws->canary);
     LIST_EACH (i, &ws->all) {
         watch_rejoin(CONTAINER(i, struct watch, node));
     }
@@ -330,10 +360,13 @@ void watches_up(struct watches *ws)
 void watches_drain(struct watches *ws)
 {
     pubsub_ending(&ws->node->pubsub);
+    canary_stop(&ws->canary);
+    ws->canary_of = NULL;
 }
 
 void watches_close(struct watches *ws)
 {
     pubsub_close(&ws->node->pubsub);
+    canary_stop(&ws->canary);
     table_free(&ws->names);
 }

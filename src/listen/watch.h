@@ -4,6 +4,7 @@
 #include "base/table.h"
 #include "job/keys.h"
 #include "listen/alarm.h"
+#include "listen/canary.h"
 #include "listen/membership.h"
 
 /* What is known of expiry events: of all queues alike, since they have one subscription. */
@@ -20,11 +21,16 @@ struct watches {
     struct node *node; /* its subscription is ours */
     struct alarms *alarms;
     enum events_state events;
+    const char *member_name; /* ours, in all queues */
+    struct canary canary;
+    struct watch *canary_of; /* among the triggers of this queue it is set; NULL: of none */
     struct list all;
     struct table names; /* of the queues that are subscribed to */
 };
 
-void watches_init(struct watches *ws, struct script *script, struct alarms *alarms);
+/* member_name is not copied. */
+void watches_init(struct watches *ws, struct script *script, struct alarms *alarms,
+                  const char *member_name);
 /* The connection for commands is there again. */
 void watches_up(struct watches *ws);
 /* The handle closes: channels need not be unsubscribed one by one. */
@@ -48,6 +54,7 @@ struct watch_events {
 struct watch {
     struct list node;
     struct watches *watches;
+    const char *queue; /* its owner's */
     const struct watch_events *events;
     void *arg;
 
@@ -66,7 +73,6 @@ struct watch_spec {
     struct watches *watches;
     const char *queue; /* not copied */
     struct span key;
-    struct span member_name;
     struct alarm *alarm;
     const struct watch_events *events;
     void *arg;

@@ -7,6 +7,8 @@
 
 enum { QUEUES = 1000, OFTEN_MS = 50, RARELY_MS = 2000, HOUR = 3600000 };
 
+static const char SILENCE[] = "expiry events do not arrive";
+
 static void often(struct lapse_options *o)
 {
     o->sweep_ms = OFTEN_MS; /* an empty queue is looked at twelve times more rarely */
@@ -69,6 +71,25 @@ Test(idle_queues, are_looked_at_and_no_script_looks_for_jobs)
     flow_end(f, "q0");
 }
 
+Test(idle_queues, of_one_listener_have_one_canary)
+{
+    enum { BEAT_LEAST_MS = 4500, FIRST = 2 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, often);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    listen_to_many(f, &w);
+    flow_until(f, flow_calls(f, "set") >= FIRST);
+
+    int64_t start_ms = test_now_ms();
+    long long before = flow_calls(f, "set");
+    until_looked_at(f, 3 * QUEUES);
+
+    long long most = 1 + (test_now_ms() - start_ms) / BEAT_LEAST_MS;
+    cr_assert_leq(flow_calls(f, "set") - before, most);
+    redis_do(f->server, "FLUSHALL");
+    flow_end(f, "q0");
+}
+
 /* That one is swept, by two scripts, whenever sweep_ms is over; the others are looked at six to
  * twelve times more rarely. */
 Test(idle_queues, are_looked_at_more_rarely_than_one_that_has_a_job)
@@ -90,6 +111,43 @@ Test(idle_queues, are_looked_at_more_rarely_than_one_that_has_a_job)
     cr_assert_leq(asked, SWEEPS * QUEUES / MORE_RARELY, "%lld looks", asked);
     redis_do(f->server, "FLUSHALL");
     flow_end(f, "q0");
+}
+
+/* Each canary makes the one before it expire. */
+Test(idle_queues, share_a_canary_that_is_heard_where_redis_expires_nothing_by_itself)
+{
+    enum { SILENT_AT = 3 };
+    struct flow *f = flow_start_opts(FLOW_STILL, NULL, rarely);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_listen(f, "a", &w);
+    flow_listen(f, "b", &w);
+    flow_until(f, flow_calls(f, "set") >= SILENT_AT);
+    flow_calm(f);
+    cr_assert_eq(flow_stats(f->l).missed_events, 0);
+    cr_assert_eq(flow_logged(f, SILENCE), 0);
+    flow_end(f, "a", "b");
+}
+
+/* The canary was set among the triggers of the first queue. */
+Test(idle_queues, notice_that_events_have_ceased_when_the_queue_of_the_canary_is_gone)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, rarely);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_listen(f, "a", &w);
+    flow_until_listeners(f, "a", 1);
+    flow_listen(f, "b", &w);
+    flow_until_listeners(f, "b", 1);
+    flow_until(f, flow_calls(f, "set") >= 2);
+
+    cr_assert_eq(lapse_unlisten(f->l, "a"), 0);
+    redis_do(f->server, "CONFIG SET notify-keyspace-events %s", "");
+    flow_allow_log(f, SILENCE);
+    flow_until(f, flow_logged(f, SILENCE) == 1);
+    redis_do(f->server, "CONFIG SET notify-keyspace-events Ex");
+    flow_until(f, flow_logged(f, "events arrive again") == 1);
+    flow_end(f, "a", "b");
 }
 
 /* Nothing tells the listener of the job. */

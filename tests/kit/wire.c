@@ -25,9 +25,9 @@ void wire_start(struct wire *x, enum flow_way way, flow_tweak *tweak)
 
     if (x->subscribes) {
         flow_until_listeners(f, "q", 1);
-        /* it entered, heard of itself, and had its first heartbeat: */
-        flow_poll(f, flow_calls(f, "set") >= 3);
-        flow_heard(f); /* the next one comes five seconds later */
+        /* it entered, heard of itself, and set its first canaries: */
+        flow_poll(f, flow_calls(f, "set") >= 2);
+        flow_heard(f); /* the next ones come seconds later */
     }
 
     flow_calm(f);

@@ -100,25 +100,6 @@ Test(heartbeat, for_0_ms_leaves)
     KEYS("listeners a:T+101");
 }
 
-Test(heartbeat, reads_its_last_canary_and_sets_the_next)
-{
-    redis_do(redis, "DEBUG SET-ACTIVE-EXPIRE 0"); /* or Redis might be the first to look */
-    ask("CONFIG RESETSTAT");
-    given("heartbeat", "0 a/1 100");
-    cr_assert_eq(calls("set"), 1);
-    wait_until(redis_now_ms(redis) + 1);
-    cr_assert_str_eq(expired(), "");
-    given("heartbeat", "0 b 100");
-    cr_assert_str_eq(expired(), "");
-    given("heartbeat", "0 a/1 100");
-    cr_assert_str_eq(expired(), "{a/1}");
-    cr_assert_eq(calls("set"), 3);
-    wait_until(redis_now_ms(redis) + 1);
-    given("heartbeat", "0 a/1 0");
-    cr_assert_str_eq(expired(), "");
-    cr_assert_eq(calls("set"), 3);
-}
-
 /* Redis compares texts by its own locale inside scripts, and so not always by bytes. */
 static void in_english(void)
 {

@@ -53,7 +53,7 @@ KEYS_OF_QUEUE = "due run dead jobs attempts seq listeners t notice".split()
 CONNECTION = {
     "monitor": ["PING", "SELECT"],
     "producer": [],
-    "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS"],
+    "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS", "SET"],
 }
 KEYS = "~lapse:{*}:*"
 NOTICES = "&lapse:{*}:notice:*"

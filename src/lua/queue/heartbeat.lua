@@ -1,13 +1,11 @@
--- Enters a listener among the live ones of a queue, or takes it out, and answers its rank. It also
--- sets the listener's canary again, a trigger of no job: the last canary then expires, and its
--- event shows that events arrive.
+-- Enters a listener among the live ones of a queue, or takes it out, and answers its rank.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer ids notice sets triggers
+-- USES    answer ids notice sets
 -- KEYS    due
 -- READS   listeners
--- WRITES  listeners notice t
+-- WRITES  listeners notice
 -- ARGV    database
 --         name
 --         life_ms         how long the heartbeat is good for; 0: the listener leaves
@@ -42,7 +40,6 @@ local function main()
   if changed > 0 then notice_publish('members') end
   if life_ms == 0 then return { now_us, -1, call('ZCARD', key) } end
 
-  redis.pcall('SET', TRIGGER .. '{' .. name .. '}', '1', 'PX', 1)
   local names, bits, rank = call('ZRANGE', key, 0, -1), string.sub(name, -16), 0
   for _, other in ipairs(names) do
     local theirs = string.sub(other, -16)
