@@ -13,6 +13,9 @@
  * is over we claim it at once; otherwise the alarm checks when the grace ends. So no answer puts
  * off the check for a job that may still be there.
  *
+ * A check is sent ahead, so that Redis reads it at its moment. Where the way there was shorter than
+ * it had been of late, Redis finds nothing due, and we check again.
+ *
  * The next check is the earliest of what the last script said and of what notices said since that
  * script was sent: the two come on different sockets, in no order. */
 #include "listen/alarm.h"
@@ -59,7 +62,7 @@ static void alarms_set_timer(struct alarms *as)
     int64_t at_us = 0;
 
     if (first && as->enabled && node_knows_time(node) && node_up(node)) {
-        at_us = node_mono_us(node, first->at);
+        at_us = node_send_us(node, first->at);
     }
 
     exact_timer_set(&as->timer, at_us);
@@ -238,7 +241,7 @@ static void alarm_check(struct alarm *a, int64_t now_us)
 static void on_time(void *arg)
 {
     struct alarms *as = arg;
-    int64_t now_us = node_time_us(as->script->node);
+    int64_t now_us = node_arrival_us(as->script->node);
 
     while (as->heap.first && as->heap.first->at <= now_us) {
         struct alarm *a = CONTAINER(as->heap.first, struct alarm, node);

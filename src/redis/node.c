@@ -61,3 +61,13 @@ int64_t node_mono_us(const struct node *n, int64_t server_us)
 {
     return server_clock_mono_us(&n->clock, server_us);
 }
+
+int64_t node_arrival_us(const struct node *n)
+{
+    return server_clock_arrival_us(&n->clock, clock_us());
+}
+
+int64_t node_send_us(const struct node *n, int64_t server_us)
+{
+    return server_clock_send_us(&n->clock, server_us);
+}

@@ -58,6 +58,11 @@ int64_t node_time_us(const struct node *n);
 /* The moment of clock_us() at which Redis's clock shows server_us. */
 int64_t node_mono_us(const struct node *n, int64_t server_us);
 
+/* When Redis reads, by its clock, what is sent now; server_clock.h says how sure that is. */
+int64_t node_arrival_us(const struct node *n);
+/* The moment of clock_us() at which to send what Redis is to read at server_us. */
+int64_t node_send_us(const struct node *n, int64_t server_us);
+
 static inline bool node_knows_time(const struct node *n)
 {
     return n->clock.known;

@@ -116,3 +116,34 @@ Test(server_clock, a_step_is_followed_at_once_and_not_overtaken)
         }
     }
 }
+
+/* Rows are replies as above, and how far what we send reaches: Redis's time when it reads it, less
+ * ours when we send it. */
+Test(server_clock, reaches_as_far_as_the_fastest_request_of_late)
+{
+    static const struct {
+        int64_t sent, heard, server, reach;
+        const char *why;
+    } rows[] = {
+        {1000, 1500, 2300, 1300, "the first"},
+        {2000, 2500, 3250, 1250, "a faster way"},
+        {3000, 9000, 8000, 1250, "a slower one moves nothing"},
+        {100000, 100500, 101290, 1250, "nor does one that was a little slower"},
+        {300000, 300500, 301290, 1250, "half of the replies is full: a new half begins"},
+        {310000, 310500, 311280, 1250, "the older half still counts"},
+        {560000, 560500, 561270, 1250, "time alone does not fill a half"},
+        {561000, 561500, 562270, 1250, "the fourth of it"},
+        {562000, 562500, 563275, 1270, "the next: the older half is forgotten"},
+        {563000, 563200, 563900, 900, "a way that became shorter counts at once"},
+        {564000, 564500, 1565290, 1001290, "a step forward"},
+        {565000, 565500, 566250, 1250, "a step back"},
+    };
+    struct server_clock c = {0};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        server_clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server);
+        int64_t reach = server_clock_arrival_us(&c, 7) - 7;
+        cr_expect_eq(reach, rows[i].reach, "row %zu: %s; it is %ld", i, rows[i].why, (long)reach);
+        cr_expect_eq(server_clock_send_us(&c, 7 + reach), 7);
+    }
+}
