@@ -76,7 +76,7 @@ static void on_made(struct job_call *c, int64_t due_ms)
     c->job.due_ms = due_ms;
     c->job.score_ms = due_ms;
     c->job.created = 1;
-    listener_scheduled(&l->listener, c->request.queue, due_ms);
+    listener_scheduled(&l->listener, c->request.queue, span_of(c->job.id), due_ms);
 }
 
 static void on_scheduled(struct schedule_request *r, int err, const struct schedule_answer *answer)
@@ -104,7 +104,7 @@ static void on_rescheduled(struct job_request *r, int err, const struct job_row 
     struct job_call *c = job_call_of(r);
 
     if (!err) {
-        listener_scheduled(&c->request.handle->listener, c->request.queue, row->score_ms);
+        listener_scheduled(&c->request.handle->listener, c->request.queue, row->id, row->score_ms);
     }
 
     on_job(r, err, row);

@@ -35,7 +35,7 @@ bool span_cut(struct span *s, char mark, struct span *before);
  * changed. */
 bool span_decimal(struct span s, int64_t max, int64_t *out);
 
-/* 32-bit FNV-1a. Listeners agree on who answers an event by it, so it must stay the same. */
+/* 32-bit FNV-1a. */
 uint32_t span_hash(struct span s);
 
 #endif

@@ -1,26 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* When to check a queue for due jobs. What is due is decided by Redis alone, when we claim.
+/* When to touch the due triggers of a queue, which makes Redis expire them and publish their
+ * events. The script that touches also claims what is ours. What is due is decided by Redis alone.
  *
- * Rank. Every listener hears every event, and the one whose rank is hash(id) mod n claims the job.
- * The listener of rank 0 has the exact alarm: it touches the due triggers, which makes Redis expire
- * them and publish their events. Rank k is its watchdog: it checks min(2k, 40) ms later, and not at
- * all if a trigger has expired since the job was due, because that shows that triggers are touched.
- * A watchdog that did not check does not know what is due next, so it checks after WATCHDOG_MS even
- * if it hears events. Without a subscription touching is of no use: the alarm claims at once.
+ * Owners. Each job belongs to one listener, by its id. The owner touches it at its moment. Its
+ * touch is sent ahead, so that Redis reads it just then; where the way there was shorter than it
+ * had been of late, Redis finds nothing due, and we touch again. Several touches may be on their
+ * way. Which moments come a script tells that looks for them, and notices tell what it could not
+ * see; dues.c keeps them.
  *
- * Grace. A job that its listener does not claim may be claimed by any other GRACE_MS after it was
- * due. Each script that looks at a queue says which of the due jobs is the oldest. Where its grace
- * is over we claim it at once; otherwise the alarm checks when the grace ends. So no answer puts
- * off the check for a job that may still be there.
+ * Watching. At a moment of a job that another listener owns we touch as well, but later: by rank,
+ * min(2(k + 1), 40) ms. We do not if a trigger has expired since, because that shows that triggers
+ * are touched; only, it may have been that of another job, so we check after WATCH_MS unless a
+ * script has looked at the queue by then.
  *
- * A check is sent ahead, so that Redis reads it at its moment. Where the way there was shorter than
- * it had been of late, Redis finds nothing due, and we check again.
- *
- * The next check is the earliest of what the last script said and of what notices said since that
- * script was sent: the two come on different sockets, in no order. */
+ * Grace. A job that its owner does not claim may be claimed by any other GRACE_MS after it was due.
+ * Each script that looks at a queue says which of the due jobs is the oldest. Where its grace is
+ * over we claim it at once; otherwise the alarm checks when the grace ends. So no answer puts off
+ * the check for a job that may still be there. A notice that jobs are due now is such an answer
+ * too; the two come on different sockets, in no order, and so the next check is the earliest of
+ * what the last script said and of what notices said since that script was sent. */
 #include "listen/alarm.h"
 
-enum { GRACE_MS = 50, WATCHDOG_MS = 50, LAG_MAX_MS = 40, RETRY_MS = 200 };
+enum {
+    GRACE_MS = 50,
+    WATCH_MS = 50,
+    LAG_MAX_MS = 40,
+    RETRY_MS = 200,
+    IN_FLIGHT_MAX = 32, /* touches on their way */
+    LOOK = 24,          /* jobs at which a touch looks */
+    LOOK_BELOW = 4,     /* known moments: then it does */
+    LOOK_AHEAD_MS = 100
+};
 
 #define GRACE_US (GRACE_MS * INT64_C(1000))
 
@@ -34,6 +44,11 @@ static int64_t earlier(int64_t a, int64_t b)
     return a ? a : b;
 }
 
+static int64_t later_by(int64_t at_us, int64_t by_us)
+{
+    return at_us ? at_us + by_us : 0;
+}
+
 /* ---- when ---- */
 /* How long the listeners before us have to touch or claim. */
 static int64_t alarm_lag_us(const struct alarm *a)
@@ -44,15 +59,35 @@ static int64_t alarm_lag_us(const struct alarm *a)
     return 1000 * (lag_ms < LAG_MAX_MS ? lag_ms : LAG_MAX_MS);
 }
 
+static int64_t alarm_own_us(const struct alarm *a)
+{
+    const struct due *due = dues_first(&a->dues, true);
+    return due ? due->ms * 1000 : 0;
+}
+
+/* The owner comes before the first who watches. */
+static int64_t alarm_watch_us(const struct alarm *a)
+{
+    const struct due *due = dues_first(&a->dues, false);
+    return due ? due->ms * 1000 + alarm_lag_us(a) + 2000 : 0;
+}
+
 static int64_t alarm_next_us(const struct alarm *a)
 {
-    int64_t at_us = earlier(a->next.due_us, a->next.grace_us);
+    int64_t at_us = later_by(a->grace_us, alarm_lag_us(a));
 
-    if (!a->on || !at_us || a->touch.request.pending) {
+    if (!a->on) {
         return 0;
     }
 
-    return at_us + alarm_lag_us(a);
+    if (a->n_sent < IN_FLIGHT_MAX) {
+        at_us = earlier(at_us, alarm_own_us(a));
+        at_us = earlier(at_us, alarm_watch_us(a));
+        at_us = earlier(at_us, a->look_us);
+        at_us = earlier(at_us, a->check_us);
+    }
+
+    return at_us;
 }
 
 static void alarms_set_timer(struct alarms *as)
@@ -74,18 +109,29 @@ static void alarm_set(struct alarm *a)
     alarms_set_timer(a->alarms);
 }
 
-static void check_no_later(struct alarm_check *c, const struct alarm_check *than)
+/* ---- what notices say ---- */
+static bool alarm_owns_all(const struct alarm *a)
 {
-    c->due_us = earlier(c->due_us, than->due_us);
-    c->grace_us = earlier(c->grace_us, than->grace_us);
+    return a->n_members <= 1;
 }
 
-/* ---- what notices say ---- */
-static void alarm_check_at(struct alarm *a, struct alarm_check check)
+void alarm_notify(struct alarm *a, int64_t due_ms, bool own)
 {
+    struct due due = {.ms = due_ms, .heard_us = clock_us(), .own = own};
+
+    if (a->on) {
+        dues_add(&a->dues, due);
+        alarm_set(a);
+    }
+}
+
+void alarm_check_after_grace(struct alarm *a)
+{
+    int64_t now_us = node_time_us(node_of(a->alarms->script, a->key));
+
     a->newer.at_us = clock_us();
-    check_no_later(&a->newer.check, &check);
-    check_no_later(&a->next, &check);
+    a->newer.grace_us = earlier(a->newer.grace_us, now_us + GRACE_US);
+    a->grace_us = earlier(a->grace_us, a->newer.grace_us);
     alarm_set(a);
 }
 
@@ -108,136 +154,191 @@ static void alarm_forget_notices(struct alarm *a, int64_t sent_us)
     a->newer = none;
 }
 
-void alarm_notify(struct alarm *a, int64_t due_ms)
-{
-    if (a->on) {
-        alarm_check_at(a, (struct alarm_check){.due_us = due_ms * 1000});
-    }
-}
-
-void alarm_check_after_grace(struct alarm *a)
-{
-    int64_t now_us = node_time_us(node_of(a->alarms->script, a->key));
-
-    alarm_check_at(a, (struct alarm_check){.grace_us = now_us + GRACE_US});
-}
-
-void alarm_heard_event(struct alarm *a)
+bool alarm_heard_event(struct alarm *a)
 {
     a->expired_us = clock_us();
+    return a->n_sent == 0;
 }
 
 /* ---- what scripts say ---- */
-bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_us)
+/* There is a moment of ours, and nothing before it is unknown: the touch at that moment will look
+ * further. */
+static bool alarm_knows_own(const struct alarm *a)
 {
-    int64_t oldest_us = seen->oldest_ms * 1000;
-    int64_t next_us = seen->next_ms * 1000;
-    int64_t due_us = a->next.due_us;
-    bool overdue = false;
+    const struct due *own = dues_first(&a->dues, true);
+    return own && own->ms <= a->dues.known_ms;
+}
 
-    /* The job that we wait for may have become due meanwhile, and be the oldest. A watchdog still
-     * has to see whether its trigger is touched. */
-    bool still_waits = due_us && due_us <= seen->now_us && oldest_us && oldest_us <= due_us;
+static void alarm_set_look(struct alarm *a, int64_t now_ms)
+{
+    int64_t known_ms = a->dues.known_ms;
+    int64_t ahead_ms = (known_ms - now_ms) / 2;
 
-    if (next_us && next_us <= seen->now_us) { /* of a peer that names the past */
-        next_us = seen->now_us + GRACE_US;
+    a->look_us = 0;
+    if (known_ms == DUES_ALL || alarm_knows_own(a)) {
+        return;
     }
 
-    a->next = (struct alarm_check){.due_us = still_waits ? due_us : next_us};
-    a->check_even_if_heard = false;
+    if (ahead_ms > LOOK_AHEAD_MS) {
+        ahead_ms = LOOK_AHEAD_MS;
+    }
+    a->look_us = 1000 * (known_ms > now_ms ? known_ms - ahead_ms : now_ms);
+}
 
-    if (oldest_us) {
-        int64_t grace_us = oldest_us + GRACE_US;
+/* True: jobs are overdue. */
+static bool alarm_set_grace(struct alarm *a, const struct due_times *seen, int64_t sent_us)
+{
+    bool overdue = false;
+
+    a->grace_us = 0;
+    if (seen->oldest_ms) {
+        int64_t grace_us = seen->oldest_ms * 1000 + GRACE_US;
         overdue = grace_us + alarm_lag_us(a) <= seen->now_us;
-        a->next.grace_us = overdue ? seen->now_us + GRACE_US : grace_us;
+        a->grace_us = overdue ? seen->now_us + GRACE_US : grace_us;
     }
 
     alarm_forget_notices(a, sent_us);
-    check_no_later(&a->next, &a->older.check);
-    check_no_later(&a->next, &a->newer.check);
-    alarm_set(a);
+    a->grace_us = earlier(a->grace_us, a->older.grace_us);
+    a->grace_us = earlier(a->grace_us, a->newer.grace_us);
 
     return overdue && a->alarms->enabled;
 }
 
-static void on_touched(struct touch_request *r, int err, const struct touch_reply *reply)
+bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_us)
 {
-    struct alarm *a = CONTAINER(r, struct alarm, touch);
-    struct alarms *as = a->alarms;
+    bool overdue = alarm_set_grace(a, seen, sent_us);
 
-    if (!a->on) {
-        a->events->ended(a->arg);
-        return;
+    dues_learn_next(&a->dues, seen->next_ms, a->sent_ms, alarm_owns_all(a));
+    a->check_us = 0;
+    alarm_set_look(a, seen->now_us / 1000);
+    alarm_set(a);
+
+    return overdue;
+}
+
+/* Redis's clock may have been set back: what is on its way is all that counts. */
+static void alarm_touch_ended(struct alarm *a)
+{
+    a->n_sent--;
+    if (a->n_sent == 0) {
+        a->sent_ms = 0;
     }
+}
 
-    if (err) {
-        int64_t retry_us = node_time_us(node_of(as->script, a->key)) + RETRY_MS * INT64_C(1000);
-        alarm_check_at(a, (struct alarm_check){.due_us = retry_us});
-        return;
-    }
-
+bool alarm_touched(struct alarm *a, const struct touch_reply *reply, int64_t target_ms,
+                   int64_t sent_us)
+{
     struct due_times seen = {reply->now_us, reply->oldest_due_ms, reply->next_due_ms};
-    int64_t n_touched = reply->n_read - reply->n_there;
+    struct dues_seen look = {.coming = reply->coming, .known_ms = reply->known_ms};
 
-    as->context->stats.touches += (uint64_t)reply->n_expired;
+    alarm_touch_ended(a);
+    a->alarms->context->stats.touches += (uint64_t)reply->n_expired;
     a->cursor_ms = reply->cursor_ms;
 
-    bool overdue = alarm_answered(a, &seen, r->request.sent_us);
-    if (reply->n_there) {
-        alarm_check_at(a, (struct alarm_check){.due_us = (seen.now_us / 1000 + 1) * 1000});
+    if (reply->known_ms) {
+        look.taken_ms = a->sent_ms;
+        look.sent_us = sent_us;
+        dues_learn(&a->dues, &look);
     }
 
-    /* A trigger that is not there makes no event: it was evicted, was lost, or is not set yet.
-     * Where it expired just before, or was touched by another, its event is on the way. So only the
-     * first to look can judge by that. */
-    bool missing = a->rank <= 0 && !a->touch_again && n_touched > reply->n_expired;
-
-    a->touch_again = reply->n_there > 0;
-    if (missing || overdue || reply->n_read >= SCRIPT_BATCH) {
-        a->events->overdue(a->arg);
+    bool overdue = alarm_answered(a, &seen, sent_us);
+    if (target_ms * 1000 > reply->now_us) { /* it was read too early */
+        dues_add(&a->dues, (struct due){.ms = target_ms, .own = true});
     }
+    if (reply->n_there > 0) {
+        a->check_us = (reply->now_us / 1000 + 1) * 1000;
+    }
+    alarm_set(a);
+
+    return overdue;
+}
+
+void alarm_touch_failed(struct alarm *a, bool again)
+{
+    alarm_touch_ended(a);
+    if (again) {
+        a->check_us = node_time_us(node_of(a->alarms->script, a->key)) + RETRY_MS * INT64_C(1000);
+    }
+    alarm_set(a);
 }
 
 /* ---- the timer ---- */
-static bool alarm_is_over(const struct alarm *a, int64_t at_us, int64_t now_us)
+static void alarm_touch(struct alarm *a, int64_t target_ms, bool everyone)
 {
-    return at_us && at_us + alarm_lag_us(a) <= now_us;
+    bool look = a->dues.n < LOOK_BELOW || !alarm_knows_own(a);
+    struct touch_range range = {.cursor_ms = a->cursor_ms,
+                                .rank = a->rank,
+                                .n_members = a->n_members,
+                                .everyone = everyone,
+                                .look = look ? LOOK : 0};
+
+    a->n_sent++;
+    if (target_ms > a->sent_ms) {
+        a->sent_ms = target_ms;
+    }
+    if (!a->events->touch(a->arg, &range, target_ms)) {
+        alarm_touch_ended(a);
+    }
 }
 
-/* A trigger has expired since the job that we wait for was due: another listener touches them. */
-static bool alarm_others_touch(const struct alarm *a, int64_t due_us)
+static bool is_over(int64_t at_us, int64_t now_us)
 {
-    return a->rank != 0 &&
-           a->expired_us >= node_mono_us(node_of(a->alarms->script, a->key), due_us);
+    return at_us && at_us <= now_us;
 }
 
-static void alarm_check(struct alarm *a, int64_t now_us)
+/* A trigger has expired since the job of another listener was due: triggers are touched. */
+static bool alarm_others_touch(const struct alarm *a)
 {
-    struct alarms *as = a->alarms;
-    int64_t due_us = a->next.due_us;
-    bool overdue = alarm_is_over(a, a->next.grace_us, now_us);
-    bool events_help = a->subscribed && as->events_arrive;
+    const struct due *due = dues_first(&a->dues, false);
+    int64_t due_us = node_mono_us(node_of(a->alarms->script, a->key), due->ms * 1000);
 
-    if (alarm_is_over(a, due_us, now_us)) {
-        a->next.due_us = 0;
+    return a->expired_us >= due_us;
+}
+
+/* True: the triggers of others are to be touched. */
+static bool alarm_watch(struct alarm *a, int64_t now_us)
+{
+    bool check = is_over(a->check_us, now_us);
+
+    if (check) {
+        a->check_us = 0;
+    }
+
+    while (is_over(alarm_watch_us(a), now_us)) {
+        if (alarm_others_touch(a)) {
+            a->check_us = earlier(a->check_us, now_us + WATCH_MS * INT64_C(1000));
+        } else {
+            check = true;
+        }
+        dues_remove(&a->dues, false, dues_first(&a->dues, false)->ms);
+    }
+
+    return check;
+}
+
+static void alarm_ring(struct alarm *a, int64_t now_us)
+{
+    bool own = is_over(alarm_own_us(a), now_us);
+    bool look = is_over(a->look_us, now_us);
+    bool everyone = alarm_watch(a, now_us);
+    bool overdue = is_over(later_by(a->grace_us, alarm_lag_us(a)), now_us);
+
+    if (overdue) {
+        a->grace_us = 0;
+    }
+
+    if (own || everyone || look) {
+        int64_t target_ms = own ? now_us / 1000 : 0;
+        dues_remove(&a->dues, true, now_us / 1000);
+        alarm_touch(a, target_ms, everyone);
+        a->look_us = 0;
     }
     if (overdue) {
-        a->next.grace_us = 0;
-    }
-
-    if (!events_help || !a->free_slots) {
         a->events->overdue(a->arg);
-    } else if (!overdue && !a->check_even_if_heard && alarm_others_touch(a, due_us)) {
-        a->check_even_if_heard = true;
-        a->next.due_us = now_us + WATCHDOG_MS * INT64_C(1000);
-    } else {
-        a->touch.request.until_us = clock_us() + as->context->settings.reply_ms * 1000;
-        script_touch(as->script, &a->touch, a->key, a->cursor_ms);
     }
 }
 
-/* Each alarm that is over is set again: to a later moment, or to none while its touch is pending.
- */
+/* Each alarm that rings is set again: to a later moment, or to none. */
 static void on_time(void *arg)
 {
     struct alarms *as = arg;
@@ -245,7 +346,7 @@ static void on_time(void *arg)
 
     while (as->heap.first && as->heap.first->at <= now_us) {
         struct alarm *a = CONTAINER(as->heap.first, struct alarm, node);
-        alarm_check(a, now_us);
+        alarm_ring(a, now_us);
         heap_set(&as->heap, &a->node, alarm_next_us(a));
     }
 
@@ -255,19 +356,19 @@ static void on_time(void *arg)
 /* ---- settings and life ---- */
 void alarm_set_rank(struct alarm *a, int64_t rank, int64_t n_members)
 {
+    bool owned_all = alarm_owns_all(a);
+
+    if (a->rank == rank && a->n_members == n_members) {
+        return;
+    }
+
     a->rank = rank;
     a->n_members = n_members;
+    if (!owned_all || !alarm_owns_all(a)) {
+        dues_forget(&a->dues);
+        alarm_set_look(a, node_time_us(node_of(a->alarms->script, a->key)) / 1000);
+    }
     alarm_set(a);
-}
-
-void alarm_set_subscribed(struct alarm *a, bool subscribed)
-{
-    a->subscribed = subscribed;
-}
-
-void alarm_set_free_slots(struct alarm *a, bool any)
-{
-    a->free_slots = any;
 }
 
 void alarm_init(struct alarm *a, const struct alarm_spec *spec)
@@ -276,8 +377,6 @@ void alarm_init(struct alarm *a, const struct alarm_spec *spec)
         .alarms = spec->alarms, .key = spec->key, .events = spec->events, .arg = spec->arg};
     a->on = true;
     a->rank = -1;
-    a->free_slots = true;
-    a->touch.end = on_touched;
 }
 
 void alarm_stop(struct alarm *a)

@@ -3,7 +3,8 @@
 #define LAPSE_ALARM_H
 #include "base/exact_timer.h"
 #include "base/heap.h"
-#include "script/queue_verbs.h"
+#include "listen/dues.h"
+#include "script/lease_verbs.h"
 
 /* The alarms of all queues: one timer, for the first of them. */
 struct alarms {
@@ -21,20 +22,25 @@ void alarms_up(struct alarms *as);
 /* Whether expiry events arrive, of any queue. At first that is assumed. */
 void alarms_set_events_arrive(struct alarms *as, bool arrive);
 
+static inline bool alarms_events_arrive(const struct alarms *as)
+{
+    return as->events_arrive;
+}
+
 void alarms_close(struct alarms *as);
 
 struct alarm_events {
-    /* Jobs of the queue are overdue, or there is no other way to learn which are due: claim the
-     * oldest. */
+    /* It is time to touch: sends it, to arrive at target_ms, and calls alarm_touched() or
+     * alarm_touch_failed() with the answer. False: nothing was sent, and need not be. */
+    bool (*touch)(void *arg, const struct touch_range *range, int64_t target_ms);
+    /* Jobs of the queue are overdue, for anybody to claim: claim the oldest. */
     void (*overdue)(void *arg);
-    /* After alarm_stop(): no request is pending any more. */
-    void (*ended)(void *arg);
 };
 
-/* When to check a queue, by Redis's clock; 0: nothing is known. */
-struct alarm_check {
-    int64_t due_us;   /* the first job that was not due yet is: its trigger is to be touched */
-    int64_t grace_us; /* the grace of the jobs that were due is over: anybody may claim them */
+/* A moment that a notice asked us to look at, and that no script has answered since. */
+struct alarm_notified {
+    int64_t grace_us; /* by Redis's clock; 0: none */
+    int64_t at_us;    /* of the last notice, by clock_us(); 0: there was none */
 };
 
 /* The alarm of one queue. */
@@ -48,22 +54,20 @@ struct alarm {
     /* as it was set */
     int64_t rank; /* ours among the listeners of the queue; -1: we are no member */
     int64_t n_members;
-    bool subscribed; /* we are, to the events of the queue */
-    bool free_slots; /* we can take jobs */
 
     struct heap_node node;
-    struct alarm_check next;
-    /* What notices said that the last script may not have known, the older and the newer ones. */
-    struct alarm_notified {
-        struct alarm_check check;
-        int64_t at_us; /* of the last of them, by clock_us(); 0: there was none */
-    } older, newer;
-    int64_t expired_us;       /* when the event of a trigger was heard last, by clock_us() */
-    bool check_even_if_heard; /* events show that triggers are touched, but not what is next */
+    struct dues dues;
 
-    struct touch_request touch;
-    int64_t cursor_ms; /* triggers up to this due time were touched */
-    bool touch_again;  /* some of them too early: Redis's clock had not reached them */
+    /* when to look, by Redis's clock; 0: need not */
+    int64_t look_us;  /* which moments come after those that we know */
+    int64_t check_us; /* at all triggers: an event may have hidden that others were not touched */
+    int64_t grace_us; /* the grace of the jobs that were due is over: anybody may claim them */
+    struct alarm_notified older, newer;
+
+    int64_t expired_us; /* when the event of a trigger was heard last, by clock_us() */
+    int64_t cursor_ms;  /* triggers up to this due time were touched */
+    int64_t sent_ms;    /* touches up to this one are on their way */
+    unsigned n_sent;    /* touches without an answer */
 };
 
 /* What a script saw of the due times of a queue. */
@@ -83,25 +87,29 @@ struct alarm_spec {
 void alarm_init(struct alarm *a, const struct alarm_spec *spec);
 
 void alarm_set_rank(struct alarm *a, int64_t rank, int64_t n_members);
-void alarm_set_subscribed(struct alarm *a, bool subscribed);
-void alarm_set_free_slots(struct alarm *a, bool any);
 
-/* The event of a trigger was heard, whosever job it is. */
-void alarm_heard_event(struct alarm *a);
-/* A job is due then: a notice said so, or we made it. */
-void alarm_notify(struct alarm *a, int64_t due_ms);
+/* The event of a trigger was heard, whosever job it is. True: no answer to a touch is pending that
+ * will say what is due. */
+bool alarm_heard_event(struct alarm *a);
+/* A job is due then: a notice said so, or we made it. own: it is ours. */
+void alarm_notify(struct alarm *a, int64_t due_ms, bool own);
 /* Jobs are due now: checks when their grace is over, in case the listener responsible for one of
  * them does not claim it. */
 void alarm_check_after_grace(struct alarm *a);
-/* A script has looked at the queue; it was sent at sent_us, by clock_us(). True: jobs are overdue,
+/* A claim has looked at the queue; it was sent at sent_us, by clock_us(). True: jobs are overdue,
  * and are for anybody to claim, now. */
 bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_us);
+
+/* The answer to a touch; the same. */
+bool alarm_touched(struct alarm *a, const struct touch_reply *reply, int64_t target_ms,
+                   int64_t sent_us);
+void alarm_touch_failed(struct alarm *a, bool again);
 
 void alarm_stop(struct alarm *a);
 
 static inline bool alarm_pending(const struct alarm *a)
 {
-    return a->touch.request.pending;
+    return a->n_sent > 0;
 }
 
 #endif

@@ -1,40 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 /* Ids that are heard before a claim is sent travel together: the first asks for the claim, and the
- * others are added to it. Redis decides by its clock which of the jobs are due. */
+ * others are added to it. Redis decides by its clock which of the jobs are due.
+ *
+ * A touch reads the triggers of our due jobs and claims them, in one script. Their events come to
+ * us all the same, and must not lead to claims in vain: what a touch claimed is remembered by its
+ * hash until its event was heard. Where two jobs want the same place the older is forgotten, which
+ * costs a claim in vain. */
 #include "listen/claim.h"
 #include "base/mem.h"
 
 enum { SPARE_MAX = 8 };
 
-static void on_answer(struct claim_request *r, int err, const struct claim_reply *got)
+/* ---- the events that we made ---- */
+static uint32_t echo_hash(struct span key, struct span id)
 {
-    struct claim *c = CONTAINER(r, struct claim, call);
-    c->end(c, err, got);
+    return span_hash(key) ^ span_hash(id);
 }
 
-struct claim *claim_new(struct claims *cs, void *owner,
-                        void (*end)(struct claim *c, int err, const struct claim_reply *got))
+static void claims_note_echo(struct claims *cs, struct span key, struct span id)
+{
+    uint32_t hash = echo_hash(key, id);
+    cs->echoes[hash % ECHOES] = hash;
+}
+
+bool claims_take_echo(struct claims *cs, struct span key, struct span id)
+{
+    uint32_t hash = echo_hash(key, id);
+    uint32_t *noted = &cs->echoes[hash % ECHOES];
+
+    if (*noted != hash || hash == 0) {
+        return false;
+    }
+
+    *noted = 0;
+    return true;
+}
+
+/* ---- life ---- */
+static struct claim *claims_take_spare(struct claims *cs)
 {
     struct list *spare = list_pop(&cs->spare);
-    struct claim *c = NULL;
 
-    if (spare) {
-        c = CONTAINER(spare, struct claim, node);
-        cs->n_spare--;
-    } else {
-        c = mem_new(sizeof *c, 0);
+    if (!spare) {
+        return mem_new(sizeof(struct claim), 0);
     }
+
+    cs->n_spare--;
+    return CONTAINER(spare, struct claim, node);
+}
+
+static void claim_delete(struct claim *c)
+{
+    mem_free(c->ids);
+    mem_free(c);
+}
+
+struct claim *claim_new(struct claims *cs, enum claim_kind kind, void *owner,
+                        void (*end)(struct claim *c, int err, const struct claim_result *got))
+{
+    struct claim *c = claims_take_spare(cs);
+
     if (!c) {
         return NULL;
     }
 
+    struct claim_ids *ids = c->ids;
+    if (kind == CLAIM_IDS && !ids) {
+        ids = mem_new(sizeof *ids, 0);
+        if (!ids) {
+            mem_free(c);
+            return NULL;
+        }
+    }
+
+    *c = (struct claim){.claims = cs, .owner = owner, .end = end, .kind = kind, .ids = ids};
     list_init(&c->node);
-    c->claims = cs;
-    c->owner = owner;
-    c->end = end;
-    c->call.end = on_answer;
-    c->call.n_ids = 0;
-    c->n_slots = 0;
+    if (ids) {
+        ids->n = 0;
+    }
 
     return c;
 }
@@ -47,30 +90,98 @@ void claim_free(struct claim *c)
         cs->n_spare++;
         list_insert(&cs->spare, &c->node);
     } else {
-        mem_free(c);
+        claim_delete(c);
     }
+}
+
+/* ---- answers ---- */
+static void on_claim_answer(struct claim_request *r, int err, const struct claim_reply *reply)
+{
+    struct claim *c = CONTAINER(r, struct claim, call);
+
+    if (err) {
+        c->end(c, err, NULL);
+        return;
+    }
+
+    struct claim_result got = {.now_us = reply->now_us,
+                               .oldest_due_ms = reply->oldest_due_ms,
+                               .next_due_ms = reply->next_due_ms,
+                               .n_unreadable = reply->n_unreadable,
+                               .n_lost = reply->n_lost,
+                               .n_jobs = reply->n_jobs,
+                               .claim = reply};
+    c->end(c, 0, &got);
+}
+
+static void claim_note_echoes(struct claim *c, const struct touch_reply *reply)
+{
+    for (size_t i = 0; i < reply->n_jobs; i++) {
+        struct job_row row;
+        if (script_touched_job(reply, i, &row) && row.place == 1) {
+            claims_note_echo(c->claims, c->touch.request.key, row.id);
+        }
+    }
+}
+
+static void on_touch_answer(struct touch_request *r, int err, const struct touch_reply *reply)
+{
+    struct claim *c = CONTAINER(r, struct claim, touch);
+
+    if (err) {
+        c->end(c, err, NULL);
+        return;
+    }
+
+    struct claim_result got = {.now_us = reply->now_us,
+                               .oldest_due_ms = reply->oldest_due_ms,
+                               .next_due_ms = reply->next_due_ms,
+                               .n_unreadable = reply->n_unreadable,
+                               .n_lost = reply->n_lost,
+                               .n_jobs = reply->n_jobs,
+                               .touch = reply};
+    claim_note_echoes(c, reply);
+    c->end(c, 0, &got);
+}
+
+bool claim_job(const struct claim_result *got, size_t i, struct job_row *row)
+{
+    return got->touch ? script_touched_job(got->touch, i, row)
+                      : script_claimed_job(got->claim, i, row);
+}
+
+/* ---- sending ---- */
+/* Where lease and patience are the same for all kinds. */
+static int64_t claim_begin(struct claim *c, struct script_request *r)
+{
+    const struct lapse_options *settings = &c->claims->context->settings;
+    bool short_runs = settings->run_ms < settings->lease_ms;
+
+    c->lease_ms = short_runs ? settings->run_ms : settings->lease_ms;
+    r->until_us = clock_us() + settings->reply_ms * 1000;
+    return c->lease_ms;
 }
 
 static void claim_send(struct claim *c, struct span key)
 {
     struct claims *cs = c->claims;
-    const struct lapse_options *settings = &cs->context->settings;
-    bool short_runs = settings->run_ms < settings->lease_ms;
+    int64_t lease_ms = claim_begin(c, &c->call.request);
 
-    c->lease_ms = short_runs ? settings->run_ms : settings->lease_ms;
-    c->call.request.until_us = clock_us() + settings->reply_ms * 1000;
-    script_claim(cs->script, &c->call, key, cs->holder, c->lease_ms, c->n_slots);
+    c->call.end = on_claim_answer;
+    c->call.ids = c->kind == CLAIM_IDS ? c->ids : NULL;
+    script_claim(cs->script, &c->call, key, cs->holder, lease_ms, c->n_slots);
 }
 
 void claim_ask_oldest(struct claim *c, struct span key, unsigned n, enum lapse_via via)
 {
     c->n_slots = n;
-    c->call.via_oldest = (uint8_t)via;
+    c->via = via;
     claim_send(c, key);
 }
 
 void claim_add(struct claim *c, struct span key, struct span id, enum lapse_via via)
 {
+    c->call.ids = c->ids;
     script_claim_add(&c->call, id, via);
     c->n_slots++;
     if (c->n_slots == 1) {
@@ -80,8 +191,7 @@ void claim_add(struct claim *c, struct span key, struct span id, enum lapse_via 
 
 bool claim_is_open(const struct claim *c)
 {
-    return script_is_unsent(&c->call.request) && !claim_is_by_age(c) &&
-           c->call.n_ids < SCRIPT_BATCH;
+    return script_is_unsent(&c->call.request) && c->ids->n < SCRIPT_BATCH;
 }
 
 bool claim_withdraw(struct claim *c)
@@ -89,29 +199,49 @@ bool claim_withdraw(struct claim *c)
     return script_withdraw(c->claims->script, &c->call.request);
 }
 
-/* ---- answers ---- */
+void claim_touch(struct claim *c, struct span key, unsigned n, const struct touch_range *range)
+{
+    struct claims *cs = c->claims;
+    int64_t lease_ms = claim_begin(c, &c->touch.request);
+    struct touch_spec spec = {
+        .holder = cs->holder, .lease_ms = lease_ms, .limit = n, .range = *range};
+
+    c->n_slots = n;
+    c->touch.end = on_touch_answer;
+    script_touch(cs->script, &c->touch, key, &spec);
+}
+
+int64_t claim_sent_us(const struct claim *c)
+{
+    return c->kind == CLAIM_TOUCH ? c->touch.request.sent_us : c->call.request.sent_us;
+}
+
+/* ---- what a claim of ids brought ---- */
 static bool claim_named(const struct claim *c, const struct job_row *row)
 {
-    return row->place >= 1 && row->place <= c->call.n_ids;
+    return c->kind == CLAIM_IDS && row->place >= 1 && row->place <= c->ids->n;
 }
 
 enum lapse_via claim_via(const struct claim *c, const struct job_row *row)
 {
+    if (c->kind == CLAIM_TOUCH) {
+        return row->place == 1 ? LAPSE_VIA_TOUCH : LAPSE_VIA_ALARM;
+    }
     if (claim_named(c, row)) {
-        return (enum lapse_via)c->call.via[row->place - 1];
+        return (enum lapse_via)c->ids->via[row->place - 1];
     }
 
-    return (enum lapse_via)c->call.via_oldest;
+    return c->via;
 }
 
-unsigned claim_n_left(const struct claim *c, const struct claim_reply *got)
+unsigned claim_n_left(const struct claim *c, const struct claim_result *got)
 {
     size_t bytes = 0;
     int64_t last = 0;
 
     for (size_t i = 0; i < got->n_jobs; i++) {
         struct job_row row;
-        if (script_claimed_job(got, i, &row) && claim_named(c, &row)) {
+        if (claim_job(got, i, &row) && claim_named(c, &row)) {
             bytes += row.record.len;
             last = row.place > last ? row.place : last;
         }
@@ -121,19 +251,19 @@ unsigned claim_n_left(const struct claim *c, const struct claim_reply *got)
         return 0;
     }
 
-    return c->call.n_ids - (unsigned)last;
+    return c->ids->n - (unsigned)last;
 }
 
 void claim_go_on(struct claim *c, unsigned n_left)
 {
-    struct claim_request *r = &c->call;
-    unsigned first = r->n_ids - n_left;
+    struct claim_ids *ids = c->ids;
+    unsigned first = ids->n - n_left;
 
-    memmove(r->ids, r->ids + first, n_left * sizeof *r->ids);
-    memmove(r->via, r->via + first, n_left * sizeof *r->via);
-    r->n_ids = n_left;
+    memmove(ids->texts, ids->texts + first, n_left * sizeof *ids->texts);
+    memmove(ids->via, ids->via + first, n_left * sizeof *ids->via);
+    ids->n = n_left;
     c->n_slots = n_left;
-    claim_send(c, r->request.key);
+    claim_send(c, c->call.request.key);
 }
 
 /* ---- all claims ---- */
@@ -146,6 +276,6 @@ void claims_init(struct claims *cs, struct script *script, struct span holder)
 void claims_close(struct claims *cs)
 {
     for (struct list *i; (i = list_pop(&cs->spare));) {
-        mem_free(CONTAINER(i, struct claim, node));
+        claim_delete(CONTAINER(i, struct claim, node));
     }
 }

@@ -82,7 +82,7 @@ static void lease_count_settled(struct lease *l, int64_t next_due_ms)
     case SETTLE_RETRY:
         if (next_due_ms) {
             stats->retried++;
-            ls->events->retried(ls->arg, l->owner, next_due_ms);
+            ls->events->retried(ls->arg, l->owner, span_of(l->job.id), next_due_ms);
         } else {
             stats->failed++;
         }

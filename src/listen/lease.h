@@ -47,7 +47,7 @@ struct lease_events {
     /* The job is not held any more. */
     void (*ended)(void *arg, void *owner);
     /* The job waits again, until due_ms. */
-    void (*retried)(void *arg, void *owner, int64_t due_ms);
+    void (*retried)(void *arg, void *owner, struct span id, int64_t due_ms);
 };
 
 enum { UNSETTLED_MAX = 256 };

@@ -56,12 +56,12 @@ int listener_remove(struct listener *l, const char *queue)
     return 0;
 }
 
-void listener_scheduled(struct listener *l, const char *queue, int64_t due_ms)
+void listener_scheduled(struct listener *l, const char *queue, struct span id, int64_t due_ms)
 {
     struct queue *q = listener_find(l, queue);
 
     if (q) {
-        queue_scheduled(q, due_ms);
+        queue_scheduled(q, id, due_ms);
     }
 }
 
@@ -72,10 +72,10 @@ static void on_lease_ended(void *arg, void *owner)
     queue_lease_ended(owner);
 }
 
-static void on_lease_retried(void *arg, void *owner, int64_t due_ms)
+static void on_lease_retried(void *arg, void *owner, struct span id, int64_t due_ms)
 {
     (void)arg;
-    queue_scheduled(owner, due_ms);
+    queue_scheduled(owner, id, due_ms);
 }
 
 static void on_backlog_due(void *arg)

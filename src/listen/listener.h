@@ -21,7 +21,7 @@ int listener_add(struct listener *l, const char *queue, unsigned max_running, la
 int listener_remove(struct listener *l, const char *queue);
 
 /* This process made a job of the queue due then. */
-void listener_scheduled(struct listener *l, const char *queue, int64_t due_ms);
+void listener_scheduled(struct listener *l, const char *queue, struct span id, int64_t due_ms);
 
 /* The connection for commands is there, for the first time or again. */
 void listener_up(struct listener *l);

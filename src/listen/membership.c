@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis keeps the names of a queue's listeners, each until its heartbeat ends. Members are those
- * that hear events and can take jobs. src/lua/README.md says in which order they are; the event of
- * an id is answered by the member whose rank is hash(id) mod n.
+ * that hear events and can take jobs. src/lua/README.md says in which order they are; each
+ * job is owned by one of them, by its id.
  *
  * Each join or leave is published, and makes all other listeners ask for their rank; anyone may
  * publish it. So a listener asks at most once in APART_MS, and many do not ask in the same moment.
@@ -9,6 +9,7 @@
  * A listener without free slots leaves only after FULL_MS: at max_running it would otherwise leave
  * and rejoin, and notify every peer, once per job. Until then the grace covers it. */
 #include "listen/membership.h"
+#include "job/owner.h"
 #include <stdio.h>
 
 enum {
@@ -177,7 +178,7 @@ bool membership_owns(const struct membership *m, struct span id)
         return m->n_members == 0;
     }
 
-    return span_hash(id) % m->n_members == m->rank;
+    return owner_of(id, m->n_members) == m->rank;
 }
 
 bool membership_is_ours(const struct membership *m, struct span name)

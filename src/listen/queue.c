@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
-enum { PAUSE_MS = 300 };
+enum { PAUSE_MS = 300, TOUCH_SHARE = 4, TOUCH_MAX = 16 };
 
 /* ---- may we claim? ---- */
 static bool queue_is_closed(const struct queue *q)
@@ -80,12 +80,12 @@ static void on_ended(void *arg)
 }
 
 /* ---- claims ---- */
-static void on_claimed(struct claim *c, int err, const struct claim_reply *got);
+static void on_claimed(struct claim *c, int err, const struct claim_result *got);
 
 /* NULL: out of memory. It is tried again after a pause. */
-static struct claim *queue_new_claim(struct queue *q)
+static struct claim *queue_new_claim(struct queue *q, enum claim_kind kind)
 {
-    struct claim *c = claim_new(&q->shared->claims, q, on_claimed);
+    struct claim *c = claim_new(&q->shared->claims, kind, q, on_claimed);
 
     if (!c) {
         timer_set(&q->pause, PAUSE_MS);
@@ -103,7 +103,7 @@ void queue_claim(struct queue *q, enum lapse_via via)
         return;
     }
     if (n_free > 0 && !q->oldest_claimed && !queue_must_wait(q)) {
-        c = queue_new_claim(q);
+        c = queue_new_claim(q, CLAIM_OLDEST);
     }
 
     /* Even while a claim by age is pending: it may have been executed before the job that this hint
@@ -156,7 +156,7 @@ static void queue_hint_id(struct queue *q, struct span id, enum lapse_via via)
         return;
     }
     if (!c && n_free > 0 && !queue_must_wait(q) && !share_others_wait(&q->share)) {
-        c = queue_new_claim(q);
+        c = queue_new_claim(q, CLAIM_IDS);
     }
 
     if (!c || n_free == 0) {
@@ -170,6 +170,48 @@ static void queue_hint_id(struct queue *q, struct span id, enum lapse_via via)
     claim_add(c, span_of(q->key), id, via);
 }
 
+/* ---- touching ---- */
+/* How many jobs a touch may claim. Several may be on their way, and most find one. */
+static unsigned queue_touch_slots(const struct queue *q)
+{
+    unsigned n_free = share_free(&q->share);
+    unsigned n = (n_free + TOUCH_SHARE - 1) / TOUCH_SHARE;
+
+    if (queue_must_wait(q) || share_others_wait(&q->share)) {
+        return 0;
+    }
+
+    return n < TOUCH_MAX ? n : TOUCH_MAX;
+}
+
+/* Without a free slot jobs of ours wait until there is one; those of others are to be touched all
+ * the same. */
+static bool on_touch_due(void *arg, const struct touch_range *range, int64_t target_ms)
+{
+    struct queue *q = arg;
+    unsigned n = queue_touch_slots(q);
+    struct claim *c = NULL;
+
+    if (queue_is_closed(q)) {
+        return false;
+    }
+    if (n > 0 || range->everyone) {
+        c = queue_new_claim(q, CLAIM_TOUCH);
+    }
+    if (n == 0) {
+        queue_claim(q, LAPSE_VIA_ALARM);
+    }
+    if (!c) {
+        return false;
+    }
+
+    c->target_ms = target_ms;
+    share_claim(&q->share, n);
+    claim_touch(c, span_of(q->key), n, range);
+    return true;
+}
+
+/* ---- claims that are not sent yet ---- */
 static void queue_withdraw_claim(struct queue *q)
 {
     struct claim *c = q->open;
@@ -192,6 +234,7 @@ static void queue_count_claimed(struct queue *q, enum lapse_via via)
     case LAPSE_VIA_NOTICE: stats->via_notice++; break;
     case LAPSE_VIA_ALARM: stats->via_alarm++; break;
     case LAPSE_VIA_SWEEP: stats->via_sweep++; break;
+    case LAPSE_VIA_TOUCH: stats->via_touch++; break;
     default: break;
     }
 }
@@ -221,18 +264,18 @@ static void queue_take_job(struct queue *q, const struct claim *c, const struct 
     queue_count_claimed(q, spec.via);
 }
 
-static void queue_take_jobs(struct queue *q, const struct claim *c, const struct claim_reply *got)
+static void queue_take_jobs(struct queue *q, const struct claim *c, const struct claim_result *got)
 {
     struct context *context = q->shared->context;
 
     for (size_t i = 0; i < got->n_jobs; i++) {
         struct job_row row;
-        if (script_claimed_job(got, i, &row)) {
+        if (claim_job(got, i, &row)) {
             queue_take_job(q, c, &row);
         }
     }
 
-    if (got->n_jobs == 0) {
+    if (got->n_jobs == 0 && c->kind != CLAIM_TOUCH) {
         context->stats.empty_claims++;
     }
     if (got->n_unreadable || got->n_lost) {
@@ -243,24 +286,36 @@ static void queue_take_jobs(struct queue *q, const struct claim *c, const struct
     }
 }
 
+/* Whether jobs are overdue, by what the claim saw. */
+static bool queue_tell_alarm(struct queue *q, const struct claim *c, const struct claim_result *got)
+{
+    struct due_times seen = {got->now_us, got->oldest_due_ms, got->next_due_ms};
+
+    if (c->kind == CLAIM_TOUCH) {
+        return alarm_touched(&q->alarm, got->touch, c->target_ms, claim_sent_us(c));
+    }
+
+    return alarm_answered(&q->alarm, &seen, claim_sent_us(c));
+}
+
 /* The answer to a claim also says whether more is due. */
 static void queue_look_further(struct queue *q, const struct claim *c,
-                               const struct claim_reply *got)
+                               const struct claim_result *got)
 {
     bool found = got->n_jobs > 0 || got->n_unreadable > 0 || got->n_lost > 0;
-    struct due_times seen = {got->now_us, got->oldest_due_ms, got->next_due_ms};
-    bool overdue = alarm_answered(&q->alarm, &seen, claim_sent_us(c));
+    bool overdue = queue_tell_alarm(q, c, got);
+    bool more = got->touch && got->touch->more;
 
     if (queue_is_closed(q)) {
         return;
     }
 
-    if (!claim_is_by_age(c)) {
-        if (overdue) {
+    if (c->kind != CLAIM_OLDEST) {
+        if (overdue || more) {
             queue_hint(q, LAPSE_VIA_ALARM);
         }
     } else if (got->oldest_due_ms && found) {
-        queue_wait_in_turn(q, (enum lapse_via)c->call.via_oldest);
+        queue_wait_in_turn(q, c->via);
     } else {
         watch_set_free_slots(&q->watch, true);
     }
@@ -269,13 +324,11 @@ static void queue_look_further(struct queue *q, const struct claim *c,
 /* Redis refused a claim, or broke off in it. */
 static void queue_pause(struct queue *q, const struct claim *c, int err)
 {
-    bool by_age = claim_is_by_age(c);
-
     if (err == LAPSE_EBROKEN) {
         q->reclaim_later = true;
     }
 
-    q->later = by_age ? (enum lapse_via)c->call.via_oldest : LAPSE_VIA_SWEEP;
+    q->later = c->kind == CLAIM_OLDEST ? c->via : LAPSE_VIA_SWEEP;
     q->paused = true;
     timer_set(&q->pause, PAUSE_MS);
 }
@@ -297,12 +350,18 @@ static void queue_claim_ended(struct queue *q)
     queue_claims_allowed(q);
 }
 
-static void on_claimed(struct claim *c, int err, const struct claim_reply *got)
+static void on_claimed(struct claim *c, int err, const struct claim_result *got)
 {
     struct queue *q = c->owner;
-    unsigned n_left = err ? 0 : claim_n_left(c, got); /* their slots remain set aside */
+    unsigned n_left = 0; /* their slots remain set aside */
 
-    if (claim_is_by_age(c)) {
+    if (!err && c->kind == CLAIM_IDS) {
+        n_left = claim_n_left(c, got);
+    }
+    if (err && c->kind == CLAIM_TOUCH) {
+        alarm_touch_failed(&q->alarm, !queue_is_closed(q));
+    }
+    if (c->kind == CLAIM_OLDEST) {
         q->oldest_claimed = false;
     }
     if (q->open == c) {
@@ -385,7 +444,13 @@ static void on_pause_over(void *arg)
 /* ---- hints ---- */
 static void on_named(void *arg, struct span id, enum lapse_via via)
 {
-    queue_hint_id(arg, id, via);
+    struct queue *q = arg;
+    bool claimed =
+        via == LAPSE_VIA_EVENT && claims_take_echo(&q->shared->claims, span_of(q->key), id);
+
+    if (!claimed) {
+        queue_hint_id(q, id, via);
+    }
 }
 
 static void on_heard(void *arg)
@@ -430,13 +495,13 @@ static void on_sweep_due(void *arg)
 /* We scheduled this job ourselves: the alarm is set at once instead of when the published notice
  * arrives, which it cannot while the subscription is down. Jobs that are already due are always
  * announced. */
-void queue_scheduled(struct queue *q, int64_t due_ms)
+void queue_scheduled(struct queue *q, struct span id, int64_t due_ms)
 {
     int64_t now_us = node_time_us(node_of(q->shared->script, span_of(q->key)));
 
     sweep_heard(&q->sweep);
     if (!watch_is_subscribed(&q->watch) || due_ms * 1000 > now_us) {
-        alarm_notify(&q->alarm, due_ms);
+        alarm_notify(&q->alarm, due_ms, watch_owns(&q->watch, id));
     }
 }
 
@@ -449,7 +514,7 @@ void queue_lease_ended(struct queue *q)
 /* ---- life ---- */
 static void queue_start_hints(struct queue *q)
 {
-    static const struct alarm_events alarm_events = {on_overdue, on_ended};
+    static const struct alarm_events alarm_events = {on_touch_due, on_overdue};
     static const struct watch_events watch_events = {on_heard, on_named, on_subscribed,
                                                      on_unsubscribed, on_ended};
     static const struct sweep_events sweep_events = {on_sweep_due, on_ended};

@@ -48,7 +48,7 @@ struct queue *queue_new(const struct queue_spec *spec);
 /* The connection for commands is there, for the first time or again. */
 void queue_up(struct queue *q, bool first_time);
 /* A job of the queue is due then: this process has scheduled it, or retries it. */
-void queue_scheduled(struct queue *q, int64_t due_ms);
+void queue_scheduled(struct queue *q, struct span id, int64_t due_ms);
 /* A job of the queue is not held any more. */
 void queue_lease_ended(struct queue *q);
 /* Claims the oldest jobs that are due, or joins the backlog. */

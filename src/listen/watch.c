@@ -4,8 +4,8 @@
  *   event     a trigger of the queue expired: its job is due. If we are the listener to answer it,
  *             its id goes to the claim of the queue
  *   canary    a trigger of a listener expired; of our own it shows that events arrive
- *   notice    published by scripts: a new first due time, ids that are due at once, or 'members':
- *             listeners have joined or left
+ *   notice    published by scripts: jobs that are due at once, or soon, or before all others; or
+ *             'members': listeners have joined or left
  *
  * Anyone may publish such messages, so they are only hints: at worst we look in vain. */
 #include "listen/watch.h"
@@ -72,10 +72,11 @@ static void watch_heard_event(struct watch *w)
 /* ---- events ---- */
 static void watch_heard_trigger(struct watch *w, struct span id)
 {
-    alarm_heard_event(w->alarm);
+    bool tells = alarm_heard_event(w->alarm);
+
     watch_heard_event(w);
     w->events->heard(w->arg);
-    if (membership_owns(&w->membership, id)) {
+    if (tells && membership_owns(&w->membership, id)) {
         w->events->named(w->arg, id, LAPSE_VIA_EVENT);
     }
 }
@@ -118,27 +119,27 @@ static void on_expired(void *arg, struct span channel, struct span text)
 }
 
 /* ---- notices ---- */
-static void watch_heard_ids(struct watch *w, struct span ids)
+/* due_ms 0: now. */
+static void watch_heard_due(struct watch *w, struct span id, int64_t due_ms)
 {
-    for (bool more = true; more;) {
-        struct span id = ids;
+    bool own = membership_owns(&w->membership, id);
 
-        more = span_cut(&ids, ' ', &id);
-        if (keys_id_ok(id) && membership_owns(&w->membership, id)) {
-            w->events->named(w->arg, id, LAPSE_VIA_NOTICE);
-        }
+    if (due_ms) {
+        alarm_notify(w->alarm, due_ms, own);
+        return;
     }
 
+    if (own) {
+        w->events->named(w->arg, id, LAPSE_VIA_NOTICE);
+    }
     alarm_check_after_grace(w->alarm);
 }
 
-/* 'members', or 'HEAD ID ID...': src/lua/README.md draws both. */
+/* 'members', or 'DUE ID DUE ID...': src/lua/README.md draws both. */
 static void on_notice(void *arg, struct channel *ch, struct span text)
 {
     struct watch *w = CONTAINER(ch, struct watch, channel);
-    struct span ids = text;
-    struct span number = text;
-    int64_t head_ms = 0;
+    struct span rest = text;
 
     (void)arg;
     if (span_is(text, "members")) {
@@ -146,17 +147,21 @@ static void on_notice(void *arg, struct channel *ch, struct span text)
         return;
     }
 
-    bool has_ids = span_cut(&ids, ' ', &number);
-    if (!span_decimal(number, EXACT_MAX, &head_ms)) {
-        return;
-    }
-
     w->events->heard(w->arg);
-    if (head_ms) {
-        alarm_notify(w->alarm, head_ms);
-    }
-    if (has_ids && ids.len > 0) {
-        watch_heard_ids(w, ids);
+    for (bool more = true; more;) {
+        struct span number = rest;
+        int64_t due_ms = 0;
+
+        more = span_cut(&rest, ' ', &number);
+        struct span id = rest;
+        if (!more || !span_decimal(number, EXACT_MAX, &due_ms)) {
+            return;
+        }
+
+        more = span_cut(&rest, ' ', &id);
+        if (keys_id_ok(id)) {
+            watch_heard_due(w, id, due_ms);
+        }
     }
 }
 
@@ -166,7 +171,6 @@ static void on_confirmed(void *arg, struct channel *ch)
     struct watch *w = CONTAINER(ch, struct watch, channel);
 
     (void)arg;
-    alarm_set_subscribed(w->alarm, true);
     membership_join(&w->membership);
     if (!w->watches->canary_of) {
         watches_move_canary(w->watches);
@@ -206,7 +210,6 @@ static void on_down(void *arg)
     canary_stop(&ws->canary);
     LIST_EACH (i, &ws->all) {
         struct watch *w = CONTAINER(i, struct watch, node);
-        alarm_set_subscribed(w->alarm, false);
         membership_lost_events(&w->membership);
         w->events->unsubscribed(w->arg);
     }
@@ -269,7 +272,11 @@ void watch_set_free_slots(struct watch *w, bool any)
 
     w->free_slots = any;
     membership_set_free_slots(&w->membership, any);
-    alarm_set_free_slots(w->alarm, any);
+}
+
+bool watch_owns(const struct watch *w, struct span id)
+{
+    return membership_owns(&w->membership, id);
 }
 
 bool watch_is_first(const struct watch *w)

@@ -85,6 +85,8 @@ void watch_set_free_slots(struct watch *w, bool any);
 
 /* Do we hear its events and notices? */
 bool watch_is_subscribed(const struct watch *w);
+/* Is it for us to run this job? */
+bool watch_owns(const struct watch *w, struct span id);
 /* No other listener of the queue is before us. */
 bool watch_is_first(const struct watch *w);
 

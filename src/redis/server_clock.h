@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Half of the recent replies: the smallest of what Redis's clock showed when it read a request, less
- * what ours showed when we sent it. */
+/* Half of the recent replies: the smallest of what Redis's clock showed when it read a request,
+ * less what ours showed when we sent it. */
 struct server_reach {
     int64_t least_us;
     int64_t since_us; /* by clock_us() */

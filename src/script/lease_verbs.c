@@ -93,42 +93,90 @@ static void on_claim(struct script_request *request, int err, const struct redis
     r->end(r, err, err ? NULL : &reply);
 }
 
+static const struct span *claim_args(struct claim_request *r, struct span holder, int64_t lease_ms,
+                                     unsigned limit)
+{
+    struct span *args = r->ids ? r->ids->args : r->args;
+
+    args[0] = holder;
+    args[1] = arg_number(r->lease, lease_ms);
+    args[2] = arg_number(r->limit, r->ids ? 0 : limit);
+    for (unsigned i = 0; r->ids && i < r->ids->n; i++) {
+        args[CLAIM_ARGS + i] = span_of(r->ids->texts[i]);
+    }
+
+    return args;
+}
+
 void script_claim(struct script *s, struct claim_request *r, struct span key, struct span holder,
                   int64_t lease_ms, unsigned limit)
 {
-    r->args[0] = holder;
-    r->args[1] = arg_number(r->lease, lease_ms);
-    r->args[2] = arg_number(r->limit, r->n_ids ? 0 : limit);
-    for (unsigned i = 0; i < r->n_ids; i++) {
-        r->args[CLAIM_FIRST_ID + i] = span_of(r->ids[i]);
-    }
-
     r->request.script = SCRIPT_CLAIM;
     r->request.key = key;
-    r->request.args = r->args;
-    r->request.n_args = CLAIM_FIRST_ID + r->n_ids;
+    r->request.args = claim_args(r, holder, lease_ms, limit);
+    r->request.n_args = CLAIM_ARGS + (r->ids ? r->ids->n : 0);
     r->request.end = on_claim;
     script_submit(s, &r->request);
 }
 
 void script_claim_add(struct claim_request *r, struct span id, enum lapse_via via)
 {
-    unsigned i = r->n_ids;
+    struct claim_ids *ids = r->ids;
+    unsigned i = ids->n;
 
     ASSERT(i < SCRIPT_BATCH);
     ASSERT(!r->request.pending || script_is_unsent(&r->request));
 
-    memcpy(r->ids[i], id.at, id.len);
-    r->ids[i][id.len] = '\0';
-    r->via[i] = (uint8_t)via;
-    r->args[CLAIM_FIRST_ID + i] = (struct span){r->ids[i], id.len};
-    r->n_ids++;
-    r->request.n_args = CLAIM_FIRST_ID + r->n_ids;
+    memcpy(ids->texts[i], id.at, id.len);
+    ids->texts[i][id.len] = '\0';
+    ids->via[i] = (uint8_t)via;
+    ids->args[CLAIM_ARGS + i] = (struct span){ids->texts[i], id.len};
+    ids->n++;
+    r->request.n_args = CLAIM_ARGS + ids->n;
 }
 
 bool script_claimed_job(const struct claim_reply *reply, size_t i, struct job_row *row)
 {
     return row_read(row, claim_reply_row(reply, i));
+}
+
+/* ---- touch ---- */
+static void on_touch(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct touch_request *r = CONTAINER(request, struct touch_request, request);
+    struct touch_reply reply;
+
+    if (!err && !touch_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_touch(struct script *s, struct touch_request *r, struct span key,
+                  const struct touch_spec *spec)
+{
+    const struct touch_range *range = &spec->range;
+
+    r->args[0] = spec->holder;
+    r->args[1] = arg_number(r->numbers[1], spec->lease_ms);
+    r->args[2] = arg_number(r->numbers[2], spec->limit);
+    r->args[3] = arg_number(r->numbers[3], range->cursor_ms);
+    r->args[4] = arg_number(r->numbers[4], range->rank);
+    r->args[5] = arg_number(r->numbers[5], range->n_members);
+    r->args[6] = arg_number(r->numbers[6], range->everyone);
+    r->args[7] = arg_number(r->numbers[7], range->look);
+
+    r->request.script = SCRIPT_TOUCH;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = TOUCH_ARGS;
+    r->request.end = on_touch;
+    script_submit(s, &r->request);
+}
+
+bool script_touched_job(const struct touch_reply *reply, size_t i, struct job_row *row)
+{
+    return row_read(row, touch_reply_row(reply, i));
 }
 
 /* ---- reclaim ---- */

@@ -45,17 +45,22 @@ void script_renew(struct script *s, struct renew_request *r, const struct leased
                   int64_t lease_ms);
 
 /* ---- claim ---- */
-enum { CLAIM_FIRST_ID = 3 /* the arguments before the ids */ };
+enum { CLAIM_ARGS = 3 /* before the ids */ };
+
+/* The ids that a claim names. */
+struct claim_ids {
+    unsigned n;
+    struct span args[CLAIM_ARGS + SCRIPT_BATCH];
+    char texts[SCRIPT_BATCH][KEYS_ID_MAX + 1];
+    uint8_t via[SCRIPT_BATCH]; /* of each id: enum lapse_via */
+};
 
 struct claim_request {
     struct script_request request;
+    struct span args[CLAIM_ARGS];
     char lease[ARG_NUMBER_MAX];
     char limit[ARG_NUMBER_MAX];
-    unsigned n_ids;
-    struct span args[CLAIM_FIRST_ID + SCRIPT_BATCH];
-    char ids[SCRIPT_BATCH][KEYS_ID_MAX + 1];
-    uint8_t via[SCRIPT_BATCH]; /* of each id: enum lapse_via */
-    uint8_t via_oldest;
+    struct claim_ids *ids; /* NULL: the oldest are asked for */
     /* reply: NULL on an error */
     void (*end)(struct claim_request *r, int err, const struct claim_reply *reply);
 };
@@ -71,6 +76,40 @@ void script_claim_add(struct claim_request *r, struct span id, enum lapse_via vi
 
 /* The i-th job that was claimed; false: its row cannot be read. */
 bool script_claimed_job(const struct claim_reply *reply, size_t i, struct job_row *row);
+
+/* ---- touch ---- */
+enum { TOUCH_ARGS = 8 };
+
+struct touch_request {
+    struct script_request request;
+    struct span args[TOUCH_ARGS];
+    char numbers[TOUCH_ARGS][ARG_NUMBER_MAX];
+    /* reply: NULL on an error */
+    void (*end)(struct touch_request *r, int err, const struct touch_reply *reply);
+};
+
+/* What to read, and to claim: the head of lua/lease/touch.lua describes it. */
+struct touch_range {
+    int64_t cursor_ms;
+    int64_t rank;
+    int64_t n_members;
+    bool everyone;
+    unsigned look;
+};
+
+struct touch_spec {
+    struct span holder; /* lives until the request has ended */
+    int64_t lease_ms;
+    unsigned limit;
+    struct touch_range range;
+};
+
+void script_touch(struct script *s, struct touch_request *r, struct span key,
+                  const struct touch_spec *spec);
+
+/* The i-th job that was claimed; false: its row cannot be read. Its place is 1 if its trigger
+ * expired now. */
+bool script_touched_job(const struct touch_reply *reply, size_t i, struct job_row *row);
 
 /* ---- reclaim ---- */
 struct reclaim_request {

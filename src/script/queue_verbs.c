@@ -57,29 +57,6 @@ bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row 
 }
 
 /* ---- for listeners ---- */
-static void on_touch(struct script_request *request, int err, const struct redisReply *answer)
-{
-    struct touch_request *r = CONTAINER(request, struct touch_request, request);
-    struct touch_reply reply;
-
-    if (!err && !touch_reply_read(&reply, answer)) {
-        err = LAPSE_EBROKEN;
-    }
-    r->end(r, err, err ? NULL : &reply);
-}
-
-void script_touch(struct script *s, struct touch_request *r, struct span key, int64_t cursor_ms)
-{
-    r->args[0] = arg_number(r->cursor, cursor_ms);
-
-    r->request.script = SCRIPT_TOUCH;
-    r->request.key = key;
-    r->request.args = r->args;
-    r->request.n_args = 1;
-    r->request.end = on_touch;
-    script_submit(s, &r->request);
-}
-
 static void on_arm(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct arm_request *r = CONTAINER(request, struct arm_request, request);

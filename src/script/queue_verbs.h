@@ -39,15 +39,6 @@ void script_list(struct script *s, struct list_request *r, struct span key,
 bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row *row);
 
 /* ---- for listeners ---- */
-struct touch_request {
-    struct script_request request;
-    struct span args[1];
-    char cursor[ARG_NUMBER_MAX];
-    void (*end)(struct touch_request *r, int err, const struct touch_reply *reply);
-};
-
-void script_touch(struct script *s, struct touch_request *r, struct span key, int64_t cursor_ms);
-
 struct arm_request {
     struct script_request request;
     struct span args[1];

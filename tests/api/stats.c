@@ -162,13 +162,29 @@ Test(stats, via_alarm)
     struct flow *f = listening(FLOW_NO_EVENTS, no_sweep, &w);
     struct lapse_stats before = flow_stats(f->l);
 
+    /* those that are due now have no trigger to touch */
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(flow_schedule(f, "q", NULL, 20 * i, NULL), 0);
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
     flow_until(f, w.settled == 4);
     cr_assert_eq(flow_stats(f->l).via_alarm - before.via_alarm, 3);
     cr_assert(flow_stats(f->l).events == 0 && flow_stats(f->l).foreign_events == 0);
+    flow_end(f, "q");
+}
+
+Test(stats, via_touch)
+{
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow *f = listening(FLOW_STILL, no_sweep, &w);
+    struct lapse_stats before = flow_stats(f->l);
+
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 40 * (i + 1), NULL), 0);
+    }
+
+    flow_until(f, w.settled == 4);
+    cr_assert_eq(flow_stats(f->l).via_touch - before.via_touch, 3);
     flow_end(f, "q");
 }
 

@@ -372,7 +372,7 @@ Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
         snprintf(fix, sizeof fix, "ACL SETUSER 'u' +%s\"", words[i]);
         as_user(s, rules);
         struct proc *p = doctor();
-        cr_assert_eq(has(p, "or stop half-way: claim\""), i == 0, "%s", p->out);
+        cr_assert_eq(has(p, "or stop half-way: claim touch\""), i == 0, "%s", p->out);
         finds(p, 1, "rights", "FAIL", fix);
     }
 

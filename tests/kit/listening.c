@@ -12,13 +12,14 @@ struct lapse_stats flow_stats(struct lapse *l)
 bool flow_via_ok(enum flow_mode mode, enum lapse_via via)
 {
     static const unsigned can[] = {
-        [FLOW_FULL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_ALARM |
-                      1u << LAPSE_VIA_SWEEP,
-        [FLOW_STILL] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_ALARM |
-                       1u << LAPSE_VIA_SWEEP,
+        [FLOW_FULL] = 1u << LAPSE_VIA_TOUCH | 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE |
+                      1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_STILL] = 1u << LAPSE_VIA_TOUCH | 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE |
+                       1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
         [FLOW_NO_ALARM] = 1u << LAPSE_VIA_EVENT | 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_SWEEP,
-        [FLOW_NO_EVENTS] = 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
-        [FLOW_MUTE] = 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_NO_EVENTS] = 1u << LAPSE_VIA_TOUCH | 1u << LAPSE_VIA_ALARM | 1u << LAPSE_VIA_SWEEP,
+        [FLOW_MUTE] = 1u << LAPSE_VIA_TOUCH | 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_ALARM |
+                      1u << LAPSE_VIA_SWEEP,
         [FLOW_SWEEP] = 1u << LAPSE_VIA_NOTICE | 1u << LAPSE_VIA_SWEEP,
     };
 

@@ -35,7 +35,7 @@ Test(clock, is_asked_once_in_each_script)
         {"check", "0 jobs 0 10"},
         {"mend", "0 a"},
         {"arm", "'0 9' 0"},
-        {"touch", "0 0"},
+        {"touch", "0 me 1000 0 0 0 1 1 24"},
         {"fail", "0 me b 3 x"},
         {"cancel", "0 a"},
         {"done", "0 me b 3"},

@@ -36,7 +36,7 @@ static const struct {
     {"renew", "0 me r U+3 5"},
     {"sweep", "0"},
     {"reclaim", "0 me 0"},
-    {"touch", "0 0"},
+    {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"arm", "'0 600' 0"},
     {"heartbeat", "0 me 100"},
     {"heartbeat", "0 l 0"},

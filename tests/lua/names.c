@@ -60,7 +60,7 @@ Test(names, all_ids_go_together)
     cr_assert_eq(run("claim", claim)->elements, 5 + n);
     now_at(10);
     given("sweep", "0");
-    given("touch", "0 0");
+    given("touch", "0 me 10 0 0 0 1 1 24");
     now_at(0);
     cr_assert_eq(run("claim", "0 me 10 100")->elements, 5);
     now_at(10);

@@ -8,18 +8,29 @@ Test(reschedule, of_a_waiting_job_moves_its_due_time_and_trigger)
     given("schedule", "0 a +50 0 " REC "x b +60 0 " REC);
     RUN("reschedule", "0 a +70 b T+65", "[U ['a' 1 T+70 '' '" REC "'] ['b' 1 T+65 '' '" REC "']]");
     KEYS("due b:T+65 a:T+70 | jobs a=" REC "x b=" REC " | t a:T+69 b:T+64");
-    HEARD("");
+    HEARD("0 'T+70 a T+65 b'");
 }
 
-Test(reschedule, tells_of_a_new_head_only)
+Test(reschedule, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new_head)
+{
+    given("schedule", "0 a +2050 0 " REC " b +2060 0 " REC);
+    RUN("reschedule", "0 b +2050", "[U ['b' 1 T+2050 '' '" REC "']]");
+    HEARD("");
+    RUN("reschedule", "0 b +2049", "[U ['b' 1 T+2049 '' '" REC "']]");
+    HEARD("0 'T+2049 b'");
+    RUN("reschedule", "3 b +2040 a +1001",
+        "[U ['b' 1 T+2040 '' '" REC "'] ['a' 1 T+1001 '' '" REC "']]");
+    HEARD("3 'T+1001 a'");
+}
+
+Test(reschedule, tells_of_each_job_that_is_due_within_a_second)
 {
     given("schedule", "0 a +50 0 " REC " b +60 0 " REC);
-    RUN("reschedule", "0 b +50", "[U ['b' 1 T+50 '' '" REC "']]");
-    HEARD("");
-    RUN("reschedule", "0 b +49", "[U ['b' 1 T+49 '' '" REC "']]");
-    HEARD("0 'T+49 '");
-    RUN("reschedule", "3 b +40 a +30", "[U ['b' 1 T+40 '' '" REC "'] ['a' 1 T+30 '' '" REC "']]");
-    HEARD("3 'T+30 '");
+    RUN("reschedule", "0 b +1000", "[U ['b' 1 T+1000 '' '" REC "']]");
+    HEARD("0 'T+1000 b'");
+    RUN("reschedule", "0 a +1000 b +1001",
+        "[U ['a' 1 T+1000 '' '" REC "'] ['b' 1 T+1001 '' '" REC "']]");
+    HEARD("0 'T+1000 a'");
 }
 
 Test(reschedule, to_now_or_the_past_takes_the_trigger_away_and_tells)
@@ -28,7 +39,7 @@ Test(reschedule, to_now_or_the_past_takes_the_trigger_away_and_tells)
     RUN("reschedule", "0 a +0 b T-9 c T+1",
         "[U ['a' 1 T '' '" REC "'] ['b' 1 T '' '" REC "'] ['c' 1 T+1 '' '" REC "']]");
     KEYS("due a:T b:T c:T+1 | jobs a=" REC " b=" REC " c=" REC " | t c:T+1");
-    HEARD("0 'T+1 a b'");
+    HEARD("0 '0 a 0 b T+1 c'");
 }
 
 Test(reschedule, of_any_state_but_running_makes_it_wait)
@@ -39,7 +50,7 @@ Test(reschedule, of_any_state_but_running_makes_it_wait)
         "'] ['u' 1 T+23 '' '\\01\\01\\01'] ['d' 1 T+24 '' '" REC "'] 'ENOENT']");
     KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | " FIVE_JOBS " | attempts " ATTEMPT_E
          " " ATTEMPT_R " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
-    HEARD("0 'T+21 '");
+    HEARD("0 'T+21 w T+22 e T+23 u T+24 d'");
 }
 
 Test(reschedule, gives_a_dead_job_all_its_tries_again)

@@ -10,7 +10,7 @@ Test(retry, puts_a_job_back_for_later_and_keeps_why)
     KEYS("due r:T+70 w:T+500 | run e:T+10 u:T+10 | dead d:T | " FIVE_JOBS " | attempts " ATTEMPT_D
          " " ATTEMPT_E " r=1 1 10 U+3 U T+70 me so it\\0ago%s " ATTEMPT_U
          " | seq U+4 | t r:T+69 w:T+499");
-    HEARD("0 'T+70 '");
+    HEARD("0 'T+70 r'");
     /* its token is the one held still, but it waits */
     RUN("retry", "0 me r U+3 50 again", "[U+20000 'EGONE']");
 }
@@ -64,16 +64,26 @@ Test(retry, of_many_answers_each_and_notifies_once)
     KEYS("due e:T+20 r:T+80 w:T+500 | dead d:T u:T+20 | " FIVE_JOBS " | attempts " ATTEMPT_D
          " e=1 1 10 U+1 U T+20 me now r=1 1 10 U+3 U T+80 me later u=1 1 1 U+2 U T me over | seq "
          "U+4 | t r:T+79 w:T+499");
-    HEARD("0 'T+80 e'");
+    HEARD("0 'T+80 r 0 e'");
 }
 
-Test(retry, tells_of_a_new_head_only)
+Test(retry, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new_head)
 {
     five();
-    RUN("retry", "0 me r U+3 480 ''", "[U+20000 T+500]");
+    given("reschedule", "0 w T+2000");
+    RUN("retry", "0 me r U+3 1980 ''", "[U+20000 T+2000]");
     HEARD("");
-    RUN("retry", "0 me e U+1 479 ''", "[U+20000 T+499]");
-    HEARD("0 'T+499 '");
+    RUN("retry", "0 me e U+1 1979 ''", "[U+20000 T+1999]");
+    HEARD("0 'T+1999 e'");
+}
+
+Test(retry, tells_of_each_job_that_is_due_within_a_second)
+{
+    five();
+    RUN("retry", "0 me r U+3 1001 ''", "[U+20000 T+1021]");
+    HEARD("");
+    RUN("retry", "0 me e U+1 1000 ''", "[U+20000 T+1020]");
+    HEARD("0 'T+1020 e'");
 }
 
 Test(retry, by_another_token_changes_nothing)

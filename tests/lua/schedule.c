@@ -7,21 +7,21 @@ Test(schedule, keeps_record_due_time_and_trigger)
 {
     RUN("schedule", "0 a +5 0 " REC "x", "[U T+5]");
     KEYS("due a:T+5 | jobs a=" REC "x | t a:T+4");
-    HEARD("0 'T+5 '");
+    HEARD("0 'T+5 a'");
 }
 
 Test(schedule, takes_a_moment_too)
 {
     RUN("schedule", "0 a T+5 0 " REC "x", "[U T+5]");
     KEYS("due a:T+5 | jobs a=" REC "x | t a:T+4");
-    HEARD("0 'T+5 '");
+    HEARD("0 'T+5 a'");
 }
 
 Test(schedule, of_now_or_the_past_is_due_now_and_has_no_trigger)
 {
     RUN("schedule", "0 a +0 0 " REC " b T 0 " REC " c T-1 0 " REC " d 0 0 " REC, "[U T T T T]");
     KEYS("due a:T b:T c:T d:T | jobs a=" REC " b=" REC " c=" REC " d=" REC);
-    HEARD("0 '0 a b c d'");
+    HEARD("0 '0 a 0 b 0 c 0 d'");
 }
 
 Test(schedule, makes_no_trigger_that_is_over_when_it_is_set)
@@ -47,29 +47,57 @@ Test(schedule, of_many_answers_in_order_and_notifies_once)
         "[U T+9 T T+5 T T+5]");
     KEYS("due b:T d:T c:T+5 e:T+5 a:T+9 | jobs a=" REC " b=" REC " c=" REC " d=" REC " e=" REC
          " | t a:T+8 c:T+4 e:T+4");
-    HEARD("7 'T+5 b d'");
+    HEARD("7 'T+9 a 0 b T+5 c 0 d T+5 e'");
 }
 
-Test(schedule, tells_of_a_new_head_only)
+Test(schedule, tells_of_each_job_that_is_due_within_a_second)
 {
     RUN("schedule", "0 a +10 0 " REC, "[U T+10]");
-    HEARD("0 'T+10 '");
-    RUN("schedule", "0 b +20 0 " REC, "[U T+20]");
-    RUN("schedule", "0 c +10 0 " REC, "[U T+10]");
-    HEARD("");
-    RUN("schedule", "0 d +9 0 " REC, "[U T+9]");
-    HEARD("0 'T+9 '");
-    now_at(9); /* d and what was due before it are no head any more: the alarm has them */
-    RUN("schedule", "0 e +2 0 " REC, "[U+9000 T+11]");
-    HEARD("");
-    now_at(10);
-    RUN("schedule", "0 f +1 0 " REC, "[U+10000 T+11]");
-    HEARD("");
+    HEARD("0 'T+10 a'");
+    RUN("schedule", "0 b +20 0 " REC " c +10 0 " REC, "[U T+20 T+10]");
+    HEARD("0 'T+20 b T+10 c'");
+    RUN("schedule", "0 d +1000 0 " REC " e +1001 0 " REC, "[U T+1000 T+1001]");
+    HEARD("0 'T+1000 d'");
     now_at(20);
-    RUN("schedule", "0 g +100 0 " REC, "[U+20000 T+120]");
-    HEARD("0 'T+120 '");
-    RUN("schedule", "0 h +0 0 " REC, "[U+20000 T+20]");
-    HEARD("0 '0 h'");
+    RUN("schedule", "0 f +0 0 " REC " g +1000 0 " REC, "[U+20000 T+20 T+1020]");
+    HEARD("0 '0 f T+1020 g'");
+}
+
+Test(schedule, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new_head)
+{
+    RUN("schedule", "0 a +3000 0 " REC, "[U T+3000]");
+    HEARD("0 'T+3000 a'");
+    RUN("schedule", "0 b +4000 0 " REC " c +3000 0 " REC, "[U T+4000 T+3000]");
+    HEARD("");
+    RUN("schedule", "0 d +2999 0 " REC, "[U T+2999]");
+    HEARD("0 'T+2999 d'");
+    now_at(2999); /* d and what was due before it are no head any more: the alarm has them */
+    RUN("schedule", "0 e +1001 0 " REC, "[U+2999000 T+4000]");
+    HEARD("");
+    now_at(3000);
+    RUN("schedule", "0 f +1001 0 " REC, "[U+3000000 T+4001]");
+    HEARD("");
+    now_at(5000);
+    RUN("schedule", "0 g +2000 0 " REC, "[U+5000000 T+7000]");
+    HEARD("0 'T+7000 g'");
+    RUN("schedule", "0 h +1999 0 " REC " i +0 0 " REC, "[U+5000000 T+6999 T+5000]");
+    HEARD("0 '0 i T+6999 h'");
+}
+
+Test(schedule, of_many_that_are_due_later_than_in_a_second_tells_of_the_new_head_alone)
+{
+    RUN("schedule", "0 a +3000 0 " REC " b +2000 0 " REC " c +2500 0 " REC " d +2000 0 " REC,
+        "[U T+3000 T+2000 T+2500 T+2000]");
+    HEARD("0 'T+2000 b'");
+    RUN("schedule", "0 e +5 0 " REC " f +1900 0 " REC, "[U T+5 T+1900]");
+    HEARD("0 'T+5 e'");
+}
+
+/* In any order. */
+Test(schedule, tells_of_no_job_due_later_than_in_a_second_beside_one_due_sooner)
+{
+    RUN("schedule", "0 a +1900 0 " REC " b +5 0 " REC, "[U T+1900 T+5]");
+    HEARD("0 'T+5 b'");
 }
 
 Test(schedule, with_reject_refuses_an_id_in_any_state)
@@ -92,7 +120,7 @@ Test(schedule, with_keep_shows_the_one_there_without_its_body)
     KEYS(FIVE);
     HEARD("");
     RUN("schedule", "0 new +1 1 " REC, "[U+20000 T+21]");
-    HEARD("0 'T+21 '");
+    HEARD("0 'T+21 new'");
 }
 
 Test(schedule, with_keep_of_what_it_cannot_read_is_edata)
@@ -111,7 +139,7 @@ Test(schedule, with_replace_begins_a_new_life_unless_it_runs)
     KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | jobs d=" REC "5 e=" REC "3 r=" REC
          "r u=" REC "4 w=" REC "1 | attempts " ATTEMPT_R
          " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
-    HEARD("0 'T+21 '");
+    HEARD("0 'T+21 w T+22 e T+23 u T+24 d'");
 }
 
 Test(schedule, with_replace_is_ebusy_until_the_very_end_of_the_lease)
@@ -122,7 +150,7 @@ Test(schedule, with_replace_is_ebusy_until_the_very_end_of_the_lease)
     HEARD("");
     now_at(1000);
     RUN("schedule", "0 r +1 2 " REC, "[U+1000000 T+1001]");
-    HEARD("0 'T+1001 '");
+    HEARD("0 'T+1001 r'");
 }
 
 Test(schedule, with_replace_by_one_due_now_takes_the_trigger_away)
@@ -130,7 +158,7 @@ Test(schedule, with_replace_by_one_due_now_takes_the_trigger_away)
     given("schedule", "0 a +5 0 " REC "old");
     RUN("schedule", "0 a +0 2 " REC "new b +0 0 " REC, "[U T T]");
     KEYS("due a:T b:T | jobs a=" REC "new b=" REC);
-    HEARD("0 '0 a b'");
+    HEARD("0 '0 a 0 b'");
 }
 
 Test(schedule, with_replace_forgets_the_tries_but_not_the_tokens)
@@ -143,12 +171,15 @@ Test(schedule, with_replace_forgets_the_tries_but_not_the_tokens)
     RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 0]]");
 }
 
-Test(schedule, replacing_the_head_by_a_later_one_is_silent)
+Test(schedule, replacing_the_head_by_one_later_than_in_a_second_is_silent)
 {
     given("schedule", "0 a +10 0 " REC);
-    RUN("schedule", "0 a +20 2 " REC, "[U T+20]");
-    KEYS("due a:T+20 | jobs a=" REC " | t a:T+19");
+    RUN("schedule", "0 a +1001 2 " REC, "[U T+1001]");
+    KEYS("due a:T+1001 | jobs a=" REC " | t a:T+1000");
     HEARD("");
+    given("schedule", "0 a +10 2 " REC);
+    RUN("schedule", "0 a +1000 2 " REC, "[U T+1000]");
+    HEARD("0 'T+1000 a'");
 }
 
 Test(schedule, does_the_others_of_a_call_when_it_refuses_one)
@@ -157,7 +188,7 @@ Test(schedule, does_the_others_of_a_call_when_it_refuses_one)
     RUN("schedule", "0 a +9 0 " REC " b +9 0 " REC " c +315576000001 0 " REC " d +8 0 " REC,
         "[U 'EEXIST' T+9 'EINVAL' T+8]");
     KEYS("due d:T+8 b:T+9 a:T+50 | jobs a=" REC " b=" REC " d=" REC " | t a:T+49 b:T+8 d:T+7");
-    HEARD("0 'T+8 '");
+    HEARD("0 'T+9 b T+8 d'");
 }
 
 Test(schedule, refused_whole_writes_nothing)

@@ -270,6 +270,7 @@ void everything(void)
     now_at(0);
     five();
     given("schedule", "0 x +0 0 " REC " y +0 0 \\02");
+    ask("SET s:{q}:t:x 1 PXAT %lld", (long long)now);
     ask("ZADD s:{q}:due 5 m");
     ask("ZADD s:{q}:run 5 n");
     ask("HSET s:{q}:attempts m %s n %s", "1 1 1 7 5 5 you ", "1 1 1 8 5 5 you ");

@@ -59,7 +59,8 @@ void five(void);
 #define FIVE                                                                                    \
     "due w:T+500 | run e:T+10 u:T+10 r:T+1000 | dead d:T | " FIVE_JOBS " | attempts " ATTEMPT_D \
     " " ATTEMPT_E " " ATTEMPT_R " " ATTEMPT_U " | seq U+4 | t w:T+499"
-/* Beside the five: x is due, y cannot be read, m and n are members without a record; l listens. */
+/* Beside the five: x is due and has a trigger, y cannot be read, m and n are members without a
+ * record; l listens. */
 void everything(void);
 void many(int first, int n, const char *due); /* jobs j000, j001... */
 long long calls(const char *command);         /* since CONFIG RESETSTAT */

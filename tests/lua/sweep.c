@@ -61,7 +61,7 @@ Test(sweep, takes_back_a_running_job_without_a_holder)
     now_at(10);
     RUN("sweep", "0", "[U+10000 2 0 0]");
     KEYS("due a:T+10 b:T+10 | jobs a=\\01\\01\\01 b=\\01\\01\\01 | attempts b=2 ? | seq U+2");
-    HEARD("0 '0 a b'");
+    HEARD("0 '0 a 0 b'");
 }
 
 Test(sweep, removes_members_without_a_record_and_goes_on)
@@ -76,7 +76,7 @@ Test(sweep, removes_members_without_a_record_and_goes_on)
     HEARD("0 '0 c'");
 }
 
-Test(sweep, leaves_an_invalid_id_out_of_the_notice)
+Test(sweep, writes_a_dash_for_an_invalid_id_in_the_notice)
 {
     given("schedule", "0 a +0 0 " REC);
     given("claim", "0 me 10 1");
@@ -84,7 +84,7 @@ Test(sweep, leaves_an_invalid_id_out_of_the_notice)
     ask("ZADD s:{q}:run 5 %s", "b c");
     now_at(10);
     RUN("sweep", "0", "[U+10000 2 0 0]");
-    HEARD("0 '0 a'");
+    HEARD("0 '0 - 0 a'");
 }
 
 Test(sweep, takes_a_hundred_and_says_whether_there_may_be_more)

@@ -18,6 +18,7 @@ FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(CPPFLAGS) $(CFLAGS) -
 FLAGS_tools = -fPIE -Itools/lapse $(if $(filter $(OBJ)/tools/lapse/%,$@),-Isrc) -I$(BUILD) -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' $(CPPFLAGS) $(CFLAGS)
 FLAGS_tests = -fPIE -Itests/kit $(INCLUDES_$(word 3,$(subst /, ,$(@:$(BUILD)/%=%)))) $(CPPFLAGS) $(CFLAGS)
 INCLUDES_unit  = -Isrc -I$(BUILD)
+INCLUDES_lua   = -Isrc
 INCLUDES_fuzz  = -Isrc -Itools/lapse -I$(BUILD)
 INCLUDES_bench = -Isrc -Itools/lapse
 

@@ -318,6 +318,14 @@ def script_replies(lua):
     yield "#endif"
 
 
+def kind_of_reply(comment):
+    """The C type of an element of a reply, and what else its comment says: it is a number, unless
+    the comment begins with "text:"."""
+    if comment.startswith("text: "):
+        return "struct span", comment.removeprefix("text: ")
+    return "int64_t", comment
+
+
 def script_reply(script):
     """A struct, its reader, and an accessor for each element that comes per job."""
     struct = f"{script.name}_reply"
@@ -327,7 +335,8 @@ def script_reply(script):
     yield ""
     yield f"struct {struct} {{"
     for name, comment in script.returns:
-        yield f"    int64_t {name};" + (f" /* {comment} */" if comment else "")
+        kind, comment = kind_of_reply(comment)
+        yield f"    {kind} {name};" + (f" /* {comment} */" if comment else "")
     if per_job:
         yield "    const struct redisReply *reply; /* not copied */"
         yield "    size_t n_jobs;"
@@ -341,8 +350,10 @@ def script_reply(script):
         yield ""
         yield "    out->reply = reply;"
         yield f"    out->n_jobs = len > {first} ? (len - {first}){each_of} : 0;"
-    names = [name for name, _ in script.returns]
-    reads = [f"reply_int(reply_at(reply, {i}), &out->{name})" for i, name in enumerate(names)]
+    reads = []
+    for i, (name, comment) in enumerate(script.returns):
+        reader = "reply_int" if kind_of_reply(comment)[0] == "int64_t" else "reply_text"
+        reads.append(f"{reader}(reply_at(reply, {i}), &out->{name})")
     yield "    return " + " &&\n           ".join(reads) + ";"
     yield "}"
 

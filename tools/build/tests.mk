@@ -6,9 +6,12 @@ TESTS   := $(FOLDERS:%=$(BUILD)/tests/%)
 KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
 PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
 
+# the C twin of a function of the scripts, which the library hides
+TWINS_lua := $(OBJ)/src/job/owner.o
+
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
 define criterion
-$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(BUILD)/liblapse.a)
+$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(TWINS_$(1)) $(BUILD)/liblapse.a)
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef

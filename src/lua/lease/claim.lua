@@ -3,7 +3,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts due ids record sets tokens triggers types
+-- USES    answer claims due
 -- KEYS    due
 -- READS   due run dead jobs attempts seq
 -- WRITES  due seq run dead attempts t
@@ -41,59 +41,15 @@ local function due_jobs(limit)
 end
 
 local function main()
-  local holder, lease_ms, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+  local limit = tonumber(ARGV[4])
   local ids, dues, place = due_jobs(limit)
-  local token, until_ms, claimed_us = token_last(), now_ms + lease_ms, decimal(now_us)
-  local run_score = decimal(until_ms)
-  check_zset(DUE)
-  check_zset(RUN)
-  check_zset(DEAD)
+  local token = claim_check()
 
-  local rows, run, attempts, dead, taken, triggers, lost = {}, {}, {}, {}, {}, {}, {}
-  local at, chunk, bytes = 1, 1, 0
-  while at <= #ids and bytes <= BYTES do
-    local last = math.min(#ids, at + chunk - 1)
-    local records = call('HMGET', JOBS, unpack(ids, at, last))
-    local texts = call('HMGET', ATTEMPTS, unpack(ids, at, last))
-
-    for i = at, last do
-      local id, record = ids[i], records[i - at + 1]
-      local len, tries = record_header(id_valid(id) and record or '')
-      local attempt = attempt_read(texts[i - at + 1]) or { try = 0, token = '0', reason = '' }
-      attempt.tries, attempt.claimed_us = tries or 0, claimed_us
-      attempt.due_ms, attempt.holder = dues[i], holder
-      bytes = bytes + #(record or '')
-      taken[#taken + 1], triggers[#triggers + 1] = id, TRIGGER .. id
-
-      if len then
-        token = token + 1
-        attempt.try, attempt.token = attempt.try + 1, decimal(token)
-      elseif record then
-        attempt.reason = 'stored data is in a format this version cannot read'
-        dead[#dead + 1], dead[#dead + 2] = now_ms, id
-      else
-        lost[#lost + 1] = id
-      end
-      if record then
-        attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
-      end
-      if len then
-        run[#run + 1], run[#run + 2] = run_score, id
-        rows[#rows + 1] = { id, RUNNING, until_ms, attempts[#attempts], record, place[id] or 0 }
-      end
-    end
-    at, chunk = last + 1, chunk * 2
-  end
-
-  set_remove(DUE, taken)
-  if #run > 0 then token_keep(token) end
-  set_add(RUN, run)
-  set_add(DEAD, dead)
-  attempts_put(attempts)
-  attempts_delete(lost)
-  if limit > 0 and #triggers > 0 then write('DEL', unpack(triggers)) end
+  local function place_of(id) return place[id] or 0 end
+  local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, place_of)
+  if limit > 0 then triggers_delete(taken) end
 
   local oldest_due_ms, next_due_ms = next_due()
-  return { now_us, oldest_due_ms, next_due_ms, #dead / 2, #lost, unpack(rows) }
+  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, unpack(rows) }
 end
 return answer(main)

@@ -3,6 +3,10 @@
 
 local TEN_YEARS = 315576000000
 
+-- A job that is due sooner than this is announced by its id, and listeners look no further ahead:
+-- so they know of every job before it is due.
+local NEAR = 1000
+
 -- '+ms' from now, or ms; the past is now.
 local function due_of(text)
   local due_ms = string.byte(text) == 43 and now_ms + tonumber(string.sub(text, 2))

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Notices to the listeners of the queue: at most one a script, last.
 --
--- USES    ids
+-- USES    due ids
 
 -- It only helps others, so its errors are ignored. ARGV[1] begins with the number of the database,
 -- which Redis's channels do not have.
@@ -9,17 +9,20 @@ local function notice_publish(text)
   redis.pcall('PUBLISH', BASE .. 'notice:' .. string.match(ARGV[1], '^%d+'), text)
 end
 
--- 'HEAD ID ID...': HEAD is a due time before all that were to come (first_ms; 0: none did), or 0;
--- the ids are due now. entries: due time, id, due time, id...
+-- 'DUE ID DUE ID...' of the jobs that are due now (DUE is 0) or soon, or of one that is due before
+-- all that were to come (first_ms; 0: none did). entries: due time, id, due time, id...
 local function notice_due(first_ms, entries)
-  local head, ids = 0, {}
+  local words, head_ms, head = {}, first_ms, nil
   for i = 1, #entries, 2 do
-    local due_ms = entries[i]
-    if due_ms <= now_ms then
-      if id_valid(entries[i + 1]) then ids[#ids + 1] = entries[i + 1] end
-    elseif (first_ms == 0 or due_ms < first_ms) and (head == 0 or due_ms < head) then
-      head = due_ms
+    local due_ms, id = entries[i], entries[i + 1]
+    if not id_valid(id) then id = '-' end
+    if due_ms <= now_ms + NEAR then
+      words[#words + 1] = (due_ms <= now_ms and '0' or decimal(due_ms)) .. ' ' .. id
+      if due_ms > now_ms then head_ms, head = due_ms, nil end
+    elseif head_ms == 0 or due_ms < head_ms then
+      head_ms, head = due_ms, id
     end
   end
-  if head > 0 or #ids > 0 then notice_publish(decimal(head) .. ' ' .. table.concat(ids, ' ')) end
+  if head then words[#words + 1] = decimal(head_ms) .. ' ' .. head end
+  if #words > 0 then notice_publish(table.concat(words, ' ')) end
 end

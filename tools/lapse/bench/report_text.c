@@ -80,7 +80,8 @@ static void print_triggers(const struct phase *p)
     const struct lapse_stats *before = &p->before.stats;
     const struct lapse_stats *after = &p->after.stats;
 
-    printf("  %-13s%s by event, %s by notice, %s by alarm, %s by sweep\n", "claimed",
+    printf("  %-13s%s by touch, %s by event, %s by notice, %s by alarm, %s by sweep\n", "claimed",
+           grouped(after->via_touch - before->via_touch),
            grouped(after->via_event - before->via_event),
            grouped(after->via_notice - before->via_notice),
            grouped(after->via_alarm - before->via_alarm),

@@ -44,6 +44,7 @@ static const char *via_name(enum lapse_via via)
     case LAPSE_VIA_NOTICE: return "notice";
     case LAPSE_VIA_ALARM: return "alarm";
     case LAPSE_VIA_SWEEP: return "sweep";
+    case LAPSE_VIA_TOUCH: return "touch";
     default: return "unknown";
     }
 }

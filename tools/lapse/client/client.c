@@ -32,10 +32,20 @@ static size_t line_len(const char *line)
     return len < SHOWN_LINE ? len : SHOWN_LINE - 1;
 }
 
+/* That another script is refused for the same reason is no news. */
+static const char *line_reason(const char *line)
+{
+    static const char refused[] = "Redis refused ";
+    const char *reason = strchr(line, ':');
+
+    return reason && strncmp(line, refused, strlen(refused)) == 0 ? reason : line;
+}
+
 /* Was it shown, and has it been coming ever since? */
-static bool line_goes_on(struct client *c, const char *line)
+static bool line_goes_on(struct client *c, const char *whole_line)
 {
     int64_t now_ms = monotonic_ms();
+    const char *line = line_reason(whole_line);
     size_t len = line_len(line);
 
     for (unsigned i = 0; i < SHOWN_LINES; i++) {

@@ -161,9 +161,9 @@ const struct command cmd_listen = {
     .opts = listen_options,
     .text = "Prints one JSON object per due job: queue, id, body (body_base64 if it is not\n"
             "UTF-8), due_ms, late_ms (by Redis's clock, three decimals), try, token, and via\n"
-            "(event, notice, alarm or sweep: what showed that it is due). A job is done when\n"
-            "its line is written; a job whose line cannot be written goes back to the queue\n"
-            "and uses no try. While nobody reads stdout, jobs are held and their leases\n"
+            "(touch, event, notice, alarm or sweep: what showed that it is due). A job is done\n"
+            "when its line is written; a job whose line cannot be written goes back to the\n"
+            "queue and uses no try. While nobody reads stdout, jobs are held and their leases\n"
             "renewed.\n"
             "\n"
             "With --exec, CMD runs for each job, without a shell, in a process group of its\n"

@@ -1,0 +1,111 @@
+-- Reads the triggers of due jobs, which makes Redis expire them and publish that at once, and
+-- claims the jobs whose owner its caller is.
+--
+-- KIND    single
+-- ROLE    listener
+-- USES    answer claims due owners triggers
+-- KEYS    due
+-- READS   due run dead jobs attempts seq t
+-- WRITES  due seq run dead attempts t
+-- ARGV    database
+--         holder
+--         lease_ms
+--         limit           how many jobs it may claim
+--         cursor_ms       the last due time that was touched
+--         rank            of the caller, among the listeners
+--         n_members       the listeners; at most 1: the caller owns every job
+--         everyone        1: reads also the triggers of jobs that others own
+--         look            of how many jobs to come it names the due times; at most 100
+-- RETURNS now_us
+--         oldest_due_ms   due, and not taken; 0: none
+--         next_due_ms     the first that is due later; 0: none
+--         n_unreadable    moved to dead
+--         n_lost          members without a record, removed
+--         n_read          triggers read
+--         n_there         of these, still there
+--         n_expired       triggers that this reading expired
+--         cursor_ms       for the next call
+--         more            1: more jobs of the caller may be due
+--         known_ms        it named all due times up to this one; 0: it did not look
+--         coming          text: these due times; a + stands before those with a job of the caller
+--         then per job: row (then 1 if this reading expired all that it read, else 0)
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N), and O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
+
+local RANK, N_MEMBERS = tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function is_own(id) return N_MEMBERS <= 1 or owner_of(id, N_MEMBERS) == RANK end
+
+-- What is due behind the cursor: the caller's ids and their due times, the triggers to read, and
+-- how many there are in all.
+local function due_jobs(cursor_ms)
+  local after = '(' .. decimal(cursor_ms)
+  local found = call('ZRANGEBYSCORE', DUE, after, now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
+  local ids, dues, triggers = {}, {}, {}
+  local last_ms = cursor_ms
+
+  for i = 1, #found, 2 do
+    local id, due_ms = found[i], time_of(found[i + 1])
+    local own = is_own(id)
+    if own then ids[#ids + 1], dues[#dues + 1] = id, due_ms end
+    if own or ARGV[8] == '1' then triggers[#triggers + 1] = TRIGGER .. id end
+    last_ms = tonumber(found[i + 1])
+  end
+  return ids, dues, triggers, last_ms, #found / 2
+end
+
+-- How many of the triggers are there still, and how many this reading expired.
+local function triggers_read(triggers)
+  if #triggers == 0 then return 0, 0 end
+
+  local n_before = call('DBSIZE')
+  local n_there = call('EXISTS', unpack(triggers))
+  return n_there, n_before - call('DBSIZE')
+end
+
+-- The due times of the next jobs, as many as asked for.
+local function coming_jobs(most)
+  local first = '(' .. decimal(now_ms)
+  local last = decimal(now_ms + NEAR)
+  local found = call('ZRANGEBYSCORE', DUE, first, last, 'WITHSCORES', 'LIMIT', 0, most)
+  local known_ms = now_ms + NEAR
+  if #found == 0 then
+    found = call('ZRANGEBYSCORE', DUE, first, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if #found > 0 then known_ms = time_of(found[2]) end
+  elseif #found == 2 * most then
+    known_ms = time_of(found[#found])
+  end
+
+  local words, at = {}, nil
+  for i = 1, #found, 2 do
+    local due = found[i + 1]
+    if due ~= at then words[#words + 1], at = due, due end
+    if words[#words] == due and is_own(found[i]) then words[#words] = '+' .. due end
+  end
+  return known_ms, table.concat(words, ' ')
+end
+
+local function main()
+  local limit, look = tonumber(ARGV[4]), math.min(BATCH, tonumber(ARGV[9]))
+  local cursor_ms = math.min(tonumber(ARGV[5]), now_ms)
+  local ids, dues, triggers, last_ms, n_found = due_jobs(cursor_ms)
+  local token = claim_check()
+  local n_there, n_expired = triggers_read(triggers)
+
+  -- For a key the time is that of the script's start. Where that was a moment too early, the next
+  -- call reads the same triggers again.
+  if n_there == 0 then cursor_ms = last_ms end
+
+  local n_own, expired = #ids, n_expired == #triggers and 1 or 0
+  while #ids > limit do ids[#ids] = nil end
+  local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, function() return expired end)
+  if n_there > 0 then triggers_delete(taken) end
+
+  local known_ms, coming = 0, ''
+  local oldest_due_ms, next_due_ms = next_due()
+  if look > 0 then known_ms, coming = coming_jobs(look) end
+  local more = (#taken < n_own or n_found == BATCH) and 1 or 0
+  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, #triggers, n_there, n_expired,
+    cursor_ms, more, known_ms, coming, unpack(rows) }
+end
+return answer(main)

@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: MIT
+-- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
+--
+-- USES    attempts ids record sets tokens triggers types
+
+-- Before the first write: trips over keys of the wrong type, and a token that is none.
+local function claim_check()
+  check_zset(DUE)
+  check_zset(RUN)
+  check_zset(DEAD)
+  return token_last()
+end
+
+-- Claims the jobs of these ids and due times, in their order, until it has read BYTES. A job that
+-- cannot be read dies, with the reason. extra: what is put behind the row of each.
+-- Returns the rows, how many died, how many were lost, and which ids it took.
+local function claim_jobs(token, ids, dues, extra)
+  local holder, until_ms, claimed_us = ARGV[2], now_ms + tonumber(ARGV[3]), decimal(now_us)
+  local run_score = decimal(until_ms)
+  local rows, run, attempts, dead, taken, lost = {}, {}, {}, {}, {}, {}
+
+  local at, chunk, bytes = 1, 1, 0
+  while at <= #ids and bytes <= BYTES do
+    local last = math.min(#ids, at + chunk - 1)
+    local records = call('HMGET', JOBS, unpack(ids, at, last))
+    local texts = call('HMGET', ATTEMPTS, unpack(ids, at, last))
+
+    for i = at, last do
+      local id, record = ids[i], records[i - at + 1]
+      local len, tries = record_header(id_valid(id) and record or '')
+      local attempt = attempt_read(texts[i - at + 1]) or { try = 0, token = '0', reason = '' }
+      attempt.tries, attempt.claimed_us = tries or 0, claimed_us
+      attempt.due_ms, attempt.holder = dues[i], holder
+      bytes = bytes + #(record or '')
+      taken[#taken + 1] = id
+
+      if len then
+        token = token + 1
+        attempt.try, attempt.token = attempt.try + 1, decimal(token)
+      elseif record then
+        attempt.reason = 'stored data is in a format this version cannot read'
+        dead[#dead + 1], dead[#dead + 2] = now_ms, id
+      else
+        lost[#lost + 1] = id
+      end
+      if record then
+        attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
+      end
+      if len then
+        run[#run + 1], run[#run + 2] = run_score, id
+        rows[#rows + 1] = { id, RUNNING, until_ms, attempts[#attempts], record, extra(id) }
+      end
+    end
+    at, chunk = last + 1, chunk * 2
+  end
+
+  set_remove(DUE, taken)
+  if #run > 0 then token_keep(token) end
+  set_add(RUN, run)
+  set_add(DEAD, dead)
+  attempts_put(attempts)
+  attempts_delete(lost)
+  return rows, #dead / 2, #lost, taken
+end
+
+-- Their triggers do not expire any more.
+local function triggers_delete(ids)
+  local keys = {}
+  for i, id in ipairs(ids) do keys[i] = TRIGGER .. id end
+  if #keys > 0 then write('DEL', unpack(keys)) end
+end
