@@ -79,7 +79,7 @@ Test(reclaim, many_claims_whose_answer_is_lost_go_back_and_run_once)
 
 static void a_short_lease(struct lapse_options *o)
 {
-    o->lease_ms = 1000;
+    o->lease_ms = 3000;
     o->sweep_ms = 500;
 }
 
@@ -159,7 +159,7 @@ Test(reclaim, redis_away_for_longer_than_a_lease_does_not_run_live_jobs_twice)
     flow_until(f, lapse_job_until_ms(w.held[0]) > 0);
 
     int64_t until_ms = lapse_job_until_ms(w.held[0]);
-    flow_until(f, lapse_job_until_ms(w.held[0]) >= until_ms + 1000); /* past regular sweeps */
+    flow_until(f, lapse_job_until_ms(w.held[0]) >= until_ms + 3000); /* past regular sweeps */
     cr_assert_eq(w.n_runs, N);
     flow_settle(&w, FLOW_DONE);
     cr_assert_eq(w.errors, 0);
