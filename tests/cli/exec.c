@@ -193,8 +193,8 @@ Test(exec, at_run_ms_the_group_gets_term)
     struct server *s = tool_redis();
 
     schedule("i", "");
-    struct proc *p = lapse("listen", "q", "--count", "1", "-o", "run_ms=300", "-o", "lease_ms=300",
-                           "--exec", "--", "sleep", "60");
+    struct proc *p =
+        lapse("listen", "q", "--count", "1", "-o", "run_ms=300", "--exec", "--", "sleep", "60");
     expect(p, 0, "", "run_ms");
     p = lapse("get", "q", "i");
     cr_assert(has(p, "killed by signal 15") && has(p, "run_ms"), "%s", p->out);
@@ -208,9 +208,9 @@ Test(exec, that_does_not_obey_term_gets_kill_with_its_group)
 
     schedule("i", "");
 
-    struct proc *p = lapse_start("listen", "q", "--count", "1", "-o", "run_ms=300", "-o",
-                                 "lease_ms=300", "--exec", "--", "sh", "-c",
-                                 "trap '' TERM; sleep 61 & echo $! $$; while :; do wait; done");
+    struct proc *p =
+        lapse_start("listen", "q", "--count", "1", "-o", "run_ms=300", "--exec", "--", "sh", "-c",
+                    "trap '' TERM; sleep 61 & echo $! $$; while :; do wait; done");
     until_out(p, "\n");
 
     int inner;
