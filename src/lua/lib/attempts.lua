@@ -21,9 +21,21 @@ local function attempt_read(text)
   }
 end
 
+-- The numbers of attempts as texts: jobs of one call have most of them in common.
+local numbers = {}
+local function number_text(number)
+  local text = numbers[number]
+  if not text then
+    text = decimal(number)
+    numbers[number] = text
+  end
+  return text
+end
+
 local function attempt_text(attempt)
-  return string.format('1 %.0f %.0f %s %s %.0f %s %s', attempt.try, attempt.tries, attempt.token,
-    attempt.claimed_us, attempt.due_ms, attempt.holder, attempt.reason)
+  return '1 ' .. number_text(attempt.try) .. ' ' .. number_text(attempt.tries) .. ' ' ..
+    attempt.token .. ' ' .. attempt.claimed_us .. ' ' .. number_text(attempt.due_ms) .. ' ' ..
+    attempt.holder .. ' ' .. attempt.reason
 end
 
 local function tries_used_up(attempt)

@@ -43,8 +43,15 @@ local function written(...)
   return reply
 end
 
--- tostring() would make 1.79e+15 of a number of microseconds.
-local function decimal(number) return string.format('%.0f', number) end
+-- A whole number as text. tostring() would make 1.79e+15 of a number of microseconds, %.0f takes
+-- three times as long as %d, and that knows no number over 2^31 on some machines.
+local EIGHT_DIGITS = 100000000
+local function decimal(number)
+  if number < EIGHT_DIGITS then return string.format('%d', number) end
+
+  local high = math.floor(number / EIGHT_DIGITS)
+  return string.format('%d%08d', high, number - high * EIGHT_DIGITS)
+end
 
 -- A score as a time; 0: there is none. Other programs may have written a score that is no time.
 local function time_of(score)

@@ -36,7 +36,7 @@ local function claim_jobs(token, ids, dues, extra)
 
       if len then
         token = token + 1
-        attempt.try, attempt.token = attempt.try + 1, decimal(token)
+        attempt.try, attempt.token = attempt.try + 1, token_text(token)
       elseif record then
         attempt.reason = 'stored data is in a format this version cannot read'
         dead[#dead + 1], dead[#dead + 2] = now_ms, id

@@ -10,10 +10,19 @@ local function token_last()
   local text = call('GET', SEQ) or '0'
   local token = string.find(text, '^%d+$') and tonumber(text)
   local most = 2 ^ 53 - 2 ^ 20 -- Lua counts exactly up to 2^53
-  if not token or decimal(token) ~= text or token > most then
+  if not token or token > most or decimal(token) ~= text then
     error({ err = 'ERR ' .. SEQ .. ' is no token' })
   end
   return math.max(token, now_us)
+end
+
+-- The tokens of one claim differ in their last digits alone.
+local MILLION = 1000000
+local millions, millions_text
+local function token_text(token)
+  local high = math.floor(token / MILLION)
+  if high ~= millions then millions, millions_text = high, decimal(high) end
+  return string.format('%s%06d', millions_text, token - high * MILLION)
 end
 
 -- Once the clock has passed the last token, the clock alone suffices. An hour, because an event of
