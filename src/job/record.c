@@ -116,10 +116,10 @@ bool attempt_decode(struct attempt *a, struct span text)
     int64_t tries;
     int64_t token;
 
-    if (!attempt_number(&text, &version) || version != VERSION || !attempt_number(&text, &try_no) ||
-        try_no > UINT32_MAX || !attempt_number(&text, &tries) || !attempt_number(&text, &token) ||
-        !attempt_number(&text, &found.claimed_us) || !attempt_number(&text, &found.due_ms) ||
-        !attempt_skip_word(&text)) {
+    if (!attempt_number(&text, &version) || version != VERSION || !attempt_number(&text, &token) ||
+        !attempt_skip_word(&text) || !attempt_number(&text, &try_no) || try_no > UINT32_MAX ||
+        !attempt_number(&text, &tries) || !attempt_number(&text, &found.claimed_us) ||
+        !attempt_number(&text, &found.due_ms)) {
         return false;
     }
 

@@ -28,7 +28,7 @@ static const char *const payloads[] = {
     "*\" ~* +@all",
     "KEYS[1]..'x'",
     "-inf +inf (0 [a WITHSCORES LIMIT 0 -1",
-    "1 1 10 99 1 1 me ", /* what is held, as we write it */
+    "1 99 me 1 10 1 1 ", /* what is held, as we write it */
     "nil",
 };
 enum { PAYLOADS = sizeof payloads / sizeof *payloads };

@@ -201,7 +201,7 @@ Test(reclaim, of_a_queue_that_got_a_new_handler_meanwhile_gives_back_nothing_of_
     redis_do(x.f->server, "EVAL %s 0", /* others hold so many that there are many pages */
              "for i = 1, 3000 do redis.call('ZADD', 'lapse:{q}:run', 99999999999999, 'x' .. i) "
              "redis.call('HSET', 'lapse:{q}:jobs', 'x' .. i, '\\1\\0') redis.call('HSET', "
-             "'lapse:{q}:attempts', 'x' .. i, '1 1 10 5 5 5 other/1 ') end");
+             "'lapse:{q}:attempts', 'x' .. i, '1 5 other/1 1 10 5 5 ') end");
     wire_lose(&x);
     flow_until(x.f, flow_stats(x.l).reconnects == 1);
     proxy_delay(x.proxy, DELAY_MS);

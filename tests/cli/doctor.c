@@ -566,7 +566,7 @@ Test(doctor, finds_and_repairs_whatever_is_wrong_and_deletes_nothing)
     redis_do(s, "ZREM lapse:{q}:due j0 j1 j2 j3 j4");
     redis_do(s, "ZADD lapse:{q}:dead 5 j5");
     redis_do(s, "HDEL lapse:{q}:jobs j6");
-    redis_do(s, "HSET lapse:{q}:attempts left %s", "1 1 10 1 5 5 me ");
+    redis_do(s, "HSET lapse:{q}:attempts left %s", "1 1 me 1 10 5 5 ");
     redis_do(s, "ZREM lapse:{q}:due j7");
     redis_do(s, "ZADD lapse:{q}:run 9e15 j7");
     redis_do(s, "ZADD lapse:{q}:due 5 %b", "odd\0\x1b id", (size_t)8);

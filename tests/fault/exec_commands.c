@@ -252,8 +252,7 @@ static int64_t check_runs(struct server *s)
             latest = ms - commands[i].ends_ms;
         }
         char *held = redis_str(s, "HGET lapse:{q}:attempts %s", id);
-        cr_assert(strncmp(held, "1 2 2 ", 6) == 0 && strstr(held, commands[i].why), "%s: %s", id,
-                  held);
+        cr_assert(strstr(held, " 2 2 ") && strstr(held, commands[i].why), "%s: %s", id, held);
         free(held);
     }
 

@@ -108,13 +108,13 @@ static void break_it(struct victim *v, long i)
         "inf", "-inf",   "1e300", "-1e300", "9007199254740993", "1e17", "-1", "0", "0.5",
         "1.5", "1e-300", "-0",    "1000",   "123456789.25"};
     static const char *const helds[] = {
-        "1 99 1 1 1 1 w why",
-        "1 0 0 0 0 0 w ",
-        "1 4294967295 4294967295 9007199254740992 1 1 w x",
-        "1 99999999999999999999999 99999999999999999999999 1 1 1 w x",
-        "1 1 10 1 1 1 w",
+        "1 1 w 99 1 1 1 why",
+        "1 0 w 0 0 0 0 ",
+        "1 9007199254740992 w 4294967295 4294967295 1 1 x",
+        "1 1 w 99999999999999999999999 99999999999999999999999 1 1 x",
+        "1 1 w 1 10 1 1",
         "2 what is this",
-        "1 1 10 99999999999999999999 1 99999999999999999999 w x"};
+        "1 99999999999999999999 w 1 10 1 99999999999999999999 x"};
     size_t which;
 
     switch (random_number(12)) {
@@ -139,7 +139,7 @@ static void break_it(struct victim *v, long i)
         if (random_number(20) == 0) {
             big_text(&v->record, &v->record_len, BIG + random_number(4), "\1\0", 2);
         } else if (random_number(20) == 0) {
-            big_text(&v->held, &v->held_len, BIG, "1 1 10 7 1 1 w x", 16);
+            big_text(&v->held, &v->held_len, BIG, "1 7 w 1 10 1 1 x", 16);
         } else {
             set_text(&v->record, &v->record_len, "\2\0newer", 7);
         }
@@ -156,7 +156,7 @@ static void victim_init(struct victim *v, long i)
     set_text(&v->record, &v->record_len, "\1\7\3\1\1body", 9); /* 3 tries, backoff 1 ms */
     v->in[random_number(2)] = true;
     if (v->in[1] || random_number(2)) {
-        snprintf(text, sizeof text, "1 1 3 %ld 1790000000000000 1790000000000 w:1/2 so so", i);
+        snprintf(text, sizeof text, "1 %ld w:1/2 1 3 1790000000000000 1790000000000 so so", i);
         set_text(&v->held, &v->held_len, text, strlen(text));
     }
 

@@ -228,8 +228,8 @@ static void row_is(struct sim *s, size_t i, int id, const struct job *j)
     char held[160] = "";
     if (j->held) {
         snprintf(held, sizeof held,
-                 "1 %" PRId64 " %" PRId64 " %" PRIu64 " %" PRId64 " %" PRId64 " h%d ", j->attempt,
-                 j->held_tries, j->token, j->claimed_us, j->held_due, j->holder);
+                 "1 %" PRIu64 " h%d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", j->token,
+                 j->holder, j->attempt, j->held_tries, j->claimed_us, j->held_due);
     }
 
     HOLDS(strncmp(row->element[3]->str, held, strlen(held)) == 0 &&

@@ -377,7 +377,7 @@ static void write_states(struct work *w)
             unsigned attempt = 0;
             long long tries = 0;
             if (held) {
-                sscanf(held, "1 %u %lld %llu", &attempt, &tries, &token);
+                sscanf(held, "1 %llu %*s %u %lld", &token, &attempt, &tries);
             }
             journal_line(&w->end,
                          "\"op\":\"state\",\"job\":\"%s\",\"state\":\"%s\",\"due\":%lld,\"lease_"

@@ -247,8 +247,8 @@ static int64_t server_us(void)
 static struct redisReply *row(unsigned which)
 {
     static const char *const ids[] = {"a", "b", "c", "d"};
-    static const char *const helds[] = {"", "1 1 10 1 1795217976000000 1795217976000 me why",
-                                        "1 2 10 7 1 1 me ", "2 x"};
+    static const char *const helds[] = {"", "1 1 me 1 10 1795217976000000 1795217976000 why",
+                                        "1 7 me 2 10 1 1 ", "2 x"};
     struct redisReply *r = array(6);
 
     r->element[0] = string(ids[which % 4]);

@@ -20,7 +20,7 @@ Test(arm, a_job_put_back_for_later_than_that_has_none_either)
     given("claim", "0 me 1000 10");
     given("retry", "'0 50' me a U+1 51 x b U+2 50 x");
     KEYS("due b:T+50 a:T+51 | jobs a=" REC " b=" REC
-         " | attempts a=1 1 10 U+1 U T+51 me x b=1 1 10 U+2 U T+50 me x | seq U+2 | t b:T+49");
+         " | attempts a=1 U+1 me 1 10 U T+51 x b=1 U+2 me 1 10 U T+50 x | seq U+2 | t b:T+49");
 }
 
 Test(arm, sets_what_came_near_and_leaves_what_is_set)

@@ -15,8 +15,8 @@ Test(cancel, of_any_state_but_running_shows_the_job_as_it_was)
 {
     five();
     RUN("cancel", "0 w r e u d none",
-        "[U+20000 ['w' 1 T+500 '' '" REC "'] 'EBUSY' ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
-        "'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 U+4 U T me bad' '" REC
+        "[U+20000 ['w' 1 T+500 '' '" REC "'] 'EBUSY' ['e' 1 T+10 '1 U+1 me 1 10 U T ' '" REC
+        "'] ['u' 3 T+10 '1 U+2 me 1 1 U T ' '\\01\\01\\01'] ['d' 3 T '1 U+4 me 1 10 U T bad' '" REC
         "'] 'ENOENT']");
     KEYS("run r:T+1000 | jobs r=" REC "r | attempts " ATTEMPT_R " | seq U+4");
     HEARD("");
@@ -29,7 +29,7 @@ Test(cancel, is_ebusy_until_the_very_end_of_the_lease)
     RUN("cancel", "0 r", "[U+999000 'EBUSY']");
     KEYS(FIVE);
     now_at(1000);
-    RUN("cancel", "0 r", "[U+1000000 ['r' 1 T+1000 '1 1 10 U+3 U T me ' '" REC "']]");
+    RUN("cancel", "0 r", "[U+1000000 ['r' 1 T+1000 '1 U+3 me 1 10 U T ' '" REC "']]");
 }
 
 Test(cancel, of_nothing_there_is_enoent_and_writes_nothing)
@@ -44,7 +44,7 @@ Test(cancel, of_a_job_put_back_forgets_what_was_held)
     given("schedule", "0 a +0 0 " REC);
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 50 later");
-    RUN("cancel", "0 a", "[U ['a' 1 T+50 '1 1 10 U+1 U T+50 me later' '" REC "']]");
+    RUN("cancel", "0 a", "[U ['a' 1 T+50 '1 U+1 me 1 10 U T+50 later' '" REC "']]");
     KEYS("seq U+1");
 }
 

@@ -52,7 +52,7 @@ Test(check, says_what_each_job_lacks_and_that_once)
     ask("ZADD s:{q}:dead 5 many 5 both");
     ask("HDEL s:{q}:attempts holder");
     ask("HDEL s:{q}:jobs record both");
-    ask("HSET s:{q}:attempts left %s both %s", "1 1 10 1 5 5 me ", "1 1 10 1 5 5 me ");
+    ask("HSET s:{q}:attempts left %s both %s", "1 1 me 1 10 5 5 ", "1 1 me 1 10 5 5 ");
 
     redisReply *r = run("check", "0 jobs 0 100");
     char *said = show(r);
@@ -129,12 +129,12 @@ Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
     ask("ZREM s:{q}:due a b c");
     RUN("mend", "0 a b c", "[U 'none' 'none' 'none']");
     KEYS("dead a:T b:T c:T | jobs a=\\01\\01\\03body b=" REC
-         " c=\\01\\01\\07 | attempts a=1 1 3 U+1 U T+5 me " IN_NO_SET "; before: oops "
-         "b=1 0 10 0 U T - " IN_NO_SET " c=1 0 7 0 U T - " IN_NO_SET " | seq U+1");
+         " c=\\01\\01\\07 | attempts a=1 U+1 me 1 3 U T+5 " IN_NO_SET "; before: oops "
+         "b=1 0 - 0 10 U T " IN_NO_SET " c=1 0 - 0 7 U T " IN_NO_SET " | seq U+1");
     HEARD("");
     RUN("mend", "0 a b c", "[U '' '' '']");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
-    RUN("claim", "0 me 10 1", "[U 0 0 0 0 ['a' 2 T+10 '1 1 3 U+2 U T me ' '\\01\\01\\03body' 0]]");
+    RUN("claim", "0 me 10 1", "[U 0 0 0 0 ['a' 2 T+10 '1 U+2 me 1 3 U T ' '\\01\\01\\03body' 0]]");
 }
 
 Test(mend, lets_die_what_has_no_record)
@@ -142,11 +142,11 @@ Test(mend, lets_die_what_has_no_record)
     ask("ZADD s:{q}:due %lld a", (long long)T + 5);
     ask("ZADD s:{q}:run %lld a 5 b", (long long)T + 500);
     ask("ZADD s:{q}:dead 5 c");
-    ask("HSET s:{q}:attempts b %s left %s", "1 2 3 4 5 6 me was", "1 1 10 1 5 5 you ");
+    ask("HSET s:{q}:attempts b %s left %s", "1 4 me 2 3 5 6 was", "1 1 you 1 10 5 5 ");
     RUN("mend", "0 a b c left", "[U 'record' 'record' 'record' 'attempt']");
     KEYS("dead a:T b:T c:T left:T | jobs a=" REC " b=" REC " c=" REC " left=" REC
-         " | attempts a=1 0 10 0 U T - " NO_RECORD " b=1 2 3 4 5 6 me " NO_RECORD "; before: was "
-         "c=1 0 10 0 U T - " NO_RECORD " left=1 1 10 1 5 5 you " ONLY_AN_ATTEMPT);
+         " | attempts a=1 0 - 0 10 U T " NO_RECORD " b=1 4 me 2 3 5 6 " NO_RECORD "; before: was "
+         "c=1 0 - 0 10 U T " NO_RECORD " left=1 1 you 1 10 5 5 " ONLY_AN_ATTEMPT);
 }
 
 /* Whatever the sets: the live lease, else the one that runs again. */
@@ -161,8 +161,8 @@ Test(mend, of_several_sets_keeps_the_one_that_loses_nothing)
     RUN("mend", "0 live ended dead old all", "[U 'many' 'many' 'many' 'many' 'many']");
     KEYS("due all:T+50 dead:T+50 ended:T+50 | run old:5 live:T+1 | jobs all=" REC " dead=" REC
          " ended=" REC " live=" REC " old=" REC
-         " | attempts old=1 1 10 U+1 U T me  | seq U+1 | t all:T+49 dead:T+49 ended:T+49");
-    ask("HSET s:{q}:attempts live %s", "1 1 10 1 5 5 me ");
+         " | attempts old=1 U+1 me 1 10 U T  | seq U+1 | t all:T+49 dead:T+49 ended:T+49");
+    ask("HSET s:{q}:attempts live %s", "1 1 me 1 10 5 5 ");
     HEARD("");
 }
 
@@ -191,10 +191,10 @@ Test(mend, cuts_its_reason_at_200_bytes)
 {
     given("schedule", "0 a +0 0 " REC);
     ask("ZREM s:{q}:due a");
-    ask("HSET s:{q}:attempts a %s", text("1 1 10 1 5 5 me %0200d", 7));
+    ask("HSET s:{q}:attempts a %s", text("1 1 me 1 10 5 5 %0200d", 7));
     given("mend", "0 a");
     const char *held = ask("HGET s:{q}:attempts a")->str;
-    cr_assert_eq(strlen(held), strlen("1 1 10 1 5 5 me ") + 200, "%s", held);
+    cr_assert_eq(strlen(held), strlen("1 1 me 1 10 5 5 ") + 200, "%s", held);
 }
 
 Test(mend, takes_a_hundred_at_once)

@@ -10,10 +10,10 @@ Test(claim, takes_what_is_due_the_oldest_first)
     given("schedule", ABC);
     now_at(2);
     RUN("claim", "0 me 1000 10",
-        "[U+2000 0 T+3 0 0 ['a' 2 T+1002 '1 1 10 U+2001 U+2000 T+1 me ' '" REC
-        "a' 0] ['b' 2 T+1002 '1 1 10 U+2002 U+2000 T+2 me ' '" REC "b' 0]]");
+        "[U+2000 0 T+3 0 0 ['a' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+1 ' '" REC
+        "a' 0] ['b' 2 T+1002 '1 U+2002 me 1 10 U+2000 T+2 ' '" REC "b' 0]]");
     KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
-         "c | attempts a=1 1 10 U+2001 U+2000 T+1 me  b=1 1 10 U+2002 U+2000 T+2 me  | seq U+2002 "
+         "c | attempts a=1 U+2001 me 1 10 U+2000 T+1  b=1 U+2002 me 1 10 U+2000 T+2  | seq U+2002 "
          "| t "
          "c:T+2");
     HEARD("");
@@ -29,10 +29,10 @@ Test(claim, is_never_early)
     same(__FILE__, __LINE__, "keys", dumps(), before);
     now_at(1);
     RUN("claim", "0 me 1000 0 b a c",
-        "[U+1000 0 T+2 0 0 ['a' 2 T+1001 '1 1 10 U+1001 U+1000 T+1 me ' '" REC "a' 2]]");
+        "[U+1000 0 T+2 0 0 ['a' 2 T+1001 '1 U+1001 me 1 10 U+1000 T+1 ' '" REC "a' 2]]");
     now_at(2);
     RUN("claim", "0 me 1000 10",
-        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 U+2001 U+2000 T+2 me ' '" REC "b' 0]]");
+        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+2 ' '" REC "b' 0]]");
     ask("DEL s:{q}:t:a"); /* Redis would have, by now */
 }
 
@@ -41,12 +41,12 @@ Test(claim, by_ids_says_which_of_them_it_took)
     given("schedule", ABC);
     now_at(2);
     RUN("claim", "0 me 1000 0 none c b none a",
-        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 1 10 U+2001 U+2000 T+2 me ' '" REC
-        "b' 3] ['a' 2 T+1002 '1 1 10 U+2002 U+2000 T+1 me ' '" REC "a' 5]]");
+        "[U+2000 0 T+3 0 0 ['b' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+2 ' '" REC
+        "b' 3] ['a' 2 T+1002 '1 U+2002 me 1 10 U+2000 T+1 ' '" REC "a' 5]]");
 
     /* their triggers are over, or the ids would not be known */
     KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
-         "c | attempts a=1 1 10 U+2002 U+2000 T+1 me  b=1 1 10 U+2001 U+2000 T+2 me  | seq U+2002 "
+         "c | attempts a=1 U+2002 me 1 10 U+2000 T+1  b=1 U+2001 me 1 10 U+2000 T+2  | seq U+2002 "
          "| t "
          "a:T+1 b:T+1 c:T+2");
     ask("DEL s:{q}:t:a s:{q}:t:b");
@@ -56,10 +56,10 @@ Test(claim, of_an_id_named_twice_takes_it_once)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     RUN("claim", "0 me 1000 0 a b a a",
-        "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC
-        "' 1] ['b' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 2]]");
+        "[U 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC
+        "' 1] ['b' 2 T+1000 '1 U+2 me 1 10 U T ' '" REC "' 2]]");
     KEYS("run a:T+1000 b:T+1000 | jobs a=" REC " b=" REC
-         " | attempts a=1 1 10 U+1 U T me  b=1 1 10 U+2 U T me  | seq U+2");
+         " | attempts a=1 U+1 me 1 10 U T  b=1 U+2 me 1 10 U T  | seq U+2");
 }
 
 Test(claim, takes_nothing_that_runs_or_is_dead)
@@ -80,11 +80,11 @@ Test(claim, says_when_to_look_next)
     now_at(2);
     RUN("claim", "0 me 1000 0", "[U+2000 T+1 T+5 0 0]");
     RUN("claim", "0 me 1000 1",
-        "[U+2000 T+2 T+5 0 0 ['a' 2 T+1002 '1 1 10 U+2001 U+2000 T+1 me ' '" REC "' 0]]");
+        "[U+2000 T+2 T+5 0 0 ['a' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+1 ' '" REC "' 0]]");
     now_at(7);
     RUN("claim", "0 me 1000 2",
-        "[U+7000 T+7 0 0 0 ['b' 2 T+1007 '1 1 10 U+7001 U+7000 T+2 me ' '" REC
-        "' 0] ['c' 2 T+1007 '1 1 10 U+7002 U+7000 T+5 me ' '" REC "' 0]]");
+        "[U+7000 T+7 0 0 0 ['b' 2 T+1007 '1 U+7001 me 1 10 U+7000 T+2 ' '" REC
+        "' 0] ['c' 2 T+1007 '1 U+7002 me 1 10 U+7000 T+5 ' '" REC "' 0]]");
     RUN("claim", "0 me 1000 0", "[U+7000 T+7 0 0 0]");
 }
 
@@ -93,24 +93,24 @@ Test(claim, tokens_grow_over_all_lives_and_each_queue_has_its_own)
     for (int life = 1; life <= 3; life++) {
         given("schedule", "0 a +0 0 " REC);
         RUN("claim", "0 me 1000 1",
-            text("[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+%d U T me ' '" REC "' 0]]", life));
+            text("[U 0 0 0 0 ['a' 2 T+1000 '1 U+%d me 1 10 U T ' '" REC "' 0]]", life));
         RUN("done", text("0 me a U+%d", life), "[U 1]");
     }
 
     run_on("s:{p}:due", "schedule", "0 a +0 0 " REC);
     same(__FILE__, __LINE__, "claim", show(run_on("s:{p}:due", "claim", "0 me 1000 1")),
-         "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0]]");
+         "[U 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]]");
     KEYS("seq U+3");
 }
 
 Test(claim, tokens_are_the_time_where_the_last_one_was_lost)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
-    RUN("claim", "0 me 1000 0 a", "[U T 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 1]]");
+    RUN("claim", "0 me 1000 0 a", "[U T 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 1]]");
     ask("DEL s:{q}:seq"); /* a failover, a backup, an AOF that was cut */
     now_at(1);
     RUN("claim", "0 me 1000 0 b",
-        "[U+1000 0 0 0 0 ['b' 2 T+1001 '1 1 10 U+1001 U+1000 T me ' '" REC "' 1]]");
+        "[U+1000 0 0 0 0 ['b' 2 T+1001 '1 U+1001 me 1 10 U+1000 T ' '" REC "' 1]]");
 }
 
 Test(claim, tokens_grow_where_the_clock_was_set_back)
@@ -121,7 +121,7 @@ Test(claim, tokens_grow_where_the_clock_was_set_back)
     now_at(0);
     given("claim", "0 me 1000 0 b");
     KEYS("run b:T+1000 a:T+6000 | jobs a=" REC " b=" REC
-         " | attempts a=1 1 10 U+5000001 U+5000000 T me  b=1 1 10 U+5000002 U T me  | seq "
+         " | attempts a=1 U+5000001 me 1 10 U+5000000 T  b=1 U+5000002 me 1 10 U T  | seq "
          "U+5000002");
 }
 
@@ -139,9 +139,9 @@ Test(claim, counts_tries_and_keeps_the_reason)
     given("retry", "0 me a U+1 7 'so so'");
     now_at(7);
     RUN("claim", "0 you 500 1",
-        "[U+7000 0 0 0 0 ['a' 2 T+507 '1 2 131 U+7001 U+7000 T+7 you so so' '\\01\\01\\83\\01' "
+        "[U+7000 0 0 0 0 ['a' 2 T+507 '1 U+7001 you 2 131 U+7000 T+7 so so' '\\01\\01\\83\\01' "
         "0]]");
-    KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | attempts a=1 2 131 U+7001 U+7000 T+7 you so so | "
+    KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | attempts a=1 U+7001 you 2 131 U+7000 T+7 so so | "
          "seq "
          "U+7001");
 }
@@ -150,8 +150,8 @@ Test(claim, begins_with_try_1_if_the_attempt_cannot_be_read)
 {
     given("schedule", "0 a +0 0 " REC);
     ask("HSET s:{q}:attempts a %s", "2 7 10 8 9 10 me");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0]]");
-    KEYS("run a:T+1000 | jobs a=" REC " | attempts a=1 1 10 U+1 U T me  | seq U+1");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]]");
+    KEYS("run a:T+1000 | jobs a=" REC " | attempts a=1 U+1 me 1 10 U T  | seq U+1");
 }
 
 #define NOT_READ "stored data is in a format this version cannot read"
@@ -162,13 +162,13 @@ Test(claim, moves_what_it_cannot_read_to_dead_and_goes_on)
                       "a b +0 0 \\02\\00b c +0 0 \\01\\08c d +0 0 \\01\\01\\80 e +0 0 " REC "e");
     now_at(3);
     RUN("claim", "0 me 1000 10",
-        "[U+3000 0 0 3 0 ['a' 2 T+1003 '1 1 10 U+3001 U+3000 T me ' '" REC
-        "a' 0] ['e' 2 T+1003 '1 1 10 U+3002 U+3000 T me ' '" REC "e' 0]]");
+        "[U+3000 0 0 3 0 ['a' 2 T+1003 '1 U+3001 me 1 10 U+3000 T ' '" REC
+        "a' 0] ['e' 2 T+1003 '1 U+3002 me 1 10 U+3000 T ' '" REC "e' 0]]");
     KEYS("run a:T+1003 e:T+1003 | dead b:T+3 c:T+3 d:T+3 | jobs a=" REC
          "a b=\\02\\00b c=\\01\\08c d=\\01\\01\\80 e=" REC
-         "e | attempts a=1 1 10 U+3001 U+3000 T me  b=1 0 0 0 U+3000 T me " NOT_READ
-         " c=1 0 0 0 U+3000 T me " NOT_READ " d=1 0 0 0 U+3000 T me " NOT_READ
-         " e=1 1 10 U+3002 U+3000 T me  | seq U+3002");
+         "e | attempts a=1 U+3001 me 1 10 U+3000 T  b=1 0 me 0 0 U+3000 T " NOT_READ
+         " c=1 0 me 0 0 U+3000 T " NOT_READ " d=1 0 me 0 0 U+3000 T " NOT_READ
+         " e=1 U+3002 me 1 10 U+3000 T  | seq U+3002");
 }
 
 Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
@@ -178,7 +178,7 @@ Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
     given("retry", "0 me a U+1 0 'so so'");
     ask("HSET s:{q}:jobs a %s", "\3");
     RUN("claim", "0 you 1000 0 a", "[U 0 0 1 0]");
-    KEYS("dead a:T | jobs a=\\03 | attempts a=1 1 0 U+1 U T you " NOT_READ " | seq U+1");
+    KEYS("dead a:T | jobs a=\\03 | attempts a=1 U+1 you 1 0 U T " NOT_READ " | seq U+1");
 }
 
 Test(claim, moves_what_cannot_be_an_id_to_dead_and_goes_on)
@@ -207,7 +207,7 @@ Test(claim, moves_what_cannot_be_an_id_to_dead_and_goes_on)
         cr_assert_not_null(ask("ZSCORE s:{q}:dead %b", bad[i].id, bad[i].len)->str);
         cr_assert_not_null(ask("HGET s:{q}:jobs %b", bad[i].id, bad[i].len)->str);
         same(__FILE__, __LINE__, "held", show(ask("HGET s:{q}:attempts %b", bad[i].id, bad[i].len)),
-             "'1 0 0 0 U 5 me " NOT_READ "'");
+             "'1 0 me 0 0 U 5 " NOT_READ "'");
     }
 
     ask("FLUSHALL");
@@ -248,18 +248,18 @@ Test(claim, removes_members_without_a_record_and_goes_on)
 {
     given("schedule", "0 a +0 0 " REC " z +0 0 " REC);
     ask("ZADD s:{q}:due %lld m %lld n", (long long)T, (long long)T);
-    ask("HSET s:{q}:attempts m %s n %s", "1 1 10 1 2 3 me ", "?");
+    ask("HSET s:{q}:attempts m %s n %s", "1 1 me 1 10 2 3 ", "?");
     RUN("claim", "0 me 1000 10",
-        "[U 0 0 0 2 ['a' 2 T+1000 '1 1 10 U+1 U T me ' '" REC
-        "' 0] ['z' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 0]]");
+        "[U 0 0 0 2 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC
+        "' 0] ['z' 2 T+1000 '1 U+2 me 1 10 U T ' '" REC "' 0]]");
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
-         " | attempts a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
+         " | attempts a=1 U+1 me 1 10 U T  z=1 U+2 me 1 10 U T  | seq U+2");
     ask("ZADD s:{q}:due 5 m");
     ask("CONFIG RESETSTAT");
     RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1]");
     cr_assert_eq(calls("hset"), 0); /* it is not held, not even for a moment */
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
-         " | attempts a=1 1 10 U+1 U T me  z=1 1 10 U+2 U T me  | seq U+2");
+         " | attempts a=1 U+1 me 1 10 U T  z=1 U+2 me 1 10 U T  | seq U+2");
 }
 
 Test(claim, takes_a_hundred_at_most)
@@ -270,9 +270,9 @@ Test(claim, takes_a_hundred_at_most)
     redisReply *r = run("claim", "0 me 1000 1000");
     cr_assert_eq(r->elements, 5 + 100);
     same(__FILE__, __LINE__, "job", show(r->element[5]),
-         "['j000' 2 T+1000 '1 1 10 U+1 U T me ' '" REC "' 0]");
+         "['j000' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]");
     same(__FILE__, __LINE__, "job", show(r->element[104]),
-         "['j099' 2 T+1000 '1 1 10 U+100 U T me ' '" REC "' 0]");
+         "['j099' 2 T+1000 '1 U+100 me 1 10 U T ' '" REC "' 0]");
     same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
 
     /* records are read 1, 2, 4, 8, 16, 32 and 37 at a time, each time with what is held of them */
@@ -297,7 +297,7 @@ Test(claim, takes_a_hundred_of_those_named_at_most)
     redisReply *r = run("claim", args);
     cr_assert_eq(r->elements, 5 + 100);
     same(__FILE__, __LINE__, "job", show(r->element[104]),
-         "['j001' 2 T+1000 '1 1 10 U+100 U T me ' '" REC "' 100]");
+         "['j001' 2 T+1000 '1 U+100 me 1 10 U T ' '" REC "' 100]");
     same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
 }
 

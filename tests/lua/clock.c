@@ -67,7 +67,7 @@ Test(clock, lets_no_job_be_claimed_early)
         }
         cr_assert_geq(r->element[0]->integer / 1000, due);
         redisReply *held = r->element[5]->element[3];
-        cr_assert_str_eq(held->str, text("1 1 10 %lld %lld %" PRId64 " me ",
+        cr_assert_str_eq(held->str, text("1 %lld me 1 10 %lld %" PRId64 " ",
                                          r->element[0]->integer + 1, r->element[0]->integer, due));
         given("done", text("0 me a %lld", r->element[0]->integer + 1));
         ask("DEL s:{q}:t:a");

@@ -67,7 +67,7 @@ Test(done, of_a_job_without_a_holder_is_egone)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     given("claim", "0 me 1000 2");
-    ask("HSET s:{q}:attempts a %s", "1 1 10 1 2 3");
+    ask("HSET s:{q}:attempts a %s", "1 1 me 1 10 2");
     ask("HDEL s:{q}:attempts b");
     char *before = dumps();
     RUN("done", "0 me a U+1 b U+2", "[U 'EGONE' 'EGONE']");
@@ -107,7 +107,7 @@ Test(fail, makes_a_job_dead_at_once_and_keeps_why)
     RUN("fail", "0 me r U+3 'so it\\0ago%s' none U+1 x w U+4 x e U+1 ''",
         "[U+20000 1 'EGONE' 'EGONE' 1]");
     KEYS("due w:T+500 | run u:T+10 | dead d:T e:T+20 r:T+20 | " FIVE_JOBS " | attempts " ATTEMPT_D
-         " " ATTEMPT_E " r=1 1 10 U+3 U T me so it\\0ago%s " ATTEMPT_U " | seq U+4 | t w:T+499");
+         " " ATTEMPT_E " r=1 U+3 me 1 10 U T so it\\0ago%s " ATTEMPT_U " | seq U+4 | t w:T+499");
     HEARD("");
     RUN("fail", "0 me r U+3 again", "[U+20000 'EGONE']");
 }

@@ -10,9 +10,9 @@ Test(get, shows_a_job_in_any_state_with_its_body)
     five();
     char *before = dumps();
     RUN("get", "0 none w r e u d",
-        "[U+20000 'ENOENT' ['w' 1 T+500 '' '" REC "w'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC
-        "r'] ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
-        "e'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01u'] ['d' 3 T '1 1 10 U+4 U T me bad' "
+        "[U+20000 'ENOENT' ['w' 1 T+500 '' '" REC "w'] ['r' 2 T+1000 '1 U+3 me 1 10 U T ' '" REC
+        "r'] ['e' 1 T+10 '1 U+1 me 1 10 U T ' '" REC
+        "e'] ['u' 3 T+10 '1 U+2 me 1 1 U T ' '\\01\\01\\01u'] ['d' 3 T '1 U+4 me 1 10 U T bad' "
         "'" REC "d']]");
     same(__FILE__, __LINE__, "keys", dumps(), before);
 }
@@ -21,9 +21,9 @@ Test(get, says_running_until_the_very_end_of_the_lease)
 {
     five();
     now_at(999);
-    RUN("get", "0 r", "[U+999000 ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC "r']]");
+    RUN("get", "0 r", "[U+999000 ['r' 2 T+1000 '1 U+3 me 1 10 U T ' '" REC "r']]");
     now_at(1000);
-    RUN("get", "0 r", "[U+1000000 ['r' 1 T+1000 '1 1 10 U+3 U T me ' '" REC "r']]");
+    RUN("get", "0 r", "[U+1000000 ['r' 1 T+1000 '1 U+3 me 1 10 U T ' '" REC "r']]");
 }
 
 /* An ended lease is as the sweep would leave it. */
@@ -39,14 +39,14 @@ Test(get, counts_the_tries_of_an_ended_lease)
 
     now_at(10);
     RUN("get", "0 two",
-        "[U+10000 ['two' 2 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
+        "[U+10000 ['two' 2 T+20 '1 U+10001 me 2 2 U+10000 T+10 the lease ended' '\\01\\01\\02']]");
     now_at(20);
     RUN("get", "0 two",
-        "[U+20000 ['two' 3 T+20 '1 2 2 U+10001 U+10000 T+10 me the lease ended' '\\01\\01\\02']]");
+        "[U+20000 ['two' 3 T+20 '1 U+10001 me 2 2 U+10000 T+10 the lease ended' '\\01\\01\\02']]");
     /* forever is forever */
-    ask("HSET s:{q}:attempts ever %s", "1 4294967295 4294967295 9 8 7 me ");
+    ask("HSET s:{q}:attempts ever %s", "1 9 me 4294967295 4294967295 8 7 ");
     RUN("get", "0 ever",
-        "[U+20000 ['ever' 1 T+20 '1 4294967295 4294967295 9 8 7 me ' "
+        "[U+20000 ['ever' 1 T+20 '1 9 me 4294967295 4294967295 8 7 ' "
         "'\\01\\01\\ff\\ff\\ff\\ff\\0f']]");
     ask("HSET s:{q}:attempts two %s", "2 who knows");
     RUN("get", "0 two", "[U+20000 ['two' 1 T+20 '2 who knows' '\\01\\01\\02']]");
@@ -106,10 +106,10 @@ Test(list, shows_each_state_in_its_order)
     RUN("list", "0 1 10 '' ''",
         "[U+20000 0 ['w' 1 T+500 '' '" REC "w'] ['v' 1 T+620 '' '" REC "v']]");
     RUN("list", "0 2 10 '' ''",
-        "[U+20000 0 ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
-        "e'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01u'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' "
+        "[U+20000 0 ['e' 1 T+10 '1 U+1 me 1 10 U T ' '" REC
+        "e'] ['u' 3 T+10 '1 U+2 me 1 1 U T ' '\\01\\01\\01u'] ['r' 2 T+1000 '1 U+3 me 1 10 U T ' "
         "'" REC "r']]");
-    RUN("list", "0 3 10 '' ''", "[U+20000 0 ['d' 3 T '1 1 10 U+4 U T me bad' '" REC "d']]");
+    RUN("list", "0 3 10 '' ''", "[U+20000 0 ['d' 3 T '1 U+4 me 1 10 U T bad' '" REC "d']]");
     given("cancel", "0 v");
     same(__FILE__, __LINE__, "keys", dumps(), before);
 }

@@ -26,7 +26,7 @@ Test(names, every_id_lives_a_whole_life)
         RUN("reschedule", text("0 %s +0", id), text("[U ['%s' 1 T '' '" REC "']]", id));
         HEARD(text("0 '0 %s'", id));
         RUN("claim", text("0 me 10 0 %s", id),
-            text("[U 0 0 0 0 ['%s' 2 T+10 '1 1 10 %s U T me ' '" REC "x' 1]]", id, token));
+            text("[U 0 0 0 0 ['%s' 2 T+10 '1 %s me 1 10 U T ' '" REC "x' 1]]", id, token));
         RUN("renew", text("0 me %s %s 20", id, token), "[U T+20]");
         RUN("release", text("0 me %s %s", id, token), "[U 1]");
         given("claim", "0 me 10 1");
@@ -34,10 +34,10 @@ Test(names, every_id_lives_a_whole_life)
         HEARD(text("0 '0 %s'", id));
         given("claim", "0 me 10 1");
         RUN("fail", text("0 me %s U+%zu %s", id, 3 * i + 3, id), "[U 1]");
-        KEYS(text("dead %s:T | jobs %s=" REC "x | attempts %s=1 2 10 U+%zu U T me %s | seq U+%zu",
+        KEYS(text("dead %s:T | jobs %s=" REC "x | attempts %s=1 U+%zu me 2 10 U T %s | seq U+%zu",
                   id, id, id, 3 * i + 3, id, 3 * i + 3));
         RUN("cancel", text("0 %s", id),
-            text("[U ['%s' 3 T '1 2 10 U+%zu U T me %s' '" REC "']]", id, 3 * i + 3, id));
+            text("[U ['%s' 3 T '1 U+%zu me 2 10 U T %s' '" REC "']]", id, 3 * i + 3, id));
     }
 }
 
@@ -74,7 +74,7 @@ Test(names, an_id_may_be_of_255_bytes)
 
     RUN("schedule", text("0 %s +0 0 " REC, id), "[U T]");
     RUN("claim", text("0 me 10 0 %s", id),
-        text("[U 0 0 0 0 ['%s' 2 T+10 '1 1 10 U+1 U T me ' '" REC "' 1]]", id));
+        text("[U 0 0 0 0 ['%s' 2 T+10 '1 U+1 me 1 10 U T ' '" REC "' 1]]", id));
     RUN("done", text("0 me %s U+1", id), "[U 1]");
     KEYS("seq U+1");
 }

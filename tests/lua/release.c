@@ -12,10 +12,10 @@ Test(release, gives_jobs_back_due_as_before_and_uncounted)
     RUN("release", "0 me none U+1 r U+3 w U+4 e U+1 r2 U+3",
         "[U+20000 'EGONE' 1 'EGONE' 1 'EGONE']");
     KEYS("due e:T r:T w:T+500 | run u:T+10 | dead d:T | " FIVE_JOBS " | attempts " ATTEMPT_D
-         " e=1 0 10 U+1 U T me  r=1 0 10 U+3 U T me  " ATTEMPT_U " | seq U+4 | t w:T+499");
+         " e=1 U+1 me 0 10 U T  r=1 U+3 me 0 10 U T  " ATTEMPT_U " | seq U+4 | t w:T+499");
     HEARD("0 '0 r 0 e'");
     RUN("claim", "0 you 1000 0 r",
-        "[U+20000 T T+500 0 0 ['r' 2 T+1020 '1 1 10 U+20001 U+20000 T you ' '" REC "r' 1]]");
+        "[U+20000 T T+500 0 0 ['r' 2 T+1020 '1 U+20001 you 1 10 U+20000 T ' '" REC "r' 1]]");
 }
 
 Test(release, leaves_the_tries_of_real_runs_counted)
@@ -26,7 +26,7 @@ Test(release, leaves_the_tries_of_real_runs_counted)
     for (int token = 2; token < 5; token++) {
         given("claim", "0 me 1000 1");
         RUN("release", text("0 me a U+%d", token), "[U 1]");
-        KEYS(text("due a:T | jobs a=\\01\\01\\02 | attempts a=1 1 2 U+%d U T me first | seq U+%d",
+        KEYS(text("due a:T | jobs a=\\01\\01\\02 | attempts a=1 U+%d me 1 2 U T first | seq U+%d",
                   token, token));
     }
 
@@ -51,7 +51,7 @@ Test(release, of_a_job_that_is_not_due_any_more_tells_when_it_will_be)
     given("claim", "0 me 1000 1");
     now_at(-5); /* the server's clock was set back */
     RUN("release", "0 me a U+1", "[U-5000 1]");
-    KEYS("due a:T | jobs a=" REC " | attempts a=1 0 10 U+1 U T me  | seq U+1");
+    KEYS("due a:T | jobs a=" REC " | attempts a=1 U+1 me 0 10 U T  | seq U+1");
     HEARD("0 'T a'");
 }
 

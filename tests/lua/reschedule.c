@@ -46,7 +46,7 @@ Test(reschedule, of_any_state_but_running_makes_it_wait)
 {
     five();
     RUN("reschedule", "0 w +1 r +1 e +2 u +3 d +4 none +5",
-        "[U+20000 ['w' 1 T+21 '' '" REC "'] 'EBUSY' ['e' 1 T+22 '1 1 10 U+1 U T me ' '" REC
+        "[U+20000 ['w' 1 T+21 '' '" REC "'] 'EBUSY' ['e' 1 T+22 '1 U+1 me 1 10 U T ' '" REC
         "'] ['u' 1 T+23 '' '\\01\\01\\01'] ['d' 1 T+24 '' '" REC "'] 'ENOENT']");
     KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | " FIVE_JOBS " | attempts " ATTEMPT_E
          " " ATTEMPT_R " | seq U+4 | t d:T+23 e:T+21 u:T+22 w:T+21");
@@ -59,7 +59,7 @@ Test(reschedule, gives_a_dead_job_all_its_tries_again)
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 0 oops");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\01']]");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 1 U+2 U T me ' '\\01\\01\\01' 0]]");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 U+2 me 1 1 U T ' '\\01\\01\\01' 0]]");
 }
 
 Test(reschedule, of_a_job_put_back_keeps_its_tries)
@@ -67,8 +67,8 @@ Test(reschedule, of_a_job_put_back_keeps_its_tries)
     given("schedule", "0 a +0 0 " REC);
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 50 oops");
-    RUN("reschedule", "0 a +9", "[U ['a' 1 T+9 '1 1 10 U+1 U T+50 me oops' '" REC "']]");
-    KEYS("due a:T+9 | jobs a=" REC " | attempts a=1 1 10 U+1 U T+50 me oops | seq U+1 | t a:T+8");
+    RUN("reschedule", "0 a +9", "[U ['a' 1 T+9 '1 U+1 me 1 10 U T+50 oops' '" REC "']]");
+    KEYS("due a:T+9 | jobs a=" REC " | attempts a=1 U+1 me 1 10 U T+50 oops | seq U+1 | t a:T+8");
 }
 
 Test(reschedule, is_ebusy_until_the_very_end_of_the_lease)
@@ -78,7 +78,7 @@ Test(reschedule, is_ebusy_until_the_very_end_of_the_lease)
     RUN("reschedule", "0 r +1", "[U+999000 'EBUSY']");
     KEYS(FIVE);
     now_at(1000);
-    RUN("reschedule", "0 r +1", "[U+1000000 ['r' 1 T+1001 '1 1 10 U+3 U T me ' '" REC "']]");
+    RUN("reschedule", "0 r +1", "[U+1000000 ['r' 1 T+1001 '1 U+3 me 1 10 U T ' '" REC "']]");
 }
 
 Test(reschedule, reaches_ten_years_and_no_further)

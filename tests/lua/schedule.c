@@ -113,9 +113,9 @@ Test(schedule, with_keep_shows_the_one_there_without_its_body)
 {
     five();
     RUN("schedule", "0 w +1 1 " REC " r +1 1 " REC " e +1 1 " REC " u +1 1 " REC " d +1 1 " REC,
-        "[U+20000 ['w' 1 T+500 '' '" REC "'] ['r' 2 T+1000 '1 1 10 U+3 U T me ' '" REC
-        "'] ['e' 1 T+10 '1 1 10 U+1 U T me ' '" REC
-        "'] ['u' 3 T+10 '1 1 1 U+2 U T me ' '\\01\\01\\01'] ['d' 3 T '1 1 10 U+4 U T me bad' '" REC
+        "[U+20000 ['w' 1 T+500 '' '" REC "'] ['r' 2 T+1000 '1 U+3 me 1 10 U T ' '" REC
+        "'] ['e' 1 T+10 '1 U+1 me 1 10 U T ' '" REC
+        "'] ['u' 3 T+10 '1 U+2 me 1 1 U T ' '\\01\\01\\01'] ['d' 3 T '1 U+4 me 1 10 U T bad' '" REC
         "']]");
     KEYS(FIVE);
     HEARD("");
@@ -168,7 +168,7 @@ Test(schedule, with_replace_forgets_the_tries_but_not_the_tokens)
     given("retry", "0 me a U+1 50 later");
     RUN("schedule", "0 a +0 2 " REC, "[U T]");
     KEYS("due a:T | jobs a=" REC " | seq U+1");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 1 10 U+2 U T me ' '" REC "' 0]]");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 ['a' 2 T+1000 '1 U+2 me 1 10 U T ' '" REC "' 0]]");
 }
 
 Test(schedule, replacing_the_head_by_one_later_than_in_a_second_is_silent)

@@ -273,7 +273,7 @@ void everything(void)
     ask("SET s:{q}:t:x 1 PXAT %lld", (long long)now);
     ask("ZADD s:{q}:due 5 m");
     ask("ZADD s:{q}:run 5 n");
-    ask("HSET s:{q}:attempts m %s n %s", "1 1 1 7 5 5 you ", "1 1 1 8 5 5 you ");
+    ask("HSET s:{q}:attempts m %s n %s", "1 7 you 1 1 5 5 ", "1 8 you 1 1 5 5 ");
     ask("ZADD s:{q}:listeners 5 l");
 }
 

@@ -7,7 +7,7 @@
  * us after T as Redis keeps them, ms and us. Arguments are words; 'a b' is one word, '' an empty
  * one, \0a a byte. Replies: 1 'text' [list] nil -error. Keys:
  *
- *     due b:T+5 | run a:T+9 | jobs a=\01\00x b=\01\00 | attempts a=1 1 10 U+1 U T me  | seq U+1 |
+ *     due b:T+5 | run a:T+9 | jobs a=\01\00x b=\01\00 | attempts a=1 U+1 me 1 10 U T  | seq U+1 |
  *     t b:T+4
  *
  * sets by score, hashes and triggers by id; what is empty or missing is left out. */
@@ -52,10 +52,10 @@ void given(const char *name, const char *args);
  * is T+20. */
 void five(void);
 #define FIVE_JOBS "jobs d=" REC "d e=" REC "e r=" REC "r u=\\01\\01\\01u w=" REC "w"
-#define ATTEMPT_E "e=1 1 10 U+1 U T me "
-#define ATTEMPT_U "u=1 1 1 U+2 U T me "
-#define ATTEMPT_R "r=1 1 10 U+3 U T me "
-#define ATTEMPT_D "d=1 1 10 U+4 U T me bad"
+#define ATTEMPT_E "e=1 U+1 me 1 10 U T "
+#define ATTEMPT_U "u=1 U+2 me 1 1 U T "
+#define ATTEMPT_R "r=1 U+3 me 1 10 U T "
+#define ATTEMPT_D "d=1 U+4 me 1 10 U T bad"
 #define FIVE                                                                                    \
     "due w:T+500 | run e:T+10 u:T+10 r:T+1000 | dead d:T | " FIVE_JOBS " | attempts " ATTEMPT_D \
     " " ATTEMPT_E " " ATTEMPT_R " " ATTEMPT_U " | seq U+4 | t w:T+499"

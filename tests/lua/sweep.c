@@ -11,8 +11,8 @@ Test(sweep, takes_back_a_job_that_was_not_renewed_or_lets_it_die)
     five();
     RUN("sweep", "5", "[U+20000 2 1 0]");
     KEYS("due e:T+10 w:T+500 | run r:T+1000 | dead d:T u:T+10 | " FIVE_JOBS " | attempts " ATTEMPT_D
-         " e=1 1 10 U+1 U T+10 me the lease ended " ATTEMPT_R
-         " u=1 1 1 U+2 U T+10 me the lease ended | seq U+4 | t w:T+499");
+         " e=1 U+1 me 1 10 U T+10 the lease ended " ATTEMPT_R
+         " u=1 U+2 me 1 1 U T+10 the lease ended | seq U+4 | t w:T+499");
     HEARD("5 '0 e'");
     RUN("sweep", "5", "[U+20000 0 0 0]");
     HEARD("");
@@ -37,7 +37,7 @@ Test(sweep, of_a_job_that_died_is_silent)
     given("claim", "0 me 10 1");
     now_at(15);
     RUN("sweep", "0", "[U+15000 1 1 0]");
-    KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | attempts a=1 1 1 U+1 U T+10 me the lease ended | seq "
+    KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | attempts a=1 U+1 me 1 1 U T+10 the lease ended | seq "
          "U+1");
     HEARD("");
 }
@@ -46,7 +46,7 @@ Test(sweep, never_lets_a_job_with_unlimited_tries_die)
 {
     given("schedule", "0 a +0 0 \\01\\01\\ff\\ff\\ff\\ff\\0f b +0 0 \\01\\01\\02");
     given("claim", "0 me 10 0 a b");
-    ask("HSET s:{q}:attempts a %s b %s", "1 4294967295 4294967295 1 5 5 me ", "1 3 2 2 5 5 me ");
+    ask("HSET s:{q}:attempts a %s b %s", "1 1 me 4294967295 4294967295 5 5 ", "1 2 me 3 2 5 5 ");
     now_at(10);
     RUN("sweep", "0", "[U+10000 2 1 0]");
     HEARD("0 '0 a'");
@@ -72,7 +72,7 @@ Test(sweep, removes_members_without_a_record_and_goes_on)
     ask("HDEL s:{q}:attempts b");
     now_at(10);
     RUN("sweep", "0", "[U+10000 3 0 0]");
-    KEYS("due c:T+10 | jobs c=" REC " | attempts c=1 1 10 U+3 U T+10 me the lease ended | seq U+3");
+    KEYS("due c:T+10 | jobs c=" REC " | attempts c=1 U+3 me 1 10 U T+10 the lease ended | seq U+3");
     HEARD("0 '0 c'");
 }
 
@@ -122,7 +122,7 @@ Test(resume, passes_over_what_it_cannot_read)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
     given("claim", "0 me 1000 0 a b c");
-    ask("HSET s:{q}:attempts a %s", "2 1 10 1 5 5 me ");
+    ask("HSET s:{q}:attempts a %s", "2 1 me 1 10 5 5 ");
     ask("HDEL s:{q}:attempts b");
     RUN("reclaim", "0 me 0", "[U 0 'c' 'U+3']");
     ask("FLUSHALL");

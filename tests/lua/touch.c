@@ -7,7 +7,7 @@ SCRIPTS(depth);
 
 /* Of two listeners the one of rank 0 owns a, b, e and f, the other c, d, g and h. */
 #define ROW_OF(record, id, token, due, at, ends, expired) \
-    "['" id "' 2 " ends " '1 1 10 " token " " at " " due " me ' '" record "' " expired "]"
+    "['" id "' 2 " ends " '1 " token " me 1 10 " at " " due " ' '" record "' " expired "]"
 #define ROW(id, token, due, at, ends) ROW_OF(REC, id, token, due, at, ends, "0")
 #define ROW_NOW(id, token) ROW(id, token, "T", "U", "T+1000")
 
@@ -29,7 +29,7 @@ Test(touch, reads_the_triggers_of_what_is_due_and_claims_it)
                                                      "T+1002", "0") //
         " " ROW("b", "U+2002", "T+2", "U+2000", "T+1002") "]");
     KEYS("due c:T+9 | run a:T+1002 b:T+1002 | jobs a=" REC "x b=" REC " c=" REC
-         " | attempts a=1 1 10 U+2001 U+2000 T+1 me  b=1 1 10 U+2002 U+2000 T+2 me  | seq U+2002 "
+         " | attempts a=1 U+2001 me 1 10 U+2000 T+1  b=1 U+2002 me 1 10 U+2000 T+2  | seq U+2002 "
          "| t c:T+8");
     RUN("touch", "0 me 1000 100 0 0 1 1 0", "[U+2000 0 T+9 0 0 0 0 0 0 0 0 '']");
 
@@ -45,7 +45,7 @@ Test(touch, claims_its_own_jobs_alone)
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
     RUN("touch", "0 me 1000 100 0 1 2 0 0", "[U T 0 0 0 1 0 0 T 0 0 '' " ROW_NOW("c", "U+1") "]");
     KEYS("due a:T b:T | run c:T+1000 | jobs a=" REC " b=" REC " c=" REC
-         " | attempts c=1 1 10 U+1 U T me  | seq U+1");
+         " | attempts c=1 U+1 me 1 10 U T  | seq U+1");
     RUN("touch", "0 me 1000 100 0 1 2 0 0", "[U T 0 0 0 0 0 0 T 0 0 '']");
     RUN("touch", "0 me 1000 100 0 0 2 0 0",
         "[U 0 0 0 0 2 0 0 T 0 0 '' " ROW_NOW("a", "U+2") " " ROW_NOW("b", "U+3") "]");
@@ -129,14 +129,14 @@ Test(touch, moves_what_it_cannot_read_to_dead_and_removes_what_was_lost)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 \\02 c +0 0 \\02 f +0 0 " REC);
     ask("ZADD s:{q}:due %lld e %lld g", (long long)T, (long long)T);
-    ask("HSET s:{q}:attempts e %s", "1 1 10 1 2 3 me ");
+    ask("HSET s:{q}:attempts e %s", "1 1 me 1 10 2 3 ");
 
     /* c and g are another's */
     RUN("touch", "0 me 1000 2 0 0 2 1 0", "[U T 0 1 0 6 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
     RUN("touch", "0 me 1000 100 0 0 2 1 0", "[U T 0 0 1 4 0 0 T 0 0 '' " ROW_NOW("f", "U+2") "]");
     KEYS("due c:T g:T | run a:T+1000 f:T+1000 | dead b:T | jobs a=" REC " b=\\02 c=\\02 f=" REC
-         " | attempts a=1 1 10 U+1 U T me  b=1 0 0 0 U T me " NOT_READ
-         " f=1 1 10 U+2 U T me  | seq U+2");
+         " | attempts a=1 U+1 me 1 10 U T  b=1 0 me 0 0 U T " NOT_READ
+         " f=1 U+2 me 1 10 U T  | seq U+2");
     RUN("touch", "0 me 1000 100 0 1 2 1 0", "[U 0 0 1 1 2 0 0 T 0 0 '']");
 }
 
@@ -188,7 +188,7 @@ Test(touch, deletes_the_triggers_of_what_it_claimed_if_any_is_still_there)
     RUN("touch", "0 me 1000 3 T 0 2 1 0",
         "[U+1000 T+1 0 1 1 5 5 0 T 1 0 '' " ROW("a", "U+1001", "T+1", "U+1000", "T+1001") "]");
     KEYS("due c:T+1 f:T+1 | run a:T+1001 | dead b:T+1 | jobs a=" REC " b=\\02 c=" REC " f=" REC
-         " | attempts a=1 1 10 U+1001 U+1000 T+1 me  b=1 0 0 0 U+1000 T+1 me " NOT_READ
+         " | attempts a=1 U+1001 me 1 10 U+1000 T+1  b=1 0 me 0 0 U+1000 T+1 " NOT_READ
          " | seq U+1001 | t c:T+1 f:T+1");
     ask("DEL s:{q}:t:c s:{q}:t:f");
 }

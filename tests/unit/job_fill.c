@@ -95,7 +95,7 @@ Test(job_fill, an_empty_body_is_empty)
 
 Test(job_fill, of_a_record_from_the_future_has_neither_tries_nor_body)
 {
-    fill(LAPSE_DEAD, 77, "1 2 10 5 1790000000000001 66 w:1 late",
+    fill(LAPSE_DEAD, 77, "1 5 w:1 2 10 1790000000000001 66 late",
          "\x02\x00"
          "body",
          6, true);
@@ -110,7 +110,7 @@ Test(job_fill, of_a_record_from_the_future_has_neither_tries_nor_body)
 
 Test(job_fill, due_and_until_are_by_state)
 {
-    const char *held = "1 2 10 5 1790000000000001 66 w:1 late";
+    const char *held = "1 5 w:1 2 10 1790000000000001 66 late";
     static const struct {
         enum lapse_state state;
         bool held;
@@ -140,13 +140,13 @@ Test(job_fill, reads_the_last_attempt)
         int64_t claimed_us, due_ms;
         const char *reason;
     } good[] = {
-        {"1 2 10 5 1790000000000001 66 w:1 late", 2, 5, 1790000000000001, 66, "late"},
-        {"1 2 10 5 1790000000000001 66 w:1 ", 2, 5, 1790000000000001, 66, ""},
-        {"1 0 10 5 1790000000000001 66 w:1 no wonder, really ", 0, 5, 1790000000000001, 66,
+        {"1 5 w:1 2 10 1790000000000001 66 late", 2, 5, 1790000000000001, 66, "late"},
+        {"1 5 w:1 2 10 1790000000000001 66 ", 2, 5, 1790000000000001, 66, ""},
+        {"1 5 w:1 0 10 1790000000000001 66 no wonder, really ", 0, 5, 1790000000000001, 66,
          "no wonder, really "},
-        {"1 4294967295 4294967295 9007199254740992 1790000000000001 1790000000000 w:1  x",
+        {"1 9007199254740992 w:1 4294967295 4294967295 1790000000000001 1790000000000  x",
          4294967295u, 9007199254740992, 1790000000000001, 1790000000000, " x"},
-        {"1 02 10 5 7 066 w x", 2, 5, 7, 66, "x"},
+        {"1 5 w 02 10 7 066 x", 2, 5, 7, 66, "x"},
     };
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -166,43 +166,44 @@ Test(job_fill, takes_nothing_of_an_attempt_in_another_form)
         " ",
         "1",
         "1 ",
-        "1 2",
-        "1 2 10 5 7",
-        "1 2 10 5 7 66", /* no holder */
-        "1 2 10 5 7 66 ",
-        "1 2 10 5 7 66  why",
-        "1 2 10 5 7 66 w", /* no space after it */
-        "1 2 10 5 7 66 w\twhy",
-        "1 2 10 5 7 66 w\nwhy x",
-        "1 4294967296 10 5 7 66 w x",
-        " 1 2 10 5 7 66 w x",
-        "0 2 10 5 7 66 w x",
-        "2 2 10 5 7 66 w x",
-        "11 2 10 5 7 66 w x",
-        "-1 2 10 5 7 66 w x",
-        "x 2 10 5 7 66 w x",
-        "1  2 10 5 7 66 w x",
-        "1\t2 10 5 7 66 w x",
-        "1,2 10 5 7 66 w x",
-        "1 -2 10 5 7 66 w x",
-        "1 2x 10 5 7 66 w x",
-        "1 x 10 5 7 66 w x",
-        "1 2 x 5 7 66 w x",
-        "1 2 -1 5 7 66 w x",
-        "1 2 10 x 7 66 w x",
-        "1 2 10 5.0 7 66 w x",
-        "1 2 10 5 x 66 w x",
-        "1 2 10 5 1.79e+15 66 w x",
-        "1 2 10 5 7 x w x",
-        "1 2 10 5 7 66w x",
-        "1 2 10 5 7 /6 w x",
-        "1 2 10 5 7 :6 w x",
-        "1 2 10 999999999999999999 7 66 w x",
-        "1 2 10 1000000000000000000 7 66 w x", /* 19 digits */
-        "1 2 10 99999999999999999999999 7 66 w x",
-        "1 2 10 5 7 9007199254740993 w x", /* over 2^53: Lua did not count that */
-        "1 2 10 5 9007199254740993 66 w x",
-        "1 4294967296 10 5 7 66 w x", /* no such try */
+        "1 5",
+        "1 5 w",
+        "1 5 w 2 10 7",
+        "1 5 w 2 10 7 66",    /* no space after it */
+        "1 5  2 10 7 66 why", /* no holder */
+        "1 5 2 10 7 66 why",
+        "1 5 w\tw 2 10 7 66 why",
+        "1 5 w\nw 2 10 7 66 why",
+        "1 5 w 4294967296 10 7 66 x",
+        " 1 5 w 2 10 7 66 x",
+        "0 5 w 2 10 7 66 x",
+        "2 5 w 2 10 7 66 x",
+        "11 5 w 2 10 7 66 x",
+        "-1 5 w 2 10 7 66 x",
+        "x 5 w 2 10 7 66 x",
+        "1  5 w 2 10 7 66 x",
+        "1\t5 w 2 10 7 66 x",
+        "1,5 w 2 10 7 66 x",
+        "1 5 w -2 10 7 66 x",
+        "1 5 w 2x 10 7 66 x",
+        "1 5 w x 10 7 66 x",
+        "1 5 w 2 x 7 66 x",
+        "1 5 w 2 -1 7 66 x",
+        "1 x w 2 10 7 66 x",
+        "1 5.0 w 2 10 7 66 x",
+        "1 5w 2 10 7 66 x",
+        "1 5 w 2 10 x 66 x",
+        "1 5 w 2 10 1.79e+15 66 x",
+        "1 5 w 2 10 7 x x",
+        "1 5 w 2 10 7 66x x",
+        "1 5 w 2 10 7 /6 x",
+        "1 5 w 2 10 7 :6 x",
+        "1 999999999999999999 w 2 10 7 66 x",
+        "1 1000000000000000000 w 2 10 7 66 x", /* 19 digits */
+        "1 99999999999999999999999 w 2 10 7 66 x",
+        "1 5 w 2 10 7 9007199254740993 x", /* over 2^53: Lua did not count that */
+        "1 5 w 2 10 9007199254740993 66 x",
+        "1 5 w 4294967296 10 7 66 x", /* no such try */
         "\xff\xff\xff",
     };
 
@@ -219,7 +220,7 @@ Test(job_fill, takes_nothing_of_an_attempt_in_another_form)
 Test(job_fill, cuts_a_reason_at_200_bytes)
 {
     for (size_t len = 0; len < 300; len++) {
-        char held[400] = "1 2 10 5 7 66 w ";
+        char held[400] = "1 5 w 2 10 7 66 ";
         memset(held + 16, 'y', len);
         fill(LAPSE_DEAD, 77, held, "\x01\x00", 2, true);
         cr_assert_eq(strlen(lapse_job_reason(job)), len < 200 ? len : 200);
@@ -233,7 +234,7 @@ Test(job_fill, may_read_any_bytes)
     uint64_t r = 6;
 
     for (int round = 0; round < 50000; round++) {
-        char held[] = "1 2 10 5 1790000000000001 66 w:1 late";
+        char held[] = "1 5 w:1 2 10 1790000000000001 66 late";
         char record[24];
         for (uint64_t change = unit_random(&r) % 6; change; change--) {
             held[unit_random(&r) % (sizeof held - 1)] =

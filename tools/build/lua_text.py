@@ -13,7 +13,7 @@ TOKEN = re.compile(
     r"--[^\n]*|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|\.\.\.|(?<![\w.:])[A-Za-z_]\w*"
 )
 NUMBER = re.compile(r"local ([A-Z_]+) = (\d+)")
-CONSTANT = re.compile(r"local ([A-Z_]+) = .*")
+KEY = re.compile(r"local ([A-Z_]+) = BASE .*")
 FUNCTION = re.compile(r"local function (\w+)\(([^)]*)\)(\s)(.*)\send", re.S)
 DECLARED = re.compile(
     r"\blocal (?:function )?([\w, ]+)|\bfor ([\w, ]+?) (?:in|=)|\bfunction ?\w*\(([\w, ]*)\)"
@@ -91,8 +91,8 @@ def defined_by(statement):
 
 
 def name_of(statement):
-    """Of a function, or of what never changes; None: it is something else."""
-    found = FUNCTION.fullmatch(statement) or CONSTANT.fullmatch(statement)
+    """Of a function, or of the name of a key; None: it is something else."""
+    found = FUNCTION.fullmatch(statement) or KEY.fullmatch(statement)
     return found and found[1]
 
 
@@ -169,7 +169,7 @@ def with_last_written_out(statements):
 
 
 def repeated(step, statements):
-    """Does a step with each function and constant, as often as that changes anything."""
+    """Does a step with each function and name of a key, as often as that changes anything."""
     at = 0
     while at < len(statements):
         after = None

@@ -22,8 +22,7 @@ local function main()
   local out, done = { now_us }, {}
   for at = 3, #ARGV, 2 do
     local i = #out
-    local token, holder = token_and_holder(ends[i] and texts[i])
-    if is_held(token, holder, ARGV[at + 1]) then
+    if ends[i] and is_held(texts[i], ARGV[at + 1]) then
       out[i + 1], done[#done + 1] = 1, ids[i]
     else
       out[i + 1] = 'EGONE'

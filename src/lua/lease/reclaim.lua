@@ -3,7 +3,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer leases
+-- USES    answer
 -- KEYS    due
 -- READS   run attempts
 -- ARGV    database
@@ -23,7 +23,7 @@ local function main()
   for first = 1, #ids, 1000 do
     local texts = call('HMGET', ATTEMPTS, unpack(ids, first, math.min(first + 999, #ids)))
     for i, text in ipairs(texts) do
-      local token, holder = token_and_holder(text)
+      local token, holder = string.match(text or '', '^1 (%d+) (%S+) ')
       if holder == ARGV[2] then out[#out + 1], out[#out + 2] = ids[first + i - 1], token end
     end
   end

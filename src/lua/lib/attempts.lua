@@ -6,17 +6,17 @@
 local function attempt_read(text)
   if not text then return nil end
 
-  local try, tries, token, claimed_us, due_ms, holder, reason =
-    string.match(text, '^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
-  if not try then return nil end
+  local token, holder, try, tries, claimed_us, due_ms, reason =
+    string.match(text, '^1 (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+  if not token then return nil end
 
   return {
+    token = token,
+    holder = holder,
     try = tonumber(try),
     tries = tonumber(tries),
-    token = token,
     claimed_us = claimed_us,
     due_ms = tonumber(due_ms),
-    holder = holder,
     reason = reason,
   }
 end
@@ -33,9 +33,9 @@ local function number_text(number)
 end
 
 local function attempt_text(attempt)
-  return '1 ' .. number_text(attempt.try) .. ' ' .. number_text(attempt.tries) .. ' ' ..
-    attempt.token .. ' ' .. attempt.claimed_us .. ' ' .. number_text(attempt.due_ms) .. ' ' ..
-    attempt.holder .. ' ' .. attempt.reason
+  return '1 ' .. attempt.token .. ' ' .. attempt.holder .. ' ' .. number_text(attempt.try) .. ' ' ..
+    number_text(attempt.tries) .. ' ' .. attempt.claimed_us .. ' ' ..
+    number_text(attempt.due_ms) .. ' ' .. attempt.reason
 end
 
 local function tries_used_up(attempt)

@@ -3,14 +3,14 @@
 --
 -- USES    attempts
 
--- The token, as text, and the holder of an attempt, for a fifth of the price of attempt_read().
-local function token_and_holder(text)
-  return string.match(text or '', '^1 %d+ %d+ (%d+) %d+ %d+ (%S+) ')
-end
+-- What stands behind the token in the attempts of the holder; '*' is any holder.
+local held_by = ARGV[2] == '*' and ' ' or ' ' .. ARGV[2] .. ' '
 
--- The holder '*' stands for any.
-local function is_held(token, holder, claimed_token)
-  return token and token == claimed_token and (holder == ARGV[2] or ARGV[2] == '*')
+-- Is it an attempt of the holder, by this token? Token and holder stand first in it, so that a
+-- settle has to read no more.
+local function is_held(text, token)
+  local first = '1 ' .. token .. held_by
+  return text and string.sub(text, 1, #first) == first
 end
 
 -- Of each job in ARGV[3], ARGV[3 + step]... (an id, its token, and more) the attempt, where ARGV[2]
@@ -22,8 +22,8 @@ local function attempts_held(step)
   local texts, ends = call('HMGET', ATTEMPTS, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
   for at = 3, #ARGV, step do
     local i = #out + 1
-    local attempt = ends[i] and attempt_read(texts[i])
-    out[i] = attempt and is_held(attempt.token, attempt.holder, ARGV[at + 1]) and attempt or false
+    local held = ends[i] and is_held(texts[i], ARGV[at + 1])
+    out[i] = held and attempt_read(texts[i]) or false
   end
   return out
 end
