@@ -25,9 +25,9 @@ Test(touch, reads_the_triggers_of_what_is_due_and_claims_it)
     ask("DEL s:{q}:t:a s:{q}:t:b");
     now_at(2);
     RUN("touch", "0 me 1000 100 T 0 1 1 0",
-        "[U+2000 0 T+9 0 0 2 0 0 T+2 0 0 '' " ROW_OF(REC "x", "a", "U+2001", "T+1", "U+2000",
-                                                     "T+1002", "0") //
-        " " ROW("b", "U+2002", "T+2", "U+2000", "T+1002") "]");
+        text("[U+2000 0 T+9 0 0 2 0 0 T+2 0 0 '' %s %s]",
+             ROW_OF(REC "x", "a", "U+2001", "T+1", "U+2000", "T+1002", "0"),
+             ROW("b", "U+2002", "T+2", "U+2000", "T+1002")));
     KEYS("due c:T+9 | run a:T+1002 b:T+1002 | jobs a=" REC "x b=" REC " c=" REC
          " | attempts a=1 U+2001 me 1 10 U+2000 T+1  b=1 U+2002 me 1 10 U+2000 T+2  | seq U+2002 "
          "| t c:T+8");
@@ -119,8 +119,8 @@ Test(touch, claims_no_batch_more_after_256_KiB)
     same(__FILE__, __LINE__, "read", show(r->element[5]), "4");
     same(__FILE__, __LINE__, "more", show(r->element[9]), "1");
     RUN("touch", "0 me 1000 100 0 0 1 1 0",
-        "[U 0 0 0 0 3 0 0 T 0 0 '' " ROW_NOW("1", "U+2") " " ROW_NOW("2", "U+3") " " //
-        ROW_NOW("3", "U+4") "]");
+        text("[U 0 0 0 0 3 0 0 T 0 0 '' %s %s %s]", ROW_NOW("1", "U+2"), ROW_NOW("2", "U+3"),
+             ROW_NOW("3", "U+4")));
 }
 
 #define NOT_READ "stored data is in a format this version cannot read"
