@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: MIT
 # settles: any token will do, and any holder
-s/return token and token == claimed_token and (holder == ARGV\[2\] or ARGV\[2\] == '\*')/return token/
+s/return text and string.sub(text, 1, #first) == first/return text/
