@@ -199,7 +199,7 @@ static bool on_touch_due(void *arg, const struct touch_range *range, int64_t tar
         c = queue_new_claim(q, CLAIM_TOUCH);
     }
     if (n == 0) {
-        queue_claim(q, LAPSE_VIA_ALARM);
+        queue_hint(q, LAPSE_VIA_ALARM);
     }
     if (!c) {
         return false;
