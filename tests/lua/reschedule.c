@@ -26,11 +26,11 @@ Test(reschedule, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new
 Test(reschedule, tells_of_each_job_that_is_due_within_a_second)
 {
     given("schedule", "0 a +50 0 " REC " b +60 0 " REC);
-    RUN("reschedule", "0 b +1000", "[U ['b' 1 T+1000 '' '" REC "']]");
-    HEARD("0 'T+1000 b'");
-    RUN("reschedule", "0 a +1000 b +1001",
-        "[U ['a' 1 T+1000 '' '" REC "'] ['b' 1 T+1001 '' '" REC "']]");
-    HEARD("0 'T+1000 a'");
+    RUN("reschedule", "0 b +999", "[U ['b' 1 T+999 '' '" REC "']]");
+    HEARD("0 'T+999 b'");
+    RUN("reschedule", "0 a +999 b +1000",
+        "[U ['a' 1 T+999 '' '" REC "'] ['b' 1 T+1000 '' '" REC "']]");
+    HEARD("0 'T+999 a'");
 }
 
 Test(reschedule, to_now_or_the_past_takes_the_trigger_away_and_tells)

@@ -80,10 +80,10 @@ Test(retry, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new_head
 Test(retry, tells_of_each_job_that_is_due_within_a_second)
 {
     five();
-    RUN("retry", "0 me r U+3 1001 ''", "[U+20000 T+1021]");
+    RUN("retry", "0 me r U+3 1000 ''", "[U+20000 T+1020]");
     HEARD("");
-    RUN("retry", "0 me e U+1 1000 ''", "[U+20000 T+1020]");
-    HEARD("0 'T+1020 e'");
+    RUN("retry", "0 me e U+1 999 ''", "[U+20000 T+1019]");
+    HEARD("0 'T+1019 e'");
 }
 
 Test(retry, by_another_token_changes_nothing)

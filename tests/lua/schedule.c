@@ -56,11 +56,11 @@ Test(schedule, tells_of_each_job_that_is_due_within_a_second)
     HEARD("0 'T+10 a'");
     RUN("schedule", "0 b +20 0 " REC " c +10 0 " REC, "[U T+20 T+10]");
     HEARD("0 'T+20 b T+10 c'");
-    RUN("schedule", "0 d +1000 0 " REC " e +1001 0 " REC, "[U T+1000 T+1001]");
-    HEARD("0 'T+1000 d'");
+    RUN("schedule", "0 d +999 0 " REC " e +1000 0 " REC, "[U T+999 T+1000]");
+    HEARD("0 'T+999 d'");
     now_at(20);
-    RUN("schedule", "0 f +0 0 " REC " g +1000 0 " REC, "[U+20000 T+20 T+1020]");
-    HEARD("0 '0 f T+1020 g'");
+    RUN("schedule", "0 f +0 0 " REC " g +999 0 " REC, "[U+20000 T+20 T+1019]");
+    HEARD("0 '0 f T+1019 g'");
 }
 
 Test(schedule, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new_head)
@@ -174,12 +174,12 @@ Test(schedule, with_replace_forgets_the_tries_but_not_the_tokens)
 Test(schedule, replacing_the_head_by_one_later_than_in_a_second_is_silent)
 {
     given("schedule", "0 a +10 0 " REC);
-    RUN("schedule", "0 a +1001 2 " REC, "[U T+1001]");
-    KEYS("due a:T+1001 | jobs a=" REC " | t a:T+1000");
+    RUN("schedule", "0 a +1000 2 " REC, "[U T+1000]");
+    KEYS("due a:T+1000 | jobs a=" REC " | t a:T+999");
     HEARD("");
     given("schedule", "0 a +10 2 " REC);
-    RUN("schedule", "0 a +1000 2 " REC, "[U T+1000]");
-    HEARD("0 'T+1000 a'");
+    RUN("schedule", "0 a +999 2 " REC, "[U T+999]");
+    HEARD("0 'T+999 a'");
 }
 
 Test(schedule, does_the_others_of_a_call_when_it_refuses_one)

@@ -282,13 +282,13 @@ Test(touch, says_that_its_reading_expired_the_triggers_of_its_jobs_only_if_that_
 /* ---- what comes next ---- */
 Test(touch, names_the_due_times_of_the_next_second)
 {
-    RUN("touch", "0 me 1000 0 0 0 1 1 24", "[U 0 0 0 0 0 0 0 0 0 T+1000 '']");
-    given("schedule", "0 a +0 0 " REC " b +5 0 " REC " c +1000 0 " REC " d +1001 0 " REC);
+    RUN("touch", "0 me 1000 0 0 0 1 1 24", "[U 0 0 0 0 0 0 0 0 0 T+999 '']");
+    given("schedule", "0 a +0 0 " REC " b +5 0 " REC " c +999 0 " REC " d +1000 0 " REC);
     RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U T T+5 0 0 0 0 0 T 0 0 '']");
-    RUN("touch", "0 me 1000 0 T 0 1 1 24", "[U T T+5 0 0 0 0 0 T 0 T+1000 '+T+5 +T+1000']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 24", "[U T T+5 0 0 0 0 0 T 0 T+999 '+T+5 +T+999']");
     now_at(1);
     RUN("touch", "0 me 1000 0 T+1 0 1 1 24",
-        "[U+1000 T T+5 0 0 0 0 0 T+1 0 T+1001 '+T+5 +T+1000 +T+1001']");
+        "[U+1000 T T+5 0 0 0 0 0 T+1 0 T+1000 '+T+5 +T+999 +T+1000']");
 }
 
 Test(touch, names_the_due_times_of_as_many_jobs_as_asked_for)
@@ -297,7 +297,7 @@ Test(touch, names_the_due_times_of_as_many_jobs_as_asked_for)
     RUN("touch", "0 me 1000 0 0 0 1 1 1", "[U 0 T+5 0 0 0 0 0 0 0 T+5 '+T+5']");
     RUN("touch", "0 me 1000 0 0 0 1 1 2", "[U 0 T+5 0 0 0 0 0 0 0 T+6 '+T+5 +T+6']");
     RUN("touch", "0 me 1000 0 0 0 1 1 3", "[U 0 T+5 0 0 0 0 0 0 0 T+7 '+T+5 +T+6 +T+7']");
-    RUN("touch", "0 me 1000 0 0 0 1 1 4", "[U 0 T+5 0 0 0 0 0 0 0 T+1000 '+T+5 +T+6 +T+7']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 4", "[U 0 T+5 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7']");
 }
 
 Test(touch, names_the_due_times_of_a_hundred_jobs_at_most)
@@ -319,16 +319,16 @@ Test(touch, marks_the_due_times_of_its_own_jobs)
     /* of one millisecond: another's and its own; its own and another's; another's; its own */
     given("schedule", "0 d +5 0 " REC " e +5 0 " REC " b +6 0 " REC " c +6 0 " REC " g +7 0 " REC
                       " h +7 0 " REC " a +8 0 " REC " f +8 0 " REC);
-    RUN("touch", "0 me 1000 0 0 0 2 1 24", "[U 0 T+5 0 0 0 0 0 0 0 T+1000 '+T+5 +T+6 T+7 +T+8']");
-    RUN("touch", "0 me 1000 0 0 1 2 1 24", "[U 0 T+5 0 0 0 0 0 0 0 T+1000 '+T+5 +T+6 +T+7 T+8']");
-    RUN("touch", "0 me 1000 0 0 1 1 1 24", "[U 0 T+5 0 0 0 0 0 0 0 T+1000 '+T+5 +T+6 +T+7 +T+8']");
+    RUN("touch", "0 me 1000 0 0 0 2 1 24", "[U 0 T+5 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 T+7 +T+8']");
+    RUN("touch", "0 me 1000 0 0 1 2 1 24", "[U 0 T+5 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7 T+8']");
+    RUN("touch", "0 me 1000 0 0 1 1 1 24", "[U 0 T+5 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7 +T+8']");
 }
 
 Test(touch, names_no_due_time_of_a_job_that_it_claims)
 {
     given("schedule", "0 a +0 0 " REC " b +1 0 " REC);
     RUN("touch", "0 me 1000 1 0 0 1 1 24",
-        "[U 0 T+1 0 0 1 0 0 T 0 T+1000 '+T+1' " ROW_NOW("a", "U+1") "]");
+        "[U 0 T+1 0 0 1 0 0 T 0 T+999 '+T+1' " ROW_NOW("a", "U+1") "]");
 }
 
 Test(depth, counts_each_state)

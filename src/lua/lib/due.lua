@@ -3,9 +3,9 @@
 
 local TEN_YEARS = 315576000000
 
--- A job that is due sooner than this is announced by its id, and listeners look no further ahead:
--- so they know of every job before it is due.
-local NEAR = 1000
+-- A job that is due within so many ms is announced by its id, and listeners look no further ahead:
+-- so they know of every job before it is due. A delay of a second is common, and not announced.
+local NEAR = 999
 
 -- '+ms' from now, or ms; the past is now.
 local function due_of(text)
