@@ -54,7 +54,7 @@ Test(touch, claims_its_own_jobs_alone)
 Test(touch, without_other_listeners_owns_every_job)
 {
     given("schedule", "0 a +0 0 " REC " c +0 0 " REC);
-    RUN("touch", "0 me 1000 1 0 7 1 0 0", "[U T 0 0 0 2 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
+    RUN("touch", "0 me 1000 1 0 7 1 0 0", "[U T 0 0 0 1 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
     RUN("touch", "0 me 1000 1 0 -1 0 0 0", "[U 0 0 0 0 1 0 0 T 0 0 '' " ROW_NOW("c", "U+2") "]");
 }
 
@@ -161,9 +161,10 @@ Test(touch, reads_the_triggers_of_others_if_it_is_asked_to)
     given("schedule", "0 a +1 0 " REC " c +1 0 " REC);
     now_at(1);
     ask("DEL s:{q}:t:a");
-    RUN("touch", "0 me 1000 0 0 0 2 0 0", "[U+1000 T+1 0 0 0 1 0 0 T+1 1 0 '']");
+    RUN("touch", "0 me 1000 0 0 0 2 0 0", "[U+1000 T+1 0 0 0 0 0 0 T+1 1 0 '']");
     RUN("touch", "0 me 1000 0 0 0 2 1 0", "[U+1000 T+1 0 0 0 2 1 0 0 1 0 '']");
-    RUN("touch", "0 me 1000 0 0 1 2 0 0", "[U+1000 T+1 0 0 0 1 1 0 0 1 0 '']");
+    RUN("touch", "0 me 1000 1 0 0 2 0 0",
+        "[U+1000 T+1 0 0 0 1 0 0 T+1 0 0 '' " ROW("a", "U+1001", "T+1", "U+1000", "T+1001") "]");
     ask("DEL s:{q}:t:c");
 }
 

@@ -14,7 +14,7 @@
 --         cursor_ms       the last due time that was touched
 --         rank            of the caller, among the listeners
 --         n_members       the listeners; at most 1: the caller owns every job
---         everyone        1: reads also the triggers of jobs that others own
+--         everyone        1: reads the triggers of all due jobs, not only of those that it claims
 --         look            of how many jobs to come it names the due times; at most 100
 -- RETURNS now_us
 --         oldest_due_ms   due, and not taken; 0: none
@@ -36,22 +36,25 @@ local RANK, N_MEMBERS = tonumber(ARGV[6]), tonumber(ARGV[7])
 
 local function is_own(id) return N_MEMBERS <= 1 or owner_of(id, N_MEMBERS) == RANK end
 
--- What is due behind the cursor: the caller's ids and their due times, the triggers to read, and
--- how many there are in all.
-local function due_jobs(cursor_ms)
+-- What is due behind the cursor: the ids and due times of the jobs to claim, the triggers to read,
+-- the last due time, and whether the caller may have more. What it does not claim it will ask for by
+-- age, and the triggers of these are not read: their events would make it ask twice.
+local function due_jobs(cursor_ms, limit)
   local after = '(' .. decimal(cursor_ms)
   local found = call('ZRANGEBYSCORE', DUE, after, now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
   local ids, dues, triggers = {}, {}, {}
-  local last_ms = cursor_ms
+  local last_ms, more = cursor_ms, #found == BATCH * 2
 
   for i = 1, #found, 2 do
     local id, due_ms = found[i], time_of(found[i + 1])
     local own = is_own(id)
-    if own then ids[#ids + 1], dues[#dues + 1] = id, due_ms end
-    if own or ARGV[8] == '1' then triggers[#triggers + 1] = TRIGGER .. id end
+    local claims = own and #ids < limit
+    if claims then ids[#ids + 1], dues[#dues + 1] = id, due_ms end
+    if claims or ARGV[8] == '1' then triggers[#triggers + 1] = TRIGGER .. id end
+    more = more or own and not claims
     last_ms = tonumber(found[i + 1])
   end
-  return ids, dues, triggers, last_ms, #found / 2
+  return ids, dues, triggers, last_ms, more
 end
 
 -- How many of the triggers are there still, and how many this reading expired.
@@ -88,7 +91,7 @@ end
 local function main()
   local limit, look = tonumber(ARGV[4]), math.min(BATCH, tonumber(ARGV[9]))
   local cursor_ms = math.min(tonumber(ARGV[5]), now_ms)
-  local ids, dues, triggers, last_ms, n_found = due_jobs(cursor_ms)
+  local ids, dues, triggers, last_ms, more = due_jobs(cursor_ms, limit)
   local token = claim_check()
   local n_there, n_expired = triggers_read(triggers)
 
@@ -96,15 +99,14 @@ local function main()
   -- call reads the same triggers again.
   if n_there == 0 then cursor_ms = last_ms end
 
-  local n_own, expired = #ids, n_expired == #triggers and 1 or 0
-  while #ids > limit do ids[#ids] = nil end
+  local expired = n_expired == #triggers and 1 or 0
   local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, function() return expired end)
   if n_there > 0 then triggers_delete(taken) end
 
   local known_ms, coming = 0, ''
   local oldest_due_ms, next_due_ms = next_due()
   if look > 0 then known_ms, coming = coming_jobs(look) end
-  local more = (#taken < n_own or n_found == BATCH) and 1 or 0
+  more = (more or #taken < #ids) and 1 or 0
   return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, #triggers, n_there, n_expired,
     cursor_ms, more, known_ms, coming, unpack(rows) }
 end
