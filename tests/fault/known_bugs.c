@@ -167,7 +167,7 @@ Test(known_bugs, a_retry_of_a_job_that_was_done_puts_nothing_back)
 
     for (long k = 0; k < BATCH; k++) {
         char *held = redis_str(f->server, "HGET lapse:{q}:attempts j%06ld", k);
-        cr_assert_eq(sscanf(held, "1 %*u %*u %" SCNu64, &token[k]), 1, "%s", held);
+        cr_assert_eq(sscanf(held, "1 %" SCNu64, &token[k]), 1, "%s", held);
         free(held);
     }
 
