@@ -16,8 +16,9 @@ static const char *shown(const struct dues *d)
     text[0] = '\0';
     for (unsigned i = 0; i < d->n; i++) {
         const struct due *due = &d->at[i];
-        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s%" PRId64, i ? " " : "",
-                                due->own ? "+" : "", due->ms);
+        const char *own = due->own ? "+" : "";
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s%" PRId64, i ? " " : "", own,
+                                due->ms);
     }
     return text;
 }
