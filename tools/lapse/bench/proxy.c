@@ -103,7 +103,7 @@ static char *url_through(const struct proxy *p, const char *url, int db)
 {
     struct address_parts parts;
     char *out = NULL;
-    int rc = -1;
+    int rc;
 
     if (address_split(&parts, url) && parts.user.at) {
         rc = asprintf(&out, "unix://%.*s:%.*s@%s/redis.sock?db=%d", (int)parts.user.len,
