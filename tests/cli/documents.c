@@ -35,10 +35,14 @@ static void prepare(char dir[64])
 
 /* What differs from a reader's shell: all is built already; a library with the calls of a sanitizer
  * or of gcov in it links only as the Makefile links it; and a busy machine may need more than a
- * second to start a Redis. */
+ * second to start a Redis, or to print a job. */
 static const char as_built[] =
     "make() { :; };"
     "function sleep { until test -s $dir/dev.out; do command sleep 0.1; done; };"
+    "function kill {"
+    "  until grep -q late_ms $dir/dev.out; do command sleep 0.1; done;"
+    "  command kill \"$@\";"
+    "};"
     "if nm $build/liblapse.a | grep -q \"__asan_\\|__msan_\\|__gcov_\"; then"
     "  cc() { cp $build/examples/first $dir/first; };"
     " fi";
