@@ -121,7 +121,7 @@ static void client_script_refused(struct client *c, const struct lapse_health *h
     if (strncmp(h->detail, "READONLY", strlen("READONLY")) == 0) {
         c->replica = true;
     }
-    if (strcmp(h->what, "claim") == 0) {
+    if (strcmp(h->what, "claim") == 0 || strcmp(h->what, "touch") == 0) { /* touch claims too */
         c->refuses_claims = true;
         c->refused_ms = monotonic_ms();
     }

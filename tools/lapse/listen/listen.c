@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TICK_MS = 50, PROBE_MS = 500, WATCH_MS = 1000 };
+enum { TICK_MS = 50, PROBE_MS = 500, WATCH_MS = 1000, CALM_WATCHES = 2 };
 
 /* A job that was begun here, for its settle. */
 struct listen_job {
@@ -165,12 +165,13 @@ static void listen_refused(struct client *c)
 
     lapse_stats(c->l, &s, sizeof s);
     in->claimed = s.claimed;
+    in->n_calm = 0;
     ev_timer_again(in->c.loop, &in->watch);
 }
 
-/* Runs now and then while something is wrong, or all is new. A claim that found nothing does not
- * prove that one that finds a job is answered, nor does one of another queue; and what is refused
- * is asked for five times a second. */
+/* Runs now and then while something is wrong, or all is new. A listener enters the registry of its
+ * queues as soon as it is connected, and asks again a few times a second for what it was refused.
+ * So a calm second shows that Redis serves it, also where there are no jobs to claim. */
 static void on_listen_watch(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct listen *in = w->data;
@@ -180,7 +181,8 @@ static void on_listen_watch(struct ev_loop *loop, ev_timer *w, int events)
     (void)events;
     lapse_stats(in->c.l, &s, sizeof s);
 
-    if (s.claimed + s.empty_claims && in->connected_ms && now_ms - in->connected_ms >= WATCH_MS) {
+    in->n_calm = in->connected_ms ? in->n_calm + 1 : 0;
+    if (in->n_calm >= CALM_WATCHES) {
         in->proven = true;
     }
 

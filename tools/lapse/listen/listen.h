@@ -22,7 +22,8 @@ struct listen {
     /* the start */
     int64_t opened_ms;    /* monotonic, as all of these */
     int64_t connected_ms; /* 0: not yet */
-    bool proven;          /* Redis answered claims, and refused nothing meanwhile */
+    int n_calm;           /* watches since it connected, or since it was refused something */
+    bool proven;          /* Redis has served us, and refused nothing meanwhile */
     uint64_t claimed;     /* jobs, when a claim was last refused */
 
     /* the jobs */
