@@ -39,13 +39,15 @@ static void server_reach_add(struct server_reach *r, int64_t heard_us, int64_t r
     r->n++;
 }
 
-static void server_clock_learn_reach(struct server_clock *c, int64_t sent_us, int64_t heard_us,
+/* Whether Redis's clock was set forward. */
+static bool server_clock_learn_reach(struct server_clock *c, int64_t sent_us, int64_t heard_us,
                                      int64_t server_us)
 {
     static const struct server_reach none;
     struct server_reach *now = &c->now;
+    bool set_forward = now->n > 0 && server_us - heard_us > server_clock_reach_us(c);
 
-    if (now->n > 0 && server_us - heard_us > server_clock_reach_us(c)) {
+    if (set_forward) {
         c->before = none;
         *now = none;
     } else if (now->n >= REACH_REPLIES && heard_us - now->since_us >= REACH_US) {
@@ -54,6 +56,8 @@ static void server_clock_learn_reach(struct server_clock *c, int64_t sent_us, in
     }
 
     server_reach_add(now, heard_us, server_us - sent_us);
+
+    return set_forward;
 }
 
 /* ---- the clock ---- */
@@ -68,9 +72,11 @@ int64_t server_clock_heard(struct server_clock *c, int64_t sent_us, int64_t hear
         c->offset_us = least_us;
     }
 
-    server_clock_learn_reach(c, sent_us, heard_us, server_us);
+    bool set_forward = server_clock_learn_reach(c, sent_us, heard_us, server_us);
+    int64_t moved_us = c->offset_us - before_us;
+
     c->known = true;
-    return c->offset_us - before_us;
+    return moved_us > 0 && !set_forward ? 0 : moved_us;
 }
 
 int64_t server_clock_us(const struct server_clock *c, int64_t mono_us)

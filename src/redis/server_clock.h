@@ -20,7 +20,8 @@ struct server_clock {
 };
 
 /* A reply said server_us; its request was sent at sent_us and it came at heard_us, by clock_us().
- * Returns by how much the offset changed; the first is no change. */
+ * Returns by how much Redis's clock was set; 0 where a reply that came late may be why the offset
+ * changed. */
 int64_t server_clock_heard(struct server_clock *c, int64_t sent_us, int64_t heard_us,
                            int64_t server_us);
 

@@ -54,8 +54,8 @@ Test(server_clock, says_how_far_it_moved)
     static const struct {
         int64_t sent, heard, server, moved;
     } rows[] = {
-        {100, 110, 1005, 0}, /* the first: from nowhere */
-        {200, 5200, 1150, 0},       {300, 305, 1204, 4},
+        {100, 110, 1005, 0},                             /* the first: from nowhere */
+        {200, 5200, 1150, 0},       {300, 305, 1204, 0}, /* no more than a tighter bound */
         {900, 910, 901805, 899996}, {9100, 9110, 4005, -906000},
     };
     struct server_clock c = {0};
@@ -64,6 +64,17 @@ Test(server_clock, says_how_far_it_moved)
         cr_expect_eq(server_clock_heard(&c, rows[i].sent, rows[i].heard, rows[i].server),
                      rows[i].moved, "row %zu", i);
     }
+}
+
+/* Until the second reply all is late by as much as the first. */
+Test(server_clock, is_not_taken_to_be_set_forward_where_the_first_reply_came_late)
+{
+    struct server_clock c = {0};
+
+    cr_expect_eq(server_clock_heard(&c, 100, 2000100, 1005), 0);
+    cr_expect_eq(server_clock_heard(&c, 2000200, 2000210, 2001105), 0);
+    cr_expect_eq(c.offset_us, 895);
+    cr_expect_eq(server_clock_heard(&c, 2000300, 2000310, 4001205), 2000000, "but now it is");
 }
 
 Test(server_clock, an_offset_of_zero_is_not_one_that_is_known)
