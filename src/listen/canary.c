@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Each time we set the canary, Redis finds that the one before has expired, and publishes its
- * event, which must come. When it has not come by the next time, seconds later, and none of a job
- * either, events do not arrive.
+ * event, which must come. When it does not come in time, nor one of a job, we set the canary again;
+ * when that one's event does not come either, seconds later, events do not arrive.
  *
  * One for each Redis is enough, as all events come on one connection. It lies among the triggers
  * of one of the queues, where users have the right to set it, and the subscription to hear it. */
@@ -11,8 +11,8 @@
 enum {
     BEAT_MS = 5000,
     JITTER_MS = 500,
-    FIRST_MS = 400,   /* to the second one, while no event was heard */
-    SECOND_MS = 2500, /* to the one after a canary that was not heard */
+    FIRST_MS = 400,   /* how long an event may take; to the second canary, too */
+    SECOND_MS = 2500, /* how long the event after one that was not heard may take */
     UNHEARD_MAX = 2,
     ARGS = 5
 };
@@ -39,37 +39,48 @@ static void canary_set(struct canary *c)
     }
 }
 
-static void on_time(void *arg)
+/* The event of the one that the last one made expire is on its way. */
+static bool canary_waits(const struct canary *c)
 {
-    struct canary *c = arg;
-
-    if (!c->pending && node_up(c->node)) {
-        canary_set(c);
-    }
+    return c->expires_one && c->heard_us < c->set.sent_us;
 }
 
-static int64_t canary_next_ms(const struct canary *c)
-{
-    if (c->n_unheard == 1) {
-        return SECOND_MS;
-    }
-    if (c->n_unheard == 0 && !c->heard_us) {
-        return FIRST_MS;
-    }
-
-    return BEAT_MS - (int64_t)(clock_random() % (JITTER_MS + 1));
-}
-
-/* The canary before this one has expired, by this one at the latest. */
+/* Not when the answer comes, for the event comes on another connection, and may be later. */
 static void canary_count_unheard(struct canary *c)
 {
-    bool heard = c->heard_us >= c->set.sent_us;
-
-    c->n_unheard = heard ? 0 : c->n_unheard + 1;
+    c->n_unheard++;
     if (c->n_unheard >= UNHEARD_MAX) {
         c->context->stats.missed_events++;
         c->silent(c->arg);
     }
+}
+
+static void on_time(void *arg)
+{
+    struct canary *c = arg;
+
+    if (c->pending || !node_up(c->node)) {
+        return;
+    }
+    if (canary_waits(c)) {
+        canary_count_unheard(c);
+    }
+
+    canary_set(c);
+}
+
+static int64_t canary_next_ms(const struct canary *c)
+{
+    bool is_first = c->is_set && !c->expires_one;
+
+    if (is_first || (canary_waits(c) && c->n_unheard == 0)) {
+        return FIRST_MS;
+    }
+    if (canary_waits(c) && c->n_unheard == 1) {
+        return SECOND_MS;
+    }
+
+    return BEAT_MS - (int64_t)(clock_random() % (JITTER_MS + 1));
 }
 
 static void on_set(struct call *call, int err, const struct redisReply *reply)
@@ -80,6 +91,7 @@ static void on_set(struct call *call, int err, const struct redisReply *reply)
 
     c->pending = false;
     c->is_set = !err && !c->moved && !reply_error(reply, &refusal);
+    c->expires_one = c->is_set && was_set;
 
     if (err || !canary_on(c)) {
         return; /* the next connection or subscription starts it again */
@@ -90,26 +102,24 @@ static void on_set(struct call *call, int err, const struct redisReply *reply)
         return;
     }
 
-    if (c->is_set && was_set) {
-        canary_count_unheard(c);
-    }
     timer_set(&c->timer, canary_next_ms(c));
 }
 
 void canary_heard(struct canary *c)
 {
+    bool waits = canary_waits(c);
+
     c->heard_us = clock_us();
-    if (c->n_unheard > 0) {
-        c->n_unheard = 0;
-        if (canary_on(c) && !c->pending) {
-            timer_set(&c->timer, BEAT_MS);
-        }
+    c->n_unheard = 0;
+    if (waits && canary_on(c) && !c->pending) {
+        timer_set(&c->timer, canary_next_ms(c));
     }
 }
 
 void canary_up(struct canary *c)
 {
     c->is_set = false;
+    c->expires_one = false;
     if (canary_on(c) && !c->pending) {
         timer_set(&c->timer, 0);
     }

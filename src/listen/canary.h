@@ -17,6 +17,7 @@ struct canary {
     bool pending;       /* the call is */
     bool moved;         /* the key was another one when the call was sent */
     bool is_set;        /* Redis has it, or has expired it by itself */
+    bool expires_one;   /* the last one did: it was set when there was one before */
     unsigned n_unheard; /* canaries that were made to expire since an event was heard */
     struct timer timer;
 

@@ -219,6 +219,7 @@ Test(idle_queues, are_looked_at_every_time_by_who_is_not_subscribed_any_more)
 
     wire_start(&x, FLOW_DONE, rarely);
     flow_allow_log(x.f, "cannot connect");
+    redis_do(x.f->server, "PUBLISH lapse:{q}:notice:0 0"); /* and so it is looked at soon */
     until_looked_at(x.f, 1);
     flow_calm(x.f);
     proxy_refuse(x.proxy, true);

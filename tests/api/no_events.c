@@ -101,6 +101,23 @@ Test(no_events, many_listeners_that_come_and_go_are_no_silence)
     flow_end(f, "a", "b", "c", "d");
 }
 
+/* A canary that is deleted does not expire. */
+Test(no_events, a_canary_that_is_lost_is_no_silence)
+{
+    struct flow *f = flow_start(FLOW_STILL);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_listen(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    flow_until(f, flow_calls(f, "set") >= 1);
+    redis_do(f->server, "FLUSHALL");
+    flow_until(f, flow_calls(f, "set") >= 4);
+    flow_calm(f);
+    cr_assert_eq(flow_logged(f, WARNING), 0);
+    cr_assert_eq(flow_stats(f->l).missed_events, 0);
+    flow_end(f, "q");
+}
+
 /* Its user may do anything but hear. */
 Test(no_events, without_the_right_to_subscribe_alarm_and_sweep_deliver)
 {
