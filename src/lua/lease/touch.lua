@@ -37,8 +37,8 @@ local RANK, N_MEMBERS = tonumber(ARGV[6]), tonumber(ARGV[7])
 local function is_own(id) return N_MEMBERS <= 1 or owner_of(id, N_MEMBERS) == RANK end
 
 -- What is due behind the cursor: the ids and due times of the jobs to claim, the triggers to read,
--- the last due time, and whether the caller may have more. What it does not claim it will ask for by
--- age, and the triggers of these are not read: their events would make it ask twice.
+-- the last due time, and whether the caller may have more. What it does not claim it will ask for
+-- by age, and the triggers of these are not read: their events would make it ask twice.
 local function due_jobs(cursor_ms, limit)
   local after = '(' .. decimal(cursor_ms)
   local found = call('ZRANGEBYSCORE', DUE, after, now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
