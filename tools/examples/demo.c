@@ -177,7 +177,11 @@ static const char *what_happens(const struct lapse_job *job)
 
 static void print_timeout(const struct lapse_job *job, int64_t late_us)
 {
-    static const char *const via[] = {"", "event", "notice", "alarm", "sweep"};
+    static const char *const via[] = {[LAPSE_VIA_EVENT] = "event",
+                                      [LAPSE_VIA_NOTICE] = "notice",
+                                      [LAPSE_VIA_ALARM] = "alarm",
+                                      [LAPSE_VIA_SWEEP] = "sweep",
+                                      [LAPSE_VIA_TOUCH] = "touch"};
     int64_t due_ms = lapse_job_due_ms(job);
     time_t due = (time_t)(due_ms / 1000);
     char clock[16];
