@@ -41,6 +41,14 @@ Test(schedule, reaches_ten_years_and_no_further)
     HEARD("");
 }
 
+Test(schedule, too_far_ahead_replaces_nothing)
+{
+    five();
+    RUN("schedule", "0 w +315576000001 2 " REC " d +315576000001 2 " REC,
+        "[U+20000 'EINVAL' 'EINVAL']");
+    KEYS(FIVE);
+}
+
 Test(schedule, of_many_answers_in_order_and_notifies_once)
 {
     RUN("schedule", "7 a +9 0 " REC " b +0 0 " REC " c +5 0 " REC " d +0 0 " REC " e +5 0 " REC,

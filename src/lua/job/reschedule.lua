@@ -17,7 +17,7 @@
 -- COST    O(log N) a job
 local function main()
   local out, dues, moved, revived, bytes = { now_us }, {}, {}, {}, 0
-  local _, first_due = next_due()
+  local first_due = first_to_come()
 
   for at = 2, #ARGV, 2 do
     if bytes > BYTES then break end

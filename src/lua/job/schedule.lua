@@ -16,64 +16,71 @@
 --           EDATA         kept, and cannot be read
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
--- What a job is answered whose id is stored; nil: it replaces the old one, which is noted in
--- replaced: set, id, set, id...
-local function answer_stored(id, old, conflict, replaced)
-  local set, score = set_of(id)
-  if not set then return nil end
+-- Of the jobs whose ids are stored: by place, what is answered; the ids of those that are replaced;
+-- and of these what is in another set than due: set, id, set, id...
+local function conflicts(stored)
+  local answers, replaced, moved = {}, {}, {}
 
-  if conflict == '0' then return 'EEXIST' end
-  if conflict == '1' then
-    local len = record_header(old)
-    return len and job_row(id, set, score, string.sub(old, 1, len)) or 'EDATA'
+  for at = 2, #ARGV, 4 do
+    local id, due, conflict = unpack(ARGV, at, at + 2)
+    local i = (at + 2) / 4
+    local old, set, score = stored[i], nil, nil
+    if old and due_of(due) <= now_ms + TEN_YEARS then set, score = set_of(id) end
+
+    if set and conflict == '0' then
+      answers[i] = 'EEXIST'
+    elseif set and conflict == '1' then
+      local len = record_header(old)
+      answers[i] = len and job_row(id, set, score, string.sub(old, 1, len)) or 'EDATA'
+    elseif set and is_running(set, score) then
+      answers[i] = 'EBUSY'
+    elseif set then
+      replaced[#replaced + 1] = id
+      if set ~= DUE then moved[#moved + 1], moved[#moved + 2] = set, id end
+    end
   end
-  if is_running(set, score) then return 'EBUSY' end
-
-  replaced[#replaced + 1], replaced[#replaced + 2] = set, id
-  return nil
-end
-
-local function replaced_remove(replaced)
-  local ids = {}
-  for i = 1, #replaced, 2 do
-    local set, id = replaced[i], replaced[i + 1]
-    if set ~= DUE then set_remove(set, { id }) end
-    ids[#ids + 1] = id
-  end
-  attempts_delete(ids)
+  return answers, replaced, moved
 end
 
 local function main()
-  local ids = {}
-  for at = 2, #ARGV, 4 do ids[#ids + 1] = ARGV[at] end
-  local stored = call('HMGET', JOBS, unpack(ids))
-  local _, first_due = next_due()
+  local stored
+  if #ARGV == 5 then
+    stored = { call('HGET', JOBS, ARGV[2]) }
+  else
+    local ids = {}
+    for at = 2, #ARGV, 4 do ids[#ids + 1] = ARGV[at] end
+    stored = call('HMGET', JOBS, unpack(ids))
+  end
+  local first_due = first_to_come()
 
-  local out, dues, records, replaced = { now_us }, {}, {}, {}
+  local out, dues, records = { now_us }, {}, {}
+  local answers, replaced, moved
   for at = 2, #ARGV, 4 do
-    local id, due, conflict, record = unpack(ARGV, at, at + 3)
-    local due_ms, old = due_of(due), stored[#out]
+    local id, due, _, record = unpack(ARGV, at, at + 3)
+    local i, due_ms = #out, due_of(due)
+    if stored[i] and not answers then answers, replaced, moved = conflicts(stored) end
 
-    local reply
-    if due_ms > now_ms + TEN_YEARS then
-      reply = 'EINVAL'
-    elseif old then
-      reply = answer_stored(id, old, conflict, replaced)
-    end
+    local reply = answers and answers[i]
+    if due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
     if not reply then
       dues[#dues + 1], dues[#dues + 2] = due_ms, id
       records[#records + 1], records[#records + 2] = id, record
     end
-    out[#out + 1] = reply or due_ms
+    out[i + 1] = reply or due_ms
   end
 
-  local fresh = #replaced == 0
-  if not fresh then check_hash(ATTEMPTS) end
+  if replaced then check_hash(ATTEMPTS) end
   set_add(DUE, dues)
   jobs_put(records)
-  if not fresh then replaced_remove(replaced) end
+  if replaced then
+    for i = 1, #moved, 2 do
+      local set, id = moved[i], { moved[i + 1] }
+      set_remove(set, id)
+    end
+    attempts_delete(replaced)
+  end
   for i = 1, #dues, 2 do
-    local due_ms, id = dues[i], dues[i + 1]
+    local due_ms, id, fresh = dues[i], dues[i + 1], not replaced
     trigger_set(id, due_ms, fresh)
   end
   notice_due(first_due, dues)

@@ -15,7 +15,7 @@
 -- COST    O(log N) a job
 local function main()
   local out, ids, dues, dead, attempts = { now_us }, {}, {}, {}, {}
-  local _, first_due = next_due()
+  local first_due = first_to_come()
   check_zset(DEAD)
 
   local held = attempts_held(4)

@@ -14,6 +14,18 @@ local function due_of(text)
   return math.max(now_ms, due_ms)
 end
 
+-- When the first job is due that is not due yet; 0: there is none.
+local function first_to_come()
+  local oldest = call('ZRANGE', DUE, '0', '0', 'WITHSCORES')
+  local first_due = tonumber(oldest[2] or 0)
+  if oldest[2] and first_due <= now_ms then
+    local after = '(' .. decimal(now_ms)
+    local first = call('ZRANGEBYSCORE', DUE, after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    first_due = tonumber(first[2] or 0)
+  end
+  return first_due
+end
+
 -- When to look next: the oldest due time that has come, and the first that has not; 0: none.
 local function next_due()
   local oldest = time_of(call('ZRANGE', DUE, '0', '0', 'WITHSCORES')[2])

@@ -11,7 +11,7 @@ end
 
 -- 'DUE ID DUE ID...' of the jobs that are due now (DUE is 0) or soon, or of one that is due before
 -- all that were to come (first_ms; 0: none did). entries: due time, id, due time, id...
-local function notice_due(first_ms, entries)
+local function notice_of(first_ms, entries)
   local words, head_ms, head = {}, first_ms, nil
   for i = 1, #entries, 2 do
     local due_ms, id = entries[i], entries[i + 1]
@@ -24,5 +24,16 @@ local function notice_due(first_ms, entries)
     end
   end
   if head then words[#words + 1] = decimal(head_ms) .. ' ' .. head end
-  if #words > 0 then notice_publish(table.concat(words, ' ')) end
+  local text = table.concat(words, ' ')
+  notice_publish(text)
+end
+
+-- Most jobs are due later than others that wait, and of these nobody has to hear.
+local function notice_due(first_ms, entries)
+  local any = false
+  for i = 1, #entries, 2 do
+    local at_ms = entries[i]
+    any = any or first_ms == 0 or at_ms < first_ms or at_ms <= now_ms + NEAR
+  end
+  if any then notice_of(first_ms, entries) end
 end
