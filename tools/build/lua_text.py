@@ -45,39 +45,63 @@ def indented(code, by):
 
 
 class Function:
-    """A statement that makes a function."""
+    """A statement that makes a function. Where it returns a value, it does so in its last line, or
+    it is not written out."""
 
     def __init__(self, statement):
         found = FUNCTION.fullmatch(statement)
         self.name = found[1]
         self.parameters = [word for word in re.split(", *", found[2]) if word]
         self.has_lines = found[3] == "\n"
-        self.body = re.sub("^  ", "", found[4], flags=re.M)
+        self.text = re.sub("^  ", "", found[4], flags=re.M)
+        value = re.search(r"\nreturn ([^\n]*)\Z", self.text)
+        self.value = value and value[1]
+        self.body = self.text[: value.start()] if value else self.text
 
-    def is_procedure(self):
+    def can_be_written_out(self):
         return not re.search(r"\breturn\b", self.body)
 
-    def calls_in(self, code):
-        """The calls of it that are statements of their own, and have names for arguments, unless
-        it passes them on as they are."""
+    def call_in(self, line):
+        """The call of it that is all of a line, but for its condition or loop, or the variable that
+        gets its value. Its arguments are names, or it passes them on as they are. None: there is
+        no such call."""
         one = "(.*)" if self.parameters == ["..."] else r"(\w+)"
         names = ", ".join([one] * len(self.parameters))
-        before, after = r"(?:^|(?<=\bthen )|(?<=\bdo ))", r"(?:$|(?= end\b))"
-        return re.compile(rf"{before}( *){self.name}\({names}\){after}", re.M).finditer(code)
+        before = r"local (\w+) = " if self.value else r"(.*\b(?:then|do) )?"
+        return re.fullmatch(rf"( *){before}{self.name}\({names}\)( end)?", line)
+
+    def body_for(self, call):
+        """The lines that take the place of that of a call."""
+        margin, before, *arguments, end = call.groups()
+        body = with_names(self.body, dict(zip(self.parameters, arguments)))
+
+        if self.value and self.value != before:
+            body += f"\nlocal {before} = {with_names(self.value, dict(zip(self.parameters, arguments)))}"
+        if self.value or not before:
+            return indented(body, margin)
+        if "\n" not in body:
+            return margin + before + body + end
+        return f"{margin}{before.rstrip()}\n{indented(body, margin + '  ')}\n{margin}end"
+
+    def fits_in(self, code, call):
+        """Is no name of its body taken for another one there?"""
+        made = declared_in(self.body)
+        stays = declared_in("\n".join(re.findall("^local .*", self.body, re.M)))
+        if self.value == call[2]:
+            stays.discard(self.value)
+        return not made & set(call.groups()[2:-1]) and not stays & names_in(code)
 
     def written_out_in(self, code):
         """The code with its body in the place of each call; None: not each can be replaced."""
-        calls = list(self.calls_in(code))
-        if len(calls) != sum(token == self.name for token in TOKEN.findall(code)):
-            return None
-        made = declared_in(self.body)
-        if made & (declared_in(code) | names_in(code)):
-            return None
-
-        for call in reversed(calls):
-            body = with_names(self.body, dict(zip(self.parameters, call.groups()[1:])))
-            code = code[: call.start()] + indented(body, call[1]) + code[call.end() :]
-        return code
+        lines = []
+        for line in code.split("\n"):
+            call = self.call_in(line)
+            if call and self.fits_in(code, call):
+                line = self.body_for(call)
+            elif self.name in names_in(line):
+                return None
+            lines.append(line)
+        return "\n".join(lines)
 
 
 def is_function(statement):
@@ -112,7 +136,7 @@ def without_procedure(statements, at):
         return None
     function = Function(statements[at])
     users = users_of(function.name, statements, at)
-    if not function.is_procedure() or ("\n" in function.body and len(users) > 1):
+    if not function.can_be_written_out() or ("\n" in function.body and len(users) > 1):
         return None
 
     out = list(statements)
@@ -163,7 +187,7 @@ def with_last_written_out(statements):
     for i, code in enumerate(others):
         if name_of(code) == found[1] and not users_of(found[1], others, i):
             function = Function(code)
-            body = with_names(function.body, {function.parameters[0]: found[2]})
+            body = with_names(function.text, {function.parameters[0]: found[2]})
             return [*others[:i], *others[i + 1 :], body]
     return statements
 
