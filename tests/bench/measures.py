@@ -73,6 +73,10 @@ def fast(bench, have):
     if bench.big:
         bench.fill("lapse", BIG_WAITING - have, start=have)
         bench.timed(standard(bench, "lapse", f"lapse.waiting.{BIG_WAITING}"))
+        # the fill took minutes: what it is held against is measured as the machine is now
+        bench.start("lapse")
+        bench.fill("lapse", bench.sizes.waiting[0])
+        bench.timed(standard(bench, "lapse", "lapse.waiting.few"))
 
 
 def idle(bench, system):

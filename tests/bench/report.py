@@ -19,7 +19,7 @@ PEERS = {
 }
 LATENESS = ("p50_ms", "p99_ms", "max_ms")
 PUNCTUAL_MS = (0.25, 1, 20)  # the promise, each of LATENESS
-# On a network: the p50 of claims, by the us of a round trip; a start is later by half of that and a little.
+# On a network: the p50 of claims, by the us of a round trip; of starts, beyond half of it.
 CLAIMED_FAR_MS = {0: 0.12, 200: 0.2, 1000: 0.3, 5000: 0.5}
 STARTED_MORE_MS = 0.3
 
@@ -134,12 +134,15 @@ class Report:
         self.lateness_at_most(waiting[-1], punctual)
         big = f"lapse.waiting.{BIG_WAITING}"
         if self.results.has(f"{big}.p50_ms"):
-            shown.append(self.results.number(f"{big}.p50_ms"))
+            few = "lapse.waiting.few"
             self.row(
-                f"1,000/s, {grouped(BIG_WAITING)} waiting",
-                self.late(big),
-                goal=f"p50 <= 1.3 times that of {grouped(waiting[0])}",
-                reached=shown[-1] <= 1.3 * shown[0],
+                f"1,000/s, {grouped(BIG_WAITING)} waiting, "
+                f"and {grouped(waiting[0])} right after it",
+                f"{self.late(big)}, {self.late(few)}; "
+                + self.over(f"{big}.p50_ms", f"{few}.p50_ms"),
+                goal="p50 <= 1.3 times",
+                reached=self.results.number(f"{big}.p50_ms")
+                <= 1.3 * self.results.number(f"{few}.p50_ms"),
             )
         self.row(
             "p50: highest over lowest of these",
