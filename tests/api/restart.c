@@ -70,7 +70,7 @@ FLOW_ALL_MODES(restart, triggers_that_are_gone_are_not_missed)
     struct flow_handler w = {.way = FLOW_DONE};
 
     flow_listen(f, "q", &w);
-    schedule_ahead(f, N, 300, 200);
+    schedule_ahead(f, N, 1500, 200);
     cr_assert_eq(
         redis_int(
             f->server, "EVAL %s 0",

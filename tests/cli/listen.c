@@ -277,7 +277,7 @@ Test(listen, says_once_that_its_claims_are_refused_and_once_that_they_are_answer
     struct proc *p = lapse_start("listen", "q", "-o", "sweep_ms=100ms");
 
     schedule("later", "1h", ""); /* a queue that has jobs is looked at each sweep_ms */
-    until_told(s, "commandstats", "cmdstat_exists:calls=", 60); /* it has worked for a while */
+    until_told(s, "commandstats", "cmdstat_exists:calls=", 30); /* it has worked for a while */
     schedule("i", "1s", "");
     redis_do(s, "REPLICAOF 127.0.0.1 1");
     until_told(s, "errorstats", "errorstat_READONLY:count=", 20);
