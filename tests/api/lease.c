@@ -12,17 +12,17 @@ static void short_lease(struct lapse_options *o)
     o->sweep_ms = 50;
 }
 
-/* For leases that must not end: renewed after a third, they outlast a second without a CPU. */
+/* For leases that must not end: renewed after a third, they outlast two seconds without a CPU. */
 static void kept_lease(struct lapse_options *o)
 {
     short_lease(o);
-    o->lease_ms = 1500;
+    o->lease_ms = 3500;
 }
 
 static void short_run(struct lapse_options *o)
 {
     kept_lease(o);
-    o->run_ms = 2500;
+    o->run_ms = 4500;
 }
 
 Test(lease, a_job_that_is_held_for_longer_than_its_lease_stays_ours)
@@ -40,7 +40,7 @@ Test(lease, a_job_that_is_held_for_longer_than_its_lease_stays_ours)
 
     int64_t until_ms = lapse_job_until_ms(w.held[0]);
     uint64_t token = lapse_job_token(w.held[0]);
-    flow_until(f, lapse_job_until_ms(w.held[0]) > until_ms + 2 * 1500);
+    flow_until(f, lapse_job_until_ms(w.held[0]) > until_ms + 3500);
     cr_assert_eq(lapse_job_token(w.held[0]), token);
     cr_assert_eq(flow_score(f, "q", "run", lapse_job_id(w.held[0])), lapse_job_until_ms(w.held[0]));
     flow_settle(&w, FLOW_DONE);
@@ -70,7 +70,7 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
 
     /* run_ms counts from the handler's start, which comes after the claim; a renewal is for whole
      * milliseconds */
-    cr_assert_geq(w.runs[1].job.claimed_us, w.runs[0].job.claimed_us + 2500000 - 2000);
+    cr_assert_geq(w.runs[1].job.claimed_us, w.runs[0].job.claimed_us + 4500000 - 2000);
     w.held[0] = w.held[1];
     w.n_held = 1;
     flow_settle(&w, FLOW_DONE);
