@@ -32,10 +32,16 @@ local function number_text(number)
   return text
 end
 
+-- by: the token and the holder, with a space between.
+local function attempt_words(by, try, tries, claimed_us, due_ms, reason)
+  return '1 ' .. by .. ' ' .. number_text(try) .. ' ' .. number_text(tries) .. ' ' .. claimed_us ..
+    ' ' .. number_text(due_ms) .. ' ' .. reason
+end
+
 local function attempt_text(attempt)
-  return '1 ' .. attempt.token .. ' ' .. attempt.holder .. ' ' .. number_text(attempt.try) .. ' ' ..
-    number_text(attempt.tries) .. ' ' .. attempt.claimed_us .. ' ' ..
-    number_text(attempt.due_ms) .. ' ' .. attempt.reason
+  local by = attempt.token .. ' ' .. attempt.holder
+  return attempt_words(by, attempt.try, attempt.tries, attempt.claimed_us, attempt.due_ms,
+    attempt.reason)
 end
 
 local function tries_used_up(attempt)

@@ -11,6 +11,9 @@ local function claim_check()
   return token_last()
 end
 
+-- Before the first claim of a life.
+local NO_ATTEMPT = { try = 0, token = '0', reason = '' }
+
 -- Claims the jobs of these ids and due times, in their order, until it has read BYTES. A job that
 -- cannot be read dies, with the reason. extra: what is put behind the row of each.
 -- Returns the rows, how many died, how many were lost, and which ids it took.
@@ -28,23 +31,24 @@ local function claim_jobs(token, ids, dues, extra)
     for i = at, last do
       local id, record = ids[i], records[i - at + 1]
       local len, tries = record_header(id_valid(id) and record or '')
-      local attempt = attempt_read(texts[i - at + 1]) or { try = 0, token = '0', reason = '' }
-      attempt.tries, attempt.claimed_us = tries or 0, claimed_us
-      attempt.due_ms, attempt.holder = dues[i], holder
+      local before = attempt_read(texts[i - at + 1]) or NO_ATTEMPT
+      local by, try, reason = before.token, before.try, before.reason
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
 
       if len then
         token = token + 1
-        attempt.try, attempt.token = attempt.try + 1, token_text(token)
+        by, try = token_text(token), try + 1
       elseif record then
-        attempt.reason = 'stored data is in a format this version cannot read'
+        reason = 'stored data is in a format this version cannot read'
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
       else
         lost[#lost + 1] = id
       end
       if record then
-        attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
+        attempts[#attempts + 1] = id
+        attempts[#attempts + 1] =
+          attempt_words(by .. ' ' .. holder, try, tries or 0, claimed_us, dues[i], reason)
       end
       if len then
         run[#run + 1], run[#run + 2] = run_score, id
