@@ -244,6 +244,17 @@ Test(claim, with_a_last_token_that_is_none_is_refused_before_the_first_write)
     HEARD("");
 }
 
+Test(claim, that_leaves_no_job_asks_for_none_to_come)
+{
+    given("schedule", "0 a +0 0 " REC);
+    heard();
+    ask("CONFIG RESETSTAT");
+    given("claim", "0 me 1000 0 a");
+    cr_assert_eq(calls("zrange"), 1);
+    cr_assert_eq(calls("zrangebyscore"), 0);
+    ask("FLUSHALL");
+}
+
 Test(claim, removes_members_without_a_record_and_goes_on)
 {
     given("schedule", "0 a +0 0 " REC " z +0 0 " REC);

@@ -41,6 +41,21 @@ Test(schedule, reaches_ten_years_and_no_further)
     HEARD("");
 }
 
+Test(schedule, asks_once_when_the_next_job_is_due)
+{
+    static const char *const args[] = {"0 a +500 0 " REC, "0 b +600 0 " REC};
+
+    for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
+        ask("CONFIG RESETSTAT");
+        given("schedule", args[i]);
+        cr_assert_eq(calls("zrange"), 1);
+        cr_assert_eq(calls("zrangebyscore"), 0);
+    }
+
+    heard();
+    ask("FLUSHALL");
+}
+
 Test(schedule, too_far_ahead_replaces_nothing)
 {
     five();
