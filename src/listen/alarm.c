@@ -9,7 +9,7 @@
  * see; dues.c keeps them.
  *
  * Watching. At a moment of a job that another listener owns we touch as well, but later: by rank,
- * min(2(k + 1), 40) ms. We do not if a trigger has expired since, because that shows that triggers
+ * min(2(k + 1), 40) ms after its event can have been heard. We do not if a trigger has expired since, because that shows that triggers
  * are touched; only, it may have been that of another job, so we check after WATCH_MS unless a
  * script has looked at the queue by then.
  *
@@ -65,11 +65,14 @@ static int64_t alarm_own_us(const struct alarm *a)
     return due ? due->ms * 1000 : 0;
 }
 
-/* The owner comes before the first who watches. */
+/* The owner comes before the first who watches. A watch is not sent ahead: it rings when the event
+ * can have been heard, which is a round trip later than what would be sent ahead. */
 static int64_t alarm_watch_us(const struct alarm *a)
 {
     const struct due *due = dues_first(&a->dues, false);
-    return due ? due->ms * 1000 + alarm_lag_us(a) + 2000 : 0;
+    int64_t heard_us = node_round_trip_us(node_of(a->alarms->script, a->key));
+
+    return due ? due->ms * 1000 + heard_us + alarm_lag_us(a) + 2000 : 0;
 }
 
 static int64_t alarm_next_us(const struct alarm *a)

@@ -71,3 +71,8 @@ int64_t node_send_us(const struct node *n, int64_t server_us)
 {
     return server_clock_send_us(&n->clock, server_us);
 }
+
+int64_t node_round_trip_us(const struct node *n)
+{
+    return server_clock_round_trip_us(&n->clock);
+}

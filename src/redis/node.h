@@ -62,6 +62,8 @@ int64_t node_mono_us(const struct node *n, int64_t server_us);
 int64_t node_arrival_us(const struct node *n);
 /* The moment of clock_us() at which to send what Redis is to read at server_us. */
 int64_t node_send_us(const struct node *n, int64_t server_us);
+/* How long a request and its reply are on their way at least. */
+int64_t node_round_trip_us(const struct node *n);
 
 static inline bool node_knows_time(const struct node *n)
 {

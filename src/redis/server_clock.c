@@ -98,3 +98,10 @@ int64_t server_clock_send_us(const struct server_clock *c, int64_t server_us)
 {
     return server_us - server_clock_reach_us(c);
 }
+
+int64_t server_clock_round_trip_us(const struct server_clock *c)
+{
+    int64_t us = server_clock_reach_us(c) - c->offset_us;
+
+    return us > 0 ? us : 0;
+}

@@ -34,5 +34,7 @@ int64_t server_clock_mono_us(const struct server_clock *c, int64_t server_us);
 int64_t server_clock_arrival_us(const struct server_clock *c, int64_t mono_us);
 /* When to send what Redis is to read at server_us. */
 int64_t server_clock_send_us(const struct server_clock *c, int64_t server_us);
+/* How long the fastest request of late and its reply were on their way. */
+int64_t server_clock_round_trip_us(const struct server_clock *c);
 
 #endif

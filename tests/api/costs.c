@@ -4,6 +4,7 @@
 #include "allocations.h"
 #include "handler.h"
 #include "listening.h"
+#include "proxy.h"
 #include <time.h>
 
 enum { FEW = 200, MANY = 1000, AHEAD_MS = 300, LONE = 20 };
@@ -16,6 +17,7 @@ struct listener {
     struct flow_handler w; /* first: flow_on_job() gets it */
     struct lapse *l;
     unsigned n_lagged;
+    int64_t way_ms;  /* from Redis to it */
     int64_t late_ms; /* of its last job */
 };
 
@@ -26,7 +28,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 
     clock_gettime(CLOCK_REALTIME, &now); /* Redis's is the same */
     x->late_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000 - lapse_job_due_ms(job);
-    x->n_lagged += x->late_ms >= LAG_MS;
+    x->n_lagged += x->late_ms >= x->way_ms + LAG_MS;
     flow_on_job(l, job, &x->w);
 }
 
@@ -272,6 +274,46 @@ Test(costs, four_listeners_without_alarm_never_ask_in_vain)
 Test(costs, four_listeners_without_alarm_never_ask_in_vain_for_a_job_that_is_due_at_once)
 {
     shared_by(FLOW_NO_ALARM, 4, 0);
+}
+
+/* They watch each other's jobs when the events can have arrived, and not before. */
+Test(costs, listeners_far_from_redis_touch_a_job_once)
+{
+    enum { N = 4, WAY_MS = 10 };
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse *producer = flow_open(f, NULL);
+    struct proxy *far_away = proxy_start(f->server);
+    struct listener x[N];
+    struct lapse *l[N];
+    struct lapse_options opts = flow_options(f);
+
+    no_sweep(&opts);
+    opts.url = far_away->url;
+    proxy_delay(far_away, WAY_MS);
+    for (unsigned i = 0; i < N; i++) {
+        f->l = l[i] = flow_open(f, &opts);
+        listen_to_q(f, &x[i]);
+        x[i].way_ms = 2 * WAY_MS; /* one way, and as much for a slow moment */
+    }
+    settle_down(f, l, N);
+
+    f->l = producer;
+    schedule_many(f, FEW, AHEAD_MS, 1000);
+    long long before = looks(f);
+    flow_until(f, settled(x, N) == FEW);
+
+    long long looked = looks(f) - before;
+    unsigned lagged = 0;
+    for (unsigned i = 0; i < N; i++) {
+        lagged += x[i].n_lagged;
+    }
+    cr_assert_leq(looked, 2 * FEW + N * lagged, "%lld touches, %u jobs lagged", looked, lagged);
+
+    for (unsigned i = 0; i < N; i++) {
+        flow_close(f, l[i], 5000);
+    }
+    proxy_stop(far_away);
+    flow_end(f, "q");
 }
 
 Test(costs, eight_listeners_without_alarm_never_ask_in_vain)

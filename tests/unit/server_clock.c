@@ -158,3 +158,15 @@ Test(server_clock, reaches_as_far_as_the_fastest_request_of_late)
         cr_expect_eq(server_clock_send_us(&c, 7 + reach), 7);
     }
 }
+
+Test(server_clock, round_trip_is_that_of_the_fastest_way_there_and_the_fastest_way_back)
+{
+    struct server_clock c = {0};
+
+    server_clock_heard(&c, 1000, 2000, 1600);
+    cr_expect_eq(server_clock_round_trip_us(&c), 1000);
+    server_clock_heard(&c, 3000, 4000, 3400);
+    cr_expect_eq(server_clock_round_trip_us(&c), 800, "a way there of 200 us less");
+    server_clock_heard(&c, 5000, 5700, 5500);
+    cr_expect_eq(server_clock_round_trip_us(&c), 600, "and a way back of 200 us less");
+}
