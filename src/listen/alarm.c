@@ -9,9 +9,9 @@
  * see; dues.c keeps them.
  *
  * Watching. At a moment of a job that another listener owns we touch as well, but later: by rank,
- * min(2(k + 1), 40) ms after its event can have been heard. We do not if a trigger has expired since, because that shows that triggers
- * are touched; only, it may have been that of another job, so we check after WATCH_MS unless a
- * script has looked at the queue by then.
+ * min(2(k + 1), 40) ms after its event can have been heard. We do not if a trigger has expired
+ * since, because that shows that triggers are touched; only, it may have been that of another job,
+ * so we check after WATCH_MS unless a script has looked at the queue by then.
  *
  * Grace. A job that its owner does not claim may be claimed by any other GRACE_MS after it was due.
  * Each script that looks at a queue says which of the due jobs is the oldest. Where its grace is
