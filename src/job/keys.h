@@ -42,6 +42,9 @@ size_t keys_trigger(char out[KEYS_TRIGGER_MAX], const char *space, const char *q
 size_t keys_canary(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue,
                    const char *name);
 
+/* The names of the listeners that are alive. It is of no queue. */
+size_t keys_alive(char out[KEYS_MAX], const char *space);
+
 /* The channel on which the scripts publish. */
 size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db);
 

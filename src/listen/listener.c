@@ -214,5 +214,6 @@ void listener_close(struct listener *l)
     }
 
     table_free(&l->names);
+    watches_free(&l->shared.watches);
     claims_close(&l->shared.claims);
 }

@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_MEMBERSHIP_H
 #define LAPSE_MEMBERSHIP_H
-#include "job/keys.h"
-#include "script/queue_verbs.h"
-
-enum { MEMBERSHIP_NAME_MAX = KEYS_NAME_MAX + 32 };
+#include "listen/peers.h"
 
 /* Makes the name of a listener, which all its memberships share. */
-void membership_make_name(char out[MEMBERSHIP_NAME_MAX], const struct lapse_options *settings);
+void membership_make_name(char out[PEER_NAME_MAX], const struct lapse_options *settings);
+
+/* What the memberships of all queues share. */
+struct memberships {
+    struct context *context;
+    struct script *script;
+    struct span name; /* ours, as Redis knows it */
+    struct peers peers;
+    struct list all;
+    struct list waiting; /* those that are to ask, in order */
+    unsigned credit;     /* how much may be asked now */
+    int64_t credit_us;   /* by clock_us(): when that was so */
+    struct timer timer;
+};
+
+/* name is not copied. */
+void memberships_init(struct memberships *ms, struct script *script, struct span name);
+/* The connection for commands is there again. */
+void memberships_up(struct memberships *ms);
+/* Nothing is sent any more: Redis forgets us when our last heartbeat ends. */
+void memberships_stop(struct memberships *ms);
+/* No membership is left. */
+void memberships_close(struct memberships *ms);
 
 struct membership_events {
-    /* What is known of our place may have changed; rank -1: we are no member. */
+    /* What is known of our place has changed; rank -1: we are no member. */
     void (*ranked)(void *arg, int64_t rank, int64_t n_members);
     /* After membership_leave_for_good(): no request is pending any more. */
     void (*ended)(void *arg);
@@ -18,44 +37,51 @@ struct membership_events {
 
 /* Our membership among the listeners of a queue: it decides who answers which event. */
 struct membership {
-    struct context *context;
-    struct script *script;
+    struct memberships *all;
+    struct list node;
+    struct list waits;
+    const char *queue; /* its owner's */
     struct span key;
-    struct span name; /* ours, as Redis knows it */
     const struct membership_events *events;
     void *arg;
 
     int64_t rank; /* -1: we are no member */
     int64_t n_members;
+    struct peer **names; /* in the order of ranks, of those that are dead too */
+    size_t n_names;
     bool wanted; /* we want to be a member */
     bool joined; /* we asked to be one last, and not to leave */
+    bool writes; /* when we ask next, it is to enter or leave, and not only to read the names */
     bool left_for_good;
 
-    struct heartbeat_request heartbeat;
+    struct join_request join;
+    struct call read;
+    bool reading;
     struct timer timer;
 
     /* by clock_us(); 0: never */
-    int64_t asked_us;     /* the last request */
-    int64_t heartbeat_us; /* the next heartbeat */
-    int64_t refresh_us;   /* when to ask before that, because something has changed */
-    int64_t full_us;      /* since when we have no free slot */
+    int64_t asked_us; /* the last request */
+    int64_t ask_us;   /* when to ask next */
+    int64_t full_us;  /* since when we have no free slot */
 };
 
 struct membership_spec {
-    struct script *script;
+    struct memberships *all;
+    const char *queue; /* not copied */
     struct span key;
-    struct span name;
     const struct membership_events *events;
     void *arg;
 };
 
 void membership_init(struct membership *m, const struct membership_spec *spec);
 
-/* Asks to be a member, or only for our rank, if we are one already. */
+/* Asks to be a member, also if we asked before: Redis may have lost that. */
 void membership_join(struct membership *m);
 void membership_leave(struct membership *m);
-/* Others have joined or left: asks for our rank, a little later. */
+/* Others have joined or left: reads the names, a little later. */
 void membership_refresh(struct membership *m);
+/* Reads the names if that was long ago. */
+void membership_verify(struct membership *m);
 /* Whether we can take jobs. That may change with every job: only when it has lasted for a while
  * does a member without free slots leave. */
 void membership_set_free_slots(struct membership *m, bool any);
@@ -71,12 +97,13 @@ bool membership_is_ours(const struct membership *m, struct span name);
 bool membership_is_first(const struct membership *m);
 
 void membership_leave_for_good(struct membership *m);
-/* Stops the heartbeats without leaving: Redis forgets us when the last one ends. */
+/* Stops asking without leaving. */
 void membership_stop(struct membership *m);
+void membership_free(struct membership *m);
 
 static inline bool membership_pending(const struct membership *m)
 {
-    return m->heartbeat.request.pending;
+    return m->join.request.pending || m->reading;
 }
 
 #endif

@@ -478,6 +478,12 @@ static void on_overdue(void *arg)
     queue_hint(arg, LAPSE_VIA_ALARM);
 }
 
+static void on_look(void *arg)
+{
+    struct queue *q = arg;
+    watch_verify(&q->watch);
+}
+
 /* Jobs of ours whose handlers have not begun are returned before the sweep finds them and counts a
  * try. */
 static void on_sweep_due(void *arg)
@@ -517,7 +523,7 @@ static void queue_start_hints(struct queue *q)
     static const struct alarm_events alarm_events = {on_touch_due, on_overdue};
     static const struct watch_events watch_events = {on_heard, on_named, on_subscribed,
                                                      on_unsubscribed, on_ended};
-    static const struct sweep_events sweep_events = {on_sweep_due, on_ended};
+    static const struct sweep_events sweep_events = {on_look, on_sweep_due, on_ended};
     struct shared *sh = q->shared;
     struct span key = span_of(q->key);
 
@@ -618,5 +624,6 @@ void queue_free(struct queue *q)
 {
     list_remove(&q->node);
     reclaim_free(&q->reclaim);
+    watch_free(&q->watch);
     mem_free(q);
 }

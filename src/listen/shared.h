@@ -13,7 +13,7 @@
 struct shared {
     struct context *context;
     struct script *script;
-    char name[MEMBERSHIP_NAME_MAX]; /* the listener's, as Redis knows it */
+    char name[PEER_NAME_MAX]; /* the listener's, as Redis knows it */
     struct slots slots;
     struct claims claims;
     struct leases leases;

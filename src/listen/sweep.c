@@ -66,6 +66,7 @@ static void on_time(void *arg)
         struct sweep *s = CONTAINER(ss->heap.first, struct sweep, node);
         sweep_put_off(s);
         look_ask(&s->look);
+        s->events->looks(s->arg);
     }
 
     sweeps_set_timer(ss);

@@ -19,6 +19,8 @@ void sweeps_init(struct sweeps *ss, struct script *script);
 void sweeps_close(struct sweeps *ss);
 
 struct sweep_events {
+    /* Redis is asked about the queue: what else is to be asked may go along. */
+    void (*looks)(void *arg);
     /* It is time to sweep: the queue has jobs, and Redis can be reached. */
     void (*due)(void *arg);
     /* After sweep_stop(): something of the sweep that was pending is not any more. */

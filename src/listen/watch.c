@@ -264,6 +264,11 @@ static void watch_rejoin(struct watch *w)
     }
 }
 
+void watch_verify(struct watch *w)
+{
+    membership_verify(&w->membership);
+}
+
 void watch_set_free_slots(struct watch *w, bool any)
 {
     if (w->free_slots == any) {
@@ -289,9 +294,9 @@ void watch_start(struct watch *w, const struct watch_spec *spec)
 {
     static const struct membership_events events = {on_ranked, on_left};
     struct watches *ws = spec->watches;
-    struct membership_spec membership = {.script = ws->script,
+    struct membership_spec membership = {.all = &ws->memberships,
+                                         .queue = spec->queue,
                                          .key = spec->key,
-                                         .name = span_of(ws->member_name),
                                          .events = &events,
                                          .arg = w};
 
@@ -330,6 +335,11 @@ void watch_end(struct watch *w)
     list_remove(&w->node);
 }
 
+void watch_free(struct watch *w)
+{
+    membership_free(&w->membership);
+}
+
 bool watch_pending(const struct watch *w)
 {
     return w->channel.leaving || membership_pending(&w->membership);
@@ -349,6 +359,7 @@ void watches_init(struct watches *ws, struct script *script, struct alarms *alar
                            .node = node,
                            .alarms = alarms,
                            .member_name = member_name};
+    memberships_init(&ws->memberships, script, span_of(member_name));
     canary_init(&ws->canary, node, on_silent, ws);
     list_init(&ws->all);
     table_init(&ws->names);
@@ -362,6 +373,7 @@ void watches_up(struct watches *ws)
     LIST_EACH (i, &ws->all) {
         watch_rejoin(CONTAINER(i, struct watch, node));
     }
+    memberships_up(&ws->memberships);
 }
 
 void watches_drain(struct watches *ws)
@@ -375,5 +387,11 @@ void watches_close(struct watches *ws)
 {
     pubsub_close(&ws->node->pubsub);
     canary_stop(&ws->canary);
+    memberships_stop(&ws->memberships);
     table_free(&ws->names);
+}
+
+void watches_free(struct watches *ws)
+{
+    memberships_close(&ws->memberships);
 }

@@ -22,6 +22,7 @@ struct watches {
     struct alarms *alarms;
     enum events_state events;
     const char *member_name; /* ours, in all queues */
+    struct memberships memberships;
     struct canary canary;
     struct watch *canary_of; /* among the triggers of this queue it is set; NULL: of none */
     struct list all;
@@ -36,6 +37,8 @@ void watches_up(struct watches *ws);
 /* The handle closes: channels need not be unsubscribed one by one. */
 void watches_drain(struct watches *ws);
 void watches_close(struct watches *ws);
+/* No watch is left. */
+void watches_free(struct watches *ws);
 
 struct watch_events {
     /* The queue may have a job, whosever it is and whenever it is due. */
@@ -80,6 +83,8 @@ struct watch_spec {
 
 void watch_start(struct watch *w, const struct watch_spec *spec);
 
+/* Reads who listens to the queue, if that was long ago. */
+void watch_verify(struct watch *w);
 /* Whether we can take jobs of the queue. */
 void watch_set_free_slots(struct watch *w, bool any);
 
@@ -94,6 +99,7 @@ bool watch_is_first(const struct watch *w);
 void watch_stop(struct watch *w);
 /* The handle ends: nothing is sent any more. */
 void watch_end(struct watch *w);
+void watch_free(struct watch *w);
 
 /* Is there anything that was sent and has not ended? */
 bool watch_pending(const struct watch *w);

@@ -105,6 +105,39 @@ void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span
     script_submit(s, &r->request);
 }
 
+static void on_join(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct join_request *r = CONTAINER(request, struct join_request, request);
+    struct join_reply reply;
+
+    if (!err && !join_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_join_add_gone(struct join_request *r, struct span name)
+{
+    if (r->n_gone < JOIN_GONE_MAX) {
+        r->args[2 + r->n_gone] = name;
+        r->n_gone++;
+    }
+}
+
+void script_join(struct script *s, struct join_request *r, struct span key, struct span name,
+                 bool enters)
+{
+    r->args[0] = name;
+    r->args[1] = span_of(enters ? "1" : "0");
+
+    r->request.script = SCRIPT_JOIN;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 2 + r->n_gone;
+    r->request.end = on_join;
+    script_submit(s, &r->request);
+}
+
 static void on_eviction(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct eviction_request *r = CONTAINER(request, struct eviction_request, request);

@@ -55,9 +55,31 @@ struct heartbeat_request {
     void (*end)(struct heartbeat_request *r, int err, const struct heartbeat_reply *reply);
 };
 
-/* life_ms 0: the listener leaves. */
+/* key: that of keys_alive(). life_ms 0: the listener ends. */
 void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span key,
                       struct span name, int64_t life_ms);
+
+enum { JOIN_GONE_MAX = 8 };
+
+struct join_request {
+    struct script_request request;
+    struct span args[2 + JOIN_GONE_MAX];
+    unsigned n_gone;
+    void (*end)(struct join_request *r, int err, const struct join_reply *reply);
+};
+
+/* Forgets the names that were added before. */
+static inline void script_join_clear(struct join_request *r)
+{
+    r->n_gone = 0;
+}
+
+/* Adds the name of a dead listener, to be removed; not copied. It does nothing when there are
+ * JOIN_GONE_MAX. */
+void script_join_add_gone(struct join_request *r, struct span name);
+/* enters: the listener does; otherwise it leaves. */
+void script_join(struct script *s, struct join_request *r, struct span key, struct span name,
+                 bool enters);
 
 struct eviction_request {
     struct script_request request;

@@ -129,6 +129,10 @@ static bool about_to_expire(struct server *s, const char *rest, const redisReply
 
 static void check_key(struct server *s, const struct queue *queues, size_t n, const redisReply *key)
 {
+    if (strstr(key->str, ":{}:alive")) {
+        return; /* of no queue: the names of the listeners */
+    }
+
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(queues[i].prefix);
         if ((size_t)key->len > len && memcmp(key->str, queues[i].prefix, len) == 0) {

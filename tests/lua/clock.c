@@ -40,6 +40,7 @@ Test(clock, is_asked_once_in_each_script)
         {"cancel", "0 a"},
         {"done", "0 me b 3"},
         {"heartbeat", "0 me 100"},
+        {"join", "0 me 1"},
     };
 
     for (size_t i = 0; i < sizeof call / sizeof *call; i++) {

@@ -40,6 +40,8 @@ static const struct {
     {"arm", "'0 600' 0"},
     {"heartbeat", "0 me 100"},
     {"heartbeat", "0 l 0"},
+    {"join", "0 me 1"},
+    {"join", "0 l 0"},
     {"eviction", "0"},
     {"depth", "0"},
     {"list", "0 1 10 '' ''"},
@@ -81,19 +83,18 @@ static bool is_write(const char *command)
 }
 
 /* A line of MONITOR: 1700000000.000001 [0 lua] "ZADD" "s:{q}:due" "5" "id". The keys of a command
- * for several are all triggers. */
+ * for several are all triggers. One key is of no queue. */
 static void note(struct touched *t, const char *line)
 {
-    static const char queue[] = "\" \"s:{q}:";
     const char *command = strstr(line, " lua] \"");
-    const char *key = command ? strstr(command, queue) : NULL;
+    const char *key = command ? strstr(command, "\" \"s:{") : NULL;
 
     if (!key) {
         return;
     }
 
     command += strlen(" lua] \"");
-    key += strlen(queue);
+    key = strstr(key, "}:") + strlen("}:");
     if (is_write(text("%.*s", (int)strcspn(command, "\""), command))) {
         add_key(&t->written, text("%.*s", (int)strcspn(key, ":\""), key));
     } else {

@@ -32,7 +32,9 @@ static const struct {
     {"arm", "'0 600' 0", "due", "set", "", true},
     {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
-    {"heartbeat", "0 me 100", "listeners", "zremrangebyscore", "zadd", false},
+    {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},
+    {"join", "0 me 1 x", "listeners", "zrem", "zadd", false},
+    {"join", "0 me 0", "listeners", "zrem", "", false},
     {"depth", "0", "due run dead", "", "", false},
     {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
     {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},
@@ -67,13 +69,15 @@ static void unchanged(int i, const char *what, const char *before)
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
-    static const char *const key[] = {"due", "run", "dead", "jobs", "attempts", "seq", "listeners"};
+    static const char *const key[] = {"due",      "run", "dead",      "jobs",
+                                      "attempts", "seq", "listeners", "alive"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
             everything();
-            ask("DEL s:{q}:%s", key[k]);
-            ask("LPUSH s:{q}:%s x", key[k]);
+            const char *queue = strcmp(key[k], "alive") == 0 ? "" : "q";
+            ask("DEL s:{%s}:%s", queue, key[k]);
+            ask("LPUSH s:{%s}:%s x", queue, key[k]);
             char *before = dumps();
             redisReply *r = run(call[i].name, call[i].args);
             must_be(i, key[k], r, among(key[k], call[i].types));

@@ -243,7 +243,9 @@ redisReply *run_on(const char *key, const char *name, const char *args)
 
 redisReply *run(const char *name, const char *args)
 {
-    return run_on(KEY, name, args);
+    bool of_all_queues = strcmp(name, "heartbeat") == 0;
+
+    return run_on(of_all_queues ? ALIVE : KEY, name, args);
 }
 
 /* ---- situations ---- */
@@ -275,6 +277,7 @@ void everything(void)
     ask("ZADD s:{q}:run 5 n");
     ask("HSET s:{q}:attempts m %s n %s", "1 7 you 1 1 5 5 ", "1 8 you 1 1 5 5 ");
     ask("ZADD s:{q}:listeners 5 l");
+    ask("ZADD " ALIVE " 5 l");
 }
 
 void many(int first, int n, const char *due)
@@ -351,6 +354,8 @@ char *keys(void)
         char *name = text("s:{q}:%s", key[i].name);
         put_pairs(f, key[i].name, ask(key[i].read, name), key[i].mark, name);
     }
+
+    put_pairs(f, "alive", ask("ZRANGE %s 0 -1 WITHSCORES", ALIVE), ':', ALIVE);
 
     char *seq = ask("GET s:{q}:seq")->str;
     if (seq) {

@@ -24,6 +24,7 @@
 
 #define REC "\\01\\00" /* a record's header when all is default */
 #define KEY "s:{q}:due"
+#define ALIVE "s:{}:alive" /* of all queues */
 
 extern struct server *redis;
 extern int64_t T; /* ms */

@@ -47,13 +47,13 @@ KINDS = {
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
 # the ends of the names of keys, and the channel
-KEYS_OF_QUEUE = "due run dead jobs attempts seq listeners t notice".split()
+KEYS_OF_QUEUE = "due run dead jobs attempts seq listeners t notice alive".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {
     "monitor": ["PING", "SELECT"],
     "producer": [],
-    "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS", "SET"],
+    "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS", "SET", "ZRANGE"],
 }
 KEYS = "~lapse:{*}:*"
 NOTICES = "&lapse:{*}:notice:*"

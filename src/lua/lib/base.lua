@@ -3,7 +3,7 @@
 -- only way to write.
 --
 -- KEYS[1] is SPACE:{QUEUE}:due. Every other key is built from it, so a queue lives in one cluster
--- slot. ../README.md draws what the keys hold.
+-- slot. Only heartbeat has another key, and no queue. ../README.md draws what the keys hold.
 
 local call = redis.call
 

@@ -1,19 +1,20 @@
--- Enters a listener among the live ones of a queue, or takes it out, and answers its rank.
+-- Says that a listener is alive, or that it ends, and answers which listeners are alive.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer ids notice sets
--- KEYS    due
--- READS   listeners
--- WRITES  listeners notice
+-- USES    answer sets
+-- KEYS    alive
+-- READS   alive
+-- WRITES  alive
 -- ARGV    database
 --         name
---         life_ms         how long the heartbeat is good for; 0: the listener leaves
+--         life_ms         how long the heartbeat is good for; 0: the listener ends
 -- RETURNS now_us
---         rank            among the live names, in the order of their last 16 bytes; -1: it left
---         n_live
+--         was_alive       1: the last heartbeat of this name had not ended
+--         then per listener: name, end_ms
+--             end_ms          when its heartbeat ends
 -- ERRORS  Redis's own; EBROKEN
--- COST    O(listeners), 0.3 us each
+-- COST    O(listeners), 0.5 us each
 local LIFE_MS = 15000
 
 -- Of names whose life ends later than any can. If Redis's clock was set back, names would stay as
@@ -28,23 +29,20 @@ local function shorten_lives(key, last_ms)
 end
 
 local function main()
-  local key, name, life_ms = BASE .. 'listeners', ARGV[2], tonumber(ARGV[3])
+  local key, name, life_ms = KEYS[1], ARGV[2], tonumber(ARGV[3])
+  local was_alive = time_of(call('ZSCORE', key, name)) > now_ms
 
-  local changed = written('ZREMRANGEBYSCORE', key, '-inf', now_ms)
+  write('ZREMRANGEBYSCORE', key, '-inf', now_ms)
   if life_ms > 0 then
-    changed = changed + written('ZADD', key, now_ms + life_ms, name)
+    write('ZADD', key, now_ms + life_ms, name)
   else
-    changed = changed + written('ZREM', key, name)
+    write('ZREM', key, name)
   end
   shorten_lives(key, now_ms + math.max(life_ms, LIFE_MS))
-  if changed > 0 then notice_publish('members') end
-  if life_ms == 0 then return { now_us, -1, call('ZCARD', key) } end
 
-  local names, bits, rank = call('ZRANGE', key, 0, -1), string.sub(name, -16), 0
-  for _, other in ipairs(names) do
-    local theirs = string.sub(other, -16)
-    if theirs < bits or theirs == bits and bytes_of(other) < bytes_of(name) then rank = rank + 1 end
-  end
-  return { now_us, rank, #names }
+  local reply = call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  table.insert(reply, 1, now_us)
+  table.insert(reply, 2, was_alive and 1 or 0)
+  return reply
 end
 return answer(main)

@@ -6,17 +6,20 @@
 #include "bench/producer.h"
 #include "cli/message.h"
 #include "command.h"
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 
 /* clang-format off */
 
-/* ARGV: the keys of the records and of the listeners. Returns how many records there are, and how
- * many live listeners. */
-static const char count_script[] =
+/* ARGV: the name of a listener. Returns 1 if it is alive. */
+static const char alive_script[] =
     "local time = redis.call('TIME') "
-    "local now = string.format('(%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) "
-    "return { redis.call('HLEN', ARGV[1]), "
-    "         redis.call('ZCOUNT', ARGV[2], now, '+inf') }";
+    "local now = time[1] * 1000 + math.floor(time[2] / 1000) "
+    "local ends_ms = redis.call('ZSCORE', KEYS[1], ARGV[1]) "
+    "return { ends_ms and tonumber(ends_ms) > now and 1 or 0 }";
+
+/* ARGV: the key of the records. Returns their number. */
+static const char count_script[] = "return { redis.call('HLEN', ARGV[1]) }";
 
 /* ARGV: the key of a set, rank of the first, 1 to remove ours; the keys of the records and of the
  * attempts, and what the keys of triggers begin with. Returns how many it has seen, and how many of
@@ -67,6 +70,7 @@ void bench_queue_init(struct bench_queue *q, struct redis_sync *redis, const cha
     for (enum keys_part part = 0; part < KEYS_PARTS; part++) {
         keys_of(q->keys[part], space, name, part);
     }
+    keys_alive(q->alive, space);
     keys_trigger(q->triggers, space, name, "");
     keys_trigger(q->canaries, space, name, "{");
 }
@@ -117,17 +121,28 @@ static int walk_queue(const struct bench_queue *q, bool remove, struct bench_que
     return DONE;
 }
 
-static int count_all(const struct bench_queue *q, int64_t *records, int64_t *listeners)
+static int count_records(const struct bench_queue *q, int64_t *n)
 {
-    const char *args[] = {q->keys[KEYS_JOBS], q->keys[KEYS_LISTENERS], NULL};
-    int64_t n[2];
-    int code = redis_sync_script(q->redis, count_script, q->keys[KEYS_DUE], args, 2, n);
+    const char *args[] = {q->keys[KEYS_JOBS], NULL};
 
-    if (!code) {
-        *records = n[0];
-        *listeners = n[1];
+    return redis_sync_script(q->redis, count_script, q->keys[KEYS_DUE], args, 1, n);
+}
+
+int bench_queue_count_listeners(const struct bench_queue *q, int64_t *n)
+{
+    const char *argv[] = {"ZRANGE", q->keys[KEYS_LISTENERS], "0", "-1"};
+    redisReply *names = redis_sync_command(q->redis, 4, argv, NULL);
+    int code = names ? DONE : DOWN;
+
+    *n = 0;
+    for (size_t i = 0; names && i < names->elements && !code; i++) {
+        const char *args[] = {names->element[i]->str, NULL};
+        int64_t is_alive = 0;
+        code = redis_sync_script(q->redis, alive_script, q->alive, args, 1, &is_alive);
+        *n += is_alive;
     }
 
+    freeReplyObject(names);
     return code;
 }
 
@@ -136,8 +151,11 @@ int bench_queue_check(const struct bench_queue *q)
     struct bench_queue_count count;
     int64_t records;
     int64_t listeners;
-    int code = count_all(q, &records, &listeners);
+    int code = count_records(q, &records);
 
+    if (!code) {
+        code = bench_queue_count_listeners(q, &listeners);
+    }
     if (!code) {
         code = walk_queue(q, false, &count);
     }
@@ -161,12 +179,6 @@ int bench_queue_check(const struct bench_queue *q)
                   (long long)count.own);
 
     return bench_queue_erase(q);
-}
-
-int bench_queue_count_listeners(const struct bench_queue *q, int64_t *n)
-{
-    int64_t records;
-    return count_all(q, &records, n);
 }
 
 void bench_queue_expire_canaries(const struct bench_queue *q)

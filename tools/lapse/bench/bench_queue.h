@@ -10,6 +10,7 @@ struct bench_queue {
     struct redis_sync *redis;
     const char *name;
     char keys[KEYS_PARTS][KEYS_MAX];
+    char alive[KEYS_MAX];            /* the key of the listeners that are alive */
     char triggers[KEYS_TRIGGER_MAX]; /* what the keys of triggers begin with */
     char canaries[KEYS_TRIGGER_MAX]; /* likewise */
 };
