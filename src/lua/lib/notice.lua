@@ -13,11 +13,15 @@ end
 -- all that were to come (first_ms; 0: none did). entries: due time, id, due time, id...
 local function notice_of(first_ms, entries)
   local words, head_ms, head = {}, first_ms, nil
+  local word, word_ms
   for i = 1, #entries, 2 do
     local due_ms, id = entries[i], entries[i + 1]
     if not id_valid(id) then id = '-' end
     if due_ms <= now_ms + NEAR then
-      words[#words + 1] = (due_ms <= now_ms and '0' or decimal(due_ms)) .. ' ' .. id
+      if due_ms ~= word_ms then
+        word, word_ms = due_ms <= now_ms and '0' or decimal(due_ms), due_ms
+      end
+      words[#words + 1], words[#words + 2] = word, id
       if due_ms > now_ms then head_ms, head = due_ms, nil end
     elseif head_ms == 0 or due_ms < head_ms then
       head_ms, head = due_ms, id
