@@ -68,7 +68,7 @@ static void handle_end_and_tell(struct lapse *l)
 static void on_grace_over(void *arg)
 {
     struct lapse *l = arg;
-    int64_t reply_ms = l->context.settings.reply_ms;
+    int64_t reply_ms = l->context.options.reply_ms;
 
     if (!l->giving_back && node_up(&l->node) && listener_give_back(&l->listener)) {
         l->giving_back = true;
@@ -132,7 +132,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 static int handle_init(struct lapse *l, struct ev_loop *loop, const struct options *options)
 {
     l->options = *options;
-    l->context = (struct context){.loop = loop, .settings = options->set, .handle = l};
+    l->context = (struct context){.loop = loop, .options = options->set, .handle = l};
     l->context.health = (struct health){.tasks = &l->tasks, .handle = l};
     l->context.log = (struct log){.fn = options->set.log, .arg = options->set.log_arg};
     task_queue_init(&l->tasks, loop);

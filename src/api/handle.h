@@ -8,7 +8,7 @@
 struct lapse {
     struct context context;
     struct task_queue tasks;
-    struct options options; /* owns the texts of the settings and of the node's address */
+    struct options options; /* owns the texts of the options and of the node's address */
     struct node node;
     struct script script;
     struct listener listener;

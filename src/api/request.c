@@ -5,7 +5,7 @@
 
 static int request_check(const struct lapse *l, size_t body_len)
 {
-    const struct lapse_options *set = &l->context.settings;
+    const struct lapse_options *set = &l->context.options;
 
     if (l->closing) {
         return LAPSE_ECLOSED;
@@ -43,7 +43,7 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
     r->body_len = spec->body_len;
     r->queue = memcpy(queue, spec->queue, queue_size);
     r->id = (struct span){memcpy(id, spec->id, id_size), id_size - 1};
-    r->key = (struct span){key, keys_of(key, l->context.settings.space, spec->queue, KEYS_DUE)};
+    r->key = (struct span){key, keys_of(key, l->context.options.space, spec->queue, KEYS_DUE)};
     r->extra = key + KEYS_MAX;
     r->texts = r->extra + spec->extra_len;
 
@@ -66,5 +66,5 @@ void request_end(struct request *r, int err)
 
 int64_t request_until_us(const struct lapse *l)
 {
-    return clock_us() + l->context.settings.reply_ms * 1000;
+    return clock_us() + l->context.options.reply_ms * 1000;
 }

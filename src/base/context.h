@@ -9,7 +9,7 @@
 /* What all modules of one handle share. */
 struct context {
     struct ev_loop *loop;
-    struct lapse_options settings; /* complete: defaults are filled in, and url is NULL */
+    struct lapse_options options; /* complete: defaults are filled in, and url is NULL */
     struct log log;
     struct health health;
     struct lapse_stats stats;

@@ -356,7 +356,7 @@ static void on_time(void *arg)
     alarms_set_timer(as);
 }
 
-/* ---- settings and life ---- */
+/* ---- what its owner sets, and its life ---- */
 void alarm_set_rank(struct alarm *a, int64_t rank, int64_t n_members)
 {
     bool owned_all = alarm_owns_all(a);
@@ -393,7 +393,7 @@ void alarms_init(struct alarms *as, struct script *script)
     struct context *c = script->context;
 
     *as = (struct alarms){.context = c, .script = script, .events_arrive = true};
-    as->enabled = !(c->settings.flags & LAPSE_NO_ALARM);
+    as->enabled = !(c->options.flags & LAPSE_NO_ALARM);
     exact_timer_init(&as->timer, c->loop, on_time, as);
 }
 

@@ -12,7 +12,7 @@ struct alarms {
     struct script *script;
     struct heap heap; /* by Redis's clock */
     struct exact_timer timer;
-    bool enabled;       /* not switched off by the settings */
+    bool enabled;       /* not switched off by an option */
     bool events_arrive; /* expiry events do, as far as is known */
 };
 

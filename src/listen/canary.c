@@ -127,7 +127,7 @@ void canary_up(struct canary *c)
 
 void canary_start(struct canary *c, const char *queue, const char *name)
 {
-    keys_canary(c->key, c->context->settings.space, queue, name);
+    keys_canary(c->key, c->context->options.space, queue, name);
     c->moved = true;
     c->heard_us = 0;
     canary_up(c);

@@ -154,11 +154,11 @@ bool claim_job(const struct claim_result *got, size_t i, struct job_row *row)
 /* Where lease and patience are the same for all kinds. */
 static int64_t claim_begin(struct claim *c, struct script_request *r)
 {
-    const struct lapse_options *settings = &c->claims->context->settings;
-    bool short_runs = settings->run_ms < settings->lease_ms;
+    const struct lapse_options *options = &c->claims->context->options;
+    bool short_runs = options->run_ms < options->lease_ms;
 
-    c->lease_ms = short_runs ? settings->run_ms : settings->lease_ms;
-    r->until_us = clock_us() + settings->reply_ms * 1000;
+    c->lease_ms = short_runs ? options->run_ms : options->lease_ms;
+    r->until_us = clock_us() + options->reply_ms * 1000;
     return c->lease_ms;
 }
 

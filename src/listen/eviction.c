@@ -13,7 +13,7 @@ static void eviction_ask(struct eviction *e)
         return;
     }
 
-    e->query.request.until_us = clock_us() + e->context->settings.reply_ms * 1000;
+    e->query.request.until_us = clock_us() + e->context->options.reply_ms * 1000;
     script_eviction(e->script, &e->query, span_of(e->key));
 }
 
@@ -72,7 +72,7 @@ void eviction_init(struct eviction *e, struct script *script, void (*allowed)(vo
     struct context *c = script->context;
 
     *e = (struct eviction){.context = c, .script = script, .allowed = allowed, .arg = arg};
-    if (c->settings.flags & LAPSE_MAY_EVICT) {
+    if (c->options.flags & LAPSE_MAY_EVICT) {
         script->node->eviction = NODE_EVICTS_NOTHING; /* or we do not mind */
     }
     e->query.end = on_answer;
@@ -81,7 +81,7 @@ void eviction_init(struct eviction *e, struct script *script, void (*allowed)(vo
 
 void eviction_check(struct eviction *e, struct span key)
 {
-    bool is_allowed = (e->context->settings.flags & LAPSE_MAY_EVICT) != 0;
+    bool is_allowed = (e->context->options.flags & LAPSE_MAY_EVICT) != 0;
 
     if (is_allowed || !node_up(node_of(e->script, key)) || e->query.request.pending) {
         return;

@@ -133,11 +133,11 @@ static void on_settled(struct settle_request *r, int err, int64_t due_ms)
  * is, because that saves it a try. */
 static int64_t lease_settle_until_us(const struct lease *l)
 {
-    const struct lapse_options *settings = &l->leases->context->settings;
-    int64_t least_us = clock_us() + settings->reply_ms * 1000;
+    const struct lapse_options *options = &l->leases->context->options;
+    int64_t least_us = clock_us() + options->reply_ms * 1000;
 
     if (l->settle == SETTLE_RELEASE) {
-        return least_us + settings->lease_ms * 1000;
+        return least_us + options->lease_ms * 1000;
     }
 
     return l->end_us > least_us ? l->end_us : least_us;
@@ -262,14 +262,14 @@ static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
  * is rounded up. A job that waits for its turn is kept for as long as that takes. */
 static void lease_renew(struct lease *l, int64_t now_us)
 {
-    const struct lapse_options *settings = &l->leases->context->settings;
-    int64_t left_ms = l->run_end_us ? (l->run_end_us - now_us + 999) / 1000 : settings->run_ms;
+    const struct lapse_options *options = &l->leases->context->options;
+    int64_t left_ms = l->run_end_us ? (l->run_end_us - now_us + 999) / 1000 : options->run_ms;
 
     if (l->renewing.request.pending || left_ms <= 0) {
         return;
     }
 
-    l->length_ms = left_ms < settings->lease_ms ? left_ms : settings->lease_ms;
+    l->length_ms = left_ms < options->lease_ms ? left_ms : options->lease_ms;
     l->renewing.end = on_renewed;
     l->renewing.request.until_us = l->end_us;
 
@@ -338,9 +338,9 @@ void leases_check(struct leases *ls)
 /* No lease is longer than a run may be. */
 static int64_t leases_longest_ms(const struct leases *ls)
 {
-    const struct lapse_options *settings = &ls->context->settings;
+    const struct lapse_options *options = &ls->context->options;
 
-    return settings->lease_ms < settings->run_ms ? settings->lease_ms : settings->run_ms;
+    return options->lease_ms < options->run_ms ? options->lease_ms : options->run_ms;
 }
 
 /* While the loop stands still, no lease is renewed. */
@@ -409,7 +409,7 @@ static void handler_run(struct task *t)
 
     l->in_handler = true;
     l->state = LEASE_RUNNING;
-    l->run_end_us = now_us + l->leases->context->settings.run_ms * 1000;
+    l->run_end_us = now_us + l->leases->context->options.run_ms * 1000;
     l->handler(l->handle, &l->job, l->handler_arg);
 }
 

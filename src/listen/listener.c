@@ -135,9 +135,9 @@ void listener_init(struct listener *l, struct script *script, struct task_queue 
     list_init(&sh->ending);
     table_init(&l->names);
 
-    membership_make_name(sh->name, &c->settings);
+    membership_make_name(sh->name, &c->options);
     script->holder = span_of(sh->name);
-    slots_init(&sh->slots, c->settings.max_running, on_backlog_due, l);
+    slots_init(&sh->slots, c->options.max_running, on_backlog_due, l);
     claims_init(&sh->claims, script, span_of(sh->name));
     leases_init(&sh->leases, script, tasks, &lease_events, l);
     alarms_init(&sh->alarms, script);

@@ -16,7 +16,7 @@ static void on_answer(struct call *call, int err, const struct redisReply *reply
 
 void look_ask(struct look *l)
 {
-    const char *space = l->script->context->settings.space;
+    const char *space = l->script->context->options.space;
     char due[KEYS_MAX];
     char run[KEYS_MAX];
     const char *argv[ARGS] = {"EXISTS", due, run};

@@ -94,7 +94,7 @@ static void membership_write(struct membership *m, bool join)
         }
     }
 
-    m->join.request.until_us = in_ms(m->all->context->settings.reply_ms);
+    m->join.request.until_us = in_ms(m->all->context->options.reply_ms);
     script_join(m->all->script, &m->join, m->key, m->all->name, join);
 }
 
@@ -106,7 +106,7 @@ static void membership_read(struct membership *m)
     enum { ARGS = sizeof argv / sizeof *argv };
     size_t lens[ARGS];
 
-    keys_of(key, m->all->context->settings.space, m->queue, KEYS_LISTENERS);
+    keys_of(key, m->all->context->options.space, m->queue, KEYS_LISTENERS);
     for (size_t i = 0; i < ARGS; i++) {
         lens[i] = strlen(argv[i]);
     }
@@ -442,15 +442,15 @@ bool membership_is_first(const struct membership *m)
 /* ---- life ---- */
 /* Members are ordered by the random bits of their names. The first bit puts those last that do not
  * touch triggers, so that rank 0 does, wherever any member does. */
-void membership_make_name(char out[PEER_NAME_MAX], const struct lapse_options *settings)
+void membership_make_name(char out[PEER_NAME_MAX], const struct lapse_options *options)
 {
     uint64_t bits = clock_random() >> 1;
 
-    if (settings->flags & LAPSE_NO_ALARM) {
+    if (options->flags & LAPSE_NO_ALARM) {
         bits |= UINT64_C(1) << 63;
     }
 
-    snprintf(out, PEER_NAME_MAX, "%s/%016llx", settings->name, (unsigned long long)bits);
+    snprintf(out, PEER_NAME_MAX, "%s/%016llx", options->name, (unsigned long long)bits);
 }
 
 void membership_init(struct membership *m, const struct membership_spec *spec)

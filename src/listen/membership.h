@@ -4,7 +4,7 @@
 #include "listen/peers.h"
 
 /* Makes the name of a listener, which all its memberships share. */
-void membership_make_name(char out[PEER_NAME_MAX], const struct lapse_options *settings);
+void membership_make_name(char out[PEER_NAME_MAX], const struct lapse_options *options);
 
 /* What the memberships of all queues share. */
 struct memberships {

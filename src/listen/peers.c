@@ -118,7 +118,7 @@ static void peers_ask(struct peers *ps, bool lives)
     timer_stop(&ps->timer);
     ps->lives = lives;
     ps->asked_us = clock_us();
-    ps->heartbeat.request.until_us = in_ms(ps->context->settings.reply_ms);
+    ps->heartbeat.request.until_us = in_ms(ps->context->options.reply_ms);
     script_heartbeat(ps->script, &ps->heartbeat, span_of(ps->key), ps->name, lives ? LIFE_MS : 0);
 }
 
@@ -310,7 +310,7 @@ void peers_init(struct peers *ps, struct script *script, struct span name,
 {
     *ps = (struct peers){
         .context = script->context, .script = script, .name = name, .events = events, .arg = arg};
-    keys_alive(ps->key, ps->context->settings.space);
+    keys_alive(ps->key, ps->context->options.space);
     list_init(&ps->all);
     table_init(&ps->names);
     ps->heartbeat.end = on_answer;

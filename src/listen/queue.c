@@ -556,7 +556,7 @@ struct queue *queue_new(const struct queue_spec *spec)
     q->handler = spec->handler;
     q->handler_arg = spec->handler_arg;
     memcpy(q->name, spec->name, strlen(spec->name) + 1);
-    keys_of(q->key, sh->context->settings.space, q->name, KEYS_DUE);
+    keys_of(q->key, sh->context->options.space, q->name, KEYS_DUE);
     list_init(&q->node);
     share_init(&q->share, &sh->slots, spec->max_running);
     timer_init(&q->pause, sh->context->loop, on_pause_over, q);

@@ -62,7 +62,7 @@ static void reclaim_note_error(struct reclaim *r, int err)
 
 static int64_t reclaim_until_us(const struct reclaim *r)
 {
-    return clock_us() + r->script->context->settings.reply_ms * 1000;
+    return clock_us() + r->script->context->options.reply_ms * 1000;
 }
 
 static void reclaim_ask_page(struct reclaim *r)

@@ -20,7 +20,7 @@ enum {
 
 static int64_t sweep_every_ms(const struct sweep *s)
 {
-    int64_t every_ms = s->sweeps->context->settings.sweep_ms;
+    int64_t every_ms = s->sweeps->context->options.sweep_ms;
 
     if (!s->empty || !s->subscribed || every_ms >= EMPTY_MS) {
         return every_ms;
@@ -59,7 +59,7 @@ static void sweep_put_off(struct sweep *s)
 static void on_time(void *arg)
 {
     struct sweeps *ss = arg;
-    int64_t soon_us = clock_us() + ss->context->settings.sweep_ms * 1000 / JITTER;
+    int64_t soon_us = clock_us() + ss->context->options.sweep_ms * 1000 / JITTER;
 
     ss->timer_us = 0;
     for (unsigned n = 0; n < LOOKS_MAX && ss->heap.first && ss->heap.first->at <= soon_us; n++) {
@@ -113,7 +113,7 @@ void sweep_set_subscribed(struct sweep *s, bool subscribed)
 /* ---- what a sweep does ---- */
 static int64_t sweep_until_us(const struct sweep *s)
 {
-    return clock_us() + s->sweeps->context->settings.reply_ms * 1000;
+    return clock_us() + s->sweeps->context->options.reply_ms * 1000;
 }
 
 void sweep_recover(struct sweep *s)
@@ -145,7 +145,7 @@ static void on_recovered(struct sweep_request *r, int err, const struct sweep_re
 
 void sweep_arm(struct sweep *s)
 {
-    if (s->arm.request.pending || !s->sweeps->context->settings.arm_ahead_ms) {
+    if (s->arm.request.pending || !s->sweeps->context->options.arm_ahead_ms) {
         return;
     }
 

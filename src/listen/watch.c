@@ -30,7 +30,7 @@ static void on_silent(void *arg)
     struct watches *ws = arg;
     struct context *c = ws->context;
     struct lapse_health report = {.kind = LAPSE_HEALTH_NO_EVENTS};
-    char kind = c->settings.notify == LAPSE_KEYSPACE ? 'K' : 'E';
+    char kind = c->options.notify == LAPSE_KEYSPACE ? 'K' : 'E';
 
     if (watches_set_events(ws, EVENTS_SILENT, report)) {
         log_line(&c->log, LOG_NO_EVENTS, LOG_WARNING,
@@ -100,7 +100,7 @@ static void on_expired(void *arg, struct span channel, struct span text)
 {
     struct watches *ws = arg;
     struct lapse_stats *stats = &ws->context->stats;
-    const char *space = ws->context->settings.space;
+    const char *space = ws->context->options.space;
     struct keys_event event = keys_event(channel, text, space, ws->node->endpoint.address.db);
     struct watch *w = NULL;
 
@@ -223,12 +223,12 @@ bool watch_is_subscribed(const struct watch *w)
 static void watch_subscribe(struct watch *w)
 {
     struct watches *ws = w->watches;
-    const struct lapse_options *settings = &ws->context->settings;
+    const struct lapse_options *options = &ws->context->options;
     int db = ws->node->endpoint.address.db;
-    bool by_keyspace = settings->notify == LAPSE_KEYSPACE;
+    bool by_keyspace = options->notify == LAPSE_KEYSPACE;
 
-    keys_notice(w->notices, settings->space, w->queue, db);
-    keys_pattern(w->triggers, settings->space, w->queue, db);
+    keys_notice(w->notices, options->space, w->queue, db);
+    keys_pattern(w->triggers, options->space, w->queue, db);
     table_add(&ws->names, &w->named, span_of(w->queue));
     pubsub_add(&ws->node->pubsub, &w->channel, w->notices, by_keyspace ? w->triggers : NULL);
 }
@@ -306,7 +306,7 @@ void watch_start(struct watch *w, const struct watch_spec *spec)
                         .events = spec->events,
                         .arg = spec->arg};
     w->free_slots = true;
-    w->subscribes = !(ws->context->settings.flags & LAPSE_NO_EVENTS);
+    w->subscribes = !(ws->context->options.flags & LAPSE_NO_EVENTS);
 
     membership_init(&w->membership, &membership);
     list_insert(&ws->all, &w->node);
@@ -352,7 +352,7 @@ void watches_init(struct watches *ws, struct script *script, struct alarms *alar
     static const struct pubsub_events events = {on_confirmed, on_notice,       on_expired,
                                                 on_refused,   on_channel_left, on_down};
     struct node *node = script->node;
-    bool by_keyspace = node->context->settings.notify == LAPSE_KEYSPACE;
+    bool by_keyspace = node->context->options.notify == LAPSE_KEYSPACE;
 
     *ws = (struct watches){.context = node->context,
                            .script = script,

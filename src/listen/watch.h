@@ -61,7 +61,7 @@ struct watch {
     const struct watch_events *events;
     void *arg;
 
-    bool subscribes; /* not switched off by the settings */
+    bool subscribes; /* not switched off by an option */
     struct channel channel;
     struct table_node named;
     char notices[KEYS_MAX];  /* the channel of the queue's notices */

@@ -43,7 +43,7 @@ static int64_t conn_wait_ms(const struct conn *c, int64_t now_us)
         return 0;
     }
     if (c->refused) {
-        wait_ms = c->context->settings.reply_ms;
+        wait_ms = c->context->options.reply_ms;
     }
     return wait_ms / 2 + (int64_t)(clock_random() % (uint64_t)(wait_ms / 2 + 1)) - took_ms;
 }
@@ -139,7 +139,7 @@ static void conn_is_up(struct conn *c)
     hosts_good(&c->hosts);
     report_up(&c->report, c->ever_up);
     c->ever_up = true;
-    timer_set(&c->timer, c->context->settings.reply_ms / 2);
+    timer_set(&c->timer, c->context->options.reply_ms / 2);
     if (c->role == CONN_COMMANDS) {
         conn_command(c, &c->hello, 1, &hello, NULL);
     }
@@ -195,7 +195,7 @@ static void on_connected(void *owner)
 /* ---- the beginning ---- */
 static int64_t conn_patience_ms(const struct conn *c)
 {
-    int64_t reply_ms = c->context->settings.reply_ms;
+    int64_t reply_ms = c->context->options.reply_ms;
 
     if (c->state != CONN_CONNECTING) {
         return reply_ms;
@@ -375,7 +375,7 @@ void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
     static const struct transport_events transport_events = {on_connected, on_ended, on_readable,
                                                              on_moved};
     struct context *context = endpoint->context;
-    int64_t reply_ms = context->settings.reply_ms;
+    int64_t reply_ms = context->options.reply_ms;
 
     *c = (struct conn){
         .context = context, .endpoint = endpoint, .role = role, .events = events, .arg = arg};

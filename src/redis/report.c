@@ -75,7 +75,7 @@ void report_lost(const struct report *r, const char *why)
 void report_silent(const struct report *r)
 {
     const char *of_what = r->role == CONN_SUBSCRIPTION ? " to the subscription" : "";
-    long long reply_ms = r->endpoint->context->settings.reply_ms;
+    long long reply_ms = r->endpoint->context->options.reply_ms;
     char at[PLACE];
 
     place(r, at);

@@ -469,7 +469,7 @@ void script_flush(struct script *s)
 int script_init(struct script *s, struct node *node)
 {
     struct ev_loop *loop = node->context->loop;
-    int64_t arm_ahead_ms = node->context->settings.arm_ahead_ms;
+    int64_t arm_ahead_ms = node->context->options.arm_ahead_ms;
     int db = node->endpoint.address.db;
 
     *s = (struct script){.context = node->context, .node = node};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings as text, a name=value in each line: what is taken by name is taken by lapse_open(). */
+/* Options as text, a name=value in each line: what is taken by name is taken by lapse_open(). */
 #include "api/options.h"
 #include "fuzz.h"
 

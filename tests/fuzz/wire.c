@@ -548,17 +548,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     now_us = START_US;
     accepted = ended = n_held = n_conns = n_sent = n_answered = 0;
 
-    unsigned settings = eat_byte(&in);
+    unsigned bits = eat_byte(&in);
     o.log = no_line;
-    o.flags = settings % 4;
-    o.arm_ahead_ms = settings & 4 ? 1000 : 0;
-    o.notify = settings >> 3 & 1;
-    o.max_running = settings & 16 ? 2 : 0;
+    o.flags = bits % 4;
+    o.arm_ahead_ms = bits & 4 ? 1000 : 0;
+    o.notify = bits >> 3 & 1;
+    o.max_running = bits & 16 ? 2 : 0;
     o.name = "host:1";
     lapse_set_allocator(allocate);
     loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_POLL);
     MUST(loop && lapse_open(&l, loop, &o) == 0);
-    if (!(settings & 32)) {
+    if (!(bits & 32)) {
         MUST(lapse_listen(l, "q", NULL, on_job, NULL) == 0);
     }
 
@@ -567,7 +567,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step(l);
     }
 
-    lapse_close(l, settings & 64 ? 100 : 0, on_closed, &closed);
+    lapse_close(l, bits & 64 ? 100 : 0, on_closed, &closed);
     for (int i = 0; i < 1000 && !closed; i++) {
         ev_run(loop, EVRUN_NOWAIT);
         now_us += 10000;

@@ -46,7 +46,7 @@ static void asker_start(struct scripted_server *s)
     static const struct conn_events events = {.up = on_up, .down = on_down};
 
     asker.context.loop = ev_loop_new(0);
-    asker.context.settings.reply_ms = 5000;
+    asker.context.options.reply_ms = 5000;
     asker.endpoint.context = &asker.context;
     asker.endpoint.address.unix_socket = true;
     asker.endpoint.address.host = s->path;

@@ -29,7 +29,7 @@ rewrite() { # FILE NAME: the new text is PARTS/NAME
 }
 
 mkdir -p "$parts"
-for table in settings errors statistics health; do
+for table in options errors statistics health; do
     "$build/tables" $table > "$parts/$table"
     "$build/tables" $table mdoc > "$parts/$table.mdoc"
 done
@@ -47,10 +47,10 @@ sed 's/\\/\\e/g; s/-/\\-/g; s/'"'"'/\\(aq/g; s/`/\\(ga/g; s/\^/\\(ha/g; s/~/\\(t
 
 rewrite README.md first
 rewrite tools/man/lapse.3 first.mdoc
-for table in settings errors statistics health; do
+for table in options errors statistics health; do
     rewrite tools/man/lapse.3 $table.mdoc
 done
-rewrite tools/doc/settings.md settings
+rewrite tools/doc/options.md options
 rewrite tools/doc/errors.md errors
 rewrite tools/doc/metrics.md statistics
 rewrite tools/doc/metrics.md health

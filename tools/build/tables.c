@@ -11,16 +11,16 @@ static void print_entry(const char *macro, const char *prefix, const char *name)
     printf(".It %s %s%s\n", macro, prefix, name);
 }
 
-static void settings(void)
+static void options(void)
 {
-    puts("| setting | default | from | to | what it is |\n|---|---|---|---|---|");
+    puts("| option | default | from | to | what it is |\n|---|---|---|---|---|");
     for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
         printf("| `%s` | %s | %s | %s | %s |\n", row->name, row->def, row->least, row->most,
                row->text);
     }
 }
 
-static void settings_entries(void)
+static void options_entries(void)
 {
     for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
         print_entry("Va", "", row->name);
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
         void (*table)(void);
         void (*entries)(void);
     } lists[] = {
-        {"settings", settings, settings_entries},
+        {"options", options, options_entries},
         {"errors", errors, errors_entries},
         {"statistics", statistics, statistics_entries},
         {"health", health, health_entries},

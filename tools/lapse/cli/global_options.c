@@ -47,7 +47,7 @@ static int set_json(const struct opt *o, char *value, void *field)
 }
 
 /* ---- -o ---- */
-static int report_unknown_setting(const char *name, const char *value)
+static int report_unknown_option(const char *name, const char *value)
 {
     static const char *const names[] = {
 #define LAPSE_X(name, ...) #name,
@@ -67,13 +67,13 @@ static int report_unknown_setting(const char *name, const char *value)
     }
 
     if (s.name) {
-        return usage_errorf("-o '%s': unknown setting; did you mean '%s'?",
-                            printable_argument(name), s.name);
+        return usage_errorf("-o '%s': unknown option; did you mean '%s'?", printable_argument(name),
+                            s.name);
     }
-    return usage_errorf("-o '%s': unknown setting; see lapse(3)", printable_argument(name));
+    return usage_errorf("-o '%s': unknown option; see lapse(3)", printable_argument(name));
 }
 
-static int set_setting(const struct opt *o, char *value, void *field)
+static int set_library_option(const struct opt *o, char *value, void *field)
 {
     struct globals *g = field;
     char *equals = strchr(value, '=');
@@ -87,7 +87,7 @@ static int set_setting(const struct opt *o, char *value, void *field)
         return set_url(o, equals + 1, &g->url);
     }
     if (lapse_options_set(&g->opts, value, equals + 1)) {
-        return report_unknown_setting(value, equals + 1);
+        return report_unknown_option(value, equals + 1);
     }
 
     return 0;
@@ -98,8 +98,8 @@ const struct opt global_options[] = {
     {"url", 'u', "URL", set_url, offsetof(struct globals, url),
      "redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n]; "
      "default: LAPSE_URL, else redis://127.0.0.1:6379"},
-    {"option", 'o', "NAME=VALUE", set_setting, 0,
-     "change a setting of the library, such as lease_ms=10s (see lapse(3)); may be repeated"},
+    {"option", 'o', "NAME=VALUE", set_library_option, 0,
+     "set an option of the library, such as lease_ms=10s (see lapse(3)); may be repeated"},
     {"password-file", 0, "FILE", set_text, offsetof(struct globals, password_file),
      "read the password from a file that only you can read, or from stdin (-); default: "
      "LAPSE_PASSWORD"},
