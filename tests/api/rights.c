@@ -60,7 +60,7 @@ Test(rights, of_a_listener_by_keyspace_name_its_pattern_instead)
     f->l = open_as(f, "listener", by_keyspace);
     flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
-    for (unsigned n = 1; flow_stats(f->l).via_event == 0; n++) {
+    for (unsigned n = 1; flow_stats(f->l).events == 0; n++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
         flow_until(f, w.settled == n);
     }

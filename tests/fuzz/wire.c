@@ -21,6 +21,7 @@ static struct lapse_job *held[HELD];
 static unsigned n_held;
 static struct conn *conns[2]; /* commands, subscription */
 static unsigned n_conns;
+enum { PLAIN = SCRIPT_COUNT };      /* a command that runs no script */
 static unsigned char scripts[4096]; /* of the calls sent, in order */
 static unsigned n_sent, n_answered;
 
@@ -126,7 +127,7 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
 {
     static volatile unsigned sum;
 
-    MUST(c->state == CONN_UP && argc >= 5);
+    MUST(c->state == CONN_UP && argc >= 3);
 
     for (int i = 0; i < argc; i++) {
         for (size_t k = 0; k < len[i]; k++) {
@@ -134,13 +135,14 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
         }
     }
 
-    unsigned script = 0;
+    bool plain = strncmp(argv[0], "EVAL", 4) != 0;
+    unsigned script = plain ? PLAIN : 0;
     while (script < SCRIPT_COUNT && !names_script(&script_facts[script], argv[1], len[1])) {
         script++;
     }
 
     (void)sum;
-    MUST(script < SCRIPT_COUNT && n_sent < sizeof scripts);
+    MUST((plain || script < SCRIPT_COUNT) && n_sent < sizeof scripts);
     scripts[n_sent++] = (unsigned char)script;
     call->ended = false;
     call->sent_us = clock_us();
@@ -301,11 +303,39 @@ static struct redisReply *tree(unsigned depth)
     }
 }
 
+enum { TOUCH_COMING = 11 }; /* the place of the moments to come */
+
+static struct redisReply *coming(void)
+{
+    char text[64];
+    long long now_ms = server_us() / 1000;
+
+    snprintf(text, sizeof text, "%lld +%lld", now_ms + 1, now_ms + 5);
+    return string(text);
+}
+
+/* Of a command that runs no script: a number, OK, or the names of listeners. */
+static struct redisReply *plain_reply(unsigned byte)
+{
+    struct redisReply *names;
+
+    switch (byte % 3) {
+    case 0: return integer(byte >> 4 & 3);
+    case 1: return text(REDIS_REPLY_STATUS, "OK", 2);
+    default:
+        names = array(2);
+        names->element[0] = string("fuzz/0000000000000001");
+        names->element[1] = string(byte & 16 ? "other/8000000000000002" : "x");
+        return names;
+    }
+}
+
 /* How many elements come before the rows, in the answer of a script that has rows. */
 static size_t before_rows(unsigned script)
 {
     switch (script) {
     case SCRIPT_CLAIM: return 5;
+    case SCRIPT_TOUCH: return TOUCH_COMING + 1;
     case SCRIPT_LIST: return 2;
     default: return 1;
     }
@@ -316,15 +346,23 @@ static struct redisReply *canned(unsigned script)
 {
     unsigned byte = eat_byte(&in);
     unsigned n = byte % 8;
+    if (script == PLAIN) {
+        return plain_reply(byte);
+    }
+
     const struct script_facts *facts = &script_facts[script];
-    bool has_rows = script == SCRIPT_CLAIM || script == SCRIPT_LIST;
+    bool has_rows = script == SCRIPT_CLAIM || script == SCRIPT_TOUCH || script == SCRIPT_LIST;
     bool may_have_rows = facts->batch && !facts->has_holder && byte & 8;
     struct redisReply *r = array(has_rows ? before_rows(script) + n : 8);
 
     r->element[0] = integer(server_us());
     for (size_t i = 1; i < r->elements; i++) {
         bool is_row = (has_rows || may_have_rows) && i >= before_rows(script);
-        r->element[i] = is_row ? row(byte / 8 + (unsigned)i) : integer(byte >> 4 & 3);
+        if (script == SCRIPT_TOUCH && i == TOUCH_COMING) {
+            r->element[i] = coming();
+        } else {
+            r->element[i] = is_row ? row(byte / 8 + (unsigned)i) : integer(byte >> 4 & 3);
+        }
     }
 
     return r;
