@@ -27,9 +27,11 @@ enum {
     LAG_MAX_MS = 40,
     RETRY_MS = 200,
     IN_FLIGHT_MAX = 32, /* touches on their way */
-    LOOK = 24,          /* jobs at which a touch looks */
+    LOOK_MIN = 24,      /* jobs at which a touch looks: */
+    LOOK_MAX = 100,     /* so many that */
+    LOOK_OWN = 6,       /* some are ours, as a rule */
     LOOK_BELOW = 4,     /* known moments: then it does */
-    LOOK_AHEAD_MS = 100
+    LOOK_AHEAD_MS = 100 /* before what is known ends */
 };
 
 #define GRACE_US (GRACE_MS * INT64_C(1000))
@@ -172,20 +174,21 @@ static bool alarm_knows_own(const struct alarm *a)
     return own && own->ms <= a->dues.known_ms;
 }
 
+/* Where jobs are so close together that a look ended soon, the next one waits until then: it would
+ * see the same jobs. */
 static void alarm_set_look(struct alarm *a, int64_t now_ms)
 {
     int64_t known_ms = a->dues.known_ms;
-    int64_t ahead_ms = (known_ms - now_ms) / 2;
 
     a->look_us = 0;
     if (known_ms == DUES_ALL || alarm_knows_own(a)) {
         return;
     }
 
-    if (ahead_ms > LOOK_AHEAD_MS) {
-        ahead_ms = LOOK_AHEAD_MS;
+    if (known_ms - now_ms > INT64_C(2) * LOOK_AHEAD_MS) {
+        known_ms -= LOOK_AHEAD_MS;
     }
-    a->look_us = 1000 * (known_ms > now_ms ? known_ms - ahead_ms : now_ms);
+    a->look_us = 1000 * (known_ms > now_ms ? known_ms : now_ms);
 }
 
 /* True: jobs are overdue. */
@@ -266,6 +269,17 @@ void alarm_touch_failed(struct alarm *a, bool again)
 }
 
 /* ---- the timer ---- */
+static unsigned alarm_n_look(const struct alarm *a)
+{
+    int64_t n = LOOK_OWN * a->n_members;
+
+    if (n < LOOK_MIN) {
+        return LOOK_MIN;
+    }
+
+    return n < LOOK_MAX ? (unsigned)n : LOOK_MAX;
+}
+
 static void alarm_touch(struct alarm *a, int64_t target_ms, bool everyone)
 {
     bool look = a->dues.n < LOOK_BELOW || !alarm_knows_own(a);
@@ -273,7 +287,7 @@ static void alarm_touch(struct alarm *a, int64_t target_ms, bool everyone)
                                 .rank = a->rank,
                                 .n_members = a->n_members,
                                 .everyone = everyone,
-                                .look = look ? LOOK : 0};
+                                .look = look ? alarm_n_look(a) : 0};
 
     a->n_sent++;
     if (target_ms > a->sent_ms) {

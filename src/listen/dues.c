@@ -11,8 +11,16 @@ static void dues_remove_at(struct dues *d, unsigned i)
     memmove(d->at + i, d->at + i + 1, (d->n - i) * sizeof *d->at);
 }
 
+/* One of others, if there is any: these are only watched. */
 static void dues_forget_last(struct dues *d)
 {
+    for (unsigned i = d->n; i-- > 0;) {
+        if (!d->at[i].own) {
+            dues_remove_at(d, i);
+            return;
+        }
+    }
+
     d->n--;
     if (d->at[d->n].ms <= d->known_ms) {
         d->known_ms = d->at[d->n].ms - 1;
@@ -34,19 +42,12 @@ void dues_add(struct dues *d, struct due due)
         return;
     }
 
-    if (i == DUES_MAX) {
-        if (due.ms <= d->known_ms) {
-            d->known_ms = due.ms - 1;
-        }
-        return;
-    }
-    if (d->n == DUES_MAX) {
-        dues_forget_last(d);
-    }
-
     memmove(d->at + i + 1, d->at + i, (d->n - i) * sizeof *d->at);
     d->at[i] = due;
     d->n++;
+    if (d->n > DUES_MAX) {
+        dues_forget_last(d);
+    }
 }
 
 const struct due *dues_first(const struct dues *d, bool own)

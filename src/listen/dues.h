@@ -16,12 +16,13 @@ struct due {
 
 /* The next moments of a queue, as far as we know. */
 struct dues {
-    struct due at[DUES_MAX]; /* in order */
+    struct due at[DUES_MAX + 1]; /* in order; one more than are kept */
     unsigned n;
     int64_t known_ms; /* up to there all are known; DUES_ALL: there are no others */
 };
 
-/* Of two with the same moment one remains. The last are forgotten when there are too many. */
+/* Of two with the same moment one remains. When there are too many, the last of others is
+ * forgotten, and if all are ours, the last. */
 void dues_add(struct dues *d, struct due due);
 /* The first that is ours, or is not; NULL: none is known. */
 const struct due *dues_first(const struct dues *d, bool own);

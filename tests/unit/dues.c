@@ -41,7 +41,7 @@ static void fill(struct dues *d)
 {
     *d = (struct dues){.known_ms = DUES_ALL};
     for (int64_t ms = 1; ms <= DUES_MAX; ms++) {
-        add(d, ms, 0, false);
+        add(d, ms, 0, true);
     }
 }
 
@@ -114,11 +114,27 @@ Test(dues, that_are_full_take_none_behind_the_last)
     cr_expect_eq(d.known_ms, DUES_MAX + 4, "what was not known is not known now");
 }
 
+Test(dues, that_are_too_many_lose_the_last_of_others_first)
+{
+    struct dues d;
+
+    fill(&d);
+    d.at[3].own = false;
+    d.at[5].own = false;
+    add(&d, 2 * DUES_MAX, 0, true);
+    cr_expect_eq(d.n, (unsigned)DUES_MAX);
+    cr_expect_eq(d.at[5].ms, 7, "that of 6 is gone");
+    cr_expect(!d.at[3].own);
+    cr_expect_eq(d.at[DUES_MAX - 1].ms, 2 * DUES_MAX);
+    cr_expect_eq(d.known_ms, DUES_ALL, "all of ours are known still");
+}
+
 Test(dues, that_are_full_still_learn_whose_a_moment_is)
 {
     struct dues d;
 
     fill(&d);
+    d.at[DUES_MAX - 1].own = false;
     add(&d, DUES_MAX, 0, true);
     cr_expect_eq(d.n, (unsigned)DUES_MAX);
     cr_expect(d.at[DUES_MAX - 1].own);
@@ -244,7 +260,7 @@ Test(dues, learned_of_more_than_there_is_room_for_are_the_first)
     size_t len = 0;
 
     for (int ms = 1; ms <= DUES_MAX + 2; ms++) {
-        len += (size_t)snprintf(coming + len, sizeof coming - len, "%s%d", ms > 1 ? " " : "", ms);
+        len += (size_t)snprintf(coming + len, sizeof coming - len, "%s+%d", ms > 1 ? " " : "", ms);
     }
     learn(&d, coming, 100, 0, 1);
 
