@@ -5,6 +5,7 @@
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <ev.h>
+#include <stdio.h>
 
 enum { TIMEOUT_MS = 5000 };
 
@@ -12,6 +13,7 @@ enum { TIMEOUT_MS = 5000 };
 static struct asker {
     struct context context;
     struct endpoint endpoint;
+    char socket[100]; /* outlives the server */
     struct conn conn;
     struct call call;
     bool answered;
@@ -49,7 +51,8 @@ static void asker_start(struct scripted_server *s)
     asker.context.options.reply_ms = 5000;
     asker.endpoint.context = &asker.context;
     asker.endpoint.address.unix_socket = true;
-    asker.endpoint.address.host = s->path;
+    snprintf(asker.socket, sizeof asker.socket, "%s", s->path);
+    asker.endpoint.address.host = asker.socket;
     conn_init(&asker.conn, &asker.endpoint, CONN_COMMANDS, &events, NULL);
     conn_start(&asker.conn);
 }
