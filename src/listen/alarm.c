@@ -210,11 +210,18 @@ static bool alarm_set_grace(struct alarm *a, const struct due_times *seen, int64
     return overdue && a->alarms->enabled;
 }
 
+/* A moment that had not passed when a script looked may have passed when its answer comes. */
+static int64_t alarm_taken_ms(const struct alarm *a, int64_t sent_us)
+{
+    bool passed_since = sent_us <= a->watched_us && a->watched_ms > a->sent_ms;
+    return passed_since ? a->watched_ms : a->sent_ms;
+}
+
 bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_us)
 {
     bool overdue = alarm_set_grace(a, seen, sent_us);
 
-    dues_learn_next(&a->dues, seen->next_ms, a->sent_ms, alarm_owns_all(a));
+    dues_learn_next(&a->dues, seen->next_ms, alarm_taken_ms(a, sent_us), alarm_owns_all(a));
     a->check_us = 0;
     alarm_set_look(a, seen->now_us / 1000);
     alarm_set(a);
@@ -327,7 +334,9 @@ static bool alarm_watch(struct alarm *a, int64_t now_us)
         } else {
             check = true;
         }
-        dues_remove(&a->dues, false, dues_first(&a->dues, false)->ms);
+        a->watched_ms = dues_first(&a->dues, false)->ms;
+        a->watched_us = clock_us();
+        dues_remove(&a->dues, false, a->watched_ms);
     }
 
     return check;

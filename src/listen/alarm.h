@@ -68,6 +68,8 @@ struct alarm {
     int64_t cursor_ms;  /* triggers up to this due time were touched */
     int64_t sent_ms;    /* touches up to this one are on their way */
     unsigned n_sent;    /* touches without an answer */
+    int64_t watched_ms; /* moments of others up to this one have passed, */
+    int64_t watched_us; /* as we found then, by clock_us() */
 };
 
 /* What a script saw of the due times of a queue. */

@@ -16,6 +16,10 @@ static void dues_forget_last(struct dues *d)
 {
     for (unsigned i = d->n; i-- > 0;) {
         if (!d->at[i].own) {
+            int64_t ms = d->at[i].ms;
+            if (!d->forgot_ms || ms < d->forgot_ms) {
+                d->forgot_ms = ms;
+            }
             dues_remove_at(d, i);
             return;
         }
@@ -81,6 +85,7 @@ void dues_learn(struct dues *d, const struct dues_seen *seen)
     }
 
     d->known_ms = seen->known_ms;
+    d->forgot_ms = 0;
     for (bool more = rest.len > 0; more;) {
         struct span word = rest;
         int64_t ms = 0;
@@ -96,22 +101,31 @@ void dues_learn(struct dues *d, const struct dues_seen *seen)
     }
 }
 
+static bool dues_knew(const struct dues *d, int64_t ms)
+{
+    if (d->forgot_ms && ms >= d->forgot_ms) {
+        return true;
+    }
+
+    for (unsigned i = 0; i < d->n; i++) {
+        if (d->at[i].ms == ms) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
 void dues_learn_next(struct dues *d, int64_t next_ms, int64_t taken_ms, bool all_own)
 {
-    bool known = false;
-
     if (next_ms == 0) {
         d->known_ms = DUES_ALL;
         return;
     }
 
-    for (unsigned i = 0; i < d->n; i++) {
-        known = known || d->at[i].ms == next_ms;
-    }
-
     if (next_ms > taken_ms && all_own) {
         dues_add(d, (struct due){.ms = next_ms, .own = true});
-    } else if (next_ms > d->known_ms || (next_ms > taken_ms && !known)) {
+    } else if (next_ms > d->known_ms || (next_ms > taken_ms && !dues_knew(d, next_ms))) {
         d->known_ms = next_ms - 1;
     }
 }

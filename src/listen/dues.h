@@ -18,7 +18,8 @@ struct due {
 struct dues {
     struct due at[DUES_MAX + 1]; /* in order; one more than are kept */
     unsigned n;
-    int64_t known_ms; /* up to there all are known; DUES_ALL: there are no others */
+    int64_t known_ms;  /* up to there all are known; DUES_ALL: there are no others */
+    int64_t forgot_ms; /* from there on those of others were forgotten; 0: none was */
 };
 
 /* Of two with the same moment one remains. When there are too many, the last of others is
@@ -40,7 +41,8 @@ struct dues_seen {
 };
 void dues_learn(struct dues *d, const struct dues_seen *seen);
 
-/* A script said which moment is next; 0: none. all_own: it is surely ours. */
+/* A script said which moment is next; 0: none. One that we did not know ends what is known.
+ * all_own: it is surely ours. */
 void dues_learn_next(struct dues *d, int64_t next_ms, int64_t taken_ms, bool all_own);
 
 /* Which of them are ours is not known any more. */

@@ -273,6 +273,38 @@ Test(costs, four_listeners_without_alarm_never_ask_in_vain_for_a_job_that_is_due
     shared_by(FLOW_NO_ALARM, 4, 0);
 }
 
+/* A look sees six jobs for each listener: those of the others are more than one can
+ * remember. */
+Test(costs, eight_listeners_look_once_a_job)
+{
+    enum { N = FLOW_HANDLES };
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct listener x[N];
+    struct lapse *l[N];
+    struct lapse_options opts = flow_options(f);
+
+    no_sweep(&opts);
+    for (unsigned i = 0; i < N; i++) {
+        f->l = l[i] = flow_open(f, &opts);
+        listen_to_q(f, &x[i]);
+    }
+    settle_down(f, l, N);
+
+    long long before = looks(f);
+    schedule_many(f, MANY, AHEAD_MS, 1000);
+    flow_until(f, settled(x, N) == MANY);
+
+    long long looked = looks(f) - before;
+    unsigned lagged = 0;
+    for (unsigned i = 0; i < N; i++) {
+        lagged += x[i].n_lagged;
+    }
+    cr_assert_leq(looked, MANY + MANY / 5 + N * lagged, "%lld touches, %u jobs lagged", looked,
+                  lagged);
+
+    flow_end(f, "q");
+}
+
 /* They watch each other's jobs when the events can have arrived, and not before. */
 Test(costs, listeners_far_from_redis_touch_a_job_once)
 {

@@ -315,6 +315,25 @@ Test(dues, with_a_next_are_known_up_to_it)
     }
 }
 
+Test(dues, of_others_that_were_forgotten_are_no_news)
+{
+    struct dues d;
+
+    fill(&d);
+    d.at[5].own = false;
+    add(&d, 2 * DUES_MAX, 0, true);
+    dues_remove(&d, true, 2);
+    add(&d, DUES_MAX + 1, 0, true);
+    add(&d, DUES_MAX + 2, 0, false);
+    add(&d, DUES_MAX + 3, 0, true);
+    dues_learn_next(&d, 6, 0, false);
+    cr_expect_eq(d.known_ms, DUES_ALL, "that of 6 was forgotten: %" PRId64, d.known_ms);
+
+    learn(&d, "5 +60", 100, 0, 1);
+    dues_learn_next(&d, 6, 0, false);
+    cr_expect_eq(d.known_ms, 5, "a script did not name it: %" PRId64, d.known_ms);
+}
+
 /* ---- dues_forget ---- */
 Test(dues, forgotten_are_not_known_unless_there_are_none)
 {
