@@ -22,9 +22,8 @@ class ProgramFailed(Exception):
 
 
 class Bench:
-    def __init__(self, build, folder, sizes, results, big=False):
+    def __init__(self, build, folder, sizes, results):
         self.build = build
-        self.big = big
         self.out = build / "bench"
         self.folder = pathlib.Path(folder)
         self.sizes = sizes

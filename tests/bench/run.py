@@ -3,7 +3,7 @@
 the other; README.md here says how to read it. Fails if a promise is broken. Environment:
 
     QUICK=1            small sizes, in a few minutes
-    BIG=1              lapse also with 10,000,000 waiting
+    BIG=1              also `big`: 10,000,000 waiting
     ONLY='late burst'  some of MEASURES (measures.py)
 """
 
@@ -20,7 +20,7 @@ import time
 
 import chart
 from bench import Bench, ProgramFailed
-from measures import BESIDE_PEERS, MEASURES
+from measures import AT_REQUEST, BESIDE_PEERS, MEASURES
 from report import Report
 from results import Results
 from sizes import FULL, QUICK
@@ -94,7 +94,9 @@ def on_signal(signum, frame):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    names = os.environ.get("ONLY", "").split() or list(MEASURES)
+    names = os.environ.get("ONLY", "").split()
+    if not names:
+        names = [name for name in MEASURES if name not in AT_REQUEST or os.environ.get("BIG")]
     unknown = [name for name in names if name not in MEASURES]
     if unknown:
         print(f"no such measure: {unknown[0]}; there are: {' '.join(MEASURES)}", file=sys.stderr)
@@ -107,7 +109,7 @@ def main():
     results = Results()
     with tempfile.TemporaryDirectory(prefix="lapse-bench.") as folder:
         sizes = QUICK if is_quick else FULL
-        bench = Bench(build, folder, sizes, results, big=bool(os.environ.get("BIG")))
+        bench = Bench(build, folder, sizes, results)
         # whatever is built meanwhile, these are run and their calls counted
         shutil.copytree(build / "lua", bench.folder / "lua")
         shutil.copy(build / "lapse", bench.folder)

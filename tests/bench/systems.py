@@ -103,7 +103,7 @@ class Redis(Server):
 
     def wait_for_rewrite(self):
         """A log of writes that is rewritten is work of the fill before, not of what comes next."""
-        for _ in range(600):
+        while True:
             info = self.info("persistence")
             if info["aof_rewrite_in_progress"] == info["aof_rewrite_scheduled"] == "0":
                 return
