@@ -67,6 +67,16 @@ size_t keys_of(char out[KEYS_MAX], const char *space, const char *queue, enum ke
     return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:%s", space, queue, keys_part_name(part));
 }
 
+size_t keys_none(char out[KEYS_MAX], struct span key)
+{
+    size_t len = key.len;
+
+    while (len > 0 && key.at[len - 1] != ':') {
+        len--;
+    }
+    return (size_t)snprintf(out, KEYS_MAX, "%.*snone", (int)len, key.at);
+}
+
 bool keys_queue_of(struct span key, const char *space, struct span *queue)
 {
     struct span name;

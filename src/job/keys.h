@@ -21,7 +21,7 @@ bool keys_name_ok(struct span name);
 
 /* What Redis keeps of a queue beside its triggers: SPACE:{QUEUE}:PART. */
 enum keys_part {
-    KEYS_DUE, /* scripts are called with this one, which names the queue */
+    KEYS_DUE, /* KEYS[1] of a script: it names the queue */
     KEYS_RUN,
     KEYS_DEAD,
     KEYS_JOBS,
@@ -32,6 +32,8 @@ enum keys_part {
 };
 const char *keys_part_name(enum keys_part part);
 size_t keys_of(char out[KEYS_MAX], const char *space, const char *queue, enum keys_part part);
+/* KEYS[2] of a script, of its KEYS[1]: a key of the same queue that is never written. */
+size_t keys_none(char out[KEYS_MAX], struct span key);
 /* Reads such a key. false: it is not ours, or a trigger. */
 bool keys_queue_of(struct span key, const char *space, struct span *queue);
 

@@ -14,6 +14,7 @@
 #include "script/script.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "job/keys.h"
 #include "redis/redis_error.h"
 #include "script/refusal.h"
 #include <stdio.h>
@@ -21,7 +22,7 @@
 _Static_assert(SCRIPT_COUNT <= 64, "a node has a bit for each script");
 
 enum {
-    CALL_ARGS = 6, /* besides those of requests: EVALSHA, the hash, 1, the key, ARGV[1], ARGV[2] */
+    CALL_ARGS = 7, /* besides those of requests: EVALSHA, the hash, 2, the keys, ARGV[1], ARGV[2] */
     SHA_LEN = 40,
     CHECK_MS = 50,
     BACKOFF_MS = 150,
@@ -381,6 +382,17 @@ static void argv_add_script(struct script_argv *argv, const struct script_facts 
     }
 }
 
+/* How many keys, and these; none is the space for the second. A script of no queue has one. */
+static void argv_add_keys(struct script_argv *argv, const struct script_facts *facts,
+                          struct span key, char none[KEYS_MAX])
+{
+    argv_add_text(argv, facts->of_queue ? "2" : "1");
+    argv_add(argv, key);
+    if (facts->of_queue) {
+        argv_add(argv, (struct span){none, keys_none(none, key)});
+    }
+}
+
 static void argv_add_requests(struct script_argv *argv, const struct batch *b)
 {
     LIST_EACH (i, &b->requests) {
@@ -395,6 +407,7 @@ static bool batch_send(struct batch *b)
 {
     struct script *s = b->owner;
     const struct script_facts *facts = &script_facts[b->script];
+    char none[KEYS_MAX];
 
     if (!argv_reserve(&s->argv, CALL_ARGS + b->n_args)) {
         return false;
@@ -402,8 +415,7 @@ static bool batch_send(struct batch *b)
 
     b->by_text = !node_knows_script(s->node, b->script);
     argv_add_script(&s->argv, facts, b->by_text);
-    argv_add_text(&s->argv, "1");
-    argv_add(&s->argv, script_request_of(b->requests.next)->key);
+    argv_add_keys(&s->argv, facts, script_request_of(b->requests.next)->key, none);
     argv_add_text(&s->argv, s->database);
     if (facts->has_holder) {
         argv_add(&s->argv, s->holder);

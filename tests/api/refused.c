@@ -223,7 +223,7 @@ Test(refused, for_lack_of_a_right_within_a_script_names_the_command_and_the_scri
          "Redis denied HGET, which `get` needs, to this user; `lapse doctor` lists the rights"},
         {"-zscore",
          "Redis denied ZSCORE, which `get` needs, to this user; `lapse doctor` lists the rights"},
-        {"resetkeys ~lapse:{q}:due ~lapse:{q}:jobs",
+        {"resetkeys ~lapse:{q}:due ~lapse:{q}:none ~lapse:{q}:jobs",
          "denied to this user; `lapse doctor` lists the rights"},
         {"-time", ", which `get` needs, to this user; `lapse doctor` lists the rights"},
         {"-eval_ro", "denied to this user; `lapse doctor` lists the rights"},

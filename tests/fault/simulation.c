@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define KEY "lapse:{q}:due"
+#define NONE_KEY "lapse:{q}:none"
 enum { IDS = 5, HOLDERS = 3, STEPS = 60, KNOWN = 64, TEXT = 48, ARGS = 80, LOOK_EVERY = 6 };
 enum { DEFAULT_TRIES = 10 };
 static const int64_t DAY_MS = 86400000;
@@ -147,15 +148,16 @@ static void begin(struct sim *s)
 
 static void ask(struct sim *s, enum script script)
 {
-    const char *argv[ARGS + 4] = {"EVALSHA", sha[script], "1", KEY};
-    size_t len[ARGS + 4] = {7, strlen(sha[script]), 1, sizeof KEY - 1};
+    enum { START = 5 };
+    const char *argv[START + ARGS] = {"EVALSHA", sha[script], "2", KEY, NONE_KEY};
+    size_t len[START + ARGS] = {7, strlen(sha[script]), 1, sizeof KEY - 1, sizeof NONE_KEY - 1};
     redisContext *c = s->server->redis;
     redisReply *clock;
 
     trace(s, "%3d %" PRId64 " %s", s->step, s->now_us, script_name[script]);
     for (int i = 0; i < s->argc; i++) {
-        argv[4 + i] = s->argv[i];
-        len[4 + i] = s->len[i];
+        argv[START + i] = s->argv[i];
+        len[START + i] = s->len[i];
         trace(s, " %s", s->argv[i][0] == 1 ? "record" : s->argv[i]);
     }
 
@@ -166,7 +168,7 @@ static void ask(struct sim *s, enum script script)
 
     redisAppendCommand(c, "HSET clock s %lld us %lld", (long long)(s->now_us / 1000000),
                        (long long)(s->now_us % 1000000));
-    redisAppendCommandArgv(c, 4 + s->argc, argv, len);
+    redisAppendCommandArgv(c, START + s->argc, argv, len);
     cr_assert_eq(redisGetReply(c, (void **)&clock), REDIS_OK);
     cr_assert_eq(redisGetReply(c, (void **)&s->reply), REDIS_OK);
     freeReplyObject(clock);

@@ -110,17 +110,22 @@ redisReply *redis_scriptv(struct server *s, const char *name, const char *key, s
     size_t text_len;
     char *text = test_read_file(path, &text_len);
 
-    const char *all[4 + argc];
-    size_t all_len[4 + argc];
-    all[0] = "EVAL", all[1] = text, all[2] = "1", all[3] = key;
-    all_len[0] = 4, all_len[1] = text_len, all_len[2] = 1, all_len[3] = strlen(key);
+    char none[200];
+    snprintf(none, sizeof none, "%.*snone", (int)(strrchr(key, ':') + 1 - key), key);
+
+    const char *all[5 + argc];
+    size_t all_len[5 + argc];
+    all[0] = "EVAL", all[1] = text, all[2] = "2", all[3] = key, all[4] = none;
     for (size_t i = 0; i < argc; i++) {
-        all[4 + i] = argv[i];
-        all_len[4 + i] = len ? len[i] : strlen(argv[i]);
+        all[5 + i] = argv[i];
     }
+    for (size_t i = 0; i < 5 + argc; i++) {
+        all_len[i] = len && i >= 5 ? len[i - 5] : strlen(all[i]);
+    }
+    all_len[1] = text_len;
 
     redisContext *c = connection(s);
-    redisReply *r = redisCommandArgv(c, (int)(4 + argc), all, all_len);
+    redisReply *r = redisCommandArgv(c, (int)(5 + argc), all, all_len);
     cr_assert(r, "%s.lua: %s", name, c->errstr);
     free(text);
 

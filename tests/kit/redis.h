@@ -21,7 +21,8 @@ int64_t redis_now_ms(struct server *s);
 /* How many jobs wait or run. Counted in one step, so a job that moves meanwhile is counted once. */
 long long redis_left(struct server *s, const char *space, const char *queue);
 
-/* Runs BUILD/lua/NAME.lua with one key and texts that NULL ends, or with any bytes. */
+/* Runs BUILD/lua/NAME.lua on a queue, whose KEYS[1] is key, with texts that NULL ends, or with any
+ * bytes. */
 struct redisReply *redis_script(struct server *s, const char *name, const char *key, ...);
 struct redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc,
                                  const char *const *argv, const size_t *len);

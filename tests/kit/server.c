@@ -24,7 +24,7 @@ static void forget_connection(struct server *s)
     s->redis = NULL;
 }
 
-static int free_port(void)
+int server_free_port(void)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
@@ -212,7 +212,7 @@ static struct server *server_make(const char *const *extra, bool tcp)
     bool up = false;
     for (int i = 0; !up && i < (tcp ? 5 : 1);
          i++) { /* another process may take the free port before we do */
-        s->port = tcp ? free_port() : 0;
+        s->port = tcp ? server_free_port() : 0;
         up = server_run(s);
     }
 

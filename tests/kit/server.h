@@ -22,6 +22,8 @@ struct server *server_start_opts(const char *const *extra_args);
 /* Listens on a free port too: tcp_url. */
 struct server *server_start_tcp(const char *const *extra_args);
 
+int server_free_port(void); /* on 127.0.0.1 */
+
 void server_kill9(struct server *s);
 /* Kills it (-9) if it runs, and starts it on the same files: it replays its append-only file. */
 void server_restart(struct server *s);

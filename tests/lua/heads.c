@@ -19,41 +19,6 @@ struct touched {
     struct keys written;
 };
 
-/* All that each script can do, in the situation of everything(). */
-static const struct {
-    const char *name, *args;
-} calls_of[] = {
-    {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
-    {"cancel", "0 w e d"},
-    {"reschedule", "0 w +0 e +5 d +5"},
-    {"get", "0 w e d"},
-    {"claim", "0 me 10 100"},
-    {"claim", "0 me 10 0 x y m"},
-    {"done", "0 me r U+3"},
-    {"retry", "0 me r U+3 5 x u U+2 5 x"},
-    {"fail", "0 me r U+3 x"},
-    {"release", "0 me r U+3"},
-    {"renew", "0 me r U+3 5"},
-    {"sweep", "0"},
-    {"reclaim", "0 me 0"},
-    {"touch", "0 me 1000 100 0 0 1 1 24"},
-    {"arm", "'0 600' 0"},
-    {"heartbeat", "0 me 100"},
-    {"heartbeat", "0 l 0"},
-    {"join", "0 me 1"},
-    {"join", "0 l 0"},
-    {"eviction", "0"},
-    {"depth", "0"},
-    {"list", "0 1 10 '' ''"},
-    {"list", "0 2 10 '' ''"},
-    {"list", "0 3 10 '' ''"},
-    {"check", "0 jobs 0 100"},
-    {"check", "0 due 0 100"},
-    {"check", "0 attempts 0 100"},
-    {"mend", "0 m n r"},
-};
-enum { N_CALLS = sizeof calls_of / sizeof *calls_of };
-
 static size_t place_of(const struct keys *keys, const char *end)
 {
     size_t i = 0;
@@ -166,8 +131,8 @@ Test(heads, name_the_keys_that_a_script_reads_and_those_that_it_writes_in_their_
 
     freeReplyObject(redisCommand(monitor, "MONITOR"));
 
-    for (size_t i = 0; i < N_CALLS; i++) {
-        const char *name = calls_of[i].name;
+    for (const struct script_call *call = script_calls; call->name; call++) {
+        const char *name = call->name;
         struct touched said = said_by_head(name);
 
         everything();
@@ -178,7 +143,7 @@ Test(heads, name_the_keys_that_a_script_reads_and_those_that_it_writes_in_their_
         watch(monitor, &ignored);
 
         struct touched t = {0};
-        given(name, calls_of[i].args);
+        given(name, call->args);
         watch(monitor, &t);
         in_order(name, &t.written, &said.written);
 
@@ -188,7 +153,7 @@ Test(heads, name_the_keys_that_a_script_reads_and_those_that_it_writes_in_their_
         for (size_t k = 0; k < t.written.n; k++) {
             add_key(&seen.written, t.written.end[k]);
         }
-        if (i + 1 < N_CALLS && strcmp(calls_of[i + 1].name, name) == 0) {
+        if (call[1].name && strcmp(call[1].name, name) == 0) {
             continue; /* it does the rest there */
         }
 

@@ -30,7 +30,12 @@ static void *keep(void *p, void (*drop)(void *p))
 
 void script_init(void)
 {
-    redis = server_start();
+    script_init_on(server_start());
+}
+
+void script_init_on(struct server *s)
+{
+    redis = s;
     now = T = redis_now_ms(redis) + 86400000; /* and redis->redis is connected */
     ear = redisConnectUnix(redis->socket);
     eye = redisConnectUnix(redis->socket);
@@ -199,6 +204,12 @@ static char *word(const char **at, size_t *len)
     return out;
 }
 
+/* KEYS[2], of KEYS[1]. */
+static const char *none_of(const char *key)
+{
+    return text("%.*snone", (int)(strrchr(key, ':') + 1 - key), key);
+}
+
 static redisReply *eval(const char *name, const char *key, size_t argc, const char *const *argv,
                         const size_t *len)
 {
@@ -211,14 +222,16 @@ static redisReply *eval(const char *name, const char *key, size_t argc, const ch
         script = text(frozen, (long long)now / 1000, (long long)now % 1000 * 1000 + US, script);
     }
 
-    const char *all[4 + ARGS] = {"EVAL", script, "1", key};
-    size_t all_len[4 + ARGS] = {4, strlen(script), 1, strlen(key)};
+    bool of_queue = strcmp(key, ALIVE) != 0;
+    size_t start = of_queue ? 5 : 4;
+    const char *all[5 + ARGS] = {"EVAL", script, of_queue ? "2" : "1", key, none_of(key)};
+    size_t all_len[5 + ARGS] = {4, strlen(script), 1, strlen(key), strlen(none_of(key))};
     cr_assert(argc <= ARGS);
     for (size_t i = 0; i < argc; i++) {
-        all[4 + i] = argv[i], all_len[4 + i] = len[i];
+        all[start + i] = argv[i], all_len[start + i] = len[i];
     }
 
-    redisReply *r = redisCommandArgv(redis->redis, (int)(4 + argc), all, all_len);
+    redisReply *r = redisCommandArgv(redis->redis, (int)(start + argc), all, all_len);
     cr_assert(r, "%s.lua: %s", name, redis->redis->errstr);
 
     return keep(r, freeReplyObject);
@@ -279,6 +292,38 @@ void everything(void)
     ask("ZADD s:{q}:listeners 5 l");
     ask("ZADD " ALIVE " 5 l");
 }
+
+const struct script_call script_calls[] = {
+    {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
+    {"cancel", "0 w e d"},
+    {"reschedule", "0 w +0 e +5 d +5"},
+    {"get", "0 w e d"},
+    {"claim", "0 me 10 100"},
+    {"claim", "0 me 10 0 x y m"},
+    {"done", "0 me r U+3"},
+    {"retry", "0 me r U+3 5 x u U+2 5 x"},
+    {"fail", "0 me r U+3 x"},
+    {"release", "0 me r U+3"},
+    {"renew", "0 me r U+3 5"},
+    {"sweep", "0"},
+    {"reclaim", "0 me 0"},
+    {"touch", "0 me 1000 100 0 0 1 1 24"},
+    {"arm", "'0 600' 0"},
+    {"heartbeat", "0 me 100"},
+    {"heartbeat", "0 l 0"},
+    {"join", "0 me 1"},
+    {"join", "0 l 0"},
+    {"eviction", "0"},
+    {"depth", "0"},
+    {"list", "0 1 10 '' ''"},
+    {"list", "0 2 10 '' ''"},
+    {"list", "0 3 10 '' ''"},
+    {"check", "0 jobs 0 100"},
+    {"check", "0 due 0 100"},
+    {"check", "0 attempts 0 100"},
+    {"mend", "0 m n r"},
+    {NULL, NULL},
+};
 
 void many(int first, int n, const char *due)
 {

@@ -31,6 +31,7 @@ extern int64_t T; /* ms */
 
 /* A server for each test of a suite; audited at its end. */
 void script_init(void);
+void script_init_on(struct server *s); /* which is stopped then */
 void script_fini(void);
 #define SCRIPTS(name) TestSuite(name, .init = script_init, .fini = script_fini)
 
@@ -63,6 +64,11 @@ void five(void);
 /* Beside the five: x is due and has a trigger, y cannot be read, m and n are members without a
  * record; l listens. */
 void everything(void);
+/* Calls in which each script does all that it can, in the situation of everything(); those of one
+ * script follow each other. No name: the end. */
+extern const struct script_call {
+    const char *name, *args;
+} script_calls[];
 void many(int first, int n, const char *due); /* jobs j000, j001... */
 long long calls(const char *command);         /* since CONFIG RESETSTAT */
 

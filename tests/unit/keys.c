@@ -89,6 +89,8 @@ Test(keys, are_spelled_as_the_scripts_spell_them)
 
     cr_expect_eq(keys_of(out, "lapse", "mail", KEYS_DUE), 16);
     cr_expect_str_eq(out, "lapse:{mail}:due");
+    cr_expect_eq(keys_none(out, span_of("lapse:{mail}:due")), 17);
+    cr_expect_str_eq(out, "lapse:{mail}:none");
     cr_expect_eq(keys_notice(out, "lapse", "mail", 0), 21);
     cr_expect_str_eq(out, "lapse:{mail}:notice:0");
     cr_expect_eq(keys_notice(out, "s", "q", 15), 15);

@@ -13,7 +13,8 @@ OUT/tool_scripts.h    the texts of the program's scripts (those of LUA/doctor), 
 scripts.py table LUA keys: prints a table of all scripts, with the keys that they touch.
 scripts.py table LUA 'NAME...': prints a table of these, with their arguments and answers.
 
-scripts.py check LUA: fails if a head names a file behind USES for nothing.
+scripts.py check LUA: fails if a head names a file behind USES for nothing, or if a file has the name of
+KEYS[2], which no script may touch.
 
 scripts.py users LUA FORM: prints the Redis users that have just the rights which lapse needs, with
 PASSWORD for the password. FORM is file, as lines of a Redis configuration; conf, the same as
@@ -55,6 +56,10 @@ CONNECTION = {
     "producer": [],
     "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS", "SET", "ZRANGE"],
 }
+# What a script declares: that it is of a queue, whose keys are then those above, or a key of no queue.
+# KEYS[2] exists never, so that no script runs while a part of the queue is on another node.
+OF_QUEUE = "due none"
+DECLARED = [OF_QUEUE, "alive"]
 KEYS = "~lapse:{*}:*"
 NOTICES = "&lapse:{*}:notice:*"
 EVENTS = "(+psubscribe &__keyevent@*__:expired)"
@@ -152,6 +157,8 @@ class Script(Source):
         for key in [*self.words("READS"), *self.words("WRITES")]:
             if key not in KEYS_OF_QUEUE:
                 fail(path, f"no key is called {key}")
+        if self.head["KEYS"] not in [[keys] for keys in DECLARED]:
+            fail(path, f"its KEYS are neither {' nor '.join(DECLARED)}")
         self.check_loops()
 
     def check_labels(self):
@@ -175,6 +182,9 @@ class Script(Source):
 
     def is_batch(self):
         return "batch" in self.kinds
+
+    def is_of_queue(self):
+        return self.head["KEYS"] == [OF_QUEUE]
 
     def has_holder(self):
         return self.is_batch() and "holder" in dict(self.args)
@@ -216,6 +226,13 @@ class Lua:
             for name in source.uses:
                 if not used & self.libs[name].names():
                     yield f"{source.path}: USES {name}, of which it needs nothing"
+
+    def touching_none(self):
+        """Where the key of KEYS[2] is named, other than in heads."""
+        for source in [*self.libs.values(), *self.scripts]:
+            for line in source.lines:
+                if re.search(r"\bKEYS\[2\]|\.\. *['\"]none['\"]", line):
+                    yield f"{source.path}: no script may touch KEYS[2]: {line.strip()}"
 
     def libs_of(self, source):
         """The files that it draws from, each behind those that it needs itself."""
@@ -283,6 +300,8 @@ def script_facts(lua):
             yield f"    bool {c_name(kind)};"
     yield "    /* A batch, whose ARGV[2] is the holder of its jobs. */"
     yield "    bool has_holder;"
+    yield "    /* KEYS[2] is `none` of the queue of KEYS[1]; else there is no second key. */"
+    yield "    bool of_queue;"
     yield "};"
     yield "extern const struct script_facts script_facts[SCRIPT_COUNT];"
     yield "#endif"
@@ -297,6 +316,7 @@ def script_texts(lua):
     for script in lua.of_library:
         flags = [c_name(kind) for kind in script.kinds if KINDS[kind]]
         flags += ["has_holder"] if script.has_holder() else []
+        flags += ["of_queue"] if script.is_of_queue() else []
         yield f"    [{script_id(script)}] = {{"
         yield f'        .name = "{script.name}",'
         yield f"        .text = {script.name}_text,"
@@ -493,7 +513,7 @@ def main(verb, folder, argument=None):
     if verb == "build":
         build(lua, Path(argument))
     elif verb == "check":
-        sys.exit("\n".join(lua.needless()) or None)
+        sys.exit("\n".join([*lua.needless(), *lua.touching_none()]) or None)
     else:
         lines = {"table": table, "users": users}[verb](lua, argument)
         print("\n".join(lines))

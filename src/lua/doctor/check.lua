@@ -3,7 +3,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer defects record
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts
 -- ARGV    database
 --         key             its end: jobs, due, run, dead or attempts

@@ -5,7 +5,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer attempts defects jobs notice record sets triggers types
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  t jobs attempts dead due run notice
 -- ARGV    database

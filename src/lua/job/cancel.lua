@@ -3,7 +3,7 @@
 -- KIND    batch
 -- ROLE    producer
 -- USES    answer attempts jobs record rows sets triggers
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  due run dead jobs attempts t
 -- ARGV    database

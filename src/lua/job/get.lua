@@ -3,7 +3,7 @@
 -- KIND    batch, read-only, ids may repeat
 -- ROLE    monitor
 -- USES    answer record rows sets
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts
 -- ARGV    database
 --         then per job: id

@@ -3,7 +3,7 @@
 -- KIND    batch, ids may repeat
 -- ROLE    producer
 -- USES    answer attempts due notice record rows sets triggers
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  due run dead attempts t notice
 -- ARGV    database

@@ -3,7 +3,7 @@
 -- KIND    batch
 -- ROLE    producer
 -- USES    answer attempts due jobs notice record rows sets triggers types
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  due jobs run dead attempts t notice
 -- ARGV    database

@@ -3,7 +3,7 @@
 -- KIND    batch
 -- ROLE    listener
 -- USES    answer attempts jobs leases sets types
--- KEYS    due
+-- KEYS    due none
 -- READS   attempts run jobs
 -- WRITES  run jobs attempts
 -- ARGV    database

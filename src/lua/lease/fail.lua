@@ -3,7 +3,7 @@
 -- KIND    batch
 -- ROLE    listener
 -- USES    answer attempts leases sets types
--- KEYS    due
+-- KEYS    due none
 -- READS   attempts run dead
 -- WRITES  run dead attempts
 -- ARGV    database

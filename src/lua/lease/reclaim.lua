@@ -4,7 +4,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer
--- KEYS    due
+-- KEYS    due none
 -- READS   run attempts
 -- ARGV    database
 --         holder

@@ -3,7 +3,7 @@
 -- KIND    batch
 -- ROLE    listener
 -- USES    answer attempts leases notice sets types
--- KEYS    due
+-- KEYS    due none
 -- READS   attempts run due dead
 -- WRITES  run due attempts notice
 -- ARGV    database

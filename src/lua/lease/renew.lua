@@ -3,7 +3,7 @@
 -- KIND    batch, urgent
 -- ROLE    listener
 -- USES    answer leases sets
--- KEYS    due
+-- KEYS    due none
 -- READS   attempts run
 -- WRITES  run
 -- ARGV    database

@@ -3,7 +3,7 @@
 -- KIND    batch
 -- ROLE    listener
 -- USES    answer attempts due leases notice sets triggers types
--- KEYS    due
+-- KEYS    due none
 -- READS   attempts run due dead
 -- WRITES  run due dead attempts t notice
 -- ARGV    database

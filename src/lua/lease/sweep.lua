@@ -3,7 +3,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer attempts notice sets types
--- KEYS    due
+-- KEYS    due none
 -- READS   run due dead attempts jobs
 -- WRITES  run due dead attempts notice
 -- ARGV    database

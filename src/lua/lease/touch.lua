@@ -4,7 +4,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer claims due owners triggers
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts seq t
 -- WRITES  due seq run dead attempts t
 -- ARGV    database

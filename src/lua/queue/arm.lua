@@ -3,7 +3,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer triggers
--- KEYS    due
+-- KEYS    due none
 -- READS   due
 -- WRITES  t
 -- ARGV    database

@@ -3,7 +3,7 @@
 -- KIND    single, read-only
 -- ROLE    monitor
 -- USES    answer
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead
 -- ARGV    database
 -- RETURNS now_us

@@ -3,7 +3,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer
--- KEYS    due
+-- KEYS    due none
 -- ARGV    database
 -- RETURNS now_us
 --         may_evict       1: it may (maxmemory-policy allkeys-*); 0: not, or this user may not ask

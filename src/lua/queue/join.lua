@@ -4,7 +4,7 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer notice
--- KEYS    due
+-- KEYS    due none
 -- READS   listeners
 -- WRITES  listeners notice
 -- ARGV    database

@@ -4,7 +4,7 @@
 -- KIND    single, read-only
 -- ROLE    monitor
 -- USES    answer ids record rows
--- KEYS    due
+-- KEYS    due none
 -- READS   due run dead jobs attempts
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead

@@ -36,6 +36,7 @@ struct walk {
     struct doctor *d;
     const char *queue;
     char due_key[KEYS_MAX];
+    char none_key[KEYS_MAX];
     char db[16];
     int64_t looked, jobs, unreadable, repaired;
     int64_t reported_ms; /* the last line of progress */
@@ -58,17 +59,18 @@ static bool walk_failed(const struct walk *w)
 static redisReply *run_script(struct walk *w, const char *script, int argc, const char *const *args,
                               const size_t *lens)
 {
-    const char *argv[5 + PAGE] = {w->d->eval, script, "1", w->due_key, w->db};
-    size_t len[5 + PAGE];
+    enum { START = 6 };
+    const char *argv[START + PAGE] = {w->d->eval, script, "2", w->due_key, w->none_key, w->db};
+    size_t len[START + PAGE];
 
     for (int i = 0; i < argc; i++) {
-        argv[5 + i] = args[i];
+        argv[START + i] = args[i];
     }
-    for (int i = 0; i < 5 + argc; i++) {
-        len[i] = lens && i >= 5 ? lens[i - 5] : strlen(argv[i]);
+    for (int i = 0; i < START + argc; i++) {
+        len[i] = lens && i >= START ? lens[i - START] : strlen(argv[i]);
     }
 
-    redisReply *r = ask_redis(w->d, 5 + argc, argv, len);
+    redisReply *r = ask_redis(w->d, START + argc, argv, len);
     if (r && (r->type != REDIS_REPLY_ARRAY || r->elements == 0)) {
         walk_fail(w, is_error(r) ? r->str : unexpected);
         freeReplyObject(r);
@@ -331,6 +333,7 @@ static void check_queue_jobs(struct doctor *d, const char *queue)
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
+    keys_none(w.none_key, span_of(w.due_key));
     snprintf(w.db, sizeof w.db, "%d", d->redis.db);
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !walk_failed(&w); i++) {

@@ -86,24 +86,32 @@ static void add_channel(char *words, size_t size, const char *pattern)
     add_word(words, size, word);
 }
 
+static void check_key(struct doctor *d, struct missing *m, const char *key)
+{
+    char command[COMMAND_BYTES];
+
+    snprintf(command, sizeof command, "%s x 1 %s", d->eval, key);
+    if (!is_allowed(d, command)) {
+        m->keys = true;
+    }
+}
+
 /* A command on a key that is not the user's is refused whatever the command: so keys come first. */
 static void check_keys(struct doctor *d, struct missing *m)
 {
     const char *queue = doctor_queue(d);
     char key[KEYS_TRIGGER_MAX];
-    char command[COMMAND_BYTES];
+    char none[KEYS_MAX];
 
-    for (enum keys_part part = 0; part <= KEYS_PARTS; part++) {
-        if (part < KEYS_PARTS) {
-            keys_of(key, d->space, queue, part);
-        } else {
-            keys_trigger(key, d->space, queue, "x");
-        }
-        snprintf(command, sizeof command, "%s x 1 %s", d->eval, key);
-        if (!is_allowed(d, command)) {
-            m->keys = true;
-        }
+    for (enum keys_part part = 0; part < KEYS_PARTS; part++) {
+        keys_of(key, d->space, queue, part);
+        check_key(d, m, key);
     }
+
+    keys_none(none, span_of(key));
+    check_key(d, m, none);
+    keys_trigger(key, d->space, queue, "x");
+    check_key(d, m, key);
 }
 
 static void check_evals(struct doctor *d, struct missing *m)
