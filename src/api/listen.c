@@ -46,13 +46,9 @@ void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)
 void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, lapse_cb *fn,
                  void *arg)
 {
-    if (delay_ms < 0) {
-        delay_ms = job_backoff_ms(job);
-    } else if (delay_ms > JOB_TEN_YEARS_MS) {
-        delay_ms = JOB_TEN_YEARS_MS;
-    }
+    int64_t in_range_ms = delay_ms < JOB_TEN_YEARS_MS ? delay_ms : JOB_TEN_YEARS_MS;
 
-    lease_settle(lease_of(job), SETTLE_RETRY, delay_ms, reason, fn, arg);
+    lease_settle(lease_of(job), SETTLE_RETRY, in_range_ms, reason, fn, arg);
 }
 
 void lapse_fail(struct lapse_job *job, const char *reason, lapse_cb *fn, void *arg)

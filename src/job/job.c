@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/job.h"
-#include "base/clock.h"
 
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
@@ -27,13 +26,6 @@ static void set_attempt(struct lapse_job *job, const struct attempt *a)
     job->reason[len] = '\0';
 }
 
-static void set_record(struct lapse_job *job, const struct record *r)
-{
-    job->tries = r->tries;
-    job->backoff_ms = r->backoff_ms;
-    job->backoff_max_ms = r->backoff_max_ms;
-}
-
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body)
 {
@@ -57,7 +49,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     }
 
     if (record_decode(&record, row->record)) {
-        set_record(job, &record);
+        job->tries = record.tries;
     }
 
     job->body = "";
@@ -66,17 +58,6 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         job->body = memcpy(texts, record.body.at, record.body.len);
         job->body_len = record.body.len;
     }
-}
-
-int64_t job_backoff_ms(const struct lapse_job *job)
-{
-    int64_t wait = job->backoff_ms;
-
-    for (unsigned i = 1; i < job->try_no && wait && wait < job->backoff_max_ms; i++) {
-        wait *= 2;
-    }
-    wait = wait < job->backoff_max_ms ? wait : job->backoff_max_ms;
-    return wait - (int64_t)(clock_random() % ((uint64_t)wait / 4 + 1));
 }
 
 const char *lapse_job_queue(const struct lapse_job *job)

@@ -21,9 +21,6 @@ struct lapse_job {
     int64_t score_ms; /* its place in its state, from which lapse_list() goes on */
 
     unsigned tries;
-    int64_t backoff_ms;
-    int64_t backoff_max_ms;
-
     unsigned try_no;
     uint64_t token;
     int64_t claimed_us;
@@ -47,9 +44,5 @@ size_t job_texts_len(const char *queue, const struct job_row *row, bool with_bod
  * that this version cannot read tries stays 0, and there is no body. */
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body);
-
-/* How long to wait before the next run, jittered: 3/4 to all of backoff_ms * 2^(try_no - 1), and at
- * most of backoff_max_ms. */
-int64_t job_backoff_ms(const struct lapse_job *job);
 
 #endif

@@ -37,7 +37,7 @@ void script_done(struct script *s, struct settle_request *r, const struct leased
 void script_retry(struct script *s, struct settle_request *r, const struct leased_job *job,
                   int64_t delay_ms, struct span reason)
 {
-    r->args[2] = arg_number(r->delay, delay_ms);
+    r->args[2] = delay_ms < 0 ? span_of("") : arg_number(r->delay, delay_ms);
     r->args[3] = reason;
     settle_submit(s, r, SCRIPT_RETRY, job, 4);
 }

@@ -26,6 +26,7 @@ struct settle_request {
 };
 
 void script_done(struct script *s, struct settle_request *r, const struct leased_job *job);
+/* delay_ms: negative, and it is the backoff of the job. */
 void script_retry(struct script *s, struct settle_request *r, const struct leased_job *job,
                   int64_t delay_ms, struct span reason);
 void script_fail(struct script *s, struct settle_request *r, const struct leased_job *job,

@@ -96,6 +96,32 @@ Test(retry, the_backoff_is_jittered)
     flow_end(f, "q");
 }
 
+/* Redis reads their records for it, and stops when it has read enough for one call. */
+Test(retry, the_backoff_of_jobs_with_large_bodies_takes_several_calls_and_each_is_put_back)
+{
+    enum { N = 5, BYTES = 200000, WAIT_MS = 3600000 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP, .delay_ms = LAPSE_BACKOFF};
+    char *body = calloc(1, BYTES);
+
+    for (int i = 0; i < N; i++) {
+        struct lapse_spec s = flow_job_spec("q", NULL, 0);
+        s.backoff_ms = WAIT_MS;
+        s.body = body;
+        s.body_len = BYTES;
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+
+    flow_listen(f, "q", &w);
+    flow_until(f, w.n_held == N);
+    flow_settle(&w, FLOW_RETRY);
+    cr_assert_eq(w.errors, 0);
+    cr_assert_eq(flow_count(f, "q", "due"), N);
+    cr_assert_eq(flow_stats(f->l).retried, N);
+    free(body);
+    flow_end(f, "q");
+}
+
 Test(retry, a_delay_of_its_own_is_kept_to_the_millisecond)
 {
     static const int64_t delays_ms[] = {0, 1, 5000, 86400000, 315576000000};

@@ -24,6 +24,7 @@ static const struct {
      false},
     {"done", "0 me r U+3", "run jobs attempts", "zrem", "hdel", false},
     {"retry", "0 me r U+3 5 x u U+2 5 x", "due run dead attempts", "zrem", "zadd hset set", false},
+    {"retry", "0 me r U+3 '' x", "due run dead jobs attempts", "zrem", "zadd hset set", false},
     {"fail", "0 me r U+3 x", "run dead attempts", "zrem", "zadd hset", false},
     {"release", "0 me r U+3", "due run dead attempts", "zrem", "zadd hset", false},
     {"renew", "0 me r U+3 5", "run attempts", "zrem", "zadd", false},

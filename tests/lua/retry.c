@@ -93,3 +93,198 @@ Test(retry, by_another_token_changes_nothing)
     KEYS(FIVE);
     HEARD("");
 }
+
+/* ---- without a delay ---- */
+static size_t put_varint(char *out, uint64_t value)
+{
+    size_t n = 0;
+
+    for (; value >= 128; value >>= 7) {
+        out[n++] = (char)(value | 128);
+    }
+    out[n++] = (char)value;
+    return n;
+}
+
+/* Job a runs in this try, by this token. */
+static void hold(unsigned try_no, uint64_t token, const char *record, size_t len)
+{
+    ask("HSET s:{q}:jobs a %b", record, len);
+    ask("HSET s:{q}:attempts a %s", text("1 %" PRIu64 " me %u 4294967295 5 5 ", token, try_no));
+    ask("ZREM s:{q}:due a");
+    ask("ZADD s:{q}:run 99999999999999 a");
+}
+
+static void hold_with(unsigned try_no, uint64_t token, int64_t first_ms, int64_t most_ms)
+{
+    char record[2 + 2 * 10] = {1, 6};
+    size_t len = 2;
+
+    len += put_varint(record + len, (uint64_t)first_ms);
+    len += put_varint(record + len, (uint64_t)most_ms);
+    hold(try_no, token, record, len);
+}
+
+static int64_t wait_of(uint64_t token)
+{
+    redisReply *r = run("retry", text("0 me a %" PRIu64 " '' x", token));
+
+    cr_assert_eq(r->type, REDIS_REPLY_ARRAY, "%s", show(r));
+    cr_assert_eq(r->element[1]->type, REDIS_REPLY_INTEGER, "%s", show(r));
+    cr_assert_eq(redis_int(redis, "ZSCORE s:{q}:due a"), r->element[1]->integer);
+    return r->element[1]->integer - T;
+}
+
+static void expect_wait(unsigned try_no, int64_t first_ms, int64_t most_ms, int64_t whole)
+{
+    int64_t least = INT64_MAX;
+    int64_t most = -1;
+
+    for (uint64_t token = 1790000000000000; token < 1790000000000020; token++) {
+        hold_with(try_no, token, first_ms, most_ms);
+        int64_t wait = wait_of(token);
+        cr_assert(wait >= whole - whole / 4 && wait <= whole,
+                  "try %u of %" PRId64 " to %" PRId64 ": %" PRId64 " is not %" PRId64, try_no,
+                  first_ms, most_ms, wait, whole);
+        least = wait < least ? wait : least;
+        most = wait > most ? wait : most;
+    }
+
+    if (whole >= 4) {
+        cr_expect_lt(least, most, "it is spread");
+    }
+}
+
+Test(retry, without_a_delay_doubles_the_first_wait_with_each_try_up_to_the_longest)
+{
+    static const int64_t longest[] = {3600000, 315576000000};
+
+    for (size_t i = 0; i < sizeof longest / sizeof *longest; i++) {
+        int64_t whole = 1000;
+        for (unsigned try_no = 1; try_no <= 40; try_no++) {
+            expect_wait(try_no, 1000, longest[i], whole < longest[i] ? whole : longest[i]);
+            whole = whole < longest[i] ? whole * 2 : whole;
+        }
+    }
+
+    ask("FLUSHALL");
+}
+
+Test(retry, without_a_delay_waits_within_its_bounds_by_any_numbers_that_a_record_can_hold)
+{
+    static const int64_t waits[] = {0,    1,       127,          128,
+                                    1001, 3600000, 315576000000, ((int64_t)1 << 49) - 1};
+    static const unsigned nth[] = {0, 1, 2, 33, 64, 4294967295};
+    enum { WAITS = sizeof waits / sizeof *waits };
+
+    for (size_t w = 0; w < (size_t)WAITS * WAITS; w++) {
+        for (size_t t = 0; t < sizeof nth / sizeof *nth; t++) {
+            int64_t whole = waits[w % WAITS];
+            int64_t most = waits[w / WAITS];
+            for (unsigned i = 1; i < nth[t] && i < 64 && whole < most; i++) {
+                whole *= 2;
+            }
+            expect_wait(nth[t], waits[w % WAITS], most, whole < most ? whole : most);
+        }
+    }
+
+    ask("FLUSHALL");
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The tokens of one claim follow each other. */
+Test(retry, without_a_delay_spreads_the_jobs_of_one_claim_over_a_quarter_of_the_wait)
+{
+    enum { N = 100, WAIT = 1000000, EVENLY = WAIT / 4 / N };
+    int64_t waits[N];
+
+    for (uint64_t i = 0; i < N; i++) {
+        hold_with(1, 1790000000999950 + i, WAIT, WAIT);
+        waits[i] = wait_of(1790000000999950 + i);
+    }
+
+    qsort(waits, N, sizeof *waits, by_size);
+    cr_assert_lt(waits[0], WAIT - WAIT / 4 + 3 * EVENLY);
+    cr_assert_gt(waits[N - 1], WAIT - 3 * EVENLY);
+    for (int i = 1; i < N; i++) {
+        cr_assert_lt(waits[i] - waits[i - 1], 3 * EVENLY);
+        cr_assert_gt(waits[i], waits[i - 1]);
+    }
+
+    ask("FLUSHALL");
+}
+
+Test(retry, without_a_delay_uses_all_of_that_quarter)
+{
+    bool seen[9] = {0};
+
+    for (uint64_t token = 1; token <= 100; token++) {
+        hold_with(1, token, 8, 8);
+        int64_t wait = wait_of(token);
+        cr_assert(wait >= 6 && wait <= 8, "%" PRId64, wait);
+        seen[wait] = true;
+    }
+
+    cr_assert(seen[6] && seen[7] && seen[8]);
+    ask("FLUSHALL");
+}
+
+Test(retry, without_a_delay_takes_the_defaults_where_the_record_says_nothing_else)
+{
+    static const struct {
+        const char *record;
+        size_t len;
+    } rows[] = {{"\1\0body", 6}, {"\1\1\3", 3}, {"\2\0", 2}, {"", 0}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hold(3, 7, rows[i].record, rows[i].len);
+        int64_t wait = wait_of(7);
+        cr_assert(wait >= 3000 && wait <= 4000, "row %zu: %" PRId64, i, wait);
+    }
+
+    hold(3, 7, "x", 1);
+    ask("HDEL s:{q}:jobs a");
+    int64_t wait = wait_of(7);
+    cr_assert(wait >= 3000 && wait <= 4000, "%" PRId64, wait);
+    ask("FLUSHALL");
+}
+
+Test(retry, without_a_delay_stops_when_it_has_read_enough_for_one_call)
+{
+    char *body = calloc(1, 200001);
+
+    memset(body, 'x', 200000);
+    for (int i = 0; i < 4; i++) {
+        ask("EVAL %s 0 %s %b",
+            "redis.call('HSET', 's:{q}:jobs', ARGV[1], '\\1\\0' .. ARGV[2]) redis.call('ZADD', "
+            "'s:{q}:due', 1, ARGV[1])",
+            text("%c", 'a' + i), body, (size_t)200000);
+    }
+
+    given("claim", "0 me 1000 0 a b c");
+    redisReply *r = run("retry", "0 me a U+1 '' x b U+2 '' x c U+3 '' x");
+    cr_assert_eq(r->elements, 3, "%s", show(r));
+    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:run"), 1);
+    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:due"), 3);
+    r = run("retry", "0 me c U+3 '' x");
+    cr_assert_eq(r->elements, 2, "%s", show(r));
+    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:run"), 0);
+    free(body);
+    ask("FLUSHALL");
+}
+
+Test(retry, with_a_delay_reads_no_record)
+{
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
+    given("claim", "0 me 1000 0 a b");
+    ask("CONFIG RESETSTAT");
+    RUN("retry", "0 me a U+1 5 x b U+2 5 x", "[U T+5 T+5]");
+    cr_assert_eq(calls("hget"), 0);
+}

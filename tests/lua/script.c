@@ -302,6 +302,7 @@ const struct script_call script_calls[] = {
     {"claim", "0 me 10 0 x y m"},
     {"done", "0 me r U+3"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
+    {"retry", "0 me r U+3 '' x"},
     {"fail", "0 me r U+3 x"},
     {"release", "0 me r U+3"},
     {"renew", "0 me r U+3 5"},

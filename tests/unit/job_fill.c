@@ -67,8 +67,6 @@ Test(job_fill, copies_queue_id_and_body)
     cr_expect_str_eq(lapse_job_id(job), "id-7");
     expect_body("bo\0dy", 5);
     cr_expect_eq(job->tries, 3);
-    cr_expect_eq(job->backoff_ms, 4);
-    cr_expect_eq(job->backoff_max_ms, 5);
     cr_expect_eq(job->score_ms, 77);
     cr_expect_eq(job->state, LAPSE_WAITING);
     cr_expect_null(job->handle);
@@ -101,7 +99,6 @@ Test(job_fill, of_a_record_from_the_future_has_neither_tries_nor_body)
          6, true);
     expect_body("", 0);
     cr_expect_eq(job->tries, 0);
-    cr_expect_eq(job->backoff_ms, 0);
     cr_expect_eq(job->try_no, 2, "but what is held of it");
     cr_expect_str_eq(lapse_job_reason(job), "late");
     fill(LAPSE_WAITING, 77, "", "", 0, true);

@@ -2,24 +2,27 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts due leases notice sets triggers types
+-- USES    answer attempts backoff due leases notice sets triggers types
 -- KEYS    due none
--- READS   attempts run due dead
+-- READS   attempts run due dead jobs
 -- WRITES  run due dead attempts t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason
+--           delay_ms      '': the backoff of the job
 -- RETURNS now_us
 --         then per job: due_ms (0: it is dead) | EGONE
+--           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
   local out, ids, dues, dead, attempts = { now_us }, {}, {}, {}, {}
-  local first_due = first_to_come()
+  local first_due, bytes = first_to_come(), 0
   check_zset(DEAD)
 
   local held = attempts_held(4)
   for at = 3, #ARGV, 4 do
+    if bytes > BYTES then break end
     local id, _, delay_ms, reason = unpack(ARGV, at, at + 3)
     local attempt, reply = held[#out], 'EGONE'
     if attempt then
@@ -28,7 +31,12 @@ local function main()
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
         reply = 0
       else
-        reply = now_ms + tonumber(delay_ms)
+        local wait_ms = tonumber(delay_ms)
+        if not wait_ms then
+          local record = call('HGET', JOBS, id)
+          bytes, wait_ms = bytes + #(record or ''), backoff_of(record, attempt)
+        end
+        reply = now_ms + wait_ms
         dues[#dues + 1], dues[#dues + 2], attempt.due_ms = reply, id, reply
       end
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
