@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs that every program of the bench knows, with their arguments:   fill     at= n=
- * [from=0]       jobs FROM to FROM + N - 1, due in an hour or two, with as many
- * in flight as the system takes   one      at= n=                the same, but each waits
- * for the answer to the one before   produce  at= run= t0= rate= n= [lead=1000]
- * [jitter=1000]                                  job i is due at T0 + i / RATE, and is put
- * LEAD to                                  LEAD + JITTER ms before   burst    at= run= t0=
- * n= [step=0]                                  jobs that are all due at T0, or each STEP ms
- * after the one                                  before; T0 0: now   listen   at= run= n=
- * until= record= [t0=0]                                  runs jobs until N are settled or it
- * is later than UNTIL                                  (n=0: until then), and writes what it
- * sees to the open file of                                  that number Times are in ms
- * since 1970. The id of a timed job is its run and its number, so that jobs left by an
- * earlier run are not counted. */
+/* The verbs that every program of the bench knows, with their arguments:
+ *
+ *     fill     at= n= [from=0]
+ *              jobs FROM to FROM + N - 1, due in an hour or two, with as many in flight as the
+ *              system takes
+ *     one      at= n=
+ *              the same, but each waits for the answer to the one before
+ *     produce  at= run= t0= rate= n= [lead=1000] [jitter=1000]
+ *              job i is due at T0 + i / RATE, and is put LEAD to LEAD + JITTER ms before
+ *     burst    at= run= t0= n= [step=0]
+ *              jobs that are all due at T0, or each STEP ms after the one before; T0 0: now
+ *     listen   at= run= n= until= record= [t0=0]
+ *              runs jobs until N are settled or it is later than UNTIL (n=0: until then), and
+ *              writes what it sees to the open file of that number
+ *
+ * Times are in ms since 1970. The id of a timed job is its run and its number, so that jobs left by
+ * an earlier run are not counted. */
 #include "bench.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the machine allows: the three commands that lapse's schedule script stands for,
- * pipelined over one connection, and the round trip of a PING. Its own verbs:   ping   at=
- * n=          one after the other   watch  at= from= until=                          one
- * each millisecond, until UNTIL or SIGTERM: another client of a busy
- * Redis */
+/* What the machine allows: the three commands that lapse's schedule script stands for, pipelined
+ * over one connection, and the round trip of a PING. Its own verbs:
+ *
+ *     ping   at= n=           one after the other
+ *     watch  at= from= until= one each millisecond, until UNTIL or SIGTERM, as another client of a
+ *                             busy Redis sends them */
 #include "bench.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
