@@ -11,6 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 START_S = 5
 LISTENERS_S = 60
+REHASH_STEPS = 100000  # a script of some 50 ms
 
 
 def now_ms():
@@ -108,6 +109,17 @@ class Redis(Server):
             if info["aof_rewrite_in_progress"] == info["aof_rewrite_scheduled"] == "0":
                 return
             time.sleep(0.1)
+
+    def finish_rehash(self, n, queue="bench"):
+        """Redis doubles a table by moving a bucket of it with each command on it: those of n jobs
+        are work of the fill before, too."""
+        move = (
+            "for i = 1, ARGV[1] do redis.call('EXISTS', KEYS[1] .. ':none')"
+            " redis.call('ZSCORE', KEYS[1] .. ':due', '') redis.call('HEXISTS', KEYS[1] .. ':jobs', '')"
+            " end"
+        )
+        for _ in range(n // REHASH_STEPS + 1):
+            self.ask("EVAL", move, 1, f"lapse:{{{queue}}}", REHASH_STEPS)
 
     def wait_for_fsync(self):
         """While an fsync is under way Redis answers before it writes: a kill then loses jobs."""
