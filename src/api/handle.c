@@ -54,6 +54,7 @@ static void handle_end(struct lapse *l)
     ev_prepare_stop(l->context.loop, &l->turn);
     timer_stop(&l->grace);
     listener_stop(&l->listener);
+    fence_close(&l->fence);
     node_close(&l->node);
     script_close(&l->script);
     listener_close(&l->listener);
@@ -118,6 +119,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
     (void)loop;
     (void)events;
 
+    fence_turn(&l->fence);
     if (has_work && !more_to_come(l)) {
         listener_turn(&l->listener);
         script_flush(&l->script);
@@ -143,6 +145,7 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
         return err;
     }
 
+    fence_init(&l->fence, &l->script);
     listener_init(&l->listener, &l->script, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};

@@ -4,6 +4,7 @@
 #define LAPSE_HANDLE_H
 #include "api/options.h"
 #include "listen/listener.h"
+#include "script/fence.h"
 
 struct lapse {
     struct context context;
@@ -11,6 +12,7 @@ struct lapse {
     struct options options; /* owns the texts of the options and of the node's address */
     struct node node;
     struct script script;
+    struct fence fence;
     struct listener listener;
 
     unsigned n_pending; /* requests without an answer */

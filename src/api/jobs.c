@@ -16,8 +16,9 @@ struct job_call {
         struct schedule_request schedule;
         struct job_request job;
     } script;
+    struct fence_wait fence; /* of a schedule that asks for copies */
     struct lapse_job job;
-    const struct lapse_job *answer; /* &job, or NULL on an error */
+    const struct lapse_job *answer; /* &job, or NULL */
     char *body;                     /* the texts of a job that was read with its body */
 };
 
@@ -46,7 +47,9 @@ static struct job_call *job_call_of(struct job_request *r)
 
 static void job_call_end(struct job_call *r, int err)
 {
-    r->answer = err ? NULL : &r->job;
+    bool is_stored = !err || err == LAPSE_EALONE;
+
+    r->answer = is_stored ? &r->job : NULL;
     request_end(&r->request, err);
 }
 
@@ -79,6 +82,14 @@ static void on_made(struct job_call *c, int64_t due_ms)
     listener_scheduled(&l->listener, c->request.queue, span_of(c->job.id), due_ms);
 }
 
+static void on_fenced(struct fence_wait *w, int err)
+{
+    struct job_call *c = CONTAINER(w, struct job_call, fence);
+
+    c->job.replicas = w->n_replicas;
+    job_call_end(c, err);
+}
+
 static void on_scheduled(struct schedule_request *r, int err, const struct schedule_answer *answer)
 {
     struct job_call *c = CONTAINER(r, struct job_call, script.schedule);
@@ -89,7 +100,14 @@ static void on_scheduled(struct schedule_request *r, int err, const struct sched
         err = read_row(c, &answer->kept);
     }
 
-    job_call_end(c, err);
+    if (!fence_is_wanted(&c->fence.wanted)) {
+        job_call_end(c, err);
+    } else if (err) {
+        fence_forget(&c->fence);
+        job_call_end(c, err);
+    } else {
+        fence_add(&c->request.handle->fence, &c->fence);
+    }
 }
 
 static void on_job(struct job_request *r, int err, const struct job_row *row)
@@ -169,8 +187,10 @@ static bool spec_is_valid(const struct lapse_spec *s)
     bool named = s->queue && keys_queue_ok(span_of(s->queue)) && (!s->id || id_is_valid(s->id));
     bool body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
 
-    return named && body && wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms) &&
-           (unsigned)s->on_conflict <= LAPSE_REPLACE;
+    bool waits = wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms);
+    bool choices = (unsigned)s->on_conflict <= LAPSE_REPLACE && s->flags <= LAPSE_FSYNC;
+
+    return named && body && waits && choices;
 }
 
 static bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
@@ -212,6 +232,19 @@ static void generate_id(struct lapse *l, char out[2 * ID_DIGITS + 1])
 }
 
 /* ---- the calls ---- */
+/* The request is submitted next. */
+static void wait_for_copies(struct job_call *c, const struct lapse_spec *s)
+{
+    c->fence.wanted =
+        (struct fence_copies){.replicas = s->replicas, .fsync = (s->flags & LAPSE_FSYNC) != 0};
+    c->fence.request = &c->script.schedule.request;
+    c->fence.end = on_fenced;
+
+    if (fence_is_wanted(&c->fence.wanted)) {
+        fence_prepare(&c->request.handle->fence, &c->fence);
+    }
+}
+
 static int job_call_new(struct job_call **out, struct lapse *l, struct request_spec spec,
                         lapse_cb *fn)
 {
@@ -276,6 +309,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     };
     r->script.schedule.end = on_scheduled;
     r->script.schedule.request.until_us = request_until_us(l);
+    wait_for_copies(r, &s);
     script_schedule(&l->script, &r->script.schedule, r->request.key, &job);
 
     return 0;

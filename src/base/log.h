@@ -23,6 +23,7 @@ enum log_site {
     LOG_RECLAIMED,
     LOG_MEMORY,
     LOG_CLOCK,
+    LOG_REPLICAS,
     LOG_SITES
 };
 

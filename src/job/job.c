@@ -118,6 +118,11 @@ int lapse_job_created(const struct lapse_job *job)
     return job->created;
 }
 
+unsigned lapse_job_replicas(const struct lapse_job *job)
+{
+    return job->replicas;
+}
+
 enum lapse_via lapse_job_via(const struct lapse_job *job)
 {
     return job->via;

@@ -16,6 +16,7 @@ struct lapse_job {
     enum lapse_state state;
     enum lapse_via via;
     int created;
+    unsigned replicas; /* that have it, of those that its schedule waited for */
     int64_t due_ms;
     int64_t until_ms;
     int64_t score_ms; /* its place in its state, from which lapse_list() goes on */

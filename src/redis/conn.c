@@ -132,11 +132,12 @@ static void conn_is_up(struct conn *c)
     c->context->stats.reconnects += c->ever_up;
     c->state = CONN_UP;
     c->owner_has_it = true;
+    hosts_good(&c->hosts);
     if (c->role == CONN_COMMANDS) {
         c->endpoint->commands_up = true;
+        memcpy(c->endpoint->host, c->hosts.good, sizeof c->endpoint->host);
     }
 
-    hosts_good(&c->hosts);
     report_up(&c->report, c->ever_up);
     c->ever_up = true;
     timer_set(&c->timer, c->context->options.reply_ms / 2);
@@ -209,7 +210,9 @@ static const char *conn_dial(struct conn *c)
     const char *host = NULL;
     const char *why = NULL;
 
-    if (!a->unix_socket) {
+    if (c->role == CONN_FENCE) {
+        host = c->endpoint->host;
+    } else if (!a->unix_socket) {
         host = hosts_next(&c->hosts, a->host, &why);
         if (!host) {
             return why;
@@ -376,6 +379,11 @@ void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
                                                              on_moved};
     struct context *context = endpoint->context;
     int64_t reply_ms = context->options.reply_ms;
+    int64_t silence_ms = reply_ms;
+
+    if (role == CONN_FENCE) {
+        silence_ms += context->options.replicas_ms;
+    }
 
     *c = (struct conn){
         .context = context, .endpoint = endpoint, .role = role, .events = events, .arg = arg};
@@ -386,7 +394,7 @@ void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
     list_init(&c->calls);
     timer_init(&c->timer, context->loop, on_timer, c);
     handshake_init(&c->handshake, on_handshake);
-    liveness_init(&c->liveness, reply_ms);
+    liveness_init(&c->liveness, silence_ms);
     transport_init(&c->transport, context->loop, reply_ms, &transport_events, c);
 }
 
@@ -426,6 +434,11 @@ void conn_flush(struct conn *c)
     if (c->state == CONN_UP) {
         transport_flush(&c->transport);
     }
+}
+
+void conn_drop(struct conn *c)
+{
+    conn_fail(c, LAPSE_ELOST);
 }
 
 void conn_close(struct conn *c, int reason)

@@ -37,7 +37,7 @@ struct conn_events {
 };
 
 enum conn_state {
-    CONN_DOWN,       /* waits for the next attempt; a subscription also for the commands to be up */
+    CONN_DOWN,       /* waits for the next attempt; all others also for the commands to be up */
     CONN_CONNECTING, /* connect(2) is under way */
     CONN_HANDSHAKE,  /* AUTH, SELECT and PING are sent, and not all answered */
     CONN_UP,
@@ -81,9 +81,9 @@ struct conn {
 void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
                const struct conn_events *events, void *arg);
 
-/* Connects at once, when it is down and no attempt is planned. That of a subscription is not made
- * before the connection for commands is up, and its owner calls again then: events are of no use
- * while commands cannot be sent. */
+/* Connects at once, when it is down and no attempt is planned. Only the connection for commands is
+ * made while that is down: the owner of another one calls again when it is up. A fence goes to the
+ * very address to which the commands go. */
 void conn_start(struct conn *c);
 
 static inline bool conn_up(const struct conn *c)
@@ -108,6 +108,9 @@ static inline bool conn_moving(const struct conn *c)
 
 /* Writes what was sent in this turn of the loop now, rather than in the next. */
 void conn_flush(struct conn *c);
+
+/* Gives up the connection of now; calls end with ELOST. It is made again. */
+void conn_drop(struct conn *c);
 
 /* Closes it for good; calls end with reason. Not to be called from its events or calls. */
 void conn_close(struct conn *c, int reason);

@@ -3,15 +3,18 @@
 #define LAPSE_ENDPOINT_H
 #include "base/context.h"
 #include "redis/address.h"
+#include "redis/hosts.h"
 
-/* What a connection is for. On one that subscribes other commands are not allowed. */
-enum conn_role { CONN_COMMANDS, CONN_SUBSCRIPTION };
+/* What a connection is for. On one that subscribes other commands are not allowed, and on one that
+ * waits for replicas they would wait as well. */
+enum conn_role { CONN_COMMANDS, CONN_SUBSCRIPTION, CONN_FENCE };
 
 /* Where a Redis is, and whether it can be used: shared by all connections to it. */
 struct endpoint {
     struct context *context;
     struct address address; /* its texts are the handle's */
     bool commands_up;       /* the connection for commands is */
+    char host[HOSTS_TEXT];  /* where it is or was last; "": nowhere, or to a Unix socket */
     int login_err;     /* EAUTH, EDENIED: it did not let us in when it was last asked; else 0 */
     int64_t outage_us; /* when the log said that it cannot be used; 0: it can, or it said so */
 };

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/node.h"
+#include "base/error.h"
 
 enum { CLOCK_STEP_US = 1000000 };
 
 static void on_up(void *arg)
 {
     struct node *n = arg;
+
     n->up(n->arg);
+    if (n->fence_begun) {
+        conn_start(&n->fence);
+    }
 }
 
 static void on_down(void *arg)
 {
     struct node *n = arg;
+
     n->scripts = 0;
+    if (n->fence_begun) {
+        conn_drop(&n->fence);
+    }
 }
 
 void node_init(struct node *n, struct context *context, const struct address *address,
@@ -23,6 +32,24 @@ void node_init(struct node *n, struct context *context, const struct address *ad
     *n = (struct node){.context = context, .up = up, .arg = arg};
     n->endpoint = (struct endpoint){.context = context, .address = *address};
     conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, &events, n);
+}
+
+void node_close(struct node *n)
+{
+    conn_close(&n->commands, LAPSE_ELOST);
+    if (n->fence_begun) {
+        conn_close(&n->fence, LAPSE_ELOST);
+    }
+}
+
+void node_begin_fence(struct node *n, const struct conn_events *events, void *arg)
+{
+    ASSERT(!n->fence_begun);
+    conn_init(&n->fence, &n->endpoint, CONN_FENCE, events, arg);
+    n->fence_begun = true;
+    if (node_up(n)) {
+        conn_start(&n->fence);
+    }
 }
 
 void node_learns_script(struct node *n, unsigned script)

@@ -12,10 +12,12 @@ struct node {
     struct context *context;
     struct endpoint endpoint;
     struct conn commands;
+    struct conn fence;    /* begun by who waits for replicas; it is never older than commands */
     struct pubsub pubsub; /* begun by who subscribes */
     struct server_clock clock;
     enum node_eviction eviction;
-    uint64_t scripts;      /* a bit for each that it has been sent since it was connected */
+    uint64_t scripts; /* a bit for each that it has been sent since it was connected */
+    bool fence_begun;
     void (*up)(void *arg); /* commands can be sent, now or again */
     void *arg;
 };
@@ -28,10 +30,17 @@ static inline void node_start(struct node *n)
     conn_start(&n->commands);
 }
 
-/* Closes the connection for commands; what was sent and is not answered ends with ELOST. */
-static inline void node_close(struct node *n)
+/* Closes the connections for commands and for the fence; what was sent and is not answered ends
+ * with ELOST. */
+void node_close(struct node *n);
+
+/* Makes the connection for the fence, once. Whenever it is up, it goes to the same server as that
+ * for commands: where that is lost, this one is made again as well. */
+void node_begin_fence(struct node *n, const struct conn_events *events, void *arg);
+
+static inline bool node_fence_up(const struct node *n)
 {
-    conn_close(&n->commands, LAPSE_ELOST);
+    return n->fence_begun && conn_up(&n->fence);
 }
 
 /* May commands be sent? */

@@ -42,7 +42,8 @@ static void outage_began(const struct report *r, bool written)
     }
 }
 
-/* A subscription that fails makes jobs late, no more: LAPSE_HEALTH_NO_EVENTS is for it. */
+/* A subscription that fails makes jobs late, no more: LAPSE_HEALTH_NO_EVENTS is for it. Without a
+ * fence some schedules end with EALONE. */
 static void report_disconnected(const struct report *r, const char *at, const char *detail)
 {
     if (r->role == CONN_COMMANDS) {
@@ -74,14 +75,19 @@ void report_lost(const struct report *r, const char *why)
 
 void report_silent(const struct report *r)
 {
-    const char *of_what = r->role == CONN_SUBSCRIPTION ? " to the subscription" : "";
-    long long reply_ms = r->endpoint->context->options.reply_ms;
+    static const char *const of_what[] = {[CONN_COMMANDS] = "",
+                                          [CONN_SUBSCRIPTION] = " to the subscription",
+                                          [CONN_FENCE] = " to WAIT"};
+    const struct lapse_options *options = &r->endpoint->context->options;
+    bool waits = r->role == CONN_FENCE;
+    long long silence_ms = options->reply_ms + (waits ? options->replicas_ms : 0);
     char at[PLACE];
 
     place(r, at);
     outage_began(r, log_line(report_log_of(r), LOG_SILENT, LOG_WARNING,
-                             "no answer from Redis at %s in %lld ms (reply_ms)%s; connecting again",
-                             at, reply_ms, of_what));
+                             "no answer from Redis at %s in %lld ms (reply_ms%s)%s; connecting "
+                             "again",
+                             at, silence_ms, waits ? " and replicas_ms" : "", of_what[r->role]));
     report_disconnected(r, at, "no answer");
 }
 
@@ -139,7 +145,9 @@ void report_not_let_in(const struct report *r, struct span error)
 /* One line for each outage: when both connections were lost, it comes with the one for commands. */
 void report_up(const struct report *r, bool again)
 {
-    const char *for_what = r->role == CONN_SUBSCRIPTION ? " for expiry events" : "";
+    static const char *const for_what[] = {[CONN_COMMANDS] = "",
+                                           [CONN_SUBSCRIPTION] = " for expiry events",
+                                           [CONN_FENCE] = " for WAIT"};
     struct endpoint *e = r->endpoint;
     struct log *log = report_log_of(r);
     char at[PLACE];
@@ -157,7 +165,8 @@ void report_up(const struct report *r, bool again)
 
     log->last_us[LOG_AGAIN] = 0; /* nor was the line left out that began this */
     log_line(log, LOG_AGAIN, LOG_NOTICE, "connected%s to Redis at %s%s after %.1f s",
-             again ? " again" : "", at, for_what, (double)(clock_us() - e->outage_us) / 1e6);
+             again ? " again" : "", at, for_what[r->role],
+             (double)(clock_us() - e->outage_us) / 1e6);
     e->outage_us = 0;
 }
 

@@ -69,6 +69,12 @@ static bool is_too_old(const struct refusal *r, struct span error)
     return r->kind == REDIS_ERROR_NO_COMMAND && find_text(error, "EVAL_RO", &rest);
 }
 
+/* No other command of ours is younger than the oldest Redis that will do. */
+static bool lacks_waitaof(const struct refusal *r, const char *script)
+{
+    return r->kind == REDIS_ERROR_NO_COMMAND && strcmp(script, "WAITAOF") == 0;
+}
+
 static void refusal_log(struct log *log, const struct refusal *r, const char *script,
                         struct span error, const char *text)
 {
@@ -87,6 +93,10 @@ static void refusal_log(struct log *log, const struct refusal *r, const char *sc
         log_line(log, LOG_REFUSED, LOG_ERR,
                  "Redis refused %s: it does not know EVAL_RO; Redis 7.0 or later is needed",
                  script);
+    } else if (lacks_waitaof(r, script)) {
+        log_line(log, LOG_REFUSED, LOG_ERR,
+                 "Redis refused WAITAOF: it does not know it; Redis 7.2 or later, or Valkey, is "
+                 "needed");
     } else if (r->broken) {
         log_line(log, LOG_REFUSED, LOG_ERR,
                  "Redis broke off in the middle of %s: %s (some of it may have happened)", script,

@@ -27,6 +27,7 @@ struct script_request {
     int64_t until_us;
     int64_t sent_us; /* 0: Redis cannot have seen it */
 
+    bool withheld;     /* it keeps its place, and is not sent before script_let_go() */
     bool repeats;      /* when it is refused, or its answer is lost: a token makes that safe */
     bool pending;      /* it was submitted, and has not ended */
     bool may_have_run; /* it was sent, and its answer was lost */

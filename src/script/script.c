@@ -99,7 +99,7 @@ static void request_unblock_next(struct script *s, struct script_request *r)
     }
 
     struct script_request *next = CONTAINER(place, struct script_request, place);
-    if (next->sent_us == 0) {
+    if (next->sent_us == 0 && !next->withheld) {
         list_remove(&next->node);
         request_put(&s->unsent, next);
     }
@@ -134,7 +134,9 @@ void script_submit(struct script *s, struct script_request *r)
         s->oldest_us = clock_us();
     }
 
-    if (script_facts[r->script].urgent) {
+    if (r->withheld) {
+        request_put(&s->withheld, r);
+    } else if (script_facts[r->script].urgent) {
         request_put(s->unsent.next, r);
     } else if (first) {
         request_put(&s->unsent, r);
@@ -144,6 +146,32 @@ void script_submit(struct script *s, struct script_request *r)
 
     s->n_unsent++;
     schedule_check(s);
+}
+
+bool script_withhold(struct script *s, struct script_request *r)
+{
+    if (!script_is_unsent(r)) {
+        return false;
+    }
+
+    list_remove(&r->node);
+    r->withheld = true;
+    request_put(&s->withheld, r);
+    return true;
+}
+
+void script_let_go(struct script *s, struct script_request *r)
+{
+    ASSERT(script_is_unsent(r) && r->withheld);
+
+    if (list_empty(&s->unsent)) {
+        s->oldest_us = clock_us();
+    }
+
+    bool blocked = script_request_is_ordered(r) && !r->place.first;
+    r->withheld = false;
+    list_remove(&r->node);
+    request_put(blocked ? &s->blocked : &s->unsent, r);
 }
 
 bool script_withdraw(struct script *s, struct script_request *r)
@@ -265,6 +293,7 @@ static void on_check(void *arg)
     script_flush(s);
 
     list_init(&overdue);
+    move_overdue(&overdue, &s->withheld, now_us);
     if (!conn_moving(&s->node->commands)) {
         move_overdue(&overdue, &s->unsent, now_us);
         move_overdue(&overdue, &s->refused, now_us);
@@ -393,6 +422,15 @@ static void argv_add_keys(struct script_argv *argv, const struct script_facts *f
     }
 }
 
+/* What all calls begin with; none: as above. */
+static void argv_add_head(struct script *s, const struct script_facts *facts, bool by_text,
+                          struct span key, char none[KEYS_MAX])
+{
+    argv_add_script(&s->argv, facts, by_text);
+    argv_add_keys(&s->argv, facts, key, none);
+    argv_add_text(&s->argv, s->database);
+}
+
 static void argv_add_requests(struct script_argv *argv, const struct batch *b)
 {
     LIST_EACH (i, &b->requests) {
@@ -414,9 +452,7 @@ static bool batch_send(struct batch *b)
     }
 
     b->by_text = !node_knows_script(s->node, b->script);
-    argv_add_script(&s->argv, facts, b->by_text);
-    argv_add_keys(&s->argv, facts, script_request_of(b->requests.next)->key, none);
-    argv_add_text(&s->argv, s->database);
+    argv_add_head(s, facts, b->by_text, script_request_of(b->requests.next)->key, none);
     if (facts->has_holder) {
         argv_add(&s->argv, s->holder);
     }
@@ -434,6 +470,19 @@ static bool batch_send(struct batch *b)
     list_insert(&s->sent, &b->node);
 
     return true;
+}
+
+bool script_send_alone(struct script *s, struct conn *conn, struct call *call,
+                       enum script_id script, struct span key)
+{
+    char none[KEYS_MAX];
+
+    if (!argv_reserve(&s->argv, CALL_ARGS)) {
+        return false;
+    }
+
+    argv_add_head(s, &script_facts[script], true, key, none);
+    return conn_send(conn, call, (int)s->argv.n, s->argv.texts, s->argv.lens);
 }
 
 /* false: there is no memory. */
@@ -486,6 +535,7 @@ int script_init(struct script *s, struct node *node)
 
     *s = (struct script){.context = node->context, .node = node};
     list_init(&s->unsent);
+    list_init(&s->withheld);
     list_init(&s->blocked);
     list_init(&s->refused);
     list_init(&s->sent);
@@ -511,6 +561,7 @@ int script_init(struct script *s, struct node *node)
 void script_close(struct script *s)
 {
     ASSERT(list_empty(&s->sent));
+    list_move(&s->unsent, &s->withheld);
     list_move(&s->unsent, &s->refused);
 
     /* each end() moves the next request of its id from blocked to unsent */

@@ -18,11 +18,12 @@ struct script {
     struct node *node;
     struct order order; /* requests of one id go one after the other */
 
-    struct list unsent;  /* the requests to be sent, in order */
-    struct list blocked; /* those behind another one of their id */
-    struct list refused; /* those that repeat after the back-off */
-    unsigned n_unsent;   /* in these three lists */
-    int64_t oldest_us;   /* monotonic: when the first of them came; 0: send at once */
+    struct list unsent;   /* the requests to be sent, in order */
+    struct list withheld; /* those that are not to be sent yet */
+    struct list blocked;  /* those behind another one of their id */
+    struct list refused;  /* those that repeat after the back-off */
+    unsigned n_unsent;    /* in these four lists */
+    int64_t oldest_us;    /* monotonic: when the first of them came; 0: send at once */
 
     struct list sent; /* batches */
     struct batch_pool pool;
@@ -53,9 +54,19 @@ void script_close(struct script *s);
 /* Takes a request on: its end() runs later, and once. */
 void script_submit(struct script *s, struct script_request *r);
 
+/* Withholds a request that was not sent. false: it was. */
+bool script_withhold(struct script *s, struct script_request *r);
+/* Lets a request go that was withheld. */
+void script_let_go(struct script *s, struct script_request *r);
+
 /* Takes back a request that was not sent, so that its end() does not run. false: it was sent, or
  * was not pending. */
 bool script_withdraw(struct script *s, struct script_request *r);
+
+/* Sends a script that has no arguments of its own over another connection, at once, and by its
+ * text, which no Redis can have forgotten. false: it was not taken. */
+bool script_send_alone(struct script *s, struct conn *conn, struct call *call,
+                       enum script_id script, struct span key);
 
 /* Sends all that may go now. */
 void script_flush(struct script *s);

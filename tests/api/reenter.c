@@ -8,6 +8,7 @@
 enum { HOUR = 3600000, SPARES = 3 };
 enum from {
     SCHEDULED,
+    ALONE,
     CANCELLED,
     RESCHEDULED,
     GOT,
@@ -319,7 +320,8 @@ static void from_callback(struct lapse *l, int err, const struct lapse_job *job,
         server_signal(x->f->server, SIGCONT);
     }
 
-    cr_assert(l == x->l && !err == (x->from != REFUSED && x->from != ENDED));
+    bool is_error = x->from == ALONE || x->from == REFUSED || x->from == ENDED;
+    cr_assert(l == x->l && !err == !is_error);
     cr_assert(!job == (x->from == REFUSED || x->from >= DONE));
     make_call(x);
     if (job) { /* it is lent until here, whatever was called */
@@ -363,9 +365,13 @@ static void cause(struct scene *x)
         s.due = lapse_in(0);
     }
 
-    int err = lapse_schedule(x->l, &s, x->from == SCHEDULED ? from_callback : NULL, x);
+    s.replicas = x->from == ALONE ? 1 : 0;
+
+    bool from_here = x->from == SCHEDULED || x->from == ALONE;
+    int err = lapse_schedule(x->l, &s, from_here ? from_callback : NULL, x);
     switch (x->from) {
-    case SCHEDULED: break;
+    case SCHEDULED:
+    case ALONE: break;
     case CANCELLED: err = lapse_cancel(x->l, "q", "job", 0, from_callback, x); break;
     case RESCHEDULED:
         err = lapse_reschedule(x->l, "q", "job", lapse_in(HOUR), 0, from_callback, x);
@@ -396,6 +402,7 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     struct lapse_options o = flow_options(f);
     long live = alloc_live();
 
+    o.replicas_ms = 1; /* of none */
     cr_assert_eq(lapse_open(&x.l, f->loop, &o), 0);
     cr_assert_eq(lapse_listen(x.l, "spare", NULL, keep_job, &x), 0);
     for (int i = 0; i < SPARES; i++) {
@@ -438,6 +445,8 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
 static void run_all(enum from from)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
+
+    flow_allow_log(f, "0 of 1 replicas have it");
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         run_row(f, from, &calls[i]);
     }
@@ -450,6 +459,7 @@ static void run_all(enum from from)
         run_all(from);   \
     }
 FROM(any_call_from_a_schedules_callback, SCHEDULED)
+FROM(any_call_from_the_callback_of_a_schedule_without_its_replicas, ALONE)
 FROM(any_call_from_a_cancels_callback, CANCELLED)
 FROM(any_call_from_a_reschedules_callback, RESCHEDULED)
 FROM(any_call_from_a_gets_callback, GOT)

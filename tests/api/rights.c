@@ -178,7 +178,7 @@ static const struct {
     {"HGETALL lapse:{q}:jobs", ALL},
     {"SORT lapse:{q}:due", ALL},
     {"MULTI", ALL},
-    {"WAIT 0 0", ALL},
+    {"WAIT 0 0", MONITOR},
     /* keys and channels of others */
     {"ZSCORE other a", ALL},
     {"ZCARD lapse:q:due", ALL},

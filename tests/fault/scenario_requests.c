@@ -223,6 +223,21 @@ static void schedule_at_a_moment(struct play *p)
     play_wait(p);
 }
 
+static void schedule_for_a_replica_that_there_is_not(struct play *p)
+{
+    struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+
+    p->opts.replicas_ms = 1;
+    play_open(p);
+    s.replicas = 1;
+    for (int i = 0; i < 2; i++) {
+        p->want = LAPSE_EALONE;
+        s.on_conflict = LAPSE_KEEP;
+        play_spec(p, &s);
+        play_wait(p);
+    }
+}
+
 static void schedule_while_full(struct play *p)
 {
     p->opts.max_pending = 2;
@@ -463,6 +478,7 @@ const struct scenario scenarios_requests[] = {
     SCENARIO(schedule_again_kept),
     SCENARIO(schedule_again_replaced),
     SCENARIO(schedule_at_a_moment),
+    SCENARIO(schedule_for_a_replica_that_there_is_not),
     SCENARIO(schedule_while_full),
     SCENARIO(schedule_beyond_max_bytes),
     SCENARIO(schedule_nonsense),

@@ -14,6 +14,7 @@ struct flow_job {
     unsigned try_no, tries;
     uint64_t token;
     int created;
+    unsigned replicas;
     enum lapse_via via;
 };
 void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job);

@@ -32,6 +32,7 @@ Test(clock, is_asked_once_in_each_script)
         {"list", "0 1 10 '' ''"},
         {"depth", "0"},
         {"eviction", "0"},
+        {"fence", "0"},
         {"check", "0 jobs 0 10"},
         {"mend", "0 a"},
         {"arm", "'0 9' 0"},

@@ -36,6 +36,7 @@ static const struct {
     {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},
     {"join", "0 me 1 x", "listeners", "zrem", "zadd", false},
     {"join", "0 me 0", "listeners", "zrem", "", false},
+    {"fence", "0", "", "del", "set", false},
     {"depth", "0", "due run dead", "", "", false},
     {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
     {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},

@@ -315,6 +315,7 @@ const struct script_call script_calls[] = {
     {"join", "0 me 1"},
     {"join", "0 l 0"},
     {"eviction", "0"},
+    {"fence", "0"},
     {"depth", "0"},
     {"list", "0 1 10 '' ''"},
     {"list", "0 2 10 '' ''"},

@@ -236,19 +236,13 @@ Test(options, without_memory_nothing_is_touched)
 Test(options, an_older_callers_struct_is_shorter)
 {
     static const size_t ends[] = {
-        offsetof(struct lapse_options, space),
-        offsetof(struct lapse_options, name),
-        offsetof(struct lapse_options, lease_ms),
-        offsetof(struct lapse_options, run_ms),
-        offsetof(struct lapse_options, sweep_ms),
-        offsetof(struct lapse_options, reply_ms),
-        offsetof(struct lapse_options, max_running),
-        offsetof(struct lapse_options, max_bytes),
-        offsetof(struct lapse_options, flags),
-        offsetof(struct lapse_options, max_pending),
-        offsetof(struct lapse_options, arm_ahead_ms),
-        offsetof(struct lapse_options, notify),
-        sizeof(struct lapse_options),
+        offsetof(struct lapse_options, space),        offsetof(struct lapse_options, name),
+        offsetof(struct lapse_options, lease_ms),     offsetof(struct lapse_options, run_ms),
+        offsetof(struct lapse_options, sweep_ms),     offsetof(struct lapse_options, reply_ms),
+        offsetof(struct lapse_options, max_running),  offsetof(struct lapse_options, max_bytes),
+        offsetof(struct lapse_options, flags),        offsetof(struct lapse_options, max_pending),
+        offsetof(struct lapse_options, arm_ahead_ms), offsetof(struct lapse_options, notify),
+        offsetof(struct lapse_options, replicas_ms),  sizeof(struct lapse_options),
     };
     struct lapse_options full = {.url = "redis://there:1",
                                  .space = "sp",
@@ -264,7 +258,8 @@ Test(options, an_older_callers_struct_is_shorter)
                                  .log = (lapse_log_fn *)(uintptr_t)1,
                                  .log_arg = &full,
                                  .arm_ahead_ms = 1007,
-                                 .notify = LAPSE_KEYSPACE};
+                                 .notify = LAPSE_KEYSPACE,
+                                 .replicas_ms = 1008};
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct options o;
@@ -289,6 +284,7 @@ Test(options, an_older_callers_struct_is_shorter)
         cr_expect_eq(o.set.log_arg != NULL, KNOWN(log_arg));
         cr_expect_eq(o.set.arm_ahead_ms, KNOWN(arm_ahead_ms) ? 1007 : 0);
         cr_expect_eq(o.set.notify, KNOWN(notify) ? LAPSE_KEYSPACE : LAPSE_KEYEVENT);
+        cr_expect_eq(o.set.replicas_ms, KNOWN(replicas_ms) ? 1008 : 1000);
 #undef KNOWN
         options_free(&o);
     }

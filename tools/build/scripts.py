@@ -48,12 +48,12 @@ KINDS = {
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
 # the ends of the names of keys, and the channel
-KEYS_OF_QUEUE = "due run dead jobs attempts seq listeners t notice alive".split()
+KEYS_OF_QUEUE = "due run dead jobs attempts seq listeners fence t notice alive".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {
     "monitor": ["PING", "SELECT"],
-    "producer": [],
+    "producer": ["WAIT"],
     "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS", "SET", "ZRANGE"],
 }
 # What a script declares: that it is of a queue, whose keys are then those above, or a key of no queue.
