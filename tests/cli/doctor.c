@@ -347,7 +347,7 @@ Test(doctor, finds_no_fault_with_the_least_that_a_listener_needs)
 {
     struct server *s = tool_redis();
 
-    as_user(s, KEYS "+@read +@write +@pubsub +@scripting +time -@dangerous");
+    as_user(s, KEYS "+@read +@write +@pubsub +@scripting +time +wait -@dangerous");
     struct proc *p = doctor();
     says(p, "server", "OK", "");
     says(p, "rights", "OK", "user u has the rights of a listener");
@@ -396,6 +396,19 @@ Test(doctor, warns_of_what_only_makes_jobs_late)
           "'&__keyspace@0__:lapse:{q}:t:*'");
     as_user(s, "~lapse:* &__keyevent@*__:expired +@all");
     finds(doctor("q"), 0, "rights", "WARN", "&lapse:{q}:notice:0");
+    server_stop(s);
+}
+
+Test(doctor, warns_of_what_only_schedules_for_replicas_need)
+{
+    struct server *s = tool_redis();
+
+    as_user(s, "~lapse:* &* +@all -wait");
+    finds(doctor(), 0, "rights", "WARN", "ACL SETUSER 'u' +wait\"");
+    finds(doctor("--for", "producer"), 0, "rights", "WARN", "+wait");
+    finds(doctor("--for", "monitor"), 0, "rights", "OK", "monitor");
+    as_user(s, "~lapse:* &* +@all -wait -zadd");
+    finds(doctor(), 1, "rights", "FAIL", "ACL SETUSER 'u' +zadd +wait\"");
     server_stop(s);
 }
 

@@ -33,6 +33,7 @@ struct missing {
     char commands[600]; /* that a script needs */
     char scripts[300];  /* those scripts */
     char optional[400]; /* rights without which jobs run a little later */
+    bool wait;          /* without it no schedule can ask for replicas */
 };
 
 /* Also true if this Redis cannot say. */
@@ -162,6 +163,11 @@ static void check_script(struct doctor *d, const struct script_needs *s, struct 
     }
 }
 
+static void check_wait(struct doctor *d, struct missing *m)
+{
+    m->wait = d->role != FOR_MONITOR && !is_allowed(d, "WAIT 0 1");
+}
+
 static void check_scripts(struct doctor *d, struct missing *m)
 {
     static const enum script_role roles[N_ROLES] = {
@@ -238,6 +244,7 @@ static void report_missing(struct doctor *d, const struct missing *m)
     struct finding f = {.check = "rights"};
     char user[VALUE_BYTES];
     char fix[VALUE_BYTES + 1200];
+    const char *wait = m->wait ? " +wait" : "";
     char keys[80] = "";
 
     read_user(d, user);
@@ -246,8 +253,8 @@ static void report_missing(struct doctor *d, const struct missing *m)
     }
 
     f.fix = fix;
-    snprintf(fix, sizeof fix, "redis-cli ACL SETUSER '%s'%s%s%s",
-             is_shell_safe(user, "@:+/") ? user : "NAME", keys, m->commands, m->optional);
+    snprintf(fix, sizeof fix, "redis-cli ACL SETUSER '%s'%s%s%s%s",
+             is_shell_safe(user, "@:+/") ? user : "NAME", keys, m->commands, m->optional, wait);
 
     if (*m->scripts) {
         f.verdict = FAIL;
@@ -260,6 +267,9 @@ static void report_missing(struct doctor *d, const struct missing *m)
         f.verdict = WARN;
         report(d, f, "user %s lacks%s: alarm and sweep deliver the jobs, a little later", user,
                m->optional);
+    } else if (m->wait) {
+        f.verdict = WARN;
+        report(d, f, "user %s lacks +wait: schedules that ask for replicas are denied", user);
     } else {
         f.fix = NULL;
         report(d, f, "user %s has the rights of a %s", user, role_names[d->role]);
@@ -307,6 +317,7 @@ void check_rights(struct doctor *d)
     if (!m.keys) {
         check_evals(d, &m);
         check_scripts(d, &m);
+        check_wait(d, &m);
     }
     check_channels(d, &m);
 
