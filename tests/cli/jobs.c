@@ -3,6 +3,7 @@
 #include "tool.h"
 #include "audit.h"
 #include "proxy.h"
+#include <hiredis/hiredis.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -57,6 +58,65 @@ Test(schedule, of_an_id_that_exists_does_what_on_conflict_says)
     expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "two", "--on-conflict", "replace"), 0,
            "\"created\":true", NULL);
     expect(lapse("get", "q", "i"), 0, "\"body\":\"two\"", NULL);
+    server_stop(s);
+}
+
+Test(schedule, for_replicas_exits_with_0_when_they_have_the_job)
+{
+    struct server *master = server_start_tcp(NULL);
+    char port[16];
+
+    setenv("LAPSE_URL", master->tcp_url, 1);
+    snprintf(port, sizeof port, "%d", master->port);
+
+    const char *args[] = {"--replicaof", "127.0.0.1", port, "--repl-diskless-sync-delay",
+                          "0",           NULL};
+    struct server *replica = server_start_opts(args);
+    redis_do(master, "SET other x");
+    cr_assert_eq(redis_int(master, "WAIT 1 10000"), 1);
+    expect(lapse("-o", "replicas_ms=10s", "schedule", "q", "--id", "i", "--in", "1h", "--replicas",
+                 "1"),
+           0, "\"created\":true,\"replicas\":1}", NULL);
+    cr_assert_eq(redis_int(replica, "HEXISTS lapse:{q}:jobs i"), 1);
+    server_stop(replica);
+    server_stop(master);
+}
+
+Test(schedule, for_replicas_that_there_are_not_stores_the_job_and_exits_with_69)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("-o", "replicas_ms=50ms", "schedule", "q", "--id", "i", "--in", "1h", "--replicas",
+                 "1"),
+           69, "\"created\":true,\"replicas\":0}",
+           "q/i: done, but too few copies have it: scheduled, but 0 of 1 replicas have it after 50 "
+           "ms");
+    expect(lapse("-o", "replicas_ms=50ms", "schedule", "q", "--id", "i", "--in", "1h", "--replicas",
+                 "1", "--on-conflict", "keep"),
+           69, "\"created\":false,\"replicas\":0}", "0 of 1 replicas");
+    expect(lapse("cancel", "q", "i"), 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(schedule, with_fsync_needs_a_redis_that_knows_waitaof)
+{
+    struct server *s = tool_redis();
+    redisReply *known = redis_cmd(s, "COMMAND INFO WAITAOF");
+    bool has_waitaof = known->element[0]->type == REDIS_REPLY_ARRAY;
+
+    freeReplyObject(known);
+    redis_do(s, "CONFIG SET appendfsync always");
+
+    struct proc *p =
+        lapse("-o", "replicas_ms=10s", "schedule", "q", "--id", "i", "--in", "1h", "--fsync");
+    if (has_waitaof) {
+        expect(p, 0, "\"replicas\":0}", NULL);
+        expect(lapse("cancel", "q", "i"), 0, NULL, NULL);
+    } else {
+        expect(p, 69, "", "q/i: Redis refused WAITAOF: it does not know it; Redis 7.2");
+    }
+    no_jobs(s, "q");
     server_stop(s);
 }
 

@@ -147,6 +147,10 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
         json_bool(&j, "created", lapse_job_created(job));
     }
 
+    if (parts & WITH_COPIES) {
+        json_int(&j, "replicas", lapse_job_replicas(job));
+    }
+
     if (job_is_unreadable(job)) {
         json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
     }

@@ -9,6 +9,7 @@ const char *state_name(enum lapse_state state);
 enum print_parts {
     WITH_BODY = 1,    /* it was asked for with its body */
     WITH_CREATED = 2, /* the reply to a schedule */
+    WITH_COPIES = 4,  /* of one that asked for copies */
 };
 /* A job as Redis has it, in the format that was asked for. */
 void print_job(const struct globals *g, const struct lapse_job *job, unsigned parts);

@@ -68,6 +68,17 @@ static int set_backoff(const struct opt *o, char *value, void *field)
     return rc;
 }
 
+static int set_fsync(const struct opt *o, char *value, void *field)
+{
+    unsigned *flags = field;
+
+    (void)o;
+    (void)value;
+    *flags |= LAPSE_FSYNC;
+
+    return 0;
+}
+
 #define AT(field) offsetof(struct schedule_command, field)
 static const struct opt schedule_options[] = {
     {"id", 0, "ID", set_text, AT(spec.id), "unique in the queue; generated if not given"},
@@ -86,6 +97,12 @@ static const struct opt schedule_options[] = {
     {"on-conflict", 0, "WHAT", set_conflict, AT(spec.on_conflict),
      "if the id exists: reject (default; exit code 1), keep the existing job, or replace it "
      "unless it is running"},
+    {"replicas", 0, "N", set_count, AT(spec.replicas),
+     "wait until so many replicas of Redis have the job; exit code 69 if fewer have it after "
+     "replicas_ms (-o replicas_ms=5s; default 1s): the job is stored then"},
+    {"fsync", 0, NULL, set_fsync, AT(spec.flags),
+     "wait until the job is on the disk of Redis, and of these replicas; needs Redis 7.2 with "
+     "appendonly yes, or Valkey"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -167,10 +184,12 @@ static int schedule_body(struct schedule_command *s, const struct globals *g, co
 static void on_schedule_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct schedule_command *s = arg;
+    unsigned copies = s->spec.replicas || s->spec.flags ? WITH_COPIES : 0;
 
     (void)l;
-    if (oneshot_replied(&s->once, err, s->spec.queue, s->spec.id)) {
-        print_job(s->once.g, job, WITH_CREATED);
+    oneshot_replied(&s->once, err, s->spec.queue, s->spec.id);
+    if (job) {
+        print_job(s->once.g, job, WITH_CREATED | copies);
     }
 }
 
@@ -224,8 +243,9 @@ const struct command cmd_schedule = {
     .opts = schedule_options,
     .text = "Adds a job to QUEUE and prints it as Redis stores it: one JSON object with\n"
             "queue, id, state, due_ms, try, tries (a number or \"forever\"), token,\n"
-            "until_ms, reason, and created (false if --on-conflict keep found the job). BODY\n"
-            "is passed to the handler: any bytes up to 1 MiB; - reads it from stdin.\n"
+            "until_ms, reason, created (false if --on-conflict keep found the job), and with\n"
+            "--replicas or --fsync replicas (how many have the job). BODY is passed to the\n"
+            "handler: any bytes up to 1 MiB; - reads it from stdin.\n"
             "\n"
             "examples:\n"
             "  lapse schedule orders --id order-1 --in 30m 'cancel unless paid'\n"
