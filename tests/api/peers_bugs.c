@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* Each test bears the sentence that is true of another delayed queue, and shows that it is not true
+ * of this one. Whose bug it is stands above it. */
+#include "handler.h"
+#include "listening.h"
+#include "wire.h"
+#include <poll.h>
+
+enum { HOUR = 3600000 };
+
+static void quick_sweep(struct lapse_options *o)
+{
+    o->sweep_ms = 50;
+}
+
+/* Renewed after a third, it outlasts two seconds without a CPU. */
+static void kept_lease(struct lapse_options *o)
+{
+    o->sweep_ms = 50;
+    o->lease_ms = 3500;
+}
+
+static void short_lease(struct lapse_options *o)
+{
+    o->sweep_ms = 50;
+    o->lease_ms = 400;
+}
+
+/* Another listener of the queue, beside f->l. */
+static struct lapse *listen_too(struct flow *f, struct flow_handler *w, flow_tweak *tweak)
+{
+    struct lapse_options opts = flow_options(f);
+    struct lapse *first = f->l;
+
+    tweak(&opts);
+    f->l = flow_open(f, &opts);
+    flow_listen(f, "q", w);
+
+    struct lapse *second = f->l;
+    f->l = first;
+    return second;
+}
+
+/* ---- sergii4: Dequeue() and OnProcessed() ---- */
+/* The argument for the length of the lock is not used: it is a second. */
+Test(peers_bugs, a_handler_that_takes_longer_than_the_lock_runs_twice)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, kept_lease);
+    struct flow_handler a = {.way = FLOW_KEEP};
+    struct flow_handler b = {.way = FLOW_KEEP};
+
+    flow_listen(f, "q", &a);
+    listen_too(f, &b, kept_lease);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, a.n_held + b.n_held == 1);
+
+    struct flow_handler *holder = a.n_held ? &a : &b;
+    int64_t until_ms = lapse_job_until_ms(holder->held[0]);
+    flow_until(f, lapse_job_until_ms(holder->held[0]) > until_ms + 3500);
+    cr_assert_eq(a.n_runs + b.n_runs, 1);
+
+    flow_settle(holder, FLOW_DONE);
+    cr_assert_eq(holder->errors, 0);
+    cr_assert_eq(redis_left(f->server, "lapse", "q"), 0);
+    flow_end(f, "q");
+}
+
+/* Its loop counts down to 0 inclusive. */
+Test(peers_bugs, a_batch_has_one_job_more_than_was_asked_for)
+{
+    enum { ASKED = 10, DUE = 35 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.f = f, .way = FLOW_KEEP};
+    struct lapse_listen_options ten = {sizeof ten, ASKED};
+
+    for (int i = 0; i < DUE; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
+    cr_assert_eq(lapse_listen(f->l, "q", &ten, flow_on_job, &w), 0);
+    for (size_t left = DUE; left > 0;) {
+        size_t most = left < ASKED ? left : ASKED;
+        flow_until(f, w.n_held == most);
+        flow_calm(f);
+        cr_assert_eq(w.n_held, most);
+        cr_assert_eq(flow_count(f, "q", "run"), (long long)most);
+        flow_settle(&w, FLOW_DONE);
+        left -= most;
+    }
+
+    flow_each_once(&w, DUE);
+    flow_end(f, "q");
+}
+
+/* f->l holds a job whose lease is over, and whose queue it does not listen to any more. */
+static struct flow *with_a_stale_holder(struct flow_handler *stale)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quick_sweep);
+
+    *stale = (struct flow_handler){.way = FLOW_KEEP};
+    flow_allow_log(f, "the lease of job");
+    flow_listen(f, "q", stale);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, stale->n_held == 1);
+    cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
+    redis_do(f->server, "ZADD lapse:{q}:run 1 a");
+    return f;
+}
+
+/* OnProcessed() removes the id from the set, also where it was put there again since. */
+Test(peers_bugs, an_ack_after_the_lock_was_lost_removes_what_was_scheduled_meanwhile)
+{
+    struct flow_handler stale;
+    struct flow_handler other = {.way = FLOW_DONE};
+    struct flow *f = with_a_stale_holder(&stale);
+    struct flow_job before;
+    struct flow_job after;
+
+    listen_too(f, &other, quick_sweep);
+    flow_until(f, other.settled == 1);
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, &before), 0);
+
+    flow_settle(&stale, FLOW_DONE);
+    cr_assert_eq(stale.err, LAPSE_EGONE);
+    cr_assert_eq(flow_get(f, "q", "a", &after), 0);
+    cr_assert(after.state == LAPSE_WAITING && after.due_ms == before.due_ms);
+    flow_end(f, "q");
+}
+
+/* ---- lmstfy ---- */
+/* An ack deletes the body by the id of the job alone. */
+Test(peers_bugs, an_ack_of_a_stale_consumer_deletes_the_copy_that_was_delivered_again)
+{
+    static const enum flow_way ways[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct flow_handler stale;
+        struct flow_handler other = {.way = FLOW_KEEP};
+        struct flow *f = with_a_stale_holder(&stale);
+        struct flow_job job;
+
+        listen_too(f, &other, quick_sweep);
+        flow_until(f, other.n_held == 1);
+        stale.reason = "late";
+        flow_settle(&stale, ways[i]);
+        cr_assert_eq(stale.err, LAPSE_EGONE);
+
+        cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+        cr_assert(job.state == LAPSE_RUNNING && job.token == lapse_job_token(other.held[0]));
+        flow_settle(&other, FLOW_DONE);
+        cr_assert_eq(other.errors, 0);
+        flow_end(f, "q");
+    }
+}
+
+/* BRPOP, then a ZADD to the set that would bring the job back. Here the process ends when Redis has
+ * given the job out, and before the process hears of it. */
+Test(peers_bugs, a_crash_between_the_pop_and_the_timer_loses_the_job)
+{
+    struct wire x;
+    struct flow_handler other = {.way = FLOW_DONE};
+
+    wire_start(&x, FLOW_DONE, short_lease);
+    proxy_refuse(x.proxy, true);
+    flow_allow_log(x.f, "cannot connect");
+    wire_cut(&x, PROXY_DOWN, 0);
+    cr_assert_eq(flow_schedule(x.f, "q", "a", 0, NULL), 0);
+    flow_poll(x.f, flow_count(x.f, "q", "run") == 1);
+    cr_assert_eq(x.w.n_runs, 0);
+    lapse_abandon(x.l);
+    flow_forget(x.f, x.l);
+
+    listen_too(x.f, &other, short_lease);
+    flow_until(x.f, other.settled == 1);
+    cr_assert_eq(other.errors, 0);
+    cr_assert(other.n_runs == 1 && other.runs[0].job.try_no == 2);
+    proxy_stop(x.proxy);
+    flow_end(x.f, "q");
+}
+
+/* What is left of a wait is an unsigned difference, which wraps round where the wait is over. */
+Test(peers_bugs, a_wait_that_is_over_goes_on_for_136_years)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_listen(f, "q", &w);
+    for (unsigned i = 0; i < 5; i++) {
+        struct flow_job job;
+        cr_assert_eq(flow_schedule(f, "q", NULL, 20, &job), 0);
+        while (redis_now_ms(f->server) <= job.due_ms + 5) { /* and the loop does not turn */
+            poll(NULL, 0, 1);
+        }
+        flow_until(f, w.settled == i + 1);
+    }
+
+    flow_each_once(&w, 5);
+    flow_end(f, "q");
+}
+
+static void three_at_once(struct lapse_options *o)
+{
+    o->max_running = 3;
+}
+
+/* The same of counts: the queues together may run more than the handle may. */
+Test(peers_bugs, a_count_of_what_may_be_taken_falls_below_0_and_is_four_billion)
+{
+    enum { EACH = 6 };
+    static const char *const queues[] = {"p", "q"};
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, three_at_once);
+    struct flow_handler w = {.f = f, .way = FLOW_KEEP};
+    struct lapse_listen_options two = {sizeof two, 2};
+
+    for (int i = 0; i < 2 * EACH; i++) {
+        cr_assert_eq(flow_schedule(f, queues[i % 2], NULL, 0, NULL), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(lapse_listen(f->l, queues[i], &two, flow_on_job, &w), 0);
+    }
+
+    for (unsigned n = 0; n < 2 * EACH; n++) {
+        unsigned left = 2 * EACH - n;
+        flow_until(f, w.n_held == (left < 3 ? left : 3) || w.n_held == 2);
+        flow_calm(f);
+        cr_assert_leq(w.n_held, 3u);
+        lapse_done(w.held[--w.n_held], flow_on_settled, &w);
+        flow_until(f, w.settled == n + 1);
+    }
+
+    flow_each_once(&w, 2 * EACH);
+    flow_end(f, "p", "q");
+}
+
+/* ---- HDT3213/delayqueue ---- */
+static void below_all_runs(struct lapse_options *o)
+{
+    o->lease_ms = 1000;
+    o->run_ms = 1500;
+    o->sweep_ms = 60000; /* no help from there */
+}
+
+static void take_a_while(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    poll(NULL, 0, 40);
+    flow_on_job(l, job, arg);
+}
+
+/* One consumer takes longer for what it has fetched than a job may be invisible. */
+Test(peers_bugs, the_visibility_of_a_job_begins_when_it_is_fetched_into_a_buffer)
+{
+    enum { N = 60 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, below_all_runs);
+    struct flow_handler w = {.f = f, .way = FLOW_DONE};
+
+    flow_allow_log(f, "the lease of job");
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, take_a_while, &w), 0);
+    flow_until(f, w.settled == N);
+    cr_assert_eq(w.errors, 0);
+    flow_each_once(&w, N);
+    flow_end(f, "q");
+}
+
+/* ---- a claim by EVALSHA alone ---- */
+/* Its answer is NOSCRIPT then, ever again. */
+Test(peers_bugs, a_redis_that_has_forgotten_its_scripts_stops_every_node_for_good)
+{
+    enum { N = 20 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler a = {.way = FLOW_DONE};
+    struct flow_handler b = {.way = FLOW_DONE};
+
+    flow_listen(f, "q", &a);
+    listen_too(f, &b, quick_sweep);
+    flow_until_listeners(f, "q", 2);
+
+    for (unsigned i = 1; i <= N; i++) {
+        redis_do(f->server, "SCRIPT FLUSH");
+        cr_assert_eq(flow_schedule(f, "q", NULL, i % 2 ? 0 : 30, NULL), 0);
+        redis_do(f->server, "SCRIPT FLUSH");
+        flow_until(f, a.settled + b.settled == i);
+    }
+
+    cr_assert_eq(a.errors + b.errors, 0);
+    cr_assert_eq(a.n_runs + b.n_runs, N);
+    flow_end(f, "q");
+}
