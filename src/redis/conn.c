@@ -189,6 +189,7 @@ static void on_connected(void *owner)
     attempts_reached(&c->attempts, c->liveness.started_us);
     c->state = CONN_HANDSHAKE;
     if (!handshake_begin(&c->handshake, &c->transport, &c->endpoint->address)) {
+        report_lost(&c->report, "the first commands could not be sent");
         conn_fail(c, LAPSE_ELOST);
     }
 }
