@@ -35,6 +35,35 @@ Test(check, of_whole_jobs_says_nothing)
     HEARD("");
 }
 
+Test(check, looks_closer_only_at_jobs_that_run_or_are_not_in_one_set)
+{
+    five();
+    ask("CONFIG RESETSTAT");
+    RUN("check", "0 jobs 0 100", "[U+20000 0 5 21 0]");
+
+    /* of e, r and u, which run, each set, the record and the attempt */
+    cr_assert_eq(calls("zscore"), 3 * 3, "%lld", calls("zscore"));
+    cr_assert_eq(calls("hexists"), 3 * 2, "%lld", calls("hexists"));
+}
+
+#define TWICE                                                                                      \
+    "local once = redis.call local redis = setmetatable({call = function(command, ...) local r = " \
+    "once(command, ...) if command == 'HSCAN' then for i = 1, #r[2] do r[2][#r[2] + 1] = r[2][i] " \
+    "end end return r end}, {__index = redis})"
+
+/* HSCAN may return an element several times, as Redis's documentation says. */
+Test(check, of_a_job_that_redis_shows_twice_speaks_once)
+{
+    given("schedule", "0 none +5 0 " REC " other +6 0 \\02");
+    ask("ZREM s:{q}:due none");
+
+    char *said = show(run("check", "0 jobs 0 100"));
+    same(__FILE__, __LINE__, "check", said, "[U 0 2 12 1 ['none' 'none']]");
+    redis_differs(TWICE);
+    RUN("check", "0 jobs 0 100", said);
+    ask("FLUSHALL");
+}
+
 Test(check, of_an_empty_queue_says_nothing)
 {
     RUN("check", "0 attempts 0 100", "[U 0 0 0 0]");

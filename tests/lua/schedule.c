@@ -232,6 +232,23 @@ Test(schedule, is_not_stopped_by_half_a_job)
     KEYS("due half:T+9 member:T+9 | jobs half=" REC " member=" REC " | t half:T+8 member:T+8");
 }
 
+Test(schedule, of_one_reads_one_record)
+{
+    ask("CONFIG RESETSTAT");
+    given("schedule", "0 a +500 0 " REC);
+    cr_assert_eq(calls("hget"), 1);
+    cr_assert_eq(calls("hmget"), 0);
+}
+
+Test(schedule, of_several_stored_ids_looks_for_the_set_of_each_once)
+{
+    given("schedule", "0 a +50 0 " REC " b +50 0 " REC " c +50 0 " REC);
+    ask("CONFIG RESETSTAT");
+    RUN("schedule", "0 a +9 0 " REC " b +9 0 " REC " c +9 0 " REC,
+        "[U 'EEXIST' 'EEXIST' 'EEXIST']");
+    cr_assert_eq(calls("zscore"), 3);
+}
+
 Test(schedule, of_a_hundred_asks_for_each_thing_once)
 {
     ask("CONFIG RESETSTAT");

@@ -9,6 +9,7 @@ struct server *redis;
 int64_t T;
 static int64_t now;
 static bool real;
+static const char *difference = "";
 static redisContext *ear, *eye;
 
 /* What is handed out lives until the test ends. */
@@ -59,6 +60,11 @@ void script_fini(void)
 void now_at(int64_t after_ms)
 {
     now = T + after_ms;
+}
+
+void redis_differs(const char *lua)
+{
+    difference = lua;
 }
 
 void now_real(void)
@@ -218,6 +224,7 @@ static redisReply *eval(const char *name, const char *key, size_t argc, const ch
                                  "return {'%lld', '%lld'} end return R.call(c, ...) end} %s";
     char *script = keep(test_read_file(text("%s/lua/%s.lua", test_build(), name), NULL), free);
 
+    script = text("%s %s", difference, script);
     if (!real) {
         script = text(frozen, (long long)now / 1000, (long long)now % 1000 * 1000 + US, script);
     }

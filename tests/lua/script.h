@@ -35,6 +35,9 @@ void script_init_on(struct server *s); /* which is stopped then */
 void script_fini(void);
 #define SCRIPTS(name) TestSuite(name, .init = script_init, .fini = script_fini)
 
+/* Lua that stands before each script from now on: how another Redis behaves. */
+void redis_differs(const char *lua);
+
 void now_at(int64_t after_ms); /* the clock stands at T + after_ms */
 void now_real(void);           /* the scripts ask Redis from now on */
 void wait_until(int64_t ms);   /* Redis's own clock has passed it */

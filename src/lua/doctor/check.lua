@@ -53,9 +53,11 @@ local function main()
   local page = scan(key, ARGV[3], ARGV[4])
   for i = 1, #page[2], 2 do
     local id, value = page[2][i], page[2][i + 1]
-    if not ids[id] then ids[#ids + 1], ids[id] = id, true end
-    bytes = bytes + #id + #value
-    if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
+    if not ids[id] then
+      ids[#ids + 1], ids[id] = id, true
+      bytes = bytes + #id + #value
+      if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
+    end
   end
 
   local out = { now_us, tonumber(page[1]), #ids, bytes, unreadable }

@@ -32,7 +32,7 @@ local function conflicts(stored)
     elseif set and conflict == '1' then
       local len = record_header(old)
       answers[i] = len and job_row(id, set, score, string.sub(old, 1, len)) or 'EDATA'
-    elseif set and is_running(set, score) then
+    elseif is_running(set, score) then
       answers[i] = 'EBUSY'
     elseif set then
       replaced[#replaced + 1] = id
