@@ -11,6 +11,7 @@ static void on_settle(struct script_request *request, int err, const struct redi
 
     if (!err && !reply_int(answer, &value)) {
         err = LAPSE_EBROKEN;
+        request->may_have_run = true;
     }
     r->end(r, err, request->script == SCRIPT_RETRY ? value : 0);
 }

@@ -30,7 +30,7 @@ struct script_request {
     bool withheld;     /* it keeps its place, and is not sent before script_let_go() */
     bool repeats;      /* when it is refused, or its answer is lost: a token makes that safe */
     bool pending;      /* it was submitted, and has not ended */
-    bool may_have_run; /* it was sent, and its answer was lost */
+    bool may_have_run; /* it was sent, and its answer was lost, or cannot be read */
     bool backs_off;    /* it was refused, and is repeated later */
 
     /* Runs exactly once. err 0: answer is the element of the reply for this request, or the whole

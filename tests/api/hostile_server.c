@@ -248,6 +248,70 @@ Test(hostile_server, a_forged_due_time_before_all_clocks_is_due_and_runs_once)
     flow_end(f, "q");
 }
 
+/* ---- nonsense from a true Redis, for a while ---- */
+static const char nonsense[] = "*4\r\n:1790000000000000\r\n+x\r\n*1\r\n+y\r\n+z\r\n";
+
+/* A listener whose scripts of this name are not run, and answered with nonsense. */
+static struct scripted_server *listen_to_nonsense(struct flow *f, const char *name,
+                                                  struct flow_handler *w)
+{
+    struct scripted_server *s = scripted_server_before(f->server);
+    struct lapse_options opts = flow_options(f);
+
+    flow_allow_log(f, "clock");
+    scripted_server_answer(s, scripted_step(name), nonsense);
+    opts.url = s->url;
+    opts.sweep_ms = 50;
+    f->l = flow_open(f, &opts);
+    flow_listen(f, "q", w);
+    cr_assert_eq(flow_schedule(f, "q", "later", HOUR, NULL), 0); /* so that there is a sweep */
+    cr_assert_eq(flow_schedule(f, "q", "a", 20, NULL), 0);
+    return s;
+}
+
+Test(hostile_server, that_answers_a_script_with_nonsense_for_a_while_loses_no_job)
+{
+    static const char *const names[] = {"claim", "touch", "sweep", "heartbeat"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct flow *f = flow_bare(FLOW_FULL, NULL);
+        struct flow_handler w = {.way = FLOW_DONE};
+        struct scripted_server *s = listen_to_nonsense(f, names[i], &w);
+
+        flow_poll(f, scripted_server_answered(s) > 0);
+        scripted_server_answer(s, SCRIPTED_NONE, "");
+        flow_until(f, w.settled == 1);
+        cr_assert_eq(w.errors, 0, "%s: %s", names[i], lapse_strerror(w.err));
+        flow_each_once(&w, 1);
+
+        flow_close(f, f->l, 5000);
+        scripted_server_stop(s);
+        flow_end(f, "q");
+    }
+}
+
+/* Nobody knows whether it was settled. */
+Test(hostile_server, that_answers_a_settle_with_nonsense_makes_it_elost)
+{
+    static const struct {
+        const char *name;
+        enum flow_way way;
+    } rows[] = {{"done", FLOW_DONE}, {"retry", FLOW_RETRY}, {"fail", FLOW_FAIL}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct flow *f = flow_bare(FLOW_FULL, NULL);
+        struct flow_handler w = {.way = rows[i].way};
+        struct scripted_server *s = listen_to_nonsense(f, rows[i].name, &w);
+
+        flow_until(f, w.settled == 1);
+        cr_assert_eq(w.err, LAPSE_ELOST, "%s: %s", rows[i].name, lapse_strerror(w.err));
+
+        flow_close(f, f->l, 5000);
+        scripted_server_stop(s);
+        flow_end(f, "q");
+    }
+}
+
 /* ---- SIGPIPE ---- */
 static bool pending(void)
 {

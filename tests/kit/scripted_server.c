@@ -20,6 +20,18 @@ const char *const scripted_steps[SCRIPTED_STEPS] = {
     "get",  "claim",  "done",    "retry",      "fail",      "release",  "renew",  "touch",
     "arm",  "sweep",  "reclaim", "heartbeat",  "depth",     "list"};
 
+int scripted_step(const char *name)
+{
+    int step = 0;
+
+    while (step < SCRIPTED_STEPS && strcmp(scripted_steps[step], name) != 0) {
+        step++;
+    }
+
+    cr_assert_lt(step, SCRIPTED_STEPS, "%s", name);
+    return step;
+}
+
 bool scripted_step_is_script(int step)
 {
     return step >= FIRST_SCRIPT;

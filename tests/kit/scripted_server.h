@@ -13,6 +13,7 @@ struct server;
 /* Of a connection's beginning, then the scripts. */
 enum { SCRIPTED_STEPS = 22, SCRIPTED_NONE = -1, SCRIPTED_ANY = -2 };
 extern const char *const scripted_steps[SCRIPTED_STEPS];
+int scripted_step(const char *name);
 bool scripted_step_is_script(int step);
 
 struct scripted_server {
