@@ -2,6 +2,7 @@
 /* Who holds a job, and for how long. */
 #include "listener.h"
 #include "listening.h"
+#include "scripted_server.h"
 #include "wire.h"
 #include <poll.h>
 #include <signal.h>
@@ -147,6 +148,37 @@ Test(lease, that_lasts_to_the_end_of_run_ms_is_not_renewed_again)
     cr_assert_eq(renewals(f), before);
     cr_assert_eq(flow_logged(f, "held for run_ms"), 1);
     flow_settle(&w, FLOW_DONE);
+    flow_end(f, "q");
+}
+
+/* At a sixth of the lease after the refusal, and not at each look. */
+Test(lease, whose_renewal_is_refused_is_renewed_a_little_later)
+{
+    enum { LEASE_MS = 6000 };
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct scripted_server *s = scripted_server_before(f->server);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct lapse_options opts = flow_options(f);
+
+    flow_allow_log(f, "Redis refused renew: OOM");
+    scripted_server_answer(s, scripted_step("renew"), "-OOM command not allowed\r\n");
+    opts.url = s->url;
+    opts.lease_ms = LEASE_MS;
+    f->l = flow_open(f, &opts);
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+
+    int64_t until_ms = lapse_job_until_ms(w.held[0]);
+    flow_poll(f, scripted_server_answered(s) > 0);
+    cr_assert_eq(lapse_job_until_ms(w.held[0]), until_ms);
+    scripted_server_answer(s, SCRIPTED_NONE, "");
+    flow_until(f, lapse_job_until_ms(w.held[0]) > until_ms);
+
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.errors, 0, "%s", lapse_strerror(w.err));
+    flow_close(f, f->l, 5000);
+    scripted_server_stop(s);
     flow_end(f, "q");
 }
 

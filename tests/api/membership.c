@@ -77,6 +77,28 @@ Test(membership, is_entered_again_when_a_notice_leads_to_names_without_ours)
     flow_end(f, "q");
 }
 
+/* Anybody may write there. */
+Test(membership, of_a_name_that_no_listener_can_have_is_passed_over)
+{
+    enum { N = 20 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    redis_do(f->server, "ZADD lapse:{q}:listeners 1 %0500d", 7);
+    redis_do(f->server, "ZADD %s 9999999999999 %0500d", ALIVE, 7);
+    flow_listen(f, "q", &w);
+    flow_until_listeners(f, "q", 2);
+    flow_calm(f);
+
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
+    }
+    flow_until(f, w.settled == N);
+    flow_each_once(&w, N);
+    flow_until_listeners(f, "q", 2);
+    flow_end(f, "q");
+}
+
 /* Of a process that was killed when no other was there: nobody is left who knew it. */
 Test(membership, of_the_dead_is_removed_by_who_comes)
 {

@@ -139,8 +139,8 @@ static void let_it_answer(struct flow *f)
     }
 }
 
-/* A new handle listens, schedules a job, and runs it; beside another listener, so that it has a
- * peer. */
+/* A new handle listens, schedules a job, and runs it; beside a listener that is alive and one
+ * that is not. */
 static void run_one(struct flow *f, struct flow_handler *w)
 {
     struct flow_answer a = {.f = f};
@@ -161,7 +161,7 @@ static void run_one(struct flow *f, struct flow_handler *w)
 
     cr_assert_eq(flow_wait(f, &a), 0);
     flow_until(f, w->settled == want);
-    flow_until_listeners(f, "q", 2);
+    flow_until_listeners(f, "q", 3);
     let_it_answer(f);
 }
 
@@ -174,7 +174,8 @@ Test(memory, that_a_listener_lacks_once_keeps_no_job_from_running_once)
     long n = 0;
 
     flow_allow_log(f, "out of memory: a job of queue q is returned");
-    redis_do(f->server, "ZADD lapse:{q}:listeners 1 other/0000000000000001");
+    redis_do(f->server,
+             "ZADD lapse:{q}:listeners 1 other/0000000000000001 1 gone/ffffffffffffffff");
     redis_do(f->server, "ZADD lapse:{}:alive 9999999999999 other/0000000000000001");
 
     while (failed) {

@@ -149,6 +149,19 @@ Test(retry, a_delay_of_its_own_is_kept_to_the_millisecond)
     flow_end(f, "q");
 }
 
+Test(retry, a_delay_of_more_than_ten_years_is_one_of_ten_years)
+{
+    static const int64_t ten_years_ms = 315576000000;
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct flow_job job;
+
+    schedule(f, "a", 2, 1000, 1000);
+    flow_listen(f, "q", &w);
+    put_back(&w, INT64_MAX, ten_years_ms, ten_years_ms, &job);
+    flow_end(f, "q");
+}
+
 FLOW_ALL_MODES(retry, it_runs_again_when_it_is_due_again_and_not_before)
 {
     enum { RUNS = 5 };

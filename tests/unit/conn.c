@@ -6,12 +6,14 @@
 #include "unit.h"
 #include <criterion/criterion.h>
 #include <ev.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { TIMEOUT_MS = 5000 };
+enum { TIMEOUT_MS = 5000, REPLY_MS = 5000, FILL_MS = 200 };
 
 static char password[] = "p";
 
@@ -19,7 +21,7 @@ static char password[] = "p";
 static struct asker {
     struct context context;
     struct endpoint endpoint;
-    char socket[100]; /* outlives the server */
+    char host[100]; /* outlives the server */
     struct conn conn;
     struct call call;
     bool answered;
@@ -49,18 +51,23 @@ static void on_down(void *arg)
     asker.down = true;
 }
 
-static void asker_start(const char *path)
+static void asker_start_at(const char *host, bool unix_socket)
 {
     static const struct conn_events events = {.up = on_up, .down = on_down};
 
     asker.context.loop = ev_loop_new(0);
-    asker.context.options.reply_ms = 5000;
+    asker.context.options.reply_ms = REPLY_MS;
     asker.endpoint.context = &asker.context;
-    asker.endpoint.address.unix_socket = true;
-    snprintf(asker.socket, sizeof asker.socket, "%s", path);
-    asker.endpoint.address.host = asker.socket;
+    asker.endpoint.address.unix_socket = unix_socket;
+    snprintf(asker.host, sizeof asker.host, "%s", host);
+    asker.endpoint.address.host = asker.host;
     conn_init(&asker.conn, &asker.endpoint, CONN_COMMANDS, &events, NULL);
     conn_start(&asker.conn);
+}
+
+static void asker_start(const char *path)
+{
+    asker_start_at(path, true);
 }
 
 static void asker_end(void)
@@ -139,4 +146,56 @@ Test(conn, that_ends_before_its_password_is_sent_is_reported)
     asker_end();
     close(door);
     test_dir_remove(dir);
+}
+
+/* ---- a server that cannot keep up ---- */
+/* Connects until no more connections are taken. */
+static int fill_door(const struct sockaddr_in *at, int clients[], int most)
+{
+    int n = 0;
+    struct pollfd p = {.revents = POLLOUT};
+
+    while (n < most && p.revents) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        cr_assert_geq(fd, 0);
+        clients[n++] = fd;
+        connect(fd, (const struct sockaddr *)at, sizeof *at);
+        p = (struct pollfd){.fd = fd, .events = POLLOUT};
+        poll(&p, 1, FILL_MS);
+    }
+
+    return n;
+}
+
+/* The kernel drops what it sends to begin with, as a firewall may. */
+Test(conn, that_nobody_answers_is_given_up_after_reply_ms)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int clients[16];
+    unsigned none = 0;
+    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    cr_assert(door >= 0 && bind(door, (struct sockaddr *)&at, sizeof at) == 0);
+    cr_assert(listen(door, 0) == 0 && getsockname(door, (struct sockaddr *)&at, &len) == 0);
+    int n = fill_door(&at, clients, 16);
+    cr_assert_lt(n, 16);
+
+    asker.context.log.fn = note_line;
+    asker.endpoint.address.port = ntohs(at.sin_port);
+    asker_start_at("127.0.0.1", false);
+    while (asker.conn.state != CONN_CONNECTING) {
+        ev_run(asker.context.loop, EVRUN_ONCE);
+    }
+    cr_assert_eq(n_disconnects(), 0);
+    unit_pass_us(REPLY_MS * INT64_C(1000));
+    cr_assert(loop_until(asker.context.loop, is_disconnected_again, &none, TIMEOUT_MS));
+    cr_assert(strstr(logged, "cannot connect to Redis") && strstr(logged, "no answer"), "%s",
+              logged);
+
+    asker_end();
+    for (int i = 0; i < n; i++) {
+        close(clients[i]);
+    }
+    close(door);
 }
