@@ -19,11 +19,14 @@ static long live;                /* allocations */
 static unsigned accepted, ended; /* callbacks to come, and those that came */
 static struct lapse_job *held[HELD];
 static unsigned n_held;
-static struct conn *conns[2]; /* commands, subscription */
-static unsigned n_conns;
-enum { PLAIN = SCRIPT_COUNT };      /* a command that runs no script */
-static unsigned char scripts[4096]; /* of the calls sent, in order */
-static unsigned n_sent, n_answered;
+enum { PLAIN = SCRIPT_COUNT }; /* a command that runs no script */
+enum { CONNS = CONN_FENCE + 1 };
+static struct conn *conns[CONNS]; /* by their roles */
+static struct sent {
+    unsigned char scripts[4096]; /* of the calls, in order */
+    unsigned n, n_answered;
+} sent[CONNS];
+static bool wants_copies; /* some schedules do */
 
 /* ---- what the library takes from outside ---- */
 int clock_gettime(clockid_t id, struct timespec *t) /* libFuzzer measures by another clock */
@@ -68,9 +71,7 @@ static void *allocate(void *old, size_t size)
 /* ---- the connection ---- */
 static void end_calls(struct conn *c, int err)
 {
-    if (c == conns[0]) {
-        n_sent = n_answered = 0;
-    }
+    sent[c->role].n = sent[c->role].n_answered = 0;
 
     for (struct list *i; (i = list_pop(&c->calls));) {
         struct call *call = CONTAINER(i, struct call, node);
@@ -83,8 +84,9 @@ static void end_calls(struct conn *c, int err)
 static void on_timer(void *arg)
 {
     struct conn *c = arg;
+    bool may = c->role != CONN_FENCE || conns[CONN_COMMANDS]->state == CONN_UP;
 
-    if (c->state == CONN_DOWN) {
+    if (c->state == CONN_DOWN && may) {
         c->state = CONN_UP;
         c->events->up(c->arg);
     } else if (c->state == CONN_FAILING) {
@@ -105,13 +107,15 @@ void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
                        .end_reason = LAPSE_ELOST};
     list_init(&c->calls);
     timer_init(&c->timer, c->context->loop, on_timer, c);
-    MUST(n_conns < 2);
-    conns[n_conns++] = c;
+    MUST(!conns[role]);
+    conns[role] = c;
 }
 
 void conn_start(struct conn *c)
 {
-    timer_set(&c->timer, 0);
+    if (c->state == CONN_DOWN) {
+        timer_set(&c->timer, 0);
+    }
 }
 
 /* By its hash, or by its text. */
@@ -130,7 +134,8 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
     MUST(c->state == CONN_UP && argc >= 3);
 
     for (int i = 0; i < argc; i++) {
-        for (size_t k = 0; k < len[i]; k++) {
+        size_t n = len ? len[i] : strlen(argv[i]);
+        for (size_t k = 0; k < n; k++) {
             sum += (unsigned char)argv[i][k];
         }
     }
@@ -142,8 +147,9 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
     }
 
     (void)sum;
-    MUST((plain || script < SCRIPT_COUNT) && n_sent < sizeof scripts);
-    scripts[n_sent++] = (unsigned char)script;
+    struct sent *s = &sent[c->role];
+    MUST((plain || script < SCRIPT_COUNT) && s->n < sizeof s->scripts);
+    s->scripts[s->n++] = (unsigned char)script;
     call->ended = false;
     call->sent_us = clock_us();
     list_insert(&c->calls, &call->node);
@@ -176,6 +182,11 @@ static void lose(struct conn *c, int why)
         c->end_reason = why;
         timer_set(&c->timer, 0);
     }
+}
+
+void conn_drop(struct conn *c)
+{
+    lose(c, LAPSE_ELOST);
 }
 
 void conn_close(struct conn *c, int why)
@@ -330,6 +341,22 @@ static struct redisReply *plain_reply(unsigned byte)
     }
 }
 
+/* Of WAIT and WAITAOF. */
+static struct redisReply *wait_reply(unsigned byte)
+{
+    struct redisReply *counts;
+
+    switch (byte % 4) {
+    case 0: return text(REDIS_REPLY_ERROR, "ERR unknown command", 19);
+    case 1: return integer(byte >> 4 & 3);
+    default:
+        counts = array(2);
+        counts->element[0] = integer(byte >> 2 & 1);
+        counts->element[1] = integer(byte >> 4 & 3);
+        return counts;
+    }
+}
+
 /* How many elements come before the rows, in the answer of a script that has rows. */
 static size_t before_rows(unsigned script)
 {
@@ -342,12 +369,12 @@ static size_t before_rows(unsigned script)
 }
 
 /* The shape that the script's head promises, more or less. */
-static struct redisReply *canned(unsigned script)
+static struct redisReply *canned(enum conn_role role, unsigned script)
 {
     unsigned byte = eat_byte(&in);
     unsigned n = byte % 8;
     if (script == PLAIN) {
-        return plain_reply(byte);
+        return role == CONN_FENCE ? wait_reply(byte) : plain_reply(byte);
     }
 
     const struct script_facts *facts = &script_facts[script];
@@ -370,11 +397,12 @@ static struct redisReply *canned(unsigned script)
 
 static void answer(struct conn *c, bool by_shape)
 {
-    struct redisReply *r = by_shape ? canned(scripts[n_answered]) : tree(0);
+    struct sent *s = &sent[c->role];
+    struct redisReply *r = by_shape ? canned(c->role, s->scripts[s->n_answered]) : tree(0);
     struct list *i = c->state == CONN_UP ? list_pop(&c->calls) : NULL;
 
     if (i) {
-        n_answered++;
+        s->n_answered++;
         struct call *call = CONTAINER(i, struct call, node);
         MUST(!call->ended);
         call->ended = true;
@@ -507,6 +535,8 @@ static int ask(struct lapse *l, unsigned how)
         s.body = "body";
         s.body_len = how / 32 % 5;
         s.due = due;
+        s.replicas = wants_copies ? how / 32 % 3 : 0;
+        s.flags = wants_copies && how & 128 ? LAPSE_FSYNC : 0;
         s.on_conflict = (enum lapse_conflict)(how / 32 % 3);
         return lapse_schedule(l, &s, on_answer, NULL);
     case 2: return lapse_cancel(l, "q", id, 0, on_answer, NULL);
@@ -544,19 +574,23 @@ static void no_line(int level, const char *line, void *arg)
 
 static void step(struct lapse *l)
 {
+    struct conn *subscription = conns[CONN_SUBSCRIPTION];
+    struct conn *fence = conns[CONN_FENCE];
     unsigned what = eat_byte(&in);
     unsigned how = what >> 4;
     int err;
 
     switch (what % 8) {
     case 0:
-    case 1: answer(conns[0], what % 8); break;
-    case 2: publish(conns[1], eat_byte(&in)); break;
+    case 1: answer(fence && how & 8 ? fence : conns[CONN_COMMANDS], what % 8); break;
+    case 2: publish(subscription, eat_byte(&in)); break;
     case 3:
-        if (!(how & 8)) {
+        if (fence && how & 4) {
+            lose(fence, how & 2 ? LAPSE_ELOST : LAPSE_ETIMEOUT);
+        } else if (!(how & 8)) {
             lose(conns[how % 2], how & 2 ? LAPSE_ELOST : LAPSE_ETIMEOUT);
-        } else if (conns[1]->state == CONN_UP) {
-            conns[1]->events->ask(conns[1]->arg);
+        } else if (subscription->state == CONN_UP) {
+            subscription->events->ask(subscription->arg);
         }
         break;
     case 4:
@@ -584,9 +618,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     in = (struct eat){data, size};
     now_us = START_US;
-    accepted = ended = n_held = n_conns = n_sent = n_answered = 0;
+    accepted = ended = n_held = 0;
+    memset(conns, 0, sizeof conns);
+    memset(sent, 0, sizeof sent);
 
     unsigned bits = eat_byte(&in);
+    wants_copies = bits & 128;
     o.log = no_line;
     o.flags = bits % 4;
     o.arm_ahead_ms = bits & 4 ? 1000 : 0;
