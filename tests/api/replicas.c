@@ -4,6 +4,7 @@
 #include "audit.h"
 #include "handler.h"
 #include "proxy.h"
+#include "scripted_server.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 
@@ -803,6 +804,68 @@ Test(replicas, whose_answer_never_comes_are_given_up)
     proxy_stop(p);
     server_stop(replica);
     flow_end(f, "q");
+}
+
+/* ---- what is answered is not believed ---- */
+static void is_not_confirmed(const char *command, const char *answer)
+{
+    struct flow *f = master();
+    struct server *replica = add_replica(f);
+    struct scripted_server *between = scripted_server_before(f->server);
+    struct lapse_options opts = flow_options(f);
+    struct flow_answer a;
+
+    lost_logs(f);
+    flow_allow_log(f, "Redis refused ");
+    flow_allow_log(f, "Redis broke off in the middle of fence");
+    flow_allow_log(f, " of 1 replicas");
+    opts.url = between->url;
+    opts.replicas_ms = LATE_MS;
+    f->l = flow_open(f, &opts);
+    cr_assert_eq(schedule(f, "before", 1, NULL), 0);
+
+    scripted_server_answer_command(between, command, answer);
+    begin(f, &a, "a", 1);
+    cr_assert_eq(flow_wait(f, &a), LAPSE_EALONE, "%s answers %s", command, answer);
+    is_alone(&a, "a");
+    cr_assert(has_job(f->server, "a"));
+
+    scripted_server_answer_command(between, "", "");
+    cr_assert_eq(schedule(f, "after", 1, NULL), 0);
+    flow_close(f, f->l, 1000);
+    scripted_server_stop(between);
+    server_stop(replica);
+    flow_end(f, "q");
+}
+
+Test(replicas, are_not_confirmed_by_an_answer_of_another_shape)
+{
+    static const char *const answers[] = {
+        "+OK\r\n",       "$-1\r\n",
+        "*0\r\n",        "*2\r\n:1\r\n:1\r\n",
+        ":-1\r\n",       ":4294967296\r\n",
+        "$3\r\none\r\n", "-ERR WAIT cannot be used with replica instances\r\n",
+        "hello\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        is_not_confirmed("WAIT", answers[i]);
+    }
+    is_not_confirmed("WAIT", ":0\r\n");
+}
+
+/* WAIT behind it says 1: of what was written before. */
+Test(replicas, are_not_confirmed_where_the_fence_was_refused)
+{
+    static const char *const answers[] = {
+        "-OOM command not allowed when used memory > 'maxmemory'\r\n",
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-LAPSE EBROKEN it\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        is_not_confirmed("EVAL", answers[i]);
+    }
 }
 
 /* ---- the end of the handle ---- */

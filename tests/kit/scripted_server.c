@@ -40,6 +40,7 @@ bool scripted_step_is_script(int step)
 struct scripted_ctl {
     atomic_int step, most_conns;
     atomic_long answered;
+    char command[16]; /* is answered too */
     size_t len;
     char answer[MOST_ANSWER];
 };
@@ -125,6 +126,14 @@ static int step_of(const char *at, size_t len)
     return SCRIPTED_NONE;
 }
 
+static bool is_command(const char *at, size_t len, const char *name)
+{
+    size_t text_len;
+    const char *text = argument(at, len, 0, &text_len);
+
+    return text && *name && is_text(text, text_len, name, strlen(name));
+}
+
 /* ---- connections, in the child ---- */
 struct buffer {
     char *at;
@@ -188,8 +197,9 @@ static bool client_write(int fd, const char *at, size_t len)
 static bool conn_command(struct scripted_ctl *ctl, struct conn *c, const char *at, size_t len)
 {
     int step = step_of(at, len);
+    bool is_step = ctl->step == SCRIPTED_ANY || (step != SCRIPTED_NONE && step == ctl->step);
 
-    if (ctl->step == SCRIPTED_ANY || (step != SCRIPTED_NONE && step == ctl->step)) {
+    if (is_step || is_command(at, len, ctl->command)) {
         atomic_fetch_add(&ctl->answered, 1);
         return client_write(c->client, ctl->answer, ctl->len);
     }
@@ -368,6 +378,13 @@ struct scripted_server *scripted_server_before(struct server *redis)
 void scripted_server_answer(struct scripted_server *s, int step, const char *answer)
 {
     set_answer(s, step, answer, strlen(answer));
+}
+
+void scripted_server_answer_command(struct scripted_server *s, const char *name, const char *answer)
+{
+    *s->ctl->command = '\0';
+    set_answer(s, SCRIPTED_NONE, answer, strlen(answer));
+    snprintf(s->ctl->command, sizeof s->ctl->command, "%s", name);
 }
 
 void scripted_server_conns(struct scripted_server *s, int most)

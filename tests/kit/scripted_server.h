@@ -27,6 +27,9 @@ struct scripted_server *scripted_server_start(const void *answer, size_t len);
 struct scripted_server *scripted_server_before(struct server *redis);
 /* From now on it answers this step so; SCRIPTED_NONE: it passes all on. */
 void scripted_server_answer(struct scripted_server *s, int step, const char *answer);
+/* The same of all commands of this name, such as "WAIT"; "": it passes them on. */
+void scripted_server_answer_command(struct scripted_server *s, const char *name,
+                                    const char *answer);
 /* Serves so many connections at a time; others wait at the door. */
 void scripted_server_conns(struct scripted_server *s, int most);
 /* commands it answered itself, since the last change */
