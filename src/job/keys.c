@@ -51,13 +51,10 @@ bool keys_name_ok(struct span name)
 const char *keys_part_name(enum keys_part part)
 {
     static const char *const names[KEYS_PARTS] = {
-        [KEYS_DUE] = "due",
-        [KEYS_RUN] = "run",
-        [KEYS_DEAD] = "dead",
-        [KEYS_JOBS] = "jobs",
-        [KEYS_ATTEMPTS] = "attempts",
-        [KEYS_SEQ] = "seq",
-        [KEYS_LISTENERS] = "listeners",
+        [KEYS_DUE] = "due",           [KEYS_RUN] = "run",
+        [KEYS_DEAD] = "dead",         [KEYS_JOBS] = "jobs",
+        [KEYS_ATTEMPTS] = "attempts", [KEYS_SEQ] = "seq",
+        [KEYS_CONF] = "conf",         [KEYS_LISTENERS] = "listeners",
     };
     return names[part];
 }

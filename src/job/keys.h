@@ -27,6 +27,7 @@ enum keys_part {
     KEYS_JOBS,
     KEYS_ATTEMPTS,
     KEYS_SEQ,
+    KEYS_CONF,
     KEYS_LISTENERS,
     KEYS_PARTS
 };

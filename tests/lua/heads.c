@@ -47,23 +47,21 @@ static bool is_write(const char *command)
     return false;
 }
 
-/* A line of MONITOR: 1700000000.000001 [0 lua] "ZADD" "s:{q}:due" "5" "id". The keys of a command
- * for several are all triggers. One key is of no queue. */
+/* A line of MONITOR: 1700000000.000001 [0 lua] "ZADD" "s:{q}:due" "5" "id". One key is of no
+ * queue. */
 static void note(struct touched *t, const char *line)
 {
     const char *command = strstr(line, " lua] \"");
-    const char *key = command ? strstr(command, "\" \"s:{") : NULL;
 
-    if (!key) {
+    if (!command) {
         return;
     }
 
     command += strlen(" lua] \"");
-    key = strstr(key, "}:") + strlen("}:");
-    if (is_write(text("%.*s", (int)strcspn(command, "\""), command))) {
-        add_key(&t->written, text("%.*s", (int)strcspn(key, ":\""), key));
-    } else {
-        add_key(&t->read, text("%.*s", (int)strcspn(key, ":\""), key));
+    bool writes = is_write(text("%.*s", (int)strcspn(command, "\""), command));
+    for (const char *key = command; (key = strstr(key, "\" \"s:{"));) {
+        key = strstr(key, "}:") + strlen("}:");
+        add_key(writes ? &t->written : &t->read, text("%.*s", (int)strcspn(key, ":\""), key));
     }
 }
 

@@ -31,6 +31,7 @@ static const struct {
     {"touch", "0 me 10 100 0 0 1 1 24", "due run dead jobs attempts seq", "zrem",
      "set zadd hset hdel del", false},
     {"arm", "'0 600' 0", "due", "set", "", true},
+    {"configure", "0 paused=+5", "conf", "del", "set", false},
     {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
     {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},
@@ -71,8 +72,8 @@ static void unchanged(int i, const char *what, const char *before)
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
-    static const char *const key[] = {"due",      "run", "dead",      "jobs",
-                                      "attempts", "seq", "listeners", "alive"};
+    static const char *const key[] = {"due", "run",  "dead",      "jobs", "attempts",
+                                      "seq", "conf", "listeners", "alive"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {

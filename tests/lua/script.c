@@ -178,6 +178,19 @@ char *show(const redisReply *r)
 }
 
 /* ---- running ---- */
+/* NAME=T+5 as the script gets it. */
+static char *setting(char *word, size_t *len)
+{
+    char *value = strstr(word, "=T");
+
+    if (value && strspn(word, "abcdefghijklmnopqrstuvwxyz_") == (size_t)(value - word)) {
+        *value = '\0';
+        word = text("%s=%lld", word, (long long)(T + atoll(value + 2)));
+        *len = strlen(word);
+    }
+    return word;
+}
+
 /* The word at *at, unescaped; NULL: no more. */
 static char *word(const char **at, size_t *len)
 {
@@ -207,7 +220,7 @@ static char *word(const char **at, size_t *len)
 
     *len = n;
 
-    return out;
+    return setting(out, len);
 }
 
 /* KEYS[2], of KEYS[1]. */
@@ -297,6 +310,7 @@ void everything(void)
     ask("ZADD s:{q}:run 5 n");
     ask("HSET s:{q}:attempts m %s n %s", "1 7 you 1 1 5 5 ", "1 8 you 1 1 5 5 ");
     ask("ZADD s:{q}:listeners 5 l");
+    ask("SET s:{q}:conf %s", "1 paused=5 ");
     ask("ZADD " ALIVE " 5 l");
 }
 
@@ -317,6 +331,7 @@ const struct script_call script_calls[] = {
     {"reclaim", "0 me 0"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"arm", "'0 600' 0"},
+    {"configure", "0 paused=+5"},
     {"heartbeat", "0 me 100"},
     {"heartbeat", "0 l 0"},
     {"join", "0 me 1"},
@@ -415,6 +430,12 @@ char *keys(void)
     if (seq) {
         fputs(" | seq ", f);
         put_bytes(f, seq, strlen(seq));
+    }
+
+    char *conf = ask("GET s:{q}:conf")->str;
+    if (conf) {
+        fputs(" | conf ", f);
+        put_bytes(f, conf, strlen(conf));
     }
 
     redisReply *triggers = names_of("s:{q}:t:[^{]*"); /* no canary */

@@ -10,7 +10,8 @@
  *     due b:T+5 | run a:T+9 | jobs a=\01\00x b=\01\00 | attempts a=1 U+1 me 1 10 U T  | seq U+1 |
  *     t b:T+4
  *
- * sets by score, hashes and triggers by id; what is empty or missing is left out. */
+ * sets by score, hashes and triggers by id, settings as "conf 1 paused=T+5 "; what is empty or
+ * missing is left out. */
 #ifndef SCRIPT_H
 #define SCRIPT_H
 #include "redis.h"

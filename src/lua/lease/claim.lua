@@ -3,9 +3,9 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer claims due
+-- USES    answer claims due gate tokens
 -- KEYS    due none
--- READS   due run dead jobs attempts seq
+-- READS   due run dead jobs attempts seq conf
 -- WRITES  due seq run dead attempts t
 -- ARGV    database
 --         holder
@@ -17,6 +17,7 @@
 --         next_due_ms     the first that is due later; 0: none
 --         n_unreadable    moved to dead
 --         n_lost          members without a record, removed
+--         gate_ms         until when no job is given out, and the times above are 0; 0: jobs are
 --         then per job: row (then its place among the ids; 0: it was not named)
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
@@ -43,13 +44,18 @@ end
 local function main()
   local limit = tonumber(ARGV[4])
   local ids, dues, place = due_jobs(limit)
-  local token = claim_check()
+  local stored = claim_check()
+  local seq, settings = stored[1], stored[2]
+  local token = token_last(seq)
+
+  local gate_ms = settings and gate_of(settings) or 0
+  if gate_ms > 0 then return { now_us, 0, 0, 0, 0, gate_ms } end
 
   local function place_of(id) return place[id] or 0 end
   local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, place_of)
   if limit > 0 then triggers_delete(taken) end
 
   local oldest_due_ms, next_due_ms = next_due()
-  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, unpack(rows) }
+  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, unpack(rows) }
 end
 return answer(main)

@@ -3,9 +3,9 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer claims due owners triggers
+-- USES    answer claims due gate owners tokens triggers
 -- KEYS    due none
--- READS   due run dead jobs attempts seq t
+-- READS   due run dead jobs attempts seq conf t
 -- WRITES  due seq run dead attempts t
 -- ARGV    database
 --         holder
@@ -21,6 +21,7 @@
 --         next_due_ms     the first that is due later; 0: none
 --         n_unreadable    moved to dead
 --         n_lost          members without a record, removed
+--         gate_ms         until when no job is given out and no trigger read; 0: they are
 --         n_read          triggers read
 --         n_there         of these, still there
 --         n_expired       triggers that this reading expired
@@ -92,7 +93,15 @@ local function main()
   local limit, look = tonumber(ARGV[4]), math.min(BATCH, tonumber(ARGV[9]))
   local cursor_ms = math.min(tonumber(ARGV[5]), now_ms)
   local ids, dues, triggers, last_ms, more = due_jobs(cursor_ms, limit)
-  local token = claim_check()
+  local stored = claim_check()
+  local seq, settings = stored[1], stored[2]
+  local token = token_last(seq)
+
+  local gate_ms = settings and gate_of(settings) or 0
+  if gate_ms > 0 then
+    return { now_us, 0, 0, 0, 0, gate_ms, 0, 0, 0, cursor_ms, 0, 0, '' }
+  end
+
   local n_there, n_expired = triggers_read(triggers)
 
   -- For a key the time is that of the script's start. Where that was a moment too early, the next
@@ -107,7 +116,7 @@ local function main()
   local oldest_due_ms, next_due_ms = next_due()
   if look > 0 then known_ms, coming = coming_jobs(look) end
   more = (more or #taken < #ids) and 1 or 0
-  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, #triggers, n_there, n_expired,
+  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, #triggers, n_there, n_expired,
     cursor_ms, more, known_ms, coming, unpack(rows) }
 end
 return answer(main)

@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts ids record sets tokens triggers types
+-- USES    attempts ids record sets settings tokens triggers types
 
--- Before the first write: trips over keys of the wrong type, and a token that is none.
+-- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
+-- and of the settings.
 local function claim_check()
   check_zset(DUE)
   check_zset(RUN)
   check_zset(DEAD)
-  return token_last()
+  local stored = call('MGET', SEQ, CONF)
+  return stored
 end
 
 -- Before the first claim of a life.

@@ -5,9 +5,10 @@ local SEQ = BASE .. 'seq'
 
 -- The next token is one more than this: the last token, or the time in microseconds. The time keeps
 -- tokens distinct and growing where Redis lost its last writes, the last token where its clock was
--- set back.
-local function token_last()
-  local text = call('GET', SEQ) or '0'
+-- set back. stored: the last token as MGET has read it, which takes a key of the wrong type for a
+-- missing one; GET does not.
+local function token_last(stored)
+  local text = stored or call('GET', SEQ) or '0'
   local token = string.find(text, '^%d+$') and tonumber(text)
   local most = 2 ^ 53 - 2 ^ 20 -- Lua counts exactly up to 2^53
   if not token or token > most or decimal(token) ~= text then

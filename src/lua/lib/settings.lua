@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: MIT
+-- The settings of the queue: '1 name=value name=value '. What is missing has its default.
+
+local CONF = BASE .. 'conf'
+
+-- The names in their order, and the value of each; also of names that only newer versions know.
+local function settings_read(text)
+  if string.sub(text, 1, 2) ~= '1 ' then
+    error({ err = 'ERR ' .. CONF .. ' is in a format that this version cannot read' })
+  end
+
+  local names, values = {}, {}
+  for name, value in string.gmatch(text, '([^ =]+)=([^ ]*)') do
+    if not values[name] then names[#names + 1] = name end
+    values[name] = value
+  end
+  return names, values
+end
