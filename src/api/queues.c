@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_depth() and lapse_list(). */
+/* lapse_depth(), lapse_list(), lapse_configure(), lapse_pause(), lapse_unpause(). */
 #include "api/request.h"
 #include "script/queue_verbs.h"
 #include "base/mem.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { CHANGES_MAX = 4096, SETTINGS_MAX = 8192 /* bytes of an answer, with its end */ };
 
 /* ---- depth ---- */
 struct depth_call {
@@ -202,4 +206,121 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
     script_list(&l->script, &r->script, r->request.key, &page);
 
     return 0;
+}
+
+/* ---- settings ---- */
+struct configure_call {
+    struct request request;
+    lapse_text_fn *fn;
+    struct configure_request script;
+    size_t changes_len;
+    char *text; /* of the answer */
+};
+
+static void configure_call_run(struct task *t)
+{
+    struct configure_call *r = CONTAINER(t, struct configure_call, request.task);
+    int err = r->request.err;
+    const char *text = !err || err == LAPSE_EINVAL ? r->text : NULL;
+
+    if (r->fn) {
+        r->fn(r->request.handle, err, text, r->request.arg);
+    }
+}
+
+static void configure_call_done(struct task *t, bool alive)
+{
+    (void)alive;
+    mem_free(CONTAINER(t, struct configure_call, request.task));
+}
+
+static int keep_text(struct configure_call *r, struct span text)
+{
+    if (text.len >= SETTINGS_MAX) {
+        return LAPSE_EBROKEN;
+    }
+
+    memcpy(r->text, text.at, text.len);
+    r->text[text.len] = '\0';
+    return 0;
+}
+
+static void on_configured(struct configure_request *r, int err, const struct configure_reply *reply)
+{
+    struct configure_call *c = CONTAINER(r, struct configure_call, script);
+    struct lapse *l = c->request.handle;
+
+    if (!err && reply->wrong.len > 0) {
+        err = keep_text(c, reply->wrong);
+        err = err ? err : LAPSE_EINVAL;
+    } else if (!err) {
+        err = keep_text(c, reply->settings);
+        if (c->changes_len > 0) {
+            listener_configured(&l->listener, c->request.queue);
+        }
+    }
+
+    request_end(&c->request, err);
+}
+
+int lapse_configure(struct lapse *l, const char *queue, const char *changes, lapse_text_fn *fn,
+                    void *arg)
+{
+    size_t changes_len = changes ? strlen(changes) : 0;
+    struct request_spec spec = {
+        .size = sizeof(struct configure_call),
+        .queue = queue,
+        .id = "",
+        .extra_len = changes_len + SETTINGS_MAX,
+        .arg = arg,
+        .run = configure_call_run,
+        .done = configure_call_done,
+    };
+    void *made;
+
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) || changes_len > CHANGES_MAX) {
+        return LAPSE_EINVAL;
+    }
+    int err = request_new(&made, l, &spec);
+    if (err) {
+        return err;
+    }
+
+    struct configure_call *r = made;
+    char *copy = r->request.extra;
+    if (changes_len > 0) {
+        memcpy(copy, changes, changes_len);
+    }
+
+    r->fn = fn;
+    r->changes_len = changes_len;
+    r->text = copy + changes_len;
+    r->script.end = on_configured;
+    r->script.request.until_us = request_until_us(l);
+    script_configure(&l->script, &r->script, r->request.key, (struct span){copy, changes_len});
+
+    return 0;
+}
+
+int lapse_pause(struct lapse *l, const char *queue, const char *id, int64_t for_ms,
+                lapse_text_fn *fn, void *arg)
+{
+    char changes[64];
+
+    if (id || for_ms < 0 || for_ms > JOB_TEN_YEARS_MS) {
+        return LAPSE_EINVAL;
+    }
+
+    if (for_ms > 0) {
+        snprintf(changes, sizeof changes, "paused=+%" PRId64, for_ms);
+    } else {
+        snprintf(changes, sizeof changes, "paused=%" PRId64, EXACT_MAX);
+    }
+
+    return lapse_configure(l, queue, changes, fn, arg);
+}
+
+int lapse_unpause(struct lapse *l, const char *queue, const char *id, lapse_text_fn *fn, void *arg)
+{
+    return id ? LAPSE_EINVAL : lapse_configure(l, queue, "paused=", fn, arg);
 }

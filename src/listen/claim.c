@@ -109,6 +109,7 @@ static void on_claim_answer(struct claim_request *r, int err, const struct claim
                                .next_due_ms = reply->next_due_ms,
                                .n_unreadable = reply->n_unreadable,
                                .n_lost = reply->n_lost,
+                               .gate_ms = reply->gate_ms,
                                .n_jobs = reply->n_jobs,
                                .claim = reply};
     c->end(c, 0, &got);
@@ -138,6 +139,7 @@ static void on_touch_answer(struct touch_request *r, int err, const struct touch
                                .next_due_ms = reply->next_due_ms,
                                .n_unreadable = reply->n_unreadable,
                                .n_lost = reply->n_lost,
+                               .gate_ms = reply->gate_ms,
                                .n_jobs = reply->n_jobs,
                                .touch = reply};
     claim_note_echoes(c, reply);

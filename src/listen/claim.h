@@ -36,6 +36,7 @@ struct claim_result {
     int64_t next_due_ms;   /* the first that is due later; 0: none */
     int64_t n_unreadable;
     int64_t n_lost;
+    int64_t gate_ms; /* until when no job is given out; 0: jobs are */
     size_t n_jobs;
     const struct claim_reply *claim; /* one of the two is NULL */
     const struct touch_reply *touch;

@@ -65,6 +65,15 @@ void listener_scheduled(struct listener *l, const char *queue, struct span id, i
     }
 }
 
+void listener_configured(struct listener *l, const char *queue)
+{
+    struct queue *q = listener_find(l, queue);
+
+    if (q) {
+        queue_configured(q);
+    }
+}
+
 /* ---- events ---- */
 static void on_lease_ended(void *arg, void *owner)
 {

@@ -23,6 +23,9 @@ int listener_remove(struct listener *l, const char *queue);
 /* This process made a job of the queue due then. */
 void listener_scheduled(struct listener *l, const char *queue, struct span id, int64_t due_ms);
 
+/* This process changed the settings of the queue. */
+void listener_configured(struct listener *l, const char *queue);
+
 /* The connection for commands is there, for the first time or again. */
 void listener_up(struct listener *l);
 

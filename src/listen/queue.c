@@ -8,6 +8,12 @@
  * that may not claim now is remembered by the queue itself: otherwise each turn would look at every
  * queue while Redis refuses, or may evict.
  *
+ * The gate. The settings of a queue may keep its jobs back: then each claim is answered until when.
+ * Until then nothing is asked, and hints are remembered as above. A notice says that the settings
+ * have changed; since it may be lost, a sweep asks all the same. Notices and answers come on
+ * different sockets, in no order: so an answer counts only if its claim was sent after the last
+ * notice.
+ *
  * After a reconnect lost jobs are reclaimed before anything is claimed: reclaim.c says why. */
 #include "listen/queue.h"
 #include "base/error.h"
@@ -15,6 +21,7 @@
 #include "job/keys.h"
 
 enum { PAUSE_MS = 300, TOUCH_SHARE = 4, TOUCH_MAX = 16 };
+#define GATE_UNTIL_TOLD EXACT_MAX
 
 /* ---- may we claim? ---- */
 static bool queue_is_closed(const struct queue *q)
@@ -25,7 +32,7 @@ static bool queue_is_closed(const struct queue *q)
 /* Each claim would be refused, and hints may come by the thousand. */
 static bool queue_must_wait(const struct queue *q)
 {
-    return reclaim_on(&q->reclaim) || q->reclaim_when_idle || q->paused ||
+    return reclaim_on(&q->reclaim) || q->reclaim_when_idle || q->paused || q->gated ||
            eviction_forbids_claims(&q->shared->eviction);
 }
 
@@ -185,7 +192,7 @@ static unsigned queue_touch_slots(const struct queue *q)
 }
 
 /* Without a free slot jobs of ours wait until there is one; those of others are to be touched all
- * the same. */
+ * the same. A touch of a closed gate would read nothing. */
 static bool on_touch_due(void *arg, const struct touch_range *range, int64_t target_ms)
 {
     struct queue *q = arg;
@@ -195,7 +202,7 @@ static bool on_touch_due(void *arg, const struct touch_range *range, int64_t tar
     if (queue_is_closed(q)) {
         return false;
     }
-    if (n > 0 || range->everyone) {
+    if (n > 0 || (range->everyone && !q->gated)) {
         c = queue_new_claim(q, CLAIM_TOUCH);
     }
     if (n == 0) {
@@ -333,6 +340,58 @@ static void queue_pause(struct queue *q, const struct claim *c, int err)
     timer_set(&q->pause, PAUSE_MS);
 }
 
+/* ---- the gate ---- */
+static void queue_open_gate(struct queue *q)
+{
+    timer_stop(&q->gate);
+    q->gated = false;
+}
+
+static void queue_close_gate(struct queue *q, int64_t until_ms)
+{
+    const struct node *node = node_of(q->shared->script, span_of(q->key));
+    int64_t left_us = node_mono_us(node, until_ms * 1000) - clock_us();
+
+    q->gated = true;
+    if (until_ms < GATE_UNTIL_TOLD) {
+        timer_set(&q->gate, left_us > 0 ? left_us / 1000 + 1 : 1);
+    } else {
+        timer_stop(&q->gate);
+    }
+}
+
+static void on_gate_over(void *arg)
+{
+    struct queue *q = arg;
+
+    queue_open_gate(q);
+    q->later = LAPSE_VIA_ALARM;
+    queue_claims_allowed(q);
+}
+
+/* A claim was answered that the gate is closed. The settings may have changed since it was sent. */
+static void queue_meet_gate(struct queue *q, const struct claim *c, const struct claim_result *got)
+{
+    bool is_news = claim_sent_us(c) > q->configured_us;
+
+    if (is_news && got->gate_ms > got->now_us / 1000) {
+        queue_close_gate(q, got->gate_ms);
+    } else if (!is_news) {
+        q->later = LAPSE_VIA_NOTICE;
+    }
+}
+
+void queue_configured(struct queue *q)
+{
+    bool was_gated = q->gated;
+
+    q->configured_us = clock_us();
+    queue_open_gate(q);
+    if (was_gated) {
+        queue_hint(q, LAPSE_VIA_NOTICE);
+    }
+}
+
 static void queue_reclaim(struct queue *q);
 
 /* No claim takes the place of the one that has ended. */
@@ -372,6 +431,9 @@ static void on_claimed(struct claim *c, int err, const struct claim_result *got)
     if (!err) {
         queue_take_jobs(q, c, got);
         queue_look_further(q, c, got);
+        if (got->gate_ms && !queue_is_closed(q)) {
+            queue_meet_gate(q, c, got);
+        }
     } else if ((err_is_refusal(err) || err == LAPSE_EBROKEN) && !queue_is_closed(q)) {
         queue_pause(q, c, err);
     }
@@ -453,6 +515,11 @@ static void on_named(void *arg, struct span id, enum lapse_via via)
     }
 }
 
+static void on_configured(void *arg)
+{
+    queue_configured(arg);
+}
+
 static void on_heard(void *arg)
 {
     struct queue *q = arg;
@@ -464,6 +531,7 @@ static void on_subscribed(void *arg)
     struct queue *q = arg;
 
     sweep_set_subscribed(&q->sweep, true);
+    queue_open_gate(q);
     queue_hint(q, LAPSE_VIA_SWEEP);
 }
 
@@ -492,6 +560,7 @@ static void on_sweep_due(void *arg)
 
     leases_check(&q->shared->leases);
     sweep_recover(&q->sweep);
+    queue_open_gate(q);
     queue_hint(q, LAPSE_VIA_SWEEP);
     if (watch_is_first(&q->watch)) {
         sweep_arm(&q->sweep);
@@ -521,8 +590,8 @@ void queue_lease_ended(struct queue *q)
 static void queue_start_hints(struct queue *q)
 {
     static const struct alarm_events alarm_events = {on_touch_due, on_overdue};
-    static const struct watch_events watch_events = {on_heard, on_named, on_subscribed,
-                                                     on_unsubscribed, on_ended};
+    static const struct watch_events watch_events = {on_heard,      on_named,        on_configured,
+                                                     on_subscribed, on_unsubscribed, on_ended};
     static const struct sweep_events sweep_events = {on_look, on_sweep_due, on_ended};
     struct shared *sh = q->shared;
     struct span key = span_of(q->key);
@@ -560,6 +629,7 @@ struct queue *queue_new(const struct queue_spec *spec)
     list_init(&q->node);
     share_init(&q->share, &sh->slots, spec->max_running);
     timer_init(&q->pause, sh->context->loop, on_pause_over, q);
+    timer_init(&q->gate, sh->context->loop, on_gate_over, q);
 
     struct reclaim_spec reclaim = {.script = sh->script,
                                    .leases = &sh->leases,
@@ -581,6 +651,7 @@ struct queue *queue_new(const struct queue_spec *spec)
 void queue_up(struct queue *q, bool first_time)
 {
     sweep_heard(&q->sweep);
+    queue_open_gate(q);
     if (first_time) {
         queue_claim(q, LAPSE_VIA_SWEEP);
     } else {
@@ -597,6 +668,7 @@ void queue_stop(struct queue *q)
     share_leave_backlog(&q->share);
     queue_withdraw_claim(q);
     timer_stop(&q->pause);
+    timer_stop(&q->gate);
     watch_stop(&q->watch);
     sweep_stop(&q->sweep);
     alarm_stop(&q->alarm);
@@ -607,6 +679,7 @@ void queue_stop(struct queue *q)
 void queue_end(struct queue *q)
 {
     timer_stop(&q->pause);
+    timer_stop(&q->gate);
     watch_end(&q->watch);
     sweep_stop(&q->sweep);
     alarm_stop(&q->alarm);

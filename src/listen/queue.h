@@ -29,6 +29,10 @@ struct queue {
     struct timer pause;
     bool paused; /* Redis refused: nothing is claimed until the timer fires */
 
+    struct timer gate;
+    bool gated; /* Redis gives out no job, until the timer fires or the settings change */
+    int64_t configured_us; /* when we heard that they had changed, by clock_us() */
+
     struct reclaim reclaim;
     bool reclaim_later;     /* Redis may hold jobs for us that we have never seen */
     bool reclaim_when_idle; /* when no claim is pending; until then none is sent */
@@ -49,6 +53,8 @@ struct queue *queue_new(const struct queue_spec *spec);
 void queue_up(struct queue *q, bool first_time);
 /* A job of the queue is due then: this process has scheduled it, or retries it. */
 void queue_scheduled(struct queue *q, struct span id, int64_t due_ms);
+/* The settings of the queue have changed. */
+void queue_configured(struct queue *q);
 /* A job of the queue is not held any more. */
 void queue_lease_ended(struct queue *q);
 /* Claims the oldest jobs that are due, or joins the backlog. */

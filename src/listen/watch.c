@@ -4,8 +4,8 @@
  *   event     a trigger of the queue expired: its job is due. If we are the listener to answer it,
  *             its id goes to the claim of the queue
  *   canary    a trigger of a listener expired; of our own it shows that events arrive
- *   notice    published by scripts: jobs that are due at once, or soon, or before all others; or
- *             'members': listeners have joined or left
+ *   notice    published by scripts: jobs that are due at once, or soon, or before all others;
+ *             'members': listeners have joined or left; 'queue': the settings have changed
  *
  * Anyone may publish such messages, so they are only hints: at worst we look in vain. */
 #include "listen/watch.h"
@@ -135,7 +135,7 @@ static void watch_heard_due(struct watch *w, struct span id, int64_t due_ms)
     alarm_check_after_grace(w->alarm);
 }
 
-/* 'members', or 'DUE ID DUE ID...': src/lua/README.md draws both. */
+/* 'members', 'queue', or 'DUE ID DUE ID...': src/lua/README.md draws them. */
 static void on_notice(void *arg, struct channel *ch, struct span text)
 {
     struct watch *w = CONTAINER(ch, struct watch, channel);
@@ -144,6 +144,10 @@ static void on_notice(void *arg, struct channel *ch, struct span text)
     (void)arg;
     if (span_is(text, "members")) {
         membership_refresh(&w->membership);
+        return;
+    }
+    if (span_is(text, "queue")) {
+        w->events->configured(w->arg);
         return;
     }
 

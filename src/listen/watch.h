@@ -45,6 +45,8 @@ struct watch_events {
     void (*heard)(void *arg);
     /* A job may be due that is ours to claim. The id is well-formed, and nothing else is sure. */
     void (*named)(void *arg, struct span id, enum lapse_via via);
+    /* The settings of the queue have changed. */
+    void (*configured)(void *arg);
     /* The queue is subscribed to: what was published before was not heard. */
     void (*subscribed)(void *arg);
     /* The subscription is gone: what is published now is not heard. */

@@ -56,6 +56,30 @@ bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row 
     return row_read(row, list_reply_row(reply, i));
 }
 
+static void on_configure(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct configure_request *r = CONTAINER(request, struct configure_request, request);
+    struct configure_reply reply;
+
+    if (!err && !configure_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_configure(struct script *s, struct configure_request *r, struct span key,
+                      struct span changes)
+{
+    r->args[0] = changes;
+
+    r->request.script = SCRIPT_CONFIGURE;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 1;
+    r->request.end = on_configure;
+    script_submit(s, &r->request);
+}
+
 /* ---- for listeners ---- */
 static void on_arm(struct script_request *request, int err, const struct redisReply *answer)
 {

@@ -38,6 +38,16 @@ void script_list(struct script *s, struct list_request *r, struct span key,
 /* The i-th job of a page; false: its row cannot be read. */
 bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row *row);
 
+struct configure_request {
+    struct script_request request;
+    struct span args[1];
+    void (*end)(struct configure_request *r, int err, const struct configure_reply *reply);
+};
+
+/* changes: "name=value name=value", not copied; empty: only shows the settings. */
+void script_configure(struct script *s, struct configure_request *r, struct span key,
+                      struct span changes);
+
 /* ---- for listeners ---- */
 struct arm_request {
     struct script_request request;

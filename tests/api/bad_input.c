@@ -19,6 +19,12 @@ static void never_depth(struct lapse *l, int err, const struct lapse_depth *d, v
     never(l, err, NULL, arg);
 }
 
+static void never_text(struct lapse *l, int err, const char *text, void *arg)
+{
+    (void)text;
+    never(l, err, NULL, arg);
+}
+
 static void never_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                        void *arg)
 {
@@ -107,7 +113,9 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     struct flow *f = start(&before);
     struct lapse_due in = lapse_in(1);
     struct lapse *l = f->l;
+    char long_text[4098] = "";
 
+    memset(long_text, 'x', sizeof long_text - 1);
     REFUSED(lapse_cancel(NULL, "q", "a", 0, never, f));
     REFUSED(lapse_cancel(l, NULL, "a", 0, never, f));
     REFUSED(lapse_cancel(l, "q", NULL, 0, never, f));
@@ -125,6 +133,18 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     REFUSED(lapse_get(l, NULL, "a", never, f));
     REFUSED(lapse_get(l, "q", NULL, never, f));
     REFUSED(lapse_get(l, "q", "{a}", never, f));
+    REFUSED(lapse_configure(NULL, "q", NULL, never_text, f));
+    REFUSED(lapse_configure(l, NULL, NULL, never_text, f));
+    REFUSED(lapse_configure(l, "{q}", NULL, never_text, f));
+    REFUSED(lapse_configure(l, "q", long_text, never_text, f));
+    REFUSED(lapse_pause(NULL, "q", NULL, 1, never_text, f));
+    REFUSED(lapse_pause(l, NULL, NULL, 1, never_text, f));
+    REFUSED(lapse_pause(l, "q", "a", 1, never_text, f));
+    REFUSED(lapse_pause(l, "q", NULL, -1, never_text, f));
+    REFUSED(lapse_pause(l, "q", NULL, TEN_YEARS + 1, never_text, f));
+    REFUSED(lapse_unpause(NULL, "q", NULL, never_text, f));
+    REFUSED(lapse_unpause(l, "", NULL, never_text, f));
+    REFUSED(lapse_unpause(l, "q", "a", never_text, f));
     REFUSED(lapse_depth(NULL, "q", never_depth, f));
     REFUSED(lapse_depth(l, NULL, never_depth, f));
     REFUSED(lapse_depth(l, "", never_depth, f));

@@ -15,6 +15,7 @@ enum from {
     REFUSED,
     LISTED,
     DEPTH,
+    CONFIGURED,
     HANDLER,
     DONE,
     RETRIED,
@@ -50,6 +51,12 @@ static void answered(struct lapse *l, int err, const struct lapse_job *job, void
 static void depth_answered(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     (void)d;
+    answered(l, err, NULL, arg);
+}
+
+static void text_answered(struct lapse *l, int err, const char *text, void *arg)
+{
+    (void)text;
     answered(l, err, NULL, arg);
 }
 
@@ -118,6 +125,17 @@ static void list(struct scene *x)
 static void depth(struct scene *x)
 {
     accepted(x, lapse_depth(x->l, "q", depth_answered, x));
+}
+
+static void configure(struct scene *x)
+{
+    accepted(x, lapse_configure(x->l, "q", "paused=", text_answered, x));
+}
+
+static void pause_queue(struct scene *x)
+{
+    accepted(x, lapse_pause(x->l, "other", NULL, 1, text_answered, x));
+    accepted(x, lapse_unpause(x->l, "other", NULL, text_answered, x));
 }
 
 static void handle(struct scene *x)
@@ -239,7 +257,8 @@ static void run_until_closed(struct scene *x)
 
 static void ask_all(struct scene *x)
 {
-    schedule(x), cancel(x), reschedule(x), get(x), list(x), depth(x), retry(x), handle_no_more(x);
+    schedule(x), cancel(x), reschedule(x), get(x), list(x), depth(x), configure(x), retry(x),
+        handle_no_more(x);
 }
 
 static void ask_all_and_close(struct scene *x)
@@ -281,6 +300,8 @@ static const struct call calls[] = {
     ROW(get),
     ROW(list),
     ROW(depth),
+    ROW(configure),
+    ROW(pause_queue),
     ROW(handle),
     ROW(handle_no_more),
     ROW(handle_again),
@@ -336,6 +357,13 @@ static void from_depth(struct lapse *l, int err, const struct lapse_depth *d, vo
     cr_assert_leq(d->waiting, 1);
 }
 
+static void from_configure(struct lapse *l, int err, const char *text, void *arg)
+{
+    cr_assert(l && !err);
+    make_call(arg);
+    cr_assert_str_eq(text, "paused=9007199254740992");
+}
+
 static void from_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                       void *arg)
 {
@@ -380,6 +408,7 @@ static void cause(struct scene *x)
     case REFUSED: err = lapse_get(x->l, "q", "nobody", from_callback, x); break;
     case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
     case DEPTH: err = lapse_depth(x->l, "q", from_depth, x); break;
+    case CONFIGURED: err = lapse_pause(x->l, "q", NULL, 0, from_configure, x); break;
     case HANDLER: err = lapse_listen(x->l, "q", NULL, from_handler, x); break;
     case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
     case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
@@ -466,6 +495,7 @@ FROM(any_call_from_a_gets_callback, GOT)
 FROM(any_call_from_a_callback_with_an_error, REFUSED)
 FROM(any_call_from_a_lists_callback, LISTED)
 FROM(any_call_from_a_depths_callback, DEPTH)
+FROM(any_call_from_a_configures_callback, CONFIGURED)
 FROM(any_call_from_a_handler, HANDLER)
 FROM(any_call_from_a_dones_callback, DONE)
 FROM(any_call_from_a_retrys_callback, RETRIED)

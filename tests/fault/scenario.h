@@ -111,6 +111,7 @@ int play_get(struct play *p, const char *queue, const char *id);
 int play_list(struct play *p, const char *queue, enum lapse_state state,
               const struct lapse_job *after, unsigned n);
 int play_depth(struct play *p, const char *queue);
+int play_configure(struct play *p, const char *queue, const char *changes);
 void play_wait(struct play *p); /* for all answers */
 
 /* ---- handling ---- */

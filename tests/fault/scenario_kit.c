@@ -355,6 +355,12 @@ int play_depth(struct play *p, const char *queue)
     RETURN_OF(a, lapse_depth(p->l, queue, flow_depth_answered, &a->answer));
 }
 
+int play_configure(struct play *p, const char *queue, const char *changes)
+{
+    struct asked *a = ask(p, LOOK, queue, NULL);
+    RETURN_OF(a, lapse_configure(p->l, queue, changes, flow_text_answered, &a->answer));
+}
+
 void play_wait(struct play *p)
 {
     play_until(p, p->answered == p->asked && p->settled == p->settling);

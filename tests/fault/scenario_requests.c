@@ -404,6 +404,17 @@ static void depth_and_stats(struct play *p)
     PLAY_ASSERT(s.scheduled == 1 || play_faulty());
 }
 
+static void settings(struct play *p)
+{
+    play_open(p);
+    play_configure(p, "q", "paused=+3600000");
+    play_configure(p, "q", NULL);
+    play_configure(p, "q", "pause=1");
+    play_wait(p);
+    play_configure(p, "q", "paused=");
+    play_wait(p);
+}
+
 static void all_in_one_turn(struct play *p)
 {
     play_open(p);
@@ -491,6 +502,7 @@ const struct scenario scenarios_requests[] = {
     SCENARIO(list_in_pieces),
     SCENARIO(list_page_by_page),
     SCENARIO(depth_and_stats),
+    SCENARIO(settings),
     SCENARIO(all_in_one_turn),
     SCENARIO(queues_in_one_turn),
     SCENARIO(without_callbacks),

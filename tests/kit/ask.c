@@ -80,6 +80,19 @@ void flow_list_answered(struct lapse *l, int err, const struct lapse_job *const 
     answer_end(a);
 }
 
+void flow_text_answered(struct lapse *l, int err, const char *text, void *arg)
+{
+    struct flow_answer *a = arg;
+
+    TEST_CHECK(l && (text != NULL) == (!err || err == LAPSE_EINVAL));
+    answer_begin(a, err, NULL);
+    if (text) {
+        TEST_CHECK(strlen(text) < sizeof a->text);
+        strcpy(a->text, text);
+    }
+    answer_end(a);
+}
+
 int flow_wait(struct flow *f, struct flow_answer *a)
 {
     flow_until(f, a->calls);
@@ -143,6 +156,18 @@ int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out)
     struct flow_answer a = {.f = f};
     int err = answer_of(f, lapse_depth(f->l, queue, flow_depth_answered, &a), &a, NULL);
     *out = a.depth;
+    return err;
+}
+
+int flow_configure(struct flow *f, const char *queue, const char *changes, char out[FLOW_TEXT])
+{
+    struct flow_answer a = {.f = f};
+    int err = lapse_configure(f->l, queue, changes, flow_text_answered, &a);
+
+    err = answer_of(f, err, &a, NULL);
+    if (out) {
+        strcpy(out, a.text);
+    }
     return err;
 }
 

@@ -4,6 +4,8 @@
 #define ASK_H
 #include "flow.h"
 
+enum { FLOW_TEXT = 300 };
+
 /* A copy of a job. */
 struct flow_job {
     char queue[65], id[256], reason[201];
@@ -30,6 +32,8 @@ int flow_reschedule(struct flow *f, const char *queue, const char *id, struct la
                     struct flow_job *out);
 int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out);
 int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out);
+/* out: the text of the answer; may be NULL. */
+int flow_configure(struct flow *f, const char *queue, const char *changes, char out[FLOW_TEXT]);
 /* All pages of n, at most max jobs. Returns how many jobs there were, or an error. */
 int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigned n,
               struct flow_job *out, size_t max);
@@ -51,9 +55,11 @@ struct flow_answer {
     struct flow_job job; /* of a list: the first */
     struct lapse_depth depth;
     size_t n; /* of a list */
+    char text[FLOW_TEXT];
 };
 lapse_cb flow_answered;
 lapse_depth_fn flow_depth_answered;
 lapse_list_fn flow_list_answered;
+lapse_text_fn flow_text_answered;
 int flow_wait(struct flow *f, struct flow_answer *a); /* its err */
 #endif

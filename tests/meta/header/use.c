@@ -34,6 +34,14 @@ static void on_list(struct lapse *l, int err, const struct lapse_job *const *job
     on_answer(l, err, NULL, arg);
 }
 
+static void on_text(struct lapse *l, int err, const char *text, void *arg)
+{
+    if (text != NULL) {
+        wrong++;
+    }
+    on_answer(l, err, NULL, arg);
+}
+
 static void on_closed(void *arg)
 {
     (void)arg;
@@ -99,6 +107,13 @@ static void expect(int is, int should_be)
     }
 }
 
+static void use_settings(struct lapse *l)
+{
+    expect_accepted(lapse_configure(l, "orders", NULL, on_text, &answered));
+    expect_accepted(lapse_pause(l, "orders", NULL, 1000, on_text, &answered));
+    expect_accepted(lapse_unpause(l, "orders", NULL, on_text, &answered));
+}
+
 int main(void)
 {
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
@@ -139,6 +154,7 @@ int main(void)
     expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
     expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
     expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
+    use_settings(l);
     expect(lapse_cancel(l, "", "o-1", 0, on_answer, &answered), LAPSE_EINVAL);
     expect(answered, 0);
 
@@ -155,5 +171,5 @@ int main(void)
     printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
            answered, closed_runs, wrong);
 
-    return wrong || accepted != 7 || answered != 7 || closed_runs != 1;
+    return wrong || accepted != 10 || answered != 10 || closed_runs != 1;
 }
