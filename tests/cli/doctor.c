@@ -361,8 +361,8 @@ Test(doctor, finds_no_fault_with_the_least_that_a_listener_needs)
 
 Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
 {
-    static const char *const words[] = {"get", "hdel", "zadd",    "zrem",
-                                        "set", "time", "evalsha", "eval_ro"};
+    static const char *const words[] = {"mget", "get",  "hdel",    "zadd",   "zrem",
+                                        "set",  "time", "evalsha", "eval_ro"};
     struct server *s = tool_redis();
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -712,5 +712,27 @@ Test(doctor, that_cannot_reach_redis_or_may_not_exits_as_the_others)
     struct proc *p = lapse("doctor", "-v");
     cr_assert(!has(p, "secret") && !strstr(p->err, "secret"));
     expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(doctor, shows_the_settings_of_queues_that_have_any)
+{
+    struct server *s = tool_redis();
+
+    finds(doctor("q"), 0, "settings", NULL, NULL);
+    redis_do(s, "SET lapse:{q}:conf %s", "1 rate=5/1000 paused=5 ");
+    finds(doctor(), 0, "settings", "OK",
+          "\"queue\":\"q\",\"verdict\":\"OK\",\"text\":\"rate=5/1000 ");
+
+    expect(lapse("pause", "q"), 0, NULL, NULL);
+    struct proc *p = doctor();
+    says(p, "settings", "WARN", "paused, no job is claimed: rate=5/1000 paused=9007199254740992");
+    finds(p, 0, "settings", "WARN", "\"fix\":\"lapse unpause q\"");
+
+    redis_do(s, "SET lapse:{q}:conf %s", "2 x");
+    finds(doctor(), 1, "settings", "FAIL", "in a format that this version cannot read");
+    redis_do(s, "DEL lapse:{q}:conf");
+    redis_do(s, "LPUSH lapse:{q}:conf x");
+    finds(doctor(), 1, "settings", "FAIL", "redis-cli DEL 'lapse:{q}:conf'");
     server_stop(s);
 }

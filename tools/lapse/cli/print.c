@@ -3,13 +3,21 @@
  * or order; new ones are appended. The text is for people: it may change, is cut where it would
  * break a line, and holds no byte that a terminal would obey. */
 #include "cli/print.h"
+#include "base/span.h"
 #include "cli/json.h"
+#include "cli/message.h"
 #include "cli/text.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-enum { SHOWN_BYTES = 300, REASON_BYTES = 1024, TRIES_BYTES = 16, TIME_BYTES = 32 };
+enum {
+    SHOWN_BYTES = 300,
+    REASON_BYTES = 1024,
+    TRIES_BYTES = 16,
+    TIME_BYTES = 32,
+    SETTING_BYTES = 300
+};
 
 /* ---- values ---- */
 /* 2026-12-24T18:00:00.000Z */
@@ -243,4 +251,104 @@ void print_depth(const struct globals *g, const char *queue, const struct lapse_
     json_int(&j, "dead", (int64_t)d->dead);
     json_int(&j, "late_ms", d->late_ms);
     json_end(&j);
+}
+
+/* ---- the settings of a queue ---- */
+/* A longer part is cut. */
+struct setting {
+    char name[SETTING_BYTES];
+    char value[SETTING_BYTES];
+};
+
+static bool next_setting(struct span *rest, struct setting *s)
+{
+    struct span value = *rest;
+    struct span name;
+
+    if (rest->len == 0) {
+        return false;
+    }
+    if (!span_cut(rest, ' ', &value)) {
+        rest->len = 0;
+    }
+    if (!span_cut(&value, '=', &name)) {
+        return false;
+    }
+
+    snprintf(s->name, sizeof s->name, "%.*s", (int)name.len, name.at);
+    snprintf(s->value, sizeof s->value, "%.*s", (int)value.len, value.at);
+    return true;
+}
+
+static bool is_member_name(const char *name)
+{
+    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+}
+
+static void print_settings_json(const char *queue, struct span settings)
+{
+    struct setting s;
+    struct json j;
+    int64_t number;
+
+    json_begin(&j, stdout);
+    json_text(&j, "queue", queue);
+
+    while (next_setting(&settings, &s)) {
+        if (!is_member_name(s.name)) {
+            continue;
+        }
+        if (span_decimal(span_of(s.value), EXACT_MAX, &number)) {
+            json_int(&j, s.name, number);
+        } else {
+            json_text(&j, s.name, s.value);
+        }
+    }
+
+    json_end(&j);
+}
+
+void print_settings(const struct globals *g, const char *queue, const char *settings)
+{
+    struct span rest = span_of(settings);
+    struct setting s;
+
+    if (!g->text) {
+        print_settings_json(queue, rest);
+        return;
+    }
+
+    if (rest.len == 0) {
+        printf("%s: all settings have their defaults\n", queue);
+    }
+    while (next_setting(&rest, &s)) {
+        printf("%s: %s=%s\n", queue, printable(s.name), printable(s.value));
+    }
+}
+
+void print_pause(const struct globals *g, const char *queue, const char *settings)
+{
+    struct span rest = span_of(settings);
+    struct setting s;
+    char until[TIME_BYTES];
+    int64_t until_ms = 0;
+
+    if (!g->text) {
+        print_settings_json(queue, rest);
+        return;
+    }
+
+    while (next_setting(&rest, &s)) {
+        if (strcmp(s.name, "paused") == 0) {
+            span_decimal(span_of(s.value), EXACT_MAX, &until_ms);
+        }
+    }
+
+    if (until_ms == 0) {
+        printf("%s: not paused\n", queue);
+    } else if (until_ms == EXACT_MAX) {
+        printf("%s: paused\n", queue);
+    } else {
+        printf("%s: paused until %s\n", queue, time_text(until, until_ms));
+    }
 }

@@ -19,4 +19,8 @@ void print_job_long(const struct lapse_job *job); /* as text, a line for each fi
 void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to);
 void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d);
 void print_depth_heading(void);
+/* The settings of a queue, "name=value name=value". */
+void print_settings(const struct globals *g, const char *queue, const char *settings);
+/* The same; as text it is whether the queue is paused, and until when. */
+void print_pause(const struct globals *g, const char *queue, const char *settings);
 #endif

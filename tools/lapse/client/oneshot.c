@@ -60,6 +60,15 @@ int oneshot_sent(struct oneshot *o, int err)
     return err;
 }
 
+void oneshot_ended(struct oneshot *o)
+{
+    o->n_open--;
+    o->n_answered++;
+    if (!o->n_open) {
+        client_close(&o->c, 0);
+    }
+}
+
 static void about_job(char *out, size_t size, const char *queue, const char *id)
 {
     if (!id) {

@@ -19,6 +19,8 @@ struct oneshot {
 int oneshot_run(struct oneshot *o, struct globals *g, int (*send)(struct oneshot *o));
 /* Counts a request that returned err; returns err. */
 int oneshot_sent(struct oneshot *o, int err);
+/* A reply came whose error the command has reported itself. */
+void oneshot_ended(struct oneshot *o);
 /* For each reply, with its error; true: it is good and is to be printed. */
 bool oneshot_replied(struct oneshot *o, int err, const char *queue, const char *id);
 #endif
