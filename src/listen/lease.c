@@ -501,20 +501,15 @@ void leases_release_queued(struct leases *ls, const void *owner)
     }
 }
 
-bool leases_give_back(struct leases *ls)
+void leases_give_back(struct leases *ls)
 {
-    bool any = false;
-
     LIST_EACH (i, &ls->all) {
         struct lease *l = CONTAINER(i, struct lease, node);
         if (l->state == LEASE_RUNNING) {
-            any = true;
             l->given_back = true;
             lease_ask_settle(l, SETTLE_RELEASE);
         }
     }
-
-    return any;
 }
 
 /* Leases of a queue that was stopped and is handled again count too. The key of a settled one is

@@ -92,8 +92,8 @@ int leases_add(struct leases *ls, const struct lease_spec *spec);
 
 /* Returns the jobs of an owner whose handlers have not begun. No try is counted. */
 void leases_release_queued(struct leases *ls, const void *owner);
-/* Returns the jobs that handlers have. No try is counted. false: handlers have none. */
-bool leases_give_back(struct leases *ls);
+/* Returns the jobs that handlers have. No try is counted. */
+void leases_give_back(struct leases *ls);
 
 /* After a reconnect: renews all leases, those that are still fresh at the next tick. */
 void leases_renew(struct leases *ls);

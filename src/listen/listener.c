@@ -187,7 +187,9 @@ void listener_drain(struct listener *l)
 
 bool listener_give_back(struct listener *l)
 {
-    return leases_give_back(&l->shared.leases);
+    leases_give_back(&l->shared.leases);
+
+    return !listener_is_idle(l);
 }
 
 bool listener_is_idle(const struct listener *l)

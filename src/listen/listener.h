@@ -37,7 +37,8 @@ int64_t listener_turn_due_us(const struct listener *l);
 
 /* The handle closes: takes nothing more, and returns the jobs whose handlers have not begun. */
 void listener_drain(struct listener *l);
-/* Returns the jobs that handlers have; false: they have none. */
+/* Returns the jobs that handlers have. false: there was nothing to return, and no settle or claim
+ * is under way. */
 bool listener_give_back(struct listener *l);
 /* No job is held, and no claim is pending. */
 bool listener_is_idle(const struct listener *l);

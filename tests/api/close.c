@@ -3,6 +3,7 @@
 #include "handler.h"
 #include "listening.h"
 #include "loop.h"
+#include "wire.h"
 #include <signal.h>
 
 enum { HOUR = 3600000 };
@@ -334,6 +335,79 @@ FLOW_ALL_MODES(close, jobs_claimed_and_not_begun_go_back_uncounted)
     }
 
     flow_end(f, "q");
+}
+
+static void close_without_grace(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    flow_on_job(l, job, arg);
+    lapse_close(l, 0, NULL, NULL);
+}
+
+/* The first release that a Redis sees needs two calls: it does not know the script. */
+Test(close, without_a_grace_jobs_that_were_not_begun_go_back_uncounted)
+{
+    enum { N = 40 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler first = {.f = f, .way = FLOW_KEEP};
+    struct flow_job job;
+
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "q", i == 0 ? "a" : NULL, 0, NULL), 0);
+    }
+
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, close_without_grace, &first), 0);
+    flow_until(f, first.n_runs == 1);
+    flow_poll(f, flow_count(f, "q", "run") == 0);
+    cr_assert_eq(flow_count(f, "q", "due"), N);
+    flow_forget(f, f->l);
+    lapse_done(first.held[0], NULL, NULL);
+
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+    cr_assert_leq(job.try_no, 1);
+    flow_end(f, "q");
+}
+
+Test(close, a_settle_that_is_under_way_when_the_grace_is_over_is_answered)
+{
+    struct wire x;
+    struct end e;
+
+    wire_start(&x, FLOW_KEEP, NULL);
+    e = (struct end){.f = x.f};
+    cr_assert_eq(flow_schedule(x.f, "q", "a", 0, NULL), 0);
+    flow_until(x.f, x.w.n_held == 1);
+    proxy_delay(x.proxy, 100);
+    lapse_done(x.w.held[0], flow_on_settled, &x.w);
+    lapse_close(x.l, 0, on_closed, &e);
+    flow_until(x.f, e.calls);
+    flow_forget(x.f, x.l);
+    cr_assert(x.w.settled == 1 && x.w.err == 0, "%s", lapse_strerror(x.w.err));
+    cr_assert_eq(flow_get(x.f, "q", "a", NULL), LAPSE_ENOENT);
+    proxy_stop(x.proxy);
+    flow_end(x.f, "q");
+}
+
+/* What the claim brings is given back, too. */
+Test(close, a_claim_that_is_under_way_when_the_grace_is_over_leaves_no_job_running)
+{
+    struct wire x;
+    struct end e;
+
+    wire_start(&x, FLOW_KEEP, NULL);
+    e = (struct end){.f = x.f};
+    proxy_delay(x.proxy, 200);
+    cr_assert_eq(flow_schedule(x.f, "q", "a", 0, NULL), 0);
+    flow_poll(x.f, flow_count(x.f, "q", "run") == 1); /* the answer is on its way */
+    cr_assert_eq(x.w.n_runs, 0);
+    lapse_close(x.l, 0, on_closed, &e);
+    flow_until(x.f, e.calls);
+    flow_forget(x.f, x.l);
+    cr_assert_eq(x.w.n_runs, 0);
+    cr_assert_eq(flow_count(x.f, "q", "due"), 1);
+    cr_assert_eq(flow_count(x.f, "q", "run"), 0);
+    proxy_stop(x.proxy);
+    flow_end(x.f, "q");
 }
 
 Test(close, of_nothing_is_nothing_and_the_loop_ends_with_its_last_handle)
