@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_listen(), lapse_unlisten(), and the settles: lapse_done(), lapse_retry(), lapse_fail(). */
+/* lapse_listen(), lapse_unlisten(), and the settles: lapse_done(), lapse_retry(), lapse_fail(),
+ * lapse_release(). */
 #include "api/handle.h"
+#include "base/error.h"
 #include "base/mem.h"
 #include "job/keys.h"
 
@@ -54,4 +56,23 @@ void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, la
 void lapse_fail(struct lapse_job *job, const char *reason, lapse_cb *fn, void *arg)
 {
     lease_settle(lease_of(job), SETTLE_FAIL, 0, reason, fn, arg);
+}
+
+void lapse_release(struct lapse_job *job, lapse_cb *fn, void *arg)
+{
+    lease_settle(lease_of(job), SETTLE_RELEASE, 0, NULL, fn, arg);
+}
+
+void lapse_job_free(struct lapse_job *job)
+{
+    if (!job) {
+        return;
+    }
+    if (job->is_dup) {
+        mem_free(job);
+        return;
+    }
+
+    ASSERT(!job->handle); /* its handle is open: it is to be settled */
+    lease_settle(lease_of(job), SETTLE_DONE, 0, NULL, NULL, NULL);
 }

@@ -22,6 +22,11 @@ void lapse_set_allocator(void *(*alloc)(void *old, size_t size))
     allocate = alloc ? alloc : from_libc;
 }
 
+void *lapse_allocate(void *old, size_t size)
+{
+    return allocate(old, size);
+}
+
 void *mem_new(size_t head, size_t tail)
 {
     void *p = head + tail < head ? NULL : allocate(NULL, head + tail);

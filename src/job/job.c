@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/job.h"
+#include "base/mem.h"
 
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
@@ -60,6 +61,30 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     }
 }
 
+struct lapse_job *lapse_job_dup(const struct lapse_job *job)
+{
+    struct span queue = span_of(job->queue);
+    struct span id = span_of(job->id);
+    struct lapse_job *dup = mem_new(sizeof *dup, queue.len + 1 + id.len + 1 + job->body_len);
+
+    if (!dup) {
+        return NULL;
+    }
+
+    *dup = *job;
+    dup->handle = NULL;
+    dup->is_dup = true;
+
+    char *texts = put_text((char *)(dup + 1), queue, &dup->queue);
+    texts = put_text(texts, id, &dup->id);
+    dup->body = "";
+    if (job->body_len) {
+        dup->body = memcpy(texts, job->body, job->body_len);
+    }
+
+    return dup;
+}
+
 const char *lapse_job_queue(const struct lapse_job *job)
 {
     return job->queue;
@@ -90,7 +115,7 @@ int64_t lapse_job_due_ms(const struct lapse_job *job)
 
 int64_t lapse_job_until_ms(const struct lapse_job *job)
 {
-    return job->until_ms;
+    return job_until_ms(job);
 }
 
 int64_t lapse_job_claimed_us(const struct lapse_job *job)

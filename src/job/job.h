@@ -18,7 +18,7 @@ struct lapse_job {
     int created;
     unsigned replicas; /* that have it, of those that its schedule waited for */
     int64_t due_ms;
-    int64_t until_ms;
+    int64_t until_ms; /* the loop changes it while another thread may read it: see job_until_ms() */
     int64_t score_ms; /* its place in its state, from which lapse_list() goes on */
 
     unsigned tries;
@@ -26,7 +26,20 @@ struct lapse_job {
     uint64_t token;
     int64_t claimed_us;
     char reason[JOB_REASON_MAX + 1];
+
+    bool is_dup; /* made by lapse_job_dup(): it is no lease */
 };
+
+/* A handler in another thread may read it while the loop renews the lease. */
+static inline int64_t job_until_ms(const struct lapse_job *job)
+{
+    return __atomic_load_n(&job->until_ms, __ATOMIC_RELAXED);
+}
+
+static inline void job_set_until_ms(struct lapse_job *job, int64_t until_ms)
+{
+    __atomic_store_n(&job->until_ms, until_ms, __ATOMIC_RELAXED);
+}
 
 /* What a script answers of one job. Its texts are not copied. */
 struct job_row {

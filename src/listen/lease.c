@@ -184,6 +184,7 @@ static void settled_done(struct task *t, bool alive)
 
 struct lease *lease_of(struct lapse_job *job)
 {
+    ASSERT(!job->is_dup); /* that is only read */
     return CONTAINER(job, struct lease, job);
 }
 
@@ -243,7 +244,7 @@ static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
     struct lease *l = CONTAINER(r, struct lease, renewing);
 
     if (!err) {
-        l->job.until_ms = until_ms;
+        job_set_until_ms(&l->job, until_ms);
         l->end_us = r->request.sent_us + l->length_ms * 1000;
         l->renew_at_us = r->request.sent_us + l->length_ms * 1000 / 3;
         if (lease_lasts_for_run(l)) {
@@ -283,7 +284,7 @@ static void lease_lose(struct lease *l, int64_t now_us)
     bool ran_too_long = l->run_end_us && now_us >= l->run_end_us;
     const char *cause = ran_too_long ? "it was held for run_ms" : "it could not be renewed in time";
 
-    l->job.until_ms = 0;
+    job_set_until_ms(&l->job, 0);
     log_line(&l->leases->context->log, LOG_LEASE, LOG_WARNING,
              "the lease of job %s in queue %s ended (%s); it may run again", l->job.id,
              l->job.queue, cause);
@@ -295,7 +296,7 @@ static void lease_release_late(struct lease *l)
     log_line(&l->leases->context->log, LOG_LEASE, LOG_WARNING,
              "the lease of job %s in queue %s ended before its handler began; it is returned",
              l->job.id, l->job.queue);
-    l->job.until_ms = 0;
+    job_set_until_ms(&l->job, 0);
     list_remove(&l->run.node);
     lease_ask_settle(l, SETTLE_RELEASE);
 }
@@ -308,7 +309,7 @@ static void lease_check(struct lease *l, int64_t now_us)
         }
     } else if (l->state == LEASE_QUEUED && !l->in_handler) {
         lease_release_late(l);
-    } else if (l->job.until_ms) {
+    } else if (job_until_ms(&l->job)) {
         lease_lose(l, now_us);
     }
 }

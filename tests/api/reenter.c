@@ -181,6 +181,20 @@ static void fail(struct scene *x)
     lapse_fail(take(x), "never", answered, x);
 }
 
+/* It is due at once: nobody here may claim it again. */
+static void release(struct scene *x)
+{
+    handle_no_more(x);
+    lapse_release(take(x), answered, x);
+}
+
+static void dup_job(struct scene *x)
+{
+    struct lapse_job *c = lapse_job_dup(x->jobs[0]);
+    cr_assert_str_eq(lapse_job_id(c), lapse_job_id(x->jobs[0]));
+    lapse_job_free(c);
+}
+
 static void done_untold(struct scene *x)
 {
     lapse_done(x->jobs[--x->n_jobs], NULL, NULL);
@@ -308,6 +322,8 @@ static const struct call calls[] = {
     ROW(done),
     ROW(retry),
     ROW(fail),
+    ROW(release),
+    ROW(dup_job),
     ROW(done_untold),
     ROW(stats),
     ROW(options),

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocations.h"
 #include <lapse.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-static long live;
-static long made;
-static long countdown;
+/* the threads of liblapse-sync allocate at the same time */
+static atomic_long live;
+static atomic_long made;
+static atomic_long countdown;
 static long one_in;
 static unsigned random_state;
-static bool failed;
+static atomic_bool failed;
 
 static bool is_to_fail(void)
 {
     random_state = random_state * 1103515245 + 12345;
-    if (countdown > 0 && --countdown == 0) {
+    if (countdown > 0 && atomic_fetch_sub(&countdown, 1) == 1) {
         return true;
     }
     return one_in && (random_state >> 8) % (unsigned long)one_in == 0;
