@@ -16,7 +16,7 @@ EXAMPLES := $(patsubst tools/examples/%.c,%,$(wildcard tools/examples/*.c))
 
 all: lib $(BUILD)/lapse $(EXAMPLES:%=$(BUILD)/examples/%)  ## build the library, the program and the examples (default)
 
-lib: $(BUILD)/liblapse.a $(BUILD)/liblapse.so  ## build the library only
+lib: $(BUILD)/liblapse.a $(BUILD)/liblapse.so $(BUILD)/liblapse-sync.a $(BUILD)/liblapse-sync.so  ## build the libraries only
 
 demo:  ## install what is missing, build, and watch orders time out on a private Redis
 	@$(DEPS) build run
@@ -56,4 +56,4 @@ FORCE:
 .PHONY: all lib demo test bench deps clean help help-dev FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
--include $(LIB_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)
+-include $(LIB_O:.o=.d) $(SYNC_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

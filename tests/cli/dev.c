@@ -318,6 +318,7 @@ Test(examples, end_well)
         {"examples/order_timeout", "order-2 was not paid in time"},
         {"examples/session_idle", "session-42 was idle for 1000 ms"},
         {"examples/webhook_retry", "hook-7: try 3 of 5: 200"},
+        {"examples/blocking", "1000 orders timed out meanwhile"},
     };
     struct server *s = tool_redis();
 
@@ -327,7 +328,7 @@ Test(examples, end_well)
         expect(p, 0, table[i].says, NULL);
     }
 
-    cr_assert_eq(audit(s, "lapse", "orders", "sessions", "webhooks", NULL), 0);
+    cr_assert_eq(audit(s, "lapse", "orders", "sessions", "webhooks", "order", "report", NULL), 0);
     server_stop(s);
 }
 

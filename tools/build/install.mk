@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: MIT
 # Installing and uninstalling.
 
-MAN := lapse.1 lapse.3
-$(BUILD)/lapse.pc: tools/build/lapse.pc.in include/lapse.h $(BUILD)/prefix
+MAN            := lapse.1 lapse.3 lapse_sync.3
+PC             := lapse.pc lapse-sync.pc
+INSTALLED_H    := lapse.h lapse_sync.h
+INSTALLED_LIBS := liblapse liblapse-sync
+$(PC:%=$(BUILD)/%): $(BUILD)/%.pc: tools/build/%.pc.in include/lapse.h $(BUILD)/prefix
 	$(call say,GEN)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	    tools/build/lapse.pc.in > $@.part && mv $@.part $@
+	    $< > $@.part && mv $@.part $@
 
 SHARE := $(PREFIX)/share
-INSTALLED = $(PREFIX)/include/lapse.h $(LIBDIR)/liblapse.a $(LIBDIR)/liblapse.so.0 $(LIBDIR)/liblapse.so \
-    $(LIBDIR)/pkgconfig/lapse.pc $(PREFIX)/bin/lapse $(SHARE)/lapse/redis.conf \
+INSTALLED = $(INSTALLED_H:%=$(PREFIX)/include/%) $(foreach l,$(INSTALLED_LIBS),$(addprefix $(LIBDIR)/$l,.a .so.0 .so)) \
+    $(PC:%=$(LIBDIR)/pkgconfig/%) $(PREFIX)/bin/lapse $(SHARE)/lapse/redis.conf \
     $(foreach m,$(MAN),$(SHARE)/man/man$(subst .,,$(suffix $(m)))/$(m)) \
     $(EXAMPLES:%=$(SHARE)/doc/lapse/examples/%.c)
-install: all $(BUILD)/lapse.pc  ## build and install; PREFIX (/usr/local), LIBDIR and DESTDIR say where
-	install -Dm644 include/lapse.h $(DESTDIR)$(PREFIX)/include/lapse.h
-	install -Dm644 $(BUILD)/liblapse.a $(DESTDIR)$(LIBDIR)/liblapse.a
-	install -Dm644 $(BUILD)/liblapse.so.0 $(DESTDIR)$(LIBDIR)/liblapse.so.0
-	ln -sf liblapse.so.0 $(DESTDIR)$(LIBDIR)/liblapse.so
-	install -Dm644 $(BUILD)/lapse.pc $(DESTDIR)$(LIBDIR)/pkgconfig/lapse.pc
+install: all $(PC:%=$(BUILD)/%)  ## build and install; PREFIX (/usr/local), LIBDIR and DESTDIR say where
+	for h in $(INSTALLED_H); do install -Dm644 include/$$h $(DESTDIR)$(PREFIX)/include/$$h || exit 1; done
+	for l in $(INSTALLED_LIBS); do \
+	    install -Dm644 $(BUILD)/$$l.a $(DESTDIR)$(LIBDIR)/$$l.a && \
+	    install -Dm644 $(BUILD)/$$l.so.0 $(DESTDIR)$(LIBDIR)/$$l.so.0 && \
+	    ln -sf $$l.so.0 $(DESTDIR)$(LIBDIR)/$$l.so || exit 1; done
+	for p in $(PC); do install -Dm644 $(BUILD)/$$p $(DESTDIR)$(LIBDIR)/pkgconfig/$$p || exit 1; done
 	install -Dm755 $(BUILD)/lapse $(DESTDIR)$(PREFIX)/bin/lapse
 	install -Dm644 redis.conf $(DESTDIR)$(SHARE)/lapse/redis.conf
 	for m in $(MAN); do install -Dm644 tools/man/$$m $(DESTDIR)$(SHARE)/man/man$${m##*.}/$$m || exit 1; done

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The library, and the Lua scripts that are embedded in it.
+# The two libraries, and the Lua scripts that are embedded in the first.
 
-LIB_C := $(wildcard src/*/*.c)
-LIB_O := $(LIB_C:%.c=$(OBJ)/%.o)
+SYNC_C := $(wildcard src/sync/*.c)
+SYNC_O := $(SYNC_C:%.c=$(OBJ)/%.o)
+LIB_C  := $(filter-out $(SYNC_C),$(wildcard src/*/*.c))
+LIB_O  := $(LIB_C:%.c=$(OBJ)/%.o)
 
 LUA_SRC   := src/lua
 LUA       := $(wildcard $(LUA_SRC)/*/*.lua)
@@ -26,3 +28,15 @@ $(BUILD)/liblapse.so.0: $(LIB_O) tools/build/lapse.map
 	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(LIB_O) $(LIBS)
 $(BUILD)/liblapse.so: $(BUILD)/liblapse.so.0
 	@ln -sf liblapse.so.0 $@
+
+# liblapse-sync uses liblapse by lapse.h alone, so each can be updated by itself. It has a copy of ASSERT() of its own.
+SYNC_ALL := $(SYNC_O) $(OBJ)/src/base/error.o
+$(BUILD)/liblapse-sync.a: $(SYNC_ALL)
+	$(call say,AR)$(LD) -r -o $(OBJ)/liblapse-sync.o $(SYNC_ALL)
+	@objcopy --wildcard --keep-global-symbol='lapse_sync_*' $(OBJ)/liblapse-sync.o
+	@rm -f $@ && $(AR) crs $@ $(OBJ)/liblapse-sync.o
+$(BUILD)/liblapse-sync.so.0: $(SYNC_ALL) $(BUILD)/liblapse.so.0 tools/build/lapse-sync.map
+	$(call say,LD)$(LINK) -pthread -Wl,-soname,liblapse-sync.so.0 -Wl,--version-script=tools/build/lapse-sync.map \
+	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(SYNC_ALL) $(BUILD)/liblapse.so.0 -lev
+$(BUILD)/liblapse-sync.so: $(BUILD)/liblapse-sync.so.0
+	@ln -sf liblapse-sync.so.0 $@

@@ -17,6 +17,7 @@ $(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o) tools/build/program.mk
 
 $(BUILD)/lapse: $(TOOL_O) $(BUILD)/internal.a $(BUILD)/liblapse.a
 	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
-$(BUILD)/examples/%: $(OBJ)/tools/examples/%.o $(BUILD)/liblapse.a
+# one example has threads; the others take nothing of liblapse-sync
+$(BUILD)/examples/%: $(OBJ)/tools/examples/%.o $(BUILD)/liblapse-sync.a $(BUILD)/liblapse.a
 	@mkdir -p $(@D)
 	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
 # The tests, one Criterion program per folder; fault is slow and has targets of its own.
 
-FOLDERS := unit lua api cli
+FOLDERS := unit lua api sync cli
 TESTS   := $(FOLDERS:%=$(BUILD)/tests/%)
 KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
 PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
 
 # the C twin of a function of the scripts, which the library hides
 TWINS_lua := $(OBJ)/src/job/owner.o
+ALSO_sync := $(BUILD)/liblapse-sync.a
 
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
 define criterion
-$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(TWINS_$(1)) $(BUILD)/liblapse.a)
+$(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(TWINS_$(1)) $(ALSO_$(1)) $(BUILD)/liblapse.a)
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
 endef
@@ -56,19 +57,34 @@ $(REPLAYS): $(BUILD)/tests/fuzz-%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/repla
 $(FUZZ:%=$(BUILD)/%): $(BUILD)/%: $(OBJ)/tests/fuzz/%.o $(BUILD)/parts.a
 	$(call say,LD)$(LINK) $(FUZZ_LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-# the header as C11 against the static library, as C++17 against the shared one
-HEADERS := $(BUILD)/tests/header-c11 $(BUILD)/tests/header-cxx17
+# threads: one program per file, each clean under race detectors; run.sh starts a Redis for it
+THREADS := $(patsubst tests/threads/%.c,$(BUILD)/threads/%,$(wildcard tests/threads/*.c))
+$(THREADS): $(BUILD)/threads/%: $(OBJ)/tests/threads/%.o $(BUILD)/liblapse-sync.a $(BUILD)/liblapse.a
+	@mkdir -p $(@D)
+	$(call say,LD)$(LINK) -pthread -o $@ $^ $(LIBS)
+
+# each header as C11 against the static libraries, as C++17 against the shared ones
+HEADERS := $(addprefix $(BUILD)/tests/header-,c11 cxx17 sync-c11 sync-cxx17)
 STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
 $(BUILD)/tests/header-c11: tests/meta/header/use.c include/lapse.h $(BUILD)/liblapse.a
 	@mkdir -p $(@D)
 	$(call say,CC)$(LINK) -std=c11 -fPIE $(STRICT) -o $@ $< $(BUILD)/liblapse.a $(LIBS)
+$(BUILD)/tests/header-sync-c11: tests/meta/header/use_sync.c include/lapse_sync.h include/lapse.h \
+    $(BUILD)/liblapse-sync.a $(BUILD)/liblapse.a
+	@mkdir -p $(@D)
+	$(call say,CC)$(LINK) -std=c11 -fPIE -pthread $(STRICT) -o $@ $< $(BUILD)/liblapse-sync.a $(BUILD)/liblapse.a $(LIBS)
+$(BUILD)/tests/header-sync-cxx17: tests/meta/header/use_sync.c include/lapse_sync.h include/lapse.h \
+    $(BUILD)/liblapse-sync.so $(BUILD)/liblapse.so
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
+	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse-sync -llapse
 $(BUILD)/tests/header-cxx17: tests/meta/header/use.c include/lapse.h $(BUILD)/liblapse.so
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
-objects: $(LIB_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
-    $(foreach f,$(FOLDERS) fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD)
+objects: $(LIB_O) $(SYNC_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
+    $(foreach f,$(FOLDERS) threads fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD)
 
 check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
@@ -91,6 +107,14 @@ test-valgrind:  ## run the unit tests, and some of api and cli, under valgrind; 
 	@$(DEPS) build run test valgrind
 	$(again) all $(TESTS)
 	@VALGRIND=1 tests/run.sh $(BUILD) unit 'api=$(VALGRIND_API)' 'cli=$(VALGRIND_CLI)'
+test-tsan:  ## run the programs with threads under ThreadSanitizer; any report fails
+	@$(DEPS) build run
+	$(again) BUILD=$(BUILD)/tsan SAN=thread run-threads
+test-helgrind:  ## run the programs with threads under valgrind's helgrind; any report fails
+	@$(DEPS) build run valgrind
+	$(again) WITH=helgrind run-threads
+run-threads: $(THREADS)
+	@tests/threads/run.sh $(BUILD) $(or $(WITH),plain) $(notdir $(THREADS))
 coverage:  ## show how much of src/ the tests run, a line per file; fails below 97 % of lines or 93 % of branches
 	@$(DEPS) build run test coverage
 	$(again) BUILD=$(BUILD)/cov CFLAGS='$(CFLAGS) --coverage -O0' CXXFLAGS='$(CXXFLAGS) --coverage' \
@@ -129,5 +153,5 @@ soak:  ## inject each fault with the figures of the table; takes hours
 	@$(DEPS) build run test fault
 	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 
-.PHONY: objects check test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie \
+.PHONY: objects check test-tsan test-helgrind run-threads test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie \
     test-fault test-fault-asan check-fault soak steady fuzz run-fuzz mutate

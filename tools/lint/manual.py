@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """manual.py PROGRAM [FOLDER]: compares the manual pages in FOLDER (tools/man) with what they describe.
 
-lapse.3: the synopsis has each function and callback type of lapse.h, declared alike; structs that are shown are
-declared alike, and the fields of the others have an entry; each constant is named.
+lapse.3 and lapse_sync.3: the synopsis has each function and callback type of the header, declared alike; structs that
+are shown are declared alike, and the fields of the others have an entry; each constant is named.
 lapse.1: the commands and options that the help of PROGRAM lists are the ones that the page names.
 """
 
@@ -12,9 +12,9 @@ import shlex
 import subprocess
 import sys
 
-HEADER = "include/lapse.h"
+LIBRARY_PAGES = {"lapse.3": "include/lapse.h", "lapse_sync.3": "include/lapse_sync.h"}
 EXPORTED = '__attribute__((visibility("default")))'
-NOT_FOR_USERS = {"LAPSE_H", "LAPSE_API"}
+NOT_FOR_USERS = {"LAPSE_H", "LAPSE_SYNC_H", "LAPSE_API"}
 
 FUNCTION = re.compile(r"^(?:static inline )?([a-z][\w *]*?)(\w+)\(((?:[^()]|\([^()]*\))*)\)\s*[;{]", re.M)
 BLOCK = re.compile(r"^(struct|enum) (\w+) \{(.*?)^\};", re.M | re.S)
@@ -25,8 +25,8 @@ LONG_OPTION = re.compile(r"^ +(?:-\w, )?--([a-z-]+)", re.M)
 
 class Header:
     def __init__(self, path):
-        with open(path) as file:
-            source = file.read()
+        self.path = path
+        source = read(path)
         code = preprocessed(source)
         self.functions = {name: words(kind + name + "(" + args + ")") for kind, name, args in FUNCTION.findall(code)}
         self.blocks = {(kind, name): body for kind, name, body in BLOCK.findall(code)}
@@ -44,7 +44,7 @@ def preprocessed(source):
     """With the lists that are macros written out, without what other headers declare."""
     own = re.sub(r"^#include .*$", "", source, flags=re.M)
     result = subprocess.run(["cc", "-E", "-P", "-x", "c", "-"], input=own, capture_output=True, text=True, check=True)
-    return re.sub(re.escape(EXPORTED) + r"\s*", "", result.stdout)
+    return re.sub(rf"(?:{re.escape(EXPORTED)}|\bLAPSE_API\b)\s*", "", result.stdout)
 
 
 def words(code):
@@ -77,10 +77,10 @@ def compare_functions(header, page):
     for name in sorted(header.functions.keys() - shown.keys()):
         yield f"the synopsis lacks {name}"
     for name in sorted(shown.keys() - header.functions.keys()):
-        yield f"the synopsis has {name}, which is not in {HEADER}"
+        yield f"the synopsis has {name}, which is not in {header.path}"
     for name in sorted(shown.keys() & header.functions.keys()):
         if shown[name] != header.functions[name]:
-            yield f"{name} is declared as {' '.join(header.functions[name])} in {HEADER}"
+            yield f"{name} is declared as {' '.join(header.functions[name])} in {header.path}"
 
 
 def compare_structs(header, page):
@@ -92,7 +92,7 @@ def compare_structs(header, page):
     for (kind, name), body in header.blocks.items():
         if (kind, name) in shown:
             if words(shown[kind, name]) != words(body):
-                yield f"{kind} {name} differs from {HEADER}"
+                yield f"{kind} {name} differs from {header.path}"
         elif kind == "struct":
             for field in fields(body):
                 if field not in entries:
@@ -105,8 +105,7 @@ def compare_constants(header, page):
             yield f"lacks {name}"
 
 
-def library_faults(page):
-    header = Header(HEADER)
+def library_faults(header, page):
     yield from compare_functions(header, page)
     yield from compare_structs(header, page)
     yield from compare_constants(header, page)
@@ -139,7 +138,10 @@ def read(path):
 
 
 def main(program, folder="tools/man"):
-    faults = [f"{folder}/lapse.3: {fault}" for fault in library_faults(read(f"{folder}/lapse.3"))]
+    faults = []
+    for name, path in LIBRARY_PAGES.items():
+        page = f"{folder}/{name}"
+        faults += [f"{page}: {fault}" for fault in library_faults(Header(path), read(page))]
     faults += [f"{folder}/lapse.1: {fault}" for fault in program_faults(program, read(f"{folder}/lapse.1"))]
     print("\n".join(faults), end="\n" if faults else "")
     return bool(faults)

@@ -71,16 +71,17 @@ def files_below(folder):
     return [path for path in paths if path.endswith((".c", ".h")) and os.path.isfile(path)]
 
 
-def is_public(function):
-    return function.name.startswith("lapse_")
+def names_of_answer(function):
+    """The last two parameters of each public call, by which the answer comes."""
+    if function.name.startswith("lapse_sync_"):
+        return ("timeout_ms", "out")
+    return ("fn", "arg") if function.name.startswith("lapse_") else ()
 
 
 def n_parameters(function):
-    """The callback of a public call and its argument are not counted."""
-    n = len(function.parameters)
-    if is_public(function):
-        n -= sum(parameter.split()[-1] in ("fn", "arg") for parameter in function.parameters)
-    return n
+    """Those of the answer of a public call are not counted."""
+    names = [parameter.split()[-1].lstrip("*") for parameter in function.parameters]
+    return len(names) - sum(name in names_of_answer(function) for name in names)
 
 
 def columns(line):

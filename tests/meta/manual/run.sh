@@ -11,8 +11,8 @@ bad=0
 expect() { # WORDS SED_SCRIPT: on pages that the script has changed, it says the words and nothing else
     local words=$1 script=$2 said
 
-    cp tools/man/lapse.[13] "$dir"
-    sed -i -E "$script" "$dir"/lapse.[13]
+    cp tools/man/*.[13] "$dir"
+    sed -i -E "$script" "$dir"/*.[13]
     if said=$(tools/lint/manual.py "$program" "$dir"); then
         echo "manual.py does not notice: $words"
         bad=1
@@ -32,6 +32,8 @@ expect 'lapse.3: lacks lease_ms of struct lapse_options' '/^\.It Va lease_ms$/d'
 expect 'lapse.3: lacks via_sweep of struct lapse_stats' '/^\.It Va via_sweep$/d'
 expect 'lapse.3: lacks LAPSE_EAUTH' '/^\.It Dv LAPSE_EAUTH$/d'
 expect 'lapse.3: lacks LAPSE_HEALTH_DENIED' '/^\.It Dv LAPSE_HEALTH_DENIED$/d'
+expect 'lapse_sync.3: the synopsis lacks lapse_sync_free' '/^\.Fn lapse_sync_free "/d'
+expect 'lapse_sync.3: struct lapse_sync_listen_options differs from include/lapse_sync.h' '/^ *unsigned threads;/d'
 expect 'lapse.1: lacks the command depth' 's/\<Cm depth/Cm/g'
 expect 'lapse.1: lacks --grace' 's/\<Fl -grace//g'
 expect 'lapse.1: names --graces, which no help lists' 's/(\.Op Fl -grace) /.Op Fl -graces\n&/'

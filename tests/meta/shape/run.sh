@@ -156,6 +156,7 @@ for folder in src/below tools; do within $folder; done
     repeat 57 '    call();'
     echo '}'
     repeat 100 'Test(suite, short) { call(); }'
+    echo 'int lapse_sync_call(int a, int b, int c, int d, int e, int f, int timeout_ms, int *out) { call(); }'
 } > tests/limit.c
 echo 'int lapse_call(void);' > include/lapse.h
 "$shape" --check > "$dir/measured" || bad=1

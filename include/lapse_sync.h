@@ -1,0 +1,123 @@
+/* lapse_sync.h - lapse for threads: calls that wait for their answer, and handlers that may block.
+ *
+ * One handle of lapse.h works in a thread of its own. Any number of threads use it at the same
+ * time, over one connection; what they ask at about the same time travels together. What lapse.h
+ * says of jobs, queues and errors holds here. This differs:
+ *
+ *   WAITING    A call returns when its answer has come. It gives up after timeout_ms, or with 0
+ *              after the option reply_ms (and replicas_ms where copies are asked for, and up to a
+ *              second, in which lapse may say more, such as LAPSE_EDOWN), and returns
+ *              LAPSE_ETIMEOUT: what it asked may still happen. timeout_ms is at most 3652 days.
+ *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, and by a schedule after
+ *              LAPSE_EALONE. LAPSE_ELOST is also returned when it happened, but memory was short for
+ *              what out should get.
+ *   JOBS       The jobs that a call gives are the caller's: read them by lapse_job_*(), and free
+ *              them by lapse_sync_free(). Only lapse_sync_get() and lapse_sync_list() bring a body.
+ *              out may be NULL.
+ *   THREADS    Every function may be called from every thread and from every handler, but
+ *              lapse_sync_close(). The log function, the health function and the allocator run in
+ *              the thread of the handle, too: they must not block, and calls that they make return
+ *              LAPSE_EINVAL.
+ *   FORK       A forked child has no such thread: calls return LAPSE_ECLOSED there. Fork first,
+ *              then open.
+ */
+#ifndef LAPSE_SYNC_H
+#define LAPSE_SYNC_H
+#include <lapse.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lapse_sync;
+
+/* Starts the thread, which begins to connect. */
+LAPSE_API int lapse_sync_open(struct lapse_sync **out, const struct lapse_options *opts);
+
+/* To be called by one thread, and not from a handler, when no other thread but handlers is in a
+ * call; a settle may still be. New calls fail with LAPSE_ECLOSED, settles excepted. Jobs that no
+ * thread has begun go back at once, and use up no try. Handlers have up to grace_ms to settle what
+ * they have. Then that goes back too, uses up no try, and settles of it return LAPSE_EGONE.
+ *
+ * It returns when every handler has returned, however long that takes, as a thread cannot be
+ * stopped from outside. After it jobs that nobody has settled are freed by lapse_sync_free().
+ * NULL, or in a forked child: nothing happens. */
+LAPSE_API void lapse_sync_close(struct lapse_sync *s, int64_t grace_ms);
+
+/* ---- jobs ---- */
+LAPSE_API int lapse_sync_schedule(struct lapse_sync *s, const struct lapse_spec *spec,
+                                  int64_t timeout_ms, struct lapse_job **out);
+LAPSE_API int lapse_sync_cancel(struct lapse_sync *s, const char *queue, const char *id,
+                                unsigned flags, int64_t timeout_ms, struct lapse_job **out);
+LAPSE_API int lapse_sync_reschedule(struct lapse_sync *s, const char *queue, const char *id,
+                                    struct lapse_due due, unsigned flags, int64_t timeout_ms,
+                                    struct lapse_job **out);
+LAPSE_API int lapse_sync_get(struct lapse_sync *s, const char *queue, const char *id,
+                             int64_t timeout_ms, struct lapse_job **out);
+
+/* Frees a job that a call gave, or one that nobody settled before lapse_sync_close(). NULL is
+ * fine. */
+LAPSE_API void lapse_sync_free(struct lapse_job *job);
+
+/* ---- queues ---- */
+#define LAPSE_SYNC_JOBS 100
+struct lapse_sync_jobs {
+    size_t n;
+    struct lapse_job *jobs[LAPSE_SYNC_JOBS];
+};
+
+/* A page, as lapse_list() gives it. */
+LAPSE_API int lapse_sync_list(struct lapse_sync *s, const char *queue, enum lapse_state state,
+                              const struct lapse_job *after, unsigned n, int64_t timeout_ms,
+                              struct lapse_sync_jobs *out);
+/* Frees the jobs of a page; n is 0 then. */
+LAPSE_API void lapse_sync_free_jobs(struct lapse_sync_jobs *jobs);
+
+LAPSE_API int lapse_sync_depth(struct lapse_sync *s, const char *queue, int64_t timeout_ms,
+                               struct lapse_depth *out);
+
+/* ---- worker threads ---- */
+
+/* Runs in one of the threads of its queue, and may block. The lease is renewed meanwhile, for up to
+ * run_ms. The job belongs to the handler until it is settled: once, in the handler or later, by any
+ * thread. */
+typedef void lapse_sync_handler(struct lapse_sync *s, struct lapse_job *job, void *arg);
+
+struct lapse_sync_listen_options {
+    size_t size;
+    unsigned threads;     /* 1 to 10000; 0: 1 */
+    unsigned max_running; /* how many jobs of the queue may be held, at most 100000; as many as
+                             there are threads, if that is more. Those that find no free thread wait
+                             here, and the time counts for run_ms */
+};
+
+/* Starts the threads, and runs fn in them for the jobs of a queue. No more is claimed than threads
+ * are free, or than max_running, and never more than the option max_running of the handle. opts may
+ * be NULL. EEXIST: the queue has a handler. ENOMEM: a thread could not be started. */
+LAPSE_API int lapse_sync_listen(struct lapse_sync *s, const char *queue,
+                                const struct lapse_sync_listen_options *opts,
+                                lapse_sync_handler *fn, void *arg);
+
+/* Stops. The handler does not begin again; one that runs goes on. Jobs that no thread has begun go
+ * back, and use up no try. ENOENT: the queue has no handler. */
+LAPSE_API int lapse_sync_unlisten(struct lapse_sync *s, const char *queue);
+
+/* The settles take the job, whatever they return, but for LAPSE_EINVAL and LAPSE_ECLOSED. A settle
+ * that gives up goes on: it is repeated until Redis answers or the lease ends. */
+LAPSE_API int lapse_sync_done(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);
+LAPSE_API int lapse_sync_retry(struct lapse_sync *s, struct lapse_job *job, int64_t delay_ms,
+                               const char *reason, int64_t timeout_ms);
+LAPSE_API int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *reason,
+                              int64_t timeout_ms);
+LAPSE_API int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);
+
+/* ---- statistics and health ---- */
+LAPSE_API int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size);
+
+typedef void lapse_sync_health_fn(struct lapse_sync *s, const struct lapse_health *h, void *arg);
+
+/* fn runs in the thread of the handle; see THREADS above. NULL: no reports. */
+LAPSE_API int lapse_sync_on_health(struct lapse_sync *s, lapse_sync_health_fn *fn, void *arg);
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse_sync_list(), lapse_sync_depth(), lapse_sync_stats(), lapse_sync_on_health(). */
+#include "sync/call.h"
+
+/* ---- list ---- */
+struct list_args {
+    const char *queue;
+    enum lapse_state state;
+    const struct lapse_job *after;
+    unsigned n;
+};
+
+void lapse_sync_free_jobs(struct lapse_sync_jobs *jobs)
+{
+    if (!jobs) {
+        return;
+    }
+    for (size_t i = 0; i < jobs->n; i++) {
+        lapse_job_free(jobs->jobs[i]);
+    }
+    jobs->n = 0;
+}
+
+static bool list_dup(struct lapse_sync_jobs *out, const struct lapse_job *const *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        out->jobs[i] = lapse_job_dup(jobs[i]);
+        if (!out->jobs[i]) {
+            return false;
+        }
+        out->n++;
+    }
+
+    return true;
+}
+
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg)
+{
+    struct call *c = arg;
+    struct lapse_sync_jobs dups = {.n = 0};
+    (void)l;
+
+    if (!err && !list_dup(&dups, jobs, n)) {
+        err = LAPSE_ENOMEM;
+    }
+
+    struct lapse_sync_jobs *out = call_out(c);
+    if (out && !err) {
+        *out = dups;
+        dups.n = 0;
+    }
+    call_ended(c, err);
+    lapse_sync_free_jobs(&dups);
+}
+
+static int list_ask(struct call *c)
+{
+    const struct list_args *a = c->args;
+    return lapse_list(c->sync->handle, a->queue, a->state, a->after, a->n, on_list, c);
+}
+
+int lapse_sync_list(struct lapse_sync *s, const char *queue, enum lapse_state state,
+                    const struct lapse_job *after, unsigned n, int64_t timeout_ms,
+                    struct lapse_sync_jobs *out)
+{
+    struct list_args args = {.queue = queue, .state = state, .after = after, .n = n};
+    return out ? call_run(s, list_ask, &args, timeout_ms, out) : LAPSE_EINVAL;
+}
+
+/* ---- depth ---- */
+static void on_depth(struct lapse *l, int err, const struct lapse_depth *depth, void *arg)
+{
+    struct call *c = arg;
+    struct lapse_depth *out = call_out(c);
+    (void)l;
+
+    if (out && !err) {
+        *out = *depth;
+    }
+    call_ended(c, err);
+}
+
+static int depth_ask(struct call *c)
+{
+    return lapse_depth(c->sync->handle, c->args, on_depth, c);
+}
+
+int lapse_sync_depth(struct lapse_sync *s, const char *queue, int64_t timeout_ms,
+                     struct lapse_depth *out)
+{
+    return out ? call_run(s, depth_ask, queue, timeout_ms, out) : LAPSE_EINVAL;
+}
+
+/* ---- statistics ---- */
+struct stats_args {
+    struct lapse_stats *out;
+    size_t size;
+};
+
+/* The caller waits while this runs, so it may write to the caller's. */
+static int stats_ask(struct call *c)
+{
+    const struct stats_args *a = c->args;
+
+    lapse_stats(c->sync->handle, a->out, a->size);
+    return CALL_OVER;
+}
+
+int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size)
+{
+    struct stats_args args = {.out = out, .size = size};
+    return out ? call_run(s, stats_ask, &args, 0, NULL) : LAPSE_EINVAL;
+}
+
+/* ---- health ---- */
+struct health_args {
+    lapse_sync_health_fn *fn;
+    void *arg;
+};
+
+static void on_health(struct lapse *l, const struct lapse_health *h, void *arg)
+{
+    struct lapse_sync *s = arg;
+
+    (void)l;
+    s->health_fn(s, h, s->health_arg);
+}
+
+static int health_ask(struct call *c)
+{
+    const struct health_args *a = c->args;
+    struct lapse_sync *s = c->sync;
+
+    s->health_fn = a->fn;
+    s->health_arg = a->arg;
+    lapse_on_health(s->handle, a->fn ? on_health : NULL, s);
+    return CALL_OVER;
+}
+
+int lapse_sync_on_health(struct lapse_sync *s, lapse_sync_health_fn *fn, void *arg)
+{
+    struct health_args args = {.fn = fn, .arg = arg};
+    return call_run(s, health_ask, &args, 0, NULL);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse_sync_done(), lapse_sync_retry(), lapse_sync_fail(), lapse_sync_release().
+ *
+ * For each job that a thread has there is a call among the spares, allocated before the job was
+ * handed over. So a settle needs no memory, as in lapse.h.
+ *
+ * When the handle closes and the grace is over, it gives back what threads still have. Settling
+ * that only frees the job, and the handle answers nothing; so the answer is made here. */
+#include "sync/settle.h"
+#include "base/error.h"
+#include <string.h>
+
+/* ---- the loop ---- */
+static void on_settled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    struct call *c = arg;
+
+    (void)l;
+    (void)job;
+
+    list_remove(&c->settling);
+    call_end(c, err);
+}
+
+static int settle_ask(struct call *c)
+{
+    struct lapse_sync *s = c->sync;
+
+    if (!s->handle) {
+        lapse_job_free(c->job);
+        return LAPSE_EGONE;
+    }
+
+    list_insert(&s->settling, &c->settling);
+    switch (c->settle) {
+    case CALL_DONE: lapse_done(c->job, on_settled, c); break;
+    case CALL_RETRY: lapse_retry(c->job, c->delay_ms, c->reason, on_settled, c); break;
+    case CALL_FAIL: lapse_fail(c->job, c->reason, on_settled, c); break;
+    case CALL_RELEASE: lapse_release(c->job, on_settled, c); break;
+    }
+
+    return 0;
+}
+
+static void settle_prepare_release(struct call *c)
+{
+    c->ask = settle_ask;
+    c->settle = CALL_RELEASE;
+    c->left = true;
+}
+
+void settle_release(struct call *c)
+{
+    settle_prepare_release(c);
+    c->state = CALL_ASKED;
+    if (settle_ask(c)) {
+        call_end(c, LAPSE_EGONE);
+    }
+}
+
+void settles_end(struct lapse_sync *s)
+{
+    for (struct list *i; (i = list_pop(&s->settling));) {
+        call_end(CONTAINER(i, struct call, settling), LAPSE_EGONE);
+    }
+}
+
+/* ---- threads ---- */
+void settle_post_release(struct call *c)
+{
+    settle_prepare_release(c);
+    call_post(c);
+}
+
+/* reason may be NULL. */
+static int settle_run(struct lapse_sync *s, struct lapse_job *job, enum call_settle how,
+                      int64_t delay_ms, const char *reason, int64_t timeout_ms)
+{
+    int err = job ? call_check(s, timeout_ms) : LAPSE_EINVAL;
+
+    if (err) {
+        return err;
+    }
+
+    pthread_mutex_lock(&s->mutex);
+    struct list *spare = list_pop(&s->spares);
+    ASSERT(spare); /* the job is held, and was not settled before */
+
+    struct call *c = CONTAINER(spare, struct call, node);
+    size_t reason_len = reason ? strnlen(reason, sizeof c->reason - 1) : 0;
+
+    memcpy(c->reason, reason ? reason : "", reason_len);
+    c->reason[reason_len] = '\0';
+    c->ask = settle_ask;
+    c->job = job;
+    c->settle = how;
+    c->delay_ms = delay_ms;
+
+    return call_wait(c, timeout_ms);
+}
+
+int lapse_sync_done(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms)
+{
+    return settle_run(s, job, CALL_DONE, 0, NULL, timeout_ms);
+}
+
+int lapse_sync_retry(struct lapse_sync *s, struct lapse_job *job, int64_t delay_ms,
+                     const char *reason, int64_t timeout_ms)
+{
+    return settle_run(s, job, CALL_RETRY, delay_ms, reason, timeout_ms);
+}
+
+int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *reason,
+                    int64_t timeout_ms)
+{
+    return settle_run(s, job, CALL_FAIL, 0, reason, timeout_ms);
+}
+
+int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms)
+{
+    return settle_run(s, job, CALL_RELEASE, 0, NULL, timeout_ms);
+}

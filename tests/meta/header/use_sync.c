@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Uses all of lapse_sync.h, as C11 and as C++17 with every warning an error, and runs where there
+ * is no Redis: each call returns an error, or does nothing that needs Redis. */
+#include <lapse_sync.h>
+
+#include <stdio.h>
+
+static int wrong;
+
+static void expect(int is, int should_be, const char *what)
+{
+    if (is != should_be) {
+        printf("%s: %s\n", what, lapse_strerror(is));
+        wrong++;
+    }
+}
+#define EXPECT(call, should_be) expect(call, should_be, #call)
+
+/* There is no Redis, so it never runs; it is here to be compiled. */
+static void on_job(struct lapse_sync *s, struct lapse_job *job, void *arg)
+{
+    (void)arg;
+    wrong++;
+    switch (lapse_job_try(job)) {
+    case 1: lapse_sync_retry(s, job, LAPSE_BACKOFF, "why", 0); break;
+    case 2: lapse_sync_fail(s, job, "why", 0); break;
+    case 3: lapse_sync_release(s, job, 0); break;
+    default: lapse_sync_done(s, job, 0); break;
+    }
+}
+
+static void on_health(struct lapse_sync *s, const struct lapse_health *h, void *arg)
+{
+    (void)s;
+    (void)h;
+    (void)arg;
+}
+
+int main(void)
+{
+    struct lapse_options o = lapse_options_init();
+    struct lapse_spec spec = lapse_spec_init();
+    struct lapse_sync_listen_options h = {sizeof h, 2, 4};
+    struct lapse_sync_jobs jobs;
+    struct lapse_depth depth;
+    struct lapse_stats stats;
+    struct lapse_job *job = NULL;
+    struct lapse_sync *s = NULL;
+
+    o.url = "unix:///nowhere/redis";
+    o.reply_ms = 50;
+    EXPECT(lapse_sync_open(NULL, &o), LAPSE_EINVAL);
+    EXPECT(lapse_sync_open(&s, &o), 0);
+    EXPECT(lapse_sync_on_health(s, on_health, NULL), 0);
+
+    spec.queue = "orders";
+    spec.id = "o-1";
+    spec.due = lapse_in(1000);
+    EXPECT(lapse_sync_schedule(s, &spec, 0, &job), LAPSE_EDOWN);
+    EXPECT(lapse_sync_cancel(s, "orders", "o-1", 0, 0, &job), LAPSE_EDOWN);
+    EXPECT(lapse_sync_reschedule(s, "orders", "o-1", lapse_in(5), 0, 0, NULL), LAPSE_EDOWN);
+    EXPECT(lapse_sync_get(s, "orders", "o-1", 0, &job), LAPSE_EDOWN);
+    EXPECT(lapse_sync_get(s, "", "o-1", 0, &job), LAPSE_EINVAL);
+    EXPECT(lapse_sync_list(s, "orders", LAPSE_WAITING, NULL, LAPSE_SYNC_JOBS, 0, &jobs),
+           LAPSE_EDOWN);
+    EXPECT(lapse_sync_depth(s, "orders", 0, &depth), LAPSE_EDOWN);
+    EXPECT(lapse_sync_listen(s, "orders", &h, on_job, NULL), 0);
+    EXPECT(lapse_sync_listen(s, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
+    EXPECT(lapse_sync_unlisten(s, "orders"), 0);
+    EXPECT(lapse_sync_done(s, NULL, 0), LAPSE_EINVAL);
+    EXPECT(lapse_sync_stats(s, &stats, sizeof stats), 0);
+    jobs.n = 0;
+    lapse_sync_free_jobs(&jobs);
+    lapse_sync_free(job);
+    lapse_sync_close(s, 0);
+    printf("lapse_sync " LAPSE_VERSION ": %d wrong\n", wrong);
+
+    return wrong != 0;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Each call that waits for its answer: what it gives, and what it refuses. */
+#include "waiting.h"
+
+static struct lapse_spec spec_of(const char *id, const char *body)
+{
+    struct lapse_spec spec = lapse_spec_init();
+
+    spec.queue = "q";
+    spec.id = id;
+    spec.body = body;
+    spec.body_len = strlen(body);
+    spec.due = lapse_in(HOUR);
+    return spec;
+}
+
+Test(calls, a_job_is_scheduled_moved_read_and_cancelled)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+    struct lapse_spec spec = spec_of("a", "unpaid");
+
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, &job), 0);
+    cr_assert(lapse_job_created(job) && lapse_job_state(job) == LAPSE_WAITING);
+    cr_assert_str_eq(lapse_job_queue(job), "q");
+    cr_assert_str_eq(lapse_job_id(job), "a");
+    int64_t due_ms = lapse_job_due_ms(job);
+    lapse_sync_free(job);
+
+    cr_assert_eq(lapse_sync_reschedule(w.s, "q", "a", lapse_in(2 * HOUR), 0, 0, &job), 0);
+    cr_assert_geq(lapse_job_due_ms(job), due_ms + HOUR);
+    lapse_sync_free(job);
+
+    size_t len;
+    cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, &job), 0);
+    cr_assert_arr_eq(lapse_job_body(job, &len), "unpaid", 6);
+    cr_assert_eq(len, 6);
+    lapse_sync_free(job);
+
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, &job), 0);
+    cr_assert_str_eq(lapse_job_id(job), "a");
+    lapse_sync_free(job);
+    cr_assert_eq(depth_of(w.s, "q").waiting, 0);
+    waiting_end(&w, "q");
+}
+
+Test(calls, an_id_that_lapse_makes_up_comes_with_the_job)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+    struct lapse_spec spec = spec_of(NULL, "");
+
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, &job), 0);
+    cr_assert_eq(lapse_sync_get(w.s, "q", lapse_job_id(job), 0, NULL), 0);
+    lapse_sync_free(job);
+    waiting_end(&w, "q");
+}
+
+Test(calls, each_error_is_that_of_lapse_h_and_leaves_out_alone)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+    struct lapse_spec spec = spec_of("a", "");
+
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, NULL), 0);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, &job), LAPSE_EEXIST);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "b", 0, 0, &job), LAPSE_ENOENT);
+    cr_assert_eq(lapse_sync_reschedule(w.s, "q", "b", lapse_in(0), 0, 0, &job), LAPSE_ENOENT);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "b", 0, &job), LAPSE_ENOENT);
+    cr_assert_null(job);
+
+    struct lapse_spec kept = spec_of("a", "other");
+    kept.on_conflict = LAPSE_KEEP;
+    cr_assert_eq(lapse_sync_schedule(w.s, &kept, 0, &job), 0);
+    cr_assert_not(lapse_job_created(job));
+    lapse_sync_free(job);
+    waiting_end(&w, "q");
+}
+
+Test(calls, what_is_not_allowed_is_einval_and_changes_nothing)
+{
+    struct waiting w;
+    struct lapse_spec spec = spec_of("a", "");
+    struct lapse_spec bad = spec_of("a b", "");
+    struct lapse_sync_jobs page = {.n = 0};
+    struct lapse_depth d;
+    int64_t too_long = (int64_t)3652 * 86400 * 1000 + 1;
+
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_schedule(NULL, &spec, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_schedule(w.s, NULL, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_schedule(w.s, &bad, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, -1, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, too_long, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 1, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_reschedule(w.s, "q", NULL, lapse_in(0), 0, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_get(w.s, "q q", "a", 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 0, 0, &page), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 101, 0, &page), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 1, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_depth(w.s, "q", 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_depth(w.s, NULL, 0, &d), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_stats(w.s, NULL, 8), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_done(w.s, NULL, 0), LAPSE_EINVAL);
+    cr_assert_eq(depth_of(w.s, "q").waiting, 0);
+    waiting_end(&w, "q");
+}
+
+Test(calls, a_list_is_a_page_of_copies_from_which_the_next_goes_on)
+{
+    struct waiting w;
+    struct lapse_sync_jobs page = {.n = 0};
+    char id[8];
+
+    waiting_start(&w);
+    for (int i = 0; i < 150; i++) {
+        snprintf(id, sizeof id, "%03d", i);
+        cr_assert_eq(schedule(w.s, id, HOUR + i), 0);
+    }
+
+    cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 100, 0, &page), 0);
+    cr_assert_eq(page.n, 100);
+    cr_assert_str_eq(lapse_job_id(page.jobs[99]), "099");
+
+    struct lapse_sync_jobs next = {.n = 0};
+    cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, page.jobs[99], 100, 0, &next), 0);
+    cr_assert_eq(next.n, 50);
+    cr_assert_str_eq(lapse_job_id(next.jobs[0]), "100");
+    lapse_sync_free_jobs(&page);
+    cr_assert_eq(page.n, 0);
+    lapse_sync_free_jobs(&next);
+    waiting_end(&w, "q");
+}
+
+Test(calls, statistics_are_those_of_the_handle)
+{
+    struct waiting w;
+
+    waiting_start(&w);
+    cr_assert_eq(schedule(w.s, "a", HOUR), 0);
+    cr_assert_eq(schedule(w.s, "b", HOUR), 0);
+    cr_assert_eq(stats_of(w.s).scheduled, 2);
+    waiting_end(&w, "q");
+}
+
+/* ---- many threads ---- */
+struct many {
+    struct lapse_sync *s;
+    atomic_uint next, failed;
+};
+
+static void *schedule_many(void *arg)
+{
+    struct many *m = arg;
+    char id[16];
+
+    for (unsigned n; (n = m->next++) < 2000;) {
+        snprintf(id, sizeof id, "%u", n);
+        if (schedule(m->s, id, HOUR) != 0) {
+            m->failed++;
+        }
+    }
+
+    return NULL;
+}
+
+Test(calls, many_threads_share_one_connection_and_travel_together)
+{
+    struct waiting w;
+    pthread_t threads[16];
+
+    waiting_start(&w);
+    struct many m = {.s = w.s};
+    long long conns = redis_int(w.server, "EVAL %s 0",
+                                "return tonumber(redis.call('INFO', 'stats'):match("
+                                "'total_connections_received:(%d+)'))");
+    for (int i = 0; i < 16; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, schedule_many, &m), 0);
+    }
+    for (int i = 0; i < 16; i++) {
+        pthread_join(threads[i], NULL);
+    }
+
+    cr_assert_eq(m.failed, 0);
+    cr_assert_eq(depth_of(w.s, "q").waiting, 2000);
+    cr_assert_leq(redis_int(w.server, "EVAL %s 0",
+                            "return tonumber(redis.call('INFO', 'stats'):match("
+                            "'total_connections_received:(%d+)'))"),
+                  conns + 1);
+    waiting_end(&w, "q");
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers that block, in threads of their own. */
+#include "waiting.h"
+
+static void schedule_due(struct waiting *w, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        cr_assert_eq(schedule(w->s, NULL, 0), 0);
+    }
+}
+
+Test(listen, each_job_runs_once_and_is_done)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    cr_assert_eq(listen_with(w.s, &k, 4, 0), 0);
+    schedule_due(&w, 100);
+    wait_until(k.ended == 100);
+    cr_assert(k.settled == 100 && k.err == 0);
+
+    struct lapse_depth d = depth_of(w.s, "q");
+    cr_assert_eq(d.waiting + d.running + d.dead, 0);
+    waiting_end(&w, "q");
+}
+
+Test(listen, no_more_is_claimed_than_threads_are_free)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    k.blocks = true;
+    schedule_due(&w, 20);
+    cr_assert_eq(listen_with(w.s, &k, 3, 0), 0);
+    wait_until(k.inside == 3);
+
+    struct lapse_depth d = depth_of(w.s, "q");
+    cr_assert(d.running == 3 && d.waiting == 17, "%d run", (int)d.running);
+
+    k.blocks = false;
+    wait_until(k.ended == 20);
+    cr_assert_eq(k.most, 3);
+    cr_assert_eq(stats_of(w.s).claimed, 20);
+    waiting_end(&w, "q");
+}
+
+Test(listen, with_max_running_some_wait_here_for_a_thread)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    k.blocks = true;
+    schedule_due(&w, 20);
+    cr_assert_eq(listen_with(w.s, &k, 2, 10), 0);
+    wait_until(k.inside == 2 && depth_of(w.s, "q").running == 10);
+
+    k.blocks = false;
+    wait_until(k.ended == 20);
+    cr_assert_eq(k.most, 2);
+    waiting_end(&w, "q");
+}
+
+Test(listen, leases_are_renewed_while_handlers_block)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_bare(&w);
+    w.options.lease_ms = 2500;
+    w.s = waiting_open(&w);
+    worker_init(&k, DONE);
+    k.blocks = true;
+    cr_assert_eq(listen_with(w.s, &k, 2, 0), 0);
+    schedule_due(&w, 2);
+    wait_until(k.inside == 2);
+
+    int64_t end_ms = test_now_ms() + 5500;
+    wait_until(test_now_ms() > end_ms);
+    cr_assert_eq(depth_of(w.s, "q").running, 2);
+    k.blocks = false;
+    wait_until(k.ended == 2);
+    cr_assert(k.began == 2 && k.settled == 2, "%s", lapse_strerror(k.err));
+    waiting_end(&w, "q");
+}
+
+Test(listen, each_way_to_settle_is_what_redis_has_then)
+{
+    struct waiting w;
+    struct worker k;
+    struct lapse_job *job;
+
+    waiting_start(&w);
+    worker_init(&k, RETRY);
+    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
+    cr_assert_eq(schedule(w.s, "retried", 0), 0);
+    wait_until(k.ended == 1);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "retried", 0, &job), 0);
+    cr_assert_eq(lapse_job_state(job), LAPSE_WAITING);
+    cr_assert_str_eq(lapse_job_reason(job), "again");
+    lapse_sync_free(job);
+
+    k.way = FAIL;
+    cr_assert_eq(schedule(w.s, "failed", 0), 0);
+    wait_until(k.ended == 2);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "failed", 0, &job), 0);
+    cr_assert_eq(lapse_job_state(job), LAPSE_DEAD);
+    cr_assert_str_eq(lapse_job_reason(job), "broken");
+    lapse_sync_free(job);
+    cr_assert_eq(k.settled, 2);
+    waiting_end(&w, "q");
+}
+
+Test(listen, a_released_job_runs_again_and_no_try_is_counted)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_start(&w);
+    worker_init(&k, RELEASE);
+    k.blocks = true;
+    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(k.began == 1);
+    k.blocks = false;
+    wait_until(k.began >= 2);
+    k.way = DONE;
+    wait_until(depth_of(w.s, "q").waiting + depth_of(w.s, "q").running == 0);
+    cr_assert_eq(k.last_try, 1);
+    waiting_end(&w, "q");
+}
+
+Test(listen, a_job_is_settled_by_another_thread_after_its_handler_returned)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_start(&w);
+    worker_init(&k, KEEP);
+    cr_assert_eq(listen_with(w.s, &k, 1, 8), 0);
+    schedule_due(&w, 8);
+    wait_until(k.ended == 8);
+    for (unsigned i = 0; i < 8; i++) {
+        cr_assert_gt(lapse_job_until_ms(k.kept[i]), 0);
+        cr_assert_eq(lapse_sync_done(w.s, k.kept[i], 0), 0);
+    }
+    cr_assert_eq(depth_of(w.s, "q").running, 0);
+    waiting_end(&w, "q");
+}
+
+Test(listen, a_reason_is_cut_where_lapse_h_cuts_it)
+{
+    struct waiting w;
+    struct worker k;
+    struct lapse_job *job;
+    char reason[400];
+
+    waiting_start(&w);
+    worker_init(&k, KEEP);
+    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(k.ended == 1);
+    memset(reason, 'x', sizeof reason);
+    memcpy(reason + 199, "\xc3\xa4", 2); /* a character of two bytes, of which one has no place */
+    reason[sizeof reason - 1] = '\0';
+    cr_assert_eq(lapse_sync_fail(w.s, k.kept[0], reason, 0), 0);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, &job), 0);
+    cr_assert_eq(strlen(lapse_job_reason(job)), 199);
+    lapse_sync_free(job);
+    waiting_end(&w, "q");
+}
+
+Test(listen, unlisten_gives_back_what_no_thread_has_begun_uncounted)
+{
+    struct waiting w;
+    struct worker k;
+    struct worker next;
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    k.blocks = true;
+    cr_assert_eq(listen_with(w.s, &k, 1, 10), 0);
+    schedule_due(&w, 5);
+    wait_until(depth_of(w.s, "q").running == 5);
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q"), 0);
+    wait_until(depth_of(w.s, "q").running == 1);
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q"), LAPSE_ENOENT);
+
+    worker_init(&next, DONE);
+    cr_assert_eq(listen_with(w.s, &next, 1, 0), 0);
+    wait_until(next.ended == 4);
+    cr_assert_eq(next.last_try, 1);
+    k.blocks = false;
+    wait_until(k.ended == 1);
+    cr_assert(k.settled == 1 && next.settled == 4);
+    waiting_end(&w, "q");
+}
+
+static void stop_and_settle(struct lapse_sync *s, struct lapse_job *job, void *arg)
+{
+    struct worker *k = arg;
+
+    if (lapse_sync_unlisten(s, "q") || schedule(s, "more", HOUR)) {
+        k->err = LAPSE_EINVAL;
+    }
+    worker_settle(k, s, job, DONE);
+    k->ended++;
+}
+
+Test(listen, a_handler_may_make_any_call_and_stop_its_own_queue)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    for (unsigned i = 1; i <= 20; i++) {
+        cr_assert_eq(lapse_sync_listen(w.s, "q", NULL, stop_and_settle, &k), 0);
+        cr_assert_eq(schedule(w.s, NULL, 0), 0);
+        wait_until(k.ended == i);
+        cr_assert_eq(k.err, 0, "%s", lapse_strerror(k.err));
+        cr_assert_eq(lapse_sync_cancel(w.s, "q", "more", 0, 0, NULL), 0);
+    }
+    waiting_end(&w, "q");
+}
+
+Test(listen, what_is_not_allowed_is_refused_and_starts_nothing)
+{
+    struct waiting w;
+    struct worker k;
+    struct lapse_sync_listen_options o = {sizeof o, 10001, 0};
+    struct {
+        struct lapse_sync_listen_options o;
+        int64_t extra;
+    } newer = {{sizeof newer, 1, 0}, 1};
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    cr_assert_eq(lapse_sync_listen(w.s, "q", &o, worker_on_job, &k), LAPSE_EINVAL);
+    o = (struct lapse_sync_listen_options){sizeof o, 1, 100001};
+    cr_assert_eq(lapse_sync_listen(w.s, "q", &o, worker_on_job, &k), LAPSE_EINVAL);
+    o = (struct lapse_sync_listen_options){0, 1, 1};
+    cr_assert_eq(lapse_sync_listen(w.s, "q", &o, worker_on_job, &k), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_listen(w.s, "q", &newer.o, worker_on_job, &k), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_listen(w.s, "q q", NULL, worker_on_job, &k), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_listen(w.s, NULL, NULL, worker_on_job, &k), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_listen(w.s, "q", NULL, NULL, &k), LAPSE_EINVAL);
+    newer.extra = 0;
+    cr_assert_eq(lapse_sync_listen(w.s, "q", &newer.o, worker_on_job, &k), 0);
+    cr_assert_eq(lapse_sync_listen(w.s, "q", NULL, worker_on_job, &k), LAPSE_EEXIST);
+    waiting_end(&w, "q");
+}
+
+/* Its lease ended while it waited for a thread, so another process may have it. */
+Test(listen, a_job_whose_lease_ended_in_the_line_is_not_begun)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_bare(&w);
+    w.options.lease_ms = 1000;
+    w.options.run_ms = 2000;
+    w.s = waiting_open(&w);
+    worker_init(&k, DONE);
+    k.blocks = true;
+    cr_assert_eq(listen_with(w.s, &k, 1, 2), 0);
+    schedule_due(&w, 2);
+    wait_until(k.inside == 1 && stats_of(w.s).claimed == 2);
+    wait_until(depth_of(w.s, "q").running == 0);
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q"), 0);
+    cr_assert_eq(k.began, 1);
+    k.blocks = false;
+    wait_until(k.ended == 1);
+    cr_assert_eq(k.began, 1);
+    waiting_end(&w, "q");
+}

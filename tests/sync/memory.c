@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Each allocation fails once, in a life with every call. No answer is a lie, nothing is left. */
+#include "waiting.h"
+
+static bool may_be(int err, int expected)
+{
+    return err == expected || (alloc_has_failed() && (err == LAPSE_ENOMEM || err == LAPSE_ELOST));
+}
+
+/* A life; false: it could not begin. */
+static bool live(struct waiting *w, const char *id)
+{
+    struct lapse_spec spec = lapse_spec_init();
+    struct lapse_sync_jobs page = {.n = 0};
+    struct lapse_job *job = NULL;
+    struct lapse_sync *s = NULL;
+    struct worker k;
+    int err;
+
+    worker_init(&k, DONE);
+    err = lapse_sync_open(&s, &w->options);
+    if (err) {
+        cr_assert_eq(err, LAPSE_ENOMEM);
+        return false;
+    }
+
+    spec.queue = "q";
+    spec.id = id;
+    spec.due = lapse_in(HOUR);
+    err = lapse_sync_schedule(s, &spec, 0, &job);
+    cr_assert(may_be(err, 0), "schedule: %s", lapse_strerror(err));
+    lapse_sync_free(job);
+    if (err == LAPSE_ENOMEM) { /* a NO: Redis was not changed */
+        cr_assert_eq(lapse_sync_get(s, "q", id, 0, NULL), LAPSE_ENOENT);
+        cr_assert_eq(schedule(s, id, HOUR), 0);
+    }
+
+    job = NULL;
+    err = lapse_sync_get(s, "q", id, 0, &job);
+    cr_assert(may_be(err, 0), "get: %s", lapse_strerror(err));
+    lapse_sync_free(job);
+
+    err = lapse_sync_list(s, "q", LAPSE_WAITING, NULL, 5, 0, &page);
+    cr_assert(may_be(err, 0), "list: %s", lapse_strerror(err));
+    lapse_sync_free_jobs(&page);
+
+    err = listen_with(s, &k, 2, 4);
+    cr_assert(may_be(err, 0), "listen: %s", lapse_strerror(err));
+    if (err == LAPSE_ENOMEM) {
+        cr_assert_eq(listen_with(s, &k, 2, 4), 0);
+    }
+
+    err = lapse_sync_reschedule(s, "q", id, lapse_in(0), 0, 0, NULL);
+    cr_assert(may_be(err, 0), "reschedule: %s", lapse_strerror(err));
+    if (err == LAPSE_ENOMEM) {
+        cr_assert_eq(lapse_sync_reschedule(s, "q", id, lapse_in(0), 0, 0, NULL), 0);
+    }
+    wait_until(k.ended == 1);
+    cr_assert(may_be(k.settled == 1 ? 0 : k.err, 0), "%s", lapse_strerror(k.err));
+    lapse_sync_close(s, 1000);
+
+    return true;
+}
+
+Test(memory, each_allocation_that_fails_is_an_error_that_is_true)
+{
+    struct waiting w;
+    char id[24];
+    long n = 0;
+
+    waiting_bare(&w);
+    w.options.lease_ms = 2500; /* of a claimed job for which there is no memory */
+    w.options.sweep_ms = 100;
+    do {
+        snprintf(id, sizeof id, "%ld", ++n);
+        alloc_fail(n);
+        live(&w, id);
+    } while (alloc_has_failed());
+    alloc_fail(0);
+    cr_assert_gt(n, 20);
+
+    w.s = waiting_open(&w);
+    waiting_end(&w, "q");
+}
