@@ -105,6 +105,9 @@ static const struct {
     {"schedule|q|--inn|1s", "unknown option '--inn'", "did you mean '--in'"},
     {"list|q|--staet=dead", "unknown option '--staet'", "did you mean '--state'"},
     {"get|q|i|--verbose=secret", "lapse get: option --verbose takes no value", ""},
+    {"functions|--replace", "--replace", "needs --load"},
+    {"functions|orders", "'orders'", "unexpected argument"},
+    {"functions|--laod", "unknown option '--laod'", "did you mean '--load'"},
     {"dev|-u|redis://localhost", "option --url", "of its own"},
     {"help|nothing", "unknown command 'nothing'", "lapse help"},
 };
@@ -224,7 +227,7 @@ Test(args, help_of_every_command_has_examples_and_its_own_options)
 {
     static const char *const commands[] = {"schedule", "cancel", "reschedule", "get",
                                            "list",     "depth",  "configure",  "pause",
-                                           "unpause",  "listen", "dev"};
+                                           "unpause",  "listen", "dev",        "functions"};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];

@@ -30,6 +30,7 @@ static const char *const lines[] = {
     "listen q --count 1",
     "doctor q",
     "bench --schedule 10",
+    "functions --load",
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -74,6 +75,12 @@ Test(format, json_of_help_which_has_none_exits_2)
 {
     expect(lapse("help", "--format", "json"), 2, "", "--format 'json'");
     expect(lapse("help", "get", "--json"), 2, "", "as text only");
+}
+
+Test(format, json_of_the_functions_which_are_lua_exits_2)
+{
+    expect(lapse("functions", "--json"), 2, "", "--format 'json'");
+    expect(lapse("functions", "--format", "json"), 2, "", "as text only");
 }
 
 Test(format, json_of_dev_has_the_url_in_an_object)

@@ -8,7 +8,7 @@ enum { ARGS = 1024, US = 123 };
 struct server *redis;
 int64_t T;
 static int64_t now;
-static bool real;
+static bool real, by_function;
 static const char *difference = "";
 static redisContext *ear, *eye;
 
@@ -229,24 +229,80 @@ static const char *none_of(const char *key)
     return text("%.*snone", (int)(strrchr(key, ':') + 1 - key), key);
 }
 
+/* What stands before a script so that the clock stands still. */
+static const char *frozen(void)
+{
+    return text("local R = redis local redis = {pcall = R.pcall, acl_check_cmd = R.acl_check_cmd, "
+                "call = function(c, ...) if c == 'TIME' then return {'%lld', '%lld'} end return "
+                "R.call(c, ...) end} ",
+                (long long)now / 1000, (long long)now % 1000 * 1000 + US);
+}
+
+static const char *script_text(const char *name)
+{
+    const char *script =
+        keep(test_read_file(text("%s/lua/%s.lua", test_build(), name), NULL), free);
+
+    script = text("%s %s", difference, script);
+    return real ? script : text("%s%s", frozen(), script);
+}
+
+static const char *library(void)
+{
+    return keep(test_read_file(text("%s/functions.lua", test_build()), NULL), free);
+}
+
+/* The clock of the functions is that of when they were loaded. */
+static void load_functions(void)
+{
+    static const char begin[] = "callback = function(KEYS, ARGV)\n";
+    static int64_t loaded_at;
+    const char *at = library();
+    char *out;
+    size_t len;
+
+    if (loaded_at == now) {
+        return;
+    }
+
+    FILE *f = open_memstream(&out, &len);
+    for (const char *next; (next = strstr(at, begin)); at = next + strlen(begin)) {
+        fprintf(f, "%.*s%s%s", (int)(next - at), at, begin, frozen());
+    }
+    fputs(at, f);
+    fclose(f);
+    keep(out, free);
+
+    redis_do(redis, "FUNCTION LOAD REPLACE %s", out);
+    loaded_at = now;
+}
+
+bool run_has_function(const char *name)
+{
+    return strstr(library(), text("'lapse1_%s'", name)) != NULL;
+}
+
+void run_by_function(bool yes)
+{
+    by_function = yes;
+}
+
 static redisReply *eval(const char *name, const char *key, size_t argc, const char *const *argv,
                         const size_t *len)
 {
-    static const char frozen[] = "local R = redis local redis = {pcall = R.pcall, acl_check_cmd = "
-                                 "R.acl_check_cmd, call = function(c, ...) if c == 'TIME' then "
-                                 "return {'%lld', '%lld'} end return R.call(c, ...) end} %s";
-    char *script = keep(test_read_file(text("%s/lua/%s.lua", test_build(), name), NULL), free);
-
-    script = text("%s %s", difference, script);
-    if (!real) {
-        script = text(frozen, (long long)now / 1000, (long long)now % 1000 * 1000 + US, script);
-    }
-
     bool of_queue = strcmp(key, ALIVE) != 0;
     size_t start = of_queue ? 5 : 4;
-    const char *all[5 + ARGS] = {"EVAL", script, of_queue ? "2" : "1", key, none_of(key)};
-    size_t all_len[5 + ARGS] = {4, strlen(script), 1, strlen(key), strlen(none_of(key))};
+    const char *all[5 + ARGS] = {NULL, NULL, of_queue ? "2" : "1", key, none_of(key)};
+    size_t all_len[5 + ARGS] = {0, 0, 1, strlen(key), strlen(none_of(key))};
+
     cr_assert(argc <= ARGS);
+    if (by_function) {
+        load_functions();
+        all[0] = "FCALL", all[1] = text("lapse1_%s", name);
+    } else {
+        all[0] = "EVAL", all[1] = script_text(name);
+    }
+    all_len[0] = strlen(all[0]), all_len[1] = strlen(all[1]);
     for (size_t i = 0; i < argc; i++) {
         all[start + i] = argv[i], all_len[start + i] = len[i];
     }

@@ -51,6 +51,9 @@ struct redisReply *run(const char *name, const char *args);
 struct redisReply *run_on(const char *key, const char *name, const char *args);
 struct redisReply *run_bytes(const char *name, size_t argc, const char *const *argv,
                              const size_t *len);
+/* From now on each is a function of the library of functions; check and mend have none. */
+void run_by_function(bool yes);
+bool run_has_function(const char *name);
 /* runs it, must not answer an error; forgets the wakes */
 void given(const char *name, const char *args);
 

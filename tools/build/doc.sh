@@ -45,10 +45,21 @@ sed -n '/^#include/,$p' tools/examples/first.c > "$parts/first.c"
 sed 's/\\/\\e/g; s/-/\\-/g; s/'"'"'/\\(aq/g; s/`/\\(ga/g; s/\^/\\(ha/g; s/~/\\(ti/g; s/^\./\\\&./' "$parts/first.c" \
     > "$parts/first.mdoc"
 
+tools/build/mdoc.py tools/doc/protocol.md Sh > "$parts/protocol.mdoc"
+{
+    tools/build/mdoc.py src/lua/README.md text 'The head of a script'
+    tools/build/scripts.py manual src/lua
+} > "$parts/heads.mdoc"
+tools/build/mdoc.py src/lua/README.md Ss 'Keys of a queue' 'The record (jobs)' 'The attempt (attempts)' Replies \
+    Notices 'Who owns a job' 'Who is alive' > "$parts/stored.mdoc"
+
 rewrite README.md first
 rewrite tools/man/lapse.3 first.mdoc
 for table in options errors statistics health; do
     rewrite tools/man/lapse.3 $table.mdoc
+done
+for part in protocol heads stored; do
+    rewrite tools/man/lapse-protocol.7 $part.mdoc
 done
 rewrite tools/doc/options.md options
 rewrite tools/doc/errors.md errors

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Installing and uninstalling.
 
-MAN            := lapse.1 lapse.3 lapse_sync.3
+MAN            := lapse.1 lapse.3 lapse_sync.3 lapse-protocol.7
 PC             := lapse.pc lapse-sync.pc
 INSTALLED_H    := lapse.h lapse_sync.h
 INSTALLED_LIBS := liblapse liblapse-sync

@@ -10,7 +10,8 @@ LUA_SRC   := src/lua
 LUA       := $(wildcard $(LUA_SRC)/*/*.lua)
 LUA_TOOLS := tools/build/scripts.py tools/build/lua_text.py
 LUA_OUT   := $(patsubst %,$(BUILD)/lua/%,$(notdir $(filter-out $(LUA_SRC)/lib/%,$(LUA))))
-GENERATED := $(addprefix $(BUILD)/,script_facts.h script_texts.h script_replies.h tool_scripts.h)
+GENERATED := $(addprefix $(BUILD)/,script_facts.h script_texts.h script_replies.h tool_scripts.h tool_functions.h \
+    functions.lua)
 
 $(GENERATED) $(LUA_OUT) &: $(LUA) $(LUA_TOOLS)
 	$(call say,LUA)tools/build/scripts.py build $(LUA_SRC) $(BUILD)

@@ -9,9 +9,13 @@ OUT/script_texts.h    the texts themselves, for one C file
 OUT/script_replies.h  of each script that answers numbers a struct, and how to read it
 OUT/tool_scripts.h    the texts of the program's scripts (those of LUA/doctor), and who may run
                       which of the library's scripts, with which commands
+OUT/functions.lua     the library's scripts as a library of Redis functions, for other languages
+OUT/tool_functions.h  the same for the program
 
 scripts.py table LUA keys: prints a table of all scripts, with the keys that they touch.
 scripts.py table LUA 'NAME...': prints a table of these, with their arguments and answers.
+
+scripts.py manual LUA: prints of each of the library's scripts what its head says, for a manual page.
 
 scripts.py check LUA: fails if a head names a file behind USES for nothing, or if a file has the name of
 KEYS[2], which no script may touch.
@@ -31,6 +35,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import mdoc
 from lua_text import TOKEN, cheaper, defined_by, hidden_by, names_in
 
 LABELS = "KIND ROLE USES KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
@@ -45,6 +50,7 @@ KINDS = {
     "batch": "A call carries the requests of up to a hundred jobs.",
     "read-only": "Redis holds it to that, so a user who may only read the keys can run it.",
     "ids may repeat": "A call may name an id twice: each answers as if it were alone.",
+    "needs memory": None,
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
 # the ends of the names of keys, and the channel
@@ -62,6 +68,9 @@ OF_QUEUE = "due none"
 DECLARED = [OF_QUEUE, "alive"]
 KEYS = "~lapse:{*}:*"
 NOTICES = "&lapse:{*}:notice:*"
+# The library of functions, and what their names begin with. Another order of arguments of any of them
+# is another library: both can be loaded, so clients of either work.
+LIBRARY = "lapse1"
 EVENTS = "(+psubscribe &__keyevent@*__:expired)"
 
 
@@ -85,6 +94,7 @@ class Source:
         self.path = path
         self.name = path.stem
         self.lines = without_comments(text)
+        self.description = []
         self.head = {}
         label = None
         for line in text.split("\n"):
@@ -94,8 +104,12 @@ class Source:
             if found and found[1] in LABELS:
                 label = found[1]
                 self.head[label] = [found[2]]
-            elif label:
+            elif label and line.startswith("--  "):
                 self.head[label].append(line[INDENT:])
+            elif label:
+                break
+            else:
+                self.description.append(line.removeprefix("--").strip())
         self.uses = self.words("USES")
 
     def words(self, label):
@@ -185,6 +199,12 @@ class Script(Source):
 
     def is_of_queue(self):
         return self.head["KEYS"] == [OF_QUEUE]
+
+    def function_flag(self):
+        """Without allow-oom Redis refuses a function before it starts, once it is full."""
+        if not self.words("WRITES"):
+            return "'no-writes'"
+        return "" if "needs memory" in self.kinds else "'allow-oom'"
 
     def has_holder(self):
         return self.is_batch() and "holder" in dict(self.args)
@@ -407,6 +427,26 @@ def tool_scripts(lua):
     yield "};"
 
 
+def functions(lua):
+    """Each function is all of a script: what scripts share is in each of them, as in EVALSHA."""
+    yield f"#!lua name={LIBRARY}"
+    yield "-- The scripts of lapse as functions. lapse-protocol(7) has their keys, arguments and replies."
+    for script in lua.of_library:
+        yield "redis.register_function{"
+        yield f"function_name = '{LIBRARY}_{script.name}',"
+        yield f"flags = {{{script.function_flag()}}},"
+        yield "callback = function(KEYS, ARGV)"
+        yield lua.texts[script.name].rstrip("\n")
+        yield "end}"
+
+
+def tool_functions(lua):
+    yield f'static const char functions_name[] = "{LIBRARY}";'
+    yield "static const char functions_text[] = {"
+    yield from c_bytes("\n".join([*functions(lua), ""]))
+    yield "    0};"
+
+
 # ---- tables for the documents ----
 
 
@@ -442,6 +482,35 @@ def described(single, per_job, between):
 
 def table(lua, which):
     return table_of_keys(lua) if which == "keys" else table_of_arguments(lua, which.split())
+
+
+# ---- the manual page ----
+
+
+def manual(lua):
+    for script in lua.of_library:
+        yield f".Ss {script.name}"
+        yield from mdoc.paragraph(" ".join(script.description))
+        yield ".Bl -tag -width RETURNS -compact"
+        for label in [label for label in LABELS if label in script.head and label != "USES"]:
+            yield f".It {label}"
+            if label in ["ARGV", "RETURNS"]:
+                yield from manual_entries(script.head[label])
+            else:
+                yield from mdoc.paragraph(", ".join(script.head[label]))
+        yield ".El"
+
+
+def manual_entries(lines):
+    yield ".Bl -tag -width Ds -compact"
+    for line in lines:
+        name, comment = line.strip(), ""
+        if not name.startswith("then per "):
+            name, _, comment = name.partition("  ")
+        yield f'.It "{mdoc.code(name)}"'
+        if comment:
+            yield mdoc.guarded(mdoc.code(comment.strip()))
+    yield ".El"
 
 
 # ---- the users ----
@@ -506,6 +575,8 @@ def build(lua, out):
     write(out / "script_texts.h", script_texts(lua))
     write(out / "script_replies.h", script_replies(lua))
     write(out / "tool_scripts.h", tool_scripts(lua))
+    write(out / "tool_functions.h", tool_functions(lua))
+    (out / "functions.lua").write_text("\n".join([*functions(lua), ""]))
 
 
 def main(verb, folder, argument=None):
@@ -514,6 +585,8 @@ def main(verb, folder, argument=None):
         build(lua, Path(argument))
     elif verb == "check":
         sys.exit("\n".join([*lua.needless(), *lua.touching_none()]) or None)
+    elif verb == "manual":
+        print("\n".join(manual(lua)))
     else:
         lines = {"table": table, "users": users}[verb](lua, argument)
         print("\n".join(lines))

@@ -1,6 +1,6 @@
 -- Makes jobs that wait or are dead due at another time. A dead job waits again, with all its tries.
 --
--- KIND    batch, ids may repeat
+-- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
 -- USES    answer attempts due notice record rows sets triggers
 -- KEYS    due none

@@ -1,6 +1,6 @@
 -- Stores new jobs, sets their triggers, and notifies the listeners.
 --
--- KIND    batch
+-- KIND    batch, needs memory
 -- ROLE    producer
 -- USES    answer attempts due jobs notice record rows sets triggers types
 -- KEYS    due none

@@ -1,6 +1,6 @@
 -- Sets the triggers of jobs that come near: due within arm_ahead_ms, and without a trigger so far.
 --
--- KIND    single
+-- KIND    single, needs memory
 -- ROLE    listener
 -- USES    answer triggers
 -- KEYS    due none
