@@ -24,7 +24,8 @@ demo:  ## install what is missing, build, and watch orders time out on a private
 	@BUILD=$(BUILD) tools/build/demo.sh
 
 test:  ## install what is missing, build, and run the tests; ONLY='cancel/*' selects some
-	@$(DEPS) build run test
+	@$(DEPS) build run test node
+	$(again) node || echo 'test: the tests of the example for Node are skipped' >&2
 	$(again) check
 
 bench:  ## install what is missing, and measure lapse beside its peers; QUICK=1 takes 5 minutes; a broken promise fails
@@ -33,7 +34,7 @@ bench:  ## install what is missing, and measure lapse beside its peers; QUICK=1 
 	$(again) run-bench
 
 deps:  ## install everything that building, testing and linting need (Debian 12 and 13)
-	@$(DEPS) build run test lint coverage fault valgrind
+	@$(DEPS) build run test node lint coverage fault valgrind
 
 clean:  ## remove all output
 	rm -rf $(BUILD)

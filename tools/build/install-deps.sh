@@ -9,6 +9,7 @@ for group in "$@"; do
     run) want="$want redis-server" ;;
     valkey) want="$want valkey-server" ;;
     test) want="$want g++ pkg-config libcriterion-dev libjansson-dev" ;;
+    node) command -v npm >/dev/null || want="$want nodejs npm" ;;
     fault) want="$want strace iproute2 iptables" ;;
     coverage) want="$want gcovr" ;;
     valgrind) want="$want valgrind" ;;

@@ -13,7 +13,7 @@ SHARE := $(PREFIX)/share
 INSTALLED = $(INSTALLED_H:%=$(PREFIX)/include/%) $(foreach l,$(INSTALLED_LIBS),$(addprefix $(LIBDIR)/$l,.a .so.0 .so)) \
     $(PC:%=$(LIBDIR)/pkgconfig/%) $(PREFIX)/bin/lapse $(SHARE)/lapse/redis.conf \
     $(foreach m,$(MAN),$(SHARE)/man/man$(subst .,,$(suffix $(m)))/$(m)) \
-    $(EXAMPLES:%=$(SHARE)/doc/lapse/examples/%.c)
+    $(EXAMPLES:%=$(SHARE)/doc/lapse/examples/%.c) $(SHARE)/doc/lapse/examples/client.js
 install: all $(PC:%=$(BUILD)/%)  ## build and install; PREFIX (/usr/local), LIBDIR and DESTDIR say where
 	for h in $(INSTALLED_H); do install -Dm644 include/$$h $(DESTDIR)$(PREFIX)/include/$$h || exit 1; done
 	for l in $(INSTALLED_LIBS); do \
@@ -24,8 +24,8 @@ install: all $(PC:%=$(BUILD)/%)  ## build and install; PREFIX (/usr/local), LIBD
 	install -Dm755 $(BUILD)/lapse $(DESTDIR)$(PREFIX)/bin/lapse
 	install -Dm644 redis.conf $(DESTDIR)$(SHARE)/lapse/redis.conf
 	for m in $(MAN); do install -Dm644 tools/man/$$m $(DESTDIR)$(SHARE)/man/man$${m##*.}/$$m || exit 1; done
-	for e in $(EXAMPLES); do \
-	    install -Dm644 tools/examples/$$e.c $(DESTDIR)$(SHARE)/doc/lapse/examples/$$e.c || exit 1; done
+	for e in $(EXAMPLES:%=%.c) client.js; do \
+	    install -Dm644 tools/examples/$$e $(DESTDIR)$(SHARE)/doc/lapse/examples/$$e || exit 1; done
 uninstall:  ## remove what install installed; needs the same PREFIX, LIBDIR and DESTDIR
 	rm -f $(INSTALLED:%=$(DESTDIR)%)
 	-rmdir $(DESTDIR)$(SHARE)/lapse $(DESTDIR)$(SHARE)/doc/lapse/examples $(DESTDIR)$(SHARE)/doc/lapse

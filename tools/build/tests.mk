@@ -86,6 +86,14 @@ $(BUILD)/tests/header-cxx17: tests/meta/header/use.c include/lapse.h $(BUILD)/li
 objects: $(LIB_O) $(SYNC_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
     $(foreach f,$(FOLDERS) threads fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD)
 
+# what the example for Node needs; its tests are skipped where this is missing, as with `make check` alone
+NODE := $(BUILD)/node/node_modules/ioredis/package.json
+node: $(NODE)
+$(NODE): tools/examples/package.json
+	@mkdir -p $(BUILD)/node && cp $< $(BUILD)/node
+	$(call say,NPM)npm --prefix $(BUILD)/node install --no-audit --no-fund --ignore-scripts --loglevel=error >&2
+	@touch $@
+
 check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## build and run the tests, install nothing; ONLY='cancel/*' picks some
 	@tests/run.sh $(BUILD) $(notdir $(HEADERS)) $(notdir $(REPLAYS)) $(FOLDERS)
 
@@ -153,5 +161,5 @@ soak:  ## inject each fault with the figures of the table; takes hours
 	@$(DEPS) build run test fault
 	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 
-.PHONY: objects check test-tsan test-helgrind run-threads test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie \
+.PHONY: objects node check test-tsan test-helgrind run-threads test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie \
     test-fault test-fault-asan check-fault soak steady fuzz run-fuzz mutate
