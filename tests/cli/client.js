@@ -133,6 +133,20 @@ const scenarios = {
     assert.equal(await c.settle('done', job), 1)
   },
 
+  async paused () {
+    const q = queue('q')
+    await q.schedule('a', '+0', 'x')
+    lapse('', 'pause', 'q', '--for', '1h')
+    const held = await q.claim(10, 30000)
+    assert.deepEqual(held.jobs, [])
+    assert.ok(held.waitMs > 3500000 && held.waitMs <= 3600000, String(held.waitMs))
+
+    lapse('', 'unpause', 'q')
+    const { jobs } = await q.claim(10, 30000)
+    assert.deepEqual(jobs.map(job => job.id), ['a'])
+    await q.settle('done', jobs[0])
+  },
+
   async listened () { // a listener of C hears of a job of Node, and runs it
     const q = queue('q')
     const listener = spawn(process.env.LAPSE, ['listen', 'q', '--count', '1'], { stdio: ['ignore', 'pipe', 'inherit'] })

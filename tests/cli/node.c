@@ -86,6 +86,11 @@ Test(node, reads_what_c_has_written)
     plays("read");
 }
 
+Test(node, waits_while_the_queue_is_paused)
+{
+    plays("paused");
+}
+
 Test(node, schedules_a_job_that_a_listener_of_c_runs)
 {
     plays("listened");
