@@ -9,8 +9,8 @@
  *              second, in which lapse may say more, such as LAPSE_EDOWN), and returns
  *              LAPSE_ETIMEOUT: what it asked may still happen. timeout_ms is at most 3652 days.
  *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, and by a schedule after
- *              LAPSE_EALONE. LAPSE_ELOST is also returned when it happened, but memory was short for
- *              what out should get.
+ *              LAPSE_EALONE. LAPSE_ELOST is also returned when it happened, but memory was short
+ *              for what out should get.
  *   JOBS       The jobs that a call gives are the caller's: read them by lapse_job_*(), and free
  *              them by lapse_sync_free(). Only lapse_sync_get() and lapse_sync_list() bring a body.
  *              out may be NULL.
@@ -74,6 +74,18 @@ LAPSE_API void lapse_sync_free_jobs(struct lapse_sync_jobs *jobs);
 
 LAPSE_API int lapse_sync_depth(struct lapse_sync *s, const char *queue, int64_t timeout_ms,
                                struct lapse_depth *out);
+
+/* ---- settings ---- */
+/* out gets the settings, the caller's to free by lapse_sync_free_text(); or, after LAPSE_EINVAL,
+ * the change that was refused and why, if Redis has refused it: set it to NULL before. NULL: it is
+ * not wanted. */
+LAPSE_API int lapse_sync_configure(struct lapse_sync *s, const char *queue, const char *changes,
+                                   int64_t timeout_ms, char **out);
+LAPSE_API int lapse_sync_pause(struct lapse_sync *s, const char *queue, const char *id,
+                               int64_t for_ms, int64_t timeout_ms, char **out);
+LAPSE_API int lapse_sync_unpause(struct lapse_sync *s, const char *queue, const char *id,
+                                 int64_t timeout_ms, char **out);
+LAPSE_API void lapse_sync_free_text(char *text); /* NULL is fine */
 
 /* ---- worker threads ---- */
 

@@ -45,6 +45,7 @@ int main(void)
     struct lapse_depth depth;
     struct lapse_stats stats;
     struct lapse_job *job = NULL;
+    char *text = NULL;
     struct lapse_sync *s = NULL;
 
     o.url = "unix:///nowhere/redis";
@@ -64,6 +65,10 @@ int main(void)
     EXPECT(lapse_sync_list(s, "orders", LAPSE_WAITING, NULL, LAPSE_SYNC_JOBS, 0, &jobs),
            LAPSE_EDOWN);
     EXPECT(lapse_sync_depth(s, "orders", 0, &depth), LAPSE_EDOWN);
+    EXPECT(lapse_sync_configure(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
+    EXPECT(lapse_sync_pause(s, "orders", NULL, 0, 0, &text), LAPSE_EDOWN);
+    EXPECT(lapse_sync_unpause(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
+    lapse_sync_free_text(text);
     EXPECT(lapse_sync_listen(s, "orders", &h, on_job, NULL), 0);
     EXPECT(lapse_sync_listen(s, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
     EXPECT(lapse_sync_unlisten(s, "orders"), 0);

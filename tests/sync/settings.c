@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings of a queue, and pause, by calls that wait. */
+#include "waiting.h"
+
+Test(settings, are_shown_set_and_taken_away)
+{
+    struct waiting w;
+    char *text = NULL;
+
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_configure(w.s, "q", NULL, 0, &text), 0);
+    cr_assert_str_eq(text, "");
+    lapse_sync_free_text(text);
+
+    text = NULL;
+    cr_assert_eq(lapse_sync_configure(w.s, "q", "paused=9007199254740992", 0, &text), 0);
+    cr_assert_str_eq(text, "paused=9007199254740992");
+    lapse_sync_free_text(text);
+
+    text = NULL;
+    cr_assert_eq(lapse_sync_configure(w.s, "q", "paused=", 0, &text), 0);
+    cr_assert_str_eq(text, "");
+    lapse_sync_free_text(text);
+    lapse_sync_free_text(NULL);
+    cr_assert_eq(lapse_sync_configure(w.s, "q", NULL, 0, NULL), 0);
+    redis_do(w.server, "DEL lapse:{q}:conf");
+    waiting_end(&w, "q");
+}
+
+Test(settings, a_change_that_is_refused_is_einval_with_the_reason)
+{
+    struct waiting w;
+    char *text = NULL;
+
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_configure(w.s, "q", "colour=red", 0, &text), LAPSE_EINVAL);
+    cr_assert(text && strstr(text, "colour"), "%s", text);
+    lapse_sync_free_text(text);
+
+    text = NULL;
+    cr_assert_eq(lapse_sync_configure(w.s, "q q", NULL, 0, &text), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_pause(w.s, "q", "an id", 0, 0, &text), LAPSE_EINVAL);
+    cr_assert_null(text);
+    waiting_end(&w, "q");
+}
+
+Test(settings, a_paused_queue_runs_nothing_until_it_is_unpaused)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    cr_assert_eq(lapse_sync_pause(w.s, "q", NULL, 0, 0, NULL), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    cr_assert_eq(listen_with(w.s, &k, 2, 0), 0);
+    cr_assert_eq(schedule(w.s, "b", 0), 0);
+    wait_until(stats_of(w.s).empty_claims > 0);
+    cr_assert(k.began == 0 && depth_of(w.s, "q").waiting == 2);
+
+    cr_assert_eq(lapse_sync_unpause(w.s, "q", NULL, 0, NULL), 0);
+    wait_until(k.ended == 2);
+    cr_assert_eq(k.settled, 2);
+    redis_do(w.server, "DEL lapse:{q}:conf");
+    waiting_end(&w, "q");
+}
