@@ -54,7 +54,8 @@ const char *keys_part_name(enum keys_part part)
         [KEYS_DUE] = "due",           [KEYS_RUN] = "run",
         [KEYS_DEAD] = "dead",         [KEYS_JOBS] = "jobs",
         [KEYS_ATTEMPTS] = "attempts", [KEYS_SEQ] = "seq",
-        [KEYS_CONF] = "conf",         [KEYS_LISTENERS] = "listeners",
+        [KEYS_CONF] = "conf",         [KEYS_STREAM] = "stream",
+        [KEYS_LIST] = "list",         [KEYS_LISTENERS] = "listeners",
     };
     return names[part];
 }

@@ -28,6 +28,8 @@ enum keys_part {
     KEYS_ATTEMPTS,
     KEYS_SEQ,
     KEYS_CONF,
+    KEYS_STREAM,
+    KEYS_LIST,
     KEYS_LISTENERS,
     KEYS_PARTS
 };

@@ -426,7 +426,7 @@ static void claim(struct sim *s)
     int n_named = 0;
     int64_t lease_ms = below(s, 3) ? 1000 : 1;
     bool forget = below(s, 6) == 0; /* the answer is lost */
-    size_t at = 6;                  /* where the rows begin */
+    size_t at = 7;                  /* where the rows begin */
 
     begin(s);
     arg(s, "h%d", holder);

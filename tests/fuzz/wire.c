@@ -314,7 +314,7 @@ static struct redisReply *tree(unsigned depth)
     }
 }
 
-enum { TOUCH_COMING = 12 }; /* the place of the moments to come */
+enum { TOUCH_COMING = 13 }; /* the place of the moments to come */
 
 static struct redisReply *coming(void)
 {
@@ -361,7 +361,7 @@ static struct redisReply *wait_reply(unsigned byte)
 static size_t before_rows(unsigned script)
 {
     switch (script) {
-    case SCRIPT_CLAIM: return 6;
+    case SCRIPT_CLAIM: return 7;
     case SCRIPT_TOUCH: return TOUCH_COMING + 1;
     case SCRIPT_LIST: return 2;
     default: return 1;

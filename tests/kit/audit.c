@@ -13,7 +13,7 @@
 
 enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, N_SETS };
 static const char *const set_name[N_SETS] = {"due", "run", "dead", "jobs", "attempts"};
-static const char *const other_name[] = {"seq", "conf", "listeners"};
+static const char *const other_name[] = {"seq", "conf", "stream", "list", "listeners"};
 
 struct queue {
     char prefix[160]; /* space:{queue}: */

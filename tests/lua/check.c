@@ -164,7 +164,7 @@ Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
     RUN("mend", "0 a b c", "[U '' '' '']");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
     RUN("claim", "0 me 10 1",
-        "[U 0 0 0 0 0 ['a' 2 T+10 '1 U+2 me 1 3 U T ' '\\01\\01\\03body' 0]]");
+        "[U 0 0 0 0 0 0 ['a' 2 T+10 '1 U+2 me 1 3 U T ' '\\01\\01\\03body' 0]]");
 }
 
 Test(mend, lets_die_what_has_no_record)

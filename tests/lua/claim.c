@@ -10,7 +10,7 @@ Test(claim, takes_what_is_due_the_oldest_first)
     given("schedule", ABC);
     now_at(2);
     RUN("claim", "0 me 1000 10",
-        "[U+2000 0 T+3 0 0 0 ['a' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+1 ' '" REC
+        "[U+2000 0 T+3 0 0 0 0 ['a' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+1 ' '" REC
         "a' 0] ['b' 2 T+1002 '1 U+2002 me 1 10 U+2000 T+2 ' '" REC "b' 0]]");
     KEYS("due c:T+3 | run a:T+1002 b:T+1002 | jobs a=" REC "a b=" REC "b c=" REC
          "c | attempts a=1 U+2001 me 1 10 U+2000 T+1  b=1 U+2002 me 1 10 U+2000 T+2  | seq U+2002 "
@@ -24,15 +24,15 @@ Test(claim, is_never_early)
     given("schedule", ABC);
 
     char *before = dumps();
-    RUN("claim", "0 me 1000 10", "[U 0 T+1 0 0 0]");
-    RUN("claim", "0 me 1000 0 a b c", "[U 0 T+1 0 0 0]");
+    RUN("claim", "0 me 1000 10", "[U 0 T+1 0 0 0 0]");
+    RUN("claim", "0 me 1000 0 a b c", "[U 0 T+1 0 0 0 0]");
     same(__FILE__, __LINE__, "keys", dumps(), before);
     now_at(1);
     RUN("claim", "0 me 1000 0 b a c",
-        "[U+1000 0 T+2 0 0 0 ['a' 2 T+1001 '1 U+1001 me 1 10 U+1000 T+1 ' '" REC "a' 2]]");
+        "[U+1000 0 T+2 0 0 0 0 ['a' 2 T+1001 '1 U+1001 me 1 10 U+1000 T+1 ' '" REC "a' 2]]");
     now_at(2);
     RUN("claim", "0 me 1000 10",
-        "[U+2000 0 T+3 0 0 0 ['b' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+2 ' '" REC "b' 0]]");
+        "[U+2000 0 T+3 0 0 0 0 ['b' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+2 ' '" REC "b' 0]]");
     ask("DEL s:{q}:t:a"); /* Redis would have, by now */
 }
 
@@ -41,7 +41,7 @@ Test(claim, by_ids_says_which_of_them_it_took)
     given("schedule", ABC);
     now_at(2);
     RUN("claim", "0 me 1000 0 none c b none a",
-        "[U+2000 0 T+3 0 0 0 ['b' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+2 ' '" REC
+        "[U+2000 0 T+3 0 0 0 0 ['b' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+2 ' '" REC
         "b' 3] ['a' 2 T+1002 '1 U+2002 me 1 10 U+2000 T+1 ' '" REC "a' 5]]");
 
     /* their triggers are over, or the ids would not be known */
@@ -56,7 +56,7 @@ Test(claim, of_an_id_named_twice_takes_it_once)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     RUN("claim", "0 me 1000 0 a b a a",
-        "[U 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC
+        "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC
         "' 1] ['b' 2 T+1000 '1 U+2 me 1 10 U T ' '" REC "' 2]]");
     KEYS("run a:T+1000 b:T+1000 | jobs a=" REC " b=" REC
          " | attempts a=1 U+1 me 1 10 U T  b=1 U+2 me 1 10 U T  | seq U+2");
@@ -65,27 +65,27 @@ Test(claim, of_an_id_named_twice_takes_it_once)
 Test(claim, takes_nothing_that_runs_or_is_dead)
 {
     five();
-    RUN("claim", "0 me 1000 0 w r e u d", "[U+20000 0 T+500 0 0 0]");
-    RUN("claim", "0 me 1000 100", "[U+20000 0 T+500 0 0 0]");
+    RUN("claim", "0 me 1000 0 w r e u d", "[U+20000 0 T+500 0 0 0 0]");
+    RUN("claim", "0 me 1000 100", "[U+20000 0 T+500 0 0 0 0]");
     KEYS(FIVE);
 }
 
 Test(claim, says_when_to_look_next)
 {
-    RUN("claim", "0 me 1000 10", "[U 0 0 0 0 0]");
-    RUN("claim", "0 me 1000 0", "[U 0 0 0 0 0]");
+    RUN("claim", "0 me 1000 10", "[U 0 0 0 0 0 0]");
+    RUN("claim", "0 me 1000 0", "[U 0 0 0 0 0 0]");
     KEYS("");
     given("schedule", "0 a T+1 0 " REC " b T+2 0 " REC " c T+5 0 " REC " d T+7 0 " REC);
-    RUN("claim", "0 me 1000 0", "[U 0 T+1 0 0 0]");
+    RUN("claim", "0 me 1000 0", "[U 0 T+1 0 0 0 0]");
     now_at(2);
-    RUN("claim", "0 me 1000 0", "[U+2000 T+1 T+5 0 0 0]");
+    RUN("claim", "0 me 1000 0", "[U+2000 T+1 T+5 0 0 0 0]");
     RUN("claim", "0 me 1000 1",
-        "[U+2000 T+2 T+5 0 0 0 ['a' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+1 ' '" REC "' 0]]");
+        "[U+2000 T+2 T+5 0 0 0 0 ['a' 2 T+1002 '1 U+2001 me 1 10 U+2000 T+1 ' '" REC "' 0]]");
     now_at(7);
     RUN("claim", "0 me 1000 2",
-        "[U+7000 T+7 0 0 0 0 ['b' 2 T+1007 '1 U+7001 me 1 10 U+7000 T+2 ' '" REC
+        "[U+7000 T+7 0 0 0 0 0 ['b' 2 T+1007 '1 U+7001 me 1 10 U+7000 T+2 ' '" REC
         "' 0] ['c' 2 T+1007 '1 U+7002 me 1 10 U+7000 T+5 ' '" REC "' 0]]");
-    RUN("claim", "0 me 1000 0", "[U+7000 T+7 0 0 0 0]");
+    RUN("claim", "0 me 1000 0", "[U+7000 T+7 0 0 0 0 0]");
 }
 
 Test(claim, tokens_grow_over_all_lives_and_each_queue_has_its_own)
@@ -93,24 +93,25 @@ Test(claim, tokens_grow_over_all_lives_and_each_queue_has_its_own)
     for (int life = 1; life <= 3; life++) {
         given("schedule", "0 a +0 0 " REC);
         RUN("claim", "0 me 1000 1",
-            text("[U 0 0 0 0 0 ['a' 2 T+1000 '1 U+%d me 1 10 U T ' '" REC "' 0]]", life));
+            text("[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+%d me 1 10 U T ' '" REC "' 0]]", life));
         RUN("done", text("0 me a U+%d", life), "[U 1]");
     }
 
     run_on("s:{p}:due", "schedule", "0 a +0 0 " REC);
     same(__FILE__, __LINE__, "claim", show(run_on("s:{p}:due", "claim", "0 me 1000 1")),
-         "[U 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]]");
+         "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]]");
     KEYS("seq U+3");
 }
 
 Test(claim, tokens_are_the_time_where_the_last_one_was_lost)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
-    RUN("claim", "0 me 1000 0 a", "[U T 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 1]]");
+    RUN("claim", "0 me 1000 0 a",
+        "[U T 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 1]]");
     ask("DEL s:{q}:seq"); /* a failover, a backup, an AOF that was cut */
     now_at(1);
     RUN("claim", "0 me 1000 0 b",
-        "[U+1000 0 0 0 0 0 ['b' 2 T+1001 '1 U+1001 me 1 10 U+1000 T ' '" REC "' 1]]");
+        "[U+1000 0 0 0 0 0 0 ['b' 2 T+1001 '1 U+1001 me 1 10 U+1000 T ' '" REC "' 1]]");
 }
 
 Test(claim, tokens_grow_where_the_clock_was_set_back)
@@ -139,7 +140,7 @@ Test(claim, counts_tries_and_keeps_the_reason)
     given("retry", "0 me a U+1 7 'so so'");
     now_at(7);
     RUN("claim", "0 you 500 1",
-        "[U+7000 0 0 0 0 0 ['a' 2 T+507 '1 U+7001 you 2 131 U+7000 T+7 so so' '\\01\\01\\83\\01' "
+        "[U+7000 0 0 0 0 0 0 ['a' 2 T+507 '1 U+7001 you 2 131 U+7000 T+7 so so' '\\01\\01\\83\\01' "
         "0]]");
     KEYS("run a:T+507 | jobs a=\\01\\01\\83\\01 | attempts a=1 U+7001 you 2 131 U+7000 T+7 so so | "
          "seq "
@@ -150,7 +151,7 @@ Test(claim, begins_with_try_1_if_the_attempt_cannot_be_read)
 {
     given("schedule", "0 a +0 0 " REC);
     ask("HSET s:{q}:attempts a %s", "2 7 10 8 9 10 me");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]]");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]]");
     KEYS("run a:T+1000 | jobs a=" REC " | attempts a=1 U+1 me 1 10 U T  | seq U+1");
 }
 
@@ -162,7 +163,7 @@ Test(claim, moves_what_it_cannot_read_to_dead_and_goes_on)
                       "a b +0 0 \\02\\00b c +0 0 \\01\\08c d +0 0 \\01\\01\\80 e +0 0 " REC "e");
     now_at(3);
     RUN("claim", "0 me 1000 10",
-        "[U+3000 0 0 3 0 0 ['a' 2 T+1003 '1 U+3001 me 1 10 U+3000 T ' '" REC
+        "[U+3000 0 0 3 0 0 0 ['a' 2 T+1003 '1 U+3001 me 1 10 U+3000 T ' '" REC
         "a' 0] ['e' 2 T+1003 '1 U+3002 me 1 10 U+3000 T ' '" REC "e' 0]]");
     KEYS("run a:T+1003 e:T+1003 | dead b:T+3 c:T+3 d:T+3 | jobs a=" REC
          "a b=\\02\\00b c=\\01\\08c d=\\01\\01\\80 e=" REC
@@ -177,7 +178,7 @@ Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 0 'so so'");
     ask("HSET s:{q}:jobs a %s", "\3");
-    RUN("claim", "0 you 1000 0 a", "[U 0 0 1 0 0]");
+    RUN("claim", "0 you 1000 0 a", "[U 0 0 1 0 0 0]");
     KEYS("dead a:T | jobs a=\\03 | attempts a=1 U+1 you 1 0 U T " NOT_READ " | seq U+1");
 }
 
@@ -200,7 +201,7 @@ Test(claim, moves_what_cannot_be_an_id_to_dead_and_goes_on)
     given("schedule", text("0 a +0 0 " REC " %0255d +0 0 " REC, 0));
 
     redisReply *r = run("claim", "0 me 1000 100");
-    cr_assert_eq(r->elements, 6 + 2);
+    cr_assert_eq(r->elements, 7 + 2);
     same(__FILE__, __LINE__, "dead", show(r->element[3]), text("%d", N));
 
     for (size_t i = 0; i < N; i++) {
@@ -261,13 +262,13 @@ Test(claim, removes_members_without_a_record_and_goes_on)
     ask("ZADD s:{q}:due %lld m %lld n", (long long)T, (long long)T);
     ask("HSET s:{q}:attempts m %s n %s", "1 1 me 1 10 2 3 ", "?");
     RUN("claim", "0 me 1000 10",
-        "[U 0 0 0 2 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC
+        "[U 0 0 0 2 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC
         "' 0] ['z' 2 T+1000 '1 U+2 me 1 10 U T ' '" REC "' 0]]");
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
          " | attempts a=1 U+1 me 1 10 U T  z=1 U+2 me 1 10 U T  | seq U+2");
     ask("ZADD s:{q}:due 5 m");
     ask("CONFIG RESETSTAT");
-    RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1 0]");
+    RUN("claim", "0 me 1000 0 m", "[U 0 0 0 1 0 0]");
     cr_assert_eq(calls("hset"), 0); /* it is not held, not even for a moment */
     KEYS("run a:T+1000 z:T+1000 | jobs a=" REC " z=" REC
          " | attempts a=1 U+1 me 1 10 U T  z=1 U+2 me 1 10 U T  | seq U+2");
@@ -279,10 +280,10 @@ Test(claim, takes_a_hundred_at_most)
     ask("CONFIG RESETSTAT");
 
     redisReply *r = run("claim", "0 me 1000 1000");
-    cr_assert_eq(r->elements, 6 + 100);
-    same(__FILE__, __LINE__, "job", show(r->element[6]),
+    cr_assert_eq(r->elements, 7 + 100);
+    same(__FILE__, __LINE__, "job", show(r->element[7]),
          "['j000' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 0]");
-    same(__FILE__, __LINE__, "job", show(r->element[105]),
+    same(__FILE__, __LINE__, "job", show(r->element[106]),
          "['j099' 2 T+1000 '1 U+100 me 1 10 U T ' '" REC "' 0]");
     same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
 
@@ -294,7 +295,7 @@ Test(claim, takes_a_hundred_at_most)
         cr_assert_eq(calls(once[i]), 1, "%s: %lld", once[i], calls(once[i]));
     }
 
-    cr_assert_eq(run("claim", "0 me 1000 1000")->elements, 6 + 50);
+    cr_assert_eq(run("claim", "0 me 1000 1000")->elements, 7 + 50);
 }
 
 Test(claim, takes_a_hundred_of_those_named_at_most)
@@ -306,8 +307,8 @@ Test(claim, takes_a_hundred_of_those_named_at_most)
     }
 
     redisReply *r = run("claim", args);
-    cr_assert_eq(r->elements, 6 + 100);
-    same(__FILE__, __LINE__, "job", show(r->element[105]),
+    cr_assert_eq(r->elements, 7 + 100);
+    same(__FILE__, __LINE__, "job", show(r->element[106]),
          "['j001' 2 T+1000 '1 U+100 me 1 10 U T ' '" REC "' 100]");
     same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
 }
@@ -333,12 +334,12 @@ Test(claim, reads_no_batch_more_after_256_KiB)
         }
         /* by due, and by name */
         run_bytes("schedule", 33, argv, len);
-        cr_assert_eq(run("claim", "0 me 1000 10")->elements, 6 + (c[i].taken < 8 ? c[i].taken : 7),
+        cr_assert_eq(run("claim", "0 me 1000 10")->elements, 7 + (c[i].taken < 8 ? c[i].taken : 7),
                      "%zu", i);
         ask("FLUSHALL");
         run_bytes("schedule", 33, argv, len);
         redisReply *r = run("claim", "0 me 1000 0 0 1 2 3 4 5 6 7");
-        cr_assert_eq(r->elements, 6 + (c[i].taken < 8 ? c[i].taken : 7), "%zu", i);
+        cr_assert_eq(r->elements, 7 + (c[i].taken < 8 ? c[i].taken : 7), "%zu", i);
         same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
         ask("FLUSHALL");
     }

@@ -63,12 +63,12 @@ Test(clock, lets_no_job_be_claimed_early)
         int64_t due = run("schedule", text("0 a +%d 0 " REC, i % 4))->element[1]->integer;
         redisReply *r;
         int64_t deadline = test_now_ms() + 10000;
-        while ((r = run("claim", i % 2 ? "0 me 1000 0 a" : "0 me 1000 1"))->elements == 6) {
+        while ((r = run("claim", i % 2 ? "0 me 1000 0 a" : "0 me 1000 1"))->elements == 7) {
             cr_assert(r->element[0]->integer / 1000 < due || i % 4 == 0, "%s", show(r));
             cr_assert_lt(test_now_ms(), deadline);
         }
         cr_assert_geq(r->element[0]->integer / 1000, due);
-        redisReply *held = r->element[6]->element[3];
+        redisReply *held = r->element[7]->element[3];
         cr_assert_str_eq(held->str, text("1 %lld me 1 10 %lld %" PRId64 " ",
                                          r->element[0]->integer + 1, r->element[0]->integer, due));
         given("done", text("0 me a %lld", r->element[0]->integer + 1));

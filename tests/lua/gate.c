@@ -18,7 +18,7 @@ static void closed_until(const char *gate, const char *now)
         char *before = dumps();
         const char *rest = strcmp(claims[i], "touch") == 0 ? " 0 0 0 T-5 0 0 ''" : "";
         same(__FILE__, __LINE__, args[i], show(run(claims[i], args[i])),
-             text("[%s 0 0 0 0 %s%s]", now, gate, rest));
+             text("[%s 0 0 0 0 %s 0%s]", now, gate, rest));
         same(__FILE__, __LINE__, args[i], dumps(), before);
     }
     cr_assert_str_eq(expired(), "");
@@ -42,9 +42,10 @@ Test(gate, opens_when_the_pause_is_over)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
     given("configure", "0 paused=T-1");
-    RUN("claim", "0 me 1000 1", "[U T 0 0 0 0 " ROW("a", "U+1", "0") "]");
+    RUN("claim", "0 me 1000 1", "[U T 0 0 0 0 0 " ROW("a", "U+1", "0") "]");
     ask("SET s:{q}:conf %s", text("1 paused=%lld ", (long long)T));
-    RUN("touch", "0 me 1000 1 0 0 1 0 0", "[U 0 0 0 0 0 1 0 0 T 0 0 '' " ROW("b", "U+2", "0") "]");
+    RUN("touch", "0 me 1000 1 0 0 1 0 0",
+        "[U 0 0 0 0 0 0 1 0 0 T 0 0 '' " ROW("b", "U+2", "0") "]");
     ask("DEL s:{q}:conf");
 }
 
@@ -54,7 +55,7 @@ Test(gate, opens_when_the_pause_is_taken_away)
     given("configure", "0 paused=" TOLD);
     closed_until(TOLD, "U");
     given("configure", "0 paused=");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 " ROW("a", "U+1", "0") "]");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 0 " ROW("a", "U+1", "0") "]");
 }
 
 Test(gate, lets_schedules_cancels_reschedules_and_settles_pass)
@@ -81,7 +82,7 @@ Test(gate, is_open_where_the_settings_say_nothing_of_it)
     for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
         given("schedule", "0 a +0 0 " REC);
         ask("SET s:{q}:conf %s", open[i]);
-        cr_assert_eq(run("claim", "0 me 1000 1")->elements, 6 + 1, "%s", open[i]);
+        cr_assert_eq(run("claim", "0 me 1000 1")->elements, 7 + 1, "%s", open[i]);
         ask("FLUSHALL");
     }
 }
@@ -112,7 +113,7 @@ Test(gate, counts_settings_of_another_type_as_missing)
 {
     given("schedule", "0 a +0 0 " REC);
     ask("LPUSH s:{q}:conf x");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 " ROW("a", "U+1", "0") "]");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 0 " ROW("a", "U+1", "0") "]");
     ask("DEL s:{q}:conf");
 }
 

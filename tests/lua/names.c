@@ -26,7 +26,7 @@ Test(names, every_id_lives_a_whole_life)
         RUN("reschedule", text("0 %s +0", id), text("[U ['%s' 1 T '' '" REC "']]", id));
         HEARD(text("0 '0 %s'", id));
         RUN("claim", text("0 me 10 0 %s", id),
-            text("[U 0 0 0 0 0 ['%s' 2 T+10 '1 %s me 1 10 U T ' '" REC "x' 1]]", id, token));
+            text("[U 0 0 0 0 0 0 ['%s' 2 T+10 '1 %s me 1 10 U T ' '" REC "x' 1]]", id, token));
         RUN("renew", text("0 me %s %s 20", id, token), "[U T+20]");
         RUN("release", text("0 me %s %s", id, token), "[U 1]");
         given("claim", "0 me 10 1");
@@ -57,14 +57,14 @@ Test(names, all_ids_go_together)
     }
 
     given("schedule", schedule);
-    cr_assert_eq(run("claim", claim)->elements, 6 + n);
+    cr_assert_eq(run("claim", claim)->elements, 7 + n);
     now_at(10);
     given("sweep", "0");
     given("touch", "0 me 10 0 0 0 1 1 24");
     now_at(0);
-    cr_assert_eq(run("claim", "0 me 10 100")->elements, 6);
+    cr_assert_eq(run("claim", "0 me 10 100")->elements, 7);
     now_at(10);
-    cr_assert_eq(run("claim", claim)->elements, 6 + n);
+    cr_assert_eq(run("claim", claim)->elements, 7 + n);
     RUN("done", done, text("%s]", all));
 }
 
@@ -74,7 +74,7 @@ Test(names, an_id_may_be_of_255_bytes)
 
     RUN("schedule", text("0 %s +0 0 " REC, id), "[U T]");
     RUN("claim", text("0 me 10 0 %s", id),
-        text("[U 0 0 0 0 0 ['%s' 2 T+10 '1 U+1 me 1 10 U T ' '" REC "' 1]]", id));
+        text("[U 0 0 0 0 0 0 ['%s' 2 T+10 '1 U+1 me 1 10 U T ' '" REC "' 1]]", id));
     RUN("done", text("0 me %s U+1", id), "[U 1]");
     KEYS("seq U+1");
 }
@@ -92,7 +92,7 @@ static void comes_back(const char *body, size_t body_len)
     cr_assert_eq(run_bytes("schedule", 5, argv, lens)->type, REDIS_REPLY_ARRAY);
 
     redisReply *row[] = {run("get", "0 a")->element[1], run("list", "0 1 1 '' ''")->element[2],
-                         run("claim", "0 me 10 1")->element[6], run("get", "0 a")->element[1]};
+                         run("claim", "0 me 10 1")->element[7], run("get", "0 a")->element[1]};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         cr_assert(row[i]->element[4]->len == (__typeof__(row[i]->element[4]->len))len &&
                   memcmp(row[i]->element[4]->str, rec, len) == 0);

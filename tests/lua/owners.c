@@ -95,8 +95,8 @@ Test(owners, claim_their_jobs_by_a_touch)
 
     for (int rank = 0; rank < MEMBERS; rank++) {
         redisReply *r = run("touch", text("0 me 1000 100 0 %d %d 0 0", rank, MEMBERS));
-        cr_assert_eq(r->elements, (size_t)(13 + n_own[rank]));
-        for (size_t i = 13; i < r->elements; i++) {
+        cr_assert_eq(r->elements, (size_t)(14 + n_own[rank]));
+        for (size_t i = 14; i < r->elements; i++) {
             const char *id = r->element[i]->element[0]->str;
             cr_assert_eq(owner(id, MEMBERS), rank, "%s", id);
         }

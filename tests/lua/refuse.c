@@ -7,7 +7,7 @@ SCRIPTS(refuse);
 
 /* A call of each script that uses all it can, in the situation below. */
 static const struct {
-    const char *name, *args;
+    const char *name, *args;   /* for everything_for() */
     const char *types;         /* keys that must be of the right type */
     const char *first, *later; /* write commands */
     bool needs_memory;
@@ -30,8 +30,16 @@ static const struct {
     {"renew", "0 me r U+3 5", "run attempts", "zrem", "zadd", false},
     {"touch", "0 me 10 100 0 0 1 1 24", "due run dead jobs attempts seq", "zrem",
      "set zadd hset hdel del", false},
+    {"claim", "forward=stream:s:{q}:stream forward_groups=g; 0 me 10 100",
+     "due run dead jobs attempts seq stream", "xgroup", "xadd zrem set zadd hset hdel del", true},
+    {"claim", "forward=list:s:{q}:list; 0 me 10 100", "due run dead jobs attempts seq", "lpush",
+     "zrem set zadd hset hdel del", true},
+    {"touch", "forward=stream:s:{q}:stream; 0 - 10 100 0 0 1 1 24",
+     "due run dead jobs attempts seq stream", "xadd", "zrem set zadd hset hdel del", true},
+    {"trim", "forward=stream:s:{q}:stream entries=1; 0", "conf stream", "xtrim", "", false},
     {"arm", "'0 600' 0", "due", "set", "", true},
     {"configure", "0 paused=+5", "conf", "del", "set", false},
+    {"configure", "0 'forward=stream forward_groups=h'", "conf", "xgroup", "del set", true},
     {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
     {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},
@@ -72,12 +80,12 @@ static void unchanged(int i, const char *what, const char *before)
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
-    static const char *const key[] = {"due", "run",  "dead",      "jobs", "attempts",
-                                      "seq", "conf", "listeners", "alive"};
+    static const char *const key[] = {"due",  "run",    "dead", "jobs",      "attempts", "seq",
+                                      "conf", "stream", "list", "listeners", "alive"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
-            everything();
+            everything_for(call[i].args);
             const char *queue = strcmp(key[k], "alive") == 0 ? "" : "q";
             ask("DEL s:{%s}:%s", queue, key[k]);
             ask("LPUSH s:{%s}:%s x", queue, key[k]);
@@ -98,7 +106,7 @@ Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 Test(refuse, out_of_memory_is_refused_whole_or_does_not_matter)
 {
     for (int i = 0; i < CALLS; i++) {
-        everything();
+        everything_for(call[i].args);
         char *before = dumps();
         redis_do(redis, "CONFIG SET maxmemory 1");
         redisReply *r = run(call[i].name, call[i].args);
@@ -112,7 +120,7 @@ Test(refuse, out_of_memory_is_refused_whole_or_does_not_matter)
         const char *reply = show(r);
         const char *after = keys();
         const char *told = heard();
-        everything();
+        everything_for(call[i].args);
         same(__FILE__, __LINE__, call[i].name, reply, show(run(call[i].name, call[i].args)));
         same(__FILE__, __LINE__, call[i].name, after, keys());
         same(__FILE__, __LINE__, call[i].name, told, heard());
@@ -123,7 +131,7 @@ Test(refuse, out_of_memory_is_refused_whole_or_does_not_matter)
 
 static redisReply *run_without(int i, const char *right)
 {
-    everything();
+    everything_for(call[i].args);
     redis_do(redis, "ACL SETUSER u reset on nopass ~* &* +@all %s", right);
     redis_do(redis, "AUTH u x");
     redisReply *r = run(call[i].name, call[i].args);
@@ -132,13 +140,14 @@ static redisReply *run_without(int i, const char *right)
 }
 
 /* Commands that write. */
-static const char *const writes[] = {"zadd", "zrem",  "zremrangebyscore", "hset", "hdel", "set",
-                                     "del",  "incrby"};
+static const char *const writes[] = {"zadd",  "zrem",  "zremrangebyscore", "hset", "hdel",
+                                     "set",   "del",   "incrby",           "xadd", "xtrim",
+                                     "lpush", "xgroup"};
 
 Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
 {
     for (int i = 0; i < CALLS; i++) {
-        everything();
+        everything_for(call[i].args);
         char *before = dumps();
         for (size_t k = 0; k < sizeof writes / sizeof *writes; k++) {
             redisReply *r = run_without(i, text("-%s", writes[k]));
@@ -228,7 +237,7 @@ Test(refuse, without_the_right_to_publish_all_works_in_silence)
             char *reply = show(run_without(i, right[k]));
             char *after = keys();
             HEARD("");
-            everything();
+            everything_for(call[i].args);
             same(__FILE__, __LINE__, call[i].name, reply, show(run(call[i].name, call[i].args)));
             same(__FILE__, __LINE__, call[i].name, after, keys());
             heard();

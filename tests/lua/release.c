@@ -15,7 +15,7 @@ Test(release, gives_jobs_back_due_as_before_and_uncounted)
          " e=1 U+1 me 0 10 U T  r=1 U+3 me 0 10 U T  " ATTEMPT_U " | seq U+4 | t w:T+499");
     HEARD("0 '0 r 0 e'");
     RUN("claim", "0 you 1000 0 r",
-        "[U+20000 T T+500 0 0 0 ['r' 2 T+1020 '1 U+20001 you 1 10 U+20000 T ' '" REC "r' 1]]");
+        "[U+20000 T T+500 0 0 0 0 ['r' 2 T+1020 '1 U+20001 you 1 10 U+20000 T ' '" REC "r' 1]]");
 }
 
 Test(release, leaves_the_tries_of_real_runs_counted)

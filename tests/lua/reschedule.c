@@ -60,7 +60,7 @@ Test(reschedule, gives_a_dead_job_all_its_tries_again)
     given("retry", "0 me a U+1 0 oops");
     RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\01']]");
     RUN("claim", "0 me 1000 1",
-        "[U 0 0 0 0 0 ['a' 2 T+1000 '1 U+2 me 1 1 U T ' '\\01\\01\\01' 0]]");
+        "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+2 me 1 1 U T ' '\\01\\01\\01' 0]]");
 }
 
 Test(reschedule, of_a_job_put_back_keeps_its_tries)

@@ -191,7 +191,7 @@ Test(schedule, with_replace_forgets_the_tries_but_not_the_tokens)
     given("retry", "0 me a U+1 50 later");
     RUN("schedule", "0 a +0 2 " REC, "[U T]");
     KEYS("due a:T | jobs a=" REC " | seq U+1");
-    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 ['a' 2 T+1000 '1 U+2 me 1 10 U T ' '" REC "' 0]]");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+2 me 1 10 U T ' '" REC "' 0]]");
 }
 
 Test(schedule, replacing_the_head_by_one_later_than_in_a_second_is_silent)

@@ -318,12 +318,20 @@ redisReply *run_bytes(const char *name, size_t argc, const char *const *argv, co
     return eval(name, KEY, argc, argv, len);
 }
 
+/* Where the arguments begin, behind settings. */
+static const char *args_of(const char *args)
+{
+    const char *end = strstr(args, "; ");
+    return end ? end + 2 : args;
+}
+
 redisReply *run_on(const char *key, const char *name, const char *args)
 {
     const char *argv[ARGS];
     size_t len[ARGS];
     size_t n = 0;
 
+    args = args_of(args);
     while ((argv[n] = word(&args, &len[n]))) {
         cr_assert(++n < ARGS);
     }
@@ -370,6 +378,22 @@ void everything(void)
     ask("ZADD " ALIVE " 5 l");
 }
 
+void everything_for(const char *args)
+{
+    const char *behind = args_of(args);
+
+    everything();
+    if (behind == args) {
+        return;
+    }
+
+    ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
+    if (strstr(args, "entries=1")) {
+        ask("XADD s:{q}:stream 5-5 id 1");
+        ask("XGROUP CREATE s:{q}:stream g $");
+    }
+}
+
 const struct script_call script_calls[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
     {"cancel", "0 w e d"},
@@ -377,6 +401,8 @@ const struct script_call script_calls[] = {
     {"get", "0 w e d"},
     {"claim", "0 me 10 100"},
     {"claim", "0 me 10 0 x y m"},
+    {"claim", "forward=stream:s:{q}:stream forward_groups=g; 0 me 10 100"},
+    {"claim", "forward=list:s:{q}:list; 0 me 10 100"},
     {"done", "0 me r U+3"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "0 me r U+3 '' x"},
@@ -386,8 +412,11 @@ const struct script_call script_calls[] = {
     {"sweep", "0"},
     {"reclaim", "0 me 0"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
+    {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "forward=list:s:{q}:list; 0 me 1000 100 0 0 1 1 24"},
+    {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"arm", "'0 600' 0"},
-    {"configure", "0 paused=+5"},
+    {"configure", "0 'forward=stream forward_groups=g'"},
     {"heartbeat", "0 me 100"},
     {"heartbeat", "0 l 0"},
     {"join", "0 me 1"},

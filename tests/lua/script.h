@@ -71,8 +71,11 @@ void five(void);
 /* Beside the five: x is due and has a trigger, y cannot be read, m and n are members without a
  * record; l listens. */
 void everything(void);
-/* Calls in which each script does all that it can, in the situation of everything(); those of one
- * script follow each other. No name: the end. */
+/* The same; where "SETTINGS; " stands before the arguments, these are the settings of the queue,
+ * and with entries=1 among them its stream has an entry that its group has acknowledged. */
+void everything_for(const char *args);
+/* Calls in which each script does all that it can, in the situation of everything_for(); those of
+ * one script follow each other. No name: the end. */
 extern const struct script_call {
     const char *name, *args;
 } script_calls[];

@@ -14,48 +14,50 @@ SCRIPTS(depth);
 /* ---- what it claims ---- */
 Test(touch, reads_the_triggers_of_what_is_due_and_claims_it)
 {
-    RUN("touch", "0 me 1000 100 0 0 1 1 0", "[U 0 0 0 0 0 0 0 0 0 0 0 '']");
+    RUN("touch", "0 me 1000 100 0 0 1 1 0", "[U 0 0 0 0 0 0 0 0 0 0 0 0 '']");
     given("schedule", "0 a +1 0 " REC "x b +2 0 " REC " c +9 0 " REC);
 
     char *before = dumps();
-    RUN("touch", "0 me 1000 100 0 0 1 1 0", "[U 0 T+1 0 0 0 0 0 0 0 0 0 '']");
-    RUN("touch", "0 me 1000 100 T-5 0 1 1 0", "[U 0 T+1 0 0 0 0 0 0 T-5 0 0 '']");
+    RUN("touch", "0 me 1000 100 0 0 1 1 0", "[U 0 T+1 0 0 0 0 0 0 0 0 0 0 '']");
+    RUN("touch", "0 me 1000 100 T-5 0 1 1 0", "[U 0 T+1 0 0 0 0 0 0 0 T-5 0 0 '']");
     same(__FILE__, __LINE__, "keys", dumps(), before);
 
     ask("DEL s:{q}:t:a s:{q}:t:b");
     now_at(2);
     RUN("touch", "0 me 1000 100 T 0 1 1 0",
-        text("[U+2000 0 T+9 0 0 0 2 0 0 T+2 0 0 '' %s %s]",
+        text("[U+2000 0 T+9 0 0 0 0 2 0 0 T+2 0 0 '' %s %s]",
              ROW_OF(REC "x", "a", "U+2001", "T+1", "U+2000", "T+1002", "0"),
              ROW("b", "U+2002", "T+2", "U+2000", "T+1002")));
     KEYS("due c:T+9 | run a:T+1002 b:T+1002 | jobs a=" REC "x b=" REC " c=" REC
          " | attempts a=1 U+2001 me 1 10 U+2000 T+1  b=1 U+2002 me 1 10 U+2000 T+2  | seq U+2002 "
          "| t c:T+8");
-    RUN("touch", "0 me 1000 100 0 0 1 1 0", "[U+2000 0 T+9 0 0 0 0 0 0 0 0 0 '']");
+    RUN("touch", "0 me 1000 100 0 0 1 1 0", "[U+2000 0 T+9 0 0 0 0 0 0 0 0 0 0 '']");
 
     now_at(9);
     ask("DEL s:{q}:t:c");
     RUN("touch", "0 me 1000 100 T+2 0 1 1 0",
-        "[U+9000 0 0 0 0 0 1 0 0 T+9 0 0 '' " ROW("c", "U+9001", "T+9", "U+9000", "T+1009") "]");
+        "[U+9000 0 0 0 0 0 0 1 0 0 T+9 0 0 '' " ROW("c", "U+9001", "T+9", "U+9000", "T+1009") "]");
     HEARD("");
 }
 
 Test(touch, claims_its_own_jobs_alone)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
-    RUN("touch", "0 me 1000 100 0 1 2 0 0", "[U T 0 0 0 0 1 0 0 T 0 0 '' " ROW_NOW("c", "U+1") "]");
+    RUN("touch", "0 me 1000 100 0 1 2 0 0",
+        "[U T 0 0 0 0 0 1 0 0 T 0 0 '' " ROW_NOW("c", "U+1") "]");
     KEYS("due a:T b:T | run c:T+1000 | jobs a=" REC " b=" REC " c=" REC
          " | attempts c=1 U+1 me 1 10 U T  | seq U+1");
-    RUN("touch", "0 me 1000 100 0 1 2 0 0", "[U T 0 0 0 0 0 0 0 T 0 0 '']");
+    RUN("touch", "0 me 1000 100 0 1 2 0 0", "[U T 0 0 0 0 0 0 0 0 T 0 0 '']");
     RUN("touch", "0 me 1000 100 0 0 2 0 0",
-        "[U 0 0 0 0 0 2 0 0 T 0 0 '' " ROW_NOW("a", "U+2") " " ROW_NOW("b", "U+3") "]");
+        "[U 0 0 0 0 0 0 2 0 0 T 0 0 '' " ROW_NOW("a", "U+2") " " ROW_NOW("b", "U+3") "]");
 }
 
 Test(touch, without_other_listeners_owns_every_job)
 {
     given("schedule", "0 a +0 0 " REC " c +0 0 " REC);
-    RUN("touch", "0 me 1000 1 0 7 1 0 0", "[U T 0 0 0 0 1 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
-    RUN("touch", "0 me 1000 1 0 -1 0 0 0", "[U 0 0 0 0 0 1 0 0 T 0 0 '' " ROW_NOW("c", "U+2") "]");
+    RUN("touch", "0 me 1000 1 0 7 1 0 0", "[U T 0 0 0 0 0 1 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
+    RUN("touch", "0 me 1000 1 0 -1 0 0 0",
+        "[U 0 0 0 0 0 0 1 0 0 T 0 0 '' " ROW_NOW("c", "U+2") "]");
 }
 
 Test(touch, claims_as_many_as_it_may_and_says_whether_more_are_due)
@@ -63,13 +65,13 @@ Test(touch, claims_as_many_as_it_may_and_says_whether_more_are_due)
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC " e +0 0 " REC);
 
     char *before = dumps();
-    RUN("touch", "0 me 1000 0 0 0 2 1 0", "[U T 0 0 0 0 4 0 0 T 1 0 '']");
+    RUN("touch", "0 me 1000 0 0 0 2 1 0", "[U T 0 0 0 0 0 4 0 0 T 1 0 '']");
     same(__FILE__, __LINE__, "keys", dumps(), before);
 
     RUN("touch", "0 me 1000 2 0 0 2 1 0",
-        "[U T 0 0 0 0 4 0 0 T 1 0 '' " ROW_NOW("a", "U+1") " " ROW_NOW("b", "U+2") "]");
+        "[U T 0 0 0 0 0 4 0 0 T 1 0 '' " ROW_NOW("a", "U+1") " " ROW_NOW("b", "U+2") "]");
     /* c is another's */
-    RUN("touch", "0 me 1000 1 0 0 2 1 0", "[U T 0 0 0 0 2 0 0 T 0 0 '' " ROW_NOW("e", "U+3") "]");
+    RUN("touch", "0 me 1000 1 0 0 2 1 0", "[U T 0 0 0 0 0 2 0 0 T 0 0 '' " ROW_NOW("e", "U+3") "]");
 }
 
 Test(touch, claims_a_hundred_at_most)
@@ -78,10 +80,10 @@ Test(touch, claims_a_hundred_at_most)
     ask("CONFIG RESETSTAT");
 
     redisReply *r = run("touch", "0 me 1000 1000 0 0 1 1 0");
-    cr_assert_eq(r->elements, 13 + 100);
-    same(__FILE__, __LINE__, "read", show(r->element[6]), "100");
-    same(__FILE__, __LINE__, "more", show(r->element[10]), "1");
-    same(__FILE__, __LINE__, "job", show(r->element[112]), ROW_NOW("j099", "U+100"));
+    cr_assert_eq(r->elements, 14 + 100);
+    same(__FILE__, __LINE__, "read", show(r->element[7]), "100");
+    same(__FILE__, __LINE__, "more", show(r->element[11]), "1");
+    same(__FILE__, __LINE__, "job", show(r->element[113]), ROW_NOW("j099", "U+100"));
 
     static const char *const once[] = {"zrem", "set", "zadd", "hset", "exists"};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
@@ -90,13 +92,13 @@ Test(touch, claims_a_hundred_at_most)
     cr_assert_eq(calls("del"), 0);
 
     r = run("touch", "0 me 1000 1000 0 0 1 1 0");
-    cr_assert_eq(r->elements, 13 + 50);
-    same(__FILE__, __LINE__, "more", show(r->element[10]), "0");
+    cr_assert_eq(r->elements, 14 + 50);
+    same(__FILE__, __LINE__, "more", show(r->element[11]), "0");
 
     many(200, 100, "+0");
     r = run("touch", "0 me 1000 1000 0 0 1 1 0");
-    cr_assert_eq(r->elements, 13 + 100);
-    same(__FILE__, __LINE__, "more", show(r->element[10]), "1"); /* as far as it has seen */
+    cr_assert_eq(r->elements, 14 + 100);
+    same(__FILE__, __LINE__, "more", show(r->element[11]), "1"); /* as far as it has seen */
 }
 
 Test(touch, claims_no_batch_more_after_256_KiB)
@@ -114,12 +116,12 @@ Test(touch, claims_no_batch_more_after_256_KiB)
     heard();
 
     redisReply *r = run("touch", "0 me 1000 100 0 0 1 1 0");
-    cr_assert_eq(r->elements, 13 + 1);
+    cr_assert_eq(r->elements, 14 + 1);
     same(__FILE__, __LINE__, "oldest", show(r->element[1]), "T");
-    same(__FILE__, __LINE__, "read", show(r->element[6]), "4");
-    same(__FILE__, __LINE__, "more", show(r->element[10]), "1");
+    same(__FILE__, __LINE__, "read", show(r->element[7]), "4");
+    same(__FILE__, __LINE__, "more", show(r->element[11]), "1");
     RUN("touch", "0 me 1000 100 0 0 1 1 0",
-        text("[U 0 0 0 0 0 3 0 0 T 0 0 '' %s %s %s]", ROW_NOW("1", "U+2"), ROW_NOW("2", "U+3"),
+        text("[U 0 0 0 0 0 0 3 0 0 T 0 0 '' %s %s %s]", ROW_NOW("1", "U+2"), ROW_NOW("2", "U+3"),
              ROW_NOW("3", "U+4")));
 }
 
@@ -132,12 +134,13 @@ Test(touch, moves_what_it_cannot_read_to_dead_and_removes_what_was_lost)
     ask("HSET s:{q}:attempts e %s", "1 1 me 1 10 2 3 ");
 
     /* c and g are another's */
-    RUN("touch", "0 me 1000 2 0 0 2 1 0", "[U T 0 1 0 0 6 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
-    RUN("touch", "0 me 1000 100 0 0 2 1 0", "[U T 0 0 1 0 4 0 0 T 0 0 '' " ROW_NOW("f", "U+2") "]");
+    RUN("touch", "0 me 1000 2 0 0 2 1 0", "[U T 0 1 0 0 0 6 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
+    RUN("touch", "0 me 1000 100 0 0 2 1 0",
+        "[U T 0 0 1 0 0 4 0 0 T 0 0 '' " ROW_NOW("f", "U+2") "]");
     KEYS("due c:T g:T | run a:T+1000 f:T+1000 | dead b:T | jobs a=" REC " b=\\02 c=\\02 f=" REC
          " | attempts a=1 U+1 me 1 10 U T  b=1 0 me 0 0 U T " NOT_READ
          " f=1 U+2 me 1 10 U T  | seq U+2");
-    RUN("touch", "0 me 1000 100 0 1 2 1 0", "[U 0 0 1 1 0 2 0 0 T 0 0 '']");
+    RUN("touch", "0 me 1000 100 0 1 2 1 0", "[U 0 0 1 1 0 0 2 0 0 T 0 0 '']");
 }
 
 Test(touch, with_a_last_token_that_is_none_is_refused_before_it_reads_a_trigger)
@@ -161,10 +164,11 @@ Test(touch, reads_the_triggers_of_others_if_it_is_asked_to)
     given("schedule", "0 a +1 0 " REC " c +1 0 " REC);
     now_at(1);
     ask("DEL s:{q}:t:a");
-    RUN("touch", "0 me 1000 0 0 0 2 0 0", "[U+1000 T+1 0 0 0 0 0 0 0 T+1 1 0 '']");
-    RUN("touch", "0 me 1000 0 0 0 2 1 0", "[U+1000 T+1 0 0 0 0 2 1 0 0 1 0 '']");
+    RUN("touch", "0 me 1000 0 0 0 2 0 0", "[U+1000 T+1 0 0 0 0 0 0 0 0 T+1 1 0 '']");
+    RUN("touch", "0 me 1000 0 0 0 2 1 0", "[U+1000 T+1 0 0 0 0 0 2 1 0 0 1 0 '']");
     RUN("touch", "0 me 1000 1 0 0 2 0 0",
-        "[U+1000 T+1 0 0 0 0 1 0 0 T+1 0 0 '' " ROW("a", "U+1001", "T+1", "U+1000", "T+1001") "]");
+        "[U+1000 T+1 0 0 0 0 0 1 0 0 T+1 0 0 '' " ROW("a", "U+1001", "T+1", "U+1000",
+                                                      "T+1001") "]");
     ask("DEL s:{q}:t:c");
 }
 
@@ -173,11 +177,11 @@ Test(touch, of_a_trigger_that_is_still_there_comes_again)
 {
     given("schedule", "0 a T+1 0 " REC " b T+2 0 " REC " c T+3 0 " REC);
     now_at(2);
-    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+2000 T+1 T+3 0 0 0 2 2 0 T 1 0 '']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+2000 T+1 T+3 0 0 0 0 2 2 0 T 1 0 '']");
     ask("DEL s:{q}:t:a");
-    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+2000 T+1 T+3 0 0 0 2 1 0 T 1 0 '']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+2000 T+1 T+3 0 0 0 0 2 1 0 T 1 0 '']");
     ask("DEL s:{q}:t:b");
-    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+2000 T+1 T+3 0 0 0 2 0 0 T+2 1 0 '']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+2000 T+1 T+3 0 0 0 0 2 0 0 T+2 1 0 '']");
 }
 
 Test(touch, deletes_the_triggers_of_what_it_claimed_if_any_is_still_there)
@@ -187,7 +191,7 @@ Test(touch, deletes_the_triggers_of_what_it_claimed_if_any_is_still_there)
     given("schedule", "0 f +1 0 " REC);
     now_at(1);
     RUN("touch", "0 me 1000 3 T 0 2 1 0",
-        "[U+1000 T+1 0 1 1 0 5 5 0 T 1 0 '' " ROW("a", "U+1001", "T+1", "U+1000", "T+1001") "]");
+        "[U+1000 T+1 0 1 1 0 0 5 5 0 T 1 0 '' " ROW("a", "U+1001", "T+1", "U+1000", "T+1001") "]");
     KEYS("due c:T+1 f:T+1 | run a:T+1001 | dead b:T+1 | jobs a=" REC " b=\\02 c=" REC " f=" REC
          " | attempts a=1 U+1001 me 1 10 U+1000 T+1  b=1 0 me 0 0 U+1000 T+1 " NOT_READ
          " | seq U+1001 | t c:T+1 f:T+1");
@@ -197,9 +201,9 @@ Test(touch, deletes_the_triggers_of_what_it_claimed_if_any_is_still_there)
 Test(touch, believes_no_cursor_from_the_future)
 {
     given("schedule", "0 a +0 0 " REC);
-    RUN("touch", "0 me 1000 100 T+1 0 1 1 0", "[U T 0 0 0 0 0 0 0 T 0 0 '']");
+    RUN("touch", "0 me 1000 100 T+1 0 1 1 0", "[U T 0 0 0 0 0 0 0 0 T 0 0 '']");
     now_at(-1);
-    RUN("touch", "0 me 1000 100 T 0 1 1 0", "[U-1000 0 T 0 0 0 0 0 0 T-1 0 0 '']");
+    RUN("touch", "0 me 1000 100 T 0 1 1 0", "[U-1000 0 T 0 0 0 0 0 0 0 T-1 0 0 '']");
 }
 
 Test(touch, neither_reads_nor_claims_what_its_cursor_has_passed)
@@ -207,9 +211,9 @@ Test(touch, neither_reads_nor_claims_what_its_cursor_has_passed)
     given("schedule", "0 a +0 0 " REC " b +1 0 " REC);
     ask("DEL s:{q}:t:b");
     now_at(1);
-    RUN("touch", "0 me 1000 100 T+1 0 1 1 0", "[U+1000 T 0 0 0 0 0 0 0 T+1 0 0 '']");
+    RUN("touch", "0 me 1000 100 T+1 0 1 1 0", "[U+1000 T 0 0 0 0 0 0 0 0 T+1 0 0 '']");
     RUN("touch", "0 me 1000 100 T 0 1 1 0",
-        "[U+1000 T 0 0 0 0 1 0 0 T+1 0 0 '' " ROW("b", "U+1001", "T+1", "U+1000", "T+1001") "]");
+        "[U+1000 T 0 0 0 0 0 1 0 0 T+1 0 0 '' " ROW("b", "U+1001", "T+1", "U+1000", "T+1001") "]");
 }
 
 /* What it passed over, being another's, moves the cursor too. */
@@ -218,16 +222,16 @@ Test(touch, reads_a_hundred_and_goes_on_after_them)
     many(0, 100, "+0");
     now_at(1);
     many(100, 50, "+0");
-    RUN("touch", "0 me 1000 0 0 0 1 1 0", "[U+1000 T 0 0 0 0 100 0 0 T 1 0 '']");
-    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+1000 T 0 0 0 0 50 0 0 T+1 1 0 '']");
-    RUN("touch", "0 me 1000 0 T+1 0 1 1 0", "[U+1000 T 0 0 0 0 0 0 0 T+1 0 0 '']");
-    RUN("touch", "0 me 1000 0 0 64 64 0 0", "[U+1000 T 0 0 0 0 0 0 0 T 1 0 '']");
-    RUN("touch", "0 me 1000 0 T 64 64 0 0", "[U+1000 T 0 0 0 0 0 0 0 T+1 0 0 '']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 0", "[U+1000 T 0 0 0 0 0 100 0 0 T 1 0 '']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+1000 T 0 0 0 0 0 50 0 0 T+1 1 0 '']");
+    RUN("touch", "0 me 1000 0 T+1 0 1 1 0", "[U+1000 T 0 0 0 0 0 0 0 0 T+1 0 0 '']");
+    RUN("touch", "0 me 1000 0 0 64 64 0 0", "[U+1000 T 0 0 0 0 0 0 0 0 T 1 0 '']");
+    RUN("touch", "0 me 1000 0 T 64 64 0 0", "[U+1000 T 0 0 0 0 0 0 0 0 T+1 0 0 '']");
     many(200, 101, "+0");
-    RUN("touch", "0 me 1000 0 T-1 0 1 1 0", "[U+1000 T 0 0 0 0 100 0 0 T 1 0 '']");
+    RUN("touch", "0 me 1000 0 T-1 0 1 1 0", "[U+1000 T 0 0 0 0 0 100 0 0 T 1 0 '']");
     ask("SET s:{q}:t:j299 1"); /* the 151st of this millisecond: a batch is a backlog, and claimed
                                   as such */
-    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+1000 T 0 0 0 0 100 0 0 T+1 1 0 '']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U+1000 T 0 0 0 0 0 100 0 0 T+1 1 0 '']");
     ask("DEL s:{q}:t:j299");
 }
 
@@ -240,12 +244,12 @@ Test(touch, makes_redis_say_expired)
     wait_until(due);
     cr_assert_str_eq(expired(), "");
     redisReply *r = run("touch", "0 me 1000 100 0 0 1 1 0");
-    cr_assert_eq(r->element[6]->integer, 1);
-    cr_assert_eq(r->element[7]->integer, 0);
-    cr_assert_eq(r->element[8]->integer, 1);
-    cr_assert_eq(r->element[9]->integer, due);
-    cr_assert_eq(r->elements, 13 + 1);
-    cr_assert_str_eq(r->element[13]->element[0]->str, "a");
+    cr_assert_eq(r->element[7]->integer, 1);
+    cr_assert_eq(r->element[8]->integer, 0);
+    cr_assert_eq(r->element[9]->integer, 1);
+    cr_assert_eq(r->element[10]->integer, due);
+    cr_assert_eq(r->elements, 14 + 1);
+    cr_assert_str_eq(r->element[14]->element[0]->str, "a");
     cr_assert_str_eq(expired(), "a");
 }
 
@@ -260,7 +264,7 @@ Test(touch, counts_the_triggers_that_its_reading_expired)
     ask("SET s:{q}:t:b 1 PX 1");
     ask("DEL s:{q}:t:c");
     wait_until(redis_now_ms(redis) + 1);
-    RUN("touch", "0 me 1000 0 0 0 1 1 0", "[U+1000 T+1 0 0 0 0 3 0 2 T+1 1 0 '']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 0", "[U+1000 T+1 0 0 0 0 0 3 0 2 T+1 1 0 '']");
 }
 
 Test(touch, says_that_its_reading_expired_the_triggers_of_its_jobs_only_if_that_is_sure)
@@ -271,48 +275,48 @@ Test(touch, says_that_its_reading_expired_the_triggers_of_its_jobs_only_if_that_
     ask("SET s:{q}:t:b 1 PX 1");
     wait_until(redis_now_ms(redis) + 1);
     /* e had none: which two of the three it expired is not known */
-    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U T 0 0 0 0 3 0 2 T 1 0 '' " ROW_NOW("a", "U+1") "]");
+    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U T 0 0 0 0 0 3 0 2 T 1 0 '' " ROW_NOW("a", "U+1") "]");
 
     ask("SET s:{q}:t:b 1 PX 1");
     ask("SET s:{q}:t:e 1 PX 1");
     wait_until(redis_now_ms(redis) + 1);
     RUN("touch", "0 me 1000 1 0 0 1 1 0",
-        "[U T 0 0 0 0 2 0 2 T 1 0 '' " ROW_OF(REC, "b", "U+2", "T", "U", "T+1000", "1") "]");
+        "[U T 0 0 0 0 0 2 0 2 T 1 0 '' " ROW_OF(REC, "b", "U+2", "T", "U", "T+1000", "1") "]");
 }
 
 /* ---- what comes next ---- */
 Test(touch, names_the_due_times_of_the_next_second)
 {
-    RUN("touch", "0 me 1000 0 0 0 1 1 24", "[U 0 0 0 0 0 0 0 0 0 0 T+999 '']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 24", "[U 0 0 0 0 0 0 0 0 0 0 0 T+999 '']");
     given("schedule", "0 a +0 0 " REC " b +5 0 " REC " c +999 0 " REC " d +1000 0 " REC);
-    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U T T+5 0 0 0 0 0 0 T 0 0 '']");
-    RUN("touch", "0 me 1000 0 T 0 1 1 24", "[U T T+5 0 0 0 0 0 0 T 0 T+999 '+T+5 +T+999']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 0", "[U T T+5 0 0 0 0 0 0 0 T 0 0 '']");
+    RUN("touch", "0 me 1000 0 T 0 1 1 24", "[U T T+5 0 0 0 0 0 0 0 T 0 T+999 '+T+5 +T+999']");
     now_at(1);
     RUN("touch", "0 me 1000 0 T+1 0 1 1 24",
-        "[U+1000 T T+5 0 0 0 0 0 0 T+1 0 T+1000 '+T+5 +T+999 +T+1000']");
+        "[U+1000 T T+5 0 0 0 0 0 0 0 T+1 0 T+1000 '+T+5 +T+999 +T+1000']");
 }
 
 Test(touch, names_the_due_times_of_as_many_jobs_as_asked_for)
 {
     given("schedule", "0 a +5 0 " REC " b +6 0 " REC " c +7 0 " REC);
-    RUN("touch", "0 me 1000 0 0 0 1 1 1", "[U 0 T+5 0 0 0 0 0 0 0 0 T+5 '+T+5']");
-    RUN("touch", "0 me 1000 0 0 0 1 1 2", "[U 0 T+5 0 0 0 0 0 0 0 0 T+6 '+T+5 +T+6']");
-    RUN("touch", "0 me 1000 0 0 0 1 1 3", "[U 0 T+5 0 0 0 0 0 0 0 0 T+7 '+T+5 +T+6 +T+7']");
-    RUN("touch", "0 me 1000 0 0 0 1 1 4", "[U 0 T+5 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 1", "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+5 '+T+5']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 2", "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+6 '+T+5 +T+6']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 3", "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+7 '+T+5 +T+6 +T+7']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 4", "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7']");
 }
 
 Test(touch, names_the_due_times_of_a_hundred_jobs_at_most)
 {
     many(0, 99, "+5");
     given("schedule", "0 y +6 0 " REC " z +7 0 " REC);
-    RUN("touch", "0 me 1000 0 0 0 1 1 1000", "[U 0 T+5 0 0 0 0 0 0 0 0 T+6 '+T+5 +T+6']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 1000", "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+6 '+T+5 +T+6']");
 }
 
 Test(touch, names_the_next_due_time_if_that_is_later_than_in_a_second)
 {
     given("schedule", "0 c +1001 0 " REC " d +5000 0 " REC);
-    RUN("touch", "0 me 1000 0 0 0 1 1 24", "[U 0 T+1001 0 0 0 0 0 0 0 0 T+1001 '+T+1001']");
-    RUN("touch", "0 me 1000 0 0 0 2 1 24", "[U 0 T+1001 0 0 0 0 0 0 0 0 T+1001 'T+1001']");
+    RUN("touch", "0 me 1000 0 0 0 1 1 24", "[U 0 T+1001 0 0 0 0 0 0 0 0 0 T+1001 '+T+1001']");
+    RUN("touch", "0 me 1000 0 0 0 2 1 24", "[U 0 T+1001 0 0 0 0 0 0 0 0 0 T+1001 'T+1001']");
 }
 
 Test(touch, marks_the_due_times_of_its_own_jobs)
@@ -320,16 +324,19 @@ Test(touch, marks_the_due_times_of_its_own_jobs)
     /* of one millisecond: another's and its own; its own and another's; another's; its own */
     given("schedule", "0 d +5 0 " REC " e +5 0 " REC " b +6 0 " REC " c +6 0 " REC " g +7 0 " REC
                       " h +7 0 " REC " a +8 0 " REC " f +8 0 " REC);
-    RUN("touch", "0 me 1000 0 0 0 2 1 24", "[U 0 T+5 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 T+7 +T+8']");
-    RUN("touch", "0 me 1000 0 0 1 2 1 24", "[U 0 T+5 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7 T+8']");
-    RUN("touch", "0 me 1000 0 0 1 1 1 24", "[U 0 T+5 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7 +T+8']");
+    RUN("touch", "0 me 1000 0 0 0 2 1 24",
+        "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 T+7 +T+8']");
+    RUN("touch", "0 me 1000 0 0 1 2 1 24",
+        "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7 T+8']");
+    RUN("touch", "0 me 1000 0 0 1 1 1 24",
+        "[U 0 T+5 0 0 0 0 0 0 0 0 0 T+999 '+T+5 +T+6 +T+7 +T+8']");
 }
 
 Test(touch, names_no_due_time_of_a_job_that_it_claims)
 {
     given("schedule", "0 a +0 0 " REC " b +1 0 " REC);
     RUN("touch", "0 me 1000 1 0 0 1 1 24",
-        "[U 0 T+1 0 0 0 1 0 0 T 0 T+999 '+T+1' " ROW_NOW("a", "U+1") "]");
+        "[U 0 T+1 0 0 0 0 1 0 0 T 0 T+999 '+T+1' " ROW_NOW("a", "U+1") "]");
 }
 
 Test(depth, counts_each_state)

@@ -54,7 +54,7 @@ KINDS = {
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
 # the ends of the names of keys, and the channel
-KEYS_OF_QUEUE = "due run dead jobs attempts seq conf listeners fence t notice alive".split()
+KEYS_OF_QUEUE = "due run dead jobs attempts seq conf stream list listeners fence t notice alive".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {
@@ -281,8 +281,10 @@ class Lua:
 
 
 def commands_of(text):
-    """What a script cannot do without; it can do without what it calls by redis.pcall."""
-    return sorted(set(re.findall(r"(?<![\w.])(?:call|write|written)\('([A-Z]+)'", text)))
+    """What a script cannot do without, as in XGROUP|create; it can do without what it calls by
+    redis.pcall."""
+    found = re.findall(r"(?<![\w.])(?:call|write|written)\('([A-Z]+)'(?:, '([a-z]+)')?", text)
+    return sorted({"|".join(filter(None, words)) for words in found})
 
 
 def script_id(script):

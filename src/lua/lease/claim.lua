@@ -1,14 +1,14 @@
--- Gives due jobs to a holder: those named, or the oldest. A job that cannot be read dies, with the
--- reason.
+-- Gives due jobs to a holder: those named, or the oldest; or forwards the oldest, if the settings
+-- say so. A job that cannot be read dies, with the reason.
 --
 -- KIND    single
 -- ROLE    listener
 -- USES    answer claims due gate tokens
 -- KEYS    due none
--- READS   due run dead jobs attempts seq conf
--- WRITES  due seq run dead attempts t
+-- READS   due run dead jobs attempts seq conf stream list
+-- WRITES  stream list due jobs seq run dead attempts t
 -- ARGV    database
---         holder
+--         holder          -: it gets no job, and only forwards
 --         lease_ms
 --         limit           how many of the oldest; 0: those named
 --         then per job: id
@@ -18,6 +18,7 @@
 --         n_unreadable    moved to dead
 --         n_lost          members without a record, removed
 --         gate_ms         until when no job is given out, and the times above are 0; 0: jobs are
+--         n_forwarded     moved to a stream or a list, whatever was asked for: then there is no row
 --         then per job: row (then its place among the ids; 0: it was not named)
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
@@ -48,14 +49,19 @@ local function main()
   local seq, settings = stored[1], stored[2]
   local token = token_last(seq)
 
-  local gate_ms = settings and gate_of(settings) or 0
-  if gate_ms > 0 then return { now_us, 0, 0, 0, 0, gate_ms } end
+  local obeyed = (settings or ARGV[2] == '-') and settings_obey(settings, token)
+  if obeyed then
+    local gate_ms, n_forwarded, n_dead, n_lost = unpack(obeyed)
+    local oldest_due_ms, next_due_ms = 0, 0
+    if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
+    return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, gate_ms, n_forwarded }
+  end
 
   local function place_of(id) return place[id] or 0 end
   local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, place_of)
   if limit > 0 then triggers_delete(taken) end
 
   local oldest_due_ms, next_due_ms = next_due()
-  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, unpack(rows) }
+  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, 0, unpack(rows) }
 end
 return answer(main)

@@ -1,14 +1,14 @@
 -- Reads the triggers of due jobs, which makes Redis expire them and publish that at once, and
--- claims the jobs whose owner its caller is.
+-- claims the jobs whose owner its caller is; or forwards what is due, if the settings say so.
 --
 -- KIND    single
 -- ROLE    listener
 -- USES    answer claims due gate owners tokens triggers
 -- KEYS    due none
--- READS   due run dead jobs attempts seq conf t
--- WRITES  due seq run dead attempts t
+-- READS   due run dead jobs attempts seq conf stream list t
+-- WRITES  stream list due jobs seq run dead attempts t
 -- ARGV    database
---         holder
+--         holder          -: it gets no job, and only forwards
 --         lease_ms
 --         limit           how many jobs it may claim
 --         cursor_ms       the last due time that was touched
@@ -22,6 +22,7 @@
 --         n_unreadable    moved to dead
 --         n_lost          members without a record, removed
 --         gate_ms         until when no job is given out and no trigger read; 0: they are
+--         n_forwarded     moved to a stream or a list, whosever they were: then there is no row
 --         n_read          triggers read
 --         n_there         of these, still there
 --         n_expired       triggers that this reading expired
@@ -97,9 +98,14 @@ local function main()
   local seq, settings = stored[1], stored[2]
   local token = token_last(seq)
 
-  local gate_ms = settings and gate_of(settings) or 0
-  if gate_ms > 0 then
-    return { now_us, 0, 0, 0, 0, gate_ms, 0, 0, 0, cursor_ms, 0, 0, '' }
+  local obeyed = (settings or ARGV[2] == '-') and settings_obey(settings, token)
+  if obeyed then
+    local gate_ms, n_forwarded, n_dead, n_lost = unpack(obeyed)
+    local oldest_due_ms, next_due_ms, known_ms, coming = 0, 0, 0, ''
+    if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
+    if gate_ms == 0 and look > 0 then known_ms, coming = coming_jobs(look) end
+    return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, gate_ms, n_forwarded, 0, 0, 0,
+      cursor_ms, oldest_due_ms > 0 and 1 or 0, known_ms, coming }
   end
 
   local n_there, n_expired = triggers_read(triggers)
@@ -116,7 +122,7 @@ local function main()
   local oldest_due_ms, next_due_ms = next_due()
   if look > 0 then known_ms, coming = coming_jobs(look) end
   more = (more or #taken < #ids) and 1 or 0
-  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, #triggers, n_there, n_expired,
+  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, 0, #triggers, n_there, n_expired,
     cursor_ms, more, known_ms, coming, unpack(rows) }
 end
 return answer(main)

@@ -6,8 +6,11 @@
 -- reads past its arguments, and Redis 7.0.15 crashes.
 local function with_command(reason)
   if not string.find(reason, "can't run this command or subcommand", 1, true) then return reason end
-  for command in string.gmatch('@COMMANDS@', '%u+') do
-    if not redis.acl_check_cmd(command, DUE, DUE, DUE) then return reason .. ': ' .. command end
+  for command, sub in string.gmatch('@COMMANDS@', '(%u+)|?(%l*)') do
+    local first = sub ~= '' and sub or DUE
+    if not redis.acl_check_cmd(command, first, DUE, DUE, DUE) then
+      return reason .. ': ' .. command .. (sub ~= '' and '|' .. sub or '')
+    end
   end
   return reason
 end

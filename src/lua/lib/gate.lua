@@ -1,11 +1,17 @@
 -- SPDX-License-Identifier: MIT
--- The gate of the queue: while it is closed no job is given out, whatever asks for it.
+-- What the settings make of due jobs, whatever asks for them.
 --
--- USES    settings
+-- USES    forward settings
 
--- Until when it is closed, by the text of the settings; 0: it is open.
-local function gate_of(text)
-  local _, values = settings_read(text)
+-- Until when no settings say that anything is given out.
+local UNTIL_TOLD = 9007199254740992
+
+-- nil: jobs are given out. Otherwise until when they are not (0: the oldest were forwarded), and
+-- how many were forwarded, died and were lost. The holder - only forwards.
+local function settings_obey(text, token)
+  local _, values = settings_read(text or '1 ')
   local paused_ms = time_of(string.match(values.paused or '', '^%d+$'))
-  return paused_ms > now_ms and paused_ms or 0
+  if paused_ms > now_ms then return { paused_ms, 0, 0, 0 } end
+  if values.forward then return forward_jobs(values, token) end
+  if ARGV[2] == '-' then return { UNTIL_TOLD, 0, 0, 0 } end
 end

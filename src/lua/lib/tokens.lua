@@ -9,12 +9,12 @@ local SEQ = BASE .. 'seq'
 -- missing one; GET does not.
 local function token_last(stored)
   local text = stored or call('GET', SEQ) or '0'
-  local token = string.find(text, '^%d+$') and tonumber(text)
+  local last = string.find(text, '^%d+$') and tonumber(text)
   local most = 2 ^ 53 - 2 ^ 20 -- Lua counts exactly up to 2^53
-  if not token or token > most or decimal(token) ~= text then
+  if not last or last > most or decimal(last) ~= text then
     error({ err = 'ERR ' .. SEQ .. ' is no token' })
   end
-  return math.max(token, now_us)
+  return math.max(last, now_us)
 end
 
 -- The tokens of one claim differ in their last digits alone.

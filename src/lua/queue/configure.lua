@@ -1,11 +1,12 @@
--- Shows the settings of a queue, and changes some of them: all that are named, or none.
+-- Shows the settings of a queue, and changes some of them: all that are named, or none. Makes the
+-- groups that forward_groups names, where they are missing.
 --
 -- KIND    single
 -- ROLE    listener
 -- USES    answer notice settings
 -- KEYS    due none
--- READS   conf
--- WRITES  conf notice
+-- READS   conf stream
+-- WRITES  stream conf notice
 -- ARGV    database
 --         changes         'name=value name=value'; an empty value: the default; '': only shows
 -- RETURNS now_us
@@ -13,6 +14,21 @@
 --         settings        text: 'name=value name=value' of those that have not their defaults
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(1)
+
+local QUEUE = string.match(BASE, '{(.*)}:$')
+
+-- A list or a stream of this key. What is in the slot of the queue has its name as the first hash
+-- tag; a cluster of one node would not notice another.
+local function target_kept(value)
+  local kind, key = string.match(value, '^(%l+):?(.*)$')
+  if kind ~= 'stream' and kind ~= 'list' then return nil end
+
+  local own = BASE .. kind
+  if key == '' then key = own end
+  local is_ours = string.sub(key, 1, #BASE) == BASE and key ~= own
+  local is_near = string.match(key, '^[^{]*{([^}]*)}') == QUEUE
+  return is_near and not is_ours and #key <= 255 and kind .. ':' .. key or nil
+end
 
 -- Of each setting the value to be kept, by the one that was given; nil: it breaks the rule.
 local SETTINGS = {
@@ -25,20 +41,70 @@ local SETTINGS = {
       return ms and ms <= 2 ^ 53 and decimal(ms) or nil
     end,
   },
+  forward = {
+    rule = 'must be stream, list, stream:KEY or list:KEY, where {' .. QUEUE ..
+      '} is the first hash tag of KEY, and KEY is none of the keys of lapse',
+    kept = target_kept,
+  },
+  forward_max = {
+    rule = 'must be a number from 1 to 1000000000',
+    kept = function(value)
+      local number = tonumber(string.match(value, '^%d+$'))
+      return number and number >= 1 and number <= 1000000000 and decimal(number) or nil
+    end,
+  },
+  forward_element = {
+    rule = 'must be job, body or id',
+    kept = function(value) return ({ job = 'job', body = 'body', id = 'id' })[value] end,
+  },
+  forward_groups = {
+    rule = 'must be names with a comma between, at most 1024 bytes',
+    kept = function(value)
+      local has_gap = string.find(',' .. value .. ',', ',,', 1, true)
+      return not has_gap and #value <= 1024 and value or nil
+    end,
+  },
 }
 
 -- What is wrong with a change; nil: nothing, and values has it.
 local function change(values, word)
   local name, value = string.match(word, '^([^=]+)=([!-~]*)$')
-  local setting = SETTINGS[name]
-  if not name then return 'must be NAME=VALUE, of printable ASCII characters' end
-  if not setting then return 'there is no such setting' end
+  local setting = SETTINGS[name or '']
+  if not name then return word .. ': must be NAME=VALUE, of printable ASCII characters' end
+  if not setting then return word .. ': there is no such setting' end
 
   values[name] = value ~= '' and setting.kept(value) or nil
-  return value ~= '' and not values[name] and setting.rule or nil
+  return value ~= '' and not values[name] and word .. ': ' .. setting.rule or nil
 end
 
--- As lapse shows them: a pause that is over is none.
+-- What is wrong with all settings together, and the target; nil: nothing.
+local function conflict(values)
+  local kind, key = string.match(values.forward or '', '^(%a+):(.+)$')
+  for name, needed in pairs({ forward_element = 'list', forward_groups = 'stream' }) do
+    if values[name] and kind ~= needed then
+      return name .. '=' .. values[name] .. ': only if forward is a ' .. needed
+    end
+  end
+
+  local is = key and call('TYPE', key).ok
+  if key and is ~= 'none' and is ~= kind then
+    return 'forward=' .. values.forward .. ': the type of this key is ' .. is
+  end
+end
+
+-- The stream begins with them, so none misses an entry.
+local function groups_add(values)
+  local key, there = string.match(values.forward, '^stream:(.+)$'), {}
+  if call('EXISTS', key) == 1 then
+    for _, group in ipairs(call('XINFO', 'groups', key)) do there[group[2]] = true end
+  end
+  for group in string.gmatch(values.forward_groups, '[^,]+') do
+    if not there[group] then write('XGROUP', 'create', key, group, '0', 'MKSTREAM') end
+    there[group] = true
+  end
+end
+
+-- As they are shown: a pause that is over is none.
 local function settings_words(names, values)
   local words = {}
   if values.paused and (tonumber(values.paused) or 0) <= now_ms then values.paused = nil end
@@ -50,19 +116,22 @@ end
 
 local function main()
   local names, values = settings_read(call('GET', CONF) or '1 ')
+  local wrong
 
   for word in string.gmatch(ARGV[2], '[^ ]+') do
-    local name = string.match(word, '^[^=]*')
-    if not values[name] then names[#names + 1] = name end
-    local wrong = change(values, word)
-    if wrong then return { now_us, word .. ': ' .. wrong, '' } end
+    names[#names + 1] = string.match(word, '^[^=]*')
+    wrong = wrong or change(values, word)
   end
+  if ARGV[2] ~= '' then wrong = wrong or conflict(values) end
+  if wrong then return { now_us, wrong, '' } end
 
+  -- What begins with a removal works when Redis is out of memory.
+  local groups = values.forward_groups and ARGV[2] ~= ''
+  if groups then groups_add(values) end
   local words = settings_words(names, values)
   local settings = table.concat(words, ' ')
   if ARGV[2] == '' then return { now_us, '', settings } end
 
-  -- What begins with a removal works when Redis is out of memory.
   write('DEL', CONF)
   if #words > 0 then write('SET', CONF, '1 ' .. settings .. ' ') end
   notice_publish('queue')

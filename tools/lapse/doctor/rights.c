@@ -150,6 +150,10 @@ static void check_script(struct doctor *d, const struct script_needs *s, struct 
 
         snprintf(name, sizeof name, "%.*s", len, at);
         snprintf(command, sizeof command, "%s %s %s", name, key, key);
+        char *sub = strchr(name, '|') ? command + strcspn(command, "|") : NULL;
+        if (sub) {
+            *sub = ' ';
+        }
         if (!is_allowed(d, command)) {
             lacks_any = true;
             add_command(m->commands, sizeof m->commands, name);

@@ -1,0 +1,106 @@
+-- SPDX-License-Identifier: MIT
+-- Moves due jobs to a stream or a list, where other programs take them.
+--
+-- USES    attempts ids jobs record sets settings tokens triggers
+
+-- Where the target is full, it is looked at again so much later.
+local FULL_MS = 100
+
+-- What the settings say of the target: whether it is a stream, its key, and how long it is.
+local function target_of(values)
+  local kind, key = string.match(values.forward, '^(%a+):(.+)$')
+  if kind == 'stream' then return true, key, call('XLEN', key) end
+  if kind == 'list' then return false, key, call('LLEN', key) end
+  error({ err = 'ERR ' .. CONF .. ' has a target that this version does not know' })
+end
+
+-- The groups of a stream that is missing; its first entry comes after them.
+local function groups_make(key, groups)
+  for group in string.gmatch(groups, '[^,]+') do
+    write('XGROUP', 'create', key, group, '0', 'MKSTREAM')
+  end
+end
+
+local function target_add(is_stream, key, kind, jobs)
+  local elements = {}
+  for i, job in ipairs(jobs) do
+    if is_stream then
+      write('XADD', key, '*', 'id', job[1], 'due_ms', job[2], 'try', job[3], 'token', job[4],
+        'body', job[5])
+    elseif kind == 'id' then
+      elements[i] = job[1]
+    elseif kind == 'body' then
+      elements[i] = job[5]
+    else
+      elements[i] = table.concat(job, ' ')
+    end
+  end
+  if #elements > 0 then write('LPUSH', key, unpack(elements)) end
+end
+
+-- Of due jobs: those to be moved (id, due, try, token, body), those that die, with their attempts,
+-- and those without a record. Reads as many as a call may.
+local function forward_read(ids, dues, token)
+  local jobs, dead, attempts, lost, taken = {}, {}, {}, {}, {}
+  local at, chunk, bytes = 1, 1, 0
+  while at <= #ids and bytes <= BYTES do
+    local last = math.min(#ids, at + chunk - 1)
+    local records = call('HMGET', JOBS, unpack(ids, at, last))
+    local texts = call('HMGET', ATTEMPTS, unpack(ids, at, last))
+
+    for i = at, last do
+      local id, record = ids[i], records[i - at + 1]
+      local len = record_header(id_valid(id) and record or '')
+      local before = attempt_read(texts[i - at + 1])
+      local try = before and before.try or 0
+      bytes = bytes + #(record or '')
+      taken[#taken + 1] = id
+
+      if len then
+        token = token + 1
+        jobs[#jobs + 1] = { id, decimal(dues[i]), decimal(try + 1), token_text(token),
+          string.sub(record, len + 1) }
+      elseif record then
+        local by = (before and before.token or '0') .. ' ' .. ARGV[2]
+        dead[#dead + 1], dead[#dead + 2] = now_ms, id
+        attempts[#attempts + 1] = id
+        attempts[#attempts + 1] = attempt_words(by, try, 0, decimal(now_us), dues[i],
+          'stored data is in a format this version cannot read')
+      else
+        lost[#lost + 1] = id
+      end
+    end
+    at, chunk = last + 1, chunk * 2
+  end
+  return jobs, dead, attempts, lost, taken, token
+end
+
+-- Moves the oldest due jobs, as many as a call may and the target has room for. It adds first and
+-- removes last: a full Redis, a target of another type or a missing right refuses it whole, and the
+-- jobs wait. Returns until when nothing more fits, and how many were moved, died and were lost.
+local function forward_jobs(values, token)
+  local is_stream, key, length = target_of(values)
+  local room = math.min(BATCH, (tonumber(values.forward_max) or math.huge) - length)
+  if room < 1 then return { now_ms + FULL_MS, 0, 0, 0 } end
+
+  local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, room)
+  local ids, dues = {}, {}
+  for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
+  local jobs, dead, attempts, lost, taken, last_token = forward_read(ids, dues, token)
+
+  local gone, triggers = {}, {}
+  for i, job in ipairs(jobs) do gone[i] = job[1] end
+  for i, id in ipairs(taken) do triggers[i] = TRIGGER .. id end
+  local is_missing = is_stream and length == 0 and #gone > 0 and call('EXISTS', key) == 0
+  if is_missing then groups_make(key, values.forward_groups or '') end
+  target_add(is_stream, key, values.forward_element, jobs)
+  set_remove(DUE, taken)
+  jobs_delete(gone)
+  if #gone > 0 then token_keep(last_token) end
+  set_add(DEAD, dead)
+  attempts_put(attempts)
+  attempts_delete(gone)
+  attempts_delete(lost)
+  if #triggers > 0 then write('DEL', unpack(triggers)) end
+  return { 0, #gone, #dead / 2, #lost }
+end
