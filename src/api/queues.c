@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_depth(), lapse_list(), lapse_configure(), lapse_pause(), lapse_unpause(). */
+/* lapse_depth(), lapse_list(), and the settings: lapse_configure(), lapse_pause(), lapse_unpause(),
+ * lapse_forward(). */
 #include "api/request.h"
 #include "script/queue_verbs.h"
 #include "base/mem.h"
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { CHANGES_MAX = 4096, SETTINGS_MAX = 8192 /* bytes of an answer, with its end */ };
+enum {
+    CHANGES_MAX = 4096,
+    SETTINGS_MAX = 8192 /* bytes of an answer, with its end */,
+    FORWARD_MAX = 1024
+};
 
 /* ---- depth ---- */
 struct depth_call {
@@ -214,7 +219,8 @@ struct configure_call {
     lapse_text_fn *fn;
     struct configure_request script;
     size_t changes_len;
-    char *text; /* of the answer */
+    char *text;    /* of the answer */
+    bool forwards; /* where it fails the queue is not listened to */
 };
 
 static void configure_call_run(struct task *t)
@@ -259,12 +265,15 @@ static void on_configured(struct configure_request *r, int err, const struct con
             listener_configured(&l->listener, c->request.queue);
         }
     }
+    if (err && c->forwards) {
+        listener_remove_forwarded(&l->listener, c->request.queue);
+    }
 
     request_end(&c->request, err);
 }
 
-int lapse_configure(struct lapse *l, const char *queue, const char *changes, lapse_text_fn *fn,
-                    void *arg)
+static int configure(struct configure_call **out, struct lapse *l, const char *queue,
+                     const char *changes, void *arg)
 {
     size_t changes_len = changes ? strlen(changes) : 0;
     struct request_spec spec = {
@@ -292,14 +301,26 @@ int lapse_configure(struct lapse *l, const char *queue, const char *changes, lap
         memcpy(copy, changes, changes_len);
     }
 
-    r->fn = fn;
     r->changes_len = changes_len;
     r->text = copy + changes_len;
     r->script.end = on_configured;
     r->script.request.until_us = request_until_us(l);
     script_configure(&l->script, &r->script, r->request.key, (struct span){copy, changes_len});
+    *out = r;
 
     return 0;
+}
+
+int lapse_configure(struct lapse *l, const char *queue, const char *changes, lapse_text_fn *fn,
+                    void *arg)
+{
+    struct configure_call *r;
+    int err = configure(&r, l, queue, changes, arg);
+
+    if (!err) {
+        r->fn = fn;
+    }
+    return err;
 }
 
 int lapse_pause(struct lapse *l, const char *queue, const char *id, int64_t for_ms,
@@ -323,4 +344,34 @@ int lapse_pause(struct lapse *l, const char *queue, const char *id, int64_t for_
 int lapse_unpause(struct lapse *l, const char *queue, const char *id, lapse_text_fn *fn, void *arg)
 {
     return id ? LAPSE_EINVAL : lapse_configure(l, queue, "paused=", fn, arg);
+}
+
+int lapse_forward(struct lapse *l, const char *queue, const char *to, lapse_text_fn *fn, void *arg)
+{
+    struct configure_call *r;
+    char changes[CHANGES_MAX];
+
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) ||
+        (to && (strchr(to, ' ') || strlen(to) > FORWARD_MAX))) {
+        return LAPSE_EINVAL;
+    }
+    if (l->closing) {
+        return LAPSE_ECLOSED;
+    }
+
+    int err = listener_add(&l->listener, queue, 0, NULL, NULL);
+    if (err) {
+        return err;
+    }
+
+    snprintf(changes, sizeof changes, "forward=%s", to ? to : "");
+    err = configure(&r, l, queue, to ? changes : NULL, arg);
+    if (err) {
+        listener_remove_forwarded(&l->listener, queue);
+        return err;
+    }
+
+    r->fn = fn;
+    r->forwards = true;
+    return 0;
 }

@@ -24,6 +24,7 @@ enum log_site {
     LOG_MEMORY,
     LOG_CLOCK,
     LOG_REPLICAS,
+    LOG_FORWARD,
     LOG_SITES
 };
 

@@ -110,6 +110,7 @@ static void on_claim_answer(struct claim_request *r, int err, const struct claim
                                .n_unreadable = reply->n_unreadable,
                                .n_lost = reply->n_lost,
                                .gate_ms = reply->gate_ms,
+                               .n_forwarded = reply->n_forwarded,
                                .n_jobs = reply->n_jobs,
                                .claim = reply};
     c->end(c, 0, &got);
@@ -140,6 +141,7 @@ static void on_touch_answer(struct touch_request *r, int err, const struct touch
                                .n_unreadable = reply->n_unreadable,
                                .n_lost = reply->n_lost,
                                .gate_ms = reply->gate_ms,
+                               .n_forwarded = reply->n_forwarded,
                                .n_jobs = reply->n_jobs,
                                .touch = reply};
     claim_note_echoes(c, reply);
@@ -164,6 +166,11 @@ static int64_t claim_begin(struct claim *c, struct script_request *r)
     return c->lease_ms;
 }
 
+static struct span claim_holder(const struct claim *c)
+{
+    return c->forwards ? span_of("-") : c->claims->holder;
+}
+
 static void claim_send(struct claim *c, struct span key)
 {
     struct claims *cs = c->claims;
@@ -171,7 +178,7 @@ static void claim_send(struct claim *c, struct span key)
 
     c->call.end = on_claim_answer;
     c->call.ids = c->kind == CLAIM_IDS ? c->ids : NULL;
-    script_claim(cs->script, &c->call, key, cs->holder, lease_ms, c->n_slots);
+    script_claim(cs->script, &c->call, key, claim_holder(c), lease_ms, c->n_slots);
 }
 
 void claim_ask_oldest(struct claim *c, struct span key, unsigned n, enum lapse_via via)
@@ -206,7 +213,7 @@ void claim_touch(struct claim *c, struct span key, unsigned n, const struct touc
     struct claims *cs = c->claims;
     int64_t lease_ms = claim_begin(c, &c->touch.request);
     struct touch_spec spec = {
-        .holder = cs->holder, .lease_ms = lease_ms, .limit = n, .range = *range};
+        .holder = claim_holder(c), .lease_ms = lease_ms, .limit = n, .range = *range};
 
     c->n_slots = n;
     c->touch.end = on_touch_answer;

@@ -37,6 +37,7 @@ struct claim_result {
     int64_t n_unreadable;
     int64_t n_lost;
     int64_t gate_ms; /* until when no job is given out; 0: jobs are */
+    int64_t n_forwarded;
     size_t n_jobs;
     const struct claim_reply *claim; /* one of the two is NULL */
     const struct touch_reply *touch;
@@ -49,6 +50,7 @@ struct claim {
     void *owner; /* the queue */
     void (*end)(struct claim *c, int err, const struct claim_result *got);
     enum claim_kind kind;
+    bool forwards;    /* it asks for no job, and only forwards */
     unsigned n_slots; /* set aside for it */
     int64_t lease_ms;
     enum lapse_via via;    /* of the oldest */

@@ -56,6 +56,15 @@ int listener_remove(struct listener *l, const char *queue)
     return 0;
 }
 
+void listener_remove_forwarded(struct listener *l, const char *queue)
+{
+    struct queue *q = listener_find(l, queue);
+
+    if (q && !q->handler) {
+        listener_stop_queue(l, q);
+    }
+}
+
 void listener_scheduled(struct listener *l, const char *queue, struct span id, int64_t due_ms)
 {
     struct queue *q = listener_find(l, queue);

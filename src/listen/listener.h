@@ -14,11 +14,13 @@ struct listener {
 
 void listener_init(struct listener *l, struct script *script, struct task_queue *tasks);
 
-/* EEXIST, ENOMEM. */
+/* fn NULL: the queue is only forwarded. EEXIST, ENOMEM. */
 int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
                  void *arg);
 /* ENOENT. */
 int listener_remove(struct listener *l, const char *queue);
+/* The same, if the queue is only forwarded. */
+void listener_remove_forwarded(struct listener *l, const char *queue);
 
 /* This process made a job of the queue due then. */
 void listener_scheduled(struct listener *l, const char *queue, struct span id, int64_t due_ms);

@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
-enum { PAUSE_MS = 300, TOUCH_SHARE = 4, TOUCH_MAX = 16 };
+enum { PAUSE_MS = 300, TOUCH_SHARE = 4, TOUCH_MAX = 16, SOON_MS = 1000 };
 #define GATE_UNTIL_TOLD EXACT_MAX
 
 /* ---- may we claim? ---- */
@@ -96,8 +96,10 @@ static struct claim *queue_new_claim(struct queue *q, enum claim_kind kind)
 
     if (!c) {
         timer_set(&q->pause, PAUSE_MS);
+        return NULL;
     }
 
+    c->forwards = !q->handler;
     return c;
 }
 
@@ -275,14 +277,14 @@ static void queue_take_jobs(struct queue *q, const struct claim *c, const struct
 {
     struct context *context = q->shared->context;
 
-    for (size_t i = 0; i < got->n_jobs; i++) {
+    for (size_t i = 0; i < got->n_jobs && q->handler; i++) {
         struct job_row row;
         if (claim_job(got, i, &row)) {
             queue_take_job(q, c, &row);
         }
     }
 
-    if (got->n_jobs == 0 && c->kind != CLAIM_TOUCH) {
+    if (got->n_jobs == 0 && got->n_forwarded == 0 && c->kind != CLAIM_TOUCH) {
         context->stats.empty_claims++;
     }
     if (got->n_unreadable || got->n_lost) {
@@ -290,6 +292,26 @@ static void queue_take_jobs(struct queue *q, const struct claim *c, const struct
                  "queue %s: %lld jobs in a format this version cannot read are dead now, %lld "
                  "without a record are gone",
                  q->name, (long long)got->n_unreadable, (long long)got->n_lost);
+    }
+}
+
+/* Redis moved the jobs itself. */
+static void queue_note_forwarded(struct queue *q, const struct claim_result *got)
+{
+    struct context *context = q->shared->context;
+
+    if (got->n_forwarded == 0) {
+        return;
+    }
+
+    context->stats.forwarded += (uint64_t)got->n_forwarded;
+    trim_soon(&q->trim);
+    if (q->handler && !q->said_forwarded) {
+        q->said_forwarded = true;
+        log_line(&context->log, LOG_FORWARD, LOG_WARNING,
+                 "queue %s: its handler is not called, for its settings say that Redis forwards "
+                 "the jobs",
+                 q->name);
     }
 }
 
@@ -312,6 +334,12 @@ static void queue_look_further(struct queue *q, const struct claim *c,
     bool found = got->n_jobs > 0 || got->n_unreadable > 0 || got->n_lost > 0;
     bool overdue = queue_tell_alarm(q, c, got);
     bool more = got->touch && got->touch->more;
+
+    /* Whatever is asked for, as many as a call may are forwarded, and more are due. */
+    if (got->n_forwarded > 0) {
+        found = true;
+        more = more || got->oldest_due_ms;
+    }
 
     if (queue_is_closed(q)) {
         return;
@@ -360,6 +388,7 @@ static void queue_close_gate(struct queue *q, int64_t until_ms)
     }
 }
 
+/* It may be open. Also: a stream has room. */
 static void on_gate_over(void *arg)
 {
     struct queue *q = arg;
@@ -374,8 +403,13 @@ static void queue_meet_gate(struct queue *q, const struct claim *c, const struct
 {
     bool is_news = claim_sent_us(c) > q->configured_us;
 
-    if (is_news && got->gate_ms > got->now_us / 1000) {
+    int64_t now_ms = got->now_us / 1000;
+
+    if (is_news && got->gate_ms > now_ms) {
         queue_close_gate(q, got->gate_ms);
+        if (got->gate_ms <= now_ms + SOON_MS) { /* maybe because the stream is full */
+            trim_now(&q->trim);
+        }
     } else if (!is_news) {
         q->later = LAPSE_VIA_NOTICE;
     }
@@ -430,6 +464,7 @@ static void on_claimed(struct claim *c, int err, const struct claim_result *got)
     share_unclaim(&q->share, c->n_slots - n_left);
     if (!err) {
         queue_take_jobs(q, c, got);
+        queue_note_forwarded(q, got);
         queue_look_further(q, c, got);
         if (got->gate_ms && !queue_is_closed(q)) {
             queue_meet_gate(q, c, got);
@@ -593,6 +628,7 @@ static void queue_start_hints(struct queue *q)
     static const struct watch_events watch_events = {on_heard,      on_named,        on_configured,
                                                      on_subscribed, on_unsubscribed, on_ended};
     static const struct sweep_events sweep_events = {on_look, on_sweep_due, on_ended};
+    static const struct trim_events trim_events = {on_gate_over, on_ended};
     struct shared *sh = q->shared;
     struct span key = span_of(q->key);
 
@@ -610,6 +646,10 @@ static void queue_start_hints(struct queue *q)
     alarm_init(&q->alarm, &alarm);
     watch_start(&q->watch, &watch);
     sweep_start(&q->sweep, &sweep);
+    trim_start(&q->trim, sh->script, key, &trim_events, q);
+    if (!q->handler) {
+        trim_soon(&q->trim);
+    }
 }
 
 struct queue *queue_new(const struct queue_spec *spec)
@@ -671,6 +711,7 @@ void queue_stop(struct queue *q)
     timer_stop(&q->gate);
     watch_stop(&q->watch);
     sweep_stop(&q->sweep);
+    trim_stop(&q->trim);
     alarm_stop(&q->alarm);
     leases_release_queued(&sh->leases, q);
     queue_part_ended(q);
@@ -682,13 +723,14 @@ void queue_end(struct queue *q)
     timer_stop(&q->gate);
     watch_end(&q->watch);
     sweep_stop(&q->sweep);
+    trim_stop(&q->trim);
     alarm_stop(&q->alarm);
 }
 
 bool queue_is_idle(const struct queue *q)
 {
-    bool hints_pending =
-        watch_pending(&q->watch) || alarm_pending(&q->alarm) || sweep_pending(&q->sweep);
+    bool hints_pending = watch_pending(&q->watch) || alarm_pending(&q->alarm) ||
+                         sweep_pending(&q->sweep) || trim_pending(&q->trim);
 
     return share_unused(&q->share) && !reclaim_on(&q->reclaim) && !hints_pending;
 }

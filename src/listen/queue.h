@@ -4,17 +4,19 @@
 #include "base/table.h"
 #include "listen/reclaim.h"
 #include "listen/shared.h"
+#include "listen/trim.h"
 
-/* A queue that this process has a handler for. */
+/* A queue that this process has a handler for, or forwards. */
 struct queue {
     struct list node; /* its listener's */
     struct table_node named;
     struct shared *shared;
     char name[KEYS_QUEUE_MAX + 1];
     char key[KEYS_MAX];
-    lapse_handler *handler;
+    lapse_handler *handler; /* NULL: it is only forwarded */
     void *handler_arg;
     bool stopped;
+    bool said_forwarded; /* that the handler gets nothing, since Redis forwards the jobs */
 
     /* hints: each leads to a claim, now or as soon as there are slots */
     struct watch watch;
@@ -33,6 +35,8 @@ struct queue {
     bool gated; /* Redis gives out no job, until the timer fires or the settings change */
     int64_t configured_us; /* when we heard that they had changed, by clock_us() */
 
+    struct trim trim; /* of the stream that it is forwarded to */
+
     struct reclaim reclaim;
     bool reclaim_later;     /* Redis may hold jobs for us that we have never seen */
     bool reclaim_when_idle; /* when no claim is pending; until then none is sent */
@@ -41,8 +45,8 @@ struct queue {
 struct queue_spec {
     struct shared *shared;
     const char *name;
-    unsigned max_running; /* 0: no limit of its own */
-    lapse_handler *handler;
+    unsigned max_running;   /* 0: no limit of its own */
+    lapse_handler *handler; /* NULL: it is only forwarded */
     void *handler_arg;
 };
 

@@ -104,6 +104,27 @@ void script_arm(struct script *s, struct arm_request *r, struct span key, int64_
     script_submit(s, &r->request);
 }
 
+static void on_trim(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct trim_request *r = CONTAINER(request, struct trim_request, request);
+    struct trim_reply reply;
+
+    if (!err && !trim_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_trim(struct script *s, struct trim_request *r, struct span key)
+{
+    r->request.script = SCRIPT_TRIM;
+    r->request.key = key;
+    r->request.args = NULL;
+    r->request.n_args = 0;
+    r->request.end = on_trim;
+    script_submit(s, &r->request);
+}
+
 static void on_heartbeat(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct heartbeat_request *r = CONTAINER(request, struct heartbeat_request, request);

@@ -58,6 +58,13 @@ struct arm_request {
 
 void script_arm(struct script *s, struct arm_request *r, struct span key, int64_t cursor_ms);
 
+struct trim_request {
+    struct script_request request;
+    void (*end)(struct trim_request *r, int err, const struct trim_reply *reply);
+};
+
+void script_trim(struct script *s, struct trim_request *r, struct span key);
+
 struct heartbeat_request {
     struct script_request request;
     struct span args[2];

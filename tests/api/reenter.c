@@ -138,6 +138,11 @@ static void pause_queue(struct scene *x)
     accepted(x, lapse_unpause(x->l, "other", NULL, text_answered, x));
 }
 
+static void forward(struct scene *x)
+{
+    accepted(x, lapse_forward(x->l, "sent", "list", text_answered, x));
+}
+
 static void handle(struct scene *x)
 {
     accepted(x, lapse_listen(x->l, "new", NULL, keep_job, x));
@@ -316,6 +321,7 @@ static const struct call calls[] = {
     ROW(depth),
     ROW(configure),
     ROW(pause_queue),
+    ROW(forward),
     ROW(handle),
     ROW(handle_no_more),
     ROW(handle_again),

@@ -112,6 +112,7 @@ static void use_settings(struct lapse *l)
     expect_accepted(lapse_configure(l, "orders", NULL, on_text, &answered));
     expect_accepted(lapse_pause(l, "orders", NULL, 1000, on_text, &answered));
     expect_accepted(lapse_unpause(l, "orders", NULL, on_text, &answered));
+    expect_accepted(lapse_forward(l, "sent", "stream", on_text, &answered));
 }
 
 int main(void)
@@ -171,5 +172,5 @@ int main(void)
     printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
            answered, closed_runs, wrong);
 
-    return wrong || accepted != 10 || answered != 10 || closed_runs != 1;
+    return wrong || accepted != 11 || answered != 11 || closed_runs != 1;
 }
