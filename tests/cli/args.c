@@ -225,9 +225,9 @@ Test(args, options_and_words_mix_and_two_hyphens_end_them)
 
 Test(args, help_of_every_command_has_examples_and_its_own_options)
 {
-    static const char *const commands[] = {"schedule", "cancel", "reschedule", "get",
-                                           "list",     "depth",  "configure",  "pause",
-                                           "unpause",  "listen", "dev",        "functions"};
+    static const char *const commands[] = {
+        "schedule", "cancel",  "reschedule", "get",    "list", "depth",    "configure",
+        "pause",    "unpause", "forward",    "listen", "dev",  "functions"};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];

@@ -729,6 +729,11 @@ Test(doctor, shows_the_settings_of_queues_that_have_any)
     says(p, "settings", "WARN", "paused, no job is claimed: rate=5/1000 paused=9007199254740992");
     finds(p, 0, "settings", "WARN", "\"fix\":\"lapse unpause q\"");
 
+    expect(lapse("configure", "q", "paused=", "forward=list"), 0, NULL, NULL);
+    finds(doctor(), 0, "settings", "OK", "rate=5/1000 forward=list:lapse:{q}:list ");
+    redis_do(s, "SET lapse:{q}:list x");
+    finds(doctor(), 1, "settings", "FAIL", "jobs wait, for the type of their target is string");
+
     redis_do(s, "SET lapse:{q}:conf %s", "2 x");
     finds(doctor(), 1, "settings", "FAIL", "in a format that this version cannot read");
     redis_do(s, "DEL lapse:{q}:conf");

@@ -49,7 +49,7 @@ class Queue {
   settle (how, job, ...rest) { return this.ask(how, this.holder, job.id, job.token, ...rest) }
 
   async claim (limit, leaseMs) {
-    const [nowUs, , nextMs, , , gateMs, ...rows] = await this.run('claim', this.holder, leaseMs, limit)
+    const [nowUs, , nextMs, , , gateMs, , ...rows] = await this.run('claim', this.holder, leaseMs, limit)
     const untilMs = gateMs || nextMs || Infinity
     return { jobs: rows.map(jobOf), waitMs: Math.ceil(untilMs - nowUs / 1000) }
   }

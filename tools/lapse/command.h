@@ -60,7 +60,7 @@ struct command {
     int (*run)(const struct command *cmd, struct globals *g, struct arguments *args);
 };
 extern const struct command cmd_schedule, cmd_cancel, cmd_reschedule, cmd_get, cmd_list, cmd_depth,
-    cmd_configure, cmd_pause, cmd_unpause, cmd_listen, cmd_dev, cmd_bench, cmd_doctor,
+    cmd_configure, cmd_pause, cmd_unpause, cmd_forward, cmd_listen, cmd_dev, cmd_bench, cmd_doctor,
     cmd_functions, cmd_help;
 extern const struct command *const commands[]; /* NULL at the end */
 #endif

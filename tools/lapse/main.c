@@ -11,9 +11,9 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &cmd_schedule,  &cmd_cancel,    &cmd_reschedule, &cmd_get,    &cmd_list, &cmd_depth,
-    &cmd_configure, &cmd_pause,     &cmd_unpause,    &cmd_listen, &cmd_dev,  &cmd_bench,
-    &cmd_doctor,    &cmd_functions, &cmd_help,       NULL,
+    &cmd_schedule,  &cmd_cancel, &cmd_reschedule, &cmd_get,     &cmd_list,   &cmd_depth,
+    &cmd_configure, &cmd_pause,  &cmd_unpause,    &cmd_forward, &cmd_listen, &cmd_dev,
+    &cmd_bench,     &cmd_doctor, &cmd_functions,  &cmd_help,    NULL,
 };
 
 static int help_run(const struct command *cmd, struct globals *g, struct arguments *args)

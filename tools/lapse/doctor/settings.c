@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { TYPE_BYTES = 32, TARGET_BYTES = 300 };
+
 /* Until when no job is claimed, ms; 0: jobs are. */
 static int64_t paused_until_ms(const char *settings)
 {
@@ -29,14 +31,49 @@ static int64_t paused_until_ms(const char *settings)
     return until_ms > (int64_t)time(NULL) * 1000 ? until_ms : 0;
 }
 
+/* The type of the key that jobs are forwarded to, if it is a wrong one; else "". */
+static void wrong_type(struct doctor *d, const char *settings, char out[TYPE_BYTES])
+{
+    const char *at = strstr(settings, " forward=");
+    char target[TARGET_BYTES];
+
+    *out = '\0';
+    if (!at) {
+        return;
+    }
+
+    at += strlen(" forward=");
+    snprintf(target, sizeof target, "%.*s", (int)strcspn(at, " "), at);
+    char *key = strchr(target, ':');
+    if (!key) {
+        return;
+    }
+
+    *key++ = '\0';
+    redisReply *r = ASK(d, "TYPE", key);
+    bool is_known = r && r->type == REDIS_REPLY_STATUS;
+    if (is_known && strcmp(r->str, "none") != 0 && strcmp(r->str, target) != 0) {
+        snprintf(out, TYPE_BYTES, "%s", r->str);
+    }
+    freeReplyObject(r);
+}
+
 static void report_settings(struct doctor *d, struct finding f, const char *text)
 {
     char fix[KEYS_MAX];
+    char type[TYPE_BYTES];
 
+    wrong_type(d, text, type);
     if (strncmp(text, "1 ", 2) != 0) {
         f.verdict = FAIL;
         f.fix = "upgrade lapse to the version that wrote them";
         report(d, f, "in a format that this version cannot read: it claims no job");
+    } else if (*type) {
+        f.verdict = FAIL;
+        f.fix = fix;
+        snprintf(fix, sizeof fix, "lapse forward %s --off", f.queue);
+        report(d, f, "jobs wait, for the type of their target is %s: %s", type,
+               printable(text + 2));
     } else if (paused_until_ms(text) > 0) {
         f.verdict = WARN;
         f.fix = fix;
