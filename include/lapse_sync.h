@@ -85,6 +85,9 @@ LAPSE_API int lapse_sync_pause(struct lapse_sync *s, const char *queue, const ch
                                int64_t for_ms, int64_t timeout_ms, char **out);
 LAPSE_API int lapse_sync_unpause(struct lapse_sync *s, const char *queue, const char *id,
                                  int64_t timeout_ms, char **out);
+/* Until lapse_sync_unlisten(), or not at all after an error. */
+LAPSE_API int lapse_sync_forward(struct lapse_sync *s, const char *queue, const char *to,
+                                 int64_t timeout_ms, char **out);
 LAPSE_API void lapse_sync_free_text(char *text); /* NULL is fine */
 
 /* ---- worker threads ---- */

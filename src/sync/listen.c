@@ -63,7 +63,11 @@ static int unlisten_ask(struct call *c)
         return err;
     }
 
-    pool_stop(pool_find(s, c->args));
+    struct pool *p = pool_find(s, c->args);
+    if (p) { /* else the queue was forwarded, which needs no thread */
+        pool_stop(p);
+    }
+
     return CALL_OVER;
 }
 

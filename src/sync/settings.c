@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_configure(), lapse_sync_pause(), lapse_sync_unpause(), lapse_sync_free_text(). */
+/* lapse_sync_configure(), lapse_sync_pause(), lapse_sync_unpause(), lapse_sync_forward(),
+ * lapse_sync_free_text(). */
 #include "sync/call.h"
 #include <string.h>
 
@@ -8,6 +9,7 @@ struct settings_args {
     const char *changes;
     const char *id;
     int64_t for_ms;
+    const char *to;
 };
 
 static char *text_dup(const char *text)
@@ -57,6 +59,12 @@ static int settings_ask_unpause(struct call *c)
     return lapse_unpause(c->sync->handle, a->queue, a->id, on_text, c);
 }
 
+static int settings_ask_forward(struct call *c)
+{
+    const struct settings_args *a = c->args;
+    return lapse_forward(c->sync->handle, a->queue, a->to, on_text, c);
+}
+
 int lapse_sync_configure(struct lapse_sync *s, const char *queue, const char *changes,
                          int64_t timeout_ms, char **out)
 {
@@ -76,6 +84,13 @@ int lapse_sync_unpause(struct lapse_sync *s, const char *queue, const char *id, 
 {
     struct settings_args args = {.queue = queue, .id = id};
     return call_run(s, settings_ask_unpause, &args, timeout_ms, out);
+}
+
+int lapse_sync_forward(struct lapse_sync *s, const char *queue, const char *to, int64_t timeout_ms,
+                       char **out)
+{
+    struct settings_args args = {.queue = queue, .to = to};
+    return call_run(s, settings_ask_forward, &args, timeout_ms, out);
 }
 
 void lapse_sync_free_text(char *text)

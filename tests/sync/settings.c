@@ -64,3 +64,27 @@ Test(settings, a_paused_queue_runs_nothing_until_it_is_unpaused)
     redis_do(w.server, "DEL lapse:{q}:conf");
     waiting_end(&w, "q");
 }
+
+Test(settings, a_forwarded_queue_has_no_handler_until_it_is_unlistened)
+{
+    struct waiting w;
+    struct worker k;
+    char *text = NULL;
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    cr_assert_eq(lapse_sync_forward(w.s, "q", "list", 0, &text), 0);
+    cr_assert(text && strstr(text, "forward=list"), "%s", text);
+    lapse_sync_free_text(text);
+    cr_assert_eq(listen_with(w.s, &k, 1, 0), LAPSE_EEXIST);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(redis_int(w.server, "LLEN lapse:{q}:list") == 1);
+
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q"), 0);
+    cr_assert_eq(lapse_sync_configure(w.s, "q", "forward=", 0, NULL), 0);
+    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
+    cr_assert_eq(schedule(w.s, "b", 0), 0);
+    wait_until(k.ended == 1);
+    redis_do(w.server, "DEL lapse:{q}:conf lapse:{q}:list");
+    waiting_end(&w, "q");
+}

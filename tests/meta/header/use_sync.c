@@ -68,6 +68,7 @@ int main(void)
     EXPECT(lapse_sync_configure(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
     EXPECT(lapse_sync_pause(s, "orders", NULL, 0, 0, &text), LAPSE_EDOWN);
     EXPECT(lapse_sync_unpause(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
+    EXPECT(lapse_sync_forward(s, "moved", "list", 0, &text), LAPSE_EDOWN);
     lapse_sync_free_text(text);
     EXPECT(lapse_sync_listen(s, "orders", &h, on_job, NULL), 0);
     EXPECT(lapse_sync_listen(s, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
