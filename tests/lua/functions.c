@@ -35,11 +35,18 @@ Test(functions, answer_and_do_what_the_scripts_do)
     ask("FLUSHALL");
 }
 
+/* It makes a group of a stream first, and that is an addition: the script is refused then. The
+ * function is not, since it has the flag for all its calls. So it is with a claim that forwards. */
+static bool goes_on_when_full(const char *name)
+{
+    return strcmp(name, "configure") == 0;
+}
+
 /* Redis looks at the flags of a function before it starts it, and of a script at each command. */
 Test(functions, of_a_full_redis_work_where_the_scripts_do)
 {
     for (const struct script_call *call = script_calls; call->name; call++) {
-        if (!run_has_function(call->name)) {
+        if (!run_has_function(call->name) || goes_on_when_full(call->name)) {
             continue;
         }
 

@@ -49,9 +49,9 @@ class Queue {
   settle (how, job, ...rest) { return this.ask(how, this.holder, job.id, job.token, ...rest) }
 
   async claim (limit, leaseMs) {
-    const [nowUs, , nextMs, , , gateMs, , ...rows] = await this.run('claim', this.holder, leaseMs, limit)
-    const untilMs = gateMs || nextMs || Infinity
-    return { jobs: rows.map(jobOf), waitMs: Math.ceil(untilMs - nowUs / 1000) }
+    const reply = await this.run('claim', this.holder, leaseMs, limit) // numbers first, then rows
+    const [nowUs, , nextMs, , , gateMs] = reply, untilMs = gateMs || nextMs || Infinity
+    return { jobs: reply.filter(Array.isArray).map(jobOf), waitMs: Math.ceil(untilMs - nowUs / 1000) }
   }
 }
 
