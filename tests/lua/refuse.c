@@ -39,7 +39,7 @@ static const struct {
     {"trim", "forward=stream:s:{q}:stream entries=1; 0", "conf stream", "xtrim", "", false},
     {"arm", "'0 600' 0", "due", "set", "", true},
     {"configure", "0 paused=+5", "conf", "del", "set", false},
-    {"configure", "0 'forward=stream forward_groups=h'", "conf", "xgroup", "del set", true},
+    {"configure", "0 'forward=stream forward_groups=h'", "conf", "del", "set xgroup", false},
     {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
     {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},

@@ -6,7 +6,7 @@
 -- USES    answer notice settings
 -- KEYS    due none
 -- READS   conf stream
--- WRITES  stream conf notice
+-- WRITES  conf stream notice
 -- ARGV    database
 --         changes         'name=value name=value'; an empty value: the default; '': only shows
 -- RETURNS now_us
@@ -92,16 +92,17 @@ local function conflict(values)
   end
 end
 
--- The stream begins with them, so none misses an entry.
-local function groups_add(values)
-  local key, there = string.match(values.forward, '^stream:(.+)$'), {}
-  if call('EXISTS', key) == 1 then
+-- The key of the stream, and the groups that it is to have and has not.
+local function groups_missing(values)
+  local key, there, missing = string.match(values.forward or '', '^stream:(.+)$'), {}, {}
+  if key and call('EXISTS', key) == 1 then
     for _, group in ipairs(call('XINFO', 'groups', key)) do there[group[2]] = true end
   end
-  for group in string.gmatch(values.forward_groups, '[^,]+') do
-    if not there[group] then write('XGROUP', 'create', key, group, '0', 'MKSTREAM') end
+  for group in string.gmatch(values.forward_groups or '', '[^,]+') do
+    if not there[group] then missing[#missing + 1] = group end
     there[group] = true
   end
+  return key, missing
 end
 
 -- As they are shown: a pause that is over is none.
@@ -125,15 +126,17 @@ local function main()
   if ARGV[2] ~= '' then wrong = wrong or conflict(values) end
   if wrong then return { now_us, wrong, '' } end
 
-  -- What begins with a removal works when Redis is out of memory.
-  local groups = values.forward_groups and ARGV[2] ~= ''
-  if groups then groups_add(values) end
+  local key, missing = groups_missing(values)
   local words = settings_words(names, values)
   local settings = table.concat(words, ' ')
   if ARGV[2] == '' then return { now_us, '', settings } end
 
+  -- What begins with a removal works when Redis is out of memory.
   write('DEL', CONF)
   if #words > 0 then write('SET', CONF, '1 ' .. settings .. ' ') end
+  for _, group in ipairs(missing) do
+    write('XGROUP', 'create', key, group, '0', 'MKSTREAM') -- from its start: none misses an entry
+  end
   notice_publish('queue')
   return { now_us, '', settings }
 end
