@@ -54,12 +54,25 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
     return 0;
 }
 
-void request_end(struct request *r, int err)
+static void request_leave(struct request *r)
 {
     struct lapse *l = r->handle;
 
     l->n_pending--;
     l->n_bytes -= r->body_len;
+}
+
+void request_drop(struct request *r)
+{
+    request_leave(r);
+    mem_free(r);
+}
+
+void request_end(struct request *r, int err)
+{
+    struct lapse *l = r->handle;
+
+    request_leave(r);
     r->err = err;
     task_queue_push(&l->tasks, &r->task);
 }

@@ -33,6 +33,9 @@ struct request_spec {
 /* ECLOSED, EFULL, ENOMEM. *out is zeroed, but for its request. */
 int request_new(void **out, struct lapse *l, const struct request_spec *spec);
 
+/* Undoes request_new(), for a request that nobody has taken on. */
+void request_drop(struct request *r);
+
 /* The answer came: the user's callback is called in a later turn of the loop. */
 void request_end(struct request *r, int err);
 

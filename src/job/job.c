@@ -85,6 +85,23 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
     return dup;
 }
 
+size_t job_reason_len(const char *reason)
+{
+    size_t len = reason ? strnlen(reason, JOB_REASON_MAX + 1) : 0;
+
+    if (len <= JOB_REASON_MAX) {
+        return len;
+    }
+
+    for (len = JOB_REASON_MAX; len > JOB_REASON_MAX - 4; len--) {
+        if (((unsigned char)reason[len] & 0xc0) != 0x80) {
+            return len;
+        }
+    }
+
+    return JOB_REASON_MAX; /* it is not UTF-8 */
+}
+
 const char *lapse_job_queue(const struct lapse_job *job)
 {
     return job->queue;

@@ -59,4 +59,8 @@ size_t job_texts_len(const char *queue, const struct job_row *row, bool with_bod
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body);
 
+/* How many bytes of a reason are kept, which may be NULL: one that is too long is cut between two
+ * characters of UTF-8. */
+size_t job_reason_len(const char *reason);
+
 #endif

@@ -83,6 +83,12 @@ void claim_touch(struct claim *c, struct span key, unsigned n, const struct touc
 /* When it was sent, by clock_us(). */
 int64_t claim_sent_us(const struct claim *c);
 
+/* It has taken something, if only what is no job. */
+static inline bool claim_found(const struct claim_result *got)
+{
+    return got->n_jobs > 0 || got->n_unreadable > 0 || got->n_lost > 0 || got->n_forwarded > 0;
+}
+
 /* The i-th job that was claimed; false: its row cannot be read. */
 bool claim_job(const struct claim_result *got, size_t i, struct job_row *row);
 /* The hint that led to this job. */

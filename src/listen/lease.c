@@ -2,7 +2,8 @@
 /* A claimed job: its handler's turn, the renewal of its lease, its settling.
  *
  *   QUEUED ---handler begins---> RUNNING ---settle---> SETTLING ---answer---> SETTLED ---> freed
- *      |                                                  ^
+ *      |                          |                       ^                      ^
+ *      |                          '--settled by token--> OVER ----settle---------'
  *      '--------- released: its handler had not begun ----'
  *
  * A lease is measured from the moment at which it was asked for, so ours ends no later than
@@ -90,8 +91,8 @@ static void lease_count_settled(struct lease *l, int64_t next_due_ms)
     }
 }
 
-/* A run that began and could not be settled counts as a try, so its token must not be taken for
- * that of a claim whose answer was lost. */
+/* A run that began and could not be settled counts as a try, and one that was forgotten goes on
+ * elsewhere: its token must not be taken for that of a claim whose answer was lost. */
 static void leases_note_unsettled(struct leases *ls, uint64_t token)
 {
     uint64_t *place = &ls->unsettled[ls->n_unsettled % UNSETTLED_MAX];
@@ -188,22 +189,20 @@ struct lease *lease_of(struct lapse_job *job)
     return CONTAINER(job, struct lease, job);
 }
 
-/* A reason that is too long is cut between two characters of UTF-8. */
-static size_t reason_len(const char *reason)
+/* Of one that was settled by its token. */
+static void lease_tell_over(struct lease *l, lapse_cb *fn, void *arg)
 {
-    size_t len = reason ? strnlen(reason, JOB_REASON_MAX + 1) : 0;
-
-    if (len <= JOB_REASON_MAX) {
-        return len;
+    l->state = LEASE_SETTLED;
+    l->leases->context->stats.gone++;
+    if (!fn) {
+        lease_dispose(l);
+        return;
     }
 
-    for (len = JOB_REASON_MAX; len > JOB_REASON_MAX - 4; len--) {
-        if (((unsigned char)reason[len] & 0xc0) != 0x80) {
-            return len;
-        }
-    }
-
-    return JOB_REASON_MAX; /* it is not UTF-8 */
+    l->settled_fn = fn;
+    l->settled_arg = arg;
+    l->settled_err = LAPSE_EGONE;
+    task_queue_push(l->leases->tasks, &l->settled);
 }
 
 void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char *reason,
@@ -215,21 +214,45 @@ void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char
         return;
     }
 
-    ASSERT(l->state == LEASE_RUNNING); /* settled once, and by its handler */
+    ASSERT(l->state == LEASE_RUNNING || l->state == LEASE_OVER); /* settled once, by its handler */
 
     if (!l->leases) {
         l->state = LEASE_SETTLED;
         lease_dispose(l);
         return;
     }
+    if (l->state == LEASE_OVER) {
+        lease_tell_over(l, fn, arg);
+        return;
+    }
 
-    size_t len = reason_len(reason);
+    size_t len = job_reason_len(reason);
     memcpy(l->reason, reason ? reason : "", len);
     l->reason[len] = '\0';
     l->delay_ms = delay_ms;
     l->settled_fn = fn;
     l->settled_arg = arg;
     lease_ask_settle(l, how);
+}
+
+/* After a reconnect its token is not to be taken for that of a claim whose answer was lost. */
+void lease_forget(struct lease *l)
+{
+    if (l->given_back && l->leases) {
+        ASSERT(!l->was_settled_late);
+        l->was_settled_late = true;
+        return;
+    }
+
+    ASSERT(l->state == LEASE_RUNNING || l->state == LEASE_OVER);
+
+    if (l->leases && l->state == LEASE_RUNNING) {
+        leases_note_unsettled(l->leases, l->job.token);
+        l->leases->events->ended(l->leases->arg, l->owner);
+    }
+
+    l->state = LEASE_SETTLED;
+    lease_dispose(l);
 }
 
 /* ---- renewal ---- */
@@ -239,17 +262,23 @@ static bool lease_lasts_for_run(const struct lease *l)
     return l->run_end_us && l->run_end_us <= l->end_us;
 }
 
+/* It was made length_ms long by a request that was sent then. */
+static void lease_extend(struct lease *l, int64_t sent_us, int64_t length_ms, int64_t until_ms)
+{
+    job_set_until_ms(&l->job, until_ms);
+    l->end_us = sent_us + length_ms * 1000;
+    l->renew_at_us = sent_us + length_ms * 1000 / 3;
+    if (lease_lasts_for_run(l)) {
+        l->renew_at_us = INT64_MAX;
+    }
+}
+
 static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
 {
     struct lease *l = CONTAINER(r, struct lease, renewing);
 
     if (!err) {
-        job_set_until_ms(&l->job, until_ms);
-        l->end_us = r->request.sent_us + l->length_ms * 1000;
-        l->renew_at_us = r->request.sent_us + l->length_ms * 1000 / 3;
-        if (lease_lasts_for_run(l)) {
-            l->renew_at_us = INT64_MAX;
-        }
+        lease_extend(l, r->request.sent_us, l->length_ms, until_ms);
     } else if (err == LAPSE_EGONE) {
         l->end_us = 0;
     } else if (err_is_refusal(err)) {
@@ -314,9 +343,9 @@ static void lease_check(struct lease *l, int64_t now_us)
     }
 }
 
-static bool lease_is_settling(const struct lease *l)
+static bool lease_is_held(const struct lease *l)
 {
-    return l->state == LEASE_SETTLING || l->state == LEASE_SETTLED;
+    return l->state == LEASE_QUEUED || l->state == LEASE_RUNNING;
 }
 
 void leases_check(struct leases *ls)
@@ -330,7 +359,7 @@ void leases_check(struct leases *ls)
     ls->checked_us = now_us;
     LIST_EACH (i, &ls->all) {
         struct lease *l = CONTAINER(i, struct lease, node);
-        if (!lease_is_settling(l)) {
+        if (lease_is_held(l)) {
             lease_check(l, now_us);
         }
     }
@@ -385,7 +414,7 @@ void leases_renew(struct leases *ls)
 
     LIST_EACH (i, &ls->all) {
         struct lease *l = CONTAINER(i, struct lease, node);
-        if (lease_is_settling(l) || !l->end_us) {
+        if (!lease_is_held(l) || !l->end_us) {
             continue;
         }
 
@@ -398,6 +427,13 @@ void leases_renew(struct leases *ls)
 }
 
 /* ---- handlers ---- */
+static void lease_begin(struct lease *l, int64_t now_us)
+{
+    l->in_handler = true;
+    l->state = LEASE_RUNNING;
+    l->run_end_us = now_us + l->leases->context->options.run_ms * 1000;
+}
+
 /* A handler whose lease is over does not begin. */
 static void handler_run(struct task *t)
 {
@@ -408,9 +444,7 @@ static void handler_run(struct task *t)
         return;
     }
 
-    l->in_handler = true;
-    l->state = LEASE_RUNNING;
-    l->run_end_us = now_us + l->leases->context->options.run_ms * 1000;
+    lease_begin(l, now_us);
     l->handler(l->handle, &l->job, l->handler_arg);
 }
 
@@ -426,6 +460,41 @@ static void handler_done(struct task *t, bool alive)
         lease_release_late(l);
     } else {
         lease_dispose(l);
+    }
+}
+
+/* ---- jobs that were asked for ---- */
+unsigned leases_give(struct list *from, struct lapse_job **out)
+{
+    int64_t now_us = clock_us();
+    unsigned n = 0;
+
+    for (struct list *i; (i = list_pop(from));) {
+        struct lease *l = CONTAINER(i, struct lease, run.node);
+        if (now_us < l->end_us) {
+            lease_begin(l, now_us);
+            out[n++] = &l->job;
+        } else {
+            lease_release_late(l);
+        }
+    }
+
+    return n;
+}
+
+void leases_given(struct lapse_job *const *jobs, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct lease *l = lease_of(jobs[i]);
+        l->in_handler = false;
+        lease_free_if_unused(l);
+    }
+}
+
+void leases_release(struct list *from)
+{
+    for (struct list *i; (i = list_pop(from));) {
+        lease_ask_settle(CONTAINER(i, struct lease, run.node), SETTLE_RELEASE);
     }
 }
 
@@ -482,7 +551,11 @@ int leases_add(struct leases *ls, const struct lease_spec *spec)
     list_init(&l->settled.node);
 
     list_insert(&ls->all, &l->node);
-    task_queue_push(ls->tasks, &l->run);
+    if (spec->to) {
+        list_insert(spec->to, &l->run.node);
+    } else {
+        task_queue_push(ls->tasks, &l->run);
+    }
     if (!timer_on(&ls->tick)) {
         ls->ticked_us = clock_us();
         on_tick(ls);
@@ -517,7 +590,9 @@ void leases_give_back(struct leases *ls)
  * not needed any more. */
 static bool lease_holds_token(const struct lease *l, struct span key)
 {
-    return l->state != LEASE_SETTLED && span_eq(l->key, key);
+    bool is_ours = lease_is_held(l) || l->state == LEASE_SETTLING;
+
+    return is_ours && span_eq(l->key, key);
 }
 
 static size_t leases_n_unsettled(const struct leases *ls)
@@ -556,6 +631,50 @@ size_t leases_tokens(const struct leases *ls, struct span key, uint64_t *out)
 uint64_t leases_forgotten_token(const struct leases *ls)
 {
     return ls->forgotten;
+}
+
+/* ---- settled and renewed by a token ---- */
+/* NULL: we do not hold it. */
+static struct lease *leases_find(struct leases *ls, const struct leased_job *job)
+{
+    LIST_EACH (i, &ls->all) {
+        struct lease *l = CONTAINER(i, struct lease, node);
+        if (l->job.token == job->token && lease_is_held(l) && span_eq(l->key, job->key) &&
+            span_eq(span_of(l->job.id), job->id)) {
+            return l;
+        }
+    }
+
+    return NULL;
+}
+
+void leases_settled(struct leases *ls, const struct leased_job *job)
+{
+    struct lease *l = leases_find(ls, job);
+
+    if (!l) {
+        return;
+    }
+
+    ls->events->ended(ls->arg, l->owner);
+    if (l->state == LEASE_QUEUED) {
+        list_remove(&l->run.node);
+        lease_dispose(l);
+        return;
+    }
+
+    script_withdraw(ls->script, &l->renewing.request);
+    l->state = LEASE_OVER;
+    job_set_until_ms(&l->job, 0);
+}
+
+void leases_renewed(struct leases *ls, const struct leased_job *job, const struct lease_span *span)
+{
+    struct lease *l = leases_find(ls, job);
+
+    if (l) {
+        lease_extend(l, span->sent_us, span->length_ms, span->until_ms);
+    }
 }
 
 void leases_stop(struct leases *ls)

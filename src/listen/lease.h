@@ -13,7 +13,7 @@ struct lease {
     struct leases *leases; /* NULL: detached, and settling it only frees it */
     void *owner;           /* its queue */
     struct span key;       /* of its queue, which it may outlive: a copy */
-    enum { LEASE_QUEUED, LEASE_RUNNING, LEASE_SETTLING, LEASE_SETTLED } state;
+    enum { LEASE_QUEUED, LEASE_RUNNING, LEASE_OVER, LEASE_SETTLING, LEASE_SETTLED } state;
     bool in_handler;
     bool disposed;         /* it is freed when its handler has returned and its renewal has ended */
     bool given_back;       /* while its handler had it, since the handle is closing */
@@ -81,14 +81,23 @@ struct lease_spec {
     int64_t length_ms;
     lapse_handler *handler;
     void *handler_arg;
+    struct list *to; /* who asked for the job finds it there; NULL: its handler runs */
 };
 
 void leases_init(struct leases *ls, struct script *script, struct task_queue *tasks,
                  const struct lease_events *events, void *arg);
 
-/* Adds a lease, and makes its handler a task. ENOMEM: there is no lease, and Redis holds the job
- * for us all the same. */
+/* Adds a lease, and makes its handler a task, or puts that task into spec->to. ENOMEM: there is no
+ * lease, and Redis holds the job for us all the same. */
 int leases_add(struct leases *ls, const struct lease_spec *spec);
+
+/* The jobs of such a list are their user's from now on, as those of handlers are; those that are
+ * over by now are returned instead. out: as many as there are. Returns how many; they are not freed
+ * before leases_given(). */
+unsigned leases_give(struct list *from, struct lapse_job **out);
+void leases_given(struct lapse_job *const *jobs, unsigned n);
+/* Returns the jobs of such a list. No try is counted. */
+void leases_release(struct list *from);
 
 /* Returns the jobs of an owner whose handlers have not begun. No try is counted. */
 void leases_release_queued(struct leases *ls, const void *owner);
@@ -108,6 +117,18 @@ size_t leases_tokens(const struct leases *ls, struct span key, uint64_t *out);
 /* A token up to this one may be of a run that could not be settled and is not remembered. */
 uint64_t leases_forgotten_token(const struct leases *ls);
 
+/* A job was settled by its token: if we hold it, we do so no longer. Its user may read it until it
+ * settles it, which then tells EGONE. */
+void leases_settled(struct leases *ls, const struct leased_job *job);
+
+/* How long a lease is that was renewed by its token. */
+struct lease_span {
+    int64_t sent_us; /* when that was sent, by clock_us() */
+    int64_t length_ms;
+    int64_t until_ms;
+};
+void leases_renewed(struct leases *ls, const struct leased_job *job, const struct lease_span *span);
+
 /* Stops renewing leases. */
 void leases_stop(struct leases *ls);
 /* To be called when no request is pending: detaches the jobs that handlers have, and frees the
@@ -115,6 +136,8 @@ void leases_stop(struct leases *ls);
 void leases_close(struct leases *ls);
 
 struct lease *lease_of(struct lapse_job *job);
+/* Called by the handler of the job, which then does not settle it. Redis does not hear of it. */
+void lease_forget(struct lease *l);
 /* Called by the job's handler, once. fn may be NULL. */
 void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char *reason,
                   lapse_cb *fn, void *arg);

@@ -12,30 +12,6 @@ static struct queue *listener_find(const struct listener *l, const char *name)
 }
 
 /* ---- queues ---- */
-int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
-                 void *arg)
-{
-    struct queue_spec spec = {.shared = &l->shared,
-                              .name = queue,
-                              .max_running = max_running,
-                              .handler = fn,
-                              .handler_arg = arg};
-
-    if (listener_find(l, queue)) {
-        return LAPSE_EEXIST;
-    }
-
-    struct queue *q = queue_new(&spec);
-    if (!q) {
-        return LAPSE_ENOMEM;
-    }
-
-    list_insert(&l->queues, &q->node);
-    table_add(&l->names, &q->named, span_of(q->name));
-
-    return 0;
-}
-
 static void listener_stop_queue(struct listener *l, struct queue *q)
 {
     list_remove(&q->node);
@@ -44,11 +20,64 @@ static void listener_stop_queue(struct listener *l, struct queue *q)
     queue_stop(q);
 }
 
+static void on_unused(void *arg, struct queue *q)
+{
+    listener_stop_queue(arg, q);
+}
+
+/* NULL: out of memory. */
+static struct queue *listener_new_queue(struct listener *l, struct queue_spec *spec)
+{
+    spec->shared = &l->shared;
+    spec->unused = on_unused;
+    spec->unused_arg = l;
+    struct queue *q = queue_new(spec);
+
+    if (q) {
+        list_insert(&l->queues, &q->node);
+        table_add(&l->names, &q->named, span_of(q->name));
+    }
+
+    return q;
+}
+
+int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
+                 void *arg)
+{
+    struct queue_spec spec = {
+        .name = queue, .max_running = max_running, .handler = fn, .handler_arg = arg};
+    struct queue *old = listener_find(l, queue);
+
+    if (old && (!old->asked || !pulls_empty(&old->pulls))) {
+        return LAPSE_EEXIST;
+    }
+    if (old) {
+        listener_stop_queue(l, old);
+    }
+
+    return listener_new_queue(l, &spec) ? 0 : LAPSE_ENOMEM;
+}
+
+int listener_pull(struct listener *l, const char *queue, struct pull *p)
+{
+    struct queue_spec spec = {.name = queue, .asked = true};
+    struct queue *q = listener_find(l, queue);
+
+    if (q && !q->asked) {
+        return LAPSE_EEXIST;
+    }
+    if (!q) {
+        q = listener_new_queue(l, &spec);
+    }
+
+    return q ? queue_pull(q, p) : LAPSE_ENOMEM;
+}
+
 int listener_remove(struct listener *l, const char *queue)
 {
     struct queue *q = listener_find(l, queue);
 
-    if (!q) {
+    if (!q || q->asked) {
         return LAPSE_ENOENT;
     }
 
@@ -60,7 +89,7 @@ void listener_remove_forwarded(struct listener *l, const char *queue)
 {
     struct queue *q = listener_find(l, queue);
 
-    if (q && !q->handler) {
+    if (q && !q->handler && !q->asked) {
         listener_stop_queue(l, q);
     }
 }
@@ -81,6 +110,17 @@ void listener_configured(struct listener *l, const char *queue)
     if (q) {
         queue_configured(q);
     }
+}
+
+void listener_settled(struct listener *l, const struct leased_job *job)
+{
+    leases_settled(&l->shared.leases, job);
+}
+
+void listener_renewed(struct listener *l, const struct leased_job *job,
+                      const struct lease_span *span)
+{
+    leases_renewed(&l->shared.leases, job, span);
 }
 
 /* ---- events ---- */
@@ -171,9 +211,12 @@ void listener_up(struct listener *l)
     /* Before any sweep: Redis may have been away for longer than the leases. */
     leases_renew(&sh->leases);
 
-    if (!list_empty(&l->queues)) {
-        struct queue *any = CONTAINER(l->queues.next, struct queue, node);
-        eviction_check(&sh->eviction, span_of(any->key));
+    LIST_EACH (i, &l->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (q->hears) {
+            eviction_check(&sh->eviction, span_of(q->key));
+            break;
+        }
     }
 
     LIST_EACH (i, &l->queues) {

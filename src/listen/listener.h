@@ -3,7 +3,7 @@
 #define LAPSE_LISTENER_H
 #include "listen/queue.h"
 
-/* The queues that this process has handlers for. */
+/* The queues that this process has handlers for, or asks for jobs of. */
 struct listener {
     struct shared shared;
     struct list queues;
@@ -14,7 +14,7 @@ struct listener {
 
 void listener_init(struct listener *l, struct script *script, struct task_queue *tasks);
 
-/* fn NULL: the queue is only forwarded. EEXIST, ENOMEM. */
+/* fn NULL: the queue is only forwarded. EEXIST: it has a handler, or a pull. ENOMEM. */
 int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
                  void *arg);
 /* ENOENT. */
@@ -22,11 +22,20 @@ int listener_remove(struct listener *l, const char *queue);
 /* The same, if the queue is only forwarded. */
 void listener_remove_forwarded(struct listener *l, const char *queue);
 
+/* Takes a pull on, whose id, n, wait_ms and end are set. EEXIST: the queue has a handler. EFULL,
+ * ENOMEM. */
+int listener_pull(struct listener *l, const char *queue, struct pull *p);
+
 /* This process made a job of the queue due then. */
 void listener_scheduled(struct listener *l, const char *queue, struct span id, int64_t due_ms);
 
 /* This process changed the settings of the queue. */
 void listener_configured(struct listener *l, const char *queue);
+
+/* A job was settled, or renewed, by its token: perhaps we hold it. */
+void listener_settled(struct listener *l, const struct leased_job *job);
+void listener_renewed(struct listener *l, const struct leased_job *job,
+                      const struct lease_span *span);
 
 /* The connection for commands is there, for the first time or again. */
 void listener_up(struct listener *l);

@@ -14,13 +14,24 @@
  * different sockets, in no order: so an answer counts only if its claim was sent after the last
  * notice.
  *
+ * A queue without handler has pulls (pull.c), and slots for the jobs that these want. It listens
+ * from the moment at which one begins to wait, until LINGER_MS after the last one has ended: a loop
+ * of claims does not enter and leave each time. Between them its share of the jobs is claimed by
+ * others when their grace is over, as it is where a listener has no free slot.
+ *
  * After a reconnect lost jobs are reclaimed before anything is claimed: reclaim.c says why. */
 #include "listen/queue.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "job/keys.h"
 
-enum { PAUSE_MS = 300, TOUCH_SHARE = 4, TOUCH_MAX = 16, SOON_MS = 1000 };
+enum {
+    PAUSE_MS = 300,
+    LINGER_MS = 15000,
+    TOUCH_SHARE = 4,
+    TOUCH_MAX = 16,
+    SOON_MS = 1000
+};
 #define GATE_UNTIL_TOLD EXACT_MAX
 
 /* ---- may we claim? ---- */
@@ -29,17 +40,30 @@ static bool queue_is_closed(const struct queue *q)
     return q->stopped || q->shared->closing;
 }
 
+/* Who only asks does not wait for Redis to say whether it may evict jobs. */
+static bool queue_may_be_evicted(const struct queue *q)
+{
+    const struct eviction *e = &q->shared->eviction;
+
+    return q->hears ? eviction_forbids_claims(e) : eviction_possible(e);
+}
+
 /* Each claim would be refused, and hints may come by the thousand. */
 static bool queue_must_wait(const struct queue *q)
 {
     return reclaim_on(&q->reclaim) || q->reclaim_when_idle || q->paused || q->gated ||
-           eviction_forbids_claims(&q->shared->eviction);
+           queue_may_be_evicted(q);
 }
 
-/* Whether we can take jobs of it. The other listeners learn of it after a while. */
+/* Whether we can take jobs of it. The other listeners learn of it after a while. Who asks in a loop
+ * will ask again. */
 static void queue_show_free_slots(struct queue *q, bool any)
 {
-    watch_set_free_slots(&q->watch, any && !eviction_possible(&q->shared->eviction));
+    bool can_take = any || q->asked;
+
+    if (q->hears) {
+        watch_set_free_slots(&q->watch, can_take && !eviction_possible(&q->shared->eviction));
+    }
 }
 
 /* A hint that cannot be followed now. */
@@ -59,10 +83,14 @@ static void queue_wait_in_turn(struct queue *q, enum lapse_via via)
     shared_want_turn(q->shared);
 }
 
+static void queue_claim_named(struct queue *q, bool swept);
+static void queue_open_gate(struct queue *q);
+
 void queue_claims_allowed(struct queue *q)
 {
     enum lapse_via via = q->later;
 
+    queue_claim_named(q, false);
     if (via && !queue_is_closed(q) && !q->oldest_claimed && !queue_must_wait(q)) {
         q->later = 0;
         queue_wait_in_turn(q, via);
@@ -99,7 +127,7 @@ static struct claim *queue_new_claim(struct queue *q, enum claim_kind kind)
         return NULL;
     }
 
-    c->forwards = !q->handler;
+    c->forwards = !q->handler && !q->asked;
     return c;
 }
 
@@ -127,6 +155,7 @@ void queue_claim(struct queue *q, enum lapse_via via)
 
     unsigned n = share_fair(&q->share);
     share_claim(&q->share, n);
+    pulls_asked(&q->pulls);
     q->oldest_claimed = true;
     q->later = 0;
     claim_ask_oldest(c, span_of(q->key), n, via);
@@ -244,13 +273,17 @@ static void queue_count_claimed(struct queue *q, enum lapse_via via)
     case LAPSE_VIA_ALARM: stats->via_alarm++; break;
     case LAPSE_VIA_SWEEP: stats->via_sweep++; break;
     case LAPSE_VIA_TOUCH: stats->via_touch++; break;
+    case LAPSE_VIA_ASKED: stats->via_asked++; break;
     default: break;
     }
 }
 
-static void queue_take_job(struct queue *q, const struct claim *c, const struct job_row *row)
+/* surplus: for a job that nobody wants any more. ENOMEM. */
+static int queue_take_job(struct queue *q, const struct claim *c, const struct job_row *row,
+                          struct list *surplus)
 {
     struct shared *sh = q->shared;
+    struct pull *p = pulls_taker(&q->pulls, c);
     struct lease_spec spec = {.owner = q,
                               .queue = q->name,
                               .key = span_of(q->key),
@@ -261,28 +294,42 @@ static void queue_take_job(struct queue *q, const struct claim *c, const struct 
                               .handler = q->handler,
                               .handler_arg = q->handler_arg};
 
+    if (q->asked) {
+        spec.to = p ? &p->leases : surplus;
+    }
     if (leases_add(&sh->leases, &spec)) {
         log_line(&sh->context->log, LOG_MEMORY, LOG_ERR,
                  "out of memory: a job of queue %s is returned, its handler has not begun",
                  q->name);
         q->reclaim_later = true;
-        return;
+        return LAPSE_ENOMEM;
     }
 
     share_hold(&q->share);
     queue_count_claimed(q, spec.via);
+    if (p) {
+        p->n_got++;
+    }
+
+    return 0;
 }
 
-static void queue_take_jobs(struct queue *q, const struct claim *c, const struct claim_result *got)
+static int queue_take_jobs(struct queue *q, const struct claim *c, const struct claim_result *got)
 {
     struct context *context = q->shared->context;
+    struct list surplus;
+    int err = 0;
 
-    for (size_t i = 0; i < got->n_jobs && q->handler; i++) {
+    bool takes = q->handler || q->asked;
+
+    list_init(&surplus);
+    for (size_t i = 0; i < got->n_jobs && takes; i++) {
         struct job_row row;
-        if (claim_job(got, i, &row)) {
-            queue_take_job(q, c, &row);
+        if (claim_job(got, i, &row) && queue_take_job(q, c, &row, &surplus)) {
+            err = LAPSE_ENOMEM;
         }
     }
+    leases_release(&surplus);
 
     if (got->n_jobs == 0 && got->n_forwarded == 0 && c->kind != CLAIM_TOUCH) {
         context->stats.empty_claims++;
@@ -293,6 +340,8 @@ static void queue_take_jobs(struct queue *q, const struct claim *c, const struct
                  "without a record are gone",
                  q->name, (long long)got->n_unreadable, (long long)got->n_lost);
     }
+
+    return err;
 }
 
 /* Redis moved the jobs itself. */
@@ -320,6 +369,9 @@ static bool queue_tell_alarm(struct queue *q, const struct claim *c, const struc
 {
     struct due_times seen = {got->now_us, got->oldest_due_ms, got->next_due_ms};
 
+    if (!q->hears) {
+        return false;
+    }
     if (c->kind == CLAIM_TOUCH) {
         return alarm_touched(&q->alarm, got->touch, c->target_ms, claim_sent_us(c));
     }
@@ -331,13 +383,11 @@ static bool queue_tell_alarm(struct queue *q, const struct claim *c, const struc
 static void queue_look_further(struct queue *q, const struct claim *c,
                                const struct claim_result *got)
 {
-    bool found = got->n_jobs > 0 || got->n_unreadable > 0 || got->n_lost > 0;
     bool overdue = queue_tell_alarm(q, c, got);
     bool more = got->touch && got->touch->more;
 
     /* Whatever is asked for, as many as a call may are forwarded, and more are due. */
     if (got->n_forwarded > 0) {
-        found = true;
         more = more || got->oldest_due_ms;
     }
 
@@ -349,11 +399,150 @@ static void queue_look_further(struct queue *q, const struct claim *c,
         if (overdue || more) {
             queue_hint(q, LAPSE_VIA_ALARM);
         }
-    } else if (got->oldest_due_ms && found) {
+    } else if (got->oldest_due_ms && claim_found(got)) {
         queue_wait_in_turn(q, c->via);
-    } else {
+    } else if (q->hears) {
         watch_set_free_slots(&q->watch, true);
     }
+}
+
+/* ---- pulls ---- */
+static void queue_hear(struct queue *q);
+
+/* One has come or ended. */
+static void queue_pulls_changed(struct queue *q)
+{
+    share_want(&q->share, pulls_wanted(&q->pulls));
+
+    if (!pulls_empty(&q->pulls)) {
+        timer_stop(&q->linger);
+    } else if (!queue_is_closed(q) && !timer_on(&q->linger)) {
+        timer_set(&q->linger, LINGER_MS);
+    }
+}
+
+/* Asks whether there is anything to sweep. false: not now. */
+static bool queue_looks_again(struct queue *q)
+{
+    int64_t now_us = clock_us();
+    int64_t every_us = q->shared->context->options.sweep_ms * 1000;
+    bool recently = q->looked_us && now_us - q->looked_us < every_us;
+
+    if (recently && !q->sweep.look.pending) {
+        return false;
+    }
+
+    q->looked_us = now_us;
+    return sweep_look(&q->sweep);
+}
+
+/* got: NULL on an error. */
+static void queue_tell_pulls(struct queue *q, const struct claim *c, int err,
+                             const struct claim_result *got)
+{
+    struct pulls_answer answer = {.claim = c, .err = err};
+
+    if (!q->asked) {
+        return;
+    }
+
+    if (got && c->kind == CLAIM_OLDEST) {
+        answer.more = got->oldest_due_ms && claim_found(got);
+    }
+    if (!err && !answer.more && pulls_unserved(&q->pulls, c)) {
+        answer.again = queue_looks_again(q);
+    }
+
+    pulls_answered(&q->pulls, &answer);
+    if (!err && !q->hears && !queue_is_closed(q) && pulls_wait(&q->pulls)) {
+        queue_hear(q);
+    }
+    queue_pulls_changed(q);
+}
+
+static void on_gave_up(void *arg, struct pull *p)
+{
+    struct queue *q = arg;
+    int err = p->err;
+
+    if (eviction_possible(&q->shared->eviction)) {
+        err = LAPSE_EREFUSED;
+    } else if (!node_up(node_of(q->shared->script, span_of(q->key)))) {
+        err = LAPSE_EDOWN;
+    }
+
+    if (!p->asked && (p->fresh || q->share.n_claimed == 0)) {
+        pull_end(p, err);
+    }
+    queue_pulls_changed(q);
+}
+
+static void on_linger_over(void *arg)
+{
+    struct queue *q = arg;
+    q->unused(q->unused_arg, q);
+}
+
+static void queue_claim_ended(struct queue *q);
+
+static void on_id_claimed(struct claim *c, int err, const struct claim_result *got)
+{
+    struct queue *q = c->owner;
+
+    share_unclaim(&q->share, c->n_slots);
+    if (!err) {
+        err = queue_take_jobs(q, c, got);
+    }
+
+    queue_tell_pulls(q, c, err, got);
+    claim_free(c);
+    queue_claim_ended(q);
+}
+
+/* Of those that ask for one job each. swept: also of those that have asked before. */
+static void queue_claim_named(struct queue *q, bool swept)
+{
+    LIST_EACH (i, &q->pulls.all) {
+        struct pull *p = CONTAINER(i, struct pull, node);
+        bool to_ask = p->id.len > 0 && !p->asked && (swept || !p->held);
+        if (!to_ask || queue_must_wait(q) || queue_is_closed(q)) {
+            continue;
+        }
+
+        p->claim = claim_new(&q->shared->claims, CLAIM_IDS, q, on_id_claimed);
+        if (!p->claim) {
+            pull_end(p, LAPSE_ENOMEM);
+            continue;
+        }
+
+        p->asked = true;
+        share_claim(&q->share, 1);
+        claim_add(p->claim, span_of(q->key), p->id, LAPSE_VIA_ASKED);
+    }
+}
+
+int queue_pull(struct queue *q, struct pull *p)
+{
+    if (p->wait_ms == 0 && slots_free(&q->shared->slots) == 0) {
+        queue_pulls_changed(q);
+        return LAPSE_EFULL;
+    }
+
+    pulls_add(&q->pulls, p, q->shared->context);
+    share_leave_backlog(&q->share); /* this claim does what hints wanted that nobody waited for */
+    queue_open_gate(q);             /* who does not listen does not hear that it has opened */
+    queue_pulls_changed(q);
+
+    if (eviction_possible(&q->shared->eviction)) {
+        pull_end(p, LAPSE_EREFUSED);
+    } else if (p->id.len > 0) {
+        queue_claim_named(q, false);
+    } else {
+        queue_claim(q, LAPSE_VIA_ASKED);
+    }
+    queue_pulls_changed(q);
+
+    return 0;
 }
 
 /* Redis refused a claim, or broke off in it. */
@@ -426,6 +615,15 @@ void queue_configured(struct queue *q)
     }
 }
 
+static void queue_claim_failed(struct queue *q, const struct claim *c, int err)
+{
+    if ((err_is_refusal(err) || err == LAPSE_EBROKEN) && !queue_is_closed(q)) {
+        queue_pause(q, c, err);
+    }
+
+    queue_tell_pulls(q, c, err, NULL);
+}
+
 static void queue_reclaim(struct queue *q);
 
 /* No claim takes the place of the one that has ended. */
@@ -463,14 +661,15 @@ static void on_claimed(struct claim *c, int err, const struct claim_result *got)
 
     share_unclaim(&q->share, c->n_slots - n_left);
     if (!err) {
-        queue_take_jobs(q, c, got);
+        int taken = queue_take_jobs(q, c, got);
         queue_note_forwarded(q, got);
+        queue_tell_pulls(q, c, taken, got);
         queue_look_further(q, c, got);
         if (got->gate_ms && !queue_is_closed(q)) {
             queue_meet_gate(q, c, got);
         }
-    } else if ((err_is_refusal(err) || err == LAPSE_EBROKEN) && !queue_is_closed(q)) {
-        queue_pause(q, c, err);
+    } else {
+        queue_claim_failed(q, c, err);
     }
 
     if (n_left > 0 && !queue_is_closed(q) && !queue_must_wait(q)) {
@@ -584,7 +783,21 @@ static void on_overdue(void *arg)
 static void on_look(void *arg)
 {
     struct queue *q = arg;
-    watch_verify(&q->watch);
+
+    q->looked_us = clock_us();
+    if (q->hears) {
+        watch_verify(&q->watch);
+    }
+}
+
+static void on_nothing_to_sweep(void *arg)
+{
+    struct queue *q = arg;
+
+    pulls_not_again(&q->pulls);
+    if (q->asked) {
+        queue_pulls_changed(q);
+    }
 }
 
 /* Jobs of ours whose handlers have not begun are returned before the sweep finds them and counts a
@@ -596,8 +809,9 @@ static void on_sweep_due(void *arg)
     leases_check(&q->shared->leases);
     sweep_recover(&q->sweep);
     queue_open_gate(q);
+    queue_claim_named(q, true);
     queue_hint(q, LAPSE_VIA_SWEEP);
-    if (watch_is_first(&q->watch)) {
+    if (q->hears && watch_is_first(&q->watch)) {
         sweep_arm(&q->sweep);
     }
 }
@@ -610,7 +824,7 @@ void queue_scheduled(struct queue *q, struct span id, int64_t due_ms)
     int64_t now_us = node_time_us(node_of(q->shared->script, span_of(q->key)));
 
     sweep_heard(&q->sweep);
-    if (!watch_is_subscribed(&q->watch) || due_ms * 1000 > now_us) {
+    if (q->hears && (!watch_is_subscribed(&q->watch) || due_ms * 1000 > now_us)) {
         alarm_notify(&q->alarm, due_ms, watch_owns(&q->watch, id));
     }
 }
@@ -622,13 +836,12 @@ void queue_lease_ended(struct queue *q)
 }
 
 /* ---- life ---- */
-static void queue_start_hints(struct queue *q)
+/* Begins to hear of jobs: from now on hints lead to claims. */
+static void queue_hear(struct queue *q)
 {
     static const struct alarm_events alarm_events = {on_touch_due, on_overdue};
     static const struct watch_events watch_events = {on_heard,      on_named,        on_configured,
                                                      on_subscribed, on_unsubscribed, on_ended};
-    static const struct sweep_events sweep_events = {on_look, on_sweep_due, on_ended};
-    static const struct trim_events trim_events = {on_gate_over, on_ended};
     struct shared *sh = q->shared;
     struct span key = span_of(q->key);
 
@@ -640,15 +853,43 @@ static void queue_start_hints(struct queue *q)
                                .alarm = &q->alarm,
                                .events = &watch_events,
                                .arg = q};
-    struct sweep_spec sweep = {
-        .sweeps = &sh->sweeps, .queue = q->name, .key = key, .events = &sweep_events, .arg = q};
 
+    q->hears = true;
     alarm_init(&q->alarm, &alarm);
     watch_start(&q->watch, &watch);
+    if (!eviction_known(&sh->eviction)) {
+        eviction_check(&sh->eviction, key);
+    }
+}
+
+static void queue_start_sweep(struct queue *q)
+{
+    static const struct sweep_events sweep_events = {on_look, on_sweep_due, on_nothing_to_sweep,
+                                                     on_ended};
+    static const struct trim_events trim_events = {on_gate_over, on_ended};
+    struct sweep_spec sweep = {.sweeps = &q->shared->sweeps,
+                               .queue = q->name,
+                               .key = span_of(q->key),
+                               .events = &sweep_events,
+                               .arg = q};
+
     sweep_start(&q->sweep, &sweep);
-    trim_start(&q->trim, sh->script, key, &trim_events, q);
-    if (!q->handler) {
+    trim_start(&q->trim, q->shared->script, span_of(q->key), &trim_events, q);
+    if (!q->handler && !q->asked) {
         trim_soon(&q->trim);
+    }
+}
+
+/* It hears nothing more. */
+static void queue_stop_timers(struct queue *q)
+{
+    timer_stop(&q->pause);
+    timer_stop(&q->gate);
+    timer_stop(&q->linger);
+    sweep_stop(&q->sweep);
+    trim_stop(&q->trim);
+    if (q->hears) {
+        alarm_stop(&q->alarm);
     }
 }
 
@@ -664,12 +905,17 @@ struct queue *queue_new(const struct queue_spec *spec)
     q->shared = sh;
     q->handler = spec->handler;
     q->handler_arg = spec->handler_arg;
+    q->asked = spec->asked;
+    q->unused = spec->unused;
+    q->unused_arg = spec->unused_arg;
     memcpy(q->name, spec->name, strlen(spec->name) + 1);
     keys_of(q->key, sh->context->options.space, q->name, KEYS_DUE);
     list_init(&q->node);
     share_init(&q->share, &sh->slots, spec->max_running);
+    pulls_init(&q->pulls, on_gave_up, q);
     timer_init(&q->pause, sh->context->loop, on_pause_over, q);
     timer_init(&q->gate, sh->context->loop, on_gate_over, q);
+    timer_init(&q->linger, sh->context->loop, on_linger_over, q);
 
     struct reclaim_spec reclaim = {.script = sh->script,
                                    .leases = &sh->leases,
@@ -679,10 +925,10 @@ struct queue *queue_new(const struct queue_spec *spec)
                                    .arg = q};
     reclaim_init(&q->reclaim, &reclaim);
 
-    queue_start_hints(q);
-    queue_hint(q, LAPSE_VIA_SWEEP);
-    if (!eviction_known(&sh->eviction)) {
-        eviction_check(&sh->eviction, span_of(q->key));
+    queue_start_sweep(q);
+    if (!q->asked) {
+        queue_hear(q);
+        queue_hint(q, LAPSE_VIA_SWEEP);
     }
 
     return q;
@@ -692,10 +938,10 @@ void queue_up(struct queue *q, bool first_time)
 {
     sweep_heard(&q->sweep);
     queue_open_gate(q);
-    if (first_time) {
-        queue_claim(q, LAPSE_VIA_SWEEP);
-    } else {
+    if (!first_time) {
         queue_reclaim(q);
+    } else if (!q->asked) {
+        queue_claim(q, LAPSE_VIA_SWEEP);
     }
 }
 
@@ -707,24 +953,22 @@ void queue_stop(struct queue *q)
     reclaim_stop(&q->reclaim);
     share_leave_backlog(&q->share);
     queue_withdraw_claim(q);
-    timer_stop(&q->pause);
-    timer_stop(&q->gate);
-    watch_stop(&q->watch);
-    sweep_stop(&q->sweep);
-    trim_stop(&q->trim);
-    alarm_stop(&q->alarm);
+    if (q->hears) {
+        watch_stop(&q->watch);
+    }
+    queue_stop_timers(q);
+    pulls_end(&q->pulls, LAPSE_ECLOSED);
     leases_release_queued(&sh->leases, q);
     queue_part_ended(q);
 }
 
 void queue_end(struct queue *q)
 {
-    timer_stop(&q->pause);
-    timer_stop(&q->gate);
-    watch_end(&q->watch);
-    sweep_stop(&q->sweep);
-    trim_stop(&q->trim);
-    alarm_stop(&q->alarm);
+    if (q->hears) {
+        watch_end(&q->watch);
+    }
+    queue_stop_timers(q);
+    pulls_end(&q->pulls, LAPSE_ECLOSED);
 }
 
 bool queue_is_idle(const struct queue *q)

@@ -2,26 +2,35 @@
 #ifndef LAPSE_QUEUE_H
 #define LAPSE_QUEUE_H
 #include "base/table.h"
+#include "listen/pull.h"
 #include "listen/reclaim.h"
 #include "listen/shared.h"
 #include "listen/trim.h"
 
-/* A queue that this process has a handler for, or forwards. */
+/* A queue that this process has a handler for, or forwards, or asks for jobs of. */
 struct queue {
     struct list node; /* its listener's */
     struct table_node named;
     struct shared *shared;
     char name[KEYS_QUEUE_MAX + 1];
     char key[KEYS_MAX];
-    lapse_handler *handler; /* NULL: it is only forwarded */
+    lapse_handler *handler; /* NULL: it is only forwarded, or asked */
     void *handler_arg;
     bool stopped;
     bool said_forwarded; /* that the handler gets nothing, since Redis forwards the jobs */
 
+    bool asked; /* it has no handler: its jobs are for the pulls */
+    struct pulls pulls;
+    struct timer linger; /* since the last pull has ended */
+    int64_t looked_us;   /* when it was looked whether there is anything to sweep, by clock_us() */
+    void (*unused)(void *arg, struct queue *q);
+    void *unused_arg;
+
     /* hints: each leads to a claim, now or as soon as there are slots */
+    struct sweep sweep;
+    bool hears; /* it has the other two as well: else only who asks claims, and when it asks */
     struct watch watch;
     struct alarm alarm;
-    struct sweep sweep;
 
     struct share share;
     struct claim *open;   /* the last claim of ids, until it is answered */
@@ -46,8 +55,12 @@ struct queue_spec {
     struct shared *shared;
     const char *name;
     unsigned max_running;   /* 0: no limit of its own */
-    lapse_handler *handler; /* NULL: it is only forwarded */
+    lapse_handler *handler; /* NULL: it is only forwarded, or asked */
     void *handler_arg;
+    bool asked;
+    /* Nobody has asked for its jobs for a while: it may be stopped. */
+    void (*unused)(void *arg, struct queue *q);
+    void *unused_arg;
 };
 
 /* NULL: out of memory. */
@@ -61,6 +74,9 @@ void queue_scheduled(struct queue *q, struct span id, int64_t due_ms);
 void queue_configured(struct queue *q);
 /* A job of the queue is not held any more. */
 void queue_lease_ended(struct queue *q);
+/* Of a queue without handler: takes a pull on, whose id, n, wait_ms and end are set. EFULL: no slot
+ * is free, and it does not wait. */
+int queue_pull(struct queue *q, struct pull *p);
 /* Claims the oldest jobs that are due, or joins the backlog. */
 void queue_claim(struct queue *q, enum lapse_via via);
 /* Claims may be allowed again: hints that came before are not forgotten. */

@@ -4,6 +4,7 @@
  * that: it would only make the shares of the others smaller. */
 #include "listen/slots.h"
 #include "script/script.h"
+#include <limits.h>
 
 void slots_init(struct slots *all, unsigned max, void (*backlog_due)(void *arg), void *arg)
 {
@@ -17,30 +18,32 @@ void share_init(struct share *s, struct slots *all, unsigned max)
     list_init(&s->node);
 }
 
-static unsigned slots_free(const struct slots *all)
+/* Below its own limit, however many slots there are. */
+static unsigned share_own_free(const struct share *s)
 {
-    unsigned n_used = all->n_held + all->n_claimed;
-    return n_used < all->max ? all->max - n_used : 0;
+    unsigned n_used = s->n_held + s->n_claimed;
+
+    if (s->asks) {
+        return s->n_claimed < s->n_wanted ? s->n_wanted - s->n_claimed : 0;
+    }
+    if (s->max == 0) {
+        return UINT_MAX;
+    }
+
+    return n_used < s->max ? s->max - n_used : 0;
 }
 
-/* At its own limit, however many slots there are. */
 static bool share_is_full(const struct share *s)
 {
-    return s->max > 0 && s->n_held + s->n_claimed >= s->max;
+    return share_own_free(s) == 0;
 }
 
 unsigned share_free(const struct share *s)
 {
     unsigned n_free = slots_free(s->all);
+    unsigned n_own = share_own_free(s);
 
-    if (share_is_full(s)) {
-        return 0;
-    }
-    if (s->max > 0 && s->max - s->n_held - s->n_claimed < n_free) {
-        return s->max - s->n_held - s->n_claimed;
-    }
-
-    return n_free;
+    return n_own < n_free ? n_own : n_free;
 }
 
 unsigned share_fair(const struct share *s)
@@ -90,6 +93,13 @@ void share_unhold(struct share *s)
 {
     s->n_held--;
     s->all->n_held--;
+    share_changed(s);
+}
+
+void share_want(struct share *s, unsigned n)
+{
+    s->asks = true;
+    s->n_wanted = n;
     share_changed(s);
 }
 

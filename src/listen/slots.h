@@ -19,6 +19,12 @@ struct slots {
 /* Calls backlog_due(arg) when slots have changed while queues wait in the backlog. */
 void slots_init(struct slots *all, unsigned max, void (*backlog_due)(void *arg), void *arg);
 
+static inline unsigned slots_free(const struct slots *all)
+{
+    unsigned n_used = all->n_held + all->n_claimed;
+    return n_used < all->max ? all->max - n_used : 0;
+}
+
 static inline bool slots_unused(const struct slots *all)
 {
     return all->n_held == 0 && all->n_claimed == 0;
@@ -29,6 +35,8 @@ struct share {
     struct slots *all;
     struct list node;
     unsigned max; /* 0: it has no limit of its own */
+    bool asks;    /* for n_wanted jobs, claimed and not held: its limit instead of max */
+    unsigned n_wanted;
     unsigned n_held;
     unsigned n_claimed;
     bool waits_for_own; /* it goes to the backlog as soon as it is below its own limit */
@@ -54,6 +62,9 @@ void share_unclaim(struct share *s, unsigned n);
 /* One job is held, or is not held any more. */
 void share_hold(struct share *s);
 void share_unhold(struct share *s);
+
+/* From now on n jobs are to be claimed for it, however many it holds. */
+void share_want(struct share *s, unsigned n);
 
 void share_join_backlog(struct share *s, enum lapse_via via);
 void share_leave_backlog(struct share *s);

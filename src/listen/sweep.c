@@ -91,7 +91,15 @@ static void on_looked(struct look *l, bool any)
 
     if (any && node_up(node_of(s->sweeps->script, s->key))) {
         s->events->due(s->arg);
+    } else {
+        s->events->nothing(s->arg);
     }
+}
+
+bool sweep_look(struct sweep *s)
+{
+    look_ask(&s->look);
+    return s->look.pending;
 }
 
 void sweep_heard(struct sweep *s)

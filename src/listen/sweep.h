@@ -23,6 +23,8 @@ struct sweep_events {
     void (*looks)(void *arg);
     /* It is time to sweep: the queue has jobs, and Redis can be reached. */
     void (*due)(void *arg);
+    /* Redis was asked, and there is nothing to sweep now. */
+    void (*nothing)(void *arg);
     /* After sweep_stop(): something of the sweep that was pending is not any more. */
     void (*ended)(void *arg);
 };
@@ -60,6 +62,9 @@ void sweep_start(struct sweep *s, const struct sweep_spec *spec);
 void sweep_heard(struct sweep *s);
 /* Whether notices of the queue reach us. At first they do not. */
 void sweep_set_subscribed(struct sweep *s, bool subscribed);
+
+/* Asks Redis about the queue now, and leaves the next time as it is. false: it cannot be asked. */
+bool sweep_look(struct sweep *s);
 
 /* Ends the leases that are over: their jobs wait again, or are dead. */
 void sweep_recover(struct sweep *s);

@@ -83,7 +83,7 @@ static void batch_add(struct batch *b, struct script_request *r)
 
 static bool batch_fits(const struct batch *b, const struct script_request *r, struct span key)
 {
-    return r->script == b->script && span_eq(r->key, key);
+    return r->script == b->script && r->any_holder == b->any_holder && span_eq(r->key, key);
 }
 
 /* The requests that wait behind this one, because they have the same id. */
@@ -105,6 +105,7 @@ void batch_fill(struct batch *b, struct list *unsent)
     unsigned n_looked = 0;
 
     b->script = first->script;
+    b->any_holder = first->any_holder;
 
     LIST_EACH (i, unsent) {
         struct script_request *r = script_request_of(i);

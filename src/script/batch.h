@@ -12,6 +12,7 @@ struct batch {
     struct list node; /* among those that were sent */
     struct script *owner;
     enum script_id script;
+    bool any_holder; /* as in its requests */
     struct list requests;
     unsigned n_requests;
     size_t n_args;  /* of all requests */

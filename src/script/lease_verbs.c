@@ -24,6 +24,7 @@ static void settle_submit(struct script *s, struct settle_request *r, enum scrip
 
     r->request.script = script;
     r->request.key = job->key;
+    r->request.any_holder = job->any_holder;
     r->request.args = r->args;
     r->request.n_args = n_args;
     r->request.end = on_settle;
@@ -76,6 +77,7 @@ void script_renew(struct script *s, struct renew_request *r, const struct leased
 
     r->request.script = SCRIPT_RENEW;
     r->request.key = job->key;
+    r->request.any_holder = job->any_holder;
     r->request.args = r->args;
     r->request.n_args = 3;
     r->request.end = on_renew;

@@ -9,11 +9,12 @@
 #include "script_replies.h"
 
 /* ---- done, retry, fail, release, renew ---- */
-/* A job that script->holder holds by the token of its claim. */
+/* A job that script->holder holds by the token of its claim, or any holder does. */
 struct leased_job {
     struct span key;
     struct span id;
     uint64_t token;
+    bool any_holder;
 };
 
 struct settle_request {

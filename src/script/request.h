@@ -28,6 +28,7 @@ struct script_request {
     int64_t sent_us; /* 0: Redis cannot have seen it */
 
     bool withheld;     /* it keeps its place, and is not sent before script_let_go() */
+    bool any_holder;   /* of a settle: the token decides, and not who holds the job */
     bool repeats;      /* when it is refused, or its answer is lost: a token makes that safe */
     bool pending;      /* it was submitted, and has not ended */
     bool may_have_run; /* it was sent, and its answer was lost, or cannot be read */
@@ -38,10 +39,17 @@ struct script_request {
     void (*end)(struct script_request *r, int err, const struct redisReply *answer);
 };
 
+/* It waits for no other request: a lease of ours is to be renewed. A renewal that a user asked for
+ * has its turn. */
+static inline bool script_request_is_urgent(const struct script_request *r)
+{
+    return script_facts[r->script].urgent && !r->any_holder;
+}
+
 /* Requests of one id take effect in the order in which they were submitted. */
 static inline bool script_request_is_ordered(const struct script_request *r)
 {
-    return script_facts[r->script].batch && !script_facts[r->script].urgent;
+    return script_facts[r->script].batch && !script_request_is_urgent(r);
 }
 
 static inline struct script_request *script_request_of(struct list *node)

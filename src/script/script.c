@@ -136,7 +136,7 @@ void script_submit(struct script *s, struct script_request *r)
 
     if (r->withheld) {
         request_put(&s->withheld, r);
-    } else if (script_facts[r->script].urgent) {
+    } else if (script_request_is_urgent(r)) {
         request_put(s->unsent.next, r);
     } else if (first) {
         request_put(&s->unsent, r);
@@ -454,7 +454,7 @@ static bool batch_send(struct batch *b)
     b->by_text = !node_knows_script(s->node, b->script);
     argv_add_head(s, facts, b->by_text, script_request_of(b->requests.next)->key, none);
     if (facts->has_holder) {
-        argv_add(&s->argv, s->holder);
+        argv_add(&s->argv, b->any_holder ? span_of("*") : s->holder);
     }
     argv_add_requests(&s->argv, b);
 

@@ -167,6 +167,78 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     end(f, before);
 }
 
+static void never_claim(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n,
+                        void *arg)
+{
+    (void)jobs;
+    (void)n;
+    never(l, err, NULL, arg);
+}
+
+Test(bad_input, a_claim_with_any_wrong_argument_is_einval)
+{
+    char *before;
+    struct flow *f = start(&before);
+    struct lapse *l = f->l;
+
+    REFUSED(lapse_claim(NULL, "q", 1, 0, never_claim, f));
+    REFUSED(lapse_claim(l, NULL, 1, 0, never_claim, f));
+    REFUSED(lapse_claim(l, "a/b", 1, 0, never_claim, f));
+    REFUSED(lapse_claim(l, "q", 0, 0, never_claim, f));
+    REFUSED(lapse_claim(l, "q", 101, 0, never_claim, f));
+    REFUSED(lapse_claim(l, "q", 1, -1, never_claim, f));
+    REFUSED(lapse_claim(l, "q", 1, LAPSE_WAIT_MAX_MS + 1, never_claim, f));
+    REFUSED(lapse_claim(l, "q", 1, 0, NULL, f));
+    REFUSED(lapse_claim_id(NULL, "q", "a", never_claim, f));
+    REFUSED(lapse_claim_id(l, NULL, "a", never_claim, f));
+    REFUSED(lapse_claim_id(l, "q", NULL, never_claim, f));
+    REFUSED(lapse_claim_id(l, "q", "", never_claim, f));
+    REFUSED(lapse_claim_id(l, "q", "a b", never_claim, f));
+    REFUSED(lapse_claim_id(l, "q", "a", NULL, f));
+    end(f, before);
+}
+
+Test(bad_input, a_settlement_with_any_wrong_field_is_einval)
+{
+    static const struct lapse_settlement wrong[] = {
+        {0, LAPSE_HOW_DONE, 0, NULL},
+        {sizeof(size_t), LAPSE_HOW_DONE, 0, NULL},
+        {sizeof *wrong, (enum lapse_how)0, 0, NULL},
+        {sizeof *wrong, (enum lapse_how)6, 0, NULL},
+        {sizeof *wrong, LAPSE_HOW_DONE, 1, NULL},
+        {sizeof *wrong, LAPSE_HOW_DONE, 0, "why"},
+        {sizeof *wrong, LAPSE_HOW_FAIL, 1, NULL},
+        {sizeof *wrong, LAPSE_HOW_FAIL, LAPSE_BACKOFF, NULL},
+        {sizeof *wrong, LAPSE_HOW_RELEASE, 1, NULL},
+        {sizeof *wrong, LAPSE_HOW_RELEASE, 0, "why"},
+        {sizeof *wrong, LAPSE_HOW_RETRY, -2, NULL},
+        {sizeof *wrong, LAPSE_HOW_RETRY, TEN_YEARS + 1, NULL},
+        {sizeof *wrong, LAPSE_HOW_RENEW, 99, NULL},
+        {sizeof *wrong, LAPSE_HOW_RENEW, -1, NULL},
+        {sizeof *wrong, LAPSE_HOW_RENEW, 86400001, NULL},
+        {sizeof *wrong, LAPSE_HOW_RENEW, 100, "why"},
+    };
+    static const struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
+    char *before;
+    struct flow *f = start(&before);
+    struct lapse *l = f->l;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cr_assert_eq(lapse_settle(l, "q", "a", 1, &wrong[i], never, f), LAPSE_EINVAL, "row %zu", i);
+    }
+
+    REFUSED(lapse_settle(NULL, "q", "a", 1, &done, never, f));
+    REFUSED(lapse_settle(l, NULL, "a", 1, &done, never, f));
+    REFUSED(lapse_settle(l, "a/b", "a", 1, &done, never, f));
+    REFUSED(lapse_settle(l, "q", NULL, 1, &done, never, f));
+    REFUSED(lapse_settle(l, "q", "a b", 1, &done, never, f));
+    REFUSED(lapse_settle(l, "q", "a", 1, NULL, never, f));
+    REFUSED(lapse_settle(l, "q", "a", 0, &done, never, f));
+    REFUSED(lapse_settle(l, "q", "a", (UINT64_C(1) << 53) + 1, &done, never, f));
+    REFUSED(lapse_settle(l, "q", "a", UINT64_MAX, &done, never, f));
+    end(f, before);
+}
+
 Test(bad_input, only_the_bytes_of_the_contract_make_a_queue_or_an_id)
 {
     char *before;

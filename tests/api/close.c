@@ -89,18 +89,19 @@ Test(close, each_way_to_settle_a_job_of_a_closed_handle_only_frees_it)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
 
     flow_listen(f, "q", &w);
-    flow_until(f, w.n_held == 3);
+    flow_until(f, w.n_held == 4);
     flow_close(f, f->l, 0);
 
     char *before = flow_dump(f);
     lapse_done(w.held[0], flow_on_settled, &w);
     lapse_retry(w.held[1], LAPSE_BACKOFF, "why", flow_on_settled, &w);
     lapse_fail(w.held[2], NULL, flow_on_settled, &w);
+    lapse_forget(w.held[3]);
 
     char *after = flow_dump(f);
     cr_assert_str_eq(before, after);
@@ -280,6 +281,7 @@ Test(close, every_call_in_between_is_eclosed)
     struct flow_handler w = {.way = FLOW_KEEP};
     struct end e = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "b", HOUR);
+    struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
     struct lapse_stats stats;
     struct lapse *l = f->l;
 
@@ -287,6 +289,10 @@ Test(close, every_call_in_between_is_eclosed)
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
     lapse_close(l, HOUR, on_closed, &e);
+    cr_assert_eq(lapse_claim(l, "q", 1, 0, flow_claimed, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_claim(l, "q2", 1, HOUR, flow_claimed, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_claim_id(l, "q2", "a", flow_claimed, NULL), LAPSE_ECLOSED);
+    cr_assert_eq(lapse_settle(l, "q", "a", 1, &done, flow_answered, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_schedule(l, &s, flow_answered, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_cancel(l, "q", "a", 0, flow_answered, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_reschedule(l, "q", "a", lapse_in(1), 0, flow_answered, NULL), LAPSE_ECLOSED);

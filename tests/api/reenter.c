@@ -16,6 +16,7 @@ enum from {
     LISTED,
     DEPTH,
     CONFIGURED,
+    CLAIMED,
     HANDLER,
     DONE,
     RETRIED,
@@ -65,6 +66,15 @@ static void list_answered(struct lapse *l, int err, const struct lapse_job *cons
 {
     (void)jobs;
     (void)n;
+    answered(l, err, NULL, arg);
+}
+
+static void claim_answered(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n,
+                           void *arg)
+{
+    for (size_t i = 0; i < n; i++) {
+        lapse_done(jobs[i], NULL, NULL);
+    }
     answered(l, err, NULL, arg);
 }
 
@@ -141,6 +151,32 @@ static void pause_queue(struct scene *x)
 static void forward(struct scene *x)
 {
     accepted(x, lapse_forward(x->l, "sent", "list", text_answered, x));
+}
+
+static void claim(struct scene *x)
+{
+    accepted(x, lapse_claim(x->l, "other", 3, 0, claim_answered, x));
+}
+
+static void claim_and_wait(struct scene *x)
+{
+    accepted(x, lapse_claim(x->l, "other", 1, 20, claim_answered, x));
+}
+
+static void claim_by_id(struct scene *x)
+{
+    accepted(x, lapse_claim_id(x->l, "other", "job", claim_answered, x));
+}
+
+static void settle_by_token(struct scene *x)
+{
+    static const struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
+    accepted(x, lapse_settle(x->l, "spare", "job", 7, &done, answered, x));
+}
+
+static void forget(struct scene *x)
+{
+    lapse_forget(x->jobs[--x->n_jobs]);
 }
 
 static void handle(struct scene *x)
@@ -322,6 +358,11 @@ static const struct call calls[] = {
     ROW(configure),
     ROW(pause_queue),
     ROW(forward),
+    ROW(claim),
+    ROW(claim_and_wait),
+    ROW(claim_by_id),
+    ROW(settle_by_token),
+    ROW(forget),
     ROW(handle),
     ROW(handle_no_more),
     ROW(handle_again),
@@ -394,6 +435,13 @@ static void from_list(struct lapse *l, int err, const struct lapse_job *const *j
     cr_assert_str_eq(lapse_job_id(jobs[0]), "job");
 }
 
+static void from_claim(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    cr_assert(!err && n == 1);
+    keep_job(l, jobs[0], arg);
+    make_call(arg);
+}
+
 static void from_handler(struct lapse *l, struct lapse_job *job, void *arg)
 {
     keep_job(l, job, arg);
@@ -411,7 +459,7 @@ static void cause(struct scene *x)
 {
     struct lapse_spec s = flow_job_spec("q", "job", HOUR);
 
-    if (x->from == HANDLER) {
+    if (x->from == HANDLER || x->from == CLAIMED) {
         s.due = lapse_in(0);
     }
 
@@ -431,6 +479,7 @@ static void cause(struct scene *x)
     case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
     case DEPTH: err = lapse_depth(x->l, "q", from_depth, x); break;
     case CONFIGURED: err = lapse_pause(x->l, "q", NULL, 0, from_configure, x); break;
+    case CLAIMED: err = lapse_claim_id(x->l, "q", "job", from_claim, x); break;
     case HANDLER: err = lapse_listen(x->l, "q", NULL, from_handler, x); break;
     case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
     case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
@@ -518,6 +567,7 @@ FROM(any_call_from_a_callback_with_an_error, REFUSED)
 FROM(any_call_from_a_lists_callback, LISTED)
 FROM(any_call_from_a_depths_callback, DEPTH)
 FROM(any_call_from_a_configures_callback, CONFIGURED)
+FROM(any_call_from_a_claims_callback, CLAIMED)
 FROM(any_call_from_a_handler, HANDLER)
 FROM(any_call_from_a_dones_callback, DONE)
 FROM(any_call_from_a_retrys_callback, RETRIED)

@@ -214,3 +214,69 @@ int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigne
     flow_until(f, p.over);
     return p.err ? p.err : (int)p.got;
 }
+
+/* ---- claims ---- */
+void flow_claimed(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    struct flow_claim *c = arg;
+
+    TEST_CHECK(l && c->calls == 0 && n <= sizeof c->jobs / sizeof *c->jobs && (!err || !n));
+    c->calls = 1;
+    c->err = err;
+    c->n = n;
+    memcpy(c->jobs, jobs, n * sizeof *jobs);
+}
+
+int flow_claim(struct flow *f, const char *queue, unsigned n, int64_t wait_ms,
+               struct flow_claim *out)
+{
+    *out = (struct flow_claim){.f = f};
+    int err = lapse_claim(f->l, queue, n, wait_ms, flow_claimed, out);
+
+    if (err) {
+        return err;
+    }
+    flow_until(f, out->calls);
+    return out->err;
+}
+
+int flow_claim_id(struct flow *f, const char *queue, const char *id, struct flow_claim *out)
+{
+    *out = (struct flow_claim){.f = f};
+    int err = lapse_claim_id(f->l, queue, id, flow_claimed, out);
+
+    if (err) {
+        return err;
+    }
+    flow_until(f, out->calls);
+    return out->err;
+}
+
+static void claim_done_answered(struct lapse *l, int err, const struct lapse_job *job, void *left)
+{
+    (void)l;
+    (void)job;
+    TEST_CHECK(!err);
+    --*(size_t *)left;
+}
+
+void flow_claim_done(struct flow *f, struct flow_claim *c)
+{
+    size_t left = c->n;
+
+    for (size_t i = 0; i < c->n; i++) {
+        lapse_done(c->jobs[i], claim_done_answered, &left);
+    }
+    c->n = 0;
+    flow_until(f, left == 0);
+}
+
+int flow_settle_by(struct flow *f, const char *queue, const char *id, uint64_t token,
+                   struct lapse_settlement how)
+{
+    struct flow_answer a = {.f = f};
+
+    how.size = sizeof how;
+    int err = lapse_settle(f->l, queue, id, token, &how, flow_answered, &a);
+    return answer_of(f, err, &a, NULL);
+}

@@ -40,6 +40,25 @@ int flow_list(struct flow *f, const char *queue, enum lapse_state state, unsigne
 /* A spec with these three fields. */
 struct lapse_spec flow_job_spec(const char *queue, const char *id, int64_t delay_ms);
 
+/* What a call of lapse_claim() brought. */
+struct flow_claim {
+    struct flow *f;
+    unsigned calls;
+    int err;
+    struct lapse_job *jobs[100]; /* the test's to settle */
+    size_t n;
+};
+lapse_claim_fn flow_claimed; /* arg: a flow_claim that is all 0 but for f */
+/* Each waits for the answer, and returns its error. */
+int flow_claim(struct flow *f, const char *queue, unsigned n, int64_t wait_ms,
+               struct flow_claim *out);
+int flow_claim_id(struct flow *f, const char *queue, const char *id, struct flow_claim *out);
+/* All jobs of a claim are done; waits for the answers. */
+void flow_claim_done(struct flow *f, struct flow_claim *c);
+/* By the token; how->size need not be set. */
+int flow_settle_by(struct flow *f, const char *queue, const char *id, uint64_t token,
+                   struct lapse_settlement how);
+
 /* ---- asking without waiting ----
  *     struct flow_answer a = {.f = f};
  *     lapse_get(l, queue, id, flow_answered, &a);

@@ -87,6 +87,9 @@ void flow_forget(struct flow *f, struct lapse *l);
 
 /* In a run as a producer (server_login()) the tests that listen are left out. */
 #define lapse_listen(...) (server_listens(), lapse_listen(__VA_ARGS__))
+#define lapse_claim(...) (server_listens(), lapse_claim(__VA_ARGS__))
+#define lapse_claim_id(...) (server_listens(), lapse_claim_id(__VA_ARGS__))
+#define lapse_settle(...) (server_listens(), lapse_settle(__VA_ARGS__))
 
 /* ---- waiting ---- */
 /* Turns the loop until cond holds, which must be within FLOW_WAIT_MS. */

@@ -157,3 +157,37 @@ Test(slots, are_wanted_once_however_many_hints_come)
     share_leave_backlog(&shares[0]);
     cr_assert_eq(all.n_backlog, 0);
 }
+
+Test(slots, of_a_queue_that_asks_are_those_it_wants_however_many_it_holds)
+{
+    begin(10, 0);
+    share_want(&shares[0], 0);
+    cr_assert_eq(share_free(&shares[0]), 0);
+
+    share_want(&shares[0], 4);
+    cr_assert_eq(share_free(&shares[0]), 4);
+    share_claim(&shares[0], 3);
+    cr_assert_eq(share_free(&shares[0]), 1);
+    share_unclaim(&shares[0], 3);
+    for (int i = 0; i < 3; i++) {
+        share_hold(&shares[0]);
+    }
+    cr_assert_eq(share_free(&shares[0]), 4);
+
+    share_want(&shares[0], 20);
+    cr_assert_eq(share_free(&shares[0]), 7, "those of all are its limit too");
+    share_claim(&shares[0], 7);
+    share_want(&shares[0], 2);
+    cr_assert_eq(share_free(&shares[0]), 0);
+}
+
+Test(slots, that_a_queue_did_not_want_serve_its_hint_when_it_wants_some)
+{
+    begin(10, 0);
+    share_want(&shares[0], 0);
+    share_join_backlog(&shares[0], LAPSE_VIA_EVENT);
+    cr_assert_eq(all.n_backlog, 0);
+    share_want(&shares[0], 1);
+    cr_assert_eq(all.n_backlog, 1);
+    cr_assert_eq(n_due, 1);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse_settle(), which settles a job of any process by the token of its claim; lapse_forget(). */
+#include "api/request.h"
+#include "base/mem.h"
+#include "job/keys.h"
+
+enum { LEASE_MIN_MS = 100, LEASE_MAX_MS = 86400000 };
+
+struct settle_call {
+    struct request request;
+    lapse_cb *fn;
+    enum lapse_how how;
+    uint64_t token;
+    int64_t lease_ms; /* of a renewal */
+    union {
+        struct settle_request settle;
+        struct renew_request renew;
+    } script;
+};
+
+static void settle_call_run(struct task *t)
+{
+    struct settle_call *c = CONTAINER(t, struct settle_call, request.task);
+
+    if (c->fn) {
+        c->fn(c->request.handle, c->request.err, NULL, c->request.arg);
+    }
+}
+
+static void settle_call_done(struct task *t, bool alive)
+{
+    (void)alive;
+    mem_free(CONTAINER(t, struct settle_call, request.task));
+}
+
+static struct leased_job settle_call_job(const struct settle_call *c)
+{
+    return (struct leased_job){
+        .key = c->request.key, .id = c->request.id, .token = c->token, .any_holder = true};
+}
+
+/* ---- answers ---- */
+/* Where an answer was lost, what Redis says of the repeat does not tell what became of it. */
+static void settle_call_failed(struct settle_call *c, const struct script_request *r, int err)
+{
+    struct lapse *l = c->request.handle;
+    bool over = err == LAPSE_EGONE;
+
+    if (r->may_have_run && !(over && c->how == LAPSE_HOW_RENEW)) {
+        err = LAPSE_ELOST;
+    } else if (over) {
+        l->context.stats.gone++;
+    }
+
+    request_end(&c->request, err);
+}
+
+/* next_due_ms is of a retry; 0: its tries were used up. */
+static void settle_call_count(struct settle_call *c, int64_t next_due_ms)
+{
+    struct lapse *l = c->request.handle;
+    struct lapse_stats *stats = &l->context.stats;
+
+    switch (c->how) {
+    case LAPSE_HOW_DONE: stats->done++; break;
+    case LAPSE_HOW_FAIL: stats->failed++; break;
+    case LAPSE_HOW_RETRY:
+        if (next_due_ms) {
+            stats->retried++;
+            listener_scheduled(&l->listener, c->request.queue, c->request.id, next_due_ms);
+        } else {
+            stats->failed++;
+        }
+        break;
+    default: break;
+    }
+}
+
+static void on_settled(struct settle_request *r, int err, int64_t due_ms)
+{
+    struct settle_call *c = CONTAINER(r, struct settle_call, script.settle);
+    struct leased_job job = settle_call_job(c);
+
+    if (err) {
+        settle_call_failed(c, &r->request, err);
+        return;
+    }
+
+    settle_call_count(c, due_ms);
+    listener_settled(&c->request.handle->listener, &job);
+    request_end(&c->request, 0);
+}
+
+static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
+{
+    struct settle_call *c = CONTAINER(r, struct settle_call, script.renew);
+    struct leased_job job = settle_call_job(c);
+    struct lease_span span = {r->request.sent_us, c->lease_ms, until_ms};
+
+    if (err) {
+        settle_call_failed(c, &r->request, err);
+        return;
+    }
+
+    listener_renewed(&c->request.handle->listener, &job, &span);
+    request_end(&c->request, 0);
+}
+
+/* ---- the call ---- */
+static bool settlement_is_valid(const struct lapse_settlement *s)
+{
+    switch (s->how) {
+    case LAPSE_HOW_DONE:
+    case LAPSE_HOW_RELEASE: return s->ms == 0 && !s->reason;
+    case LAPSE_HOW_FAIL: return s->ms == 0;
+    case LAPSE_HOW_RETRY: return s->ms >= LAPSE_BACKOFF && s->ms <= JOB_TEN_YEARS_MS;
+    case LAPSE_HOW_RENEW:
+        return !s->reason && (s->ms == 0 || (s->ms >= LEASE_MIN_MS && s->ms <= LEASE_MAX_MS));
+    default: return false;
+    }
+}
+
+static bool settlement_read(struct lapse_settlement *out, const struct lapse_settlement *in)
+{
+    return in && in->size >= sizeof *in && mem_read_sized(out, sizeof *out, in) &&
+           settlement_is_valid(out);
+}
+
+static void settle_call_renew(struct settle_call *c, int64_t lease_ms)
+{
+    struct lapse *l = c->request.handle;
+    struct leased_job job = settle_call_job(c);
+
+    c->lease_ms = lease_ms ? lease_ms : l->context.options.lease_ms;
+    c->script.renew.end = on_renewed;
+    c->script.renew.request.repeats = true;
+    c->script.renew.request.until_us = request_until_us(l);
+    script_renew(&l->script, &c->script.renew, &job, c->lease_ms);
+}
+
+static void settle_call_send(struct settle_call *c, int64_t delay_ms, struct span reason)
+{
+    struct lapse *l = c->request.handle;
+    struct settle_request *r = &c->script.settle;
+    struct leased_job job = settle_call_job(c);
+
+    r->end = on_settled;
+    r->request.repeats = true;
+    r->request.until_us = request_until_us(l);
+
+    switch (c->how) {
+    case LAPSE_HOW_DONE: script_done(&l->script, r, &job); break;
+    case LAPSE_HOW_RETRY: script_retry(&l->script, r, &job, delay_ms, reason); break;
+    case LAPSE_HOW_FAIL: script_fail(&l->script, r, &job, reason); break;
+    default: script_release(&l->script, r, &job); break;
+    }
+}
+
+int lapse_settle(struct lapse *l, const char *queue, const char *id, uint64_t token,
+                 const struct lapse_settlement *how, lapse_cb *fn, void *arg)
+{
+    struct lapse_settlement s;
+    void *made;
+
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) || !id || !keys_id_ok(span_of(id)) ||
+        token == 0 || token > EXACT_MAX || !settlement_read(&s, how)) {
+        return LAPSE_EINVAL;
+    }
+
+    struct span reason = {s.reason ? s.reason : "", job_reason_len(s.reason)};
+    struct request_spec spec = {
+        .size = sizeof(struct settle_call),
+        .queue = queue,
+        .id = id,
+        .extra_len = reason.len,
+        .arg = arg,
+        .run = settle_call_run,
+        .done = settle_call_done,
+    };
+    int err = request_new(&made, l, &spec);
+    if (err) {
+        return err;
+    }
+
+    struct settle_call *c = made;
+    c->fn = fn;
+    c->how = s.how;
+    c->token = token;
+
+    if (s.how == LAPSE_HOW_RENEW) {
+        settle_call_renew(c, s.ms);
+    } else {
+        reason.at = memcpy(c->request.extra, reason.at, reason.len);
+        settle_call_send(c, s.ms, reason);
+    }
+
+    return 0;
+}
+
+void lapse_forget(struct lapse_job *job)
+{
+    lease_forget(lease_of(job));
+}
