@@ -70,6 +70,31 @@ static const struct {
     {"schedule|q|--in|1s|--replicas", "option --replicas needs a value: N", ""},
     {"schedule|q|--in|1s|--fsync=1", "option --fsync takes no value", ""},
     {"schedule|q|--in|1s|body|more", "'more'", "unexpected argument"},
+    {"claim", "missing argument QUEUE;", "lapse claim QUEUE"},
+    {"claim|a b", "queue 'a b'", "1 to 64 of"},
+    {"claim|q|-n|0", "--limit '0'", "1 to 100"},
+    {"claim|q|--limit|101", "--limit '101'", "1 to 100"},
+    {"claim|q|--id|a b", "id 'a b'", "1 to 255 printable"},
+    {"claim|q|--id|a|-n|2", "--id 'a'", "without --limit and --wait"},
+    {"claim|q|--id|a|--wait|1s", "--id 'a'", "without --limit and --wait"},
+    {"claim|q|--wait|25h", "--wait '25h'", "at most 1d"},
+    {"claim|q|--wait|soon", "--wait 'soon'", "must be a duration"},
+    {"claim|q|--lease|99ms", "--lease '99ms'", "100ms to 1d"},
+    {"claim|q|--lease|25h", "--lease '25h'", "100ms to 1d"},
+    {"done|q|i", "missing argument TOKEN", "usage: lapse done QUEUE ID TOKEN"},
+    {"done|q|i|0", "token '0'", "must be a whole number from 1"},
+    {"done|q|i|abc", "token 'abc'", "must be a whole number from 1"},
+    {"fail|q|i|-1", "unknown option '-1'", "write --"},
+    {"release|q|i|1.5", "token '1.5'", "must be a whole number from 1"},
+    {"renew|q|i|9007199254740993", "token '9007199254740993'", "to 9007199254740992"},
+    {"retry|q|i|", "token ''", "must be a whole number from 1"},
+    {"retry|a b|i|1", "queue 'a b'", "1 to 64 of"},
+    {"retry|q|a b|1", "id 'a b'", "1 to 255 printable"},
+    {"retry|q|i|1|--in|11y", "--in '11y'", "must be a duration"},
+    {"retry|q|i|1|--for|1s", "unknown option '--for'", ""},
+    {"done|q|i|1|--reason|x", "unknown option '--reason'", ""},
+    {"renew|q|i|1|--for|99ms", "--for '99ms'", "100ms to 1d"},
+    {"renew|q|i|1|--for|25h", "--for '25h'", "100ms to 1d"},
     {"schedule|q|--in", "option --in needs a value: DURATION", ""},
     {"get|q", "lapse get: missing argument ID", "usage: lapse get QUEUE ID"},
     {"cancel", "missing argument QUEUE;", "lapse cancel QUEUE ID"},
@@ -226,8 +251,9 @@ Test(args, options_and_words_mix_and_two_hyphens_end_them)
 Test(args, help_of_every_command_has_examples_and_its_own_options)
 {
     static const char *const commands[] = {
-        "schedule", "cancel",  "reschedule", "get",    "list", "depth",    "configure",
-        "pause",    "unpause", "forward",    "listen", "dev",  "functions"};
+        "schedule", "cancel",  "reschedule", "get",   "list",     "depth", "configure",
+        "pause",    "unpause", "forward",    "claim", "done",     "retry", "fail",
+        "release",  "renew",   "listen",     "dev",   "functions"};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];

@@ -11,7 +11,7 @@
 
 enum {
     DONE = 0,
-    ANSWER_NO = 1, /* ENOENT, EEXIST, EBUSY */
+    ANSWER_NO = 1, /* ENOENT, EEXIST, EBUSY, EGONE */
     USAGE = 2,     /* nothing was asked of Redis */
     DOWN = 69,     /* EX_UNAVAILABLE: Redis cannot be reached, or its reply was lost */
     INTERNAL = 70, /* EX_SOFTWARE: out of memory, unreadable data */
@@ -60,7 +60,7 @@ struct command {
     int (*run)(const struct command *cmd, struct globals *g, struct arguments *args);
 };
 extern const struct command cmd_schedule, cmd_cancel, cmd_reschedule, cmd_get, cmd_list, cmd_depth,
-    cmd_configure, cmd_pause, cmd_unpause, cmd_forward, cmd_listen, cmd_dev, cmd_bench, cmd_doctor,
-    cmd_functions, cmd_help;
+    cmd_configure, cmd_pause, cmd_unpause, cmd_forward, cmd_claim, cmd_done, cmd_retry, cmd_fail,
+    cmd_release, cmd_renew, cmd_listen, cmd_dev, cmd_bench, cmd_doctor, cmd_functions, cmd_help;
 extern const struct command *const commands[]; /* NULL at the end */
 #endif

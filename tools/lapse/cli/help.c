@@ -91,7 +91,7 @@ void help_print(FILE *to)
           "\n"
           "exit codes:\n"
           "  0    success\n"
-          "  1    request refused: no such job, it already exists, or it is running\n"
+          "  1    request refused: no such job, it exists, it is running, or not claimed\n"
           "  2    invalid arguments; nothing was changed\n"
           "  69   Redis cannot be reached, or its reply was lost\n"
           "  70   out of memory, or stored data that cannot be read\n"

@@ -53,6 +53,7 @@ static const char *via_name(enum lapse_via via)
     case LAPSE_VIA_ALARM: return "alarm";
     case LAPSE_VIA_SWEEP: return "sweep";
     case LAPSE_VIA_TOUCH: return "touch";
+    case LAPSE_VIA_ASKED: return "asked";
     default: return "unknown";
     }
 }

@@ -313,7 +313,8 @@ static int exit_code_of(int err)
     switch (err) {
     case LAPSE_ENOENT:
     case LAPSE_EEXIST:
-    case LAPSE_EBUSY: return ANSWER_NO;
+    case LAPSE_EBUSY:
+    case LAPSE_EGONE: return ANSWER_NO;
     case LAPSE_EINVAL: return USAGE;
     case LAPSE_ENOMEM:
     case LAPSE_EDATA: return INTERNAL;

@@ -15,7 +15,7 @@ static void oneshot_refused(struct client *c)
 {
     struct oneshot *o = (struct oneshot *)c;
 
-    if (client_is_denied(c) || (c->away && !has_time_left(o))) {
+    if (client_is_denied(c) || c->evicts || (c->away && !has_time_left(o))) {
         client_close(c, 0);
     }
 }
@@ -100,7 +100,7 @@ bool oneshot_replied(struct oneshot *o, int err, const char *queue, const char *
     about_job(about, sizeof about, queue, id);
     client_set_exit_code(&o->c, client_report(&o->c, err, about));
     if (!o->n_open) {
-        client_close(&o->c, 0);
+        client_close(&o->c, o->grace_ms);
     }
 
     return err == 0;

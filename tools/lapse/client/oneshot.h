@@ -10,6 +10,7 @@ struct oneshot {
     const char *queue;   /* for messages */
     unsigned n_open;     /* replies to come */
     unsigned n_answered; /* replies that Redis gave */
+    int64_t grace_ms;    /* of the close, after the last reply; 0: none */
     int64_t until_ms;    /* how long to wait for a Redis that cannot be reached; monotonic */
     int (*send)(struct oneshot *o);
 };
