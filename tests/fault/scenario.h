@@ -117,6 +117,9 @@ void play_wait(struct play *p); /* for all answers */
 /* ---- handling ---- */
 int play_handle(struct play *p, const char *queue, unsigned max_running, job_fn *fn);
 int play_stop(struct play *p, const char *queue);
+/* without a handler: claims in a loop, and waits */
+void play_claims(struct play *p, const char *queue, job_fn *fn);
+job_fn play_done_by_token;
 job_fn play_done, play_done_untold, play_retry, play_backoff, play_failed, play_keep;
 void play_settle_held(struct play *p); /* all, as done */
 void play_drop_held(struct play *p);   /* of a handle that is gone: they are only freed */

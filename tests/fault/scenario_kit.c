@@ -371,6 +371,7 @@ struct handler {
     struct handler *next;
     struct play *p;
     job_fn *fn;
+    const char *queue; /* of play_claims() */
 };
 
 static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
@@ -402,7 +403,7 @@ int play_handle(struct play *p, const char *queue, unsigned max_running, job_fn 
     int err = LAPSE_ENOMEM;
 
     PLAY_ASSERT(h);
-    *h = (struct handler){p->handlers, p, fn};
+    *h = (struct handler){p->handlers, p, fn, queue};
     p->handlers = h;
     note_queue(p, queue);
     for (int i = 0; err == LAPSE_ENOMEM && i < AGAIN; i++) {
@@ -419,6 +420,46 @@ int play_handle(struct play *p, const char *queue, unsigned max_running, job_fn 
 int play_stop(struct play *p, const char *queue)
 {
     return play_handle(p, queue, 0, NULL);
+}
+
+static void claim_again(struct lapse *l, struct handler *h);
+
+static void on_claimed(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    struct handler *h = arg;
+
+    PLAY_ASSERT(l && (!err || n == 0));
+    PLAY_ASSERT(!err || play_faulty() || err == LAPSE_ECLOSED);
+
+    for (size_t i = 0; i < n; i++) {
+        on_job(l, jobs[i], h);
+    }
+    if (err != LAPSE_ECLOSED) {
+        claim_again(l, h);
+    }
+}
+
+static void claim_again(struct lapse *l, struct handler *h)
+{
+    enum { EACH = 2, WAIT_MS = 60000 };
+    int err = LAPSE_ENOMEM;
+
+    for (int i = 0; err == LAPSE_ENOMEM && i < AGAIN; i++) {
+        err = lapse_claim(l, h->queue, EACH, WAIT_MS, on_claimed, h);
+        PLAY_ASSERT(err != LAPSE_ENOMEM || play_faulty());
+    }
+    PLAY_ASSERT(!err || err == LAPSE_ECLOSED);
+}
+
+void play_claims(struct play *p, const char *queue, job_fn *fn)
+{
+    struct handler *h = malloc(sizeof *h);
+
+    PLAY_ASSERT(h);
+    *h = (struct handler){p->handlers, p, fn, queue};
+    p->handlers = h;
+    note_queue(p, queue);
+    claim_again(p->l, h);
 }
 
 static struct asked *settle(struct play *p, enum verb verb, struct lapse_job *job)
@@ -438,6 +479,22 @@ void play_done(struct play *p, struct lapse_job *job)
 {
     struct asked *a = settle(p, SETTLE_DONE, job);
     lapse_done(job, flow_answered, &a->answer);
+}
+
+void play_done_by_token(struct play *p, struct lapse_job *job)
+{
+    static const struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
+    struct asked *a = settle(p, SETTLE_DONE, job);
+    const struct entry *e = a->entry;
+    uint64_t token = lapse_job_token(job);
+    int err = LAPSE_ENOMEM;
+
+    lapse_forget(job);
+    for (int i = 0; err == LAPSE_ENOMEM && i < AGAIN; i++) {
+        err = lapse_settle(p->l, e->queue, e->id, token, &done, flow_answered, &a->answer);
+        PLAY_ASSERT(err != LAPSE_ENOMEM || play_faulty());
+    }
+    PLAY_ASSERT(!err);
 }
 
 void play_done_untold(struct play *p, struct lapse_job *job)

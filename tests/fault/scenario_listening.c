@@ -48,6 +48,27 @@ static void run_what_waited(struct play *p)
     ran(p);
 }
 
+static void claim_to(struct play *p, job_fn *fn)
+{
+    play_open(p);
+    jobs(p, "q", 3, 0);
+    play_wait(p);
+    play_claims(p, "q", fn);
+    ran(p);
+    play_schedule(p, "q", "soon", 30);
+    ran(p);
+}
+
+static void claim_in_a_loop(struct play *p)
+{
+    claim_to(p, play_done);
+}
+
+static void claim_and_settle_by_token(struct play *p)
+{
+    claim_to(p, play_done_by_token);
+}
+
 static void run_without_events(struct play *p)
 {
     p->opts.flags = LAPSE_NO_EVENTS;
@@ -329,6 +350,8 @@ const struct scenario scenarios_listening[] = {
     SCENARIO(run_at_once),
     SCENARIO(run_soon),
     SCENARIO(run_what_waited),
+    SCENARIO(claim_in_a_loop),
+    SCENARIO(claim_and_settle_by_token),
     SCENARIO(run_without_events),
     SCENARIO(run_by_the_alarm_alone),
     SCENARIO(run_without_alarm),

@@ -138,6 +138,7 @@ static void start_listener(struct work *w, int number)
     struct listener_plan plan = {.queues = WORK_QUEUE,
                                  .lapse = o->lapse,
                                  .recorder = recorder,
+                                 .claims = o->claims,
                                  .hold_most_ms = o->hold_ms,
                                  .retry = o->retry,
                                  .fail = o->fail,

@@ -33,6 +33,7 @@ struct work_opts {
     /* so many listeners, the last ones, go by lapse.url all the same; 0 */
     int direct;
     int producers, listeners; /* 2 and 2 */
+    unsigned claims;          /* the listeners have no handlers and claim so many at once; 0 */
     long jobs;                /* all producers together; 1000 */
     long per_s;               /* all together; 0: as fast as Redis answers */
     int64_t delay_ms;         /* a job's delay is random, up to this; 1000 */

@@ -180,9 +180,28 @@ static void on_sigterm(struct ev_loop *loop, ev_signal *w, int events)
     lapse_close(life->l, GRACE_MS, on_closed, life);
 }
 
+/* Of lapse_claim(): what a handler would do with each job, and then the next call. */
+static void on_claimed(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n, void *arg)
+{
+    enum { WAIT_MS = 2000 };
+    struct life *life = arg;
+
+    for (size_t i = 0; i < n; i++) {
+        on_job(l, jobs[i], life);
+    }
+    if (err != LAPSE_ECLOSED) {
+        lapse_claim(l, life->plan->queues, life->plan->claims, WAIT_MS, on_claimed, life);
+    }
+}
+
 static void listen_to_all(struct life *life)
 {
     char queues[256];
+
+    if (life->plan->claims) {
+        on_claimed(life->l, 0, NULL, 0, life);
+        return;
+    }
 
     snprintf(queues, sizeof queues, "%s", life->plan->queues);
     for (char *rest = queues, *name; (name = strtok_r(rest, " ", &rest));) {

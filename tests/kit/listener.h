@@ -21,6 +21,7 @@ struct listener_plan {
     struct lapse_options lapse;
     struct recorder recorder;
     enum listener_way way;
+    unsigned claims; /* it has no handler, and claims so many jobs at once, in a loop; 0 */
     /* what follows is of LISTENER_SETTLES; all 0: a job is done as soon as it runs */
     int64_t block_ms;                    /* a handler blocks its loop for so long */
     int64_t hold_least_ms, hold_most_ms; /* and settles at a random time in between */
