@@ -116,6 +116,20 @@ LAPSE_API int lapse_sync_listen(struct lapse_sync *s, const char *queue,
  * back, and use up no try. ENOENT: the queue has no handler. */
 LAPSE_API int lapse_sync_unlisten(struct lapse_sync *s, const char *queue);
 
+/* Jobs that are due, for who has no handler, as lapse_claim() gives them: they are the caller's
+ * until they are settled below, by any thread, and their leases are renewed meanwhile. timeout_ms 0
+ * adds wait_ms. What comes after the call has given up goes back. out must not be NULL. */
+LAPSE_API int lapse_sync_claim(struct lapse_sync *s, const char *queue, unsigned n, int64_t wait_ms,
+                               int64_t timeout_ms, struct lapse_sync_jobs *out);
+/* ENOENT: it is not due, or not there. */
+LAPSE_API int lapse_sync_claim_id(struct lapse_sync *s, const char *queue, const char *id,
+                                  int64_t timeout_ms, struct lapse_job **out);
+
+/* Settles a job by the token of its claim, as lapse_settle(). */
+LAPSE_API int lapse_sync_settle(struct lapse_sync *s, const char *queue, const char *id,
+                                uint64_t token, const struct lapse_settlement *how,
+                                int64_t timeout_ms);
+
 /* The settles take the job, whatever they return, but for LAPSE_EINVAL and LAPSE_ECLOSED. A settle
  * that gives up goes on: it is repeated until Redis answers or the lease ends. */
 LAPSE_API int lapse_sync_done(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);
@@ -124,6 +138,8 @@ LAPSE_API int lapse_sync_retry(struct lapse_sync *s, struct lapse_job *job, int6
 LAPSE_API int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *reason,
                               int64_t timeout_ms);
 LAPSE_API int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);
+/* Frees the job, and asks Redis nothing, as lapse_forget(). */
+LAPSE_API int lapse_sync_forget(struct lapse_sync *s, struct lapse_job *job);
 
 /* ---- statistics and health ---- */
 LAPSE_API int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size);

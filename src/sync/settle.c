@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_done(), lapse_sync_retry(), lapse_sync_fail(), lapse_sync_release().
+/* lapse_sync_done(), lapse_sync_retry(), lapse_sync_fail(), lapse_sync_release(),
+ * lapse_sync_forget().
  *
  * For each job that a thread has there is a call among the spares, allocated before the job was
  * handed over. So a settle needs no memory, as in lapse.h.
@@ -31,12 +32,18 @@ static int settle_ask(struct call *c)
         return LAPSE_EGONE;
     }
 
+    if (c->settle == CALL_FORGET) {
+        lapse_forget(c->job);
+        return CALL_OVER;
+    }
+
     list_insert(&s->settling, &c->settling);
     switch (c->settle) {
     case CALL_DONE: lapse_done(c->job, on_settled, c); break;
     case CALL_RETRY: lapse_retry(c->job, c->delay_ms, c->reason, on_settled, c); break;
     case CALL_FAIL: lapse_fail(c->job, c->reason, on_settled, c); break;
     case CALL_RELEASE: lapse_release(c->job, on_settled, c); break;
+    case CALL_FORGET: break;
     }
 
     return 0;
@@ -119,4 +126,9 @@ int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *rea
 int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms)
 {
     return settle_run(s, job, CALL_RELEASE, 0, NULL, timeout_ms);
+}
+
+int lapse_sync_forget(struct lapse_sync *s, struct lapse_job *job)
+{
+    return settle_run(s, job, CALL_FORGET, 0, NULL, 0);
 }

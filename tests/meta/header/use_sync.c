@@ -45,6 +45,7 @@ int main(void)
     struct lapse_depth depth;
     struct lapse_stats stats;
     struct lapse_job *job = NULL;
+    struct lapse_settlement how;
     char *text = NULL;
     struct lapse_sync *s = NULL;
 
@@ -70,10 +71,17 @@ int main(void)
     EXPECT(lapse_sync_unpause(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
     EXPECT(lapse_sync_forward(s, "moved", "list", 0, &text), LAPSE_EDOWN);
     lapse_sync_free_text(text);
+    EXPECT(lapse_sync_claim(s, "orders", 9, 0, 0, &jobs), LAPSE_EDOWN);
+    EXPECT(lapse_sync_claim_id(s, "orders", "o-1", 0, &job), LAPSE_EDOWN);
+    memset(&how, 0, sizeof how);
+    how.size = sizeof how;
+    how.how = LAPSE_HOW_DONE;
+    EXPECT(lapse_sync_settle(s, "orders", "o-1", 1, &how, 0), LAPSE_EDOWN);
     EXPECT(lapse_sync_listen(s, "orders", &h, on_job, NULL), 0);
     EXPECT(lapse_sync_listen(s, "orders", NULL, on_job, NULL), LAPSE_EEXIST);
     EXPECT(lapse_sync_unlisten(s, "orders"), 0);
     EXPECT(lapse_sync_done(s, NULL, 0), LAPSE_EINVAL);
+    EXPECT(lapse_sync_forget(s, NULL), LAPSE_EINVAL);
     EXPECT(lapse_sync_stats(s, &stats, sizeof stats), 0);
     jobs.n = 0;
     lapse_sync_free_jobs(&jobs);
