@@ -25,13 +25,7 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
-enum {
-    PAUSE_MS = 300,
-    LINGER_MS = 15000,
-    TOUCH_SHARE = 4,
-    TOUCH_MAX = 16,
-    SOON_MS = 1000
-};
+enum { PAUSE_MS = 300, LINGER_MS = 15000, TOUCH_SHARE = 4, TOUCH_MAX = 16, SOON_MS = 1000 };
 #define GATE_UNTIL_TOLD EXACT_MAX
 
 /* ---- may we claim? ---- */
