@@ -275,19 +275,19 @@ static void on_configured(struct configure_request *r, int err, const struct con
 static int configure(struct configure_call **out, struct lapse *l, const char *queue,
                      const char *changes, void *arg)
 {
-    size_t changes_len = changes ? strlen(changes) : 0;
+    struct span given = span_of(changes ? changes : "");
     struct request_spec spec = {
         .size = sizeof(struct configure_call),
         .queue = queue,
         .id = "",
-        .extra_len = changes_len + SETTINGS_MAX,
+        .extra_len = given.len + SETTINGS_MAX,
         .arg = arg,
         .run = configure_call_run,
         .done = configure_call_done,
     };
     void *made;
 
-    if (!l || !queue || !keys_queue_ok(span_of(queue)) || changes_len > CHANGES_MAX) {
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) || given.len > CHANGES_MAX) {
         return LAPSE_EINVAL;
     }
     int err = request_new(&made, l, &spec);
@@ -297,15 +297,15 @@ static int configure(struct configure_call **out, struct lapse *l, const char *q
 
     struct configure_call *r = made;
     char *copy = r->request.extra;
-    if (changes_len > 0) {
-        memcpy(copy, changes, changes_len);
+    if (given.len > 0) {
+        memcpy(copy, given.at, given.len);
     }
 
-    r->changes_len = changes_len;
-    r->text = copy + changes_len;
+    r->changes_len = given.len;
+    r->text = copy + given.len;
     r->script.end = on_configured;
     r->script.request.until_us = request_until_us(l);
-    script_configure(&l->script, &r->script, r->request.key, (struct span){copy, changes_len});
+    script_configure(&l->script, &r->script, r->request.key, (struct span){copy, given.len});
     *out = r;
 
     return 0;
