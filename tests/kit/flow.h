@@ -85,11 +85,15 @@ void flow_close(struct flow *f, struct lapse *l, int64_t grace_ms); /* waits unt
 /* The test closed or abandoned it itself. */
 void flow_forget(struct flow *f, struct lapse *l);
 
-/* In a run as a producer (server_login()) the tests that listen are left out. */
+/* In a run as a producer (server_login()) the tests that need more rights are left out. */
 #define lapse_listen(...) (server_listens(), lapse_listen(__VA_ARGS__))
 #define lapse_claim(...) (server_listens(), lapse_claim(__VA_ARGS__))
 #define lapse_claim_id(...) (server_listens(), lapse_claim_id(__VA_ARGS__))
 #define lapse_settle(...) (server_listens(), lapse_settle(__VA_ARGS__))
+#define lapse_configure(...) (server_listens(), lapse_configure(__VA_ARGS__))
+#define lapse_pause(...) (server_listens(), lapse_pause(__VA_ARGS__))
+#define lapse_unpause(...) (server_listens(), lapse_unpause(__VA_ARGS__))
+#define lapse_forward(...) (server_listens(), lapse_forward(__VA_ARGS__))
 
 /* ---- waiting ---- */
 /* Turns the loop until cond holds, which must be within FLOW_WAIT_MS. */
