@@ -105,8 +105,13 @@ static void on_claim_reply(struct lapse *l, int err, struct lapse_job *const *jo
     }
 
     print_claimed(claim->once.g, jobs, n);
-    for (size_t i = 0; !fflush(stdout) && i < n; i++) {
-        lapse_forget(jobs[i]);
+    bool printed = fflush(stdout) == 0 && !ferror(stdout);
+    for (size_t i = 0; i < n; i++) {
+        if (printed) {
+            lapse_forget(jobs[i]);
+        } else {
+            lapse_release(jobs[i], NULL, NULL);
+        }
     }
 }
 
