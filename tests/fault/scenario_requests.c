@@ -409,6 +409,7 @@ static void settings(struct play *p)
     play_open(p);
     play_configure(p, "q", "paused=+3600000");
     play_configure(p, "q", NULL);
+    p->want = LAPSE_EINVAL;
     play_configure(p, "q", "pause=1");
     play_wait(p);
     play_configure(p, "q", "paused=");
