@@ -312,9 +312,8 @@ static int queue_take_jobs(struct queue *q, const struct claim *c, const struct 
 {
     struct context *context = q->shared->context;
     struct list surplus;
-    int err = 0;
-
     bool takes = q->handler || q->asked;
+    int err = 0;
 
     list_init(&surplus);
     for (size_t i = 0; i < got->n_jobs && takes; i++) {
