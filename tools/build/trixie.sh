@@ -5,7 +5,7 @@
 set -eu
 root=${TRIXIE:-${XDG_CACHE_HOME:-$HOME/.cache}/lapse/trixie}
 servers=${SERVERS:-redis-server valkey-server}
-tree=$(cd "$(dirname "$0")/.." && pwd)
+tree=$(cd "$(dirname "$0")/../.." && pwd)
 [ "$(id -u)" = 0 ] || { echo "trixie: needs root: sudo make test-trixie" >&2; exit 1; }
 
 # All mounts are in a namespace of our own and end with it, however this script ends.
