@@ -8,7 +8,7 @@ struct refusal {
     enum redis_error kind;
     bool broken;             /* the script had already written */
     bool denied_within;      /* the script may run, but a command that it calls was denied */
-    char command[LOG_VALUE]; /* that command; "" if Redis does not name it */
+    char command[LOG_VALUE]; /* that command, in capitals; "" if Redis does not name it */
 };
 
 static bool find_text(struct span s, const char *text, struct span *after)
@@ -24,7 +24,17 @@ static bool find_text(struct span s, const char *text, struct span *after)
     return true;
 }
 
-/* Redis names the command from 7.2 on; for 7.0 lua/lib/answer.lua does. */
+static void refusal_name(char command[LOG_VALUE], struct span name)
+{
+    log_escape(command, LOG_VALUE, name.at, name.len);
+    for (char *c = command; *c; c++) {
+        if (*c >= 'a' && *c <= 'z') {
+            *c = (char)(*c - 'a' + 'A');
+        }
+    }
+}
+
+/* Redis names the command from 7.2 on, in small letters; for 7.0 lua/lib/answer.lua does. */
 static bool find_denied_command(struct span error, char command[LOG_VALUE])
 {
     struct span rest;
@@ -34,7 +44,7 @@ static bool find_denied_command(struct span error, char command[LOG_VALUE])
 
     if (find_text(error, "can't run this command or subcommand", &rest)) {
         if (span_skip(&rest, ": ")) {
-            log_escape(command, LOG_VALUE, rest.at, rest.len);
+            refusal_name(command, rest);
         }
         return true;
     }
@@ -42,7 +52,7 @@ static bool find_denied_command(struct span error, char command[LOG_VALUE])
     if (find_text(error, "has no permissions to run the '", &rest) &&
         !span_starts(error, "NOPERM")) {
         if (span_cut(&rest, '\'', &name)) {
-            log_escape(command, LOG_VALUE, name.at, name.len);
+            refusal_name(command, name);
         }
         return true;
     }
