@@ -55,19 +55,25 @@ static long long heartbeats(struct flow *f)
     return flow_calls(f, "zremrangebyscore");
 }
 
-/* They know each other, and nothing is on its way. Each reads the names within 200 ms after the
- * last one has joined; before that, two may take the same job for theirs. */
+static void each_of(struct flow *f, struct lapse *const *l, unsigned n,
+                    void (*step)(struct flow *f))
+{
+    for (unsigned i = 0; i < n; i++) {
+        f->l = l[i];
+        step(f);
+    }
+}
+
+/* They know each other, and nothing is on its way. Each reads the names within 200 ms after it heard
+ * that the last one has joined; before that, two may take the same job for theirs, or none does. */
 static void settle_down(struct flow *f, struct lapse *const *l, unsigned n)
 {
     enum { KNOWN_MS = 400 };
 
     flow_until_listeners(f, "q", n);
+    each_of(f, l, n, flow_heard);
     flow_spin(f, KNOWN_MS);
-    for (unsigned i = 0; i < n; i++) {
-        f->l = l[i];
-        flow_heard(f);
-        flow_calm(f);
-    }
+    each_of(f, l, n, flow_calm);
 }
 
 static void no_sweep(struct lapse_options *opts)
