@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_schedule(), lapse_cancel(), lapse_reschedule(), lapse_get(). */
 #include "api/request.h"
+#include "api/spec.h"
 #include "script/job_verbs.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -177,36 +178,6 @@ static bool due_is_valid(const struct lapse *l, struct lapse_due due)
            due.at_ms <= latest_due_ms(l);
 }
 
-static bool wait_is_valid(int64_t wait_ms)
-{
-    return wait_ms > 0 && wait_ms <= JOB_TEN_YEARS_MS;
-}
-
-static bool spec_is_valid(const struct lapse_spec *s)
-{
-    bool named = s->queue && keys_queue_ok(span_of(s->queue)) && (!s->id || id_is_valid(s->id));
-    bool body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
-
-    bool waits = wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms);
-    bool choices = (unsigned)s->on_conflict <= LAPSE_REPLACE && s->flags <= LAPSE_FSYNC;
-
-    return named && body && waits && choices;
-}
-
-static bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
-{
-    if (!in || in->size < offsetof(struct lapse_spec, tries) ||
-        !mem_read_sized(out, sizeof *out, in)) {
-        return false;
-    }
-
-    out->tries = out->tries ? out->tries : JOB_TRIES;
-    out->backoff_ms = out->backoff_ms ? out->backoff_ms : JOB_BACKOFF_MS;
-    out->backoff_max_ms = out->backoff_max_ms ? out->backoff_max_ms : JOB_BACKOFF_MAX_MS;
-
-    return spec_is_valid(out);
-}
-
 /* ---- generated ids ---- */
 static char *put_digits(char *out, uint64_t bits)
 {
@@ -232,6 +203,28 @@ static void generate_id(struct lapse *l, char out[2 * ID_DIGITS + 1])
 }
 
 /* ---- the calls ---- */
+/* The text that Redis gets, in the extra bytes of the request. */
+static struct span put_record(struct job_call *c, const struct lapse_spec *s,
+                              const struct attributes *attributes)
+{
+    char *text = c->request.extra;
+    struct record head = {
+        .tries = s->tries,
+        .backoff_ms = s->backoff_ms,
+        .backoff_max_ms = s->backoff_max_ms,
+        .attributes = {(const char *)attributes->bytes, attributes->len},
+    };
+    size_t len = record_encode((unsigned char *)text, &head);
+
+    memcpy(text + len, attributes->bytes, attributes->len);
+    len += attributes->len;
+    if (s->body_len) {
+        memcpy(text + len, s->body, s->body_len);
+    }
+
+    return (struct span){text, len + s->body_len};
+}
+
 /* The request is submitted next. */
 static void wait_for_copies(struct job_call *c, const struct lapse_spec *s)
 {
@@ -267,11 +260,12 @@ static int job_call_new(struct job_call **out, struct lapse *l, struct request_s
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
 {
     struct lapse_spec s;
+    struct attributes attributes;
     struct job_call *r;
     char generated[2 * ID_DIGITS + 1];
-    unsigned char header[RECORD_HEADER_MAX];
 
-    if (!l || !spec_read(&s, spec) || !due_is_valid(l, s.due)) {
+    if (!l || !spec_read(&s, spec) || !due_is_valid(l, s.due) ||
+        !spec_attributes(&attributes, &s)) {
         return LAPSE_EINVAL;
     }
     if (!s.id) {
@@ -279,21 +273,17 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         s.id = generated;
     }
 
-    struct record head = {
-        .tries = s.tries, .backoff_ms = s.backoff_ms, .backoff_max_ms = s.backoff_max_ms};
-    size_t header_len = record_encode(header, &head);
-    size_t record_len = header_len + s.body_len;
+    size_t body_len = attributes.len + s.body_len;
     struct request_spec how = {
-        .queue = s.queue, .id = s.id, .body_len = s.body_len, .extra_len = record_len, .arg = arg};
+        .queue = s.queue,
+        .id = s.id,
+        .body_len = body_len,
+        .extra_len = RECORD_HEADER_MAX + body_len,
+        .arg = arg,
+    };
     int err = job_call_new(&r, l, how, fn);
     if (err) {
         return err;
-    }
-
-    char *record = r->request.extra;
-    memcpy(record, header, header_len);
-    if (s.body_len) {
-        memcpy(record + header_len, s.body, s.body_len);
     }
 
     r->job.queue = r->request.queue;
@@ -305,7 +295,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         .id = r->request.id,
         .due = s.due,
         .on_conflict = s.on_conflict,
-        .record = {record, record_len},
+        .record = put_record(r, &s, &attributes),
     };
     r->script.schedule.end = on_scheduled;
     r->script.schedule.request.until_us = request_until_us(l);

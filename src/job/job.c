@@ -2,6 +2,8 @@
 #include "job/job.h"
 #include "base/mem.h"
 
+enum { HEADER = 'h' }; /* the letter of this attribute */
+
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
     return strlen(queue) + 1 + row->id.len + 1 + (with_body ? row->record.len : 0);
@@ -13,6 +15,25 @@ static char *put_text(char *to, struct span text, const char **field)
     to[text.len] = '\0';
     *field = to;
     return to + text.len + 1;
+}
+
+/* They take no more room than the header of the record. */
+static char *put_headers(char *to, struct span attributes)
+{
+    struct attribute a;
+    struct span name;
+    struct span value;
+    const char *text;
+
+    while (attributes_take(&attributes, &a)) {
+        if (a.letter == HEADER && header_read(a.value, &name, &value)) {
+            to = put_text(to, name, &text);
+            to = put_text(to, value, &text);
+        }
+    }
+
+    *to = '\0';
+    return to + 1;
 }
 
 static void set_attempt(struct lapse_job *job, const struct attempt *a)
@@ -53,6 +74,12 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         job->tries = record.tries;
     }
 
+    if (with_body && record.attributes.len) {
+        job->headers = texts;
+        texts = put_headers(texts, record.attributes);
+        job->headers_len = (size_t)(texts - job->headers);
+    }
+
     job->body = "";
     job->body_len = 0;
     if (with_body && record.body.len) {
@@ -65,7 +92,8 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
 {
     struct span queue = span_of(job->queue);
     struct span id = span_of(job->id);
-    struct lapse_job *dup = mem_new(sizeof *dup, queue.len + 1 + id.len + 1 + job->body_len);
+    size_t texts_len = queue.len + 1 + id.len + 1 + job->headers_len + job->body_len;
+    struct lapse_job *dup = mem_new(sizeof *dup, texts_len);
 
     if (!dup) {
         return NULL;
@@ -77,6 +105,10 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
 
     char *texts = put_text((char *)(dup + 1), queue, &dup->queue);
     texts = put_text(texts, id, &dup->id);
+    if (job->headers_len) {
+        dup->headers = memcpy(texts, job->headers, job->headers_len);
+        texts += job->headers_len;
+    }
     dup->body = "";
     if (job->body_len) {
         dup->body = memcpy(texts, job->body, job->body_len);
@@ -168,6 +200,33 @@ unsigned lapse_job_replicas(const struct lapse_job *job)
 enum lapse_via lapse_job_via(const struct lapse_job *job)
 {
     return job->via;
+}
+
+static const char *text_behind(const char *text)
+{
+    return text + strlen(text) + 1;
+}
+
+const char *lapse_job_header_name(const struct lapse_job *job, unsigned i)
+{
+    const char *at = job->headers ? job->headers : "";
+
+    for (; *at && i > 0; i--) {
+        at = text_behind(text_behind(at));
+    }
+    return *at ? at : NULL;
+}
+
+const char *lapse_job_header(const struct lapse_job *job, const char *name)
+{
+    const char *at = job->headers ? job->headers : "";
+
+    for (; *at; at = text_behind(text_behind(at))) {
+        if (strcmp(at, name) == 0) {
+            return text_behind(at);
+        }
+    }
+    return NULL;
 }
 
 const char *lapse_job_reason(const struct lapse_job *job)

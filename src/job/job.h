@@ -7,9 +7,11 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these three lie in the same allocation as the job */
+    /* these four lie in the same allocation as the job */
     const char *queue;
     const char *id;
+    const char *headers; /* the name and the value of each, terminated; behind them "" */
+    size_t headers_len;  /* 0: headers is NULL */
     const void *body;
     size_t body_len;
 
@@ -54,8 +56,8 @@ struct job_row {
 /* The bytes that the texts of a row take. */
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body);
 
-/* Fills a job, all of whose fields are 0, from a row; the texts are copied to texts. Of a record
- * that this version cannot read tries stays 0, and there is no body. */
+/* Fills a job, all of whose fields are 0, from a row; the texts are copied to texts, headers along
+ * with the body. Of a record that this version cannot read tries stays 0, and there is no body. */
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body);
 

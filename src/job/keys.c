@@ -48,6 +48,11 @@ bool keys_name_ok(struct span name)
     return is_printable(name, KEYS_NAME_MAX);
 }
 
+bool keys_header_ok(struct span name)
+{
+    return is_printable(name, KEYS_HEADER_MAX) && !memchr(name.at, '=', name.len);
+}
+
 const char *keys_part_name(enum keys_part part)
 {
     static const char *const names[KEYS_PARTS] = {

@@ -7,6 +7,7 @@ enum {
     KEYS_SPACE_MAX = 64,
     KEYS_QUEUE_MAX = 64,
     KEYS_NAME_MAX = 64,
+    KEYS_HEADER_MAX = 64,
     KEYS_ID_MAX = 255,
     KEYS_MAX = KEYS_SPACE_MAX + KEYS_QUEUE_MAX + 32, /* of a key or channel without an id */
     KEYS_TRIGGER_MAX = KEYS_MAX + KEYS_ID_MAX
@@ -18,6 +19,8 @@ bool keys_queue_ok(struct span queue);
 /* An id, and the name of a listener, are of printable ASCII without space, { and }. */
 bool keys_id_ok(struct span id);
 bool keys_name_ok(struct span name);
+/* So is the name of a header, without = as well. */
+bool keys_header_ok(struct span name);
 
 /* What Redis keeps of a queue beside its triggers: SPACE:{QUEUE}:PART. */
 enum keys_part {

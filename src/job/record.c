@@ -2,7 +2,9 @@
 #include "job/record.h"
 #include <lapse.h>
 
-enum { VERSION = 1, HAS_TRIES = 1, HAS_BACKOFF = 2, HAS_BACKOFF_MAX = 4, ALL_FLAGS = 7 };
+enum { PLAIN = 1, WITH_ATTRIBUTES = 2 }; /* versions of a record */
+enum { HAS_TRIES = 1, HAS_BACKOFF = 2, HAS_BACKOFF_MAX = 4, ALL_FLAGS = 7 };
+enum { ATTEMPT_VERSION = 1 };
 
 /* ---- the record ---- */
 static size_t put_varint(unsigned char *out, uint64_t value)
@@ -20,7 +22,7 @@ size_t record_encode(unsigned char out[RECORD_HEADER_MAX], const struct record *
 {
     size_t n = 2;
 
-    out[0] = VERSION;
+    out[0] = r->attributes.len ? WITH_ATTRIBUTES : PLAIN;
     out[1] = 0;
 
     if (r->tries != JOB_TRIES) {
@@ -34,6 +36,9 @@ size_t record_encode(unsigned char out[RECORD_HEADER_MAX], const struct record *
     if (r->backoff_max_ms != JOB_BACKOFF_MAX_MS) {
         out[1] |= HAS_BACKOFF_MAX;
         n += put_varint(out + n, (uint64_t)r->backoff_max_ms);
+    }
+    if (r->attributes.len) {
+        n += put_varint(out + n, r->attributes.len);
     }
 
     return n;
@@ -56,12 +61,26 @@ static bool get_varint(struct span *s, int64_t *value)
     return false;
 }
 
+/* The attributes, and their length before them. */
+static bool get_attributes(struct span *s, struct span *attributes)
+{
+    int64_t len;
+
+    if (!get_varint(s, &len) || len > (int64_t)s->len) {
+        return false;
+    }
+
+    *attributes = (struct span){s->at, (size_t)len};
+    *s = (struct span){s->at + len, s->len - (size_t)len};
+    return attributes_ok(*attributes);
+}
+
 bool record_decode(struct record *r, struct span text)
 {
     int64_t tries = JOB_TRIES;
     struct record found = {.backoff_ms = JOB_BACKOFF_MS, .backoff_max_ms = JOB_BACKOFF_MAX_MS};
 
-    if (text.len < 2 || text.at[0] != VERSION) {
+    if (text.len < 2 || (text.at[0] != PLAIN && text.at[0] != WITH_ATTRIBUTES)) {
         return false;
     }
 
@@ -71,6 +90,9 @@ bool record_decode(struct record *r, struct span text)
     if (flags > ALL_FLAGS || (flags & HAS_TRIES && !get_varint(&found.body, &tries)) ||
         (flags & HAS_BACKOFF && !get_varint(&found.body, &found.backoff_ms)) ||
         (flags & HAS_BACKOFF_MAX && !get_varint(&found.body, &found.backoff_max_ms))) {
+        return false;
+    }
+    if (text.at[0] == WITH_ATTRIBUTES && !get_attributes(&found.body, &found.attributes)) {
         return false;
     }
 
@@ -116,10 +138,10 @@ bool attempt_decode(struct attempt *a, struct span text)
     int64_t tries;
     int64_t token;
 
-    if (!attempt_number(&text, &version) || version != VERSION || !attempt_number(&text, &token) ||
-        !attempt_skip_word(&text) || !attempt_number(&text, &try_no) || try_no > UINT32_MAX ||
-        !attempt_number(&text, &tries) || !attempt_number(&text, &found.claimed_us) ||
-        !attempt_number(&text, &found.due_ms)) {
+    if (!attempt_number(&text, &version) || version != ATTEMPT_VERSION ||
+        !attempt_number(&text, &token) || !attempt_skip_word(&text) ||
+        !attempt_number(&text, &try_no) || try_no > UINT32_MAX || !attempt_number(&text, &tries) ||
+        !attempt_number(&text, &found.claimed_us) || !attempt_number(&text, &found.due_ms)) {
         return false;
     }
 

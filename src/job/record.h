@@ -2,7 +2,7 @@
 /* The two texts that Redis keeps of a job; src/lua/README.md draws both. */
 #ifndef LAPSE_RECORD_H
 #define LAPSE_RECORD_H
-#include "base/span.h"
+#include "job/attributes.h"
 
 enum {
     JOB_BODY_MAX = 1 << 20,
@@ -18,15 +18,18 @@ struct record {
     unsigned tries;
     int64_t backoff_ms;
     int64_t backoff_max_ms;
+    struct span attributes;
     struct span body;
 };
 
-enum { RECORD_HEADER_MAX = 2 + 5 + 7 + 7 }; /* version, flags, three varints */
+enum { RECORD_HEADER_MAX = 2 + 5 + 7 + 7 + 2 }; /* version, flags, four varints */
 
-/* Writes the header, after which the body follows as it is; returns the header's length. */
+/* Writes the header, after which the attributes and the body follow as they are; returns its
+ * length. */
 size_t record_encode(unsigned char out[RECORD_HEADER_MAX], const struct record *r);
 
-/* r->body then points into text. false: this version cannot read it, and r has not changed. */
+/* r->attributes and r->body then point into text. false: this version cannot read it, and r has not
+ * changed. */
 bool record_decode(struct record *r, struct span text);
 
 /* The last run of a job, and why it ended; kept from the first claim on. */

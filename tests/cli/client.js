@@ -125,7 +125,7 @@ const scenarios = {
       assert.ok((await redis.hgetBuffer('lapse:{c}:jobs', id)).equals(recordOf(body, { tries: 300 })), id)
     }
 
-    lapse('unpaid', 'schedule', 'c', '--id', 'now', '--in', '0s', '-')
+    lapse('unpaid', 'schedule', 'c', '--id', 'now', '--in', '0s', '--header', `trace=${'x'.repeat(200)}`, '-')
     const { jobs: [job], waitMs } = await c.claim(10, 30000)
     assert.deepEqual([job.id, job.body.toString()], ['now', 'unpaid'])
     assert.ok(waitMs > 3590000 && waitMs <= 3600000)

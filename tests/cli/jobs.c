@@ -61,6 +61,67 @@ Test(schedule, of_an_id_that_exists_does_what_on_conflict_says)
     server_stop(s);
 }
 
+Test(schedule, with_headers_shows_them_where_the_body_is_shown)
+{
+    struct server *s = tool_redis();
+    struct proc *p = lapse("schedule", "q", "--id", "i", "--in", "0s", "--header", "trace=a=b", "x",
+                           "--header=\"\\=\xff\n", "--header", "empty=");
+
+    cr_assert_null(strstr(p->out, "headers"), "as the body, it is not shown: %s", p->out);
+    expect(p, 0, "\"created\":true}\n", NULL);
+    expect(lapse("get", "q", "i"), 0,
+           "\"body\":\"x\",\"headers\":{\"trace\":\"a=b\",\"\\\"\\\\\":\"\xef\xbf\xbd\\n\","
+           "\"empty\":\"\"}}\n",
+           NULL);
+    expect(lapse("list", "q"), 0, ",\"headers\":{\"trace\":\"a=b\",", NULL);
+    expect(lapse("get", "q", "i", "--format", "text"), 0,
+           "header  trace=a=b\nheader  \"\\=\xef\xbf\xbd\\x0a\nheader  empty=\n", NULL);
+    expect(lapse("listen", "q", "--count", "1"), 0, ",\"headers\":{\"trace\":\"a=b\",", NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
+{
+    static const char rule[] = "must be NAME=VALUE: a NAME of 1 to 64 printable ASCII characters, "
+                               "without space, =, { and }, and a VALUE of at most 255 bytes";
+    static const char *const bad[] = {"x", "=x", "a b=x", "{a}=x", "\xc3\xa9=x", ""};
+    struct server *s = tool_redis();
+    const char *many[60] = {"lapse", "schedule", "q", "--in", "1h"};
+    char header[20][300];
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        expect(lapse("schedule", "q", "--in", "1h", "--header", bad[i]), 2, "", rule);
+    }
+    snprintf(header[0], sizeof header[0], "a=%0256d", 0);
+    expect(lapse("schedule", "q", "--in", "1h", "--header", header[0]), 2, "", rule);
+    expect(lapse("schedule", "q", "--in", "1h", "--header", "a=1", "--header", "a=2"), 2, "",
+           "--header 'a': is given twice");
+
+    for (int i = 0; i < 17; i++) {
+        snprintf(header[i], sizeof header[i], "h%d=%0250d", i, 0);
+        many[5 + 2 * i] = "--header";
+        many[6 + 2 * i] = header[i];
+    }
+    many[5 + 2 * 16] = NULL;
+    struct proc *p = proc_start(many);
+    proc_wait(p, 10000);
+    expect(p, 2, "", "is too much: the headers may have 4096 bytes in all");
+
+    for (int i = 0; i < 17; i++) {
+        snprintf(header[i], sizeof header[i], "h%d=x", i);
+    }
+    p = proc_start(many);
+    proc_wait(p, 10000);
+    expect(p, 0, "\"created\":true", NULL);
+    many[5 + 2 * 16] = "--header";
+    p = proc_start(many);
+    proc_wait(p, 10000);
+    expect(p, 2, "", "--header 'h16=x': is one too many: at most 16 are allowed");
+    expect(lapse("depth", "q"), 0, "\"waiting\":1", NULL);
+    server_stop(s);
+}
+
 Test(schedule, for_replicas_exits_with_0_when_they_have_the_job)
 {
     struct server *master = server_start_tcp(NULL);

@@ -29,15 +29,22 @@ static void print(const struct lapse_job *job, int as_text)
     print_job_long(job);
 }
 
-/* A record is what it was made of. */
+/* A record is what it was made of: here the body is that of an attribute as well. */
 static void there_and_back(unsigned tries, int64_t backoff_ms, int64_t most_ms, struct span body)
 {
-    unsigned char text[RECORD_HEADER_MAX + 256];
-    struct record r = {.tries = tries, .backoff_ms = backoff_ms, .backoff_max_ms = most_ms};
-    size_t n = record_encode(text, &r);
+    unsigned char text[RECORD_HEADER_MAX + 2 * 256 + 3];
+    struct attributes a = {.len = 0};
+    struct attribute one;
 
-    MUST(n <= RECORD_HEADER_MAX);
     body.len = body.len < 256 ? body.len : 256;
+    MUST(body.len == 0 || attributes_add(&a, 'h', body));
+
+    struct span attributes = {(char *)a.bytes, a.len};
+    struct record r = {tries, backoff_ms, most_ms, attributes, body};
+    size_t n = record_encode(text, &r);
+    MUST(n <= RECORD_HEADER_MAX);
+    memcpy(text + n, a.bytes, a.len);
+    n += a.len;
     if (body.len) {
         memcpy(text + n, body.at, body.len);
     }
@@ -45,7 +52,8 @@ static void there_and_back(unsigned tries, int64_t backoff_ms, int64_t most_ms, 
     r = (struct record){.tries = 0};
     MUST(record_decode(&r, (struct span){(char *)text, n + body.len}));
     MUST(r.tries == tries && r.backoff_ms == backoff_ms && r.backoff_max_ms == most_ms);
-    MUST(span_eq(r.body, body));
+    MUST(span_eq(r.body, body) && span_eq(r.attributes, attributes));
+    MUST(body.len == 0 || (attributes_take(&r.attributes, &one) && span_eq(one.value, body)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -80,7 +88,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          lapse_job_state(&job) == (enum lapse_state)row.state);
 
     lapse_job_body(&job, &len);
-    MUST(body || len == 0);
+    MUST(body || (len == 0 && !lapse_job_header_name(&job, 0)));
+    const char *name;
+    for (unsigned i = 0; (name = lapse_job_header_name(&job, i)); i++) {
+        MUST(*name && lapse_job_header(&job, name));
+    }
     print(&job, 0);
     print(&job, 1);
     free(room);

@@ -523,6 +523,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 static int ask(struct lapse *l, unsigned how)
 {
     static const char *const ids[] = {"a", "b", "c", "d"};
+    static const struct lapse_header header = {"trace", "1"};
     const char *id = ids[how / 8 % 4];
     struct lapse_spec s = lapse_spec_init();
     struct lapse_due due = lapse_in(how / 32 * 100);
@@ -538,6 +539,8 @@ static int ask(struct lapse *l, unsigned how)
         s.replicas = wants_copies ? how / 32 % 3 : 0;
         s.flags = wants_copies && how & 128 ? LAPSE_FSYNC : 0;
         s.on_conflict = (enum lapse_conflict)(how / 32 % 3);
+        s.headers = &header;
+        s.n_headers = how % 8;
         return lapse_schedule(l, &s, on_answer, NULL);
     case 2: return lapse_cancel(l, "q", id, 0, on_answer, NULL);
     case 3: return lapse_reschedule(l, "q", id, due, 0, on_answer, NULL);

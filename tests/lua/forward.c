@@ -95,6 +95,24 @@ Test(forward, gives_any_bytes_of_a_body)
     end();
 }
 
+/* Those of another form count as missing. */
+Test(forward, gives_a_stream_the_headers_of_a_job)
+{
+    given("schedule", "0 a +0 0 \\02\\00\\13h\\03x=1h\\02y=h\\02noh\\02=vz\\00one b +0 0 " REC);
+    given("configure", "0 forward=stream");
+    given("claim", "0 me 1000 1");
+    SAME(
+        "stream", stream_of("s:{q}:stream"),
+        "['id' 'a' 'due_ms' 'T' 'try' '1' 'token' 'U+1' 'body' 'one' 'header:x' '1' 'header:y' ''] "
+        "['id' 'b' 'due_ms' 'T' 'try' '1' 'token' 'U+2' 'body' '']");
+
+    given("configure", "0 forward=list");
+    given("schedule", "0 a +0 0 \\02\\00\\05h\\03x=1one");
+    given("claim", "0 me 1000 1");
+    SAME("list", list_of("s:{q}:list"), "'a T 1 U+3 one'");
+    end();
+}
+
 /* A list that is used as a set merges them. */
 Test(forward, keeps_equal_bodies_apart)
 {

@@ -156,10 +156,26 @@ def place_of_first_use(name, body):
     return place
 
 
+def place_in_condition(name, body):
+    """The number of the line of a body before which what it calls name has to stand, where all that
+    needs it is in one branch: it is made only there. None: it is not so."""
+    uses = [i for i, line in enumerate(body) if name in names_in(line)]
+    first = None
+    for i, line in enumerate(body[: uses[0]]):
+        if re.fullmatch(r"  if .* then", line):
+            first = i + 1
+        elif re.match(r"  (?:end|else)", line):
+            first = None
+    if first is None or any(re.match(r"  \S", line) for line in body[first : uses[-1]]):
+        return None
+    return first
+
+
 def with_one_nested(statements, at):
     """The statements, with one in the only function that uses it; None: it stays.
 
-    It stands before its first use, or, where that would hide a name, at the beginning.
+    It stands in the branch that needs it, or before its first use, or, where that would hide a name,
+    at the beginning.
     """
     moved, name = statements[at], name_of(statements[at])
     users = users_of(name, statements, at)
@@ -171,11 +187,17 @@ def with_one_nested(statements, at):
 
     needed = names_in(moved) & set().union(*map(defined_by, statements))
     head, *body = statements[users[0]].split("\n")
-    for place in [place_of_first_use(name, body), 0]:
+    for place, margin in [
+        (place_in_condition(name, body), "    "),
+        (place_of_first_use(name, body), "  "),
+        (0, "  "),
+    ]:
+        if place is None:
+            continue
         before = [head, *body[:place]]
         if not needed & declared_in("\n".join(before)):
             out = list(statements)
-            out[users[0]] = "\n".join([*before, indented(moved, "  "), *body[place:]])
+            out[users[0]] = "\n".join([*before, indented(moved, margin), *body[place:]])
             return out[:at] + out[at + 1 :]
     return None
 

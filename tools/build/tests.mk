@@ -6,8 +6,8 @@ TESTS   := $(FOLDERS:%=$(BUILD)/tests/%)
 KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
 PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
 
-# the C twin of a function of the scripts, which the library hides
-TWINS_lua := $(OBJ)/src/job/owner.o
+# the C twins of functions of the scripts, which the library hides
+TWINS_lua := $(patsubst %,$(OBJ)/src/%.o,job/owner job/keys job/attributes job/record base/span)
 ALSO_sync := $(BUILD)/liblapse-sync.a
 
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))

@@ -16,7 +16,10 @@ function recordOf (body, { tries, backoffMs, backoffMaxMs } = {}) {
 
 function jobOf ([id, state, ms, attempt, record]) { // a row
   let at = 2
-  for (const flag of [1, 2, 4]) if (record[1] & flag) while (record[at++] & 128);
+  const number = (n = 0, scale = 1, byte = record[at++]) =>
+    byte < 128 ? n + byte * scale : number(n + (byte - 128) * scale, scale * 128)
+  for (const flag of [1, 2, 4]) if (record[1] & flag) number()
+  if (record[0] === 2) at = number() + at // the attributes
   return { id: id.toString(), state, ms, token: attempt.toString().split(' ')[1], body: record.subarray(at) }
 }
 

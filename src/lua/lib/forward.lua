@@ -21,12 +21,24 @@ local function groups_make(key, groups)
   end
 end
 
-local function target_add(is_stream, key, kind, jobs)
+-- The fields of its headers: name, value, name, value...
+local function header_fields(attributes)
+  local fields = {}
+  for _, header in ipairs(attributes and attributes.h or {}) do
+    local name, value = string.match(header, '^([!-<>-z|~]+)=([^%z]*)$')
+    if name and #name <= 64 and #value <= 255 then
+      fields[#fields + 1], fields[#fields + 2] = 'header:' .. name, value
+    end
+  end
+  return fields
+end
+
+local function target_add(is_stream, key, kind, jobs, headers)
   local elements = {}
   for i, job in ipairs(jobs) do
     if is_stream then
       write('XADD', key, '*', 'id', job[1], 'due_ms', job[2], 'try', job[3], 'token', job[4],
-        'body', job[5])
+        'body', job[5], unpack(headers[i]))
     elseif kind == 'id' then
       elements[i] = job[1]
     elseif kind == 'body' then
@@ -38,10 +50,10 @@ local function target_add(is_stream, key, kind, jobs)
   if #elements > 0 then write('LPUSH', key, unpack(elements)) end
 end
 
--- Of due jobs: those to be moved (id, due, try, token, body), those that die, with their attempts,
--- and those without a record. Reads as many as a call may.
+-- Of due jobs: those to be moved (id, due, try, token, body) and the fields of their headers, those
+-- that die, with their attempts, and those without a record. Reads as many as a call may.
 local function forward_read(ids, dues, token)
-  local jobs, dead, attempts, lost, taken = {}, {}, {}, {}, {}
+  local jobs, headers, dead, attempts, lost, taken = {}, {}, {}, {}, {}, {}
   local at, chunk, bytes = 1, 1, 0
   while at <= #ids and bytes <= BYTES do
     local last = math.min(#ids, at + chunk - 1)
@@ -50,7 +62,7 @@ local function forward_read(ids, dues, token)
 
     for i = at, last do
       local id, record = ids[i], records[i - at + 1]
-      local len = record_header(id_valid(id) and record or '')
+      local len, _, _, _, attributes = record_header(id_valid(id) and record or '')
       local before = attempt_read(texts[i - at + 1])
       local try = before and before.try or 0
       bytes = bytes + #(record or '')
@@ -60,6 +72,7 @@ local function forward_read(ids, dues, token)
         token = token + 1
         jobs[#jobs + 1] = { id, decimal(dues[i]), decimal(try + 1), token_text(token),
           string.sub(record, len + 1) }
+        headers[#jobs] = header_fields(attributes)
       elseif record then
         local by = (before and before.token or '0') .. ' ' .. ARGV[2]
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
@@ -72,7 +85,7 @@ local function forward_read(ids, dues, token)
     end
     at, chunk = last + 1, chunk * 2
   end
-  return jobs, dead, attempts, lost, taken, token
+  return jobs, headers, dead, attempts, lost, taken, token
 end
 
 -- Moves the oldest due jobs, as many as a call may and the target has room for. It adds first and
@@ -86,14 +99,14 @@ local function forward_jobs(values, token)
   local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, room)
   local ids, dues = {}, {}
   for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
-  local jobs, dead, attempts, lost, taken, last_token = forward_read(ids, dues, token)
+  local jobs, headers, dead, attempts, lost, taken, last_token = forward_read(ids, dues, token)
 
   local gone, triggers = {}, {}
   for i, job in ipairs(jobs) do gone[i] = job[1] end
   for i, id in ipairs(taken) do triggers[i] = TRIGGER .. id end
   local is_missing = is_stream and length == 0 and #gone > 0 and call('EXISTS', key) == 0
   if is_missing then groups_make(key, values.forward_groups or '') end
-  target_add(is_stream, key, values.forward_element, jobs)
+  target_add(is_stream, key, values.forward_element, jobs, headers)
   set_remove(DUE, taken)
   jobs_delete(gone)
   if #gone > 0 then token_keep(last_token) end

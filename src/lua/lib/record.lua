@@ -1,15 +1,19 @@
 -- SPDX-License-Identifier: MIT
 -- The record of a job, as it was scheduled: a short header, then the body.
+--
+-- USES    attributes
 
--- The length of a record's header, its tries, its first and its longest wait; nil: this version
--- cannot read it.
+-- The length of a record's header, its tries, its first and its longest wait, and its attributes
+-- (nil: it has none), as attributes_read() has them; nil: this version cannot read it.
 local function record_header(record)
   local version, flags = string.byte(record, 1, 2)
-  if version ~= 1 or not flags or flags > 7 then return nil end
+  if (version ~= 1 and version ~= 2) or not flags or flags > 7 then return nil end
 
-  local at, tries, backoff_ms, backoff_max_ms = 3, 10, 1000, 3600000
-  for flag = 0, flags > 0 and 2 or -1 do
-    if bit.band(flags, bit.lshift(1, flag)) ~= 0 then
+  -- The size of the attributes is one more number behind those of the flags.
+  local varints = version == 2 and flags + 8 or flags
+  local at, tries, backoff_ms, backoff_max_ms, size = 3, 10, 1000, 3600000, 0
+  for flag = 0, varints > 0 and 3 or -1 do
+    if bit.band(varints, bit.lshift(1, flag)) ~= 0 then
       local value, scale, byte = 0, 1
       repeat
         byte = string.byte(record, at)
@@ -20,12 +24,22 @@ local function record_header(record)
         tries = value
       elseif flag == 1 then
         backoff_ms = value
-      else
+      elseif flag == 2 then
         backoff_max_ms = value
+      else
+        size = value
       end
     end
   end
 
+  local attributes
+  if version == 2 then
+    at = at + size
+    if size > 4096 or at - 1 > #record then return nil end
+    attributes = attributes_read(string.sub(record, at - size, at - 1))
+    if not attributes then return nil end
+  end
+
   if tries < 1 or tries > FOREVER or #record - at >= 1048576 then return nil end
-  return at - 1, tries, backoff_ms, backoff_max_ms
+  return at - 1, tries, backoff_ms, backoff_max_ms, attributes
 end

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes flat JSON objects, one a line. A body is any bytes: valid UTF-8 (no overlong form, no
+/* Writes JSON objects, one a line. A body is any bytes: valid UTF-8 (no overlong form, no
  * surrogate) is a string, everything else is base64 under another name, so that a reader never has
  * to guess. A character that a terminal or an editor would obey is escaped: a reader of JSON gets
  * the same text, and a person who looks at the line sees all of it. It is escaped wherever stdout
@@ -109,6 +109,29 @@ void json_bytes(struct json *j, const char *name, const void *bytes, size_t len)
     snprintf(other, sizeof other, "%s_base64", name);
     json_name(j, other);
     json_base64(j->to, bytes, len);
+}
+
+void json_open(struct json *j, const char *name)
+{
+    json_name(j, name);
+    putc('{', j->to);
+    j->n = 0;
+}
+
+void json_pair(struct json *j, const char *name, const char *text)
+{
+    if (j->n++) {
+        putc(',', j->to);
+    }
+    json_string(j->to, (const unsigned char *)name, strlen(name));
+    putc(':', j->to);
+    json_string(j->to, (const unsigned char *)text, strlen(text));
+}
+
+void json_close(struct json *j)
+{
+    putc('}', j->to);
+    j->n = 1;
 }
 
 void json_end(struct json *j)

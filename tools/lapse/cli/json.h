@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One flat object on one line. */
+/* One object on one line. */
 struct json {
     FILE *to;
     int n; /* members so far */
@@ -18,5 +18,9 @@ void json_bool(struct json *j, const char *name, bool value);
 void json_ms(struct json *j, const char *name, int64_t us); /* in ms with three decimals */
 /* As NAME_base64 where it is not UTF-8. */
 void json_bytes(struct json *j, const char *name, const void *bytes, size_t len);
+/* A member that is an object of texts; its names may be any texts. */
+void json_open(struct json *j, const char *name);
+void json_pair(struct json *j, const char *name, const char *text);
+void json_close(struct json *j);
 void json_end(struct json *j);
 #endif

@@ -14,6 +14,7 @@
 enum {
     SHOWN_BYTES = 300,
     REASON_BYTES = 1024,
+    HEADER_BYTES = 1024,
     TRIES_BYTES = 16,
     TIME_BYTES = 32,
     SETTING_BYTES = 300
@@ -130,6 +131,23 @@ static void json_tries(struct json *j, const struct lapse_job *job)
     }
 }
 
+/* There is no such member if there are none. */
+static void json_headers(struct json *j, const struct lapse_job *job)
+{
+    char text[HEADER_BYTES];
+    const char *name = lapse_job_header_name(job, 0);
+
+    if (!name) {
+        return;
+    }
+
+    json_open(j, "headers");
+    for (unsigned i = 0; (name = lapse_job_header_name(job, i)); i++) {
+        json_pair(j, name, text_repaired(text, sizeof text, lapse_job_header(job, name)));
+    }
+    json_close(j);
+}
+
 static void print_job_json(const struct lapse_job *job, unsigned parts)
 {
     struct json j;
@@ -164,6 +182,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
         json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
     }
 
+    json_headers(&j, job);
     json_end(&j);
 }
 
@@ -182,6 +201,7 @@ void print_job_long(const struct lapse_job *job)
     char until[TIME_BYTES];
     char tries[TRIES_BYTES];
     char text[SHOWN_BYTES];
+    const char *name;
 
     printf("queue   %s\n", lapse_job_queue(job));
     printf("id      %s\n", lapse_job_id(job));
@@ -196,6 +216,11 @@ void print_job_long(const struct lapse_job *job)
 
     if (*lapse_job_reason(job)) {
         printf("reason  %s\n", reason_text(job, text));
+    }
+
+    for (unsigned i = 0; (name = lapse_job_header_name(job, i)); i++) {
+        const char *value = lapse_job_header(job, name);
+        printf("header  %s=%s\n", name, text_escaped(text, sizeof text, value, strlen(value)));
     }
 
     printf("body    %s\n", body_text(job, text));
@@ -226,6 +251,7 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_int(&j, "try", lapse_job_try(job));
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_text(&j, "via", via_name(lapse_job_via(job)));
+    json_headers(&j, job);
     json_end(&j);
 }
 

@@ -60,7 +60,7 @@ const struct command cmd_get = {
     .text = "Prints the job as one JSON object: queue, id, state (waiting, running or dead),\n"
             "due_ms, try, tries, token, until_ms (end of the lease; 0 unless it is running),\n"
             "reason (why it was last put back), and body, or body_base64 if the body is not\n"
-            "UTF-8.\n"
+            "UTF-8; and, where it has any, headers: an object.\n"
             "\n"
             "examples:\n"
             "  lapse get orders order-1\n"

@@ -6,17 +6,30 @@
 #include "cli/print.h"
 #include "cli/values.h"
 #include "client/oneshot.h"
+#include "job/keys.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BODY_BYTES = 1 << 20 };
+enum {
+    BODY_BYTES = 1 << 20,
+    HEADERS = 16,
+    HEADER_VALUE_BYTES = 255,
+    HEADER_BYTES = 4096, /* of all, with a letter and a length before each */
+};
+
+struct headers {
+    struct lapse_header v[HEADERS];
+    unsigned n;
+    size_t bytes;
+};
 
 struct schedule_command {
     struct oneshot once; /* first: send() gets this */
     struct lapse_spec spec;
     struct when when;
+    struct headers headers;
     char *stdin_body; /* owned */
 };
 
@@ -79,6 +92,48 @@ static int set_fsync(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+static bool header_is_named(const struct headers *headers, const char *name)
+{
+    for (unsigned i = 0; i < headers->n; i++) {
+        if (strcmp(headers->v[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int set_header(const struct opt *o, char *value, void *field)
+{
+    struct headers *headers = field;
+    struct span text = span_of(value);
+    struct span name;
+
+    (void)o;
+    if (!span_cut(&text, '=', &name) || !keys_header_ok(name) || text.len > HEADER_VALUE_BYTES) {
+        return usage_error("--header", value,
+                           "must be NAME=VALUE: a NAME of 1 to 64 printable ASCII characters, "
+                           "without space, =, { and }, and a VALUE of at most 255 bytes");
+    }
+    if (headers->n == HEADERS) {
+        return usage_error("--header", value, "is one too many: at most 16 are allowed");
+    }
+
+    size_t len = name.len + 1 + text.len;
+    headers->bytes += len < 128 ? len + 2 : len + 3;
+    if (headers->bytes > HEADER_BYTES) {
+        return usage_error("--header", value,
+                           "is too much: the headers may have 4096 bytes in all");
+    }
+
+    value[name.len] = '\0';
+    if (header_is_named(headers, value)) {
+        return usage_error("--header", value, "is given twice: a job has one header of a name");
+    }
+
+    headers->v[headers->n++] = (struct lapse_header){value, text.at};
+    return 0;
+}
+
 #define AT(field) offsetof(struct schedule_command, field)
 static const struct opt schedule_options[] = {
     {"id", 0, "ID", set_text, AT(spec.id), "unique in the queue; generated if not given"},
@@ -103,6 +158,8 @@ static const struct opt schedule_options[] = {
     {"fsync", 0, NULL, set_fsync, AT(spec.flags),
      "wait until the job is on the disk of Redis, and of these replicas; needs Redis 7.2 with "
      "appendonly yes, or Valkey"},
+    {"header", 0, "NAME=VALUE", set_header, AT(headers),
+     "what the handler gets beside the body, such as the id of a trace; up to 16 times"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -211,6 +268,8 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 
     s.spec.queue = s.once.queue = args->v[0];
     s.spec.due = s.when.due;
+    s.spec.headers = s.headers.v;
+    s.spec.n_headers = s.headers.n;
     if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id))) {
         return USAGE;
     }

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/attributes.h"
+#include "job/keys.h"
+#include <string.h>
+
+/* The capital letters that this version knows. */
+static const struct capital {
+    char letter;
+    bool may_repeat;
+    bool (*is_value)(struct span value);
+} capitals[] = {
+    {'\0', false, NULL},
+};
+
+bool attributes_add(struct attributes *a, char letter, struct span value)
+{
+    size_t begin = value.len < 128 ? 2 : 3;
+    size_t len = begin + value.len;
+
+    if (value.len >= ATTRIBUTES_MAX || len > ATTRIBUTES_MAX - a->len) {
+        return false;
+    }
+
+    unsigned char *out = a->bytes + a->len;
+    *out++ = (unsigned char)letter;
+    if (value.len >= 128) {
+        *out++ = (unsigned char)(value.len | 128);
+        *out++ = (unsigned char)(value.len >> 7);
+    } else {
+        *out++ = (unsigned char)value.len;
+    }
+
+    memcpy(out, value.at, value.len);
+    a->len += len;
+    return true;
+}
+
+static bool is_small(char letter)
+{
+    return letter >= 'a' && letter <= 'z';
+}
+
+static bool is_capital(char letter)
+{
+    return letter >= 'A' && letter <= 'Z';
+}
+
+bool attributes_take(struct span *text, struct attribute *out)
+{
+    const unsigned char *at = (const unsigned char *)text->at;
+    size_t begin = 2;
+
+    if (text->len < begin) {
+        return false;
+    }
+
+    size_t len = at[1];
+    if (len >= 128) {
+        begin = 3;
+        len = text->len < begin ? ATTRIBUTES_MAX : len - 128 + 128 * (size_t)at[2];
+    }
+    if (len >= ATTRIBUTES_MAX || len > text->len - begin) {
+        return false;
+    }
+
+    out->letter = text->at[0];
+    out->value = (struct span){text->at + begin, len};
+    *text = (struct span){text->at + begin + len, text->len - begin - len};
+    return true;
+}
+
+static bool capital_ok(const struct attribute *a, char last)
+{
+    for (const struct capital *c = capitals; c->letter; c++) {
+        if (c->letter == a->letter) {
+            return (c->may_repeat || a->letter != last) && c->is_value(a->value);
+        }
+    }
+    return false;
+}
+
+bool attributes_ok(struct span text)
+{
+    struct attribute a;
+    char last = '\0';
+
+    if (text.len > ATTRIBUTES_MAX) {
+        return false;
+    }
+
+    while (text.len) {
+        if (!attributes_take(&text, &a) || a.letter < last) {
+            return false;
+        }
+        if (!is_small(a.letter) && !(is_capital(a.letter) && capital_ok(&a, last))) {
+            return false;
+        }
+        last = a.letter;
+    }
+    return true;
+}
+
+/* ---- headers ---- */
+bool header_read(struct span text, struct span *name, struct span *value)
+{
+    *value = text;
+    return span_cut(value, '=', name) && keys_header_ok(*name) && value->len <= HEADER_VALUE_MAX &&
+           !memchr(value->at, '\0', value->len);
+}

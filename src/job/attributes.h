@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What a job asks for beside its body: a part of its record, which src/lua/README.md draws. */
+#ifndef LAPSE_ATTRIBUTES_H
+#define LAPSE_ATTRIBUTES_H
+#include "base/span.h"
+
+enum {
+    ATTRIBUTES_MAX = 4096, /* bytes, in all */
+    HEADERS_MAX = 16,
+    HEADER_VALUE_MAX = 255
+};
+
+struct attributes {
+    size_t len;
+    unsigned char bytes[ATTRIBUTES_MAX];
+};
+
+/* Appends one; they come in the order of their letters. false: that are too many bytes. */
+bool attributes_add(struct attributes *a, char letter, struct span value);
+
+struct attribute {
+    char letter;
+    struct span value; /* points into the text */
+};
+
+/* Takes the first off the text. false: there is none, or its length is wrong. */
+bool attributes_take(struct span *text, struct attribute *out);
+
+/* Can this version read them? It may skip a small letter, and must know a capital one. */
+bool attributes_ok(struct span text);
+
+/* Takes NAME=VALUE apart. false: it is none, and counts as missing. */
+bool header_read(struct span text, struct span *name, struct span *value);
+
+#endif

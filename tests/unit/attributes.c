@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/attributes.h"
+#include "job/keys.h"
+#include "unit.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct span bytes_of(const struct attributes *a)
+{
+    return (struct span){(const char *)a->bytes, a->len};
+}
+
+static bool is_ok(const void *bytes, size_t len)
+{
+    void *copy = unit_copy(bytes, len); /* ASan sees a byte more */
+    bool ok = attributes_ok((struct span){copy, len});
+
+    free(copy);
+    return ok;
+}
+#define IS_OK(text) is_ok(text, sizeof(text) - 1)
+
+Test(attributes, are_these_bytes)
+{
+    static const char expected[] = "b\x00h\x03x=yh\x82\x01";
+    struct attributes a = {.len = 0};
+    char value[130];
+
+    memset(value, 'v', sizeof value);
+    cr_assert(attributes_add(&a, 'b', span_of("")));
+    cr_assert(attributes_add(&a, 'h', span_of("x=y")));
+    cr_assert(attributes_add(&a, 'h', (struct span){value, sizeof value}));
+    cr_assert_eq(a.len, sizeof expected - 1 + sizeof value);
+    cr_assert(memcmp(a.bytes, expected, sizeof expected - 1) == 0);
+    cr_assert(memcmp(a.bytes + sizeof expected - 1, value, sizeof value) == 0);
+    cr_assert(attributes_ok(bytes_of(&a)));
+}
+
+Test(attributes, come_back_as_they_were)
+{
+    static char value[ATTRIBUTES_MAX];
+
+    memset(value, 'v', sizeof value);
+    for (size_t len = 0; len <= ATTRIBUTES_MAX - 3; len++) {
+        struct attributes a = {.len = 0};
+        struct attribute one;
+
+        cr_assert(attributes_add(&a, 'z', (struct span){value, len}), "%zu", len);
+        struct span rest = bytes_of(&a);
+        cr_assert(attributes_ok(rest), "%zu", len);
+        cr_assert(attributes_take(&rest, &one), "%zu", len);
+        cr_assert_eq(one.letter, 'z');
+        cr_assert_eq(one.value.len, len);
+        cr_assert(memcmp(one.value.at, value, len) == 0);
+        cr_assert_eq(rest.len, 0);
+        cr_assert_not(attributes_take(&rest, &one));
+    }
+}
+
+Test(attributes, have_4_KiB_in_all)
+{
+    static char value[ATTRIBUTES_MAX + 1];
+    struct attributes a = {.len = 0};
+
+    cr_assert_not(attributes_add(&a, 'h', (struct span){value, ATTRIBUTES_MAX}));
+    cr_assert_not(attributes_add(&a, 'h', (struct span){value, ATTRIBUTES_MAX - 2}));
+    cr_assert_eq(a.len, 0, "nothing is added");
+    cr_assert(attributes_add(&a, 'h', (struct span){value, ATTRIBUTES_MAX - 6}));
+    cr_assert_not(attributes_add(&a, 'h', (struct span){value, 2}));
+    cr_assert(attributes_add(&a, 'h', (struct span){value, 1}));
+    cr_assert_eq(a.len, ATTRIBUTES_MAX);
+    cr_assert_not(attributes_add(&a, 'h', (struct span){value, 0}));
+    cr_assert(attributes_ok(bytes_of(&a)));
+
+    static char more[ATTRIBUTES_MAX + 2];
+    for (size_t i = 0; i < sizeof more; i += 2) {
+        more[i] = 'x';
+    }
+    cr_assert(is_ok(more, ATTRIBUTES_MAX));
+    cr_assert_not(is_ok(more, ATTRIBUTES_MAX + 2));
+}
+
+Test(attributes, that_lie_about_a_length_are_refused)
+{
+    cr_expect(IS_OK(""));
+    cr_expect(IS_OK("h\x01"
+                    "a"));
+    cr_expect_not(IS_OK("h"));
+    cr_expect_not(IS_OK("h\x01"));
+    cr_expect_not(IS_OK("h\x02"
+                        "a"));
+    cr_expect_not(IS_OK("h\x80"));
+    cr_expect(IS_OK("h\x80\x00"), "a number may be longer than it need be");
+    cr_expect_not(IS_OK("h\x81\x00"));
+    cr_expect_not(IS_OK("h\x80\x80\x00"));
+    cr_expect_not(IS_OK("h\xff\xff"));
+    cr_expect_not(IS_OK("h\x00h"));
+}
+
+Test(attributes, are_in_the_order_of_their_letters)
+{
+    cr_expect(IS_OK("a\0b\0b\0z\0"));
+    cr_expect_not(IS_OK("b\0a\0"));
+    cr_expect_not(IS_OK("a\0z\0y\0"));
+}
+
+Test(attributes, that_are_small_need_not_be_known_and_capital_ones_must)
+{
+    for (int c = 0; c < 256; c++) {
+        char bytes[] = {(char)c, 0};
+        cr_expect_eq(is_ok(bytes, sizeof bytes), c >= 'a' && c <= 'z', "%d", c);
+    }
+}
+
+Test(attributes, of_random_bytes_are_refused_or_sound)
+{
+    uint64_t seed = 7;
+    int n_sound = 0;
+
+    for (int round = 0; round < 200000; round++) {
+        char bytes[12];
+        size_t len = unit_random(&seed) % sizeof bytes;
+        for (size_t i = 0; i < len; i++) {
+            bytes[i] = "abh\0\1\2\3\x80"[unit_random(&seed) % 8];
+        }
+
+        char *copy = unit_copy(bytes, len);
+        struct span rest = {copy, len};
+        struct attribute one;
+        if (attributes_ok(rest)) {
+            n_sound++;
+            while (rest.len) {
+                cr_assert(attributes_take(&rest, &one));
+                cr_assert(one.value.at >= copy && one.value.at + one.value.len <= copy + len);
+            }
+        }
+        free(copy);
+    }
+
+    cr_assert_gt(n_sound, 1000);
+}
+
+Test(attributes, of_a_header_are_a_name_and_a_value)
+{
+    static const struct {
+        const char *text, *name, *value;
+    } rows[] = {
+        {"a=b", "a", "b"},     {"a=", "a", ""},
+        {"a=b=c", "a", "b=c"}, {"tr-1.x=\x80 \n", "tr-1.x", "\x80 \n"},
+        {"", NULL, NULL},      {"a", NULL, NULL},
+        {"=b", NULL, NULL},    {"a b=c", NULL, NULL},
+        {"{=c", NULL, NULL},   {"\x80=c", NULL, NULL},
+    };
+    struct span name;
+    struct span value;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool ok = header_read(span_of(rows[i].text), &name, &value);
+        cr_assert_eq(ok, rows[i].name != NULL, "%s", rows[i].text);
+        cr_assert(!ok || (span_is(name, rows[i].name) && span_is(value, rows[i].value)), "%s",
+                  rows[i].text);
+    }
+    cr_assert_not(header_read((struct span){"a=\0", 3}, &name, &value));
+
+    char text[400];
+    memset(text, 'x', sizeof text);
+    text[KEYS_HEADER_MAX] = '=';
+    cr_assert(
+        header_read((struct span){text, KEYS_HEADER_MAX + 1 + HEADER_VALUE_MAX}, &name, &value));
+    cr_assert_not(
+        header_read((struct span){text, KEYS_HEADER_MAX + 2 + HEADER_VALUE_MAX}, &name, &value));
+    text[KEYS_HEADER_MAX] = 'x', text[KEYS_HEADER_MAX + 1] = '=';
+    cr_assert_not(header_read((struct span){text, KEYS_HEADER_MAX + 3}, &name, &value));
+}
