@@ -51,6 +51,8 @@ LAPSE_API int lapse_sync_cancel(struct lapse_sync *s, const char *queue, const c
 LAPSE_API int lapse_sync_reschedule(struct lapse_sync *s, const char *queue, const char *id,
                                     struct lapse_due due, unsigned flags, int64_t timeout_ms,
                                     struct lapse_job **out);
+LAPSE_API int lapse_sync_kill(struct lapse_sync *s, const char *queue, const char *id,
+                              const char *reason, int64_t timeout_ms, struct lapse_job **out);
 LAPSE_API int lapse_sync_get(struct lapse_sync *s, const char *queue, const char *id,
                              int64_t timeout_ms, struct lapse_job **out);
 

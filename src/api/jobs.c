@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_schedule(), lapse_cancel(), lapse_reschedule(), lapse_get(). */
+/* lapse_schedule(), lapse_cancel(), lapse_reschedule(), lapse_kill(), lapse_get(). */
 #include "api/request.h"
 #include "api/spec.h"
 #include "script/job_verbs.h"
@@ -305,17 +305,15 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     return 0;
 }
 
-/* What cancel, reschedule and get have in common. */
-static int ask_about_job(struct job_call **out, struct lapse *l, const char *queue, const char *id,
-                         lapse_cb *fn, void *arg)
+/* What cancel, reschedule, kill and get have in common. spec: the queue, the id, and more. */
+static int ask_about_job(struct job_call **out, struct lapse *l, const struct request_spec *spec,
+                         lapse_cb *fn)
 {
-    struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
-
-    if (!l || !queue || !keys_queue_ok(span_of(queue)) || !id_is_valid(id)) {
+    if (!l || !spec->queue || !keys_queue_ok(span_of(spec->queue)) || !id_is_valid(spec->id)) {
         return LAPSE_EINVAL;
     }
 
-    int err = job_call_new(out, l, spec, fn);
+    int err = job_call_new(out, l, *spec, fn);
     if (!err) {
         (*out)->script.job.end = on_job;
         (*out)->script.job.request.until_us = request_until_us(l);
@@ -326,8 +324,9 @@ static int ask_about_job(struct job_call **out, struct lapse *l, const char *que
 int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned flags, lapse_cb *fn,
                  void *arg)
 {
+    struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
     struct job_call *r;
-    int err = flags ? LAPSE_EINVAL : ask_about_job(&r, l, queue, id, fn, arg);
+    int err = flags ? LAPSE_EINVAL : ask_about_job(&r, l, &spec, fn);
 
     if (!err) {
         script_cancel(&l->script, &r->script.job, r->request.key, r->request.id);
@@ -338,13 +337,14 @@ int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned fl
 int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct lapse_due due,
                      unsigned flags, lapse_cb *fn, void *arg)
 {
+    struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
     struct job_call *r;
 
     if (flags || !l || !due_is_valid(l, due)) {
         return LAPSE_EINVAL;
     }
 
-    int err = ask_about_job(&r, l, queue, id, fn, arg);
+    int err = ask_about_job(&r, l, &spec, fn);
     if (!err) {
         r->script.job.end = on_rescheduled;
         script_reschedule(&l->script, &r->script.job, r->request.key, r->request.id, due);
@@ -352,10 +352,26 @@ int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct 
     return err;
 }
 
+int lapse_kill(struct lapse *l, const char *queue, const char *id, const char *reason, lapse_cb *fn,
+               void *arg)
+{
+    struct span text = {reason ? reason : "", job_reason_len(reason)};
+    struct request_spec spec = {.queue = queue, .id = id, .extra_len = text.len, .arg = arg};
+    struct job_call *r;
+    int err = ask_about_job(&r, l, &spec, fn);
+
+    if (!err) {
+        text.at = memcpy(r->request.extra, text.at, text.len);
+        script_kill(&l->script, &r->script.job, r->request.key, r->request.id, text);
+    }
+    return err;
+}
+
 int lapse_get(struct lapse *l, const char *queue, const char *id, lapse_cb *fn, void *arg)
 {
+    struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
     struct job_call *r;
-    int err = ask_about_job(&r, l, queue, id, fn, arg);
+    int err = ask_about_job(&r, l, &spec, fn);
 
     if (!err) {
         r->script.job.end = on_got;

@@ -52,7 +52,7 @@ void script_schedule(struct script *s, struct schedule_request *r, struct span k
     script_submit(s, &r->request);
 }
 
-/* ---- cancel, reschedule, get ---- */
+/* ---- cancel, reschedule, kill, get ---- */
 static void on_job(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct job_request *r = CONTAINER(request, struct job_request, request);
@@ -87,6 +87,14 @@ void script_reschedule(struct script *s, struct job_request *r, struct span key,
     r->args[0] = id;
     r->args[1] = due_arg(r->due, due);
     job_submit(s, r, SCRIPT_RESCHEDULE, key, 2);
+}
+
+void script_kill(struct script *s, struct job_request *r, struct span key, struct span id,
+                 struct span reason)
+{
+    r->args[0] = id;
+    r->args[1] = reason;
+    job_submit(s, r, SCRIPT_KILL, key, 2);
 }
 
 void script_get(struct script *s, struct job_request *r, struct span key, struct span id)

@@ -32,7 +32,7 @@ struct schedule_request {
 void script_schedule(struct script *s, struct schedule_request *r, struct span key,
                      const struct schedule_job *job);
 
-/* ---- cancel, reschedule, get ---- */
+/* ---- cancel, reschedule, kill, get ---- */
 struct job_request {
     struct script_request request;
     struct span args[2];
@@ -44,6 +44,8 @@ struct job_request {
 void script_cancel(struct script *s, struct job_request *r, struct span key, struct span id);
 void script_reschedule(struct script *s, struct job_request *r, struct span key, struct span id,
                        struct lapse_due due);
+void script_kill(struct script *s, struct job_request *r, struct span key, struct span id,
+                 struct span reason);
 void script_get(struct script *s, struct job_request *r, struct span key, struct span id);
 
 #endif

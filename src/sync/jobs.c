@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_schedule(), lapse_sync_cancel(), lapse_sync_reschedule(), lapse_sync_get(),
- * lapse_sync_free(). */
+/* lapse_sync_schedule(), lapse_sync_cancel(), lapse_sync_reschedule(), lapse_sync_kill(),
+ * lapse_sync_get(), lapse_sync_free(). */
 #include "sync/call.h"
 
 struct job_args {
@@ -9,6 +9,7 @@ struct job_args {
     const char *id;
     struct lapse_due due;
     unsigned flags;
+    const char *reason;
 };
 
 /* ---- answers ---- */
@@ -63,6 +64,12 @@ static int job_ask_reschedule(struct call *c)
     return lapse_reschedule(c->sync->handle, a->queue, a->id, a->due, a->flags, on_changed, c);
 }
 
+static int job_ask_kill(struct call *c)
+{
+    const struct job_args *a = c->args;
+    return lapse_kill(c->sync->handle, a->queue, a->id, a->reason, on_changed, c);
+}
+
 static int job_ask_get(struct call *c)
 {
     const struct job_args *a = c->args;
@@ -100,6 +107,13 @@ int lapse_sync_reschedule(struct lapse_sync *s, const char *queue, const char *i
 {
     struct job_args args = {.queue = queue, .id = id, .due = due, .flags = flags};
     return call_run(s, job_ask_reschedule, &args, timeout_ms, out);
+}
+
+int lapse_sync_kill(struct lapse_sync *s, const char *queue, const char *id, const char *reason,
+                    int64_t timeout_ms, struct lapse_job **out)
+{
+    struct job_args args = {.queue = queue, .id = id, .reason = reason};
+    return call_run(s, job_ask_kill, &args, timeout_ms, out);
 }
 
 int lapse_sync_get(struct lapse_sync *s, const char *queue, const char *id, int64_t timeout_ms,

@@ -107,6 +107,17 @@ Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
     end(f, before);
 }
 
+Test(bad_input, a_kill_of_what_is_no_queue_or_no_id_is_einval)
+{
+    char *before;
+    struct flow *f = start(&before);
+
+    REFUSED(lapse_kill(NULL, "q", "a", "x", never, f));
+    REFUSED(lapse_kill(f->l, "a b", "a", "x", never, f));
+    REFUSED(lapse_kill(f->l, "q", NULL, "x", never, f));
+    end(f, before);
+}
+
 Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
 {
     char *before;

@@ -33,6 +33,11 @@ static int call_reschedule(struct lapse *l, struct flow_answer *a)
     return lapse_reschedule(l, "q", "a", lapse_in(7200000), 0, flow_answered, a);
 }
 
+static int call_kill(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_kill(l, "q", "a", "no customer", flow_answered, a);
+}
+
 static int call_cancel(struct lapse *l, struct flow_answer *a)
 {
     return lapse_cancel(l, "q", "a", 0, flow_answered, a);
@@ -45,7 +50,8 @@ static const struct {
 } calls[] = {
     {"schedule", call_schedule},     {"get", call_get},
     {"depth", call_depth},           {"list", call_list},
-    {"reschedule", call_reschedule}, {"cancel", call_cancel},
+    {"reschedule", call_reschedule}, {"kill", call_kill},
+    {"cancel", call_cancel},
 };
 
 Test(memory, that_a_call_lacks_is_enomem_and_the_next_call_works)

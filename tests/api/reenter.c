@@ -122,6 +122,11 @@ static void reschedule(struct scene *x)
     accepted(x, lapse_reschedule(x->l, "q", "job", lapse_in(2 * HOUR), 0, answered, x));
 }
 
+static void kill_job(struct scene *x)
+{
+    accepted(x, lapse_kill(x->l, "q", "job", "no", answered, x));
+}
+
 static void get(struct scene *x)
 {
     accepted(x, lapse_get(x->l, "q", "job", answered, x));
@@ -352,6 +357,7 @@ static const struct call calls[] = {
     ROW(schedule),
     ROW(cancel),
     ROW(reschedule),
+    ROW(kill_job),
     ROW(get),
     ROW(list),
     ROW(depth),

@@ -84,6 +84,7 @@ Test(rights, of_a_producer_are_enough_for_its_calls_and_the_notice)
         int busy = i == FLOW_RUNS ? LAPSE_EBUSY : 0;
         cr_assert_eq(flow_reschedule(f, "q", ids[i], lapse_in(HOUR), NULL), busy);
         cr_assert_eq(flow_spec(f, &again, NULL), busy);
+        cr_assert_eq(flow_kill(f, "q", ids[i], "no", NULL), busy);
         cr_assert_eq(flow_cancel(f, "q", ids[i], NULL), busy);
     }
 
@@ -125,6 +126,8 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(flow_schedule(f, "q", "new", HOUR, NULL), LAPSE_EDENIED);
     cr_assert_eq(flow_cancel(f, "q", ids[FLOW_DEAD], NULL), LAPSE_EDENIED);
     cr_assert_eq(flow_reschedule(f, "q", ids[FLOW_WAITS], lapse_in(0), NULL), LAPSE_EDENIED);
+
+    cr_assert_eq(flow_kill(f, "q", ids[FLOW_WAITS], NULL, NULL), LAPSE_EDENIED);
 
     char *after = flow_dump(f);
     cr_assert_str_eq(after, before);

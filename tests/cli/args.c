@@ -97,6 +97,9 @@ static const struct {
     {"renew|q|i|1|--for|25h", "--for '25h'", "100ms to 1d"},
     {"schedule|q|--in", "option --in needs a value: DURATION", ""},
     {"get|q", "lapse get: missing argument ID", "usage: lapse get QUEUE ID"},
+    {"kill|q", "missing argument ID", "usage: lapse kill QUEUE ID"},
+    {"kill|q|a b", "id 'a b'", "1 to 255 printable"},
+    {"kill|q|i|--reason", "option --reason needs a value: TEXT", ""},
     {"cancel", "missing argument QUEUE;", "lapse cancel QUEUE ID"},
     {"get|q|-rf", "unknown option '-r'", "write --"},
     {"-psecret|depth|q", "unknown option '-p'", "lapse help options"},
@@ -251,9 +254,9 @@ Test(args, options_and_words_mix_and_two_hyphens_end_them)
 Test(args, help_of_every_command_has_examples_and_its_own_options)
 {
     static const char *const commands[] = {
-        "schedule", "cancel",  "reschedule", "get",   "list",     "depth", "configure",
-        "pause",    "unpause", "forward",    "claim", "done",     "retry", "fail",
-        "release",  "renew",   "listen",     "dev",   "functions"};
+        "schedule",  "cancel",  "reschedule", "kill",    "get",   "list",     "depth",
+        "configure", "pause",   "unpause",    "forward", "claim", "done",     "retry",
+        "fail",      "release", "renew",      "listen",  "dev",   "functions"};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];

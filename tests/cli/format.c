@@ -26,6 +26,7 @@ static const char *const lines[] = {
     "pause q --for 1s",
     "unpause q",
     "reschedule q i --in 2h",
+    "kill q i --reason x",
     "cancel q i",
     "listen q --count 1",
     "doctor q",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule, cancel, reschedule, get, list, depth: what they print and exit with. */
+/* schedule, cancel, reschedule, kill, get, list, depth: what they print and exit with. */
 #include "tool.h"
 #include "audit.h"
 #include "proxy.h"
@@ -324,6 +324,7 @@ Test(running, job_is_left_alone)
     until_depth(s, "q", "run", 1);
     expect(lapse("cancel", "q", "i"), 1, "", "q/i: the job is running");
     expect(lapse("reschedule", "q", "i", "--in", "1s"), 1, "", "q/i: the job is running");
+    expect(lapse("kill", "q", "i"), 1, "", "q/i: the job is running");
     expect(lapse("schedule", "q", "--id", "i", "--in", "1s", "--on-conflict", "replace"), 1, "",
            "q/i: the job is running");
 
@@ -537,5 +538,22 @@ Test(output, that_cannot_be_written_exits_74)
     expect(shell("$lapse list q > /dev/full"), 74, NULL, "stdout: ");
     expect(shell("$lapse get q i <&- 2>&- | cat"), 0, "\"id\":\"i\"", NULL);
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
+Test(kill, makes_a_waiting_job_dead_with_its_reason_and_says_the_same_again)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "x"), 0, NULL, NULL);
+    struct proc *p = lapse("kill", "q", "i", "--reason", "no customer");
+    struct proc *again = lapse("kill", "q", "i", "--reason", "other");
+    cr_assert_str_eq(p->out, again->out);
+    cr_assert(has(p, "\"reason\":\"no customer\"") && !has(p, "body"), "%s", p->out);
+    expect(p, 0, "\"state\":\"dead\"", NULL);
+    expect(again, 0, NULL, NULL);
+    expect(lapse("kill", "q", "other"), 1, "", "q/other: no such job");
+    expect(lapse("kill", "q", "i", "--format", "text"), 0, "dead", NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"x\"", NULL);
     server_stop(s);
 }

@@ -145,6 +145,13 @@ int flow_reschedule(struct flow *f, const char *queue, const char *id, struct la
     return answer_of(f, lapse_reschedule(f->l, queue, id, due, 0, flow_answered, &a), &a, out);
 }
 
+int flow_kill(struct flow *f, const char *queue, const char *id, const char *reason,
+              struct flow_job *out)
+{
+    struct flow_answer a = {.f = f};
+    return answer_of(f, lapse_kill(f->l, queue, id, reason, flow_answered, &a), &a, out);
+}
+
 int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out)
 {
     struct flow_answer a = {.f = f};

@@ -30,6 +30,8 @@ int flow_spec(struct flow *f, const struct lapse_spec *spec, struct flow_job *ou
 int flow_cancel(struct flow *f, const char *queue, const char *id, struct flow_job *out);
 int flow_reschedule(struct flow *f, const char *queue, const char *id, struct lapse_due due,
                     struct flow_job *out);
+int flow_kill(struct flow *f, const char *queue, const char *id, const char *reason,
+              struct flow_job *out);
 int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out);
 int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out);
 /* out: the text of the answer; may be NULL. */

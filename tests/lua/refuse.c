@@ -17,6 +17,7 @@ static const struct {
     {"cancel", "0 w e d", "due run dead jobs attempts", "zrem", "hdel del", false},
     {"reschedule", "0 w +0 e +5 d +5", "due run dead jobs attempts", "zadd", "zrem hdel set del",
      true},
+    {"kill", "0 w x e x d x", "due run dead jobs attempts", "zrem", "zadd hset del", false},
     {"get", "0 w e d", "due run dead jobs attempts", "", "", false},
     {"claim", "0 me 10 100", "due run dead jobs attempts seq", "zrem", "set zadd hset hdel del",
      false},

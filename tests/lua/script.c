@@ -398,6 +398,7 @@ const struct script_call script_calls[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
     {"cancel", "0 w e d"},
     {"reschedule", "0 w +0 e +5 d +5"},
+    {"kill", "0 w x e x d x"},
     {"get", "0 w e d"},
     {"claim", "0 me 10 100"},
     {"claim", "0 me 10 0 x y m"},

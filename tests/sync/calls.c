@@ -14,7 +14,7 @@ static struct lapse_spec spec_of(const char *id, const char *body)
     return spec;
 }
 
-Test(calls, a_job_is_scheduled_moved_read_and_cancelled)
+Test(calls, a_job_is_scheduled_moved_read_killed_and_cancelled)
 {
     struct waiting w;
     struct lapse_job *job = NULL;
@@ -36,6 +36,11 @@ Test(calls, a_job_is_scheduled_moved_read_and_cancelled)
     cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, &job), 0);
     cr_assert_arr_eq(lapse_job_body(job, &len), "unpaid", 6);
     cr_assert_eq(len, 6);
+    lapse_sync_free(job);
+
+    cr_assert_eq(lapse_sync_kill(w.s, "q", "a", "no customer", 0, &job), 0);
+    cr_assert_eq(lapse_job_state(job), LAPSE_DEAD);
+    cr_assert_str_eq(lapse_job_reason(job), "no customer");
     lapse_sync_free(job);
 
     cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, &job), 0);
@@ -69,6 +74,7 @@ Test(calls, each_error_is_that_of_lapse_h_and_leaves_out_alone)
     cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, &job), LAPSE_EEXIST);
     cr_assert_eq(lapse_sync_cancel(w.s, "q", "b", 0, 0, &job), LAPSE_ENOENT);
     cr_assert_eq(lapse_sync_reschedule(w.s, "q", "b", lapse_in(0), 0, 0, &job), LAPSE_ENOENT);
+    cr_assert_eq(lapse_sync_kill(w.s, "q", "b", NULL, 0, &job), LAPSE_ENOENT);
     cr_assert_eq(lapse_sync_get(w.s, "q", "b", 0, &job), LAPSE_ENOENT);
     cr_assert_null(job);
 
@@ -97,6 +103,7 @@ Test(calls, what_is_not_allowed_is_einval_and_changes_nothing)
     cr_assert_eq(lapse_sync_schedule(w.s, &spec, too_long, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 1, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_reschedule(w.s, "q", NULL, lapse_in(0), 0, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_kill(w.s, "q", "a b", NULL, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_get(w.s, "q q", "a", 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 0, 0, &page), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 101, 0, &page), LAPSE_EINVAL);

@@ -152,6 +152,7 @@ int main(void)
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
     expect_accepted(lapse_cancel(l, "orders", "o-1", 0, on_answer, &answered));
     expect_accepted(lapse_reschedule(l, "orders", "o-1", lapse_in(5), 0, on_answer, &answered));
+    expect_accepted(lapse_kill(l, "orders", "o-1", "no", on_answer, &answered));
     expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
     expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
     expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
@@ -172,5 +173,5 @@ int main(void)
     printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
            answered, closed_runs, wrong);
 
-    return wrong || accepted != 11 || answered != 11 || closed_runs != 1;
+    return wrong || accepted != 12 || answered != 12 || closed_runs != 1;
 }

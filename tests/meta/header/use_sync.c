@@ -61,6 +61,7 @@ int main(void)
     EXPECT(lapse_sync_schedule(s, &spec, 0, &job), LAPSE_EDOWN);
     EXPECT(lapse_sync_cancel(s, "orders", "o-1", 0, 0, &job), LAPSE_EDOWN);
     EXPECT(lapse_sync_reschedule(s, "orders", "o-1", lapse_in(5), 0, 0, NULL), LAPSE_EDOWN);
+    EXPECT(lapse_sync_kill(s, "orders", "o-1", "no", 0, NULL), LAPSE_EDOWN);
     EXPECT(lapse_sync_get(s, "orders", "o-1", 0, &job), LAPSE_EDOWN);
     EXPECT(lapse_sync_get(s, "", "o-1", 0, &job), LAPSE_EINVAL);
     EXPECT(lapse_sync_list(s, "orders", LAPSE_WAITING, NULL, LAPSE_SYNC_JOBS, 0, &jobs),

@@ -138,8 +138,8 @@ static const struct opt opts[] = {
      "repair inconsistent jobs; deletes none"},
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
      "check the rights of a listener (the default), a producer\n(schedule, cancel, reschedule, "
-     "get, "
-     "list, depth) or a\nmonitor (get, list, depth)"},
+     "kill, "
+     "get, list, depth) or a\nmonitor (get, list, depth)"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
