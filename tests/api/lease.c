@@ -218,7 +218,8 @@ Test(lease, of_a_holder_that_cannot_be_heard_ends_and_another_runs_the_job)
     wire_end(&x);
 }
 
-/* A job that kills each process that runs it is stopped by its tries. */
+/* A job that kills each process that runs it is stopped by its tries, and from the second on each
+ * has to wait for its backoff: of 1 s, less up to a quarter, and here not doubled. */
 Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
 {
     enum { TRIES = 3 };
@@ -230,6 +231,7 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
     struct flow_job job;
 
     s.tries = TRIES;
+    s.backoff_max_ms = 1000;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     opts.log = NULL;
     short_lease(&opts);
@@ -250,6 +252,7 @@ Test(lease, a_job_that_kills_its_process_is_dead_when_its_tries_are_used_up)
                       runs->run[i].claimed_us / 1000 >= runs->run[i - 1].claimed_us / 1000 + 400,
                   "while its lease was good");
     }
+    cr_assert_geq(runs->run[2].claimed_us / 1000, runs->run[1].claimed_us / 1000 + 400 + 750);
 
     cr_assert_eq(flow_get(f, "q", "poison", &job), 0);
     cr_assert_eq(job.state, LAPSE_DEAD);

@@ -31,6 +31,7 @@ struct job {
     int64_t tries; /* its record's */
     bool held;     /* it was claimed in this life; then, as at its last claim: */
     int64_t attempt, held_tries, held_due, claimed_us;
+    bool lease_ended; /* says its reason */
     uint64_t token;
     int holder;
 };
@@ -215,6 +216,28 @@ static enum kind shown(struct sim *s, const struct job *j)
     return used_up(j) ? DIED : WAITING;
 }
 
+/* The defaults of a record: 1 s, an hour. */
+static int64_t backoff_ms(const struct job *j)
+{
+    int64_t wait_ms = 1000;
+
+    for (int64_t i = 1; i < j->attempt && wait_ms < 3600000; i++) {
+        wait_ms *= 2;
+    }
+    wait_ms = wait_ms < 3600000 ? wait_ms : 3600000;
+
+    double turns = (double)(j->token % 1000000) * 0.6180339887498949;
+    double part = turns - (double)(int64_t)turns;
+    return wait_ms - (int64_t)(part * (double)(wait_ms / 4 + 1));
+}
+
+static int64_t shown_score(struct sim *s, const struct job *j)
+{
+    bool again = j->held && j->lease_ended && !used_up(j);
+
+    return j->score + (over(s, j) && again ? backoff_ms(j) : 0);
+}
+
 static void row_is(struct sim *s, size_t i, int id, const struct job *j)
 {
     const redisReply *row = i < s->reply->elements ? s->reply->element[i] : NULL;
@@ -224,8 +247,8 @@ static void row_is(struct sim *s, size_t i, int id, const struct job *j)
     HOLDS(row->element[0]->str[0] == 'a' + id, "another job: %s\n", row->element[0]->str);
     HOLDS(row->element[1]->integer == (long long)shown(s, j), "state %lld, not %d\n",
           row->element[1]->integer, shown(s, j));
-    HOLDS(row->element[2]->integer == j->score, "score %lld, not %" PRId64 "\n",
-          row->element[2]->integer, j->score);
+    HOLDS(row->element[2]->integer == shown_score(s, j), "score %lld, not %" PRId64 "\n",
+          row->element[2]->integer, shown_score(s, j));
 
     char held[160] = "";
     if (j->held) {
@@ -370,6 +393,7 @@ static void taken(struct sim *s, size_t at, int id, int holder, int64_t lease_ms
     struct job *j = &s->job[id];
 
     j->attempt = j->held ? j->attempt + 1 : 1;
+    j->lease_ended = j->held && j->lease_ended;
     j->held = true;
     j->held_due = j->score;
     j->held_tries = j->tries;
@@ -465,11 +489,13 @@ static void settled(struct sim *s, struct job *j, enum script how, int64_t delay
     } else if (how == RETRY && !used_up(j)) {
         j->kind = WAITING;
         j->score = j->held_due = now_ms(s) + delay_ms;
+        j->lease_ended = false;
         HOLDS(number(s, 1) == j->score, "due %" PRId64 "\n", number(s, 1));
     } else if (how == RETRY || how == FAIL) {
         HOLDS(number(s, 1) == (how == FAIL), "not dead\n");
         j->kind = DIED;
         j->score = now_ms(s);
+        j->lease_ended = false;
     } else if (how == RELEASE) {
         HOLDS(number(s, 1) == 1, "not 1\n");
         j->kind = WAITING;
@@ -536,12 +562,14 @@ static void sweep(struct sim *s)
             continue;
         }
         back++;
+        j->score = shown_score(s, j);
         j->kind = WAITING;
         if (used_up(j)) {
             dead++;
             j->kind = DIED;
         }
         j->held_due = j->score;
+        j->lease_ended = true;
     }
 
     HOLDS(number(s, 1) == back, "%" PRId64 " taken back, not %" PRId64 "\n", number(s, 1), back);

@@ -42,6 +42,7 @@ static const struct {
     {"configure", "0 paused=+5", "conf", "del", "set", false},
     {"configure", "0 'forward=stream forward_groups=h'", "conf", "del", "set xgroup", false},
     {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
+    {"sweep", "again=1; 0", "due run dead jobs attempts", "zrem", "zadd hset hdel set", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
     {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},
     {"join", "0 me 1 x", "listeners", "zrem", "zadd", false},

@@ -392,6 +392,9 @@ void everything_for(const char *args)
         ask("XADD s:{q}:stream 5-5 id 1");
         ask("XGROUP CREATE s:{q}:stream g $");
     }
+    if (strstr(args, "again=1")) {
+        ask("HSET s:{q}:attempts e %s", "1 1 me 1 10 5 5 the lease ended");
+    }
 }
 
 const struct script_call script_calls[] = {
@@ -411,6 +414,7 @@ const struct script_call script_calls[] = {
     {"release", "0 me r U+3"},
     {"renew", "0 me r U+3 5"},
     {"sweep", "0"},
+    {"sweep", "again=1; 0"},
     {"reclaim", "0 me 0"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},

@@ -72,7 +72,8 @@ void five(void);
  * record; l listens. */
 void everything(void);
 /* The same; where "SETTINGS; " stands before the arguments, these are the settings of the queue,
- * and with entries=1 among them its stream has an entry that its group has acknowledged. */
+ * and with entries=1 among them its stream has an entry that its group has acknowledged; with
+ * again=1 the lease of e ended in the run before, too. */
 void everything_for(const char *args);
 /* Calls in which each script does all that it can, in the situation of everything_for(); those of
  * one script follow each other. No name: the end. */

@@ -64,6 +64,114 @@ Test(sweep, takes_back_a_running_job_without_a_holder)
     HEARD("0 '0 a 0 b'");
 }
 
+/* Its backoff is 3 ms in each try. */
+#define WAITS_3 "\\01\\06\\03\\03"
+
+/* Job a: its lease ended at T+10, it was claimed again, and that lease ends at T+20. */
+static void ends_again(void)
+{
+    given("schedule", "0 a +0 0 " WAITS_3);
+    given("claim", "0 me 10 1");
+    now_at(10);
+    RUN("sweep", "0", "[U+10000 1 0 0]");
+    HEARD("0 '0 a'");
+    given("claim", "0 me 10 1");
+}
+
+Test(sweep, from_the_second_lease_in_a_row_that_ended_a_job_waits_for_its_backoff)
+{
+    ends_again();
+    now_at(20);
+    RUN("get", "0 a",
+        "[U+20000 ['a' 1 T+23 '1 U+10001 me 2 10 U+10000 T+10 the lease ended' '" WAITS_3 "']]");
+    RUN("sweep", "0", "[U+20000 1 0 0]");
+    KEYS("due a:T+23 | jobs a=" WAITS_3
+         " | attempts a=1 U+10001 me 2 10 U+10000 T+23 the lease ended | seq U+10001 | t a:T+22");
+    HEARD("0 'T+23 a'");
+    now_at(22);
+    RUN("claim", "0 me 10 1", "[U+22000 0 T+23 0 0 0 0]");
+    now_at(23);
+    given("claim", "0 me 10 1");
+    now_at(33);
+    RUN("sweep", "0", "[U+33000 1 0 0]");
+    HEARD("0 'T+36 a'");
+}
+
+Test(sweep, that_comes_late_makes_no_backoff_longer)
+{
+    ends_again();
+    now_at(50);
+    RUN("sweep", "0", "[U+50000 1 0 0]");
+    KEYS("due a:T+23 | jobs a=" WAITS_3
+         " | attempts a=1 U+10001 me 2 10 U+10000 T+23 the lease ended | seq U+10001");
+    HEARD("0 '0 a'");
+}
+
+Test(sweep, counts_leases_that_ended_as_in_a_row_across_a_release_and_not_across_a_retry)
+{
+    ends_again();
+    given("release", "0 me a U+10001");
+    given("claim", "0 me 10 1");
+    now_at(20);
+    given("sweep", "0");
+    KEYS("due a:T+23 | jobs a=" WAITS_3
+         " | attempts a=1 U+10002 me 2 10 U+10000 T+23 the lease ended | seq U+10002 | t a:T+22");
+    now_at(23);
+    given("claim", "0 me 10 1");
+    given("retry", "0 me a U+23001 0 ''");
+    given("claim", "0 me 10 1");
+    now_at(33);
+    given("sweep", "0");
+    KEYS("due a:T+33 | jobs a=" WAITS_3
+         " | attempts a=1 U+23002 me 4 10 U+23000 T+33 the lease ended | seq U+23002");
+}
+
+Test(sweep, reads_records_of_those_alone_whose_lease_ended_again)
+{
+    ends_again();
+    given("schedule", "0 b +0 0 " REC);
+    given("claim", "0 me 10 1");
+    now_at(20);
+    ask("CONFIG RESETSTAT");
+    RUN("sweep", "0", "[U+20000 2 0 0]");
+    cr_assert_eq(calls("hget"), 3, "two attempts, and a record");
+    HEARD("0 'T+23 a 0 b'");
+}
+
+Test(sweep, stops_when_it_has_read_enough_records_for_one_call)
+{
+    enum { LEN = 200000 };
+    char *body = calloc(1, LEN);
+
+    memset(body, 'x', LEN);
+    for (int i = 0; i < 4; i++) {
+        char *id = text("%c", 'a' + i);
+        ask("EVAL %s 0 %s %b",
+            "redis.call('HSET', 's:{q}:jobs', ARGV[1], '\\1\\0' .. ARGV[2]) redis.call('ZADD', "
+            "'s:{q}:run', 1, ARGV[1])",
+            id, body, (size_t)LEN);
+        ask("HSET s:{q}:attempts %s %s", id, "1 7 me 1 10 5 5 the lease ended");
+    }
+
+    RUN("sweep", "0", "[U 2 0 1]");
+    RUN("sweep", "0", "[U 2 0 0]");
+    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:run"), 0);
+    free(body);
+    ask("FLUSHALL");
+}
+
+Test(sweep, waits_for_the_default_where_a_record_cannot_be_read)
+{
+    ends_again();
+    ask("HSET s:{q}:jobs a %s", "?");
+    now_at(20);
+    given("sweep", "0");
+
+    long long wait_ms = redis_int(redis, "ZSCORE s:{q}:due a") - T - 20;
+    cr_assert(wait_ms >= 1500 && wait_ms <= 2000, "%lld", wait_ms);
+    ask("FLUSHALL");
+}
+
 Test(sweep, removes_members_without_a_record_and_goes_on)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);

@@ -1,34 +1,42 @@
--- Takes back the jobs whose lease has ended; a job whose tries are used up dies.
+-- Takes back the jobs whose lease has ended: due since then, or by the backoff of the job if the
+-- lease of its run before ended too. A job whose tries are used up dies.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts notice sets types
+-- USES    answer attempts backoff due notice sets triggers types
 -- KEYS    due none
 -- READS   run due dead attempts jobs
--- WRITES  run due dead attempts notice
+-- WRITES  run due dead attempts t notice
 -- ARGV    database
 -- RETURNS now_us
 --         n_taken         jobs taken back
 --         n_dead          of these, dead
 --         more            1: there are more
 -- ERRORS  Redis's own; EBROKEN
--- COST    O(log N) a job; at most 100
+-- COST    O(log N) a job; at most 100, or the record that passed 256 KiB
 local function main()
   local ended = call('ZRANGEBYSCORE', RUN, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
   local ids, dues, dead, attempts, lost = {}, {}, {}, {}, {}
-  check_zset(DUE)
+  local first_due, bytes = first_to_come(), 0
   check_zset(RUN)
   check_zset(DEAD)
 
   for i = 1, #ended, 2 do
+    if bytes > BYTES then break end
     local id, end_ms = ended[i], time_of(ended[i + 1])
     local attempt = attempt_read(call('HGET', ATTEMPTS, id))
     ids[#ids + 1] = id
     if call('HEXISTS', JOBS, id) == 1 then
-      local set = (attempt and tries_used_up(attempt)) and dead or dues
-      set[#set + 1], set[#set + 2] = end_ms, id
+      local set, score, n_read = dues, end_ms, 0
+      if attempt and tries_used_up(attempt) then
+        set = dead
+      elseif attempt then
+        score, n_read = due_after_lease(id, attempt, end_ms)
+      end
+      bytes = bytes + n_read
+      set[#set + 1], set[#set + 2] = score, id
       if attempt then
-        attempt.due_ms, attempt.reason = end_ms, 'the lease ended'
+        attempt.due_ms, attempt.reason = score, LEASE_ENDED
         attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
       end
     else
@@ -41,7 +49,11 @@ local function main()
   set_add(DEAD, dead)
   attempts_put(attempts)
   attempts_delete(lost)
-  notice_due(0, dues)
-  return { now_us, #ids, #dead / 2, #ended == BATCH * 2 and 1 or 0 }
+  for i = 1, #dues, 2 do
+    local due_ms, id = dues[i], dues[i + 1]
+    trigger_set(id, due_ms, true)
+  end
+  notice_due(first_due, dues)
+  return { now_us, #ids, #dead / 2, (#ended == BATCH * 2 or #ids < #ended / 2) and 1 or 0 }
 end
 return answer(main)

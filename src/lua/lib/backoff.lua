@@ -19,3 +19,17 @@ local function backoff_of(record, attempt)
   local part = tonumber(string.sub(attempt.token, -6)) * GOLDEN % 1
   return wait_ms - math.floor(part * (math.floor(wait_ms / 4) + 1))
 end
+
+-- What sweep puts down as the reason.
+local LEASE_ENDED = 'the lease ended'
+
+-- When a job is due whose lease ended then: at once, and by its backoff if the lease of the run
+-- before ended too, or a job that kills its process would kill ten of them in a second. Where a
+-- process said something of the job in between, the reason is another. Also returns how much it
+-- has read.
+local function due_after_lease(id, attempt, end_ms)
+  if attempt.reason ~= LEASE_ENDED then return end_ms, 0 end
+
+  local record = call('HGET', JOBS, id) or ''
+  return end_ms + backoff_of(record, attempt), #record
+end

@@ -1,15 +1,20 @@
 -- SPDX-License-Identifier: MIT
 -- A job as replies show it.
 --
--- USES    attempts
+-- USES    attempts backoff
+
+-- What sweep will make of a job whose lease ended then: its state, and its score.
+local function ended_as(id, text, end_ms)
+  local attempt = attempt_read(text)
+  if not attempt then return WAITING, end_ms end
+  if tries_used_up(attempt) then return DIED, end_ms end
+  return WAITING, (due_after_lease(id, attempt, end_ms))
+end
 
 -- A lease that is over is over, even if no sweep has passed yet.
 local function job_row(id, set, score, record)
   local text = call('HGET', ATTEMPTS, id) or ''
   local state = (set == DUE and WAITING) or (set == RUN and RUNNING) or DIED
-  if set == RUN and score <= now_ms then
-    local attempt = attempt_read(text)
-    state = (attempt and tries_used_up(attempt)) and DIED or WAITING
-  end
+  if set == RUN and score <= now_ms then state, score = ended_as(id, text, score) end
   return { id, state, score, text, record }
 end
