@@ -60,6 +60,22 @@ LAPSE_API int lapse_sync_get(struct lapse_sync *s, const char *queue, const char
  * fine. */
 LAPSE_API void lapse_sync_free(struct lapse_job *job);
 
+/* ---- many jobs at once ---- */
+struct lapse_sync_count {
+    uint64_t n;
+    uint64_t n_running;
+};
+/* As lapse_cancel_all() and lapse_reschedule_all(). out gets the counts also where the selection
+ * breaks off with an error; it may be NULL. timeout_ms 0: as long as it takes; each request has
+ * reply_ms. A call that gives up does not stop its selection. */
+LAPSE_API int lapse_sync_cancel_all(struct lapse_sync *s, const char *queue,
+                                    const struct lapse_where *w, unsigned flags, int64_t timeout_ms,
+                                    struct lapse_sync_count *out);
+LAPSE_API int lapse_sync_reschedule_all(struct lapse_sync *s, const char *queue,
+                                        const struct lapse_where *w, struct lapse_due due,
+                                        int64_t spread_ms, unsigned flags, int64_t timeout_ms,
+                                        struct lapse_sync_count *out);
+
 /* ---- queues ---- */
 #define LAPSE_SYNC_JOBS 100
 struct lapse_sync_jobs {

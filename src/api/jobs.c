@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-#define YEAR_2200_MS ((int64_t)7258118400000)
-
 enum { ID_DIGITS = 11 /* of 5 bits: a time in us for the next thousand years */ };
 
 struct job_call {
@@ -157,27 +155,6 @@ static bool id_is_valid(const char *id)
     return id && keys_id_ok(span_of(id));
 }
 
-/* The exact rule, ten years from Redis's now, is the script's; before the first reply this process
- * does not know Redis's clock. */
-static int64_t latest_due_ms(const struct lapse *l)
-{
-    if (!node_knows_time(&l->node)) {
-        return YEAR_2200_MS;
-    }
-
-    return node_time_us(&l->node) / 1000 + JOB_TEN_YEARS_MS;
-}
-
-static bool due_is_valid(const struct lapse *l, struct lapse_due due)
-{
-    if (due.delay_ms && due.at_ms) {
-        return false;
-    }
-
-    return due.delay_ms >= 0 && due.delay_ms <= JOB_TEN_YEARS_MS && due.at_ms >= 0 &&
-           due.at_ms <= latest_due_ms(l);
-}
-
 /* ---- generated ids ---- */
 static char *put_digits(char *out, uint64_t bits)
 {
@@ -264,7 +241,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     struct job_call *r;
     char generated[2 * ID_DIGITS + 1];
 
-    if (!l || !spec_read(&s, spec) || !due_is_valid(l, s.due) ||
+    if (!l || !spec_read(&s, spec) || !request_due_is_valid(l, s.due) ||
         !spec_attributes(&attributes, &s)) {
         return LAPSE_EINVAL;
     }
@@ -340,7 +317,7 @@ int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct 
     struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
     struct job_call *r;
 
-    if (flags || !l || !due_is_valid(l, due)) {
+    if (flags || !l || !request_due_is_valid(l, due)) {
         return LAPSE_EINVAL;
     }
 

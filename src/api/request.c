@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
+#define YEAR_2200_MS ((int64_t)7258118400000)
+
 static int request_check(const struct lapse *l, size_t body_len)
 {
     const struct lapse_options *set = &l->context.options;
@@ -80,4 +82,25 @@ void request_end(struct request *r, int err)
 int64_t request_until_us(const struct lapse *l)
 {
     return clock_us() + l->context.options.reply_ms * 1000;
+}
+
+/* The exact rule, ten years from Redis's now, is the script's; before the first reply this process
+ * does not know Redis's clock. */
+static int64_t request_latest_due_ms(const struct lapse *l)
+{
+    if (!node_knows_time(&l->node)) {
+        return YEAR_2200_MS;
+    }
+
+    return node_time_us(&l->node) / 1000 + JOB_TEN_YEARS_MS;
+}
+
+bool request_due_is_valid(const struct lapse *l, struct lapse_due due)
+{
+    if (due.delay_ms && due.at_ms) {
+        return false;
+    }
+
+    return due.delay_ms >= 0 && due.delay_ms <= JOB_TEN_YEARS_MS && due.at_ms >= 0 &&
+           due.at_ms <= request_latest_due_ms(l);
 }

@@ -42,4 +42,7 @@ void request_end(struct request *r, int err);
 /* Monotonic: when a request that is made now gives up. */
 int64_t request_until_us(const struct lapse *l);
 
+/* Not both a delay and a moment, and neither negative nor over ten years ahead. */
+bool request_due_is_valid(const struct lapse *l, struct lapse_due due);
+
 #endif

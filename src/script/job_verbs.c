@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "script/job_verbs.h"
 #include "script/row.h"
+#include "script_replies.h"
 
 static struct span due_arg(char buf[ARG_NUMBER_MAX], struct lapse_due due)
 {
@@ -101,4 +102,91 @@ void script_get(struct script *s, struct job_request *r, struct span key, struct
 {
     r->args[0] = id;
     job_submit(s, r, SCRIPT_GET, key, 1);
+}
+
+/* ---- cancel_all, reschedule_all ---- */
+static void selection_end(struct script_request *request, int err,
+                          const struct selection_answer *answer)
+{
+    struct selection_request *r = CONTAINER(request, struct selection_request, request);
+
+    if (!err && answer->cursor.len > CURSOR_MAX) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : answer);
+}
+
+static void on_cancel_all(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct cancel_all_reply reply = {.n = 0};
+
+    if (!err && !cancel_all_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+
+    struct selection_answer a = {
+        .n = (uint64_t)reply.n,
+        .n_running = (uint64_t)reply.n_running,
+        .cursor = reply.cursor,
+    };
+    selection_end(request, err, &a);
+}
+
+static void on_reschedule_all(struct script_request *request, int err,
+                              const struct redisReply *answer)
+{
+    struct reschedule_all_reply reply = {.n = 0};
+
+    if (!err && !reschedule_all_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    } else if (!err && reply.due_ms == 0) {
+        err = LAPSE_EINVAL;
+    }
+
+    struct selection_answer a = {
+        .n = (uint64_t)reply.n,
+        .n_running = (uint64_t)reply.n_running,
+        .cursor = reply.cursor,
+        .due_ms = reply.n > 0 ? reply.due_ms : 0,
+    };
+    selection_end(request, err, &a);
+}
+
+/* The arguments that both have. */
+static void selection_args(struct selection_request *r, struct span key,
+                           const struct selection *selection)
+{
+    r->args[0] = arg_number(r->state, selection->state);
+    r->args[1] = selection->reason;
+    r->args[2] = arg_number(r->before, selection->before_ms);
+    r->args[3] = arg_number(r->limit, selection->limit);
+    r->args[4] = selection->cursor;
+
+    r->request.key = key;
+    r->request.args = r->args;
+}
+
+void script_cancel_all(struct script *s, struct selection_request *r, struct span key,
+                       const struct selection *selection)
+{
+    selection_args(r, key, selection);
+
+    r->request.script = SCRIPT_CANCEL_ALL;
+    r->request.n_args = 5;
+    r->request.end = on_cancel_all;
+    script_submit(s, &r->request);
+}
+
+void script_reschedule_all(struct script *s, struct selection_request *r, struct span key,
+                           const struct selection *selection, struct lapse_due due,
+                           int64_t spread_ms)
+{
+    selection_args(r, key, selection);
+    r->args[5] = due_arg(r->due, due);
+    r->args[6] = arg_number(r->spread, spread_ms);
+
+    r->request.script = SCRIPT_RESCHEDULE_ALL;
+    r->request.n_args = 7;
+    r->request.end = on_reschedule_all;
+    script_submit(s, &r->request);
 }

@@ -48,4 +48,41 @@ void script_kill(struct script *s, struct job_request *r, struct span key, struc
                  struct span reason);
 void script_get(struct script *s, struct job_request *r, struct span key, struct span id);
 
+/* ---- cancel_all, reschedule_all ---- */
+enum { CURSOR_MAX = 512 };
+
+struct selection {
+    enum lapse_state state;
+    struct span reason;
+    int64_t before_ms;
+    unsigned limit;     /* of this call, 1 to SCRIPT_BATCH */
+    struct span cursor; /* empty at first, then that of the last answer */
+};
+
+struct selection_answer {
+    uint64_t n;
+    uint64_t n_running;
+    struct span cursor; /* of at most CURSOR_MAX bytes; empty: none is left */
+    int64_t due_ms;     /* none that was moved is due before; 0: none was moved */
+};
+
+struct selection_request {
+    struct script_request request;
+    struct span args[7];
+    char state[ARG_NUMBER_MAX];
+    char before[ARG_NUMBER_MAX];
+    char limit[ARG_NUMBER_MAX];
+    char due[ARG_NUMBER_MAX];
+    char spread[ARG_NUMBER_MAX];
+    /* answer: NULL on an error */
+    void (*end)(struct selection_request *r, int err, const struct selection_answer *answer);
+};
+
+void script_cancel_all(struct script *s, struct selection_request *r, struct span key,
+                       const struct selection *selection);
+/* EINVAL through end(): they would be due in over ten years. */
+void script_reschedule_all(struct script *s, struct selection_request *r, struct span key,
+                           const struct selection *selection, struct lapse_due due,
+                           int64_t spread_ms);
+
 #endif

@@ -20,8 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TIMEOUT_MAX_MS ((int64_t)3652 * 86400 * 1000)
-
 /* By how much lapse itself may be late to say that Redis has not answered within reply_ms. */
 enum { REPLY_SLACK_MS = 1000 };
 

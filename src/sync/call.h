@@ -10,6 +10,8 @@ enum {
     CALL_REASON = 202, /* one byte more than lapse keeps, so that it sees where to cut */
 };
 
+#define TIMEOUT_MAX_MS ((int64_t)3652 * 86400 * 1000)
+
 /* What a thread asks of lapse, until it is answered. The loop may be in it after the thread has
  * given up, so it is an allocation of its own. */
 struct call {

@@ -25,6 +25,13 @@ static void never_text(struct lapse *l, int err, const char *text, void *arg)
     never(l, err, NULL, arg);
 }
 
+static void never_count(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
+{
+    (void)n;
+    (void)n_running;
+    never(l, err, NULL, arg);
+}
+
 static void never_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                        void *arg)
 {
@@ -104,6 +111,46 @@ Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
     REFUSED(lapse_schedule(NULL, &good, never, f));
     REFUSED(lapse_schedule(f->l, NULL, never, f));
     free(big);
+    end(f, before);
+}
+
+Test(bad_input, a_selection_of_nothing_or_with_any_wrong_argument_is_einval)
+{
+    char *before;
+    char long_reason[202];
+    struct flow *f = start(&before);
+    const struct lapse_where good = {.size = sizeof good, .state = LAPSE_WAITING};
+    struct lapse_due in = lapse_in(1);
+
+    memset(long_reason, 'x', 201), long_reason[201] = 0;
+#define BAD(change)                                                             \
+    do {                                                                        \
+        struct lapse_where w = good;                                            \
+        change;                                                                 \
+        REFUSED(lapse_cancel_all(f->l, "q", &w, 0, never_count, f));            \
+        REFUSED(lapse_reschedule_all(f->l, "q", &w, in, 0, 0, never_count, f)); \
+    } while (0)
+    BAD(w.size = 0);
+    BAD(w.size = sizeof w.size);
+    BAD(w.state = (enum lapse_state)0; w.reason = "x"; w.before_ms = 1);
+    BAD(w.state = LAPSE_DEAD + 1);
+    BAD(w.state = (enum lapse_state) - 1);
+    BAD(w.reason = long_reason);
+    BAD(w.before_ms = -1);
+    BAD(w.before_ms = INT64_MAX);
+#undef BAD
+    REFUSED(lapse_cancel_all(NULL, "q", &good, 0, never_count, f));
+    REFUSED(lapse_cancel_all(f->l, NULL, &good, 0, never_count, f));
+    REFUSED(lapse_cancel_all(f->l, "a b", &good, 0, never_count, f));
+    REFUSED(lapse_cancel_all(f->l, "q", NULL, 0, never_count, f));
+    REFUSED(lapse_cancel_all(f->l, "q", &good, 1u << 31, never_count, f));
+    REFUSED(lapse_reschedule_all(NULL, "q", &good, in, 0, 0, never_count, f));
+    REFUSED(lapse_reschedule_all(f->l, "q", &good, in, 0, 1u << 31, never_count, f));
+    REFUSED(lapse_reschedule_all(f->l, "q", &good, in, -1, 0, never_count, f));
+    REFUSED(lapse_reschedule_all(f->l, "q", &good, in, TEN_YEARS, 0, never_count, f));
+    REFUSED(lapse_reschedule_all(f->l, "q", &good, in, INT64_MAX, 0, never_count, f));
+    REFUSED(lapse_reschedule_all(f->l, "q", &good, lapse_in(-1), 0, 0, never_count, f));
+    REFUSED(lapse_reschedule_all(f->l, "q", &good, (struct lapse_due){1, 1}, 0, 0, never_count, f));
     end(f, before);
 }
 

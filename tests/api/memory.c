@@ -38,6 +38,26 @@ static int call_kill(struct lapse *l, struct flow_answer *a)
     return lapse_kill(l, "q", "a", "no customer", flow_answered, a);
 }
 
+/* A selection tells counts, and no job. */
+static void on_count(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
+{
+    (void)n;
+    (void)n_running;
+    flow_answered(l, err, NULL, arg);
+}
+
+static const struct lapse_where waiting = {.size = sizeof waiting, .state = LAPSE_WAITING};
+
+static int call_reschedule_all(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_reschedule_all(l, "q", &waiting, lapse_in(3600000), 1000, 0, on_count, a);
+}
+
+static int call_cancel_all(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_cancel_all(l, "q", &waiting, 0, on_count, a);
+}
+
 static int call_cancel(struct lapse *l, struct flow_answer *a)
 {
     return lapse_cancel(l, "q", "a", 0, flow_answered, a);
@@ -51,7 +71,8 @@ static const struct {
     {"schedule", call_schedule},     {"get", call_get},
     {"depth", call_depth},           {"list", call_list},
     {"reschedule", call_reschedule}, {"kill", call_kill},
-    {"cancel", call_cancel},
+    {"cancel", call_cancel},         {"reschedule_all", call_reschedule_all},
+    {"cancel_all", call_cancel_all},
 };
 
 Test(memory, that_a_call_lacks_is_enomem_and_the_next_call_works)

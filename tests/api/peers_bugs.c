@@ -3,6 +3,7 @@
  * of this one. Whose bug it is stands above it. */
 #include "handler.h"
 #include "listening.h"
+#include "proxy.h"
 #include "wire.h"
 #include <poll.h>
 
@@ -287,5 +288,111 @@ Test(peers_bugs, a_redis_that_has_forgotten_its_scripts_stops_every_node_for_goo
 
     cr_assert_eq(a.errors + b.errors, 0);
     cr_assert_eq(a.n_runs + b.n_runs, N);
+    flow_end(f, "q");
+}
+
+/* ---- Sidekiq: SortedEntry ---- */
+/* ZINCRBY of a member that is not there makes it, with the delta as its score: due at once. */
+Test(peers_bugs, a_reschedule_of_a_job_that_is_gone_makes_it_due_at_once)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_where dead = {.state = LAPSE_DEAD};
+    struct flow_counts c;
+
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), LAPSE_ENOENT);
+    cr_assert_eq(flow_reschedule_all(f, "q", dead, lapse_in(0), 0, &c), 0);
+    cr_assert_eq(c.n, 0);
+    cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);
+    flow_end(f, "q");
+}
+
+/* remove_job takes all jobs of a score out, and pushes the others back one by one. */
+Test(peers_bugs, a_removal_of_one_job_removes_all_of_its_score_for_a_while)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    int64_t at = redis_now_ms(f->server) + HOUR;
+    struct lapse_where one = {.state = LAPSE_WAITING, .most = 1};
+    struct flow_counts c;
+
+    for (int i = 0; i < 20; i++) {
+        struct lapse_spec s = flow_job_spec("q", NULL, 0);
+        s.due = lapse_at(at);
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+
+    long long before = flow_calls(f, "zadd");
+    for (int left = 19; left >= 0; left--) {
+        cr_assert_eq(flow_cancel_all(f, "q", one, &c), 0);
+        cr_assert_eq(c.n, 1);
+        cr_assert_eq(flow_count(f, "q", "due"), left);
+    }
+    cr_assert_eq(flow_calls(f, "zadd"), before);
+    flow_end(f, "q");
+}
+
+/* ---- Faktory: RemoveBefore() ---- */
+/* It takes each job out of its set, and then calls back who has to put it elsewhere. */
+Test(peers_bugs, a_connection_that_is_lost_while_old_jobs_are_put_back_loses_some)
+{
+    enum { N = 150 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_where old = {.state = LAPSE_DEAD};
+    struct lapse *direct = f->l;
+    struct flow_counts c;
+
+    flow_allow_log(f, "lost the connection");
+    for (int i = 0; i < N; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "%d", i);
+        cr_assert_eq(flow_schedule(f, "q", id, HOUR, NULL), 0);
+        cr_assert_eq(flow_kill(f, "q", id, "x", NULL), 0);
+    }
+    old.before_ms = redis_now_ms(f->server) + 1;
+
+    struct proxy *wire = proxy_start(f->server);
+    struct lapse_options opts = flow_options(f);
+    opts.url = wire->url;
+    for (long bytes = 0; bytes < 2000; bytes += 200) {
+        f->l = flow_open(f, &opts);
+        cr_assert_eq(flow_get(f, "q", "nobody", NULL), LAPSE_ENOENT);
+        proxy_cut_after(wire, PROXY_UP, bytes);
+        int err = flow_reschedule_all(f, "q", old, lapse_in(HOUR), 0, &c);
+        cr_assert(err == 0 || err == LAPSE_ELOST, "%s", lapse_strerror(err));
+        proxy_cut_after(wire, PROXY_UP, -1);
+        flow_close(f, f->l, 0);
+        cr_assert_eq(flow_count(f, "q", "dead") + flow_count(f, "q", "due"), N);
+    }
+
+    f->l = direct;
+    proxy_stop(wire);
+    cr_assert_eq(redis_int(f->server, "HLEN lapse:{q}:jobs"), N);
+    flow_end(f, "q");
+}
+
+/* ---- asynq: the archive ---- */
+/* unpack() of 8,000 members fails after some of them were removed, and what is trimmed from the set
+ * leaves its hash behind. */
+Test(peers_bugs, eight_thousand_dead_jobs_are_too_many_for_one_command_and_their_bodies_stay)
+{
+    enum { N = 8500 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_where dead = {.state = LAPSE_DEAD};
+    struct flow_counts c;
+
+    redis_do(f->server, "EVAL %s 0 %d",
+             "for i = 1, ARGV[1] do redis.call('ZADD', 'lapse:{q}:dead', 5, i) "
+             "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0body') "
+             "redis.call('HSET', 'lapse:{q}:attempts', i, '1 1 x 1 1 1 1 no') end",
+             N);
+    cr_assert_eq(flow_reschedule_all(f, "q", dead, lapse_in(HOUR), 0, &c), 0);
+    cr_assert_eq(c.n, N);
+    cr_assert_eq(redis_int(f->server, "HLEN lapse:{q}:jobs"), N);
+
+    struct lapse_where waiting = {.state = LAPSE_WAITING};
+    cr_assert_eq(flow_cancel_all(f, "q", waiting, &c), 0);
+    cr_assert_eq(c.n, N);
+    cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);
     flow_end(f, "q");
 }

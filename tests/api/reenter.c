@@ -15,6 +15,7 @@ enum from {
     REFUSED,
     LISTED,
     DEPTH,
+    SELECTED,
     CONFIGURED,
     CLAIMED,
     HANDLER,
@@ -120,6 +121,26 @@ static void cancel(struct scene *x)
 static void reschedule(struct scene *x)
 {
     accepted(x, lapse_reschedule(x->l, "q", "job", lapse_in(2 * HOUR), 0, answered, x));
+}
+
+static void count_answered(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
+{
+    (void)n;
+    (void)n_running;
+    answered(l, err, NULL, arg);
+}
+
+static const struct lapse_where waiting = {.size = sizeof waiting, .state = LAPSE_WAITING};
+
+static void cancel_all(struct scene *x)
+{
+    accepted(x, lapse_cancel_all(x->l, "q", &waiting, 0, count_answered, x));
+}
+
+static void reschedule_all(struct scene *x)
+{
+    struct lapse_due due = lapse_in(2 * HOUR);
+    accepted(x, lapse_reschedule_all(x->l, "q", &waiting, due, 0, 0, count_answered, x));
 }
 
 static void kill_job(struct scene *x)
@@ -358,6 +379,8 @@ static const struct call calls[] = {
     ROW(cancel),
     ROW(reschedule),
     ROW(kill_job),
+    ROW(cancel_all),
+    ROW(reschedule_all),
     ROW(get),
     ROW(list),
     ROW(depth),
@@ -426,6 +449,12 @@ static void from_depth(struct lapse *l, int err, const struct lapse_depth *d, vo
     cr_assert_leq(d->waiting, 1);
 }
 
+static void from_selection(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
+{
+    cr_assert(l && !err && n == 1 && n_running == 0);
+    make_call(arg);
+}
+
 static void from_configure(struct lapse *l, int err, const char *text, void *arg)
 {
     cr_assert(l && !err);
@@ -484,6 +513,7 @@ static void cause(struct scene *x)
     case REFUSED: err = lapse_get(x->l, "q", "nobody", from_callback, x); break;
     case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
     case DEPTH: err = lapse_depth(x->l, "q", from_depth, x); break;
+    case SELECTED: err = lapse_cancel_all(x->l, "q", &waiting, 0, from_selection, x); break;
     case CONFIGURED: err = lapse_pause(x->l, "q", NULL, 0, from_configure, x); break;
     case CLAIMED: err = lapse_claim_id(x->l, "q", "job", from_claim, x); break;
     case HANDLER: err = lapse_listen(x->l, "q", NULL, from_handler, x); break;
@@ -572,6 +602,7 @@ FROM(any_call_from_a_gets_callback, GOT)
 FROM(any_call_from_a_callback_with_an_error, REFUSED)
 FROM(any_call_from_a_lists_callback, LISTED)
 FROM(any_call_from_a_depths_callback, DEPTH)
+FROM(any_call_from_a_selections_callback, SELECTED)
 FROM(any_call_from_a_configures_callback, CONFIGURED)
 FROM(any_call_from_a_claims_callback, CLAIMED)
 FROM(any_call_from_a_handler, HANDLER)

@@ -74,6 +74,7 @@ Test(rights, of_a_producer_are_enough_for_its_calls_and_the_notice)
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_DONE};
 
+    struct lapse_where any = {.state = LAPSE_WAITING};
     f->l = open_as(f, "producer", NULL);
 
     for (int i = 0; i < FLOW_STATES; i++) {
@@ -84,8 +85,10 @@ Test(rights, of_a_producer_are_enough_for_its_calls_and_the_notice)
         int busy = i == FLOW_RUNS ? LAPSE_EBUSY : 0;
         cr_assert_eq(flow_reschedule(f, "q", ids[i], lapse_in(HOUR), NULL), busy);
         cr_assert_eq(flow_spec(f, &again, NULL), busy);
+        cr_assert_eq(flow_reschedule_all(f, "q", any, lapse_in(2 * HOUR), 9, NULL), 0);
         cr_assert_eq(flow_kill(f, "q", ids[i], "no", NULL), busy);
         cr_assert_eq(flow_cancel(f, "q", ids[i], NULL), busy);
+        cr_assert_eq(flow_cancel_all(f, "q", any, NULL), 0);
     }
 
     struct lapse *listener = open_as(f, "listener", NULL);
@@ -106,6 +109,7 @@ Test(rights, of_a_monitor_are_to_look)
     struct lapse *monitor = open_as(f, "monitor", NULL);
     struct flow_job page[FLOW_STATES];
     struct lapse_depth depth;
+    struct lapse_where dead = {.state = LAPSE_DEAD};
 
     for (int i = 0; i < FLOW_STATES; i++) {
         flow_put(f, "q", ids[i], (enum flow_state)i, NULL);
@@ -128,6 +132,8 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(flow_reschedule(f, "q", ids[FLOW_WAITS], lapse_in(0), NULL), LAPSE_EDENIED);
 
     cr_assert_eq(flow_kill(f, "q", ids[FLOW_WAITS], NULL, NULL), LAPSE_EDENIED);
+    cr_assert_eq(flow_cancel_all(f, "q", dead, NULL), LAPSE_EDENIED);
+    cr_assert_eq(flow_reschedule_all(f, "q", dead, lapse_in(0), 0, NULL), LAPSE_EDENIED);
 
     char *after = flow_dump(f);
     cr_assert_str_eq(after, before);
@@ -205,7 +211,7 @@ static const struct {
     /* what another may */
     {"SUBSCRIBE lapse:{q}:notice:0", PRODUCER | MONITOR},
     {"PSUBSCRIBE __keyevent@*__:expired", PRODUCER | MONITOR},
-    {"GET lapse:{q}:seq", PRODUCER | MONITOR},
+    {"GET lapse:{q}:seq", MONITOR},
     {"INCRBY lapse:{q}:seq 1", ALL},
     {"ZSCAN lapse:{q}:run 0", PRODUCER | MONITOR},
     {"ZREMRANGEBYSCORE lapse:{q}:listeners 0 1", PRODUCER | MONITOR},

@@ -34,6 +34,15 @@ Test(struct_sizes, a_newer_callers_field_must_be_0)
         int64_t extra;
     } handle = {{sizeof handle, 1}, 1};
 
+    struct {
+        struct lapse_where w;
+        int64_t extra;
+    } where = {{.size = sizeof where, .state = LAPSE_DEAD}, 1};
+
+    cr_assert_eq(lapse_cancel_all(f->l, "q", &where.w, 0, NULL, NULL), LAPSE_EINVAL);
+    where.extra = 0;
+    cr_assert_eq(lapse_cancel_all(f->l, "q", &where.w, 0, NULL, NULL), 0);
+
     struct flow_handler w = {.f = f};
     cr_assert_eq(lapse_listen(f->l, "q", &handle.o, flow_on_job, &w), LAPSE_EINVAL);
     handle.extra = 0;

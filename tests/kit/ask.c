@@ -287,3 +287,46 @@ int flow_settle_by(struct flow *f, const char *queue, const char *id, uint64_t t
     int err = lapse_settle(f->l, queue, id, token, &how, flow_answered, &a);
     return answer_of(f, err, &a, NULL);
 }
+
+/* ---- selections ---- */
+void flow_counted(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
+{
+    struct flow_counts *c = arg;
+
+    TEST_CHECK(l && c->calls == 0);
+    c->calls = 1;
+    c->err = err;
+    c->n = n;
+    c->n_running = n_running;
+}
+
+static int count_of(struct flow *f, int err, const struct flow_counts *c, struct flow_counts *out)
+{
+    if (!err) {
+        flow_until(f, c->calls);
+        err = c->err;
+    }
+    if (out) {
+        *out = *c;
+    }
+    return err;
+}
+
+int flow_cancel_all(struct flow *f, const char *queue, struct lapse_where where,
+                    struct flow_counts *out)
+{
+    struct flow_counts c = {0};
+
+    where.size = sizeof where;
+    return count_of(f, lapse_cancel_all(f->l, queue, &where, 0, flow_counted, &c), &c, out);
+}
+
+int flow_reschedule_all(struct flow *f, const char *queue, struct lapse_where where,
+                        struct lapse_due due, int64_t spread_ms, struct flow_counts *out)
+{
+    struct flow_counts c = {0};
+
+    where.size = sizeof where;
+    int err = lapse_reschedule_all(f->l, queue, &where, due, spread_ms, 0, flow_counted, &c);
+    return count_of(f, err, &c, out);
+}

@@ -61,6 +61,19 @@ void flow_claim_done(struct flow *f, struct flow_claim *c);
 int flow_settle_by(struct flow *f, const char *queue, const char *id, uint64_t token,
                    struct lapse_settlement how);
 
+/* What a selection came to. */
+struct flow_counts {
+    unsigned calls;
+    int err;
+    uint64_t n, n_running;
+};
+lapse_count_fn flow_counted; /* arg: a flow_counts that is all 0 */
+/* Each waits for the answer, and returns its error; where.size need not be set. out may be NULL. */
+int flow_cancel_all(struct flow *f, const char *queue, struct lapse_where where,
+                    struct flow_counts *out);
+int flow_reschedule_all(struct flow *f, const char *queue, struct lapse_where where,
+                        struct lapse_due due, int64_t spread_ms, struct flow_counts *out);
+
 /* ---- asking without waiting ----
  *     struct flow_answer a = {.f = f};
  *     lapse_get(l, queue, id, flow_answered, &a);

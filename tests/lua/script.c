@@ -223,6 +223,17 @@ static char *word(const char **at, size_t *len)
     return setting(out, len);
 }
 
+char *moments(const char *words)
+{
+    const char *out = "";
+    size_t len;
+
+    for (char *next; (next = word(&words, &len));) {
+        out = text("%s%s%s", out, *out ? " " : "", next);
+    }
+    return text("%s", out);
+}
+
 /* KEYS[2], of KEYS[1]. */
 static const char *none_of(const char *key)
 {
@@ -233,7 +244,8 @@ static const char *none_of(const char *key)
 static const char *frozen(void)
 {
     return text("local R = redis local redis = {pcall = R.pcall, acl_check_cmd = R.acl_check_cmd, "
-                "call = function(c, ...) if c == 'TIME' then return {'%lld', '%lld'} end return "
+                "sha1hex = R.sha1hex, call = function(c, ...) if c == 'TIME' then return {'%lld', "
+                "'%lld'} end return "
                 "R.call(c, ...) end} ",
                 (long long)now / 1000, (long long)now % 1000 * 1000 + US);
 }
@@ -402,6 +414,11 @@ const struct script_call script_calls[] = {
     {"cancel", "0 w e d"},
     {"reschedule", "0 w +0 e +5 d +5"},
     {"kill", "0 w x e x d x"},
+    {"cancel_all", "0 1 '' 0 100 ''"},
+    {"cancel_all", "0 3 '' 0 100 ''"},
+    {"cancel_all", "0 2 '' 0 100 ''"},
+    {"reschedule_all", "0 1 '' 0 100 '' +0 0"},
+    {"reschedule_all", "0 3 '' 0 100 '' +5 0"},
     {"get", "0 w e d"},
     {"claim", "0 me 10 100"},
     {"claim", "0 me 10 0 x y m"},

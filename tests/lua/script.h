@@ -45,6 +45,7 @@ void wait_until(int64_t ms);   /* Redis's own clock has passed it */
 
 /* never freed: a test is a process */
 char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *moments(const char *words); /* each T+5 and U+5 among them as Redis keeps it */
 char *show(const struct redisReply *r);
 struct redisReply *ask(const char *format, ...); /* Redis */
 struct redisReply *run(const char *name, const char *args);

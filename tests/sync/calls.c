@@ -199,3 +199,34 @@ Test(calls, many_threads_share_one_connection_and_travel_together)
                   conns + 1);
     waiting_end(&w, "q");
 }
+
+Test(calls, a_selection_is_rescheduled_and_cancelled_and_counted)
+{
+    struct waiting w;
+    struct lapse_where where = {.size = sizeof where, .state = LAPSE_WAITING};
+    struct lapse_where none = {.size = sizeof none};
+    struct lapse_sync_count count = {7, 7};
+
+    waiting_start(&w);
+    for (int i = 0; i < 250; i++) {
+        cr_assert_eq(schedule(w.s, NULL, HOUR), 0);
+    }
+
+    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &none, 0, 0, &count), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_cancel_all(NULL, "q", &where, 0, 0, &count), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, -1, &count), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_reschedule_all(w.s, "q", &where, lapse_in(0), -1, 0, 0, &count),
+                 LAPSE_EINVAL);
+    cr_assert(count.n == 7 && count.n_running == 7, "nothing was asked");
+
+    struct lapse_due due = lapse_in(2 * HOUR);
+    cr_assert_eq(lapse_sync_reschedule_all(w.s, "q", &where, due, HOUR, 0, 0, &count), 0);
+    cr_assert(count.n == 250 && count.n_running == 0);
+    where.most = 120;
+    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, 5000, &count), 0);
+    cr_assert_eq(count.n, 120);
+    where.most = 0;
+    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, 0, NULL), 0);
+    cr_assert_eq(depth_of(w.s, "q").waiting, 0);
+    waiting_end(&w, "q");
+}

@@ -40,6 +40,10 @@ static bool live(struct waiting *w, const char *id)
     cr_assert(may_be(err, 0), "get: %s", lapse_strerror(err));
     lapse_sync_free(job);
 
+    struct lapse_where later = {.size = sizeof later, .state = LAPSE_WAITING};
+    err = lapse_sync_reschedule_all(s, "q", &later, lapse_in(HOUR), 0, 0, 0, NULL);
+    cr_assert(may_be(err, 0), "reschedule_all: %s", lapse_strerror(err));
+
     err = lapse_sync_list(s, "q", LAPSE_WAITING, NULL, 5, 0, &page);
     cr_assert(may_be(err, 0), "list: %s", lapse_strerror(err));
     lapse_sync_free_jobs(&page);

@@ -159,3 +159,19 @@ Test(timeout, what_the_loop_has_not_seen_yet_is_taken_back)
     w.s = waiting_open(&w);
     waiting_end(&w, "q");
 }
+
+Test(timeout, a_selection_that_gives_up_goes_on)
+{
+    struct waiting w;
+    struct lapse_where where = {.size = sizeof where, .state = LAPSE_WAITING};
+    struct lapse_sync_count count = {7, 7};
+
+    waiting_start(&w);
+    cr_assert_eq(schedule(w.s, "a", 3600000), 0);
+    server_signal(w.server, SIGSTOP);
+    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, 50, &count), LAPSE_ETIMEOUT);
+    server_signal(w.server, SIGCONT);
+    cr_assert(count.n == 7 && count.n_running == 7, "nobody waits for them");
+    wait_until(lapse_sync_get(w.s, "q", "a", 0, NULL) == LAPSE_ENOENT);
+    waiting_end(&w, "q");
+}

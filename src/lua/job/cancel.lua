@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts jobs record rows sets triggers
+-- USES    answer record removal rows sets
 -- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  due run dead jobs attempts t
@@ -16,7 +16,7 @@
 local function main()
   local out, bytes = { now_us }, 0
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
-  local deleted, triggers = {}, {}
+  local deleted = {}
 
   for at = 2, #ARGV do
     if bytes > BYTES then break end
@@ -34,14 +34,10 @@ local function main()
       out[at] = job_row(id, set or DEAD, score or now_ms, header)
       table.insert(leaves[set or DEAD], id)
       deleted[#deleted + 1] = id
-      triggers[#triggers + 1] = TRIGGER .. id
     end
   end
 
-  for _, set in ipairs({ DUE, RUN, DEAD }) do set_remove(set, leaves[set]) end
-  jobs_delete(deleted)
-  attempts_delete(deleted)
-  if #triggers > 0 then write('DEL', unpack(triggers)) end
+  jobs_remove(leaves, deleted)
   return out
 end
 return answer(main)

@@ -2,7 +2,7 @@
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
--- USES    answer attempts due notice record rows sets triggers
+-- USES    answer due moves record rows sets
 -- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  due run dead attempts t notice
@@ -43,14 +43,7 @@ local function main()
     out[#out + 1] = reply
   end
 
-  set_add(DUE, dues)
-  for _, from in ipairs(moved) do set_remove(from[1], from[2]) end
-  attempts_delete(revived)
-  for i = 1, #dues, 2 do
-    local due_ms, id = dues[i], dues[i + 1]
-    trigger_set(id, due_ms, false)
-  end
-  notice_due(first_due, dues)
+  jobs_wait(first_due, dues, moved, revived)
   return out
 end
 return answer(main)

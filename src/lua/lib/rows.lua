@@ -11,10 +11,16 @@ local function ended_as(id, text, end_ms)
   return WAITING, (due_after_lease(id, attempt, end_ms))
 end
 
--- A lease that is over is over, even if no sweep has passed yet.
+-- The state of a job in a set, with this score, and the score that goes with the state. text: its
+-- attempt, '' if it has none. A lease that is over is over, even if no sweep has passed yet.
+local function job_state(id, set, score, text)
+  local state = (set == DUE and WAITING) or (set == RUN and RUNNING) or DIED
+  if set == RUN and score <= now_ms then return ended_as(id, text, score) end
+  return state, score
+end
+
 local function job_row(id, set, score, record)
   local text = call('HGET', ATTEMPTS, id) or ''
-  local state = (set == DUE and WAITING) or (set == RUN and RUNNING) or DIED
-  if set == RUN and score <= now_ms then state, score = ended_as(id, text, score) end
-  return { id, state, score, text, record }
+  local state, shown_score = job_state(id, set, score, text)
+  return { id, state, shown_score, text, record }
 end

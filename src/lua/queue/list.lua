@@ -3,7 +3,7 @@
 --
 -- KIND    single, read-only
 -- ROLE    monitor
--- USES    answer ids record rows
+-- USES    answer ids ranks record rows
 -- KEYS    due none
 -- READS   due run dead jobs attempts
 -- ARGV    database
@@ -16,24 +16,6 @@
 --         then per job: row (those of an invalid id are left out)
 -- ERRORS  Redis's own
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
-
--- The rank of the first job behind the one with this score and id.
-local function rank_after(set, score, id)
-  if id == '' then return 0 end
-  if time_of(call('ZSCORE', set, id)) == tonumber(score) then return call('ZRANK', set, id) + 1 end
-
-  -- it is gone: look for its place among those of its score, which are in the order of their bytes
-  local low, high = call('ZCOUNT', set, '-inf', '(' .. score), call('ZCOUNT', set, '-inf', score)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if bytes_of(call('ZRANGE', set, middle, middle)[1]) > bytes_of(id) then
-      high = middle
-    else
-      low = middle + 1
-    end
-  end
-  return low
-end
 
 local function main()
   local set = ({ DUE, RUN, DEAD })[tonumber(ARGV[2])]

@@ -34,6 +34,14 @@ static void on_list(struct lapse *l, int err, const struct lapse_job *const *job
     on_answer(l, err, NULL, arg);
 }
 
+static void on_count(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
+{
+    if (n != 0 || n_running != 0) {
+        wrong++;
+    }
+    on_answer(l, err, NULL, arg);
+}
+
 static void on_text(struct lapse *l, int err, const char *text, void *arg)
 {
     if (text != NULL) {
@@ -107,6 +115,26 @@ static void expect(int is, int should_be)
     }
 }
 
+static void use_selections(struct lapse *l)
+{
+    struct lapse_where w;
+    struct lapse_due due = lapse_in(5);
+
+    memset(&w, 0, sizeof w);
+    w.size = sizeof w;
+    expect(lapse_cancel_all(l, "orders", &w, 0, on_count, &answered), LAPSE_EINVAL);
+    w.state = LAPSE_DEAD;
+    expect_accepted(lapse_cancel_all(l, "orders", &w, 0, on_count, &answered));
+    expect_accepted(lapse_reschedule_all(l, "orders", &w, due, 9, 0, on_count, &answered));
+}
+
+static void use_queries(struct lapse *l)
+{
+    expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
+    expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
+    expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
+}
+
 static void use_settings(struct lapse *l)
 {
     expect_accepted(lapse_configure(l, "orders", NULL, on_text, &answered));
@@ -153,9 +181,8 @@ int main(void)
     expect_accepted(lapse_cancel(l, "orders", "o-1", 0, on_answer, &answered));
     expect_accepted(lapse_reschedule(l, "orders", "o-1", lapse_in(5), 0, on_answer, &answered));
     expect_accepted(lapse_kill(l, "orders", "o-1", "no", on_answer, &answered));
-    expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
-    expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
-    expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
+    use_queries(l);
+    use_selections(l);
     use_settings(l);
     expect(lapse_cancel(l, "", "o-1", 0, on_answer, &answered), LAPSE_EINVAL);
     expect(answered, 0);
@@ -173,5 +200,5 @@ int main(void)
     printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
            answered, closed_runs, wrong);
 
-    return wrong || accepted != 12 || answered != 12 || closed_runs != 1;
+    return wrong || accepted != 14 || answered != 14 || closed_runs != 1;
 }

@@ -36,6 +36,19 @@ static void on_health(struct lapse_sync *s, const struct lapse_health *h, void *
     (void)arg;
 }
 
+static void use_selections(struct lapse_sync *s)
+{
+    struct lapse_sync_count count;
+    struct lapse_where where;
+
+    memset(&where, 0, sizeof where);
+    where.size = sizeof where;
+    where.state = LAPSE_DEAD;
+    EXPECT(lapse_sync_cancel_all(s, "orders", &where, 0, 0, &count), LAPSE_EDOWN);
+    EXPECT(lapse_sync_reschedule_all(s, "orders", &where, lapse_in(0), 9, 0, 0, &count),
+           LAPSE_EDOWN);
+}
+
 int main(void)
 {
     struct lapse_options o = lapse_options_init();
@@ -64,6 +77,7 @@ int main(void)
     EXPECT(lapse_sync_kill(s, "orders", "o-1", "no", 0, NULL), LAPSE_EDOWN);
     EXPECT(lapse_sync_get(s, "orders", "o-1", 0, &job), LAPSE_EDOWN);
     EXPECT(lapse_sync_get(s, "", "o-1", 0, &job), LAPSE_EINVAL);
+    use_selections(s);
     EXPECT(lapse_sync_list(s, "orders", LAPSE_WAITING, NULL, LAPSE_SYNC_JOBS, 0, &jobs),
            LAPSE_EDOWN);
     EXPECT(lapse_sync_depth(s, "orders", 0, &depth), LAPSE_EDOWN);

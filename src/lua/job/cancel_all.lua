@@ -1,0 +1,33 @@
+-- Deletes the jobs of a selection: those of a state, or some of them. To be called again with the
+-- cursor of its answer, until that is empty.
+--
+-- KIND    single
+-- ROLE    producer
+-- USES    answer removal selections
+-- KEYS    due none
+-- READS   due run dead jobs attempts seq
+-- WRITES  due run dead jobs attempts t
+-- ARGV    database
+--         state           1 waiting, 2 running, 3 dead
+--         reason          part of the reasons; '': any
+--         before_ms       only those that are due, or died, before this; 0: all
+--         limit           delete at most so many
+--         cursor          '' at first, then that of the last answer
+-- RETURNS now_us
+--         n               jobs deleted
+--         n_running       jobs of the selection that run: they are left
+--         cursor          text: for the next call; '': none is left
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job; it looks at 100 at most, and at none after 256 KiB of records
+local function main()
+  local jobs, n_running, cursor = selection_jobs(ARGV[6])
+  local leaves, ids = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}
+
+  for i, job in ipairs(jobs) do
+    ids[i] = job.id
+    table.insert(leaves[job.set], job.id)
+  end
+  jobs_remove(leaves, ids)
+  return { now_us, #ids, n_running, cursor }
+end
+return answer(main)

@@ -1,0 +1,57 @@
+-- Makes the jobs of a selection due at another time: those of a state, or some of them. Dead ones
+-- wait again, with all their tries. To be called again with the cursor of its answer, until that is
+-- empty.
+--
+-- KIND    single, needs memory
+-- ROLE    producer
+-- USES    answer due moves selections
+-- KEYS    due none
+-- READS   due run dead jobs attempts seq
+-- WRITES  due run dead attempts t notice
+-- ARGV    database
+--         state           1 waiting, 2 running, 3 dead
+--         reason          part of the reasons; '': any
+--         before_ms       only those that are due, or died, before this; 0: all
+--         limit           move at most so many
+--         cursor          '' at first, then that of the last answer
+--         due             '+ms' from the first call, or ms
+--         spread_ms       each so much later as its id says, but less than this; 0: all at once
+-- RETURNS now_us
+--         n               jobs moved; those that are due then in any case do not count
+--         n_running       jobs of the selection that run: they are left
+--         cursor          text: for the next call; '': none is left
+--         due_ms          none of them is due before; 0: they would be due in over ten years, and
+--                           nothing has changed
+-- ERRORS  Redis's own; EBROKEN
+-- COST    O(log N) a job; it looks at 100 at most, and at none after 256 KiB of records
+
+-- How much later a job is due than the first of its selection: the first 32 bits of the SHA1 of its
+-- id say which part of spread_ms. A repeat does not change that.
+local function spread_of(id, spread_ms)
+  local part = tonumber(string.sub(redis.sha1hex(id), 1, 8), 16) / 2 ^ 32
+  return math.floor(part * spread_ms)
+end
+
+local function main()
+  local first_due, spread_ms = first_to_come(), tonumber(ARGV[8])
+  local began, from = string.match(ARGV[6], '^(%d+) (.*)$')
+  local due_ms = tonumber(began) or due_of(ARGV[7])
+  if not began and due_ms + spread_ms > now_ms + TEN_YEARS then return { now_us, 0, 0, '', 0 } end
+
+  local jobs, n_running, cursor = selection_jobs(from or ARGV[6])
+  local dues, leaves, revived = {}, { [RUN] = {}, [DEAD] = {} }, {}
+  for _, job in ipairs(jobs) do
+    local id, at_ms = job.id, due_ms + spread_of(job.id, spread_ms)
+    local is_there = job.set == DUE and time_of(job.score) == at_ms
+    if job.record and not is_there then
+      dues[#dues + 1], dues[#dues + 2] = at_ms, id
+      if job.set ~= DUE then table.insert(leaves[job.set], id) end
+      if job.state == DIED then revived[#revived + 1] = id end
+    end
+  end
+
+  jobs_wait(first_due, dues, { { RUN, leaves[RUN] }, { DEAD, leaves[DEAD] } }, revived)
+  if cursor ~= '' then cursor = decimal(due_ms) .. ' ' .. cursor end
+  return { now_us, #dues / 2, n_running, cursor, due_ms }
+end
+return answer(main)
