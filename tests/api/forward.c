@@ -62,6 +62,102 @@ FLOW_ALL_MODES(forward, moves_every_job_once_to_a_stream)
     flow_end(f, "q");
 }
 
+static void no_alarm_no_sweep(struct lapse_options *o)
+{
+    o->flags = LAPSE_NO_ALARM;
+    o->sweep_ms = 600000;
+}
+
+static void alarm_alone(struct lapse_options *o)
+{
+    o->flags = LAPSE_NO_EVENTS;
+    o->sweep_ms = 600000;
+}
+
+static void sweep_alone(struct lapse_options *o)
+{
+    o->flags = LAPSE_NO_EVENTS | LAPSE_NO_ALARM;
+    o->sweep_ms = 50;
+}
+
+/* It forwards, and what it asked at its start is answered. */
+static struct flow *start_alone(enum flow_mode mode, flow_tweak *tweak)
+{
+    struct flow *f = flow_start_opts(mode, NULL, tweak);
+
+    cr_assert_eq(forward(f, "stream", NULL), 0);
+    flow_calm(f);
+    return f;
+}
+
+/* By another handle, so that only Redis tells the one that forwards. */
+static void others_schedule(struct flow *f, struct lapse *other, int64_t delay_ms, int n)
+{
+    struct lapse *forwards = f->l;
+
+    f->l = other;
+    for (int i = 0; i < n; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, delay_ms, NULL), 0);
+    }
+    f->l = forwards;
+}
+
+Test(forward, by_events_alone)
+{
+    struct flow *f = start_alone(FLOW_FULL, no_alarm_no_sweep);
+
+    others_schedule(f, flow_open(f, NULL), 30, 20);
+    flow_until(f, flow_stats(f->l).forwarded == 20);
+    cr_assert_eq(flow_stats(f->l).touches, 0);
+    cr_assert_gt(flow_stats(f->l).events, 0);
+    each_once(f, 20);
+    flow_end(f, "q");
+}
+
+/* There is none for a job that falls due later: it waits for the first that there is. */
+Test(forward, by_notices_alone)
+{
+    struct flow *f = start_alone(FLOW_MUTE, no_alarm_no_sweep);
+    struct lapse *other = flow_open(f, NULL);
+
+    others_schedule(f, other, 30, 1);
+    flow_spin(f, 200);
+    cr_assert_eq(flow_count(f, "q", "due"), 1);
+
+    others_schedule(f, other, 0, 20);
+    flow_until(f, flow_stats(f->l).forwarded == 21);
+    cr_assert_eq(flow_stats(f->l).events, 0);
+    cr_assert_eq(flow_stats(f->l).touches, 0);
+    each_once(f, 21);
+    flow_end(f, "q");
+}
+
+/* Its own calls and the answers of Redis tell it what comes next. */
+Test(forward, by_the_alarm_alone)
+{
+    struct flow *f = start_alone(FLOW_STILL, alarm_alone);
+
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, i % 2 ? 0 : 30 + i, NULL), 0);
+    }
+    flow_until(f, flow_stats(f->l).forwarded == 20);
+    cr_assert_eq(flow_stats(f->l).events, 0);
+    each_once(f, 20);
+    flow_end(f, "q");
+}
+
+Test(forward, by_the_sweep_alone)
+{
+    struct flow *f = start_alone(FLOW_STILL, sweep_alone);
+
+    others_schedule(f, flow_open(f, NULL), 10, 20);
+    flow_until(f, flow_stats(f->l).forwarded == 20);
+    cr_assert_eq(flow_stats(f->l).events, 0);
+    cr_assert_eq(flow_stats(f->l).touches, 0);
+    each_once(f, 20);
+    flow_end(f, "q");
+}
+
 Test(forward, to_a_list_keeps_the_order)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
@@ -341,6 +437,41 @@ Test(forward, keeps_what_a_consumer_has_not_acknowledged_and_frees_the_rest)
     cr_assert_eq(consume(f, "g", "c"), 1);
     flow_spin(f, 200);
     cr_assert_eq(entries(f), 2);
+    flow_end(f, "q");
+}
+
+/* What a blocked consumer is given before it dies. */
+static void give_and_die(struct flow *f, const char *command, uint64_t forwarded)
+{
+    redisContext *consumer = redisConnectUnix(f->server->socket);
+    int sent = 0;
+
+    cr_assert(consumer && !consumer->err);
+    redisAppendCommand(consumer, command);
+    cr_assert_eq(redisBufferWrite(consumer, &sent), REDIS_OK);
+    cr_assert(sent);
+    cr_assert_eq(flow_schedule(f, "q", "i", 0, NULL), 0);
+    flow_until(f, flow_stats(f->l).forwarded == forwarded);
+    flow_poll(f, redis_int(f->server, "LLEN lapse:{q}:list") == 0);
+    redisFree(consumer);
+}
+
+Test(forward, to_a_list_loses_what_a_dead_consumer_popped_but_not_what_it_moved_to_its_own)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+
+    cr_assert_eq(flow_configure(f, "q", "forward=list forward_element=id", NULL), 0);
+    cr_assert_eq(forward(f, NULL, NULL), 0);
+
+    give_and_die(f, "BRPOP lapse:{q}:list 0", 1);
+    cr_assert_eq(redis_int(f->server, "EXISTS lapse:{q}:list lapse:{q}:mine"), 0);
+    cr_assert_eq(flow_get(f, "q", "i", NULL), LAPSE_ENOENT);
+
+    give_and_die(f, "BLMOVE lapse:{q}:list lapse:{q}:mine RIGHT LEFT 0", 2);
+    redis_do(f->server, "LMOVE lapse:{q}:mine lapse:{q}:list RIGHT RIGHT");
+    char *got = redis_str(f->server, "RPOP lapse:{q}:list");
+    cr_assert_str_eq(got, "i");
+    free(got);
     flow_end(f, "q");
 }
 
