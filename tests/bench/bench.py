@@ -183,6 +183,7 @@ class Run:
     options: dict = dataclasses.field(default_factory=dict)  # arguments of the listeners besides
     queues: int = 1
     rtt_us: int = 0  # by so much each round trip of the listeners is longer
+    store: str = ""  # the system that puts the jobs, if it is another than the one that runs them
     # Returns when the listeners have come; otherwise start_ms of the system is enough for them.
     wait_ready: Callable | None = None
 
@@ -191,6 +192,7 @@ class TimedRun:
     def __init__(self, bench, run):
         self.bench = bench
         self.run = run
+        self.store = run.store or run.system
         self.measured = int(run.rate * run.seconds)
         self.n = self.measured
         self.lead_ms = run.lead_ms
@@ -236,13 +238,13 @@ class TimedRun:
     def start_producer(self):
         run = self.run
         self.producer = self.bench.spawn(
-            run.system, "produce", run=self.number, t0=self.t0_ms, n=self.n, rate=run.rate,
+            self.store, "produce", run=self.number, t0=self.t0_ms, n=self.n, rate=run.rate,
             lead=self.lead_ms, jitter=run.jitter_ms, **self.queues(),
         )
 
     def finish(self):
         bench, name, results = self.bench, self.run.name, self.bench.results
-        results.keep(name, bench.end(self.producer, f"{self.run.system} produce"))
+        results.keep(name, bench.end(self.producer, f"{self.store} produce"))
         outputs = [listener.end_by(self.end_ms + END_MOST_MS) for listener in self.listeners]
         results.keep(name, outputs[0])
         used_us = bench.server.cpu_us() - self.server_before_us

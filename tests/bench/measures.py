@@ -8,7 +8,7 @@ import time
 
 import lateness
 from bench import ProgramFailed, Run, TimedRun
-from sizes import BIG_WAITING
+from sizes import BIG_WAITING, THREADS
 from systems import cpu_us, now_ms, sleep_until_ms
 
 COUNTED_SCRIPTS = ("claim", "touch", "sweep", "schedule", "heartbeat", "done")
@@ -258,6 +258,26 @@ def measure_stopped(bench):
         timed.finish()
 
 
+# ---- forward: Redis moves the jobs to a stream or a list, and another process reads them ----
+def measure_forward(bench):
+    bench.start("lapse")
+    bench.fill("lapse", bench.sizes.others)
+    bench.timed(standard(bench, "lapse", "lapse.forward.handler"))
+    forwarded(bench, "stream", "--to-stream", "--group", "bench")
+    forwarded(bench, "list", "--to-list")
+
+
+def forwarded(bench, target, *options):
+    server = bench.start("lapse")
+    bench.fill("lapse", bench.sizes.others)
+    command = [bench.folder / "lapse", "forward", "bench", "-u", f"unix://{server.socket}"]
+    forwarder = bench.spawn_words([*command, *options])
+    server.wait_for_listeners(1)
+    bench.timed(standard(bench, target, f"lapse.forward.{target}", store="lapse"))
+    forwarder.terminate()
+    bench.end(forwarder, "lapse forward")
+
+
 # ---- schedule: jobs stored a second, many in flight ----
 def measure_schedule(bench):
     n, results = bench.sizes.bulk, bench.results
@@ -273,6 +293,22 @@ def measure_schedule(bench):
             bench.start(system)
             bench.say(f"{system}: {n} jobs, many in flight")
             results.keep(f"{system}.schedule.1", bench.run(system, "fill", n=n))
+
+
+# ---- threads: jobs stored a second by threads that share a connection and wait for each answer ----
+def measure_threads(bench):
+    n, results = bench.sizes.bulk, bench.results
+    server = bench.start("lapse")
+    for round_ in range(1, 6):
+        server.ask("FLUSHALL")
+        server.wait_for_rewrite()
+        bench.say(f"lapse: {n} jobs, many in flight, round {round_}")
+        results.keep(f"lapse.loop.{round_}", bench.run("lapse", "fill", n=n))
+        server.ask("FLUSHALL")
+        server.wait_for_rewrite()
+        bench.say(f"lapse: {n} jobs by {THREADS} threads, round {round_}")
+        output = bench.run("threads", "threads", n=n, threads=THREADS)
+        results.keep(f"lapse.threads.{round_}", output)
 
 
 # ---- one: jobs scheduled one at a time ----
@@ -488,7 +524,9 @@ MEASURES = {
     "burst": measure_burst,
     "listeners": measure_listeners,
     "stopped": measure_stopped,
+    "forward": measure_forward,
     "schedule": measure_schedule,
+    "threads": measure_threads,
     "one": measure_one,
     "network": measure_network,
     "blocked": measure_blocked,

@@ -8,7 +8,7 @@ import json
 import sys
 
 from results import Results
-from sizes import BIG_WAITING
+from sizes import BIG_WAITING, THREADS
 
 PEERS = {
     "bullmq": "BullMQ",
@@ -282,7 +282,20 @@ class Report:
             reached=self.within(run, 80) and lost == 0 and twice == 0,
         )
 
-    # ---- schedule, one ----
+    # ---- forward ----
+    def forward(self, target, command):
+        results, run = self.results, f"lapse.forward.{target}"
+        if not results.has(f"{run}.p99_ms"):
+            return
+        self.row(
+            f"1,000/s forwarded to a {target}, read by another process in {command}",
+            f"{self.late(run)}; "
+            + self.over(f"{run}.p50_ms", "lapse.forward.handler.p50_ms", "a handler's p50"),
+            goal="<= 1 / 5",
+            reached=results.number(f"{run}.p50_ms") <= 1 and self.within(run, 5),
+        )
+
+    # ---- schedule, threads, one ----
     def middle_round(self, measure, figure):
         """The middle of the rounds, kept as a figure of its own."""
         rounds = self.results.rounds(measure, figure)
@@ -323,6 +336,20 @@ class Report:
                 goal=">= 5 times",
                 reached=ours >= 5 * theirs,
             )
+
+    def threads(self):
+        for measure in ("lapse.threads", "lapse.loop"):
+            self.middle_round(measure, "jobs_s")
+        if not self.results.has("lapse.threads.jobs_s"):
+            return
+        share = self.share("lapse.threads", "lapse.loop", "jobs_s")
+        self.row(
+            f"{THREADS} threads schedule over one connection, each waits for its answer, jobs/s",
+            f"{self.count('lapse.threads.jobs_s')}; {digits(share)} times one loop's with many "
+            "in flight",
+            goal=">= 40,000",
+            reached=self.results.number("lapse.threads.jobs_s") >= 40000,
+        )
 
     def one(self):
         results, figure = self.results, "one.p50_us"
@@ -608,7 +635,10 @@ class Report:
                 self.listeners(n, measure, delay)
         for nth in (1, 3):
             self.stopped(nth)
+        for target, command in (("stream", "XREADGROUP"), ("list", "BLMOVE")):
+            self.forward(target, command)
         self.schedule()
+        self.threads()
         self.one()
         self.bytes()
         self.idle()

@@ -4,6 +4,7 @@
 import dataclasses
 
 BIG_WAITING = 10000000  # with BIG=1
+THREADS = 16
 
 
 @dataclasses.dataclass

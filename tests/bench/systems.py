@@ -176,6 +176,9 @@ def systems(out):
         System("zset10", [out / "zset"], listen=["every=10"]),
         System("zset1000", [out / "zset"], listen=["every=1000"]),
         System("expired", [out / "expired"]),
+        System("stream", [out / "reader"], listen=["reads=stream"]),
+        System("list", [out / "reader"], listen=["reads=list"]),
+        System("threads", [out / "threads"]),
         System("beanstalk", [out / "beanstalk"], server=Beanstalkd),
         System("bullmq", node, start_ms=1200),
     ]
