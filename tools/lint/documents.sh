@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # documents.sh: checks the documents: the length of README.md, every relative link and its heading, that the index names
 # every page of tools/doc, that the table of faults has the rows of tests/fault and no others, that the scripts of the
-# protocol exist, and that the picture of the demo shows the words of the demo.
+# protocol and the tests of the tables of patterns and of known bugs exist, and that the picture of the demo shows the
+# words of the demo.
 set -u
 README_LINES=150
 bad=0
@@ -87,6 +88,19 @@ check_scripts() {
     done < <(awk '/^\| script / { on = 1; getline; next } !/^\|/ { on = 0 } on { print $2 }' tools/doc/protocol.md)
 }
 
+# Tests that a table names as `suite/test`, where "*" stands for any letters.
+# shellcheck disable=SC2016 # the backquotes are of Markdown
+check_tests() {
+    local tests document name
+
+    tests=$(grep -ohE '^(Test|FLOW_ALL_MODES)\([a-z0-9_]+, [a-z0-9_]+' tests/*/*.c | sed 's/.*(//; s/, /\//')
+    for document in tools/doc/patterns.md tests/known_bugs.md; do
+        while read -r name; do
+            grep -qxE -e "${name//\*/.*}" <<< "$tests" || wrong "$document: no test is called $name"
+        done < <(grep -oE '`[a-z0-9_]+/[a-z0-9_*]+`' "$document" | tr -d '`' | sort -u)
+    done
+}
+
 # The picture shows an earlier run: its times may differ, its words may not.
 check_picture() {
     local program words
@@ -103,5 +117,6 @@ check_links
 check_index
 check_faults
 check_scripts
+check_tests
 check_picture
 exit $bad
