@@ -12,7 +12,7 @@
  *              LAPSE_EALONE. LAPSE_ELOST is also returned when it happened, but memory was short
  *              for what out should get.
  *   JOBS       The jobs that a call gives are the caller's: read them by lapse_job_*(), and free
- *              them by lapse_sync_free(). Only lapse_sync_get() and lapse_sync_list() bring a body.
+ *              them by lapse_sync_free(). Only lapse_sync_get() and the lists bring a body.
  *              out may be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
  *              lapse_sync_close(). The log function, the health function and the allocator run in
@@ -87,6 +87,10 @@ struct lapse_sync_jobs {
 LAPSE_API int lapse_sync_list(struct lapse_sync *s, const char *queue, enum lapse_state state,
                               const struct lapse_job *after, unsigned n, int64_t timeout_ms,
                               struct lapse_sync_jobs *out);
+/* Likewise, as lapse_list_tag() gives it. */
+LAPSE_API int lapse_sync_list_tag(struct lapse_sync *s, const char *queue, const char *tag,
+                                  const struct lapse_job *after, unsigned n, int64_t timeout_ms,
+                                  struct lapse_sync_jobs *out);
 /* Frees the jobs of a page; n is 0 then. */
 LAPSE_API void lapse_sync_free_jobs(struct lapse_sync_jobs *jobs);
 

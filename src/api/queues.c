@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_depth(), lapse_list(), and the settings: lapse_configure(), lapse_pause(), lapse_unpause(),
- * lapse_forward(). */
+/* lapse_depth(), lapse_list(), lapse_list_tag(), and the settings: lapse_configure(), lapse_pause(),
+ * lapse_unpause(), lapse_forward(). */
 #include "api/request.h"
 #include "script/queue_verbs.h"
 #include "base/mem.h"
@@ -86,7 +86,8 @@ struct list_call {
     struct request request;
     lapse_list_fn *fn;
     struct list_request script;
-    enum lapse_state state;
+    enum lapse_state state; /* of a list by state */
+    struct span tag;        /* of a list by tag; empty: it is one by state */
     unsigned limit;
     unsigned n;
     struct lapse_job *jobs[SCRIPT_BATCH];
@@ -138,18 +139,30 @@ static int add_row(struct list_call *r, const struct list_reply *reply, size_t i
     return 0;
 }
 
+/* What is missing of the page, behind the job of this id and score. */
+static void list_ask(struct list_call *r, struct span after_id, int64_t after_score_ms)
+{
+    struct script *script = &r->request.handle->script;
+    struct list_page page = {
+        .state = r->state,
+        .limit = r->limit - r->n,
+        .after_score_ms = after_score_ms,
+        .after_id = after_id,
+    };
+
+    if (r->tag.len) {
+        script_list_tag(script, &r->script, r->request.key, r->tag, page.limit, after_id);
+    } else {
+        script_list(script, &r->script, r->request.key, &page);
+    }
+}
+
 /* A script stops at so many bytes: then the rest of the page is asked for from there on. */
 static void ask_for_the_rest(struct list_call *r)
 {
     const struct lapse_job *last = r->jobs[r->n - 1];
-    struct list_page page = {
-        .state = r->state,
-        .limit = r->limit - r->n,
-        .after_score_ms = last->score_ms,
-        .after_id = {last->id, strlen(last->id)},
-    };
 
-    script_list(&r->request.handle->script, &r->script, r->request.key, &page);
+    list_ask(r, span_of(last->id), last->score_ms);
 }
 
 static void on_list(struct list_request *r, int err, const struct list_reply *reply)
@@ -169,25 +182,23 @@ static void on_list(struct list_request *r, int err, const struct list_reply *re
     }
 }
 
-static bool page_is_valid(enum lapse_state state, unsigned n)
-{
-    return state >= LAPSE_WAITING && state <= LAPSE_DEAD && n >= 1 && n <= SCRIPT_BATCH;
-}
-
-int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
-               const struct lapse_job *after, unsigned n, lapse_list_fn *fn, void *arg)
+/* what: its fn, its limit, and its state or its tag. */
+static int list_start(struct lapse *l, const char *queue, const struct list_call *what,
+                      const struct lapse_job *after, void *arg)
 {
     struct request_spec spec = {
         .size = sizeof(struct list_call),
         .queue = queue,
         .id = after ? after->id : "",
+        .extra_len = what->tag.len,
         .arg = arg,
         .run = list_call_run,
         .done = list_call_done,
     };
     void *made;
 
-    if (!l || !queue || !keys_queue_ok(span_of(queue)) || !page_is_valid(state, n)) {
+    if (!l || !queue || !keys_queue_ok(span_of(queue)) || what->limit < 1 ||
+        what->limit > SCRIPT_BATCH) {
         return LAPSE_EINVAL;
     }
     int err = request_new(&made, l, &spec);
@@ -196,21 +207,38 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
     }
 
     struct list_call *r = made;
-    r->fn = fn;
-    r->state = state;
-    r->limit = n;
+    r->fn = what->fn;
+    r->state = what->state;
+    r->limit = what->limit;
+    if (what->tag.len) {
+        r->tag =
+            (struct span){memcpy(r->request.extra, what->tag.at, what->tag.len), what->tag.len};
+    }
     r->script.end = on_list;
     r->script.request.until_us = request_until_us(l);
-
-    struct list_page page = {
-        .state = state,
-        .limit = n,
-        .after_score_ms = after ? after->score_ms : 0,
-        .after_id = r->request.id,
-    };
-    script_list(&l->script, &r->script, r->request.key, &page);
+    list_ask(r, r->request.id, after ? after->score_ms : 0);
 
     return 0;
+}
+
+int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
+               const struct lapse_job *after, unsigned n, lapse_list_fn *fn, void *arg)
+{
+    struct list_call what = {.fn = fn, .state = state, .limit = n};
+    bool is_state = state >= LAPSE_WAITING && state <= LAPSE_DEAD;
+
+    return is_state ? list_start(l, queue, &what, after, arg) : LAPSE_EINVAL;
+}
+
+int lapse_list_tag(struct lapse *l, const char *queue, const char *tag,
+                   const struct lapse_job *after, unsigned n, lapse_list_fn *fn, void *arg)
+{
+    if (!tag || !keys_tag_ok(span_of(tag))) {
+        return LAPSE_EINVAL;
+    }
+
+    struct list_call what = {.fn = fn, .tag = span_of(tag), .limit = n};
+    return list_start(l, queue, &what, after, arg);
 }
 
 /* ---- settings ---- */

@@ -37,6 +37,31 @@ bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
 }
 
 /* ---- attributes ---- */
+static bool tag_is_new(const struct lapse_spec *s, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (strcmp(s->tags[i], s->tags[n]) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool put_tags(struct attributes *out, const struct lapse_spec *s)
+{
+    if (s->n_tags > TAGS_MAX || (s->n_tags && !s->tags)) {
+        return false;
+    }
+
+    for (unsigned i = 0; i < s->n_tags; i++) {
+        if (!s->tags[i] || !keys_tag_ok(span_of(s->tags[i])) || !tag_is_new(s, i) ||
+            !attributes_add(out, 'T', span_of(s->tags[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool header_is_new(const struct lapse_spec *s, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -78,6 +103,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
+        put_tags,
         put_headers,
     };
 

@@ -6,10 +6,10 @@
 /* The capital letters that this version knows. */
 static const struct capital {
     char letter;
-    bool may_repeat;
+    unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'\0', false, NULL},
+    {'T', TAGS_MAX, keys_tag_ok},
 };
 
 bool attributes_add(struct attributes *a, char letter, struct span value)
@@ -40,11 +40,6 @@ static bool is_small(char letter)
     return letter >= 'a' && letter <= 'z';
 }
 
-static bool is_capital(char letter)
-{
-    return letter >= 'A' && letter <= 'Z';
-}
-
 bool attributes_take(struct span *text, struct attribute *out)
 {
     const unsigned char *at = (const unsigned char *)text->at;
@@ -69,11 +64,12 @@ bool attributes_take(struct span *text, struct attribute *out)
     return true;
 }
 
-static bool capital_ok(const struct attribute *a, char last)
+/* n: it is the nth of its letter. */
+static bool capital_ok(const struct attribute *a, unsigned n)
 {
-    for (const struct capital *c = capitals; c->letter; c++) {
-        if (c->letter == a->letter) {
-            return (c->may_repeat || a->letter != last) && c->is_value(a->value);
+    for (size_t i = 0; i < sizeof capitals / sizeof *capitals; i++) {
+        if (capitals[i].letter == a->letter) {
+            return n <= capitals[i].most && capitals[i].is_value(a->value);
         }
     }
     return false;
@@ -83,6 +79,7 @@ bool attributes_ok(struct span text)
 {
     struct attribute a;
     char last = '\0';
+    unsigned n = 0;
 
     if (text.len > ATTRIBUTES_MAX) {
         return false;
@@ -92,10 +89,11 @@ bool attributes_ok(struct span text)
         if (!attributes_take(&text, &a) || a.letter < last) {
             return false;
         }
-        if (!is_small(a.letter) && !(is_capital(a.letter) && capital_ok(&a, last))) {
+        n = a.letter == last ? n + 1 : 1;
+        last = a.letter;
+        if (!is_small(a.letter) && !capital_ok(&a, n)) {
             return false;
         }
-        last = a.letter;
     }
     return true;
 }

@@ -6,6 +6,7 @@
 
 enum {
     ATTRIBUTES_MAX = 4096, /* bytes, in all */
+    TAGS_MAX = 8,
     HEADERS_MAX = 16,
     HEADER_VALUE_MAX = 255
 };

@@ -2,7 +2,7 @@
 #include "job/job.h"
 #include "base/mem.h"
 
-enum { HEADER = 'h' }; /* the letter of this attribute */
+enum { TAG = 'T', HEADER = 'h' }; /* the letters of attributes */
 
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
@@ -17,7 +17,22 @@ static char *put_text(char *to, struct span text, const char **field)
     return to + text.len + 1;
 }
 
-/* They take no more room than the header of the record. */
+/* Tags and headers take no more room than the header of the record. */
+static char *put_tags(char *to, struct span attributes)
+{
+    struct attribute a;
+    const char *text;
+
+    while (attributes_take(&attributes, &a)) {
+        if (a.letter == TAG) {
+            to = put_text(to, a.value, &text);
+        }
+    }
+
+    *to = '\0';
+    return to + 1;
+}
+
 static char *put_headers(char *to, struct span attributes)
 {
     struct attribute a;
@@ -75,9 +90,10 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     }
 
     if (with_body && record.attributes.len) {
-        job->headers = texts;
+        job->tags = texts;
+        job->headers = texts = put_tags(texts, record.attributes);
         texts = put_headers(texts, record.attributes);
-        job->headers_len = (size_t)(texts - job->headers);
+        job->attributes_len = (size_t)(texts - job->tags);
     }
 
     job->body = "";
@@ -92,7 +108,7 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
 {
     struct span queue = span_of(job->queue);
     struct span id = span_of(job->id);
-    size_t texts_len = queue.len + 1 + id.len + 1 + job->headers_len + job->body_len;
+    size_t texts_len = queue.len + 1 + id.len + 1 + job->attributes_len + job->body_len;
     struct lapse_job *dup = mem_new(sizeof *dup, texts_len);
 
     if (!dup) {
@@ -105,9 +121,10 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
 
     char *texts = put_text((char *)(dup + 1), queue, &dup->queue);
     texts = put_text(texts, id, &dup->id);
-    if (job->headers_len) {
-        dup->headers = memcpy(texts, job->headers, job->headers_len);
-        texts += job->headers_len;
+    if (job->attributes_len) {
+        dup->tags = memcpy(texts, job->tags, job->attributes_len);
+        dup->headers = texts + (job->headers - job->tags);
+        texts += job->attributes_len;
     }
     dup->body = "";
     if (job->body_len) {
@@ -205,6 +222,16 @@ enum lapse_via lapse_job_via(const struct lapse_job *job)
 static const char *text_behind(const char *text)
 {
     return text + strlen(text) + 1;
+}
+
+const char *lapse_job_tag(const struct lapse_job *job, unsigned i)
+{
+    const char *at = job->tags ? job->tags : "";
+
+    for (; *at && i > 0; i--) {
+        at = text_behind(at);
+    }
+    return *at ? at : NULL;
 }
 
 const char *lapse_job_header_name(const struct lapse_job *job, unsigned i)

@@ -10,8 +10,9 @@ struct lapse_job {
     /* these four lie in the same allocation as the job */
     const char *queue;
     const char *id;
-    const char *headers; /* the name and the value of each, terminated; behind them "" */
-    size_t headers_len;  /* 0: headers is NULL */
+    const char *tags;      /* each terminated, and behind them ""; or NULL */
+    const char *headers;   /* likewise; of each the name and the value */
+    size_t attributes_len; /* of both together: the headers are behind the tags */
     const void *body;
     size_t body_len;
 

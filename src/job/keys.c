@@ -53,6 +53,11 @@ bool keys_header_ok(struct span name)
     return is_printable(name, KEYS_HEADER_MAX) && !memchr(name.at, '=', name.len);
 }
 
+bool keys_tag_ok(struct span tag)
+{
+    return is_printable(tag, KEYS_TAG_MAX);
+}
+
 const char *keys_part_name(enum keys_part part)
 {
     static const char *const names[KEYS_PARTS] = {
@@ -61,6 +66,7 @@ const char *keys_part_name(enum keys_part part)
         [KEYS_ATTEMPTS] = "attempts", [KEYS_SEQ] = "seq",
         [KEYS_CONF] = "conf",         [KEYS_STREAM] = "stream",
         [KEYS_LIST] = "list",         [KEYS_LISTENERS] = "listeners",
+        [KEYS_INDEX] = "index",
     };
     return names[part];
 }

@@ -8,6 +8,7 @@ enum {
     KEYS_QUEUE_MAX = 64,
     KEYS_NAME_MAX = 64,
     KEYS_HEADER_MAX = 64,
+    KEYS_TAG_MAX = 64,
     KEYS_ID_MAX = 255,
     KEYS_MAX = KEYS_SPACE_MAX + KEYS_QUEUE_MAX + 32, /* of a key or channel without an id */
     KEYS_TRIGGER_MAX = KEYS_MAX + KEYS_ID_MAX
@@ -21,6 +22,7 @@ bool keys_id_ok(struct span id);
 bool keys_name_ok(struct span name);
 /* So is the name of a header, without = as well. */
 bool keys_header_ok(struct span name);
+bool keys_tag_ok(struct span tag);
 
 /* What Redis keeps of a queue beside its triggers: SPACE:{QUEUE}:PART. */
 enum keys_part {
@@ -34,6 +36,7 @@ enum keys_part {
     KEYS_STREAM,
     KEYS_LIST,
     KEYS_LISTENERS,
+    KEYS_INDEX,
     KEYS_PARTS
 };
 const char *keys_part_name(enum keys_part part);

@@ -4,7 +4,7 @@
 
 enum { PLAIN = 1, WITH_ATTRIBUTES = 2 }; /* versions of a record */
 enum { HAS_TRIES = 1, HAS_BACKOFF = 2, HAS_BACKOFF_MAX = 4, ALL_FLAGS = 7 };
-enum { ATTEMPT_VERSION = 1 };
+enum { ATTEMPT_PLAIN = 1, ATTEMPT_WITH_MORE = 2 }; /* versions of an attempt */
 
 /* ---- the record ---- */
 static size_t put_varint(unsigned char *out, uint64_t value)
@@ -138,10 +138,14 @@ bool attempt_decode(struct attempt *a, struct span text)
     int64_t tries;
     int64_t token;
 
-    if (!attempt_number(&text, &version) || version != ATTEMPT_VERSION ||
-        !attempt_number(&text, &token) || !attempt_skip_word(&text) ||
-        !attempt_number(&text, &try_no) || try_no > UINT32_MAX || !attempt_number(&text, &tries) ||
-        !attempt_number(&text, &found.claimed_us) || !attempt_number(&text, &found.due_ms)) {
+    if (!attempt_number(&text, &version) || version < ATTEMPT_PLAIN ||
+        version > ATTEMPT_WITH_MORE || !attempt_number(&text, &token) ||
+        !attempt_skip_word(&text) || !attempt_number(&text, &try_no) || try_no > UINT32_MAX ||
+        !attempt_number(&text, &tries) || !attempt_number(&text, &found.claimed_us) ||
+        !attempt_number(&text, &found.due_ms)) {
+        return false;
+    }
+    if (version == ATTEMPT_WITH_MORE && !attempt_skip_word(&text)) {
         return false;
     }
 

@@ -51,6 +51,21 @@ void script_list(struct script *s, struct list_request *r, struct span key,
     script_submit(s, &r->request);
 }
 
+void script_list_tag(struct script *s, struct list_request *r, struct span key, struct span tag,
+                     unsigned limit, struct span after_id)
+{
+    r->args[0] = tag;
+    r->args[1] = arg_number(r->limit, limit);
+    r->args[2] = after_id;
+
+    r->request.script = SCRIPT_LIST_TAG;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 3;
+    r->request.end = on_list;
+    script_submit(s, &r->request);
+}
+
 bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row *row)
 {
     return row_read(row, list_reply_row(reply, i));

@@ -29,11 +29,16 @@ struct list_request {
     char state[ARG_NUMBER_MAX];
     char limit[ARG_NUMBER_MAX];
     char score[ARG_NUMBER_MAX];
+    /* of list_tag too: it answers as list does */
     void (*end)(struct list_request *r, int err, const struct list_reply *reply);
 };
 
 void script_list(struct script *s, struct list_request *r, struct span key,
                  const struct list_page *page);
+
+/* after_id: of the last job of the page before; empty for the first page. */
+void script_list_tag(struct script *s, struct list_request *r, struct span key, struct span tag,
+                     unsigned limit, struct span after_id);
 
 /* The i-th job of a page; false: its row cannot be read. */
 bool script_listed_job(const struct list_reply *reply, size_t i, struct job_row *row);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_list(), lapse_sync_depth(), lapse_sync_stats(), lapse_sync_on_health(). */
+/* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_depth(), lapse_sync_stats(),
+ * lapse_sync_on_health(). */
 #include "sync/call.h"
 
 /* ---- list ---- */
 struct list_args {
     const char *queue;
     enum lapse_state state;
+    const char *tag; /* of a list by tag */
     const struct lapse_job *after;
     unsigned n;
 };
@@ -66,6 +68,20 @@ int lapse_sync_list(struct lapse_sync *s, const char *queue, enum lapse_state st
 {
     struct list_args args = {.queue = queue, .state = state, .after = after, .n = n};
     return out ? call_run(s, list_ask, &args, timeout_ms, out) : LAPSE_EINVAL;
+}
+
+static int list_tag_ask(struct call *c)
+{
+    const struct list_args *a = c->args;
+    return lapse_list_tag(c->sync->handle, a->queue, a->tag, a->after, a->n, on_list, c);
+}
+
+int lapse_sync_list_tag(struct lapse_sync *s, const char *queue, const char *tag,
+                        const struct lapse_job *after, unsigned n, int64_t timeout_ms,
+                        struct lapse_sync_jobs *out)
+{
+    struct list_args args = {.queue = queue, .tag = tag, .after = after, .n = n};
+    return out ? call_run(s, list_tag_ask, &args, timeout_ms, out) : LAPSE_EINVAL;
 }
 
 /* ---- depth ---- */

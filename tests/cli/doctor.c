@@ -673,6 +673,24 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
     server_stop(s);
 }
 
+Test(doctor, finds_and_repairs_an_index_that_says_other_than_the_records)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--tag", "x", "--tag", "y"), 0, NULL,
+           NULL);
+    finds(doctor("q"), 0, "jobs", "OK", "1, each in one state");
+    redis_do(s, "ZREM lapse:{q}:index %s", "t y a");
+    redis_do(s, "ZADD lapse:{q}:index 0 %s 0 %s", "t x gone", "t z a");
+    finds(doctor("q"), 1, "jobs", "FAIL",
+          "1 with a tag that is not in the index (a); 2 in the index alone (t x gone t z a)");
+    finds(doctor("q", "--repair"), 0, "jobs", "WARN", "3 of them repaired");
+    finds(doctor("q"), 0, "jobs", "OK", "1, each in one state");
+    expect(lapse("list", "q", "--tag", "y"), 0, "\"id\":\"a\"", NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
 /* A job that moves is never taken for a broken one, nor repaired. */
 Test(doctor, beside_running_listeners_finds_nothing_wrong)
 {

@@ -106,7 +106,7 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     many[5 + 2 * 16] = NULL;
     struct proc *p = proc_start(many);
     proc_wait(p, 10000);
-    expect(p, 2, "", "is too much: the headers may have 4096 bytes in all");
+    expect(p, 2, "", "the tags and headers take 4102 bytes; they may take 4096");
 
     for (int i = 0; i < 17; i++) {
         snprintf(header[i], sizeof header[i], "h%d=x", i);
@@ -119,6 +119,58 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     proc_wait(p, 10000);
     expect(p, 2, "", "--header 'h16=x': is one too many: at most 16 are allowed");
     expect(lapse("depth", "q"), 0, "\"waiting\":1", NULL);
+    server_stop(s);
+}
+
+Test(schedule, with_tags_is_found_by_them)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "--tag", "customer-7", "x", "--tag=\"",
+                 "--header", "a=b"),
+           0, "\"created\":true}\n", NULL);
+    expect(lapse("schedule", "q", "--id", "j", "--in", "1h", "--tag", "customer-7"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "k", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("get", "q", "i"), 0,
+           "\"body\":\"x\",\"tags\":[\"customer-7\",\"\\\"\"],\"headers\":{\"a\":\"b\"}}\n", NULL);
+    expect(lapse("get", "q", "i", "--format", "text"), 0,
+           "tag     customer-7\ntag     \"\nheader  a=b\nbody    x\n", NULL);
+
+    struct proc *p = lapse("list", "q", "--tag", "customer-7");
+    cr_assert(count_of(p->out, "\n") == 2 && has(p, "\"id\":\"i\"") && has(p, "\"id\":\"j\""), "%s",
+              p->out);
+    proc_free(p);
+    p = lapse("list", "q", "--tag", "customer-7", "--limit", "1");
+    cr_assert(count_of(p->out, "\n") == 1 && has(p, "\"id\":\"i\""), "%s", p->out);
+    proc_free(p);
+    p = lapse("list", "q", "--tag", "customer-8");
+    cr_assert_str_eq(p->out, "");
+    expect(p, 0, NULL, NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
+Test(schedule, refuses_a_tag_that_breaks_a_rule_and_says_which)
+{
+    static const char rule[] = "must be 1 to 64 printable ASCII characters, without space, { and }";
+    static const char *const bad[] = {
+        "", "a b", "{a}", "\xc3\xa9",
+        "0123456789012345678901234567890123456789012345678901234567890123"
+        "4"};
+    struct server *s = tool_redis();
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        expect(lapse("schedule", "q", "--in", "1h", "--tag", bad[i]), 2, "", rule);
+        expect(lapse("list", "q", "--tag", bad[i]), 2, "", rule);
+    }
+    expect(lapse("schedule", "q", "--in", "1h", "--tag", "a", "--tag", "b", "--tag", "a"), 2, "",
+           "--tag 'a': is given twice");
+    expect(lapse("schedule", "q", "--in", "1h", "--tag", "1", "--tag", "2", "--tag", "3", "--tag",
+                 "4", "--tag", "5", "--tag", "6", "--tag", "7", "--tag", "8", "--tag", "9"),
+           2, "", "--tag '9': is one too many: at most 8 are allowed");
+    expect(lapse("list", "q", "--tag", "a", "--state", "dead"), 2, "",
+           "--tag 'a': is for jobs in any state: use it without --state");
+    expect(lapse("depth", "q"), 0, "\"waiting\":0", NULL);
     server_stop(s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariant, read raw from Redis: each record is in exactly one state, and nothing else lies
- * about. */
+/* The invariant, read raw from Redis: each record is in exactly one state, its tags are in the
+ * index, and nothing else lies about. */
 #include "audit.h"
 #include "redis.h"
 #include <criterion/criterion.h>
@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, N_SETS };
-static const char *const set_name[N_SETS] = {"due", "run", "dead", "jobs", "attempts"};
+/* ENTRIES: those that the index should have. */
+enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, INDEX, ENTRIES, N_SETS };
+static const char *const set_name[N_SETS] = {"due",      "run",   "dead",   "jobs",
+                                             "attempts", "index", "entries"};
 static const char *const other_name[] = {"seq", "conf", "stream", "list", "listeners"};
 
 struct queue {
@@ -44,7 +46,18 @@ static void read_queue(struct server *s, struct queue *q)
     static const char read_all[] =
         "local r = {} for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', "
         "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'attempts'}) do r[i + 3] = "
-        "redis.pcall('HKEYS', KEYS[1] .. k) end return r";
+        "redis.pcall('HKEYS', KEYS[1] .. k) end r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
+        "0, -1) r[7] = {} "
+        /* the tags of each record of form 2: its numbers, then letters, lengths and values */
+        "local all = redis.pcall('HGETALL', KEYS[1] .. 'jobs') for i = 1, #all, 2 do "
+        "local s, at = all[i + 1], 3 local function number() local n, scale = 0, 1 repeat local b "
+        "= string.byte(s, at) or 0 n, scale, at = n + b % 128 * scale, scale * 128, at + 1 until "
+        "b < 128 return n end if string.byte(s) == 2 then local flags = string.byte(s, 2) or 0 "
+        "for _, flag in ipairs({1, 2, 4}) do if bit.band(flags, flag) ~= 0 then number() end end "
+        "local size = number() local last = at + size while at < last do local letter = "
+        "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' then "
+        "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end at = at "
+        "+ len end end end return r";
 
     q->all = redis_cmd(s, "EVAL %s 1 %s", read_all, q->prefix);
     cr_assert(q->all->type == REDIS_REPLY_ARRAY && q->all->elements == N_SETS, "audit: %s",
@@ -57,6 +70,23 @@ static void read_queue(struct server *s, struct queue *q)
                    q->set[i]->str ? q->set[i]->str : "not a list");
         } else if (q->set[i]->elements) {
             qsort(q->set[i]->element, q->set[i]->elements, sizeof *q->set[i]->element, by_bytes);
+        }
+    }
+}
+
+static void check_index(const struct queue *q)
+{
+    const redisReply *index = q->set[INDEX];
+    const redisReply *entries = q->set[ENTRIES];
+
+    for (size_t i = 0; i < entries->elements; i++) {
+        if (!has(index, entries->element[i])) {
+            DEFECT("%sindex lacks '%s'", q->prefix, entries->element[i]->str);
+        }
+    }
+    for (size_t i = 0; i < index->elements; i++) {
+        if (!has(entries, index->element[i])) {
+            DEFECT("%sindex has '%s' of no job", q->prefix, index->element[i]->str);
         }
     }
 }
@@ -91,6 +121,7 @@ static void check_queue(const struct queue *q)
             DEFECT("%sattempts %s has no record", q->prefix, attempts->element[i]->str);
         }
     }
+    check_index(q);
 }
 
 static bool known(const struct queue *q, const char *rest, size_t len)

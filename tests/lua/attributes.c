@@ -32,7 +32,7 @@ static const char *letters_of(struct span attributes, size_t *len)
     char last = '\0';
 
     while (attributes_take(&attributes, &a)) {
-        if (a.letter == last && a.letter != 'h') {
+        if (a.letter == last && a.letter != 'h' && a.letter != 'T') {
             continue; /* of a letter that may come once the first counts */
         }
         out[n++] = last = a.letter;
@@ -148,6 +148,8 @@ Test(attributes, that_cannot_be_read_make_a_job_die_with_the_reason)
         "\\02\\00\\02h\\80",        /* half of one */
         "\\02\\00\\04b\\00a\\00",   /* descending */
         "\\02\\00\\02[\\00",        /* no letter */
+        "\\02\\00\\02T\\00",        /* a tag that is none */
+        "\\02\\00\\03T\\01{",       /* so is this */
         "\\02\\00\\02A\\00",        /* a capital one that is not known */
         "\\02\\00\\05A\\00h\\01x",  /* also beside others */
         "\\02\\08\\05h\\03a=b",     /* an unknown flag */

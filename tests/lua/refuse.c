@@ -14,7 +14,10 @@ static const struct {
 } call[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC,
      "due run dead jobs attempts", "zadd", "hset zrem hdel set del", true},
+    {"schedule", "tags=1; 0 tn +5 0 " TAG_A " tw +5 2 " REC, "due jobs attempts index", "zadd",
+     "hset zrem hdel set", true},
     {"cancel", "0 w e d", "due run dead jobs attempts", "zrem", "hdel del", false},
+    {"cancel", "tags=1; 0 tw", "due jobs attempts index", "zrem", "hdel del", false},
     {"reschedule", "0 w +0 e +5 d +5", "due run dead jobs attempts", "zadd", "zrem hdel set del",
      true},
     {"kill", "0 w x e x d x", "due run dead jobs attempts", "zrem", "zadd hset del", false},
@@ -30,7 +33,10 @@ static const struct {
      false},
     {"claim", "0 me 10 0 x y m", "due run dead jobs attempts seq", "zrem", "set zadd hset hdel",
      false},
+    {"claim", "forward=list:s:{q}:list tags=1; 0 me 10 100", "due run dead jobs attempts seq index",
+     "lpush", "zrem set zadd hset hdel del", true},
     {"done", "0 me r U+3", "run jobs attempts", "zrem", "hdel", false},
+    {"done", "tags=1; 0 me tr U+20001", "run jobs attempts index", "zrem", "hdel", false},
     {"retry", "0 me r U+3 5 x u U+2 5 x", "due run dead attempts", "zrem", "zadd hset set", false},
     {"retry", "0 me r U+3 '' x", "due run dead jobs attempts", "zrem", "zadd hset set", false},
     {"fail", "0 me r U+3 x", "run dead attempts", "zrem", "zadd hset", false},
@@ -59,6 +65,7 @@ static const struct {
     {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
     {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},
     {"list", "0 3 10 '' ''", "dead jobs attempts", "", "", false},
+    {"list_tag", "tags=1; 0 a 10 ''", "due run dead jobs attempts index", "", "", false},
 };
 enum { CALLS = sizeof call / sizeof *call };
 
@@ -90,7 +97,7 @@ static void unchanged(int i, const char *what, const char *before)
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
     static const char *const key[] = {"due",  "run",    "dead", "jobs",      "attempts", "seq",
-                                      "conf", "stream", "list", "listeners", "alive"};
+                                      "conf", "stream", "list", "listeners", "index",    "alive"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {

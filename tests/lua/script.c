@@ -399,6 +399,12 @@ void everything_for(const char *args)
         return;
     }
 
+    if (strstr(args, "tags=1")) {
+        given("schedule", "0 tr +0 0 " TAG_A " td +0 0 " TAG_A " tw +0 0 " TAG_A);
+        given("claim", "0 me 1000 0 tr td");
+        given("fail", "0 me td U+20002 bad");
+        ask("ZADD s:{q}:index 0 %s", "t stray x");
+    }
     ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
     if (strstr(args, "entries=1")) {
         ask("XADD s:{q}:stream 5-5 id 1");
@@ -411,7 +417,9 @@ void everything_for(const char *args)
 
 const struct script_call script_calls[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
+    {"schedule", "tags=1; 0 tn +5 0 " TAG_A " tw +5 2 " REC},
     {"cancel", "0 w e d"},
+    {"cancel", "tags=1; 0 tw"},
     {"reschedule", "0 w +0 e +5 d +5"},
     {"kill", "0 w x e x d x"},
     {"cancel_all", "0 1 '' 0 100 ''"},
@@ -424,7 +432,9 @@ const struct script_call script_calls[] = {
     {"claim", "0 me 10 0 x y m"},
     {"claim", "forward=stream:s:{q}:stream forward_groups=g; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list; 0 me 10 100"},
+    {"claim", "forward=list:s:{q}:list tags=1; 0 me 10 100"},
     {"done", "0 me r U+3"},
+    {"done", "tags=1; 0 me tr U+20001"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "0 me r U+3 '' x"},
     {"fail", "0 me r U+3 x"},
@@ -436,6 +446,7 @@ const struct script_call script_calls[] = {
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=list:s:{q}:list; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "forward=list:s:{q}:list tags=1; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"arm", "'0 600' 0"},
     {"configure", "0 'forward=stream forward_groups=g'"},
@@ -449,10 +460,13 @@ const struct script_call script_calls[] = {
     {"list", "0 1 10 '' ''"},
     {"list", "0 2 10 '' ''"},
     {"list", "0 3 10 '' ''"},
+    {"list_tag", "tags=1; 0 a 10 ''"},
     {"check", "0 jobs 0 100"},
     {"check", "0 due 0 100"},
     {"check", "0 attempts 0 100"},
+    {"check", "tags=1; 0 index 0 100"},
     {"mend", "0 m n r"},
+    {"mend", "tags=1; 0 tw 't stray x'"},
     {NULL, NULL},
 };
 
@@ -532,6 +546,11 @@ char *keys(void)
     }
 
     put_pairs(f, "alive", ask("ZRANGE %s 0 -1 WITHSCORES", ALIVE), ':', ALIVE);
+
+    redisReply *index = ask("ZRANGE s:{q}:index 0 -1");
+    for (size_t i = 0; i < index->elements; i++) {
+        fprintf(f, i ? " '%s'" : " | index '%s'", index->element[i]->str);
+    }
 
     char *seq = ask("GET s:{q}:seq")->str;
     if (seq) {

@@ -10,8 +10,8 @@
  *     due b:T+5 | run a:T+9 | jobs a=\01\00x b=\01\00 | attempts a=1 U+1 me 1 10 U T  | seq U+1 |
  *     t b:T+4
  *
- * sets by score, hashes and triggers by id, settings as "conf 1 paused=T+5 "; what is empty or
- * missing is left out. */
+ * sets by score, hashes and triggers by id, settings as "conf 1 paused=T+5 ", the index as "index
+ * 't TAG ID'"; what is empty or missing is left out. */
 #ifndef SCRIPT_H
 #define SCRIPT_H
 #include "redis.h"
@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REC "\\01\\00" /* a record's header when all is default */
+#define REC "\\01\\00"             /* a record's header when all is default */
+#define TAG_A "\\02\\00\\03T\\01a" /* that of a job with the tag a */
 #define KEY "s:{q}:due"
 #define ALIVE "s:{}:alive" /* of all queues */
 
@@ -74,7 +75,8 @@ void five(void);
 void everything(void);
 /* The same; where "SETTINGS; " stands before the arguments, these are the settings of the queue,
  * and with entries=1 among them its stream has an entry that its group has acknowledged; with
- * again=1 the lease of e ended in the run before, too. */
+ * again=1 the lease of e ended in the run before, too; with tags=1 tr runs, tw is due and td is
+ * dead, all with the tag a, and the index has an entry of no job. */
 void everything_for(const char *args);
 /* Calls in which each script does all that it can, in the situation of everything_for(); those of
  * one script follow each other. No name: the end. */

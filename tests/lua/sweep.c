@@ -230,7 +230,7 @@ Test(resume, passes_over_what_it_cannot_read)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
     given("claim", "0 me 1000 0 a b c");
-    ask("HSET s:{q}:attempts a %s", "2 1 me 1 10 5 5 ");
+    ask("HSET s:{q}:attempts a %s", "3 1 me 1 10 5 5 ");
     ask("HDEL s:{q}:attempts b");
     RUN("reclaim", "0 me 0", "[U 0 'c' 'U+3']");
     ask("FLUSHALL");

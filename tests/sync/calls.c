@@ -108,11 +108,43 @@ Test(calls, what_is_not_allowed_is_einval_and_changes_nothing)
     cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 0, 0, &page), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 101, 0, &page), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_WAITING, NULL, 1, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_list_tag(w.s, "q", "a b", NULL, 1, 0, &page), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_list_tag(w.s, "q", "a", NULL, 1, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_depth(w.s, "q", 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_depth(w.s, NULL, 0, &d), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_stats(w.s, NULL, 8), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_done(w.s, NULL, 0), LAPSE_EINVAL);
     cr_assert_eq(depth_of(w.s, "q").waiting, 0);
+    waiting_end(&w, "q");
+}
+
+Test(calls, a_list_by_tag_is_one_too_and_the_copies_have_their_tags)
+{
+    static const char *const tags[] = {"x", "y"};
+    struct waiting w;
+    struct lapse_sync_jobs page = {.n = 0};
+    struct lapse_spec spec = lapse_spec_init();
+
+    waiting_start(&w);
+    spec.queue = "q";
+    spec.due = lapse_in(HOUR);
+    spec.tags = tags;
+    for (unsigned i = 0; i < 3; i++) {
+        spec.id = i ? "b" : "a";
+        spec.n_tags = i;
+        spec.on_conflict = LAPSE_REPLACE;
+        cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, NULL), 0);
+    }
+
+    cr_assert_eq(lapse_sync_list_tag(w.s, "q", "y", NULL, 100, 0, &page), 0);
+    cr_assert_eq(page.n, 1);
+    cr_assert_str_eq(lapse_job_id(page.jobs[0]), "b");
+    cr_assert_str_eq(lapse_job_tag(page.jobs[0], 1), "y");
+
+    struct lapse_sync_jobs next = {.n = 0};
+    cr_assert_eq(lapse_sync_list_tag(w.s, "q", "y", page.jobs[0], 100, 0, &next), 0);
+    cr_assert_eq(next.n, 0);
+    lapse_sync_free_jobs(&page);
     waiting_end(&w, "q");
 }
 

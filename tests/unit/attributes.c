@@ -113,6 +113,26 @@ Test(attributes, that_are_small_need_not_be_known_and_capital_ones_must)
     }
 }
 
+Test(attributes, that_are_tags_are_letters_of_an_id_and_at_most_eight)
+{
+    char bytes[66] = {'T', 64};
+
+    cr_expect(IS_OK("T\x01"
+                    "aT\x02"
+                    "a!h\x00"));
+    cr_expect_not(IS_OK("T\x00"));
+    cr_expect_not(IS_OK("T\x01 "));
+    cr_expect_not(IS_OK("T\x01{"));
+    cr_expect(IS_OK("T\1aT\1bT\1cT\1dT\1eT\1fT\1gT\1h"));
+    cr_expect_not(IS_OK("T\1aT\1bT\1cT\1dT\1eT\1fT\1gT\1hT\1i"));
+
+    memset(bytes + 2, 'x', 64);
+    cr_expect(is_ok(bytes, 66));
+    char longer[67] = {'T', 65};
+    memset(longer + 2, 'x', 65);
+    cr_expect_not(is_ok(longer, 67));
+}
+
 Test(attributes, of_random_bytes_are_refused_or_sound)
 {
     uint64_t seed = 7;

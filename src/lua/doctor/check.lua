@@ -1,12 +1,13 @@
--- Looks for jobs with a defect, in a page of one of the queue's keys.
+-- Looks for jobs with a defect, in a page of one of the queue's keys, and for entries of the index
+-- without a job.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer defects record
+-- USES    answer defects index record
 -- KEYS    due none
--- READS   due run dead jobs attempts
+-- READS   due run dead jobs attempts index
 -- ARGV    database
---         key             its end: jobs, due, run, dead or attempts
+--         key             its end: jobs, due, run, dead, attempts or index
 --         page            0: the first
 --         count           of the page, about
 -- RETURNS now_us
@@ -20,8 +21,10 @@
 --           record        it is in a set, and has no record
 --           attempt       nothing else is left of it
 --           holder        it runs, and has no attempt
---           each is found once: none, many and holder in jobs, record in the first of its sets,
---           attempt in attempts
+--           tag           it has one that is not in the index
+--           entry         of the index, which stands in the place of the id: no record says it
+--           each is found once: none, many, holder and tag in jobs, record in the first of its
+--           sets, attempt in attempts, entry in index
 -- ERRORS  Redis's own
 -- COST    O(1) a job, and the page's bytes
 
@@ -37,7 +40,7 @@ local function suspects(key, ids)
       if run[i] or not due[i] == not dead[i] then out[#out + 1] = ids[first + i - 1] end
     end
   end
-  for _, id in ipairs(key ~= JOBS and ids or {}) do
+  for _, id in ipairs((key ~= JOBS and key ~= INDEX) and ids or {}) do
     if call('HEXISTS', JOBS, id) == 0 then out[#out + 1] = id end
   end
   return out
@@ -49,7 +52,7 @@ local function scan(key, page, count)
 end
 
 local function main()
-  local key, ids, bytes, unreadable = BASE .. ARGV[2], {}, 0, 0
+  local key, ids, bytes, unreadable, found = BASE .. ARGV[2], {}, 0, 0, {}
   local page = scan(key, ARGV[3], ARGV[4])
   for i = 1, #page[2], 2 do
     local id, value = page[2][i], page[2][i + 1]
@@ -57,10 +60,12 @@ local function main()
       ids[#ids + 1], ids[id] = id, true
       bytes = bytes + #id + #value
       if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
+      if key == JOBS and #index_missing(id, value) > 0 then found[#found + 1] = { id, 'tag' } end
+      if key == INDEX and index_is_stray(id) then found[#found + 1] = { id, 'entry' } end
     end
   end
 
-  local out = { now_us, tonumber(page[1]), #ids, bytes, unreadable }
+  local out = { now_us, tonumber(page[1]), #ids, bytes, unreadable, unpack(found) }
   for _, id in ipairs(suspects(key, ids)) do
     local what, sets = defect_of(id)
     if what and (key == JOBS or key == (sets[1] or ATTEMPTS)) then out[#out + 1] = { id, what } end

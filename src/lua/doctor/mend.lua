@@ -1,15 +1,17 @@
 -- Repairs jobs with a defect. Nothing is thrown away: a job that cannot run again becomes dead,
 -- with a reason that says what was found. Of several sets a job stays in the one that loses
--- nothing: that of a live lease, else the one from which it runs again.
+-- nothing: that of a live lease, else the one from which it runs again. Entries of the index are
+-- made as the records say.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects jobs notice record sets triggers types
+-- USES    answer attempts defects index jobs notice record sets triggers types
 -- KEYS    due none
--- READS   due run dead jobs attempts
--- WRITES  t jobs attempts dead due run notice
+-- READS   due run dead jobs attempts index
+-- WRITES  index t jobs attempts dead due run notice
 -- ARGV    database
 --         then per job: id
+--           id            or an entry of the index, which has a space
 -- RETURNS now_us
 --         then per job: what was repaired, as check names it; '': nothing, or it is gone
 -- ERRORS  Redis's own; EBROKEN
@@ -44,16 +46,32 @@ local function last_attempt(id, record, what)
   return { id, attempt_text(attempt) }
 end
 
+-- Adds the entries of a job that the index lacks to a list, and an entry without a job to another.
+-- Returns what was found.
+local function index_defect(id, missing, stray)
+  local n_missing = #missing
+  for _, entry in ipairs(index_missing(id, call('HGET', JOBS, id))) do
+    missing[#missing + 1] = entry
+  end
+  if #missing > n_missing then return 'tag' end
+
+  if not call('ZSCORE', INDEX, id) or not index_is_stray(id) then return nil end
+  stray[#stray + 1] = id
+  return 'entry'
+end
+
 local function main()
   local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
+  local missing, stray = {}, {}
   check_hash(ATTEMPTS)
 
   for at = 2, #ARGV do
     local id = ARGV[at]
     local what, sets = defect_of(id)
     local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE) or RUN
-    out[at] = what or ''
+    local index_what = index_defect(id, missing, stray)
+    out[at] = what or index_what or ''
 
     if DIES[what] then
       local record = call('HGET', JOBS, id)
@@ -71,6 +89,8 @@ local function main()
 
   -- If it breaks off anywhere here, the next look finds what is left: a job in two sets, and never
   -- one in none that was in one.
+  index_remove(stray)
+  index_add(missing)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   jobs_put(records)
   attempts_put(attempts)

@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer record removal rows sets
+-- USES    answer index record removal rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts
--- WRITES  due run dead jobs attempts t
+-- READS   due run dead jobs attempts index
+-- WRITES  due run dead jobs attempts t index
 -- ARGV    database
 --         then per job: id
 -- RETURNS now_us
@@ -16,7 +16,7 @@
 local function main()
   local out, bytes = { now_us }, 0
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
-  local deleted = {}
+  local deleted, entries = {}, {}
 
   for at = 2, #ARGV do
     if bytes > BYTES then break end
@@ -34,10 +34,11 @@ local function main()
       out[at] = job_row(id, set or DEAD, score or now_ms, header)
       table.insert(leaves[set or DEAD], id)
       deleted[#deleted + 1] = id
+      index_entries(entries, id, record)
     end
   end
 
-  jobs_remove(leaves, deleted)
+  jobs_remove(leaves, deleted, entries)
   return out
 end
 return answer(main)

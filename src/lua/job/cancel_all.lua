@@ -3,10 +3,10 @@
 --
 -- KIND    single
 -- ROLE    producer
--- USES    answer removal selections
+-- USES    answer index removal selections
 -- KEYS    due none
--- READS   due run dead jobs attempts seq
--- WRITES  due run dead jobs attempts t
+-- READS   due run dead jobs attempts seq index
+-- WRITES  due run dead jobs attempts t index
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead
 --         reason          part of the reasons; '': any
@@ -21,13 +21,14 @@
 -- COST    O(log N) a job; it looks at 100 at most, and at none after 256 KiB of records
 local function main()
   local jobs, n_running, cursor = selection_jobs(ARGV[6])
-  local leaves, ids = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}
+  local leaves, ids, entries = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}, {}
 
   for i, job in ipairs(jobs) do
     ids[i] = job.id
     table.insert(leaves[job.set], job.id)
+    index_entries(entries, job.id, job.record)
   end
-  jobs_remove(leaves, ids)
+  jobs_remove(leaves, ids, entries)
   return { now_us, #ids, n_running, cursor }
 end
 return answer(main)

@@ -2,10 +2,10 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts due jobs notice record rows sets triggers types
+-- USES    answer attempts due index jobs notice record rows sets triggers types
 -- KEYS    due none
--- READS   due run dead jobs attempts
--- WRITES  due jobs run dead attempts t notice
+-- READS   due run dead jobs attempts index
+-- WRITES  index due jobs run dead attempts t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms
@@ -17,9 +17,9 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 -- Of the jobs whose ids are stored: by place, what is answered; the ids of those that are replaced;
--- and of these what is in another set than due: set, id, set, id...
+-- of these what is in another set than due: set, id, set, id...; and their entries in the index.
 local function conflicts(stored)
-  local answers, replaced, moved = {}, {}, {}
+  local answers, replaced, moved, entries = {}, {}, {}, {}
 
   for at = 2, #ARGV, 4 do
     local id, due, conflict = unpack(ARGV, at, at + 2)
@@ -37,9 +37,20 @@ local function conflicts(stored)
     elseif set then
       replaced[#replaced + 1] = id
       if set ~= DUE then moved[#moved + 1], moved[#moved + 2] = set, id end
+      index_entries(entries, id, old)
     end
   end
-  return answers, replaced, moved
+  return answers, replaced, moved, entries
+end
+
+-- The entries that are in one list and not in the other.
+local function entries_but(entries, others)
+  local out, other = {}, {}
+  for _, entry in ipairs(others) do other[entry] = true end
+  for _, entry in ipairs(entries) do
+    if not other[entry] then out[#out + 1] = entry end
+  end
+  return out
 end
 
 local function main()
@@ -53,23 +64,27 @@ local function main()
   end
   local first_due = first_to_come()
 
-  local out, dues, records = { now_us }, {}, {}
-  local answers, replaced, moved
+  local out, dues, records, entries = { now_us }, {}, {}, {}
+  local answers, replaced, moved, before
   for at = 2, #ARGV, 4 do
     local id, due, _, record = unpack(ARGV, at, at + 3)
     local i, due_ms = #out, due_of(due)
-    if stored[i] and not answers then answers, replaced, moved = conflicts(stored) end
+    if stored[i] and not answers then answers, replaced, moved, before = conflicts(stored) end
 
     local reply = answers and answers[i]
     if due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
     if not reply then
       dues[#dues + 1], dues[#dues + 2] = due_ms, id
       records[#records + 1], records[#records + 2] = id, record
+      index_entries(entries, id, record)
     end
     out[i + 1] = reply or due_ms
   end
 
   if replaced then check_hash(ATTEMPTS) end
+  index_check(entries)
+  if before then index_check(before) end
+  index_add(entries)
   set_add(DUE, dues)
   jobs_put(records)
   if replaced then
@@ -78,6 +93,7 @@ local function main()
       set_remove(set, id)
     end
     attempts_delete(replaced)
+    if #before > 0 then index_remove(entries_but(before, entries)) end
   end
   for i = 1, #dues, 2 do
     local due_ms, id, fresh = dues[i], dues[i + 1], not replaced

@@ -23,7 +23,7 @@ local function main()
   for first = 1, #ids, 1000 do
     local texts = call('HMGET', ATTEMPTS, unpack(ids, first, math.min(first + 999, #ids)))
     for i, text in ipairs(texts) do
-      local token, holder = string.match(text or '', '^1 (%d+) (%S+) ')
+      local token, holder = string.match(text or '', '^[12] (%d+) (%S+) ')
       if holder == ARGV[2] then out[#out + 1], out[#out + 2] = ids[first + i - 1], token end
     end
   end

@@ -5,8 +5,8 @@
 -- ROLE    listener
 -- USES    answer claims due gate owners tokens triggers
 -- KEYS    due none
--- READS   due run dead jobs attempts seq conf stream list t
--- WRITES  stream list due jobs seq run dead attempts t
+-- READS   due run dead jobs attempts seq conf stream list t index
+-- WRITES  stream list due jobs seq run dead attempts t index
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms

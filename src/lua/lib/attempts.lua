@@ -8,6 +8,11 @@ local function attempt_read(text)
 
   local token, holder, try, tries, claimed_us, due_ms, reason =
     string.match(text, '^1 (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+  local more
+  if not token then
+    token, holder, try, tries, claimed_us, due_ms, more, reason =
+      string.match(text, '^2 (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  end
   if not token then return nil end
 
   return {
@@ -17,6 +22,7 @@ local function attempt_read(text)
     tries = tonumber(tries),
     claimed_us = claimed_us,
     due_ms = tonumber(due_ms),
+    more = more,
     reason = reason,
   }
 end
@@ -32,16 +38,18 @@ local function number_text(number)
   return text
 end
 
--- by: the token and the holder, with a space between.
-local function attempt_words(by, try, tries, claimed_us, due_ms, reason)
-  return '1 ' .. by .. ' ' .. number_text(try) .. ' ' .. number_text(tries) .. ' ' .. claimed_us ..
-    ' ' .. number_text(due_ms) .. ' ' .. reason
+-- by: the token and the holder, with a space between. more: nil, or what only some jobs have.
+local function attempt_words(by, try, tries, claimed_us, due_ms, reason, more)
+  local version = '1 '
+  if more then version, reason = '2 ', more .. ' ' .. reason end
+  return version .. by .. ' ' .. number_text(try) .. ' ' .. number_text(tries) .. ' ' ..
+    claimed_us .. ' ' .. number_text(due_ms) .. ' ' .. reason
 end
 
 local function attempt_text(attempt)
   local by = attempt.token .. ' ' .. attempt.holder
   return attempt_words(by, attempt.try, attempt.tries, attempt.claimed_us, attempt.due_ms,
-    attempt.reason)
+    attempt.reason, attempt.more)
 end
 
 local function tries_used_up(attempt)

@@ -5,9 +5,11 @@
 -- length is wrong, or the letters do not ascend, or this version does not know a capital one, or
 -- not such a value of it. The tables are made here, because most records have no attributes.
 local function attributes_read(text)
-  local forms = {} -- by capital letter, what its values look like
-  local repeated = { h = true }
-  local found, at, last = {}, 1, 0
+  local forms = { -- of the capital letters: the longest value, and what it looks like
+    T = { 64, '^[!-z|~]+$' },
+  }
+  local most = { T = 8, h = math.huge } -- of the letters that may come more than once
+  local found, at, last, n = {}, 1, 0, 0
 
   while at <= #text do
     local code, size, high = string.byte(text, at, at + 2)
@@ -22,15 +24,19 @@ local function attributes_read(text)
     local value = string.sub(text, at, at + size - 1)
     if #value < size then return nil end
 
-    local again = found[letter] ~= nil and not repeated[letter]
-    if code < 97 and (again or not string.find(value, forms[letter] or '.^')) then return nil end
-    if repeated[letter] then
-      found[letter] = found[letter] or {}
-      table.insert(found[letter], value)
-    elseif not again then
-      found[letter] = value
-    end
+    n = code == last and n + 1 or 1
     at, last = at + size, code
+    local form, is_one_more = forms[letter], n > (most[letter] or 1)
+    if code < 97 and (is_one_more or not form) then return nil end
+    if form and (size > form[1] or not string.find(value, form[2])) then return nil end
+
+    if not is_one_more then
+      found[letter] = most[letter] and (found[letter] or {}) or value
+      if most[letter] then found[letter][n] = value end
+    end
   end
   return found
 end
+
+-- What the attempt of such a job says of it, for scripts that do not read its record; nil: nothing.
+local function attributes_more(attributes) return attributes.T and 'x=1' or nil end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts ids record sets settings tokens triggers types
+-- USES    attempts attributes ids record sets settings tokens triggers types
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -32,7 +32,7 @@ local function claim_jobs(token, ids, dues, extra)
 
     for i = at, last do
       local id, record = ids[i], records[i - at + 1]
-      local len, tries = record_header(id_valid(id) and record or '')
+      local len, tries, _, _, attributes = record_header(id_valid(id) and record or '')
       local before = attempt_read(texts[i - at + 1]) or NO_ATTEMPT
       local by, try, reason = before.token, before.try, before.reason
       bytes = bytes + #(record or '')
@@ -49,8 +49,8 @@ local function claim_jobs(token, ids, dues, extra)
       end
       if record then
         attempts[#attempts + 1] = id
-        attempts[#attempts + 1] =
-          attempt_words(by .. ' ' .. holder, try, tries or 0, claimed_us, dues[i], reason)
+        attempts[#attempts + 1] = attempt_words(by .. ' ' .. holder, try, tries or 0, claimed_us,
+          dues[i], reason, attributes and attributes_more(attributes))
       end
       if len then
         run[#run + 1], run[#run + 2] = run_score, id

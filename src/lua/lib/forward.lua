@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids jobs record sets settings tokens triggers
+-- USES    attempts ids index jobs record sets settings tokens triggers
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -33,12 +33,12 @@ local function header_fields(attributes)
   return fields
 end
 
-local function target_add(is_stream, key, kind, jobs, headers)
+local function target_add(is_stream, key, kind, jobs)
   local elements = {}
   for i, job in ipairs(jobs) do
     if is_stream then
       write('XADD', key, '*', 'id', job[1], 'due_ms', job[2], 'try', job[3], 'token', job[4],
-        'body', job[5], unpack(headers[i]))
+        'body', job[5], unpack(job.headers))
     elseif kind == 'id' then
       elements[i] = job[1]
     elseif kind == 'body' then
@@ -50,10 +50,10 @@ local function target_add(is_stream, key, kind, jobs, headers)
   if #elements > 0 then write('LPUSH', key, unpack(elements)) end
 end
 
--- Of due jobs: those to be moved (id, due, try, token, body) and the fields of their headers, those
--- that die, with their attempts, and those without a record. Reads as many as a call may.
+-- Of due jobs: those to be moved (id, due, try, token, body), and their entries in the index; those
+-- that die, with their attempts; and those without a record. Reads as many as a call may.
 local function forward_read(ids, dues, token)
-  local jobs, headers, dead, attempts, lost, taken = {}, {}, {}, {}, {}, {}
+  local jobs, entries, dead, attempts, lost, taken = {}, {}, {}, {}, {}, {}
   local at, chunk, bytes = 1, 1, 0
   while at <= #ids and bytes <= BYTES do
     local last = math.min(#ids, at + chunk - 1)
@@ -71,8 +71,8 @@ local function forward_read(ids, dues, token)
       if len then
         token = token + 1
         jobs[#jobs + 1] = { id, decimal(dues[i]), decimal(try + 1), token_text(token),
-          string.sub(record, len + 1) }
-        headers[#jobs] = header_fields(attributes)
+          string.sub(record, len + 1), headers = header_fields(attributes) }
+        index_entries(entries, id, record)
       elseif record then
         local by = (before and before.token or '0') .. ' ' .. ARGV[2]
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
@@ -85,7 +85,7 @@ local function forward_read(ids, dues, token)
     end
     at, chunk = last + 1, chunk * 2
   end
-  return jobs, headers, dead, attempts, lost, taken, token
+  return jobs, entries, dead, attempts, lost, taken, token
 end
 
 -- Moves the oldest due jobs, as many as a call may and the target has room for. It adds first and
@@ -99,14 +99,15 @@ local function forward_jobs(values, token)
   local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, room)
   local ids, dues = {}, {}
   for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
-  local jobs, headers, dead, attempts, lost, taken, last_token = forward_read(ids, dues, token)
+  local jobs, entries, dead, attempts, lost, taken, last_token = forward_read(ids, dues, token)
+  index_check(entries)
 
   local gone, triggers = {}, {}
   for i, job in ipairs(jobs) do gone[i] = job[1] end
   for i, id in ipairs(taken) do triggers[i] = TRIGGER .. id end
   local is_missing = is_stream and length == 0 and #gone > 0 and call('EXISTS', key) == 0
   if is_missing then groups_make(key, values.forward_groups or '') end
-  target_add(is_stream, key, values.forward_element, jobs, headers)
+  target_add(is_stream, key, values.forward_element, jobs)
   set_remove(DUE, taken)
   jobs_delete(gone)
   if #gone > 0 then token_keep(last_token) end
@@ -115,5 +116,6 @@ local function forward_jobs(values, token)
   attempts_delete(gone)
   attempts_delete(lost)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
+  index_remove(entries)
   return { 0, #gone, #dead / 2, #lost }
 end

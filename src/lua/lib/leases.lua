@@ -6,11 +6,11 @@
 -- What stands behind the token in the attempts of the holder; '*' is any holder.
 local held_by = ARGV[2] == '*' and ' ' or ' ' .. ARGV[2] .. ' '
 
--- Is it an attempt of the holder, by this token? Token and holder stand first in it, so that a
+-- Is it an attempt of the holder, by this token? Token and holder stand behind its form, so that a
 -- settle has to read no more.
 local function is_held(text, token)
-  local first = '1 ' .. token .. held_by
-  return text and string.sub(text, 1, #first) == first
+  local first = ' ' .. token .. held_by
+  return text and string.sub(text, 2, #first + 1) == first and string.find(text, '^[12]')
 end
 
 -- Of each job in ARGV[3], ARGV[3 + step]... (an id, its token, and more) the attempt, where ARGV[2]

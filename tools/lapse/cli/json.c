@@ -111,6 +111,16 @@ void json_bytes(struct json *j, const char *name, const void *bytes, size_t len)
     json_base64(j->to, bytes, len);
 }
 
+void json_texts(struct json *j, const char *name, const char *const *texts, unsigned n)
+{
+    json_name(j, name);
+    for (unsigned i = 0; i < n; i++) {
+        putc(i ? ',' : '[', j->to);
+        json_string(j->to, (const unsigned char *)texts[i], strlen(texts[i]));
+    }
+    fputs(n ? "]" : "[]", j->to);
+}
+
 void json_open(struct json *j, const char *name)
 {
     json_name(j, name);

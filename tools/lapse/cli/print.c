@@ -15,6 +15,7 @@ enum {
     SHOWN_BYTES = 300,
     REASON_BYTES = 1024,
     HEADER_BYTES = 1024,
+    TAGS = 8,
     TRIES_BYTES = 16,
     TIME_BYTES = 32,
     SETTING_BYTES = 300
@@ -131,7 +132,20 @@ static void json_tries(struct json *j, const struct lapse_job *job)
     }
 }
 
-/* There is no such member if there are none. */
+/* Tags and headers are members only of jobs that have some. */
+static void json_tags(struct json *j, const struct lapse_job *job)
+{
+    const char *tags[TAGS];
+    unsigned n = 0;
+
+    while (n < TAGS && (tags[n] = lapse_job_tag(job, n))) {
+        n++;
+    }
+    if (n) {
+        json_texts(j, "tags", tags, n);
+    }
+}
+
 static void json_headers(struct json *j, const struct lapse_job *job)
 {
     char text[HEADER_BYTES];
@@ -182,6 +196,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
         json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
     }
 
+    json_tags(&j, job);
     json_headers(&j, job);
     json_end(&j);
 }
@@ -202,6 +217,7 @@ void print_job_long(const struct lapse_job *job)
     char tries[TRIES_BYTES];
     char text[SHOWN_BYTES];
     const char *name;
+    const char *tag;
 
     printf("queue   %s\n", lapse_job_queue(job));
     printf("id      %s\n", lapse_job_id(job));
@@ -216,6 +232,10 @@ void print_job_long(const struct lapse_job *job)
 
     if (*lapse_job_reason(job)) {
         printf("reason  %s\n", reason_text(job, text));
+    }
+
+    for (unsigned i = 0; (tag = lapse_job_tag(job, i)); i++) {
+        printf("tag     %s\n", tag);
     }
 
     for (unsigned i = 0; (name = lapse_job_header_name(job, i)); i++) {
@@ -251,6 +271,7 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_int(&j, "try", lapse_job_try(job));
     json_int(&j, "token", (int64_t)lapse_job_token(job));
     json_text(&j, "via", via_name(lapse_job_via(job)));
+    json_tags(&j, job);
     json_headers(&j, job);
     json_end(&j);
 }

@@ -181,6 +181,15 @@ int check_id(const char *id)
     return 0;
 }
 
+int check_tag(const char *tag)
+{
+    if (!keys_tag_ok(span_of(tag))) {
+        return usage_error("--tag", tag,
+                           "must be 1 to 64 printable ASCII characters, without space, { and }");
+    }
+    return 0;
+}
+
 /* ---- setters ---- */
 static int option_error(const struct opt *o, const char *value, const char *rule)
 {

@@ -18,6 +18,7 @@ struct when {
 /* 0, or USAGE after they have printed why. */
 int check_queue(const char *queue);
 int check_id(const char *id);
+int check_tag(const char *tag);
 int check_when(const struct when *when); /* exactly one of --in and --at was given */
 
 /* For struct opt. */

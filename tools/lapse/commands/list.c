@@ -16,6 +16,7 @@ struct list_command {
     int only;               /* one state; 0: all */
     unsigned limit;         /* jobs still to be printed */
     enum lapse_state state; /* of the page that was asked for */
+    const char *tag;        /* NULL: jobs of a state */
 };
 
 static int set_state(const struct opt *o, char *value, void *field)
@@ -31,10 +32,19 @@ static int set_state(const struct opt *o, char *value, void *field)
     return usage_error("--state", value, "must be waiting, running or dead");
 }
 
+static int set_list_tag(const struct opt *o, char *value, void *field)
+{
+    (void)o;
+    *(const char **)field = value;
+    return check_tag(value);
+}
+
 static const struct opt list_options[] = {
     {"state", 's', "STATE", set_state, offsetof(struct list_command, only),
      "waiting (by due time), running (by end of lease) or dead (by time of death); default: "
      "all three, in this order"},
+    {"tag", 0, "TAG", set_list_tag, offsetof(struct list_command, tag),
+     "those with this tag, in any state, by their ids"},
     {"limit", 'n', "N", set_count, offsetof(struct list_command, limit),
      "print at most N jobs; default: all"},
     {NULL, 0, NULL, NULL, 0, NULL},
@@ -48,6 +58,10 @@ static int list_send_page(struct list_command *list, const struct lapse_job *aft
     struct oneshot *o = &list->once;
     unsigned n = list->limit < PAGE_JOBS ? list->limit : PAGE_JOBS;
 
+    if (list->tag) {
+        return oneshot_sent(
+            o, lapse_list_tag(o->c.l, o->queue, list->tag, after, n, on_list_page, list));
+    }
     return oneshot_sent(o, lapse_list(o->c.l, o->queue, list->state, after, n, on_list_page, list));
 }
 
@@ -58,7 +72,7 @@ static int list_send_next(struct list_command *list, const struct lapse_job *las
         return list_send_page(list, last);
     }
 
-    if (list->only || list->state == LAPSE_DEAD) {
+    if (list->only || list->tag || list->state == LAPSE_DEAD) {
         return 0;
     }
 
@@ -100,6 +114,10 @@ static int list_run(const struct command *cmd, struct globals *g, struct argumen
         return USAGE;
     }
 
+    if (list.only && list.tag) {
+        return usage_error("--tag", list.tag, "is for jobs in any state: use it without --state");
+    }
+
     list.once.queue = args->v[0];
     list.state = list.only ? (enum lapse_state)list.only : LAPSE_WAITING;
     if (!list.limit) {
@@ -115,7 +133,7 @@ static int list_run(const struct command *cmd, struct globals *g, struct argumen
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "QUEUE [--state STATE] [--limit N]",
+    .usage = "QUEUE [--state STATE | --tag TAG] [--limit N]",
     .summary = "list the jobs of a queue",
     .min = 1,
     .max = 1,
@@ -125,6 +143,7 @@ const struct command cmd_list = {
             "\n"
             "examples:\n"
             "  lapse list orders --limit 10\n"
-            "  lapse list orders --state dead | jq -r .id\n",
+            "  lapse list orders --state dead | jq -r .id\n"
+            "  lapse list orders --tag customer-7\n",
     .run = list_run,
 };

@@ -14,21 +14,27 @@
 
 enum {
     BODY_BYTES = 1 << 20,
+    TAGS = 8,
     HEADERS = 16,
     HEADER_VALUE_BYTES = 255,
-    HEADER_BYTES = 4096, /* of all, with a letter and a length before each */
+    ATTRIBUTE_BYTES = 4096, /* tags and headers, with a letter and a length before each */
+};
+
+struct tags {
+    const char *v[TAGS];
+    unsigned n;
 };
 
 struct headers {
     struct lapse_header v[HEADERS];
     unsigned n;
-    size_t bytes;
 };
 
 struct schedule_command {
     struct oneshot once; /* first: send() gets this */
     struct lapse_spec spec;
     struct when when;
+    struct tags tags;
     struct headers headers;
     char *stdin_body; /* owned */
 };
@@ -92,6 +98,28 @@ static int set_fsync(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+static int set_tag(const struct opt *o, char *value, void *field)
+{
+    struct tags *tags = field;
+
+    (void)o;
+    if (check_tag(value)) {
+        return USAGE;
+    }
+    if (tags->n == TAGS) {
+        return usage_error("--tag", value, "is one too many: at most 8 are allowed");
+    }
+
+    for (unsigned i = 0; i < tags->n; i++) {
+        if (strcmp(tags->v[i], value) == 0) {
+            return usage_error("--tag", value, "is given twice");
+        }
+    }
+
+    tags->v[tags->n++] = value;
+    return 0;
+}
+
 static bool header_is_named(const struct headers *headers, const char *name)
 {
     for (unsigned i = 0; i < headers->n; i++) {
@@ -116,13 +144,6 @@ static int set_header(const struct opt *o, char *value, void *field)
     }
     if (headers->n == HEADERS) {
         return usage_error("--header", value, "is one too many: at most 16 are allowed");
-    }
-
-    size_t len = name.len + 1 + text.len;
-    headers->bytes += len < 128 ? len + 2 : len + 3;
-    if (headers->bytes > HEADER_BYTES) {
-        return usage_error("--header", value,
-                           "is too much: the headers may have 4096 bytes in all");
     }
 
     value[name.len] = '\0';
@@ -158,6 +179,8 @@ static const struct opt schedule_options[] = {
     {"fsync", 0, NULL, set_fsync, AT(spec.flags),
      "wait until the job is on the disk of Redis, and of these replicas; needs Redis 7.2 with "
      "appendonly yes, or Valkey"},
+    {"tag", 0, "TAG", set_tag, AT(tags),
+     "what the job is found by, together with others: lapse list --tag; up to 8 times"},
     {"header", 0, "NAME=VALUE", set_header, AT(headers),
      "what the handler gets beside the body, such as the id of a trace; up to 16 times"},
     {NULL, 0, NULL, NULL, 0, NULL},
@@ -238,6 +261,29 @@ static int schedule_body(struct schedule_command *s, const struct globals *g, co
 }
 
 /* ---- the request ---- */
+static size_t attribute_bytes(size_t len)
+{
+    return len < 128 ? len + 2 : len + 3;
+}
+
+static int check_attributes(const struct schedule_command *s)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < s->tags.n; i++) {
+        bytes += attribute_bytes(strlen(s->tags.v[i]));
+    }
+    for (unsigned i = 0; i < s->headers.n; i++) {
+        const struct lapse_header *h = &s->headers.v[i];
+        bytes += attribute_bytes(strlen(h->name) + 1 + strlen(h->value));
+    }
+
+    if (bytes > ATTRIBUTE_BYTES) {
+        return usage_errorf("the tags and headers take %zu bytes; they may take 4096", bytes);
+    }
+    return 0;
+}
+
 static void on_schedule_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct schedule_command *s = arg;
@@ -268,9 +314,12 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 
     s.spec.queue = s.once.queue = args->v[0];
     s.spec.due = s.when.due;
+    s.spec.tags = s.tags.v;
+    s.spec.n_tags = s.tags.n;
     s.spec.headers = s.headers.v;
     s.spec.n_headers = s.headers.n;
-    if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id))) {
+    if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id)) ||
+        check_attributes(&s)) {
         return USAGE;
     }
 

@@ -29,6 +29,8 @@ static const struct {
     {"record", "in a set but without a record"},
     {"attempt", "of which only an attempt is left"},
     {"holder", "running without a holder"},
+    {"tag", "with a tag that is not in the index"},
+    {"entry", "in the index alone"},
 };
 enum { N_DEFECTS = sizeof defects / sizeof *defects };
 
@@ -287,10 +289,11 @@ static void report_error(const struct walk *w, const char *found)
         f.verdict = WARN;
     }
     if (kind == REDIS_ERROR_WRONG_TYPE) {
-        snprintf(fix, sizeof fix,
-                 "redis-cli TYPE '%s', likewise run, dead, jobs and attempts; RENAME the key of "
-                 "another type",
-                 w->due_key);
+        snprintf(
+            fix, sizeof fix,
+            "redis-cli TYPE '%s', likewise run, dead, jobs, attempts and index; RENAME the key of "
+            "another type",
+            w->due_key);
         f.fix = fix;
     }
 
@@ -301,7 +304,7 @@ static void report_queue(const struct walk *w)
 {
     struct doctor *d = w->d;
     struct finding f = {.check = "jobs", .queue = w->queue};
-    char found[900];
+    char found[1300];
     char fix[200];
     int64_t broken = describe_defects(w, found, sizeof found);
 
@@ -329,7 +332,8 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const enum keys_part parts[] = {KEYS_JOBS, KEYS_DUE, KEYS_RUN, KEYS_DEAD, KEYS_ATTEMPTS};
+    static const enum keys_part parts[] = {KEYS_JOBS, KEYS_DUE,      KEYS_RUN,
+                                           KEYS_DEAD, KEYS_ATTEMPTS, KEYS_INDEX};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
