@@ -8,12 +8,6 @@
  * that may not claim now is remembered by the queue itself: otherwise each turn would look at every
  * queue while Redis refuses, or may evict.
  *
- * The gate. The settings of a queue may keep its jobs back: then each claim is answered until when.
- * Until then nothing is asked, and hints are remembered as above. A notice says that the settings
- * have changed; since it may be lost, a sweep asks all the same. Notices and answers come on
- * different sockets, in no order: so an answer counts only if its claim was sent after the last
- * notice.
- *
  * A queue without handler has pulls (pull.c), and slots for the jobs that these want. It listens
  * from the moment at which one begins to wait, until LINGER_MS after the last one has ended: a loop
  * of claims does not enter and leave each time. Between them its share of the jobs is claimed by
@@ -25,8 +19,7 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
-enum { PAUSE_MS = 300, LINGER_MS = 15000, TOUCH_SHARE = 4, TOUCH_MAX = 16, SOON_MS = 1000 };
-#define GATE_UNTIL_TOLD EXACT_MAX
+enum { PAUSE_MS = 300, LINGER_MS = 15000, TOUCH_SHARE = 4, TOUCH_MAX = 16 };
 
 /* ---- may we claim? ---- */
 static bool queue_is_closed(const struct queue *q)
@@ -45,8 +38,9 @@ static bool queue_may_be_evicted(const struct queue *q)
 /* Each claim would be refused, and hints may come by the thousand. */
 static bool queue_must_wait(const struct queue *q)
 {
-    return reclaim_on(&q->reclaim) || q->reclaim_when_idle || q->paused || q->gated ||
-           queue_may_be_evicted(q);
+    bool lost_jobs_first = reclaim_on(&q->reclaim) || q->reclaim_when_idle;
+
+    return lost_jobs_first || q->paused || gate_closed(&q->gate) || queue_may_be_evicted(q);
 }
 
 /* Whether we can take jobs of it. The other listeners learn of it after a while. Who asks in a loop
@@ -78,7 +72,6 @@ static void queue_wait_in_turn(struct queue *q, enum lapse_via via)
 }
 
 static void queue_claim_named(struct queue *q, bool swept);
-static void queue_open_gate(struct queue *q);
 
 void queue_claims_allowed(struct queue *q)
 {
@@ -227,7 +220,7 @@ static bool on_touch_due(void *arg, const struct touch_range *range, int64_t tar
     if (queue_is_closed(q)) {
         return false;
     }
-    if (n > 0 || (range->everyone && !q->gated)) {
+    if (n > 0 || (range->everyone && !gate_closed(&q->gate))) {
         c = queue_new_claim(q, CLAIM_TOUCH);
     }
     if (n == 0) {
@@ -523,7 +516,7 @@ int queue_pull(struct queue *q, struct pull *p)
 
     pulls_add(&q->pulls, p, q->shared->context);
     share_leave_backlog(&q->share); /* this claim does what hints wanted that nobody waited for */
-    queue_open_gate(q);             /* who does not listen does not hear that it has opened */
+    gate_open(&q->gate);            /* who does not listen does not hear that it has opened */
     queue_pulls_changed(q);
 
     if (eviction_possible(&q->shared->eviction)) {
@@ -551,59 +544,36 @@ static void queue_pause(struct queue *q, const struct claim *c, int err)
 }
 
 /* ---- the gate ---- */
-static void queue_open_gate(struct queue *q)
-{
-    timer_stop(&q->gate);
-    q->gated = false;
-}
-
-static void queue_close_gate(struct queue *q, int64_t until_ms)
-{
-    const struct node *node = node_of(q->shared->script, span_of(q->key));
-    int64_t left_us = node_mono_us(node, until_ms * 1000) - clock_us();
-
-    q->gated = true;
-    if (until_ms < GATE_UNTIL_TOLD) {
-        timer_set(&q->gate, left_us > 0 ? left_us / 1000 + 1 : 1);
-    } else {
-        timer_stop(&q->gate);
-    }
-}
-
 /* It may be open. Also: a stream has room. */
 static void on_gate_over(void *arg)
 {
     struct queue *q = arg;
 
-    queue_open_gate(q);
+    gate_open(&q->gate);
     q->later = LAPSE_VIA_ALARM;
     queue_claims_allowed(q);
 }
 
-/* A claim was answered that the gate is closed. The settings may have changed since it was sent. */
+/* A claim was answered that the gate is closed. */
 static void queue_meet_gate(struct queue *q, const struct claim *c, const struct claim_result *got)
 {
-    bool is_news = claim_sent_us(c) > q->configured_us;
+    const struct node *node = node_of(q->shared->script, span_of(q->key));
+    struct gate_answer answer = {.sent_us = claim_sent_us(c),
+                                 .now_ms = got->now_us / 1000,
+                                 .until_ms = got->gate_ms,
+                                 .until_us = node_mono_us(node, got->gate_ms * 1000)};
 
-    int64_t now_ms = got->now_us / 1000;
-
-    if (is_news && got->gate_ms > now_ms) {
-        queue_close_gate(q, got->gate_ms);
-        if (got->gate_ms <= now_ms + SOON_MS) { /* maybe because the stream is full */
-            trim_now(&q->trim);
-        }
-    } else if (!is_news) {
-        q->later = LAPSE_VIA_NOTICE;
+    switch (gate_answered(&q->gate, &answer)) {
+    case GATE_OUTDATED: q->later = LAPSE_VIA_NOTICE; break;
+    case GATE_CLOSED_BRIEFLY: trim_now(&q->trim); break;
+    case GATE_OPEN:
+    case GATE_CLOSED: break;
     }
 }
 
 void queue_configured(struct queue *q)
 {
-    bool was_gated = q->gated;
-
-    q->configured_us = clock_us();
-    queue_open_gate(q);
-    if (was_gated) {
+    if (gate_configured(&q->gate)) {
         queue_hint(q, LAPSE_VIA_NOTICE);
     }
 }
@@ -758,7 +728,7 @@ static void on_subscribed(void *arg)
     struct queue *q = arg;
 
     sweep_set_subscribed(&q->sweep, true);
-    queue_open_gate(q);
+    gate_open(&q->gate);
     queue_hint(q, LAPSE_VIA_SWEEP);
 }
 
@@ -801,7 +771,7 @@ static void on_sweep_due(void *arg)
 
     leases_check(&q->shared->leases);
     sweep_recover(&q->sweep);
-    queue_open_gate(q);
+    gate_open(&q->gate);
     queue_claim_named(q, true);
     queue_hint(q, LAPSE_VIA_SWEEP);
     if (q->hears && watch_is_first(&q->watch)) {
@@ -877,7 +847,7 @@ static void queue_start_sweep(struct queue *q)
 static void queue_stop_timers(struct queue *q)
 {
     timer_stop(&q->pause);
-    timer_stop(&q->gate);
+    gate_stop(&q->gate);
     timer_stop(&q->linger);
     sweep_stop(&q->sweep);
     trim_stop(&q->trim);
@@ -907,7 +877,7 @@ struct queue *queue_new(const struct queue_spec *spec)
     share_init(&q->share, &sh->slots, spec->max_running);
     pulls_init(&q->pulls, on_gave_up, q);
     timer_init(&q->pause, sh->context->loop, on_pause_over, q);
-    timer_init(&q->gate, sh->context->loop, on_gate_over, q);
+    gate_init(&q->gate, sh->context->loop, on_gate_over, q);
     timer_init(&q->linger, sh->context->loop, on_linger_over, q);
 
     struct reclaim_spec reclaim = {.script = sh->script,
@@ -930,7 +900,7 @@ struct queue *queue_new(const struct queue_spec *spec)
 void queue_up(struct queue *q, bool first_time)
 {
     sweep_heard(&q->sweep);
-    queue_open_gate(q);
+    gate_open(&q->gate);
     if (!first_time) {
         queue_reclaim(q);
     } else if (!q->asked) {

@@ -2,6 +2,7 @@
 #ifndef LAPSE_QUEUE_H
 #define LAPSE_QUEUE_H
 #include "base/table.h"
+#include "listen/gate.h"
 #include "listen/pull.h"
 #include "listen/reclaim.h"
 #include "listen/shared.h"
@@ -40,9 +41,7 @@ struct queue {
     struct timer pause;
     bool paused; /* Redis refused: nothing is claimed until the timer fires */
 
-    struct timer gate;
-    bool gated; /* Redis gives out no job, until the timer fires or the settings change */
-    int64_t configured_us; /* when we heard that they had changed, by clock_us() */
+    struct gate gate;
 
     struct trim trim; /* of the stream that it is forwarded to */
 
