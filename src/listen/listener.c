@@ -89,7 +89,7 @@ void listener_remove_forwarded(struct listener *l, const char *queue)
 {
     struct queue *q = listener_find(l, queue);
 
-    if (q && !q->handler && !q->asked) {
+    if (q && !q->has_handler && !q->asked) {
         listener_stop_queue(l, q);
     }
 }

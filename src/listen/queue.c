@@ -8,10 +8,7 @@
  * that may not claim now is remembered by the queue itself: otherwise each turn would look at every
  * queue while Redis refuses, or may evict.
  *
- * A queue without handler has pulls (pull.c), and slots for the jobs that these want. It listens
- * from the moment at which one begins to wait, until LINGER_MS after the last one has ended: a loop
- * of claims does not enter and leave each time. Between them its share of the jobs is claimed by
- * others when their grace is over, as it is where a listener has no free slot.
+ * A queue without handler has pulls (pulls.c). It hears of jobs once one of them waits.
  *
  * After a reconnect lost jobs are reclaimed before anything is claimed: reclaim.c says why. */
 #include "listen/queue.h"
@@ -19,7 +16,7 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
-enum { PAUSE_MS = 300, LINGER_MS = 15000, TOUCH_SHARE = 4, TOUCH_MAX = 16 };
+enum { PAUSE_MS = 300, TOUCH_SHARE = 4, TOUCH_MAX = 16 };
 
 /* ---- may we claim? ---- */
 static bool queue_is_closed(const struct queue *q)
@@ -71,13 +68,11 @@ static void queue_wait_in_turn(struct queue *q, enum lapse_via via)
     shared_want_turn(q->shared);
 }
 
-static void queue_claim_named(struct queue *q, bool swept);
-
 void queue_claims_allowed(struct queue *q)
 {
     enum lapse_via via = q->later;
 
-    queue_claim_named(q, false);
+    pulls_ask(&q->pulls, false);
     if (via && !queue_is_closed(q) && !q->oldest_claimed && !queue_must_wait(q)) {
         q->later = 0;
         queue_wait_in_turn(q, via);
@@ -114,7 +109,7 @@ static struct claim *queue_new_claim(struct queue *q, enum claim_kind kind)
         return NULL;
     }
 
-    c->forwards = !q->handler && !q->asked;
+    c->forwards = !q->has_handler && !q->asked;
     return c;
 }
 
@@ -249,82 +244,12 @@ static void queue_withdraw_claim(struct queue *q)
 }
 
 /* ---- what a claim brought ---- */
-static void queue_count_claimed(struct queue *q, enum lapse_via via)
-{
-    struct lapse_stats *stats = &q->shared->context->stats;
-
-    stats->claimed++;
-    switch (via) {
-    case LAPSE_VIA_EVENT: stats->via_event++; break;
-    case LAPSE_VIA_NOTICE: stats->via_notice++; break;
-    case LAPSE_VIA_ALARM: stats->via_alarm++; break;
-    case LAPSE_VIA_SWEEP: stats->via_sweep++; break;
-    case LAPSE_VIA_TOUCH: stats->via_touch++; break;
-    case LAPSE_VIA_ASKED: stats->via_asked++; break;
-    default: break;
-    }
-}
-
-/* surplus: for a job that nobody wants any more. ENOMEM. */
-static int queue_take_job(struct queue *q, const struct claim *c, const struct job_row *row,
-                          struct list *surplus)
-{
-    struct shared *sh = q->shared;
-    struct pull *p = pulls_taker(&q->pulls, c);
-    struct lease_spec spec = {.owner = q,
-                              .queue = q->name,
-                              .key = span_of(q->key),
-                              .row = row,
-                              .via = claim_via(c, row),
-                              .claimed_us = claim_sent_us(c),
-                              .length_ms = c->lease_ms,
-                              .handler = q->handler,
-                              .handler_arg = q->handler_arg};
-
-    if (q->asked) {
-        spec.to = p ? &p->leases : surplus;
-    }
-    if (leases_add(&sh->leases, &spec)) {
-        log_line(&sh->context->log, LOG_MEMORY, LOG_ERR,
-                 "out of memory: a job of queue %s is returned, its handler has not begun",
-                 q->name);
-        q->reclaim_later = true;
-        return LAPSE_ENOMEM;
-    }
-
-    share_hold(&q->share);
-    queue_count_claimed(q, spec.via);
-    if (p) {
-        p->n_got++;
-    }
-
-    return 0;
-}
-
 static int queue_take_jobs(struct queue *q, const struct claim *c, const struct claim_result *got)
 {
-    struct context *context = q->shared->context;
-    struct list surplus;
-    bool takes = q->handler || q->asked;
-    int err = 0;
+    int err = delivery_take(&q->delivery, c, got);
 
-    list_init(&surplus);
-    for (size_t i = 0; i < got->n_jobs && takes; i++) {
-        struct job_row row;
-        if (claim_job(got, i, &row) && queue_take_job(q, c, &row, &surplus)) {
-            err = LAPSE_ENOMEM;
-        }
-    }
-    leases_release(&surplus);
-
-    if (got->n_jobs == 0 && got->n_forwarded == 0 && c->kind != CLAIM_TOUCH) {
-        context->stats.empty_claims++;
-    }
-    if (got->n_unreadable || got->n_lost) {
-        log_line(&context->log, LOG_DATA, LOG_ERR,
-                 "queue %s: %lld jobs in a format this version cannot read are dead now, %lld "
-                 "without a record are gone",
-                 q->name, (long long)got->n_unreadable, (long long)got->n_lost);
+    if (err) {
+        q->reclaim_later = true;
     }
 
     return err;
@@ -333,20 +258,9 @@ static int queue_take_jobs(struct queue *q, const struct claim *c, const struct 
 /* Redis moved the jobs itself. */
 static void queue_note_forwarded(struct queue *q, const struct claim_result *got)
 {
-    struct context *context = q->shared->context;
-
-    if (got->n_forwarded == 0) {
-        return;
-    }
-
-    context->stats.forwarded += (uint64_t)got->n_forwarded;
-    trim_soon(&q->trim);
-    if (q->handler && !q->said_forwarded) {
-        q->said_forwarded = true;
-        log_line(&context->log, LOG_FORWARD, LOG_WARNING,
-                 "queue %s: its handler is not called, for its settings say that Redis forwards "
-                 "the jobs",
-                 q->name);
+    if (got->n_forwarded > 0) {
+        delivery_note_forwarded(&q->delivery, got->n_forwarded);
+        trim_soon(&q->trim);
     }
 }
 
@@ -393,85 +307,37 @@ static void queue_look_further(struct queue *q, const struct claim *c,
 }
 
 /* ---- pulls ---- */
-static void queue_hear(struct queue *q);
-
-/* One has come or ended. */
-static void queue_pulls_changed(struct queue *q)
-{
-    share_want(&q->share, pulls_wanted(&q->pulls));
-
-    if (!pulls_empty(&q->pulls)) {
-        timer_stop(&q->linger);
-    } else if (!queue_is_closed(q) && !timer_on(&q->linger)) {
-        timer_set(&q->linger, LINGER_MS);
-    }
-}
-
-/* Asks whether there is anything to sweep. false: not now. */
-static bool queue_looks_again(struct queue *q)
-{
-    int64_t now_us = clock_us();
-    int64_t every_us = q->shared->context->options.sweep_ms * 1000;
-    bool recently = q->looked_us && now_us - q->looked_us < every_us;
-
-    if (recently && !q->sweep.look.pending) {
-        return false;
-    }
-
-    q->looked_us = now_us;
-    return sweep_look(&q->sweep);
-}
-
-/* got: NULL on an error. */
 static void queue_tell_pulls(struct queue *q, const struct claim *c, int err,
                              const struct claim_result *got)
 {
-    struct pulls_answer answer = {.claim = c, .err = err};
-
-    if (!q->asked) {
-        return;
+    if (q->asked) {
+        pulls_answered(&q->pulls, c, err, got);
     }
-
-    if (got && c->kind == CLAIM_OLDEST) {
-        answer.more = got->oldest_due_ms && claim_found(got);
-    }
-    if (!err && !answer.more && pulls_unserved(&q->pulls, c)) {
-        answer.again = queue_looks_again(q);
-    }
-
-    pulls_answered(&q->pulls, &answer);
-    if (!err && !q->hears && !queue_is_closed(q) && pulls_wait(&q->pulls)) {
-        queue_hear(q);
-    }
-    queue_pulls_changed(q);
 }
 
-static void on_gave_up(void *arg, struct pull *p)
+static bool on_pull_asks(void *arg)
 {
-    struct queue *q = arg;
-    int err = p->err;
+    const struct queue *q = arg;
+    return !queue_must_wait(q) && !queue_is_closed(q);
+}
 
+static int queue_obstacle(const struct queue *q)
+{
     if (eviction_possible(&q->shared->eviction)) {
-        err = LAPSE_EREFUSED;
-    } else if (!node_up(node_of(q->shared->script, span_of(q->key)))) {
-        err = LAPSE_EDOWN;
+        return LAPSE_EREFUSED;
     }
 
-    if (!p->asked && (p->fresh || q->share.n_claimed == 0)) {
-        pull_end(p, err);
-    }
-    queue_pulls_changed(q);
+    return node_up(node_of(q->shared->script, span_of(q->key))) ? 0 : LAPSE_EDOWN;
 }
 
-static void on_linger_over(void *arg)
+static int on_pull_gave_up(void *arg)
 {
-    struct queue *q = arg;
-    q->unused(q->unused_arg, q);
+    return queue_obstacle(arg);
 }
 
 static void queue_claim_ended(struct queue *q);
 
-static void on_id_claimed(struct claim *c, int err, const struct claim_result *got)
+static void on_pull_answered(struct claim *c, int err, const struct claim_result *got)
 {
     struct queue *q = c->owner;
 
@@ -485,48 +351,39 @@ static void on_id_claimed(struct claim *c, int err, const struct claim_result *g
     queue_claim_ended(q);
 }
 
-/* Of those that ask for one job each. swept: also of those that have asked before. */
-static void queue_claim_named(struct queue *q, bool swept)
+static void queue_hear(struct queue *q);
+
+static void on_pull_waits(void *arg)
 {
-    LIST_EACH (i, &q->pulls.all) {
-        struct pull *p = CONTAINER(i, struct pull, node);
-        bool to_ask = p->id.len > 0 && !p->asked && (swept || !p->held);
-        if (!to_ask || queue_must_wait(q) || queue_is_closed(q)) {
-            continue;
-        }
+    struct queue *q = arg;
 
-        p->claim = claim_new(&q->shared->claims, CLAIM_IDS, q, on_id_claimed);
-        if (!p->claim) {
-            pull_end(p, LAPSE_ENOMEM);
-            continue;
-        }
-
-        p->asked = true;
-        share_claim(&q->share, 1);
-        claim_add(p->claim, span_of(q->key), p->id, LAPSE_VIA_ASKED);
+    if (!q->hears) {
+        queue_hear(q);
     }
+}
+
+static void on_unused(void *arg)
+{
+    struct queue *q = arg;
+    q->unused(q->unused_arg, q);
 }
 
 int queue_pull(struct queue *q, struct pull *p)
 {
-    if (p->wait_ms == 0 && slots_free(&q->shared->slots) == 0) {
-        queue_pulls_changed(q);
-        return LAPSE_EFULL;
+    int err = pulls_add(&q->pulls, p);
+
+    if (err) {
+        return err;
     }
 
-    pulls_add(&q->pulls, p, q->shared->context);
-    share_leave_backlog(&q->share); /* this claim does what hints wanted that nobody waited for */
-    gate_open(&q->gate);            /* who does not listen does not hear that it has opened */
-    queue_pulls_changed(q);
-
+    gate_open(&q->gate); /* who does not listen does not hear that it has opened */
     if (eviction_possible(&q->shared->eviction)) {
-        pull_end(p, LAPSE_EREFUSED);
-    } else if (p->id.len > 0) {
-        queue_claim_named(q, false);
+        pulls_end(&q->pulls, p, LAPSE_EREFUSED);
+    } else if (pull_is_by_id(p)) {
+        pulls_ask(&q->pulls, false);
     } else {
         queue_claim(q, LAPSE_VIA_ASKED);
     }
-    queue_pulls_changed(q);
 
     return 0;
 }
@@ -597,7 +454,7 @@ static void queue_claim_ended(struct queue *q)
     if (queue_is_closed(q)) {
         leases_release_queued(&sh->leases, q);
         queue_part_ended(q);
-    } else if (q->reclaim_later || (q->reclaim_when_idle && q->share.n_claimed == 0)) {
+    } else if (q->reclaim_later || (q->reclaim_when_idle && !share_claims(&q->share))) {
         queue_reclaim(q);
     }
 
@@ -660,7 +517,7 @@ static void queue_reclaim(struct queue *q)
     q->reclaim_later = false;
 
     /* We hold no lease yet of what pending claims bring: it would be returned, and run twice. */
-    q->reclaim_when_idle = can && q->share.n_claimed > 0;
+    q->reclaim_when_idle = can && share_claims(&q->share);
     if (can && !q->reclaim_when_idle) {
         reclaim_start(&q->reclaim);
     }
@@ -747,7 +604,7 @@ static void on_look(void *arg)
 {
     struct queue *q = arg;
 
-    q->looked_us = clock_us();
+    pulls_looked(&q->pulls);
     if (q->hears) {
         watch_verify(&q->watch);
     }
@@ -757,9 +614,8 @@ static void on_nothing_to_sweep(void *arg)
 {
     struct queue *q = arg;
 
-    pulls_not_again(&q->pulls);
     if (q->asked) {
-        queue_pulls_changed(q);
+        pulls_not_again(&q->pulls);
     }
 }
 
@@ -772,7 +628,7 @@ static void on_sweep_due(void *arg)
     leases_check(&q->shared->leases);
     sweep_recover(&q->sweep);
     gate_open(&q->gate);
-    queue_claim_named(q, true);
+    pulls_ask(&q->pulls, true);
     queue_hint(q, LAPSE_VIA_SWEEP);
     if (q->hears && watch_is_first(&q->watch)) {
         sweep_arm(&q->sweep);
@@ -838,7 +694,7 @@ static void queue_start_sweep(struct queue *q)
 
     sweep_start(&q->sweep, &sweep);
     trim_start(&q->trim, q->shared->script, span_of(q->key), &trim_events, q);
-    if (!q->handler && !q->asked) {
+    if (!q->has_handler && !q->asked) {
         trim_soon(&q->trim);
     }
 }
@@ -848,12 +704,41 @@ static void queue_stop_timers(struct queue *q)
 {
     timer_stop(&q->pause);
     gate_stop(&q->gate);
-    timer_stop(&q->linger);
     sweep_stop(&q->sweep);
     trim_stop(&q->trim);
     if (q->hears) {
         alarm_stop(&q->alarm);
     }
+}
+
+static void queue_start_pulls(struct queue *q)
+{
+    static const struct pulls_events events = {on_pull_asks, on_pull_gave_up, on_pull_answered,
+                                               on_pull_waits, on_unused};
+    struct pulls_spec pulls = {.context = q->shared->context,
+                               .claims = &q->shared->claims,
+                               .key = span_of(q->key),
+                               .share = &q->share,
+                               .sweep = &q->sweep,
+                               .events = &events,
+                               .arg = q};
+
+    pulls_init(&q->pulls, &pulls);
+}
+
+static void queue_start_delivery(struct queue *q, const struct queue_spec *spec)
+{
+    struct shared *sh = q->shared;
+
+    q->delivery = (struct delivery){.context = sh->context,
+                                    .leases = &sh->leases,
+                                    .share = &q->share,
+                                    .queue = q->name,
+                                    .key = span_of(q->key),
+                                    .owner = q,
+                                    .handler = spec->handler,
+                                    .handler_arg = spec->handler_arg,
+                                    .pulls = q->asked ? &q->pulls : NULL};
 }
 
 struct queue *queue_new(const struct queue_spec *spec)
@@ -866,8 +751,7 @@ struct queue *queue_new(const struct queue_spec *spec)
     }
 
     q->shared = sh;
-    q->handler = spec->handler;
-    q->handler_arg = spec->handler_arg;
+    q->has_handler = spec->handler;
     q->asked = spec->asked;
     q->unused = spec->unused;
     q->unused_arg = spec->unused_arg;
@@ -875,10 +759,8 @@ struct queue *queue_new(const struct queue_spec *spec)
     keys_of(q->key, sh->context->options.space, q->name, KEYS_DUE);
     list_init(&q->node);
     share_init(&q->share, &sh->slots, spec->max_running);
-    pulls_init(&q->pulls, on_gave_up, q);
     timer_init(&q->pause, sh->context->loop, on_pause_over, q);
     gate_init(&q->gate, sh->context->loop, on_gate_over, q);
-    timer_init(&q->linger, sh->context->loop, on_linger_over, q);
 
     struct reclaim_spec reclaim = {.script = sh->script,
                                    .leases = &sh->leases,
@@ -888,6 +770,8 @@ struct queue *queue_new(const struct queue_spec *spec)
                                    .arg = q};
     reclaim_init(&q->reclaim, &reclaim);
 
+    queue_start_pulls(q);
+    queue_start_delivery(q, spec);
     queue_start_sweep(q);
     if (!q->asked) {
         queue_hear(q);
@@ -920,7 +804,7 @@ void queue_stop(struct queue *q)
         watch_stop(&q->watch);
     }
     queue_stop_timers(q);
-    pulls_end(&q->pulls, LAPSE_ECLOSED);
+    pulls_close(&q->pulls);
     leases_release_queued(&sh->leases, q);
     queue_part_ended(q);
 }
@@ -931,7 +815,7 @@ void queue_end(struct queue *q)
         watch_end(&q->watch);
     }
     queue_stop_timers(q);
-    pulls_end(&q->pulls, LAPSE_ECLOSED);
+    pulls_close(&q->pulls);
 }
 
 bool queue_is_idle(const struct queue *q)

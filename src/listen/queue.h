@@ -3,7 +3,7 @@
 #define LAPSE_QUEUE_H
 #include "base/table.h"
 #include "listen/gate.h"
-#include "listen/pull.h"
+#include "listen/delivery.h"
 #include "listen/reclaim.h"
 #include "listen/shared.h"
 #include "listen/trim.h"
@@ -15,15 +15,11 @@ struct queue {
     struct shared *shared;
     char name[KEYS_QUEUE_MAX + 1];
     char key[KEYS_MAX];
-    lapse_handler *handler; /* NULL: it is only forwarded, or asked */
-    void *handler_arg;
+    bool has_handler; /* else it is asked, or only forwarded */
+    bool asked;       /* its jobs are for the pulls */
     bool stopped;
-    bool said_forwarded; /* that the handler gets nothing, since Redis forwards the jobs */
-
-    bool asked; /* it has no handler: its jobs are for the pulls */
     struct pulls pulls;
-    struct timer linger; /* since the last pull has ended */
-    int64_t looked_us;   /* when it was looked whether there is anything to sweep, by clock_us() */
+    struct delivery delivery;
     void (*unused)(void *arg, struct queue *q);
     void *unused_arg;
 

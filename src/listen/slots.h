@@ -56,6 +56,12 @@ static inline bool share_unused(const struct share *s)
     return s->n_held == 0 && s->n_claimed == 0;
 }
 
+/* A claim of it is pending that has a slot. */
+static inline bool share_claims(const struct share *s)
+{
+    return s->n_claimed > 0;
+}
+
 /* n slots are set aside for a claim, or are free again. */
 void share_claim(struct share *s, unsigned n);
 void share_unclaim(struct share *s, unsigned n);

@@ -66,6 +66,12 @@ void sweep_set_subscribed(struct sweep *s, bool subscribed);
 /* Asks Redis about the queue now, and leaves the next time as it is. false: it cannot be asked. */
 bool sweep_look(struct sweep *s);
 
+/* It has asked, and has no answer yet. */
+static inline bool sweep_looks(const struct sweep *s)
+{
+    return s->look.pending;
+}
+
 /* Ends the leases that are over: their jobs wait again, or are dead. */
 void sweep_recover(struct sweep *s);
 /* Sets the triggers of jobs that come within arm_ahead_ms. Does nothing where there is no such

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* What a claim brought becomes leases: those of a handler's jobs begin with its turn, and those of
+ * jobs that were asked for wait for the end of the pull. A job that no pull wants any more is given
+ * back; where nobody wants any, there is none, as the claim has asked for none. */
+#include "listen/delivery.h"
+
+static void delivery_count(struct delivery *d, enum lapse_via via)
+{
+    struct lapse_stats *stats = &d->context->stats;
+
+    stats->claimed++;
+    switch (via) {
+    case LAPSE_VIA_EVENT: stats->via_event++; break;
+    case LAPSE_VIA_NOTICE: stats->via_notice++; break;
+    case LAPSE_VIA_ALARM: stats->via_alarm++; break;
+    case LAPSE_VIA_SWEEP: stats->via_sweep++; break;
+    case LAPSE_VIA_TOUCH: stats->via_touch++; break;
+    case LAPSE_VIA_ASKED: stats->via_asked++; break;
+    default: break;
+    }
+}
+
+/* surplus: for a job that nobody wants any more. ENOMEM. */
+static int delivery_take_job(struct delivery *d, const struct claim *c, const struct job_row *row,
+                             struct list *surplus)
+{
+    struct pull *p = d->pulls ? pulls_taker(d->pulls, c) : NULL;
+    struct lease_spec spec = {.owner = d->owner,
+                              .queue = d->queue,
+                              .key = d->key,
+                              .row = row,
+                              .via = claim_via(c, row),
+                              .claimed_us = claim_sent_us(c),
+                              .length_ms = c->lease_ms,
+                              .handler = d->handler,
+                              .handler_arg = d->handler_arg};
+
+    if (d->pulls) {
+        spec.to = p ? &p->leases : surplus;
+    }
+    if (leases_add(d->leases, &spec)) {
+        log_line(&d->context->log, LOG_MEMORY, LOG_ERR,
+                 "out of memory: a job of queue %s is returned, its handler has not begun",
+                 d->queue);
+        return LAPSE_ENOMEM;
+    }
+
+    share_hold(d->share);
+    delivery_count(d, spec.via);
+    if (p) {
+        p->n_got++;
+    }
+
+    return 0;
+}
+
+int delivery_take(struct delivery *d, const struct claim *c, const struct claim_result *got)
+{
+    struct context *context = d->context;
+    struct list surplus;
+    bool takes = d->handler || d->pulls;
+    int err = 0;
+
+    list_init(&surplus);
+    for (size_t i = 0; i < got->n_jobs && takes; i++) {
+        struct job_row row;
+        if (claim_job(got, i, &row) && delivery_take_job(d, c, &row, &surplus)) {
+            err = LAPSE_ENOMEM;
+        }
+    }
+    leases_release(&surplus);
+
+    if (got->n_jobs == 0 && got->n_forwarded == 0 && c->kind != CLAIM_TOUCH) {
+        context->stats.empty_claims++;
+    }
+    if (got->n_unreadable || got->n_lost) {
+        log_line(&context->log, LOG_DATA, LOG_ERR,
+                 "queue %s: %lld jobs in a format this version cannot read are dead now, %lld "
+                 "without a record are gone",
+                 d->queue, (long long)got->n_unreadable, (long long)got->n_lost);
+    }
+
+    return err;
+}
+
+void delivery_note_forwarded(struct delivery *d, int64_t n)
+{
+    d->context->stats.forwarded += (uint64_t)n;
+    if (d->handler && !d->said_forwarded) {
+        d->said_forwarded = true;
+        log_line(&d->context->log, LOG_FORWARD, LOG_WARNING,
+                 "queue %s: its handler is not called, for its settings say that Redis forwards "
+                 "the jobs",
+                 d->queue);
+    }
+}
