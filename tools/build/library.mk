@@ -18,6 +18,7 @@ $(GENERATED) $(LUA_OUT) &: $(LUA) $(LUA_TOOLS)
 
 # the Redis users that have just the rights that the scripts need
 $(BUILD)/users.acl: $(LUA) $(LUA_TOOLS)
+	@mkdir -p $(@D)
 	$(call say,ACL)tools/build/scripts.py users $(LUA_SRC) file > $@.part && mv $@.part $@
 
 $(BUILD)/liblapse.a: $(LIB_O)
