@@ -157,6 +157,8 @@ LAPSE_API int lapse_sync_settle(struct lapse_sync *s, const char *queue, const c
 LAPSE_API int lapse_sync_done(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);
 LAPSE_API int lapse_sync_retry(struct lapse_sync *s, struct lapse_job *job, int64_t delay_ms,
                                const char *reason, int64_t timeout_ms);
+LAPSE_API int lapse_sync_snooze(struct lapse_sync *s, struct lapse_job *job, int64_t delay_ms,
+                                const char *reason, int64_t timeout_ms);
 LAPSE_API int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *reason,
                               int64_t timeout_ms);
 LAPSE_API int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_listen(), lapse_unlisten(), and the settles: lapse_done(), lapse_retry(), lapse_fail(),
- * lapse_release(). */
+/* lapse_listen(), lapse_unlisten(), and the settles: lapse_done(), lapse_retry(),
+ * lapse_snooze(), lapse_fail(), lapse_release(). */
 #include "api/handle.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -51,6 +51,15 @@ void lapse_retry(struct lapse_job *job, int64_t delay_ms, const char *reason, la
     int64_t in_range_ms = delay_ms < JOB_TEN_YEARS_MS ? delay_ms : JOB_TEN_YEARS_MS;
 
     lease_settle(lease_of(job), SETTLE_RETRY, in_range_ms, reason, fn, arg);
+}
+
+void lapse_snooze(struct lapse_job *job, int64_t delay_ms, const char *reason, lapse_cb *fn,
+                  void *arg)
+{
+    int64_t least_ms = delay_ms > 0 ? delay_ms : 0;
+    int64_t in_range_ms = least_ms < JOB_TEN_YEARS_MS ? least_ms : JOB_TEN_YEARS_MS;
+
+    lease_settle(lease_of(job), SETTLE_SNOOZE, in_range_ms, reason, fn, arg);
 }
 
 void lapse_fail(struct lapse_job *job, const char *reason, lapse_cb *fn, void *arg)

@@ -55,7 +55,7 @@ static void settle_call_failed(struct settle_call *c, const struct script_reques
     request_end(&c->request, err);
 }
 
-/* next_due_ms is of a retry; 0: its tries were used up. */
+/* next_due_ms is of a retry or a snooze; 0: its tries were used up. */
 static void settle_call_count(struct settle_call *c, int64_t next_due_ms)
 {
     struct lapse *l = c->request.handle;
@@ -71,6 +71,10 @@ static void settle_call_count(struct settle_call *c, int64_t next_due_ms)
         } else {
             stats->failed++;
         }
+        break;
+    case LAPSE_HOW_SNOOZE:
+        stats->snoozed++;
+        listener_scheduled(&l->listener, c->request.queue, c->request.id, next_due_ms);
         break;
     default: break;
     }
@@ -114,6 +118,7 @@ static bool settlement_is_valid(const struct lapse_settlement *s)
     case LAPSE_HOW_RELEASE: return s->ms == 0 && !s->reason;
     case LAPSE_HOW_FAIL: return s->ms == 0;
     case LAPSE_HOW_RETRY: return s->ms >= LAPSE_BACKOFF && s->ms <= JOB_TEN_YEARS_MS;
+    case LAPSE_HOW_SNOOZE: return s->ms >= 0 && s->ms <= JOB_TEN_YEARS_MS;
     case LAPSE_HOW_RENEW:
         return !s->reason && (s->ms == 0 || (s->ms >= LEASE_MIN_MS && s->ms <= LEASE_MAX_MS));
     default: return false;
@@ -151,6 +156,7 @@ static void settle_call_send(struct settle_call *c, int64_t delay_ms, struct spa
     switch (c->how) {
     case LAPSE_HOW_DONE: script_done(&l->script, r, &job); break;
     case LAPSE_HOW_RETRY: script_retry(&l->script, r, &job, delay_ms, reason); break;
+    case LAPSE_HOW_SNOOZE: script_snooze(&l->script, r, &job, delay_ms, reason); break;
     case LAPSE_HOW_FAIL: script_fail(&l->script, r, &job, reason); break;
     default: script_release(&l->script, r, &job); break;
     }

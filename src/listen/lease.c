@@ -70,7 +70,7 @@ static void lease_settled(struct lease *l, int err)
     }
 }
 
-/* next_due_ms is of a retry; 0: its tries were used up. */
+/* next_due_ms is of a retry or a snooze; 0: its tries were used up. */
 static void lease_count_settled(struct lease *l, int64_t next_due_ms)
 {
     struct leases *ls = l->leases;
@@ -80,6 +80,10 @@ static void lease_count_settled(struct lease *l, int64_t next_due_ms)
     case SETTLE_DONE: stats->done++; break;
     case SETTLE_FAIL: stats->failed++; break;
     case SETTLE_RELEASE: break;
+    case SETTLE_SNOOZE:
+        stats->snoozed++;
+        ls->events->retried(ls->arg, l->owner, span_of(l->job.id), next_due_ms);
+        break;
     case SETTLE_RETRY:
         if (next_due_ms) {
             stats->retried++;
@@ -165,6 +169,7 @@ static void lease_ask_settle(struct lease *l, enum settle how)
     switch (how) {
     case SETTLE_DONE: script_done(s, r, &job); break;
     case SETTLE_RETRY: script_retry(s, r, &job, l->delay_ms, reason); break;
+    case SETTLE_SNOOZE: script_snooze(s, r, &job, l->delay_ms, reason); break;
     case SETTLE_FAIL: script_fail(s, r, &job, reason); break;
     case SETTLE_RELEASE: script_release(s, r, &job); break;
     }

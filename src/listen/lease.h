@@ -4,7 +4,7 @@
 #include "base/task.h"
 #include "script/lease_verbs.h"
 
-enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_FAIL, SETTLE_RELEASE };
+enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_SNOOZE, SETTLE_FAIL, SETTLE_RELEASE };
 
 /* A job that this process claimed. It is one allocation with its texts and with all that settling
  * it will need, so a settle cannot fail because memory is short. */

@@ -3,7 +3,7 @@
 #include "script/row.h"
 #include "base/error.h"
 
-/* ---- done, retry, fail, release ---- */
+/* ---- done, retry, snooze, fail, release ---- */
 static void on_settle(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct settle_request *r = CONTAINER(request, struct settle_request, request);
@@ -40,6 +40,17 @@ void script_retry(struct script *s, struct settle_request *r, const struct lease
                   int64_t delay_ms, struct span reason)
 {
     r->args[2] = delay_ms < 0 ? span_of("") : arg_number(r->delay, delay_ms);
+    r->args[3] = reason;
+    settle_submit(s, r, SCRIPT_RETRY, job, 4);
+}
+
+void script_snooze(struct script *s, struct settle_request *r, const struct leased_job *job,
+                   int64_t delay_ms, struct span reason)
+{
+    struct span delay = arg_number(r->delay + 1, delay_ms);
+
+    r->delay[0] = '~';
+    r->args[2] = (struct span){r->delay, 1 + delay.len};
     r->args[3] = reason;
     settle_submit(s, r, SCRIPT_RETRY, job, 4);
 }

@@ -8,7 +8,7 @@
 #include "script/script.h"
 #include "script_replies.h"
 
-/* ---- done, retry, fail, release, renew ---- */
+/* ---- done, retry, snooze, fail, release, renew ---- */
 /* A job that script->holder holds by the token of its claim, or any holder does. */
 struct leased_job {
     struct span key;
@@ -21,8 +21,8 @@ struct settle_request {
     struct script_request request;
     struct span args[4];
     char token[ARG_NUMBER_MAX];
-    char delay[ARG_NUMBER_MAX];
-    /* due_ms: when a job that was retried is due again; 0: it is dead, or was not retried. */
+    char delay[1 + ARG_NUMBER_MAX];
+    /* due_ms: when a job that was retried or snoozed is due again; 0: it is dead, or was neither. */
     void (*end)(struct settle_request *r, int err, int64_t due_ms);
 };
 
@@ -30,6 +30,9 @@ void script_done(struct script *s, struct settle_request *r, const struct leased
 /* delay_ms: negative, and it is the backoff of the job. */
 void script_retry(struct script *s, struct settle_request *r, const struct leased_job *job,
                   int64_t delay_ms, struct span reason);
+/* The same script, and the try does not count. */
+void script_snooze(struct script *s, struct settle_request *r, const struct leased_job *job,
+                   int64_t delay_ms, struct span reason);
 void script_fail(struct script *s, struct settle_request *r, const struct leased_job *job,
                  struct span reason);
 void script_release(struct script *s, struct settle_request *r, const struct leased_job *job);

@@ -3,7 +3,14 @@
 #define LAPSE_SYNC_CALL_H
 #include "sync/shared.h"
 
-enum call_settle { CALL_DONE, CALL_RETRY, CALL_FAIL, CALL_RELEASE, CALL_FORGET };
+enum call_settle {
+    CALL_DONE,
+    CALL_RETRY,
+    CALL_SNOOZE,
+    CALL_FAIL,
+    CALL_RELEASE,
+    CALL_FORGET,
+};
 
 enum {
     CALL_OVER = 1,     /* what ask() returns if it has the answer already */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_done(), lapse_sync_retry(), lapse_sync_fail(), lapse_sync_release(),
- * lapse_sync_forget().
+/* lapse_sync_done(), lapse_sync_retry(), lapse_sync_snooze(), lapse_sync_fail(),
+ * lapse_sync_release(), lapse_sync_forget().
  *
  * For each job that a thread has there is a call among the spares, allocated before the job was
  * handed over. So a settle needs no memory, as in lapse.h.
@@ -41,6 +41,7 @@ static int settle_ask(struct call *c)
     switch (c->settle) {
     case CALL_DONE: lapse_done(c->job, on_settled, c); break;
     case CALL_RETRY: lapse_retry(c->job, c->delay_ms, c->reason, on_settled, c); break;
+    case CALL_SNOOZE: lapse_snooze(c->job, c->delay_ms, c->reason, on_settled, c); break;
     case CALL_FAIL: lapse_fail(c->job, c->reason, on_settled, c); break;
     case CALL_RELEASE: lapse_release(c->job, on_settled, c); break;
     case CALL_FORGET: break;
@@ -115,6 +116,12 @@ int lapse_sync_retry(struct lapse_sync *s, struct lapse_job *job, int64_t delay_
                      const char *reason, int64_t timeout_ms)
 {
     return settle_run(s, job, CALL_RETRY, delay_ms, reason, timeout_ms);
+}
+
+int lapse_sync_snooze(struct lapse_sync *s, struct lapse_job *job, int64_t delay_ms,
+                      const char *reason, int64_t timeout_ms)
+{
+    return settle_run(s, job, CALL_SNOOZE, delay_ms, reason, timeout_ms);
 }
 
 int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *reason,

@@ -243,6 +243,11 @@ static void retry(struct scene *x)
     lapse_retry(take(x), HOUR, "later", answered, x);
 }
 
+static void snooze(struct scene *x)
+{
+    lapse_snooze(take(x), HOUR, "later", answered, x);
+}
+
 static void fail(struct scene *x)
 {
     lapse_fail(take(x), "never", answered, x);
@@ -397,6 +402,7 @@ static const struct call calls[] = {
     ROW(handle_again),
     ROW(done),
     ROW(retry),
+    ROW(snooze),
     ROW(fail),
     ROW(release),
     ROW(dup_job),

@@ -186,6 +186,57 @@ FLOW_ALL_MODES(retry, it_runs_again_when_it_is_due_again_and_not_before)
     flow_end(f, "q");
 }
 
+/* ---- snoozed ---- */
+FLOW_ALL_MODES(retry, a_snoozed_job_runs_again_when_it_is_due_again_and_never_dies_of_it)
+{
+    enum { RUNS = 5 };
+    struct flow *f = flow_start(mode);
+    struct flow_handler w = {.way = FLOW_SNOOZE, .delay_ms = 30, .reason = "not paid"};
+
+    schedule(f, "a", 1, 0, 0);
+    flow_listen(f, "q", &w);
+    flow_until(f, w.settled == RUNS);
+    w.way = FLOW_DONE;
+    flow_until(f, w.settled == RUNS + 1);
+    cr_assert_eq(w.n_runs, RUNS + 1);
+
+    for (unsigned i = 0; i < w.n_runs; i++) {
+        const struct flow_job *job = &w.runs[i].job;
+        cr_assert_eq(job->try_no, 1);
+        cr_assert_str_eq(job->reason, i == 0 ? "" : "not paid");
+        cr_assert_geq(job->claimed_us, job->due_ms * 1000);
+        cr_assert(i == 0 || job->due_ms * 1000 + 999 >= w.runs[i - 1].job.claimed_us + 30000);
+        cr_assert(i == 0 || job->token > w.runs[i - 1].job.token);
+    }
+
+    struct lapse_stats s = flow_stats(f->l);
+    cr_assert(s.snoozed == RUNS && s.retried == 0 && s.failed == 0 && s.done == 1);
+    cr_assert_eq(w.errors, 0);
+    flow_end(f, "q");
+}
+
+Test(retry, a_snooze_of_a_negative_delay_is_due_at_once_and_one_of_ages_in_ten_years)
+{
+    static const int64_t ten_years_ms = 315576000000;
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP, .delay_ms = LAPSE_BACKOFF};
+    struct flow_job job;
+
+    schedule(f, "a", 1, 3600000, 0);
+    flow_listen(f, "q", &w);
+    flow_until(f, w.n_held == 1);
+    flow_settle(&w, FLOW_SNOOZE);
+    flow_until(f, w.n_held == 1);
+
+    int64_t before_ms = redis_now_ms(f->server);
+    w.delay_ms = INT64_MAX;
+    flow_settle(&w, FLOW_SNOOZE);
+    cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+    cr_assert_geq(job.due_ms, before_ms + ten_years_ms);
+    cr_assert_leq(job.due_ms, redis_now_ms(f->server) + ten_years_ms);
+    flow_end(f, "q");
+}
+
 Test(retry, a_job_whose_tries_are_used_up_is_dead_and_keeps_its_reason_and_body)
 {
     struct flow *f = flow_start(FLOW_FULL);

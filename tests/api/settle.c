@@ -28,11 +28,12 @@ static void expect(struct wire *x, const char *id, enum flow_way how, int64_t no
         return;
     }
 
+    bool waits = how == FLOW_RETRY || how == FLOW_SNOOZE;
     cr_assert_eq(err, 0);
-    cr_assert_eq(job.try_no, 1);
+    cr_assert_eq(job.try_no, how == FLOW_SNOOZE ? 0 : 1);
     cr_assert_str_eq(job.reason, "the reason");
-    cr_assert_eq(job.state, how == FLOW_RETRY ? LAPSE_WAITING : LAPSE_DEAD);
-    if (how == FLOW_RETRY) {
+    cr_assert_eq(job.state, waits ? LAPSE_WAITING : LAPSE_DEAD);
+    if (waits) {
         cr_assert(job.due_ms >= not_before_ms + 3600000 &&
                   job.due_ms <= redis_now_ms(x->f->server) + 3600000);
     }
@@ -45,6 +46,7 @@ static uint64_t settles_of(const struct lapse_stats *s, enum flow_way how)
     switch (how) {
     case FLOW_DONE: return s->done;
     case FLOW_RETRY: return s->retried;
+    case FLOW_SNOOZE: return s->snoozed;
     default: return s->failed;
     }
 }
@@ -112,6 +114,11 @@ Test(settle, retry_cut_after_each_byte_of_the_answer_happens_once)
     cut_at_each_byte(FLOW_RETRY, PROXY_DOWN, 0, 1, 50);
 }
 
+Test(settle, snooze_cut_after_each_byte_of_the_answer_happens_once)
+{
+    cut_at_each_byte(FLOW_SNOOZE, PROXY_DOWN, 0, 1, 50);
+}
+
 Test(settle, fail_cut_after_each_byte_of_the_answer_happens_once)
 {
     cut_at_each_byte(FLOW_FAIL, PROXY_DOWN, 0, 1, 40);
@@ -164,7 +171,7 @@ Test(settle, many_at_once_over_a_cut_wire_happen_once_each)
 /* The lease was over, and another listener has the job. */
 Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
 {
-    static const enum flow_way how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
+    static const enum flow_way how[] = {FLOW_DONE, FLOW_RETRY, FLOW_SNOOZE, FLOW_FAIL};
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_job before;
@@ -202,7 +209,7 @@ Test(settle, what_another_holds_by_now_is_egone_and_changes_nothing)
  * time. */
 Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed)
 {
-    static const enum flow_way how[] = {FLOW_DONE, FLOW_RETRY, FLOW_FAIL};
+    static const enum flow_way how[] = {FLOW_DONE, FLOW_RETRY, FLOW_SNOOZE, FLOW_FAIL};
     struct lapse_options opts;
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_KEEP};

@@ -7,8 +7,9 @@
 enum { HOUR = 3600000 };
 
 static const struct lapse_settlement ways[] = {
-    {.how = LAPSE_HOW_DONE},    {.how = LAPSE_HOW_RETRY, .ms = HOUR}, {.how = LAPSE_HOW_FAIL},
-    {.how = LAPSE_HOW_RELEASE}, {.how = LAPSE_HOW_RENEW, .ms = HOUR},
+    {.how = LAPSE_HOW_DONE},   {.how = LAPSE_HOW_RETRY, .ms = HOUR},
+    {.how = LAPSE_HOW_FAIL},   {.how = LAPSE_HOW_RELEASE},
+    {.how = LAPSE_HOW_SNOOZE}, {.how = LAPSE_HOW_RENEW, .ms = HOUR},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -107,6 +108,29 @@ Test(settle_by_token, retry_of_the_last_try_and_fail_make_it_dead)
     flow_end(f, "q");
 }
 
+Test(settle_by_token, snooze_puts_it_back_after_its_delay_and_counts_no_try)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
+    struct lapse_settlement how = {.how = LAPSE_HOW_SNOOZE, .ms = HOUR, .reason = "not paid"};
+    struct flow_job job;
+
+    s.tries = 1;
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        int64_t before_ms = redis_now_ms(f->server);
+        cr_assert_eq(flow_settle_by(f, "q", "a", claim_elsewhere(f, "a"), how), 0);
+        cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+        cr_assert(job.state == LAPSE_WAITING && job.try_no == 0);
+        cr_assert_geq(job.due_ms, before_ms + HOUR);
+        cr_assert_str_eq(job.reason, "not paid");
+        cr_assert_eq(flow_stats(f->l).snoozed, i);
+        cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
+    }
+    cr_assert_eq(flow_stats(f->l).retried, 0);
+    flow_end(f, "q");
+}
+
 Test(settle_by_token, release_gives_it_back_unbegun)
 {
     struct flow *f = flow_start(FLOW_FULL);
@@ -140,7 +164,7 @@ Test(settle_by_token, renew_makes_its_lease_longer_or_shorter)
     flow_end(f, "q");
 }
 
-Test(settle_by_token, a_stale_token_is_egone_and_changes_nothing_at_each_of_the_five)
+Test(settle_by_token, a_stale_token_is_egone_and_changes_nothing_at_each_of_the_six)
 {
     struct flow *f = flow_start(FLOW_FULL);
     uint64_t token = put_running(f, "a");
@@ -219,7 +243,7 @@ Test(settle_by_token, of_a_job_that_this_handle_holds_ends_the_hold)
         cr_assert_eq(lapse_job_until_ms(job), 0);
 
         w.n_held = 0;
-        if (i == 3) { /* it is due as before, and runs again */
+        if (i >= 3) { /* it is due at once, and runs again */
             flow_until(f, w.n_held == 1);
             lapse_done(w.held[0], NULL, NULL);
             w.n_held = 0;
@@ -333,7 +357,7 @@ Test(settle_by_token, renew_of_a_held_job_is_known_to_its_lease)
     flow_listen(f, "q", &w);
     cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
     flow_until(f, w.n_held == 1);
-    cr_assert_eq(flow_settle_by(f, "q", "a", lapse_job_token(w.held[0]), ways[4]), 0);
+    cr_assert_eq(flow_settle_by(f, "q", "a", lapse_job_token(w.held[0]), ways[5]), 0);
     cr_assert_eq(lapse_job_until_ms(w.held[0]), flow_score(f, "q", "run", "a"));
     cr_assert_gt(lapse_job_until_ms(w.held[0]), redis_now_ms(f->server) + HOUR - 60000);
     flow_settle(&w, FLOW_DONE);

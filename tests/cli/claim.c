@@ -161,6 +161,27 @@ Test(retry, without_in_waits_for_the_backoff_of_the_job)
     server_stop(s);
 }
 
+Test(snooze, puts_the_job_of_a_token_back_without_using_up_its_only_try)
+{
+    struct server *s = tool_redis();
+    int64_t before_ms = redis_now_ms(s);
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "--tries", "1"), 0, NULL, NULL);
+    expect(lapse("snooze", "q", "a", claim_one("a"), "--in", "1h", "--reason", "not paid"), 0,
+           "\"settled\":\"snooze\"", NULL);
+    struct proc *p = lapse("get", "q", "a");
+    cr_assert_geq(member(p->out, "due_ms"), before_ms + HOUR);
+    cr_assert(has(p, "\"state\":\"waiting\"") && has(p, "\"try\":0"), "%s", p->out);
+    expect(p, 0, "\"reason\":\"not paid\"", NULL);
+    server_stop(s);
+}
+
+Test(snooze, without_in_is_refused)
+{
+    expect(lapse("snooze", "q", "a", "7"), 2, "", "missing option --in, such as --in 30m");
+    expect(lapse("snooze", "q", "a", "7", "--in", "-5s"), 2, "", "--in");
+}
+
 Test(fail, makes_the_job_of_a_token_dead)
 {
     struct server *s = tool_redis();
@@ -196,7 +217,7 @@ Test(renew, makes_the_lease_of_a_token_longer)
     server_stop(s);
 }
 
-Test(done, a_stale_token_is_refused_at_each_of_the_five_and_changes_nothing)
+Test(done, a_stale_token_is_refused_at_each_of_the_six_and_changes_nothing)
 {
     static const char *const ways[] = {"done", "retry", "fail", "release", "renew"};
     struct server *s = tool_redis();
@@ -206,6 +227,7 @@ Test(done, a_stale_token_is_refused_at_each_of_the_five_and_changes_nothing)
     const char *token = claim_one("a");
     char *before = redis_str(s, "HGET lapse:{q}:attempts a");
     long long until_ms = redis_int(s, "ZSCORE lapse:{q}:run a");
+    expect(lapse("snooze", "q", "a", old, "--in", "0s"), 1, "", "the lease ended");
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         expect(lapse(ways[i], "q", "a", old), 1, "", "the lease ended");
         expect(lapse(ways[i], "q", "other", token), 1, "", "the lease ended");

@@ -481,15 +481,16 @@ static void claim(struct sim *s)
 }
 
 /* What a settle does to a job that this holder has. */
-static void settled(struct sim *s, struct job *j, enum script how, int64_t delay_ms)
+static void settled(struct sim *s, struct job *j, enum script how, int64_t delay_ms, bool snoozes)
 {
     if (how == DONE) {
         HOLDS(number(s, 1) == 1, "not 1\n");
         *j = (struct job){.kind = NONE};
-    } else if (how == RETRY && !used_up(j)) {
+    } else if (how == RETRY && (snoozes || !used_up(j))) {
         j->kind = WAITING;
         j->score = j->held_due = now_ms(s) + delay_ms;
         j->lease_ended = false;
+        j->attempt -= snoozes;
         HOLDS(number(s, 1) == j->score, "due %" PRId64 "\n", number(s, 1));
     } else if (how == RETRY || how == FAIL) {
         HOLDS(number(s, 1) == (how == FAIL), "not dead\n");
@@ -516,6 +517,7 @@ static void settle(struct sim *s)
     struct claim c = {.id = (int)below(s, IDS), .token = s->seq + (uint64_t)below(s, 2)};
     enum script how = DONE + (enum script)below(s, 5);
     int64_t delay_ms = below(s, 2) * 5000;
+    bool snoozes = how == RETRY && below(s, 3) == 0;
 
     if (h->n && below(s, 10)) {
         c = h->known[below(s, h->n)];
@@ -533,7 +535,7 @@ static void settle(struct sim *s)
     id_arg(s, c.id);
     arg(s, "%" PRIu64, c.token);
     if (how == RETRY || how == RENEW) {
-        arg(s, "%" PRId64, delay_ms);
+        arg(s, "%s%" PRId64, snoozes ? "~" : "", delay_ms);
     }
     if (how == RETRY || how == FAIL) {
         arg(s, "why");
@@ -543,7 +545,7 @@ static void settle(struct sim *s)
     struct job *j = &s->job[c.id];
     bool is_holder = j->holder == by || by == HOLDERS;
     if (j->kind == RUNNING && j->token == c.token && is_holder) {
-        settled(s, j, how, delay_ms);
+        settled(s, j, how, delay_ms, snoozes);
     } else {
         HOLDS(says(s, 1, "EGONE"), "not EGONE\n");
     }

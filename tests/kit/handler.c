@@ -17,6 +17,7 @@ static void handler_settle(struct flow_handler *w, struct lapse_job *job, enum f
     switch (how) {
     case FLOW_DONE: lapse_done(job, flow_on_settled, w); break;
     case FLOW_RETRY: lapse_retry(job, w->delay_ms, w->reason, flow_on_settled, w); break;
+    case FLOW_SNOOZE: lapse_snooze(job, w->delay_ms, w->reason, flow_on_settled, w); break;
     case FLOW_FAIL: lapse_fail(job, w->reason, flow_on_settled, w); break;
     case FLOW_KEEP: cr_assert(w->n_held < FLOW_HELD); w->held[w->n_held++] = job;
     }

@@ -8,6 +8,7 @@
 enum flow_way {
     FLOW_DONE,
     FLOW_RETRY,
+    FLOW_SNOOZE,
     FLOW_FAIL,
     FLOW_KEEP /* in held[], for the test to settle */
 };
@@ -20,7 +21,7 @@ struct flow_run {
 struct flow_handler {
     struct flow *f;
     enum flow_way way;
-    int64_t delay_ms; /* of FLOW_RETRY */
+    int64_t delay_ms; /* of FLOW_RETRY and FLOW_SNOOZE */
     const char *reason;
     struct flow_run *runs; /* in order; the flow's to free */
     size_t n_runs;

@@ -94,6 +94,83 @@ Test(retry, by_another_token_changes_nothing)
     HEARD("");
 }
 
+/* ---- snoozed ---- */
+Test(retry, of_a_snooze_puts_a_job_back_and_counts_no_try)
+{
+    five();
+    RUN("retry", "0 me r U+3 ~50 'not paid'", "[U+20000 T+70]");
+    KEYS("due r:T+70 w:T+500 | run e:T+10 u:T+10 | dead d:T | " FIVE_JOBS " | attempts " ATTEMPT_D
+         " " ATTEMPT_E " r=1 U+3 me 0 10 U T+70 not paid " ATTEMPT_U
+         " | seq U+4 | t r:T+69 w:T+499");
+    HEARD("0 'T+70 r'");
+    RUN("retry", "0 me r U+3 ~50 again", "[U+20000 'EGONE']");
+}
+
+Test(retry, of_a_snooze_never_ends_in_death)
+{
+    given("schedule", "0 a +0 0 \\01\\01\\01");
+    for (int token = 1; token <= 30; token++) {
+        given("claim", "0 me 1000 1");
+        RUN("retry", text("0 me a U+%d ~0 ''", token), "[U T]");
+        KEYS(text("due a:T | jobs a=\\01\\01\\01 | attempts a=1 U+%d me 0 1 U T  | seq U+%d", token,
+                  token));
+    }
+
+    given("claim", "0 me 1000 1");
+    /* tries may have been more in another version's time */
+    ask("HSET s:{q}:attempts a %s", "1 31 me 5 1 5 5 ");
+    RUN("retry", "0 me a 31 ~0 ''", "[U T]");
+    given("claim", "0 me 1000 1");
+    RUN("retry", "0 me a U+32 0 ''", "[U 0]");
+}
+
+Test(retry, of_a_snooze_leaves_the_tries_of_other_runs_counted)
+{
+    given("schedule", "0 a +0 0 \\01\\01\\02");
+    given("claim", "0 me 1000 1");
+    given("retry", "0 me a U+1 0 first");
+    for (int token = 2; token < 5; token++) {
+        given("claim", "0 me 1000 1");
+        RUN("retry", text("0 me a U+%d ~0 later", token), "[U T]");
+        KEYS(text("due a:T | jobs a=\\01\\01\\02 | attempts a=1 U+%d me 1 2 U T later | seq U+%d",
+                  token, token));
+    }
+
+    given("claim", "0 me 1000 1");
+    RUN("retry", "0 me a U+5 0 second", "[U 0]");
+}
+
+/* The next run has the number of the one that was taken back. */
+Test(retry, of_a_snooze_leaves_its_token_good_for_nothing)
+{
+    static const struct {
+        const char *name, *args;
+    } late[] = {
+        {"retry", "0 me a U+1 ~5 x"}, {"retry", "0 me a U+1 5 x"}, {"done", "0 me a U+1"},
+        {"fail", "0 me a U+1 x"},     {"release", "0 me a U+1"},   {"renew", "0 me a U+1 9"},
+    };
+
+    given("schedule", "0 a +0 0 " REC);
+    given("claim", "0 me 1000 1");
+    given("retry", "0 me a U+1 ~0 ''");
+    given("claim", "0 me 1000 1");
+
+    char *before = dumps();
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+        RUN(late[i].name, late[i].args, "[U 'EGONE']");
+    }
+    same(__FILE__, __LINE__, "keys", dumps(), before);
+}
+
+Test(retry, of_many_snoozes_some_of_them)
+{
+    five();
+    RUN("retry", "0 me r U+3 ~60 later u U+2 ~5 '' e U+1 0 now", "[U+20000 T+80 T+25 T+20]");
+    KEYS("due e:T+20 u:T+25 r:T+80 w:T+500 | dead d:T | " FIVE_JOBS " | attempts " ATTEMPT_D
+         " e=1 U+1 me 1 10 U T+20 now r=1 U+3 me 0 10 U T+80 later u=1 U+2 me 0 1 U T+25  | seq "
+         "U+4 | t r:T+79 u:T+24 w:T+499");
+}
+
 /* ---- without a delay ---- */
 static size_t put_varint(char *out, uint64_t value)
 {

@@ -126,6 +126,17 @@ Test(sweep, counts_leases_that_ended_as_in_a_row_across_a_release_and_not_across
          " | attempts a=1 U+23002 me 4 10 U+23000 T+33 the lease ended | seq U+23002");
 }
 
+Test(sweep, does_not_count_leases_that_ended_as_in_a_row_across_a_snooze)
+{
+    ends_again();
+    given("retry", "0 me a U+10001 ~0 ''");
+    given("claim", "0 me 10 1");
+    now_at(20);
+    given("sweep", "0");
+    KEYS("due a:T+20 | jobs a=" WAITS_3
+         " | attempts a=1 U+10002 me 2 10 U+10000 T+20 the lease ended | seq U+10002");
+}
+
 Test(sweep, reads_records_of_those_alone_whose_lease_ended_again)
 {
     ends_again();

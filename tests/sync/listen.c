@@ -105,14 +105,22 @@ Test(listen, each_way_to_settle_is_what_redis_has_then)
     cr_assert_str_eq(lapse_job_reason(job), "again");
     lapse_sync_free(job);
 
+    k.way = SNOOZE;
+    cr_assert_eq(schedule(w.s, "snoozed", 0), 0);
+    wait_until(k.ended == 2);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "snoozed", 0, &job), 0);
+    cr_assert(lapse_job_state(job) == LAPSE_WAITING && lapse_job_try(job) == 0);
+    cr_assert_str_eq(lapse_job_reason(job), "too early");
+    lapse_sync_free(job);
+
     k.way = FAIL;
     cr_assert_eq(schedule(w.s, "failed", 0), 0);
-    wait_until(k.ended == 2);
+    wait_until(k.ended == 3);
     cr_assert_eq(lapse_sync_get(w.s, "q", "failed", 0, &job), 0);
     cr_assert_eq(lapse_job_state(job), LAPSE_DEAD);
     cr_assert_str_eq(lapse_job_reason(job), "broken");
     lapse_sync_free(job);
-    cr_assert_eq(k.settled, 2);
+    cr_assert_eq(k.settled, 3);
     waiting_end(&w, "q");
 }
 

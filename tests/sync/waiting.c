@@ -80,6 +80,7 @@ void worker_settle(struct worker *k, struct lapse_sync *s, struct lapse_job *job
     switch (way) {
     case DONE: err = lapse_sync_done(s, job, 0); break;
     case RETRY: err = lapse_sync_retry(s, job, HOUR, "again", 0); break;
+    case SNOOZE: err = lapse_sync_snooze(s, job, HOUR, "too early", 0); break;
     case FAIL: err = lapse_sync_fail(s, job, "broken", 0); break;
     case RELEASE: err = lapse_sync_release(s, job, 0); break;
     case KEEP: return;

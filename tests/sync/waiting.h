@@ -49,7 +49,7 @@ struct lapse_depth depth_of(struct lapse_sync *s, const char *queue);
 struct lapse_stats stats_of(struct lapse_sync *s);
 
 /* ---- a handler: it writes down what it ran, waits while it is to block, and settles ---- */
-enum way { DONE, RETRY, FAIL, RELEASE, KEEP };
+enum way { DONE, RETRY, SNOOZE, FAIL, RELEASE, KEEP };
 enum { KEPT = 256 };
 struct worker {
     _Atomic enum way way;

@@ -1,4 +1,4 @@
--- Puts jobs back to run again later; a job whose tries are used up dies.
+-- Puts jobs back to run again later; a job whose tries are used up dies, but by a snooze.
 --
 -- KIND    batch
 -- ROLE    listener
@@ -9,7 +9,7 @@
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason
---           delay_ms      '': the backoff of the job
+--           delay_ms      '': the backoff of the job; '~ms': a snooze, whose try does not count
 -- RETURNS now_us
 --         then per job: due_ms (0: it is dead) | EGONE
 --           fewer than asked: the records of these were enough for one call; ask again for the rest
@@ -26,8 +26,12 @@ local function main()
     local id, _, delay_ms, reason = unpack(ARGV, at, at + 3)
     local attempt, reply = held[#out], 'EGONE'
     if attempt then
+      local snoozes = string.byte(delay_ms) == 126
       ids[#ids + 1], attempt.reason = id, reason
-      if tries_used_up(attempt) then
+      if snoozes then
+        attempt.try, delay_ms = attempt.try - 1, string.sub(delay_ms, 2)
+      end
+      if not snoozes and tries_used_up(attempt) then
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
         reply = 0
       else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse done, retry, fail, release, renew: what becomes of a job, by the token that its claim
+/* lapse done, retry, snooze, fail, release, renew: what becomes of a job, by the token that its claim
  * printed. */
 #include "base/span.h"
 #include "cli/arguments.h"
@@ -42,6 +42,12 @@ static int set_lease(const struct opt *o, char *value, void *field)
 static const struct opt retry_options[] = {
     {"in", 0, "DURATION", set_duration, AT(how.ms),
      "due again this long from now; default: the backoff of the job"},
+    REASON,
+    {NULL, 0, NULL, NULL, 0, NULL},
+};
+static const struct opt snooze_options[] = {
+    {"in", 0, "DURATION", set_duration, AT(how.ms),
+     "due again this long from now: 250ms 30m 1h30m"},
     REASON,
     {NULL, 0, NULL, NULL, 0, NULL},
 };
@@ -138,6 +144,19 @@ static int retry_run(const struct command *cmd, struct globals *g, struct argume
     return settle_as(LAPSE_HOW_RETRY, LAPSE_BACKOFF, cmd, g, args);
 }
 
+static int snooze_run(const struct command *cmd, struct globals *g, struct arguments *args)
+{
+    struct settle_command settle = {
+        .how = {.size = sizeof settle.how, .how = LAPSE_HOW_SNOOZE, .ms = -1}};
+    int rc = settle_read(&settle, cmd, g, args);
+
+    if (!rc && settle.how.ms < 0) {
+        rc = usage_errorf("missing option --in, such as --in 30m");
+    }
+
+    return rc ? rc : oneshot_run(&settle.once, g, settle_send);
+}
+
 static int fail_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
     return settle_as(LAPSE_HOW_FAIL, 0, cmd, g, args);
@@ -183,6 +202,22 @@ const struct command cmd_retry = {
             "  lapse retry orders order-1 1790000000000001 --reason 'no answer'\n"
             "  lapse retry orders order-1 1790000000000001 --in 5m\n",
     .run = retry_run,
+};
+
+const struct command cmd_snooze = {
+    .name = "snooze",
+    .usage = "QUEUE ID TOKEN --in DURATION [--reason TEXT]",
+    .summary = "put a job that was claimed off, without using up a try",
+    .min = 3,
+    .max = 3,
+    .opts = snooze_options,
+    .text = "Puts a job back, by the token that its claim printed, to run again later. Its try\n"
+            "does not count, so no job dies of it. Prints the same as lapse done. With the\n"
+            "token of a claim that is over nothing changes (exit code 1).\n"
+            "\n"
+            "examples:\n"
+            "  lapse snooze orders order-1 1790000000000001 --in 30m --reason 'not paid yet'\n",
+    .run = snooze_run,
 };
 
 const struct command cmd_fail = {
