@@ -162,6 +162,10 @@ LAPSE_API int lapse_sync_snooze(struct lapse_sync *s, struct lapse_job *job, int
 LAPSE_API int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *reason,
                               int64_t timeout_ms);
 LAPSE_API int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);
+/* The job may be held for run_ms from now on, as lapse_extend(). It takes no job, and waits for the
+ * loop, not for Redis. */
+LAPSE_API int lapse_sync_extend(struct lapse_sync *s, struct lapse_job *job, int64_t run_ms,
+                                int64_t timeout_ms);
 /* Frees the job, and asks Redis nothing, as lapse_forget(). */
 LAPSE_API int lapse_sync_forget(struct lapse_sync *s, struct lapse_job *job);
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_listen(), lapse_unlisten(), and the settles: lapse_done(), lapse_retry(),
- * lapse_snooze(), lapse_fail(), lapse_release(). */
+/* lapse_listen(), lapse_unlisten(), the settles, which are lapse_done(), lapse_retry(),
+ * lapse_snooze(), lapse_fail() and lapse_release(), and lapse_extend(). */
 #include "api/handle.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "job/keys.h"
+
+enum { RUN_MIN_MS = 100 };
+static const int64_t RUN_MAX_MS = 366 * (int64_t)86400000;
 
 int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts,
                  lapse_handler *fn, void *arg)
@@ -70,6 +73,15 @@ void lapse_fail(struct lapse_job *job, const char *reason, lapse_cb *fn, void *a
 void lapse_release(struct lapse_job *job, lapse_cb *fn, void *arg)
 {
     lease_settle(lease_of(job), SETTLE_RELEASE, 0, NULL, fn, arg);
+}
+
+int lapse_extend(struct lapse_job *job, int64_t run_ms)
+{
+    if (!job || run_ms < RUN_MIN_MS || run_ms > RUN_MAX_MS) {
+        return LAPSE_EINVAL;
+    }
+
+    return lease_extend(lease_of(job), run_ms);
 }
 
 void lapse_job_free(struct lapse_job *job)

@@ -268,7 +268,7 @@ static bool lease_lasts_for_run(const struct lease *l)
 }
 
 /* It was made length_ms long by a request that was sent then. */
-static void lease_extend(struct lease *l, int64_t sent_us, int64_t length_ms, int64_t until_ms)
+static void lease_renewed(struct lease *l, int64_t sent_us, int64_t length_ms, int64_t until_ms)
 {
     job_set_until_ms(&l->job, until_ms);
     l->end_us = sent_us + length_ms * 1000;
@@ -278,18 +278,29 @@ static void lease_extend(struct lease *l, int64_t sent_us, int64_t length_ms, in
     }
 }
 
+static bool lease_is_held(const struct lease *l)
+{
+    return l->state == LEASE_QUEUED || l->state == LEASE_RUNNING;
+}
+
+static void lease_renew(struct lease *l, int64_t now_us);
+
 static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
 {
     struct lease *l = CONTAINER(r, struct lease, renewing);
 
     if (!err) {
-        lease_extend(l, r->request.sent_us, l->length_ms, until_ms);
+        lease_renewed(l, r->request.sent_us, l->length_ms, until_ms);
     } else if (err == LAPSE_EGONE) {
         l->end_us = 0;
     } else if (err_is_refusal(err)) {
         l->renew_at_us = clock_us() + l->length_ms * 1000 / 6; /* not at each tick */
     }
 
+    if (!err && l->renews_again && lease_is_held(l)) {
+        l->renews_again = false;
+        lease_renew(l, clock_us());
+    }
     lease_free_if_unused(l); /* it may have been settled meanwhile */
 }
 
@@ -310,6 +321,35 @@ static void lease_renew(struct lease *l, int64_t now_us)
 
     struct leased_job job = lease_job(l);
     script_renew(l->leases->script, &l->renewing, &job, l->length_ms);
+}
+
+/* From now on it may be held for run_ms. Its lease is made to fit if it lasts longer, or was not to
+ * be renewed any more; one that is being renewed goes by the end of before. */
+static void lease_limit(struct lease *l, int64_t now_us, int64_t run_ms)
+{
+    bool was_last = l->renew_at_us == INT64_MAX;
+
+    l->run_end_us = now_us + run_ms * 1000;
+    if (l->renewing.request.pending) {
+        l->renews_again = true;
+    } else if (was_last || l->end_us > l->run_end_us) {
+        l->renew_at_us = now_us;
+        lease_renew(l, now_us);
+    }
+}
+
+int lease_extend(struct lease *l, int64_t run_ms)
+{
+    int64_t now_us = clock_us();
+
+    if (!l->leases || l->given_back || l->state == LEASE_OVER || now_us >= l->end_us) {
+        return LAPSE_EGONE;
+    }
+
+    ASSERT(l->state == LEASE_RUNNING); /* it is not settled, and its handler has it */
+    lease_limit(l, now_us, run_ms);
+
+    return 0;
 }
 
 /* The handler goes on. When it settles, it hears EGONE if another process has the job by then. */
@@ -346,11 +386,6 @@ static void lease_check(struct lease *l, int64_t now_us)
     } else if (job_until_ms(&l->job)) {
         lease_lose(l, now_us);
     }
-}
-
-static bool lease_is_held(const struct lease *l)
-{
-    return l->state == LEASE_QUEUED || l->state == LEASE_RUNNING;
 }
 
 void leases_check(struct leases *ls)
@@ -678,7 +713,7 @@ void leases_renewed(struct leases *ls, const struct leased_job *job, const struc
     struct lease *l = leases_find(ls, job);
 
     if (l) {
-        lease_extend(l, span->sent_us, span->length_ms, span->until_ms);
+        lease_renewed(l, span->sent_us, span->length_ms, span->until_ms);
     }
 }
 

@@ -23,6 +23,7 @@ struct lease {
     int64_t end_us;
     int64_t renew_at_us;
     int64_t run_end_us; /* 0 until the handler begins */
+    bool renews_again;  /* the end of its run was moved while it was being renewed */
     int64_t length_ms;  /* as it was asked for last */
     struct renew_request renewing;
 
@@ -138,6 +139,8 @@ void leases_close(struct leases *ls);
 struct lease *lease_of(struct lapse_job *job);
 /* Called by the handler of the job, which then does not settle it. Redis does not hear of it. */
 void lease_forget(struct lease *l);
+/* Called by the handler of the job: it may be held for run_ms from now on. EGONE: it is lost. */
+int lease_extend(struct lease *l, int64_t run_ms);
 /* Called by the job's handler, once. fn may be NULL. */
 void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char *reason,
                   lapse_cb *fn, void *arg);

@@ -22,7 +22,7 @@ struct settle_request {
     struct span args[4];
     char token[ARG_NUMBER_MAX];
     char delay[1 + ARG_NUMBER_MAX];
-    /* due_ms: when a job that was retried or snoozed is due again; 0: it is dead, or was neither. */
+    /* due_ms: when a job that was retried or snoozed is due; 0: it is dead, or was neither. */
     void (*end)(struct settle_request *r, int err, int64_t due_ms);
 };
 

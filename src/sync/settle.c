@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_sync_done(), lapse_sync_retry(), lapse_sync_snooze(), lapse_sync_fail(),
- * lapse_sync_release(), lapse_sync_forget().
+ * lapse_sync_release(), lapse_sync_forget(), lapse_sync_extend().
  *
  * For each job that a thread has there is a call among the spares, allocated before the job was
  * handed over. So a settle needs no memory, as in lapse.h.
@@ -138,4 +138,26 @@ int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t time
 int lapse_sync_forget(struct lapse_sync *s, struct lapse_job *job)
 {
     return settle_run(s, job, CALL_FORGET, 0, NULL, 0);
+}
+
+/* ---- extending ---- */
+struct extend_args {
+    struct lapse_job *job;
+    int64_t run_ms;
+};
+
+static int extend_ask(struct call *c)
+{
+    const struct extend_args *a = c->args;
+    int err = lapse_extend(a->job, a->run_ms);
+
+    return err ? err : CALL_OVER;
+}
+
+int lapse_sync_extend(struct lapse_sync *s, struct lapse_job *job, int64_t run_ms,
+                      int64_t timeout_ms)
+{
+    struct extend_args args = {.job = job, .run_ms = run_ms};
+
+    return call_run(s, extend_ask, &args, timeout_ms, NULL);
 }

@@ -248,6 +248,12 @@ static void snooze(struct scene *x)
     lapse_snooze(take(x), HOUR, "later", answered, x);
 }
 
+static void extend(struct scene *x)
+{
+    int err = lapse_extend(x->jobs[0], HOUR);
+    cr_assert(err == 0 || err == LAPSE_EGONE);
+}
+
 static void fail(struct scene *x)
 {
     lapse_fail(take(x), "never", answered, x);
@@ -403,6 +409,7 @@ static const struct call calls[] = {
     ROW(done),
     ROW(retry),
     ROW(snooze),
+    ROW(extend),
     ROW(fail),
     ROW(release),
     ROW(dup_job),

@@ -71,6 +71,7 @@ Test(suspended_machine, no_lease_is_renewed_that_ended_while_the_machine_slept)
 
     int64_t until_ms = flow_score(f, "q", "run", "a");
     slept_ms = 5000;
+    cr_assert_eq(lapse_extend(w.held[0], 600000), LAPSE_EGONE);
     flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
     cr_assert_eq(flow_score(f, "q", "run", "a"), until_ms, "it was renewed");
     flow_settle(&w, FLOW_DONE); /* no other listener has it, so this is still in time */

@@ -264,6 +264,65 @@ Test(listen, what_is_not_allowed_is_refused_and_starts_nothing)
     waiting_end(&w, "q");
 }
 
+/* Blocks for longer than run_ms, which it has said before. */
+static void extend_and_block(struct lapse_sync *s, struct lapse_job *job, void *arg)
+{
+    struct worker *k = arg;
+    int64_t first_ms = lapse_job_until_ms(job);
+    int64_t end_ms = test_now_ms() + 10000;
+
+    k->err = lapse_sync_extend(s, job, HOUR, 0);
+    while (lapse_job_until_ms(job) < first_ms + 2500 && test_now_ms() < end_ms) {
+        wait_a_little();
+    }
+    worker_settle(k, s, job, DONE);
+    k->ended++;
+}
+
+Test(listen, a_blocking_handler_extends_what_it_may_be_held_for)
+{
+    struct waiting w;
+    struct worker k;
+
+    waiting_bare(&w);
+    w.options.lease_ms = 2000;
+    w.options.run_ms = 2100;
+    w.options.sweep_ms = 50;
+    w.s = waiting_open(&w);
+    worker_init(&k, DONE);
+    struct lapse_sync_listen_options o = {.size = sizeof o, .threads = 4};
+    cr_assert_eq(lapse_sync_listen(w.s, "q", &o, extend_and_block, &k), 0);
+    schedule_due(&w, 4);
+    wait_until(k.ended == 4);
+    cr_assert(k.err == 0 && k.settled == 4, "%s", lapse_strerror(k.err));
+    cr_assert_eq(stats_of(w.s).recovered, 0);
+    cr_assert_eq(stats_of(w.s).claimed, 4);
+    waiting_end(&w, "q");
+}
+
+Test(listen, an_extension_that_is_wrong_or_too_late_says_so)
+{
+    struct waiting w;
+    struct worker k;
+    struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
+
+    waiting_start(&w);
+    worker_init(&k, KEEP);
+    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(k.ended == 1);
+    struct lapse_job *job = k.kept[0];
+    cr_assert_eq(lapse_sync_extend(NULL, job, HOUR, 0), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_extend(w.s, NULL, HOUR, 0), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_extend(w.s, job, 99, 0), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_extend(w.s, job, HOUR, -1), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_extend(w.s, job, HOUR, 0), 0);
+    cr_assert_eq(lapse_sync_settle(w.s, "q", "a", lapse_job_token(job), &done, 0), 0);
+    cr_assert_eq(lapse_sync_extend(w.s, job, HOUR, 0), LAPSE_EGONE);
+    cr_assert_eq(lapse_sync_done(w.s, job, 0), LAPSE_EGONE);
+    waiting_end(&w, "q");
+}
+
 /* Its lease ended while it waited for a thread, so another process may have it. */
 Test(listen, a_job_whose_lease_ended_in_the_line_is_not_begun)
 {

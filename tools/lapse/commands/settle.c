@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse done, retry, snooze, fail, release, renew: what becomes of a job, by the token that its claim
- * printed. */
+/* lapse done, retry, snooze, fail, release, renew: what becomes of a job, by the token that its
+ * claim printed. */
 #include "base/span.h"
 #include "cli/arguments.h"
 #include "cli/json.h"

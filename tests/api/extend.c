@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse_extend(): who holds a job says how much longer that may be. */
+#include "handler.h"
+#include "listening.h"
+#include "wire.h"
+
+enum { HOUR = 3600000, LEASE_MS = 3000, RUN_MS = 3100 };
+
+/* Leases that outlast two seconds without a CPU; the first renewal lasts for the run. */
+static void short_run(struct lapse_options *o)
+{
+    o->lease_ms = LEASE_MS;
+    o->run_ms = RUN_MS;
+    o->sweep_ms = 50;
+}
+
+static void long_run(struct lapse_options *o)
+{
+    short_run(o);
+    o->run_ms = HOUR;
+}
+
+static void hold(struct flow *f, struct flow_handler *w)
+{
+    flow_listen(f, "q", w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w->n_held == 1);
+}
+
+static void settle_in_time(struct flow *f, struct flow_handler *w)
+{
+    cr_assert_eq(flow_score(f, "q", "run", "a"), lapse_job_until_ms(w->held[0]));
+    flow_settle(w, FLOW_DONE);
+    cr_assert_eq(w->errors, 0, "%s", lapse_strerror(w->err));
+    cr_assert_eq(w->n_runs, 1);
+    cr_assert_eq(flow_stats(f->l).recovered, 0);
+}
+
+Test(extend, a_run_goes_on_behind_run_ms)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    hold(f, &w);
+    int64_t first_ms = lapse_job_until_ms(w.held[0]);
+    cr_assert_eq(lapse_extend(w.held[0], HOUR), 0);
+    flow_until(f, lapse_job_until_ms(w.held[0]) > first_ms + RUN_MS);
+    settle_in_time(f, &w);
+    flow_end(f, "q");
+}
+
+/* It was renewed for the last time, and nothing would look at it any more before it ends. */
+Test(extend, a_lease_that_lasted_to_the_end_of_its_run_is_renewed_at_once)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    hold(f, &w);
+    int64_t first_ms = lapse_job_until_ms(w.held[0]);
+    flow_until(f, lapse_job_until_ms(w.held[0]) != first_ms);
+    int64_t last_ms = lapse_job_until_ms(w.held[0]);
+    cr_assert_eq(lapse_extend(w.held[0], HOUR), 0);
+    flow_until(f, lapse_job_until_ms(w.held[0]) > last_ms);
+    flow_until(f, lapse_job_until_ms(w.held[0]) > last_ms + RUN_MS);
+    settle_in_time(f, &w);
+    flow_end(f, "q");
+}
+
+Test(extend, a_shorter_one_ends_the_lease_with_the_run)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_allow_log(f, "held for run_ms");
+    hold(f, &w);
+    int64_t first_ms = lapse_job_until_ms(w.held[0]);
+    int64_t before_ms = redis_now_ms(f->server);
+    cr_assert_eq(lapse_extend(w.held[0], 500), 0);
+    flow_until(f, lapse_job_until_ms(w.held[0]) != first_ms);
+    int64_t until_ms = lapse_job_until_ms(w.held[0]);
+    cr_assert_geq(until_ms, before_ms + 500);
+    cr_assert_leq(until_ms, redis_now_ms(f->server) + 500 + 1);
+    cr_assert_eq(flow_score(f, "q", "run", "a"), until_ms);
+
+    flow_until(f, w.n_held == 2);
+    cr_assert_eq(w.runs[1].job.try_no, 2);
+    cr_assert_geq(w.runs[1].job.claimed_us, until_ms * 1000);
+    flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
+    cr_assert_eq(lapse_extend(w.held[0], HOUR), LAPSE_EGONE);
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.err, LAPSE_EGONE, "that of the first run");
+    cr_assert_eq(w.errors, 1);
+    flow_end(f, "q");
+}
+
+/* The renewal that is on its way has the length of before. */
+Test(extend, the_last_of_several_in_a_turn_counts)
+{
+    static const int64_t run_ms[][3] = {{500, 700, HOUR}, {HOUR, 400, HOUR}, {600, HOUR, 1000}};
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_allow_log(f, "held for run_ms");
+    for (size_t i = 0; i < sizeof run_ms / sizeof *run_ms; i++) {
+        w.n_runs = 0;
+        if (i == 0) {
+            hold(f, &w);
+        } else {
+            cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+            flow_until(f, w.n_held == 1);
+        }
+        int64_t first_ms = lapse_job_until_ms(w.held[0]);
+        for (size_t k = 0; k < 3; k++) {
+            cr_assert_eq(lapse_extend(w.held[0], run_ms[i][k]), 0);
+        }
+        if (run_ms[i][2] == HOUR) {
+            flow_until(f, lapse_job_until_ms(w.held[0]) > first_ms + RUN_MS);
+            settle_in_time(f, &w);
+        } else {
+            flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
+            flow_until(f, w.n_held == 2);
+            cr_assert_lt(w.runs[1].job.due_ms, first_ms, "the end of the run that was cut short");
+            flow_settle(&w, FLOW_DONE);
+        }
+    }
+    flow_end(f, "q");
+}
+
+Test(extend, many_in_one_turn_travel_together_and_those_that_change_nothing_not_at_all)
+{
+    enum { N = 100 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_listen(f, "q", &w);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+    flow_until(f, w.n_held == N);
+    flow_calm(f);
+
+    /* no other script that runs here asks for several scores */
+    long long before = flow_calls(f, "zmscore");
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < N; i++) {
+            cr_assert_eq(lapse_extend(w.held[i], HOUR + round), 0);
+        }
+    }
+    flow_calm(f);
+    cr_assert_eq(flow_calls(f, "zmscore") - before, 0);
+
+    int64_t until_ms = lapse_job_until_ms(w.held[N - 1]);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(lapse_extend(w.held[i], LEASE_MS / 2), 0);
+    }
+    flow_until(f, lapse_job_until_ms(w.held[N - 1]) != until_ms);
+    cr_assert_eq(flow_calls(f, "zmscore") - before, 1);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(lapse_extend(w.held[i], HOUR), 0);
+    }
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.errors, 0);
+    flow_end(f, "q");
+}
+
+Test(extend, of_a_job_that_was_settled_by_its_token_is_egone)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct lapse_settlement done = {.how = LAPSE_HOW_DONE};
+
+    hold(f, &w);
+    cr_assert_eq(flow_settle_by(f, "q", "a", lapse_job_token(w.held[0]), done), 0);
+    cr_assert_eq(lapse_extend(w.held[0], HOUR), LAPSE_EGONE);
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.err, LAPSE_EGONE);
+    flow_end(f, "q");
+}
+
+Test(extend, of_a_job_that_was_given_back_is_egone)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    hold(f, &w);
+    flow_close(f, f->l, 0);
+    cr_assert_eq(lapse_extend(w.held[0], HOUR), LAPSE_EGONE);
+    lapse_job_free(w.held[0]);
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    flow_end(f, "q");
+}
+
+/* The wire swallows the renewal: the lease ends where it would have. */
+Test(extend, that_redis_does_not_hear_of_loses_the_job)
+{
+    struct wire x;
+
+    wire_start(&x, FLOW_KEEP, long_run);
+    cr_assert_eq(flow_schedule(x.f, "q", "a", 0, NULL), 0);
+    flow_until(x.f, x.w.n_held == 1);
+    flow_allow_log(x.f, "could not be renewed in time");
+    proxy_swallow(x.proxy, true);
+    cr_assert_eq(lapse_extend(x.w.held[0], LEASE_MS / 2), 0);
+    cr_assert_eq(lapse_extend(x.w.held[0], HOUR), 0);
+    flow_until(x.f, lapse_job_until_ms(x.w.held[0]) == 0);
+    cr_assert_eq(lapse_extend(x.w.held[0], HOUR), LAPSE_EGONE);
+    proxy_swallow(x.proxy, false);
+    proxy_drop(x.proxy);
+    flow_until(x.f, flow_stats(x.l).reconnects > 0);
+    flow_settle(&x.w, FLOW_DONE);
+    wire_end(&x);
+}
+
+Test(extend, of_a_wrong_length_is_einval_and_changes_nothing)
+{
+    static const int64_t wrong_ms[] = {INT64_MIN, -1, 0, 99, 366 * INT64_C(86400000) + 1,
+                                       INT64_MAX};
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    hold(f, &w);
+    for (size_t i = 0; i < sizeof wrong_ms / sizeof *wrong_ms; i++) {
+        cr_assert_eq(lapse_extend(w.held[0], wrong_ms[i]), LAPSE_EINVAL, "row %zu", i);
+    }
+    cr_assert_eq(lapse_extend(NULL, HOUR), LAPSE_EINVAL);
+    cr_assert_eq(lapse_extend(w.held[0], 366 * INT64_C(86400000)), 0);
+    settle_in_time(f, &w);
+    flow_end(f, "q");
+}
