@@ -159,6 +159,13 @@ Test(cancel_all, stops_after_256_KiB_of_records)
     KEYS("due c:T+5 | jobs c=" REC " | t c:T+4");
 }
 
+Test(cancel_all, removes_the_entries_of_their_tags)
+{
+    given("schedule", "0 a +5 0 " TAG_A " b +6 0 " TAG_A);
+    RUN("cancel_all", "0 1 '' 0 1 ''", "[U 1 0 '1 U T+6 T+5 a']");
+    KEYS("due b:T+6 | jobs b=" TAG_A " | index 't a b' | t b:T+5");
+}
+
 Test(cancel_all, removes_what_other_programs_have_left)
 {
     ask("ZADD s:{q}:due 5 member -7 low inf high");

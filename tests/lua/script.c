@@ -425,6 +425,7 @@ const struct script_call script_calls[] = {
     {"cancel_all", "0 1 '' 0 100 ''"},
     {"cancel_all", "0 3 '' 0 100 ''"},
     {"cancel_all", "0 2 '' 0 100 ''"},
+    {"cancel_all", "tags=1; 0 1 '' 0 100 ''"},
     {"reschedule_all", "0 1 '' 0 100 '' +0 0"},
     {"reschedule_all", "0 3 '' 0 100 '' +5 0"},
     {"get", "0 w e d"},

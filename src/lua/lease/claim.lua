@@ -3,7 +3,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer claims due gate tokens
+-- USES    answer claims due gate tokens triggers
 -- KEYS    due none
 -- READS   due run dead jobs attempts seq conf stream list index
 -- WRITES  stream list due jobs seq run dead attempts t index
@@ -23,9 +23,10 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 
--- What is due of the ids of ARGV, or the oldest: ids, due times, and the place of each id in ARGV.
+-- What is due of the ids of ARGV, or the oldest: ids, due times, the place of each id in ARGV, and
+-- those of ARGV that are due in a millisecond.
 local function due_jobs(limit)
-  local ids, dues, place = {}, {}, {}
+  local ids, dues, place, early = {}, {}, {}, {}
   if limit > 0 then
     local most = math.min(limit, BATCH)
     local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, most)
@@ -36,15 +37,24 @@ local function due_jobs(limit)
       local id = ARGV[i + 4]
       if score and tonumber(score) <= now_ms and not place[id] then
         ids[#ids + 1], dues[#dues + 1], place[id] = id, time_of(score), i
+      elseif score and time_of(score) == now_ms + 1 then
+        early[#early + 1] = id
       end
     end
   end
-  return ids, dues, place
+  return ids, dues, place, early
+end
+
+-- From version 8 on Redis itself expires a key when its time has come, and not when that is past, so
+-- its event may come a millisecond before the job is due. Another trigger makes another event. Where
+-- it cannot be set, alarm and sweep find the job.
+local function triggers_set_again(ids)
+  for _, id in ipairs(ids) do redis.pcall('SET', TRIGGER .. id, '1', 'PXAT', now_ms + 1, 'NX') end
 end
 
 local function main()
   local limit = tonumber(ARGV[4])
-  local ids, dues, place = due_jobs(limit)
+  local ids, dues, place, early = due_jobs(limit)
   local stored = claim_check()
   local seq, settings = stored[1], stored[2]
   local token = token_last(seq)
@@ -60,6 +70,7 @@ local function main()
   local function place_of(id) return place[id] or 0 end
   local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, place_of)
   if limit > 0 then triggers_delete(taken) end
+  triggers_set_again(early)
 
   local oldest_due_ms, next_due_ms = next_due()
   return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, 0, unpack(rows) }
