@@ -64,8 +64,9 @@ static void each_of(struct flow *f, struct lapse *const *l, unsigned n,
     }
 }
 
-/* They know each other, and nothing is on its way. Each reads the names within 200 ms after it heard
- * that the last one has joined; before that, two may take the same job for theirs, or none does. */
+/* They know each other, and nothing is on its way. Each reads the names within 200 ms after it
+ * heard that the last one has joined; before that, two may take the same job for theirs, or none
+ * does. */
 static void settle_down(struct flow *f, struct lapse *const *l, unsigned n)
 {
     enum { KNOWN_MS = 400 };
@@ -185,6 +186,7 @@ Test(costs, one_allocation_a_job_when_they_come_one_by_one)
 
 struct costs {
     uint64_t claimed, empty, touches;
+    uint64_t events; /* as one of them heard it */
 };
 
 static struct costs costs_of(struct lapse *const *l, unsigned n)
@@ -196,6 +198,7 @@ static struct costs costs_of(struct lapse *const *l, unsigned n)
         c.claimed += s.claimed;
         c.empty += s.empty_claims;
         c.touches += s.touches;
+        c.events = s.events;
     }
     return c;
 }
@@ -230,20 +233,23 @@ static void shared_by(enum flow_mode mode, unsigned n, int64_t delay_ms)
     struct costs from = costs_of(l, n);
     schedule_many(f, FEW, delay_ms, 1000);
     flow_until(f, settled(x, n) == FEW);
+    flow_heard(f);
 
     struct costs to = costs_of(l, n);
     unsigned lagged = 0;
     unsigned empty = (unsigned)(to.empty - from.empty);
     unsigned touched = (unsigned)(to.touches - from.touches);
+    int events = (int)(to.events - from.events);
+    int triggers = delay_ms > 0 ? FEW : FEW - 1; /* a job that is due at once has none */
     for (unsigned i = 0; i < n; i++) {
         lagged += x[i].n_lagged;
     }
 
     cr_assert_eq(to.claimed - from.claimed, FEW);
 
-    if (mode == FLOW_NO_ALARM) {
-        cr_assert(empty == 0 && touched == 0, "%u claims found nothing, %u touches", empty,
-                  touched);
+    if (mode == FLOW_NO_ALARM) { /* each event that came too early has another one after it */
+        cr_assert((int)empty <= events - triggers && touched == 0,
+                  "%u claims found nothing, %u touches, %d events", empty, touched, events);
     } else {
         cr_assert_leq(empty, FEW / 10 + lagged, "%u claims found nothing, %u jobs lagged", empty,
                       lagged);

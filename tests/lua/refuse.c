@@ -184,7 +184,7 @@ Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
     ask("FLUSHALL");
 }
 
-/* By Redis from 7.2 on, in quotes and maybe with a subcommand; for 7.0 by the script, at the end. */
+/* By Redis from 7.2 on, in quotes, maybe with a subcommand; for 7.0 by the script, at the end. */
 static bool is_named(const char *error, const char *command)
 {
     return strcasestr(error, text(": %s", command)) || strcasestr(error, text("'%s'", command)) ||
