@@ -8,12 +8,12 @@
  *              after the option reply_ms (and replicas_ms where copies are asked for, and up to a
  *              second, in which lapse may say more, such as LAPSE_EDOWN), and returns
  *              LAPSE_ETIMEOUT: what it asked may still happen. timeout_ms is at most 3652 days.
- *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, and by a schedule after
- *              LAPSE_EALONE. LAPSE_ELOST is also returned when it happened, but memory was short
- *              for what out should get.
+ *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, by a schedule after
+ *              LAPSE_EALONE, and by lapse_sync_adopt() always. LAPSE_ELOST is also returned when it
+ *              happened, but memory was short for what out should get.
  *   JOBS       The jobs that a call gives are the caller's: read them by lapse_job_*(), and free
- *              them by lapse_sync_free(). Only lapse_sync_get() and the lists bring a body.
- *              out may be NULL.
+ *              them by lapse_sync_free(). Only lapse_sync_get(), lapse_sync_adopt() and the lists
+ *              bring a body. out may be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
  *              lapse_sync_close(). The log function, the health function and the allocator run in
  *              the thread of the handle, too: they must not block, and calls that they make return
@@ -111,6 +111,12 @@ LAPSE_API int lapse_sync_unpause(struct lapse_sync *s, const char *queue, const 
 LAPSE_API int lapse_sync_forward(struct lapse_sync *s, const char *queue, const char *to,
                                  int64_t timeout_ms, char **out);
 LAPSE_API void lapse_sync_free_text(char *text); /* NULL is fine */
+
+/* out gets the jobs whose entries were moved, also with an error; n is 0 if it is not known. out
+ * must not be NULL. */
+LAPSE_API int lapse_sync_adopt(struct lapse_sync *s, const char *queue,
+                               const struct lapse_adoption *adoption, int64_t timeout_ms,
+                               struct lapse_sync_jobs *out);
 
 /* ---- worker threads ---- */
 

@@ -104,11 +104,67 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     }
 }
 
+size_t job_entry_texts_len(const char *queue, const struct job_entry *entry)
+{
+    size_t len = strlen(queue) + 1 + entry->id.len + 1 + entry->entry.len + 1 + entry->body.len;
+
+    for (unsigned i = 0; i < entry->n_headers; i++) {
+        len += entry->headers[i].len + 1;
+    }
+    return len + 2; /* the ends of the tags and of the headers */
+}
+
+static char *put_entry_headers(char *to, const struct job_entry *entry)
+{
+    struct span name;
+    struct span value;
+    const char *text;
+
+    for (unsigned i = 0; i < entry->n_headers; i++) {
+        if (header_read(entry->headers[i], &name, &value)) {
+            to = put_text(to, name, &text);
+            to = put_text(to, value, &text);
+        }
+    }
+
+    *to = '\0';
+    return to + 1;
+}
+
+void job_fill_from_entry(struct lapse_job *job, const char *queue, const struct job_entry *entry,
+                         char *texts)
+{
+    texts = put_text(texts, span_of(queue), &job->queue);
+    texts = put_text(texts, entry->id, &job->id);
+    texts = put_text(texts, entry->entry, &job->entry);
+
+    job->deliveries = (uint64_t)entry->deliveries;
+    job->due_ms = entry->due_ms;
+    job->try_no = (unsigned)entry->try_no;
+    job->token = (uint64_t)entry->token;
+
+    if (entry->n_headers > 0) {
+        job->tags = texts;
+        *texts++ = '\0'; /* no tags */
+        job->headers = texts;
+        texts = put_entry_headers(texts, entry);
+        job->attributes_len = (size_t)(texts - job->tags);
+    }
+
+    job->body = "";
+    job->body_len = entry->body.len;
+    if (entry->body.len) {
+        job->body = memcpy(texts, entry->body.at, entry->body.len);
+    }
+}
+
 struct lapse_job *lapse_job_dup(const struct lapse_job *job)
 {
     struct span queue = span_of(job->queue);
     struct span id = span_of(job->id);
-    size_t texts_len = queue.len + 1 + id.len + 1 + job->attributes_len + job->body_len;
+    struct span entry = span_of(lapse_job_entry(job));
+    size_t texts_len =
+        queue.len + 1 + id.len + 1 + entry.len + 1 + job->attributes_len + job->body_len;
     struct lapse_job *dup = mem_new(sizeof *dup, texts_len);
 
     if (!dup) {
@@ -121,6 +177,7 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
 
     char *texts = put_text((char *)(dup + 1), queue, &dup->queue);
     texts = put_text(texts, id, &dup->id);
+    texts = put_text(texts, entry, &dup->entry);
     if (job->attributes_len) {
         dup->tags = memcpy(texts, job->tags, job->attributes_len);
         dup->headers = texts + (job->headers - job->tags);
@@ -212,6 +269,16 @@ int lapse_job_created(const struct lapse_job *job)
 unsigned lapse_job_replicas(const struct lapse_job *job)
 {
     return job->replicas;
+}
+
+const char *lapse_job_entry(const struct lapse_job *job)
+{
+    return job->entry ? job->entry : "";
+}
+
+uint64_t lapse_job_deliveries(const struct lapse_job *job)
+{
+    return job->deliveries;
 }
 
 enum lapse_via lapse_job_via(const struct lapse_job *job)

@@ -7,7 +7,7 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these four lie in the same allocation as the job */
+    /* these four, and entry, lie in the same allocation as the job */
     const char *queue;
     const char *id;
     const char *tags;      /* each terminated, and behind them ""; or NULL */
@@ -31,6 +31,9 @@ struct lapse_job {
     char reason[JOB_REASON_MAX + 1];
 
     bool is_dup; /* made by lapse_job_dup(): it is no lease */
+
+    uint64_t deliveries; /* of its entry in a stream; 0: it comes from none */
+    const char *entry;   /* the id of that; NULL: it has none */
 };
 
 /* A handler in another thread may read it while the loop renews the lease. */
@@ -61,6 +64,28 @@ size_t job_texts_len(const char *queue, const struct job_row *row, bool with_bod
  * with the body. Of a record that this version cannot read tries stays 0, and there is no body. */
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body);
+
+enum { JOB_ENTRY_MAX = 20 + 1 + 20 }; /* bytes of the id of an entry, MS-N */
+
+/* What an entry of a stream has of a job. */
+struct job_entry {
+    struct span entry; /* its id */
+    int64_t deliveries;
+    struct span id; /* empty: another program has added it, and what follows is empty, too */
+    struct span body;
+    int64_t due_ms;
+    int64_t try_no;
+    int64_t token;
+    struct span headers[HEADERS_MAX]; /* NAME=VALUE */
+    unsigned n_headers;
+};
+
+/* The bytes that its texts take. */
+size_t job_entry_texts_len(const char *queue, const struct job_entry *entry);
+
+/* Fills a job, all of whose fields are 0, from an entry; the texts are copied to texts. */
+void job_fill_from_entry(struct lapse_job *job, const char *queue, const struct job_entry *entry,
+                         char *texts);
 
 /* How many bytes of a reason are kept, which may be NULL: one that is too long is cut between two
  * characters of UTF-8. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "script/queue_verbs.h"
+#include "job/keys.h"
 #include "script/row.h"
 
 /* ---- for users ---- */
@@ -93,6 +94,95 @@ void script_configure(struct script *s, struct configure_request *r, struct span
     r->request.n_args = 1;
     r->request.end = on_configure;
     script_submit(s, &r->request);
+}
+
+static void on_adopt(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct adopt_request *r = CONTAINER(request, struct adopt_request, request);
+    struct adopt_reply reply;
+
+    if (!err && !adopt_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_adopt(struct script *s, struct adopt_request *r, struct span key,
+                  const struct adopt_page *page)
+{
+    r->args[0] = page->group;
+    r->args[1] = page->consumer;
+    r->args[2] = arg_number(r->idle, page->idle_ms);
+    r->args[3] = arg_number(r->limit, page->limit);
+    r->args[4] = page->from;
+    r->args[5] = arg_number(r->gone, page->gone_ms);
+
+    r->request.script = SCRIPT_ADOPT;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 6;
+    r->request.end = on_adopt;
+    script_submit(s, &r->request);
+}
+
+/* What is answered of an entry, and behind that its headers. */
+enum {
+    ENTRY_ID,
+    ENTRY_DELIVERIES,
+    ENTRY_JOB_ID,
+    ENTRY_DUE,
+    ENTRY_TRY,
+    ENTRY_TOKEN,
+    ENTRY_BODY,
+    ENTRY_HEADERS
+};
+
+static void entry_headers_read(struct job_entry *out, const struct redisReply *r)
+{
+    struct span header;
+    struct span name;
+    struct span value;
+
+    for (size_t i = ENTRY_HEADERS; reply_text(reply_at(r, i), &header); i++) {
+        if (out->n_headers < HEADERS_MAX && header_read(header, &name, &value)) {
+            out->headers[out->n_headers++] = header;
+        }
+    }
+}
+
+/* The entry has the fields that lapse adds; those of another program may have any value. */
+static bool entry_job_read(struct job_entry *out, const struct redisReply *r)
+{
+    struct job_entry e = *out;
+
+    if (!reply_text(reply_at(r, ENTRY_JOB_ID), &e.id) || !keys_id_ok(e.id) ||
+        !reply_int(reply_at(r, ENTRY_DUE), &e.due_ms) ||
+        !reply_int(reply_at(r, ENTRY_TRY), &e.try_no) ||
+        !reply_int(reply_at(r, ENTRY_TOKEN), &e.token) ||
+        !reply_text(reply_at(r, ENTRY_BODY), &e.body)) {
+        return false;
+    }
+    if (e.due_ms < 0 || e.try_no < 0 || e.try_no > UINT32_MAX || e.token < 0) {
+        return false;
+    }
+    entry_headers_read(&e, r);
+
+    *out = e;
+    return true;
+}
+
+bool script_adopted_entry(const struct adopt_reply *reply, size_t i, struct job_entry *entry)
+{
+    const struct redisReply *r = adopt_reply_entry(reply, i);
+
+    *entry = (struct job_entry){.id = {"", 0}, .body = {"", 0}};
+    if (!reply_text(reply_at(r, ENTRY_ID), &entry->entry) || entry->entry.len > JOB_ENTRY_MAX ||
+        !reply_int(reply_at(r, ENTRY_DELIVERIES), &entry->deliveries)) {
+        return false;
+    }
+
+    entry_job_read(entry, r);
+    return true;
 }
 
 /* ---- for listeners ---- */

@@ -53,6 +53,31 @@ struct configure_request {
 void script_configure(struct script *s, struct configure_request *r, struct span key,
                       struct span changes);
 
+struct adopt_page {
+    struct span group;
+    struct span consumer;
+    int64_t idle_ms;
+    unsigned limit;   /* 0 to SCRIPT_BATCH; 0: only removes consumers */
+    struct span from; /* "-", "(ENTRY", or next of the reply before */
+    int64_t gone_ms;
+};
+
+struct adopt_request {
+    struct script_request request;
+    struct span args[6];
+    char idle[ARG_NUMBER_MAX];
+    char limit[ARG_NUMBER_MAX];
+    char gone[ARG_NUMBER_MAX];
+    void (*end)(struct adopt_request *r, int err, const struct adopt_reply *reply);
+};
+
+/* The texts of page are not copied. */
+void script_adopt(struct script *s, struct adopt_request *r, struct span key,
+                  const struct adopt_page *page);
+
+/* The i-th entry that was moved; false: it cannot be read. */
+bool script_adopted_entry(const struct adopt_reply *reply, size_t i, struct job_entry *entry);
+
 /* ---- for listeners ---- */
 struct arm_request {
     struct script_request request;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_depth(), lapse_sync_stats(),
- * lapse_sync_on_health(). */
+/* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_adopt(), lapse_sync_depth(),
+ * lapse_sync_stats(), lapse_sync_on_health(). */
 #include "sync/call.h"
 
 /* ---- list ---- */
@@ -82,6 +82,51 @@ int lapse_sync_list_tag(struct lapse_sync *s, const char *queue, const char *tag
 {
     struct list_args args = {.queue = queue, .tag = tag, .after = after, .n = n};
     return out ? call_run(s, list_tag_ask, &args, timeout_ms, out) : LAPSE_EINVAL;
+}
+
+/* ---- adopt ---- */
+struct adopt_args {
+    const char *queue;
+    const struct lapse_adoption *adoption;
+};
+
+/* What was moved is given with an error, too. */
+static void on_adopt(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                     void *arg)
+{
+    struct call *c = arg;
+    struct lapse_sync_jobs dups = {.n = 0};
+    (void)l;
+
+    if (!list_dup(&dups, jobs, n)) {
+        err = LAPSE_ELOST;
+    }
+
+    struct lapse_sync_jobs *out = call_out(c);
+    if (out) {
+        *out = dups;
+        dups.n = 0;
+    }
+    call_ended(c, err);
+    lapse_sync_free_jobs(&dups);
+}
+
+static int adopt_ask(struct call *c)
+{
+    const struct adopt_args *a = c->args;
+    return lapse_adopt(c->sync->handle, a->queue, a->adoption, on_adopt, c);
+}
+
+int lapse_sync_adopt(struct lapse_sync *s, const char *queue, const struct lapse_adoption *adoption,
+                     int64_t timeout_ms, struct lapse_sync_jobs *out)
+{
+    struct adopt_args args = {.queue = queue, .adoption = adoption};
+
+    if (!out) {
+        return LAPSE_EINVAL;
+    }
+    out->n = 0;
+    return call_run(s, adopt_ask, &args, timeout_ms, out);
 }
 
 /* ---- depth ---- */

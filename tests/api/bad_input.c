@@ -165,6 +165,50 @@ Test(bad_input, a_kill_of_what_is_no_queue_or_no_id_is_einval)
     end(f, before);
 }
 
+Test(bad_input, an_adoption_with_any_wrong_field_is_einval)
+{
+    char *before;
+    char long_name[1026];
+    struct flow *f = start(&before);
+    struct flow_answer a = {.f = f};
+
+    memset(long_name, 'x', 1025), long_name[1025] = 0;
+#define BAD(change)                                                                              \
+    do {                                                                                         \
+        struct lapse_adoption w = {                                                              \
+            .size = sizeof w, .group = "g", .consumer = "c", .idle_ms = 1, .n = 1};              \
+        change;                                                                                  \
+        cr_assert_eq(lapse_adopt(f->l, "q", &w, never_list, f), LAPSE_EINVAL, "not refused: %s", \
+                     #change);                                                                   \
+    } while (0)
+    BAD(w.size = 0);
+    BAD(w.size = sizeof w - 1);
+    BAD(w.group = NULL);
+    BAD(w.group = "");
+    BAD(w.group = long_name);
+    BAD(w.consumer = NULL);
+    BAD(w.consumer = "");
+    BAD(w.consumer = long_name);
+    BAD(w.idle_ms = -1);
+    BAD(w.idle_ms = TEN_YEARS + 1);
+    BAD(w.n = 0);
+    BAD(w.n = 101);
+#undef BAD
+    struct lapse_adoption good = {
+        .size = sizeof good, .group = "g", .consumer = "c", .idle_ms = 1, .n = 1};
+    REFUSED(lapse_adopt(NULL, "q", &good, never_list, f));
+    REFUSED(lapse_adopt(f->l, NULL, &good, never_list, f));
+    REFUSED(lapse_adopt(f->l, "{q}", &good, never_list, f));
+    REFUSED(lapse_adopt(f->l, "q", NULL, never_list, f));
+
+    good.group = long_name + 1;
+    good.consumer = long_name + 1;
+    good.idle_ms = TEN_YEARS;
+    cr_assert_eq(lapse_adopt(f->l, "q", &good, flow_list_answered, &a), 0);
+    cr_assert_eq(flow_wait(f, &a), LAPSE_ENOENT);
+    end(f, before);
+}
+
 Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
 {
     char *before;

@@ -129,16 +129,18 @@ static void answers_with(const char *reply)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct scripted_server *fake = fake_start(reply, strlen(reply));
-    struct flow_answer a[6];
+    struct flow_answer a[7];
     struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+    struct lapse_adoption adoption = {
+        .size = sizeof adoption, .group = "g", .consumer = "c", .n = 10};
 
     flow_allow_log(f, "Redis");
     flow_allow_log(f, "queue q");
     open_fake(f, fake);
     flow_listen(f, "q", &w);
 
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 7; k++) {
         a[k] = (struct flow_answer){.f = f};
     }
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a[0]), 0);
@@ -147,12 +149,14 @@ static void answers_with(const char *reply)
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a[3]), 0);
     cr_assert_eq(lapse_list(f->l, "q", LAPSE_WAITING, NULL, 5, flow_list_answered, &a[4]), 0);
     cr_assert_eq(lapse_depth(f->l, "q", flow_depth_answered, &a[5]), 0);
+    cr_assert_eq(lapse_adopt(f->l, "q", &adoption, flow_list_answered, &a[6]), 0);
 
     for (int k = 0; k < 4; k++) {
         cr_assert_neq(flow_wait(f, &a[k]), 0, "reply %s, call %d", reply, k);
     }
     flow_wait(f, &a[4]); /* of these some are well formed */
     flow_wait(f, &a[5]);
+    cr_assert_neq(flow_wait(f, &a[6]), 0, "reply %s", reply);
     cr_assert_eq(w.n_runs, 0);
 
     flow_close(f, f->l, 0);
@@ -164,6 +168,52 @@ Test(hostile_server, an_answer_of_another_shape_is_an_error)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         answers_with(shapes[i]);
+    }
+}
+
+/* Unlike those of a list, its jobs may come with an error. */
+static void on_adopted(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                       void *arg)
+{
+    struct flow_answer *a = arg;
+
+    (void)l;
+    (void)jobs;
+    a->calls++;
+    a->err = err;
+    a->n = n;
+}
+
+/* Its entries are no entries, or it never gets on. */
+Test(hostile_server, that_adopts_what_cannot_be_ends_the_call)
+{
+    static const char *const replies[] = {
+        "*5\r\n:1\r\n:1\r\n$1\r\n-\r\n:0\r\n*2\r\n:1\r\n:1\r\n",
+        "*5\r\n:1\r\n:1\r\n$1\r\n-\r\n:0\r\n*1\r\n$3\r\n1-1\r\n",
+        "*5\r\n:1\r\n:1\r\n$1\r\n-\r\n:0\r\n*2\r\n$43\r\n"
+        "1000000000000000000000000000000000000000000\r\n:1\r\n",
+        "*4\r\n:1\r\n:1\r\n$43\r\n1000000000000000000000000000000000000000000\r\n:0\r\n",
+        "*6\r\n:1\r\n:1\r\n$1\r\n-\r\n:0\r\n*2\r\n$3\r\n1-1\r\n:1\r\n"
+        "*2\r\n$3\r\n1-1\r\n:1\r\n",
+        "*4\r\n:1\r\n:1\r\n$1\r\n-\r\n:0\r\n",
+    };
+    enum { N = sizeof replies / sizeof *replies };
+
+    for (int i = 0; i < N; i++) {
+        struct flow *f = flow_bare(FLOW_FULL, NULL);
+        struct scripted_server *fake = fake_start(replies[i], strlen(replies[i]));
+        struct flow_answer a = {0};
+        struct lapse_adoption adoption = {
+            .size = sizeof adoption, .group = "g", .consumer = "c", .n = 1};
+
+        open_fake(f, fake);
+        cr_assert_eq(lapse_adopt(f->l, "q", &adoption, on_adopted, &a), 0);
+        flow_until(f, a.calls == 1);
+        cr_assert_eq(a.err, i < N - 1 ? LAPSE_EBROKEN : 0, "reply %d: %s", i,
+                     lapse_strerror(a.err));
+        flow_close(f, f->l, 0);
+        scripted_server_stop(fake);
+        flow_end(f);
     }
 }
 

@@ -233,6 +233,39 @@ Test(peers_bugs, a_count_of_what_may_be_taken_falls_below_0_and_is_four_billion)
     flow_end(f, "p", "q");
 }
 
+/* ---- seed-001: a sorted set to a stream ---- */
+static void ack_adopted(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                        void *arg)
+{
+    struct flow *f = arg;
+
+    (void)l;
+    cr_assert_eq(err, 0);
+    for (size_t i = 0; i < n; i++) {
+        cr_assert_str_eq(lapse_job_id(jobs[i]), "a");
+        redis_do(f->server, "XACK lapse:{q}:stream g %s", lapse_job_entry(jobs[i]));
+    }
+}
+
+/* It has no XAUTOCLAIM, and no second consumer ever sees them. */
+Test(peers_bugs, the_entries_of_a_consumer_that_died_stay_with_it)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quick_sweep);
+    struct flow_answer a = {.f = f};
+    struct lapse_adoption adoption = {
+        .size = sizeof adoption, .group = "g", .consumer = "alive", .idle_ms = 1, .n = 100};
+
+    cr_assert_eq(flow_configure(f, "q", "forward=stream forward_groups=g", NULL), 0);
+    cr_assert_eq(lapse_forward(f->l, "q", NULL, flow_text_answered, &a), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, flow_stats(f->l).forwarded == 1);
+    redis_do(f->server, "XREADGROUP GROUP g dead STREAMS lapse:{q}:stream >");
+    flow_poll(f, lapse_adopt(f->l, "q", &adoption, ack_adopted, f) == 0 &&
+                     redis_int(f->server, "XLEN lapse:{q}:stream") == 0);
+    flow_calm(f);
+    flow_end(f, "q");
+}
+
 /* ---- HDT3213/delayqueue ---- */
 static void below_all_runs(struct lapse_options *o)
 {

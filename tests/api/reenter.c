@@ -179,6 +179,13 @@ static void forward(struct scene *x)
     accepted(x, lapse_forward(x->l, "sent", "list", text_answered, x));
 }
 
+static void adopt(struct scene *x)
+{
+    static const struct lapse_adoption what = {
+        .size = sizeof what, .group = "g", .consumer = "me", .n = 1};
+    accepted(x, lapse_adopt(x->l, "other", &what, list_answered, x));
+}
+
 static void claim(struct scene *x)
 {
     accepted(x, lapse_claim(x->l, "other", 3, 0, claim_answered, x));
@@ -401,6 +408,7 @@ static const struct call calls[] = {
     ROW(claim),
     ROW(claim_and_wait),
     ROW(claim_by_id),
+    ROW(adopt),
     ROW(settle_by_token),
     ROW(forget),
     ROW(handle),

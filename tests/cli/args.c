@@ -254,9 +254,9 @@ Test(args, options_and_words_mix_and_two_hyphens_end_them)
 Test(args, help_of_every_command_has_examples_and_its_own_options)
 {
     static const char *const commands[] = {
-        "schedule",  "cancel", "reschedule", "kill",    "get",    "list", "depth",
-        "configure", "pause",  "unpause",    "forward", "claim",  "done", "retry",
-        "snooze",    "fail",   "release",    "renew",   "listen", "dev",  "functions"};
+        "schedule", "cancel",  "reschedule", "kill",   "get",   "list",     "depth", "configure",
+        "pause",    "unpause", "forward",    "adopt",  "claim", "done",     "retry", "snooze",
+        "fail",     "release", "renew",      "listen", "dev",   "functions"};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];

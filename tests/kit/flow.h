@@ -94,6 +94,7 @@ void flow_forget(struct flow *f, struct lapse *l);
 #define lapse_pause(...) (server_listens(), lapse_pause(__VA_ARGS__))
 #define lapse_unpause(...) (server_listens(), lapse_unpause(__VA_ARGS__))
 #define lapse_forward(...) (server_listens(), lapse_forward(__VA_ARGS__))
+#define lapse_adopt(...) (server_listens(), lapse_adopt(__VA_ARGS__))
 
 /* ---- waiting ---- */
 /* Turns the loop until cond holds, which must be within FLOW_WAIT_MS. */

@@ -5,9 +5,9 @@
 SCRIPTS(heads);
 
 enum { KEYS_MAX = 12 };
-static const char *const writes[] = {"ZADD",   "ZREM", "ZREMRANGEBYSCORE", "HSET", "HDEL",
-                                     "SET",    "DEL",  "PUBLISH",          "XADD", "LPUSH",
-                                     "XGROUP", "XTRIM"};
+static const char *const writes[] = {"ZADD",   "ZREM",  "ZREMRANGEBYSCORE", "HSET", "HDEL",
+                                     "SET",    "DEL",   "PUBLISH",          "XADD", "LPUSH",
+                                     "XGROUP", "XTRIM", "XAUTOCLAIM"};
 
 /* The ends of key names, each once, in the order in which they were first met. */
 struct keys {

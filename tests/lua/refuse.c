@@ -51,6 +51,8 @@ static const struct {
     {"touch", "forward=stream:s:{q}:stream; 0 - 10 100 0 0 1 1 24",
      "due run dead jobs attempts seq stream", "xadd", "zrem set zadd hset hdel del", true},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0", "conf stream", "xtrim", "", false},
+    {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0", "conf stream",
+     "xautoclaim", "xgroup", false},
     {"arm", "'0 600' 0", "due", "set", "", true},
     {"configure", "0 paused=+5", "conf", "del", "set", false},
     {"configure", "0 'forward=stream forward_groups=h'", "conf", "del", "set xgroup", false},
@@ -156,9 +158,9 @@ static redisReply *run_without(int i, const char *right)
 }
 
 /* Commands that write. */
-static const char *const writes[] = {"zadd",  "zrem",  "zremrangebyscore", "hset", "hdel",
-                                     "set",   "del",   "incrby",           "xadd", "xtrim",
-                                     "lpush", "xgroup"};
+static const char *const writes[] = {"zadd",  "zrem",   "zremrangebyscore", "hset", "hdel",
+                                     "set",   "del",    "incrby",           "xadd", "xtrim",
+                                     "lpush", "xgroup", "xautoclaim"};
 
 Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
 {

@@ -390,6 +390,22 @@ void everything(void)
     ask("ZADD " ALIVE " 5 l");
 }
 
+/* Redis keeps when a consumer read, and that is the same each time. */
+static void add_pending(void)
+{
+    static redisReply *dump;
+
+    if (dump) {
+        ask("RESTORE s:{q}:stream 0 %b REPLACE", dump->str, (size_t)dump->len);
+        return;
+    }
+
+    ask("XADD s:{q}:stream 6-6 id x due_ms 5 try 1 token 7 body text");
+    ask("XGROUP CREATE s:{q}:stream h 5-5");
+    ask("XREADGROUP GROUP h lost STREAMS s:{q}:stream >");
+    dump = ask("DUMP s:{q}:stream");
+}
+
 void everything_for(const char *args)
 {
     const char *behind = args_of(args);
@@ -412,6 +428,9 @@ void everything_for(const char *args)
     }
     if (strstr(args, "again=1")) {
         ask("HSET s:{q}:attempts e %s", "1 1 me 1 10 5 5 the lease ended");
+    }
+    if (strstr(args, "pending=1")) {
+        add_pending();
     }
 }
 
@@ -449,6 +468,7 @@ const struct script_call script_calls[] = {
     {"touch", "forward=list:s:{q}:list; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=list:s:{q}:list tags=1; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
+    {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},
     {"configure", "0 'forward=stream forward_groups=g'"},
     {"heartbeat", "0 me 100"},

@@ -76,7 +76,8 @@ void everything(void);
 /* The same; where "SETTINGS; " stands before the arguments, these are the settings of the queue,
  * and with entries=1 among them its stream has an entry that its group has acknowledged; with
  * again=1 the lease of e ended in the run before, too; with tags=1 tr runs, tw is due and td is
- * dead, all with the tag a, and the index has an entry of no job. */
+ * dead, all with the tag a, and the index has an entry of no job;
+ * with pending=1 also one that a consumer of the group h has and will not acknowledge. */
 void everything_for(const char *args);
 /* Calls in which each script does all that it can, in the situation of everything_for(); those of
  * one script follow each other. No name: the end. */

@@ -65,6 +65,45 @@ Test(settings, a_paused_queue_runs_nothing_until_it_is_unpaused)
     waiting_end(&w, "q");
 }
 
+Test(settings, entries_of_a_dead_consumer_are_adopted_with_their_bodies)
+{
+    struct waiting w;
+    struct lapse_sync_jobs jobs;
+    struct lapse_adoption what = {
+        .size = sizeof what, .group = "g", .consumer = "me", .idle_ms = 1, .n = 100};
+    size_t len;
+
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_adopt(w.s, "q", &what, 0, NULL), LAPSE_EINVAL);
+    jobs.n = 7;
+    cr_assert_eq(lapse_sync_adopt(w.s, "q", NULL, 0, &jobs), LAPSE_EINVAL);
+    cr_assert_eq(jobs.n, 0);
+    cr_assert_eq(lapse_sync_adopt(w.s, "q", &what, 0, &jobs), LAPSE_ENOENT);
+
+    cr_assert_eq(lapse_sync_configure(w.s, "q", "forward=stream forward_groups=g", 0, NULL), 0);
+    for (int i = 0; i < 150; i++) {
+        redis_do(w.server, "XADD lapse:{q}:stream %d-1 id j%d due_ms 5 try 1 token 7 body text",
+                 i + 1, i);
+    }
+    redis_do(w.server, "XREADGROUP GROUP g gone STREAMS lapse:{q}:stream >");
+    wait_a_little();
+    cr_assert_eq(lapse_sync_adopt(w.s, "q", &what, 0, &jobs), 0);
+    cr_assert_eq(jobs.n, 100);
+    cr_assert_str_eq(lapse_job_id(jobs.jobs[99]), "j99");
+    cr_assert_str_eq(lapse_job_entry(jobs.jobs[99]), "100-1");
+    cr_assert_eq(lapse_job_deliveries(jobs.jobs[99]), 2);
+    cr_assert_arr_eq(lapse_job_body(jobs.jobs[99], &len), "text", 4);
+
+    struct lapse_sync_jobs rest;
+    what.after = jobs.jobs[99];
+    cr_assert_eq(lapse_sync_adopt(w.s, "q", &what, 0, &rest), 0);
+    cr_assert_eq(rest.n, 50);
+    lapse_sync_free_jobs(&jobs);
+    lapse_sync_free_jobs(&rest);
+    redis_do(w.server, "DEL lapse:{q}:conf lapse:{q}:stream");
+    waiting_end(&w, "q");
+}
+
 Test(settings, a_forwarded_queue_has_no_handler_until_it_is_unlistened)
 {
     struct waiting w;

@@ -75,10 +75,11 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     (void)l;
     (void)arg;
     wrong++;
-    printf("%s %s %d %d %lld %lld %u %u %llu %d %s %d\n", lapse_job_queue(job), lapse_job_id(job),
-           (int)state, (int)via, (long long)late_us, (long long)lapse_job_until_ms(job),
-           lapse_job_try(job), lapse_job_tries(job), (unsigned long long)lapse_job_token(job),
-           lapse_job_created(job), lapse_job_reason(job), body != NULL);
+    printf("%s %s %d %d %lld %lld %u %u %llu %d %s %d %s %llu\n", lapse_job_queue(job),
+           lapse_job_id(job), (int)state, (int)via, (long long)late_us,
+           (long long)lapse_job_until_ms(job), lapse_job_try(job), lapse_job_tries(job),
+           (unsigned long long)lapse_job_token(job), lapse_job_created(job), lapse_job_reason(job),
+           body != NULL, lapse_job_entry(job), (unsigned long long)lapse_job_deliveries(job));
 
     if (len == 0) {
         lapse_done(job, NULL, NULL);
@@ -139,10 +140,18 @@ static void use_queries(struct lapse *l)
 
 static void use_settings(struct lapse *l)
 {
+    struct lapse_adoption what;
+
     expect_accepted(lapse_configure(l, "orders", NULL, on_text, &answered));
     expect_accepted(lapse_pause(l, "orders", NULL, 1000, on_text, &answered));
     expect_accepted(lapse_unpause(l, "orders", NULL, on_text, &answered));
     expect_accepted(lapse_forward(l, "sent", "stream", on_text, &answered));
+    memset(&what, 0, sizeof what);
+    what.size = sizeof what;
+    what.group = "g";
+    what.consumer = "me";
+    what.n = 1;
+    expect_accepted(lapse_adopt(l, "sent", &what, on_list, &answered));
 }
 
 int main(void)

@@ -51,6 +51,26 @@ static void use_selections(struct lapse_sync *s)
            LAPSE_EDOWN);
 }
 
+static void use_settings(struct lapse_sync *s)
+{
+    struct lapse_sync_jobs jobs;
+    struct lapse_adoption what;
+    char *text = NULL;
+
+    EXPECT(lapse_sync_configure(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
+    EXPECT(lapse_sync_pause(s, "orders", NULL, 0, 0, &text), LAPSE_EDOWN);
+    EXPECT(lapse_sync_unpause(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
+    EXPECT(lapse_sync_forward(s, "moved", "list", 0, &text), LAPSE_EDOWN);
+    lapse_sync_free_text(text);
+    memset(&what, 0, sizeof what);
+    what.size = sizeof what;
+    what.group = "g";
+    what.consumer = "me";
+    what.n = 1;
+    EXPECT(lapse_sync_adopt(s, "moved", &what, 0, &jobs), LAPSE_EDOWN);
+    lapse_sync_free_jobs(&jobs);
+}
+
 int main(void)
 {
     struct lapse_options o = lapse_options_init();
@@ -61,7 +81,6 @@ int main(void)
     struct lapse_stats stats;
     struct lapse_job *job = NULL;
     struct lapse_settlement how;
-    char *text = NULL;
     struct lapse_sync *s = NULL;
 
     o.url = "unix:///nowhere/redis";
@@ -83,11 +102,7 @@ int main(void)
     EXPECT(lapse_sync_list(s, "orders", LAPSE_WAITING, NULL, LAPSE_SYNC_JOBS, 0, &jobs),
            LAPSE_EDOWN);
     EXPECT(lapse_sync_depth(s, "orders", 0, &depth), LAPSE_EDOWN);
-    EXPECT(lapse_sync_configure(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
-    EXPECT(lapse_sync_pause(s, "orders", NULL, 0, 0, &text), LAPSE_EDOWN);
-    EXPECT(lapse_sync_unpause(s, "orders", NULL, 0, &text), LAPSE_EDOWN);
-    EXPECT(lapse_sync_forward(s, "moved", "list", 0, &text), LAPSE_EDOWN);
-    lapse_sync_free_text(text);
+    use_settings(s);
     EXPECT(lapse_sync_claim(s, "orders", 9, 0, 0, &jobs), LAPSE_EDOWN);
     EXPECT(lapse_sync_claim_id(s, "orders", "o-1", 0, &job), LAPSE_EDOWN);
     memset(&how, 0, sizeof how);

@@ -276,6 +276,45 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_end(&j);
 }
 
+static void print_adopted_json(const struct lapse_job *job)
+{
+    struct json j;
+    size_t len;
+    const void *body = lapse_job_body(job, &len);
+
+    json_begin(&j, stdout);
+    json_text(&j, "queue", lapse_job_queue(job));
+    json_text(&j, "id", lapse_job_id(job));
+    json_bytes(&j, "body", body, len);
+    json_int(&j, "due_ms", lapse_job_due_ms(job));
+    json_int(&j, "try", lapse_job_try(job));
+    json_int(&j, "token", (int64_t)lapse_job_token(job));
+    json_text(&j, "entry", lapse_job_entry(job));
+    json_int(&j, "deliveries", (int64_t)lapse_job_deliveries(job));
+    if (!*lapse_job_id(job)) {
+        json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
+    }
+    json_headers(&j, job);
+    json_end(&j);
+}
+
+void print_adopted(const struct globals *g, const struct lapse_job *job)
+{
+    char due[TIME_BYTES];
+    char text[SHOWN_BYTES];
+
+    if (!g->text) {
+        print_adopted_json(job);
+    } else if (!*lapse_job_id(job)) {
+        printf("%s: entry %s deliveries %" PRIu64 ": %s\n", lapse_job_queue(job),
+               lapse_job_entry(job), lapse_job_deliveries(job), lapse_strerror(LAPSE_EDATA));
+    } else {
+        printf("%s/%s entry %s deliveries %" PRIu64 " due %s try %u: %s\n", lapse_job_queue(job),
+               lapse_job_id(job), lapse_job_entry(job), lapse_job_deliveries(job),
+               time_text(due, lapse_job_due_ms(job)), lapse_job_try(job), body_text(job, text));
+    }
+}
+
 /* ---- a queue ---- */
 void print_depth_heading(void)
 {

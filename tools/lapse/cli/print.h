@@ -17,6 +17,8 @@ void print_job_heading(void);                     /* for the columns of print_jo
 void print_job_long(const struct lapse_job *job); /* as text, a line for each field */
 /* A job that a listener has claimed. */
 void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to);
+/* A job whose entry of a stream was given to another consumer. */
+void print_adopted(const struct globals *g, const struct lapse_job *job);
 void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d);
 void print_depth_heading(void);
 /* The settings of a queue, "name=value name=value". */
