@@ -7,11 +7,11 @@
 /* What the settings of a queue close: until when Redis gives out none of its jobs. */
 struct gate {
     bool closed;
-    struct timer timer;    /* when it is told to open */
+    struct timer timer;    /* for the moment at which it opens */
     int64_t configured_us; /* when we heard that the settings had changed, by clock_us() */
 };
 
-/* Calls over(arg) when it was told to open now. */
+/* Calls over(arg) at the moment until which it was closed. */
 void gate_init(struct gate *g, struct ev_loop *loop, void (*over)(void *arg), void *arg);
 
 static inline bool gate_closed(const struct gate *g)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A pull ends with the first jobs that it gets. One that waits gets them from whatever claim brings
- * some, be it that of a hint. One that does not wait needs the answer to a claim that was sent after
- * it came, and so does one whose time is over while answers are pending: what they bring is meant
- * for it.
+ * some, be it that of a hint. One that does not wait needs the answer to a claim that was sent
+ * after it came, and so does one whose time is over while answers are pending: what they bring is
+ * meant for it.
  *
  * Where a claim found nothing, another may follow, once (pulls.c): until then the pull is held. */
 #include "listen/pull.h"

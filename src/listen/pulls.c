@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Who asks for jobs of a queue that has no handler. The queue has slots for the jobs that these want.
- * It listens from the moment at which one begins to wait, until LINGER_MS after the last one has
- * ended: a loop of claims does not enter and leave each time. Between them its share of the jobs is
- * claimed by others when their grace is over, as it is where a listener has no free slot.
+/* Who asks for jobs of a queue that has no handler. The queue has slots for the jobs that these
+ * want. It listens from the moment at which one begins to wait, until LINGER_MS after the last one
+ * has ended: a loop of claims does not enter and leave each time. Between them its share of the
+ * jobs is claimed by others when their grace is over, as it is where a listener has no free slot.
  *
  * Nobody else may sweep a queue that has no handlers anywhere. So a claim that found nothing is
  * followed by a look whether there is anything to sweep, once in sweep_ms, and by another claim if

@@ -46,7 +46,8 @@ struct pulls_spec {
 
 void pulls_init(struct pulls *ps, const struct pulls_spec *spec);
 
-/* Takes on one whose id, n, wait_ms and end are set. EFULL: no slot is free, and it does not wait. */
+/* Takes one on. Its id, n, wait_ms and end are set. EFULL: no slot is free, and it does not wait.
+ */
 int pulls_add(struct pulls *ps, struct pull *p);
 /* Claims for those that ask for one job each. again: also for those that have asked before. */
 void pulls_ask(struct pulls *ps, bool again);
