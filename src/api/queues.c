@@ -247,8 +247,8 @@ struct configure_call {
     lapse_text_fn *fn;
     struct configure_request script;
     size_t changes_len;
-    char *text;    /* of the answer */
-    bool forwards; /* where it fails the queue is not listened to */
+    char *text;         /* of the answer */
+    uint64_t forwarded; /* the number of the queue that it forwards, until it fails; 0: of none */
 };
 
 static void configure_call_run(struct task *t)
@@ -293,8 +293,8 @@ static void on_configured(struct configure_request *r, int err, const struct con
             listener_configured(&l->listener, c->request.queue);
         }
     }
-    if (err && c->forwards) {
-        listener_remove_forwarded(&l->listener, c->request.queue);
+    if (err && c->forwarded) {
+        listener_remove_numbered(&l->listener, c->request.queue, c->forwarded);
     }
 
     request_end(&c->request, err);
@@ -392,14 +392,16 @@ int lapse_forward(struct lapse *l, const char *queue, const char *to, lapse_text
         return err;
     }
 
+    uint64_t number = listener_number(&l->listener, queue);
+
     snprintf(changes, sizeof changes, "forward=%s", to ? to : "");
     err = configure(&r, l, queue, to ? changes : NULL, arg);
     if (err) {
-        listener_remove_forwarded(&l->listener, queue);
+        listener_remove_numbered(&l->listener, queue, number);
         return err;
     }
 
     r->fn = fn;
-    r->forwards = true;
+    r->forwarded = number;
     return 0;
 }

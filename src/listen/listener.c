@@ -34,6 +34,7 @@ static struct queue *listener_new_queue(struct listener *l, struct queue_spec *s
     struct queue *q = queue_new(spec);
 
     if (q) {
+        q->number = ++l->n_queues;
         list_insert(&l->queues, &q->node);
         table_add(&l->names, &q->named, span_of(q->name));
     }
@@ -85,11 +86,18 @@ int listener_remove(struct listener *l, const char *queue)
     return 0;
 }
 
-void listener_remove_forwarded(struct listener *l, const char *queue)
+uint64_t listener_number(const struct listener *l, const char *queue)
+{
+    const struct queue *q = listener_find(l, queue);
+
+    return q ? q->number : 0;
+}
+
+void listener_remove_numbered(struct listener *l, const char *queue, uint64_t number)
 {
     struct queue *q = listener_find(l, queue);
 
-    if (q && !q->has_handler && !q->asked) {
+    if (q && q->number == number) {
         listener_stop_queue(l, q);
     }
 }

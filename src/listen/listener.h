@@ -9,6 +9,7 @@ struct listener {
     struct list queues;
     struct table names;  /* of these queues */
     struct list stopped; /* queues of which something is pending; then they are freed */
+    uint64_t n_queues;   /* that there have been */
     bool was_up;         /* the connection for commands was, once */
 };
 
@@ -19,8 +20,11 @@ int listener_add(struct listener *l, const char *queue, unsigned max_running, la
                  void *arg);
 /* ENOENT. */
 int listener_remove(struct listener *l, const char *queue);
-/* The same, if the queue is only forwarded. */
-void listener_remove_forwarded(struct listener *l, const char *queue);
+/* What tells a queue that is there from one of the same name that comes after it. 0: it is not
+ * there. */
+uint64_t listener_number(const struct listener *l, const char *queue);
+/* Removes the queue of this number, if it is still there. */
+void listener_remove_numbered(struct listener *l, const char *queue, uint64_t number);
 
 /* Takes a pull on, whose id, n, wait_ms and end are set. EEXIST: the queue has a handler. EFULL,
  * ENOMEM. */

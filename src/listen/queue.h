@@ -12,6 +12,7 @@
 struct queue {
     struct list node; /* its listener's */
     struct table_node named;
+    uint64_t number; /* no other of its listener has it */
     struct shared *shared;
     char name[KEYS_QUEUE_MAX + 1];
     char key[KEYS_MAX];

@@ -264,6 +264,24 @@ Test(forward, that_is_refused_leaves_the_queue_without_a_listener)
     flow_end(f, "q");
 }
 
+Test(forward, that_is_refused_does_not_end_one_that_began_after_unlisten)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+    struct flow_answer refused = {.f = f};
+    struct flow_answer accepted = {.f = f};
+
+    cr_assert_eq(lapse_forward(f->l, "q", "stream:elsewhere", flow_text_answered, &refused), 0);
+    cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
+    cr_assert_eq(lapse_forward(f->l, "q", "stream", flow_text_answered, &accepted), 0);
+    cr_assert_eq(flow_wait(f, &refused), LAPSE_EINVAL);
+    cr_assert_eq(flow_wait(f, &accepted), 0);
+
+    cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, flow_stats(f->l).forwarded == 1);
+    cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
+    flow_end(f, "q");
+}
+
 Test(forward, of_10000_jobs_that_are_due_together_moves_each_once)
 {
     enum { ALL = 10000 };
