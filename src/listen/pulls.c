@@ -6,7 +6,7 @@
  *
  * Nobody else may sweep a queue that has no handlers anywhere. So a claim that found nothing is
  * followed by a look whether there is anything to sweep, once in sweep_ms, and by another claim if
- * there is. */
+ * there is. Where the gate is closed none would bring a job. */
 #include "listen/pulls.h"
 #include "base/error.h"
 
@@ -168,11 +168,12 @@ void pulls_answered(struct pulls *ps, const struct claim *c, int err,
                     const struct claim_result *got)
 {
     struct pull_answer answer = {.claim = c, .err = err};
+    bool may_bring_more = !err && got->gate_ms == 0;
 
     if (got && c->kind == CLAIM_OLDEST) {
         answer.more = got->oldest_due_ms && claim_found(got);
     }
-    if (!err && !answer.more && pulls_unserved(ps, c)) {
+    if (may_bring_more && !answer.more && pulls_unserved(ps, c)) {
         answer.again = pulls_look(ps);
     }
 

@@ -264,6 +264,81 @@ Test(claim, by_id_is_one_script)
     flow_end(f, "q");
 }
 
+/* ---- of a queue whose settings keep its jobs back ---- */
+static void claim_brings_nothing(struct flow *f)
+{
+    struct flow_claim c;
+
+    cr_assert_eq(flow_claim(f, "q", 10, 0, &c), 0);
+    cr_assert_eq(c.n, 0);
+    cr_assert_eq(flow_claim_id(f, "q", "a", &c), 0);
+    cr_assert_eq(c.n, 0);
+}
+
+Test(claim, of_a_paused_queue_brings_nothing_and_one_script_says_so)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+    struct flow_claim c;
+
+    cr_assert_eq(flow_configure(f, "q", "paused=9007199254740992", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "b", 0, NULL), 0);
+
+    long long scripts = flow_scripts(f);
+    claim_brings_nothing(f);
+    cr_assert_eq(flow_scripts(f) - scripts, 2);
+    cr_assert_eq(flow_count(f, "q", "due"), 2);
+
+    cr_assert_eq(flow_configure(f, "q", "paused=", NULL), 0);
+    cr_assert_eq(flow_claim_id(f, "q", "a", &c), 0);
+    cr_assert_eq(c.n, 1);
+    cr_assert_eq(lapse_job_try(c.jobs[0]), 1);
+    flow_claim_done(f, &c);
+    cr_assert_eq(flow_claim(f, "q", 10, 0, &c), 0);
+    cr_assert_eq(c.n, 1);
+    flow_claim_done(f, &c);
+    flow_end(f, "q");
+}
+
+/* The sweep is an hour away. */
+Test(claim, that_waits_in_a_paused_queue_gets_the_job_when_the_pause_ends)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+    struct flow_claim c = {.f = f};
+    struct lapse *own = f->l;
+
+    cr_assert_eq(flow_configure(f, "q", "paused=9007199254740992", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    cr_assert_eq(lapse_claim(own, "q", 1, HOUR, flow_claimed, &c), 0);
+    flow_until_listeners(f, "q", 1);
+    flow_spin(f, 100);
+    cr_assert_eq(c.calls, 0);
+
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(flow_configure(f, "q", "paused=", NULL), 0);
+    flow_until(f, c.calls);
+    cr_assert_eq(c.n, 1);
+    f->l = own;
+    flow_claim_done(f, &c);
+    flow_end(f, "q");
+}
+
+Test(claim, of_a_forwarded_queue_brings_nothing_and_forwards)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+
+    cr_assert_eq(flow_configure(f, "q", "forward=stream", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "b", 0, NULL), 0);
+
+    claim_brings_nothing(f);
+    cr_assert_eq(redis_int(f->server, "XLEN lapse:{q}:stream"), 2);
+    cr_assert_eq(flow_count(f, "q", "due"), 0);
+    cr_assert_eq(flow_stats(f->l).forwarded, 2);
+    cr_assert_eq(flow_stats(f->l).claimed, 0);
+    flow_end(f, "q");
+}
+
 /* ---- waiting ---- */
 FLOW_ALL_MODES(claim, that_waits_gets_the_first_job_that_is_due_and_none_early)
 {

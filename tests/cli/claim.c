@@ -94,6 +94,33 @@ Test(claim, waits_for_a_job_and_no_longer_than_it_was_told)
     server_stop(s);
 }
 
+Test(claim, of_a_paused_queue_prints_nothing)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("pause", "q"), 0, NULL, NULL);
+    expect(lapse("claim", "q"), 1, "", "");
+    expect(lapse("claim", "q", "--id", "a"), 1, "", "");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
+    expect(lapse("unpause", "q"), 0, NULL, NULL);
+    expect(lapse("claim", "q", "--id", "a"), 0, "\"state\":\"running\"", NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
+Test(claim, of_a_forwarded_queue_prints_nothing_and_forwards)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("configure", "q", "forward=stream"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("claim", "q"), 1, "", "");
+    cr_assert_eq(redis_int(s, "XLEN lapse:{q}:stream"), 1);
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 0);
+    server_stop(s);
+}
+
 Test(claim, whose_output_is_lost_gives_its_jobs_back)
 {
     struct server *s = tool_redis();
