@@ -121,6 +121,23 @@ Test(claim, of_a_forwarded_queue_prints_nothing_and_forwards)
     server_stop(s);
 }
 
+Test(claim, that_is_ended_by_a_signal_while_it_waits_leaves_the_other_listeners)
+{
+    static const int signals[] = {SIGTERM, SIGINT};
+    struct server *s = tool_redis();
+
+    for (size_t i = 0; i < 2; i++) {
+        struct proc *p = lapse_start("claim", "q", "--wait", "1h");
+        until_depth(s, "q", "listeners", 1);
+        proc_signal(p, signals[i]);
+        proc_wait(p, 10000);
+        expect(p, 128 + signals[i], "", "");
+        cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:listeners"), 0);
+    }
+
+    server_stop(s);
+}
+
 Test(claim, whose_output_is_lost_gives_its_jobs_back)
 {
     struct server *s = tool_redis();

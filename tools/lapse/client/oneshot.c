@@ -65,7 +65,7 @@ void oneshot_ended(struct oneshot *o)
     o->n_open--;
     o->n_answered++;
     if (!o->n_open) {
-        client_close(&o->c, 0);
+        client_close(&o->c, o->grace_ms);
     }
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse claim. The jobs stay leased when it ends, and are settled by their tokens. Those that could
- * not be printed are given back. */
+ * not be printed are given back. A signal ends it as soon as it has left the other listeners of the
+ * queue: else they would count on it until it is known to be dead. A second one ends it at once. */
 #include "cli/arguments.h"
 #include "cli/message.h"
 #include "cli/print.h"
 #include "cli/values.h"
 #include "client/oneshot.h"
+#include <signal.h>
 
 enum {
     MOST_JOBS = 100,
@@ -20,6 +22,9 @@ struct claim_command {
     unsigned n;
     int64_t wait_ms;
     int64_t lease_ms;
+    ev_signal term;
+    ev_signal interrupt;
+    int signum; /* that ends it; 0: none */
 };
 
 /* ---- options ---- */
@@ -65,6 +70,49 @@ static const struct opt claim_options[] = {
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
+/* ---- signals ---- */
+static void claim_unwatch_signals(struct claim_command *claim)
+{
+    ev_signal_stop(claim->once.c.loop, &claim->term);
+    ev_signal_stop(claim->once.c.loop, &claim->interrupt);
+}
+
+static void on_end_signal(struct ev_loop *loop, ev_signal *w, int events)
+{
+    struct claim_command *claim = w->data;
+    (void)loop, (void)events;
+
+    claim->signum = w->signum;
+    claim_unwatch_signals(claim);
+    client_close(&claim->once.c, GRACE_MS);
+}
+
+/* One that its parent ignores stays ignored: so a shell starts what runs in the background. */
+static void claim_watch_signal(struct claim_command *claim, ev_signal *w)
+{
+    struct sigaction now;
+
+    if (sigaction(w->signum, NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+        ev_signal_start(claim->once.c.loop, w);
+    }
+}
+
+static void claim_init_signal(struct claim_command *claim, ev_signal *w, int signum)
+{
+    ev_signal_init(w, on_end_signal, signum);
+    w->data = claim;
+}
+
+/* As if it had not been watched. */
+static void claim_end_by_signal(const struct claim_command *claim)
+{
+    if (claim->signum) {
+        fflush(stdout);
+        signal(claim->signum, SIG_DFL);
+        raise(claim->signum);
+    }
+}
+
 /* ---- the request ---- */
 static void print_claimed(const struct globals *g, struct lapse_job *const *jobs, size_t n)
 {
@@ -92,6 +140,10 @@ static void on_claim_reply(struct lapse *l, int err, struct lapse_job *const *jo
     struct claim_command *claim = arg;
 
     (void)l;
+    if (err && claim->signum) {
+        oneshot_ended(&claim->once);
+        return;
+    }
     if (err && claim->once.c.evicts) {
         claim_is_unfit(claim);
         err = 0;
@@ -120,6 +172,8 @@ static int claim_send(struct oneshot *o)
     struct claim_command *claim = (struct claim_command *)o;
     int err;
 
+    claim_watch_signal(claim, &claim->term);
+    claim_watch_signal(claim, &claim->interrupt);
     if (claim->id) {
         err = lapse_claim_id(o->c.l, o->queue, claim->id, on_claim_reply, claim);
     } else {
@@ -164,8 +218,16 @@ static int claim_run(const struct command *cmd, struct globals *g, struct argume
     claim.once.c.unknown_advice = "jobs may have been claimed: those are due again when their "
                                   "leases end";
     claim_set_lease(&claim, g);
+    claim_init_signal(&claim, &claim.term, SIGTERM);
+    claim_init_signal(&claim, &claim.interrupt, SIGINT);
 
-    return oneshot_run(&claim.once, g, claim_send);
+    rc = oneshot_run(&claim.once, g, claim_send);
+    if (claim.once.c.loop) {
+        claim_unwatch_signals(&claim);
+    }
+    claim_end_by_signal(&claim);
+
+    return rc;
 }
 
 const struct command cmd_claim = {
