@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_depth(), lapse_list(), lapse_list_tag(), and the settings: lapse_configure(), lapse_pause(),
- * lapse_unpause(), lapse_forward(). */
+/* lapse_depth(), lapse_list(), lapse_list_tag(), and the settings: lapse_configure(),
+ * lapse_pause(), lapse_unpause(), lapse_forward(). */
 #include "api/request.h"
 #include "script/queue_verbs.h"
 #include "base/mem.h"
