@@ -84,7 +84,7 @@ static void pulls_ask_for(struct pulls *ps, struct pull *p)
 {
     p->claim = claim_new(ps->claims, CLAIM_IDS, ps->arg, ps->events->claimed);
     if (!p->claim) {
-        pull_end(p, LAPSE_ENOMEM);
+        pulls_end(ps, p, LAPSE_ENOMEM);
         return;
     }
 
