@@ -97,10 +97,30 @@ static const struct {
     {"renew|q|i|1|--for|25h", "--for '25h'", "100ms to 1d"},
     {"schedule|q|--in", "option --in needs a value: DURATION", ""},
     {"get|q", "lapse get: missing argument ID", "usage: lapse get QUEUE ID"},
+    {"cancel|q", "missing argument ID, or option --state", "usage: lapse cancel QUEUE"},
+    {"cancel|q|--reason|x", "missing argument ID, or option --state", ""},
+    {"cancel|q|i|--state|dead", "id 'i'", "use only one of them"},
+    {"cancel|q|i|--limit|3", "id 'i'", "use only one of them"},
+    {"cancel|q|i|j|a b", "id 'a b'", "1 to 255 printable"},
+    {"cancel|q|--state|gone", "--state 'gone'", "waiting, running or dead"},
+    {"cancel|q|--state|dead|--limit|0", "--limit '0'", "from 1"},
+    {"cancel|q|--state|dead|--before|yesterday", "--before 'yesterday'", "must be a time"},
+    {"cancel|q|--state|dead|--before|@0", "--before '@0'", "ten years"},
+    {"cancel|q|--state|dead|--spread|1m", "unknown option '--spread'", ""},
+    {"reschedule|q|--in|1s", "missing argument ID, or option --state", "lapse reschedule QUEUE"},
+    {"reschedule|q|i|--in|1s|--spread|1m", "id 'i'", "use only one of them"},
+    {"reschedule|q|--state|dead|--in|1s|--spread|1", "--spread '1'", "must be a duration"},
+    {"reschedule|q|--state|dead|--in|2000d|--spread|2000d", "--in and --spread", "ten years"},
+    {"requeue", "missing argument QUEUE", "usage: lapse requeue QUEUE"},
+    {"requeue|q|i|--reason|x", "id 'i'", "use only one of them"},
+    {"requeue|q|--state|dead", "unknown option '--state'", ""},
+    {"requeue|a b", "queue 'a b'", "1 to 64 of"},
+    {"run|q", "missing argument ID", "usage: lapse run QUEUE ID"},
+    {"run|q|i|--in|1s", "unknown option '--in'", ""},
     {"kill|q", "missing argument ID", "usage: lapse kill QUEUE ID"},
     {"kill|q|a b", "id 'a b'", "1 to 255 printable"},
     {"kill|q|i|--reason", "option --reason needs a value: TEXT", ""},
-    {"cancel", "missing argument QUEUE;", "lapse cancel QUEUE ID"},
+    {"cancel", "missing argument QUEUE;", "lapse cancel QUEUE (ID"},
     {"get|q|-rf", "unknown option '-r'", "write --"},
     {"-psecret|depth|q", "unknown option '-p'", "lapse help options"},
     {"depth|q|-psecret", "unknown option '-p'", "write --"},
@@ -254,9 +274,10 @@ Test(args, options_and_words_mix_and_two_hyphens_end_them)
 Test(args, help_of_every_command_has_examples_and_its_own_options)
 {
     static const char *const commands[] = {
-        "schedule", "cancel",  "reschedule", "kill",   "get",   "list",     "depth", "configure",
-        "pause",    "unpause", "forward",    "adopt",  "claim", "done",     "retry", "snooze",
-        "fail",     "release", "renew",      "listen", "dev",   "functions"};
+        "schedule", "cancel",  "reschedule", "requeue",   "run",   "kill",
+        "get",      "list",    "depth",      "configure", "pause", "unpause",
+        "forward",  "adopt",   "claim",      "done",      "retry", "snooze",
+        "fail",     "release", "renew",      "listen",    "dev",   "functions"};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];

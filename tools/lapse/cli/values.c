@@ -6,6 +6,7 @@
 #include "base/quantity.h"
 #include "base/span.h"
 #include "cli/message.h"
+#include "cli/print.h"
 #include "job/keys.h"
 #include <stdio.h>
 #include <string.h>
@@ -266,6 +267,19 @@ int set_at(const struct opt *o, char *value, void *field)
     when->due = lapse_at(ms);
 
     return 0;
+}
+
+int set_state(const struct opt *o, char *value, void *field)
+{
+    (void)o;
+    for (enum lapse_state s = LAPSE_WAITING; s <= LAPSE_DEAD; s++) {
+        if (strcmp(value, state_name(s)) == 0) {
+            *(int *)field = (int)s;
+            return 0;
+        }
+    }
+
+    return usage_error("--state", value, "must be waiting, running or dead");
 }
 
 int64_t monotonic_ms(void)

@@ -3,78 +3,90 @@
  * id. */
 #include "cli/arguments.h"
 #include "cli/json.h"
-#include "cli/values.h"
-#include "client/oneshot.h"
+#include "commands/many.h"
+#include <limits.h>
 
-struct cancel_command {
-    struct oneshot once; /* first: send() gets this */
-    const char *id;
+static const struct opt cancel_options[] = {
+    MANY_STATE, MANY_REASON, MANY_BEFORE, MANY_LIMIT, {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 static void on_cancel_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    struct cancel_command *cancel = arg;
-    const char *queue = cancel->once.queue;
+    const struct many_job *cancel = arg;
+    struct oneshot *o = &cancel->many->once;
     struct json j;
 
     (void)l;
     (void)job;
-    if (!oneshot_replied(&cancel->once, err, queue, cancel->id)) {
+    if (!oneshot_replied(o, err, o->queue, cancel->id)) {
         return;
     }
 
-    if (cancel->once.g->text) {
-        printf("%s/%s cancelled\n", queue, cancel->id);
+    if (o->g->text) {
+        printf("%s/%s cancelled\n", o->queue, cancel->id);
         return;
     }
 
     json_begin(&j, stdout);
-    json_text(&j, "queue", queue);
+    json_text(&j, "queue", o->queue);
     json_text(&j, "id", cancel->id);
     json_text(&j, "state", "cancelled");
     json_end(&j);
 }
 
-static int cancel_send(struct oneshot *o)
+static int cancel_job(struct many_job *job)
 {
-    struct cancel_command *cancel = (struct cancel_command *)o;
+    struct oneshot *o = &job->many->once;
 
-    return oneshot_sent(o, lapse_cancel(o->c.l, o->queue, cancel->id, 0, on_cancel_reply, cancel));
+    return oneshot_sent(o, lapse_cancel(o->c.l, o->queue, job->id, 0, on_cancel_reply, job));
+}
+
+static int cancel_all(struct many *m)
+{
+    struct oneshot *o = &m->once;
+
+    return oneshot_sent(o, lapse_cancel_all(o->c.l, o->queue, &m->where, 0, many_counted, m));
 }
 
 static int cancel_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct cancel_command cancel = {.id = NULL};
+    struct many cancel = {.ask_job = cancel_job, .ask_all = cancel_all, .done = "cancelled"};
     int rc = arguments_read(cmd, g, &cancel, args);
 
+    if (!rc) {
+        rc = many_read(&cancel, cmd, args);
+    }
     if (rc) {
         return rc;
-    }
-
-    cancel.once.queue = args->v[0];
-    cancel.id = args->v[1];
-    if (check_queue(cancel.once.queue) || check_id(cancel.id)) {
-        return USAGE;
     }
 
     cancel.once.c.unknown_advice =
         "it may have been cancelled. Repeat the command: if there is no such job then, it was "
         "cancelled or has run, and only your own records show which";
+    if (cancel.n_jobs == 0) {
+        cancel.once.c.unknown_advice =
+            "some jobs more may have been cancelled. Repeat the command for the rest";
+    }
 
-    return oneshot_run(&cancel.once, g, cancel_send);
+    return many_run(&cancel, g);
 }
 
 const struct command cmd_cancel = {
     .name = "cancel",
-    .usage = "QUEUE ID",
-    .summary = "remove a job before it runs",
-    .min = 2,
-    .max = 2,
-    .text = "Removes a waiting or dead job for good and prints one JSON object: queue, id,\n"
-            "state. A running job is not cancelled (exit code 1).\n"
+    .usage = "QUEUE (ID... | --state STATE [--reason TEXT] [--before TIME] [--limit N])",
+    .summary = "remove jobs before they run",
+    .min = 1,
+    .max = INT_MAX,
+    .opts = cancel_options,
+    .text = "Removes waiting or dead jobs for good. Of each id it prints one JSON object: queue,\n"
+            "id, state; one that is running, or is not there, is not cancelled (exit code 1).\n"
+            "With --state it removes all jobs of a state, or some of them, and prints one JSON\n"
+            "object: queue, cancelled (how many), running (how many run, and were left).\n"
             "\n"
             "examples:\n"
-            "  lapse cancel orders order-1\n"
-            "  lapse cancel -- orders -rf      (-- before an id that starts with -)\n",
+            "  lapse cancel orders order-1 order-2\n"
+            "  lapse cancel -- orders -rf      (-- before an id that starts with -)\n"
+            "  lapse cancel orders --state waiting\n"
+            "  lapse cancel webhooks --state dead --reason 'HTTP 410' --before 2026-11-01T00:00Z\n",
     .run = cancel_run,
 };

@@ -7,7 +7,6 @@
 #include "cli/values.h"
 #include "client/oneshot.h"
 #include <limits.h>
-#include <string.h>
 
 enum { PAGE_JOBS = 100 };
 
@@ -18,19 +17,6 @@ struct list_command {
     enum lapse_state state; /* of the page that was asked for */
     const char *tag;        /* NULL: jobs of a state */
 };
-
-static int set_state(const struct opt *o, char *value, void *field)
-{
-    (void)o;
-    for (enum lapse_state s = LAPSE_WAITING; s <= LAPSE_DEAD; s++) {
-        if (strcmp(value, state_name(s)) == 0) {
-            *(int *)field = (int)s;
-            return 0;
-        }
-    }
-
-    return usage_error("--state", value, "must be waiting, running or dead");
-}
 
 static int set_list_tag(const struct opt *o, char *value, void *field)
 {

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* A command on many jobs: those whose ids are given, or a selection. */
+#ifndef MANY_H
+#define MANY_H
+#include "cli/values.h"
+#include "client/oneshot.h"
+
+struct many;
+
+struct many_job {
+    struct many *many;
+    const char *id;
+};
+
+struct many {
+    struct oneshot once; /* first: send() gets this */
+    struct many_job *jobs;
+    int n_jobs; /* 0: it is a selection */
+
+    /* Each sends a request through oneshot_sent(), and returns what that returns. */
+    int (*ask_job)(struct many_job *job);
+    int (*ask_all)(struct many *m);
+    const char *done; /* what becomes of the jobs: "cancelled" */
+
+    int state; /* enum lapse_state; 0: not given */
+    const char *reason;
+    int64_t before_ms;
+    unsigned limit;
+    struct lapse_where where; /* made of these four */
+    struct when when;
+    int64_t spread_ms;
+    uint64_t n; /* jobs of the selection that were changed so far */
+};
+
+#define MANY_STATE                                                                         \
+    {                                                                                      \
+        "state", 's', "STATE", set_state, offsetof(struct many, state),                    \
+            "all jobs of a state: waiting, dead, or running (which are counted, and left)" \
+    }
+#define MANY_REASON                                                              \
+    {                                                                            \
+        "reason", 0, "TEXT", set_text, offsetof(struct many, reason),            \
+            "of these, those whose reason has this part, as lapse list shows it" \
+    }
+#define MANY_BEFORE                                                              \
+    {                                                                            \
+        "before", 0, "TIME", set_before, offsetof(struct many, before_ms),       \
+            "of these, those that were due, or died, before this time: as --at " \
+            "of lapse schedule"                                                  \
+    }
+#define MANY_LIMIT                                                                            \
+    {                                                                                         \
+        "limit", 'n', "N", set_count, offsetof(struct many, limit), "at most N; default: all" \
+    }
+#define MANY_SPREAD                                                                                \
+    {                                                                                              \
+        "spread", 0, "DURATION", set_duration, offsetof(struct many, spread_ms),                   \
+            "of a selection: spread evenly over so long, by the ids; a repeat changes nothing of " \
+            "it"                                                                                   \
+    }
+
+int set_before(const struct opt *o, char *value, void *field);
+
+/* Checks the arguments, and what the options have set. 0, or an exit code after it has printed
+ * why. */
+int many_read(struct many *m, const struct command *cmd, const struct arguments *args);
+/* After many_read(): sends all requests, and runs until they are answered. */
+int many_run(struct many *m, struct globals *g);
+
+/* The callback of ask_all(). */
+lapse_count_fn many_counted;
+#endif
