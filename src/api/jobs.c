@@ -267,6 +267,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     r->job.id = r->request.id.at;
     r->job.body = "";
     r->job.tries = s.tries;
+    r->job.priority = s.priority;
 
     struct schedule_job job = {
         .id = r->request.id,

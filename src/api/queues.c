@@ -139,14 +139,15 @@ static int add_row(struct list_call *r, const struct list_reply *reply, size_t i
     return 0;
 }
 
-/* What is missing of the page, behind the job of this id and score. */
-static void list_ask(struct list_call *r, struct span after_id, int64_t after_score_ms)
+/* What is missing of the page, behind a job, or from the start. */
+static void list_ask(struct list_call *r, const struct lapse_job *after, struct span after_id)
 {
     struct script *script = &r->request.handle->script;
     struct list_page page = {
         .state = r->state,
         .limit = r->limit - r->n,
-        .after_score_ms = after_score_ms,
+        .after_score_ms = after ? after->score_ms : 0,
+        .after_priority = after && r->state == LAPSE_WAITING ? after->priority : 0,
         .after_id = after_id,
     };
 
@@ -162,7 +163,7 @@ static void ask_for_the_rest(struct list_call *r)
 {
     const struct lapse_job *last = r->jobs[r->n - 1];
 
-    list_ask(r, span_of(last->id), last->score_ms);
+    list_ask(r, last, span_of(last->id));
 }
 
 static void on_list(struct list_request *r, int err, const struct list_reply *reply)
@@ -216,7 +217,7 @@ static int list_start(struct lapse *l, const char *queue, const struct list_call
     }
     r->script.end = on_list;
     r->script.request.until_us = request_until_us(l);
-    list_ask(r, r->request.id, after ? after->score_ms : 0);
+    list_ask(r, after, r->request.id);
 
     return 0;
 }

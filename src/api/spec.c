@@ -37,6 +37,16 @@ bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
 }
 
 /* ---- attributes ---- */
+static bool put_priority(struct attributes *out, const struct lapse_spec *s)
+{
+    char value = (char)s->priority;
+
+    if (s->priority > PRIORITY_MAX) {
+        return false;
+    }
+    return s->priority == 0 || attributes_add(out, 'Q', (struct span){&value, 1});
+}
+
 static bool tag_is_new(const struct lapse_spec *s, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -103,6 +113,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
+        put_priority,
         put_tags,
         put_headers,
     };

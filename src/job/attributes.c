@@ -3,12 +3,18 @@
 #include "job/keys.h"
 #include <string.h>
 
+static bool is_priority(struct span value)
+{
+    return value.len == 1 && value.at[0] != '\0';
+}
+
 /* The capital letters that this version knows. */
 static const struct capital {
     char letter;
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
+    {'Q', 1, is_priority},
     {'T', TAGS_MAX, keys_tag_ok},
 };
 
@@ -96,6 +102,19 @@ bool attributes_ok(struct span text)
         }
     }
     return true;
+}
+
+bool attributes_find(struct span text, char letter, struct span *value)
+{
+    struct attribute a;
+
+    while (attributes_take(&text, &a)) {
+        if (a.letter == letter) {
+            *value = a.value;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- headers ---- */

@@ -6,6 +6,7 @@
 
 enum {
     ATTRIBUTES_MAX = 4096, /* bytes, in all */
+    PRIORITY_MAX = 255,
     TAGS_MAX = 8,
     HEADERS_MAX = 16,
     HEADER_VALUE_MAX = 255
@@ -29,6 +30,9 @@ bool attributes_take(struct span *text, struct attribute *out);
 
 /* Can this version read them? It may skip a small letter, and must know a capital one. */
 bool attributes_ok(struct span text);
+
+/* The first of a letter. false: there is none. */
+bool attributes_find(struct span text, char letter, struct span *value);
 
 /* Takes NAME=VALUE apart. false: it is none, and counts as missing. */
 bool header_read(struct span text, struct span *name, struct span *value);

@@ -2,7 +2,7 @@
 #include "job/job.h"
 #include "base/mem.h"
 
-enum { TAG = 'T', HEADER = 'h' }; /* the letters of attributes */
+enum { PRIORITY = 'Q', TAG = 'T', HEADER = 'h' }; /* the letters of attributes */
 
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
@@ -51,6 +51,13 @@ static char *put_headers(char *to, struct span attributes)
     return to + 1;
 }
 
+static unsigned priority_of(struct span attributes)
+{
+    struct span value;
+
+    return attributes_find(attributes, PRIORITY, &value) ? (unsigned char)*value.at : 0;
+}
+
 static void set_attempt(struct lapse_job *job, const struct attempt *a)
 {
     size_t len = a->reason.len < JOB_REASON_MAX ? a->reason.len : JOB_REASON_MAX;
@@ -87,6 +94,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
 
     if (record_decode(&record, row->record)) {
         job->tries = record.tries;
+        job->priority = priority_of(record.attributes);
     }
 
     if (with_body && record.attributes.len) {
@@ -156,6 +164,13 @@ void job_fill_from_entry(struct lapse_job *job, const char *queue, const struct 
     if (entry->body.len) {
         job->body = memcpy(texts, entry->body.at, entry->body.len);
     }
+}
+
+unsigned job_row_priority(const struct job_row *row)
+{
+    struct record record;
+
+    return record_decode(&record, row->record) ? priority_of(record.attributes) : 0;
 }
 
 struct lapse_job *lapse_job_dup(const struct lapse_job *job)
@@ -289,6 +304,11 @@ enum lapse_via lapse_job_via(const struct lapse_job *job)
 static const char *text_behind(const char *text)
 {
     return text + strlen(text) + 1;
+}
+
+unsigned lapse_job_priority(const struct lapse_job *job)
+{
+    return job->priority;
 }
 
 const char *lapse_job_tag(const struct lapse_job *job, unsigned i)

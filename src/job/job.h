@@ -24,6 +24,7 @@ struct lapse_job {
     int64_t until_ms; /* the loop changes it while another thread may read it: see job_until_ms() */
     int64_t score_ms; /* its place in its state, from which lapse_list() goes on */
 
+    unsigned priority;
     unsigned tries;
     unsigned try_no;
     uint64_t token;
@@ -86,6 +87,9 @@ size_t job_entry_texts_len(const char *queue, const struct job_entry *entry);
 /* Fills a job, all of whose fields are 0, from an entry; the texts are copied to texts. */
 void job_fill_from_entry(struct lapse_job *job, const char *queue, const struct job_entry *entry,
                          char *texts);
+
+/* 0: the job has none. */
+unsigned job_row_priority(const struct job_row *row);
 
 /* How many bytes of a reason are kept, which may be NULL: one that is too long is cut between two
  * characters of UTF-8. */

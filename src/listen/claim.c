@@ -178,6 +178,7 @@ static void claim_send(struct claim *c, struct span key)
 
     c->call.end = on_claim_answer;
     c->call.ids = c->kind == CLAIM_IDS ? c->ids : NULL;
+    c->call.in_order = c->in_order;
     script_claim(cs->script, &c->call, key, claim_holder(c), lease_ms, c->n_slots);
 }
 
@@ -194,6 +195,7 @@ void claim_add(struct claim *c, struct span key, struct span id, enum lapse_via 
     script_claim_add(&c->call, id, via);
     c->n_slots++;
     if (c->n_slots == 1) {
+        c->via = via;
         claim_send(c, key);
     }
 }

@@ -55,6 +55,7 @@ struct claim {
     int64_t lease_ms;
     enum lapse_via via;    /* of the oldest */
     struct claim_ids *ids; /* allocated when first needed */
+    bool in_order;         /* of ids: they may be others where there are priorities */
     int64_t target_ms;     /* the due time that a touch is to find */
     union {
         struct claim_request call;

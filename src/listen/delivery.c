@@ -47,6 +47,7 @@ static int delivery_take_job(struct delivery *d, const struct claim *c, const st
 
     share_hold(d->share);
     delivery_count(d, spec.via);
+    d->has_priorities = d->has_priorities || job_row_priority(row) > 0;
     if (p) {
         p->n_got++;
     }

@@ -15,6 +15,7 @@ struct delivery {
     lapse_handler *handler; /* NULL: there is none */
     void *handler_arg;
     struct pulls *pulls; /* NULL: nobody asks */
+    bool has_priorities; /* such a job came */
     bool said_forwarded; /* that the handler gets nothing, since Redis forwards the jobs */
 };
 

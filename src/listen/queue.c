@@ -175,6 +175,10 @@ static void queue_hint_id(struct queue *q, struct span id, enum lapse_via via)
     if (queue_is_closed(q)) {
         return;
     }
+    if (q->delivery.has_priorities) { /* none is claimed by its id, before those above it */
+        queue_hint(q, via);
+        return;
+    }
     if (!c && n_free > 0 && !queue_must_wait(q) && !share_others_wait(&q->share)) {
         c = queue_new_claim(q, CLAIM_IDS);
     }
@@ -186,6 +190,7 @@ static void queue_hint_id(struct queue *q, struct span id, enum lapse_via via)
     }
 
     q->open = c;
+    c->in_order = true;
     share_claim(&q->share, 1);
     claim_add(c, span_of(q->key), id, via);
 }

@@ -111,10 +111,11 @@ static const struct span *claim_args(struct claim_request *r, struct span holder
                                      unsigned limit)
 {
     struct span *args = r->ids ? r->ids->args : r->args;
+    int64_t named = r->in_order ? -1 : 0;
 
     args[0] = holder;
     args[1] = arg_number(r->lease, lease_ms);
-    args[2] = arg_number(r->limit, r->ids ? 0 : limit);
+    args[2] = arg_number(r->limit, r->ids ? named : limit);
     for (unsigned i = 0; r->ids && i < r->ids->n; i++) {
         args[CLAIM_ARGS + i] = span_of(r->ids->texts[i]);
     }

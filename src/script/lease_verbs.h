@@ -66,6 +66,7 @@ struct claim_request {
     char lease[ARG_NUMBER_MAX];
     char limit[ARG_NUMBER_MAX];
     struct claim_ids *ids; /* NULL: the oldest are asked for */
+    bool in_order;         /* with ids: no other goes before those that have a priority */
     /* reply: NULL on an error */
     void (*end)(struct claim_request *r, int err, const struct claim_reply *reply);
 };

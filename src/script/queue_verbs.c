@@ -36,12 +36,28 @@ static void on_list(struct script_request *request, int err, const struct redisR
     r->end(r, err, err ? NULL : &reply);
 }
 
+/* That of a job with a priority is so many 1024ths of a millisecond less, which is exact in ten
+ * decimals. */
+static struct span score_arg(char buf[ARG_SCORE_MAX], const struct list_page *page)
+{
+    enum { PARTS = 1024, DECIMALS_OF_ONE = 9765625 };
+
+    if (page->after_priority == 0) {
+        return arg_number(buf, page->after_score_ms);
+    }
+
+    int64_t decimals = (int64_t)(PARTS - page->after_priority) * DECIMALS_OF_ONE;
+    int len =
+        snprintf(buf, ARG_SCORE_MAX, "%" PRId64 ".%010" PRId64, page->after_score_ms - 1, decimals);
+    return (struct span){buf, (size_t)len};
+}
+
 void script_list(struct script *s, struct list_request *r, struct span key,
                  const struct list_page *page)
 {
     r->args[0] = arg_number(r->state, page->state);
     r->args[1] = arg_number(r->limit, page->limit);
-    r->args[2] = arg_number(r->score, page->after_score_ms);
+    r->args[2] = score_arg(r->score, page);
     r->args[3] = page->after_id;
 
     r->request.script = SCRIPT_LIST;

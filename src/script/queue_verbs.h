@@ -20,15 +20,18 @@ struct list_page {
     enum lapse_state state;
     unsigned limit;
     int64_t after_score_ms;
-    struct span after_id; /* of the last job of the page before; empty for the first page */
+    unsigned after_priority; /* of a waiting job */
+    struct span after_id;    /* of the last job of the page before; empty for the first page */
 };
+
+enum { ARG_SCORE_MAX = 40 };
 
 struct list_request {
     struct script_request request;
     struct span args[4];
     char state[ARG_NUMBER_MAX];
     char limit[ARG_NUMBER_MAX];
-    char score[ARG_NUMBER_MAX];
+    char score[ARG_SCORE_MAX];
     /* of list_tag too: it answers as list does */
     void (*end)(struct list_request *r, int err, const struct list_reply *reply);
 };

@@ -122,6 +122,25 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     server_stop(s);
 }
 
+Test(schedule, with_a_priority_shows_it_and_refuses_one_over_255)
+{
+    static const char *const bad[] = {"256", "-1", "1.5", "high", "", "99999999999999999999"};
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--priority", "255", "x"), 0,
+           "\"created\":true,\"priority\":255}\n", NULL);
+    expect(lapse("get", "q", "a"), 0, "\"body\":\"x\",\"priority\":255}\n", NULL);
+    expect(lapse("get", "q", "a", "--format", "text"), 0, "priority 255\n", NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "1h", "--priority", "0", "x"), 0,
+           "\"created\":true}\n", NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        expect(lapse("schedule", "q", "--in", "1h", "--priority", bad[i]), 2, "",
+               "must be a whole number from 0 to 255");
+    }
+    expect(lapse("depth", "q"), 0, "\"waiting\":2", NULL);
+    server_stop(s);
+}
+
 Test(schedule, with_tags_is_found_by_them)
 {
     struct server *s = tool_redis();

@@ -89,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     lapse_job_body(&job, &len);
     MUST(body || (len == 0 && !lapse_job_header_name(&job, 0)));
+    MUST(lapse_job_priority(&job) <= 255);
     const char *name;
     for (unsigned i = 0; (name = lapse_job_header_name(&job, i)); i++) {
         MUST(*name && lapse_job_header(&job, name));

@@ -133,6 +133,16 @@ Test(attributes, that_are_tags_are_letters_of_an_id_and_at_most_eight)
     cr_expect_not(is_ok(longer, 67));
 }
 
+Test(attributes, that_are_a_priority_are_one_byte_and_not_0)
+{
+    cr_expect(IS_OK("Q\x01\x01"));
+    cr_expect(IS_OK("Q\x01\xff"));
+    cr_expect_not(IS_OK("Q\x01\x00"));
+    cr_expect_not(IS_OK("Q\x00"));
+    cr_expect_not(IS_OK("Q\x02\x01\x01"));
+    cr_expect_not(IS_OK("Q\x01\x01Q\x01\x01"));
+}
+
 Test(attributes, of_random_bytes_are_refused_or_sound)
 {
     uint64_t seed = 7;

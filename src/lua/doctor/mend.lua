@@ -5,7 +5,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects index jobs notice record sets triggers types
+-- USES    answer attempts defects due index jobs notice record sets triggers types
 -- KEYS    due none
 -- READS   due run dead jobs attempts index
 -- WRITES  index t jobs attempts dead due run notice
@@ -63,7 +63,7 @@ end
 local function main()
   local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
-  local missing, stray = {}, {}
+  local missing, stray, priorities = {}, {}, {}
   check_hash(ATTEMPTS)
 
   for at = 2, #ARGV do
@@ -80,6 +80,7 @@ local function main()
       if not record then records[#records + 1], records[#records + 2] = id, '\1\0' end
     elseif what == 'holder' then
       stays, dues[#dues + 1], dues[#dues + 2] = DUE, now_ms, id
+      priorities[id] = record_priority(call('HGET', JOBS, id))
     end
     for _, set in ipairs(what and sets or {}) do
       if set ~= stays then table.insert(leaves[set], id) end
@@ -95,7 +96,7 @@ local function main()
   jobs_put(records)
   attempts_put(attempts)
   set_add(DEAD, dead)
-  set_add(DUE, dues)
+  set_add(DUE, due_entries(dues, priorities))
   for _, set in ipairs({ DEAD, DUE, RUN }) do set_remove(set, leaves[set]) end
   notice_due(0, dues)
   return out

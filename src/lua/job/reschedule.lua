@@ -17,6 +17,7 @@
 -- COST    O(log N) a job
 local function main()
   local out, dues, moved, revived, bytes = { now_us }, {}, {}, {}, 0
+  local priorities = {}
   local first_due = first_to_come()
 
   for at = 2, #ARGV, 2 do
@@ -37,13 +38,13 @@ local function main()
       reply = job_row(id, set, score, string.sub(record, 1, record_header(record) or 0))
       if reply[2] == DIED then revived[#revived + 1], reply[4] = id, '' end
       reply[2], reply[3] = WAITING, due_ms
-      dues[#dues + 1], dues[#dues + 2] = due_ms, id
+      dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, record_priority(record)
       if set ~= DUE then moved[#moved + 1] = { set, { id } } end
     end
     out[#out + 1] = reply
   end
 
-  jobs_wait(first_due, dues, moved, revived)
+  jobs_wait(first_due, dues, moved, revived, priorities)
   return out
 end
 return answer(main)

@@ -4,7 +4,7 @@
 --
 -- KIND    single, needs memory
 -- ROLE    producer
--- USES    answer due moves selections
+-- USES    answer due moves record selections
 -- KEYS    due none
 -- READS   due run dead jobs attempts seq
 -- WRITES  due run dead attempts t notice
@@ -39,18 +39,19 @@ local function main()
   if not began and due_ms + spread_ms > now_ms + TEN_YEARS then return { now_us, 0, 0, '', 0 } end
 
   local jobs, n_running, cursor = selection_jobs(from or ARGV[6])
-  local dues, leaves, revived = {}, { [RUN] = {}, [DEAD] = {} }, {}
+  local dues, leaves, revived, priorities = {}, { [RUN] = {}, [DEAD] = {} }, {}, {}
   for _, job in ipairs(jobs) do
     local id, at_ms = job.id, due_ms + spread_of(job.id, spread_ms)
     local is_there = job.set == DUE and time_of(job.score) == at_ms
     if job.record and not is_there then
-      dues[#dues + 1], dues[#dues + 2] = at_ms, id
+      dues[#dues + 1], dues[#dues + 2], priorities[id] = at_ms, id, record_priority(job.record)
       if job.set ~= DUE then table.insert(leaves[job.set], id) end
       if job.state == DIED then revived[#revived + 1] = id end
     end
   end
 
-  jobs_wait(first_due, dues, { { RUN, leaves[RUN] }, { DEAD, leaves[DEAD] } }, revived)
+  local moved = { { RUN, leaves[RUN] }, { DEAD, leaves[DEAD] } }
+  jobs_wait(first_due, dues, moved, revived, priorities)
   if cursor ~= '' then cursor = decimal(due_ms) .. ' ' .. cursor end
   return { now_us, #dues / 2, n_running, cursor, due_ms }
 end

@@ -64,7 +64,7 @@ local function main()
   end
   local first_due = first_to_come()
 
-  local out, dues, records, entries = { now_us }, {}, {}, {}
+  local out, dues, priorities, records, entries = { now_us }, {}, {}, {}, {}
   local answers, replaced, moved, before
   for at = 2, #ARGV, 4 do
     local id, due, _, record = unpack(ARGV, at, at + 3)
@@ -77,6 +77,7 @@ local function main()
       dues[#dues + 1], dues[#dues + 2] = due_ms, id
       records[#records + 1], records[#records + 2] = id, record
       index_entries(entries, id, record)
+      priorities[id] = record_priority(record)
     end
     out[i + 1] = reply or due_ms
   end
@@ -85,7 +86,7 @@ local function main()
   index_check(entries)
   if before then index_check(before) end
   index_add(entries)
-  set_add(DUE, dues)
+  set_add(DUE, due_entries(dues, priorities))
   jobs_put(records)
   if replaced then
     for i = 1, #moved, 2 do

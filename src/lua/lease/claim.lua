@@ -10,7 +10,8 @@
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms
---         limit           how many of the oldest; 0: those named
+--         limit           how many of the oldest; 0: those named; -1: likewise, but if one of them
+--                         has a priority, as many of the oldest
 --         then per job: id
 -- RETURNS now_us
 --         oldest_due_ms   due, and not taken; 0: none
@@ -26,21 +27,26 @@
 -- What is due of the ids of ARGV, or the oldest: ids, due times, the place of each id in ARGV, and
 -- those of ARGV that are due in a millisecond.
 local function due_jobs(limit)
-  local ids, dues, place, early = {}, {}, {}, {}
-  if limit > 0 then
-    local most = math.min(limit, BATCH)
-    local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, most)
-    for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
-  elseif #ARGV > 4 then
+  local ids, dues, place, early, most = {}, {}, {}, {}, math.min(limit, BATCH)
+  if limit <= 0 and #ARGV > 4 then
+    local has_priority = false
     local scores = call('ZMSCORE', DUE, unpack(ARGV, 5, math.min(#ARGV, BATCH + 4)))
     for i, score in ipairs(scores) do
       local id = ARGV[i + 4]
       if score and tonumber(score) <= now_ms and not place[id] then
         ids[#ids + 1], dues[#dues + 1], place[id] = id, time_of(score), i
+        has_priority = has_priority or tonumber(score) % 1 > 0
       elseif score and time_of(score) == now_ms + 1 then
         early[#early + 1] = id
       end
     end
+    if limit == 0 or not has_priority then return ids, dues, place, early end
+    ids, dues, place, most = {}, {}, {}, #ids
+  end
+
+  if most > 0 then
+    local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, most)
+    for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
   end
   return ids, dues, place, early
 end

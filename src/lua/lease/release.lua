@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts leases notice sets types
+-- USES    answer attempts due leases notice sets types
 -- KEYS    due none
 -- READS   attempts run due dead
 -- WRITES  run due attempts notice
@@ -14,7 +14,7 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
-  local out, ids, dues, attempts = { now_us }, {}, {}, {}
+  local out, ids, dues, priorities, attempts = { now_us }, {}, {}, {}, {}
 
   local held = attempts_held(2)
   for at = 3, #ARGV, 2 do
@@ -24,6 +24,7 @@ local function main()
       attempt.try = attempt.try - 1
       ids[#ids + 1] = id
       dues[#dues + 1], dues[#dues + 2] = attempt.due_ms, id
+      priorities[id] = attempt_priority(attempt)
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
   end
@@ -32,7 +33,7 @@ local function main()
   check_zset(RUN)
   check_zset(DEAD)
   set_remove(RUN, ids)
-  set_add(DUE, dues)
+  set_add(DUE, due_entries(dues, priorities))
   attempts_put(attempts)
   notice_due(0, dues)
   return out

@@ -16,7 +16,7 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
-  local out, ids, dues, dead, attempts = { now_us }, {}, {}, {}, {}
+  local out, ids, dues, priorities, dead, attempts = { now_us }, {}, {}, {}, {}, {}
   local first_due, bytes = first_to_come(), 0
   check_zset(DEAD)
 
@@ -42,6 +42,7 @@ local function main()
         end
         reply = now_ms + wait_ms
         dues[#dues + 1], dues[#dues + 2], attempt.due_ms = reply, id, reply
+        priorities[id] = attempt_priority(attempt)
       end
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
@@ -49,7 +50,7 @@ local function main()
   end
 
   set_remove(RUN, ids)
-  set_add(DUE, dues)
+  set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
   attempts_put(attempts)
   for i = 1, #dues, 2 do

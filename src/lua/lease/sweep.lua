@@ -16,7 +16,7 @@
 -- COST    O(log N) a job; at most 100, or the record that passed 256 KiB
 local function main()
   local ended = call('ZRANGEBYSCORE', RUN, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
-  local ids, dues, dead, attempts, lost = {}, {}, {}, {}, {}
+  local ids, dues, priorities, dead, attempts, lost = {}, {}, {}, {}, {}, {}
   local first_due, bytes = first_to_come(), 0
   check_zset(RUN)
   check_zset(DEAD)
@@ -36,6 +36,7 @@ local function main()
       bytes = bytes + n_read
       set[#set + 1], set[#set + 2] = score, id
       if attempt then
+        priorities[id] = attempt_priority(attempt)
         attempt.due_ms, attempt.reason = score, LEASE_ENDED
         attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
       end
@@ -45,7 +46,7 @@ local function main()
   end
 
   set_remove(RUN, ids)
-  set_add(DUE, dues)
+  set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
   attempts_put(attempts)
   attempts_delete(lost)

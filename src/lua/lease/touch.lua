@@ -54,7 +54,7 @@ local function due_jobs(cursor_ms, limit)
     if claims then ids[#ids + 1], dues[#dues + 1] = id, due_ms end
     if claims or ARGV[8] == '1' then triggers[#triggers + 1] = TRIGGER .. id end
     more = more or own and not claims
-    last_ms = tonumber(found[i + 1])
+    last_ms = due_ms
   end
   return ids, dues, triggers, last_ms, more
 end
@@ -83,7 +83,7 @@ local function coming_jobs(most)
 
   local words, at = {}, nil
   for i = 1, #found, 2 do
-    local due = found[i + 1]
+    local due = decimal(time_of(found[i + 1]))
     if due ~= at then words[#words + 1], at = due, due end
     if words[#words] == due and is_own(found[i]) then words[#words] = '+' .. due end
   end

@@ -52,6 +52,11 @@ local function attempt_text(attempt)
     attempt.reason, attempt.more)
 end
 
+-- The priority of a job; nil: it has none.
+local function attempt_priority(attempt)
+  return attempt.more and tonumber(string.match(',' .. attempt.more, ',q=(%d+)'))
+end
+
 local function tries_used_up(attempt)
   return attempt.tries ~= FOREVER and attempt.try >= attempt.tries
 end

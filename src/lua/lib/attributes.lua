@@ -6,6 +6,7 @@
 -- not such a value of it. The tables are made here, because most records have no attributes.
 local function attributes_read(text)
   local forms = { -- of the capital letters: the longest value, and what it looks like
+    Q = { 1, '^[^%z]$' },
     T = { 64, '^[!-z|~]+$' },
   }
   local most = { T = 8, h = math.huge } -- of the letters that may come more than once
@@ -39,4 +40,9 @@ local function attributes_read(text)
 end
 
 -- What the attempt of such a job says of it, for scripts that do not read its record; nil: nothing.
-local function attributes_more(attributes) return attributes.T and 'x=1' or nil end
+local function attributes_more(attributes)
+  local words = {}
+  if attributes.T then words[#words + 1] = 'x=1' end
+  if attributes.Q then words[#words + 1] = 'q=' .. string.byte(attributes.Q) end
+  return #words > 0 and table.concat(words, ',') or nil
+end

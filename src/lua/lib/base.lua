@@ -55,7 +55,8 @@ local function decimal(number)
   return string.format('%d%08d', high, number - high * EIGHT_DIGITS)
 end
 
--- A score as a time; 0: there is none. Other programs may have written a score that is no time.
+-- A score as a time; 0: there is none. That of a job with a priority is a part of a millisecond
+-- before its time; other programs may have written a score that is no time.
 local function time_of(score)
-  return score and math.max(1, math.min(2 ^ 53, tonumber(score))) or 0
+  return score and math.max(1, math.min(2 ^ 53, math.ceil(tonumber(score)))) or 0
 end

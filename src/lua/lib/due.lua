@@ -14,14 +14,28 @@ local function due_of(text)
   return math.max(now_ms, due_ms)
 end
 
+-- What is put into due for jobs with these due times (due time, id, due time, id...). Of those that
+-- are due in the same millisecond the one with the higher priority comes first. priorities: by id;
+-- the others have none.
+local function due_entries(dues, priorities)
+  if not next(priorities) then return dues end
+
+  local out = {}
+  for i = 1, #dues, 2 do
+    local due_ms, id = dues[i], dues[i + 1]
+    out[i], out[i + 1] = due_ms - (priorities[id] or 0) / 1024, id
+  end
+  return out
+end
+
 -- When the first job is due that is not due yet; 0: there is none.
 local function first_to_come()
   local oldest = call('ZRANGE', DUE, '0', '0', 'WITHSCORES')
-  local first_due = tonumber(oldest[2] or 0)
+  local first_due = time_of(oldest[2])
   if oldest[2] and first_due <= now_ms then
     local after = '(' .. decimal(now_ms)
     local first = call('ZRANGEBYSCORE', DUE, after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    first_due = tonumber(first[2] or 0)
+    first_due = time_of(first[2])
   end
   return first_due
 end

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: MIT
 -- Jobs that wait from now on.
 --
--- USES    attempts notice sets triggers
+-- USES    attempts due notice sets triggers
 
 -- first_due: first_to_come() before. dues: due time, id, due time, id... leaves: { set, ids }... of
 -- those that are in another set than due. revived: the ids of those whose tries start over.
-local function jobs_wait(first_due, dues, leaves, revived)
-  set_add(DUE, dues)
+-- priorities: by id.
+local function jobs_wait(first_due, dues, leaves, revived, priorities)
+  set_add(DUE, due_entries(dues, priorities))
   for _, from in ipairs(leaves) do set_remove(from[1], from[2]) end
   attempts_delete(revived)
   for i = 1, #dues, 2 do

@@ -43,3 +43,11 @@ local function record_header(record)
   if tries < 1 or tries > FOREVER or #record - at >= 1048576 then return nil end
   return at - 1, tries, backoff_ms, backoff_max_ms, attributes
 end
+
+-- The priority of a job; nil: it has none.
+local function record_priority(record)
+  if string.byte(record) ~= 2 then return nil end
+
+  local _, _, _, _, attributes = record_header(record)
+  return attributes and attributes.Q and string.byte(attributes.Q)
+end

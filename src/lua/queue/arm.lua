@@ -18,14 +18,14 @@ local function main()
   local near = call('ZRANGEBYSCORE', DUE, '(' .. decimal(from), decimal(now_ms + AHEAD),
     'WITHSCORES', 'LIMIT', 0, BATCH)
   for i = 1, #near, 2 do
-    local expires_ms = math.max(tonumber(near[i + 1]) - 1, now_ms + 1)
+    local expires_ms = math.max(time_of(near[i + 1]) - 1, now_ms + 1)
     write('SET', TRIGGER .. near[i], '1', 'PXAT', expires_ms, 'NX')
   end
   if #near < 2 * BATCH then return { now_us, now_ms + AHEAD, 0 } end
 
   -- Of the last millisecond there may be more. Where one millisecond has more jobs than a call
   -- takes, the alarm claims the rest.
-  local last = tonumber(near[#near])
+  local last = time_of(near[#near])
   return { now_us, last - 1 > from and last - 1 or last, 1 }
 end
 return answer(main)

@@ -9,7 +9,7 @@
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead
 --         limit
---         after_score     of the last job of the page before
+--         after_score     of the last job of the page before; less Q/1024 if it has a priority Q
 --         after_id        likewise; '' for the first page
 -- RETURNS now_us
 --         more            1: there are more

@@ -7,6 +7,7 @@
 #include "cli/json.h"
 #include "cli/message.h"
 #include "cli/text.h"
+#include "job/attributes.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -15,7 +16,6 @@ enum {
     SHOWN_BYTES = 300,
     REASON_BYTES = 1024,
     HEADER_BYTES = 1024,
-    TAGS = 8,
     TRIES_BYTES = 16,
     TIME_BYTES = 32,
     SETTING_BYTES = 300
@@ -132,13 +132,13 @@ static void json_tries(struct json *j, const struct lapse_job *job)
     }
 }
 
-/* Tags and headers are members only of jobs that have some. */
+/* Tags, headers and priority are members only of jobs that have some. */
 static void json_tags(struct json *j, const struct lapse_job *job)
 {
-    const char *tags[TAGS];
+    const char *tags[TAGS_MAX];
     unsigned n = 0;
 
-    while (n < TAGS && (tags[n] = lapse_job_tag(job, n))) {
+    while (n < TAGS_MAX && (tags[n] = lapse_job_tag(job, n))) {
         n++;
     }
     if (n) {
@@ -160,6 +160,13 @@ static void json_headers(struct json *j, const struct lapse_job *job)
         json_pair(j, name, text_repaired(text, sizeof text, lapse_job_header(job, name)));
     }
     json_close(j);
+}
+
+static void json_priority(struct json *j, const struct lapse_job *job)
+{
+    if (lapse_job_priority(job)) {
+        json_int(j, "priority", lapse_job_priority(job));
+    }
 }
 
 static void print_job_json(const struct lapse_job *job, unsigned parts)
@@ -198,6 +205,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
 
     json_tags(&j, job);
     json_headers(&j, job);
+    json_priority(&j, job);
     json_end(&j);
 }
 
@@ -232,6 +240,10 @@ void print_job_long(const struct lapse_job *job)
 
     if (*lapse_job_reason(job)) {
         printf("reason  %s\n", reason_text(job, text));
+    }
+
+    if (lapse_job_priority(job)) {
+        printf("priority %u\n", lapse_job_priority(job));
     }
 
     for (unsigned i = 0; (tag = lapse_job_tag(job, i)); i++) {

@@ -12,21 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    BODY_BYTES = 1 << 20,
-    TAGS = 8,
-    HEADERS = 16,
-    HEADER_VALUE_BYTES = 255,
-    ATTRIBUTE_BYTES = 4096, /* tags and headers, with a letter and a length before each */
-};
+enum { BODY_BYTES = 1 << 20 };
 
 struct tags {
-    const char *v[TAGS];
+    const char *v[TAGS_MAX];
     unsigned n;
 };
 
 struct headers {
-    struct lapse_header v[HEADERS];
+    struct lapse_header v[HEADERS_MAX];
     unsigned n;
 };
 
@@ -98,6 +92,18 @@ static int set_fsync(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+static int set_priority(const struct opt *o, char *value, void *field)
+{
+    int64_t n;
+
+    (void)o;
+    if (!span_decimal(span_of(value), PRIORITY_MAX, &n)) {
+        return usage_error("--priority", value, "must be a whole number from 0 to 255");
+    }
+    *(unsigned *)field = (unsigned)n;
+    return 0;
+}
+
 static int set_tag(const struct opt *o, char *value, void *field)
 {
     struct tags *tags = field;
@@ -106,7 +112,7 @@ static int set_tag(const struct opt *o, char *value, void *field)
     if (check_tag(value)) {
         return USAGE;
     }
-    if (tags->n == TAGS) {
+    if (tags->n == TAGS_MAX) {
         return usage_error("--tag", value, "is one too many: at most 8 are allowed");
     }
 
@@ -137,12 +143,12 @@ static int set_header(const struct opt *o, char *value, void *field)
     struct span name;
 
     (void)o;
-    if (!span_cut(&text, '=', &name) || !keys_header_ok(name) || text.len > HEADER_VALUE_BYTES) {
+    if (!span_cut(&text, '=', &name) || !keys_header_ok(name) || text.len > HEADER_VALUE_MAX) {
         return usage_error("--header", value,
                            "must be NAME=VALUE: a NAME of 1 to 64 printable ASCII characters, "
                            "without space, =, { and }, and a VALUE of at most 255 bytes");
     }
-    if (headers->n == HEADERS) {
+    if (headers->n == HEADERS_MAX) {
         return usage_error("--header", value, "is one too many: at most 16 are allowed");
     }
 
@@ -179,6 +185,8 @@ static const struct opt schedule_options[] = {
     {"fsync", 0, NULL, set_fsync, AT(spec.flags),
      "wait until the job is on the disk of Redis, and of these replicas; needs Redis 7.2 with "
      "appendonly yes, or Valkey"},
+    {"priority", 0, "N", set_priority, AT(spec.priority),
+     "0 to 255: of jobs that are due in the same millisecond the higher runs first; default 0"},
     {"tag", 0, "TAG", set_tag, AT(tags),
      "what the job is found by, together with others: lapse list --tag; up to 8 times"},
     {"header", 0, "NAME=VALUE", set_header, AT(headers),
@@ -268,7 +276,7 @@ static size_t attribute_bytes(size_t len)
 
 static int check_attributes(const struct schedule_command *s)
 {
-    size_t bytes = 0;
+    size_t bytes = s->spec.priority ? attribute_bytes(1) : 0;
 
     for (unsigned i = 0; i < s->tags.n; i++) {
         bytes += attribute_bytes(strlen(s->tags.v[i]));
@@ -278,7 +286,7 @@ static int check_attributes(const struct schedule_command *s)
         bytes += attribute_bytes(strlen(h->name) + 1 + strlen(h->value));
     }
 
-    if (bytes > ATTRIBUTE_BYTES) {
+    if (bytes > ATTRIBUTES_MAX) {
         return usage_errorf("the tags and headers take %zu bytes; they may take 4096", bytes);
     }
     return 0;
