@@ -6,9 +6,6 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
-enum { RUN_MIN_MS = 100 };
-static const int64_t RUN_MAX_MS = 366 * (int64_t)86400000;
-
 int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts,
                  lapse_handler *fn, void *arg)
 {
@@ -77,7 +74,7 @@ void lapse_release(struct lapse_job *job, lapse_cb *fn, void *arg)
 
 int lapse_extend(struct lapse_job *job, int64_t run_ms)
 {
-    if (!job || run_ms < RUN_MIN_MS || run_ms > RUN_MAX_MS) {
+    if (!job || !job_run_ms_ok(run_ms)) {
         return LAPSE_EINVAL;
     }
 

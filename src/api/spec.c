@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/spec.h"
 #include "base/mem.h"
+#include "job/job.h"
 #include "job/keys.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { BACKOFF_LIST_MAX = 16 };
 
 static bool wait_is_valid(int64_t wait_ms)
 {
@@ -72,6 +76,62 @@ static bool put_tags(struct attributes *out, const struct lapse_spec *s)
     return true;
 }
 
+/* b: how long the job waits between its runs, where that is not doubled each time. */
+static bool put_backoff_list(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[1 + BACKOFF_LIST_MAX * 21];
+    size_t len = 1;
+
+    if (s->n_backoff_list == 0 || s->n_backoff_list > BACKOFF_LIST_MAX || !s->backoff_list_ms) {
+        return false;
+    }
+
+    text[0] = 'l';
+    for (unsigned i = 0; i < s->n_backoff_list; i++) {
+        int64_t wait_ms = s->backoff_list_ms[i];
+        if (!wait_is_valid(wait_ms)) {
+            return false;
+        }
+        if (i > 0) {
+            text[len++] = ',';
+        }
+        len += (size_t)snprintf(text + len, sizeof text - len, "%" PRId64, wait_ms);
+    }
+    return attributes_add(out, 'b', (struct span){text, len});
+}
+
+static bool put_backoff(struct attributes *out, const struct lapse_spec *s)
+{
+    if (s->backoff_kind != LAPSE_BACKOFF_LIST && (s->backoff_list_ms || s->n_backoff_list)) {
+        return false;
+    }
+
+    switch (s->backoff_kind) {
+    case LAPSE_BACKOFF_DOUBLE: return true;
+    case LAPSE_BACKOFF_FIXED: return attributes_add(out, 'b', span_of("f"));
+    case LAPSE_BACKOFF_LIST: return put_backoff_list(out, s);
+    case LAPSE_BACKOFF_POWER2: return attributes_add(out, 'b', span_of("2"));
+    case LAPSE_BACKOFF_POWER4: return attributes_add(out, 'b', span_of("4"));
+    }
+    return false;
+}
+
+/* r: how long one run may take. */
+static bool put_run(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[24];
+
+    if (s->run_ms == 0) {
+        return true;
+    }
+    if (!job_run_ms_ok(s->run_ms)) {
+        return false;
+    }
+
+    int len = snprintf(text, sizeof text, "%" PRId64, s->run_ms);
+    return attributes_add(out, 'r', (struct span){text, (size_t)len});
+}
+
 static bool header_is_new(const struct lapse_spec *s, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -115,7 +175,9 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
         put_priority,
         put_tags,
+        put_backoff,
         put_headers,
+        put_run,
     };
 
     out->len = 0;

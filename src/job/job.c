@@ -2,7 +2,14 @@
 #include "job/job.h"
 #include "base/mem.h"
 
-enum { PRIORITY = 'Q', TAG = 'T', HEADER = 'h' }; /* the letters of attributes */
+enum { PRIORITY = 'Q', TAG = 'T', HEADER = 'h', RUN = 'r' }; /* the letters of attributes */
+enum { RUN_MIN_MS = 100 };
+static const int64_t RUN_MAX_MS = 366 * (int64_t)86400000;
+
+bool job_run_ms_ok(int64_t run_ms)
+{
+    return run_ms >= RUN_MIN_MS && run_ms <= RUN_MAX_MS;
+}
 
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
@@ -58,6 +65,21 @@ static unsigned priority_of(struct span attributes)
     return attributes_find(attributes, PRIORITY, &value) ? (unsigned char)*value.at : 0;
 }
 
+/* One of another form counts as missing. */
+static void set_run(struct lapse_job *job, struct span attributes)
+{
+    struct attribute a;
+    int64_t run_ms;
+
+    while (attributes_take(&attributes, &a)) {
+        if (a.letter == RUN && span_decimal(a.value, RUN_MAX_MS, &run_ms) &&
+            job_run_ms_ok(run_ms)) {
+            job->run_ms = run_ms;
+            return;
+        }
+    }
+}
+
 static void set_attempt(struct lapse_job *job, const struct attempt *a)
 {
     size_t len = a->reason.len < JOB_REASON_MAX ? a->reason.len : JOB_REASON_MAX;
@@ -95,6 +117,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     if (record_decode(&record, row->record)) {
         job->tries = record.tries;
         job->priority = priority_of(record.attributes);
+        set_run(job, record.attributes);
     }
 
     if (with_body && record.attributes.len) {

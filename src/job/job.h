@@ -25,6 +25,7 @@ struct lapse_job {
     int64_t score_ms; /* its place in its state, from which lapse_list() goes on */
 
     unsigned priority;
+    int64_t run_ms; /* how long one run may take, as its schedule says; 0: it does not */
     unsigned tries;
     unsigned try_no;
     uint64_t token;
@@ -90,6 +91,9 @@ void job_fill_from_entry(struct lapse_job *job, const char *queue, const struct 
 
 /* 0: the job has none. */
 unsigned job_row_priority(const struct job_row *row);
+
+/* May one run be limited to so long? */
+bool job_run_ms_ok(int64_t run_ms);
 
 /* How many bytes of a reason are kept, which may be NULL: one that is too long is cut between two
  * characters of UTF-8. */

@@ -469,9 +469,15 @@ void leases_renew(struct leases *ls)
 /* ---- handlers ---- */
 static void lease_begin(struct lease *l, int64_t now_us)
 {
+    int64_t run_ms = l->leases->context->options.run_ms;
+
     l->in_handler = true;
     l->state = LEASE_RUNNING;
-    l->run_end_us = now_us + l->leases->context->options.run_ms * 1000;
+    if (l->job.run_ms && l->job.run_ms < run_ms) {
+        lease_limit(l, now_us, l->job.run_ms);
+    } else {
+        l->run_end_us = now_us + run_ms * 1000;
+    }
 }
 
 /* A handler whose lease is over does not begin. */

@@ -66,6 +66,35 @@ static void end(struct flow *f, char *before)
 
 #define REFUSED(call) cr_assert_eq(call, LAPSE_EINVAL, "not refused: %s", #call)
 
+Test(bad_input, a_backoff_without_what_its_kind_needs_is_einval)
+{
+    static const int64_t waits[17] = {5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
+    static const int64_t zero[] = {5, 0};
+    static const int64_t long_wait[] = {TEN_YEARS + 1};
+    static const struct {
+        enum lapse_backoff_kind kind;
+        const int64_t *list_ms;
+        unsigned n;
+    } wrong[] = {
+        {(enum lapse_backoff_kind)5, NULL, 0}, {LAPSE_BACKOFF_LIST, NULL, 0},
+        {LAPSE_BACKOFF_LIST, waits, 0},        {LAPSE_BACKOFF_LIST, NULL, 1},
+        {LAPSE_BACKOFF_LIST, waits, 17},       {LAPSE_BACKOFF_LIST, zero, 2},
+        {LAPSE_BACKOFF_LIST, long_wait, 1},    {LAPSE_BACKOFF_DOUBLE, waits, 1},
+        {LAPSE_BACKOFF_FIXED, waits, 0},       {LAPSE_BACKOFF_POWER2, NULL, 1},
+    };
+    char *before;
+    struct flow *f = start(&before);
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct lapse_spec s = flow_job_spec("q", "b", 1000);
+        s.backoff_kind = wrong[i].kind;
+        s.backoff_list_ms = wrong[i].list_ms;
+        s.n_backoff_list = wrong[i].n;
+        cr_assert_eq(lapse_schedule(f->l, &s, never, f), LAPSE_EINVAL, "row %zu", i);
+    }
+    end(f, before);
+}
+
 Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
 {
     char *before;
@@ -102,6 +131,9 @@ Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
     BAD(s.due = lapse_at(INT64_MAX));
     BAD(s.backoff_ms = -1);
     BAD(s.backoff_ms = TEN_YEARS + 1);
+    BAD(s.run_ms = -1);
+    BAD(s.run_ms = 99);
+    BAD(s.run_ms = 366 * INT64_C(86400000) + 1);
     BAD(s.backoff_max_ms = -1);
     BAD(s.backoff_max_ms = INT64_MAX);
     BAD(s.on_conflict = LAPSE_REPLACE + 1);

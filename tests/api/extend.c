@@ -163,6 +163,65 @@ Test(extend, many_in_one_turn_travel_together_and_those_that_change_nothing_not_
     flow_end(f, "q");
 }
 
+static int schedule_run(struct flow *f, const char *id, int64_t run_ms)
+{
+    struct lapse_spec s = flow_job_spec("q", id, 0);
+
+    s.run_ms = run_ms;
+    return flow_spec(f, &s, NULL);
+}
+
+/* From the start of its handler; the lease ends with the run. */
+Test(extend, the_schedule_may_say_how_long_one_run_may_take)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_allow_log(f, "held for run_ms");
+    flow_listen(f, "q", &w);
+    cr_assert_eq(schedule_run(f, "a", 500), 0);
+    flow_until(f, w.n_held == 2);
+    cr_assert_eq(w.runs[1].job.try_no, 2);
+    cr_assert_geq(w.runs[1].job.due_ms, w.runs[0].job.claimed_us / 1000 + 500);
+    cr_assert_lt(w.runs[1].job.due_ms, w.runs[0].job.claimed_us / 1000 + LEASE_MS,
+                 "the lease of the claim was cut");
+    cr_assert_eq(lapse_extend(w.held[1], HOUR), 0);
+    int64_t first_ms = lapse_job_until_ms(w.held[1]);
+    flow_until(f, lapse_job_until_ms(w.held[1]) > first_ms + LEASE_MS);
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(w.errors, 1, "that of the first run");
+    flow_end(f, "q");
+}
+
+Test(extend, a_schedule_may_not_give_a_run_more_than_run_ms)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_allow_log(f, "held for run_ms");
+    flow_listen(f, "q", &w);
+    cr_assert_eq(schedule_run(f, "a", HOUR), 0);
+    flow_until(f, w.n_held == 2);
+    cr_assert_lt(w.runs[1].job.due_ms, w.runs[0].job.claimed_us / 1000 + RUN_MS + LEASE_MS);
+    flow_settle(&w, FLOW_DONE);
+    flow_end(f, "q");
+}
+
+Test(extend, the_run_of_a_job_that_was_claimed_without_a_handler_is_limited_too)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow_claim c;
+
+    flow_allow_log(f, "held for run_ms");
+    cr_assert_eq(schedule_run(f, "a", 500), 0);
+    cr_assert_eq(flow_claim_id(f, "q", "a", &c), 0);
+    flow_until(f, lapse_job_until_ms(c.jobs[0]) == 0);
+    cr_assert_lt(flow_score(f, "q", "run", "a"), lapse_job_claimed_us(c.jobs[0]) / 1000 + LEASE_MS);
+    lapse_done(c.jobs[0], NULL, NULL);
+    flow_until(f, redis_left(f->server, f->space, "q") == 0);
+    flow_end(f, "q");
+}
+
 Test(extend, of_a_job_that_was_settled_by_its_token_is_egone)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);

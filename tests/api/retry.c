@@ -67,6 +67,43 @@ Test(retry, the_backoff_doubles_from_run_to_run_up_to_its_maximum)
     flow_end(f, "q");
 }
 
+/* Of each kind the first waits; those that are spread lie within the last two. */
+Test(retry, the_backoff_is_of_the_kind_that_the_schedule_says)
+{
+    static const int64_t list_ms[] = {7000, 3 * 3600000, 5};
+    static const struct {
+        enum lapse_backoff_kind kind;
+        unsigned n;
+        int64_t least_ms[4], most_ms[4];
+    } rows[] = {
+        {LAPSE_BACKOFF_FIXED, 0, {7200000, 7200000, 7200000}, {7200000, 7200000, 7200000}},
+        {LAPSE_BACKOFF_LIST, 3, {7000, 3 * 3600000, 5, 5}, {7000, 3 * 3600000, 5, 5}},
+        {LAPSE_BACKOFF_POWER2, 0, {2000, 4000, 8000, 9000}, {2000, 4000, 8000, 9000}},
+        {LAPSE_BACKOFF_POWER4, 0, {15000, 16000, 31000}, {7215000, 14416000, 21631000}},
+    };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct flow_job job;
+
+    flow_listen(f, "q", &w);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lapse_spec s = flow_job_spec("q", "a", 0);
+        s.backoff_ms = 7200000;
+        s.backoff_max_ms = 9000;
+        s.backoff_kind = rows[i].kind;
+        s.backoff_list_ms = rows[i].n ? list_ms : NULL;
+        s.n_backoff_list = rows[i].n;
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+        for (size_t k = 0; k < 4 && rows[i].most_ms[k]; k++) {
+            put_back(&w, LAPSE_BACKOFF, rows[i].least_ms[k], rows[i].most_ms[k], &job);
+            cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(0), NULL), 0);
+        }
+        flow_until(f, w.n_held == 1);
+        flow_settle(&w, FLOW_DONE);
+    }
+    flow_end(f, "q");
+}
+
 /* So that jobs that failed together do not come back together. */
 Test(retry, the_backoff_is_jittered)
 {

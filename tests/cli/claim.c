@@ -205,6 +205,64 @@ Test(retry, without_in_waits_for_the_backoff_of_the_job)
     server_stop(s);
 }
 
+/* What a job that was scheduled so waits after each of its first runs, and how often it may run. */
+static const struct {
+    const char *backoff, *tries;
+    int64_t least_ms[3], most_ms[3];
+} backoffs[] = {
+    {"1h", "\"tries\":10,", {2700000}, {3600000}},
+    {"fixed:2h", "\"tries\":10,", {7200000, 7200000}, {7200000, 7200000}},
+    {"30m,2h,5m", "\"tries\":10,", {1800000, 7200000, 300000}, {1800000, 7200000, 300000}},
+    {"delayq", "\"tries\":\"forever\"", {2000, 4000, 8000}, {2000, 4000, 8000}},
+    {"asynq", "\"tries\":26,", {15000, 16000, 31000}, {45000, 76000, 121000}},
+    {"sidekiq", "\"tries\":26,", {15000, 16000, 31000}, {25000, 36000, 61000}},
+};
+
+Test(retry, without_in_waits_as_the_schedule_has_said)
+{
+    struct server *s = tool_redis();
+
+    for (size_t i = 0; i < sizeof backoffs / sizeof *backoffs; i++) {
+        expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "--backoff", backoffs[i].backoff),
+               0, NULL, NULL);
+        for (size_t k = 0; k < 3 && backoffs[i].most_ms[k]; k++) {
+            const char *token = claim_one("a");
+            int64_t before_ms = redis_now_ms(s);
+            expect(lapse("retry", "q", "a", token), 0, NULL, NULL);
+            long long due_ms = redis_int(s, "ZSCORE lapse:{q}:due a");
+            cr_assert(due_ms >= before_ms + backoffs[i].least_ms[k] &&
+                          due_ms <= redis_now_ms(s) + backoffs[i].most_ms[k],
+                      "%s, run %zu: %lld ms", backoffs[i].backoff, k + 1,
+                      due_ms - (long long)before_ms);
+            expect(lapse("reschedule", "q", "a", "--in", "0s"), 0, NULL, NULL);
+        }
+        expect(lapse("get", "q", "a"), 0, backoffs[i].tries, NULL);
+        expect(lapse("cancel", "q", "a"), 0, NULL, NULL);
+    }
+
+    /* another number of tries and another limit may stand beside it */
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "--tries", "3", "--backoff", "delayq",
+                 "--backoff-max", "1s"),
+           0, "\"tries\":3,", NULL);
+    int64_t before_ms = redis_now_ms(s);
+    expect(lapse("retry", "q", "a", claim_one("a")), 0, NULL, NULL);
+    cr_assert_geq(redis_int(s, "ZSCORE lapse:{q}:due a"), before_ms + 1000);
+    cr_assert_leq(redis_int(s, "ZSCORE lapse:{q}:due a"), redis_now_ms(s) + 1000);
+    server_stop(s);
+}
+
+Test(claim, of_a_job_with_a_longest_run_of_its_own_is_as_of_any_other)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "--max-run", "5m"), 0, NULL, NULL);
+    static const char find[] =
+        "return string.find(redis.call('HGET', 'lapse:{q}:jobs', 'a'), 'r\\006300000', 1, true)";
+    cr_assert_eq(redis_int(s, "EVAL %s 0", find), 4);
+    expect(lapse("done", "q", "a", claim_one("a")), 0, NULL, NULL);
+    server_stop(s);
+}
+
 Test(snooze, puts_the_job_of_a_token_back_without_using_up_its_only_try)
 {
     struct server *s = tool_redis();

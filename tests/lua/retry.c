@@ -276,6 +276,103 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* The record says how it waits; its first wait is as given. */
+static void hold_by(unsigned try_no, uint64_t token, int64_t first_ms, const char *kind)
+{
+    char record[200] = {2, 2};
+    size_t kind_len = strlen(kind);
+    size_t len = 2;
+
+    len += put_varint(record + len, (uint64_t)first_ms);
+    len += put_varint(record + len, 2 + kind_len);
+    record[len++] = 'b';
+    len += put_varint(record + len, kind_len);
+    memcpy(record + len, kind, kind_len);
+    hold(try_no, token, record, len + kind_len);
+}
+
+static int64_t wait_by(unsigned try_no, int64_t first_ms, const char *kind)
+{
+    hold_by(try_no, 1790000000123456, first_ms, kind);
+    return wait_of(1790000000123456);
+}
+
+Test(retry, without_a_delay_waits_as_the_record_says)
+{
+    static const int64_t year_ms = 31557600000;
+    static const struct {
+        unsigned try_no;
+        int64_t first_ms;
+        const char *kind;
+        int64_t wait_ms;
+    } rows[] = {
+        {1, 5000, "f", 5000},
+        {7, 5000, "f", 5000},
+        {4294967295, 2 * 3600000, "f", 2 * 3600000},
+        {1, 1000, "l7", 7},
+        {30, 1000, "l7", 7},
+        {1, 1000, "l1000,5000,60000", 1000},
+        {2, 1000, "l1000,5000,60000", 5000},
+        {3, 1000, "l1000,5000,60000", 60000},
+        {4, 1000, "l1000,5000,60000", 60000},
+        {4294967295, 1000, "l1000,5000,7200000", 7200000},
+        {1, 1000, "l9999999999999", 10 * year_ms},
+        {1, 1000, "2", 2000},
+        {2, 1000, "2", 4000},
+        {11, 1000, "2", 2048000},
+        {12, 1000, "2", 3600000}, /* the most of the default */
+        {4294967295, 1000, "2", 3600000},
+        {1, 1, "4", 15000}, /* the part of 1 ms is 0 */
+        {2, 1, "4", 16000},
+        {3, 1, "4", 31000},
+        {25, 1, "4", (331776 + 15) * 1000LL},
+        {4294967295, 1000, "4", 10 * year_ms},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t wait_ms = wait_by(rows[i].try_no, rows[i].first_ms, rows[i].kind);
+        cr_assert_eq(wait_ms, rows[i].wait_ms, "row %zu: %" PRId64, i, wait_ms);
+    }
+
+    ask("FLUSHALL");
+}
+
+/* As Sidekiq and asynq do it; theirs are whole seconds. */
+Test(retry, without_a_delay_by_the_fourth_power_is_spread_by_the_token)
+{
+    enum { N = 100, FIRST = 30000, TRY = 3, BASE = (16 + 15) * 1000 };
+    int64_t waits[N];
+
+    for (uint64_t i = 0; i < N; i++) {
+        hold_by(TRY, 1790000000999950 + i, FIRST, "4");
+        waits[i] = wait_of(1790000000999950 + i);
+        cr_assert_eq((waits[i] - BASE) % TRY, 0);
+    }
+
+    qsort(waits, N, sizeof *waits, by_size);
+    cr_assert(waits[0] >= BASE && waits[0] < BASE + TRY * FIRST / 20, "%" PRId64, waits[0]);
+    cr_assert(waits[N - 1] < BASE + TRY * FIRST && waits[N - 1] > BASE + TRY * FIRST * 19 / 20);
+    for (int i = 1; i < N; i++) {
+        cr_assert_lt(waits[i] - waits[i - 1], 3 * TRY * FIRST / N);
+    }
+
+    ask("FLUSHALL");
+}
+
+/* A newer version may know more of them. */
+Test(retry, without_a_delay_doubles_the_wait_where_it_does_not_know_how_the_record_says)
+{
+    static const char *const kinds[] = {"",  "l",  "l,", "l,5", "lx", "l5;6",
+                                        "x", "ff", "22", "4 ",  "F"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int64_t wait_ms = wait_by(3, 1000, kinds[i]);
+        cr_assert(wait_ms >= 3000 && wait_ms <= 4000, "'%s': %" PRId64, kinds[i], wait_ms);
+    }
+
+    ask("FLUSHALL");
+}
+
 /* The tokens of one claim follow each other. */
 Test(retry, without_a_delay_spreads_the_jobs_of_one_claim_over_a_quarter_of_the_wait)
 {

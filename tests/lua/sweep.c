@@ -97,6 +97,19 @@ Test(sweep, from_the_second_lease_in_a_row_that_ended_a_job_waits_for_its_backof
     HEARD("0 'T+36 a'");
 }
 
+Test(sweep, waits_as_the_record_says)
+{
+    ends_again();
+    ask("HSET s:{q}:jobs a %b", "\2\2\377\1\3b\1\146", (size_t)8);
+    now_at(20);
+    RUN("get", "0 a",
+        "[U+20000 ['a' 1 T+275 '1 U+10001 me 2 10 U+10000 T+10 the lease ended' "
+        "'\\02\\02\\ff\\01\\03b\\01f']]");
+    given("sweep", "0");
+    cr_assert_eq(redis_int(redis, "ZSCORE s:{q}:due a"), T + 275);
+    ask("FLUSHALL");
+}
+
 Test(sweep, that_comes_late_makes_no_backoff_longer)
 {
     ends_again();

@@ -3,7 +3,9 @@
 #include "job/job.h"
 #include "unit.h"
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct lapse_job *job;
 static char *room;
@@ -247,4 +249,45 @@ Test(job_fill, may_read_any_bytes)
         cr_assert(job->due_ms >= 0 && strlen(job->reason) <= 200 && job->body &&
                   job->body_len <= len);
     }
+}
+
+static void fill_with(const char *attributes, size_t len)
+{
+    char record[64] = {2, 0, (char)len};
+
+    cr_assert_lt(len, 60);
+    memcpy(record + 3, attributes, len);
+    fill(LAPSE_RUNNING, 9, "", record, 3 + len, true);
+}
+
+/* A small letter whose value has another form counts as missing. */
+Test(job_fill, knows_how_long_a_run_may_take_if_the_record_says_it_as_it_should)
+{
+    static const struct {
+        const char *value;
+        int64_t run_ms;
+    } rows[] = {{"100", 100},
+                {"31622400000", 31622400000},
+                {"99", 0},
+                {"31622400001", 0},
+                {"", 0},
+                {"-100", 0},
+                {"1e3", 0},
+                {"100 ", 0},
+                {"99999999999999999999999", 0},
+                {"0x100", 0}};
+    char attributes[40];
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int len = snprintf(attributes, sizeof attributes, "b%cfr%c%s", 1,
+                           (int)strlen(rows[i].value), rows[i].value);
+        fill_with(attributes, (size_t)len);
+        cr_expect_eq(job->run_ms, rows[i].run_ms, "%s", rows[i].value);
+        cr_expect_eq(job->tries, 10);
+    }
+
+    fill_with("", 0);
+    cr_expect_eq(job->run_ms, 0);
+    fill_with("r\003200r\003300", 10);
+    cr_expect_eq(job->run_ms, 200, "of a letter that may come once the first counts");
 }

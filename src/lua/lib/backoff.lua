@@ -7,16 +7,37 @@
 -- their whole parts left out.
 local GOLDEN = 0.6180339887498949
 
--- Its first wait, twice as long with each try, up to its longest wait; and of that up to a quarter
--- less, so that jobs that failed together do not come back together. The token says how much less:
--- the tokens of one claim follow each other. A record that is missing or cannot be read has the
--- defaults.
-local function backoff_of(record, attempt)
-  local _, _, first_ms, most_ms = record_header(record or '')
-  local doublings = math.max(0, math.min(60, attempt.try - 1))
-  local wait_ms = math.min(most_ms or 3600000, (first_ms or 1000) * 2 ^ doublings)
+-- The wait after a try by the attribute b of a record; nil: it has no such form. part: 0 to 1, by
+-- chance.
+local function wait_by(kind, try, first_ms, most_ms, part)
+  local ten_years_ms = 315576000000
+  if kind == 'f' then return math.min(first_ms, ten_years_ms) end
+  if kind == '2' then return math.min(most_ms, 1000 * 2 ^ math.min(60, try)) end
+  if kind == '4' then
+    local wait_ms = 1000 * ((try - 1) ^ 4 + 15) + math.floor(part * first_ms) * try
+    return math.min(wait_ms, ten_years_ms)
+  end
+  if not string.find(kind, '^l%d[%d,]*$') then return nil end
 
+  local waits = {}
+  for wait_ms in string.gmatch(kind, '%d+') do waits[#waits + 1] = tonumber(wait_ms) end
+  return math.min(waits[math.min(try, #waits)], ten_years_ms)
+end
+
+-- Its first wait, twice as long with each try, up to its longest wait; and of that up to a quarter
+-- less, so that jobs that failed together do not come back together; or what its attribute b says.
+-- The token says how much less: the tokens of one claim follow each other. A record that is missing
+-- or cannot be read has the defaults.
+local function backoff_of(record, attempt)
+  local _, _, first_ms, most_ms, attributes = record_header(record or '')
+  local try = math.max(1, attempt.try)
   local part = tonumber(string.sub(attempt.token, -6)) * GOLDEN % 1
+  if attributes and attributes.b then
+    local said_ms = wait_by(attributes.b, try, first_ms, most_ms, part)
+    if said_ms then return said_ms end
+  end
+
+  local wait_ms = math.min(most_ms or 3600000, (first_ms or 1000) * 2 ^ math.min(60, try - 1))
   return wait_ms - math.floor(part * (math.floor(wait_ms / 4) + 1))
 end
 

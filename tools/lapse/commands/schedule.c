@@ -8,20 +8,38 @@
 #include "client/oneshot.h"
 #include "job/keys.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BODY_BYTES = 1 << 20 };
+enum {
+    BODY_BYTES = 1 << 20,
+    BACKOFFS = 16,
+    RUN_MIN_MS = 100,
+    RUN_BYTES = 13, /* at most, in the record */
+};
 
 struct tags {
     const char *v[TAGS_MAX];
     unsigned n;
 };
 
+static const int64_t RUN_MAX_MS = 366 * (int64_t)86400000;
+
 struct headers {
     struct lapse_header v[HEADERS_MAX];
     unsigned n;
+};
+
+/* What --backoff says; 0: it does not. */
+struct backoff {
+    enum lapse_backoff_kind kind;
+    int64_t ms;
+    int64_t max_ms;
+    int64_t list_ms[BACKOFFS];
+    unsigned n;
+    unsigned tries;
 };
 
 struct schedule_command {
@@ -30,6 +48,7 @@ struct schedule_command {
     struct when when;
     struct tags tags;
     struct headers headers;
+    struct backoff backoff;
     char *stdin_body; /* owned */
 };
 
@@ -67,7 +86,7 @@ static int set_conflict(const struct opt *o, char *value, void *field)
     return usage_error("--on-conflict", value, "must be reject, keep or replace");
 }
 
-static int set_backoff(const struct opt *o, char *value, void *field)
+static int set_wait(const struct opt *o, char *value, void *field)
 {
     int64_t *ms = field;
     int rc = set_duration(o, value, field);
@@ -76,6 +95,71 @@ static int set_backoff(const struct opt *o, char *value, void *field)
     if (!rc && *ms == 0) {
         snprintf(what, sizeof what, "--%s", o->name);
         return usage_error(what, value, "must be at least 1ms");
+    }
+
+    return rc;
+}
+
+static int set_backoff_list(const struct opt *o, char *value, struct backoff *b)
+{
+    b->kind = LAPSE_BACKOFF_LIST;
+    for (char *at = value; at;) {
+        char *comma = strchr(at, ',');
+
+        if (b->n == BACKOFFS) {
+            return usage_error("--backoff", at, "is one too many: at most 16 are allowed");
+        }
+        if (comma) {
+            *comma++ = '\0';
+        }
+        if (set_wait(o, at, &b->list_ms[b->n++])) {
+            return USAGE;
+        }
+        at = comma;
+    }
+
+    return 0;
+}
+
+/* One wait, to be doubled; a fixed one; several, one after another; or those of another queue. */
+static int set_backoff(const struct opt *o, char *value, void *field)
+{
+    static const struct {
+        const char *name;
+        struct backoff backoff;
+    } queues[] = {
+        {"delayq", {.kind = LAPSE_BACKOFF_POWER2, .max_ms = 4096000, .tries = LAPSE_FOREVER}},
+        {"asynq", {.kind = LAPSE_BACKOFF_POWER4, .ms = 30000, .tries = 26}},
+        {"sidekiq", {.kind = LAPSE_BACKOFF_POWER4, .ms = 10000, .tries = 26}},
+    };
+    static const char fixed[] = "fixed:";
+    struct backoff *b = field;
+
+    *b = (struct backoff){.kind = LAPSE_BACKOFF_DOUBLE};
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
+        if (strcmp(value, queues[i].name) == 0) {
+            *b = queues[i].backoff;
+            return 0;
+        }
+    }
+
+    if (strchr(value, ',')) {
+        return set_backoff_list(o, value, b);
+    }
+    if (strncmp(value, fixed, sizeof fixed - 1) == 0) {
+        b->kind = LAPSE_BACKOFF_FIXED;
+        value += sizeof fixed - 1;
+    }
+    return set_wait(o, value, &b->ms);
+}
+
+static int set_run(const struct opt *o, char *value, void *field)
+{
+    int64_t *ms = field;
+    int rc = set_duration(o, value, field);
+
+    if (!rc && (*ms < RUN_MIN_MS || *ms > RUN_MAX_MS)) {
+        return usage_error("--max-run", value, "must be 100ms to 366d");
     }
 
     return rc;
@@ -172,10 +256,15 @@ static const struct opt schedule_options[] = {
      "means now"},
     {"tries", 0, "N", set_tries, AT(spec.tries),
      "runs before the job is dead, or forever; default 10"},
-    {"backoff", 0, "DURATION", set_backoff, AT(spec.backoff_ms),
-     "delay before the second run, doubled after each run; default 1s"},
-    {"backoff-max", 0, "DURATION", set_backoff, AT(spec.backoff_max_ms),
-     "upper limit of the delay; default 1h"},
+    {"backoff", 0, "HOW", set_backoff, AT(backoff),
+     "delay before the second run, doubled after each run: 5s (default 1s); always the same: "
+     "fixed:5s; one after another, the last one repeated: 1s,5s,1m; or that of delayq, asynq or "
+     "sidekiq, with their number of runs if --tries says no other"},
+    {"backoff-max", 0, "DURATION", set_wait, AT(spec.backoff_max_ms),
+     "upper limit of a doubled delay; default 1h, of delayq 4096s"},
+    {"max-run", 0, "DURATION", set_run, AT(spec.run_ms),
+     "how long one run may take, 100ms to 366d, and at most what who runs it allows (its run_ms); "
+     "then the job runs again"},
     {"on-conflict", 0, "WHAT", set_conflict, AT(spec.on_conflict),
      "if the id exists: reject (default; exit code 1), keep the existing job, or replace it "
      "unless it is running"},
@@ -268,10 +357,30 @@ static int schedule_body(struct schedule_command *s, const struct globals *g, co
     return body_from_stdin(s);
 }
 
+static void schedule_backoff(struct lapse_spec *spec, const struct backoff *b)
+{
+    spec->backoff_kind = b->kind;
+    spec->backoff_ms = b->ms;
+    spec->backoff_max_ms = spec->backoff_max_ms ? spec->backoff_max_ms : b->max_ms;
+    spec->tries = spec->tries ? spec->tries : b->tries;
+    spec->backoff_list_ms = b->n ? b->list_ms : NULL;
+    spec->n_backoff_list = b->n;
+}
+
 /* ---- the request ---- */
 static size_t attribute_bytes(size_t len)
 {
     return len < 128 ? len + 2 : len + 3;
+}
+
+static size_t backoff_bytes(const struct backoff *b)
+{
+    size_t len = 1;
+
+    for (unsigned i = 0; i < b->n; i++) {
+        len += (size_t)snprintf(NULL, 0, i ? ",%" PRId64 : "%" PRId64, b->list_ms[i]);
+    }
+    return b->kind == LAPSE_BACKOFF_DOUBLE ? 0 : attribute_bytes(len);
 }
 
 static int check_attributes(const struct schedule_command *s)
@@ -286,8 +395,13 @@ static int check_attributes(const struct schedule_command *s)
         bytes += attribute_bytes(strlen(h->name) + 1 + strlen(h->value));
     }
 
+    bytes += backoff_bytes(&s->backoff) + (s->spec.run_ms ? RUN_BYTES : 0);
+
     if (bytes > ATTRIBUTES_MAX) {
-        return usage_errorf("the tags and headers take %zu bytes; they may take 4096", bytes);
+        return usage_errorf(
+            "tags, headers, --priority, --backoff and --max-run take %zu bytes; they may "
+            "take 4096",
+            bytes);
     }
     return 0;
 }
@@ -326,6 +440,7 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     s.spec.n_tags = s.tags.n;
     s.spec.headers = s.headers.v;
     s.spec.n_headers = s.headers.n;
+    schedule_backoff(&s.spec, &s.backoff);
     if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id)) ||
         check_attributes(&s)) {
         return USAGE;
