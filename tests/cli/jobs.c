@@ -106,7 +106,9 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     many[5 + 2 * 16] = NULL;
     struct proc *p = proc_start(many);
     proc_wait(p, 10000);
-    expect(p, 2, "", "tags, headers, --backoff and --max-run take 4102 bytes; they may take 4096");
+    expect(
+        p, 2, "",
+        "tags, headers, --priority, --backoff and --max-run take 4102 bytes; they may take 4096");
 
     for (int i = 0; i < 17; i++) {
         snprintf(header[i], sizeof header[i], "h%d=x", i);
