@@ -146,11 +146,13 @@ static void list_ask(struct list_call *r, const struct lapse_job *after, struct 
     struct list_page page = {
         .state = r->state,
         .limit = r->limit - r->n,
-        .after_score_ms = after ? after->score_ms : 0,
-        .after_priority = after && r->state == LAPSE_WAITING ? after->priority : 0,
         .after_id = after_id,
     };
 
+    if (after) {
+        page.after_score_ms = after->score_ms;
+        page.after_priority = r->state == LAPSE_WAITING ? after->priority : 0;
+    }
     if (r->tag.len) {
         script_list_tag(script, &r->script, r->request.key, r->tag, page.limit, after_id);
     } else {

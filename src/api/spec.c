@@ -173,11 +173,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
-        put_priority,
-        put_tags,
-        put_backoff,
-        put_headers,
-        put_run,
+        put_priority, put_tags, put_backoff, put_headers, put_run,
     };
 
     out->len = 0;

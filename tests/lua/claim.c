@@ -42,8 +42,7 @@ Test(claim, of_an_event_that_came_a_millisecond_early_makes_another_one_come)
     given("schedule", ABC);
     ask("DEL s:{q}:t:a s:{q}:t:b");
     RUN("claim", "0 me 1000 0 a b c", "[U 0 T+1 0 0 0 0]");
-    KEYS("due a:T+1 b:T+2 c:T+3 | jobs a=" REC "a b=" REC "b c=" REC
-         "c | t a:T+1 c:T+2");
+    KEYS("due a:T+1 b:T+2 c:T+3 | jobs a=" REC "a b=" REC "b c=" REC "c | t a:T+1 c:T+2");
     HEARD("");
 }
 

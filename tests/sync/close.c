@@ -71,7 +71,7 @@ Test(close, gives_back_at_once_what_no_thread_has_begun)
     for (int i = 0; i < 6; i++) {
         cr_assert_eq(schedule(w.s, NULL, 0), 0);
     }
-    wait_until(depth_of(w.s, "q").running == 6);
+    wait_until(k.inside == 1 && depth_of(w.s, "q").running == 6);
 
     start_closing(&c, w.s, HOUR);
     replace(&w);

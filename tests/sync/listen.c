@@ -194,7 +194,7 @@ Test(listen, unlisten_gives_back_what_no_thread_has_begun_uncounted)
     k.blocks = true;
     cr_assert_eq(listen_with(w.s, &k, 1, 10), 0);
     schedule_due(&w, 5);
-    wait_until(depth_of(w.s, "q").running == 5);
+    wait_until(k.inside == 1 && depth_of(w.s, "q").running == 5);
     cr_assert_eq(lapse_sync_unlisten(w.s, "q"), 0);
     wait_until(depth_of(w.s, "q").running == 1);
     cr_assert_eq(lapse_sync_unlisten(w.s, "q"), LAPSE_ENOENT);

@@ -34,14 +34,14 @@ end
 
 local function main()
   local first_due, spread_ms = first_to_come(), tonumber(ARGV[8])
-  local began, from = string.match(ARGV[6], '^(%d+) (.*)$')
-  local due_ms = tonumber(began) or due_of(ARGV[7])
-  if not began and due_ms + spread_ms > now_ms + TEN_YEARS then return { now_us, 0, 0, '', 0 } end
+  local began, rest = string.match(ARGV[6], '^(%d+) (.*)$')
+  local start_ms = tonumber(began) or due_of(ARGV[7])
+  if not began and start_ms + spread_ms > now_ms + TEN_YEARS then return { now_us, 0, 0, '', 0 } end
 
-  local jobs, n_running, cursor = selection_jobs(from or ARGV[6])
+  local jobs, n_running, cursor = selection_jobs(rest or ARGV[6])
   local dues, leaves, revived, priorities = {}, { [RUN] = {}, [DEAD] = {} }, {}, {}
   for _, job in ipairs(jobs) do
-    local id, at_ms = job.id, due_ms + spread_of(job.id, spread_ms)
+    local id, at_ms = job.id, start_ms + spread_of(job.id, spread_ms)
     local is_there = job.set == DUE and time_of(job.score) == at_ms
     if job.record and not is_there then
       dues[#dues + 1], dues[#dues + 2], priorities[id] = at_ms, id, record_priority(job.record)
@@ -52,7 +52,7 @@ local function main()
 
   local moved = { { RUN, leaves[RUN] }, { DEAD, leaves[DEAD] } }
   jobs_wait(first_due, dues, moved, revived, priorities)
-  if cursor ~= '' then cursor = decimal(due_ms) .. ' ' .. cursor end
-  return { now_us, #dues / 2, n_running, cursor, due_ms }
+  if cursor ~= '' then cursor = decimal(start_ms) .. ' ' .. cursor end
+  return { now_us, #dues / 2, n_running, cursor, start_ms }
 end
 return answer(main)

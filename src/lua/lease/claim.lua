@@ -51,9 +51,9 @@ local function due_jobs(limit)
   return ids, dues, place, early
 end
 
--- From version 8 on Redis itself expires a key when its time has come, and not when that is past, so
--- its event may come a millisecond before the job is due. Another trigger makes another event. Where
--- it cannot be set, alarm and sweep find the job.
+-- From version 8 on Redis itself expires a key when its time has come, and not when that is past,
+-- so its event may come a millisecond before the job is due. Another trigger makes another event.
+-- Where it cannot be set, alarm and sweep find the job.
 local function triggers_set_again(ids)
   for _, id in ipairs(ids) do redis.pcall('SET', TRIGGER .. id, '1', 'PXAT', now_ms + 1, 'NX') end
 end
