@@ -39,7 +39,8 @@ struct proc *proc_start(const char *const *argv)
 
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGHUP, SIG_DFL);  /* the shell that runs the tests may ignore it */
+        signal(SIGHUP, SIG_DFL); /* the shell that runs the tests may ignore them */
+        signal(SIGINT, SIG_DFL);
         signal(SIGPIPE, SIG_DFL); /* proc_write() ignores it, and exec would keep that */
         dup2(in[0], 0);
         dup2(out[1], 1);
