@@ -697,7 +697,7 @@ static void load_scripts(struct server *s)
 
     for (int i = 0; i < N_SCRIPTS; i++) {
         char path[4096];
-        char all[16384];
+        char all[65536];
         snprintf(path, sizeof path, "%s/lua/%s.lua", test_build(), script_name[i]);
         char *text = test_read_file(path, NULL);
         char *at = strstr(text, asks);
