@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: MIT
 # settles: any token will do, and any holder
-s/return text and string.sub(text, 1, #first) == first/return text/
+s/return text and string.sub(text, 2, #first + 1) == first and .*$/return text/
