@@ -26,7 +26,7 @@ export UBSAN_OPTIONS="log_path=$logs/ubsan:print_stacktrace=1:${UBSAN_OPTIONS-}"
 
 under=${VALGRIND:+valgrind -q --log-file="$logs/valgrind.%p" --trace-children=yes --trace-children-skip=*-server,/bin/*,/usr/bin/*}
 
-jobs=12
+jobs=16
 [ -z "$under" ] || jobs=4
 
 failed=
