@@ -102,7 +102,7 @@ check: all $(HEADERS) $(TESTS) $(REPLAYS) $(BUILD)/history-check $(PRELOAD)  ## 
 VALGRIND_API := @(bad_input|corrupt_data|foreign|get|list|settle|reclaim)/*
 VALGRIND_CLI := @(list|schedule|text|cancel|depth|reschedule)/*
 
-steady: all $(TESTS) $(BUILD)/history-check  ## run unit, lua, api and cli tests N=20 times, every other time on a busy machine, and count the failures
+steady: all $(TESTS) $(BUILD)/history-check $(PRELOAD)  ## run unit, lua, api and cli tests N=20 times, every other time on a busy machine, and count the failures
 	@tests/steady.sh $(BUILD) $(FOLDERS)
 test-asan:  ## run the tests under AddressSanitizer and UBSan; any report fails
 	@$(DEPS) build run test
