@@ -245,6 +245,12 @@ void lapse_on_health(struct lapse *l, lapse_health_fn *fn, void *arg)
     l->context.health.arg = arg;
 }
 
+void lapse_on_event(struct lapse *l, lapse_event_fn *fn, void *arg)
+{
+    l->context.on_event = fn;
+    l->context.on_event_arg = arg;
+}
+
 const char *lapse_version(void)
 {
     return LAPSE_VERSION;

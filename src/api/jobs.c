@@ -120,7 +120,7 @@ static void on_rescheduled(struct job_request *r, int err, const struct job_row 
 {
     struct job_call *c = job_call_of(r);
 
-    if (!err) {
+    if (!err && row->state == LAPSE_WAITING) {
         listener_scheduled(&c->request.handle->listener, c->request.queue, row->id, row->score_ms);
     }
 
@@ -304,10 +304,12 @@ int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned fl
 {
     struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
     struct job_call *r;
-    int err = flags ? LAPSE_EINVAL : ask_about_job(&r, l, &spec, fn);
+    bool known = flags <= LAPSE_RUNNING_TOO;
+    int err = known ? ask_about_job(&r, l, &spec, fn) : LAPSE_EINVAL;
 
     if (!err) {
-        script_cancel(&l->script, &r->script.job, r->request.key, r->request.id);
+        script_cancel(&l->script, &r->script.job, r->request.key, r->request.id,
+                      flags & LAPSE_RUNNING_TOO);
     }
     return err;
 }
@@ -316,16 +318,17 @@ int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct 
                      unsigned flags, lapse_cb *fn, void *arg)
 {
     struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
+    struct reschedule_how how = {.due = due, .running = flags & LAPSE_RUNNING_TOO};
     struct job_call *r;
 
-    if (flags || !l || !request_due_is_valid(l, due)) {
+    if (flags > LAPSE_RUNNING_TOO || !l || !request_due_is_valid(l, due)) {
         return LAPSE_EINVAL;
     }
 
     int err = ask_about_job(&r, l, &spec, fn);
     if (!err) {
         r->script.job.end = on_rescheduled;
-        script_reschedule(&l->script, &r->script.job, r->request.key, r->request.id, due);
+        script_reschedule(&l->script, &r->script.job, r->request.key, r->request.id, &how);
     }
     return err;
 }

@@ -13,6 +13,7 @@ struct selection_call {
     uint64_t most; /* 0: no limit */
     uint64_t n;
     uint64_t n_running;
+    bool asks; /* those that run: LAPSE_RUNNING_TOO */
 
     /* of a reschedule */
     bool reschedules;
@@ -35,10 +36,15 @@ static void selection_call_done(struct task *t, bool alive)
     mem_free(CONTAINER(t, struct selection_call, request.task));
 }
 
+static uint64_t selection_call_changed(const struct selection_call *c)
+{
+    return c->n + (c->asks ? c->n_running : 0);
+}
+
 static void selection_call_send(struct selection_call *c)
 {
     struct lapse *l = c->request.handle;
-    uint64_t left = c->most - c->n;
+    uint64_t left = c->most - selection_call_changed(c);
 
     c->next.limit = SCRIPT_BATCH;
     if (c->most > 0 && left < SCRIPT_BATCH) {
@@ -81,7 +87,7 @@ static void on_selected(struct selection_request *r, int err, const struct selec
         err = LAPSE_EBROKEN;
     }
 
-    bool is_over = c->next.cursor.len == 0 || (c->most > 0 && c->n >= c->most);
+    bool is_over = c->next.cursor.len == 0 || (c->most > 0 && selection_call_changed(c) >= c->most);
     if (!err && !is_over && c->request.handle->ended) {
         err = LAPSE_ECLOSED;
     }
@@ -150,10 +156,13 @@ int lapse_cancel_all(struct lapse *l, const char *queue, const struct lapse_wher
                      unsigned flags, lapse_count_fn *fn, void *arg)
 {
     struct selection_call *c;
-    int err = flags ? LAPSE_EINVAL : selection_call_new(&c, l, queue, w, arg);
+    bool known = flags <= LAPSE_RUNNING_TOO;
+    int err = known ? selection_call_new(&c, l, queue, w, arg) : LAPSE_EINVAL;
 
     if (!err) {
         c->fn = fn;
+        c->asks = flags & LAPSE_RUNNING_TOO;
+        c->next.running = c->asks;
         selection_call_send(c);
     }
     return err;
@@ -165,7 +174,7 @@ int lapse_reschedule_all(struct lapse *l, const char *queue, const struct lapse_
 {
     struct selection_call *c;
 
-    if (!l || flags || !request_due_is_valid(l, due) || spread_ms < 0 ||
+    if (!l || flags > LAPSE_RUNNING_TOO || !request_due_is_valid(l, due) || spread_ms < 0 ||
         spread_ms > JOB_TEN_YEARS_MS - due.delay_ms) {
         return LAPSE_EINVAL;
     }
@@ -173,6 +182,8 @@ int lapse_reschedule_all(struct lapse *l, const char *queue, const struct lapse_
     int err = selection_call_new(&c, l, queue, w, arg);
     if (!err) {
         c->fn = fn;
+        c->asks = flags & LAPSE_RUNNING_TOO;
+        c->next.running = c->asks;
         c->reschedules = true;
         c->due = due;
         c->spread_ms = spread_ms;

@@ -55,57 +55,36 @@ static void settle_call_failed(struct settle_call *c, const struct script_reques
     request_end(&c->request, err);
 }
 
-/* next_due_ms is of a retry or a snooze; 0: its tries were used up. */
-static void settle_call_count(struct settle_call *c, int64_t next_due_ms)
-{
-    struct lapse *l = c->request.handle;
-    struct lapse_stats *stats = &l->context.stats;
-
-    switch (c->how) {
-    case LAPSE_HOW_DONE: stats->done++; break;
-    case LAPSE_HOW_FAIL: stats->failed++; break;
-    case LAPSE_HOW_RETRY:
-        if (next_due_ms) {
-            stats->retried++;
-            listener_scheduled(&l->listener, c->request.queue, c->request.id, next_due_ms);
-        } else {
-            stats->failed++;
-        }
-        break;
-    case LAPSE_HOW_SNOOZE:
-        stats->snoozed++;
-        listener_scheduled(&l->listener, c->request.queue, c->request.id, next_due_ms);
-        break;
-    default: break;
-    }
-}
-
-static void on_settled(struct settle_request *r, int err, int64_t due_ms)
+static void on_settled(struct settle_request *r, int err, const struct settled_job *settled)
 {
     struct settle_call *c = CONTAINER(r, struct settle_call, script.settle);
     struct leased_job job = settle_call_job(c);
+    struct lapse *l = c->request.handle;
 
     if (err) {
         settle_call_failed(c, &r->request, err);
         return;
     }
 
-    settle_call_count(c, due_ms);
-    listener_settled(&c->request.handle->listener, &job);
+    script_count_settled(r, settled, &l->context.stats);
+    if (settled->as == SETTLED_WAITS) {
+        listener_scheduled(&l->listener, c->request.queue, c->request.id, settled->due_ms);
+    }
+    listener_settled(&l->listener, &job);
     request_end(&c->request, 0);
 }
 
-static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
+static void on_renewed(struct renew_request *r, int err, const struct renewed_lease *lease)
 {
     struct settle_call *c = CONTAINER(r, struct settle_call, script.renew);
     struct leased_job job = settle_call_job(c);
-    struct lease_span span = {r->request.sent_us, c->lease_ms, until_ms};
 
     if (err) {
         settle_call_failed(c, &r->request, err);
         return;
     }
 
+    struct lease_span span = {r->request.sent_us, c->lease_ms, *lease};
     listener_renewed(&c->request.handle->listener, &job, &span);
     request_end(&c->request, 0);
 }

@@ -13,7 +13,9 @@ struct context {
     struct log log;
     struct health health;
     struct lapse_stats stats;
-    struct lapse *handle; /* for the user's callbacks */
+    struct lapse *handle;     /* for the user's callbacks */
+    lapse_event_fn *on_event; /* NULL: nobody wants to hear */
+    void *on_event_arg;
 };
 
 #endif

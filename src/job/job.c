@@ -88,6 +88,7 @@ static void set_attempt(struct lapse_job *job, const struct attempt *a)
     job->token = a->token;
     job->claimed_us = a->claimed_us;
     job->due_ms = a->due_ms;
+    job->cancelled = a->cancelled;
     memcpy(job->reason, a->reason.at, len);
     job->reason[len] = '\0';
 }
@@ -277,6 +278,11 @@ int64_t lapse_job_due_ms(const struct lapse_job *job)
 int64_t lapse_job_until_ms(const struct lapse_job *job)
 {
     return job_until_ms(job);
+}
+
+int lapse_job_cancelled(const struct lapse_job *job)
+{
+    return job_cancelled(job);
 }
 
 int64_t lapse_job_claimed_us(const struct lapse_job *job)

@@ -24,6 +24,8 @@ struct lapse_job {
     int64_t until_ms; /* the loop changes it while another thread may read it: see job_until_ms() */
     int64_t score_ms; /* its place in its state, from which lapse_list() goes on */
 
+    int cancelled; /* likewise: see job_cancelled() */
+
     unsigned priority;
     int64_t run_ms; /* how long one run may take, as its schedule says; 0: it does not */
     unsigned tries;
@@ -47,6 +49,16 @@ static inline int64_t job_until_ms(const struct lapse_job *job)
 static inline void job_set_until_ms(struct lapse_job *job, int64_t until_ms)
 {
     __atomic_store_n(&job->until_ms, until_ms, __ATOMIC_RELAXED);
+}
+
+static inline int job_cancelled(const struct lapse_job *job)
+{
+    return __atomic_load_n(&job->cancelled, __ATOMIC_RELAXED);
+}
+
+static inline void job_set_cancelled(struct lapse_job *job, int cancelled)
+{
+    __atomic_store_n(&job->cancelled, cancelled, __ATOMIC_RELAXED);
 }
 
 /* What a script answers of one job. Its texts are not copied. */

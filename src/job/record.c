@@ -106,6 +106,7 @@ bool record_decode(struct record *r, struct span text)
 }
 
 /* ---- the attempt ---- */
+
 /* A number and the space after it. */
 static bool attempt_number(struct span *s, int64_t *out)
 {
@@ -114,25 +115,39 @@ static bool attempt_number(struct span *s, int64_t *out)
 }
 
 /* A word of at least one byte, and the space after it: (%S+) and a space to Lua. */
-static bool attempt_skip_word(struct span *s)
+static bool attempt_word(struct span *s, struct span *word)
 {
-    struct span word;
-
-    if (!span_cut(s, ' ', &word)) {
+    if (!span_cut(s, ' ', word)) {
         return false;
     }
 
-    for (size_t i = 0; i < word.len; i++) {
-        if (word.at[i] >= '\t' && word.at[i] <= '\r') {
+    for (size_t i = 0; i < word->len; i++) {
+        if (word->at[i] >= '\t' && word->at[i] <= '\r') {
             return false;
         }
     }
-    return word.len > 0;
+    return word->len > 0;
+}
+
+/* name=value,name=value: does it have the name c? */
+static bool attempt_is_cancelled(struct span more)
+{
+    struct span word = more;
+
+    for (bool any = true; any;) {
+        any = span_cut(&more, ',', &word);
+        if (span_starts(any ? word : more, "c=")) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool attempt_decode(struct attempt *a, struct span text)
 {
     struct attempt found;
+    struct span holder;
+    struct span more = {"", 0};
     int64_t version;
     int64_t try_no;
     int64_t tries;
@@ -140,17 +155,18 @@ bool attempt_decode(struct attempt *a, struct span text)
 
     if (!attempt_number(&text, &version) || version < ATTEMPT_PLAIN ||
         version > ATTEMPT_WITH_MORE || !attempt_number(&text, &token) ||
-        !attempt_skip_word(&text) || !attempt_number(&text, &try_no) || try_no > UINT32_MAX ||
+        !attempt_word(&text, &holder) || !attempt_number(&text, &try_no) || try_no > UINT32_MAX ||
         !attempt_number(&text, &tries) || !attempt_number(&text, &found.claimed_us) ||
         !attempt_number(&text, &found.due_ms)) {
         return false;
     }
-    if (version == ATTEMPT_WITH_MORE && !attempt_skip_word(&text)) {
+    if (version == ATTEMPT_WITH_MORE && !attempt_word(&text, &more)) {
         return false;
     }
 
     found.try_no = (unsigned)try_no;
     found.token = (uint64_t)token;
+    found.cancelled = attempt_is_cancelled(more);
     found.reason = text;
     *a = found;
     return true;

@@ -38,6 +38,7 @@ struct attempt {
     uint64_t token;
     int64_t claimed_us;
     int64_t due_ms;
+    bool cancelled; /* it was asked to stop while it ran */
     struct span reason;
 };
 

@@ -25,7 +25,9 @@ enum {
 /* ---- its memory ---- */
 static void lease_free_if_unused(struct lease *l)
 {
-    if (l->disposed && !l->in_handler && !l->renewing.request.pending) {
+    bool is_lent = l->in_handler || l->in_told;
+
+    if (l->disposed && !is_lent && !l->renewing.request.pending) {
         mem_free(l);
     }
 }
@@ -33,6 +35,7 @@ static void lease_free_if_unused(struct lease *l)
 static void lease_dispose(struct lease *l)
 {
     list_remove(&l->node);
+    list_remove(&l->told.node);
     if (l->leases) {
         script_withdraw(l->leases->script, &l->renewing.request);
     }
@@ -46,6 +49,7 @@ static void lease_detach(struct lease *l)
 {
     script_withdraw(l->leases->script, &l->renewing.request);
     list_remove(&l->node);
+    list_remove(&l->told.node);
     l->state = LEASE_RUNNING;
     l->leases = NULL;
     l->job.handle = NULL;
@@ -70,31 +74,6 @@ static void lease_settled(struct lease *l, int err)
     }
 }
 
-/* next_due_ms is of a retry or a snooze; 0: its tries were used up. */
-static void lease_count_settled(struct lease *l, int64_t next_due_ms)
-{
-    struct leases *ls = l->leases;
-    struct lapse_stats *stats = &ls->context->stats;
-
-    switch (l->settle) {
-    case SETTLE_DONE: stats->done++; break;
-    case SETTLE_FAIL: stats->failed++; break;
-    case SETTLE_RELEASE: break;
-    case SETTLE_SNOOZE:
-        stats->snoozed++;
-        ls->events->retried(ls->arg, l->owner, span_of(l->job.id), next_due_ms);
-        break;
-    case SETTLE_RETRY:
-        if (next_due_ms) {
-            stats->retried++;
-            ls->events->retried(ls->arg, l->owner, span_of(l->job.id), next_due_ms);
-        } else {
-            stats->failed++;
-        }
-        break;
-    }
-}
-
 /* A run that began and could not be settled counts as a try, and one that was forgotten goes on
  * elsewhere: its token must not be taken for that of a claim whose answer was lost. */
 static void leases_note_unsettled(struct leases *ls, uint64_t token)
@@ -109,14 +88,17 @@ static void leases_note_unsettled(struct leases *ls, uint64_t token)
     ls->n_unsettled++;
 }
 
-static void on_settled(struct settle_request *r, int err, int64_t due_ms)
+static void on_settled(struct settle_request *r, int err, const struct settled_job *job)
 {
     struct lease *l = CONTAINER(r, struct lease, settling);
     struct leases *ls = l->leases;
     bool released = l->settle == SETTLE_RELEASE;
 
     if (!err) {
-        lease_count_settled(l, due_ms);
+        script_count_settled(r, job, &ls->context->stats);
+        if (job->as == SETTLED_WAITS) {
+            ls->events->retried(ls->arg, l->owner, span_of(l->job.id), job->due_ms);
+        }
     } else if (err != LAPSE_EGONE && !released) {
         leases_note_unsettled(ls, l->job.token);
     }
@@ -162,6 +144,7 @@ static void lease_ask_settle(struct lease *l, enum settle how)
 
     l->settle = how;
     l->state = LEASE_SETTLING;
+    list_remove(&l->told.node);
     r->end = on_settled;
     r->request.repeats = true;
     r->request.until_us = lease_settle_until_us(l);
@@ -261,6 +244,11 @@ void lease_forget(struct lease *l)
 }
 
 /* ---- renewal ---- */
+static bool lease_is_held(const struct lease *l)
+{
+    return l->state == LEASE_QUEUED || l->state == LEASE_RUNNING;
+}
+
 /* A run that reaches run_ms ends with its lease: there is nothing to renew. */
 static bool lease_lasts_for_run(const struct lease *l)
 {
@@ -278,31 +266,7 @@ static void lease_renewed(struct lease *l, int64_t sent_us, int64_t length_ms, i
     }
 }
 
-static bool lease_is_held(const struct lease *l)
-{
-    return l->state == LEASE_QUEUED || l->state == LEASE_RUNNING;
-}
-
-static void lease_renew(struct lease *l, int64_t now_us);
-
-static void on_renewed(struct renew_request *r, int err, int64_t until_ms)
-{
-    struct lease *l = CONTAINER(r, struct lease, renewing);
-
-    if (!err) {
-        lease_renewed(l, r->request.sent_us, l->length_ms, until_ms);
-    } else if (err == LAPSE_EGONE) {
-        l->end_us = 0;
-    } else if (err_is_refusal(err)) {
-        l->renew_at_us = clock_us() + l->length_ms * 1000 / 6; /* not at each tick */
-    }
-
-    if (!err && l->renews_again && lease_is_held(l)) {
-        l->renews_again = false;
-        lease_renew(l, clock_us());
-    }
-    lease_free_if_unused(l); /* it may have been settled meanwhile */
-}
+static void on_renewed(struct renew_request *r, int err, const struct renewed_lease *lease);
 
 /* A lease is renewed for as long as its handler may run, and ends no earlier: what is left of that
  * is rounded up. A job that waits for its turn is kept for as long as that takes. */
@@ -352,6 +316,70 @@ int lease_extend(struct lease *l, int64_t run_ms)
     return 0;
 }
 
+/* ---- asked to stop ---- */
+static void told_run(struct task *t)
+{
+    struct lease *l = CONTAINER(t, struct lease, told);
+    struct context *c = l->leases->context;
+
+    l->in_told = true;
+    if (c->on_event) {
+        c->on_event(l->handle, LAPSE_EVENT_CANCEL, &l->job, c->on_event_arg);
+    }
+}
+
+static void told_done(struct task *t, bool alive)
+{
+    struct lease *l = CONTAINER(t, struct lease, told);
+    (void)alive;
+
+    l->in_told = false;
+    l->told.queued = false;
+    lease_free_if_unused(l);
+}
+
+/* Redis said whether the job is asked to stop. A handler that has not begun does not begin. */
+static void lease_hear_mark(struct lease *l, bool cancelled)
+{
+    bool is_news = cancelled && !job_cancelled(&l->job);
+
+    job_set_cancelled(&l->job, cancelled);
+    if (!is_news) {
+        return;
+    }
+
+    if (l->state == LEASE_QUEUED && !l->in_handler) {
+        list_remove(&l->run.node);
+        lease_ask_settle(l, SETTLE_RELEASE);
+    } else if (l->state == LEASE_RUNNING && !l->told.queued) {
+        task_queue_push(l->leases->tasks, &l->told);
+    }
+}
+
+static void on_renewed(struct renew_request *r, int err, const struct renewed_lease *lease)
+{
+    struct lease *l = CONTAINER(r, struct lease, renewing);
+    bool renews_again = l->renews_again;
+
+    l->renews_again = false;
+    if (!err) {
+        lease_renewed(l, r->request.sent_us, l->length_ms, lease->until_ms);
+    } else if (err == LAPSE_EGONE) {
+        l->end_us = 0;
+    } else if (err_is_refusal(err)) {
+        l->renew_at_us = clock_us() + l->length_ms * 1000 / 6; /* not at each tick */
+    }
+
+    if (l->leases && lease_is_held(l) && !err) {
+        lease_hear_mark(l, lease->cancelled);
+    }
+    if (l->leases && lease_is_held(l) && renews_again && err != LAPSE_EGONE) {
+        lease_renew(l, clock_us());
+    }
+    lease_free_if_unused(l); /* it may have been settled meanwhile */
+}
+
+/* ---- its end ---- */
 /* The handler goes on. When it settles, it hears EGONE if another process has the job by then. */
 static void lease_lose(struct lease *l, int64_t now_us)
 {
@@ -595,6 +623,8 @@ int leases_add(struct leases *ls, const struct lease_spec *spec)
     l->run = (struct task){.run = handler_run, .done = handler_done};
     l->settled = (struct task){.run = settled_run, .done = settled_done};
     list_init(&l->settled.node);
+    l->told = (struct task){.run = told_run, .done = told_done};
+    list_init(&l->told.node);
 
     list_insert(&ls->all, &l->node);
     if (spec->to) {
@@ -710,8 +740,33 @@ void leases_settled(struct leases *ls, const struct leased_job *job)
     }
 
     script_withdraw(ls->script, &l->renewing.request);
+    list_remove(&l->told.node);
     l->state = LEASE_OVER;
     job_set_until_ms(&l->job, 0);
+}
+
+/* The mark may have come after Redis ran a renewal that is under way. */
+static void lease_look(struct lease *l)
+{
+    int64_t now_us = clock_us();
+
+    if (now_us >= l->end_us) {
+        return;
+    }
+
+    if (l->renewing.request.pending && !script_is_unsent(&l->renewing.request)) {
+        l->renews_again = true;
+    }
+    lease_renew(l, now_us);
+}
+
+void leases_look(struct leases *ls, const struct leased_job *job)
+{
+    struct lease *l = leases_find(ls, job);
+
+    if (l) {
+        lease_look(l);
+    }
 }
 
 void leases_renewed(struct leases *ls, const struct leased_job *job, const struct lease_span *span)
@@ -719,7 +774,8 @@ void leases_renewed(struct leases *ls, const struct leased_job *job, const struc
     struct lease *l = leases_find(ls, job);
 
     if (l) {
-        lease_renewed(l, span->sent_us, span->length_ms, span->until_ms);
+        lease_renewed(l, span->sent_us, span->length_ms, span->lease.until_ms);
+        lease_hear_mark(l, span->lease.cancelled);
     }
 }
 
@@ -736,6 +792,7 @@ void leases_close(struct leases *ls)
         l->leases = NULL;
         l->job.handle = NULL;
         list_remove(i);
+        list_remove(&l->told.node);
         if (l->state == LEASE_QUEUED) {
             list_remove(&l->run.node);
             lease_dispose(l);

@@ -15,7 +15,8 @@ struct lease {
     struct span key;       /* of its queue, which it may outlive: a copy */
     enum { LEASE_QUEUED, LEASE_RUNNING, LEASE_OVER, LEASE_SETTLING, LEASE_SETTLED } state;
     bool in_handler;
-    bool disposed;         /* it is freed when its handler has returned and its renewal has ended */
+    bool disposed;         /* it is freed when the user's functions have returned and its renewal
+                              has ended */
     bool given_back;       /* while its handler had it, since the handle is closing */
     bool was_settled_late; /* by its handler, after it was given back */
 
@@ -36,6 +37,8 @@ struct lease {
     int64_t delay_ms;
     char reason[JOB_REASON_MAX + 1];
     struct settle_request settling;
+    struct task told; /* that it is asked to stop */
+    bool in_told;
     struct task settled;
     lapse_cb *settled_fn;
     void *settled_arg;
@@ -122,11 +125,14 @@ uint64_t leases_forgotten_token(const struct leases *ls);
  * settles it, which then tells EGONE. */
 void leases_settled(struct leases *ls, const struct leased_job *job);
 
+/* A notice says that this job is asked to stop: if we hold it, Redis is asked. */
+void leases_look(struct leases *ls, const struct leased_job *job);
+
 /* How long a lease is that was renewed by its token. */
 struct lease_span {
     int64_t sent_us; /* when that was sent, by clock_us() */
     int64_t length_ms;
-    int64_t until_ms;
+    struct renewed_lease lease;
 };
 void leases_renewed(struct leases *ls, const struct leased_job *job, const struct lease_span *span);
 

@@ -579,6 +579,14 @@ static void on_configured(void *arg)
     queue_configured(arg);
 }
 
+static void on_stop(void *arg, struct span id, uint64_t token)
+{
+    struct queue *q = arg;
+    struct leased_job job = {.key = span_of(q->key), .id = id, .token = token};
+
+    leases_look(&q->shared->leases, &job);
+}
+
 static void on_heard(void *arg)
 {
     struct queue *q = arg;
@@ -664,8 +672,8 @@ void queue_lease_ended(struct queue *q)
 static void queue_hear(struct queue *q)
 {
     static const struct alarm_events alarm_events = {on_touch_due, on_overdue};
-    static const struct watch_events watch_events = {on_heard,      on_named,        on_configured,
-                                                     on_subscribed, on_unsubscribed, on_ended};
+    static const struct watch_events watch_events = {
+        on_heard, on_named, on_configured, on_stop, on_subscribed, on_unsubscribed, on_ended};
     struct shared *sh = q->shared;
     struct span key = span_of(q->key);
 

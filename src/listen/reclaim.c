@@ -89,12 +89,12 @@ static void reclaim_go_on(struct reclaim *r)
     r->done(r->arg, r->err, r->n_returned);
 }
 
-static void on_returned(struct settle_request *release, int err, int64_t due_ms)
+static void on_returned(struct settle_request *release, int err, const struct settled_job *job)
 {
     struct stray *stray = CONTAINER(release, struct stray, release);
     struct reclaim *r = stray->reclaim;
 
-    (void)due_ms;
+    (void)job;
     mem_free(stray);
     r->n_returning--;
     if (!err) {

@@ -5,7 +5,8 @@
  *             its id goes to the claim of the queue
  *   canary    a trigger of a listener expired; of our own it shows that events arrive
  *   notice    published by scripts: jobs that are due at once, or soon, or before all others;
- *             'members': listeners have joined or left; 'queue': the settings have changed
+ *             'members': listeners have joined or left; 'queue': the settings have changed;
+ *             'stop': running jobs are asked to stop
  *
  * Anyone may publish such messages, so they are only hints: at worst we look in vain. */
 #include "listen/watch.h"
@@ -135,7 +136,28 @@ static void watch_heard_due(struct watch *w, struct span id, int64_t due_ms)
     alarm_check_after_grace(w->alarm);
 }
 
-/* 'members', 'queue', or 'DUE ID DUE ID...': src/lua/README.md draws them. */
+/* 'ID TOKEN ID TOKEN...' */
+static void watch_heard_stop(struct watch *w, struct span rest)
+{
+    for (bool more = true; more;) {
+        struct span id;
+        struct span number;
+        int64_t token = 0;
+
+        if (!span_cut(&rest, ' ', &id)) {
+            return;
+        }
+        more = span_cut(&rest, ' ', &number);
+        if (!span_decimal(more ? number : rest, EXACT_MAX, &token)) {
+            return;
+        }
+        if (keys_id_ok(id)) {
+            w->events->stop(w->arg, id, (uint64_t)token);
+        }
+    }
+}
+
+/* 'members', 'queue', 'stop ID TOKEN...', or 'DUE ID DUE ID...': src/lua/README.md draws them. */
 static void on_notice(void *arg, struct channel *ch, struct span text)
 {
     struct watch *w = CONTAINER(ch, struct watch, channel);
@@ -148,6 +170,11 @@ static void on_notice(void *arg, struct channel *ch, struct span text)
     }
     if (span_is(text, "queue")) {
         w->events->configured(w->arg);
+        return;
+    }
+
+    if (span_skip(&rest, "stop ")) {
+        watch_heard_stop(w, rest);
         return;
     }
 

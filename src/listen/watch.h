@@ -47,6 +47,8 @@ struct watch_events {
     void (*named)(void *arg, struct span id, enum lapse_via via);
     /* The settings of the queue have changed. */
     void (*configured)(void *arg);
+    /* A running job may be asked to stop. The id is well-formed, and nothing else is sure. */
+    void (*stop)(void *arg, struct span id, uint64_t token);
     /* The queue is subscribed to: what was published before was not heard. */
     void (*subscribed)(void *arg);
     /* The subscription is gone: what is published now is not heard. */

@@ -76,18 +76,26 @@ static void job_submit(struct script *s, struct job_request *r, enum script_id s
     script_submit(s, &r->request);
 }
 
-void script_cancel(struct script *s, struct job_request *r, struct span key, struct span id)
+static struct span running_arg(bool running)
+{
+    return span_of(running ? "1" : "0");
+}
+
+void script_cancel(struct script *s, struct job_request *r, struct span key, struct span id,
+                   bool running)
 {
     r->args[0] = id;
-    job_submit(s, r, SCRIPT_CANCEL, key, 1);
+    r->args[1] = running_arg(running);
+    job_submit(s, r, SCRIPT_CANCEL, key, 2);
 }
 
 void script_reschedule(struct script *s, struct job_request *r, struct span key, struct span id,
-                       struct lapse_due due)
+                       const struct reschedule_how *how)
 {
     r->args[0] = id;
-    r->args[1] = due_arg(r->due, due);
-    job_submit(s, r, SCRIPT_RESCHEDULE, key, 2);
+    r->args[1] = due_arg(r->due, how->due);
+    r->args[2] = running_arg(how->running);
+    job_submit(s, r, SCRIPT_RESCHEDULE, key, 3);
 }
 
 void script_kill(struct script *s, struct job_request *r, struct span key, struct span id,
@@ -161,6 +169,7 @@ static void selection_args(struct selection_request *r, struct span key,
     r->args[2] = arg_number(r->before, selection->before_ms);
     r->args[3] = arg_number(r->limit, selection->limit);
     r->args[4] = selection->cursor;
+    r->args[5] = running_arg(selection->running);
 
     r->request.key = key;
     r->request.args = r->args;
@@ -172,7 +181,7 @@ void script_cancel_all(struct script *s, struct selection_request *r, struct spa
     selection_args(r, key, selection);
 
     r->request.script = SCRIPT_CANCEL_ALL;
-    r->request.n_args = 5;
+    r->request.n_args = 6;
     r->request.end = on_cancel_all;
     script_submit(s, &r->request);
 }
@@ -182,11 +191,11 @@ void script_reschedule_all(struct script *s, struct selection_request *r, struct
                            int64_t spread_ms)
 {
     selection_args(r, key, selection);
-    r->args[5] = due_arg(r->due, due);
-    r->args[6] = arg_number(r->spread, spread_ms);
+    r->args[6] = due_arg(r->due, due);
+    r->args[7] = arg_number(r->spread, spread_ms);
 
     r->request.script = SCRIPT_RESCHEDULE_ALL;
-    r->request.n_args = 7;
+    r->request.n_args = 8;
     r->request.end = on_reschedule_all;
     script_submit(s, &r->request);
 }

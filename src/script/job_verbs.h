@@ -33,17 +33,24 @@ void script_schedule(struct script *s, struct schedule_request *r, struct span k
                      const struct schedule_job *job);
 
 /* ---- cancel, reschedule, kill, get ---- */
+struct reschedule_how {
+    struct lapse_due due;
+    bool running;
+};
+
 struct job_request {
     struct script_request request;
-    struct span args[2];
+    struct span args[3];
     char due[ARG_NUMBER_MAX];
     /* row: NULL on an error */
     void (*end)(struct job_request *r, int err, const struct job_row *row);
 };
 
-void script_cancel(struct script *s, struct job_request *r, struct span key, struct span id);
+/* running: one that runs is asked, and the state in the answer is LAPSE_RUNNING. */
+void script_cancel(struct script *s, struct job_request *r, struct span key, struct span id,
+                   bool running);
 void script_reschedule(struct script *s, struct job_request *r, struct span key, struct span id,
-                       struct lapse_due due);
+                       const struct reschedule_how *how);
 void script_kill(struct script *s, struct job_request *r, struct span key, struct span id,
                  struct span reason);
 void script_get(struct script *s, struct job_request *r, struct span key, struct span id);
@@ -55,6 +62,7 @@ struct selection {
     enum lapse_state state;
     struct span reason;
     int64_t before_ms;
+    bool running;       /* those that run are asked */
     unsigned limit;     /* of this call, 1 to SCRIPT_BATCH */
     struct span cursor; /* empty at first, then that of the last answer */
 };
@@ -68,7 +76,7 @@ struct selection_answer {
 
 struct selection_request {
     struct script_request request;
-    struct span args[7];
+    struct span args[8];
     char state[ARG_NUMBER_MAX];
     char before[ARG_NUMBER_MAX];
     char limit[ARG_NUMBER_MAX];

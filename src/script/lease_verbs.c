@@ -4,6 +4,46 @@
 #include "base/error.h"
 
 /* ---- done, retry, snooze, fail, release ---- */
+static struct settled_job settled_read(enum script_id script, int64_t value)
+{
+    struct settled_job job = {.as = SETTLED_OVER};
+
+    if (value > 1) {
+        job.as = SETTLED_WAITS;
+        job.due_ms = value;
+    } else if (value < 0) {
+        job.as = SETTLED_CANCELLED;
+    } else if (script == SCRIPT_RETRY || script == SCRIPT_FAIL) {
+        job.as = SETTLED_DEAD;
+    }
+
+    return job;
+}
+
+static bool settle_is_snooze(const struct settle_request *r)
+{
+    struct span delay = r->args[2];
+    return r->request.script == SCRIPT_RETRY && span_starts(delay, "~");
+}
+
+void script_count_settled(const struct settle_request *r, const struct settled_job *job,
+                          struct lapse_stats *stats)
+{
+    bool waits = job->as == SETTLED_WAITS;
+    bool is_snooze = settle_is_snooze(r);
+
+    switch (r->request.script) {
+    case SCRIPT_DONE: stats->done++; break;
+    case SCRIPT_RETRY:
+    case SCRIPT_FAIL:
+        stats->snoozed += waits && is_snooze;
+        stats->retried += waits && !is_snooze;
+        stats->failed += job->as == SETTLED_DEAD;
+        break;
+    default: break;
+    }
+}
+
 static void on_settle(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct settle_request *r = CONTAINER(request, struct settle_request, request);
@@ -13,7 +53,9 @@ static void on_settle(struct script_request *request, int err, const struct redi
         err = LAPSE_EBROKEN;
         request->may_have_run = true;
     }
-    r->end(r, err, request->script == SCRIPT_RETRY ? value : 0);
+
+    struct settled_job job = settled_read(request->script, value);
+    r->end(r, err, err ? NULL : &job);
 }
 
 static void settle_submit(struct script *s, struct settle_request *r, enum script_id script,
@@ -71,12 +113,16 @@ void script_release(struct script *s, struct settle_request *r, const struct lea
 static void on_renew(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct renew_request *r = CONTAINER(request, struct renew_request, request);
-    int64_t until_ms = 0;
+    struct renewed_lease lease = {0};
 
-    if (!err && !reply_int(answer, &until_ms)) {
+    if (!err && !reply_int(answer, &lease.until_ms)) {
         err = LAPSE_EBROKEN;
     }
-    r->end(r, err, until_ms);
+    if (lease.until_ms < 0) {
+        lease.until_ms = -lease.until_ms;
+        lease.cancelled = true;
+    }
+    r->end(r, err, err ? NULL : &lease);
 }
 
 void script_renew(struct script *s, struct renew_request *r, const struct leased_job *job,

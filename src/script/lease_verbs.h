@@ -17,14 +17,24 @@ struct leased_job {
     bool any_holder;
 };
 
+/* What became of a job that was settled. Where something was asked while it ran, that happened. */
+struct settled_job {
+    enum { SETTLED_OVER, SETTLED_WAITS, SETTLED_DEAD, SETTLED_CANCELLED } as;
+    int64_t due_ms; /* of one that waits: retried, snoozed, or rescheduled while it ran */
+};
+
 struct settle_request {
     struct script_request request;
     struct span args[4];
     char token[ARG_NUMBER_MAX];
     char delay[1 + ARG_NUMBER_MAX];
-    /* due_ms: when a job that was retried or snoozed is due; 0: it is dead, or was neither. */
-    void (*end)(struct settle_request *r, int err, int64_t due_ms);
+    /* job: NULL on an error */
+    void (*end)(struct settle_request *r, int err, const struct settled_job *job);
 };
+
+/* Counts what a settle has done. */
+void script_count_settled(const struct settle_request *r, const struct settled_job *job,
+                          struct lapse_stats *stats);
 
 void script_done(struct script *s, struct settle_request *r, const struct leased_job *job);
 /* delay_ms: negative, and it is the backoff of the job. */
@@ -37,13 +47,18 @@ void script_fail(struct script *s, struct settle_request *r, const struct leased
                  struct span reason);
 void script_release(struct script *s, struct settle_request *r, const struct leased_job *job);
 
+struct renewed_lease {
+    int64_t until_ms; /* its new end */
+    bool cancelled;   /* the job is asked to stop */
+};
+
 struct renew_request {
     struct script_request request;
     struct span args[3];
     char token[ARG_NUMBER_MAX];
     char lease[ARG_NUMBER_MAX];
-    /* until_ms: the new end of the lease */
-    void (*end)(struct renew_request *r, int err, int64_t until_ms);
+    /* lease: NULL on an error */
+    void (*end)(struct renew_request *r, int err, const struct renewed_lease *lease);
 };
 
 void script_renew(struct script *s, struct renew_request *r, const struct leased_job *job,

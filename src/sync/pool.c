@@ -33,13 +33,14 @@ static struct call *pool_wait(struct pool *p)
     return first ? CONTAINER(first, struct call, node) : NULL;
 }
 
-/* A job whose lease has ended while it waited is not begun: another process may have it. */
+/* A job whose lease has ended while it waited is not begun: another process may have it. Nor is one
+ * that was asked to stop. */
 static void pool_run(struct pool *p, struct call *c)
 {
     struct lapse_sync *s = p->sync;
     struct lapse_job *job = c->job;
 
-    if (lapse_job_until_ms(job) == 0) {
+    if (lapse_job_until_ms(job) == 0 || lapse_job_cancelled(job)) {
         settle_post_release(c);
         return;
     }

@@ -254,7 +254,7 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     REFUSED(lapse_cancel(l, NULL, "a", 0, never, f));
     REFUSED(lapse_cancel(l, "q", NULL, 0, never, f));
     REFUSED(lapse_cancel(l, "q", "", 0, never, f));
-    REFUSED(lapse_cancel(l, "q", "a", 1, never, f));
+    REFUSED(lapse_cancel(l, "q", "a", 2, never, f));
     REFUSED(lapse_reschedule(NULL, "q", "a", in, 0, never, f));
     REFUSED(lapse_reschedule(l, NULL, "a", in, 0, never, f));
     REFUSED(lapse_reschedule(l, "q", NULL, in, 0, never, f));

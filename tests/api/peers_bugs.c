@@ -429,3 +429,71 @@ Test(peers_bugs, eight_thousand_dead_jobs_are_too_many_for_one_command_and_their
     cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);
     flow_end(f, "q");
 }
+
+/* ---- asynq: CancelProcessing() ---- */
+static void cancel_while_it_runs(struct flow *f, const char *id)
+{
+    struct flow_answer a = {.f = f};
+
+    cr_assert_eq(lapse_cancel(f->l, "q", id, LAPSE_RUNNING_TOO, flow_answered, &a), 0);
+    cr_assert_eq(flow_wait(f, &a), 0);
+    cr_assert_eq(a.job.state, LAPSE_RUNNING);
+}
+
+/* Its context is cancelled, the handler returns that error, and so it is retried. asynq#532 */
+Test(peers_bugs, a_cancelled_task_is_retried)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, kept_lease);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    cancel_while_it_runs(f, "a");
+    flow_until(f, lapse_job_cancelled(w.held[0]));
+    flow_settle(&w, FLOW_RETRY);
+    cr_assert_eq(w.errors, 0);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    flow_spin(f, 200);
+    cr_assert_eq(w.n_runs, 1);
+    flow_end(f, "q");
+}
+
+/* It is published and not kept: a worker that is not subscribed at that moment goes on, and so does
+ * the task. asynq#968 */
+Test(peers_bugs, a_cancel_that_nobody_hears_is_lost)
+{
+    struct flow *f = flow_start_opts(FLOW_NO_EVENTS, NULL, kept_lease);
+    struct flow_handler w = {.way = FLOW_KEEP};
+
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    cancel_while_it_runs(f, "a");
+    flow_until(f, lapse_job_cancelled(w.held[0]));
+    flow_settle(&w, FLOW_FAIL);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    flow_end(f, "q");
+}
+
+/* ---- delayq: Enqueue() of an id that runs ---- */
+/* The ack of the run removes the id, whatever was enqueued under it meanwhile. */
+Test(peers_bugs, a_job_that_is_enqueued_again_while_it_runs_is_lost_when_it_is_acknowledged)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, kept_lease);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct flow_answer a = {.f = f};
+    struct flow_job job;
+
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    cr_assert_eq(
+        lapse_reschedule(f->l, "q", "a", lapse_in(HOUR), LAPSE_RUNNING_TOO, flow_answered, &a), 0);
+    cr_assert_eq(flow_wait(f, &a), 0);
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+    cr_assert_eq(job.state, LAPSE_WAITING);
+    cr_assert_eq(job.try_no, 0);
+    flow_end(f, "q");
+}

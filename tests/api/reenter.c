@@ -3,6 +3,7 @@
  * its own. */
 #include "allocations.h"
 #include "ask.h"
+#include "listening.h"
 #include <criterion/parameterized.h>
 #include <signal.h>
 
@@ -19,6 +20,7 @@ enum from {
     SELECTED,
     CONFIGURED,
     CLAIMED,
+    TOLD,
     HANDLER,
     DONE,
     RETRIED,
@@ -499,6 +501,18 @@ static void from_claim(struct lapse *l, int err, struct lapse_job *const *jobs, 
     make_call(arg);
 }
 
+static void from_event(struct lapse *l, enum lapse_event what, const struct lapse_job *job,
+                       void *arg)
+{
+    struct scene *x = arg;
+
+    cr_assert(l == x->l && what == LAPSE_EVENT_CANCEL && job == x->jobs[SPARES - 1]);
+    char *id = strdup(lapse_job_id(job));
+    make_call(x);
+    cr_assert_str_eq(lapse_job_id(job), id);
+    free(id);
+}
+
 static void from_handler(struct lapse *l, struct lapse_job *job, void *arg)
 {
     keep_job(l, job, arg);
@@ -538,6 +552,11 @@ static void cause(struct scene *x)
     case SELECTED: err = lapse_cancel_all(x->l, "q", &waiting, 0, from_selection, x); break;
     case CONFIGURED: err = lapse_pause(x->l, "q", NULL, 0, from_configure, x); break;
     case CLAIMED: err = lapse_claim_id(x->l, "q", "job", from_claim, x); break;
+    case TOLD:
+        lapse_on_event(x->l, from_event, x);
+        err = lapse_cancel(x->l, "spare", lapse_job_id(x->jobs[SPARES - 1]), LAPSE_RUNNING_TOO,
+                           NULL, NULL);
+        break;
     case HANDLER: err = lapse_listen(x->l, "q", NULL, from_handler, x); break;
     case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
     case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
@@ -569,6 +588,9 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     }
 
     flow_until(f, x.n_jobs == SPARES);
+    if (from == TOLD) {
+        flow_until_listeners(f, "spare", 1); /* it would not hear before */
+    }
     cause(&x);
     flow_until(f, x.called);
 
@@ -627,6 +649,7 @@ FROM(any_call_from_a_depths_callback, DEPTH)
 FROM(any_call_from_a_selections_callback, SELECTED)
 FROM(any_call_from_a_configures_callback, CONFIGURED)
 FROM(any_call_from_a_claims_callback, CLAIMED)
+FROM(any_call_from_an_event, TOLD)
 FROM(any_call_from_a_handler, HANDLER)
 FROM(any_call_from_a_dones_callback, DONE)
 FROM(any_call_from_a_retrys_callback, RETRIED)

@@ -202,6 +202,59 @@ Test(exec, at_run_ms_the_group_gets_term)
     server_stop(s);
 }
 
+Test(exec, command_of_a_job_that_is_cancelled_is_ended_and_the_job_is_gone)
+{
+    struct server *s = tool_redis();
+
+    schedule("i", "");
+    struct proc *p = lapse_start("listen", "q", "--count", "1", "-o", "lease_ms=3s", "--exec", "--",
+                                 "sh", "-c", "echo $$; exec sleep 60");
+    until_out(p, "\n");
+    expect(lapse("cancel", "q", "i"), 1, "", "q/i: the job is running");
+    expect(lapse("cancel", "q", "i", "--running"), 0, "\"state\":\"running\"", NULL);
+    expect(p, 0, NULL, "q/i: was cancelled; stopping the command");
+    expect(lapse("get", "q", "i"), 1, "", "no such job");
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(exec, command_of_a_cancelled_job_that_exits_with_0_is_done)
+{
+    struct server *s = tool_redis();
+
+    schedule("i", "");
+    struct proc *p =
+        lapse_start("listen", "q", "--count", "1", "-o", "lease_ms=3s", "--exec", "--", "sh", "-c",
+                    "trap 'exit 0' TERM; echo $$; sleep 61 & while :; do wait; done");
+    until_out(p, "\n");
+    expect(lapse("--format", "text", "cancel", "q", "i", "--running"), 0, "q/i asked to stop",
+           NULL);
+    expect(p, 0, NULL, "was cancelled");
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(exec, command_of_a_job_that_is_rescheduled_runs_on_and_the_job_waits_again)
+{
+    struct server *s = tool_redis();
+    char line[200];
+
+    schedule("i", "");
+    snprintf(line, sizeof line, "echo go; while ! test -e %s/end; do sleep 0.05; done; exit 3",
+             s->dir);
+    struct proc *p = lapse_start("listen", "q", "--count", "1", "--exec", "--", "sh", "-c", line);
+    until_out(p, "\n");
+    expect(lapse("reschedule", "q", "i", "--in", "1h"), 1, "", "q/i: the job is running");
+    expect(lapse("reschedule", "q", "i", "--in", "1h", "--running"), 0, "\"state\":\"running\"",
+           NULL);
+    snprintf(line, sizeof line, "touch %s/end", s->dir);
+    expect(shell(line), 0, NULL, NULL);
+    expect(p, 0, NULL, NULL);
+    expect(lapse("get", "q", "i"), 0, "\"state\":\"waiting\"", NULL);
+    expect(lapse("cancel", "q", "i"), 0, "\"state\":\"cancelled\"", NULL);
+    server_stop(s);
+}
+
 Test(exec, that_does_not_obey_term_gets_kill_with_its_group)
 {
     struct server *s = tool_redis();

@@ -125,8 +125,8 @@ Test(functions, are_for_users_who_may_do_what_is_in_them)
         {"producer", "FCALL lapse1_schedule 2 lapse:{q}:due lapse:{q}:none 0 a +0 0 x", true},
         {"producer", "FCALL lapse1_claim 2 lapse:{q}:due lapse:{q}:none 0 me 1000 1", false},
         {"monitor", "FCALL_RO lapse1_depth 2 lapse:{q}:due lapse:{q}:none 0", true},
-        {"monitor", "FCALL_RO lapse1_cancel 2 lapse:{q}:due lapse:{q}:none 0 a", false},
-        {"listener", "FCALL lapse1_cancel 2 lapse:{q}:due lapse:{q}:none 0 a", true},
+        {"monitor", "FCALL_RO lapse1_cancel 2 lapse:{q}:due lapse:{q}:none 0 a 0", false},
+        {"listener", "FCALL lapse1_cancel 2 lapse:{q}:due lapse:{q}:none 0 a 0", true},
     };
     struct server *s = tool_redis();
 

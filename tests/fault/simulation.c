@@ -346,6 +346,7 @@ static void cancel(struct sim *s)
 
     begin(s);
     id_arg(s, id);
+    arg(s, "0");
     ask(s, CANCEL);
     if (j->kind == NONE) {
         HOLDS(says(s, 1, "ENOENT"), "not ENOENT\n");
@@ -366,6 +367,7 @@ static void reschedule(struct sim *s)
     id_arg(s, id);
 
     int64_t due = due_arg(s);
+    arg(s, "0");
     ask(s, RESCHEDULE);
 
     if (j->kind == NONE) {

@@ -22,6 +22,7 @@ void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job
     out->tries = lapse_job_tries(job);
     out->token = lapse_job_token(job);
     out->created = lapse_job_created(job);
+    out->cancelled = lapse_job_cancelled(job);
     out->replicas = lapse_job_replicas(job);
     out->via = lapse_job_via(job);
 }

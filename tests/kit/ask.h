@@ -16,6 +16,7 @@ struct flow_job {
     unsigned try_no, tries;
     uint64_t token;
     int created;
+    int cancelled;
     unsigned replicas;
     enum lapse_via via;
 };

@@ -8,7 +8,7 @@ Test(arm, a_job_due_later_than_that_has_no_trigger_yet)
 {
     given("schedule", "'0 50' a +50 0 " REC " b +51 0 " REC);
     KEYS("due a:T+50 b:T+51 | jobs a=" REC " b=" REC " | t a:T+49");
-    given("reschedule", "'0 50' a +51 b +50");
+    given("reschedule", "'0 50' a +51 0 b +50 0");
     KEYS("due b:T+50 a:T+51 | jobs a=" REC " b=" REC " | t b:T+49");
     given("schedule", "'0 50' b +51 2 " REC);
     KEYS("due a:T+51 b:T+51 | jobs a=" REC " b=" REC);

@@ -129,7 +129,7 @@ Test(attributes, stand_before_the_body)
         redisReply *r = run("get", "0 a");
         const char *record = text("['a' 1 T+5 '' '%s']", readable[i]);
         same(__FILE__, __LINE__, "row", show(r->element[1]), record);
-        r = run("cancel", "0 a");
+        r = run("cancel", "0 a 0");
         size_t len = strcspn(readable[i], "#");
         const char *header = text("['a' 1 T+5 '' '%.*s']", (int)len, readable[i]);
         same(__FILE__, __LINE__, "without the body", show(r->element[1]), header);

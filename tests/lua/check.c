@@ -162,7 +162,7 @@ Test(mend, lets_die_what_is_in_no_set_and_keeps_what_is_known_of_it)
          "b=1 0 - 0 10 U T " IN_NO_SET " c=1 0 - 0 7 U T " IN_NO_SET " | seq U+1");
     HEARD("");
     RUN("mend", "0 a b c", "[U '' '' '']");
-    RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
+    RUN("reschedule", "0 a +0 0", "[U ['a' 1 T '' '\\01\\01\\03']]");
     RUN("claim", "0 me 10 1",
         "[U 0 0 0 0 0 0 ['a' 2 T+10 '1 U+2 me 1 3 U T ' '\\01\\01\\03body' 0]]");
 }

@@ -23,7 +23,7 @@ Test(clock, is_asked_once_in_each_script)
         {"claim", "0 me 1000 10"},
         {"renew", "0 me a 1 5"},
         {"retry", "0 me a 1 5 x"},
-        {"reschedule", "0 a +0 b +0"},
+        {"reschedule", "0 a +0 0 b +0 0"},
         {"claim", "0 me 1000 0 a b"},
         {"release", "0 me a 2"},
         {"sweep", "0"},
@@ -38,7 +38,7 @@ Test(clock, is_asked_once_in_each_script)
         {"arm", "'0 9' 0"},
         {"touch", "0 me 1000 0 0 0 1 1 24"},
         {"fail", "0 me b 3 x"},
-        {"cancel", "0 a"},
+        {"cancel", "0 a 0"},
         {"done", "0 me b 3"},
         {"heartbeat", "0 me 100"},
         {"join", "0 me 1"},
@@ -54,7 +54,7 @@ Test(clock, is_asked_once_in_each_script)
                   "%s: %s", call[i][0], show(r));
     }
 
-    given("cancel", "0 a b");
+    given("cancel", "0 a 0 b 0");
 }
 
 Test(clock, lets_no_job_be_claimed_early)

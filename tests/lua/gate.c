@@ -65,8 +65,8 @@ Test(gate, lets_schedules_cancels_reschedules_and_settles_pass)
     given("configure", "0 paused=" TOLD);
     RUN("schedule", "0 c +0 0 " REC, "[U T]");
     HEARD("0 '0 c'");
-    RUN("reschedule", "0 b +5", "[U ['b' 1 T+5 '' '" REC "']]");
-    RUN("cancel", "0 c", "[U ['c' 1 T '' '" REC "']]");
+    RUN("reschedule", "0 b +5 0", "[U ['b' 1 T+5 '' '" REC "']]");
+    RUN("cancel", "0 c 0", "[U ['c' 1 T '' '" REC "']]");
     RUN("renew", "0 me a U+1 2000", "[U T+2000]");
     RUN("done", "0 me a U+1", "[U 1]");
     KEYS("due b:T+5 | jobs b=" REC " | seq U+1 | conf 1 paused=" TOLD "  | t b:T+4");

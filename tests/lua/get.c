@@ -110,7 +110,7 @@ Test(list, shows_each_state_in_its_order)
         "e'] ['u' 3 T+10 '1 U+2 me 1 1 U T ' '\\01\\01\\01u'] ['r' 2 T+1000 '1 U+3 me 1 10 U T ' "
         "'" REC "r']]");
     RUN("list", "0 3 10 '' ''", "[U+20000 0 ['d' 3 T '1 U+4 me 1 10 U T bad' '" REC "d']]");
-    given("cancel", "0 v");
+    given("cancel", "0 v 0");
     same(__FILE__, __LINE__, "keys", dumps(), before);
 }
 

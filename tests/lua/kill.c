@@ -66,7 +66,7 @@ Test(kill, is_undone_by_a_reschedule_which_gives_all_tries_again)
 {
     given("schedule", "0 a +5 0 \\01\\01\\03");
     given("kill", "0 a x");
-    RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\03']]");
+    RUN("reschedule", "0 a +0 0", "[U ['a' 1 T '' '\\01\\01\\03']]");
     RUN("claim", "0 me 1000 1",
         "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 3 U T ' '\\01\\01\\03' 0]]");
 }

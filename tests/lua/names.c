@@ -23,7 +23,7 @@ Test(names, every_id_lives_a_whole_life)
         KEYS(text("due %s:T+50 | jobs %s=" REC "x | %st %s:T+49", id, id,
                   i ? text("seq U+%zu | ", 3 * i) : "", id));
         heard();
-        RUN("reschedule", text("0 %s +0", id), text("[U ['%s' 1 T '' '" REC "']]", id));
+        RUN("reschedule", text("0 %s +0 0", id), text("[U ['%s' 1 T '' '" REC "']]", id));
         HEARD(text("0 '0 %s'", id));
         RUN("claim", text("0 me 10 0 %s", id),
             text("[U 0 0 0 0 0 0 ['%s' 2 T+10 '1 %s me 1 10 U T ' '" REC "x' 1]]", id, token));
@@ -36,7 +36,7 @@ Test(names, every_id_lives_a_whole_life)
         RUN("fail", text("0 me %s U+%zu %s", id, 3 * i + 3, id), "[U 1]");
         KEYS(text("dead %s:T | jobs %s=" REC "x | attempts %s=1 U+%zu me 2 10 U T %s | seq U+%zu",
                   id, id, id, 3 * i + 3, id, 3 * i + 3));
-        RUN("cancel", text("0 %s", id),
+        RUN("cancel", text("0 %s 0", id),
             text("[U ['%s' 3 T '1 U+%zu me 2 10 U T %s' '" REC "']]", id, 3 * i + 3, id));
     }
 }
@@ -88,7 +88,7 @@ static void comes_back(const char *body, size_t body_len)
 
     const char *argv[] = {"0", "a", "+0", "2", rec};
     size_t lens[] = {1, 1, 2, 1, len};
-    given("cancel", "0 a");
+    given("cancel", "0 a 0");
     cr_assert_eq(run_bytes("schedule", 5, argv, lens)->type, REDIS_REPLY_ARRAY);
 
     redisReply *row[] = {run("get", "0 a")->element[1], run("list", "0 1 1 '' ''")->element[2],

@@ -49,11 +49,11 @@ Test(priority, is_kept_by_all_that_put_a_job_back)
     RUN("get", "0 h l",
         "[U ['h' 1 T+7 '2 U+1 me 1 10 U T+7 q=255 why' '" HIGH
         "'] ['l' 1 T '2 U+2 me 0 10 U T q=1 ' '" LOW "']]");
-    given("reschedule", "0 h +9");
+    given("reschedule", "0 h +9 0");
     scores_are("l:-0.0009765625 h:8.750976562");
-    given("reschedule_all", "0 1 '' 0 100 '' +9 0");
+    given("reschedule_all", "0 1 '' 0 100 '' 0 +9 0");
     scores_are("h:8.750976562 l:8.999023438");
-    given("reschedule", "0 l +0");
+    given("reschedule", "0 l +0 0");
     given("claim", "0 me 10 0 l");
     now_at(10);
     given("sweep", "0");
@@ -103,7 +103,7 @@ Test(priority, of_another_form_cannot_be_read)
         RUN("get", "0 a", "[U 'EDATA']");
         scores_are("a:5");
     }
-    given("cancel", "0 a");
+    given("cancel", "0 a 0");
 }
 
 Test(priority, is_seen_by_touch_and_arm_as_its_millisecond)
@@ -122,13 +122,13 @@ Test(priority, is_shown_by_a_list_in_its_order)
     RUN("list", "0 1 1 '' ''", "[U 1 ['h' 1 T+5 '' '" HIGH "']]");
     RUN("list", text("0 1 1 %lld.7509765625 h", (long long)T + 4),
         "[U 1 ['l' 1 T+5 '' '" LOW "']]");
-    given("cancel", "0 h");
+    given("cancel", "0 h 0");
     RUN("list", text("0 1 1 %lld.7509765625 h", (long long)T + 4),
         "[U 1 ['l' 1 T+5 '' '" LOW "']]");
     RUN("list", text("0 1 1 %lld.9990234375 l", (long long)T + 4),
         "[U 0 ['p' 1 T+5 '' '" REC "']]");
-    given("cancel", "0 l");
+    given("cancel", "0 l 0");
     RUN("list", text("0 1 1 %lld.9990234375 l", (long long)T + 4),
         "[U 0 ['p' 1 T+5 '' '" REC "']]");
-    given("cancel", "0 p");
+    given("cancel", "0 p 0");
 }

@@ -16,18 +16,34 @@ static const struct {
      "due run dead jobs attempts", "zadd", "hset zrem hdel set del", true},
     {"schedule", "tags=1; 0 tn +5 0 " TAG_A " tw +5 2 " REC, "due jobs attempts index", "zadd",
      "hset zrem hdel set", true},
-    {"cancel", "0 w e d", "due run dead jobs attempts", "zrem", "hdel del", false},
-    {"cancel", "tags=1; 0 tw", "due jobs attempts index", "zrem", "hdel del", false},
-    {"reschedule", "0 w +0 e +5 d +5", "due run dead jobs attempts", "zadd", "zrem hdel set del",
-     true},
+    {"cancel", "0 w 0 e 0 d 0", "due run dead jobs attempts", "zrem", "hdel del", false},
+    {"cancel", "tags=1; 0 tw 0", "due jobs attempts index", "zrem", "hdel del", false},
+    {"cancel", "0 w 0 r 1", "due run jobs attempts", "zrem", "hdel hset del", false},
+    {"cancel", "0 r 1", "due run jobs attempts", "hdel", "hset", false},
+    {"reschedule", "0 w +0 0 e +5 0 d +5 0", "due run dead jobs attempts", "zadd",
+     "zrem hdel set del", true},
+    {"reschedule", "0 r +5 1", "due run jobs attempts", "hset", "", true},
     {"kill", "0 w x e x d x", "due run dead jobs attempts", "zrem", "zadd hset del", false},
-    {"cancel_all", "0 1 '' 0 100 ''", "due run jobs attempts seq", "zrem", "hdel del", false},
-    {"cancel_all", "0 3 '' 0 100 ''", "run dead jobs attempts seq", "zrem", "hdel del", false},
-    {"cancel_all", "0 2 '' 0 100 ''", "run attempts seq", "", "", false},
-    {"reschedule_all", "0 1 '' 0 100 '' +5 0", "due run jobs attempts seq", "zadd", "zrem set",
+    {"cancel_all", "0 1 '' 0 100 '' 0", "due run jobs attempts seq", "zrem", "hdel del", false},
+    {"cancel_all", "0 3 '' 0 100 '' 0", "run dead jobs attempts seq", "zrem", "hdel del", false},
+    {"cancel_all", "0 2 '' 0 100 '' 0", "run attempts seq", "", "", false},
+    {"cancel_all", "0 2 '' 0 100 '' 1", "run attempts seq", "hdel", "hset", false},
+    {"reschedule_all", "0 1 '' 0 100 '' 0 +5 0", "due run jobs attempts seq", "zadd", "zrem set",
      true},
-    {"reschedule_all", "0 3 '' 0 100 '' +5 0", "due run dead jobs attempts seq", "zadd",
+    {"reschedule_all", "0 3 '' 0 100 '' 0 +5 0", "due run dead jobs attempts seq", "zadd",
      "zrem hdel set", true},
+    {"reschedule_all", "0 2 '' 0 100 '' 1 +5 0", "due run attempts seq", "hset", "", true},
+    {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12", "due run jobs attempts index", "zrem",
+     "hdel zadd set", false},
+    {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x",
+     "due run dead jobs attempts index", "zrem", "zadd hdel set", false},
+    {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x",
+     "due run dead jobs attempts index", "zrem", "zadd hset hdel set", false},
+    {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12", "due run dead jobs attempts index",
+     "zrem", "zadd hset hdel set", false},
+    {"sweep", "ended; 0", "due run dead jobs attempts index", "zrem", "zadd hset hdel set", false},
+    {"claim", "marks; 0 me 10 100", "due run dead jobs attempts seq", "zrem",
+     "hdel set zadd hset del", false},
     {"get", "0 w e d", "due run dead jobs attempts", "", "", false},
     {"claim", "0 me 10 100", "due run dead jobs attempts seq", "zrem", "set zadd hset hdel del",
      false},
@@ -225,7 +241,7 @@ Test(refuse, an_error_is_answered_where_pcall_leaves_it_a_table_too)
     ask("DEL s:{q}:due");
     ask("LPUSH s:{q}:due x");
     redis_differs(PCALL_KEEPS_TABLES);
-    redisReply *r = run("cancel", "0 w");
+    redisReply *r = run("cancel", "0 w 0");
     cr_assert_eq(r->type, REDIS_REPLY_ERROR);
     cr_assert(strncmp(r->str, "WRONGTYPE ", 10) == 0, "%s", r->str);
     ask("FLUSHALL");
@@ -239,7 +255,7 @@ Test(refuse, for_another_reason_names_no_right_that_is_missing_too)
 
     redis_do(redis, "ACL SETUSER u reset on nopass ~* &* +@all -del");
     redis_do(redis, "AUTH u x");
-    redisReply *r = run("cancel", "0 w");
+    redisReply *r = run("cancel", "0 w 0");
     redis_do(redis, "AUTH default x");
 
     cr_assert_eq(r->type, REDIS_REPLY_ERROR);

@@ -6,7 +6,8 @@ SCRIPTS(reschedule);
 Test(reschedule, of_a_waiting_job_moves_its_due_time_and_trigger)
 {
     given("schedule", "0 a +50 0 " REC "x b +60 0 " REC);
-    RUN("reschedule", "0 a +70 b T+65", "[U ['a' 1 T+70 '' '" REC "'] ['b' 1 T+65 '' '" REC "']]");
+    RUN("reschedule", "0 a +70 0 b T+65 0",
+        "[U ['a' 1 T+70 '' '" REC "'] ['b' 1 T+65 '' '" REC "']]");
     KEYS("due b:T+65 a:T+70 | jobs a=" REC "x b=" REC " | t a:T+69 b:T+64");
     HEARD("0 'T+70 a T+65 b'");
 }
@@ -14,11 +15,11 @@ Test(reschedule, of_a_waiting_job_moves_its_due_time_and_trigger)
 Test(reschedule, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new_head)
 {
     given("schedule", "0 a +2050 0 " REC " b +2060 0 " REC);
-    RUN("reschedule", "0 b +2050", "[U ['b' 1 T+2050 '' '" REC "']]");
+    RUN("reschedule", "0 b +2050 0", "[U ['b' 1 T+2050 '' '" REC "']]");
     HEARD("");
-    RUN("reschedule", "0 b +2049", "[U ['b' 1 T+2049 '' '" REC "']]");
+    RUN("reschedule", "0 b +2049 0", "[U ['b' 1 T+2049 '' '" REC "']]");
     HEARD("0 'T+2049 b'");
-    RUN("reschedule", "3 b +2040 a +1001",
+    RUN("reschedule", "3 b +2040 0 a +1001 0",
         "[U ['b' 1 T+2040 '' '" REC "'] ['a' 1 T+1001 '' '" REC "']]");
     HEARD("3 'T+1001 a'");
 }
@@ -26,9 +27,9 @@ Test(reschedule, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new
 Test(reschedule, tells_of_each_job_that_is_due_within_a_second)
 {
     given("schedule", "0 a +50 0 " REC " b +60 0 " REC);
-    RUN("reschedule", "0 b +999", "[U ['b' 1 T+999 '' '" REC "']]");
+    RUN("reschedule", "0 b +999 0", "[U ['b' 1 T+999 '' '" REC "']]");
     HEARD("0 'T+999 b'");
-    RUN("reschedule", "0 a +999 b +1000",
+    RUN("reschedule", "0 a +999 0 b +1000 0",
         "[U ['a' 1 T+999 '' '" REC "'] ['b' 1 T+1000 '' '" REC "']]");
     HEARD("0 'T+999 a'");
 }
@@ -36,7 +37,7 @@ Test(reschedule, tells_of_each_job_that_is_due_within_a_second)
 Test(reschedule, to_now_or_the_past_takes_the_trigger_away_and_tells)
 {
     given("schedule", "0 a +50 0 " REC " b +60 0 " REC " c +70 0 " REC);
-    RUN("reschedule", "0 a +0 b T-9 c T+1",
+    RUN("reschedule", "0 a +0 0 b T-9 0 c T+1 0",
         "[U ['a' 1 T '' '" REC "'] ['b' 1 T '' '" REC "'] ['c' 1 T+1 '' '" REC "']]");
     KEYS("due a:T b:T c:T+1 | jobs a=" REC " b=" REC " c=" REC " | t c:T+1");
     HEARD("0 '0 a 0 b T+1 c'");
@@ -45,7 +46,7 @@ Test(reschedule, to_now_or_the_past_takes_the_trigger_away_and_tells)
 Test(reschedule, of_any_state_but_running_makes_it_wait)
 {
     five();
-    RUN("reschedule", "0 w +1 r +1 e +2 u +3 d +4 none +5",
+    RUN("reschedule", "0 w +1 0 r +1 0 e +2 0 u +3 0 d +4 0 none +5 0",
         "[U+20000 ['w' 1 T+21 '' '" REC "'] 'EBUSY' ['e' 1 T+22 '1 U+1 me 1 10 U T ' '" REC
         "'] ['u' 1 T+23 '' '\\01\\01\\01'] ['d' 1 T+24 '' '" REC "'] 'ENOENT']");
     KEYS("due w:T+21 e:T+22 u:T+23 d:T+24 | run r:T+1000 | " FIVE_JOBS " | attempts " ATTEMPT_E
@@ -58,7 +59,7 @@ Test(reschedule, gives_a_dead_job_all_its_tries_again)
     given("schedule", "0 a +0 0 \\01\\01\\01");
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 0 oops");
-    RUN("reschedule", "0 a +0", "[U ['a' 1 T '' '\\01\\01\\01']]");
+    RUN("reschedule", "0 a +0 0", "[U ['a' 1 T '' '\\01\\01\\01']]");
     RUN("claim", "0 me 1000 1",
         "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+2 me 1 1 U T ' '\\01\\01\\01' 0]]");
 }
@@ -68,7 +69,7 @@ Test(reschedule, of_a_job_put_back_keeps_its_tries)
     given("schedule", "0 a +0 0 " REC);
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 50 oops");
-    RUN("reschedule", "0 a +9", "[U ['a' 1 T+9 '1 U+1 me 1 10 U T+50 oops' '" REC "']]");
+    RUN("reschedule", "0 a +9 0", "[U ['a' 1 T+9 '1 U+1 me 1 10 U T+50 oops' '" REC "']]");
     KEYS("due a:T+9 | jobs a=" REC " | attempts a=1 U+1 me 1 10 U T+50 oops | seq U+1 | t a:T+8");
 }
 
@@ -76,21 +77,22 @@ Test(reschedule, is_ebusy_until_the_very_end_of_the_lease)
 {
     five();
     now_at(999);
-    RUN("reschedule", "0 r +1", "[U+999000 'EBUSY']");
+    RUN("reschedule", "0 r +1 0", "[U+999000 'EBUSY']");
     KEYS(FIVE);
     now_at(1000);
-    RUN("reschedule", "0 r +1", "[U+1000000 ['r' 1 T+1001 '1 U+3 me 1 10 U T ' '" REC "']]");
+    RUN("reschedule", "0 r +1 0", "[U+1000000 ['r' 1 T+1001 '1 U+3 me 1 10 U T ' '" REC "']]");
 }
 
 Test(reschedule, reaches_ten_years_and_no_further)
 {
     five();
     RUN("reschedule",
-        "0 w +315576000001 w T+315576000021 r +315576000001 none +315576000001 d +315576000001",
+        "0 w +315576000001 0 w T+315576000021 0 r +315576000001 0 none +315576000001 0 d "
+        "+315576000001 0",
         "[U+20000 'EINVAL' 'EINVAL' 'EBUSY' 'ENOENT' 'EINVAL']");
     KEYS(FIVE);
     HEARD("");
-    RUN("reschedule", "0 w +315576000000 d T+315576000020",
+    RUN("reschedule", "0 w +315576000000 0 d T+315576000020 0",
         "[U+20000 ['w' 1 T+315576000020 '' '" REC "'] ['d' 1 T+315576000020 '' '" REC "']]");
     HEARD(""); /* w was the head, and listeners will look when it was due */
 }
@@ -99,7 +101,7 @@ Test(reschedule, of_half_a_job_is_enoent)
 {
     ask("HSET s:{q}:jobs half x");
     ask("ZADD s:{q}:due 5 member");
-    RUN("reschedule", "0 half +9 member +9", "[U 'ENOENT' 'ENOENT']");
+    RUN("reschedule", "0 half +9 0 member +9 0", "[U 'ENOENT' 'ENOENT']");
     KEYS("due member:5 | jobs half=x");
     HEARD("");
     ask("FLUSHALL");
@@ -108,7 +110,7 @@ Test(reschedule, of_half_a_job_is_enoent)
 Test(reschedule, of_what_it_cannot_read_works)
 {
     given("schedule", "0 a +5 0 \\02\\00x");
-    RUN("reschedule", "0 a +9", "[U ['a' 1 T+9 '' '']]");
+    RUN("reschedule", "0 a +9 0", "[U ['a' 1 T+9 '' '']]");
     KEYS("due a:T+9 | jobs a=\\02\\00x | t a:T+8");
 }
 
@@ -119,10 +121,11 @@ Test(reschedule, stops_after_256_KiB_of_records)
     size_t len[] = {1, 1, 2, 1, 131072, 1, 2, 1, 131072, 1, 2, 1, 2};
 
     run_bytes("schedule", 13, argv, len);
-    RUN("reschedule", "0 a +9 b +9 c +9",
+    RUN("reschedule", "0 a +9 0 b +9 0 c +9 0",
         "[U ['a' 1 T+9 '' '" REC "'] ['b' 1 T+9 '' '" REC "'] ['c' 1 T+9 '' '" REC "']]");
     argv[7] = "2", len[8]++;
     run_bytes("schedule", 13, argv, len);
-    RUN("reschedule", "0 a +7 b +7 c +7", "[U ['a' 1 T+7 '' '" REC "'] ['b' 1 T+7 '' '" REC "']]");
+    RUN("reschedule", "0 a +7 0 b +7 0 c +7 0",
+        "[U ['a' 1 T+7 '' '" REC "'] ['b' 1 T+7 '' '" REC "']]");
     cr_assert_eq(redis_int(redis, "ZSCORE s:{q}:due c"), T + 9);
 }

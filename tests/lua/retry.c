@@ -70,7 +70,7 @@ Test(retry, of_many_answers_each_and_notifies_once)
 Test(retry, tells_of_a_job_due_later_than_in_a_second_only_if_it_is_the_new_head)
 {
     five();
-    given("reschedule", "0 w T+2000");
+    given("reschedule", "0 w T+2000 0");
     RUN("retry", "0 me r U+3 1980 ''", "[U+20000 T+2000]");
     HEARD("");
     RUN("retry", "0 me e U+1 1979 ''", "[U+20000 T+1999]");

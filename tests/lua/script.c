@@ -406,12 +406,38 @@ static void add_pending(void)
     dump = ask("DUMP s:{q}:stream");
 }
 
+/* Something is asked of these: of stop, tagged and again, which run, and of old, which waits
+ * because an older version has ended its run. */
+static void marks(void)
+{
+    ask("HSET s:{q}:jobs stop %b again %b old %b", "\1\0", (size_t)2, "\1\0", (size_t)2, "\1\0",
+        (size_t)2);
+    ask("ZADD s:{q}:run %lld stop %lld again", (long long)T + 1000, (long long)T + 1000);
+    given("schedule", "0 tagged +0 0 " TAG_A);
+    ask("ZREM s:{q}:due tagged");
+    ask("ZADD s:{q}:run %lld tagged", (long long)T + 1000);
+    ask("HSET s:{q}:attempts tagged %s", "2 14 me 1 10 5 5 x=1,c=1 ");
+    ask("ZADD s:{q}:due 6 old");
+    ask("HSET s:{q}:attempts stop %s again %s old %s", "2 11 me 1 10 5 5 c=1 ",
+        text("2 12 me 1 10 5 5 d=%lld ", (long long)T + 500), "2 13 me 1 10 5 5 c=1 ");
+}
+
 void everything_for(const char *args)
 {
     const char *behind = args_of(args);
 
     everything();
     if (behind == args) {
+        return;
+    }
+
+    if (strncmp(args, "marks; ", strlen("marks; ")) == 0) {
+        marks();
+        return;
+    }
+    if (strncmp(args, "ended; ", strlen("ended; ")) == 0) {
+        marks();
+        ask("ZADD s:{q}:run 7 stop 7 tagged 7 again");
         return;
     }
 
@@ -437,31 +463,41 @@ void everything_for(const char *args)
 const struct script_call script_calls[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
     {"schedule", "tags=1; 0 tn +5 0 " TAG_A " tw +5 2 " REC},
-    {"cancel", "0 w e d"},
-    {"cancel", "tags=1; 0 tw"},
-    {"reschedule", "0 w +0 e +5 d +5"},
+    {"cancel", "0 w 0 e 0 d 0"},
+    {"cancel", "0 r 1"},
+    {"cancel", "tags=1; 0 tw 0"},
+    {"reschedule", "0 w +0 0 e +5 0 d +5 0"},
+    {"reschedule", "0 r +5 1"},
     {"kill", "0 w x e x d x"},
-    {"cancel_all", "0 1 '' 0 100 ''"},
-    {"cancel_all", "0 3 '' 0 100 ''"},
-    {"cancel_all", "0 2 '' 0 100 ''"},
-    {"cancel_all", "tags=1; 0 1 '' 0 100 ''"},
-    {"reschedule_all", "0 1 '' 0 100 '' +0 0"},
-    {"reschedule_all", "0 3 '' 0 100 '' +5 0"},
+    {"cancel_all", "0 1 '' 0 100 '' 0"},
+    {"cancel_all", "0 3 '' 0 100 '' 0"},
+    {"cancel_all", "0 2 '' 0 100 '' 0"},
+    {"cancel_all", "0 2 '' 0 100 '' 1"},
+    {"cancel_all", "tags=1; 0 1 '' 0 100 '' 0"},
+    {"reschedule_all", "0 1 '' 0 100 '' 0 +0 0"},
+    {"reschedule_all", "0 3 '' 0 100 '' 0 +5 0"},
+    {"reschedule_all", "0 2 '' 0 100 '' 1 +5 0"},
     {"get", "0 w e d"},
     {"claim", "0 me 10 100"},
     {"claim", "0 me 10 0 x y m"},
     {"claim", "forward=stream:s:{q}:stream forward_groups=g; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list tags=1; 0 me 10 100"},
+    {"claim", "marks; 0 me 10 100"},
     {"done", "0 me r U+3"},
     {"done", "tags=1; 0 me tr U+20001"},
+    {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "0 me r U+3 '' x"},
+    {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x"},
     {"fail", "0 me r U+3 x"},
+    {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x"},
     {"release", "0 me r U+3"},
+    {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12"},
     {"renew", "0 me r U+3 5"},
     {"sweep", "0"},
     {"sweep", "again=1; 0"},
+    {"sweep", "ended; 0"},
     {"reclaim", "0 me 0"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},

@@ -79,6 +79,7 @@ void everything(void);
  * dead, all with the tag a, and the index has an entry of no job;
  * with pending=1 also one that a consumer of the group h has and will not acknowledge. */
 void everything_for(const char *args);
+/* "marks; " makes jobs of which something was asked while they ran; "ended; " ends their leases. */
 /* Calls in which each script does all that it can, in the situation of everything_for(); those of
  * one script follow each other. No name: the end. */
 extern const struct script_call {

@@ -101,7 +101,7 @@ Test(calls, what_is_not_allowed_is_einval_and_changes_nothing)
     cr_assert_eq(lapse_sync_schedule(w.s, &bad, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_schedule(w.s, &spec, -1, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_schedule(w.s, &spec, too_long, NULL), LAPSE_EINVAL);
-    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 1, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 2, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_reschedule(w.s, "q", NULL, lapse_in(0), 0, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_kill(w.s, "q", "a b", NULL, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_get(w.s, "q q", "a", 0, NULL), LAPSE_EINVAL);

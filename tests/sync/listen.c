@@ -346,3 +346,29 @@ Test(listen, a_job_whose_lease_ended_in_the_line_is_not_begun)
     cr_assert_eq(k.began, 1);
     waiting_end(&w, "q");
 }
+
+/* The thread of the loop hears it, and any other may ask. */
+Test(listen, any_thread_may_ask_whether_its_job_is_asked_to_stop)
+{
+    struct waiting w;
+    struct worker k;
+    struct lapse_job *asked;
+
+    waiting_bare(&w);
+    w.options.lease_ms = 2500;
+    w.s = waiting_open(&w);
+    worker_init(&k, KEEP);
+    cr_assert_eq(listen_with(w.s, &k, 2, 0), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(k.ended == 1);
+    cr_assert_eq(lapse_job_cancelled(k.kept[0]), 0);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, NULL), LAPSE_EBUSY);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", LAPSE_RUNNING_TOO, 0, &asked), 0);
+    cr_assert_eq(lapse_job_state(asked), LAPSE_RUNNING);
+    lapse_sync_free(asked);
+    wait_until(lapse_job_cancelled(k.kept[0]) == 1);
+    worker_settle(&k, w.s, k.kept[0], RETRY);
+    cr_assert_eq(k.settled, 1);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, NULL), LAPSE_ENOENT);
+    waiting_end(&w, "q");
+}

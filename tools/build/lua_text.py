@@ -166,7 +166,7 @@ def place_in_condition(name, body):
             first = i + 1
         elif re.match(r"  (?:end|else)", line):
             first = None
-    if first is None or any(re.match(r"  \S", line) for line in body[first : uses[-1]]):
+    if first is None or any(re.match(r"  \S", line) for line in body[first : uses[-1] + 1]):
         return None
     return first
 

@@ -46,8 +46,8 @@ class Queue {
 
   // due is '+ms' from now by Redis's clock: never add to the clock of this machine
   schedule (id, due, body, options) { return this.ask('schedule', id, due, 0, recordOf(body, options)) }
-  reschedule (id, due) { return this.ask('reschedule', id, due) }
-  cancel (id) { return this.ask('cancel', id) }
+  reschedule (id, due) { return this.ask('reschedule', id, due, 0) }
+  cancel (id) { return this.ask('cancel', id, 0) }
   get (id) { return this.ask('get', id) }
   settle (how, job, ...rest) { return this.ask(how, this.holder, job.id, job.token, ...rest) }
 

@@ -5,7 +5,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due index jobs notice record sets triggers types
+-- USES    answer attempts defects due index jobs marks notice record sets triggers types
 -- KEYS    due none
 -- READS   due run dead jobs attempts index
 -- WRITES  index t jobs attempts dead due run notice
@@ -42,6 +42,7 @@ local function last_attempt(id, record, what)
     }
   end
   local before = attempt.reason ~= '' and '; before: ' .. attempt.reason or ''
+  mark_set(attempt, nil)
   attempt.reason = string.sub('lapse doctor: ' .. DIES[what] .. before, 1, 200)
   return { id, attempt_text(attempt) }
 end

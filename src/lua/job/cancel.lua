@@ -1,44 +1,60 @@
--- Deletes jobs that wait or are dead.
+-- Deletes jobs that wait or are dead; and asks jobs that run to stop, if that is wanted.
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer index record removal rows sets
+-- USES    answer attempts index marks record removal rows sets
 -- KEYS    due none
 -- READS   due run dead jobs attempts index
--- WRITES  due run dead jobs attempts t index
+-- WRITES  due run dead jobs attempts t index notice
 -- ARGV    database
---         then per job: id
+--         then per job: id, running
+--           running       1: one that runs is asked to stop; 0: it is not
 -- RETURNS now_us
---         then per job: row (as it was, no body) | ENOENT | EBUSY
+--         then per job: row (as it was, no body; running: it is asked) | ENOENT | EBUSY
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
+
+-- The answer for a job that runs.
+local function ask_to_stop(id, score, header)
+  local row = job_row(id, RUN, score, header)
+  local attempt = mark_ask(id, row[4], 'c=1')
+  if not attempt then return 'EBUSY' end
+
+  stop_tell(id, attempt)
+  row[4] = attempt_text(attempt)
+  return row
+end
+
 local function main()
   local out, bytes = { now_us }, 0
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
   local deleted, entries = {}, {}
 
-  for at = 2, #ARGV do
+  for at = 2, #ARGV, 2 do
     if bytes > BYTES then break end
     local id = ARGV[at]
     local set, score = set_of(id)
     local record = call('HGET', JOBS, id)
+    local header = string.sub(record or '', 1, record_header(record or '') or 0)
     bytes = bytes + #(record or '')
 
+    local reply
     if is_running(set, score) then
-      out[at] = 'EBUSY'
+      reply = ARGV[at + 1] == '1' and record and ask_to_stop(id, score, header) or 'EBUSY'
     elseif not set and not record then
-      out[at] = 'ENOENT'
+      reply = 'ENOENT'
     else
-      local header = string.sub(record or '', 1, record_header(record or '') or 0)
-      out[at] = job_row(id, set or DEAD, score or now_ms, header)
+      reply = job_row(id, set or DEAD, score or now_ms, header)
       table.insert(leaves[set or DEAD], id)
       deleted[#deleted + 1] = id
       index_entries(entries, id, record)
     end
+    out[#out + 1] = reply
   end
 
   jobs_remove(leaves, deleted, entries)
+  stops_put()
   return out
 end
 return answer(main)

@@ -1,26 +1,27 @@
--- Deletes the jobs of a selection: those of a state, or some of them. To be called again with the
--- cursor of its answer, until that is empty.
+-- Deletes the jobs of a selection: those of a state, or some of them; and asks those that run to
+-- stop, if that is wanted. To be called again with the cursor of its answer, until that is empty.
 --
 -- KIND    single
 -- ROLE    producer
--- USES    answer index removal selections
+-- USES    answer index marks removal selections
 -- KEYS    due none
 -- READS   due run dead jobs attempts seq index
--- WRITES  due run dead jobs attempts t index
+-- WRITES  due run dead jobs attempts t index notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead
 --         reason          part of the reasons; '': any
 --         before_ms       only those that are due, or died, before this; 0: all
---         limit           delete at most so many
+--         limit           delete, and ask, at most so many
 --         cursor          '' at first, then that of the last answer
+--         running         1: those that run are asked to stop; 0: they are not
 -- RETURNS now_us
 --         n               jobs deleted
---         n_running       jobs of the selection that run: they are left
+--         n_running       jobs of the selection that run: they are left, or asked that had not been
 --         cursor          text: for the next call; '': none is left
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; it looks at 100 at most, and at none after 256 KiB of records
 local function main()
-  local jobs, n_running, cursor = selection_jobs(ARGV[6])
+  local jobs, n_running, cursor = selection_jobs(ARGV[6], function() return 'c=1' end)
   local leaves, ids, entries = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}, {}
 
   for i, job in ipairs(jobs) do
@@ -29,6 +30,7 @@ local function main()
     index_entries(entries, job.id, job.record)
   end
   jobs_remove(leaves, ids, entries)
+  stops_put()
   return { now_us, #ids, n_running, cursor }
 end
 return answer(main)

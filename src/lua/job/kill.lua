@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts record rows sets triggers types
+-- USES    answer attempts marks record rows sets triggers types
 -- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  due run dead attempts t
@@ -23,6 +23,7 @@ local function killed_attempt(text, tries, due_ms, reason)
   attempt = attempt or { token = '0', holder = '-', try = 0, claimed_us = '0', due_ms = due_ms }
   attempt.tries = attempt.tries or tries or 10
   attempt.reason = reason
+  mark_set(attempt, nil)
   return attempt_text(attempt)
 end
 

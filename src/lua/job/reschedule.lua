@@ -1,42 +1,65 @@
--- Makes jobs that wait or are dead due at another time. A dead job waits again, with all its tries.
+-- Makes jobs that wait or are dead due at another time; and asks for one that runs that it wait
+-- again after its run, if that is wanted. A dead job, and one that ran, has all its tries.
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
--- USES    answer due moves record rows sets
+-- USES    answer attempts due marks moves record rows sets
 -- KEYS    due none
 -- READS   due run dead jobs attempts
 -- WRITES  due run dead attempts t notice
 -- ARGV    database
---         then per job: id, due
+--         then per job: id, due, running
 --           due           '+ms' from now, or ms
+--           running       1: one that runs is due then after its run; 0: it is EBUSY
 -- RETURNS now_us
---         then per job: row (no body) | ENOENT | EBUSY | EINVAL
+--         then per job: row (no body; running: it is asked) | ENOENT | EBUSY | EINVAL
 --           EINVAL        due in over ten years
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
+
+-- The answer for a job that runs.
+local function ask_again(id, score, header, due_ms)
+  local row = job_row(id, RUN, score, header)
+  local attempt = mark_ask(id, row[4], 'd=' .. decimal(due_ms))
+  if not attempt then return 'EBUSY' end
+
+  row[4] = attempt_text(attempt)
+  return row
+end
+
+-- Is it dead, or over, as something was asked while it ran? Then its tries start over.
+local function is_over(row)
+  local attempt = attempt_read(row[4])
+  return row[2] == DIED or attempt and is_marked(attempt)
+end
+
 local function main()
   local out, dues, moved, revived, bytes = { now_us }, {}, {}, {}, 0
   local priorities = {}
   local first_due = first_to_come()
 
-  for at = 2, #ARGV, 2 do
+  for at = 2, #ARGV, 3 do
     if bytes > BYTES then break end
     local id, due_ms = ARGV[at], due_of(ARGV[at + 1])
     local set, score = set_of(id)
     local record = set and call('HGET', JOBS, id)
+    local header = string.sub(record or '', 1, record_header(record or '') or 0)
+    local runs = is_running(set, score)
+    bytes = bytes + #(record or '')
 
     local reply
     if not record then
       reply = 'ENOENT'
-    elseif is_running(set, score) then
+    elseif runs and ARGV[at + 2] ~= '1' then
       reply = 'EBUSY'
     elseif due_ms > now_ms + TEN_YEARS then
       reply = 'EINVAL'
+    elseif runs then
+      reply = ask_again(id, score, header, due_ms)
     else
-      bytes = bytes + #record
-      reply = job_row(id, set, score, string.sub(record, 1, record_header(record) or 0))
-      if reply[2] == DIED then revived[#revived + 1], reply[4] = id, '' end
+      reply = job_row(id, set, score, header)
+      if is_over(reply) then revived[#revived + 1], reply[4] = id, '' end
       reply[2], reply[3] = WAITING, due_ms
       dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, record_priority(record)
       if set ~= DUE then moved[#moved + 1] = { set, { id } } end

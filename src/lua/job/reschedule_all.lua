@@ -1,6 +1,6 @@
 -- Makes the jobs of a selection due at another time: those of a state, or some of them. Dead ones
--- wait again, with all their tries. To be called again with the cursor of its answer, until that is
--- empty.
+-- wait again, with all their tries; so do those that run, after their run, if that is wanted. To be
+-- called again with the cursor of its answer, until that is empty.
 --
 -- KIND    single, needs memory
 -- ROLE    producer
@@ -12,13 +12,14 @@
 --         state           1 waiting, 2 running, 3 dead
 --         reason          part of the reasons; '': any
 --         before_ms       only those that are due, or died, before this; 0: all
---         limit           move at most so many
+--         limit           move, and ask, at most so many
 --         cursor          '' at first, then that of the last answer
+--         running         1: those that run are due then after their run; 0: they are not
 --         due             '+ms' from the first call, or ms
 --         spread_ms       each so much later as its id says, but less than this; 0: all at once
 -- RETURNS now_us
 --         n               jobs moved; those that are due then in any case do not count
---         n_running       jobs of the selection that run: they are left
+--         n_running       jobs of the selection that run: they are left, or asked that had not been
 --         cursor          text: for the next call; '': none is left
 --         due_ms          none of them is due before; 0: they would be due in over ten years, and
 --                           nothing has changed
@@ -33,20 +34,22 @@ local function spread_of(id, spread_ms)
 end
 
 local function main()
-  local first_due, spread_ms = first_to_come(), tonumber(ARGV[8])
+  local first_due, spread_ms = first_to_come(), tonumber(ARGV[9])
   local began, rest = string.match(ARGV[6], '^(%d+) (.*)$')
-  local start_ms = tonumber(began) or due_of(ARGV[7])
+  local start_ms = tonumber(began) or due_of(ARGV[8])
   if not began and start_ms + spread_ms > now_ms + TEN_YEARS then return { now_us, 0, 0, '', 0 } end
 
-  local jobs, n_running, cursor = selection_jobs(rest or ARGV[6])
+  local function due_for(id) return start_ms + spread_of(id, spread_ms) end
+  local function mark_of(id) return 'd=' .. decimal(due_for(id)) end
+  local jobs, n_running, cursor = selection_jobs(rest or ARGV[6], mark_of)
   local dues, leaves, revived, priorities = {}, { [RUN] = {}, [DEAD] = {} }, {}, {}
   for _, job in ipairs(jobs) do
-    local id, at_ms = job.id, start_ms + spread_of(job.id, spread_ms)
+    local id, at_ms = job.id, due_for(job.id)
     local is_there = job.set == DUE and time_of(job.score) == at_ms
     if job.record and not is_there then
       dues[#dues + 1], dues[#dues + 2], priorities[id] = at_ms, id, record_priority(job.record)
       if job.set ~= DUE then table.insert(leaves[job.set], id) end
-      if job.state == DIED then revived[#revived + 1] = id end
+      if job.state == DIED or job.asked then revived[#revived + 1] = id end
     end
   end
 

@@ -1,16 +1,16 @@
--- Ends jobs that are done.
+-- Ends jobs that are done. One for which a reschedule asked while it ran waits again.
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts index jobs leases sets types
+-- USES    answer attempts index jobs leases marks sets types
 -- KEYS    due none
--- READS   attempts run jobs
--- WRITES  index run jobs attempts
+-- READS   attempts run jobs due
+-- WRITES  index run jobs attempts due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
 -- RETURNS now_us
---         then per job: 1 | EGONE
+--         then per job: 1 | due_ms (it waits again) | EGONE
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
@@ -19,21 +19,31 @@ local function main()
   for at = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
   local texts, ends = call('HMGET', ATTEMPTS, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
 
-  local out, done, marked = { now_us }, {}, {}
+  local out, ended, done, tagged, dues, priorities = { now_us }, {}, {}, {}, {}, {}
   for at = 3, #ARGV, 2 do
     local i = #out
     if ends[i] and is_held(texts[i], ARGV[at + 1]) then
-      out[i + 1], done[#done + 1] = 1, ids[i]
-      if string.byte(texts[i]) == 50 then marked[#marked + 1] = ids[i] end
+      local attempt = string.byte(texts[i]) == 50 and attempt_read(texts[i])
+      local due_ms = attempt and mark_due(attempt)
+      out[i + 1], ended[#ended + 1] = due_ms or 1, ids[i]
+      if due_ms then
+        dues[#dues + 1], dues[#dues + 2], priorities[ids[i]] = due_ms, ids[i],
+          attempt_priority(attempt)
+      else
+        done[#done + 1] = ids[i]
+        if attempt and attempt_more(attempt, 'x') then tagged[#tagged + 1] = ids[i] end
+      end
     else
       out[i + 1] = 'EGONE'
     end
   end
 
-  if #marked > 0 then index_leave(marked) end
-  set_remove(RUN, done)
+  if #dues > 0 then check_zset(DUE) end
+  if #tagged > 0 then index_leave(tagged) end
+  set_remove(RUN, ended)
   jobs_delete(done)
-  attempts_delete(done)
+  attempts_delete(ended)
+  wait_again(dues, priorities)
   return out
 end
 return answer(main)

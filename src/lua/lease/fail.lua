@@ -1,37 +1,42 @@
--- Moves jobs to dead at once.
+-- Moves jobs to dead at once; or does what was asked while they ran.
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts leases sets types
+-- USES    answer attempts leases marks sets types
 -- KEYS    due none
--- READS   attempts run dead
--- WRITES  run dead attempts
+-- READS   attempts run dead jobs due index
+-- WRITES  run dead jobs attempts index due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, reason
 -- RETURNS now_us
---         then per job: 1 | EGONE
+--         then per job: 1 (it is dead) | due_ms (it waits again) | -1 (it is cancelled) | EGONE
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
-  local out, ids, dead, attempts = { now_us }, {}, {}, {}
+  local out, ids, dues, priorities, dead, attempts = { now_us }, {}, {}, {}, {}, {}
   check_zset(DEAD)
 
   local held = attempts_held(3)
   for at = 3, #ARGV, 3 do
     local id, _, reason = unpack(ARGV, at, at + 2)
     local attempt = held[#out]
-    out[#out + 1] = attempt and 1 or 'EGONE'
-    if attempt then
-      ids[#ids + 1], attempt.reason = id, reason
+    local marked = attempt and marked_end(id, attempt, dues, priorities)
+    out[#out + 1] = marked or (attempt and 1 or 'EGONE')
+    if attempt then ids[#ids + 1] = id end
+    if attempt and not marked then
+      attempt.reason = reason
       dead[#dead + 1], dead[#dead + 2] = now_ms, id
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
   end
 
+  marked_check()
   set_remove(RUN, ids)
   set_add(DEAD, dead)
+  marked_leave()
   attempts_put(attempts)
+  wait_again(dues, priorities)
   return out
 end
 return answer(main)

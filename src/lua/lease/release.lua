@@ -1,40 +1,46 @@
--- Gives back jobs whose run did not begin: due as before, their try not counted.
+-- Gives back jobs whose run did not begin: due as before, their try not counted; or does what was
+-- asked meanwhile.
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts due leases notice sets types
+-- USES    answer attempts due leases marks notice sets triggers types
 -- KEYS    due none
--- READS   attempts run due dead
--- WRITES  run due attempts notice
+-- READS   attempts run due dead jobs index
+-- WRITES  run due jobs attempts index t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
 -- RETURNS now_us
---         then per job: 1 | EGONE
+--         then per job: 1 | due_ms (it waits until then) | -1 (it is cancelled) | EGONE
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
-  local out, ids, dues, priorities, attempts = { now_us }, {}, {}, {}, {}
+  local out, ids, dues, again, priorities, attempts = { now_us }, {}, {}, {}, {}, {}
 
   local held = attempts_held(2)
   for at = 3, #ARGV, 2 do
     local id, attempt = ARGV[at], held[#out]
-    out[#out + 1] = attempt and 1 or 'EGONE'
-    if attempt then
+    local marked = attempt and marked_end(id, attempt, again, priorities)
+    out[#out + 1] = marked or (attempt and 1 or 'EGONE')
+    if attempt then ids[#ids + 1] = id end
+    if attempt and not marked then
       attempt.try = attempt.try - 1
-      ids[#ids + 1] = id
       dues[#dues + 1], dues[#dues + 2] = attempt.due_ms, id
       priorities[id] = attempt_priority(attempt)
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
   end
 
+  for _, word in ipairs(again) do dues[#dues + 1] = word end
   check_zset(DUE)
   check_zset(RUN)
   check_zset(DEAD)
+  marked_check()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
+  marked_leave()
   attempts_put(attempts)
+  triggers_set(again)
   notice_due(0, dues)
   return out
 end

@@ -2,7 +2,7 @@
 --
 -- KIND    batch, urgent
 -- ROLE    listener
--- USES    answer leases sets
+-- USES    answer leases marks sets
 -- KEYS    due none
 -- READS   attempts run
 -- WRITES  run
@@ -11,7 +11,7 @@
 --         then per job: id, token, lease_ms
 --           lease_ms      from now
 -- RETURNS now_us
---         then per job: until_ms | EGONE
+--         then per job: until_ms (-until_ms: it is asked to stop) | EGONE
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
@@ -22,9 +22,10 @@ local function main()
     local id, _, lease_ms = unpack(ARGV, at, at + 2)
     local reply = 'EGONE'
     if held[#out] then
-      reply = now_ms + tonumber(lease_ms)
+      local until_ms = now_ms + tonumber(lease_ms)
       ids[#ids + 1] = id
-      run[#run + 1], run[#run + 2] = reply, id
+      run[#run + 1], run[#run + 2] = until_ms, id
+      reply = mark_cancels(held[#out]) and -until_ms or until_ms
     end
     out[#out + 1] = reply
   end

@@ -1,17 +1,18 @@
--- Puts jobs back to run again later; a job whose tries are used up dies, but by a snooze.
+-- Puts jobs back to run again later; a job whose tries are used up dies, but by a snooze. Or does
+-- what was asked while they ran.
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts backoff due leases notice sets triggers types
+-- USES    answer attempts backoff due leases marks notice sets triggers types
 -- KEYS    due none
--- READS   attempts run due dead jobs
--- WRITES  run due dead attempts t notice
+-- READS   attempts run due dead jobs index
+-- WRITES  run due dead jobs attempts index t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason
 --           delay_ms      '': the backoff of the job; '~ms': a snooze, whose try does not count
 -- RETURNS now_us
---         then per job: due_ms (0: it is dead) | EGONE
+--         then per job: due_ms (0: it is dead; -1: it is cancelled) | EGONE
 --           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
@@ -24,10 +25,14 @@ local function main()
   for at = 3, #ARGV, 4 do
     if bytes > BYTES then break end
     local id, _, delay_ms, reason = unpack(ARGV, at, at + 3)
-    local attempt, reply = held[#out], 'EGONE'
+    local attempt, reply = held[#out], nil
     if attempt then
+      ids[#ids + 1] = id
+      reply = marked_end(id, attempt, dues, priorities)
+    end
+    if attempt and not reply then
       local snoozes = string.byte(delay_ms) == 126
-      ids[#ids + 1], attempt.reason = id, reason
+      attempt.reason = reason
       if snoozes then
         attempt.try, delay_ms = attempt.try - 1, string.sub(delay_ms, 2)
       end
@@ -46,17 +51,16 @@ local function main()
       end
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
-    out[#out + 1] = reply
+    out[#out + 1] = reply or 'EGONE'
   end
 
+  marked_check()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
+  marked_leave()
   attempts_put(attempts)
-  for i = 1, #dues, 2 do
-    local due_ms, id = dues[i], dues[i + 1]
-    trigger_set(id, due_ms, true)
-  end
+  triggers_set(dues)
   notice_due(first_due, dues)
   return out
 end

@@ -1,15 +1,16 @@
 -- Takes back the jobs whose lease has ended: due since then, or by the backoff of the job if the
--- lease of its run before ended too. A job whose tries are used up dies.
+-- lease of its run before ended too. A job whose tries are used up dies. Or does what was asked
+-- while they ran.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff due notice sets triggers types
+-- USES    answer attempts backoff due marks notice sets triggers types
 -- KEYS    due none
--- READS   run due dead attempts jobs
--- WRITES  run due dead attempts t notice
+-- READS   run due dead attempts jobs index
+-- WRITES  run due dead jobs attempts index t notice
 -- ARGV    database
 -- RETURNS now_us
---         n_taken         jobs taken back
+--         n_taken         jobs taken back, or cancelled
 --         n_dead          of these, dead
 --         more            1: there are more
 -- ERRORS  Redis's own; EBROKEN
@@ -26,7 +27,9 @@ local function main()
     local id, end_ms = ended[i], time_of(ended[i + 1])
     local attempt = attempt_read(call('HGET', ATTEMPTS, id))
     ids[#ids + 1] = id
-    if call('HEXISTS', JOBS, id) == 1 then
+    local has_record = call('HEXISTS', JOBS, id) == 1
+    local marked = has_record and attempt and marked_end(id, attempt, dues, priorities)
+    if has_record and not marked then
       local set, score, n_read = dues, end_ms, 0
       if attempt and tries_used_up(attempt) then
         set = dead
@@ -40,20 +43,19 @@ local function main()
         attempt.due_ms, attempt.reason = score, LEASE_ENDED
         attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
       end
-    else
+    elseif not has_record then
       lost[#lost + 1] = id
     end
   end
 
+  marked_check()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
+  marked_leave()
   attempts_put(attempts)
   attempts_delete(lost)
-  for i = 1, #dues, 2 do
-    local due_ms, id = dues[i], dues[i + 1]
-    trigger_set(id, due_ms, true)
-  end
+  triggers_set(dues)
   notice_due(first_due, dues)
   return { now_us, #ids, #dead / 2, (#ended == BATCH * 2 or #ids < #ended / 2) and 1 or 0 }
 end

@@ -52,9 +52,17 @@ local function attempt_text(attempt)
     attempt.reason, attempt.more)
 end
 
+-- The value by this name in what only some attempts have; nil: there is none.
+local function attempt_more(attempt, name)
+  return attempt.more and string.match(',' .. attempt.more, ',' .. name .. '=([^,]*)')
+end
+
 -- The priority of a job; nil: it has none.
-local function attempt_priority(attempt)
-  return attempt.more and tonumber(string.match(',' .. attempt.more, ',q=(%d+)'))
+local function attempt_priority(attempt) return tonumber(attempt_more(attempt, 'q')) end
+
+-- Was something asked while it ran? lib/marks.lua says what.
+local function is_marked(attempt)
+  return attempt_more(attempt, 'c') ~= nil or attempt_more(attempt, 'd') ~= nil
 end
 
 local function tries_used_up(attempt)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts attributes ids record sets settings tokens triggers types
+-- USES    attempts attributes ids index jobs marks record sets settings tokens triggers types
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -16,6 +16,15 @@ end
 -- Before the first claim of a life.
 local NO_ATTEMPT = { try = 0, token = '0', reason = '' }
 
+-- The attempt that a claim goes on from, and whether the job is to go instead. Of a job that waits
+-- nothing is asked any more, unless an older version, which does not know of it, ended its run.
+local function attempt_before(text)
+  local attempt = attempt_read(text)
+  if not attempt then return NO_ATTEMPT end
+  if attempt.more and mark_due(attempt) then return NO_ATTEMPT end
+  return attempt, attempt.more and mark_cancels(attempt)
+end
+
 -- Claims the jobs of these ids and due times, in their order, until it has read BYTES. A job that
 -- cannot be read dies, with the reason. extra: what is put behind the row of each.
 -- Returns the rows, how many died, how many were lost, and which ids it took.
@@ -23,6 +32,7 @@ local function claim_jobs(token, ids, dues, extra)
   local holder, until_ms, claimed_us = ARGV[2], now_ms + tonumber(ARGV[3]), decimal(now_us)
   local run_score = decimal(until_ms)
   local rows, run, attempts, dead, taken, lost = {}, {}, {}, {}, {}, {}
+  local gone, entries = {}, {}
 
   local at, chunk, bytes = 1, 1, 0
   while at <= #ids and bytes <= BYTES do
@@ -33,12 +43,15 @@ local function claim_jobs(token, ids, dues, extra)
     for i = at, last do
       local id, record = ids[i], records[i - at + 1]
       local len, tries, _, _, attributes = record_header(id_valid(id) and record or '')
-      local before = attempt_read(texts[i - at + 1]) or NO_ATTEMPT
+      local before, goes = attempt_before(texts[i - at + 1])
       local by, try, reason = before.token, before.try, before.reason
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
 
-      if len then
+      if record and goes then
+        index_entries(entries, id, record)
+        gone[#gone + 1], record, len = id, nil, nil
+      elseif len then
         token = token + 1
         by, try = token_text(token), try + 1
       elseif record then
@@ -60,12 +73,16 @@ local function claim_jobs(token, ids, dues, extra)
     at, chunk = last + 1, chunk * 2
   end
 
+  index_check(entries)
   set_remove(DUE, taken)
+  jobs_delete(gone)
   if #run > 0 then token_keep(token) end
   set_add(RUN, run)
   set_add(DEAD, dead)
   attempts_put(attempts)
   attempts_delete(lost)
+  attempts_delete(gone)
+  index_remove(entries)
   return rows, #dead / 2, #lost, taken
 end
 

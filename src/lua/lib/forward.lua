@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids index jobs record sets settings tokens triggers
+-- USES    attempts ids index jobs marks record sets settings tokens triggers
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -50,10 +50,11 @@ local function target_add(is_stream, key, kind, jobs)
   if #elements > 0 then write('LPUSH', key, unpack(elements)) end
 end
 
--- Of due jobs: those to be moved (id, due, try, token, body), and their entries in the index; those
--- that die, with their attempts; and those without a record. Reads as many as a call may.
+-- Of due jobs: those to be moved (id, due, try, token, body); those that die, with their attempts;
+-- those without a record; those that go, as a cancel has asked; and the entries in the index of
+-- those that leave. Reads as many as a call may.
 local function forward_read(ids, dues, token)
-  local jobs, entries, dead, attempts, lost, taken = {}, {}, {}, {}, {}, {}
+  local jobs, entries, dead, attempts, lost, taken, cancelled = {}, {}, {}, {}, {}, {}, {}
   local at, chunk, bytes = 1, 1, 0
   while at <= #ids and bytes <= BYTES do
     local last = math.min(#ids, at + chunk - 1)
@@ -68,7 +69,10 @@ local function forward_read(ids, dues, token)
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
 
-      if len then
+      if record and before and mark_cancels(before) then
+        cancelled[#cancelled + 1] = id
+        index_entries(entries, id, record)
+      elseif len then
         token = token + 1
         jobs[#jobs + 1] = { id, decimal(dues[i]), decimal(try + 1), token_text(token),
           string.sub(record, len + 1), headers = header_fields(attributes) }
@@ -85,7 +89,7 @@ local function forward_read(ids, dues, token)
     end
     at, chunk = last + 1, chunk * 2
   end
-  return jobs, entries, dead, attempts, lost, taken, token
+  return jobs, entries, dead, attempts, lost, taken, cancelled, token
 end
 
 -- Moves the oldest due jobs, as many as a call may and the target has room for. It adds first and
@@ -99,7 +103,8 @@ local function forward_jobs(values, token)
   local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, room)
   local ids, dues = {}, {}
   for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
-  local jobs, entries, dead, attempts, lost, taken, last_token = forward_read(ids, dues, token)
+  local jobs, entries, dead, attempts, lost, taken, cancelled, last_token =
+    forward_read(ids, dues, token)
   index_check(entries)
 
   local gone, triggers = {}, {}
@@ -110,11 +115,13 @@ local function forward_jobs(values, token)
   target_add(is_stream, key, values.forward_element, jobs)
   set_remove(DUE, taken)
   jobs_delete(gone)
+  jobs_delete(cancelled)
   if #gone > 0 then token_keep(last_token) end
   set_add(DEAD, dead)
   attempts_put(attempts)
   attempts_delete(gone)
   attempts_delete(lost)
+  attempts_delete(cancelled)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
   return { 0, #gone, #dead / 2, #lost }

@@ -7,6 +7,7 @@
 local function ended_as(id, text, end_ms)
   local attempt = attempt_read(text)
   if not attempt then return WAITING, end_ms end
+  if is_marked(attempt) then return WAITING, tonumber(attempt_more(attempt, 'd')) or end_ms end
   if tries_used_up(attempt) then return DIED, end_ms end
   return WAITING, (due_after_lease(id, attempt, end_ms))
 end

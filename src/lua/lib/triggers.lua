@@ -17,3 +17,11 @@ local function trigger_set(id, due_ms, fresh)
     write('DEL', key)
   end
 end
+
+-- Of jobs that have none. dues: due time, id, due time, id...
+local function triggers_set(dues)
+  for i = 1, #dues, 2 do
+    local due_ms, id = dues[i], dues[i + 1]
+    trigger_set(id, due_ms, true)
+  end
+end

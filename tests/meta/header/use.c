@@ -81,7 +81,9 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
            (unsigned long long)lapse_job_token(job), lapse_job_created(job), lapse_job_reason(job),
            body != NULL, lapse_job_entry(job), (unsigned long long)lapse_job_deliveries(job));
 
-    if (len == 0) {
+    if (lapse_job_cancelled(job)) {
+        lapse_release(job, NULL, NULL);
+    } else if (len == 0) {
         lapse_done(job, NULL, NULL);
     } else if (len == 1) {
         lapse_retry(job, LAPSE_BACKOFF, "why", NULL, NULL);
@@ -154,6 +156,13 @@ static void use_settings(struct lapse *l)
     expect_accepted(lapse_adopt(l, "sent", &what, on_list, &answered));
 }
 
+static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
+{
+    (void)l;
+    (void)arg;
+    wrong += what == LAPSE_EVENT_CANCEL && lapse_job_cancelled(job);
+}
+
 int main(void)
 {
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
@@ -190,6 +199,7 @@ int main(void)
     s.due = lapse_at(1);
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
     expect_accepted(lapse_cancel(l, "orders", "o-1", 0, on_answer, &answered));
+    lapse_on_event(l, on_event, NULL);
     expect_accepted(lapse_reschedule(l, "orders", "o-1", lapse_in(5), 0, on_answer, &answered));
     expect_accepted(lapse_kill(l, "orders", "o-1", "no", on_answer, &answered));
     use_queries(l);

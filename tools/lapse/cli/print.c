@@ -206,6 +206,9 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     json_tags(&j, job);
     json_headers(&j, job);
     json_priority(&j, job);
+    if (lapse_job_cancelled(job)) {
+        json_bool(&j, "cancelled", true);
+    }
     json_end(&j);
 }
 
@@ -229,7 +232,8 @@ void print_job_long(const struct lapse_job *job)
 
     printf("queue   %s\n", lapse_job_queue(job));
     printf("id      %s\n", lapse_job_id(job));
-    printf("state   %s\n", state_name(lapse_job_state(job)));
+    printf("state   %s%s\n", state_name(lapse_job_state(job)),
+           lapse_job_cancelled(job) ? ", asked to stop" : "");
     printf("due     %s\n", time_text(due, lapse_job_due_ms(job)));
     printf("try     %u of %s\n", lapse_job_try(job), tries_text(job, tries));
     printf("token   %" PRIu64 "\n", lapse_job_token(job));

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse cancel. A cancelled job is gone, so what is printed is what is known of it: queue and
- * id. */
+/* lapse cancel. A cancelled job is gone, so what is printed is what is known of it: queue and id.
+ * So it is of one that runs and was asked to stop: it is gone soon. */
 #include "cli/arguments.h"
 #include "cli/json.h"
+#include "cli/print.h"
 #include "commands/many.h"
 #include <limits.h>
 
 static const struct opt cancel_options[] = {
-    MANY_STATE, MANY_REASON, MANY_BEFORE, MANY_LIMIT, {NULL, 0, NULL, NULL, 0, NULL},
+    MANY_STATE, MANY_REASON, MANY_BEFORE, MANY_LIMIT, MANY_RUNNING, {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 static void on_cancel_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -17,35 +18,37 @@ static void on_cancel_reply(struct lapse *l, int err, const struct lapse_job *jo
     struct json j;
 
     (void)l;
-    (void)job;
     if (!oneshot_replied(o, err, o->queue, cancel->id)) {
         return;
     }
 
+    bool is_asked = lapse_job_state(job) == LAPSE_RUNNING;
     if (o->g->text) {
-        printf("%s/%s cancelled\n", o->queue, cancel->id);
+        printf("%s/%s %s\n", o->queue, cancel->id, is_asked ? "asked to stop" : "cancelled");
         return;
     }
 
     json_begin(&j, stdout);
     json_text(&j, "queue", o->queue);
     json_text(&j, "id", cancel->id);
-    json_text(&j, "state", "cancelled");
+    json_text(&j, "state", is_asked ? state_name(LAPSE_RUNNING) : "cancelled");
     json_end(&j);
 }
 
 static int cancel_job(struct many_job *job)
 {
     struct oneshot *o = &job->many->once;
+    unsigned flags = many_flags(job->many);
 
-    return oneshot_sent(o, lapse_cancel(o->c.l, o->queue, job->id, 0, on_cancel_reply, job));
+    return oneshot_sent(o, lapse_cancel(o->c.l, o->queue, job->id, flags, on_cancel_reply, job));
 }
 
 static int cancel_all(struct many *m)
 {
     struct oneshot *o = &m->once;
+    unsigned flags = many_flags(m);
 
-    return oneshot_sent(o, lapse_cancel_all(o->c.l, o->queue, &m->where, 0, many_counted, m));
+    return oneshot_sent(o, lapse_cancel_all(o->c.l, o->queue, &m->where, flags, many_counted, m));
 }
 
 static int cancel_run(const struct command *cmd, struct globals *g, struct arguments *args)
@@ -73,7 +76,8 @@ static int cancel_run(const struct command *cmd, struct globals *g, struct argum
 
 const struct command cmd_cancel = {
     .name = "cancel",
-    .usage = "QUEUE (ID... | --state STATE [--reason TEXT] [--before TIME] [--limit N])",
+    .usage = "QUEUE (ID... | --state STATE [--reason TEXT] [--before TIME] [--limit N]) "
+             "[--running]",
     .summary = "remove jobs before they run",
     .min = 1,
     .max = INT_MAX,
@@ -81,10 +85,14 @@ const struct command cmd_cancel = {
     .text = "Removes waiting or dead jobs for good. Of each id it prints one JSON object: queue,\n"
             "id, state; one that is running, or is not there, is not cancelled (exit code 1).\n"
             "With --state it removes all jobs of a state, or some of them, and prints one JSON\n"
-            "object: queue, cancelled (how many), running (how many run, and were left).\n"
+            "object: queue, cancelled (how many), running (how many run, and were left). With\n"
+            "--running a job that runs is asked to stop, and its state is running; lapse listen\n"
+            "--exec ends its command. Of a selection these are counted that were not asked\n"
+            "before.\n"
             "\n"
             "examples:\n"
             "  lapse cancel orders order-1 order-2\n"
+            "  lapse cancel videos video-9 --running\n"
             "  lapse cancel -- orders -rf      (-- before an id that starts with -)\n"
             "  lapse cancel orders --state waiting\n"
             "  lapse cancel webhooks --state dead --reason 'HTTP 410' --before 2026-11-01T00:00Z\n",

@@ -85,6 +85,11 @@ int many_read(struct many *m, const struct command *cmd, const struct arguments 
 }
 
 /* ---- requests ---- */
+unsigned many_flags(const struct many *m)
+{
+    return m->running ? LAPSE_RUNNING_TOO : 0;
+}
+
 static int many_send(struct oneshot *o)
 {
     struct many *m = (struct many *)o;

@@ -29,13 +29,15 @@ struct many {
     struct lapse_where where; /* made of these four */
     struct when when;
     int64_t spread_ms;
+    bool running;
     uint64_t n; /* jobs of the selection that were changed so far */
 };
 
-#define MANY_STATE                                                                         \
-    {                                                                                      \
-        "state", 's', "STATE", set_state, offsetof(struct many, state),                    \
-            "all jobs of a state: waiting, dead, or running (which are counted, and left)" \
+#define MANY_STATE                                                                     \
+    {                                                                                  \
+        "state", 's', "STATE", set_state, offsetof(struct many, state),                \
+            "all jobs of a state: waiting, dead, or running (which are only counted, " \
+            "without --running)"                                                       \
     }
 #define MANY_REASON                                                              \
     {                                                                            \
@@ -59,6 +61,12 @@ struct many {
             "it"                                                                                   \
     }
 
+#define MANY_RUNNING                                                        \
+    {                                                                       \
+        "running", 0, NULL, set_switch, offsetof(struct many, running),     \
+            "ask jobs that run: the command does so when their run is over" \
+    }
+
 int set_before(const struct opt *o, char *value, void *field);
 
 /* Checks the arguments, and what the options have set. 0, or an exit code after it has printed
@@ -66,6 +74,9 @@ int set_before(const struct opt *o, char *value, void *field);
 int many_read(struct many *m, const struct command *cmd, const struct arguments *args);
 /* After many_read(): sends all requests, and runs until they are answered. */
 int many_run(struct many *m, struct globals *g);
+
+/* The flags of a cancel or a reschedule. */
+unsigned many_flags(const struct many *m);
 
 /* The callback of ask_all(). */
 lapse_count_fn many_counted;

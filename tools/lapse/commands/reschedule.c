@@ -19,8 +19,9 @@
             "means now"                                                                            \
     }
 static const struct opt reschedule_options[] = {
-    IN,          AT,          MANY_SPREAD, MANY_STATE,
-    MANY_REASON, MANY_BEFORE, MANY_LIMIT,  {NULL, 0, NULL, NULL, 0, NULL},
+    IN,         AT,           MANY_SPREAD,
+    MANY_STATE, MANY_REASON,  MANY_BEFORE,
+    MANY_LIMIT, MANY_RUNNING, {NULL, 0, NULL, NULL, 0, NULL},
 };
 static const struct opt requeue_options[] = {
     MANY_SPREAD, MANY_REASON, MANY_BEFORE, MANY_LIMIT, {NULL, 0, NULL, NULL, 0, NULL},
@@ -41,8 +42,9 @@ static void on_reschedule_reply(struct lapse *l, int err, const struct lapse_job
 static int reschedule_job(struct many_job *job)
 {
     struct oneshot *o = &job->many->once;
+    unsigned flags = many_flags(job->many);
 
-    return oneshot_sent(o, lapse_reschedule(o->c.l, o->queue, job->id, job->many->when.due, 0,
+    return oneshot_sent(o, lapse_reschedule(o->c.l, o->queue, job->id, job->many->when.due, flags,
                                             on_reschedule_reply, job));
 }
 
@@ -51,7 +53,7 @@ static int reschedule_all(struct many *m)
     struct oneshot *o = &m->once;
 
     return oneshot_sent(o, lapse_reschedule_all(o->c.l, o->queue, &m->where, m->when.due,
-                                                m->spread_ms, 0, many_counted, m));
+                                                m->spread_ms, many_flags(m), many_counted, m));
 }
 
 static int reschedule(struct many *m, const struct command *cmd, struct globals *g,
@@ -89,7 +91,7 @@ static int reschedule_run(const struct command *cmd, struct globals *g, struct a
 const struct command cmd_reschedule = {
     .name = "reschedule",
     .usage = "QUEUE (ID... | --state STATE [--reason TEXT] [--before TIME] [--limit N]) "
-             "(--in DURATION | --at TIME) [--spread DURATION]",
+             "(--in DURATION | --at TIME) [--spread DURATION] [--running]",
     .summary = "change when jobs are due",
     .min = 1,
     .max = INT_MAX,
@@ -99,7 +101,8 @@ const struct command cmd_reschedule = {
             "running, or is not there, is not changed (exit code 1). With --state it changes all\n"
             "jobs of a state, or some of them, and prints one JSON object: queue, rescheduled\n"
             "(how many; those that are due then in any case do not count), running (how many\n"
-            "run, and were left).\n"
+            "run, and were left). With --running a job that runs waits again after its run,\n"
+            "however that ends, with all its tries; its state is running until then.\n"
             "\n"
             "examples:\n"
             "  lapse reschedule sessions user-7 --in 20m\n"

@@ -6,7 +6,8 @@
  * its job; what it started itself is then out of reach.
  *
  *   PENDING --there is room--> RUNNING
- *   RUNNING --run_ms is over, lease lost, listener stops--> TERM_SENT --5 s--> KILL_SENT
+ *   RUNNING --run_ms is over, lease lost, job cancelled, listener stops--> TERM_SENT
+ *   TERM_SENT --5 s--> KILL_SENT
  *   any --listener stops, and it did not exit with 0--> UNSETTLED
  *
  * PENDING: the system has no processes, descriptors or memory left. The job is held and its lease
@@ -110,6 +111,12 @@ static void report_failed_run(const struct lapse_job *job, const char *reason, b
     char of[24] = "";
 
     if (!lapse_job_until_ms(job)) {
+        return;
+    }
+
+    if (lapse_job_cancelled(job)) {
+        message_print("%s/%s: try %u: %s: gone", lapse_job_queue(job), lapse_job_id(job),
+                      lapse_job_try(job), reason);
         return;
     }
 
@@ -445,6 +452,25 @@ void exec_start(struct exec *x, struct lapse_job *job, void *arg)
         ev_timer_again(x->loop, &c->check);
     } else if (err) {
         child_cannot_start(c, err);
+    }
+}
+
+/* ---- asked to stop ---- */
+void exec_cancel(struct exec *x, const struct lapse_job *job)
+{
+    struct exec_child *c = x->first;
+
+    while (c && c->job != job) {
+        c = c->next;
+    }
+
+    if (c && c->stage == PENDING) {
+        lapse_release(c->job, x->settled, c->arg);
+        child_free(c);
+    } else if (c && c->stage == RUNNING) {
+        message_print("%s/%s: was cancelled; stopping the command", lapse_job_queue(job),
+                      lapse_job_id(job));
+        child_terminate(c, "was cancelled");
     }
 }
 

@@ -30,6 +30,8 @@ int exec_init(struct exec *x, char **argv, const struct env_options *options);
 /* From now on x->loop, the default one, reaps children; once in a process. */
 void exec_begin(struct exec *x);
 void exec_start(struct exec *x, struct lapse_job *job, void *arg);
+/* The job is asked to stop: TERM to its command, KILL 5 s later. */
+void exec_cancel(struct exec *x, const struct lapse_job *job);
 void exec_stop(struct exec *x); /* TERM to all, KILL 5 s later */
 void exec_kill(struct exec *x); /* KILL to all, now */
 /* KILL to all; the jobs, no longer of a handle, are freed, and each arg is given to free(). */

@@ -463,6 +463,16 @@ static void on_listen_tick(struct ev_loop *loop, ev_timer *w, int events)
     }
 }
 
+static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
+{
+    struct listen *in = arg;
+
+    (void)l;
+    if (what == LAPSE_EVENT_CANCEL && in->argv) {
+        exec_cancel(&in->exec, job);
+    }
+}
+
 static void init_sinks(struct listen *in)
 {
     in->lines.loop = in->c.loop;
@@ -493,6 +503,7 @@ static void listen_begin(struct listen *in)
 
     init_sinks(in);
     watch_signals(in);
+    lapse_on_event(in->c.l, on_event, in);
 
     for (int i = 0; !err && i < in->n_queues; i++) {
         err = lapse_listen(in->c.l, in->queues[i], NULL, on_due_job, in);

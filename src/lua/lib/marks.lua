@@ -1,0 +1,101 @@
+-- SPDX-License-Identifier: MIT
+-- What is asked of a job while it runs stands in its attempt, until its run ends: c=1, it is to go;
+-- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
+--
+-- USES    attempts due ids index jobs notice sets triggers types
+
+-- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
+local function mark_set(attempt, mark)
+  local words = {}
+  for word in string.gmatch(attempt.more or '', '[^,]+') do
+    if not string.find(word, '^[cd]=') then words[#words + 1] = word end
+  end
+  words[#words + 1] = mark
+
+  local before = attempt.more
+  attempt.more = words[1] and table.concat(words, ',') or nil
+  return attempt.more ~= before
+end
+
+-- When the job is to wait again; nil: it is not to.
+local function mark_due(attempt) return tonumber(attempt_more(attempt, 'd')) end
+
+local function mark_cancels(attempt) return attempt_more(attempt, 'c') ~= nil end
+
+-- The jobs of this call that go, with their entries in the index, and those whose attempts go:
+-- these too, and those that wait again.
+local marked_gone, marked_entries, marked_over = {}, {}, {}
+
+-- The run of a job ends that is not done. If something was asked, that happens: returns when the
+-- job is due, which it adds to dues (due time, id...) and priorities, or -1: it goes. nil: nothing
+-- was asked.
+local function marked_end(id, attempt, dues, priorities)
+  if not attempt.more then return nil end
+
+  local due_ms = mark_due(attempt)
+  if due_ms then
+    dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, attempt_priority(attempt)
+  elseif mark_cancels(attempt) then
+    due_ms, marked_gone[#marked_gone + 1] = -1, id
+    if attempt_more(attempt, 'x') then index_entries(marked_entries, id, call('HGET', JOBS, id)) end
+  end
+  if due_ms then marked_over[#marked_over + 1] = id end
+  return due_ms
+end
+
+-- Before the first write.
+local function marked_check()
+  if #marked_over > 0 then
+    check_hash(JOBS)
+    check_zset(DUE)
+  end
+  index_check(marked_entries)
+end
+
+-- After they have left run.
+local function marked_leave()
+  jobs_delete(marked_gone)
+  attempts_delete(marked_over)
+  index_remove(marked_entries)
+end
+
+-- Jobs that wait again. dues: due time, id, due time, id... priorities: by id.
+local function wait_again(dues, priorities)
+  if #dues == 0 then return end
+
+  local first_due = first_to_come()
+  set_add(DUE, due_entries(dues, priorities))
+  triggers_set(dues)
+  notice_due(first_due, dues)
+end
+
+-- The attempts that change in this call, since something is asked: their ids, and id, text, id,
+-- text...; and what the holders are told of whom a job is asked to stop: id, token, id, token...
+local marked_ids, marked_attempts, stops = {}, {}, {}
+
+-- Asks it of a job that runs: mark is c=1, or d=MS. Returns its attempt then, and whether that is
+-- another; nil: it has none that this version can read, and nothing is asked.
+local function mark_ask(id, text, mark)
+  local attempt = attempt_read(text)
+  if not attempt then return nil end
+
+  local is_news = mark_set(attempt, mark)
+  if is_news then
+    marked_ids[#marked_ids + 1] = id
+    marked_attempts[#marked_attempts + 1] = id
+    marked_attempts[#marked_attempts + 1] = attempt_text(attempt)
+  end
+  return attempt, is_news
+end
+
+-- Its holder is to look at the mark.
+local function stop_tell(id, attempt)
+  if id_valid(id) then stops[#stops + 1], stops[#stops + 2] = id, attempt.token end
+end
+
+-- Removes first, for a Redis that is out of memory.
+local function stops_put()
+  attempts_delete(marked_ids)
+  attempts_put(marked_attempts)
+  if #stops > 0 then notice_publish('stop ' .. table.concat(stops, ' ')) end
+end
