@@ -100,13 +100,20 @@ Test(selection, of_a_state_is_rescheduled_over_a_time_and_a_repeat_finds_nothing
     server_stop(s);
 }
 
-Test(selection, of_running_jobs_counts_them_and_leaves_them)
+Test(selection, of_running_jobs_counts_them_and_leaves_or_asks_them)
 {
     struct server *s = tool_redis();
 
     schedule("a", "0s");
     expect(lapse("claim", "q"), 0, "\"id\":\"a\"", NULL);
     expect(lapse("cancel", "q", "--state", "running"), 0, "\"cancelled\":0,\"running\":1", NULL);
+    expect(lapse("cancel", "q", "--state", "running", "--running"), 0,
+           "\"cancelled\":0,\"running\":1", NULL);
+    expect(lapse("cancel", "q", "--state", "running", "--running"), 0,
+           "\"cancelled\":0,\"running\":0", NULL);
+    expect(lapse("get", "q", "a"), 0, "\"cancelled\":true", NULL);
+    expect(lapse("reschedule", "q", "--state", "running", "--in", "1h", "--running"), 0,
+           "\"rescheduled\":0,\"running\":1", NULL);
     expect(lapse("requeue", "q", "a"), 1, "", "q/a: the job is running, not dead");
     expect(lapse("run", "q", "a"), 1, "", "q/a: the job is running");
     expect(lapse("get", "q", "a"), 0, "\"state\":\"running\"", NULL);

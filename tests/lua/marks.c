@@ -113,6 +113,7 @@ static const struct ending {
     {"done", "0 * r U+1", "[U 1]", "[U T+70]", true},
     {"retry", "0 me r U+1 5 why", "[U -1]", "[U T+70]", false},
     {"retry", "0 * r U+1 '' why", "[U -1]", "[U T+70]", false},
+    {"retry", "0 me r U+1 ~5 why", "[U -1]", "[U T+70]", false},
     {"fail", "0 me r U+1 why", "[U -1]", "[U T+70]", false},
     {"fail", "0 * r U+1 why", "[U -1]", "[U T+70]", false},
     {"release", "0 me r U+1", "[U -1]", "[U T+70]", false},
@@ -241,6 +242,110 @@ Test(marks, an_attempt_may_stand_before_the_first_claim)
     RUN("get", "0 a", "[U ['a' 1 T '2 0 - 0 10 0 0 f=5 ' '" REC "']]");
     RUN("claim", "0 me 1000 0 a",
         "[U 0 0 0 0 0 0 ['a' 2 T+1000 '1 U+1 me 1 10 U T ' '" REC "' 1]]");
+}
+
+/* ---- selections ---- */
+Test(marks, a_selection_asks_those_that_run_and_counts_each_once)
+{
+    given("schedule", "0 w +500 0 " REC " r +0 0 " REC " s +0 0 " REC);
+    given("claim", "0 me 1000 0 r s");
+    RUN("cancel_all", "3 2 '' 0 1 '' 1", "[U 0 1 '2 U+2 T+1000 T+1000 r']");
+    HEARD("3 'stop r U+1'");
+    RUN("cancel_all", text("3 2 '' 0 100 '%s' 1", moments("2 U+2 T+1000 T+1000 r")), "[U 0 1 '']");
+    HEARD("3 'stop s U+2'");
+    RUN("cancel_all", "3 2 '' 0 100 '' 1", "[U 0 0 '']");
+    HEARD("");
+    RUN("cancel_all", "3 2 '' 0 100 '' 0", "[U 0 2 '']");
+    KEYS("due w:T+500 | run r:T+1000 s:T+1000 | jobs r=" REC " s=" REC " w=" REC
+         " | attempts r=2 U+1 me 1 10 U T c=1  s=2 U+2 me 1 10 U T c=1  | seq U+2 | t w:T+499");
+}
+
+/* A renewal puts it behind all that were there at the beginning. */
+Test(marks, a_selection_asks_one_that_was_renewed_meanwhile_and_none_that_was_claimed)
+{
+    given("schedule", "0 r +0 0 " REC " s +0 0 " REC " x +0 0 " REC);
+    given("claim", "0 me 1000 0 r s");
+    RUN("cancel_all", "0 2 '' 0 1 '' 1", "[U 0 1 '2 U+2 T+1000 T+1000 r']");
+    given("renew", "0 me s U+2 2000 r U+1 2000");
+    given("claim", "0 me 1000 0 x");
+    RUN("cancel_all", text("0 2 '' 0 100 '%s' 1", moments("2 U+2 T+1000 T+1000 r")), "[U 0 1 '']");
+    KEYS("run x:T+1000 r:T+2000 s:T+2000 | jobs r=" REC " s=" REC " x=" REC
+         " | attempts r=2 U+1 me 1 10 U T c=1  s=2 U+2 me 1 10 U T c=1  x=1 U+3 me 1 10 U T  "
+         "| seq U+3");
+}
+
+Test(marks, a_selection_lets_those_that_run_wait_again_each_at_its_moment)
+{
+    given("schedule", "0 r +0 0 " REC " s +0 0 " REC);
+    given("claim", "0 me 1000 0 r s");
+    RUN("reschedule_all", "0 2 '' 0 100 '' 1 T+2000 1000", "[U 0 2 '' T+2000]");
+    HEARD("");
+    RUN("reschedule_all", "0 2 '' 0 100 '' 1 T+2000 1000", "[U 0 0 '' T+2000]");
+    given("done", "0 me r U+1 s U+2");
+    cr_assert_eq(
+        redis_int(redis, "ZCOUNT s:{q}:due %lld (%lld", (long long)T + 2000, (long long)T + 3000),
+        2);
+    cr_assert_neq(redis_int(redis, "ZSCORE s:{q}:due r"), redis_int(redis, "ZSCORE s:{q}:due s"));
+    RUN("reschedule_all", "0 1 '' 0 100 '' 0 T+2000 1000", "[U 0 0 '' T+2000]");
+}
+
+/* Its lease is over, and so is its run: it begins again. */
+Test(marks, a_selection_takes_back_what_was_asked_of_those_whose_lease_is_over)
+{
+    running_and("cancel", "0 r 1");
+    now_at(1000);
+    RUN("reschedule_all", "0 1 '' 0 100 '' 0 T+2000 0", "[U+1000000 1 0 '' T+2000]");
+    KEYS("due r:T+2000 | jobs r=\\01\\01\\01body | seq U+1 | t r:T+1999");
+
+    ask("FLUSHALL");
+    now_at(0);
+    running_and("cancel", "0 r 1");
+    now_at(1000);
+    RUN("cancel_all", "0 1 '' 0 100 '' 0", "[U+1000000 1 0 '']");
+    KEYS(GONE);
+}
+
+/* ---- with tags and a priority ---- */
+#define TAG_Q5 "\\02\\00\\06Q\\01\\05T\\01a"
+
+Test(marks, one_that_waits_again_keeps_its_tags_and_its_priority_and_one_that_goes_loses_them)
+{
+    for (size_t i = 0; i < ENDINGS; i++) {
+        ask("FLUSHALL");
+        now_at(0);
+        given("schedule", "0 r +0 0 " TAG_Q5);
+        given("claim", "0 me 1000 0 r");
+        given("reschedule", "0 r +70 1");
+        given(endings[i].script, endings[i].args);
+        cr_assert_eq(
+            redis_int(redis, "ZCOUNT s:{q}:due (%lld (%lld", (long long)T + 69, (long long)T + 70),
+            1, "%s", endings[i].script);
+        cr_assert_eq(redis_int(redis, "ZCARD s:{q}:index"), 1);
+        given("cancel", "0 r 0");
+        KEYS(GONE);
+
+        ask("FLUSHALL");
+        given("schedule", "0 r +0 0 " TAG_Q5);
+        given("claim", "0 me 1000 0 r");
+        given("cancel", "0 r 1");
+        given(endings[i].script, endings[i].args);
+        KEYS(GONE);
+    }
+
+    given("schedule", "0 r +0 0 " TAG_Q5);
+    given("claim", "0 me 1000 0 r");
+    given("cancel", "0 r 1");
+    now_at(1000);
+    given("sweep", "0");
+    cr_assert_eq(redis_int(redis, "EXISTS s:{q}:index s:{q}:jobs s:{q}:attempts s:{q}:run"), 0);
+}
+
+Test(marks, of_one_that_is_killed_after_its_lease_are_taken_back)
+{
+    running_and("cancel", "0 r 1");
+    now_at(1000);
+    given("kill", "0 r why");
+    KEYS("dead r:T+1000 | jobs r=\\01\\01\\01body | attempts r=1 U+1 me 1 1 U T why | seq U+1");
 }
 
 /* Since CONFIG RESETSTAT, within scripts. */
