@@ -7,6 +7,13 @@ PREFIX  := /usr/local
 LIBDIR  := $(PREFIX)/lib
 VERSION := $(shell sed -n 's/^.define LAPSE_VERSION "\(.*\)"/\1/p' include/lapse.h)
 
+# liblapse-cron, and `lapse cron`, need GLib and are left out where that is not there, or by CRON=no.
+CRON      := $(shell pkg-config --exists glib-2.0 2>/dev/null && echo yes || echo no)
+WITH_CRON := $(filter yes,$(CRON))
+CRON_CFLAGS := $(if $(WITH_CRON),$(shell pkg-config --cflags glib-2.0))
+CRON_LIBS   := $(if $(WITH_CRON),$(shell pkg-config --libs glib-2.0))
+LIBRARIES   := liblapse liblapse-sync $(if $(WITH_CRON),liblapse-cron)
+
 OBJ  := $(BUILD)/obj
 DEPS := tools/build/install-deps.sh
 say   = $(if $(V),,@echo '$(1) $(patsubst $(BUILD)/%,%,$(@:$(OBJ)/%=%))';)
@@ -16,7 +23,7 @@ EXAMPLES := $(patsubst tools/examples/%.c,%,$(wildcard tools/examples/*.c))
 
 all: lib $(BUILD)/lapse $(EXAMPLES:%=$(BUILD)/examples/%)  ## build the library, the program and the examples (default)
 
-lib: $(BUILD)/liblapse.a $(BUILD)/liblapse.so $(BUILD)/liblapse-sync.a $(BUILD)/liblapse-sync.so  ## build the libraries only
+lib: $(foreach l,$(LIBRARIES),$(addprefix $(BUILD)/$l,.a .so))  ## build the libraries only
 
 demo:  ## install what is missing, build, and watch orders time out on a private Redis
 	@$(DEPS) build run
@@ -57,4 +64,4 @@ FORCE:
 .PHONY: all lib demo test bench deps clean help help-dev FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
--include $(LIB_O:.o=.d) $(SYNC_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)
+-include $(LIB_O:.o=.d) $(SYNC_O:.o=.d) $(CRON_O:.o=.d) $(TOOL_O:.o=.d) $(wildcard $(OBJ)/tools/*/*.d $(OBJ)/tests/*/*.d)

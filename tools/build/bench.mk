@@ -14,6 +14,6 @@ $(BUILD)/bench/threads: $(OBJ)/tests/bench/threads.o $(BENCH_KIT) $(BUILD)/libla
 # the network of `lapse bench --rtt`, for all systems
 $(BUILD)/bench/wire: $(OBJ)/tests/bench/wire.o $(BUILD)/parts.a
 	@mkdir -p $(@D)
-	$(call say,LD)$(LINK) -o $@ $^ $(LIBS)
+	$(call say,LD)$(LINK) -o $@ $^ $(CRON_LIBS) $(LIBS)
 
 .PHONY: run-bench

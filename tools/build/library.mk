@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-# The two libraries, and the Lua scripts that are embedded in the first.
+# The libraries, and the Lua scripts that are embedded in the first.
 
 SYNC_C := $(wildcard src/sync/*.c)
 SYNC_O := $(SYNC_C:%.c=$(OBJ)/%.o)
-LIB_C  := $(filter-out $(SYNC_C),$(wildcard src/*/*.c))
+CRON_C := $(wildcard src/cron/*.c)
+CRON_O := $(CRON_C:%.c=$(OBJ)/%.o)
+LIB_C  := $(filter-out $(SYNC_C) $(CRON_C),$(wildcard src/*/*.c))
 LIB_O  := $(LIB_C:%.c=$(OBJ)/%.o)
 
 LUA_SRC   := src/lua
@@ -42,3 +44,15 @@ $(BUILD)/liblapse-sync.so.0: $(SYNC_ALL) $(BUILD)/liblapse.so.0 tools/build/laps
 	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(SYNC_ALL) $(BUILD)/liblapse.so.0 -lev
 $(BUILD)/liblapse-sync.so: $(BUILD)/liblapse-sync.so.0
 	@ln -sf liblapse-sync.so.0 $@
+
+# liblapse-cron takes zones from GLib and nothing from liblapse, so the other libraries do not depend on GLib.
+CRON_ALL := $(CRON_O) $(OBJ)/src/base/span.o
+$(BUILD)/liblapse-cron.a: $(CRON_ALL)
+	$(call say,AR)$(LD) -r -o $(OBJ)/liblapse-cron.o $(CRON_ALL)
+	@objcopy --wildcard --keep-global-symbol='lapse_cron_*' $(OBJ)/liblapse-cron.o
+	@rm -f $@ && $(AR) crs $@ $(OBJ)/liblapse-cron.o
+$(BUILD)/liblapse-cron.so.0: $(CRON_ALL) tools/build/lapse-cron.map
+	$(call say,LD)$(LINK) -Wl,-soname,liblapse-cron.so.0 -Wl,--version-script=tools/build/lapse-cron.map \
+	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(CRON_ALL) $(CRON_LIBS)
+$(BUILD)/liblapse-cron.so: $(BUILD)/liblapse-cron.so.0
+	@ln -sf liblapse-cron.so.0 $@

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The tests, one Criterion program per folder; fault is slow and has targets of its own.
 
-FOLDERS := unit lua api sync cli
+FOLDERS := unit lua api sync $(if $(WITH_CRON),cron) cli
 TESTS   := $(FOLDERS:%=$(BUILD)/tests/%)
 KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
 PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
@@ -9,12 +9,14 @@ PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard t
 # the C twins of functions of the scripts, which the library hides
 TWINS_lua := $(patsubst %,$(OBJ)/src/%.o,job/owner job/keys job/attributes job/record base/span)
 ALSO_sync := $(BUILD)/liblapse-sync.a
+ALSO_cron := $(BUILD)/liblapse-cron.a
+LIBS_cron := $(CRON_LIBS)
 
 folder_o = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c))
 define criterion
 $(BUILD)/tests/$(1): $(call folder_o,$(1)) $(KIT_O) $(if $(filter unit,$(1)),$(LIB_O),$(TWINS_$(1)) $(ALSO_$(1)) $(BUILD)/liblapse.a)
 	@mkdir -p $$(@D)
-	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS)
+	$$(call say,LD)$$(LINK) -o $$@ $$^ -lcriterion $$(LIBS_$(1)) $$(LIBS)
 endef
 $(foreach f,$(FOLDERS) fault,$(eval $(call criterion,$(f))))
 
@@ -43,19 +45,19 @@ $(BUILD)/preload/%.so: tests/fault/preload/%.c $(wildcard tests/fault/preload/*.
 	$(call say,LD)$(CC) -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -fPIC -shared -o $@ $<
 
 # one program per file; `make check` replays its corpus, `make fuzz` extends it
-FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FUZZ := $(filter-out replay $(if $(WITH_CRON),,cron),$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 REPLAYS := $(FUZZ:%=$(BUILD)/tests/fuzz-%)
 FUZZ_S := 60
 # --help exits the program; the target must go on with the next input
 $(BUILD)/args $(BUILD)/tests/fuzz-args: FUZZ_LINK := -Wl,--wrap=close_stdout
 # an archive, so that a target may define some of these functions itself
-$(BUILD)/parts.a: $(LIB_O) $(filter-out %/main.o,$(TOOL_O))
+$(BUILD)/parts.a: $(LIB_O) $(if $(WITH_CRON),$(CRON_O)) $(filter-out %/main.o,$(TOOL_O))
 	$(call say,AR)rm -f $@ && $(AR) qcs $@ $^
 $(REPLAYS): $(BUILD)/tests/fuzz-%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/replay.o $(BUILD)/parts.a
 	@mkdir -p $(@D)
-	$(call say,LD)$(LINK) $(FUZZ_LINK) -o $@ $^ $(LIBS)
+	$(call say,LD)$(LINK) $(FUZZ_LINK) -o $@ $^ $(CRON_LIBS) $(LIBS)
 $(FUZZ:%=$(BUILD)/%): $(BUILD)/%: $(OBJ)/tests/fuzz/%.o $(BUILD)/parts.a
-	$(call say,LD)$(LINK) $(FUZZ_LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(call say,LD)$(LINK) $(FUZZ_LINK) -fsanitize=fuzzer -o $@ $^ $(CRON_LIBS) $(LIBS)
 
 # threads: one program per file, each clean under race detectors; run.sh starts a Redis for it
 THREADS := $(patsubst tests/threads/%.c,$(BUILD)/threads/%,$(wildcard tests/threads/*.c))
@@ -64,7 +66,7 @@ $(THREADS): $(BUILD)/threads/%: $(OBJ)/tests/threads/%.o $(BUILD)/liblapse-sync.
 	$(call say,LD)$(LINK) -pthread -o $@ $^ $(LIBS)
 
 # each header as C11 against the static libraries, as C++17 against the shared ones
-HEADERS := $(addprefix $(BUILD)/tests/header-,c11 cxx17 sync-c11 sync-cxx17)
+HEADERS := $(addprefix $(BUILD)/tests/header-,c11 cxx17 sync-c11 sync-cxx17 $(if $(WITH_CRON),cron-c11 cron-cxx17))
 STRICT  := -Wall -Wextra -Wpedantic -Werror -O2 -g -Iinclude
 $(BUILD)/tests/header-c11: tests/meta/header/use.c include/lapse.h $(BUILD)/liblapse.a
 	@mkdir -p $(@D)
@@ -78,12 +80,21 @@ $(BUILD)/tests/header-sync-cxx17: tests/meta/header/use_sync.c include/lapse_syn
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse-sync -llapse
+$(BUILD)/tests/header-cron-c11: tests/meta/header/use_cron.c include/lapse_cron.h include/lapse.h \
+    $(BUILD)/liblapse-cron.a
+	@mkdir -p $(@D)
+	$(call say,CC)$(LINK) -std=c11 -fPIE $(STRICT) -o $@ $< $(BUILD)/liblapse-cron.a $(CRON_LIBS)
+$(BUILD)/tests/header-cron-cxx17: tests/meta/header/use_cron.c include/lapse_cron.h include/lapse.h \
+    $(BUILD)/liblapse-cron.so
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
+	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse-cron
 $(BUILD)/tests/header-cxx17: tests/meta/header/use.c include/lapse.h $(BUILD)/liblapse.so
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse -lev
 
-objects: $(LIB_O) $(SYNC_O) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
+objects: $(LIB_O) $(SYNC_O) $(if $(WITH_CRON),$(CRON_O)) $(TOOL_O) $(EXAMPLES:%=$(OBJ)/tools/examples/%.o) $(KIT_O) $(OBJ)/tools/build/tables.o \
     $(foreach f,$(FOLDERS) threads fault fuzz history bench,$(call folder_o,$(f))) $(PRELOAD)
 
 # what the example for Node and the consumers of the fault runs need; where it is missing, as with `make check` alone,
@@ -110,8 +121,10 @@ test-asan:  ## run the tests under AddressSanitizer and UBSan; any report fails
 test-msan:  ## replay the corpora of the fuzzers under clang's MemorySanitizer
 	@$(DEPS) build lint
 	$(again) BUILD=$(BUILD)/msan CC=clang SAN=memory check-msan
-check-msan: $(REPLAYS)
-	@tests/run.sh $(BUILD) $(notdir $(REPLAYS))
+# MemorySanitizer does not see what GLib writes
+MSAN_REPLAYS := $(filter-out %-cron,$(REPLAYS))
+check-msan: $(MSAN_REPLAYS)
+	@tests/run.sh $(BUILD) $(notdir $(MSAN_REPLAYS))
 test-valgrind:  ## run the unit tests, and some of api and cli, under valgrind; any report fails
 	@$(DEPS) build run test valgrind
 	$(again) all $(TESTS)

@@ -8,7 +8,7 @@ shift
 shopt -s nullglob globstar
 all_c=(src/**/*.[ch] tools/**/*.[ch] tests/**/*.[ch])
 shipped_c=(src/**/*.c tools/**/*.c tests/kit/*.c)
-other_tests_c=(tests/{unit,lua,api,sync,threads,cli,fault,fuzz,history,bench,meta}/**/*.c)
+other_tests_c=(tests/{unit,lua,api,sync,cron,threads,cli,fault,fuzz,history,bench,meta}/**/*.c)
 scripts_sh=(tools/**/*.sh tests/**/*.sh)
 
 forbid() { # PATTERN REASON FILE...: prints the lines that match, with the reason; fails if there are any
@@ -48,10 +48,11 @@ style_checks=bugprone-suspicious-string-compare,readability-braces-around-statem
 style_checks=$style_checks,readability-function-size,readability-isolate-declaration
 
 tidy_one() { # FILE [OPTION...]
-    local file=$1 out
+    local file=$1 glib out
     shift
+    read -ra glib <<< "$(pkg-config --cflags glib-2.0)"
     out=$(clang-tidy --quiet "$@" "$file" -- -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools/lapse -Itests/kit \
-        "-I$build" '-DLAPSE_SHARE="/usr/share/lapse"' 2>&1) || { echo "$out"; return 1; }
+        "-I$build" "${glib[@]}" -DLAPSE_WITH_CRON '-DLAPSE_SHARE="/usr/share/lapse"' 2>&1) || { echo "$out"; return 1; }
 }
 
 tidy_all() { # OPTION... -- FILE...
@@ -78,6 +79,7 @@ check_symbols() {
     local bad=0
     library_symbols liblapse include/lapse.h || bad=1
     library_symbols liblapse-sync include/lapse_sync.h || bad=1
+    library_symbols liblapse-cron include/lapse_cron.h || bad=1
     return $bad
 }
 
@@ -107,6 +109,8 @@ check_calls() {
         [ "$name" != redis/transport ] || banned=${banned/|free|/|}
         # the one folder that has threads; liblapse itself has none
         [[ $name != sync/* ]] || banned=${banned/|pthread_create|/|}
+        # looks for zones where GLib does
+        [ "$name" != cron/zone ] || banned=${banned/|getenv|/|}
         nm -u "$object" | awk '{ print $2 }' | grep -xE "$banned" | sed "s|^|src/$name.c uses |" | grep . && bad=1
     done
     return $bad
@@ -115,7 +119,7 @@ check_calls() {
 # Looks at the binaries, which show whether the hardening flags had their effect.
 check_hardening() {
     local bad=0 file row
-    for file in "$build/lapse" "$build/liblapse.so.0" "$build/liblapse-sync.so.0" "$build"/examples/*; do
+    for file in "$build/lapse" "$build/liblapse.so.0" "$build/liblapse-sync.so.0" "$build/liblapse-cron.so.0" "$build"/examples/*; do
         row=$(checksec --output=csv "--file=$file")
         [[ $row =~ ^Full\ RELRO,Canary\ found,NX\ enabled,(PIE\ enabled|DSO),No\ RPATH,No\ RUNPATH,[^,]*,Yes, ]] ||
             { echo "$file: $row"; bad=1; }

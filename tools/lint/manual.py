@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """manual.py PROGRAM [FOLDER]: compares the manual pages in FOLDER (tools/man) with what they describe.
 
-lapse.3 and lapse_sync.3: the synopsis has each function and callback type of the header, declared alike; structs that
+lapse.3, lapse_sync.3 and lapse_cron.3: the synopsis has each function and callback type of the header, declared alike; structs that
 are shown are declared alike, and the fields of the others have an entry; each constant is named.
 lapse.1: the commands and options that the help of PROGRAM lists are the ones that the page names.
 """
@@ -12,9 +12,9 @@ import shlex
 import subprocess
 import sys
 
-LIBRARY_PAGES = {"lapse.3": "include/lapse.h", "lapse_sync.3": "include/lapse_sync.h"}
+LIBRARY_PAGES = {"lapse.3": "include/lapse.h", "lapse_sync.3": "include/lapse_sync.h", "lapse_cron.3": "include/lapse_cron.h"}
 EXPORTED = '__attribute__((visibility("default")))'
-NOT_FOR_USERS = {"LAPSE_H", "LAPSE_SYNC_H", "LAPSE_API"}
+NOT_FOR_USERS = {"LAPSE_H", "LAPSE_SYNC_H", "LAPSE_CRON_H", "LAPSE_API"}
 
 FUNCTION = re.compile(r"^(?:static inline )?([a-z][\w *]*?)(\w+)\(((?:[^()]|\([^()]*\))*)\)\s*[;{]", re.M)
 BLOCK = re.compile(r"^(struct|enum) (\w+) \{(.*?)^\};", re.M | re.S)
