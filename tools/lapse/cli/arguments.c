@@ -108,10 +108,16 @@ static int unknown_option(const struct command *cmd, char *given, size_t len)
                         cmd ? cmd->name : "options");
 }
 
+#ifdef LAPSE_WITH_CRON
+#define CRON_TEXT " (with cron)"
+#else
+#define CRON_TEXT " (without cron)"
+#endif
+
 static _Noreturn void print_and_exit(const struct reader *r, const struct opt *o)
 {
     if (o->letter != 'h') {
-        puts("lapse " LAPSE_VERSION);
+        puts("lapse " LAPSE_VERSION CRON_TEXT);
     } else if (r->cmd) {
         help_print_command(r->cmd, stdout);
     } else {

@@ -231,6 +231,14 @@ int set_duration(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+int set_moment(const struct opt *o, char *value, void *field)
+{
+    if (parse_time(value, field)) {
+        return option_error(o, value, TIME_RULE);
+    }
+    return 0;
+}
+
 int set_in(const struct opt *o, char *value, void *field)
 {
     struct when *when = field;

@@ -27,6 +27,7 @@ int set_switch(const struct opt *o, char *value, void *field);   /* bool */
 int set_count(const struct opt *o, char *value, void *field);    /* unsigned */
 int set_duration(const struct opt *o, char *value, void *field); /* int64_t */
 int set_state(const struct opt *o, char *value, void *field);    /* int, of enum lapse_state */
+int set_moment(const struct opt *o, char *value, void *field);   /* int64_t, Unix ms */
 int set_in(const struct opt *o, char *value, void *field);       /* struct when */
 int set_at(const struct opt *o, char *value, void *field);       /* struct when */
 
