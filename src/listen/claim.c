@@ -2,10 +2,10 @@
 /* Ids that are heard before a claim is sent travel together: the first asks for the claim, and the
  * others are added to it. Redis decides by its clock which of the jobs are due.
  *
- * A touch reads the triggers of our due jobs and claims them, in one script. Their events come to
- * us all the same, and must not lead to claims in vain: what a touch claimed is remembered by its
- * hash until its event was heard. Where two jobs want the same place the older is forgotten, which
- * costs a claim in vain. */
+ * A touch reads the triggers of our due jobs and claims them, in one script; or it forwards all
+ * that is due, and reads the triggers of that. Their events come to us all the same, and must not
+ * lead to claims in vain: what a touch took is remembered by its hash until its event was heard.
+ * Where two jobs want the same place the older is forgotten, which costs a claim in vain. */
 #include "listen/claim.h"
 #include "base/mem.h"
 
@@ -95,6 +95,15 @@ void claim_free(struct claim *c)
 }
 
 /* ---- answers ---- */
+/* What the replies of both scripts have, by the same names. */
+#define RESULT_OF(reply)                                                            \
+    {                                                                               \
+        .now_us = (reply)->now_us, .oldest_due_ms = (reply)->oldest_due_ms,         \
+        .next_due_ms = (reply)->next_due_ms, .n_unreadable = (reply)->n_unreadable, \
+        .n_lost = (reply)->n_lost, .gate_ms = (reply)->gate_ms,                     \
+        .n_forwarded = (reply)->n_forwarded, .n_jobs = (reply)->n_jobs              \
+    }
+
 static void on_claim_answer(struct claim_request *r, int err, const struct claim_reply *reply)
 {
     struct claim *c = CONTAINER(r, struct claim, call);
@@ -104,24 +113,17 @@ static void on_claim_answer(struct claim_request *r, int err, const struct claim
         return;
     }
 
-    struct claim_result got = {.now_us = reply->now_us,
-                               .oldest_due_ms = reply->oldest_due_ms,
-                               .next_due_ms = reply->next_due_ms,
-                               .n_unreadable = reply->n_unreadable,
-                               .n_lost = reply->n_lost,
-                               .gate_ms = reply->gate_ms,
-                               .n_forwarded = reply->n_forwarded,
-                               .n_jobs = reply->n_jobs,
-                               .claim = reply};
+    struct claim_result got = RESULT_OF(reply);
+    got.claim = reply;
     c->end(c, 0, &got);
 }
 
 static void claim_note_echoes(struct claim *c, const struct touch_reply *reply)
 {
     for (size_t i = 0; i < reply->n_jobs; i++) {
-        struct job_row row;
-        if (script_touched_job(reply, i, &row) && row.place == 1) {
-            claims_note_echo(c->claims, c->touch.request.key, row.id);
+        struct span id;
+        if (script_touched_trigger(reply, i, &id)) {
+            claims_note_echo(c->claims, c->touch.request.key, id);
         }
     }
 }
@@ -135,15 +137,11 @@ static void on_touch_answer(struct touch_request *r, int err, const struct touch
         return;
     }
 
-    struct claim_result got = {.now_us = reply->now_us,
-                               .oldest_due_ms = reply->oldest_due_ms,
-                               .next_due_ms = reply->next_due_ms,
-                               .n_unreadable = reply->n_unreadable,
-                               .n_lost = reply->n_lost,
-                               .gate_ms = reply->gate_ms,
-                               .n_forwarded = reply->n_forwarded,
-                               .n_jobs = reply->n_jobs,
-                               .touch = reply};
+    struct claim_result got = RESULT_OF(reply);
+    got.touch = reply;
+    if (got.n_forwarded > 0) { /* what stands there are ids */
+        got.n_jobs = 0;
+    }
     claim_note_echoes(c, reply);
     c->end(c, 0, &got);
 }

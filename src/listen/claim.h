@@ -12,15 +12,15 @@ struct claims {
     struct span holder; /* our name, as Redis knows it */
     struct list spare;  /* ended claims, to be used again */
     unsigned n_spare;
-    uint32_t
-        echoes[ECHOES]; /* hashes of jobs that we touched and claimed: their events will come */
+    uint32_t echoes[ECHOES]; /* hashes of jobs whose events we made: they will come */
 };
 
 void claims_init(struct claims *cs, struct script *script, struct span holder);
 /* To be called when no claim is pending. */
 void claims_close(struct claims *cs);
 
-/* The event of a job was heard. True: we made it ourselves, and have claimed the job with it. */
+/* The event of a job was heard. True: we made it ourselves, and have claimed or forwarded the job
+ * with it. */
 bool claims_take_echo(struct claims *cs, struct span key, struct span id);
 
 enum claim_kind {

@@ -566,10 +566,10 @@ static void on_pause_over(void *arg)
 static void on_named(void *arg, struct span id, enum lapse_via via)
 {
     struct queue *q = arg;
-    bool claimed =
+    bool taken =
         via == LAPSE_VIA_EVENT && claims_take_echo(&q->shared->claims, span_of(q->key), id);
 
-    if (!claimed) {
+    if (!taken) {
         queue_hint_id(q, id, via);
     }
 }

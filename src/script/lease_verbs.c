@@ -240,6 +240,18 @@ bool script_touched_job(const struct touch_reply *reply, size_t i, struct job_ro
     return row_read(row, touch_reply_row(reply, i));
 }
 
+bool script_touched_trigger(const struct touch_reply *reply, size_t i, struct span *id)
+{
+    struct job_row row;
+
+    if (script_touched_job(reply, i, &row)) {
+        *id = row.id;
+        return row.place == 1;
+    }
+
+    return reply_text(touch_reply_row(reply, i), id);
+}
+
 /* ---- reclaim ---- */
 static void on_reclaim(struct script_request *request, int err, const struct redisReply *answer)
 {

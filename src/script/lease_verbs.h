@@ -128,9 +128,12 @@ struct touch_spec {
 void script_touch(struct script *s, struct touch_request *r, struct span key,
                   const struct touch_spec *spec);
 
-/* The i-th job that was claimed; false: its row cannot be read. Its place is 1 if its trigger
- * expired now. */
+/* The i-th job that was claimed; false: it was forwarded, or its row cannot be read. Its place is 1
+ * if its trigger expired now. */
 bool script_touched_job(const struct touch_reply *reply, size_t i, struct job_row *row);
+
+/* The i-th job, claimed or forwarded, whose trigger expired now; false: it is none of these. */
+bool script_touched_trigger(const struct touch_reply *reply, size_t i, struct span *id);
 
 /* ---- reclaim ---- */
 struct reclaim_request {

@@ -142,7 +142,30 @@ Test(forward, by_the_alarm_alone)
     }
     flow_until(f, flow_stats(f->l).forwarded == 20);
     cr_assert_eq(flow_stats(f->l).events, 0);
+    cr_assert_gt(flow_stats(f->l).touches, 0);
+    cr_assert_leq(flow_stats(f->l).touches, 10);
     each_once(f, 20);
+    flow_end(f, "q");
+}
+
+/* The touch that moves a job makes the event of it, too. */
+Test(forward, by_touch_costs_no_claim_for_the_event)
+{
+    enum { LONE = 20 };
+    struct flow *f = start_alone(FLOW_STILL, no_sweep);
+    struct lapse_stats before = flow_stats(f->l);
+
+    for (unsigned i = 1; i <= LONE; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
+        flow_until(f, flow_stats(f->l).forwarded == before.forwarded + i);
+        flow_calm(f);
+    }
+
+    struct lapse_stats now = flow_stats(f->l);
+    cr_assert_eq(now.events - before.events, now.touches - before.touches);
+    cr_assert_geq(now.touches - before.touches, LONE - 1);
+    cr_assert_eq(now.empty_claims, before.empty_claims);
+    each_once(f, LONE);
     flow_end(f, "q");
 }
 

@@ -139,11 +139,36 @@ Test(forward, by_touch_says_what_comes_next)
     given("configure", "0 forward=list");
     now_at(1);
     /* c is another's, and it may claim no job */
-    RUN("touch", "0 me 1000 0 T-5 0 2 0 24", "[U+1000 0 T+20 0 0 0 2 0 0 0 T-5 0 T+1000 'T+20']");
+    RUN("touch", "0 me 1000 0 T-5 0 2 0 24", "[U+1000 0 T+20 0 0 0 2 2 0 0 T-5 0 T+1000 'T+20']");
     SAME("list", list_of("s:{q}:list"), "'a T+1 1 U+1001 ' 'c T+1 1 U+1002 '");
     KEYS("due d:T+20 e:T+2000 | jobs d=" REC " e=" REC " | seq U+1002 | conf 1 " LIST
          "  | t d:T+19 e:T+1999");
     RUN("touch", "0 me 1000 9 T-5 0 2 0 0", "[U+1000 0 T+20 0 0 0 0 0 0 0 T-5 0 0 '']");
+    end();
+}
+
+/* The events of these will come, and ask for nothing more. */
+Test(forward, by_touch_names_the_jobs_whose_triggers_its_reading_expired_if_that_is_sure)
+{
+    ask("DEBUG SET-ACTIVE-EXPIRE 0");
+    given("configure", "0 forward=list");
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC " c +0 0 " REC);
+    ask("SET s:{q}:t:a 1 PX 1");
+    ask("SET s:{q}:t:b 1 PX 1");
+    wait_until(redis_now_ms(redis) + 1);
+    /* c had none: which two of the three it expired is not known */
+    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U 0 0 0 0 0 3 3 0 2 0 0 0 '']");
+
+    given("schedule", "0 b +0 0 " REC " c +0 0 " REC);
+    ask("SET s:{q}:t:b 1 PX 1");
+    ask("SET s:{q}:t:c 1 PX 1");
+    wait_until(redis_now_ms(redis) + 1);
+    RUN("touch", "0 me 1000 0 0 0 2 0 0", "[U 0 0 0 0 0 2 2 0 2 0 0 0 '' 'b' 'c']");
+
+    given("schedule", "0 b +0 0 " REC);
+    ask("SET s:{q}:t:b 1");
+    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U 0 0 0 0 0 1 1 0 0 0 0 0 '']");
+    KEYS("seq U+6 | conf 1 " LIST " ");
     end();
 }
 
@@ -167,12 +192,12 @@ Test(forward, moves_a_hundred_at_most_and_says_whether_more_are_due)
     RUN("claim", "0 me 1000 1", "[U T 0 0 0 0 100]");
     cr_assert_eq(calls("xadd"), 100);
     cr_assert_eq(calls("zrem"), 1);
-    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U 0 0 0 0 0 50 0 0 0 0 0 0 '']");
+    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U 0 0 0 0 0 50 50 0 0 0 0 0 '']");
     cr_assert_eq(redis_int(redis, "XLEN s:{q}:stream"), 150);
     KEYS("seq U+150 | conf 1 " STREAM " ");
 
     many(0, 150, "+0");
-    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U T 0 0 0 0 100 0 0 0 0 1 0 '']");
+    RUN("touch", "0 me 1000 1 0 0 1 1 0", "[U T 0 0 0 0 100 100 0 0 0 1 0 '']");
     end();
 }
 

@@ -5,7 +5,7 @@
 -- ROLE    listener
 -- USES    answer claims due gate tokens triggers
 -- KEYS    due none
--- READS   due run dead jobs attempts seq conf stream list index
+-- READS   due run dead jobs attempts seq conf stream list t index
 -- WRITES  stream list due jobs seq run dead attempts t index
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards

@@ -22,7 +22,7 @@
 --         n_unreadable    moved to dead
 --         n_lost          members without a record, removed
 --         gate_ms         until when no job is given out and no trigger read; 0: they are
---         n_forwarded     moved to a stream or a list, whosever they were: then there is no row
+--         n_forwarded     moved to a stream or a list, whosever they were; then rows are ids alone
 --         n_read          triggers read
 --         n_there         of these, still there
 --         n_expired       triggers that this reading expired
@@ -59,15 +59,6 @@ local function due_jobs(cursor_ms, limit)
   return ids, dues, triggers, last_ms, more
 end
 
--- How many of the triggers are there still, and how many this reading expired.
-local function triggers_read(triggers)
-  if #triggers == 0 then return 0, 0 end
-
-  local n_before = call('DBSIZE')
-  local n_there = call('EXISTS', unpack(triggers))
-  return n_there, n_before - call('DBSIZE')
-end
-
 -- The due times of the next jobs, as many as asked for.
 local function coming_jobs(most)
   local first = '(' .. decimal(now_ms)
@@ -100,12 +91,13 @@ local function main()
 
   local obeyed = (settings or ARGV[2] == '-') and settings_obey(settings, token)
   if obeyed then
-    local gate_ms, n_forwarded, n_dead, n_lost = unpack(obeyed)
+    local gate_ms, n_forwarded, n_dead, n_lost, n_read, n_expired, moved = unpack(obeyed)
     local oldest_due_ms, next_due_ms, known_ms, coming = 0, 0, 0, ''
     if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
     if gate_ms == 0 and look > 0 then known_ms, coming = coming_jobs(look) end
-    return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, gate_ms, n_forwarded, 0, 0, 0,
-      cursor_ms, oldest_due_ms > 0 and 1 or 0, known_ms, coming }
+    return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, gate_ms, n_forwarded, n_read, 0,
+      n_expired, cursor_ms, oldest_due_ms > 0 and 1 or 0, known_ms, coming,
+      unpack(n_expired == n_read and moved or {}) }
   end
 
   local n_there, n_expired = triggers_read(triggers)

@@ -94,11 +94,11 @@ end
 
 -- Moves the oldest due jobs, as many as a call may and the target has room for. It adds first and
 -- removes last: a full Redis, a target of another type or a missing right refuses it whole, and the
--- jobs wait. Returns until when nothing more fits, and how many were moved, died and were lost.
+-- jobs wait. Returns what settings_obey() does.
 local function forward_jobs(values, token)
   local is_stream, key, length = target_of(values)
   local room = math.min(BATCH, (tonumber(values.forward_max) or math.huge) - length)
-  if room < 1 then return { now_ms + FULL_MS, 0, 0, 0 } end
+  if room < 1 then return { now_ms + FULL_MS, 0, 0, 0, 0, 0, {} } end
 
   local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, room)
   local ids, dues = {}, {}
@@ -110,6 +110,7 @@ local function forward_jobs(values, token)
   local gone, triggers = {}, {}
   for i, job in ipairs(jobs) do gone[i] = job[1] end
   for i, id in ipairs(taken) do triggers[i] = TRIGGER .. id end
+  local n_there, n_expired = triggers_read(triggers)
   local is_missing = is_stream and length == 0 and #gone > 0 and call('EXISTS', key) == 0
   if is_missing then groups_make(key, values.forward_groups or '') end
   target_add(is_stream, key, values.forward_element, jobs)
@@ -122,7 +123,7 @@ local function forward_jobs(values, token)
   attempts_delete(gone)
   attempts_delete(lost)
   attempts_delete(cancelled)
-  if #triggers > 0 then write('DEL', unpack(triggers)) end
+  if n_there > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
-  return { 0, #gone, #dead / 2, #lost }
+  return { 0, #gone, #dead / 2, #lost, #triggers, n_expired, gone }
 end

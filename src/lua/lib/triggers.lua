@@ -25,3 +25,13 @@ local function triggers_set(dues)
     trigger_set(id, due_ms, true)
   end
 end
+
+-- Reads triggers: those whose time has come expire, and Redis publishes that. How many of them are
+-- there still, and how many this reading expired.
+local function triggers_read(triggers)
+  if #triggers == 0 then return 0, 0 end
+
+  local n_before = call('DBSIZE')
+  local n_there = call('EXISTS', unpack(triggers))
+  return n_there, n_before - call('DBSIZE')
+end
