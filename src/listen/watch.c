@@ -225,6 +225,18 @@ static void on_refused(void *arg, struct span error)
     }
 }
 
+/* Where the connection for commands is down too, LAPSE_HEALTH_DISCONNECTED says more. */
+static void on_failed(void *arg)
+{
+    struct watches *ws = arg;
+    struct lapse_health report = {
+        .kind = LAPSE_HEALTH_NO_EVENTS, .err = LAPSE_EDOWN, .what = "SUBSCRIBE"};
+
+    if (node_up(ws->node)) {
+        watches_set_events(ws, EVENTS_CUT, report);
+    }
+}
+
 static void on_channel_left(void *arg, struct channel *ch)
 {
     struct watch *w = CONTAINER(ch, struct watch, channel);
@@ -380,8 +392,8 @@ bool watch_pending(const struct watch *w)
 void watches_init(struct watches *ws, struct script *script, struct alarms *alarms,
                   const char *member_name)
 {
-    static const struct pubsub_events events = {on_confirmed, on_notice,       on_expired,
-                                                on_refused,   on_channel_left, on_down};
+    static const struct pubsub_events events = {
+        on_confirmed, on_notice, on_expired, on_refused, on_failed, on_channel_left, on_down};
     struct node *node = script->node;
     bool by_keyspace = node->context->options.notify == LAPSE_KEYSPACE;
 

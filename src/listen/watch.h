@@ -9,9 +9,10 @@
 
 /* What is known of expiry events: of all queues alike, since they have one subscription. */
 enum events_state {
-    EVENTS_ARRIVE, /* that is assumed at first */
-    EVENTS_SILENT, /* we are subscribed, and hear none */
-    EVENTS_REFUSED /* Redis refused to subscribe us, and none was heard since */
+    EVENTS_ARRIVE,  /* that is assumed at first */
+    EVENTS_SILENT,  /* we are subscribed, and hear none */
+    EVENTS_REFUSED, /* Redis refused to subscribe us, and none was heard since */
+    EVENTS_CUT      /* the connection for them failed, and that for commands did not */
 };
 
 /* What the watches of all queues share. */

@@ -52,6 +52,7 @@ static int64_t conn_wait_ms(const struct conn *c, int64_t now_us)
 static void conn_ended(struct conn *c)
 {
     bool owner_had_it = c->owner_has_it;
+    bool failed = !owner_had_it || c->end_reason == LAPSE_ETIMEOUT;
     int64_t now_us = clock_us();
 
     ASSERT(list_empty(&c->calls));
@@ -81,6 +82,9 @@ static void conn_ended(struct conn *c)
     }
     if (owner_had_it) {
         c->events->down(c->arg);
+    }
+    if (failed && c->events->failed) {
+        c->events->failed(c->arg);
     }
 }
 

@@ -31,6 +31,8 @@ struct conn_events {
     void (*pushed)(void *arg, const struct redisReply *reply);
     /* Redis refuses to subscribe us; down() follows. */
     void (*refused)(void *arg, struct span error);
+    /* The connection could not be made, or was given up because it was silent. */
+    void (*failed)(void *arg);
     /* The connection was silent, and cannot be PINGed: something is to be subscribed to again,
      * which is answered. false: there is nothing. */
     bool (*ask)(void *arg);

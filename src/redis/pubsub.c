@@ -110,6 +110,12 @@ static void on_refused(void *arg, struct span error)
     p->events->refused(p->arg, error);
 }
 
+static void on_failed(void *arg)
+{
+    struct pubsub *p = arg;
+    p->events->failed(p->arg);
+}
+
 static bool on_ask(void *arg)
 {
     struct pubsub *p = arg;
@@ -187,7 +193,8 @@ static void on_pushed(void *arg, const struct redisReply *reply)
 void pubsub_init(struct pubsub *p, struct endpoint *endpoint, const char *pattern,
                  const struct pubsub_events *events, void *arg)
 {
-    static const struct conn_events conn_events = {on_up, on_down, on_pushed, on_refused, on_ask};
+    static const struct conn_events conn_events = {on_up,      on_down,   on_pushed,
+                                                   on_refused, on_failed, on_ask};
 
     *p = (struct pubsub){.pattern = pattern, .events = events, .arg = arg};
     list_init(&p->channels);

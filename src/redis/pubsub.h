@@ -28,6 +28,8 @@ struct pubsub_events {
     void (*matched)(void *arg, struct span channel, struct span text);
     /* Redis refuses to subscribe us; down() follows. */
     void (*refused)(void *arg, struct span error);
+    /* The connection could not be made, or was given up because it was silent. */
+    void (*failed)(void *arg);
     /* A channel that was leaving has left, or the connection is gone: it need not live any more. */
     void (*left)(void *arg, struct channel *ch);
     /* The connection is gone; no channel is confirmed. */

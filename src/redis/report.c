@@ -42,8 +42,8 @@ static void outage_began(const struct report *r, bool written)
     }
 }
 
-/* A subscription that fails makes jobs late, no more: LAPSE_HEALTH_NO_EVENTS is for it. Without a
- * fence some schedules end with EALONE. */
+/* A subscription that fails makes jobs late, no more: LAPSE_HEALTH_NO_EVENTS is for it (watch.c).
+ * Without a fence some schedules end with EALONE. */
 static void report_disconnected(const struct report *r, const char *at, const char *detail)
 {
     if (r->role == CONN_COMMANDS) {

@@ -2,6 +2,7 @@
 /* What a handle reports about its Redis and its loop. */
 #include "handler.h"
 #include "listening.h"
+#include "proxy.h"
 #include <poll.h>
 
 enum { REPORTS = 64 };
@@ -217,6 +218,69 @@ Test(health, tells_of_events_that_do_not_come_after_a_refused_subscription_was_g
     cr_assert_eq(find_report(LAPSE_HEALTH_EVENTS), -1);
     cr_assert_geq(flow_logged(f, "notify-keyspace-events of this Redis lacks"), 1);
     flow_end(f, "q");
+}
+
+/* A listener behind a proxy, whose requests are answered whatever becomes of its subscription. */
+static struct flow *begin_behind(struct proxy **p, struct flow_handler *w)
+{
+    struct flow *f = begin();
+    struct lapse_options opts = flow_options(f);
+
+    *p = proxy_start(f->server);
+    opts.url = (*p)->url;
+    opts.reply_ms = 300;
+    open_it(f, &opts);
+    flow_listen(f, "q", w);
+    flow_until_listeners(f, "q", 1);
+    return f;
+}
+
+static void end_behind(struct flow *f, struct proxy *p, const struct flow_handler *w)
+{
+    int at = find_report(LAPSE_HEALTH_NO_EVENTS);
+
+    cr_assert_eq(heard.report[at].err, LAPSE_EDOWN);
+    cr_assert_str_eq(heard.what[at], "SUBSCRIBE");
+    cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    flow_until(f, w->settled == 1);
+    cr_assert_eq(count_reports(LAPSE_HEALTH_NO_EVENTS), 1);
+    cr_assert_eq(count_reports(LAPSE_HEALTH_EVENTS), 1);
+    cr_assert_eq(count_reports(LAPSE_HEALTH_DISCONNECTED), 0);
+    flow_close(f, f->l, 0);
+    proxy_stop(p);
+    flow_end(f, "q");
+}
+
+Test(health, tells_once_of_a_subscription_that_cannot_be_made_and_when_it_is_there_again)
+{
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct proxy *p;
+    struct flow *f = begin_behind(&p, &w);
+    long conns = proxy_conns(p);
+
+    proxy_refuse(p, true);
+    redis_do(f->server, "CLIENT KILL TYPE pubsub");
+    flow_until(f, find_report(LAPSE_HEALTH_NO_EVENTS) >= 0 && proxy_conns(p) >= conns + 4);
+    cr_assert_eq(find_report(LAPSE_HEALTH_EVENTS), -1);
+
+    proxy_refuse(p, false);
+    flow_until(f, find_report(LAPSE_HEALTH_EVENTS) >= 0);
+    end_behind(f, p, &w);
+}
+
+/* It is made again at once. */
+Test(health, tells_of_a_subscription_that_was_silent)
+{
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct proxy *p;
+    struct flow *f = begin_behind(&p, &w);
+
+    proxy_swallow_conn(p, 2);
+    proxy_swallow(p, true);
+    flow_until(f, proxy_conns(p) == 3);
+    proxy_swallow(p, false);
+    flow_until(f, find_report(LAPSE_HEALTH_EVENTS) >= 0);
+    end_behind(f, p, &w);
 }
 
 static void block_the_loop(struct lapse *l, struct lapse_job *job, void *arg)
