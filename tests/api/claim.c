@@ -339,6 +339,63 @@ Test(claim, of_a_forwarded_queue_brings_nothing_and_forwards)
     flow_end(f, "q");
 }
 
+/* One that waits serves the setting, as every listener does: before it and after it has come. */
+static void waits_while_others_forward(const char *before, const char *meanwhile)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+    struct flow_claim c = {.f = f};
+    struct lapse *own = f->l;
+
+    cr_assert_eq(flow_configure(f, "q", before, NULL), 0);
+    cr_assert_eq(lapse_claim(own, "q", 1, HOUR, flow_claimed, &c), 0);
+    flow_until_listeners(f, "q", 1);
+
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(flow_configure(f, "q", meanwhile, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, i % 2 ? 0 : 20 + i, NULL), 0);
+    }
+    flow_until(f, redis_int(f->server, "XLEN lapse:{q}:stream") == 20);
+    flow_until(f, flow_stats(own).forwarded == 20);
+    cr_assert_eq(c.calls, 0);
+
+    cr_assert_eq(flow_configure(f, "q", "forward=", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 20, NULL), 0);
+    flow_until(f, c.calls);
+    cr_assert_eq(c.err, 0);
+    cr_assert_eq(c.n, 1);
+    cr_assert_str_eq(lapse_job_id(c.jobs[0]), "a");
+    f->l = own;
+    flow_claim_done(f, &c);
+    cr_assert_eq(redis_int(f->server, "XLEN lapse:{q}:stream"), 20);
+    flow_end(f, "q");
+}
+
+Test(claim, that_waits_in_a_forwarded_queue_forwards_until_that_is_taken_away)
+{
+    waits_while_others_forward("forward=stream", "forward=stream");
+}
+
+Test(claim, that_waits_in_a_queue_which_becomes_forwarded_forwards_until_that_is_taken_away)
+{
+    waits_while_others_forward("forward=", "forward=stream");
+}
+
+Test(claim, that_waits_in_a_forwarded_queue_ends_without_jobs_when_its_time_is_over)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+    struct flow_claim c;
+
+    cr_assert_eq(flow_configure(f, "q", "forward=list", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", NULL, 20, NULL), 0);
+    cr_assert_eq(flow_claim(f, "q", 10, 100, &c), 0);
+    cr_assert_eq(c.n, 0);
+    cr_assert_eq(flow_stats(f->l).claimed, 0);
+    flow_until(f, redis_int(f->server, "LLEN lapse:{q}:list") == 2); /* it lingers */
+    flow_end(f, "q");
+}
+
 /* ---- waiting ---- */
 FLOW_ALL_MODES(claim, that_waits_gets_the_first_job_that_is_due_and_none_early)
 {
