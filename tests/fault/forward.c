@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs that Redis forwards, while those who read them or those who forward them are killed. */
+/* Jobs that Redis forwards, while those who read them, those who forward them or Redis itself are
+ * killed, while it is full, and while the connection is cut. */
 #include "ask.h"
 #include "fault.h"
 #include "listening.h"
 #include "process.h"
+#include "proxy.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <unistd.h>
@@ -20,19 +22,36 @@ enum {
 };
 
 /* ---- jobs at a rate; their ids are the numbers from 0 ---- */
+enum fate { UNANSWERED, STORED, NOT_STORED, MAYBE_STORED };
+
 struct jobs {
     struct flow *f;
     long all, per_s, asked, answered;
     int64_t from_ms;
+    bool may_fail;
+    struct job_asked {
+        struct jobs *jobs;
+        enum fate fate;
+    } * of;
 };
+
+static enum fate fate_of(int err)
+{
+    if (err) {
+        return lapse_outcome_unknown(err) ? MAYBE_STORED : NOT_STORED;
+    }
+    return STORED;
+}
 
 static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    struct jobs *j = arg;
+    struct job_asked *asked = arg;
+    struct jobs *j = asked->jobs;
 
     (void)l;
     (void)job;
-    cr_assert_eq(err, 0, "schedule: %s", lapse_strerror(err));
+    cr_assert(err == 0 || j->may_fail, "schedule: %s", lapse_strerror(err));
+    asked->fate = fate_of(err);
     j->answered++;
 }
 
@@ -42,9 +61,11 @@ static void jobs_ask(struct jobs *j)
 
     while (j->asked < j->all && j->asked < due && j->asked < j->answered + IN_FLIGHT) {
         char id[24];
+        struct job_asked *asked = &j->of[j->asked];
         snprintf(id, sizeof id, "%ld", j->asked++);
         struct lapse_spec s = flow_job_spec("q", id, random() % MOST_DELAY_MS);
-        cr_assert_eq(lapse_schedule(j->f->l, &s, on_scheduled, j), 0);
+        asked->jobs = j;
+        cr_assert_eq(lapse_schedule(j->f->l, &s, on_scheduled, asked), 0);
     }
     flow_turn(j->f, test_now_ms() + FLOW_POLL_MS);
 }
@@ -55,6 +76,8 @@ static long jobs_schedule(struct jobs *j, bool (*harm)(void *arg), void *arg)
     int64_t next_ms = test_now_ms() + KILL_EVERY_MS;
     long times = 0;
 
+    j->of = calloc((size_t)j->all, sizeof *j->of);
+    cr_assert(j->of);
     j->from_ms = test_now_ms();
     while (j->answered < j->all) {
         jobs_ask(j);
@@ -286,6 +309,7 @@ static struct consumed consume(bool kills)
     consumers_stop(&c);
     forwarders_stop(&w);
     flow_end(f, "q");
+    free(j.of);
 
     return got;
 }
@@ -322,6 +346,7 @@ static long moved_by_the_killed(const char *option, const char *length, const ch
     cr_assert_eq(redis_int(f->server, "EVAL %s 2 " STREAM " " LIST, count_ids), j.all);
     forwarders_stop(&w);
     flow_end(f, "q");
+    free(j.of);
 
     return kills;
 }
@@ -342,4 +367,167 @@ Test(f43, of_killed_forwarders_each_job_is_in_the_target_once, .timeout = 600)
     fault_row("F43", "kill -9 of one of three forwarders, each second",
               "50,000 jobs to a stream, and to a list: each is there once",
               "%ld kills amid 2 x %ld jobs: each is there once", kills, fault_n(4000, 50000));
+}
+
+/* ---- Redis is killed, or full ---- */
+static bool kill_redis(void *arg)
+{
+    struct flow *f = arg;
+
+    server_kill9(f->server);
+    flow_spin(f, 50 + random() % 200);
+    server_restart(f->server);
+    return true;
+}
+
+/* It is full until the next time. */
+static bool fill_or_empty_redis(void *arg)
+{
+    static bool full;
+    struct flow *f = arg;
+
+    full = !full;
+    redis_do(f->server, "CONFIG SET maxmemory %d", full);
+    return true;
+}
+
+struct harmed {
+    long jobs, times, stored, maybe;
+};
+
+/* What is in the stream: each job that was stored, once; one of which that is not known, once at
+ * most; and no other. */
+static void each_stored_is_there_once(struct jobs *j, struct harmed *got)
+{
+    redisReply *all = redis_cmd(j->f->server, "XRANGE " STREAM " - +");
+    unsigned char *there = calloc((size_t)j->all, 1);
+
+    cr_assert(all && all->type == REDIS_REPLY_ARRAY && there);
+    for (size_t i = 0; i < all->elements; i++) {
+        long id = strtol(all->element[i]->element[1]->element[1]->str, NULL, 10);
+        cr_assert(id >= 0 && id < j->all && there[id] == 0, "job %ld is there twice", id);
+        there[id] = 1;
+    }
+
+    for (long id = 0; id < j->all; id++) {
+        enum fate fate = j->of[id].fate;
+        cr_assert(fate != STORED || there[id], "job %ld was stored and is lost", id);
+        cr_assert(fate != NOT_STORED || !there[id], "job %ld was refused and is there", id);
+        got->stored += fate == STORED;
+        got->maybe += fate == MAYBE_STORED;
+    }
+    free(there);
+    freeReplyObject(all);
+}
+
+static struct harmed forwarded_amid(bool (*harm)(void *arg))
+{
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    struct flow *f = flow_start_opts(FLOW_FULL, args, NULL);
+    struct forwarders w = {.argv = {"lapse", "forward", "q", "--to-stream", "-o", "sweep_ms=200"}};
+    struct jobs j = {
+        .f = f, .all = fault_n(4000, 50000), .per_s = fault_n(1000, 2000), .may_fail = true};
+    struct harmed got = {.jobs = j.all};
+
+    flow_allow_log(f, ""); /* each of these is logged */
+    forwarders_start(&w, f, FORWARDERS);
+    got.times = jobs_schedule(&j, harm, f);
+    redis_do(f->server, "CONFIG SET maxmemory 0");
+    flow_poll(f, flow_count(f, "q", "due") == 0);
+    each_stored_is_there_once(&j, &got);
+    forwarders_stop(&w);
+    flow_end(f, "q");
+    free(j.of);
+
+    return got;
+}
+
+Test(f44, while_redis_is_killed_each_job_that_was_stored_is_forwarded_once, .timeout = 600)
+{
+    struct harmed got = forwarded_amid(kill_redis);
+
+    cr_assert_gt(got.times, 0);
+    fault_row("F44", "kill -9 of Redis, appendfsync always, each second, while three forward",
+              "50,000 jobs: each that was stored is in the stream once",
+              "%ld kills amid %ld jobs: each of %ld is there once; of %ld it was not known",
+              got.times, got.jobs, got.stored, got.maybe);
+}
+
+Test(f45, of_a_full_redis_each_job_that_was_stored_is_forwarded_once, .timeout = 600)
+{
+    struct harmed got = forwarded_amid(fill_or_empty_redis);
+
+    cr_assert_gt(got.times, 0);
+    cr_assert_lt(got.stored, got.jobs);
+    fault_row("F45", "Redis is full every other second, while three forward",
+              "50,000 jobs: each that was stored is in the stream once, and none that was refused",
+              "%ld times amid %ld jobs: each of %ld is there once, none that was refused",
+              (got.times + 1) / 2, got.jobs, got.stored);
+}
+
+/* ---- the connection is cut ---- */
+static void quiet(struct lapse_options *o)
+{
+    o->reply_ms = o->sweep_ms = 60000; /* nothing on the wire that the test did not cause */
+}
+
+static void on_forwards(struct lapse *l, int err, const char *text, void *arg)
+{
+    (void)l;
+    (void)text;
+    cr_assert_eq(err, 0, "forward: %s", lapse_strerror(err));
+    *(bool *)arg = true;
+}
+
+/* A handle that forwards behind a proxy; f->l goes to Redis directly. */
+static struct lapse *forward_behind(struct flow *f, struct proxy *p)
+{
+    struct lapse_options o = flow_options(f);
+    bool forwards = false;
+
+    quiet(&o);
+    o.url = p->url;
+    struct lapse *l = flow_open(f, &o);
+    cr_assert_eq(lapse_forward(l, "q", "stream", on_forwards, &forwards), 0);
+    flow_until(f, forwards);
+    flow_until_listeners(f, "q", 1);
+
+    return l;
+}
+
+/* One that has just lost a connection waits longer with each further loss: each cut has a handle of
+ * its own. Returns how many of them were cut. */
+static long cuts(enum proxy_way way)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
+    struct proxy *p = proxy_start(f->server);
+    long most = fault_n(700, 2500);
+    long n_cut = 0;
+    long n = 0;
+
+    flow_allow_log(f, "connect");
+    for (long bytes = 0; bytes < most; bytes += fault_n(23, 1), n++) {
+        struct lapse *l = forward_behind(f, p);
+        proxy_cut_after(p, way, bytes);
+        cr_assert_eq(flow_schedule(f, "q", NULL, n % 2 * 5, NULL), 0);
+        flow_poll(f, redis_int(f->server, "XLEN " STREAM) == n + 1);
+        n_cut += proxy_cut_left(p, way) == -1;
+        proxy_cut_after(p, way, -1);
+        cr_assert_eq(flow_count(f, "q", "due"), 0);
+        flow_close(f, l, 5000);
+        redis_do(f->server, "DEL lapse:{q}:listeners"); /* who was cut off could not leave */
+    }
+
+    cr_assert_gt(n_cut, 0);
+    proxy_stop(p);
+    flow_end(f, "q");
+    return n_cut;
+}
+
+Test(f46, a_forwarder_cut_after_any_byte_moves_each_job_once, .timeout = 900)
+{
+    long n = cuts(PROXY_UP) + cuts(PROXY_DOWN);
+
+    fault_row("F46", "cut after any byte: a forwarder's touch and claim",
+              "each job is in the stream once, each k", "%ld cuts: each job is there once", n);
 }
