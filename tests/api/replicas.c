@@ -149,6 +149,17 @@ static void begin_in_vain(struct flow *f, struct flow_answer *a, const char *id)
     cr_assert_eq(a->calls, 0);
 }
 
+/* Likewise, and another one behind it, which is sent, and stored. */
+static void begin_two_in_vain(struct flow *f, struct server *replica, struct flow_answer *waits,
+                              struct flow_answer *next)
+{
+    open_with(f, patient);
+    server_signal(replica, SIGSTOP);
+    begin_in_vain(f, waits, "waits");
+    begin(f, next, "next", 1);
+    cr_assert_eq(flow_get(f, "q", "waits", NULL), 0); /* answered after it */
+}
+
 static void is_alone(const struct flow_answer *a, const char *id)
 {
     cr_assert_eq(a->err, LAPSE_EALONE, "%s", lapse_strerror(a->err));
@@ -684,11 +695,7 @@ Test(replicas, are_not_confirmed_by_a_connection_that_is_lost_while_it_waits)
     struct flow_answer next;
 
     lost_logs(f);
-    open_with(f, patient);
-    server_signal(replica, SIGSTOP);
-    begin_in_vain(f, &waits, "waits");
-    begin(f, &next, "next", 1);
-    cr_assert_eq(flow_get(f, "q", "waits", NULL), 0); /* answered after it */
+    begin_two_in_vain(f, replica, &waits, &next);
 
     redis_do(f->server, "CLIENT KILL ID %lld", waiting_client(f));
     flow_wait(f, &waits);
@@ -709,20 +716,16 @@ Test(replicas, are_not_confirmed_when_the_other_connection_is_lost_meanwhile)
     struct flow *f = master();
     struct server *replica = add_replica(f);
     struct flow_answer waits;
-    struct flow_answer sent;
+    struct flow_answer next;
 
     lost_logs(f);
-    open_with(f, patient);
-    server_signal(replica, SIGSTOP);
-    begin_in_vain(f, &waits, "waits");
-    begin(f, &sent, "sent", 1);
-    cr_assert_eq(flow_get(f, "q", "waits", NULL), 0);
+    begin_two_in_vain(f, replica, &waits, &next);
 
     redis_do(f->server, "CLIENT KILL TYPE normal SKIPME yes");
     flow_wait(f, &waits);
-    flow_wait(f, &sent);
+    flow_wait(f, &next);
     is_alone(&waits, "waits");
-    is_alone(&sent, "sent");
+    is_alone(&next, "next");
 
     server_signal(replica, SIGCONT);
     cr_assert_eq(schedule(f, "after", 1, NULL), 0);
@@ -905,11 +908,7 @@ Test(replicas, are_not_known_when_the_handle_is_closed_at_once)
     struct flow_answer waits;
     struct flow_answer next;
 
-    open_with(f, patient);
-    server_signal(replica, SIGSTOP);
-    begin_in_vain(f, &waits, "waits");
-    begin(f, &next, "next", 1);
-    cr_assert_eq(flow_get(f, "q", "waits", NULL), 0);
+    begin_two_in_vain(f, replica, &waits, &next);
 
     flow_close(f, f->l, 0);
     cr_assert(waits.calls == 1 && next.calls == 1);

@@ -119,10 +119,7 @@ Test(close, a_job_that_nobody_settled_is_readable_and_freed_by_the_user)
     struct worker k;
 
     waiting_start(&w);
-    worker_init(&k, KEEP);
-    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
-    cr_assert_eq(schedule(w.s, "a", 0), 0);
-    wait_until(k.ended == 1);
+    worker_keep_one(&k, w.s);
     lapse_sync_close(w.s, 0);
     cr_assert_str_eq(lapse_job_id(k.kept[0]), "a");
     lapse_sync_free(k.kept[0]);

@@ -169,10 +169,7 @@ Test(listen, a_reason_is_cut_where_lapse_h_cuts_it)
     char reason[400];
 
     waiting_start(&w);
-    worker_init(&k, KEEP);
-    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
-    cr_assert_eq(schedule(w.s, "a", 0), 0);
-    wait_until(k.ended == 1);
+    worker_keep_one(&k, w.s);
     memset(reason, 'x', sizeof reason);
     memcpy(reason + 199, "\xc3\xa4", 2); /* a character of two bytes, of which one has no place */
     reason[sizeof reason - 1] = '\0';
@@ -307,10 +304,7 @@ Test(listen, an_extension_that_is_wrong_or_too_late_says_so)
     struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
 
     waiting_start(&w);
-    worker_init(&k, KEEP);
-    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
-    cr_assert_eq(schedule(w.s, "a", 0), 0);
-    wait_until(k.ended == 1);
+    worker_keep_one(&k, w.s);
     struct lapse_job *job = k.kept[0];
     cr_assert_eq(lapse_sync_extend(NULL, job, HOUR, 0), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_extend(w.s, NULL, HOUR, 0), LAPSE_EINVAL);

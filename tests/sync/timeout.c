@@ -71,10 +71,7 @@ Test(timeout, a_settle_that_gives_up_goes_on)
     struct worker k;
 
     waiting_start(&w);
-    worker_init(&k, KEEP);
-    cr_assert_eq(listen_with(w.s, &k, 1, 0), 0);
-    cr_assert_eq(schedule(w.s, "a", 0), 0);
-    wait_until(k.ended == 1);
+    worker_keep_one(&k, w.s);
     wait_until(settled_by_a_call_that_gave_up(&w, k.kept[0]));
     waiting_end(&w, "q");
 }

@@ -126,3 +126,11 @@ int listen_with(struct lapse_sync *s, struct worker *k, unsigned threads, unsign
 
     return lapse_sync_listen(s, "q", &o, worker_on_job, k);
 }
+
+void worker_keep_one(struct worker *k, struct lapse_sync *s)
+{
+    worker_init(k, KEEP);
+    cr_assert_eq(listen_with(s, k, 1, 0), 0);
+    cr_assert_eq(schedule(s, "a", 0), 0);
+    wait_until(k->ended == 1);
+}

@@ -67,4 +67,6 @@ void worker_init(struct worker *k, enum way way);
 lapse_sync_handler worker_on_job; /* arg: a worker */
 void worker_settle(struct worker *k, struct lapse_sync *s, struct lapse_job *job, enum way way);
 int listen_with(struct lapse_sync *s, struct worker *k, unsigned threads, unsigned max_running);
+/* Listens, and has kept the job "a". */
+void worker_keep_one(struct worker *k, struct lapse_sync *s);
 #endif
