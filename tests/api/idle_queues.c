@@ -91,6 +91,27 @@ Test(idle_queues, run_jobs_before_the_listener_has_entered_them)
     flow_end(f, name);
 }
 
+/* Each is left by one script, however many there are. */
+Test(idle_queues, are_each_left_once_when_the_handle_closes)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, rarely);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse *other = flow_open(f, NULL);
+    struct lapse *l = f->l;
+
+    listen_to_many(f, &w);
+    flow_calm(f);
+    long long scripts = flow_scripts(f);
+    long long beats = heartbeats(f);
+    flow_close(f, l, 5000);
+    f->l = other;
+    cr_assert_eq(flow_scripts(f) - scripts - (heartbeats(f) - beats), QUEUES);
+    for (unsigned i = 0; i < QUEUES; i++) {
+        cr_assert_eq(redis_int(f->server, "EXISTS lapse:{q%u}:listeners", i), 0);
+    }
+    flow_end(f, "q0");
+}
+
 Test(idle_queues, of_one_listener_have_one_canary)
 {
     enum { BEAT_LEAST_MS = 4500, FIRST = 2 };
