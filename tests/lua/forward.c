@@ -417,6 +417,36 @@ Test(forward, takes_no_wrong_number_element_or_group)
     end();
 }
 
+Test(forward, takes_groups_of_1024_bytes_and_no_more)
+{
+    char names[1026];
+    redisReply *r;
+
+    memset(names, 'g', sizeof names);
+    names[1025] = '\0';
+    r = run("configure", text("0 'forward=stream forward_groups=%s'", names));
+    cr_assert(strstr(r->element[1]->str, "at most 1024 bytes"), "%s", r->element[1]->str);
+    KEYS("");
+
+    names[1024] = '\0';
+    r = run("configure", text("0 'forward=stream forward_groups=%s'", names));
+    cr_assert_str_eq(r->element[1]->str, "");
+    cr_assert(strstr(r->element[2]->str, names));
+    end();
+}
+
+/* It is a change that is refused. */
+Test(forward, is_shown_though_the_target_has_another_type_by_now)
+{
+    given("configure", "0 forward=list");
+    ask("SET s:{q}:list x");
+    RUN("configure", "0 ''", "[U '' '" LIST "']");
+    RUN("configure", "0 forward_max=5",
+        "[U 'forward=list:s:{q}:list: the type of this key is string' '']");
+    RUN("configure", "0 'forward_max= forward='", "[U '' '']");
+    end();
+}
+
 static const char *groups(void)
 {
     redisReply *r = ask("XINFO GROUPS s:{q}:stream");

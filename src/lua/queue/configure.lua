@@ -30,14 +30,15 @@ local function target_kept(value)
   return is_near and not is_ours and #key <= 255 and kind .. ':' .. key or nil
 end
 
--- Of each setting the value to be kept, by the one that was given; nil: it breaks the rule.
+-- Of each setting the value to be kept, by the one that was given; nil: it breaks the rule, as an
+-- empty one does, which is the default.
 local SETTINGS = {
   paused = {
     rule = 'must be a time in ms, or + and a number of ms from now; at most 9007199254740992',
     kept = function(value)
       local sign, digits = string.match(value, '^(%+?)(%d+)$')
       local ms = tonumber(digits)
-      if ms and sign == '+' then ms = now_ms + ms end
+      if sign == '+' then ms = now_ms + ms end
       return ms and ms <= 2 ^ 53 and decimal(ms) or nil
     end,
   },
@@ -73,7 +74,7 @@ local function change(values, word)
   if not name then return word .. ': must be NAME=VALUE, of printable ASCII characters' end
   if not setting then return word .. ': there is no such setting' end
 
-  values[name] = value ~= '' and setting.kept(value) or nil
+  values[name] = setting.kept(value)
   return value ~= '' and not values[name] and word .. ': ' .. setting.rule or nil
 end
 
@@ -86,8 +87,8 @@ local function conflict(values)
     end
   end
 
-  local is = key and call('TYPE', key).ok
-  if key and is ~= 'none' and is ~= kind then
+  local is = key and call('TYPE', key).ok or 'none'
+  if is ~= 'none' and is ~= kind then
     return 'forward=' .. values.forward .. ': the type of this key is ' .. is
   end
 end
@@ -108,7 +109,7 @@ end
 -- As they are shown: a pause that is over is none.
 local function settings_words(names, values)
   local words = {}
-  if values.paused and (tonumber(values.paused) or 0) <= now_ms then values.paused = nil end
+  if (tonumber(values.paused) or 0) <= now_ms then values.paused = nil end
   for _, name in ipairs(names) do
     if values[name] then words[#words + 1], values[name] = name .. '=' .. values[name], nil end
   end
