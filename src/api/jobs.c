@@ -268,6 +268,8 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     r->job.body = "";
     r->job.tries = s.tries;
     r->job.priority = s.priority;
+    r->job.max_late_ms = s.max_late_ms;
+    r->job.late = s.late;
 
     struct schedule_job job = {
         .id = r->request.id,

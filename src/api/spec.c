@@ -41,6 +41,66 @@ bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
 }
 
 /* ---- attributes ---- */
+static bool put_ms(struct attributes *out, char letter, const char *way, int64_t ms)
+{
+    char text[32];
+    int len = snprintf(text, sizeof text, "%s%" PRId64, way, ms);
+
+    return wait_is_valid(ms) && attributes_add(out, letter, (struct span){text, (size_t)len});
+}
+
+static bool guard_is_valid(const struct lapse_guard *g, struct span queue)
+{
+    bool has_value = g->op == LAPSE_EQUALS || g->op == LAPSE_DIFFERS;
+    size_t most = has_value ? GUARD_VALUE_MAX : 0;
+
+    return g->op >= LAPSE_EQUALS && g->op <= LAPSE_MISSING && g->key &&
+           keys_guard_ok(span_of(g->key), queue) &&
+           (!g->field || keys_field_ok(span_of(g->field))) && g->value_len <= most &&
+           (g->value || g->value_len == 0);
+}
+
+/* G: what must be so for the job to run. */
+static bool put_guard(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[2 + KEYS_GUARD_MAX + 1 + KEYS_GUARD_MAX + 1 + GUARD_VALUE_MAX + 1];
+    struct lapse_guard g;
+
+    if (!s->guard) {
+        return true;
+    }
+    if (s->guard->size < sizeof g || !mem_read_sized(&g, sizeof g, s->guard) ||
+        !guard_is_valid(&g, span_of(s->queue))) {
+        return false;
+    }
+
+    int len = snprintf(text, sizeof text, "%c %s %s ", "=!+-"[g.op - LAPSE_EQUALS], g.key,
+                       g.field ? g.field : "");
+    if (g.value_len) {
+        memcpy(text + len, g.value, g.value_len);
+    }
+    return attributes_add(out, 'G', (struct span){text, (size_t)len + g.value_len});
+}
+
+/* L: how late it may be claimed, and what becomes of it otherwise. */
+static bool put_late(struct attributes *out, const struct lapse_spec *s)
+{
+    if (s->max_late_ms == 0) {
+        return s->late == LAPSE_LATE_SKIP;
+    }
+    if ((unsigned)s->late > LAPSE_LATE_DEAD) {
+        return false;
+    }
+
+    return put_ms(out, 'L', s->late == LAPSE_LATE_SKIP ? "s" : "d", s->max_late_ms);
+}
+
+/* R: for how long it may be tried. */
+static bool put_retry_for(struct attributes *out, const struct lapse_spec *s)
+{
+    return s->retry_for_ms == 0 || put_ms(out, 'R', "", s->retry_for_ms);
+}
+
 static bool put_priority(struct attributes *out, const struct lapse_spec *s)
 {
     char value = (char)s->priority;
@@ -173,7 +233,8 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
-        put_priority, put_tags, put_backoff, put_headers, put_run,
+        put_guard, put_late,    put_priority, put_retry_for,
+        put_tags,  put_backoff, put_headers,  put_run,
     };
 
     out->len = 0;

@@ -8,13 +8,36 @@ static bool is_priority(struct span value)
     return value.len == 1 && value.at[0] != '\0';
 }
 
+/* Digits, the first of them not 0, up to as many as ten years have. */
+static bool is_ms(struct span value)
+{
+    enum { DIGITS = 12 };
+    int64_t ms;
+
+    return value.len <= DIGITS && span_decimal(value, EXACT_MAX, &ms) && value.at[0] != '0';
+}
+
+static bool is_late(struct span value)
+{
+    bool has_way = value.len > 0 && (value.at[0] == 's' || value.at[0] == 'd');
+
+    return has_way && is_ms((struct span){value.at + 1, value.len - 1});
+}
+
+static bool is_guard(struct span value)
+{
+    struct guard guard;
+
+    return guard_read(value, &guard);
+}
+
 /* The capital letters that this version knows. */
 static const struct capital {
     char letter;
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'Q', 1, is_priority},
+    {'G', 1, is_guard},           {'L', 1, is_late}, {'Q', 1, is_priority}, {'R', 1, is_ms},
     {'T', TAGS_MAX, keys_tag_ok},
 };
 
@@ -123,4 +146,19 @@ bool header_read(struct span text, struct span *name, struct span *value)
     *value = text;
     return span_cut(value, '=', name) && keys_header_ok(*name) && value->len <= HEADER_VALUE_MAX &&
            !memchr(value->at, '\0', value->len);
+}
+
+/* ---- guard ---- */
+bool guard_read(struct span text, struct guard *out)
+{
+    struct span op;
+
+    if (!span_cut(&text, ' ', &op) || op.len != 1 || !memchr("=!+-", op.at[0], 4)) {
+        return false;
+    }
+
+    out->op = op.at[0];
+    out->value = text;
+    return span_cut(&out->value, ' ', &out->key) && out->key.len > 0 &&
+           span_cut(&out->value, ' ', &out->field);
 }

@@ -9,7 +9,8 @@ enum {
     PRIORITY_MAX = 255,
     TAGS_MAX = 8,
     HEADERS_MAX = 16,
-    HEADER_VALUE_MAX = 255
+    HEADER_VALUE_MAX = 255,
+    GUARD_VALUE_MAX = 255
 };
 
 struct attributes {
@@ -36,5 +37,16 @@ bool attributes_find(struct span text, char letter, struct span *value);
 
 /* Takes NAME=VALUE apart. false: it is none, and counts as missing. */
 bool header_read(struct span text, struct span *name, struct span *value);
+
+/* OP KEY FIELD VALUE: a job runs only where that is so. */
+struct guard {
+    char op; /* = ! + - */
+    struct span key;
+    struct span field; /* may be empty: it is no hash */
+    struct span value;
+};
+
+/* Takes it apart. false: it is none. */
+bool guard_read(struct span text, struct guard *out);
 
 #endif

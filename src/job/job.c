@@ -2,7 +2,14 @@
 #include "job/job.h"
 #include "base/mem.h"
 
-enum { PRIORITY = 'Q', TAG = 'T', HEADER = 'h', RUN = 'r' }; /* the letters of attributes */
+enum {
+    GUARD = 'G',
+    LATE = 'L',
+    PRIORITY = 'Q',
+    TAG = 'T',
+    HEADER = 'h',
+    RUN = 'r'
+}; /* the letters of attributes */
 enum { RUN_MIN_MS = 100 };
 static const int64_t RUN_MAX_MS = 366 * (int64_t)86400000;
 
@@ -24,7 +31,7 @@ static char *put_text(char *to, struct span text, const char **field)
     return to + text.len + 1;
 }
 
-/* Tags and headers take no more room than the header of the record. */
+/* Tags, headers and guard take no more room than the header of the record. */
 static char *put_tags(char *to, struct span attributes)
 {
     struct attribute a;
@@ -56,6 +63,35 @@ static char *put_headers(char *to, struct span attributes)
 
     *to = '\0';
     return to + 1;
+}
+
+/* OPKEY, FIELD and VALUE, each terminated. */
+static char *put_guard(char *to, struct span attributes, struct lapse_job *job)
+{
+    struct span text;
+    struct guard guard;
+    const char *at;
+
+    if (!attributes_find(attributes, GUARD, &text) || !guard_read(text, &guard)) {
+        return to;
+    }
+
+    job->guard = to;
+    job->guard_value_len = guard.value.len;
+    *to++ = guard.op;
+    to = put_text(to, guard.key, &at);
+    to = put_text(to, guard.field, &at);
+    return put_text(to, guard.value, &at);
+}
+
+static void set_late(struct lapse_job *job, struct span attributes)
+{
+    struct span text;
+
+    if (attributes_find(attributes, LATE, &text)) {
+        job->late = text.at[0] == 'd' ? LAPSE_LATE_DEAD : LAPSE_LATE_SKIP;
+        span_decimal((struct span){text.at + 1, text.len - 1}, EXACT_MAX, &job->max_late_ms);
+    }
 }
 
 static unsigned priority_of(struct span attributes)
@@ -119,12 +155,14 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         job->tries = record.tries;
         job->priority = priority_of(record.attributes);
         set_run(job, record.attributes);
+        set_late(job, record.attributes);
     }
 
     if (with_body && record.attributes.len) {
         job->tags = texts;
         job->headers = texts = put_tags(texts, record.attributes);
         texts = put_headers(texts, record.attributes);
+        texts = put_guard(texts, record.attributes, job);
         job->attributes_len = (size_t)(texts - job->tags);
     }
 
@@ -220,6 +258,7 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
     if (job->attributes_len) {
         dup->tags = memcpy(texts, job->tags, job->attributes_len);
         dup->headers = texts + (job->headers - job->tags);
+        dup->guard = job->guard ? texts + (job->guard - job->tags) : NULL;
         texts += job->attributes_len;
     }
     dup->body = "";
@@ -338,6 +377,35 @@ static const char *text_behind(const char *text)
 unsigned lapse_job_priority(const struct lapse_job *job)
 {
     return job->priority;
+}
+
+int64_t lapse_job_max_late_ms(const struct lapse_job *job, enum lapse_late *late)
+{
+    if (late) {
+        *late = job->late;
+    }
+    return job->max_late_ms;
+}
+
+int lapse_job_guard(const struct lapse_job *job, struct lapse_guard *out)
+{
+    static const char ops[] = "=!+-";
+    size_t size = out->size < sizeof *out ? out->size : sizeof *out;
+
+    if (!job->guard) {
+        return 0;
+    }
+
+    const char *key = job->guard + 1;
+    const char *field = text_behind(key);
+    struct lapse_guard g = {.size = out->size,
+                            .key = key,
+                            .field = *field ? field : NULL,
+                            .op = (enum lapse_guard_op)(strchr(ops, job->guard[0]) - ops + 1),
+                            .value = text_behind(field),
+                            .value_len = job->guard_value_len};
+    memcpy(out, &g, size);
+    return 1;
 }
 
 const char *lapse_job_tag(const struct lapse_job *job, unsigned i)

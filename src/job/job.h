@@ -10,9 +10,12 @@ struct lapse_job {
     /* these four, and entry, lie in the same allocation as the job */
     const char *queue;
     const char *id;
-    const char *tags;      /* each terminated, and behind them ""; or NULL */
-    const char *headers;   /* likewise; of each the name and the value */
-    size_t attributes_len; /* of both together: the headers are behind the tags */
+    const char *tags;    /* each terminated, and behind them ""; or NULL */
+    const char *headers; /* likewise; of each the name and the value */
+    const char *guard;   /* OPKEY, FIELD and VALUE, each terminated; or NULL */
+    size_t guard_value_len;
+    size_t
+        attributes_len; /* of these together, in this order */
     const void *body;
     size_t body_len;
 
@@ -27,6 +30,8 @@ struct lapse_job {
     int cancelled; /* likewise: see job_cancelled() */
 
     unsigned priority;
+    int64_t max_late_ms; /* 0: it may be as late as it is */
+    enum lapse_late late;
     int64_t run_ms; /* how long one run may take, as its schedule says; 0: it does not */
     unsigned tries;
     unsigned try_no;
@@ -61,12 +66,14 @@ static inline void job_set_cancelled(struct lapse_job *job, int cancelled)
     __atomic_store_n(&job->cancelled, cancelled, __ATOMIC_RELAXED);
 }
 
+enum { JOB_SKIPPED = 0 }; /* beside the states of enum lapse_state: it is gone */
+
 /* What a script answers of one job. Its texts are not copied. */
 struct job_row {
     struct span id;
     struct span attempt;
     struct span record;
-    int64_t state;
+    int64_t state; /* of a claim it may be JOB_SKIPPED, too */
     int64_t score_ms;
     int64_t place; /* in the list of ids that was asked for; 0: in none */
 };

@@ -58,6 +58,24 @@ bool keys_tag_ok(struct span tag)
     return is_printable(tag, KEYS_TAG_MAX);
 }
 
+bool keys_guard_ok(struct span key, struct span queue)
+{
+    struct span rest = key;
+    struct span before;
+    struct span tag;
+
+    if (key.len > KEYS_GUARD_MAX || memchr(key.at, ' ', key.len)) {
+        return false;
+    }
+
+    return span_cut(&rest, '{', &before) && span_cut(&rest, '}', &tag) && span_eq(tag, queue);
+}
+
+bool keys_field_ok(struct span field)
+{
+    return field.len >= 1 && field.len <= KEYS_GUARD_MAX && !memchr(field.at, ' ', field.len);
+}
+
 const char *keys_part_name(enum keys_part part)
 {
     static const char *const names[KEYS_PARTS] = {

@@ -10,6 +10,7 @@ enum {
     KEYS_HEADER_MAX = 64,
     KEYS_TAG_MAX = 64,
     KEYS_ID_MAX = 255,
+    KEYS_GUARD_MAX = 512,
     KEYS_MAX = KEYS_SPACE_MAX + KEYS_QUEUE_MAX + 32, /* of a key or channel without an id */
     KEYS_TRIGGER_MAX = KEYS_MAX + KEYS_ID_MAX
 };
@@ -23,6 +24,10 @@ bool keys_name_ok(struct span name);
 /* So is the name of a header, without = as well. */
 bool keys_header_ok(struct span name);
 bool keys_tag_ok(struct span tag);
+/* The key of a guard has no space, and is in the slot of the queue: its first braces hold the name.
+ * Nor has a field of a hash a space. */
+bool keys_guard_ok(struct span key, struct span queue);
+bool keys_field_ok(struct span field);
 
 /* What Redis keeps of a queue beside its triggers: SPACE:{QUEUE}:PART. */
 enum keys_part {

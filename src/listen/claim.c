@@ -139,9 +139,6 @@ static void on_touch_answer(struct touch_request *r, int err, const struct touch
 
     struct claim_result got = RESULT_OF(reply);
     got.touch = reply;
-    if (got.n_forwarded > 0) { /* what stands there are ids */
-        got.n_jobs = 0;
-    }
     claim_note_echoes(c, reply);
     c->end(c, 0, &got);
 }

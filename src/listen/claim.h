@@ -38,7 +38,7 @@ struct claim_result {
     int64_t n_lost;
     int64_t gate_ms; /* until when no job is given out; 0: jobs are */
     int64_t n_forwarded;
-    size_t n_jobs;
+    size_t n_jobs;                   /* those that do not run as well */
     const struct claim_reply *claim; /* one of the two is NULL */
     const struct touch_reply *touch;
 };
@@ -90,7 +90,7 @@ static inline bool claim_found(const struct claim_result *got)
     return got->n_jobs > 0 || got->n_unreadable > 0 || got->n_lost > 0 || got->n_forwarded > 0;
 }
 
-/* The i-th job that was claimed; false: its row cannot be read. */
+/* The i-th job that was claimed, or else was skipped or is dead; false: its row cannot be read. */
 bool claim_job(const struct claim_result *got, size_t i, struct job_row *row);
 /* The hint that led to this job. */
 enum lapse_via claim_via(const struct claim *c, const struct job_row *row);

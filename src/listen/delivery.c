@@ -55,6 +55,18 @@ static int delivery_take_job(struct delivery *d, const struct claim *c, const st
     return 0;
 }
 
+/* It does not run, as its attributes say. */
+static void delivery_note_verdict(struct delivery *d, const struct job_row *row)
+{
+    struct lapse_stats *stats = &d->context->stats;
+
+    if (row->state == JOB_SKIPPED) {
+        stats->skipped++;
+    } else {
+        stats->failed++;
+    }
+}
+
 int delivery_take(struct delivery *d, const struct claim *c, const struct claim_result *got)
 {
     struct context *context = d->context;
@@ -63,9 +75,14 @@ int delivery_take(struct delivery *d, const struct claim *c, const struct claim_
     int err = 0;
 
     list_init(&surplus);
-    for (size_t i = 0; i < got->n_jobs && takes; i++) {
+    for (size_t i = 0; i < got->n_jobs; i++) {
         struct job_row row;
-        if (claim_job(got, i, &row) && delivery_take_job(d, c, &row, &surplus)) {
+        if (!claim_job(got, i, &row)) {
+            continue;
+        }
+        if (row.state != LAPSE_RUNNING) {
+            delivery_note_verdict(d, &row);
+        } else if (takes && delivery_take_job(d, c, &row, &surplus)) {
             err = LAPSE_ENOMEM;
         }
     }

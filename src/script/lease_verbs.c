@@ -198,7 +198,7 @@ void script_claim_add(struct claim_request *r, struct span id, enum lapse_via vi
 
 bool script_claimed_job(const struct claim_reply *reply, size_t i, struct job_row *row)
 {
-    return row_read(row, claim_reply_row(reply, i));
+    return row_read_claimed(row, claim_reply_row(reply, i));
 }
 
 /* ---- touch ---- */
@@ -237,7 +237,7 @@ void script_touch(struct script *s, struct touch_request *r, struct span key,
 
 bool script_touched_job(const struct touch_reply *reply, size_t i, struct job_row *row)
 {
-    return row_read(row, touch_reply_row(reply, i));
+    return row_read_claimed(row, touch_reply_row(reply, i));
 }
 
 bool script_touched_trigger(const struct touch_reply *reply, size_t i, struct span *id)

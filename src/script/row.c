@@ -4,7 +4,7 @@
 
 enum { ID, STATE, SCORE, ATTEMPT, RECORD, PLACE };
 
-bool row_read(struct job_row *row, const struct redisReply *r)
+static bool row_read_from(struct job_row *row, const struct redisReply *r, int64_t first_state)
 {
     row->place = 0;
     reply_int(reply_at(r, PLACE), &row->place);
@@ -13,8 +13,18 @@ bool row_read(struct job_row *row, const struct redisReply *r)
         return false;
     }
 
-    return reply_int(reply_at(r, STATE), &row->state) && row->state >= LAPSE_WAITING &&
+    return reply_int(reply_at(r, STATE), &row->state) && row->state >= first_state &&
            row->state <= LAPSE_DEAD && reply_int(reply_at(r, SCORE), &row->score_ms) &&
            reply_text(reply_at(r, ATTEMPT), &row->attempt) &&
            reply_text(reply_at(r, RECORD), &row->record);
+}
+
+bool row_read(struct job_row *row, const struct redisReply *r)
+{
+    return row_read_from(row, r, LAPSE_WAITING);
+}
+
+bool row_read_claimed(struct job_row *row, const struct redisReply *r)
+{
+    return row_read_from(row, r, JOB_SKIPPED);
 }

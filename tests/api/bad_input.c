@@ -95,6 +95,55 @@ Test(bad_input, a_backoff_without_what_its_kind_needs_is_einval)
     end(f, before);
 }
 
+/* The key must be in the slot of the queue, which is q. */
+Test(bad_input, a_guard_that_breaks_a_rule_is_einval)
+{
+    static char long_key[514] = "{q}";
+    static char long_field[514];
+    char *before;
+    struct flow *f = start(&before);
+
+    memset(long_key + 3, 'k', 510);
+    memset(long_field, 'f', 513);
+
+    const struct lapse_guard wrong[] = {
+        {.key = NULL, .op = LAPSE_EXISTS},
+        {.key = "", .op = LAPSE_EXISTS},
+        {.key = "order", .op = LAPSE_EXISTS},
+        {.key = "order:{p}", .op = LAPSE_EXISTS},
+        {.key = "order:{p}{q}", .op = LAPSE_EXISTS},
+        {.key = "order:{}{q}", .op = LAPSE_EXISTS},
+        {.key = "order:{q", .op = LAPSE_EXISTS},
+        {.key = "order:{qq}", .op = LAPSE_EXISTS},
+        {.key = "order:{q} 1", .op = LAPSE_EXISTS},
+        {.key = " {q}", .op = LAPSE_EXISTS},
+        {.key = long_key, .op = LAPSE_EXISTS},
+        {.key = "{q}", .op = (enum lapse_guard_op)0},
+        {.key = "{q}", .op = (enum lapse_guard_op)(LAPSE_MISSING + 1)},
+        {.key = "{q}", .field = "", .op = LAPSE_EXISTS},
+        {.key = "{q}", .field = "a b", .op = LAPSE_EXISTS},
+        {.key = "{q}", .field = long_field, .op = LAPSE_EXISTS},
+        {.key = "{q}", .op = LAPSE_EXISTS, .value = "x", .value_len = 1},
+        {.key = "{q}", .op = LAPSE_MISSING, .value = "x", .value_len = 1},
+        {.key = "{q}", .op = LAPSE_EQUALS, .value = long_field, .value_len = 256},
+        {.key = "{q}", .op = LAPSE_EQUALS, .value_len = 1},
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct lapse_spec s = flow_job_spec("q", "b", 1000);
+        struct lapse_guard g = wrong[i];
+        g.size = sizeof g;
+        s.guard = &g;
+        cr_assert_eq(lapse_schedule(f->l, &s, never, f), LAPSE_EINVAL, "row %zu", i);
+    }
+
+    struct lapse_spec s = flow_job_spec("q", "b", 1000);
+    struct lapse_guard g = {.size = 0, .key = "{q}", .op = LAPSE_EXISTS};
+    s.guard = &g;
+    cr_assert_eq(lapse_schedule(f->l, &s, never, f), LAPSE_EINVAL, "without its size");
+    end(f, before);
+}
+
 Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
 {
     char *before;
@@ -134,6 +183,12 @@ Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
     BAD(s.run_ms = -1);
     BAD(s.run_ms = 99);
     BAD(s.run_ms = 366 * INT64_C(86400000) + 1);
+    BAD(s.retry_for_ms = -1);
+    BAD(s.retry_for_ms = TEN_YEARS + 1);
+    BAD(s.max_late_ms = -1);
+    BAD(s.max_late_ms = TEN_YEARS + 1);
+    BAD(s.late = LAPSE_LATE_DEAD); /* without max_late_ms */
+    BAD(s.max_late_ms = 1; s.late = (enum lapse_late)2);
     BAD(s.backoff_max_ms = -1);
     BAD(s.backoff_max_ms = INT64_MAX);
     BAD(s.on_conflict = LAPSE_REPLACE + 1);

@@ -106,9 +106,9 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     many[5 + 2 * 16] = NULL;
     struct proc *p = proc_start(many);
     proc_wait(p, 10000);
-    expect(
-        p, 2, "",
-        "tags, headers, --priority, --backoff and --max-run take 4102 bytes; they may take 4096");
+    expect(p, 2, "",
+           "tags, headers, --if and what else the record says of the job take 4102 bytes; they may "
+           "take 4096");
 
     for (int i = 0; i < 17; i++) {
         snprintf(header[i], sizeof header[i], "h%d=x", i);
@@ -121,6 +121,51 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     proc_wait(p, 10000);
     expect(p, 2, "", "--header 'h16=x': is one too many: at most 16 are allowed");
     expect(lapse("depth", "q"), 0, "\"waiting\":1", NULL);
+    server_stop(s);
+}
+
+/* As it is shown, it may be given again. */
+Test(schedule, with_a_condition_shows_it)
+{
+    static const struct {
+        const char *given, *shown, *text;
+    } c[] = {
+        {"order:{q}:1=paid", "\"if\":\"order:{q}:1=paid\"}\n", "if      order:{q}:1=paid\n"},
+        {"order:{q}:1 s!=a = b", "\"if\":\"order:{q}:1 s!=a = b\"}\n", "order:{q}:1 s!=a = b\n"},
+        {"order:{q}:1=", "\"if\":\"order:{q}:1=\"}\n", "order:{q}:1=\n"},
+        {"order:{q}:1?", "\"if\":\"order:{q}:1?\"}\n", "order:{q}:1?\n"},
+        {"order:{q}:1 s!", "\"if\":\"order:{q}:1 s!\"}\n", "order:{q}:1 s!\n"},
+        {"order:{q}:1=\xff", "\"if_base64\":\"b3JkZXI6e3F9OjE9/w==\"}\n",
+         "if      (13 bytes that are not text)\n"},
+    };
+    struct server *s = tool_redis();
+
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--if", c[i].given, "x"), 0, "}\n",
+               NULL);
+        expect(lapse("get", "q", "a"), 0, c[i].shown, NULL);
+        expect(lapse("list", "q"), 0, c[i].shown, NULL);
+        expect(lapse("get", "q", "a", "--format", "text"), 0, c[i].text, NULL);
+        expect(lapse("cancel", "q", "a"), 0, NULL, NULL);
+    }
+    server_stop(s);
+}
+
+Test(schedule, with_a_limit_of_lateness_shows_it)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--max-late", "5s", "x"), 0,
+           "\"created\":true,\"max_late_ms\":5000,\"late\":\"skip\"}\n", NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "1h", "--max-late", "5s:dead", "--retry-for",
+                 "1d", "--if", "{q}!", "x"),
+           0, "\"max_late_ms\":5000,\"late\":\"dead\"", NULL);
+    expect(lapse("get", "q", "b"), 0, "\"max_late_ms\":5000,\"late\":\"dead\",\"if\":\"{q}!\"}\n",
+           NULL);
+    expect(lapse("get", "q", "a", "--format", "text"), 0, "max late 5000 ms, then skip\n", NULL);
+    static const char find[] = "return string.find(redis.call('HGET', 'lapse:{q}:jobs', 'b'), "
+                               "'R\010' .. '86400000', 1, true)";
+    cr_assert_gt(redis_int(s, "EVAL %s 0", find), 0);
     server_stop(s);
 }
 

@@ -143,6 +143,55 @@ Test(attributes, that_are_a_priority_are_one_byte_and_not_0)
     cr_expect_not(IS_OK("Q\x01\x01Q\x01\x01"));
 }
 
+Test(attributes, that_say_how_late_and_for_how_long_are_numbers_of_ms)
+{
+    cr_expect(IS_OK("L\2s1"));
+    cr_expect(IS_OK("L\15d999999999999"));
+    cr_expect_not(IS_OK("L\16d1000000000000"));
+    cr_expect_not(IS_OK("L\0"));
+    cr_expect_not(IS_OK("L\1s"));
+    cr_expect_not(IS_OK("L\2s0"));
+    cr_expect_not(IS_OK("L\3s01"));
+    cr_expect_not(IS_OK("L\2x1"));
+    cr_expect_not(IS_OK("L\3s-1"));
+    cr_expect_not(IS_OK("L\2s1L\2s1"));
+    cr_expect(IS_OK("R\1"
+                    "1"));
+    cr_expect(IS_OK("R\14999999999999"));
+    cr_expect_not(IS_OK("R\0"));
+    cr_expect_not(IS_OK("R\1"
+                        "0"));
+    cr_expect_not(IS_OK("R\15"
+                        "1000000000000"));
+    cr_expect_not(IS_OK("R\2s1"));
+    cr_expect_not(IS_OK("R\1"
+                        "1R\1"
+                        "1"));
+}
+
+Test(attributes, that_are_a_guard_are_four_words)
+{
+    cr_expect(IS_OK("G\6= k f "));
+    cr_expect(IS_OK("G\11! k f a b"));
+    cr_expect(IS_OK("G\5+ k  "));
+    cr_expect(IS_OK("G\6- k  \0"));
+    cr_expect_not(IS_OK("G\0"));
+    cr_expect_not(IS_OK("G\5= k f"));
+    cr_expect_not(IS_OK("G\3= k"));
+    cr_expect_not(IS_OK("G\5=  f "));
+    cr_expect_not(IS_OK("G\6? k f "));
+    cr_expect_not(IS_OK("G\7== k f "));
+    cr_expect_not(IS_OK("G\6=k f  "));
+    cr_expect_not(IS_OK("G\5+ k  G\5+ k  "));
+
+    struct guard guard;
+    cr_assert(guard_read(span_of("! order:{q} status not paid"), &guard));
+    cr_expect(guard.op == '!' && span_is(guard.key, "order:{q}"));
+    cr_expect(span_is(guard.field, "status") && span_is(guard.value, "not paid"));
+    cr_assert(guard_read(span_of("= k  "), &guard));
+    cr_expect(guard.field.len == 0 && guard.value.len == 0);
+}
+
 Test(attributes, of_random_bytes_are_refused_or_sound)
 {
     uint64_t seed = 7;

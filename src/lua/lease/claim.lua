@@ -16,11 +16,13 @@
 -- RETURNS now_us
 --         oldest_due_ms   due, and not taken; 0: none
 --         next_due_ms     the first that is due later; 0: none
---         n_unreadable    moved to dead
+--         n_unreadable    moved to dead, since they cannot be read
 --         n_lost          members without a record, removed
 --         gate_ms         until when no job is given out, and the times above are 0; 0: jobs are
---         n_forwarded     moved to a stream or a list, whatever was asked for: then there is no row
+--         n_forwarded     moved to a stream or a list, whatever was asked for: none is then running
 --         then per job: row (then its place among the ids; 0: it was not named)
+--           state         2: it is the holder's. As its attributes L, R and G say, without another
+--                         try: 3, it is dead; 0, it was skipped, and is gone
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 
@@ -67,18 +69,19 @@ local function main()
 
   local obeyed = (settings or ARGV[2] == '-') and settings_obey(settings, token)
   if obeyed then
-    local gate_ms, n_forwarded, n_dead, n_lost = unpack(obeyed)
+    local gate_ms, n_forwarded, n_unreadable, n_lost, rows = unpack(obeyed)
     local oldest_due_ms, next_due_ms = 0, 0
     if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
-    return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, gate_ms, n_forwarded }
+    return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, n_forwarded,
+      unpack(rows) }
   end
 
   local function place_of(id) return place[id] or 0 end
-  local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, place_of)
+  local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, place_of)
   if limit > 0 then triggers_delete(taken) end
   triggers_set_again(early)
 
   local oldest_due_ms, next_due_ms = next_due()
-  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, 0, unpack(rows) }
+  return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, 0, 0, unpack(rows) }
 end
 return answer(main)

@@ -1,5 +1,6 @@
--- Puts jobs back to run again later; a job whose tries are used up dies, but by a snooze. Or does
--- what was asked while they ran.
+-- Puts jobs back to run again later. A job dies whose tries are used up, but by a snooze; or that
+-- would be due later than any of its runs may begin (attribute R). Or does what was asked while
+-- they ran.
 --
 -- KIND    batch
 -- ROLE    listener
@@ -36,16 +37,19 @@ local function main()
       if snoozes then
         attempt.try, delay_ms = attempt.try - 1, string.sub(delay_ms, 2)
       end
-      if not snoozes and tries_used_up(attempt) then
-        dead[#dead + 1], dead[#dead + 2] = now_ms, id
-        reply = 0
-      else
+      reply = 0
+      if snoozes or not tries_used_up(attempt) then
         local wait_ms = tonumber(delay_ms)
         if not wait_ms then
           local record = call('HGET', JOBS, id)
           bytes, wait_ms = bytes + #(record or ''), backoff_of(record, attempt)
         end
         reply = now_ms + wait_ms
+      end
+      if reply == 0 or reply > attempt_last_ms(attempt) then
+        dead[#dead + 1], dead[#dead + 2] = now_ms, id
+        reply = 0
+      else
         dues[#dues + 1], dues[#dues + 2], attempt.due_ms = reply, id, reply
         priorities[id] = attempt_priority(attempt)
       end

@@ -1,6 +1,6 @@
 -- Takes back the jobs whose lease has ended: due since then, or by the backoff of the job if the
--- lease of its run before ended too. A job whose tries are used up dies. Or does what was asked
--- while they ran.
+-- lease of its run before ended too. A job dies whose tries are used up, or that would be due later
+-- than any of its runs may begin (attribute R). Or does what was asked while they ran.
 --
 -- KIND    single
 -- ROLE    listener
@@ -31,11 +31,8 @@ local function main()
     local marked = has_record and attempt and marked_end(id, attempt, dues, priorities)
     if has_record and not marked then
       local set, score, n_read = dues, end_ms, 0
-      if attempt and tries_used_up(attempt) then
-        set = dead
-      elseif attempt then
-        score, n_read = due_after_lease(id, attempt, end_ms)
-      end
+      if attempt then score, n_read = due_after_lease(id, attempt, end_ms) end
+      if not score then set, score = dead, end_ms end
       bytes = bytes + n_read
       set[#set + 1], set[#set + 2] = score, id
       if attempt then

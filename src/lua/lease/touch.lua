@@ -19,10 +19,10 @@
 -- RETURNS now_us
 --         oldest_due_ms   due, and not taken; 0: none
 --         next_due_ms     the first that is due later; 0: none
---         n_unreadable    moved to dead
+--         n_unreadable    moved to dead, since they cannot be read
 --         n_lost          members without a record, removed
 --         gate_ms         until when no job is given out and no trigger read; 0: they are
---         n_forwarded     moved to a stream or a list, whosever they were; then rows are ids alone
+--         n_forwarded     moved to a stream or a list, whosever they were: none is then running
 --         n_read          triggers read
 --         n_there         of these, still there
 --         n_expired       triggers that this reading expired
@@ -31,6 +31,9 @@
 --         known_ms        it named all due times up to this one; 0: it did not look
 --         coming          text: these due times; a + stands before those with a job of the caller
 --         then per job: row (then 1 if this reading expired all that it read, else 0)
+--           state         2: it is the holder's. As its attributes L, R and G say, without another
+--                         try: 3, it is dead; 0, it was skipped, and is gone
+--           row           the id alone: forwarding took it, and this reading expired all that it read
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N), and O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 
@@ -91,13 +94,15 @@ local function main()
 
   local obeyed = (settings or ARGV[2] == '-') and settings_obey(settings, token)
   if obeyed then
-    local gate_ms, n_forwarded, n_dead, n_lost, n_read, n_expired, moved = unpack(obeyed)
+    local gate_ms, n_forwarded, n_unreadable, n_lost, rows, taken, n_expired = unpack(obeyed)
     local oldest_due_ms, next_due_ms, known_ms, coming = 0, 0, 0, ''
     if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
     if gate_ms == 0 and look > 0 then known_ms, coming = coming_jobs(look) end
-    return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, gate_ms, n_forwarded, n_read, 0,
-      n_expired, cursor_ms, oldest_due_ms > 0 and 1 or 0, known_ms, coming,
-      unpack(n_expired == n_read and moved or {}) }
+    if n_expired == #taken then
+      for _, id in ipairs(taken) do rows[#rows + 1] = id end
+    end
+    return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, n_forwarded, #taken,
+      0, n_expired, cursor_ms, oldest_due_ms > 0 and 1 or 0, known_ms, coming, unpack(rows) }
   end
 
   local n_there, n_expired = triggers_read(triggers)
@@ -107,14 +112,15 @@ local function main()
   if n_there == 0 then cursor_ms = last_ms end
 
   local expired = n_expired == #triggers and 1 or 0
-  local rows, n_dead, n_lost, taken = claim_jobs(token, ids, dues, function() return expired end)
+  local function expired_of() return expired end
+  local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, expired_of)
   if n_there > 0 then triggers_delete(taken) end
 
   local known_ms, coming = 0, ''
   local oldest_due_ms, next_due_ms = next_due()
   if look > 0 then known_ms, coming = coming_jobs(look) end
   more = (more or #taken < #ids) and 1 or 0
-  return { now_us, oldest_due_ms, next_due_ms, n_dead, n_lost, 0, 0, #triggers, n_there, n_expired,
-    cursor_ms, more, known_ms, coming, unpack(rows) }
+  return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, 0, 0, #triggers, n_there,
+    n_expired, cursor_ms, more, known_ms, coming, unpack(rows) }
 end
 return answer(main)

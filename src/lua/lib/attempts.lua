@@ -27,6 +27,9 @@ local function attempt_read(text)
   }
 end
 
+-- Before the first claim of a life.
+local NO_ATTEMPT = { try = 0, token = '0', reason = '' }
+
 -- The numbers of attempts as texts: jobs of one call have most of them in common.
 local numbers = {}
 local function number_text(number)
@@ -63,6 +66,11 @@ local function attempt_priority(attempt) return tonumber(attempt_more(attempt, '
 -- Was something asked while it ran? lib/marks.lua says what.
 local function is_marked(attempt)
   return attempt_more(attempt, 'c') ~= nil or attempt_more(attempt, 'd') ~= nil
+end
+
+-- The last moment at which a run of the job may begin.
+local function attempt_last_ms(attempt)
+  return tonumber(attempt_more(attempt, 'f')) or math.huge
 end
 
 local function tries_used_up(attempt)

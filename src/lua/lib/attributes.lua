@@ -6,7 +6,10 @@
 -- not such a value of it. The tables are made here, because most records have no attributes.
 local function attributes_read(text)
   local forms = { -- of the capital letters: the longest value, and what it looks like
+    G = { 4096, '^[=!+-] [^ ]+ [^ ]* ' },
+    L = { 13, '^[sd][1-9]%d*$' },
     Q = { 1, '^[^%z]$' },
+    R = { 12, '^[1-9]%d*$' },
     T = { 64, '^[!-z|~]+$' },
   }
   local most = { T = 8, h = math.huge } -- of the letters that may come more than once
@@ -40,9 +43,11 @@ local function attributes_read(text)
 end
 
 -- What the attempt of such a job says of it, for scripts that do not read its record; nil: nothing.
-local function attributes_more(attributes)
+-- last_ms: the last moment at which a run of it may begin.
+local function attributes_more(attributes, last_ms)
   local words = {}
   if attributes.T then words[#words + 1] = 'x=1' end
   if attributes.Q then words[#words + 1] = 'q=' .. string.byte(attributes.Q) end
+  if attributes.R then words[#words + 1] = 'f=' .. decimal(last_ms) end
   return #words > 0 and table.concat(words, ',') or nil
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- How long a job waits by itself before it runs again.
 --
--- USES    record
+-- USES    attempts record
 
 -- The multiples of this by numbers that follow each other are the most evenly spread over 0 to 1,
 -- their whole parts left out.
@@ -46,11 +46,16 @@ local LEASE_ENDED = 'the lease ended'
 
 -- When a job is due whose lease ended then: at once, and by its backoff if the lease of the run
 -- before ended too, or a job that kills its process would kill ten of them in a second. Where a
--- process said something of the job in between, the reason is another. Also returns how much it
--- has read.
+-- process said something of the job in between, the reason is another. nil: its tries are used up,
+-- or none of its runs may begin so late, and it dies. Also returns how much it has read.
 local function due_after_lease(id, attempt, end_ms)
-  if attempt.reason ~= LEASE_ENDED then return end_ms, 0 end
+  local due_ms, n_read = end_ms, 0
+  if tries_used_up(attempt) then return nil, 0 end
 
-  local record = call('HGET', JOBS, id) or ''
-  return end_ms + backoff_of(record, attempt), #record
+  if attempt.reason == LEASE_ENDED then
+    local record = call('HGET', JOBS, id) or ''
+    due_ms, n_read = end_ms + backoff_of(record, attempt), #record
+  end
+  if due_ms > attempt_last_ms(attempt) then due_ms = nil end
+  return due_ms, n_read
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts attributes ids index jobs marks record sets settings tokens triggers types
+-- USES    attempts ids index jobs marks record sets settings tokens triggers types verdict
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -12,9 +12,6 @@ local function claim_check()
   local stored = call('MGET', SEQ, CONF)
   return stored
 end
-
--- Before the first claim of a life.
-local NO_ATTEMPT = { try = 0, token = '0', reason = '' }
 
 -- The attempt that a claim goes on from, and whether the job is to go instead. Of a job that waits
 -- nothing is asked any more, unless an older version, which does not know of it, ended its run.
@@ -27,12 +24,12 @@ end
 
 -- Claims the jobs of these ids and due times, in their order, until it has read BYTES. A job that
 -- cannot be read dies, with the reason. extra: what is put behind the row of each.
--- Returns the rows, how many died, how many were lost, and which ids it took.
+-- Returns the rows, how many could not be read, how many were lost, and which ids it took.
 local function claim_jobs(token, ids, dues, extra)
   local holder, until_ms, claimed_us = ARGV[2], now_ms + tonumber(ARGV[3]), decimal(now_us)
   local run_score = decimal(until_ms)
   local rows, run, attempts, dead, taken, lost = {}, {}, {}, {}, {}, {}
-  local gone, entries = {}, {}
+  local gone, entries, n_unreadable = {}, {}, 0
 
   local at, chunk, bytes = 1, 1, 0
   while at <= #ids and bytes <= BYTES do
@@ -45,29 +42,36 @@ local function claim_jobs(token, ids, dues, extra)
       local len, tries, _, _, attributes = record_header(id_valid(id) and record or '')
       local before, goes = attempt_before(texts[i - at + 1])
       local by, try, reason = before.token, before.try, before.reason
+      local verdict, more
+      if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
 
-      if record and goes then
+      if record and (goes or verdict == SKIPPED) then
+        gone[#gone + 1] = id
         index_entries(entries, id, record)
-        gone[#gone + 1], record, len = id, nil, nil
-      elseif len then
+        if goes then record, len = nil, nil end
+      elseif len and not verdict then
         token = token + 1
         by, try = token_text(token), try + 1
+        run[#run + 1], run[#run + 2] = run_score, id
       elseif record then
-        reason = 'stored data is in a format this version cannot read'
+        reason = verdict or 'stored data is in a format this version cannot read'
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
+        if not verdict then n_unreadable = n_unreadable + 1 end
       else
         lost[#lost + 1] = id
       end
-      if record then
-        attempts[#attempts + 1] = id
-        attempts[#attempts + 1] = attempt_words(by .. ' ' .. holder, try, tries or 0, claimed_us,
-          dues[i], reason, attributes and attributes_more(attributes))
+
+      local text = texts[i - at + 1] or ''
+      if record and verdict ~= SKIPPED then
+        text = attempt_words(by .. ' ' .. holder, try, tries or 0, claimed_us, dues[i], reason,
+          more)
+        attempts[#attempts + 1], attempts[#attempts + 2] = id, text
       end
       if len then
-        run[#run + 1], run[#run + 2] = run_score, id
-        rows[#rows + 1] = { id, RUNNING, until_ms, attempts[#attempts], record, extra(id) }
+        local state, score = verdict_state(verdict, until_ms, dues[i])
+        rows[#rows + 1] = { id, state, score, text, record, extra(id) }
       end
     end
     at, chunk = last + 1, chunk * 2
@@ -83,7 +87,7 @@ local function claim_jobs(token, ids, dues, extra)
   attempts_delete(lost)
   attempts_delete(gone)
   index_remove(entries)
-  return rows, #dead / 2, #lost, taken
+  return rows, n_unreadable, #lost, taken
 end
 
 -- Their triggers do not expire any more.

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids index jobs marks record sets settings tokens triggers
+-- USES    attempts ids index jobs marks record sets settings tokens triggers verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -50,12 +50,34 @@ local function target_add(is_stream, key, kind, jobs)
   if #elements > 0 then write('LPUSH', key, unpack(elements)) end
 end
 
--- Of due jobs: those to be moved (id, due, try, token, body); those that die, with their attempts;
--- those without a record; those that go, as a cancel has asked; and the entries in the index of
--- those that leave. Reads as many as a call may.
+-- Of due jobs: those to be moved (id, due, try, token, body); who is gone, they and those that are
+-- skipped or were cancelled, and their entries in the index; those that die, with their attempts,
+-- and how many of them cannot be read; those without a record; and the rows of those that are
+-- skipped, or die by what their attributes say. Reads as many as a call may.
 local function forward_read(ids, dues, token)
-  local jobs, entries, dead, attempts, lost, taken, cancelled = {}, {}, {}, {}, {}, {}, {}
+  local read = { jobs = {}, gone = {}, entries = {}, dead = {}, attempts = {}, lost = {},
+    taken = {}, rows = {}, n_unreadable = 0 }
   local at, chunk, bytes = 1, 1, 0
+
+  -- One that does not leave for the target: verdict is nil if it cannot be read.
+  local function refuse(i, record, verdict, before, tries, more)
+    local id = ids[i]
+    local text = ''
+    if verdict ~= SKIPPED then
+      local why = verdict or 'stored data is in a format this version cannot read'
+      text = attempt_words(before.token .. ' ' .. ARGV[2], before.try, tries or 0, decimal(now_us),
+        dues[i], why, more)
+      read.dead[#read.dead + 1], read.dead[#read.dead + 2] = now_ms, id
+      read.attempts[#read.attempts + 1], read.attempts[#read.attempts + 2] = id, text
+    end
+    if verdict then
+      local state, score = verdict_state(verdict, 0, dues[i])
+      read.rows[#read.rows + 1] = { id, state, score, text, record, 0 }
+    else
+      read.n_unreadable = read.n_unreadable + 1
+    end
+  end
+
   while at <= #ids and bytes <= BYTES do
     local last = math.min(#ids, at + chunk - 1)
     local records = call('HMGET', JOBS, unpack(ids, at, last))
@@ -63,33 +85,30 @@ local function forward_read(ids, dues, token)
 
     for i = at, last do
       local id, record = ids[i], records[i - at + 1]
-      local len, _, _, _, attributes = record_header(id_valid(id) and record or '')
-      local before = attempt_read(texts[i - at + 1])
-      local try = before and before.try or 0
+      local len, tries, _, _, attributes = record_header(id_valid(id) and record or '')
+      local before = attempt_read(texts[i - at + 1]) or NO_ATTEMPT
+      local goes, verdict, more = mark_cancels(before), nil, nil
+      if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
       bytes = bytes + #(record or '')
-      taken[#taken + 1] = id
+      read.taken[#read.taken + 1] = id
 
-      if record and before and mark_cancels(before) then
-        cancelled[#cancelled + 1] = id
-        index_entries(entries, id, record)
-      elseif len then
+      if len and not verdict and not goes then
         token = token + 1
-        jobs[#jobs + 1] = { id, decimal(dues[i]), decimal(try + 1), token_text(token),
-          string.sub(record, len + 1), headers = header_fields(attributes) }
-        index_entries(entries, id, record)
-      elseif record then
-        local by = (before and before.token or '0') .. ' ' .. ARGV[2]
-        dead[#dead + 1], dead[#dead + 2] = now_ms, id
-        attempts[#attempts + 1] = id
-        attempts[#attempts + 1] = attempt_words(by, try, 0, decimal(now_us), dues[i],
-          'stored data is in a format this version cannot read')
-      else
-        lost[#lost + 1] = id
+        read.jobs[#read.jobs + 1] = { id, decimal(dues[i]), decimal(before.try + 1),
+          token_text(token), string.sub(record, len + 1), headers = header_fields(attributes) }
+      elseif record and not goes then
+        refuse(i, record, verdict, before, tries, more)
+      elseif not record then
+        read.lost[#read.lost + 1] = id
+      end
+      if record and goes or len and (not verdict or verdict == SKIPPED) then
+        read.gone[#read.gone + 1] = id
+        index_entries(read.entries, id, record)
       end
     end
     at, chunk = last + 1, chunk * 2
   end
-  return jobs, entries, dead, attempts, lost, taken, cancelled, token
+  return read, token
 end
 
 -- Moves the oldest due jobs, as many as a call may and the target has room for. It adds first and
@@ -98,32 +117,28 @@ end
 local function forward_jobs(values, token)
   local is_stream, key, length = target_of(values)
   local room = math.min(BATCH, (tonumber(values.forward_max) or math.huge) - length)
-  if room < 1 then return { now_ms + FULL_MS, 0, 0, 0, 0, 0, {} } end
+  if room < 1 then return { now_ms + FULL_MS, 0, 0, 0, {}, {}, 0 } end
 
   local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, room)
   local ids, dues = {}, {}
   for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
-  local jobs, entries, dead, attempts, lost, taken, cancelled, last_token =
-    forward_read(ids, dues, token)
-  index_check(entries)
+  local read, last_token = forward_read(ids, dues, token)
+  index_check(read.entries)
 
-  local gone, triggers = {}, {}
-  for i, job in ipairs(jobs) do gone[i] = job[1] end
-  for i, id in ipairs(taken) do triggers[i] = TRIGGER .. id end
+  local triggers, n_moved = {}, #read.jobs
+  for i, id in ipairs(read.taken) do triggers[i] = TRIGGER .. id end
   local n_there, n_expired = triggers_read(triggers)
-  local is_missing = is_stream and length == 0 and #gone > 0 and call('EXISTS', key) == 0
+  local is_missing = is_stream and length == 0 and n_moved > 0 and call('EXISTS', key) == 0
   if is_missing then groups_make(key, values.forward_groups or '') end
-  target_add(is_stream, key, values.forward_element, jobs)
-  set_remove(DUE, taken)
-  jobs_delete(gone)
-  jobs_delete(cancelled)
-  if #gone > 0 then token_keep(last_token) end
-  set_add(DEAD, dead)
-  attempts_put(attempts)
-  attempts_delete(gone)
-  attempts_delete(lost)
-  attempts_delete(cancelled)
+  target_add(is_stream, key, values.forward_element, read.jobs)
+  set_remove(DUE, read.taken)
+  jobs_delete(read.gone)
+  if n_moved > 0 then token_keep(last_token) end
+  set_add(DEAD, read.dead)
+  attempts_put(read.attempts)
+  attempts_delete(read.gone)
+  attempts_delete(read.lost)
   if n_there > 0 then write('DEL', unpack(triggers)) end
-  index_remove(entries)
-  return { 0, #gone, #dead / 2, #lost, #triggers, n_expired, gone }
+  index_remove(read.entries)
+  return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }
 end

@@ -7,12 +7,13 @@
 local UNTIL_TOLD = 9007199254740992
 
 -- nil: jobs are given out. Otherwise until when they are not (0: the oldest were forwarded); how
--- many were forwarded, died and were lost; how many triggers were read, and how many of them
--- expired by it; and the ids of those forwarded. The holder - only forwards.
+-- many were forwarded, could not be read and were lost; the rows of those that were skipped or died;
+-- the ids of all that have left; and how many triggers of these expired by being read. The holder -
+-- only forwards.
 local function settings_obey(text, token)
   local _, values = settings_read(text or '1 ')
   local paused_ms = time_of(string.match(values.paused or '', '^%d+$'))
-  if paused_ms > now_ms then return { paused_ms, 0, 0, 0, 0, 0, {} } end
+  if paused_ms > now_ms then return { paused_ms, 0, 0, 0, {}, {}, 0 } end
   if values.forward then return forward_jobs(values, token) end
-  if ARGV[2] == '-' then return { UNTIL_TOLD, 0, 0, 0, 0, 0, {} } end
+  if ARGV[2] == '-' then return { UNTIL_TOLD, 0, 0, 0, {}, {}, 0 } end
 end

@@ -8,8 +8,9 @@ local function ended_as(id, text, end_ms)
   local attempt = attempt_read(text)
   if not attempt then return WAITING, end_ms end
   if is_marked(attempt) then return WAITING, tonumber(attempt_more(attempt, 'd')) or end_ms end
-  if tries_used_up(attempt) then return DIED, end_ms end
-  return WAITING, (due_after_lease(id, attempt, end_ms))
+
+  local due_ms = due_after_lease(id, attempt, end_ms)
+  return due_ms and WAITING or DIED, due_ms or end_ms
 end
 
 -- The state of a job in a set, with this score, and the score that goes with the state. text: its

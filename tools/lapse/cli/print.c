@@ -8,6 +8,7 @@
 #include "cli/message.h"
 #include "cli/text.h"
 #include "job/attributes.h"
+#include "job/keys.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -82,17 +83,22 @@ static bool job_is_unreadable(const struct lapse_job *job)
     return lapse_job_tries(job) == 0;
 }
 
+static const char *bytes_text(const char *bytes, size_t len, char out[SHOWN_BYTES])
+{
+    if (!text_is_utf8(bytes, len) || memchr(bytes, '\0', len)) {
+        snprintf(out, SHOWN_BYTES, "(%zu bytes that are not text)", len);
+        return out;
+    }
+
+    return text_escaped(out, SHOWN_BYTES, bytes, len);
+}
+
 static const char *body_text(const struct lapse_job *job, char out[SHOWN_BYTES])
 {
     size_t len;
     const char *body = lapse_job_body(job, &len);
 
-    if (!text_is_utf8(body, len) || memchr(body, '\0', len)) {
-        snprintf(out, SHOWN_BYTES, "(%zu bytes that are not text)", len);
-        return out;
-    }
-
-    return text_escaped(out, SHOWN_BYTES, body, len);
+    return bytes_text(body, len, out);
 }
 
 static const char *reason_text(const struct lapse_job *job, char out[SHOWN_BYTES])
@@ -169,6 +175,49 @@ static void json_priority(struct json *j, const struct lapse_job *job)
     }
 }
 
+enum { GUARD_BYTES = 2 * KEYS_GUARD_MAX + GUARD_VALUE_MAX + 4 };
+
+/* As --if takes it: KEY, maybe FIELD, and what is asked of them. 0: there is none. */
+static size_t guard_text(const struct lapse_job *job, char out[GUARD_BYTES])
+{
+    static const char *const ops[] = {
+        [LAPSE_EQUALS] = "=", [LAPSE_DIFFERS] = "!=", [LAPSE_EXISTS] = "?", [LAPSE_MISSING] = "!"};
+    struct lapse_guard g = lapse_guard_init();
+
+    if (!lapse_job_guard(job, &g)) {
+        return 0;
+    }
+
+    const char *space = g.field ? " " : "";
+    const char *field = g.field ? g.field : "";
+    int len = snprintf(out, GUARD_BYTES, "%.512s%s%.512s%s", g.key, space, field, ops[g.op]);
+    size_t value_len = g.value_len < GUARD_VALUE_MAX ? g.value_len : GUARD_VALUE_MAX;
+    memcpy(out + len, g.value, value_len);
+    return (size_t)len + value_len;
+}
+
+static const char *late_name(enum lapse_late late)
+{
+    return late == LAPSE_LATE_DEAD ? "dead" : "skip";
+}
+
+/* Only of jobs that have them. */
+static void json_conditions(struct json *j, const struct lapse_job *job)
+{
+    char guard[GUARD_BYTES];
+    enum lapse_late late;
+    int64_t max_late_ms = lapse_job_max_late_ms(job, &late);
+    size_t len = guard_text(job, guard);
+
+    if (max_late_ms) {
+        json_int(j, "max_late_ms", max_late_ms);
+        json_text(j, "late", late_name(late));
+    }
+    if (len) {
+        json_bytes(j, "if", guard, len);
+    }
+}
+
 static void print_job_json(const struct lapse_job *job, unsigned parts)
 {
     struct json j;
@@ -206,6 +255,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     json_tags(&j, job);
     json_headers(&j, job);
     json_priority(&j, job);
+    json_conditions(&j, job);
     if (lapse_job_cancelled(job)) {
         json_bool(&j, "cancelled", true);
     }
@@ -227,6 +277,10 @@ void print_job_long(const struct lapse_job *job)
     char until[TIME_BYTES];
     char tries[TRIES_BYTES];
     char text[SHOWN_BYTES];
+    char guard[GUARD_BYTES];
+    size_t guard_len = guard_text(job, guard);
+    enum lapse_late late;
+    int64_t max_late_ms = lapse_job_max_late_ms(job, &late);
     const char *name;
     const char *tag;
 
@@ -248,6 +302,14 @@ void print_job_long(const struct lapse_job *job)
 
     if (lapse_job_priority(job)) {
         printf("priority %u\n", lapse_job_priority(job));
+    }
+
+    if (max_late_ms) {
+        printf("max late %" PRId64 " ms, then %s\n", max_late_ms, late_name(late));
+    }
+
+    if (guard_len) {
+        printf("if      %s\n", bytes_text(guard, guard_len, text));
     }
 
     for (unsigned i = 0; (tag = lapse_job_tag(job, i)); i++) {

@@ -17,7 +17,7 @@ enum {
     BODY_BYTES = 1 << 20,
     BACKOFFS = 16,
     RUN_MIN_MS = 100,
-    RUN_BYTES = 13, /* at most, in the record */
+    MS_BYTES = 15, /* of a number of ms in the record, at most */
 };
 
 struct tags {
@@ -49,7 +49,8 @@ struct schedule_command {
     struct tags tags;
     struct headers headers;
     struct backoff backoff;
-    char *stdin_body; /* owned */
+    struct lapse_guard guard; /* without a key: there is none */
+    char *stdin_body;         /* owned */
 };
 
 /* ---- options ---- */
@@ -165,6 +166,78 @@ static int set_run(const struct opt *o, char *value, void *field)
     return rc;
 }
 
+/* DURATION[:dead] */
+static int set_late(const struct opt *o, char *value, void *field)
+{
+    struct lapse_spec *spec = field;
+    char *colon = strchr(value, ':');
+
+    if (colon) {
+        if (strcmp(colon, ":dead") != 0) {
+            return usage_error("--max-late", value, "must be DURATION or DURATION:dead");
+        }
+        *colon = '\0';
+        spec->late = LAPSE_LATE_DEAD;
+    }
+    return set_wait(o, value, &spec->max_late_ms);
+}
+
+static int guard_error(const char *value)
+{
+    return usage_error("--if", value,
+                       "must be 'KEY=VALUE', 'KEY!=VALUE', 'KEY?' (it exists) or 'KEY!' (it is "
+                       "missing), with KEY FIELD in the place of KEY for a field of a hash; VALUE "
+                       "has at most 255 bytes");
+}
+
+/* The first = divides it; without one its last character says what is asked. */
+static struct span guard_left(struct lapse_guard *g, char *value)
+{
+    struct span rest = span_of(value);
+    struct span left;
+
+    if (span_cut(&rest, '=', &left)) {
+        bool differs = left.len > 0 && left.at[left.len - 1] == '!';
+
+        g->op = differs ? LAPSE_DIFFERS : LAPSE_EQUALS;
+        g->value = rest.at;
+        g->value_len = rest.len;
+        left.len -= differs;
+        return left;
+    }
+
+    left = span_of(value);
+    left.len -= left.len > 0;
+    g->op = left.at[left.len] == '?' ? LAPSE_EXISTS : LAPSE_MISSING;
+    if (!memchr("?!", left.at[left.len], 2)) {
+        left.len = 0;
+    }
+    return left;
+}
+
+static int set_guard(const struct opt *o, char *value, void *field)
+{
+    struct lapse_guard *g = field;
+    struct span left = guard_left(g, value);
+    char *space = memchr(value, ' ', left.len);
+
+    (void)o;
+    g->key = value;
+    if (left.len == 0 || space == value || g->value_len > GUARD_VALUE_MAX) {
+        return guard_error(value);
+    }
+    if (space && !keys_field_ok((struct span){space + 1, left.len - (size_t)(space + 1 - value)})) {
+        return guard_error(value);
+    }
+
+    value[left.len] = '\0';
+    if (space) {
+        *space = '\0';
+        g->field = space + 1;
+    }
+    return 0;
+}
+
 static int set_fsync(const struct opt *o, char *value, void *field)
 {
     unsigned *flags = field;
@@ -262,6 +335,14 @@ static const struct opt schedule_options[] = {
      "sidekiq, with their number of runs if --tries says no other"},
     {"backoff-max", 0, "DURATION", set_wait, AT(spec.backoff_max_ms),
      "upper limit of a doubled delay; default 1h, of delayq 4096s"},
+    {"retry-for", 0, "DURATION", set_wait, AT(spec.retry_for_ms),
+     "no run begins later than this after the job was first due: then it is dead"},
+    {"max-late", 0, "DURATION[:dead]", set_late, AT(spec),
+     "if the job is claimed later than this after it was due it does not run: it is gone, or dead"},
+    {"if", 0, "CONDITION", set_guard, AT(guard),
+     "the job runs only if this is so when it is claimed, else it is gone: KEY=VALUE, KEY!=VALUE, "
+     "KEY? (exists) or KEY! (is missing), or 'KEY FIELD' for a field of a hash; KEY has {QUEUE} "
+     "in it"},
     {"max-run", 0, "DURATION", set_run, AT(spec.run_ms),
      "how long one run may take, 100ms to 366d, and at most what who runs it allows (its run_ms); "
      "then the job runs again"},
@@ -373,6 +454,11 @@ static size_t attribute_bytes(size_t len)
     return len < 128 ? len + 2 : len + 3;
 }
 
+static size_t ms_bytes(int64_t ms)
+{
+    return ms ? MS_BYTES : 0;
+}
+
 static size_t backoff_bytes(const struct backoff *b)
 {
     size_t len = 1;
@@ -381,6 +467,24 @@ static size_t backoff_bytes(const struct backoff *b)
         len += (size_t)snprintf(NULL, 0, i ? ",%" PRId64 : "%" PRId64, b->list_ms[i]);
     }
     return b->kind == LAPSE_BACKOFF_DOUBLE ? 0 : attribute_bytes(len);
+}
+
+/* OP KEY FIELD VALUE */
+static size_t guard_bytes(const struct lapse_guard *g)
+{
+    size_t field = g->field ? strlen(g->field) : 0;
+
+    return g->key ? attribute_bytes(2 + strlen(g->key) + 1 + field + 1 + g->value_len) : 0;
+}
+
+static int check_guard(const struct schedule_command *s)
+{
+    if (s->guard.key && !keys_guard_ok(span_of(s->guard.key), span_of(s->spec.queue))) {
+        return usage_errorf("--if %s: the first braces in the key must hold the name of the queue, "
+                            "%s, and it may have at most 512 bytes",
+                            printable(s->guard.key), s->spec.queue);
+    }
+    return 0;
 }
 
 static int check_attributes(const struct schedule_command *s)
@@ -395,12 +499,13 @@ static int check_attributes(const struct schedule_command *s)
         bytes += attribute_bytes(strlen(h->name) + 1 + strlen(h->value));
     }
 
-    bytes += backoff_bytes(&s->backoff) + (s->spec.run_ms ? RUN_BYTES : 0);
+    bytes += backoff_bytes(&s->backoff) + guard_bytes(&s->guard) + ms_bytes(s->spec.run_ms) +
+             ms_bytes(s->spec.max_late_ms) + ms_bytes(s->spec.retry_for_ms);
 
     if (bytes > ATTRIBUTES_MAX) {
         return usage_errorf(
-            "tags, headers, --priority, --backoff and --max-run take %zu bytes; they may "
-            "take 4096",
+            "tags, headers, --if and what else the record says of the job take %zu bytes; they "
+            "may take 4096",
             bytes);
     }
     return 0;
@@ -427,7 +532,7 @@ static int schedule_send(struct oneshot *o)
 
 static int schedule_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct schedule_command s = {.spec = lapse_spec_init()};
+    struct schedule_command s = {.spec = lapse_spec_init(), .guard = lapse_guard_init()};
     int rc = arguments_read(cmd, g, &s, args);
 
     if (rc) {
@@ -440,9 +545,10 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     s.spec.n_tags = s.tags.n;
     s.spec.headers = s.headers.v;
     s.spec.n_headers = s.headers.n;
+    s.spec.guard = s.guard.key ? &s.guard : NULL;
     schedule_backoff(&s.spec, &s.backoff);
     if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id)) ||
-        check_attributes(&s)) {
+        check_guard(&s) || check_attributes(&s)) {
         return USAGE;
     }
 
