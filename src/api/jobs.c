@@ -18,6 +18,7 @@ struct job_call {
     struct fence_wait fence; /* of a schedule that asks for copies */
     struct lapse_job job;
     const struct lapse_job *answer; /* &job, or NULL */
+    bool by_key;                    /* the answer may be about another id */
     char *body;                     /* the texts of a job that was read with its body */
 };
 
@@ -55,7 +56,7 @@ static void job_call_end(struct job_call *r, int err)
 /* ---- answers ---- */
 static bool names_the_job(const struct job_call *r, const struct job_row *row)
 {
-    return span_eq(row->id, r->request.id);
+    return r->by_key || span_eq(row->id, r->request.id);
 }
 
 /* Sets the job from a row of an answer; its body is left out. */
@@ -81,6 +82,24 @@ static void on_made(struct job_call *c, int64_t due_ms)
     listener_scheduled(&l->listener, c->request.queue, span_of(c->job.id), due_ms);
 }
 
+/* The job was there, or has another id. */
+static int on_met(struct job_call *c, const struct job_row *row)
+{
+    struct lapse *l = c->request.handle;
+    int err = read_row(c, row);
+
+    if (err || row->place == SCHEDULE_KEPT) {
+        return err;
+    }
+
+    if (row->place == SCHEDULE_MADE) {
+        l->context.stats.scheduled++;
+        c->job.created = 1;
+    }
+    listener_scheduled(&l->listener, c->request.queue, row->id, row->score_ms);
+    return 0;
+}
+
 static void on_fenced(struct fence_wait *w, int err)
 {
     struct job_call *c = CONTAINER(w, struct job_call, fence);
@@ -96,7 +115,7 @@ static void on_scheduled(struct schedule_request *r, int err, const struct sched
     if (!err && answer->made) {
         on_made(c, answer->due_ms);
     } else if (!err) {
-        err = read_row(c, &answer->kept);
+        err = on_met(c, &answer->row);
     }
 
     if (!fence_is_wanted(&c->fence.wanted)) {
@@ -234,6 +253,16 @@ static int job_call_new(struct job_call **out, struct lapse *l, struct request_s
     return 0;
 }
 
+/* Nobody knows a generated id before the answer: then the schedules of one key take effect in their
+ * order. The key stands behind the record. */
+static void order_by_key(struct job_call *c, const char *unique, size_t record_max)
+{
+    struct span key = span_of(unique);
+
+    c->script.schedule.request.order_by =
+        (struct span){memcpy(c->request.extra + record_max, key.at, key.len), key.len};
+}
+
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
 {
     struct lapse_spec s;
@@ -250,12 +279,16 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         s.id = generated;
     }
 
+    bool by_key = s.unique && s.id == generated;
     size_t body_len = attributes.len + s.body_len;
+    size_t record_max = RECORD_HEADER_MAX + body_len;
+    size_t key_len = by_key ? strlen(s.unique) : 0;
     struct request_spec how = {
         .queue = s.queue,
         .id = s.id,
         .body_len = body_len,
-        .extra_len = RECORD_HEADER_MAX + body_len,
+        .extra_len = record_max + key_len,
+        .answer_id_len = s.unique ? KEYS_ID_MAX : 0,
         .arg = arg,
     };
     int err = job_call_new(&r, l, how, fn);
@@ -263,6 +296,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         return err;
     }
 
+    r->by_key = s.unique != NULL;
     r->job.queue = r->request.queue;
     r->job.id = r->request.id.at;
     r->job.body = "";
@@ -275,10 +309,14 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         .id = r->request.id,
         .due = s.due,
         .on_conflict = s.on_conflict,
+        .max_wait_ms = s.max_wait_ms,
         .record = put_record(r, &s, &attributes),
     };
     r->script.schedule.end = on_scheduled;
     r->script.schedule.request.until_us = request_until_us(l);
+    if (by_key) {
+        order_by_key(r, s.unique, record_max);
+    }
     wait_for_copies(r, &s);
     script_schedule(&l->script, &r->script.schedule, r->request.key, &job);
 

@@ -29,7 +29,7 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
         return err;
     }
 
-    size_t tail_len = 2 * (queue_size + id_size) + KEYS_MAX + spec->extra_len;
+    size_t tail_len = 2 * (queue_size + id_size) + KEYS_MAX + spec->extra_len + spec->answer_id_len;
     struct request *r = mem_new(spec->size, tail_len);
     if (!r) {
         return LAPSE_ENOMEM;

@@ -25,6 +25,7 @@ struct request_spec {
     const char *id;
     size_t body_len;
     size_t extra_len;
+    size_t answer_id_len; /* of an id that the answer may have instead; 0: it has none */
     void *arg;
     void (*run)(struct task *t);
     void (*done)(struct task *t, bool alive);

@@ -14,6 +14,16 @@ static bool wait_is_valid(int64_t wait_ms)
     return wait_ms > 0 && wait_ms <= JOB_TEN_YEARS_MS;
 }
 
+/* How long a debounced job is put off at most: not less than this call asks for. */
+static bool max_wait_is_valid(const struct lapse_spec *s)
+{
+    if (s->max_wait_ms == 0) {
+        return true;
+    }
+    return s->on_conflict == LAPSE_DEBOUNCE && wait_is_valid(s->max_wait_ms) &&
+           s->max_wait_ms >= s->due.delay_ms;
+}
+
 static bool spec_is_valid(const struct lapse_spec *s)
 {
     bool has_queue = s->queue && keys_queue_ok(span_of(s->queue));
@@ -21,9 +31,10 @@ static bool spec_is_valid(const struct lapse_spec *s)
     bool has_body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
 
     bool waits = wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms);
-    bool choices = (unsigned)s->on_conflict <= LAPSE_REPLACE && s->flags <= LAPSE_FSYNC;
+    bool choices = (unsigned)s->on_conflict <= LAPSE_DEBOUNCE &&
+                   (s->flags & ~(unsigned)(LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START)) == 0;
 
-    return has_queue && has_id && has_body && waits && choices;
+    return has_queue && has_id && has_body && waits && choices && max_wait_is_valid(s);
 }
 
 bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
@@ -136,6 +147,23 @@ static bool put_tags(struct attributes *out, const struct lapse_spec *s)
     return true;
 }
 
+/* U: until when the job holds its key, then the key. */
+static bool put_unique(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[1 + KEYS_ID_MAX + 1]; /* and its end */
+    bool until_start = (s->flags & LAPSE_UNIQUE_UNTIL_START) != 0;
+
+    if (!s->unique) {
+        return !until_start;
+    }
+    if (!keys_id_ok(span_of(s->unique))) {
+        return false;
+    }
+
+    int len = snprintf(text, sizeof text, "%c%s", until_start ? 's' : 'e', s->unique);
+    return attributes_add(out, 'U', (struct span){text, (size_t)len});
+}
+
 /* b: how long the job waits between its runs, where that is not doubled each time. */
 static bool put_backoff_list(struct attributes *out, const struct lapse_spec *s)
 {
@@ -233,8 +261,8 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
-        put_guard, put_late,    put_priority, put_retry_for,
-        put_tags,  put_backoff, put_headers,  put_run,
+        put_guard,  put_late,    put_priority, put_retry_for, put_tags,
+        put_unique, put_backoff, put_headers,  put_run,
     };
 
     out->len = 0;

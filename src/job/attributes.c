@@ -31,14 +31,21 @@ static bool is_guard(struct span value)
     return guard_read(value, &guard);
 }
 
+/* Until when the job holds its key, then the key. */
+static bool is_unique(struct span value)
+{
+    return value.len > 1 && (value.at[0] == 'e' || value.at[0] == 's') &&
+           keys_id_ok((struct span){value.at + 1, value.len - 1});
+}
+
 /* The capital letters that this version knows. */
 static const struct capital {
     char letter;
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'G', 1, is_guard},           {'L', 1, is_late}, {'Q', 1, is_priority}, {'R', 1, is_ms},
-    {'T', TAGS_MAX, keys_tag_ok},
+    {'G', 1, is_guard},           {'L', 1, is_late},   {'Q', 1, is_priority}, {'R', 1, is_ms},
+    {'T', TAGS_MAX, keys_tag_ok}, {'U', 1, is_unique},
 };
 
 bool attributes_add(struct attributes *a, char letter, struct span value)

@@ -7,6 +7,7 @@ enum {
     LATE = 'L',
     PRIORITY = 'Q',
     TAG = 'T',
+    UNIQUE = 'U',
     HEADER = 'h',
     RUN = 'r'
 }; /* the letters of attributes */
@@ -31,7 +32,7 @@ static char *put_text(char *to, struct span text, const char **field)
     return to + text.len + 1;
 }
 
-/* Tags, headers and guard take no more room than the header of the record. */
+/* Tags, headers, guard and key take no more room than the header of the record. */
 static char *put_tags(char *to, struct span attributes)
 {
     struct attribute a;
@@ -92,6 +93,17 @@ static void set_late(struct lapse_job *job, struct span attributes)
         job->late = text.at[0] == 'd' ? LAPSE_LATE_DEAD : LAPSE_LATE_SKIP;
         span_decimal((struct span){text.at + 1, text.len - 1}, EXACT_MAX, &job->max_late_ms);
     }
+}
+
+/* The key, behind the letter that says until when the job holds it. */
+static char *put_unique(char *to, struct span attributes, const char **field)
+{
+    struct span value = {"", 0};
+
+    if (attributes_find(attributes, UNIQUE, &value)) {
+        value = (struct span){value.at + 1, value.len - 1};
+    }
+    return put_text(to, value, field);
 }
 
 static unsigned priority_of(struct span attributes)
@@ -163,6 +175,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         job->headers = texts = put_tags(texts, record.attributes);
         texts = put_headers(texts, record.attributes);
         texts = put_guard(texts, record.attributes, job);
+        texts = put_unique(texts, record.attributes, &job->unique);
         job->attributes_len = (size_t)(texts - job->tags);
     }
 
@@ -181,7 +194,7 @@ size_t job_entry_texts_len(const char *queue, const struct job_entry *entry)
     for (unsigned i = 0; i < entry->n_headers; i++) {
         len += entry->headers[i].len + 1;
     }
-    return len + 2; /* the ends of the tags and of the headers */
+    return len + 3; /* the ends of the tags and of the headers, and an empty key */
 }
 
 static char *put_entry_headers(char *to, const struct job_entry *entry)
@@ -218,6 +231,8 @@ void job_fill_from_entry(struct lapse_job *job, const char *queue, const struct 
         *texts++ = '\0'; /* no tags */
         job->headers = texts;
         texts = put_entry_headers(texts, entry);
+        job->unique = texts;
+        *texts++ = '\0';
         job->attributes_len = (size_t)(texts - job->tags);
     }
 
@@ -259,6 +274,7 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
         dup->tags = memcpy(texts, job->tags, job->attributes_len);
         dup->headers = texts + (job->headers - job->tags);
         dup->guard = job->guard ? texts + (job->guard - job->tags) : NULL;
+        dup->unique = job->unique ? texts + (job->unique - job->tags) : NULL;
         texts += job->attributes_len;
     }
     dup->body = "";
@@ -406,6 +422,11 @@ int lapse_job_guard(const struct lapse_job *job, struct lapse_guard *out)
                             .value_len = job->guard_value_len};
     memcpy(out, &g, size);
     return 1;
+}
+
+const char *lapse_job_unique(const struct lapse_job *job)
+{
+    return job->unique && *job->unique ? job->unique : NULL;
 }
 
 const char *lapse_job_tag(const struct lapse_job *job, unsigned i)

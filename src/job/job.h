@@ -7,15 +7,15 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these four, and entry, lie in the same allocation as the job */
+    /* these five, and entry, lie in the same allocation as the job */
     const char *queue;
     const char *id;
     const char *tags;    /* each terminated, and behind them ""; or NULL */
     const char *headers; /* likewise; of each the name and the value */
     const char *guard;   /* OPKEY, FIELD and VALUE, each terminated; or NULL */
     size_t guard_value_len;
-    size_t
-        attributes_len; /* of these together, in this order */
+    const char *unique;    /* or "" */
+    size_t attributes_len; /* of these together, in this order */
     const void *body;
     size_t body_len;
 

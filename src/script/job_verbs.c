@@ -21,20 +21,22 @@ static void on_schedule(struct script_request *request, int err, const struct re
 
     if (!err) {
         a.made = reply_int(answer, &a.due_ms);
-        if (!a.made && !row_read(&a.kept, answer)) {
+        if (!a.made && !row_read(&a.row, answer)) {
             err = LAPSE_EBROKEN;
         }
     }
     r->end(r, err, err ? NULL : &a);
 }
 
-static struct span conflict_arg(enum lapse_conflict on_conflict)
+static struct span conflict_arg(char buf[2 + ARG_NUMBER_MAX], const struct schedule_job *job)
 {
-    switch (on_conflict) {
-    case LAPSE_KEEP: return span_of("1");
-    case LAPSE_REPLACE: return span_of("2");
-    default: return span_of("0");
+    size_t size = 2 + ARG_NUMBER_MAX;
+    int len = snprintf(buf, size, "%d", (int)job->on_conflict);
+
+    if (job->max_wait_ms) {
+        len = snprintf(buf, size, "%d:%" PRId64, (int)job->on_conflict, job->max_wait_ms);
     }
+    return (struct span){buf, (size_t)len};
 }
 
 void script_schedule(struct script *s, struct schedule_request *r, struct span key,
@@ -42,7 +44,7 @@ void script_schedule(struct script *s, struct schedule_request *r, struct span k
 {
     r->args[0] = job->id;
     r->args[1] = due_arg(r->due, job->due);
-    r->args[2] = conflict_arg(job->on_conflict);
+    r->args[2] = conflict_arg(r->conflict, job);
     r->args[3] = job->record;
 
     r->request.script = SCRIPT_SCHEDULE;

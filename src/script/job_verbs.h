@@ -13,19 +13,23 @@ struct schedule_job {
     struct span id;
     struct lapse_due due;
     enum lapse_conflict on_conflict;
+    int64_t max_wait_ms; /* of LAPSE_DEBOUNCE; 0: no limit */
     struct span record;
 };
 
 struct schedule_answer {
-    bool made;
-    int64_t due_ms;      /* of the job that was made */
-    struct job_row kept; /* the job that LAPSE_KEEP found instead */
+    bool made;          /* with the id that was asked for */
+    int64_t due_ms;     /* of the job that was made */
+    struct job_row row; /* else the job as it is now; its place is a SCHEDULE_ */
 };
+
+enum { SCHEDULE_KEPT, SCHEDULE_MADE, SCHEDULE_MOVED };
 
 struct schedule_request {
     struct script_request request;
     struct span args[4];
     char due[ARG_NUMBER_MAX];
+    char conflict[2 + ARG_NUMBER_MAX];
     void (*end)(struct schedule_request *r, int err, const struct schedule_answer *answer);
 };
 

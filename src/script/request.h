@@ -21,6 +21,7 @@ struct script_request {
     /* For a script that takes batches the arguments of one job, the id first; else all of them. */
     const struct span *args;
     unsigned n_args;
+    struct span order_by; /* in whose order it takes effect; NULL: in that of its id */
 
     /* Monotonic. If it is unsent then, it ends with EDOWN; if it repeats, it is the last moment at
      * which it does. */
@@ -46,7 +47,7 @@ static inline bool script_request_is_urgent(const struct script_request *r)
     return script_facts[r->script].urgent && !r->any_holder;
 }
 
-/* Requests of one id take effect in the order in which they were submitted. */
+/* Requests of one id, or of one order_by, take effect in the order in which they were submitted. */
 static inline bool script_request_is_ordered(const struct script_request *r)
 {
     return script_facts[r->script].batch && !script_request_is_urgent(r);

@@ -116,7 +116,9 @@ static void request_end(struct script *s, struct script_request *r, int err,
 
 static uint32_t request_hash(const struct script_request *r)
 {
-    return span_hash(r->args[0]) ^ span_hash(r->key);
+    struct span by = r->order_by.at ? r->order_by : r->args[0];
+
+    return span_hash(by) ^ span_hash(r->key);
 }
 
 void script_submit(struct script *s, struct script_request *r)

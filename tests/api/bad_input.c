@@ -191,7 +191,7 @@ Test(bad_input, a_schedule_with_any_wrong_field_is_einval)
     BAD(s.max_late_ms = 1; s.late = (enum lapse_late)2);
     BAD(s.backoff_max_ms = -1);
     BAD(s.backoff_max_ms = INT64_MAX);
-    BAD(s.on_conflict = LAPSE_REPLACE + 1);
+    BAD(s.on_conflict = LAPSE_DEBOUNCE + 1);
     BAD(s.on_conflict = (enum lapse_conflict)77);
 #undef BAD
     struct lapse_spec good = flow_job_spec("q", "b", 1000);

@@ -4,6 +4,7 @@
 #include "handler.h"
 #include "listening.h"
 #include "proxy.h"
+#include "states.h"
 #include "wire.h"
 #include <poll.h>
 
@@ -495,5 +496,105 @@ Test(peers_bugs, a_job_that_is_enqueued_again_while_it_runs_is_lost_when_it_is_a
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert_eq(job.state, LAPSE_WAITING);
     cr_assert_eq(job.try_no, 0);
+    flow_end(f, "q");
+}
+
+/* ---- asynq: Unique() and TaskID() ---- */
+/* The lock of the key is taken first; then the id is found to be a task's, and the lock stays. */
+Test(peers_bugs, a_lock_of_a_key_stays_when_the_id_is_taken)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    s.unique = "key";
+    cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EEXIST);
+    cr_assert_eq(redis_int(f->server, "EXISTS lapse:{q}:index"), 0);
+    s.id = "b";
+    cr_assert_eq(flow_spec(f, &s, NULL), 0, "the key was never taken");
+    flow_end(f, "q");
+}
+
+/* asynq#1124: there is no call that makes a task due then, whatever becomes of it meanwhile. */
+Test(peers_bugs, an_upsert_of_a_task_is_refused_in_some_of_its_states)
+{
+    static const enum flow_state states[] = {FLOW_WAITS, FLOW_DEAD, FLOW_ENDED, FLOW_ENDED_LAST};
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_job job;
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        for (int how = LAPSE_REPLACE; how <= LAPSE_DEBOUNCE; how++) {
+            struct lapse_spec s = flow_job_spec("q", "a", 2 * HOUR);
+            flow_put(f, "q", "a", states[i], &job);
+            s.on_conflict = (enum lapse_conflict)how;
+            cr_assert_eq(flow_spec(f, &s, &job), 0, "%zu, %d", i, how);
+            cr_assert_eq(job.state, LAPSE_WAITING, "%zu, %d", i, how);
+            cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+        }
+    }
+    flow_end(f, "q");
+}
+
+/* ---- BullMQ: debounce ---- */
+/* bullmq#2767: each call puts the job off by the whole delay. */
+Test(peers_bugs, a_debounced_job_never_runs_while_calls_come)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+    struct flow_job first = {.due_ms = 0};
+    struct flow_job job;
+
+    s.on_conflict = LAPSE_DEBOUNCE;
+    s.max_wait_ms = HOUR;
+    cr_assert_eq(flow_spec(f, &s, &first), 0);
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(flow_spec(f, &s, &job), 0);
+        cr_assert_eq(job.due_ms, first.due_ms, "no later than the first call allows");
+    }
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+
+    /* and it runs, though a call comes with each turn */
+    flow_listen(f, "q", &w);
+    s.due = lapse_in(200);
+    s.max_wait_ms = 200;
+    while (w.settled == 0) {
+        int err = flow_spec(f, &s, NULL);
+        cr_assert(err == 0 || err == LAPSE_EBUSY, "%d", err);
+    }
+    flow_poll(f, redis_int(f->server, "HLEN lapse:{q}:jobs") == 0);
+    flow_end(f, "q");
+}
+
+/* ---- HDT3213/delayqueue: TryIntercept() ---- */
+/* It looks into one list after the other, while the message goes from one to the next. */
+Test(peers_bugs, a_message_on_its_way_between_two_states_cannot_be_intercepted)
+{
+    enum { N = 500 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+    static struct flow_answer cancels[N];
+    unsigned n_cancelled = 0;
+    char id[16];
+
+    for (int i = 0; i < N; i++) {
+        snprintf(id, sizeof id, "j%d", i);
+        cr_assert_eq(flow_schedule(f, "q", id, 0, NULL), 0);
+    }
+    flow_listen(f, "q", &w);
+    for (int i = N - 1; i >= 0; i--) {
+        snprintf(id, sizeof id, "j%d", i);
+        cancels[i] = (struct flow_answer){.f = f};
+        cr_assert_eq(lapse_cancel(f->l, "q", id, 0, flow_answered, &cancels[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        int err = flow_wait(f, &cancels[i]);
+        cr_assert(err == 0 || err == LAPSE_EBUSY || err == LAPSE_ENOENT, "%d", err);
+        n_cancelled += err == 0;
+    }
+
+    /* cancelled or run, and never both or neither */
+    flow_until(f, w.settled + n_cancelled == N);
+    cr_assert_eq(redis_int(f->server, "HLEN lapse:{q}:jobs"), 0);
     flow_end(f, "q");
 }

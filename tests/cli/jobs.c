@@ -107,7 +107,8 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     struct proc *p = proc_start(many);
     proc_wait(p, 10000);
     expect(p, 2, "",
-           "tags, headers, --if and what else the record says of the job take 4102 bytes; they may "
+           "tags, headers, --unique, --if and what else the record says of the job take 4102 "
+           "bytes; they may "
            "take 4096");
 
     for (int i = 0; i < 17; i++) {
@@ -185,6 +186,62 @@ Test(schedule, with_a_priority_shows_it_and_refuses_one_over_255)
                "must be a whole number from 0 to 255");
     }
     expect(lapse("depth", "q"), 0, "\"waiting\":2", NULL);
+    server_stop(s);
+}
+
+Test(schedule, with_a_key_is_about_the_job_that_holds_it)
+{
+    static char long_key[257];
+    struct server *s = tool_redis();
+
+    memset(long_key, 'k', 256);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "--unique", "order-7", "x"), 0,
+           "\"created\":true}\n", NULL);
+    expect(lapse("schedule", "q", "--id", "j", "--in", "1h", "--unique", "order-7", "y"), 1, "",
+           "it exists already");
+    expect(lapse("schedule", "q", "--in", "1h", "--unique", "order-7", "--on-conflict", "keep"), 0,
+           "\"id\":\"i\"", NULL);
+    expect(lapse("schedule", "q", "--id", "j", "--in", "1s", "--unique", "order-7", "--on-conflict",
+                 "later"),
+           0, "\"created\":false}\n", NULL);
+    expect(lapse("schedule", "q", "--id", "j", "--in", "1m", "--unique", "order-7", "--on-conflict",
+                 "earlier"),
+           0, "\"id\":\"i\"", NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"x\",\"unique\":\"order-7\"}\n", NULL);
+    expect(lapse("get", "q", "i", "--format", "text"), 0, "unique  order-7\nbody    x\n", NULL);
+    expect(lapse("list", "q"), 0, "\"unique\":\"order-7\"}\n", NULL);
+
+    expect(lapse("kill", "q", "i"), 0, NULL, NULL);
+    expect(
+        lapse("schedule", "q", "--id", "j", "--in", "1h", "--unique", "order-7", "--until-start"),
+        0, "\"id\":\"j\"", NULL);
+    expect(lapse("reschedule", "q", "i", "--in", "1h"), 1, "", "it exists already");
+    expect(lapse("requeue", "q"), 0, "\"requeued\":0", NULL);
+
+    expect(lapse("schedule", "q", "--in", "1h", "--unique", "a b"), 2, "",
+           "--unique 'a b': must be 1 to 255 printable ASCII characters, without space, { and }");
+    expect(lapse("schedule", "q", "--in", "1h", "--unique", long_key), 2, "", "1 to 255");
+    expect(lapse("schedule", "q", "--in", "1h", "--until-start"), 2, "", "give --unique, too");
+    server_stop(s);
+}
+
+Test(schedule, with_debounce_puts_a_job_off)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "x", "--on-conflict", "debounce",
+                 "--max-wait", "1h"),
+           0, "\"created\":true}\n", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "y", "--on-conflict", "debounce",
+                 "--max-wait", "2h"),
+           0, "\"created\":false}\n", NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"y\"}\n", NULL);
+    expect(lapse("schedule", "q", "--in", "1h", "--max-wait", "1h"), 2, "",
+           "--max-wait is for --on-conflict debounce");
+    expect(lapse("schedule", "q", "--in", "1h", "--on-conflict", "debounce", "--max-wait", "59m"),
+           2, "", "--max-wait must not be shorter than --in");
+    expect(lapse("schedule", "q", "--in", "1h", "--on-conflict", "debounce", "--max-wait", "0s"), 2,
+           "", "must be at least 1ms");
     server_stop(s);
 }
 

@@ -210,6 +210,21 @@ static void schedule_again_replaced(struct play *p)
     conflict(p, LAPSE_REPLACE, 0);
 }
 
+static void schedule_again_earlier(struct play *p)
+{
+    conflict(p, LAPSE_EARLIER, 0);
+}
+
+static void schedule_again_later(struct play *p)
+{
+    conflict(p, LAPSE_LATER, 0);
+}
+
+static void schedule_again_debounced(struct play *p)
+{
+    conflict(p, LAPSE_DEBOUNCE, 0);
+}
+
 static void schedule_at_a_moment(struct play *p)
 {
     struct lapse_spec s = flow_job_spec("q", "a", 0);
@@ -489,6 +504,9 @@ const struct scenario scenarios_requests[] = {
     SCENARIO(schedule_again_rejected),
     SCENARIO(schedule_again_kept),
     SCENARIO(schedule_again_replaced),
+    SCENARIO(schedule_again_earlier),
+    SCENARIO(schedule_again_later),
+    SCENARIO(schedule_again_debounced),
     SCENARIO(schedule_at_a_moment),
     SCENARIO(schedule_for_a_replica_that_there_is_not),
     SCENARIO(schedule_while_full),

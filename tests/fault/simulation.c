@@ -34,6 +34,10 @@ struct job {
     bool lease_ended; /* says its reason */
     uint64_t token;
     int holder;
+    char key;         /* 0: it has none */
+    bool until_start; /* it holds the key until its first claim */
+    int64_t limit_ms; /* of one that is debounced and was not claimed: due no later; 0 */
+    int64_t limit_tries, limit_due; /* as it was then */
 };
 struct claim { /* what a holder knows of one, right or wrong */
     int id;
@@ -251,14 +255,19 @@ static void row_is(struct sim *s, size_t i, int id, const struct job *j)
           row->element[2]->integer, shown_score(s, j));
 
     char held[160] = "";
+    int form = j->key ? 2 : 1;
+    const char *more = j->key ? "x=1 " : "";
     if (j->held) {
         snprintf(held, sizeof held,
-                 "1 %" PRIu64 " h%d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", j->token,
-                 j->holder, j->attempt, j->held_tries, j->claimed_us, j->held_due);
+                 "%d %" PRIu64 " h%d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", form,
+                 j->token, j->holder, j->attempt, j->held_tries, j->claimed_us, j->held_due, more);
+    } else if (j->limit_ms) {
+        snprintf(held, sizeof held, "2 0 - 0 %" PRId64 " 0 %" PRId64 " w=%" PRId64 " ",
+                 j->limit_tries, j->limit_due, j->limit_ms);
     }
 
     HOLDS(strncmp(row->element[3]->str, held, strlen(held)) == 0 &&
-              (j->held || !row->element[3]->str[0]),
+              (*held || !row->element[3]->str[0]),
           "held '%s', not '%s'\n", row->element[3]->str, held);
 }
 
@@ -290,11 +299,12 @@ static void id_arg(struct sim *s, int id)
 
 /* ---- steps ---- */
 /* As src/lua/README.md draws it; the body is "x". Returns its length. */
-static size_t record_of(unsigned char *record, int64_t tries)
+static size_t record_of(unsigned char *record, const struct job *j)
 {
+    int64_t tries = j->tries;
     size_t len = 0;
 
-    record[len++] = 1;
+    record[len++] = j->key ? 2 : 1;
     record[len++] = tries != DEFAULT_TRIES;
     if (tries != DEFAULT_TRIES) {
         for (; tries > 127; tries >>= 7) {
@@ -302,40 +312,142 @@ static size_t record_of(unsigned char *record, int64_t tries)
         }
         record[len++] = (unsigned char)tries;
     }
+    if (j->key) {
+        unsigned char attributes[] = {4, 'U', 2, j->until_start ? 's' : 'e', (unsigned char)j->key};
+        memcpy(record + len, attributes, sizeof attributes);
+        len += sizeof attributes;
+    }
 
     record[len++] = 'x';
     return len;
 }
 
-static void schedule(struct sim *s)
+/* The job that holds a key; -1: it is free. */
+static int holder_of(struct sim *s, char key)
+{
+    for (int i = 0; key && i < IDS; i++) {
+        const struct job *j = &s->job[i];
+        bool lives = j->kind != NONE && shown(s, j) != DIED;
+        if (lives && j->key == key && !(j->until_start && j->held)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* What a schedule asks for, beside its id. */
+struct wish {
+    enum lapse_conflict conflict;
+    int64_t due;
+    int64_t max_wait_ms; /* 0: no limit */
+    struct job job;
+};
+
+static struct wish wish_of(struct sim *s)
 {
     static const int64_t some_tries[] = {DEFAULT_TRIES, 1, 2, 3, FOREVER};
-    int id = (int)below(s, IDS);
-    enum lapse_conflict conflict = (enum lapse_conflict)below(s, 3);
+    struct wish w = {.conflict = (enum lapse_conflict)below(s, 6)};
+
+    w.job.tries = some_tries[below(s, 5)];
+    if (below(s, 2)) {
+        w.job.key = (char)('k' + below(s, 2));
+        w.job.until_start = below(s, 2);
+    }
+    if (w.conflict == LAPSE_DEBOUNCE && below(s, 2)) {
+        w.max_wait_ms = 1 + below(s, 2000);
+    }
+    return w;
+}
+
+static void answered_due(struct sim *s, int id, bool by_key, int64_t due)
+{
+    const redisReply *r = s->reply->elements > 1 ? s->reply->element[1] : NULL;
+
+    if (!by_key) {
+        HOLDS(number(s, 1) == due, "due %" PRId64 "\n", number(s, 1));
+        return;
+    }
+    HOLDS(r && r->type == REDIS_REPLY_ARRAY && r->elements == 6 && r->element[5]->integer == 1,
+          "no job was made\n");
+    row_is(s, 1, id, &s->job[id]);
+}
+
+/* A new life of the job, or of its id. */
+static void makes(struct sim *s, int id, const struct wish *w, bool by_key)
+{
     struct job *j = &s->job[id];
-    int64_t tries = some_tries[below(s, 5)];
+    bool waits = w->conflict == LAPSE_DEBOUNCE && j->kind != NONE && shown(s, j) == WAITING;
+    int64_t limit_ms = waits && !j->held ? j->limit_ms : 0;
+    int64_t due = w->due;
+
+    if (!limit_ms && w->max_wait_ms) {
+        limit_ms = now_ms(s) + w->max_wait_ms;
+    }
+    if (limit_ms && due > limit_ms) {
+        due = limit_ms > now_ms(s) ? limit_ms : now_ms(s);
+    }
+
+    *j = w->job;
+    j->kind = WAITING;
+    j->score = due;
+    j->limit_ms = limit_ms;
+    j->limit_tries = j->tries;
+    j->limit_due = due;
+    if (waits) {
+        row_is(s, 1, id, j);
+    } else {
+        answered_due(s, id, by_key, due);
+    }
+}
+
+/* Of a job that waits: another time, if that is better. */
+static void shifts(struct sim *s, int id, const struct wish *w)
+{
+    struct job *j = &s->job[id];
+    int64_t score = shown_score(s, j);
+
+    if (w->conflict == LAPSE_EARLIER ? w->due < score : w->due > score) {
+        j->kind = WAITING;
+        j->score = w->due;
+    }
+    row_is(s, 1, id, j);
+}
+
+static void schedule(struct sim *s)
+{
+    int asked = (int)below(s, IDS);
+    struct wish w = wish_of(s);
     unsigned char record[16];
-    size_t len = record_of(record, tries);
+    size_t len = record_of(record, &w.job);
 
     begin(s);
-    id_arg(s, id);
-
-    int64_t due = due_arg(s);
-    arg(s, "%d", (int)conflict);
+    id_arg(s, asked);
+    w.due = due_arg(s);
+    if (w.max_wait_ms) {
+        arg(s, "%d:%" PRId64, (int)w.conflict, w.max_wait_ms);
+    } else {
+        arg(s, "%d", (int)w.conflict);
+    }
     arg_bytes(s, record, len);
+
+    int holder = holder_of(s, w.job.key);
+    int id = holder >= 0 ? holder : asked;
+    struct job *j = &s->job[id];
     ask(s, SCHEDULE);
 
-    if (due > now_ms(s) + TEN_YEARS_MS) {
+    if (w.due > now_ms(s) + TEN_YEARS_MS) {
         HOLDS(says(s, 1, "EINVAL"), "not EINVAL\n");
-    } else if (j->kind != NONE && conflict == LAPSE_REJECT) {
+    } else if (j->kind != NONE && w.conflict == LAPSE_REJECT) {
         HOLDS(says(s, 1, "EEXIST"), "not EEXIST\n");
-    } else if (j->kind != NONE && conflict == LAPSE_KEEP) {
+    } else if (j->kind != NONE && w.conflict == LAPSE_KEEP) {
         row_is(s, 1, id, j);
     } else if (busy(s, j)) {
         HOLDS(says(s, 1, "EBUSY"), "not EBUSY\n");
+    } else if (j->kind != NONE && shown(s, j) == WAITING &&
+               (w.conflict == LAPSE_EARLIER || w.conflict == LAPSE_LATER)) {
+        shifts(s, id, &w);
     } else {
-        HOLDS(number(s, 1) == due, "due %" PRId64 "\n", number(s, 1));
-        *j = (struct job){.kind = WAITING, .score = due, .tries = tries};
+        makes(s, id, &w, id != asked);
     }
 }
 
@@ -376,8 +488,11 @@ static void reschedule(struct sim *s)
         HOLDS(says(s, 1, "EBUSY"), "not EBUSY\n");
     } else if (due > now_ms(s) + TEN_YEARS_MS) {
         HOLDS(says(s, 1, "EINVAL"), "not EINVAL\n");
+    } else if (shown(s, j) == DIED && holder_of(s, j->key) >= 0) {
+        HOLDS(says(s, 1, "EEXIST"), "not EEXIST\n");
     } else {
         j->held = j->held && shown(s, j) != DIED;
+        j->limit_ms = shown(s, j) != DIED ? j->limit_ms : 0;
         j->kind = WAITING;
         j->score = due;
         row_is(s, 1, id, j);
@@ -397,6 +512,7 @@ static void taken(struct sim *s, size_t at, int id, int holder, int64_t lease_ms
     j->attempt = j->held ? j->attempt + 1 : 1;
     j->lease_ended = j->held && j->lease_ended;
     j->held = true;
+    j->limit_ms = 0;
     j->held_due = j->score;
     j->held_tries = j->tries;
     j->claimed_us = s->now_us;

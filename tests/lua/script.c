@@ -447,6 +447,14 @@ void everything_for(const char *args)
         given("fail", "0 me td U+20002 bad");
         ask("ZADD s:{q}:index 0 %s", "t stray x");
     }
+    if (strstr(args, "unique=1")) {
+        given("schedule",
+              "0 uw +50 0 \\02\\00\\04U\\02ew ud +50 0 \\02\\00\\04U\\02ed ur +0 0 " LAST_U
+              "r ue +0 0 " LAST_U "e us +0 0 \\02\\00\\04U\\02ss");
+        given("kill", "0 ud bad");
+        given("claim", "0 me 1000 0 ur ue");
+        ask("ZADD s:{q}:run %s ue", moments("T+10"));
+    }
     ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
     if (strstr(args, "entries=1")) {
         ask("XADD s:{q}:stream 5-5 id 1");
@@ -463,12 +471,15 @@ void everything_for(const char *args)
 const struct script_call script_calls[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
     {"schedule", "tags=1; 0 tn +5 0 " TAG_A " tw +5 2 " REC},
+    {"schedule", "unique=1; 0 un +5 5:9 " LAST_U "w"},
     {"cancel", "0 w 0 e 0 d 0"},
     {"cancel", "0 r 1"},
     {"cancel", "tags=1; 0 tw 0"},
     {"reschedule", "0 w +0 0 e +5 0 d +5 0"},
     {"reschedule", "0 r +5 1"},
+    {"reschedule", "unique=1; 0 w +0 0 ud +5 0"},
     {"kill", "0 w x e x d x"},
+    {"kill", "unique=1; 0 uw x"},
     {"cancel_all", "0 1 '' 0 100 '' 0"},
     {"cancel_all", "0 3 '' 0 100 '' 0"},
     {"cancel_all", "0 2 '' 0 100 '' 0"},
@@ -477,6 +488,7 @@ const struct script_call script_calls[] = {
     {"reschedule_all", "0 1 '' 0 100 '' 0 +0 0"},
     {"reschedule_all", "0 3 '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "0 2 '' 0 100 '' 1 +5 0"},
+    {"reschedule_all", "unique=1; 0 3 '' 0 100 '' 0 +5 0"},
     {"get", "0 w e d"},
     {"claim", "0 me 10 100"},
     {"claim", "0 me 10 0 x y m"},
@@ -484,25 +496,30 @@ const struct script_call script_calls[] = {
     {"claim", "forward=list:s:{q}:list; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list tags=1; 0 me 10 100"},
     {"claim", "marks; 0 me 10 100"},
+    {"claim", "unique=1; 0 me 10 100"},
     {"done", "0 me r U+3"},
     {"done", "tags=1; 0 me tr U+20001"},
     {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "0 me r U+3 '' x"},
     {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x"},
+    {"retry", "unique=1; 0 me ur U+20001 5 x"},
     {"fail", "0 me r U+3 x"},
     {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x"},
+    {"fail", "unique=1; 0 me ur U+20001 x"},
     {"release", "0 me r U+3"},
     {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12"},
     {"renew", "0 me r U+3 5"},
     {"sweep", "0"},
     {"sweep", "again=1; 0"},
     {"sweep", "ended; 0"},
+    {"sweep", "unique=1; 0"},
     {"reclaim", "0 me 0"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=list:s:{q}:list; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=list:s:{q}:list tags=1; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "unique=1; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},

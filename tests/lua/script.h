@@ -23,8 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REC "\\01\\00"             /* a record's header when all is default */
-#define TAG_A "\\02\\00\\03T\\01a" /* that of a job with the tag a */
+#define REC "\\01\\00"                  /* a record's header when all is default */
+#define TAG_A "\\02\\00\\03T\\01a"      /* that of a job with the tag a */
+#define LAST_U "\\02\\01\\01\\04U\\02e" /* with one try; its key follows */
 #define KEY "s:{q}:due"
 #define ALIVE "s:{}:alive" /* of all queues */
 
@@ -76,7 +77,8 @@ void everything(void);
 /* The same; where "SETTINGS; " stands before the arguments, these are the settings of the queue,
  * and with entries=1 among them its stream has an entry that its group has acknowledged; with
  * again=1 the lease of e ended in the run before, too; with tags=1 tr runs, tw is due and td is
- * dead, all with the tag a, and the index has an entry of no job;
+ * dead, all with the tag a, and the index has an entry of no job; with unique=1 uw waits, us is
+ * due and has its key until its start, ur runs, the last lease of ue ended, and ud is dead;
  * with pending=1 also one that a consumer of the group h has and will not acknowledge. */
 void everything_for(const char *args);
 /* "marks; " makes jobs of which something was asked while they ran; "ended; " ends their leases. */

@@ -105,6 +105,20 @@ Test(attributes, are_in_the_order_of_their_letters)
     cr_expect_not(IS_OK("a\0z\0y\0"));
 }
 
+Test(attributes, that_are_a_key_say_until_when_it_is_held)
+{
+    static const char *const good[] = {"U\2ek", "U\2sk", "U\3e~!"};
+    static const char *const bad[] = {"U\1e", "U\2xk", "U\2e ", "U\2e{", "U\2ekU\2ek"};
+
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        cr_assert(attributes_ok(span_of(good[i])), "%s", good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert(!attributes_ok(span_of(bad[i])), "%s", bad[i]);
+    }
+    cr_assert(!attributes_ok((struct span){"U\0", 2}));
+}
+
 Test(attributes, that_are_small_need_not_be_known_and_capital_ones_must)
 {
     for (int c = 0; c < 256; c++) {

@@ -21,7 +21,7 @@
 --           record        it is in a set, and has no record
 --           attempt       nothing else is left of it
 --           holder        it runs, and has no attempt
---           tag           it has one that is not in the index
+--           tag           it has one, or holds a unique key, that is not in the index
 --           entry         of the index, which stands in the place of the id: no record says it
 --           each is found once: none, many, holder and tag in jobs, record in the first of its
 --           sets, attempt in attempts, entry in index

@@ -5,7 +5,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due index jobs marks notice record sets triggers types
+-- USES    answer attempts defects due index jobs marks notice record sets triggers types unique
 -- KEYS    due none
 -- READS   due run dead jobs attempts index
 -- WRITES  index t jobs attempts dead due run notice
@@ -76,6 +76,7 @@ local function main()
 
     if DIES[what] then
       local record = call('HGET', JOBS, id)
+      key_entry(stray, id, record)
       for _, text in ipairs(last_attempt(id, record, what)) do attempts[#attempts + 1] = text end
       stays, dead[#dead + 1], dead[#dead + 2] = DEAD, now_ms, id
       if not record then records[#records + 1], records[#records + 2] = id, '\1\0' end

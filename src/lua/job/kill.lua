@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts marks record rows sets triggers types
+-- USES    answer attempts index marks record rows sets triggers types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts
--- WRITES  due run dead attempts t
+-- READS   due run dead jobs attempts index
+-- WRITES  due run dead attempts t index
 -- ARGV    database
 --         then per job: id, reason
 -- RETURNS now_us
@@ -30,6 +30,7 @@ end
 local function main()
   local out, bytes = { now_us }, 0
   local leaves, triggers, dead, attempts = { [DUE] = {}, [RUN] = {} }, {}, {}, {}
+  local entries = {}
   check_zset(DEAD)
 
   for at = 2, #ARGV, 2 do
@@ -54,16 +55,19 @@ local function main()
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
         attempts[#attempts + 1], attempts[#attempts + 2] = id, reply[4]
         triggers[#triggers + 1] = TRIGGER .. id
+        key_entry(entries, id, record)
       end
     end
     out[#out + 1] = reply
   end
 
+  index_check(entries)
   set_remove(DUE, leaves[DUE])
   set_remove(RUN, leaves[RUN])
   set_add(DEAD, dead)
   attempts_put(attempts)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
+  index_remove(entries)
   return out
 end
 return answer(main)

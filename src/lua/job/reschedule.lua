@@ -1,18 +1,20 @@
 -- Makes jobs that wait or are dead due at another time; and asks for one that runs that it wait
--- again after its run, if that is wanted. A dead job, and one that ran, has all its tries.
+-- again after its run, if that is wanted. A dead job, and one that ran, has all its tries; and a
+-- dead one holds its unique key, unless another job does.
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
--- USES    answer attempts due marks moves record rows sets
+-- USES    answer attempts due index marks moves record rows sets unique
 -- KEYS    due none
--- READS   due run dead jobs attempts
--- WRITES  due run dead attempts t notice
+-- READS   due run dead jobs attempts index
+-- WRITES  index due run dead attempts t notice
 -- ARGV    database
 --         then per job: id, due, running
 --           due           '+ms' from now, or ms
 --           running       1: one that runs is due then after its run; 0: it is EBUSY
 -- RETURNS now_us
---         then per job: row (no body; running: it is asked) | ENOENT | EBUSY | EINVAL
+--         then per job: row (no body; running: it is asked) | ENOENT | EEXIST | EBUSY | EINVAL
+--           EEXIST        it is dead, and another job holds its key
 --           EINVAL        due in over ten years
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
@@ -36,7 +38,7 @@ end
 
 local function main()
   local out, dues, moved, revived, bytes = { now_us }, {}, {}, {}, 0
-  local priorities = {}
+  local priorities, entries, taken = {}, {}, {}
   local first_due = first_to_come()
 
   for at = 2, #ARGV, 3 do
@@ -59,14 +61,20 @@ local function main()
       reply = ask_again(id, score, header, due_ms)
     else
       reply = job_row(id, set, score, header)
-      if is_over(reply) then revived[#revived + 1], reply[4] = id, '' end
-      reply[2], reply[3] = WAITING, due_ms
-      dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, record_priority(record)
-      if set ~= DUE then moved[#moved + 1] = { set, { id } } end
+      if reply[2] == DIED and not key_take(entries, taken, id, record) then
+        reply = 'EEXIST'
+      else
+        if is_over(reply) then revived[#revived + 1], reply[4] = id, '' end
+        reply[2], reply[3] = WAITING, due_ms
+        dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, record_priority(record)
+        if set ~= DUE then moved[#moved + 1] = { set, { id } } end
+      end
     end
     out[#out + 1] = reply
   end
 
+  index_check(entries)
+  index_add(entries)
   jobs_wait(first_due, dues, moved, revived, priorities)
   return out
 end

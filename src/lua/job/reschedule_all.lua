@@ -1,13 +1,14 @@
 -- Makes the jobs of a selection due at another time: those of a state, or some of them. Dead ones
--- wait again, with all their tries; so do those that run, after their run, if that is wanted. To be
--- called again with the cursor of its answer, until that is empty.
+-- wait again, with all their tries, but for those whose unique key another job holds; so do those
+-- that run, after their run, if that is wanted. To be called again with the cursor of its answer,
+-- until that is empty.
 --
 -- KIND    single, needs memory
 -- ROLE    producer
--- USES    answer due moves record selections
+-- USES    answer due index moves record selections unique
 -- KEYS    due none
--- READS   due run dead jobs attempts seq
--- WRITES  due run dead attempts t notice
+-- READS   due run dead jobs attempts seq index
+-- WRITES  index due run dead attempts t notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead
 --         reason          part of the reasons; '': any
@@ -43,16 +44,23 @@ local function main()
   local function mark_of(id) return 'd=' .. decimal(due_for(id)) end
   local jobs, n_running, cursor = selection_jobs(rest or ARGV[6], mark_of)
   local dues, leaves, revived, priorities = {}, { [RUN] = {}, [DEAD] = {} }, {}, {}
+  local entries, taken = {}, {}
   for _, job in ipairs(jobs) do
     local id, at_ms = job.id, due_for(job.id)
     local is_there = job.set == DUE and time_of(job.score) == at_ms
-    if job.record and not is_there then
+    local may_wait = job.record and not is_there
+    if may_wait and job.state == DIED then
+      may_wait = key_take(entries, taken, id, job.record)
+    end
+    if may_wait then
       dues[#dues + 1], dues[#dues + 2], priorities[id] = at_ms, id, record_priority(job.record)
       if job.set ~= DUE then table.insert(leaves[job.set], id) end
       if job.state == DIED or job.asked then revived[#revived + 1] = id end
     end
   end
 
+  index_check(entries)
+  index_add(entries)
   local moved = { { RUN, leaves[RUN] }, { DEAD, leaves[DEAD] } }
   jobs_wait(first_due, dues, moved, revived, priorities)
   if cursor ~= '' then cursor = decimal(start_ms) .. ' ' .. cursor end

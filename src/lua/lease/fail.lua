@@ -27,6 +27,7 @@ local function main()
     if attempt and not marked then
       attempt.reason = reason
       dead[#dead + 1], dead[#dead + 2] = now_ms, id
+      marked_dies(id, attempt)
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
   end
@@ -34,8 +35,7 @@ local function main()
   marked_check()
   set_remove(RUN, ids)
   set_add(DEAD, dead)
-  marked_leave()
-  attempts_put(attempts)
+  marked_leave(attempts, {})
   wait_again(dues, priorities)
   return out
 end

@@ -48,6 +48,7 @@ local function main()
       end
       if reply == 0 or reply > attempt_last_ms(attempt) then
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
+        marked_dies(id, attempt)
         reply = 0
       else
         dues[#dues + 1], dues[#dues + 2], attempt.due_ms = reply, id, reply
@@ -62,8 +63,7 @@ local function main()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
-  marked_leave()
-  attempts_put(attempts)
+  marked_leave(attempts, {})
   triggers_set(dues)
   notice_due(first_due, dues)
   return out

@@ -32,7 +32,10 @@ local function main()
     if has_record and not marked then
       local set, score, n_read = dues, end_ms, 0
       if attempt then score, n_read = due_after_lease(id, attempt, end_ms) end
-      if not score then set, score = dead, end_ms end
+      if not score then
+        set, score = dead, end_ms
+        marked_dies(id, attempt)
+      end
       bytes = bytes + n_read
       set[#set + 1], set[#set + 2] = score, id
       if attempt then
@@ -49,9 +52,7 @@ local function main()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
-  marked_leave()
-  attempts_put(attempts)
-  attempts_delete(lost)
+  marked_leave(attempts, lost)
   triggers_set(dues)
   notice_due(first_due, dues)
   return { now_us, #ids, #dead / 2, (#ended == BATCH * 2 or #ids < #ended / 2) and 1 or 0 }

@@ -6,7 +6,7 @@
 -- USES    answer claims due gate owners tokens triggers
 -- KEYS    due none
 -- READS   due run dead jobs attempts seq conf stream list t index
--- WRITES  stream list due jobs seq run dead attempts t index
+-- WRITES  stream list due jobs seq run dead attempts index t
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms

@@ -11,6 +11,7 @@ local function attributes_read(text)
     Q = { 1, '^[^%z]$' },
     R = { 12, '^[1-9]%d*$' },
     T = { 64, '^[!-z|~]+$' },
+    U = { 256, '^[es][!-z|~]+$' },
   }
   local most = { T = 8, h = math.huge } -- of the letters that may come more than once
   local found, at, last, n = {}, 1, 0, 0
@@ -46,7 +47,7 @@ end
 -- last_ms: the last moment at which a run of it may begin.
 local function attributes_more(attributes, last_ms)
   local words = {}
-  if attributes.T then words[#words + 1] = 'x=1' end
+  if attributes.T or attributes.U then words[#words + 1] = 'x=1' end
   if attributes.Q then words[#words + 1] = 'q=' .. string.byte(attributes.Q) end
   if attributes.R then words[#words + 1] = 'f=' .. decimal(last_ms) end
   return #words > 0 and table.concat(words, ',') or nil

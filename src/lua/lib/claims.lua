@@ -72,6 +72,11 @@ local function claim_jobs(token, ids, dues, extra)
       if len then
         local state, score = verdict_state(verdict, until_ms, dues[i])
         rows[#rows + 1] = { id, state, score, text, record, extra(id) }
+
+        local key = attributes and attributes.U
+        if key and (state == DIED or state == RUNNING and string.byte(key) == 115) then
+          entries[#entries + 1] = 'u ' .. string.sub(key, 2) .. ' ' .. id
+        end
       end
     end
     at, chunk = last + 1, chunk * 2

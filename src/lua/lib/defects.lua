@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What is wrong with a job that was not left as the scripts leave it.
+--
+-- USES    index unique
 
 -- The defect of a job, as check.lua names it, and its sets, with their scores; nil: it has none, or
 -- is gone.
@@ -17,4 +19,39 @@ local function defect_of(id)
   if #sets == 0 then return 'none', sets end
   if #sets > 1 then return 'many', sets end
   return sets[RUN] and call('HEXISTS', ATTEMPTS, id) == 0 and 'holder' or nil, sets
+end
+
+-- The entries that a job should have. all: also that of a key until start, which it may hold: it
+-- does not take that again where a run was to be followed by another.
+local function index_own(id, record, all)
+  local entries, own = {}, {}
+  local _, until_start = record_key(record)
+  index_entries(entries, id, record)
+
+  for _, entry in ipairs(entries) do
+    local is_key = string.byte(entry) == 117
+    local counts = not is_key or ((all or not until_start) and key_is_held(id, until_start))
+    if counts then own[#own + 1] = entry end
+  end
+  return own
+end
+
+-- Is it an entry that no job should have? Those of other kinds are of a newer version.
+local function index_is_stray(entry)
+  if not string.find(entry, '^[tu] ') then return false end
+
+  local id = string.match(entry, '^. [^ ]+ (.+)$')
+  for _, own in ipairs(id and index_own(id, call('HGET', JOBS, id), true) or {}) do
+    if own == entry then return false end
+  end
+  return true
+end
+
+-- The entries of a job that are missing.
+local function index_missing(id, record)
+  local missing = {}
+  for _, entry in ipairs(index_own(id, record, false)) do
+    if not call('ZSCORE', INDEX, entry) then missing[#missing + 1] = entry end
+  end
+  return missing
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids index jobs marks record sets settings tokens triggers verdict
+-- USES    attempts ids index jobs marks record sets settings tokens triggers unique verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -69,6 +69,7 @@ local function forward_read(ids, dues, token)
         dues[i], why, more)
       read.dead[#read.dead + 1], read.dead[#read.dead + 2] = now_ms, id
       read.attempts[#read.attempts + 1], read.attempts[#read.attempts + 2] = id, text
+      key_entry(read.entries, id, record)
     end
     if verdict then
       local state, score = verdict_state(verdict, 0, dues[i])
@@ -138,7 +139,7 @@ local function forward_jobs(values, token)
   attempts_put(read.attempts)
   attempts_delete(read.gone)
   attempts_delete(read.lost)
-  if n_there > 0 then write('DEL', unpack(triggers)) end
   index_remove(read.entries)
+  if n_there > 0 then write('DEL', unpack(triggers)) end
   return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }
 end

@@ -1,18 +1,22 @@
 -- SPDX-License-Identifier: MIT
--- The sorted set index: the jobs of each tag. All scores are 0, so Redis keeps the entries in the
--- order of their bytes. An entry is a hint: it counts only if the record of its job says the same.
+-- The sorted set index: the jobs of each tag, and of each unique key. All scores are 0, so Redis
+-- keeps the entries in the order of their bytes. An entry is a hint: it counts only if the record
+-- of its job says the same.
 --
 -- USES    record types
 
 local INDEX = BASE .. 'index'
 
--- Appends the entries of a job to a list. record may be missing.
+-- Appends the entries that a job may have to a list. record may be missing.
 local function index_entries(out, id, record)
   if not record or string.byte(record) ~= 2 then return end
 
   local _, _, _, _, attributes = record_header(record)
   for _, tag in ipairs(attributes and attributes.T or {}) do
     out[#out + 1] = 't ' .. tag .. ' ' .. id
+  end
+  if attributes and attributes.U then
+    out[#out + 1] = 'u ' .. string.sub(attributes.U, 2) .. ' ' .. id
   end
 end
 
@@ -24,24 +28,6 @@ local function index_has(entry, id, record)
     if own == entry then return true end
   end
   return false
-end
-
--- Those of other kinds are of a newer version.
-local function index_is_stray(entry)
-  if string.sub(entry, 1, 2) ~= 't ' then return false end
-
-  local id = string.match(entry, '^t [^ ]+ (.+)$')
-  return not id or not index_has(entry, id, call('HGET', JOBS, id))
-end
-
--- The entries of a job that are missing.
-local function index_missing(id, record)
-  local entries, missing = {}, {}
-  index_entries(entries, id, record)
-  for _, entry in ipairs(entries) do
-    if not call('ZSCORE', INDEX, entry) then missing[#missing + 1] = entry end
-  end
-  return missing
 end
 
 -- Before the first write.

@@ -2,7 +2,7 @@
 -- What is asked of a job while it runs stands in its attempt, until its run ends: c=1, it is to go;
 -- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
 --
--- USES    attempts due ids index jobs notice sets triggers types
+-- USES    attempts due ids index jobs notice sets triggers types unique
 
 -- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
 local function mark_set(attempt, mark)
@@ -43,6 +43,12 @@ local function marked_end(id, attempt, dues, priorities)
   return due_ms
 end
 
+-- The run of a job ends, and the job dies: its key is free. The entry leaves with those of the jobs
+-- that go.
+local function marked_dies(id, attempt)
+  if attempt_more(attempt, 'x') then key_entry(marked_entries, id, call('HGET', JOBS, id)) end
+end
+
 -- Before the first write.
 local function marked_check()
   if #marked_over > 0 then
@@ -52,10 +58,13 @@ local function marked_check()
   index_check(marked_entries)
 end
 
--- After they have left run.
-local function marked_leave()
+-- After they have left run. attempts: id, text, id, text... of the others; lost: the ids of those
+-- without a record.
+local function marked_leave(attempts, lost)
   jobs_delete(marked_gone)
   attempts_delete(marked_over)
+  attempts_put(attempts)
+  attempts_delete(lost)
   index_remove(marked_entries)
 end
 

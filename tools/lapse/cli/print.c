@@ -138,7 +138,7 @@ static void json_tries(struct json *j, const struct lapse_job *job)
     }
 }
 
-/* Tags, headers and priority are members only of jobs that have some. */
+/* Tags, headers, priority and key are members only of jobs that have some. */
 static void json_tags(struct json *j, const struct lapse_job *job)
 {
     const char *tags[TAGS_MAX];
@@ -218,6 +218,13 @@ static void json_conditions(struct json *j, const struct lapse_job *job)
     }
 }
 
+static void json_unique(struct json *j, const struct lapse_job *job)
+{
+    if (lapse_job_unique(job)) {
+        json_text(j, "unique", lapse_job_unique(job));
+    }
+}
+
 static void print_job_json(const struct lapse_job *job, unsigned parts)
 {
     struct json j;
@@ -259,6 +266,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     if (lapse_job_cancelled(job)) {
         json_bool(&j, "cancelled", true);
     }
+    json_unique(&j, job);
     json_end(&j);
 }
 
@@ -319,6 +327,10 @@ void print_job_long(const struct lapse_job *job)
     for (unsigned i = 0; (name = lapse_job_header_name(job, i)); i++) {
         const char *value = lapse_job_header(job, name);
         printf("header  %s=%s\n", name, text_escaped(text, sizeof text, value, strlen(value)));
+    }
+
+    if (lapse_job_unique(job)) {
+        printf("unique  %s\n", lapse_job_unique(job));
     }
 
     printf("body    %s\n", body_text(job, text));

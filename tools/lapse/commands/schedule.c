@@ -74,7 +74,8 @@ static int set_tries(const struct opt *o, char *value, void *field)
 static int set_conflict(const struct opt *o, char *value, void *field)
 {
     static const char *const names[] = {
-        [LAPSE_REJECT] = "reject", [LAPSE_KEEP] = "keep", [LAPSE_REPLACE] = "replace"};
+        [LAPSE_REJECT] = "reject",   [LAPSE_KEEP] = "keep",   [LAPSE_REPLACE] = "replace",
+        [LAPSE_EARLIER] = "earlier", [LAPSE_LATER] = "later", [LAPSE_DEBOUNCE] = "debounce"};
 
     (void)o;
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
@@ -84,7 +85,8 @@ static int set_conflict(const struct opt *o, char *value, void *field)
         }
     }
 
-    return usage_error("--on-conflict", value, "must be reject, keep or replace");
+    return usage_error("--on-conflict", value,
+                       "must be reject, keep, replace, earlier, later or debounce");
 }
 
 static int set_wait(const struct opt *o, char *value, void *field)
@@ -249,6 +251,17 @@ static int set_fsync(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+static int set_until_start(const struct opt *o, char *value, void *field)
+{
+    unsigned *flags = field;
+
+    (void)o;
+    (void)value;
+    *flags |= LAPSE_UNIQUE_UNTIL_START;
+
+    return 0;
+}
+
 static int set_priority(const struct opt *o, char *value, void *field)
 {
     int64_t n;
@@ -347,8 +360,16 @@ static const struct opt schedule_options[] = {
      "how long one run may take, 100ms to 366d, and at most what who runs it allows (its run_ms); "
      "then the job runs again"},
     {"on-conflict", 0, "WHAT", set_conflict, AT(spec.on_conflict),
-     "if the id exists: reject (default; exit code 1), keep the existing job, or replace it "
-     "unless it is running"},
+     "if the id exists, or another job holds the key: reject (default; exit code 1), keep the "
+     "existing job, replace it unless it is running, make it due earlier or later, or debounce "
+     "it: replace it, due then"},
+    {"max-wait", 0, "DURATION", set_wait, AT(spec.max_wait_ms),
+     "with --on-conflict debounce: the job is due no later than this after the first such command"},
+    {"unique", 0, "KEY", set_text, AT(spec.unique),
+     "a second name: while a job that waits or runs has this key, the command is about that job, "
+     "whatever its id"},
+    {"until-start", 0, NULL, set_until_start, AT(spec.flags),
+     "the key is free once the job has begun to run, not only at its end"},
     {"replicas", 0, "N", set_count, AT(spec.replicas),
      "wait until so many replicas of Redis have the job; exit code 69 if fewer have it after "
      "replicas_ms (-o replicas_ms=5s; default 1s): the job is stored then"},
@@ -487,9 +508,31 @@ static int check_guard(const struct schedule_command *s)
     return 0;
 }
 
+static int check_unique(const struct lapse_spec *spec)
+{
+    if (spec->unique && !keys_id_ok(span_of(spec->unique))) {
+        return usage_error("--unique", spec->unique,
+                           "must be 1 to 255 printable ASCII characters, without space, { and }");
+    }
+    if (!spec->unique && (spec->flags & LAPSE_UNIQUE_UNTIL_START)) {
+        return usage_errorf("--until-start says how long a key is held: give --unique, too");
+    }
+    if (spec->max_wait_ms && spec->on_conflict != LAPSE_DEBOUNCE) {
+        return usage_errorf("--max-wait is for --on-conflict debounce");
+    }
+    if (spec->max_wait_ms && spec->max_wait_ms < spec->due.delay_ms) {
+        return usage_errorf("--max-wait must not be shorter than --in");
+    }
+    return 0;
+}
+
 static int check_attributes(const struct schedule_command *s)
 {
     size_t bytes = s->spec.priority ? attribute_bytes(1) : 0;
+
+    if (s->spec.unique) {
+        bytes += attribute_bytes(1 + strlen(s->spec.unique));
+    }
 
     for (unsigned i = 0; i < s->tags.n; i++) {
         bytes += attribute_bytes(strlen(s->tags.v[i]));
@@ -503,10 +546,10 @@ static int check_attributes(const struct schedule_command *s)
              ms_bytes(s->spec.max_late_ms) + ms_bytes(s->spec.retry_for_ms);
 
     if (bytes > ATTRIBUTES_MAX) {
-        return usage_errorf(
-            "tags, headers, --if and what else the record says of the job take %zu bytes; they "
-            "may take 4096",
-            bytes);
+        return usage_errorf("tags, headers, --unique, --if and what else the record says of the "
+                            "job take %zu bytes; they "
+                            "may take 4096",
+                            bytes);
     }
     return 0;
 }
@@ -514,7 +557,7 @@ static int check_attributes(const struct schedule_command *s)
 static void on_schedule_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
     struct schedule_command *s = arg;
-    unsigned copies = s->spec.replicas || s->spec.flags ? WITH_COPIES : 0;
+    unsigned copies = s->spec.replicas || (s->spec.flags & LAPSE_FSYNC) ? WITH_COPIES : 0;
 
     (void)l;
     oneshot_replied(&s->once, err, s->spec.queue, s->spec.id);
@@ -548,7 +591,7 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     s.spec.guard = s.guard.key ? &s.guard : NULL;
     schedule_backoff(&s.spec, &s.backoff);
     if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id)) ||
-        check_guard(&s) || check_attributes(&s)) {
+        check_guard(&s) || check_unique(&s.spec) || check_attributes(&s)) {
         return USAGE;
     }
 
@@ -580,9 +623,9 @@ const struct command cmd_schedule = {
     .opts = schedule_options,
     .text = "Adds a job to QUEUE and prints it as Redis stores it: one JSON object with\n"
             "queue, id, state, due_ms, try, tries (a number or \"forever\"), token,\n"
-            "until_ms, reason, created (false if --on-conflict keep found the job), and with\n"
-            "--replicas or --fsync replicas (how many have the job). BODY is passed to the\n"
-            "handler: any bytes up to 1 MiB; - reads it from stdin.\n"
+            "until_ms, reason, created (false if --on-conflict keep, earlier, later or debounce\n"
+            "found the job), and with --replicas or --fsync replicas (how many have the job).\n"
+            "BODY is passed to the handler: any bytes up to 1 MiB; - reads it from stdin.\n"
             "\n"
             "examples:\n"
             "  lapse schedule orders --id order-1 --in 30m 'cancel unless paid'\n"
