@@ -13,6 +13,7 @@
  * its token makes that safe. A repeat that is answered with EGONE ends with ELOST, as the first
  * attempt may have succeeded. */
 #include "listen/lease.h"
+#include "listen/told.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -88,6 +89,17 @@ static void leases_note_unsettled(struct leases *ls, uint64_t token)
     ls->n_unsettled++;
 }
 
+/* Its tries are used up, or its handler said so. */
+static void lease_tell_dead(struct lease *l)
+{
+    size_t len = strlen(l->reason);
+
+    l->job.state = LAPSE_DEAD;
+    job_set_until_ms(&l->job, 0);
+    memcpy(l->job.reason, l->reason, len + 1);
+    told_of_job(l->leases->tasks, l->leases->context, LAPSE_EVENT_DIED, &l->job);
+}
+
 static void on_settled(struct settle_request *r, int err, const struct settled_job *job)
 {
     struct lease *l = CONTAINER(r, struct lease, settling);
@@ -98,6 +110,8 @@ static void on_settled(struct settle_request *r, int err, const struct settled_j
         script_count_settled(r, job, &ls->context->stats);
         if (job->as == SETTLED_WAITS) {
             ls->events->retried(ls->arg, l->owner, span_of(l->job.id), job->due_ms);
+        } else if (job->as == SETTLED_DEAD) {
+            lease_tell_dead(l);
         }
     } else if (err != LAPSE_EGONE && !released) {
         leases_note_unsettled(ls, l->job.token);
@@ -317,7 +331,7 @@ int lease_extend(struct lease *l, int64_t run_ms)
 }
 
 /* ---- asked to stop ---- */
-static void told_run(struct task *t)
+static void lease_told_run(struct task *t)
 {
     struct lease *l = CONTAINER(t, struct lease, told);
     struct context *c = l->leases->context;
@@ -328,7 +342,7 @@ static void told_run(struct task *t)
     }
 }
 
-static void told_done(struct task *t, bool alive)
+static void lease_told_done(struct task *t, bool alive)
 {
     struct lease *l = CONTAINER(t, struct lease, told);
     (void)alive;
@@ -623,7 +637,7 @@ int leases_add(struct leases *ls, const struct lease_spec *spec)
     l->run = (struct task){.run = handler_run, .done = handler_done};
     l->settled = (struct task){.run = settled_run, .done = settled_done};
     list_init(&l->settled.node);
-    l->told = (struct task){.run = told_run, .done = told_done};
+    l->told = (struct task){.run = lease_told_run, .done = lease_told_done};
     list_init(&l->told.node);
 
     list_insert(&ls->all, &l->node);

@@ -208,7 +208,7 @@ void listener_init(struct listener *l, struct script *script, struct task_queue 
     leases_init(&sh->leases, script, tasks, &lease_events, l);
     alarms_init(&sh->alarms, script);
     watches_init(&sh->watches, script, &sh->alarms, sh->name);
-    sweeps_init(&sh->sweeps, script);
+    sweeps_init(&sh->sweeps, script, tasks);
     eviction_init(&sh->eviction, script, on_claims_allowed, l);
 }
 

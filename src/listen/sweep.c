@@ -9,6 +9,7 @@
  *
  * A script that found more than it may do in one call says so, and is asked again. */
 #include "listen/sweep.h"
+#include "listen/told.h"
 
 enum {
     EMPTY_TIMES = 12, /* so much more rarely is an empty queue looked at, */
@@ -131,7 +132,18 @@ void sweep_recover(struct sweep *s)
     }
 
     s->recover.request.until_us = sweep_until_us(s);
-    script_sweep(s->sweeps->script, &s->recover, s->key);
+    script_sweep(s->sweeps->script, &s->recover, s->key, s->sweeps->context->on_event);
+}
+
+static void sweep_tell(const struct sweep *s, const struct sweep_reply *reply)
+{
+    struct job_row row;
+
+    for (size_t i = 0; i < reply->n_jobs; i++) {
+        if (script_swept_job(reply, i, &row)) {
+            told_of_dead(s->sweeps->tasks, s->sweeps->context, s->queue, &row);
+        }
+    }
 }
 
 static void on_recovered(struct sweep_request *r, int err, const struct sweep_reply *reply)
@@ -142,6 +154,7 @@ static void on_recovered(struct sweep_request *r, int err, const struct sweep_re
     if (!err) {
         stats->recovered += (uint64_t)reply->n_taken;
         stats->failed += (uint64_t)reply->n_dead;
+        sweep_tell(s, reply);
     }
 
     if (!s->on) {
@@ -182,6 +195,7 @@ void sweep_start(struct sweep *s, const struct sweep_spec *spec)
     struct sweeps *ss = spec->sweeps;
 
     *s = (struct sweep){.sweeps = ss, .key = spec->key, .events = spec->events, .arg = spec->arg};
+    s->queue = spec->queue;
     s->on = true;
     s->recover.end = on_recovered;
     s->arm.end = on_armed;
@@ -197,9 +211,9 @@ void sweep_stop(struct sweep *s)
     sweeps_set_timer(s->sweeps);
 }
 
-void sweeps_init(struct sweeps *ss, struct script *script)
+void sweeps_init(struct sweeps *ss, struct script *script, struct task_queue *tasks)
 {
-    *ss = (struct sweeps){.context = script->context, .script = script};
+    *ss = (struct sweeps){.context = script->context, .script = script, .tasks = tasks};
     timer_init(&ss->timer, script->context->loop, on_time, ss);
 }
 

@@ -5,17 +5,19 @@
 #include "listen/look.h"
 #include "script/lease_verbs.h"
 #include "script/queue_verbs.h"
+#include "base/task.h"
 
 /* The sweeps of all queues: one timer, for the first of them. */
 struct sweeps {
     struct context *context;
     struct script *script;
+    struct task_queue *tasks;
     struct heap heap; /* by clock_us() */
     struct timer timer;
     int64_t timer_us; /* when it fires; 0: it is not set */
 };
 
-void sweeps_init(struct sweeps *ss, struct script *script);
+void sweeps_init(struct sweeps *ss, struct script *script, struct task_queue *tasks);
 void sweeps_close(struct sweeps *ss);
 
 struct sweep_events {
@@ -32,6 +34,7 @@ struct sweep_events {
 /* The slow look at one queue. It finds what every event and every alarm has missed. */
 struct sweep {
     struct sweeps *sweeps;
+    const char *queue;
     struct span key;
     const struct sweep_events *events;
     void *arg;

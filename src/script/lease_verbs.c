@@ -304,12 +304,19 @@ static void on_sweep(struct script_request *request, int err, const struct redis
     r->end(r, err, err ? NULL : &reply);
 }
 
-void script_sweep(struct script *s, struct sweep_request *r, struct span key)
+bool script_swept_job(const struct sweep_reply *reply, size_t i, struct job_row *row)
 {
+    return row_read(row, sweep_reply_row(reply, i));
+}
+
+void script_sweep(struct script *s, struct sweep_request *r, struct span key, bool tell)
+{
+    r->args[0] = span_of(tell ? "1" : "0");
+
     r->request.script = SCRIPT_SWEEP;
     r->request.key = key;
-    r->request.args = NULL;
-    r->request.n_args = 0;
+    r->request.args = r->args;
+    r->request.n_args = 1;
     r->request.end = on_sweep;
     script_submit(s, &r->request);
 }

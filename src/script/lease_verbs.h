@@ -155,10 +155,14 @@ bool script_reclaimed_job(const struct reclaim_reply *reply, size_t i, struct sp
 /* ---- sweep ---- */
 struct sweep_request {
     struct script_request request;
+    struct span args[1];
     /* reply: NULL on an error */
     void (*end)(struct sweep_request *r, int err, const struct sweep_reply *reply);
 };
 
-void script_sweep(struct script *s, struct sweep_request *r, struct span key);
+/* tell: those that die are shown. */
+void script_sweep(struct script *s, struct sweep_request *r, struct span key, bool tell);
+/* The i-th of these; false: it cannot be read. */
+bool script_swept_job(const struct sweep_reply *reply, size_t i, struct job_row *row);
 
 #endif

@@ -2,6 +2,7 @@
 /* Cancel and reschedule of a job while it runs: LAPSE_RUNNING_TOO. */
 #include "handler.h"
 #include "listening.h"
+#include "states.h"
 #include "wire.h"
 
 enum { HOUR = 3600000 };
@@ -516,4 +517,122 @@ Test(running, each_of_ten_thousand_cancels_beside_settles_is_answered_as_it_was,
     cr_assert_gt(n_asked, 0);
     flow_end(f, "q");
     free(r);
+}
+
+/* ---- deaths ---- */
+struct deaths {
+    unsigned n;
+    char id[16], reason[64], body[16];
+    unsigned try_no;
+    uint64_t token;
+};
+
+static void on_death(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
+{
+    struct deaths *d = arg;
+    size_t len;
+    const char *body = lapse_job_body(job, &len);
+
+    cr_assert(l && what == LAPSE_EVENT_DIED);
+    cr_assert_eq(lapse_job_state(job), LAPSE_DEAD);
+    cr_assert_eq(lapse_job_until_ms(job), 0);
+    snprintf(d->id, sizeof d->id, "%s", lapse_job_id(job));
+    snprintf(d->reason, sizeof d->reason, "%s", lapse_job_reason(job));
+    snprintf(d->body, sizeof d->body, "%.*s", (int)len, body);
+    d->try_no = lapse_job_try(job);
+    d->token = lapse_job_token(job);
+    d->n++;
+}
+
+static void hold_last(struct flow *f, struct flow_handler *w, const char *id)
+{
+    struct lapse_spec s = flow_job_spec("q", id, 0);
+    size_t n = w->n_held;
+
+    s.tries = 1;
+    s.body = "text";
+    s.body_len = 4;
+    w->way = FLOW_KEEP;
+    if (!w->f) {
+        flow_listen(f, "q", w);
+    }
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    flow_until(f, w->n_held == n + 1);
+}
+
+Test(running, a_death_by_our_settle_is_heard_of_with_its_reason)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {0};
+    struct deaths d = {0};
+
+    lapse_on_event(f->l, on_death, &d);
+    hold_last(f, &w, "a");
+    uint64_t token = lapse_job_token(w.held[0]);
+    settle(f, &w, LAPSE_HOW_RETRY);
+    flow_until(f, d.n == 1);
+    cr_assert(strcmp(d.id, "a") == 0 && strcmp(d.reason, "why") == 0);
+    cr_assert(strcmp(d.body, "text") == 0 && d.try_no == 1 && d.token == token);
+
+    hold(f, &w, "b");
+    settle(f, &w, LAPSE_HOW_FAIL);
+    flow_until(f, d.n == 2);
+    cr_assert_str_eq(d.id, "b");
+
+    hold(f, &w, "c");
+    settle(f, &w, LAPSE_HOW_DONE);
+    lapse_on_event(f->l, NULL, NULL);
+    hold(f, &w, "d");
+    settle(f, &w, LAPSE_HOW_FAIL);
+    cr_assert_eq(flow_get(f, "q", "d", NULL), 0);
+    cr_assert_eq(d.n, 2);
+    flow_end(f, "q");
+}
+
+static void sweeps_often(struct lapse_options *o)
+{
+    o->sweep_ms = 1000;
+}
+
+Test(running, a_death_that_our_sweep_decides_is_heard_of)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweeps_often);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct deaths d = {0};
+
+    lapse_on_event(f->l, on_death, &d);
+    flow_put(f, "q", "a", FLOW_ENDED_LAST, NULL);
+    flow_listen(f, "q", &w);
+    flow_until(f, d.n == 1);
+    cr_assert_str_eq(d.id, "a");
+    cr_assert_str_eq(d.reason, "the lease ended");
+    cr_assert_eq(flow_count(f, "q", "dead"), 1);
+    cr_assert_eq(w.n_runs, 0);
+    flow_end(f, "q");
+}
+
+static void close_in_event(struct lapse *l, enum lapse_event what, const struct lapse_job *job,
+                           void *arg)
+{
+    struct flow *f = arg;
+
+    cr_assert(what == LAPSE_EVENT_DIED && lapse_job_state(job) == LAPSE_DEAD);
+    flow_forget(f, l);
+    lapse_abandon(l);
+    cr_assert_str_eq(lapse_job_id(job), "a"); /* it is lent until this returns */
+    f->l = NULL;
+}
+
+Test(running, the_event_function_may_end_its_handle)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {0};
+
+    lapse_on_event(f->l, close_in_event, f);
+    hold_last(f, &w, "a");
+    lapse_fail(w.held[--w.n_held], "why", NULL, NULL);
+    flow_poll(f, f->l == NULL);
+    f->l = other_process(f);
+    cr_assert_eq(flow_count(f, "q", "dead"), 1);
+    flow_end(f, "q");
 }

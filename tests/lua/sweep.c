@@ -281,3 +281,14 @@ Test(resume, goes_through_all_in_pages)
     cr_assert_gt(pages, 2);
     cr_assert_eq(mine, 1200);
 }
+
+Test(sweep, shows_those_that_die_if_it_is_asked_to)
+{
+    given("schedule", "0 d +0 0 \\01\\01\\01body w +0 0 " REC);
+    given("claim", "0 me 1000 0 d w");
+    now_at(1000);
+    RUN("sweep", "0 1",
+        "[U+1000000 2 1 0 ['d' 3 T+1000 '1 U+1 me 1 1 U T+1000 the lease ended' "
+        "'\\01\\01\\01body']]");
+    RUN("sweep", "0 1", "[U+1000000 0 0 0]");
+}

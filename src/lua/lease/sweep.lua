@@ -9,16 +9,18 @@
 -- READS   run due dead attempts jobs index
 -- WRITES  run due dead jobs attempts index t notice
 -- ARGV    database
+--         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us
 --         n_taken         jobs taken back, or cancelled
 --         n_dead          of these, dead
 --         more            1: there are more
+--         then per job: row (of those that died, if they are to be shown)
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100, or the record that passed 256 KiB
 local function main()
   local ended = call('ZRANGEBYSCORE', RUN, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
   local ids, dues, priorities, dead, attempts, lost = {}, {}, {}, {}, {}, {}
-  local first_due, bytes = first_to_come(), 0
+  local first_due, bytes, rows = first_to_come(), 0, {}
   check_zset(RUN)
   check_zset(DEAD)
 
@@ -43,6 +45,11 @@ local function main()
         attempt.due_ms, attempt.reason = score, LEASE_ENDED
         attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
       end
+      if set == dead and ARGV[2] == '1' then
+        local record = call('HGET', JOBS, id)
+        bytes = bytes + #record
+        rows[#rows + 1] = { id, DIED, end_ms, attempts[#attempts], record }
+      end
     elseif not has_record then
       lost[#lost + 1] = id
     end
@@ -55,6 +62,7 @@ local function main()
   marked_leave(attempts, lost)
   triggers_set(dues)
   notice_due(first_due, dues)
-  return { now_us, #ids, #dead / 2, (#ended == BATCH * 2 or #ids < #ended / 2) and 1 or 0 }
+  local more = (#ended == BATCH * 2 or #ids < #ended / 2) and 1 or 0
+  return { now_us, #ids, #dead / 2, more, unpack(rows) }
 end
 return answer(main)
