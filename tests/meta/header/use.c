@@ -81,6 +81,10 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
            (unsigned long long)lapse_job_token(job), lapse_job_created(job), lapse_job_reason(job),
            body != NULL, lapse_job_entry(job), (unsigned long long)lapse_job_deliveries(job));
 
+    const char *tag = lapse_job_tag(job, 0);
+    const char *trace = lapse_job_header(job, "trace");
+    printf("%d %d %u\n", tag != NULL, trace != NULL, lapse_job_priority(job));
+
     if (lapse_job_cancelled(job)) {
         lapse_release(job, NULL, NULL);
     } else if (len == 0) {
@@ -133,11 +137,51 @@ static void use_selections(struct lapse *l)
     expect_accepted(lapse_reschedule_all(l, "orders", &w, due, 9, 0, on_count, &answered));
 }
 
+/* Every field of what a job can ask for beside its body. */
+static void use_spec(struct lapse *l)
+{
+    static const char *const tags[] = {"shop-1", "unpaid"};
+    static const struct lapse_header headers[] = {{"trace", "4bf9"}};
+    static const int64_t waits_ms[] = {1000, 5000};
+    struct lapse_spec s = lapse_spec_init();
+
+    s.queue = "orders";
+    s.id = "o-2";
+    s.due = lapse_in(1000);
+    s.tags = tags;
+    s.n_tags = 2;
+    s.headers = headers;
+    s.n_headers = 1;
+    s.priority = 255;
+    s.run_ms = 5000;
+    s.backoff_kind = LAPSE_BACKOFF_LIST;
+    s.backoff_list_ms = waits_ms;
+    s.n_backoff_list = 2;
+    expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
+    s.n_backoff_list = 0;
+    expect(lapse_schedule(l, &s, on_answer, &answered), LAPSE_EINVAL);
+
+    s.backoff_list_ms = NULL;
+    s.backoff_kind = LAPSE_BACKOFF_POWER2;
+    s.backoff_max_ms = 60000;
+    expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
+    s.run_ms = 99;
+    expect(lapse_schedule(l, &s, on_answer, &answered), LAPSE_EINVAL);
+}
+
+static void use_verbs(struct lapse *l)
+{
+    expect_accepted(lapse_cancel(l, "orders", "o-1", 0, on_answer, &answered));
+    expect_accepted(lapse_reschedule(l, "orders", "o-1", lapse_in(5), 0, on_answer, &answered));
+    expect_accepted(lapse_kill(l, "orders", "o-1", "no", on_answer, &answered));
+}
+
 static void use_queries(struct lapse *l)
 {
     expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
     expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
     expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
+    expect_accepted(lapse_list_tag(l, "orders", "shop-1", NULL, 10, on_list, &answered));
 }
 
 static void use_settings(struct lapse *l)
@@ -198,10 +242,9 @@ int main(void)
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
     s.due = lapse_at(1);
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
-    expect_accepted(lapse_cancel(l, "orders", "o-1", 0, on_answer, &answered));
     lapse_on_event(l, on_event, NULL);
-    expect_accepted(lapse_reschedule(l, "orders", "o-1", lapse_in(5), 0, on_answer, &answered));
-    expect_accepted(lapse_kill(l, "orders", "o-1", "no", on_answer, &answered));
+    use_spec(l);
+    use_verbs(l);
     use_queries(l);
     use_selections(l);
     use_settings(l);
@@ -221,5 +264,5 @@ int main(void)
     printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
            answered, closed_runs, wrong);
 
-    return wrong || accepted != 15 || answered != 15 || closed_runs != 1;
+    return wrong || accepted != 18 || answered != 18 || closed_runs != 1;
 }
