@@ -160,7 +160,8 @@ bool guard_read(struct span text, struct guard *out)
 {
     struct span op;
 
-    if (!span_cut(&text, ' ', &op) || op.len != 1 || !memchr("=!+-", op.at[0], 4)) {
+    if (!span_cut(&text, ' ', &op) || op.len != 1 || op.at[0] == '\0' ||
+        !strchr("=!+-", op.at[0])) {
         return false;
     }
 

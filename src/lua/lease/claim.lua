@@ -21,8 +21,8 @@
 --         gate_ms         until when no job is given out, and the times above are 0; 0: jobs are
 --         n_forwarded     moved to a stream or a list, whatever was asked for: none is then running
 --         then per job: row (then its place among the ids; 0: it was not named)
---           state         2: it is the holder's. As its attributes L, R and G say, without another
---                         try: 3, it is dead; 0, it was skipped, and is gone
+--           state         2: it is the holder's; or, as its attributes L, R and G say, without
+--                         another try: 3, it is dead; 0, it was skipped, and is gone
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 

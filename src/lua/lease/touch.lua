@@ -31,9 +31,9 @@
 --         known_ms        it named all due times up to this one; 0: it did not look
 --         coming          text: these due times; a + stands before those with a job of the caller
 --         then per job: row (then 1 if this reading expired all that it read, else 0)
---           state         2: it is the holder's. As its attributes L, R and G say, without another
---                         try: 3, it is dead; 0, it was skipped, and is gone
---           row           the id alone: forwarding took it, and this reading expired all that it read
+--           state         2: it is the holder's; or, as its attributes L, R and G say, without
+--                         another try: 3, it is dead; 0, it was skipped, and is gone
+--           row           the id alone: forwarding took it, and this reading expired all it read
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N), and O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 

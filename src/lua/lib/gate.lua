@@ -7,9 +7,9 @@
 local UNTIL_TOLD = 9007199254740992
 
 -- nil: jobs are given out. Otherwise until when they are not (0: the oldest were forwarded); how
--- many were forwarded, could not be read and were lost; the rows of those that were skipped or died;
--- the ids of all that have left; and how many triggers of these expired by being read. The holder -
--- only forwards.
+-- many were forwarded, could not be read and were lost; the rows of those that were skipped or
+-- died; the ids of all that have left; and how many triggers of these expired by being read. The
+-- holder - only forwards.
 local function settings_obey(text, token)
   local _, values = settings_read(text or '1 ')
   local paused_ms = time_of(string.match(values.paused or '', '^%d+$'))

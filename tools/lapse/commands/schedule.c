@@ -210,8 +210,9 @@ static struct span guard_left(struct lapse_guard *g, char *value)
 
     left = span_of(value);
     left.len -= left.len > 0;
-    g->op = left.at[left.len] == '?' ? LAPSE_EXISTS : LAPSE_MISSING;
-    if (!memchr("?!", left.at[left.len], 2)) {
+    char asked = left.at[left.len];
+    g->op = asked == '?' ? LAPSE_EXISTS : LAPSE_MISSING;
+    if (asked != '?' && asked != '!') {
         left.len = 0;
     }
     return left;
