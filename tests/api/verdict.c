@@ -30,10 +30,19 @@ static int schedule_guarded(struct flow *f, const char *id, int64_t in_ms,
     return flow_spec(f, &s, NULL);
 }
 
+/* The rights of a listener end at the keys of lapse: those of its guards have to be added. */
+static struct flow *guard_start(enum flow_mode mode)
+{
+    struct flow *f = flow_start(mode);
+
+    server_allow(f->server, "%%R~*{q}*");
+    return f;
+}
+
 /* ---- orders ---- */
 FLOW_ALL_MODES(verdict, order_is_paid_needs_no_cancel_call)
 {
-    struct flow *f = flow_start(mode);
+    struct flow *f = guard_start(mode);
     struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_guard paid = unless_paid("order:{q}:paid");
     struct lapse_guard open = unless_paid("order:{q}:open");
@@ -67,7 +76,7 @@ Test(verdict, of_each_op)
              {LAPSE_DIFFERS, "v\0w", true, false, true},
              {LAPSE_EXISTS, NULL, false, true, true},
              {LAPSE_MISSING, NULL, true, false, false}};
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = guard_start(FLOW_FULL);
     uint64_t skipped = 0;
 
     for (size_t i = 0; i < 3 * sizeof c / sizeof *c; i++) {
@@ -102,7 +111,7 @@ Test(verdict, of_each_op)
 
 Test(verdict, of_a_key_of_another_type_is_death_with_the_reason)
 {
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = guard_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_guard g = unless_paid("order:{q}:1");
     struct flow_job job;
@@ -206,7 +215,7 @@ Test(verdict, leaves_the_slots_free)
 
 Test(verdict, comes_before_a_job_is_forwarded)
 {
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = guard_start(FLOW_FULL);
     struct lapse_guard g = unless_paid("order:{q}:1");
 
     redis_do(f->server, "HSET order:{q}:1 status paid");
@@ -260,7 +269,7 @@ Test(verdict, is_shown_of_a_job_as_it_was_asked_for)
 {
     static const char *const tag = "t";
     static const struct lapse_header header = {"trace", "1"};
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = guard_start(FLOW_FULL);
     struct lapse_spec s = flow_job_spec("q", "a", HOUR);
     struct lapse_guard g = unless_paid("order:{q}:1");
     struct lapse_guard none = lapse_guard_init();
@@ -296,7 +305,7 @@ Test(verdict, is_shown_of_a_job_as_it_was_asked_for)
 /* ---- for how long it may be tried ---- */
 Test(verdict, of_a_job_that_was_tried_for_as_long_as_it_may_be_is_death)
 {
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = guard_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_RETRY, .delay_ms = 60, .reason = "no answer"};
     struct lapse_spec s = flow_job_spec("q", "a", 0);
     struct flow_job job;
@@ -396,7 +405,7 @@ static void schedule_orders(struct flow *f, struct orders *o)
 Test(verdict,
      of_10000_jobs_half_paid_in_the_last_moment_lets_none_run_that_was_paid_before_its_claim)
 {
-    struct flow *f = flow_start(FLOW_FULL);
+    struct flow *f = guard_start(FLOW_FULL);
     static struct orders o;
 
     o.f = f;
