@@ -11,6 +11,8 @@ SCRIPTS(retry_for);
 #define LATE_DEAD "\\02\\00\\05L\\03d40"
 #define RETRY_FOR "\\02\\00\\04R\\0240"
 #define WITH_TAG "\\02\\00\\08L\\03s40T\\01a"
+#define SKIP_UNIQUE "\\02\\00\\09L\\03s40U\\02ek"
+#define DEAD_UNIQUE "\\02\\00\\09L\\03d40U\\02el"
 
 #define TOO_LATE "too late: more than max_late_ms after it was due"
 #define TOO_OFTEN "too late: more than retry_for_ms after it was first due"
@@ -60,6 +62,27 @@ Test(verdict, of_a_job_that_is_too_late_is_death_if_it_asked_for_that)
         "body' 2]]");
     KEYS("dead a:T+41 | jobs a=" LATE_DEAD "body | attempts a=1 0 me 0 10 U+41000 T " TOO_LATE);
     end();
+}
+
+static void keys_are_free_after(const char *settings)
+{
+    now_at(0);
+    if (settings) {
+        given("configure", settings);
+    }
+    given("schedule", "0 a +0 0 " SKIP_UNIQUE " b +0 0 " DEAD_UNIQUE);
+    SAME("index", show(ask("ZRANGE s:{q}:index 0 -1")), "['u k a' 'u l b']");
+    now_at(41);
+    given("claim", "0 me 1000 9");
+    SAME("index", show(ask("ZRANGE s:{q}:index 0 -1")), "[]");
+    SAME("dead", show(ask("ZRANGE s:{q}:dead 0 -1")), "['b']");
+    end();
+}
+
+Test(verdict, of_a_job_that_does_not_run_frees_its_unique_key)
+{
+    keys_are_free_after(NULL);
+    keys_are_free_after("0 forward=list forward_element=id");
 }
 
 /* A retry has a due time of its own. */

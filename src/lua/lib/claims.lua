@@ -75,7 +75,7 @@ local function claim_jobs(token, ids, dues, extra)
 
         local key = attributes and attributes.U
         if key and (state == DIED or state == RUNNING and string.byte(key) == 115) then
-          entries[#entries + 1] = 'u ' .. string.sub(key, 2) .. ' ' .. id
+          entries[#entries + 1] = index_key(key, id)
         end
       end
     end

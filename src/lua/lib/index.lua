@@ -7,6 +7,9 @@
 
 local INDEX = BASE .. 'index'
 
+-- The entry of a unique key, by the attribute U of its job.
+local function index_key(attribute, id) return 'u ' .. string.sub(attribute, 2) .. ' ' .. id end
+
 -- Appends the entries that a job may have to a list. record may be missing.
 local function index_entries(out, id, record)
   if not record or string.byte(record) ~= 2 then return end
@@ -16,7 +19,7 @@ local function index_entries(out, id, record)
     out[#out + 1] = 't ' .. tag .. ' ' .. id
   end
   if attributes and attributes.U then
-    out[#out + 1] = 'u ' .. string.sub(attributes.U, 2) .. ' ' .. id
+    out[#out + 1] = index_key(attributes.U, id)
   end
 end
 

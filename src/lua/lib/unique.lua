@@ -60,6 +60,6 @@ local function key_take(entries, taken, id, record)
   local holder = taken[key] or key_holder(key, {})
   if holder and holder ~= id then return false end
   taken[key] = id
-  entries[#entries + 1] = 'u ' .. key .. ' ' .. id
+  key_entry(entries, id, record)
   return true
 end
