@@ -158,6 +158,7 @@ Test(forward, by_three_of_which_one_dies_every_time_moves_each_job_once)
     cr_assert_eq(redis_int(s, "XLEN lapse:{q}:stream"), ROUNDS * JOBS);
     cr_assert_eq(redis_int(s, "EVAL %s 1 lapse:{q}:stream", count), ROUNDS * JOBS);
     for (int i = 0; i < 3; i++) {
+        until_out(p[i], "\"forward\":\"stream:"); /* before that it may not hear signals yet */
         stop(p[i], SIGTERM, 0);
     }
     server_stop(s);

@@ -50,6 +50,15 @@ static bool asked_by_a_call_that_gave_up(struct waiting *w)
     return redis_int(w->server, "ZCARD lapse:{q}:listeners") == 1;
 }
 
+/* More than one call may have given up, and the job goes through the hands of each. */
+static bool came_back(struct waiting *w, struct lapse_job **job)
+{
+    int err = lapse_sync_claim_id(w->s, "q", "a", 0, job);
+
+    cr_assert(err == 0 || err == LAPSE_EBUSY, "%d", err);
+    return err == 0;
+}
+
 Test(claim, what_comes_after_the_call_gave_up_goes_back)
 {
     struct waiting w;
@@ -58,10 +67,8 @@ Test(claim, what_comes_after_the_call_gave_up_goes_back)
     waiting_start(&w);
     wait_until(asked_by_a_call_that_gave_up(&w));
     cr_assert_eq(schedule(w.s, "a", 0), 0);
-    wait_until(stats_of(w.s).claimed == 1);
-    wait_until(depth_of(w.s, "q").waiting == 1);
-
-    cr_assert_eq(lapse_sync_claim_id(w.s, "q", "a", 0, &job), 0);
+    wait_until(stats_of(w.s).claimed >= 1);
+    wait_until(came_back(&w, &job));
     cr_assert_eq(lapse_job_try(job), 1);
     cr_assert_eq(lapse_sync_done(w.s, job, 0), 0);
     cr_assert_eq(lapse_sync_claim_id(w.s, "q", "a", 0, &job), LAPSE_ENOENT);
