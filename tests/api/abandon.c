@@ -57,9 +57,7 @@ Test(abandon, tells_redis_nothing)
     struct flow_handler w = {.way = FLOW_KEEP};
     struct lapse_spec s = flow_job_spec("q", "b", HOUR);
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     flow_until(f, flow_get(f, "q", "a", NULL) == 0);
 
     char *dump = flow_dump(f);

@@ -285,9 +285,7 @@ Test(close, every_call_in_between_is_eclosed)
     struct lapse_stats stats;
     struct lapse *l = f->l;
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     lapse_close(l, HOUR, on_closed, &e);
     cr_assert_eq(lapse_claim(l, "q", 1, 0, flow_claimed, NULL), LAPSE_ECLOSED);
     cr_assert_eq(lapse_claim(l, "q2", 1, HOUR, flow_claimed, NULL), LAPSE_ECLOSED);

@@ -56,9 +56,7 @@ Test(dup, of_a_duplicate_and_of_a_job_that_a_handler_has)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
 
     struct lapse_job *dup = lapse_job_dup(w.held[0]);
     struct lapse_job *second = lapse_job_dup(dup);
@@ -75,9 +73,7 @@ Test(dup, without_memory_there_is_none)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     alloc_fail(1);
     cr_assert_null(lapse_job_dup(w.held[0]));
     alloc_fail(0);
@@ -90,9 +86,7 @@ Test(dup, a_job_that_was_given_back_is_freed_likewise)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     flow_close(f, f->l, 0);
     cr_assert_str_eq(lapse_job_id(w.held[0]), "a");
     lapse_job_free(w.held[0]);
@@ -104,9 +98,7 @@ FLOW_ALL_MODES(release, gives_a_job_back_at_once_and_counts_no_try)
     struct flow *f = flow_start(mode);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     uint64_t token = w.runs[0].job.token;
     lapse_release(w.held[--w.n_held], flow_on_settled, &w);
     flow_until(f, w.n_held == 1);
@@ -123,9 +115,7 @@ Test(release, of_a_job_whose_lease_was_lost_is_egone)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     redis_do(f->server, "FLUSHALL");
     lapse_release(w.held[--w.n_held], flow_on_settled, &w);
     flow_until(f, w.settled == 1);

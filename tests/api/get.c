@@ -56,9 +56,7 @@ Test(get, of_a_job_in_our_hands_shows_our_lease)
     struct flow_handler w = {.way = FLOW_KEEP};
     struct flow_job job;
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     cr_assert_eq(flow_get(f, "q", "a", &job), 0);
     cr_assert(flow_same(&job, &w.runs[0].job), "a handler and lapse_get() see the same job");
     w.delay_ms = 3600000;

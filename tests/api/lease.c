@@ -57,9 +57,7 @@ Test(lease, ends_at_run_ms_and_the_job_runs_again)
     struct flow_handler w = {.way = FLOW_KEEP};
 
     flow_allow_log(f, "held for run_ms");
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
 
     struct lapse_job *first = w.held[0];
     flow_until(f, w.n_held == 2);
@@ -98,9 +96,7 @@ Test(lease, is_renewed_to_the_end_of_run_ms_and_no_further)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease_short_run);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
 
     int64_t first_ms = lapse_job_until_ms(w.held[0]);
     int64_t claimed_ms = w.runs[0].job.claimed_us / 1000;
@@ -136,9 +132,7 @@ Test(lease, that_lasts_to_the_end_of_run_ms_is_not_renewed_again)
     struct flow_handler w = {.way = FLOW_KEEP};
 
     flow_allow_log(f, "held for run_ms");
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
 
     int64_t first_ms = lapse_job_until_ms(w.held[0]);
     flow_until(f, lapse_job_until_ms(w.held[0]) != first_ms);
@@ -165,9 +159,7 @@ Test(lease, whose_renewal_is_refused_is_renewed_a_little_later)
     opts.url = s->url;
     opts.lease_ms = LEASE_MS;
     f->l = flow_open(f, &opts);
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
 
     int64_t until_ms = lapse_job_until_ms(w.held[0]);
     flow_poll(f, scripted_server_answered(s) > 0);

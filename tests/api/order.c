@@ -298,9 +298,7 @@ Test(order, a_request_behind_a_settle_that_is_refused_is_given_up_in_time)
     struct flow_answer a = {.f = f};
 
     flow_allow_log(f, "WRONGTYPE");
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     break_held(f);
     lapse_done(w.held[0], flow_on_settled, &w);
     cr_assert_eq(lapse_get(f->l, "q", "a", flow_answered, &a), 0);

@@ -447,9 +447,7 @@ Test(peers_bugs, a_cancelled_task_is_retried)
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, kept_lease);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     cancel_while_it_runs(f, "a");
     flow_until(f, lapse_job_cancelled(w.held[0]));
     flow_settle(&w, FLOW_RETRY);
@@ -467,9 +465,7 @@ Test(peers_bugs, a_cancel_that_nobody_hears_is_lost)
     struct flow *f = flow_start_opts(FLOW_NO_EVENTS, NULL, kept_lease);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     cancel_while_it_runs(f, "a");
     flow_until(f, lapse_job_cancelled(w.held[0]));
     flow_settle(&w, FLOW_FAIL);
@@ -486,9 +482,7 @@ Test(peers_bugs, a_job_that_is_enqueued_again_while_it_runs_is_lost_when_it_is_a
     struct flow_answer a = {.f = f};
     struct flow_job job;
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     cr_assert_eq(
         lapse_reschedule(f->l, "q", "a", lapse_in(HOUR), LAPSE_RUNNING_TOO, flow_answered, &a), 0);
     cr_assert_eq(flow_wait(f, &a), 0);

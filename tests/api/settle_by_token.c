@@ -354,9 +354,7 @@ Test(settle_by_token, renew_of_a_held_job_is_known_to_its_lease)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     cr_assert_eq(flow_settle_by(f, "q", "a", lapse_job_token(w.held[0]), ways[5]), 0);
     cr_assert_eq(lapse_job_until_ms(w.held[0]), flow_score(f, "q", "run", "a"));
     cr_assert_gt(lapse_job_until_ms(w.held[0]), redis_now_ms(f->server) + HOUR - 60000);
@@ -370,9 +368,7 @@ Test(settle_by_token, of_a_held_job_that_is_never_let_go_is_freed_with_its_handl
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     cr_assert_eq(flow_settle_by(f, "q", "a", lapse_job_token(w.held[0]), ways[0]), 0);
     flow_close(f, f->l, 60000); /* nothing is left to wait for */
     lapse_done(w.held[0], NULL, NULL);
@@ -387,9 +383,7 @@ Test(settle_by_token, the_handlers_settle_behind_it_is_egone)
     struct flow_answer a = {.f = f};
     struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     cr_assert_eq(lapse_settle(f->l, "q", "a", lapse_job_token(w.held[0]), &done, flow_answered, &a),
                  0);
     lapse_retry(w.held[0], 0, "", flow_on_settled, &w);
@@ -406,9 +400,7 @@ Test(settle_by_token, a_forgotten_job_stays_leased_and_is_settled_by_its_token)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     uint64_t token = lapse_job_token(w.held[0]);
     int64_t until_ms = lapse_job_until_ms(w.held[0]);
     lapse_forget(w.held[0]);

@@ -113,9 +113,7 @@ Test(stats, gone_are_settles_that_came_too_late)
     struct flow_handler w = {.way = FLOW_KEEP};
 
     flow_allow_log(f, "the lease of job a in queue q ended");
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
     flow_until(f, flow_cancel(f, "q", "a", NULL) == 0); /* once its lease is over */
     flow_settle(&w, FLOW_DONE);
     cr_assert(w.errors == 1 && w.err == LAPSE_EGONE);

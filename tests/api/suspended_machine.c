@@ -65,9 +65,7 @@ Test(suspended_machine, no_lease_is_renewed_that_ended_while_the_machine_slept)
 
     flow_allow_log(f, "the lease of job");
     flow_allow_log(f, "the clock of Redis");
-    flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), 0);
-    flow_until(f, w.n_held == 1);
+    flow_hold(f, &w, "a");
 
     int64_t until_ms = flow_score(f, "q", "run", "a");
     slept_ms = 5000;

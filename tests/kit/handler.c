@@ -44,6 +44,13 @@ void flow_listen(struct flow *f, const char *queue, struct flow_handler *w)
     cr_assert_eq(lapse_listen(f->l, queue, NULL, flow_on_job, w), 0);
 }
 
+void flow_hold(struct flow *f, struct flow_handler *w, const char *id)
+{
+    flow_listen(f, "q", w);
+    cr_assert_eq(flow_schedule(f, "q", id, 0, NULL), 0);
+    flow_until(f, w->n_held == 1);
+}
+
 void flow_settle(struct flow_handler *w, enum flow_way how)
 {
     unsigned want = w->settled + (unsigned)w->n_held;

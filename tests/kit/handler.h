@@ -33,6 +33,8 @@ struct flow_handler {
 
 /* f->l listens with this handler, whose f is set. */
 void flow_listen(struct flow *f, const char *queue, struct flow_handler *w);
+/* The same of queue "q"; schedules a job and waits until the handler has it and keeps it. */
+void flow_hold(struct flow *f, struct flow_handler *w, const char *id);
 lapse_handler flow_on_job; /* arg: a flow_handler */
 lapse_cb flow_on_settled;  /* arg: a flow_handler */
 /* Settles all that it holds, and waits. */
