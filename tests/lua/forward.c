@@ -114,6 +114,24 @@ Test(forward, gives_a_stream_the_headers_of_a_job)
 }
 
 /* A list that is used as a set merges them. */
+/* Whoever stored others, they are too long for the field of an entry. */
+Test(forward, gives_no_header_of_more_than_64_and_255_bytes)
+{
+    const char *name = text("%064d", 0);
+    const char *value = text("%0255d", 0);
+
+    given("configure", "0 forward=stream");
+    given("schedule",
+          text("0 a +0 0 \\02\\00\\92\\05h\\42%s=1h\\43%sn=1h\\81\\02v=%sh\\82\\02w=%s0b", name,
+               name, value, value));
+    given("claim", "0 me 1000 0");
+    SAME("stream", stream_of("s:{q}:stream"),
+         text("['id' 'a' 'due_ms' 'T' 'try' '1' 'token' 'U+1' 'body' 'b' 'header:%s' '1' "
+              "'header:v' '%s']",
+              name, value));
+    end();
+}
+
 Test(forward, keeps_equal_bodies_apart)
 {
     given("configure", "0 'forward=list forward_element=body'");
@@ -228,6 +246,18 @@ Test(forward, lets_jobs_die_that_cannot_be_read_and_removes_those_without_a_reco
     SAME("list", list_of("s:{q}:list"), "'a T 1 U+1 ' 'c T 1 U+2 '");
     KEYS("dead b:T | jobs b=\\02 | attempts b=1 0 me 0 0 U T stored data is in a format this "
          "version cannot read | seq U+2 | conf 1 " LIST " ");
+    end();
+}
+
+/* Whoever wrote it: no consumer could settle it. */
+Test(forward, lets_a_job_die_whose_id_is_none)
+{
+    given("configure", "0 forward=list");
+    ask("ZADD s:{q}:due 5 %s", "a b");
+    ask("HSET s:{q}:jobs %s %b", "a b", "\1\1\1", (size_t)3);
+    RUN("claim", "0 me 1000 1", "[U 0 0 1 0 0 0]");
+    SAME("list", list_of("s:{q}:list"), "");
+    SAME("dead", show(ask("ZRANGE s:{q}:dead 0 -1")), "['a b']");
     end();
 }
 
@@ -557,6 +587,26 @@ Test(trim, keeps_what_comes_behind_the_last_entry_that_was_read)
         cr_assert_eq(left, N - 1 - i + (i == 3), "%s: %lld", ids[i], left);
     }
     end();
+}
+
+Test(trim, goes_by_the_group_that_is_furthest_back_whichever_comes_first)
+{
+    static const char *const ids[] = {"9-9", "9-10", "10-9", "100-0"};
+    enum { N = sizeof ids / sizeof *ids };
+
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) {
+            given("configure", "0 'forward=stream forward_groups=g,h'");
+            for (int k = 0; k < N; k++) {
+                ask("XADD s:{q}:stream %s id x", ids[k]);
+            }
+            ask("XGROUP SETID s:{q}:stream g %s", ids[i]);
+            ask("XGROUP SETID s:{q}:stream h %s", ids[j]);
+            int n_read = 1 + (i < j ? i : j);
+            RUN("trim", "0", text("[U %d %d]", n_read, N - n_read));
+            end();
+        }
+    }
 }
 
 Test(trim, of_a_key_of_another_type_is_refused)
