@@ -2,6 +2,7 @@
 /* What users of other queues ask for most, one test a row of the comparison with them. */
 #include "handler.h"
 #include "listening.h"
+#include "states.h"
 
 enum { HOUR = 3600000, MANY = 250 };
 
@@ -50,5 +51,125 @@ Test(peers_row_4, one_call_changes_many)
     cr_assert_eq(c.n, 1);
     cr_assert_eq(flow_count(f, "q", "due"), MANY - 1);
     cr_assert_eq(flow_get(f, "q", "7", NULL), LAPSE_ENOENT);
+    flow_end(f, "q");
+}
+
+/* Row 7: every death is heard of, that of a crash too. */
+static void on_death(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
+{
+    struct flow_job *deaths = arg;
+    size_t i = strcmp(lapse_job_id(job), "failed") == 0;
+
+    cr_assert(l && what == LAPSE_EVENT_DIED);
+    flow_copy(NULL, &deaths[i], job);
+}
+
+static void sweeps_often(struct lapse_options *o)
+{
+    o->sweep_ms = 1000;
+}
+
+Test(peers_row_7, a_death_is_heard_of_with_its_reason_be_it_by_a_failure_or_a_crash)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweeps_often);
+    struct flow_handler w = {.way = FLOW_FAIL, .reason = "no such order"};
+    struct flow_job deaths[2] = {{.try_no = 0}};
+
+    lapse_on_event(f->l, on_death, deaths);
+    flow_put(f, "q", "crashed", FLOW_ENDED_LAST, NULL);
+    cr_assert_eq(flow_schedule(f, "q", "failed", 0, NULL), 0);
+    flow_listen(f, "q", &w);
+    flow_until(f, deaths[0].try_no && deaths[1].try_no);
+    cr_assert_str_eq(deaths[0].id, "crashed");
+    cr_assert_str_eq(deaths[0].reason, "the lease ended");
+    cr_assert_str_eq(deaths[1].reason, "no such order");
+    flow_end(f, "q");
+}
+
+/* Row 8: a job that runs is asked to stop, and is not retried. */
+Test(peers_row_8, a_running_job_is_asked_to_stop)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct flow_answer a = {.f = f};
+
+    flow_hold(f, &w, "a");
+    cr_assert_eq(lapse_cancel(f->l, "q", "a", LAPSE_RUNNING_TOO, flow_answered, &a), 0);
+    cr_assert_eq(flow_wait(f, &a), 0);
+    cr_assert_eq(a.job.state, LAPSE_RUNNING);
+    flow_until(f, lapse_job_cancelled(w.held[0]));
+    flow_settle(&w, FLOW_RETRY);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    flow_end(f, "q");
+}
+
+/* Row 9: a job says how long one run may take, and how late it may begin. */
+Test(peers_row_9, a_job_has_limits_of_its_own)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct lapse_spec slow = flow_job_spec("q", "slow", 0);
+    struct lapse_spec late = flow_job_spec("q", "late", 0);
+
+    slow.run_ms = 500;
+    late.max_late_ms = 1;
+    flow_allow_log(f, "held for run_ms");
+    cr_assert_eq(flow_spec(f, &slow, NULL), 0);
+    cr_assert_eq(flow_spec(f, &late, NULL), 0);
+    flow_poll(f, redis_now_ms(f->server) > flow_score(f, "q", "due", "late") + 1);
+    flow_listen(f, "q", &w);
+    flow_until(f, w.n_held >= 2);
+    cr_assert_eq(w.runs[1].job.try_no, 2, "its first run took longer than 500 ms");
+    cr_assert_eq(flow_runs_of(&w, "late"), 0);
+    cr_assert_eq(flow_stats(f->l).skipped, 1);
+    w.way = FLOW_DONE;
+    flow_settle(&w, FLOW_DONE);
+    flow_until(f, redis_left(f->server, f->space, "q") == 0);
+    flow_end(f, "q");
+}
+
+/* Row 12: of jobs that are due together the more important goes first. */
+Test(peers_row_12, the_higher_priority_goes_first)
+{
+    static const unsigned priorities[] = {0, 7, 255, 1};
+    static const char *const in_order[] = {"2", "1", "3", "0"};
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_where waiting = {.state = LAPSE_WAITING};
+    struct flow_claim claim;
+
+    for (int i = 0; i < 4; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "%d", i);
+        struct lapse_spec s = flow_job_spec("q", id, HOUR);
+        s.priority = priorities[i];
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    cr_assert_eq(flow_reschedule_all(f, "q", waiting, lapse_in(0), 0, NULL), 0);
+    cr_assert_eq(flow_claim(f, "q", 4, 0, &claim), 0);
+    cr_assert_eq(claim.n, 4);
+    for (int i = 0; i < 4; i++) {
+        cr_assert_str_eq(lapse_job_id(claim.jobs[i]), in_order[i]);
+    }
+    flow_claim_done(f, &claim);
+    flow_end(f, "q");
+}
+
+/* Row 13: unique by what the job is about, and once more after this run. */
+Test(peers_row_13, a_key_makes_a_job_unique_by_its_arguments_for_as_long_as_it_says)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct lapse_spec s = flow_job_spec("q", NULL, 0);
+
+    s.unique = "mail:7:welcome";
+    s.flags = LAPSE_UNIQUE_UNTIL_START;
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    cr_assert_eq(flow_spec(f, &s, NULL), LAPSE_EEXIST);
+    flow_listen(f, "q", &w);
+    flow_until(f, w.n_held == 1);
+    cr_assert_eq(flow_spec(f, &s, NULL), 0, "once more after this run");
+    flow_until(f, w.n_held == 2);
+    flow_settle(&w, FLOW_DONE);
+    cr_assert_eq(flow_count(f, "q", "due"), 0);
     flow_end(f, "q");
 }
