@@ -114,7 +114,7 @@ Test(forward, gives_a_stream_the_headers_of_a_job)
 }
 
 /* A list that is used as a set merges them. */
-/* Whoever stored others, they are too long for the field of an entry. */
+/* A job may have been stored with longer ones by another program. */
 Test(forward, gives_no_header_of_more_than_64_and_255_bytes)
 {
     const char *name = text("%064d", 0);
@@ -249,7 +249,7 @@ Test(forward, lets_jobs_die_that_cannot_be_read_and_removes_those_without_a_reco
     end();
 }
 
-/* Whoever wrote it: no consumer could settle it. */
+/* Another program wrote it, and no consumer could settle it. */
 Test(forward, lets_a_job_die_whose_id_is_none)
 {
     given("configure", "0 forward=list");
