@@ -8,7 +8,7 @@ enum { ARGS = 1024, US = 123 };
 struct server *redis;
 int64_t T;
 static int64_t now;
-static bool real, by_function;
+static bool real, by_function, before;
 static const char *difference = "";
 static redisContext *ear, *eye;
 
@@ -98,6 +98,11 @@ redisReply *ask(const char *format, ...)
     redisReply *r = redisvCommand(redis->redis, format, ap);
     va_end(ap);
     return keep(r, freeReplyObject);
+}
+
+void run_before(bool yes)
+{
+    before = yes;
 }
 
 /* ---- numbers and bytes as text ---- */
@@ -252,8 +257,9 @@ static const char *frozen(void)
 
 static const char *script_text(const char *name)
 {
-    const char *script =
-        keep(test_read_file(text("%s/lua/%s.lua", test_build(), name), NULL), free);
+    const char *path = before ? text("%s/tests/lua/before/%s.lua", test_root(), name)
+                              : text("%s/lua/%s.lua", test_build(), name);
+    const char *script = keep(test_read_file(path, NULL), free);
 
     script = text("%s %s", difference, script);
     return real ? script : text("%s%s", frozen(), script);

@@ -57,6 +57,8 @@ struct redisReply *run_bytes(const char *name, size_t argc, const char *const *a
 /* From now on each is a function of the library of functions; check and mend have none. */
 void run_by_function(bool yes);
 bool run_has_function(const char *name);
+/* From now on each is that of before/, or not. */
+void run_before(bool yes);
 /* runs it, must not answer an error; forgets the wakes */
 void given(const char *name, const char *args);
 
