@@ -3,17 +3,20 @@
 #include "states.h"
 #include <poll.h>
 
+enum { RUNS_MS = 60000 };
+
 const char *const flow_state_names[FLOW_STATES] = {"waiting", "running", "dead", "ended",
                                                    "ended, tries used up"};
 
-/* Takes the one due job of a queue and leaves like a killed process. */
+/* Takes the one due job of a queue and leaves like a killed process, whose lease lasts for
+ * lease_ms. It is claimed with a long one, which ends in no handler that is slow to begin. */
 static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
 {
     struct lapse_options opts = flow_options(f);
     struct lapse *before = f->l;
     struct flow_handler w = {.way = FLOW_KEEP};
 
-    opts.lease_ms = lease_ms;
+    opts.lease_ms = RUNS_MS;
     f->l = flow_open(f, &opts);
     flow_listen(f, queue, &w);
     flow_until(f, w.n_held == 1);
@@ -21,6 +24,9 @@ static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
     struct lapse *own = f->l;
     lapse_abandon(own);
     flow_forget(f, own);
+    redis_do(f->server, "ZADD %s:{%s}:run XX %lld %s", f->space, queue,
+             (long long)(lapse_job_claimed_us(w.held[0]) / 1000 + lease_ms),
+             lapse_job_id(w.held[0]));
     lapse_done(w.held[0], NULL, NULL); /* cut loose: only frees it */
     f->l = before;
 }
@@ -51,7 +57,7 @@ void flow_put(struct flow *f, const char *queue, const char *id, enum flow_state
     if (state == FLOW_DEAD) {
         fail_one(f, queue);
     } else if (state != FLOW_WAITS) {
-        take_and_vanish(f, queue, state == FLOW_RUNS ? 60000 : FLOW_LEASE_MS);
+        take_and_vanish(f, queue, state == FLOW_RUNS ? RUNS_MS : FLOW_LEASE_MS);
     }
 
     while (state == FLOW_ENDED || state == FLOW_ENDED_LAST) {
