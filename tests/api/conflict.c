@@ -138,13 +138,13 @@ FLOW_ALL_MODES(conflict, what_was_replaced_by_later_does_not_run_at_its_old_time
 {
     struct flow *f = flow_start(mode);
     struct flow_handler w = {.way = FLOW_DONE};
-    struct lapse_spec s = flow_job_spec("q", "a", 30);
+    struct lapse_spec s = flow_job_spec("q", "a", 5000); /* it is replaced before that */
     struct flow_job job;
 
     flow_listen(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     s.on_conflict = LAPSE_REPLACE;
-    s.due = lapse_in(250);
+    s.due = lapse_in(5300);
     cr_assert_eq(flow_spec(f, &s, &job), 0);
     flow_until(f, w.settled == 1);
     cr_assert_eq(w.runs[0].job.due_ms, job.due_ms);

@@ -114,9 +114,9 @@ FLOW_ALL_MODES(due, a_job_made_due_later_does_not_run_at_its_old_time)
     struct flow_job moved;
 
     flow_listen(f, "q", &w);
-    cr_assert_eq(flow_schedule(f, "q", "a", 1000, NULL), 0);
-    cr_assert_eq(flow_schedule(f, "q", "b", 1000, NULL), 0);
-    cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(1400), &moved), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", 5000, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "b", 5000, NULL), 0);
+    cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(5400), &moved), 0);
     cr_assert_eq(flow_reschedule(f, "q", "b", lapse_in(3600000), NULL), 0);
     flow_until(f, w.settled == 1);
     flow_each_once(&w, 1);
