@@ -4,7 +4,7 @@
 #include "listening.h"
 #include "wire.h"
 
-enum { HOUR = 3600000, LEASE_MS = 3000, RUN_MS = 3100 };
+enum { HOUR = 3600000, LEASE_MS = 3000, RUN_MS = 3100, LONG_LEASE_MS = 60000, CUT_MS = 4000 };
 
 /* Leases that outlast two seconds without a CPU; the first renewal lasts for the run. */
 static void short_run(struct lapse_options *o)
@@ -18,6 +18,13 @@ static void long_run(struct lapse_options *o)
 {
     short_run(o);
     o->run_ms = HOUR;
+}
+
+/* No lease or run of some seconds is over before it is looked at. */
+static void long_lease(struct lapse_options *o)
+{
+    long_run(o);
+    o->lease_ms = LONG_LEASE_MS;
 }
 
 /* What is lost stays where it is. */
@@ -75,18 +82,18 @@ Test(extend, a_lease_that_lasted_to_the_end_of_its_run_is_renewed_at_once)
 
 Test(extend, a_shorter_one_ends_the_lease_with_the_run)
 {
-    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease);
     struct flow_handler w = {.way = FLOW_KEEP};
 
     flow_allow_log(f, "held for run_ms");
     hold(f, &w);
     int64_t first_ms = lapse_job_until_ms(w.held[0]);
     int64_t before_ms = redis_now_ms(f->server);
-    cr_assert_eq(lapse_extend(w.held[0], 500), 0);
+    cr_assert_eq(lapse_extend(w.held[0], CUT_MS), 0);
     flow_until(f, lapse_job_until_ms(w.held[0]) != first_ms);
     int64_t until_ms = lapse_job_until_ms(w.held[0]);
-    cr_assert_geq(until_ms, before_ms + 500);
-    cr_assert_leq(until_ms, redis_now_ms(f->server) + 500 + 1);
+    cr_assert_geq(until_ms, before_ms + CUT_MS);
+    cr_assert_leq(until_ms, redis_now_ms(f->server) + CUT_MS + 1);
     cr_assert_eq(flow_score(f, "q", "run", "a"), until_ms);
 
     flow_until(f, w.n_held == 2);
@@ -136,7 +143,7 @@ Test(extend, the_last_of_several_in_a_turn_counts)
 Test(extend, many_in_one_turn_travel_together_and_those_that_change_nothing_not_at_all)
 {
     enum { N = 100 };
-    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease);
     struct flow_handler w = {.way = FLOW_KEEP};
 
     flow_listen(f, "q", &w);
@@ -158,7 +165,7 @@ Test(extend, many_in_one_turn_travel_together_and_those_that_change_nothing_not_
 
     int64_t until_ms = lapse_job_until_ms(w.held[N - 1]);
     for (int i = 0; i < N; i++) {
-        cr_assert_eq(lapse_extend(w.held[i], LEASE_MS / 2), 0);
+        cr_assert_eq(lapse_extend(w.held[i], LONG_LEASE_MS / 2), 0);
     }
     flow_until(f, lapse_job_until_ms(w.held[N - 1]) != until_ms);
     cr_assert_eq(flow_calls(f, "zmscore") - before, 1);
@@ -181,20 +188,21 @@ static int schedule_run(struct flow *f, const char *id, int64_t run_ms)
 /* From the start of its handler; the lease ends with the run. */
 Test(extend, the_schedule_may_say_how_long_one_run_may_take)
 {
-    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_run);
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease);
     struct flow_handler w = {.way = FLOW_KEEP};
 
     flow_allow_log(f, "held for run_ms");
     flow_listen(f, "q", &w);
-    cr_assert_eq(schedule_run(f, "a", 500), 0);
+    cr_assert_eq(schedule_run(f, "a", CUT_MS), 0);
     flow_until(f, w.n_held == 2);
     cr_assert_eq(w.runs[1].job.try_no, 2);
-    cr_assert_geq(w.runs[1].job.due_ms, w.runs[0].job.claimed_us / 1000 + 500);
-    cr_assert_lt(w.runs[1].job.due_ms, w.runs[0].job.claimed_us / 1000 + LEASE_MS,
+    cr_assert_geq(w.runs[1].job.due_ms, w.runs[0].job.claimed_us / 1000 + CUT_MS);
+    cr_assert_lt(w.runs[1].job.due_ms, w.runs[0].job.claimed_us / 1000 + LONG_LEASE_MS,
                  "the lease of the claim was cut");
     cr_assert_eq(lapse_extend(w.held[1], HOUR), 0);
-    int64_t first_ms = lapse_job_until_ms(w.held[1]);
-    flow_until(f, lapse_job_until_ms(w.held[1]) > first_ms + LEASE_MS);
+    int64_t cut_ms = w.runs[1].job.claimed_us / 1000 + CUT_MS;
+    flow_poll(f, redis_now_ms(f->server) > cut_ms + 500);
+    cr_assert_gt(lapse_job_until_ms(w.held[1]), cut_ms + 500);
     flow_settle(&w, FLOW_DONE);
     cr_assert_eq(w.errors, 1, "that of the first run");
     flow_end(f, "q");
