@@ -4,6 +4,7 @@
 #include "allocations.h"
 #include "audit.h"
 #include "handler.h"
+#include "listening.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,7 +59,8 @@ Test(abandon, tells_redis_nothing)
     struct lapse_spec s = flow_job_spec("q", "b", HOUR);
 
     flow_hold(f, &w, "a");
-    flow_until(f, flow_get(f, "q", "a", NULL) == 0);
+    flow_heard(f);
+    flow_calm(f); /* it has entered */
 
     char *dump = flow_dump(f);
     long long before = flow_scripts(f);

@@ -141,6 +141,7 @@ Test(grace, of_the_jobs_of_a_listener_whose_handler_blocks_is_kept_amid_a_steady
     stream_listen(&s, FLOW_FULL);
     struct listener *other = other_process(&s, runs, LISTENER_BLOCKS);
     stream_start(&s, 0);
+    flow_poll(s.f, runs->n == 1);
     stream_end(&s);
     cr_assert_eq(runs->n, 1);
     listener_free(other);
@@ -162,6 +163,7 @@ Test(grace, of_the_jobs_of_a_full_listener_is_kept_amid_a_steady_stream)
     flow_until_listeners(s.f, "q", 2);
     flow_spin(s.f, 300);
     stream_start(&s, 0);
+    flow_until(s.f, full.n_held == 1);
     stream_end(&s);
     flow_settle(&full, FLOW_DONE);
     flow_each_once(&full, 1);
@@ -185,6 +187,7 @@ Test(grace, of_delayed_jobs_is_kept_beside_a_listener_without_an_alarm_amid_a_st
     flow_until_listeners(s.f, "q", 2);
     flow_spin(s.f, 300);
     stream_start(&s, 50);
+    flow_until(s.f, deaf.n_runs > 0);
     stream_end(&s);
     flow_until(s.f, deaf.settled + s.w.settled == FIRST + s.n);
     cr_assert_gt(deaf.n_runs, 0);
