@@ -88,8 +88,8 @@ Test(claim, waits_for_a_job_and_no_longer_than_it_was_told)
     expect(lapse("schedule", "q", "--id", "a", "--in", "20ms"), 0, NULL, NULL);
     proc_wait(p, 10000);
     expect(p, 0, "\"id\":\"a\"", NULL);
-    /* it has left the other listeners */
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:listeners"), 0);
+    /* it has left the other listeners; a Redis that stands still does not hold it up */
+    until_depth(s, "q", "listeners", 0);
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 1);
     server_stop(s);
 }
@@ -132,7 +132,7 @@ Test(claim, that_is_ended_by_a_signal_while_it_waits_leaves_the_other_listeners)
         proc_signal(p, signals[i]);
         proc_wait(p, 10000);
         expect(p, 128 + signals[i], "", "");
-        cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:listeners"), 0);
+        until_depth(s, "q", "listeners", 0);
     }
 
     server_stop(s);

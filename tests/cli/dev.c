@@ -359,7 +359,6 @@ Test(demo, tells_its_story_and_exits_0, .timeout = 60)
     snprintf(line, sizeof line, "cd '%s' && BUILD='%s' tools/build/demo.sh", test_root(),
              test_build());
 
-    int64_t start_ms = test_now_ms();
     struct proc *p = shell(line);
     proc_wait(p, 20000);
     cr_assert_eq(count_of(p->out, "not paid: cancelled"), 5, "%s", p->out);
@@ -369,6 +368,5 @@ Test(demo, tells_its_story_and_exits_0, .timeout = 60)
               "%s", p->out);
     cr_assert(has(p, "none missing, none twice, none early") && has(p, "scheduled"), "%s", p->out);
     cr_assert(!has(p, "FAULT") && !has(p, "\033"), "%s", p->out);
-    cr_assert(test_now_ms() - start_ms < 15000);
-    expect(p, 0, NULL, NULL);
+    expect(p, 0, NULL, NULL); /* after 12 s it gives up */
 }

@@ -212,12 +212,11 @@ Test(doctor, knows_what_replicas_are_good_for)
     setenv("LAPSE_URL", master->url, 1);
     redis_do(master, "CONFIG SET min-replicas-to-write 1");
     finds(doctor(), 1, "replicas", "FAIL", "every write is refused");
-    redis_do(master, "CONFIG SET min-replicas-to-write 0");
+    redis_do(master, "CONFIG SET min-replicas-to-write 0 repl-diskless-sync-delay 0");
     finds(doctor(), 0, "replicas", "OK", "none");
     snprintf(port, sizeof port, "%d", master->port);
 
-    const char *args[] = {"--replicaof", "127.0.0.1", port, "--repl-diskless-sync-delay",
-                          "0",           NULL};
+    const char *args[] = {"--replicaof", "127.0.0.1", port, NULL};
     struct server *s = server_start_opts(args);
     cr_assert_eq(redis_int(master, "WAIT 1 10000"), 1);
     finds(doctor(), 0, "replicas", "WARN", "CONFIG SET min-replicas-to-write 1");
@@ -699,6 +698,7 @@ Test(doctor, beside_running_listeners_finds_nothing_wrong)
     struct proc *bench = lapse_start("bench", "p", "--rate", "2000/s", "--duration", "600s",
                                      "--delay", "100ms", "--listeners", "2", "--json");
 
+    until_depth(s, "q", "listeners", 1); /* so it hears signals */
     for (int64_t end_ms = test_now_ms() + 10000; !redis_int(s, "EXISTS lapse:{p}:run");) {
         cr_assert_lt(test_now_ms(), end_ms, "no job runs");
     }

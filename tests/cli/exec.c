@@ -11,8 +11,8 @@
 
 static void schedule(const char *id, const char *body)
 {
-    expect(lapse("schedule", "--in", "0s", "--backoff", "30s", "--id", id, "--", "q", body), 0,
-           NULL, NULL);
+    expect(lapse("schedule", "--in", "0s", "--backoff", "1h", "--id", id, "--", "q", body), 0, NULL,
+           NULL);
 }
 
 #define run_one(...) lapse("listen", "q", "--count", "1", "--exec", "--", __VA_ARGS__)
@@ -124,8 +124,10 @@ Test(exec, that_fails_is_logged_with_its_try_and_what_becomes_of_it)
     expect(p, 0, "", "lapse: mail/tmp: try 2 of 2: exit status 75: dead\n");
     expect(lapse("get", "mail", "tmp"), 0, "\"reason\":\"exit status 75\"", NULL);
 
-    expect(lapse("schedule", "mail", "--id", "once", "--in", "0s", "--tries", "forever"), 0, NULL,
-           NULL);
+    /* it is not due again before the next job */
+    expect(lapse("schedule", "mail", "--id", "once", "--in", "0s", "--tries", "forever",
+                 "--backoff", "1h"),
+           0, NULL, NULL);
     p = lapse("listen", "mail", "--count", "1", "--exec", "--", "sh", "-c", "kill -9 $$");
     expect(p, 0, "", "lapse: mail/once: try 1: killed by signal 9: will run again\n");
     expect(lapse("schedule", "mail", "--id", "bad", "--in", "0s"), 0, NULL, NULL);
@@ -207,7 +209,7 @@ Test(exec, command_of_a_job_that_is_cancelled_is_ended_and_the_job_is_gone)
     struct server *s = tool_redis();
 
     schedule("i", "");
-    struct proc *p = lapse_start("listen", "q", "--count", "1", "-o", "lease_ms=3s", "--exec", "--",
+    struct proc *p = lapse_start("listen", "q", "--count", "1", "-o", "lease_ms=9s", "--exec", "--",
                                  "sh", "-c", "echo $$; exec sleep 60");
     until_out(p, "\n");
     expect(lapse("cancel", "q", "i"), 1, "", "q/i: the job is running");
@@ -224,7 +226,7 @@ Test(exec, command_of_a_cancelled_job_that_exits_with_0_is_done)
 
     schedule("i", "");
     struct proc *p =
-        lapse_start("listen", "q", "--count", "1", "-o", "lease_ms=3s", "--exec", "--", "sh", "-c",
+        lapse_start("listen", "q", "--count", "1", "-o", "lease_ms=9s", "--exec", "--", "sh", "-c",
                     "trap 'exit 0' TERM; echo $$; sleep 61 & while :; do wait; done");
     until_out(p, "\n");
     expect(lapse("--format", "text", "cancel", "q", "i", "--running"), 0, "q/i asked to stop",
@@ -263,14 +265,15 @@ Test(exec, that_does_not_obey_term_gets_kill_with_its_group)
 
     /* the shell has begun by then */
     struct proc *p =
-        lapse_start("listen", "q", "--count", "1", "-o", "run_ms=2s", "--exec", "--", "sh", "-c",
+        lapse_start("listen", "q", "--count", "1", "-o", "run_ms=6s", "--exec", "--", "sh", "-c",
                     "trap '' TERM; sleep 61 & echo $! $$; while :; do wait; done");
     until_out(p, "\n");
 
     int inner;
     int outer;
     cr_assert_eq(sscanf(p->out, "%d %d", &inner, &outer), 2);
-    expect(p, 0, NULL, "run_ms");
+    until_err(p, "run_ms");
+    expect(p, 0, NULL, NULL);
     until_no_process(inner);
     until_no_process(outer);
 
@@ -623,7 +626,7 @@ Test(exec, is_not_signalled_once_it_was_reaped)
     schedule("a", "");
     proc_free(shell("true")); /* sets $lapse */
     snprintf(line, sizeof line,
-             "export LD_PRELOAD='%s'; exec $lapse listen q -o lease_ms=3s -o sweep_ms=1h --exec -- "
+             "export LD_PRELOAD='%s'; exec $lapse listen q -o lease_ms=9s -o sweep_ms=1h --exec -- "
              "sh -c 'sleep 61 & trap \"exit 3\" TERM; echo $$; while :; do wait; done'",
              preload);
 
@@ -648,7 +651,7 @@ Test(exec, command_whose_lease_is_lost_is_ended)
 
     schedule("a", "");
 
-    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=300", "-o", "sweep_ms=1h", "--exec",
+    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=9s", "-o", "sweep_ms=1h", "--exec",
                                  "--", "sh", "-c", "echo $$; exec sleep 60");
     until_out(p, "\n");
 

@@ -15,7 +15,8 @@ static void schedule(const char *id, const char *in, const char *body)
 Test(listen, prints_one_json_line_for_each_job_and_it_is_done)
 {
     struct server *s = tool_redis();
-    struct proc *p = lapse_start("listen", "q", "-v");
+    /* without a sweep, which might be first */
+    struct proc *p = lapse_start("listen", "q", "-v", "-o", "sweep_ms=1h");
     char expected[400];
     char via[16];
 
@@ -278,8 +279,10 @@ Test(listen, says_once_that_its_claims_are_refused_and_once_that_they_are_answer
 
     schedule("later", "1h", ""); /* a queue that has jobs is looked at each sweep_ms */
     until_told(s, "commandstats", "cmdstat_exists:calls=", 30); /* it has worked for a while */
-    schedule("i", "1s", "");
+    proc_signal(p, SIGSTOP); /* it does not claim the job before that is refused */
+    schedule("i", "0s", "");
     redis_do(s, "REPLICAOF 127.0.0.1 1");
+    proc_signal(p, SIGCONT);
     until_told(s, "errorstats", "errorstat_READONLY:count=", 20);
     until_err(p, "READONLY");
     redis_do(s, "REPLICAOF NO ONE");
