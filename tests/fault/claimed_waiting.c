@@ -55,7 +55,7 @@ Test(f34, jobs_that_wait_for_their_handler_longer_than_run_ms_all_begin, .timeou
 }
 
 /* ---- F35 ---- */
-enum { LEASE_MS = 1000, TOLD_MS = 10000 };
+enum { LEASE_MS = 5000, TOLD_MS = 10000 };
 
 /* The program again, before its main(), with a clock that the test moves: its first handler blocks
  * until stdin says something, and the second job waits behind it. */

@@ -136,9 +136,14 @@ static void an_hour_back(struct steps *s)
     step(s, -HOUR, "set back");
     is_quiet(f, "1 h back");
     flow_spin(f, 1000);
-    cr_assert_eq(w.n_runs, 0, "by Redis's clock nothing is due and no lease is over");
+
+    /* by Redis's clock nothing is due and no lease is over, unless it was before the step */
+    for (size_t i = 0; i < w.n_runs; i++) {
+        cr_assert_geq(w.runs[i].job.claimed_us, w.runs[i].job.due_ms * 1000);
+    }
+    size_t before = w.n_runs;
     schedule_some(f, "q", N, 30); /* new ones go by the clock as it is */
-    flow_until(f, w.settled == N);
+    flow_until(f, w.settled == before + N);
 
     int64_t at = test_now_ms();
     step(s, HOUR, "set forward");
@@ -300,6 +305,10 @@ static void with_clocks(int64_t step_us, bool jump, long n)
 
     struct proc *listener = proc_start((const char *const[]){"lapse", "listen", "q", NULL});
     struct proc *other = proc_start((const char *const[]){"lapse", "listen", "q", NULL});
+    int64_t start_ms = test_now_ms();
+    while (redis_int(s, "ZCARD lapse:{q}:listeners") < 2) { /* so both hear signals */
+        cr_assert_lt(test_now_ms(), start_ms + 10000, "they do not listen");
+    }
     for (long i = 0; i < n; i++) {
         if (jump) {
             c->step_us = i % 2 ? DAY_US : -DAY_US;

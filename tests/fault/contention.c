@@ -34,7 +34,7 @@ static void leave_behind(struct flow *f, long n, long m)
     struct runs *runs = runs_new(n + m);
 
     opts.log = NULL;
-    opts.lease_ms = 3000;
+    opts.lease_ms = 6000; /* none ends before all are held */
     opts.max_running = 100000;
     schedule_all(f, n, 3, "again");
     schedule_all(f, m, 1, "last");

@@ -42,9 +42,9 @@ static void follow(struct server *replica, struct server *master)
     until_it_has_all(replica, master);
 }
 
-static void short_leases(struct lapse_options *o)
+static void one_at_a_time(struct lapse_options *o)
 {
-    o->lease_ms = 1000;
+    o->lease_ms = 9000;
     o->sweep_ms = 200;
     o->max_running = 1;
 }
@@ -63,7 +63,7 @@ static void hold_by_address(struct failover *x, struct flow_handler *w)
     flow_listen(x->f, "q", w);
 }
 
-/* The replica is promoted before it hears of the claim. */
+/* The replica is promoted before there is a claim to hear of: that is held back. */
 static void claim_and_fail_over(struct failover *x)
 {
     struct flow *f = x->f;
@@ -73,10 +73,12 @@ static void claim_and_fail_over(struct failover *x)
     hold_by_address(x, &x->lost);
     flow_until_listeners(f, "q", 1);
     f->l = direct;
+    proxy_hold(x->address, true);
     cr_assert_eq(flow_schedule(f, "q", "j", 200, NULL), 0);
 
     until_it_has_all(x->other, f->server);
     redis_do(x->other, "REPLICAOF NO ONE");
+    proxy_hold(x->address, false);
     flow_until(f, x->lost.n_held == 1);
 
     proxy_aim(x->address, x->other);
@@ -95,7 +97,7 @@ Test(f32, a_holder_whose_claim_a_failover_lost_has_another_token_and_may_not_set
 
     x.address = proxy_start(f->server);
     x.o.url = x.address->url;
-    short_leases(&x.o);
+    one_at_a_time(&x.o);
     lost->way = present->way = FLOW_KEEP;
     flow_allow_log(f, "lost the connection");
     flow_allow_log(f, "the lease of job");

@@ -120,6 +120,8 @@ static void forwarders_start(struct forwarders *w, struct flow *f, int n)
 static void forwarders_stop(struct forwarders *w)
 {
     for (int i = 0; i < FORWARDERS && w->p[i]; i++) {
+        /* before that it may not hear signals yet */
+        cr_assert(proc_until_out(w->p[i], "\"forward\":", 10000), "%s", w->p[i]->err);
         proc_signal(w->p[i], SIGTERM);
         cr_assert_eq(proc_wait(w->p[i], 10000), 0, "%d: %s", w->p[i]->status, w->p[i]->err);
         proc_free(w->p[i]);
