@@ -5,7 +5,9 @@
 #include "audit.h"
 #include "proxy.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -332,15 +334,46 @@ Test(examples, end_well)
     server_stop(s);
 }
 
+/* Its stdout has room for so many bytes and no more. */
+static struct proc *start_into_nearly_full_pipe(const char *url, size_t room)
+{
+    char line[4400];
+    struct proc *p;
+
+    snprintf(line, sizeof line,
+             "read -r n; printf \"%%${n}s\"; exec '%s/examples/order_timeout' '%s'", test_build(),
+             url);
+    p = proc_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    int size = fcntl(p->out_fd, F_SETPIPE_SZ, 4096);
+    cr_assert(size > 0, "%m");
+    snprintf(line, sizeof line, "%zu\n", (size_t)size - room);
+    proc_write(p, line, strlen(line));
+    return p;
+}
+
+static void until_pipe_is_full(struct proc *p)
+{
+    int64_t end_ms = test_now_ms() + 10000;
+    int size = fcntl(p->out_fd, F_GETPIPE_SZ);
+
+    for (int len = 0; len < size; poll(NULL, 0, 1)) {
+        cr_assert(!ioctl(p->out_fd, FIONREAD, &len));
+        cr_assert_lt(test_now_ms(), end_ms, "%d bytes of %d", len, size);
+    }
+}
+
 /* Neither cancels a paid order nor gives its money back. */
 Test(examples, order_that_was_paid_stays_paid_although_the_cancel_has_no_answer)
 {
+    static const char first[] = "order-1 is placed\n";
     struct server *s = tool_redis();
     struct proxy *wire = proxy_start(s);
-    struct proc *p = proc_start((const char *const[]){"examples/order_timeout", wire->url, NULL});
+    struct proc *p = start_into_nearly_full_pipe(wire->url, sizeof first - 1);
 
-    until_out(p, "order-2 is placed");
+    /* it stands still in its next line until that is read, however long it takes */
+    until_pipe_is_full(p);
     proxy_swallow(wire, true);
+    until_out(p, "order-2 is placed");
     until_out(p, "order-1 is paid\n");
     until_err(p, "no answer from Redis");
     proxy_swallow(wire, false);

@@ -298,14 +298,14 @@ Test(schedule, refuses_a_tag_that_breaks_a_rule_and_says_which)
 
 Test(schedule, for_replicas_exits_with_0_when_they_have_the_job)
 {
-    struct server *master = server_start_tcp(NULL);
+    static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
+    struct server *master = server_start_tcp(at_once);
     char port[16];
 
     setenv("LAPSE_URL", master->tcp_url, 1);
     snprintf(port, sizeof port, "%d", master->port);
 
-    const char *args[] = {"--replicaof", "127.0.0.1", port, "--repl-diskless-sync-delay",
-                          "0",           NULL};
+    const char *args[] = {"--replicaof", "127.0.0.1", port, NULL};
     struct server *replica = server_start_opts(args);
     redis_do(master, "SET other x");
     cr_assert_eq(redis_int(master, "WAIT 1 10000"), 1);
