@@ -626,7 +626,7 @@ Test(exec, is_not_signalled_once_it_was_reaped)
     schedule("a", "");
     proc_free(shell("true")); /* sets $lapse */
     snprintf(line, sizeof line,
-             "export LD_PRELOAD='%s'; exec $lapse listen q -o lease_ms=9s -o sweep_ms=1h --exec -- "
+             "export LD_PRELOAD='%s'; exec $lapse listen q -o lease_ms=3s -o sweep_ms=1h --exec -- "
              "sh -c 'sleep 61 & trap \"exit 3\" TERM; echo $$; while :; do wait; done'",
              preload);
 
@@ -651,7 +651,7 @@ Test(exec, command_whose_lease_is_lost_is_ended)
 
     schedule("a", "");
 
-    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=9s", "-o", "sweep_ms=1h", "--exec",
+    struct proc *p = lapse_start("listen", "q", "-o", "lease_ms=300", "-o", "sweep_ms=1h", "--exec",
                                  "--", "sh", "-c", "echo $$; exec sleep 60");
     until_out(p, "\n");
 

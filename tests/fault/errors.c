@@ -165,7 +165,7 @@ static void begin(struct cell *c)
     scripted_server_answer(c->between, c->step, c->error->answer);
     snprintf(url, sizeof url, "unix://u:p@%s?db=1", c->between->path);
     opts.url = url;
-    opts.reply_ms = 2000;
+    opts.reply_ms = 5000;
     opts.lease_ms = 900; /* one that ends within the second makes its job a new request */
     opts.sweep_ms = 200;
     opts.arm_ahead_ms = 20;
