@@ -157,7 +157,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         set_attempt(job, &attempt);
     }
 
-    if (job->state == LAPSE_WAITING) {
+    if (row->state == LAPSE_WAITING || row->state == JOB_SKIPPED) {
         job->due_ms = row->score_ms;
     } else if (job->state == LAPSE_RUNNING) {
         job->until_ms = row->score_ms;

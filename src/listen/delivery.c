@@ -3,6 +3,7 @@
  * jobs that were asked for wait for the end of the pull. A job that no pull wants any more is given
  * back; where nobody wants any, there is none, as the claim has asked for none. */
 #include "listen/delivery.h"
+#include "listen/told.h"
 
 static void delivery_count(struct delivery *d, enum lapse_via via)
 {
@@ -55,15 +56,29 @@ static int delivery_take_job(struct delivery *d, const struct claim *c, const st
     return 0;
 }
 
-/* It does not run, as its attributes say. */
+static void on_told(void *arg)
+{
+    struct delivery *d = arg;
+    d->leases->events->ended(d->leases->arg, d->owner);
+}
+
+/* It does not run, as its attributes say. Until the event function has heard of it, it keeps a
+ * slot: so no more of them come than are heard of. */
 static void delivery_note_verdict(struct delivery *d, const struct job_row *row)
 {
     struct lapse_stats *stats = &d->context->stats;
+    struct told_end end = {on_told, d};
+    enum lapse_event what = LAPSE_EVENT_DIED;
 
     if (row->state == JOB_SKIPPED) {
+        what = LAPSE_EVENT_SKIPPED;
         stats->skipped++;
     } else {
         stats->failed++;
+    }
+
+    if (told_of_row(d->leases->tasks, d->context, what, d->queue, row, &end)) {
+        share_hold(d->share);
     }
 }
 

@@ -141,7 +141,8 @@ static void sweep_tell(const struct sweep *s, const struct sweep_reply *reply)
 
     for (size_t i = 0; i < reply->n_jobs; i++) {
         if (script_swept_job(reply, i, &row)) {
-            told_of_dead(s->sweeps->tasks, s->sweeps->context, s->queue, &row);
+            told_of_row(s->sweeps->tasks, s->sweeps->context, LAPSE_EVENT_DIED, s->queue, &row,
+                        NULL);
         }
     }
 }

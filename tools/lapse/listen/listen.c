@@ -468,7 +468,7 @@ static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_
     struct listen *in = arg;
 
     (void)l;
-    if (what == LAPSE_EVENT_CANCEL && in->argv) {
+    if (what == LAPSE_EVENT_CANCEL) {
         exec_cancel(&in->exec, job);
     }
 }
@@ -503,7 +503,9 @@ static void listen_begin(struct listen *in)
 
     init_sinks(in);
     watch_signals(in);
-    lapse_on_event(in->c.l, on_event, in);
+    if (in->argv) {
+        lapse_on_event(in->c.l, on_event, in);
+    }
 
     for (int i = 0; !err && i < in->n_queues; i++) {
         err = lapse_listen(in->c.l, in->queues[i], NULL, on_due_job, in);
