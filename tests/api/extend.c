@@ -4,7 +4,7 @@
 #include "listening.h"
 #include "wire.h"
 
-enum { HOUR = 3600000, LEASE_MS = 3000, RUN_MS = 3100, LONG_LEASE_MS = 60000, CUT_MS = 4000 };
+enum { HOUR = 3600000, LEASE_MS = 5000, RUN_MS = 5100, LONG_LEASE_MS = 60000, CUT_MS = 4000 };
 
 /* Leases that outlast two seconds without a CPU; the first renewal lasts for the run. */
 static void short_run(struct lapse_options *o)
