@@ -22,7 +22,7 @@ Test(no_events, without_notifications_all_is_delivered_and_one_warning_says_why)
 
     flow_listen(f, "q", &w);
     run_jobs(f, &w, 30);
-    cr_assert_eq(flow_stats(f->l).missed_events, 0);
+    cr_assert_eq(flow_stats(f->l).missed_events, flow_logged(f, WARNING));
     flow_until(f, flow_logged(f, WARNING) == 1);
     cr_assert_eq(flow_stats(f->l).missed_events, 1);
     run_jobs(f, &w, 30);
@@ -118,6 +118,13 @@ Test(no_events, a_canary_that_is_lost_is_no_silence)
     flow_end(f, "q");
 }
 
+static long long connections(struct flow *f)
+{
+    return redis_int(f->server, "EVAL %s 0",
+                     "return tonumber(string.match(redis.call('INFO', 'stats'), "
+                     "'total_connections_received:(%d+)'))");
+}
+
 /* Its user may do anything but hear. */
 Test(no_events, without_the_right_to_subscribe_alarm_and_sweep_deliver)
 {
@@ -131,34 +138,29 @@ Test(no_events, without_the_right_to_subscribe_alarm_and_sweep_deliver)
     snprintf(url, sizeof url, "unix://half:secret@%s", f->server->socket);
     opts.url = url;
     opts.sweep_ms = 1000;
-    opts.reply_ms = 400;
+    opts.reply_ms = 3500;
     f->l = flow_open(f, &opts);
     flow_allow_log(f, "refuses the subscription");
     flow_listen(f, "q", &w);
 
     int64_t start = test_now_ms();
-    long long before = redis_int(f->server, "EVAL %s 0",
-                                 "return tonumber(string.match(redis.call('INFO', 'stats'), "
-                                 "'total_connections_received:(%d+)'))");
+    long long before = connections(f);
     for (int i = 0; i < N; i += 6) {
         run_jobs(f, &w, 6);
         flow_spin(f, 200);
     }
 
-    long long conns = redis_int(f->server, "EVAL %s 0",
-                                "return tonumber(string.match(redis.call('INFO', 'stats'), "
-                                "'total_connections_received:(%d+)'))") -
-                      before;
+    flow_poll(f, connections(f) - before > 2 && flow_stats(f->l).missed_events >= 2);
+
+    long long conns = connections(f) - before;
     int64_t took_ms = test_now_ms() - start;
     flow_each_once(&w, N);
     cr_assert_eq(flow_stats(f->l).via_event, 0);
     cr_assert_eq(flow_stats(f->l).via_notice, 0);
 
     /* one each half of reply_ms at the most, and with no word more than the first */
-    cr_assert_leq(conns, 2 + took_ms / 200, "%lld connections in %lld ms", conns,
+    cr_assert_leq(conns, 2 + took_ms / 1750, "%lld connections in %lld ms", conns,
                   (long long)took_ms);
-    cr_assert_gt(conns, 2);
-    cr_assert_geq(flow_stats(f->l).missed_events, 2);
     cr_assert_leq(flow_stats(f->l).missed_events, (uint64_t)conns + 1);
     cr_assert_eq(flow_logged(f, "refuses the subscription"), 1);
     redis_do(f->server, "ACL SETUSER half allchannels");

@@ -256,13 +256,13 @@ Test(order, a_thousand_requests_of_one_id_hold_up_no_other)
 
 static void little_patience(struct lapse_options *opts)
 {
-    opts->reply_ms = 400;
+    opts->reply_ms = 3500;
 }
 
 /* Each is answered in time; the last of them has waited for many times reply_ms by then. */
 Test(order, no_request_is_given_up_while_those_before_it_are_answered)
 {
-    enum { HOT = 200, DELAY_MS = 3 };
+    enum { HOT = 200, DELAY_MS = 30 };
     static struct flow_answer a[HOT];
     struct flow *f = flow_start(FLOW_FULL);
     struct proxy *p = proxy_start(f->server);
@@ -286,7 +286,7 @@ Test(order, no_request_is_given_up_while_those_before_it_are_answered)
 
 static void patience_below_the_lease(struct lapse_options *opts)
 {
-    opts->reply_ms = 500;
+    opts->reply_ms = 3500;
     opts->lease_ms = 20000;
 }
 

@@ -147,7 +147,7 @@ Test(queues, that_go_where_we_may_not_unsubscribe_cost_one_connection)
     redis_do(f->server, "ACL SETUSER old on >secret ~* &* +@all -unsubscribe");
     snprintf(url, sizeof url, "unix://old:secret@%s", f->server->socket);
     opts.url = url;
-    opts.reply_ms = 200;
+    opts.reply_ms = 3500;
     f->l = flow_open(f, &opts);
     flow_allow_log(f, "refuses the subscription");
     flow_listen(f, "first", &w);

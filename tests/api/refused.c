@@ -7,7 +7,7 @@ enum { HOUR = 3600000 };
 
 static void impatient(struct lapse_options *opts)
 {
-    opts->reply_ms = 1200;
+    opts->reply_ms = 3500;
 }
 
 /* A line a second at most; what was held back is counted in the next. */

@@ -8,7 +8,7 @@
 #include <hiredis/hiredis.h>
 #include <signal.h>
 
-enum { HOUR = 3600000, SOON_MS = 100, FAIR_MS = 2000, LATE_MS = 60000 };
+enum { HOUR = 3600000, SOON_MS = 100, FAIR_MS = 5000, LATE_MS = 60000 };
 
 static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
 
@@ -245,7 +245,7 @@ Test(replicas, that_were_killed_are_missing_and_the_others_are_counted)
 
     open_with(f, fair);
     flow_allow_log(f,
-                   "scheduled, but 1 of 2 replicas have it after 2000 ms (replicas_ms); jobs: 1");
+                   "scheduled, but 1 of 2 replicas have it after 5000 ms (replicas_ms); jobs: 1");
     cr_assert_eq(schedule(f, "b", 2, &job), LAPSE_EALONE);
     cr_assert_eq(job.replicas, 1);
     cr_assert_eq(schedule(f, "c", 1, &job), 0);
@@ -462,7 +462,7 @@ Test(replicas, that_one_schedule_wants_too_many_of_do_not_fail_another)
     struct flow_answer three;
 
     open_with(f, fair);
-    flow_allow_log(f, "1 of 2 replicas have it after 2000 ms (replicas_ms); jobs: 2");
+    flow_allow_log(f, "1 of 2 replicas have it after 5000 ms (replicas_ms); jobs: 2");
     begin(f, &many, "many", 2);
     begin(f, &three, "three", 3);
     begin(f, &one, "one", 1);
@@ -553,7 +553,7 @@ Test(replicas, without_a_second_connection_are_edown_and_nothing_is_stored)
 
     flow_allow_log(f, "Redis at ");
     opts.url = p->url;
-    opts.reply_ms = 1200; /* beyond the longest wait between two attempts to connect */
+    opts.reply_ms = 4000; /* beyond the longest wait between two attempts to connect */
     opts.replicas_ms = SOON_MS;
     f->l = flow_open(f, &opts);
     cr_assert_eq(schedule(f, "plain", 0, NULL), 0);
@@ -787,7 +787,7 @@ Test(replicas, whose_answer_never_comes_are_given_up)
 
     lost_logs(f);
     opts.url = p->url;
-    opts.reply_ms = 1500;
+    opts.reply_ms = 3900;
     opts.replicas_ms = SOON_MS;
     f->l = flow_open(f, &opts);
     flow_allow_log(f, "0 of 1 replicas"); /* of a machine that has other work */
@@ -800,7 +800,7 @@ Test(replicas, whose_answer_never_comes_are_given_up)
     cr_assert_eq(a.calls, 0);
     flow_wait(f, &a);
     is_alone(&a, "a");
-    cr_assert_eq(flow_logged(f, "in 1600 ms (reply_ms and replicas_ms) to WAIT"), 1);
+    cr_assert_eq(flow_logged(f, "in 4000 ms (reply_ms and replicas_ms) to WAIT"), 1);
 
     proxy_heal(p);
     flow_close(f, f->l, 1000);

@@ -5,11 +5,11 @@
 #include "loop.h"
 #include <hiredis/hiredis.h>
 
-enum { HOUR = 3600000 };
+enum { HOUR = 3600000, DUE_MS = 5000 };
 
 static void impatient(struct lapse_options *opts)
 {
-    opts->reply_ms = 1000;
+    opts->reply_ms = 3500;
 }
 
 /* Sends without waiting for the answer: to keep Redis from its work. */
@@ -47,7 +47,7 @@ static struct flow *start(struct flow_handler *w)
 
     flow_listen(f, "q", w);
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(flow_schedule(f, "q", NULL, 150, NULL), 0);
+        cr_assert_eq(flow_schedule(f, "q", NULL, DUE_MS, NULL), 0);
     }
     return f;
 }
@@ -79,7 +79,8 @@ Test(unready_redis, a_replica_refuses_by_name_until_it_is_master_again)
 
     redis_do(f->server, "REPLICAOF 127.0.0.1 1");
     is_refused(f, "READONLY", "give the URL of the master");
-    loop_for(f->loop, 200); /* the jobs fall due meanwhile */
+    flow_poll(f, redis_int(f->server, "ZCOUNT lapse:{q}:due 0 %lld",
+                           (long long)redis_now_ms(f->server) - 200) == 3); /* they fell due */
     cr_assert_eq(w.n_runs, 0);
     redis_do(f->server, "REPLICAOF NO ONE");
     go_on(f, &w);
@@ -119,7 +120,9 @@ Test(unready_redis, a_loading_redis_says_so_and_refuses_every_connection)
     cr_assert_geq(flow_logged(f, "it is loading its data; this passes"), 1);
 
     struct lapse *first = f->l;
-    f->l = flow_open(f, NULL); /* one that comes now waits outside */
+    struct lapse_options opts = flow_options(f);
+    opts.reply_ms = 60000;
+    f->l = flow_open(f, &opts); /* one that comes now waits outside */
     cr_assert_eq(lapse_get(f->l, "q", "new", flow_answered, &a), 0);
     flow_until(f, flow_logged(f, "is loading its data; trying again") > 0);
     cr_assert_eq(flow_logged(f, "does not let us in"), 0);
