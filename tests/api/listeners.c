@@ -281,6 +281,7 @@ Test(listeners, ask_once_in_200_ms_however_often_others_say_that_the_names_chang
     flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);
     flow_spin(f, 600); /* its first heartbeats */
+    flow_calm(f);
 
     long long before = reads(f);
     int64_t start_ms = test_now_ms();
@@ -290,10 +291,11 @@ Test(listeners, ask_once_in_200_ms_however_often_others_say_that_the_names_chang
     }
 
     flow_spin(f, 300);
+    flow_poll(f, reads(f) > before);
+    flow_calm(f);
 
     long long asked = reads(f) - before;
     int64_t took_ms = test_now_ms() - start_ms;
-    cr_assert_geq(asked, 1);
     cr_assert_leq(asked, took_ms / 200 + 1, "%lld times in %lld ms", asked, (long long)took_ms);
     flow_end(f, "q");
 }
@@ -306,7 +308,7 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
     struct lapse_options opts = flow_options(f);
 
     opts.log = NULL;
-    opts.lease_ms = 3000;
+    opts.lease_ms = 60000;
     opts.sweep_ms = 200;
 
     struct listener *victim = listener_start(runs, "q", &opts, LISTENER_KEEPS);
@@ -320,6 +322,11 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
     struct listener *other = listener_start(runs, "q", &opts, LISTENER_SETTLES);
     flow_until_listeners(f, "q", 2);
     listener_signal(victim, SIGKILL);
+    int64_t until_ms = redis_now_ms(f->server) + 1000; /* when its leases end, not in a minute */
+    redis_do(f->server, "EVAL %s 0 %lld",
+             "for _, id in ipairs(redis.call('ZRANGE', 'lapse:{q}:run', 0, -1)) do "
+             "redis.call('ZADD', 'lapse:{q}:run', ARGV[1], id) end",
+             (long long)until_ms);
     for (int i = 0; i < OTHERS; i++) { /* half of them the dead one's, by the registry */
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
     }
@@ -334,8 +341,7 @@ Test(listeners, run_again_what_a_killed_one_held_and_nothing_else)
                 again++;
                 cr_assert_eq(runs->run[k].try_no, 2);
                 cr_assert_gt(runs->run[k].token, runs->run[i].token);
-                cr_assert_geq(runs->run[k].claimed_us / 1000,
-                              runs->run[i].claimed_us / 1000 + 3000);
+                cr_assert_geq(runs->run[k].claimed_us / 1000, until_ms);
             }
         }
         cr_assert_eq(again, 1, "%s ran again %u times", runs->run[i].id, again);
@@ -408,6 +414,7 @@ Test(listeners, that_come_and_go_in_mid_stream_run_each_job_once)
 Test(listeners, the_program_and_a_handle_share_a_queue)
 {
     enum { N = 60 };
+    unsigned n = 0;
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
     const char *const argv[] = {"lapse", "-u", f->server->url, "listen", "q", NULL};
@@ -415,8 +422,10 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
 
     flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 2);
-    for (int i = 0; i < N; i++) {
-        cr_assert_eq(flow_schedule(f, "q", NULL, i % 2 * 20, NULL), 0);
+    /* or until each had one: while one has no CPU, the other takes its jobs, too */
+    for (; n < N || w.n_runs == 0 || !proc_until_out(p, "\n", 1); n++) {
+        cr_assert_lt(n, 100 * N, "one of them runs nothing");
+        cr_assert_eq(flow_schedule(f, "q", NULL, n % 2 * 20, NULL), 0);
     }
 
     flow_poll(f, redis_left(f->server, f->space, "q") == 0);
@@ -429,8 +438,7 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
     }
 
     flow_until(f, w.settled == w.n_runs);
-    cr_assert_eq(lines + w.n_runs, N, "%zu and %zu", lines, w.n_runs);
-    cr_assert(lines > 0 && w.n_runs > 0);
+    cr_assert_eq(lines + w.n_runs, n, "%zu and %zu", lines, w.n_runs);
     proc_free(p);
     flow_end(f, "q");
 }

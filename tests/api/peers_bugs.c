@@ -172,7 +172,7 @@ Test(peers_bugs, a_crash_between_the_pop_and_the_timer_loses_the_job)
     lapse_abandon(x.l);
     flow_forget(x.f, x.l);
 
-    listen_too(x.f, &other, short_lease);
+    listen_too(x.f, &other, quick_sweep);
     flow_until(x.f, other.settled == 1);
     cr_assert_eq(other.errors, 0);
     cr_assert(other.n_runs == 1 && other.runs[0].job.try_no == 2);

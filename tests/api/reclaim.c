@@ -79,7 +79,7 @@ Test(reclaim, many_claims_whose_answer_is_lost_go_back_and_run_once)
 
 static void a_short_lease(struct lapse_options *o)
 {
-    o->lease_ms = 3000;
+    o->lease_ms = 6000;
     o->sweep_ms = 500;
 }
 

@@ -23,8 +23,8 @@ static void quick_lease(struct lapse_options *o)
 static void short_run(struct lapse_options *o)
 {
     o->sweep_ms = 50;
-    o->lease_ms = 300;
-    o->run_ms = 300;
+    o->lease_ms = 3500;
+    o->run_ms = 3500;
 }
 
 /* ---- asking ---- */

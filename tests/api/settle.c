@@ -217,7 +217,7 @@ Test(settle, what_another_holds_by_the_same_token_is_neither_settled_nor_renewed
     struct flow_job after;
 
     opts = flow_options(f);
-    opts.lease_ms = 300;
+    opts.lease_ms = 3500;
     f->l = flow_open(f, &opts);
     flow_allow_log(f, "lease");
     flow_listen(f, "q", &w);

@@ -36,13 +36,14 @@ static void sleep_in_the_first(struct lapse *l, struct lapse_job *job, void *arg
 
 static void short_lease(struct lapse_options *opts)
 {
-    opts->lease_ms = 2000;
+    opts->lease_ms = 20000;
+    opts->reply_ms = 60000;
 }
 
 Test(suspended_machine, nothing_is_begun_whose_lease_ended_while_the_machine_slept)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_lease);
-    struct sleeper s = {.w = {.f = f, .way = FLOW_DONE}, .sleep_ms = 5000};
+    struct sleeper s = {.w = {.f = f, .way = FLOW_DONE}, .sleep_ms = 25000};
 
     flow_allow_log(f, "the lease of job");
     flow_allow_log(f, "the clock of Redis"); /* it did not sleep with us */
@@ -68,7 +69,7 @@ Test(suspended_machine, no_lease_is_renewed_that_ended_while_the_machine_slept)
     flow_hold(f, &w, "a");
 
     int64_t until_ms = flow_score(f, "q", "run", "a");
-    slept_ms = 5000;
+    slept_ms = 25000;
     cr_assert_eq(lapse_extend(w.held[0], 600000), LAPSE_EGONE);
     flow_until(f, lapse_job_until_ms(w.held[0]) == 0);
     cr_assert_eq(flow_score(f, "q", "run", "a"), until_ms, "it was renewed");

@@ -51,10 +51,11 @@ FLOW_ALL_MODES(verdict, order_is_paid_needs_no_cancel_call)
     redis_do(f->server, "HSET order:{q}:open status open");
     redis_do(f->server, "HSET order:{q}:paid status open");
     flow_listen(f, "q", &w);
-    cr_assert_eq(schedule_guarded(f, "paid", 300, &paid), 0);
+    cr_assert_eq(schedule_guarded(f, "paid", HOUR, &paid), 0);
     cr_assert_eq(schedule_guarded(f, "open", 300, &open), 0);
     cr_assert_eq(schedule_guarded(f, "unknown", 300, &unknown), 0);
     redis_do(f->server, "HSET order:{q}:paid status paid");
+    cr_assert_eq(flow_reschedule(f, "q", "paid", lapse_in(300), NULL), 0);
 
     flow_until(f, w.settled == 2 && flow_stats(f->l).skipped == 1);
     cr_assert_eq(flow_runs_of(&w, "open"), 1);
