@@ -282,6 +282,8 @@ Test(pause, of_a_queue_with_10000_jobs_keeps_them_all)
         before = w.settled;
         flow_spin(f, 200);
     } while (w.settled != before);
+    flow_poll(f, flow_count(f, "q", "run") == 0);
+    flow_calm(f);
 
     long long left = flow_count(f, "q", "due");
     cr_assert_eq(left + w.settled, ALL + 1);

@@ -70,7 +70,7 @@ FLOW_ALL_MODES(restart, triggers_that_are_gone_are_not_missed)
     struct flow_handler w = {.way = FLOW_DONE};
 
     flow_listen(f, "q", &w);
-    schedule_ahead(f, N, 1500, 200);
+    schedule_ahead(f, N, 5000, 200);
     cr_assert_eq(
         redis_int(
             f->server, "EVAL %s 0",
@@ -115,11 +115,13 @@ static void run_under(void (*strike)(struct flow *f, int round), unsigned rounds
     schedule_ahead(f, N, 50, 600);
 
     unsigned struck = 0;
+    unsigned next_settled = 0; /* however fast they run */
     for (int64_t next_ms = 0; w.settled < N;) {
         cr_assert(flow_turn(f, test_now_ms() + 20));
-        if (struck < rounds && test_now_ms() >= next_ms) {
+        if (struck < rounds && (test_now_ms() >= next_ms || w.settled >= next_settled)) {
             strike(f, (int)struck++);
             next_ms = test_now_ms() + 5 + random() % 40;
+            next_settled = w.settled + 50;
         }
     }
 
