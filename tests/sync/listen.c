@@ -72,7 +72,7 @@ Test(listen, leases_are_renewed_while_handlers_block)
     struct worker k;
 
     waiting_bare(&w);
-    w.options.lease_ms = 2500;
+    w.options.lease_ms = 4500;
     w.s = waiting_open(&w);
     worker_init(&k, DONE);
     k.blocks = true;
@@ -80,7 +80,7 @@ Test(listen, leases_are_renewed_while_handlers_block)
     schedule_due(&w, 2);
     wait_until(k.inside == 2);
 
-    int64_t end_ms = test_now_ms() + 5500;
+    int64_t end_ms = test_now_ms() + 9000;
     wait_until(test_now_ms() > end_ms);
     cr_assert_eq(depth_of(w.s, "q").running, 2);
     k.blocks = false;
@@ -282,8 +282,8 @@ Test(listen, a_blocking_handler_extends_what_it_may_be_held_for)
     struct worker k;
 
     waiting_bare(&w);
-    w.options.lease_ms = 2000;
-    w.options.run_ms = 2100;
+    w.options.lease_ms = 6000;
+    w.options.run_ms = 6100;
     w.options.sweep_ms = 50;
     w.s = waiting_open(&w);
     worker_init(&k, DONE);
@@ -324,8 +324,9 @@ Test(listen, a_job_whose_lease_ended_in_the_line_is_not_begun)
     struct worker k;
 
     waiting_bare(&w);
-    w.options.lease_ms = 1000;
-    w.options.run_ms = 2000;
+    w.options.lease_ms = 4000;
+    w.options.run_ms = 4500;
+    w.options.sweep_ms = 60000; /* which would give it back */
     w.s = waiting_open(&w);
     worker_init(&k, DONE);
     k.blocks = true;
@@ -349,7 +350,7 @@ Test(listen, any_thread_may_ask_whether_its_job_is_asked_to_stop)
     struct lapse_job *asked;
 
     waiting_bare(&w);
-    w.options.lease_ms = 2500;
+    w.options.lease_ms = 4500;
     w.s = waiting_open(&w);
     worker_init(&k, KEEP);
     cr_assert_eq(listen_with(w.s, &k, 2, 0), 0);

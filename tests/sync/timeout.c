@@ -88,6 +88,7 @@ Test(timeout, of_0_is_reply_ms_and_says_what_lapse_says)
     lapse_sync_close(w.s, 0);
 
     w.options.url = w.server->url;
+    w.options.reply_ms = 4000;
     w.s = waiting_open(&w);
     cr_assert_eq(schedule(w.s, "a", HOUR), 0);
     server_signal(w.server, SIGSTOP);
@@ -104,8 +105,8 @@ Test(timeout, of_0_is_long_enough_to_hear_that_too_few_have_it)
     struct lapse_job *job = NULL;
 
     waiting_bare(&w);
-    w.options.reply_ms = 500;
-    w.options.replicas_ms = 2000;
+    w.options.reply_ms = 4000;
+    w.options.replicas_ms = 5000;
     w.s = waiting_open(&w);
     spec.queue = "q";
     spec.id = "a";
@@ -157,18 +158,24 @@ Test(timeout, what_the_loop_has_not_seen_yet_is_taken_back)
     waiting_end(&w, "q");
 }
 
-Test(timeout, a_selection_that_gives_up_goes_on)
+static bool selected_by_a_call_that_gave_up(struct waiting *w)
 {
-    struct waiting w;
     struct lapse_where where = {.size = sizeof where, .state = LAPSE_WAITING};
     struct lapse_sync_count count = {7, 7};
 
-    waiting_start(&w);
-    cr_assert_eq(schedule(w.s, "a", 3600000), 0);
-    server_signal(w.server, SIGSTOP);
-    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, 50, &count), LAPSE_ETIMEOUT);
-    server_signal(w.server, SIGCONT);
+    server_signal(w->server, SIGSTOP);
+    cr_assert_eq(lapse_sync_cancel_all(w->s, "q", &where, 0, 50, &count), LAPSE_ETIMEOUT);
+    server_signal(w->server, SIGCONT);
     cr_assert(count.n == 7 && count.n_running == 7, "nobody waits for them");
-    wait_until(lapse_sync_get(w.s, "q", "a", 0, NULL) == LAPSE_ENOENT);
+    return lapse_sync_get(w->s, "q", "a", 0, NULL) == LAPSE_ENOENT;
+}
+
+Test(timeout, a_selection_that_gives_up_goes_on)
+{
+    struct waiting w;
+
+    waiting_start(&w);
+    cr_assert_eq(schedule(w.s, "a", HOUR), 0);
+    wait_until(selected_by_a_call_that_gave_up(&w));
     waiting_end(&w, "q");
 }

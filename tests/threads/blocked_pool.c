@@ -3,7 +3,7 @@
  * ends, and the jobs of another queue run meanwhile; then N jobs are worked off. */
 #include "programs.h"
 
-enum { THREADS = 64, LEASE_MS = 2500 };
+enum { THREADS = 64, LEASE_MS = 4500 };
 
 static struct {
     atomic_uint inside, ended, others;
