@@ -11,7 +11,8 @@ struct settle_call {
     lapse_cb *fn;
     enum lapse_how how;
     uint64_t token;
-    int64_t lease_ms; /* of a renewal */
+    int64_t lease_ms;   /* of a renewal */
+    struct span reason; /* of the others, as far as they have one */
     union {
         struct settle_request settle;
         struct renew_request renew;
@@ -69,6 +70,8 @@ static void on_settled(struct settle_request *r, int err, const struct settled_j
     script_count_settled(r, settled, &l->context.stats);
     if (settled->as == SETTLED_WAITS) {
         listener_scheduled(&l->listener, c->request.queue, c->request.id, settled->due_ms);
+    } else if (settled->as == SETTLED_DEAD) {
+        listener_died(&l->listener, c->request.queue, &job, c->reason);
     }
     listener_settled(&l->listener, &job);
     request_end(&c->request, 0);
@@ -122,7 +125,7 @@ static void settle_call_renew(struct settle_call *c, int64_t lease_ms)
     script_renew(&l->script, &c->script.renew, &job, c->lease_ms);
 }
 
-static void settle_call_send(struct settle_call *c, int64_t delay_ms, struct span reason)
+static void settle_call_send(struct settle_call *c, int64_t delay_ms)
 {
     struct lapse *l = c->request.handle;
     struct settle_request *r = &c->script.settle;
@@ -134,9 +137,9 @@ static void settle_call_send(struct settle_call *c, int64_t delay_ms, struct spa
 
     switch (c->how) {
     case LAPSE_HOW_DONE: script_done(&l->script, r, &job); break;
-    case LAPSE_HOW_RETRY: script_retry(&l->script, r, &job, delay_ms, reason); break;
-    case LAPSE_HOW_SNOOZE: script_snooze(&l->script, r, &job, delay_ms, reason); break;
-    case LAPSE_HOW_FAIL: script_fail(&l->script, r, &job, reason); break;
+    case LAPSE_HOW_RETRY: script_retry(&l->script, r, &job, delay_ms, c->reason); break;
+    case LAPSE_HOW_SNOOZE: script_snooze(&l->script, r, &job, delay_ms, c->reason); break;
+    case LAPSE_HOW_FAIL: script_fail(&l->script, r, &job, c->reason); break;
     default: script_release(&l->script, r, &job); break;
     }
 }
@@ -175,8 +178,9 @@ int lapse_settle(struct lapse *l, const char *queue, const char *id, uint64_t to
     if (s.how == LAPSE_HOW_RENEW) {
         settle_call_renew(c, s.ms);
     } else {
-        reason.at = memcpy(c->request.extra, reason.at, reason.len);
-        settle_call_send(c, s.ms, reason);
+        c->reason.at = memcpy(c->request.extra, reason.at, reason.len);
+        c->reason.len = reason.len;
+        settle_call_send(c, s.ms);
     }
 
     return 0;

@@ -187,6 +187,14 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     }
 }
 
+void job_die(struct lapse_job *job, struct span reason)
+{
+    job->state = LAPSE_DEAD;
+    job_set_until_ms(job, 0);
+    memcpy(job->reason, reason.at, reason.len);
+    job->reason[reason.len] = '\0';
+}
+
 size_t job_entry_texts_len(const char *queue, const struct job_entry *entry)
 {
     size_t len = strlen(queue) + 1 + entry->id.len + 1 + entry->entry.len + 1 + entry->body.len;

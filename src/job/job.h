@@ -86,6 +86,9 @@ size_t job_texts_len(const char *queue, const struct job_row *row, bool with_bod
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body);
 
+/* The reason is no longer than JOB_REASON_MAX. */
+void job_die(struct lapse_job *job, struct span reason);
+
 enum { JOB_ENTRY_MAX = 20 + 1 + 20 }; /* bytes of the id of an entry, MS-N */
 
 /* What an entry of a stream has of a job. */

@@ -92,11 +92,7 @@ static void leases_note_unsettled(struct leases *ls, uint64_t token)
 /* Its tries are used up, or its handler said so. */
 static void lease_tell_dead(struct lease *l)
 {
-    size_t len = strlen(l->reason);
-
-    l->job.state = LAPSE_DEAD;
-    job_set_until_ms(&l->job, 0);
-    memcpy(l->job.reason, l->reason, len + 1);
+    job_die(&l->job, span_of(l->reason));
     told_of_job(l->leases->tasks, l->leases->context, LAPSE_EVENT_DIED, &l->job);
 }
 
@@ -757,6 +753,19 @@ void leases_settled(struct leases *ls, const struct leased_job *job)
     list_remove(&l->told.node);
     l->state = LEASE_OVER;
     job_set_until_ms(&l->job, 0);
+}
+
+void leases_tell_dead(struct leases *ls, const char *queue, const struct leased_job *job,
+                      struct span reason)
+{
+    const struct lease *l = leases_find(ls, job);
+    struct lapse_job dead = {.queue = queue, .id = job->id.at, .token = job->token, .body = ""};
+
+    if (l) {
+        dead = l->job;
+    }
+    job_die(&dead, reason);
+    told_of_job(ls->tasks, ls->context, LAPSE_EVENT_DIED, &dead);
 }
 
 /* The mark may have come after Redis ran a renewal that is under way. */

@@ -125,6 +125,11 @@ uint64_t leases_forgotten_token(const struct leases *ls);
  * settles it, which then tells EGONE. */
 void leases_settled(struct leases *ls, const struct leased_job *job);
 
+/* To be called before that, of a job that is dead by it: the event function gets what we know of
+ * the job. */
+void leases_tell_dead(struct leases *ls, const char *queue, const struct leased_job *job,
+                      struct span reason);
+
 /* A notice says that this job is asked to stop: if we hold it, Redis is asked. */
 void leases_look(struct leases *ls, const struct leased_job *job);
 

@@ -120,6 +120,12 @@ void listener_configured(struct listener *l, const char *queue)
     }
 }
 
+void listener_died(struct listener *l, const char *queue, const struct leased_job *job,
+                   struct span reason)
+{
+    leases_tell_dead(&l->shared.leases, queue, job, reason);
+}
+
 void listener_settled(struct listener *l, const struct leased_job *job)
 {
     leases_settled(&l->shared.leases, job);

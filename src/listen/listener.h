@@ -38,6 +38,9 @@ void listener_configured(struct listener *l, const char *queue);
 
 /* A job was settled, or renewed, by its token: perhaps we hold it. */
 void listener_settled(struct listener *l, const struct leased_job *job);
+/* To be called before that: the job is dead by it. */
+void listener_died(struct listener *l, const char *queue, const struct leased_job *job,
+                   struct span reason);
 void listener_renewed(struct listener *l, const struct leased_job *job,
                       const struct lease_span *span);
 

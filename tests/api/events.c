@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What lapse_on_event() tells of jobs that a claim met, and that did not run. */
+/* What lapse_on_event() tells of jobs that a claim met, and that did not run; and of those that a
+ * settle by the token let die. */
 #include "allocations.h"
 #include "handler.h"
 #include "listening.h"
@@ -43,6 +44,9 @@ static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_
 {
     struct heard *h = arg;
 
+    if (what == LAPSE_EVENT_CANCEL) {
+        return;
+    }
     cr_assert(what == LAPSE_EVENT_SKIPPED || what == LAPSE_EVENT_DIED);
     cr_assert_eq(lapse_job_state(job), what == LAPSE_EVENT_DIED ? LAPSE_DEAD : 0);
     cr_assert_eq(lapse_job_until_ms(job), 0);
@@ -253,6 +257,95 @@ Test(events, of_jobs_that_are_forwarded_those_that_stay_behind_are_heard_of)
     flow_until(f, flow_stats(f->l).forwarded == 1);
     cr_assert_eq(w.n_runs, 0);
     redis_do(f->server, "DEL lapse:{q}:list");
+    flow_end(f, "q");
+}
+
+FLOW_ALL_MODES(events, a_job_that_cannot_be_read_is_heard_of)
+{
+    struct flow *f = flow_start(mode);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct heard h = {0};
+
+    flow_allow_log(f, "in a format this version cannot read");
+    cr_assert_eq(flow_schedule(f, "q", "newer", HOUR, NULL), 0);
+    redis_do(f->server, "HSET lapse:{q}:jobs newer %b", "\3\0text", (size_t)6);
+    lapse_on_event(f->l, on_event, &h);
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_reschedule(f, "q", "newer", lapse_in(0), NULL), 0);
+    flow_until(f, h.n_died == 1);
+    cr_assert_str_eq(h.jobs[0].id, "newer");
+    cr_assert_str_eq(h.jobs[0].body, "");
+    cr_assert_str_eq(h.jobs[0].reason, "stored data is in a format this version cannot read");
+    cr_assert(flow_stats(f->l).failed == 1 && w.n_runs == 0);
+    flow_end(f, "q");
+}
+
+/* ---- by the token ---- */
+static uint64_t claim_last(struct flow *f, const char *id, struct lapse_job **out)
+{
+    struct lapse_spec s = flow_job_spec("q", id, 0);
+    struct flow_claim claim;
+
+    s.tries = 1;
+    s.body = "text";
+    s.body_len = 4;
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    cr_assert_eq(flow_claim_id(f, "q", id, &claim), 0);
+    cr_assert_eq(claim.n, 1);
+    *out = claim.jobs[0];
+    return lapse_job_token(*out);
+}
+
+Test(events, a_death_by_the_token_of_a_job_that_we_hold_is_heard_of)
+{
+    static const enum lapse_how ways[] = {LAPSE_HOW_RETRY, LAPSE_HOW_FAIL};
+
+    struct flow *f = flow_start(FLOW_FULL);
+    struct heard h = {0};
+
+    lapse_on_event(f->l, on_event, &h);
+    for (unsigned i = 0; i < 2; i++) {
+        struct lapse_settlement how = {.how = ways[i], .reason = "no answer"};
+        struct lapse_job *job;
+        uint64_t token = claim_last(f, i ? "b" : "a", &job);
+        cr_assert_eq(flow_settle_by(f, "q", i ? "b" : "a", token, how), 0);
+        cr_assert_eq(h.n_died, i + 1);
+        cr_assert_str_eq(h.jobs[i].id, i ? "b" : "a");
+        cr_assert_str_eq(h.jobs[i].body, "text");
+        cr_assert_str_eq(h.jobs[i].reason, "no answer");
+        cr_assert(h.jobs[i].token == token && h.jobs[i].try_no == 1);
+        cr_assert(lapse_job_state(job) == LAPSE_RUNNING && !*lapse_job_reason(job));
+        lapse_done(job, NULL, NULL);
+    }
+    cr_assert_eq(flow_stats(f->l).failed, 2);
+    flow_end(f, "q");
+}
+
+Test(events, a_death_by_the_token_of_another_job_is_heard_of_by_its_name)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct heard h = {0};
+    struct lapse_settlement how = {.how = LAPSE_HOW_RETRY, .reason = "no answer"};
+    struct lapse_job *job;
+
+    lapse_on_event(f->l, on_event, &h);
+    uint64_t token = claim_last(f, "a", &job);
+    lapse_forget(job);
+    cr_assert_eq(flow_settle_by(f, "q", "a", token, how), 0);
+    cr_assert_eq(h.n_died, 1);
+    cr_assert(strcmp(h.jobs[0].id, "a") == 0 && strcmp(h.jobs[0].body, "") == 0);
+    cr_assert_str_eq(h.jobs[0].reason, "no answer");
+    cr_assert(h.jobs[0].token == token && h.jobs[0].try_no == 0);
+
+    /* what is over, or was cancelled, does not die */
+    cr_assert_eq(flow_settle_by(f, "q", "a", token, how), LAPSE_EGONE);
+    token = claim_last(f, "b", &job);
+    cr_assert_eq(lapse_cancel(f->l, "q", "b", LAPSE_RUNNING_TOO, NULL, NULL), 0);
+    flow_calm(f);
+    lapse_forget(job);
+    cr_assert_eq(flow_settle_by(f, "q", "b", token, how), 0);
+    flow_calm(f);
+    cr_assert_eq(h.n_died, 1);
     flow_end(f, "q");
 }
 

@@ -164,7 +164,10 @@ Test(attributes, that_cannot_be_read_make_a_job_die_with_the_reason)
         RUN("list", "0 1 10 '' ''", "[U 0 ['a' 1 T '' '']]");
         RUN("check", "0 jobs 0 100",
             text("[U 0 1 %d 1]", (int)ask("HSTRLEN s:{q}:jobs a")->integer + 1));
-        RUN("claim", "0 me 1000 1", "[U 0 0 1 0 0 0]");
+        RUN("claim", "0 me 1000 1",
+            "[U 0 0 1 0 0 0 ['a' 3 T '1 0 me 0 0 U T stored data is in a format this version "
+            "cannot "
+            "read' '' 0]]");
         KEYS(
             text("dead a:T | jobs a=%s | attempts a=1 0 me 0 0 U T stored data is in a format this "
                  "version cannot read",

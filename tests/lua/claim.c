@@ -174,7 +174,10 @@ Test(claim, moves_what_it_cannot_read_to_dead_and_goes_on)
     now_at(3);
     RUN("claim", "0 me 1000 10",
         "[U+3000 0 0 3 0 0 0 ['a' 2 T+1003 '1 U+3001 me 1 10 U+3000 T ' '" REC
-        "a' 0] ['e' 2 T+1003 '1 U+3002 me 1 10 U+3000 T ' '" REC "e' 0]]");
+        "a' 0] ['b' 3 T+3 '1 0 me 0 0 U+3000 T " NOT_READ
+        "' '' 0] ['c' 3 T+3 '1 0 me 0 0 U+3000 T " NOT_READ
+        "' '' 0] ['d' 3 T+3 '1 0 me 0 0 U+3000 T " NOT_READ
+        "' '' 0] ['e' 2 T+1003 '1 U+3002 me 1 10 U+3000 T ' '" REC "e' 0]]");
     KEYS("run a:T+1003 e:T+1003 | dead b:T+3 c:T+3 d:T+3 | jobs a=" REC
          "a b=\\02\\00b c=\\01\\08c d=\\01\\01\\80 e=" REC
          "e | attempts a=1 U+3001 me 1 10 U+3000 T  b=1 0 me 0 0 U+3000 T " NOT_READ
@@ -188,7 +191,8 @@ Test(claim, of_what_it_cannot_read_any_more_keeps_try_and_token)
     given("claim", "0 me 1000 1");
     given("retry", "0 me a U+1 0 'so so'");
     ask("HSET s:{q}:jobs a %s", "\3");
-    RUN("claim", "0 you 1000 0 a", "[U 0 0 1 0 0 0]");
+    RUN("claim", "0 you 1000 0 a",
+        "[U 0 0 1 0 0 0 ['a' 3 T '1 U+1 you 1 0 U T " NOT_READ "' '' 1]]");
     KEYS("dead a:T | jobs a=\\03 | attempts a=1 U+1 you 1 0 U T " NOT_READ " | seq U+1");
 }
 

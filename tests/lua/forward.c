@@ -242,7 +242,10 @@ Test(forward, lets_jobs_die_that_cannot_be_read_and_removes_those_without_a_reco
     given("schedule", "0 a +0 0 " REC " b +0 0 \\02 c +0 0 " REC);
     ask("ZADD s:{q}:due 5 m");
     given("configure", "0 forward=list");
-    RUN("claim", "0 me 1000 1", "[U 0 0 1 1 0 2]");
+    RUN("claim", "0 me 1000 1",
+        "[U 0 0 1 1 0 2 ['b' 3 T '1 0 me 0 0 U T stored data is in a format this version cannot "
+        "read' "
+        "'' 0]]");
     SAME("list", list_of("s:{q}:list"), "'a T 1 U+1 ' 'c T 1 U+2 '");
     KEYS("dead b:T | jobs b=\\02 | attempts b=1 0 me 0 0 U T stored data is in a format this "
          "version cannot read | seq U+2 | conf 1 " LIST " ");
@@ -341,7 +344,9 @@ Test(forward, when_redis_is_out_of_memory_is_refused_whole)
     given("configure", "0 forward=list");
     waits("OOM ");
     redis_do(redis, "CONFIG SET maxmemory 0");
-    RUN("claim", "0 me 1000 1", "[U 0 0 1 0 0 1]");
+    RUN("claim", "0 me 1000 1",
+        "[U 0 0 1 0 0 1 ['b' 3 T '1 0 me 0 0 U T stored data is in a format this version cannot "
+        "read' '' 0]]");
     end();
 }
 

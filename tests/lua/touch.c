@@ -134,13 +134,16 @@ Test(touch, moves_what_it_cannot_read_to_dead_and_removes_what_was_lost)
     ask("HSET s:{q}:attempts e %s", "1 1 me 1 10 2 3 ");
 
     /* c and g are another's */
-    RUN("touch", "0 me 1000 2 0 0 2 1 0", "[U T 0 1 0 0 0 6 0 0 T 1 0 '' " ROW_NOW("a", "U+1") "]");
+    RUN("touch", "0 me 1000 2 0 0 2 1 0",
+        "[U T 0 1 0 0 0 6 0 0 T 1 0 '' " ROW_NOW("a", "U+1") " ['b' 3 T '1 0 me 0 0 U T " NOT_READ
+                                                             "' '' 0]]");
     RUN("touch", "0 me 1000 100 0 0 2 1 0",
         "[U T 0 0 1 0 0 4 0 0 T 0 0 '' " ROW_NOW("f", "U+2") "]");
     KEYS("due c:T g:T | run a:T+1000 f:T+1000 | dead b:T | jobs a=" REC " b=\\02 c=\\02 f=" REC
          " | attempts a=1 U+1 me 1 10 U T  b=1 0 me 0 0 U T " NOT_READ
          " f=1 U+2 me 1 10 U T  | seq U+2");
-    RUN("touch", "0 me 1000 100 0 1 2 1 0", "[U 0 0 1 1 0 0 2 0 0 T 0 0 '']");
+    RUN("touch", "0 me 1000 100 0 1 2 1 0",
+        "[U 0 0 1 1 0 0 2 0 0 T 0 0 '' ['c' 3 T '1 0 me 0 0 U T " NOT_READ "' '' 0]]");
 }
 
 Test(touch, with_a_last_token_that_is_none_is_refused_before_it_reads_a_trigger)
@@ -191,7 +194,9 @@ Test(touch, deletes_the_triggers_of_what_it_claimed_if_any_is_still_there)
     given("schedule", "0 f +1 0 " REC);
     now_at(1);
     RUN("touch", "0 me 1000 3 T 0 2 1 0",
-        "[U+1000 T+1 0 1 1 0 0 5 5 0 T 1 0 '' " ROW("a", "U+1001", "T+1", "U+1000", "T+1001") "]");
+        "[U+1000 T+1 0 1 1 0 0 5 5 0 T 1 0 '' " ROW(
+            "a", "U+1001", "T+1", "U+1000", "T+1001") " ['b' 3 T+1 '1 0 me 0 0 U+1000 T+1 " NOT_READ
+                                                      "' '' 0]]");
     KEYS("due c:T+1 f:T+1 | run a:T+1001 | dead b:T+1 | jobs a=" REC " b=\\02 c=" REC " f=" REC
          " | attempts a=1 U+1001 me 1 10 U+1000 T+1  b=1 0 me 0 0 U+1000 T+1 " NOT_READ
          " | seq U+1001 | t c:T+1 f:T+1");

@@ -138,7 +138,9 @@ Test(verdict, comes_before_a_job_is_forwarded)
     RUN("claim", "0 me 1000 1",
         "[U+41000 0 0 1 0 0 1 ['a' 0 T '' '" LATE_SKIP
         "' 0] ['b' 3 T+41 '1 0 me 0 10 U+41000 T " TOO_LATE "' '" LATE_DEAD
-        "' 0] ['e' 0 T '' '" WITH_TAG "' 0]]");
+        "' 0] ['d' 3 T+41 '1 0 me 0 0 U+41000 T stored data is in a format this version cannot "
+        "read' "
+        "'' 0] ['e' 0 T '' '" WITH_TAG "' 0]]");
     SAME("list", show(ask("LRANGE s:{q}:list 0 -1")), "['c']");
     ask("DEL s:{q}:list");
     KEYS("dead b:T+41 d:T+41 | jobs b=" LATE_DEAD
@@ -312,7 +314,10 @@ Test(verdict, that_is_none_cannot_be_read)
             at += *at == '\\' ? 2 : 0;
         }
         given("schedule", text("0 a +0 0 '\\02\\00\\%02x%s'", (unsigned)n, a));
-        RUN("claim", "0 me 1000 1", "[U 0 0 1 0 0 0]");
+        RUN("claim", "0 me 1000 1",
+            "[U 0 0 1 0 0 0 ['a' 3 T '1 0 me 0 0 U T stored data is in a format this version "
+            "cannot "
+            "read' '' 0]]");
         end();
     }
 }

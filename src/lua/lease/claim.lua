@@ -22,7 +22,8 @@
 --         n_forwarded     moved to a stream or a list, whatever was asked for: none is then running
 --         then per job: row (then its place among the ids; 0: it was not named)
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
---                         another try: 3, it is dead; 0, it was skipped, and is gone
+--                         another try: 3, it is dead, also one that cannot be read; 0, it was
+--                         skipped, and is gone
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 

@@ -32,7 +32,8 @@
 --         coming          text: these due times; a + stands before those with a job of the caller
 --         then per job: row (then 1 if this reading expired all that it read, else 0)
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
---                         another try: 3, it is dead; 0, it was skipped, and is gone
+--                         another try: 3, it is dead, also one that cannot be read; 0, it was
+--                         skipped, and is gone
 --           row           the id alone: forwarding took it, and this reading expired all it read
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N), and O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB

@@ -23,8 +23,9 @@ local function attempt_before(text)
 end
 
 -- Claims the jobs of these ids and due times, in their order, until it has read BYTES. A job that
--- cannot be read dies, with the reason. extra: what is put behind the row of each.
--- Returns the rows, how many could not be read, how many were lost, and which ids it took.
+-- cannot be read dies, with the reason, and has a row unless its id is none. extra: what is put
+-- behind the row of each. Returns the rows, how many could not be read, how many were lost, and
+-- which ids it took.
 local function claim_jobs(token, ids, dues, extra)
   local holder, until_ms, claimed_us = ARGV[2], now_ms + tonumber(ARGV[3]), decimal(now_us)
   local run_score = decimal(until_ms)
@@ -56,9 +57,10 @@ local function claim_jobs(token, ids, dues, extra)
         by, try = token_text(token), try + 1
         run[#run + 1], run[#run + 2] = run_score, id
       elseif record then
-        reason = verdict or 'stored data is in a format this version cannot read'
-        dead[#dead + 1], dead[#dead + 2] = now_ms, id
         if not verdict then n_unreadable = n_unreadable + 1 end
+        verdict = verdict or NOT_READ
+        reason = verdict
+        dead[#dead + 1], dead[#dead + 2] = now_ms, id
       else
         lost[#lost + 1] = id
       end
@@ -69,9 +71,9 @@ local function claim_jobs(token, ids, dues, extra)
           more)
         attempts[#attempts + 1], attempts[#attempts + 2] = id, text
       end
-      if len then
+      if len or verdict and id_valid(id) then
         local state, score = verdict_state(verdict, until_ms, dues[i])
-        rows[#rows + 1] = { id, state, score, text, record, extra(id) }
+        rows[#rows + 1] = { id, state, score, text, len and record or '', extra(id) }
 
         local key = attributes and attributes.U
         if key and (state == DIED or state == RUNNING and string.byte(key) == 115) then

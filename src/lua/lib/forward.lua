@@ -53,7 +53,7 @@ end
 -- Of due jobs: those to be moved (id, due, try, token, body); who is gone, they and those that are
 -- skipped or were cancelled, and their entries in the index; those that die, with their attempts,
 -- and how many of them cannot be read; those without a record; and the rows of those that are
--- skipped, or die by what their attributes say. Reads as many as a call may.
+-- skipped or die, but of one whose id is none. Reads as many as a call may.
 local function forward_read(ids, dues, token)
   local read = { jobs = {}, gone = {}, entries = {}, dead = {}, attempts = {}, lost = {},
     taken = {}, rows = {}, n_unreadable = 0 }
@@ -64,18 +64,16 @@ local function forward_read(ids, dues, token)
     local id = ids[i]
     local text = ''
     if verdict ~= SKIPPED then
-      local why = verdict or 'stored data is in a format this version cannot read'
       text = attempt_words(before.token .. ' ' .. ARGV[2], before.try, tries or 0, decimal(now_us),
-        dues[i], why, more)
+        dues[i], verdict or NOT_READ, more)
       read.dead[#read.dead + 1], read.dead[#read.dead + 2] = now_ms, id
       read.attempts[#read.attempts + 1], read.attempts[#read.attempts + 2] = id, text
       key_entry(read.entries, id, record)
     end
-    if verdict then
-      local state, score = verdict_state(verdict, 0, dues[i])
-      read.rows[#read.rows + 1] = { id, state, score, text, record, 0 }
-    else
-      read.n_unreadable = read.n_unreadable + 1
+    if not verdict then read.n_unreadable = read.n_unreadable + 1 end
+    if id_valid(id) then
+      local state, score = verdict_state(verdict or NOT_READ, 0, dues[i])
+      read.rows[#read.rows + 1] = { id, state, score, text, verdict and record or '', 0 }
     end
   end
 

@@ -7,6 +7,9 @@
 -- The state of a job in replies that was skipped: it is gone.
 local SKIPPED = 0
 
+-- Why a job dies whose id or record is none.
+local NOT_READ = 'stored data is in a format this version cannot read'
+
 -- The state of the job after it, and the score that goes with the state.
 local function verdict_state(verdict, until_ms, due_ms)
   if not verdict then return RUNNING, until_ms end
