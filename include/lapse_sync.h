@@ -15,9 +15,9 @@
  *              them by lapse_sync_free(). Only lapse_sync_get(), lapse_sync_adopt() and the lists
  *              bring a body. out may be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
- *              lapse_sync_close(). The log function, the health function and the allocator run in
- *              the thread of the handle, too: they must not block, and calls that they make return
- *              LAPSE_EINVAL.
+ *              lapse_sync_close(). The functions for the log, health and events and the allocator
+ *              run in the thread of the handle, too: they must not block, and calls that they make
+ *              return LAPSE_EINVAL.
  *   FORK       A forked child has no such thread: calls return LAPSE_ECLOSED there. Fork first,
  *              then open.
  */
@@ -174,6 +174,14 @@ LAPSE_API int lapse_sync_extend(struct lapse_sync *s, struct lapse_job *job, int
                                 int64_t timeout_ms);
 /* Frees the job, and asks Redis nothing, as lapse_forget(). */
 LAPSE_API int lapse_sync_forget(struct lapse_sync *s, struct lapse_job *job);
+
+typedef void lapse_sync_event_fn(struct lapse_sync *s, enum lapse_event what,
+                                 const struct lapse_job *job, void *arg);
+
+/* What lapse_on_event() tells: fn runs in the thread of the handle; see THREADS above. job is lent
+ * until it returns. A handler that blocks may as well ask lapse_job_cancelled(). NULL: no
+ * reports. */
+LAPSE_API int lapse_sync_on_event(struct lapse_sync *s, lapse_sync_event_fn *fn, void *arg);
 
 /* ---- statistics and health ---- */
 LAPSE_API int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_adopt(), lapse_sync_depth(),
- * lapse_sync_stats(), lapse_sync_on_health(). */
+ * lapse_sync_stats(), lapse_sync_on_health(), lapse_sync_on_event(). */
 #include "sync/call.h"
 
 /* ---- list ---- */
@@ -203,4 +203,35 @@ int lapse_sync_on_health(struct lapse_sync *s, lapse_sync_health_fn *fn, void *a
 {
     struct health_args args = {.fn = fn, .arg = arg};
     return call_run(s, health_ask, &args, 0, NULL);
+}
+
+/* ---- events ---- */
+struct event_args {
+    lapse_sync_event_fn *fn;
+    void *arg;
+};
+
+static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
+{
+    struct lapse_sync *s = arg;
+
+    (void)l;
+    s->event_fn(s, what, job, s->event_arg);
+}
+
+static int event_ask(struct call *c)
+{
+    const struct event_args *a = c->args;
+    struct lapse_sync *s = c->sync;
+
+    s->event_fn = a->fn;
+    s->event_arg = a->arg;
+    lapse_on_event(s->handle, a->fn ? on_event : NULL, s);
+    return CALL_OVER;
+}
+
+int lapse_sync_on_event(struct lapse_sync *s, lapse_sync_event_fn *fn, void *arg)
+{
+    struct event_args args = {.fn = fn, .arg = arg};
+    return call_run(s, event_ask, &args, 0, NULL);
 }

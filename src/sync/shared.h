@@ -22,6 +22,8 @@ struct lapse_sync {
     struct list settling; /* settles whose answers are to come */
     lapse_sync_health_fn *health_fn;
     void *health_arg;
+    lapse_sync_event_fn *event_fn;
+    void *event_arg;
 
     pthread_mutex_t mutex;  /* of all that follows */
     pthread_cond_t changed; /* something that lapse_sync_close() waits for */

@@ -38,6 +38,14 @@ static void on_health(struct lapse_sync *s, const struct lapse_health *h, void *
     (void)arg;
 }
 
+static void on_event(struct lapse_sync *s, enum lapse_event what, const struct lapse_job *job,
+                     void *arg)
+{
+    (void)s;
+    (void)arg;
+    wrong += what != LAPSE_EVENT_CANCEL && lapse_job_cancelled(job);
+}
+
 static void use_selections(struct lapse_sync *s)
 {
     struct lapse_sync_count count;
@@ -88,6 +96,7 @@ int main(void)
     EXPECT(lapse_sync_open(NULL, &o), LAPSE_EINVAL);
     EXPECT(lapse_sync_open(&s, &o), 0);
     EXPECT(lapse_sync_on_health(s, on_health, NULL), 0);
+    EXPECT(lapse_sync_on_event(s, on_event, NULL), 0);
 
     spec.queue = "orders";
     spec.id = "o-1";
