@@ -100,15 +100,17 @@ static void on_selected(struct selection_request *r, int err, const struct selec
 
 static bool where_is_valid(const struct lapse_where *w)
 {
-    bool some = w->state >= LAPSE_WAITING && w->state <= LAPSE_DEAD;
+    unsigned state = w->state;
+    bool some = state <= LAPSE_DEAD && (state != 0 || w->tag);
+    bool tag = !w->tag || keys_tag_ok(span_of(w->tag));
     bool reason = !w->reason || strnlen(w->reason, JOB_REASON_MAX + 1) <= JOB_REASON_MAX;
 
-    return some && reason && w->before_ms >= 0 && w->before_ms <= EXACT_MAX;
+    return some && tag && reason && w->before_ms >= 0 && w->before_ms <= EXACT_MAX;
 }
 
 static bool where_read(struct lapse_where *out, const struct lapse_where *in)
 {
-    return in && in->size >= offsetof(struct lapse_where, reason) &&
+    return in && in->size >= offsetof(struct lapse_where, tag) &&
            mem_read_sized(out, sizeof *out, in) && where_is_valid(out);
 }
 
@@ -130,7 +132,8 @@ static int selection_call_new(struct selection_call **out, struct lapse *l, cons
         return LAPSE_EINVAL;
     }
     struct span reason = span_of(w.reason ? w.reason : "");
-    spec.extra_len = CURSOR_MAX + reason.len;
+    struct span tag = span_of(w.tag ? w.tag : "");
+    spec.extra_len = CURSOR_MAX + reason.len + tag.len;
     int err = request_new(&made, l, &spec);
     if (err) {
         return err;
@@ -140,9 +143,11 @@ static int selection_call_new(struct selection_call **out, struct lapse *l, cons
     char *text = c->request.extra + CURSOR_MAX;
 
     memcpy(text, reason.at, reason.len);
+    memcpy(text + reason.len, tag.at, tag.len);
     c->cursor = c->request.extra;
     c->most = w.most;
     c->next.state = w.state;
+    c->next.tag = (struct span){text + reason.len, tag.len};
     c->next.reason = (struct span){text, reason.len};
     c->next.before_ms = w.before_ms;
     c->next.cursor = (struct span){c->cursor, 0};

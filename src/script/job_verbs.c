@@ -167,11 +167,12 @@ static void selection_args(struct selection_request *r, struct span key,
                            const struct selection *selection)
 {
     r->args[0] = arg_number(r->state, selection->state);
-    r->args[1] = selection->reason;
-    r->args[2] = arg_number(r->before, selection->before_ms);
-    r->args[3] = arg_number(r->limit, selection->limit);
-    r->args[4] = selection->cursor;
-    r->args[5] = running_arg(selection->running);
+    r->args[1] = selection->tag;
+    r->args[2] = selection->reason;
+    r->args[3] = arg_number(r->before, selection->before_ms);
+    r->args[4] = arg_number(r->limit, selection->limit);
+    r->args[5] = selection->cursor;
+    r->args[6] = running_arg(selection->running);
 
     r->request.key = key;
     r->request.args = r->args;
@@ -183,7 +184,7 @@ void script_cancel_all(struct script *s, struct selection_request *r, struct spa
     selection_args(r, key, selection);
 
     r->request.script = SCRIPT_CANCEL_ALL;
-    r->request.n_args = 6;
+    r->request.n_args = 7;
     r->request.end = on_cancel_all;
     script_submit(s, &r->request);
 }
@@ -193,11 +194,11 @@ void script_reschedule_all(struct script *s, struct selection_request *r, struct
                            int64_t spread_ms)
 {
     selection_args(r, key, selection);
-    r->args[6] = due_arg(r->due, due);
-    r->args[7] = arg_number(r->spread, spread_ms);
+    r->args[7] = due_arg(r->due, due);
+    r->args[8] = arg_number(r->spread, spread_ms);
 
     r->request.script = SCRIPT_RESCHEDULE_ALL;
-    r->request.n_args = 8;
+    r->request.n_args = 9;
     r->request.end = on_reschedule_all;
     script_submit(s, &r->request);
 }

@@ -60,10 +60,11 @@ void script_kill(struct script *s, struct job_request *r, struct span key, struc
 void script_get(struct script *s, struct job_request *r, struct span key, struct span id);
 
 /* ---- cancel_all, reschedule_all ---- */
-enum { CURSOR_MAX = 512 };
+enum { CURSOR_MAX = 640 };
 
 struct selection {
-    enum lapse_state state;
+    enum lapse_state state; /* 0: any, with a tag */
+    struct span tag;        /* empty: any */
     struct span reason;
     int64_t before_ms;
     bool running;       /* those that run are asked */
@@ -80,7 +81,7 @@ struct selection_answer {
 
 struct selection_request {
     struct script_request request;
-    struct span args[8];
+    struct span args[9];
     char state[ARG_NUMBER_MAX];
     char before[ARG_NUMBER_MAX];
     char limit[ARG_NUMBER_MAX];

@@ -221,6 +221,11 @@ Test(bad_input, a_selection_of_nothing_or_with_any_wrong_argument_is_einval)
     BAD(w.size = sizeof w.size);
     BAD(w.state = (enum lapse_state)0; w.reason = "x"; w.before_ms = 1);
     BAD(w.state = LAPSE_DEAD + 1);
+    BAD(w.tag = "");
+    BAD(w.tag = "a b");
+    BAD(w.tag = "{a}");
+    BAD(w.tag = long_reason);
+    BAD(w.state = LAPSE_DEAD + 1; w.tag = "a");
     BAD(w.state = (enum lapse_state) - 1);
     BAD(w.reason = long_reason);
     BAD(w.before_ms = -1);

@@ -120,6 +120,34 @@ Test(selection, of_running_jobs_counts_them_and_leaves_or_asks_them)
     server_stop(s);
 }
 
+static void schedule_tagged(const char *id, const char *tag, const char *in)
+{
+    expect(lapse("schedule", "q", "--id", id, "--tag", tag, "--in", in, "body"), 0, NULL, NULL);
+}
+
+Test(selection, of_a_tag_is_cancelled_rescheduled_and_requeued)
+{
+    struct server *s = tool_redis();
+
+    schedule_tagged("a", "customer-7", "1h");
+    schedule_tagged("b", "customer-7", "1h");
+    schedule_tagged("c", "customer-77", "1h");
+    expect(lapse("kill", "q", "b"), 0, NULL, NULL);
+    expect(lapse("requeue", "q", "--tag", "customer-77"), 0, "\"requeued\":0,", NULL);
+    expect(lapse("requeue", "q", "--tag", "customer-7"), 0, "\"requeued\":1,\"running\":0", NULL);
+    expect(lapse("claim", "q"), 0, "\"id\":\"b\"", NULL);
+    expect(lapse("reschedule", "q", "--tag", "customer-7", "--in", "2h", "--spread", "1m"), 0,
+           "\"rescheduled\":1,\"running\":1", NULL);
+    expect(lapse("cancel", "q", "--state", "waiting", "--tag", "customer-7", "-n", "5"), 0,
+           "\"cancelled\":1,\"running\":0", NULL);
+    expect(lapse("cancel", "q", "--tag", "customer-7", "--running"), 0,
+           "\"cancelled\":0,\"running\":1", NULL);
+    expect(lapse("get", "q", "b"), 0, "\"cancelled\":true", NULL);
+    expect(lapse("get", "q", "c"), 0, "\"state\":\"waiting\"", NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
 Test(requeue, takes_the_dead_alone)
 {
     struct server *s = tool_redis();

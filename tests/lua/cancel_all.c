@@ -7,7 +7,7 @@ Test(cancel_all, of_the_waiting_removes_all_of_them_and_no_other)
 {
     five();
     given("schedule", "0 x +0 0 " REC);
-    RUN("cancel_all", "0 1 '' 0 100 '' 0", "[U+20000 3 0 '']");
+    RUN("cancel_all", "0 1 '' '' 0 100 '' 0", "[U+20000 3 0 '']");
     KEYS("run u:T+10 r:T+1000 | dead d:T | jobs d=" REC "d r=" REC
          "r u=\\01\\01\\01u | attempts " ATTEMPT_D " " ATTEMPT_R " " ATTEMPT_U " | seq U+4");
     HEARD("");
@@ -17,7 +17,7 @@ Test(cancel_all, of_the_waiting_removes_all_of_them_and_no_other)
 Test(cancel_all, of_the_dead_removes_all_of_them_and_no_other)
 {
     five();
-    RUN("cancel_all", "0 3 '' 0 100 '' 0", "[U+20000 2 0 '']");
+    RUN("cancel_all", "0 3 '' '' 0 100 '' 0", "[U+20000 2 0 '']");
     KEYS("due w:T+500 | run e:T+10 r:T+1000 | jobs e=" REC "e r=" REC "r w=" REC
          "w | attempts " ATTEMPT_E " " ATTEMPT_R " | seq U+4 | t w:T+499");
 }
@@ -25,7 +25,7 @@ Test(cancel_all, of_the_dead_removes_all_of_them_and_no_other)
 Test(cancel_all, of_the_running_counts_them_and_leaves_them)
 {
     five();
-    RUN("cancel_all", "0 2 '' 0 100 '' 0", "[U+20000 0 1 '']");
+    RUN("cancel_all", "0 2 '' '' 0 100 '' 0", "[U+20000 0 1 '']");
     KEYS(FIVE);
 }
 
@@ -33,7 +33,7 @@ Test(cancel_all, of_nothing_writes_nothing)
 {
     ask("CONFIG RESETSTAT");
     for (int state = 1; state <= 3; state++) {
-        RUN("cancel_all", text("0 %d '' 0 100 '' 0", state), "[U 0 0 '']");
+        RUN("cancel_all", text("0 %d '' '' 0 100 '' 0", state), "[U 0 0 '']");
     }
     cr_assert_eq(calls("zrem") + calls("hdel") + calls("del"), 0);
 }
@@ -41,13 +41,13 @@ Test(cancel_all, of_nothing_writes_nothing)
 Test(cancel_all, takes_what_is_due_or_died_before_a_moment)
 {
     given("schedule", "0 a +5 0 " REC " b +6 0 " REC " c +7 0 " REC);
-    RUN("cancel_all", "0 1 '' T+6 100 '' 0", "[U 1 0 '']");
+    RUN("cancel_all", "0 1 '' '' T+6 100 '' 0", "[U 1 0 '']");
     KEYS("due b:T+6 c:T+7 | jobs b=" REC " c=" REC " | t b:T+5 c:T+6");
     given("kill", "0 b x");
     now_at(1);
     given("kill", "0 c x");
-    RUN("cancel_all", "0 3 '' T 100 '' 0", "[U+1000 0 0 '']");
-    RUN("cancel_all", "0 3 '' T+1 100 '' 0", "[U+1000 1 0 '']");
+    RUN("cancel_all", "0 3 '' '' T 100 '' 0", "[U+1000 0 0 '']");
+    RUN("cancel_all", "0 3 '' '' T+1 100 '' 0", "[U+1000 1 0 '']");
     KEYS("dead c:T+1 | jobs c=" REC " | attempts c=1 0 - 0 10 0 T+7 x");
 }
 
@@ -55,9 +55,9 @@ Test(cancel_all, takes_those_whose_reason_has_a_part)
 {
     given("schedule", "0 a +5 0 " REC " b +5 0 " REC " c +5 0 " REC " d +5 0 " REC);
     given("kill", "0 a 'HTTP 500 of shop' b 'HTTP 404' c 'no ^HTTP.* 5'");
-    RUN("cancel_all", "0 3 '^HTTP.' 0 100 '' 0", "[U 1 0 '']");
-    RUN("cancel_all", "0 3 'HTTP ' 0 100 '' 0", "[U 2 0 '']");
-    RUN("cancel_all", "0 1 'HTTP' 0 100 '' 0", "[U 0 0 '']");
+    RUN("cancel_all", "0 3 '' '^HTTP.' 0 100 '' 0", "[U 1 0 '']");
+    RUN("cancel_all", "0 3 '' 'HTTP ' 0 100 '' 0", "[U 2 0 '']");
+    RUN("cancel_all", "0 1 '' 'HTTP' 0 100 '' 0", "[U 0 0 '']");
     KEYS("due d:T+5 | jobs d=" REC " | t d:T+4");
 }
 
@@ -86,7 +86,7 @@ Test(cancel_all, takes_a_hundred_in_a_call_and_its_cursor_leads_on)
     long long n;
 
     many(0, 250, "+5");
-    cr_assert_eq(until_none_is_left("cancel_all", "0 1 '' 0 100", " 0", &n), 3);
+    cr_assert_eq(until_none_is_left("cancel_all", "0 1 '' '' 0 100", " 0", &n), 3);
     cr_assert_eq(n, 250);
     KEYS("");
 }
@@ -100,7 +100,7 @@ Test(cancel_all, passes_by_what_it_leaves_once)
     for (int i = 0; i < 250; i++) {
         given("kill", text("0 j%03d %s", i, i % 3 ? "one" : "other"));
     }
-    cr_assert_eq(until_none_is_left("cancel_all", "0 3 other 0 100", " 0", &n), 3);
+    cr_assert_eq(until_none_is_left("cancel_all", "0 3 '' other 0 100", " 0", &n), 3);
     cr_assert_eq(n, 84);
     cr_assert_eq(redis_int(redis, "ZCARD s:{q}:dead"), 250 - 84);
 }
@@ -108,42 +108,42 @@ Test(cancel_all, passes_by_what_it_leaves_once)
 Test(cancel_all, deletes_no_more_than_was_asked_for_and_goes_on_behind_them)
 {
     given("schedule", "0 a +5 0 " REC " b +6 0 " REC " c +7 0 " REC);
-    RUN("cancel_all", "0 1 '' 0 2 '' 0", "[U 2 0 '1 U T+7 T+6 b']");
+    RUN("cancel_all", "0 1 '' '' 0 2 '' 0", "[U 2 0 '1 U T+7 T+6 b']");
     KEYS("due c:T+7 | jobs c=" REC " | t c:T+6");
-    RUN("cancel_all", text("0 1 '' 0 2 '%s' 0", moments("1 U T+7 T+6 b")), "[U 1 0 '']");
+    RUN("cancel_all", text("0 1 '' '' 0 2 '%s' 0", moments("1 U T+7 T+6 b")), "[U 1 0 '']");
 }
 
 Test(cancel_all, of_which_a_call_is_repeated_takes_what_is_left_behind_its_cursor)
 {
     given("schedule", "0 a +5 0 " REC " b +5 0 " REC " c +5 0 " REC " d +5 0 " REC);
-    RUN("cancel_all", "0 1 '' 0 1 '' 0", "[U 1 0 '1 U T+5 T+5 a']");
-    RUN("cancel_all", text("0 1 '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")),
+    RUN("cancel_all", "0 1 '' '' 0 1 '' 0", "[U 1 0 '1 U T+5 T+5 a']");
+    RUN("cancel_all", text("0 1 '' '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")),
         "[U 1 0 '1 U T+5 T+5 b']");
-    RUN("cancel_all", text("0 1 '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")),
+    RUN("cancel_all", text("0 1 '' '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")),
         "[U 1 0 '1 U T+5 T+5 c']");
-    RUN("cancel_all", text("0 1 '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")), "[U 1 0 '']");
-    RUN("cancel_all", text("0 1 '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")), "[U 0 0 '']");
+    RUN("cancel_all", text("0 1 '' '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")), "[U 1 0 '']");
+    RUN("cancel_all", text("0 1 '' '' 0 1 '%s' 0", moments("1 U T+5 T+5 a")), "[U 0 0 '']");
 }
 
 /* Producers who are faster than the walk do not keep it going. */
 Test(cancel_all, ends_at_the_last_one_that_was_there_when_it_began)
 {
     given("schedule", "0 a +5 0 " REC " b +6 0 " REC);
-    RUN("cancel_all", "0 1 '' 0 1 '' 0", "[U 1 0 '1 U T+6 T+5 a']");
+    RUN("cancel_all", "0 1 '' '' 0 1 '' 0", "[U 1 0 '1 U T+6 T+5 a']");
     given("schedule", "0 c +7 0 " REC " d +6 0 " REC);
-    RUN("cancel_all", text("0 1 '' 0 100 '%s' 0", moments("1 U T+6 T+5 a")), "[U 2 0 '']");
+    RUN("cancel_all", text("0 1 '' '' 0 100 '%s' 0", moments("1 U T+6 T+5 a")), "[U 2 0 '']");
     KEYS("due c:T+7 | jobs c=" REC " | t c:T+6");
 }
 
 Test(cancel_all, leaves_what_was_claimed_since_it_began)
 {
     given("schedule", "0 a +0 0 " REC " b +0 0 " REC " z +5 0 " REC);
-    RUN("cancel_all", "0 1 '' 0 1 '' 0", "[U 1 0 '1 U T+5 T a']");
+    RUN("cancel_all", "0 1 '' '' 0 1 '' 0", "[U 1 0 '1 U T+5 T a']");
     given("claim", "0 me 1000 1");
     given("retry", "0 me b U+1 3 later");
-    RUN("cancel_all", text("0 1 '' 0 100 '%s' 0", moments("1 U T+5 T a")), "[U 1 0 '']");
+    RUN("cancel_all", text("0 1 '' '' 0 100 '%s' 0", moments("1 U T+5 T a")), "[U 1 0 '']");
     KEYS("due b:T+3 | jobs b=" REC " | attempts b=1 U+1 me 1 10 U T+3 later | seq U+1 | t b:T+2");
-    RUN("cancel_all", "0 1 '' 0 100 '' 0", "[U 1 0 '']");
+    RUN("cancel_all", "0 1 '' '' 0 100 '' 0", "[U 1 0 '']");
 }
 
 Test(cancel_all, stops_after_256_KiB_of_records)
@@ -154,17 +154,17 @@ Test(cancel_all, stops_after_256_KiB_of_records)
 
     run_bytes("schedule", 13, argv, len);
     heard();
-    RUN("cancel_all", "0 1 '' 0 100 '' 0", "[U 3 0 '']");
+    RUN("cancel_all", "0 1 '' '' 0 100 '' 0", "[U 3 0 '']");
     len[8]++;
     run_bytes("schedule", 13, argv, len);
-    RUN("cancel_all", "0 1 '' 0 100 '' 0", "[U 2 0 '1 U T+5 T+5 b']");
+    RUN("cancel_all", "0 1 '' '' 0 100 '' 0", "[U 2 0 '1 U T+5 T+5 b']");
     KEYS("due c:T+5 | jobs c=" REC " | t c:T+4");
 }
 
 Test(cancel_all, removes_the_entries_of_their_tags)
 {
     given("schedule", "0 a +5 0 " TAG_A " b +6 0 " TAG_A);
-    RUN("cancel_all", "0 1 '' 0 1 '' 0", "[U 1 0 '1 U T+6 T+5 a']");
+    RUN("cancel_all", "0 1 '' '' 0 1 '' 0", "[U 1 0 '1 U T+6 T+5 a']");
     KEYS("due b:T+6 | jobs b=" TAG_A " | index 't a b' | t b:T+5");
 }
 
@@ -173,11 +173,11 @@ Test(cancel_all, removes_what_other_programs_have_left)
     ask("ZADD s:{q}:due 5 member -7 low inf high");
     ask("HSET s:{q}:attempts member x");
     ask("ZADD s:{q}:dead 6 %s", "a b");
-    RUN("cancel_all", "0 1 '' 0 1 '' 0", "[U 1 0 '1 U inf -7 low']");
-    RUN("cancel_all", text("0 1 '' 0 1 '%s' 0", moments("1 U inf -7 low")),
+    RUN("cancel_all", "0 1 '' '' 0 1 '' 0", "[U 1 0 '1 U inf -7 low']");
+    RUN("cancel_all", text("0 1 '' '' 0 1 '%s' 0", moments("1 U inf -7 low")),
         "[U 1 0 '1 U inf 5 member']");
-    RUN("cancel_all", text("0 1 '' 0 1 '%s' 0", moments("1 U inf 5 member")), "[U 1 0 '']");
-    RUN("cancel_all", "0 3 '' 0 100 '' 0", "[U 1 0 '']");
+    RUN("cancel_all", text("0 1 '' '' 0 1 '%s' 0", moments("1 U inf 5 member")), "[U 1 0 '']");
+    RUN("cancel_all", "0 3 '' '' 0 100 '' 0", "[U 1 0 '']");
     KEYS("");
 }
 
@@ -191,9 +191,9 @@ Test(cancel_all, passes_by_members_of_any_length)
         ask("ZADD s:{q}:dead 5 %s%d", id, i);
     }
     ask("ZADD s:{q}:dead 5 last");
-    cr_assert_eq(until_none_is_left("cancel_all", "0 3 never 0 100", " 0", &n), 2);
+    cr_assert_eq(until_none_is_left("cancel_all", "0 3 '' never 0 100", " 0", &n), 2);
     cr_assert_eq(n, 0);
-    cr_assert_eq(until_none_is_left("cancel_all", "0 3 '' 0 100", " 0", &n), 2);
+    cr_assert_eq(until_none_is_left("cancel_all", "0 3 '' '' 0 100", " 0", &n), 2);
     ask("FLUSHALL");
 }
 
@@ -204,7 +204,7 @@ Test(cancel_all, refuses_what_is_no_cursor)
     given("schedule", "0 a +5 0 " REC);
     char *before = dumps();
     for (size_t i = 0; i < sizeof cursors / sizeof *cursors; i++) {
-        redisReply *r = run("cancel_all", text("0 1 '' 0 100 '%s' 0", cursors[i]));
+        redisReply *r = run("cancel_all", text("0 1 '' '' 0 100 '%s' 0", cursors[i]));
         cr_assert(r->type == REDIS_REPLY_ERROR && strstr(r->str, "no cursor"), "%s", show(r));
     }
     cr_assert_str_eq(dumps(), before);

@@ -249,13 +249,14 @@ Test(marks, a_selection_asks_those_that_run_and_counts_each_once)
 {
     given("schedule", "0 w +500 0 " REC " r +0 0 " REC " s +0 0 " REC);
     given("claim", "0 me 1000 0 r s");
-    RUN("cancel_all", "3 2 '' 0 1 '' 1", "[U 0 1 '2 U+2 T+1000 T+1000 r']");
+    RUN("cancel_all", "3 2 '' '' 0 1 '' 1", "[U 0 1 '2 U+2 T+1000 T+1000 r']");
     HEARD("3 'stop r U+1'");
-    RUN("cancel_all", text("3 2 '' 0 100 '%s' 1", moments("2 U+2 T+1000 T+1000 r")), "[U 0 1 '']");
+    RUN("cancel_all", text("3 2 '' '' 0 100 '%s' 1", moments("2 U+2 T+1000 T+1000 r")),
+        "[U 0 1 '']");
     HEARD("3 'stop s U+2'");
-    RUN("cancel_all", "3 2 '' 0 100 '' 1", "[U 0 0 '']");
+    RUN("cancel_all", "3 2 '' '' 0 100 '' 1", "[U 0 0 '']");
     HEARD("");
-    RUN("cancel_all", "3 2 '' 0 100 '' 0", "[U 0 2 '']");
+    RUN("cancel_all", "3 2 '' '' 0 100 '' 0", "[U 0 2 '']");
     KEYS("due w:T+500 | run r:T+1000 s:T+1000 | jobs r=" REC " s=" REC " w=" REC
          " | attempts r=2 U+1 me 1 10 U T c=1  s=2 U+2 me 1 10 U T c=1  | seq U+2 | t w:T+499");
 }
@@ -265,10 +266,11 @@ Test(marks, a_selection_asks_one_that_was_renewed_meanwhile_and_none_that_was_cl
 {
     given("schedule", "0 r +0 0 " REC " s +0 0 " REC " x +0 0 " REC);
     given("claim", "0 me 1000 0 r s");
-    RUN("cancel_all", "0 2 '' 0 1 '' 1", "[U 0 1 '2 U+2 T+1000 T+1000 r']");
+    RUN("cancel_all", "0 2 '' '' 0 1 '' 1", "[U 0 1 '2 U+2 T+1000 T+1000 r']");
     given("renew", "0 me s U+2 2000 r U+1 2000");
     given("claim", "0 me 1000 0 x");
-    RUN("cancel_all", text("0 2 '' 0 100 '%s' 1", moments("2 U+2 T+1000 T+1000 r")), "[U 0 1 '']");
+    RUN("cancel_all", text("0 2 '' '' 0 100 '%s' 1", moments("2 U+2 T+1000 T+1000 r")),
+        "[U 0 1 '']");
     KEYS("run x:T+1000 r:T+2000 s:T+2000 | jobs r=" REC " s=" REC " x=" REC
          " | attempts r=2 U+1 me 1 10 U T c=1  s=2 U+2 me 1 10 U T c=1  x=1 U+3 me 1 10 U T  "
          "| seq U+3");
@@ -278,15 +280,15 @@ Test(marks, a_selection_lets_those_that_run_wait_again_each_at_its_moment)
 {
     given("schedule", "0 r +0 0 " REC " s +0 0 " REC);
     given("claim", "0 me 1000 0 r s");
-    RUN("reschedule_all", "0 2 '' 0 100 '' 1 T+2000 1000", "[U 0 2 '' T+2000]");
+    RUN("reschedule_all", "0 2 '' '' 0 100 '' 1 T+2000 1000", "[U 0 2 '' T+2000]");
     HEARD("");
-    RUN("reschedule_all", "0 2 '' 0 100 '' 1 T+2000 1000", "[U 0 0 '' T+2000]");
+    RUN("reschedule_all", "0 2 '' '' 0 100 '' 1 T+2000 1000", "[U 0 0 '' T+2000]");
     given("done", "0 me r U+1 s U+2");
     cr_assert_eq(
         redis_int(redis, "ZCOUNT s:{q}:due %lld (%lld", (long long)T + 2000, (long long)T + 3000),
         2);
     cr_assert_neq(redis_int(redis, "ZSCORE s:{q}:due r"), redis_int(redis, "ZSCORE s:{q}:due s"));
-    RUN("reschedule_all", "0 1 '' 0 100 '' 0 T+2000 1000", "[U 0 0 '' T+2000]");
+    RUN("reschedule_all", "0 1 '' '' 0 100 '' 0 T+2000 1000", "[U 0 0 '' T+2000]");
 }
 
 /* Its lease is over, and so is its run: it begins again. */
@@ -294,14 +296,14 @@ Test(marks, a_selection_takes_back_what_was_asked_of_those_whose_lease_is_over)
 {
     running_and("cancel", "0 r 1");
     now_at(1000);
-    RUN("reschedule_all", "0 1 '' 0 100 '' 0 T+2000 0", "[U+1000000 1 0 '' T+2000]");
+    RUN("reschedule_all", "0 1 '' '' 0 100 '' 0 T+2000 0", "[U+1000000 1 0 '' T+2000]");
     KEYS("due r:T+2000 | jobs r=\\01\\01\\01body | seq U+1 | t r:T+1999");
 
     ask("FLUSHALL");
     now_at(0);
     running_and("cancel", "0 r 1");
     now_at(1000);
-    RUN("cancel_all", "0 1 '' 0 100 '' 0", "[U+1000000 1 0 '']");
+    RUN("cancel_all", "0 1 '' '' 0 100 '' 0", "[U+1000000 1 0 '']");
     KEYS(GONE);
 }
 

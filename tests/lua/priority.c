@@ -51,7 +51,7 @@ Test(priority, is_kept_by_all_that_put_a_job_back)
         "'] ['l' 1 T '2 U+2 me 0 10 U T q=1 ' '" LOW "']]");
     given("reschedule", "0 h +9 0");
     scores_are("l:-0.0009765625 h:8.750976562");
-    given("reschedule_all", "0 1 '' 0 100 '' 0 +9 0");
+    given("reschedule_all", "0 1 '' '' 0 100 '' 0 +9 0");
     scores_are("h:8.750976562 l:8.999023438");
     given("reschedule", "0 l +0 0");
     given("claim", "0 me 10 0 l");

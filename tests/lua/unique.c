@@ -172,7 +172,7 @@ static void dies(const char *how, const char *args)
 
     given("schedule", "0 b +5 0 " UNIQUE);
     same(__FILE__, __LINE__, how, show(run("reschedule", "0 a +5 0")->element[1]), "'EEXIST'");
-    redisReply *r = run("reschedule_all", "0 3 '' 0 100 '' 0 +0 0");
+    redisReply *r = run("reschedule_all", "0 3 '' '' 0 100 '' 0 +0 0");
     cr_assert_eq(r->element[1]->integer, 0, "%s", how);
     index_is("['u k b']");
     given("cancel", "0 b 0");
@@ -219,7 +219,7 @@ Test(unique, of_two_dead_jobs_with_one_key_one_lives_again)
     cr_assert_eq(r->element[3]->type, REDIS_REPLY_ARRAY);
     index_is("['u k a']");
     given("kill", "0 a x");
-    r = run("reschedule_all", "0 3 '' 0 100 '' 0 +0 0");
+    r = run("reschedule_all", "0 3 '' '' 0 100 '' 0 +0 0");
     cr_assert_eq(r->element[1]->integer, 1);
     cr_assert_eq(ask("ZCARD s:{q}:dead")->integer, 1);
     given("cancel", "0 a 0 b 0");
@@ -235,7 +235,7 @@ Test(unique, loses_what_is_forwarded_or_cancelled_in_a_selection)
     given("configure", "0 forward=");
     given("schedule", "0 a +0 0 " TAGGED);
     index_is("['t a a' 'u k a']");
-    given("cancel_all", "0 1 '' 0 100 '' 0");
+    given("cancel_all", "0 1 '' '' 0 100 '' 0");
     index_is("[]");
     ask("FLUSHALL");
 }

@@ -245,6 +245,8 @@ Test(calls, a_selection_is_rescheduled_and_cancelled_and_counted)
     }
 
     cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &none, 0, 0, &count), LAPSE_EINVAL);
+    none.tag = "a b";
+    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &none, 0, 0, &count), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_cancel_all(NULL, "q", &where, 0, 0, &count), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, -1, &count), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_reschedule_all(w.s, "q", &where, lapse_in(0), -1, 0, 0, &count),
@@ -257,6 +259,9 @@ Test(calls, a_selection_is_rescheduled_and_cancelled_and_counted)
     where.most = 120;
     cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, 5000, &count), 0);
     cr_assert_eq(count.n, 120);
+    none.tag = "customer-7";
+    cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &none, 0, 5000, &count), 0);
+    cr_assert_eq(count.n, 0);
     where.most = 0;
     cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, 0, NULL), 0);
     cr_assert_eq(depth_of(w.s, "q").waiting, 0);

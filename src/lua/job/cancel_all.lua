@@ -1,5 +1,6 @@
--- Deletes the jobs of a selection: those of a state, or some of them; and asks those that run to
--- stop, if that is wanted. To be called again with the cursor of its answer, until that is empty.
+-- Deletes the jobs of a selection: those of a state, or with a tag, or some of them; and asks those
+-- that run to stop, if that is wanted. To be called again with the cursor of its answer, until that
+-- is empty.
 --
 -- KIND    single
 -- ROLE    producer
@@ -8,7 +9,8 @@
 -- READS   due run dead jobs attempts seq index
 -- WRITES  due run dead jobs attempts t index notice
 -- ARGV    database
---         state           1 waiting, 2 running, 3 dead
+--         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
+--         tag             those with this tag; '': any
 --         reason          part of the reasons; '': any
 --         before_ms       only those that are due, or died, before this; 0: all
 --         limit           delete, and ask, at most so many
@@ -21,7 +23,7 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; it looks at 100 at most, and at none after 256 KiB of records
 local function main()
-  local jobs, n_running, cursor = selection_jobs(ARGV[6], function() return 'c=1' end)
+  local jobs, n_running, cursor = selection_jobs(ARGV[7], function() return 'c=1' end)
   local leaves, ids, entries = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}, {}
 
   for i, job in ipairs(jobs) do

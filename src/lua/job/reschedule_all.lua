@@ -1,7 +1,7 @@
--- Makes the jobs of a selection due at another time: those of a state, or some of them. Dead ones
--- wait again, with all their tries, but for those whose unique key another job holds; so do those
--- that run, after their run, if that is wanted. To be called again with the cursor of its answer,
--- until that is empty.
+-- Makes the jobs of a selection due at another time: those of a state, or with a tag, or some of
+-- them. Dead ones wait again, with all their tries, but for those whose unique key another job
+-- holds; so do those that run, after their run, if that is wanted. To be called again with the
+-- cursor of its answer, until that is empty.
 --
 -- KIND    single, needs memory
 -- ROLE    producer
@@ -10,7 +10,8 @@
 -- READS   due run dead jobs attempts seq index
 -- WRITES  index due run dead attempts t notice
 -- ARGV    database
---         state           1 waiting, 2 running, 3 dead
+--         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
+--         tag             those with this tag; '': any
 --         reason          part of the reasons; '': any
 --         before_ms       only those that are due, or died, before this; 0: all
 --         limit           move, and ask, at most so many
@@ -35,14 +36,14 @@ local function spread_of(id, spread_ms)
 end
 
 local function main()
-  local first_due, spread_ms = first_to_come(), tonumber(ARGV[9])
-  local began, rest = string.match(ARGV[6], '^(%d+) (.*)$')
-  local start_ms = tonumber(began) or due_of(ARGV[8])
+  local first_due, spread_ms = first_to_come(), tonumber(ARGV[10])
+  local began, rest = string.match(ARGV[7], '^(%d+) (.*)$')
+  local start_ms = tonumber(began) or due_of(ARGV[9])
   if not began and start_ms + spread_ms > now_ms + TEN_YEARS then return { now_us, 0, 0, '', 0 } end
 
   local function due_for(id) return start_ms + spread_of(id, spread_ms) end
   local function mark_of(id) return 'd=' .. decimal(due_for(id)) end
-  local jobs, n_running, cursor = selection_jobs(rest or ARGV[6], mark_of)
+  local jobs, n_running, cursor = selection_jobs(rest or ARGV[7], mark_of)
   local dues, leaves, revived, priorities = {}, { [RUN] = {}, [DEAD] = {} }, {}, {}
   local entries, taken = {}, {}
   for _, job in ipairs(jobs) do

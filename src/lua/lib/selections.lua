@@ -1,37 +1,45 @@
 -- SPDX-License-Identifier: MIT
--- A selection: the jobs of one state, or some of them. It takes many calls. Each walks on through
--- the set of the state, by score and id, from where the call before has stopped.
+-- A selection: the jobs of one state, or with a tag, or some of them. It takes many calls. Each
+-- walks on from where the call before has stopped: through the set of the state, by score and id;
+-- or through the entries of the tag, by id (lib/tagged.lua).
 --
--- The walk ends, whatever happens meanwhile: it goes no further than the highest score of its
--- beginning, and leaves what was claimed since. Before the set of its state it looks at the leases
--- that are over: their jobs wait or are dead, and no sweep has passed.
+-- The walk ends, whatever happens meanwhile: it goes no further than the highest score, or the last
+-- id, of its beginning. It leaves what was claimed since; but by a tag cancel_all does not, for it
+-- meets each id once, and a job that is cancelled is not claimed again. Before the set of its state
+-- a walk looks at the leases that are over: their jobs wait or are dead, and no sweep has passed.
 --
 -- Jobs that run are counted and left; or asked, if the call says so: then those are counted of
 -- which it was not asked before. A renewal moves a job on in its set, so they are asked wherever
 -- they are.
 --
--- USES    attempts marks ranks rows tokens
+-- USES    attempts index marks ranks rows tagged tokens
 
 local SETS = { DUE, RUN, DEAD } -- by state
 
--- A walk, from a cursor on; '' is its beginning. set: through which set it goes, behind which score
--- and id. token: the last one at its beginning; highest: the highest score of the set of its state
--- then.
+-- A walk, from a cursor on; '' is its beginning. set: through which set it goes, 0 is the index;
+-- behind which score and id. token: the last one at its beginning; highest: the highest score of
+-- the set of its state then, or the last id with the tag.
 local function selection_begin(cursor)
-  local walk = { state = tonumber(ARGV[2]), jobs = {}, n_running = 0, bytes = 0 }
-  walk.asks = ARGV[7] == '1'
+  local walk = { state = tonumber(ARGV[2]), tag = ARGV[3], jobs = {}, n_running = 0, bytes = 0 }
+  local is_tagged, reschedules = walk.tag ~= '', ARGV[9] ~= nil
+  walk.asks, walk.takes_new = ARGV[8] == '1', is_tagged and not reschedules
 
+  if not is_tagged and walk.state == 0 then error({ err = 'ERR neither a state nor a tag' }) end
   if cursor == '' then
-    local last = call('ZRANGE', SETS[walk.state], '-1', '-1', 'WITHSCORES')
-    walk.set, walk.token, walk.highest = RUNNING, decimal(token_last()), last[2] or '0'
-    walk.score, walk.id = '0', ''
+    walk.token, walk.score, walk.id = decimal(token_last()), '0', ''
+    if is_tagged then
+      walk.set, walk.highest = 0, tagged_last(walk.tag)
+    else
+      local last = call('ZRANGE', SETS[walk.state], '-1', '-1', 'WITHSCORES')
+      walk.set, walk.highest = RUNNING, last[2] or '0'
+    end
     return walk
   end
 
   local set
   set, walk.token, walk.highest, walk.score, walk.id =
-    string.match(cursor, '^([123]) (%d+) (%S+) (%S+) (.*)$')
-  if not set then error({ err = 'ERR this is no cursor' }) end
+    string.match(cursor, '^([0-3]) (%d+) (%S+) (%S+) (.*)$')
+  if not set or (set == '0') ~= is_tagged then error({ err = 'ERR this is no cursor' }) end
   walk.set = tonumber(set)
   return walk
 end
@@ -43,9 +51,9 @@ local function selection_cursor(walk)
   return table.concat({ walk.set, walk.token, walk.highest, walk.score, id }, ' ')
 end
 
--- What is next in the set: id, score, id, score... And are these the last ones?
+-- The jobs that are next in the set of the walk. And are these the last ones?
 local function selection_page(walk, limit)
-  local set, before_ms = SETS[walk.set], tonumber(ARGV[4])
+  local set, before_ms = SETS[walk.set], tonumber(ARGV[5])
   local highest = walk.set == walk.state and tonumber(walk.highest) or now_ms
   if walk.asks and walk.set == RUNNING and walk.state == RUNNING then highest = math.huge end
   if before_ms > 0 then highest = math.min(highest, before_ms - 1) end
@@ -53,18 +61,26 @@ local function selection_page(walk, limit)
   local first = rank_after(set, walk.score, walk.id)
   local last = call('ZCOUNT', set, '-inf', highest) - 1
   if first > last then return {}, true end
-  local page = call('ZRANGE', set, first, math.min(last, first + limit - 1), 'WITHSCORES')
+
+  local page = {}
+  local found = call('ZRANGE', set, first, math.min(last, first + limit - 1), 'WITHSCORES')
+  for i = 1, #found, 2 do
+    page[#page + 1] = { id = found[i], set = set, score = found[i + 1] }
+  end
   return page, last < first + limit
 end
 
--- Is a job with this state and attempt one of them?
-local function selection_has(walk, state, text)
-  local attempt = attempt_read(text)
+-- Is a job with this attempt one of them?
+local function selection_has(walk, job, text)
+  local attempt, before_ms = attempt_read(text), tonumber(ARGV[5])
   local reason = attempt and attempt.reason or ''
-  if state ~= walk.state or not string.find(reason, ARGV[3], 1, true) then return false end
+  if walk.state ~= 0 and job.state ~= walk.state then return false end
+  if before_ms > 0 and time_of(job.score) >= before_ms then return false end
+  if not string.find(reason, ARGV[4], 1, true) then return false end
 
-  local is_left = state == RUNNING and not walk.asks
-  return is_left or not attempt or tonumber(attempt.token) <= tonumber(walk.token)
+  local is_left = job.state == RUNNING and not walk.asks
+  local takes_all = walk.takes_new or is_left or not attempt
+  return takes_all or tonumber(attempt.token) <= tonumber(walk.token)
 end
 
 -- Meets one that runs. mark_of: what is asked of a job.
@@ -84,24 +100,27 @@ end
 
 -- Takes the jobs of a page; true: these are enough for one call.
 local function selection_take(walk, page, mark_of)
-  local limit, ids = math.min(tonumber(ARGV[5]), BATCH), {}
-  for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
+  local limit, ids = math.min(tonumber(ARGV[6]), BATCH), {}
+  for i, job in ipairs(page) do ids[i] = job.id end
   local texts = #ids > 0 and call('HMGET', ATTEMPTS, unpack(ids)) or {}
 
-  for i, id in ipairs(ids) do
+  for i, job in ipairs(page) do
     local n_asked = walk.asks and walk.n_running or 0
     if #walk.jobs + n_asked >= limit or walk.bytes > BYTES then return true end
 
-    local set, text = SETS[walk.set], texts[i] or ''
-    walk.score, walk.id = page[2 * i], id
-    local state = job_state(id, set, time_of(walk.score), text)
-    local is_one = selection_has(walk, state, text)
-    if is_one and state == RUNNING then
+    local id, set, text = job.id, job.set, texts[i] or ''
+    walk.score, walk.id = job.score, id
+    job.state = set and job_state(id, set, time_of(job.score), text)
+    local is_one = set and selection_has(walk, job, text)
+    if is_one and (walk.set == 0 or job.state ~= RUNNING) then
+      job.record = call('HGET', JOBS, id)
+      walk.bytes = walk.bytes + #(job.record or '')
+      is_one = walk.set ~= 0 or index_has('t ' .. walk.tag .. ' ' .. id, id, job.record)
+    end
+
+    if is_one and job.state == RUNNING then
       selection_meet(walk, id, text, mark_of)
     elseif is_one then
-      local record = call('HGET', JOBS, id)
-      walk.bytes = walk.bytes + #(record or '')
-      local job = { id = id, set = set, score = walk.score, state = state, record = record }
       job.asked = set == RUN and string.byte(text) == 50 and is_marked(attempt_read(text))
       table.insert(walk.jobs, job)
     end
@@ -115,11 +134,17 @@ local function selection_jobs(cursor, mark_of)
   local walk, n_looked = selection_begin(cursor), 0
 
   repeat
-    local page, is_last = selection_page(walk, BATCH - n_looked)
+    local page, is_last
+    if walk.set == 0 then
+      page, is_last = tagged_page(walk, BATCH)
+    else
+      page, is_last = selection_page(walk, BATCH - n_looked)
+    end
     local enough = selection_take(walk, page, mark_of)
-    n_looked = n_looked + #page / 2
+    n_looked = n_looked + #page
     if is_last and not enough then
-      if walk.set == walk.state then return walk.jobs, walk.n_running, '' end
+      local is_over = walk.set == 0 or walk.set == walk.state
+      if is_over then return walk.jobs, walk.n_running, '' end
       walk.set, walk.score, walk.id = walk.state, '0', ''
     end
   until enough or n_looked == BATCH

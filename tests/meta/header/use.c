@@ -134,6 +134,8 @@ static void use_selections(struct lapse *l)
     expect(lapse_cancel_all(l, "orders", &w, 0, on_count, &answered), LAPSE_EINVAL);
     w.state = LAPSE_DEAD;
     expect_accepted(lapse_cancel_all(l, "orders", &w, 0, on_count, &answered));
+    w.state = (enum lapse_state)0;
+    w.tag = "customer-7";
     expect_accepted(lapse_reschedule_all(l, "orders", &w, due, 9, 0, on_count, &answered));
 }
 

@@ -55,6 +55,7 @@ static void use_selections(struct lapse_sync *s)
     where.size = sizeof where;
     where.state = LAPSE_DEAD;
     EXPECT(lapse_sync_cancel_all(s, "orders", &where, 0, 0, &count), LAPSE_EDOWN);
+    where.tag = "customer-7";
     EXPECT(lapse_sync_reschedule_all(s, "orders", &where, lapse_in(0), 9, 0, 0, &count),
            LAPSE_EDOWN);
 }

@@ -8,7 +8,13 @@
 #include <limits.h>
 
 static const struct opt cancel_options[] = {
-    MANY_STATE, MANY_REASON, MANY_BEFORE, MANY_LIMIT, MANY_RUNNING, {NULL, 0, NULL, NULL, 0, NULL},
+    MANY_STATE,
+    MANY_TAG,
+    MANY_REASON,
+    MANY_BEFORE,
+    MANY_LIMIT,
+    MANY_RUNNING,
+    {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 static void on_cancel_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -76,25 +82,27 @@ static int cancel_run(const struct command *cmd, struct globals *g, struct argum
 
 const struct command cmd_cancel = {
     .name = "cancel",
-    .usage = "QUEUE (ID... | --state STATE [--reason TEXT] [--before TIME] [--limit N]) "
-             "[--running]",
+    .usage = "QUEUE (ID... | [--state STATE] [--tag TAG] [--reason TEXT] [--before TIME] "
+             "[--limit N]) [--running]",
     .summary = "remove jobs before they run",
     .min = 1,
     .max = INT_MAX,
     .opts = cancel_options,
-    .text = "Removes waiting or dead jobs for good. Of each id it prints one JSON object: queue,\n"
-            "id, state; one that is running, or is not there, is not cancelled (exit code 1).\n"
-            "With --state it removes all jobs of a state, or some of them, and prints one JSON\n"
-            "object: queue, cancelled (how many), running (how many run, and were left). With\n"
-            "--running a job that runs is asked to stop, and its state is running; lapse listen\n"
-            "--exec ends its command. Of a selection these are counted that were not asked\n"
-            "before.\n"
-            "\n"
-            "examples:\n"
-            "  lapse cancel orders order-1 order-2\n"
-            "  lapse cancel videos video-9 --running\n"
-            "  lapse cancel -- orders -rf      (-- before an id that starts with -)\n"
-            "  lapse cancel orders --state waiting\n"
-            "  lapse cancel webhooks --state dead --reason 'HTTP 410' --before 2026-11-01T00:00Z\n",
+    .text =
+        "Removes waiting or dead jobs for good. Of each id it prints one JSON object: queue,\n"
+        "id, state; one that is running, or is not there, is not cancelled (exit code 1).\n"
+        "With --state or --tag it removes all jobs of a state, or with a tag, or some of\n"
+        "them, and prints one JSON object: queue, cancelled (how many), running (how many run,\n"
+        "and were left). With --running a job that runs is asked to stop, and its state is\n"
+        "running; lapse listen --exec ends its command. Of a selection these are counted that\n"
+        "were not asked before.\n"
+        "\n"
+        "examples:\n"
+        "  lapse cancel orders order-1 order-2\n"
+        "  lapse cancel videos video-9 --running\n"
+        "  lapse cancel -- orders -rf      (-- before an id that starts with -)\n"
+        "  lapse cancel orders --state waiting\n"
+        "  lapse cancel orders --tag customer-7\n"
+        "  lapse cancel webhooks --state dead --reason 'HTTP 410' --before 2026-11-01T00:00Z\n",
     .run = cancel_run,
 };

@@ -8,6 +8,13 @@
 
 enum { PENDING = 10000 }; /* the default of max_pending */
 
+int set_many_tag(const struct opt *o, char *value, void *field)
+{
+    (void)o;
+    *(const char **)field = value;
+    return check_tag(value);
+}
+
 int set_before(const struct opt *o, char *value, void *field)
 {
     struct when when = {.at = NULL};
@@ -23,7 +30,7 @@ int set_before(const struct opt *o, char *value, void *field)
 /* ---- arguments ---- */
 static bool many_selects(const struct many *m)
 {
-    return m->state || m->reason || m->before_ms || m->limit || m->spread_ms;
+    return m->state || m->tag || m->reason || m->before_ms || m->limit || m->spread_ms;
 }
 
 static int check_ids(const struct many *m, const struct arguments *args)
@@ -43,9 +50,9 @@ static int check_ids(const struct many *m, const struct arguments *args)
 
 static int check_selection(const struct many *m, const struct command *cmd)
 {
-    if (m->n_jobs == 0 && !m->where.state) {
-        return usage_errorf("missing argument ID, or option --state; usage: lapse %s %s", cmd->name,
-                            cmd->usage);
+    if (m->n_jobs == 0 && !m->where.state && !m->tag) {
+        return usage_errorf("missing argument ID, or option --state or --tag; usage: lapse %s %s",
+                            cmd->name, cmd->usage);
     }
     if (m->reason && strlen(m->reason) > 200) {
         return usage_error("--reason", m->reason, "must have at most 200 bytes");
@@ -62,6 +69,7 @@ int many_read(struct many *m, const struct command *cmd, const struct arguments 
     m->once.queue = args->v[0];
     m->n_jobs = args->n - 1;
     m->where.size = sizeof m->where;
+    m->where.tag = m->tag;
     m->where.reason = m->reason;
     m->where.before_ms = m->before_ms;
     m->where.most = m->limit;

@@ -23,10 +23,11 @@ struct many {
     const char *done; /* what becomes of the jobs: "cancelled" */
 
     int state; /* enum lapse_state; 0: not given */
+    const char *tag;
     const char *reason;
     int64_t before_ms;
     unsigned limit;
-    struct lapse_where where; /* made of these four */
+    struct lapse_where where; /* made of these five */
     struct when when;
     int64_t spread_ms;
     bool running;
@@ -38,6 +39,11 @@ struct many {
         "state", 's', "STATE", set_state, offsetof(struct many, state),                \
             "all jobs of a state: waiting, dead, or running (which are only counted, " \
             "without --running)"                                                       \
+    }
+#define MANY_TAG                                                                       \
+    {                                                                                  \
+        "tag", 0, "TAG", set_many_tag, offsetof(struct many, tag),                     \
+            "all jobs with this tag, in any state; with --state, those that have both" \
     }
 #define MANY_REASON                                                              \
     {                                                                            \
@@ -67,6 +73,7 @@ struct many {
             "ask jobs that run: the command does so when their run is over" \
     }
 
+int set_many_tag(const struct opt *o, char *value, void *field);
 int set_before(const struct opt *o, char *value, void *field);
 
 /* Checks the arguments, and what the options have set. 0, or an exit code after it has printed

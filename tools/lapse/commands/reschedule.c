@@ -19,12 +19,11 @@
             "means now"                                                                            \
     }
 static const struct opt reschedule_options[] = {
-    IN,         AT,           MANY_SPREAD,
-    MANY_STATE, MANY_REASON,  MANY_BEFORE,
-    MANY_LIMIT, MANY_RUNNING, {NULL, 0, NULL, NULL, 0, NULL},
+    IN,          AT,          MANY_SPREAD, MANY_STATE,   MANY_TAG,
+    MANY_REASON, MANY_BEFORE, MANY_LIMIT,  MANY_RUNNING, {NULL, 0, NULL, NULL, 0, NULL},
 };
 static const struct opt requeue_options[] = {
-    MANY_SPREAD, MANY_REASON, MANY_BEFORE, MANY_LIMIT, {NULL, 0, NULL, NULL, 0, NULL},
+    MANY_SPREAD, MANY_TAG, MANY_REASON, MANY_BEFORE, MANY_LIMIT, {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 /* ---- requests ---- */
@@ -90,19 +89,20 @@ static int reschedule_run(const struct command *cmd, struct globals *g, struct a
 
 const struct command cmd_reschedule = {
     .name = "reschedule",
-    .usage = "QUEUE (ID... | --state STATE [--reason TEXT] [--before TIME] [--limit N]) "
-             "(--in DURATION | --at TIME) [--spread DURATION] [--running]",
+    .usage = "QUEUE (ID... | [--state STATE] [--tag TAG] [--reason TEXT] [--before TIME] "
+             "[--limit N]) (--in DURATION | --at TIME) [--spread DURATION] [--running]",
     .summary = "change when jobs are due",
     .min = 1,
     .max = INT_MAX,
     .opts = reschedule_options,
     .text = "Changes when jobs are due. A dead job becomes waiting again, with all its tries. Of\n"
             "each id it prints the job as Redis stores it, as lapse schedule does; one that is\n"
-            "running, or is not there, is not changed (exit code 1). With --state it changes all\n"
-            "jobs of a state, or some of them, and prints one JSON object: queue, rescheduled\n"
-            "(how many; those that are due then in any case do not count), running (how many\n"
-            "run, and were left). With --running a job that runs waits again after its run,\n"
-            "however that ends, with all its tries; its state is running until then.\n"
+            "running, or is not there, is not changed (exit code 1). With --state or --tag it\n"
+            "changes all jobs of a state, or with a tag, or some of them, and prints one JSON\n"
+            "object: queue, rescheduled (how many; those that are due then in any case do not\n"
+            "count), running (how many run, and were left). With --running a job that runs waits\n"
+            "again after its run, however that ends, with all its tries; its state is running\n"
+            "until then.\n"
             "\n"
             "examples:\n"
             "  lapse reschedule sessions user-7 --in 20m\n"
@@ -156,7 +156,8 @@ static int requeue_run(const struct command *cmd, struct globals *g, struct argu
 
 const struct command cmd_requeue = {
     .name = "requeue",
-    .usage = "QUEUE [ID... | [--reason TEXT] [--before TIME] [--limit N] [--spread DURATION]]",
+    .usage = "QUEUE [ID... | [--tag TAG] [--reason TEXT] [--before TIME] [--limit N] "
+             "[--spread DURATION]]",
     .summary = "run dead jobs again, now",
     .min = 1,
     .max = INT_MAX,
@@ -169,6 +170,7 @@ const struct command cmd_requeue = {
             "\n"
             "examples:\n"
             "  lapse requeue webhooks hook-3\n"
+            "  lapse requeue webhooks --tag customer-7\n"
             "  lapse requeue webhooks --reason 'HTTP 503' --spread 10m\n",
     .run = requeue_run,
 };
