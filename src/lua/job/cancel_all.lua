@@ -29,7 +29,11 @@ local function main()
   for i, job in ipairs(jobs) do
     ids[i] = job.id
     table.insert(leaves[job.set], job.id)
-    index_entries(entries, job.id, job.record)
+    if job.entries then
+      for _, entry in ipairs(job.entries) do entries[#entries + 1] = entry end
+    else
+      index_entries(entries, job.id, job.record)
+    end
   end
   jobs_remove(leaves, ids, entries)
   stops_put()

@@ -12,7 +12,7 @@
 -- which it was not asked before. A renewal moves a job on in its set, so they are asked wherever
 -- they are.
 --
--- USES    attempts index marks ranks rows tagged tokens
+-- USES    attempts marks ranks rows tagged tokens
 
 local SETS = { DUE, RUN, DEAD } -- by state
 
@@ -115,7 +115,7 @@ local function selection_take(walk, page, mark_of)
     if is_one and (walk.set == 0 or job.state ~= RUNNING) then
       job.record = call('HGET', JOBS, id)
       walk.bytes = walk.bytes + #(job.record or '')
-      is_one = walk.set ~= 0 or index_has('t ' .. walk.tag .. ' ' .. id, id, job.record)
+      is_one = walk.set ~= 0 or tagged_has(walk.tag, job)
     end
 
     if is_one and job.state == RUNNING then

@@ -30,3 +30,12 @@ local function tagged_page(walk, limit)
   end
   return page, #entries <= limit
 end
+
+-- Does the record of a job say that it has the tag? Then its entries are at hand for who removes it.
+local function tagged_has(tag, job)
+  local entry, found = 't ' .. tag .. ' ' .. job.id, false
+  job.entries = {}
+  index_entries(job.entries, job.id, job.record)
+  for _, own in ipairs(job.entries) do found = found or own == entry end
+  return found
+end
