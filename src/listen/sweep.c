@@ -155,6 +155,7 @@ static void on_recovered(struct sweep_request *r, int err, const struct sweep_re
     if (!err) {
         stats->recovered += (uint64_t)reply->n_taken;
         stats->failed += (uint64_t)reply->n_dead;
+        stats->dead_freed += (uint64_t)reply->n_freed;
         sweep_tell(s, reply);
     }
 

@@ -26,6 +26,33 @@ FLOW_ALL_MODES(peers_row_2, ten_snoozes_use_up_no_try)
     flow_end(f, "q");
 }
 
+static void sweeps_often(struct lapse_options *o)
+{
+    o->sweep_ms = 1000;
+}
+
+/* Row 3: the dead are bounded by number and by age. */
+Test(peers_row_3, the_oldest_of_too_many_dead_jobs_are_freed)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, sweeps_often);
+    struct flow_handler w = {.way = FLOW_FAIL, .reason = "no"};
+
+    cr_assert_eq(flow_configure(f, "q", "dead_max=100", NULL), 0);
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_schedule(f, "q", "far", HOUR, NULL), 0);
+    for (int i = 0; i < MANY; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+    flow_until(f, w.settled == MANY && flow_count(f, "q", "dead") == 100);
+    cr_assert_eq(flow_stats(f->l).dead_freed, MANY - 100);
+
+    cr_assert_eq(flow_configure(f, "q", "dead_max= dead_keep=1s", NULL), 0);
+    flow_until(f, flow_count(f, "q", "dead") == 0);
+    cr_assert_eq(flow_stats(f->l).dead_freed, MANY);
+    cr_assert_eq(flow_count(f, "q", "due"), 1);
+    flow_end(f, "q");
+}
+
 /* Row 4: one call retries all dead, or deletes them, and one kills a job that waits. */
 Test(peers_row_4, one_call_changes_many)
 {
@@ -62,11 +89,6 @@ static void on_death(struct lapse *l, enum lapse_event what, const struct lapse_
 
     cr_assert(l && what == LAPSE_EVENT_DIED);
     flow_copy(NULL, &deaths[i], job);
-}
-
-static void sweeps_often(struct lapse_options *o)
-{
-    o->sweep_ms = 1000;
 }
 
 Test(peers_row_7, a_death_is_heard_of_with_its_reason_be_it_by_a_failure_or_a_crash)

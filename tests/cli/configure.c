@@ -23,7 +23,9 @@ Test(configure, shows_and_changes_the_settings)
     p = lapse("configure", "q", "--format", "text");
     cr_assert(has(p, "q: paused=") && count_of(p->out, "\n") == 1, "%s", p->out);
     expect(p, 0, NULL, NULL);
-    expect(lapse("configure", "q", "paused="), 0, "{\"queue\":\"q\"}\n", NULL);
+    expect(lapse("configure", "q", "paused=", "dead_max=5", "dead_keep=7d"), 0,
+           "{\"queue\":\"q\",\"dead_max\":5,\"dead_keep\":\"7d\"}\n", NULL);
+    expect(lapse("configure", "q", "dead_max=", "dead_keep="), 0, "{\"queue\":\"q\"}\n", NULL);
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     server_stop(s);
 }

@@ -371,7 +371,7 @@ Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
         snprintf(fix, sizeof fix, "ACL SETUSER 'u' +%s\"", words[i]);
         as_user(s, rules);
         struct proc *p = doctor();
-        cr_assert_eq(has(p, "or stop half-way: claim touch\""), i == 0, "%s", p->out);
+        cr_assert_eq(has(p, "or stop half-way: claim sweep touch\""), i == 0, "%s", p->out);
         finds(p, 1, "rights", "FAIL", fix);
     }
 
@@ -730,6 +730,23 @@ Test(doctor, that_cannot_reach_redis_or_may_not_exits_as_the_others)
     struct proc *p = lapse("doctor", "-v");
     cr_assert(!has(p, "secret") && !strstr(p->err, "secret"));
     expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(doctor, warns_of_a_queue_with_ten_thousand_dead_jobs)
+{
+    static const char script[] = "for i = 2, 10000 do redis.call('ZADD', 'lapse:{q}:dead', i, i) "
+                                 "redis.call('HSET', 'lapse:{q}:jobs', i, '\\1\\0body') end";
+    struct server *s = tool_redis();
+
+    redis_do(s, "EVAL %s 0", script);
+    struct proc *p = doctor("q");
+    cr_assert(!has(p, "\"dead\""), "%s", p->out);
+    expect(p, 0, NULL, NULL);
+
+    expect(lapse("schedule", "q", "--id", "1", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("kill", "q", "1"), 0, NULL, NULL);
+    finds(doctor("q"), 0, "dead", "WARN", "10000 dead jobs, which take memory");
     server_stop(s);
 }
 

@@ -169,7 +169,7 @@ Test(marks, decide_at_the_end_of_a_lease)
 {
     running_and("cancel", "0 r 1");
     now_at(1000);
-    RUN("sweep", "0", "[U+1000000 1 0 0]");
+    RUN("sweep", "0", "[U+1000000 1 0 0 0]");
     KEYS(GONE);
     HEARD("");
 
@@ -178,7 +178,7 @@ Test(marks, decide_at_the_end_of_a_lease)
     running_and("reschedule", "0 r +1070 1");
     now_at(1000);
     RUN("get", "0 r", "[U+1000000 ['r' 1 T+1070 '2 U+1 me 1 1 U T d=T+1070 ' '\\01\\01\\01body']]");
-    RUN("sweep", "0", "[U+1000000 1 0 0]");
+    RUN("sweep", "0", "[U+1000000 1 0 0 0]");
     KEYS("due r:T+1070 | jobs r=\\01\\01\\01body | seq U+1 | t r:T+1069");
     HEARD("0 'T+1070 r'");
 }

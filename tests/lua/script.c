@@ -521,6 +521,7 @@ const struct script_call script_calls[] = {
     {"sweep", "again=1; 0"},
     {"sweep", "ended; 0"},
     {"sweep", "unique=1; 0"},
+    {"sweep", "dead_max=0; 0"},
     {"reclaim", "0 me 0"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},

@@ -9,12 +9,12 @@ SCRIPTS(resume);
 Test(sweep, takes_back_a_job_that_was_not_renewed_or_lets_it_die)
 {
     five();
-    RUN("sweep", "5", "[U+20000 2 1 0]");
+    RUN("sweep", "5", "[U+20000 2 1 0 0]");
     KEYS("due e:T+10 w:T+500 | run r:T+1000 | dead d:T u:T+10 | " FIVE_JOBS " | attempts " ATTEMPT_D
          " e=1 U+1 me 1 10 U T+10 the lease ended " ATTEMPT_R
          " u=1 U+2 me 1 1 U T+10 the lease ended | seq U+4 | t w:T+499");
     HEARD("5 '0 e'");
-    RUN("sweep", "5", "[U+20000 0 0 0]");
+    RUN("sweep", "5", "[U+20000 0 0 0 0]");
     HEARD("");
 }
 
@@ -24,10 +24,10 @@ Test(sweep, takes_a_job_at_the_very_end_of_its_lease)
     given("sweep", "0");
     char *before = dumps();
     now_at(999);
-    RUN("sweep", "0", "[U+999000 0 0 0]");
+    RUN("sweep", "0", "[U+999000 0 0 0 0]");
     same(__FILE__, __LINE__, "keys", dumps(), before);
     now_at(1000);
-    RUN("sweep", "0", "[U+1000000 1 0 0]");
+    RUN("sweep", "0", "[U+1000000 1 0 0 0]");
     HEARD("0 '0 r'");
 }
 
@@ -36,7 +36,7 @@ Test(sweep, of_a_job_that_died_is_silent)
     given("schedule", "0 a +0 0 \\01\\01\\01");
     given("claim", "0 me 10 1");
     now_at(15);
-    RUN("sweep", "0", "[U+15000 1 1 0]");
+    RUN("sweep", "0", "[U+15000 1 1 0 0]");
     KEYS("dead a:T+10 | jobs a=\\01\\01\\01 | attempts a=1 U+1 me 1 1 U T+10 the lease ended | seq "
          "U+1");
     HEARD("");
@@ -48,7 +48,7 @@ Test(sweep, never_lets_a_job_with_unlimited_tries_die)
     given("claim", "0 me 10 0 a b");
     ask("HSET s:{q}:attempts a %s b %s", "1 1 me 4294967295 4294967295 5 5 ", "1 2 me 3 2 5 5 ");
     now_at(10);
-    RUN("sweep", "0", "[U+10000 2 1 0]");
+    RUN("sweep", "0", "[U+10000 2 1 0 0]");
     HEARD("0 '0 a'");
 }
 
@@ -59,7 +59,7 @@ Test(sweep, takes_back_a_running_job_without_a_holder)
     ask("HDEL s:{q}:attempts a");
     ask("HSET s:{q}:attempts b %s", "2 ?");
     now_at(10);
-    RUN("sweep", "0", "[U+10000 2 0 0]");
+    RUN("sweep", "0", "[U+10000 2 0 0 0]");
     KEYS("due a:T+10 b:T+10 | jobs a=\\01\\01\\01 b=\\01\\01\\01 | attempts b=2 ? | seq U+2");
     HEARD("0 '0 a 0 b'");
 }
@@ -73,7 +73,7 @@ static void ends_again(void)
     given("schedule", "0 a +0 0 " WAITS_3);
     given("claim", "0 me 10 1");
     now_at(10);
-    RUN("sweep", "0", "[U+10000 1 0 0]");
+    RUN("sweep", "0", "[U+10000 1 0 0 0]");
     HEARD("0 '0 a'");
     given("claim", "0 me 10 1");
 }
@@ -84,7 +84,7 @@ Test(sweep, from_the_second_lease_in_a_row_that_ended_a_job_waits_for_its_backof
     now_at(20);
     RUN("get", "0 a",
         "[U+20000 ['a' 1 T+23 '1 U+10001 me 2 10 U+10000 T+10 the lease ended' '" WAITS_3 "']]");
-    RUN("sweep", "0", "[U+20000 1 0 0]");
+    RUN("sweep", "0", "[U+20000 1 0 0 0]");
     KEYS("due a:T+23 | jobs a=" WAITS_3
          " | attempts a=1 U+10001 me 2 10 U+10000 T+23 the lease ended | seq U+10001 | t a:T+22");
     HEARD("0 'T+23 a'");
@@ -93,7 +93,7 @@ Test(sweep, from_the_second_lease_in_a_row_that_ended_a_job_waits_for_its_backof
     now_at(23);
     given("claim", "0 me 10 1");
     now_at(33);
-    RUN("sweep", "0", "[U+33000 1 0 0]");
+    RUN("sweep", "0", "[U+33000 1 0 0 0]");
     HEARD("0 'T+36 a'");
 }
 
@@ -114,7 +114,7 @@ Test(sweep, that_comes_late_makes_no_backoff_longer)
 {
     ends_again();
     now_at(50);
-    RUN("sweep", "0", "[U+50000 1 0 0]");
+    RUN("sweep", "0", "[U+50000 1 0 0 0]");
     KEYS("due a:T+23 | jobs a=" WAITS_3
          " | attempts a=1 U+10001 me 2 10 U+10000 T+23 the lease ended | seq U+10001");
     HEARD("0 '0 a'");
@@ -157,7 +157,7 @@ Test(sweep, reads_records_of_those_alone_whose_lease_ended_again)
     given("claim", "0 me 10 1");
     now_at(20);
     ask("CONFIG RESETSTAT");
-    RUN("sweep", "0", "[U+20000 2 0 0]");
+    RUN("sweep", "0", "[U+20000 2 0 0 0]");
     cr_assert_eq(calls("hget"), 3, "two attempts, and a record");
     HEARD("0 'T+23 a 0 b'");
 }
@@ -177,8 +177,8 @@ Test(sweep, stops_when_it_has_read_enough_records_for_one_call)
         ask("HSET s:{q}:attempts %s %s", id, "1 7 me 1 10 5 5 the lease ended");
     }
 
-    RUN("sweep", "0", "[U 2 0 1]");
-    RUN("sweep", "0", "[U 2 0 0]");
+    RUN("sweep", "0", "[U 2 0 1 0]");
+    RUN("sweep", "0", "[U 2 0 0 0]");
     cr_assert_eq(redis_int(redis, "ZCARD s:{q}:run"), 0);
     free(body);
     ask("FLUSHALL");
@@ -203,7 +203,7 @@ Test(sweep, removes_members_without_a_record_and_goes_on)
     ask("HDEL s:{q}:jobs a b");
     ask("HDEL s:{q}:attempts b");
     now_at(10);
-    RUN("sweep", "0", "[U+10000 3 0 0]");
+    RUN("sweep", "0", "[U+10000 3 0 0 0]");
     KEYS("due c:T+10 | jobs c=" REC " | attempts c=1 U+3 me 1 10 U T+10 the lease ended | seq U+3");
     HEARD("0 '0 c'");
 }
@@ -215,7 +215,7 @@ Test(sweep, writes_a_dash_for_an_invalid_id_in_the_notice)
     ask("HSET s:{q}:jobs %s %b", "b c", "\1\0", (size_t)2);
     ask("ZADD s:{q}:run 5 %s", "b c");
     now_at(10);
-    RUN("sweep", "0", "[U+10000 2 0 0]");
+    RUN("sweep", "0", "[U+10000 2 0 0 0]");
     HEARD("0 '0 - 0 a'");
 }
 
@@ -226,9 +226,9 @@ Test(sweep, takes_a_hundred_and_says_whether_there_may_be_more)
         given("claim", "0 me 10 100");
     }
     now_at(10);
-    RUN("sweep", "0", "[U+10000 100 0 1]");
-    RUN("sweep", "0", "[U+10000 100 0 1]");
-    RUN("sweep", "0", "[U+10000 99 0 0]");
+    RUN("sweep", "0", "[U+10000 100 0 1 0]");
+    RUN("sweep", "0", "[U+10000 100 0 1 0]");
+    RUN("sweep", "0", "[U+10000 99 0 0 0]");
 }
 
 Test(resume, shows_what_runs_under_the_holders_name)
@@ -288,7 +288,7 @@ Test(sweep, shows_those_that_die_if_it_is_asked_to)
     given("claim", "0 me 1000 0 d w");
     now_at(1000);
     RUN("sweep", "0 1",
-        "[U+1000000 2 1 0 ['d' 3 T+1000 '1 U+1 me 1 1 U T+1000 the lease ended' "
+        "[U+1000000 2 1 0 0 ['d' 3 T+1000 '1 U+1 me 1 1 U T+1000 the lease ended' "
         "'\\01\\01\\01body']]");
-    RUN("sweep", "0 1", "[U+1000000 0 0 0]");
+    RUN("sweep", "0 1", "[U+1000000 0 0 0 0]");
 }

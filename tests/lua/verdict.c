@@ -381,7 +381,7 @@ Test(retry_for, lets_a_job_die_whose_lease_ended_too_late)
     RUN("get", "0 a b",
         "[U+41000 ['a' 1 T+40 '2 U+1 me 1 10 U T f=T+40 ' '" RETRY_FOR
         "'] ['b' 3 T+41 '2 U+2 me 1 10 U T f=T+40 ' '" RETRY_FOR "']]");
-    RUN("sweep", "0", "[U+41000 2 1 0]");
+    RUN("sweep", "0", "[U+41000 2 1 0 0]");
     KEYS("due a:T+40 | dead b:T+41 | jobs a=" RETRY_FOR " b=" RETRY_FOR
          " | attempts a=2 U+1 me 1 10 U T+40 f=T+40 the lease ended"
          " b=2 U+2 me 1 10 U T+41 f=T+40 the lease ended | seq U+2");

@@ -1,12 +1,13 @@
 -- Takes back the jobs whose lease has ended: due since then, or by the backoff of the job if the
 -- lease of its run before ended too. A job dies whose tries are used up, or that would be due later
--- than any of its runs may begin (attribute R). Or does what was asked while they ran.
+-- than any of its runs may begin (attribute R). Or does what was asked while they ran. And frees
+-- dead jobs that are too many or too old, by the settings dead_max and dead_keep.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff due marks notice sets triggers types
+-- USES    answer attempts backoff dead due index marks notice sets triggers types
 -- KEYS    due none
--- READS   run due dead attempts jobs index
+-- READS   run due dead attempts jobs index conf
 -- WRITES  run due dead jobs attempts index t notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
@@ -14,6 +15,7 @@
 --         n_taken         jobs taken back, or cancelled
 --         n_dead          of these, dead
 --         more            1: there are more
+--         n_freed         dead jobs that are gone
 --         then per job: row (of those that died, if they are to be shown)
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100, or the record that passed 256 KiB
@@ -21,8 +23,10 @@ local function main()
   local ended = call('ZRANGEBYSCORE', RUN, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
   local ids, dues, priorities, dead, attempts, lost = {}, {}, {}, {}, {}, {}
   local first_due, bytes, rows = first_to_come(), 0, {}
+  local surplus, entries, more_surplus = dead_surplus()
   check_zset(RUN)
   check_zset(DEAD)
+  index_check(entries)
 
   for i = 1, #ended, 2 do
     if bytes > BYTES then break end
@@ -59,10 +63,11 @@ local function main()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
+  dead_free(surplus, entries)
   marked_leave(attempts, lost)
   triggers_set(dues)
   notice_due(first_due, dues)
-  local more = (#ended == BATCH * 2 or #ids < #ended / 2) and 1 or 0
-  return { now_us, #ids, #dead / 2, more, unpack(rows) }
+  local more = #ended == BATCH * 2 or #ids < #ended / 2 or more_surplus
+  return { now_us, #ids, #dead / 2, more and 1 or 0, #surplus, unpack(rows) }
 end
 return answer(main)

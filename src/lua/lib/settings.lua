@@ -3,6 +3,13 @@
 
 local CONF = BASE .. 'conf'
 
+-- A duration, as 500ms 90s 30m 12h or 7d, in ms; nil: it is none.
+local function duration_ms(text)
+  local number, unit = string.match(text, '^(%d+)(%l+)$')
+  local scale = ({ ms = 1, s = 1000, m = 60000, h = 3600000, d = 86400000 })[unit or '']
+  return scale and tonumber(number) * scale
+end
+
 -- The names in their order, and the value of each; also of names that only newer versions know.
 local function settings_read(text)
   if string.sub(text, 1, 2) ~= '1 ' then

@@ -54,6 +54,20 @@ local SETTINGS = {
       return number and number >= 1 and number <= 1000000000 and decimal(number) or nil
     end,
   },
+  dead_max = {
+    rule = 'must be a number from 0 to 1000000000',
+    kept = function(value)
+      local number = tonumber(string.match(value, '^%d+$'))
+      return number and number <= 1000000000 and decimal(number) or nil
+    end,
+  },
+  dead_keep = {
+    rule = 'must be a duration from 1s to 3652d: 90s 30m 12h 7d',
+    kept = function(value)
+      local ms = duration_ms(value)
+      return ms and ms >= 1000 and ms <= 315532800000 and value or nil
+    end,
+  },
   forward_element = {
     rule = 'must be job, body or id',
     kept = function(value) return ({ job = 'job', body = 'body', id = 'id' })[value] end,

@@ -95,11 +95,16 @@ const struct command cmd_configure = {
             "settings:\n"
             "  paused=MS      no job is claimed until then, Unix time in ms, or +MS from now;\n"
             "                 lapse pause and lapse unpause set it\n"
+            "  dead_max=N     of more dead jobs the oldest are freed; 0 frees all\n"
+            "  dead_keep=D    dead jobs are freed so long after their death: 90s 30m 12h 7d.\n"
+            "                 Without these two they stay. Listeners free them every sweep_ms\n"
+            "                 while jobs of the queue wait or run\n"
             "\n"
             "examples:\n"
             "  lapse configure orders\n"
             "  lapse configure orders paused=+60000\n"
-            "  lapse configure orders paused=\n",
+            "  lapse configure orders paused=\n"
+            "  lapse configure orders dead_keep=7d dead_max=100000\n",
     .run = configure_run,
 };
 

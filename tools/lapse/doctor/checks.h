@@ -11,6 +11,7 @@ void check_memory(struct doctor *d);      /* memory.c: eviction, memory, buffers
 void check_persistence(struct doctor *d); /* persistence.c: persistence, replicas */
 void check_clock(struct doctor *d);       /* expiry.c */
 void check_jobs(struct doctor *d);        /* jobs.c */
+void check_dead(struct doctor *d);        /* dead.c: of queues that have many */
 void check_settings(struct doctor *d);    /* settings.c: of queues that have any */
 void check_expiry(struct doctor *d);      /* expiry.c; after the jobs, for it needs their number */
 

@@ -55,8 +55,8 @@ static void read_info(struct doctor *d)
 static void run_checks(struct doctor *d)
 {
     static void (*const checks[])(struct doctor *) = {
-        check_server, check_rights, check_events,   check_memory, check_persistence,
-        check_clock,  check_jobs,   check_settings, check_expiry,
+        check_server, check_rights, check_events, check_memory,   check_persistence,
+        check_clock,  check_jobs,   check_dead,   check_settings, check_expiry,
     };
 
     read_info(d);
@@ -196,8 +196,11 @@ const struct command cmd_doctor = {
     "checks: server, role, rights (a script that lacks one may stop half-way), events (a key of "
     "its\n"
     "own expires, and its event is waited for), eviction, memory, buffers, persistence, replicas,\n"
-    "clock, jobs (each is in exactly one state and has a record), settings (of queues that have\n"
-    "any), expiry (how late Redis would expire a key that nobody reads).\n"
+    "clock, jobs (each is in exactly one state and has a record), dead (of queues that have "
+    "10,000\n"
+    "or more dead jobs), settings (of queues that have any), expiry (how late Redis would expire "
+    "a\n"
+    "key that nobody reads).\n"
     "\n"
     "It may run beside listeners: jobs are checked in small batches, each at one moment. --repair\n"
     "keeps a job that has a live lease, or is yet to run, in that one state; whatever is left of\n"
