@@ -4,6 +4,7 @@
 #include "allocations.h"
 #include "handler.h"
 #include "listening.h"
+#include "wire.h"
 
 enum { HOUR = 3600000, HEARD_MAX = 128 };
 
@@ -535,4 +536,78 @@ Test(events, that_find_no_memory_are_not_heard_and_keep_no_slot)
     }
     cr_assert_eq(flow_stats(f->l).skipped, 4);
     flow_end(f, "q");
+}
+
+/* ---- 10,000 ---- */
+enum { ALL = 10000, IN_ONE = 100 };
+
+static unsigned char times_heard[ALL];
+
+static void on_each(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
+{
+    unsigned *n = arg;
+    unsigned i = (unsigned)atoi(lapse_job_id(job) + 1);
+
+    cr_assert(l && what == LAPSE_EVENT_SKIPPED && i < ALL);
+    times_heard[i]++;
+    ++*n;
+}
+
+static void put_all(struct flow *f)
+{
+    unsigned answered = 0;
+
+    for (unsigned i = 0; i < ALL; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "j%04u", i);
+        struct lapse_spec s = late_spec(id, LAPSE_LATE_SKIP);
+        cr_assert_eq(lapse_schedule(f->l, &s, on_scheduled, &answered), 0);
+        if (i % 1000 == 999) {
+            flow_until(f, answered == i + 1);
+        }
+    }
+}
+
+static void hundred_running(struct lapse_options *o)
+{
+    o->max_running = IN_ONE;
+}
+
+/* The skips of an answer that is lost are known to Redis alone: nobody counts them, and none of
+ * these jobs runs, or is skipped again. */
+Test(events, of_10000_skips_with_a_lost_answer_are_each_counted_once_at_most_and_none_runs)
+{
+    struct wire x;
+    unsigned n = 0;
+
+    wire_start(&x, FLOW_DONE, hundred_running);
+    proxy_refuse(x.proxy, true);
+    flow_allow_log(x.f, "cannot connect");
+    wire_lose(&x);
+    lapse_on_event(x.l, on_each, &n);
+    put_all(x.f);
+    until_late(x.f);
+
+    wire_cut(&x, PROXY_DOWN, 20000);
+    proxy_cut_conn(x.proxy, 0);
+    proxy_refuse(x.proxy, false);
+    flow_poll(x.f, flow_count(x.f, "q", "due") == 0);
+    uint64_t skipped = 0;
+    for (bool more = true; more;) {
+        skipped = flow_stats(x.l).skipped;
+        flow_calm(x.f);
+        more = skipped != flow_stats(x.l).skipped || n < skipped;
+    }
+
+    unsigned unheard = 0;
+    for (unsigned i = 0; i < ALL; i++) {
+        cr_assert_leq(times_heard[i], 1, "%u", i);
+        unheard += times_heard[i] == 0;
+    }
+    cr_assert_eq(n, skipped);
+    cr_assert_eq(n + unheard, ALL);
+    cr_assert(unheard > 0 && unheard <= IN_ONE, "%u", unheard);
+    cr_assert(x.w.n_runs == 0 && flow_stats(x.l).claimed == 0);
+    cr_assert_eq(redis_int(x.f->server, "EXISTS lapse:{q}:jobs"), 0);
+    wire_end(&x);
 }

@@ -260,14 +260,18 @@ static int64_t server_us(void)
 static struct redisReply *row(unsigned which)
 {
     static const char *const ids[] = {"a", "b", "c", "d"};
-    static const char *const helds[] = {"", "1 1 me 1 10 1795217976000000 1795217976000 why",
-                                        "1 7 me 2 10 1 1 ", "2 x"};
+    static const char *const helds[] = {"",
+                                        "1 1 me 1 10 1795217976000000 1795217976000 why",
+                                        "1 7 me 2 10 1 1 ",
+                                        "2 x",
+                                        "2 1 me 1 10 1795217976000000 1795217976000 c=1 why",
+                                        "2 7 me 2 10 1 1 d=1795217977000,q=9 "};
     struct redisReply *r = array(6);
 
     r->element[0] = string(ids[which % 4]);
-    r->element[1] = integer(1 + which / 4 % 3);
+    r->element[1] = integer((1 + which / 4) % 4);
     r->element[2] = integer(server_us() / 1000 + (int)(which % 5) * 1000);
-    r->element[3] = string(helds[which / 2 % 4]);
+    r->element[3] = string(helds[which / 2 % 6]);
     r->element[4] = text(REDIS_REPLY_STRING, which % 7 ? "\1\0body" : "\2\0body", 6);
     r->element[5] = integer(which % 3);
     return r;
@@ -423,12 +427,16 @@ static struct redisReply *event_of(const char *key)
     return r;
 }
 
-static struct redisReply *notice(unsigned in_ms, bool forged)
+static struct redisReply *notice(unsigned in_ms, bool stops, bool forged)
 {
     struct redisReply *r = array(3);
     char text[64];
 
-    snprintf(text, sizeof text, "%lld a", (long long)(server_us() / 1000 + in_ms));
+    if (stops) {
+        snprintf(text, sizeof text, "stop a 1 b %u c 7", in_ms / 100);
+    } else {
+        snprintf(text, sizeof text, "%lld a", (long long)(server_us() / 1000 + in_ms));
+    }
     r->element[0] = string("message");
     r->element[1] = string("lapse:{q}:notice:0");
     r->element[2] = forged ? tree(1) : string(text);
@@ -454,7 +462,7 @@ static void publish(struct conn *c, unsigned how)
     switch (how % 4) {
     case 0: r = tree(0); break;
     case 1: r = event_of(triggers[how / 4 % 4]); break;
-    case 2: r = notice(how / 4 * 100, how & 64); break;
+    case 2: r = notice(how / 4 * 100, how & 128, how & 64); break;
     default: r = subscribed();
     }
 
@@ -495,6 +503,19 @@ static void on_list(struct lapse *l, int err, const struct lapse_job *const *job
         MUST(strlen(lapse_job_id(jobs[i])) <= KEYS_ID_MAX);
     }
     ended++;
+}
+
+static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
+{
+    size_t len;
+    (void)l;
+    (void)arg;
+
+    MUST(what >= LAPSE_EVENT_CANCEL && what <= LAPSE_EVENT_DIED);
+    MUST(strlen(lapse_job_id(job)) <= KEYS_ID_MAX && lapse_job_body(job, &len));
+    MUST(what != LAPSE_EVENT_CANCEL || lapse_job_cancelled(job));
+    MUST(what != LAPSE_EVENT_DIED || lapse_job_state(job) == LAPSE_DEAD);
+    MUST(what != LAPSE_EVENT_SKIPPED || lapse_job_state(job) == 0);
 }
 
 static void settle(struct lapse_job *job, unsigned how)
@@ -636,6 +657,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lapse_set_allocator(allocate);
     loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_POLL);
     MUST(loop && lapse_open(&l, loop, &o) == 0);
+    lapse_on_event(l, on_event, NULL);
     if (!(bits & 32)) {
         MUST(lapse_listen(l, "q", NULL, on_job, NULL) == 0);
     }
