@@ -38,7 +38,7 @@ Test(liveness, a_connection_that_swallows_all_is_given_up_and_jobs_run_when_it_h
     flow_until(x.f, proxy_conns(x.proxy) >= conns + 2);
     flow_until(x.f, flow_logged(x.f, "connecting again") > 0 && proxy_conns(x.proxy) >= conns + 4);
     cr_assert_eq(x.w.n_runs, 0);
-    proxy_swallow(x.proxy, false);
+    proxy_heal(x.proxy);
     flow_until(x.f, x.w.settled == N);
     cr_assert_eq(x.w.errors, 0);
     flow_each_once(&x.w, N);
