@@ -31,7 +31,8 @@ local function tagged_page(walk, limit)
   return page, #entries <= limit
 end
 
--- Does the record of a job say that it has the tag? Then its entries are at hand for who removes it.
+-- Does the record of a job say that it has the tag? The entries that it names are kept for who
+-- removes the job.
 local function tagged_has(tag, job)
   local entry, found = 't ' .. tag .. ' ' .. job.id, false
   job.entries = {}
