@@ -534,6 +534,44 @@ static void reads(const char *group, int n)
     ask("XREADGROUP GROUP %s c COUNT %d STREAMS s:{q}:stream >", group, n);
 }
 
+/* The stream of which each entry was trimmed has its groups still. */
+Test(forward, to_a_stream_that_is_empty_leaves_its_groups_as_they_are)
+{
+    given("configure", "0 'forward=stream forward_groups=g'");
+    given("schedule", "0 a +0 0 " REC);
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 1]");
+    ask("XREADGROUP GROUP g c STREAMS s:{q}:stream >");
+    ask("XTRIM s:{q}:stream MAXLEN 0");
+    given("schedule", "0 b +0 0 " REC);
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 1]");
+    cr_assert_eq(redis_int(redis, "XLEN s:{q}:stream"), 1);
+    end();
+}
+
+Test(forward, of_nothing_makes_no_stream_and_no_token)
+{
+    given("configure", "0 'forward=stream forward_groups=g'");
+    ask("DEL s:{q}:stream");
+    RUN("claim", "0 me 1000 1", "[U 0 0 0 0 0 0]");
+    cr_assert_eq(redis_int(redis, "EXISTS s:{q}:stream s:{q}:seq"), 0);
+    end();
+}
+
+/* It was asked to stop in a run whose lease is over; who took it back did not know of that. */
+Test(forward, leaves_out_a_job_that_was_cancelled)
+{
+    given("schedule", "0 a +0 0 " TAG_A "x b +0 0 " REC);
+    given("claim", "0 me 1000 1");
+    given("cancel", "0 a 1");
+    ask("ZREM s:{q}:run a");
+    ask("ZADD s:{q}:due 5 a");
+    given("configure", "0 forward=list");
+    RUN("claim", "0 me 1000 9", "[U 0 0 0 0 0 1]");
+    SAME("list", list_of("s:{q}:list"), "'b T 1 U+2 '");
+    KEYS("seq U+2 | conf 1 " LIST " ");
+    end();
+}
+
 Test(trim, cuts_what_every_group_has_acknowledged)
 {
     given("configure", "0 'forward=stream forward_groups=g,h'");
