@@ -25,8 +25,7 @@ static void take_and_vanish(struct flow *f, const char *queue, int64_t lease_ms)
     lapse_abandon(own);
     flow_forget(f, own);
     redis_do(f->server, "ZADD %s:{%s}:run XX %lld %s", f->space, queue,
-             (long long)(lapse_job_claimed_us(w.held[0]) / 1000 + lease_ms),
-             lapse_job_id(w.held[0]));
+             (long long)lapse_job_claimed_us(w.held[0]) / 1000 + lease_ms, lapse_job_id(w.held[0]));
     lapse_done(w.held[0], NULL, NULL); /* cut loose: only frees it */
     f->l = before;
 }
