@@ -96,7 +96,9 @@ static int on_met(struct job_call *c, const struct job_row *row)
         l->context.stats.scheduled++;
         c->job.created = 1;
     }
-    listener_scheduled(&l->listener, c->request.queue, row->id, row->score_ms);
+    if (row->state == LAPSE_WAITING) {
+        listener_scheduled(&l->listener, c->request.queue, row->id, row->score_ms);
+    }
     return 0;
 }
 

@@ -84,7 +84,7 @@ const char *keys_part_name(enum keys_part part)
         [KEYS_ATTEMPTS] = "attempts", [KEYS_SEQ] = "seq",
         [KEYS_CONF] = "conf",         [KEYS_STREAM] = "stream",
         [KEYS_LIST] = "list",         [KEYS_LISTENERS] = "listeners",
-        [KEYS_INDEX] = "index",
+        [KEYS_INDEX] = "index",       [KEYS_NEXT] = "next",
     };
     return names[part];
 }

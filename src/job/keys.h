@@ -42,6 +42,7 @@ enum keys_part {
     KEYS_LIST,
     KEYS_LISTENERS,
     KEYS_INDEX,
+    KEYS_NEXT,
     KEYS_PARTS
 };
 const char *keys_part_name(enum keys_part part);

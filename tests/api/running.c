@@ -240,6 +240,139 @@ Test(running, a_job_that_was_rescheduled_waits_again_however_its_run_ends_with_a
     flow_end(f, "q");
 }
 
+/* ---- schedules that meet a job which runs ---- */
+static struct lapse_spec meets(enum lapse_conflict how, const char *body, int64_t delay_ms)
+{
+    struct lapse_spec s = flow_job_spec("q", "a", delay_ms);
+
+    s.body = body;
+    s.body_len = strlen(body);
+    s.tries = 7;
+    s.on_conflict = how;
+    return s;
+}
+
+Test(running, a_job_that_was_scheduled_waits_again_however_its_run_ends_with_the_new_record)
+{
+    static const enum lapse_how ends[] = {LAPSE_HOW_DONE, LAPSE_HOW_RETRY, LAPSE_HOW_FAIL,
+                                          LAPSE_HOW_RELEASE};
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease);
+    struct flow_handler w = {0};
+    struct flow_job job;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        for (int how = LAPSE_EARLIER; how <= LAPSE_DEBOUNCE; how++) {
+            struct lapse_spec s = meets((enum lapse_conflict)how, "new", HOUR);
+            hold(f, &w, "a");
+            cr_assert_eq(flow_spec(f, &s, &job), 0);
+            cr_assert(job.state == LAPSE_RUNNING && job.created == 1, "%zu, %d", i, how);
+            cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+            cr_assert(job.state == LAPSE_RUNNING && job.try_no == 1 && job.tries == 10);
+            cr_assert_str_neq(job.body, "new");
+            settle(f, &w, ends[i]);
+            cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+            cr_assert(job.state == LAPSE_WAITING && job.try_no == 0 && job.tries == 7);
+            cr_assert_str_eq(job.body, "new");
+            cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+        }
+    }
+
+    cr_assert_eq(flow_stats(f->l).scheduled, 2 * 4 * 3);
+    flow_end(f, "q");
+}
+
+Test(running, a_job_that_was_scheduled_waits_again_when_its_lease_has_ended)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, short_run);
+    struct lapse_spec s = meets(LAPSE_DEBOUNCE, "new", HOUR);
+    struct flow_handler w = {0};
+    struct flow_job job;
+
+    struct lapse_job *held = hold(f, &w, "a");
+    flow_allow_log(f, "the lease of job a");
+    cr_assert_eq(flow_spec(f, &s, NULL), 0); /* by then its lease may be over */
+    flow_poll(f, flow_get(f, "q", "a", &job) == 0 && job.state == LAPSE_WAITING);
+    cr_assert_str_eq(job.body, "new");
+    cr_assert_eq(job.tries, 7);
+    flow_until(f, lapse_job_until_ms(held) == 0);
+    flow_poll(f, redis_int(f->server, "EXISTS lapse:{q}:next") == 0); /* it is swept */
+    lapse_done(held, flow_on_settled, &w);
+    flow_until(f, w.settled == 1);
+    cr_assert_eq(w.err, LAPSE_EGONE);
+    flow_end(f, "q");
+}
+
+FLOW_ALL_MODES(running, a_job_that_was_scheduled_to_now_runs_again_with_the_new_body)
+{
+    struct flow *f = flow_start(mode);
+    struct lapse_spec s = meets(LAPSE_DEBOUNCE, "new", 0);
+    struct flow_handler w = {0};
+
+    hold(f, &w, "a");
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    settle(f, &w, LAPSE_HOW_DONE);
+    flow_until(f, w.n_held == 1);
+    cr_assert_eq(w.runs[1].job.try_no, 1);
+    cr_assert_str_eq(w.runs[1].job.body, "new");
+    settle(f, &w, LAPSE_HOW_DONE);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    flow_end(f, "q");
+}
+
+Test(running, the_later_of_cancel_and_schedule_counts)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease);
+    struct lapse_spec s = meets(LAPSE_LATER, "new", HOUR);
+    struct flow_handler w = {0};
+    struct flow_job job;
+
+    hold(f, &w, "a");
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    must_ask_to_stop(f, "a");
+    settle(f, &w, LAPSE_HOW_RETRY);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+
+    hold(f, &w, "a");
+    must_ask_to_stop(f, "a");
+    cr_assert_eq(flow_spec(f, &s, &job), 0);
+    cr_assert_eq(job.created, 1);
+    settle(f, &w, LAPSE_HOW_DONE);
+    cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+    cr_assert_str_eq(job.body, "new");
+    flow_end(f, "q");
+}
+
+Test(running, of_10000_schedules_of_a_job_that_runs_one_begins_its_next_life)
+{
+    enum { MANY = 10000 };
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, long_lease);
+    struct flow_answer *answers = calloc(MANY, sizeof *answers);
+    struct flow_handler w = {0};
+    struct flow_job job;
+    int n_made = 0;
+
+    cr_assert(answers);
+    hold(f, &w, "a");
+    unsigned n_before = f->n_answers;
+    for (int i = 0; i < MANY; i++) {
+        struct lapse_spec s = meets(LAPSE_LATER, i == 0 ? "first" : "later", HOUR);
+        answers[i].f = f;
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &answers[i]), 0);
+    }
+    flow_until(f, f->n_answers == n_before + MANY);
+    for (int i = 0; i < MANY; i++) {
+        cr_assert(answers[i].err == 0 && answers[i].job.state == LAPSE_RUNNING);
+        n_made += answers[i].job.created;
+    }
+    cr_assert(n_made == 1 && answers[0].job.created == 1);
+
+    settle(f, &w, LAPSE_HOW_DONE);
+    cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+    cr_assert_str_eq(job.body, "first");
+    free(answers);
+    flow_end(f, "q");
+}
+
 FLOW_ALL_MODES(running, a_job_that_was_rescheduled_to_now_runs_again)
 {
     struct flow *f = flow_start(mode);

@@ -690,6 +690,21 @@ Test(doctor, finds_and_repairs_an_index_that_says_other_than_the_records)
     server_stop(s);
 }
 
+Test(doctor, finds_and_repairs_records_that_follow_no_run)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "x"), 0, NULL, NULL);
+    redis_do(s, "HSET lapse:{q}:next a %b gone x", "\1\0y", (size_t)3);
+    finds(doctor("q"), 1, "jobs", "FAIL",
+          "2 not running, with a record for after the run (a gone)");
+    finds(doctor("q", "--repair"), 0, "jobs", "WARN", "2 of them repaired");
+    finds(doctor("q"), 0, "jobs", "OK", "1, each in one state");
+    expect(lapse("get", "q", "a"), 0, "\"body\":\"y\"}\n", NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
 /* A job that moves is never taken for a broken one, nor repaired. */
 Test(doctor, beside_running_listeners_finds_nothing_wrong)
 {

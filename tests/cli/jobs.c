@@ -245,6 +245,26 @@ Test(schedule, with_debounce_puts_a_job_off)
     server_stop(s);
 }
 
+Test(schedule, that_meets_a_job_which_runs_lets_it_wait_again_after_its_run)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "x"), 0, NULL, NULL);
+    expect(lapse("claim", "q", "--id", "i"), 0, "\"state\":\"running\"", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "1h", "y", "--on-conflict", "debounce"), 0,
+           "\"state\":\"running\"", NULL);
+    expect(lapse("schedule", "q", "--id", "i", "--in", "2h", "z", "--on-conflict", "earlier"), 0,
+           "\"created\":false}\n", NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"x\"}\n", NULL);
+    char *attempt = redis_str(s, "HGET lapse:{q}:attempts i");
+    char *token = strtok(attempt + 2, " ");
+    expect(lapse("done", "q", "i", token), 0, NULL, NULL);
+    expect(lapse("get", "q", "i"), 0, "\"body\":\"y\"}\n", NULL);
+    expect(lapse("get", "q", "i"), 0, "\"state\":\"waiting\"", NULL);
+    free(attempt);
+    server_stop(s);
+}
+
 Test(schedule, with_tags_is_found_by_them)
 {
     struct server *s = tool_redis();

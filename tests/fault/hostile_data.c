@@ -389,8 +389,8 @@ static void round_of_jobs(struct flow *f, struct flow_handler *w, long round)
 static void round_of_keys(struct flow *f, struct flow_handler *w, struct flow_handler *other,
                           long round)
 {
-    static const char *const keys[] = {"due",      "run", "dead",     "jobs",
-                                       "attempts", "seq", "listeners"};
+    static const char *const keys[] = {"due",      "run", "dead",      "jobs",
+                                       "attempts", "seq", "listeners", "next"};
     static const char *const values[] = {"SET %s x",        "SET %s 1.5",          "SET %s -1",
                                          "SET %s 1e400",    "LPUSH %s x",          "SADD %s x",
                                          "HSET %s a b c d", "ZADD %s inf x -inf y"};
@@ -398,7 +398,7 @@ static void round_of_keys(struct flow *f, struct flow_handler *w, struct flow_ha
     struct flow_answer a = {.f = f};
     struct lapse_spec s = flow_job_spec("h", "kept", 0);
 
-    snprintf(key, sizeof key, "lapse:{h}:%s", keys[random_number(7)]);
+    snprintf(key, sizeof key, "lapse:{h}:%s", keys[random_number(8)]);
     redis_do(f->server, "DEL %s", key);
     freeReplyObject(redis_cmd(f->server, values[random_number(8)], key));
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);

@@ -38,6 +38,11 @@ struct job {
     bool until_start; /* it holds the key until its first claim */
     int64_t limit_ms; /* of one that is debounced and was not claimed: due no later; 0 */
     int64_t limit_tries, limit_due; /* as it was then */
+    bool again;                     /* it runs, and waits again after this run: */
+    int64_t again_ms, next_tries, next_limit_ms;
+    char next_key;
+    bool next_until_start;
+    char marks[96]; /* as its attempt says it */
 };
 struct claim { /* what a holder knows of one, right or wrong */
     int id;
@@ -217,7 +222,7 @@ static enum kind shown(struct sim *s, const struct job *j)
     if (!over(s, j)) {
         return j->kind;
     }
-    return used_up(j) ? DIED : WAITING;
+    return used_up(j) && !j->again ? DIED : WAITING;
 }
 
 /* The defaults of a record: 1 s, an hour. */
@@ -237,9 +242,12 @@ static int64_t backoff_ms(const struct job *j)
 
 static int64_t shown_score(struct sim *s, const struct job *j)
 {
-    bool again = j->held && j->lease_ended && !used_up(j);
+    bool waits_longer = j->held && j->lease_ended && !used_up(j);
 
-    return j->score + (over(s, j) && again ? backoff_ms(j) : 0);
+    if (over(s, j) && j->again) {
+        return j->again_ms;
+    }
+    return j->score + (over(s, j) && waits_longer ? backoff_ms(j) : 0);
 }
 
 static void row_is(struct sim *s, size_t i, int id, const struct job *j)
@@ -254,9 +262,13 @@ static void row_is(struct sim *s, size_t i, int id, const struct job *j)
     HOLDS(row->element[2]->integer == shown_score(s, j), "score %lld, not %" PRId64 "\n",
           row->element[2]->integer, shown_score(s, j));
 
-    char held[160] = "";
-    int form = j->key ? 2 : 1;
-    const char *more = j->key ? "x=1 " : "";
+    char held[256] = "";
+    char more[128] = "";
+    int form = j->key || *j->marks ? 2 : 1;
+    if (form == 2) {
+        const char *comma = j->key && *j->marks ? "," : "";
+        snprintf(more, sizeof more, "%s%s%s ", j->key ? "x=1" : "", comma, j->marks);
+    }
     if (j->held) {
         snprintf(held, sizeof held,
                  "%d %" PRIu64 " h%d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", form,
@@ -269,6 +281,21 @@ static void row_is(struct sim *s, size_t i, int id, const struct job *j)
     HOLDS(strncmp(row->element[3]->str, held, strlen(held)) == 0 &&
               (*held || !row->element[3]->str[0]),
           "held '%s', not '%s'\n", row->element[3]->str, held);
+}
+
+/* The run is over, and the job waits again. */
+static void waits_again(struct job *j)
+{
+    *j = (struct job){
+        .kind = WAITING,
+        .score = j->again_ms,
+        .tries = j->next_tries,
+        .key = j->next_key,
+        .until_start = j->next_until_start,
+        .limit_ms = j->next_limit_ms,
+        .limit_tries = j->next_tries,
+        .limit_due = j->again_ms,
+    };
 }
 
 /* Makes some due time an argument; returns what it comes to. */
@@ -327,8 +354,9 @@ static int holder_of(struct sim *s, char key)
 {
     for (int i = 0; key && i < IDS; i++) {
         const struct job *j = &s->job[i];
-        bool lives = j->kind != NONE && shown(s, j) != DIED;
-        if (lives && j->key == key && !(j->until_start && j->held)) {
+        bool lives = j->kind != NONE && shown(s, j) != DIED && !(over(s, j) && j->again);
+        bool holds = lives && j->key == key && !(j->until_start && j->held);
+        if (holds || (j->again && j->next_key == key)) {
             return i;
         }
     }
@@ -380,6 +408,10 @@ static void makes(struct sim *s, int id, const struct wish *w, bool by_key)
     int64_t limit_ms = waits && !j->held ? j->limit_ms : 0;
     int64_t due = w->due;
 
+    if (waits && j->again) {
+        limit_ms = j->next_limit_ms;
+    }
+
     if (!limit_ms && w->max_wait_ms) {
         limit_ms = now_ms(s) + w->max_wait_ms;
     }
@@ -405,12 +437,71 @@ static void shifts(struct sim *s, int id, const struct wish *w)
 {
     struct job *j = &s->job[id];
     int64_t score = shown_score(s, j);
+    bool ran = j->again;
 
+    if (ran) {
+        waits_again(j);
+    }
     if (w->conflict == LAPSE_EARLIER ? w->due < score : w->due > score) {
         j->kind = WAITING;
         j->score = w->due;
     }
+    j->limit_due = ran ? j->score : j->limit_due;
     row_is(s, 1, id, j);
+}
+
+/* In the order of the attempt: what stays, when it is due, and what is new. */
+static void mark(struct job *j, bool is_first, int64_t limit_ms)
+{
+    char old_limit[32] = "";
+    char new_limit[32] = "";
+
+    if (j->next_limit_ms) {
+        snprintf(old_limit, sizeof old_limit, "w=%" PRId64 ",", j->next_limit_ms);
+    } else if (limit_ms) {
+        snprintf(new_limit, sizeof new_limit, ",w=%" PRId64, limit_ms);
+    }
+    if (is_first) {
+        snprintf(j->marks, sizeof j->marks, "d=%" PRId64 ",j=1%s", j->again_ms, new_limit);
+    } else {
+        snprintf(j->marks, sizeof j->marks, "j=1,%sd=%" PRId64 "%s", old_limit, j->again_ms,
+                 new_limit);
+    }
+    j->next_limit_ms = j->next_limit_ms ? j->next_limit_ms : limit_ms;
+}
+
+/* Of a job that runs: what follows its run. */
+static void follows(struct sim *s, int id, const struct wish *w)
+{
+    struct job *j = &s->job[id];
+    bool was = j->again;
+    bool is_better = w->conflict == LAPSE_EARLIER ? w->due < j->again_ms : w->due > j->again_ms;
+    bool debounced = w->conflict == LAPSE_DEBOUNCE;
+    int64_t place = was ? 2 : 1;
+    int64_t limit_ms = debounced && j->again ? j->next_limit_ms : 0;
+
+    if (debounced && !limit_ms && w->max_wait_ms) {
+        limit_ms = now_ms(s) + w->max_wait_ms;
+    }
+    if (was && !debounced && !is_better) {
+        place = 0;
+    } else {
+        j->again_ms = w->due;
+        if (limit_ms && w->due > limit_ms) {
+            j->again_ms = limit_ms > now_ms(s) ? limit_ms : now_ms(s);
+        }
+        j->again = true;
+        mark(j, !was, limit_ms);
+    }
+    if (!was || debounced) {
+        j->next_tries = w->job.tries;
+        j->next_key = w->job.key;
+        j->next_until_start = w->job.until_start;
+    }
+
+    row_is(s, 1, id, j);
+    HOLDS(s->reply->element[1]->elements == 6 && s->reply->element[1]->element[5]->integer == place,
+          "another outcome than %" PRId64 "\n", place);
 }
 
 static void schedule(struct sim *s)
@@ -441,8 +532,10 @@ static void schedule(struct sim *s)
         HOLDS(says(s, 1, "EEXIST"), "not EEXIST\n");
     } else if (j->kind != NONE && w.conflict == LAPSE_KEEP) {
         row_is(s, 1, id, j);
-    } else if (busy(s, j)) {
+    } else if (busy(s, j) && w.conflict == LAPSE_REPLACE) {
         HOLDS(says(s, 1, "EBUSY"), "not EBUSY\n");
+    } else if (busy(s, j)) {
+        follows(s, id, &w);
     } else if (j->kind != NONE && shown(s, j) == WAITING &&
                (w.conflict == LAPSE_EARLIER || w.conflict == LAPSE_LATER)) {
         shifts(s, id, &w);
@@ -491,6 +584,10 @@ static void reschedule(struct sim *s)
     } else if (shown(s, j) == DIED && holder_of(s, j->key) >= 0) {
         HOLDS(says(s, 1, "EEXIST"), "not EEXIST\n");
     } else {
+        if (j->again) {
+            waits_again(j);
+            j->limit_due = due;
+        }
         j->held = j->held && shown(s, j) != DIED;
         j->limit_ms = shown(s, j) != DIED ? j->limit_ms : 0;
         j->kind = WAITING;
@@ -601,7 +698,10 @@ static void claim(struct sim *s)
 /* What a settle does to a job that this holder has. */
 static void settled(struct sim *s, struct job *j, enum script how, int64_t delay_ms, bool snoozes)
 {
-    if (how == DONE) {
+    if (how != RENEW && j->again) {
+        waits_again(j);
+        HOLDS(number(s, 1) == j->score, "due %" PRId64 "\n", number(s, 1));
+    } else if (how == DONE) {
         HOLDS(number(s, 1) == 1, "not 1\n");
         *j = (struct job){.kind = NONE};
     } else if (how == RETRY && (snoozes || !used_up(j))) {
@@ -682,6 +782,10 @@ static void sweep(struct sim *s)
             continue;
         }
         back++;
+        if (j->again) {
+            waits_again(j);
+            continue;
+        }
         j->score = shown_score(s, j);
         j->kind = WAITING;
         if (used_up(j)) {

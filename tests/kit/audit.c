@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariant, read raw from Redis: each record is in exactly one state, its tags and the key
- * that it holds are in the index, and nothing else lies about. */
+ * that it holds are in the index, a record that follows a run is of a job that runs, and nothing
+ * else lies about. */
 #include "audit.h"
 #include "redis.h"
 #include <criterion/criterion.h>
@@ -11,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ENTRIES: those that the index should have. ALLOWED: those that it may have, too. */
-enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, INDEX, ENTRIES, ALLOWED, N_SETS };
-static const char *const set_name[N_SETS] = {"due",      "run",   "dead",    "jobs",
-                                             "attempts", "index", "entries", "allowed"};
+/* ENTRIES: those that the index should have. ALLOWED: those that it may have, too. NEXT: whose
+ * record follows a run; FOLLOWED: whose attempt says that one does. */
+enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, INDEX, ENTRIES, ALLOWED, NEXT, FOLLOWED, N_SETS };
+static const char *const set_name[N_SETS] = {"due",   "run",     "dead",    "jobs", "attempts",
+                                             "index", "entries", "allowed", "next", "followed"};
 static const char *const other_name[] = {"seq", "conf", "stream", "list", "listeners"};
 
 struct queue {
@@ -47,10 +49,17 @@ static void read_queue(struct server *s, struct queue *q)
         "local r = {} for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', "
         "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'attempts'}) do r[i + 3] = "
         "redis.pcall('HKEYS', KEYS[1] .. k) end r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
-        "0, -1) r[7], r[8] = {}, {} "
+        "0, -1) r[7], r[8], r[9], r[10] = {}, {}, redis.pcall('HKEYS', KEYS[1] .. 'next'), {} "
+        "local attempts = redis.pcall('HGETALL', KEYS[1] .. 'attempts') for i = 1, #attempts, 2 do "
+        "if "
+        "string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*j=1') then "
+        "table.insert(r[10], "
+        "attempts[i]) end end "
         /* a key is held in due, but for one until start that has been claimed; and in run, where
          * the last lease may have ended unswept */
-        "local function key(id, text) if redis.pcall('ZSCORE', KEYS[1] .. 'dead', id) then return "
+        "local function key(id, text, follows) if follows then table.insert(r[7], 'u ' .. "
+        "string.sub(text, 2) .. ' ' .. id) return end if redis.pcall('ZSCORE', KEYS[1] .. 'dead', "
+        "id) then return "
         "end local attempt = redis.pcall('HGET', KEYS[1] .. 'attempts', id) or '' local token, "
         "try, tries = string.match(attempt, '^[12] (%d+) %S+ (%d+) (%d+) ') if string.sub(text, 1, "
         "1) == 's' and (token or '0') ~= '0' then return end local last = string.sub(text, 1, 1) "
@@ -59,7 +68,8 @@ static void read_queue(struct server *s, struct queue *q)
         "r[8] or r[7], 'u ' .. string.sub(text, 2) .. ' ' .. id) end "
         /* the tags and the key of each record of form 2: its numbers, then letters, lengths and
          * values */
-        "local all = redis.pcall('HGETALL', KEYS[1] .. 'jobs') for i = 1, #all, 2 do "
+        "for k, hash in ipairs({'jobs', 'next'}) do "
+        "local all = redis.pcall('HGETALL', KEYS[1] .. hash) for i = 1, #all, 2 do "
         "local s, at = all[i + 1], 3 local function number() local n, scale = 0, 1 repeat local b "
         "= string.byte(s, at) or 0 n, scale, at = n + b % 128 * scale, scale * 128, at + 1 until "
         "b < 128 return n end if string.byte(s) == 2 then local flags = string.byte(s, 2) or 0 "
@@ -68,7 +78,9 @@ static void read_queue(struct server *s, struct queue *q)
         "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' then "
         "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
         "letter == 'U' "
-        "then key(all[i], string.sub(s, at, at + len - 1)) end at = at + len end end end return r";
+        "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
+        "end "
+        "return r";
 
     q->all = redis_cmd(s, "EVAL %s 1 %s", read_all, q->prefix);
     cr_assert(q->all->type == REDIS_REPLY_ARRAY && q->all->elements == N_SETS, "audit: %s",
@@ -124,6 +136,18 @@ static void check_queue(const struct queue *q)
             if (!has(jobs, q->set[k]->element[i])) {
                 DEFECT("%s%s %s has no record", q->prefix, set_name[k], q->set[k]->element[i]->str);
             }
+        }
+    }
+
+    for (size_t i = 0; i < q->set[NEXT]->elements; i++) {
+        const redisReply *id = q->set[NEXT]->element[i];
+        if (!has(q->set[RUN], id) || !has(q->set[FOLLOWED], id)) {
+            DEFECT("%snext %s is of no job that runs and is to wait again", q->prefix, id->str);
+        }
+    }
+    for (size_t i = 0; i < q->set[FOLLOWED]->elements; i++) {
+        if (!has(q->set[NEXT], q->set[FOLLOWED]->element[i])) {
+            DEFECT("%snext %s is missing", q->prefix, q->set[FOLLOWED]->element[i]->str);
         }
     }
 

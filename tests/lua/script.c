@@ -412,8 +412,9 @@ static void add_pending(void)
     dump = ask("DUMP s:{q}:stream");
 }
 
-/* Something is asked of these: of stop, tagged and again, which run, and of old, which waits
- * because an older version has ended its run. */
+/* Something is asked of these: of stop, tagged, again and put, which run, and of old, which waits
+ * because an older version has ended its run. The record of put after its run lies in next, and
+ * there is one of no job. */
 static void marks(void)
 {
     ask("HSET s:{q}:jobs stop %b again %b old %b", "\1\0", (size_t)2, "\1\0", (size_t)2, "\1\0",
@@ -423,9 +424,22 @@ static void marks(void)
     ask("ZREM s:{q}:due tagged");
     ask("ZADD s:{q}:run %lld tagged", (long long)T + 1000);
     ask("HSET s:{q}:attempts tagged %s", "2 14 me 1 10 5 5 x=1,c=1 ");
+    given("schedule", "0 put +0 0 " TAG_A);
+    ask("ZREM s:{q}:due put");
+    ask("ZADD s:{q}:run %lld put", (long long)T + 1000);
+    ask("HSET s:{q}:attempts put %s",
+        text("2 15 me 1 10 5 5 x=1,d=%lld,j=1,w=%lld ", (long long)T + 500, (long long)T + 500));
+    ask("HSET s:{q}:next put %b gone %b", "\1\0", (size_t)2, "\1\0", (size_t)2);
     ask("ZADD s:{q}:due 6 old");
     ask("HSET s:{q}:attempts stop %s again %s old %s", "2 11 me 1 10 5 5 c=1 ",
         text("2 12 me 1 10 5 5 d=%lld ", (long long)T + 500), "2 13 me 1 10 5 5 c=1 ");
+}
+
+/* It is the record that follows which has the tag. */
+static void next_tagged(void)
+{
+    ask("HSET s:{q}:jobs put %b", "\1\0", (size_t)2);
+    ask("HSET s:{q}:next put %b", "\2\0\3T\1a", (size_t)6);
 }
 
 void everything_for(const char *args)
@@ -443,7 +457,8 @@ void everything_for(const char *args)
     }
     if (strncmp(args, "ended; ", strlen("ended; ")) == 0) {
         marks();
-        ask("ZADD s:{q}:run 7 stop 7 tagged 7 again");
+        ask("ZADD s:{q}:run 7 stop 7 tagged 7 again 7 put");
+        next_tagged();
         return;
     }
 
@@ -478,25 +493,35 @@ const struct script_call script_calls[] = {
     {"schedule", "0 new +5 0 " REC " w +0 2 " REC " e +5 2 " REC " d +5 2 " REC},
     {"schedule", "tags=1; 0 tn +5 0 " TAG_A " tw +5 2 " REC},
     {"schedule", "unique=1; 0 un +5 5:9 " LAST_U "w"},
+    {"schedule", "marks; 0 r +5 3 " TAG_A " put +5 5 " REC},
+    {"schedule", "ended; 0 n +5 0 " TAG_A " put +5 3 " REC " r +5 3 " REC},
     {"cancel", "0 w 0 e 0 d 0"},
     {"cancel", "0 r 1"},
     {"cancel", "tags=1; 0 tw 0"},
+    {"cancel", "marks; 0 put 1"},
+    {"cancel", "ended; 0 put 0"},
     {"reschedule", "0 w +0 0 e +5 0 d +5 0"},
     {"reschedule", "0 r +5 1"},
     {"reschedule", "unique=1; 0 w +0 0 ud +5 0"},
+    {"reschedule", "ended; 0 w +0 0 put +5 0"},
     {"kill", "0 w x e x d x"},
+    {"kill", "ended; 0 put x"},
     {"kill", "unique=1; 0 uw x"},
     {"cancel_all", "0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "0 3 '' '' 0 100 '' 0"},
     {"cancel_all", "0 2 '' '' 0 100 '' 0"},
     {"cancel_all", "0 2 '' '' 0 100 '' 1"},
+    {"cancel_all", "marks; 0 2 '' '' 0 100 '' 1"},
+    {"cancel_all", "ended; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "tags=1; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "tags=1; 0 0 a '' 0 100 '' 1"},
     {"reschedule_all", "0 1 '' '' 0 100 '' 0 +0 0"},
     {"reschedule_all", "0 3 '' '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "0 2 '' '' 0 100 '' 1 +5 0"},
+    {"reschedule_all", "ended; 0 1 '' '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "unique=1; 0 3 '' '' 0 100 '' 0 +5 0"},
     {"get", "0 w e d"},
+    {"get", "ended; 0 put"},
     {"claim", "0 me 10 100"},
     {"claim", "0 me 10 0 x y m"},
     {"claim", "forward=stream:s:{q}:stream forward_groups=g; 0 me 10 100"},
@@ -506,16 +531,16 @@ const struct script_call script_calls[] = {
     {"claim", "unique=1; 0 me 10 100"},
     {"done", "0 me r U+3"},
     {"done", "tags=1; 0 me tr U+20001"},
-    {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12"},
+    {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "0 me r U+3 '' x"},
-    {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x"},
+    {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x put 15 5 x"},
     {"retry", "unique=1; 0 me ur U+20001 5 x"},
     {"fail", "0 me r U+3 x"},
-    {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x"},
+    {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x put 15 x"},
     {"fail", "unique=1; 0 me ur U+20001 x"},
     {"release", "0 me r U+3"},
-    {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12"},
+    {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"renew", "0 me r U+3 5"},
     {"sweep", "0"},
     {"sweep", "again=1; 0"},
@@ -541,13 +566,17 @@ const struct script_call script_calls[] = {
     {"depth", "0"},
     {"list", "0 1 10 '' ''"},
     {"list", "0 2 10 '' ''"},
+    {"list", "ended; 0 2 10 '' ''"},
     {"list", "0 3 10 '' ''"},
     {"list_tag", "tags=1; 0 a 10 ''"},
+    {"list_tag", "ended; 0 a 10 ''"},
     {"check", "0 jobs 0 100"},
     {"check", "0 due 0 100"},
     {"check", "0 attempts 0 100"},
+    {"check", "marks; 0 next 0 100"},
     {"check", "tags=1; 0 index 0 100"},
     {"mend", "0 m n r"},
+    {"mend", "marks; 0 gone put"},
     {"mend", "tags=1; 0 tw 't stray x'"},
     {NULL, NULL},
 };
@@ -617,6 +646,7 @@ char *keys(void)
                {"dead", "ZRANGE %s 0 -1 WITHSCORES", ':'},
                {"jobs", "HGETALL %s", '='},
                {"attempts", "HGETALL %s", '='},
+               {"next", "HGETALL %s", '='},
                {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
     char *out;
     size_t len;

@@ -5,9 +5,9 @@
 -- ROLE    listener
 -- USES    answer defects index record
 -- KEYS    due none
--- READS   due run dead jobs attempts index
+-- READS   due run dead jobs attempts next index
 -- ARGV    database
---         key             its end: jobs, due, run, dead, attempts or index
+--         key             its end: jobs, due, run, dead, attempts, next or index
 --         page            0: the first
 --         count           of the page, about
 -- RETURNS now_us
@@ -23,8 +23,9 @@
 --           holder        it runs, and has no attempt
 --           tag           it has one, or holds a unique key, that is not in the index
 --           entry         of the index, which stands in the place of the id: no record says it
+--           next          it does not run, and a record waits for the end of its run
 --           each is found once: none, many, holder and tag in jobs, record in the first of its
---           sets, attempt in attempts, entry in index
+--           sets, attempt in attempts, next in next, entry in index
 -- ERRORS  Redis's own
 -- COST    O(1) a job, and the page's bytes
 
@@ -40,14 +41,17 @@ local function suspects(key, ids)
       if run[i] or not due[i] == not dead[i] then out[#out + 1] = ids[first + i - 1] end
     end
   end
-  for _, id in ipairs((key ~= JOBS and key ~= INDEX) and ids or {}) do
+  local is_other = key ~= JOBS and key ~= INDEX and key ~= NEXT
+  for _, id in ipairs(is_other and ids or {}) do
     if call('HEXISTS', JOBS, id) == 0 then out[#out + 1] = id end
   end
   return out
 end
 
 local function scan(key, page, count)
-  if key == JOBS or key == ATTEMPTS then return call('HSCAN', key, page, 'COUNT', count) end
+  if key == JOBS or key == ATTEMPTS or key == NEXT then
+    return call('HSCAN', key, page, 'COUNT', count)
+  end
   return call('ZSCAN', key, page, 'COUNT', count)
 end
 
@@ -61,6 +65,7 @@ local function main()
       bytes = bytes + #id + #value
       if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
       if key == JOBS and #index_missing(id, value) > 0 then found[#found + 1] = { id, 'tag' } end
+      if key == NEXT and not next_stays(id) then found[#found + 1] = { id, 'next' } end
       if key == INDEX and index_is_stray(id) then found[#found + 1] = { id, 'entry' } end
     end
   end

@@ -1,14 +1,16 @@
 -- Repairs jobs with a defect. Nothing is thrown away: a job that cannot run again becomes dead,
 -- with a reason that says what was found. Of several sets a job stays in the one that loses
 -- nothing: that of a live lease, else the one from which it runs again. Entries of the index are
--- made as the records say.
+-- made as the records say. A record that waits for the end of a run is that of its job, if the job
+-- does not run; and goes, if the job is gone, or runs and is not to wait again.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due index jobs marks notice record sets triggers types unique
+-- USES    answer attempts defects due index jobs marks next notice record sets triggers types
+--         unique
 -- KEYS    due none
--- READS   due run dead jobs attempts index
--- WRITES  index t jobs attempts dead due run notice
+-- READS   due run dead jobs attempts next index
+-- WRITES  index t jobs attempts next dead due run notice
 -- ARGV    database
 --         then per job: id
 --           id            or an entry of the index, which has a space
@@ -61,29 +63,47 @@ local function index_defect(id, missing, stray)
   return 'entry'
 end
 
+-- What becomes of a record in next. stays: the set in which the job is found, or put. Returns what
+-- was found.
+local function next_defect(id, what, sets, stays)
+  local follows = call('HGET', NEXT, id)
+  local waits = (what and stays ~= RUN) or (not what and (sets[DUE] or sets[DEAD]))
+  if not follows or (not waits and next_stays(id)) then return nil end
+
+  if waits then
+    next_take(id, call('HGET', JOBS, id), follows, nil, 0)
+  else
+    next_forget(id)
+  end
+  return 'next'
+end
+
 local function main()
   local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
   local missing, stray, priorities = {}, {}, {}
   check_hash(ATTEMPTS)
+  check_hash(NEXT)
 
   for at = 2, #ARGV do
     local id = ARGV[at]
     local what, sets = defect_of(id)
     local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE) or RUN
     local index_what = index_defect(id, missing, stray)
-    out[at] = what or index_what or ''
 
     if DIES[what] then
       local record = call('HGET', JOBS, id)
       key_entry(stray, id, record)
+      key_entry(stray, id, call('HGET', NEXT, id))
       for _, text in ipairs(last_attempt(id, record, what)) do attempts[#attempts + 1] = text end
       stays, dead[#dead + 1], dead[#dead + 2] = DEAD, now_ms, id
       if not record then records[#records + 1], records[#records + 2] = id, '\1\0' end
     elseif what == 'holder' then
       stays, dues[#dues + 1], dues[#dues + 2] = DUE, now_ms, id
-      priorities[id] = record_priority(call('HGET', JOBS, id))
+      priorities[id] = record_priority(call('HGET', NEXT, id) or call('HGET', JOBS, id))
     end
+    local next_what = next_defect(id, what, sets, stays)
+    out[at] = what or index_what or next_what or ''
     for _, set in ipairs(what and sets or {}) do
       if set ~= stays then table.insert(leaves[set], id) end
     end
@@ -97,6 +117,7 @@ local function main()
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   jobs_put(records)
   attempts_put(attempts)
+  next_leave()
   set_add(DEAD, dead)
   set_add(DUE, due_entries(dues, priorities))
   for _, set in ipairs({ DEAD, DUE, RUN }) do set_remove(set, leaves[set]) end

@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index marks record removal rows sets
+-- USES    answer attempts index marks next record removal rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts index
--- WRITES  due run dead jobs attempts t index notice
+-- READS   due run dead jobs attempts next index
+-- WRITES  due run dead jobs attempts next t index notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs is asked to stop; 0: it is not
@@ -29,15 +29,15 @@ end
 local function main()
   local out, bytes = { now_us }, 0
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
-  local deleted, entries = {}, {}
+  local deleted, entries, followed = {}, {}, {}
 
   for at = 2, #ARGV, 2 do
-    if bytes > BYTES then break end
+    if bytes + next_bytes > BYTES then break end
     local id = ARGV[at]
     local set, score = set_of(id)
-    local record = call('HGET', JOBS, id)
+    local record, before = record_now(id, set, score)
     local header = string.sub(record or '', 1, record_header(record or '') or 0)
-    bytes = bytes + #(record or '')
+    bytes = bytes + #(record or '') + #(before or '')
 
     local reply
     if is_running(set, score) then
@@ -49,11 +49,15 @@ local function main()
       table.insert(leaves[set or DEAD], id)
       deleted[#deleted + 1] = id
       index_entries(entries, id, record)
+      if before then
+        followed[#followed + 1] = id
+        index_entries(entries, id, before)
+      end
     end
     out[#out + 1] = reply
   end
 
-  jobs_remove(leaves, deleted, entries)
+  jobs_remove(leaves, deleted, entries, followed)
   stops_put()
   return out
 end

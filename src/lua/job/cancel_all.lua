@@ -6,8 +6,8 @@
 -- ROLE    producer
 -- USES    answer index marks removal selections
 -- KEYS    due none
--- READS   due run dead jobs attempts seq index
--- WRITES  due run dead jobs attempts t index notice
+-- READS   due run dead jobs attempts next seq index
+-- WRITES  due run dead jobs attempts next t index notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
 --         tag             those with this tag; '': any
@@ -25,6 +25,7 @@
 local function main()
   local jobs, n_running, cursor = selection_jobs(ARGV[7], function() return 'c=1' end)
   local leaves, ids, entries = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}, {}
+  local followed = {}
 
   for i, job in ipairs(jobs) do
     ids[i] = job.id
@@ -34,8 +35,12 @@ local function main()
     else
       index_entries(entries, job.id, job.record)
     end
+    if job.before then
+      followed[#followed + 1] = job.id
+      index_entries(entries, job.id, job.before)
+    end
   end
-  jobs_remove(leaves, ids, entries)
+  jobs_remove(leaves, ids, entries, followed)
   stops_put()
   return { now_us, #ids, n_running, cursor }
 end

@@ -2,9 +2,9 @@
 --
 -- KIND    batch, read-only, ids may repeat
 -- ROLE    monitor
--- USES    answer record rows sets
+-- USES    answer next record rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts
+-- READS   due run dead jobs attempts next
 -- ARGV    database
 --         then per job: id
 -- RETURNS now_us
@@ -20,7 +20,8 @@ local function main()
     if bytes > BYTES then break end
     local id = ARGV[at]
     local set, score = set_of(id)
-    local record = set and call('HGET', JOBS, id)
+    local record
+    if set then record = record_now(id, set, score) end
 
     if not record then
       out[at] = 'ENOENT'

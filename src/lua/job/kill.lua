@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index marks record rows sets triggers types unique
+-- USES    answer attempts index marks next record rows sets triggers types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts index
--- WRITES  due run dead attempts t index
+-- READS   due run dead jobs attempts next index
+-- WRITES  due run dead jobs next attempts t index
 -- ARGV    database
 --         then per job: id, reason
 -- RETURNS now_us
@@ -37,8 +37,9 @@ local function main()
     if bytes > BYTES then break end
     local id, reason = ARGV[at], ARGV[at + 1]
     local set, score = set_of(id)
-    local record = set and call('HGET', JOBS, id)
-    bytes = bytes + #(record or '')
+    local record, before
+    if set then record, before = record_now(id, set, score) end
+    bytes = bytes + #(record or '') + #(before or '')
 
     local reply
     if not record then
@@ -56,15 +57,18 @@ local function main()
         attempts[#attempts + 1], attempts[#attempts + 2] = id, reply[4]
         triggers[#triggers + 1] = TRIGGER .. id
         key_entry(entries, id, record)
+        if before then next_take(id, before, record, nil, 0) end
       end
     end
     out[#out + 1] = reply
   end
 
   index_check(entries)
+  index_check(next_entries)
   set_remove(DUE, leaves[DUE])
   set_remove(RUN, leaves[RUN])
   set_add(DEAD, dead)
+  next_leave()
   attempts_put(attempts)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)

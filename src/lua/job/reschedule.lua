@@ -4,10 +4,10 @@
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
--- USES    answer attempts due index marks moves record rows sets unique
+-- USES    answer attempts due index marks moves next record rows sets unique
 -- KEYS    due none
--- READS   due run dead jobs attempts index
--- WRITES  index due run dead attempts t notice
+-- READS   due run dead jobs attempts next index
+-- WRITES  index due run dead attempts jobs next t notice
 -- ARGV    database
 --         then per job: id, due, running
 --           due           '+ms' from now, or ms
@@ -45,10 +45,11 @@ local function main()
     if bytes > BYTES then break end
     local id, due_ms = ARGV[at], due_of(ARGV[at + 1])
     local set, score = set_of(id)
-    local record = set and call('HGET', JOBS, id)
+    local record, before
+    if set then record, before = record_now(id, set, score) end
     local header = string.sub(record or '', 1, record_header(record or '') or 0)
     local runs = is_running(set, score)
-    bytes = bytes + #(record or '')
+    bytes = bytes + #(record or '') + #(before or '')
 
     local reply
     if not record then
@@ -64,7 +65,9 @@ local function main()
       if reply[2] == DIED and not key_take(entries, taken, id, record) then
         reply = 'EEXIST'
       else
-        if is_over(reply) then revived[#revived + 1], reply[4] = id, '' end
+        local text = ''
+        if before then text = next_take(id, before, record, attempt_read(reply[4]), due_ms) end
+        if is_over(reply) then revived[#revived + 1], reply[4] = id, text end
         reply[2], reply[3] = WAITING, due_ms
         dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, record_priority(record)
         if set ~= DUE then moved[#moved + 1] = { set, { id } } end
@@ -74,6 +77,7 @@ local function main()
   end
 
   index_check(entries)
+  index_check(next_entries)
   index_add(entries)
   jobs_wait(first_due, dues, moved, revived, priorities)
   return out

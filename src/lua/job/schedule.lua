@@ -1,12 +1,13 @@
 -- Stores new jobs, sets their triggers, and notifies the listeners. A call whose unique key is held
--- is about the job that holds it.
+-- is about the job that holds it. Earlier, later and debounce let a job that runs wait again after
+-- its run, with the new record.
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts due index jobs notice record rows sets triggers types unique
+-- USES    answer attempts due index jobs marks next notice record rows sets triggers types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts index
--- WRITES  index due jobs run dead attempts t notice
+-- READS   due run dead jobs attempts next index
+-- WRITES  index next due jobs run dead attempts t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms
@@ -14,7 +15,8 @@
 --                           later than that after the first such call
 -- RETURNS now_us
 --         then per job: due_ms (made, with this id) | row (no body; then 0: kept as it is, 1: made,
---           2: due at another time) | EEXIST | EBUSY | EINVAL | EDATA
+--           2: due at another time; running: that is its life after the run)
+--           | EEXIST | EBUSY | EINVAL | EDATA
 --           EINVAL        due in over ten years
 --           EDATA         kept, and cannot be read
 --           fewer than asked: the next one is about a job or a key that one before it is about, or
@@ -49,26 +51,59 @@ local function debounced_until(text, most_ms)
   return tonumber(said) or (tonumber(most_ms) and now_ms + tonumber(most_ms))
 end
 
--- The attempt of a job that is debounced and has never run; it keeps until when.
-local function debounced_attempt(record, due_ms, until_ms)
-  local _, tries = record_header(record)
-  return attempt_words('0 -', 0, tries or 10, '0', due_ms, '', 'w=' .. decimal(until_ms))
+-- When a job is due that is debounced, and until when it is at the latest.
+local function debounced_due(text, most_ms, due_ms)
+  local until_ms = debounced_until(text, most_ms)
+  return until_ms and math.max(now_ms, math.min(due_ms, until_ms)) or due_ms, until_ms
+end
+
+-- Is a job that is due then to be due at this time instead?
+local function is_better(how, due_ms, old_ms)
+  return (how == '3' and due_ms < old_ms) or (how == '4' and due_ms > old_ms)
+end
+
+-- Of a job that runs: a row. What follows its run is like a job that waits.
+local function meet_running(out, job, record, how, most_ms, due_ms)
+  local row, attempt, until_ms = job.row, attempt_read(job.row[4]), nil
+  if not attempt then return 'EBUSY' end
+
+  local asked_ms, is_new = mark_due(attempt), true
+  if how == '5' then
+    due_ms, until_ms = debounced_due(row[4], most_ms, due_ms)
+  elseif asked_ms then
+    is_new = false
+    if not is_better(how, due_ms, asked_ms) then
+      row[6] = 0
+      return row
+    end
+  end
+
+  if is_new then
+    if next_follows(attempt) then next_replace(job.id) end
+    mark_follow(attempt, due_ms, until_ms)
+    out.nexts[#out.nexts + 1], out.nexts[#out.nexts + 2] = job.id, record
+    for _, entry in ipairs(next_own(job.id, record)) do out.added[#out.added + 1] = entry end
+  else
+    mark_set(attempt, 'd=' .. decimal(due_ms))
+  end
+  row[4], row[6] = attempt_text(attempt), asked_ms and 2 or 1
+  out.asked[#out.asked + 1], out.asked[#out.asked + 2] = job.id, row[4]
+  return row
 end
 
 -- Of a job that waits: a row, if it is only to be due at another time; else when it is due with its
 -- new record, and until when it is at the latest.
 local function meet_waiting(out, job, how, most_ms, due_ms)
   local row, attempt = job.row, attempt_read(job.row[4])
-  if how == '5' then
-    local until_ms = debounced_until(row[4], most_ms)
-    return nil, until_ms and math.max(now_ms, math.min(due_ms, until_ms)) or due_ms, until_ms
-  end
+  if how == '5' then return nil, debounced_due(row[4], most_ms, due_ms) end
 
-  local moves = (how == '3' and due_ms < row[3]) or (how == '4' and due_ms > row[3])
+  local moves = is_better(how, due_ms, row[3])
   -- what was asked of a run whose lease ended is over, as the later of two counts
   if attempt and is_marked(attempt) then
     if not moves then due_ms = row[3] end
-    out.replaced[#out.replaced + 1], row[4], moves = job.id, '', true
+    local text = ''
+    if job.before then text = next_take(job.id, job.before, job.record, attempt, due_ms) end
+    out.replaced[#out.replaced + 1], row[4], moves = job.id, text, true
   end
   row[6] = moves and 2 or 0
   if moves then
@@ -81,17 +116,20 @@ local function meet_waiting(out, job, how, most_ms, due_ms)
 end
 
 -- Of the jobs that are there: by place, what is answered, or when it is due and until when at the
--- latest; the ids of those that get another record; what leaves another set than due; and entries
--- of the index that may have to go.
+-- latest; the ids of those that get another record; what leaves another set than due; entries of
+-- the index that may have to go; and of those that run the records of next, with their entries, and
+-- the attempts.
 local function meet_all(ids, stored, strays)
   local out = { answers = {}, dues = {}, limits = {}, is_there = {}, replaced = {}, moved = {},
-    entries = strays, shifted = {}, priorities = {} }
+    entries = strays, shifted = {}, priorities = {}, nexts = {}, added = {}, asked = {} }
 
   for i, id in ipairs(ids) do
-    local old, due_ms = stored[i], due_of(ARGV[4 * i - 1])
+    local old, due_ms, before = stored[i], due_of(ARGV[4 * i - 1]), nil
     local how, most_ms = string.match(ARGV[4 * i], '^(%d):?(%d*)$')
     local set, score
     if old and due_ms <= now_ms + TEN_YEARS then set, score = set_of(id) end
+    local runs = is_running(set, score)
+    if set == RUN and not runs then old, before = record_now(id, set, score) end
 
     local is_kept = set and how == '1'
     if set and how == '0' then
@@ -99,13 +137,15 @@ local function meet_all(ids, stored, strays)
     elseif is_kept then
       local len = record_header(old)
       out.answers[i] = len and job_row(id, set, score, string.sub(old, 1, len)) or 'EDATA'
-    elseif is_running(set, score) then
+    elseif runs and how == '2' then
       out.answers[i] = 'EBUSY'
     elseif set and how ~= '2' then
-      local job = { id = id, set = set, record = old }
+      local job = { id = id, set = set, record = old, before = before }
       job.row = job_row(id, set, score, string.sub(old, 1, record_header(old) or 0))
       out.is_there[i] = job.row[2] == WAITING
-      if out.is_there[i] then
+      if runs then
+        out.answers[i] = meet_running(out, job, ARGV[4 * i + 1], how, most_ms, due_ms)
+      elseif out.is_there[i] then
         out.answers[i], out.dues[i], out.limits[i] = meet_waiting(out, job, how, most_ms, due_ms)
       end
     end
@@ -114,17 +154,11 @@ local function meet_all(ids, stored, strays)
       out.replaced[#out.replaced + 1] = id
       if set ~= DUE then out.moved[#out.moved + 1] = { set, { id } } end
       index_entries(out.entries, id, old)
+      if before then
+        next_forget(id)
+        index_entries(out.entries, id, before)
+      end
     end
-  end
-  return out
-end
-
--- The entries that are in one list and not in the other.
-local function entries_but(entries, others)
-  local out, other = {}, {}
-  for _, entry in ipairs(others) do other[entry] = true end
-  for _, entry in ipairs(entries) do
-    if not other[entry] then out[#out + 1] = entry end
   end
   return out
 end
@@ -187,11 +221,16 @@ local function main()
   if met then
     for i = 1, #met.shifted do dues[#dues + 1] = met.shifted[i] end
     for id, priority in pairs(met.priorities) do priorities[id] = priority end
+    for _, entry in ipairs(met.added) do entries[#entries + 1] = entry end
+    next_entries_stay(entries)
   end
   if met or #attempts > 0 then check_hash(ATTEMPTS) end
   index_check(entries)
   if met then index_check(met.entries) end
+  index_check(next_entries)
+  if met and #met.nexts > 0 then check_hash(NEXT) end
   index_add(entries)
+  if met then next_put(met.nexts) end
   set_add(DUE, due_entries(dues, priorities))
   jobs_put(records)
   if met then
@@ -200,6 +239,8 @@ local function main()
       set_remove(set, id)
     end
     attempts_delete(met.replaced)
+    attempts_put(met.asked)
+    next_leave()
     if #met.entries > 0 then index_remove(entries_but(met.entries, entries)) end
   end
   attempts_put(attempts)

@@ -2,15 +2,16 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts index jobs leases marks sets types
+-- USES    answer attempts index jobs leases marks next sets types
 -- KEYS    due none
--- READS   attempts run jobs due
--- WRITES  index run jobs attempts due t notice
+-- READS   attempts run jobs next due index
+-- WRITES  index run jobs attempts next due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
 -- RETURNS now_us
 --         then per job: 1 | due_ms (it waits again) | EGONE
+--           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
@@ -21,14 +22,14 @@ local function main()
 
   local out, ended, done, tagged, dues, priorities = { now_us }, {}, {}, {}, {}, {}
   for at = 3, #ARGV, 2 do
+    if next_bytes > BYTES then break end
     local i = #out
     if ends[i] and is_held(texts[i], ARGV[at + 1]) then
       local attempt = string.byte(texts[i]) == 50 and attempt_read(texts[i])
       local due_ms = attempt and mark_due(attempt)
       out[i + 1], ended[#ended + 1] = due_ms or 1, ids[i]
       if due_ms then
-        dues[#dues + 1], dues[#dues + 2], priorities[ids[i]] = due_ms, ids[i],
-          attempt_priority(attempt)
+        marked_waits(ids[i], attempt, due_ms, dues, priorities)
       else
         done[#done + 1] = ids[i]
         if attempt and attempt_more(attempt, 'x') then tagged[#tagged + 1] = ids[i] end
@@ -39,10 +40,12 @@ local function main()
   end
 
   if #dues > 0 then check_zset(DUE) end
+  index_check(next_entries)
   if #tagged > 0 then index_leave(tagged) end
   set_remove(RUN, ended)
   jobs_delete(done)
   attempts_delete(ended)
+  next_leave()
   wait_again(dues, priorities)
   return out
 end

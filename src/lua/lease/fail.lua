@@ -2,15 +2,16 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts leases marks sets types
+-- USES    answer attempts leases marks next sets types
 -- KEYS    due none
--- READS   attempts run dead jobs due index
--- WRITES  run dead jobs attempts index due t notice
+-- READS   attempts run dead jobs next due index
+-- WRITES  run dead jobs attempts next index due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, reason
 -- RETURNS now_us
 --         then per job: 1 (it is dead) | due_ms (it waits again) | -1 (it is cancelled) | EGONE
+--           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
@@ -19,6 +20,7 @@ local function main()
 
   local held = attempts_held(3)
   for at = 3, #ARGV, 3 do
+    if next_bytes > BYTES then break end
     local id, _, reason = unpack(ARGV, at, at + 2)
     local attempt = held[#out]
     local marked = attempt and marked_end(id, attempt, dues, priorities)

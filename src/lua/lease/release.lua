@@ -3,15 +3,16 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts due leases marks notice sets triggers types
+-- USES    answer attempts due leases marks next notice sets triggers types
 -- KEYS    due none
--- READS   attempts run due dead jobs index
--- WRITES  run due jobs attempts index t notice
+-- READS   attempts run due dead jobs next index
+-- WRITES  run due jobs attempts next index t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
 -- RETURNS now_us
 --         then per job: 1 | due_ms (it waits until then) | -1 (it is cancelled) | EGONE
+--           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local function main()
@@ -19,6 +20,7 @@ local function main()
 
   local held = attempts_held(2)
   for at = 3, #ARGV, 2 do
+    if next_bytes > BYTES then break end
     local id, attempt = ARGV[at], held[#out]
     local marked = attempt and marked_end(id, attempt, again, priorities)
     out[#out + 1] = marked or (attempt and 1 or 'EGONE')

@@ -4,10 +4,10 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts backoff due leases marks notice sets triggers types
+-- USES    answer attempts backoff due leases marks next notice sets triggers types
 -- KEYS    due none
--- READS   attempts run due dead jobs index
--- WRITES  run due dead jobs attempts index t notice
+-- READS   attempts run due dead jobs next index
+-- WRITES  run due dead jobs attempts next index t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason
@@ -24,7 +24,7 @@ local function main()
 
   local held = attempts_held(4)
   for at = 3, #ARGV, 4 do
-    if bytes > BYTES then break end
+    if bytes + next_bytes > BYTES then break end
     local id, _, delay_ms, reason = unpack(ARGV, at, at + 3)
     local attempt, reply = held[#out], nil
     if attempt then

@@ -5,10 +5,10 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff dead due index marks notice sets triggers types
+-- USES    answer attempts backoff dead due index marks next notice sets triggers types
 -- KEYS    due none
--- READS   run due dead attempts jobs index conf
--- WRITES  run due dead jobs attempts index t notice
+-- READS   run due dead attempts jobs next index conf
+-- WRITES  run due dead jobs attempts next index t notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us
@@ -29,7 +29,7 @@ local function main()
   index_check(entries)
 
   for i = 1, #ended, 2 do
-    if bytes > BYTES then break end
+    if bytes + next_bytes > BYTES then break end
     local id, end_ms = ended[i], time_of(ended[i + 1])
     local attempt = attempt_read(call('HGET', ATTEMPTS, id))
     ids[#ids + 1] = id

@@ -15,6 +15,7 @@ local RUN = BASE .. 'run'
 local DEAD = BASE .. 'dead'
 local JOBS = BASE .. 'jobs'
 local ATTEMPTS = BASE .. 'attempts'
+local NEXT = BASE .. 'next'
 
 -- The state of a job in replies.
 local WAITING = 1

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What is wrong with a job that was not left as the scripts leave it.
 --
--- USES    index unique
+-- USES    attempts index unique
 
 -- The defect of a job, as check.lua names it, and its sets, with their scores; nil: it has none, or
 -- is gone.
@@ -21,6 +21,13 @@ local function defect_of(id)
   return sets[RUN] and call('HEXISTS', ATTEMPTS, id) == 0 and 'holder' or nil, sets
 end
 
+-- Does a record in next belong to a job that runs?
+local function next_stays(id)
+  local attempt = attempt_read(call('HGET', ATTEMPTS, id))
+  return attempt and attempt_more(attempt, 'j') and call('ZSCORE', RUN, id)
+    and call('HEXISTS', JOBS, id) == 1
+end
+
 -- The entries that a job should have. all: also that of a key until start, which it may hold: it
 -- does not take that again where a run was to be followed by another.
 local function index_own(id, record, all)
@@ -33,6 +40,7 @@ local function index_own(id, record, all)
     local counts = not is_key or ((all or not until_start) and key_is_held(id, until_start))
     if counts then own[#own + 1] = entry end
   end
+  if next_stays(id) then index_entries(own, id, call('HGET', NEXT, id)) end
   return own
 end
 

@@ -1,14 +1,17 @@
 -- SPDX-License-Identifier: MIT
 -- What is asked of a job while it runs stands in its attempt, until its run ends: c=1, it is to go;
 -- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
+-- Beside d may stand j=1, lib/next.lua says why, and w=MS, as in an attempt that waits.
 --
--- USES    attempts due ids index jobs notice sets triggers types unique
+-- USES    attempts due ids index jobs next notice sets triggers types unique
 
 -- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
 local function mark_set(attempt, mark)
   local words = {}
+  local drops = next_follows(attempt) and not string.find(mark or '', '^d=')
+  local names = drops and '^[cdjw]=' or '^[cd]='
   for word in string.gmatch(attempt.more or '', '[^,]+') do
-    if not string.find(word, '^[cd]=') then words[#words + 1] = word end
+    if not string.find(word, names) then words[#words + 1] = word end
   end
   words[#words + 1] = mark
 
@@ -22,9 +25,29 @@ local function mark_due(attempt) return tonumber(attempt_more(attempt, 'd')) end
 
 local function mark_cancels(attempt) return attempt_more(attempt, 'c') ~= nil end
 
+-- Asks that the job waits again, due then, with the record that lies in next; and no later than
+-- until_ms, if it is put off meanwhile.
+local function mark_follow(attempt, due_ms, until_ms)
+  mark_set(attempt, 'd=' .. decimal(due_ms))
+  if not next_follows(attempt) then attempt.more = attempt.more .. ',j=1' end
+  if until_ms and not attempt_more(attempt, 'w') then
+    attempt.more = attempt.more .. ',w=' .. decimal(until_ms)
+  end
+end
+
 -- The jobs of this call that go, with their entries in the index, and those whose attempts go:
 -- these too, and those that wait again.
 local marked_gone, marked_entries, marked_over = {}, {}, {}
+
+-- The run of a job ends, and it is to wait again.
+local function marked_waits(id, attempt, due_ms, dues, priorities)
+  dues[#dues + 1], dues[#dues + 2] = due_ms, id
+  if next_follows(attempt) then
+    priorities[id] = next_begins(id, attempt, due_ms)
+  else
+    priorities[id] = attempt_priority(attempt)
+  end
+end
 
 -- The run of a job ends that is not done. If something was asked, that happens: returns when the
 -- job is due, which it adds to dues (due time, id...) and priorities, or -1: it goes. nil: nothing
@@ -34,7 +57,7 @@ local function marked_end(id, attempt, dues, priorities)
 
   local due_ms = mark_due(attempt)
   if due_ms then
-    dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, attempt_priority(attempt)
+    marked_waits(id, attempt, due_ms, dues, priorities)
   elseif mark_cancels(attempt) then
     due_ms, marked_gone[#marked_gone + 1] = -1, id
     if attempt_more(attempt, 'x') then index_entries(marked_entries, id, call('HGET', JOBS, id)) end
@@ -56,6 +79,7 @@ local function marked_check()
     check_zset(DUE)
   end
   index_check(marked_entries)
+  index_check(next_entries)
 end
 
 -- After they have left run. attempts: id, text, id, text... of the others; lost: the ids of those
@@ -65,6 +89,7 @@ local function marked_leave(attempts, lost)
   attempts_delete(marked_over)
   attempts_put(attempts)
   attempts_delete(lost)
+  next_leave()
   index_remove(marked_entries)
 end
 
@@ -88,6 +113,7 @@ local function mark_ask(id, text, mark)
   local attempt = attempt_read(text)
   if not attempt then return nil end
 
+  if next_follows(attempt) and string.byte(mark) == 99 then next_drop(id) end
   local is_news = mark_set(attempt, mark)
   if is_news then
     marked_ids[#marked_ids + 1] = id
@@ -105,6 +131,7 @@ end
 -- Removes first, for a Redis that is out of memory.
 local function stops_put()
   attempts_delete(marked_ids)
+  next_leave()
   attempts_put(marked_attempts)
   if #stops > 0 then notice_publish('stop ' .. table.concat(stops, ' ')) end
 end

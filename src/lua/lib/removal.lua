@@ -1,14 +1,17 @@
 -- SPDX-License-Identifier: MIT
 -- The end of jobs that are to leave nothing behind.
 --
--- USES    attempts index jobs sets triggers
+-- USES    attempts index jobs next sets triggers
 
--- leaves: their ids by set. entries: theirs in the index.
-local function jobs_remove(leaves, ids, entries)
+-- leaves: their ids by set. entries: theirs in the index. followed: the ids of those with a record
+-- in next.
+local function jobs_remove(leaves, ids, entries, followed)
   index_check(entries)
+  index_check(next_entries)
   for _, set in ipairs({ DUE, RUN, DEAD }) do set_remove(set, leaves[set]) end
   jobs_delete(ids)
   attempts_delete(ids)
+  next_delete(followed)
 
   local triggers = {}
   for i, id in ipairs(ids) do triggers[i] = TRIGGER .. id end

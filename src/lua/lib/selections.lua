@@ -12,7 +12,7 @@
 -- which it was not asked before. A renewal moves a job on in its set, so they are asked wherever
 -- they are.
 --
--- USES    attempts marks ranks rows tagged tokens
+-- USES    attempts marks next ranks rows tagged tokens
 
 local SETS = { DUE, RUN, DEAD } -- by state
 
@@ -106,15 +106,16 @@ local function selection_take(walk, page, mark_of)
 
   for i, job in ipairs(page) do
     local n_asked = walk.asks and walk.n_running or 0
-    if #walk.jobs + n_asked >= limit or walk.bytes > BYTES then return true end
+    if #walk.jobs + n_asked >= limit or walk.bytes + next_bytes > BYTES then return true end
 
     local id, set, text = job.id, job.set, texts[i] or ''
     walk.score, walk.id = job.score, id
+    job.text = text
     job.state = set and job_state(id, set, time_of(job.score), text)
     local is_one = set and selection_has(walk, job, text)
     if is_one and (walk.set == 0 or job.state ~= RUNNING) then
-      job.record = call('HGET', JOBS, id)
-      walk.bytes = walk.bytes + #(job.record or '')
+      job.record, job.before = record_now(id, set, time_of(job.score))
+      walk.bytes = walk.bytes + #(job.record or '') + #(job.before or '')
       is_one = walk.set ~= 0 or tagged_has(walk.tag, job)
     end
 

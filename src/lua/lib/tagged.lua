@@ -2,7 +2,7 @@
 -- The jobs of a selection that are found by their tag: a walk through the index, by id, so it meets
 -- each id once. It goes no further than the last id that had the tag at its beginning.
 --
--- USES    index
+-- USES    attempts index next
 
 -- The last id of a tag; what stands in no id, and what is too long for one, is cut off.
 local function tagged_last(tag)
@@ -31,12 +31,25 @@ local function tagged_page(walk, limit)
   return page, #entries <= limit
 end
 
--- Does the record of a job say that it has the tag? The entries that it names are kept for who
--- removes the job.
+local function entries_have(entries, entry)
+  for _, own in ipairs(entries) do
+    if own == entry then return true end
+  end
+  return false
+end
+
+-- Does a record of the job say that it has the tag: the one that it has, or the one that is to
+-- follow its run? The entries of the first are kept for who removes the job.
 local function tagged_has(tag, job)
-  local entry, found = 't ' .. tag .. ' ' .. job.id, false
+  local entry = 't ' .. tag .. ' ' .. job.id
   job.entries = {}
   index_entries(job.entries, job.id, job.record)
-  for _, own in ipairs(job.entries) do found = found or own == entry end
-  return found
+  if entries_have(job.entries, entry) then return true end
+
+  local attempt = job.state == RUNNING and attempt_read(job.text)
+  if not attempt or not next_follows(attempt) then return false end
+
+  local following = {}
+  index_entries(following, job.id, call('HGET', NEXT, job.id))
+  return entries_have(following, entry)
 end

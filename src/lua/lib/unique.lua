@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Unique keys: a key is a second name of the job that holds it. A job holds its key while it waits
--- or runs, or only until it is claimed for the first time. An entry 'u KEY ID' of the index leads
--- to the job, and the job itself decides.
+-- or runs, or only until it is claimed for the first time; and while it runs that of the record
+-- which is to follow, too. An entry 'u KEY ID' of the index leads to the job, and the job itself
+-- decides.
 --
 -- USES    attempts index record rows sets
 
@@ -15,17 +16,26 @@ local function record_key(record)
   return string.sub(text, 2), string.byte(text) == 115
 end
 
--- Does a job hold the key that its record names?
+-- Does a job hold the key that its record names? If its lease is over, the record that was to
+-- follow is its record.
 local function key_is_held(id, until_start)
   local set, score = set_of(id)
   if set ~= DUE and set ~= RUN then return false end
 
   local text = call('HGET', ATTEMPTS, id) or ''
-  if until_start and text ~= '' then
-    local attempt = attempt_read(text)
-    if not attempt or attempt.token ~= '0' then return false end
-  end
+  local attempt = attempt_read(text)
+  if until_start and text ~= '' and (not attempt or attempt.token ~= '0') then return false end
+  if set == RUN and score <= now_ms and attempt and attempt_more(attempt, 'j') then return false end
   return job_state(id, set, score, text) ~= DIED
+end
+
+-- Does a job that runs hold it by the record that is to follow? Returns that, too.
+local function key_follows(key, id)
+  local record = call('HGET', NEXT, id)
+  if not record or record_key(record) ~= key or not call('ZSCORE', RUN, id) then return false end
+
+  local attempt = attempt_read(call('HGET', ATTEMPTS, id))
+  return attempt and attempt_more(attempt, 'j'), #record
 end
 
 -- The job that holds a key (nil: the key is free), and how many bytes were read to find it. Entries
@@ -40,6 +50,8 @@ local function key_holder(key, strays)
     local own, until_start = record_key(record)
     bytes = bytes + #(record or '')
     if own == key and key_is_held(id, until_start) then return id, bytes end
+    local follows, n_read = key_follows(key, id)
+    if follows then return id, bytes + n_read end
     strays[#strays + 1] = entry
   end
   return nil, bytes

@@ -3,9 +3,9 @@
 --
 -- KIND    single, read-only
 -- ROLE    monitor
--- USES    answer ids ranks record rows
+-- USES    answer ids next ranks record rows
 -- KEYS    due none
--- READS   due run dead jobs attempts
+-- READS   due run dead jobs attempts next
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead
 --         limit
@@ -30,9 +30,10 @@ local function main()
           out[2] = 1
           return out
         end
-        local record = call('HGET', JOBS, page[i]) or ''
+        local id, score = page[i], time_of(page[i + 1])
+        local record = record_now(id, set, score) or ''
         local shown = record_header(record) and record or ''
-        out[#out + 1] = job_row(page[i], set, time_of(page[i + 1]), shown)
+        out[#out + 1] = job_row(id, set, score, shown)
         bytes = bytes + #record
       end
     end

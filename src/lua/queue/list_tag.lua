@@ -2,9 +2,9 @@
 --
 -- KIND    single, read-only
 -- ROLE    monitor
--- USES    answer ids index rows sets
+-- USES    answer ids index next rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts index
+-- READS   due run dead jobs attempts next index
 -- ARGV    database
 --         tag
 --         limit
@@ -26,7 +26,8 @@ local function main()
     for _, entry in ipairs(page) do
       local id = string.sub(entry, #before + 1)
       local set, score = set_of(id)
-      local record = set and call('HGET', JOBS, id)
+      local record
+      if set then record = record_now(id, set, score) end
       if record and id_valid(id) and index_has(entry, id, record) then
         if #out > limit + 1 or bytes > BYTES then
           out[2] = 1

@@ -626,6 +626,7 @@ const struct command cmd_schedule = {
             "queue, id, state, due_ms, try, tries (a number or \"forever\"), token,\n"
             "until_ms, reason, created (false if --on-conflict keep, earlier, later or debounce\n"
             "found the job), and with --replicas or --fsync replicas (how many have the job).\n"
+            "With earlier, later and debounce a job that runs waits again after its run.\n"
             "BODY is passed to the handler: any bytes up to 1 MiB; - reads it from stdin.\n"
             "\n"
             "examples:\n"

@@ -31,6 +31,7 @@ static const struct {
     {"holder", "running without a holder"},
     {"tag", "with a tag that is not in the index"},
     {"entry", "in the index alone"},
+    {"next", "not running, with a record for after the run"},
 };
 enum { N_DEFECTS = sizeof defects / sizeof *defects };
 
@@ -157,7 +158,7 @@ static int64_t page_number(const redisReply *page, size_t i)
 /* ---- a key ---- */
 static bool is_hash(enum keys_part part)
 {
-    return part == KEYS_JOBS || part == KEYS_ATTEMPTS;
+    return part == KEYS_JOBS || part == KEYS_ATTEMPTS || part == KEYS_NEXT;
 }
 
 /* How many members a key has; -1: this user may not ask. */
@@ -289,11 +290,11 @@ static void report_error(const struct walk *w, const char *found)
         f.verdict = WARN;
     }
     if (kind == REDIS_ERROR_WRONG_TYPE) {
-        snprintf(
-            fix, sizeof fix,
-            "redis-cli TYPE '%s', likewise run, dead, jobs, attempts and index; RENAME the key of "
-            "another type",
-            w->due_key);
+        snprintf(fix, sizeof fix,
+                 "redis-cli TYPE '%s', likewise run, dead, jobs, attempts, index and next; RENAME "
+                 "the key of "
+                 "another type",
+                 w->due_key);
         f.fix = fix;
     }
 
@@ -304,7 +305,7 @@ static void report_queue(const struct walk *w)
 {
     struct doctor *d = w->d;
     struct finding f = {.check = "jobs", .queue = w->queue};
-    char found[1300];
+    char found[1600];
     char fix[200];
     int64_t broken = describe_defects(w, found, sizeof found);
 
@@ -332,8 +333,8 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const enum keys_part parts[] = {KEYS_JOBS, KEYS_DUE,      KEYS_RUN,
-                                           KEYS_DEAD, KEYS_ATTEMPTS, KEYS_INDEX};
+    static const enum keys_part parts[] = {KEYS_JOBS,     KEYS_DUE,   KEYS_RUN, KEYS_DEAD,
+                                           KEYS_ATTEMPTS, KEYS_INDEX, KEYS_NEXT};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
