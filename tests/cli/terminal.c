@@ -23,7 +23,7 @@ static struct terminal terminal(void)
     return t;
 }
 
-enum { LONG_MS = 10000, ROOM = 1 << 19 };
+enum { LONG_MS = 60000, ROOM = 1 << 19 };
 
 /* What can be read there, until it has this text (NULL: until nobody has it open for writing any
  * more). Meanwhile this listener, if there is one, is asked for its statistics. */

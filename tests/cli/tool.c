@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-enum { LONG_MS = 10000 };
+enum { LONG_MS = 60000 };
 
 struct server *tool_redis(void)
 {

@@ -43,7 +43,7 @@ enum flow_mode {
     }
 
 /* ---- life ---- */
-enum { FLOW_HANDLES = 8, FLOW_WAIT_MS = 10000, FLOW_POLL_MS = 3 };
+enum { FLOW_HANDLES = 8, FLOW_WAIT_MS = 60000, FLOW_POLL_MS = 3 };
 
 struct flow {
     enum flow_mode mode;
