@@ -137,9 +137,9 @@ static const struct opt opts[] = {
     {"repair", 0, NULL, set_switch, offsetof(struct doctor, repair),
      "repair inconsistent jobs; deletes none"},
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
-     "check the rights of a listener (the default), a producer\n(schedule, cancel, reschedule, "
-     "kill, "
-     "get, list, depth) or a\nmonitor (get, list, depth)"},
+     "check the rights of a listener (the default), a producer\n"
+     "(schedule, cancel, reschedule, kill, get, list, depth) or a\n"
+     "monitor (get, list, depth)"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
@@ -187,26 +187,21 @@ const struct command cmd_doctor = {
     0,
     INT_MAX,
     opts,
-    "Looks at Redis as the user of the URL, and prints a line for each check: OK, WARN (jobs "
-    "still\n"
-    "run: later, or not after a crash) or FAIL, with the command that corrects it; at the end how\n"
-    "many there are of each. Without QUEUE it finds the queues itself. What this user may not see\n"
-    "is a WARN at most.\n"
+    "Looks at Redis as the user of the URL, and prints a line for each check: OK, WARN (jobs\n"
+    "still run: later, or not after a crash) or FAIL, with the command that corrects it; at the\n"
+    "end how many there are of each. Without QUEUE it finds the queues itself. What this user may\n"
+    "not see is a WARN at most.\n"
     "\n"
-    "checks: server, role, rights (a script that lacks one may stop half-way), events (a key of "
-    "its\n"
-    "own expires, and its event is waited for), eviction, memory, buffers, persistence, replicas,\n"
-    "clock, jobs (each is in exactly one state and has a record), dead (of queues that have "
-    "10,000\n"
-    "or more dead jobs), settings (of queues that have any), expiry (how late Redis would expire "
-    "a\n"
-    "key that nobody reads).\n"
+    "checks: server, role, rights (a script that lacks one may stop half-way), events (a key of\n"
+    "its own expires, and its event is waited for), eviction, memory, buffers, persistence,\n"
+    "replicas, clock, jobs (each is in exactly one state and has a record), dead (of queues that\n"
+    "have 10,000 or more dead jobs), settings (of queues that have any), expiry (how late Redis\n"
+    "would expire a key that nobody reads).\n"
     "\n"
     "It may run beside listeners: jobs are checked in small batches, each at one moment. --repair\n"
     "keeps a job that has a live lease, or is yet to run, in that one state; whatever is left of\n"
-    "others becomes a dead job that says what was found (lapse list QUEUE --state dead): "
-    "reschedule\n"
-    "it or cancel it.\n"
+    "others becomes a dead job that says what was found (lapse list QUEUE --state dead):\n"
+    "reschedule it or cancel it.\n"
     "\nexamples:\n"
     "  lapse doctor\n"
     "  lapse doctor orders --repair\n"

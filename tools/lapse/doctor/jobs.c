@@ -291,9 +291,8 @@ static void report_error(const struct walk *w, const char *found)
     }
     if (kind == REDIS_ERROR_WRONG_TYPE) {
         snprintf(fix, sizeof fix,
-                 "redis-cli TYPE '%s', likewise run, dead, jobs, attempts, index and next; RENAME "
-                 "the key of "
-                 "another type",
+                 "redis-cli TYPE '%s', likewise run, dead, jobs, attempts, index and next; "
+                 "RENAME the key of another type",
                  w->due_key);
         f.fix = fix;
     }
