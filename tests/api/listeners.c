@@ -430,7 +430,7 @@ Test(listeners, the_program_and_a_handle_share_a_queue)
 
     flow_poll(f, redis_left(f->server, f->space, "q") == 0);
     proc_signal(p, SIGTERM);
-    cr_assert_eq(proc_wait(p, 10000), 0);
+    cr_assert_eq(proc_wait(p, PROC_WAIT_MS), 0);
 
     size_t lines = 0;
     for (const char *at = p->out; (at = strchr(at, '\n')); at++) {

@@ -202,7 +202,7 @@ Test(args, that_are_wrong_exit_2_with_value_and_rule_and_change_nothing)
     char *before = redis_str(s, "DEBUG DIGEST");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct proc *p = run_line(wrong[i].line);
-        proc_wait(p, 10000);
+        proc_wait(p, PROC_WAIT_MS);
         cr_expect_eq(p->status, 2, "%s: status %d", wrong[i].line, p->status);
         cr_expect(strstr(p->err, wrong[i].value), "%s: no '%s' in: %s", wrong[i].line,
                   wrong[i].value, p->err);

@@ -8,7 +8,7 @@ static const char NOWHERE[] = "unix:///nonexistent/redis.sock";
 
 static void is_reported_in_one_line(struct proc *p, const char *what)
 {
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(count_of(p->err, "\n"), 1, "%s", p->err);
     expect(p, 69, "", what);
 }

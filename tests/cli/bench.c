@@ -115,7 +115,7 @@ Test(bench, counts_each_job_once_and_leaves_redis_as_it_was, .timeout = 60)
                                  "--waiting", "1000", "--listeners", "2", "--burst", "500",
                                  "--schedule", "200", "--idle", "100ms", "--json");
 
-    proc_wait(p, 30000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, 0, "%s", p->err);
     is_one_object(p->out);
     all_ran_once(p->out, "rate", 200);
@@ -159,7 +159,7 @@ Test(bench, with_delay_0_runs_what_is_due_at_once)
     struct proc *p = lapse_start("bench", "named", "--rate", "500", "--duration", "300ms",
                                  "--delay", "0s", "--listeners", "3", "--body", "0", "--json");
 
-    proc_wait(p, 20000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, 0, "%s", p->err);
     all_ran_once(p->out, "rate", 150);
     cr_assert(has(p, "\"queue\":\"named\"") && !has(p, "burst_") && !has(p, "waiting_") &&
@@ -202,7 +202,7 @@ Test(bench, reports_a_rate_that_cannot_be_reached_as_asked_and_reached)
     struct proc *p = lapse_start("bench", "--rate", "1000000/s", "--duration", "20ms", "--delay",
                                  "0s", "--json");
 
-    proc_wait(p, 30000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, 0, "%s", p->err);
     all_ran_once(p->out, "rate", 20000);
     cr_assert_eq(member(p->out, "rate_asked_per_s"), 1000000);
@@ -222,7 +222,7 @@ Test(bench, counts_what_redis_refused_as_not_stored, .timeout = 60)
 
     struct proc *p = lapse_start("bench", "--rate", "10000/s", "--duration", "1s", "--delay", "2s",
                                  "--body", "2000", "--json");
-    proc_wait(p, 40000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, 0, "%s", p->err);
 
     long long stored = member(p->out, "rate_stored");
@@ -359,7 +359,7 @@ Test(bench, makes_the_way_of_its_listeners_as_long_as_asked, .timeout = 60)
 
     struct proc *p = lapse_start("bench", "--rate", "200/s", "--duration", "1s", "--listeners", "2",
                                  "--burst", "500", "--idle", "100ms", "--rtt", "20ms", "--json");
-    proc_wait(p, 40000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, 0, "%s", p->err);
     is_one_object(p->out);
     all_ran_once(p->out, "rate", 200);

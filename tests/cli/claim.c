@@ -86,7 +86,7 @@ Test(claim, waits_for_a_job_and_no_longer_than_it_was_told)
     struct proc *p = lapse_start("claim", "q", "--wait", "1h");
     until_depth(s, "q", "listeners", 1);
     expect(lapse("schedule", "q", "--id", "a", "--in", "20ms"), 0, NULL, NULL);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     expect(p, 0, "\"id\":\"a\"", NULL);
     /* it has left the other listeners; a Redis that stands still does not hold it up */
     until_depth(s, "q", "listeners", 0);
@@ -130,7 +130,7 @@ Test(claim, that_is_ended_by_a_signal_while_it_waits_leaves_the_other_listeners)
         struct proc *p = lapse_start("claim", "q", "--wait", "1h");
         until_depth(s, "q", "listeners", 1);
         proc_signal(p, signals[i]);
-        proc_wait(p, 10000);
+        proc_wait(p, PROC_WAIT_MS);
         expect(p, 128 + signals[i], "", "");
         until_depth(s, "q", "listeners", 0);
     }

@@ -89,7 +89,7 @@ Test(pause, keeps_jobs_from_a_listener_until_unpause)
     expect(lapse("unpause", "q"), 0, NULL, NULL);
     until_out(l, "\"id\":\"i\"");
     proc_signal(l, SIGTERM);
-    proc_wait(l, 10000);
+    proc_wait(l, PROC_WAIT_MS);
     cr_assert_eq(count_of(l->out, "\n"), 1);
     proc_free(l);
     no_jobs(s, "q");

@@ -168,7 +168,7 @@ static void is_refused(const char *why)
 
     until_err(p, why);
     proc_signal(p, SIGTERM); /* where lapse is installed, it runs with the installed one */
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_expect(!strstr(p->err, "planted"), "%s", p->err);
     proc_free(p);
 }
@@ -393,7 +393,7 @@ Test(demo, tells_its_story_and_exits_0, .timeout = 60)
              test_build());
 
     struct proc *p = shell(line);
-    proc_wait(p, 20000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(count_of(p->out, "not paid: cancelled"), 5, "%s", p->out);
     cr_assert(has(p, "order-6  is paid") && has(p, "order-7  gets more time") &&
                   has(p, "the handler fails") && has(p, "the second try") &&

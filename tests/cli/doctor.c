@@ -26,7 +26,7 @@ static void says(struct proc *p, const char *check, const char *verdict, const c
 static void finds(struct proc *p, int status, const char *check, const char *verdict,
                   const char *text)
 {
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     says(p, check, verdict, text);
     expect(p, status < 0 ? p->status : status, NULL, NULL);
 }
@@ -544,7 +544,7 @@ Test(doctor, finds_and_repairs_what_a_script_that_stopped_half_way_left)
     struct proc *l = lapse_start("listen", "q");
     until_err(l, "broke off in the middle of claim");
     proc_signal(l, SIGTERM);
-    proc_wait(l, 5000);
+    proc_wait(l, PROC_WAIT_MS);
     proc_free(l);
     setenv("LAPSE_URL", url, 1);
     finds(doctor(), 1, "jobs", "FAIL",

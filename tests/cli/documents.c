@@ -90,7 +90,7 @@ Test(protocol, examples_are_a_whole_life)
     setenv("heard", heard, 1);
 
     struct proc *p = start_typing(on_our_server, "tools/doc/protocol.md", "Producer", "What stays");
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert(has(p, "\n4711\n1\n") && has(p, "unpaid"), "it waits: %s", p->out);
     cr_assert(has(p, "\n0 4711\n"), "its notice: %s", p->out);
     cr_assert(has(p, "\n1\nsubscribe\n"), "done: %s", p->out);

@@ -411,7 +411,7 @@ Test(exec, after_the_grace_what_runs_is_ended_and_goes_back_uncounted)
                                  "echo begun; exec sleep 60");
     until_out(p, "begun");
     proc_signal(p, SIGTERM);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_expect(!strstr(p->err, "q/a: try"), "%s", p->err);
     expect(p, 0, NULL, "stopped 1 unfinished command;");
     is_back_uncounted("a");
@@ -638,7 +638,7 @@ Test(exec, is_not_signalled_once_it_was_reaped)
     until_err(p, "q/a: the lease was lost");
     until_no_process(group);
     proc_signal(p, SIGTERM);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_expect(!strstr(p->err, "which was reaped"), "%s", p->err);
     expect(p, 0, NULL, NULL);
     no_group(group);

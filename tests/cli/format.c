@@ -5,7 +5,7 @@
 
 static void is_in_form(struct proc *p, const char *what, bool json)
 {
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_expect_eq(p->status, 0, "%s: status %d: %s", what, p->status, p->err);
     cr_expect(p->out_len > 0, "%s prints nothing", what);
     for (char *line = p->out, *end; (end = strchr(line, '\n')); line = end + 1) {

@@ -7,7 +7,7 @@
 static void stop(struct proc *p, int signum, int status)
 {
     proc_signal(p, signum);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, status, "%d: %s", p->status, p->err);
     proc_free(p);
 }
@@ -148,7 +148,7 @@ Test(forward, by_three_of_which_one_dies_every_time_moves_each_job_once)
         redis_do(s, "EVAL %s 0 %s %s", script, number, now);
         until_entries(s, round * JOBS + JOBS / 2);
         proc_signal(p[round % 3], SIGKILL);
-        proc_wait(p[round % 3], 5000);
+        proc_wait(p[round % 3], PROC_WAIT_MS);
         proc_free(p[round % 3]);
         p[round % 3] = lapse_start("forward", "q", "--to-stream", "-o", "sweep_ms=200");
     }

@@ -126,7 +126,7 @@ Test(hostile, an_id_with_other_bytes_is_refused_and_one_planted_runs_nothing)
         lapse_start("listen", "q", "-v", "--exec", "--", "sh", "-c", "echo ran \"$LAPSE_ID\"");
     until_out(p, "ran good\n");
     proc_signal(p, SIGTERM);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_expect_str_eq(p->out, "ran good\n");
     for (const char *c = p->err; *c; c++) {
         cr_assert(*c == '\n' || (*c >= ' ' && *c <= '~'), "byte %02x on stderr: %s",

@@ -105,7 +105,7 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
     }
     many[5 + 2 * 16] = NULL;
     struct proc *p = proc_start(many);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     expect(p, 2, "",
            "tags, headers, --unique, --if and what else the record says of the job take 4102 "
            "bytes; they may "
@@ -115,11 +115,11 @@ Test(schedule, refuses_a_header_that_breaks_a_rule_and_says_which)
         snprintf(header[i], sizeof header[i], "h%d=x", i);
     }
     p = proc_start(many);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     expect(p, 0, "\"created\":true", NULL);
     many[5 + 2 * 16] = "--header";
     p = proc_start(many);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     expect(p, 2, "", "--header 'h16=x': is one too many: at most 16 are allowed");
     expect(lapse("depth", "q"), 0, "\"waiting\":1", NULL);
     server_stop(s);
@@ -530,7 +530,7 @@ Test(running, job_is_left_alone)
     expect(lapse("depth", "q"), 0, "\"running\":1", NULL);
     proc_signal(l, SIGTERM);
     proc_signal(l, SIGTERM);
-    proc_wait(l, 5000);
+    proc_wait(l, PROC_WAIT_MS);
     proc_free(l);
     server_stop(s);
 }

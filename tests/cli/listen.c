@@ -173,7 +173,7 @@ Test(listen, takes_back_without_being_asked_that_redis_is_away)
     schedule("i", "0s", "");
     until_out(p, "\"id\":\"i\"");
     proc_signal(p, SIGTERM);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
 
     char *last = p->err;
     for (char *at = p->err; (at = strstr(at, "to Redis at")); at++) {
@@ -225,7 +225,7 @@ Test(listen, to_several_queues_blames_none_of_them_where_one_is_refused)
     as(s, "lapse_listener");
     redis_do(s, "ACL SETUSER lapse_listener resetkeys ~lapse:{orders}:* resetchannels allchannels");
     struct proc *p = lapse_start("listen", "orders", "mail");
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_expect(!strstr(p->err, "orders: permission denied"), "%s", p->err);
     expect(p, 77, "", "listen: permission denied");
     server_stop(s);
@@ -403,7 +403,7 @@ Test(listen, exits_141_in_silence_when_its_reader_goes_away)
     close(p->out_fd);
     p->out_fd = -1;
     schedule("two", "0s", "");
-    cr_assert_eq(proc_wait(p, 10000), 141, "%s", p->err);
+    cr_assert_eq(proc_wait(p, PROC_WAIT_MS), 141, "%s", p->err);
     cr_assert_eq(p->err_len, 0, "%s", p->err);
     proc_free(p);
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
@@ -440,7 +440,7 @@ Test(listen, keeps_its_leases_while_its_reader_is_slow)
 
     until_depth(s, "q", "run", 0);
     proc_signal(p, SIGTERM);
-    proc_wait(p, 5000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(count_of(p->out, "\"try\":1,"), 6);
     expect(p, 0, NULL, NULL);
     no_jobs(s, "q");

@@ -38,7 +38,7 @@ static void node_runs(const char *file, const char *scenario, const char *out)
     struct proc *p =
         proc_start((const char *const[]){"node", path_of(path, test_root(), file), scenario, NULL});
 
-    proc_wait(p, 60000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, 0, "%s: %s%s", scenario ? scenario : file, p->out, p->err);
     expect(p, 0, out, "");
 }

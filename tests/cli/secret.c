@@ -247,7 +247,7 @@ Test(password, is_not_to_be_seen_in_argv_environment_or_log)
     cr_assert(memmem(cmdline, len, "listen", 6) && !memmem(cmdline, len, "s3cret", 6));
     free(cmdline);
     proc_signal(p, SIGTERM);
-    proc_wait(p, 5000);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert(!strstr(p->err, "s3cret"), "%s", p->err);
     expect(p, 0, NULL, NULL);
 
@@ -391,7 +391,7 @@ Test(password, is_in_no_message_however_its_url_is_mistyped)
     setenv("LAPSE_URL", "unix:///nonexistent/redis.sock", 1);
     for (size_t i = 0; i < sizeof slips / sizeof *slips; i++) {
         struct proc *p = start_line(slips[i], NULL);
-        proc_wait(p, 10000);
+        proc_wait(p, PROC_WAIT_MS);
         cr_expect_eq(p->status, 2, "%s: status %d: %s", slips[i], p->status, p->err);
         cr_expect(*p->err, "%s: it says nothing", slips[i]);
         is_silent(slips[i], p->err);
@@ -466,7 +466,7 @@ Test(password, of_every_url_is_erased_from_argv_and_environment_of_a_listener)
                   starts[i]);
         free(cmdline);
         proc_signal(p, SIGTERM);
-        proc_wait(p, 10000);
+        proc_wait(p, PROC_WAIT_MS);
         is_silent(starts[i], p->err);
         expect(p, 0, NULL, NULL);
     }

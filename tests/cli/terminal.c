@@ -23,7 +23,7 @@ static struct terminal terminal(void)
     return t;
 }
 
-enum { LONG_MS = 60000, ROOM = 1 << 19 };
+enum { ROOM = 1 << 19 };
 
 /* What can be read there, until it has this text (NULL: until nobody has it open for writing any
  * more). Meanwhile this listener, if there is one, is asked for its statistics. */
@@ -32,7 +32,7 @@ static char *read_until(int fd, const char *text, struct proc *asked)
     static char seen[ROOM];
     size_t len = 0;
     struct pollfd readable = {.fd = fd, .events = POLLIN};
-    int64_t end = test_now_ms() + LONG_MS;
+    int64_t end = test_now_ms() + PROC_WAIT_MS;
 
     *seen = '\0';
 

@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-enum { LONG_MS = 60000 };
-
 struct server *tool_redis(void)
 {
     struct server *s = server_start();
@@ -24,7 +22,7 @@ struct proc *shell(const char *line)
 
 void expect(struct proc *p, int status, const char *out, const char *err)
 {
-    proc_wait(p, LONG_MS);
+    proc_wait(p, PROC_WAIT_MS);
     cr_assert_eq(p->status, status, "status %d, not %d\nstdout: %s\nstderr: %s", p->status, status,
                  p->out, p->err);
     cr_assert(!out || strstr(p->out, out), "stdout lacks '%s':\n%s\nstderr: %s", out, p->out,
@@ -36,14 +34,14 @@ void expect(struct proc *p, int status, const char *out, const char *err)
 
 void until_out(struct proc *p, const char *text)
 {
-    cr_assert(proc_until_out(p, text, LONG_MS), "stdout lacks '%s':\n%s\nstderr: %s", text, p->out,
-              p->err);
+    cr_assert(proc_until_out(p, text, PROC_WAIT_MS), "stdout lacks '%s':\n%s\nstderr: %s", text,
+              p->out, p->err);
 }
 
 void until_err(struct proc *p, const char *text)
 {
-    cr_assert(proc_until_err(p, text, LONG_MS), "stderr lacks '%s':\n%s\nstdout: %s", text, p->err,
-              p->out);
+    cr_assert(proc_until_err(p, text, PROC_WAIT_MS), "stderr lacks '%s':\n%s\nstdout: %s", text,
+              p->err, p->out);
 }
 
 static void pause_ms(int ms)
@@ -53,7 +51,7 @@ static void pause_ms(int ms)
 
 void until_depth(struct server *s, const char *queue, const char *set, long long n)
 {
-    int64_t end = test_now_ms() + LONG_MS;
+    int64_t end = test_now_ms() + PROC_WAIT_MS;
     long long now = -1;
 
     while (test_now_ms() < end && (now = redis_int(s, "ZCARD lapse:{%s}:%s", queue, set)) != n) {
@@ -79,7 +77,7 @@ static long long lease_end_ms(struct server *s, const char *queue, int which)
 void until_renewed(struct server *s, const char *queue, int times)
 {
     for (int i = 0; i < times; i++) {
-        int64_t deadline = test_now_ms() + LONG_MS;
+        int64_t deadline = test_now_ms() + PROC_WAIT_MS;
         long long last = lease_end_ms(s, queue, -1);
         while (lease_end_ms(s, queue, 0) <= last) {
             cr_assert(test_now_ms() < deadline, "a lease of %s is not renewed", queue);
@@ -90,7 +88,7 @@ void until_renewed(struct server *s, const char *queue, int times)
 
 void until_gone(const char *path)
 {
-    int64_t end = test_now_ms() + LONG_MS;
+    int64_t end = test_now_ms() + PROC_WAIT_MS;
     while (test_now_ms() < end && !access(path, F_OK)) {
         pause_ms(5);
     }
@@ -121,7 +119,7 @@ static bool is_running(pid_t pid)
 
 void until_no_process(pid_t pid)
 {
-    int64_t end = test_now_ms() + LONG_MS;
+    int64_t end = test_now_ms() + PROC_WAIT_MS;
     while (test_now_ms() < end && is_running(pid)) {
         pause_ms(5);
     }

@@ -55,7 +55,7 @@ static void start(struct own *o, const char *conf, const char *acl)
 static void stop(struct own *o)
 {
     proc_signal(o->p, SIGKILL);
-    proc_wait(o->p, 10000);
+    proc_wait(o->p, PROC_WAIT_MS);
     proc_free(o->p);
     remove(o->socket);
 }

@@ -220,7 +220,7 @@ struct proc *proc_run(const char *in, const char *arg0, ...)
     }
 
     proc_close_in(p);
-    proc_wait(p, 10000);
+    proc_wait(p, PROC_WAIT_MS);
 
     return p;
 }
