@@ -14,11 +14,13 @@ struct proc {
     size_t out_len, err_len;
 };
 
-enum { PROC_WAIT_MS = 60000 }; /* ends a wait for what never comes; nothing is that slow */
+/* It ends a wait for what never comes. Nothing that comes is that slow. */
+enum { PROC_WAIT_MS = 60000 };
 
 /* argv ends with NULL. argv[0] is "lapse" or "examples/x", of BUILD, or any other program. */
 struct proc *proc_start(const char *const *argv);
-/* Starts it, writes in to it (NULL: nothing), and waits for its end. The arguments end with NULL. */
+/* Starts it, writes in to it (NULL: nothing), and waits for its end.
+ * The arguments end with NULL. */
 struct proc *proc_run(const char *in, const char *arg0, ...);
 void proc_free(struct proc *p); /* kills it if it still runs; NULL is fine */
 
