@@ -79,7 +79,8 @@ static int job_ask_get(struct call *c)
 /* ---- the calls ---- */
 static bool job_wants_copies(const struct lapse_spec *spec)
 {
-    return spec && spec->size >= sizeof *spec && (spec->replicas > 0 || spec->flags != 0);
+    return spec && spec->size >= sizeof *spec &&
+           (spec->replicas > 0 || (spec->flags & LAPSE_FSYNC) != 0);
 }
 
 int lapse_sync_schedule(struct lapse_sync *s, const struct lapse_spec *spec, int64_t timeout_ms,
