@@ -6,6 +6,7 @@ Redis makes each function of a script again in each call, with whatever the func
 function that is called once, or has one line, stands where it is called, if its arguments are names;
 and a function that only one other needs stands within that one, and is made when that one is called.
 """
+import functools
 import re
 
 # a comment, a text, or a name (also all arguments, "..."); not the field of a table, nor the key of one
@@ -21,9 +22,10 @@ DECLARED = re.compile(
 MAIN = "main"
 
 
+@functools.cache
 def names_in(code):
-    """The names that a piece of code uses."""
-    return {token for token in TOKEN.findall(code) if token[0] not in "-'\""}
+    """The names that a piece of code uses. It is asked again and again for the same pieces."""
+    return frozenset(token for token in TOKEN.findall(code) if token[0] not in "-'\"")
 
 
 def with_names(code, texts):
