@@ -542,6 +542,7 @@ const struct script_call script_calls[] = {
     {"release", "0 me r U+3"},
     {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"renew", "0 me r U+3 5"},
+    {"renew", "unique=1; 0 me ue U+20002 5"},
     {"sweep", "0"},
     {"sweep", "again=1; 0"},
     {"sweep", "ended; 0"},

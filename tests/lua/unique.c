@@ -203,6 +203,60 @@ Test(unique, of_a_job_whose_last_lease_ended_a_key_is_free)
     given("cancel", "0 a 0 b 0");
 }
 
+/* Its holder comes late: it may say how the run ended, and not go on beside the one that has the
+ * key now. */
+Test(unique, a_claim_whose_key_was_taken_when_its_lease_was_over_does_not_go_on)
+{
+    static const char *const late[] = {"renew 500", "release", "retry '' why", "retry ~5 why"};
+
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+        const char *more = strchr(late[i], ' ');
+        int len = more ? (int)(more - late[i]) : (int)strlen(late[i]);
+        now_at(0);
+        given("schedule", "0 a +0 0 \\02\\01\\01\\04U\\02ek");
+        given("claim", "0 me 10 1");
+        now_at(10);
+        given("schedule", "0 b +5 0 " UNIQUE);
+        RUN(text("%.*s", len, late[i]), text("0 me a U+1%s", more ? more : ""),
+            "[U+10000 'EGONE']");
+        index_is("['u k b']");
+        given("sweep", "0");
+        given("cancel", "0 a 0 b 0");
+        ask("DEL s:{q}:seq");
+    }
+}
+
+Test(unique, a_claim_whose_key_was_taken_when_its_lease_was_over_may_be_ended)
+{
+    given("schedule", "0 a +0 0 \\02\\01\\01\\04U\\02ek c +0 0 \\02\\01\\01\\04U\\02el");
+    given("claim", "0 me 10 2");
+    now_at(10);
+    given("schedule", "0 b +5 0 " UNIQUE " d +5 0 " UNIQUE_L);
+    RUN("done", "0 me a U+1", "[U+10000 1]");
+    RUN("fail", "0 me c U+2 why", "[U+10000 1]");
+    index_is("['u k b' 'u l d']");
+    given("cancel", "0 b 0 c 0 d 0");
+}
+
+/* It is dead, though nobody has swept: a renewal that comes late takes no key away. */
+Test(unique, a_dead_job_that_waits_again_takes_the_key_of_one_whose_last_lease_ended)
+{
+    given("schedule", "0 a +0 0 \\02\\01\\01\\04U\\02ek");
+    given("schedule", "0 b +0 0 \\02\\01\\01\\04U\\02el");
+    given("claim", "0 me 10 2");
+    now_at(10);
+    given("schedule", "0 c +5 0 " UNIQUE);
+    given("kill", "0 c x");
+    ask("ZADD s:{q}:index 0 %s", "u k a"); /* as it was before that schedule */
+    given("reschedule", "0 c +5 0");
+    index_is("['u k c' 'u l b']");
+    RUN("renew", "0 me a U+1 500 b U+2 500", "[U+10000 'EGONE' T+510]");
+    index_is("['u k c' 'u l b']");
+    given("sweep", "0");
+    given("cancel", "0 a 0 b 1 c 0");
+    given("done", "0 me b U+2");
+}
+
 Test(unique, of_two_dead_jobs_with_one_key_one_lives_again)
 {
     given("schedule", "0 a +5 0 " UNIQUE);

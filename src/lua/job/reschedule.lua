@@ -62,7 +62,7 @@ local function main()
       reply = ask_again(id, score, header, due_ms)
     else
       reply = job_row(id, set, score, header)
-      if reply[2] == DIED and not key_take(entries, taken, id, record) then
+      if reply[2] == DIED and not key_take(entries, taken, id, record, next_entries) then
         reply = 'EEXIST'
       else
         local text = ''
@@ -76,6 +76,7 @@ local function main()
     out[#out + 1] = reply
   end
 
+  next_entries_stay(entries)
   index_check(entries)
   index_check(next_entries)
   index_add(entries)

@@ -51,7 +51,7 @@ local function main()
     local is_there = job.set == DUE and time_of(job.score) == at_ms
     local may_wait = job.record and not is_there
     if may_wait and job.state == DIED then
-      may_wait = key_take(entries, taken, id, job.record)
+      may_wait = key_take(entries, taken, id, job.record, next_entries)
     end
     if may_wait then
       dues[#dues + 1], dues[#dues + 2], priorities[id] = at_ms, id, record_priority(job.record)
@@ -61,6 +61,7 @@ local function main()
     end
   end
 
+  next_entries_stay(entries)
   index_check(entries)
   index_check(next_entries)
   index_add(entries)

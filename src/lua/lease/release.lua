@@ -3,7 +3,7 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts due leases marks next notice sets triggers types
+-- USES    answer attempts due leases marks next notice sets triggers types unique
 -- KEYS    due none
 -- READS   attempts run due dead jobs next index
 -- WRITES  run due jobs attempts next index t notice
@@ -23,6 +23,7 @@ local function main()
     if next_bytes > BYTES then break end
     local id, attempt = ARGV[at], held[#out]
     local marked = attempt and marked_end(id, attempt, again, priorities)
+    if attempt and not marked and key_is_lost(id, attempt) then attempt = nil end
     out[#out + 1] = marked or (attempt and 1 or 'EGONE')
     if attempt then ids[#ids + 1] = id end
     if attempt and not marked then

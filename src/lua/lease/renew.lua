@@ -2,9 +2,9 @@
 --
 -- KIND    batch, urgent
 -- ROLE    listener
--- USES    answer leases marks sets
+-- USES    answer leases marks sets unique
 -- KEYS    due none
--- READS   attempts run
+-- READS   attempts run jobs index
 -- WRITES  run
 -- ARGV    database
 --         holder
@@ -21,7 +21,7 @@ local function main()
   for at = 3, #ARGV, 3 do
     local id, _, lease_ms = unpack(ARGV, at, at + 2)
     local reply = 'EGONE'
-    if held[#out] then
+    if held[#out] and not key_is_lost(id, held[#out]) then
       local until_ms = now_ms + tonumber(lease_ms)
       ids[#ids + 1] = id
       run[#run + 1], run[#run + 2] = until_ms, id

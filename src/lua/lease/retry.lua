@@ -4,7 +4,7 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts backoff due leases marks next notice sets triggers types
+-- USES    answer attempts backoff due leases marks next notice sets triggers types unique
 -- KEYS    due none
 -- READS   attempts run due dead jobs next index
 -- WRITES  run due dead jobs attempts next index t notice
@@ -28,9 +28,10 @@ local function main()
     local id, _, delay_ms, reason = unpack(ARGV, at, at + 3)
     local attempt, reply = held[#out], nil
     if attempt then
-      ids[#ids + 1] = id
       reply = marked_end(id, attempt, dues, priorities)
+      if not reply and key_is_lost(id, attempt) then attempt = nil end
     end
+    if attempt then ids[#ids + 1] = id end
     if attempt and not reply then
       local snoozes = string.byte(delay_ms) == 126
       attempt.reason = reason

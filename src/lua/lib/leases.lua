@@ -24,6 +24,7 @@ local function attempts_held(step)
     local i = #out + 1
     local held = ends[i] and is_held(texts[i], ARGV[at + 1])
     out[i] = held and attempt_read(texts[i]) or false
+    if out[i] then out[i].until_ms = tonumber(ends[i]) end
   end
   return out
 end

@@ -64,14 +64,24 @@ local function key_entry(out, id, record)
 end
 
 -- May a dead job live again? Then it takes its key: the entry is appended to a list. taken: the
--- jobs of this call that have done so, by key.
-local function key_take(entries, taken, id, record)
+-- jobs of this call that have done so, by key. strays: as above.
+local function key_take(entries, taken, id, record, strays)
   local key = record_key(record)
   if not key then return true end
 
-  local holder = taken[key] or key_holder(key, {})
+  local holder = taken[key] or key_holder(key, strays)
   if holder and holder ~= id then return false end
   taken[key] = id
   key_entry(entries, id, record)
   return true
+end
+
+-- Is the claim of a job over, since its lease is, and a call has found its key free meanwhile?
+-- The key is another's then, or may be: the job can be ended, and does not go on. attempt: with the
+-- end of its lease.
+local function key_is_lost(id, attempt)
+  if attempt.until_ms > now_ms or not attempt_more(attempt, 'x') then return false end
+
+  local key, until_start = record_key(call('HGET', JOBS, id))
+  return key and not until_start and not call('ZSCORE', INDEX, 'u ' .. key .. ' ' .. id)
 end
