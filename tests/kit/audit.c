@@ -56,16 +56,17 @@ static void read_queue(struct server *s, struct queue *q)
         "table.insert(r[10], "
         "attempts[i]) end end "
         /* a key is held in due, but for one until start that has been claimed; and in run, where
-         * the last lease may have ended unswept */
+         * the last lease may have ended unswept: of all tries, of the time for them, or of a run
+         * that another record follows */
         "local function key(id, text, follows) if follows then table.insert(r[7], 'u ' .. "
         "string.sub(text, 2) .. ' ' .. id) return end if redis.pcall('ZSCORE', KEYS[1] .. 'dead', "
         "id) then return "
         "end local attempt = redis.pcall('HGET', KEYS[1] .. 'attempts', id) or '' local token, "
         "try, tries = string.match(attempt, '^[12] (%d+) %S+ (%d+) (%d+) ') if string.sub(text, 1, "
         "1) == 's' and (token or '0') ~= '0' then return end local last = string.sub(text, 1, 1) "
-        "== 's' or try and tonumber(try) >= "
-        "tonumber(tries) and redis.pcall('ZSCORE', KEYS[1] .. 'run', id) table.insert(last and "
-        "r[8] or r[7], 'u ' .. string.sub(text, 2) .. ' ' .. id) end "
+        "== 's' or try and (tonumber(try) >= tonumber(tries) or string.find(attempt, "
+        "'^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*[fj]=')) and redis.pcall('ZSCORE', KEYS[1] .. 'run', id) "
+        "table.insert(last and r[8] or r[7], 'u ' .. string.sub(text, 2) .. ' ' .. id) end "
         /* the tags and the key of each record of form 2: its numbers, then letters, lengths and
          * values */
         "for k, hash in ipairs({'jobs', 'next'}) do "
