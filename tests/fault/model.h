@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* What a queue may hold, and what each thing that happens makes of a job of it: a model of the
+ * scripts, in which nothing is stored twice and nothing is fast. It knows neither Redis nor the
+ * texts that lie there. */
+#ifndef MODEL_H
+#define MODEL_H
+#include <lapse.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MODEL_IDS = 1000, MODEL_KEYS = 16, MODEL_TAGS = 12 };
+enum { DEFAULT_TRIES = 10 };
+#define FOREVER INT64_C(4294967295)
+#define TEN_YEARS_MS INT64_C(315576000000)
+enum kind { SKIPPED, WAITING, RUNNING, DIED, NONE };
+
+/* What a schedule asks for. Where a number is 0, it does not ask for that. */
+struct record {
+    int64_t tries;
+    unsigned tags; /* by bits */
+    int key;
+    bool until_start; /* it holds the key until its first claim */
+    int priority;
+    char guard; /* the operation, on the one key of the model, and the value 1 */
+    bool late_dies;
+    int64_t late_ms, retry_for_ms;
+};
+
+struct attempt {
+    bool is_there; /* there is one: a claim or a kill has made it, or a limit is kept */
+    uint64_t token;
+    int holder; /* -1: nobody */
+    int64_t tried, tries, claimed_us, due_ms;
+    const char *reason;
+
+    /* of an attempt of form 2 */
+    bool is_marked_record; /* its record has tags or a key */
+    int priority;
+    int64_t last_ms; /* 0: its runs may begin at any time */
+    bool stops;
+    int64_t again_ms; /* 0: it was not asked to wait again */
+    bool follows;     /* next follows the run */
+    int64_t limit_ms; /* of a debounced one; 0: none */
+};
+
+struct job {
+    enum kind kind;
+    int64_t ms; /* in the set of its kind: when it is due, its lease ends, it died */
+    struct record record, next;
+    struct attempt attempt;
+};
+
+struct model {
+    int64_t now_us;
+    uint64_t token; /* the last one */
+    int n_ids;
+    struct job job[MODEL_IDS];
+    bool entered[MODEL_KEYS][MODEL_IDS]; /* the index leads from the key to the job */
+    int64_t paused_ms;
+    int dead_max;    /* 0: none */
+    int guard_value; /* of the key that guards look at; 0: it is not there */
+};
+
+int64_t model_ms(const struct model *m);
+bool model_is_over(const struct model *m, const struct job *j); /* its lease */
+bool model_runs(const struct model *m, const struct job *j);
+bool model_is_due(const struct model *m, const struct job *j);
+bool model_is_marked(const struct job *j);
+/* Is the job of the left, in the set of its kind, before that of the right? */
+bool model_is_before(const struct model *m, int left, int right);
+
+/* As it is shown: of a job whose lease is over, what the next sweep will make of it. */
+enum kind model_shown(const struct model *m, const struct job *j);
+int64_t model_shown_ms(const struct model *m, const struct job *j);
+const struct record *model_record(const struct model *m, const struct job *j);
+
+int64_t model_backoff_ms(const struct attempt *a);
+bool model_used_up(const struct attempt *a);
+/* The job that holds a key; -1: it is free. cleans: entries before it that are wrong go. */
+int model_holder(struct model *m, int key, bool cleans);
+/* May a dead job wait? Its key is free, or it has none. */
+bool model_may_wait(struct model *m, int id);
+/* Its lease is over, and a call has found its key free since: its holder can only end it. */
+bool model_has_lost_key(const struct model *m, int id);
+
+/* What happens to a job that waits, or is dead. */
+void model_make(struct model *m, int id, const struct record *record, int64_t due_ms,
+                int64_t limit_ms);
+void model_gone(struct model *m, int id);
+void model_put_off(struct model *m, int id, int64_t due_ms); /* it waits, and is due then */
+void model_kill(struct model *m, int id, const char *reason);
+/* What a claim makes of it: it is skipped, and gone; it runs; or it died. */
+enum kind model_verdict(const struct model *m, const struct job *j, const char **reason);
+void model_claim(struct model *m, int id, int holder, int64_t lease_ms);
+
+/* What happens to a job that runs. */
+void model_stop(struct model *m, int id);
+void model_ask_again(struct model *m, int id, int64_t due_ms);
+void model_follow(struct model *m, int id, const struct record *record, int64_t due_ms,
+                  int64_t limit_ms);
+void model_dies(struct model *m, int id, int64_t ms, const char *reason);
+void model_waits_again(struct model *m, int id, int64_t due_ms);
+void model_sweep(struct model *m, int id);
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps: jobs that wait, or are dead, and marks of those that run. */
+#include "simulation.h"
+
+/* Makes some due time an argument; returns what it comes to. */
+static int64_t due_arg(struct sim *s)
+{
+    static const int64_t ahead_ms[] = {
+        0, 1, 20, 50, 300, 1000, 5000, 20000, 60000, TEN_YEARS_MS, TEN_YEARS_MS + 1};
+    bool is_far = sim_below(s, 50) == 0;
+    int64_t ms = ahead_ms[is_far ? 9 + sim_below(s, 2) : sim_below(s, 9)];
+
+    if (sim_below(s, 2)) {
+        sim_arg(s, "+%" PRId64, ms);
+        return sim_now_ms(s) + ms;
+    }
+
+    if (sim_below(s, 4)) {
+        ms += sim_now_ms(s);
+    } else {
+        ms = 1 + sim_below(s, 2) * 1000000000000; /* long past */
+    }
+    sim_arg(s, "%" PRId64, ms);
+    return ms > sim_now_ms(s) ? ms : sim_now_ms(s);
+}
+
+static bool is_too_far(struct sim *s, int64_t due_ms)
+{
+    return due_ms > sim_now_ms(s) + TEN_YEARS_MS;
+}
+
+/* What a schedule asks for, beside its id. */
+struct wish {
+    int asked, id; /* id: the job that it is about */
+    enum lapse_conflict conflict;
+    int64_t due_ms;
+    int64_t most_wait_ms; /* 0: no limit */
+    struct record record;
+};
+
+static struct record some_record(struct sim *s)
+{
+    static const int64_t some_tries[] = {DEFAULT_TRIES, 1, 2, 3, FOREVER};
+    static const char some_guards[] = "=!+-";
+    struct record r = {.tries = some_tries[sim_below(s, 5)]};
+
+    if (sim_below(s, 3) == 0) {
+        return r;
+    }
+    if (sim_below(s, 2)) {
+        r.key = 1 + (int)sim_below(s, s->size.n_keys);
+        r.until_start = sim_below(s, 2);
+    }
+    for (int64_t n = sim_below(s, 3); n > 0; n--) {
+        r.tags |= 1u << sim_below(s, s->size.n_tags);
+    }
+    r.priority = sim_below(s, 3) == 0 ? 1 + (int)sim_below(s, 255) : 0;
+    r.guard = sim_below(s, 4) == 0 ? some_guards[sim_below(s, 4)] : 0;
+    if (sim_below(s, 4) == 0) {
+        r.late_dies = sim_below(s, 2);
+        r.late_ms = 1 + sim_below(s, 3000);
+    }
+    r.retry_for_ms = sim_below(s, 4) == 0 ? 1 + sim_below(s, 5000) : 0;
+    return r;
+}
+
+static struct wish wish_arg(struct sim *s, int id)
+{
+    struct wish w = {.asked = id, .conflict = (enum lapse_conflict)sim_below(s, 6)};
+    unsigned char record[RECORD];
+
+    sim_arg_id(s, id);
+    w.due_ms = due_arg(s);
+    w.record = some_record(s);
+    if (w.conflict == LAPSE_DEBOUNCE && sim_below(s, 2)) {
+        w.most_wait_ms = 1 + sim_below(s, 20000);
+        sim_arg(s, "%d:%" PRId64, (int)w.conflict, w.most_wait_ms);
+    } else {
+        sim_arg(s, "%d", (int)w.conflict);
+    }
+    size_t len = sim_header(record, &w.record);
+    record[len++] = 'x';
+    sim_arg_bytes(s, record, len);
+    return w;
+}
+
+/* The row that a schedule answers has, behind the others, what became of the job. */
+static void row_says(struct sim *s, size_t i, int id, int outcome)
+{
+    sim_row_is_now(s, i, id);
+    const redisReply *row = sim_element(s, i);
+    HOLDS(row->elements == 6 && row->element[5]->integer == outcome, "not outcome %d\n", outcome);
+}
+
+/* When a job is due that is debounced: no later than its first call has said, or this one. */
+static int64_t debounced_ms(struct sim *s, const struct wish *w, int64_t *limit_ms)
+{
+    if (!*limit_ms && w->most_wait_ms) {
+        *limit_ms = sim_now_ms(s) + w->most_wait_ms;
+    }
+    if (!*limit_ms || w->due_ms <= *limit_ms) {
+        return w->due_ms;
+    }
+    return *limit_ms > sim_now_ms(s) ? *limit_ms : sim_now_ms(s);
+}
+
+static bool is_better(const struct wish *w, int64_t old_ms)
+{
+    bool earlier = w->conflict == LAPSE_EARLIER;
+    return earlier ? w->due_ms < old_ms : w->due_ms > old_ms;
+}
+
+static void makes(struct sim *s, size_t i, const struct wish *w)
+{
+    struct job *j = sim_job(s, w->id);
+    bool waits =
+        w->conflict == LAPSE_DEBOUNCE && j->kind != NONE && model_shown(s->model, j) == WAITING;
+    int64_t limit_ms = waits ? j->attempt.limit_ms : 0;
+    int64_t due_ms = debounced_ms(s, w, &limit_ms);
+
+    model_make(s->model, w->id, &w->record, due_ms, limit_ms);
+    if (waits || w->id != w->asked) {
+        row_says(s, i, w->id, waits ? 2 : 1);
+    } else {
+        sim_is_number(s, i, due_ms);
+    }
+}
+
+/* Of a job that waits: another time, if that is better. What was asked of a run whose lease is over
+ * happens. */
+static void shifts(struct sim *s, size_t i, const struct wish *w)
+{
+    struct job *j = sim_job(s, w->id);
+    int64_t old_ms = model_shown_ms(s->model, j);
+    bool moves = is_better(w, old_ms);
+    int64_t due_ms = moves ? w->due_ms : old_ms;
+
+    if (moves || model_is_marked(j)) {
+        model_put_off(s->model, w->id, due_ms);
+        row_says(s, i, w->id, 2);
+    } else {
+        row_says(s, i, w->id, 0);
+    }
+}
+
+/* Of a job that runs: what follows its run. */
+static void follows(struct sim *s, size_t i, const struct wish *w)
+{
+    struct attempt *a = &sim_job(s, w->id)->attempt;
+    int64_t old_ms = a->again_ms;
+    int64_t limit_ms = a->limit_ms;
+
+    if (w->conflict == LAPSE_DEBOUNCE) {
+        int64_t due_ms = debounced_ms(s, w, &limit_ms);
+        model_follow(s->model, w->id, &w->record, due_ms, limit_ms);
+    } else if (!old_ms) {
+        model_follow(s->model, w->id, &w->record, w->due_ms, 0);
+    } else if (is_better(w, old_ms)) {
+        model_ask_again(s->model, w->id, w->due_ms);
+    } else {
+        row_says(s, i, w->id, 0);
+        return;
+    }
+    row_says(s, i, w->id, old_ms ? 2 : 1);
+}
+
+static void scheduled(struct sim *s, size_t i, const struct wish *w)
+{
+    const struct job *j = sim_job(s, w->id);
+    bool runs = model_runs(s->model, j);
+    bool shifts_it = w->conflict == LAPSE_EARLIER || w->conflict == LAPSE_LATER;
+
+    s->about = w->id;
+    if (is_too_far(s, w->due_ms)) {
+        sim_is_text(s, i, "EINVAL");
+    } else if (j->kind != NONE && w->conflict == LAPSE_REJECT) {
+        sim_is_text(s, i, "EEXIST");
+    } else if (j->kind != NONE && w->conflict == LAPSE_KEEP) {
+        sim_row_is_now(s, i, w->id);
+    } else if (runs && w->conflict == LAPSE_REPLACE) {
+        sim_is_text(s, i, "EBUSY");
+    } else if (runs) {
+        follows(s, i, w);
+    } else if (j->kind != NONE && shifts_it && model_shown(s->model, j) == WAITING) {
+        shifts(s, i, w);
+    } else {
+        makes(s, i, w);
+    }
+}
+
+/* Which job each is about; returns how many can be answered together. */
+static int subjects(struct sim *s, struct wish *wish, int n)
+{
+    bool id_seen[MODEL_IDS] = {false};
+    bool key_seen[MODEL_KEYS] = {false};
+    bool any = false;
+
+    for (int i = 0; i < n; i++) {
+        unsigned char header[RECORD];
+        sim_header(header, &wish[i].record);
+        any = any || header[0] == 2;
+        wish[i].id = wish[i].asked;
+    }
+    for (int i = 0; any && i < n; i++) {
+        struct wish *w = &wish[i];
+        int holder = model_holder(s->model, w->record.key, true);
+        w->id = holder >= 0 ? holder : w->asked;
+        if (id_seen[w->id] || key_seen[w->record.key]) {
+            return i;
+        }
+        id_seen[w->id] = true;
+        key_seen[w->record.key] = w->record.key > 0;
+    }
+    return n;
+}
+
+void sim_schedule(struct sim *s)
+{
+    static struct wish wish[MOST];
+    int ids[MOST];
+    int n = sim_ids(s, ids);
+
+    sim_begin(s);
+    for (int i = 0; i < n; i++) {
+        wish[i] = wish_arg(s, ids[i]);
+    }
+    sim_ask(s, SCHEDULE);
+
+    n = subjects(s, wish, n);
+    HOLDS(s->reply->elements == (size_t)n + 1, "%zu answers, not %d\n", s->reply->elements - 1, n);
+    for (int i = 0; i < n; i++) {
+        scheduled(s, (size_t)i + 1, &wish[i]);
+    }
+}
+
+void sim_cancel(struct sim *s)
+{
+    int ids[MOST];
+    int n = sim_ids(s, ids);
+    bool stops = sim_below(s, 2);
+
+    sim_begin(s);
+    for (int i = 0; i < n; i++) {
+        sim_arg_id(s, ids[i]);
+        sim_arg(s, "%d", stops);
+    }
+    sim_ask(s, CANCEL);
+
+    for (int i = 0; i < n; i++) {
+        size_t at = (size_t)i + 1;
+        struct job *j = sim_job(s, ids[i]);
+        s->about = ids[i];
+        if (j->kind == NONE) {
+            sim_is_text(s, at, "ENOENT");
+        } else if (model_runs(s->model, j) && stops) {
+            model_stop(s->model, ids[i]);
+            sim_row_is_now(s, at, ids[i]);
+        } else if (model_runs(s->model, j)) {
+            sim_is_text(s, at, "EBUSY");
+        } else {
+            sim_row_is_now(s, at, ids[i]);
+            model_gone(s->model, ids[i]);
+        }
+    }
+}
+
+void sim_reschedule(struct sim *s)
+{
+    int ids[MOST];
+    int64_t due_ms[MOST];
+    int n = sim_ids(s, ids);
+    bool runs_too = sim_below(s, 2);
+
+    sim_begin(s);
+    for (int i = 0; i < n; i++) {
+        sim_arg_id(s, ids[i]);
+        due_ms[i] = due_arg(s);
+        sim_arg(s, "%d", runs_too);
+    }
+    sim_ask(s, RESCHEDULE);
+
+    for (int i = 0; i < n; i++) {
+        size_t at = (size_t)i + 1;
+        struct job *j = sim_job(s, ids[i]);
+        bool runs = model_runs(s->model, j);
+        s->about = ids[i];
+        if (j->kind == NONE) {
+            sim_is_text(s, at, "ENOENT");
+        } else if (runs && !runs_too) {
+            sim_is_text(s, at, "EBUSY");
+        } else if (is_too_far(s, due_ms[i])) {
+            sim_is_text(s, at, "EINVAL");
+        } else if (runs) {
+            model_ask_again(s->model, ids[i], due_ms[i]);
+            sim_row_is_now(s, at, ids[i]);
+        } else if (model_shown(s->model, j) == DIED && !model_may_wait(s->model, ids[i])) {
+            sim_is_text(s, at, "EEXIST");
+        } else {
+            model_put_off(s->model, ids[i], due_ms[i]);
+            sim_row_is_now(s, at, ids[i]);
+        }
+    }
+}
+
+void sim_kill(struct sim *s)
+{
+    int ids[MOST];
+    int n = sim_ids(s, ids);
+
+    sim_begin(s);
+    for (int i = 0; i < n; i++) {
+        sim_arg_id(s, ids[i]);
+        sim_arg(s, "killed");
+    }
+    sim_ask(s, KILL);
+
+    for (int i = 0; i < n; i++) {
+        size_t at = (size_t)i + 1;
+        struct job *j = sim_job(s, ids[i]);
+        s->about = ids[i];
+        if (j->kind == NONE) {
+            sim_is_text(s, at, "ENOENT");
+        } else if (model_runs(s->model, j)) {
+            sim_is_text(s, at, "EBUSY");
+        } else {
+            model_kill(s->model, ids[i], "killed");
+            sim_row_is_now(s, at, ids[i]);
+        }
+    }
+}
