@@ -67,11 +67,11 @@ static void what_the_answer_says(char *out, size_t size, const char *op,
     static const char *const state[] = {"absent", "waiting", "running", "dead"};
     int created = 1;
 
-    if (strcmp(op, "get") == 0) {
+    if (strcmp(op, "get") == 0 || (job && strcmp(op, "cancel") == 0)) {
         snprintf(out, size, ",\"state\":\"%s\"", state[job ? lapse_job_state(job) : 0]);
         return;
     }
-    if (!job || strcmp(op, "cancel") == 0) {
+    if (!job) {
         *out = '\0';
         return;
     }
@@ -138,10 +138,13 @@ static int ask_to_enqueue(struct producer *p, const char *id, struct asked *a, i
 static int ask_else(struct producer *p, const char *op, const char *id, struct asked *a,
                     int64_t delay_ms)
 {
-    a->call = journal_asked(p->journal, op, id, "%s", "");
+    bool stops = p->opts->stops && strcmp(op, "cancel") == 0;
+
+    a->call = journal_asked(p->journal, op, id, "%s", stops ? ",\"running\":1" : "");
 
     if (strcmp(op, "cancel") == 0) {
-        return lapse_cancel(p->l, WORK_QUEUE, id, 0, on_answer, a);
+        unsigned flags = stops ? LAPSE_RUNNING_TOO : 0;
+        return lapse_cancel(p->l, WORK_QUEUE, id, flags, on_answer, a);
     }
     if (strcmp(op, "reschedule") == 0) {
         return lapse_reschedule(p->l, WORK_QUEUE, id, lapse_in(delay_ms), 0, on_answer, a);

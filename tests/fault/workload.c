@@ -378,7 +378,7 @@ static void write_states(struct work *w)
             unsigned attempt = 0;
             long long tries = 0;
             if (held) {
-                sscanf(held, "1 %llu %*s %u %lld", &token, &attempt, &tries);
+                sscanf(held, "%*d %llu %*s %u %lld", &token, &attempt, &tries);
             }
             journal_line(&w->end,
                          "\"op\":\"state\",\"job\":\"%s\",\"state\":\"%s\",\"due\":%lld,\"lease_"
@@ -426,6 +426,7 @@ static struct verdict check(struct work *w)
 #define FIGURE(name) v.name = (long)figure(out, #name)
     FIGURE(ok);
     FIGURE(info);
+    FIGURE(asked);
     FIGURE(starts);
     FIGURE(done);
     FIGURE(dead);

@@ -43,6 +43,7 @@ struct work_opts {
     unsigned tries;         /* LAPSE_FOREVER */
     int64_t backoff_ms;     /* 50 */
     int cancel, reschedule; /* of 1000 jobs, at a random moment of their lives; 0 */
+    bool stops;             /* a cancel asks a job that runs to stop */
     int retry, fail;        /* of 1000 runs; 0 */
     /* > 0: all producers act at random on so few ids, with all verbs; 0: each job its own id */
     int ids;
@@ -85,6 +86,8 @@ long work_starts(struct work *w);                   /* handlers called so far */
 struct verdict {
     /* enqueues: that Redis took, that may or may not have happened */
     long jobs, ok, info;
+    /* cancels by which a job that ran was asked to stop */
+    long asked;
     /* handlers called, settles that were done; settles refused as too late */
     long starts, done, dead, stale;
     /* runs after the first that needed one; of them after the end of a lease */

@@ -39,12 +39,13 @@ static void print(const struct tally *t)
         }
     }
 
-    printf("jobs=%ld ok=%ld info=%ld starts=%ld done=%ld dead=%ld stale=%ld twice=%ld expired=%ld "
+    printf("jobs=%ld ok=%ld info=%ld asked=%ld starts=%ld done=%ld dead=%ld stale=%ld twice=%ld "
+           "expired=%ld "
            "lost_in_window=%ld window_ms=%.3f searched=%ld unsearched=%ld late_p50_ms=%.3f "
            "late_p99_ms=%.3f late_max_ms=%.3f broken=%ld\n",
-           t->jobs, t->ok, t->info, t->starts, t->done, t->dead, t->stale, t->twice, t->expired,
-           t->lost_in_window, (double)t->window_ns / 1e6, t->searched, t->unsearched, ms_at(t, 500),
-           ms_at(t, 990), ms_at(t, 1000), t->broken);
+           t->jobs, t->ok, t->info, t->asked, t->starts, t->done, t->dead, t->stale, t->twice,
+           t->expired, t->lost_in_window, (double)t->window_ns / 1e6, t->searched, t->unsearched,
+           ms_at(t, 500), ms_at(t, 990), ms_at(t, 1000), t->broken);
 }
 
 /* No order was found. Does one exist that breaks the order in which a process asked? Then names the

@@ -33,6 +33,7 @@ struct event {
     enum outcome outcome;
     enum conflict conflict;
     enum state state;
+    bool running; /* a cancel that asks a job which runs to stop */
     /* NULL: not in the line; equal texts have one address */
     const char *job, *proc, *err, *payload, *what;
     const char *file;
@@ -70,6 +71,7 @@ struct tally {
     long starts;
     long done, dead, stale;    /* settles that were done; jobs dead at the end; settles too late */
     long twice, expired;       /* runs again that had a reason; of these after the end of a lease */
+    long asked;                /* cancels by which a job that ran was asked to stop */
     long lost_in_window;       /* enqueues that a roll back may have undone */
     int64_t window_ns;         /* the longest time from such an enqueue to the roll back */
     long searched, unsearched; /* jobs of which all orders were tried, or were too many */

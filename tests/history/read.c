@@ -151,6 +151,7 @@ static void read_numbers(const json_t *o, struct event *e)
     e->attempt = (long)number(o, "attempt");
     e->tries = (long)number(o, "tries");
     e->created = (long)number_or(o, "created", 1);
+    e->running = number(o, "running") == 1;
     e->defects = (long)number(o, "defects");
     e->n_due = (long)number(o, "n_due");
     e->n_run = (long)number(o, "n_run");

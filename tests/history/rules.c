@@ -405,6 +405,12 @@ static void rule_of_due(struct life *l, const struct event *s)
     }
 }
 
+/* A cancel by which a job that ran was asked to stop. */
+static bool asks_to_stop(const struct event *e)
+{
+    return e->op == CANCEL && e->outcome == OK && e->state == RUNNING;
+}
+
 /* May the job that was cancelled have been enqueued again before this was claimed? */
 static bool may_be_made_after(const struct life *l, const struct event *cancel,
                               const struct event *s)
@@ -530,6 +536,10 @@ static void rule_of_refused_cancel(struct life *l, const struct event *cancel)
     if (cancel->outcome != FAIL || !cancel->err) {
         return;
     }
+    if (cancel->running && strcmp(cancel->err, "EBUSY") == 0) {
+        broken(l, "I5", cancel, NULL, "it was to ask the run to stop, and was told that it runs");
+        return;
+    }
 
     bool not_found = strcmp(cancel->err, "ENOENT") == 0;
     /* with faults there may be a claim that nobody saw */
@@ -623,6 +633,24 @@ static void rule_of_last_state(struct life *l, const struct ending *end)
     }
 }
 
+/* Who was asked to stop is gone when its run is over, unless it was made again. */
+static void rule_of_stopped(struct life *l, const struct event *state)
+{
+    const struct event *asked = NULL;
+
+    EACH_EVENT (e, l) {
+        bool is_new = makes_job(e) && may_have_happened(e);
+        if (asks_to_stop(e)) {
+            asked = e;
+        } else if (asked && is_new && e->to_ns >= asked->from_ns) {
+            return;
+        }
+    }
+    if (asked && state->state != RUNNING) {
+        broken(l, "I5", asked, state, "its run was asked to stop, and it is there after it");
+    }
+}
+
 /* How long before a roll back it was enqueued: the first that came after it. */
 static int64_t enqueued_before_ns(const struct history *h, const struct event *made)
 {
@@ -661,6 +689,9 @@ static void rules_of_end(struct life *l)
     if (end.state) {
         rule_of_last_token(l, end.state);
         rule_of_last_state(l, &end);
+        if (!l->rolled_back) {
+            rule_of_stopped(l, end.state);
+        }
     } else if (end.made && !end.may_be_removed) {
         lost(l, end.made);
     }
@@ -683,6 +714,9 @@ static void count_event(struct tally *t, const struct event *e)
     }
     if (e->op == STATE && e->state == DIED) {
         t->dead++;
+    }
+    if (asks_to_stop(e)) {
+        t->asked++;
     }
     if (is_settle(e) && e->outcome == FAIL) {
         t->stale++;

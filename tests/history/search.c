@@ -23,6 +23,7 @@ enum stage {
 struct at {
     enum stage stage;
     int holder;     /* RUNS: which event claimed it */
+    bool stops;     /* it runs, and was asked to stop */
     int made;       /* which enqueue made it, and so gave it its body; -1: nobody knows */
     int64_t due_ms; /* WAITS: when it is due; 0: nobody knows */
     int64_t now_ns; /* what comes next is not earlier than this */
@@ -58,6 +59,7 @@ static uint64_t hash_of(uint64_t done, const struct at *a)
     uint64_t word[] = {done,
                        (uint64_t)a->stage,
                        (uint64_t)a->holder,
+                       (uint64_t)a->stops,
                        (uint64_t)a->made,
                        (uint64_t)a->due_ms,
                        (uint64_t)a->now_ns};
@@ -137,7 +139,7 @@ static bool fits_refusal(const struct event *e, enum stage stage)
         return stage != NONE;
     }
     if (is_err(e, "EBUSY")) {
-        return is_running(stage);
+        return is_running(stage) && !e->running;
     }
     if (is_err(e, "ENOENT")) {
         return stage == NONE;
@@ -184,9 +186,16 @@ static bool step_enqueue(const struct event *e, int i, struct at *a)
     return true;
 }
 
-static bool step_cancel(struct at *a)
+/* The answer says whether the job ran then; of one that was lost nobody knows. */
+static bool step_cancel(const struct event *e, struct at *a)
 {
-    if (a->stage != WAITS && a->stage != IS_DEAD) {
+    bool asks = e->outcome == INFO ? e->running : e->state == RUNNING;
+
+    if (is_running(a->stage)) {
+        a->stops = true;
+        return asks;
+    }
+    if ((a->stage != WAITS && a->stage != IS_DEAD) || (e->outcome == OK && asks)) {
         return false;
     }
     a->stage = NONE;
@@ -225,6 +234,14 @@ static bool step_start(const struct search *s, int i, struct at *a)
     return true;
 }
 
+/* A run is over that was not done: a job that was asked to stop is gone. */
+static void ends_run(struct at *a, enum stage stage)
+{
+    a->stage = a->stops ? NONE : stage;
+    a->stops = false;
+    a->due_ms = 0;
+}
+
 static bool is_last_try(const struct event *start)
 {
     return start->tries && start->attempt >= start->tries;
@@ -253,13 +270,12 @@ static bool step_settle(const struct search *s, const struct event *e, struct at
         return false;
     }
 
-    a->due_ms = 0;
     if (e->op == ACK) {
-        a->stage = NONE;
+        ends_run(a, NONE);
     } else if (e->op == DEAD || is_last_try(s->op[a->holder])) {
-        a->stage = IS_DEAD;
+        ends_run(a, IS_DEAD);
     } else {
-        a->stage = WAITS;
+        ends_run(a, WAITS);
     }
     return true;
 }
@@ -276,7 +292,7 @@ static bool step(const struct search *s, int i, struct at *a)
 
     switch (e->op) {
     case ENQUEUE: return step_enqueue(e, i, a);
-    case CANCEL: return step_cancel(a);
+    case CANCEL: return step_cancel(e, a);
     case RESCHEDULE: return step_reschedule(e, a);
     case START: return step_start(s, i, a);
     case ACK:
@@ -335,15 +351,13 @@ static bool search_end_of_lease(struct search *s, uint64_t done, struct at a)
     int64_t lease_ns = start->lease_until_ms * 1000000 - start->redis_us * 1000;
 
     a.now_ns = later(a.now_ns, s->from[a.holder] + lease_ns);
-    a.stage = is_last_try(start) ? IS_DEAD : WAITS;
-    a.due_ms = 0;
+    ends_run(&a, is_last_try(start) ? IS_DEAD : WAITS);
     return search_from(s, done, a);
 }
 
 static bool search_with(struct search *s, uint64_t done, struct at a, enum stage stage)
 {
-    a.stage = stage;
-    a.due_ms = 0;
+    ends_run(&a, stage);
     return search_from(s, done, a);
 }
 
