@@ -170,6 +170,32 @@ Test(bench, with_delay_0_runs_what_is_due_at_once)
     server_stop(s);
 }
 
+Test(bench, cancels_jobs_that_run_and_says_how_soon_each_was_heard, .timeout = 60)
+{
+    struct server *s = redis_with_a_key();
+    struct proc *p =
+        lapse_start("bench", "--cancel", "30", "--listeners", "2", "--rtt", "10ms", "--json");
+
+    proc_wait(p, PROC_WAIT_MS);
+    cr_assert_eq(p->status, 0, "%s", p->err);
+    is_one_object(p->out);
+    cr_assert_eq(member(p->out, "cancel_asked"), 30);
+    cr_assert_eq(member(p->out, "cancel_stored"), 30);
+    cr_assert_eq(member(p->out, "cancel_settled"), 30);
+    cr_assert_eq(member(p->out, "cancel_heard"), 30);
+    cr_assert_eq(member(p->out, "cancel_lost"), 0);
+    cr_assert_eq(member(p->out, "cancel_twice"), 0);
+    cr_assert(!has(p, "rate_"), "%s", p->out);
+
+    /* the notice, a renewal and its answer have half of the way each */
+    long long p50_us = thousandths(p->out, "cancel_heard_p50_ms");
+    cr_assert_geq(p50_us, 15000, "%s", p->out);
+    cr_assert_leq(p50_us, thousandths(p->out, "cancel_heard_p99_ms"));
+    proc_free(p);
+    left_nothing(s);
+    server_stop(s);
+}
+
 Test(bench, tells_people_the_same)
 {
     struct server *s = redis_with_a_key();
@@ -179,6 +205,12 @@ Test(bench, tells_people_the_same)
                   has(p, "300 asked, 300 stored, 300 settled; 0 lost, 0 twice, 0 early"),
               "%s", p->out);
     expect(p, 0, "claimed late p50 ", "");
+
+    p = lapse("bench", "--cancel", "20");
+    cr_assert(has(p, "20 jobs were asked to stop while they ran") &&
+                  has(p, "20 asked, 20 stored, 20 settled; 0 lost, 0 twice, 0 early"),
+              "%s", p->out);
+    expect(p, 0, "cancel heard p50 ", "");
     left_nothing(s);
     server_stop(s);
 }
@@ -454,6 +486,7 @@ Test(bench, checks_its_arguments_before_anything_else)
         {{"--listeners", "257"}, "1 to 256"},
         {{"--listeners", "none"}, "--listeners 'none'"},
         {{"--idle", "1h30"}, "--idle '1h30'"},
+        {{"--cancel", "0"}, "--cancel '0'"},
         {{"--rtt", "soon"}, "--rtt 'soon'"},
         {{"--rtt", "1001ms"}, "0us to 1s"},
         {{"--rtt", "1000001us"}, "0us to 1s"},

@@ -5,10 +5,10 @@
  * forked before the library connects; at the end they stop first, then our own requests are
  * answered or given up, and only then the queue is erased.
  *
- * Files: bench.h has what a run is, run.c its phases; phase.c, load.c and listeners.c are one
- * phase, its jobs and its processes, listener.c is one such process; proxy.c is the network between
- * them and Redis, relay.c its process, delay_line.c one way of a connection; report_*.c is what is
- * printed. */
+ * Files: bench.h has what a run is, run.c its phases; phase.c, load.c, stops.c and listeners.c are
+ * one phase, its jobs and its processes, listener.c is one such process; proxy.c is the network
+ * between them and Redis, relay.c its process, delay_line.c one way of a connection; report_*.c is
+ * what is printed. */
 #include "bench/bench.h"
 #include "bench/report.h"
 #include "base/span.h"
@@ -30,7 +30,7 @@ enum {
     MOST_RTT_US = 1000000,
     MANY_JOBS = 100000, /* their removal takes so long that a message says so */
     REPLY_MS = 5000,
-    N_LISTENING = 3, /* phases with listeners */
+    N_LISTENING = 4, /* phases with listeners */
 };
 
 static int out_of_memory(void)
@@ -89,6 +89,7 @@ static int fork_listeners(struct bench *b)
         {&b->idle, 0, b->plan.idle_ms > 0},
         {&b->rate, (uint64_t)b->plan.rate * (uint64_t)b->plan.duration_ms / 1000, b->plan.rate > 0},
         {&b->burst, b->plan.burst, b->plan.burst > 0},
+        {&b->cancel, b->plan.cancel, b->plan.cancel > 0},
     };
     struct listeners_spec spec = {
         .g = b->g, .url = b->url, .queue = b->plan.queue, .n = b->plan.listeners};
@@ -107,6 +108,7 @@ static int fork_listeners(struct bench *b)
             continue;
         }
         spec.n_jobs = rows[i].n_jobs;
+        spec.holds = rows[i].phase == &b->cancel;
         int code = listeners_fork(&rows[i].phase->listeners, &spec);
         if (code) {
             return code;
@@ -164,6 +166,7 @@ static int bench_finish(struct bench *b, int code)
     listeners_stop(&b->idle.listeners, &b->queue);
     listeners_stop(&b->rate.listeners, &b->queue);
     listeners_stop(&b->burst.listeners, &b->queue);
+    listeners_stop(&b->cancel.listeners, &b->queue);
     proxy_stop(&b->proxy);
     if (b->loop.signum) {
         message_print("interrupted; removing the jobs of this run, "
@@ -186,7 +189,9 @@ static int bench_finish(struct bench *b, int code)
         return erase_code;
     }
 
-    return phase_is_broken(&b->rate) || phase_is_broken(&b->burst) ? ANSWER_NO : DONE;
+    bool is_broken =
+        phase_is_broken(&b->rate) || phase_is_broken(&b->burst) || phase_is_broken(&b->cancel);
+    return is_broken ? ANSWER_NO : DONE;
 }
 
 static void bench_free(struct bench *b)
@@ -195,6 +200,7 @@ static void bench_free(struct bench *b)
     listeners_free(&b->idle.listeners);
     listeners_free(&b->rate.listeners);
     listeners_free(&b->burst.listeners);
+    listeners_free(&b->cancel.listeners);
     producer_free(&b->producer);
     if (b->url) {
         explicit_bzero(b->url, strlen(b->url));
@@ -226,6 +232,8 @@ static struct bench *bench_new(struct globals *g)
     b->rate.listeners = none;
     b->burst.name = "burst";
     b->burst.listeners = none;
+    b->cancel.name = "cancel";
+    b->cancel.listeners = none;
 
     return b;
 }
@@ -342,12 +350,15 @@ static const struct opt opts[] = {
      "only store N jobs, many in flight; then N/10, each after the\nanswer to the one before"},
     {"idle", 0, "DURATION", set_duration, AT(idle_ms),
      "how long to measure listeners while no job is due"},
+    {"cancel", 0, "N", set_jobs, AT(cancel),
+     "N jobs, one after the other, that are asked to stop while they\nrun: how long until their "
+     "listener hears of it"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 static int check_plan(struct bench_plan *plan)
 {
-    bool runs_something_else = plan->burst || plan->schedule || plan->idle_ms;
+    bool runs_something_else = plan->burst || plan->schedule || plan->idle_ms || plan->cancel;
 
     if (!plan->rate && (plan->duration_ms || !runs_something_else)) {
         plan->rate = 1000;
@@ -404,7 +415,8 @@ const struct command cmd_bench = {
     "removed afterwards, also after INT or TERM. No other key is touched, but Redis is as busy as\n"
     "you ask for: do not run this on a Redis that others need.\n"
     "\n"
-    "What was asked for runs in this order: --waiting, --idle, --schedule, --rate, --burst.\n"
+    "What was asked for runs in this order: --waiting, --idle, --schedule, --rate, --burst,\n"
+    "--cancel.\n"
     "claimed late: from the due moment to the claim, both by Redis's clock. started late: from\n"
     "the due moment to the start of the handler, by this machine's clock set to Redis's; by how\n"
     "much it may be wrong is printed. Both are exact to 1 us below 2 ms, and to 0.1 % above. With\n"

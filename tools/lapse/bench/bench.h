@@ -11,7 +11,7 @@
 /* What the user asked for; 0: not asked for. */
 struct bench_plan {
     const char *queue;
-    unsigned rate, waiting, listeners, burst, schedule;
+    unsigned rate, waiting, listeners, burst, schedule, cancel;
     int body_len;
     int64_t duration_ms, delay_ms, idle_ms;
     int64_t rtt_us; /* -1: not asked for */
@@ -30,7 +30,7 @@ struct bench {
     struct proxy proxy;
 
     /* in the order in which they are run */
-    struct phase waiting, idle, schedule, single, rate, burst;
+    struct phase waiting, idle, schedule, single, rate, burst, cancel;
     struct histogram answers; /* of single */
     struct histogram pings;
 };

@@ -14,6 +14,7 @@ struct listener {
     struct listener_task task;
     ev_io leash;
     ev_prepare publish;
+    struct lapse_job *held; /* until it is asked to stop */
 };
 
 static uint64_t *n_allocs; /* an allocator has no argument */
@@ -65,7 +66,25 @@ static void on_bench_job(struct lapse *l, struct lapse_job *job, void *arg)
     }
 
     count_job(task, lapse_job_id(job));
-    lapse_done(job, NULL, NULL);
+    if (task->asked_us) {
+        ((struct listener *)arg)->held = job;
+    } else {
+        lapse_done(job, NULL, NULL);
+    }
+}
+
+static void on_bench_event(struct lapse *l, enum lapse_event what, const struct lapse_job *job,
+                           void *arg)
+{
+    struct listener *listener = arg;
+    const struct listener_task *task = &listener->task;
+    int64_t asked_us = __atomic_load_n(task->asked_us, __ATOMIC_ACQUIRE);
+
+    (void)l;
+    if (what == LAPSE_EVENT_CANCEL && job == listener->held) {
+        histogram_add(&task->figures->heard, monotonic_us() - asked_us);
+        lapse_done(listener->held, NULL, NULL);
+    }
 }
 
 static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events)
@@ -146,6 +165,9 @@ int listener_run(const struct listener_task *task)
     ev_prepare_start(c->loop, &listener.publish);
 
     /* it is ready when Redis has answered a request that was sent after the listener's own */
+    if (task->asked_us) {
+        lapse_on_event(c->l, on_bench_event, &listener);
+    }
     int err = lapse_listen(c->l, task->queue, NULL, on_bench_job, &listener);
     if (!err) {
         err = lapse_depth(c->l, task->queue, on_listener_ready, &listener);

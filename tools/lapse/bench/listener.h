@@ -11,6 +11,7 @@ struct listener_figures {
     int64_t last_settled_us; /* monotonic */
     struct lapse_stats stats;
     struct histogram claimed, started;
+    struct histogram heard; /* from the cancel of a job that runs to its event */
 };
 
 /* What a listener needs; of one phase. */
@@ -21,6 +22,9 @@ struct listener_task {
     int leash;               /* fd: at its end the listener stops */
     int64_t clock_offset_us; /* our monotonic clock less Redis's */
     uint64_t first_job, n_jobs;
+    /* When the last job was asked to stop, monotonic: until then it runs. NULL: each is done at
+     * once. */
+    const int64_t *asked_us;
     uint64_t *ran; /* a bit for each job, shared by the listeners */
     struct listener_figures *figures;
 };

@@ -21,6 +21,7 @@ enum { ROUND_TRIPS = 10 }; /* more than a listener needs to start, or to end */
 /* Memory of this process and its listeners; behind the figures a bit for each job: it ran. */
 struct listeners_shared {
     int64_t clock_offset_us; /* our monotonic clock less Redis's */
+    int64_t asked_us;        /* when the last job was asked to stop; monotonic */
     uint64_t first_job;
     struct listener_figures figures[];
 };
@@ -82,6 +83,7 @@ static _Noreturn void become_listener(const struct listeners *l, const struct li
         .clock_offset_us = l->shared->clock_offset_us,
         .first_job = l->shared->first_job,
         .n_jobs = l->n_jobs,
+        .asked_us = spec->holds ? &l->shared->asked_us : NULL,
         .ran = bits_of(l),
         .figures = &l->shared->figures[nth],
     };
@@ -269,6 +271,11 @@ void listeners_free(struct listeners *l)
 }
 
 /* ---- what they do ---- */
+void listeners_are_asked(struct listeners *l, int64_t now_us)
+{
+    __atomic_store_n(&l->shared->asked_us, now_us, __ATOMIC_RELEASE);
+}
+
 const struct listener_figures *listeners_figures(const struct listeners *l, unsigned nth)
 {
     return &l->shared->figures[nth];

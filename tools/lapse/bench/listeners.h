@@ -28,6 +28,7 @@ struct listeners_spec {
     const char *queue;
     unsigned n;
     uint64_t n_jobs;
+    bool holds;     /* they hold each job until it is asked to stop */
     int64_t rtt_ms; /* that the network adds */
     const struct listeners *forked_before;
 };
@@ -42,6 +43,9 @@ int listeners_start(struct listeners *l, struct bench_loop *loop, const struct b
 /* What they measured can be read afterwards. */
 void listeners_stop(struct listeners *l, const struct bench_queue *queue);
 void listeners_free(struct listeners *l);
+
+/* A job that runs is asked to stop now, by this process's monotonic clock. */
+void listeners_are_asked(struct listeners *l, int64_t now_us);
 
 const struct listener_figures *listeners_figures(const struct listeners *l, unsigned nth);
 int64_t listeners_clock_offset_us(const struct listeners *l);

@@ -5,6 +5,7 @@ static void phase_add_listener(struct phase *p, const struct listener_figures *f
 {
     histogram_merge(&p->claimed, &figures->claimed);
     histogram_merge(&p->started, &figures->started);
+    histogram_merge(&p->heard, &figures->heard);
     p->early += figures->early;
     p->twice += figures->twice;
     p->foreign += figures->foreign;

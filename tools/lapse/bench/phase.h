@@ -18,7 +18,7 @@ struct phase {
     /* results */
     uint64_t settled, lost, twice, early;
     uint64_t foreign; /* jobs in the queue that are not of this phase */
-    struct histogram claimed, started;
+    struct histogram claimed, started, heard;
     int64_t clock_error_us, rss_kib;
     int64_t last_settled_us; /* monotonic */
     int64_t settling_us;     /* from the first due moment to the last settle */

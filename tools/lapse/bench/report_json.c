@@ -104,6 +104,17 @@ static void write_idle(struct json *j, const struct bench *b)
     json_ms(j, "idle_listeners_percent", c.listeners_percent);
 }
 
+static void write_cancel(struct json *j, const struct phase *p)
+{
+    json_int(j, "cancel_asked", (int64_t)p->load.n);
+    json_int(j, "cancel_stored", (int64_t)p->load.stored);
+    json_int(j, "cancel_settled", (int64_t)p->settled);
+    json_int(j, "cancel_lost", (int64_t)p->lost);
+    json_int(j, "cancel_twice", (int64_t)p->twice);
+    json_int(j, "cancel_heard", (int64_t)p->heard.n);
+    write_percentiles(j, "cancel_heard", &p->heard);
+}
+
 static void write_network(struct json *j, const struct bench *b)
 {
     int64_t direct_us = histogram_percentile(&b->proxy.direct, MEDIAN);
@@ -154,6 +165,9 @@ void report_json(const struct bench *b)
     }
     if (b->plan.rtt_us >= 0) {
         write_network(&j, b);
+    }
+    if (b->cancel.on) {
+        write_cancel(&j, &b->cancel);
     }
 
     json_end(&j);

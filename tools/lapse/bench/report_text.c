@@ -158,6 +158,18 @@ static void print_burst(const struct bench *b)
     print_ran(p);
 }
 
+static void print_cancel(const struct bench *b)
+{
+    const struct phase *p = &b->cancel;
+
+    printf("%-14s %s jobs were asked to stop while they ran, one after the other\n", "cancel",
+           grouped(p->heard.n));
+    printf("  %-13s%s asked, %s stored, %s settled; %s lost, %s twice, %s early\n", "jobs",
+           grouped(p->load.n), grouped(p->load.stored), grouped(p->settled), grouped(p->lost),
+           grouped(p->twice), grouped(p->early));
+    print_percentiles("cancel heard", &p->heard, "");
+}
+
 void report_text(const struct bench *b)
 {
     const struct redis_info *redis = &b->redis_at_start;
@@ -187,5 +199,8 @@ void report_text(const struct bench *b)
     }
     if (b->burst.on) {
         print_burst(b);
+    }
+    if (b->cancel.on) {
+        print_cancel(b);
     }
 }

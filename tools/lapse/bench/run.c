@@ -2,6 +2,7 @@
 /* The phases, one after the other. What the server spends on one is the difference of two INFOs,
  * around the phase. */
 #include "bench/run.h"
+#include "bench/stops.h"
 #include "cli/message.h"
 #include "cli/values.h"
 #include <stdlib.h>
@@ -328,6 +329,27 @@ static int run_burst(struct bench *b)
     return code;
 }
 
+static int run_cancel(struct bench *b)
+{
+    struct phase *p = &b->cancel;
+    int code = begin_phase(b, p);
+
+    if (code) {
+        return code;
+    }
+
+    p->load.n = b->plan.cancel;
+    p->load.due = lapse_in(0);
+    loop_set_progress(&b->loop, print_settled_progress, p);
+    code = stops_run(&p->load, &p->listeners, settle_patience_ms(&b->g->opts));
+    loop_set_progress(&b->loop, NULL, NULL);
+    if (!code) {
+        code = report_load(b, &p->load);
+    }
+
+    return code ? code : finish_phase(b, p);
+}
+
 /* ---- all ---- */
 int run_phases(struct bench *b)
 {
@@ -353,6 +375,9 @@ int run_phases(struct bench *b)
     }
     if (!code && b->plan.burst) {
         code = run_burst(b);
+    }
+    if (!code && b->plan.cancel) {
+        code = run_cancel(b);
     }
 
     return code;
