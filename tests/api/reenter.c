@@ -21,6 +21,8 @@ enum from {
     CONFIGURED,
     CLAIMED,
     TOLD,
+    TOLD_SKIPPED,
+    TOLD_DEAD,
     HANDLER,
     DONE,
     RETRIED,
@@ -506,7 +508,15 @@ static void from_event(struct lapse *l, enum lapse_event what, const struct laps
 {
     struct scene *x = arg;
 
-    cr_assert(l == x->l && what == LAPSE_EVENT_CANCEL && job == x->jobs[SPARES - 1]);
+    if (x->called) {
+        return; /* what was called lets another job die */
+    }
+    switch (x->from) {
+    case TOLD_SKIPPED: cr_assert_eq(what, LAPSE_EVENT_SKIPPED); break;
+    case TOLD_DEAD: cr_assert_eq(what, LAPSE_EVENT_DIED); break;
+    default: cr_assert(what == LAPSE_EVENT_CANCEL && job == x->jobs[SPARES - 1]);
+    }
+    cr_assert_eq(l, x->l);
     char *id = strdup(lapse_job_id(job));
     make_call(x);
     cr_assert_str_eq(lapse_job_id(job), id);
@@ -526,8 +536,31 @@ static void from_closed(void *arg)
     make_call(x);
 }
 
+static void on_none_claimed(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n,
+                            void *arg)
+{
+    (void)l;
+    (void)err;
+    (void)jobs;
+    (void)arg;
+    cr_assert_eq(n, 0);
+}
+
+static int cause_event(struct scene *x)
+{
+    lapse_on_event(x->l, from_event, x);
+    switch (x->from) {
+    case TOLD_SKIPPED: return lapse_claim_id(x->l, "q", "job", on_none_claimed, x);
+    case TOLD_DEAD: lapse_fail(x->jobs[--x->n_jobs], NULL, NULL, NULL); return 0;
+    default:
+        return lapse_cancel(x->l, "spare", lapse_job_id(x->jobs[SPARES - 1]), LAPSE_RUNNING_TOO,
+                            NULL, NULL);
+    }
+}
+
 static void cause(struct scene *x)
 {
+    struct lapse_guard guard = lapse_guard_init();
     struct lapse_spec s = flow_job_spec("q", "job", HOUR);
 
     if (x->from == HANDLER || x->from == CLAIMED) {
@@ -535,6 +568,12 @@ static void cause(struct scene *x)
     }
 
     s.replicas = x->from == ALONE ? 1 : 0;
+    if (x->from == TOLD_SKIPPED) {
+        s.due = lapse_in(0);
+        guard.key = "order:{q}:17";
+        guard.op = LAPSE_EXISTS;
+        s.guard = &guard;
+    }
 
     bool from_here = x->from == SCHEDULED || x->from == ALONE;
     int err = lapse_schedule(x->l, &s, from_here ? from_callback : NULL, x);
@@ -553,10 +592,8 @@ static void cause(struct scene *x)
     case CONFIGURED: err = lapse_pause(x->l, "q", NULL, 0, from_configure, x); break;
     case CLAIMED: err = lapse_claim_id(x->l, "q", "job", from_claim, x); break;
     case TOLD:
-        lapse_on_event(x->l, from_event, x);
-        err = lapse_cancel(x->l, "spare", lapse_job_id(x->jobs[SPARES - 1]), LAPSE_RUNNING_TOO,
-                           NULL, NULL);
-        break;
+    case TOLD_SKIPPED:
+    case TOLD_DEAD: err = cause_event(x); break;
     case HANDLER: err = lapse_listen(x->l, "q", NULL, from_handler, x); break;
     case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
     case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
@@ -626,6 +663,7 @@ static void run_part(enum from from, size_t part, size_t n_parts)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);
 
+    server_allow(f->server, "%%R~*{q}*"); /* the key of a guard */
     flow_allow_log(f, "0 of 1 replicas have it");
     for (size_t i = part; i < sizeof calls / sizeof *calls; i += n_parts) {
         run_row(f, from, &calls[i]);
@@ -650,6 +688,8 @@ FROM(any_call_from_a_selections_callback, SELECTED)
 FROM(any_call_from_a_configures_callback, CONFIGURED)
 FROM(any_call_from_a_claims_callback, CLAIMED)
 FROM(any_call_from_an_event, TOLD)
+FROM(any_call_from_the_event_of_a_job_that_was_skipped, TOLD_SKIPPED)
+FROM(any_call_from_the_event_of_a_job_that_died, TOLD_DEAD)
 FROM(any_call_from_a_handler, HANDLER)
 FROM(any_call_from_a_dones_callback, DONE)
 FROM(any_call_from_a_retrys_callback, RETRIED)
