@@ -621,3 +621,34 @@ Test(peers_bugs, a_message_on_its_way_between_two_states_cannot_be_intercepted)
     cr_assert_eq(redis_int(f->server, "HLEN lapse:{q}:jobs"), 0);
     flow_end(f, "q");
 }
+
+/* ---- beanstalkd#400 ---- */
+static void one_slot(struct lapse_options *o)
+{
+    o->max_running = 1;
+}
+
+/* Each job is made ready by itself when its delay is over, and a worker that waits takes it. */
+Test(peers_bugs, of_two_jobs_with_one_delay_the_first_to_be_put_runs_first_whatever_its_priority)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, one_slot);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow_answer put[2] = {{.f = f}, {.f = f}};
+
+    flow_listen(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    for (int i = 0; i < 2; i++) {
+        struct lapse_spec s = flow_job_spec("q", i ? "first" : "second", 300);
+        s.priority = i ? 20 : 10;
+        cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &put[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(flow_wait(f, &put[i]), 0);
+    }
+    cr_assert_eq(put[0].job.due_ms, put[1].job.due_ms, "they travel together");
+
+    flow_until(f, w.settled == 2);
+    cr_assert_str_eq(w.runs[0].job.id, "first");
+    cr_assert_str_eq(w.runs[1].job.id, "second");
+    flow_end(f, "q");
+}
