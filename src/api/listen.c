@@ -25,7 +25,9 @@ int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_o
         return LAPSE_ECLOSED;
     }
 
-    return listener_add(&l->listener, queue, o.max_running, fn, arg);
+    struct share_spec share = {.max = o.max_running, .weight = 1};
+
+    return listener_add(&l->listener, queue, &share, fn, arg);
 }
 
 int lapse_unlisten(struct lapse *l, const char *queue)

@@ -379,6 +379,7 @@ int lapse_unpause(struct lapse *l, const char *queue, const char *id, lapse_text
 
 int lapse_forward(struct lapse *l, const char *queue, const char *to, lapse_text_fn *fn, void *arg)
 {
+    static const struct share_spec share = {.weight = 1};
     struct configure_call *r;
     char changes[CHANGES_MAX];
 
@@ -390,7 +391,7 @@ int lapse_forward(struct lapse *l, const char *queue, const char *to, lapse_text
         return LAPSE_ECLOSED;
     }
 
-    int err = listener_add(&l->listener, queue, 0, NULL, NULL);
+    int err = listener_add(&l->listener, queue, &share, NULL, NULL);
     if (err) {
         return err;
     }

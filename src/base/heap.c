@@ -2,7 +2,13 @@
 /* A pairing heap: a tree in which no node is later than its children. Moving one costs O(log n),
  * amortised. */
 #include "base/heap.h"
+#include <stdbool.h>
 #include <stddef.h>
+
+static bool heap_is_before(const struct heap_node *a, const struct heap_node *b)
+{
+    return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
 
 /* Makes one tree of two: the later root becomes a child of the other. */
 static struct heap_node *heap_meld(struct heap_node *a, struct heap_node *b)
@@ -11,7 +17,7 @@ static struct heap_node *heap_meld(struct heap_node *a, struct heap_node *b)
         return a ? a : b;
     }
 
-    struct heap_node *first = b->at < a->at ? b : a;
+    struct heap_node *first = heap_is_before(b, a) ? b : a;
     struct heap_node *later = first == a ? b : a;
     later->prev = first;
     later->next = first->child;
@@ -88,6 +94,7 @@ void heap_set(struct heap *h, struct heap_node *n, int64_t at)
     }
 
     n->at = at;
+    n->order = h->n_set++;
     if (at) {
         h->first = heap_meld(h->first, n);
     }

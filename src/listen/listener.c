@@ -42,11 +42,10 @@ static struct queue *listener_new_queue(struct listener *l, struct queue_spec *s
     return q;
 }
 
-int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
-                 void *arg)
+int listener_add(struct listener *l, const char *queue, const struct share_spec *share,
+                 lapse_handler *fn, void *arg)
 {
-    struct queue_spec spec = {
-        .name = queue, .max_running = max_running, .handler = fn, .handler_arg = arg};
+    struct queue_spec spec = {.name = queue, .share = *share, .handler = fn, .handler_arg = arg};
     struct queue *old = listener_find(l, queue);
 
     if (old && (!old->asked || !pulls_empty(&old->pulls))) {
@@ -61,7 +60,7 @@ int listener_add(struct listener *l, const char *queue, unsigned max_running, la
 
 int listener_pull(struct listener *l, const char *queue, struct pull *p)
 {
-    struct queue_spec spec = {.name = queue, .asked = true};
+    struct queue_spec spec = {.name = queue, .share = {.weight = 1}, .asked = true};
     struct queue *q = listener_find(l, queue);
 
     if (q && !q->asked) {
@@ -290,6 +289,7 @@ void listener_close(struct listener *l)
         queue_free(CONTAINER(i, struct queue, node));
     }
 
+    slots_close(&l->shared.slots);
     table_free(&l->names);
     watches_free(&l->shared.watches);
     claims_close(&l->shared.claims);

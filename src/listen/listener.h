@@ -16,8 +16,8 @@ struct listener {
 void listener_init(struct listener *l, struct script *script, struct task_queue *tasks);
 
 /* fn NULL: the queue is only forwarded. EEXIST: it has a handler, or a pull. ENOMEM. */
-int listener_add(struct listener *l, const char *queue, unsigned max_running, lapse_handler *fn,
-                 void *arg);
+int listener_add(struct listener *l, const char *queue, const struct share_spec *share,
+                 lapse_handler *fn, void *arg);
 /* ENOENT. */
 int listener_remove(struct listener *l, const char *queue);
 /* What tells a queue that is there from one of the same name that comes after it. 0: it is not

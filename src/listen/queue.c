@@ -61,7 +61,7 @@ static void queue_remember(struct queue *q, enum lapse_via via)
     }
 }
 
-/* Behind the queues that wait already: a slot that is free this moment is theirs. */
+/* A slot that is free this moment is of the queues that wait already. */
 static void queue_wait_in_turn(struct queue *q, enum lapse_via via)
 {
     queue_remember(q, via);
@@ -136,7 +136,7 @@ void queue_claim(struct queue *q, enum lapse_via via)
     }
 
     unsigned n = share_fair(&q->share);
-    share_claim(&q->share, n);
+    share_ask(&q->share, n);
     pulls_asked(&q->pulls);
     q->oldest_claimed = true;
     q->later = 0;
@@ -305,6 +305,7 @@ static void queue_look_further(struct queue *q, const struct claim *c,
             queue_hint(q, LAPSE_VIA_ALARM);
         }
     } else if (got->oldest_due_ms && claim_found(got)) {
+        share_note_more(&q->share);
         queue_wait_in_turn(q, c->via);
     } else if (q->hears) {
         watch_set_free_slots(&q->watch, true);
@@ -455,6 +456,10 @@ static void queue_reclaim(struct queue *q);
 static void queue_claim_ended(struct queue *q)
 {
     struct shared *sh = q->shared;
+
+    if (!q->oldest_claimed) {
+        share_answered(&q->share);
+    }
 
     if (queue_is_closed(q)) {
         leases_release_queued(&sh->leases, q);
@@ -762,6 +767,10 @@ struct queue *queue_new(const struct queue_spec *spec)
     if (!q) {
         return NULL;
     }
+    if (share_init(&q->share, &sh->slots, &spec->share)) {
+        mem_free(q);
+        return NULL;
+    }
 
     q->shared = sh;
     q->has_handler = spec->handler;
@@ -771,7 +780,6 @@ struct queue *queue_new(const struct queue_spec *spec)
     memcpy(q->name, spec->name, strlen(spec->name) + 1);
     keys_of(q->key, sh->context->options.space, q->name, KEYS_DUE);
     list_init(&q->node);
-    share_init(&q->share, &sh->slots, spec->max_running);
     timer_init(&q->pause, sh->context->loop, on_pause_over, q);
     gate_init(&q->gate, sh->context->loop, on_gate_over, q);
 
@@ -844,5 +852,6 @@ void queue_free(struct queue *q)
     list_remove(&q->node);
     reclaim_free(&q->reclaim);
     watch_free(&q->watch);
+    share_end(&q->share);
     mem_free(q);
 }

@@ -50,7 +50,7 @@ struct queue {
 struct queue_spec {
     struct shared *shared;
     const char *name;
-    unsigned max_running;   /* 0: no limit of its own */
+    struct share_spec share;
     lapse_handler *handler; /* NULL: it is only forwarded, or asked */
     void *handler_arg;
     bool asked;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues that find no free slot wait in one list. As slots become free each is served in turn, so
- * that a busy queue does not keep the others waiting. A queue at its own limit takes no part in
- * that: it would only make the shares of the others smaller. */
+/* How many jobs may be held and asked for. Queues that find no free slot wait in the backlog, which
+ * says who gets the next one (backlog.c). A queue at its own limit takes no part in that: others
+ * would wait for it, and their shares would be smaller. */
 #include "listen/slots.h"
 #include "script/script.h"
 #include <limits.h>
@@ -9,13 +9,24 @@
 void slots_init(struct slots *all, unsigned max, void (*backlog_due)(void *arg), void *arg)
 {
     *all = (struct slots){.max = max, .backlog_due = backlog_due, .arg = arg};
-    list_init(&all->backlog);
+    backlog_init(&all->backlog, max);
 }
 
-void share_init(struct share *s, struct slots *all, unsigned max)
+void slots_close(struct slots *all)
 {
-    *s = (struct share){.all = all, .max = max};
-    list_init(&s->node);
+    backlog_close(&all->backlog);
+}
+
+int share_init(struct share *s, struct slots *all, const struct share_spec *spec)
+{
+    *s = (struct share){.all = all, .max = spec->max};
+
+    return backlog_add(&all->backlog, &s->seat, spec->weight, spec->level);
+}
+
+void share_end(struct share *s)
+{
+    backlog_remove(&s->all->backlog, &s->seat);
 }
 
 /* Below its own limit, however many slots there are. */
@@ -48,7 +59,7 @@ unsigned share_free(const struct share *s)
 
 unsigned share_fair(const struct share *s)
 {
-    unsigned n = share_free(s) / (s->all->n_backlog + 1);
+    unsigned n = seat_room(&s->seat, share_free(s));
 
     if (n < 1) {
         return 1;
@@ -58,14 +69,20 @@ unsigned share_fair(const struct share *s)
 }
 
 /* ---- changes ---- */
+static void slots_changed(struct slots *all)
+{
+    if (backlog_waits(&all->backlog)) {
+        all->backlog_due(all->arg);
+    }
+}
+
 static void share_changed(struct share *s)
 {
+    seat_set_asked(&s->seat, s->n_claimed);
     if (s->waits_for_own && !share_is_full(s)) {
         share_join_backlog(s, s->via);
     }
-    if (!list_empty(&s->all->backlog)) {
-        s->all->backlog_due(s->all->arg);
-    }
+    slots_changed(s->all);
 }
 
 void share_claim(struct share *s, unsigned n)
@@ -86,6 +103,7 @@ void share_hold(struct share *s)
 {
     s->n_held++;
     s->all->n_held++;
+    seat_take(&s->seat);
     share_changed(s);
 }
 
@@ -109,41 +127,58 @@ void share_join_backlog(struct share *s, enum lapse_via via)
     s->via = via;
     s->waits_for_own = share_is_full(s);
 
-    if (!s->waits_for_own && list_empty(&s->node)) {
-        list_insert(&s->all->backlog, &s->node);
-        s->all->n_backlog++;
+    if (slots_free(s->all) == 0) {
+        backlog_note_more(&s->seat);
+    }
+    if (s->waits_for_own) {
+        seat_set_full(&s->seat, true);
+    } else {
+        backlog_join(&s->all->backlog, &s->seat);
     }
 }
 
 void share_leave_backlog(struct share *s)
 {
     s->waits_for_own = false;
-    if (!list_empty(&s->node)) {
-        list_remove(&s->node);
-        s->all->n_backlog--;
-    }
+    seat_set_full(&s->seat, false);
+    backlog_leave(&s->all->backlog, &s->seat);
+    slots_changed(s->all);
+}
+
+void share_ask(struct share *s, unsigned n)
+{
+    backlog_ask(&s->all->backlog, &s->seat);
+    share_claim(s, n);
+}
+
+void share_note_more(struct share *s)
+{
+    backlog_note_more(&s->seat);
+}
+
+void share_answered(struct share *s)
+{
+    backlog_answered(&s->all->backlog, &s->seat);
+    slots_changed(s->all);
 }
 
 bool share_others_wait(const struct share *s)
 {
-    const struct list *backlog = &s->all->backlog;
-    bool is_alone = backlog->next == &s->node && backlog->prev == &s->node;
-
-    return !list_empty(backlog) && !is_alone;
+    return backlog_goes_before(&s->all->backlog, &s->seat);
 }
 
 void slots_serve_backlog(struct slots *all, void (*serve)(struct share *s))
 {
-    struct list turn;
+    struct backlog *b = &all->backlog;
 
-    list_init(&turn);
-    list_move(&turn, &all->backlog);
-    while (!list_empty(&turn) && slots_free(all) > 0) {
-        struct share *s = CONTAINER(turn.next, struct share, node);
-        share_leave_backlog(s);
-        serve(s);
+    while (slots_free(all) > 0) {
+        struct seat *next = backlog_next(b);
+        if (!next) {
+            break;
+        }
+        serve(CONTAINER(next, struct share, seat));
+        backlog_served(b, next);
     }
 
-    list_move(&turn, &all->backlog);
-    list_move(&all->backlog, &turn);
+    backlog_end_round(b);
 }

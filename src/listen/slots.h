@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SLOTS_H
 #define LAPSE_SLOTS_H
-#include "base/list.h"
+#include "listen/backlog.h"
 #include <lapse.h>
 
 /* The slots of all queues: jobs that are held and jobs that claims ask for stay within max_running
@@ -9,15 +9,16 @@
 struct slots {
     unsigned max;
     unsigned n_held;
-    unsigned n_claimed;  /* asked for, by claims without an answer */
-    struct list backlog; /* queues that have due jobs and found no free slot, served in turn */
-    unsigned n_backlog;
+    unsigned n_claimed; /* asked for, by claims without an answer */
+    struct backlog backlog;
     void (*backlog_due)(void *arg);
     void *arg;
 };
 
 /* Calls backlog_due(arg) when slots have changed while queues wait in the backlog. */
 void slots_init(struct slots *all, unsigned max, void (*backlog_due)(void *arg), void *arg);
+/* To be called when it has no share. */
+void slots_close(struct slots *all);
 
 static inline unsigned slots_free(const struct slots *all)
 {
@@ -33,7 +34,7 @@ static inline bool slots_unused(const struct slots *all)
 /* The slots of one queue, and its place in the backlog. */
 struct share {
     struct slots *all;
-    struct list node;
+    struct seat seat;
     unsigned max; /* 0: it has no limit of its own */
     bool asks;    /* for n_wanted jobs, claimed and not held: its limit instead of max */
     unsigned n_wanted;
@@ -43,12 +44,20 @@ struct share {
     enum lapse_via via; /* the hint that found no slot */
 };
 
-void share_init(struct share *s, struct slots *all, unsigned max);
+struct share_spec {
+    unsigned max;    /* 0: it has no limit of its own */
+    unsigned weight; /* at least 1 */
+    unsigned level;
+};
+
+/* ENOMEM. */
+int share_init(struct share *s, struct slots *all, const struct share_spec *spec);
+void share_end(struct share *s);
 
 /* How many slots are free for the queue. */
 unsigned share_free(const struct share *s);
-/* How many of the free slots one claim may ask for. With thousands of queues, most of them empty, a
- * few claims would otherwise take them all. */
+/* How many of the free slots one claim may ask for, by the weights of those that wait. With
+ * thousands of queues, most of them empty, a few claims would otherwise take them all. */
 unsigned share_fair(const struct share *s);
 
 static inline bool share_unused(const struct share *s)
@@ -65,6 +74,12 @@ static inline bool share_claims(const struct share *s)
 /* n slots are set aside for a claim, or are free again. */
 void share_claim(struct share *s, unsigned n);
 void share_unclaim(struct share *s, unsigned n);
+/* n slots are set aside for a claim of the oldest. */
+void share_ask(struct share *s, unsigned n);
+/* It was answered that there are more: the queue will join the backlog. */
+void share_note_more(struct share *s);
+/* It was answered, and if there are more, the queue has joined the backlog. */
+void share_answered(struct share *s);
 /* One job is held, or is not held any more. */
 void share_hold(struct share *s);
 void share_unhold(struct share *s);
@@ -74,11 +89,11 @@ void share_want(struct share *s, unsigned n);
 
 void share_join_backlog(struct share *s, enum lapse_via via);
 void share_leave_backlog(struct share *s);
-/* Other queues wait in the backlog: a slot that is free now is theirs. */
+/* Other queues of the backlog are served before it: a slot that is free now is theirs. */
 bool share_others_wait(const struct share *s);
 
-/* Calls serve() once for each queue of the backlog while slots are free. The queue has left the
- * backlog then, and may join it again. Queues for which no slot is left keep their place. */
+/* Calls serve() for the queues of the backlog, each once at most, while slots are free. A queue
+ * that does not join again, or ask, has left the backlog then. The others keep their places. */
 void slots_serve_backlog(struct slots *all, void (*serve)(struct share *s));
 
 #endif

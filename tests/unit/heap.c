@@ -56,3 +56,27 @@ Test(heap, gives_all_in_order)
 
     cr_assert_eq(first_of(n, N), 0);
 }
+
+Test(heap, gives_those_of_the_same_moment_as_they_were_set)
+{
+    struct heap h = {0};
+    struct heap_node n[N] = {0};
+
+    for (int i = 0; i < N; i++) {
+        heap_set(&h, &n[i], i % 3 ? 7 : 5);
+    }
+    heap_set(&h, &n[1], 7); /* it is there already */
+    heap_set(&h, &n[4], 9);
+    heap_set(&h, &n[4], 7); /* now it is the last */
+
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++) {
+            bool belongs = round == 0 ? i % 3 == 0 : i % 3 != 0;
+            if (belongs && i != 4) {
+                cr_assert_eq(h.first, &n[i], "round %d, node %d", round, i);
+                heap_set(&h, h.first, 0);
+            }
+        }
+    }
+    cr_assert_eq(h.first, &n[4]);
+}
