@@ -131,6 +131,8 @@ struct lapse_sync_listen_options {
     unsigned max_running; /* how many jobs of the queue may be held, at most 100000; as many as
                              there are threads, if that is more. Those that find no free thread wait
                              here, and the time counts for run_ms */
+    unsigned weight;      /* as in lapse_listen(): 1 to LAPSE_WEIGHT_MAX; 0: 1 */
+    unsigned level;       /* likewise */
 };
 
 /* Starts the threads, and runs fn in them for the jobs of a queue. No more is claimed than threads

@@ -6,6 +6,9 @@
 #include "base/mem.h"
 #include "job/keys.h"
 
+/* Of struct lapse_listen_options, as in the first lapse.h. */
+enum { SIZE_LEAST = offsetof(struct lapse_listen_options, weight) };
+
 int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts,
                  lapse_handler *fn, void *arg)
 {
@@ -18,14 +21,18 @@ int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_o
     if (!l || !queue || !keys_queue_ok(span_of(queue)) || !fn) {
         return LAPSE_EINVAL;
     }
-    if (opts->size < sizeof *opts || !mem_read_sized(&o, sizeof o, opts)) {
+    if (opts->size < SIZE_LEAST || !mem_read_sized(&o, sizeof o, opts) ||
+        o.weight > LAPSE_WEIGHT_MAX) {
         return LAPSE_EINVAL;
     }
     if (l->closing) {
         return LAPSE_ECLOSED;
     }
 
-    struct share_spec share = {.max = o.max_running, .weight = 1};
+    struct share_spec share = {.max = o.max_running, .weight = o.weight, .level = o.level};
+    if (share.weight == 0) {
+        share.weight = 1;
+    }
 
     return listener_add(&l->listener, queue, &share, fn, arg);
 }

@@ -5,9 +5,12 @@
 
 enum { THREADS_MAX = 10000, RUNNING_MAX = 100000, QUEUE_MAX = 64 };
 
+/* Of struct lapse_sync_listen_options, as in the first lapse_sync.h. */
+enum { SIZE_LEAST = offsetof(struct lapse_sync_listen_options, weight) };
+
 struct listen_args {
     struct pool *pool;
-    unsigned max_running;
+    struct lapse_listen_options options;
 };
 
 static bool listen_read(struct lapse_sync_listen_options *out,
@@ -15,11 +18,11 @@ static bool listen_read(struct lapse_sync_listen_options *out,
 {
     const char *bytes = (const char *)in;
 
+    *out = (struct lapse_sync_listen_options){.threads = 1};
     if (!in) {
-        *out = (struct lapse_sync_listen_options){.size = sizeof *out, .threads = 1};
         return true;
     }
-    if (in->size < sizeof *in) {
+    if (in->size < SIZE_LEAST) {
         return false;
     }
     for (size_t i = sizeof *in; i < in->size; i++) {
@@ -28,10 +31,12 @@ static bool listen_read(struct lapse_sync_listen_options *out,
         }
     }
 
-    *out = *in;
+    memcpy(out, in, in->size < sizeof *out ? in->size : sizeof *out);
+    out->size = sizeof *out;
     out->threads = in->threads ? in->threads : 1;
 
-    return out->threads <= THREADS_MAX && out->max_running <= RUNNING_MAX;
+    return out->threads <= THREADS_MAX && out->max_running <= RUNNING_MAX &&
+           out->weight <= LAPSE_WEIGHT_MAX;
 }
 
 /* ---- in the thread of the loop ---- */
@@ -40,9 +45,8 @@ static int listen_ask(struct call *c)
     const struct listen_args *a = c->args;
     struct lapse_sync *s = c->sync;
     struct pool *p = a->pool;
-    struct lapse_listen_options o = {.size = sizeof o, .max_running = a->max_running};
 
-    int err = lapse_listen(s->handle, p->queue, &o, pool_take, p);
+    int err = lapse_listen(s->handle, p->queue, &a->options, pool_take, p);
     if (err) {
         return err;
     }
@@ -96,9 +100,13 @@ int lapse_sync_listen(struct lapse_sync *s, const char *queue,
     p->handler = fn;
     p->handler_arg = arg;
 
-    struct listen_args args = {.pool = p, .max_running = o.threads};
+    struct listen_args args = {.pool = p,
+                               .options = {.size = sizeof args.options,
+                                           .max_running = o.threads,
+                                           .weight = o.weight,
+                                           .level = o.level}};
     if (o.max_running > o.threads) {
-        args.max_running = o.max_running;
+        args.options.max_running = o.max_running;
     }
 
     err = call_run(s, listen_ask, &args, 0, NULL);

@@ -351,7 +351,7 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 0, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 101, never_list, f));
 
-    struct lapse_listen_options opts = {0, 1};
+    struct lapse_listen_options opts = {.max_running = 1};
     REFUSED(lapse_listen(NULL, "q", NULL, never_run, f));
     REFUSED(lapse_listen(l, NULL, NULL, never_run, f));
     REFUSED(lapse_listen(l, "no/slash", NULL, never_run, f));

@@ -56,7 +56,7 @@ FLOW_ALL_MODES(capacity, a_queue_has_a_limit_of_its_own)
     struct flow *f = flow_start_opts(mode, NULL, NULL);
     struct flow_handler narrow = {.f = f, .way = FLOW_KEEP};
     struct flow_handler wide = {.f = f, .way = FLOW_KEEP};
-    struct lapse_listen_options two = {sizeof two, 2};
+    struct lapse_listen_options two = {.size = sizeof two, .max_running = 2};
 
     for (int i = 0; i < N; i++) {
         cr_assert_eq(flow_schedule(f, "narrow", NULL, 0, NULL), 0);

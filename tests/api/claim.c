@@ -534,7 +534,7 @@ Test(claim, beside_a_handler_of_another_process_shares_the_jobs)
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse *own = f->l;
     struct flow_handler w = {.f = f, .way = FLOW_KEEP};
-    struct lapse_listen_options few = {sizeof few, FULL};
+    struct lapse_listen_options few = {.size = sizeof few, .max_running = FULL};
     struct flow_claim first;
     unsigned n = FULL;
 

@@ -62,7 +62,7 @@ FLOW_ALL_MODES(idle, a_listener_with_its_hands_full_and_more_jobs_due)
 {
     struct flow *f = flow_start_opts(mode, NULL, no_sweep);
     struct flow_handler w = {.f = f, .way = FLOW_KEEP};
-    struct lapse_listen_options two = {sizeof two, 2};
+    struct lapse_listen_options two = {.size = sizeof two, .max_running = 2};
 
     for (int i = 0; i < 300; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);

@@ -73,7 +73,7 @@ Test(peers_bugs, a_batch_has_one_job_more_than_was_asked_for)
     enum { ASKED = 10, DUE = 35 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.f = f, .way = FLOW_KEEP};
-    struct lapse_listen_options ten = {sizeof ten, ASKED};
+    struct lapse_listen_options ten = {.size = sizeof ten, .max_running = ASKED};
 
     for (int i = 0; i < DUE; i++) {
         cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
@@ -212,7 +212,7 @@ Test(peers_bugs, a_count_of_what_may_be_taken_falls_below_0_and_is_four_billion)
     static const char *const queues[] = {"p", "q"};
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, three_at_once);
     struct flow_handler w = {.f = f, .way = FLOW_KEEP};
-    struct lapse_listen_options two = {sizeof two, 2};
+    struct lapse_listen_options two = {.size = sizeof two, .max_running = 2};
 
     for (int i = 0; i < 2 * EACH; i++) {
         cr_assert_eq(flow_schedule(f, queues[i % 2], NULL, 0, NULL), 0);

@@ -32,7 +32,7 @@ Test(struct_sizes, a_newer_callers_field_must_be_0)
     struct {
         struct lapse_listen_options o;
         int64_t extra;
-    } handle = {{sizeof handle, 1}, 1};
+    } handle = {{.size = sizeof handle, .max_running = 1}, 1};
 
     struct {
         struct lapse_where w;

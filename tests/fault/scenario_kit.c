@@ -398,7 +398,7 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 
 int play_handle(struct play *p, const char *queue, unsigned max_running, job_fn *fn)
 {
-    struct lapse_listen_options o = {sizeof o, max_running};
+    struct lapse_listen_options o = {.size = sizeof o, .max_running = max_running};
     struct handler *h = malloc(sizeof *h);
     int err = LAPSE_ENOMEM;
 

@@ -238,18 +238,20 @@ Test(listen, what_is_not_allowed_is_refused_and_starts_nothing)
 {
     struct waiting w;
     struct worker k;
-    struct lapse_sync_listen_options o = {sizeof o, 10001, 0};
+    struct lapse_sync_listen_options o = {.size = sizeof o, .threads = 10001};
     struct {
         struct lapse_sync_listen_options o;
         int64_t extra;
-    } newer = {{sizeof newer, 1, 0}, 1};
+    } newer = {{.size = sizeof newer, .threads = 1}, 1};
 
     waiting_start(&w);
     worker_init(&k, DONE);
     cr_assert_eq(lapse_sync_listen(w.s, "q", &o, worker_on_job, &k), LAPSE_EINVAL);
-    o = (struct lapse_sync_listen_options){sizeof o, 1, 100001};
+    o = (struct lapse_sync_listen_options){.size = sizeof o, .max_running = 100001};
     cr_assert_eq(lapse_sync_listen(w.s, "q", &o, worker_on_job, &k), LAPSE_EINVAL);
-    o = (struct lapse_sync_listen_options){0, 1, 1};
+    o = (struct lapse_sync_listen_options){.threads = 1, .max_running = 1};
+    cr_assert_eq(lapse_sync_listen(w.s, "q", &o, worker_on_job, &k), LAPSE_EINVAL);
+    o = (struct lapse_sync_listen_options){.size = sizeof o, .weight = LAPSE_WEIGHT_MAX + 1};
     cr_assert_eq(lapse_sync_listen(w.s, "q", &o, worker_on_job, &k), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_listen(w.s, "q", &newer.o, worker_on_job, &k), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_listen(w.s, "q q", NULL, worker_on_job, &k), LAPSE_EINVAL);
@@ -365,5 +367,70 @@ Test(listen, any_thread_may_ask_whether_its_job_is_asked_to_stop)
     worker_settle(&k, w.s, k.kept[0], RETRY);
     cr_assert_eq(k.settled, 1);
     cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, NULL), LAPSE_ENOENT);
+    waiting_end(&w, "q");
+}
+
+/* Which queue ran next. Each has one thread, so it is at its own limit while it runs. */
+struct turns {
+    struct worker k;
+    _Atomic unsigned n;
+    char order[64];
+};
+
+static void note_turn(struct lapse_sync *s, struct lapse_job *job, void *arg)
+{
+    struct turns *t = arg;
+
+    t->order[t->n++] = *lapse_job_queue(job);
+    worker_on_job(s, job, &t->k);
+}
+
+static int schedule_in(struct lapse_sync *s, const char *queue)
+{
+    struct lapse_spec spec = lapse_spec_init();
+
+    spec.queue = queue;
+    spec.due = lapse_in(0);
+    return lapse_sync_schedule(s, &spec, 0, NULL);
+}
+
+Test(listen, queues_share_the_slots_of_the_handle_by_weight_and_level)
+{
+    enum { TENS = 3 };
+    struct lapse_sync_listen_options six = {.size = sizeof six, .weight = 6, .level = 1};
+    struct lapse_sync_listen_options four = {.size = sizeof four, .weight = 4, .level = 1};
+    static struct turns t;
+    struct waiting w;
+
+    waiting_bare(&w);
+    w.options.max_running = 1;
+    w.options.sweep_ms = 60000;
+    w.s = waiting_open(&w);
+    worker_init(&t.k, DONE);
+    t.k.blocks = true;
+    cr_assert_eq(lapse_sync_listen(w.s, "q", NULL, note_turn, &t), 0);
+    cr_assert_eq(schedule(w.s, "first", 0), 0);
+    wait_until(t.k.inside == 1);
+
+    for (int i = 0; i < 10 * TENS; i++) {
+        cr_assert_eq(schedule_in(w.s, i % 10 < 6 ? "s" : "f"), 0);
+    }
+    cr_assert_eq(lapse_sync_listen(w.s, "s", &six, note_turn, &t), 0);
+    cr_assert_eq(lapse_sync_listen(w.s, "f", &four, note_turn, &t), 0);
+    cr_assert_eq(schedule(w.s, "second", 0), 0);
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q"), 0);
+    cr_assert_eq(lapse_sync_listen(w.s, "q", NULL, note_turn, &t), 0);
+    t.k.blocks = false;
+    wait_until(t.k.ended == 10 * TENS + 2);
+
+    cr_assert(strncmp(t.order, "qq", 2) == 0, "%s", t.order);
+    for (int ten = 0; ten < TENS; ten++) {
+        int n = 0;
+        for (int i = 0; i < 10; i++) {
+            n += t.order[2 + 10 * ten + i] == 's';
+        }
+        cr_assert_eq(n, 6, "%s", t.order);
+    }
+    redis_do(w.server, "DEL lapse:{s}:seq lapse:{f}:seq"); /* the audit knows one queue */
     waiting_end(&w, "q");
 }

@@ -122,7 +122,8 @@ void worker_on_job(struct lapse_sync *s, struct lapse_job *job, void *arg)
 
 int listen_with(struct lapse_sync *s, struct worker *k, unsigned threads, unsigned max_running)
 {
-    struct lapse_sync_listen_options o = {sizeof o, threads, max_running};
+    struct lapse_sync_listen_options o = {
+        .size = sizeof o, .threads = threads, .max_running = max_running};
 
     return lapse_sync_listen(s, "q", &o, worker_on_job, k);
 }

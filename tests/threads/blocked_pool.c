@@ -33,7 +33,7 @@ static void on_other(struct lapse_sync *s, struct lapse_job *job, void *arg)
 
 int main(int argc, char **argv)
 {
-    struct lapse_sync_listen_options o = {sizeof o, THREADS, 0};
+    struct lapse_sync_listen_options o = {.size = sizeof o, .threads = THREADS};
 
     CHECK(argc == 3);
     unsigned n = (unsigned)strtoul(argv[2], NULL, 10);

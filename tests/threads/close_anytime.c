@@ -69,7 +69,8 @@ static void let_it_run(unsigned moment)
 
 static void open_and_close(const char *url, unsigned moment)
 {
-    struct lapse_sync_listen_options o = {sizeof o, THREADS, moment % 2 ? HELD : 0};
+    struct lapse_sync_listen_options o = {
+        .size = sizeof o, .threads = THREADS, .max_running = moment % 2 ? HELD : 0};
     struct lapse_sync *s = open_sync(url, LEASE_MS);
 
     CHECK_OK(lapse_sync_listen(s, "q", &o, on_job, NULL));

@@ -66,7 +66,8 @@ static void *settle_some(void *arg)
 
 int main(int argc, char **argv)
 {
-    struct lapse_sync_listen_options o = {sizeof o, THREADS, HELD};
+    struct lapse_sync_listen_options o = {
+        .size = sizeof o, .threads = THREADS, .max_running = HELD};
     pthread_t settlers[2];
 
     CHECK(argc == 3);

@@ -92,8 +92,8 @@ static int by_size(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     struct lapse_options options = lapse_options_init();
-    struct lapse_sync_listen_options four = {sizeof four, REPORTS, 0};
-    struct lapse_sync_listen_options two = {sizeof two, 2, 64};
+    struct lapse_sync_listen_options four = {.size = sizeof four, .threads = REPORTS};
+    struct lapse_sync_listen_options two = {.size = sizeof two, .threads = 2, .max_running = 64};
     struct lapse_sync *s;
 
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -214,7 +214,7 @@ int main(void)
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
     struct lapse_options o = lapse_options_init();
     struct lapse_spec s = lapse_spec_init();
-    struct lapse_listen_options h = {sizeof h, 4};
+    struct lapse_listen_options h = {sizeof h, 4, 6, 1};
     struct lapse_stats stats;
     struct lapse *l = NULL;
     struct lapse *other = NULL;

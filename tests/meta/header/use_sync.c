@@ -84,7 +84,7 @@ int main(void)
 {
     struct lapse_options o = lapse_options_init();
     struct lapse_spec spec = lapse_spec_init();
-    struct lapse_sync_listen_options h = {sizeof h, 2, 4};
+    struct lapse_sync_listen_options h = {sizeof h, 2, 4, 6, 1};
     struct lapse_sync_jobs jobs;
     struct lapse_depth depth;
     struct lapse_stats stats;
