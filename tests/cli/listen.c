@@ -63,6 +63,58 @@ Test(listen, hears_several_queues_and_ids_byte_for_byte)
     server_stop(s);
 }
 
+/* ---- several queues ---- */
+enum { SHARED = 40 };
+
+static void schedule_shared(void)
+{
+    expect(shell("for i in 1 2 3 4; do for queue in log sms sms sms mail mail mail mail mail mail; "
+                 "do $lapse schedule $queue --in 0s || exit; done > /dev/null; done"),
+           0, "", NULL);
+}
+
+/* How many of the first n lines are of the queue. */
+static int lines_of(const char *text, const char *queue, int n)
+{
+    char start[40];
+    int found = 0;
+
+    snprintf(start, sizeof start, "{\"queue\":\"%s\"", queue);
+    for (; n > 0 && *text; n--) {
+        found += strncmp(text, start, strlen(start)) == 0;
+        text = strchr(text, '\n') + 1;
+    }
+    return found;
+}
+
+Test(listen, to_queues_with_weights_runs_jobs_of_each_by_its_weight)
+{
+    enum { FIRST = SHARED / 2, OFF = 1 };
+    struct server *s = tool_redis();
+
+    schedule_shared();
+    struct proc *p = lapse("listen", "log:1", "sms:3", "mail:6", "-j", "1", "--drain");
+    cr_assert_eq(count_of(p->out, "\n"), SHARED, "%s", p->out);
+    cr_assert_leq(abs(lines_of(p->out, "mail", FIRST) - 12), OFF, "%s", p->out);
+    cr_assert_leq(abs(lines_of(p->out, "sms", FIRST) - 6), OFF, "%s", p->out);
+    cr_assert_leq(abs(lines_of(p->out, "log", FIRST) - 2), OFF, "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
+Test(listen, with_strict_runs_all_jobs_of_a_queue_before_those_of_the_next)
+{
+    struct server *s = tool_redis();
+
+    schedule_shared();
+    struct proc *p = lapse("listen", "--strict", "sms", "log", "mail", "-j", "1", "--drain");
+    cr_assert_eq(count_of(p->out, "\n"), SHARED, "%s", p->out);
+    cr_assert_eq(lines_of(p->out, "sms", 12), 12, "%s", p->out);
+    cr_assert_eq(lines_of(p->out, "log", 16), 4, "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    server_stop(s);
+}
+
 Test(listen, with_count_runs_so_many_and_not_one_more)
 {
     struct server *s = tool_redis();

@@ -122,7 +122,7 @@ static int dev_run(const struct command *cmd, struct globals *g, struct argument
 
     rc = private_redis_start(&d.redis, d.conf);
     if (rc) {
-        exec_free(&d.in.exec);
+        listen_free(&d.in);
         return rc;
     }
 

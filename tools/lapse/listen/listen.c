@@ -88,7 +88,7 @@ static bool is_out_of_patience(const struct listen *in)
 /* Of several queues it is not known which one Redis refuses. */
 static const char *listen_about(const struct listen *in)
 {
-    return in->n_queues == 1 ? in->queues[0] : "listen";
+    return in->queues.n == 1 ? in->queues.v[0].name : "listen";
 }
 
 static void report_may_evict(const struct listen *in)
@@ -342,8 +342,8 @@ static void drain_check(struct listen *in)
 
     in->has_due = false;
     in->asked_ms = monotonic_ms();
-    for (int i = 0; i < in->n_queues; i++) {
-        if (lapse_depth(in->c.l, in->queues[i], on_drain_depth, in)) {
+    for (int i = 0; i < in->queues.n; i++) {
+        if (lapse_depth(in->c.l, in->queues.v[i].name, on_drain_depth, in)) {
             in->has_due = true;
         } else {
             in->n_depths++;
@@ -441,12 +441,12 @@ static void listen_probe(struct listen *in)
     int err = 0;
 
     ev_timer_stop(in->c.loop, &in->tick);
-    if (in->n_queues) {
-        err = lapse_depth(in->c.l, in->queues[0], on_probed, in);
+    if (in->queues.n) {
+        err = lapse_depth(in->c.l, in->queues.v[0].name, on_probed, in);
     }
 
     if (err) {
-        listen_stop(in, client_report(&in->c, err, in->queues[0]));
+        listen_stop(in, client_report(&in->c, err, in->queues.v[0].name));
     }
 }
 
@@ -491,6 +491,23 @@ static void init_sinks(struct listen *in)
     }
 }
 
+static int listen_to(struct listen *in, int i)
+{
+    const struct weighted_queue *q = &in->queues.v[i];
+    struct lapse_listen_options o = {.size = sizeof o, .weight = q->weight};
+
+    if (in->strict) {
+        o.level = (unsigned)i;
+    }
+
+    int err = lapse_listen(in->c.l, q->name, &o, on_due_job, in);
+    if (err) {
+        listen_stop(in, client_report(&in->c, err, q->name));
+    }
+
+    return err;
+}
+
 static void listen_begin(struct listen *in)
 {
     int err = 0;
@@ -507,11 +524,8 @@ static void listen_begin(struct listen *in)
         lapse_on_event(in->c.l, on_event, in);
     }
 
-    for (int i = 0; !err && i < in->n_queues; i++) {
-        err = lapse_listen(in->c.l, in->queues[i], NULL, on_due_job, in);
-        if (err) {
-            listen_stop(in, client_report(&in->c, err, in->queues[i]));
-        }
+    for (int i = 0; !err && i < in->queues.n; i++) {
+        err = listen_to(in, i);
     }
 
     if (!err) {
@@ -549,12 +563,18 @@ static int listen_conclude(const struct listen *in, int code)
     return code;
 }
 
+void listen_free(struct listen *in)
+{
+    exec_free(&in->exec);
+    weighted_free(&in->queues);
+}
+
 int listen_run(struct listen *in)
 {
     int code = client_open(&in->c, in->g, listen_refused);
 
     if (code) {
-        exec_free(&in->exec);
+        listen_free(in);
         return code;
     }
 
@@ -565,7 +585,7 @@ int listen_run(struct listen *in)
     code = listen_conclude(in, code);
 
     lines_free(&in->lines);
-    exec_free(&in->exec);
+    listen_free(in);
     ev_timer_stop(in->c.loop, &in->tick);
     ev_timer_stop(in->c.loop, &in->watch);
     ev_signal_stop(in->c.loop, &in->term);

@@ -4,6 +4,7 @@
 #include "client/client.h"
 #include "listen/exec.h"
 #include "listen/lines.h"
+#include "listen/weighted.h"
 
 struct listen {
     struct client c; /* first: on_refused gets this */
@@ -11,11 +12,10 @@ struct listen {
 
     /* what was asked for */
     unsigned max_jobs, count;
-    bool exec_given, drain, no_wait, force;
+    bool exec_given, drain, no_wait, force, strict;
     int64_t grace_ms; /* -1: not given */
     int64_t run_ms;
-    char **queues;
-    int n_queues;
+    struct weighted queues;
     char **argv; /* of --exec; NULL: none */
     struct env_options env;
 
@@ -47,9 +47,11 @@ struct listen {
 };
 enum { LISTEN_SLACK_MS = 2000 }; /* for the replies to the last settles */
 
-/* Takes over what the options and arguments say; 0, or an exit code after it has printed why. */
+/* Takes over what the options and arguments say; 0, or an exit code after it has printed why. Then
+ * listen_run() follows, or listen_free(). */
 int listen_prepare(struct listen *in, struct globals *g, struct arguments *args);
-/* Runs until it is stopped; returns the exit code. */
+/* Runs until it is stopped, and frees it; returns the exit code. */
 int listen_run(struct listen *in);
+void listen_free(struct listen *in);
 void listen_stop(struct listen *in, int code);
 #endif

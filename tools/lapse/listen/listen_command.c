@@ -7,7 +7,6 @@
 #include "listen/listen.h"
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { GRACE_MS = 30000, RUN_MS = 600000, DEFAULT_JOBS = 256 };
@@ -19,6 +18,8 @@ static const struct opt listen_options[] = {
     {"exec", 0, NULL, set_switch, AT(exec_given), "run the command after -- for each job"},
     {"env", 0, "NAME[=VALUE]", set_env, AT(env),
      "pass a variable of the listener on to the command, or set it; may be repeated"},
+    {"strict", 0, NULL, set_switch, AT(strict),
+     "serve a queue only when those named before it have no due jobs left"},
     {"count", 'n', "N", set_count, AT(count), "stop after N jobs"},
     {"drain", 0, NULL, set_switch, AT(drain), "stop when all jobs that are due now have run"},
     {"no-wait", 0, NULL, set_switch, AT(no_wait),
@@ -35,22 +36,6 @@ static unsigned cpus(void)
     long n = sysconf(_SC_NPROCESSORS_ONLN);
 
     return n > 0 ? (unsigned)n : 1;
-}
-
-static int check_queues(const struct listen *in)
-{
-    for (int i = 0; i < in->n_queues; i++) {
-        if (check_queue(in->queues[i])) {
-            return USAGE;
-        }
-        for (int k = 0; k < i; k++) {
-            if (strcmp(in->queues[k], in->queues[i]) == 0) {
-                return usage_error("queue", in->queues[i], "is named twice");
-            }
-        }
-    }
-
-    return 0;
 }
 
 /* How many jobs may run at once, never more than are to run in all; 0: what the library says. */
@@ -95,6 +80,20 @@ static void extend_run_ms(struct listen *in)
     in->g->opts.run_ms = longer < most ? longer : most;
 }
 
+static int listen_prepare_exec(struct listen *in)
+{
+    if (!in->argv) {
+        return 0;
+    }
+    if (!*in->argv) {
+        return usage_errorf("missing argument CMD; usage: --exec -- CMD ARG...");
+    }
+
+    extend_run_ms(in);
+
+    return exec_init(&in->exec, in->argv, &in->env);
+}
+
 int listen_prepare(struct listen *in, struct globals *g, struct arguments *args)
 {
     in->g = g;
@@ -106,29 +105,25 @@ int listen_prepare(struct listen *in, struct globals *g, struct arguments *args)
         g->opts.flags |= LAPSE_MAY_EVICT;
     }
 
-    in->queues = args->v;
-    in->n_queues = args->n;
+    int n_queues = args->n;
     if (in->exec_given) {
-        in->n_queues = args->n_before_dashes;
+        n_queues = args->n_before_dashes;
         in->argv = args->v + args->n_before_dashes;
     }
 
-    if (check_queues(in) || set_jobs_at_once(in)) {
-        return USAGE;
+    int rc = weighted_read(&in->queues, args->v, n_queues, in->strict);
+    if (!rc) {
+        rc = set_jobs_at_once(in);
+    }
+    if (!rc) {
+        message_set_nonblocking();
+        rc = listen_prepare_exec(in);
+    }
+    if (rc) {
+        weighted_free(&in->queues);
     }
 
-    message_set_nonblocking();
-    if (!in->argv) {
-        return 0;
-    }
-
-    if (!*in->argv) {
-        return usage_errorf("missing argument CMD; usage: --exec -- CMD ARG...");
-    }
-
-    extend_run_ms(in);
-
-    return exec_init(&in->exec, in->argv, &in->env);
+    return rc;
 }
 
 static int listen_command_run(const struct command *cmd, struct globals *g, struct arguments *args)
@@ -143,8 +138,8 @@ static int listen_command_run(const struct command *cmd, struct globals *g, stru
         return rc;
     }
 
-    if (!in.n_queues) {
-        exec_free(&in.exec);
+    if (!in.queues.n) {
+        listen_free(&in);
         return usage_errorf("missing argument QUEUE; usage: lapse listen QUEUE... --exec -- CMD "
                             "ARG...");
     }
@@ -154,7 +149,8 @@ static int listen_command_run(const struct command *cmd, struct globals *g, stru
 
 const struct command cmd_listen = {
     .name = "listen",
-    .usage = "QUEUE... [-j N] [--count N | --drain] [--force] [--exec -- CMD ARG...]",
+    .usage = "QUEUE[:WEIGHT]... [--strict] [-j N] [--count N | --drain] [--force] [--exec -- CMD "
+             "ARG...]",
     .summary = "run jobs when they are due",
     .min = 1,
     .max = INT_MAX,
@@ -165,6 +161,10 @@ const struct command cmd_listen = {
             "when its line is written; a job whose line cannot be written goes back to the\n"
             "queue and uses no try. While nobody reads stdout, jobs are held and their leases\n"
             "renewed.\n"
+            "\n"
+            "While more jobs are due than may run at once, queues take them in turn, or by\n"
+            "their weights, 1 to 1000: of mail:6 sms:3 log:1, 60, 30 and 10 of 100. With\n"
+            "--strict the first that has due jobs is served, in the order given.\n"
             "\n"
             "With --exec, CMD runs for each job, without a shell, in a process group of its\n"
             "own: the body on stdin, and LAPSE_QUEUE LAPSE_ID LAPSE_TRY LAPSE_TOKEN\n"
@@ -194,6 +194,7 @@ const struct command cmd_listen = {
             "examples:\n"
             "  lapse listen orders | while read -r job; do ...; done\n"
             "  lapse listen mail sms -j 8 --exec -- /usr/local/bin/deliver --quiet\n"
+            "  lapse listen mail:6 sms:3 log:1\n"
             "  lapse listen reports --drain      (from cron: run what is due now and exit)\n",
     .exits = "  78     not started: Redis may evict jobs (maxmemory-policy allkeys-*)\n"
              "  128+N  stopped at once by a second signal, of number N\n",
