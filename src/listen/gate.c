@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The settings of a queue may keep its jobs back: then each claim is answered until when. Until
- * then nothing is asked. A notice says that the settings have changed; since it may be lost, a
- * sweep asks all the same. Notices and answers come on different sockets, in no order: so an answer
- * counts only if its claim was sent after the last notice. */
+ * then nothing is asked. A notice says that the settings have changed, or that a job has ended
+ * where no more may run; since it may be lost, a sweep asks all the same. Notices and answers come
+ * on different sockets, in no order: so an answer counts only if its claim was sent after the last
+ * notice. */
 #include "listen/gate.h"
 #include "base/clock.h"
 #include "base/span.h"

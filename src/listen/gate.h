@@ -4,7 +4,7 @@
 #include "base/timer.h"
 #include <stdbool.h>
 
-/* What the settings of a queue close: until when Redis gives out none of its jobs. */
+/* What the settings of a queue close: until when Redis gives out no more of its jobs. */
 struct gate {
     bool closed;
     struct timer timer;    /* for the moment at which it opens */
@@ -37,7 +37,7 @@ enum gate_news {
     GATE_OUTDATED, /* the settings may have changed since the claim was sent: another claim tells */
     GATE_OPEN,
     GATE_CLOSED,
-    GATE_CLOSED_BRIEFLY /* maybe because the stream is full */
+    GATE_CLOSED_BRIEFLY /* maybe because the stream is full; or by the rate */
 };
 enum gate_news gate_answered(struct gate *g, const struct gate_answer *answer);
 

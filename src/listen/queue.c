@@ -436,6 +436,7 @@ static void queue_meet_gate(struct queue *q, const struct claim *c, const struct
 
 void queue_configured(struct queue *q)
 {
+    trim_changed(&q->trim);
     if (gate_configured(&q->gate)) {
         queue_hint(q, LAPSE_VIA_NOTICE);
     }
@@ -645,6 +646,7 @@ static void on_sweep_due(void *arg)
 
     leases_check(&q->shared->leases);
     sweep_recover(&q->sweep);
+    trim_changed(&q->trim);
     gate_open(&q->gate);
     pulls_ask(&q->pulls, true);
     queue_hint(q, LAPSE_VIA_SWEEP);
@@ -666,9 +668,14 @@ void queue_scheduled(struct queue *q, struct span id, int64_t due_ms)
     }
 }
 
+/* Where no more jobs may run, one of ours has ended. Who hears notices hears that. */
 void queue_lease_ended(struct queue *q)
 {
     share_unhold(&q->share);
+    if (q->hears && gate_closed(&q->gate) && !watch_is_subscribed(&q->watch)) {
+        gate_open(&q->gate);
+        queue_hint(q, LAPSE_VIA_ALARM);
+    }
     queue_part_ended(q);
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Who forwards a queue to a stream cuts off what every group of the stream has acknowledged, every
- * sweep_ms while the stream has entries. Nobody else would: XACK frees no memory. */
+ * sweep_ms while the stream has entries. Nobody else would: XACK frees no memory.
+ *
+ * Jobs also wait for a while where a list is full, or the queue has a rate: then there is nothing
+ * to cut, and that is asked once. */
 #include "listen/trim.h"
 
 static void trim_ask(struct trim *t)
@@ -30,6 +33,9 @@ static void on_trimmed(struct trim_request *r, int err, const struct trim_reply 
         return;
     }
 
+    if (!err) {
+        t->is_empty = reply->n_left == 0 && !t->again;
+    }
     if (err || reply->n_left > 0 || t->again) {
         trim_soon(t);
     }
@@ -49,6 +55,7 @@ void trim_start(struct trim *t, struct script *script, struct span key,
 
 void trim_soon(struct trim *t)
 {
+    t->is_empty = false;
     t->again = trim_pending(t);
     if (t->on && !timer_on(&t->timer) && !t->again) {
         timer_set(&t->timer, t->script->context->options.sweep_ms);
@@ -57,10 +64,15 @@ void trim_soon(struct trim *t)
 
 void trim_now(struct trim *t)
 {
-    if (t->on) {
+    if (t->on && !t->is_empty) {
         timer_stop(&t->timer);
         trim_ask(t);
     }
+}
+
+void trim_changed(struct trim *t)
+{
+    t->is_empty = false;
 }
 
 void trim_stop(struct trim *t)

@@ -18,7 +18,8 @@ struct trim {
     const struct trim_events *events;
     void *arg;
     bool on;
-    bool again; /* asked for while the request was pending */
+    bool again;    /* asked for while the request was pending */
+    bool is_empty; /* by the last answer there is no stream, or it has no entries */
     struct timer timer;
     struct trim_request request;
 };
@@ -27,8 +28,10 @@ void trim_start(struct trim *t, struct script *script, struct span key,
                 const struct trim_events *events, void *arg);
 /* The stream may have entries: it is looked at within sweep_ms, and again while it has any. */
 void trim_soon(struct trim *t);
-/* The stream is full. */
+/* Jobs wait for room: is it the stream that is full? */
 void trim_now(struct trim *t);
+/* There may be a stream now. */
+void trim_changed(struct trim *t);
 void trim_stop(struct trim *t);
 
 static inline bool trim_pending(const struct trim *t)

@@ -150,6 +150,45 @@ Test(peers_row_9, a_job_has_limits_of_its_own)
     flow_end(f, "q");
 }
 
+/* Row 11: how many start in a time, and how many run at once, of all listeners together. */
+Test(peers_row_11, limits_hold_over_all_listeners)
+{
+    enum { ALL = 24, AT_ONCE = 2, STARTS = 6, WINDOW_US = 200000 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w[2] = {{.way = FLOW_KEEP}, {.way = FLOW_KEEP}};
+    struct lapse *first = f->l;
+    int64_t starts[ALL];
+    size_t n = 0;
+
+    cr_assert_eq(flow_configure(f, "q", "rate=6/200ms max_running=2", NULL), 0);
+    flow_listen(f, "q", &w[0]);
+    f->l = flow_open(f, NULL);
+    flow_listen(f, "q", &w[1]);
+    flow_until_listeners(f, "q", 2);
+    f->l = first;
+    for (int i = 0; i < ALL; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+
+    while (n < ALL) {
+        flow_until(f, w[0].n_held + w[1].n_held > 0);
+        cr_assert_leq(flow_count(f, "q", "run"), AT_ONCE);
+        struct flow_handler *holds = w[0].n_held > 0 ? &w[0] : &w[1];
+        struct lapse_job *job = holds->held[--holds->n_held];
+        starts[n++] = lapse_job_claimed_us(job);
+        lapse_done(job, flow_on_settled, holds);
+    }
+    flow_until(f, w[0].settled + w[1].settled == ALL);
+    for (size_t i = STARTS; i < ALL; i++) {
+        size_t earlier = 0;
+        for (size_t k = 0; k < ALL; k++) {
+            earlier += starts[k] > starts[i] - WINDOW_US && starts[k] <= starts[i];
+        }
+        cr_assert_leq(earlier, STARTS);
+    }
+    flow_end(f, "q");
+}
+
 /* Row 12: of jobs that are due together the more important goes first. */
 Test(peers_row_12, the_higher_priority_goes_first)
 {

@@ -26,6 +26,11 @@ Test(configure, shows_and_changes_the_settings)
     expect(lapse("configure", "q", "paused=", "dead_max=5", "dead_keep=7d"), 0,
            "{\"queue\":\"q\",\"dead_max\":5,\"dead_keep\":\"7d\"}\n", NULL);
     expect(lapse("configure", "q", "dead_max=", "dead_keep="), 0, "{\"queue\":\"q\"}\n", NULL);
+    expect(lapse("configure", "q", "rate=100/1s", "max_running=8"), 0,
+           "{\"queue\":\"q\",\"rate\":\"100/1s\",\"max_running\":8}\n", NULL);
+    expect(lapse("configure", "q", "--format", "text"), 0, "q: rate=100/1s\nq: max_running=8\n",
+           NULL);
+    expect(lapse("configure", "q", "rate=", "max_running="), 0, "{\"queue\":\"q\"}\n", NULL);
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
     server_stop(s);
 }
@@ -43,7 +48,36 @@ Test(configure, of_a_wrong_setting_exits_2_and_says_why)
     expect(lapse("configure", "q", "paused=soon"), 2, "",
            "lapse configure: q: paused=soon: must be a time in ms");
     expect(lapse("configure", "q", "paused=\x1b[2J"), 2, "", "paused=\\x1b[2J: must be");
+    expect(lapse("configure", "q", "rate=0/1s"), 2, "",
+           "lapse configure: q: rate=0/1s: must be N/D: 1 to 10000 starts in 1ms to 1d, as 100/1s");
+    expect(lapse("configure", "q", "rate=5/0s"), 2, "", "rate=5/0s: must be N/D: 1 to 10000");
+    expect(lapse("configure", "q", "rate=10001/1s"), 2, "", "rate=10001/1s: must be N/D: 1 to");
+    expect(lapse("configure", "q", "max_running=0"), 2, "",
+           "max_running=0: must be a number from 1 to 1000000000");
     cr_assert_eq(redis_int(s, "DBSIZE"), 0);
+    server_stop(s);
+}
+
+Test(configure, of_limits_holds_for_a_program_that_listens)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("configure", "q", "rate=2/1h"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "c", "--in", "0s"), 0, NULL, NULL);
+    struct proc *l = lapse_start("listen", "q");
+    until_out(l, "\"id\":\"a\"");
+    until_out(l, "\"id\":\"b\"");
+    until_depth(s, "q", "run", 0);
+    expect(lapse("depth", "q"), 0, "\"waiting\":1,\"running\":0", NULL);
+    expect(lapse("configure", "q", "rate="), 0, NULL, NULL);
+    until_out(l, "\"id\":\"c\"");
+    proc_signal(l, SIGTERM);
+    proc_wait(l, PROC_WAIT_MS);
+    cr_assert_eq(count_of(l->out, "\n"), 3);
+    proc_free(l);
+    no_jobs(s, "q");
     server_stop(s);
 }
 

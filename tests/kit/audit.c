@@ -17,7 +17,7 @@
 enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, INDEX, ENTRIES, ALLOWED, NEXT, FOLLOWED, N_SETS };
 static const char *const set_name[N_SETS] = {"due",   "run",     "dead",    "jobs", "attempts",
                                              "index", "entries", "allowed", "next", "followed"};
-static const char *const other_name[] = {"seq", "conf", "stream", "list", "listeners"};
+static const char *const other_name[] = {"seq", "conf", "stream", "list", "rate", "listeners"};
 
 struct queue {
     char prefix[160]; /* space:{queue}: */
@@ -48,7 +48,10 @@ static void read_queue(struct server *s, struct queue *q)
     static const char read_all[] =
         "local r = {} for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', "
         "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'attempts'}) do r[i + 3] = "
-        "redis.pcall('HKEYS', KEYS[1] .. k) end r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
+        "redis.pcall('HKEYS', KEYS[1] .. k) end "
+        /* a sign of the limits, and of no job */
+        "for i = #r[5], 1, -1 do if r[5][i] == '{max_running}' then table.remove(r[5], i) end end "
+        "r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
         "0, -1) r[7], r[8], r[9], r[10] = {}, {}, redis.pcall('HKEYS', KEYS[1] .. 'next'), {} "
         "local attempts = redis.pcall('HGETALL', KEYS[1] .. 'attempts') for i = 1, #attempts, 2 do "
         "if "

@@ -115,13 +115,13 @@ Test(configure, does_all_changes_or_none)
 /* A newer version wrote them. */
 Test(configure, keeps_settings_that_it_does_not_know)
 {
-    ask("SET s:{q}:conf %s", "1 rate=5/1000 paused=5 x= ");
-    RUN("configure", "0 ''", "[U '' 'rate=5/1000 x=']");
-    RUN("configure", "0 paused=T+9", "[U '' 'rate=5/1000 paused=T+9 x=']");
-    KEYS("conf 1 rate=5/1000 paused=T+9 x= ");
-    RUN("configure", "0 rate=", "[U 'rate=: there is no such setting' '']");
-    RUN("configure", "0 paused=", "[U '' 'rate=5/1000 x=']");
-    KEYS("conf 1 rate=5/1000 x= ");
+    ask("SET s:{q}:conf %s", "1 colour=5/1000 paused=5 x= ");
+    RUN("configure", "0 ''", "[U '' 'colour=5/1000 x=']");
+    RUN("configure", "0 paused=T+9", "[U '' 'colour=5/1000 paused=T+9 x=']");
+    KEYS("conf 1 colour=5/1000 paused=T+9 x= ");
+    RUN("configure", "0 colour=", "[U 'colour=: there is no such setting' '']");
+    RUN("configure", "0 paused=", "[U '' 'colour=5/1000 x=']");
+    KEYS("conf 1 colour=5/1000 x= ");
     ask("DEL s:{q}:conf");
 }
 

@@ -75,9 +75,18 @@ Test(gate, lets_schedules_cancels_reschedules_and_settles_pass)
 
 Test(gate, is_open_where_the_settings_say_nothing_of_it)
 {
-    static const char *const open[] = {
-        "1 ",           "1 rate=5 ",     "1 paused= ",          "1 paused=soon ",
-        "1 paused=-5 ", "1 paused=nan ", "1 unpaused=" TOLD " "};
+    static const char *const open[] = {"1 ",
+                                       "1 rate=5 ",
+                                       "1 rate=0/1s ",
+                                       "1 rate=5/1y ",
+                                       "1 rate=5/-1s ",
+                                       "1 max_running=0 ",
+                                       "1 max_running=few ",
+                                       "1 paused= ",
+                                       "1 paused=soon ",
+                                       "1 paused=-5 ",
+                                       "1 paused=nan ",
+                                       "1 unpaused=" TOLD " "};
 
     for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
         given("schedule", "0 a +0 0 " REC);

@@ -4,10 +4,10 @@
 
 SCRIPTS(heads);
 
-enum { KEYS_MAX = 12 };
-static const char *const writes[] = {"ZADD",   "ZREM",  "ZREMRANGEBYSCORE", "HSET", "HDEL",
-                                     "SET",    "DEL",   "PUBLISH",          "XADD", "LPUSH",
-                                     "XGROUP", "XTRIM", "XAUTOCLAIM"};
+enum { KEYS_MAX = 16 };
+static const char *const writes[] = {"ZADD",   "ZREM",  "ZREMRANGEBYSCORE", "HSET",  "HDEL",
+                                     "SET",    "DEL",   "PUBLISH",          "XADD",  "LPUSH",
+                                     "XGROUP", "XTRIM", "XAUTOCLAIM",       "RPUSH", "LTRIM"};
 
 /* The ends of key names, each once, in the order in which they were first met. */
 struct keys {

@@ -76,7 +76,22 @@ static const struct {
      false},
     {"claim", "forward=list:s:{q}:list tags=1; 0 me 10 100", "due run dead jobs attempts seq index",
      "lpush", "zrem set zadd hset hdel del", true},
+    {"claim", "rate=5/1s max_running=3; 0 me 10 100", "due run dead jobs attempts seq", "zrem",
+     "set zadd hset hdel rpush ltrim del", false},
+    {"claim", "max_running=1; 0 me 10 100", "due run dead attempts seq", "hdel", "hset", false},
+    {"claim", "forward=list:s:{q}:list rate=5/1s; 0 me 10 100", "due run dead jobs attempts seq",
+     "lpush", "zrem set zadd hset hdel del rpush ltrim", true},
+    {"touch", "rate=5/1s; 0 me 10 100 0 0 1 1 24", "due run dead jobs attempts seq", "zrem",
+     "set zadd hset hdel del rpush ltrim", false},
     {"done", "0 me r U+3", "run jobs attempts", "zrem", "hdel", false},
+    {"done", "met=1; 0 me r U+3", "run jobs attempts", "zrem", "hdel", false},
+    {"fail", "met=1; 0 me r U+3 x", "run dead attempts", "zrem", "zadd hset hdel", false},
+    {"release", "met=1; 0 me r U+3", "due run dead attempts", "zrem", "zadd hset hdel", false},
+    {"retry", "met=1; 0 me r U+3 5 x", "due run dead attempts", "zrem", "zadd hset hdel set",
+     false},
+    {"sweep", "max_running=1 met=1; 0", "due run dead jobs attempts", "zrem", "zadd hset hdel",
+     false},
+    {"configure", "rate=5/1s; 0 rate=", "conf", "del", "", false},
     {"done", "tags=1; 0 me tr U+20001", "run jobs attempts index", "zrem", "hdel", false},
     {"retry", "0 me r U+3 5 x u U+2 5 x", "due run dead attempts", "zrem", "zadd hset set", false},
     {"retry", "0 me r U+3 '' x", "due run dead jobs attempts", "zrem", "zadd hset set", false},
@@ -87,6 +102,7 @@ static const struct {
     {"fail", "0 me r U+3 x", "run dead attempts", "zrem", "zadd hset", false},
     {"release", "0 me r U+3", "due run dead attempts", "zrem", "zadd hset", false},
     {"renew", "0 me r U+3 5", "run attempts", "zrem", "zadd", false},
+    {"renew", "met=1; 0 me r U+3 5", "run attempts", "zrem", "zadd", false},
     {"touch", "0 me 10 100 0 0 1 1 24", "due run dead jobs attempts seq", "zrem",
      "set zadd hset hdel del", false},
     {"claim", "forward=stream:s:{q}:stream forward_groups=g; 0 me 10 100",
@@ -205,9 +221,9 @@ static redisReply *run_without(int i, const char *right)
 }
 
 /* Commands that write. */
-static const char *const writes[] = {"zadd",  "zrem",   "zremrangebyscore", "hset", "hdel",
-                                     "set",   "del",    "incrby",           "xadd", "xtrim",
-                                     "lpush", "xgroup", "xautoclaim"};
+static const char *const writes[] = {"zadd",  "zrem",   "zremrangebyscore", "hset",  "hdel",
+                                     "set",   "del",    "incrby",           "xadd",  "xtrim",
+                                     "lpush", "xgroup", "xautoclaim",       "rpush", "ltrim"};
 
 Test(refuse, an_error_at_the_first_write_is_a_no_and_after_it_ebroken)
 {

@@ -477,6 +477,9 @@ void everything_for(const char *args)
         ask("ZADD s:{q}:run %s ue", moments("T+10"));
     }
     ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
+    if (strstr(args, "met=1")) {
+        ask("HSET s:{q}:attempts {max_running} 1");
+    }
     if (strstr(args, "entries=1")) {
         ask("XADD s:{q}:stream 5-5 id 1");
         ask("XGROUP CREATE s:{q}:stream g $");
@@ -529,35 +532,46 @@ const struct script_call script_calls[] = {
     {"claim", "forward=list:s:{q}:list tags=1; 0 me 10 100"},
     {"claim", "marks; 0 me 10 100"},
     {"claim", "unique=1; 0 me 10 100"},
+    {"claim", "rate=5/1s max_running=5; 0 me 10 100"},
+    {"claim", "max_running=2; 0 me 10 100"},
+    {"claim", "forward=list:s:{q}:list rate=5/1s; 0 me 10 100"},
     {"done", "0 me r U+3"},
+    {"done", "met=1; 0 me r U+3"},
     {"done", "tags=1; 0 me tr U+20001"},
     {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "0 me r U+3 '' x"},
     {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x put 15 5 x"},
     {"retry", "unique=1; 0 me ur U+20001 5 x"},
+    {"retry", "met=1; 0 me r U+3 5 x"},
     {"fail", "0 me r U+3 x"},
+    {"fail", "met=1; 0 me r U+3 x"},
     {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x put 15 x"},
     {"fail", "unique=1; 0 me ur U+20001 x"},
     {"release", "0 me r U+3"},
+    {"release", "met=1; 0 me r U+3"},
     {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"renew", "0 me r U+3 5"},
     {"renew", "unique=1; 0 me ue U+20002 5"},
+    {"renew", "met=1; 0 me r U+3 5"},
     {"sweep", "0"},
     {"sweep", "again=1; 0"},
     {"sweep", "ended; 0"},
     {"sweep", "unique=1; 0"},
     {"sweep", "dead_max=0; 0"},
+    {"sweep", "max_running=1 met=1; 0"},
     {"reclaim", "0 me 0"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=list:s:{q}:list; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=list:s:{q}:list tags=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "unique=1; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "rate=5/1s max_running=5; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},
     {"configure", "0 'forward=stream forward_groups=g'"},
+    {"configure", "rate=5/1s; 0 rate="},
     {"heartbeat", "0 me 100"},
     {"heartbeat", "0 l 0"},
     {"join", "0 me 1"},
@@ -637,6 +651,16 @@ static void put_pairs(FILE *f, const char *name, redisReply *r, char mark, const
     }
 }
 
+static void put_rate(FILE *f)
+{
+    redisReply *rate = ask("LRANGE s:{q}:rate 0 -1");
+
+    for (size_t i = 0; i < rate->elements; i++) {
+        fputs(i ? " " : " | rate ", f);
+        put_bytes(f, rate->element[i]->str, (size_t)rate->element[i]->len);
+    }
+}
+
 char *keys(void)
 {
     static const struct {
@@ -671,6 +695,7 @@ char *keys(void)
         put_bytes(f, seq, strlen(seq));
     }
 
+    put_rate(f);
     char *conf = ask("GET s:{q}:conf")->str;
     if (conf) {
         fputs(" | conf ", f);

@@ -1,12 +1,12 @@
--- Gives due jobs to a holder: those named, or the oldest; or forwards the oldest, if the settings
--- say so. A job that cannot be read dies, with the reason.
+-- Gives due jobs to a holder: those named, or the oldest, no more than the settings allow; or
+-- forwards the oldest, if the settings say so. A job that cannot be read dies, with the reason.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer claims due gate tokens triggers
+-- USES    answer claims due gate limits tokens triggers
 -- KEYS    due none
--- READS   due run dead jobs attempts seq conf stream list t index
--- WRITES  stream list due jobs seq run dead attempts index t
+-- READS   due run dead jobs attempts seq conf stream list t index rate
+-- WRITES  stream list due jobs seq run dead attempts index t rate
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms
@@ -18,7 +18,8 @@
 --         next_due_ms     the first that is due later; 0: none
 --         n_unreadable    moved to dead, since they cannot be read
 --         n_lost          members without a record, removed
---         gate_ms         until when no job is given out, and the times above are 0; 0: jobs are
+--         gate_ms         until when no more jobs are given out, and the times above are 0; 0: more
+--                         are
 --         n_forwarded     moved to a stream or a list, whatever was asked for: none is then running
 --         then per job: row (then its place among the ids; 0: it was not named)
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
@@ -68,7 +69,8 @@ local function main()
   local seq, settings = stored[1], stored[2]
   local token = token_last(seq)
 
-  local obeyed = (settings or ARGV[2] == '-') and settings_obey(settings, token)
+  local obeyed, limits
+  if settings or ARGV[2] == '-' then obeyed, limits = settings_obey(settings, token) end
   if obeyed then
     local gate_ms, n_forwarded, n_unreadable, n_lost, rows = unpack(obeyed)
     local oldest_due_ms, next_due_ms = 0, 0
@@ -77,12 +79,20 @@ local function main()
       unpack(rows) }
   end
 
+  local n_found, gate_ms = #ids, 0
+  if n_found == 0 then limits = nil end
+  if limits then
+    for i = n_found, limits_room(limits, n_found) + 1, -1 do ids[i], dues[i] = nil, nil end
+  end
+
   local function place_of(id) return place[id] or 0 end
   local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, place_of)
   if limit > 0 then triggers_delete(taken) end
   triggers_set_again(early)
+  if limits then gate_ms = limits_close(limits, rows, #ids < n_found) end
 
-  local oldest_due_ms, next_due_ms = next_due()
-  return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, 0, 0, unpack(rows) }
+  local oldest_due_ms, next_due_ms = 0, 0
+  if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
+  return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, 0, unpack(rows) }
 end
 return answer(main)

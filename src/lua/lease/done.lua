@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts index jobs leases marks next sets types
+-- USES    answer attempts index jobs leases limits marks next sets types
 -- KEYS    due none
 -- READS   attempts run jobs next due index
 -- WRITES  index run jobs attempts next due t notice
@@ -18,14 +18,16 @@ local function main()
   local ids = {}
   check_hash(JOBS)
   for at = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
-  local texts, ends = call('HMGET', ATTEMPTS, unpack(ids)), call('ZMSCORE', RUN, unpack(ids))
+  local texts = call('HMGET', ATTEMPTS, MET, unpack(ids))
+  local ends = call('ZMSCORE', RUN, unpack(ids))
 
   local out, ended, done, tagged, dues, priorities = { now_us }, {}, {}, {}, {}, {}
   for at = 3, #ARGV, 2 do
     if next_bytes > BYTES then break end
     local i = #out
-    if ends[i] and is_held(texts[i], ARGV[at + 1]) then
-      local attempt = string.byte(texts[i]) == 50 and attempt_read(texts[i])
+    local text = texts[i + 1]
+    if ends[i] and is_held(text, ARGV[at + 1]) then
+      local attempt = string.byte(text) == 50 and attempt_read(text)
       local due_ms = attempt and mark_due(attempt)
       out[i + 1], ended[#ended + 1] = due_ms or 1, ids[i]
       if due_ms then
@@ -43,10 +45,13 @@ local function main()
   index_check(next_entries)
   if #tagged > 0 then index_leave(tagged) end
   set_remove(RUN, ended)
+  local is_met = texts[1]
+  local tells = limits_leave(is_met, ended, ended)
   jobs_delete(done)
   attempts_delete(ended)
   next_leave()
   wait_again(dues, priorities)
+  limits_tell(tells)
   return out
 end
 return answer(main)

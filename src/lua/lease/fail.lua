@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts leases marks next sets types
+-- USES    answer attempts leases limits marks next sets types
 -- KEYS    due none
 -- READS   attempts run dead jobs next due index
 -- WRITES  run dead jobs attempts next index due t notice
@@ -18,7 +18,7 @@ local function main()
   local out, ids, dues, priorities, dead, attempts = { now_us }, {}, {}, {}, {}, {}
   check_zset(DEAD)
 
-  local held = attempts_held(3)
+  local held, is_met = attempts_held(3)
   for at = 3, #ARGV, 3 do
     if next_bytes > BYTES then break end
     local id, _, reason = unpack(ARGV, at, at + 2)
@@ -37,8 +37,11 @@ local function main()
   marked_check()
   set_remove(RUN, ids)
   set_add(DEAD, dead)
-  marked_leave(attempts, {})
+  local lost = {}
+  local tells = limits_leave(is_met, ids, lost)
+  marked_leave(attempts, lost)
   wait_again(dues, priorities)
+  limits_tell(tells)
   return out
 end
 return answer(main)

@@ -3,7 +3,7 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts due leases marks next notice sets triggers types unique
+-- USES    answer attempts due leases limits marks next notice sets triggers types unique
 -- KEYS    due none
 -- READS   attempts run due dead jobs next index
 -- WRITES  run due jobs attempts next index t notice
@@ -18,7 +18,7 @@
 local function main()
   local out, ids, dues, again, priorities, attempts = { now_us }, {}, {}, {}, {}, {}
 
-  local held = attempts_held(2)
+  local held, is_met = attempts_held(2)
   for at = 3, #ARGV, 2 do
     if next_bytes > BYTES then break end
     local id, attempt = ARGV[at], held[#out]
@@ -41,9 +41,12 @@ local function main()
   marked_check()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
-  marked_leave(attempts, {})
+  local lost = {}
+  local tells = limits_leave(is_met, ids, lost)
+  marked_leave(attempts, lost)
   triggers_set(again)
   notice_due(0, dues)
+  limits_tell(tells)
   return out
 end
 return answer(main)

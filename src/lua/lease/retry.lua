@@ -4,7 +4,8 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts backoff due leases marks next notice sets triggers types unique
+-- USES    answer attempts backoff due leases limits marks next notice sets triggers types
+--         unique
 -- KEYS    due none
 -- READS   attempts run due dead jobs next index
 -- WRITES  run due dead jobs attempts next index t notice
@@ -22,7 +23,7 @@ local function main()
   local first_due, bytes = first_to_come(), 0
   check_zset(DEAD)
 
-  local held = attempts_held(4)
+  local held, is_met = attempts_held(4)
   for at = 3, #ARGV, 4 do
     if bytes + next_bytes > BYTES then break end
     local id, _, delay_ms, reason = unpack(ARGV, at, at + 3)
@@ -64,9 +65,12 @@ local function main()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
-  marked_leave(attempts, {})
+  local lost = {}
+  local tells = limits_leave(is_met, ids, lost)
+  marked_leave(attempts, lost)
   triggers_set(dues)
   notice_due(first_due, dues)
+  limits_tell(tells)
   return out
 end
 return answer(main)

@@ -5,7 +5,8 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff dead due index marks next notice sets triggers types
+-- USES    answer attempts backoff dead due index limits marks next notice sets settings triggers
+--         types
 -- KEYS    due none
 -- READS   run due dead attempts jobs next index conf
 -- WRITES  run due dead jobs attempts next index t notice
@@ -23,7 +24,9 @@ local function main()
   local ended = call('ZRANGEBYSCORE', RUN, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
   local ids, dues, priorities, dead, attempts, lost = {}, {}, {}, {}, {}, {}
   local first_due, bytes, rows = first_to_come(), 0, {}
-  local surplus, entries, more_surplus = dead_surplus()
+  local settings = call('MGET', CONF)[1] or ''
+  local surplus, entries, more_surplus = dead_surplus(settings)
+  local is_met = limits_are_met(settings)
   check_zset(RUN)
   check_zset(DEAD)
   index_check(entries)
@@ -64,9 +67,11 @@ local function main()
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
   dead_free(surplus, entries)
+  local tells = limits_leave(is_met, ids, lost)
   marked_leave(attempts, lost)
   triggers_set(dues)
   notice_due(first_due, dues)
+  limits_tell(tells)
   local more = #ended == BATCH * 2 or #ids < #ended / 2 or more_surplus
   return { now_us, #ids, #dead / 2, more and 1 or 0, #surplus, unpack(rows) }
 end

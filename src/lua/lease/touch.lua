@@ -1,12 +1,13 @@
 -- Reads the triggers of due jobs, which makes Redis expire them and publish that at once, and
--- claims the jobs whose owner its caller is; or forwards what is due, if the settings say so.
+-- claims the jobs whose owner its caller is, no more than the settings allow; or forwards what is
+-- due, if the settings say so.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer claims due gate owners tokens triggers
+-- USES    answer claims due gate limits owners tokens triggers
 -- KEYS    due none
--- READS   due run dead jobs attempts seq conf stream list t index
--- WRITES  stream list due jobs seq run dead attempts index t
+-- READS   due run dead jobs attempts seq conf stream list t index rate
+-- WRITES  stream list due jobs seq run dead attempts index t rate
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms
@@ -21,7 +22,8 @@
 --         next_due_ms     the first that is due later; 0: none
 --         n_unreadable    moved to dead, since they cannot be read
 --         n_lost          members without a record, removed
---         gate_ms         until when no job is given out and no trigger read; 0: they are
+--         gate_ms         until when no more jobs are given out, nor triggers read, and the times
+--                         above are 0; 0: more are
 --         n_forwarded     moved to a stream or a list, whosever they were: none is then running
 --         n_read          triggers read
 --         n_there         of these, still there
@@ -43,24 +45,26 @@ local RANK, N_MEMBERS = tonumber(ARGV[6]), tonumber(ARGV[7])
 local function is_own(id) return N_MEMBERS <= 1 or owner_of(id, N_MEMBERS) == RANK end
 
 -- What is due behind the cursor: the ids and due times of the jobs to claim, the triggers to read,
--- the last due time, and whether the caller may have more. What it does not claim it will ask for
--- by age, and the triggers of these are not read: their events would make it ask twice.
+-- the last due time, whether the caller may have more, and how many of its jobs it has seen. What
+-- it does not claim it will ask for by age, and the triggers of these are not read: their events
+-- would make it ask twice.
 local function due_jobs(cursor_ms, limit)
   local after = '(' .. decimal(cursor_ms)
   local found = call('ZRANGEBYSCORE', DUE, after, now_ms, 'WITHSCORES', 'LIMIT', 0, BATCH)
   local ids, dues, triggers = {}, {}, {}
-  local last_ms, more = cursor_ms, #found == BATCH * 2
+  local last_ms, more, n_own = cursor_ms, #found == BATCH * 2, 0
 
   for i = 1, #found, 2 do
     local id, due_ms = found[i], time_of(found[i + 1])
     local own = is_own(id)
     local claims = own and #ids < limit
+    if own then n_own = n_own + 1 end
     if claims then ids[#ids + 1], dues[#dues + 1] = id, due_ms end
     if claims or ARGV[8] == '1' then triggers[#triggers + 1] = TRIGGER .. id end
     more = more or own and not claims
     last_ms = due_ms
   end
-  return ids, dues, triggers, last_ms, more
+  return ids, dues, triggers, last_ms, more, n_own
 end
 
 -- The due times of the next jobs, as many as asked for.
@@ -88,12 +92,12 @@ end
 local function main()
   local limit, look = tonumber(ARGV[4]), math.min(BATCH, tonumber(ARGV[9]))
   local cursor_ms = math.min(tonumber(ARGV[5]), now_ms)
-  local ids, dues, triggers, last_ms, more = due_jobs(cursor_ms, limit)
   local stored = claim_check()
   local seq, settings = stored[1], stored[2]
   local token = token_last(seq)
 
-  local obeyed = (settings or ARGV[2] == '-') and settings_obey(settings, token)
+  local obeyed, limits
+  if settings or ARGV[2] == '-' then obeyed, limits = settings_obey(settings, token) end
   if obeyed then
     local gate_ms, n_forwarded, n_unreadable, n_lost, rows, taken, n_expired = unpack(obeyed)
     local oldest_due_ms, next_due_ms, known_ms, coming = 0, 0, 0, ''
@@ -106,6 +110,10 @@ local function main()
       0, n_expired, cursor_ms, oldest_due_ms > 0 and 1 or 0, known_ms, coming, unpack(rows) }
   end
 
+  local room, gate_ms = limit, 0
+  if limits then room = limits_room(limits, limit) end
+  local ids, dues, triggers, last_ms, more, n_own = due_jobs(cursor_ms, room)
+  local is_kept_back = room < math.min(limit, n_own)
   local n_there, n_expired = triggers_read(triggers)
 
   -- For a key the time is that of the script's start. Where that was a moment too early, the next
@@ -116,12 +124,13 @@ local function main()
   local function expired_of() return expired end
   local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, expired_of)
   if n_there > 0 then triggers_delete(taken) end
+  if limits then gate_ms = limits_close(limits, rows, is_kept_back) end
 
-  local known_ms, coming = 0, ''
-  local oldest_due_ms, next_due_ms = next_due()
-  if look > 0 then known_ms, coming = coming_jobs(look) end
-  more = (more or #taken < #ids) and 1 or 0
-  return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, 0, 0, #triggers, n_there,
-    n_expired, cursor_ms, more, known_ms, coming, unpack(rows) }
+  local oldest_due_ms, next_due_ms, known_ms, coming = 0, 0, 0, ''
+  if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
+  if gate_ms == 0 and look > 0 then known_ms, coming = coming_jobs(look) end
+  more = gate_ms == 0 and (more or #taken < #ids) and 1 or 0
+  return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, 0, #triggers,
+    n_there, n_expired, cursor_ms, more, known_ms, coming, unpack(rows) }
 end
 return answer(main)

@@ -5,9 +5,8 @@
 
 -- The dead jobs that are too many or too old, the oldest first, as many as a call may free, and
 -- their entries in the index; and whether there are more. Settings that this version cannot read,
--- and a key of another type, are no bounds: sweep has more to do.
-local function dead_surplus()
-  local text = call('MGET', CONF)[1] or ''
+-- and a key of another type, are no bounds: sweep has more to do. text: the settings.
+local function dead_surplus(text)
   if not string.find(text, '^1 .*dead_') then return {}, {}, false end
 
   local _, values = settings_read(text)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What is wrong with a job that was not left as the scripts leave it.
 --
--- USES    attempts index unique
+-- USES    attempts index limits unique
 
 -- The defect of a job, as check.lua names it, and its sets, with their scores; nil: it has none, or
 -- is gone.
@@ -14,7 +14,7 @@ local function defect_of(id)
 
   if call('HEXISTS', JOBS, id) == 0 then
     if #sets > 0 then return 'record', sets end
-    return call('HEXISTS', ATTEMPTS, id) == 1 and 'attempt' or nil, sets
+    return id ~= MET and call('HEXISTS', ATTEMPTS, id) == 1 and 'attempt' or nil, sets
   end
   if #sets == 0 then return 'none', sets end
   if #sets > 1 then return 'many', sets end

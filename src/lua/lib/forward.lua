@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids index jobs marks record sets settings tokens triggers unique verdict
+-- USES    attempts ids index jobs limits marks record sets settings tokens triggers unique verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -110,13 +110,18 @@ local function forward_read(ids, dues, token)
   return read, token
 end
 
--- Moves the oldest due jobs, as many as a call may and the target has room for. It adds first and
--- removes last: a full Redis, a target of another type or a missing right refuses it whole, and the
--- jobs wait. Returns what settings_obey() does.
+-- Moves the oldest due jobs, as many as a call may, the target has room for and rate allows. It
+-- adds first and removes last: a full Redis, a target of another type or a missing right refuses it
+-- whole, and the jobs wait. Returns what settings_obey() does.
 local function forward_jobs(values, token)
   local is_stream, key, length = target_of(values)
   local room = math.min(BATCH, (tonumber(values.forward_max) or math.huge) - length)
   if room < 1 then return { now_ms + FULL_MS, 0, 0, 0, {}, {}, 0 } end
+
+  local limits = limits_of(values)
+  local has_rate = limits and limits.n_starts
+  if has_rate then room = rate_room(limits, room) end
+  if room < 1 then return { rate_until(limits), 0, 0, 0, {}, {}, 0 } end
 
   local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, room)
   local ids, dues = {}, {}
@@ -139,5 +144,6 @@ local function forward_jobs(values, token)
   attempts_delete(read.lost)
   index_remove(read.entries)
   if n_there > 0 then write('DEL', unpack(triggers)) end
+  if has_rate then rate_keep(limits, n_moved) end
   return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }
 end

@@ -3,10 +3,10 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer notice settings
+-- USES    answer limits notice settings
 -- KEYS    due none
 -- READS   conf stream
--- WRITES  conf stream notice
+-- WRITES  conf rate stream notice
 -- ARGV    database
 --         changes         'name=value name=value'; an empty value: the default; '': only shows
 -- RETURNS now_us
@@ -30,6 +30,15 @@ local function target_kept(value)
   return is_near and not is_ours and #key <= 255 and kind .. ':' .. key or nil
 end
 
+-- The setting of a number.
+local function number_from(least)
+  local function kept(value)
+    local number = tonumber(string.match(value, '^%d+$'))
+    return number and number >= least and number <= 1000000000 and decimal(number) or nil
+  end
+  return { rule = 'must be a number from ' .. least .. ' to 1000000000', kept = kept }
+end
+
 -- Of each setting the value to be kept, by the one that was given; nil: it breaks the rule, as an
 -- empty one does, which is the default.
 local SETTINGS = {
@@ -47,20 +56,18 @@ local SETTINGS = {
       '} is the first hash tag of KEY, and KEY is none of the keys of lapse',
     kept = target_kept,
   },
-  forward_max = {
-    rule = 'must be a number from 1 to 1000000000',
+  forward_max = number_from(1),
+  max_running = number_from(1),
+  rate = {
+    rule = 'must be N/D: 1 to 10000 starts in 1ms to 1d, as 100/1s',
     kept = function(value)
-      local number = tonumber(string.match(value, '^%d+$'))
-      return number and number >= 1 and number <= 1000000000 and decimal(number) or nil
+      local digits, window = string.match(value, '^(%d+)/(%w+)$')
+      local n, ms = tonumber(digits), window and duration_ms(window)
+      local is_good = ms and n >= 1 and n <= 10000 and ms >= 1 and ms <= 86400000
+      return is_good and decimal(n) .. '/' .. window or nil
     end,
   },
-  dead_max = {
-    rule = 'must be a number from 0 to 1000000000',
-    kept = function(value)
-      local number = tonumber(string.match(value, '^%d+$'))
-      return number and number <= 1000000000 and decimal(number) or nil
-    end,
-  },
+  dead_max = number_from(0),
   dead_keep = {
     rule = 'must be a duration from 1s to 3652d: 90s 30m 12h 7d',
     kept = function(value)
@@ -132,7 +139,7 @@ end
 
 local function main()
   local names, values = settings_read(call('GET', CONF) or '1 ')
-  local wrong
+  local had_rate, wrong = values.rate, nil
 
   for word in string.gmatch(ARGV[2], '[^ ]+') do
     names[#names + 1] = string.match(word, '^[^=]*')
@@ -142,6 +149,7 @@ local function main()
   if wrong then return { now_us, wrong, '' } end
 
   local key, missing = groups_missing(values)
+  local forgets_starts = had_rate and not values.rate
   local words = settings_words(names, values)
   local settings = table.concat(words, ' ')
   if ARGV[2] == '' then return { now_us, '', settings } end
@@ -149,6 +157,7 @@ local function main()
   -- What begins with a removal works when Redis is out of memory.
   write('DEL', CONF)
   if #words > 0 then write('SET', CONF, '1 ' .. settings .. ' ') end
+  if forgets_starts then write('DEL', RATE) end
   for _, group in ipairs(missing) do
     write('XGROUP', 'create', key, group, '0', 'MKSTREAM') -- from its start: none misses an entry
   end

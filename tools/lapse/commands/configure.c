@@ -95,6 +95,9 @@ const struct command cmd_configure = {
             "settings:\n"
             "  paused=MS      no job is claimed until then, Unix time in ms, or +MS from now;\n"
             "                 lapse pause and lapse unpause set it\n"
+            "  max_running=N  at most N jobs run, of all listeners together; the others wait\n"
+            "  rate=N/D       at most N jobs start in any time of D, of all listeners together:\n"
+            "                 100/1s; D is 1ms to 1d\n"
             "  dead_max=N     of more dead jobs the oldest are freed; 0 frees all\n"
             "  dead_keep=D    dead jobs are freed so long after their death: 90s 30m 12h 7d.\n"
             "                 Without these two they stay. Listeners free them every sweep_ms\n"
@@ -104,6 +107,7 @@ const struct command cmd_configure = {
             "  lapse configure orders\n"
             "  lapse configure orders paused=+60000\n"
             "  lapse configure orders paused=\n"
+            "  lapse configure orders rate=100/1s max_running=8\n"
             "  lapse configure orders dead_keep=7d dead_max=100000\n",
     .run = configure_run,
 };
