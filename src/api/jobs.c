@@ -2,11 +2,10 @@
 /* lapse_schedule(), lapse_cancel(), lapse_reschedule(), lapse_kill(), lapse_get(). */
 #include "api/request.h"
 #include "api/spec.h"
+#include "job/made_id.h"
 #include "script/job_verbs.h"
 #include "base/error.h"
 #include "base/mem.h"
-
-enum { ID_DIGITS = 11 /* of 5 bits: a time in us for the next thousand years */ };
 
 struct job_call {
     struct request request;
@@ -177,27 +176,15 @@ static bool id_is_valid(const char *id)
 }
 
 /* ---- generated ids ---- */
-static char *put_digits(char *out, uint64_t bits)
-{
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuv"; /* sorted by their bytes */
-
-    for (int i = ID_DIGITS; i-- > 0; bits >>= 5) {
-        out[i] = digits[bits & 31];
-    }
-    return out + ID_DIGITS;
-}
-
 /* The time and 55 random bits. Redis sorts jobs that are due in the same millisecond by their ids,
  * so those of one handle run in the order in which they were scheduled. The time is that of this
  * machine, and always later than the one in the id before. */
-static void generate_id(struct lapse *l, char out[2 * ID_DIGITS + 1])
+static void generate_id(struct lapse *l, char out[2 * MADE_ID_DIGITS + 1])
 {
     int64_t now_us = clock_wall_us();
 
     l->last_id_us = now_us > l->last_id_us ? now_us : l->last_id_us + 1;
-    out = put_digits(out, (uint64_t)l->last_id_us);
-    out = put_digits(out, clock_random());
-    *out = '\0';
+    made_id_put(out, l->last_id_us, clock_random());
 }
 
 /* ---- the calls ---- */
@@ -270,7 +257,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     struct lapse_spec s;
     struct attributes attributes;
     struct job_call *r;
-    char generated[2 * ID_DIGITS + 1];
+    char generated[2 * MADE_ID_DIGITS + 1];
 
     if (!l || !spec_read(&s, spec) || !request_due_is_valid(l, s.due) ||
         !spec_attributes(&attributes, &s)) {

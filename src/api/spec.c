@@ -31,8 +31,8 @@ static bool spec_is_valid(const struct lapse_spec *s)
     bool has_body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
 
     bool waits = wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms);
-    bool choices = (unsigned)s->on_conflict <= LAPSE_DEBOUNCE &&
-                   (s->flags & ~(unsigned)(LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START)) == 0;
+    unsigned flags = LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START | LAPSE_CREATED;
+    bool choices = (unsigned)s->on_conflict <= LAPSE_DEBOUNCE && (s->flags & ~flags) == 0;
 
     return has_queue && has_id && has_body && waits && choices && max_wait_is_valid(s);
 }
@@ -204,6 +204,12 @@ static bool put_backoff(struct attributes *out, const struct lapse_spec *s)
     return false;
 }
 
+/* m: when the job was scheduled. Only Redis knows, so its script puts the time in here. */
+static bool put_created(struct attributes *out, const struct lapse_spec *s)
+{
+    return !(s->flags & LAPSE_CREATED) || attributes_add(out, 'm', span_of("0000000000000"));
+}
+
 /* r: how long one run may take. */
 static bool put_run(struct attributes *out, const struct lapse_spec *s)
 {
@@ -262,7 +268,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
         put_guard,  put_late,    put_priority, put_retry_for, put_tags,
-        put_unique, put_backoff, put_headers,  put_run,
+        put_unique, put_backoff, put_headers,  put_created,   put_run,
     };
 
     out->len = 0;

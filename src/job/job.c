@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/job.h"
 #include "base/mem.h"
+#include "job/made_id.h"
 
 enum {
     GUARD = 'G',
@@ -9,9 +10,11 @@ enum {
     TAG = 'T',
     UNIQUE = 'U',
     HEADER = 'h',
+    CREATED = 'm',
     RUN = 'r'
 }; /* the letters of attributes */
-enum { RUN_MIN_MS = 100 };
+enum { RUN_MIN_MS = 100, CREATED_DIGITS = 13 };
+static const int64_t DAY_MS = 86400000;
 static const int64_t RUN_MAX_MS = 366 * (int64_t)86400000;
 
 bool job_run_ms_ok(int64_t run_ms)
@@ -128,6 +131,18 @@ static void set_run(struct lapse_job *job, struct span attributes)
     }
 }
 
+/* One of another form, or that no script has written, counts as missing. */
+static void set_created(struct lapse_job *job, struct span attributes)
+{
+    struct span value;
+    int64_t ms;
+
+    if (attributes_find(attributes, CREATED, &value) && value.len == CREATED_DIGITS &&
+        span_decimal(value, EXACT_MAX, &ms)) {
+        job->created_ms = ms;
+    }
+}
+
 static void set_attempt(struct lapse_job *job, const struct attempt *a)
 {
     size_t len = a->reason.len < JOB_REASON_MAX ? a->reason.len : JOB_REASON_MAX;
@@ -167,6 +182,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         job->tries = record.tries;
         job->priority = priority_of(record.attributes);
         set_run(job, record.attributes);
+        set_created(job, record.attributes);
         set_late(job, record.attributes);
     }
 
@@ -371,6 +387,19 @@ uint64_t lapse_job_token(const struct lapse_job *job)
 int lapse_job_created(const struct lapse_job *job)
 {
     return job->created;
+}
+
+/* The clock that an id goes by may be ahead of that of Redis. */
+int64_t lapse_job_created_ms(const struct lapse_job *job)
+{
+    int64_t us;
+
+    if (job->created_ms) {
+        return job->created_ms;
+    }
+
+    bool is_made = made_id_us(span_of(job->id), &us);
+    return is_made && us / 1000 <= job->due_ms + DAY_MS ? us / 1000 : 0;
 }
 
 unsigned lapse_job_replicas(const struct lapse_job *job)

@@ -225,6 +225,21 @@ Test(schedule, with_a_key_is_about_the_job_that_holds_it)
     server_stop(s);
 }
 
+Test(schedule, with_created_keeps_when_the_job_was_stored_first)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--created", "x"), 0,
+           "\"created\":true,\"created_ms\":", NULL);
+    expect(lapse("get", "q", "a"), 0, "\"body\":\"x\",\"created_ms\":", NULL);
+    expect(lapse("get", "q", "a", "--format", "text"), 0, "\ncreated 2", NULL);
+    expect(lapse("list", "q"), 0, "\"body\":\"x\",\"created_ms\":", NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "1h", "x"), 0, "\"created\":true}\n", NULL);
+    expect(lapse("get", "q", "b"), 0, "\"body\":\"x\"}\n", NULL);
+    expect(lapse("schedule", "q", "--in", "1h", "x"), 0, "\"created\":true,\"created_ms\":", NULL);
+    server_stop(s);
+}
+
 Test(schedule, with_debounce_puts_a_job_off)
 {
     struct server *s = tool_redis();

@@ -23,6 +23,7 @@ void flow_copy(struct flow *f, struct flow_job *out, const struct lapse_job *job
     out->token = lapse_job_token(job);
     out->created = lapse_job_created(job);
     out->cancelled = lapse_job_cancelled(job);
+    out->created_ms = lapse_job_created_ms(job);
     out->replicas = lapse_job_replicas(job);
     out->via = lapse_job_via(job);
 }

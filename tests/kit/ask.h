@@ -12,7 +12,7 @@ struct flow_job {
     const char *body; /* the flow's to free */
     size_t body_len;
     enum lapse_state state;
-    int64_t due_ms, until_ms, claimed_us;
+    int64_t due_ms, until_ms, claimed_us, created_ms;
     unsigned try_no, tries;
     uint64_t token;
     int created;

@@ -59,6 +59,24 @@ Test(calls, an_id_that_lapse_makes_up_comes_with_the_job)
     waiting_start(&w);
     cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, &job), 0);
     cr_assert_eq(lapse_sync_get(w.s, "q", lapse_job_id(job), 0, NULL), 0);
+    cr_assert_gt(lapse_job_created_ms(job), 0, "the id tells");
+    lapse_sync_free(job);
+    waiting_end(&w, "q");
+}
+
+Test(calls, a_job_tells_when_it_was_created_if_that_was_asked)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+    struct lapse_spec spec = spec_of("a", "");
+
+    waiting_start(&w);
+    spec.flags = LAPSE_CREATED;
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, &job), 0);
+    cr_assert_eq(lapse_job_created_ms(job), lapse_job_due_ms(job) - HOUR);
+    lapse_sync_free(job);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, &job), 0);
+    cr_assert_eq(lapse_job_created_ms(job), lapse_job_due_ms(job) - HOUR);
     lapse_sync_free(job);
     waiting_end(&w, "q");
 }

@@ -291,3 +291,27 @@ Test(job_fill, knows_how_long_a_run_may_take_if_the_record_says_it_as_it_should)
     fill_with("r\003200r\003300", 10);
     cr_expect_eq(job->run_ms, 200, "of a letter that may come once the first counts");
 }
+
+/* m, in a record of form 2. */
+static void fill_created(const char *digits)
+{
+    char record[64] = {2, 0, (char)(2 + strlen(digits)), 'm', (char)strlen(digits)};
+
+    strcpy(record + 5, digits);
+    fill(LAPSE_WAITING, 1790000000500, "", record, 5 + strlen(digits), false);
+}
+
+Test(job_fill, tells_when_the_job_was_created_where_that_is_known)
+{
+    static const char *const others[] = {"0000000000000", "", "179000000000", "17900000000000",
+                                         "179000000000x"};
+
+    fill_created("1790000000000");
+    cr_expect_eq(lapse_job_created_ms(job), 1790000000000);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        fill_created(others[i]);
+        cr_expect_eq(lapse_job_created_ms(job), 0, "%s", others[i]);
+    }
+    fill(LAPSE_WAITING, 1790000000500, "", "\x01\x00", 2, true);
+    cr_expect_eq(lapse_job_created_ms(job), 0);
+}

@@ -4,7 +4,7 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts due index jobs marks next notice record rows sets triggers types unique
+-- USES    answer attempts created due index jobs marks next notice record rows sets triggers types unique
 -- KEYS    due none
 -- READS   due run dead jobs attempts next index
 -- WRITES  index next due jobs run dead attempts t notice
@@ -15,8 +15,8 @@
 --                           later than that after the first such call
 -- RETURNS now_us
 --         then per job: due_ms (made, with this id) | row (no body; then 0: kept as it is, 1: made,
---           2: due at another time; running: that is its life after the run)
---           | EEXIST | EBUSY | EINVAL | EDATA
+--           2: due at another time; running: that is its life after the run; made by a record with
+--           the attribute m: always) | EEXIST | EBUSY | EINVAL | EDATA
 --           EINVAL        due in over ten years
 --           EDATA         kept, and cannot be read
 --           fewer than asked: the next one is about a job or a key that one before it is about, or
@@ -79,7 +79,8 @@ local function meet_running(out, job, record, how, most_ms, due_ms)
   end
 
   if is_new then
-    if next_follows(attempt) then next_replace(job.id) end
+    local before = next_follows(attempt) and next_replace(job.id)
+    record = created_put(record, before)
     mark_follow(attempt, due_ms, until_ms)
     out.nexts[#out.nexts + 1], out.nexts[#out.nexts + 2] = job.id, record
     for _, entry in ipairs(next_own(job.id, record)) do out.added[#out.added + 1] = entry end
@@ -116,9 +117,9 @@ local function meet_waiting(out, job, how, most_ms, due_ms)
 end
 
 -- Of the jobs that are there: by place, what is answered, or when it is due and until when at the
--- latest; the ids of those that get another record; what leaves another set than due; entries of
--- the index that may have to go; and of those that run the records of next, with their entries, and
--- the attempts.
+-- latest, and the records of those that wait; the ids of those that get another record; what leaves
+-- another set than due; entries of the index that may have to go; and of those that run the records
+-- of next, with their entries, and the attempts.
 local function meet_all(ids, stored, strays)
   local out = { answers = {}, dues = {}, limits = {}, is_there = {}, replaced = {}, moved = {},
     entries = strays, shifted = {}, priorities = {}, nexts = {}, added = {}, asked = {} }
@@ -142,7 +143,7 @@ local function meet_all(ids, stored, strays)
     elseif set and how ~= '2' then
       local job = { id = id, set = set, record = old, before = before }
       job.row = job_row(id, set, score, string.sub(old, 1, record_header(old) or 0))
-      out.is_there[i] = job.row[2] == WAITING
+      out.is_there[i] = job.row[2] == WAITING and old
       if runs then
         out.answers[i] = meet_running(out, job, ARGV[4 * i + 1], how, most_ms, due_ms)
       elseif out.is_there[i] then
@@ -206,8 +207,9 @@ local function main()
       local text = until_ms and debounced_attempt(record, due_ms, until_ms) or ''
       if until_ms then attempts[#attempts + 1], attempts[#attempts + 2] = id, text end
       local waited = met and met.is_there[i]
-      reply = due_ms
-      if waited or id ~= ARGV[at] then
+      local stamped, is_stamped = created_put(record, waited)
+      record, reply = stamped, due_ms
+      if waited or is_stamped or id ~= ARGV[at] then
         reply = made_row(id, due_ms, text, record, waited and 2 or 1)
       end
       dues[#dues + 1], dues[#dues + 2] = due_ms, id

@@ -80,11 +80,12 @@ local function next_own(id, record)
   return entries_but(own, entries_but(others, key))
 end
 
--- Another record is to follow; the entries of this one leave the index.
+-- Another record is to follow; the entries of this one leave the index. Returns it.
 local function next_replace(id)
   local record = call('HGET', NEXT, id)
   next_bytes = next_bytes + #(record or '')
   for _, entry in ipairs(next_own(id, record)) do next_entries[#next_entries + 1] = entry end
+  return record
 end
 
 -- Its record leaves, and is that of no job.

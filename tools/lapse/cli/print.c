@@ -267,6 +267,9 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
         json_bool(&j, "cancelled", true);
     }
     json_unique(&j, job);
+    if (lapse_job_created_ms(job)) {
+        json_int(&j, "created_ms", lapse_job_created_ms(job));
+    }
     json_end(&j);
 }
 
@@ -281,6 +284,7 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
 
 void print_job_long(const struct lapse_job *job)
 {
+    char created[TIME_BYTES];
     char due[TIME_BYTES];
     char until[TIME_BYTES];
     char tries[TRIES_BYTES];
@@ -296,6 +300,9 @@ void print_job_long(const struct lapse_job *job)
     printf("id      %s\n", lapse_job_id(job));
     printf("state   %s%s\n", state_name(lapse_job_state(job)),
            lapse_job_cancelled(job) ? ", asked to stop" : "");
+    if (lapse_job_created_ms(job)) {
+        printf("created %s\n", time_text(created, lapse_job_created_ms(job)));
+    }
     printf("due     %s\n", time_text(due, lapse_job_due_ms(job)));
     printf("try     %u of %s\n", lapse_job_try(job), tries_text(job, tries));
     printf("token   %" PRIu64 "\n", lapse_job_token(job));

@@ -17,7 +17,7 @@ enum {
     BODY_BYTES = 1 << 20,
     BACKOFFS = 16,
     RUN_MIN_MS = 100,
-    MS_BYTES = 15, /* of a number of ms in the record, at most */
+    MS_BYTES = 15, /* of a number of ms in the record, at most, and of the time of --created */
 };
 
 struct tags {
@@ -252,6 +252,17 @@ static int set_fsync(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+static int set_created(const struct opt *o, char *value, void *field)
+{
+    unsigned *flags = field;
+
+    (void)o;
+    (void)value;
+    *flags |= LAPSE_CREATED;
+
+    return 0;
+}
+
 static int set_until_start(const struct opt *o, char *value, void *field)
 {
     unsigned *flags = field;
@@ -379,6 +390,8 @@ static const struct opt schedule_options[] = {
      "appendonly yes, or Valkey"},
     {"priority", 0, "N", set_priority, AT(spec.priority),
      "0 to 255: of jobs that are due in the same millisecond the higher runs first; default 0"},
+    {"created", 0, NULL, set_created, AT(spec.flags),
+     "keep when Redis has stored the job first: lapse get shows it; a generated id tells it anyhow"},
     {"tag", 0, "TAG", set_tag, AT(tags),
      "what the job is found by, together with others: lapse list --tag; up to 8 times"},
     {"header", 0, "NAME=VALUE", set_header, AT(headers),
@@ -544,7 +557,8 @@ static int check_attributes(const struct schedule_command *s)
     }
 
     bytes += backoff_bytes(&s->backoff) + guard_bytes(&s->guard) + ms_bytes(s->spec.run_ms) +
-             ms_bytes(s->spec.max_late_ms) + ms_bytes(s->spec.retry_for_ms);
+             ms_bytes(s->spec.max_late_ms) + ms_bytes(s->spec.retry_for_ms) +
+             ms_bytes(s->spec.flags & LAPSE_CREATED);
 
     if (bytes > ATTRIBUTES_MAX) {
         return usage_errorf("tags, headers, --unique, --if and what else the record says of the "
