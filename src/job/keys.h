@@ -43,6 +43,7 @@ enum keys_part {
     KEYS_LISTENERS,
     KEYS_INDEX,
     KEYS_NEXT,
+    KEYS_REPORT,
     KEYS_PARTS
 };
 const char *keys_part_name(enum keys_part part);

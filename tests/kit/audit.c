@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariant, read raw from Redis: each record is in exactly one state, its tags and the key
- * that it holds are in the index, a record that follows a run is of a job that runs, and nothing
- * else lies about. */
+ * that it holds are in the index, a record that follows a run is of a job that runs, a report is of
+ * a job that has one, and nothing else lies about. */
 #include "audit.h"
 #include "redis.h"
 #include <criterion/criterion.h>
@@ -13,10 +13,26 @@
 #include <string.h>
 
 /* ENTRIES: those that the index should have. ALLOWED: those that it may have, too. NEXT: whose
- * record follows a run; FOLLOWED: whose attempt says that one does. */
-enum { DUE, RUN, DEAD, JOBS, ATTEMPTS, INDEX, ENTRIES, ALLOWED, NEXT, FOLLOWED, N_SETS };
-static const char *const set_name[N_SETS] = {"due",   "run",     "dead",    "jobs", "attempts",
-                                             "index", "entries", "allowed", "next", "followed"};
+ * record follows a run; FOLLOWED: whose attempt says that one does; REPORT and REPORTED
+ * likewise. */
+enum {
+    DUE,
+    RUN,
+    DEAD,
+    JOBS,
+    ATTEMPTS,
+    INDEX,
+    ENTRIES,
+    ALLOWED,
+    NEXT,
+    FOLLOWED,
+    REPORT,
+    REPORTED,
+    N_SETS
+};
+static const char *const set_name[N_SETS] = {"due",      "run",      "dead",    "jobs",
+                                             "attempts", "index",    "entries", "allowed",
+                                             "next",     "followed", "report",  "reported"};
 static const char *const other_name[] = {"seq", "conf", "stream", "list", "rate", "listeners"};
 
 struct queue {
@@ -53,11 +69,13 @@ static void read_queue(struct server *s, struct queue *q)
         "for i = #r[5], 1, -1 do if r[5][i] == '{max_running}' then table.remove(r[5], i) end end "
         "r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
         "0, -1) r[7], r[8], r[9], r[10] = {}, {}, redis.pcall('HKEYS', KEYS[1] .. 'next'), {} "
+        "r[11], r[12] = redis.pcall('HKEYS', KEYS[1] .. 'report'), {} "
         "local attempts = redis.pcall('HGETALL', KEYS[1] .. 'attempts') for i = 1, #attempts, 2 do "
         "if "
         "string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*j=1') then "
         "table.insert(r[10], "
-        "attempts[i]) end end "
+        "attempts[i]) end if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*o=1') "
+        "then table.insert(r[12], attempts[i]) end end "
         /* a key is held in due, but for one until start that has been claimed; and in run, where
          * the last lease may have ended unswept: of all tries, of the time for them, or of a run
          * that another record follows */
@@ -118,6 +136,20 @@ static void check_index(const struct queue *q)
     }
 }
 
+static void check_reports(const struct queue *q)
+{
+    for (size_t i = 0; i < q->set[REPORT]->elements; i++) {
+        if (!has(q->set[REPORTED], q->set[REPORT]->element[i])) {
+            DEFECT("%sreport %s is of no job", q->prefix, q->set[REPORT]->element[i]->str);
+        }
+    }
+    for (size_t i = 0; i < q->set[REPORTED]->elements; i++) {
+        if (!has(q->set[REPORT], q->set[REPORTED]->element[i])) {
+            DEFECT("%sreport %s is missing", q->prefix, q->set[REPORTED]->element[i]->str);
+        }
+    }
+}
+
 static void check_queue(const struct queue *q)
 {
     const redisReply *jobs = q->set[JOBS];
@@ -161,6 +193,7 @@ static void check_queue(const struct queue *q)
         }
     }
     check_index(q);
+    check_reports(q);
 }
 
 static bool known(const struct queue *q, const char *rest, size_t len)

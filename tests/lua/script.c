@@ -414,7 +414,7 @@ static void add_pending(void)
 
 /* Something is asked of these: of stop, tagged, again and put, which run, and of old, which waits
  * because an older version has ended its run. The record of put after its run lies in next, and
- * there is one of no job. */
+ * there is one of no job. All of them have reports, and that job, too. */
 static void marks(void)
 {
     ask("HSET s:{q}:jobs stop %b again %b old %b", "\1\0", (size_t)2, "\1\0", (size_t)2, "\1\0",
@@ -423,16 +423,17 @@ static void marks(void)
     given("schedule", "0 tagged +0 0 " TAG_A);
     ask("ZREM s:{q}:due tagged");
     ask("ZADD s:{q}:run %lld tagged", (long long)T + 1000);
-    ask("HSET s:{q}:attempts tagged %s", "2 14 me 1 10 5 5 x=1,c=1 ");
+    ask("HSET s:{q}:attempts tagged %s", "2 14 me 1 10 5 5 x=1,c=1,o=1 ");
     given("schedule", "0 put +0 0 " TAG_A);
     ask("ZREM s:{q}:due put");
     ask("ZADD s:{q}:run %lld put", (long long)T + 1000);
-    ask("HSET s:{q}:attempts put %s",
-        text("2 15 me 1 10 5 5 x=1,d=%lld,j=1,w=%lld ", (long long)T + 500, (long long)T + 500));
+    ask("HSET s:{q}:attempts put %s", text("2 15 me 1 10 5 5 x=1,o=1,d=%lld,j=1,w=%lld ",
+                                           (long long)T + 500, (long long)T + 500));
     ask("HSET s:{q}:next put %b gone %b", "\1\0", (size_t)2, "\1\0", (size_t)2);
     ask("ZADD s:{q}:due 6 old");
-    ask("HSET s:{q}:attempts stop %s again %s old %s", "2 11 me 1 10 5 5 c=1 ",
-        text("2 12 me 1 10 5 5 d=%lld ", (long long)T + 500), "2 13 me 1 10 5 5 c=1 ");
+    ask("HSET s:{q}:attempts stop %s again %s old %s", "2 11 me 1 10 5 5 o=1,c=1 ",
+        text("2 12 me 1 10 5 5 o=1,d=%lld ", (long long)T + 500), "2 13 me 1 10 5 5 o=1,c=1 ");
+    ask("HSET s:{q}:report tagged a put b stop c again d old e gone f");
 }
 
 /* It is the record that follows which has the tag. */
@@ -554,6 +555,7 @@ const struct script_call script_calls[] = {
     {"renew", "0 me r U+3 5"},
     {"renew", "unique=1; 0 me ue U+20002 5"},
     {"renew", "met=1; 0 me r U+3 5"},
+    {"report", "0 me r U+3 text"},
     {"sweep", "0"},
     {"sweep", "again=1; 0"},
     {"sweep", "ended; 0"},
@@ -567,6 +569,7 @@ const struct script_call script_calls[] = {
     {"touch", "forward=list:s:{q}:list tags=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "unique=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "rate=5/1s max_running=5; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "marks; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},
@@ -589,6 +592,7 @@ const struct script_call script_calls[] = {
     {"check", "0 due 0 100"},
     {"check", "0 attempts 0 100"},
     {"check", "marks; 0 next 0 100"},
+    {"check", "marks; 0 report 0 100"},
     {"check", "tags=1; 0 index 0 100"},
     {"mend", "0 m n r"},
     {"mend", "marks; 0 gone put"},
@@ -672,6 +676,7 @@ char *keys(void)
                {"jobs", "HGETALL %s", '='},
                {"attempts", "HGETALL %s", '='},
                {"next", "HGETALL %s", '='},
+               {"report", "HGETALL %s", '='},
                {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
     char *out;
     size_t len;

@@ -1,13 +1,14 @@
 -- Looks for jobs with a defect, in a page of one of the queue's keys, and for entries of the index
--- without a job.
+-- and reports without a job.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer defects index record
+-- USES    answer defects index record reports
 -- KEYS    due none
--- READS   due run dead jobs attempts next index
+-- READS   due run dead jobs attempts next index report
 -- ARGV    database
---         key             its end: jobs, due, run, dead, attempts, next or index
+--         key             its end: jobs, due, run, dead, attempts, next, report or
+--                         index
 --         page            0: the first
 --         count           of the page, about
 -- RETURNS now_us
@@ -24,8 +25,9 @@
 --           tag           it has one, or holds a unique key, that is not in the index
 --           entry         of the index, which stands in the place of the id: no record says it
 --           next          it does not run, and a record waits for the end of its run
+--           report        there is one of a job that has none, or is gone
 --           each is found once: none, many, holder and tag in jobs, record in the first of its
---           sets, attempt in attempts, next in next, entry in index
+--           sets, attempt in attempts, next in next, report in report, entry in index
 -- ERRORS  Redis's own
 -- COST    O(1) a job, and the page's bytes
 
@@ -41,7 +43,7 @@ local function suspects(key, ids)
       if run[i] or not due[i] == not dead[i] then out[#out + 1] = ids[first + i - 1] end
     end
   end
-  local is_other = key ~= JOBS and key ~= INDEX and key ~= NEXT
+  local is_other = key ~= JOBS and key ~= INDEX and key ~= NEXT and key ~= REPORT
   for _, id in ipairs(is_other and ids or {}) do
     if call('HEXISTS', JOBS, id) == 0 then out[#out + 1] = id end
   end
@@ -49,7 +51,7 @@ local function suspects(key, ids)
 end
 
 local function scan(key, page, count)
-  if key == JOBS or key == ATTEMPTS or key == NEXT then
+  if key == JOBS or key == ATTEMPTS or key == NEXT or key == REPORT then
     return call('HSCAN', key, page, 'COUNT', count)
   end
   return call('ZSCAN', key, page, 'COUNT', count)
@@ -66,6 +68,7 @@ local function main()
       if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
       if key == JOBS and #index_missing(id, value) > 0 then found[#found + 1] = { id, 'tag' } end
       if key == NEXT and not next_stays(id) then found[#found + 1] = { id, 'next' } end
+      if key == REPORT and not report_stays(id) then found[#found + 1] = { id, 'report' } end
       if key == INDEX and index_is_stray(id) then found[#found + 1] = { id, 'entry' } end
     end
   end

@@ -2,15 +2,16 @@
 -- with a reason that says what was found. Of several sets a job stays in the one that loses
 -- nothing: that of a live lease, else the one from which it runs again. Entries of the index are
 -- made as the records say. A record that waits for the end of a run is that of its job, if the job
--- does not run; and goes, if the job is gone, or runs and is not to wait again.
+-- does not run; and goes, if the job is gone, or runs and is not to wait again. A report goes of
+-- which no attempt speaks.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due index jobs marks next notice record sets triggers types
---         unique
+-- USES    answer attempts defects due index jobs marks next notice record reports sets triggers
+--         types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next index
--- WRITES  index t jobs attempts next dead due run notice
+-- READS   due run dead jobs attempts next index report
+-- WRITES  index t jobs attempts report next dead due run notice
 -- ARGV    database
 --         then per job: id
 --           id            or an entry of the index, which has a space
@@ -78,6 +79,13 @@ local function next_defect(id, what, sets, stays)
   return 'next'
 end
 
+-- Of a report of which no attempt speaks; returns what was found.
+local function report_defect(id)
+  if call('HEXISTS', REPORT, id) == 0 or report_stays(id) then return nil end
+  report_forget(id)
+  return 'report'
+end
+
 local function main()
   local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
@@ -90,6 +98,7 @@ local function main()
     local what, sets = defect_of(id)
     local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE) or RUN
     local index_what = index_defect(id, missing, stray)
+    local report_what = report_defect(id)
 
     if DIES[what] then
       local record = call('HGET', JOBS, id)
@@ -103,7 +112,7 @@ local function main()
       priorities[id] = record_priority(call('HGET', NEXT, id) or call('HGET', JOBS, id))
     end
     local next_what = next_defect(id, what, sets, stays)
-    out[at] = what or index_what or next_what or ''
+    out[at] = what or index_what or next_what or report_what or ''
     for _, set in ipairs(what and sets or {}) do
       if set ~= stays then table.insert(leaves[set], id) end
     end
@@ -117,6 +126,7 @@ local function main()
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   jobs_put(records)
   attempts_put(attempts)
+  report_leave()
   next_leave()
   set_add(DEAD, dead)
   set_add(DUE, due_entries(dues, priorities))

@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index marks next record removal rows sets
+-- USES    answer attempts index marks next record removal reports rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts next index
--- WRITES  due run dead jobs attempts next t index notice
+-- READS   due run dead jobs attempts next index report
+-- WRITES  due run dead jobs attempts report next t index notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs is asked to stop; 0: it is not
@@ -48,6 +48,7 @@ local function main()
       reply = job_row(id, set or DEAD, score or now_ms, header)
       table.insert(leaves[set or DEAD], id)
       deleted[#deleted + 1] = id
+      report_ends_by(id, reply[4])
       index_entries(entries, id, record)
       if before then
         followed[#followed + 1] = id

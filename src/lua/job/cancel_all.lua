@@ -4,10 +4,10 @@
 --
 -- KIND    single
 -- ROLE    producer
--- USES    answer index marks removal selections
+-- USES    answer index marks removal reports selections
 -- KEYS    due none
--- READS   due run dead jobs attempts next seq index
--- WRITES  due run dead jobs attempts next t index notice
+-- READS   due run dead jobs attempts next seq index report
+-- WRITES  due run dead jobs attempts report next t index notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
 --         tag             those with this tag; '': any
@@ -29,6 +29,7 @@ local function main()
 
   for i, job in ipairs(jobs) do
     ids[i] = job.id
+    report_ends_by(job.id, job.text)
     table.insert(leaves[job.set], job.id)
     if job.entries then
       for _, entry in ipairs(job.entries) do entries[#entries + 1] = entry end

@@ -1,14 +1,14 @@
--- Shows jobs, bodies included.
+-- Shows jobs, bodies and reports included.
 --
 -- KIND    batch, read-only, ids may repeat
 -- ROLE    monitor
--- USES    answer next record rows sets
+-- USES    answer next record reports rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts next
+-- READS   due run dead jobs attempts next report
 -- ARGV    database
 --         then per job: id
 -- RETURNS now_us
---         then per job: row | ENOENT | EDATA
+--         then per job: row (then its report, if it has one) | ENOENT | EDATA
 --           EDATA         it cannot be read
 --           fewer than asked: these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own
@@ -28,7 +28,10 @@ local function main()
     elseif not record_header(record) then
       out[at] = 'EDATA'
     else
-      out[at] = job_row(id, set, score, record)
+      local row = job_row(id, set, score, record)
+      row[6] = report_of(id, row[4])
+      bytes = bytes + #(row[6] or '')
+      out[at] = row
     end
     bytes = bytes + (record and #record or 0)
   end

@@ -4,10 +4,10 @@
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
--- USES    answer attempts due index marks moves next record rows sets unique
+-- USES    answer attempts due index marks moves next record reports rows sets unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next index
--- WRITES  index due run dead attempts jobs next t notice
+-- READS   due run dead jobs attempts next index report
+-- WRITES  index due run dead attempts report jobs next t notice
 -- ARGV    database
 --         then per job: id, due, running
 --           due           '+ms' from now, or ms
@@ -67,7 +67,10 @@ local function main()
       else
         local text = ''
         if before then text = next_take(id, before, record, attempt_read(reply[4]), due_ms) end
-        if is_over(reply) then revived[#revived + 1], reply[4] = id, text end
+        if is_over(reply) then
+          report_ends_by(id, reply[4])
+          revived[#revived + 1], reply[4] = id, text
+        end
         reply[2], reply[3] = WAITING, due_ms
         dues[#dues + 1], dues[#dues + 2], priorities[id] = due_ms, id, record_priority(record)
         if set ~= DUE then moved[#moved + 1] = { set, { id } } end
@@ -79,6 +82,7 @@ local function main()
   next_entries_stay(entries)
   index_check(entries)
   index_check(next_entries)
+  report_check()
   index_add(entries)
   jobs_wait(first_due, dues, moved, revived, priorities)
   return out

@@ -5,10 +5,10 @@
 --
 -- KIND    single, needs memory
 -- ROLE    producer
--- USES    answer attempts due index moves next record selections unique
+-- USES    answer attempts due index moves next record reports selections unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next seq index
--- WRITES  index due run dead attempts jobs next t notice
+-- READS   due run dead jobs attempts next seq index report
+-- WRITES  index due run dead attempts report jobs next t notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
 --         tag             those with this tag; '': any
@@ -57,13 +57,17 @@ local function main()
       dues[#dues + 1], dues[#dues + 2], priorities[id] = at_ms, id, record_priority(job.record)
       if job.set ~= DUE then table.insert(leaves[job.set], id) end
       if job.before then next_take(id, job.before, job.record, attempt_read(job.text), at_ms) end
-      if job.state == DIED or job.asked then revived[#revived + 1] = id end
+      if job.state == DIED or job.asked then
+        report_ends_by(id, job.text)
+        revived[#revived + 1] = id
+      end
     end
   end
 
   next_entries_stay(entries)
   index_check(entries)
   index_check(next_entries)
+  report_check()
   index_add(entries)
   local moved = { { RUN, leaves[RUN] }, { DEAD, leaves[DEAD] } }
   jobs_wait(first_due, dues, moved, revived, priorities)

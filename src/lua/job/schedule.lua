@@ -4,10 +4,11 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts created due index jobs marks next notice record rows sets triggers types unique
+-- USES    answer attempts created due index jobs marks next notice record reports rows sets
+--         triggers types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next index
--- WRITES  index next due jobs run dead attempts t notice
+-- READS   due run dead jobs attempts next index report
+-- WRITES  index next due jobs run dead attempts report t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms
@@ -161,6 +162,10 @@ local function meet_all(ids, stored, strays)
       end
     end
   end
+
+  local replaced = out.replaced
+  local texts = #replaced > 0 and call('HMGET', ATTEMPTS, unpack(replaced)) or {}
+  for i, id in ipairs(replaced) do report_ends_by(id, texts[i] or '') end
   return out
 end
 
@@ -226,10 +231,12 @@ local function main()
     for _, entry in ipairs(met.added) do entries[#entries + 1] = entry end
     next_entries_stay(entries)
   end
-  if met or #attempts > 0 then check_hash(ATTEMPTS) end
+  local has_read = met and #met.replaced > 0
+  if not has_read and (met or #attempts > 0) then check_hash(ATTEMPTS) end
   index_check(entries)
   if met then index_check(met.entries) end
   index_check(next_entries)
+  report_check()
   if met and #met.nexts > 0 then check_hash(NEXT) end
   index_add(entries)
   if met then next_put(met.nexts) end
@@ -241,6 +248,7 @@ local function main()
       set_remove(set, id)
     end
     attempts_delete(met.replaced)
+    report_leave()
     attempts_put(met.asked)
     next_leave()
     if #met.entries > 0 then index_remove(entries_but(met.entries, entries)) end

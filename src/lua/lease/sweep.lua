@@ -5,11 +5,11 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff dead due index limits marks next notice sets settings triggers
---         types
+-- USES    answer attempts backoff dead due index limits marks next notice reports sets settings
+--         triggers types
 -- KEYS    due none
--- READS   run due dead attempts jobs next index conf
--- WRITES  run due dead jobs attempts next index t notice
+-- READS   run due dead attempts jobs next index conf report
+-- WRITES  run due dead jobs attempts report next index t notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us
@@ -28,7 +28,7 @@ local function main()
   local surplus, entries, more_surplus = dead_surplus(settings)
   local is_met = limits_are_met(settings)
   check_zset(RUN)
-  check_zset(DEAD)
+  if #surplus == 0 then check_zset(DEAD) end
   index_check(entries)
 
   for i = 1, #ended, 2 do
@@ -59,6 +59,7 @@ local function main()
       end
     elseif not has_record then
       lost[#lost + 1] = id
+      report_ends(id, attempt)
     end
   end
 

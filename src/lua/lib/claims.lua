@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts ids index jobs marks record sets settings tokens triggers types verdict
+-- USES    attempts ids index jobs marks record reports sets settings tokens triggers types verdict
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -15,10 +15,13 @@ end
 
 -- The attempt that a claim goes on from, and whether the job is to go instead. Of a job that waits
 -- nothing is asked any more, unless an older version, which does not know of it, ended its run.
-local function attempt_before(text)
+local function attempt_before(id, text)
   local attempt = attempt_read(text)
   if not attempt then return NO_ATTEMPT end
-  if attempt.more and mark_due(attempt) then return NO_ATTEMPT end
+  if attempt.more and mark_due(attempt) then
+    report_ends(id, attempt)
+    return NO_ATTEMPT
+  end
   return attempt, attempt.more and mark_cancels(attempt)
 end
 
@@ -41,13 +44,15 @@ local function claim_jobs(token, ids, dues, extra)
     for i = at, last do
       local id, record = ids[i], records[i - at + 1]
       local len, tries, _, _, attributes = record_header(id_valid(id) and record or '')
-      local before, goes = attempt_before(texts[i - at + 1])
+      local before, goes = attempt_before(id, texts[i - at + 1])
       local by, try, reason = before.token, before.try, before.reason
       local verdict, more
       if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
+      if before.more and attempt_more(before, 'o') then more = report_noted(more) end
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
 
+      if not record or goes or verdict == SKIPPED then report_ends(id, before) end
       if record and (goes or verdict == SKIPPED) then
         gone[#gone + 1] = id
         index_entries(entries, id, record)
@@ -85,6 +90,7 @@ local function claim_jobs(token, ids, dues, extra)
   end
 
   index_check(entries)
+  report_check()
   set_remove(DUE, taken)
   jobs_delete(gone)
   if #run > 0 then token_keep(token) end
@@ -93,6 +99,7 @@ local function claim_jobs(token, ids, dues, extra)
   attempts_put(attempts)
   attempts_delete(lost)
   attempts_delete(gone)
+  report_leave()
   index_remove(entries)
   return rows, n_unreadable, #lost, taken
 end

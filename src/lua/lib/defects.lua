@@ -28,6 +28,14 @@ local function next_stays(id)
     and call('HEXISTS', JOBS, id) == 1
 end
 
+-- Does the attempt of a job say that it has a report? One of a newer version may.
+local function report_stays(id)
+  local text = call('HGET', ATTEMPTS, id)
+  local attempt = attempt_read(text)
+  if text and not attempt then return true end
+  return attempt and attempt_more(attempt, 'o') ~= nil
+end
+
 -- The entries that a job should have. all: also that of a key until start, which it may hold: it
 -- does not take that again where a run was to be followed by another.
 local function index_own(id, record, all)

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids index jobs limits marks record sets settings tokens triggers unique verdict
+-- USES    attempts ids index jobs limits marks record reports sets settings tokens triggers unique
+--         verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -88,6 +89,7 @@ local function forward_read(ids, dues, token)
       local before = attempt_read(texts[i - at + 1]) or NO_ATTEMPT
       local goes, verdict, more = mark_cancels(before), nil, nil
       if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
+      if before.more and attempt_more(before, 'o') then more = report_noted(more) end
       bytes = bytes + #(record or '')
       read.taken[#read.taken + 1] = id
 
@@ -99,10 +101,12 @@ local function forward_read(ids, dues, token)
         refuse(i, record, verdict, before, tries, more)
       elseif not record then
         read.lost[#read.lost + 1] = id
+        report_ends(id, before)
       end
       if record and goes or len and (not verdict or verdict == SKIPPED) then
         read.gone[#read.gone + 1] = id
         index_entries(read.entries, id, record)
+        report_ends(id, before)
       end
     end
     at, chunk = last + 1, chunk * 2
@@ -128,6 +132,7 @@ local function forward_jobs(values, token)
   for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
   local read, last_token = forward_read(ids, dues, token)
   index_check(read.entries)
+  report_check()
 
   local triggers, n_moved = {}, #read.jobs
   for i, id in ipairs(read.taken) do triggers[i] = TRIGGER .. id end
@@ -142,6 +147,7 @@ local function forward_jobs(values, token)
   attempts_put(read.attempts)
   attempts_delete(read.gone)
   attempts_delete(read.lost)
+  report_leave()
   index_remove(read.entries)
   if n_there > 0 then write('DEL', unpack(triggers)) end
   if has_rate then rate_keep(limits, n_moved) end

@@ -13,6 +13,14 @@ local function is_held(text, token)
   return text and string.sub(text, 2, #first + 1) == first and string.find(text, '^[12]')
 end
 
+-- A token, and the report that may stand behind it.
+local function token_split(text)
+  text = text or ''
+  local blank = string.find(text, ' ', 1, true)
+  if not blank then return text end
+  return string.sub(text, 1, blank - 1), string.sub(text, blank + 1)
+end
+
 -- Of each job in ARGV[3], ARGV[3 + step]... (an id, its token, and more) the attempt, where ARGV[2]
 -- still holds it; else false. Then whether anybody has met max_running: lib/limits.lua. And when
 -- their leases end.

@@ -3,7 +3,7 @@
 -- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
 -- Beside d may stand j=1, lib/next.lua says why, and w=MS, as in an attempt that waits.
 --
--- USES    attempts due ids index jobs next notice sets triggers types unique
+-- USES    attempts due ids index jobs next notice reports sets triggers types unique
 
 -- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
 local function mark_set(attempt, mark)
@@ -62,7 +62,10 @@ local function marked_end(id, attempt, dues, priorities)
     due_ms, marked_gone[#marked_gone + 1] = -1, id
     if attempt_more(attempt, 'x') then index_entries(marked_entries, id, call('HGET', JOBS, id)) end
   end
-  if due_ms then marked_over[#marked_over + 1] = id end
+  if due_ms then
+    marked_over[#marked_over + 1] = id
+    report_ends(id, attempt)
+  end
   return due_ms
 end
 
@@ -80,6 +83,7 @@ local function marked_check()
   end
   index_check(marked_entries)
   index_check(next_entries)
+  report_check()
 end
 
 -- After they have left run. attempts: id, text, id, text... of the others; lost: the ids of those
@@ -89,6 +93,7 @@ local function marked_leave(attempts, lost)
   attempts_delete(marked_over)
   attempts_put(attempts)
   attempts_delete(lost)
+  report_leave()
   next_leave()
   index_remove(marked_entries)
 end

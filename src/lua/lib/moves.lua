@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Jobs that wait from now on, or will after their run: lib/marks.lua.
 --
--- USES    attempts due marks next notice sets triggers
+-- USES    attempts due marks next notice reports sets triggers
 
 -- first_due: first_to_come() before. dues: due time, id, due time, id... leaves: { set, ids }... of
 -- those that are in another set than due. revived: the ids of those whose tries start over.
@@ -10,6 +10,7 @@ local function jobs_wait(first_due, dues, leaves, revived, priorities)
   set_add(DUE, due_entries(dues, priorities))
   for _, from in ipairs(leaves) do set_remove(from[1], from[2]) end
   attempts_delete(revived)
+  report_leave()
   next_leave()
   attempts_put(marked_attempts)
   for i = 1, #dues, 2 do
