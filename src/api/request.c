@@ -5,14 +5,14 @@
 
 #define YEAR_2200_MS ((int64_t)7258118400000)
 
-static int request_check(const struct lapse *l, size_t body_len)
+static int request_check(const struct lapse *l, const struct request_spec *spec)
 {
     const struct lapse_options *set = &l->context.options;
 
-    if (l->closing) {
+    if (l->closing && !spec->of_lease) {
         return LAPSE_ECLOSED;
     }
-    if (l->n_pending >= set->max_pending || body_len > set->max_bytes - l->n_bytes) {
+    if (l->n_pending >= set->max_pending || spec->body_len > set->max_bytes - l->n_bytes) {
         return LAPSE_EFULL;
     }
 
@@ -23,7 +23,7 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
 {
     size_t queue_size = strlen(spec->queue) + 1;
     size_t id_size = strlen(spec->id) + 1;
-    int err = request_check(l, spec->body_len);
+    int err = request_check(l, spec);
 
     if (err) {
         return err;

@@ -26,6 +26,7 @@ struct request_spec {
     size_t body_len;
     size_t extra_len;
     size_t answer_id_len; /* of an id that the answer may have instead; 0: it has none */
+    bool of_lease;        /* it is made by who holds the job, while the handle is closing, too */
     void *arg;
     void (*run)(struct task *t);
     void (*done)(struct task *t, bool alive);

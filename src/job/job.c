@@ -24,7 +24,9 @@ bool job_run_ms_ok(int64_t run_ms)
 
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
-    return strlen(queue) + 1 + row->id.len + 1 + (with_body ? row->record.len : 0);
+    size_t body_len = with_body ? row->record.len + row->report.len : 0;
+
+    return strlen(queue) + 1 + row->id.len + 1 + body_len;
 }
 
 static char *put_text(char *to, struct span text, const char **field)
@@ -156,6 +158,15 @@ static void set_attempt(struct lapse_job *job, const struct attempt *a)
     job->reason[len] = '\0';
 }
 
+/* An empty one is a report, too. */
+static void set_report(struct lapse_job *job, struct span report, char *texts)
+{
+    if (report.at) {
+        job->report = report.len ? memcpy(texts, report.at, report.len) : "";
+        job->report_len = report.len;
+    }
+}
+
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body)
 {
@@ -200,6 +211,10 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
     if (with_body && record.body.len) {
         job->body = memcpy(texts, record.body.at, record.body.len);
         job->body_len = record.body.len;
+        texts += record.body.len;
+    }
+    if (with_body) {
+        set_report(job, row->report, texts);
     }
 }
 
@@ -279,8 +294,8 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
     struct span queue = span_of(job->queue);
     struct span id = span_of(job->id);
     struct span entry = span_of(lapse_job_entry(job));
-    size_t texts_len =
-        queue.len + 1 + id.len + 1 + entry.len + 1 + job->attributes_len + job->body_len;
+    size_t bytes_len = job->body_len + job->report_len;
+    size_t texts_len = queue.len + 1 + id.len + 1 + entry.len + 1 + job->attributes_len + bytes_len;
     struct lapse_job *dup = mem_new(sizeof *dup, texts_len);
 
     if (!dup) {
@@ -304,7 +319,9 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
     dup->body = "";
     if (job->body_len) {
         dup->body = memcpy(texts, job->body, job->body_len);
+        texts += job->body_len;
     }
+    set_report(dup, (struct span){job->report, job->report_len}, texts);
 
     return dup;
 }
@@ -342,6 +359,14 @@ const void *lapse_job_body(const struct lapse_job *job, size_t *len)
         *len = job->body_len;
     }
     return job->body;
+}
+
+const void *lapse_job_report(const struct lapse_job *job, size_t *len)
+{
+    if (len) {
+        *len = job->report_len;
+    }
+    return job->report;
 }
 
 enum lapse_state lapse_job_state(const struct lapse_job *job)

@@ -7,7 +7,7 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these five, and entry, lie in the same allocation as the job */
+    /* these five, entry and report lie in the same allocation as the job */
     const char *queue;
     const char *id;
     const char *tags;    /* each terminated, and behind them ""; or NULL */
@@ -44,6 +44,9 @@ struct lapse_job {
 
     uint64_t deliveries; /* of its entry in a stream; 0: it comes from none */
     const char *entry;   /* the id of that; NULL: it has none */
+
+    const void *report; /* NULL: it has none, or was answered without it */
+    size_t report_len;
 };
 
 /* A handler in another thread may read it while the loop renews the lease. */
@@ -76,7 +79,8 @@ struct job_row {
     struct span record;
     int64_t state; /* of a claim it may be JOB_SKIPPED, too */
     int64_t score_ms;
-    int64_t place; /* in the list of ids that was asked for; 0: in none */
+    int64_t place;      /* in the list of ids that was asked for; 0: in none */
+    struct span report; /* of an answer of get; NULL: it has none */
 };
 
 /* The bytes that the texts of a row take. */

@@ -253,6 +253,11 @@ void lease_forget(struct lease *l)
     lease_dispose(l);
 }
 
+bool lease_is_ours(const struct lease *l)
+{
+    return l->leases && l->state == LEASE_RUNNING && !l->given_back;
+}
+
 /* ---- renewal ---- */
 static bool lease_is_held(const struct lease *l)
 {

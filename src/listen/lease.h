@@ -152,6 +152,8 @@ struct lease *lease_of(struct lapse_job *job);
 void lease_forget(struct lease *l);
 /* Called by the handler of the job: it may be held for run_ms from now on. EGONE: it is lost. */
 int lease_extend(struct lease *l, int64_t run_ms);
+/* Does its handler have the job, which was not given back or settled by its token? */
+bool lease_is_ours(const struct lease *l);
 /* Called by the job's handler, once. fn may be NULL. */
 void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char *reason,
                   lapse_cb *fn, void *arg);

@@ -3,7 +3,7 @@
 #include "script/row.h"
 #include "base/error.h"
 
-/* ---- done, retry, snooze, fail, release ---- */
+/* ---- report, done, retry, snooze, fail, release ---- */
 static struct settled_job settled_read(enum script_id script, int64_t value)
 {
     struct settled_job job = {.as = SETTLED_OVER};
@@ -61,8 +61,10 @@ static void on_settle(struct script_request *request, int err, const struct redi
 static void settle_submit(struct script *s, struct settle_request *r, enum script_id script,
                           const struct leased_job *job, unsigned n_args)
 {
+    bool has_report = r->reported.at != NULL;
+
     r->args[0] = job->id;
-    r->args[1] = arg_number(r->token, (int64_t)job->token);
+    r->args[1] = has_report ? r->reported : arg_number(r->token, (int64_t)job->token);
 
     r->request.script = script;
     r->request.key = job->key;
@@ -71,6 +73,22 @@ static void settle_submit(struct script *s, struct settle_request *r, enum scrip
     r->request.n_args = n_args;
     r->request.end = on_settle;
     script_submit(s, &r->request);
+}
+
+void script_report(struct script *s, struct settle_request *r, const struct leased_job *job,
+                   struct span report)
+{
+    r->args[2] = report;
+    settle_submit(s, r, SCRIPT_REPORT, job, 3);
+}
+
+struct span script_put_report(char *out, uint64_t token, struct span report)
+{
+    size_t len = arg_number(out, (int64_t)token).len;
+
+    out[len++] = ' ';
+    memcpy(out + len, report.at, report.len);
+    return (struct span){out, len + report.len};
 }
 
 void script_done(struct script *s, struct settle_request *r, const struct leased_job *job)

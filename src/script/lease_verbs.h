@@ -8,7 +8,7 @@
 #include "script/script.h"
 #include "script_replies.h"
 
-/* ---- done, retry, snooze, fail, release, renew ---- */
+/* ---- report, done, retry, snooze, fail, release, renew ---- */
 /* A job that script->holder holds by the token of its claim, or any holder does. */
 struct leased_job {
     struct span key;
@@ -28,6 +28,7 @@ struct settle_request {
     struct span args[4];
     char token[ARG_NUMBER_MAX];
     char delay[1 + ARG_NUMBER_MAX];
+    struct span reported; /* of done, with a report: what script_put_report() has put */
     /* job: NULL on an error */
     void (*end)(struct settle_request *r, int err, const struct settled_job *job);
 };
@@ -36,6 +37,13 @@ struct settle_request {
 void script_count_settled(const struct settle_request *r, const struct settled_job *job,
                           struct lapse_stats *stats);
 
+/* It settles nothing, and needs no memory here either. */
+void script_report(struct script *s, struct settle_request *r, const struct leased_job *job,
+                   struct span report);
+
+/* The token of a job, and behind it a report, of which done makes one argument. out has
+ * ARG_NUMBER_MAX bytes more than the report. */
+struct span script_put_report(char *out, uint64_t token, struct span report);
 void script_done(struct script *s, struct settle_request *r, const struct leased_job *job);
 /* delay_ms: negative, and it is the backoff of the job. */
 void script_retry(struct script *s, struct settle_request *r, const struct leased_job *job,

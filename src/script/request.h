@@ -31,6 +31,7 @@ struct script_request {
     bool withheld;     /* it keeps its place, and is not sent before script_let_go() */
     bool any_holder;   /* of a settle: the token decides, and not who holds the job */
     bool repeats;      /* when it is refused, or its answer is lost: a token makes that safe */
+    bool yields;       /* of one that repeats: not when it is refused, or others would wait */
     bool pending;      /* it was submitted, and has not ended */
     bool may_have_run; /* it was sent, and its answer was lost, or cannot be read */
     bool backs_off;    /* it was refused, and is repeated later */

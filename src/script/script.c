@@ -234,7 +234,7 @@ static bool request_repeat(struct script *s, struct script_request *r, int err)
     }
 
     r->may_have_run = r->may_have_run || !err_is_refusal(err);
-    if (clock_us() >= r->until_us) {
+    if (clock_us() >= r->until_us || (refused && r->yields)) {
         return false;
     }
 

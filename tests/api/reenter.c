@@ -266,6 +266,13 @@ static void extend(struct scene *x)
     cr_assert(err == 0 || err == LAPSE_EGONE);
 }
 
+static void report(struct scene *x)
+{
+    int err = lapse_report(x->jobs[0], "half", 4, answered, x);
+    cr_assert(err == 0 || err == LAPSE_EGONE);
+    x->owed += err == 0;
+}
+
 static void fail(struct scene *x)
 {
     lapse_fail(take(x), "never", answered, x);
@@ -423,6 +430,7 @@ static const struct call calls[] = {
     ROW(retry),
     ROW(snooze),
     ROW(extend),
+    ROW(report),
     ROW(fail),
     ROW(release),
     ROW(dup_job),

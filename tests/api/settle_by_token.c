@@ -194,8 +194,8 @@ Test(settle_by_token, many_of_one_turn_travel_together_and_take_effect_in_their_
     enum { N = 60 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_answer answers[2 * N];
-    struct lapse_settlement renew = {sizeof renew, LAPSE_HOW_RENEW, HOUR, NULL};
-    struct lapse_settlement done = {sizeof done, LAPSE_HOW_DONE, 0, NULL};
+    struct lapse_settlement renew = {.size = sizeof renew, .how = LAPSE_HOW_RENEW, .ms = HOUR};
+    struct lapse_settlement done = {.size = sizeof done, .how = LAPSE_HOW_DONE};
     struct flow_claim c;
     char ids[N][16];
     uint64_t tokens[N];

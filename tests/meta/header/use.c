@@ -91,7 +91,8 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
         lapse_done(job, NULL, NULL);
     } else if (len == 1) {
         lapse_retry(job, LAPSE_BACKOFF, "why", NULL, NULL);
-    } else if (len == 2 && lapse_extend(job, 500) == 0) {
+    } else if (len == 2 && lapse_extend(job, 500) == 0 &&
+               lapse_report(job, "", 0, NULL, NULL) == 0) {
         lapse_snooze(job, 5, "why", NULL, NULL);
     } else {
         lapse_fail(job, "why", NULL, NULL);
