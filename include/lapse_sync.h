@@ -13,7 +13,7 @@
  *              happened, but memory was short for what out should get.
  *   JOBS       The jobs that a call gives are the caller's: read them by lapse_job_*(), and free
  *              them by lapse_sync_free(). Only lapse_sync_get(), lapse_sync_adopt() and the lists
- *              bring a body. out may be NULL.
+ *              bring a body, and lapse_sync_get() alone a report. out may be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
  *              lapse_sync_close(). The functions for the log, health and events and the allocator
  *              run in the thread of the handle, too: they must not block, and calls that they make
@@ -170,6 +170,10 @@ LAPSE_API int lapse_sync_snooze(struct lapse_sync *s, struct lapse_job *job, int
 LAPSE_API int lapse_sync_fail(struct lapse_sync *s, struct lapse_job *job, const char *reason,
                               int64_t timeout_ms);
 LAPSE_API int lapse_sync_release(struct lapse_sync *s, struct lapse_job *job, int64_t timeout_ms);
+/* Keeps a report of the job, as lapse_report(). It takes no job, and may be called while
+ * lapse_sync_close() waits for handlers. */
+LAPSE_API int lapse_sync_report(struct lapse_sync *s, struct lapse_job *job, const void *bytes,
+                                size_t len, int64_t timeout_ms);
 /* The job may be held for run_ms from now on, as lapse_extend(). It takes no job, and waits for the
  * loop, not for Redis. */
 LAPSE_API int lapse_sync_extend(struct lapse_sync *s, struct lapse_job *job, int64_t run_ms,

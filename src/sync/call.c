@@ -173,8 +173,9 @@ int call_wait(struct call *c, int64_t timeout_ms)
     return err;
 }
 
-int call_run(struct lapse_sync *s, int (*ask)(struct call *c), const void *args, int64_t timeout_ms,
-             void *out)
+/* of_job: by who holds one. */
+static int call_run_as(struct lapse_sync *s, const struct call *what, bool of_job,
+                       int64_t timeout_ms)
 {
     int err = call_check(s, timeout_ms);
 
@@ -186,18 +187,30 @@ int call_run(struct lapse_sync *s, int (*ask)(struct call *c), const void *args,
         return LAPSE_ENOMEM;
     }
 
-    c->ask = ask;
-    c->args = args;
-    c->out = out;
+    c->ask = what->ask;
+    c->args = what->args;
+    c->out = what->out;
 
     pthread_mutex_lock(&s->mutex);
-    if (s->closing) {
+    if (s->closing && !of_job) {
         pthread_mutex_unlock(&s->mutex);
         call_free(c);
         return LAPSE_ECLOSED;
     }
 
     return call_wait(c, timeout_ms);
+}
+
+int call_run(struct lapse_sync *s, int (*ask)(struct call *c), const void *args, int64_t timeout_ms,
+             void *out)
+{
+    return call_run_as(s, &(struct call){.ask = ask, .args = args, .out = out}, false, timeout_ms);
+}
+
+int call_run_held(struct lapse_sync *s, int (*ask)(struct call *c), const void *args,
+                  int64_t timeout_ms)
+{
+    return call_run_as(s, &(struct call){.ask = ask, .args = args}, true, timeout_ms);
 }
 
 /* ---- the loop ---- */

@@ -56,6 +56,9 @@ int64_t call_patience_ms(const struct lapse_sync *s);
 /* Makes a call, and waits for its end. */
 int call_run(struct lapse_sync *s, int (*ask)(struct call *c), const void *args, int64_t timeout_ms,
              void *out);
+/* The same for who holds a job: while lapse_sync_close() waits for handlers, too. */
+int call_run_held(struct lapse_sync *s, int (*ask)(struct call *c), const void *args,
+                  int64_t timeout_ms);
 /* The same of a call that is there, with the mutex held; releases the mutex, and frees the call. */
 int call_wait(struct call *c, int64_t timeout_ms);
 /* Lists a call that no thread waits for. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_sync_done(), lapse_sync_retry(), lapse_sync_snooze(), lapse_sync_fail(),
- * lapse_sync_release(), lapse_sync_forget(), lapse_sync_extend().
+ * lapse_sync_release(), lapse_sync_forget(), lapse_sync_extend(), lapse_sync_report().
  *
  * For each job that a thread has there is a call among the spares, allocated before the job was
  * handed over. So a settle needs no memory, as in lapse.h.
@@ -160,4 +160,33 @@ int lapse_sync_extend(struct lapse_sync *s, struct lapse_job *job, int64_t run_m
     struct extend_args args = {.job = job, .run_ms = run_ms};
 
     return call_run(s, extend_ask, &args, timeout_ms, NULL);
+}
+
+/* ---- reporting ---- */
+struct report_args {
+    struct lapse_job *job;
+    const void *bytes;
+    size_t len;
+};
+
+static void on_reported(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l;
+    (void)job;
+    call_end(arg, err);
+}
+
+static int report_ask(struct call *c)
+{
+    const struct report_args *a = c->args;
+
+    return lapse_report(a->job, a->bytes, a->len, on_reported, c);
+}
+
+int lapse_sync_report(struct lapse_sync *s, struct lapse_job *job, const void *bytes, size_t len,
+                      int64_t timeout_ms)
+{
+    struct report_args args = {.job = job, .bytes = bytes, .len = len};
+
+    return call_run_held(s, report_ask, &args, timeout_ms);
 }

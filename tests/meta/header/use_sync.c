@@ -26,6 +26,7 @@ static void on_job(struct lapse_sync *s, struct lapse_job *job, void *arg)
     case 2: lapse_sync_fail(s, job, "why", 0); break;
     case 3: lapse_sync_release(s, job, 0); break;
     case 5: lapse_sync_extend(s, job, 500, 0); break;
+    case 6: lapse_sync_report(s, job, "half", 4, 0); break;
     case 4: lapse_sync_snooze(s, job, 5, "why", 0); break;
     default: lapse_sync_done(s, job, 0); break;
     }
