@@ -119,6 +119,8 @@ static const struct {
     {"retry|q|i|1|--in|11y", "--in '11y'", "must be a duration"},
     {"retry|q|i|1|--for|1s", "unknown option '--for'", ""},
     {"done|q|i|1|--reason|x", "unknown option '--reason'", ""},
+    {"report|q|i", "missing argument TOKEN", "usage: lapse report QUEUE ID TOKEN --report FILE|-"},
+    {"report|q|i|0|--report|-", "token '0'", "must be a whole number from 1"},
     {"renew|q|i|1|--for|99ms", "--for '99ms'", "100ms to 1d"},
     {"renew|q|i|1|--for|25h", "--for '25h'", "100ms to 1d"},
     {"schedule|q|--in", "option --in needs a value: DURATION", ""},
@@ -316,10 +318,10 @@ Test(args, options_and_words_mix_and_two_hyphens_end_them)
 Test(args, help_of_every_command_has_examples_and_its_own_options)
 {
     static const char *const commands[] = {
-        "schedule", "cancel",  "reschedule", "requeue",   "run",   "kill",
-        "get",      "list",    "depth",      "configure", "pause", "unpause",
-        "forward",  "adopt",   "claim",      "done",      "retry", "snooze",
-        "fail",     "release", "renew",      "listen",    "dev",   "functions"};
+        "schedule", "cancel", "reschedule", "requeue", "run",     "kill",    "get",
+        "list",     "depth",  "configure",  "pause",   "unpause", "forward", "adopt",
+        "claim",    "done",   "retry",      "snooze",  "fail",    "release", "renew",
+        "listen",   "dev",    "functions",  "report"};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char usage[40];

@@ -705,6 +705,20 @@ Test(doctor, finds_and_repairs_records_that_follow_no_run)
     server_stop(s);
 }
 
+Test(doctor, finds_and_removes_reports_of_no_job)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "x"), 0, NULL, NULL);
+    redis_do(s, "HSET lapse:{q}:report a half gone all");
+    finds(doctor("q"), 1, "jobs", "FAIL", "2 with a report that is of no job (");
+    finds(doctor("q", "--repair"), 0, "jobs", "WARN", "2 of them repaired");
+    finds(doctor("q"), 0, "jobs", "OK", "1, each in one state");
+    cr_assert_eq(redis_int(s, "EXISTS lapse:{q}:report"), 0);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
 /* A job that moves is never taken for a broken one, nor repaired. */
 Test(doctor, beside_running_listeners_finds_nothing_wrong)
 {

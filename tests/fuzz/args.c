@@ -15,10 +15,11 @@ static jmp_buf ended;
 /* ---- what the program is left without ---- */
 const struct command cmd_help = {"help", "[COMMAND]", "", 0, 1, NULL, "", NULL, NULL};
 const struct command *const commands[] = {
-    &cmd_schedule, &cmd_cancel,  &cmd_reschedule, &cmd_requeue,   &cmd_run,   &cmd_kill,
-    &cmd_get,      &cmd_list,    &cmd_depth,      &cmd_configure, &cmd_pause, &cmd_unpause,
-    &cmd_forward,  &cmd_adopt,   &cmd_claim,      &cmd_done,      &cmd_retry, &cmd_snooze,
-    &cmd_fail,     &cmd_release, &cmd_renew,      &cmd_listen,    &cmd_dev,   &cmd_bench,
+    &cmd_schedule, &cmd_cancel,  &cmd_reschedule, &cmd_requeue, &cmd_run,
+    &cmd_kill,     &cmd_get,     &cmd_list,       &cmd_depth,   &cmd_configure,
+    &cmd_pause,    &cmd_unpause, &cmd_forward,    &cmd_adopt,   &cmd_claim,
+    &cmd_done,     &cmd_retry,   &cmd_snooze,     &cmd_fail,    &cmd_release,
+    &cmd_renew,    &cmd_listen,  &cmd_dev,        &cmd_bench,   &cmd_report,
     &cmd_help,     NULL,
 };
 

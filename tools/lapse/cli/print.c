@@ -225,6 +225,17 @@ static void json_unique(struct json *j, const struct lapse_job *job)
     }
 }
 
+/* Of lapse get alone. */
+static void json_report(struct json *j, const struct lapse_job *job)
+{
+    size_t len;
+    const void *report = lapse_job_report(job, &len);
+
+    if (report) {
+        json_bytes(j, "report", report, len);
+    }
+}
+
 static void print_job_json(const struct lapse_job *job, unsigned parts)
 {
     struct json j;
@@ -270,6 +281,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     if (lapse_job_created_ms(job)) {
         json_int(&j, "created_ms", lapse_job_created_ms(job));
     }
+    json_report(&j, job);
     json_end(&j);
 }
 
@@ -279,6 +291,17 @@ void print_job(const struct globals *g, const struct lapse_job *job, unsigned pa
         print_job_line(job);
     } else {
         print_job_json(job, parts);
+    }
+}
+
+static void print_report(const struct lapse_job *job)
+{
+    char text[SHOWN_BYTES];
+    size_t len;
+    const char *report = lapse_job_report(job, &len);
+
+    if (report) {
+        printf("report  %s\n", bytes_text(report, len, text));
     }
 }
 
@@ -341,6 +364,7 @@ void print_job_long(const struct lapse_job *job)
     }
 
     printf("body    %s\n", body_text(job, text));
+    print_report(job);
 }
 
 void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)

@@ -54,13 +54,14 @@ static int get_run(const struct command *cmd, struct globals *g, struct argument
 const struct command cmd_get = {
     .name = "get",
     .usage = "QUEUE ID",
-    .summary = "show a job and its body",
+    .summary = "show a job, its body and its report",
     .min = 2,
     .max = 2,
     .text = "Prints the job as one JSON object: queue, id, state (waiting, running or dead),\n"
             "due_ms, try, tries, token, until_ms (end of the lease; 0 unless it is running),\n"
             "reason (why it was last put back), and body, or body_base64 if the body is not\n"
-            "UTF-8; and, where it has any, headers: an object.\n"
+            "UTF-8; and, where it has any, headers: an object; and report, or report_base64:\n"
+            "what its holder has last said of it.\n"
             "\n"
             "examples:\n"
             "  lapse get orders order-1\n"

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse done, retry, snooze, fail, release, renew: what becomes of a job, by the token that its
- * claim printed. */
+/* lapse report, done, retry, snooze, fail, release, renew: what becomes of a job, by the token that
+ * its claim printed. */
 #include "base/span.h"
 #include "cli/arguments.h"
 #include "cli/json.h"
 #include "cli/message.h"
 #include "cli/values.h"
 #include "client/oneshot.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LEASE_MIN_MS = 100, LEASE_MAX_MS = 86400000 };
 
@@ -18,6 +21,8 @@ struct settle_command {
     const char *id;
     int64_t token;
     struct lapse_settlement how;
+    const char *report_file; /* NULL: there is no report; "-": stdin */
+    char report[LAPSE_REPORT_MAX + 1];
 };
 
 /* ---- options ---- */
@@ -39,6 +44,18 @@ static int set_lease(const struct opt *o, char *value, void *field)
         "reason", 0, "TEXT", set_text, AT(how.reason),             \
             "kept with the job, which shows it; at most 200 bytes" \
     }
+#define REPORT(help)                                                              \
+    {                                                                             \
+        "report", 0, "FILE|-", set_text, AT(report_file), help "; at most 64 KiB" \
+    }
+static const struct opt report_options[] = {
+    REPORT("where the report is: a file, or stdin"),
+    {NULL, 0, NULL, NULL, 0, NULL},
+};
+static const struct opt done_options[] = {
+    REPORT("what came of the job: a file, or stdin"),
+    {NULL, 0, NULL, NULL, 0, NULL},
+};
 static const struct opt retry_options[] = {
     {"in", 0, "DURATION", set_duration, AT(how.ms),
      "due again this long from now; default: the backoff of the job"},
@@ -57,6 +74,61 @@ static const struct opt renew_options[] = {
      "the lease from now on, 100ms to 1d; default: the option lease_ms, 30s"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
+
+/* ---- the report ---- */
+/* Reads to the end, or one byte more than a report may have; -1 with errno. */
+static ssize_t read_report(int fd, char *out)
+{
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (n > 0 && len <= LAPSE_REPORT_MAX) {
+        n = read(fd, out + len, LAPSE_REPORT_MAX + 1 - len);
+        if (n < 0 && errno == EINTR) {
+            n = 1;
+        } else if (n > 0) {
+            len += (size_t)n;
+        }
+    }
+
+    return n < 0 ? -1 : (ssize_t)len;
+}
+
+static int report_error(const struct settle_command *settle, const char *why)
+{
+    return usage_error("--report", settle->report_file, why);
+}
+
+/* It is read to its end before Redis is asked for anything. */
+static int settle_read_report(struct settle_command *settle, const struct globals *g)
+{
+    bool is_stdin = settle->report_file && strcmp(settle->report_file, "-") == 0;
+
+    if (!settle->report_file) {
+        return 0;
+    }
+    if (is_stdin && g->password_file && strcmp(g->password_file, "-") == 0) {
+        return usage_error("--password-file", "-", "the report is read from stdin already");
+    }
+
+    int fd = is_stdin ? STDIN_FILENO : open(settle->report_file, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read_report(fd, settle->report);
+    int error = errno;
+
+    if (fd > STDIN_FILENO) {
+        close(fd);
+    }
+    if (len < 0) {
+        return report_error(settle, strerror(error));
+    }
+    if (len > LAPSE_REPORT_MAX) {
+        return report_error(settle, "has more than 65536 bytes (64 KiB)");
+    }
+
+    settle->how.report = settle->report;
+    settle->how.report_len = (size_t)len;
+    return 0;
+}
 
 /* ---- the request ---- */
 static void on_settle_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -114,7 +186,7 @@ static int settle_read(struct settle_command *settle, const struct command *cmd,
     settle->once.queue = args->v[0];
     settle->id = args->v[1];
     if (check_queue(settle->once.queue) || check_id(settle->id) ||
-        check_token(args->v[2], &settle->token)) {
+        check_token(args->v[2], &settle->token) || settle_read_report(settle, g)) {
         return USAGE;
     }
 
@@ -134,6 +206,18 @@ static int settle_as(enum lapse_how how, int64_t ms, const struct command *cmd, 
 }
 
 /* ---- the commands ---- */
+static int report_run(const struct command *cmd, struct globals *g, struct arguments *args)
+{
+    struct settle_command settle = {.how = {.size = sizeof settle.how, .how = LAPSE_HOW_REPORT}};
+    int rc = settle_read(&settle, cmd, g, args);
+
+    if (!rc && !settle.report_file) {
+        rc = usage_errorf("missing option --report, such as --report progress.json");
+    }
+
+    return rc ? rc : oneshot_run(&settle.once, g, settle_send);
+}
+
 static int done_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
     return settle_as(LAPSE_HOW_DONE, 0, cmd, g, args);
@@ -172,18 +256,37 @@ static int renew_run(const struct command *cmd, struct globals *g, struct argume
     return settle_as(LAPSE_HOW_RENEW, 0, cmd, g, args);
 }
 
+const struct command cmd_report = {
+    .name = "report",
+    .usage = "QUEUE ID TOKEN --report FILE|-",
+    .summary = "keep what is said of a job that was claimed: how far it is",
+    .min = 3,
+    .max = 3,
+    .opts = report_options,
+    .text = "Keeps a report beside a job, by the token that its claim printed, in the place of\n"
+            "the one before; lapse get shows it. It stays when the job is tried again, and\n"
+            "goes when the job is done or gone. Prints the same as lapse done. With the token\n"
+            "of a claim that is over nothing changes (exit code 1).\n"
+            "\n"
+            "examples:\n"
+            "  echo '40 of 100' | lapse report orders order-1 1790000000000001 --report -\n",
+    .run = report_run,
+};
+
 const struct command cmd_done = {
     .name = "done",
-    .usage = "QUEUE ID TOKEN",
+    .usage = "QUEUE ID TOKEN [--report FILE|-]",
     .summary = "a job that was claimed is done",
     .min = 3,
     .max = 3,
+    .opts = done_options,
     .text = "Ends a job, by the token that its claim printed, and prints one JSON object:\n"
             "queue, id, token, settled. With the token of a claim that is over nothing\n"
             "changes (exit code 1).\n"
             "\n"
             "examples:\n"
-            "  lapse done orders order-1 1790000000000001\n",
+            "  lapse done orders order-1 1790000000000001\n"
+            "  lapse done orders order-1 1790000000000001 --report result.json\n",
     .run = done_run,
 };
 

@@ -32,6 +32,7 @@ static const struct {
     {"tag", "with a tag that is not in the index"},
     {"entry", "in the index alone"},
     {"next", "not running, with a record for after the run"},
+    {"report", "with a report that is of no job"},
 };
 enum { N_DEFECTS = sizeof defects / sizeof *defects };
 
@@ -158,7 +159,7 @@ static int64_t page_number(const redisReply *page, size_t i)
 /* ---- a key ---- */
 static bool is_hash(enum keys_part part)
 {
-    return part == KEYS_JOBS || part == KEYS_ATTEMPTS || part == KEYS_NEXT;
+    return part == KEYS_JOBS || part == KEYS_ATTEMPTS || part == KEYS_NEXT || part == KEYS_REPORT;
 }
 
 /* How many members a key has; -1: this user may not ask. */
@@ -291,7 +292,7 @@ static void report_error(const struct walk *w, const char *found)
     }
     if (kind == REDIS_ERROR_WRONG_TYPE) {
         snprintf(fix, sizeof fix,
-                 "redis-cli TYPE '%s', likewise run, dead, jobs, attempts, index and next; "
+                 "redis-cli TYPE '%s', likewise run, dead, jobs, attempts, index, next and report; "
                  "RENAME the key of another type",
                  w->due_key);
         f.fix = fix;
@@ -332,8 +333,8 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const enum keys_part parts[] = {KEYS_JOBS,     KEYS_DUE,   KEYS_RUN, KEYS_DEAD,
-                                           KEYS_ATTEMPTS, KEYS_INDEX, KEYS_NEXT};
+    static const enum keys_part parts[] = {KEYS_JOBS,     KEYS_DUE,   KEYS_RUN,  KEYS_DEAD,
+                                           KEYS_ATTEMPTS, KEYS_INDEX, KEYS_NEXT, KEYS_REPORT};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
