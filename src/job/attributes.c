@@ -31,6 +31,14 @@ static bool is_guard(struct span value)
     return guard_read(value, &guard);
 }
 
+/* How long, and whether with the body. */
+static bool is_keep(struct span value)
+{
+    bool with_body = value.len > 0 && value.at[value.len - 1] == 'b';
+
+    return is_ms((struct span){value.at, value.len - with_body});
+}
+
 /* Until when the job holds its key, then the key. */
 static bool is_unique(struct span value)
 {
@@ -44,8 +52,9 @@ static const struct capital {
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'G', 1, is_guard},           {'L', 1, is_late},   {'Q', 1, is_priority}, {'R', 1, is_ms},
-    {'T', TAGS_MAX, keys_tag_ok}, {'U', 1, is_unique},
+    {'G', 1, is_guard},    {'K', 1, is_keep}, {'L', 1, is_late},
+    {'Q', 1, is_priority}, {'R', 1, is_ms},   {'T', TAGS_MAX, keys_tag_ok},
+    {'U', 1, is_unique},
 };
 
 bool attributes_add(struct attributes *a, char letter, struct span value)

@@ -44,6 +44,7 @@ enum keys_part {
     KEYS_INDEX,
     KEYS_NEXT,
     KEYS_REPORT,
+    KEYS_KEPT,
     KEYS_PARTS
 };
 const char *keys_part_name(enum keys_part part);

@@ -548,16 +548,17 @@ Test(doctor, finds_and_repairs_what_a_script_that_stopped_half_way_left)
     proc_free(l);
     setenv("LAPSE_URL", url, 1);
     finds(doctor(), 1, "jobs", "FAIL",
-          "1 in none of the sets due, run, dead (a)\",\"fix\":\"lapse doctor q --repair\"");
+          "1 in none of the sets due, run, dead, kept (a)\",\"fix\":\"lapse doctor q --repair\"");
     finds(doctor(), 1, "jobs", "FAIL",
-          "1 in none of the sets due, run, dead (a)"); /* it only looked */
+          "1 in none of the sets due, run, dead, kept (a)"); /* it only looked */
     finds(doctor("--repair"), 0, "jobs", "WARN",
-          "1 in none of the sets due, run, dead (a): 1 of them repaired");
+          "1 in none of the sets due, run, dead, kept (a): 1 of them repaired");
     finds(doctor("--repair"), 0, "jobs", "OK", "1, each in one state");
     cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
-    expect(lapse("list", "q", "--state", "dead"), 0,
-           "lapse doctor: the record was in none of the sets due, run, dead\",\"body\":\"body\"",
-           NULL);
+    expect(
+        lapse("list", "q", "--state", "dead"), 0,
+        "lapse doctor: the record was in none of the sets due, run, dead, kept\",\"body\":\"body\"",
+        NULL);
     expect(lapse("reschedule", "q", "a", "--in", "0s"), 0, NULL, NULL);
     expect(lapse("listen", "q", "--count", "1"), 0, "\"body\":\"body\"", NULL);
     no_jobs(s, "q");
@@ -584,8 +585,8 @@ Test(doctor, finds_and_repairs_whatever_is_wrong_and_deletes_nothing)
     redis_do(s, "ZADD lapse:{q}:due 5 %b", "odd\0\x1b id", (size_t)8);
 
     struct proc *p = lapse("doctor", "q");
-    cr_assert(has(p, "5 in none of the sets due, run, dead (") && has(p, " ...)") &&
-                  has(p, "1 in more than one of the sets due, run, dead (j5)") &&
+    cr_assert(has(p, "5 in none of the sets due, run, dead, kept (") && has(p, " ...)") &&
+                  has(p, "1 in more than one of the sets due, run, dead, kept (j5)") &&
                   has(p, "2 in a set but without a record (") &&
                   has(p, "1 of which only an attempt is left (left)") &&
                   has(p, "1 running without a holder (j7)") && !has(p, "\x1b"),
@@ -654,7 +655,7 @@ Test(doctor, looks_in_small_pages_also_at_large_bodies)
              "string.rep('x', 1000000)) end");
     redis_do(s, "ZREM lapse:{q}:due 17");
     redis_do(s, "CONFIG RESETSTAT");
-    finds(doctor("q"), 1, "jobs", "FAIL", "1 in none of the sets due, run, dead (17)");
+    finds(doctor("q"), 1, "jobs", "FAIL", "1 in none of the sets due, run, dead, kept (17)");
 
     char *stats = redis_str(s, "INFO commandstats");
     cr_assert_gt(atoi(strstr(stats, "cmdstat_hscan:calls=") + 20), 150, "%s", stats);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariant, read raw from Redis: each record is in exactly one state, its tags and the key
- * that it holds are in the index, a record that follows a run is of a job that runs, a report is of
- * a job that has one, and nothing else lies about. */
+ * that it holds are in the index unless it is kept, a record that follows a run is of a job that
+ * runs, a report is of a job that has one, what is kept says how it ended, and nothing else lies
+ * about. */
 #include "audit.h"
 #include "redis.h"
 #include <criterion/criterion.h>
@@ -14,7 +15,7 @@
 
 /* ENTRIES: those that the index should have. ALLOWED: those that it may have, too. NEXT: whose
  * record follows a run; FOLLOWED: whose attempt says that one does; REPORT and REPORTED
- * likewise. */
+ * likewise. HOW: whose attempt says how it ended. */
 enum {
     DUE,
     RUN,
@@ -28,11 +29,14 @@ enum {
     FOLLOWED,
     REPORT,
     REPORTED,
+    KEPT,
+    HOW,
     N_SETS
 };
 static const char *const set_name[N_SETS] = {"due",      "run",      "dead",    "jobs",
                                              "attempts", "index",    "entries", "allowed",
-                                             "next",     "followed", "report",  "reported"};
+                                             "next",     "followed", "report",  "reported",
+                                             "kept",     "how"};
 static const char *const other_name[] = {"seq", "conf", "stream", "list", "rate", "listeners"};
 
 struct queue {
@@ -70,18 +74,22 @@ static void read_queue(struct server *s, struct queue *q)
         "r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
         "0, -1) r[7], r[8], r[9], r[10] = {}, {}, redis.pcall('HKEYS', KEYS[1] .. 'next'), {} "
         "r[11], r[12] = redis.pcall('HKEYS', KEYS[1] .. 'report'), {} "
+        "r[13], r[14] = redis.pcall('ZRANGE', KEYS[1] .. 'kept', 0, -1), {} local function "
+        "kept(id) return redis.pcall('ZSCORE', KEYS[1] .. 'kept', id) end "
         "local attempts = redis.pcall('HGETALL', KEYS[1] .. 'attempts') for i = 1, #attempts, 2 do "
         "if "
         "string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*j=1') then "
         "table.insert(r[10], "
-        "attempts[i]) end if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*o=1') "
+        "attempts[i]) end if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*e=[1-4]') "
+        "then table.insert(r[14], attempts[i]) end "
+        "if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*o=1') "
         "then table.insert(r[12], attempts[i]) end end "
         /* a key is held in due, but for one until start that has been claimed; and in run, where
          * the last lease may have ended unswept: of all tries, of the time for them, or of a run
          * that another record follows */
         "local function key(id, text, follows) if follows then table.insert(r[7], 'u ' .. "
         "string.sub(text, 2) .. ' ' .. id) return end if redis.pcall('ZSCORE', KEYS[1] .. 'dead', "
-        "id) then return "
+        "id) or kept(id) then return "
         "end local attempt = redis.pcall('HGET', KEYS[1] .. 'attempts', id) or '' local token, "
         "try, tries = string.match(attempt, '^[12] (%d+) %S+ (%d+) (%d+) ') if string.sub(text, 1, "
         "1) == 's' and (token or '0') ~= '0' then return end local last = string.sub(text, 1, 1) "
@@ -97,7 +105,8 @@ static void read_queue(struct server *s, struct queue *q)
         "b < 128 return n end if string.byte(s) == 2 then local flags = string.byte(s, 2) or 0 "
         "for _, flag in ipairs({1, 2, 4}) do if bit.band(flags, flag) ~= 0 then number() end end "
         "local size = number() local last = at + size while at < last do local letter = "
-        "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' then "
+        "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' and not "
+        "kept(all[i]) then "
         "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
         "letter == 'U' "
         "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
@@ -157,17 +166,26 @@ static void check_queue(const struct queue *q)
 
     for (size_t i = 0; i < jobs->elements; i++) {
         const redisReply *id = jobs->element[i];
-        int n = has(q->set[DUE], id) + has(q->set[RUN], id) + has(q->set[DEAD], id);
+        bool is_kept = has(q->set[KEPT], id);
+        int n = has(q->set[DUE], id) + has(q->set[RUN], id) + has(q->set[DEAD], id) + is_kept;
         if (n != 1) {
-            DEFECT("%sjobs %s is in %d of due (%d), run (%d), dead (%d)", q->prefix, id->str, n,
-                   has(q->set[DUE], id), has(q->set[RUN], id), has(q->set[DEAD], id));
+            DEFECT("%sjobs %s is in %d of due (%d), run (%d), dead (%d), kept (%d)", q->prefix,
+                   id->str, n, has(q->set[DUE], id), has(q->set[RUN], id), has(q->set[DEAD], id),
+                   is_kept);
+        }
+        if (is_kept != has(q->set[HOW], id)) {
+            DEFECT("%sjobs %s: %s", q->prefix, id->str,
+                   is_kept ? "nobody knows how it ended" : "it has not ended");
         }
         if (has(q->set[RUN], id) && !has(attempts, id)) {
             DEFECT("%srun %s is held by nobody", q->prefix, id->str);
         }
     }
 
-    for (int k = DUE; k <= DEAD; k++) {
+    static const int sets[] = {DUE, RUN, DEAD, KEPT};
+
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+        int k = sets[s];
         for (size_t i = 0; i < q->set[k]->elements; i++) {
             if (!has(jobs, q->set[k]->element[i])) {
                 DEFECT("%s%s %s has no record", q->prefix, set_name[k], q->set[k]->element[i]->str);

@@ -69,7 +69,7 @@ enum { RECORDS = 500, RECORD_MAX = 40 };
 
 static size_t random_record(char *out, uint64_t *seed)
 {
-    static const char bytes[] = "hhhabzATGLRUe\0\1\2\3\4\5\6\x80= s1";
+    static const char bytes[] = "hhhabzATGKLRUeb\0\1\2\3\4\5\6\x80= s1";
     size_t len = (*seed = *seed * 6364136223846793005u + 1442695040888963407u) >> 33;
 
     len %= RECORD_MAX;

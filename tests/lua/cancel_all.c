@@ -199,7 +199,7 @@ Test(cancel_all, passes_by_members_of_any_length)
 
 Test(cancel_all, refuses_what_is_no_cursor)
 {
-    static const char *const cursors[] = {"x", "4 1 1 1 a", "1 x 1 1 a", "1 1 1 1", "0"};
+    static const char *const cursors[] = {"x", "5 1 1 1 a", "1 x 1 1 a", "1 1 1 1", "0"};
 
     given("schedule", "0 a +5 0 " REC);
     char *before = dumps();

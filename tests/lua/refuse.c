@@ -62,7 +62,7 @@ static const struct {
      "due run dead jobs attempts next index report", "zrem", "zadd hset hdel set", false},
     {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15",
      "due run dead jobs attempts next index report", "zrem", "zadd hset hdel set", false},
-    {"sweep", "ended; 0", "due run dead jobs attempts next index report", "zrem",
+    {"sweep", "ended; 0", "due run dead kept jobs attempts next index report", "zrem",
      "zadd hset hdel set", false},
     {"claim", "marks; 0 me 10 100", "due run dead jobs attempts seq report", "zrem",
      "hdel set zadd hset del", false},
@@ -119,15 +119,41 @@ static const struct {
     {"arm", "'0 600' 0", "due", "set", "", true},
     {"configure", "0 paused=+5", "conf", "del", "set", false},
     {"configure", "0 'forward=stream forward_groups=h'", "conf", "del", "set xgroup", false},
-    {"sweep", "0", "due run dead jobs attempts", "zrem", "zadd hset hdel", false},
-    {"sweep", "again=1; 0", "due run dead jobs attempts", "zrem", "zadd hset hdel set", false},
-    {"sweep", "unique=1; 0", "due run dead jobs attempts index", "zrem", "zadd hset hdel", false},
+    {"sweep", "0", "due run dead kept jobs attempts", "zrem", "zadd hset hdel", false},
+    {"sweep", "again=1; 0", "due run dead kept jobs attempts", "zrem", "zadd hset hdel set", false},
+    {"sweep", "unique=1; 0", "due run dead kept jobs attempts index", "zrem", "zadd hset hdel",
+     false},
+    {"schedule", "kept=1; 0 ko +5 2 " REC, "due run dead kept jobs attempts", "zadd",
+     "zrem hdel hset set", true},
+    {"cancel", "kept=1; 0 kw 0 ko 0", "due run dead kept jobs attempts index", "zrem",
+     "zadd hset del", false},
+    {"cancel_all", "kept=1; 0 1 '' '' 0 100 '' 0", "due run kept jobs attempts seq index", "zrem",
+     "zadd hset hdel del", false},
+    {"cancel_all", "kept=1; 0 4 '' '' 0 100 '' 0", "kept jobs attempts seq", "zrem", "hdel del",
+     false},
+    {"reschedule", "kept=1; 0 ko +5 0 w +5 0", "due run dead kept jobs attempts", "zadd", "set",
+     true},
+    {"kill", "kept=1; 0 ko x", "due run dead kept jobs", "", "", false},
+    {"get", "kept=1; 0 ko", "due run dead kept jobs attempts", "", "", false},
+    {"claim", "kept=1; 0 me 10 100", "due run dead kept jobs attempts seq", "zrem",
+     "set zadd hset hdel del", false},
+    {"claim", "forward=list:s:{q}:list kept=1; 0 me 10 100", "due run dead kept jobs attempts seq",
+     "lpush", "zrem set zadd hset hdel del", true},
+    {"done", "kept=1; 0 me kr U+20001", "run kept jobs attempts index", "zrem", "zadd hset", false},
+    {"retry", "kept=1; 0 me kr U+20001 5 x", "due run dead kept jobs attempts index", "zrem",
+     "zadd hset", false},
+    {"fail", "kept=1; 0 me kr U+20001 x", "run dead kept jobs attempts index", "zrem", "zadd hset",
+     false},
+    {"release", "kept=1; 0 me kr U+20001", "due run dead kept jobs attempts index", "zrem",
+     "zadd hset", false},
+    {"sweep", "kept=1; 0", "due run dead kept jobs attempts", "zrem", "zadd hset hdel", false},
+    {"list", "kept=1; 0 4 10 '' ''", "kept jobs attempts", "", "", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
     {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},
     {"join", "0 me 1 x", "listeners", "zrem", "zadd", false},
     {"join", "0 me 0", "listeners", "zrem", "", false},
     {"fence", "0", "", "del", "set", false},
-    {"depth", "0", "due run dead", "", "", false},
+    {"depth", "0", "due run dead kept", "", "", false},
     {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
     {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},
     {"list", "0 3 10 '' ''", "dead jobs attempts", "", "", false},
@@ -164,7 +190,7 @@ Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
     static const char *const key[] = {"due",   "run",  "dead",   "jobs", "attempts",
                                       "seq",   "conf", "stream", "list", "listeners",
-                                      "index", "next", "report", "alive"};
+                                      "index", "next", "report", "kept", "alive"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
@@ -339,7 +365,7 @@ Test(refuse, an_error_of_the_script_itself_is_refused_too)
     char *before = dumps();
     cr_assert_eq(run("claim", "0 me 10 1")->type, REDIS_REPLY_ERROR);
     cr_assert_eq(run("schedule", "0 n soon 0 " REC)->type, REDIS_REPLY_ERROR);
-    cr_assert_eq(run("list", "0 4 1 '' ''")->type, REDIS_REPLY_ERROR);
+    cr_assert_eq(run("list", "0 5 1 '' ''")->type, REDIS_REPLY_ERROR);
     same(__FILE__, __LINE__, "keys", dumps(), before);
     HEARD("");
 }

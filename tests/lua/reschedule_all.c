@@ -159,7 +159,7 @@ Test(reschedule_all, sets_the_triggers_that_are_near_alone)
 
 Test(reschedule_all, refuses_what_is_no_cursor)
 {
-    static const char *const cursors[] = {"x", "5", "5 x", "1 2 3 4 a", "5 4 1 1 1 a"};
+    static const char *const cursors[] = {"x", "5", "5 x", "1 2 3 4 a", "5 5 1 1 1 a"};
 
     given("schedule", "0 a +5 0 " REC);
     for (size_t i = 0; i < sizeof cursors / sizeof *cursors; i++) {

@@ -443,6 +443,21 @@ static void next_tagged(void)
     ask("HSET s:{q}:next put %b", "\2\0\3T\1a", (size_t)6);
 }
 
+/* kr runs, and is asked to stop; kw waits, ks is due and will be skipped, ko has ended; kp did so
+ * too long ago; kb is due, and an older version has left it in kept. */
+static void ended(void)
+{
+    /* a hash of longer values has no order: DUMP would show another after a mere read */
+    ask("CONFIG SET hash-max-listpack-value 512");
+    given("schedule", "0 kr +0 0 " KEEP_A "r kw +500 0 " KEEP_A "w ks +0 0 " KEEP_LATE
+                      "s ko +5 0 " KEEP "o kp +5 0 " KEEP "p kb +0 0 " REC);
+    given("claim", "0 me 1000 0 kr");
+    given("cancel", "0 kr 1 ko 0 kp 0");
+    ask("ZADD s:{q}:due 5 ks");
+    ask("ZADD s:{q}:kept 5 kp 5 kb");
+    ask("ZADD s:{q}:index 0 %s", "t a ko");
+}
+
 void everything_for(const char *args)
 {
     const char *behind = args_of(args);
@@ -477,6 +492,9 @@ void everything_for(const char *args)
         given("claim", "0 me 1000 0 ur ue");
         ask("ZADD s:{q}:run %s ue", moments("T+10"));
     }
+    if (strstr(args, "kept=1")) {
+        ended();
+    }
     ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
     if (strstr(args, "met=1")) {
         ask("HSET s:{q}:attempts {max_running} 1");
@@ -499,18 +517,24 @@ const struct script_call script_calls[] = {
     {"schedule", "unique=1; 0 un +5 5:9 " LAST_U "w"},
     {"schedule", "marks; 0 r +5 3 " TAG_A " put +5 5 " REC},
     {"schedule", "ended; 0 n +5 0 " TAG_A " put +5 3 " REC " r +5 3 " REC},
+    {"schedule", "kept=1; 0 ko +5 2 " REC},
+    {"cancel", "kept=1; 0 kw 0 ko 0"},
     {"cancel", "0 w 0 e 0 d 0"},
     {"cancel", "0 r 1"},
     {"cancel", "tags=1; 0 tw 0"},
     {"cancel", "marks; 0 put 1"},
     {"cancel", "ended; 0 put 0"},
+    {"reschedule", "kept=1; 0 ko +5 0 w +5 0"},
     {"reschedule", "0 w +0 0 e +5 0 d +5 0"},
     {"reschedule", "0 r +5 1"},
     {"reschedule", "unique=1; 0 w +0 0 ud +5 0"},
     {"reschedule", "ended; 0 w +0 0 put +5 0"},
+    {"kill", "kept=1; 0 ko x"},
     {"kill", "0 w x e x d x"},
     {"kill", "ended; 0 put x"},
     {"kill", "unique=1; 0 uw x"},
+    {"cancel_all", "kept=1; 0 1 '' '' 0 100 '' 0"},
+    {"cancel_all", "kept=1; 0 4 '' '' 0 100 '' 0"},
     {"cancel_all", "0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "0 3 '' '' 0 100 '' 0"},
     {"cancel_all", "0 2 '' '' 0 100 '' 0"},
@@ -524,8 +548,11 @@ const struct script_call script_calls[] = {
     {"reschedule_all", "0 2 '' '' 0 100 '' 1 +5 0"},
     {"reschedule_all", "ended; 0 1 '' '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "unique=1; 0 3 '' '' 0 100 '' 0 +5 0"},
+    {"get", "kept=1; 0 ko"},
     {"get", "0 w e d"},
     {"get", "ended; 0 put"},
+    {"claim", "kept=1; 0 me 10 100"},
+    {"claim", "forward=list:s:{q}:list kept=1; 0 me 10 100"},
     {"claim", "0 me 10 100"},
     {"claim", "0 me 10 0 x y m"},
     {"claim", "forward=stream:s:{q}:stream forward_groups=g; 0 me 10 100"},
@@ -536,19 +563,23 @@ const struct script_call script_calls[] = {
     {"claim", "rate=5/1s max_running=5; 0 me 10 100"},
     {"claim", "max_running=2; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list rate=5/1s; 0 me 10 100"},
+    {"done", "kept=1; 0 me kr U+20001"},
     {"done", "0 me r U+3"},
     {"done", "met=1; 0 me r U+3"},
     {"done", "tags=1; 0 me tr U+20001"},
     {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
+    {"retry", "kept=1; 0 me kr U+20001 5 x"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "0 me r U+3 '' x"},
     {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x put 15 5 x"},
     {"retry", "unique=1; 0 me ur U+20001 5 x"},
     {"retry", "met=1; 0 me r U+3 5 x"},
+    {"fail", "kept=1; 0 me kr U+20001 x"},
     {"fail", "0 me r U+3 x"},
     {"fail", "met=1; 0 me r U+3 x"},
     {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x put 15 x"},
     {"fail", "unique=1; 0 me ur U+20001 x"},
+    {"release", "kept=1; 0 me kr U+20001"},
     {"release", "0 me r U+3"},
     {"release", "met=1; 0 me r U+3"},
     {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
@@ -556,6 +587,7 @@ const struct script_call script_calls[] = {
     {"renew", "unique=1; 0 me ue U+20002 5"},
     {"renew", "met=1; 0 me r U+3 5"},
     {"report", "0 me r U+3 text"},
+    {"sweep", "kept=1; 0"},
     {"sweep", "0"},
     {"sweep", "again=1; 0"},
     {"sweep", "ended; 0"},
@@ -563,6 +595,7 @@ const struct script_call script_calls[] = {
     {"sweep", "dead_max=0; 0"},
     {"sweep", "max_running=1 met=1; 0"},
     {"reclaim", "0 me 0"},
+    {"touch", "kept=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=stream:s:{q}:stream; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "forward=list:s:{q}:list; 0 me 1000 100 0 0 1 1 24"},
@@ -582,18 +615,22 @@ const struct script_call script_calls[] = {
     {"eviction", "0"},
     {"fence", "0"},
     {"depth", "0"},
+    {"list", "kept=1; 0 4 10 '' ''"},
     {"list", "0 1 10 '' ''"},
     {"list", "0 2 10 '' ''"},
     {"list", "ended; 0 2 10 '' ''"},
     {"list", "0 3 10 '' ''"},
+    {"list_tag", "kept=1; 0 a 10 ''"},
     {"list_tag", "tags=1; 0 a 10 ''"},
     {"list_tag", "ended; 0 a 10 ''"},
+    {"check", "kept=1; 0 kept 0 100"},
     {"check", "0 jobs 0 100"},
     {"check", "0 due 0 100"},
     {"check", "0 attempts 0 100"},
     {"check", "marks; 0 next 0 100"},
     {"check", "marks; 0 report 0 100"},
     {"check", "tags=1; 0 index 0 100"},
+    {"mend", "kept=1; 0 kb"},
     {"mend", "0 m n r"},
     {"mend", "marks; 0 gone put"},
     {"mend", "tags=1; 0 tw 't stray x'"},
@@ -673,6 +710,7 @@ char *keys(void)
     } key[] = {{"due", "ZRANGE %s 0 -1 WITHSCORES", ':'},
                {"run", "ZRANGE %s 0 -1 WITHSCORES", ':'},
                {"dead", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+               {"kept", "ZRANGE %s 0 -1 WITHSCORES", ':'},
                {"jobs", "HGETALL %s", '='},
                {"attempts", "HGETALL %s", '='},
                {"next", "HGETALL %s", '='},

@@ -26,6 +26,11 @@
 #define REC "\\01\\00"                  /* a record's header when all is default */
 #define TAG_A "\\02\\00\\03T\\01a"      /* that of a job with the tag a */
 #define LAST_U "\\02\\01\\01\\04U\\02e" /* with one try; its key follows */
+/* Known a minute after its end; with its body; with the tag a; and skipped if it is 1 ms late. */
+#define KEEP "\\02\\00\\07K\\0560000"
+#define KEEP_BODY "\\02\\00\\08K\\0660000b"
+#define KEEP_A "\\02\\00\\0aK\\0560000T\\01a"
+#define KEEP_LATE "\\02\\00\\0bK\\0560000L\\02s1"
 #define KEY "s:{q}:due"
 #define ALIVE "s:{}:alive" /* of all queues */
 
@@ -80,7 +85,8 @@ void everything(void);
  * and with entries=1 among them its stream has an entry that its group has acknowledged; with
  * again=1 the lease of e ended in the run before, too; with tags=1 tr runs, tw is due and td is
  * dead, all with the tag a, and the index has an entry of no job; with unique=1 uw waits, us is
- * due and has its key until its start, ur runs, the last lease of ue ended, and ud is dead;
+ * due and has its key until its start, ur runs, the last lease of ue ended, and ud is dead; with
+ * kept=1 jobs that are known after their end, which script.c describes;
  * with met=1 a claim has met max_running; with pending=1 the stream also has one that a consumer of
  * the group h has and will not acknowledge. */
 void everything_for(const char *args);

@@ -183,6 +183,27 @@ Test(attributes, that_say_how_late_and_for_how_long_are_numbers_of_ms)
                         "1"));
 }
 
+Test(attributes, that_say_how_long_a_job_is_kept_are_a_number_of_ms_and_maybe_b)
+{
+    cr_expect(IS_OK("K\1"
+                    "1"));
+    cr_expect(IS_OK("K\2"
+                    "1b"));
+    cr_expect(IS_OK("K\15"
+                    "999999999999b"));
+    cr_expect_not(IS_OK("K\15"
+                        "1000000000000"));
+    cr_expect_not(IS_OK("K\0"));
+    cr_expect_not(IS_OK("K\1b"));
+    cr_expect_not(IS_OK("K\2"
+                        "0b"));
+    cr_expect_not(IS_OK("K\3"
+                        "1bb"));
+    cr_expect_not(IS_OK("K\1"
+                        "1K\1"
+                        "1"));
+}
+
 Test(attributes, that_are_a_guard_are_four_words)
 {
     cr_expect(IS_OK("G\6= k f "));

@@ -113,7 +113,7 @@ Test(keys, of_the_parts_of_a_queue_name_it)
 {
     static const char *const parts[] = {"due",   "run",  "dead",   "jobs", "attempts",
                                         "seq",   "conf", "stream", "list", "listeners",
-                                        "index", "next", "report"};
+                                        "index", "next", "report", "kept"};
     char out[KEYS_MAX];
 
     cr_assert_eq(sizeof parts / sizeof *parts, KEYS_PARTS);

@@ -5,9 +5,9 @@
 -- ROLE    listener
 -- USES    answer defects index record reports
 -- KEYS    due none
--- READS   due run dead jobs attempts next index report
+-- READS   due run dead kept jobs attempts next index report
 -- ARGV    database
---         key             its end: jobs, due, run, dead, attempts, next, report or
+--         key             its end: jobs, due, run, dead, kept, attempts, next, report or
 --                         index
 --         page            0: the first
 --         count           of the page, about
@@ -39,8 +39,10 @@ local function suspects(key, ids)
     local due = call('ZMSCORE', DUE, unpack(ids, first, last))
     local run = call('ZMSCORE', RUN, unpack(ids, first, last))
     local dead = call('ZMSCORE', DEAD, unpack(ids, first, last))
+    local kept = call('ZMSCORE', KEPT, unpack(ids, first, last))
     for i = 1, last - first + 1 do
-      if run[i] or not due[i] == not dead[i] then out[#out + 1] = ids[first + i - 1] end
+      local n = (due[i] and 1 or 0) + (dead[i] and 1 or 0) + (kept[i] and 1 or 0)
+      if run[i] or n ~= 1 then out[#out + 1] = ids[first + i - 1] end
     end
   end
   local is_other = key ~= JOBS and key ~= INDEX and key ~= NEXT and key ~= REPORT

@@ -10,8 +10,8 @@
 -- USES    answer attempts defects due index jobs marks next notice record reports sets triggers
 --         types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next index report
--- WRITES  index t jobs attempts report next dead due run notice
+-- READS   due run dead kept jobs attempts next index report
+-- WRITES  index t jobs attempts report next dead due run kept notice
 -- ARGV    database
 --         then per job: id
 --           id            or an entry of the index, which has a space
@@ -20,7 +20,7 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 local DIES = {
-  none = 'the record was in none of the sets due, run, dead',
+  none = 'the record was in none of the sets due, run, dead, kept',
   record = 'the job was in a set, and its record was missing',
   attempt = 'only the attempt of the job was left',
 }
@@ -88,7 +88,7 @@ end
 
 local function main()
   local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
-  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
+  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }
   local missing, stray, priorities = {}, {}, {}
   check_hash(ATTEMPTS)
   check_hash(NEXT)
@@ -96,7 +96,8 @@ local function main()
   for at = 2, #ARGV do
     local id = ARGV[at]
     local what, sets = defect_of(id)
-    local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE) or RUN
+    local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE)
+      or (sets[RUN] and RUN) or DEAD
     local index_what = index_defect(id, missing, stray)
     local report_what = report_defect(id)
 
@@ -130,7 +131,7 @@ local function main()
   next_leave()
   set_add(DEAD, dead)
   set_add(DUE, due_entries(dues, priorities))
-  for _, set in ipairs({ DEAD, DUE, RUN }) do set_remove(set, leaves[set]) end
+  for _, set in ipairs({ DEAD, DUE, RUN, KEPT }) do set_remove(set, leaves[set]) end
   notice_due(0, dues)
   return out
 end

@@ -1,16 +1,19 @@
--- Deletes jobs that wait or are dead; and asks jobs that run to stop, if that is wanted.
+-- Deletes jobs that wait or are dead; and asks jobs that run to stop, if that is wanted. One that
+-- asks for it (attribute K) is kept, as one that was cancelled.
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index marks next record removal reports rows sets
+-- USES    answer attempts index kept marks next record removal reports rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts next index report
--- WRITES  due run dead jobs attempts report next t index notice
+-- READS   due run dead kept jobs attempts next index report
+-- WRITES  due run dead kept jobs attempts report next t index notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs is asked to stop; 0: it is not
 -- RETURNS now_us
---         then per job: row (as it was, no body; running: it is asked) | ENOENT | EBUSY
+--         then per job: row (as it was, no body; running: it is asked; kept: it was cancelled)
+--           | ENOENT | EBUSY | EENDED
+--           EENDED        it was done, skipped or forwarded, and is kept
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
@@ -26,9 +29,15 @@ local function ask_to_stop(id, score, header)
   return row
 end
 
+-- The answer for a job that is kept.
+local function cancelled_before(id, score, header)
+  local row = job_row(id, KEPT, score, header)
+  return kept_how(row[4]) == ENDED_CANCELLED and row or 'EENDED'
+end
+
 local function main()
   local out, bytes = { now_us }, 0
-  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }
+  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }
   local deleted, entries, followed = {}, {}, {}
 
   for at = 2, #ARGV, 2 do
@@ -42,10 +51,14 @@ local function main()
     local reply
     if is_running(set, score) then
       reply = ARGV[at + 1] == '1' and record and ask_to_stop(id, score, header) or 'EBUSY'
-    elseif not set and not record then
+    elseif (not set and not record) or is_past(set, score) then
       reply = 'ENOENT'
+    elseif set == KEPT then
+      reply = cancelled_before(id, score, header)
     else
       reply = job_row(id, set or DEAD, score or now_ms, header)
+      local due_ms = set == DUE and score or nil
+      kept_end(id, record, ENDED_CANCELLED, attempt_read(reply[4]), due_ms, before)
       table.insert(leaves[set or DEAD], id)
       deleted[#deleted + 1] = id
       report_ends_by(id, reply[4])

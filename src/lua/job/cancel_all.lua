@@ -1,18 +1,20 @@
 -- Deletes the jobs of a selection: those of a state, or with a tag, or some of them; and asks those
--- that run to stop, if that is wanted. To be called again with the cursor of its answer, until that
+-- that run to stop, if that is wanted. Those that ask for it (attribute K) are kept, as cancelled;
+-- those that are kept are deleted. To be called again with the cursor of its answer, until that
 -- is empty.
 --
 -- KIND    single
 -- ROLE    producer
--- USES    answer index marks removal reports selections
+-- USES    answer attempts index kept marks removal reports selections
 -- KEYS    due none
--- READS   due run dead jobs attempts next seq index report
--- WRITES  due run dead jobs attempts report next t index notice
+-- READS   due run dead kept jobs attempts next seq index report
+-- WRITES  due run dead kept jobs attempts report next t index notice
 -- ARGV    database
---         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
+--         state           1 waiting, 2 running, 3 dead, 4 kept; 0: any but kept, if a tag is
+--                           named
 --         tag             those with this tag; '': any
 --         reason          part of the reasons; '': any
---         before_ms       only those that are due, or died, before this; 0: all
+--         before_ms       only those that are due, died, or are kept until before this; 0: all
 --         limit           delete, and ask, at most so many
 --         cursor          '' at first, then that of the last answer
 --         running         1: those that run are asked to stop; 0: they are not
@@ -24,13 +26,18 @@
 -- COST    O(log N) a job; it looks at 100 at most, and at none after 256 KiB of records
 local function main()
   local jobs, n_running, cursor = selection_jobs(ARGV[7], function() return 'c=1' end)
-  local leaves, ids, entries = { [DUE] = {}, [RUN] = {}, [DEAD] = {} }, {}, {}
+  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }
+  local ids, entries = {}, {}
   local followed = {}
 
   for i, job in ipairs(jobs) do
     ids[i] = job.id
     report_ends_by(job.id, job.text)
     table.insert(leaves[job.set], job.id)
+    if job.set ~= KEPT then
+      local due_ms = job.set == DUE and time_of(job.score) or nil
+      kept_end(job.id, job.record, ENDED_CANCELLED, attempt_read(job.text), due_ms, job.before)
+    end
     if job.entries then
       for _, entry in ipairs(job.entries) do entries[#entries + 1] = entry end
     else

@@ -4,7 +4,7 @@
 -- ROLE    monitor
 -- USES    answer next record reports rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts next report
+-- READS   due run dead kept jobs attempts next report
 -- ARGV    database
 --         then per job: id
 -- RETURNS now_us
@@ -23,7 +23,7 @@ local function main()
     local record
     if set then record = record_now(id, set, score) end
 
-    if not record then
+    if not record or is_past(set, score) then
       out[at] = 'ENOENT'
     elseif not record_header(record) then
       out[at] = 'EDATA'

@@ -4,12 +4,14 @@
 -- ROLE    producer
 -- USES    answer attempts index marks next record rows sets triggers types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next index
+-- READS   due run dead kept jobs attempts next index
 -- WRITES  due run dead jobs next attempts t index
 -- ARGV    database
 --         then per job: id, reason
 -- RETURNS now_us
 --         then per job: row (dead, no body; as it was, if it was dead before) | ENOENT | EBUSY
+--           | EENDED
+--           EENDED        it has ended, and is kept
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
@@ -42,8 +44,10 @@ local function main()
     bytes = bytes + #(record or '') + #(before or '')
 
     local reply
-    if not record then
+    if not record or is_past(set, score) then
       reply = 'ENOENT'
+    elseif set == KEPT then
+      reply = 'EENDED'
     elseif is_running(set, score) then
       reply = 'EBUSY'
     else

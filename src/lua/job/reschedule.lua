@@ -6,7 +6,7 @@
 -- ROLE    producer
 -- USES    answer attempts due index marks moves next record reports rows sets unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next index report
+-- READS   due run dead kept jobs attempts next index report
 -- WRITES  index due run dead attempts report jobs next t notice
 -- ARGV    database
 --         then per job: id, due, running
@@ -14,8 +14,10 @@
 --           running       1: one that runs is due then after its run; 0: it is EBUSY
 -- RETURNS now_us
 --         then per job: row (no body; running: it is asked) | ENOENT | EEXIST | EBUSY | EINVAL
+--           | EENDED
 --           EEXIST        it is dead, and another job holds its key
 --           EINVAL        due in over ten years
+--           EENDED        it has ended, and is kept
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
@@ -52,8 +54,10 @@ local function main()
     bytes = bytes + #(record or '') + #(before or '')
 
     local reply
-    if not record then
+    if not record or is_past(set, score) then
       reply = 'ENOENT'
+    elseif set == KEPT then
+      reply = 'EENDED'
     elseif runs and ARGV[at + 2] ~= '1' then
       reply = 'EBUSY'
     elseif due_ms > now_ms + TEN_YEARS then

@@ -36,6 +36,7 @@ local function spread_of(id, spread_ms)
 end
 
 local function main()
+  if ARGV[2] == '4' then error({ err = 'ERR a job that has ended does not wait again' }) end
   local first_due, spread_ms = first_to_come(), tonumber(ARGV[10])
   local began, rest = string.match(ARGV[7], '^(%d+) (.*)$')
   local start_ms = tonumber(began) or due_of(ARGV[9])

@@ -7,8 +7,8 @@
 -- USES    answer attempts created due index jobs marks next notice record reports rows sets
 --         triggers types unique
 -- KEYS    due none
--- READS   due run dead jobs attempts next index report
--- WRITES  index next due jobs run dead attempts report t notice
+-- READS   due run dead kept jobs attempts next index report
+-- WRITES  index next due jobs run dead kept attempts report t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms
@@ -130,6 +130,7 @@ local function meet_all(ids, stored, strays)
     local how, most_ms = string.match(ARGV[4 * i], '^(%d):?(%d*)$')
     local set, score
     if old and due_ms <= now_ms + TEN_YEARS then set, score = set_of(id) end
+    if is_past(set, score) then how = '2' end
     local runs = is_running(set, score)
     if set == RUN and not runs then old, before = record_now(id, set, score) end
 

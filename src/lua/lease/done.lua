@@ -1,21 +1,41 @@
--- Ends jobs that are done. One for which a reschedule asked while it ran waits again.
+-- Ends jobs that are done. One for which a reschedule asked while it ran waits again; one that asks
+-- for it (attribute K) is kept.
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts index jobs leases limits marks next reports sets types
+-- USES    answer attempts index jobs kept leases limits marks next reports sets types
 -- KEYS    due none
--- READS   attempts run jobs next due index report
--- WRITES  index run jobs attempts report next due t notice
+-- READS   attempts run jobs next due index kept report
+-- WRITES  index run kept jobs attempts report next due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
---           token         or 'TOKEN REPORT', what has come of the job: at most 65536 bytes
+--           token         or 'TOKEN REPORT', what has come of the job: at most 65536 bytes; it is
+--                         known as long as the job is
 -- RETURNS now_us
 --         then per job: 1 | due_ms (it waits again) | EGONE | EINVAL
 --           EINVAL        the report is longer
 --           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
+-- Of jobs whose records say more: their entries in the index, and which of them are gone, appended
+-- to done. tagged: ids, and by id the attempt. reports: by id; those of jobs that are kept are
+-- appended, each behind its id.
+local function ends_read(tagged, done, reports)
+  local entries, records = {}, call('HMGET', JOBS, unpack(tagged))
+  for i, id in ipairs(tagged) do
+    local attempt, report = tagged[id], reports[id]
+    index_entries(entries, id, records[i])
+    if report and not attempt_more(attempt, 'o') then attempt.more = report_noted(attempt.more) end
+    if not kept_end(id, records[i], ENDED_DONE, attempt) then
+      done[#done + 1] = id
+    elseif report then
+      reports[#reports + 1], reports[#reports + 2] = id, report
+    end
+  end
+  return entries
+end
+
 local function main()
   local ids = {}
   check_hash(JOBS)
@@ -24,6 +44,7 @@ local function main()
   local ends = call('ZMSCORE', RUN, unpack(ids))
 
   local out, ended, done, tagged, dues, priorities = { now_us }, {}, {}, {}, {}, {}
+  local reports = {}
   for at = 3, #ARGV, 2 do
     if next_bytes > BYTES then break end
     local i = #out
@@ -39,23 +60,36 @@ local function main()
       if due_ms then
         marked_waits(ids[i], attempt, due_ms, dues, priorities)
       else
-        done[#done + 1] = ids[i]
-        if attempt and attempt_more(attempt, 'x') then tagged[#tagged + 1] = ids[i] end
+        local reads = attempt and attempt_more(attempt, 'x')
+        if reads then
+          tagged[#tagged + 1], tagged[ids[i]], reports[ids[i]] = ids[i], attempt, report
+        end
+        if not reads then done[#done + 1] = ids[i] end
       end
     else
       out[i + 1] = 'EGONE'
     end
   end
 
+  local entries, over = {}, ended
+  if #tagged > 0 then
+    entries, over = ends_read(tagged, done, reports), {}
+    for _, id in ipairs(ended) do
+      if not kept_has(id) then over[#over + 1] = id end
+    end
+  end
   if #dues > 0 then check_zset(DUE) end
-  report_check()
+  report_check(reports)
   index_check(next_entries)
-  if #tagged > 0 then index_leave(tagged) end
+  kept_check()
+  index_remove(entries)
   set_remove(RUN, ended)
+  kept_put()
   local is_met = texts[1]
-  local tells = limits_leave(is_met, ended, ended)
+  local tells = limits_leave(is_met, ended, over)
   jobs_delete(done)
-  attempts_delete(ended)
+  attempts_delete(over)
+  report_put(reports)
   report_leave()
   next_leave()
   wait_again(dues, priorities)

@@ -4,8 +4,8 @@
 -- ROLE    listener
 -- USES    answer attempts leases limits marks next sets types
 -- KEYS    due none
--- READS   attempts run dead jobs next due index report
--- WRITES  run dead jobs attempts report next index due t notice
+-- READS   attempts run dead kept jobs next due index report
+-- WRITES  run dead kept jobs attempts report next index due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, reason

@@ -38,7 +38,7 @@ local function main()
     out[#out + 1] = reply
   end
 
-  if #reports > 0 then write('HSET', REPORT, unpack(reports)) end
+  report_put(reports)
   attempts_put(attempts)
   return out
 end

@@ -7,8 +7,8 @@
 -- USES    answer attempts backoff due leases limits marks next notice sets triggers types
 --         unique
 -- KEYS    due none
--- READS   attempts run due dead jobs next index report
--- WRITES  run due dead jobs attempts report next index t notice
+-- READS   attempts run due dead kept jobs next index report
+-- WRITES  run due dead kept jobs attempts report next index t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason

@@ -1,15 +1,16 @@
 -- Takes back the jobs whose lease has ended: due since then, or by the backoff of the job if the
 -- lease of its run before ended too. A job dies whose tries are used up, or that would be due later
 -- than any of its runs may begin (attribute R). Or does what was asked while they ran. And frees
--- dead jobs that are too many or too old, by the settings dead_max and dead_keep.
+-- dead jobs that are too many or too old, by the settings dead_max and dead_keep, and jobs that
+-- have been kept for as long as they asked for.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff dead due index limits marks next notice reports sets settings
---         triggers types
+-- USES    answer attempts backoff dead due index jobs kept limits marks next notice reports sets
+--         settings triggers types
 -- KEYS    due none
--- READS   run due dead attempts jobs next index conf report
--- WRITES  run due dead jobs attempts report next index t notice
+-- READS   run due dead kept attempts jobs next index conf report
+-- WRITES  run due dead kept jobs attempts report next index t notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us
@@ -26,6 +27,7 @@ local function main()
   local first_due, bytes, rows = first_to_come(), 0, {}
   local settings = call('MGET', CONF)[1] or ''
   local surplus, entries, more_surplus = dead_surplus(settings)
+  local past, freed, more_past = kept_past()
   local is_met = limits_are_met(settings)
   check_zset(RUN)
   if #surplus == 0 then check_zset(DEAD) end
@@ -67,13 +69,17 @@ local function main()
   set_remove(RUN, ids)
   set_add(DUE, due_entries(dues, priorities))
   set_add(DEAD, dead)
-  dead_free(surplus, entries)
+  set_remove(DEAD, surplus)
+  set_remove(KEPT, past)
   local tells = limits_leave(is_met, ids, lost)
+  leftovers_delete(surplus)
+  leftovers_delete(freed)
   marked_leave(attempts, lost)
+  index_remove(entries)
   triggers_set(dues)
   notice_due(first_due, dues)
   limits_tell(tells)
-  local more = #ended == BATCH * 2 or #ids < #ended / 2 or more_surplus
+  local more = #ended == BATCH * 2 or #ids < #ended / 2 or more_surplus or more_past
   return { now_us, #ids, #dead / 2, more and 1 or 0, #surplus, unpack(rows) }
 end
 return answer(main)

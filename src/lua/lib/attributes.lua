@@ -7,6 +7,7 @@
 local function attributes_read(text)
   local forms = { -- of the capital letters: the longest value, and what it looks like
     G = { 4096, '^[=!+-] [^ ]+ [^ ]* ' },
+    K = { 13, '^[1-9]%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?b?$' },
     L = { 13, '^[sd][1-9]%d*$' },
     Q = { 1, '^[^%z]$' },
     R = { 12, '^[1-9]%d*$' },
@@ -47,7 +48,7 @@ end
 -- last_ms: the last moment at which a run of it may begin.
 local function attributes_more(attributes, last_ms)
   local words = {}
-  if attributes.T or attributes.U then words[#words + 1] = 'x=1' end
+  if attributes.T or attributes.U or attributes.K then words[#words + 1] = 'x=1' end
   if attributes.Q then words[#words + 1] = 'q=' .. string.byte(attributes.Q) end
   if attributes.R then words[#words + 1] = 'f=' .. decimal(last_ms) end
   return #words > 0 and table.concat(words, ',') or nil

@@ -16,11 +16,13 @@ local DEAD = BASE .. 'dead'
 local JOBS = BASE .. 'jobs'
 local ATTEMPTS = BASE .. 'attempts'
 local NEXT = BASE .. 'next'
+local KEPT = BASE .. 'kept'
 
 -- The state of a job in replies.
 local WAITING = 1
 local RUNNING = 2
 local DIED = 3
+local ENDED = 4
 
 -- A call takes about a millisecond: at most BATCH jobs, and none after the record that passes
 -- BYTES.

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts ids index jobs marks record reports sets settings tokens triggers types verdict
+-- USES    attempts ids index jobs kept marks record reports sets settings tokens triggers types
+--         verdict
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -54,7 +55,8 @@ local function claim_jobs(token, ids, dues, extra)
 
       if not record or goes or verdict == SKIPPED then report_ends(id, before) end
       if record and (goes or verdict == SKIPPED) then
-        gone[#gone + 1] = id
+        local how = goes and ENDED_CANCELLED or ENDED_SKIPPED
+        if not kept_end(id, record, how, before, dues[i]) then gone[#gone + 1] = id end
         index_entries(entries, id, record)
         if goes then record, len = nil, nil end
       elseif len and not verdict then
@@ -90,15 +92,16 @@ local function claim_jobs(token, ids, dues, extra)
   end
 
   index_check(entries)
+  kept_check()
   report_check()
   set_remove(DUE, taken)
-  jobs_delete(gone)
   if #run > 0 then token_keep(token) end
   set_add(RUN, run)
   set_add(DEAD, dead)
+  kept_put()
+  leftovers_delete(gone)
   attempts_put(attempts)
   attempts_delete(lost)
-  attempts_delete(gone)
   report_leave()
   index_remove(entries)
   return rows, n_unreadable, #lost, taken

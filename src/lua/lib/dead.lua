@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The bounds of the dead jobs of a queue: the settings dead_max and dead_keep.
 --
--- USES    attempts index jobs reports sets settings
+-- USES    attempts index reports settings
 
 -- The dead jobs that are too many or too old, the oldest first, as many as a call may free, and
 -- their entries in the index; and whether there are more. Settings that this version cannot read,
@@ -25,12 +25,4 @@ local function dead_surplus(text)
   local texts = call('HMGET', ATTEMPTS, unpack(ids))
   for i, id in ipairs(ids) do report_ends_by(id, texts[i] or '') end
   return ids, entries, #ids < n_surplus
-end
-
--- They have no triggers. Their reports leave with those of the other jobs of the call.
-local function dead_free(ids, entries)
-  set_remove(DEAD, ids)
-  jobs_delete(ids)
-  attempts_delete(ids)
-  index_remove(entries)
 end

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 -- What is wrong with a job that was not left as the scripts leave it.
 --
--- USES    attempts index limits unique
+-- USES    attempts index limits sets unique
 
 -- The defect of a job, as check.lua names it, and its sets, with their scores; nil: it has none, or
 -- is gone.
 local function defect_of(id)
   local sets = {}
-  for _, set in ipairs({ DUE, RUN, DEAD }) do
+  for _, set in ipairs({ DUE, RUN, DEAD, KEPT }) do
     local score = call('ZSCORE', set, id)
     if score then sets[#sets + 1], sets[set] = set, time_of(score) end
   end
@@ -36,12 +36,13 @@ local function report_stays(id)
   return attempt and attempt_more(attempt, 'o') ~= nil
 end
 
--- The entries that a job should have. all: also that of a key until start, which it may hold: it
--- does not take that again where a run was to be followed by another.
+-- The entries that a job should have; one that is kept has none. all: also that of a key until
+-- start, which it may hold: it does not take that again where a run was to be followed by another.
 local function index_own(id, record, all)
   local entries, own = {}, {}
   local _, until_start = record_key(record)
   index_entries(entries, id, record)
+  if #entries > 0 and set_of(id) == KEPT then return own end
 
   for _, entry in ipairs(entries) do
     local is_key = string.byte(entry) == 117

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids index jobs limits marks record reports sets settings tokens triggers unique
---         verdict
+-- USES    attempts ids index jobs kept limits marks record reports sets settings tokens triggers
+--         unique verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -60,6 +60,17 @@ local function forward_read(ids, dues, token)
     taken = {}, rows = {}, n_unreadable = 0 }
   local at, chunk, bytes = 1, 1, 0
 
+  -- One that leaves the queue: as verdict says, cancelled (true), or with this token. Is it kept?
+  local function forward_keeps(id, record, before, last_token, due_ms, verdict)
+    local how = verdict == SKIPPED and ENDED_SKIPPED or ENDED_CANCELLED
+    if not verdict then
+      how = ENDED_FORWARDED
+      before = { token = token_text(last_token), holder = ARGV[2], try = before.try + 1,
+        claimed_us = decimal(now_us), reason = before.reason }
+    end
+    return kept_end(id, record, how, before, due_ms)
+  end
+
   -- One that does not leave for the target: verdict is nil if it cannot be read.
   local function refuse(i, record, verdict, before, tries, more)
     local id = ids[i]
@@ -104,7 +115,9 @@ local function forward_read(ids, dues, token)
         report_ends(id, before)
       end
       if record and goes or len and (not verdict or verdict == SKIPPED) then
-        read.gone[#read.gone + 1] = id
+        if not forward_keeps(id, record, before, token, dues[i], goes or verdict) then
+          read.gone[#read.gone + 1] = id
+        end
         index_entries(read.entries, id, record)
         report_ends(id, before)
       end
@@ -132,6 +145,7 @@ local function forward_jobs(values, token)
   for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
   local read, last_token = forward_read(ids, dues, token)
   index_check(read.entries)
+  kept_check()
   report_check()
 
   local triggers, n_moved = {}, #read.jobs
@@ -141,11 +155,11 @@ local function forward_jobs(values, token)
   if is_missing then groups_make(key, values.forward_groups or '') end
   target_add(is_stream, key, values.forward_element, read.jobs)
   set_remove(DUE, read.taken)
-  jobs_delete(read.gone)
   if n_moved > 0 then token_keep(last_token) end
   set_add(DEAD, read.dead)
+  kept_put()
+  leftovers_delete(read.gone)
   attempts_put(read.attempts)
-  attempts_delete(read.gone)
   attempts_delete(read.lost)
   report_leave()
   index_remove(read.entries)

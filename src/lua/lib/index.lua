@@ -47,10 +47,3 @@ end
 local function index_remove(entries)
   if #entries > 0 then write('ZREM', INDEX, unpack(entries)) end
 end
-
--- Removes the entries of jobs whose records nothing else reads.
-local function index_leave(ids)
-  local entries, records = {}, call('HMGET', JOBS, unpack(ids))
-  for i, id in ipairs(ids) do index_entries(entries, id, records[i]) end
-  index_remove(entries)
-end

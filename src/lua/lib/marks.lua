@@ -3,7 +3,7 @@
 -- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
 -- Beside d may stand j=1, lib/next.lua says why, and w=MS, as in an attempt that waits.
 --
--- USES    attempts due ids index jobs next notice reports sets triggers types unique
+-- USES    attempts due ids index jobs kept next notice reports sets triggers types unique
 
 -- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
 local function mark_set(attempt, mark)
@@ -50,8 +50,8 @@ local function marked_waits(id, attempt, due_ms, dues, priorities)
 end
 
 -- The run of a job ends that is not done. If something was asked, that happens: returns when the
--- job is due, which it adds to dues (due time, id...) and priorities, or -1: it goes. nil: nothing
--- was asked.
+-- job is due, which it adds to dues (due time, id...) and priorities, or -1: it goes, or is kept.
+-- nil: nothing was asked.
 local function marked_end(id, attempt, dues, priorities)
   if not attempt.more then return nil end
 
@@ -59,8 +59,14 @@ local function marked_end(id, attempt, dues, priorities)
   if due_ms then
     marked_waits(id, attempt, due_ms, dues, priorities)
   elseif mark_cancels(attempt) then
+    local record
+    if attempt_more(attempt, 'x') then
+      record = call('HGET', JOBS, id)
+      next_read(record)
+      index_entries(marked_entries, id, record)
+    end
+    if kept_end(id, record, ENDED_CANCELLED, attempt) then return -1 end
     due_ms, marked_gone[#marked_gone + 1] = -1, id
-    if attempt_more(attempt, 'x') then index_entries(marked_entries, id, call('HGET', JOBS, id)) end
   end
   if due_ms then
     marked_over[#marked_over + 1] = id
@@ -83,12 +89,14 @@ local function marked_check()
   end
   index_check(marked_entries)
   index_check(next_entries)
+  kept_check()
   report_check()
 end
 
 -- After they have left run. attempts: id, text, id, text... of the others; lost: the ids of those
 -- without a record.
 local function marked_leave(attempts, lost)
+  kept_put()
   jobs_delete(marked_gone)
   attempts_delete(marked_over)
   attempts_put(attempts)

@@ -41,6 +41,9 @@ end
 local next_ids, next_records, next_attempts, next_entries = {}, {}, {}, {}
 local next_bytes = 0
 
+-- A record was read, of the bytes that a call may read.
+local function next_read(record) next_bytes = next_bytes + #(record or '') end
+
 -- The record that was to follow becomes that of its job, whose run is over. attempt: it waits from
 -- now on, due then, as this one says; nil: it does not. Returns its attempt, '' if it has none.
 local function next_take(id, before, record, attempt, due_ms)

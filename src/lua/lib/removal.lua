@@ -1,17 +1,23 @@
 -- SPDX-License-Identifier: MIT
--- The end of jobs that are to leave nothing behind.
+-- The end of jobs that wait or are dead. They leave nothing behind, unless they are kept.
 --
--- USES    attempts index jobs next reports sets triggers
+-- USES    index jobs kept next reports sets triggers
 
 -- leaves: their ids by set. entries: theirs in the index. followed: the ids of those with a record
 -- in next. report_ends_by() was called for each.
 local function jobs_remove(leaves, ids, entries, followed)
   index_check(entries)
   index_check(next_entries)
+  kept_check()
   report_check()
-  for _, set in ipairs({ DUE, RUN, DEAD }) do set_remove(set, leaves[set]) end
-  jobs_delete(ids)
-  attempts_delete(ids)
+
+  local gone = {}
+  for _, id in ipairs(ids) do
+    if not kept_has(id) then gone[#gone + 1] = id end
+  end
+  for _, set in ipairs({ DUE, RUN, DEAD, KEPT }) do set_remove(set, leaves[set]) end
+  kept_put()
+  leftovers_delete(gone)
   report_leave()
   next_delete(followed)
 

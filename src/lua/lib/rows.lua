@@ -16,7 +16,8 @@ end
 -- The state of a job in a set, with this score, and the score that goes with the state. text: its
 -- attempt, '' if it has none. A lease that is over is over, even if no sweep has passed yet.
 local function job_state(id, set, score, text)
-  local state = (set == DUE and WAITING) or (set == RUN and RUNNING) or DIED
+  local state = (set == DUE and WAITING) or (set == RUN and RUNNING) or (set == KEPT and ENDED)
+    or DIED
   if set == RUN and score <= now_ms then return ended_as(id, text, score) end
   return state, score
 end

@@ -14,7 +14,7 @@
 --
 -- USES    attempts marks next ranks rows tagged tokens
 
-local SETS = { DUE, RUN, DEAD } -- by state
+local SETS = { DUE, RUN, DEAD, KEPT } -- by state
 
 -- A walk, from a cursor on; '' is its beginning. set: through which set it goes, 0 is the index;
 -- behind which score and id. token: the last one at its beginning; highest: the highest score of
@@ -32,13 +32,14 @@ local function selection_begin(cursor)
     else
       local last = call('ZRANGE', SETS[walk.state], '-1', '-1', 'WITHSCORES')
       walk.set, walk.highest = RUNNING, last[2] or '0'
+      if walk.state == ENDED then walk.set = ENDED end
     end
     return walk
   end
 
   local set
   set, walk.token, walk.highest, walk.score, walk.id =
-    string.match(cursor, '^([0-3]) (%d+) (%S+) (%S+) (.*)$')
+    string.match(cursor, '^([0-4]) (%d+) (%S+) (%S+) (.*)$')
   if not set or (set == '0') ~= is_tagged then error({ err = 'ERR this is no cursor' }) end
   walk.set = tonumber(set)
   return walk

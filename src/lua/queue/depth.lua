@@ -4,13 +4,14 @@
 -- ROLE    monitor
 -- USES    answer
 -- KEYS    due none
--- READS   due run dead
+-- READS   due run dead kept
 -- ARGV    database
 -- RETURNS now_us
 --         waiting
 --         running
 --         dead
 --         backlog_ms      how long the oldest due job has waited
+--         kept
 -- ERRORS  Redis's own
 -- COST    O(log N)
 local function main()
@@ -20,6 +21,7 @@ local function main()
 
   local waiting, running = call('ZCARD', DUE) + ended, call('ZCARD', RUN) - ended
   local backlog_ms = math.max(0, now_ms - math.min(oldest_due, oldest_end))
-  return { now_us, waiting, running, call('ZCARD', DEAD), backlog_ms }
+  local kept = call('ZCOUNT', KEPT, '(' .. decimal(now_ms), '+inf')
+  return { now_us, waiting, running, call('ZCARD', DEAD), backlog_ms, kept }
 end
 return answer(main)

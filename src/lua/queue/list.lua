@@ -1,13 +1,13 @@
 -- Shows a page of one state, bodies included: waiting by due time, running by the end of the lease,
--- dead by the time of death.
+-- dead by the time of death, kept by until when they are.
 --
 -- KIND    single, read-only
 -- ROLE    monitor
 -- USES    answer ids next ranks record rows
 -- KEYS    due none
--- READS   due run dead jobs attempts next
+-- READS   due run dead kept jobs attempts next
 -- ARGV    database
---         state           1 waiting, 2 running, 3 dead
+--         state           1 waiting, 2 running, 3 dead, 4 kept
 --         limit
 --         after_score     of the last job of the page before; less Q/1024 if it has a priority Q
 --         after_id        likewise; '' for the first page
@@ -18,9 +18,10 @@
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
 
 local function main()
-  local set = ({ DUE, RUN, DEAD })[tonumber(ARGV[2])]
+  local set = ({ DUE, RUN, DEAD, KEPT })[tonumber(ARGV[2])]
   local limit = math.min(tonumber(ARGV[3]), BATCH)
   local first, out, bytes = rank_after(set, ARGV[4], ARGV[5]), { now_us, 0 }, 0
+  if set == KEPT then first = math.max(first, call('ZCOUNT', set, '-inf', now_ms)) end
 
   repeat
     local page = call('ZRANGE', set, first, first + limit, 'WITHSCORES')

@@ -4,7 +4,7 @@
 -- ROLE    monitor
 -- USES    answer ids index next rows sets
 -- KEYS    due none
--- READS   due run dead jobs attempts next index
+-- READS   due run dead kept jobs attempts next index
 -- ARGV    database
 --         tag
 --         limit
@@ -27,7 +27,7 @@ local function main()
       local id = string.sub(entry, #before + 1)
       local set, score = set_of(id)
       local record
-      if set then record = record_now(id, set, score) end
+      if set and set ~= KEPT then record = record_now(id, set, score) end
       if record and id_valid(id) and index_has(entry, id, record) then
         if #out > limit + 1 or bytes > BYTES then
           out[2] = 1

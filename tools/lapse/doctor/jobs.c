@@ -24,8 +24,8 @@ static const char unexpected[] = "unexpected reply";
 static const struct {
     const char *code, *text;
 } defects[] = {
-    {"none", "in none of the sets due, run, dead"},
-    {"many", "in more than one of the sets due, run, dead"},
+    {"none", "in none of the sets due, run, dead, kept"},
+    {"many", "in more than one of the sets due, run, dead, kept"},
     {"record", "in a set but without a record"},
     {"attempt", "of which only an attempt is left"},
     {"holder", "running without a holder"},
@@ -292,8 +292,8 @@ static void report_error(const struct walk *w, const char *found)
     }
     if (kind == REDIS_ERROR_WRONG_TYPE) {
         snprintf(fix, sizeof fix,
-                 "redis-cli TYPE '%s', likewise run, dead, jobs, attempts, index, next and report; "
-                 "RENAME the key of another type",
+                 "redis-cli TYPE '%s', likewise run, dead, kept, jobs, attempts, index, next and "
+                 "report; RENAME the key of another type",
                  w->due_key);
         f.fix = fix;
     }
@@ -333,8 +333,9 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const enum keys_part parts[] = {KEYS_JOBS,     KEYS_DUE,   KEYS_RUN,  KEYS_DEAD,
-                                           KEYS_ATTEMPTS, KEYS_INDEX, KEYS_NEXT, KEYS_REPORT};
+    static const enum keys_part parts[] = {KEYS_JOBS,     KEYS_DUE,   KEYS_RUN,
+                                           KEYS_DEAD,     KEYS_KEPT,  KEYS_ATTEMPTS,
+                                           KEYS_INDEX,    KEYS_NEXT,  KEYS_REPORT};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
