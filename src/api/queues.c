@@ -47,6 +47,7 @@ static void on_depth(struct depth_request *r, int err, const struct depth_reply 
             .running = (uint64_t)reply->running,
             .dead = (uint64_t)reply->dead,
             .late_ms = reply->backlog_ms,
+            .kept = (uint64_t)reply->kept,
         };
     }
     request_end(&c->request, err);
@@ -228,7 +229,7 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
                const struct lapse_job *after, unsigned n, lapse_list_fn *fn, void *arg)
 {
     struct list_call what = {.fn = fn, .state = state, .limit = n};
-    bool is_state = state >= LAPSE_WAITING && state <= LAPSE_DEAD;
+    bool is_state = state >= LAPSE_WAITING && state <= LAPSE_KEPT;
 
     return is_state ? list_start(l, queue, &what, after, arg) : LAPSE_EINVAL;
 }

@@ -101,7 +101,7 @@ static void on_selected(struct selection_request *r, int err, const struct selec
 static bool where_is_valid(const struct lapse_where *w)
 {
     unsigned state = w->state;
-    bool some = state <= LAPSE_DEAD && (state != 0 || w->tag);
+    bool some = state <= LAPSE_KEPT && (state != 0 || w->tag);
     bool tag = !w->tag || keys_tag_ok(span_of(w->tag));
     bool reason = !w->reason || strnlen(w->reason, JOB_REASON_MAX + 1) <= JOB_REASON_MAX;
 
@@ -180,7 +180,7 @@ int lapse_reschedule_all(struct lapse *l, const char *queue, const struct lapse_
     struct selection_call *c;
 
     if (!l || flags > LAPSE_RUNNING_TOO || !request_due_is_valid(l, due) || spread_ms < 0 ||
-        spread_ms > JOB_TEN_YEARS_MS - due.delay_ms) {
+        spread_ms > JOB_TEN_YEARS_MS - due.delay_ms || (w && w->state == LAPSE_KEPT)) {
         return LAPSE_EINVAL;
     }
 

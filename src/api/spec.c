@@ -31,7 +31,7 @@ static bool spec_is_valid(const struct lapse_spec *s)
     bool has_body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
 
     bool waits = wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms);
-    unsigned flags = LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START | LAPSE_CREATED;
+    unsigned flags = LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START | LAPSE_KEEP_BODY | LAPSE_CREATED;
     bool choices = (unsigned)s->on_conflict <= LAPSE_DEBOUNCE && (s->flags & ~flags) == 0;
 
     return has_queue && has_id && has_body && waits && choices && max_wait_is_valid(s);
@@ -91,6 +91,20 @@ static bool put_guard(struct attributes *out, const struct lapse_spec *s)
         memcpy(text + len, g.value, g.value_len);
     }
     return attributes_add(out, 'G', (struct span){text, (size_t)len + g.value_len});
+}
+
+/* K: how long it is known after its end, and whether with its body. */
+static bool put_keep(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[32];
+    bool with_body = (s->flags & LAPSE_KEEP_BODY) != 0;
+
+    if (s->keep_ms == 0) {
+        return !with_body;
+    }
+
+    int len = snprintf(text, sizeof text, "%" PRId64 "%s", s->keep_ms, with_body ? "b" : "");
+    return wait_is_valid(s->keep_ms) && attributes_add(out, 'K', (struct span){text, (size_t)len});
 }
 
 /* L: how late it may be claimed, and what becomes of it otherwise. */
@@ -267,8 +281,8 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
-        put_guard,  put_late,    put_priority, put_retry_for, put_tags,
-        put_unique, put_backoff, put_headers,  put_created,   put_run,
+        put_guard,  put_keep,    put_late,    put_priority, put_retry_for, put_tags,
+        put_unique, put_backoff, put_headers, put_created,  put_run,
     };
 
     out->len = 0;

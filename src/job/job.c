@@ -154,6 +154,7 @@ static void set_attempt(struct lapse_job *job, const struct attempt *a)
     job->claimed_us = a->claimed_us;
     job->due_ms = a->due_ms;
     job->cancelled = a->cancelled;
+    job->end = job->state == LAPSE_KEPT ? (enum lapse_end)a->ended : 0;
     memcpy(job->reason, a->reason.at, len);
     job->reason[len] = '\0';
 }
@@ -185,7 +186,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
 
     if (row->state == LAPSE_WAITING || row->state == JOB_SKIPPED) {
         job->due_ms = row->score_ms;
-    } else if (job->state == LAPSE_RUNNING) {
+    } else if (job->state == LAPSE_RUNNING || job->state == LAPSE_KEPT) {
         job->until_ms = row->score_ms;
     }
 
@@ -387,6 +388,11 @@ int64_t lapse_job_until_ms(const struct lapse_job *job)
 int lapse_job_cancelled(const struct lapse_job *job)
 {
     return job_cancelled(job);
+}
+
+enum lapse_end lapse_job_end(const struct lapse_job *job)
+{
+    return job->end;
 }
 
 int64_t lapse_job_claimed_us(const struct lapse_job *job)

@@ -28,6 +28,7 @@ struct lapse_job {
     int64_t score_ms; /* its place in its state, from which lapse_list() goes on */
 
     int cancelled; /* likewise: see job_cancelled() */
+    enum lapse_end end;
 
     unsigned priority;
     int64_t max_late_ms; /* 0: it may be as late as it is */

@@ -129,18 +129,30 @@ static bool attempt_word(struct span *s, struct span *word)
     return word->len > 0;
 }
 
-/* name=value,name=value: does it have the name c? */
-static bool attempt_is_cancelled(struct span more)
+/* name=value,name=value: the value behind this, which is a name and =. false: there is none. */
+static bool attempt_more(struct span more, const char *name, struct span *value)
 {
     struct span word = more;
 
     for (bool any = true; any;) {
         any = span_cut(&more, ',', &word);
-        if (span_starts(any ? word : more, "c=")) {
+        *value = any ? word : more;
+        if (span_skip(value, name)) {
             return true;
         }
     }
     return false;
+}
+
+static int attempt_end(struct span more)
+{
+    struct span value;
+    int64_t ended;
+
+    if (!attempt_more(more, "e=", &value) || !span_decimal(value, LAPSE_ENDED_FORWARDED, &ended)) {
+        return 0;
+    }
+    return (int)ended;
 }
 
 bool attempt_decode(struct attempt *a, struct span text)
@@ -148,6 +160,7 @@ bool attempt_decode(struct attempt *a, struct span text)
     struct attempt found;
     struct span holder;
     struct span more = {"", 0};
+    struct span value;
     int64_t version;
     int64_t try_no;
     int64_t tries;
@@ -166,7 +179,8 @@ bool attempt_decode(struct attempt *a, struct span text)
 
     found.try_no = (unsigned)try_no;
     found.token = (uint64_t)token;
-    found.cancelled = attempt_is_cancelled(more);
+    found.cancelled = attempt_more(more, "c=", &value);
+    found.ended = attempt_end(more);
     found.reason = text;
     *a = found;
     return true;

@@ -39,6 +39,7 @@ struct attempt {
     int64_t claimed_us;
     int64_t due_ms;
     bool cancelled; /* it was asked to stop while it ran */
+    int ended;      /* enum lapse_end; 0: it has not */
     struct span reason;
 };
 

@@ -3,19 +3,19 @@
 #define LAPSE_LOOK_H
 #include "script/script.h"
 
-/* Asks Redis whether a queue has jobs that wait or run, by a plain command: the looks of a turn
- * travel together, and cost Redis a tenth of a script each. */
+/* Asks Redis whether a queue has jobs that wait or run, or are kept, by a plain command: the looks
+ * of a turn travel together, and cost Redis a tenth of a script each. */
 struct look {
     struct script *script;
     const char *queue; /* its owner's */
     struct call call;
     bool pending;
-    /* any: it has some, or Redis did not say. */
-    void (*end)(struct look *l, bool any);
+    /* any: it has some that wait or run, or Redis did not say. kept: it has some that are kept. */
+    void (*end)(struct look *l, bool any, bool kept);
 };
 
 void look_init(struct look *l, struct script *script, const char *queue,
-               void (*end)(struct look *l, bool any));
+               void (*end)(struct look *l, bool any, bool kept));
 
 /* Asks, if the connection has room and no answer is pending; else it is for the next time. */
 void look_ask(struct look *l);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Every sweep_ms we look whether the queue has jobs, and sweep it if it has. A queue that has none
  * is looked at more rarely for as long as we hear of none: a script that stores a job in an empty
- * queue publishes it. What looks rarely finds is a job whose producer may not publish.
+ * queue publishes it. What looks rarely finds is a job whose producer may not publish, and jobs
+ * that are kept: then a sweep frees those whose time is over.
  *
  * The times are jittered, so that listeners do not sweep in the same moment, and thousands of
  * queues not in one. What comes soon is looked at with what is due: then the looks of many queues
@@ -73,7 +74,7 @@ static void on_time(void *arg)
     sweeps_set_timer(ss);
 }
 
-static void on_looked(struct look *l, bool any)
+static void on_looked(struct look *l, bool any, bool kept)
 {
     struct sweep *s = CONTAINER(l, struct sweep, look);
     bool heard = s->heard_us >= look_sent_us(l);
@@ -90,9 +91,13 @@ static void on_looked(struct look *l, bool any)
         sweeps_set_timer(s->sweeps);
     }
 
-    if (any && node_up(node_of(s->sweeps->script, s->key))) {
+    bool up = node_up(node_of(s->sweeps->script, s->key));
+    if (any && up) {
         s->events->due(s->arg);
     } else {
+        if (kept && up) {
+            sweep_recover(s);
+        }
         s->events->nothing(s->arg);
     }
 }

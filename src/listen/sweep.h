@@ -75,7 +75,8 @@ static inline bool sweep_looks(const struct sweep *s)
     return s->look.pending;
 }
 
-/* Ends the leases that are over: their jobs wait again, or are dead. */
+/* Ends the leases that are over: their jobs wait again, or are dead. And frees what has been known
+ * for long enough. */
 void sweep_recover(struct sweep *s);
 /* Sets the triggers of jobs that come within arm_ahead_ms. Does nothing where there is no such
  * limit, as then each job has its trigger from the start. */

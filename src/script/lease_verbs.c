@@ -324,7 +324,7 @@ static void on_sweep(struct script_request *request, int err, const struct redis
 
 bool script_swept_job(const struct sweep_reply *reply, size_t i, struct job_row *row)
 {
-    return row_read(row, sweep_reply_row(reply, i));
+    return row_read(row, sweep_reply_row(reply, i)) && row->state == LAPSE_DEAD;
 }
 
 void script_sweep(struct script *s, struct sweep_request *r, struct span key, bool tell)

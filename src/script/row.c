@@ -5,7 +5,8 @@
 /* Behind the record some scripts answer a number, and get a report. */
 enum { ID, STATE, SCORE, ATTEMPT, RECORD, PLACE, REPORT = PLACE };
 
-static bool row_read_from(struct job_row *row, const struct redisReply *r, int64_t first_state)
+static bool row_read_from(struct job_row *row, const struct redisReply *r, int64_t first_state,
+                          int64_t last_state)
 {
     row->place = 0;
     row->report = (struct span){NULL, 0};
@@ -17,17 +18,17 @@ static bool row_read_from(struct job_row *row, const struct redisReply *r, int64
     }
 
     return reply_int(reply_at(r, STATE), &row->state) && row->state >= first_state &&
-           row->state <= LAPSE_DEAD && reply_int(reply_at(r, SCORE), &row->score_ms) &&
+           row->state <= last_state && reply_int(reply_at(r, SCORE), &row->score_ms) &&
            reply_text(reply_at(r, ATTEMPT), &row->attempt) &&
            reply_text(reply_at(r, RECORD), &row->record);
 }
 
 bool row_read(struct job_row *row, const struct redisReply *r)
 {
-    return row_read_from(row, r, LAPSE_WAITING);
+    return row_read_from(row, r, LAPSE_WAITING, LAPSE_KEPT);
 }
 
 bool row_read_claimed(struct job_row *row, const struct redisReply *r)
 {
-    return row_read_from(row, r, JOB_SKIPPED);
+    return row_read_from(row, r, JOB_SKIPPED, LAPSE_DEAD);
 }

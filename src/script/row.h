@@ -7,7 +7,7 @@
 /* Takes the row of a job in a script's reply apart; false: it has not the shape of one. */
 bool row_read(struct job_row *row, const struct redisReply *r);
 
-/* The same of a claim, which may have skipped the job. */
+/* The same of a claim, which may have skipped the job, and shows none that is kept. */
 bool row_read_claimed(struct job_row *row, const struct redisReply *r);
 
 #endif

@@ -220,12 +220,12 @@ Test(bad_input, a_selection_of_nothing_or_with_any_wrong_argument_is_einval)
     BAD(w.size = 0);
     BAD(w.size = sizeof w.size);
     BAD(w.state = (enum lapse_state)0; w.reason = "x"; w.before_ms = 1);
-    BAD(w.state = LAPSE_DEAD + 1);
+    BAD(w.state = LAPSE_KEPT + 1);
     BAD(w.tag = "");
     BAD(w.tag = "a b");
     BAD(w.tag = "{a}");
     BAD(w.tag = long_reason);
-    BAD(w.state = LAPSE_DEAD + 1; w.tag = "a");
+    BAD(w.state = LAPSE_KEPT + 1; w.tag = "a");
     BAD(w.state = (enum lapse_state) - 1);
     BAD(w.reason = long_reason);
     BAD(w.before_ms = -1);
@@ -347,7 +347,7 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     REFUSED(lapse_list(NULL, "q", LAPSE_WAITING, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, NULL, LAPSE_WAITING, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, "q", (enum lapse_state)0, NULL, 1, never_list, f));
-    REFUSED(lapse_list(l, "q", (enum lapse_state)4, NULL, 1, never_list, f));
+    REFUSED(lapse_list(l, "q", (enum lapse_state)5, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 0, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 101, never_list, f));
 

@@ -652,3 +652,69 @@ Test(peers_bugs, of_two_jobs_with_one_delay_the_first_to_be_put_runs_first_whate
     cr_assert_str_eq(w.runs[1].job.id, "second");
     flow_end(f, "q");
 }
+
+/* ---- lmstfy: ttl ---- */
+/* A job whose ttl is over is dropped, and nobody can tell that from one that was done. */
+Test(peers_bugs, a_job_that_was_too_late_is_gone_in_silence)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
+    struct flow_job job;
+
+    s.keep_ms = HOUR;
+    s.max_late_ms = 1;
+    s.due = lapse_at(test_now_ms() - HOUR);
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    redis_do(f->server, "ZADD lapse:{q}:due 5 a"); /* the past is now, to a schedule */
+    flow_listen(f, "q", &w);
+    flow_until(f, flow_stats(f->l).skipped == 1);
+    cr_assert_eq(flow_get(f, "q", "a", &job), 0);
+    cr_assert_eq(job.state, LAPSE_KEPT);
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), LAPSE_EENDED);
+    cr_assert_eq(w.n_runs, 0);
+    flow_end(f, "q");
+}
+
+/* ---- asynq: the retention of completed tasks ---- */
+/* What is trimmed from the set leaves its hash behind, and who asks again for an id that was kept
+ * finds a lock. */
+Test(peers_bugs, what_is_kept_for_a_while_leaves_its_hash_behind)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quick_sweep);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    flow_listen(f, "q", &w);
+    for (int i = 0; i < 150; i++) {
+        struct lapse_spec s = flow_job_spec("q", NULL, 0);
+        s.keep_ms = 1;
+        s.body = "some bytes";
+        s.body_len = 10;
+        s.flags = LAPSE_KEEP_BODY;
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    flow_poll(f, w.settled == 150 && flow_count(f, "q", "kept") == 0);
+    cr_assert_eq(redis_int(f->server, "EXISTS lapse:{q}:jobs lapse:{q}:attempts lapse:{q}:index"),
+                 0);
+    flow_end(f, "q");
+}
+
+/* ---- HDT3213/delayqueue: WithMsgTTL ---- */
+/* The bodies are keys of their own, which expire, and the message is delivered without. */
+Test(peers_bugs, a_body_expires_before_its_message_is_delivered)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_spec s = flow_job_spec("q", "a", 200);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    s.keep_ms = 1; /* shorter than it waits */
+    s.body = "body";
+    s.body_len = 4;
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    cr_assert_eq(redis_int(f->server, "PTTL lapse:{q}:jobs"), -1);
+    flow_listen(f, "q", &w);
+    flow_until(f, w.settled == 1);
+    cr_assert_eq(w.runs[0].job.body_len, 4);
+    cr_assert(memcmp(w.runs[0].job.body, "body", 4) == 0);
+    flow_end(f, "q");
+}

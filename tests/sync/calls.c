@@ -104,6 +104,30 @@ Test(calls, each_error_is_that_of_lapse_h_and_leaves_out_alone)
     waiting_end(&w, "q");
 }
 
+Test(calls, a_job_that_is_kept_is_seen_counted_and_cancelled_again)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+    struct lapse_spec spec = spec_of("a", "");
+    struct lapse_sync_jobs page = {.n = 0};
+
+    waiting_start(&w);
+    spec.keep_ms = 86400000;
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, NULL), 0);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, NULL), 0);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, NULL), 0);
+    cr_assert_eq(lapse_sync_kill(w.s, "q", "a", "no", 0, NULL), LAPSE_EENDED);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, &job), 0);
+    cr_assert_eq(lapse_job_state(job), LAPSE_KEPT);
+    cr_assert_eq(lapse_job_end(job), LAPSE_ENDED_CANCELLED);
+    lapse_sync_free(job);
+    cr_assert_eq(depth_of(w.s, "q").kept, 1);
+    cr_assert_eq(lapse_sync_list(w.s, "q", LAPSE_KEPT, NULL, 10, 0, &page), 0);
+    cr_assert_eq(page.n, 1);
+    lapse_sync_free_jobs(&page);
+    waiting_end(&w, "q");
+}
+
 Test(calls, what_is_not_allowed_is_einval_and_changes_nothing)
 {
     struct waiting w;

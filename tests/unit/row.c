@@ -20,7 +20,8 @@ static const struct {
     {"*5\r\n$1\r\ni\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", true},
     {"*5\r\n$0\r\n\r\n:1\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n", false},
     {"*5\r\n$1\r\ni\r\n:0\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
-    {"*5\r\n$1\r\ni\r\n:4\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
+    {"*5\r\n$1\r\ni\r\n:4\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", true},
+    {"*5\r\n$1\r\ni\r\n:5\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
     {"*5\r\n$1\r\ni\r\n:-1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
     {"*5\r\n$1\r\ni\r\n:4294967297\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
     {"*5\r\n:1\r\n:1\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n", false},
@@ -50,6 +51,17 @@ Test(row, has_five_places_of_their_types)
     }
     struct job_row row;
     cr_expect_not(row_read(&row, NULL));
+}
+
+Test(row, of_a_claim_is_of_no_job_that_is_kept)
+{
+    static const char kept[] = "*5\r\n$1\r\ni\r\n:4\r\n:7\r\n$0\r\n\r\n$1\r\nr\r\n";
+    struct redisReply *r = unit_reply(kept, sizeof kept - 1);
+    struct job_row row;
+
+    cr_expect(row_read(&row, r));
+    cr_expect_not(row_read_claimed(&row, r));
+    freeReplyObject(r);
 }
 
 Test(row, says_what_is_in_its_places)

@@ -83,7 +83,8 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 
     const char *tag = lapse_job_tag(job, 0);
     const char *trace = lapse_job_header(job, "trace");
-    printf("%d %d %u\n", tag != NULL, trace != NULL, lapse_job_priority(job));
+    printf("%d %d %u %d\n", tag != NULL, trace != NULL, lapse_job_priority(job),
+           (int)lapse_job_end(job));
 
     if (lapse_job_cancelled(job)) {
         lapse_release(job, NULL, NULL);
@@ -156,6 +157,7 @@ static void use_spec(struct lapse *l)
     s.headers = headers;
     s.n_headers = 1;
     s.priority = 255;
+    s.keep_ms = 60000;
     s.run_ms = 5000;
     s.backoff_kind = LAPSE_BACKOFF_LIST;
     s.backoff_list_ms = waits_ms;
