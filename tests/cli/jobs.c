@@ -170,6 +170,50 @@ Test(schedule, with_a_limit_of_lateness_shows_it)
     server_stop(s);
 }
 
+Test(schedule, with_keep_lets_get_and_list_show_what_became_of_a_job)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "--keep", "1d", "x"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "0s", "--keep", "1d:body", "x"), 0, NULL,
+           NULL);
+    expect(lapse("listen", "q", "--count", "2"), 0, NULL, NULL);
+    struct proc *p = lapse("get", "q", "a");
+    cr_assert(has(p, "\"state\":\"kept\"") && has(p, "\"body\":\"\"") &&
+                  has(p, "\"end\":\"done\"}\n"),
+              "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    expect(lapse("get", "q", "b"), 0, "\"body\":\"x\"", NULL);
+    expect(lapse("get", "q", "a", "--format", "text"), 0, "state   kept\nend     done\n", NULL);
+    expect(lapse("list", "q"), 0, "", NULL);
+    expect(lapse("list", "q", "--state", "kept"), 0, "\"end\":\"done\"", NULL);
+    expect(lapse("depth", "q"), 0, "\"late_ms\":0,\"kept\":2}\n", NULL);
+    expect(lapse("depth", "q", "--format", "text"), 0, "LATE       KEPT  QUEUE\n", NULL);
+    expect(lapse("reschedule", "q", "a", "--in", "0s"), 1, "", "q/a: the job has ended");
+    expect(lapse("kill", "q", "a"), 1, "", "the job has ended");
+    expect(lapse("requeue", "q", "a"), 1, "", "the job is kept, not dead");
+    expect(lapse("doctor", "q"), 0, "jobs         q: 2, each in one state", NULL);
+    expect(lapse("cancel", "q", "--state", "kept"), 0, "\"cancelled\":2", NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
+Test(cancel, of_a_job_that_is_kept_succeeds_again_if_it_was_cancelled)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--keep", "1d", "x"), 0, NULL, NULL);
+    for (int i = 0; i < 3; i++) {
+        expect(lapse("cancel", "q", "a"), 0,
+               "{\"queue\":\"q\",\"id\":\"a\",\"state\":\"cancelled\"}\n", NULL);
+    }
+    expect(lapse("get", "q", "a"), 0, "\"end\":\"cancelled\"}\n", NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "0s", "--keep", "1d", "x"), 0, NULL, NULL);
+    expect(lapse("listen", "q", "--count", "1"), 0, NULL, NULL);
+    expect(lapse("cancel", "q", "b"), 1, "", "q/b: the job has ended");
+    server_stop(s);
+}
+
 Test(schedule, with_a_priority_shows_it_and_refuses_one_over_255)
 {
     static const char *const bad[] = {"256", "-1", "1.5", "high", "", "99999999999999999999"};
@@ -610,9 +654,10 @@ Test(depth, counts_each_queue_on_a_line)
     expect(lapse("schedule", "a", "--in", "1h"), 0, NULL, NULL);
 
     struct proc *p = lapse("depth", "b", "a");
-    cr_assert_str_eq(p->out,
-                     "{\"queue\":\"b\",\"waiting\":0,\"running\":0,\"dead\":0,\"late_ms\":0}\n"
-                     "{\"queue\":\"a\",\"waiting\":2,\"running\":0,\"dead\":0,\"late_ms\":0}\n");
+    cr_assert_str_eq(
+        p->out,
+        "{\"queue\":\"b\",\"waiting\":0,\"running\":0,\"dead\":0,\"late_ms\":0,\"kept\":0}\n"
+        "{\"queue\":\"a\",\"waiting\":2,\"running\":0,\"dead\":0,\"late_ms\":0,\"kept\":0}\n");
     expect(p, 0, NULL, NULL);
     p = lapse("depth", "a", "--format", "text");
     cr_assert_eq(count_of(p->out, "\n"), 2);

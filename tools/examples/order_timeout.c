@@ -9,8 +9,9 @@
  *
  * Which came first, the payment or the timeout? Your database decides, by an UPDATE that only one
  * of them can win; lapse only rings the bell. So nothing here depends on the reply to a cancel,
- * which may be lost with the connection or come too late: the handler then finds an order that is
- * paid, and leaves it alone. */
+ * which may come too late: the handler then finds an order that is paid, and leaves it alone. If
+ * the reply is lost with the connection, the cancel is asked again: what became of a job is known
+ * for a day, so the answer to the repeat is that of the first. */
 #include <ev.h>
 #include <lapse.h>
 #include <stdbool.h>
@@ -83,6 +84,7 @@ static void place(struct lapse *l, const struct order *order)
     spec.body_len = strlen(order->mail);
     spec.due = lapse_in(1000);
     spec.on_conflict = LAPSE_KEEP;
+    spec.keep_ms = 24 * 3600 * 1000;
     check(lapse_schedule(l, &spec, on_placed, (void *)(uintptr_t)order), "placing an order");
 }
 
@@ -90,13 +92,17 @@ static void on_job_cancelled(struct lapse *l, int err, const struct lapse_job *j
 {
     const char *order = arg;
 
-    (void)l;
     (void)job;
+    if (lapse_outcome_unknown(err) && !lapse_cancel(l, "orders", order, 0, on_job_cancelled, arg)) {
+        return; /* 0 if the job was cancelled, whichever of the two did it */
+    }
 
-    /* ENOENT and EBUSY: the job runs, or has run. Any other error: it may run. The order is paid in
+    /* EENDED and EBUSY: the job has run, or runs. Any other error: it may run. The order is paid in
      * each case. */
     if (err) {
         printf("the job of %s may run: %s\n", order, lapse_strerror(err));
+    } else {
+        printf("the job of %s is cancelled\n", order);
     }
 }
 

@@ -11,7 +11,7 @@
 
 enum {
     DONE = 0,
-    ANSWER_NO = 1, /* ENOENT, EEXIST, EBUSY, EGONE */
+    ANSWER_NO = 1, /* ENOENT, EEXIST, EBUSY, EGONE, EENDED */
     USAGE = 2,     /* nothing was asked of Redis */
     DOWN = 69,     /* EX_UNAVAILABLE: Redis cannot be reached, or its reply was lost */
     INTERNAL = 70, /* EX_SOFTWARE: out of memory, unreadable data */

@@ -44,6 +44,7 @@ const char *state_name(enum lapse_state state)
     case LAPSE_WAITING: return "waiting";
     case LAPSE_RUNNING: return "running";
     case LAPSE_DEAD: return "dead";
+    case LAPSE_KEPT: return "kept";
     default: return "unknown";
     }
 }
@@ -57,6 +58,17 @@ static const char *via_name(enum lapse_via via)
     case LAPSE_VIA_SWEEP: return "sweep";
     case LAPSE_VIA_TOUCH: return "touch";
     case LAPSE_VIA_ASKED: return "asked";
+    default: return "unknown";
+    }
+}
+
+static const char *end_name(enum lapse_end end)
+{
+    switch (end) {
+    case LAPSE_ENDED_DONE: return "done";
+    case LAPSE_ENDED_CANCELLED: return "cancelled";
+    case LAPSE_ENDED_SKIPPED: return "skipped";
+    case LAPSE_ENDED_FORWARDED: return "forwarded";
     default: return "unknown";
     }
 }
@@ -282,6 +294,9 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
         json_int(&j, "created_ms", lapse_job_created_ms(job));
     }
     json_report(&j, job);
+    if (lapse_job_state(job) == LAPSE_KEPT) {
+        json_text(&j, "end", end_name(lapse_job_end(job)));
+    }
     json_end(&j);
 }
 
@@ -323,6 +338,9 @@ void print_job_long(const struct lapse_job *job)
     printf("id      %s\n", lapse_job_id(job));
     printf("state   %s%s\n", state_name(lapse_job_state(job)),
            lapse_job_cancelled(job) ? ", asked to stop" : "");
+    if (lapse_job_state(job) == LAPSE_KEPT) {
+        printf("end     %s\n", end_name(lapse_job_end(job)));
+    }
     if (lapse_job_created_ms(job)) {
         printf("created %s\n", time_text(created, lapse_job_created_ms(job)));
     }
@@ -439,7 +457,7 @@ void print_adopted(const struct globals *g, const struct lapse_job *job)
 /* ---- a queue ---- */
 void print_depth_heading(void)
 {
-    printf("%10s %10s %10s %12s  %s\n", "WAITING", "RUNNING", "DEAD", "LATE", "QUEUE");
+    printf("%10s %10s %10s %12s %10s  %s\n", "WAITING", "RUNNING", "DEAD", "LATE", "KEPT", "QUEUE");
 }
 
 void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d)
@@ -447,8 +465,8 @@ void print_depth(const struct globals *g, const char *queue, const struct lapse_
     struct json j;
 
     if (g->text) {
-        printf("%10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms  %s\n", d->waiting,
-               d->running, d->dead, d->late_ms, queue);
+        printf("%10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9" PRId64 " ms %10" PRIu64 "  %s\n",
+               d->waiting, d->running, d->dead, d->late_ms, d->kept, queue);
         return;
     }
 
@@ -458,6 +476,7 @@ void print_depth(const struct globals *g, const char *queue, const struct lapse_
     json_int(&j, "running", (int64_t)d->running);
     json_int(&j, "dead", (int64_t)d->dead);
     json_int(&j, "late_ms", d->late_ms);
+    json_int(&j, "kept", (int64_t)d->kept);
     json_end(&j);
 }
 

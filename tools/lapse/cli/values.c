@@ -280,14 +280,14 @@ int set_at(const struct opt *o, char *value, void *field)
 int set_state(const struct opt *o, char *value, void *field)
 {
     (void)o;
-    for (enum lapse_state s = LAPSE_WAITING; s <= LAPSE_DEAD; s++) {
+    for (enum lapse_state s = LAPSE_WAITING; s <= LAPSE_KEPT; s++) {
         if (strcmp(value, state_name(s)) == 0) {
             *(int *)field = (int)s;
             return 0;
         }
     }
 
-    return usage_error("--state", value, "must be waiting, running or dead");
+    return usage_error("--state", value, "must be waiting, running, dead or kept");
 }
 
 int64_t monotonic_ms(void)

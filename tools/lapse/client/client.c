@@ -314,7 +314,8 @@ static int exit_code_of(int err)
     case LAPSE_ENOENT:
     case LAPSE_EEXIST:
     case LAPSE_EBUSY:
-    case LAPSE_EGONE: return ANSWER_NO;
+    case LAPSE_EGONE:
+    case LAPSE_EENDED: return ANSWER_NO;
     case LAPSE_EINVAL: return USAGE;
     case LAPSE_ENOMEM:
     case LAPSE_EDATA: return INTERNAL;

@@ -71,7 +71,8 @@ static int cancel_run(const struct command *cmd, struct globals *g, struct argum
 
     cancel.once.c.unknown_advice =
         "it may have been cancelled. Repeat the command: if there is no such job then, it was "
-        "cancelled or has run, and only your own records show which";
+        "cancelled or has run, and only your own records show which; of one that was scheduled "
+        "with --keep the repeat tells";
     if (cancel.n_jobs == 0) {
         cancel.once.c.unknown_advice =
             "some jobs more may have been cancelled. Repeat the command for the rest";
@@ -91,6 +92,8 @@ const struct command cmd_cancel = {
     .text =
         "Removes waiting or dead jobs for good. Of each id it prints one JSON object: queue,\n"
         "id, state; one that is running, or is not there, is not cancelled (exit code 1).\n"
+        "One that was scheduled with --keep is kept then, and to cancel it again succeeds; if\n"
+        "it ran, it has ended (exit code 1). --state kept removes what is known of such jobs.\n"
         "With --state or --tag it removes all jobs of a state, or with a tag, or some of\n"
         "them, and prints one JSON object: queue, cancelled (how many), running (how many run,\n"
         "and were left). With --running a job that runs is asked to stop, and its state is\n"

@@ -68,8 +68,8 @@ const struct command cmd_depth = {
     .summary = "count the jobs of queues, and show how late the oldest one is",
     .min = 1,
     .max = 1000,
-    .text = "Prints one JSON object per queue: queue, waiting, running, dead, and late_ms:\n"
-            "how long the oldest due job has been waiting.\n"
+    .text = "Prints one JSON object per queue: queue, waiting, running, dead, late_ms (how long\n"
+            "the oldest due job has been waiting), and kept.\n"
             "\n"
             "examples:\n"
             "  lapse depth orders sessions\n"

@@ -27,10 +27,10 @@ static int set_list_tag(const struct opt *o, char *value, void *field)
 
 static const struct opt list_options[] = {
     {"state", 's', "STATE", set_state, offsetof(struct list_command, only),
-     "waiting (by due time), running (by end of lease) or dead (by time of death); default: "
-     "all three, in this order"},
+     "waiting (by due time), running (by end of lease), dead (by time of death) or kept (by until "
+     "when it is); default: the first three, in this order"},
     {"tag", 0, "TAG", set_list_tag, offsetof(struct list_command, tag),
-     "those with this tag, in any state, by their ids"},
+     "those with this tag, in any state but kept, by their ids"},
     {"limit", 'n', "N", set_count, offsetof(struct list_command, limit),
      "print at most N jobs; default: all"},
     {NULL, 0, NULL, NULL, 0, NULL},
@@ -130,6 +130,7 @@ const struct command cmd_list = {
             "examples:\n"
             "  lapse list orders --limit 10\n"
             "  lapse list orders --state dead | jq -r .id\n"
+            "  lapse list orders --state kept\n"
             "  lapse list orders --tag customer-7\n",
     .run = list_run,
 };

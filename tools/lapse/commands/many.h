@@ -37,8 +37,8 @@ struct many {
 #define MANY_STATE                                                                     \
     {                                                                                  \
         "state", 's', "STATE", set_state, offsetof(struct many, state),                \
-            "all jobs of a state: waiting, dead, or running (which are only counted, " \
-            "without --running)"                                                       \
+            "all jobs of a state: waiting, dead, kept (which lapse cancel frees), or " \
+            "running (which are only counted, without --running)"                      \
     }
 #define MANY_TAG                                                                       \
     {                                                                                  \

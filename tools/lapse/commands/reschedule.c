@@ -63,6 +63,9 @@ static int reschedule(struct many *m, const struct command *cmd, struct globals 
     if (rc) {
         return rc;
     }
+    if (m->where.state == LAPSE_KEPT) {
+        return usage_error("--state", "kept", "names jobs that have ended: they do not wait again");
+    }
 
     m->once.c.unknown_advice =
         "it may have been rescheduled. Repeat the command: if there is no such job then, it has "

@@ -274,6 +274,22 @@ static int set_until_start(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+/* DURATION[:body] */
+static int set_keep(const struct opt *o, char *value, void *field)
+{
+    struct lapse_spec *spec = field;
+    char *colon = strchr(value, ':');
+
+    if (colon) {
+        if (strcmp(colon, ":body") != 0) {
+            return usage_error("--keep", value, "must be DURATION or DURATION:body");
+        }
+        *colon = '\0';
+        spec->flags |= LAPSE_KEEP_BODY;
+    }
+    return set_wait(o, value, &spec->keep_ms);
+}
+
 static int set_priority(const struct opt *o, char *value, void *field)
 {
     int64_t n;
@@ -388,6 +404,10 @@ static const struct opt schedule_options[] = {
     {"fsync", 0, NULL, set_fsync, AT(spec.flags),
      "wait until the job is on the disk of Redis, and of these replicas; needs Redis 7.2 with "
      "appendonly yes, or Valkey"},
+    {"keep", 0, "DURATION[:body]", set_keep, AT(spec),
+     "what became of the job is known so long after its end: lapse get shows it, and a cancel "
+     "whose "
+     "answer was lost can be repeated; with its body, or without"},
     {"priority", 0, "N", set_priority, AT(spec.priority),
      "0 to 255: of jobs that are due in the same millisecond the higher runs first; default 0"},
     {"created", 0, NULL, set_created, AT(spec.flags),
@@ -558,7 +578,7 @@ static int check_attributes(const struct schedule_command *s)
 
     bytes += backoff_bytes(&s->backoff) + guard_bytes(&s->guard) + ms_bytes(s->spec.run_ms) +
              ms_bytes(s->spec.max_late_ms) + ms_bytes(s->spec.retry_for_ms) +
-             ms_bytes(s->spec.flags & LAPSE_CREATED);
+             ms_bytes(s->spec.flags & LAPSE_CREATED) + ms_bytes(s->spec.keep_ms);
 
     if (bytes > ATTRIBUTES_MAX) {
         return usage_errorf("tags, headers, --unique, --if and what else the record says of the "
