@@ -33,7 +33,7 @@ struct lapse_job {
     unsigned priority;
     int64_t max_late_ms; /* 0: it may be as late as it is */
     enum lapse_late late;
-    int64_t run_ms; /* how long one run may take, as its schedule says; 0: it does not */
+    int64_t run_ms;     /* how long one run may take, as its schedule says; 0: it does not */
     int64_t created_ms; /* as Redis has kept it; 0: it was not asked to */
     unsigned tries;
     unsigned try_no;

@@ -154,7 +154,7 @@ void seat_take(struct seat *s)
 
 /* ---- seats ---- */
 /* From now on something is weighed, or nothing is any more. */
-static void level_begin_anew(struct heap *seats)
+static void level_start_over(struct heap *seats)
 {
     struct heap old = *seats;
 
@@ -174,8 +174,8 @@ static void level_count(struct level *l, unsigned weight, int n)
     l->n_weighted += weight == 1 ? 0 : (unsigned)n;
     if (level_weighs(l) != weighed) {
         l->period++;
-        level_begin_anew(&l->waiting);
-        level_begin_anew(&l->asking);
+        level_start_over(&l->waiting);
+        level_start_over(&l->asking);
     }
 }
 

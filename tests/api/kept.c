@@ -165,7 +165,7 @@ Test(kept, is_a_job_that_was_asked_to_stop_and_was_not_done)
     flow_end(f, "q");
 }
 
-/* The answer is cut off, and lapse_cancel() ends with ELOST. */
+/* Who did not hear the answer does not know whether the first cancel arrived. */
 Test(kept, answers_a_cancel_whose_answer_was_lost_when_it_is_asked_again)
 {
     struct flow *f = flow_start(FLOW_FULL);

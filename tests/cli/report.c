@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse report, done --report: what is said of a job, by its token; and where it is shown. */
+/* lapse report, done --report: what its holder says of a job, by its token; where it is shown. */
 #include "tool.h"
 #include "audit.h"
 

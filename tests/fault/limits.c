@@ -173,7 +173,7 @@ static void scene_listen(struct scene *x)
 
     plan.lapse = flow_options(x->f);
     plan.lapse.log = NULL;
-    plan.lapse.lease_ms = 1000;
+    plan.lapse.lease_ms = 5000;
     plan.lapse.sweep_ms = 500;
     plan.hold_least_ms = x->hold_ms / 2;
     plan.hold_most_ms = x->hold_ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* F54: three queues share a listener by weights of 6, 3 and 1, and Redis is 10 ms away: slots become
- * free while claims are on their way. Each queue gets its part of the jobs, within 1 % of 100,000:
- * what it is off is the window, what is asked for and not there yet, and a job. */
+/* F54: three queues share a listener by weights of 6, 3 and 1, and Redis is 10 ms away: slots
+ * become free while claims are on their way. Each queue gets its part of the jobs, within 1 % of
+ * 100,000: what it is off is the window, what is asked for and not there yet, and a job. */
 #include "fault.h"
 #include "handler.h"
 #include "proxy.h"

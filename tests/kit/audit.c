@@ -33,10 +33,9 @@ enum {
     HOW,
     N_SETS
 };
-static const char *const set_name[N_SETS] = {"due",      "run",      "dead",    "jobs",
-                                             "attempts", "index",    "entries", "allowed",
-                                             "next",     "followed", "report",  "reported",
-                                             "kept",     "how"};
+static const char *const set_name[N_SETS] = {"due",    "run",      "dead",    "jobs", "attempts",
+                                             "index",  "entries",  "allowed", "next", "followed",
+                                             "report", "reported", "kept",    "how"};
 static const char *const other_name[] = {"seq", "conf", "stream", "list", "rate", "listeners"};
 
 struct queue {
@@ -62,57 +61,58 @@ static bool has(const redisReply *set, const redisReply *id)
            bsearch(&id, set->element, set->elements, sizeof *set->element, by_bytes);
 }
 
+/* What read_queue() asks, in the order of the sets. */
+static const char read_all[] =
+    "local r = {} for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', "
+    "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'attempts'}) do r[i + 3] = "
+    "redis.pcall('HKEYS', KEYS[1] .. k) end "
+    /* a sign of the limits, and of no job */
+    "for i = #r[5], 1, -1 do if r[5][i] == '{max_running}' then table.remove(r[5], i) end end "
+    "r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
+    "0, -1) r[7], r[8], r[9], r[10] = {}, {}, redis.pcall('HKEYS', KEYS[1] .. 'next'), {} "
+    "r[11], r[12] = redis.pcall('HKEYS', KEYS[1] .. 'report'), {} "
+    "r[13], r[14] = redis.pcall('ZRANGE', KEYS[1] .. 'kept', 0, -1), {} local function "
+    "kept(id) return redis.pcall('ZSCORE', KEYS[1] .. 'kept', id) end "
+    "local attempts = redis.pcall('HGETALL', KEYS[1] .. 'attempts') for i = 1, #attempts, 2 do "
+    "if "
+    "string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*j=1') then "
+    "table.insert(r[10], "
+    "attempts[i]) end if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*e=[1-4]') "
+    "then table.insert(r[14], attempts[i]) end "
+    "if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*o=1') "
+    "then table.insert(r[12], attempts[i]) end end "
+    /* a key is held in due, but for one until start that has been claimed; and in run, where
+     * the last lease may have ended unswept: of all tries, of the time for them, or of a run
+     * that another record follows */
+    "local function key(id, text, follows) if follows then table.insert(r[7], 'u ' .. "
+    "string.sub(text, 2) .. ' ' .. id) return end if redis.pcall('ZSCORE', KEYS[1] .. 'dead', "
+    "id) or kept(id) then return "
+    "end local attempt = redis.pcall('HGET', KEYS[1] .. 'attempts', id) or '' local token, "
+    "try, tries = string.match(attempt, '^[12] (%d+) %S+ (%d+) (%d+) ') if string.sub(text, 1, "
+    "1) == 's' and (token or '0') ~= '0' then return end local last = string.sub(text, 1, 1) "
+    "== 's' or try and (tonumber(try) >= tonumber(tries) or string.find(attempt, "
+    "'^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*[fj]=')) and redis.pcall('ZSCORE', KEYS[1] .. 'run', id) "
+    "table.insert(last and r[8] or r[7], 'u ' .. string.sub(text, 2) .. ' ' .. id) end "
+    /* the tags and the key of each record of form 2: its numbers, then letters, lengths and
+     * values */
+    "for k, hash in ipairs({'jobs', 'next'}) do "
+    "local all = redis.pcall('HGETALL', KEYS[1] .. hash) for i = 1, #all, 2 do "
+    "local s, at = all[i + 1], 3 local function number() local n, scale = 0, 1 repeat local b "
+    "= string.byte(s, at) or 0 n, scale, at = n + b % 128 * scale, scale * 128, at + 1 until "
+    "b < 128 return n end if string.byte(s) == 2 then local flags = string.byte(s, 2) or 0 "
+    "for _, flag in ipairs({1, 2, 4}) do if bit.band(flags, flag) ~= 0 then number() end end "
+    "local size = number() local last = at + size while at < last do local letter = "
+    "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' and not "
+    "kept(all[i]) then "
+    "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
+    "letter == 'U' "
+    "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
+    "end "
+    "return r";
+
 /* At one moment: a job on its way from one set to the next would look lost. */
 static void read_queue(struct server *s, struct queue *q)
 {
-    static const char read_all[] =
-        "local r = {} for i, k in ipairs({'due', 'run', 'dead'}) do r[i] = redis.pcall('ZRANGE', "
-        "KEYS[1] .. k, 0, -1) end for i, k in ipairs({'jobs', 'attempts'}) do r[i + 3] = "
-        "redis.pcall('HKEYS', KEYS[1] .. k) end "
-        /* a sign of the limits, and of no job */
-        "for i = #r[5], 1, -1 do if r[5][i] == '{max_running}' then table.remove(r[5], i) end end "
-        "r[6] = redis.pcall('ZRANGE', KEYS[1] .. 'index', "
-        "0, -1) r[7], r[8], r[9], r[10] = {}, {}, redis.pcall('HKEYS', KEYS[1] .. 'next'), {} "
-        "r[11], r[12] = redis.pcall('HKEYS', KEYS[1] .. 'report'), {} "
-        "r[13], r[14] = redis.pcall('ZRANGE', KEYS[1] .. 'kept', 0, -1), {} local function "
-        "kept(id) return redis.pcall('ZSCORE', KEYS[1] .. 'kept', id) end "
-        "local attempts = redis.pcall('HGETALL', KEYS[1] .. 'attempts') for i = 1, #attempts, 2 do "
-        "if "
-        "string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*j=1') then "
-        "table.insert(r[10], "
-        "attempts[i]) end if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*e=[1-4]') "
-        "then table.insert(r[14], attempts[i]) end "
-        "if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*o=1') "
-        "then table.insert(r[12], attempts[i]) end end "
-        /* a key is held in due, but for one until start that has been claimed; and in run, where
-         * the last lease may have ended unswept: of all tries, of the time for them, or of a run
-         * that another record follows */
-        "local function key(id, text, follows) if follows then table.insert(r[7], 'u ' .. "
-        "string.sub(text, 2) .. ' ' .. id) return end if redis.pcall('ZSCORE', KEYS[1] .. 'dead', "
-        "id) or kept(id) then return "
-        "end local attempt = redis.pcall('HGET', KEYS[1] .. 'attempts', id) or '' local token, "
-        "try, tries = string.match(attempt, '^[12] (%d+) %S+ (%d+) (%d+) ') if string.sub(text, 1, "
-        "1) == 's' and (token or '0') ~= '0' then return end local last = string.sub(text, 1, 1) "
-        "== 's' or try and (tonumber(try) >= tonumber(tries) or string.find(attempt, "
-        "'^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*[fj]=')) and redis.pcall('ZSCORE', KEYS[1] .. 'run', id) "
-        "table.insert(last and r[8] or r[7], 'u ' .. string.sub(text, 2) .. ' ' .. id) end "
-        /* the tags and the key of each record of form 2: its numbers, then letters, lengths and
-         * values */
-        "for k, hash in ipairs({'jobs', 'next'}) do "
-        "local all = redis.pcall('HGETALL', KEYS[1] .. hash) for i = 1, #all, 2 do "
-        "local s, at = all[i + 1], 3 local function number() local n, scale = 0, 1 repeat local b "
-        "= string.byte(s, at) or 0 n, scale, at = n + b % 128 * scale, scale * 128, at + 1 until "
-        "b < 128 return n end if string.byte(s) == 2 then local flags = string.byte(s, 2) or 0 "
-        "for _, flag in ipairs({1, 2, 4}) do if bit.band(flags, flag) ~= 0 then number() end end "
-        "local size = number() local last = at + size while at < last do local letter = "
-        "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' and not "
-        "kept(all[i]) then "
-        "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
-        "letter == 'U' "
-        "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
-        "end "
-        "return r";
-
     q->all = redis_cmd(s, "EVAL %s 1 %s", read_all, q->prefix);
     cr_assert(q->all->type == REDIS_REPLY_ARRAY && q->all->elements == N_SETS, "audit: %s",
               q->all->str);

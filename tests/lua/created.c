@@ -11,8 +11,7 @@ SCRIPTS(created);
 
 Test(created, redis_puts_its_time_into_the_record_and_answers_it)
 {
-    RUN("schedule", "0 a +5 0 " ASKS "one b +6 0 " REC "two",
-        "[U " MADE("T+5", "T") " T+6]");
+    RUN("schedule", "0 a +5 0 " ASKS "one b +6 0 " REC "two", "[U " MADE("T+5", "T") " T+6]");
     KEYS("due a:T+5 b:T+6 | jobs a=" OF("T") "one b=" REC "two | t a:T+4 b:T+5");
     now_at(5);
     RUN("get", "0 a", "[U+5000 ['a' 1 T+5 '' '" OF("T") "one']]");
@@ -39,9 +38,10 @@ Test(created, no_other_digits_of_the_record_are_a_time)
 Test(created, it_is_no_argument)
 {
     RUN("schedule", "0 a +5 0 \\02\\00\\0fm\\0d1234567890123", "[U " MADE("T+5", "T") "]");
-    RUN("schedule", "0 b +5 0 \\02\\00\\03m\\01x c +5 0 \\02\\00\\0fm\\0d000000000000x", "[U T+5 T+5]");
-    KEYS("due a:T+5 b:T+5 c:T+5 | jobs a=" OF("T")
-         " b=\\02\\00\\03m\\01x c=\\02\\00\\0fm\\0d000000000000x | t a:T+4 b:T+4 c:T+4");
+    RUN("schedule", "0 b +5 0 \\02\\00\\03m\\01x c +5 0 \\02\\00\\0fm\\0d000000000000x",
+        "[U T+5 T+5]");
+    KEYS("due a:T+5 b:T+5 c:T+5 | jobs a=" OF(
+        "T") " b=\\02\\00\\03m\\01x c=\\02\\00\\0fm\\0d000000000000x | t a:T+4 b:T+4 c:T+4");
     given("cancel", "0 a 0 b 0 c 0");
 }
 
@@ -64,7 +64,7 @@ Test(created, stays_through_all_that_leaves_the_job_the_life_that_it_has)
     given("cancel", "0 a 0");
 }
 
-Test(created, begins_anew_with_a_new_life)
+Test(created, is_another_in_a_new_life)
 {
     given("schedule", "0 a +5 0 " ASKS);
     now_at(1);

@@ -229,44 +229,6 @@ Test(kept, is_deleted_a_hundred_at_a_time)
 }
 
 /* What a schedule finds of its id is as if that were dead. */
-Test(kept, has_the_last_report_of_its_run_as_its_result)
-{
-    runs(KEEP);
-    given("report", "0 me a U+1 half");
-    RUN("done", "0 me a U+1", "[U 1]");
-    KEYS(IS_KEPT(KEEP, "2 U+1 me 1 10 U T o=1,e=1") " | report a=half | seq U+1");
-    RUN("get", "0 a", "[U ['a' 4 T+60000 '2 U+1 me 1 10 U T o=1,e=1 ' '" KEEP "' 'half']]");
-
-    now_at(60000);
-    given("sweep", "0");
-    KEYS("seq U+1");
-}
-
-Test(kept, has_the_report_with_which_it_was_done_as_its_result)
-{
-    runs(KEEP);
-    RUN("done", "0 me a 'U+1 all of it'", "[U 1]");
-    KEYS(IS_KEPT(KEEP, "2 U+1 me 1 10 U T o=1,e=1") " | report a='all of it' | seq U+1");
-    empty();
-
-    runs(KEEP);
-    given("report", "0 me a U+1 half");
-    RUN("done", "0 me a 'U+1 all'", "[U 1]");
-    KEYS(IS_KEPT(KEEP, "2 U+1 me 1 10 U T o=1,e=1") " | report a=all | seq U+1");
-}
-
-Test(kept, keeps_its_report_when_it_is_cancelled_and_loses_it_with_its_next_life)
-{
-    runs(KEEP);
-    given("report", "0 me a U+1 half");
-    given("fail", "0 me a U+1 why");
-    given("cancel", "0 a 0");
-    KEYS(IS_KEPT(KEEP, "2 U+1 me 1 10 U T o=1,e=2 why") "| report a=half | seq U+1");
-
-    waits(KEEP);
-    KEYS("due a:T | jobs a=" KEEP "body | seq U+1");
-}
-
 Test(kept, is_like_dead_to_a_schedule)
 {
     static const char *const new_life[] = {"2", "3", "4", "5", "5:9"};
@@ -393,9 +355,9 @@ Test(kept, is_the_record_that_was_to_follow)
 Test(kept, leaves_in_an_attempt_what_a_newer_version_has_put_there)
 {
     runs(KEEP);
-    ask("HSET s:{q}:attempts a %s", moments("2 U+1 me 1 10 U T f=5,o=1,x=1,zz=7 why"));
+    ask("HSET s:{q}:attempts a %s", moments("2 U+1 me 1 10 U T f=5,ll=1,x=1,zz=7 why"));
     given("done", "0 me a U+1");
-    KEYS(IS_KEPT(KEEP, "2 U+1 me 1 10 U T o=1,zz=7,e=1 why") "| seq U+1");
+    KEYS(IS_KEPT(KEEP, "2 U+1 me 1 10 U T ll=1,zz=7,e=1 why") "| seq U+1");
 }
 
 Test(kept, are_a_hundred_jobs_by_one_call)

@@ -90,7 +90,7 @@ static const struct {
     {"release", "met=1; 0 me r U+3", "due run dead attempts", "zrem", "zadd hset hdel", false},
     {"retry", "met=1; 0 me r U+3 5 x", "due run dead attempts", "zrem", "zadd hset hdel set",
      false},
-    {"sweep", "max_running=1 met=1; 0", "due run dead jobs attempts", "zrem", "zadd hset hdel",
+    {"sweep", "max_running=1 met=1; 0", "due run dead kept jobs attempts", "zrem", "zadd hset hdel",
      false},
     {"configure", "rate=5/1s; 0 rate=", "conf", "del", "", false},
     {"done", "tags=1; 0 me tr U+20001", "run jobs attempts index", "zrem", "hdel", false},

@@ -378,6 +378,63 @@ Test(report, of_more_than_64_kib_does_not_end_the_job)
     KEYS("seq U+1");
 }
 
+/* ---- of a job that is kept ---- */
+#define KEPT_S "\\02\\00\\06K\\041000"
+
+static void kept_running(void)
+{
+    ask("FLUSHALL");
+    now_at(0);
+    given("schedule", "0 r +0 0 " KEPT_S "body");
+    given("claim", "0 me 1000 0 r");
+}
+
+Test(report, that_comes_with_done_is_the_result_of_a_job_that_is_kept)
+{
+    kept_running();
+    RUN("done", text("0 me r '%s all of it'", moments("U+1")), "[U 1]");
+    RUN("get", "0 r", "[U ['r' 4 T+1000 '2 U+1 me 1 10 U T o=1,e=1 ' '" KEPT_S "' 'all of it']]");
+
+    kept_running();
+    given("report", "0 me r U+1 half");
+    RUN("done", text("0 * r '%s all of it'", moments("U+1")), "[U 1]");
+    RUN("get", "0 r", "[U ['r' 4 T+1000 '2 U+1 me 1 10 U T o=1,e=1 ' '" KEPT_S "' 'all of it']]");
+    now_at(1000);
+    RUN("get", "0 r", "[U+1000000 'ENOENT']");
+    given("sweep", "0");
+    KEYS("seq U+1");
+}
+
+/* Each way to end and to be kept, and then to be gone. */
+Test(report, of_a_job_that_is_kept_is_its_last_and_goes_with_it)
+{
+    static const struct {
+        const char *steps[10];
+    } ways[] = {
+        {{"done", "0 me r U+1", "sweep", "0"}},
+        {{"done", "0 me r U+1", "schedule", "0 r +5 2 " REC}},
+        {{"done", "0 me r U+1", "cancel_all", "0 4 '' '' 0 100 '' 0"}},
+        {{"cancel", "0 r 1", "fail", "0 me r U+1 x", "sweep", "0"}},
+        {{"retry", "0 me r U+1 5000 x", "cancel", "0 r 0", "sweep", "0"}},
+        {{"fail", "0 me r U+1 x", "cancel_all", "0 3 '' '' 0 100 '' 0", "sweep", "0"}},
+        {{"retry", "0 me r U+1 0 x", "configure", "0 forward=list", "claim", "0 - 1000 100",
+          "sweep", "0"}},
+    };
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const char *const *step = ways[i].steps;
+        kept_running();
+        given("report", "0 me r U+1 half");
+        for (; *step; step += 2) {
+            cr_assert(strstr(show(run("get", "0 r")), "'half'"), "%s: %s", step[0], keys());
+            now_at(strcmp(step[0], "sweep") == 0 ? 1000 : 0);
+            given(step[0], step[1]);
+        }
+        cr_assert(!has_report(), "row %zu: %s", i, keys());
+    }
+    ask("FLUSHALL");
+}
+
 /* ---- what it costs ---- */
 /* Commands since CONFIG RESETSTAT, those of scripts alone. */
 static long long commands(void)
@@ -406,7 +463,7 @@ Test(report, costs_no_command_where_there_is_none)
     } call[] = {
         {NULL, NULL, "done", "0 me r U+1", 7},
         {NULL, NULL, "get", "0 r", 5},
-        {NULL, NULL, "sweep", "0", 6},
+        {NULL, NULL, "sweep", "0", 7},
         {"retry", "0 me r U+1 5000 x", "schedule", "0 r +5000 2 " REC, 9},
         {"retry", "0 me r U+1 5000 x", "schedule", "0 r +5000 5 " REC, 10},
         {"retry", "0 me r U+1 5000 x", "cancel", "0 r 0", 8},

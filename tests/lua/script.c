@@ -46,7 +46,9 @@ void script_init_on(struct server *s)
 
 void script_fini(void)
 {
-    cr_assert_eq(audit(redis, "s", "q", "p", NULL), 0);
+    if (audit(redis, "s", "q", "p", NULL) != 0) {
+        abort(); /* an assertion that fails here fails no test */
+    }
     redisFree(ear);
     redisFree(eye);
     server_stop(redis);
@@ -702,27 +704,28 @@ static void put_rate(FILE *f)
     }
 }
 
+static const struct {
+    const char *name, *read;
+    char mark;
+} shown[] = {{"due", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+             {"run", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+             {"dead", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+             {"kept", "ZRANGE %s 0 -1 WITHSCORES", ':'},
+             {"jobs", "HGETALL %s", '='},
+             {"attempts", "HGETALL %s", '='},
+             {"next", "HGETALL %s", '='},
+             {"report", "HGETALL %s", '='},
+             {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
+
 char *keys(void)
 {
-    static const struct {
-        const char *name, *read;
-        char mark;
-    } key[] = {{"due", "ZRANGE %s 0 -1 WITHSCORES", ':'},
-               {"run", "ZRANGE %s 0 -1 WITHSCORES", ':'},
-               {"dead", "ZRANGE %s 0 -1 WITHSCORES", ':'},
-               {"kept", "ZRANGE %s 0 -1 WITHSCORES", ':'},
-               {"jobs", "HGETALL %s", '='},
-               {"attempts", "HGETALL %s", '='},
-               {"next", "HGETALL %s", '='},
-               {"report", "HGETALL %s", '='},
-               {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
     char *out;
     size_t len;
     FILE *f = open_memstream(&out, &len);
 
-    for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
-        char *name = text("s:{q}:%s", key[i].name);
-        put_pairs(f, key[i].name, ask(key[i].read, name), key[i].mark, name);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        char *name = text("s:{q}:%s", shown[i].name);
+        put_pairs(f, shown[i].name, ask(shown[i].read, name), shown[i].mark, name);
     }
 
     put_pairs(f, "alive", ask("ZRANGE %s 0 -1 WITHSCORES", ALIVE), ':', ALIVE);

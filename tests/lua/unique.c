@@ -238,6 +238,35 @@ Test(unique, a_claim_whose_key_was_taken_when_its_lease_was_over_may_be_ended)
     given("cancel", "0 b 0 c 0 d 0");
 }
 
+/* One that has tags, or held its key until it began; and one whose lease is not over, whatever the
+ * index says. */
+Test(unique, a_claim_that_has_lost_no_key_goes_on_when_its_lease_is_over)
+{
+    given("schedule", "0 a +0 0 " TAG_A " b +0 0 " UNTIL_START " c +0 0 " UNIQUE_L);
+    given("claim", "0 me 10 3");
+    now_at(10);
+    RUN("renew", "0 me a U+1 5 b U+2 5 c U+3 5", "[U+10000 T+15 T+15 T+15]");
+    ask("ZREM s:{q}:index %s", "u l c");
+    RUN("renew", "0 me c U+3 9", "[U+10000 T+19]");
+    ask("ZADD s:{q}:index 0 %s", "u l c");
+    now_at(30);
+    RUN("release", "0 me a U+1 b U+2", "[U+30000 1 1]");
+    RUN("retry", "0 me c U+3 5 x", "[U+30000 T+35]");
+    given("cancel", "0 a 0 b 0 c 0");
+}
+
+Test(unique, no_record_is_read_for_a_plain_job_whose_lease_is_over)
+{
+    given("schedule", "0 a +0 0 " REC);
+    given("claim", "0 me 10 1");
+    now_at(10);
+    ask("CONFIG RESETSTAT");
+    RUN("renew", "0 me a U+1 0", "[U+10000 T+10]");
+    RUN("retry", "0 me a U+1 5 x", "[U+10000 T+15]");
+    cr_assert_eq(calls("hget"), 0);
+    given("cancel", "0 a 0");
+}
+
 /* It is dead, though nobody has swept: a renewal that comes late takes no key away. */
 Test(unique, a_dead_job_that_waits_again_takes_the_key_of_one_whose_last_lease_ended)
 {

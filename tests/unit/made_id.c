@@ -57,7 +57,7 @@ Test(made_id, no_other_id_is_one)
     }
 }
 
-/* What somebody else has made up would be from the future, unless chance wills it. */
+/* An id of a user that looks like one is most likely of the far future. */
 Test(made_id, of_a_job_tells_when_it_was_created_unless_that_is_long_after_it_is_due)
 {
     char id[2 * MADE_ID_DIGITS + 1];

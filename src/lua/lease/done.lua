@@ -18,6 +18,7 @@
 --           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
+
 -- Of jobs whose records say more: their entries in the index, and which of them are gone, appended
 -- to done. tagged: ids, and by id the attempt. reports: by id; those of jobs that are kept are
 -- appended, each behind its id.

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The bounds of the dead jobs of a queue: the settings dead_max and dead_keep.
 --
--- USES    attempts index reports settings
+-- USES    index reports settings
 
 -- The dead jobs that are too many or too old, the oldest first, as many as a call may free, and
 -- their entries in the index; and whether there are more. Settings that this version cannot read,
@@ -22,7 +22,6 @@ local function dead_surplus(text)
     ids[#ids + 1], bytes = id, bytes + #(record or '')
     index_entries(entries, id, record)
   end
-  local texts = call('HMGET', ATTEMPTS, unpack(ids))
-  for i, id in ipairs(ids) do report_ends_by(id, texts[i] or '') end
+  report_ends_of(ids)
   return ids, entries, #ids < n_surplus
 end

@@ -66,7 +66,7 @@ local function forward_read(ids, dues, token)
     if not verdict then
       how = ENDED_FORWARDED
       before = { token = token_text(last_token), holder = ARGV[2], try = before.try + 1,
-        claimed_us = decimal(now_us), reason = before.reason }
+        claimed_us = decimal(now_us), reason = before.reason, more = before.more }
     end
     return kept_end(id, record, how, before, due_ms)
   end

@@ -86,9 +86,6 @@ local function kept_past()
   for i, id in ipairs(ids) do
     if not lives[i] then gone[#gone + 1] = id end
   end
-  if #gone > 0 then
-    local texts = call('HMGET', ATTEMPTS, unpack(gone))
-    for i, id in ipairs(gone) do report_ends_by(id, texts[i] or '') end
-  end
+  report_ends_of(gone)
   return ids, gone, #ids == BATCH
 end

@@ -17,7 +17,8 @@ local function report_forget(id) report_ids[#report_ids + 1] = id end
 -- A job has ended and is kept: so is its report, its result.
 local function report_keep(id) report_kept[id] = true end
 
--- What is left of a job goes: its life ends, or begins anew. attempt: its last one; or it has none.
+-- The life of a job ends, or begins again, and its report leaves. attempt: its last one; nil: it
+-- has none.
 local function report_ends(id, attempt)
   if attempt and attempt_more(attempt, 'o') then report_forget(id) end
 end
@@ -25,6 +26,12 @@ end
 -- The same by the text of the attempt, '' if it has none.
 local function report_ends_by(id, text)
   if string.byte(text) == 50 then report_ends(id, attempt_read(text)) end
+end
+
+-- The same of jobs whose attempts were not read.
+local function report_ends_of(ids)
+  local texts = #ids > 0 and call('HMGET', ATTEMPTS, unpack(ids)) or {}
+  for i, id in ipairs(ids) do report_ends_by(id, texts[i] or '') end
 end
 
 -- Before the first write. entries: those that are to be put.

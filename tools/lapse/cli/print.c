@@ -320,6 +320,22 @@ static void print_report(const struct lapse_job *job)
     }
 }
 
+static void print_conditions(const struct lapse_job *job)
+{
+    char text[SHOWN_BYTES];
+    char guard[GUARD_BYTES];
+    size_t guard_len = guard_text(job, guard);
+    enum lapse_late late;
+    int64_t max_late_ms = lapse_job_max_late_ms(job, &late);
+
+    if (max_late_ms) {
+        printf("max late %" PRId64 " ms, then %s\n", max_late_ms, late_name(late));
+    }
+    if (guard_len) {
+        printf("if      %s\n", bytes_text(guard, guard_len, text));
+    }
+}
+
 void print_job_long(const struct lapse_job *job)
 {
     char created[TIME_BYTES];
@@ -327,10 +343,6 @@ void print_job_long(const struct lapse_job *job)
     char until[TIME_BYTES];
     char tries[TRIES_BYTES];
     char text[SHOWN_BYTES];
-    char guard[GUARD_BYTES];
-    size_t guard_len = guard_text(job, guard);
-    enum lapse_late late;
-    int64_t max_late_ms = lapse_job_max_late_ms(job, &late);
     const char *name;
     const char *tag;
 
@@ -360,14 +372,7 @@ void print_job_long(const struct lapse_job *job)
         printf("priority %u\n", lapse_job_priority(job));
     }
 
-    if (max_late_ms) {
-        printf("max late %" PRId64 " ms, then %s\n", max_late_ms, late_name(late));
-    }
-
-    if (guard_len) {
-        printf("if      %s\n", bytes_text(guard, guard_len, text));
-    }
-
+    print_conditions(job);
     for (unsigned i = 0; (tag = lapse_job_tag(job, i)); i++) {
         printf("tag     %s\n", tag);
     }

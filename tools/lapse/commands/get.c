@@ -57,16 +57,15 @@ const struct command cmd_get = {
     .summary = "show a job, its body and its report",
     .min = 2,
     .max = 2,
-    .text =
-        "Prints the job as one JSON object: queue, id, state (waiting, running, dead, or kept\n"
-        "after its end), due_ms, try, tries, token, until_ms (end of the lease, or until when\n"
-        "it is kept; else 0), reason (why it was last put back), and body, or body_base64 if\n"
-        "the body is not UTF-8; where it has any, headers: an object; report, or\n"
-        "report_base64: what its holder has last said of it; and of one that is kept, end:\n"
-        "done, cancelled, skipped or forwarded.\n"
-        "\n"
-        "examples:\n"
-        "  lapse get orders order-1\n"
-        "  lapse get orders order-1 --format text\n",
+    .text = "Prints the job as one JSON object: queue, id, state (waiting, running, dead, or kept\n"
+            "after its end), due_ms, try, tries, token, until_ms (end of the lease, or until when\n"
+            "it is kept; else 0), reason (why it was last put back), and body, or body_base64 if\n"
+            "the body is not UTF-8; where it has any, headers: an object; report, or\n"
+            "report_base64: what its holder has last said of it; and of one that is kept, end:\n"
+            "done, cancelled, skipped or forwarded.\n"
+            "\n"
+            "examples:\n"
+            "  lapse get orders order-1\n"
+            "  lapse get orders order-1 --format text\n",
     .run = get_run,
 };

@@ -411,7 +411,7 @@ static const struct opt schedule_options[] = {
     {"priority", 0, "N", set_priority, AT(spec.priority),
      "0 to 255: of jobs that are due in the same millisecond the higher runs first; default 0"},
     {"created", 0, NULL, set_created, AT(spec.flags),
-     "keep when Redis has stored the job first: lapse get shows it; a generated id tells it anyhow"},
+     "keep when Redis has stored the job first, for lapse get; a generated id tells it, too"},
     {"tag", 0, "TAG", set_tag, AT(tags),
      "what the job is found by, together with others: lapse list --tag; up to 8 times"},
     {"header", 0, "NAME=VALUE", set_header, AT(headers),

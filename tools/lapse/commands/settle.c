@@ -259,7 +259,7 @@ static int renew_run(const struct command *cmd, struct globals *g, struct argume
 const struct command cmd_report = {
     .name = "report",
     .usage = "QUEUE ID TOKEN --report FILE|-",
-    .summary = "keep what is said of a job that was claimed: how far it is",
+    .summary = "keep what its holder says of a job: how far it is",
     .min = 3,
     .max = 3,
     .opts = report_options,

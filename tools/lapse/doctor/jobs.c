@@ -333,9 +333,9 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const enum keys_part parts[] = {KEYS_JOBS,     KEYS_DUE,   KEYS_RUN,
-                                           KEYS_DEAD,     KEYS_KEPT,  KEYS_ATTEMPTS,
-                                           KEYS_INDEX,    KEYS_NEXT,  KEYS_REPORT};
+    static const enum keys_part parts[] = {KEYS_JOBS,  KEYS_DUE,  KEYS_RUN,
+                                           KEYS_DEAD,  KEYS_KEPT, KEYS_ATTEMPTS,
+                                           KEYS_INDEX, KEYS_NEXT, KEYS_REPORT};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
