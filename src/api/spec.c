@@ -31,7 +31,8 @@ static bool spec_is_valid(const struct lapse_spec *s)
     bool has_body = s->body_len <= JOB_BODY_MAX && (s->body || s->body_len == 0);
 
     bool waits = wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms);
-    unsigned flags = LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START | LAPSE_KEEP_BODY | LAPSE_CREATED;
+    unsigned flags = LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START | LAPSE_KEEP_BODY | LAPSE_CREATED |
+                     LAPSE_KEEP_ERRORS;
     bool choices = (unsigned)s->on_conflict <= LAPSE_DEBOUNCE && (s->flags & ~flags) == 0;
 
     return has_queue && has_id && has_body && waits && choices && max_wait_is_valid(s);
@@ -240,6 +241,12 @@ static bool put_run(struct attributes *out, const struct lapse_spec *s)
     return attributes_add(out, 'r', (struct span){text, (size_t)len});
 }
 
+/* e: the reasons of the last five runs that failed are kept. */
+static bool put_errors(struct attributes *out, const struct lapse_spec *s)
+{
+    return !(s->flags & LAPSE_KEEP_ERRORS) || attributes_add(out, 'e', span_of("5"));
+}
+
 static bool header_is_new(const struct lapse_spec *s, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -281,8 +288,8 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
-        put_guard,  put_keep,    put_late,    put_priority, put_retry_for, put_tags,
-        put_unique, put_backoff, put_headers, put_created,  put_run,
+        put_guard,  put_keep,    put_late,   put_priority, put_retry_for, put_tags,
+        put_unique, put_backoff, put_errors, put_headers,  put_created,   put_run,
     };
 
     out->len = 0;

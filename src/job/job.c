@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/job.h"
 #include "base/mem.h"
+#include "job/failures.h"
 #include "job/made_id.h"
 
 enum {
@@ -24,9 +25,9 @@ bool job_run_ms_ok(int64_t run_ms)
 
 size_t job_texts_len(const char *queue, const struct job_row *row, bool with_body)
 {
-    size_t body_len = with_body ? row->record.len + row->report.len : 0;
+    size_t shown = with_body ? row->record.len + row->report.len + row->errors.len : 0;
 
-    return strlen(queue) + 1 + row->id.len + 1 + body_len;
+    return strlen(queue) + 1 + row->id.len + 1 + shown;
 }
 
 static char *put_text(char *to, struct span text, const char **field)
@@ -109,6 +110,23 @@ static char *put_unique(char *to, struct span attributes, const char **field)
         value = (struct span){value.at + 1, value.len - 1};
     }
     return put_text(to, value, field);
+}
+
+/* They take no more room than in the row: the length of each reason is left out. */
+static char *put_errors(char *to, struct span text, struct lapse_job *job)
+{
+    struct failure one;
+    const char *field;
+
+    job->errors = to;
+    while (failures_take(&text, &one)) {
+        one.reason.len = strnlen(one.reason.at, one.reason.len);
+        to = put_text(to, one.numbers, &field);
+        to = put_text(to, one.reason, &field);
+        job->n_errors++;
+    }
+    job->errors_len = (size_t)(to - job->errors);
+    return to;
 }
 
 static unsigned priority_of(struct span attributes)
@@ -207,6 +225,10 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         job->attributes_len = (size_t)(texts - job->tags);
     }
 
+    if (with_body && row->errors.len) {
+        texts = put_errors(texts, row->errors, job);
+    }
+
     job->body = "";
     job->body_len = 0;
     if (with_body && record.body.len) {
@@ -295,7 +317,7 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
     struct span queue = span_of(job->queue);
     struct span id = span_of(job->id);
     struct span entry = span_of(lapse_job_entry(job));
-    size_t bytes_len = job->body_len + job->report_len;
+    size_t bytes_len = job->body_len + job->report_len + job->errors_len;
     size_t texts_len = queue.len + 1 + id.len + 1 + entry.len + 1 + job->attributes_len + bytes_len;
     struct lapse_job *dup = mem_new(sizeof *dup, texts_len);
 
@@ -316,6 +338,10 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
         dup->guard = job->guard ? texts + (job->guard - job->tags) : NULL;
         dup->unique = job->unique ? texts + (job->unique - job->tags) : NULL;
         texts += job->attributes_len;
+    }
+    if (job->errors_len) {
+        dup->errors = memcpy(texts, job->errors, job->errors_len);
+        texts += job->errors_len;
     }
     dup->body = "";
     if (job->body_len) {
@@ -532,4 +558,31 @@ const char *lapse_job_header(const struct lapse_job *job, const char *name)
 const char *lapse_job_reason(const struct lapse_job *job)
 {
     return job->reason;
+}
+
+const char *lapse_job_error(const struct lapse_job *job, unsigned i, int64_t *at_ms,
+                            unsigned *try_no)
+{
+    const char *at = job->errors;
+    struct span number;
+    int64_t ms;
+    int64_t n;
+
+    if (i >= job->n_errors) {
+        return NULL;
+    }
+
+    for (i = job->n_errors - 1 - i; i > 0; i--) {
+        at = text_behind(text_behind(at));
+    }
+
+    struct span rest = span_of(at);
+    span_cut(&rest, ' ', &number);
+    if (at_ms && span_decimal(number, EXACT_MAX, &ms)) {
+        *at_ms = ms;
+    }
+    if (try_no && span_decimal(rest, UINT32_MAX, &n)) {
+        *try_no = (unsigned)n;
+    }
+    return text_behind(at);
 }

@@ -7,7 +7,7 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these five, entry and report lie in the same allocation as the job */
+    /* these six, entry and report lie in the same allocation as the job */
     const char *queue;
     const char *id;
     const char *tags;    /* each terminated, and behind them ""; or NULL */
@@ -16,6 +16,9 @@ struct lapse_job {
     size_t guard_value_len;
     const char *unique;    /* or "" */
     size_t attributes_len; /* of these together, in this order */
+    const char *errors; /* "AT_MS TRY" and a reason, each terminated, the oldest first; or NULL */
+    size_t errors_len;
+    unsigned n_errors;
     const void *body;
     size_t body_len;
 
@@ -78,7 +81,8 @@ struct job_row {
     struct span id;
     struct span attempt;
     struct span record;
-    int64_t state; /* of a claim it may be JOB_SKIPPED, too */
+    struct span errors; /* why its last runs failed; empty: it has none, or they are not shown */
+    int64_t state;      /* of a claim it may be JOB_SKIPPED, too */
     int64_t score_ms;
     int64_t place;      /* in the list of ids that was asked for; 0: in none */
     struct span report; /* of an answer of get; NULL: it has none */

@@ -45,6 +45,7 @@ enum keys_part {
     KEYS_NEXT,
     KEYS_REPORT,
     KEYS_KEPT,
+    KEYS_ERRORS,
     KEYS_PARTS
 };
 const char *keys_part_name(enum keys_part part);

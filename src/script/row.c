@@ -2,16 +2,19 @@
 #include "script/row.h"
 #include "job/keys.h"
 
-/* Behind the record some scripts answer a number, and get a report. */
-enum { ID, STATE, SCORE, ATTEMPT, RECORD, PLACE, REPORT = PLACE };
+/* Behind the record some scripts answer a number; and others what failed, and get a report. */
+enum { ID, STATE, SCORE, ATTEMPT, RECORD, PLACE, ERRORS = PLACE, REPORT };
 
 static bool row_read_from(struct job_row *row, const struct redisReply *r, int64_t first_state,
                           int64_t last_state)
 {
     row->place = 0;
+    row->errors = (struct span){"", 0};
     row->report = (struct span){NULL, 0};
-    reply_int(reply_at(r, PLACE), &row->place);
-    reply_text(reply_at(r, REPORT), &row->report);
+    if (!reply_int(reply_at(r, PLACE), &row->place)) {
+        reply_text(reply_at(r, ERRORS), &row->errors);
+        reply_text(reply_at(r, REPORT), &row->report);
+    }
 
     if (!reply_text(reply_at(r, ID), &row->id) || !keys_id_ok(row->id)) {
         return false;

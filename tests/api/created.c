@@ -101,7 +101,7 @@ Test(created, a_new_life_has_a_new_time_and_one_that_is_put_off_has_its_own)
     struct flow_job job;
 
     cr_assert_eq(flow_spec(f, &s, &first), 0);
-    while (redis_now_ms(f->server) <= first.created_ms) {}
+    flow_until(f, redis_now_ms(f->server) > first.created_ms);
     s.on_conflict = LAPSE_DEBOUNCE;
     cr_assert_eq(flow_spec(f, &s, &job), 0);
     cr_assert_eq(job.created_ms, first.created_ms);

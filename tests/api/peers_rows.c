@@ -234,3 +234,48 @@ Test(peers_row_13, a_key_makes_a_job_unique_by_its_arguments_for_as_long_as_it_s
     cr_assert_eq(flow_count(f, "q", "due"), 0);
     flow_end(f, "q");
 }
+
+static const char *const said[] = {"first", "second", "third", "fourth", "fifth", "sixth"};
+
+static void on_errors(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    int64_t last_ms = INT64_MAX;
+    int64_t at_ms;
+    unsigned try_no;
+
+    (void)l;
+    cr_assert_eq(err, 0);
+    cr_assert_str_eq(lapse_job_reason(job), "sixth");
+    cr_assert_gt(lapse_job_created_ms(job), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        cr_assert_str_eq(lapse_job_error(job, i, &at_ms, &try_no), said[5 - i]);
+        cr_assert(at_ms <= last_ms && at_ms >= lapse_job_created_ms(job));
+        cr_assert_eq(try_no, 6 - i);
+        last_ms = at_ms;
+    }
+    cr_assert_null(lapse_job_error(job, 5, NULL, NULL));
+    *(bool *)arg = true;
+}
+
+/* Row 17: not the last reason alone, and when the job was made. */
+Test(peers_row_17, a_job_tells_the_errors_of_its_runs_and_when_it_was_created)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
+    bool read = false;
+
+    s.flags = LAPSE_CREATED | LAPSE_KEEP_ERRORS;
+    s.tries = 6;
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    for (unsigned i = 0; i < 6; i++) {
+        w.reason = said[i];
+        flow_until(f, w.n_held == 1);
+        flow_settle(&w, FLOW_RETRY);
+    }
+    flow_until(f, flow_count(f, "q", "dead") == 1);
+    cr_assert_eq(lapse_get(f->l, "q", "a", on_errors, &read), 0);
+    flow_until(f, read);
+    flow_end(f, "q");
+}

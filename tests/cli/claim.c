@@ -383,3 +383,33 @@ Test(claim, a_loop_of_claim_work_and_done_does_each_job_once)
     rmdir(folder);
     server_stop(s);
 }
+
+/* ---- errors ---- */
+Test(claim, of_a_job_that_keeps_its_errors_get_and_list_show_them_all)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "--errors", "x"), 0,
+           "\"created\":true}\n", NULL);
+    expect(lapse("get", "q", "a"), 0, "\"body\":\"x\"}\n", NULL);
+    expect(lapse("retry", "q", "a", claim_one("a"), "--in", "0s", "--reason", "first \"try\""), 0,
+           NULL, NULL);
+    int64_t before_ms = redis_now_ms(s);
+    expect(lapse("fail", "q", "a", claim_one("a"), "--reason", "second"), 0, NULL, NULL);
+
+    struct proc *p = lapse("get", "q", "a");
+    const char *errors = strstr(p->out, "\"errors\":[{\"at_ms\":");
+    cr_assert(errors, "%s", p->out);
+    cr_assert_geq(member(errors, "at_ms"), before_ms);
+    expect(p, 0, ",\"try\":2,\"reason\":\"second\"},{\"at_ms\":", NULL);
+    expect(lapse("get", "q", "a"), 0, ",\"try\":1,\"reason\":\"first \\\"try\\\"\"}]}\n", NULL);
+    expect(lapse("list", "q", "--state", "dead"), 0,
+           ",\"try\":1,\"reason\":\"first \\\"try\\\"\"}]}\n", NULL);
+    expect(lapse("get", "q", "a", "--format", "text"), 0, "\nerror   2", NULL);
+    expect(lapse("get", "q", "a", "--format", "text"), 0, "Z try 1: first \"try\"\n", NULL);
+
+    expect(lapse("requeue", "q"), 0, "\"requeued\":1", NULL);
+    expect(lapse("get", "q", "a"), 0, "\"body\":\"x\"}\n", NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}

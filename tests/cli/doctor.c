@@ -720,6 +720,20 @@ Test(doctor, finds_and_removes_reports_of_no_job)
     server_stop(s);
 }
 
+Test(doctor, finds_and_removes_errors_of_jobs_that_have_none)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--errors", "x"), 0, NULL, NULL);
+    redis_do(s, "HSET lapse:{q}:errors a %s gone x", "1 1 1 x");
+    finds(doctor("q"), 1, "jobs", "FAIL", "2 in errors, without having any (");
+    finds(doctor("q", "--repair"), 0, "jobs", "WARN", "2 of them repaired");
+    finds(doctor("q"), 0, "jobs", "OK", "1, each in one state");
+    expect(lapse("get", "q", "a"), 0, "\"body\":\"x\"}\n", NULL);
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+    server_stop(s);
+}
+
 /* A job that moves is never taken for a broken one, nor repaired. */
 Test(doctor, beside_running_listeners_finds_nothing_wrong)
 {

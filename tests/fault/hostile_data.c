@@ -389,8 +389,8 @@ static void round_of_jobs(struct flow *f, struct flow_handler *w, long round)
 static void round_of_keys(struct flow *f, struct flow_handler *w, struct flow_handler *other,
                           long round)
 {
-    static const char *const keys[] = {"due",      "run", "dead",      "jobs",
-                                       "attempts", "seq", "listeners", "next"};
+    static const char *const keys[] = {"due", "run",       "dead", "jobs",  "attempts",
+                                       "seq", "listeners", "next", "errors"};
     static const char *const values[] = {"SET %s x",        "SET %s 1.5",          "SET %s -1",
                                          "SET %s 1e400",    "LPUSH %s x",          "SADD %s x",
                                          "HSET %s a b c d", "ZADD %s inf x -inf y"};

@@ -76,6 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *held = eat_copy(&e, held_len, false);
     row.attempt = (struct span){held, e.left ? held_len : 0};
 
+    /* what stands behind the row is as free */
+    row.errors = row.attempt;
+
     size_t len = e.left;
     char *record = eat_copy(&e, len, false);
     row.record = (struct span){record, len};
@@ -90,6 +93,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lapse_job_body(&job, &len);
     MUST(body || (len == 0 && !lapse_job_header_name(&job, 0)));
     MUST(lapse_job_priority(&job) <= 255);
+    MUST(lapse_job_created_ms(&job) >= 0 && (body || !lapse_job_error(&job, 0, NULL, NULL)));
+    int64_t at_ms = -1;
+    for (unsigned i = 0; lapse_job_error(&job, i, &at_ms, NULL); i++) {
+        MUST(at_ms >= 0);
+    }
     const char *name;
     for (unsigned i = 0; (name = lapse_job_header_name(&job, i)); i++) {
         MUST(*name && lapse_job_header(&job, name));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariant, read raw from Redis: each record is in exactly one state, its tags and the key
  * that it holds are in the index unless it is kept, a record that follows a run is of a job that
- * runs, a report is of a job that has one, what is kept says how it ended, and nothing else lies
- * about. */
+ * runs, a report is of a job that has one, errors are of a job that has had some, what is kept says
+ * how it ended, and nothing else lies about. */
 #include "audit.h"
 #include "redis.h"
 #include <criterion/criterion.h>
@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* ENTRIES: those that the index should have. ALLOWED: those that it may have, too. NEXT: whose
- * record follows a run; FOLLOWED: whose attempt says that one does; REPORT and REPORTED
- * likewise. HOW: whose attempt says how it ended. */
+ * record follows a run; FOLLOWED: whose attempt says that one does; REPORT and REPORTED, ERRORS and
+ * FAILED likewise. HOW: whose attempt says how it ended. */
 enum {
     DUE,
     RUN,
@@ -31,11 +31,13 @@ enum {
     REPORTED,
     KEPT,
     HOW,
+    ERRORS,
+    FAILED,
     N_SETS
 };
-static const char *const set_name[N_SETS] = {"due",    "run",      "dead",    "jobs", "attempts",
-                                             "index",  "entries",  "allowed", "next", "followed",
-                                             "report", "reported", "kept",    "how"};
+static const char *const set_name[N_SETS] = {
+    "due",  "run",      "dead",   "jobs",     "attempts", "index", "entries", "allowed",
+    "next", "followed", "report", "reported", "kept",     "how",   "errors",  "failed"};
 static const char *const other_name[] = {"seq", "conf", "stream", "list", "rate", "listeners"};
 
 struct queue {
@@ -81,6 +83,10 @@ static const char read_all[] =
     "then table.insert(r[14], attempts[i]) end "
     "if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*o=1') "
     "then table.insert(r[12], attempts[i]) end end "
+    "r[15], r[16] = redis.pcall('HKEYS', KEYS[1] .. 'errors'), {} "
+    "for i = 1, #attempts, 2 do if string.find(string.match(attempts[i + 1], '^2 %d+ %S+ %d+ "
+    "%d+ %d+ %d+ (%S+)') or '', '%f[%a]r=1%f[%D]') then table.insert(r[16], attempts[i]) end "
+    "end "
     /* a key is held in due, but for one until start that has been claimed; and in run, where
      * the last lease may have ended unswept: of all tries, of the time for them, or of a run
      * that another record follows */
@@ -159,6 +165,23 @@ static void check_reports(const struct queue *q)
     }
 }
 
+static void check_errors(const struct queue *q)
+{
+    const redisReply *errors = q->set[ERRORS];
+    const redisReply *failed = q->set[FAILED];
+
+    for (size_t i = 0; i < errors->elements; i++) {
+        if (!has(failed, errors->element[i])) {
+            DEFECT("%serrors %s is of no job that has some", q->prefix, errors->element[i]->str);
+        }
+    }
+    for (size_t i = 0; i < failed->elements; i++) {
+        if (!has(errors, failed->element[i])) {
+            DEFECT("%serrors %s is missing", q->prefix, failed->element[i]->str);
+        }
+    }
+}
+
 static void check_queue(const struct queue *q)
 {
     const redisReply *jobs = q->set[JOBS];
@@ -205,6 +228,7 @@ static void check_queue(const struct queue *q)
         }
     }
 
+    check_errors(q);
     for (size_t i = 0; i < attempts->elements; i++) {
         if (!has(jobs, attempts->element[i])) {
             DEFECT("%sattempts %s has no record", q->prefix, attempts->element[i]->str);

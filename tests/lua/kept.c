@@ -229,6 +229,20 @@ Test(kept, is_deleted_a_hundred_at_a_time)
 }
 
 /* What a schedule finds of its id is as if that were dead. */
+#define KEEP_FAILED "\\02\\00\\0aK\\0560000e\\015"
+Test(kept, knows_why_its_runs_failed_until_it_is_forgotten)
+{
+    runs(KEEP_FAILED);
+    given("retry", "0 me a U+1 0 why");
+    given("claim", "0 me 1000 1");
+    given("done", "0 me a U+2");
+    KEYS(IS_KEPT(KEEP_FAILED, "2 U+2 me 2 10 U T r=1,e=1 why") "| errors a=T 1 3 why | seq U+2");
+
+    now_at(60000);
+    given("sweep", "0");
+    KEYS("seq U+2");
+}
+
 Test(kept, is_like_dead_to_a_schedule)
 {
     static const char *const new_life[] = {"2", "3", "4", "5", "5:9"};

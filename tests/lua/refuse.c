@@ -20,6 +20,26 @@ static const struct {
      "zadd", "hset", true},
     {"schedule", "ended; 0 put +5 3 " REC, "due run jobs attempts next report", "zadd",
      "zrem hdel hset set", true},
+    {"schedule", "errors=1; 0 tn +5 0 " TAG_A " fw +5 2 " REC, "due jobs attempts errors index",
+     "zadd", "hset zrem hdel set", true},
+    {"cancel", "errors=1; 0 fw 0", "due jobs attempts errors index", "zrem", "hdel del", false},
+    {"reschedule", "errors=1; 0 fd +5 0", "due run dead jobs attempts errors", "zadd",
+     "zrem hdel set", true},
+    {"kill", "errors=1; 0 fe x", "due run dead jobs attempts next errors", "zrem",
+     "zadd hdel hset del", false},
+    {"get", "errors=1; 0 fw", "due jobs attempts errors", "", "", false},
+    {"claim", "errors=1; 0 me 10 100", "due run dead jobs attempts errors seq", "zrem",
+     "zadd hset hdel set del", false},
+    {"done", "errors=1; 0 me fr 21", "run jobs attempts errors", "zrem", "hdel", false},
+    {"retry", "errors=1; 0 me fr 21 5 x", "due run dead attempts errors", "zrem", "zadd hset set",
+     false},
+    {"fail", "errors=1; 0 me ff 22 x", "run dead attempts errors", "zrem", "zadd hset", false},
+    {"release", "errors=1; 0 me fm 23", "due run dead jobs attempts errors", "zrem", "hdel", false},
+    {"sweep", "errors=1; 0", "due run dead kept jobs attempts next errors", "zrem",
+     "zadd hset hdel set", false},
+    {"list", "errors=1; 0 1 10 '' ''", "due jobs attempts errors", "", "", false},
+    {"mend", "errors=1; 0 gone", "due run dead kept jobs attempts next report errors index", "hdel",
+     "", false},
     {"cancel", "marks; 0 put 1", "due run jobs attempts next", "hdel", "hset", false},
     {"cancel", "ended; 0 put 0", "due run jobs attempts next index report", "zrem", "hdel del",
      false},
@@ -188,9 +208,9 @@ static void unchanged(int i, const char *what, const char *before)
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
-    static const char *const key[] = {"due",   "run",  "dead",   "jobs", "attempts",
-                                      "seq",   "conf", "stream", "list", "listeners",
-                                      "index", "next", "report", "kept", "alive"};
+    static const char *const key[] = {"due",    "run",    "dead",   "jobs",      "attempts", "seq",
+                                      "conf",   "stream", "list",   "listeners", "index",    "next",
+                                      "report", "kept",   "errors", "alive"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {

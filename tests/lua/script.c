@@ -460,6 +460,30 @@ static void ended(void)
     ask("ZADD s:{q}:index 0 %s", "t a ko");
 }
 
+/* Jobs that keep their errors: fr and fm run, ff too and has not failed yet; fm is asked to stop;
+ * fw is due, fd is dead, fl dies at its claim. The leases of fm and fe are over, and a record
+ * follows the run of fe. There is an entry of no job, too. */
+static void failed(void)
+{
+    static const char *const have[] = {"fr", "fm", "fw", "fd", "fe", "gone"};
+    static const char *const asks[] = {"fr", "ff", "fm", "fd", "fe"};
+
+    given("schedule", "0 fw +0 0 \\02\\00\\06T\\01ae\\015 fl +0 0 \\02\\00\\07L\\02d1e\\015");
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+        ask("HSET s:{q}:jobs %s %b", asks[i], "\2\0\3e\0015", (size_t)6);
+    }
+    for (size_t i = 0; i < sizeof have / sizeof *have; i++) {
+        ask("HSET s:{q}:errors %s %s", have[i], "5 1 1 x");
+    }
+    ask("ZADD s:{q}:due 8 fw 9 fl");
+    ask("ZADD s:{q}:dead 9 fd");
+    ask("ZADD s:{q}:run %lld fr %lld ff 7 fe 7 fm", (long long)T + 1000, (long long)T + 1000);
+    ask("HSET s:{q}:next fe %b", "\1\0", (size_t)2);
+    ask("HSET s:{q}:attempts fr %s ff %s fm %s fw %s fd %s fe %s", "2 21 me 1 10 5 5 r=1 x",
+        "2 22 me 1 10 5 5 r=0 ", "2 23 me 1 10 5 5 r=1,c=1 x", "2 24 me 1 10 5 5 x=1,r=1 x",
+        "2 25 me 1 10 5 5 r=1 x", text("2 26 me 1 10 5 5 r=1,d=%lld,j=1 x", (long long)T + 500));
+}
+
 void everything_for(const char *args)
 {
     const char *behind = args_of(args);
@@ -485,6 +509,9 @@ void everything_for(const char *args)
         given("claim", "0 me 1000 0 tr td");
         given("fail", "0 me td U+20002 bad");
         ask("ZADD s:{q}:index 0 %s", "t stray x");
+    }
+    if (strstr(args, "errors=1")) {
+        failed();
     }
     if (strstr(args, "unique=1")) {
         given("schedule",
@@ -520,7 +547,9 @@ const struct script_call script_calls[] = {
     {"schedule", "marks; 0 r +5 3 " TAG_A " put +5 5 " REC},
     {"schedule", "ended; 0 n +5 0 " TAG_A " put +5 3 " REC " r +5 3 " REC},
     {"schedule", "kept=1; 0 ko +5 2 " REC},
+    {"schedule", "errors=1; 0 tn +5 0 " TAG_A " fw +5 2 " REC},
     {"cancel", "kept=1; 0 kw 0 ko 0"},
+    {"cancel", "errors=1; 0 fw 0 fe 0"},
     {"cancel", "0 w 0 e 0 d 0"},
     {"cancel", "0 r 1"},
     {"cancel", "tags=1; 0 tw 0"},
@@ -531,7 +560,9 @@ const struct script_call script_calls[] = {
     {"reschedule", "0 r +5 1"},
     {"reschedule", "unique=1; 0 w +0 0 ud +5 0"},
     {"reschedule", "ended; 0 w +0 0 put +5 0"},
+    {"reschedule", "errors=1; 0 w +0 0 fe +5 0 fd +5 0"},
     {"kill", "kept=1; 0 ko x"},
+    {"kill", "errors=1; 0 fe x"},
     {"kill", "0 w x e x d x"},
     {"kill", "ended; 0 put x"},
     {"kill", "unique=1; 0 uw x"},
@@ -545,6 +576,8 @@ const struct script_call script_calls[] = {
     {"cancel_all", "ended; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "tags=1; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "tags=1; 0 0 a '' 0 100 '' 1"},
+    {"cancel_all", "errors=1; 0 3 '' '' 0 100 '' 0"},
+    {"reschedule_all", "errors=1; 0 3 '' '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "0 1 '' '' 0 100 '' 0 +0 0"},
     {"reschedule_all", "0 3 '' '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "0 2 '' '' 0 100 '' 1 +5 0"},
@@ -553,6 +586,7 @@ const struct script_call script_calls[] = {
     {"get", "kept=1; 0 ko"},
     {"get", "0 w e d"},
     {"get", "ended; 0 put"},
+    {"get", "errors=1; 0 fw"},
     {"claim", "kept=1; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list kept=1; 0 me 10 100"},
     {"claim", "0 me 10 100"},
@@ -565,13 +599,17 @@ const struct script_call script_calls[] = {
     {"claim", "rate=5/1s max_running=5; 0 me 10 100"},
     {"claim", "max_running=2; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list rate=5/1s; 0 me 10 100"},
+    {"claim", "errors=1; 0 me 10 100"},
+    {"claim", "forward=list:s:{q}:list errors=1; 0 me 10 100"},
     {"done", "kept=1; 0 me kr U+20001"},
     {"done", "0 me r U+3"},
     {"done", "met=1; 0 me r U+3"},
     {"done", "tags=1; 0 me tr U+20001"},
     {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
+    {"done", "errors=1; 0 me fr 21"},
     {"retry", "kept=1; 0 me kr U+20001 5 x"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
+    {"retry", "errors=1; 0 me fr 21 5 x ff 22 5 x fm 23 5 x"},
     {"retry", "0 me r U+3 '' x"},
     {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x put 15 5 x"},
     {"retry", "unique=1; 0 me ur U+20001 5 x"},
@@ -579,11 +617,13 @@ const struct script_call script_calls[] = {
     {"fail", "kept=1; 0 me kr U+20001 x"},
     {"fail", "0 me r U+3 x"},
     {"fail", "met=1; 0 me r U+3 x"},
+    {"fail", "errors=1; 0 me fr 21 x ff 22 x fm 23 x"},
     {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x put 15 x"},
     {"fail", "unique=1; 0 me ur U+20001 x"},
     {"release", "kept=1; 0 me kr U+20001"},
     {"release", "0 me r U+3"},
     {"release", "met=1; 0 me r U+3"},
+    {"release", "errors=1; 0 me fm 23"},
     {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"renew", "0 me r U+3 5"},
     {"renew", "unique=1; 0 me ue U+20002 5"},
@@ -596,6 +636,7 @@ const struct script_call script_calls[] = {
     {"sweep", "unique=1; 0"},
     {"sweep", "dead_max=0; 0"},
     {"sweep", "max_running=1 met=1; 0"},
+    {"sweep", "errors=1; 0"},
     {"reclaim", "0 me 0"},
     {"touch", "kept=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
@@ -605,6 +646,7 @@ const struct script_call script_calls[] = {
     {"touch", "unique=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "rate=5/1s max_running=5; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "marks; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "errors=1; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},
@@ -622,7 +664,9 @@ const struct script_call script_calls[] = {
     {"list", "0 2 10 '' ''"},
     {"list", "ended; 0 2 10 '' ''"},
     {"list", "0 3 10 '' ''"},
+    {"list", "errors=1; 0 1 10 '' ''"},
     {"list_tag", "kept=1; 0 a 10 ''"},
+    {"list_tag", "errors=1; 0 a 10 ''"},
     {"list_tag", "tags=1; 0 a 10 ''"},
     {"list_tag", "ended; 0 a 10 ''"},
     {"check", "kept=1; 0 kept 0 100"},
@@ -632,8 +676,10 @@ const struct script_call script_calls[] = {
     {"check", "marks; 0 next 0 100"},
     {"check", "marks; 0 report 0 100"},
     {"check", "tags=1; 0 index 0 100"},
+    {"check", "errors=1; 0 errors 0 100"},
     {"mend", "kept=1; 0 kb"},
     {"mend", "0 m n r"},
+    {"mend", "errors=1; 0 gone"},
     {"mend", "marks; 0 gone put"},
     {"mend", "tags=1; 0 tw 't stray x'"},
     {NULL, NULL},
@@ -715,6 +761,7 @@ static const struct {
              {"attempts", "HGETALL %s", '='},
              {"next", "HGETALL %s", '='},
              {"report", "HGETALL %s", '='},
+             {"errors", "HGETALL %s", '='},
              {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
 
 char *keys(void)

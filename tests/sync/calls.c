@@ -309,3 +309,28 @@ Test(calls, a_selection_is_rescheduled_and_cancelled_and_counted)
     cr_assert_eq(depth_of(w.s, "q").waiting, 0);
     waiting_end(&w, "q");
 }
+
+/* What it gives is a duplicate. */
+Test(calls, a_job_tells_its_errors)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+    struct lapse_spec spec = spec_of("a", "body");
+    unsigned try_no = 0;
+    int64_t at_ms = 0;
+
+    waiting_start(&w);
+    spec.flags = LAPSE_KEEP_ERRORS;
+    spec.due = lapse_in(0);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, NULL), 0);
+    cr_assert_eq(lapse_sync_claim_id(w.s, "q", "a", 0, &job), 0);
+    cr_assert_null(lapse_job_error(job, 0, NULL, NULL));
+    cr_assert_eq(lapse_sync_fail(w.s, job, "broken", 0), 0);
+    cr_assert_eq(lapse_sync_get(w.s, "q", "a", 0, &job), 0);
+    cr_assert_str_eq(lapse_job_error(job, 0, &at_ms, &try_no), "broken");
+    cr_assert(at_ms > 0 && try_no == 1);
+    cr_assert_null(lapse_job_error(job, 1, NULL, NULL));
+    cr_assert_arr_eq(lapse_job_body(job, NULL), "body", 4);
+    lapse_sync_free(job);
+    waiting_end(&w, "q");
+}

@@ -10,6 +10,10 @@
 static struct lapse_job *job;
 static char *room;
 
+/* What the row has of errors; NULL: nothing. */
+static const char *errors_text;
+static size_t errors_len;
+
 /* Makes job from a row whose texts are gone when it returns; room is exactly as long as was
  * said. */
 static void fill(enum lapse_state state, int64_t score_ms, const char *held, const char *record,
@@ -18,15 +22,17 @@ static void fill(enum lapse_state state, int64_t score_ms, const char *held, con
     void *id = unit_copy("id-7", 4);
     void *h = unit_copy(held, strlen(held));
     void *rec = unit_copy(record, record_len);
+    void *errors = errors_text ? unit_copy(errors_text, errors_len) : NULL;
     char *queue = unit_copy("queue", 6);
     struct job_row row = {.id = {id, 4},
                           .attempt = {h, strlen(held)},
                           .record = {rec, record_len},
+                          .errors = {errors, errors ? errors_len : 0},
                           .state = state,
                           .score_ms = score_ms};
     size_t size = job_texts_len(queue, &row, body);
 
-    cr_assert_eq(size, 6 + 5 + (body ? record_len : 0));
+    cr_assert_eq(size, 6 + 5 + (body ? record_len + row.errors.len : 0));
     free(room);
     room = malloc(size);
     free(job);
@@ -35,6 +41,7 @@ static void fill(enum lapse_state state, int64_t score_ms, const char *held, con
     free(id);
     free(h);
     free(rec);
+    free(errors);
     free(queue);
 }
 
@@ -314,4 +321,57 @@ Test(job_fill, tells_when_the_job_was_created_where_that_is_known)
     }
     fill(LAPSE_WAITING, 1790000000500, "", "\x01\x00", 2, true);
     cr_expect_eq(lapse_job_created_ms(job), 0);
+}
+
+static void fill_errors(const char *text, size_t len, bool body)
+{
+    errors_text = text;
+    errors_len = len;
+    fill(LAPSE_DEAD, 77, "", "\x01\x00xyz", 5, body);
+    errors_text = NULL;
+}
+#define ERRORS(text) fill_errors(text, sizeof(text) - 1, true)
+
+static void expect_error(unsigned i, const char *reason, int64_t at_ms, unsigned try_no)
+{
+    int64_t at = -1;
+    unsigned n = 99;
+    struct lapse_job *dup = lapse_job_dup(job);
+
+    cr_assert_str_eq(lapse_job_error(job, i, &at, &n), reason);
+    cr_assert(at == at_ms && n == try_no);
+    cr_assert_str_eq(lapse_job_error(job, i, NULL, NULL), reason);
+    at = -1;
+    cr_assert_str_eq(lapse_job_error(dup, i, &at, &n), reason);
+    cr_assert(at == at_ms && n == try_no);
+    lapse_job_free(dup);
+}
+
+Test(job_fill, tells_why_the_last_runs_failed_the_newest_first)
+{
+    ERRORS("1790000000000 1 3 a b1790000000005 4294967295 0 1790000000007 3 2 1 ");
+    expect_error(0, "1 ", 1790000000007, 3);
+    expect_error(1, "", 1790000000005, UINT32_MAX);
+    expect_error(2, "a b", 1790000000000, 1);
+    cr_expect_null(lapse_job_error(job, 3, NULL, NULL));
+    cr_expect_null(lapse_job_error(job, UINT32_MAX, NULL, NULL));
+    expect_body("xyz", 3);
+}
+
+Test(job_fill, of_errors_that_cannot_be_read_shows_those_before)
+{
+    ERRORS("5 1 3 a\0b6 2 4 abc");
+    expect_error(0, "a", 5, 1);
+    cr_expect_null(lapse_job_error(job, 1, NULL, NULL));
+
+    static const char *const none[] = {
+        "",         " ",     "5", "5 1", "5 1 ", "5 1 1", "5 1 1 ", "x 1 1 x", "5 4294967296 1 x",
+        "5 1 -1 x", "5  1 x"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        fill_errors(none[i], strlen(none[i]), true);
+        cr_expect_null(lapse_job_error(job, 0, NULL, NULL), "%s", none[i]);
+        expect_body("xyz", 3);
+    }
+    fill_errors("5 1 1 x", 7, false);
+    cr_expect_null(lapse_job_error(job, 0, NULL, NULL), "as the body is left out");
 }

@@ -113,7 +113,7 @@ Test(keys, of_the_parts_of_a_queue_name_it)
 {
     static const char *const parts[] = {"due",   "run",  "dead",   "jobs", "attempts",
                                         "seq",   "conf", "stream", "list", "listeners",
-                                        "index", "next", "report", "kept"};
+                                        "index", "next", "report", "kept", "errors"};
     char out[KEYS_MAX];
 
     cr_assert_eq(sizeof parts / sizeof *parts, KEYS_PARTS);

@@ -77,11 +77,18 @@ Test(row, says_what_is_in_its_places)
     cr_expect_eq(row.state, LAPSE_DEAD);
     cr_expect_eq(row.score_ms, 70);
     cr_expect_eq(row.place, 9);
+    cr_expect_eq(row.errors.len, 0);
     freeReplyObject(r);
     r = UNIT_REPLY("*5\r\n$2\r\nid\r\n:1\r\n:-70\r\n$0\r\n\r\n$0\r\n\r\n");
     memset(&row, 0x5a, sizeof row);
     cr_assert(row_read(&row, r));
     cr_expect_eq(row.place, 0, "there is none");
+    cr_expect_eq(row.errors.len, 0);
+    freeReplyObject(r);
+    r = UNIT_REPLY("*6\r\n$2\r\nid\r\n:1\r\n:-70\r\n$0\r\n\r\n$0\r\n\r\n$7\r\n5 1 1 x\r\n");
+    memset(&row, 0x5a, sizeof row);
+    cr_assert(row_read(&row, r));
+    cr_expect(row.place == 0 && span_is(row.errors, "5 1 1 x"));
     cr_expect_eq(row.score_ms, -70);
     freeReplyObject(r);
 }

@@ -54,7 +54,7 @@ KINDS = {
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
 # the ends of the names of keys, and the channel
-KEYS_OF_QUEUE = "due run dead kept jobs attempts next report seq conf stream list rate listeners index fence t notice alive".split()
+KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index fence t notice alive".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {

@@ -3,12 +3,12 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer defects index record reports
+-- USES    answer defects errors index record reports
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report
+-- READS   due run dead kept jobs attempts next index report errors
 -- ARGV    database
---         key             its end: jobs, due, run, dead, kept, attempts, next, report or
---                         index
+--         key             its end: jobs, due, run, dead, kept, attempts, next, report,
+--                         errors or index
 --         page            0: the first
 --         count           of the page, about
 -- RETURNS now_us
@@ -26,8 +26,10 @@
 --           entry         of the index, which stands in the place of the id: no record says it
 --           next          it does not run, and a record waits for the end of its run
 --           report        there is one of a job that has none, or is gone
+--           error         it has none, or is gone, and an entry of errors is left
 --           each is found once: none, many, holder and tag in jobs, record in the first of its
---           sets, attempt in attempts, next in next, report in report, entry in index
+--           sets, attempt in attempts, next in next, report in report, error in errors, entry in
+--           index
 -- ERRORS  Redis's own
 -- COST    O(1) a job, and the page's bytes
 
@@ -46,6 +48,7 @@ local function suspects(key, ids)
     end
   end
   local is_other = key ~= JOBS and key ~= INDEX and key ~= NEXT and key ~= REPORT
+    and key ~= FAILURES
   for _, id in ipairs(is_other and ids or {}) do
     if call('HEXISTS', JOBS, id) == 0 then out[#out + 1] = id end
   end
@@ -53,7 +56,7 @@ local function suspects(key, ids)
 end
 
 local function scan(key, page, count)
-  if key == JOBS or key == ATTEMPTS or key == NEXT or key == REPORT then
+  if key == JOBS or key == ATTEMPTS or key == NEXT or key == REPORT or key == FAILURES then
     return call('HSCAN', key, page, 'COUNT', count)
   end
   return call('ZSCAN', key, page, 'COUNT', count)
@@ -71,6 +74,7 @@ local function main()
       if key == JOBS and #index_missing(id, value) > 0 then found[#found + 1] = { id, 'tag' } end
       if key == NEXT and not next_stays(id) then found[#found + 1] = { id, 'next' } end
       if key == REPORT and not report_stays(id) then found[#found + 1] = { id, 'report' } end
+      if key == FAILURES and not failures_stay(id) then found[#found + 1] = { id, 'error' } end
       if key == INDEX and index_is_stray(id) then found[#found + 1] = { id, 'entry' } end
     end
   end

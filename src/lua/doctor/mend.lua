@@ -3,15 +3,15 @@
 -- nothing: that of a live lease, else the one from which it runs again. Entries of the index are
 -- made as the records say. A record that waits for the end of a run is that of its job, if the job
 -- does not run; and goes, if the job is gone, or runs and is not to wait again. A report goes of
--- which no attempt speaks.
+-- which no attempt speaks, and an entry of errors if the job is gone, or has none.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due index jobs marks next notice record reports sets triggers
---         types unique
+-- USES    answer attempts defects due errors index jobs marks next notice record reports sets
+--         triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report
--- WRITES  index t jobs attempts report next dead due run kept notice
+-- READS   due run dead kept jobs attempts next index report errors
+-- WRITES  index t jobs attempts report next errors dead due run kept notice
 -- ARGV    database
 --         then per job: id
 --           id            or an entry of the index, which has a space
@@ -50,6 +50,12 @@ local function last_attempt(id, record, what)
   return { id, attempt_text(attempt) }
 end
 
+-- The record of a job that has none: it asks for nothing, but to keep the errors that there are.
+local function record_left(id)
+  local attempt = attempt_read(call('HGET', ATTEMPTS, id))
+  return attempt and has_failures(attempt) and '\2\0\3e\0015' or '\1\0'
+end
+
 -- Adds the entries of a job that the index lacks to a list, and an entry without a job to another.
 -- Returns what was found.
 local function index_defect(id, missing, stray)
@@ -62,6 +68,13 @@ local function index_defect(id, missing, stray)
   if not call('ZSCORE', INDEX, id) or not index_is_stray(id) then return nil end
   stray[#stray + 1] = id
   return 'entry'
+end
+
+-- An entry of errors that is of no job leaves. Returns what was found.
+local function failures_defect(id, what)
+  if what or failures_stay(id) or call('HEXISTS', FAILURES, id) == 0 then return nil end
+  failures_forget(id)
+  return 'error'
 end
 
 -- What becomes of a record in next. stays: the set in which the job is found, or put. Returns what
@@ -92,6 +105,7 @@ local function main()
   local missing, stray, priorities = {}, {}, {}
   check_hash(ATTEMPTS)
   check_hash(NEXT)
+  check_hash(FAILURES)
 
   for at = 2, #ARGV do
     local id = ARGV[at]
@@ -107,13 +121,14 @@ local function main()
       key_entry(stray, id, call('HGET', NEXT, id))
       for _, text in ipairs(last_attempt(id, record, what)) do attempts[#attempts + 1] = text end
       stays, dead[#dead + 1], dead[#dead + 2] = DEAD, now_ms, id
-      if not record then records[#records + 1], records[#records + 2] = id, '\1\0' end
+      if not record then records[#records + 1], records[#records + 2] = id, record_left(id) end
     elseif what == 'holder' then
       stays, dues[#dues + 1], dues[#dues + 2] = DUE, now_ms, id
       priorities[id] = record_priority(call('HGET', NEXT, id) or call('HGET', JOBS, id))
     end
     local next_what = next_defect(id, what, sets, stays)
-    out[at] = what or index_what or next_what or report_what or ''
+    local failures_what = failures_defect(id, what)
+    out[at] = what or index_what or next_what or report_what or failures_what or ''
     for _, set in ipairs(what and sets or {}) do
       if set ~= stays then table.insert(leaves[set], id) end
     end
@@ -129,6 +144,7 @@ local function main()
   attempts_put(attempts)
   report_leave()
   next_leave()
+  failures_leave()
   set_add(DEAD, dead)
   set_add(DUE, due_entries(dues, priorities))
   for _, set in ipairs({ DEAD, DUE, RUN, KEPT }) do set_remove(set, leaves[set]) end

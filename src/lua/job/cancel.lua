@@ -3,10 +3,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index kept marks next record removal reports rows sets
+-- USES    answer attempts errors index kept marks next record removal reports rows sets
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report
--- WRITES  due run dead kept jobs attempts report next t index notice
+-- READS   due run dead kept jobs attempts next index report errors
+-- WRITES  due run dead kept jobs attempts report next t index errors notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs is asked to stop; 0: it is not
@@ -60,6 +60,7 @@ local function main()
       local due_ms = set == DUE and score or nil
       kept_end(id, record, ENDED_CANCELLED, attempt_read(reply[4]), due_ms, before)
       table.insert(leaves[set or DEAD], id)
+      failures_end_of(id, reply[4])
       deleted[#deleted + 1] = id
       report_ends_by(id, reply[4])
       index_entries(entries, id, record)

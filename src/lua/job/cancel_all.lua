@@ -5,10 +5,10 @@
 --
 -- KIND    single
 -- ROLE    producer
--- USES    answer attempts index kept marks removal reports selections
+-- USES    answer attempts errors index kept marks removal reports selections
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next seq index report
--- WRITES  due run dead kept jobs attempts report next t index notice
+-- READS   due run dead kept jobs attempts next seq index report errors
+-- WRITES  due run dead kept jobs attempts report next t index errors notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead, 4 kept; 0: any but kept, if a tag is
 --                           named
@@ -34,6 +34,7 @@ local function main()
     ids[i] = job.id
     report_ends_by(job.id, job.text)
     table.insert(leaves[job.set], job.id)
+    failures_end_of(job.id, job.text)
     if job.set ~= KEPT then
       local due_ms = job.set == DUE and time_of(job.score) or nil
       kept_end(job.id, job.record, ENDED_CANCELLED, attempt_read(job.text), due_ms, job.before)

@@ -2,13 +2,13 @@
 --
 -- KIND    batch, read-only, ids may repeat
 -- ROLE    monitor
--- USES    answer next record reports rows sets
+-- USES    answer errors next record reports rows sets
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next report
+-- READS   due run dead kept jobs attempts next report errors
 -- ARGV    database
 --         then per job: id
 -- RETURNS now_us
---         then per job: row (then its report, if it has one) | ENOENT | EDATA
+--         then per job: row (then its entry in errors and its report) | ENOENT | EDATA
 --           EDATA         it cannot be read
 --           fewer than asked: these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own
@@ -29,8 +29,10 @@ local function main()
       out[at] = 'EDATA'
     else
       local row = job_row(id, set, score, record)
-      row[6] = report_of(id, row[4])
-      bytes = bytes + #(row[6] or '')
+      local report = report_of(id, row[4])
+      row[6] = failures_of(id, row[4]) or report and ''
+      row[7] = report
+      bytes = bytes + #(report or '')
       out[at] = row
     end
     bytes = bytes + (record and #record or 0)

@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index marks next record rows sets triggers types unique
+-- USES    answer attempts errors index marks next record rows sets triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index
--- WRITES  due run dead jobs next attempts t index
+-- READS   due run dead kept jobs attempts next index errors
+-- WRITES  due run dead jobs next attempts t index errors
 -- ARGV    database
 --         then per job: id, reason
 -- RETURNS now_us
@@ -17,8 +17,8 @@
 -- COST    O(log N) a job
 
 -- The last attempt of a job, with the reason why it was killed; its try is 0 if it has not run. An
--- unreadable one stays as it is: it is of a newer version.
-local function killed_attempt(text, tries, due_ms, reason)
+-- unreadable one stays as it is: it is of a newer version. begins: what follows the run has begun.
+local function killed_attempt(id, text, tries, due_ms, reason, begins)
   local attempt = attempt_read(text)
   if text ~= '' and not attempt then return text end
 
@@ -26,6 +26,7 @@ local function killed_attempt(text, tries, due_ms, reason)
   attempt.tries = attempt.tries or tries or 10
   attempt.reason = reason
   mark_set(attempt, nil)
+  if begins then failures_drop(id, attempt) end
   return attempt_text(attempt)
 end
 
@@ -55,7 +56,7 @@ local function main()
       reply = job_row(id, set, score, string.sub(record, 1, len or 0))
       if set ~= DEAD then
         reply[2], reply[3] = DIED, now_ms
-        reply[4] = killed_attempt(reply[4], tries, score, reason)
+        reply[4] = killed_attempt(id, reply[4], tries, score, reason, before)
         table.insert(leaves[set], id)
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
         attempts[#attempts + 1], attempts[#attempts + 2] = id, reply[4]
@@ -69,6 +70,7 @@ local function main()
 
   index_check(entries)
   index_check(next_entries)
+  failures_check()
   set_remove(DUE, leaves[DUE])
   set_remove(RUN, leaves[RUN])
   set_add(DEAD, dead)
@@ -76,6 +78,7 @@ local function main()
   attempts_put(attempts)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
+  failures_leave()
   return out
 end
 return answer(main)

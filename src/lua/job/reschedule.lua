@@ -4,10 +4,10 @@
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
--- USES    answer attempts due index marks moves next record reports rows sets unique
+-- USES    answer attempts due errors index marks moves next record reports rows sets unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report
--- WRITES  index due run dead attempts report jobs next t notice
+-- READS   due run dead kept jobs attempts next index report errors
+-- WRITES  index due run dead attempts report jobs next errors t notice
 -- ARGV    database
 --         then per job: id, due, running
 --           due           '+ms' from now, or ms
@@ -73,6 +73,7 @@ local function main()
         if before then text = next_take(id, before, record, attempt_read(reply[4]), due_ms) end
         if is_over(reply) then
           report_ends_by(id, reply[4])
+          failures_end_of(id, reply[4])
           revived[#revived + 1], reply[4] = id, text
         end
         reply[2], reply[3] = WAITING, due_ms
@@ -87,6 +88,7 @@ local function main()
   index_check(entries)
   index_check(next_entries)
   report_check()
+  failures_check()
   index_add(entries)
   jobs_wait(first_due, dues, moved, revived, priorities)
   return out

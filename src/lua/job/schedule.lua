@@ -4,11 +4,11 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts created due index jobs marks next notice record reports rows sets
---         triggers types unique
+-- USES    answer attempts created due errors index jobs marks next notice record reports rows
+--         sets triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report
--- WRITES  index next due jobs run dead kept attempts report t notice
+-- READS   due run dead kept jobs attempts next index report errors
+-- WRITES  index next due jobs run dead kept attempts report errors t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms
@@ -105,6 +105,7 @@ local function meet_waiting(out, job, how, most_ms, due_ms)
     if not moves then due_ms = row[3] end
     local text = ''
     if job.before then text = next_take(job.id, job.before, job.record, attempt, due_ms) end
+    failures_end(job.id, attempt)
     out.replaced[#out.replaced + 1], row[4], moves = job.id, text, true
   end
   row[6] = moves and 2 or 0
@@ -155,6 +156,7 @@ local function meet_all(ids, stored, strays)
 
     if set and not out.answers[i] then
       out.replaced[#out.replaced + 1] = id
+      failures_end_by(id, before or old)
       if set ~= DUE then out.moved[#out.moved + 1] = { set, { id } } end
       index_entries(out.entries, id, old)
       if before then
@@ -239,6 +241,7 @@ local function main()
   index_check(next_entries)
   report_check()
   if met and #met.nexts > 0 then check_hash(NEXT) end
+  failures_check()
   index_add(entries)
   if met then next_put(met.nexts) end
   set_add(DUE, due_entries(dues, priorities))
@@ -253,6 +256,7 @@ local function main()
     attempts_put(met.asked)
     next_leave()
     if #met.entries > 0 then index_remove(entries_but(met.entries, entries)) end
+    failures_leave()
   end
   attempts_put(attempts)
   for i = 1, #dues, 2 do

@@ -3,10 +3,10 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts index jobs kept leases limits marks next reports sets types
+-- USES    answer attempts errors index jobs kept leases limits marks next reports sets types
 -- KEYS    due none
--- READS   attempts run jobs next due index kept report
--- WRITES  index run kept jobs attempts report next due t notice
+-- READS   attempts run jobs next due index kept report errors
+-- WRITES  index run kept jobs attempts report next errors due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
@@ -58,6 +58,7 @@ local function main()
       local due_ms = attempt and mark_due(attempt)
       report_ends(ids[i], attempt)
       out[i + 1], ended[#ended + 1] = due_ms or 1, ids[i]
+      if attempt then failures_end(ids[i], attempt) end
       if due_ms then
         marked_waits(ids[i], attempt, due_ms, dues, priorities)
       else
@@ -83,6 +84,7 @@ local function main()
   report_check(reports)
   index_check(next_entries)
   kept_check()
+  failures_check()
   index_remove(entries)
   set_remove(RUN, ended)
   kept_put()
@@ -93,6 +95,7 @@ local function main()
   report_put(reports)
   report_leave()
   next_leave()
+  failures_leave()
   wait_again(dues, priorities)
   limits_tell(tells)
   return out

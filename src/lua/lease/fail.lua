@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts leases limits marks next sets types
+-- USES    answer attempts errors leases limits marks next sets types
 -- KEYS    due none
--- READS   attempts run dead kept jobs next due index report
--- WRITES  run dead kept jobs attempts report next index due t notice
+-- READS   attempts run dead kept jobs next due index report errors
+-- WRITES  run dead kept jobs attempts report next index errors due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, reason
@@ -30,6 +30,7 @@ local function main()
       attempt.reason = reason
       dead[#dead + 1], dead[#dead + 2] = now_ms, id
       marked_dies(id, attempt)
+      failure_keep(id, attempt, now_ms)
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
   end

@@ -5,8 +5,8 @@
 -- ROLE    listener
 -- USES    answer attempts due leases limits marks next notice sets triggers types unique
 -- KEYS    due none
--- READS   attempts run due dead kept jobs next index report
--- WRITES  run due kept jobs attempts report next index t notice
+-- READS   attempts run due dead kept jobs next index report errors
+-- WRITES  run due kept jobs attempts report next index errors t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token

@@ -4,11 +4,11 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts backoff due leases limits marks next notice sets triggers types
+-- USES    answer attempts backoff due errors leases limits marks next notice sets triggers types
 --         unique
 -- KEYS    due none
--- READS   attempts run due dead kept jobs next index report
--- WRITES  run due dead kept jobs attempts report next index t notice
+-- READS   attempts run due dead kept jobs next index report errors
+-- WRITES  run due dead kept jobs attempts report next index errors t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason
@@ -56,6 +56,7 @@ local function main()
         dues[#dues + 1], dues[#dues + 2], attempt.due_ms = reply, id, reply
         priorities[id] = attempt_priority(attempt)
       end
+      if not snoozes then failure_keep(id, attempt, now_ms) end
       attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
     end
     out[#out + 1] = reply or 'EGONE'

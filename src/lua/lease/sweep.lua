@@ -6,11 +6,11 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff dead due index jobs kept limits marks next notice reports sets
---         settings triggers types
+-- USES    answer attempts backoff dead due errors index jobs kept limits marks next notice
+--         reports sets settings triggers types
 -- KEYS    due none
--- READS   run due dead kept attempts jobs next index conf report
--- WRITES  run due dead kept jobs attempts report next index t notice
+-- READS   run due dead kept attempts jobs next index conf report errors
+-- WRITES  run due dead kept jobs attempts report next index errors t notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us
@@ -52,6 +52,7 @@ local function main()
       if attempt then
         priorities[id] = attempt_priority(attempt)
         attempt.due_ms, attempt.reason = score, LEASE_ENDED
+        failure_keep(id, attempt, end_ms)
         attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
       end
       if set == dead and ARGV[2] == '1' then
@@ -62,6 +63,7 @@ local function main()
     elseif not has_record then
       lost[#lost + 1] = id
       report_ends(id, attempt)
+      if attempt then failures_end(id, attempt) end
     end
   end
 

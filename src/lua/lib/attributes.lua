@@ -45,11 +45,12 @@ local function attributes_read(text)
 end
 
 -- What the attempt of such a job says of it, for scripts that do not read its record; nil: nothing.
--- last_ms: the last moment at which a run of it may begin.
-local function attributes_more(attributes, last_ms)
+-- last_ms: the last moment at which a run of it may begin. failures: 1, some are kept; nil: none.
+local function attributes_more(attributes, last_ms, failures)
   local words = {}
   if attributes.T or attributes.U or attributes.K then words[#words + 1] = 'x=1' end
   if attributes.Q then words[#words + 1] = 'q=' .. string.byte(attributes.Q) end
   if attributes.R then words[#words + 1] = 'f=' .. decimal(last_ms) end
+  if attributes.e == '5' then words[#words + 1] = 'r=' .. (failures or '0') end
   return #words > 0 and table.concat(words, ',') or nil
 end

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts ids index jobs kept marks record reports sets settings tokens triggers types
---         verdict
+-- USES    attempts errors ids index jobs kept marks record reports sets settings tokens triggers
+--         types verdict
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -19,11 +19,13 @@ end
 local function attempt_before(id, text)
   local attempt = attempt_read(text)
   if not attempt then return NO_ATTEMPT end
-  if attempt.more and mark_due(attempt) then
+  if not attempt.more then return attempt end
+  if mark_due(attempt) then
     report_ends(id, attempt)
+    failures_end(id, attempt)
     return NO_ATTEMPT
   end
-  return attempt, attempt.more and mark_cancels(attempt)
+  return attempt, mark_cancels(attempt)
 end
 
 -- Claims the jobs of these ids and due times, in their order, until it has read BYTES. A job that
@@ -57,6 +59,7 @@ local function claim_jobs(token, ids, dues, extra)
       if record and (goes or verdict == SKIPPED) then
         local how = goes and ENDED_CANCELLED or ENDED_SKIPPED
         if not kept_end(id, record, how, before, dues[i]) then gone[#gone + 1] = id end
+        failures_end(id, before)
         index_entries(entries, id, record)
         if goes then record, len = nil, nil end
       elseif len and not verdict then
@@ -67,9 +70,11 @@ local function claim_jobs(token, ids, dues, extra)
         if not verdict then n_unreadable = n_unreadable + 1 end
         verdict = verdict or NOT_READ
         reason = verdict
+        if more then more = failure_by(id, more, try, reason) end
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
       else
         lost[#lost + 1] = id
+        failures_end(id, before)
       end
 
       local text = texts[i - at + 1] or ''
@@ -94,6 +99,7 @@ local function claim_jobs(token, ids, dues, extra)
   index_check(entries)
   kept_check()
   report_check()
+  failures_check()
   set_remove(DUE, taken)
   if #run > 0 then token_keep(token) end
   set_add(RUN, run)
@@ -104,6 +110,7 @@ local function claim_jobs(token, ids, dues, extra)
   attempts_delete(lost)
   report_leave()
   index_remove(entries)
+  failures_leave()
   return rows, n_unreadable, #lost, taken
 end
 

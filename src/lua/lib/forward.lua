@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ids index jobs kept limits marks record reports sets settings tokens triggers
---         unique verdict
+-- USES    attempts errors ids index jobs kept limits marks record reports sets settings tokens
+--         triggers unique verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -76,6 +76,7 @@ local function forward_read(ids, dues, token)
     local id = ids[i]
     local text = ''
     if verdict ~= SKIPPED then
+      if more then more = failure_by(id, more, before.try, verdict) end
       text = attempt_words(before.token .. ' ' .. ARGV[2], before.try, tries or 0, decimal(now_us),
         dues[i], verdict or NOT_READ, more)
       read.dead[#read.dead + 1], read.dead[#read.dead + 2] = now_ms, id
@@ -113,11 +114,13 @@ local function forward_read(ids, dues, token)
       elseif not record then
         read.lost[#read.lost + 1] = id
         report_ends(id, before)
+        failures_end(id, before)
       end
       if record and goes or len and (not verdict or verdict == SKIPPED) then
         if not forward_keeps(id, record, before, token, dues[i], goes or verdict) then
           read.gone[#read.gone + 1] = id
         end
+        failures_end(id, before)
         index_entries(read.entries, id, record)
         report_ends(id, before)
       end
@@ -147,6 +150,7 @@ local function forward_jobs(values, token)
   index_check(read.entries)
   kept_check()
   report_check()
+  failures_check()
 
   local triggers, n_moved = {}, #read.jobs
   for i, id in ipairs(read.taken) do triggers[i] = TRIGGER .. id end
@@ -163,6 +167,7 @@ local function forward_jobs(values, token)
   attempts_delete(read.lost)
   report_leave()
   index_remove(read.entries)
+  failures_leave()
   if n_there > 0 then write('DEL', unpack(triggers)) end
   if has_rate then rate_keep(limits, n_moved) end
   return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }

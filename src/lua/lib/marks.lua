@@ -3,7 +3,7 @@
 -- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
 -- Beside d may stand j=1, lib/next.lua says why, and w=MS, as in an attempt that waits.
 --
--- USES    attempts due ids index jobs kept next notice reports sets triggers types unique
+-- USES    attempts due errors ids index jobs kept next notice reports sets triggers types unique
 
 -- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
 local function mark_set(attempt, mark)
@@ -71,6 +71,7 @@ local function marked_end(id, attempt, dues, priorities)
   if due_ms then
     marked_over[#marked_over + 1] = id
     report_ends(id, attempt)
+    failures_end(id, attempt)
   end
   return due_ms
 end
@@ -91,6 +92,7 @@ local function marked_check()
   index_check(next_entries)
   kept_check()
   report_check()
+  failures_check()
 end
 
 -- After they have left run. attempts: id, text, id, text... of the others; lost: the ids of those
@@ -104,6 +106,7 @@ local function marked_leave(attempts, lost)
   report_leave()
   next_leave()
   index_remove(marked_entries)
+  failures_leave()
 end
 
 -- Jobs that wait again. dues: due time, id, due time, id... priorities: by id.

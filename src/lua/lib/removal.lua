@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The end of jobs that wait or are dead. They leave nothing behind, unless they are kept.
 --
--- USES    index jobs kept next reports sets triggers
+-- USES    errors index jobs kept next reports sets triggers
 
 -- leaves: their ids by set. entries: theirs in the index. followed: the ids of those with a record
 -- in next. report_ends_by() was called for each.
@@ -10,6 +10,7 @@ local function jobs_remove(leaves, ids, entries, followed)
   index_check(next_entries)
   kept_check()
   report_check()
+  failures_check()
 
   local gone = {}
   for _, id in ipairs(ids) do
@@ -25,4 +26,5 @@ local function jobs_remove(leaves, ids, entries, followed)
   for i, id in ipairs(ids) do triggers[i] = TRIGGER .. id end
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
+  failures_leave()
 end

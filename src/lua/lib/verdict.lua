@@ -53,7 +53,7 @@ end
 -- Returns SKIPPED, or why the job dies, or nil: it runs; and what its attempt then says of it.
 local function verdict_of(attributes, due_ms, before)
   local last_ms = verdict_last_ms(attributes, due_ms, before)
-  local more = attributes_more(attributes, last_ms)
+  local more = attributes_more(attributes, last_ms, attempt_more(before, 'r'))
   local late, late_ms = string.match(attributes.L or '', '^(.)(.*)$')
 
   if late and now_ms - due_ms > tonumber(late_ms) then

@@ -3,9 +3,9 @@
 --
 -- KIND    single, read-only
 -- ROLE    monitor
--- USES    answer ids next ranks record rows
+-- USES    answer errors ids next ranks record rows
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next
+-- READS   due run dead kept jobs attempts next errors
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead, 4 kept
 --         limit
@@ -13,7 +13,7 @@
 --         after_id        likewise; '' for the first page
 -- RETURNS now_us
 --         more            1: there are more
---         then per job: row (those of an invalid id are left out)
+--         then per job: row (then its entry in errors; those of an invalid id are left out)
 -- ERRORS  Redis's own
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
 
@@ -34,7 +34,9 @@ local function main()
         local id, score = page[i], time_of(page[i + 1])
         local record = record_now(id, set, score) or ''
         local shown = record_header(record) and record or ''
-        out[#out + 1] = job_row(id, set, score, shown)
+        local row = job_row(id, set, score, shown)
+        row[6] = failures_of(id, row[4])
+        out[#out + 1] = row
         bytes = bytes + #record
       end
     end

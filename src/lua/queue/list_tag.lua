@@ -2,16 +2,16 @@
 --
 -- KIND    single, read-only
 -- ROLE    monitor
--- USES    answer ids index next rows sets
+-- USES    answer errors ids index next rows sets
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index
+-- READS   due run dead kept jobs attempts next index errors
 -- ARGV    database
 --         tag
 --         limit
 --         after_id        of the last job of the page before; '' for the first page
 -- RETURNS now_us
 --         more            1: there are more
---         then per job: row
+--         then per job: row (then its entry in errors)
 -- ERRORS  Redis's own
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
 local function main()
@@ -33,7 +33,9 @@ local function main()
           out[2] = 1
           return out
         end
-        out[#out + 1] = job_row(id, set, score, record)
+        local row = job_row(id, set, score, record)
+        row[6] = failures_of(id, row[4])
+        out[#out + 1] = row
         bytes = bytes + #record
       end
       first = '(' .. entry

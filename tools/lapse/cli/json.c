@@ -144,6 +144,23 @@ void json_close(struct json *j)
     j->n = 1;
 }
 
+void json_list_open(struct json *j, const char *name)
+{
+    json_name(j, name);
+    putc('[', j->to);
+}
+
+void json_item_open(struct json *j, bool is_first)
+{
+    fputs(is_first ? "{" : ",{", j->to);
+    j->n = 0;
+}
+
+void json_list_close(struct json *j)
+{
+    putc(']', j->to);
+}
+
 void json_end(struct json *j)
 {
     fputs("}\n", j->to);

@@ -24,5 +24,9 @@ void json_texts(struct json *j, const char *name, const char *const *texts, unsi
 void json_open(struct json *j, const char *name);
 void json_pair(struct json *j, const char *name, const char *text);
 void json_close(struct json *j);
+/* A member that is a list of objects. */
+void json_list_open(struct json *j, const char *name);
+void json_item_open(struct json *j, bool is_first);
+void json_list_close(struct json *j);
 void json_end(struct json *j);
 #endif

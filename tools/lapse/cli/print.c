@@ -248,6 +248,43 @@ static void json_report(struct json *j, const struct lapse_job *job)
     }
 }
 
+/* The newest first. */
+static void json_errors(struct json *j, const struct lapse_job *job)
+{
+    char text[REASON_BYTES];
+    const char *reason;
+    int64_t at_ms;
+    unsigned try_no;
+
+    if (!lapse_job_error(job, 0, NULL, NULL)) {
+        return;
+    }
+
+    json_list_open(j, "errors");
+    for (unsigned i = 0; (reason = lapse_job_error(job, i, &at_ms, &try_no)); i++) {
+        json_item_open(j, i == 0);
+        json_int(j, "at_ms", at_ms);
+        json_int(j, "try", try_no);
+        json_text(j, "reason", text_repaired(text, sizeof text, reason));
+        json_close(j);
+    }
+    json_list_close(j);
+}
+
+static void print_errors(const struct lapse_job *job)
+{
+    char at[TIME_BYTES];
+    char text[SHOWN_BYTES];
+    const char *reason;
+    int64_t at_ms;
+    unsigned try_no;
+
+    for (unsigned i = 0; (reason = lapse_job_error(job, i, &at_ms, &try_no)); i++) {
+        printf("error   %s try %u: %s\n", time_text(at, at_ms), try_no,
+               text_escaped(text, sizeof text, reason, strlen(reason)));
+    }
+}
+
 static void print_job_json(const struct lapse_job *job, unsigned parts)
 {
     struct json j;
@@ -297,6 +334,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     if (lapse_job_state(job) == LAPSE_KEPT) {
         json_text(&j, "end", end_name(lapse_job_end(job)));
     }
+    json_errors(&j, job);
     json_end(&j);
 }
 
@@ -367,6 +405,7 @@ void print_job_long(const struct lapse_job *job)
     if (*lapse_job_reason(job)) {
         printf("reason  %s\n", reason_text(job, text));
     }
+    print_errors(job);
 
     if (lapse_job_priority(job)) {
         printf("priority %u\n", lapse_job_priority(job));

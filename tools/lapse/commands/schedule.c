@@ -263,6 +263,17 @@ static int set_created(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+static int set_errors(const struct opt *o, char *value, void *field)
+{
+    unsigned *flags = field;
+
+    (void)o;
+    (void)value;
+    *flags |= LAPSE_KEEP_ERRORS;
+
+    return 0;
+}
+
 static int set_until_start(const struct opt *o, char *value, void *field)
 {
     unsigned *flags = field;
@@ -412,6 +423,8 @@ static const struct opt schedule_options[] = {
      "0 to 255: of jobs that are due in the same millisecond the higher runs first; default 0"},
     {"created", 0, NULL, set_created, AT(spec.flags),
      "keep when Redis has stored the job first, for lapse get; a generated id tells it, too"},
+    {"errors", 0, NULL, set_errors, AT(spec.flags),
+     "keep why the last five runs failed, for lapse get and list, not only the last one"},
     {"tag", 0, "TAG", set_tag, AT(tags),
      "what the job is found by, together with others: lapse list --tag; up to 8 times"},
     {"header", 0, "NAME=VALUE", set_header, AT(headers),
@@ -564,6 +577,7 @@ static int check_attributes(const struct schedule_command *s)
 {
     size_t bytes = s->spec.priority ? attribute_bytes(1) : 0;
 
+    bytes += s->spec.flags & LAPSE_KEEP_ERRORS ? attribute_bytes(1) : 0;
     if (s->spec.unique) {
         bytes += attribute_bytes(1 + strlen(s->spec.unique));
     }

@@ -33,6 +33,7 @@ static const struct {
     {"entry", "in the index alone"},
     {"next", "not running, with a record for after the run"},
     {"report", "with a report that is of no job"},
+    {"error", "in errors, without having any"},
 };
 enum { N_DEFECTS = sizeof defects / sizeof *defects };
 
@@ -159,7 +160,8 @@ static int64_t page_number(const redisReply *page, size_t i)
 /* ---- a key ---- */
 static bool is_hash(enum keys_part part)
 {
-    return part == KEYS_JOBS || part == KEYS_ATTEMPTS || part == KEYS_NEXT || part == KEYS_REPORT;
+    return part == KEYS_JOBS || part == KEYS_ATTEMPTS || part == KEYS_NEXT || part == KEYS_REPORT ||
+           part == KEYS_ERRORS;
 }
 
 /* How many members a key has; -1: this user may not ask. */
@@ -292,8 +294,8 @@ static void report_error(const struct walk *w, const char *found)
     }
     if (kind == REDIS_ERROR_WRONG_TYPE) {
         snprintf(fix, sizeof fix,
-                 "redis-cli TYPE '%s', likewise run, dead, kept, jobs, attempts, index, next and "
-                 "report; RENAME the key of another type",
+                 "redis-cli TYPE '%s', likewise run, dead, kept, jobs, attempts, index, next, "
+                 "report and errors; RENAME the key of another type",
                  w->due_key);
         f.fix = fix;
     }
@@ -333,9 +335,9 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const enum keys_part parts[] = {KEYS_JOBS,  KEYS_DUE,  KEYS_RUN,
-                                           KEYS_DEAD,  KEYS_KEPT, KEYS_ATTEMPTS,
-                                           KEYS_INDEX, KEYS_NEXT, KEYS_REPORT};
+    static const enum keys_part parts[] = {KEYS_JOBS,   KEYS_DUE,      KEYS_RUN,   KEYS_DEAD,
+                                           KEYS_KEPT,   KEYS_ATTEMPTS, KEYS_INDEX, KEYS_NEXT,
+                                           KEYS_REPORT, KEYS_ERRORS};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
