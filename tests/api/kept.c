@@ -208,6 +208,7 @@ Test(kept, has_ended_for_cancel_reschedule_and_kill)
     flow_listen(f, "q", &w);
     must_schedule(f, "a", 0);
     must_do_all(f, &w, 1);
+    flow_until_listeners(f, "q", 1);
     char *before = flow_dump(f);
     cr_assert_eq(flow_cancel(f, "q", "a", NULL), LAPSE_EENDED);
     cr_assert_eq(flow_reschedule(f, "q", "a", due, NULL), LAPSE_EENDED);
