@@ -84,7 +84,7 @@ static void place(struct lapse *l, const struct order *order)
     spec.body_len = strlen(order->mail);
     spec.due = lapse_in(1000);
     spec.on_conflict = LAPSE_KEEP;
-    spec.keep_ms = 24 * 3600 * 1000;
+    spec.keep_ms = INT64_C(24) * 3600 * 1000;
     check(lapse_schedule(l, &spec, on_placed, (void *)(uintptr_t)order), "placing an order");
 }
 
