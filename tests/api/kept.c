@@ -232,6 +232,7 @@ Test(kept, is_a_job_that_was_skipped)
     g.key = "paid:{q}";
     g.op = LAPSE_EXISTS;
     s.guard = &g;
+    server_allow(f->server, "%%R~*{q}*");
     flow_listen(f, "q", &w);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     flow_until(f, flow_stats(f->l).skipped == 1);
