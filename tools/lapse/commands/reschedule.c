@@ -58,13 +58,13 @@ static int reschedule_all(struct many *m)
 static int reschedule(struct many *m, const struct command *cmd, struct globals *g,
                       const struct arguments *args)
 {
-    int rc = many_read(m, cmd, args);
+    if (m->state == LAPSE_KEPT) {
+        return usage_error("--state", "kept", "names jobs that have ended: they do not wait again");
+    }
 
+    int rc = many_read(m, cmd, args);
     if (rc) {
         return rc;
-    }
-    if (m->where.state == LAPSE_KEPT) {
-        return usage_error("--state", "kept", "names jobs that have ended: they do not wait again");
     }
 
     m->once.c.unknown_advice =
