@@ -308,6 +308,18 @@ Test(report, goes_with_a_job_whose_lease_is_over)
     ask("FLUSHALL");
 }
 
+/* Its lease is over, and no sweep has passed: what dies is the job that follows the run. */
+Test(report, goes_where_the_job_that_follows_its_run_is_killed)
+{
+    reported();
+    given("schedule", "0 r +5000 5 " REC "y");
+    now_at(1000);
+    given("kill", "0 r x");
+    cr_assert(!has_report());
+    RUN("get", "0 r", "[U+1000000 ['r' 3 T+1000 '1 U+1 me 1 10 U T x' '" REC "y']]");
+    ask("FLUSHALL");
+}
+
 Test(report, goes_with_a_job_that_is_skipped)
 {
     given("schedule", "0 r +0 0 \\02\\00\\04L\\02s1");
@@ -504,13 +516,17 @@ Test(check, finds_reports_of_no_job_and_mend_removes_them)
 }
 
 /* What its attempt says this version cannot know. */
-Test(check, leaves_a_report_of_a_newer_version)
+Test(check, leaves_what_a_job_of_a_newer_version_has)
 {
-    given("schedule", "0 r +5 0 " REC);
-    ask("HSET s:{q}:attempts r %s", "3 of another form");
-    ask("HSET s:{q}:report r x");
-    cr_assert_eq(run("check", "0 report 0 100")->elements, 5);
-    RUN("mend", "0 r", "[U '']");
-    cr_assert(has_report());
-    ask("FLUSHALL");
+    static const char *const hashes[] = {"report", "errors"};
+
+    for (size_t i = 0; i < 2; i++) {
+        given("schedule", "0 r +5 0 " REC);
+        ask("HSET s:{q}:attempts r %s", "3 of another form");
+        ask("HSET s:{q}:%s r x", hashes[i]);
+        cr_assert_eq(run("check", text("0 %s 0 100", hashes[i]))->elements, 5, "%s", hashes[i]);
+        RUN("mend", "0 r", "[U '']");
+        cr_assert_eq(redis_int(redis, text("EXISTS s:{q}:%s", hashes[i])), 1);
+        ask("FLUSHALL");
+    }
 }

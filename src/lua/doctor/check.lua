@@ -3,7 +3,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer defects errors index record reports
+-- USES    answer defects index lives record
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
 -- ARGV    database
@@ -73,8 +73,8 @@ local function main()
       if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
       if key == JOBS and #index_missing(id, value) > 0 then found[#found + 1] = { id, 'tag' } end
       if key == NEXT and not next_stays(id) then found[#found + 1] = { id, 'next' } end
-      if key == REPORT and not report_stays(id) then found[#found + 1] = { id, 'report' } end
-      if key == FAILURES and not failures_stay(id) then found[#found + 1] = { id, 'error' } end
+      if key == REPORT and not entry_stays(key, id) then found[#found + 1] = { id, 'report' } end
+      if key == FAILURES and not entry_stays(key, id) then found[#found + 1] = { id, 'error' } end
       if key == INDEX and index_is_stray(id) then found[#found + 1] = { id, 'entry' } end
     end
   end

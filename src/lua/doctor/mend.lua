@@ -7,11 +7,11 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due errors index jobs marks next notice record reports sets
---         triggers types unique
+-- USES    answer attempts defects due index jobs lives marks next notice record sets triggers
+--         types unique
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
--- WRITES  index t jobs attempts report next errors dead due run kept notice
+-- WRITES  index t jobs attempts report errors next dead due run kept notice
 -- ARGV    database
 --         then per job: id
 --           id            or an entry of the index, which has a space
@@ -70,13 +70,6 @@ local function index_defect(id, missing, stray)
   return 'entry'
 end
 
--- An entry of errors that is of no job leaves. Returns what was found.
-local function failures_defect(id, what)
-  if what or failures_stay(id) or call('HEXISTS', FAILURES, id) == 0 then return nil end
-  failures_forget(id)
-  return 'error'
-end
-
 -- What becomes of a record in next. stays: the set in which the job is found, or put. Returns what
 -- was found.
 local function next_defect(id, what, sets, stays)
@@ -92,11 +85,11 @@ local function next_defect(id, what, sets, stays)
   return 'next'
 end
 
--- Of a report of which no attempt speaks; returns what was found.
-local function report_defect(id)
-  if call('HEXISTS', REPORT, id) == 0 or report_stays(id) then return nil end
-  report_forget(id)
-  return 'report'
+-- An entry in report or errors leaves of which no attempt speaks. Returns what was found.
+local function entry_defect(hash, id, what)
+  if call('HEXISTS', hash, id) == 0 or entry_stays(hash, id) then return nil end
+  life_forget(hash, id)
+  return what
 end
 
 local function main()
@@ -105,7 +98,6 @@ local function main()
   local missing, stray, priorities = {}, {}, {}
   check_hash(ATTEMPTS)
   check_hash(NEXT)
-  check_hash(FAILURES)
 
   for at = 2, #ARGV do
     local id = ARGV[at]
@@ -113,7 +105,8 @@ local function main()
     local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE)
       or (sets[RUN] and RUN) or DEAD
     local index_what = index_defect(id, missing, stray)
-    local report_what = report_defect(id)
+    local report_what = entry_defect(REPORT, id, 'report')
+    local failures_what = entry_defect(FAILURES, id, 'error')
 
     if DIES[what] then
       local record = call('HGET', JOBS, id)
@@ -127,7 +120,6 @@ local function main()
       priorities[id] = record_priority(call('HGET', NEXT, id) or call('HGET', JOBS, id))
     end
     local next_what = next_defect(id, what, sets, stays)
-    local failures_what = failures_defect(id, what)
     out[at] = what or index_what or next_what or report_what or failures_what or ''
     for _, set in ipairs(what and sets or {}) do
       if set ~= stays then table.insert(leaves[set], id) end
@@ -142,9 +134,8 @@ local function main()
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   jobs_put(records)
   attempts_put(attempts)
-  report_leave()
+  lives_leave()
   next_leave()
-  failures_leave()
   set_add(DEAD, dead)
   set_add(DUE, due_entries(dues, priorities))
   for _, set in ipairs({ DEAD, DUE, RUN, KEPT }) do set_remove(set, leaves[set]) end

@@ -3,10 +3,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts errors index kept marks next record removal reports rows sets
+-- USES    answer attempts index kept lives marks next record removal rows sets
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
--- WRITES  due run dead kept jobs attempts report next t index errors notice
+-- WRITES  due run dead kept jobs attempts report errors next t index notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs is asked to stop; 0: it is not
@@ -60,9 +60,8 @@ local function main()
       local due_ms = set == DUE and score or nil
       kept_end(id, record, ENDED_CANCELLED, attempt_read(reply[4]), due_ms, before)
       table.insert(leaves[set or DEAD], id)
-      failures_end_of(id, reply[4])
       deleted[#deleted + 1] = id
-      report_ends_by(id, reply[4])
+      life_ends_by(id, reply[4])
       index_entries(entries, id, record)
       if before then
         followed[#followed + 1] = id

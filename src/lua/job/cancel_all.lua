@@ -5,10 +5,10 @@
 --
 -- KIND    single
 -- ROLE    producer
--- USES    answer attempts errors index kept marks removal reports selections
+-- USES    answer attempts index kept lives marks removal selections
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next seq index report errors
--- WRITES  due run dead kept jobs attempts report next t index errors notice
+-- WRITES  due run dead kept jobs attempts report errors next t index notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead, 4 kept; 0: any but kept, if a tag is
 --                           named
@@ -32,9 +32,8 @@ local function main()
 
   for i, job in ipairs(jobs) do
     ids[i] = job.id
-    report_ends_by(job.id, job.text)
+    life_ends_by(job.id, job.text)
     table.insert(leaves[job.set], job.id)
-    failures_end_of(job.id, job.text)
     if job.set ~= KEPT then
       local due_ms = job.set == DUE and time_of(job.score) or nil
       kept_end(job.id, job.record, ENDED_CANCELLED, attempt_read(job.text), due_ms, job.before)

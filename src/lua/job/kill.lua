@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts errors index marks next record rows sets triggers types unique
+-- USES    answer attempts index lives marks next record rows sets triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index errors
--- WRITES  due run dead jobs next attempts t index errors
+-- READS   due run dead kept jobs attempts next index report errors
+-- WRITES  due run dead jobs next attempts report errors t index
 -- ARGV    database
 --         then per job: id, reason
 -- RETURNS now_us
@@ -26,7 +26,7 @@ local function killed_attempt(id, text, tries, due_ms, reason, begins)
   attempt.tries = attempt.tries or tries or 10
   attempt.reason = reason
   mark_set(attempt, nil)
-  if begins then failures_drop(id, attempt) end
+  if begins then life_begins(id, attempt) end
   return attempt_text(attempt)
 end
 
@@ -70,15 +70,15 @@ local function main()
 
   index_check(entries)
   index_check(next_entries)
-  failures_check()
+  lives_check()
   set_remove(DUE, leaves[DUE])
   set_remove(RUN, leaves[RUN])
   set_add(DEAD, dead)
   next_leave()
   attempts_put(attempts)
+  lives_leave()
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
-  failures_leave()
   return out
 end
 return answer(main)

@@ -4,10 +4,10 @@
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
--- USES    answer attempts due errors index marks moves next record reports rows sets unique
+-- USES    answer attempts due index lives marks moves next record rows sets unique
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
--- WRITES  index due run dead attempts report jobs next errors t notice
+-- WRITES  index due run dead attempts report errors jobs next t notice
 -- ARGV    database
 --         then per job: id, due, running
 --           due           '+ms' from now, or ms
@@ -72,8 +72,7 @@ local function main()
         local text = ''
         if before then text = next_take(id, before, record, attempt_read(reply[4]), due_ms) end
         if is_over(reply) then
-          report_ends_by(id, reply[4])
-          failures_end_of(id, reply[4])
+          life_ends_by(id, reply[4])
           revived[#revived + 1], reply[4] = id, text
         end
         reply[2], reply[3] = WAITING, due_ms
@@ -87,8 +86,7 @@ local function main()
   next_entries_stay(entries)
   index_check(entries)
   index_check(next_entries)
-  report_check()
-  failures_check()
+  lives_check()
   index_add(entries)
   jobs_wait(first_due, dues, moved, revived, priorities)
   return out

@@ -5,10 +5,10 @@
 --
 -- KIND    single, needs memory
 -- ROLE    producer
--- USES    answer attempts due errors index moves next record reports selections unique
+-- USES    answer attempts due index lives moves next record selections unique
 -- KEYS    due none
 -- READS   due run dead jobs attempts next seq index report errors
--- WRITES  index due run dead attempts report jobs next errors t notice
+-- WRITES  index due run dead attempts report errors jobs next t notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
 --         tag             those with this tag; '': any
@@ -59,8 +59,7 @@ local function main()
       if job.set ~= DUE then table.insert(leaves[job.set], id) end
       if job.before then next_take(id, job.before, job.record, attempt_read(job.text), at_ms) end
       if job.state == DIED or job.asked then
-        report_ends_by(id, job.text)
-        failures_end_of(id, job.text)
+        life_ends_by(id, job.text)
         revived[#revived + 1] = id
       end
     end
@@ -69,8 +68,7 @@ local function main()
   next_entries_stay(entries)
   index_check(entries)
   index_check(next_entries)
-  report_check()
-  failures_check()
+  lives_check()
   index_add(entries)
   local moved = { { RUN, leaves[RUN] }, { DEAD, leaves[DEAD] } }
   jobs_wait(first_due, dues, moved, revived, priorities)

@@ -4,8 +4,8 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts created due errors index jobs marks next notice record reports rows
---         sets triggers types unique
+-- USES    answer attempts created due index jobs lives marks next notice record rows sets triggers
+--         types unique
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
 -- WRITES  index next due jobs run dead kept attempts report errors t notice
@@ -105,7 +105,6 @@ local function meet_waiting(out, job, how, most_ms, due_ms)
     if not moves then due_ms = row[3] end
     local text = ''
     if job.before then text = next_take(job.id, job.before, job.record, attempt, due_ms) end
-    failures_end(job.id, attempt)
     out.replaced[#out.replaced + 1], row[4], moves = job.id, text, true
   end
   row[6] = moves and 2 or 0
@@ -156,7 +155,6 @@ local function meet_all(ids, stored, strays)
 
     if set and not out.answers[i] then
       out.replaced[#out.replaced + 1] = id
-      failures_end_by(id, before or old)
       if set ~= DUE then out.moved[#out.moved + 1] = { set, { id } } end
       index_entries(out.entries, id, old)
       if before then
@@ -166,9 +164,7 @@ local function meet_all(ids, stored, strays)
     end
   end
 
-  local replaced = out.replaced
-  local texts = #replaced > 0 and call('HMGET', ATTEMPTS, unpack(replaced)) or {}
-  for i, id in ipairs(replaced) do report_ends_by(id, texts[i] or '') end
+  lives_end(out.replaced)
   return out
 end
 
@@ -239,9 +235,8 @@ local function main()
   index_check(entries)
   if met then index_check(met.entries) end
   index_check(next_entries)
-  report_check()
+  lives_check()
   if met and #met.nexts > 0 then check_hash(NEXT) end
-  failures_check()
   index_add(entries)
   if met then next_put(met.nexts) end
   set_add(DUE, due_entries(dues, priorities))
@@ -252,11 +247,10 @@ local function main()
       set_remove(set, id)
     end
     attempts_delete(met.replaced)
-    report_leave()
+    lives_leave()
     attempts_put(met.asked)
     next_leave()
     if #met.entries > 0 then index_remove(entries_but(met.entries, entries)) end
-    failures_leave()
   end
   attempts_put(attempts)
   for i = 1, #dues, 2 do

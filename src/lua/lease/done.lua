@@ -3,10 +3,10 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts errors index jobs kept leases limits marks next reports sets types
+-- USES    answer attempts index jobs kept leases limits lives marks next reports sets types
 -- KEYS    due none
 -- READS   attempts run jobs next due index kept report errors
--- WRITES  index run kept jobs attempts report next errors due t notice
+-- WRITES  index run kept jobs attempts report errors next due t notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
@@ -56,9 +56,8 @@ local function main()
     elseif ends[i] and is_held(text, token) then
       local attempt = string.byte(text) == 50 and attempt_read(text)
       local due_ms = attempt and mark_due(attempt)
-      report_ends(ids[i], attempt)
+      life_ends(ids[i], attempt)
       out[i + 1], ended[#ended + 1] = due_ms or 1, ids[i]
-      if attempt then failures_end(ids[i], attempt) end
       if due_ms then
         marked_waits(ids[i], attempt, due_ms, dues, priorities)
       else
@@ -84,7 +83,7 @@ local function main()
   report_check(reports)
   index_check(next_entries)
   kept_check()
-  failures_check()
+  lives_check()
   index_remove(entries)
   set_remove(RUN, ended)
   kept_put()
@@ -93,9 +92,8 @@ local function main()
   jobs_delete(done)
   attempts_delete(over)
   report_put(reports)
-  report_leave()
+  lives_leave()
   next_leave()
-  failures_leave()
   wait_again(dues, priorities)
   limits_tell(tells)
   return out

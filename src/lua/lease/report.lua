@@ -3,7 +3,7 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    listener
--- USES    answer attempts leases reports types
+-- USES    answer attempts leases lives reports types
 -- KEYS    due none
 -- READS   attempts run report
 -- WRITES  report attempts

@@ -6,11 +6,11 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff dead due errors index jobs kept limits marks next notice
---         reports sets settings triggers types
+-- USES    answer attempts backoff dead due errors index jobs kept limits lives marks next notice
+--         sets settings triggers types
 -- KEYS    due none
 -- READS   run due dead kept attempts jobs next index conf report errors
--- WRITES  run due dead kept jobs attempts report next index errors t notice
+-- WRITES  run due dead kept jobs attempts report errors next index t notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us
@@ -62,8 +62,7 @@ local function main()
       end
     elseif not has_record then
       lost[#lost + 1] = id
-      report_ends(id, attempt)
-      if attempt then failures_end(id, attempt) end
+      life_ends(id, attempt)
     end
   end
 

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts errors ids index jobs kept marks record reports sets settings tokens triggers
---         types verdict
+-- USES    attempts errors ids index jobs kept lives marks record reports sets settings tokens
+--         triggers types verdict
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -21,8 +21,7 @@ local function attempt_before(id, text)
   if not attempt then return NO_ATTEMPT end
   if not attempt.more then return attempt end
   if mark_due(attempt) then
-    report_ends(id, attempt)
-    failures_end(id, attempt)
+    life_ends(id, attempt)
     return NO_ATTEMPT
   end
   return attempt, mark_cancels(attempt)
@@ -51,15 +50,14 @@ local function claim_jobs(token, ids, dues, extra)
       local by, try, reason = before.token, before.try, before.reason
       local verdict, more
       if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
-      if before.more and attempt_more(before, 'o') then more = report_noted(more) end
+      if before.more and has_report(before) then more = report_noted(more) end
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
 
-      if not record or goes or verdict == SKIPPED then report_ends(id, before) end
+      if not record or goes or verdict == SKIPPED then life_ends(id, before) end
       if record and (goes or verdict == SKIPPED) then
         local how = goes and ENDED_CANCELLED or ENDED_SKIPPED
         if not kept_end(id, record, how, before, dues[i]) then gone[#gone + 1] = id end
-        failures_end(id, before)
         index_entries(entries, id, record)
         if goes then record, len = nil, nil end
       elseif len and not verdict then
@@ -74,7 +72,6 @@ local function claim_jobs(token, ids, dues, extra)
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
       else
         lost[#lost + 1] = id
-        failures_end(id, before)
       end
 
       local text = texts[i - at + 1] or ''
@@ -98,7 +95,7 @@ local function claim_jobs(token, ids, dues, extra)
 
   index_check(entries)
   kept_check()
-  report_check()
+  lives_check()
   failures_check()
   set_remove(DUE, taken)
   if #run > 0 then token_keep(token) end
@@ -108,9 +105,9 @@ local function claim_jobs(token, ids, dues, extra)
   leftovers_delete(gone)
   attempts_put(attempts)
   attempts_delete(lost)
-  report_leave()
+  lives_leave()
   index_remove(entries)
-  failures_leave()
+  failures_put()
   return rows, n_unreadable, #lost, taken
 end
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What is wrong with a job that was not left as the scripts leave it.
 --
--- USES    attempts errors index limits sets unique
+-- USES    attempts index limits lives sets unique
 
 -- The defect of a job, as check.lua names it, and its sets, with their scores; nil: it has none, or
 -- is gone.
@@ -28,18 +28,14 @@ local function next_stays(id)
     and call('HEXISTS', JOBS, id) == 1
 end
 
--- Does the attempt of a job say that it has a report? One of a newer version may.
-local function report_stays(id)
+-- Does the attempt of a job say that it has an entry in this hash, report or errors? One of a newer
+-- version may.
+local function entry_stays(hash, id)
   local text = call('HGET', ATTEMPTS, id)
   local attempt = attempt_read(text)
-  if text and not attempt then return true end
-  return attempt and attempt_more(attempt, 'o') ~= nil
-end
-
--- Does the attempt of a job say that there is an entry in errors?
-local function failures_stay(id)
-  local attempt = attempt_read(call('HGET', ATTEMPTS, id))
-  return attempt and has_failures(attempt) and call('HEXISTS', JOBS, id) == 1
+  if not attempt then return text ~= false end
+  if hash == REPORT then return has_report(attempt) end
+  return has_failures(attempt)
 end
 
 -- The entries that a job should have; one that is kept has none. all: also that of a key until

@@ -1,18 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- The hash errors: why the last runs failed of jobs whose record asks for that (attribute e). The
 -- attempt of such a job says r=0, or r=1 as soon as there is an entry; where it does not, an entry
--- counts for nothing. So scripts know it without the record.
+-- counts for nothing. So scripts know it without the record, and when it goes: lib/lives.lua.
 --
--- USES    attempts record types
+-- USES    attempts lives types
 
-local FAILURES = BASE .. 'errors'
-
--- What changes in this call: id, text, id, text...; the ids of those whose life is over; and those
--- of them that are kept, with what they have.
-local failures_new, failures_gone, failures_kept = {}, {}, {}
-
--- Are there any of a job with this attempt?
-local function has_failures(attempt) return attempt_more(attempt, 'r') == '1' end
+-- What changes in this call: id, text, id, text...
+local failures_new = {}
 
 -- Those of a job with this attempt, as replies show them; nil: there are none. text: '' if it has
 -- no attempt.
@@ -66,49 +60,12 @@ local function failure_by(id, more, try, reason)
   return attempt.more
 end
 
--- An entry leaves.
-local function failures_forget(id) failures_gone[#failures_gone + 1] = id end
-
--- A job has ended and is kept, and so are its errors.
-local function failures_stay_kept(id) failures_kept[id] = true end
-
--- The life of a job is over.
-local function failures_end(id, attempt)
-  if has_failures(attempt) then failures_forget(id) end
-end
-
--- The same; the attempt stays, and says nothing of it any more.
-local function failures_drop(id, attempt)
-  failures_end(id, attempt)
-  local words = string.gsub(',' .. (attempt.more or ''), ',r=[^,]*', '')
-  attempt.more = #words > 1 and string.sub(words, 2) or nil
-end
-
--- The same, of one with this attempt: a text, '' or nil.
-local function failures_end_of(id, text)
-  local attempt = string.byte(text or '') == 50 and attempt_read(text)
-  if attempt then failures_end(id, attempt) end
-end
-
--- The same, of one with this record, of which the attempt was not read.
-local function failures_end_by(id, record)
-  if string.byte(record or '') ~= 2 then return end
-
-  local _, _, _, _, attributes = record_header(record)
-  if attributes and attributes.e == '5' then failures_forget(id) end
-end
-
 -- Before the first write.
 local function failures_check()
-  if #failures_new + #failures_gone > 0 then check_hash(FAILURES) end
+  if #failures_new > 0 then check_hash(FAILURES) end
 end
 
 -- After a removal, for a Redis that is out of memory.
-local function failures_leave()
-  local ids = {}
-  for _, id in ipairs(failures_gone) do
-    if not failures_kept[id] then ids[#ids + 1] = id end
-  end
-  if #ids > 0 then write('HDEL', FAILURES, unpack(ids)) end
+local function failures_put()
   if #failures_new > 0 then write('HSET', FAILURES, unpack(failures_new)) end
 end

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts errors ids index jobs kept limits marks record reports sets settings tokens
---         triggers unique verdict
+-- USES    attempts errors ids index jobs kept limits lives marks record reports sets settings
+--         tokens triggers unique verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -101,7 +101,7 @@ local function forward_read(ids, dues, token)
       local before = attempt_read(texts[i - at + 1]) or NO_ATTEMPT
       local goes, verdict, more = mark_cancels(before), nil, nil
       if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
-      if before.more and attempt_more(before, 'o') then more = report_noted(more) end
+      if before.more and has_report(before) then more = report_noted(more) end
       bytes = bytes + #(record or '')
       read.taken[#read.taken + 1] = id
 
@@ -113,16 +113,14 @@ local function forward_read(ids, dues, token)
         refuse(i, record, verdict, before, tries, more)
       elseif not record then
         read.lost[#read.lost + 1] = id
-        report_ends(id, before)
-        failures_end(id, before)
+        life_ends(id, before)
       end
       if record and goes or len and (not verdict or verdict == SKIPPED) then
         if not forward_keeps(id, record, before, token, dues[i], goes or verdict) then
           read.gone[#read.gone + 1] = id
         end
-        failures_end(id, before)
         index_entries(read.entries, id, record)
-        report_ends(id, before)
+        life_ends(id, before)
       end
     end
     at, chunk = last + 1, chunk * 2
@@ -149,7 +147,7 @@ local function forward_jobs(values, token)
   local read, last_token = forward_read(ids, dues, token)
   index_check(read.entries)
   kept_check()
-  report_check()
+  lives_check()
   failures_check()
 
   local triggers, n_moved = {}, #read.jobs
@@ -165,9 +163,9 @@ local function forward_jobs(values, token)
   leftovers_delete(read.gone)
   attempts_put(read.attempts)
   attempts_delete(read.lost)
-  report_leave()
+  lives_leave()
   index_remove(read.entries)
-  failures_leave()
+  failures_put()
   if n_there > 0 then write('DEL', unpack(triggers)) end
   if has_rate then rate_keep(limits, n_moved) end
   return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }

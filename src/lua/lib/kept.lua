@@ -3,7 +3,7 @@
 -- kept, with their records, and their attempts say e=N beside what else they have. A record there
 -- has no body, unless K ends with b.
 --
--- USES    attempts errors jobs record reports sets types
+-- USES    attempts jobs lives record sets types
 
 -- How a job has ended.
 local ENDED_DONE = 1
@@ -45,8 +45,7 @@ local function kept_end(id, record, how, attempt, due_ms, follows)
   if body == '' then record = string.sub(record, 1, len) end
   if body == '' or follows then kept_records[m + 1], kept_records[m + 2] = id, record end
   kept_ids[id] = true
-  report_keep(id)
-  failures_stay_kept(id)
+  life_kept(id)
   return true
 end
 
@@ -87,12 +86,6 @@ local function kept_past()
   for i, id in ipairs(ids) do
     if not lives[i] then gone[#gone + 1] = id end
   end
-  if #gone > 0 then
-    local texts = call('HMGET', ATTEMPTS, unpack(gone))
-    for i, id in ipairs(gone) do
-      report_ends_by(id, texts[i] or '')
-      failures_end_of(id, texts[i])
-    end
-  end
+  lives_end(gone)
   return ids, gone, #ids == BATCH
 end

@@ -3,7 +3,7 @@
 -- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
 -- Beside d may stand j=1, lib/next.lua says why, and w=MS, as in an attempt that waits.
 --
--- USES    attempts due errors ids index jobs kept next notice reports sets triggers types unique
+-- USES    attempts due errors ids index jobs kept lives next notice sets triggers types unique
 
 -- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
 local function mark_set(attempt, mark)
@@ -70,8 +70,7 @@ local function marked_end(id, attempt, dues, priorities)
   end
   if due_ms then
     marked_over[#marked_over + 1] = id
-    report_ends(id, attempt)
-    failures_end(id, attempt)
+    life_ends(id, attempt)
   end
   return due_ms
 end
@@ -91,7 +90,7 @@ local function marked_check()
   index_check(marked_entries)
   index_check(next_entries)
   kept_check()
-  report_check()
+  lives_check()
   failures_check()
 end
 
@@ -103,10 +102,10 @@ local function marked_leave(attempts, lost)
   attempts_delete(marked_over)
   attempts_put(attempts)
   attempts_delete(lost)
-  report_leave()
+  lives_leave()
   next_leave()
   index_remove(marked_entries)
-  failures_leave()
+  failures_put()
 end
 
 -- Jobs that wait again. dues: due time, id, due time, id... priorities: by id.

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Jobs that wait from now on, or will after their run: lib/marks.lua.
 --
--- USES    attempts due errors marks next notice reports sets triggers
+-- USES    attempts due lives marks next notice sets triggers
 
 -- first_due: first_to_come() before. dues: due time, id, due time, id... leaves: { set, ids }... of
 -- those that are in another set than due. revived: the ids of those whose tries start over.
@@ -10,10 +10,9 @@ local function jobs_wait(first_due, dues, leaves, revived, priorities)
   set_add(DUE, due_entries(dues, priorities))
   for _, from in ipairs(leaves) do set_remove(from[1], from[2]) end
   attempts_delete(revived)
-  report_leave()
+  lives_leave()
   next_leave()
   attempts_put(marked_attempts)
-  failures_leave()
   for i = 1, #dues, 2 do
     local due_ms, id = dues[i], dues[i + 1]
     trigger_set(id, due_ms, false)

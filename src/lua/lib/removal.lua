@@ -1,16 +1,15 @@
 -- SPDX-License-Identifier: MIT
 -- The end of jobs that wait or are dead. They leave nothing behind, unless they are kept.
 --
--- USES    errors index jobs kept next reports sets triggers
+-- USES    index jobs kept lives next sets triggers
 
 -- leaves: their ids by set. entries: theirs in the index. followed: the ids of those with a record
--- in next. report_ends_by() was called for each.
+-- in next. life_ends() was called for each.
 local function jobs_remove(leaves, ids, entries, followed)
   index_check(entries)
   index_check(next_entries)
   kept_check()
-  report_check()
-  failures_check()
+  lives_check()
 
   local gone = {}
   for _, id in ipairs(ids) do
@@ -19,12 +18,11 @@ local function jobs_remove(leaves, ids, entries, followed)
   for _, set in ipairs({ DUE, RUN, DEAD, KEPT }) do set_remove(set, leaves[set]) end
   kept_put()
   leftovers_delete(gone)
-  report_leave()
+  lives_leave()
   next_delete(followed)
 
   local triggers = {}
   for i, id in ipairs(ids) do triggers[i] = TRIGGER .. id end
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
-  failures_leave()
 end
