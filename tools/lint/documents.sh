@@ -94,7 +94,7 @@ check_tests() {
     local tests document name
 
     tests=$(grep -ohE '^(Test|FLOW_ALL_MODES)\([a-z0-9_]+, [a-z0-9_]+' tests/*/*.c | sed 's/.*(//; s/, /\//')
-    for document in tools/doc/patterns.md tests/known_bugs.md; do
+    for document in tools/doc/patterns.md tools/doc/asynq.md tests/known_bugs.md; do
         while read -r name; do
             grep -qxE -e "${name//\*/.*}" <<< "$tests" || wrong "$document: no test is called $name"
         done < <(grep -oE '`[a-z0-9_]+/[a-z0-9_*]+`' "$document" | tr -d '`' | sort -u)
