@@ -146,6 +146,11 @@ size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int
     return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:notice:%d", space, queue, db);
 }
 
+size_t keys_ends(char out[KEYS_MAX], const char *space, const char *queue, int db)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:ends:%d", space, queue, db);
+}
+
 size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db)
 {
     return (size_t)snprintf(out, KEYS_MAX, "__keyspace@%d__:%s:{%s}:t:*", db, space, queue);
@@ -159,6 +164,11 @@ size_t keys_pattern_of_parts(char out[KEYS_MAX], const char *space)
 size_t keys_pattern_of_notices(char out[KEYS_MAX], const char *space)
 {
     return (size_t)snprintf(out, KEYS_MAX, "%s:{*}:notice:*", space);
+}
+
+size_t keys_pattern_of_ends(char out[KEYS_MAX], const char *space)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{*}:ends:*", space);
 }
 
 /* __keyevent@DB__:expired says the key, __keyspace@DB__:KEY says expired. */

@@ -65,8 +65,9 @@ size_t keys_canary(char out[KEYS_TRIGGER_MAX], const char *space, const char *qu
 /* The names of the listeners that are alive. It is of no queue. */
 size_t keys_alive(char out[KEYS_MAX], const char *space);
 
-/* The channel on which the scripts publish. */
+/* The channels on which the scripts publish: for listeners, and for who waits for ends of jobs. */
 size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db);
+size_t keys_ends(char out[KEYS_MAX], const char *space, const char *queue, int db);
 
 /* What to subscribe to: the expiries of all keys, or those of the triggers of one queue. */
 #define KEYS_EXPIRED "__keyevent@*__:expired"
@@ -76,6 +77,7 @@ size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, in
  * and of the channels on which the scripts publish. */
 size_t keys_pattern_of_parts(char out[KEYS_MAX], const char *space);
 size_t keys_pattern_of_notices(char out[KEYS_MAX], const char *space);
+size_t keys_pattern_of_ends(char out[KEYS_MAX], const char *space);
 
 /* An expiry event, of either kind of subscription. It is ours where the database, the space and the
  * spelling of queue and id are. */

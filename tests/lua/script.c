@@ -10,7 +10,7 @@ int64_t T;
 static int64_t now;
 static bool real, by_function, before;
 static const char *difference = "";
-static redisContext *ear, *eye;
+static redisContext *ear, *end_ear, *eye;
 
 /* What is handed out lives until the test ends. */
 struct kept {
@@ -41,6 +41,8 @@ void script_init_on(struct server *s)
     ear = redisConnectUnix(redis->socket);
     eye = redisConnectUnix(redis->socket);
     keep(redisCommand(ear, "PSUBSCRIBE s:{q}:notice:*"), freeReplyObject);
+    end_ear = redisConnectUnix(redis->socket);
+    keep(redisCommand(end_ear, "PSUBSCRIBE s:{q}:ends:*"), freeReplyObject);
     keep(redisCommand(eye, "PSUBSCRIBE __keyevent@0__:expired"), freeReplyObject);
 }
 
@@ -50,6 +52,7 @@ void script_fini(void)
         abort(); /* an assertion that fails here fails no test */
     }
     redisFree(ear);
+    redisFree(end_ear);
     redisFree(eye);
     server_stop(redis);
     for (struct kept *k; (k = kept);) {
@@ -445,16 +448,19 @@ static void next_tagged(void)
     ask("HSET s:{q}:next put %b", "\2\0\3T\1a", (size_t)6);
 }
 
-/* kr runs, and is asked to stop; kw waits, ks is due and will be skipped, ko has ended; kp did so
- * too long ago; kb is due, and an older version has left it in kept. */
+/* kr runs, and is asked to stop; ke is, too, and its lease is over; kw waits, ks is due and will be
+ * skipped, ko has ended; kp did so too long ago; kb is due, and an older version has left it in
+ * kept. */
 static void ended(void)
 {
     /* a hash of longer values has no order: DUMP would show another after a mere read */
     ask("CONFIG SET hash-max-listpack-value 512");
     given("schedule", "0 kr +0 0 " KEEP_A "r kw +500 0 " KEEP_A "w ks +0 0 " KEEP_LATE
-                      "s ko +5 0 " KEEP "o kp +5 0 " KEEP "p kb +0 0 " REC);
+                      "s ko +5 0 " KEEP "o kp +5 0 " KEEP "p kb +0 0 " REC " ke +0 0 " KEEP);
     given("claim", "0 me 1000 0 kr");
-    given("cancel", "0 kr 1 ko 0 kp 0");
+    given("claim", "0 me 10 0 ke");
+    given("cancel", "0 kr 1 ke 1 ko 0 kp 0");
+    ask("ZADD s:{q}:run 5 ke");
     ask("ZADD s:{q}:due 5 ks");
     ask("ZADD s:{q}:kept 5 kp 5 kb");
     ask("ZADD s:{q}:index 0 %s", "t a ko");
@@ -562,6 +568,7 @@ const struct script_call script_calls[] = {
     {"reschedule", "ended; 0 w +0 0 put +5 0"},
     {"reschedule", "errors=1; 0 w +0 0 fe +5 0 fd +5 0"},
     {"kill", "kept=1; 0 ko x"},
+    {"kill", "kept=1; 0 kw x"},
     {"kill", "errors=1; 0 fe x"},
     {"kill", "0 w x e x d x"},
     {"kill", "ended; 0 put x"},
@@ -839,16 +846,26 @@ static redisReply *message(redisContext *c)
     return strcmp(r->element[0]->str, "pong") ? r : NULL;
 }
 
-const char *heard(void)
+static const char *heard_by(redisContext *subscriber)
 {
     const char *out = "";
 
-    redisAppendCommand(ear, "PING"); /* its answer comes after all that was published */
-    for (redisReply *r; (r = message(ear));) {
+    redisAppendCommand(subscriber, "PING"); /* its answer comes after all that was published */
+    for (redisReply *r; (r = message(subscriber));) {
         out = text("%s%s%s %s", out, *out ? " " : "", strrchr(r->element[2]->str, ':') + 1,
                    show(r->element[3]));
     }
     return out;
+}
+
+const char *heard(void)
+{
+    return heard_by(ear);
+}
+
+const char *heard_ends(void)
+{
+    return heard_by(end_ear);
 }
 
 const char *expired(void)

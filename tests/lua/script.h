@@ -102,6 +102,8 @@ long long calls(const char *command);         /* since CONFIG RESETSTAT */
 char *keys(void); /* of queue q */
 /* wakes since it was last asked: the channel's end and the text of each */
 const char *heard(void);
+/* The same of the ends of jobs. */
+const char *heard_ends(void);
 const char *expired(void); /* likewise: ids whose triggers Redis says expired */
 char *dumps(void);         /* all keys, with their bytes and expiry */
 
@@ -109,5 +111,6 @@ void same(const char *file, int line, const char *what, const char *got, const c
 #define RUN(name, args, expected) same(__FILE__, __LINE__, name, show(run(name, args)), expected)
 #define KEYS(expected) same(__FILE__, __LINE__, "keys", keys(), expected)
 #define HEARD(expected) same(__FILE__, __LINE__, "heard", heard(), expected)
+#define HEARD_ENDS(expected) same(__FILE__, __LINE__, "ends", heard_ends(), expected)
 
 #endif

@@ -53,21 +53,21 @@ KINDS = {
     "needs memory": None,
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
-# the ends of the names of keys, and the channel
-KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index fence t notice alive".split()
+# the ends of the names of keys, and the channels
+KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index fence t notice ends alive".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {
     "monitor": ["PING", "SELECT"],
-    "producer": ["WAIT"],
-    "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS", "SET", "ZRANGE"],
+    "producer": ["WAIT", "SUBSCRIBE", "UNSUBSCRIBE"],
+    "listener": ["PUNSUBSCRIBE", "EXISTS", "SET", "ZRANGE"],
 }
 # What a script declares: that it is of a queue, whose keys are then those above, or a key of no queue.
 # KEYS[2] exists never, so that no script runs while a part of the queue is on another node.
 OF_QUEUE = "due none"
 DECLARED = [OF_QUEUE, "alive"]
 KEYS = "~lapse:{*}:*"
-NOTICES = "&lapse:{*}:notice:*"
+CHANNELS = ["&lapse:{*}:notice:*", "&lapse:{*}:ends:*"]
 # The library of functions, and what their names begin with. Another order of arguments of any of them
 # is another library: both can be loaded, so clients of either work.
 LIBRARY = "lapse1"
@@ -536,8 +536,8 @@ def rights(lua, role):
 
 def users(lua, form):
     rules = {
-        "listener": [KEYS, NOTICES, "-@all " + rights(lua, "listener"), EVENTS],
-        "producer": [KEYS, NOTICES, "-@all " + rights(lua, "producer")],
+        "listener": [KEYS, *CHANNELS, "-@all " + rights(lua, "listener"), EVENTS],
+        "producer": [KEYS, *CHANNELS, "-@all " + rights(lua, "producer")],
         "monitor": ["%R" + KEYS, "-@all " + rights(lua, "monitor")],
     }
     for role, words in rules.items():

@@ -6,7 +6,7 @@
 -- USES    answer attempts index kept lives marks next record removal rows sets
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
--- WRITES  due run dead kept jobs attempts report errors next t index notice
+-- WRITES  due run dead kept jobs attempts report errors next t index ends notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs is asked to stop; 0: it is not

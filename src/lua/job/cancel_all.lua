@@ -8,7 +8,7 @@
 -- USES    answer attempts index kept lives marks removal selections
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next seq index report errors
--- WRITES  due run dead kept jobs attempts report errors next t index notice
+-- WRITES  due run dead kept jobs attempts report errors next t index ends notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead, 4 kept; 0: any but kept, if a tag is
 --                           named

@@ -2,10 +2,10 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index lives marks next record rows sets triggers types unique
+-- USES    answer attempts ends index lives marks next record rows sets triggers types unique
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
--- WRITES  due run dead jobs next attempts report errors t index
+-- WRITES  due run dead jobs next attempts report errors t index ends
 -- ARGV    database
 --         then per job: id, reason
 -- RETURNS now_us
@@ -52,7 +52,7 @@ local function main()
     elseif is_running(set, score) then
       reply = 'EBUSY'
     else
-      local len, tries = record_header(record)
+      local len, tries, _, _, attributes = record_header(record)
       reply = job_row(id, set, score, string.sub(record, 1, len or 0))
       if set ~= DEAD then
         reply[2], reply[3] = DIED, now_ms
@@ -62,6 +62,7 @@ local function main()
         attempts[#attempts + 1], attempts[#attempts + 2] = id, reply[4]
         triggers[#triggers + 1] = TRIGGER .. id
         key_entry(entries, id, record)
+        death_note(id, attributes)
         if before then next_take(id, before, record, nil, 0) end
       end
     end
@@ -79,6 +80,7 @@ local function main()
   lives_leave()
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
+  ends_tell()
   return out
 end
 return answer(main)

@@ -6,7 +6,7 @@
 -- USES    answer claims due gate limits tokens triggers
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors
--- WRITES  stream list due seq run dead kept jobs attempts report errors index t rate
+-- WRITES  stream list due seq run dead kept jobs attempts report errors index ends t rate
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms

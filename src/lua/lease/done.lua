@@ -3,10 +3,10 @@
 --
 -- KIND    batch
 -- ROLE    listener
--- USES    answer attempts index jobs kept leases limits lives marks next reports sets types
+-- USES    answer attempts ends index jobs kept leases limits lives marks next reports sets types
 -- KEYS    due none
 -- READS   attempts run jobs next due index kept report errors
--- WRITES  index run kept jobs attempts report errors next due t notice
+-- WRITES  index run kept jobs attempts report errors next due t ends notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
@@ -95,6 +95,7 @@ local function main()
   lives_leave()
   next_leave()
   wait_again(dues, priorities)
+  ends_tell()
   limits_tell(tells)
   return out
 end

@@ -6,7 +6,7 @@
 -- USES    answer attempts due leases limits marks next notice sets triggers types unique
 -- KEYS    due none
 -- READS   attempts run due dead kept jobs next index report errors
--- WRITES  run due kept jobs attempts report errors next index t notice
+-- WRITES  run due kept jobs attempts report errors next index t ends notice
 -- ARGV    database
 --         holder
 --         then per job: id, token

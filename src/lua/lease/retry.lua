@@ -8,7 +8,7 @@
 --         unique
 -- KEYS    due none
 -- READS   attempts run due dead kept jobs next index report errors
--- WRITES  run due dead kept jobs attempts report errors next index t notice
+-- WRITES  run due dead kept jobs attempts report errors next index t ends notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason

@@ -10,7 +10,7 @@
 --         sets settings triggers types
 -- KEYS    due none
 -- READS   run due dead kept attempts jobs next index conf report errors
--- WRITES  run due dead kept jobs attempts report errors next index t notice
+-- WRITES  run due dead kept jobs attempts report errors next index t ends notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts errors ids index jobs kept lives marks record reports sets settings tokens
+-- USES    attempts ends errors ids index jobs kept lives marks record reports sets settings tokens
 --         triggers types verdict
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
@@ -70,6 +70,7 @@ local function claim_jobs(token, ids, dues, extra)
         reason = verdict
         if more then more = failure_by(id, more, try, reason) end
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
+        death_note(id, attributes)
       else
         lost[#lost + 1] = id
       end
@@ -108,6 +109,7 @@ local function claim_jobs(token, ids, dues, extra)
   lives_leave()
   index_remove(entries)
   failures_put()
+  ends_tell()
   return rows, n_unreadable, #lost, taken
 end
 

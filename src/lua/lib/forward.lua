@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts errors ids index jobs kept limits lives marks record reports sets settings
+-- USES    attempts ends errors ids index jobs kept limits lives marks record reports sets settings
 --         tokens triggers unique verdict
 
 -- Where the target is full, it is looked at again so much later.
@@ -111,6 +111,7 @@ local function forward_read(ids, dues, token)
           token_text(token), string.sub(record, len + 1), headers = header_fields(attributes) }
       elseif record and not goes then
         refuse(i, record, verdict, before, tries, more)
+        if verdict ~= SKIPPED then death_note(id, attributes) end
       elseif not record then
         read.lost[#read.lost + 1] = id
         life_ends(id, before)
@@ -166,6 +167,7 @@ local function forward_jobs(values, token)
   lives_leave()
   index_remove(read.entries)
   failures_put()
+  ends_tell()
   if n_there > 0 then write('DEL', unpack(triggers)) end
   if has_rate then rate_keep(limits, n_moved) end
   return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }

@@ -3,7 +3,7 @@
 -- kept, with their records, and their attempts say e=N beside what else they have. A record there
 -- has no body, unless K ends with b.
 --
--- USES    attempts jobs lives record sets types
+-- USES    attempts ends jobs lives record sets types
 
 -- How a job has ended.
 local ENDED_DONE = 1
@@ -46,6 +46,7 @@ local function kept_end(id, record, how, attempt, due_ms, follows)
   if body == '' or follows then kept_records[m + 1], kept_records[m + 2] = id, record end
   kept_ids[id] = true
   life_kept(id)
+  end_note(id)
   return true
 end
 

@@ -3,7 +3,8 @@
 -- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
 -- Beside d may stand j=1, lib/next.lua says why, and w=MS, as in an attempt that waits.
 --
--- USES    attempts due errors ids index jobs kept lives next notice sets triggers types unique
+-- USES    attempts due ends errors ids index jobs kept lives next notice record sets triggers
+--         types unique
 
 -- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
 local function mark_set(attempt, mark)
@@ -78,7 +79,12 @@ end
 -- The run of a job ends, and the job dies: its key is free. The entry leaves with those of the jobs
 -- that go.
 local function marked_dies(id, attempt)
-  if attempt_more(attempt, 'x') then key_entry(marked_entries, id, call('HGET', JOBS, id)) end
+  if not attempt_more(attempt, 'x') then return end
+
+  local record = call('HGET', JOBS, id)
+  local _, _, _, _, attributes = record_header(record or '')
+  key_entry(marked_entries, id, record)
+  death_note(id, attributes)
 end
 
 -- Before the first write.
@@ -106,6 +112,7 @@ local function marked_leave(attempts, lost)
   next_leave()
   index_remove(marked_entries)
   failures_put()
+  ends_tell()
 end
 
 -- Jobs that wait again. dues: due time, id, due time, id... priorities: by id.

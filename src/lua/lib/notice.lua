@@ -1,13 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- Notices to the listeners of the queue: at most one a script, last.
 --
--- USES    due ids
+-- USES    channel due ids
 
--- It only helps others, so its errors are ignored. ARGV[1] begins with the number of the database,
--- which Redis's channels do not have.
-local function notice_publish(text)
-  redis.pcall('PUBLISH', BASE .. 'notice:' .. string.match(ARGV[1], '^%d+'), text)
-end
+local function notice_publish(text) channel_publish('notice', text) end
 
 -- 'DUE ID DUE ID...' of the jobs that are due now (DUE is 0) or soon, or of one that is due before
 -- all that were to come (first_ms; 0: none did). entries: due time, id, due time, id...

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The end of jobs that wait or are dead. They leave nothing behind, unless they are kept.
 --
--- USES    index jobs kept lives next sets triggers
+-- USES    ends index jobs kept lives next sets triggers
 
 -- leaves: their ids by set. entries: theirs in the index. followed: the ids of those with a record
 -- in next. life_ends() was called for each.
@@ -25,4 +25,5 @@ local function jobs_remove(leaves, ids, entries, followed)
   for i, id in ipairs(ids) do triggers[i] = TRIGGER .. id end
   if #triggers > 0 then write('DEL', unpack(triggers)) end
   index_remove(entries)
+  ends_tell()
 end

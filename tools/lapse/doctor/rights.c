@@ -206,16 +206,21 @@ static void check_channels(struct doctor *d, struct missing *m)
 {
     char notice[KEYS_MAX];
     char notices[KEYS_MAX];
+    char end[KEYS_MAX];
+    char ends[KEYS_MAX];
     char events[KEYS_MAX];
     char events_of_queue[KEYS_MAX];
 
     keys_notice(notice, d->space, doctor_queue(d), d->redis.db);
+    keys_ends(end, d->space, doctor_queue(d), d->redis.db);
     memcpy(notices, notice, sizeof notices);
+    memcpy(ends, end, sizeof ends);
     channel_of_events(d, events);
     memcpy(events_of_queue, events, sizeof events_of_queue);
 
     if (!d->queues_named) {
         keys_pattern_of_notices(notices, d->space);
+        keys_pattern_of_ends(ends, d->space);
         if (d->g->opts.notify == LAPSE_KEYSPACE) {
             keys_pattern(events_of_queue, d->space, "QUEUE", d->redis.db);
         }
@@ -223,6 +228,8 @@ static void check_channels(struct doctor *d, struct missing *m)
 
     if (d->role != FOR_MONITOR) {
         check_channel(d, m, "PUBLISH", notice, notices);
+        check_channel(d, m, "PUBLISH", end, ends);
+        check_channel(d, m, "SUBSCRIBE", end, ends);
     }
     if (d->role == FOR_LISTENER) {
         check_channel(d, m, "SUBSCRIBE", notice, notices);
