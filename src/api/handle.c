@@ -18,7 +18,9 @@ enum { GIVE_BACK_MS = 1000, GATHER_US = 250 };
 static void on_up(void *arg)
 {
     struct lapse *l = arg;
+
     listener_up(&l->listener);
+    ends_up(&l->ends);
 }
 
 /* ---- the end ---- */
@@ -54,6 +56,7 @@ static void handle_end(struct lapse *l)
     ev_prepare_stop(l->context.loop, &l->turn);
     timer_stop(&l->grace);
     listener_stop(&l->listener);
+    ends_close(&l->ends);
     fence_close(&l->fence);
     node_close(&l->node);
     script_close(&l->script);
@@ -146,6 +149,7 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     }
 
     fence_init(&l->fence, &l->script);
+    ends_init(&l->ends, &l->node);
     listener_init(&l->listener, &l->script, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
@@ -213,6 +217,7 @@ void lapse_close(struct lapse *l, int64_t grace_ms, void (*closed)(void *arg), v
     if (!l->closing) {
         l->closing = true;
         listener_drain(&l->listener);
+        ends_drain(&l->ends);
     } else if (end_us >= l->end_us) {
         return;
     }

@@ -3,6 +3,7 @@
 #ifndef LAPSE_HANDLE_H
 #define LAPSE_HANDLE_H
 #include "api/options.h"
+#include "listen/ends.h"
 #include "listen/listener.h"
 #include "script/fence.h"
 
@@ -13,6 +14,7 @@ struct lapse {
     struct node node;
     struct script script;
     struct fence fence;
+    struct ends ends;
     struct listener listener;
 
     unsigned n_pending; /* requests without an answer */

@@ -1,72 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_schedule(), lapse_cancel(), lapse_reschedule(), lapse_kill(), lapse_get(). */
-#include "api/request.h"
+#include "api/job_call.h"
 #include "api/spec.h"
 #include "job/made_id.h"
-#include "script/job_verbs.h"
 #include "base/error.h"
 #include "base/mem.h"
 
-struct job_call {
-    struct request request;
-    lapse_cb *fn;
-    union {
-        struct schedule_request schedule;
-        struct job_request job;
-    } script;
-    struct fence_wait fence; /* of a schedule that asks for copies */
-    struct lapse_job job;
-    const struct lapse_job *answer; /* &job, or NULL */
-    bool by_key;                    /* the answer may be about another id */
-    char *body;                     /* the texts of a job that was read with its body */
-};
-
-static void job_call_run(struct task *t)
-{
-    struct job_call *r = CONTAINER(t, struct job_call, request.task);
-
-    if (r->fn) {
-        r->fn(r->request.handle, r->request.err, r->answer, r->request.arg);
-    }
-}
-
-static void job_call_done(struct task *t, bool alive)
-{
-    struct job_call *r = CONTAINER(t, struct job_call, request.task);
-    (void)alive;
-
-    mem_free(r->body);
-    mem_free(r);
-}
-
+/* ---- answers ---- */
 static struct job_call *job_call_of(struct job_request *r)
 {
     return CONTAINER(r, struct job_call, script.job);
-}
-
-static void job_call_end(struct job_call *r, int err)
-{
-    bool is_stored = !err || err == LAPSE_EALONE;
-
-    r->answer = is_stored ? &r->job : NULL;
-    request_end(&r->request, err);
-}
-
-/* ---- answers ---- */
-static bool names_the_job(const struct job_call *r, const struct job_row *row)
-{
-    return r->by_key || span_eq(row->id, r->request.id);
-}
-
-/* Sets the job from a row of an answer; its body is left out. */
-static int read_row(struct job_call *r, const struct job_row *row)
-{
-    if (!names_the_job(r, row)) {
-        return LAPSE_EBROKEN;
-    }
-
-    job_fill(&r->job, r->request.queue, row, r->request.texts, false);
-    return 0;
 }
 
 static void on_made(struct job_call *c, int64_t due_ms)
@@ -85,7 +28,7 @@ static void on_made(struct job_call *c, int64_t due_ms)
 static int on_met(struct job_call *c, const struct job_row *row)
 {
     struct lapse *l = c->request.handle;
-    int err = read_row(c, row);
+    int err = job_call_read(c, row);
 
     if (err || row->place == SCHEDULE_KEPT) {
         return err;
@@ -133,7 +76,7 @@ static void on_job(struct job_request *r, int err, const struct job_row *row)
 {
     struct job_call *c = job_call_of(r);
 
-    job_call_end(c, err ? err : read_row(c, row));
+    job_call_end(c, err ? err : job_call_read(c, row));
 }
 
 static void on_rescheduled(struct job_request *r, int err, const struct job_row *row)
@@ -147,32 +90,11 @@ static void on_rescheduled(struct job_request *r, int err, const struct job_row 
     on_job(r, err, row);
 }
 
-static int read_row_with_body(struct job_call *r, const struct job_row *row)
-{
-    if (!names_the_job(r, row)) {
-        return LAPSE_EBROKEN;
-    }
-
-    r->body = mem_new(0, job_texts_len(r->request.queue, row, true));
-    if (!r->body) {
-        return LAPSE_ENOMEM;
-    }
-
-    job_fill(&r->job, r->request.queue, row, r->body, true);
-    return 0;
-}
-
 static void on_got(struct job_request *r, int err, const struct job_row *row)
 {
     struct job_call *c = job_call_of(r);
 
-    job_call_end(c, err ? err : read_row_with_body(c, row));
-}
-
-/* ---- arguments ---- */
-static bool id_is_valid(const char *id)
-{
-    return id && keys_id_ok(span_of(id));
+    job_call_end(c, err ? err : job_call_read_with_body(c, row));
 }
 
 /* ---- generated ids ---- */
@@ -223,25 +145,6 @@ static void wait_for_copies(struct job_call *c, const struct lapse_spec *s)
     }
 }
 
-static int job_call_new(struct job_call **out, struct lapse *l, struct request_spec spec,
-                        lapse_cb *fn)
-{
-    void *made;
-
-    spec.size = sizeof **out;
-    spec.run = job_call_run;
-    spec.done = job_call_done;
-    int err = request_new(&made, l, &spec);
-    if (err) {
-        return err;
-    }
-
-    *out = made;
-    (*out)->fn = fn;
-
-    return 0;
-}
-
 /* Nobody knows a generated id before the answer: then the schedules of one key take effect in their
  * order. The key stands behind the record. */
 static void order_by_key(struct job_call *c, const char *unique, size_t record_max)
@@ -280,7 +183,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         .answer_id_len = s.unique ? KEYS_ID_MAX : 0,
         .arg = arg,
     };
-    int err = job_call_new(&r, l, how, fn);
+    int err = job_call_new(&r, l, &how, fn);
     if (err) {
         return err;
     }
@@ -312,31 +215,16 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     return 0;
 }
 
-/* What cancel, reschedule, kill and get have in common. spec: the queue, the id, and more. */
-static int ask_about_job(struct job_call **out, struct lapse *l, const struct request_spec *spec,
-                         lapse_cb *fn)
-{
-    if (!l || !spec->queue || !keys_queue_ok(span_of(spec->queue)) || !id_is_valid(spec->id)) {
-        return LAPSE_EINVAL;
-    }
-
-    int err = job_call_new(out, l, *spec, fn);
-    if (!err) {
-        (*out)->script.job.end = on_job;
-        (*out)->script.job.request.until_us = request_until_us(l);
-    }
-    return err;
-}
-
 int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned flags, lapse_cb *fn,
                  void *arg)
 {
     struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
     struct job_call *r;
     bool known = flags <= LAPSE_RUNNING_TOO;
-    int err = known ? ask_about_job(&r, l, &spec, fn) : LAPSE_EINVAL;
+    int err = known ? job_call_about(&r, l, &spec, fn) : LAPSE_EINVAL;
 
     if (!err) {
+        r->script.job.end = on_job;
         script_cancel(&l->script, &r->script.job, r->request.key, r->request.id,
                       flags & LAPSE_RUNNING_TOO);
     }
@@ -354,7 +242,7 @@ int lapse_reschedule(struct lapse *l, const char *queue, const char *id, struct 
         return LAPSE_EINVAL;
     }
 
-    int err = ask_about_job(&r, l, &spec, fn);
+    int err = job_call_about(&r, l, &spec, fn);
     if (!err) {
         r->script.job.end = on_rescheduled;
         script_reschedule(&l->script, &r->script.job, r->request.key, r->request.id, &how);
@@ -368,10 +256,11 @@ int lapse_kill(struct lapse *l, const char *queue, const char *id, const char *r
     struct span text = {reason ? reason : "", job_reason_len(reason)};
     struct request_spec spec = {.queue = queue, .id = id, .extra_len = text.len, .arg = arg};
     struct job_call *r;
-    int err = ask_about_job(&r, l, &spec, fn);
+    int err = job_call_about(&r, l, &spec, fn);
 
     if (!err) {
         text.at = memcpy(r->request.extra, text.at, text.len);
+        r->script.job.end = on_job;
         script_kill(&l->script, &r->script.job, r->request.key, r->request.id, text);
     }
     return err;
@@ -381,7 +270,7 @@ int lapse_get(struct lapse *l, const char *queue, const char *id, lapse_cb *fn, 
 {
     struct request_spec spec = {.queue = queue, .id = id, .arg = arg};
     struct job_call *r;
-    int err = ask_about_job(&r, l, &spec, fn);
+    int err = job_call_about(&r, l, &spec, fn);
 
     if (!err) {
         r->script.job.end = on_got;

@@ -64,15 +64,24 @@ void table_remove(struct table *t, struct table_node *n)
     t->n--;
 }
 
-struct table_node *table_find(const struct table *t, struct span name)
+static struct table_node *chain_find(struct table_node *n, struct span name)
 {
-    struct table_node *const *slots = t->slots ? t->slots : t->few;
-    struct table_node *n = slots[span_hash(name) & (t->n_slots - 1)];
-
     while (n && !span_eq(name, n->name)) {
         n = n->next;
     }
     return n;
+}
+
+struct table_node *table_find(const struct table *t, struct span name)
+{
+    struct table_node *const *slots = t->slots ? t->slots : t->few;
+
+    return chain_find(slots[span_hash(name) & (t->n_slots - 1)], name);
+}
+
+struct table_node *table_next(const struct table_node *n)
+{
+    return chain_find(n->next, n->name);
 }
 
 void table_free(struct table *t)

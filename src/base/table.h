@@ -23,6 +23,8 @@ void table_add(struct table *t, struct table_node *n, struct span name);
 void table_remove(struct table *t, struct table_node *n);
 /* NULL: no node has that name. */
 struct table_node *table_find(const struct table *t, struct span name);
+/* Another node of the same name. NULL: there is none. */
+struct table_node *table_next(const struct table_node *n);
 /* The table is empty, and can be used again. */
 void table_free(struct table *t);
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LAPSE_ENDS_H
+#define LAPSE_ENDS_H
+#include "base/timer.h"
+#include "job/keys.h"
+#include "redis/node.h"
+
+/* Who waits for the ends of jobs: of all queues, over one subscription of their own. */
+struct ends {
+    struct node *node;
+    struct pubsub pubsub; /* a connection that is made when somebody waits */
+    struct list queues;
+    struct table names;  /* of the queues */
+    struct list leaving; /* queues for which nobody waits, and whose channel has not left */
+    struct timer tick;  /* the next look at all of them, whatever was heard */
+    bool refused;       /* by Redis, and it was logged */
+};
+
+void ends_init(struct ends *e, struct node *node);
+/* The connection for commands is there again. */
+void ends_up(struct ends *e);
+/* The handle closes: nobody waits any more. */
+void ends_drain(struct ends *e);
+void ends_close(struct ends *e);
+
+/* One that waits for the end of a job; embedded in what asks whether it has come. */
+struct end_waiter {
+    struct list node;
+    struct table_node named; /* among those of its queue */
+    struct ended_queue *queue;
+    /* The job may have ended. No waiter may be removed before this returns. */
+    void (*look)(struct end_waiter *w);
+    /* The handle closes, and w is removed. */
+    void (*closed)(struct end_waiter *w);
+};
+
+/* ENOMEM. queue is copied; id must live as long as the waiter. */
+int ends_add(struct ends *e, struct end_waiter *w, const char *queue, struct span id);
+void ends_remove(struct end_waiter *w);
+
+#endif
