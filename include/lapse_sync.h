@@ -12,8 +12,9 @@
  *              LAPSE_EALONE, and by lapse_sync_adopt() always. LAPSE_ELOST is also returned when it
  *              happened, but memory was short for what out should get.
  *   JOBS       The jobs that a call gives are the caller's: read them by lapse_job_*(), and free
- *              them by lapse_sync_free(). Only lapse_sync_get(), lapse_sync_adopt() and the lists
- *              bring a body, and lapse_sync_get() alone a report. out may be NULL.
+ *              them by lapse_sync_free(). Only lapse_sync_get(), lapse_sync_wait(),
+ *              lapse_sync_adopt() and the lists bring a body, and the first two a report. out may
+ *              be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
  *              lapse_sync_close(). The functions for the log, health and events and the allocator
  *              run in the thread of the handle, too: they must not block, and calls that they make
@@ -55,6 +56,10 @@ LAPSE_API int lapse_sync_kill(struct lapse_sync *s, const char *queue, const cha
                               const char *reason, int64_t timeout_ms, struct lapse_job **out);
 LAPSE_API int lapse_sync_get(struct lapse_sync *s, const char *queue, const char *id,
                              int64_t timeout_ms, struct lapse_job **out);
+/* Waits for the end of a job, as lapse_wait() does, at most wait_ms (0 to 3651 days). ETIMEOUT: it
+ * has not ended. */
+LAPSE_API int lapse_sync_wait(struct lapse_sync *s, const char *queue, const char *id,
+                              int64_t wait_ms, struct lapse_job **out);
 
 /* Frees a job that a call gave, or one that nobody settled before lapse_sync_close(). NULL is
  * fine. */

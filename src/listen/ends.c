@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When to look whether a job has ended:
  *
- *   at once        when somebody begins to wait for it
+ *   at once        when the wait begins
  *   subscribed     when Redis has confirmed the channel: what was published before was not heard
  *   a message      names it. Anyone may publish such messages, so they only make us look
  *   connected      when Redis is there again
@@ -98,10 +98,11 @@ static void on_refused(void *arg, struct span error)
 
     if (!e->refused) {
         log_escape(text, sizeof text, error.at, error.len);
-        log_line(&c->log, LOG_SUBSCRIBE, LOG_ERR,
-                 "Redis refuses the subscription to ends of jobs: %s; who waits for one hears of it "
-                 "within sweep_ms",
-                 text);
+        log_line(
+            &c->log, LOG_SUBSCRIBE, LOG_ERR,
+            "Redis refuses the subscription to ends of jobs: %s; who waits for one hears of it "
+            "within sweep_ms",
+            text);
     }
     e->refused = true;
 }
@@ -212,8 +213,8 @@ void ends_remove(struct end_waiter *w)
 
 void ends_init(struct ends *e, struct node *node)
 {
-    static const struct pubsub_events events = {on_confirmed, on_message,      on_matched, on_refused,
-                                                on_failed,    on_channel_left, on_down};
+    static const struct pubsub_events events = {
+        on_confirmed, on_message, on_matched, on_refused, on_failed, on_channel_left, on_down};
 
     *e = (struct ends){.node = node};
     list_init(&e->queues);

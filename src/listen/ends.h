@@ -8,12 +8,12 @@
 /* Who waits for the ends of jobs: of all queues, over one subscription of their own. */
 struct ends {
     struct node *node;
-    struct pubsub pubsub; /* a connection that is made when somebody waits */
+    struct pubsub pubsub; /* its connection is made for the first wait */
     struct list queues;
     struct table names;  /* of the queues */
     struct list leaving; /* queues for which nobody waits, and whose channel has not left */
-    struct timer tick;  /* the next look at all of them, whatever was heard */
-    bool refused;       /* by Redis, and it was logged */
+    struct timer tick;   /* the next look at all of them, whatever was heard */
+    bool refused;        /* by Redis, and it was logged */
 };
 
 void ends_init(struct ends *e, struct node *node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_sync_schedule(), lapse_sync_cancel(), lapse_sync_reschedule(), lapse_sync_kill(),
- * lapse_sync_get(), lapse_sync_free(). */
+ * lapse_sync_get(), lapse_sync_wait(), lapse_sync_free(). */
 #include "sync/call.h"
 
 struct job_args {
@@ -10,6 +10,7 @@ struct job_args {
     struct lapse_due due;
     unsigned flags;
     const char *reason;
+    int64_t wait_ms;
 };
 
 /* ---- answers ---- */
@@ -76,6 +77,12 @@ static int job_ask_get(struct call *c)
     return lapse_get(c->sync->handle, a->queue, a->id, on_got, c);
 }
 
+static int job_ask_wait(struct call *c)
+{
+    const struct job_args *a = c->args;
+    return lapse_wait(c->sync->handle, a->queue, a->id, a->wait_ms, on_got, c);
+}
+
 /* ---- the calls ---- */
 static bool job_wants_copies(const struct lapse_spec *spec)
 {
@@ -122,6 +129,18 @@ int lapse_sync_get(struct lapse_sync *s, const char *queue, const char *id, int6
 {
     struct job_args args = {.queue = queue, .id = id};
     return call_run(s, job_ask_get, &args, timeout_ms, out);
+}
+
+int lapse_sync_wait(struct lapse_sync *s, const char *queue, const char *id, int64_t wait_ms,
+                    struct lapse_job **out)
+{
+    struct job_args args = {.queue = queue, .id = id, .wait_ms = wait_ms};
+
+    if (!s || wait_ms < 0 || wait_ms > TIMEOUT_MAX_MS - call_patience_ms(s)) {
+        return LAPSE_EINVAL;
+    }
+
+    return call_run(s, job_ask_wait, &args, call_patience_ms(s) + wait_ms, out);
 }
 
 void lapse_sync_free(struct lapse_job *job)

@@ -18,6 +18,11 @@ static int call_get(struct lapse *l, struct flow_answer *a)
     return lapse_get(l, "q", "a", flow_answered, a);
 }
 
+static int call_wait(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_wait(l, "q", "a", 60000, flow_answered, a);
+}
+
 static int call_depth(struct lapse *l, struct flow_answer *a)
 {
     return lapse_depth(l, "q", flow_depth_answered, a);
@@ -68,10 +73,15 @@ static const struct {
     const char *name;
     int (*make)(struct lapse *l, struct flow_answer *a);
 } calls[] = {
-    {"schedule", call_schedule},     {"get", call_get},
-    {"depth", call_depth},           {"list", call_list},
-    {"reschedule", call_reschedule}, {"kill", call_kill},
-    {"cancel", call_cancel},         {"reschedule_all", call_reschedule_all},
+    {"schedule", call_schedule},
+    {"get", call_get},
+    {"depth", call_depth},
+    {"list", call_list},
+    {"reschedule", call_reschedule},
+    {"kill", call_kill},
+    {"wait", call_wait},
+    {"cancel", call_cancel},
+    {"reschedule_all", call_reschedule_all},
     {"cancel_all", call_cancel_all},
 };
 

@@ -257,6 +257,39 @@ static void on_errors(struct lapse *l, int err, const struct lapse_job *job, voi
     *(bool *)arg = true;
 }
 
+static void on_result(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    size_t len;
+
+    (void)l;
+    cr_assert_eq(err, 0);
+    cr_assert_eq(lapse_job_end(job), LAPSE_ENDED_DONE);
+    cr_assert_arr_eq(lapse_job_report(job, &len), "paid", 4);
+    cr_assert_eq(len, 4);
+    *(bool *)arg = true;
+}
+
+/* Row 15: what it has done so far, and its result for who waits for it, in another process. */
+Test(peers_row_15, who_waits_for_a_job_gets_its_result)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse *waits = flow_open(f, NULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct lapse_spec s = flow_job_spec("q", "a", 0);
+    bool read = false;
+
+    s.keep_ms = 60000;
+    flow_listen(f, "q", &w);
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    flow_until(f, w.n_held == 1);
+    cr_assert_eq(lapse_wait(waits, "q", "a", 60000, on_result, &read), 0);
+    cr_assert_eq(lapse_report(w.held[0], "half", 4, NULL, NULL), 0);
+    cr_assert_eq(lapse_report(w.held[0], "paid", 4, NULL, NULL), 0);
+    flow_settle(&w, FLOW_DONE);
+    flow_until(f, read);
+    flow_end(f, "q");
+}
+
 /* Row 17: not the last reason alone, and when the job was made. */
 Test(peers_row_17, a_job_tells_the_errors_of_its_runs_and_when_it_was_created)
 {

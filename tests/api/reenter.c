@@ -158,6 +158,11 @@ static void get(struct scene *x)
     accepted(x, lapse_get(x->l, "q", "job", answered, x));
 }
 
+static void wait(struct scene *x)
+{
+    accepted(x, lapse_wait(x->l, "q", "job", 1, answered, x));
+}
+
 static void list(struct scene *x)
 {
     accepted(x, lapse_list(x->l, "spare", LAPSE_RUNNING, NULL, 100, list_answered, x));
@@ -412,6 +417,7 @@ static const struct call calls[] = {
     ROW(cancel_all),
     ROW(reschedule_all),
     ROW(get),
+    ROW(wait),
     ROW(list),
     ROW(depth),
     ROW(configure),

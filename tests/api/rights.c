@@ -210,6 +210,8 @@ static const struct {
     {"EVAL return(redis.call('PUBLISH','__keyevent@0__:expired','x')) 0", ALL},
     /* what another may */
     {"SUBSCRIBE lapse:{q}:notice:0", PRODUCER | MONITOR},
+    {"SUBSCRIBE lapse:{q}:ends:0", MONITOR},
+    {"PUBLISH lapse:{q}:ends:0 a", MONITOR},
     {"PSUBSCRIBE __keyevent@*__:expired", PRODUCER | MONITOR},
     {"GET lapse:{q}:seq", MONITOR},
     {"INCRBY lapse:{q}:seq 1", ALL},

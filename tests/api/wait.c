@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_wait(): who waits for the end of a job hears of it. */
+#include "allocations.h"
 #include "handler.h"
 #include "states.h"
 
@@ -351,6 +352,24 @@ Test(wait, of_an_abandoned_handle_is_never_answered_and_leaves_nothing)
     lapse_abandon(l);
     flow_forget(f, l);
     cr_expect_eq(e[0].calls + e[1].calls, 0);
+    flow_end(f, "q");
+}
+
+Test(wait, that_lacks_memory_is_enomem_and_leaves_nothing)
+{
+    struct flow *f = start_unswept();
+    struct ended e = {.calls = 0};
+
+    for (int n = 1; n <= 2; n++) { /* the call, and what is known of its queue */
+        long live = alloc_live();
+        alloc_fail(n);
+        cr_expect_eq(lapse_wait(f->l, "q", "a", HOUR, on_ended, &e), LAPSE_ENOMEM);
+        alloc_fail(0);
+        cr_expect_eq(alloc_live(), live);
+    }
+    await(f->l, "a", &e);
+    flow_until(f, e.calls);
+    cr_expect_eq(e.err, LAPSE_ENOENT);
     flow_end(f, "q");
 }
 

@@ -146,7 +146,7 @@ static void lapse_put(const char *id, const char *body, int64_t due_ms)
     schedule(id, body, due_ms ? lapse_at(due_ms) : lapse_in(0));
 }
 
-static void lapse_wait(long in_flight)
+static void lapse_wait_below(long in_flight)
 {
     while (n_unanswered > in_flight) {
         ev_run(loop, EVRUN_ONCE);
@@ -164,7 +164,7 @@ static void put_scattered(const char *id, const char *body, int64_t due_ms)
 static int lapse_verb(const char *verb)
 {
     static const struct system scattered = {
-        .window = IN_FLIGHT, .put = put_scattered, .wait = lapse_wait};
+        .window = IN_FLIGHT, .put = put_scattered, .wait = lapse_wait_below};
     char kind[KIND_LEN + 1];
 
     if (strcmp(verb, "scatter") != 0) {
@@ -285,7 +285,7 @@ int main(int argc, char **argv)
         .window = IN_FLIGHT,
         .open = lapse_system_open,
         .put = lapse_put,
-        .wait = lapse_wait,
+        .wait = lapse_wait_below,
         .listen = lapse_system_listen,
         .verb = lapse_verb,
     };

@@ -418,7 +418,8 @@ Test(doctor, without_a_queue_names_the_channels_of_all)
     as_user(s, "~lapse:* &__keyevent@*__:expired +@all -scan");
     struct proc *p = doctor();
     cr_assert(!has(p, "lapse-doctor"), "%s", p->out);
-    finds(p, 0, "rights", "WARN", "+publish '&lapse:{*}:notice:*' +subscribe\"");
+    finds(p, 0, "rights", "WARN",
+          "+publish '&lapse:{*}:notice:*' '&lapse:{*}:ends:*' +subscribe\"");
     as_user(s, "~lapse:* &lapse:* +@all");
     finds(doctor("-o", "notify=keyspace"), 0, "rights", "WARN",
           "'&__keyspace@0__:lapse:{QUEUE}:t:*'");

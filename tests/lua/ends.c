@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who waits for the end of a job is told of it, where the job is kept: the channel ends. */
+/* Who waits for the end of a job that is kept hears of it on the channel ends. */
 #include "script.h"
 
 SCRIPTS(ends);

@@ -50,6 +50,28 @@ Test(calls, a_job_is_scheduled_moved_read_killed_and_cancelled)
     waiting_end(&w, "q");
 }
 
+Test(calls, a_wait_ends_with_the_job_or_when_it_is_over)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+    struct lapse_spec spec = spec_of("a", "unpaid");
+
+    spec.keep_ms = HOUR;
+    waiting_start(&w);
+    cr_assert_eq(lapse_sync_wait(w.s, "q", "a", HOUR, &job), LAPSE_ENOENT);
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, NULL), 0);
+    cr_assert_eq(lapse_sync_wait(w.s, "q", "a", 0, &job), LAPSE_ETIMEOUT);
+    cr_assert_eq(lapse_sync_wait(w.s, "q", "a", 20, &job), LAPSE_ETIMEOUT);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, NULL), 0);
+    cr_assert_eq(lapse_sync_wait(w.s, "q", "a", HOUR, &job), 0);
+    cr_assert_eq(lapse_job_end(job), LAPSE_ENDED_CANCELLED);
+    lapse_sync_free(job);
+    cr_assert_eq(lapse_sync_wait(w.s, "q", "a", -1, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_wait(w.s, "q", "a", 3653 * (int64_t)86400000, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_wait(NULL, "q", "a", 0, NULL), LAPSE_EINVAL);
+    waiting_end(&w, "q");
+}
+
 Test(calls, an_id_that_lapse_makes_up_comes_with_the_job)
 {
     struct waiting w;

@@ -59,8 +59,8 @@ KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf str
 # EVENTS.
 CONNECTION = {
     "monitor": ["PING", "SELECT"],
-    "producer": ["WAIT", "SUBSCRIBE", "UNSUBSCRIBE"],
-    "listener": ["PUNSUBSCRIBE", "EXISTS", "SET", "ZRANGE"],
+    "producer": ["WAIT"],
+    "listener": ["SUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "EXISTS", "SET", "ZRANGE"],
 }
 # What a script declares: that it is of a queue, whose keys are then those above, or a key of no queue.
 # KEYS[2] exists never, so that no script runs while a part of the queue is on another node.
@@ -71,6 +71,8 @@ CHANNELS = ["&lapse:{*}:notice:*", "&lapse:{*}:ends:*"]
 # The library of functions, and what their names begin with. Another order of arguments of any of them
 # is another library: both can be loaded, so clients of either work.
 LIBRARY = "lapse1"
+# To wait for ends of jobs, a producer hears of them, and of nothing else.
+ENDS = "(+subscribe +unsubscribe &lapse:{*}:ends:*)"
 EVENTS = "(+psubscribe &__keyevent@*__:expired)"
 
 
@@ -537,7 +539,7 @@ def rights(lua, role):
 def users(lua, form):
     rules = {
         "listener": [KEYS, *CHANNELS, "-@all " + rights(lua, "listener"), EVENTS],
-        "producer": [KEYS, *CHANNELS, "-@all " + rights(lua, "producer")],
+        "producer": [KEYS, *CHANNELS, "-@all " + rights(lua, "producer"), ENDS],
         "monitor": ["%R" + KEYS, "-@all " + rights(lua, "monitor")],
     }
     for role, words in rules.items():

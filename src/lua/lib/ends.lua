@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Who waits for the end of a job is told of it: 'ID ID ID...' on a channel of the queue, at most
--- once a script, behind all that it writes. That is only said of jobs whose attribute K keeps them;
--- of others nothing is known but that they are gone.
+-- Who waits for the end of a job hears of it: 'ID ID ID...' on a channel of the queue, at most once
+-- a script, behind all that it writes. That goes for jobs whose attribute K keeps them; of others
+-- nothing is known but that they are gone.
 --
 -- USES    channel ids
 
