@@ -16,6 +16,7 @@ struct job_call {
     struct lapse_job job;
     const struct lapse_job *answer; /* &job, or NULL */
     bool by_key;                    /* the answer may be about another id */
+    bool is_series;                 /* that is what is scheduled */
     char *body;                     /* the texts of a job that was read with its body */
 };
 

@@ -17,7 +17,7 @@ static void on_made(struct job_call *c, int64_t due_ms)
     struct lapse *l = c->request.handle;
 
     l->context.stats.scheduled++;
-    c->job.state = LAPSE_WAITING;
+    c->job.state = c->is_series ? LAPSE_SERIES : LAPSE_WAITING;
     c->job.due_ms = due_ms;
     c->job.score_ms = due_ms;
     c->job.created = 1;
@@ -189,6 +189,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     }
 
     r->by_key = s.unique != NULL;
+    r->is_series = s.series != NULL;
     r->job.queue = r->request.queue;
     r->job.id = r->request.id.at;
     r->job.body = "";

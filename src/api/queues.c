@@ -229,7 +229,7 @@ int lapse_list(struct lapse *l, const char *queue, enum lapse_state state,
                const struct lapse_job *after, unsigned n, lapse_list_fn *fn, void *arg)
 {
     struct list_call what = {.fn = fn, .state = state, .limit = n};
-    bool is_state = state >= LAPSE_WAITING && state <= LAPSE_KEPT;
+    bool is_state = state >= LAPSE_WAITING && state <= LAPSE_SERIES;
 
     return is_state ? list_start(l, queue, &what, after, arg) : LAPSE_EINVAL;
 }

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "job/job.h"
 #include "job/keys.h"
+#include "job/series.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +148,25 @@ static bool tag_is_new(const struct lapse_spec *s, unsigned n)
     return true;
 }
 
+/* S: its moments, if it is a series. */
+static bool put_series(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[SERIES_TEXT_MAX];
+    struct lapse_series series;
+
+    if (!s->series) {
+        return true;
+    }
+    if (s->series->size < sizeof series || s->on_conflict >= LAPSE_EARLIER ||
+        (s->id && strlen(s->id) > SERIES_ID_MAX) ||
+        !mem_read_sized(&series, sizeof series, s->series) || !series_ok(&series)) {
+        return false;
+    }
+
+    size_t len = series_put(text, &series);
+    return attributes_add(out, 'S', (struct span){text, len});
+}
+
 static bool put_tags(struct attributes *out, const struct lapse_spec *s)
 {
     if (s->n_tags > TAGS_MAX || (s->n_tags && !s->tags)) {
@@ -288,7 +308,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
 {
     /* in the order of their letters */
     static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
-        put_guard,  put_keep,    put_late,   put_priority, put_retry_for, put_tags,
+        put_guard,  put_keep,    put_late,   put_priority, put_retry_for, put_series, put_tags,
         put_unique, put_backoff, put_errors, put_headers,  put_created,   put_run,
     };
 
@@ -298,5 +318,6 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
             return false;
         }
     }
-    return true;
+    /* each job of a series says of which it is */
+    return !s->series || out->len + 3 + SERIES_OF_MAX <= ATTRIBUTES_MAX;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/attributes.h"
 #include "job/keys.h"
+#include "job/series.h"
 #include <string.h>
 
 static bool is_priority(struct span value)
@@ -46,14 +47,29 @@ static bool is_unique(struct span value)
            keys_id_ok((struct span){value.at + 1, value.len - 1});
 }
 
+static bool is_series(struct span value)
+{
+    struct lapse_series series;
+
+    return value.len <= SERIES_TEXT_MAX && series_read(value, &series, NULL);
+}
+
+static bool is_of_series(struct span value)
+{
+    struct span id;
+    int64_t n;
+
+    return series_of_read(value, &id, &n);
+}
+
 /* The capital letters that this version knows. */
 static const struct capital {
     char letter;
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'G', 1, is_guard},    {'K', 1, is_keep}, {'L', 1, is_late},
-    {'Q', 1, is_priority}, {'R', 1, is_ms},   {'T', TAGS_MAX, keys_tag_ok},
+    {'G', 1, is_guard},    {'K', 1, is_keep}, {'L', 1, is_late},   {'O', 1, is_of_series},
+    {'Q', 1, is_priority}, {'R', 1, is_ms},   {'S', 1, is_series}, {'T', TAGS_MAX, keys_tag_ok},
     {'U', 1, is_unique},
 };
 

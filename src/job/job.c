@@ -3,11 +3,14 @@
 #include "base/mem.h"
 #include "job/failures.h"
 #include "job/made_id.h"
+#include "job/series.h"
 
 enum {
     GUARD = 'G',
     LATE = 'L',
+    OF_SERIES = 'O',
     PRIORITY = 'Q',
+    SERIES = 'S',
     TAG = 'T',
     UNIQUE = 'U',
     HEADER = 'h',
@@ -38,7 +41,7 @@ static char *put_text(char *to, struct span text, const char **field)
     return to + text.len + 1;
 }
 
-/* Tags, headers, guard and key take no more room than the header of the record. */
+/* Tags, headers, guard, key and series take no more room than the header of the record. */
 static char *put_tags(char *to, struct span attributes)
 {
     struct attribute a;
@@ -112,6 +115,22 @@ static char *put_unique(char *to, struct span attributes, const char **field)
     return put_text(to, value, field);
 }
 
+/* What a series says, and of which series a job is. */
+static char *put_series(char *to, struct span attributes, struct lapse_job *job)
+{
+    struct span text;
+    struct span id;
+    int64_t n;
+
+    if (attributes_find(attributes, OF_SERIES, &text) && series_of_read(text, &id, &n)) {
+        to = put_text(to, id, &job->series);
+    }
+    if (attributes_find(attributes, SERIES, &text)) {
+        to = put_text(to, text, &job->rule);
+    }
+    return to;
+}
+
 /* They take no more room than in the row: the length of each reason is left out. */
 static char *put_errors(char *to, struct span text, struct lapse_job *job)
 {
@@ -163,6 +182,22 @@ static void set_created(struct lapse_job *job, struct span attributes)
     }
 }
 
+/* One that waits and is a series shows that as its state. */
+static void set_stage(struct lapse_job *job, struct span attributes)
+{
+    struct span text;
+    struct span id;
+    int64_t n;
+
+    if (attributes_find(attributes, OF_SERIES, &text) && series_of_read(text, &id, &n)) {
+        job->stage = n < UINT32_MAX ? (unsigned)n : UINT32_MAX;
+    } else if (!attributes_find(attributes, SERIES, &text)) {
+        job->stage = 0;
+    } else if (job->state == LAPSE_WAITING) {
+        job->state = LAPSE_SERIES;
+    }
+}
+
 static void set_attempt(struct lapse_job *job, const struct attempt *a)
 {
     size_t len = a->reason.len < JOB_REASON_MAX ? a->reason.len : JOB_REASON_MAX;
@@ -172,6 +207,7 @@ static void set_attempt(struct lapse_job *job, const struct attempt *a)
     job->claimed_us = a->claimed_us;
     job->due_ms = a->due_ms;
     job->cancelled = a->cancelled;
+    job->stage = a->moments;
     job->end = job->state == LAPSE_KEPT ? (enum lapse_end)a->ended : 0;
     memcpy(job->reason, a->reason.at, len);
     job->reason[len] = '\0';
@@ -214,6 +250,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         set_run(job, record.attributes);
         set_created(job, record.attributes);
         set_late(job, record.attributes);
+        set_stage(job, record.attributes);
     }
 
     if (with_body && record.attributes.len) {
@@ -222,6 +259,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         texts = put_headers(texts, record.attributes);
         texts = put_guard(texts, record.attributes, job);
         texts = put_unique(texts, record.attributes, &job->unique);
+        texts = put_series(texts, record.attributes, job);
         job->attributes_len = (size_t)(texts - job->tags);
     }
 
@@ -337,6 +375,8 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
         dup->headers = texts + (job->headers - job->tags);
         dup->guard = job->guard ? texts + (job->guard - job->tags) : NULL;
         dup->unique = job->unique ? texts + (job->unique - job->tags) : NULL;
+        dup->series = job->series ? texts + (job->series - job->tags) : NULL;
+        dup->rule = job->rule ? texts + (job->rule - job->tags) : NULL;
         texts += job->attributes_len;
     }
     if (job->errors_len) {
@@ -521,6 +561,30 @@ int lapse_job_guard(const struct lapse_job *job, struct lapse_guard *out)
 const char *lapse_job_unique(const struct lapse_job *job)
 {
     return job->unique && *job->unique ? job->unique : NULL;
+}
+
+const char *lapse_job_series(const struct lapse_job *job)
+{
+    return job->series ? job->series : "";
+}
+
+unsigned lapse_job_stage(const struct lapse_job *job)
+{
+    return job->stage;
+}
+
+int lapse_job_rule(const struct lapse_job *job, struct lapse_series *out, int64_t *stages_ms)
+{
+    struct lapse_series found;
+    size_t size = out->size < sizeof *out ? out->size : sizeof *out;
+
+    if (!job->rule || !series_read(span_of(job->rule), &found, stages_ms)) {
+        return 0;
+    }
+
+    found.size = out->size;
+    memcpy(out, &found, size);
+    return 1;
 }
 
 const char *lapse_job_tag(const struct lapse_job *job, unsigned i)

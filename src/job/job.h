@@ -7,7 +7,7 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these six, entry and report lie in the same allocation as the job */
+    /* these eight, entry and report lie in the same allocation as the job */
     const char *queue;
     const char *id;
     const char *tags;    /* each terminated, and behind them ""; or NULL */
@@ -15,6 +15,8 @@ struct lapse_job {
     const char *guard;   /* OPKEY, FIELD and VALUE, each terminated; or NULL */
     size_t guard_value_len;
     const char *unique;    /* or "" */
+    const char *series;    /* of which it is; or NULL */
+    const char *rule;      /* of a series, as in its record; or NULL */
     size_t attributes_len; /* of these together, in this order */
     const char *errors; /* "AT_MS TRY" and a reason, each terminated, the oldest first; or NULL */
     size_t errors_len;
@@ -33,6 +35,7 @@ struct lapse_job {
     int cancelled; /* likewise: see job_cancelled() */
     enum lapse_end end;
 
+    unsigned stage; /* of its series; of one itself: how many moments have been */
     unsigned priority;
     int64_t max_late_ms; /* 0: it may be as late as it is */
     enum lapse_late late;

@@ -155,6 +155,15 @@ static int attempt_end(struct span more)
     return (int)ended;
 }
 
+static unsigned attempt_moments(struct span more)
+{
+    struct span value;
+    int64_t n;
+
+    return attempt_more(more, "n=", &value) && span_decimal(value, UINT32_MAX, &n) ? (unsigned)n
+                                                                                   : 0;
+}
+
 bool attempt_decode(struct attempt *a, struct span text)
 {
     struct attempt found;
@@ -179,7 +188,8 @@ bool attempt_decode(struct attempt *a, struct span text)
 
     found.try_no = (unsigned)try_no;
     found.token = (uint64_t)token;
-    found.cancelled = attempt_more(more, "c=", &value);
+    found.cancelled = attempt_more(more, "c=", &value) && span_is(value, "1");
+    found.moments = attempt_moments(more);
     found.ended = attempt_end(more);
     found.reason = text;
     *a = found;

@@ -38,8 +38,9 @@ struct attempt {
     uint64_t token;
     int64_t claimed_us;
     int64_t due_ms;
-    bool cancelled; /* it was asked to stop while it ran */
-    int ended;      /* enum lapse_end; 0: it has not */
+    bool cancelled;   /* it was asked to stop while it ran */
+    int ended;        /* enum lapse_end; 0: it has not */
+    unsigned moments; /* of a series: how many have been */
     struct span reason;
 };
 

@@ -347,7 +347,7 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     REFUSED(lapse_list(NULL, "q", LAPSE_WAITING, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, NULL, LAPSE_WAITING, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, "q", (enum lapse_state)0, NULL, 1, never_list, f));
-    REFUSED(lapse_list(l, "q", (enum lapse_state)5, NULL, 1, never_list, f));
+    REFUSED(lapse_list(l, "q", (enum lapse_state)6, NULL, 1, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 0, never_list, f));
     REFUSED(lapse_list(l, "q", LAPSE_WAITING, NULL, 101, never_list, f));
 

@@ -311,6 +311,25 @@ Test(dev, gives_advice_that_it_takes_itself)
     leave_folder(dir);
 }
 
+/* delayq's story: four moments under one id, and one cancel that undoes those that are to come. */
+Test(examples, trial_ends_reminds_three_times_and_deletes_unless_paid)
+{
+    struct server *s = tool_redis();
+    struct proc *p = proc_run(NULL, "examples/trial_ends", NULL);
+
+    cr_assert_eq(p->err_len, 0, "%s", p->err);
+    cr_assert(has(p, "bob: day 23: a mail") && has(p, "bob: day 28: a mail") &&
+                  has(p, "bob: day 29: a mail") && has(p, "bob: day 30: deleted\n"),
+              "%s", p->out);
+    cr_assert(has(p, "ann: day 28: a mail") && has(p, "ann: has paid\n") &&
+                  has(p, "ann: nothing is to come any more\n"),
+              "%s", p->out);
+    cr_assert(!has(p, "ann: day 29") && !has(p, "ann: day 30"), "%s", p->out);
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "trials");
+    server_stop(s);
+}
+
 Test(examples, end_well)
 {
     static const struct {
@@ -321,6 +340,7 @@ Test(examples, end_well)
         {"examples/session_idle", "session-42 was idle for 1000 ms"},
         {"examples/webhook_retry", "hook-7: try 3 of 5: 200"},
         {"examples/blocking", "1000 orders timed out meanwhile"},
+        {"examples/trial_ends", "bob: day 30: deleted"},
     };
     struct server *s = tool_redis();
 
@@ -330,7 +350,8 @@ Test(examples, end_well)
         expect(p, 0, table[i].says, NULL);
     }
 
-    cr_assert_eq(audit(s, "lapse", "orders", "sessions", "webhooks", "order", "report", NULL), 0);
+    cr_assert_eq(
+        audit(s, "lapse", "orders", "sessions", "webhooks", "order", "report", "trials", NULL), 0);
     server_stop(s);
 }
 

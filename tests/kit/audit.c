@@ -111,7 +111,9 @@ static const char read_all[] =
     "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' and not "
     "kept(all[i]) then "
     "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
-    "letter == 'U' "
+    "letter == 'S' and not kept(all[i]) then table.insert(r[7], 'r ' .. all[i]) end if "
+    "letter == 'O' and not kept(all[i]) then table.insert(r[7], 's ' .. string.match(string.sub(s, "
+    "at, at + len - 1), '^[^ ]+') .. ' ' .. all[i]) end if letter == 'U' "
     "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
     "end "
     "return r";

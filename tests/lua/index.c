@@ -242,13 +242,13 @@ Test(index, is_checked_against_the_records_and_mended_by_them)
     RUN("mend", "0 a b p 't a a' 't c b'", "[U '' '' '' '' '']");
 
     ask("ZREM s:{q}:index %s", "t b a");
-    ask("ZADD s:{q}:index 0 %s 0 %s 0 %s 0 %s", "t a b", "t a gone", "t a", "s of a newer version");
+    ask("ZADD s:{q}:index 0 %s 0 %s 0 %s 0 %s", "t a b", "t a gone", "t a", "v of a newer version");
     RUN("check", "0 jobs 0 100", "[U 0 3 23 0 ['a' 'tag']]");
     RUN("check", "0 index 0 100",
         "[U 0 7 58 0 ['t a' 'entry'] ['t a b' 'entry'] ['t a gone' 'entry']]");
     RUN("mend", "0 a 't a' 't a b' 't a gone' 't a a'", "[U 'tag' 'entry' 'entry' 'entry' '']");
-    index_is("['s of a newer version' 't a a' 't b a' 't b b' 't c b']");
-    ask("ZREM s:{q}:index %s", "s of a newer version");
+    index_is("['t a a' 't b a' 't b b' 't c b' 'v of a newer version']");
+    ask("ZREM s:{q}:index %s", "v of a newer version");
     given("cancel", "0 a 0 b 0 p 0");
 }
 

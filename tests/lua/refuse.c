@@ -385,7 +385,7 @@ Test(refuse, an_error_of_the_script_itself_is_refused_too)
     char *before = dumps();
     cr_assert_eq(run("claim", "0 me 10 1")->type, REDIS_REPLY_ERROR);
     cr_assert_eq(run("schedule", "0 n soon 0 " REC)->type, REDIS_REPLY_ERROR);
-    cr_assert_eq(run("list", "0 5 1 '' ''")->type, REDIS_REPLY_ERROR);
+    cr_assert_eq(run("list", "0 6 1 '' ''")->type, REDIS_REPLY_ERROR);
     same(__FILE__, __LINE__, "keys", dumps(), before);
     HEARD("");
 }

@@ -490,6 +490,19 @@ static void failed(void)
         "2 25 me 1 10 5 5 r=1 x", text("2 26 me 1 10 5 5 r=1,d=%lld,j=1 x", (long long)T + 500));
 }
 
+/* so is due and goes on, sl ends with this moment; of the jobs of sc one waits and one runs. */
+static void series(void)
+{
+#define EVERY_50 "'\\02\\00\\0cS\\0al 0 0 e 50'"
+    given("schedule",
+          "0 so +0 0 " EVERY_50 " sc +0 0 " EVERY_50 " sl +0 0 '\\02\\00\\0cS\\0al 0 1 e 50'");
+    given("claim", "0 me 1000 0 sc");
+    const char *waits = ask("ZRANGE s:{q}:run -1 -1")->element[0]->str;
+    given("retry", text("0 me %s %s 500 x", waits, waits + strlen("sc~")));
+    given("reschedule", "0 sc +0 0");
+    given("claim", "0 me 1000 0 sc");
+}
+
 void everything_for(const char *args)
 {
     const char *behind = args_of(args);
@@ -530,6 +543,9 @@ void everything_for(const char *args)
     if (strstr(args, "kept=1")) {
         ended();
     }
+    if (strstr(args, "series=1")) {
+        series();
+    }
     ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
     if (strstr(args, "met=1")) {
         ask("HSET s:{q}:attempts {max_running} 1");
@@ -554,6 +570,8 @@ const struct script_call script_calls[] = {
     {"schedule", "ended; 0 n +5 0 " TAG_A " put +5 3 " REC " r +5 3 " REC},
     {"schedule", "kept=1; 0 ko +5 2 " REC},
     {"schedule", "errors=1; 0 tn +5 0 " TAG_A " fw +5 2 " REC},
+    {"schedule", "series=1; 0 so +5 2 '\\02\\00\\0cS\\0al 0 0 e 90' sc +5 2 " REC},
+    {"cancel", "series=1; 0 sc 1 so 0"},
     {"cancel", "kept=1; 0 kw 0 ko 0"},
     {"cancel", "errors=1; 0 fw 0 fe 0"},
     {"cancel", "0 w 0 e 0 d 0"},
@@ -608,6 +626,8 @@ const struct script_call script_calls[] = {
     {"claim", "forward=list:s:{q}:list rate=5/1s; 0 me 10 100"},
     {"claim", "errors=1; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list errors=1; 0 me 10 100"},
+    {"claim", "series=1; 0 me 10 100"},
+    {"claim", "forward=list:s:{q}:list series=1; 0 me 10 100"},
     {"done", "kept=1; 0 me kr U+20001"},
     {"done", "0 me r U+3"},
     {"done", "met=1; 0 me r U+3"},
@@ -654,6 +674,7 @@ const struct script_call script_calls[] = {
     {"touch", "rate=5/1s max_running=5; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "marks; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "errors=1; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "series=1; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},
@@ -668,6 +689,7 @@ const struct script_call script_calls[] = {
     {"depth", "0"},
     {"list", "kept=1; 0 4 10 '' ''"},
     {"list", "0 1 10 '' ''"},
+    {"list", "series=1; 0 5 10 '' ''"},
     {"list", "0 2 10 '' ''"},
     {"list", "ended; 0 2 10 '' ''"},
     {"list", "0 3 10 '' ''"},

@@ -86,9 +86,9 @@ void everything(void);
  * again=1 the lease of e ended in the run before, too; with tags=1 tr runs, tw is due and td is
  * dead, all with the tag a, and the index has an entry of no job; with unique=1 uw waits, us is
  * due and has its key until its start, ur runs, the last lease of ue ended, and ud is dead; with
- * kept=1 jobs that are known after their end, and with errors=1 jobs that keep their errors, which
- * script.c describes; with met=1 a claim has met max_running; with pending=1 the stream also has
- * one that a consumer of the group h has and will not acknowledge. */
+ * kept=1 jobs that are known after their end, with errors=1 jobs that keep their errors, and with
+ * series=1 series, which script.c describes; with met=1 a claim has met max_running; with pending=1
+ * the stream also has one that a consumer of the group h has and will not acknowledge. */
 void everything_for(const char *args);
 /* "marks; " makes jobs of which something was asked while they ran; "ended; " ends their leases. */
 /* Calls in which each script does all that it can, in the situation of everything_for(); those of

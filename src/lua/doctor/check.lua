@@ -22,7 +22,8 @@
 --           record        it is in a set, and has no record
 --           attempt       nothing else is left of it
 --           holder        it runs, and has no attempt
---           tag           it has one, or holds a unique key, that is not in the index
+--           tag           it has one, holds a unique key, is a series or of one, and the index
+--                         does not say so
 --           entry         of the index, which stands in the place of the id: no record says it
 --           next          it does not run, and a record waits for the end of its run
 --           report        there is one of a job that has none, or is gone

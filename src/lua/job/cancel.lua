@@ -1,22 +1,23 @@
 -- Deletes jobs that wait or are dead; and asks jobs that run to stop, if that is wanted. One that
--- asks for it (attribute K) is kept, as one that was cancelled.
+-- asks for it (attribute K) is kept, as one that was cancelled. With a series (attribute S) go the
+-- jobs of it that wait, and those that run when their run has ended, in whatever way.
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts index kept lives marks next record removal rows sets
+-- USES    answer attempts descent index kept lives marks next record removal rows sets
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
 -- WRITES  due run dead kept jobs attempts report errors next t index ends notice
 -- ARGV    database
 --         then per job: id, running
---           running       1: one that runs is asked to stop; 0: it is not
+--           running       1: one that runs, also of a series, is asked to stop; 0: it is not
 -- RETURNS now_us
 --         then per job: row (as it was, no body; running: it is asked; kept: it was cancelled)
 --           | ENOENT | EBUSY | EENDED
 --           EENDED        it was done, skipped or forwarded, and is kept
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
--- COST    O(log N) a job
+-- COST    O(log N) a job, and each of those that a series has made
 
 -- The answer for a job that runs.
 local function ask_to_stop(id, score, header)
@@ -35,17 +36,51 @@ local function cancelled_before(id, score, header)
   return kept_how(row[4]) == ENDED_CANCELLED and row or 'EENDED'
 end
 
+-- The jobs of this call that go: by set, all, their entries, and those with a record in next.
+local going = { by_set = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }, all = {},
+  members = {}, renewed = {} }
+
+-- A job goes that does not run. text: its attempt.
+local function remove(job, text)
+  local id, set, record = job.id, job.set, job.record
+  local due_ms = set == DUE and job.score or nil
+  kept_end(id, record, ENDED_CANCELLED, attempt_read(text), due_ms, job.before)
+  table.insert(going.by_set[set], id)
+  life_ends_by(id, text)
+  going.all[#going.all + 1] = id
+  index_entries(going.members, id, record)
+  if job.before then
+    going.renewed[#going.renewed + 1] = id
+    index_entries(going.members, id, job.before)
+  end
+end
+
+-- A series goes, and the jobs that it has made: those that wait go, too; those that run are asked
+-- to stop, or go by themselves when their run ends that is not done. Returns how much was read.
+local function remove_series(series, running)
+  local jobs, bytes = series_jobs(series)
+  for _, job in ipairs(jobs) do
+    local row = job_row(job.id, job.set, job.score, '')
+    if row[2] == WAITING then
+      remove(job, row[4])
+    elseif row[2] == RUNNING then
+      local attempt = mark_ask(job.id, row[4], running and 'c=1' or 'c=2')
+      if attempt and running then stop_tell(job.id, attempt) end
+    end
+  end
+  return bytes
+end
+
 local function main()
   local out, bytes = { now_us }, 0
-  local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }
-  local deleted, entries, followed = {}, {}, {}
 
   for at = 2, #ARGV, 2 do
     if bytes + next_bytes > BYTES then break end
     local id = ARGV[at]
     local set, score = set_of(id)
     local record, before = record_now(id, set, score)
-    local header = string.sub(record or '', 1, record_header(record or '') or 0)
+    local len, _, _, _, attributes = record_header(record or '')
+    local header = string.sub(record or '', 1, len or 0)
     bytes = bytes + #(record or '') + #(before or '')
 
     local reply
@@ -57,21 +92,16 @@ local function main()
       reply = cancelled_before(id, score, header)
     else
       reply = job_row(id, set or DEAD, score or now_ms, header)
-      local due_ms = set == DUE and score or nil
-      kept_end(id, record, ENDED_CANCELLED, attempt_read(reply[4]), due_ms, before)
-      table.insert(leaves[set or DEAD], id)
-      deleted[#deleted + 1] = id
-      life_ends_by(id, reply[4])
-      index_entries(entries, id, record)
-      if before then
-        followed[#followed + 1] = id
-        index_entries(entries, id, before)
+      remove({ id = id, set = set or DEAD, score = score, record = record, before = before },
+        reply[4])
+      if attributes and attributes.S then
+        bytes = bytes + remove_series(id, ARGV[at + 1] == '1')
       end
     end
     out[#out + 1] = reply
   end
 
-  jobs_remove(leaves, deleted, entries, followed)
+  jobs_remove(going.by_set, going.all, going.members, going.renewed)
   stops_put()
   return out
 end

@@ -1,6 +1,7 @@
 -- Makes jobs that wait or are dead due at another time; and asks for one that runs that it wait
 -- again after its run, if that is wanted. A dead job, and one that ran, has all its tries; and a
--- dead one holds its unique key, unless another job does.
+-- dead one holds its unique key, unless another job does. Of a series (attribute S) the next moment
+-- is another, and with it all later ones.
 --
 -- KIND    batch, ids may repeat, needs memory
 -- ROLE    producer
@@ -16,7 +17,7 @@
 --         then per job: row (no body; running: it is asked) | ENOENT | EEXIST | EBUSY | EINVAL
 --           | EENDED
 --           EEXIST        it is dead, and another job holds its key
---           EINVAL        due in over ten years
+--           EINVAL        due in over ten years; a series: due behind its end
 --           EENDED        it has ended, and is kept
 --           fewer than asked: the bodies of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
@@ -32,9 +33,11 @@ local function ask_again(id, score, header, due_ms)
   return row
 end
 
--- Is it dead, or over, as something was asked while it ran? Then its tries start over.
+-- Is it dead, or over, as something was asked while it ran? Then its tries start over; but a series
+-- goes on counting.
 local function is_over(row)
   local attempt = attempt_read(row[4])
+  if attempt_counts(attempt) then return false end
   return row[2] == DIED or attempt and is_marked(attempt)
 end
 
@@ -60,7 +63,7 @@ local function main()
       reply = 'EENDED'
     elseif runs and ARGV[at + 2] ~= '1' then
       reply = 'EBUSY'
-    elseif due_ms > now_ms + TEN_YEARS then
+    elseif due_ms > now_ms + TEN_YEARS or record_is_over(record, due_ms) then
       reply = 'EINVAL'
     elseif runs then
       reply = ask_again(id, score, header, due_ms)

@@ -58,7 +58,8 @@ local function main()
       dues[#dues + 1], dues[#dues + 2], priorities[id] = at_ms, id, record_priority(job.record)
       if job.set ~= DUE then table.insert(leaves[job.set], id) end
       if job.before then next_take(id, job.before, job.record, attempt_read(job.text), at_ms) end
-      if job.state == DIED or job.asked then
+      local counts = attempt_counts(attempt_read(job.text))
+      if not counts and (job.state == DIED or job.asked) then
         life_ends_by(id, job.text)
         revived[#revived + 1] = id
       end

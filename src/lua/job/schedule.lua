@@ -1,6 +1,6 @@
 -- Stores new jobs, sets their triggers, and notifies the listeners. A call whose unique key is held
 -- is about the job that holds it. Earlier, later and debounce let a job that runs wait again after
--- its run, with the new record.
+-- its run, with the new record. A series (attribute S) that replaces a series goes on counting.
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
@@ -18,7 +18,7 @@
 --         then per job: due_ms (made, with this id) | row (no body; then 0: kept as it is, 1: made,
 --           2: due at another time; running: that is its life after the run; made by a record with
 --           the attribute m: always) | EEXIST | EBUSY | EINVAL | EDATA
---           EINVAL        due in over ten years
+--           EINVAL        due in over ten years; a series: due behind its end, or met by 3, 4 or 5
 --           EDATA         kept, and cannot be read
 --           fewer than asked: the next one is about a job or a key that one before it is about, or
 --           the records that were read were enough for one call; ask again for the rest
@@ -117,19 +117,38 @@ local function meet_waiting(out, job, how, most_ms, due_ms)
   return row
 end
 
+local function is_series(record)
+  if string.byte(record) ~= 2 then return false end
+
+  local _, _, _, _, attributes = record_header(record)
+  return attributes ~= nil and attributes.S ~= nil
+end
+
+-- What a series that replaces one goes on with: what has been; where the new one is at, its own due
+-- time and rule say. nil: the old one has not begun.
+local function counted_attempt(text)
+  local attempt = attempt_read(text)
+  if not attempt_counts(attempt) then return nil end
+
+  attempt.reason, attempt.more = '', 'n=' .. attempt_more(attempt, 'n')
+  return attempt_text(attempt)
+end
+
 -- Of the jobs that are there: by place, what is answered, or when it is due and until when at the
 -- latest, and the records of those that wait; the ids of those that get another record; what leaves
 -- another set than due; entries of the index that may have to go; and of those that run the records
 -- of next, with their entries, and the attempts.
 local function meet_all(ids, stored, strays)
   local out = { answers = {}, dues = {}, limits = {}, is_there = {}, replaced = {}, moved = {},
-    entries = strays, shifted = {}, priorities = {}, nexts = {}, added = {}, asked = {} }
+    entries = strays, shifted = {}, priorities = {}, nexts = {}, added = {}, asked = {},
+    series = {}, counts = {} }
 
   for i, id in ipairs(ids) do
     local old, due_ms, before = stored[i], due_of(ARGV[4 * i - 1]), nil
     local how, most_ms = string.match(ARGV[4 * i], '^(%d):?(%d*)$')
     local set, score
-    if old and due_ms <= now_ms + TEN_YEARS then set, score = set_of(id) end
+    local is_over = record_is_over(ARGV[4 * i + 1], due_ms)
+    if old and not is_over and due_ms <= now_ms + TEN_YEARS then set, score = set_of(id) end
     if is_past(set, score) then how = '2' end
     local runs = is_running(set, score)
     if set == RUN and not runs then old, before = record_now(id, set, score) end
@@ -142,6 +161,8 @@ local function meet_all(ids, stored, strays)
       out.answers[i] = len and job_row(id, set, score, string.sub(old, 1, len)) or 'EDATA'
     elseif runs and how == '2' then
       out.answers[i] = 'EBUSY'
+    elseif set and how ~= '2' and (is_series(old) or is_series(ARGV[4 * i + 1])) then
+      out.answers[i] = 'EINVAL'
     elseif set and how ~= '2' then
       local job = { id = id, set = set, record = old, before = before }
       job.row = job_row(id, set, score, string.sub(old, 1, record_header(old) or 0))
@@ -155,6 +176,7 @@ local function meet_all(ids, stored, strays)
 
     if set and not out.answers[i] then
       out.replaced[#out.replaced + 1] = id
+      out.series[id] = set ~= KEPT and is_series(old) and is_series(ARGV[4 * i + 1])
       if set ~= DUE then out.moved[#out.moved + 1] = { set, { id } } end
       index_entries(out.entries, id, old)
       if before then
@@ -165,6 +187,9 @@ local function meet_all(ids, stored, strays)
   end
 
   lives_end(out.replaced)
+  for id, is_one in pairs(out.series) do
+    if is_one then out.counts[id] = counted_attempt(call('HGET', ATTEMPTS, id)) end
+  end
   return out
 end
 
@@ -200,7 +225,8 @@ local function main()
     if stored[i] and not met then met = meet_all(ids, stored, strays or {}) end
 
     local reply = met and met.answers[i]
-    if due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
+    local is_over = record_is_over(record, due_ms)
+    if is_over or due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
     if not reply then
       local until_ms = met and met.limits[i]
       if not until_ms and string.byte(how, 2) == 58 then
@@ -209,7 +235,8 @@ local function main()
       due_ms = met and met.dues[i] or (until_ms and math.min(due_ms, until_ms)) or due_ms
 
       local text = until_ms and debounced_attempt(record, due_ms, until_ms) or ''
-      if until_ms then attempts[#attempts + 1], attempts[#attempts + 2] = id, text end
+      text = met and met.counts[id] or text
+      if text ~= '' then attempts[#attempts + 1], attempts[#attempts + 2] = id, text end
       local waited = met and met.is_there[i]
       local stamped, is_stamped = created_put(record, waited)
       record, reply = stamped, due_ms

@@ -1,12 +1,13 @@
 -- Gives due jobs to a holder: those named, or the oldest, no more than the settings allow; or
--- forwards the oldest, if the settings say so. A job that cannot be read dies, with the reason.
+-- forwards the oldest, if the settings say so. A job that cannot be read dies, with the reason. Of
+-- a series that is due it gives the job of that moment, and puts the series back to its next one.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer claims due gate limits tokens triggers
+-- USES    answer claims due gate limits series tokens triggers
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors
--- WRITES  stream list due seq run dead kept jobs attempts report errors index ends t rate
+-- WRITES  stream list due seq run dead kept jobs attempts report errors index ends t rate notice
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms
@@ -22,6 +23,7 @@
 --                         are
 --         n_forwarded     moved to a stream or a list, whatever was asked for: none is then running
 --         then per job: row (then its place among the ids; 0: it was not named)
+--           id            that of the job which a series has made at its moment, not the series'
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
 --                         another try: 3, it is dead, also one that cannot be read; 0, it was
 --                         skipped, and is gone
@@ -89,10 +91,12 @@ local function main()
   local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, place_of)
   if limit > 0 then triggers_delete(taken) end
   triggers_set_again(early)
+  if spawned then spawned.arm() end
   if limits then gate_ms = limits_close(limits, rows, #ids < n_found) end
 
   local oldest_due_ms, next_due_ms = 0, 0
   if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
+  if spawned then spawned.tell() end
   return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, 0, unpack(rows) }
 end
 return answer(main)

@@ -26,7 +26,7 @@ local function main()
       ids[#ids + 1] = id
       is_shorter = is_shorter or until_ms < tonumber(ends[#out])
       run[#run + 1], run[#run + 2] = until_ms, id
-      reply = mark_cancels(held[#out]) and -until_ms or until_ms
+      reply = mark_stops(held[#out]) and -until_ms or until_ms
     end
     out[#out + 1] = reply
   end

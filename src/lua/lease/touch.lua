@@ -1,13 +1,13 @@
 -- Reads the triggers of due jobs, which makes Redis expire them and publish that at once, and
 -- claims the jobs whose owner its caller is, no more than the settings allow; or forwards what is
--- due, if the settings say so.
+-- due, if the settings say so. Of a series it claims the job of its moment, as claim does.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer claims due gate limits owners tokens triggers
+-- USES    answer claims due gate limits owners series tokens triggers
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors
--- WRITES  stream list due seq run dead kept jobs attempts report errors index ends t rate
+-- WRITES  stream list due seq run dead kept jobs attempts report errors index ends t rate notice
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms
@@ -33,6 +33,7 @@
 --         known_ms        it named all due times up to this one; 0: it did not look
 --         coming          text: these due times; a + stands before those with a job of the caller
 --         then per job: row (then 1 if this reading expired all that it read, else 0)
+--           id            that of the job which a series has made at its moment, not the series'
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
 --                         another try: 3, it is dead, also one that cannot be read; 0, it was
 --                         skipped, and is gone
@@ -124,12 +125,14 @@ local function main()
   local function expired_of() return expired end
   local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, expired_of)
   if n_there > 0 then triggers_delete(taken) end
+  if spawned then spawned.arm() end
   if limits then gate_ms = limits_close(limits, rows, is_kept_back) end
 
   local oldest_due_ms, next_due_ms, known_ms, coming = 0, 0, 0, ''
   if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
   if gate_ms == 0 and look > 0 then known_ms, coming = coming_jobs(look) end
   more = gate_ms == 0 and (more or #taken < #ids) and 1 or 0
+  if spawned then spawned.tell() end
   return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, 0, #triggers,
     n_there, n_expired, cursor_ms, more, known_ms, coming, unpack(rows) }
 end

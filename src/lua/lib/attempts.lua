@@ -63,6 +63,9 @@ end
 -- The priority of a job; nil: it has none.
 local function attempt_priority(attempt) return tonumber(attempt_more(attempt, 'q')) end
 
+-- Is it that of a series, which counts its moments? attempt may be nil.
+local function attempt_counts(attempt) return attempt and attempt_more(attempt, 'n') ~= nil end
+
 -- Was something asked while it ran? lib/marks.lua says what.
 local function is_marked(attempt)
   return attempt_more(attempt, 'c') ~= nil or attempt_more(attempt, 'd') ~= nil

@@ -9,8 +9,10 @@ local function attributes_read(text)
     G = { 4096, '^[=!+-] [^ ]+ [^ ]* ' },
     K = { 13, '^[1-9]%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?b?$' },
     L = { 13, '^[sd][1-9]%d*$' },
+    O = { 255, '^[!-z|~]+ [1-9]%d*$' },
     Q = { 1, '^[^%z]$' },
     R = { 12, '^[1-9]%d*$' },
+    S = { 512, '^[aln]o? %d+ %d+ [es] %d[%d,]*$' },
     T = { 64, '^[!-z|~]+$' },
     U = { 256, '^[es][!-z|~]+$' },
   }
@@ -48,7 +50,8 @@ end
 -- last_ms: the last moment at which a run of it may begin. failures: 1, some are kept; nil: none.
 local function attributes_more(attributes, last_ms, failures)
   local words = {}
-  if attributes.T or attributes.U or attributes.K then words[#words + 1] = 'x=1' end
+  local has_entries = attributes.T or attributes.U or attributes.O
+  if has_entries or attributes.K then words[#words + 1] = 'x=1' end
   if attributes.Q then words[#words + 1] = 'q=' .. string.byte(attributes.Q) end
   if attributes.R then words[#words + 1] = 'f=' .. decimal(last_ms) end
   if attributes.e == '5' then words[#words + 1] = 'r=' .. (failures or '0') end

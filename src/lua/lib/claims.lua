@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Gives due jobs to the holder ARGV[2], for ARGV[3] ms.
 --
--- USES    attempts ends errors ids index jobs kept lives marks record reports sets settings tokens
---         triggers types verdict
+-- USES    attempts ends errors ids index jobs kept lives marks record reports series sets settings
+--         tokens triggers types verdict
 
 -- Before the first write: trips over keys of the wrong type. Returns the texts of the last token
 -- and of the settings.
@@ -44,24 +44,37 @@ local function claim_jobs(token, ids, dues, extra)
     local texts = call('HMGET', ATTEMPTS, unpack(ids, at, last))
 
     for i = at, last do
-      local id, record = ids[i], records[i - at + 1]
+      local id, record, due_ms = ids[i], records[i - at + 1], dues[i]
       local len, tries, _, _, attributes = record_header(id_valid(id) and record or '')
       local before, goes = attempt_before(id, texts[i - at + 1])
-      local by, try, reason = before.token, before.try, before.reason
-      local verdict, more
-      if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
-      if before.more and has_report(before) then more = report_noted(more) end
+      local text, child = texts[i - at + 1] or '', nil
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
+
+      if attributes and attributes.S then
+        local job = { id = id, record = record, len = len, attributes = attributes,
+          due_ms = due_ms, before = before }
+        if not spawned then series_begin() end
+        token = token + 1
+        id, record, len, tries, attributes, due_ms, child = spawned.moment(job, token)
+        if child then before, text, bytes = NO_ATTEMPT, '', bytes + #record end
+      end
+
+      local by, try, reason = before.token, before.try, before.reason
+      local verdict, more
+      if attributes and not goes then verdict, more = verdict_of(attributes, due_ms, before) end
+      if before.more and has_report(before) then more = report_noted(more) end
 
       if not record or goes or verdict == SKIPPED then life_ends(id, before) end
       if record and (goes or verdict == SKIPPED) then
         local how = goes and ENDED_CANCELLED or ENDED_SKIPPED
-        if not kept_end(id, record, how, before, dues[i]) then gone[#gone + 1] = id end
+        if not kept_end(id, record, how, before, due_ms, child) and not child then
+          gone[#gone + 1] = id
+        end
         index_entries(entries, id, record)
         if goes then record, len = nil, nil end
       elseif len and not verdict then
-        token = token + 1
+        if not child then token = token + 1 end
         by, try = token_text(token), try + 1
         run[#run + 1], run[#run + 2] = run_score, id
       elseif record then
@@ -71,19 +84,19 @@ local function claim_jobs(token, ids, dues, extra)
         if more then more = failure_by(id, more, try, reason) end
         dead[#dead + 1], dead[#dead + 2] = now_ms, id
         death_note(id, attributes)
-      else
+      elseif id then
         lost[#lost + 1] = id
       end
 
-      local text = texts[i - at + 1] or ''
       if record and verdict ~= SKIPPED then
-        text = attempt_words(by .. ' ' .. holder, try, tries or 0, claimed_us, dues[i], reason,
+        text = attempt_words(by .. ' ' .. holder, try, tries or 0, claimed_us, due_ms, reason,
           more)
         attempts[#attempts + 1], attempts[#attempts + 2] = id, text
+        if child then spawned.stores(child) end
       end
       if len or verdict and id_valid(id) then
-        local state, score = verdict_state(verdict, until_ms, dues[i])
-        rows[#rows + 1] = { id, state, score, text, len and record or '', extra(id) }
+        local state, score = verdict_state(verdict, until_ms, due_ms)
+        rows[#rows + 1] = { id, state, score, text, len and record or '', extra(ids[i]) }
 
         local key = attributes and attributes.U
         if key and (state == DIED or state == RUNNING and string.byte(key) == 115) then
@@ -98,16 +111,20 @@ local function claim_jobs(token, ids, dues, extra)
   kept_check()
   lives_check()
   failures_check()
+  if spawned then spawned.check() end
   set_remove(DUE, taken)
-  if #run > 0 then token_keep(token) end
+  if spawned then spawned.go_on() end
+  if #run > 0 or spawned then token_keep(token) end
   set_add(RUN, run)
   set_add(DEAD, dead)
   kept_put()
   leftovers_delete(gone)
+  if spawned then spawned.puts() end
   attempts_put(attempts)
   attempts_delete(lost)
   lives_leave()
   index_remove(entries)
+  if spawned then spawned.enters() end
   failures_put()
   ends_tell()
   return rows, n_unreadable, #lost, taken

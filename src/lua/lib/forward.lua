@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Moves due jobs to a stream or a list, where other programs take them.
 --
--- USES    attempts ends errors ids index jobs kept limits lives marks record reports sets settings
---         tokens triggers unique verdict
+-- USES    attempts ends errors ids index jobs kept limits lives marks record reports series sets
+--         settings tokens triggers unique verdict
 
 -- Where the target is full, it is looked at again so much later.
 local FULL_MS = 100
@@ -61,31 +61,31 @@ local function forward_read(ids, dues, token)
   local at, chunk, bytes = 1, 1, 0
 
   -- One that leaves the queue: as verdict says, cancelled (true), or with this token. Is it kept?
-  local function forward_keeps(id, record, before, last_token, due_ms, verdict)
+  local function forward_keeps(id, record, before, last_token, due_ms, verdict, child)
     local how = verdict == SKIPPED and ENDED_SKIPPED or ENDED_CANCELLED
     if not verdict then
       how = ENDED_FORWARDED
       before = { token = token_text(last_token), holder = ARGV[2], try = before.try + 1,
         claimed_us = decimal(now_us), reason = before.reason, more = before.more }
     end
-    return kept_end(id, record, how, before, due_ms)
+    return kept_end(id, record, how, before, due_ms, child)
   end
 
   -- One that does not leave for the target: verdict is nil if it cannot be read.
-  local function refuse(i, record, verdict, before, tries, more)
-    local id = ids[i]
+  local function refuse(id, due_ms, record, verdict, before, tries, more, child)
     local text = ''
     if verdict ~= SKIPPED then
       if more then more = failure_by(id, more, before.try, verdict) end
       text = attempt_words(before.token .. ' ' .. ARGV[2], before.try, tries or 0, decimal(now_us),
-        dues[i], verdict or NOT_READ, more)
+        due_ms, verdict or NOT_READ, more)
+      if child then spawned.stores(child) end
       read.dead[#read.dead + 1], read.dead[#read.dead + 2] = now_ms, id
       read.attempts[#read.attempts + 1], read.attempts[#read.attempts + 2] = id, text
       key_entry(read.entries, id, record)
     end
     if not verdict then read.n_unreadable = read.n_unreadable + 1 end
     if id_valid(id) then
-      local state, score = verdict_state(verdict or NOT_READ, 0, dues[i])
+      local state, score = verdict_state(verdict or NOT_READ, 0, due_ms)
       read.rows[#read.rows + 1] = { id, state, score, text, verdict and record or '', 0 }
     end
   end
@@ -96,30 +96,38 @@ local function forward_read(ids, dues, token)
     local texts = call('HMGET', ATTEMPTS, unpack(ids, at, last))
 
     for i = at, last do
-      local id, record = ids[i], records[i - at + 1]
+      local id, record, due_ms = ids[i], records[i - at + 1], dues[i]
       local len, tries, _, _, attributes = record_header(id_valid(id) and record or '')
-      local before = attempt_read(texts[i - at + 1]) or NO_ATTEMPT
+      local before, child = attempt_read(texts[i - at + 1]) or NO_ATTEMPT, nil
       local goes, verdict, more = mark_cancels(before), nil, nil
-      if attributes and not goes then verdict, more = verdict_of(attributes, dues[i], before) end
-      if before.more and has_report(before) then more = report_noted(more) end
       bytes = bytes + #(record or '')
       read.taken[#read.taken + 1] = id
 
-      if len and not verdict and not goes then
+      if attributes and attributes.S then
+        local job = { id = id, record = record, len = len, attributes = attributes,
+          due_ms = due_ms, before = before }
+        if not spawned then series_begin() end
         token = token + 1
-        read.jobs[#read.jobs + 1] = { id, decimal(dues[i]), decimal(before.try + 1),
+        id, record, len, tries, attributes, due_ms, child = spawned.moment(job, token)
+        if child then before, bytes = NO_ATTEMPT, bytes + #record end
+      end
+      if attributes and not goes then verdict, more = verdict_of(attributes, due_ms, before) end
+      if before.more and has_report(before) then more = report_noted(more) end
+
+      if len and not verdict and not goes then
+        if not child then token = token + 1 end
+        read.jobs[#read.jobs + 1] = { id, decimal(due_ms), decimal(before.try + 1),
           token_text(token), string.sub(record, len + 1), headers = header_fields(attributes) }
       elseif record and not goes then
-        refuse(i, record, verdict, before, tries, more)
+        refuse(id, due_ms, record, verdict, before, tries, more, child)
         if verdict ~= SKIPPED then death_note(id, attributes) end
-      elseif not record then
+      elseif id and not record then
         read.lost[#read.lost + 1] = id
         life_ends(id, before)
       end
       if record and goes or len and (not verdict or verdict == SKIPPED) then
-        if not forward_keeps(id, record, before, token, dues[i], goes or verdict) then
-          read.gone[#read.gone + 1] = id
-        end
+        local is_kept = forward_keeps(id, record, before, token, due_ms, goes or verdict, child)
+        if not is_kept and not child then read.gone[#read.gone + 1] = id end
         index_entries(read.entries, id, record)
         life_ends(id, before)
       end
@@ -150,6 +158,7 @@ local function forward_jobs(values, token)
   kept_check()
   lives_check()
   failures_check()
+  if spawned then spawned.check() end
 
   local triggers, n_moved = {}, #read.jobs
   for i, id in ipairs(read.taken) do triggers[i] = TRIGGER .. id end
@@ -158,17 +167,22 @@ local function forward_jobs(values, token)
   if is_missing then groups_make(key, values.forward_groups or '') end
   target_add(is_stream, key, values.forward_element, read.jobs)
   set_remove(DUE, read.taken)
-  if n_moved > 0 then token_keep(last_token) end
+  if spawned then spawned.go_on() end
+  if n_moved > 0 or spawned then token_keep(last_token) end
   set_add(DEAD, read.dead)
   kept_put()
   leftovers_delete(read.gone)
+  if spawned then spawned.puts() end
   attempts_put(read.attempts)
   attempts_delete(read.lost)
   lives_leave()
   index_remove(read.entries)
+  if spawned then spawned.enters() end
   failures_put()
   ends_tell()
   if n_there > 0 then write('DEL', unpack(triggers)) end
+  if spawned then spawned.arm() end
   if has_rate then rate_keep(limits, n_moved) end
+  if spawned then spawned.tell() end
   return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }
 end

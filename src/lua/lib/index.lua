@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- The sorted set index: the jobs of each tag, and of each unique key. All scores are 0, so Redis
--- keeps the entries in the order of their bytes. An entry is a hint: it counts only if the record
--- of its job says the same.
+-- The sorted set index: the jobs of each tag, each unique key and each series, and the series. All
+-- scores are 0, so Redis keeps the entries in the order of their bytes. An entry is a hint: it
+-- counts only if the record of its job says the same.
 --
 -- USES    record types
 
@@ -21,6 +21,10 @@ local function index_entries(out, id, record)
   if attributes and attributes.U then
     out[#out + 1] = index_key(attributes.U, id)
   end
+  if attributes and attributes.O then
+    out[#out + 1] = 's ' .. string.match(attributes.O, '^[^ ]+') .. ' ' .. id
+  end
+  if attributes and attributes.S then out[#out + 1] = 'r ' .. id end
 end
 
 -- Does a record say what an entry of its job says?

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- What is asked of a job while it runs stands in its attempt, until its run ends: c=1, it is to go;
--- or d=MS, it is to wait again, due then, from the beginning. The later of the two stands alone.
--- Beside d may stand j=1, lib/next.lua says why, and w=MS, as in an attempt that waits.
+-- What is asked of a job while it runs stands in its attempt, until its run ends: c=1, it is to go,
+-- and to stop; c=2, it is to go, and may run on; or d=MS, it is to wait again, due then, from the
+-- beginning. The later of these stands alone. Beside d may stand j=1, lib/next.lua says why, and
+-- w=MS, as in an attempt that waits.
 --
 -- USES    attempts due ends errors ids index jobs kept lives next notice record sets triggers
 --         types unique
@@ -25,6 +26,9 @@ end
 local function mark_due(attempt) return tonumber(attempt_more(attempt, 'd')) end
 
 local function mark_cancels(attempt) return attempt_more(attempt, 'c') ~= nil end
+
+-- Is its holder to stop?
+local function mark_stops(attempt) return attempt_more(attempt, 'c') == '1' end
 
 -- Asks that the job waits again, due then, with the record that lies in next; and no later than
 -- until_ms, if it is put off meanwhile.
@@ -129,8 +133,8 @@ end
 -- text...; and what the holders are told of whom a job is asked to stop: id, token, id, token...
 local marked_ids, marked_attempts, stops = {}, {}, {}
 
--- Asks it of a job that runs: mark is c=1, or d=MS. Returns its attempt then, and whether that is
--- another; nil: it has none that this version can read, and nothing is asked.
+-- Asks it of a job that runs: mark is c=1, c=2, or d=MS. Returns its attempt then, and whether that
+-- is another; nil: it has none that this version can read, and nothing is asked.
 local function mark_ask(id, text, mark)
   local attempt = attempt_read(text)
   if not attempt then return nil end

@@ -44,6 +44,15 @@ local function record_header(record)
   return at - 1, tries, backoff_ms, backoff_max_ms, attributes
 end
 
+-- Is it a series that has no moment so late?
+local function record_is_over(record, due_ms)
+  if string.byte(record) ~= 2 then return false end
+
+  local _, _, _, _, attributes = record_header(record)
+  local until_ms = attributes and attributes.S and tonumber(string.match(attributes.S, ' (%d+)'))
+  return until_ms and until_ms > 0 and due_ms > until_ms
+end
+
 -- The priority of a job; nil: it has none.
 local function record_priority(record)
   if string.byte(record) ~= 2 then return nil end

@@ -121,6 +121,16 @@ void json_texts(struct json *j, const char *name, const char *const *texts, unsi
     fputs(n ? "]" : "[]", j->to);
 }
 
+void json_ints(struct json *j, const char *name, const int64_t *values, unsigned n)
+{
+    json_name(j, name);
+    putc('[', j->to);
+    for (unsigned i = 0; i < n; i++) {
+        fprintf(j->to, i ? ",%" PRId64 : "%" PRId64, values[i]);
+    }
+    putc(']', j->to);
+}
+
 void json_open(struct json *j, const char *name)
 {
     json_name(j, name);

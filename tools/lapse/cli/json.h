@@ -20,6 +20,8 @@ void json_ms(struct json *j, const char *name, int64_t us); /* in ms with three 
 void json_bytes(struct json *j, const char *name, const void *bytes, size_t len);
 /* A member that is a list of texts. */
 void json_texts(struct json *j, const char *name, const char *const *texts, unsigned n);
+/* A member that is a list of numbers. */
+void json_ints(struct json *j, const char *name, const int64_t *values, unsigned n);
 /* A member that is an object of texts; its names may be any texts. */
 void json_open(struct json *j, const char *name);
 void json_pair(struct json *j, const char *name, const char *text);

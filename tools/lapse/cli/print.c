@@ -9,6 +9,7 @@
 #include "cli/text.h"
 #include "job/attributes.h"
 #include "job/keys.h"
+#include "job/series.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -45,6 +46,17 @@ const char *state_name(enum lapse_state state)
     case LAPSE_RUNNING: return "running";
     case LAPSE_DEAD: return "dead";
     case LAPSE_KEPT: return "kept";
+    case LAPSE_SERIES: return "series";
+    default: return "unknown";
+    }
+}
+
+const char *catch_up_name(enum lapse_catch_up catch_up)
+{
+    switch (catch_up) {
+    case LAPSE_CATCH_UP_LATEST: return "latest";
+    case LAPSE_CATCH_UP_ALL: return "all";
+    case LAPSE_CATCH_UP_NONE: return "none";
     default: return "unknown";
     }
 }
@@ -230,6 +242,45 @@ static void json_conditions(struct json *j, const struct lapse_job *job)
     }
 }
 
+/* What a series says of its moments. */
+static void json_rule(struct json *j, const struct lapse_job *job)
+{
+    struct lapse_series s = lapse_series_init();
+    int64_t stages_ms[SERIES_STAGES_MAX];
+
+    if (!lapse_job_rule(job, &s, stages_ms)) {
+        return;
+    }
+
+    if (s.n_stages) {
+        json_ints(j, "stages_ms", s.stages_ms, s.n_stages);
+    } else {
+        json_int(j, "every_ms", s.every_ms);
+        json_text(j, "catch_up", catch_up_name(s.catch_up));
+    }
+    if (s.until_ms) {
+        json_int(j, "last_ms", s.until_ms);
+    }
+    if (s.times) {
+        json_int(j, "times", s.times);
+    }
+    if (s.no_overlap) {
+        json_bool(j, "no_overlap", true);
+    }
+}
+
+/* Only of series, and of the jobs that they have made. */
+static void json_series(struct json *j, const struct lapse_job *job)
+{
+    if (*lapse_job_series(job)) {
+        json_text(j, "series", lapse_job_series(job));
+    }
+    if (lapse_job_stage(job) || lapse_job_state(job) == LAPSE_SERIES) {
+        json_int(j, "stage", lapse_job_stage(job));
+    }
+    json_rule(j, job);
+}
+
 static void json_unique(struct json *j, const struct lapse_job *job)
 {
     if (lapse_job_unique(job)) {
@@ -335,6 +386,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
         json_text(&j, "end", end_name(lapse_job_end(job)));
     }
     json_errors(&j, job);
+    json_series(&j, job);
     json_end(&j);
 }
 
@@ -372,6 +424,37 @@ static void print_conditions(const struct lapse_job *job)
     if (guard_len) {
         printf("if      %s\n", bytes_text(guard, guard_len, text));
     }
+}
+
+static void print_series(const struct lapse_job *job)
+{
+    struct lapse_series s = lapse_series_init();
+    char until[TIME_BYTES];
+    int64_t stages_ms[SERIES_STAGES_MAX];
+
+    if (*lapse_job_series(job)) {
+        printf("series  %s, moment %u\n", lapse_job_series(job), lapse_job_stage(job));
+    }
+    if (!lapse_job_rule(job, &s, stages_ms)) {
+        return;
+    }
+
+    printf("moments %u so far", lapse_job_stage(job));
+    if (s.times) {
+        printf(" of %u", s.times);
+    }
+    if (s.until_ms) {
+        printf(", none after %s", time_text(until, s.until_ms));
+    }
+    if (s.n_stages) {
+        printf("\nstages ");
+    } else {
+        printf("\nevery   %" PRId64 " ms, catch up %s", s.every_ms, catch_up_name(s.catch_up));
+    }
+    for (unsigned i = 0; i < s.n_stages; i++) {
+        printf(" %" PRId64 " ms", s.stages_ms[i]);
+    }
+    printf("%s\n", s.no_overlap ? ", no overlap" : "");
 }
 
 void print_job_long(const struct lapse_job *job)
@@ -421,6 +504,7 @@ void print_job_long(const struct lapse_job *job)
         printf("header  %s=%s\n", name, text_escaped(text, sizeof text, value, strlen(value)));
     }
 
+    print_series(job);
     if (lapse_job_unique(job)) {
         printf("unique  %s\n", lapse_job_unique(job));
     }
@@ -456,6 +540,7 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_text(&j, "via", via_name(lapse_job_via(job)));
     json_tags(&j, job);
     json_headers(&j, job);
+    json_series(&j, job);
     json_end(&j);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 const char *state_name(enum lapse_state state);
+const char *catch_up_name(enum lapse_catch_up catch_up);
 
 enum print_parts {
     WITH_BODY = 1,    /* it was asked for with its body */

@@ -16,6 +16,7 @@ struct list_command {
     unsigned limit;         /* jobs still to be printed */
     enum lapse_state state; /* of the page that was asked for */
     const char *tag;        /* NULL: jobs of a state */
+    bool series;            /* only these */
 };
 
 static int set_list_tag(const struct opt *o, char *value, void *field)
@@ -31,6 +32,8 @@ static const struct opt list_options[] = {
      "when it is); default: the first three, in this order"},
     {"tag", 0, "TAG", set_list_tag, offsetof(struct list_command, tag),
      "those with this tag, in any state but kept, by their ids"},
+    {"series", 0, NULL, set_switch, offsetof(struct list_command, series),
+     "those that are a series, by their ids"},
     {"limit", 'n', "N", set_count, offsetof(struct list_command, limit),
      "print at most N jobs; default: all"},
     {NULL, 0, NULL, NULL, 0, NULL},
@@ -100,6 +103,12 @@ static int list_run(const struct command *cmd, struct globals *g, struct argumen
         return USAGE;
     }
 
+    if (list.series && (list.only || list.tag)) {
+        return usage_errorf("--series is used without --state and --tag");
+    }
+    if (list.series) {
+        list.only = LAPSE_SERIES;
+    }
     if (list.only && list.tag) {
         return usage_error("--tag", list.tag, "is for jobs in any state: use it without --state");
     }
@@ -119,7 +128,7 @@ static int list_run(const struct command *cmd, struct globals *g, struct argumen
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "QUEUE [--state STATE | --tag TAG] [--limit N]",
+    .usage = "QUEUE [--state STATE | --tag TAG | --series] [--limit N]",
     .summary = "list the jobs of a queue",
     .min = 1,
     .max = 1,
@@ -131,6 +140,7 @@ const struct command cmd_list = {
             "  lapse list orders --limit 10\n"
             "  lapse list orders --state dead | jq -r .id\n"
             "  lapse list orders --state kept\n"
-            "  lapse list orders --tag customer-7\n",
+            "  lapse list orders --tag customer-7\n"
+            "  lapse list orders --series\n",
     .run = list_run,
 };

@@ -6,6 +6,7 @@
 #include "cli/print.h"
 #include "cli/values.h"
 #include "client/oneshot.h"
+#include "commands/moments.h"
 #include "job/keys.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -48,6 +49,7 @@ struct schedule_command {
     struct when when;
     struct tags tags;
     struct headers headers;
+    struct moments moments;
     struct backoff backoff;
     struct lapse_guard guard; /* without a key: there is none */
     char *stdin_body;         /* owned */
@@ -379,6 +381,18 @@ static const struct opt schedule_options[] = {
      "due at this time: 2026-12-24T18:00Z, with seconds and an offset "
      "2026-12-24T18:00:30.5+02:00, or @MS (Unix time in milliseconds); a time in the past "
      "means now"},
+    {"stage", 0, "DURATION,...", set_stages, AT(moments),
+     "a series: due as well so long after --in or --at, each of these, up to 32, such as 5d,6d,7d"},
+    {"every", 0, "DURATION", set_every, AT(moments),
+     "a series: due again and again, from --in or --at on, at least 100ms apart"},
+    {"until", 0, "TIME", set_until, AT(moments), "of a series: no moment is later"},
+    {"times", 0, "N", set_times, AT(moments),
+     "of a series: no more than so many moments, those that made no job included"},
+    {"catch-up", 0, "WHICH", set_catch_up, AT(moments),
+     "of --every: of the moments that passed while nobody listened run latest, the last one (the "
+     "default), all, or none, the last one if it is no older than --max-late, or a minute"},
+    {"no-overlap", 0, NULL, set_no_overlap, AT(moments),
+     "of a series: pass over a moment while an earlier job of it waits or runs"},
     {"tries", 0, "N", set_tries, AT(spec.tries),
      "runs before the job is dead, or forever; default 10"},
     {"backoff", 0, "HOW", set_backoff, AT(backoff),
@@ -592,7 +606,8 @@ static int check_attributes(const struct schedule_command *s)
 
     bytes += backoff_bytes(&s->backoff) + guard_bytes(&s->guard) + ms_bytes(s->spec.run_ms) +
              ms_bytes(s->spec.max_late_ms) + ms_bytes(s->spec.retry_for_ms) +
-             ms_bytes(s->spec.flags & LAPSE_CREATED) + ms_bytes(s->spec.keep_ms);
+             ms_bytes(s->spec.flags & LAPSE_CREATED) + ms_bytes(s->spec.keep_ms) +
+             moments_bytes(&s->spec);
 
     if (bytes > ATTRIBUTES_MAX) {
         return usage_errorf("tags, headers, --unique, --if and what else the record says of the "
@@ -624,7 +639,9 @@ static int schedule_send(struct oneshot *o)
 
 static int schedule_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct schedule_command s = {.spec = lapse_spec_init(), .guard = lapse_guard_init()};
+    struct schedule_command s = {.spec = lapse_spec_init(),
+                                 .guard = lapse_guard_init(),
+                                 .moments.series = lapse_series_init()};
     int rc = arguments_read(cmd, g, &s, args);
 
     if (rc) {
@@ -640,7 +657,8 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     s.spec.guard = s.guard.key ? &s.guard : NULL;
     schedule_backoff(&s.spec, &s.backoff);
     if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id)) ||
-        check_guard(&s) || check_unique(&s.spec) || check_attributes(&s)) {
+        check_guard(&s) || check_unique(&s.spec) || moments_read(&s.moments, &s.spec) ||
+        check_attributes(&s)) {
         return USAGE;
     }
 
@@ -665,7 +683,8 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 
 const struct command cmd_schedule = {
     .name = "schedule",
-    .usage = "QUEUE [--id ID] (--in DURATION | --at TIME) [BODY | -]",
+    .usage = "QUEUE [--id ID] (--in DURATION | --at TIME) [--stage DURATION,... | --every "
+             "DURATION] [BODY | -]",
     .summary = "add a job that becomes due later",
     .min = 1,
     .max = 2,
@@ -679,6 +698,8 @@ const struct command cmd_schedule = {
             "\n"
             "examples:\n"
             "  lapse schedule orders --id order-1 --in 30m 'cancel unless paid'\n"
+            "  lapse schedule trials --id trial-1 --in 23d --stage 5d,6d,7d\n"
+            "  lapse schedule cleanup --id hourly --in 1h --every 1h --no-overlap\n"
             "  lapse schedule reports --at 2026-12-24T18:00+01:00 - < body.bin\n"
             "  lapse schedule webhooks --in 0s --tries 20 --backoff 5s '{\"url\":\"...\"}'\n",
     .run = schedule_run,

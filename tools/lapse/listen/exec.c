@@ -36,7 +36,7 @@
 
 /* EX_DATAERR, by which a child says "never again"; after all other statuses but 0 it is retried. */
 enum { STATUS_FAIL = 65 };
-enum { JOB_VARIABLES = 6, VARIABLE_BYTES = 320, REASON_BYTES = 160, SPARE_FDS = 8 };
+enum { JOB_VARIABLES = 8, VARIABLE_BYTES = 320, REASON_BYTES = 160, SPARE_FDS = 8 };
 #define RETRY_S 0.2
 
 enum stage { PENDING, RUNNING, TERM_SENT, KILL_SENT, UNSETTLED };
@@ -322,10 +322,16 @@ static void add_job_variables(struct exec *x, const struct lapse_job *job,
     snprintf(v[4], VARIABLE_BYTES, "LAPSE_DUE_MS=%" PRId64, lapse_job_due_ms(job));
     snprintf(v[5], VARIABLE_BYTES, "LAPSE_LATE_MS=%.3f", (double)late_us / 1000);
 
-    for (size_t i = 0; i < JOB_VARIABLES; i++) {
+    size_t n = 6;
+    if (*lapse_job_series(job)) {
+        snprintf(v[n++], VARIABLE_BYTES, "LAPSE_SERIES=%s", lapse_job_series(job));
+        snprintf(v[n++], VARIABLE_BYTES, "LAPSE_STAGE=%u", lapse_job_stage(job));
+    }
+
+    for (size_t i = 0; i < n; i++) {
         x->env[x->env_n + i] = v[i];
     }
-    x->env[x->env_n + JOB_VARIABLES] = NULL;
+    x->env[x->env_n + n] = NULL;
 }
 
 static void child_watch(struct exec_child *c, int input)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands/moments.h"
+#include "cli/message.h"
+#include "cli/print.h"
+#include "cli/values.h"
+#include <string.h>
+
+/* ---- options ---- */
+static int add_stage(const struct opt *o, struct moments *m, char *value)
+{
+    struct lapse_series *s = &m->series;
+    int64_t before_ms = s->n_stages ? m->stages_ms[s->n_stages - 1] : 0;
+    int64_t ms;
+
+    if (s->n_stages == SERIES_STAGES_MAX) {
+        return usage_error("--stage", value, "is one too many: at most 32 are allowed");
+    }
+    if (set_duration(o, value, &ms)) {
+        return USAGE;
+    }
+    if (ms <= before_ms) {
+        return usage_error("--stage", value,
+                           "must be later than the one before, and than the due time");
+    }
+
+    m->stages_ms[s->n_stages++] = ms;
+    return 0;
+}
+
+int set_stages(const struct opt *o, char *value, void *field)
+{
+    struct moments *m = field;
+
+    m->stage = value;
+    m->series.stages_ms = m->stages_ms;
+    for (char *at = value; at;) {
+        char *comma = strchr(at, ',');
+
+        if (comma) {
+            *comma++ = '\0';
+        }
+        if (add_stage(o, m, at)) {
+            return USAGE;
+        }
+        at = comma;
+    }
+    return 0;
+}
+
+int set_every(const struct opt *o, char *value, void *field)
+{
+    struct moments *m = field;
+    int rc = set_duration(o, value, &m->series.every_ms);
+
+    m->every = value;
+    if (!rc && m->series.every_ms < SERIES_EVERY_MIN_MS) {
+        return usage_error("--every", value, "must be at least 100ms");
+    }
+    return rc;
+}
+
+int set_until(const struct opt *o, char *value, void *field)
+{
+    struct moments *m = field;
+    int rc = set_moment(o, value, &m->series.until_ms);
+
+    m->until = m->other = value;
+    if (!rc && m->series.until_ms <= 0) {
+        return usage_error("--until", value, "must be after 1970");
+    }
+    return rc;
+}
+
+int set_times(const struct opt *o, char *value, void *field)
+{
+    struct moments *m = field;
+
+    m->other = value;
+    return set_count(o, value, &m->series.times);
+}
+
+int set_catch_up(const struct opt *o, char *value, void *field)
+{
+    struct moments *m = field;
+
+    (void)o;
+    m->other = value;
+    for (enum lapse_catch_up i = LAPSE_CATCH_UP_LATEST; i <= LAPSE_CATCH_UP_NONE; i++) {
+        if (strcmp(value, catch_up_name(i)) == 0) {
+            m->series.catch_up = i;
+            return 0;
+        }
+    }
+    return usage_error("--catch-up", value, "must be latest, all or none");
+}
+
+int set_no_overlap(const struct opt *o, char *value, void *field)
+{
+    struct moments *m = field;
+
+    (void)o;
+    (void)value;
+    m->other = "";
+    m->series.no_overlap = 1;
+    return 0;
+}
+
+/* ---- what they come to ---- */
+static int check_moments(const struct moments *m, const struct lapse_spec *spec)
+{
+    if (m->stage && m->every) {
+        return usage_errorf("--stage and --every: a series has only one of them");
+    }
+    if (spec->on_conflict >= LAPSE_EARLIER) {
+        return usage_errorf("--on-conflict earlier, later and debounce only move a due time, and "
+                            "a series has several: use replace");
+    }
+    if (spec->id && strlen(spec->id) > SERIES_ID_MAX) {
+        return usage_errorf("the id of a series may have at most 238 characters, and this one has "
+                            "%zu: those of its jobs are longer",
+                            strlen(spec->id));
+    }
+    if (m->until && spec->due.at_ms > m->series.until_ms) {
+        return usage_errorf("--until %s is before the first moment, --at: there would be none",
+                            printable(m->until));
+    }
+    return 0;
+}
+
+int moments_read(struct moments *m, struct lapse_spec *spec)
+{
+    if (!m->stage && !m->every) {
+        return m->other ? usage_errorf("--until, --times, --catch-up and --no-overlap are of a "
+                                       "series: give --stage or --every, too")
+                        : 0;
+    }
+
+    spec->series = &m->series;
+    return check_moments(m, spec);
+}
+
+size_t moments_bytes(const struct lapse_spec *spec)
+{
+    char text[SERIES_TEXT_MAX];
+
+    return spec->series ? 3 + series_put(text, spec->series) + 3 + SERIES_OF_MAX : 0;
+}
