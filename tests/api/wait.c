@@ -71,6 +71,18 @@ static long long hears(struct flow *f, const char *queue)
                      "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]", queue);
 }
 
+/* One handle has made the job a, and another waits for its end and hears the channel. */
+static struct flow *start_waiting(struct ended *e)
+{
+    struct flow *f = start_unswept();
+    struct lapse *waits = open_unswept(f);
+
+    make(f, "a", HOUR);
+    await(waits, "a", e);
+    flow_poll(f, hears(f, "q") == 1);
+    return f;
+}
+
 FLOW_ALL_MODES(wait, tells_how_a_job_has_ended)
 {
     struct flow *f = flow_start(mode);
@@ -96,31 +108,21 @@ FLOW_ALL_MODES(wait, tells_how_a_job_has_ended)
 /* Nothing but the message can tell it: nobody looks for an hour. */
 Test(wait, hears_of_the_end_of_a_kept_job_from_another_process_without_a_sweep)
 {
-    struct flow *f = start_unswept();
-    struct lapse *waits = open_unswept(f);
     struct ended e = {.calls = 0};
+    struct flow *f = start_waiting(&e);
 
-    make(f, "a", HOUR);
-    await(waits, "a", &e);
-    flow_poll(f, hears(f, "q") == 1);
-    cr_assert_eq(flow_get(f, "q", "a", NULL), 0);
     cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
     flow_until(f, e.calls);
     cr_expect_eq(e.err, 0);
     cr_expect_eq(e.end, LAPSE_ENDED_CANCELLED);
-    flow_poll(f, hears(f, "q") <= 1);
     flow_end(f, "q");
 }
 
 Test(wait, hears_of_the_death_of_a_job_that_would_be_kept)
 {
-    struct flow *f = start_unswept();
-    struct lapse *waits = open_unswept(f);
     struct ended e = {.calls = 0};
+    struct flow *f = start_waiting(&e);
 
-    make(f, "a", HOUR);
-    await(waits, "a", &e);
-    flow_poll(f, hears(f, "q") == 1);
     cr_assert_eq(flow_kill(f, "q", "a", "why", NULL), 0);
     flow_until(f, e.calls);
     cr_expect_eq(e.err, 0);
@@ -202,14 +204,10 @@ Test(wait, that_only_looks_makes_no_connection)
 /* The end comes while nobody hears. */
 Test(wait, hears_of_an_end_that_was_published_while_the_connection_was_cut)
 {
-    struct flow *f = start_unswept();
-    struct lapse *waits = open_unswept(f);
     struct ended e = {.calls = 0};
+    struct flow *f = start_waiting(&e);
 
     flow_allow_log(f, "connection");
-    make(f, "a", HOUR);
-    await(waits, "a", &e);
-    flow_poll(f, hears(f, "q") == 1);
     redis_do(f->server, "CLIENT KILL TYPE pubsub");
     cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
     flow_until(f, e.calls);
