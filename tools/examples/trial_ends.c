@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DAY_MS = 20 };
+#define DAY_MS INT64_C(20)
 
 static void check(int err, const char *what)
 {
@@ -65,8 +65,7 @@ static void on_begun(struct lapse *l, int err, const struct lapse_job *job, void
 
 static void begin(struct lapse *l, struct account *account)
 {
-    static const int64_t after_ms[] = {INT64_C(5) * DAY_MS, INT64_C(6) * DAY_MS,
-                                       INT64_C(7) * DAY_MS};
+    static const int64_t after_ms[] = {5 * DAY_MS, 6 * DAY_MS, 7 * DAY_MS};
     struct lapse_series moments = lapse_series_init();
     struct lapse_spec trial = lapse_spec_init();
 
