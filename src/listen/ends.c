@@ -221,7 +221,7 @@ void ends_init(struct ends *e, struct node *node)
     list_init(&e->leaving);
     table_init(&e->names);
     timer_init(&e->tick, node->context->loop, on_tick, e);
-    pubsub_init(&e->pubsub, &node->endpoint, NULL, &events, e);
+    pubsub_init(&e->pubsub, &node->endpoint, CONN_ENDS, NULL, &events, e);
 }
 
 void ends_up(struct ends *e)

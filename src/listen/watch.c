@@ -406,7 +406,8 @@ void watches_init(struct watches *ws, struct script *script, struct alarms *alar
     canary_init(&ws->canary, node, on_silent, ws);
     list_init(&ws->all);
     table_init(&ws->names);
-    pubsub_init(&node->pubsub, &node->endpoint, by_keyspace ? NULL : KEYS_EXPIRED, &events, ws);
+    pubsub_init(&node->pubsub, &node->endpoint, CONN_SUBSCRIPTION,
+                by_keyspace ? NULL : KEYS_EXPIRED, &events, ws);
 }
 
 void watches_up(struct watches *ws)

@@ -257,7 +257,7 @@ static bool conn_ask_for_life(struct conn *c)
 {
     const char *ping = "PING";
 
-    if (c->role == CONN_SUBSCRIPTION) {
+    if (c->role == CONN_SUBSCRIPTION || c->role == CONN_ENDS) {
         return c->events->ask(c->arg);
     }
     return conn_command(c, NULL, 1, &ping, NULL);

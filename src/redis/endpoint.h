@@ -5,9 +5,10 @@
 #include "redis/address.h"
 #include "redis/hosts.h"
 
-/* What a connection is for. On one that subscribes other commands are not allowed, and on one that
- * waits for replicas they would wait as well. */
-enum conn_role { CONN_COMMANDS, CONN_SUBSCRIPTION, CONN_FENCE };
+/* What a connection is for. On those that subscribe other commands are not allowed, and on one that
+ * waits for replicas they would wait as well. Who waits for ends of jobs need not be a listener,
+ * nor have the right to hear what listeners do: so that is a subscription of its own. */
+enum conn_role { CONN_COMMANDS, CONN_SUBSCRIPTION, CONN_FENCE, CONN_ENDS };
 
 /* Where a Redis is, and whether it can be used: shared by all connections to it. */
 struct endpoint {

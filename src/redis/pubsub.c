@@ -190,8 +190,8 @@ static void on_pushed(void *arg, const struct redisReply *reply)
 }
 
 /* ---- what the owner calls ---- */
-void pubsub_init(struct pubsub *p, struct endpoint *endpoint, const char *pattern,
-                 const struct pubsub_events *events, void *arg)
+void pubsub_init(struct pubsub *p, struct endpoint *endpoint, enum conn_role role,
+                 const char *pattern, const struct pubsub_events *events, void *arg)
 {
     static const struct conn_events conn_events = {on_up,      on_down,   on_pushed,
                                                    on_refused, on_failed, on_ask};
@@ -201,7 +201,7 @@ void pubsub_init(struct pubsub *p, struct endpoint *endpoint, const char *patter
     list_init(&p->leaving);
     table_init(&p->names);
     table_init(&p->leaving_names);
-    conn_init(&p->conn, endpoint, CONN_SUBSCRIPTION, &conn_events, p);
+    conn_init(&p->conn, endpoint, role, &conn_events, p);
 }
 
 void pubsub_add(struct pubsub *p, struct channel *ch, const char *name, const char *pattern)

@@ -54,8 +54,8 @@ struct pubsub {
     bool ending;        /* the connection is about to be closed: no need to unsubscribe */
 };
 
-void pubsub_init(struct pubsub *p, struct endpoint *endpoint, const char *pattern,
-                 const struct pubsub_events *events, void *arg);
+void pubsub_init(struct pubsub *p, struct endpoint *endpoint, enum conn_role role,
+                 const char *pattern, const struct pubsub_events *events, void *arg);
 
 /* Subscribes to a channel. The first one starts the connection: who schedules only needs none. */
 void pubsub_add(struct pubsub *p, struct channel *ch, const char *name, const char *pattern);

@@ -77,7 +77,8 @@ void report_silent(const struct report *r)
 {
     static const char *const of_what[] = {[CONN_COMMANDS] = "",
                                           [CONN_SUBSCRIPTION] = " to the subscription",
-                                          [CONN_FENCE] = " to WAIT"};
+                                          [CONN_FENCE] = " to WAIT",
+                                          [CONN_ENDS] = " to the subscription to ends of jobs"};
     const struct lapse_options *options = &r->endpoint->context->options;
     bool waits = r->role == CONN_FENCE;
     long long silence_ms = options->reply_ms + (waits ? options->replicas_ms : 0);
@@ -147,7 +148,8 @@ void report_up(const struct report *r, bool again)
 {
     static const char *const for_what[] = {[CONN_COMMANDS] = "",
                                            [CONN_SUBSCRIPTION] = " for expiry events",
-                                           [CONN_FENCE] = " for WAIT"};
+                                           [CONN_FENCE] = " for WAIT",
+                                           [CONN_ENDS] = " for ends of jobs"};
     struct endpoint *e = r->endpoint;
     struct log *log = report_log_of(r);
     char at[PLACE];

@@ -2,6 +2,7 @@
 /* lapse_wait(): who waits for the end of a job hears of it. */
 #include "allocations.h"
 #include "handler.h"
+#include "proxy.h"
 #include "states.h"
 
 enum { HOUR = 3600000 };
@@ -212,6 +213,38 @@ Test(wait, hears_of_an_end_that_was_published_while_the_connection_was_cut)
     cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
     flow_until(f, e.calls);
     cr_expect_eq(e.err, 0);
+    flow_end(f, "q");
+}
+
+/* The subscription is dead without an error, and only its heartbeat can show that. */
+Test(wait, hears_again_where_its_connection_was_dead_without_a_word)
+{
+    struct flow *f = start_unswept();
+    struct proxy *proxy = proxy_start(f->server);
+    struct lapse_options opts = flow_options(f);
+    struct ended e = {.calls = 0};
+
+    opts.url = proxy->url;
+    opts.sweep_ms = HOUR;
+    opts.reply_ms = 3500;
+    struct lapse *waits = flow_open(f, &opts);
+    flow_allow_log(f, "no answer from Redis");
+    flow_allow_log(f, "for ends of jobs");
+    make(f, "a", HOUR);
+    await(waits, "a", &e);
+    flow_poll(f, hears(f, "q") == 1);
+
+    proxy_swallow_conn(proxy, 2);
+    proxy_swallow(proxy, true);
+    flow_until(f, flow_logged(f, "to the subscription to ends of jobs") == 1);
+    flow_until(f, flow_logged(f, "connected again to Redis") == 1);
+    cr_assert_eq(e.calls, 0);
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    flow_until(f, e.calls);
+    cr_expect_eq(e.end, LAPSE_ENDED_CANCELLED);
+
+    flow_close(f, waits, 0);
+    proxy_stop(proxy);
     flow_end(f, "q");
 }
 

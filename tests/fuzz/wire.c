@@ -20,7 +20,7 @@ static unsigned accepted, ended; /* callbacks to come, and those that came */
 static struct lapse_job *held[HELD];
 static unsigned n_held;
 enum { PLAIN = SCRIPT_COUNT }; /* a command that runs no script */
-enum { CONNS = CONN_FENCE + 1 };
+enum { CONNS = CONN_ENDS + 1 };
 static struct conn *conns[CONNS]; /* by their roles */
 static struct sent {
     unsigned char scripts[4096]; /* of the calls, in order */
@@ -565,7 +565,11 @@ static int ask(struct lapse *l, unsigned how)
         return lapse_schedule(l, &s, on_answer, NULL);
     case 2: return lapse_cancel(l, "q", id, 0, on_answer, NULL);
     case 3: return lapse_reschedule(l, "q", id, due, 0, on_answer, NULL);
-    case 4: return lapse_get(l, "q", id, on_answer, NULL);
+    case 4:
+        if (how & 128) {
+            return lapse_wait(l, "q", id, how / 32 * 100, on_answer, NULL);
+        }
+        return lapse_get(l, "q", id, on_answer, NULL);
     case 5: return lapse_depth(l, "q", on_depth, NULL);
     case 6: return lapse_list(l, "q", LAPSE_RUNNING, NULL, 1 + how / 8, on_list, NULL);
     default: break;
@@ -607,7 +611,7 @@ static void step(struct lapse *l)
     switch (what % 8) {
     case 0:
     case 1: answer(fence && how & 8 ? fence : conns[CONN_COMMANDS], what % 8); break;
-    case 2: publish(subscription, eat_byte(&in)); break;
+    case 2: publish(how & 8 ? conns[CONN_ENDS] : subscription, eat_byte(&in)); break;
     case 3:
         if (fence && how & 4) {
             lose(fence, how & 2 ? LAPSE_ELOST : LAPSE_ETIMEOUT);

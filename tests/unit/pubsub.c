@@ -53,7 +53,7 @@ static void start(void)
 
     s.context.loop = ev_loop_new(0);
     s.endpoint.context = &s.context;
-    pubsub_init(&s.pubsub, &s.endpoint, "pattern", &events, NULL);
+    pubsub_init(&s.pubsub, &s.endpoint, CONN_SUBSCRIPTION, "pattern", &events, NULL);
     pubsub_add(&s.pubsub, &s.channel, "c", NULL);
 }
 
