@@ -49,6 +49,9 @@ unsigned flow_rank(struct flow *f, const char *queue, const char *name)
 void flow_heard(struct flow *f)
 {
     uint64_t before = flow_stats(f->l).foreign_events;
+
+    /* a job may run before that: it is touched, or its notice says that it is due */
+    flow_poll(f, redis_int(f->server, "PUBSUB NUMPAT") > 0);
     redis_do(f->server, "SET nobodys 1 PX 1");
     /* to be looked at makes it expire, too */
     flow_poll(f, redis_int(f->server, "EXISTS nobodys") == 0);
