@@ -305,7 +305,8 @@ Test(series, is_cancelled_with_its_jobs_that_wait)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct moments m = {.w = {.f = f, .way = FLOW_RETRY, .delay_ms = HOUR, .reason = "no"}};
-    struct lapse_series s = stages();
+    static const int64_t after_ms[] = {1, HOUR};
+    struct lapse_series s = {.size = sizeof s, .stages_ms = after_ms, .n_stages = 2};
     struct flow_job told;
 
     listen(f, &m);
