@@ -57,7 +57,7 @@ LAPSE_API int lapse_sync_kill(struct lapse_sync *s, const char *queue, const cha
 LAPSE_API int lapse_sync_get(struct lapse_sync *s, const char *queue, const char *id,
                              int64_t timeout_ms, struct lapse_job **out);
 /* Waits for the end of a job, as lapse_wait() does, at most wait_ms (0 to 3651 days). ETIMEOUT: it
- * has not ended. */
+ * has not ended. EDOWN: Redis could not be asked when the time was over. */
 LAPSE_API int lapse_sync_wait(struct lapse_sync *s, const char *queue, const char *id,
                               int64_t wait_ms, struct lapse_job **out);
 

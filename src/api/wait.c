@@ -7,10 +7,10 @@ struct wait {
     struct job_call call;
     struct end_waiter waiter;
     struct timer limit;
-    bool asking; /* a get is under way */
-    bool again;  /* and the job may have ended since */
-    bool is_over;
-    int over_err; /* what it ends with, unless the job has ended */
+    bool asking;  /* a get is under way */
+    bool again;   /* and the job may have ended since */
+    bool is_over; /* it is no waiter any more, and ends with the next answer */
+    bool is_closed;
 };
 
 static void wait_end(struct wait *w, int err)
@@ -20,32 +20,6 @@ static void wait_end(struct wait *w, int err)
         ends_remove(&w->waiter);
     }
     job_call_end(&w->call, err);
-}
-
-/* It waits no longer. A get that is under way is answered first. */
-static void wait_stop(struct wait *w, int err)
-{
-    w->over_err = err;
-    w->is_over = true;
-    if (!w->asking) {
-        wait_end(w, err);
-    }
-}
-
-static void on_limit(void *arg)
-{
-    struct wait *w = arg;
-
-    ends_remove(&w->waiter);
-    wait_stop(w, LAPSE_ETIMEOUT);
-}
-
-static void on_closed(struct end_waiter *waiter)
-{
-    struct wait *w = CONTAINER(waiter, struct wait, waiter);
-
-    timer_stop(&w->limit);
-    wait_stop(w, LAPSE_ECLOSED);
 }
 
 /* Redis has not said what became of the job, and may do so later. */
@@ -80,23 +54,51 @@ static void on_got(struct job_request *r, int err, const struct job_row *row)
     w->asking = false;
     if (!err && has_ended(row)) {
         wait_end(w, job_call_read_with_body(&w->call, row));
+    } else if (w->is_closed) {
+        wait_end(w, LAPSE_ECLOSED);
     } else if (err && !goes_on(err)) {
         wait_end(w, err);
-    } else if (w->is_over) {
-        wait_end(w, w->over_err);
     } else if (!err && w->again) {
+        wait_ask(w);
+    } else if (w->is_over) {
+        wait_end(w, err ? LAPSE_EDOWN : LAPSE_ETIMEOUT);
+    }
+}
+
+static void wait_look(struct wait *w)
+{
+    if (w->asking) {
+        w->again = true;
+    } else {
         wait_ask(w);
     }
 }
 
 static void on_look(struct end_waiter *waiter)
 {
+    wait_look(CONTAINER(waiter, struct wait, waiter));
+}
+
+/* It may have ended since the last look. */
+static void on_limit(void *arg)
+{
+    struct wait *w = arg;
+
+    ends_remove(&w->waiter);
+    w->is_over = true;
+    wait_look(w);
+}
+
+/* A get that is under way is answered first. */
+static void on_closed(struct end_waiter *waiter)
+{
     struct wait *w = CONTAINER(waiter, struct wait, waiter);
 
-    if (w->asking) {
-        w->again = true;
-    } else {
-        wait_ask(w);
+    timer_stop(&w->limit);
+    w->is_over = true;
+    w->is_closed = true;
+    if (!w->asking) {
+        wait_end(w, LAPSE_ECLOSED);
     }
 }
 
@@ -118,7 +120,6 @@ int lapse_wait(struct lapse *l, const char *queue, const char *id, int64_t wait_
     timer_init(&w->limit, l->context.loop, on_limit, w);
     w->waiter = (struct end_waiter){.look = on_look, .closed = on_closed};
     w->is_over = wait_ms == 0;
-    w->over_err = LAPSE_ETIMEOUT;
 
     if (!w->is_over) {
         err = ends_add(&l->ends, &w->waiter, c->request.queue, c->request.id);

@@ -184,6 +184,43 @@ Test(wait, that_is_over_is_etimeout)
     flow_end(f, "q");
 }
 
+/* Nothing is published of it, and no sweep comes before the limit. */
+Test(wait, that_is_over_looks_once_more_before_it_says_so)
+{
+    struct flow *f = start_unswept();
+    struct ended e = {.calls = 0};
+
+    make(f, "a", 0);
+    cr_assert_eq(lapse_wait(f->l, "q", "a", 300, on_ended, &e), 0);
+    flow_poll(f, hears(f, "q") == 1);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), 0); /* what the channel led to is answered */
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    flow_until(f, e.calls);
+    cr_expect_eq(e.err, LAPSE_ENOENT);
+    flow_end(f, "q");
+}
+
+Test(wait, of_which_redis_could_not_be_asked_says_that)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    struct ended e[2] = {{.calls = 0}};
+
+    opts.reply_ms = 50;
+    flow_allow_log(f, "Redis");
+    server_kill9(f->server);
+    f->l = flow_open(f, &opts);
+    cr_assert_eq(lapse_wait(f->l, "q", "a", 0, on_ended, &e[0]), 0);
+    cr_assert_eq(lapse_wait(f->l, "q", "a", 100, on_ended, &e[1]), 0);
+    flow_until(f, e[0].calls && e[1].calls);
+    cr_expect_eq(e[0].err, LAPSE_EDOWN);
+    cr_expect_eq(e[1].err, LAPSE_EDOWN);
+    flow_close(f, f->l, 0);
+    f->l = NULL;
+    server_restart(f->server);
+    flow_end(f);
+}
+
 Test(wait, that_only_looks_makes_no_connection)
 {
     struct flow *f = start_unswept();
