@@ -213,6 +213,21 @@ Test(kept, is_deleted_by_a_cancel_of_all_that_are)
     RUN("cancel_all", "0 4 '' '' 0 100 '' 0", "[U+10000 0 0 '']");
 }
 
+/* They are gone for who asks, and take no place among those that may be deleted. */
+Test(kept, is_not_deleted_when_its_time_is_over)
+{
+    given("schedule", "0 a +5 0 " KEEP " b +5 0 " KEEP " c +5 0 " KEEP);
+    given("cancel", "0 a 0 b 0");
+    now_at(1);
+    given("cancel", "0 c 0");
+    now_at(60000);
+    RUN("cancel_all", "0 4 '' '' 0 1 '' 0", "[U+60000000 1 0 '']");
+    RUN("depth", "0", "[U+60000000 0 0 0 0 0]");
+    RUN("cancel_all", "0 4 '' '' 0 100 '' 0", "[U+60000000 0 0 '']");
+    given("sweep", "0");
+    KEYS("");
+}
+
 Test(kept, is_deleted_a_hundred_at_a_time)
 {
     char *ids = text("0");

@@ -12,7 +12,7 @@
 -- which it was not asked before. A renewal moves a job on in its set, so they are asked wherever
 -- they are.
 --
--- USES    attempts marks next ranks rows tagged tokens
+-- USES    attempts marks next ranks rows sets tagged tokens
 
 local SETS = { DUE, RUN, DEAD, KEPT } -- by state
 
@@ -77,6 +77,7 @@ local function selection_has(walk, job, text)
   local reason = attempt and attempt.reason or ''
   if walk.state ~= 0 and job.state ~= walk.state then return false end
   if before_ms > 0 and time_of(job.score) >= before_ms then return false end
+  if is_past(job.set, time_of(job.score)) then return false end
   if not string.find(reason, ARGV[4], 1, true) then return false end
 
   local is_left = job.state == RUNNING and not walk.asks
