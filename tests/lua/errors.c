@@ -6,7 +6,7 @@ SCRIPTS(errors);
 
 #define ASKS "\\02\\00\\03e\\015"        /* and all is default */
 #define ONE_TRY "\\02\\01\\01\\03e\\015" /* one try */
-#define RUNS(token, try, more) "2 U+" token " me " try " 10 "
+#define NOT_READ "stored data is in a format this version cannot read"
 
 /* r runs, by U+1; its attempt says r=0. */
 static void running(const char *record)
@@ -133,6 +133,26 @@ Test(errors, a_reason_is_cut_at_200_bytes)
             cr_assert_geq(kept, len < 199 ? 0 : 199, "%d %s: %d", n, reason[i].tail, kept);
         }
     }
+}
+
+/* As that may be of a newer version. */
+Test(errors, of_a_job_that_dies_as_its_record_cannot_be_read_stay)
+{
+    static const char *const settings[] = {"paused=", "forward=list"};
+
+    for (size_t i = 0; i < 2; i++) {
+        running_again();
+        given("retry", "0 me r U+2 0 x");
+        ask("HSET s:{q}:jobs r %b", "\3", (size_t)1);
+        given("configure", text("0 %s", settings[i]));
+        given("claim", "0 me 1000 100");
+        cr_assert_eq(redis_int(redis, "ZCARD s:{q}:dead"), 1);
+        ERRORS(text("'T 1 7 one twoT 2 1 xT 2 %zu " NOT_READ "'", strlen(NOT_READ)));
+        cr_assert_eq(run("check", "0 errors 0 10")->elements, 5);
+        given("cancel", "0 r 0");
+        cr_assert_eq(redis_int(redis, "EXISTS s:{q}:errors"), 0, "%s", settings[i]);
+    }
+    ask("FLUSHALL");
 }
 
 /* Whatever other programs have put there. */

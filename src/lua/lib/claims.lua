@@ -63,6 +63,7 @@ local function claim_jobs(token, ids, dues, extra)
       local by, try, reason = before.token, before.try, before.reason
       local verdict, more
       if attributes and not goes then verdict, more = verdict_of(attributes, due_ms, before) end
+      if before.more and not len then more = failures_noted(before) end
       if before.more and has_report(before) then more = report_noted(more) end
 
       if not record or goes or verdict == SKIPPED then life_ends(id, before) end

@@ -60,6 +60,12 @@ local function failure_by(id, more, try, reason)
   return attempt.more
 end
 
+-- What the attempt says of them of a job whose record cannot be read: the same as before.
+local function failures_noted(attempt)
+  local asks = attempt_more(attempt, 'r')
+  return asks and 'r=' .. asks
+end
+
 -- Before the first write.
 local function failures_check()
   if #failures_new > 0 then check_hash(FAILURES) end

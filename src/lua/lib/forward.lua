@@ -75,7 +75,7 @@ local function forward_read(ids, dues, token)
   local function refuse(id, due_ms, record, verdict, before, tries, more, child)
     local text = ''
     if verdict ~= SKIPPED then
-      if more then more = failure_by(id, more, before.try, verdict) end
+      if more then more = failure_by(id, more, before.try, verdict or NOT_READ) end
       text = attempt_words(before.token .. ' ' .. ARGV[2], before.try, tries or 0, decimal(now_us),
         due_ms, verdict or NOT_READ, more)
       if child then spawned.stores(child) end
@@ -112,6 +112,7 @@ local function forward_read(ids, dues, token)
         if child then before, bytes = NO_ATTEMPT, bytes + #record end
       end
       if attributes and not goes then verdict, more = verdict_of(attributes, due_ms, before) end
+      if before.more and not len then more = failures_noted(before) end
       if before.more and has_report(before) then more = report_noted(more) end
 
       if len and not verdict and not goes then
