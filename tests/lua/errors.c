@@ -112,26 +112,35 @@ Test(errors, the_last_five_are_kept)
     ERRORS("'T 3 1 dT 4 1 eT 5 1 fT 6 1 gT 7 1 h'");
 }
 
-/* At the end of a character: \c3\a9 is one. */
+/* At the end of a character: \c3\a9 is one, and so is \f0\9f\98\80; \80 alone is none. */
 Test(errors, a_reason_is_cut_at_200_bytes)
 {
     static const struct {
         const char *tail;
-        int kept;
-    } reason[] = {{"", 200}, {"b", 200}, {"bb", 200}, {"\\c3\\a9", 200}, {"b\\c3\\a9", 200}};
-    char a[300];
+        int n_before, kept;
+    } reason[] = {
+        {"", 199, 199},
+        {"", 200, 200},
+        {"b", 200, 200},
+        {"\\c3\\a9", 198, 200},
+        {"\\c3\\a9", 199, 199},
+        {"\\c3\\a9", 200, 200},
+        {"\\f0\\9f\\98\\80", 196, 200},
+        {"\\f0\\9f\\98\\80", 197, 197},
+        {"\\f0\\9f\\98\\80", 199, 199},
+        {"\\80\\80\\80\\80\\80", 196, 200},
+    };
+    char a[201];
 
-    for (int n = 195; n <= 200; n++) {
-        memset(a, 'a', (size_t)n);
-        a[n] = '\0';
-        for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
-            int len = n + (int)(strlen(reason[i].tail) + 2) / 3;
-            running(ASKS);
-            given("fail", text("0 me r U+1 '%s%s'", a, reason[i].tail));
-            int kept = (int)redis_int(redis, "HSTRLEN s:{q}:errors r") - 13 - 1 - 2 - 4;
-            cr_assert_leq(kept, 200);
-            cr_assert_geq(kept, len < 199 ? 0 : 199, "%d %s: %d", n, reason[i].tail, kept);
-        }
+    for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
+        memset(a, 'a', (size_t)reason[i].n_before);
+        a[reason[i].n_before] = '\0';
+        running(ASKS);
+        given("fail", text("0 me r U+1 '%s%s'", a, reason[i].tail));
+        int numbers = (int)strlen(moments("T 1 200")) + 1;
+        int kept = (int)redis_int(redis, "HSTRLEN s:{q}:errors r") - numbers;
+        cr_expect_eq(kept, reason[i].kept, "%d and %s: %d", reason[i].n_before, reason[i].tail,
+                     kept);
     }
 }
 
