@@ -84,9 +84,10 @@ static int job_ask_wait(struct call *c)
 }
 
 /* ---- the calls ---- */
+/* The struct of an older caller may end behind the flags. */
 static bool job_wants_copies(const struct lapse_spec *spec)
 {
-    return spec && spec->size >= sizeof *spec &&
+    return spec && spec->size >= offsetof(struct lapse_spec, max_wait_ms) &&
            (spec->replicas > 0 || (spec->flags & LAPSE_FSYNC) != 0);
 }
 

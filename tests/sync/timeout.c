@@ -119,6 +119,26 @@ Test(timeout, of_0_is_long_enough_to_hear_that_too_few_have_it)
     waiting_end(&w, "q");
 }
 
+/* It was built when the struct ended behind its flags. */
+Test(timeout, of_0_is_long_enough_for_an_older_caller_too)
+{
+    struct waiting w;
+    struct lapse_spec spec = lapse_spec_init();
+
+    waiting_bare(&w);
+    w.options.reply_ms = 1000;
+    w.options.replicas_ms = 4000;
+    w.s = waiting_open(&w);
+    spec.size = offsetof(struct lapse_spec, max_wait_ms);
+    spec.queue = "q";
+    spec.id = "a";
+    spec.due = lapse_in(HOUR);
+    spec.replicas = 1;
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, NULL), LAPSE_EALONE);
+    redis_do(w.server, "DEL lapse:{q}:fence");
+    waiting_end(&w, "q");
+}
+
 /* ---- a loop that stands still ---- */
 struct blocker {
     atomic_bool blocks, blocked;
