@@ -457,6 +457,45 @@ Test(next, of_large_records_an_end_answers_as_many_as_one_call_may_move)
     free(large);
 }
 
+/* A record is read to free the key and the tags of a job that dies. */
+Test(next, of_large_records_as_many_die_as_one_call_may_read)
+{
+    static const struct ending one[] = {{"fail", " why"}, {"retry", " '' why"}};
+    static const char record[] = "\\02\\01\\01\\04T\\02aa"; /* one try, a tag */
+    char *large = calloc(100001, 1);
+
+    memset(large, 'x', 100000);
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
+        char *args = text("0 me");
+        ask("FLUSHALL");
+        now_at(0);
+        for (int j = 0; j < 4; j++) {
+            given("schedule", text("0 %c +0 0 %s%s", 'a' + j, record, large));
+        }
+        for (int j = 0; j < 4; j++) {
+            given("claim", text("0 me 1000 0 %c", 'a' + j));
+            args = text("%s %c U+%d%s", args, 'a' + j, j + 1, one[i].args);
+        }
+        redisReply *r = run(one[i].script, args);
+        cr_assert_eq(r->elements, 1 + 3, "%s: %s", one[i].script, show(r));
+        cr_assert_eq(redis_int(redis, "ZCARD s:{q}:dead"), 3);
+
+        now_at(1000);
+        RUN("sweep", "0", "[U+1000000 1 1 0 0]");
+    }
+
+    ask("FLUSHALL");
+    for (int j = 0; j < 4; j++) {
+        given("schedule", text("0 %c +0 0 %s%s", 'a' + j, record, large));
+        given("claim", text("0 me 1000 0 %c", 'a' + j));
+    }
+    now_at(2000);
+    RUN("sweep", "0", "[U+2000000 3 3 1 0]");
+    RUN("sweep", "0", "[U+2000000 1 1 0 0]");
+    ask("FLUSHALL");
+    free(large);
+}
+
 Test(next, a_selection_by_a_tag_finds_a_job_whose_lease_is_over_by_its_new_record)
 {
     running_and("0 r +1070 3 " TAG_A);

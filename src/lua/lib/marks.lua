@@ -87,6 +87,7 @@ local function marked_dies(id, attempt)
 
   local record = call('HGET', JOBS, id)
   local _, _, _, _, attributes = record_header(record or '')
+  next_read(record)
   key_entry(marked_entries, id, record)
   death_note(id, attributes)
 end
