@@ -120,18 +120,31 @@ class Source:
     def entries(self, label):
         """The lines of ARGV or RETURNS: a list of (name, comment), and of what follows per job.
 
-        Lines that stand further in are comments on names of the line above them.
+        Lines that stand further in are comments on names of the line above them; or they go on with
+        it, if it has an open parenthesis, or they begin with |; or with a comment, if they stand
+        further in than its name. Others are sentences about all of it.
         """
-        single, per_job, comments = [], [], {}
+        single, per_job, comments, last = [], "", {}, None
         for line in self.head[label]:
-            name, _, comment = line.strip().partition(" ")
+            text = line.strip()
+            comment = re.fullmatch(r" {2,4}(\S+) {2,}(.*)", line)
             if line.startswith("then per "):
-                per_job = re.split(", (?![^(]*\\))| \\| ", line.split(": ", 1)[1])
-            elif line.startswith(" "):
-                comments[name] = comment.strip()
-            else:
-                single.append((name, comment.strip()))
-        return single, [(name, comments.get(name, "")) for name in per_job]
+                per_job = text.split(": ", 1)[1]
+            elif per_job and (text.startswith("| ") or per_job.count("(") > per_job.count(")")):
+                per_job += " " + text
+            elif comment:
+                last = comment[1]
+                comments[last] = comment[2]
+            elif not line.startswith(" "):
+                name, _, rest = text.partition(" ")
+                single.append([name, rest.strip()])
+            elif line.startswith("    ") and last:
+                comments[last] += " " + text
+            elif line.startswith("    ") and single:
+                single[-1][1] += " " + text
+        names = re.split(r", (?![^(]*\))| \| ", per_job) if per_job else []
+        return ([(name, comment) for name, comment in single],
+                [(name, comments.get(name, "")) for name in names])
 
 
 def statements_of(lines):
