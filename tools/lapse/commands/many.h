@@ -34,11 +34,11 @@ struct many {
     uint64_t n; /* jobs of the selection that were changed so far */
 };
 
-#define MANY_STATE                                                                     \
-    {                                                                                  \
-        "state", 's', "STATE", set_state, offsetof(struct many, state),                \
-            "all jobs of a state: waiting, dead, kept (which lapse cancel frees), or " \
-            "running (which are only counted, without --running)"                      \
+#define MANY_STATE                                                                    \
+    {                                                                                 \
+        "state", 's', "STATE", set_state, offsetof(struct many, state),               \
+            "all jobs of a state: waiting, dead, kept (of lapse cancel alone, which " \
+            "frees them), or running (which are only counted, without --running)"     \
     }
 #define MANY_TAG                                                                       \
     {                                                                                  \
@@ -50,11 +50,11 @@ struct many {
         "reason", 0, "TEXT", set_text, offsetof(struct many, reason),            \
             "of these, those whose reason has this part, as lapse list shows it" \
     }
-#define MANY_BEFORE                                                              \
-    {                                                                            \
-        "before", 0, "TIME", set_before, offsetof(struct many, before_ms),       \
-            "of these, those that were due, or died, before this time: as --at " \
-            "of lapse schedule"                                                  \
+#define MANY_BEFORE                                                             \
+    {                                                                           \
+        "before", 0, "TIME", set_before, offsetof(struct many, before_ms),      \
+            "of these, those that were due, or died, or are kept until before " \
+            "this time: as --at of lapse schedule"                              \
     }
 #define MANY_LIMIT                                                                            \
     {                                                                                         \

@@ -264,9 +264,10 @@ const struct command cmd_report = {
     .max = 3,
     .opts = report_options,
     .text = "Keeps a report beside a job, by the token that its claim printed, in the place of\n"
-            "the one before; lapse get shows it. It stays when the job is tried again, and\n"
-            "goes when the job is done or gone. Prints the same as lapse done. With the token\n"
-            "of a claim that is over nothing changes (exit code 1).\n"
+            "the one before; lapse get shows it. It stays when the job is tried again or is\n"
+            "dead, and goes when the job is done, unless it is kept then (lapse schedule --keep).\n"
+            "Prints the same as lapse done. With the token of a claim that is over nothing\n"
+            "changes (exit code 1).\n"
             "\n"
             "examples:\n"
             "  echo '40 of 100' | lapse report orders order-1 1790000000000001 --report -\n",
@@ -281,8 +282,8 @@ const struct command cmd_done = {
     .max = 3,
     .opts = done_options,
     .text = "Ends a job, by the token that its claim printed, and prints one JSON object:\n"
-            "queue, id, token, settled. With the token of a claim that is over nothing\n"
-            "changes (exit code 1).\n"
+            "queue, id, token, settled. A report is known as long as the job is (lapse schedule\n"
+            "--keep). With the token of a claim that is over nothing changes (exit code 1).\n"
             "\n"
             "examples:\n"
             "  lapse done orders order-1 1790000000000001\n"
