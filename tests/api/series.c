@@ -178,11 +178,13 @@ Test(series, of_listeners_that_are_killed_has_one_job_a_moment)
     o.lease_ms = 1000;
     o.sweep_ms = 1000;
     s.catch_up = LAPSE_CATCH_UP_ALL;
-    for (int i = 0; i < CREW; i++) {
-        crew[i] = listener_start(r, "q", &o, i ? LISTENER_SETTLES : LISTENER_DIES);
-    }
+    crew[0] = listener_start(r, "q", &o, LISTENER_DIES);
     f->l = flow_open(f, NULL);
     cr_assert_eq(schedule(f, "a", EVERY, &s, NULL), 0);
+    flow_poll(f, r->n == 1);
+    for (int i = 1; i < CREW; i++) {
+        crew[i] = listener_start(r, "q", &o, LISTENER_SETTLES);
+    }
     for (int i = 0; i < KILLS; i++) {
         long n = r->n;
         flow_poll(f, r->n > n + 2);
