@@ -50,7 +50,6 @@ Test(f12, a_quarter_of_a_megabit, .timeout = 300)
     struct server *s = server_start_tcp(NULL);
     struct work_opts o = opts(fault_n(60, 1000), 8);
     o.lapse.url = s->tcp_url;
-    o.lapse.reply_ms = 20000; /* the texts of claim and touch alone take 3 s, for each listener */
     net_do("tc qdisc add dev lo root tbf rate 256kbit burst 4kb latency 400ms");
     struct verdict v = work_end(work_start(s, &o), 240000);
     row("tbf: 256 kbit/s for all together", &o, &v);

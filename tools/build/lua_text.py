@@ -5,9 +5,15 @@ Redis makes each function of a script again in each call, with whatever the func
 0.3 us each, while a script in all takes about 10 us. So a constant number stands where it is used; a
 function that is called once, or has one line, stands where it is called, if its arguments are names;
 and a function that only one other needs stands within that one, and is made when that one is called.
+
+At last its variables get short names, and its lines no margins: where the wire carries 256 kbit/s, a
+text of 45 KB takes 1.4 s, and that of many listeners at once as many times as long.
 """
 import functools
+import itertools
 import re
+import string
+from collections import Counter
 
 # a comment, a text, or a name (also all arguments, "..."); not the field of a table, nor the key of one
 TOKEN = re.compile(
@@ -20,6 +26,17 @@ DECLARED = re.compile(
     r"\blocal (?:function )?([\w, ]+)|\bfor ([\w, ]+?) (?:in|=)|\bfunction ?\w*\(([\w, ]*)\)"
 )
 MAIN = "main"
+# of what tells a variable from the key of a table
+PIECE = re.compile(rf"{TOKEN.pattern}|[][(){{}}]")
+EQUALS = re.compile(r"\s*=(?!=)")
+OPENING = ["(", "[", "{", "function", "then", "do", "repeat", "else"]
+CLOSING = [")", "]", "}", "end", "until", "elseif", "else"]
+# what Lua and Redis give names to: who declares one of these hides it, and it stays as it is; and the
+# name of what nobody uses
+KEYWORDS = """and break do else elseif end false for function if in local nil not or repeat return then
+    true until while""".split()
+GIVEN = """KEYS ARGV redis string table math cjson type next select pairs ipairs tonumber tostring unpack
+    error pcall assert _""".split()
 
 
 @functools.cache
@@ -237,3 +254,45 @@ def cheaper(statements):
     """The statements of a script, so that they cost less; the last one runs main."""
     statements = repeated(without_procedure, without_numbers(statements))
     return with_last_written_out(repeated(with_one_nested, statements))
+
+
+def places_of_variables(code):
+    """Where the variables that the code declares are named. A name is a key and no variable where an
+    equals sign follows it, and an open brace or a comma within braces precedes it."""
+    names = declared_in(code) - set(GIVEN)
+    opened, before, end = [], "", 0
+    for piece in PIECE.finditer(code):
+        text = piece[0]
+        before = code[end : piece.start()].rstrip()[-1:] or before
+        end = piece.end()
+        if text in CLOSING:
+            opened.pop()
+        if text in OPENING:
+            opened.append(text)
+        elif text in names and not (
+            opened[-1:] == ["{"] and before in ["{", ","] and EQUALS.match(code, end)
+        ):
+            yield piece
+        before = text
+
+
+def short_names(taken):
+    letters = string.ascii_letters
+    longer = map("".join, itertools.product(letters, letters + string.digits))
+    return (name for name in itertools.chain(letters, longer) if name not in taken)
+
+
+def shortened(code):
+    """The text of a script, with the shortest names for the variables that it names most often. What
+    was a line stays one: the number of a line in an error of Redis leads to the text before."""
+    places = list(places_of_variables(code))
+    names = Counter(piece[0] for piece in places)
+    short = dict(zip(
+        (name for name, _ in names.most_common()),
+        short_names(set(KEYWORDS + GIVEN) | names_in(code)),
+    ))
+    out, at = [], 0
+    for piece in places:
+        out += [code[at : piece.start()], short[piece[0]]]
+        at = piece.end()
+    return re.sub("^ +", "", "".join([*out, code[at:]]), flags=re.M)

@@ -3,6 +3,7 @@
 """scripts.py build LUA OUT: writes what is made of the scripts in the folder LUA.
 
 OUT/lua/NAME.lua      the text that Redis gets
+OUT/lua/long/NAME.lua the same, line by line, with the names that stand in LUA
 OUT/lua/keys          a line a script: NAME, the keys that it reads, "writes", those that it writes
 OUT/script_facts.h    what C knows of the library's scripts: enum script_id, struct script_facts
 OUT/script_texts.h    the texts themselves, for one C file
@@ -26,8 +27,8 @@ comments; or shell, as commands.
 
 A script draws from LUA/lib/base.lua, from the files of LUA/lib that its head names behind USES, and
 from those that these name. Of each file it gets the statements that it needs, without comments, in the
-order and form that lua_text.py gives them. A name of a file that USES does not name is an error, and
-so is a name that hides another one.
+order and form that lua_text.py gives them, and with short names for its variables. A name of a file
+that USES does not name is an error, and so is a name that hides another one.
 """
 import hashlib
 import re
@@ -36,7 +37,7 @@ import textwrap
 from pathlib import Path
 
 import mdoc
-from lua_text import TOKEN, cheaper, defined_by, hidden_by, names_in
+from lua_text import TOKEN, cheaper, defined_by, hidden_by, names_in, shortened
 
 LABELS = "KIND ROLE USES KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
 INDENT = len("-- KEYS    ")
@@ -240,6 +241,7 @@ class Lua:
         for source in [*self.libs.values(), *self.scripts]:
             self.check_uses(source)
         self.texts = {script.name: self.text_of(script) for script in self.scripts}
+        self.sent = {name: shortened(text) for name, text in self.texts.items()}
         self.of_program = [s for s in self.scripts if s.path.parent.name == PROGRAM_ONLY]
         self.of_library = [s for s in self.scripts if s not in self.of_program]
 
@@ -347,7 +349,7 @@ def script_facts(lua):
 def script_texts(lua):
     for script in lua.of_library:
         yield f"static const char {script.name}_text[] = {{"
-        yield from c_bytes(lua.texts[script.name])
+        yield from c_bytes(lua.sent[script.name])
         yield "    0};"
     yield "const struct script_facts script_facts[SCRIPT_COUNT] = {"
     for script in lua.of_library:
@@ -358,7 +360,7 @@ def script_texts(lua):
         yield f'        .name = "{script.name}",'
         yield f"        .text = {script.name}_text,"
         yield f"        .len = sizeof {script.name}_text - 1,"
-        yield f'        .sha = "{hashlib.sha1(lua.texts[script.name].encode()).hexdigest()}",'
+        yield f'        .sha = "{hashlib.sha1(lua.sent[script.name].encode()).hexdigest()}",'
         for flag in flags:
             yield f"        .{flag} = true,"
         yield "    },"
@@ -426,7 +428,7 @@ def script_reply(script):
 def tool_scripts(lua):
     for script in lua.of_program:
         yield f"static const char script_{script.name}[] = {{"
-        yield from c_bytes(lua.texts[script.name])
+        yield from c_bytes(lua.sent[script.name])
         yield "    0};"
     yield "/* each may do what those before it may */"
     yield "enum script_role {"
@@ -580,9 +582,11 @@ def write(path, lines):
 
 
 def build(lua, out):
-    (out / "lua").mkdir(parents=True, exist_ok=True)
+    long = out / "lua" / "long"
+    long.mkdir(parents=True, exist_ok=True)
     for name, text in lua.texts.items():
-        (out / "lua" / f"{name}.lua").write_text(text)
+        (long / f"{name}.lua").write_text(text)
+        (out / "lua" / f"{name}.lua").write_text(lua.sent[name])
     keys = [
         " ".join([script.name, *script.words("READS"), "writes", *script.words("WRITES")])
         for script in lua.scripts
