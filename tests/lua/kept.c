@@ -402,11 +402,37 @@ Test(kept, are_a_hundred_jobs_by_one_call)
     given("claim", "0 me 1000 100");
     ask("CONFIG RESETSTAT");
     given("done", ends);
-    cr_assert_eq(calls("hmget"), 2);
+    cr_assert_eq(calls("hmget"), 1);
+    cr_assert_eq(calls("hget"), 100);
     cr_assert_eq(calls("zrem") + calls("zadd"), 2);
     cr_assert_eq(calls("hset"), 2);
     cr_assert_eq(calls("hdel"), 0);
     RUN("depth", "0", "[U 0 0 0 0 100]");
+}
+
+/* As long as no more than 256 KiB were read; who asked asks again for the others. */
+Test(kept, reads_no_job_more_after_256_KiB)
+{
+    static char record[131073] = "\x02\0\x07K\x05"
+                                 "60000";
+
+    for (size_t len = 131072; len <= 131073; len++) {
+        const char *argv[1 + 4 * 4] = {"0"};
+        size_t lens[1 + 4 * 4] = {1};
+        for (size_t i = 0; i < 4; i++) {
+            memcpy(argv + 1 + 4 * i, (const char *[]){text("%zu", i), "+0", "0", record},
+                   4 * sizeof *argv);
+            memcpy(lens + 1 + 4 * i, (size_t[]){1, 2, 1, len}, 4 * sizeof *lens);
+        }
+        run_bytes("schedule", 17, argv, lens);
+        given("claim", "0 me 1000 0 0 0 1");
+        given("claim", "0 me 1000 0 0 2 3");
+        cr_assert_eq(run("done", "0 me 0 U+1 1 U+2 2 U+3 3 U+4")->elements,
+                     len == 131072 ? 1 + 3 : 1 + 2);
+        cr_assert_eq(ask("HLEN s:{q}:jobs")->integer, 4);
+        RUN("done", "0 me 3 U+4", "[U 1]");
+        empty();
+    }
 }
 
 Test(kept, stays_where_it_is_least_wrong)

@@ -19,22 +19,13 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 
--- Of jobs whose records say more: their entries in the index, and which of them are gone, appended
--- to done. tagged: ids, and by id the attempt. reports: by id; those of jobs that are kept are
--- appended, each behind its id.
-local function ends_read(tagged, done, reports)
-  local entries, records = {}, call('HMGET', JOBS, unpack(tagged))
-  for i, id in ipairs(tagged) do
-    local attempt, report = tagged[id], reports[id]
-    index_entries(entries, id, records[i])
-    if report and not attempt_more(attempt, 'o') then attempt.more = report_noted(attempt.more) end
-    if not kept_end(id, records[i], ENDED_DONE, attempt) then
-      done[#done + 1] = id
-    elseif report then
-      reports[#reports + 1], reports[#reports + 2] = id, report
-    end
-  end
-  return entries
+-- A job whose record says more is done: appends its entries in the index. Is it kept?
+local function record_ends(id, attempt, report, entries)
+  local record = call('HGET', JOBS, id)
+  next_read(record)
+  index_entries(entries, id, record)
+  if report and not attempt_more(attempt, 'o') then attempt.more = report_noted(attempt.more) end
+  return kept_end(id, record, ENDED_DONE, attempt)
 end
 
 local function main()
@@ -44,41 +35,33 @@ local function main()
   local texts = call('HMGET', ATTEMPTS, MET, unpack(ids))
   local ends = call('ZMSCORE', RUN, unpack(ids))
 
-  local out, ended, done, tagged, dues, priorities = { now_us }, {}, {}, {}, {}, {}
-  local reports = {}
+  local out, ended, over, done, entries = { now_us }, {}, {}, {}, {}
+  local dues, priorities, reports = {}, {}, {}
   for at = 3, #ARGV, 2 do
     if next_bytes > BYTES then break end
     local i = #out
-    local text = texts[i + 1]
+    local id, text = ids[i], texts[i + 1]
     local token, report = token_split(ARGV[at + 1])
     if #(report or '') > REPORT_MAX then
       out[i + 1] = 'EINVAL'
     elseif ends[i] and is_held(text, token) then
       local attempt = string.byte(text) == 50 and attempt_read(text)
       local due_ms = attempt and mark_due(attempt)
-      life_ends(ids[i], attempt)
-      out[i + 1], ended[#ended + 1] = due_ms or 1, ids[i]
-      if due_ms then
-        marked_waits(ids[i], attempt, due_ms, dues, priorities)
+      local reads = attempt and not due_ms and attempt_more(attempt, 'x')
+      life_ends(id, attempt)
+      out[i + 1], ended[#ended + 1] = due_ms or 1, id
+      if reads and record_ends(id, attempt, report, entries) then
+        if report then reports[#reports + 1], reports[#reports + 2] = id, report end
       else
-        local reads = attempt and attempt_more(attempt, 'x')
-        if reads then
-          tagged[#tagged + 1], tagged[ids[i]], reports[ids[i]] = ids[i], attempt, report
-        end
-        if not reads then done[#done + 1] = ids[i] end
+        over[#over + 1] = id
+        if not due_ms then done[#done + 1] = id end
       end
+      if due_ms then marked_waits(id, attempt, due_ms, dues, priorities) end
     else
       out[i + 1] = 'EGONE'
     end
   end
 
-  local entries, over = {}, ended
-  if #tagged > 0 then
-    entries, over = ends_read(tagged, done, reports), {}
-    for _, id in ipairs(ended) do
-      if not kept_has(id) then over[#over + 1] = id end
-    end
-  end
   if #dues > 0 then check_zset(DUE) end
   report_check(reports)
   index_check(next_entries)
