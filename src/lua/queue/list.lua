@@ -4,7 +4,7 @@
 --
 -- KIND    single, read-only
 -- ROLE    monitor
--- USES    answer errors ids index next ranks record rows sets
+-- USES    answer errors ids next pages ranks record rows
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index errors
 -- ARGV    database
@@ -17,37 +17,11 @@
 --         then per job: row (then its entry in errors; those of an invalid id are left out)
 -- ERRORS  Redis's own
 -- COST    O(log N) a job; at most 100 jobs, or the one that passed 256 KiB
-
--- The series behind this id.
-local function page_of_series(limit, after_id)
-  local out, bytes, first = { now_us, 0 }, 0, '[r '
-  if after_id ~= '' then first = '(r ' .. after_id end
-
-  repeat
-    local page = call('ZRANGEBYLEX', INDEX, first, '(r!', 'LIMIT', 0, limit + 1)
-    for _, entry in ipairs(page) do
-      local id = string.sub(entry, 3)
-      local set, score = set_of(id)
-      local record = set and set ~= KEPT and call('HGET', JOBS, id)
-      if record and id_valid(id) and index_has(entry, id, record) then
-        if #out > limit + 1 or bytes > BYTES then
-          out[2] = 1
-          return out
-        end
-        out[#out + 1] = job_row(id, set, score, record)
-        bytes = bytes + #record
-      end
-      first = '(' .. entry
-    end
-  until #page <= limit
-  return out
-end
-
 local function main()
-  if ARGV[2] == '5' then return page_of_series(math.min(tonumber(ARGV[3]), BATCH), ARGV[5]) end
+  local limit = math.min(tonumber(ARGV[3]), BATCH)
+  if ARGV[2] == '5' then return page_of_index('r ', limit, ARGV[5]) end
 
   local set = ({ DUE, RUN, DEAD, KEPT })[tonumber(ARGV[2])]
-  local limit = math.min(tonumber(ARGV[3]), BATCH)
   local first, out, bytes = rank_after(set, ARGV[4], ARGV[5]), { now_us, 0 }, 0
   if set == KEPT then first = math.max(first, call('ZCOUNT', set, '-inf', now_ms)) end
 
