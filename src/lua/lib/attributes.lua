@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- The attributes of a record: what a job asks for beside its body. ../README.md lists the letters.
 
--- By letter the value, or, of a letter that may come more than once, the list of its values. nil: a
--- length is wrong, or the letters do not ascend, or this version does not know a capital one, or
--- not such a value of it. The tables are made here, because most records have no attributes.
-local function attributes_read(text)
+-- What was read in this call, by text (false: nil), since many jobs ask for the same.
+local attributes_seen = {}
+
+-- The tables are made here, because most records have no attributes.
+local function attributes_parsed(text)
   local forms = { -- of the capital letters: the longest value, and what it looks like
     G = { 4096, '^[=!+-] [^ ]+ [^ ]* ' },
     K = { 13, '^[1-9]%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?b?$' },
@@ -44,6 +45,18 @@ local function attributes_read(text)
     end
   end
   return found
+end
+
+-- By letter the value, or, of a letter that may come more than once, the list of its values. nil: a
+-- length is wrong, or the letters do not ascend, or this version does not know a capital one, or
+-- not such a value of it. To be left as it is.
+local function attributes_read(text)
+  local found = attributes_seen[text]
+  if found == nil then
+    found = attributes_parsed(text) or false
+    attributes_seen[text] = found
+  end
+  return found or nil
 end
 
 -- What the attempt of such a job says of it, for scripts that do not read its record; nil: nothing.
