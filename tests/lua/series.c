@@ -417,6 +417,54 @@ Test(series, that_is_cancelled_asks_its_runs_to_stop_if_that_is_wanted)
     end();
 }
 
+Test(series, that_is_cancelled_among_others_takes_its_jobs_with_it)
+{
+    static const char *const before[] = {"T+7", "0"}; /* the retry is one of the selection, or not */
+
+    for (size_t i = 0; i < 2; i++) {
+        now_at(0);
+        schedule("a", "+0", STAGES);
+        made_at(0);
+        given("retry", text("0 me %s U+1 1000 bad", child("a", 1)));
+        made_at(5);
+        RUN("cancel_all", text("0 1 '' '' %s 100 '' 0", moments(before[i])),
+            text("[U+5000 %zu 0 '']", i + 1));
+        SAME("due", show(ask("ZRANGE s:{q}:due 0 -1")), "[]");
+        attempt_is(child("a", 5001), "'2 U+5001 me 1 10 U+5000 T+5 x=1,c=2 '");
+        given("fail", text("0 me %s U+5001 bad", child("a", 5001)));
+        KEYS("seq U+5001");
+        HEARD("");
+        end();
+    }
+}
+
+Test(series, that_is_cancelled_among_others_asks_its_runs_to_stop_if_that_is_wanted)
+{
+    schedule("a", "+0", EVERY_10);
+    made_at(0);
+    HEARD("0 'T+10 a'");
+    run("cancel_all", "0 1 '' '' 0 100 '' 1");
+    HEARD("0 'stop a~U+1 U+1'");
+    end();
+}
+
+/* Entries of no job count, too; they come before that of the job here. */
+Test(series, that_is_cancelled_looks_at_its_thousand_youngest_jobs)
+{
+    for (int n = 999; n <= 1000; n++) {
+        now_at(0);
+        schedule("a", "+0", EVERY_10);
+        made_at(0);
+        for (int i = 0; i < n; i++) {
+            ask("ZADD s:{q}:index 0 %s", text("s a a~9%d", i));
+        }
+        given("cancel", "0 a 0");
+        attempt_is(child("a", 1),
+                   n == 999 ? "'2 U+1 me 1 10 U T x=1,c=2 '" : "'2 U+1 me 1 10 U T x=1 '");
+        ask("FLUSHALL");
+    }
+}
+
 /* ---- reschedule ---- */
 Test(series, that_is_rescheduled_keeps_the_distances)
 {

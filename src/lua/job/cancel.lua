@@ -4,7 +4,7 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts descent index kept lives marks next record removal rows sets
+-- USES    answer attempts descent kept marks next record removal rows sets
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
 -- WRITES  due run dead kept jobs attempts report errors next t index ends notice
@@ -36,41 +36,6 @@ local function cancelled_before(id, score, header)
   return kept_how(row[4]) == ENDED_CANCELLED and row or 'EENDED'
 end
 
--- The jobs of this call that go: by set, all, their entries, and those with a record in next.
-local going = { by_set = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }, all = {},
-  members = {}, renewed = {} }
-
--- A job goes that does not run. text: its attempt.
-local function remove(job, text)
-  local id, set, record = job.id, job.set, job.record
-  local due_ms = set == DUE and job.score or nil
-  kept_end(id, record, ENDED_CANCELLED, attempt_read(text), due_ms, job.before)
-  table.insert(going.by_set[set], id)
-  life_ends_by(id, text)
-  going.all[#going.all + 1] = id
-  index_entries(going.members, id, record)
-  if job.before then
-    going.renewed[#going.renewed + 1] = id
-    index_entries(going.members, id, job.before)
-  end
-end
-
--- A series goes, and the jobs that it has made: those that wait go, too; those that run are asked
--- to stop, or go by themselves when their run ends that is not done. Returns how much was read.
-local function remove_series(series, running)
-  local jobs, bytes = series_jobs(series)
-  for _, job in ipairs(jobs) do
-    local row = job_row(job.id, job.set, job.score, '')
-    if row[2] == WAITING then
-      remove(job, row[4])
-    elseif row[2] == RUNNING then
-      local attempt = mark_ask(job.id, row[4], running and 'c=1' or 'c=2')
-      if attempt and running then stop_tell(job.id, attempt) end
-    end
-  end
-  return bytes
-end
-
 local function main()
   local out, bytes = { now_us }, 0
 
@@ -92,16 +57,18 @@ local function main()
       reply = cancelled_before(id, score, header)
     else
       reply = job_row(id, set or DEAD, score or now_ms, header)
-      remove({ id = id, set = set or DEAD, score = score, record = record, before = before },
+      job_goes({ id = id, set = set or DEAD, score = score, record = record, before = before },
         reply[4])
       if attributes and attributes.S then
-        bytes = bytes + remove_series(id, ARGV[at + 1] == '1')
+        local jobs, n = series_jobs(id)
+        descent_ends(jobs, ARGV[at + 1] == '1')
+        bytes = bytes + n
       end
     end
     out[#out + 1] = reply
   end
 
-  jobs_remove(going.by_set, going.all, going.members, going.renewed)
+  jobs_remove()
   stops_put()
   return out
 end

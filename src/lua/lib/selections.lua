@@ -101,7 +101,7 @@ local function selection_meet(walk, id, text, mark_of)
 end
 
 -- Takes the jobs of a page; true: these are enough for one call.
-local function selection_take(walk, page, mark_of)
+local function selection_take(walk, page, mark_of, read_more)
   local limit, ids = math.min(tonumber(ARGV[6]), BATCH), {}
   for i, job in ipairs(page) do ids[i] = job.id end
   local texts = #ids > 0 and call('HMGET', ATTEMPTS, unpack(ids)) or {}
@@ -126,14 +126,16 @@ local function selection_take(walk, page, mark_of)
     elseif is_one then
       job.asked = set == RUN and string.byte(text) == 50 and is_marked(attempt_read(text))
       table.insert(walk.jobs, job)
+      if read_more then walk.bytes = walk.bytes + read_more(job) end
     end
   end
   return false
 end
 
 -- The jobs of this call, how many others run, and the next cursor; '': none is left. mark_of: what
--- is asked of a job that runs, if the call says so.
-local function selection_jobs(cursor, mark_of)
+-- is asked of a job that runs, if the call says so. read_more: reads what else is needed of one that
+-- does not run, and says how many bytes that was; nil: nothing is.
+local function selection_jobs(cursor, mark_of, read_more)
   local walk, n_looked = selection_begin(cursor), 0
 
   repeat
@@ -143,7 +145,7 @@ local function selection_jobs(cursor, mark_of)
     else
       page, is_last = selection_page(walk, BATCH - n_looked)
     end
-    local enough = selection_take(walk, page, mark_of)
+    local enough = selection_take(walk, page, mark_of, read_more)
     n_looked = n_looked + #page
     if is_last and not enough then
       local is_over = walk.set == 0 or walk.set == walk.state

@@ -31,25 +31,13 @@ local function tagged_page(walk, limit)
   return page, #entries <= limit
 end
 
-local function entries_have(entries, entry)
-  for _, own in ipairs(entries) do
-    if own == entry then return true end
-  end
-  return false
-end
-
 -- Does a record of the job say that it has the tag: the one that it has, or the one that is to
--- follow its run? The entries of the first are kept for who removes the job.
+-- follow its run?
 local function tagged_has(tag, job)
   local entry = 't ' .. tag .. ' ' .. job.id
-  job.entries = {}
-  index_entries(job.entries, job.id, job.record)
-  if entries_have(job.entries, entry) then return true end
+  if index_has(entry, job.id, job.record) then return true end
 
   local attempt = job.state == RUNNING and attempt_read(job.text)
   if not attempt or not next_follows(attempt) then return false end
-
-  local following = {}
-  index_entries(following, job.id, call('HGET', NEXT, job.id))
-  return entries_have(following, entry)
+  return index_has(entry, job.id, call('HGET', NEXT, job.id))
 end
