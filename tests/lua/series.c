@@ -419,7 +419,7 @@ Test(series, that_is_cancelled_asks_its_runs_to_stop_if_that_is_wanted)
 
 Test(series, that_is_cancelled_among_others_takes_its_jobs_with_it)
 {
-    static const char *const before[] = {"T+7", "0"}; /* the retry is one of the selection, or not */
+    static const char *const before[] = {"T+7", "0"}; /* without and with the retry */
 
     for (size_t i = 0; i < 2; i++) {
         now_at(0);

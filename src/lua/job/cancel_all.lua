@@ -1,7 +1,7 @@
 -- Deletes the jobs of a selection: those of a state, or with a tag, or some of them; and asks those
 -- that run to stop, if that is wanted. Those that ask for it (attribute K) are kept, as cancelled;
--- those that are kept are deleted. With a series go the jobs of it, as by cancel. To be called again
--- with the cursor of its answer, until that is empty.
+-- those that are kept are deleted. With a series go the jobs of it, as by cancel. To be called
+-- again with the cursor of its answer, until that is empty.
 --
 -- KIND    single
 -- ROLE    producer

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
--- The jobs that a series has made, as the index knows them: an entry 's SERIES ID' of each. They end
--- with their series, when that is cancelled.
+-- The jobs that a series has made, as the index knows them: an entry 's SERIES ID' of each. They
+-- end with their series, when that is cancelled.
 --
 -- USES    index marks next removal rows
 
--- At so many jobs of a series a cancel looks, the youngest first. Those that are done have no entry:
--- there are more than these only where most runs fail.
+-- At so many jobs of a series a cancel looks, the youngest first. Those that are done have no
+-- entry: there are more than these only where most runs fail.
 local DESCENT_MAX = 1000
 
 -- Those that wait, or run: of each its id, set, score, record, and the one before that, which its

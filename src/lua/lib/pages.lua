@@ -3,8 +3,9 @@
 --
 -- USES    errors ids index next rows sets
 
--- A reply: the time, 1 if there are more, and a row of each, with its entry in errors: of those that
--- wait, run or are dead, behind after_id ('': from the first on), until BYTES of records are read.
+-- A reply: the time, 1 if there are more, and a row of each, with its entry in errors: of those
+-- that wait, run or are dead, behind after_id ('': from the first on), until BYTES of records are
+-- read.
 -- start: what the entries begin with; a space ends it.
 local function page_of_index(start, limit, after_id)
   local first = (after_id == '' and '[' or '(') .. start .. after_id

@@ -8,8 +8,8 @@
 local going = { by_set = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }, ids = {}, has = {},
   entries = {}, followed = {} }
 
--- A job goes that does not run: its id, set, score, record, and before, the one that its run had, if
--- another has followed. text: its attempt.
+-- A job goes that does not run: its id, set, score, record, and before, the one that its run had,
+-- if another has followed. text: its attempt.
 local function job_goes(job, text)
   local id, set = job.id, job.set
   if going.has[id] then return end

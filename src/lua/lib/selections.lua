@@ -133,8 +133,8 @@ local function selection_take(walk, page, mark_of, read_more)
 end
 
 -- The jobs of this call, how many others run, and the next cursor; '': none is left. mark_of: what
--- is asked of a job that runs, if the call says so. read_more: reads what else is needed of one that
--- does not run, and says how many bytes that was; nil: nothing is.
+-- is asked of a job that runs, if the call says so. read_more: reads what else is needed of one
+-- that does not run, and says how many bytes that was; nil: nothing is.
 local function selection_jobs(cursor, mark_of, read_more)
   local walk, n_looked = selection_begin(cursor), 0
 
