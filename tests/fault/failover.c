@@ -29,11 +29,18 @@ static bool has_all(struct server *replica, struct server *master)
     return yes;
 }
 
-static void until_it_has_all(struct server *replica, struct server *master)
+/* Returns a moment: what the master wrote before it, the replica has. */
+static int64_t until_it_has_all(struct server *replica, struct server *master)
 {
-    for (int64_t end_ms = test_now_ms() + 20000; !has_all(replica, master); poll(NULL, 0, 1)) {
-        cr_assert_lt(test_now_ms(), end_ms, "the replica does not follow");
+    int64_t end_ms = test_now_ms() + 20000;
+    int64_t asked_ms = test_now_ms();
+
+    while (!has_all(replica, master)) {
+        cr_assert_lt(asked_ms, end_ms, "the replica does not follow");
+        poll(NULL, 0, 1);
+        asked_ms = test_now_ms();
     }
+    return asked_ms;
 }
 
 static void follow(struct server *replica, struct server *master)
@@ -151,8 +158,7 @@ Test(f32, tokens_are_distinct_and_grow_over_failovers_that_lose_claims, .timeout
         struct server *to = s[1 - i % 2];
         follow(to, from);
         work_wait(w, (int)every_ms);
-        until_it_has_all(to, from);
-        int64_t since_ms = test_now_ms();
+        int64_t since_ms = until_it_has_all(to, from);
         redis_do(to, "REPLICAOF NO ONE");
         work_wait(w, (int)alone_ms); /* what is asked now is lost */
         proxy_aim(address, to);

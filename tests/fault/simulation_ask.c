@@ -404,8 +404,8 @@ void sim_sort(struct sim *s, int *ids, int n)
 /* ---- scripts ---- */
 void sim_load_scripts(struct server *s)
 {
-    static const char asks[] = "call('TIME')";
-    static const char instead[] = "call('HMGET', 'clock', 's', 'us')";
+    static const char asks[] = "'TIME'";
+    static const char instead[] = "'HMGET', 'clock', 's', 'us'";
 
     for (int i = 0; i < N_SCRIPTS; i++) {
         char path[4096];
