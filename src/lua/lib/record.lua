@@ -3,9 +3,8 @@
 --
 -- USES    attributes
 
--- The length of a record's header, its tries, its first and its longest wait, and its attributes
--- (nil: it has none), as attributes_read() has them; nil: this version cannot read it.
-local function record_header(record)
+-- What record_header() answers, of a record that it has not just answered for.
+local function header_read(record)
   local version, flags = string.byte(record, 1, 2)
   if (version ~= 1 and version ~= 2) or not flags or flags > 7 then return nil end
 
@@ -42,6 +41,19 @@ local function record_header(record)
 
   if tries < 1 or tries > FOREVER or #record - at >= 1048576 then return nil end
   return at - 1, tries, backoff_ms, backoff_max_ms, attributes
+end
+
+-- The record that was read last, and what it says: most are asked several things in a row.
+local read_record, read_len, read_tries, read_backoff, read_backoff_max, read_attributes
+
+-- The length of a record's header, its tries, its first and its longest wait, and its attributes
+-- (nil: it has none), as attributes_read() has them; nil: this version cannot read it.
+local function record_header(record)
+  if record ~= read_record then
+    read_record = record
+    read_len, read_tries, read_backoff, read_backoff_max, read_attributes = header_read(record)
+  end
+  return read_len, read_tries, read_backoff, read_backoff_max, read_attributes
 end
 
 -- Is it a series that has no moment so late?
