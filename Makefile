@@ -14,6 +14,12 @@ CRON_CFLAGS := $(if $(WITH_CRON),$(shell pkg-config --cflags glib-2.0))
 CRON_LIBS   := $(if $(WITH_CRON),$(shell pkg-config --libs glib-2.0))
 LIBRARIES   := liblapse liblapse-sync $(if $(WITH_CRON),liblapse-cron)
 
+# rediss:// needs hiredis_ssl, which hiredis has since 1.0, and OpenSSL; it is refused where they are not there, or by
+# TLS=no.
+TLS      := $(shell pkg-config --exists hiredis_ssl openssl 2>/dev/null && echo yes || echo no)
+WITH_TLS := $(filter yes,$(TLS))
+TLS_LIBS := $(if $(WITH_TLS),$(shell pkg-config --libs hiredis_ssl openssl))
+
 OBJ  := $(BUILD)/obj
 DEPS := tools/build/install-deps.sh
 say   = $(if $(V),,@echo '$(1) $(patsubst $(BUILD)/%,%,$(@:$(OBJ)/%=%))';)

@@ -5,8 +5,12 @@
 #include "base/mem.h"
 #include "base/quantity.h"
 #include "job/keys.h"
+#include "base/log.h"
+#include "redis/tls.h"
 #include <stdio.h>
 #include <unistd.h>
+
+enum { PATH_BYTES = 4095, HOST_BYTES = 253 };
 
 const struct option_row option_rows[] = {
 #define LAPSE_X(name, type, kind, def, least, most, text)                                  \
@@ -124,12 +128,37 @@ static bool number_is_valid(const struct option_row *row, int64_t n)
     }
 }
 
+static bool is_printable(const char *text, size_t most)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)text[i] < ' ' || text[i] == 127) {
+            return false;
+        }
+    }
+    return len <= most;
+}
+
+static bool path_is_valid(const char *text)
+{
+    return is_printable(text, PATH_BYTES);
+}
+
+/* What cannot be the name in a certificate. */
+static bool host_is_valid(const char *text)
+{
+    return is_printable(text, HOST_BYTES) && !strpbrk(text, " /@*");
+}
+
 static bool text_is_valid(const struct option_row *row, const char *text)
 {
     struct address a;
 
     switch (row->kind) {
-    case OPTION_URL: return address_parse(&a, text, NULL);
+    case OPTION_URL: return address_parse(&a, text, NULL) && (!a.tls || tls_built());
+    case OPTION_FILE: return path_is_valid(text);
+    case OPTION_HOST: return host_is_valid(text);
     case OPTION_SPACE: return keys_space_ok(span_of(text));
     default: return keys_name_ok(span_of(text));
     }
@@ -212,20 +241,32 @@ static bool options_complete(struct lapse_options *o, const char *name)
 /* Copies the texts; the URL is taken apart, and its password hidden. */
 static int options_own_texts(struct options *o)
 {
-    size_t url_len = strlen(o->set.url) + 1;
-    size_t space_len = strlen(o->set.space) + 1;
-    size_t name_len = strlen(o->set.name) + 1;
+    const char **texts[] = {&o->set.space,    &o->set.name,    &o->set.tls_ca,
+                            &o->set.tls_cert, &o->set.tls_key, &o->set.tls_name};
+    enum { TEXTS = sizeof texts / sizeof *texts };
 
-    o->texts_len = space_len + name_len + 2 * url_len;
+    o->texts_len = 2 * (strlen(o->set.url) + 1);
+    for (size_t i = 0; i < TEXTS; i++) {
+        o->texts_len += strlen(*texts[i]) + 1;
+    }
     o->texts = mem_new(o->texts_len, 0);
     if (!o->texts) {
         return LAPSE_ENOMEM;
     }
 
-    address_parse(&o->address, o->set.url, o->texts + space_len + name_len);
+    char *to = o->texts;
+    for (size_t i = 0; i < TEXTS; i++) {
+        size_t len = strlen(*texts[i]) + 1;
+        *texts[i] = memcpy(to, *texts[i], len);
+        to += len;
+    }
+
+    address_parse(&o->address, o->set.url, to);
     o->set.url = NULL;
-    o->set.space = memcpy(o->texts, o->set.space, space_len);
-    o->set.name = memcpy(o->texts + space_len, o->set.name, name_len);
+    o->address.tls_ca = o->set.tls_ca;
+    o->address.tls_cert = o->set.tls_cert;
+    o->address.tls_key = o->set.tls_key;
+    o->address.tls_name = o->set.tls_name;
 
     if (o->address.password) {
         char *shown = o->address.password;
@@ -238,6 +279,28 @@ static int options_own_texts(struct options *o)
     }
 
     return 0;
+}
+
+/* EINVAL does not say which: the log does, where something is missing that can be had. */
+static void options_say(const struct lapse_options *o, const char *what)
+{
+    struct log log = {.fn = o->log, .arg = o->log_arg};
+    log_line(&log, LOG_CONNECT, LOG_ERR, "%s", what);
+}
+
+static bool options_agree(const struct lapse_options *o)
+{
+    struct address a;
+
+    if (o->url && !tls_built() && address_parse(&a, o->url, NULL) && a.tls) {
+        options_say(o, "rediss://: " TLS_NEEDS);
+        return false;
+    }
+    if ((o->tls_cert && *o->tls_cert) != (o->tls_key && *o->tls_key)) {
+        options_say(o, "tls_cert and tls_key: one needs the other");
+        return false;
+    }
+    return true;
 }
 
 int options_read(struct options *out, const struct lapse_options *in)
@@ -253,7 +316,7 @@ int options_read(struct options *out, const struct lapse_options *in)
     }
 
     make_name(name);
-    if (!options_complete(&o.set, name)) {
+    if (!options_agree(&o.set) || !options_complete(&o.set, name)) {
         return LAPSE_EINVAL;
     }
 

@@ -7,6 +7,8 @@
 enum option_kind {
     OPTION_URL,
     OPTION_SPACE,
+    OPTION_FILE,
+    OPTION_HOST,
     OPTION_NAME,
     OPTION_MS,
     OPTION_COUNT,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The two forms of URL, by RFC 3986: redis://[[user]:password@]host[:port][/db],
- * unix://[[user]:password@]/path[?db=n]. redis-cli reads a lone "secret@" as a password, others as
- * a user; we take it for a user without one, and refuse. */
+/* The forms of URL, by RFC 3986: redis://[[user]:password@]host[:port][/db], the same with
+ * rediss:// for TLS, and unix://[[user]:password@]/path[?db=n]. redis-cli reads a lone "secret@"
+ * as a password, others as a user; we take it for a user without one, and refuse. */
 #include "redis/address.h"
 #include "base/span.h"
 #include <string.h>
@@ -138,7 +138,8 @@ bool address_split(struct address_parts *p, const char *text)
     struct span rest = span_of(text);
 
     *p = (struct address_parts){.unix_socket = span_skip(&rest, "unix://")};
-    if (!p->unix_socket && !span_skip(&rest, "redis://")) {
+    p->tls = !p->unix_socket && span_skip(&rest, "rediss://");
+    if (!p->unix_socket && !p->tls && !span_skip(&rest, "redis://")) {
         return false;
     }
 
@@ -170,5 +171,6 @@ bool address_parse(struct address *a, const char *text, char *out)
     }
 
     a->unix_socket = p.unix_socket;
+    a->tls = p.tls;
     return p.unix_socket ? address_socket(a, p.place, out) : address_host(a, p.place, out);
 }

@@ -312,7 +312,7 @@ static void conn_look(struct conn *c)
     }
 
     if (c->state == CONN_CONNECTING) {
-        report_cannot_connect(&c->report, "no answer");
+        report_cannot_connect(&c->report, transport_lacks(&c->transport));
     } else {
         report_silent(&c->report);
     }

@@ -40,7 +40,7 @@ struct conn_events {
 
 enum conn_state {
     CONN_DOWN,       /* waits for the next attempt; all others also for the commands to be up */
-    CONN_CONNECTING, /* connect(2) is under way */
+    CONN_CONNECTING, /* connect(2) is under way, or the handshake of TLS */
     CONN_HANDSHAKE,  /* AUTH, SELECT and PING are sent, and not all answered */
     CONN_UP,
     CONN_FAILING, /* given up, and freed when the loop comes to its timer */

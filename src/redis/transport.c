@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* hiredis's async interface, as 0.14.1 and 1.x share it, on libev.
  *
- * TLS is to be a second kind of transport beside the plain one. Within hiredis 1.x it takes the
- * place of read(2) and write(2), so sending, reading and closing are the same for all kinds; what
- * differs is how a connection begins, and how a password goes. */
+ * TLS is a second kind of transport beside the plain one. Within hiredis 1.x it takes the place of
+ * read(2) and write(2), so sending, reading and closing are the same for both kinds; what differs
+ * is how a connection begins, and how a password goes. The owner hears of a connection when its
+ * handshake is done, so nothing is sent before. */
 #include "redis/transport.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,6 @@
 #include <time.h>
 
 struct transport_kind {
-    struct redisAsyncContext *(*begin)(const struct address *a, const char *host);
     bool (*auth)(struct transport *t, struct answer *a, const char *user, const char *password);
 };
 
@@ -34,46 +34,75 @@ static void on_answer(struct redisAsyncContext *ac, void *reply, void *arg)
 }
 
 /* ---- the plain kind ---- */
-static struct redisAsyncContext *plain_begin(const struct address *a, const char *host)
+/* 0.14.1 and 1.x read the name of a command, to know a subscribe. */
+static const char AUTH_COMMAND[] = "*1\r\n$4\r\nAUTH\r\n";
+
+/* hiredis gets a command of no bytes, so that it expects one more answer. */
+static bool expect_answer(struct transport *t, struct answer *a)
 {
-    return a->unix_socket ? redisAsyncConnectUnix(a->host) : redisAsyncConnect(host, a->port);
-}
-
-/* hiredis would leave the password in memory that it has freed. So it goes from where it is kept
- * straight to the socket, and hiredis gets a command of no bytes, so that it expects one more
- * answer. On no other kind of transport may bytes go past hiredis. */
-static bool plain_auth(struct transport *t, struct answer *a, const char *user,
-                       const char *password)
-{
-    /* 0.14.1 and 1.x read the name of a command, to know a subscribe */
-    static const char command[] = "*1\r\n$4\r\nAUTH\r\n";
-    char head[64];
-    char middle[32];
-    size_t user_len = user ? strlen(user) : 0;
-    size_t len = strlen(password);
-    int head_len = user ? snprintf(head, sizeof head, "*3\r\n$4\r\nAUTH\r\n$%zu\r\n", user_len)
-                        : snprintf(head, sizeof head, "*2\r\n$4\r\nAUTH\r\n");
-    int middle_len = snprintf(middle, sizeof middle, "%s$%zu\r\n", user ? "\r\n" : "", len);
-    struct iovec parts[] = {
-        {head, (size_t)head_len},
-        {(void *)(uintptr_t)user, user_len},
-        {middle, (size_t)middle_len},
-        {(void *)(uintptr_t)password, len},
-        {"\r\n", 2},
-    };
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = sizeof parts / sizeof *parts};
-    size_t all = (size_t)head_len + user_len + (size_t)middle_len + len + 2;
-
-    /* nothing was sent before, so a socket takes all of it */
-    if (sendmsg(t->ac->c.fd, &message, MSG_NOSIGNAL) != (ssize_t)all) {
-        return false;
-    }
-
-    bool taken = redisAsyncFormattedCommand(t->ac, on_answer, a, command, 0) == REDIS_OK;
+    bool taken = redisAsyncFormattedCommand(t->ac, on_answer, a, AUTH_COMMAND, 0) == REDIS_OK;
     return taken && t->ac->replies.tail; /* noted: see transport_send() */
 }
 
-static const struct transport_kind plain = {plain_begin, plain_auth};
+/* AUTH in pieces, so that the password is copied nowhere. */
+enum { AUTH_PARTS = 5 };
+struct auth {
+    char head[64];
+    char middle[32];
+    struct iovec parts[AUTH_PARTS];
+    size_t len; /* of all */
+};
+
+static void auth_make(struct auth *m, const char *user, const char *password)
+{
+    size_t user_len = user ? strlen(user) : 0;
+    size_t len = strlen(password);
+    int head_len = user
+                       ? snprintf(m->head, sizeof m->head, "*3\r\n$4\r\nAUTH\r\n$%zu\r\n", user_len)
+                       : snprintf(m->head, sizeof m->head, "*2\r\n$4\r\nAUTH\r\n");
+    int middle_len = snprintf(m->middle, sizeof m->middle, "%s$%zu\r\n", user ? "\r\n" : "", len);
+
+    m->parts[0] = (struct iovec){m->head, (size_t)head_len};
+    m->parts[1] = (struct iovec){(void *)(uintptr_t)user, user_len};
+    m->parts[2] = (struct iovec){m->middle, (size_t)middle_len};
+    m->parts[3] = (struct iovec){(void *)(uintptr_t)password, len};
+    m->parts[4] = (struct iovec){"\r\n", 2};
+    m->len = (size_t)head_len + user_len + (size_t)middle_len + len + 2;
+}
+
+/* hiredis would leave the password in memory that it has freed. So it goes from where it is kept
+ * straight to the socket. On no other kind of transport may bytes go past hiredis so. */
+static bool plain_auth(struct transport *t, struct answer *a, const char *user,
+                       const char *password)
+{
+    struct auth m = {.len = 0};
+
+    auth_make(&m, user, password);
+    struct msghdr message = {.msg_iov = m.parts, .msg_iovlen = AUTH_PARTS};
+
+    /* nothing was sent before, so a socket takes all of it */
+    return sendmsg(t->ac->c.fd, &message, MSG_NOSIGNAL) == (ssize_t)m.len && expect_answer(t, a);
+}
+
+static const struct transport_kind plain = {plain_auth};
+
+/* ---- the kind with TLS ---- */
+/* Straight to OpenSSL, likewise. */
+static bool secure_auth(struct transport *t, struct answer *a, const char *user,
+                        const char *password)
+{
+    struct auth m = {.len = 0};
+
+    auth_make(&m, user, password);
+    for (size_t i = 0; i < AUTH_PARTS; i++) {
+        if (!tls_write(&t->tls, m.parts[i].iov_base, m.parts[i].iov_len)) {
+            return false;
+        }
+    }
+    return expect_answer(t, a);
+}
+
+static const struct transport_kind secure = {secure_auth};
 
 /* ---- what hiredis calls ---- */
 static const char *hiredis_error(const struct redisAsyncContext *ac)
@@ -106,7 +135,11 @@ static void on_connect(const struct redisAsyncContext *ac, int status)
         setsockopt(ac->c.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof patience_ms);
     }
 
-    t->events->connected(t->owner);
+    if (t->kind == &secure) {
+        t->securing = true; /* on_ready() goes on with it, when hiredis is not beneath us */
+    } else {
+        t->events->connected(t->owner);
+    }
 }
 
 static void on_disconnect(const struct redisAsyncContext *ac, int status)
@@ -115,8 +148,10 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
 
     (void)status;
     if (t->ac == ac) {
+        const char *why = t->kind == &secure ? tls_error(&t->tls) : NULL;
         t->ac = NULL;
-        t->events->ended(t->owner, hiredis_error(ac), ac->err == REDIS_ERR_PROTOCOL);
+        t->tls.ssl = NULL; /* hiredis frees it */
+        t->events->ended(t->owner, why ? why : hiredis_error(ac), ac->err == REDIS_ERR_PROTOCOL);
     }
 }
 
@@ -155,6 +190,7 @@ static void write_out(struct transport *t)
     size_t had = transport_unwritten(t);
     sigset_t before;
 
+    tls_forget_errors(); /* the program's own would be taken for ours */
     sigpipe_hold(&before);
     redisAsyncHandleWrite(t->ac);
     sigpipe_release(&before, !t->ac);
@@ -172,6 +208,67 @@ static redisLibevEvents *watchers(const struct transport *t)
     return t->ac->ev.data;
 }
 
+/* The handshake has failed: hiredis has not sent anything. */
+static void secure_failed(struct transport *t)
+{
+    struct redisAsyncContext *ac = t->ac;
+
+    t->ac = NULL;
+    t->securing = false;
+    t->tls.ssl = NULL; /* hiredis frees it */
+    redisAsyncFree(ac);
+    t->events->ended(t->owner, t->tls.why, false);
+}
+
+static void secure_done(struct transport *t)
+{
+    t->securing = false;
+    t->ac->ev.delWrite(t->ac->ev.data);
+    t->ac->ev.addRead(t->ac->ev.data);
+    t->events->connected(t->owner);
+}
+
+static void secure_step(struct transport *t)
+{
+    if (!t->tls.ssl && !tls_begin(&t->tls, t->address, &t->ac->c)) {
+        secure_failed(t);
+        return;
+    }
+
+    switch (tls_step(&t->tls)) {
+    case TLS_READ:
+        t->ac->ev.delWrite(t->ac->ev.data);
+        t->ac->ev.addRead(t->ac->ev.data);
+        break;
+    case TLS_WRITE: t->ac->ev.addWrite(t->ac->ev.data); break;
+    case TLS_DONE: secure_done(t); break;
+    case TLS_FAILED: secure_failed(t); break;
+    }
+}
+
+/* All may write there, and raise SIGPIPE. */
+static void secure_ready(struct transport *t, int events)
+{
+    sigset_t before;
+
+    sigpipe_hold(&before);
+    tls_forget_errors();
+
+    if (t->securing) {
+        secure_step(t);
+    } else if (events & EV_WRITE) {
+        write_out(t);
+        if (t->ac && t->securing) {
+            secure_step(t);
+        }
+    } else {
+        t->events->readable(t->owner);
+        redisAsyncHandleRead(t->ac);
+    }
+
+    sigpipe_release(&before, !t->ac);
+}
+
 static void on_ready(struct ev_loop *loop, ev_io *io, int events)
 {
     struct redisAsyncContext *ac = ((redisLibevEvents *)io->data)->context;
@@ -182,7 +279,9 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int events)
         return;
     }
 
-    if (events & EV_WRITE) {
+    if (t->kind == &secure) {
+        secure_ready(t, events);
+    } else if (events & EV_WRITE) {
         write_out(t);
     } else {
         t->events->readable(t->owner);
@@ -200,7 +299,14 @@ void transport_init(struct transport *t, struct ev_loop *loop, int64_t reply_ms,
 
 const char *transport_connect(struct transport *t, const struct address *a, const char *host)
 {
-    struct redisAsyncContext *ac = t->kind->begin(a, host);
+    struct redisAsyncContext *ac;
+
+    if (a->tls && !tls_built()) {
+        return TLS_NEEDS;
+    }
+    t->kind = a->tls ? &secure : &plain;
+    t->address = a;
+    ac = a->unix_socket ? redisAsyncConnectUnix(a->host) : redisAsyncConnect(host, a->port);
 
     if (!ac) {
         return "out of memory";
@@ -216,6 +322,8 @@ const char *transport_connect(struct transport *t, const struct address *a, cons
     redisLibevAttach(t->loop, ac);
     ac->data = t;
     t->ac = ac;
+    t->tls = (struct tls){.ssl = NULL};
+    t->securing = false;
     t->stopped = false;
     t->blocked = false;
     ev_set_cb(&watchers(t)->rev, on_ready);
@@ -270,6 +378,11 @@ struct span transport_reason(const struct transport *t)
     return span_of(t->ac && t->ac->errstr ? t->ac->errstr : "");
 }
 
+const char *transport_lacks(const struct transport *t)
+{
+    return t->securing ? TLS_NO_ANSWER : "no answer";
+}
+
 void transport_stop(struct transport *t)
 {
     t->stopped = true;
@@ -281,6 +394,8 @@ void transport_close(struct transport *t)
 
     t->ac = NULL;
     if (ac) {
+        t->tls.ssl = NULL;
+        t->securing = false;
         redisAsyncFree(ac);
     }
 }

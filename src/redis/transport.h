@@ -3,6 +3,7 @@
 #define LAPSE_TRANSPORT_H
 #include "redis/address.h"
 #include "redis/reply.h"
+#include "redis/tls.h"
 #include <ev.h>
 
 /* What waits for an answer; embedded in what asked for it. */
@@ -13,7 +14,7 @@ struct answer {
 
 /* What the owner hears. All run from the loop, and none may close the transport. */
 struct transport_events {
-    /* The connection is made. */
+    /* The connection is made, and is encrypted where it is to be. */
     void (*connected)(void *owner);
     /* It could not be made, or is gone; all answers have come. garbled: it did not speak like
      * Redis. */
@@ -32,17 +33,21 @@ struct transport {
     int64_t reply_ms; /* what Redis has not acknowledged for so long is not kept by the kernel */
     const struct transport_events *events;
     void *owner;
-    struct redisAsyncContext *ac; /* NULL: closed */
-    bool stopped;                 /* nothing is read or written any more: it waits to be closed */
-    bool blocked;                 /* the socket is full: the rest goes when it can be written to */
-    char error[128];              /* why the last one could not be begun */
+    const struct address *address; /* of now; its owner's */
+    struct redisAsyncContext *ac;  /* NULL: closed */
+    struct tls tls;
+    bool securing;   /* connected, and in the handshake of TLS */
+    bool stopped;    /* nothing is read or written any more: it waits to be closed */
+    bool blocked;    /* the socket is full: the rest goes when it can be written to */
+    char error[128]; /* why the last one could not be begun */
 };
 
 void transport_init(struct transport *t, struct ev_loop *loop, int64_t reply_ms,
                     const struct transport_events *events, void *owner);
 
-/* Begins to connect; host is an address as a number, and of no meaning for a Unix socket. Returns
- * NULL, or why that cannot be; no event follows then. */
+/* Begins to connect; host is an address as a number, and of no meaning for a Unix socket. The
+ * address must last as long as the connection. Returns NULL, or why that cannot be; no event
+ * follows then. */
 const char *transport_connect(struct transport *t, const struct address *a, const char *host);
 
 /* Sends AUTH, as the first thing on a connection that was just made. The password is left in no
@@ -68,6 +73,9 @@ size_t transport_unwritten(const struct transport *t);
 
 /* Why hiredis is about to end the connection. That a subscription is refused is nowhere else. */
 struct span transport_reason(const struct transport *t);
+
+/* What an attempt waits for, when it is given up: as a part of a line. */
+const char *transport_lacks(const struct transport *t);
 
 /* Reads and writes nothing more. */
 void transport_stop(struct transport *t);

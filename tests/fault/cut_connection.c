@@ -3,9 +3,10 @@
  * Redis: a schedule that is repeated makes one job, a settle happens once, a job runs once. */
 #include "fault.h"
 #include "listening.h"
+#include "tls.h"
 #include "wire.h"
 
-enum { HOUR = 3600000, ROUNDS_MAX = 20000 };
+enum { HOUR = 3600000, ROUNDS_MAX = 20000, HANDSHAKE = 1500 };
 
 /* How far the next cut is. The scripts' texts are long and dull. */
 static long step(long bytes)
@@ -321,4 +322,57 @@ Test(f10, a_subscription_cut_after_any_byte_runs_each_job_once, .timeout = 300)
     long n = lives(PROXY_DOWN, true);
     fault_row("F10", "cut after any byte: a listener's subscription", "each job runs once, each k",
               "%ld cuts: each job ran once", n);
+}
+
+/* ---- TLS: in the handshake, and at each record ---- */
+/* Opens a handle and asks once, for each cut. A handshake has some 600 bytes up, and 1,200 down. */
+static long handshakes_cut(struct flow *f, struct proxy *p, struct lapse_options *opts,
+                           enum proxy_way way)
+{
+    long n = 0;
+
+    for (long bytes = 0; bytes < HANDSHAKE; bytes += fault_n(7, 1)) {
+        proxy_cut_after(p, way, bytes);
+        f->l = flow_open(f, opts);
+        int err = flow_get(f, "q", "a", NULL);
+        bool cut = proxy_cut_left(p, way) == -1;
+        cr_assert(err == LAPSE_ENOENT || (cut && err == LAPSE_ELOST), "cut after %ld: %s", bytes,
+                  lapse_strerror(err));
+        cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT, "cut after %ld", bytes);
+        n += cut;
+        proxy_cut_after(p, way, -1);
+        flow_close(f, f->l, 0);
+    }
+
+    return n;
+}
+
+Test(f10, a_handshake_of_tls_cut_after_any_byte_is_made_again, .timeout = 300)
+{
+    struct keys keys;
+    char url[120];
+
+    tls_needed();
+    keys_make(&keys);
+    int port = server_free_port();
+    struct flow *f = flow_bare(FLOW_FULL, tls_server_args(&keys, "good", port, NULL));
+    f->server->tls_port = port;
+    struct proxy *p = proxy_start(f->server);
+    struct lapse_options opts = flow_options(f);
+    quiet_wire(&opts);
+    snprintf(url, sizeof url, "rediss://%s127.0.0.1:%s", server_login(),
+             strrchr(p->tcp_url, ':') + 1);
+    opts.url = url;
+    opts.tls_ca = keys.ca;
+    flow_allow_log(f, "the connection to Redis at ");
+    flow_allow_log(f, "cannot connect to Redis at ");
+
+    long n = handshakes_cut(f, p, &opts, PROXY_UP) + handshakes_cut(f, p, &opts, PROXY_DOWN);
+    cr_assert_gt(n, 2 * 100);
+    fault_row("F10", "cut after any byte: TLS, from its handshake to a first call",
+              "connected again, each k", "%ld cuts: connected again each time", n);
+    f->l = NULL;
+    proxy_stop(p);
+    flow_end(f, "q");
+    keys_remove(&keys);
 }

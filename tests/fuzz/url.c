@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* URLs: as the library reads them, and as the program takes the password out. */
 #include "redis/address.h"
+#include "redis/tls.h"
 #include "fuzz.h"
 #include "cli/message.h"
 #include "cli/password.h"
@@ -80,7 +81,7 @@ static void program(const char *text, const char *env_password)
         env = getenv("LAPSE_PASSWORD");
         MUST(!*env_password || env[strspn(env, "*")] == '\0');
     } else {
-        MUST(!given || *env_password);
+        MUST(!given || *env_password || (u.tls && !tls_built()));
     }
 
     url_wipe(&g);

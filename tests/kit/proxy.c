@@ -29,6 +29,7 @@ struct proxy_ctl {
     atomic_int drop, half_close, heal; /* once */
     atomic_int hold, held;             /* held: all connections are */
     char socket[108];                  /* of the server; written before asked */
+    int tls_port;                      /* of the server; 0: to its socket */
 };
 
 enum { MAX_CONNS = 64, MAX_PIECES = 1024, PIECE = 65536, MAX_BYTES = 4 * PIECE };
@@ -238,8 +239,26 @@ static struct sockaddr_un proxy_target(const struct proxy_ctl *ctl)
     return un;
 }
 
+static int proxy_dial_tls(int port)
+{
+    struct sockaddr_in server = {.sin_family = AF_INET,
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                 .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (!connect(fd, (struct sockaddr *)&server, sizeof server)) {
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
 static int proxy_dial(const struct proxy_ctl *ctl)
 {
+    if (ctl->tls_port) {
+        return proxy_dial_tls(ctl->tls_port);
+    }
+
     struct sockaddr_un server = proxy_target(ctl);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
@@ -510,6 +529,7 @@ struct proxy *proxy_start(struct server *s)
     p->ctl = shared_new(sizeof *p->ctl);
     p->ctl->cut[PROXY_UP] = p->ctl->cut[PROXY_DOWN] = -1;
     snprintf(p->ctl->socket, sizeof p->ctl->socket, "%s", s->socket);
+    p->ctl->tls_port = s->tls_port;
 
     snprintf(path, sizeof path, "%s/proxy%d", s->dir, s->n_proxies++);
     struct duty duty = {p->ctl, p->wake, {listen_unix(path), listen_tcp(&port)}};

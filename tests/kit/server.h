@@ -8,8 +8,9 @@ struct redisContext;
 
 enum { SERVER_ARGS = 24 };
 struct server {
-    pid_t pid; /* 0: not running */
-    int port;  /* on 127.0.0.1; 0: none */
+    pid_t pid;    /* 0: not running */
+    int port;     /* on 127.0.0.1; 0: none */
+    int tls_port; /* if not 0, proxies connect there */
     char dir[64], socket[80], url[120], tcp_url[80];
     const char *args[SERVER_ARGS + 1]; /* the caller's, after the config file's; NULL ends them */
     struct redisContext *redis;        /* the connection of redis.c */

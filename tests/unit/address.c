@@ -13,6 +13,17 @@ static const struct {
     const char *text, *user, *password, *host; /* host NULL: no such URL */
     int port, db;
 } rows[] = {
+    /* rediss:// */
+    {"rediss://h", NULL, NULL, "h", 6379, 0},
+    {"rediss://u:p@h:7/3", "u", "p", "h", 7, 3},
+    {"rediss:/h", .host = NULL},
+    {"redisss://h", .host = NULL},
+    {"rediss+unix:///h", .host = NULL},
+    {"rediss:///h", .host = NULL},
+    {"rediss://", .host = NULL},
+    {"rediss://h:", .host = NULL},
+    {"rediss://h?db=1", .host = NULL},
+
     /* redis:// */
     {"redis://h", NULL, NULL, "h", 6379, 0},
     {"redis://localhost:6380", NULL, NULL, "localhost", 6380, 0},
@@ -175,7 +186,6 @@ static const struct {
     {" redis://h", .host = NULL},
     {"redis ://h", .host = NULL},
     {"REDIS://h", .host = NULL},
-    {"rediss://h", .host = NULL},
     {"redis:///s?db=1", .host = NULL},
     {"http://h", .host = NULL},
 };
@@ -213,6 +223,7 @@ Test(address, is_taken_apart)
             expect_text(u.host, rows[i].host, "host", text);
             cr_expect_eq(u.port, rows[i].port, "%s: port %d", text, u.port);
             cr_expect_eq(u.db, rows[i].db, "%s: db %d", text, u.db);
+            cr_expect_eq(u.tls, strncmp(text, "rediss", 6) == 0, "%s", text);
             cr_expect_eq(u.unix_socket, *text == 'u', "%s", text);
         }
         free(out);

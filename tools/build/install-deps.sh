@@ -5,10 +5,10 @@ set -eu
 want=
 for group in "$@"; do
     case $group in
-    build) want="$want gcc make binutils libc6-dev libhiredis-dev libev-dev libglib2.0-dev pkg-config python3" ;;
+    build) want="$want gcc make binutils libc6-dev libhiredis-dev libssl-dev libev-dev libglib2.0-dev pkg-config python3" ;;
     run) want="$want redis-server tzdata" ;;
     valkey) want="$want valkey-server" ;;
-    test) want="$want g++ libcriterion-dev libjansson-dev" ;;
+    test) want="$want g++ openssl stunnel4 libcriterion-dev libjansson-dev" ;;
     node) command -v npm >/dev/null || want="$want nodejs npm" ;;
     fault) want="$want strace iproute2 iptables" ;;
     coverage) want="$want gcovr" ;;

@@ -6,6 +6,7 @@ PC          := lapse.pc lapse-sync.pc $(if $(WITH_CRON),lapse-cron.pc)
 INSTALLED_H := lapse.h lapse_sync.h $(if $(WITH_CRON),lapse_cron.h)
 $(PC:%=$(BUILD)/%): $(BUILD)/%.pc: tools/build/%.pc.in include/lapse.h $(BUILD)/prefix
 	$(call say,GEN)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@TLS@|$(if $(WITH_TLS), hiredis_ssl openssl)|' \
 	    $< > $@.part && mv $@.part $@
 
 SHARE := $(PREFIX)/share

@@ -4,15 +4,16 @@
 TOOL_C := $(wildcard tools/lapse/*.c tools/lapse/*/*.c)
 TOOL_O := $(TOOL_C:%.c=$(OBJ)/%.o)
 
-# The program knows where its redis.conf was installed, and whether it has cron lines: another PREFIX or CRON makes another
-# program.
+# The program knows where its redis.conf was installed, and whether it has cron lines, and the library whether it has TLS:
+# another PREFIX, CRON or TLS makes others.
 $(BUILD)/prefix: FORCE
-	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR) $(CRON)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR) $(CRON)' > $@
+	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR) $(CRON) $(TLS)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR) $(CRON) $(TLS)' > $@
 
 # What the program shares with the library and what lapse.h does not show: how numbers, durations, URLs, ids and the
 # names of keys are written, what Redis's errors mean, and a timer that is exact to the microsecond. Nothing of it is
 # installed.
-INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys job/series redis/address redis/redis_error
+INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys job/series redis/address \
+    redis/redis_error redis/tls
 $(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o) tools/build/program.mk
 	$(call say,AR)rm -f $@ && $(AR) crs $@ $(filter %.o,$^)
 

@@ -57,7 +57,7 @@ static int take_url(struct bench *b)
 static int bench_connect(struct bench *b, int64_t wait_ms)
 {
     int64_t reply_ms = b->g->opts.reply_ms ? b->g->opts.reply_ms : REPLY_MS;
-    return redis_sync_open(&b->redis, b->url, b->g->shown_url, reply_ms, wait_ms);
+    return redis_sync_open(&b->redis, &b->g->opts, b->url, b->g->shown_url, reply_ms, wait_ms);
 }
 
 static int prepare_queue(struct bench *b)

@@ -126,6 +126,12 @@ int proxy_start(struct proxy *p, const char *url, int64_t rtt_us)
     }
 
     address_parse(&plan.server, url, texts); /* which the library has accepted */
+    if (plan.server.tls) {
+        message_print("a round trip (--rtt) cannot be added on a connection with TLS");
+        explicit_bzero(texts, 2 * strlen(url) + 1);
+        free(texts);
+        return USAGE;
+    }
     plan.listening = proxy_listen(p);
     int code = plan.listening >= 0 ? DONE : DOWN;
 
@@ -171,7 +177,8 @@ int proxy_measure(struct proxy *p, struct redis_sync *redis, int64_t rtt_us)
     struct redis_sync through;
     int64_t reply_ms = 5000 + rtt_us / 1000;
     int64_t n = rtt_us > 0 ? PINGS_US / rtt_us : MOST_PINGS;
-    int code = redis_sync_open(&through, p->url, redis->shown, reply_ms, 0);
+    const struct lapse_options local = lapse_options_init();
+    int code = redis_sync_open(&through, &local, p->url, redis->shown, reply_ms, 0);
 
     if (n > MOST_PINGS) {
         n = MOST_PINGS;

@@ -12,6 +12,7 @@
 #include "cli/stdout.h"
 #include "cli/suggest.h"
 #include "cli/url_mask.h"
+#include "redis/tls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +118,7 @@ static int unknown_option(const struct command *cmd, char *given, size_t len)
 static _Noreturn void print_and_exit(const struct reader *r, const struct opt *o)
 {
     if (o->letter != 'h') {
-        puts("lapse " LAPSE_VERSION CRON_TEXT);
+        printf("lapse " LAPSE_VERSION CRON_TEXT " (%s TLS)\n", tls_built() ? "with" : "without");
     } else if (r->cmd) {
         help_print_command(r->cmd, stdout);
     } else {

@@ -8,13 +8,14 @@
 #include "cli/message.h"
 #include "cli/password.h"
 #include "redis/address.h"
+#include "redis/tls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ESCAPED_BYTES = 3 * PASSWORD_BYTES }; /* a password, each byte as %XX */
-#define URL_RULE                                             \
-    "must be redis://[[user]:password@]host[:port][/db] or " \
+#define URL_RULE                                                                               \
+    "must be redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, or " \
     "unix://[[user]:password@]/path[?db=n]"
 
 /* How much of a URL comes before the colon and the password. */
@@ -170,6 +171,9 @@ static int url_join(struct globals *g, const char *url, const struct address_par
         strcpy(g->secret_url, url);
     }
 
+    if (p->tls && !tls_built()) {
+        return bad_url(url, TLS_NEEDS);
+    }
     if (lapse_options_set(&g->opts, "url", g->secret_url)) {
         return bad_url(url, URL_RULE);
     }

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "redis/address.h"
 #include "redis/redis_error.h"
+#include "redis/tls.h"
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,27 @@ static redisContext *sync_connect(const struct address *a, struct timeval limit)
     return redisConnectWithTimeout(a->host, a->port, limit);
 }
 
-enum { WHY_BYTES = 160 };
+enum { WHY_BYTES = 700 };
+
+/* The handshake, on a socket that blocks. */
+static bool sync_secure(redisContext *c, const struct address *a, char why[WHY_BYTES])
+{
+    struct tls t;
+    bool good = false;
+
+    if (tls_begin(&t, a, c)) {
+        switch (tls_step(&t)) {
+        case TLS_DONE: good = true; break;
+        case TLS_FAILED: break;
+        default: snprintf(t.why, sizeof t.why, "%s", TLS_NO_ANSWER); /* until the limit */
+        }
+    }
+
+    if (!good) {
+        snprintf(why, WHY_BYTES, "%s", t.why);
+    }
+    return good;
+}
 
 /* why: it cannot be reached, or is loading; else "". */
 static int sync_try_open(struct redis_sync *r, const struct address *a, struct timeval limit,
@@ -121,6 +142,9 @@ static int sync_try_open(struct redis_sync *r, const struct address *a, struct t
     }
 
     redisSetTimeout(r->c, limit);
+    if (a->tls && !sync_secure(r->c, a, why)) {
+        return DOWN;
+    }
     code = log_in(r, a);
     if (code) {
         return code;
@@ -137,8 +161,8 @@ static int sync_try_open(struct redis_sync *r, const struct address *a, struct t
     return code;
 }
 
-int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, int64_t reply_ms,
-                    int64_t wait_ms)
+int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const char *url,
+                    const char *shown, int64_t reply_ms, int64_t wait_ms)
 {
     struct timeval limit = {.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
     int64_t until_ms = monotonic_ms() + wait_ms;
@@ -155,6 +179,10 @@ int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, in
     }
 
     address_parse(&a, url, texts); /* which the library has accepted */
+    a.tls_ca = o->tls_ca;
+    a.tls_cert = o->tls_cert;
+    a.tls_key = o->tls_key;
+    a.tls_name = o->tls_name;
     r->db = a.db;
     snprintf(r->user, sizeof r->user, "%s", a.user ? a.user : "");
 

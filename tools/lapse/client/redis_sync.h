@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct address;
+struct lapse_options;
 struct redisContext;
 struct redisReply;
 
@@ -18,9 +19,10 @@ struct redis_sync {
     char user[64]; /* of the URL; "": the default user */
 };
 
-/* wait_ms: how long to wait for a Redis that cannot be reached, or is loading. */
-int redis_sync_open(struct redis_sync *r, const char *url, const char *shown, int64_t reply_ms,
-                    int64_t wait_ms);
+/* o: what the URL does not say of TLS; wait_ms: how long to wait for a Redis that cannot be
+ * reached, or is loading. */
+int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const char *url,
+                    const char *shown, int64_t reply_ms, int64_t wait_ms);
 void redis_sync_close(struct redis_sync *r);
 /* A socket that is connected to there, and on which nothing was said; -1: there is none. */
 int redis_sync_dial(const struct address *a);

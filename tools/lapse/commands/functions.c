@@ -156,7 +156,8 @@ static int functions_connect(struct functions_command *f)
         return code;
     }
 
-    code = redis_sync_open(&f->redis, g->secret_url, g->shown_url, reply_ms, g->connect_wait_ms);
+    code = redis_sync_open(&f->redis, &g->opts, g->secret_url, g->shown_url, reply_ms,
+                           g->connect_wait_ms);
     url_wipe(g);
     return code;
 }

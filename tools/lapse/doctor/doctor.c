@@ -88,7 +88,7 @@ static int doctor_connect(struct doctor *d)
     }
 
     /* doctor_free() frees it; NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-    return redis_sync_open(&d->redis, d->url, d->g->shown_url, doctor_reply_ms(d),
+    return redis_sync_open(&d->redis, &d->g->opts, d->url, d->g->shown_url, doctor_reply_ms(d),
                            d->g->connect_wait_ms);
 }
 

@@ -133,7 +133,8 @@ static void test_events(struct doctor *d, struct event_test *t)
     keys_canary(key, d->space, doctor_queue(d), name);
     channel_of_events(d, pattern);
 
-    d->code = redis_sync_open(&subscriber, d->url, d->redis.shown, doctor_reply_ms(d), 0);
+    d->code =
+        redis_sync_open(&subscriber, &d->g->opts, d->url, d->redis.shown, doctor_reply_ms(d), 0);
     if (d->code) {
         return;
     }
