@@ -5,7 +5,8 @@
  *   subscribed     when Redis has confirmed the channel: what was published before was not heard
  *   a message      names it. Anyone may publish such messages, so they only make us look
  *   connected      when Redis is there again
- *   each sweep_ms  since messages can be lost, and are published only for jobs that are kept */
+ *   each sweep_ms  since messages can be lost, and are published only for jobs that are kept; each
+ *                  at its turn, as 10,000 looks at once would keep all other requests waiting */
 #include "listen/ends.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -39,15 +40,21 @@ static void ends_look(struct ends *e)
 
 static void ends_set_tick(struct ends *e)
 {
-    timer_set(&e->tick, e->node->context->options.sweep_ms);
+    int64_t turn_ms = e->node->context->options.sweep_ms / ROTA_TURNS;
+    timer_set(&e->tick, turn_ms ? turn_ms : 1);
 }
 
 static void on_tick(void *arg)
 {
     struct ends *e = arg;
 
+    struct list *waiters = rota_turn(&e->rota);
+
     ends_set_tick(e);
-    ends_look(e);
+    LIST_EACH (i, waiters) {
+        struct end_waiter *w = CONTAINER(i, struct end_waiter, turn);
+        w->look(w);
+    }
 }
 
 /* ---- the subscription ---- */
@@ -196,6 +203,7 @@ int ends_add(struct ends *e, struct end_waiter *w, const char *queue, struct spa
 
     w->queue = q;
     list_insert(&q->waiters, &w->node);
+    rota_add(&e->rota, &w->turn);
     table_add(&q->ids, &w->named, id);
     return 0;
 }
@@ -206,6 +214,7 @@ void ends_remove(struct end_waiter *w)
 
     table_remove(&q->ids, &w->named);
     list_remove(&w->node);
+    list_remove(&w->turn);
     if (list_empty(&q->waiters)) {
         queue_leave(q);
     }
@@ -220,6 +229,7 @@ void ends_init(struct ends *e, struct node *node)
     list_init(&e->queues);
     list_init(&e->leaving);
     table_init(&e->names);
+    rota_init(&e->rota);
     timer_init(&e->tick, node->context->loop, on_tick, e);
     pubsub_init(&e->pubsub, &node->endpoint, CONN_ENDS, NULL, &events, e);
 }

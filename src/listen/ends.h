@@ -3,6 +3,7 @@
 #define LAPSE_ENDS_H
 #include "base/timer.h"
 #include "job/keys.h"
+#include "listen/rota.h"
 #include "redis/node.h"
 
 /* Who waits for the ends of jobs: of all queues, over one subscription of their own. */
@@ -12,7 +13,8 @@ struct ends {
     struct list queues;
     struct table names;  /* of the queues */
     struct list leaving; /* queues for which nobody waits, and whose channel has not left */
-    struct timer tick;   /* the next look at all of them, whatever was heard */
+    struct rota rota;    /* of all that wait, who are looked at once in sweep_ms */
+    struct timer tick;   /* the next turn */
     bool refused;        /* by Redis, and it was logged */
 };
 
@@ -25,8 +27,9 @@ void ends_close(struct ends *e);
 
 /* One that waits for the end of a job; embedded in what asks whether it has come. */
 struct end_waiter {
-    struct list node;
-    struct table_node named; /* among those of its queue */
+    struct list node;        /* among those of its queue */
+    struct list turn;        /* among those whose turn comes with its */
+    struct table_node named; /* by id, of its queue */
     struct ended_queue *queue;
     /* The job may have ended. No waiter may be removed before this returns. */
     void (*look)(struct end_waiter *w);

@@ -253,6 +253,19 @@ Test(wait, hears_of_an_end_that_was_published_while_the_connection_was_cut)
     flow_end(f, "q");
 }
 
+Test(wait, goes_on_where_redis_has_forgotten_its_scripts)
+{
+    struct ended e = {.calls = 0};
+    struct flow *f = start_waiting(&e);
+
+    redis_do(f->server, "SCRIPT FLUSH");
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    flow_until(f, e.calls);
+    cr_expect_eq(e.err, 0);
+    cr_expect_eq(e.end, LAPSE_ENDED_CANCELLED);
+    flow_end(f, "q");
+}
+
 /* The subscription is dead without an error, and only its heartbeat can show that. */
 Test(wait, hears_again_where_its_connection_was_dead_without_a_word)
 {

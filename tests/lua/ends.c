@@ -55,6 +55,30 @@ Test(ends, of_another_job_are_told_to_nobody)
     }
 }
 
+Test(ends, of_any_number_of_jobs_are_one_command_and_of_others_none)
+{
+    static const struct {
+        const char *record;
+        int n, published;
+    } c[] = {{KEEP, 1, 1}, {KEEP, 100, 1}, {REC, 1, 0}, {REC, 100, 0}};
+
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        char *args = text("0");
+        char *ends = text("0 me");
+        now_at(0);
+        for (int k = 0; k < c[i].n; k++) {
+            args = text("%s j%03d +0 0 %sbody", args, k, c[i].record);
+            ends = text("%s j%03d U+%d", ends, k, k + 1);
+        }
+        given("schedule", args);
+        given("claim", "0 me 1000 100");
+        ask("CONFIG RESETSTAT");
+        given("done", ends);
+        cr_expect_eq(calls("publish"), c[i].published, "%zu", i);
+        ask("FLUSHALL");
+    }
+}
+
 /* Its body is gone when it is cancelled, and nothing ended when it died. */
 Test(ends, of_a_dead_job_are_its_death_and_its_cancel)
 {
