@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_listen(), lapse_unlisten(), the settles, which are lapse_done(), lapse_retry(),
- * lapse_snooze(), lapse_fail() and lapse_release(), and lapse_extend(). */
+/* lapse_listen(), lapse_unlisten(), lapse_around(), the settles, which are lapse_done(),
+ * lapse_retry(), lapse_snooze(), lapse_fail() and lapse_release(), and lapse_extend(). */
 #include "api/handle.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -35,6 +35,20 @@ int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_o
     }
 
     return listener_add(&l->listener, queue, &share, fn, arg);
+}
+
+int lapse_around(struct lapse *l, lapse_before_fn *before, lapse_after_fn *after, void *arg)
+{
+    const struct around around = {before, after, arg};
+
+    if (!l || (!before && !after)) {
+        return LAPSE_EINVAL;
+    }
+    if (l->closing) {
+        return LAPSE_ECLOSED;
+    }
+
+    return listener_around(&l->listener, &around);
 }
 
 int lapse_unlisten(struct lapse *l, const char *queue)

@@ -59,6 +59,12 @@ void task_queue_push(struct task_queue *q, struct task *t)
     ev_idle_start(q->loop, &q->idle);
 }
 
+void task_queue_repeat(struct task_queue *q, struct task *t)
+{
+    list_insert(q->tasks.next, &t->node);
+    ev_idle_start(q->loop, &q->idle);
+}
+
 void task_queue_close(struct task_queue *q)
 {
     ev_idle_stop(q->loop, &q->idle);

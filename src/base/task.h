@@ -7,7 +7,7 @@
 /* A call of user code that waits for its turn of the loop. Embedded in what the call is about. */
 struct task {
     struct list node;
-    bool queued; /* ever: a task runs once */
+    bool queued; /* ever: a task runs once, unless it repeats itself */
 
     /* Calls the user's function, or decides not to. */
     void (*run)(struct task *t);
@@ -35,6 +35,9 @@ static inline bool task_queue_empty(const struct task_queue *q)
 {
     return list_empty(&q->tasks);
 }
+
+/* Once more, before all others; called by done() with alive true, which then was not the end. */
+void task_queue_repeat(struct task_queue *q, struct task *t);
 
 /* Ends the tasks that still wait without running them. May be called by a task that runs. */
 void task_queue_close(struct task_queue *q);

@@ -26,7 +26,7 @@ enum {
 /* ---- its memory ---- */
 static void lease_free_if_unused(struct lease *l)
 {
-    bool is_lent = l->in_handler || l->in_told;
+    bool is_lent = l->in_handler || l->in_told || l->in_settled;
 
     if (l->disposed && !is_lent && !l->renewing.request.pending) {
         mem_free(l);
@@ -57,6 +57,25 @@ static void lease_detach(struct lease *l)
 }
 
 /* ---- settling ---- */
+/* Tells who is to hear of it, and is not needed any more; but a handler still has a job that was
+ * given back. */
+static void lease_end(struct lease *l, int err)
+{
+    struct leases *ls = l->leases;
+    bool is_kept = l->given_back && !l->was_settled_late;
+
+    l->settled_err = err;
+    if (is_kept) {
+        lease_detach(l);
+    }
+    if (l->settled_fn || passage_comes_back(&l->passage)) {
+        l->in_settled = true;
+        task_queue_push(ls->tasks, &l->settled);
+    } else if (!is_kept) {
+        lease_dispose(l);
+    }
+}
+
 static void lease_settled(struct lease *l, int err)
 {
     struct leases *ls = l->leases;
@@ -64,15 +83,7 @@ static void lease_settled(struct lease *l, int err)
     l->state = LEASE_SETTLED;
     script_withdraw(ls->script, &l->renewing.request);
     ls->events->ended(ls->arg, l->owner);
-
-    if (l->given_back && !l->was_settled_late) {
-        lease_detach(l);
-    } else if (l->settled_fn) {
-        l->settled_err = err;
-        task_queue_push(ls->tasks, &l->settled);
-    } else {
-        lease_dispose(l);
-    }
+    lease_end(l, err);
 }
 
 /* A run that began and could not be settled counts as a try, and one that was forgotten goes on
@@ -171,14 +182,31 @@ static void lease_ask_settle(struct lease *l, enum settle how)
 static void settled_run(struct task *t)
 {
     struct lease *l = CONTAINER(t, struct lease, settled);
+    lapse_cb *fn = l->settled_fn;
 
-    l->settled_fn(l->handle, l->settled_err, NULL, l->settled_arg);
+    if (fn) {
+        l->settled_fn = NULL;
+        fn(l->handle, l->settled_err, NULL, l->settled_arg);
+    } else {
+        passage_leave(&l->passage, l->handle, &l->job, l->settled_err);
+    }
 }
 
 static void settled_done(struct task *t, bool alive)
 {
-    (void)alive;
-    lease_dispose(CONTAINER(t, struct lease, settled));
+    struct lease *l = CONTAINER(t, struct lease, settled);
+
+    if (alive && passage_comes_back(&l->passage)) {
+        task_queue_repeat(l->tasks, t);
+        return;
+    }
+
+    l->in_settled = false;
+    if (l->state == LEASE_SETTLED) {
+        lease_dispose(l);
+    } else {
+        lease_free_if_unused(l);
+    }
 }
 
 struct lease *lease_of(struct lapse_job *job)
@@ -192,15 +220,19 @@ static void lease_tell_over(struct lease *l, lapse_cb *fn, void *arg)
 {
     l->state = LEASE_SETTLED;
     l->leases->context->stats.gone++;
-    if (!fn) {
-        lease_dispose(l);
-        return;
-    }
-
     l->settled_fn = fn;
     l->settled_arg = arg;
-    l->settled_err = LAPSE_EGONE;
-    task_queue_push(l->leases->tasks, &l->settled);
+    lease_end(l, LAPSE_EGONE);
+}
+
+static enum lapse_how how_of(enum settle settle)
+{
+    static const enum lapse_how hows[] = {[SETTLE_DONE] = LAPSE_HOW_DONE,
+                                          [SETTLE_RETRY] = LAPSE_HOW_RETRY,
+                                          [SETTLE_SNOOZE] = LAPSE_HOW_SNOOZE,
+                                          [SETTLE_FAIL] = LAPSE_HOW_FAIL,
+                                          [SETTLE_RELEASE] = LAPSE_HOW_RELEASE};
+    return hows[settle];
 }
 
 void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char *reason,
@@ -219,6 +251,8 @@ void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char
         lease_dispose(l);
         return;
     }
+
+    passage_turn(&l->passage, how_of(how));
     if (l->state == LEASE_OVER) {
         lease_tell_over(l, fn, arg);
         return;
@@ -250,7 +284,12 @@ void lease_forget(struct lease *l)
     }
 
     l->state = LEASE_SETTLED;
-    lease_dispose(l);
+    if (l->leases) {
+        passage_turn(&l->passage, 0);
+        lease_end(l, 0);
+    } else {
+        lease_dispose(l);
+    }
 }
 
 bool lease_is_ours(const struct lease *l)
@@ -523,6 +562,18 @@ static void lease_begin(struct lease *l, int64_t now_us)
     }
 }
 
+/* What came before the handler has left the job to it; but the handle may have closed meanwhile:
+ * then nobody has the job. */
+static bool lease_goes_on(struct lease *l)
+{
+    if (lease_is_ours(l) || (l->leases && l->state == LEASE_OVER)) {
+        return true;
+    }
+
+    lease_settle(l, SETTLE_RELEASE, 0, NULL, NULL, NULL);
+    return false;
+}
+
 /* A handler whose lease is over does not begin. */
 static void handler_run(struct task *t)
 {
@@ -534,6 +585,13 @@ static void handler_run(struct task *t)
     }
 
     lease_begin(l, now_us);
+    passage_begin(&l->passage, &l->leases->arounds, now_us);
+    for (const struct around *a; passage_enter(&l->passage, &a);) {
+        bool is_taken = a->before(l->handle, &l->job, a->arg) != 0;
+        if (is_taken || !lease_goes_on(l)) {
+            return;
+        }
+    }
     l->handler(l->handle, &l->job, l->handler_arg);
 }
 
@@ -597,6 +655,16 @@ void leases_init(struct leases *ls, struct script *script, struct task_queue *ta
     timer_init(&ls->tick, script->context->loop, on_tick, ls);
 }
 
+int leases_around(struct leases *ls, const struct around *a)
+{
+    if (ls->arounds.n == LAPSE_AROUND_MAX) {
+        return LAPSE_EFULL;
+    }
+
+    ls->arounds.of[ls->arounds.n++] = *a;
+    return 0;
+}
+
 static struct lease *lease_new(struct leases *ls, const struct lease_spec *spec)
 {
     size_t texts_len = job_texts_len(spec->queue, spec->row, true);
@@ -615,6 +683,7 @@ static struct lease *lease_new(struct leases *ls, const struct lease_spec *spec)
 
     l->leases = ls;
     l->owner = spec->owner;
+    l->tasks = ls->tasks;
     l->handle = ls->context->handle;
     l->job.handle = l->handle;
     l->job.via = spec->via;
@@ -672,6 +741,7 @@ void leases_give_back(struct leases *ls)
         struct lease *l = CONTAINER(i, struct lease, node);
         if (l->state == LEASE_RUNNING) {
             l->given_back = true;
+            passage_turn(&l->passage, LAPSE_HOW_RELEASE);
             lease_ask_settle(l, SETTLE_RELEASE);
         }
     }

@@ -2,6 +2,7 @@
 #ifndef LAPSE_LEASE_H
 #define LAPSE_LEASE_H
 #include "base/task.h"
+#include "listen/around.h"
 #include "script/lease_verbs.h"
 
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_SNOOZE, SETTLE_FAIL, SETTLE_RELEASE };
@@ -29,9 +30,11 @@ struct lease {
     struct renew_request renewing;
 
     struct lapse *handle; /* for the user's functions */
+    struct task_queue *tasks;
     struct task run;
     lapse_handler *handler;
     void *handler_arg;
+    struct passage passage;
 
     enum settle settle;
     int64_t delay_ms;
@@ -39,7 +42,8 @@ struct lease {
     struct settle_request settling;
     struct task told; /* that it is asked to stop */
     bool in_told;
-    struct task settled;
+    struct task settled; /* tells all who are to hear of it, one in each turn of the loop */
+    bool in_settled;
     lapse_cb *settled_fn;
     void *settled_arg;
     int settled_err;
@@ -64,6 +68,7 @@ struct leases {
     const struct lease_events *events;
     void *arg;
     struct list all;
+    struct arounds arounds; /* that of the handlers */
 
     struct timer tick;
     int64_t ticked_us;  /* when it fired last, or was first set */
@@ -90,6 +95,9 @@ struct lease_spec {
 
 void leases_init(struct leases *ls, struct script *script, struct task_queue *tasks,
                  const struct lease_events *events, void *arg);
+
+/* Called around each handler that begins from now on. EFULL: there are LAPSE_AROUND_MAX. */
+int leases_around(struct leases *ls, const struct around *a);
 
 /* Adds a lease, and makes its handler a task, or puts that task into spec->to. ENOMEM: there is no
  * lease, and Redis holds the job for us all the same. */

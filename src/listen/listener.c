@@ -136,6 +136,11 @@ void listener_renewed(struct listener *l, const struct leased_job *job,
     leases_renewed(&l->shared.leases, job, span);
 }
 
+int listener_around(struct listener *l, const struct around *a)
+{
+    return leases_around(&l->shared.leases, a);
+}
+
 /* ---- events ---- */
 static void on_lease_ended(void *arg, void *owner)
 {

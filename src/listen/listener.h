@@ -36,6 +36,9 @@ void listener_scheduled(struct listener *l, const char *queue, struct span id, i
 /* This process changed the settings of the queue. */
 void listener_configured(struct listener *l, const char *queue);
 
+/* As lapse_around(). */
+int listener_around(struct listener *l, const struct around *a);
+
 /* A job was settled, or renewed, by its token: perhaps we hold it. */
 void listener_settled(struct listener *l, const struct leased_job *job);
 /* To be called before that: the job is dead by it. */

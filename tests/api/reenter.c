@@ -23,7 +23,9 @@ enum from {
     TOLD,
     TOLD_SKIPPED,
     TOLD_DEAD,
+    BEFORE,
     HANDLER,
+    AFTER,
     DONE,
     RETRIED,
     FAILED,
@@ -543,6 +545,38 @@ static void from_handler(struct lapse *l, struct lapse_job *job, void *arg)
     make_call(arg);
 }
 
+/* It takes the job along if the call has settled it. */
+static int from_before(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct scene *x = arg;
+
+    if (x->called) {
+        return 0; /* what was called lets another job run */
+    }
+    keep_job(l, job, x);
+    make_call(x);
+    for (size_t i = 0; i < x->n_jobs; i++) {
+        if (x->jobs[i] == job) {
+            x->jobs[i] = x->jobs[--x->n_jobs];
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void from_after(struct lapse *l, const struct lapse_job *job, enum lapse_how how, int err,
+                       int64_t ran_us, void *arg)
+{
+    struct scene *x = arg;
+
+    if (x->called) {
+        return; /* what was called settles another job */
+    }
+    cr_assert(l == x->l && how == LAPSE_HOW_DONE && err == 0 && ran_us >= 0);
+    make_call(x);
+    cr_assert_str_eq(lapse_job_queue(job), "spare");
+}
+
 static void from_closed(void *arg)
 {
     struct scene *x = arg;
@@ -577,7 +611,7 @@ static void cause(struct scene *x)
     struct lapse_guard guard = lapse_guard_init();
     struct lapse_spec s = flow_job_spec("q", "job", HOUR);
 
-    if (x->from == HANDLER || x->from == CLAIMED) {
+    if (x->from == BEFORE || x->from == HANDLER || x->from == CLAIMED) {
         s.due = lapse_in(0);
     }
 
@@ -608,7 +642,12 @@ static void cause(struct scene *x)
     case TOLD:
     case TOLD_SKIPPED:
     case TOLD_DEAD: err = cause_event(x); break;
+    case BEFORE:
+        cr_assert_eq(lapse_around(x->l, from_before, NULL, x), 0);
+        err = lapse_listen(x->l, "q", NULL, keep_job, x);
+        break;
     case HANDLER: err = lapse_listen(x->l, "q", NULL, from_handler, x); break;
+    case AFTER: lapse_done(x->jobs[--x->n_jobs], NULL, NULL); break;
     case DONE: lapse_done(x->jobs[--x->n_jobs], from_callback, x); break;
     case RETRIED: lapse_retry(x->jobs[--x->n_jobs], HOUR, "", from_callback, x); break;
     case FAILED: lapse_fail(x->jobs[--x->n_jobs], NULL, from_callback, x); break;
@@ -643,6 +682,9 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
 
     o.replicas_ms = 1; /* of none */
     cr_assert_eq(lapse_open(&x.l, f->loop, &o), 0);
+    if (from == AFTER) {
+        cr_assert_eq(lapse_around(x.l, NULL, from_after, &x), 0);
+    }
     cr_assert_eq(lapse_listen(x.l, "spare", NULL, keep_job, &x), 0);
     for (int i = 0; i < SPARES; i++) {
         struct lapse_spec s = flow_job_spec("spare", NULL, 0);
@@ -716,7 +758,9 @@ FROM(any_call_from_a_claims_callback, CLAIMED)
 FROM(any_call_from_an_event, TOLD)
 FROM(any_call_from_the_event_of_a_job_that_was_skipped, TOLD_SKIPPED)
 FROM(any_call_from_the_event_of_a_job_that_died, TOLD_DEAD)
+FROM(any_call_before_a_handler, BEFORE)
 FROM(any_call_from_a_handler, HANDLER)
+FROM(any_call_after_a_handler, AFTER)
 FROM(any_call_from_a_dones_callback, DONE)
 FROM(any_call_from_a_retrys_callback, RETRIED)
 FROM(any_call_from_a_fails_callback, FAILED)
