@@ -17,19 +17,16 @@ static void count_answers(struct lapse *l, int err, const struct lapse_job *job,
     --*(long *)arg;
 }
 
-/* So many jobs that wait; of ten the first has a tag. */
-static void pile_up(struct flow *f, long n)
+/* Asks for each of so many ids, as fast as that is taken, and waits for the answers. */
+static void of_each(struct flow *f, long n,
+                    int (*ask)(struct lapse *l, const char *id, long i, long *n_open))
 {
-    const char *tag = "order-42";
     long n_open = 0;
 
     for (long i = 0; i < n;) {
         char id[24];
         snprintf(id, sizeof id, "%ld", i);
-        struct lapse_spec s = flow_job_spec(PILE, id, HOUR);
-        s.tags = &tag;
-        s.n_tags = i % ONE_IN == 0;
-        int err = lapse_schedule(f->l, &s, count_answers, &n_open);
+        int err = ask(f->l, id, i, &n_open);
         if (err == LAPSE_EFULL) {
             flow_turn(f, test_now_ms() + FLOW_WAIT_MS);
             continue;
@@ -39,6 +36,23 @@ static void pile_up(struct flow *f, long n)
         i++;
     }
     flow_until(f, n_open == 0);
+}
+
+/* A job that waits; of ten the first has a tag. */
+static int schedule_one(struct lapse *l, const char *id, long i, long *n_open)
+{
+    const char *tag = "order-42";
+    struct lapse_spec s = flow_job_spec(PILE, id, HOUR);
+
+    s.tags = &tag;
+    s.n_tags = i % ONE_IN == 0;
+    return lapse_schedule(l, &s, count_answers, n_open);
+}
+
+static int kill_one(struct lapse *l, const char *id, long i, long *n_open)
+{
+    (void)i;
+    return lapse_kill(l, PILE, id, "no", count_answers, n_open);
 }
 
 static void finish(struct flow *f, const struct flow_counts *c)
@@ -105,7 +119,7 @@ Test(f55, a_tag_of_many_is_cancelled_beside_a_listener_at_work, .timeout = 600)
     const struct lapse_where waiting = {.size = sizeof waiting, .state = LAPSE_WAITING};
     struct flow_counts counts = {0};
 
-    pile_up(f, n);
+    of_each(f, n, schedule_one);
     redis_do(f->server, "CONFIG SET slowlog-max-len 1000000 slowlog-log-slower-than 0");
     o.producers = o.listeners = 1;
     o.per_s = PER_S;
@@ -149,22 +163,9 @@ Test(f56, dead_jobs_are_requeued_evenly_over_a_time, .timeout = 600)
     struct flow_counts counts = {0};
     long least = N;
     long most = 0;
-    long n_open = 0;
 
-    pile_up(f, N);
-    for (long i = 0; i < N;) {
-        char id[24];
-        snprintf(id, sizeof id, "%ld", i);
-        int err = lapse_kill(f->l, PILE, id, "no", count_answers, &n_open);
-        if (err == LAPSE_EFULL) {
-            flow_turn(f, test_now_ms() + FLOW_WAIT_MS);
-            continue;
-        }
-        cr_assert_eq(err, 0);
-        n_open++;
-        i++;
-    }
-    flow_until(f, n_open == 0);
+    of_each(f, N, schedule_one);
+    of_each(f, N, kill_one);
 
     struct lapse_due due = lapse_at(redis_now_ms(f->server) + HOUR);
     cr_assert_eq(
