@@ -3,6 +3,7 @@
  * texts each after a byte for its length, the record last. What comes out goes through every
  * accessor and every printer. */
 #include "job/job.h"
+#include "job/series.h"
 #include "fuzz.h"
 #include "cli/print.h"
 
@@ -27,6 +28,20 @@ static void print(const struct lapse_job *job, int as_text)
     free(line);
     print_job(&g, job, WITH_BODY | WITH_CREATED);
     print_job_long(job);
+}
+
+/* What it says of its moments is what a schedule could have said. */
+static void series(const struct lapse_job *job)
+{
+    struct lapse_series s = lapse_series_init();
+    int64_t stages_ms[SERIES_STAGES_MAX];
+
+    MUST(*lapse_job_series(job) == '\0' || lapse_job_stage(job) > 0);
+    if (!lapse_job_rule(job, &s, stages_ms)) {
+        return;
+    }
+    MUST(s.n_stages <= SERIES_STAGES_MAX && (s.n_stages > 0) != (s.every_ms > 0));
+    MUST(s.until_ms >= 0);
 }
 
 /* A record is what it was made of: here the body is that of an attribute as well. */
@@ -56,10 +71,34 @@ static void there_and_back(unsigned tries, int64_t backoff_ms, int64_t most_ms, 
     MUST(body.len == 0 || (attributes_take(&r.attributes, &one) && span_eq(one.value, body)));
 }
 
+static void ask(const struct lapse_job *job, const struct job_row *row, bool body)
+{
+    enum lapse_state state = lapse_job_state(job);
+    size_t len;
+
+    MUST(state == (enum lapse_state)row->state ||
+         (state == LAPSE_SERIES && row->state == LAPSE_WAITING));
+    MUST(strlen(lapse_job_reason(job)) <= JOB_REASON_MAX);
+    lapse_job_body(job, &len);
+    MUST(body || (len == 0 && !lapse_job_header_name(job, 0)));
+    MUST(lapse_job_priority(job) <= 255);
+    MUST(lapse_job_created_ms(job) >= 0 && (body || !lapse_job_error(job, 0, NULL, NULL)));
+    int64_t at_ms = -1;
+    for (unsigned i = 0; lapse_job_error(job, i, &at_ms, NULL); i++) {
+        MUST(at_ms >= 0);
+    }
+    const char *name;
+    for (unsigned i = 0; (name = lapse_job_header_name(job, i)); i++) {
+        MUST(*name && lapse_job_header(job, name));
+    }
+    MUST(!lapse_job_report(job, &len) || (body && len == row->report.len));
+    series(job);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct eat e = {data, size};
-    struct job_row row = {.state = LAPSE_WAITING + eat_byte(&e) % 3};
+    struct job_row row = {.state = LAPSE_WAITING + eat_byte(&e) % 4};
     bool body = eat_byte(&e) & 1;
 
     row.score_ms = (int64_t)(eat_number(&e, 8) >> 11) * (eat_byte(&e) & 1 ? -1 : 1);
@@ -78,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     /* what stands behind the row is as free */
     row.errors = row.attempt;
+    row.report = row.attempt;
 
     size_t len = e.left;
     char *record = eat_copy(&e, len, false);
@@ -87,23 +127,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct lapse_job job = {.via = LAPSE_VIA_EVENT};
     MUST(room);
     job_fill(&job, "q", &row, room, body);
-    MUST(strlen(lapse_job_reason(&job)) <= JOB_REASON_MAX &&
-         lapse_job_state(&job) == (enum lapse_state)row.state);
-
-    lapse_job_body(&job, &len);
-    MUST(body || (len == 0 && !lapse_job_header_name(&job, 0)));
-    MUST(lapse_job_priority(&job) <= 255);
-    MUST(lapse_job_created_ms(&job) >= 0 && (body || !lapse_job_error(&job, 0, NULL, NULL)));
-    int64_t at_ms = -1;
-    for (unsigned i = 0; lapse_job_error(&job, i, &at_ms, NULL); i++) {
-        MUST(at_ms >= 0);
-    }
-    const char *name;
-    for (unsigned i = 0; (name = lapse_job_header_name(&job, i)); i++) {
-        MUST(*name && lapse_job_header(&job, name));
-    }
+    ask(&job, &row, body);
     print(&job, 0);
     print(&job, 1);
+
+    struct lapse_job *dup = lapse_job_dup(&job);
+    MUST(dup);
+    print(dup, 0);
+    series(dup);
+    lapse_job_free(dup);
     free(room);
     free(record);
     free(held);
