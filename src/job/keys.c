@@ -141,6 +141,11 @@ size_t keys_alive(char out[KEYS_MAX], const char *space)
     return (size_t)snprintf(out, KEYS_MAX, "%s:{}:alive", space);
 }
 
+size_t keys_queues(char out[KEYS_MAX], const char *space)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{}:queues", space);
+}
+
 size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db)
 {
     return (size_t)snprintf(out, KEYS_MAX, "%s:{%s}:notice:%d", space, queue, db);

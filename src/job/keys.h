@@ -65,6 +65,9 @@ size_t keys_canary(char out[KEYS_TRIGGER_MAX], const char *space, const char *qu
 /* The names of the listeners that are alive. It is of no queue. */
 size_t keys_alive(char out[KEYS_MAX], const char *space);
 
+/* The names of the queues that are used. It is of no queue. */
+size_t keys_queues(char out[KEYS_MAX], const char *space);
+
 /* The channels on which the scripts publish: for listeners, and for who waits for ends of jobs. */
 size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db);
 size_t keys_ends(char out[KEYS_MAX], const char *space, const char *queue, int db);

@@ -324,3 +324,52 @@ void script_eviction(struct script *s, struct eviction_request *r, struct span k
     r->request.end = on_eviction;
     script_submit(s, &r->request);
 }
+
+/* ---- the registry ---- */
+static void on_enter(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct enter_request *r = CONTAINER(request, struct enter_request, request);
+    struct enter_reply reply;
+
+    if (!err && !enter_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_enter(struct script *s, struct enter_request *r, struct span key,
+                  const struct span *names, unsigned n)
+{
+    r->request.script = SCRIPT_ENTER;
+    r->request.key = key;
+    r->request.args = names;
+    r->request.n_args = n;
+    r->request.end = on_enter;
+    script_submit(s, &r->request);
+}
+
+static void on_names(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct names_request *r = CONTAINER(request, struct names_request, request);
+    struct names_reply reply;
+
+    if (!err && !names_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_names(struct script *s, struct names_request *r, struct span key, struct span from,
+                  struct span to, unsigned limit)
+{
+    r->args[0] = from;
+    r->args[1] = to;
+    r->args[2] = arg_number(r->limit, limit);
+
+    r->request.script = SCRIPT_NAMES;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 3;
+    r->request.end = on_names;
+    script_submit(s, &r->request);
+}

@@ -138,4 +138,25 @@ struct eviction_request {
 
 void script_eviction(struct script *s, struct eviction_request *r, struct span key);
 
+/* ---- the registry: key is that of keys_queues() ---- */
+struct enter_request {
+    struct script_request request;
+    void (*end)(struct enter_request *r, int err, const struct enter_reply *reply);
+};
+
+/* names: up to SCRIPT_BATCH, not copied. */
+void script_enter(struct script *s, struct enter_request *r, struct span key,
+                  const struct span *names, unsigned n);
+
+struct names_request {
+    struct script_request request;
+    struct span args[3];
+    char limit[ARG_NUMBER_MAX];
+    void (*end)(struct names_request *r, int err, const struct names_reply *reply);
+};
+
+/* from, to: as ZRANGEBYLEX has them, not copied. */
+void script_names(struct script *s, struct names_request *r, struct span key, struct span from,
+                  struct span to, unsigned limit);
+
 #endif

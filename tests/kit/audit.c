@@ -276,8 +276,8 @@ static bool about_to_expire(struct server *s, const char *rest, const redisReply
 
 static void check_key(struct server *s, const struct queue *queues, size_t n, const redisReply *key)
 {
-    if (strstr(key->str, ":{}:alive")) {
-        return; /* of no queue: the names of the listeners */
+    if (strstr(key->str, ":{}:alive") || strstr(key->str, ":{}:queues")) {
+        return; /* of no queue: the names of the listeners, and of the queues */
     }
 
     for (size_t i = 0; i < n; i++) {

@@ -170,6 +170,8 @@ static const struct {
     {"list", "kept=1; 0 4 10 '' ''", "kept jobs attempts", "", "", false},
     {"reclaim", "0 me 0", "run attempts", "", "", false},
     {"heartbeat", "0 me 100", "alive", "zremrangebyscore", "zadd", false},
+    {"enter", "0 x", "queues", "zadd", "", true},
+    {"names", "0 - + 10", "queues", "", "", false},
     {"join", "0 me 1 x", "listeners", "zrem", "zadd", false},
     {"join", "0 me 0", "listeners", "zrem", "", false},
     {"fence", "0", "", "del", "set", false},
@@ -210,12 +212,13 @@ Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
     static const char *const key[] = {"due",    "run",    "dead",   "jobs",      "attempts", "seq",
                                       "conf",   "stream", "list",   "listeners", "index",    "next",
-                                      "report", "kept",   "errors", "alive"};
+                                      "report", "kept",   "errors", "alive",     "queues"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
             everything_for(call[i].args);
-            const char *queue = strcmp(key[k], "alive") == 0 ? "" : "q";
+            bool of_queue = strcmp(key[k], "alive") != 0 && strcmp(key[k], "queues") != 0;
+            const char *queue = of_queue ? "q" : "";
             ask("DEL s:{%s}:%s", queue, key[k]);
             ask("LPUSH s:{%s}:%s x", queue, key[k]);
             char *before = dumps();

@@ -41,6 +41,7 @@ void script_init_on(struct server *s)
     ear = redisConnectUnix(redis->socket);
     eye = redisConnectUnix(redis->socket);
     keep(redisCommand(ear, "PSUBSCRIBE s:{q}:notice:*"), freeReplyObject);
+    keep(redisCommand(ear, "PSUBSCRIBE s:{}:wake:*"), freeReplyObject);
     end_ear = redisConnectUnix(redis->socket);
     keep(redisCommand(end_ear, "PSUBSCRIBE s:{q}:ends:*"), freeReplyObject);
     keep(redisCommand(eye, "PSUBSCRIBE __keyevent@0__:expired"), freeReplyObject);
@@ -313,7 +314,7 @@ void run_by_function(bool yes)
 static redisReply *eval(const char *name, const char *key, size_t argc, const char *const *argv,
                         const size_t *len)
 {
-    bool of_queue = strcmp(key, ALIVE) != 0;
+    bool of_queue = strcmp(key, ALIVE) != 0 && strcmp(key, QUEUES) != 0;
     size_t start = of_queue ? 5 : 4;
     const char *all[5 + ARGS] = {NULL, NULL, of_queue ? "2" : "1", key, none_of(key)};
     size_t all_len[5 + ARGS] = {0, 0, 1, strlen(key), strlen(none_of(key))};
@@ -361,11 +362,25 @@ redisReply *run_on(const char *key, const char *name, const char *args)
     return eval(name, key, n, argv, len);
 }
 
+bool run_is_of_queue(const char *name)
+{
+    static const char *const others[] = {"heartbeat", "enter", "names"};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(name, others[i]) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 redisReply *run(const char *name, const char *args)
 {
-    bool of_all_queues = strcmp(name, "heartbeat") == 0;
+    if (run_is_of_queue(name)) {
+        return run_on(KEY, name, args);
+    }
 
-    return run_on(of_all_queues ? ALIVE : KEY, name, args);
+    return run_on(strcmp(name, "heartbeat") == 0 ? ALIVE : QUEUES, name, args);
 }
 
 /* ---- situations ---- */
@@ -682,6 +697,8 @@ const struct script_call script_calls[] = {
     {"configure", "rate=5/1s; 0 rate="},
     {"heartbeat", "0 me 100"},
     {"heartbeat", "0 l 0"},
+    {"enter", "0 x y"},
+    {"names", "0 - + 10"},
     {"join", "0 me 1"},
     {"join", "0 l 0"},
     {"eviction", "0"},
@@ -805,6 +822,7 @@ char *keys(void)
     }
 
     put_pairs(f, "alive", ask("ZRANGE %s 0 -1 WITHSCORES", ALIVE), ':', ALIVE);
+    put_pairs(f, "queues", ask("ZRANGE %s 0 -1 WITHSCORES", QUEUES), ':', QUEUES);
 
     redisReply *index = ask("ZRANGE s:{q}:index 0 -1");
     for (size_t i = 0; i < index->elements; i++) {

@@ -33,6 +33,7 @@
 #define KEEP_LATE "\\02\\00\\0bK\\0560000L\\02s1"
 #define KEY "s:{q}:due"
 #define ALIVE "s:{}:alive" /* of all queues */
+#define QUEUES "s:{}:queues"
 
 extern struct server *redis;
 extern int64_t T; /* ms */
@@ -62,6 +63,8 @@ struct redisReply *run_bytes(const char *name, size_t argc, const char *const *a
 /* From now on each is a function of the library of functions; check and mend have none. */
 void run_by_function(bool yes);
 bool run_has_function(const char *name);
+/* Its key is that of a queue. */
+bool run_is_of_queue(const char *name);
 /* From now on each is that of before/, or not. */
 void run_before(bool yes);
 /* runs it, must not answer an error; forgets the wakes */

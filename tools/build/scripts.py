@@ -55,7 +55,7 @@ KINDS = {
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
 }
 # the ends of the names of keys, and the channels
-KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index fence t notice ends alive".split()
+KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index fence t notice ends alive queues wake".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {
@@ -66,9 +66,9 @@ CONNECTION = {
 # What a script declares: that it is of a queue, whose keys are then those above, or a key of no queue.
 # KEYS[2] exists never, so that no script runs while a part of the queue is on another node.
 OF_QUEUE = "due none"
-DECLARED = [OF_QUEUE, "alive"]
+DECLARED = [OF_QUEUE, "alive", "queues"]
 KEYS = "~lapse:{*}:*"
-CHANNELS = ["&lapse:{*}:notice:*", "&lapse:{*}:ends:*"]
+CHANNELS = ["&lapse:{*}:notice:*", "&lapse:{*}:ends:*", "&lapse:{}:wake:*"]
 # The library of functions, and what their names begin with. Another order of arguments of any of them
 # is another library: both can be loaded, so clients of either work.
 LIBRARY = "lapse1"

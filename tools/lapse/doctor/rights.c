@@ -140,6 +140,8 @@ static void check_script(struct doctor *d, const struct script_needs *s, struct 
 
     if (strcmp(s->script, "heartbeat") == 0) {
         keys_alive(key, d->space);
+    } else if (strcmp(s->script, "enter") == 0 || strcmp(s->script, "names") == 0) {
+        keys_queues(key, d->space);
     } else {
         keys_of(key, d->space, doctor_queue(d), KEYS_DUE);
     }
