@@ -19,6 +19,7 @@ static void on_up(void *arg)
 {
     struct lapse *l = arg;
 
+    registry_up(&l->registry);
     listener_up(&l->listener);
     ends_up(&l->ends);
 }
@@ -60,6 +61,7 @@ static void handle_end(struct lapse *l)
     fence_close(&l->fence);
     node_close(&l->node);
     script_close(&l->script);
+    registry_close(&l->registry);
     listener_close(&l->listener);
 }
 
@@ -117,6 +119,8 @@ static bool more_to_come(const struct lapse *l)
 static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 {
     struct lapse *l = w->data;
+
+    registry_turn(&l->registry);
     bool has_work = script_has_unsent(&l->script) || listener_turn_due_us(&l->listener);
 
     (void)loop;
@@ -150,6 +154,7 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
 
     fence_init(&l->fence, &l->script);
     ends_init(&l->ends, &l->node);
+    registry_init(&l->registry, &l->script);
     listener_init(&l->listener, &l->script, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};

@@ -6,6 +6,7 @@
 #include "listen/ends.h"
 #include "listen/listener.h"
 #include "script/fence.h"
+#include "script/registry.h"
 
 struct lapse {
     struct context context;
@@ -15,6 +16,7 @@ struct lapse {
     struct script script;
     struct fence fence;
     struct ends ends;
+    struct registry registry;
     struct listener listener;
 
     unsigned n_pending; /* requests without an answer */

@@ -56,6 +56,9 @@ static void on_scheduled(struct schedule_request *r, int err, const struct sched
 {
     struct job_call *c = CONTAINER(r, struct job_call, script.schedule);
 
+    if (!err) {
+        registry_use(&c->request.handle->registry, c->request.queue);
+    }
     if (!err && answer->made) {
         on_made(c, answer->due_ms);
     } else if (!err) {
@@ -141,7 +144,9 @@ static void wait_for_copies(struct job_call *c, const struct lapse_spec *s)
     c->fence.end = on_fenced;
 
     if (fence_is_wanted(&c->fence.wanted)) {
-        fence_prepare(&c->request.handle->fence, &c->fence);
+        fence_prepare(&c->request.handle->fence, &c->fence); /* it may never be sent */
+    } else {
+        registry_use(&c->request.handle->registry, c->request.queue);
     }
 }
 

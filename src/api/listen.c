@@ -34,7 +34,11 @@ int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_o
         share.weight = 1;
     }
 
-    return listener_add(&l->listener, queue, &share, fn, arg);
+    int err = listener_add(&l->listener, queue, &share, fn, arg);
+    if (!err) {
+        registry_use(&l->registry, queue);
+    }
+    return err;
 }
 
 int lapse_around(struct lapse *l, lapse_before_fn *before, lapse_after_fn *after, void *arg)

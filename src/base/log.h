@@ -25,6 +25,7 @@ enum log_site {
     LOG_CLOCK,
     LOG_REPLICAS,
     LOG_FORWARD,
+    LOG_UNASKED,
     LOG_SITES
 };
 

@@ -117,6 +117,19 @@ static void refusal_log(struct log *log, const struct refusal *r, const char *sc
     }
 }
 
+int refusal_unasked_code(struct context *context, const char *script, struct span error)
+{
+    struct refusal r = refusal_read(error);
+    char text[LOG_VALUE];
+
+    log_line(&context->log, LOG_UNASKED, LOG_WARNING, "Redis refused %s: %s (%s)", script,
+             log_escape(text, sizeof text, error.at, error.len), redis_error_advice(r.kind));
+    if (r.broken) {
+        return LAPSE_EBROKEN;
+    }
+    return r.kind == REDIS_ERROR_DENIED ? LAPSE_EDENIED : LAPSE_EREFUSED;
+}
+
 int refusal_code(struct context *context, const char *script, struct span error)
 {
     struct refusal r = refusal_read(error);

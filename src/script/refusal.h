@@ -7,5 +7,7 @@
 /* The code for an error that Redis answered to a script: EREFUSED, EDENIED or EBROKEN. The error is
  * logged, and reported as health. */
 int refusal_code(struct context *context, const char *script, struct span error);
+/* The same of a script that no user has asked for: it is a warning, and nothing else. */
+int refusal_unasked_code(struct context *context, const char *script, struct span error);
 
 #endif

@@ -377,6 +377,17 @@ static void batch_answer(struct batch *b, const struct redisReply *reply)
     request_end(b->owner, script_request_of(only), 0, reply);
 }
 
+static int batch_refusal(const struct batch *b, struct span error)
+{
+    const struct script_facts *facts = &script_facts[b->script];
+    struct context *context = b->owner->context;
+
+    if (facts->unasked) {
+        return refusal_unasked_code(context, facts->name, error);
+    }
+    return refusal_code(context, facts->name, error);
+}
+
 static void on_call_end(struct call *call, int err, const struct redisReply *reply)
 {
     struct batch *b = CONTAINER(call, struct batch, call);
@@ -393,7 +404,7 @@ static void on_call_end(struct call *call, int err, const struct redisReply *rep
         node_forgets_script(s->node, b->script);
         batch_put_back(b);
     } else {
-        batch_fail(b, refusal_code(s->context, script_facts[b->script].name, error));
+        batch_fail(b, batch_refusal(b, error));
     }
 
     batch_free(&s->pool, b);

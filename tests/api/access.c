@@ -136,7 +136,7 @@ Test(access, without_the_right_to_a_command_it_is_refused_by_name)
     redis_do(f->server, "ACL SETUSER me on >secret ~other:* &* +@all");
     open_at(f, "me:secret@", "", 0);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), LAPSE_EDENIED);
-    cr_assert_eq(flow_logged(f, "denied to this user"), 1);
+    cr_assert_eq(flow_logged(f, "Redis refused schedule: NOPERM"), 1);
     cr_assert_eq(redis_int(f->server, "DBSIZE"), 0);
     flow_end(f, "q");
 }

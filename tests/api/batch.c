@@ -9,6 +9,7 @@ enum { HOUR = 3600000, MANY = 300 };
 static struct flow *start(void)
 {
     struct flow *f = flow_start(FLOW_FULL);
+    flow_enter(f, "q");
     cr_assert_eq(flow_get(f, "q", "nobody", NULL), LAPSE_ENOENT);
     return f;
 }
@@ -92,6 +93,11 @@ Test(batch, each_queue_of_a_turn_is_a_call_of_its_own)
     static const char *const queues[] = {"q1", "q2", "q3"};
     struct flow *f = start();
     struct flow_answer a[30];
+
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
+        flow_enter(f, queues[i]);
+    }
+
     long long before = flow_scripts(f);
 
     for (int i = 0; i < 30; i++) {

@@ -184,6 +184,7 @@ Test(membership, without_the_right_to_say_that_we_are_alive_jobs_run)
     opts.url = url;
     quiet(&opts);
     flow_allow_log(f, "heartbeat");
+    flow_allow_log(f, "enter");
     f->l = flow_open(f, &opts);
     flow_listen(f, "q", &w);
     flow_until_listeners(f, "q", 1);

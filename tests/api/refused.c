@@ -24,6 +24,7 @@ Test(refused, for_lack_of_memory_is_erefused_while_due_jobs_still_run)
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow_job job;
 
+    flow_enter(f, "full");
     flow_allow_log(f, "Redis refused schedule: OOM ");
     flow_allow_log(f, "Redis refused reschedule: OOM ");
     for (int i = 0; i < 4; i++) {
@@ -67,6 +68,7 @@ Test(refused, a_key_of_another_program_is_erefused_and_named_in_the_log)
     struct lapse_depth d;
 
     flow_allow_log(f, "WRONGTYPE");
+    flow_enter(f, "q");
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *key = rows[i].key;

@@ -34,6 +34,8 @@ int flow_reschedule(struct flow *f, const char *queue, const char *id, struct la
 int flow_kill(struct flow *f, const char *queue, const char *id, const char *reason,
               struct flow_job *out);
 int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job *out);
+/* Schedules to the queue and cancels it again: the queue is in the registry since then. */
+void flow_enter(struct flow *f, const char *queue);
 int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out);
 /* out: the text of the answer; may be NULL. */
 int flow_configure(struct flow *f, const char *queue, const char *changes, char out[FLOW_TEXT]);

@@ -53,6 +53,7 @@ KINDS = {
     "ids may repeat": "A call may name an id twice: each answers as if it were alone.",
     "needs memory": None,
     "urgent": "It waits neither for other requests of its id nor for those sent before it.",
+    "unasked": "No user waits for it, so that it is refused is a warning, and no health.",
 }
 # the ends of the names of keys, and the channels
 KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index fence t notice ends alive queues wake".split()

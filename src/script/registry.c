@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Every queue that we schedule or listen to is entered once on each connection, many with one
+ * call. Nothing waits for that, and a call that fails is not repeated: the next connection, or
+ * the next process, enters the queue. */
+#include "script/registry.h"
+#include "base/context.h"
+#include "base/mem.h"
+#include <string.h>
+
+struct used_queue {
+    struct list node;
+    struct table_node by_name;
+    char name[KEYS_QUEUE_MAX + 1];
+};
+
+static void on_entered(struct enter_request *enter, int err, const struct enter_reply *reply)
+{
+    struct registry *r = CONTAINER(enter, struct registry, enter);
+
+    (void)reply;
+    if (err == LAPSE_EDENIED) {
+        r->denied = true;
+    }
+}
+
+void registry_init(struct registry *r, struct script *script)
+{
+    *r = (struct registry){.script = script};
+    keys_queues(r->key, script->context->options.space);
+    table_init(&r->names);
+    list_init(&r->all);
+    list_init(&r->untold);
+    r->enter.end = on_entered;
+}
+
+void registry_use(struct registry *r, const char *queue)
+{
+    if (table_find(&r->names, span_of(queue))) {
+        return;
+    }
+
+    struct used_queue *q = mem_new(sizeof *q, 0);
+    if (!q) {
+        return;
+    }
+
+    memcpy(q->name, queue, strlen(queue) + 1);
+    table_add(&r->names, &q->by_name, span_of(q->name));
+    list_insert(&r->untold, &q->node);
+}
+
+void registry_up(struct registry *r)
+{
+    r->denied = false;
+    for (struct list *i; (i = list_pop(&r->all));) {
+        list_insert(&r->untold, i);
+    }
+}
+
+void registry_turn(struct registry *r)
+{
+    unsigned n = 0;
+
+    if (r->denied || r->enter.request.pending || list_empty(&r->untold) ||
+        !node_up(r->script->node)) {
+        return;
+    }
+
+    for (struct list *i; n < SCRIPT_BATCH && (i = list_pop(&r->untold));) {
+        r->args[n++] = span_of(CONTAINER(i, struct used_queue, node)->name);
+        list_insert(&r->all, i);
+    }
+
+    r->enter.request.until_us = clock_us() + r->script->context->options.reply_ms * 1000;
+    script_enter(r->script, &r->enter, span_of(r->key), r->args, n);
+}
+
+static void used_queues_free(struct list *queues)
+{
+    for (struct list *i; (i = list_pop(queues));) {
+        mem_free(CONTAINER(i, struct used_queue, node));
+    }
+}
+
+void registry_close(struct registry *r)
+{
+    used_queues_free(&r->all);
+    used_queues_free(&r->untold);
+    table_free(&r->names);
+}
