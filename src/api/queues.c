@@ -42,13 +42,7 @@ static void on_depth(struct depth_request *r, int err, const struct depth_reply 
     struct depth_call *c = CONTAINER(r, struct depth_call, script);
 
     if (!err) {
-        c->depth = (struct lapse_depth){
-            .waiting = (uint64_t)reply->waiting,
-            .running = (uint64_t)reply->running,
-            .dead = (uint64_t)reply->dead,
-            .late_ms = reply->backlog_ms,
-            .kept = (uint64_t)reply->kept,
-        };
+        script_depth_read(reply, &c->depth);
     }
     request_end(&c->request, err);
 }

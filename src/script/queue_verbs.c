@@ -25,6 +25,17 @@ void script_depth(struct script *s, struct depth_request *r, struct span key)
     script_submit(s, &r->request);
 }
 
+void script_depth_read(const struct depth_reply *reply, struct lapse_depth *out)
+{
+    *out = (struct lapse_depth){
+        .waiting = (uint64_t)reply->waiting,
+        .running = (uint64_t)reply->running,
+        .dead = (uint64_t)reply->dead,
+        .late_ms = reply->backlog_ms,
+        .kept = (uint64_t)reply->kept,
+    };
+}
+
 static void on_list(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct list_request *r = CONTAINER(request, struct list_request, request);

@@ -15,6 +15,7 @@ struct depth_request {
 };
 
 void script_depth(struct script *s, struct depth_request *r, struct span key);
+void script_depth_read(const struct depth_reply *reply, struct lapse_depth *out);
 
 struct list_page {
     enum lapse_state state;

@@ -363,6 +363,29 @@ Test(bad_input, other_calls_with_any_wrong_argument_are_einval)
     end(f, before);
 }
 
+static void never_queues(struct lapse *l, int err, const struct lapse_queue *const *queues,
+                         size_t n, void *arg)
+{
+    (void)queues;
+    (void)n;
+    never(l, err, NULL, arg);
+}
+
+Test(bad_input, a_pattern_that_is_no_name_and_no_beginning_of_names_is_einval)
+{
+    char *before;
+    struct flow *f = start(&before);
+    struct lapse *l = f->l;
+
+    REFUSED(lapse_queues(NULL, NULL, never_queues, f));
+    REFUSED(lapse_queues(l, "", never_queues, f));
+    REFUSED(lapse_queues(l, "a*b", never_queues, f));
+    REFUSED(lapse_queues(l, "*a", never_queues, f));
+    REFUSED(lapse_queues(l, "**", never_queues, f));
+    REFUSED(lapse_queues(l, "{q}", never_queues, f));
+    end(f, before);
+}
+
 static void never_claim(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n,
                         void *arg)
 {

@@ -28,6 +28,11 @@ static int call_depth(struct lapse *l, struct flow_answer *a)
     return lapse_depth(l, "q", flow_depth_answered, a);
 }
 
+static int call_queues(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_queues(l, NULL, flow_queues_answered, a);
+}
+
 static int call_list(struct lapse *l, struct flow_answer *a)
 {
     return lapse_list(l, "q", LAPSE_WAITING, NULL, 10, flow_list_answered, a);
@@ -76,6 +81,7 @@ static const struct {
     {"schedule", call_schedule},
     {"get", call_get},
     {"depth", call_depth},
+    {"queues", call_queues},
     {"list", call_list},
     {"reschedule", call_reschedule},
     {"kill", call_kill},

@@ -17,6 +17,7 @@ enum from {
     REFUSED,
     LISTED,
     DEPTH,
+    QUEUES,
     SELECTED,
     CONFIGURED,
     CLAIMED,
@@ -491,6 +492,17 @@ static void from_depth(struct lapse *l, int err, const struct lapse_depth *d, vo
     cr_assert_leq(d->waiting, 1);
 }
 
+static void from_queues(struct lapse *l, int err, const struct lapse_queue *const *queues, size_t n,
+                        void *arg)
+{
+    cr_assert(l && !err);
+    make_call(arg);
+    for (size_t i = 0; i < n; i++) { /* they are lent until here */
+        cr_assert(strlen(queues[i]->name) > 0 && strlen(queues[i]->settings) == 0);
+        cr_assert_leq(queues[i]->depth->dead, 1);
+    }
+}
+
 static void from_selection(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
 {
     cr_assert(l && !err && n == 1 && n_running == 0);
@@ -636,6 +648,7 @@ static void cause(struct scene *x)
     case REFUSED: err = lapse_get(x->l, "q", "nobody", from_callback, x); break;
     case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
     case DEPTH: err = lapse_depth(x->l, "q", from_depth, x); break;
+    case QUEUES: err = lapse_queues(x->l, NULL, from_queues, x); break;
     case SELECTED: err = lapse_cancel_all(x->l, "q", &waiting, 0, from_selection, x); break;
     case CONFIGURED: err = lapse_pause(x->l, "q", NULL, 0, from_configure, x); break;
     case CLAIMED: err = lapse_claim_id(x->l, "q", "job", from_claim, x); break;
@@ -752,6 +765,7 @@ FROM(any_call_from_a_gets_callback, GOT)
 FROM(any_call_from_a_callback_with_an_error, REFUSED)
 FROM(any_call_from_a_lists_callback, LISTED)
 FROM(any_call_from_a_depths_callback, DEPTH)
+FROM(any_call_from_a_callback_of_queues, QUEUES)
 FROM(any_call_from_a_selections_callback, SELECTED)
 FROM(any_call_from_a_configures_callback, CONFIGURED)
 FROM(any_call_from_a_claims_callback, CLAIMED)

@@ -109,6 +109,7 @@ Test(rights, of_a_monitor_are_to_look)
     struct lapse *monitor = open_as(f, "monitor", NULL);
     struct flow_job page[FLOW_STATES];
     struct lapse_depth depth;
+    char queues[FLOW_TEXT];
     struct lapse_where dead = {.state = LAPSE_DEAD};
 
     for (int i = 0; i < FLOW_STATES; i++) {
@@ -124,6 +125,8 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(flow_depth(f, "q", &depth), 0);
     cr_assert_eq(depth.waiting + depth.running + depth.dead, FLOW_STATES);
     cr_assert_eq(flow_list(f, "q", LAPSE_DEAD, 1, page, FLOW_STATES), 1);
+    cr_assert_eq(flow_queues(f, NULL, queues), 0);
+    cr_assert_str_eq(queues, "q 3+1+1 ''");
     cr_assert_eq(server_refusals(f->server), 0);
 
     flow_allow_log(f, "NOPERM");
@@ -213,7 +216,7 @@ static const struct {
     {"SUBSCRIBE lapse:{q}:ends:0", MONITOR},
     {"PUBLISH lapse:{q}:ends:0 a", MONITOR},
     {"PSUBSCRIBE __keyevent@*__:expired", PRODUCER | MONITOR},
-    {"GET lapse:{q}:seq", MONITOR},
+    {"MGET lapse:{q}:seq", MONITOR},
     {"INCRBY lapse:{q}:seq 1", ALL},
     {"ZSCAN lapse:{q}:run 0", PRODUCER | MONITOR},
     {"ZREMRANGEBYSCORE lapse:{q}:listeners 0 1", PRODUCER | MONITOR},

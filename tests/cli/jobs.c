@@ -665,6 +665,31 @@ Test(depth, counts_each_queue_on_a_line)
     server_stop(s);
 }
 
+Test(queues, are_those_that_were_scheduled_to_with_depth_and_settings)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("queues"), 0, NULL, NULL);
+    expect(lapse("schedule", "mail.a", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("schedule", "log", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("configure", "mail.a", "rate=5/1s"), 0, NULL, NULL);
+
+    struct proc *p = lapse("queues");
+    cr_assert_str_eq(p->out,
+                     "{\"queue\":\"log\",\"waiting\":1,\"running\":0,\"dead\":0,\"late_ms\":0,"
+                     "\"kept\":0}\n"
+                     "{\"queue\":\"mail.a\",\"waiting\":1,\"running\":0,\"dead\":0,"
+                     "\"late_ms\":0,\"kept\":0,\"rate\":\"5/1s\"}\n");
+    expect(p, 0, NULL, NULL);
+    p = lapse("queues", "mail.*", "--format", "text");
+    cr_assert_eq(count_of(p->out, "\n"), 3);
+    expect(p, 0, "  mail.a\n", NULL);
+    expect(lapse("queues", "mail.*", "--format", "text"), 0, "  rate=5/1s\n", NULL);
+    expect(lapse("queues", "m*l"), 2, NULL, "must be 1 to 64 of A-Z a-z 0-9 . _ -");
+    expect(lapse("queues", "*"), 0, "\"log\"", NULL);
+    server_stop(s);
+}
+
 Test(text, shows_no_byte_that_a_terminal_obeys)
 {
     struct server *s = tool_redis();

@@ -493,6 +493,17 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
     ended++;
 }
 
+static void on_queues(struct lapse *l, int err, const struct lapse_queue *const *queues, size_t n,
+                      void *arg)
+{
+    (void)l;
+    (void)arg;
+    ended++;
+    for (size_t i = 0; i < n; i++) {
+        MUST(!err && queues[i]->depth && strlen(queues[i]->name) <= KEYS_QUEUE_MAX);
+    }
+}
+
 static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                     void *arg)
 {
@@ -570,7 +581,11 @@ static int ask(struct lapse *l, unsigned how)
             return lapse_wait(l, "q", id, how / 32 * 100, on_answer, NULL);
         }
         return lapse_get(l, "q", id, on_answer, NULL);
-    case 5: return lapse_depth(l, "q", on_depth, NULL);
+    case 5:
+        if (how & 128) {
+            return lapse_queues(l, NULL, on_queues, NULL);
+        }
+        return lapse_depth(l, "q", on_depth, NULL);
     case 6: return lapse_list(l, "q", LAPSE_RUNNING, NULL, 1 + how / 8, on_list, NULL);
     default: break;
     }

@@ -71,6 +71,24 @@ void flow_depth_answered(struct lapse *l, int err, const struct lapse_depth *d, 
     answer_end(a);
 }
 
+void flow_queues_answered(struct lapse *l, int err, const struct lapse_queue *const *queues,
+                          size_t n, void *arg)
+{
+    struct flow_answer *a = arg;
+    size_t len = 0;
+
+    TEST_CHECK(l && (!err || (!n && !queues)));
+    answer_begin(a, err, NULL);
+    a->n = n;
+    for (size_t i = 0; i < n && len < sizeof a->text; i++) {
+        const struct lapse_depth *d = queues[i]->depth;
+        len += (size_t)snprintf(a->text + len, sizeof a->text - len, "%s%s %d+%d+%d '%s'",
+                                i > 0 ? ", " : "", queues[i]->name, (int)d->waiting,
+                                (int)d->running, (int)d->dead, queues[i]->settings);
+    }
+    answer_end(a);
+}
+
 void flow_list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                         void *arg)
 {
@@ -175,6 +193,17 @@ int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out)
     struct flow_answer a = {.f = f};
     int err = answer_of(f, lapse_depth(f->l, queue, flow_depth_answered, &a), &a, NULL);
     *out = a.depth;
+    return err;
+}
+
+int flow_queues(struct flow *f, const char *pattern, char out[FLOW_TEXT])
+{
+    struct flow_answer a = {.f = f};
+    int err = answer_of(f, lapse_queues(f->l, pattern, flow_queues_answered, &a), &a, NULL);
+
+    if (out) {
+        strcpy(out, a.text);
+    }
     return err;
 }
 

@@ -37,6 +37,8 @@ int flow_get(struct flow *f, const char *queue, const char *id, struct flow_job 
 /* Schedules to the queue and cancels it again: the queue is in the registry since then. */
 void flow_enter(struct flow *f, const char *queue);
 int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out);
+/* out: "NAME WAITING+RUNNING+DEAD 'SETTINGS'", with a comma between; may be NULL. */
+int flow_queues(struct flow *f, const char *pattern, char out[FLOW_TEXT]);
 /* out: the text of the answer; may be NULL. */
 int flow_configure(struct flow *f, const char *queue, const char *changes, char out[FLOW_TEXT]);
 /* All pages of n, at most max jobs. Returns how many jobs there were, or an error. */
@@ -96,6 +98,7 @@ struct flow_answer {
 };
 lapse_cb flow_answered;
 lapse_depth_fn flow_depth_answered;
+lapse_queues_fn flow_queues_answered; /* n is how many, text as flow_queues() gives it, or cut */
 lapse_list_fn flow_list_answered;
 lapse_text_fn flow_text_answered;
 int flow_wait(struct flow *f, struct flow_answer *a); /* its err */

@@ -222,7 +222,7 @@ Test(kept, is_not_deleted_when_its_time_is_over)
     given("cancel", "0 c 0");
     now_at(60000);
     RUN("cancel_all", "0 4 '' '' 0 1 '' 0", "[U+60000000 1 0 '']");
-    RUN("depth", "0", "[U+60000000 0 0 0 0 0]");
+    RUN("depth", "0", "[U+60000000 0 0 0 0 0 '']");
     RUN("cancel_all", "0 4 '' '' 0 100 '' 0", "[U+60000000 0 0 '']");
     given("sweep", "0");
     KEYS("");
@@ -289,9 +289,9 @@ Test(kept, is_forgotten_when_its_time_is_over_though_no_sweep_has_passed)
         waits(KEEP);
         given("cancel", "0 a 0");
         now_at(59999);
-        RUN("depth", "0", "[U+59999000 0 0 0 0 1]");
+        RUN("depth", "0", "[U+59999000 0 0 0 0 1 '']");
         now_at(60000);
-        RUN("depth", "0", "[U+60000000 0 0 0 0 0]");
+        RUN("depth", "0", "[U+60000000 0 0 0 0 0 '']");
         RUN("get", "0 a", "[U+60000000 'ENOENT']");
         RUN("cancel", "0 a 0", "[U+60000000 'ENOENT']");
         RUN("reschedule", "0 a +5 0", "[U+60000000 'ENOENT']");
@@ -407,7 +407,7 @@ Test(kept, are_a_hundred_jobs_by_one_call)
     cr_assert_eq(calls("zrem") + calls("zadd"), 2);
     cr_assert_eq(calls("hset"), 2);
     cr_assert_eq(calls("hdel"), 0);
-    RUN("depth", "0", "[U 0 0 0 0 100]");
+    RUN("depth", "0", "[U 0 0 0 0 100 '']");
 }
 
 /* As long as no more than 256 KiB were read; who asked asks again for the others. */

@@ -28,9 +28,9 @@ Test(priority, orders_jobs_of_the_same_millisecond_and_no_others)
     RUN("claim", "0 me 1000 9",
         "[U+4000 0 T+5 0 0 0 0 ['q' 2 T+1004 '1 U+4001 me 1 10 U+4000 T+4 ' "
         "'" REC "' 0]]");
-    RUN("depth", "0", "[U+4000 4 1 0 0 0]");
+    RUN("depth", "0", "[U+4000 4 1 0 0 0 '']");
     now_at(5);
-    RUN("depth", "0", "[U+5000 4 1 0 0 0]");
+    RUN("depth", "0", "[U+5000 4 1 0 0 0 '']");
     RUN("claim", "0 me 1000 2",
         "[U+5000 T+5 T+6 0 0 0 0 ['h' 2 T+1005 '2 U+5001 me 1 10 U+5000 T+5 q=255 ' '" HIGH
         "' 0] ['l' 2 T+1005 '2 U+5002 me 1 10 U+5000 T+5 q=1 ' '" LOW "' 0]]");

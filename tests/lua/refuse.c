@@ -175,7 +175,7 @@ static const struct {
     {"join", "0 me 1 x", "listeners", "zrem", "zadd", false},
     {"join", "0 me 0", "listeners", "zrem", "", false},
     {"fence", "0", "", "del", "set", false},
-    {"depth", "0", "due run dead kept", "", "", false},
+    {"depth", "0", "due run dead kept conf", "", "", false},
     {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
     {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},
     {"list", "0 3 10 '' ''", "dead jobs attempts", "", "", false},

@@ -346,29 +346,29 @@ Test(touch, names_no_due_time_of_a_job_that_it_claims)
 
 Test(depth, counts_each_state)
 {
-    RUN("depth", "0", "[U 0 0 0 0 0]");
+    RUN("depth", "0", "[U 0 0 0 0 0 '']");
     five();
     char *before = dumps();
-    RUN("depth", "0", "[U+20000 3 1 1 10 0]"); /* a lease that is over is over; the sweep will say
-                                                whose tries are too */
+    /* a lease that is over is over; the sweep will say whose tries are too */
+    RUN("depth", "0", "[U+20000 3 1 1 10 0 '']");
     same(__FILE__, __LINE__, "keys", dumps(), before);
     now_at(999);
-    RUN("depth", "0", "[U+999000 3 1 1 989 0]");
+    RUN("depth", "0", "[U+999000 3 1 1 989 0 '']");
     now_at(1000);
-    RUN("depth", "0", "[U+1000000 4 0 1 990 0]");
+    RUN("depth", "0", "[U+1000000 4 0 1 990 0 '']");
 }
 
 Test(depth, says_for_how_long_the_oldest_due_job_waits)
 {
     given("schedule", "0 a +5 0 " REC " b +7 0 " REC);
     now_at(5);
-    RUN("depth", "0", "[U+5000 2 0 0 0 0]");
+    RUN("depth", "0", "[U+5000 2 0 0 0 0 '']");
     now_at(8);
-    RUN("depth", "0", "[U+8000 2 0 0 3 0]");
+    RUN("depth", "0", "[U+8000 2 0 0 3 0 '']");
     given("claim", "0 me 4 1");
-    RUN("depth", "0", "[U+8000 1 1 0 1 0]");
+    RUN("depth", "0", "[U+8000 1 1 0 1 0 '']");
     now_at(20);
-    RUN("depth", "0", "[U+20000 2 0 0 13 0]");
+    RUN("depth", "0", "[U+20000 2 0 0 13 0 '']");
     given("claim", "0 me 5 1");
-    RUN("depth", "0", "[U+20000 1 1 0 8 0]");
+    RUN("depth", "0", "[U+20000 1 1 0 8 0 '']");
 }

@@ -23,3 +23,13 @@ local function settings_read(text)
   end
   return names, values
 end
+
+-- As they are shown: a pause that is over is none.
+local function settings_words(names, values)
+  local words = {}
+  if (tonumber(values.paused) or 0) <= now_ms then values.paused = nil end
+  for _, name in ipairs(names) do
+    if values[name] then words[#words + 1], values[name] = name .. '=' .. values[name], nil end
+  end
+  return words
+end

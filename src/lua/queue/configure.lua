@@ -127,16 +127,6 @@ local function groups_missing(values)
   return key, missing
 end
 
--- As they are shown: a pause that is over is none.
-local function settings_words(names, values)
-  local words = {}
-  if (tonumber(values.paused) or 0) <= now_ms then values.paused = nil end
-  for _, name in ipairs(names) do
-    if values[name] then words[#words + 1], values[name] = name .. '=' .. values[name], nil end
-  end
-  return words
-end
-
 local function main()
   local names, values = settings_read(call('GET', CONF) or '1 ')
   local had_rate, wrong = values.rate, nil

@@ -24,6 +24,14 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
     on_answer(l, err, NULL, arg);
 }
 
+static void on_queues(struct lapse *l, int err, const struct lapse_queue *const *queues, size_t n,
+                      void *arg)
+{
+    (void)queues;
+    (void)n;
+    on_answer(l, err, NULL, arg);
+}
+
 static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                     void *arg)
 {
@@ -185,6 +193,7 @@ static void use_queries(struct lapse *l)
 {
     expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
     expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
+    expect_accepted(lapse_queues(l, NULL, on_queues, &answered));
     expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
     expect_accepted(lapse_list_tag(l, "orders", "shop-1", NULL, 10, on_list, &answered));
 }

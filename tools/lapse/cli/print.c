@@ -589,6 +589,16 @@ void print_depth_heading(void)
     printf("%10s %10s %10s %12s %10s  %s\n", "WAITING", "RUNNING", "DEAD", "LATE", "KEPT", "QUEUE");
 }
 
+static void json_depth(struct json *j, const char *queue, const struct lapse_depth *d)
+{
+    json_text(j, "queue", queue);
+    json_int(j, "waiting", (int64_t)d->waiting);
+    json_int(j, "running", (int64_t)d->running);
+    json_int(j, "dead", (int64_t)d->dead);
+    json_int(j, "late_ms", d->late_ms);
+    json_int(j, "kept", (int64_t)d->kept);
+}
+
 void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d)
 {
     struct json j;
@@ -600,12 +610,7 @@ void print_depth(const struct globals *g, const char *queue, const struct lapse_
     }
 
     json_begin(&j, stdout);
-    json_text(&j, "queue", queue);
-    json_int(&j, "waiting", (int64_t)d->waiting);
-    json_int(&j, "running", (int64_t)d->running);
-    json_int(&j, "dead", (int64_t)d->dead);
-    json_int(&j, "late_ms", d->late_ms);
-    json_int(&j, "kept", (int64_t)d->kept);
+    json_depth(&j, queue, d);
     json_end(&j);
 }
 
@@ -641,26 +646,30 @@ static bool is_member_name(const char *name)
     return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
-static void print_settings_json(const char *queue, struct span settings)
+static void json_settings(struct json *j, struct span settings)
 {
     struct setting s;
-    struct json j;
     int64_t number;
-
-    json_begin(&j, stdout);
-    json_text(&j, "queue", queue);
 
     while (next_setting(&settings, &s)) {
         if (!is_member_name(s.name)) {
             continue;
         }
         if (span_decimal(span_of(s.value), EXACT_MAX, &number)) {
-            json_int(&j, s.name, number);
+            json_int(j, s.name, number);
         } else {
-            json_text(&j, s.name, s.value);
+            json_text(j, s.name, s.value);
         }
     }
+}
 
+static void print_settings_json(const char *queue, struct span settings)
+{
+    struct json j;
+
+    json_begin(&j, stdout);
+    json_text(&j, "queue", queue);
+    json_settings(&j, settings);
     json_end(&j);
 }
 
@@ -706,5 +715,25 @@ void print_pause(const struct globals *g, const char *queue, const char *setting
         printf("%s: paused\n", queue);
     } else {
         printf("%s: paused until %s\n", queue, time_text(until, until_ms));
+    }
+}
+
+void print_queue(const struct globals *g, const struct lapse_queue *queue)
+{
+    struct span rest = span_of(queue->settings);
+    struct setting s;
+    struct json j;
+
+    if (!g->text) {
+        json_begin(&j, stdout);
+        json_depth(&j, queue->name, queue->depth);
+        json_settings(&j, rest);
+        json_end(&j);
+        return;
+    }
+
+    print_depth(g, queue->name, queue->depth);
+    while (next_setting(&rest, &s)) {
+        printf("%58s  %s=%s\n", "", printable(s.name), printable(s.value));
     }
 }

@@ -22,6 +22,8 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
 void print_adopted(const struct globals *g, const struct lapse_job *job);
 void print_depth(const struct globals *g, const char *queue, const struct lapse_depth *d);
 void print_depth_heading(void);
+/* What print_depth() prints, and the settings: as text each in a line below. */
+void print_queue(const struct globals *g, const struct lapse_queue *queue);
 /* The settings of a queue, "name=value name=value". */
 void print_settings(const struct globals *g, const char *queue, const char *settings);
 /* The same; as text it is whether the queue is paused, and until when. */

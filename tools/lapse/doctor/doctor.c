@@ -138,8 +138,8 @@ static const struct opt opts[] = {
      "repair inconsistent jobs; deletes none"},
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
      "check the rights of a listener (the default), a producer\n"
-     "(schedule, cancel, reschedule, kill, get, list, depth) or a\n"
-     "monitor (get, list, depth)"},
+     "(schedule, cancel, reschedule, kill, get, list, depth, queues) or a\n"
+     "monitor (get, list, depth, queues)"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
