@@ -384,3 +384,92 @@ void script_names(struct script *s, struct names_request *r, struct span key, st
     r->request.end = on_names;
     script_submit(s, &r->request);
 }
+
+static void on_forget(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct forget_request *r = CONTAINER(request, struct forget_request, request);
+    struct forget_reply reply;
+
+    if (!err && !forget_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_forget(struct script *s, struct forget_request *r, struct span key, struct span name)
+{
+    r->args[0] = name;
+
+    r->request.script = SCRIPT_FORGET;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 1;
+    r->request.end = on_forget;
+    script_submit(s, &r->request);
+}
+
+/* ---- who listens ---- */
+static void on_alive(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct alive_request *r = CONTAINER(request, struct alive_request, request);
+    struct alive_reply reply;
+
+    if (!err && !alive_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_alive(struct script *s, struct alive_request *r, struct span key)
+{
+    r->request.script = SCRIPT_ALIVE;
+    r->request.key = key;
+    r->request.args = NULL;
+    r->request.n_args = 0;
+    r->request.end = on_alive;
+    script_submit(s, &r->request);
+}
+
+static void on_listeners(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct listeners_request *r = CONTAINER(request, struct listeners_request, request);
+    struct listeners_reply reply;
+
+    if (!err && !listeners_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_listeners(struct script *s, struct listeners_request *r, struct span key,
+                      const struct span *names, unsigned n)
+{
+    r->request.script = SCRIPT_LISTENERS;
+    r->request.key = key;
+    r->request.args = names;
+    r->request.n_args = n;
+    r->request.end = on_listeners;
+    script_submit(s, &r->request);
+}
+
+static void on_remove(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct remove_request *r = CONTAINER(request, struct remove_request, request);
+    struct remove_reply reply;
+
+    if (!err && !remove_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_remove(struct script *s, struct remove_request *r, struct span key,
+                   const struct span *args, unsigned n)
+{
+    r->request.script = SCRIPT_REMOVE;
+    r->request.key = key;
+    r->request.args = args;
+    r->request.n_args = n;
+    r->request.end = on_remove;
+    script_submit(s, &r->request);
+}

@@ -160,4 +160,40 @@ struct names_request {
 void script_names(struct script *s, struct names_request *r, struct span key, struct span from,
                   struct span to, unsigned limit);
 
+struct forget_request {
+    struct script_request request;
+    struct span args[1];
+    void (*end)(struct forget_request *r, int err, const struct forget_reply *reply);
+};
+
+/* name: not copied. */
+void script_forget(struct script *s, struct forget_request *r, struct span key, struct span name);
+
+/* ---- who listens ---- */
+struct alive_request {
+    struct script_request request;
+    void (*end)(struct alive_request *r, int err, const struct alive_reply *reply);
+};
+
+/* key: that of keys_alive(). */
+void script_alive(struct script *s, struct alive_request *r, struct span key);
+
+struct listeners_request {
+    struct script_request request;
+    void (*end)(struct listeners_request *r, int err, const struct listeners_reply *reply);
+};
+
+/* names: of those that are alive, not copied. */
+void script_listeners(struct script *s, struct listeners_request *r, struct span key,
+                      const struct span *names, unsigned n);
+
+struct remove_request {
+    struct script_request request;
+    void (*end)(struct remove_request *r, int err, const struct remove_reply *reply);
+};
+
+/* args: "1" by force, or "0", then the names of those that are alive; not copied. */
+void script_remove(struct script *s, struct remove_request *r, struct span key,
+                   const struct span *args, unsigned n);
+
 #endif

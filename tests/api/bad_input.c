@@ -386,6 +386,30 @@ Test(bad_input, a_pattern_that_is_no_name_and_no_beginning_of_names_is_einval)
     end(f, before);
 }
 
+static void never_listeners(struct lapse *l, int err, const struct lapse_listener *const *listeners,
+                            size_t n, void *arg)
+{
+    (void)listeners;
+    (void)n;
+    never(l, err, NULL, arg);
+}
+
+Test(bad_input, listeners_and_removal_with_any_wrong_argument_are_einval)
+{
+    char *before;
+    struct flow *f = start(&before);
+    struct lapse *l = f->l;
+
+    REFUSED(lapse_listeners(NULL, "q", never_listeners, f));
+    REFUSED(lapse_listeners(l, NULL, never_listeners, f));
+    REFUSED(lapse_listeners(l, "{q}", never_listeners, f));
+    REFUSED(lapse_remove(NULL, "q", 0, never_count, f));
+    REFUSED(lapse_remove(l, NULL, 0, never_count, f));
+    REFUSED(lapse_remove(l, "q*", 0, never_count, f));
+    REFUSED(lapse_remove(l, "q", 2, never_count, f));
+    end(f, before);
+}
+
 static void never_claim(struct lapse *l, int err, struct lapse_job *const *jobs, size_t n,
                         void *arg)
 {

@@ -73,6 +73,16 @@ static int call_cancel(struct lapse *l, struct flow_answer *a)
     return lapse_cancel(l, "q", "a", 0, flow_answered, a);
 }
 
+static int call_listeners(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_listeners(l, "q", flow_listeners_answered, a);
+}
+
+static int call_remove(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_remove(l, "q", 0, on_count, a);
+}
+
 /* In an order in which each finds what it asks for. */
 static const struct {
     const char *name;
@@ -89,6 +99,8 @@ static const struct {
     {"cancel", call_cancel},
     {"reschedule_all", call_reschedule_all},
     {"cancel_all", call_cancel_all},
+    {"listeners", call_listeners},
+    {"remove", call_remove},
 };
 
 Test(memory, that_a_call_lacks_is_enomem_and_the_next_call_works)

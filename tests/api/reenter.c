@@ -18,6 +18,8 @@ enum from {
     LISTED,
     DEPTH,
     QUEUES,
+    LISTENERS,
+    REMOVED,
     SELECTED,
     CONFIGURED,
     CLAIMED,
@@ -503,6 +505,23 @@ static void from_queues(struct lapse *l, int err, const struct lapse_queue *cons
     }
 }
 
+static void from_listeners(struct lapse *l, int err, const struct lapse_listener *const *listeners,
+                           size_t n, void *arg)
+{
+    cr_assert(l && !err);
+    make_call(arg);
+    for (size_t i = 0; i < n; i++) {
+        cr_assert(strchr(listeners[i]->name, '/'));
+    }
+}
+
+static void from_removal(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
+{
+    (void)n_running;
+    cr_assert(l && (err ? err == LAPSE_EBUSY && !n : n > 0));
+    make_call(arg);
+}
+
 static void from_selection(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
 {
     cr_assert(l && !err && n == 1 && n_running == 0);
@@ -649,6 +668,8 @@ static void cause(struct scene *x)
     case LISTED: err = lapse_list(x->l, "q", LAPSE_WAITING, NULL, 9, from_list, x); break;
     case DEPTH: err = lapse_depth(x->l, "q", from_depth, x); break;
     case QUEUES: err = lapse_queues(x->l, NULL, from_queues, x); break;
+    case LISTENERS: err = lapse_listeners(x->l, "q", from_listeners, x); break;
+    case REMOVED: err = lapse_remove(x->l, "q", 0, from_removal, x); break;
     case SELECTED: err = lapse_cancel_all(x->l, "q", &waiting, 0, from_selection, x); break;
     case CONFIGURED: err = lapse_pause(x->l, "q", NULL, 0, from_configure, x); break;
     case CLAIMED: err = lapse_claim_id(x->l, "q", "job", from_claim, x); break;
@@ -766,6 +787,8 @@ FROM(any_call_from_a_callback_with_an_error, REFUSED)
 FROM(any_call_from_a_lists_callback, LISTED)
 FROM(any_call_from_a_depths_callback, DEPTH)
 FROM(any_call_from_a_callback_of_queues, QUEUES)
+FROM(any_call_from_a_callback_of_listeners, LISTENERS)
+FROM(any_call_from_a_removals_callback, REMOVED)
 FROM(any_call_from_a_selections_callback, SELECTED)
 FROM(any_call_from_a_configures_callback, CONFIGURED)
 FROM(any_call_from_a_claims_callback, CLAIMED)

@@ -127,6 +127,7 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(flow_list(f, "q", LAPSE_DEAD, 1, page, FLOW_STATES), 1);
     cr_assert_eq(flow_queues(f, NULL, queues), 0);
     cr_assert_str_eq(queues, "q 3+1+1 ''");
+    cr_assert_eq(flow_listeners(f, "q", queues), 0);
     cr_assert_eq(server_refusals(f->server), 0);
 
     flow_allow_log(f, "NOPERM");

@@ -690,6 +690,28 @@ Test(queues, are_those_that_were_scheduled_to_with_depth_and_settings)
     server_stop(s);
 }
 
+Test(remove, of_a_queue_that_is_held_is_refused_but_by_force)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("remove", "q"), 0, "{\"queue\":\"q\",\"removed\":0}\n", NULL);
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("claim", "q"), 0, "\"a\"", NULL);
+    expect(lapse("listeners", "q"), 0, "\"since_ms\":0,\"member\":false,\"held\":1}\n", NULL);
+    expect(lapse("listeners", "q", "--format", "text"), 0, "NAME\n         1  -", NULL);
+    expect(lapse("remove", "q"), 1, NULL,
+           "q: it has listeners, or jobs that run (1): `lapse listeners` shows them; stop them, or "
+           "use --force");
+    expect(lapse("depth", "q"), 0, "\"waiting\":1,\"running\":1", NULL);
+    expect(lapse("remove", "q", "--force", "--format", "text"), 0, "q removed, with 2 jobs\n",
+           NULL);
+    expect(lapse("queues"), 0, NULL, NULL);
+    expect(lapse("remove", "q*"), 2, NULL, "must be 1 to 64 of A-Z a-z 0-9 . _ -");
+    cr_assert_eq(redis_int(s, "DBSIZE"), 0);
+    server_stop(s);
+}
+
 Test(text, shows_no_byte_that_a_terminal_obeys)
 {
     struct server *s = tool_redis();

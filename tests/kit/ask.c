@@ -89,6 +89,25 @@ void flow_queues_answered(struct lapse *l, int err, const struct lapse_queue *co
     answer_end(a);
 }
 
+void flow_listeners_answered(struct lapse *l, int err,
+                             const struct lapse_listener *const *listeners, size_t n, void *arg)
+{
+    struct flow_answer *a = arg;
+    size_t len = 0;
+
+    TEST_CHECK(l && (!err || (!n && !listeners)));
+    answer_begin(a, err, NULL);
+    a->n = n;
+    for (size_t i = 0; i < n && len < sizeof a->text; i++) {
+        const char *name = listeners[i]->name;
+        const char *between = i > 0 ? ", " : "";
+        const char *plus = listeners[i]->since_ms ? "+" : "";
+        len += (size_t)snprintf(a->text + len, sizeof a->text - len, "%s%.*s %d%s", between,
+                                (int)strcspn(name, "/"), name, (int)listeners[i]->n_held, plus);
+    }
+    answer_end(a);
+}
+
 void flow_list_answered(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                         void *arg)
 {
@@ -204,6 +223,16 @@ int flow_queues(struct flow *f, const char *pattern, char out[FLOW_TEXT])
     if (out) {
         strcpy(out, a.text);
     }
+    return err;
+}
+
+int flow_listeners(struct flow *f, const char *queue, char out[FLOW_TEXT])
+{
+    struct flow_answer a = {.f = f};
+    int err = lapse_listeners(f->l, queue, flow_listeners_answered, &a);
+
+    err = answer_of(f, err, &a, NULL);
+    strcpy(out, a.text);
     return err;
 }
 

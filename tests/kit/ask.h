@@ -39,6 +39,8 @@ void flow_enter(struct flow *f, const char *queue);
 int flow_depth(struct flow *f, const char *queue, struct lapse_depth *out);
 /* out: "NAME WAITING+RUNNING+DEAD 'SETTINGS'", with a comma between; may be NULL. */
 int flow_queues(struct flow *f, const char *pattern, char out[FLOW_TEXT]);
+/* out: as flow_listeners_answered() puts it. */
+int flow_listeners(struct flow *f, const char *queue, char out[FLOW_TEXT]);
 /* out: the text of the answer; may be NULL. */
 int flow_configure(struct flow *f, const char *queue, const char *changes, char out[FLOW_TEXT]);
 /* All pages of n, at most max jobs. Returns how many jobs there were, or an error. */
@@ -98,6 +100,9 @@ struct flow_answer {
 };
 lapse_cb flow_answered;
 lapse_depth_fn flow_depth_answered;
+/* n is how many, text "NAME HELD" of each, with a comma between, the name up to its digits; a
+ * member has a plus behind that */
+lapse_listeners_fn flow_listeners_answered;
 lapse_queues_fn flow_queues_answered; /* n is how many, text as flow_queues() gives it, or cut */
 lapse_list_fn flow_list_answered;
 lapse_text_fn flow_text_answered;

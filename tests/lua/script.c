@@ -364,7 +364,7 @@ redisReply *run_on(const char *key, const char *name, const char *args)
 
 bool run_is_of_queue(const char *name)
 {
-    static const char *const others[] = {"heartbeat", "enter", "names"};
+    static const char *const others[] = {"heartbeat", "alive", "enter", "names", "forget"};
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(name, others[i]) == 0) {
@@ -380,7 +380,8 @@ redisReply *run(const char *name, const char *args)
         return run_on(KEY, name, args);
     }
 
-    return run_on(strcmp(name, "heartbeat") == 0 ? ALIVE : QUEUES, name, args);
+    bool of_alive = strcmp(name, "heartbeat") == 0 || strcmp(name, "alive") == 0;
+    return run_on(of_alive ? ALIVE : QUEUES, name, args);
 }
 
 /* ---- situations ---- */
@@ -699,6 +700,10 @@ const struct script_call script_calls[] = {
     {"heartbeat", "0 l 0"},
     {"enter", "0 x y"},
     {"names", "0 - + 10"},
+    {"forget", "0 x"},
+    {"alive", "0"},
+    {"listeners", "0 l x"},
+    {"remove", "0 0 l"},
     {"join", "0 me 1"},
     {"join", "0 l 0"},
     {"eviction", "0"},

@@ -32,6 +32,14 @@ static void on_queues(struct lapse *l, int err, const struct lapse_queue *const 
     on_answer(l, err, NULL, arg);
 }
 
+static void on_listeners(struct lapse *l, int err, const struct lapse_listener *const *listeners,
+                         size_t n, void *arg)
+{
+    (void)listeners;
+    (void)n;
+    on_answer(l, err, NULL, arg);
+}
+
 static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                     void *arg)
 {
@@ -194,6 +202,8 @@ static void use_queries(struct lapse *l)
     expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
     expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
     expect_accepted(lapse_queues(l, NULL, on_queues, &answered));
+    expect_accepted(lapse_listeners(l, "orders", on_listeners, &answered));
+    expect_accepted(lapse_remove(l, "orders", LAPSE_FORCE, on_count, &answered));
     expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
     expect_accepted(lapse_list_tag(l, "orders", "shop-1", NULL, 10, on_list, &answered));
 }

@@ -737,3 +737,31 @@ void print_queue(const struct globals *g, const struct lapse_queue *queue)
         printf("%58s  %s=%s\n", "", printable(s.name), printable(s.value));
     }
 }
+
+/* ---- a listener ---- */
+void print_listener_heading(void)
+{
+    printf("%10s  %-24s  %s\n", "HELD", "SINCE", "NAME");
+}
+
+void print_listener(const struct globals *g, const char *queue,
+                    const struct lapse_listener *listener)
+{
+    bool is_member = listener->since_ms > 0;
+    char since[TIME_BYTES] = "-";
+    struct json j;
+
+    if (g->text) {
+        printf("%10" PRIu64 "  %-24s  %s\n", listener->n_held,
+               is_member ? time_text(since, listener->since_ms) : since, printable(listener->name));
+        return;
+    }
+
+    json_begin(&j, stdout);
+    json_text(&j, "queue", queue);
+    json_text(&j, "name", listener->name);
+    json_int(&j, "since_ms", listener->since_ms);
+    json_bool(&j, "member", is_member);
+    json_int(&j, "held", (int64_t)listener->n_held);
+    json_end(&j);
+}

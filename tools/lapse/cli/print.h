@@ -24,6 +24,9 @@ void print_depth(const struct globals *g, const char *queue, const struct lapse_
 void print_depth_heading(void);
 /* What print_depth() prints, and the settings: as text each in a line below. */
 void print_queue(const struct globals *g, const struct lapse_queue *queue);
+void print_listener(const struct globals *g, const char *queue,
+                    const struct lapse_listener *listener);
+void print_listener_heading(void);
 /* The settings of a queue, "name=value name=value". */
 void print_settings(const struct globals *g, const char *queue, const char *settings);
 /* The same; as text it is whether the queue is paused, and until when. */

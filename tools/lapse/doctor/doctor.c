@@ -139,7 +139,7 @@ static const struct opt opts[] = {
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
      "check the rights of a listener (the default), a producer\n"
      "(schedule, cancel, reschedule, kill, get, list, depth, queues) or a\n"
-     "monitor (get, list, depth, queues)"},
+     "monitor (get, list, depth, queues, listeners)"},
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 

@@ -131,6 +131,12 @@ static void check_evals(struct doctor *d, struct missing *m)
     }
 }
 
+static bool is_of_registry(const char *script)
+{
+    return strcmp(script, "enter") == 0 || strcmp(script, "names") == 0 ||
+           strcmp(script, "forget") == 0;
+}
+
 /* The key is there twice because acl_check_cmd of a SET without a value crashes Redis 7.0.15: it
  * reads past its arguments. */
 static void check_script(struct doctor *d, const struct script_needs *s, struct missing *m)
@@ -138,9 +144,9 @@ static void check_script(struct doctor *d, const struct script_needs *s, struct 
     char key[KEYS_MAX];
     bool lacks_any = false;
 
-    if (strcmp(s->script, "heartbeat") == 0) {
+    if (strcmp(s->script, "heartbeat") == 0 || strcmp(s->script, "alive") == 0) {
         keys_alive(key, d->space);
-    } else if (strcmp(s->script, "enter") == 0 || strcmp(s->script, "names") == 0) {
+    } else if (is_of_registry(s->script)) {
         keys_queues(key, d->space);
     } else {
         keys_of(key, d->space, doctor_queue(d), KEYS_DUE);
