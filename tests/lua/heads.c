@@ -4,10 +4,13 @@
 
 SCRIPTS(heads);
 
-enum { KEYS_MAX = 16 };
-static const char *const writes[] = {"ZADD",   "ZREM",  "ZREMRANGEBYSCORE", "HSET",  "HDEL",
-                                     "SET",    "DEL",   "PUBLISH",          "XADD",  "LPUSH",
-                                     "XGROUP", "XTRIM", "XAUTOCLAIM",       "RPUSH", "LTRIM"};
+enum { KEYS_MAX = 24 };
+static const char *const writes[] = {"ZADD",  "ZREM",       "ZREMRANGEBYSCORE",
+                                     "HSET",  "HDEL",       "SET",
+                                     "DEL",   "UNLINK",     "PUBLISH",
+                                     "XADD",  "LPUSH",      "XGROUP",
+                                     "XTRIM", "XAUTOCLAIM", "RPUSH",
+                                     "LTRIM"};
 
 /* The ends of key names, each once, in the order in which they were first met. */
 struct keys {

@@ -1,7 +1,7 @@
 -- Enters queues into the registry, which has the names of all queues of a space, and says on the
 -- channel `wake` which of them are new.
 --
--- KIND    single, needs memory, unasked
+-- KIND    single, needs memory, urgent, unasked
 -- ROLE    producer
 -- USES    answer
 -- KEYS    queues

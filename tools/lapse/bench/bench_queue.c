@@ -71,6 +71,7 @@ void bench_queue_init(struct bench_queue *q, struct redis_sync *redis, const cha
         keys_of(q->keys[part], space, name, part);
     }
     keys_alive(q->alive, space);
+    keys_queues(q->queues, space);
     keys_trigger(q->triggers, space, name, "");
     keys_trigger(q->canaries, space, name, "{");
 }
@@ -189,6 +190,18 @@ void bench_queue_expire_canaries(const struct bench_queue *q)
     redis_sync_script(q->redis, canaries_script, q->keys[KEYS_DUE], args, 1, &nothing);
 }
 
+/* The queue is in the registry since the first job. A user who may not write there has not entered
+ * it. */
+static void queue_forget(const struct bench_queue *q)
+{
+    const char *argv[] = {"ZREM", q->queues, q->name};
+    redisReply *reply = redis_sync_command(q->redis, 3, argv, NULL);
+
+    if (reply) {
+        freeReplyObject(reply);
+    }
+}
+
 int bench_queue_erase(const struct bench_queue *q)
 {
     const char *args[] = {q->keys[KEYS_JOBS], q->keys[KEYS_SEQ], q->keys[KEYS_LISTENERS], NULL};
@@ -200,6 +213,9 @@ int bench_queue_erase(const struct bench_queue *q)
         code = redis_sync_script(q->redis, rest_script, q->keys[KEYS_DUE], args, 1, &left);
     }
 
+    if (!code && left == 0) {
+        queue_forget(q);
+    }
     if (!code && left > 0) {
         message_print("queue %s: %lld jobs are not of lapse bench, and stay", printable(q->name),
                       (long long)left);

@@ -11,6 +11,7 @@ struct bench_queue {
     const char *name;
     char keys[KEYS_PARTS][KEYS_MAX];
     char alive[KEYS_MAX];            /* the key of the listeners that are alive */
+    char queues[KEYS_MAX];           /* the key of the registry */
     char triggers[KEYS_TRIGGER_MAX]; /* what the keys of triggers begin with */
     char canaries[KEYS_TRIGGER_MAX]; /* likewise */
 };
