@@ -24,6 +24,25 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
     on_answer(l, err, NULL, arg);
 }
 
+static int on_before(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    (void)l;
+    (void)job;
+    (void)arg;
+    return 0;
+}
+
+static void on_after(struct lapse *l, const struct lapse_job *job, enum lapse_how how, int err,
+                     int64_t ran_us, void *arg)
+{
+    (void)l;
+    (void)job;
+    (void)how;
+    (void)err;
+    (void)ran_us;
+    (void)arg;
+}
+
 static void on_queues(struct lapse *l, int err, const struct lapse_queue *const *queues, size_t n,
                       void *arg)
 {
@@ -200,6 +219,7 @@ static void use_verbs(struct lapse *l)
 static void use_queries(struct lapse *l)
 {
     expect_accepted(lapse_get(l, "orders", "o-1", on_answer, &answered));
+    expect_accepted(lapse_wait(l, "orders", "o-1", 0, on_answer, &answered));
     expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
     expect_accepted(lapse_queues(l, NULL, on_queues, &answered));
     expect_accepted(lapse_listeners(l, "orders", on_listeners, &answered));
@@ -267,6 +287,7 @@ int main(void)
     s.due = lapse_at(1);
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
     lapse_on_event(l, on_event, NULL);
+    expect(lapse_around(l, on_before, on_after, NULL), 0);
     use_spec(l);
     use_verbs(l);
     use_queries(l);
@@ -288,5 +309,5 @@ int main(void)
     printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
            answered, closed_runs, wrong);
 
-    return wrong || accepted != 18 || answered != 18 || closed_runs != 1;
+    return wrong || accepted != 22 || answered != 22 || closed_runs != 1;
 }
