@@ -87,7 +87,7 @@ FLOW_ALL_MODES(isolation, two_spaces_with_the_same_queue_and_ids)
     struct flow *f = flow_bare(mode, NULL);
     struct flow_handler w[2] = {{.way = FLOW_DONE}, {.way = FLOW_DONE}};
 
-    server_allow(f->server, "~lapse2:{*}:* &lapse2:{*}:notice:*");
+    server_allow(f->server, "~lapse2:{*}:* &lapse2:{*}:notice:* &lapse2:{}:wake:*");
 
     for (int k = 0; k < 2; k++) {
         struct lapse_options opts = flow_options(f);

@@ -23,7 +23,7 @@ static void set_by_name(struct flow *f, struct lapse_options *o)
     set(o, "max_running", "2");
     set(o, "max_pending", "3");
     set(o, "flags", "no_events");
-    server_allow(f->server, "~Space_1:{*}:* &Space_1:{*}:notice:*");
+    server_allow(f->server, "~Space_1:{*}:* &Space_1:{*}:notice:* &Space_1:{}:wake:*");
     f->l = flow_open(f, o);
     memset(url, 'x', sizeof url); /* it was copied */
     f->space = "Space_1";
