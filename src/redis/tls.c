@@ -259,14 +259,6 @@ enum tls_step tls_step(struct tls *t)
     return TLS_FAILED;
 }
 
-bool tls_write(struct tls *t, const void *bytes, size_t len)
-{
-    (void)t;
-    (void)bytes;
-    (void)len;
-    return false;
-}
-
 void tls_forget_errors(void)
 {
 }

@@ -39,7 +39,8 @@ bool tls_begin(struct tls *t, const struct address *a, struct redisContext *c);
  * server is who it should be, or has failed, for t->why. May raise SIGPIPE, as all that follows. */
 enum tls_step tls_step(struct tls *t);
 
-/* Writes all of it, encrypted; false: it could not. Only before hiredis has anything to write. */
+/* Writes all of it, encrypted; false: it could not. Only before hiredis has anything to write, and
+ * where lapse is built with TLS. */
 bool tls_write(struct tls *t, const void *bytes, size_t len);
 
 /* What went wrong is noted for a thread: forgets what was, and says what is; NULL: nothing. */

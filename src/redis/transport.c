@@ -87,6 +87,7 @@ static bool plain_auth(struct transport *t, struct answer *a, const char *user,
 static const struct transport_kind plain = {plain_auth};
 
 /* ---- the kind with TLS ---- */
+#ifdef LAPSE_WITH_TLS
 /* Straight to OpenSSL, likewise. */
 static bool secure_auth(struct transport *t, struct answer *a, const char *user,
                         const char *password)
@@ -101,6 +102,18 @@ static bool secure_auth(struct transport *t, struct answer *a, const char *user,
     }
     return expect_answer(t, a);
 }
+#else
+/* Never called: such a URL is refused. */
+static bool secure_auth(struct transport *t, struct answer *a, const char *user,
+                        const char *password)
+{
+    (void)t;
+    (void)a;
+    (void)user;
+    (void)password;
+    return false;
+}
+#endif
 
 static const struct transport_kind secure = {secure_auth};
 
@@ -208,6 +221,7 @@ static redisLibevEvents *watchers(const struct transport *t)
     return t->ac->ev.data;
 }
 
+#ifdef LAPSE_WITH_TLS
 /* The handshake has failed: hiredis has not sent anything. */
 static void secure_failed(struct transport *t)
 {
@@ -268,6 +282,13 @@ static void secure_ready(struct transport *t, int events)
 
     sigpipe_release(&before, !t->ac);
 }
+#else
+static void secure_ready(struct transport *t, int events)
+{
+    (void)t;
+    (void)events;
+}
+#endif
 
 static void on_ready(struct ev_loop *loop, ev_io *io, int events)
 {

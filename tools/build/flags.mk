@@ -15,7 +15,7 @@ FORTIFY = $(if $(SAN)$(filter -O0 -Og,$(CFLAGS))$(findstring _FORTIFY_SOURCE,$(C
 BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(HARDEN) $(FORTIFY) $(SANFLAGS)
 # No link-time optimisation for the library: ld -r and objcopy need machine code.
 FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(if $(filter $(OBJ)/src/cron/%,$@),$(CRON_CFLAGS)) \
-    $(if $(WITH_TLS),$(if $(filter $(OBJ)/src/redis/tls.o,$@),-DLAPSE_WITH_TLS)) $(CPPFLAGS) $(CFLAGS) -fno-lto
+    $(if $(WITH_TLS),$(if $(filter $(OBJ)/src/redis/tls.o $(OBJ)/src/redis/transport.o,$@),-DLAPSE_WITH_TLS)) $(CPPFLAGS) $(CFLAGS) -fno-lto
 FLAGS_tools = -fPIE -Itools/lapse $(if $(filter $(OBJ)/tools/lapse/%,$@),-Isrc) -I$(BUILD) -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' \
     $(if $(WITH_CRON),-DLAPSE_WITH_CRON) $(CPPFLAGS) $(CFLAGS)
 FLAGS_tests = -fPIE -Itests/kit $(INCLUDES_$(word 3,$(subst /, ,$(@:$(BUILD)/%=%)))) $(CPPFLAGS) $(CFLAGS)
