@@ -65,9 +65,10 @@ Test(tls, without_it_a_rediss_url_is_einval_and_the_log_says_what_is_needed)
     struct flow *f = flow_start(FLOW_FULL);
     struct lapse_options opts = flow_options(f);
     flow_allow_log(f, "rediss://: ");
-    opts.url = "rediss://h";
+    opts.url = "rediss://ann:secretive@h";
     cr_assert_eq(lapse_open(&l, f->loop, &opts), LAPSE_EINVAL);
     cr_assert_null(l);
+    cr_assert_eq(flow_logged(f, "secretive"), 0);
     cr_assert_eq(flow_logged(f, "needs hiredis 1.0 or later with hiredis_ssl, and OpenSSL"), 1);
     flow_end(f, "q");
 }

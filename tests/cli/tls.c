@@ -25,6 +25,35 @@ Test(tls, without_it_a_rediss_url_is_refused_and_says_what_would_be_needed)
            "url 'rediss://***@h': this lapse was built without TLS, which needs hiredis 1.0");
 }
 
+/* Each gives the program a password, and a URL that is refused. */
+static const char *const refused[] = {
+    "$lapse depth q -u rediss://ann:s3cret@h",
+    "$lapse depth q -u rediss://:s3cret@h",
+    "$lapse depth q -u rediss://ann:%733cret@h",
+    "$lapse depth q -o url=rediss://ann:s3cret@h",
+    "LAPSE_URL=rediss://ann:s3cret@h $lapse depth q",
+    "LAPSE_PASSWORD=s3cret $lapse depth q -u rediss://ann@h",
+    "echo s3cret | $lapse depth q -u rediss://ann@h --password-file -",
+    "$lapse listen q -v -u rediss://ann:s3cret@h",
+    "$lapse doctor -u rediss://ann:s3cret@h",
+    "$lapse bench -u rediss://ann:s3cret@h",
+    "$lapse functions --load -u rediss://ann:s3cret@h",
+};
+
+Test(tls, without_it_a_refused_url_shows_no_password)
+{
+    if (built_with_tls()) {
+        cr_skip_test("built with TLS");
+    }
+
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct proc *p = shell(refused[i]);
+        proc_wait(p, PROC_WAIT_MS);
+        cr_expect(!strstr(p->err, "3cret") && !has(p, "3cret"), "%s: %s", refused[i], p->err);
+        expect(p, 2, "", "@h': this lapse was built without TLS, which needs ");
+    }
+}
+
 Test(tls, every_connection_of_the_program_uses_it)
 {
     struct keys keys;
