@@ -23,6 +23,8 @@ static void quiet_wire(struct lapse_options *o)
 struct asker {
     struct flow *f; /* f->l goes to Redis directly */
     struct proxy *proxy;
+    const char *url; /* by the proxy */
+    const char *tls_ca;
     struct lapse *l;
     int64_t due_ms;
     long cuts, maybes;
@@ -102,7 +104,8 @@ static void open_again(struct asker *a, const struct verb *v)
     const struct verb other = {.ask = v->ask == ask_get ? ask_depth : ask_get};
 
     quiet_wire(&opts);
-    opts.url = a->proxy->url;
+    opts.url = a->url;
+    opts.tls_ca = a->tls_ca;
     if (a->l) {
         flow_close(a->f, a->l, 0);
     }
@@ -195,6 +198,7 @@ Test(f10, a_request_cut_after_any_byte_happens_once_when_it_is_repeated, .timeou
     struct asker a = {.f = flow_start(FLOW_FULL)};
 
     a.proxy = proxy_start(a.f->server);
+    a.url = a.proxy->url;
     flow_allow_log(a.f, "lost the connection");
 
     for (int v = 0; v < VERBS; v++) {
@@ -324,55 +328,89 @@ Test(f10, a_subscription_cut_after_any_byte_runs_each_job_once, .timeout = 300)
               "%ld cuts: each job ran once", n);
 }
 
-/* ---- TLS: in the handshake, and at each record ---- */
-/* Opens a handle and asks once, for each cut. A handshake has some 600 bytes up, and 1,200 down. */
-static long handshakes_cut(struct flow *f, struct proxy *p, struct lapse_options *opts,
-                           enum proxy_way way)
+/* ---- TLS: in the handshake, and in the records of a request and of its answer ---- */
+struct secured {
+    struct keys keys;
+    struct flow *f;
+    struct proxy *proxy;
+    char url[120]; /* by the proxy */
+};
+
+static void secured_start(struct secured *s)
 {
+    tls_needed();
+    keys_make(&s->keys);
+    int port = server_free_port();
+    s->f = flow_start_opts(FLOW_FULL, tls_server_args(&s->keys, "good", port, NULL), NULL);
+    s->f->server->tls_port = port;
+    s->proxy = proxy_start(s->f->server);
+    snprintf(s->url, sizeof s->url, "rediss://%s127.0.0.1:%s", server_login(),
+             strrchr(s->proxy->tcp_url, ':') + 1);
+    flow_allow_log(s->f, "the connection to Redis at ");
+    flow_allow_log(s->f, "cannot connect to Redis at ");
+}
+
+static void secured_end(struct secured *s)
+{
+    proxy_stop(s->proxy);
+    flow_end(s->f, "q");
+    keys_remove(&s->keys);
+}
+
+/* Opens a handle and asks once, for each cut. A handshake has some 600 bytes up, and 1,200 down. */
+static long handshakes_cut(struct secured *s, enum proxy_way way)
+{
+    struct lapse_options opts = flow_options(s->f);
+    struct lapse *direct = s->f->l;
     long n = 0;
 
+    quiet_wire(&opts);
+    opts.url = s->url;
+    opts.tls_ca = s->keys.ca;
+
     for (long bytes = 0; bytes < HANDSHAKE; bytes += fault_n(7, 1)) {
-        proxy_cut_after(p, way, bytes);
-        f->l = flow_open(f, opts);
-        int err = flow_get(f, "q", "a", NULL);
-        bool cut = proxy_cut_left(p, way) == -1;
+        proxy_cut_after(s->proxy, way, bytes);
+        s->f->l = flow_open(s->f, &opts);
+        int err = flow_get(s->f, "q", "a", NULL);
+        bool cut = proxy_cut_left(s->proxy, way) == -1;
         cr_assert(err == LAPSE_ENOENT || (cut && err == LAPSE_ELOST), "cut after %ld: %s", bytes,
                   lapse_strerror(err));
-        cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT, "cut after %ld", bytes);
+        cr_assert_eq(flow_get(s->f, "q", "a", NULL), LAPSE_ENOENT, "cut after %ld", bytes);
         n += cut;
-        proxy_cut_after(p, way, -1);
-        flow_close(f, f->l, 0);
+        proxy_cut_after(s->proxy, way, -1);
+        flow_close(s->f, s->f->l, 0);
     }
 
+    s->f->l = direct;
     return n;
 }
 
 Test(f10, a_handshake_of_tls_cut_after_any_byte_is_made_again, .timeout = 300)
 {
-    struct keys keys;
-    char url[120];
+    struct secured s;
 
-    tls_needed();
-    keys_make(&keys);
-    int port = server_free_port();
-    struct flow *f = flow_bare(FLOW_FULL, tls_server_args(&keys, "good", port, NULL));
-    f->server->tls_port = port;
-    struct proxy *p = proxy_start(f->server);
-    struct lapse_options opts = flow_options(f);
-    quiet_wire(&opts);
-    snprintf(url, sizeof url, "rediss://%s127.0.0.1:%s", server_login(),
-             strrchr(p->tcp_url, ':') + 1);
-    opts.url = url;
-    opts.tls_ca = keys.ca;
-    flow_allow_log(f, "the connection to Redis at ");
-    flow_allow_log(f, "cannot connect to Redis at ");
-
-    long n = handshakes_cut(f, p, &opts, PROXY_UP) + handshakes_cut(f, p, &opts, PROXY_DOWN);
+    secured_start(&s);
+    long n = handshakes_cut(&s, PROXY_UP) + handshakes_cut(&s, PROXY_DOWN);
     cr_assert_gt(n, 2 * 100);
     fault_row("F10", "cut after any byte: TLS, from its handshake to a first call",
               "connected again, each k", "%ld cuts: connected again each time", n);
-    f->l = NULL;
-    proxy_stop(p);
-    flow_end(f, "q");
-    keys_remove(&keys);
+    secured_end(&s);
+}
+
+Test(f10, a_request_by_tls_cut_after_any_byte_happens_once_when_it_is_repeated, .timeout = 300)
+{
+    struct secured s;
+
+    secured_start(&s);
+    struct asker a = {.f = s.f, .proxy = s.proxy, .url = s.url, .tls_ca = s.keys.ca};
+
+    for (int v = 0; v < VERBS; v++) {
+        each_byte(&a, &verbs[v], PROXY_UP, true);
+        each_byte(&a, &verbs[v], PROXY_DOWN, true);
+    }
+
+    fault_row("F10", "cut after any byte: the same requests by TLS", "exactly one job, each k",
+              "%ld cuts, %ld answers lost: each happened once", a.cuts, a.maybes);
+    flow_close(a.f, a.l, 0);
+    secured_end(&s);
 }
