@@ -297,7 +297,7 @@ static bool options_agree(const struct lapse_options *o)
         return false;
     }
     if ((o->tls_cert && *o->tls_cert) != (o->tls_key && *o->tls_key)) {
-        options_say(o, "tls_cert and tls_key: one needs the other");
+        options_say(o, TLS_PAIR);
         return false;
     }
     return true;

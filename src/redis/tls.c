@@ -94,8 +94,12 @@ static bool tls_read_files(struct tls *t, SSL_CTX *settings, const struct addres
         return tls_file_failed(t, "tls_ca", a->tls_ca);
     }
 
-    if (!given(a->tls_cert)) {
+    if (!given(a->tls_cert) && !given(a->tls_key)) {
         return true;
+    }
+    if (!given(a->tls_cert) || !given(a->tls_key)) { /* the program's own connections get here */
+        snprintf(t->why, sizeof t->why, "%s", TLS_PAIR);
+        return false;
     }
     if (SSL_CTX_use_certificate_chain_file(settings, a->tls_cert) != 1) {
         return tls_file_failed(t, "tls_cert", a->tls_cert);

@@ -13,6 +13,9 @@ struct ssl_st;
     "OpenSSL (Debian 13: libhiredis-dev and libssl-dev); or a tunnel such as stunnel, and "     \
     "redis://"
 
+/* One of the options was given, and not the other. */
+#define TLS_PAIR "tls_cert and tls_key: one needs the other"
+
 /* Redis was not heard in the handshake. */
 #define TLS_NO_ANSWER "no answer to the hello of TLS; is this a port for TLS?"
 

@@ -73,6 +73,10 @@ Test(tls, every_connection_of_the_program_uses_it)
     expect(lapse("-u", url, "-o", ca, "doctor"), 0, NULL, NULL);
     expect(lapse("-u", url, "depth", "q"), 69, "", "self-signed certificate in certificate chain");
     expect(lapse("-u", url, "doctor"), 69, NULL, "self-signed certificate in certificate chain");
+    expect(lapse("-u", url, "-o", ca, "-o", "tls_key=/x", "doctor"), 69, NULL,
+           "tls_cert and tls_key: one needs the other");
+    expect(lapse("-u", url, "-o", ca, "-o", "tls_cert=/x", "doctor"), 69, NULL,
+           "tls_cert and tls_key: one needs the other");
     server_stop(s);
     keys_remove(&keys);
 }
