@@ -24,11 +24,12 @@ static void options_entries(void)
 {
     for (const struct option_row *row = option_rows; row < option_rows + option_rows_n; row++) {
         print_entry("Va", "", row->name);
-        printf("%s\n(default %s", row->text, row->def);
+        puts(row->text);
         if (*row->most) {
-            printf("; %s to %s", row->least, row->most);
+            printf("(default %s; %s to %s)\n", row->def, row->least, row->most);
+        } else if (*row->def) {
+            printf("(default %s)\n", row->def);
         }
-        puts(")");
     }
 }
 
