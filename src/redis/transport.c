@@ -24,6 +24,8 @@
 
 struct transport_kind {
     bool (*auth)(struct transport *t, struct answer *a, const char *user, const char *password);
+    void (*connected)(struct transport *t); /* the socket is */
+    void (*ready)(struct transport *t, int events);
 };
 
 static void on_answer(struct redisAsyncContext *ac, void *reply, void *arg)
@@ -33,142 +35,7 @@ static void on_answer(struct redisAsyncContext *ac, void *reply, void *arg)
     a->come(t->owner, a, reply);
 }
 
-/* ---- the plain kind ---- */
-/* 0.14.1 and 1.x read the name of a command, to know a subscribe. */
-static const char AUTH_COMMAND[] = "*1\r\n$4\r\nAUTH\r\n";
-
-/* hiredis gets a command of no bytes, so that it expects one more answer. */
-static bool expect_answer(struct transport *t, struct answer *a)
-{
-    bool taken = redisAsyncFormattedCommand(t->ac, on_answer, a, AUTH_COMMAND, 0) == REDIS_OK;
-    return taken && t->ac->replies.tail; /* noted: see transport_send() */
-}
-
-/* AUTH in pieces, so that the password is copied nowhere. */
-enum { AUTH_PARTS = 5 };
-struct auth {
-    char head[64];
-    char middle[32];
-    struct iovec parts[AUTH_PARTS];
-    size_t len; /* of all */
-};
-
-static void auth_make(struct auth *m, const char *user, const char *password)
-{
-    size_t user_len = user ? strlen(user) : 0;
-    size_t len = strlen(password);
-    int head_len = user
-                       ? snprintf(m->head, sizeof m->head, "*3\r\n$4\r\nAUTH\r\n$%zu\r\n", user_len)
-                       : snprintf(m->head, sizeof m->head, "*2\r\n$4\r\nAUTH\r\n");
-    int middle_len = snprintf(m->middle, sizeof m->middle, "%s$%zu\r\n", user ? "\r\n" : "", len);
-
-    m->parts[0] = (struct iovec){m->head, (size_t)head_len};
-    m->parts[1] = (struct iovec){(void *)(uintptr_t)user, user_len};
-    m->parts[2] = (struct iovec){m->middle, (size_t)middle_len};
-    m->parts[3] = (struct iovec){(void *)(uintptr_t)password, len};
-    m->parts[4] = (struct iovec){"\r\n", 2};
-    m->len = (size_t)head_len + user_len + (size_t)middle_len + len + 2;
-}
-
-/* hiredis would leave the password in memory that it has freed. So it goes from where it is kept
- * straight to the socket. On no other kind of transport may bytes go past hiredis so. */
-static bool plain_auth(struct transport *t, struct answer *a, const char *user,
-                       const char *password)
-{
-    struct auth m = {.len = 0};
-
-    auth_make(&m, user, password);
-    struct msghdr message = {.msg_iov = m.parts, .msg_iovlen = AUTH_PARTS};
-
-    /* nothing was sent before, so a socket takes all of it */
-    return sendmsg(t->ac->c.fd, &message, MSG_NOSIGNAL) == (ssize_t)m.len && expect_answer(t, a);
-}
-
-static const struct transport_kind plain = {plain_auth};
-
-/* ---- the kind with TLS ---- */
-#ifdef LAPSE_WITH_TLS
-/* Straight to OpenSSL, likewise. */
-static bool secure_auth(struct transport *t, struct answer *a, const char *user,
-                        const char *password)
-{
-    struct auth m = {.len = 0};
-
-    auth_make(&m, user, password);
-    for (size_t i = 0; i < AUTH_PARTS; i++) {
-        if (!tls_write(&t->tls, m.parts[i].iov_base, m.parts[i].iov_len)) {
-            return false;
-        }
-    }
-    return expect_answer(t, a);
-}
-#else
-/* Never called: such a URL is refused. */
-static bool secure_auth(struct transport *t, struct answer *a, const char *user,
-                        const char *password)
-{
-    (void)t;
-    (void)a;
-    (void)user;
-    (void)password;
-    return false;
-}
-#endif
-
-static const struct transport_kind secure = {secure_auth};
-
-/* ---- what hiredis calls ---- */
-static const char *hiredis_error(const struct redisAsyncContext *ac)
-{
-    if (ac->errstr && *ac->errstr) {
-        return ac->errstr;
-    }
-    return ac->c.errstr[0] ? ac->c.errstr : "connection closed";
-}
-
-static void on_connect(const struct redisAsyncContext *ac, int status)
-{
-    struct transport *t = ac->data;
-    int one = 1;
-    unsigned patience_ms = (unsigned)t->reply_ms;
-
-    if (t->ac != ac || t->stopped) {
-        return; /* it is being closed: 1.x calls this then, too */
-    }
-
-    if (status != REDIS_OK) {
-        t->ac = NULL;
-        t->events->ended(t->owner, hiredis_error(ac), false);
-        return;
-    }
-
-    if (ac->c.connection_type == REDIS_CONN_TCP) {
-        setsockopt(ac->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        /* so that the kernel keeps trying no longer than we do */
-        setsockopt(ac->c.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof patience_ms);
-    }
-
-    if (t->kind == &secure) {
-        t->securing = true; /* on_ready() goes on with it, when hiredis is not beneath us */
-    } else {
-        t->events->connected(t->owner);
-    }
-}
-
-static void on_disconnect(const struct redisAsyncContext *ac, int status)
-{
-    struct transport *t = ac->data;
-
-    (void)status;
-    if (t->ac == ac) {
-        const char *why = t->kind == &secure ? tls_error(&t->tls) : NULL;
-        t->ac = NULL;
-        t->tls.ssl = NULL; /* hiredis frees it */
-        t->events->ended(t->owner, why ? why : hiredis_error(ac), ac->err == REDIS_ERR_PROTOCOL);
-    }
-}
-
-/* ---- writing ---- */
+/* ---- reading and writing ---- */
 static sigset_t only_sigpipe(void)
 {
     sigset_t set;
@@ -216,12 +83,103 @@ static void write_out(struct transport *t)
     t->blocked = left > 0;
 }
 
-static redisLibevEvents *watchers(const struct transport *t)
+static void read_in(struct transport *t)
 {
-    return t->ac->ev.data;
+    t->events->readable(t->owner);
+    redisAsyncHandleRead(t->ac);
 }
 
+/* ---- AUTH ---- */
+/* 0.14.1 and 1.x read the name of a command, to know a subscribe. */
+static const char AUTH_COMMAND[] = "*1\r\n$4\r\nAUTH\r\n";
+
+/* hiredis gets a command of no bytes, so that it expects one more answer. */
+static bool expect_answer(struct transport *t, struct answer *a)
+{
+    bool taken = redisAsyncFormattedCommand(t->ac, on_answer, a, AUTH_COMMAND, 0) == REDIS_OK;
+    return taken && t->ac->replies.tail; /* noted: see transport_send() */
+}
+
+/* AUTH in pieces, so that the password is copied nowhere. */
+enum { AUTH_PARTS = 5 };
+struct auth {
+    char head[64];
+    char middle[32];
+    struct iovec parts[AUTH_PARTS];
+    size_t len; /* of all */
+};
+
+static void auth_make(struct auth *m, const char *user, const char *password)
+{
+    size_t user_len = user ? strlen(user) : 0;
+    size_t len = strlen(password);
+    int head_len = user
+                       ? snprintf(m->head, sizeof m->head, "*3\r\n$4\r\nAUTH\r\n$%zu\r\n", user_len)
+                       : snprintf(m->head, sizeof m->head, "*2\r\n$4\r\nAUTH\r\n");
+    int middle_len = snprintf(m->middle, sizeof m->middle, "%s$%zu\r\n", user ? "\r\n" : "", len);
+
+    m->parts[0] = (struct iovec){m->head, (size_t)head_len};
+    m->parts[1] = (struct iovec){(void *)(uintptr_t)user, user_len};
+    m->parts[2] = (struct iovec){m->middle, (size_t)middle_len};
+    m->parts[3] = (struct iovec){(void *)(uintptr_t)password, len};
+    m->parts[4] = (struct iovec){"\r\n", 2};
+    m->len = (size_t)head_len + user_len + (size_t)middle_len + len + 2;
+}
+
+/* ---- the plain kind ---- */
+/* hiredis would leave the password in memory that it has freed. So it goes from where it is kept
+ * straight to the socket. On no other kind of transport may bytes go past hiredis so. */
+static bool plain_auth(struct transport *t, struct answer *a, const char *user,
+                       const char *password)
+{
+    struct auth m = {.len = 0};
+
+    auth_make(&m, user, password);
+    struct msghdr message = {.msg_iov = m.parts, .msg_iovlen = AUTH_PARTS};
+
+    /* nothing was sent before, so a socket takes all of it */
+    return sendmsg(t->ac->c.fd, &message, MSG_NOSIGNAL) == (ssize_t)m.len && expect_answer(t, a);
+}
+
+static void plain_connected(struct transport *t)
+{
+    t->events->connected(t->owner);
+}
+
+static void plain_ready(struct transport *t, int events)
+{
+    if (events & EV_WRITE) {
+        write_out(t);
+    } else {
+        read_in(t);
+    }
+}
+
+static const struct transport_kind plain = {plain_auth, plain_connected, plain_ready};
+
+/* ---- the kind with TLS ---- */
 #ifdef LAPSE_WITH_TLS
+/* Straight to OpenSSL, likewise. */
+static bool secure_auth(struct transport *t, struct answer *a, const char *user,
+                        const char *password)
+{
+    struct auth m = {.len = 0};
+
+    auth_make(&m, user, password);
+    for (size_t i = 0; i < AUTH_PARTS; i++) {
+        if (!tls_write(&t->tls, m.parts[i].iov_base, m.parts[i].iov_len)) {
+            return false;
+        }
+    }
+    return expect_answer(t, a);
+}
+
+/* secure_ready() goes on with it, when hiredis is not beneath us. */
+static void secure_connected(struct transport *t)
+{
+    t->securing = true;
+}
+
 /* The handshake has failed: hiredis has not sent anything. */
 static void secure_failed(struct transport *t)
 {
@@ -276,19 +234,64 @@ static void secure_ready(struct transport *t, int events)
             secure_step(t);
         }
     } else {
-        t->events->readable(t->owner);
-        redisAsyncHandleRead(t->ac);
+        read_in(t);
     }
 
     sigpipe_release(&before, !t->ac);
 }
+
+static const struct transport_kind secure_kind = {secure_auth, secure_connected, secure_ready};
+static const struct transport_kind *const secure = &secure_kind;
 #else
-static void secure_ready(struct transport *t, int events)
-{
-    (void)t;
-    (void)events;
-}
+static const struct transport_kind *const secure = NULL;
 #endif
+
+/* ---- what hiredis calls ---- */
+static const char *hiredis_error(const struct redisAsyncContext *ac)
+{
+    if (ac->errstr && *ac->errstr) {
+        return ac->errstr;
+    }
+    return ac->c.errstr[0] ? ac->c.errstr : "connection closed";
+}
+
+static void on_connect(const struct redisAsyncContext *ac, int status)
+{
+    struct transport *t = ac->data;
+    int one = 1;
+    unsigned patience_ms = (unsigned)t->reply_ms;
+
+    if (t->ac != ac || t->stopped) {
+        return; /* it is being closed: 1.x calls this then, too */
+    }
+
+    if (status != REDIS_OK) {
+        t->ac = NULL;
+        t->events->ended(t->owner, hiredis_error(ac), false);
+        return;
+    }
+
+    if (ac->c.connection_type == REDIS_CONN_TCP) {
+        setsockopt(ac->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        /* so that the kernel keeps trying no longer than we do */
+        setsockopt(ac->c.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof patience_ms);
+    }
+
+    t->kind->connected(t);
+}
+
+static void on_disconnect(const struct redisAsyncContext *ac, int status)
+{
+    struct transport *t = ac->data;
+
+    (void)status;
+    if (t->ac == ac) {
+        const char *why = t->tls.ssl ? tls_error(&t->tls) : NULL;
+        t->ac = NULL;
+        t->tls.ssl = NULL; /* hiredis frees it */
+        t->events->ended(t->owner, why ? why : hiredis_error(ac), ac->err == REDIS_ERR_PROTOCOL);
+    }
+}
 
 static void on_ready(struct ev_loop *loop, ev_io *io, int events)
 {
@@ -296,18 +299,14 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int events)
     struct transport *t = ac->data;
 
     (void)loop;
-    if (t->stopped) {
-        return;
+    if (!t->stopped) {
+        t->kind->ready(t, events);
     }
+}
 
-    if (t->kind == &secure) {
-        secure_ready(t, events);
-    } else if (events & EV_WRITE) {
-        write_out(t);
-    } else {
-        t->events->readable(t->owner);
-        redisAsyncHandleRead(ac);
-    }
+static redisLibevEvents *watchers(const struct transport *t)
+{
+    return t->ac->ev.data;
 }
 
 /* ---- what the owner calls ---- */
@@ -322,10 +321,10 @@ const char *transport_connect(struct transport *t, const struct address *a, cons
 {
     struct redisAsyncContext *ac;
 
-    if (a->tls && !tls_built()) {
+    t->kind = a->tls ? secure : &plain;
+    if (!t->kind) {
         return TLS_NEEDS;
     }
-    t->kind = a->tls ? &secure : &plain;
     t->address = a;
     ac = a->unix_socket ? redisAsyncConnectUnix(a->host) : redisAsyncConnect(host, a->port);
 

@@ -13,9 +13,11 @@ HARDEN := -fstack-protector-strong -Wformat=2 -Werror=format-security $(call kno
 FORTIFY = $(if $(SAN)$(filter -O0 -Og,$(CFLAGS))$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-D_FORTIFY_SOURCE=3)
 
 BASE := -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -Iinclude $(HARDEN) $(FORTIFY) $(SANFLAGS)
+# What differs where lapse is built with TLS.
+TLS_O := $(OBJ)/src/redis/tls.o $(OBJ)/src/redis/transport.o
 # No link-time optimisation for the library: ld -r and objcopy need machine code.
 FLAGS_src   = -fPIC -fvisibility=hidden -Isrc -I$(BUILD) $(if $(filter $(OBJ)/src/cron/%,$@),$(CRON_CFLAGS)) \
-    $(if $(WITH_TLS),$(if $(filter $(OBJ)/src/redis/tls.o $(OBJ)/src/redis/transport.o,$@),-DLAPSE_WITH_TLS)) $(CPPFLAGS) $(CFLAGS) -fno-lto
+    $(if $(WITH_TLS),$(if $(filter $(TLS_O),$@),-DLAPSE_WITH_TLS)) $(CPPFLAGS) $(CFLAGS) -fno-lto
 FLAGS_tools = -fPIE -Itools/lapse $(if $(filter $(OBJ)/tools/lapse/%,$@),-Isrc) -I$(BUILD) -DLAPSE_SHARE='"$(PREFIX)/share/lapse"' \
     $(if $(WITH_CRON),-DLAPSE_WITH_CRON) $(CPPFLAGS) $(CFLAGS)
 FLAGS_tests = -fPIE -Itests/kit $(INCLUDES_$(word 3,$(subst /, ,$(@:$(BUILD)/%=%)))) $(CPPFLAGS) $(CFLAGS)
@@ -27,7 +29,7 @@ INCLUDES_bench = -Isrc -Itools/lapse
 LINK  = $(CC) $(if $(filter %.so.0,$@),-shared,-pie) -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 LIBS := $(if $(WITH_TLS),$(TLS_LIBS)) -lhiredis -lev
 
-$(OBJ)/src/redis/tls.o: $(BUILD)/prefix
+$(TLS_O): $(BUILD)/prefix
 
 $(OBJ)/src/%.o: src/%.c | $(GENERATED)
 	@mkdir -p $(@D)
