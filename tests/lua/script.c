@@ -506,7 +506,8 @@ static void failed(void)
         "2 25 me 1 10 5 5 r=1 x", text("2 26 me 1 10 5 5 r=1,d=%lld,j=1 x", (long long)T + 500));
 }
 
-/* so is due and goes on, sl ends with this moment; of the jobs of sc one waits and one runs. */
+/* so is due and goes on, sl ends with this moment; of the jobs of sc one waits and one runs; cd
+ * goes by a calendar, and has no moment. */
 static void series(void)
 {
 #define EVERY_50 "'\\02\\00\\0cS\\0al 0 0 e 50'"
@@ -517,6 +518,7 @@ static void series(void)
     given("retry", text("0 me %s %s 500 x", waits, waits + strlen("sc~")));
     given("reschedule", "0 sc +0 0");
     given("claim", "0 me 1000 0 sc");
+    given("schedule", "0 cd first 0 '\\02\\00\\10C\\03n rS\\09l 0 0 c 1'");
 }
 
 void everything_for(const char *args)
@@ -587,6 +589,8 @@ const struct script_call script_calls[] = {
     {"schedule", "kept=1; 0 ko +5 2 " REC},
     {"schedule", "errors=1; 0 tn +5 0 " TAG_A " fw +5 2 " REC},
     {"schedule", "series=1; 0 so +5 2 '\\02\\00\\0cS\\0al 0 0 e 90' sc +5 2 " REC},
+    {"pause", "series=1; 0 so 1"},
+    {"refill", "series=1; 0 cd 'l 0 0 c 1' 'n r' T+90"},
     {"cancel", "series=1; 0 sc 1 so 0"},
     {"cancel", "kept=1; 0 kw 0 ko 0"},
     {"cancel", "errors=1; 0 fw 0 fe 0"},

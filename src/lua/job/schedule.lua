@@ -11,7 +11,8 @@
 -- WRITES  index next due jobs run dead kept attempts report errors t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
---           due           '+ms' from now, or ms
+--           due           '+ms' from now, or ms; 'first': of a calendar the first of its
+--                         moments that is to come
 --           on_conflict   0 reject, 1 keep, 2 replace, 3 earlier, 4 later, 5 debounce; 5:ms, no
 --                           later than that after the first such call
 -- RETURNS now_us
@@ -124,13 +125,34 @@ local function is_series(record)
   return attributes ~= nil and attributes.S ~= nil
 end
 
--- What a series that replaces one goes on with: what has been; where the new one is at, its own due
--- time and rule say. nil: the old one has not begun.
+-- What a series that replaces one goes on with: what has been, and whether it is paused; where the
+-- new one is at, its own due time and rule say. nil: the old one has not begun.
 local function counted_attempt(text)
   local attempt = attempt_read(text)
   if not attempt_counts(attempt) then return nil end
 
-  attempt.reason, attempt.more = '', 'n=' .. attempt_more(attempt, 'n')
+  attempt.reason, attempt.more = '', string.gsub(attempt.more, ',a=0', '')
+  return attempt_text(attempt)
+end
+
+-- When a job is due. Of a calendar without a moment that is to come (true): when it looks for some.
+local function due_asked(due, record)
+  if due ~= 'first' then return due_of(due) end
+
+  local _, _, _, _, attributes = record_header(record)
+  local moments = attributes and string.match(attributes.S or '', ' c ([%d,]+)$')
+  for ms in string.gmatch(moments or '', '%d+') do
+    if tonumber(ms) > now_ms then return tonumber(ms) end
+  end
+  return now_ms + LOOK_MS, true
+end
+
+-- The attempt of a calendar without moments. text: that of the series which it replaces, or ''.
+local function dry_attempt(text, record)
+  local _, tries = record_header(record)
+  local attempt = attempt_read(text) or { token = '0', holder = '-', try = 0, claimed_us = '0',
+    reason = '', tries = tries, more = 'n=0' }
+  attempt.due_ms, attempt.more = now_ms, attempt.more .. ',a=0'
   return attempt_text(attempt)
 end
 
@@ -144,7 +166,7 @@ local function meet_all(ids, stored, strays)
     series = {}, counts = {} }
 
   for i, id in ipairs(ids) do
-    local old, due_ms, before = stored[i], due_of(ARGV[4 * i - 1]), nil
+    local old, due_ms, before = stored[i], due_asked(ARGV[4 * i - 1], ARGV[4 * i + 1]), nil
     local how, most_ms = string.match(ARGV[4 * i], '^(%d):?(%d*)$')
     local set, score
     local is_over = record_is_over(ARGV[4 * i + 1], due_ms)
@@ -221,7 +243,7 @@ local function main()
   for i, id in ipairs(ids) do
     local at = 4 * i - 2
     local due, how, record = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-    local due_ms = due_of(due)
+    local due_ms, is_dry = due_asked(due, record)
     if stored[i] and not met then met = meet_all(ids, stored, strays or {}) end
 
     local reply = met and met.answers[i]
@@ -236,6 +258,7 @@ local function main()
 
       local text = until_ms and debounced_attempt(record, due_ms, until_ms) or ''
       text = met and met.counts[id] or text
+      if is_dry then text = dry_attempt(text, record) end
       if text ~= '' then attempts[#attempts + 1], attempts[#attempts + 2] = id, text end
       local waited = met and met.is_there[i]
       local stamped, is_stamped = created_put(record, waited)

@@ -26,7 +26,9 @@
 --           id            that of the job which a series has made at its moment, not the series'
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
 --                         another try: 3, it is dead, also one that cannot be read; 0, it was
---                         skipped, and is gone
+--                         skipped, and is gone. 1: no job, but a series that has few
+--                         moments left, by its calendar; its header alone, and 0 behind
+--                         it: refill gives it more
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 

@@ -7,13 +7,14 @@ local attributes_seen = {}
 -- The tables are made here, because most records have no attributes.
 local function attributes_parsed(text)
   local forms = { -- of the capital letters: the longest value, and what it looks like
+    C = { 233, '^[a-z][a-z0-9_-]* [ -~]+$' },
     G = { 4096, '^[=!+-] [^ ]+ [^ ]* ' },
     K = { 13, '^[1-9]%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?b?$' },
     L = { 13, '^[sd][1-9]%d*$' },
     O = { 255, '^[!-z|~]+ [1-9]%d*$' },
     Q = { 1, '^[^%z]$' },
     R = { 12, '^[1-9]%d*$' },
-    S = { 512, '^[aln]o? %d+ %d+ [es] %d[%d,]*$' },
+    S = { 512, '^[aln]o? %d+ %d+ [ces] %d[%d,]*$' },
     T = { 64, '^[!-z|~]+$' },
     U = { 256, '^[es][!-z|~]+$' },
   }

@@ -112,7 +112,7 @@ local function claim_jobs(token, ids, dues, extra)
   kept_check()
   lives_check()
   failures_check()
-  if spawned then spawned.check() end
+  if spawned then spawned.check(rows) end
   set_remove(DUE, taken)
   if spawned then spawned.go_on() end
   if #run > 0 or spawned then token_keep(token) end

@@ -7,6 +7,9 @@ local TEN_YEARS = 315576000000
 -- so they know of every job before it is due. A delay of a second is common, and not announced.
 local NEAR = 999
 
+-- A calendar without moments looks for some so often.
+local LOOK_MS = 60000
+
 -- '+ms' from now, or ms; the past is now.
 local function due_of(text)
   local due_ms = string.byte(text) == 43 and now_ms + tonumber(string.sub(text, 2))

@@ -159,7 +159,7 @@ local function forward_jobs(values, token)
   kept_check()
   lives_check()
   failures_check()
-  if spawned then spawned.check() end
+  if spawned then spawned.check(read.rows) end
 
   local triggers, n_moved = {}, #read.jobs
   for i, id in ipairs(read.taken) do triggers[i] = TRIGGER .. id end

@@ -9,8 +9,11 @@
 -- none; nil: it has met none. first_ms: when the first job is due that is due later; dues: due
 -- time, id... of the series that go on; attempts: id, text... of these; records: id, record... of
 -- the jobs that were made; entries: theirs; ended: ids of the series that leave nothing, and
--- strays: the entries of all that have ended.
+-- strays: the entries of all that have ended; short: rows of the calendars that have few moments.
 local spawned
+
+-- The reply of a claim shows a calendar of which fewer moments than this are left.
+local FEW = 8
 
 -- How many moments passed unseen between this one, with the number n, and now.
 local function moments_passed(rule, due_ms, n)
@@ -23,7 +26,7 @@ end
 -- What the attribute S says; nil: it is not known to this version.
 local function series_rule(text)
   local policy, until_ms, times, kind, data =
-    string.match(text, '^([aln]o?) (%d+) (%d+) ([es]) ([%d,]+)$')
+    string.match(text, '^([aln]o?) (%d+) (%d+) ([ces]) ([%d,]+)$')
   if not policy then return nil end
 
   local rule = { catch_up = string.sub(policy, 1, 1), until_ms = tonumber(until_ms),
@@ -32,15 +35,36 @@ local function series_rule(text)
     rule.every_ms = tonumber(data)
     return rule.every_ms and rule.every_ms > 0 and rule or nil
   end
-  rule.stages = { 0 }
-  for stage in string.gmatch(data, '%d+') do rule.stages[#rule.stages + 1] = tonumber(stage) end
+  local list = { kind == 's' and 0 or nil }
+  for ms in string.gmatch(data, '%d+') do list[#list + 1] = tonumber(ms) end
+  if kind == 's' then
+    rule.stages = list
+  else
+    rule.moments, rule.is_whole = list, list[#list] == 0
+  end
   return rule
 end
 
+-- Of a calendar: the moment that it is at, its number, when the next one is (nil: there is none, or
+-- none is known), and how many are left.
+local function calendar_moment(rule, due_ms, n)
+  local last_ms = rule.until_ms > 0 and math.min(now_ms, rule.until_ms) or now_ms
+  local next_ms, left = nil, 0
+  for _, ms in ipairs(rule.moments) do
+    local may_pass = rule.catch_up ~= 'a' and (rule.times == 0 or n < rule.times)
+    if ms > due_ms and ms <= last_ms and may_pass then
+      due_ms, n = ms, n + 1
+    elseif ms > due_ms then
+      next_ms, left = next_ms or ms, left + 1
+    end
+  end
+  return due_ms, n, next_ms, left
+end
+
 -- The moment that a series is at: when it is, its number, and when the next one is (nil: it was the
--- last one).
+-- last one); then, of a calendar that is to be told, how many are left.
 local function series_moment(rule, due_ms, n)
-  local next_ms
+  local next_ms, left
   n = n + 1
   if rule.every_ms then
     if rule.catch_up ~= 'a' then
@@ -48,14 +72,17 @@ local function series_moment(rule, due_ms, n)
       due_ms, n = due_ms + passed * rule.every_ms, n + passed
     end
     next_ms = due_ms + rule.every_ms
+  elseif rule.moments then
+    due_ms, n, next_ms, left = calendar_moment(rule, due_ms, n)
   else
     local before, after = rule.stages[n], rule.stages[n + 1]
     next_ms = before and after and due_ms + after - before
   end
 
   local is_over = next_ms and rule.until_ms > 0 and next_ms > rule.until_ms
-  if is_over or rule.times > 0 and n >= rule.times then next_ms = nil end
-  return due_ms, n, next_ms
+  if is_over or rule.times > 0 and n >= rule.times then return due_ms, n, nil end
+  if not left or rule.is_whole or left >= FEW then return due_ms, n, next_ms end
+  return due_ms, n, next_ms or now_ms + LOOK_MS, left
 end
 
 -- Does one of its last hundred jobs wait or run?
@@ -79,35 +106,49 @@ local function length_text(len)
   return string.char(128 + len % 128, math.floor(len / 128))
 end
 
--- The record of the job of a moment: that of its series, which it names with the number of the
--- moment (attribute O), and without what is the series' own: its moments, and its key.
-local function series_record(record, len, id, n)
-  local at, own = 3, id .. ' ' .. decimal(n)
+-- The attributes of a record of version 2, each with its letter in front, and the record without
+-- them, in two parts: what stands before their size, and the body. len: of the header.
+local function record_pieces(record, len)
+  local at, pieces = 3, {}
   for flag = 0, 2 do
     if bit.band(string.byte(record, 2), bit.lshift(1, flag)) ~= 0 then
       at = string.find(record, '[%z\1-\127]', at) + 1
     end
   end
-  local first, parts = at, {}
+  local before = string.sub(record, 1, at - 1)
   at = string.find(record, '[%z\1-\127]', at) + 1
-  own = 'O' .. length_text(#own) .. own
 
   while at <= len do
-    local letter, size, high = string.byte(record, at, at + 2)
+    local size, high = string.byte(record, at + 1, at + 2)
     local stop = at + 2 + size
     if size >= 128 then stop = at + 3 + size - 128 + high * 128 end
-    if own and letter > 79 then
-      parts[#parts + 1], own = own, nil
-    end
-    if not string.find(string.char(letter), '[OSU]') then
-      parts[#parts + 1] = string.sub(record, at, stop - 1)
-    end
+    pieces[#pieces + 1] = string.sub(record, at, stop - 1)
     at = stop
   end
+  return pieces, before, string.sub(record, len + 1)
+end
 
-  local text = table.concat(parts)
-  return string.sub(record, 1, first - 1) .. length_text(#text) .. text ..
-    string.sub(record, len + 1)
+-- The record with these attributes.
+local function record_of_pieces(pieces, before, body)
+  local text = table.concat(pieces)
+  return before .. length_text(#text) .. text .. body
+end
+
+-- The record of the job of a moment: that of its series, which it names with the number of the
+-- moment (attribute O), and without what is the series' own: its moments, and its key.
+local function series_record(record, len, id, n)
+  local pieces, before, body = record_pieces(record, len)
+  local own, parts = id .. ' ' .. decimal(n), {}
+  own = 'O' .. length_text(#own) .. own
+
+  for _, piece in ipairs(pieces) do
+    if own and string.byte(piece) > 79 then
+      parts[#parts + 1], own = own, nil
+    end
+    if not string.find(piece, '^[COSU]') then parts[#parts + 1] = piece end
+  end
+  parts[#parts + 1] = own
+  return record_of_pieces(parts, before, body)
 end
 
 -- A series is due: it goes on to its next moment, or has ended. Returns the job of this moment, or
@@ -118,15 +159,25 @@ local function series_fires(series, token)
   if not rule then return nil end
 
   local count = tonumber(attempt_more(before, 'n')) or 0
-  local due_ms, n, next_ms = series_moment(rule, series.due_ms, count)
+  local is_paused, is_dry = attempt_more(before, 'z'), attempt_more(before, 'a')
+  local due_ms, n, next_ms, left
+  if is_dry then
+    due_ms, n, next_ms, left = before.due_ms, count, now_ms + LOOK_MS, 0
+    if rule.is_whole then next_ms = nil end
+  else
+    due_ms, n, next_ms, left = series_moment(rule, series.due_ms, count)
+  end
   local late_ms = tonumber(string.match(attributes.L or '', '%d+')) or 60000
   local is_late = rule.catch_up == 'n' and not rule.stages and now_ms - due_ms > late_ms
   local is_over = rule.until_ms > 0 and due_ms > rule.until_ms
-  local makes = not is_over and not is_late and not (rule.no_overlap and series_overlaps(id))
+  local passes = is_dry or is_paused or is_over or is_late
+  local makes = not passes and not (rule.no_overlap and series_overlaps(id))
 
   local _, tries = record_header(series.record)
   local attempt = { token = token, holder = '-', try = before.try, tries = tries,
     claimed_us = decimal(now_us), due_ms = due_ms, reason = '', more = 'n=' .. decimal(n) }
+  if is_paused then attempt.more = attempt.more .. ',z=1' end
+  if left == 0 then attempt.more = attempt.more .. ',a=0' end
   if not makes then
     attempt.token, attempt.claimed_us = before.token, before.claimed_us or '0'
   else
@@ -134,10 +185,14 @@ local function series_fires(series, token)
   end
 
   if next_ms then
-    local m = #spawned.dues
+    local m, text = #spawned.dues, attempt_text(attempt)
     spawned.dues[m + 1], spawned.dues[m + 2] = next_ms, id
     spawned.priorities[id] = attributes.Q and string.byte(attributes.Q)
-    spawned.attempts[m + 1], spawned.attempts[m + 2] = id, attempt_text(attempt)
+    spawned.attempts[m + 1], spawned.attempts[m + 2] = id, text
+    if left then
+      local header = string.sub(series.record, 1, series.len)
+      spawned.short[#spawned.short + 1] = { id, WAITING, next_ms, text, header, 0 }
+    end
   else
     if not kept_end(id, series.record, ENDED_DONE, attempt, due_ms) then
       spawned.ended[#spawned.ended + 1] = id
@@ -170,8 +225,9 @@ local function series_stores(job)
   index_entries(spawned.entries, job.id, job.record)
 end
 
--- Before the first write.
-local function series_check()
+-- Before the first write. rows: those of the reply, which get those of the calendars.
+local function series_check(rows)
+  for _, row in ipairs(spawned.short) do rows[#rows + 1] = row end
   index_check(spawned.entries)
   index_check(spawned.strays)
 end
@@ -208,7 +264,7 @@ local function series_tell() notice_due(spawned.first_ms, spawned.dues) end
 -- A call has met its first series.
 local function series_begin()
   spawned = { first_ms = first_to_come(), dues = {}, attempts = {}, records = {}, entries = {},
-    ended = {}, strays = {}, priorities = {} }
+    ended = {}, strays = {}, short = {}, priorities = {} }
   spawned.moment, spawned.stores = series_moment_job, series_stores
   spawned.check, spawned.go_on, spawned.puts = series_check, series_go_on, series_puts
   spawned.enters, spawned.arm, spawned.tell = series_enters, series_arm, series_tell
