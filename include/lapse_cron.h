@@ -1,7 +1,7 @@
-/* lapse_cron.h - when the next moment of a cron line is, in any zone.
+/* lapse_cron.h - when the next moment of a cron line is, in any zone; and series by cron lines.
  *
- * A library of its own, as it takes zones from GLib. It needs no handle and no Redis; all of it may
- * be called from every thread. lapse_cron(3) has the whole rule.
+ * A library of its own, as it takes zones from GLib. All but lapse_cron() needs no handle and no
+ * Redis, and may be called from every thread. lapse_cron(3) has the whole rule.
  *
  *   RULE       "30 9 * * mon-fri Europe/Berlin": minute, hour, day of month, month, day of week,
  *              and an IANA zone; without one it is UTC. Or @hourly, @daily, @midnight, @weekly,
@@ -29,6 +29,16 @@ LAPSE_API int64_t lapse_cron_next(const char *rule, int64_t after_ms);
  * "column 4: hour must be 0 to 23", cut to size bytes with its NUL; 128 are enough. NULL with a
  * size of 0 is fine. A rule that is right may have no moment, such as "0 0 31 2 *". */
 LAPSE_API int lapse_cron_check(const char *rule, char *reason, size_t size);
+
+/* lapse_cron_next(), as a calendar. */
+LAPSE_API int64_t lapse_cron_calendar(const char *rule, int64_t after_ms, void *unused);
+
+/* Makes cron lines known to a handle, as the calendar "cron": a series may have one as its rule,
+ * and a listener that knows it keeps such series going. Errors as those of lapse_calendar(). */
+static inline int lapse_cron(struct lapse *l)
+{
+    return lapse_calendar(l, "cron", lapse_cron_calendar, NULL);
+}
 
 #ifdef __cplusplus
 }

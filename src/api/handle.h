@@ -5,6 +5,7 @@
 #include "api/options.h"
 #include "listen/ends.h"
 #include "listen/listener.h"
+#include "script/calendars.h"
 #include "script/fence.h"
 #include "script/registry.h"
 
@@ -17,6 +18,7 @@ struct lapse {
     struct fence fence;
     struct ends ends;
     struct registry registry;
+    struct calendars calendars;
     struct listener listener;
 
     unsigned n_pending; /* requests without an answer */

@@ -17,6 +17,7 @@ struct job_call {
     const struct lapse_job *answer; /* &job, or NULL */
     bool by_key;                    /* the answer may be about another id */
     bool is_series;                 /* that is what is scheduled */
+    int64_t last_moment_ms;         /* of those with which it is; 0: it goes by no calendar */
     char *body;                     /* the texts of a job that was read with its body */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_depth(), lapse_list(), lapse_list_tag(), and the settings: lapse_configure(),
  * lapse_pause(), lapse_unpause(), lapse_forward(). */
-#include "api/request.h"
+#include "api/series.h"
 #include "script/queue_verbs.h"
 #include "base/mem.h"
 #include <inttypes.h>
@@ -354,8 +354,11 @@ int lapse_pause(struct lapse *l, const char *queue, const char *id, int64_t for_
 {
     char changes[64];
 
-    if (id || for_ms < 0 || for_ms > JOB_TEN_YEARS_MS) {
+    if (for_ms < 0 || for_ms > JOB_TEN_YEARS_MS || (id && for_ms)) {
         return LAPSE_EINVAL;
+    }
+    if (id) {
+        return series_pause(l, &(struct series_name){queue, id}, true, fn, arg);
     }
 
     if (for_ms > 0) {
@@ -369,7 +372,10 @@ int lapse_pause(struct lapse *l, const char *queue, const char *id, int64_t for_
 
 int lapse_unpause(struct lapse *l, const char *queue, const char *id, lapse_text_fn *fn, void *arg)
 {
-    return id ? LAPSE_EINVAL : lapse_configure(l, queue, "paused=", fn, arg);
+    if (id) {
+        return series_pause(l, &(struct series_name){queue, id}, false, fn, arg);
+    }
+    return lapse_configure(l, queue, "paused=", fn, arg);
 }
 
 int lapse_forward(struct lapse *l, const char *queue, const char *to, lapse_text_fn *fn, void *arg)

@@ -148,8 +148,30 @@ static bool tag_is_new(const struct lapse_spec *s, unsigned n)
     return true;
 }
 
-/* S: its moments, if it is a series. */
-static bool put_series(struct attributes *out, const struct lapse_spec *s)
+bool spec_series(struct lapse_series *out, const struct lapse_spec *s)
+{
+    bool is_one_due = s->on_conflict >= LAPSE_EARLIER;
+    bool is_long = s->id && strlen(s->id) > SERIES_ID_MAX;
+
+    return s->series->size >= sizeof *out && !is_one_due && !is_long &&
+           mem_read_sized(out, sizeof *out, s->series) && series_ok(out);
+}
+
+/* S and C: its moments, if it is a series. C has its place by its letter, so it comes before. */
+static bool put_calendar(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[CALENDAR_TEXT_MAX];
+    struct lapse_series series;
+
+    if (!s->series || !spec_series(&series, s) || !series.calendar) {
+        return true;
+    }
+
+    size_t len = calendar_put(text, &series);
+    return attributes_add(out, 'C', (struct span){text, len});
+}
+
+static bool put_series(struct attributes *out, const struct lapse_spec *s, const struct moments *m)
 {
     char text[SERIES_TEXT_MAX];
     struct lapse_series series;
@@ -157,13 +179,11 @@ static bool put_series(struct attributes *out, const struct lapse_spec *s)
     if (!s->series) {
         return true;
     }
-    if (s->series->size < sizeof series || s->on_conflict >= LAPSE_EARLIER ||
-        (s->id && strlen(s->id) > SERIES_ID_MAX) ||
-        !mem_read_sized(&series, sizeof series, s->series) || !series_ok(&series)) {
+    if (!spec_series(&series, s)) {
         return false;
     }
 
-    size_t len = series_put(text, &series);
+    size_t len = series_put(text, &series, m);
     return attributes_add(out, 'S', (struct span){text, len});
 }
 
@@ -304,19 +324,33 @@ static bool put_headers(struct attributes *out, const struct lapse_spec *s)
     return true;
 }
 
-bool spec_attributes(struct attributes *out, const struct lapse_spec *s)
-{
-    /* in the order of their letters */
-    static bool (*const put[])(struct attributes *, const struct lapse_spec *) = {
-        put_guard,  put_keep,    put_late,   put_priority, put_retry_for, put_series, put_tags,
-        put_unique, put_backoff, put_errors, put_headers,  put_created,   put_run,
-    };
+typedef bool put_fn(struct attributes *out, const struct lapse_spec *s);
 
-    out->len = 0;
-    for (size_t i = 0; i < sizeof put / sizeof *put; i++) {
+static bool put_each(struct attributes *out, const struct lapse_spec *s, put_fn *const *put,
+                     size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
         if (!put[i](out, s)) {
             return false;
         }
+    }
+    return true;
+}
+
+bool spec_attributes(struct attributes *out, const struct lapse_spec *s, const struct moments *m)
+{
+    /* in the order of their letters */
+    static put_fn *const before_series[] = {
+        put_calendar, put_guard, put_keep, put_late, put_priority, put_retry_for,
+    };
+    static put_fn *const after_series[] = {
+        put_tags, put_unique, put_backoff, put_errors, put_headers, put_created, put_run,
+    };
+
+    if (!put_each(out, s, before_series, sizeof before_series / sizeof *before_series) ||
+        !put_series(out, s, m) ||
+        !put_each(out, s, after_series, sizeof after_series / sizeof *after_series)) {
+        return false;
     }
     /* each job of a series says of which it is */
     return !s->series || out->len + 3 + SERIES_OF_MAX <= ATTRIBUTES_MAX;

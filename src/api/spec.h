@@ -2,13 +2,17 @@
 #ifndef LAPSE_SPEC_H
 #define LAPSE_SPEC_H
 #include "job/record.h"
-#include <lapse.h>
+#include "job/series.h"
 
 /* Copies a spec, with the defaults for what is 0. false: it breaks a rule. Whether its due time is
  * valid is for the caller. */
 bool spec_read(struct lapse_spec *out, const struct lapse_spec *in);
 
-/* Puts what it asks for into the attributes of a record. false: it breaks a rule. */
-bool spec_attributes(struct attributes *out, const struct lapse_spec *s);
+/* Its series, with the defaults for what is 0. false: it breaks a rule. */
+bool spec_series(struct lapse_series *out, const struct lapse_spec *s);
+
+/* Adds what it asks for to the attributes of a record. false: it breaks a rule. m: the first
+ * moments of a calendar. */
+bool spec_attributes(struct attributes *out, const struct lapse_spec *s, const struct moments *m);
 
 #endif

@@ -26,6 +26,7 @@ enum log_site {
     LOG_REPLICAS,
     LOG_FORWARD,
     LOG_UNASKED,
+    LOG_CALENDAR,
     LOG_SITES
 };
 

@@ -143,6 +143,12 @@ int64_t lapse_cron_next(const char *rule, int64_t after_ms)
     return next_s < ZONE_END_S ? next_s * SECOND_MS : 0;
 }
 
+int64_t lapse_cron_calendar(const char *rule, int64_t after_ms, void *unused)
+{
+    (void)unused;
+    return lapse_cron_next(rule, after_ms);
+}
+
 int lapse_cron_check(const char *rule, char *reason, size_t size)
 {
     struct fault fault = {1, "there is no rule"};

@@ -54,6 +54,14 @@ static bool is_series(struct span value)
     return value.len <= SERIES_TEXT_MAX && series_read(value, &series, NULL);
 }
 
+static bool is_calendar(struct span value)
+{
+    struct span name;
+    struct span rule;
+
+    return calendar_read(value, &name, &rule);
+}
+
 static bool is_of_series(struct span value)
 {
     struct span id;
@@ -68,9 +76,9 @@ static const struct capital {
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'G', 1, is_guard},    {'K', 1, is_keep}, {'L', 1, is_late},   {'O', 1, is_of_series},
-    {'Q', 1, is_priority}, {'R', 1, is_ms},   {'S', 1, is_series}, {'T', TAGS_MAX, keys_tag_ok},
-    {'U', 1, is_unique},
+    {'C', 1, is_calendar},        {'G', 1, is_guard},    {'K', 1, is_keep}, {'L', 1, is_late},
+    {'O', 1, is_of_series},       {'Q', 1, is_priority}, {'R', 1, is_ms},   {'S', 1, is_series},
+    {'T', TAGS_MAX, keys_tag_ok}, {'U', 1, is_unique},
 };
 
 bool attributes_add(struct attributes *a, char letter, struct span value)

@@ -6,6 +6,7 @@
 #include "job/series.h"
 
 enum {
+    CALENDAR = 'C',
     GUARD = 'G',
     LATE = 'L',
     OF_SERIES = 'O',
@@ -120,6 +121,9 @@ static char *put_series(char *to, struct span attributes, struct lapse_job *job)
 {
     struct span text;
     struct span id;
+    struct span name;
+    struct span rule;
+    const char *at;
     int64_t n;
 
     if (attributes_find(attributes, OF_SERIES, &text) && series_of_read(text, &id, &n)) {
@@ -127,6 +131,10 @@ static char *put_series(char *to, struct span attributes, struct lapse_job *job)
     }
     if (attributes_find(attributes, SERIES, &text)) {
         to = put_text(to, text, &job->rule);
+    }
+    if (attributes_find(attributes, CALENDAR, &text) && calendar_read(text, &name, &rule)) {
+        to = put_text(to, name, &job->calendar);
+        to = put_text(to, rule, &at);
     }
     return to;
 }
@@ -208,6 +216,7 @@ static void set_attempt(struct lapse_job *job, const struct attempt *a)
     job->due_ms = a->due_ms;
     job->cancelled = a->cancelled;
     job->stage = a->moments;
+    job->paused = a->is_paused;
     job->end = job->state == LAPSE_KEPT ? (enum lapse_end)a->ended : 0;
     memcpy(job->reason, a->reason.at, len);
     job->reason[len] = '\0';
@@ -377,6 +386,7 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
         dup->unique = job->unique ? texts + (job->unique - job->tags) : NULL;
         dup->series = job->series ? texts + (job->series - job->tags) : NULL;
         dup->rule = job->rule ? texts + (job->rule - job->tags) : NULL;
+        dup->calendar = job->calendar ? texts + (job->calendar - job->tags) : NULL;
         texts += job->attributes_len;
     }
     if (job->errors_len) {
@@ -573,6 +583,11 @@ unsigned lapse_job_stage(const struct lapse_job *job)
     return job->stage;
 }
 
+int lapse_job_paused(const struct lapse_job *job)
+{
+    return job->paused;
+}
+
 int lapse_job_rule(const struct lapse_job *job, struct lapse_series *out, int64_t *stages_ms)
 {
     struct lapse_series found;
@@ -582,6 +597,10 @@ int lapse_job_rule(const struct lapse_job *job, struct lapse_series *out, int64_
         return 0;
     }
 
+    if (job->calendar) {
+        found.calendar = job->calendar;
+        found.rule = text_behind(job->calendar);
+    }
     found.size = out->size;
     memcpy(out, &found, size);
     return 1;

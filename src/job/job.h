@@ -7,7 +7,7 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these eight, entry and report lie in the same allocation as the job */
+    /* these nine, entry and report lie in the same allocation as the job */
     const char *queue;
     const char *id;
     const char *tags;    /* each terminated, and behind them ""; or NULL */
@@ -17,6 +17,7 @@ struct lapse_job {
     const char *unique;    /* or "" */
     const char *series;    /* of which it is; or NULL */
     const char *rule;      /* of a series, as in its record; or NULL */
+    const char *calendar;  /* of a series, its name and its rule, each terminated; or NULL */
     size_t attributes_len; /* of these together, in this order */
     const char *errors; /* "AT_MS TRY" and a reason, each terminated, the oldest first; or NULL */
     size_t errors_len;
@@ -36,6 +37,7 @@ struct lapse_job {
     enum lapse_end end;
 
     unsigned stage; /* of its series; of one itself: how many moments have been */
+    int paused;
     unsigned priority;
     int64_t max_late_ms; /* 0: it may be as late as it is */
     enum lapse_late late;

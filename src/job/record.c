@@ -190,6 +190,8 @@ bool attempt_decode(struct attempt *a, struct span text)
     found.token = (uint64_t)token;
     found.cancelled = attempt_more(more, "c=", &value) && span_is(value, "1");
     found.moments = attempt_moments(more);
+    found.is_paused = attempt_more(more, "z=", &value);
+    found.is_dry = attempt_more(more, "a=", &value);
     found.ended = attempt_end(more);
     found.reason = text;
     *a = found;

@@ -82,6 +82,24 @@ static void delivery_note_verdict(struct delivery *d, const struct job_row *row)
     }
 }
 
+/* It is no job: a series has few moments left, or none. */
+static void delivery_note_short(struct delivery *d, const struct job_row *row)
+{
+    struct record record;
+    struct attempt attempt;
+
+    if (record_decode(&record, row->record) && attempt_decode(&attempt, row->attempt)) {
+        struct calendar_series s = {.queue = d->queue,
+                                    .key = d->key,
+                                    .id = row->id,
+                                    .attributes = record.attributes,
+                                    .next_ms = row->score_ms,
+                                    .after_ms = attempt.due_ms,
+                                    .is_dry = attempt.is_dry};
+        calendars_refill(d->calendars, &s);
+    }
+}
+
 int delivery_take(struct delivery *d, const struct claim *c, const struct claim_result *got)
 {
     struct context *context = d->context;
@@ -95,7 +113,9 @@ int delivery_take(struct delivery *d, const struct claim *c, const struct claim_
         if (!claim_job(got, i, &row)) {
             continue;
         }
-        if (row.state != LAPSE_RUNNING) {
+        if (row.state == LAPSE_WAITING) {
+            delivery_note_short(d, &row);
+        } else if (row.state != LAPSE_RUNNING) {
             delivery_note_verdict(d, &row);
         } else if (takes && delivery_take_job(d, c, &row, &surplus)) {
             err = LAPSE_ENOMEM;

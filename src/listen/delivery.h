@@ -3,11 +3,13 @@
 #define LAPSE_DELIVERY_H
 #include "listen/lease.h"
 #include "listen/pulls.h"
+#include "script/calendars.h"
 
 /* Where the jobs that claims bring to a queue go: to its handler, or to who asked for them. */
 struct delivery {
     struct context *context;
     struct leases *leases;
+    struct calendars *calendars;
     struct share *share;
     const char *queue;
     struct span key;

@@ -199,13 +199,14 @@ void listener_turn(struct listener *l)
 }
 
 /* ---- life ---- */
-void listener_init(struct listener *l, struct script *script, struct task_queue *tasks)
+void listener_init(struct listener *l, struct script *script, struct calendars *calendars,
+                   struct task_queue *tasks)
 {
     static const struct lease_events lease_events = {on_lease_ended, on_lease_retried};
     struct context *c = script->context;
     struct shared *sh = &l->shared;
 
-    *l = (struct listener){.shared = {.context = c, .script = script}};
+    *l = (struct listener){.shared = {.context = c, .script = script, .calendars = calendars}};
     list_init(&l->queues);
     list_init(&l->stopped);
     list_init(&sh->ending);

@@ -757,6 +757,7 @@ static void queue_start_delivery(struct queue *q, const struct queue_spec *spec)
 
     q->delivery = (struct delivery){.context = sh->context,
                                     .leases = &sh->leases,
+                                    .calendars = sh->calendars,
                                     .share = &q->share,
                                     .queue = q->name,
                                     .key = span_of(q->key),

@@ -8,11 +8,13 @@
 #include "listen/slots.h"
 #include "listen/sweep.h"
 #include "listen/watch.h"
+#include "script/calendars.h"
 
 /* What the queues of one listener share. */
 struct shared {
     struct context *context;
     struct script *script;
+    struct calendars *calendars;
     char name[PEER_NAME_MAX]; /* the listener's, as Redis knows it */
     struct slots slots;
     struct claims claims;

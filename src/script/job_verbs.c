@@ -43,7 +43,7 @@ void script_schedule(struct script *s, struct schedule_request *r, struct span k
                      const struct schedule_job *job)
 {
     r->args[0] = job->id;
-    r->args[1] = due_arg(r->due, job->due);
+    r->args[1] = job->is_calendar ? span_of("first") : due_arg(r->due, job->due);
     r->args[2] = conflict_arg(r->conflict, job);
     r->args[3] = job->record;
 
@@ -112,6 +112,42 @@ void script_get(struct script *s, struct job_request *r, struct span key, struct
 {
     r->args[0] = id;
     job_submit(s, r, SCRIPT_GET, key, 1);
+}
+
+/* ---- series ---- */
+void script_pause(struct script *s, struct job_request *r, struct span key, struct span id,
+                  bool is_paused)
+{
+    r->args[0] = id;
+    r->args[1] = span_of(is_paused ? "1" : "0");
+    job_submit(s, r, SCRIPT_PAUSE, key, 2);
+}
+
+static void on_refill(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct refill_request *r = CONTAINER(request, struct refill_request, request);
+    int64_t due_ms = 0;
+
+    if (!err && !reply_int(answer, &due_ms)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, due_ms);
+}
+
+void script_refill(struct script *s, struct refill_request *r, struct span key,
+                   const struct refill_spec *spec)
+{
+    r->args[0] = spec->id;
+    r->args[1] = spec->series;
+    r->args[2] = spec->calendar;
+    r->args[3] = spec->moments;
+
+    r->request.script = SCRIPT_REFILL;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 4;
+    r->request.end = on_refill;
+    script_submit(s, &r->request);
 }
 
 /* ---- cancel_all, reschedule_all ---- */

@@ -12,6 +12,7 @@
 struct schedule_job {
     struct span id;
     struct lapse_due due;
+    bool is_calendar; /* it is due at the first of its moments instead */
     enum lapse_conflict on_conflict;
     int64_t max_wait_ms; /* of LAPSE_DEBOUNCE; 0: no limit */
     struct span record;
@@ -58,6 +59,27 @@ void script_reschedule(struct script *s, struct job_request *r, struct span key,
 void script_kill(struct script *s, struct job_request *r, struct span key, struct span id,
                  struct span reason);
 void script_get(struct script *s, struct job_request *r, struct span key, struct span id);
+
+/* ---- series ---- */
+void script_pause(struct script *s, struct job_request *r, struct span key, struct span id,
+                  bool is_paused);
+
+struct refill_spec {
+    struct span id;
+    struct span series; /* its attribute S, as it was read */
+    struct span calendar;
+    struct span moments; /* to take the place of those in S */
+};
+
+struct refill_request {
+    struct script_request request;
+    struct span args[4];
+    void (*end)(struct refill_request *r, int err, int64_t due_ms);
+};
+
+/* ENOENT: the series is gone, or says something else. */
+void script_refill(struct script *s, struct refill_request *r, struct span key,
+                   const struct refill_spec *spec);
 
 /* ---- cancel_all, reschedule_all ---- */
 enum { CURSOR_MAX = 640 };

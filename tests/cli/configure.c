@@ -106,7 +106,7 @@ Test(pause, for_a_wrong_time_exits_2)
     expect(lapse("pause", "q", "--for", "soon"), 2, "", "--for 'soon': must be");
     expect(lapse("pause", "q", "--for", "4000d"), 2, "", "at most ten years");
     expect(lapse("pause"), 2, "", "missing argument QUEUE");
-    expect(lapse("unpause", "q", "r"), 2, "", "unexpected argument 'r'");
+    expect(lapse("unpause", "q", "r", "s"), 2, "", "unexpected argument 's'");
     cr_assert_eq(redis_int(s, "DBSIZE"), 0);
     server_stop(s);
 }

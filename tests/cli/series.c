@@ -119,9 +119,10 @@ Test(series, refuses_what_breaks_a_rule_and_says_which)
           "1s,2s,3s,4s,5s,6s,7s,8s,9s,10s,11s,12s,13s,14s,15s,16s,17s,18s,19s,20s,21s,22s,"
           "23s,24s,25s,26s,27s,28s,29s,30s,31s,32s,33s"},
          "--stage '33s': is one too many: at most 32 are allowed"},
-        {{"--stage", "5s", "--every", "5s"}, "--stage and --every: a series has only one of them"},
-        {{"--times", "3"}, "--no-overlap are of a series: give --stage or --every, too"},
-        {{"--no-overlap"}, "--no-overlap are of a series: give --stage or --every, too"},
+        {{"--stage", "5s", "--every", "5s"},
+         "--stage, --every and --cron: a series has only one of them"},
+        {{"--times", "3"}, "--no-overlap are of a series: give --stage, --every or --cron, too"},
+        {{"--no-overlap"}, "--no-overlap are of a series: give --stage, --every or --cron, too"},
         {{"--every", "5s", "--times", "0"}, "--times '0'"},
         {{"--every", "5s", "--catch-up", "some"}, "--catch-up 'some': must be latest, all or none"},
         {{"--every", "5s", "--until", "soon"}, "--until 'soon'"},
@@ -147,5 +148,79 @@ Test(series, refuses_what_breaks_a_rule_and_says_which)
     expect(lapse("list", "q", "--series", "--state", "dead"), 2, "",
            "--series is used without --state and --tag");
     no_jobs(s, "q");
+    server_stop(s);
+}
+
+static void needs_cron(void)
+{
+    struct proc *p = lapse("--version");
+    bool with = has(p, "(with cron)");
+
+    expect(p, 0, "lapse 0.", "");
+    if (!with) {
+        expect(lapse("schedule", "q", "--cron", "* * * * *"), 2, "", "was built");
+        cr_skip_test("lapse was built without cron");
+    }
+}
+
+Test(series, of_a_cron_line_is_shown_with_its_rule)
+{
+    needs_cron();
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "daily", "--cron", "30 9 * * mon-fri", "--tz",
+                 "Europe/Berlin", "--until", "2036-01-01T00:00Z", "x"),
+           0, "\"created\":true,\"stage\":0}\n", NULL);
+    expect(lapse("get", "q", "daily"), 0,
+           "\"calendar\":\"cron\",\"rule\":\"30 9 * * mon-fri Europe/Berlin\",\"catch_up\":"
+           "\"latest\",\"last_ms\":2082758400000}\n",
+           NULL);
+    expect(lapse("get", "q", "daily", "--format", "text"), 0,
+           "rule    30 9 * * mon-fri Europe/Berlin, by cron, catch up latest\n", NULL);
+    expect(lapse("doctor", "q"), 0, "jobs         q: 1, each in one state", NULL);
+    expect(
+        lapse("schedule", "q", "--id", "next", "--at", "2035-12-31T23:30Z", "--cron", "0 * * * *"),
+        0, "\"due_ms\":2082758400000,", NULL);
+    server_stop(s);
+}
+
+Test(series, of_a_wrong_cron_line_says_where_it_is_wrong)
+{
+    static const char *const wrong[][3] = {
+        {"61 * * * *", "UTC", "--cron '61 * * * * UTC': column 1: minute must be 0 to 59"},
+        {"0 9 * * * UTC", "UTC", "nothing may follow the zone"},
+        {"0 9 * * *", "Mars/Base", "this machine knows no such zone"},
+        {"0 0 31 2 *", "UTC", "has no moment that is to come"},
+    };
+    char line[220] = "0 9 ";
+
+    needs_cron();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        expect(lapse("schedule", "q", "--cron", wrong[i][0], "--tz", wrong[i][1]), 2, "",
+               wrong[i][2]);
+    }
+    memset(line + 4, '*', 200);
+    expect(lapse("schedule", "q", "--cron", line), 2, "", "is too long");
+    expect(lapse("schedule", "q", "--in", "1h", "--tz", "UTC"), 2, "", "give --cron, too");
+    expect(lapse("schedule", "q", "--in", "1h", "--every", "1h", "--cron", "@daily"), 2, "",
+           "--stage, --every and --cron: a series has only one of them");
+}
+
+Test(series, is_paused_and_unpaused_by_its_id)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h", "--every", "1h"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "job", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("pause", "q", "a"), 0, "{\"queue\":\"q\",\"id\":\"a\",\"paused\":true}\n", NULL);
+    expect(lapse("get", "q", "a"), 0, "\"paused\":true}\n", NULL);
+    expect(lapse("get", "q", "a", "--format", "text"), 0, "moments 0 so far, paused\n", NULL);
+    expect(lapse("unpause", "q", "a", "--format", "text"), 0, "not paused\n", NULL);
+    expect(lapse("pause", "q", "a", "--format", "text"), 0, "paused\n", NULL);
+    expect(lapse("unpause", "q", "a"), 0, "\"paused\":false}\n", NULL);
+    expect(lapse("pause", "q", "job"), 2, "", "job is no series; without an id the whole queue");
+    expect(lapse("pause", "q", "none"), 1, "", NULL);
+    expect(lapse("pause", "q", "a", "--for", "1h"), 2, "", "--for is of a queue");
+    expect(lapse("unpause", "q", "a b"), 2, "", NULL);
     server_stop(s);
 }

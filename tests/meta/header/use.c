@@ -24,6 +24,14 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
     on_answer(l, err, NULL, arg);
 }
 
+static int64_t never(const char *rule, int64_t after_ms, void *arg)
+{
+    (void)rule;
+    (void)after_ms;
+    (void)arg;
+    return 0;
+}
+
 static int on_before(struct lapse *l, struct lapse_job *job, void *arg)
 {
     (void)l;
@@ -251,6 +259,13 @@ static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_
     wrong += what == LAPSE_EVENT_CANCEL && lapse_job_cancelled(job);
 }
 
+static void register_functions(struct lapse *l)
+{
+    lapse_on_event(l, on_event, NULL);
+    expect(lapse_around(l, on_before, on_after, NULL), 0);
+    expect(lapse_calendar(l, "never", never, NULL), 0);
+}
+
 int main(void)
 {
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
@@ -286,8 +301,7 @@ int main(void)
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
     s.due = lapse_at(1);
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
-    lapse_on_event(l, on_event, NULL);
-    expect(lapse_around(l, on_before, on_after, NULL), 0);
+    register_functions(l);
     use_spec(l);
     use_verbs(l);
     use_queries(l);

@@ -254,8 +254,13 @@ static void json_rule(struct json *j, const struct lapse_job *job)
 
     if (s.n_stages) {
         json_ints(j, "stages_ms", s.stages_ms, s.n_stages);
+    } else if (s.calendar) {
+        json_text(j, "calendar", s.calendar);
+        json_text(j, "rule", s.rule);
     } else {
         json_int(j, "every_ms", s.every_ms);
+    }
+    if (!s.n_stages) {
         json_text(j, "catch_up", catch_up_name(s.catch_up));
     }
     if (s.until_ms) {
@@ -266,6 +271,9 @@ static void json_rule(struct json *j, const struct lapse_job *job)
     }
     if (s.no_overlap) {
         json_bool(j, "no_overlap", true);
+    }
+    if (lapse_job_paused(job)) {
+        json_bool(j, "paused", true);
     }
 }
 
@@ -446,8 +454,13 @@ static void print_series(const struct lapse_job *job)
     if (s.until_ms) {
         printf(", none after %s", time_text(until, s.until_ms));
     }
+    if (lapse_job_paused(job)) {
+        printf(", paused");
+    }
     if (s.n_stages) {
         printf("\nstages ");
+    } else if (s.calendar) {
+        printf("\nrule    %s, by %s, catch up %s", s.rule, s.calendar, catch_up_name(s.catch_up));
     } else {
         printf("\nevery   %" PRId64 " ms, catch up %s", s.every_ms, catch_up_name(s.catch_up));
     }

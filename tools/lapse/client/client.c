@@ -15,6 +15,7 @@
 #include "cli/message.h"
 #include "cli/url_mask.h"
 #include "cli/values.h"
+#include <lapse_cron.h>
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
@@ -164,6 +165,19 @@ static void client_clear(struct client *c, struct globals *g)
     client_forget_warnings(c);
 }
 
+/* Its listeners keep the series of cron lines going. */
+static int client_know_cron(struct client *c)
+{
+#ifdef LAPSE_WITH_CRON
+    if (lapse_cron(c->l)) {
+        message_print("cannot start: %s", lapse_strerror(LAPSE_ENOMEM));
+        return INTERNAL;
+    }
+#endif
+    (void)c;
+    return 0;
+}
+
 int client_open(struct client *c, struct globals *g, void (*refused)(struct client *))
 {
     int err = url_make(g);
@@ -194,7 +208,7 @@ int client_open(struct client *c, struct globals *g, void (*refused)(struct clie
     }
 
     lapse_on_health(c->l, on_client_health, c);
-    return 0;
+    return client_know_cron(c);
 }
 
 static void on_handle_closed(void *arg)

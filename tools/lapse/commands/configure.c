@@ -2,6 +2,7 @@
 /* lapse configure, lapse pause, lapse unpause: the settings of a queue. */
 #include "base/span.h"
 #include "cli/arguments.h"
+#include "cli/json.h"
 #include "cli/message.h"
 #include "cli/print.h"
 #include "cli/values.h"
@@ -123,6 +124,56 @@ static int set_for(const struct opt *o, char *value, void *field)
     return rc;
 }
 
+struct pause_command {
+    struct oneshot once;
+    const char *id;
+    bool is_paused; /* from now on */
+};
+
+static void on_series_paused(struct lapse *l, int err, const char *text, void *arg)
+{
+    struct pause_command *p = arg;
+    struct oneshot *o = &p->once;
+    struct json j;
+
+    (void)l;
+    (void)text;
+    if (err == LAPSE_EINVAL) {
+        usage_errorf("%s is no series; without an id the whole queue is paused", printable(p->id));
+        client_set_exit_code(&o->c, USAGE);
+        oneshot_ended(o);
+    } else if (oneshot_replied(o, err, o->queue, p->id) && o->g->text) {
+        puts(p->is_paused ? "paused" : "not paused");
+    } else if (!err) {
+        json_begin(&j, stdout);
+        json_text(&j, "queue", o->queue);
+        json_text(&j, "id", p->id);
+        json_bool(&j, "paused", p->is_paused);
+        json_end(&j);
+    }
+}
+
+static int pause_send(struct oneshot *o)
+{
+    struct pause_command *p = (struct pause_command *)o;
+    int err = p->is_paused ? lapse_pause(o->c.l, o->queue, p->id, 0, on_series_paused, p)
+                           : lapse_unpause(o->c.l, o->queue, p->id, on_series_paused, p);
+
+    return oneshot_sent(o, err);
+}
+
+/* The arguments are a queue, and the id of a series in it. */
+static int pause_series(const struct arguments *args, struct globals *g, bool is_paused)
+{
+    struct pause_command p = {.once.queue = args->v[0], .id = args->v[1], .is_paused = is_paused};
+
+    p.once.c.unknown_advice = "it may have been done; repeat the command";
+    if (check_queue(args->v[0]) || check_id(args->v[1])) {
+        return USAGE;
+    }
+    return oneshot_run(&p.once, g, pause_send);
+}
+
 static const struct opt pause_options[] = {
     {"for", 0, "DURATION", set_for, offsetof(struct configure_command, for_ms),
      "so long: 90s 30m 1h30m; otherwise until lapse unpause"},
@@ -141,6 +192,13 @@ static int pause_run(const struct command *cmd, struct globals *g, struct argume
         return rc;
     }
 
+    if (args->n == 2 && pause.for_ms) {
+        return usage_errorf("--for is of a queue; a series is paused until lapse unpause");
+    }
+    if (args->n == 2) {
+        return pause_series(args, g, true);
+    }
+
     if (pause.for_ms > 0) {
         snprintf(pause.changes, sizeof pause.changes, "paused=+%" PRId64, pause.for_ms);
     } else {
@@ -154,17 +212,21 @@ static int pause_run(const struct command *cmd, struct globals *g, struct argume
 
 const struct command cmd_pause = {
     .name = "pause",
-    .usage = "QUEUE [--for DURATION]",
-    .summary = "keep the jobs of a queue waiting",
+    .usage = "QUEUE [ID | --for DURATION]",
+    .summary = "keep the jobs of a queue waiting, or a series from making any",
     .min = 1,
-    .max = 1,
+    .max = 2,
     .opts = pause_options,
     .text = "No listener claims a job of the queue, until lapse unpause or for so long. Jobs\n"
             "may be scheduled, cancelled and rescheduled, due ones wait, and those that run,\n"
             "run on. Prints the settings of the queue, as lapse configure does.\n"
             "\n"
+            "With the ID of a series its moments pass, and make no job, until lapse unpause;\n"
+            "the jobs that it has made run on. Prints queue, id and paused.\n"
+            "\n"
             "examples:\n"
             "  lapse pause orders\n"
+            "  lapse pause reports daily\n"
             "  lapse pause orders --for 15m\n",
     .run = pause_run,
 };
@@ -181,6 +243,10 @@ static int unpause_run(const struct command *cmd, struct globals *g, struct argu
         return rc;
     }
 
+    if (args->n == 2) {
+        return pause_series(args, g, false);
+    }
+
     unpause.once.queue = args->v[0];
     unpause.once.c.unknown_advice = advice;
 
@@ -189,14 +255,15 @@ static int unpause_run(const struct command *cmd, struct globals *g, struct argu
 
 const struct command cmd_unpause = {
     .name = "unpause",
-    .usage = "QUEUE",
-    .summary = "end the pause of a queue: listeners claim what is due, at once",
+    .usage = "QUEUE [ID]",
+    .summary = "end the pause of a queue: listeners claim what is due, at once; or of a series",
     .min = 1,
-    .max = 1,
+    .max = 2,
     .text = "Ends a pause of the queue, if there is one. Prints the settings of the queue, as\n"
-            "lapse configure does.\n"
+            "lapse configure does. With the ID of a series: ends that of the series.\n"
             "\n"
             "examples:\n"
-            "  lapse unpause orders\n",
+            "  lapse unpause orders\n"
+            "  lapse unpause reports daily\n",
     .run = unpause_run,
 };

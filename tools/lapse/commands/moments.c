@@ -3,10 +3,15 @@
 #include "cli/message.h"
 #include "cli/print.h"
 #include "cli/values.h"
+#include "base/clock.h"
+#include <lapse_cron.h>
+#include <stdio.h>
 #include <string.h>
 
+enum { REASON_BYTES = 128 };
+
 /* ---- options ---- */
-static int add_stage(const struct opt *o, struct moments *m, char *value)
+static int add_stage(const struct opt *o, struct moment_options *m, char *value)
 {
     struct lapse_series *s = &m->series;
     int64_t before_ms = s->n_stages ? m->stages_ms[s->n_stages - 1] : 0;
@@ -29,7 +34,7 @@ static int add_stage(const struct opt *o, struct moments *m, char *value)
 
 int set_stages(const struct opt *o, char *value, void *field)
 {
-    struct moments *m = field;
+    struct moment_options *m = field;
 
     m->stage = value;
     m->series.stages_ms = m->stages_ms;
@@ -49,7 +54,7 @@ int set_stages(const struct opt *o, char *value, void *field)
 
 int set_every(const struct opt *o, char *value, void *field)
 {
-    struct moments *m = field;
+    struct moment_options *m = field;
     int rc = set_duration(o, value, &m->series.every_ms);
 
     m->every = value;
@@ -59,9 +64,27 @@ int set_every(const struct opt *o, char *value, void *field)
     return rc;
 }
 
+int set_cron(const struct opt *o, char *value, void *field)
+{
+    struct moment_options *m = field;
+
+    (void)o;
+    m->cron = value;
+    return 0;
+}
+
+int set_zone(const struct opt *o, char *value, void *field)
+{
+    struct moment_options *m = field;
+
+    (void)o;
+    m->zone = value;
+    return 0;
+}
+
 int set_until(const struct opt *o, char *value, void *field)
 {
-    struct moments *m = field;
+    struct moment_options *m = field;
     int rc = set_moment(o, value, &m->series.until_ms);
 
     m->until = m->other = value;
@@ -73,7 +96,7 @@ int set_until(const struct opt *o, char *value, void *field)
 
 int set_times(const struct opt *o, char *value, void *field)
 {
-    struct moments *m = field;
+    struct moment_options *m = field;
 
     m->other = value;
     return set_count(o, value, &m->series.times);
@@ -81,7 +104,7 @@ int set_times(const struct opt *o, char *value, void *field)
 
 int set_catch_up(const struct opt *o, char *value, void *field)
 {
-    struct moments *m = field;
+    struct moment_options *m = field;
 
     (void)o;
     m->other = value;
@@ -96,7 +119,7 @@ int set_catch_up(const struct opt *o, char *value, void *field)
 
 int set_no_overlap(const struct opt *o, char *value, void *field)
 {
-    struct moments *m = field;
+    struct moment_options *m = field;
 
     (void)o;
     (void)value;
@@ -106,10 +129,50 @@ int set_no_overlap(const struct opt *o, char *value, void *field)
 }
 
 /* ---- what they come to ---- */
-static int check_moments(const struct moments *m, const struct lapse_spec *spec)
+#ifdef LAPSE_WITH_CRON
+
+static int check_cron(const char *rule)
 {
-    if (m->stage && m->every) {
-        return usage_errorf("--stage and --every: a series has only one of them");
+    char reason[REASON_BYTES];
+
+    if (lapse_cron_check(rule, reason, sizeof reason)) {
+        return usage_error("--cron", rule, reason);
+    }
+    if (lapse_cron_next(rule, clock_wall_us() / 1000) == 0) {
+        return usage_error("--cron", rule, "has no moment that is to come");
+    }
+    return 0;
+}
+
+#else
+
+static int check_cron(const char *rule)
+{
+    return usage_error("--cron", rule,
+                       "needs GLib, without which this lapse was built; it knows no cron lines");
+}
+
+#endif
+
+static int read_cron(struct moment_options *m)
+{
+    const char *space = m->zone ? " " : "";
+    const char *zone = m->zone ? m->zone : "";
+    int len = snprintf(m->rule, sizeof m->rule, "%s%s%s", m->cron, space, zone);
+
+    if (len >= (int)sizeof m->rule) {
+        return usage_error("--cron", m->cron, "is too long: with its zone it may have 200 bytes");
+    }
+
+    m->series.calendar = "cron";
+    m->series.rule = m->rule;
+    return check_cron(m->rule);
+}
+
+static int check_moments(const struct moment_options *m, const struct lapse_spec *spec)
+{
+    if (!!m->stage + !!m->every + !!m->cron > 1) {
+        return usage_errorf("--stage, --every and --cron: a series has only one of them");
     }
     if (spec->on_conflict >= LAPSE_EARLIER) {
         return usage_errorf("--on-conflict earlier, later and debounce only move a due time, and "
@@ -127,21 +190,36 @@ static int check_moments(const struct moments *m, const struct lapse_spec *spec)
     return 0;
 }
 
-int moments_read(struct moments *m, struct lapse_spec *spec)
+int moments_read(struct moment_options *m, struct lapse_spec *spec)
 {
-    if (!m->stage && !m->every) {
+    if (m->zone && !m->cron) {
+        return usage_errorf("--tz is the zone of a cron line: give --cron, too");
+    }
+    if (!m->stage && !m->every && !m->cron) {
         return m->other ? usage_errorf("--until, --times, --catch-up and --no-overlap are of a "
-                                       "series: give --stage or --every, too")
+                                       "series: give --stage, --every or --cron, too")
                         : 0;
     }
 
     spec->series = &m->series;
-    return check_moments(m, spec);
+    int rc = check_moments(m, spec);
+    return !rc && m->cron ? read_cron(m) : rc;
 }
 
 size_t moments_bytes(const struct lapse_spec *spec)
 {
     char text[SERIES_TEXT_MAX];
+    struct moments longest = {.n = MOMENTS_MAX, .is_whole = true};
+    size_t calendar = 0;
 
-    return spec->series ? 3 + series_put(text, spec->series) + 3 + SERIES_OF_MAX : 0;
+    if (!spec->series) {
+        return 0;
+    }
+    if (spec->series->calendar) {
+        calendar = 3 + strlen(spec->series->calendar) + 1 + strlen(spec->series->rule);
+    }
+    for (unsigned i = 0; i < longest.n; i++) {
+        longest.ms[i] = 99999999999999;
+    }
+    return 3 + series_put(text, spec->series, &longest) + calendar + 3 + SERIES_OF_MAX;
 }

@@ -49,7 +49,7 @@ struct schedule_command {
     struct when when;
     struct tags tags;
     struct headers headers;
-    struct moments moments;
+    struct moment_options moments;
     struct backoff backoff;
     struct lapse_guard guard; /* without a key: there is none */
     char *stdin_body;         /* owned */
@@ -385,11 +385,17 @@ static const struct opt schedule_options[] = {
      "a series: due as well so long after --in or --at, each of these, up to 32, such as 5d,6d,7d"},
     {"every", 0, "DURATION", set_every, AT(moments),
      "a series: due again and again, from --in or --at on, at least 100ms apart"},
+    {"cron", 0, "LINE", set_cron, AT(moments),
+     "a series: due at the moments of a cron line, such as '30 9 * * mon-fri', from now on, or "
+     "from --in or --at on; lapse cron shows them"},
+    {"tz", 0, "ZONE", set_zone, AT(moments),
+     "of --cron: the zone, such as Europe/Berlin; default: that of LINE, or else UTC"},
     {"until", 0, "TIME", set_until, AT(moments), "of a series: no moment is later"},
     {"times", 0, "N", set_times, AT(moments),
      "of a series: no more than so many moments, those that made no job included"},
     {"catch-up", 0, "WHICH", set_catch_up, AT(moments),
-     "of --every: of the moments that passed while nobody listened run latest, the last one (the "
+     "of --every and --cron: of the moments that passed while nobody listened run latest, the last "
+     "one (the "
      "default), all, or none, the last one if it is no older than --max-late, or a minute"},
     {"no-overlap", 0, NULL, set_no_overlap, AT(moments),
      "of a series: pass over a moment while an earlier job of it waits or runs"},
@@ -656,9 +662,9 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     s.spec.n_headers = s.headers.n;
     s.spec.guard = s.guard.key ? &s.guard : NULL;
     schedule_backoff(&s.spec, &s.backoff);
-    if (check_when(&s.when) || check_queue(s.spec.queue) || (s.spec.id && check_id(s.spec.id)) ||
-        check_guard(&s) || check_unique(&s.spec) || moments_read(&s.moments, &s.spec) ||
-        check_attributes(&s)) {
+    if ((!s.moments.cron && check_when(&s.when)) || check_queue(s.spec.queue) ||
+        (s.spec.id && check_id(s.spec.id)) || check_guard(&s) || check_unique(&s.spec) ||
+        moments_read(&s.moments, &s.spec) || check_attributes(&s)) {
         return USAGE;
     }
 
@@ -683,8 +689,8 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 
 const struct command cmd_schedule = {
     .name = "schedule",
-    .usage = "QUEUE [--id ID] (--in DURATION | --at TIME) [--stage DURATION,... | --every "
-             "DURATION] [BODY | -]",
+    .usage = "QUEUE [--id ID] (--in DURATION | --at TIME | --cron LINE [--tz ZONE]) "
+             "[--stage DURATION,... | --every DURATION] [BODY | -]",
     .summary = "add a job that becomes due later",
     .min = 1,
     .max = 2,
@@ -700,6 +706,7 @@ const struct command cmd_schedule = {
             "  lapse schedule orders --id order-1 --in 30m 'cancel unless paid'\n"
             "  lapse schedule trials --id trial-1 --in 23d --stage 5d,6d,7d\n"
             "  lapse schedule cleanup --id hourly --in 1h --every 1h --no-overlap\n"
+            "  lapse schedule digest --id daily --cron '30 9 * * mon-fri' --tz Europe/Berlin\n"
             "  lapse schedule reports --at 2026-12-24T18:00+01:00 - < body.bin\n"
             "  lapse schedule webhooks --in 0s --tries 20 --backoff 5s '{\"url\":\"...\"}'\n",
     .run = schedule_run,

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "script/calendars.h"
+#include "base/mem.h"
+#include "job/attributes.h"
+#include "job/keys.h"
+#include <string.h>
+
+static const int64_t MOMENT_MAX = 99999999999999; /* the year 5138 */
+
+/* ---- which there are ---- */
+void calendars_init(struct calendars *cs, struct script *script)
+{
+    *cs = (struct calendars){.script = script};
+}
+
+static const struct calendar *calendar_find(const struct calendars *cs, struct span name)
+{
+    for (unsigned i = 0; i < cs->n; i++) {
+        if (span_is(name, cs->of[i].name)) {
+            return &cs->of[i];
+        }
+    }
+    return NULL;
+}
+
+int calendars_add(struct calendars *cs, const char *name, lapse_next_fn *next, void *arg)
+{
+    if (!name || !next || !calendar_name_ok(span_of(name))) {
+        return LAPSE_EINVAL;
+    }
+    if (calendar_find(cs, span_of(name))) {
+        return LAPSE_EEXIST;
+    }
+    if (cs->n == CALENDARS_MAX) {
+        return LAPSE_EFULL;
+    }
+
+    struct calendar *c = &cs->of[cs->n++];
+    memcpy(c->name, name, strlen(name) + 1);
+    c->next = next;
+    c->arg = arg;
+    return 0;
+}
+
+/* ---- moments ---- */
+/* By Redis's clock, if it was heard. */
+static int64_t calendars_now_ms(const struct calendars *cs)
+{
+    const struct node *node = cs->script->node;
+    return (node_knows_time(node) ? node_time_us(node) : clock_wall_us()) / 1000;
+}
+
+/* The next moment of a rule; 0: there is none; -1: it is wrong, or the function is. */
+static int64_t calendar_next(const struct calendar *c, const char *rule, int64_t after_ms)
+{
+    int64_t ms = c->next(rule, after_ms, c->arg);
+
+    if (ms == 0 || ms > MOMENT_MAX) {
+        return 0;
+    }
+    return ms > after_ms ? ms : -1;
+}
+
+/* Appends moments until there are enough, or there is none until until_ms (0: no limit). */
+static bool moments_add(struct moments *m, const struct calendar *c, const char *rule,
+                        int64_t after_ms, int64_t until_ms)
+{
+    while (m->n < MOMENTS_MAX && !m->is_whole) {
+        int64_t ms = calendar_next(c, rule, after_ms);
+
+        if (ms < 0) {
+            return false;
+        }
+        m->is_whole = ms == 0 || (until_ms && ms > until_ms);
+        if (!m->is_whole) {
+            m->ms[m->n++] = after_ms = ms;
+        }
+    }
+    return true;
+}
+
+/* The last moment until now, looked for by halves; after_ms: there is none behind that. */
+static int64_t moment_before(const struct calendar *c, const char *rule, int64_t after_ms,
+                             int64_t now_ms)
+{
+    int64_t found = after_ms;
+    int64_t low = after_ms;
+    int64_t high = now_ms; /* there is none after it, until now */
+
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        int64_t ms = calendar_next(c, rule, middle);
+
+        if (ms > 0 && ms <= now_ms) {
+            found = low = ms;
+        } else {
+            high = middle;
+        }
+    }
+    return found;
+}
+
+bool calendars_first(const struct calendars *cs, const struct lapse_series *s, struct lapse_due due,
+                     struct moments *out)
+{
+    const struct calendar *c = calendar_find(cs, span_of(s->calendar));
+    int64_t now_ms = calendars_now_ms(cs);
+    int64_t due_ms = due.at_ms ? due.at_ms : now_ms + due.delay_ms;
+    int64_t after_ms = due_ms > now_ms ? due_ms - 1 : now_ms;
+
+    *out = (struct moments){.n = 0};
+    return c && moments_add(out, c, s->rule, after_ms, s->until_ms) && out->n > 0;
+}
+
+/* ---- refills ---- */
+struct refill {
+    struct refill_request request;
+    char key[KEYS_MAX];
+    char texts[];
+};
+
+static void on_refilled(struct refill_request *request, int err, int64_t due_ms)
+{
+    (void)err;
+    (void)due_ms;
+    mem_free(CONTAINER(request, struct refill, request));
+}
+
+static struct span copy_text(char **to, struct span text)
+{
+    struct span copy = {memcpy(*to, text.at, text.len), text.len};
+    *to += text.len;
+    return copy;
+}
+
+static void refill_send(struct calendars *cs, const struct calendar_series *s,
+                        const struct refill_spec *spec)
+{
+    size_t len = s->id.len + spec->series.len + spec->calendar.len + spec->moments.len;
+    struct refill *r = mem_new(sizeof *r, len);
+
+    if (!r) {
+        return;
+    }
+
+    char *to = r->texts;
+    struct refill_spec kept = {.id = copy_text(&to, s->id),
+                               .series = copy_text(&to, spec->series),
+                               .calendar = copy_text(&to, spec->calendar),
+                               .moments = copy_text(&to, spec->moments)};
+    memcpy(r->key, s->key.at, s->key.len);
+    r->request.end = on_refilled;
+    r->request.request.until_us = clock_us() + cs->script->context->options.reply_ms * 1000;
+    script_refill(cs->script, &r->request, (struct span){r->key, s->key.len}, &kept);
+}
+
+static void say_dry(const struct calendars *cs, const struct calendar_series *s, struct span name)
+{
+    char id[LOG_VALUE];
+
+    if (s->is_dry) {
+        log_line(&cs->script->context->log, LOG_CALENDAR, LOG_WARNING,
+                 "queue %s: series %s waits for its next moments, which nobody has worked out: no "
+                 "listener of the queue knows the calendar %.*s; see lapse_calendar()",
+                 s->queue, log_escape(id, sizeof id, s->id.at, s->id.len), (int)name.len, name.at);
+    }
+}
+
+/* Those that it still has, and those behind them. Of moments that passed while it had none the last
+ * one is enough, unless each is wanted. */
+static bool moments_go_on(const struct calendars *cs, const struct calendar *c,
+                          const struct calendar_series *s, struct span series, const char *rule,
+                          struct moments *out)
+{
+    struct lapse_series says;
+    struct moments had;
+    int64_t after_ms = s->after_ms;
+    int64_t now_ms = calendars_now_ms(cs);
+
+    if (!series_read(series, &says, NULL) || !series_moments(series, &had)) {
+        return false;
+    }
+
+    *out = (struct moments){.n = 0};
+    for (unsigned i = 0; i < had.n; i++) {
+        after_ms = had.ms[i] > after_ms ? had.ms[i] : after_ms;
+        if (!s->is_dry && had.ms[i] >= s->next_ms) {
+            out->ms[out->n++] = had.ms[i];
+        }
+    }
+
+    if (out->n == 0 && says.catch_up != LAPSE_CATCH_UP_ALL && after_ms < now_ms) {
+        int64_t last_ms = moment_before(c, rule, after_ms, now_ms);
+        if (last_ms > after_ms) {
+            out->ms[out->n++] = after_ms = last_ms;
+        }
+    }
+    return moments_add(out, c, rule, after_ms, says.until_ms);
+}
+
+void calendars_refill(struct calendars *cs, const struct calendar_series *s)
+{
+    char rule[CALENDAR_RULE_MAX + 1];
+    char text[MOMENTS_TEXT_MAX];
+    struct span name;
+    struct span rule_text;
+    struct refill_spec spec;
+    struct moments moments;
+
+    if (!attributes_find(s->attributes, 'S', &spec.series) ||
+        !attributes_find(s->attributes, 'C', &spec.calendar) ||
+        !calendar_read(spec.calendar, &name, &rule_text)) {
+        return;
+    }
+
+    const struct calendar *c = calendar_find(cs, name);
+    memcpy(rule, rule_text.at, rule_text.len);
+    rule[rule_text.len] = '\0';
+
+    if (!c || !moments_go_on(cs, c, s, spec.series, rule, &moments)) {
+        say_dry(cs, s, name);
+        return;
+    }
+
+    spec.moments = (struct span){text, moments_put(text, &moments)};
+    refill_send(cs, s, &spec);
+}
