@@ -7,6 +7,65 @@
 enum { HOUR = 3600000, MANY = 250 };
 
 /* Row 2: "not yet" is no try. Where each is one, ten of them kill the job. */
+/* How many series there are. */
+static void on_series(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                      void *arg)
+{
+    int *out = arg;
+
+    (void)l;
+    (void)jobs;
+    cr_assert_eq(err, 0);
+    *out = (int)n;
+}
+
+static int n_series(struct flow *f)
+{
+    int n = -1;
+
+    cr_assert_eq(lapse_list(f->l, "q", LAPSE_SERIES, NULL, 10, on_series, &n), 0);
+    flow_until(f, n >= 0);
+    return n;
+}
+
+/* Each 20 ms, by the clock. */
+static int64_t ticks(const char *rule, int64_t after_ms, void *arg)
+{
+    (void)rule;
+    (void)arg;
+    return (after_ms / 20 + 1) * 20;
+}
+
+Test(peers_row_1, a_job_repeats_each_period_or_by_a_calendar_until_its_limit_or_its_removal)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse_series period = lapse_series_init();
+    struct lapse_series calendar = lapse_series_init();
+    struct lapse_spec s = flow_job_spec("q", "period", 0);
+
+    cr_assert_eq(lapse_calendar(f->l, "ticks", ticks, NULL), 0);
+    flow_listen(f, "q", &w);
+    period.every_ms = 100;
+    period.times = 3;
+    s.series = &period;
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    flow_until(f, w.settled == 3 && n_series(f) == 0);
+
+    calendar.calendar = "ticks";
+    calendar.rule = "20";
+    s.id = "calendar";
+    s.series = &calendar;
+    cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    cr_assert_eq(n_series(f), 1);
+    flow_until(f, w.settled >= 6);
+    cr_assert_eq(flow_cancel(f, "q", "calendar", NULL), 0);
+    cr_assert_eq(n_series(f), 0);
+    flow_until(f, w.settled == w.n_runs);
+    flow_each_once(&w, w.n_runs);
+    flow_end(f, "q");
+}
+
 FLOW_ALL_MODES(peers_row_2, ten_snoozes_use_up_no_try)
 {
     struct flow *f = flow_start(mode);

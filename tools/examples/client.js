@@ -54,7 +54,8 @@ class Queue {
   async claim (limit, leaseMs) {
     const reply = await this.run('claim', this.holder, leaseMs, limit) // numbers first, then rows
     const [nowUs, , nextMs, , , gateMs] = reply, untilMs = gateMs || nextMs || Infinity
-    return { jobs: reply.filter(Array.isArray).map(jobOf), waitMs: Math.ceil(untilMs - nowUs / 1000) }
+    const jobs = reply.filter(row => row[1] === 2).map(jobOf) // those in other states do not run
+    return { jobs, waitMs: Math.ceil(untilMs - nowUs / 1000) }
   }
 }
 
