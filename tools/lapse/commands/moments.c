@@ -131,24 +131,24 @@ int set_no_overlap(const struct opt *o, char *value, void *field)
 /* ---- what they come to ---- */
 #ifdef LAPSE_WITH_CRON
 
-static int check_cron(const char *rule)
+static int check_cron(const char *line)
 {
     char reason[REASON_BYTES];
 
-    if (lapse_cron_check(rule, reason, sizeof reason)) {
-        return usage_error("--cron", rule, reason);
+    if (lapse_cron_check(line, reason, sizeof reason)) {
+        return usage_error("--cron", line, reason);
     }
-    if (lapse_cron_next(rule, clock_wall_us() / 1000) == 0) {
-        return usage_error("--cron", rule, "has no moment that is to come");
+    if (lapse_cron_next(line, clock_wall_us() / 1000) == 0) {
+        return usage_error("--cron", line, "has no moment that is to come");
     }
     return 0;
 }
 
 #else
 
-static int check_cron(const char *rule)
+static int check_cron(const char *line)
 {
-    return usage_error("--cron", rule,
+    return usage_error("--cron", line,
                        "needs GLib, without which this lapse was built; it knows no cron lines");
 }
 
