@@ -225,6 +225,30 @@ Test(calendar, that_no_listener_knows_runs_as_far_as_it_goes_and_waits_for_one_w
     flow_end(f, "q");
 }
 
+/* Of the moments that passed meanwhile the last one is looked for, and made a job of. */
+Test(calendar, that_was_without_moments_goes_on_with_the_last_that_passed)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse *knows = f->l;
+
+    flow_allow_log(f, "waits for its next moments");
+    cr_assert_eq(lapse_calendar(knows, "ticks", multiples, NULL), 0);
+    cr_assert_eq(schedule(f, "ticks", "20", NULL), 0);
+    f->l = flow_open(f, NULL);
+    flow_listen(f, "q", &w);
+    flow_until(f, flow_logged(f, "knows the calendar ticks") > 0);
+    flow_until(f, w.settled > 0 && w.settled == w.n_runs);
+    unsigned had = see(f).stage;
+    flow_spin(f, 100);
+    cr_assert_eq(lapse_calendar(f->l, "ticks", multiples, NULL), 0);
+    look_now(f);
+    flow_until(f, see(f).stage >= had + 4);
+    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+    flow_close(f, knows, 0);
+    flow_end(f, "q");
+}
+
 /* ---- bad input ---- */
 Test(calendar, that_is_not_known_or_has_no_moment_is_refused)
 {
