@@ -79,19 +79,19 @@ static bool moments_add(struct moments *m, const struct calendar *c, const char 
     return true;
 }
 
-/* The last moment until now, looked for by halves; after_ms: there is none behind that. */
+/* The last moment until then, looked for by halves; after_ms: there is none behind that. */
 static int64_t moment_before(const struct calendar *c, const char *rule, int64_t after_ms,
-                             int64_t now_ms)
+                             int64_t end_ms)
 {
     int64_t found = after_ms;
     int64_t low = after_ms;
-    int64_t high = now_ms; /* there is none after it, until now */
+    int64_t high = end_ms; /* there is none after it, until then */
 
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         int64_t ms = calendar_next(c, rule, middle);
 
-        if (ms > 0 && ms <= now_ms) {
+        if (ms > 0 && ms <= end_ms) {
             found = low = ms;
         } else {
             high = middle;
@@ -119,10 +119,9 @@ struct refill {
     char texts[];
 };
 
-static void on_refilled(struct refill_request *request, int err, int64_t due_ms)
+static void on_refilled(struct refill_request *request, int err)
 {
     (void)err;
-    (void)due_ms;
     mem_free(CONTAINER(request, struct refill, request));
 }
 
@@ -175,7 +174,7 @@ static bool moments_go_on(const struct calendars *cs, const struct calendar *c,
     struct lapse_series says;
     struct moments had;
     int64_t after_ms = s->after_ms;
-    int64_t now_ms = calendars_now_ms(cs);
+    int64_t end_ms = calendars_now_ms(cs);
 
     if (!series_read(series, &says, NULL) || !series_moments(series, &had)) {
         return false;
@@ -189,8 +188,11 @@ static bool moments_go_on(const struct calendars *cs, const struct calendar *c,
         }
     }
 
-    if (out->n == 0 && says.catch_up != LAPSE_CATCH_UP_ALL && after_ms < now_ms) {
-        int64_t last_ms = moment_before(c, rule, after_ms, now_ms);
+    if (says.until_ms && says.until_ms < end_ms) {
+        end_ms = says.until_ms;
+    }
+    if (out->n == 0 && says.catch_up != LAPSE_CATCH_UP_ALL && after_ms < end_ms) {
+        int64_t last_ms = moment_before(c, rule, after_ms, end_ms);
         if (last_ms > after_ms) {
             out->ms[out->n++] = after_ms = last_ms;
         }

@@ -3,6 +3,7 @@
 #include "handler.h"
 #include "listening.h"
 #include "listener.h"
+#include "redis.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <time.h>
@@ -200,21 +201,30 @@ Test(calendar, that_comes_too_late_for_its_first_moments_gets_others)
 }
 
 /* ---- nobody knows it ---- */
-Test(calendar, that_no_listener_knows_runs_as_far_as_it_goes_and_waits_for_one_who_does)
+/* A listener that does not know the calendar has used up its moments; knows is the handle that
+ * has scheduled it, and f->l the listener. */
+static struct lapse *use_up(struct flow *f, struct flow_handler *w, struct lapse_series *policy)
+{
+    struct lapse *knows = f->l;
+
+    flow_allow_log(f, "waits for its next moments");
+    cr_assert_eq(lapse_calendar(knows, "ticks", multiples, NULL), 0);
+    cr_assert_eq(schedule(f, "ticks", "20", policy), 0);
+    f->l = flow_open(f, NULL);
+    flow_listen(f, "q", w);
+    flow_until(f, flow_logged(f, "knows the calendar ticks") > 0);
+    flow_until(f, w->settled > 0 && w->settled == w->n_runs);
+    return knows;
+}
+
+static void goes_on(enum lapse_catch_up catch_up)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
     struct lapse_series s = lapse_series_init();
-    struct lapse *knows = f->l;
 
-    flow_allow_log(f, "waits for its next moments");
-    s.catch_up = LAPSE_CATCH_UP_ALL;
-    cr_assert_eq(lapse_calendar(knows, "ticks", multiples, NULL), 0);
-    cr_assert_eq(schedule(f, "ticks", "20", &s), 0);
-    f->l = flow_open(f, NULL);
-    flow_listen(f, "q", &w);
-    flow_until(f, flow_logged(f, "knows the calendar ticks") > 0);
-    flow_until(f, w.settled > 0 && w.settled == w.n_runs);
+    s.catch_up = catch_up;
+    struct lapse *knows = use_up(f, &w, &s);
     unsigned had = see(f).stage;
     cr_assert_leq(had, 16);
     cr_assert_eq(lapse_calendar(f->l, "ticks", multiples, NULL), 0);
@@ -225,27 +235,33 @@ Test(calendar, that_no_listener_knows_runs_as_far_as_it_goes_and_waits_for_one_w
     flow_end(f, "q");
 }
 
-/* Of the moments that passed meanwhile the last one is looked for, and made a job of. */
-Test(calendar, that_was_without_moments_goes_on_with_the_last_that_passed)
+Test(calendar, without_moments_waits_for_who_knows_it_and_makes_up_for_each)
+{
+    goes_on(LAPSE_CATCH_UP_ALL);
+}
+
+Test(calendar, without_moments_waits_for_who_knows_it_and_goes_on_with_the_last_that_passed)
+{
+    goes_on(LAPSE_CATCH_UP_LATEST);
+}
+
+/* Its end passed, too: of the moments that it missed the last one before that is made a job of. */
+Test(calendar, whose_end_passed_while_it_was_without_moments_has_its_last_one)
 {
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
-    struct lapse *knows = f->l;
+    struct lapse_series s = lapse_series_init();
 
-    flow_allow_log(f, "waits for its next moments");
-    cr_assert_eq(lapse_calendar(knows, "ticks", multiples, NULL), 0);
-    cr_assert_eq(schedule(f, "ticks", "20", NULL), 0);
-    f->l = flow_open(f, NULL);
+    s.until_ms = ((int64_t)time(NULL) + 3) * 1000 + 7;
+    struct lapse *knows = use_up(f, &w, &s);
+    flow_poll(f, (int64_t)time(NULL) * 1000 > s.until_ms + 1000);
+    flow_close(f, f->l, 0);
+    f->l = knows;
+    redis_do(f->server, "ZADD lapse:{q}:due 1 a"); /* a minute is over */
     flow_listen(f, "q", &w);
-    flow_until(f, flow_logged(f, "knows the calendar ticks") > 0);
-    flow_until(f, w.settled > 0 && w.settled == w.n_runs);
-    unsigned had = see(f).stage;
-    flow_spin(f, 100);
-    cr_assert_eq(lapse_calendar(f->l, "ticks", multiples, NULL), 0);
-    look_now(f);
-    flow_until(f, see(f).stage >= had + 4);
-    cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
-    flow_close(f, knows, 0);
+    flow_until(f, !see(f).is_there && w.settled == w.n_runs);
+    cr_assert_eq(w.runs[w.n_runs - 1].job.due_ms, s.until_ms - 7);
+    flow_each_once(&w, w.n_runs);
     flow_end(f, "q");
 }
 
