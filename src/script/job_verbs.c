@@ -126,12 +126,9 @@ void script_pause(struct script *s, struct job_request *r, struct span key, stru
 static void on_refill(struct script_request *request, int err, const struct redisReply *answer)
 {
     struct refill_request *r = CONTAINER(request, struct refill_request, request);
-    int64_t due_ms = 0;
 
-    if (!err && !reply_int(answer, &due_ms)) {
-        err = LAPSE_EBROKEN;
-    }
-    r->end(r, err, due_ms);
+    (void)answer;
+    r->end(r, err);
 }
 
 void script_refill(struct script *s, struct refill_request *r, struct span key,

@@ -74,7 +74,7 @@ struct refill_spec {
 struct refill_request {
     struct script_request request;
     struct span args[4];
-    void (*end)(struct refill_request *r, int err, int64_t due_ms);
+    void (*end)(struct refill_request *r, int err);
 };
 
 /* ENOENT: the series is gone, or says something else. */

@@ -73,10 +73,7 @@ local function main()
   set_add(DUE, due_entries(dues, priorities))
   jobs_put(records)
   attempts_put(attempts)
-  for i = 1, #dues, 2 do
-    local due_ms, id = dues[i], dues[i + 1]
-    trigger_set(id, due_ms, false)
-  end
+  triggers_set(dues, false)
   notice_due(first_due, dues)
   return out
 end

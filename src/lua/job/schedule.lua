@@ -303,10 +303,7 @@ local function main()
     if #met.entries > 0 then index_remove(entries_but(met.entries, entries)) end
   end
   attempts_put(attempts)
-  for i = 1, #dues, 2 do
-    local due_ms, id, fresh = dues[i], dues[i + 1], not met
-    trigger_set(id, due_ms, fresh)
-  end
+  triggers_set(dues, not met)
   notice_due(first_due, dues)
   return out
 end

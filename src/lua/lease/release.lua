@@ -44,7 +44,7 @@ local function main()
   local lost = {}
   local tells = limits_leave(is_met, ids, lost)
   marked_leave(attempts, lost)
-  triggers_set(again)
+  triggers_set(again, true)
   notice_due(0, dues)
   limits_tell(tells)
   return out

@@ -69,7 +69,7 @@ local function main()
   local lost = {}
   local tells = limits_leave(is_met, ids, lost)
   marked_leave(attempts, lost)
-  triggers_set(dues)
+  triggers_set(dues, true)
   notice_due(first_due, dues)
   limits_tell(tells)
   return out

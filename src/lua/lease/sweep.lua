@@ -77,7 +77,7 @@ local function main()
   leftovers_delete(freed)
   marked_leave(attempts, lost)
   index_remove(entries)
-  triggers_set(dues)
+  triggers_set(dues, true)
   notice_due(first_due, dues)
   limits_tell(tells)
   local more = #ended == BATCH * 2 or #ids < #ended / 2 or more_surplus or more_past

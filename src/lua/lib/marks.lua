@@ -126,7 +126,7 @@ local function wait_again(dues, priorities)
 
   local first_due = first_to_come()
   set_add(DUE, due_entries(dues, priorities))
-  triggers_set(dues)
+  triggers_set(dues, true)
   notice_due(first_due, dues)
 end
 

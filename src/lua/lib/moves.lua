@@ -13,9 +13,6 @@ local function jobs_wait(first_due, dues, leaves, revived, priorities)
   lives_leave()
   next_leave()
   attempts_put(marked_attempts)
-  for i = 1, #dues, 2 do
-    local due_ms, id = dues[i], dues[i + 1]
-    trigger_set(id, due_ms, false)
-  end
+  triggers_set(dues, false)
   notice_due(first_due, dues)
 end

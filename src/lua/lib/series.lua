@@ -251,12 +251,7 @@ local function series_enters()
 end
 
 -- After the triggers of those that were due have gone.
-local function series_arm()
-  for i = 1, #spawned.dues, 2 do
-    local due_ms, id = spawned.dues[i], spawned.dues[i + 1]
-    trigger_set(id, due_ms, false)
-  end
-end
+local function series_arm() triggers_set(spawned.dues, false) end
 
 -- The last step.
 local function series_tell() notice_due(spawned.first_ms, spawned.dues) end

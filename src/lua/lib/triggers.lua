@@ -18,11 +18,11 @@ local function trigger_set(id, due_ms, fresh)
   end
 end
 
--- Of jobs that have none. dues: due time, id, due time, id...
-local function triggers_set(dues)
+-- dues: due time, id, due time, id... fresh: none of them has one yet.
+local function triggers_set(dues, fresh)
   for i = 1, #dues, 2 do
     local due_ms, id = dues[i], dues[i + 1]
-    trigger_set(id, due_ms, true)
+    trigger_set(id, due_ms, fresh)
   end
 end
 
