@@ -14,7 +14,7 @@ static struct job_call *job_call_of(struct job_request *r)
 
 /* Of a calendar whose moments have all passed: our clock is behind Redis's, which has told us the
  * time by now. */
-static void refill_if_dry(struct job_call *c, int64_t due_ms)
+static void refill_if_dry(struct job_call *c, struct span id, int64_t due_ms)
 {
     struct lapse *l = c->request.handle;
     struct record record;
@@ -23,7 +23,7 @@ static void refill_if_dry(struct job_call *c, int64_t due_ms)
         record_decode(&record, c->script.schedule.args[3])) {
         struct calendar_series s = {.queue = c->request.queue,
                                     .key = c->request.key,
-                                    .id = c->request.id,
+                                    .id = id,
                                     .attributes = record.attributes,
                                     .after_ms = node_time_us(&l->node) / 1000,
                                     .is_dry = true};
@@ -41,7 +41,7 @@ static void on_made(struct job_call *c, int64_t due_ms)
     c->job.score_ms = due_ms;
     c->job.created = 1;
     listener_scheduled(&l->listener, c->request.queue, span_of(c->job.id), due_ms);
-    refill_if_dry(c, due_ms);
+    refill_if_dry(c, span_of(c->job.id), due_ms);
 }
 
 /* The job was there, or has another id. */
@@ -60,7 +60,7 @@ static int on_met(struct job_call *c, const struct job_row *row)
     }
     if (row->state == LAPSE_WAITING) {
         listener_scheduled(&l->listener, c->request.queue, row->id, row->score_ms);
-        refill_if_dry(c, row->score_ms);
+        refill_if_dry(c, row->id, row->score_ms);
     }
     return 0;
 }
@@ -181,17 +181,12 @@ static void order_by_key(struct job_call *c, const char *unique, size_t record_m
         (struct span){memcpy(c->request.extra + record_max, key.at, key.len), key.len};
 }
 
-/* Of a series by a calendar. false: it has no moment, or breaks a rule. */
-static bool first_moments(const struct lapse *l, const struct lapse_spec *s, struct moments *out)
+/* false: it breaks a rule, or its calendar has no moment. */
+static bool read_series(struct spec_series *out, const struct lapse *l, const struct lapse_spec *s)
 {
-    struct lapse_series series;
-
-    out->n = 0;
-    if (!s->series) {
-        return true;
-    }
-    return spec_series(&series, s) &&
-           (!series.calendar || calendars_first(&l->calendars, &series, s->due, out));
+    return spec_series_read(out, s) &&
+           (!out->says.calendar ||
+            calendars_first(&l->calendars, &out->says, s->due, &out->moments));
 }
 
 /* The job of the answer, as far as the spec says it. */
@@ -209,14 +204,14 @@ static void fill_in(struct job_call *r, const struct lapse_spec *s)
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
 {
     struct lapse_spec s;
-    struct moments moments;
+    struct spec_series series;
     struct attributes attributes;
     struct job_call *r;
     char generated[2 * MADE_ID_DIGITS + 1];
 
     attributes.len = 0;
     if (!l || !spec_read(&s, spec) || !request_due_is_valid(l, s.due) ||
-        !first_moments(l, &s, &moments) || !spec_attributes(&attributes, &s, &moments)) {
+        !read_series(&series, l, &s) || !spec_attributes(&attributes, &s, &series)) {
         return LAPSE_EINVAL;
     }
     if (!s.id) {
@@ -242,14 +237,14 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     }
 
     r->by_key = s.unique != NULL;
-    r->is_series = s.series != NULL;
-    r->last_moment_ms = moments.n > 0 ? moments.ms[moments.n - 1] : 0;
+    r->is_series = series.is_one;
+    r->last_moment_ms = series.moments.n ? series.moments.ms[series.moments.n - 1] : 0;
     fill_in(r, &s);
 
     struct schedule_job job = {
         .id = r->request.id,
         .due = s.due,
-        .is_calendar = moments.n > 0,
+        .is_calendar = series.moments.n > 0,
         .on_conflict = s.on_conflict,
         .max_wait_ms = s.max_wait_ms,
         .record = put_record(r, &s, &attributes),

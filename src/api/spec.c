@@ -148,42 +148,42 @@ static bool tag_is_new(const struct lapse_spec *s, unsigned n)
     return true;
 }
 
-bool spec_series(struct lapse_series *out, const struct lapse_spec *s)
+bool spec_series_read(struct spec_series *out, const struct lapse_spec *s)
 {
     bool is_one_due = s->on_conflict >= LAPSE_EARLIER;
     bool is_long = s->id && strlen(s->id) > SERIES_ID_MAX;
 
-    return s->series->size >= sizeof *out && !is_one_due && !is_long &&
-           mem_read_sized(out, sizeof *out, s->series) && series_ok(out);
-}
-
-/* S and C: its moments, if it is a series. C has its place by its letter, so it comes before. */
-static bool put_calendar(struct attributes *out, const struct lapse_spec *s)
-{
-    char text[CALENDAR_TEXT_MAX];
-    struct lapse_series series;
-
-    if (!s->series || !spec_series(&series, s) || !series.calendar) {
-        return true;
-    }
-
-    size_t len = calendar_put(text, &series);
-    return attributes_add(out, 'C', (struct span){text, len});
-}
-
-static bool put_series(struct attributes *out, const struct lapse_spec *s, const struct moments *m)
-{
-    char text[SERIES_TEXT_MAX];
-    struct lapse_series series;
-
+    *out = (struct spec_series){.is_one = s->series != NULL};
     if (!s->series) {
         return true;
     }
-    if (!spec_series(&series, s)) {
-        return false;
+    return s->series->size >= sizeof out->says && !is_one_due && !is_long &&
+           mem_read_sized(&out->says, sizeof out->says, s->series) && series_ok(&out->says);
+}
+
+/* C: by which calendar it goes, and by which rule. */
+static bool put_calendar(struct attributes *out, const struct spec_series *series)
+{
+    char text[CALENDAR_TEXT_MAX];
+
+    if (!series->says.calendar) {
+        return true;
     }
 
-    size_t len = series_put(text, &series, m);
+    size_t len = calendar_put(text, &series->says);
+    return attributes_add(out, 'C', (struct span){text, len});
+}
+
+/* S: its moments. */
+static bool put_series(struct attributes *out, const struct spec_series *series)
+{
+    char text[SERIES_TEXT_MAX];
+
+    if (!series->is_one) {
+        return true;
+    }
+
+    size_t len = series_put(text, &series->says, &series->moments);
     return attributes_add(out, 'S', (struct span){text, len});
 }
 
@@ -337,21 +337,23 @@ static bool put_each(struct attributes *out, const struct lapse_spec *s, put_fn 
     return true;
 }
 
-bool spec_attributes(struct attributes *out, const struct lapse_spec *s, const struct moments *m)
+bool spec_attributes(struct attributes *out, const struct lapse_spec *s,
+                     const struct spec_series *series)
 {
-    /* in the order of their letters */
+    /* in the order of their letters: C, these, S, and those */
     static put_fn *const before_series[] = {
-        put_calendar, put_guard, put_keep, put_late, put_priority, put_retry_for,
+        put_guard, put_keep, put_late, put_priority, put_retry_for,
     };
     static put_fn *const after_series[] = {
         put_tags, put_unique, put_backoff, put_errors, put_headers, put_created, put_run,
     };
 
-    if (!put_each(out, s, before_series, sizeof before_series / sizeof *before_series) ||
-        !put_series(out, s, m) ||
+    if (!put_calendar(out, series) ||
+        !put_each(out, s, before_series, sizeof before_series / sizeof *before_series) ||
+        !put_series(out, series) ||
         !put_each(out, s, after_series, sizeof after_series / sizeof *after_series)) {
         return false;
     }
     /* each job of a series says of which it is */
-    return !s->series || out->len + 3 + SERIES_OF_MAX <= ATTRIBUTES_MAX;
+    return !series->is_one || out->len + 3 + SERIES_OF_MAX <= ATTRIBUTES_MAX;
 }

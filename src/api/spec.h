@@ -8,11 +8,18 @@
  * valid is for the caller. */
 bool spec_read(struct lapse_spec *out, const struct lapse_spec *in);
 
-/* Its series, with the defaults for what is 0. false: it breaks a rule. */
-bool spec_series(struct lapse_series *out, const struct lapse_spec *s);
+/* The series of a spec, with the defaults for what is 0. */
+struct spec_series {
+    bool is_one; /* else the spec has none */
+    struct lapse_series says;
+    struct moments moments; /* the first ones of its calendar; n 0: it has none */
+};
 
-/* Adds what it asks for to the attributes of a record. false: it breaks a rule. m: the first
- * moments of a calendar. */
-bool spec_attributes(struct attributes *out, const struct lapse_spec *s, const struct moments *m);
+/* Reads all but the moments. false: it breaks a rule. */
+bool spec_series_read(struct spec_series *out, const struct lapse_spec *s);
+
+/* Adds what it asks for to the attributes of a record. false: it breaks a rule. */
+bool spec_attributes(struct attributes *out, const struct lapse_spec *s,
+                     const struct spec_series *series);
 
 #endif

@@ -202,6 +202,9 @@ Test(series, of_a_wrong_cron_line_says_where_it_is_wrong)
     memset(line + 4, '*', 200);
     expect(lapse("schedule", "q", "--cron", line), 2, "", "is too long");
     expect(lapse("schedule", "q", "--in", "1h", "--tz", "UTC"), 2, "", "give --cron, too");
+    expect(lapse("schedule", "q", "--at", "2035-06-01T00:00Z", "--cron", "@yearly", "--until",
+                 "2035-12-31T23:59Z"),
+           2, "", "--until '2035-12-31T23:59Z': is before the first moment of --cron");
     expect(lapse("schedule", "q", "--in", "1h", "--every", "1h", "--cron", "@daily"), 2, "",
            "--stage, --every and --cron: a series has only one of them");
 }

@@ -169,8 +169,9 @@ static void client_clear(struct client *c, struct globals *g)
 static int client_know_cron(struct client *c)
 {
 #ifdef LAPSE_WITH_CRON
-    if (lapse_cron(c->l)) {
-        message_print("cannot start: %s", lapse_strerror(LAPSE_ENOMEM));
+    int err = lapse_cron(c->l);
+    if (err) {
+        message_print("cannot start: cron lines: %s", lapse_strerror(err));
         return INTERNAL;
     }
 #endif

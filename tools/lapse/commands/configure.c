@@ -142,9 +142,11 @@ static void on_series_paused(struct lapse *l, int err, const char *text, void *a
         usage_errorf("%s is no series; without an id the whole queue is paused", printable(p->id));
         client_set_exit_code(&o->c, USAGE);
         oneshot_ended(o);
-    } else if (oneshot_replied(o, err, o->queue, p->id) && o->g->text) {
+    } else if (!oneshot_replied(o, err, o->queue, p->id)) {
+        return;
+    } else if (o->g->text) {
         puts(p->is_paused ? "paused" : "not paused");
-    } else if (!err) {
+    } else {
         json_begin(&j, stdout);
         json_text(&j, "queue", o->queue);
         json_text(&j, "id", p->id);

@@ -131,30 +131,38 @@ int set_no_overlap(const struct opt *o, char *value, void *field)
 /* ---- what they come to ---- */
 #ifdef LAPSE_WITH_CRON
 
-static int check_cron(const char *line)
+static int check_cron(const struct moment_options *m, struct lapse_due due)
 {
     char reason[REASON_BYTES];
+    int64_t now_ms = clock_wall_us() / 1000;
+    int64_t from_ms = due.at_ms ? due.at_ms - 1 : now_ms + due.delay_ms;
 
-    if (lapse_cron_check(line, reason, sizeof reason)) {
-        return usage_error("--cron", line, reason);
+    if (lapse_cron_check(m->rule, reason, sizeof reason)) {
+        return usage_error("--cron", m->rule, reason);
     }
-    if (lapse_cron_next(line, clock_wall_us() / 1000) == 0) {
-        return usage_error("--cron", line, "has no moment that is to come");
+
+    int64_t first_ms = lapse_cron_next(m->rule, from_ms > now_ms ? from_ms : now_ms);
+    if (first_ms == 0) {
+        return usage_error("--cron", m->rule, "has no moment that is to come");
+    }
+    if (m->until && first_ms > m->series.until_ms) {
+        return usage_error("--until", m->until, "is before the first moment of --cron");
     }
     return 0;
 }
 
 #else
 
-static int check_cron(const char *line)
+static int check_cron(const struct moment_options *m, struct lapse_due due)
 {
-    return usage_error("--cron", line,
+    (void)due;
+    return usage_error("--cron", m->rule,
                        "needs GLib, without which this lapse was built; it knows no cron lines");
 }
 
 #endif
 
-static int read_cron(struct moment_options *m)
+static int read_cron(struct moment_options *m, struct lapse_due due)
 {
     const char *space = m->zone ? " " : "";
     const char *zone = m->zone ? m->zone : "";
@@ -166,7 +174,7 @@ static int read_cron(struct moment_options *m)
 
     m->series.calendar = "cron";
     m->series.rule = m->rule;
-    return check_cron(m->rule);
+    return check_cron(m, due);
 }
 
 static int check_moments(const struct moment_options *m, const struct lapse_spec *spec)
@@ -203,7 +211,7 @@ int moments_read(struct moment_options *m, struct lapse_spec *spec)
 
     spec->series = &m->series;
     int rc = check_moments(m, spec);
-    return !rc && m->cron ? read_cron(m) : rc;
+    return !rc && m->cron ? read_cron(m, spec->due) : rc;
 }
 
 size_t moments_bytes(const struct lapse_spec *spec)

@@ -395,8 +395,8 @@ static const struct opt schedule_options[] = {
      "of a series: no more than so many moments, those that made no job included"},
     {"catch-up", 0, "WHICH", set_catch_up, AT(moments),
      "of --every and --cron: of the moments that passed while nobody listened run latest, the last "
-     "one (the "
-     "default), all, or none, the last one if it is no older than --max-late, or a minute"},
+     "one (the default), all, or none, the last one if it is no older than --max-late, or a "
+     "minute"},
     {"no-overlap", 0, NULL, set_no_overlap, AT(moments),
      "of a series: pass over a moment while an earlier job of it waits or runs"},
     {"tries", 0, "N", set_tries, AT(spec.tries),
