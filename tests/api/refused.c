@@ -148,6 +148,7 @@ Test(refused, an_answer_that_died_with_redis_is_elost_and_may_have_happened)
     struct flow_answer b = {.f = f};
     struct lapse_spec s = flow_job_spec("q", "a", HOUR);
 
+    redis_do(f->server, "CONFIG SET appendfsync always");
     cr_assert_eq(flow_schedule(f, "q", "before", HOUR, NULL), 0);
     flow_allow_log(f, "lost the connection to Redis at ");
     flow_allow_log(f, "cannot connect to Redis at ");

@@ -58,9 +58,9 @@ static struct lapse *open_unswept(struct flow *f)
     return flow_open(f, &opts);
 }
 
-static struct flow *start_unswept(void)
+static struct flow *start_unswept(const char *const *server_args)
 {
-    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct flow *f = flow_bare(FLOW_FULL, server_args);
 
     f->l = open_unswept(f);
     return f;
@@ -75,7 +75,7 @@ static long long hears(struct flow *f, const char *queue)
 /* One handle has made the job a, and another waits for its end and hears the channel. */
 static struct flow *start_waiting(struct ended *e)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct lapse *waits = open_unswept(f);
 
     make(f, "a", HOUR);
@@ -135,7 +135,7 @@ Test(wait, hears_of_the_death_of_a_job_that_would_be_kept)
 
 Test(wait, for_a_job_that_has_ended_is_answered_at_once)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct ended e[3] = {{.calls = 0}};
 
     make(f, "kept", HOUR);
@@ -171,7 +171,7 @@ Test(wait, for_a_job_that_is_not_kept_ends_with_enoent_when_it_is_looked_at_agai
 
 Test(wait, that_is_over_is_etimeout)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct ended e[2] = {{.calls = 0}};
 
     make(f, "a", HOUR);
@@ -187,7 +187,7 @@ Test(wait, that_is_over_is_etimeout)
 /* Nothing is published of it, and no sweep comes before the limit. */
 Test(wait, that_is_over_looks_once_more_before_it_says_so)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct ended e = {.calls = 0};
 
     make(f, "a", 0);
@@ -223,7 +223,7 @@ Test(wait, of_which_redis_could_not_be_asked_says_that)
 
 Test(wait, that_only_looks_makes_no_connection)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct ended e = {.calls = 0};
 
     make(f, "a", HOUR);
@@ -269,7 +269,7 @@ Test(wait, goes_on_where_redis_has_forgotten_its_scripts)
 /* The subscription is dead without an error, and only its heartbeat can show that. */
 Test(wait, hears_again_where_its_connection_was_dead_without_a_word)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct proxy *proxy = proxy_start(f->server);
     struct lapse_options opts = flow_options(f);
     struct ended e = {.calls = 0};
@@ -300,7 +300,8 @@ Test(wait, hears_again_where_its_connection_was_dead_without_a_word)
 
 Test(wait, goes_on_where_redis_comes_back)
 {
-    struct flow *f = start_unswept();
+    static const char *const always[] = {"--appendfsync", "always", NULL};
+    struct flow *f = start_unswept(always);
     struct ended e = {.calls = 0};
 
     flow_allow_log(f, "Redis");
@@ -347,7 +348,7 @@ Test(wait, looks_where_the_user_may_not_hear)
 Test(wait, of_many_jobs_and_of_many_for_one_is_answered_once_each)
 {
     enum { N = 500 };
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct lapse *waits = open_unswept(f);
     struct ended *e = flow_keep(f, "", 0, 2 * N * sizeof *e);
     const struct lapse_where all = {.size = sizeof all, .state = LAPSE_WAITING};
@@ -377,7 +378,7 @@ Test(wait, of_many_jobs_and_of_many_for_one_is_answered_once_each)
 Test(wait, that_has_ended_leaves_no_more_than_one_channel)
 {
     enum { N = 5 };
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     long long n = 0;
 
     for (int i = 0; i < N; i++) {
@@ -404,7 +405,7 @@ static void on_ended_again(struct lapse *l, int err, const struct lapse_job *job
 
 Test(wait, may_begin_in_the_callback_of_another_and_a_closing_handle_ends_it)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct ended e[2] = {{.calls = 0}};
 
     make(f, "a", HOUR);
@@ -422,7 +423,7 @@ Test(wait, may_begin_in_the_callback_of_another_and_a_closing_handle_ends_it)
 
 Test(wait, of_an_abandoned_handle_is_never_answered_and_leaves_nothing)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct lapse *l = open_unswept(f);
     struct ended e[2] = {{.calls = 0}};
 
@@ -438,7 +439,7 @@ Test(wait, of_an_abandoned_handle_is_never_answered_and_leaves_nothing)
 
 Test(wait, that_lacks_memory_is_enomem_and_leaves_nothing)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct ended e = {.calls = 0};
 
     for (int n = 1; n <= 2; n++) { /* the call, and what is known of its queue */
@@ -456,7 +457,7 @@ Test(wait, that_lacks_memory_is_enomem_and_leaves_nothing)
 
 Test(wait, with_wrong_arguments_is_einval)
 {
-    struct flow *f = start_unswept();
+    struct flow *f = start_unswept(NULL);
     struct ended e = {.calls = 0};
 
     cr_expect_eq(lapse_wait(NULL, "q", "a", 0, on_ended, &e), LAPSE_EINVAL);

@@ -59,6 +59,7 @@ Test(redis, that_is_not_there_is_waited_for_with_patience)
 {
     struct server *s = tool_redis();
 
+    redis_do(s, "CONFIG SET appendfsync always");
     expect(lapse("schedule", "q", "--id", "i", "--in", "1h"), 0, NULL, NULL);
     server_kill9(s);
 

@@ -175,6 +175,7 @@ Test(listen, waits_for_a_redis_that_is_not_there_yet)
 {
     struct server *s = tool_redis();
 
+    redis_do(s, "CONFIG SET appendfsync always");
     schedule("i", "0s", "");
     server_kill9(s);
     struct proc *p = lapse_start("listen", "q", "-o", "reply_ms=200");
