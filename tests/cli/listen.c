@@ -400,6 +400,26 @@ Test(listen, prints_its_statistics_on_usr1)
     server_stop(s);
 }
 
+Test(listen, ends_as_ever_when_usr1_comes_at_its_end)
+{
+    struct server *s = tool_redis();
+
+    for (int i = 0; i < 10; i++) {
+        struct proc *p = lapse_start("listen", "q");
+
+        schedule("i", "0s", "");
+        until_out(p, "\n");
+        proc_signal(p, SIGTERM);
+        for (; p->pid; proc_wait(p, 0)) {
+            for (int k = 0; k < 1000; k++) {
+                proc_signal(p, SIGUSR1);
+            }
+        }
+        expect(p, 0, NULL, NULL);
+    }
+    server_stop(s);
+}
+
 Test(listen, puts_back_what_a_closed_stdout_did_not_take)
 {
     struct server *s = tool_redis();

@@ -35,6 +35,7 @@ static void listen_close(struct listen *in, int code, int64_t grace_ms)
     client_set_exit_code(&in->c, code);
     in->closing = true;
     ev_timer_stop(in->c.loop, &in->tick);
+    ev_timer_stop(in->c.loop, &in->watch);
 
     /* where nothing runs, there is nothing to settle with a Redis that never was there */
     if (!in->n_running && !in->connected_ms) {
@@ -192,7 +193,7 @@ static void on_listen_watch(struct ev_loop *loop, ev_timer *w, int events)
         client_forget_warnings(&in->c);
     }
 
-    if (in->closing || (in->proven && !in->c.refuses_claims)) {
+    if (in->proven && !in->c.refuses_claims) {
         ev_timer_stop(loop, w);
     }
 }
@@ -588,6 +589,7 @@ int listen_run(struct listen *in)
     listen_free(in);
     ev_timer_stop(in->c.loop, &in->tick);
     ev_timer_stop(in->c.loop, &in->watch);
+    block_signal(SIGUSR1); /* it only asks, and would end us now */
     ev_signal_stop(in->c.loop, &in->term);
     ev_signal_stop(in->c.loop, &in->interrupt);
     ev_signal_stop(in->c.loop, &in->hangup);

@@ -51,13 +51,23 @@ char *find_program(const char *name)
 }
 
 /* ---- starting it ---- */
-void unblock_signal(int signum)
+static void change_signal(int how, int signum)
 {
     sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, signum);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(how, &set, NULL);
+}
+
+void block_signal(int signum)
+{
+    change_signal(SIG_BLOCK, signum);
+}
+
+void unblock_signal(int signum)
+{
+    change_signal(SIG_UNBLOCK, signum);
 }
 
 /* Our handlers would run in the child, in memory that is ours. What is ignored stays so, except

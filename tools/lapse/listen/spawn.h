@@ -17,6 +17,7 @@ struct spawn {
  * when we die; 0, or an errno. */
 int spawn_program(const struct spawn *s, pid_t *pid);
 
+void block_signal(int signum);
 /* The process that started us may have blocked it. */
 void unblock_signal(int signum);
 #endif
