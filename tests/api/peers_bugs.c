@@ -22,9 +22,9 @@ static void kept_lease(struct lapse_options *o)
     o->lease_ms = 3500;
 }
 
+/* It does not look by itself. */
 static void short_lease(struct lapse_options *o)
 {
-    o->sweep_ms = 50;
     o->lease_ms = 400;
 }
 
