@@ -664,7 +664,7 @@ Test(peers_bugs, a_job_that_was_too_late_is_gone_in_silence)
 
     s.keep_ms = HOUR;
     s.max_late_ms = 1;
-    s.due = lapse_at(test_now_ms() - HOUR);
+    s.due = lapse_at(redis_now_ms(f->server) - HOUR);
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     redis_do(f->server, "ZADD lapse:{q}:due 5 a"); /* the past is now, to a schedule */
     flow_listen(f, "q", &w);
