@@ -735,6 +735,41 @@ Test(doctor, finds_and_removes_errors_of_jobs_that_have_none)
     server_stop(s);
 }
 
+/* Its first moments have been used up by listeners that do not know the calendar. */
+static void put_dry(struct server *s, const char *id)
+{
+    static const char script[] =
+        "local key, id, says = KEYS[1], ARGV[1], 'C\\007ticks 5S\\013l 0 0 c ' .. ARGV[2] "
+        "redis.call('ZADD', key .. ':due', 9e12, id) "
+        "redis.call('HSET', key .. ':jobs', id, '\\2\\0\\024' .. says) "
+        "redis.call('HSET', key .. ':attempts', id, '2 0 - 0 10 0 5 n=0,a=0 ') "
+        "redis.call('ZADD', key .. ':index', 0, 'r ' .. id)";
+
+    redis_do(s, "EVAL %s 1 lapse:{q} %s 1,2,3", script, id);
+}
+
+Test(doctor, warns_of_series_whose_calendar_no_listener_knows)
+{
+    struct server *s = tool_redis();
+
+    put_dry(s, "a");
+    finds(doctor("q"), 0, "series", "WARN",
+          "1 without a next moment, as no listener knows the calendar: a by ticks\",\"fix\":"
+          "\"lapse_calendar(), or lapse_cron() for cron, in a listener of q: ");
+    finds(doctor("q", "--repair"), 0, "jobs", "OK", "1, each in one state");
+    put_dry(s, "b");
+    put_dry(s, "c");
+    put_dry(s, "d");
+    struct proc *p = doctor("q");
+    says(p, "jobs", "OK", "4, each in one state");
+    finds(p, 0, "series", "WARN", "4 without a next moment");
+    cr_assert_eq(audit(s, "lapse", "q", NULL), 0);
+
+    expect(lapse("cancel", "q", "a", "b", "c", "d"), 0, NULL, NULL);
+    finds(doctor("q"), 0, "series", NULL, NULL);
+    server_stop(s);
+}
+
 /* A job that moves is never taken for a broken one, nor repaired. */
 Test(doctor, beside_running_listeners_finds_nothing_wrong)
 {

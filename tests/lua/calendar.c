@@ -253,6 +253,50 @@ Test(calendar, that_gets_no_moment_more_ends)
     end();
 }
 
+/* What doctor says of it. */
+static void dry_is(const char *expected)
+{
+    const redisReply *r = run("check", "0 attempts 0 100");
+
+    SAME("check", r->elements == 6 ? show(r->element[5]) : "", expected);
+    cr_assert_leq(r->elements, 6);
+}
+
+Test(calendar, without_moments_is_found_by_check_until_it_has_some_or_has_ended)
+{
+    const char *series = says("l 0 0", each_10(5, 2, false));
+
+    schedule(series);
+    dry_is("");
+    SAME("first", made_at(5), "1 few T+15");
+    dry_is("");
+    SAME("the last that is known", made_at(15), "2 few T+60015");
+    dry_is("['a' 'dry' 'n']");
+    RUN("mend", "0 a", "[U+15000 '']");
+    refill(series, each_10(25, 2, false), "[U+15000 T+25]");
+    dry_is("");
+
+    SAME("the last that is known", made_at(35), "4 few T+60035");
+    dry_is("['a' 'dry' 'n']");
+    refill(says("l 0 0", each_10(25, 2, false)), "0", "[U+35000 T+35]");
+    dry_is("");
+    end();
+}
+
+Test(calendar, without_moments_is_not_found_by_check_where_it_does_not_wait)
+{
+    schedule(says("l 0 0", each_10(5, 1, false)));
+    SAME("the last that is known", made_at(5), "1 few T+60005");
+    given("kill", "0 a bad");
+    dry_is("");
+    end();
+    given("schedule", "0 job +0 0 " REC);
+    given("claim", "0 me 100 0 job");
+    given("retry", "0 me job U+1 5 a=0");
+    dry_is("");
+    end();
+}
+
 /* ---- refill ---- */
 Test(calendar, gets_moments_in_the_place_of_those_that_it_has)
 {

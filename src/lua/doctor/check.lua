@@ -1,9 +1,9 @@
--- Looks for jobs with a defect, in a page of one of the queue's keys, and for entries of the index
--- and reports without a job.
+-- Looks for jobs with a defect, in a page of one of the queue's keys, for entries of the index and
+-- reports without a job, and for series without a next moment.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer defects index lives record
+-- USES    answer attempts defects index lives record
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
 -- ARGV    database
@@ -31,6 +31,8 @@
 --           each is found once: none, many, holder and tag in jobs, record in the first of its
 --           sets, attempt in attempts, next in next, report in report, error in errors, entry in
 --           index
+--         then per series that has no moment left, and gets others from nobody: [id, 'dry',
+--         calendar], calendar being its name; found in attempts
 -- ERRORS  Redis's own
 -- COST    O(1) a job, and the page's bytes
 
@@ -56,6 +58,20 @@ local function suspects(key, ids)
   return out
 end
 
+-- The calendar of a series that looks for its next moments each minute; nil: it is none of these.
+local function dry_calendar(id, text)
+  local attempt = string.find(text, 'a=0', 1, true) and attempt_read(text)
+  if not attempt or not attempt_more(attempt, 'a') or not call('ZSCORE', DUE, id) then
+    return nil
+  end
+
+  local _, _, _, _, attributes = record_header(call('HGET', JOBS, id) or '')
+  if not attributes or not attributes.C or string.find(attributes.S or '', '[ ,]0$') then
+    return nil
+  end
+  return string.match(attributes.C, '^%S+')
+end
+
 local function scan(key, page, count)
   if key == JOBS or key == ATTEMPTS or key == NEXT or key == REPORT or key == FAILURES then
     return call('HSCAN', key, page, 'COUNT', count)
@@ -64,7 +80,7 @@ local function scan(key, page, count)
 end
 
 local function main()
-  local key, ids, bytes, unreadable, found = BASE .. ARGV[2], {}, 0, 0, {}
+  local key, ids, bytes, unreadable, found, dry = BASE .. ARGV[2], {}, 0, 0, {}, {}
   local page = scan(key, ARGV[3], ARGV[4])
   for i = 1, #page[2], 2 do
     local id, value = page[2][i], page[2][i + 1]
@@ -76,6 +92,8 @@ local function main()
       if key == NEXT and not next_stays(id) then found[#found + 1] = { id, 'next' } end
       if key == REPORT and not entry_stays(key, id) then found[#found + 1] = { id, 'report' } end
       if key == FAILURES and not entry_stays(key, id) then found[#found + 1] = { id, 'error' } end
+      local calendar = key == ATTEMPTS and dry_calendar(id, value)
+      if calendar then dry[#dry + 1] = { id, 'dry', calendar } end
       if key == INDEX and index_is_stray(id) then found[#found + 1] = { id, 'entry' } end
     end
   end
@@ -85,6 +103,7 @@ local function main()
     local what, sets = defect_of(id)
     if what and (key == JOBS or key == (sets[1] or ATTEMPTS)) then out[#out + 1] = { id, what } end
   end
+  for _, series in ipairs(dry) do out[#out + 1] = series end
   return out
 end
 return answer(main)

@@ -5,6 +5,7 @@
 #include "doctor/ask.h"
 #include "doctor/checks.h"
 #include "doctor/report.h"
+#include "doctor/series.h"
 #include "cli/message.h"
 #include "job/keys.h"
 #include "redis/redis_error.h"
@@ -16,7 +17,8 @@
 
 enum { PAGE = 100, PAGE_BYTES = 128 * 1024, IDS_SHOWN = 3, PROGRESS_MS = 1000 };
 
-/* Elements of check.lua's answer: Redis's clock, these, then pairs of an id and a defect. */
+/* Elements of check.lua's answer: Redis's clock, these, then pairs of an id and a defect, and dry
+ * series. */
 enum { PAGE_NEXT = 1, PAGE_LOOKED, PAGE_READ_BYTES, PAGE_UNREADABLE, PAGE_DEFECTS };
 
 static const char unexpected[] = "unexpected reply";
@@ -47,7 +49,8 @@ struct walk {
     int64_t reported_ms; /* the last line of progress */
     int64_t n_defects[N_DEFECTS];
     char ids[N_DEFECTS][120]; /* the first few */
-    char error[300];          /* what Redis answered instead; "": none */
+    struct dry_series dry;
+    char error[300]; /* what Redis answered instead; "": none */
 };
 
 static void walk_fail(struct walk *w, const char *error)
@@ -104,21 +107,32 @@ static void count_defect(struct walk *w, const char *id, const char *code)
     }
 }
 
-static bool is_defect(const redisReply *e)
+static bool is_texts(const redisReply *e, size_t n)
 {
-    return e->type == REDIS_REPLY_ARRAY && e->elements == 2 && is_text(e->element[0]) &&
-           is_text(e->element[1]);
+    if (e->type != REDIS_REPLY_ARRAY || e->elements != n) {
+        return false;
+    }
+
+    for (size_t i = 0; i < n; i++) {
+        if (!is_text(e->element[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void count_defects(struct walk *w, const redisReply *page)
 {
     for (size_t i = PAGE_DEFECTS; i < page->elements; i++) {
         const redisReply *e = page->element[i];
-        if (!is_defect(e)) {
+        if (is_texts(e, 2)) {
+            count_defect(w, e->element[0]->str, e->element[1]->str);
+        } else if (is_texts(e, 3) && is_text_of(e->element[1], "dry")) {
+            dry_series_add(&w->dry, e->element[0]->str, e->element[2]->str);
+        } else {
             walk_fail(w, unexpected);
             return;
         }
-        count_defect(w, e->element[0]->str, e->element[1]->str);
     }
 }
 
@@ -350,6 +364,7 @@ static void check_queue_jobs(struct doctor *d, const char *queue)
 
     if (!d->code) {
         report_queue(&w);
+        dry_series_report(&w.dry, d, queue);
     }
 }
 
