@@ -10,6 +10,11 @@ int64_t model_ms(const struct model *m)
     return m->now_us / 1000;
 }
 
+bool model_is_known(const struct model *m, const struct job *j)
+{
+    return j->kind != NONE && !(j->kind == KEPT && j->ms <= model_ms(m));
+}
+
 bool model_is_over(const struct model *m, const struct job *j)
 {
     return j->kind == RUNNING && j->ms <= model_ms(m);
@@ -173,6 +178,29 @@ void model_gone(struct model *m, int id)
     *j = (struct job){.kind = NONE};
 }
 
+void model_ends(struct model *m, int id, enum lapse_end end, int64_t due_ms)
+{
+    struct job *j = &m->job[id];
+    struct record record = *model_record(m, j);
+    struct attempt a = j->attempt;
+
+    model_gone(m, id);
+    if (!record.keep_ms) {
+        return;
+    }
+
+    if (!a.is_there) {
+        a = (struct attempt){.holder = -1, .tries = record.tries, .reason = ""};
+    }
+    a.is_there = true;
+    a.due_ms = due_ms ? due_ms : a.due_ms;
+    a.end = end;
+    a.is_marked_record = a.stops = a.follows = false;
+    a.priority = 0;
+    a.last_ms = a.again_ms = a.limit_ms = 0;
+    *j = (struct job){KEPT, model_ms(m) + record.keep_ms, record, {0}, a};
+}
+
 /* It waits with its record, as if no run had been. */
 static void begins(struct job *j, int64_t due_ms, int64_t limit_ms)
 {
@@ -244,6 +272,8 @@ void model_kill(struct model *m, int id, const char *reason)
         leaves_key(m, id, j->record.key);
         j->record = j->next;
         a->limit_ms = 0;
+        a->has_report = a->keeps_errors = false; /* a life has begun, and has none */
+        a->n_errors = 0;
     }
     a->stops = a->follows = false;
     a->again_ms = 0;
@@ -294,43 +324,55 @@ enum kind model_verdict(const struct model *m, const struct job *j, const char *
 void model_claim(struct model *m, int id, int holder, int64_t lease_ms)
 {
     struct job *j = &m->job[id];
-    struct attempt was = j->attempt;
+    struct attempt *a = &j->attempt;
     int64_t begins_by_ms = last_ms(j);
     const char *reason;
     enum kind verdict = model_verdict(m, j, &reason);
 
     if (verdict == SKIPPED) {
-        model_gone(m, id);
+        model_ends(m, id, LAPSE_ENDED_SKIPPED, j->ms);
         return;
     }
 
-    j->attempt = (struct attempt){
-        .is_there = true,
-        .token = was.token,
-        .holder = holder,
-        .tried = was.tried,
-        .tries = j->record.tries,
-        .claimed_us = m->now_us,
-        .due_ms = j->ms,
-        .reason = was.is_there ? was.reason : "",
-        .is_marked_record = j->record.tags || j->record.key,
-        .priority = j->record.priority,
-        .last_ms = begins_by_ms,
-    };
+    a->reason = a->is_there ? a->reason : "";
+    a->is_there = true;
+    a->holder = holder;
+    a->tries = j->record.tries;
+    a->claimed_us = m->now_us;
+    a->due_ms = j->ms;
+    a->is_marked_record = j->record.tags || j->record.key || j->record.keep_ms;
+    a->keeps_errors = j->record.keeps_errors;
+    a->priority = j->record.priority;
+    a->last_ms = begins_by_ms;
+    a->limit_ms = 0;
     if (verdict == DIED) {
+        model_fails(a, model_ms(m), reason);
         model_dies(m, id, model_ms(m), reason);
         return;
     }
 
     m->token = (m->token > (uint64_t)m->now_us ? m->token : (uint64_t)m->now_us) + 1;
-    j->attempt.token = m->token;
-    j->attempt.tried++;
+    a->token = m->token;
+    a->tried++;
     j->kind = RUNNING;
     j->ms = model_ms(m) + lease_ms;
     leaves_key(m, id, j->record.until_start ? j->record.key : 0);
 }
 
 /* ---- what happens to a job that runs ---- */
+void model_fails(struct attempt *a, int64_t at_ms, const char *reason)
+{
+    a->reason = reason;
+    if (!a->keeps_errors) {
+        return;
+    }
+    if (a->n_errors == MODEL_ERRORS) {
+        memmove(a->error, a->error + 1, (MODEL_ERRORS - 1) * sizeof *a->error);
+        a->n_errors--;
+    }
+    a->error[a->n_errors++] = (struct error){at_ms, a->tried, reason};
+}
+
 void model_stop(struct model *m, int id)
 {
     struct job *j = &m->job[id];
@@ -389,11 +431,12 @@ void model_sweep(struct model *m, int id)
         return;
     }
     if (a->stops) {
-        model_gone(m, id);
+        model_ends(m, id, LAPSE_ENDED_CANCELLED, 0);
         return;
     }
 
     int64_t due_ms = due_after_lease(j);
+    model_fails(a, j->ms, lease_ended);
     if (!due_ms) {
         a->due_ms = j->ms;
         model_dies(m, id, j->ms, lease_ended);
@@ -401,5 +444,4 @@ void model_sweep(struct model *m, int id)
     }
     j->kind = WAITING;
     j->ms = a->due_ms = due_ms;
-    a->reason = lease_ended;
 }

@@ -9,10 +9,11 @@
 #include <stdint.h>
 
 enum { MODEL_IDS = 1000, MODEL_KEYS = 16, MODEL_TAGS = 12 };
-enum { DEFAULT_TRIES = 10 };
+enum { DEFAULT_TRIES = 10, MODEL_ERRORS = 5, UNSAID = 1 };
 #define FOREVER INT64_C(4294967295)
 #define TEN_YEARS_MS INT64_C(315576000000)
-enum kind { SKIPPED, WAITING, RUNNING, DIED, NONE };
+/* As the rows of answers say it; of a job that is not there they say nothing. */
+enum kind { SKIPPED, WAITING, RUNNING, DIED, KEPT, NONE };
 
 /* What a schedule asks for. Where a number is 0, it does not ask for that. */
 struct record {
@@ -24,6 +25,15 @@ struct record {
     char guard; /* the operation, on the one key of the model, and the value 1 */
     bool late_dies;
     int64_t late_ms, retry_for_ms;
+    int64_t keep_ms;
+    bool keeps_body;
+    bool keeps_errors;
+    int64_t created_ms; /* when its life was first scheduled; UNSAID: when it will be */
+};
+
+struct error { /* of a run */
+    int64_t at_ms, tried;
+    const char *reason;
 };
 
 struct attempt {
@@ -38,14 +48,22 @@ struct attempt {
     int priority;
     int64_t last_ms; /* 0: its runs may begin at any time */
     bool stops;
-    int64_t again_ms; /* 0: it was not asked to wait again */
-    bool follows;     /* next follows the run */
-    int64_t limit_ms; /* of a debounced one; 0: none */
+    int64_t again_ms;   /* 0: it was not asked to wait again */
+    bool follows;       /* next follows the run */
+    int64_t limit_ms;   /* of a debounced one; 0: none */
+    enum lapse_end end; /* 0: the job has not ended */
+    bool keeps_errors;
+
+    /* beside the attempt, and no longer there than it */
+    bool has_report;
+    char report[16];
+    int n_errors;
+    struct error error[MODEL_ERRORS]; /* the oldest first */
 };
 
 struct job {
     enum kind kind;
-    int64_t ms; /* in the set of its kind: when it is due, its lease ends, it died */
+    int64_t ms; /* in the set of its kind: when it is due, its lease ends, it died, is forgotten */
     struct record record, next;
     struct attempt attempt;
 };
@@ -62,7 +80,8 @@ struct model {
 };
 
 int64_t model_ms(const struct model *m);
-bool model_is_over(const struct model *m, const struct job *j); /* its lease */
+bool model_is_known(const struct model *m, const struct job *j); /* it is there, and not past */
+bool model_is_over(const struct model *m, const struct job *j);  /* its lease */
 bool model_runs(const struct model *m, const struct job *j);
 bool model_is_due(const struct model *m, const struct job *j);
 bool model_is_marked(const struct job *j);
@@ -87,6 +106,8 @@ bool model_has_lost_key(const struct model *m, int id);
 void model_make(struct model *m, int id, const struct record *record, int64_t due_ms,
                 int64_t limit_ms);
 void model_gone(struct model *m, int id);
+/* It has ended: it is kept if it asks for that, and else gone. due_ms: 0, that of its attempt. */
+void model_ends(struct model *m, int id, enum lapse_end end, int64_t due_ms);
 void model_put_off(struct model *m, int id, int64_t due_ms); /* it waits, and is due then */
 void model_kill(struct model *m, int id, const char *reason);
 /* What a claim makes of it: it is skipped, and gone; it runs; or it died. */
@@ -94,6 +115,7 @@ enum kind model_verdict(const struct model *m, const struct job *j, const char *
 void model_claim(struct model *m, int id, int holder, int64_t lease_ms);
 
 /* What happens to a job that runs. */
+void model_fails(struct attempt *a, int64_t at_ms, const char *reason); /* a run of it */
 void model_stop(struct model *m, int id);
 void model_ask_again(struct model *m, int id, int64_t due_ms);
 void model_follow(struct model *m, int id, const struct record *record, int64_t due_ms,

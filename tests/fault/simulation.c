@@ -22,12 +22,13 @@ static void look(struct sim *s)
         sim_ask(s, GET);
         for (int i = 0; i < n; i++) {
             s->about = first + i;
-            if (sim_job(s, first + i)->kind == NONE) {
+            if (!model_is_known(s->model, sim_job(s, first + i))) {
                 sim_is_text(s, (size_t)i + 1, "ENOENT");
             } else {
                 struct shown want = sim_shown(s, first + i);
                 want.has_body = true;
                 sim_row_is(s, (size_t)i + 1, want);
+                sim_row_tells_past(s, (size_t)i + 1, first + i);
             }
         }
     }
@@ -133,10 +134,17 @@ static void simulate(struct server *server, const struct size *size, unsigned lo
         sim_settle,     sim_settle,         sim_settle,   sim_sweep,      sim_sweep,
         sim_reclaim,    sim_cancel,         sim_kill,     sim_reschedule, sim_reschedule,
         sim_cancel_all, sim_reschedule_all, guard,        pause_queue};
+    static sim_step *const failing_step[] = {sim_schedule, sim_claim,  sim_claim,  sim_claim,
+                                             sim_claim,    sim_claim,  sim_claim,  sim_settle,
+                                             sim_settle,   sim_settle, sim_settle, sim_sweep};
     struct sim *s = sim_new(server, size, seed);
 
     for (s->step = 0; s->step < size->steps; s->step++) {
-        step[sim_below(s, sizeof step / sizeof *step)](s);
+        if (size->fails && sim_below(s, 20)) {
+            failing_step[sim_below(s, sizeof failing_step / sizeof *failing_step)](s);
+        } else {
+            step[sim_below(s, sizeof step / sizeof *step)](s);
+        }
         if (sim_below(s, 1000) == 0) {
             sim_forget(s);
         }
@@ -191,6 +199,22 @@ Test(f29, any_order_of_scripts_leaves_a_job_what_the_model_says, .timeout = 1800
               "beside a model",
               "10,000 seeds, each to be replayed", "%lu seeds of %ld steps in %lld s: 0 differ", n,
               size.steps, (long long)(test_now_ms() - start_ms) / 1000);
+}
+
+Test(f29, jobs_whose_runs_fail_again_and_again_are_what_the_model_says, .timeout = 1800)
+{
+    static const struct size size = {
+        .n_ids = 2,
+        .n_keys = 2,
+        .n_tags = 2,
+        .most = 2,
+        .steps = 600,
+        .look_every = 6,
+        .audit_every = 60,
+        .fails = true,
+    };
+
+    simulate_all(&size, (unsigned long)fault_n(100, 1000));
 }
 
 Test(f48, a_thousand_jobs_are_what_the_model_says_after_any_history, .timeout = 7200)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLDERS = 4, KNOWN = 512, TEXT = 128, ARGS = 512, RECORD = 128, MOST = 30, PAGE = 100 };
+enum { HOLDERS = 4, KNOWN = 512, TEXT = 320, ARGS = 512, RECORD = 128, MOST = 30, PAGE = 100 };
 
 struct claim { /* what a holder knows of one, right or wrong */
     int id;
@@ -32,6 +32,7 @@ struct holder {
 struct size {
     int n_ids, n_keys, n_tags, most; /* most: in one call */
     long steps, look_every, audit_every;
+    bool fails; /* most runs do, so that there are more errors of a job than are kept */
 };
 
 struct sim {
@@ -73,6 +74,7 @@ enum script {
     FAIL,
     RELEASE,
     RENEW,
+    REPORT,
     SWEEP,
     RECLAIM,
     CONFIGURE,
@@ -126,12 +128,14 @@ struct shown {
     int64_t ms;
     const struct attempt *attempt;
     const struct record *record;
-    bool has_body;
+    bool has_body; /* where the state is not KEPT: there the record says so */
 };
 void sim_row_is(struct sim *s, size_t i, struct shown want);
 /* As get shows it, and others before they change it. */
 struct shown sim_shown(struct sim *s, int id);
 void sim_row_is_now(struct sim *s, size_t i, int id);
+/* A row of get also says what its runs have left. */
+void sim_row_tells_past(struct sim *s, size_t i, int id);
 
 /* ---- steps ---- */
 typedef void sim_step(struct sim *s);

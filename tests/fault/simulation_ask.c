@@ -8,9 +8,9 @@
 #define NONE_KEY "lapse:{q}:none"
 
 static const char *const script_name[N_SCRIPTS] = {
-    "schedule", "cancel", "reschedule", "kill",    "cancel_all", "reschedule_all",
-    "get",      "claim",  "touch",      "done",    "retry",      "fail",
-    "release",  "renew",  "sweep",      "reclaim", "configure"};
+    "schedule", "cancel", "reschedule", "kill",  "cancel_all", "reschedule_all",
+    "get",      "claim",  "touch",      "done",  "retry",      "fail",
+    "release",  "renew",  "report",     "sweep", "reclaim",    "configure"};
 static char sha[N_SCRIPTS][64];
 
 /* ---- chance ---- */
@@ -219,9 +219,12 @@ static void attempt_text(char *text, size_t size, const struct attempt *a)
     (n += (is_there) ? (size_t)snprintf(more + n, sizeof more - n, __VA_ARGS__) : 0)
     WORD(a->stops, "c=1,");
     WORD(a->again_ms, "d=%" PRId64 ",", a->again_ms);
+    WORD(a->end, "e=%d,", a->end);
     WORD(a->last_ms, "f=%" PRId64 ",", a->last_ms);
     WORD(a->follows, "j=1,");
+    WORD(a->has_report, "o=1,");
     WORD(a->priority, "q=%d,", a->priority);
+    WORD(a->keeps_errors, "r=%d,", a->n_errors > 0);
     WORD(a->limit_ms, "w=%" PRId64 ",", a->limit_ms);
     WORD(a->is_marked_record, "x=1,");
 #undef WORD
@@ -246,7 +249,7 @@ static int by_text(const void *a, const void *b)
 /* The same text, with what only some attempts have in the order of the names. */
 static void sort_words(char *text)
 {
-    enum { BEFORE = 7, WORDS = 8 };
+    enum { BEFORE = 7, WORDS = 10 };
     char *word[WORDS];
     char sorted[160] = "";
     char *at = text;
@@ -293,6 +296,9 @@ size_t sim_header(unsigned char *header, const struct record *r)
     if (r->guard) {
         ATTRIBUTE('G', "%c {q}g  1", r->guard);
     }
+    if (r->keep_ms) {
+        ATTRIBUTE('K', "%" PRId64 "%s", r->keep_ms, r->keeps_body ? "b" : "");
+    }
     if (r->late_ms) {
         ATTRIBUTE('L', "%c%" PRId64, r->late_dies ? 'd' : 's', r->late_ms);
     }
@@ -309,6 +315,12 @@ size_t sim_header(unsigned char *header, const struct record *r)
     }
     if (r->key) {
         ATTRIBUTE('U', "%ck%d", r->until_start ? 's' : 'e', r->key);
+    }
+    if (r->keeps_errors) {
+        ATTRIBUTE('e', "5");
+    }
+    if (r->created_ms) {
+        ATTRIBUTE('m', "%013" PRId64, r->created_ms == UNSAID ? 0 : r->created_ms);
     }
 #undef ATTRIBUTE
 
@@ -353,7 +365,7 @@ void sim_row_is(struct sim *s, size_t i, struct shown want)
     HOLDS(strcmp(said, text) == 0, "attempt '%s', not '%s'\n", said, text);
 
     size_t len = sim_header(header, want.record);
-    size_t body = want.has_body;
+    size_t body = want.has_body && (want.state != KEPT || want.record->keeps_body);
     HOLDS((size_t)row->element[4]->len == len + body &&
               memcmp(row->element[4]->str, header, len) == 0,
           "another record\n");
@@ -376,6 +388,48 @@ struct shown sim_shown(struct sim *s, int id)
 void sim_row_is_now(struct sim *s, size_t i, int id)
 {
     sim_row_is(s, i, sim_shown(s, id));
+}
+
+/* Of a reason as much is kept as 200 bytes have whole characters of. */
+static int error_len(const char *reason)
+{
+    int len = (int)strlen(reason);
+
+    if (len <= 200) {
+        return len;
+    }
+    len = 200;
+    while (((unsigned char)reason[len] & 0xc0) == 0x80) {
+        len--;
+    }
+    return len;
+}
+
+void sim_row_tells_past(struct sim *s, size_t i, int id)
+{
+    const redisReply *row = sim_element(s, i);
+    const struct attempt *a = &sim_job(s, id)->attempt;
+    char errors[MODEL_ERRORS * 256] = "";
+    size_t n = 0;
+
+    for (int e = 0; e < a->n_errors; e++) {
+        const struct error *error = &a->error[e];
+        int len = error_len(error->reason);
+        n += (size_t)snprintf(errors + n, sizeof errors - n, "%" PRId64 " %" PRId64 " %d %.*s",
+                              error->at_ms, error->tried, len, len, error->reason);
+    }
+
+    s->about = id;
+    HOLDS(row->elements == 5u + (n || a->has_report) + a->has_report, "%zu elements\n",
+          row->elements);
+    if (row->elements > 5) {
+        HOLDS(strcmp(row->element[5]->str, errors) == 0, "errors '%s', not '%s'\n",
+              row->element[5]->str, errors);
+    }
+    if (a->has_report) {
+        HOLDS(strcmp(row->element[6]->str, a->report) == 0, "report '%s', not '%s'\n",
+              row->element[6]->str, a->report);
+    }
 }
 
 /* ---- the model ---- */

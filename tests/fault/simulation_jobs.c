@@ -61,6 +61,12 @@ static struct record some_record(struct sim *s)
         r.late_ms = 1 + sim_below(s, 3000);
     }
     r.retry_for_ms = sim_below(s, 4) == 0 ? 1 + sim_below(s, 5000) : 0;
+    if (sim_below(s, 3) == 0) {
+        r.keep_ms = 1 + sim_below(s, 4) * sim_below(s, 20000);
+        r.keeps_body = sim_below(s, 2);
+    }
+    r.keeps_errors = sim_below(s, 2);
+    r.created_ms = sim_below(s, 4) == 0 ? UNSAID : 0;
     return r;
 }
 
@@ -110,16 +116,27 @@ static bool is_better(const struct wish *w, int64_t old_ms)
     return earlier ? w->due_ms < old_ms : w->due_ms > old_ms;
 }
 
+/* The record of a wish as it is stored, in the place of another (NULL: of none). */
+static struct record stored(struct sim *s, const struct wish *w, const struct record *before)
+{
+    struct record r = w->record;
+
+    if (r.created_ms) {
+        r.created_ms = before && before->created_ms ? before->created_ms : sim_now_ms(s);
+    }
+    return r;
+}
+
 static void makes(struct sim *s, size_t i, const struct wish *w)
 {
     struct job *j = sim_job(s, w->id);
-    bool waits =
-        w->conflict == LAPSE_DEBOUNCE && j->kind != NONE && model_shown(s->model, j) == WAITING;
+    bool waits = w->conflict == LAPSE_DEBOUNCE && model_shown(s->model, j) == WAITING;
     int64_t limit_ms = waits ? j->attempt.limit_ms : 0;
     int64_t due_ms = debounced_ms(s, w, &limit_ms);
+    struct record record = stored(s, w, waits ? model_record(s->model, j) : NULL);
 
-    model_make(s->model, w->id, &w->record, due_ms, limit_ms);
-    if (waits || w->id != w->asked) {
+    model_make(s->model, w->id, &record, due_ms, limit_ms);
+    if (waits || w->id != w->asked || record.created_ms) {
         row_says(s, i, w->id, waits ? 2 : 1);
     } else {
         sim_is_number(s, i, due_ms);
@@ -146,15 +163,17 @@ static void shifts(struct sim *s, size_t i, const struct wish *w)
 /* Of a job that runs: what follows its run. */
 static void follows(struct sim *s, size_t i, const struct wish *w)
 {
-    struct attempt *a = &sim_job(s, w->id)->attempt;
+    const struct job *j = sim_job(s, w->id);
+    const struct attempt *a = &j->attempt;
+    struct record record = stored(s, w, a->follows ? &j->next : NULL);
     int64_t old_ms = a->again_ms;
     int64_t limit_ms = a->limit_ms;
 
     if (w->conflict == LAPSE_DEBOUNCE) {
         int64_t due_ms = debounced_ms(s, w, &limit_ms);
-        model_follow(s->model, w->id, &w->record, due_ms, limit_ms);
+        model_follow(s->model, w->id, &record, due_ms, limit_ms);
     } else if (!old_ms) {
-        model_follow(s->model, w->id, &w->record, w->due_ms, 0);
+        model_follow(s->model, w->id, &record, w->due_ms, 0);
     } else if (is_better(w, old_ms)) {
         model_ask_again(s->model, w->id, w->due_ms);
     } else {
@@ -169,19 +188,20 @@ static void scheduled(struct sim *s, size_t i, const struct wish *w)
     const struct job *j = sim_job(s, w->id);
     bool runs = model_runs(s->model, j);
     bool shifts_it = w->conflict == LAPSE_EARLIER || w->conflict == LAPSE_LATER;
+    bool is_known = model_is_known(s->model, j);
 
     s->about = w->id;
     if (is_too_far(s, w->due_ms)) {
         sim_is_text(s, i, "EINVAL");
-    } else if (j->kind != NONE && w->conflict == LAPSE_REJECT) {
+    } else if (is_known && w->conflict == LAPSE_REJECT) {
         sim_is_text(s, i, "EEXIST");
-    } else if (j->kind != NONE && w->conflict == LAPSE_KEEP) {
+    } else if (is_known && w->conflict == LAPSE_KEEP) {
         sim_row_is_now(s, i, w->id);
     } else if (runs && w->conflict == LAPSE_REPLACE) {
         sim_is_text(s, i, "EBUSY");
     } else if (runs) {
         follows(s, i, w);
-    } else if (j->kind != NONE && shifts_it && model_shown(s->model, j) == WAITING) {
+    } else if (shifts_it && model_shown(s->model, j) == WAITING) {
         shifts(s, i, w);
     } else {
         makes(s, i, w);
@@ -250,8 +270,12 @@ void sim_cancel(struct sim *s)
         size_t at = (size_t)i + 1;
         struct job *j = sim_job(s, ids[i]);
         s->about = ids[i];
-        if (j->kind == NONE) {
+        if (!model_is_known(s->model, j)) {
             sim_is_text(s, at, "ENOENT");
+        } else if (j->kind == KEPT && j->attempt.end == LAPSE_ENDED_CANCELLED) {
+            sim_row_is_now(s, at, ids[i]);
+        } else if (j->kind == KEPT) {
+            sim_is_text(s, at, "EENDED");
         } else if (model_runs(s->model, j) && stops) {
             model_stop(s->model, ids[i]);
             sim_row_is_now(s, at, ids[i]);
@@ -259,7 +283,7 @@ void sim_cancel(struct sim *s)
             sim_is_text(s, at, "EBUSY");
         } else {
             sim_row_is_now(s, at, ids[i]);
-            model_gone(s->model, ids[i]);
+            model_ends(s->model, ids[i], LAPSE_ENDED_CANCELLED, j->kind == WAITING ? j->ms : 0);
         }
     }
 }
@@ -284,8 +308,10 @@ void sim_reschedule(struct sim *s)
         struct job *j = sim_job(s, ids[i]);
         bool runs = model_runs(s->model, j);
         s->about = ids[i];
-        if (j->kind == NONE) {
+        if (!model_is_known(s->model, j)) {
             sim_is_text(s, at, "ENOENT");
+        } else if (j->kind == KEPT) {
+            sim_is_text(s, at, "EENDED");
         } else if (runs && !runs_too) {
             sim_is_text(s, at, "EBUSY");
         } else if (is_too_far(s, due_ms[i])) {
@@ -318,8 +344,10 @@ void sim_kill(struct sim *s)
         size_t at = (size_t)i + 1;
         struct job *j = sim_job(s, ids[i]);
         s->about = ids[i];
-        if (j->kind == NONE) {
+        if (!model_is_known(s->model, j)) {
             sim_is_text(s, at, "ENOENT");
+        } else if (j->kind == KEPT) {
+            sim_is_text(s, at, "EENDED");
         } else if (model_runs(s->model, j)) {
             sim_is_text(s, at, "EBUSY");
         } else {

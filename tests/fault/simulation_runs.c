@@ -187,11 +187,19 @@ void sim_touch(struct sim *s)
 }
 
 /* ---- steps: ends of runs ---- */
+/* Of more than 200 bytes, with a character of two across the 200th. */
+#define TEN "ten bytes "
+#define FIFTY TEN TEN TEN TEN TEN
+static const char long_reason[] = FIFTY FIFTY FIFTY TEN TEN TEN TEN "and nine \303\251, and more";
+
 /* A settle of several jobs: with tokens that a holder knows, of now or of long ago, or that nobody
  * has; by that holder, another, or any (HOLDERS). */
 struct settle {
     enum script how;
     int by;
+    const char *reason;
+    bool reports;
+    char report[16];
     int64_t delay_ms; /* -1: the backoff */
     bool snoozes;
     struct claim claim[MOST];
@@ -202,14 +210,22 @@ static struct settle some_settle(struct sim *s)
 {
     int from = (int)sim_below(s, HOLDERS);
     struct holder *h = &s->holder[from];
-    struct settle t = {.how = DONE + (enum script)sim_below(s, 5), .by = from};
+    struct settle t = {.how = DONE + (enum script)sim_below(s, 6), .by = from};
     bool seen[MODEL_IDS] = {false};
 
+    bool fails = s->size.fails && sim_below(s, 8);
+    t.how = fails ? RETRY : t.how;
+    t.reason = sim_below(s, 4) ? "why" : long_reason;
+    t.reports = t.how == REPORT || (t.how == DONE && sim_below(s, 2));
+    if (sim_below(s, 8)) {
+        snprintf(t.report, sizeof t.report, "r%ld", s->step);
+    }
     t.delay_ms = t.how == RETRY ? sim_below(s, 3) * 2500 - 1 : sim_below(s, 2) * 5000;
     if (t.how == RETRY && sim_below(s, 3) == 0) {
         t.snoozes = true;
         t.delay_ms = sim_below(s, 2) * 2000;
     }
+    t.delay_ms = fails ? 0 : t.delay_ms;
     if (sim_below(s, 8) == 0) {
         t.by = (int)sim_below(s, HOLDERS + 1);
     }
@@ -217,7 +233,7 @@ static struct settle some_settle(struct sim *s)
         struct claim c = {(int)sim_below(s, s->size.n_ids),
                           s->model->token + (uint64_t)sim_below(s, 2)};
         if (h->n && sim_below(s, 10)) {
-            int at = (int)sim_below(s, h->n);
+            int at = fails ? h->n - 1 : (int)sim_below(s, h->n);
             c = h->known[at];
             h->known[at] = sim_below(s, 2) ? h->known[--h->n] : c;
         }
@@ -239,14 +255,21 @@ static void settle_args(struct sim *s, const struct settle *t)
     }
     for (int i = 0; i < t->n; i++) {
         sim_arg_id(s, t->claim[i].id);
-        sim_arg(s, "%" PRIu64, t->claim[i].token);
+        if (t->how == DONE && t->reports) {
+            sim_arg(s, "%" PRIu64 " %s", t->claim[i].token, t->report);
+        } else {
+            sim_arg(s, "%" PRIu64, t->claim[i].token);
+        }
+        if (t->how == REPORT) {
+            sim_arg(s, "%s", t->report);
+        }
         if (t->how == RETRY && t->delay_ms < 0) {
             sim_arg(s, "%s", "");
         } else if (t->how == RETRY || t->how == RENEW) {
             sim_arg(s, "%s%" PRId64, t->snoozes ? "~" : "", t->delay_ms);
         }
         if (t->how == RETRY || t->how == FAIL) {
-            sim_arg(s, "why");
+            sim_arg(s, "%s", t->reason);
         }
     }
 }
@@ -260,15 +283,24 @@ static void retried(struct sim *s, size_t i, int id, const struct settle *t)
     int64_t wait_ms = t->delay_ms < 0 ? model_backoff_ms(a) : t->delay_ms;
     int64_t due_ms = sim_now_ms(s) + wait_ms;
     bool is_last = (!t->snoozes && model_used_up(a)) || (a->last_ms && due_ms > a->last_ms);
+    a->reason = t->reason;
+    if (!t->snoozes) {
+        model_fails(a, sim_now_ms(s), t->reason);
+    }
     if (is_last) {
         sim_is_number(s, i, 0);
-        model_dies(s->model, id, sim_now_ms(s), "why");
+        model_dies(s->model, id, sim_now_ms(s), t->reason);
         return;
     }
     sim_is_number(s, i, due_ms);
     j->kind = WAITING;
     j->ms = a->due_ms = due_ms;
-    a->reason = "why";
+}
+
+static void reports(struct attempt *a, const struct settle *t)
+{
+    a->has_report = true;
+    memcpy(a->report, t->report, sizeof a->report);
 }
 
 /* What a settle does to a job that this holder has. */
@@ -280,17 +312,24 @@ static void settled(struct sim *s, size_t i, int id, const struct settle *t)
     if (t->how == RENEW) {
         j->ms = sim_now_ms(s) + t->delay_ms;
         sim_is_number(s, i, a->stops ? -j->ms : j->ms);
+    } else if (t->how == REPORT) {
+        reports(a, t);
+        sim_is_number(s, i, 1);
     } else if (a->again_ms) {
         sim_is_number(s, i, a->again_ms);
         model_waits_again(s->model, id, a->again_ms);
     } else if (t->how == DONE || a->stops) {
         sim_is_number(s, i, t->how == DONE ? 1 : -1);
-        model_gone(s->model, id);
+        model_ends(s->model, id, t->how == DONE ? LAPSE_ENDED_DONE : LAPSE_ENDED_CANCELLED, 0);
+        if (j->kind == KEPT && t->reports) {
+            reports(a, t);
+        }
     } else if (t->how == RETRY) {
         retried(s, i, id, t);
     } else if (t->how == FAIL) {
         sim_is_number(s, i, 1);
-        model_dies(s->model, id, sim_now_ms(s), "why");
+        model_fails(a, sim_now_ms(s), t->reason);
+        model_dies(s->model, id, sim_now_ms(s), t->reason);
     } else {
         sim_is_number(s, i, 1);
         j->kind = WAITING;
@@ -339,6 +378,8 @@ void sim_sweep(struct sim *s)
 {
     int over[MODEL_IDS];
     int dead[MODEL_IDS];
+    int past[MODEL_IDS];
+    int n_past = ids_until(s, KEPT, sim_now_ms(s), past);
     int n_over = ids_until(s, RUNNING, sim_now_ms(s), over);
     int n_surplus = ids_until(s, DIED, INT64_MAX, dead) - s->model->dead_max;
     bool tells = sim_below(s, 2);
@@ -352,10 +393,13 @@ void sim_sweep(struct sim *s)
     int n_freed = n_surplus < PAGE ? n_surplus : PAGE;
     int n = n_over < PAGE ? n_over : PAGE;
     sim_is_number(s, 1, n);
-    sim_is_number(s, 3, n_over >= PAGE || n_freed < n_surplus);
+    sim_is_number(s, 3, n_over >= PAGE || n_freed < n_surplus || n_past >= PAGE);
     sim_is_number(s, 4, n_freed);
     for (int i = 0; i < n_freed; i++) {
         model_gone(s->model, dead[i]);
+    }
+    for (int i = 0; i < n_past && i < PAGE; i++) {
+        model_gone(s->model, past[i]);
     }
     for (int i = 0; i < n; i++) {
         model_sweep(s->model, over[i]);

@@ -3,7 +3,7 @@
 #include "simulation.h"
 
 struct where {
-    enum kind state; /* SKIPPED: any */
+    enum kind state; /* SKIPPED: any but KEPT */
     int tag;         /* -1: any */
     const char *reason;
     int64_t before_ms;
@@ -14,11 +14,11 @@ struct where {
 static struct where some_where(struct sim *s)
 {
     static const char *const reasons[] = {"", "", "", "why", "ended", "late"};
-    struct where w = {.state = (enum kind)(1 + sim_below(s, 3)), .tag = -1};
+    struct where w = {.state = (enum kind)(1 + sim_below(s, 4)), .tag = -1};
 
     if (sim_below(s, 10)) {
         w.tag = (int)sim_below(s, s->size.n_tags);
-        w.state = (enum kind)sim_below(s, 4);
+        w.state = (enum kind)sim_below(s, 5);
     }
     w.reason = reasons[sim_below(s, 6)];
     w.before_ms = sim_below(s, 4) ? 0 : sim_now_ms(s) + sim_below(s, 10000) - 5000;
@@ -33,7 +33,8 @@ static bool selects(struct sim *s, const struct where *w, int id)
     const struct attempt *a = &j->attempt;
     bool follows = model_runs(s->model, j) && a->follows;
 
-    if (j->kind == NONE || (w->state != SKIPPED && model_shown(s->model, j) != w->state)) {
+    if (!model_is_known(s->model, j) ||
+        (w->state != SKIPPED && model_shown(s->model, j) != w->state)) {
         return false;
     }
     if (w->before_ms && j->ms >= w->before_ms) {
@@ -44,6 +45,7 @@ static bool selects(struct sim *s, const struct where *w, int id)
     }
 
     unsigned tags = model_record(s->model, j)->tags | (follows ? j->next.tags : 0);
+    tags = j->kind == KEPT ? 0 : tags;
     return w->tag < 0 || tags & 1u << w->tag;
 }
 
@@ -110,8 +112,11 @@ void sim_cancel_all(struct sim *s)
     walk(s, &w, CANCEL_ALL, NULL, count);
     for (int i = 0; i < n; i++) {
         struct job *j = sim_job(s, ids[i]);
-        if (!model_runs(s->model, j)) {
+        if (j->kind == KEPT) {
             model_gone(s->model, ids[i]);
+            gone++;
+        } else if (!model_runs(s->model, j)) {
+            model_ends(s->model, ids[i], LAPSE_ENDED_CANCELLED, j->kind == WAITING ? j->ms : 0);
             gone++;
         } else {
             running += !(w.runs_too && j->attempt.stops);
@@ -135,7 +140,7 @@ void sim_reschedule_all(struct sim *s)
     int64_t moved = 0;
     int64_t running = 0;
 
-    if (sim_below(s, 4) == 0) {
+    if (w.state == KEPT || sim_below(s, 4) == 0) {
         w.state = DIED;
     }
     int n = selected(s, &w, ids);
