@@ -90,6 +90,24 @@ Test(marks, leave_what_else_the_attempt_has)
     KEYS(RUNS("2 U+1 me 1 1 5 5 x=1,q=7,d=T+70 why"));
 }
 
+/* The report of a job stands behind its mark. */
+Test(marks, asked_again_after_a_report_are_no_news)
+{
+    running();
+    given("cancel", "0 r 1");
+    given("report", "0 me r U+1 half");
+    ask("CONFIG RESETSTAT");
+    RUN("cancel_all", "0 2 '' '' 0 100 '' 1", "[U 0 0 '']");
+    cr_assert_eq(calls("hset") + calls("publish"), 0);
+
+    given("reschedule", "0 r +70 1");
+    given("report", "0 me r U+1 half");
+    ask("CONFIG RESETSTAT");
+    RUN("reschedule_all", "0 2 '' '' 0 100 '' 1 +70 0", "[U 0 0 '' T+70]");
+    cr_assert_eq(calls("hset"), 0);
+    ask("FLUSHALL");
+}
+
 Test(marks, of_an_attempt_that_cannot_be_read_are_not_made)
 {
     static const char *const attempt[] = {"3 1 me 1 1 5 5 x=1 ", "2 1 me 1 1 5 5 ", "1 1 me", ""};

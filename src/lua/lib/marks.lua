@@ -7,8 +7,12 @@
 -- USES    attempts due ends errors ids index jobs kept lives next notice record sets triggers
 --         types unique
 
--- Asks, or takes back what was asked: mark is nil. Returns whether the attempt is another now.
+-- Asks, or takes back what was asked: mark is nil. Returns whether it had not been asked before.
 local function mark_set(attempt, mark)
+  if mark and attempt_more(attempt, string.sub(mark, 1, 1)) == string.sub(mark, 3) then
+    return false
+  end
+
   local words = {}
   local drops = next_follows(attempt) and not string.find(mark or '', '^d=')
   local names = drops and '^[cdjw]=' or '^[cd]='
@@ -17,9 +21,8 @@ local function mark_set(attempt, mark)
   end
   words[#words + 1] = mark
 
-  local before = attempt.more
   attempt.more = words[1] and table.concat(words, ',') or nil
-  return attempt.more ~= before
+  return true
 end
 
 -- When the job is to wait again; nil: it is not to.
