@@ -1,7 +1,8 @@
 /* lapse_cron.h - when the next moment of a cron line is, in any zone; and series by cron lines.
  *
- * A library of its own, as it takes zones from GLib. All but lapse_cron() needs no handle and no
- * Redis, and may be called from every thread. lapse_cron(3) has the whole rule.
+ * A library of its own, as it takes zones from GLib. All but lapse_cron() and lapse_sync_cron()
+ * needs no handle and no Redis, and may be called from every thread. lapse_cron(3) has the whole
+ * rule.
  *
  *   RULE       "30 9 * * mon-fri Europe/Berlin": minute, hour, day of month, month, day of week,
  *              and an IANA zone; without one it is UTC. Or @hourly, @daily, @midnight, @weekly,
@@ -16,7 +17,7 @@
  */
 #ifndef LAPSE_CRON_H
 #define LAPSE_CRON_H
-#include <lapse.h>
+#include <lapse_sync.h>
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -38,6 +39,12 @@ LAPSE_API int64_t lapse_cron_calendar(const char *rule, int64_t after_ms, void *
 static inline int lapse_cron(struct lapse *l)
 {
     return lapse_calendar(l, "cron", lapse_cron_calendar, NULL);
+}
+
+/* The same for a handle of lapse_sync.h. Errors as those of lapse_sync_calendar(). */
+static inline int lapse_sync_cron(struct lapse_sync *s)
+{
+    return lapse_sync_calendar(s, "cron", lapse_cron_calendar, NULL);
 }
 
 #ifdef __cplusplus

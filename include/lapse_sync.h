@@ -16,9 +16,9 @@
  *              lapse_sync_adopt() and the lists bring a body, and the first two a report. out may
  *              be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
- *              lapse_sync_close(). The functions for the log, health and events and the allocator
- *              run in the thread of the handle, too: they must not block, and calls that they make
- *              return LAPSE_EINVAL.
+ *              lapse_sync_close(). The functions for the log, health, events and calendars and the
+ *              allocator run in the thread of the handle, too: they must not block, and calls that
+ *              they make return LAPSE_EINVAL.
  *   FORK       A forked child has no such thread: calls return LAPSE_ECLOSED there. Fork first,
  *              then open.
  */
@@ -60,6 +60,12 @@ LAPSE_API int lapse_sync_get(struct lapse_sync *s, const char *queue, const char
  * has not ended. EDOWN: Redis could not be asked when the time was over. */
 LAPSE_API int lapse_sync_wait(struct lapse_sync *s, const char *queue, const char *id,
                               int64_t wait_ms, struct lapse_job **out);
+
+/* Makes a calendar known to the handle, as lapse_calendar(): series that any thread schedules may
+ * go by it, and a handler of their queue keeps them going. fn runs in the thread of the handle; see
+ * THREADS above. lapse_cron.h has lapse_sync_cron(). */
+LAPSE_API int lapse_sync_calendar(struct lapse_sync *s, const char *name, lapse_next_fn *fn,
+                                  void *arg);
 
 /* Frees a job that a call gave, or one that nobody settled before lapse_sync_close(). NULL is
  * fine. */

@@ -18,6 +18,7 @@ amount() { # PROGRAM
     case $with/$1 in
     helgrind/schedulers) echo 1000 ;;
     helgrind/close_anytime) echo 20 ;;
+    helgrind/calendars) echo 400 ;;
     helgrind/*) echo 100 ;;
     */schedulers) echo 40000 ;;
     */close_anytime) echo 150 ;;

@@ -80,11 +80,11 @@ $(BUILD)/tests/header-sync-cxx17: tests/meta/header/use_sync.c include/lapse_syn
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \
 	    -x none -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -llapse-sync -llapse
-$(BUILD)/tests/header-cron-c11: tests/meta/header/use_cron.c include/lapse_cron.h include/lapse.h \
-    $(BUILD)/liblapse-cron.a
+$(BUILD)/tests/header-cron-c11: tests/meta/header/use_cron.c include/lapse_cron.h include/lapse_sync.h include/lapse.h \
+    $(BUILD)/liblapse-cron.a $(BUILD)/liblapse-sync.a $(BUILD)/liblapse.a
 	@mkdir -p $(@D)
-	$(call say,CC)$(LINK) -std=c11 -fPIE $(STRICT) -o $@ $< $(BUILD)/liblapse-cron.a $(CRON_LIBS)
-$(BUILD)/tests/header-cron-cxx17: tests/meta/header/use_cron.c include/lapse_cron.h include/lapse.h \
+	$(call say,CC)$(LINK) -std=c11 -fPIE -pthread $(STRICT) -o $@ $< $(filter %.a,$^) $(CRON_LIBS) $(LIBS)
+$(BUILD)/tests/header-cron-cxx17: tests/meta/header/use_cron.c include/lapse_cron.h include/lapse_sync.h include/lapse.h \
     $(BUILD)/liblapse-cron.so
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SANFLAGS) $(CXXFLAGS) $(LDFLAGS) -x c++ -std=c++17 $(STRICT) -o $@ $< \

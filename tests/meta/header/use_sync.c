@@ -47,6 +47,26 @@ static void on_event(struct lapse_sync *s, enum lapse_event what, const struct l
     wrong += what != LAPSE_EVENT_CANCEL && lapse_job_cancelled(job);
 }
 
+static int64_t on_next(const char *rule, int64_t after_ms, void *arg)
+{
+    (void)arg;
+    return rule[0] == '1' ? after_ms + 1000 : -1;
+}
+
+static void use_calendar(struct lapse_sync *s)
+{
+    struct lapse_spec spec = lapse_spec_init();
+    struct lapse_series series = lapse_series_init();
+
+    series.calendar = "seconds";
+    series.rule = "1";
+    spec.queue = "orders";
+    spec.series = &series;
+    EXPECT(lapse_sync_schedule(s, &spec, 0, NULL), LAPSE_EINVAL);
+    EXPECT(lapse_sync_calendar(s, "seconds", on_next, NULL), 0);
+    EXPECT(lapse_sync_schedule(s, &spec, 0, NULL), LAPSE_EDOWN);
+}
+
 static void use_selections(struct lapse_sync *s)
 {
     struct lapse_sync_count count;
@@ -109,6 +129,7 @@ int main(void)
     EXPECT(lapse_sync_kill(s, "orders", "o-1", "no", 0, NULL), LAPSE_EDOWN);
     EXPECT(lapse_sync_get(s, "orders", "o-1", 0, &job), LAPSE_EDOWN);
     EXPECT(lapse_sync_get(s, "", "o-1", 0, &job), LAPSE_EINVAL);
+    use_calendar(s);
     use_selections(s);
     EXPECT(lapse_sync_list(s, "orders", LAPSE_WAITING, NULL, LAPSE_SYNC_JOBS, 0, &jobs),
            LAPSE_EDOWN);
