@@ -12,7 +12,7 @@ _Noreturn void err_assert(const char *what, const char *file, int line);
 /* Redis refused a request as a whole, and did nothing of it. */
 static inline bool err_is_refusal(int err)
 {
-    return err == LAPSE_EREFUSED || err == LAPSE_EDENIED;
+    return err == LAPSE_EREFUSED || err == LAPSE_EDENIED || err == LAPSE_EHALF;
 }
 
 /* The code that a script answered by its name, such as "EEXIST"; 0: it is no name of a code. */

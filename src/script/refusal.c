@@ -7,6 +7,7 @@
 struct refusal {
     enum redis_error kind;
     bool broken;             /* the script had already written */
+    struct span missing;     /* keys of half a queue that are not there; at NULL: it is whole */
     bool denied_within;      /* the script may run, but a command that it calls was denied */
     char command[LOG_VALUE]; /* that command, in capitals; "" if Redis does not name it */
 };
@@ -64,6 +65,7 @@ static struct refusal refusal_read(struct span error)
 {
     struct refusal r = {.kind = redis_error_of(error)};
 
+    find_text(error, "LAPSE EHALF ", &r.missing); /* a function may put words of its own before */
     r.broken = span_starts(error, "LAPSE EBROKEN");
     r.denied_within = find_denied_command(error, r.command);
     if (r.denied_within) {
@@ -85,13 +87,27 @@ static bool lacks_waitaof(const struct refusal *r, const char *script)
     return r->kind == REDIS_ERROR_NO_COMMAND && strcmp(script, "WAITAOF") == 0;
 }
 
+/* A part of it was moved when its node died, and the replica that followed does not know. */
+static void refusal_log_half(struct log *log, const struct refusal *r, const char *script)
+{
+    char missing[LOG_VALUE];
+
+    log_line(log, LOG_REFUSED, LOG_ERR,
+             "%s was refused: a part of the queue is on another node of the cluster (missing here: "
+             "%s); finish the move of its slot with redis-cli --cluster fix, then ask `lapse "
+             "doctor`",
+             script, log_escape(missing, sizeof missing, r->missing.at, r->missing.len));
+}
+
 static void refusal_log(struct log *log, const struct refusal *r, const char *script,
                         struct span error, const char *text)
 {
     static const char doctor[] = "`lapse doctor` lists the rights";
     const char *command = *r->command ? r->command : "a command";
 
-    if (r->denied_within && r->broken) {
+    if (r->missing.at) {
+        refusal_log_half(log, r, script);
+    } else if (r->denied_within && r->broken) {
         log_line(log, LOG_REFUSED, LOG_ERR,
                  "Redis broke off in the middle of %s: it denied %s to this user (some of it may "
                  "have happened; %s)",
@@ -146,6 +162,8 @@ int refusal_code(struct context *context, const char *script, struct span error)
     }
     if (r.broken) {
         report.err = LAPSE_EBROKEN;
+    } else if (r.missing.at) {
+        report.err = LAPSE_EHALF;
     }
     health_report(&context->health, report);
 

@@ -2,6 +2,7 @@
 /* lapse doctor: each check, fine and not. */
 #include "tool.h"
 #include "audit.h"
+#include "cluster.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 
@@ -855,4 +856,31 @@ Test(doctor, shows_the_settings_of_queues_that_have_any)
     redis_do(s, "LPUSH lapse:{q}:conf x");
     finds(doctor(), 1, "settings", "FAIL", "redis-cli DEL 'lapse:{q}:conf'");
     server_stop(s);
+}
+
+/* ---- a cluster ---- */
+Test(doctor, of_half_a_queue_in_a_cluster_names_what_is_missing_and_repairs_nothing)
+{
+    struct cluster *c = cluster_start(1, 0);
+    struct server *s = c->nodes[0].server;
+
+    setenv("LAPSE_URL", s->url, 1);
+    put(s, "a");
+    put(s, "b");
+    finds(doctor("q", "--repair"), 0, "jobs", "OK", "2, each in one state");
+
+    redis_do(s, "RENAME lapse:{q}:due {q}");
+    finds(doctor("q"), 1, "jobs", "FAIL",
+          "missing here is lapse:{q}:due lapse:{q}:run lapse:{q}:dead lapse:{q}:kept");
+    finds(doctor("q", "--repair"), 1, "jobs", "FAIL",
+          "lapse doctor q --repair --half"); /* once the move is finished */
+    cr_assert_eq(redis_int(s, "EXISTS lapse:{q}:dead"), 0);
+
+    redis_do(s, "RENAME {q} lapse:{q}:due");
+    finds(doctor("q"), 0, "jobs", "OK", "2, each in one state");
+
+    redis_do(s, "DEL lapse:{q}:due");
+    finds(doctor("q", "--repair", "--half"), 0, "jobs", "WARN", "2 of them repaired");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:dead"), 2);
+    cluster_stop(c);
 }

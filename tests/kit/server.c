@@ -195,7 +195,7 @@ static bool server_run(struct server *s)
     return up == 1;
 }
 
-static struct server *server_make(const char *const *extra, bool tcp)
+static struct server *server_prepare(const char *const *extra)
 {
     struct server *s = calloc(1, sizeof *s);
 
@@ -208,8 +208,19 @@ static struct server *server_make(const char *const *extra, bool tcp)
         cr_assert(i < SERVER_ARGS);
         s->args[i] = extra[i];
     }
+    return s;
+}
 
+static void server_write_tcp_url(struct server *s)
+{
+    snprintf(s->tcp_url, sizeof s->tcp_url, "redis://%s127.0.0.1:%d", server_login(), s->port);
+}
+
+static struct server *server_make(const char *const *extra, bool tcp)
+{
+    struct server *s = server_prepare(extra);
     bool up = false;
+
     for (int i = 0; !up && i < (tcp ? 5 : 1);
          i++) { /* another process may take the free port before we do */
         s->port = tcp ? server_free_port() : 0;
@@ -224,7 +235,7 @@ static struct server *server_make(const char *const *extra, bool tcp)
     }
 
     if (tcp) {
-        snprintf(s->tcp_url, sizeof s->tcp_url, "redis://%s127.0.0.1:%d", server_login(), s->port);
+        server_write_tcp_url(s);
     }
 
     return s;
@@ -243,6 +254,19 @@ struct server *server_start_opts(const char *const *extra_args)
 struct server *server_start_tcp(const char *const *extra_args)
 {
     return server_make(extra_args, true);
+}
+
+struct server *server_start_at(int port, const char *const *extra_args)
+{
+    struct server *s = server_prepare(extra_args);
+
+    s->port = port;
+    if (!server_run(s)) {
+        server_stop(s);
+        return NULL;
+    }
+    server_write_tcp_url(s);
+    return s;
 }
 
 void server_kill9(struct server *s)

@@ -23,6 +23,9 @@ struct server *server_start_opts(const char *const *extra_args);
 /* Listens on a free port too: tcp_url. */
 struct server *server_start_tcp(const char *const *extra_args);
 
+/* The same on this port; NULL: it did not start, for another process may have taken the port. */
+struct server *server_start_at(int port, const char *const *extra_args);
+
 int server_free_port(void); /* on 127.0.0.1 */
 
 void server_kill9(struct server *s);

@@ -20,6 +20,7 @@ static const struct {
     {"EBROKEN", -13, LAPSE_EBROKEN, 1},  {"EDOWN", -14, LAPSE_EDOWN, 0},
     {"EDENIED", -15, LAPSE_EDENIED, 0},  {"EAUTH", -16, LAPSE_EAUTH, 0},
     {"EALONE", -17, LAPSE_EALONE, 1},    {"EENDED", -18, LAPSE_EENDED, 0},
+    {"EHALF", -19, LAPSE_EHALF, 0},
 };
 enum { CODES = sizeof codes / sizeof *codes };
 static const int unknown[] = {1, 2, -100, -CODES - 1, INT_MIN, INT_MAX};

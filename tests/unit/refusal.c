@@ -53,6 +53,10 @@ static const struct {
     {"OOM command not allowed", LAPSE_EREFUSED, LAPSE_HEALTH_REFUSED,
      "Redis refused claim: OOM command not allowed (it is out of memory: raise maxmemory; due jobs "
      "still run)"},
+    {"LAPSE EHALF lapse:{q}:jobs lapse:{q}:dead", LAPSE_EHALF, LAPSE_HEALTH_REFUSED,
+     "claim was refused: a part of the queue is on another node of the cluster (missing here: "
+     "lapse:{q}:jobs lapse:{q}:dead); finish the move of its slot with redis-cli --cluster fix, "
+     "then ask `lapse doctor`"},
     {"", LAPSE_EREFUSED, LAPSE_HEALTH_REFUSED, "Redis refused claim:  (see its documentation)"},
 };
 

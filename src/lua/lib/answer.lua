@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- Runs a script and answers what it returns; an error becomes a refusal or EBROKEN.
+-- Runs a script and answers what it returns; an error becomes a refusal or EBROKEN. In a cluster a
+-- queue of which a part is missing is refused with EHALF, and the keys of which one has gone.
+--
+-- USES    whole
 
 -- Adds the name of the denied command, which Redis 7.0 leaves out. The build fills in the commands
 -- that the script calls. The key is given often enough for any of them: acl_check_cmd('SET') alone
@@ -22,7 +25,16 @@ local function answer_error(thrown)
   return { err = wrote and ('LAPSE EBROKEN ' .. reason) or reason }
 end
 
+local function answer_half()
+  local ok, lacks = pcall(whole_lacks)
+  if not ok then return answer_error(lacks) end
+  return lacks ~= '' and { err = 'LAPSE EHALF' .. lacks }
+end
+
 local function answer(main)
+  local half = IN_CLUSTER and answer_half()
+  if half then return half end
+
   local ok, reply = pcall(main)
   if ok then return reply end
   return answer_error(reply)

@@ -4,8 +4,7 @@
 local TRIGGER = BASE .. 't:'
 
 -- A job due later than this gets its trigger when it comes near: arm_ahead_ms, behind the database.
-local space = string.find(ARGV[1], ' ', 1, true)
-local AHEAD = space and tonumber(string.sub(ARGV[1], space)) or math.huge
+local AHEAD = tonumber(string.match(ARGV[1], ' (%d+)')) or math.huge
 
 -- Redis calls a key expired when its clock is past the key's time, hence one millisecond earlier.
 -- A job that is due now has no trigger: a notice names it. fresh: it has none yet.

@@ -136,6 +136,9 @@ static int set_role(const struct opt *o, char *value, void *field)
 static const struct opt opts[] = {
     {"repair", 0, NULL, set_switch, offsetof(struct doctor, repair),
      "repair inconsistent jobs; deletes none"},
+    {"half", 0, NULL, set_switch, offsetof(struct doctor, half),
+     "with --repair: repair a queue in a cluster, too, of which a part\n"
+     "seems to be on another node; not while a slot moves"},
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
      "check the rights of a listener (the default), a producer\n"
      "(schedule, cancel, reschedule, kill, get, list, depth, queues) or a\n"
@@ -182,7 +185,7 @@ static int run_doctor(const struct command *cmd, struct globals *g, struct argum
 
 const struct command cmd_doctor = {
     "doctor",
-    "[QUEUE...] [--repair] [--for ROLE]",
+    "[QUEUE...] [--repair [--half]] [--for ROLE]",
     "check that Redis is configured correctly and that every job is consistent",
     0,
     INT_MAX,
@@ -202,7 +205,9 @@ const struct command cmd_doctor = {
     "It may run beside listeners: jobs are checked in small batches, each at one moment. --repair\n"
     "keeps a job that has a live lease, or is yet to run, in that one state; whatever is left of\n"
     "others becomes a dead job that says what was found (lapse list QUEUE --state dead):\n"
-    "reschedule it or cancel it.\n"
+    "reschedule it or cancel it. In a cluster a queue may have lost a part to another node, when\n"
+    "the node died from which its slot was being moved. Such a queue is refused (EHALF) until the\n"
+    "move is finished by redis-cli --cluster fix; repairing it before would strand that part.\n"
     "\nexamples:\n"
     "  lapse doctor\n"
     "  lapse doctor orders --repair\n"

@@ -15,12 +15,14 @@ struct doctor {
     char *url; /* with its password; owned, wiped */
     const char *space;
     bool repair;
+    bool half;     /* repair what looks like a half queue, too */
     unsigned role; /* whose rights the user should have */
 
     struct redis_sync redis;
     char *info;       /* all that INFO says; "": this user may not run it */
     const char *eval; /* EVAL, or EVAL_RO for a user who may only read */
     bool is_replica;
+    bool is_cluster; /* a node of one */
     struct queues queues;
     bool queues_named;  /* by the user; otherwise they were found */
     int64_t n_triggers; /* jobs that may have one */

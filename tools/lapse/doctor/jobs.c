@@ -50,7 +50,7 @@ struct walk {
     int64_t n_defects[N_DEFECTS];
     char ids[N_DEFECTS][120]; /* the first few */
     struct dry_series dry;
-    char error[300]; /* what Redis answered instead; "": none */
+    char error[600]; /* what Redis answered instead; "": none */
 };
 
 static void walk_fail(struct walk *w, const char *error)
@@ -297,6 +297,20 @@ static enum redis_error walk_error_kind(const struct walk *w)
     return redis_error_of(text);
 }
 
+/* A part of it is on another node, which a node that was promoted meanwhile does not know. */
+static void report_half(const struct walk *w, struct span missing)
+{
+    struct finding f = {.check = "jobs", .queue = w->queue, .verdict = FAIL};
+    char fix[300];
+
+    snprintf(fix, sizeof fix,
+             "redis-cli --cluster fix HOST:PORT; if no slot was being moved, lapse doctor %s "
+             "--repair --half",
+             w->queue);
+    f.fix = fix;
+    report(w->d, f, "a part of it is on another node: missing here is %s", printable(missing.at));
+}
+
 static void report_error(const struct walk *w, const char *found)
 {
     struct finding f = {.check = "jobs", .queue = w->queue, .verdict = FAIL};
@@ -323,10 +337,13 @@ static void report_queue(const struct walk *w)
     struct finding f = {.check = "jobs", .queue = w->queue};
     char found[1600];
     char fix[200];
+    struct span error = span_of(w->error);
     int64_t broken = describe_defects(w, found, sizeof found);
 
     f.fix = fix;
-    if (*w->error) {
+    if (span_skip(&error, "LAPSE EHALF ")) {
+        report_half(w, error);
+    } else if (*w->error) {
         report_error(w, found);
     } else if (broken > 0 && d->repair) {
         f.verdict = WARN;
@@ -356,7 +373,7 @@ static void check_queue_jobs(struct doctor *d, const char *queue)
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
     keys_none(w.none_key, span_of(w.due_key));
-    snprintf(w.db, sizeof w.db, "%d", d->redis.db);
+    snprintf(w.db, sizeof w.db, "%d%s", d->redis.db, d->is_cluster && !d->half ? " cluster" : "");
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !walk_failed(&w); i++) {
         walk_key(&w, parts[i]);

@@ -63,6 +63,7 @@ static void check_version(struct doctor *d)
     struct server_version v;
 
     read_version(d, &v);
+    d->is_cluster = strcmp(v.mode, "cluster") == 0;
     const char *own = printable(v.own);
 
     if (!*v.redis) {
@@ -72,7 +73,7 @@ static void check_version(struct doctor *d)
         f.verdict = FAIL;
         f.fix = "upgrade to Redis 7.0 or later, or to Valkey";
         report(d, f, "%s %s is too old: lapse needs 7.0 or later", v.kind, own);
-    } else if (strcmp(v.mode, "cluster") == 0) {
+    } else if (d->is_cluster) {
         f.verdict = WARN;
         report(d, f, "%s %s, a cluster: only queues whose slot this node owns can be used", v.kind,
                own);
