@@ -335,8 +335,7 @@ void cluster_move_end(const struct cluster *c, int slot, int to)
 void cluster_move(const struct cluster *c, int slot, int to)
 {
     cluster_move_begin(c, slot, to);
-    while (cluster_move_keys(c, slot, to, 100) > 0) {
-    }
+    while (cluster_move_keys(c, slot, to, 100) > 0) {}
     cluster_move_end(c, slot, to);
 }
 

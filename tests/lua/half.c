@@ -60,8 +60,7 @@ Test(half, is_refused_by_a_node_that_does_not_know_of_the_move)
     cluster_move_begin(c, slot, to);
     redis_do(c->nodes[from].server, "MIGRATE 127.0.0.1 %d lapse:{q}:jobs 0 60000", target->port);
     cr_assert(answers(c->nodes[from].server, "depth", "-TRYAGAIN"));
-    while (redis_int(c->nodes[from].server, "WAIT 1 1000") < 1) {
-    }
+    while (redis_int(c->nodes[from].server, "WAIT 1 1000") < 1) {}
     server_kill9(c->nodes[from].server);
 
     struct server *third = c->nodes[(from + 2) % 3].server;
