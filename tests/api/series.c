@@ -112,6 +112,53 @@ Test(series, runs_each_stage_at_its_distance_though_one_fails)
     flow_end(f, "q");
 }
 
+struct stages_run {
+    struct flow_handler w;
+    int64_t due_ms[5]; /* of the first try */
+    unsigned tries[5];
+};
+
+static void on_stage(struct lapse *l, struct lapse_job *job, void *arg)
+{
+    struct stages_run *run = arg;
+    unsigned stage = lapse_job_stage(job);
+
+    (void)l;
+    run->tries[stage] = lapse_job_try(job);
+    if (lapse_job_try(job) == 1) {
+        run->due_ms[stage] = lapse_job_due_ms(job);
+    }
+    if (stage == 2) {
+        lapse_retry(job, 20, "no", flow_on_settled, &run->w);
+    } else {
+        lapse_done(job, flow_on_settled, &run->w);
+    }
+}
+
+Test(series, has_its_third_and_fourth_stage_while_the_second_fails_again_and_again)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct stages_run run = {.w.f = f};
+    struct lapse_series s = stages();
+    struct flow_job made;
+    struct flow_job left;
+
+    cr_assert_eq(lapse_listen(f->l, "q", NULL, on_stage, &run), 0);
+    cr_assert_eq(schedule(f, "a", 20, &s, &made), 0);
+    flow_until(f, run.tries[4] == 1 && run.tries[2] >= 3);
+    for (unsigned i = 1; i <= 4; i++) {
+        cr_assert_eq(run.due_ms[i], made.due_ms + (i > 1 ? delayq_ms[i - 2] : 0));
+    }
+    cr_assert(run.tries[1] == 1 && run.tries[3] == 1);
+
+    cr_assert_eq(lapse_unlisten(f->l, "q"), 0);
+    flow_poll(f, flow_count(f, "q", "due") == 1 && flow_count(f, "q", "run") == 0);
+    cr_assert_eq(flow_list(f, "q", LAPSE_WAITING, 9, &left, 1), 1);
+    cr_assert_eq(strncmp(left.id, "a~", 2), 0);
+    cr_assert_eq(flow_cancel(f, "q", left.id, NULL), 0);
+    flow_end(f, "q");
+}
+
 /* It is a job like any other, under its own id. */
 Test(series, of_a_run_that_is_given_back_runs_the_same_job_again)
 {
@@ -319,6 +366,56 @@ Test(series, is_cancelled_with_its_jobs_that_wait)
     flow_poll(f, flow_count(f, "q", "run") == 0);
     cr_assert_eq(flow_count(f, "q", "due"), 0);
     flow_end(f, "q");
+}
+
+/* Four stages, of which so many are 10 ms apart, and the others an hour later. */
+static void schedule_apart(struct flow *f, unsigned n)
+{
+    int64_t after_ms[3];
+    struct lapse_series s = {.size = sizeof s, .stages_ms = after_ms, .n_stages = 3};
+
+    for (unsigned i = 0; i < 3; i++) {
+        after_ms[i] = 10 * (i + 1) + (i + 1 < n ? 0 : HOUR);
+    }
+    cr_assert_eq(schedule(f, "a", 0, &s, NULL), 0);
+}
+
+Test(series, is_cancelled_between_any_two_stages)
+{
+    for (unsigned n = 1; n < 4; n++) {
+        struct flow *f = flow_start(FLOW_FULL);
+        struct moments m = {.w.f = f};
+
+        listen(f, &m);
+        schedule_apart(f, n);
+        flow_until(f, m.w.settled == n);
+        cr_assert_eq(flow_cancel(f, "q", "a", NULL), 0);
+        cr_assert_eq(redis_int(f->server, "EXISTS lapse:{q}:due lapse:{q}:jobs lapse:{q}:index"),
+                     0);
+        flow_each_once(&m.w, n);
+        flow_end(f, "q");
+    }
+}
+
+Test(series, keeps_its_distances_where_it_is_rescheduled_between_any_two_stages)
+{
+    for (unsigned n = 1; n < 4; n++) {
+        struct flow *f = flow_start(FLOW_FULL);
+        struct moments m = {.w.f = f};
+        struct flow_job moved;
+
+        listen(f, &m);
+        schedule_apart(f, n);
+        flow_until(f, m.w.settled == n);
+        cr_assert_eq(flow_reschedule(f, "q", "a", lapse_in(20), &moved), 0);
+        flow_until(f, m.w.settled == 4);
+        for (unsigned i = n; i < 4; i++) {
+            cr_assert_eq(m.stage[i], i + 1);
+            cr_assert_eq(m.w.runs[i].job.due_ms, moved.due_ms + 10 * (i - n));
+        }
+        flow_each_once(&m.w, 4);
+        flow_end(f, "q");
+    }
 }
 
 Test(series, that_is_cancelled_asks_its_runs_to_stop_if_that_is_wanted)
