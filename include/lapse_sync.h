@@ -202,6 +202,8 @@ LAPSE_API int lapse_sync_on_event(struct lapse_sync *s, lapse_sync_event_fn *fn,
 
 /* ---- statistics and health ---- */
 LAPSE_API int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size);
+LAPSE_API int lapse_sync_lateness(struct lapse_sync *s, enum lapse_via via,
+                                  struct lapse_histogram *out);
 
 typedef void lapse_sync_health_fn(struct lapse_sync *s, const struct lapse_health *h, void *arg);
 

@@ -250,6 +250,24 @@ void lapse_stats(const struct lapse *l, struct lapse_stats *out, size_t size)
     memcpy(out, &l->context.stats, size < sizeof *out ? size : sizeof *out);
 }
 
+int lapse_lateness(const struct lapse *l, enum lapse_via via, struct lapse_histogram *out)
+{
+    struct lapse_histogram all = {0};
+
+    if (!l || !out || (unsigned)via >= VIAS) {
+        return LAPSE_EINVAL;
+    }
+
+    for (unsigned i = 1; i < VIAS; i++) {
+        if (!via || i == (unsigned)via) {
+            histogram_merge(&all, &l->context.late[i]);
+        }
+    }
+
+    *out = all;
+    return 0;
+}
+
 void lapse_on_health(struct lapse *l, lapse_health_fn *fn, void *arg)
 {
     l->context.health.fn = fn;

@@ -3,6 +3,7 @@
 #define LAPSE_CONTEXT_H
 #include "base/clock.h"
 #include "base/health.h"
+#include "base/histogram.h"
 #include "base/log.h"
 #include "base/timer.h"
 
@@ -13,8 +14,9 @@ struct context {
     struct log log;
     struct health health;
     struct lapse_stats stats;
-    struct lapse *handle;     /* for the user's callbacks */
-    lapse_event_fn *on_event; /* NULL: nobody wants to hear */
+    struct lapse_histogram late[VIAS]; /* of the jobs that were claimed */
+    struct lapse *handle;              /* for the user's callbacks */
+    lapse_event_fn *on_event;          /* NULL: nobody wants to hear */
     void *on_event_arg;
 };
 

@@ -5,11 +5,19 @@
 #include "listen/delivery.h"
 #include "listen/told.h"
 
-static void delivery_count(struct delivery *d, enum lapse_via via)
+static int64_t lateness_us(const struct job_row *row)
+{
+    struct attempt attempt;
+
+    return attempt_decode(&attempt, row->attempt) ? attempt.claimed_us - attempt.due_ms * 1000 : 0;
+}
+
+static void delivery_count(struct delivery *d, enum lapse_via via, int64_t late_us)
 {
     struct lapse_stats *stats = &d->context->stats;
 
     stats->claimed++;
+    histogram_add(&d->context->late[via], late_us);
     switch (via) {
     case LAPSE_VIA_EVENT: stats->via_event++; break;
     case LAPSE_VIA_NOTICE: stats->via_notice++; break;
@@ -47,7 +55,7 @@ static int delivery_take_job(struct delivery *d, const struct claim *c, const st
     }
 
     share_hold(d->share);
-    delivery_count(d, spec.via);
+    delivery_count(d, spec.via, lateness_us(row));
     d->has_priorities = d->has_priorities || job_row_priority(row) > 0;
     if (p) {
         p->n_got++;

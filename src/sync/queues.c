@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_adopt(), lapse_sync_depth(),
- * lapse_sync_stats(), lapse_sync_on_health(), lapse_sync_on_event(). */
+ * lapse_sync_stats(), lapse_sync_lateness(), lapse_sync_on_health(), lapse_sync_on_event(). */
 #include "sync/call.h"
 
 /* ---- list ---- */
@@ -172,6 +172,25 @@ int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size)
 {
     struct stats_args args = {.out = out, .size = size};
     return out ? call_run(s, stats_ask, &args, 0, NULL) : LAPSE_EINVAL;
+}
+
+struct lateness_args {
+    enum lapse_via via;
+    struct lapse_histogram *out;
+};
+
+static int lateness_ask(struct call *c)
+{
+    const struct lateness_args *a = c->args;
+    int err = lapse_lateness(c->sync->handle, a->via, a->out);
+
+    return err ? err : CALL_OVER;
+}
+
+int lapse_sync_lateness(struct lapse_sync *s, enum lapse_via via, struct lapse_histogram *out)
+{
+    struct lateness_args args = {.via = via, .out = out};
+    return call_run(s, lateness_ask, &args, 0, NULL);
 }
 
 /* ---- health ---- */

@@ -313,6 +313,12 @@ static void stats(struct scene *x)
     lapse_stats(x->l, &s, sizeof s);
 }
 
+static void lateness(struct scene *x)
+{
+    struct lapse_histogram h;
+    cr_assert_eq(lapse_lateness(x->l, 0, &h), 0);
+}
+
 static void options(struct scene *x)
 {
     struct lapse_options o = lapse_options_init();
@@ -447,6 +453,7 @@ static const struct call calls[] = {
     ROW(dup_job),
     ROW(done_untold),
     ROW(stats),
+    ROW(lateness),
     ROW(options),
     ROW(open_another),
     ROW(close_at_once),

@@ -275,3 +275,48 @@ Test(stats, reconnects_of_either_connection)
     flow_until(f, w.settled == 2);
     flow_end(f, "q");
 }
+
+/* ---- lateness ---- */
+Test(stats, lateness_is_that_of_each_claim_by_its_hint)
+{
+    struct flow *f = flow_start(FLOW_NO_EVENTS);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct lapse_histogram late[LAPSE_VIA_ASKED + 1];
+    struct lapse_histogram want = {0};
+
+    for (int i = 0; i < 9; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, i % 3 ? 20 : 0, NULL), 0);
+    }
+    flow_listen(f, "q", &w);
+    flow_until(f, w.settled == 9);
+
+    for (unsigned via = 0; via <= LAPSE_VIA_ASKED; via++) {
+        cr_assert_eq(lapse_lateness(f->l, (enum lapse_via)via, &late[via]), 0);
+    }
+    for (size_t i = 0; i < w.n_runs; i++) {
+        const struct flow_job *j = &w.runs[i].job;
+        want.sum_us += (uint64_t)(j->claimed_us - j->due_ms * 1000);
+        want.n++;
+    }
+    cr_assert(late[0].n == want.n && late[0].sum_us == want.sum_us);
+
+    struct lapse_stats s = flow_stats(f->l);
+    cr_assert_eq(late[LAPSE_VIA_ALARM].n, s.via_alarm);
+    cr_assert_eq(late[LAPSE_VIA_SWEEP].n, s.via_sweep);
+    cr_assert_eq(late[LAPSE_VIA_TOUCH].n, s.via_touch);
+    cr_assert_eq(late[LAPSE_VIA_ALARM].n + late[LAPSE_VIA_SWEEP].n + late[LAPSE_VIA_TOUCH].n, 9);
+    flow_end(f, "q");
+}
+
+Test(stats, lateness_of_no_hint_that_there_is_is_einval)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_histogram h = {.n = 7};
+
+    cr_assert_eq(lapse_lateness(f->l, (enum lapse_via)(LAPSE_VIA_ASKED + 1), &h), LAPSE_EINVAL);
+    cr_assert_eq(lapse_lateness(f->l, (enum lapse_via) - 1, &h), LAPSE_EINVAL);
+    cr_assert_eq(lapse_lateness(f->l, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_lateness(NULL, 0, &h), LAPSE_EINVAL);
+    cr_assert_eq(h.n, 7, "nothing has changed");
+    flow_end(f);
+}

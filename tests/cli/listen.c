@@ -394,7 +394,8 @@ Test(listen, prints_its_statistics_on_usr1)
     until_out(p, "\n");
     until_depth(s, "q", "run", 0);
     proc_signal(p, SIGUSR1);
-    until_err(p, "claimed 1");
+    until_err(p, ": 1 job, p50 ");
+    cr_assert(strstr(p->err, "claimed 1") && strstr(p->err, "late by "), "%s", p->err);
     proc_signal(p, SIGTERM);
     expect(p, 0, NULL, "running here ");
     server_stop(s);

@@ -177,6 +177,7 @@ Test(calls, what_is_not_allowed_is_einval_and_changes_nothing)
     cr_assert_eq(lapse_sync_depth(w.s, "q", 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_depth(w.s, NULL, 0, &d), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_stats(w.s, NULL, 8), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_lateness(w.s, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_done(w.s, NULL, 0), LAPSE_EINVAL);
     cr_assert_eq(depth_of(w.s, "q").waiting, 0);
     waiting_end(&w, "q");
@@ -246,6 +247,14 @@ Test(calls, statistics_are_those_of_the_handle)
     cr_assert_eq(schedule(w.s, "a", HOUR), 0);
     cr_assert_eq(schedule(w.s, "b", HOUR), 0);
     cr_assert_eq(stats_of(w.s).scheduled, 2);
+
+    struct lapse_sync_jobs jobs;
+    struct lapse_histogram late;
+    cr_assert_eq(schedule(w.s, "c", 0), 0);
+    cr_assert_eq(lapse_sync_claim(w.s, "q", 1, 60000, 0, &jobs), 0);
+    cr_assert_eq(lapse_sync_lateness(w.s, LAPSE_VIA_ASKED, &late), 0);
+    cr_assert_eq(late.n, 1);
+    cr_assert_eq(lapse_sync_done(w.s, jobs.jobs[0], 0), 0);
     waiting_end(&w, "q");
 }
 

@@ -266,13 +266,23 @@ static void register_functions(struct lapse *l)
     expect(lapse_calendar(l, "never", never, NULL), 0);
 }
 
+static void use_statistics(struct lapse *l)
+{
+    struct lapse_stats stats;
+    struct lapse_histogram late;
+
+    lapse_stats(l, &stats, sizeof stats);
+    expect(stats.done == 0, 1);
+    expect(lapse_lateness(l, LAPSE_VIA_TOUCH, &late), 0);
+    expect(lapse_quantile_us(&late, 0.99) == 0 && lapse_bucket_us(0) == 100, 1);
+}
+
 int main(void)
 {
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
     struct lapse_options o = lapse_options_init();
     struct lapse_spec s = lapse_spec_init();
     struct lapse_listen_options h = {sizeof h, 4, 6, 1};
-    struct lapse_stats stats;
     struct lapse *l = NULL;
     struct lapse *other = NULL;
 
@@ -310,8 +320,7 @@ int main(void)
     expect(lapse_cancel(l, "", "o-1", 0, on_answer, &answered), LAPSE_EINVAL);
     expect(answered, 0);
 
-    lapse_stats(l, &stats, sizeof stats);
-    expect(stats.done == 0, 1);
+    use_statistics(l);
     expect(lapse_outcome_unknown(LAPSE_ELOST) && !lapse_outcome_unknown(LAPSE_EDOWN), 1);
     expect(strcmp(lapse_version(), LAPSE_VERSION), 0);
     expect(lapse_strerror(LAPSE_EBUSY)[0] != 0 && lapse_strerror(12345)[0] != 0, 1);

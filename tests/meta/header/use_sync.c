@@ -109,6 +109,7 @@ int main(void)
     struct lapse_sync_jobs jobs;
     struct lapse_depth depth;
     struct lapse_stats stats;
+    struct lapse_histogram late;
     struct lapse_job *job = NULL;
     struct lapse_settlement how;
     struct lapse_sync *s = NULL;
@@ -147,6 +148,7 @@ int main(void)
     EXPECT(lapse_sync_done(s, NULL, 0), LAPSE_EINVAL);
     EXPECT(lapse_sync_forget(s, NULL), LAPSE_EINVAL);
     EXPECT(lapse_sync_stats(s, &stats, sizeof stats), 0);
+    EXPECT(lapse_sync_lateness(s, LAPSE_VIA_TOUCH, &late), 0);
     jobs.n = 0;
     lapse_sync_free_jobs(&jobs);
     lapse_sync_free(job);

@@ -61,7 +61,7 @@ const char *catch_up_name(enum lapse_catch_up catch_up)
     }
 }
 
-static const char *via_name(enum lapse_via via)
+const char *via_name(enum lapse_via via)
 {
     switch (via) {
     case LAPSE_VIA_EVENT: return "event";

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 const char *state_name(enum lapse_state state);
+const char *via_name(enum lapse_via via);
 const char *catch_up_name(enum lapse_catch_up catch_up);
 
 enum print_parts {

@@ -11,6 +11,7 @@
  * others. */
 #include "listen/listen.h"
 #include "cli/message.h"
+#include "cli/print.h"
 #include "cli/stdout.h"
 #include "cli/values.h"
 #include "listen/spawn.h"
@@ -199,6 +200,20 @@ static void on_listen_watch(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 /* ---- statistics ---- */
+static void print_lateness(const struct lapse *l)
+{
+    struct lapse_histogram h;
+
+    for (int via = LAPSE_VIA_EVENT; lapse_lateness(l, (enum lapse_via)via, &h) == 0; via++) {
+        if (h.n) {
+            message_print("late by %s: %" PRIu64 " job%s, p50 %g ms, p99 %g ms, max %g ms",
+                          via_name((enum lapse_via)via), h.n, h.n == 1 ? "" : "s",
+                          (double)lapse_quantile_us(&h, 0.5) / 1000,
+                          (double)lapse_quantile_us(&h, 0.99) / 1000, (double)h.max_us / 1000);
+        }
+    }
+}
+
 static void print_stats(struct listen *in)
 {
     struct lapse_stats s;
@@ -214,6 +229,7 @@ static void print_stats(struct listen *in)
 #undef LAPSE_X
 
     message_print("%s; running here %u", line, in->n_running);
+    print_lateness(in->c.l);
 }
 
 static void on_listen_end(struct client *c)
