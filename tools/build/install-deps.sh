@@ -11,6 +11,7 @@ for group in "$@"; do
     test) want="$want g++ openssl stunnel4 libcriterion-dev libjansson-dev" ;;
     node) command -v npm >/dev/null || want="$want nodejs npm" ;;
     fault) want="$want strace iproute2 iptables" ;;
+    model) want="$want spin" ;;
     coverage) want="$want gcovr" ;;
     valgrind) want="$want valgrind" ;;
     bench)

@@ -129,6 +129,9 @@ test-valgrind:  ## run the unit tests, and some of api and cli, under valgrind; 
 	@$(DEPS) build run test valgrind
 	$(again) all $(TESTS)
 	@VALGRIND=1 tests/run.sh $(BUILD) unit 'api=$(VALGRIND_API)' 'cli=$(VALGRIND_CLI)'
+model:  ## check the models of the protocol with spin, whole and without each guard; QUICK=1 takes half a minute
+	@$(DEPS) build model
+	@mkdir -p $(BUILD) && tests/model/run.sh $(BUILD)
 test-tsan:  ## run the programs with threads under ThreadSanitizer; any report fails
 	@$(DEPS) build run
 	$(again) BUILD=$(BUILD)/tsan SAN=thread run-threads
