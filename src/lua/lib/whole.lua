@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: MIT
--- Is all of the queue on this node? It is asked in a cluster alone, where ARGV[1] ends with `cluster`,
--- so it costs nothing elsewhere.
+-- Is all of the queue on this node? It is asked in a cluster alone, where ARGV[1] ends with
+-- `cluster`, so it costs nothing elsewhere.
 --
 -- While a slot moves, KEYS[2] keeps scripts from starting. A replica that is promoted in the middle
 -- of a move may not know of it, and starts them on what had not gone: claim would throw away due
 -- jobs without a record, schedule would make a new hash of records, and the move could not be
 -- finished. Each record is in one of four sets, so what is missing shows by the sizes. Of a key
--- that most queues have not (next, report, errors, index, conf) nothing says that it should be there.
+-- that most queues have not (next, report, errors, index, conf) nothing says that it should be
+-- there.
 
 -- The scripts of no queue have one key.
 local IN_CLUSTER = #KEYS == 2 and string.find(ARGV[1], ' cluster', 1, true)
