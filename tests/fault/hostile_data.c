@@ -3,8 +3,9 @@
  * LAPSE_SEED.
  *
  * A round breaks some jobs of queue h in one to three ways each, while its listener runs, and adds
- * healthy ones. What is broken must be dead with its reason, or gone, or run; what is healthy runs
- * once; every call answers. In some rounds a key of the whole queue is replaced too: then that
+ * healthy ones. Half of them ask for more than a body (record and attempt of form 2), and the index
+ * has entries of them, and of nothing. What is broken must be dead with its reason, or gone, or run;
+ * what is healthy runs once; every call answers. In some rounds a key of the whole queue is replaced too: then that
  * queue waits until it is mended, and queue o goes on. */
 #include "handler.h"
 #include "fault.h"
@@ -26,6 +27,7 @@ static uint64_t random_number(uint64_t below)
 struct victim {
     char *id, *record, *held; /* NULL: none */
     size_t id_len, record_len, held_len;
+    bool asks_more;
     bool in[3];        /* due, run, dead */
     const char *score; /* in all of them */
 };
@@ -102,6 +104,38 @@ static void break_id(struct victim *v, long i)
     }
 }
 
+/* One of the attributes of a record as some_record() makes it: its letter, its length, its value;
+ * or there it is once more. */
+static void break_attribute(struct victim *v)
+{
+    static const char letters[] = "CGKLOQRSTUXbehmrx";
+    char twice[512];
+    size_t at = 6;
+
+    if (!v->record || v->record_len < 12 || *v->record != 2 || v->record[1] != 7) {
+        return;
+    }
+    for (uint64_t n = random_number(4); n; n--) {
+        size_t next = at + 2 + (unsigned char)v->record[at + 1];
+        at = next + 6 < v->record_len ? next : at; /* behind the last one is the body */
+    }
+
+    size_t len = 2 + (size_t)(unsigned char)v->record[at + 1];
+    bool is_whole = at + len <= v->record_len && v->record_len + len <= sizeof twice;
+    switch (random_number(4)) {
+    case 0: v->record[at] = letters[random_number(sizeof letters - 1)]; break;
+    case 1: v->record[at + 1] = (char)(v->record[at + 1] + (random_number(2) ? 1 : -1)); break;
+    case 2: v->record[at + 2] = (char)random_number(256); break;
+    default:
+        if (is_whole) {
+            memcpy(twice, v->record, at + len);
+            memcpy(twice + at + len, v->record + at, v->record_len - at);
+            twice[5] += (char)len;
+            set_text(&v->record, &v->record_len, twice, v->record_len + len);
+        }
+    }
+}
+
 static void break_it(struct victim *v, long i)
 {
     static const char *const scores[] = {
@@ -114,9 +148,20 @@ static void break_it(struct victim *v, long i)
         "1 1 w 99999999999999999999999 99999999999999999999999 1 1 x",
         "1 1 w 1 10 1 1",
         "2 what is this",
-        "1 99999999999999999999 w 1 10 1 99999999999999999999 x"};
+        "1 99999999999999999999 w 1 10 1 99999999999999999999 x",
+        "2 1 w 1 10 1 1 , x",
+        "2 1 w 1 10 1 1 x",
+        "2 1 w 1 10 1 1 c=1,d=5,j=1 x",
+        "2 1 w 1 10 1 1 d=99999999999999999999 x",
+        "2 1 w 1 10 1 1 f=0,q=999,w=1 x",
+        "2 1 w 1 10 1 1 o=1,r=1,x=1,e=9 x",
+        "2 0 - 0 10 0 1 r=2,z=1,n=-1,n=1 x"};
     size_t which;
 
+    if (v->asks_more && random_number(2)) {
+        break_attribute(v);
+        return;
+    }
     switch (random_number(12)) {
     case 0: random_text(&v->record, &v->record_len, 40); break;
     case 1:
@@ -146,23 +191,80 @@ static void break_it(struct victim *v, long i)
     }
 }
 
+/* One that asks for more, all of which lets it run; its key is its own. Returns its length. */
+static size_t some_record(char *record, long i)
+{
+    static const char *const wishes[] = {
+        "K\00560000", "K\00660000b", "Q\1\7",  "T\1a",   "T\2bb",
+        "U",          "b\5l1,20",    "e\0015", "h\3a=b", "m\0150000000000000"};
+    size_t n = 6;
+
+    memcpy(record, "\2\7\3\1\1", 5); /* 3 tries, backoff 1 ms */
+    for (size_t w = 0; w < sizeof wishes / sizeof *wishes; w++) {
+        if (random_number(2)) {
+            continue;
+        }
+        size_t len = strlen(wishes[w]);
+        memcpy(record + n, wishes[w], len);
+        if (*wishes[w] == 'U') {
+            len += (size_t)sprintf(record + n + 2, "e%ld", i);
+            record[n + 1] = (char)(len++ - 1);
+        }
+        n += len;
+    }
+    record[5] = (char)(n - 6);
+    memcpy(record + n, "body", 4);
+    return n + 4;
+}
+
 static void victim_init(struct victim *v, long i)
 {
-    char text[96];
+    char text[128];
 
     *v = (struct victim){.score = "1000"};
     snprintf(text, sizeof text, "v%ld", i);
     set_text(&v->id, &v->id_len, text, strlen(text));
-    set_text(&v->record, &v->record_len, "\1\7\3\1\1body", 9); /* 3 tries, backoff 1 ms */
+    v->asks_more = random_number(2);
+    if (v->asks_more) {
+        size_t n = some_record(text, i);
+        set_text(&v->record, &v->record_len, text, n);
+    } else {
+        set_text(&v->record, &v->record_len, "\1\7\3\1\1body", 9); /* 3 tries, backoff 1 ms */
+    }
     v->in[random_number(2)] = true;
     if (v->in[1] || random_number(2)) {
-        snprintf(text, sizeof text, "1 %ld w:1/2 1 3 1790000000000000 1790000000000 so so", i);
+        snprintf(text, sizeof text, "%s %ld w:1/2 1 3 1790000000000000 1790000000000 %sso so",
+                 v->asks_more ? "2" : "1", i, v->asks_more ? "q=7,r=0,x=1 " : "");
         set_text(&v->held, &v->held_len, text, strlen(text));
     }
 
     for (uint64_t n = 1 + random_number(3); n; n--) {
         break_it(v, i);
     }
+}
+
+/* What leads to it, or says so; and what should stand beside an attempt alone. */
+static void put_beside(struct flow *f, const struct victim *v)
+{
+    static const char *const entries[] = {"t a ", "t bb ", "t ", "u e", "u e1 ",
+                                          "s a ", "r ",    "",   "x "};
+    static const char *const hashes[] = {"next", "report", "errors"};
+    char *noise = NULL;
+    size_t len;
+
+    if (random_number(2)) {
+        const char *entry = entries[random_number(sizeof entries / sizeof *entries)];
+        redis_do(f->server, "ZADD lapse:{h}:index 0 %s%b", entry, v->id, v->id_len);
+    }
+    random_text(&noise, &len, 40);
+    if (random_number(4) == 0) {
+        redis_do(f->server, "ZADD lapse:{h}:index %d %b", (int)random_number(3) - 1, noise, len);
+    }
+    if (random_number(4) == 0) {
+        redis_do(f->server, "HSET lapse:{h}:%s %b %b", hashes[random_number(3)], v->id, v->id_len,
+                 noise, len);
+    }
+    free(noise);
 }
 
 static void put(struct flow *f, const struct victim *v)
@@ -185,6 +287,7 @@ static void put(struct flow *f, const struct victim *v)
             redis_cmd(f->server, kinds[random_number(4)], "lapse:{h}:t:", v->id, v->id_len));
     }
 
+    put_beside(f, v);
     for (int k = 0; k < 3; k++) {
         if (v->in[k]) {
             redis_do(f->server, "ZADD lapse:{h}:%s %s %b", sets[k], v->score, v->id, v->id_len);
@@ -200,43 +303,125 @@ static void victim_free(struct victim *v)
 }
 
 /* ---- what must have become of it ---- */
-static bool id_ok(const struct victim *v)
+static bool are_letters(const char *text, size_t len)
 {
-    for (size_t i = 0; i < v->id_len; i++) {
-        if (v->id[i] <= ' ' || v->id[i] > '~' || v->id[i] == '{' || v->id[i] == '}') {
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] <= ' ' || text[i] > '~' || text[i] == '{' || text[i] == '}') {
             return false;
         }
     }
-    return v->id_len >= 1 && v->id_len <= 255;
+    return len > 0;
+}
+
+static bool id_ok(const struct victim *v)
+{
+    return v->id_len <= 255 && are_letters(v->id, v->id_len);
+}
+
+/* What an attribute makes of its record. ODD: whether the job runs is for the scripts to say. */
+enum reads { UNREADABLE, READABLE, ODD };
+
+static enum reads attribute_reads(char letter, const char *value, size_t len, int n_of_it)
+{
+    size_t n_digits = 0;
+
+    switch (letter) {
+    case 'C':
+    case 'G':
+    case 'L':
+    case 'O':
+    case 'R':
+    case 'S': return ODD;
+    case 'K':
+        while (n_digits < len && value[n_digits] >= '0' && value[n_digits] <= '9') {
+            n_digits++;
+        }
+        bool is_rest = len == n_digits || (len == n_digits + 1 && value[n_digits] == 'b');
+        return n_digits && n_digits <= 12 && *value != '0' && is_rest && n_of_it == 1;
+    case 'Q': return len == 1 && *value && n_of_it == 1;
+    case 'T': return len <= 64 && are_letters(value, len) && n_of_it <= 8;
+    case 'U':
+        return len >= 2 && len <= 256 && (*value == 'e' || *value == 's') &&
+               are_letters(value + 1, len - 1) && n_of_it == 1;
+    default: return letter >= 'a' ? READABLE : UNREADABLE;
+    }
+}
+
+static enum reads attributes_read(const char *at, const char *end)
+{
+    enum reads all = READABLE;
+    int n_of_it = 0;
+    char last = 0;
+
+    while (at < end) {
+        char letter = *at++;
+        bool is_letter = (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
+        if (!is_letter || letter < last || at == end) {
+            return UNREADABLE;
+        }
+
+        size_t len = (unsigned char)*at++;
+        if (len >= 128) {
+            if (at == end) {
+                return UNREADABLE;
+            }
+            len = len - 128 + (size_t)(unsigned char)*at++ * 128;
+        }
+        if (len > (size_t)(end - at)) {
+            return UNREADABLE;
+        }
+
+        n_of_it = letter == last ? n_of_it + 1 : 1;
+        last = letter;
+        enum reads one = attribute_reads(letter, at, len, n_of_it);
+        if (one == UNREADABLE) {
+            return UNREADABLE;
+        }
+        all = one == ODD ? ODD : all;
+        at += len;
+    }
+    return all;
 }
 
 /* By the drawing in src/lua/README.md, not by the code. */
-static bool readable(const struct victim *v)
+static enum reads record_reads(const struct victim *v)
 {
     const unsigned char *r = (const unsigned char *)v->record;
+    uint64_t number[4] = {10, 0, 0, 0}; /* the last are the bytes of the attributes */
     size_t at = 2;
-    uint64_t tries = 10;
 
-    if (v->record_len < 2 || r[0] != 1 || r[1] > 7) {
-        return false;
+    if (v->record_len < 2 || r[0] < 1 || r[0] > 2 || r[1] > 7) {
+        return UNREADABLE;
     }
 
-    for (int bit = 0; bit < 3; bit++) {
+    int flags = r[0] == 2 ? r[1] | 8 : r[1];
+    for (int bit = 0; bit < 4; bit++) {
         uint64_t value = 0;
         int n = 0;
-        if (!(r[1] & 1 << bit)) {
+        if (!(flags & 1 << bit)) {
             continue;
         }
         do {
             if (at == v->record_len || n == 7) {
-                return false;
+                return UNREADABLE;
             }
             value |= (uint64_t)(r[at] & 127) << 7 * n++;
         } while (r[at++] >= 128);
-        tries = bit ? tries : value;
+        number[bit] = value;
     }
 
-    return tries >= 1 && tries <= 4294967295 && v->record_len - at <= BIG;
+    bool is_cut = number[3] > 4096 || number[3] > v->record_len - at;
+    bool is_wrong = number[0] < 1 || number[0] > 4294967295;
+    if (is_cut || is_wrong || v->record_len - at - number[3] > BIG) {
+        return UNREADABLE;
+    }
+    return attributes_read(v->record + at, v->record + at + number[3]);
+}
+
+/* Does its attempt, which was broken, say something that may end it? */
+static bool is_marked(const struct victim *v)
+{
+    return v->held && *v->held == '2' && !strstr(v->held, " q=7,r=0,x=1 so so");
 }
 
 static bool is_in(struct flow *f, const char *set, const struct victim *v)
@@ -247,7 +432,7 @@ static bool is_in(struct flow *f, const char *set, const struct victim *v)
     return in;
 }
 
-enum fate { RAN, USED_UP, QUARANTINED, GONE, LEFT, FATES };
+enum fate { RAN, USED_UP, QUARANTINED, GONE, LEFT, AS_IT_SAID, FATES };
 static long fates[FATES];
 
 static enum fate fate(struct flow *f, const struct flow_handler *w, size_t from,
@@ -267,7 +452,12 @@ static enum fate fate(struct flow *f, const struct flow_handler *w, size_t from,
         return GONE;
     }
 
-    if (readable(v) && id_ok(v)) {
+    enum reads reads = record_reads(v);
+    if (is_marked(v) || reads == ODD) {
+        return AS_IT_SAID; /* it is not due still, and does not run */
+    }
+
+    if (reads == READABLE && id_ok(v)) {
         for (size_t i = from; i < w->n_runs; i++) {
             if (strcmp(w->runs[i].job.id, v->id) == 0) {
                 return RAN;
@@ -328,7 +518,8 @@ static void until_settled(struct flow *f)
 
 static void ask_about(struct flow *f, const struct victim *v)
 {
-    static const unsigned fine = 1u | 1u << -LAPSE_ENOENT | 1u << -LAPSE_EDATA | 1u << -LAPSE_EBUSY;
+    static const unsigned fine =
+        1u | 1u << -LAPSE_ENOENT | 1u << -LAPSE_EDATA | 1u << -LAPSE_EBUSY | 1u << -LAPSE_EENDED;
     int err[3] = {flow_get(f, "h", v->id, NULL), 0, 0};
 
     err[1] = random_number(2) ? flow_reschedule(f, "h", v->id, lapse_in(HOUR), NULL) : 0;
@@ -338,7 +529,7 @@ static void ask_about(struct flow *f, const struct victim *v)
                   lapse_strerror(err[i]));
     }
 
-    cr_assert(err[2] == LAPSE_EBUSY ||
+    cr_assert(err[2] == LAPSE_EBUSY || is_in(f, "kept", v) ||
                   redis_int(f->server, "HEXISTS lapse:{h}:jobs %s", v->id) == 0,
               "%s: cancel said %s, and its record of %zu bytes is there still; in %d %d %d", v->id,
               lapse_strerror(err[2]), v->record_len, v->in[0], v->in[1], v->in[2]);
@@ -364,7 +555,7 @@ static void round_of_jobs(struct flow *f, struct flow_handler *w, long round)
 
     healthy(f, w, "h", round);
     until_settled(f);
-    for (int s = LAPSE_WAITING; s <= LAPSE_DEAD; s++) {
+    for (int s = LAPSE_WAITING; s <= LAPSE_KEPT; s++) {
         cr_assert_geq(flow_list(f, "h", (enum lapse_state)s, 7, page, sizeof page / sizeof *page),
                       0);
     }
@@ -374,6 +565,8 @@ static void round_of_jobs(struct flow *f, struct flow_handler *w, long round)
     for (int i = 0; i < VICTIMS; i++) {
         fates[fate(f, w, from, &v[i])]++;
     }
+    const struct lapse_where tagged = {.tag = "a", .reason = round % 2 ? "so" : NULL};
+    cr_assert_eq(flow_cancel_all(f, "h", tagged, NULL), 0);
 
     for (int i = 0; i < VICTIMS; i++) {
         if (id_ok(&v[i])) {
@@ -389,8 +582,8 @@ static void round_of_jobs(struct flow *f, struct flow_handler *w, long round)
 static void round_of_keys(struct flow *f, struct flow_handler *w, struct flow_handler *other,
                           long round)
 {
-    static const char *const keys[] = {"due", "run",       "dead", "jobs",  "attempts",
-                                       "seq", "listeners", "next", "errors"};
+    static const char *const keys[] = {"due",       "run",  "dead",   "jobs", "attempts", "seq",
+                                       "listeners", "next", "errors", "kept", "report",   "index"};
     static const char *const values[] = {"SET %s x",        "SET %s 1.5",          "SET %s -1",
                                          "SET %s 1e400",    "LPUSH %s x",          "SADD %s x",
                                          "HSET %s a b c d", "ZADD %s inf x -inf y"};
@@ -398,7 +591,7 @@ static void round_of_keys(struct flow *f, struct flow_handler *w, struct flow_ha
     struct flow_answer a = {.f = f};
     struct lapse_spec s = flow_job_spec("h", "kept", 0);
 
-    snprintf(key, sizeof key, "lapse:{h}:%s", keys[random_number(8)]);
+    snprintf(key, sizeof key, "lapse:{h}:%s", keys[random_number(sizeof keys / sizeof *keys)]);
     redis_do(f->server, "DEL %s", key);
     freeReplyObject(redis_cmd(f->server, values[random_number(8)], key));
     cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, &a), 0);
@@ -451,7 +644,8 @@ Test(f27, hostile_data_is_quarantined_and_counted_and_hurts_no_other_job, .timeo
     fault_row("F27", "hostile records, sets, ids and keys",
               "10,000 cases from a seed: no crash, quarantined and counted",
               "%ld broken jobs (%ld ran, %ld had used up their tries, %ld dead with their reason, "
-              "%ld gone, %ld left as they were), %ld broken keys; %ld healthy jobs ran once each",
+              "%ld gone, %ld as their marks said, %ld left as they were), %ld broken keys; %ld "
+              "healthy jobs ran once each",
               rounds * VICTIMS, fates[RAN], fates[USED_UP], fates[QUARANTINED], fates[GONE],
-              fates[LEFT], rounds / 4, (rounds + 2 * (rounds / 4)) * HEALTHY);
+              fates[AS_IT_SAID], fates[LEFT], rounds / 4, (rounds + 2 * (rounds / 4)) * HEALTHY);
 }
