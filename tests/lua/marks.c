@@ -368,6 +368,43 @@ Test(marks, of_one_that_is_killed_after_its_lease_are_taken_back)
     KEYS("dead r:T+1000 | jobs r=\\01\\01\\01body | attempts r=1 U+1 me 1 1 U T why | seq U+1");
 }
 
+/* Until when it may be put off is no mark. */
+Test(marks, of_one_that_waits_are_none_and_a_kill_takes_nothing_else_back)
+{
+    given("schedule", "0 a +50 5:100 " REC);
+    given("kill", "0 a why");
+    KEYS("dead a:T | jobs a=" REC " | attempts a=2 0 - 0 10 0 T+50 w=T+100 why");
+}
+
+Test(marks, one_that_waits_again_as_it_is_gets_no_record_that_was_left_behind)
+{
+    running_and("reschedule", "0 r +70 1");
+    ask("HSET s:{q}:next r %s", "\1\7stray");
+    given("fail", "0 me r U+1 why");
+    cr_assert_str_eq(ask("HGET s:{q}:jobs r")->str, "\1\1\1body");
+    ask("DEL s:{q}:next");
+    KEYS(WAITS);
+}
+
+Test(marks, of_a_job_that_cannot_have_been_scheduled_no_holder_is_told)
+{
+    ask("HSET s:{q}:jobs %s %s", "a b", "\1\7");
+    ask("HSET s:{q}:attempts %s %s", "a b", "1 5 me 1 10 5 5 ");
+    ask("ZADD s:{q}:run %lld %s", (long long)T + 1000, "a b");
+    RUN("cancel_all", "0 2 '' '' 0 100 '' 1", "[U 0 1 '']");
+    HEARD("");
+    ask("FLUSHALL");
+}
+
+Test(marks, the_end_of_a_plain_job_that_was_cancelled_reads_no_record)
+{
+    running_and("cancel", "0 r 1");
+    ask("CONFIG RESETSTAT");
+    given("retry", "0 me r U+1 5 why");
+    cr_assert_eq(calls("hget"), 0);
+    KEYS(GONE);
+}
+
 /* Since CONFIG RESETSTAT, within scripts. */
 static int commands(void)
 {
