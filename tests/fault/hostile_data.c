@@ -3,10 +3,10 @@
  * LAPSE_SEED.
  *
  * A round breaks some jobs of queue h in one to three ways each, while its listener runs, and adds
- * healthy ones. Half of them ask for more than a body (record and attempt of form 2), and the index
- * has entries of them, and of nothing. What is broken must be dead with its reason, or gone, or run;
- * what is healthy runs once; every call answers. In some rounds a key of the whole queue is replaced too: then that
- * queue waits until it is mended, and queue o goes on. */
+ * healthy ones. Half of them ask for more than a body (record and attempt of form 2), and the
+ * index has entries of them, and of nothing. What is broken must be dead with its reason, or gone,
+ * or run; what is healthy runs once; every call answers. In some rounds a key of the whole queue is
+ * replaced too: then that queue waits until it is mended, and queue o goes on. */
 #include "handler.h"
 #include "fault.h"
 #include <hiredis/hiredis.h>
@@ -233,8 +233,9 @@ static void victim_init(struct victim *v, long i)
     }
     v->in[random_number(2)] = true;
     if (v->in[1] || random_number(2)) {
-        snprintf(text, sizeof text, "%s %ld w:1/2 1 3 1790000000000000 1790000000000 %sso so",
-                 v->asks_more ? "2" : "1", i, v->asks_more ? "q=7,r=0,x=1 " : "");
+        const char *more = v->asks_more ? "q=7,r=0,x=1 " : "";
+        snprintf(text, sizeof text, "%d %ld w:1/2 1 3 1790000000000000 1790000000000 %sso so",
+                 1 + v->asks_more, i, more);
         set_text(&v->held, &v->held_len, text, strlen(text));
     }
 
