@@ -386,7 +386,7 @@ Test(marks, one_that_waits_again_as_it_is_gets_no_record_that_was_left_behind)
     KEYS(WAITS);
 }
 
-Test(marks, of_a_job_that_cannot_have_been_scheduled_no_holder_is_told)
+Test(marks, of_a_job_with_an_id_that_is_none_no_holder_hears)
 {
     ask("HSET s:{q}:jobs %s %s", "a b", "\1\7");
     ask("HSET s:{q}:attempts %s %s", "a b", "1 5 me 1 10 5 5 ");
