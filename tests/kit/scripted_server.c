@@ -3,6 +3,7 @@
 #include "child.h"
 #include "redis.h"
 #include "test.h"
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { FIRST_SCRIPT = 5, MAX_CONNS = 32, PIECE = 65536, MOST_ANSWER = 1 << 17 };
+enum { FIRST_SCRIPT = 5, MAX_CONNS = 32, PIECE = 65536, MOST_ANSWER = 1 << 17, SPECIAL = 4 };
 
 const char *const scripted_steps[SCRIPTED_STEPS] = {
     "AUTH", "SELECT", "PING",    "PSUBSCRIBE", "SUBSCRIBE", "schedule", "cancel", "reschedule",
@@ -37,8 +38,15 @@ bool scripted_step_is_script(int step)
     return step >= FIRST_SCRIPT;
 }
 
+/* A command that has an answer of its own. */
+struct special {
+    atomic_bool on;
+    char command[40], answer[600];
+};
+
 struct scripted_ctl {
-    atomic_int step, most_conns;
+    atomic_int step, most_conns, delay_ms;
+    struct special special[SPECIAL];
     atomic_long answered;
     char command[16]; /* is answered too */
     size_t len;
@@ -134,6 +142,27 @@ static bool is_command(const char *at, size_t len, const char *name)
     return text && *name && is_text(text, text_len, name, strlen(name));
 }
 
+/* The answer to a command that has one of its own; NULL: it has none. */
+static const char *special_answer(const struct scripted_ctl *ctl, const char *at, size_t len)
+{
+    for (int i = 0; i < SPECIAL; i++) {
+        const struct special *special = &ctl->special[i];
+        size_t name_len = strcspn(special->command, " ");
+        const char *rest = special->command + name_len;
+        size_t text_len;
+        const char *text = argument(at, len, 0, &text_len);
+
+        if (!special->on || !text || !is_text(text, text_len, special->command, name_len)) {
+            continue;
+        }
+        text = argument(at, len, 1, &text_len);
+        if (!*rest || (text && is_text(text, text_len, rest + 1, strlen(rest + 1)))) {
+            return special->answer;
+        }
+    }
+    return NULL;
+}
+
 /* ---- connections, in the child ---- */
 struct buffer {
     char *at;
@@ -198,9 +227,14 @@ static bool conn_command(struct scripted_ctl *ctl, struct conn *c, const char *a
 {
     int step = step_of(at, len);
     bool is_step = ctl->step == SCRIPTED_ANY || (step != SCRIPTED_NONE && step == ctl->step);
+    const char *special = special_answer(ctl, at, len);
 
-    if (is_step || is_command(at, len, ctl->command)) {
+    if (special || is_step || is_command(at, len, ctl->command)) {
+        poll(NULL, 0, ctl->delay_ms);
         atomic_fetch_add(&ctl->answered, 1);
+        if (special) {
+            return client_write(c->client, special, strlen(special));
+        }
         return client_write(c->client, ctl->answer, ctl->len);
     }
 
@@ -279,6 +313,7 @@ static void scripted_accept(int listener, const struct sockaddr_un *redis)
 struct duty {
     struct scripted_ctl *ctl;
     int listener;
+    int tcp;                  /* likewise; -1: none */
     struct sockaddr_un redis; /* no path: there is none */
 };
 
@@ -287,36 +322,53 @@ static void scripted_serve(void *arg)
     struct duty *d = arg;
 
     for (;;) {
-        struct pollfd fds[1 + 2 * MAX_CONNS];
+        struct pollfd fds[2 + 2 * MAX_CONNS];
+        struct pollfd *doors = &fds[(size_t)2 * MAX_CONNS];
         int n_conns = 0;
 
-        for (int i = 0; i < MAX_CONNS; i++) {
+        for (size_t i = 0; i < MAX_CONNS; i++) {
             const struct conn *c = &conns[i];
-            fds[1 + 2 * i] = (struct pollfd){c->used ? c->client : -1, POLLIN, 0};
-            fds[2 + 2 * i] = (struct pollfd){c->used ? c->redis : -1, POLLIN, 0};
+            fds[2 * i] = (struct pollfd){c->used ? c->client : -1, POLLIN, 0};
+            fds[2 * i + 1] = (struct pollfd){c->used ? c->redis : -1, POLLIN, 0};
             n_conns += c->used ? 1 : 0;
         }
-        fds[0] = (struct pollfd){n_conns < d->ctl->most_conns ? d->listener : -1, POLLIN, 0};
+        bool open = n_conns < d->ctl->most_conns;
+        doors[0] = (struct pollfd){open ? d->listener : -1, POLLIN, 0};
+        doors[1] = (struct pollfd){open ? d->tcp : -1, POLLIN, 0};
 
-        poll(fds, 1 + 2 * MAX_CONNS, -1);
+        poll(fds, 2 + 2 * MAX_CONNS, -1);
 
-        for (int i = 0; i < MAX_CONNS; i++) {
-            bool from_client = fds[1 + 2 * i].revents != 0;
-            bool from_redis = fds[2 + 2 * i].revents != 0;
+        for (size_t i = 0; i < MAX_CONNS; i++) {
+            bool from_client = fds[2 * i].revents != 0;
+            bool from_redis = fds[2 * i + 1].revents != 0;
             if ((from_client || from_redis) &&
                 !conn_serve(d->ctl, &conns[i], from_client, from_redis)) {
                 conn_drop(&conns[i]);
             }
         }
 
-        if (fds[0].revents) {
-            scripted_accept(d->listener, &d->redis);
+        for (int i = 0; i < 2; i++) {
+            if (doors[i].revents) {
+                scripted_accept(doors[i].fd, &d->redis);
+            }
         }
     }
 }
 
 /* ---- in the test ---- */
-static struct scripted_server *scripted_start(const char *redis)
+static int scripted_door(int *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    cr_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&at, len) && !listen(fd, 64) &&
+              !getsockname(fd, (struct sockaddr *)&at, &len));
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static struct scripted_server *scripted_start(const char *redis, bool tcp)
 {
     struct scripted_server *s = calloc(1, sizeof *s);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -334,10 +386,14 @@ static struct scripted_server *scripted_start(const char *redis)
     s->ctl->step = SCRIPTED_NONE;
     s->ctl->most_conns = MAX_CONNS;
 
-    struct duty duty = {.ctl = s->ctl, .listener = fd, .redis.sun_family = AF_UNIX};
+    struct duty duty = {.ctl = s->ctl, .listener = fd, .tcp = -1, .redis.sun_family = AF_UNIX};
     snprintf(duty.redis.sun_path, sizeof duty.redis.sun_path, "%s", redis);
-    s->pid = child_start(scripted_serve, &duty, (const int[]){fd, -1});
+    if (tcp) {
+        duty.tcp = scripted_door(&s->port);
+    }
+    s->pid = child_start(scripted_serve, &duty, (const int[]){fd, duty.tcp, -1});
     close(fd);
+    close(duty.tcp);
 
     return s;
 }
@@ -354,7 +410,15 @@ static void set_answer(struct scripted_server *s, int step, const void *bytes, s
 
 struct scripted_server *scripted_server_start(const void *answer, size_t len)
 {
-    struct scripted_server *s = scripted_start("");
+    struct scripted_server *s = scripted_start("", false);
+
+    set_answer(s, SCRIPTED_ANY, answer, len);
+    return s;
+}
+
+struct scripted_server *scripted_server_start_tcp(const void *answer, size_t len)
+{
+    struct scripted_server *s = scripted_start("", true);
 
     set_answer(s, SCRIPTED_ANY, answer, len);
     return s;
@@ -372,7 +436,7 @@ struct scripted_server *scripted_server_before(struct server *redis)
     }
 
     redis_do(redis, "SCRIPT FLUSH");
-    return scripted_start(redis->socket);
+    return scripted_start(redis->socket, false);
 }
 
 void scripted_server_answer(struct scripted_server *s, int step, const char *answer)
@@ -385,6 +449,28 @@ void scripted_server_answer_command(struct scripted_server *s, const char *name,
     *s->ctl->command = '\0';
     set_answer(s, SCRIPTED_NONE, answer, strlen(answer));
     snprintf(s->ctl->command, sizeof s->ctl->command, "%s", name);
+}
+
+void scripted_server_answer_to(struct scripted_server *s, const char *command, const char *answer)
+{
+    struct special *special = s->ctl->special;
+
+    while (*special->command && strcmp(special->command, command) != 0) {
+        special++;
+        cr_assert(special < s->ctl->special + SPECIAL, "%s is one too many", command);
+    }
+    special->on = false;
+    snprintf(special->command, sizeof special->command, "%s", command);
+    if (answer) {
+        cr_assert_lt(strlen(answer), sizeof special->answer);
+        strcpy(special->answer, answer);
+    }
+    special->on = answer != NULL;
+}
+
+void scripted_server_delay(struct scripted_server *s, int ms)
+{
+    s->ctl->delay_ms = ms;
 }
 
 void scripted_server_conns(struct scripted_server *s, int most)

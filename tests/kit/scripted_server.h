@@ -21,15 +21,23 @@ struct scripted_server {
     struct scripted_ctl *ctl;
     char dir[64]; /* of its socket */
     char path[100], url[120];
+    int port; /* on 127.0.0.1; 0: it listens on its socket alone */
 };
 
 struct scripted_server *scripted_server_start(const void *answer, size_t len);
+/* Listens on a free port too. */
+struct scripted_server *scripted_server_start_tcp(const void *answer, size_t len);
 struct scripted_server *scripted_server_before(struct server *redis);
 /* From now on it answers this step so; SCRIPTED_NONE: it passes all on. */
 void scripted_server_answer(struct scripted_server *s, int step, const char *answer);
 /* The same of all commands of this name, such as "WAIT"; "": it passes them on. */
 void scripted_server_answer_command(struct scripted_server *s, const char *name,
                                     const char *answer);
+/* This command, such as "SENTINEL MASTER", is answered so, whatever others are; of at most 4. NULL:
+ * as others are. */
+void scripted_server_answer_to(struct scripted_server *s, const char *command, const char *answer);
+/* Each of its own answers comes so much later. */
+void scripted_server_delay(struct scripted_server *s, int ms);
 /* Serves so many connections at a time; others wait at the door. */
 void scripted_server_conns(struct scripted_server *s, int most);
 /* commands it answered itself, since the last change */

@@ -113,15 +113,29 @@ int server_refusals(struct server *s)
     return n;
 }
 
+/* redis.conf, which Sentinel makes Redis write: so it is a copy. */
+static void server_write_conf(const struct server *s)
+{
+    char path[4096];
+    size_t len;
+
+    snprintf(path, sizeof path, "%s/redis.conf", test_root());
+    char *text = test_read_file(path, &len);
+    snprintf(path, sizeof path, "%s/redis.conf", s->dir);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fwrite(text, 1, len, f) == len && !fclose(f), "%s: %m", path);
+    free(text);
+}
+
 /* In the child. */
 static void exec_server(struct server *s, pid_t parent)
 {
-    char conf[4096];
+    char conf[96];
     char log[96];
     char users[96];
     char port[8];
 
-    snprintf(conf, sizeof conf, "%s/redis.conf", test_root());
+    snprintf(conf, sizeof conf, "%s/redis.conf", s->dir);
     snprintf(log, sizeof log, "%s/log", s->dir);
     snprintf(users, sizeof users, "%s/users.conf", s->dir);
     snprintf(port, sizeof port, "%d", s->port);
@@ -180,6 +194,7 @@ static bool server_run(struct server *s)
 
     forget_connection(s);
     unlink(s->socket); /* kill -9 leaves it */
+    server_write_conf(s);
     s->pid = fork();
     cr_assert(s->pid >= 0);
     if (s->pid == 0) {
