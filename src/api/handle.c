@@ -145,10 +145,13 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     l->context.health = (struct health){.tasks = &l->tasks, .handle = l};
     l->context.log = (struct log){.fn = options->set.log, .arg = options->set.log_arg};
     task_queue_init(&l->tasks, loop);
-    node_init(&l->node, &l->context, &options->address, on_up, l);
 
-    int err = script_init(&l->script, &l->node);
+    int err = node_init(&l->node, &l->context, &options->address, on_up, l);
+    if (!err) {
+        err = script_init(&l->script, &l->node);
+    }
     if (err) {
+        node_close(&l->node);
         return err;
     }
 

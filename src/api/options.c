@@ -238,7 +238,20 @@ static bool options_complete(struct lapse_options *o, const char *name)
     return true;
 }
 
-/* Copies the texts; the URL is taken apart, and its password hidden. */
+/* false: out of memory, and the password is nowhere any more. */
+static bool options_hide(char **password)
+{
+    char *shown = *password;
+
+    if (!shown) {
+        return true;
+    }
+    *password = mem_hide(shown);
+    mem_wipe(shown, strlen(shown));
+    return *password != NULL;
+}
+
+/* Copies the texts; the URL is taken apart, and its passwords hidden. */
 static int options_own_texts(struct options *o)
 {
     const char **texts[] = {&o->set.space,    &o->set.name,    &o->set.tls_ca,
@@ -268,14 +281,11 @@ static int options_own_texts(struct options *o)
     o->address.tls_key = o->set.tls_key;
     o->address.tls_name = o->set.tls_name;
 
-    if (o->address.password) {
-        char *shown = o->address.password;
-        o->address.password = mem_hide(shown);
-        mem_wipe(shown, strlen(shown));
-        if (!o->address.password) {
-            options_free(o);
-            return LAPSE_ENOMEM;
-        }
+    bool hidden = options_hide(&o->address.password);
+    hidden = options_hide(&o->address.sentinel_password) && hidden;
+    if (!hidden) {
+        options_free(o);
+        return LAPSE_ENOMEM;
     }
 
     return 0;
@@ -288,11 +298,24 @@ static void options_say(const struct lapse_options *o, const char *what)
     log_line(&log, LOG_CONNECT, LOG_ERR, "%s", what);
 }
 
+/* Which part of the URL it is could be a secret: the rule must do. */
+static void options_say_url(const struct lapse_options *o)
+{
+    char line[512];
+
+    snprintf(line, sizeof line, "the URL is refused: %s", address_rule(o->url));
+    options_say(o, line);
+}
+
 static bool options_agree(const struct lapse_options *o)
 {
     struct address a;
 
-    if (o->url && !tls_built() && address_parse(&a, o->url, NULL) && a.tls) {
+    if (o->url && !address_parse(&a, o->url, NULL)) {
+        options_say_url(o);
+        return false;
+    }
+    if (o->url && !tls_built() && a.tls) {
         options_say(o, "rediss://: " TLS_NEEDS);
         return false;
     }
@@ -331,8 +354,9 @@ void options_free(struct options *o)
 {
     if (o->texts) {
         mem_hide_free(o->address.password);
+        mem_hide_free(o->address.sentinel_password);
         mem_wipe(o->texts, o->texts_len);
         mem_free(o->texts);
-        o->texts = o->address.password = NULL;
+        o->texts = o->address.password = o->address.sentinel_password = NULL;
     }
 }

@@ -27,6 +27,8 @@ enum log_site {
     LOG_FORWARD,
     LOG_UNASKED,
     LOG_CALENDAR,
+    LOG_SENTINEL,
+    LOG_FAILOVER,
     LOG_SITES
 };
 

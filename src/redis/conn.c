@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of a connection.
  *
- *   DOWN --timer--> CONNECTING --connected--> HANDSHAKE (AUTH, SELECT, PING) --all answered--> UP
- *    ^                  |                         |                                            |
- *    '---- backoff -----+---- FAILING (timer) <---+-------------- deadline, error -------------'
+ *   DOWN --timer--> CONNECTING --connected--> HANDSHAKE --all answered, and well--> UP
+ *    ^                  |                         |                                 |
+ *    '---- backoff -----+---- FAILING (timer) <---+----- deadline, error, move -----'
  *
  * What hiredis 0.14.1 does, and 1.2 where it differs, which binds us here and in transport.c:
  *
@@ -29,7 +29,7 @@
 #include "base/error.h"
 #include "redis/redis_error.h"
 
-enum { DOWN_MIN_MS = 4, FULL_BYTES = 256 * 1024 };
+enum { DOWN_MIN_MS = 4, FULL_BYTES = 256 * 1024, SENTINELS = 3 /* as a rule */ };
 
 /* ---- the end of a connection ---- */
 /* From the start of the last attempt to the start of the next, half of it at random. The other
@@ -43,7 +43,7 @@ static int64_t conn_wait_ms(const struct conn *c, int64_t now_us)
         return 0;
     }
     if (c->refused) {
-        wait_ms = c->context->options.reply_ms;
+        wait_ms = c->reply_ms;
     }
     return wait_ms / 2 + (int64_t)(clock_random() % (uint64_t)(wait_ms / 2 + 1)) - took_ms;
 }
@@ -74,6 +74,7 @@ static void conn_ended(struct conn *c)
     c->state = CONN_DOWN;
     c->was_refused = c->refused;
     c->refused = false;
+    c->retired = false;
     c->end_reason = LAPSE_ELOST;
     c->owner_has_it = false;
 
@@ -110,6 +111,8 @@ static void on_ended(void *owner, const char *why, bool garbled)
 
     if (c->state == CONN_CONNECTING) {
         report_cannot_connect(&c->report, why);
+    } else if (c->state == CONN_HANDSHAKE && *c->handshake.error) {
+        report_not_let_in(&c->report, span_of(c->handshake.error));
     } else if (c->state != CONN_FAILING && !c->refused) {
         report_lost(&c->report, why);
     }
@@ -129,11 +132,19 @@ static bool conn_command(struct conn *c, struct answer *a, int argc, const char 
     return sent;
 }
 
+static void conn_note_version(struct conn *c)
+{
+    bool too_old = hello_is_too_old(&c->handshake.hello);
+
+    if (too_old && !c->too_old) {
+        report_too_old(&c->report, c->handshake.hello.version);
+    }
+    c->too_old = too_old;
+}
+
 static void conn_is_up(struct conn *c)
 {
-    const char *hello = "HELLO"; /* every user may ask */
-
-    c->context->stats.reconnects += c->ever_up;
+    c->context->stats.reconnects += c->ever_up && c->role != CONN_SENTINEL;
     c->state = CONN_UP;
     c->owner_has_it = true;
     hosts_good(&c->hosts);
@@ -144,55 +155,58 @@ static void conn_is_up(struct conn *c)
 
     report_up(&c->report, c->ever_up);
     c->ever_up = true;
-    timer_set(&c->timer, c->context->options.reply_ms / 2);
-    if (c->role == CONN_COMMANDS) {
-        conn_command(c, &c->hello, 1, &hello, NULL);
-    }
+    timer_set(&c->timer, c->reply_ms / 2);
+    conn_note_version(c);
 
     c->events->up(c->arg);
+}
+
+/* A Sentinel is asked which server is the master; but it may be wrong, or that server too slow to
+ * hear of it, and a replica would refuse all that we ask. */
+static bool conn_is_at_master(const struct conn *c)
+{
+    bool by_sentinel = c->endpoint->address.kind == ADDRESS_SENTINEL && c->role == CONN_COMMANDS;
+
+    return !by_sentinel || strcmp(c->handshake.hello.role, "master") == 0;
+}
+
+/* All answers of the handshake have come. */
+static void conn_judge(struct conn *c)
+{
+    const struct handshake *h = &c->handshake;
+
+    if (strcmp(h->hello.mode, "sentinel") == 0) {
+        report_is_sentinel(&c->report);
+    } else if (*h->error) {
+        /* nothing was asked yet, so this is a matter for the log, and for the next attempt */
+        report_not_let_in(&c->report, span_of(h->error));
+    } else if (!conn_is_at_master(c)) {
+        report_not_master(&c->report, h->hello.role);
+    } else {
+        conn_is_up(c);
+        return;
+    }
+    conn_fail(c, LAPSE_ELOST);
 }
 
 static void on_handshake(void *owner, struct answer *a, const struct redisReply *reply)
 {
     struct conn *c = owner;
-    struct span error;
 
     (void)a;
-    if (!reply || c->state != CONN_HANDSHAKE) {
-        return;
+    if (reply && c->state == CONN_HANDSHAKE && handshake_take(&c->handshake, reply)) {
+        conn_judge(c);
     }
-
-    switch (handshake_take(&c->handshake, reply, &error)) {
-    case HANDSHAKE_GOES_ON: break;
-    case HANDSHAKE_DONE: conn_is_up(c); break;
-    case HANDSHAKE_REFUSED:
-        /* nothing was asked yet, so this is a matter for the log, and for the next attempt */
-        report_not_let_in(&c->report, error);
-        conn_fail(c, LAPSE_ELOST);
-        break;
-    }
-}
-
-static void on_hello(void *owner, struct answer *a, const struct redisReply *reply)
-{
-    struct conn *c = owner;
-    struct span version;
-    bool too_old = handshake_is_too_old(reply, &version);
-
-    (void)a;
-    if (too_old && !c->too_old) {
-        report_too_old(&c->report, version);
-    }
-    c->too_old = too_old;
 }
 
 static void on_connected(void *owner)
 {
     struct conn *c = owner;
+    const struct address *a = &c->endpoint->address;
 
     attempts_reached(&c->attempts, c->liveness.started_us);
     c->state = CONN_HANDSHAKE;
-    if (!handshake_begin(&c->handshake, &c->transport, &c->endpoint->address)) {
+    if (!handshake_begin(&c->handshake, &c->transport, a, c->role == CONN_COMMANDS)) {
         report_lost(&c->report, "the first commands could not be sent");
         conn_fail(c, LAPSE_ELOST);
     }
@@ -201,12 +215,15 @@ static void on_connected(void *owner)
 /* ---- the beginning ---- */
 static int64_t conn_patience_ms(const struct conn *c)
 {
-    int64_t reply_ms = c->context->options.reply_ms;
+    unsigned n_addresses = c->hosts.n;
 
     if (c->state != CONN_CONNECTING) {
-        return reply_ms;
+        return c->reply_ms;
     }
-    return attempts_patience_ms(&c->attempts, c->hosts.n, reply_ms);
+    if (c->role == CONN_SENTINEL && n_addresses < SENTINELS) {
+        n_addresses = SENTINELS; /* there are others to ask */
+    }
+    return attempts_patience_ms(&c->attempts, n_addresses, c->reply_ms);
 }
 
 static const char *conn_dial(struct conn *c)
@@ -319,13 +336,19 @@ static void conn_look(struct conn *c)
     conn_fail(c, LAPSE_ETIMEOUT);
 }
 
+/* Does it wait for no other one? */
+static bool conn_comes_first(const struct conn *c)
+{
+    return c->role == CONN_COMMANDS || c->role == CONN_SENTINEL;
+}
+
 static void on_timer(void *arg)
 {
     struct conn *c = arg;
 
     switch (c->state) {
     case CONN_DOWN:
-        if (c->role == CONN_COMMANDS || c->endpoint->commands_up) {
+        if (conn_comes_first(c) || c->endpoint->commands_up) {
             conn_attempt(c);
         }
         break;
@@ -348,6 +371,9 @@ static void on_reply(void *owner, struct answer *a, const struct redisReply *rep
     call->ended = true;
     list_remove(&call->node);
     call->end(call, reply ? 0 : c->end_reason, reply);
+    if (reply && c->retired && list_empty(&c->calls)) {
+        conn_fail(c, LAPSE_ELOST);
+    }
 }
 
 static bool refuses_subscription(struct span error)
@@ -393,10 +419,11 @@ void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
     *c = (struct conn){
         .context = context, .endpoint = endpoint, .role = role, .events = events, .arg = arg};
     c->report = (struct report){.endpoint = endpoint, .role = role, .hosts = &c->hosts};
+    c->reply_ms = reply_ms;
     c->end_reason = LAPSE_ELOST;
-    c->hello.come = on_hello;
     c->push.come = on_push;
     list_init(&c->calls);
+    list_insert(&endpoint->conns, &c->of_endpoint);
     timer_init(&c->timer, context->loop, on_timer, c);
     handshake_init(&c->handshake, on_handshake);
     liveness_init(&c->liveness, silence_ms);
@@ -412,7 +439,7 @@ void conn_start(struct conn *c)
 
 bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, const size_t *len)
 {
-    ASSERT(c->state == CONN_UP);
+    ASSERT(conn_up(c));
     call->answer.come = on_reply;
     if (!conn_command(c, &call->answer, argc, argv, len)) {
         return false;
@@ -426,7 +453,7 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
 
 bool conn_subscribe(struct conn *c, const char *verb, const char *channel)
 {
-    return c->state == CONN_UP && transport_subscribe(&c->transport, &c->push, verb, channel);
+    return conn_up(c) && transport_subscribe(&c->transport, &c->push, verb, channel);
 }
 
 bool conn_full(const struct conn *c)
@@ -446,9 +473,38 @@ void conn_drop(struct conn *c)
     conn_fail(c, LAPSE_ELOST);
 }
 
+void conn_retire(struct conn *c)
+{
+    if (list_empty(&c->calls)) {
+        conn_fail(c, LAPSE_ELOST);
+    } else {
+        c->retired = c->state == CONN_UP;
+    }
+}
+
+void conn_move(struct conn *c)
+{
+    static const struct hosts none;
+
+    c->hosts = none;
+    c->attempts.n_failed = 0;
+    if (c->state != CONN_DOWN) {
+        conn_fail(c, LAPSE_ELOST);
+    } else if (timer_on(&c->timer)) {
+        timer_set(&c->timer, 0);
+    }
+}
+
+void conn_set_reply_ms(struct conn *c, int64_t reply_ms)
+{
+    c->reply_ms = reply_ms;
+    c->liveness.reply_us = reply_ms * 1000;
+}
+
 void conn_close(struct conn *c, int reason)
 {
     c->state = CONN_CLOSED;
+    list_remove(&c->of_endpoint);
     c->end_reason = reason;
     timer_stop(&c->timer);
     transport_close(&c->transport); /* ends the calls */

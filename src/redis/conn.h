@@ -24,15 +24,15 @@ struct conn_events {
     void (*up)(void *arg);
     /* It was up and is not; every call has ended. The next attempt is planned. */
     void (*down)(void *arg);
+    /* The connection could not be made, or was given up because it was silent; may be NULL. */
+    void (*failed)(void *arg);
 
-    /* These are for a subscription, and NULL for a connection for commands. */
+    /* These are for a subscription, and NULL for others. */
 
     /* A reply to a (p)subscribe, or a message. */
     void (*pushed)(void *arg, const struct redisReply *reply);
     /* Redis refuses to subscribe us; down() follows. */
     void (*refused)(void *arg, struct span error);
-    /* The connection could not be made, or was given up because it was silent. */
-    void (*failed)(void *arg);
     /* The connection was silent, and cannot be PINGed: something is to be subscribed to again,
      * which is answered. false: there is nothing. */
     bool (*ask)(void *arg);
@@ -52,7 +52,9 @@ struct conn {
     /* whose it is */
     struct context *context;
     struct endpoint *endpoint;
+    struct list of_endpoint; /* among its connections */
     enum conn_role role;
+    int64_t reply_ms; /* how long an answer may take */
     const struct conn_events *events;
     void *arg;
     struct report report;
@@ -70,27 +72,28 @@ struct conn {
     struct transport transport;
     struct handshake handshake;
     struct liveness liveness;
-    struct answer hello;
     struct answer push;
     struct list calls; /* sent and not answered, in order */
     int end_reason;    /* what they end with when the connection does: ELOST, ETIMEOUT */
     bool owner_has_it; /* up() has run, and down() has not */
     bool got_reply;
     bool refused; /* to subscribe */
+    bool retired; /* nothing more is sent, and it is given up when all calls are answered */
     bool too_old; /* the version of Redis was, and the log says so; of any connection */
 };
 
 void conn_init(struct conn *c, struct endpoint *endpoint, enum conn_role role,
                const struct conn_events *events, void *arg);
 
-/* Connects at once, when it is down and no attempt is planned. Only the connection for commands is
- * made while that is down: the owner of another one calls again when it is up. A fence goes to the
- * very address to which the commands go. */
+/* Connects at once, when it is down and no attempt is planned. Of those to a Redis only the one for
+ * commands is made while that is down: the owner of another one calls again when it is up. A fence
+ * goes to the very address to which the commands go. */
 void conn_start(struct conn *c);
 
+/* May something be sent? */
 static inline bool conn_up(const struct conn *c)
 {
-    return c->state == CONN_UP;
+    return c->state == CONN_UP && !c->retired;
 }
 
 /* Sends a command on a connection that is up. false: it was not taken, and call->end() does not
@@ -113,6 +116,16 @@ void conn_flush(struct conn *c);
 
 /* Gives up the connection of now; calls end with ELOST. It is made again. */
 void conn_drop(struct conn *c);
+
+/* The same, but calls that are on their way are answered first. */
+void conn_retire(struct conn *c);
+
+/* The endpoint is elsewhere. The connection of now, if it is there or begun, is given up at once,
+ * and made again there. */
+void conn_move(struct conn *c);
+
+/* How long an answer may take from now on, instead of reply_ms. */
+void conn_set_reply_ms(struct conn *c, int64_t reply_ms);
 
 /* Closes it for good; calls end with reason. Not to be called from its events or calls. */
 void conn_close(struct conn *c, int reason);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/node.h"
 #include "base/error.h"
+#include "base/mem.h"
 
 enum { CLOCK_STEP_US = 1000000 };
 
@@ -8,6 +9,10 @@ static void on_up(void *arg)
 {
     struct node *n = arg;
 
+    if (n->sentinel) {
+        n->sentinel->endpoint.commands_up = true;
+        sentinel_trust(n->sentinel);
+    }
     n->up(n->arg);
     if (n->fence_begun) {
         conn_start(&n->fence);
@@ -22,20 +27,93 @@ static void on_down(void *arg)
     if (n->fence_begun) {
         conn_drop(&n->fence);
     }
+    if (n->sentinel) {
+        n->sentinel->endpoint.commands_up = false;
+        sentinel_doubt(n->sentinel);
+    }
 }
 
-void node_init(struct node *n, struct context *context, const struct address *address,
-               void (*up)(void *arg), void *arg)
+static void on_failed(void *arg)
 {
-    static const struct conn_events events = {.up = on_up, .down = on_down};
+    struct node *n = arg;
+
+    if (n->sentinel) {
+        sentinel_doubt(n->sentinel);
+    }
+}
+
+/* All connections to the old master end at once, for it may take writes for a while that are lost
+ * later. */
+static void node_move(struct node *n)
+{
+    const struct report *of_sentinel = &n->sentinel->conn.report;
+    char place[REPORT_PLACE];
+
+    n->context->stats.failovers++;
+    n->clock_is_old = true;
+    report_moved(&n->commands.report, report_place(of_sentinel, place));
+    LIST_EACH (i, &n->endpoint.conns) {
+        conn_move(CONTAINER(i, struct conn, of_endpoint));
+    }
+}
+
+static void on_found(void *arg, const char *host, int port)
+{
+    struct node *n = arg;
+    bool is_first = n->endpoint.address.host == NULL;
+
+    endpoint_set_place(&n->endpoint, host, port);
+    if (is_first) {
+        conn_start(&n->commands);
+    } else {
+        node_move(n);
+    }
+}
+
+int node_init(struct node *n, struct context *context, const struct address *address,
+              void (*up)(void *arg), void *arg)
+{
+    static const struct conn_events events = {.up = on_up, .down = on_down, .failed = on_failed};
 
     *n = (struct node){.context = context, .up = up, .arg = arg};
-    n->endpoint = (struct endpoint){.context = context, .address = *address};
+    endpoint_init(&n->endpoint, context, address);
     conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, &events, n);
+    if (address->kind != ADDRESS_SENTINEL) {
+        return 0;
+    }
+
+    n->sentinel = mem_new(sizeof *n->sentinel, 0);
+    if (!n->sentinel) {
+        return LAPSE_ENOMEM;
+    }
+    sentinel_init(n->sentinel, context, address, on_found, n);
+    return 0;
+}
+
+void node_start(struct node *n)
+{
+    if (n->sentinel) {
+        sentinel_start(n->sentinel);
+    } else {
+        conn_start(&n->commands);
+    }
+}
+
+bool node_is_replica(struct node *n)
+{
+    if (n->sentinel) {
+        conn_retire(&n->commands);
+    }
+    return n->sentinel != NULL;
 }
 
 void node_close(struct node *n)
 {
+    if (n->sentinel) {
+        sentinel_close(n->sentinel);
+        mem_free(n->sentinel);
+        n->sentinel = NULL;
+    }
     conn_close(&n->commands, LAPSE_ELOST);
     if (n->fence_begun) {
         conn_close(&n->fence, LAPSE_ELOST);
@@ -62,10 +140,34 @@ void node_forgets_script(struct node *n, unsigned script)
     n->scripts &= ~(UINT64_C(1) << script);
 }
 
+/* The clock of another server is not that of the last one, which was set. */
+static void node_begin_clock(struct node *n, int64_t sent_us, int64_t server_us)
+{
+    struct server_clock before = n->clock;
+    int64_t ahead_us;
+
+    n->clock = (struct server_clock){.known = false};
+    server_clock_heard(&n->clock, sent_us, clock_us(), server_us);
+    n->clock_is_old = false;
+
+    ahead_us = n->clock.offset_us - before.offset_us;
+    if (before.known && (ahead_us >= CLOCK_STEP_US || ahead_us <= -CLOCK_STEP_US)) {
+        log_line(&n->context->log, LOG_CLOCK, LOG_WARNING,
+                 "the clock of the new master is %.3f s ahead of that of the old one (less than 0: "
+                 "behind it); what is due goes by it",
+                 (double)ahead_us / 1e6);
+    }
+}
+
 /* What is due, and when a lease ends, goes by Redis's clock: people will ask why all jobs ran at
  * once, or none did. */
 void node_heard_clock(struct node *n, int64_t sent_us, int64_t server_us)
 {
+    if (n->clock_is_old) {
+        node_begin_clock(n, sent_us, server_us);
+        return;
+    }
+
     int64_t moved_us = server_clock_heard(&n->clock, sent_us, clock_us(), server_us);
 
     if (moved_us >= CLOCK_STEP_US) {

@@ -2,19 +2,23 @@
 #ifndef LAPSE_NODE_H
 #define LAPSE_NODE_H
 #include "redis/pubsub.h"
+#include "redis/sentinel.h"
 #include "redis/server_clock.h"
 
 /* May this Redis evict jobs, by its maxmemory-policy? */
 enum node_eviction { NODE_EVICTION_UNKNOWN, NODE_EVICTS_NOTHING, NODE_MAY_EVICT };
 
-/* One Redis: its address, its connections, and what is known of it. */
+/* One Redis: its address, its connections, and what is known of it. Under Sentinel it is whichever
+ * server is the master: with each failover it moves. */
 struct node {
     struct context *context;
     struct endpoint endpoint;
+    struct sentinel *sentinel; /* NULL: the URL says where it is */
     struct conn commands;
     struct conn fence;    /* begun by who waits for replicas; it is never older than commands */
     struct pubsub pubsub; /* begun by who subscribes */
     struct server_clock clock;
+    bool clock_is_old; /* it is that of the server before this one */
     enum node_eviction eviction;
     uint64_t scripts; /* a bit for each that it has been sent since it was connected */
     bool fence_begun;
@@ -22,17 +26,19 @@ struct node {
     void *arg;
 };
 
-void node_init(struct node *n, struct context *context, const struct address *address,
-               void (*up)(void *arg), void *arg);
+/* ENOMEM: only node_close() may follow. */
+int node_init(struct node *n, struct context *context, const struct address *address,
+              void (*up)(void *arg), void *arg);
 
-static inline void node_start(struct node *n)
-{
-    conn_start(&n->commands);
-}
+void node_start(struct node *n);
 
 /* Closes the connections for commands and for the fence; what was sent and is not answered ends
  * with ELOST. */
 void node_close(struct node *n);
+
+/* Redis said that it is a replica. true: under Sentinel there is a master elsewhere, which is
+ * looked for; nothing more is sent to this one. */
+bool node_is_replica(struct node *n);
 
 /* Makes the connection for the fence, once. Whenever it is up, it goes to the same server as that
  * for commands: where that is lost, this one is made again as well. */

@@ -193,8 +193,8 @@ static void on_pushed(void *arg, const struct redisReply *reply)
 void pubsub_init(struct pubsub *p, struct endpoint *endpoint, enum conn_role role,
                  const char *pattern, const struct pubsub_events *events, void *arg)
 {
-    static const struct conn_events conn_events = {on_up,      on_down,   on_pushed,
-                                                   on_refused, on_failed, on_ask};
+    static const struct conn_events conn_events = {on_up,     on_down,    on_failed,
+                                                   on_pushed, on_refused, on_ask};
 
     *p = (struct pubsub){.pattern = pattern, .events = events, .arg = arg};
     list_init(&p->channels);

@@ -43,6 +43,11 @@ bool reply_text(const struct redisReply *r, struct span *out)
     return true;
 }
 
+bool reply_nil(const struct redisReply *r)
+{
+    return r && r->type == REDIS_REPLY_NIL;
+}
+
 bool reply_error(const struct redisReply *r, struct span *out)
 {
     if (!r || r->type != REDIS_REPLY_ERROR) {

@@ -18,6 +18,7 @@ const struct redisReply *reply_at(const struct redisReply *r, size_t i);
 bool reply_int(const struct redisReply *r, int64_t *out);
 /* A string or a status. */
 bool reply_text(const struct redisReply *r, struct span *out);
+bool reply_nil(const struct redisReply *r);
 bool reply_error(const struct redisReply *r, struct span *out);
 
 #endif

@@ -5,30 +5,27 @@
 #include "redis/redis_error.h"
 #include <stdio.h>
 
-enum { PLACE = 256 };
-
 static struct log *report_log_of(const struct report *r)
 {
     return &r->endpoint->context->log;
 }
 
-/* Where Redis is; of a name with several addresses also the one that was tried. */
-static const char *place(const struct report *r, char out[PLACE])
+const char *report_place(const struct report *r, char out[REPORT_PLACE])
 {
     const struct address *a = &r->endpoint->address;
 
     if (a->unix_socket) {
-        snprintf(out, PLACE, "%s", a->host);
+        snprintf(out, REPORT_PLACE, "%s", a->host);
         return out;
     }
 
     bool has_colons = strchr(a->host, ':') != NULL;
     const char *open = has_colons ? "[" : "";
     const char *close = has_colons ? "]" : "";
-    int len = snprintf(out, PLACE, "%s%.160s%s:%d", open, a->host, close, a->port);
+    int len = snprintf(out, REPORT_PLACE, "%s%.160s%s:%d", open, a->host, close, a->port);
 
     if (r->hosts->n > 1 && r->hosts->next > 0) {
-        snprintf(out + len, PLACE - (size_t)len, " (%s)", r->hosts->at[r->hosts->next - 1]);
+        snprintf(out + len, REPORT_PLACE - (size_t)len, " (%s)", r->hosts->at[r->hosts->next - 1]);
     }
 
     return out;
@@ -55,9 +52,14 @@ static void report_disconnected(const struct report *r, const char *at, const ch
 
 void report_cannot_connect(const struct report *r, const char *why)
 {
-    char at[PLACE];
+    char at[REPORT_PLACE];
 
-    place(r, at);
+    if (r->role == CONN_SENTINEL) {
+        report_sentinel(r, why);
+        return;
+    }
+
+    report_place(r, at);
     outage_began(r, log_line(report_log_of(r), LOG_CONNECT, LOG_WARNING,
                              "cannot connect to Redis at %s: %s; trying again", at, why));
     report_disconnected(r, at, why);
@@ -65,9 +67,14 @@ void report_cannot_connect(const struct report *r, const char *why)
 
 void report_lost(const struct report *r, const char *why)
 {
-    char at[PLACE];
+    char at[REPORT_PLACE];
 
-    place(r, at);
+    if (r->role == CONN_SENTINEL) {
+        report_sentinel(r, why);
+        return;
+    }
+
+    report_place(r, at);
     outage_began(r, log_line(report_log_of(r), LOG_CONNECT, LOG_WARNING,
                              "lost the connection to Redis at %s: %s; connecting again", at, why));
     report_disconnected(r, at, why);
@@ -82,9 +89,14 @@ void report_silent(const struct report *r)
     const struct lapse_options *options = &r->endpoint->context->options;
     bool waits = r->role == CONN_FENCE;
     long long silence_ms = options->reply_ms + (waits ? options->replicas_ms : 0);
-    char at[PLACE];
+    char at[REPORT_PLACE];
 
-    place(r, at);
+    if (r->role == CONN_SENTINEL) {
+        report_sentinel(r, "no answer");
+        return;
+    }
+
+    report_place(r, at);
     outage_began(r, log_line(report_log_of(r), LOG_SILENT, LOG_WARNING,
                              "no answer from Redis at %s in %lld ms (reply_ms%s)%s; connecting "
                              "again",
@@ -124,12 +136,16 @@ static void report_login(const struct report *r, struct span error, const char *
 
 void report_not_let_in(const struct report *r, struct span error)
 {
-    char at[PLACE];
+    char at[REPORT_PLACE];
     char text[LOG_VALUE];
     bool written;
 
-    place(r, at);
+    report_place(r, at);
     log_escape(text, sizeof text, error.at, error.len);
+    if (r->role == CONN_SENTINEL) {
+        report_sentinel(r, text);
+        return;
+    }
 
     if (redis_error_of(error) == REDIS_ERROR_LOADING) {
         written = log_line(report_log_of(r), LOG_REFUSED, LOG_WARNING,
@@ -152,9 +168,13 @@ void report_up(const struct report *r, bool again)
                                            [CONN_ENDS] = " for ends of jobs"};
     struct endpoint *e = r->endpoint;
     struct log *log = report_log_of(r);
-    char at[PLACE];
+    char at[REPORT_PLACE];
 
-    place(r, at);
+    if (r->role == CONN_SENTINEL) {
+        return; /* that it answers counts */
+    }
+
+    report_place(r, at);
     if (r->role == CONN_COMMANDS) {
         struct lapse_health report = {.kind = LAPSE_HEALTH_CONNECTED, .what = at};
         e->login_err = 0;
@@ -172,13 +192,102 @@ void report_up(const struct report *r, bool again)
     e->outage_us = 0;
 }
 
-void report_too_old(const struct report *r, struct span version)
+void report_too_old(const struct report *r, const char *version)
 {
-    char at[PLACE];
+    char at[REPORT_PLACE];
     char text[LOG_VALUE];
 
-    log_escape(text, sizeof text, version.at, version.len);
+    log_escape(text, sizeof text, version, strlen(version));
     log_line(report_log_of(r), LOG_VERSION, LOG_ERR,
              "Redis %d.0 or later is needed: the one at %s is version %s", REDIS_VERSION_MIN,
-             place(r, at), text);
+             report_place(r, at), text);
+}
+
+/* ---- Sentinel ---- */
+void report_is_sentinel(const struct report *r)
+{
+    static const char detail[] = "it is a Sentinel";
+    char at[REPORT_PLACE];
+
+    report_place(r, at);
+    outage_began(r, log_line(report_log_of(r), LOG_REFUSED, LOG_ERR,
+                             "the server at %s is a Sentinel: give redis+sentinel://%s/MASTER as "
+                             "the URL, with the name that it has for the master",
+                             at, at));
+    report_disconnected(r, at, detail);
+}
+
+void report_not_master(const struct report *r, const char *role)
+{
+    char at[REPORT_PLACE];
+    char text[LOG_VALUE];
+    char detail[LOG_VALUE];
+
+    report_place(r, at);
+    log_escape(text, sizeof text, role, strlen(role));
+    snprintf(detail, sizeof detail, "its role is %.100s", *text ? text : "unknown");
+    outage_began(r, log_line(report_log_of(r), LOG_REFUSED, LOG_WARNING,
+                             "Redis at %s should be the master, as Sentinel says, and %s; asking "
+                             "again",
+                             at, detail));
+    report_disconnected(r, at, detail);
+}
+
+void report_moved(const struct report *r, const char *sentinel)
+{
+    char at[REPORT_PLACE];
+
+    report_place(r, at);
+    log_line(report_log_of(r), LOG_FAILOVER, LOG_WARNING,
+             "the master is now Redis at %s, says the Sentinel at %s; connecting to it", at,
+             sentinel);
+    report_disconnected(r, at, "the master is another");
+}
+
+void report_sentinel(const struct report *r, const char *why)
+{
+    struct endpoint *e = r->endpoint;
+    char at[REPORT_PLACE];
+
+    snprintf(e->why, sizeof e->why, "%s", why);
+    if (e->outage_us) {
+        return;
+    }
+
+    report_place(r, at);
+    outage_began(r, log_line(report_log_of(r), LOG_SENTINEL, LOG_WARNING,
+                             "cannot ask the Sentinel at %s where the master is: %s; asking the "
+                             "next one",
+                             at, why));
+}
+
+/* Without a master nothing can be asked; else that goes on as it is. */
+void report_no_sentinel(const struct report *r, bool master_is_known)
+{
+    struct endpoint *e = r->endpoint;
+    char at[REPORT_PLACE];
+    struct lapse_health report = {
+        .kind = LAPSE_HEALTH_DISCONNECTED, .err = LAPSE_EDOWN, .what = at, .detail = e->why};
+
+    report_place(r, at);
+    if (!e->commands_up) {
+        health_report(&e->context->health, report);
+    }
+    if (master_is_known) {
+        log_line(report_log_of(r), LOG_FAILOVER, LOG_WARNING,
+                 "no Sentinel answers (the one at %s: %s); going on with the master that is known",
+                 at, e->why);
+    }
+}
+
+void report_sentinel_answers(const struct report *r)
+{
+    struct endpoint *e = r->endpoint;
+    char at[REPORT_PLACE];
+
+    if (e->outage_us) {
+        log_line(report_log_of(r), LOG_AGAIN, LOG_NOTICE, "the Sentinel at %s answers after %.1f s",
+                 report_place(r, at), (double)(clock_us() - e->outage_us) / 1e6);
+        e->outage_us = 0;
+    }
 }

@@ -403,6 +403,8 @@ static void on_call_end(struct call *call, int err, const struct redisReply *rep
     } else if (redis_error_of(error) == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
         node_forgets_script(s->node, b->script);
         batch_put_back(b);
+    } else if (redis_error_of(error) == REDIS_ERROR_READ_ONLY && node_is_replica(s->node)) {
+        batch_put_back(b); /* nothing was written; they go to the master, when it is found */
     } else {
         batch_fail(b, batch_refusal(b, error));
     }

@@ -17,6 +17,24 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
+static void place(const char *host, int port, bool unix_socket)
+{
+    MUST(host && *host);
+    MUST(unix_socket ? *host == '/' && strlen(host) < 108 : port >= 1 && port <= 65535);
+}
+
+static void sentinels(const struct address *u, const struct address *checked)
+{
+    MUST(u->n_seeds >= 1 && u->n_seeds <= ADDRESS_SEEDS && u->n_seeds == checked->n_seeds);
+    for (unsigned i = 0; i < u->n_seeds; i++) {
+        place(u->seeds[i].host, u->seeds[i].port, false);
+        MUST(strlen(u->seeds[i].host) <= ADDRESS_HOST_MAX);
+        MUST(u->seeds[i].port == checked->seeds[i].port);
+    }
+    MUST(!u->host && u->master && *u->master);
+    MUST(!u->sentinel_user || u->sentinel_password);
+}
+
 static void library(const char *text)
 {
     struct address u;
@@ -27,11 +45,15 @@ static void library(const char *text)
 
     int ok = address_parse(&u, text, out);
     MUST(address_parse(&checked, text, NULL) == ok);
+    MUST(ok || *address_rule(text));
 
     if (ok) {
-        MUST(u.host && *u.host && u.db >= 0 && u.db <= 1 << 20);
-        MUST(u.unix_socket ? *u.host == '/' && strlen(u.host) < 108
-                           : u.port >= 1 && u.port <= 65535);
+        MUST(u.db >= 0 && u.db <= 1 << 20);
+        if (u.kind == ADDRESS_SENTINEL) {
+            sentinels(&u, &checked);
+        } else {
+            place(u.host, u.port, u.unix_socket);
+        }
         MUST(!u.password || *u.password);
         MUST(!u.user || (*u.user && u.password));
         MUST(u.unix_socket == checked.unix_socket && u.db == checked.db && u.port == checked.port);
@@ -47,6 +69,20 @@ static void set_env_password(const char *password)
 
     snprintf(variable, sizeof variable, "LAPSE_PASSWORD=%s", password);
     MUST(putenv(variable) == 0);
+}
+
+/* Their password is the last part of what is shown that can hold a *. */
+static void nothing_of_sentinels_is_shown(const struct address *u, const char *shown)
+{
+    const char *at = strstr(shown, "?") ? strstr(strstr(shown, "?"), "sentinel_password=") : NULL;
+
+    if (u->kind != ADDRESS_SENTINEL || !u->sentinel_password) {
+        return;
+    }
+    MUST(at);
+    at += strlen("sentinel_password=");
+    size_t len = strcspn(at, "&");
+    MUST(len > 0 && strspn(at, "*") >= len);
 }
 
 /* A URL with a password comes apart into one without it and the password, which is then nowhere
@@ -67,6 +103,7 @@ static void program(const char *text, const char *env_password)
     if (rc == 0) {
         MUST(address_parse(&u, g.secret_url, out) == 1);
         MUST(strlen(g.shown_url) <= strlen(text));
+        nothing_of_sentinels_is_shown(&u, g.shown_url);
         const char *at = strchr(text + 8, '@');
         const char *colon = at ? memchr(text, ':', (size_t)(at - text)) : NULL;
         colon = colon ? memchr(colon + 1, ':', (size_t)(at - colon - 1)) : NULL;

@@ -172,6 +172,10 @@ static const struct {
     {"unix://u:p@", .host = NULL},
     {"unix://u:p/q@/s", .host = NULL},
     {"unix://u%:p@/s", .host = NULL},
+    {"redis+sentinel:/h/m", .host = NULL},
+    {"redis-sentinel://h/m", .host = NULL},
+    {"unix+sentinel:///s/m", .host = NULL},
+    {"rediss+unix:///s", .host = NULL},
     /* what is neither */
     {"", .host = NULL},
     {"h", .host = NULL},
@@ -231,6 +235,140 @@ Test(address, is_taken_apart)
     }
 }
 
+/* ---- of Sentinels ---- */
+static const struct {
+    const char *text;
+    unsigned n_seeds;
+    struct {
+        const char *host;
+        int port;
+    } seeds[3]; /* the first, at most */
+    const char *master, *user, *password, *sentinel_user, *sentinel_password;
+    int db;
+} sentinel_rows[] = {
+    {"redis+sentinel://h/m", 1, {{"h", 26379}}, .master = "m"},
+    {"rediss+sentinel://h/m", 1, {{"h", 26379}}, .master = "m"},
+    {"redis+sentinel://a,b:7,c/m", 3, {{"a", 26379}, {"b", 7}, {"c", 26379}}, .master = "m"},
+    {"redis+sentinel://[::1]:26379,[fe80::1%25eth0]/m",
+     2,
+     {{"::1", 26379}, {"fe80::1%eth0", 26379}},
+     .master = "m"},
+    {"redis+sentinel://u:p%2c%40@h/my%20master",
+     1,
+     {{"h", 26379}},
+     .master = "my master",
+     .user = "u",
+     .password = "p,@"},
+    {"redis+sentinel://:p@h/m", 1, {{"h", 26379}}, .master = "m", .password = "p"},
+    {"redis+sentinel://h/m?db=3", 1, {{"h", 26379}}, .master = "m", .db = 3},
+    {"redis+sentinel://h/m?sentinel_password=q%26",
+     1,
+     {{"h", 26379}},
+     .master = "m",
+     .sentinel_password = "q&"},
+    {"redis+sentinel://u:p@h:1,i:2/m?sentinel_user=v&db=1&sentinel_password=a@b",
+     2,
+     {{"h", 1}, {"i", 2}},
+     .master = "m",
+     .user = "u",
+     .password = "p",
+     .sentinel_user = "v",
+     .sentinel_password = "a@b",
+     .db = 1},
+    {"redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16/m",
+     16,
+     {{"1", 26379}, {"2", 26379}, {"3", 26379}},
+     .master = "m"},
+};
+
+Test(address, of_sentinels_is_taken_apart)
+{
+    for (size_t i = 0; i < sizeof sentinel_rows / sizeof *sentinel_rows; i++) {
+        const char *text = sentinel_rows[i].text;
+        struct address u;
+        char *copy = unit_copy(text, strlen(text) + 1);
+        char *out = malloc(2 * strlen(text));
+
+        cr_expect(address_parse(&u, copy, NULL), "%s, checked", text);
+        cr_assert(address_parse(&u, copy, out), "%s", text);
+        cr_expect_eq(u.kind, ADDRESS_SENTINEL);
+        cr_expect_null(u.host);
+        cr_assert_eq(u.n_seeds, sentinel_rows[i].n_seeds, "%s", text);
+        for (unsigned k = 0; k < u.n_seeds && k < 3; k++) {
+            expect_text(u.seeds[k].host, sentinel_rows[i].seeds[k].host, "host", text);
+            cr_expect_eq(u.seeds[k].port, sentinel_rows[i].seeds[k].port, "%s", text);
+        }
+        expect_text(u.master, sentinel_rows[i].master, "master", text);
+        expect_text(u.user, sentinel_rows[i].user, "user", text);
+        expect_text(u.password, sentinel_rows[i].password, "password", text);
+        expect_text(u.sentinel_user, sentinel_rows[i].sentinel_user, "sentinel_user", text);
+        expect_text(u.sentinel_password, sentinel_rows[i].sentinel_password, "sentinel_password",
+                    text);
+        cr_expect_eq(u.db, sentinel_rows[i].db, "%s", text);
+        cr_expect_eq(u.tls, strncmp(text, "rediss", 6) == 0, "%s", text);
+        free(copy);
+        free(out);
+    }
+}
+
+#define H64 "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+
+Test(address, of_sentinels_that_is_refused_says_which_rule_it_breaks)
+{
+    static const struct {
+        const char *text, *rule;
+    } rows[] = {
+        {"redis+sentinel://", "a host is missing"},
+        {"redis+sentinel:///m", "a host is missing"},
+        {"redis+sentinel://a,,b/m", "a host is missing"},
+        {"redis+sentinel://a,/m", "a host is missing"},
+        {"redis+sentinel://,a/m", "a host is missing"},
+        {"redis+sentinel://:26379/m", "a host is missing"},
+        {"redis+sentinel://[]/m", "a host is missing"},
+        {"redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m", "at most 16 hosts"},
+        {"redis+sentinel://" H64 H64 H64 H64 "/m", "a host has at most 253 bytes"},
+        {"redis+sentinel://h:0/m", "a port is a number from 1 to 65535"},
+        {"redis+sentinel://h:65536/m", "a port is a number from 1 to 65535"},
+        {"redis+sentinel://h:/m", "a port is a number from 1 to 65535"},
+        {"redis+sentinel://h:1,i:x/m", "a port is a number from 1 to 65535"},
+        {"redis+sentinel://::1/m", "a host is missing"},
+        {"redis+sentinel://[::1]x/m", "a port is a number from 1 to 65535"},
+        {"redis+sentinel://[::1/m", "a [ needs its ]"},
+        {"redis+sentinel://h", "behind the hosts comes the name of the master"},
+        {"redis+sentinel://h/", "behind the hosts comes the name of the master"},
+        {"redis+sentinel://h?db=1", "behind the hosts comes the name of the master"},
+        {"redis+sentinel://h/m/1", "behind the hosts comes the name of the master"},
+        {"redis+sentinel://h/m%", "a % begins an escape"},
+        {"redis+sentinel://h/m%0a", "control characters"},
+        {"redis+sentinel://u:p,q@h/m", "a comma in a user or a password is written %2C"},
+        {"redis+sentinel://u,v:p@h/m", "a comma in a user or a password is written %2C"},
+        {"redis+sentinel://u:p@q@h/m", "an @ in a user or a password is written %40"},
+        {"redis+sentinel://h,u:p@i/m", "a comma in a user or a password is written %2C"},
+        {"redis+sentinel://u@h/m", "a user needs a password"},
+        {"redis+sentinel://h/m?", "behind the ? are db, sentinel_user and sentinel_password"},
+        {"redis+sentinel://h/m?x=1", "behind the ? are db, sentinel_user and sentinel_password"},
+        {"redis+sentinel://h/m?db", "behind the ? are db, sentinel_user and sentinel_password"},
+        {"redis+sentinel://h/m?db=", "behind the ? are db, sentinel_user and sentinel_password"},
+        {"redis+sentinel://h/m?db=1&", "behind the ? are db, sentinel_user and"},
+        {"redis+sentinel://h/m?db=1&db=2", "behind the ? are db, sentinel_user and"},
+        {"redis+sentinel://h/m?db=x", "a database is a number"},
+        {"redis+sentinel://h/m?sentinel_user=u", "a user needs a password"},
+        {"redis+sentinel://h/m?sentinel_password=%zz", "a % begins an escape"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct address u;
+        char *text = unit_copy(rows[i].text, strlen(rows[i].text) + 1);
+        char *out = malloc(2 * strlen(text));
+
+        cr_expect_not(address_parse(&u, text, NULL), "%s", text);
+        cr_expect_not(address_parse(&u, text, out), "%s", text);
+        cr_expect(strstr(address_rule(text), rows[i].rule), "%s: %s", text, address_rule(text));
+        free(text);
+        free(out);
+    }
+}
+
 Test(address, that_is_only_checked_fills_no_texts)
 {
     struct address u;
@@ -287,14 +425,15 @@ Test(address, escapes_are_two_hexadecimal_digits_of_any_case)
 
 Test(address, of_random_bytes_is_refused_or_has_a_host)
 {
-    static const char alphabet[] = "aZ019:/@?%[]=db&. \n\x80\x7f";
-    static const char *const starts[] = {"redis://",  "unix://",      "unix:///",
-                                         "redis://[", "redis://u:p@", ""};
+    static const char alphabet[] = "aZ019:/@?%[]=db&., \n\x80\x7f";
+    static const char *const starts[] = {
+        "redis://",     "unix://", "unix:///",          "redis://[",
+        "redis://u:p@", "",        "redis+sentinel://", "redis+sentinel://h/m?db="};
     uint64_t r = 3;
 
     for (int i = 0; i < 100000; i++) {
         char text[64];
-        size_t n = (size_t)snprintf(text, sizeof text, "%s", starts[unit_random(&r) % 6]);
+        size_t n = (size_t)snprintf(text, sizeof text, "%s", starts[unit_random(&r) % 8]);
         for (size_t more = unit_random(&r) % 24; more; more--) {
             text[n++] = alphabet[unit_random(&r) % (sizeof alphabet - 1)];
         }
@@ -305,6 +444,11 @@ Test(address, of_random_bytes_is_refused_or_has_a_host)
         int good = address_parse(&u, copy, NULL);
         cr_assert_eq(address_parse(&u, copy, out), good, "%s", text);
         if (good) {
+            if (u.kind == ADDRESS_SENTINEL) {
+                cr_assert(u.n_seeds > 0 && u.master && *u.master, "%s", text);
+                u.host = u.seeds[u.n_seeds - 1].host;
+                u.port = u.seeds[u.n_seeds - 1].port;
+            }
             cr_assert(u.host && *u.host && u.db >= 0 && u.db <= 1 << 20, "%s", text);
             cr_assert(u.unix_socket ? *u.host == '/' : u.port > 0 && u.port < 65536, "%s", text);
             cr_assert(!u.password || *u.password, "%s", text);

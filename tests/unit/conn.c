@@ -57,7 +57,7 @@ static void asker_start_at(const char *host, bool unix_socket)
 
     asker.context.loop = ev_loop_new(0);
     asker.context.options.reply_ms = REPLY_MS;
-    asker.endpoint.context = &asker.context;
+    endpoint_init(&asker.endpoint, &asker.context, &asker.endpoint.address);
     asker.endpoint.address.unix_socket = unix_socket;
     snprintf(asker.host, sizeof asker.host, "%s", host);
     asker.endpoint.address.host = asker.host;

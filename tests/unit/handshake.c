@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <string.h>
 
 #define VERSION "$7\r\nversion\r\n"
 
@@ -31,9 +32,10 @@ Test(handshake, knows_a_redis_before_7_by_its_version)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redisReply *hello = hello_of(rows[i].version);
-        struct span version;
-        cr_expect_eq(handshake_is_too_old(hello, &version), rows[i].too_old, "%s", rows[i].version);
-        cr_expect(span_is(version, rows[i].version), "%s", rows[i].version);
+        struct hello h;
+        hello_read(&h, hello);
+        cr_expect_eq(hello_is_too_old(&h), rows[i].too_old, "%s", rows[i].version);
+        cr_expect_str_eq(h.version, rows[i].version);
         freeReplyObject(hello);
     }
 }
@@ -50,32 +52,67 @@ Test(handshake, of_an_answer_that_tells_no_version_says_nothing)
         UNIT_REPLY("*2\r\n:1\r\n$3\r\n6.2\r\n"),
         UNIT_REPLY("*2\r\n$5\r\nproto\r\n$3\r\n6.2\r\n"),
     };
-    struct span version;
+    struct hello h;
 
-    cr_expect_not(handshake_is_too_old(NULL, &version));
+    hello_read(&h, NULL);
+    cr_expect_not(hello_is_too_old(&h));
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        cr_expect_not(handshake_is_too_old(answers[i], &version), "answer %zu", i);
-        cr_expect_eq(version.len, 0, "answer %zu", i);
+        hello_read(&h, answers[i]);
+        cr_expect_not(hello_is_too_old(&h), "answer %zu", i);
+        cr_expect_str_eq(h.version, "", "answer %zu", i);
         freeReplyObject(answers[i]);
     }
 }
 
-Test(handshake, is_done_though_the_user_may_not_ping)
+Test(handshake, reads_mode_and_role_and_cuts_what_is_too_long)
 {
-    static const char may_not_ping[] = "-NOPERM User u has no permissions to run the 'ping'\r\n";
-    struct redisReply *ok = UNIT_REPLY("+OK\r\n");
-    struct redisReply *noperm = UNIT_REPLY(may_not_ping);
-    struct redisReply *loading = UNIT_REPLY("-LOADING Redis is loading the dataset\r\n");
-    struct handshake h = {.left = 2};
-    struct span error;
+    struct redisReply *reply =
+        UNIT_REPLY("*8\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
+                   "$2\r\nid\r\n:7\r\n" VERSION "$29\r\n7.0.0000000000000000000000000\r\n");
+    struct hello h;
 
-    cr_expect_eq(handshake_take(&h, noperm, &error), HANDSHAKE_REFUSED, "it is that of SELECT");
-    cr_expect(span_starts(error, "NOPERM"));
-    cr_expect_eq(handshake_take(&h, ok, &error), HANDSHAKE_GOES_ON);
-    cr_expect_eq(handshake_take(&h, loading, &error), HANDSHAKE_REFUSED);
-    cr_expect_eq(handshake_take(&h, noperm, &error), HANDSHAKE_DONE);
+    hello_read(&h, reply);
+    cr_expect_str_eq(h.mode, "sentinel");
+    cr_expect_str_eq(h.role, "master");
+    cr_expect_eq(strlen(h.version), sizeof h.version - 1);
+    freeReplyObject(reply);
+}
+
+static const char MAY_NOT_PING[] = "-NOPERM User u has no permissions to run the 'ping'\r\n";
+
+Test(handshake, lets_in_though_the_user_may_not_ping_and_hello_is_unknown)
+{
+    struct redisReply *ok = UNIT_REPLY("+OK\r\n");
+    struct redisReply *unknown = UNIT_REPLY("-ERR unknown command 'HELLO'\r\n");
+    struct redisReply *noperm = UNIT_REPLY(MAY_NOT_PING);
+    struct handshake h = {.sent = {HANDSHAKE_AUTH, HANDSHAKE_HELLO, HANDSHAKE_PING}, .n_sent = 3};
+
+    cr_expect_not(handshake_take(&h, ok));
+    cr_expect_not(handshake_take(&h, unknown));
+    cr_expect(handshake_take(&h, noperm));
+    cr_expect_str_eq(h.error, "");
 
     freeReplyObject(ok);
+    freeReplyObject(unknown);
     freeReplyObject(noperm);
+}
+
+Test(handshake, keeps_the_first_refusal_until_all_is_answered)
+{
+    struct redisReply *noperm = UNIT_REPLY(MAY_NOT_PING);
+    struct redisReply *noauth = UNIT_REPLY("-NOAUTH Authentication required.\r\n");
+    struct redisReply *loading = UNIT_REPLY("-LOADING Redis is loading the dataset\r\n");
+    struct handshake h = {.sent = {HANDSHAKE_SELECT, HANDSHAKE_PING}, .n_sent = 2};
+
+    cr_expect_not(handshake_take(&h, noperm), "it is that of SELECT");
+    cr_expect(handshake_take(&h, noauth));
+    cr_expect(span_starts(span_of(h.error), "NOPERM"), "%s", h.error);
+
+    h = (struct handshake){.sent = {HANDSHAKE_PING}, .n_sent = 1};
+    cr_expect(handshake_take(&h, loading));
+    cr_expect(span_starts(span_of(h.error), "LOADING"), "%s", h.error);
+
+    freeReplyObject(noperm);
+    freeReplyObject(noauth);
     freeReplyObject(loading);
 }

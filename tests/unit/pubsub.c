@@ -52,7 +52,7 @@ static void start(void)
         .confirmed = on_confirmed, .message = on_message, .matched = on_matched, .left = on_left};
 
     s.context.loop = ev_loop_new(0);
-    s.endpoint.context = &s.context;
+    endpoint_init(&s.endpoint, &s.context, &s.endpoint.address);
     pubsub_init(&s.pubsub, &s.endpoint, CONN_SUBSCRIPTION, "pattern", &events, NULL);
     pubsub_add(&s.pubsub, &s.channel, "c", NULL);
 }

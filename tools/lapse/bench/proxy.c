@@ -126,8 +126,10 @@ int proxy_start(struct proxy *p, const char *url, int64_t rtt_us)
     }
 
     address_parse(&plan.server, url, texts); /* which the library has accepted */
-    if (plan.server.tls) {
-        message_print("a round trip (--rtt) cannot be added on a connection with TLS");
+    if (plan.server.tls || plan.server.kind == ADDRESS_SENTINEL) {
+        message_print("a round trip (--rtt) cannot be added %s",
+                      plan.server.tls ? "on a connection with TLS"
+                                      : "under Sentinel: give the URL of the master");
         explicit_bzero(texts, 2 * strlen(url) + 1);
         free(texts);
         return USAGE;

@@ -97,7 +97,10 @@ const struct opt no_options[] = {{NULL, 0, NULL, NULL, 0, NULL}};
 const struct opt global_options[] = {
     {"url", 'u', "URL", set_url, offsetof(struct globals, url),
      "redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS (see -o tls_ca), "
-     "or unix://[[user]:password@]/path[?db=n]; default: LAPSE_URL, else redis://127.0.0.1:6379"},
+     "unix://[[user]:password@]/path[?db=n], or "
+     "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/MASTER[?db=n&"
+     "sentinel_user=user&sentinel_password=password]; default: LAPSE_URL, else "
+     "redis://127.0.0.1:6379"},
     {"option", 'o', "NAME=VALUE", set_library_option, 0,
      "set an option of the library, such as lease_ms=10s (see lapse(3)); may be repeated"},
     {"password-file", 0, "FILE", set_text, offsetof(struct globals, password_file),

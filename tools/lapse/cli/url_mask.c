@@ -14,9 +14,6 @@
 #include <string.h>
 
 enum { ESCAPED_BYTES = 3 * PASSWORD_BYTES }; /* a password, each byte as %XX */
-#define URL_RULE                                                                               \
-    "must be redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, or " \
-    "unix://[[user]:password@]/path[?db=n]"
 
 /* How much of a URL comes before the colon and the password. */
 static size_t url_head_len(const struct address_parts *p)
@@ -26,7 +23,8 @@ static size_t url_head_len(const struct address_parts *p)
 
 static bool looks_like_url(const char *word)
 {
-    static const char *const marks[] = {"://", "@", "%40", "redis:", "redis/", "rediss:", "unix:"};
+    static const char *const marks[] = {"://",     "@",     "%40",        "redis:",    "redis/",
+                                        "rediss:", "unix:", "+sentinel:", "sentinel_p"};
 
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         if (strcasestr(word, marks[i])) {
@@ -39,7 +37,7 @@ static bool looks_like_url(const char *word)
 
 /* A URL that is refused shows nothing between its scheme and its last @, because a mistyped
  * password may hold any of : / ? and @; and nothing at all behind the scheme if a : but no @
- * follows. */
+ * follows, or if it has the password of Sentinels, which comes last. */
 struct piece url_secret(const char *word, bool is_url)
 {
     const char *start = strstr(word, "://");
@@ -56,7 +54,7 @@ struct piece url_secret(const char *word, bool is_url)
         start = word;
     }
 
-    if (at && !strstr(at, "://") && !strcasestr(at, "pass")) {
+    if (at && !strstr(at, "://") && !strcasestr(at, "pass") && !strcasestr(word, "sentinel_p")) {
         end = at;
     } else if (!at && !strchr(start, ':') && !strstr(start, "%40") && !strcasestr(start, "pass")) {
         return (struct piece){0, 0};
@@ -79,7 +77,15 @@ static void overwrite(char *secret, size_t len)
     }
 }
 
-/* In a valid URL its password; else all that may be one. */
+/* A span of one text, in a copy that begins or ends as it does. */
+static void overwrite_span(char *copy, const char *text, struct span secret)
+{
+    if (secret.at) {
+        overwrite(copy + (secret.at - text), secret.len);
+    }
+}
+
+/* In a valid URL its passwords; else all that may be one. */
 void url_blot(char *url)
 {
     struct piece secret = url_secret(url, true);
@@ -87,7 +93,9 @@ void url_blot(char *url)
     struct address_parts p;
 
     if (address_parse(&a, url, NULL) && address_split(&p, url)) {
-        secret = (struct piece){url_head_len(&p) + 1, p.password.len};
+        overwrite_span(url, url, p.password);
+        overwrite_span(url, url, p.sentinel_password);
+        return;
     }
 
     overwrite(url + secret.at, secret.len);
@@ -159,7 +167,9 @@ static int url_join(struct globals *g, const char *url, const struct address_par
         return INTERNAL;
     }
 
-    sprintf(g->shown_url, "%.*s%s%s", before, url, p->user.len ? "@" : "", rest);
+    int shown = sprintf(g->shown_url, "%.*s%s", before, url, p->user.len ? "@" : "");
+    strcpy(g->shown_url + shown, rest);
+    overwrite_span(g->shown_url + shown, rest, p->sentinel_password);
 
     if (*password) {
         sprintf(g->secret_url, "%.*s:", before, url);
@@ -175,7 +185,7 @@ static int url_join(struct globals *g, const char *url, const struct address_par
         return bad_url(url, TLS_NEEDS);
     }
     if (lapse_options_set(&g->opts, "url", g->secret_url)) {
-        return bad_url(url, URL_RULE);
+        return bad_url(url, address_rule(g->secret_url));
     }
 
     return 0;
@@ -186,7 +196,7 @@ int url_make(struct globals *g)
     char password[PASSWORD_ROOM];
     char *url = given_url(g);
     struct address_parts p;
-    int rc = address_split(&p, url) ? 0 : bad_url(url, URL_RULE);
+    int rc = address_split(&p, url) ? 0 : bad_url(url, address_rule(url));
 
     *password = '\0';
     if (!rc) {

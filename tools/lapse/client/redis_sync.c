@@ -161,6 +161,147 @@ static int sync_try_open(struct redis_sync *r, const struct address *a, struct t
     return code;
 }
 
+/* ---- by Sentinel ---- */
+/* Why a Sentinel's answer is none; "": it is one, and host and port are set. */
+static void sentinel_read(const redisReply *reply, const char *master, struct redis_sync *r,
+                          char why[WHY_BYTES])
+{
+    *why = '\0';
+    if (!reply) {
+        snprintf(why, WHY_BYTES, "no answer");
+    } else if (reply->type == REDIS_REPLY_ERROR) {
+        bool is_redis = redis_error_of(span_of(reply->str)) == REDIS_ERROR_NO_COMMAND;
+        snprintf(why, WHY_BYTES, "%s%s", reply->str,
+                 is_redis ? " (it is no Sentinel: give redis:// for a single Redis)" : "");
+    } else if (reply->type == REDIS_REPLY_NIL) {
+        snprintf(why, WHY_BYTES, "it knows no master of the name %s", master);
+    } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str &&
+               reply->element[1]->str && strlen(reply->element[0]->str) < sizeof r->host) {
+        strcpy(r->host, reply->element[0]->str);
+        r->port = atoi(reply->element[1]->str);
+    } else {
+        snprintf(why, WHY_BYTES, "its answer is no host and port");
+    }
+}
+
+/* The address of a Sentinel: as that of a Redis. */
+static struct address sentinel_address(const struct address *a, const struct address_place *at)
+{
+    struct address one = *a;
+
+    one.kind = ADDRESS_REDIS;
+    one.host = at->host;
+    one.port = at->port;
+    one.db = 0;
+    one.user = a->sentinel_user;
+    one.password = a->sentinel_password;
+    return one;
+}
+
+/* Asks one after the other. why: none of them said where the master is, and this is the last one's
+ * reason. */
+static int sentinel_find(struct redis_sync *r, const struct address *a, struct timeval limit,
+                         char why[WHY_BYTES])
+{
+    int code = DOWN;
+
+    *why = '\0';
+    for (unsigned i = 0; i < a->n_seeds; i++) {
+        const struct address_place *seed = &a->seeds[i];
+        struct address one = sentinel_address(a, seed);
+        char text[WHY_BYTES];
+
+        code = sync_try_open(r, &one, limit, text);
+        if (!code) {
+            redisReply *reply =
+                redisCommand(r->c, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", a->master);
+            sentinel_read(reply, a->master, r, text);
+            freeReplyObject(reply);
+        }
+        redis_sync_close(r);
+        if (!code && !*text) {
+            *why = '\0';
+            return DONE;
+        }
+        snprintf(why, WHY_BYTES, "Sentinel %.200s:%d: %.400s", seed->host, seed->port, text);
+    }
+
+    return code ? code : DOWN;
+}
+
+/* What it says of itself: its "role", its "mode"; "": nothing. */
+static void hello_of(struct redis_sync *r, const char *what, char out[16])
+{
+    redisReply *reply = redisCommand(r->c, "HELLO");
+    size_t n = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+
+    *out = '\0';
+    for (size_t i = 0; i + 1 < n; i += 2) {
+        const redisReply *name = reply->element[i];
+        const redisReply *value = reply->element[i + 1];
+        if (name->str && strcmp(name->str, what) == 0 && value->str) {
+            snprintf(out, 16, "%s", value->str);
+        }
+    }
+    freeReplyObject(reply);
+}
+
+static int sentinel_try_open(struct redis_sync *r, const struct address *a, struct timeval limit,
+                             char why[WHY_BYTES])
+{
+    struct address master = *a;
+    char role[16];
+    int code = sentinel_find(r, a, limit, why);
+
+    if (code) {
+        return code;
+    }
+
+    master.host = r->host;
+    master.port = r->port;
+    code = sync_try_open(r, &master, limit, why);
+    if (code) {
+        return code;
+    }
+
+    hello_of(r, "role", role);
+    if (strcmp(role, "master") != 0) {
+        snprintf(why, WHY_BYTES, "Sentinel calls %.200s:%d the master, and its role is %s", r->host,
+                 r->port, *role ? role : "unknown");
+        return DOWN;
+    }
+    return DONE;
+}
+
+static int server_try_open(struct redis_sync *r, const struct address *a, struct timeval limit,
+                           char why[WHY_BYTES])
+{
+    char mode[16] = "";
+    int code = sync_try_open(r, a, limit, why);
+
+    snprintf(r->host, sizeof r->host, "%s", a->host);
+    r->port = a->port;
+    if (!code) {
+        hello_of(r, "mode", mode);
+    }
+    if (strcmp(mode, "sentinel") == 0) {
+        message_print("%s is a Sentinel: give redis+sentinel://%s:%d/MASTER, with the name that it "
+                      "has for the master",
+                      printable(r->shown), printable(a->host), a->port);
+        return USAGE;
+    }
+    return code;
+}
+
+static int sync_try(struct redis_sync *r, const struct address *a, struct timeval limit,
+                    char why[WHY_BYTES])
+{
+    if (a->kind == ADDRESS_SENTINEL) {
+        return sentinel_try_open(r, a, limit, why);
+    }
+    return server_try_open(r, a, limit, why);
+}
+
 int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const char *url,
                     const char *shown, int64_t reply_ms, int64_t wait_ms)
 {
@@ -184,13 +325,14 @@ int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const c
     a.tls_key = o->tls_key;
     a.tls_name = o->tls_name;
     r->db = a.db;
+    r->by_sentinel = a.kind == ADDRESS_SENTINEL;
     snprintf(r->user, sizeof r->user, "%s", a.user ? a.user : "");
 
-    code = sync_try_open(r, &a, limit, why);
+    code = sync_try(r, &a, limit, why);
     while (*why && monotonic_ms() < until_ms) {
         redis_sync_close(r);
         usleep(AGAIN_US);
-        code = sync_try_open(r, &a, limit, why);
+        code = sync_try(r, &a, limit, why);
     }
 
     if (*why) {

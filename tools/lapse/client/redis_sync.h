@@ -16,6 +16,9 @@ struct redis_sync {
     struct redisContext *c;
     const char *shown; /* the URL, for messages */
     int db;
+    bool by_sentinel; /* the URL is one of Sentinels */
+    char host[256];   /* where Redis is, as the URL or a Sentinel has it, or its socket */
+    int port;
     char user[64]; /* of the URL; "": the default user */
 };
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* redis+sentinel:// in a shell. */
+#include "sentinels.h"
+#include "tool.h"
+#include <unistd.h>
+
+Test(sentinel, a_url_that_is_refused_says_why_and_shows_no_password)
+{
+    static const struct {
+        const char *url, *said;
+    } rows[] = {
+        {"redis+sentinel:///m", "url 'redis+sentinel:///m': a host is missing"},
+        {"redis+sentinel://a,,b/m", "url 'redis+sentinel://a,,b/m': a host is missing"},
+        {"redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m", ": at most 16 hosts"},
+        {"redis+sentinel://h:0/m", ": a port is a number from 1 to 65535"},
+        {"redis+sentinel://h:65536/m", ": a port is a number from 1 to 65535"},
+        {"redis+sentinel://h:/m", ": a port is a number from 1 to 65535"},
+        {"redis+sentinel://[::1/m", ": a [ needs its ]"},
+        {"redis+sentinel://h", "url 'redis+sentinel://h': behind the hosts comes the name"},
+        {"redis+sentinel://u:s3cret,x@h/m", "url 'redis+sentinel://***@h/m': a comma in a user"},
+        {"redis+sentinel://u:s3cret@x@h/m", "url 'redis+sentinel://***@h/m': an @ in a user"},
+        {"redis+sentinel://h/m?sentinel_password=s3cret&x=1",
+         "url 'redis+sentinel://***': behind the ? are db, sentinel_user and sentinel_password"},
+        {"redis+sentinel://h/m?sentinel_password=s3@cret&x=1",
+         "url 'redis+sentinel://***': behind"},
+        {"redis+sentinel://h/m?sentinel_user=u", ": a user needs a password"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct proc *p = lapse("-u", rows[i].url, "depth", "q");
+        cr_expect(!strstr(p->err, "s3cret") && !strstr(p->err, "cret&"), "%s", p->err);
+        expect(p, 2, "", rows[i].said);
+    }
+}
+
+/* A Sentinel that wants a password, and its master, which wants another. */
+struct locked {
+    struct sentinels *s;
+    char url[300];
+};
+
+static void locked_start(struct locked *l)
+{
+    l->s = sentinels_start(1, 1, "s3cret", 30000);
+    redis_do(l->s->redis[0], "ACL SETUSER ann on >t0ken ~* &* +@all");
+    snprintf(l->url, sizeof l->url,
+             "redis+sentinel://ann:t0ken@127.0.0.1:%d/m?sentinel_password=s3cret",
+             l->s->sentinel[0]->port);
+}
+
+Test(sentinel, every_command_finds_the_master)
+{
+    struct locked l;
+
+    locked_start(&l);
+    setenv("LAPSE_URL", l.url, 1);
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s"), 0, "\"a\"", "");
+    expect(lapse("claim", "q"), 0, "\"id\":\"a\"", "");
+    expect(lapse("depth", "q"), 0, "\"running\":1", "");
+    expect(lapse("doctor", "q"), 0, "OK    role         master", "");
+    expect(lapse("functions", "--load"), 0, NULL, NULL);
+    expect(lapse("bench", "--rtt", "1ms"), 2, "", "under Sentinel: give the URL of the master");
+    sentinels_stop(l.s);
+}
+
+Test(sentinel, no_password_of_its_url_is_seen)
+{
+    static const char *const words[] = {"depth", "doctor", "bench", "functions"};
+    struct locked l;
+
+    locked_start(&l);
+    server_kill9(l.s->redis[0]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct proc *p = lapse("-v", "-u", l.url, words[i], i == 0 ? "q" : "--json");
+        cr_expect(!strstr(p->err, "s3cret") && !strstr(p->err, "t0ken"), "%s", p->err);
+        cr_expect(!strstr(p->out, "s3cret") && !strstr(p->out, "t0ken"), "%s", p->out);
+        expect(p, words[i][0] == 'f' ? 2 : 69, NULL, NULL);
+    }
+
+    server_kill9(l.s->sentinel[0]);
+    struct proc *p = lapse_start("-u", l.url, "listen", "q", "-v");
+    until_err(p, "cannot ask the Sentinel at 127.0.0.1:");
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)p->pid);
+    size_t len;
+    char *seen = test_read_file(path, &len);
+    cr_expect_null(memmem(seen, len, "s3cret", 6));
+    cr_expect_null(memmem(seen, len, "t0ken", 5));
+    cr_expect(!strstr(p->err, "s3cret") && !strstr(p->err, "t0ken"), "%s", p->err);
+    free(seen);
+    proc_free(p);
+    sentinels_stop(l.s);
+}
+
+Test(sentinel, a_wrong_name_and_a_wrong_kind_of_server_are_named)
+{
+    struct sentinels *s = sentinels_start(1, 1, NULL, 30000);
+    char url[200];
+
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/other", s->sentinel[0]->port);
+    expect(lapse("-u", url, "depth", "q"), 69, "", "it knows no master of the name other");
+    expect(lapse("-u", url, "doctor"), 69, "", "it knows no master of the name other");
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/m", s->redis[0]->port);
+    expect(lapse("-u", url, "depth", "q"), 69, "", "(it is no Sentinel: give redis:// for a");
+    expect(lapse("-u", url, "doctor"), 69, "", "(it is no Sentinel: give redis:// for a");
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d", s->sentinel[0]->port);
+    expect(lapse("-u", url, "depth", "q"), 69, "", "it is a Sentinel");
+    expect(lapse("-u", url, "doctor"), 2, "", "is a Sentinel: give redis+sentinel://127.0.0.1:");
+    sentinels_stop(s);
+}
