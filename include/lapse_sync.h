@@ -148,7 +148,8 @@ struct lapse_sync_listen_options {
 
 /* Starts the threads, and runs fn in them for the jobs of a queue. No more is claimed than threads
  * are free, or than max_running, and never more than the option max_running of the handle. opts may
- * be NULL. EEXIST: the queue has a handler. ENOMEM: a thread could not be started. */
+ * be NULL. queue may be a pattern, as in lapse_listen(): all its queues share these threads.
+ * EEXIST: the queue has a handler. ENOMEM: a thread could not be started. */
 LAPSE_API int lapse_sync_listen(struct lapse_sync *s, const char *queue,
                                 const struct lapse_sync_listen_options *opts,
                                 lapse_sync_handler *fn, void *arg);

@@ -159,7 +159,7 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     ends_init(&l->ends, &l->node);
     registry_init(&l->registry, &l->script);
     calendars_init(&l->calendars, &l->script);
-    listener_init(&l->listener, &l->script, &l->calendars, &l->tasks);
+    listener_init(&l->listener, &l->script, &l->registry, &l->calendars, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
 

@@ -9,32 +9,41 @@
 /* Of struct lapse_listen_options, as in the first lapse.h. */
 enum { SIZE_LEAST = offsetof(struct lapse_listen_options, weight) };
 
+/* false: they are wrong. */
+static bool listen_read(struct share_spec *out, const struct lapse_listen_options *opts)
+{
+    struct lapse_listen_options o = {.size = sizeof o};
+
+    if (opts && (opts->size < SIZE_LEAST || !mem_read_sized(&o, sizeof o, opts) ||
+                 o.weight > LAPSE_WEIGHT_MAX)) {
+        return false;
+    }
+
+    *out = (struct share_spec){.max = o.max_running, .weight = o.weight, .level = o.level};
+    if (out->weight == 0) {
+        out->weight = 1;
+    }
+    return true;
+}
+
 int lapse_listen(struct lapse *l, const char *queue, const struct lapse_listen_options *opts,
                  lapse_handler *fn, void *arg)
 {
-    struct lapse_listen_options defaults = {.size = sizeof defaults};
-    struct lapse_listen_options o;
+    struct pattern_spec spec = {.handler = fn, .handler_arg = arg};
+    struct span name = span_of(queue ? queue : "");
+    bool is_pattern = keys_queues_of(name, &spec.beginning);
 
-    if (!opts) {
-        opts = &defaults;
-    }
-    if (!l || !queue || !keys_queue_ok(span_of(queue)) || !fn) {
-        return LAPSE_EINVAL;
-    }
-    if (opts->size < SIZE_LEAST || !mem_read_sized(&o, sizeof o, opts) ||
-        o.weight > LAPSE_WEIGHT_MAX) {
+    if (!l || !fn || (!is_pattern && !keys_queue_ok(name)) || !listen_read(&spec.share, opts)) {
         return LAPSE_EINVAL;
     }
     if (l->closing) {
         return LAPSE_ECLOSED;
     }
-
-    struct share_spec share = {.max = o.max_running, .weight = o.weight, .level = o.level};
-    if (share.weight == 0) {
-        share.weight = 1;
+    if (is_pattern) {
+        return listener_add_pattern(&l->listener, &spec);
     }
 
-    int err = listener_add(&l->listener, queue, &share, fn, arg);
+    int err = listener_add(&l->listener, queue, &spec.share, fn, arg);
     if (!err) {
         registry_use(&l->registry, queue);
     }
@@ -57,14 +66,19 @@ int lapse_around(struct lapse *l, lapse_before_fn *before, lapse_after_fn *after
 
 int lapse_unlisten(struct lapse *l, const char *queue)
 {
-    if (!l || !queue || !keys_queue_ok(span_of(queue))) {
+    struct span name = span_of(queue ? queue : "");
+    struct span beginning;
+    bool is_pattern = keys_queues_of(name, &beginning);
+
+    if (!l || (!is_pattern && !keys_queue_ok(name))) {
         return LAPSE_EINVAL;
     }
     if (l->closing) {
         return LAPSE_ECLOSED;
     }
 
-    return listener_remove(&l->listener, queue);
+    return is_pattern ? listener_remove_pattern(&l->listener, beginning)
+                      : listener_remove(&l->listener, queue);
 }
 
 void lapse_done(struct lapse_job *job, lapse_cb *fn, void *arg)

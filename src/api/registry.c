@@ -182,16 +182,16 @@ static void on_names(struct names_request *r, int err, const struct names_reply 
 static bool queues_range(struct queues_call *c, const char *pattern)
 {
     struct span name = span_of(pattern ? pattern : "*");
-    bool is_beginning = name.len > 0 && name.at[name.len - 1] == '*';
-    int len = (int)name.len - is_beginning;
-    bool is_all = is_beginning && len == 0;
+    struct span beginning = name;
+    bool is_pattern = keys_queues_of(name, &beginning);
+    int len = (int)beginning.len;
 
-    if (!is_all && !keys_queue_ok((struct span){name.at, (size_t)len})) {
+    if (!is_pattern && !keys_queue_ok(name)) {
         return false;
     }
 
     snprintf(c->from, sizeof c->from, "[%.*s", len, name.at);
-    snprintf(c->to, sizeof c->to, is_beginning ? "(%.*s~" : "[%.*s", len, name.at);
+    snprintf(c->to, sizeof c->to, is_pattern ? "(%.*s~" : "[%.*s", len, name.at);
     return true;
 }
 

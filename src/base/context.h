@@ -20,4 +20,17 @@ struct context {
     void *on_event_arg;
 };
 
+/* How often to look for news that we are told of, as we may have missed some. */
+static inline int64_t context_rarely_ms(const struct context *c)
+{
+    enum { TIMES = 12, MOST_MS = 60000 };
+    int64_t every_ms = c->options.sweep_ms;
+
+    if (every_ms >= MOST_MS) {
+        return every_ms;
+    }
+
+    return every_ms * TIMES < MOST_MS ? every_ms * TIMES : MOST_MS;
+}
+
 #endif

@@ -38,6 +38,16 @@ bool keys_queue_ok(struct span queue)
     return is_word(queue, KEYS_QUEUE_MAX);
 }
 
+bool keys_queues_of(struct span pattern, struct span *beginning)
+{
+    if (pattern.len == 0 || pattern.at[pattern.len - 1] != '*') {
+        return false;
+    }
+
+    *beginning = (struct span){pattern.at, pattern.len - 1};
+    return beginning->len == 0 || keys_queue_ok(*beginning);
+}
+
 bool keys_id_ok(struct span id)
 {
     return is_printable(id, KEYS_ID_MAX);
@@ -144,6 +154,11 @@ size_t keys_alive(char out[KEYS_MAX], const char *space)
 size_t keys_queues(char out[KEYS_MAX], const char *space)
 {
     return (size_t)snprintf(out, KEYS_MAX, "%s:{}:queues", space);
+}
+
+size_t keys_wake(char out[KEYS_MAX], const char *space, int db)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{}:wake:%d", space, db);
 }
 
 size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db)

@@ -18,6 +18,8 @@ enum {
 /* A space and a queue are of A-Z a-z 0-9 . _ - alone. */
 bool keys_space_ok(struct span space);
 bool keys_queue_ok(struct span queue);
+/* A pattern of queues: what their names begin with, which may be nothing, and a star. */
+bool keys_queues_of(struct span pattern, struct span *beginning);
 /* An id, and the name of a listener, are of printable ASCII without space, { and }. */
 bool keys_id_ok(struct span id);
 bool keys_name_ok(struct span name);
@@ -67,6 +69,9 @@ size_t keys_alive(char out[KEYS_MAX], const char *space);
 
 /* The names of the queues that are used. It is of no queue. */
 size_t keys_queues(char out[KEYS_MAX], const char *space);
+
+/* The channel on which they are told when they are new. */
+size_t keys_wake(char out[KEYS_MAX], const char *space, int db);
 
 /* The channels on which the scripts publish: for listeners, and for who waits for ends of jobs. */
 size_t keys_notice(char out[KEYS_MAX], const char *space, const char *queue, int db);

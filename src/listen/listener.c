@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* The queues by name, and what happens to all of them. A queue lives from lapse_listen() until it
- * was stopped, by lapse_unlisten() or the end of the handle, and nothing of it is pending. */
+ * was stopped, by lapse_unlisten() or the end of the handle, and nothing of it is pending.
+ *
+ * A queue of a pattern lives from when the registry names it. It is stopped when another call takes
+ * it, and then made again; and when the registry has not named it for a while, as after its
+ * removal. A process that scheduled to it before enters it again with its next job, but not sooner
+ * than so long after it did last (script/registry.c). So until then we listen on, and if the queue
+ * has jobs, we enter it ourselves. */
 #include "listen/listener.h"
 #include "base/error.h"
+#include <stdio.h>
+
+static struct queue *listener_find_name(const struct listener *l, struct span name)
+{
+    struct table_node *found = table_find(&l->names, name);
+
+    return found ? CONTAINER(found, struct queue, named) : NULL;
+}
 
 static struct queue *listener_find(const struct listener *l, const char *name)
 {
-    struct table_node *found = table_find(&l->names, span_of(name));
-
-    return found ? CONTAINER(found, struct queue, named) : NULL;
+    return listener_find_name(l, span_of(name));
 }
 
 /* ---- queues ---- */
@@ -20,9 +32,16 @@ static void listener_stop_queue(struct listener *l, struct queue *q)
     queue_stop(q);
 }
 
+/* If a pattern has it, it comes back. */
+static void listener_let_go(struct listener *l, struct queue *q)
+{
+    listener_stop_queue(l, q);
+    patterns_look(&l->patterns, span_of(q->name));
+}
+
 static void on_unused(void *arg, struct queue *q)
 {
-    listener_stop_queue(arg, q);
+    listener_let_go(arg, q);
 }
 
 /* NULL: out of memory. */
@@ -48,7 +67,9 @@ int listener_add(struct listener *l, const char *queue, const struct share_spec 
     struct queue_spec spec = {.name = queue, .share = *share, .handler = fn, .handler_arg = arg};
     struct queue *old = listener_find(l, queue);
 
-    if (old && (!old->asked || !pulls_empty(&old->pulls))) {
+    bool is_taken = old && !old->pattern && (!old->asked || !pulls_empty(&old->pulls));
+
+    if (is_taken) {
         return LAPSE_EEXIST;
     }
     if (old) {
@@ -63,7 +84,7 @@ int listener_pull(struct listener *l, const char *queue, struct pull *p)
     struct queue_spec spec = {.name = queue, .share = {.weight = 1}, .asked = true};
     struct queue *q = listener_find(l, queue);
 
-    if (q && !q->asked) {
+    if ((q && !q->asked) || pattern_of(&l->patterns, span_of(queue))) {
         return LAPSE_EEXIST;
     }
     if (!q) {
@@ -77,11 +98,11 @@ int listener_remove(struct listener *l, const char *queue)
 {
     struct queue *q = listener_find(l, queue);
 
-    if (!q || q->asked) {
+    if (!q || q->asked || q->pattern) {
         return LAPSE_ENOENT;
     }
 
-    listener_stop_queue(l, q);
+    listener_let_go(l, q);
     return 0;
 }
 
@@ -97,8 +118,124 @@ void listener_remove_numbered(struct listener *l, const char *queue, uint64_t nu
     struct queue *q = listener_find(l, queue);
 
     if (q && q->number == number) {
+        listener_let_go(l, q);
+    }
+}
+
+/* ---- patterns ---- */
+/* Without memory it is found again later. */
+static void listener_new_of_pattern(struct listener *l, const char *name)
+{
+    const struct pattern *p = pattern_of(&l->patterns, span_of(name));
+
+    if (!p) {
+        return;
+    }
+
+    struct queue_spec spec = {.name = name,
+                              .pattern = p,
+                              .share = p->share,
+                              .handler = p->handler,
+                              .handler_arg = p->handler_arg};
+    struct queue *q = listener_new_queue(l, &spec);
+    if (q) {
+        q->walk = l->patterns.walk;
+    }
+}
+
+static void on_found(void *arg, struct span queue)
+{
+    struct listener *l = arg;
+    struct queue *q = listener_find_name(l, queue);
+    char name[KEYS_QUEUE_MAX + 1];
+
+    if (q) {
+        q->walk = l->patterns.walk;
+        q->lost_us = 0;
+        return;
+    }
+
+    snprintf(name, sizeof name, "%.*s", (int)queue.len, queue.at);
+    listener_new_of_pattern(l, name);
+}
+
+/* The registry does not name it. */
+static void listener_lost_queue(struct listener *l, struct queue *q)
+{
+    int64_t now_us = clock_us();
+    int64_t patience_us = context_rarely_ms(l->shared.context) * 1000;
+
+    if (!q->lost_us) {
+        q->lost_us = now_us;
+    } else if (!queue_is_empty(q)) {
+        registry_enter(l->registry, q->name);
+    } else if (now_us - q->lost_us >= patience_us) {
         listener_stop_queue(l, q);
     }
+}
+
+static void on_walked(void *arg, const struct pattern *p, uint64_t n)
+{
+    struct listener *l = arg;
+
+    LIST_EACH (i, &l->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (q->pattern == p && q->walk < n) {
+            listener_lost_queue(l, q);
+        }
+    }
+}
+
+/* A pattern has come or gone: some queues belong to another one now, or to none. */
+static void listener_pass_on_queues(struct listener *l)
+{
+    LIST_EACH (i, &l->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (q->pattern && pattern_of(&l->patterns, span_of(q->name)) != q->pattern) {
+            listener_stop_queue(l, q);
+            listener_new_of_pattern(l, q->name);
+        }
+    }
+}
+
+int listener_add_pattern(struct listener *l, const struct pattern_spec *spec)
+{
+    struct pattern_spec made = *spec;
+
+    if (patterns_find(&l->patterns, spec->beginning)) {
+        return LAPSE_EEXIST;
+    }
+
+    made.share.max = 0;
+    if (spec->share.max > 0) {
+        made.share.cap = cap_new(spec->share.max);
+        if (!made.share.cap) {
+            return LAPSE_ENOMEM;
+        }
+    }
+
+    int err = patterns_add(&l->patterns, &made);
+    if (err) {
+        cap_release(made.share.cap);
+        return err;
+    }
+
+    listener_pass_on_queues(l);
+    return 0;
+}
+
+int listener_remove_pattern(struct listener *l, struct span beginning)
+{
+    struct pattern *p = patterns_find(&l->patterns, beginning);
+
+    if (!p) {
+        return LAPSE_ENOENT;
+    }
+
+    patterns_remove(&l->patterns, p);
+    listener_pass_on_queues(l);
+    pattern_free(p);
+    return 0;
 }
 
 void listener_scheduled(struct listener *l, const char *queue, struct span id, int64_t due_ms)
@@ -199,14 +336,16 @@ void listener_turn(struct listener *l)
 }
 
 /* ---- life ---- */
-void listener_init(struct listener *l, struct script *script, struct calendars *calendars,
-                   struct task_queue *tasks)
+void listener_init(struct listener *l, struct script *script, struct registry *registry,
+                   struct calendars *calendars, struct task_queue *tasks)
 {
     static const struct lease_events lease_events = {on_lease_ended, on_lease_retried};
+    static const struct patterns_events patterns_events = {on_found, on_walked};
     struct context *c = script->context;
     struct shared *sh = &l->shared;
 
     *l = (struct listener){.shared = {.context = c, .script = script, .calendars = calendars}};
+    l->registry = registry;
     list_init(&l->queues);
     list_init(&l->stopped);
     list_init(&sh->ending);
@@ -219,6 +358,7 @@ void listener_init(struct listener *l, struct script *script, struct calendars *
     leases_init(&sh->leases, script, tasks, &lease_events, l);
     alarms_init(&sh->alarms, script);
     watches_init(&sh->watches, script, &sh->alarms, sh->name);
+    patterns_init(&l->patterns, script, &sh->watches, &patterns_events, l);
     sweeps_init(&sh->sweeps, script, tasks);
     eviction_init(&sh->eviction, script, on_claims_allowed, l);
 }
@@ -245,12 +385,14 @@ void listener_up(struct listener *l)
     l->was_up = true;
     watches_up(&sh->watches);
     alarms_up(&sh->alarms);
+    patterns_up(&l->patterns);
 }
 
 void listener_drain(struct listener *l)
 {
     l->shared.closing = true;
     watches_drain(&l->shared.watches);
+    patterns_stop(&l->patterns);
     LIST_EACH (i, &l->queues) {
         listener_stop_queue(l, CONTAINER(i, struct queue, node));
     }
@@ -275,6 +417,7 @@ void listener_stop(struct listener *l)
     sh->closing = true;
     eviction_close(&sh->eviction);
     leases_stop(&sh->leases);
+    patterns_stop(&l->patterns);
 
     LIST_EACH (i, &l->queues) {
         queue_end(CONTAINER(i, struct queue, node));
@@ -295,6 +438,7 @@ void listener_close(struct listener *l)
         queue_free(CONTAINER(i, struct queue, node));
     }
 
+    patterns_close(&l->patterns);
     slots_close(&l->shared.slots);
     table_free(&l->names);
     watches_free(&l->shared.watches);

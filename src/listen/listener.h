@@ -2,10 +2,13 @@
 #ifndef LAPSE_LISTENER_H
 #define LAPSE_LISTENER_H
 #include "listen/queue.h"
+#include "script/registry.h"
 
 /* The queues that this process has handlers for, or asks for jobs of. */
 struct listener {
     struct shared shared;
+    struct registry *registry;
+    struct patterns patterns;
     struct list queues;
     struct table names;  /* of these queues */
     struct list stopped; /* queues of which something is pending; then they are freed */
@@ -13,14 +16,19 @@ struct listener {
     bool was_up;         /* the connection for commands was, once */
 };
 
-void listener_init(struct listener *l, struct script *script, struct calendars *calendars,
-                   struct task_queue *tasks);
+void listener_init(struct listener *l, struct script *script, struct registry *registry,
+                   struct calendars *calendars, struct task_queue *tasks);
 
 /* fn NULL: the queue is only forwarded. EEXIST: it has a handler, or a pull. ENOMEM. */
 int listener_add(struct listener *l, const char *queue, const struct share_spec *share,
                  lapse_handler *fn, void *arg);
+/* The same of all queues of a pattern, as the registry brings them, but for those that are added by
+ * their own names, or have a longer pattern. max of the share is of them together. EEXIST,
+ * ENOMEM. */
+int listener_add_pattern(struct listener *l, const struct pattern_spec *spec);
 /* ENOENT. */
 int listener_remove(struct listener *l, const char *queue);
+int listener_remove_pattern(struct listener *l, struct span beginning);
 /* What tells a queue that is there from one of the same name that comes after it. 0: it is not
  * there. */
 uint64_t listener_number(const struct listener *l, const char *queue);

@@ -781,6 +781,7 @@ struct queue *queue_new(const struct queue_spec *spec)
     }
 
     q->shared = sh;
+    q->pattern = spec->pattern;
     q->has_handler = spec->handler;
     q->asked = spec->asked;
     q->unused = spec->unused;
@@ -853,6 +854,11 @@ bool queue_is_idle(const struct queue *q)
                          sweep_pending(&q->sweep) || trim_pending(&q->trim);
 
     return share_unused(&q->share) && !reclaim_on(&q->reclaim) && !hints_pending;
+}
+
+bool queue_is_empty(const struct queue *q)
+{
+    return sweep_found_none(&q->sweep) && share_unused(&q->share);
 }
 
 void queue_free(struct queue *q)

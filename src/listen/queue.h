@@ -4,6 +4,7 @@
 #include "base/table.h"
 #include "listen/gate.h"
 #include "listen/delivery.h"
+#include "listen/patterns.h"
 #include "listen/reclaim.h"
 #include "listen/shared.h"
 #include "listen/trim.h"
@@ -13,6 +14,12 @@ struct queue {
     struct list node; /* its listener's */
     struct table_node named;
     uint64_t number; /* no other of its listener has it */
+
+    /* of a queue that the registry has brought */
+    const struct pattern *pattern; /* NULL: it is listened to by its own name */
+    uint64_t walk;   /* the last walk through the names of the pattern that has met it */
+    int64_t lost_us; /* by clock_us(): since when the registry does not name it; 0: it does */
+
     struct shared *shared;
     char name[KEYS_QUEUE_MAX + 1];
     char key[KEYS_MAX];
@@ -50,6 +57,7 @@ struct queue {
 struct queue_spec {
     struct shared *shared;
     const char *name;
+    const struct pattern *pattern; /* NULL: of none */
     struct share_spec share;
     lapse_handler *handler; /* NULL: it is only forwarded, or asked */
     void *handler_arg;
@@ -87,6 +95,8 @@ void queue_end(struct queue *q);
 
 /* No job of it is held, and no request for it is pending. */
 bool queue_is_idle(const struct queue *q);
+/* It has no jobs, as far as is known. */
+bool queue_is_empty(const struct queue *q);
 void queue_free(struct queue *q);
 
 #endif

@@ -31,11 +31,27 @@ static inline bool slots_unused(const struct slots *all)
     return all->n_held == 0 && all->n_claimed == 0;
 }
 
+/* A limit that several queues have together. Those at it wait for it, and each slot that becomes
+ * free is of the one that came first. It lives until nobody uses it. */
+struct cap {
+    unsigned max;
+    unsigned n_used;     /* jobs that its queues hold, or ask for */
+    struct list waiting; /* shares, in order */
+    unsigned n_users;
+};
+
+/* With one user, who releases it. NULL: out of memory. */
+struct cap *cap_new(unsigned max);
+void cap_release(struct cap *c);
+
 /* The slots of one queue, and its place in the backlog. */
 struct share {
     struct slots *all;
     struct seat seat;
-    unsigned max; /* 0: it has no limit of its own */
+    unsigned max;    /* 0: it has no limit of its own */
+    struct cap *cap; /* NULL: it has no limit with others. It has one of the two at most */
+    struct list capped;
+    bool is_next; /* a slot of the cap became free for it */
     bool asks;    /* for n_wanted jobs, claimed and not held: its limit instead of max */
     unsigned n_wanted;
     unsigned n_held;
@@ -46,6 +62,7 @@ struct share {
 
 struct share_spec {
     unsigned max;    /* 0: it has no limit of its own */
+    struct cap *cap; /* NULL: it has no limit with others */
     unsigned weight; /* at least 1 */
     unsigned level;
 };

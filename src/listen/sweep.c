@@ -13,22 +13,16 @@
 #include "listen/told.h"
 
 enum {
-    EMPTY_TIMES = 12, /* so much more rarely is an empty queue looked at, */
-    EMPTY_MS = 60000, /* but so often, unless sweep_ms is longer */
-    JITTER = 5,       /* the part of the time by which a sweep may be early */
+    JITTER = 5, /* the part of the time by which a sweep may be early */
     EMPTY_JITTER = 2,
     LOOKS_MAX = 256 /* in one turn */
 };
 
 static int64_t sweep_every_ms(const struct sweep *s)
 {
-    int64_t every_ms = s->sweeps->context->options.sweep_ms;
+    const struct context *c = s->sweeps->context;
 
-    if (!s->empty || !s->subscribed || every_ms >= EMPTY_MS) {
-        return every_ms;
-    }
-
-    return every_ms * EMPTY_TIMES < EMPTY_MS ? every_ms * EMPTY_TIMES : EMPTY_MS;
+    return s->empty && s->subscribed ? context_rarely_ms(c) : c->options.sweep_ms;
 }
 
 static void sweeps_set_timer(struct sweeps *ss)

@@ -69,6 +69,12 @@ void sweep_set_subscribed(struct sweep *s, bool subscribed);
 /* Asks Redis about the queue now, and leaves the next time as it is. false: it cannot be asked. */
 bool sweep_look(struct sweep *s);
 
+/* It has looked, and there was no job; nor was one heard of since. */
+static inline bool sweep_found_none(const struct sweep *s)
+{
+    return s->empty;
+}
+
 /* It has asked, and has no answer yet. */
 static inline bool sweep_looks(const struct sweep *s)
 {

@@ -158,12 +158,10 @@ static void watch_heard_stop(struct watch *w, struct span rest)
 }
 
 /* 'members', 'queue', 'stop ID TOKEN...', or 'DUE ID DUE ID...': src/lua/README.md draws them. */
-static void on_notice(void *arg, struct channel *ch, struct span text)
+static void watch_heard_notice(struct watch *w, struct span text)
 {
-    struct watch *w = CONTAINER(ch, struct watch, channel);
     struct span rest = text;
 
-    (void)arg;
     if (span_is(text, "members")) {
         membership_refresh(&w->membership);
         return;
@@ -197,14 +195,31 @@ static void on_notice(void *arg, struct channel *ch, struct span text)
 }
 
 /* ---- the subscription ---- */
+static void on_message(void *arg, struct channel *ch, struct span text)
+{
+    struct watches *ws = arg;
+
+    if (ch == &ws->wake) {
+        ws->names_events->added(ws->names_arg, text);
+    } else {
+        watch_heard_notice(CONTAINER(ch, struct watch, channel), text);
+    }
+}
+
 static void on_confirmed(void *arg, struct channel *ch)
 {
+    struct watches *ws = arg;
+
+    if (ch == &ws->wake) {
+        ws->names_events->subscribed(ws->names_arg);
+        return;
+    }
+
     struct watch *w = CONTAINER(ch, struct watch, channel);
 
-    (void)arg;
     membership_join(&w->membership);
-    if (!w->watches->canary_of) {
-        watches_move_canary(w->watches);
+    if (!ws->canary_of) {
+        watches_move_canary(ws);
     }
     w->events->subscribed(w->arg);
 }
@@ -255,6 +270,9 @@ static void on_down(void *arg)
         struct watch *w = CONTAINER(i, struct watch, node);
         membership_lost_events(&w->membership);
         w->events->unsubscribed(w->arg);
+    }
+    if (ws->names_events) {
+        ws->names_events->unsubscribed(ws->names_arg);
     }
 }
 
@@ -393,7 +411,7 @@ void watches_init(struct watches *ws, struct script *script, struct alarms *alar
                   const char *member_name)
 {
     static const struct pubsub_events events = {
-        on_confirmed, on_notice, on_expired, on_refused, on_failed, on_channel_left, on_down};
+        on_confirmed, on_message, on_expired, on_refused, on_failed, on_channel_left, on_down};
     struct node *node = script->node;
     bool by_keyspace = node->context->options.notify == LAPSE_KEYSPACE;
 
@@ -418,6 +436,20 @@ void watches_up(struct watches *ws)
         watch_rejoin(CONTAINER(i, struct watch, node));
     }
     memberships_up(&ws->memberships);
+}
+
+void watches_hear_names(struct watches *ws, const struct names_events *events, void *arg)
+{
+    const struct lapse_options *options = &ws->context->options;
+
+    if (ws->names_events || (options->flags & LAPSE_NO_EVENTS)) {
+        return;
+    }
+
+    ws->names_events = events;
+    ws->names_arg = arg;
+    keys_wake(ws->wake_name, options->space, ws->node->endpoint.address.db);
+    pubsub_add(&ws->node->pubsub, &ws->wake, ws->wake_name, NULL);
 }
 
 void watches_drain(struct watches *ws)

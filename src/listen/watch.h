@@ -15,6 +15,16 @@ enum events_state {
     EVENTS_CUT      /* the connection for them failed, and that for commands did not */
 };
 
+/* What is heard of the registry. */
+struct names_events {
+    /* A name is new in it. Nothing is sure of that. */
+    void (*added)(void *arg, struct span queue);
+    /* What was published before was not heard. */
+    void (*subscribed)(void *arg);
+    /* What is published now is not heard. */
+    void (*unsubscribed)(void *arg);
+};
+
 /* What the watches of all queues share. */
 struct watches {
     struct context *context;
@@ -28,6 +38,11 @@ struct watches {
     struct watch *canary_of; /* among the triggers of this queue it is set; NULL: of none */
     struct list all;
     struct table names; /* of the queues that are subscribed to */
+
+    const struct names_events *names_events; /* NULL: nobody wants to hear of the registry */
+    void *names_arg;
+    struct channel wake;
+    char wake_name[KEYS_MAX];
 };
 
 /* member_name is not copied. */
@@ -35,6 +50,8 @@ void watches_init(struct watches *ws, struct script *script, struct alarms *alar
                   const char *member_name);
 /* The connection for commands is there again. */
 void watches_up(struct watches *ws);
+/* Subscribes to the channel of the registry, once; not if an option switches that off. */
+void watches_hear_names(struct watches *ws, const struct names_events *events, void *arg);
 /* The handle closes: channels need not be unsubscribed one by one. */
 void watches_drain(struct watches *ws);
 void watches_close(struct watches *ws);

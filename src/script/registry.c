@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Every queue that we schedule or listen to is entered once on each connection, many with one
  * call. Nothing waits for that, and a call that fails is not repeated: the next connection, or
- * the next process, enters the queue. */
+ * the next process, enters the queue.
+ *
+ * A queue that was removed meanwhile is not in the registry any more, and who listens to a pattern
+ * would never hear of our next job. So with a use that comes a while after the last entry the queue
+ * is entered again. */
 #include "script/registry.h"
 #include "base/context.h"
 #include "base/mem.h"
@@ -10,6 +14,7 @@
 struct used_queue {
     struct list node;
     struct table_node by_name;
+    int64_t told_us; /* by clock_us(): when Redis was told last */
     char name[KEYS_QUEUE_MAX + 1];
 };
 
@@ -33,12 +38,21 @@ void registry_init(struct registry *r, struct script *script)
     r->enter.end = on_entered;
 }
 
-void registry_use(struct registry *r, const char *queue)
+static struct used_queue *registry_find(const struct registry *r, const char *queue)
 {
-    if (table_find(&r->names, span_of(queue))) {
-        return;
-    }
+    struct table_node *found = table_find(&r->names, span_of(queue));
 
+    return found ? CONTAINER(found, struct used_queue, by_name) : NULL;
+}
+
+static void registry_tell(struct registry *r, struct used_queue *q)
+{
+    list_remove(&q->node);
+    list_insert(&r->untold, &q->node);
+}
+
+static void registry_add(struct registry *r, const char *queue)
+{
     struct used_queue *q = mem_new(sizeof *q, 0);
     if (!q) {
         return;
@@ -47,6 +61,29 @@ void registry_use(struct registry *r, const char *queue)
     memcpy(q->name, queue, strlen(queue) + 1);
     table_add(&r->names, &q->by_name, span_of(q->name));
     list_insert(&r->untold, &q->node);
+}
+
+void registry_use(struct registry *r, const char *queue)
+{
+    struct used_queue *q = registry_find(r, queue);
+    int64_t rarely_us = context_rarely_ms(r->script->context) * 1000;
+
+    if (!q) {
+        registry_add(r, queue);
+    } else if (clock_us() - q->told_us >= rarely_us) {
+        registry_tell(r, q);
+    }
+}
+
+void registry_enter(struct registry *r, const char *queue)
+{
+    struct used_queue *q = registry_find(r, queue);
+
+    if (q) {
+        registry_tell(r, q);
+    } else {
+        registry_add(r, queue);
+    }
 }
 
 void registry_up(struct registry *r)
@@ -67,7 +104,9 @@ void registry_turn(struct registry *r)
     }
 
     for (struct list *i; n < SCRIPT_BATCH && (i = list_pop(&r->untold));) {
-        r->args[n++] = span_of(CONTAINER(i, struct used_queue, node)->name);
+        struct used_queue *q = CONTAINER(i, struct used_queue, node);
+        q->told_us = clock_us();
+        r->args[n++] = span_of(q->name);
         list_insert(&r->all, i);
     }
 

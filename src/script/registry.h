@@ -18,8 +18,11 @@ struct registry {
 };
 
 void registry_init(struct registry *r, struct script *script);
-/* A queue is used. Without memory it is not entered. */
+/* A queue is used. It is entered before what is sent in this turn, if it was not for a while.
+ * Without memory it is not entered. */
 void registry_use(struct registry *r, const char *queue);
+/* Redis has lost the name of a queue that is used. */
+void registry_enter(struct registry *r, const char *queue);
 /* The connection for commands is there again: Redis may have lost the names. */
 void registry_up(struct registry *r);
 /* Runs in each turn, before requests are sent. */

@@ -3,7 +3,7 @@
 #include "sync/pool.h"
 #include <string.h>
 
-enum { THREADS_MAX = 10000, RUNNING_MAX = 100000, QUEUE_MAX = 64 };
+enum { THREADS_MAX = 10000, RUNNING_MAX = 100000, QUEUE_MAX = 65 /* with the star of a pattern */ };
 
 /* Of struct lapse_sync_listen_options, as in the first lapse_sync.h. */
 enum { SIZE_LEAST = offsetof(struct lapse_sync_listen_options, weight) };

@@ -32,6 +32,23 @@ Test(registry, a_listener_enters_its_queue)
     flow_end(f, "q");
 }
 
+static void looks_often(struct lapse_options *o)
+{
+    o->sweep_ms = 10;
+}
+
+/* Who uses it does not hear that it was removed. */
+Test(registry, a_queue_that_it_has_lost_is_entered_again_by_a_use_a_while_later)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, looks_often);
+
+    cr_assert_eq(flow_schedule(f, "q", "a", 3600000, NULL), 0);
+    flow_poll(f, entered(f) == 1);
+    redis_do(f->server, "DEL %s", QUEUES);
+    flow_poll(f, flow_schedule(f, "q", NULL, 3600000, NULL) == 0 && entered(f) == 1);
+    flow_end(f, "q");
+}
+
 Test(registry, who_may_not_enter_a_queue_schedules_to_it_with_one_warning)
 {
     struct flow *f = flow_bare(FLOW_FULL, NULL);

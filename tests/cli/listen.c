@@ -151,6 +151,28 @@ Test(listen, with_drain_runs_what_is_due_and_leaves_the_rest)
     server_stop(s);
 }
 
+Test(listen, to_a_pattern_runs_the_jobs_of_its_queues_that_are_there_and_that_come)
+{
+    struct server *s = tool_redis();
+
+    expect(lapse("listen", "email.*", "--drain"), 0, "", NULL);
+    expect(lapse("schedule", "email.a", "--id", "now", "--in", "0s", "x"), 0, NULL, NULL);
+    expect(lapse("schedule", "email.a", "--id", "later", "--in", "1h", "x"), 0, NULL, NULL);
+    expect(lapse("schedule", "sms", "--id", "other", "--in", "0s", "x"), 0, NULL, NULL);
+    struct proc *p = lapse("listen", "email.*", "--drain");
+    cr_assert_eq(count_of(p->out, "\n"), 1, "%s", p->out);
+    expect(p, 0, "{\"queue\":\"email.a\",\"id\":\"now\"", NULL);
+
+    p = lapse_start("listen", "email.*:3", "sms", "--count", "3");
+    until_out(p, "\"other\"");
+    expect(lapse("schedule", "email.new", "--id", "new", "--in", "0s", "x"), 0, NULL, NULL);
+    until_out(p, "{\"queue\":\"email.new\",\"id\":\"new\"");
+    expect(lapse("schedule", "email.a", "--id", "last", "--in", "0s", "x"), 0, NULL, NULL);
+    expect(p, 0, "\"last\"", "");
+    cr_assert_eq(redis_int(s, "ZCARD lapse:{email.a}:due"), 1);
+    server_stop(s);
+}
+
 Test(listen, with_drain_ends_although_new_jobs_never_do)
 {
     struct server *s = tool_redis();
@@ -257,6 +279,16 @@ Test(listen, without_the_rights_of_a_listener_exits_77_at_the_start)
     /* of the ring of listeners alone */
     redis_do(s, "ACL SETUSER lapse_listener -zremrangebyscore");
     expect(lapse("listen", "q"), 77, "", "lapse doctor");
+    server_stop(s);
+}
+
+Test(listen, to_a_pattern_exits_77_where_the_registry_may_not_be_read)
+{
+    struct server *s = tool_redis();
+
+    as(s, "lapse_listener");
+    redis_do(s, "ACL SETUSER lapse_listener resetkeys ~lapse:{email.*}:* ~lapse:{}:alive");
+    expect(lapse("listen", "email.*"), 77, "", "email.*: permission denied");
     server_stop(s);
 }
 

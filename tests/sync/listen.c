@@ -66,6 +66,44 @@ Test(listen, with_max_running_some_wait_here_for_a_thread)
     waiting_end(&w, "q");
 }
 
+static int schedule_to(struct lapse_sync *s, const char *queue)
+{
+    struct lapse_spec spec = lapse_spec_init();
+
+    spec.queue = queue;
+    return lapse_sync_schedule(s, &spec, 0, NULL);
+}
+
+/* Of a pattern, all its queues have its threads together. */
+Test(listen, to_a_pattern_claims_no_more_than_threads_are_free)
+{
+    struct waiting w;
+    struct worker k;
+    struct lapse_sync_listen_options o = {.size = sizeof o, .threads = 3};
+    static const char *const queues[] = {"q.1", "q.2", "q.3", "q.4"};
+
+    waiting_start(&w);
+    worker_init(&k, DONE);
+    k.blocks = true;
+    cr_assert_eq(lapse_sync_listen(w.s, "q.*", &o, worker_on_job, &k), 0);
+    cr_assert_eq(lapse_sync_listen(w.s, "q.*", &o, worker_on_job, &k), LAPSE_EEXIST);
+    cr_assert_eq(lapse_sync_listen(w.s, "q*.", &o, worker_on_job, &k), LAPSE_EINVAL);
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(schedule_to(w.s, queues[i % 4]), 0);
+    }
+    wait_until(k.inside == 3);
+    cr_assert_eq(stats_of(w.s).claimed, 3);
+
+    k.blocks = false;
+    wait_until(k.ended == 20);
+    cr_assert_eq(k.most, 3);
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q.1"), LAPSE_ENOENT);
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q.*"), 0);
+    cr_assert_eq(lapse_sync_unlisten(w.s, "q.*"), LAPSE_ENOENT);
+    redis_do(w.server, "DEL lapse:{q.2}:seq lapse:{q.3}:seq lapse:{q.4}:seq");
+    waiting_end(&w, "q.1");
+}
+
 Test(listen, leases_are_renewed_while_handlers_block)
 {
     struct waiting w;

@@ -116,6 +116,104 @@ Test(slots, go_round_among_the_queues_that_wait)
     end();
 }
 
+/* ---- a limit that queues have together ---- */
+static struct cap *begin_capped(unsigned max, unsigned n_capped)
+{
+    struct cap *cap = cap_new(max);
+
+    slots_init(&all, 100, on_backlog_due, NULL);
+    for (unsigned i = 0; i < QUEUES; i++) {
+        struct share_spec spec = {.cap = i < n_capped ? cap : NULL, .weight = 1};
+        cr_assert_eq(share_init(&shares[i], &all, &spec), 0);
+    }
+    n_served = 0;
+    return cap;
+}
+
+Test(slots, of_queues_with_one_limit_stay_within_it_together)
+{
+    struct cap *cap = begin_capped(5, 3);
+
+    share_claim(&shares[0], 3);
+    share_hold(&shares[1]);
+    cr_assert_eq(share_free(&shares[0]), 1);
+    cr_assert_eq(share_free(&shares[2]), 1);
+    cr_assert_eq(share_free(&shares[3]), 96, "it is none of them");
+    share_claim(&shares[2], 1);
+    cr_assert_eq(share_free(&shares[1]), 0);
+    share_unhold(&shares[1]);
+    cr_assert_eq(share_free(&shares[1]), 1);
+
+    cap_release(cap);
+    end();
+}
+
+/* As serve(), where one is free. */
+static void serve_free(struct share *s)
+{
+    if (share_free(s) > 0) {
+        serve(s);
+    } else {
+        share_join_backlog(s, s->via);
+    }
+}
+
+/* Each slot is of who has waited for longest, and is lost to nobody. */
+Test(slots, of_one_limit_go_round_among_the_queues_that_wait_for_it)
+{
+    struct cap *cap = begin_capped(1, QUEUES);
+
+    share_claim(&shares[0], 1);
+    for (unsigned i = 1; i < QUEUES; i++) {
+        share_join_backlog(&shares[i], LAPSE_VIA_EVENT);
+    }
+    slots_serve_backlog(&all, serve_free);
+    cr_assert_eq(n_served, 0);
+
+    for (unsigned i = 0; i < 2 * QUEUES; i++) {
+        share_unclaim(&shares[i == 0 ? 0 : order[i - 1]], 1);
+        slots_serve_backlog(&all, serve_free);
+        cr_assert_eq(n_served, i + 1);
+        cr_assert_eq(order[i], 1 + i % (QUEUES - 1), "place %u", i);
+    }
+
+    cap_release(cap);
+    end();
+}
+
+static void leave(struct share *s)
+{
+    order[n_served++] = (unsigned)(s - shares);
+}
+
+/* As where its gate is closed, or it is stopped. */
+Test(slots, of_one_limit_that_a_queue_does_not_take_are_the_next_ones)
+{
+    struct cap *cap = begin_capped(1, QUEUES);
+
+    share_claim(&shares[0], 1);
+    for (unsigned i = 1; i < QUEUES; i++) {
+        share_join_backlog(&shares[i], LAPSE_VIA_EVENT);
+    }
+    share_leave_backlog(&shares[1]);
+    share_unclaim(&shares[0], 1);
+    slots_serve_backlog(&all, leave);
+    cr_assert_eq(n_served, 2);
+    cr_assert(order[0] == 2 && order[1] == 3);
+
+    share_claim(&shares[0], 1);
+    share_join_backlog(&shares[1], LAPSE_VIA_EVENT);
+    share_join_backlog(&shares[2], LAPSE_VIA_EVENT);
+    share_unclaim(&shares[0], 1);
+    share_leave_backlog(&shares[1]);
+    slots_serve_backlog(&all, leave);
+    cr_assert_eq(n_served, 3);
+    cr_assert_eq(order[2], 2);
+
+    cap_release(cap);
+    end();
+}
+
 Test(slots, that_change_are_news_for_queues_that_wait_and_no_others)
 {
     begin(10, 0);

@@ -173,6 +173,23 @@ int check_queue(const char *queue)
     return 0;
 }
 
+int check_queues(const char *pattern)
+{
+    struct span beginning;
+
+    if (!keys_queue_ok(span_of(pattern)) && !keys_queues_of(span_of(pattern), &beginning)) {
+        return usage_error("queue", pattern,
+                           "must be 1 to 64 of A-Z a-z 0-9 . _ -, or the beginning of such names "
+                           "and a star, which is the last character");
+    }
+    return 0;
+}
+
+bool is_pattern(const char *queue)
+{
+    return strchr(queue, '*');
+}
+
 int check_id(const char *id)
 {
     if (!keys_id_ok(span_of(id))) {

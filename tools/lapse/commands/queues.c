@@ -5,7 +5,6 @@
 #include "cli/print.h"
 #include "cli/values.h"
 #include "client/oneshot.h"
-#include <string.h>
 
 struct queues_command {
     struct oneshot once; /* first: send() gets this */
@@ -38,29 +37,12 @@ static int queues_send(struct oneshot *o)
     return oneshot_sent(o, lapse_queues(o->c.l, command->pattern, on_queues_reply, command));
 }
 
-/* A name, or the beginning of names with a star behind it. */
-static int check_pattern(const char *pattern)
-{
-    size_t len = strlen(pattern);
-    char name[256];
-
-    if (strcmp(pattern, "*") == 0) {
-        return 0;
-    }
-    if (len > 0 && pattern[len - 1] == '*' && len <= sizeof name) {
-        memcpy(name, pattern, len - 1);
-        name[len - 1] = '\0';
-        return check_queue(name);
-    }
-    return check_queue(pattern);
-}
-
 static int queues_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
     struct queues_command command = {.pattern = NULL};
     int rc = arguments_read(cmd, g, &command, args);
 
-    if (rc || (args->n > 0 && check_pattern(args->v[0]))) {
+    if (rc || (args->n > 0 && check_queues(args->v[0]))) {
         return USAGE;
     }
 

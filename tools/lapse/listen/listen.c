@@ -334,21 +334,48 @@ static void watch_signals(struct listen *in)
 }
 
 /* ---- --drain ---- */
+/* Late for longer than we have been here: it was due when we came. */
+static bool is_due_since_the_start(const struct listen *in, const struct lapse_depth *d)
+{
+    return d->late_ms && d->late_ms >= in->asked_ms - in->connected_ms;
+}
+
+static void drain_answered(struct listen *in, bool has_due)
+{
+    in->n_depths--;
+    in->has_due = in->has_due || has_due;
+    if (!in->n_depths && !in->has_due && !in->closing) {
+        listen_stop(in, 0);
+    }
+}
+
 static void on_drain_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
     struct listen *in = arg;
 
     (void)l;
-    in->n_depths--;
+    drain_answered(in, err || is_due_since_the_start(in, d));
+}
 
-    /* late for longer than we have been here: it was due when we came */
-    if (err || (d->late_ms && d->late_ms >= in->asked_ms - in->connected_ms)) {
-        in->has_due = true;
-    }
+static void on_drain_queues(struct lapse *l, int err, const struct lapse_queue *const *queues,
+                            size_t n, void *arg)
+{
+    struct listen *in = arg;
+    bool has_due = err;
 
-    if (!in->n_depths && !in->has_due && !in->closing) {
-        listen_stop(in, 0);
+    (void)l;
+    for (size_t i = 0; i < n; i++) {
+        has_due = has_due || is_due_since_the_start(in, queues[i]->depth);
     }
+    drain_answered(in, has_due);
+}
+
+static int drain_ask(struct listen *in, const char *queue)
+{
+    if (is_pattern(queue)) {
+        return lapse_queues(in->c.l, queue, on_drain_queues, in);
+    }
+    return lapse_depth(in->c.l, queue, on_drain_depth, in);
 }
 
 static void drain_check(struct listen *in)
@@ -360,7 +387,7 @@ static void drain_check(struct listen *in)
     in->has_due = false;
     in->asked_ms = monotonic_ms();
     for (int i = 0; i < in->queues.n; i++) {
-        if (lapse_depth(in->c.l, in->queues.v[i].name, on_drain_depth, in)) {
+        if (drain_ask(in, in->queues.v[i].name)) {
             in->has_due = true;
         } else {
             in->n_depths++;
@@ -433,12 +460,8 @@ static void listen_connected(struct listen *in)
     }
 }
 
-static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+static void listen_probed(struct listen *in, int err)
 {
-    struct listen *in = arg;
-
-    (void)l;
-    (void)d;
     if (in->closing) {
         return;
     }
@@ -452,13 +475,32 @@ static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, voi
     }
 }
 
-/* Asks for anything, to hear when Redis is there. */
+static void on_probed(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    (void)l;
+    (void)d;
+    listen_probed(arg, err);
+}
+
+static void on_probed_registry(struct lapse *l, int err, const struct lapse_queue *const *queues,
+                               size_t n, void *arg)
+{
+    (void)l;
+    (void)queues;
+    (void)n;
+    listen_probed(arg, err);
+}
+
+/* Asks for anything, to hear when Redis is there; and for a pattern, whether we may read the
+ * registry. */
 static void listen_probe(struct listen *in)
 {
     int err = 0;
 
     ev_timer_stop(in->c.loop, &in->tick);
-    if (in->queues.n) {
+    if (in->queues.n && is_pattern(in->queues.v[0].name)) {
+        err = lapse_queues(in->c.l, "-", on_probed_registry, in);
+    } else if (in->queues.n) {
         err = lapse_depth(in->c.l, in->queues.v[0].name, on_probed, in);
     }
 

@@ -166,6 +166,10 @@ const struct command cmd_listen = {
             "their weights, 1 to 1000: of mail:6 sms:3 log:1, 60, 30 and 10 of 100. With\n"
             "--strict the first that has due jobs is served, in the order given.\n"
             "\n"
+            "A name that ends in a star is all queues of that beginning, those that are there\n"
+            "and those that come, but for those that are named too, or have a longer such name.\n"
+            "Each of them has its weight. Quote it, or the shell may take it for files.\n"
+            "\n"
             "With --exec, CMD runs for each job, without a shell, in a process group of its\n"
             "own: the body on stdin, and LAPSE_QUEUE LAPSE_ID LAPSE_TRY LAPSE_TOKEN\n"
             "LAPSE_DUE_MS LAPSE_LATE_MS in its environment, and of a job of a series\n"
@@ -197,6 +201,7 @@ const struct command cmd_listen = {
             "  lapse listen orders | while read -r job; do ...; done\n"
             "  lapse listen mail sms -j 8 --exec -- /usr/local/bin/deliver --quiet\n"
             "  lapse listen mail:6 sms:3 log:1\n"
+            "  lapse listen 'email.*'\n"
             "  lapse listen reports --drain      (from cron: run what is due now and exit)\n",
     .exits = "  78     not started: Redis may evict jobs (maxmemory-policy allkeys-*)\n"
              "  128+N  stopped at once by a second signal, of number N\n",

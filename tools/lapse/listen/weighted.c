@@ -23,7 +23,7 @@ static int weighted_read_word(struct weighted_queue *q, char *word, bool strict)
     }
     q->name = word;
 
-    return check_queue(word);
+    return check_queues(word);
 }
 
 int weighted_read(struct weighted *q, char **words, int n, bool strict)
