@@ -311,6 +311,16 @@ def measure_threads(bench):
         results.keep(f"lapse.threads.{round_}", output)
 
 
+# ---- firing: what a claim costs Redis at a moment of a series, and of a job that is none ----
+def measure_firing(bench):
+    server = bench.start("lapse")
+    for round_ in range(1, 6):
+        bench.say(f"claims of jobs, and of series at a moment, round {round_}")
+        output = bench.run("firing", "firing", n=bench.sizes.singly, scripts=bench.build / "lua")
+        bench.results.keep(f"lapse.firing.{round_}", output)
+        server.ask("FLUSHALL")
+
+
 # ---- one: jobs scheduled one at a time ----
 def measure_one(bench):
     n, results = bench.sizes.singly, bench.results
@@ -527,6 +537,7 @@ MEASURES = {
     "forward": measure_forward,
     "schedule": measure_schedule,
     "threads": measure_threads,
+    "firing": measure_firing,
     "one": measure_one,
     "network": measure_network,
     "blocked": measure_blocked,

@@ -295,7 +295,7 @@ class Report:
             reached=results.number(f"{run}.p50_ms") <= 1 and self.within(run, 5),
         )
 
-    # ---- schedule, threads, one ----
+    # ---- schedule, threads, firing, one ----
     def middle_round(self, measure, figure):
         """The middle of the rounds, kept as a figure of its own."""
         rounds = self.results.rounds(measure, figure)
@@ -349,6 +349,22 @@ class Report:
             "in flight",
             goal=">= 40,000",
             reached=self.results.number("lapse.threads.jobs_s") >= 40000,
+        )
+
+    def firing(self):
+        for figure in ("claim_us", "firing_us"):
+            self.middle_round("lapse.firing", figure)
+        if not self.results.has("lapse.firing.firing_us"):
+            return
+        rounds = [self.results.rounds("lapse.firing", f) for f in ("firing_us", "claim_us")]
+        share = middle([firing / claim for firing, claim in zip(*rounds)])
+        self.row(
+            "us of Redis for a claim at a moment of a series, and of a job that is none",
+            f"{self.show('lapse.firing.firing_us')}, {self.show('lapse.firing.claim_us')}: "
+            f"{digits(share)} times",
+            goal="<= 1.6 times",
+            reached=share <= 1.6,
+            aim=True,
         )
 
     def one(self):
@@ -639,6 +655,7 @@ class Report:
             self.forward(target, command)
         self.schedule()
         self.threads()
+        self.firing()
         self.one()
         self.bytes()
         self.idle()

@@ -179,6 +179,7 @@ def systems(out):
         System("stream", [out / "reader"], listen=["reads=stream"]),
         System("list", [out / "reader"], listen=["reads=list"]),
         System("threads", [out / "threads"]),
+        System("firing", [out / "firing"]),
         System("beanstalk", [out / "beanstalk"], server=Beanstalkd),
         System("bullmq", node, start_ms=1200),
     ]

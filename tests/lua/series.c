@@ -559,15 +559,58 @@ Test(series, is_checked_and_mended_with_its_jobs)
 }
 
 /* ---- costs ---- */
+/* All that scripts have asked since CONFIG RESETSTAT; the others are of the test. */
+static long long calls_of_scripts(void)
+{
+    static const char *const others[] = {"eval", "get", "ping", "info", "config|resetstat"};
+    const char *stats = ask("INFO commandstats")->str;
+    long long n = 0;
+
+    for (const char *at = stats; (at = strstr(at, ":calls=")); at++) {
+        n += atoll(at + strlen(":calls="));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const char *at = strstr(stats, text("cmdstat_%s:calls=", others[i]));
+        n -= at ? atoll(strchr(at, '=') + 1) : 0;
+    }
+    return n;
+}
+
+/* A claim of a job, and of a series at a moment, where another one waits. */
 Test(series, costs_a_claim_so_many_commands)
 {
-    schedule("a", "+0", EVERY_10);
-    ask("CONFIG RESETSTAT");
-    given("claim", "0 me 1000 1");
-    cr_assert_eq(calls("zadd"), 3); /* due, run, index */
-    cr_assert_eq(calls("hset"), 3); /* the job, two attempts */
-    cr_assert_eq(calls("set"), 2);  /* the last token, the trigger */
-    cr_assert_eq(calls("zrem"), 1);
-    cr_assert_eq(calls("publish"), 1);
-    end();
+    static const struct {
+        const char *command;
+        long long of_job, of_series;
+    } all[] = {
+        {"zrangebyscore", 1, 2}, /* what is due; behind it, the first that is to come */
+        {"zrange", 1, 2},        /* the first of all, for the answer; for the notice */
+        {"zcard", 3, 4},         /* due, run, dead; index */
+        {"mget", 1, 1},
+        {"hmget", 2, 2}, /* records, attempts */
+        {"zrem", 1, 1},
+        {"zadd", 1, 3}, /* run; due, index */
+        {"hset", 1, 3}, /* the attempt; the job's record, the attempt of the series */
+        {"set", 1, 2},  /* the last token; the trigger */
+        {"del", 1, 1},
+        {"publish", 0, 1},
+    };
+
+    for (int of_series = 0; of_series < 2; of_series++) {
+        long long n = 0;
+        now_at(0);
+        schedule("later", "+99", REC);
+        schedule("a", "+5", of_series ? EVERY_10 : REC);
+        now_at(5);
+        ask("CONFIG RESETSTAT");
+        given("claim", "0 me 1000 1");
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            long long expected = of_series ? all[i].of_series : all[i].of_job;
+            cr_expect_eq(calls(all[i].command), expected, "%d: %s %lld", of_series, all[i].command,
+                         calls(all[i].command));
+            n += expected;
+        }
+        cr_expect_eq(calls_of_scripts(), n, "%d: %lld", of_series, calls_of_scripts());
+        end();
+    }
 }

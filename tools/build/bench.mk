@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The benchmarks of lapse and of what one would use instead.
 
-BENCHED   := lapse zset expired beanstalk native reader
+BENCHED   := lapse zset expired beanstalk native reader firing
 BENCH_KIT := $(addprefix $(OBJ)/tests/bench/,bench.o arguments.o produce.o listen.o pipe.o)
 run-bench: all $(BENCHED:%=$(BUILD)/bench/%) $(BUILD)/bench/threads $(BUILD)/bench/wire
 	@python3 -B tests/bench/run.py $(BUILD)
