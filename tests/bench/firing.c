@@ -71,7 +71,7 @@ static double script_us(void)
     return (double)us / (double)calls;
 }
 
-/* us a claim: the least of a hundred each, as other programs of this machine take their time, too */
+/* us a claim: the least of a hundred each, as other programs of the machine take time, too */
 static double claims_us(int64_t n, const struct record *record)
 {
     char schedule_sha[SHA_LEN + 1];
