@@ -62,6 +62,8 @@ bool listening(void);
 int64_t listen_until_us(void);
 /* A handler begins. claimed_us, due_ms: 0 where the system does not say. */
 void job_started(const char *id, size_t len, int64_t claimed_us, int64_t due_ms);
+/* The handler of a job that lasts settles it now. */
+void job_ends(const char *id, size_t len);
 void job_settled(void);
 
 /* ---- pipe.c: one blocking connection to Redis with several commands in flight ---- */

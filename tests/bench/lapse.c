@@ -5,6 +5,7 @@
  *     o.NAME=VALUE         a field of lapse_options
  *     queues=N             spread the jobs over N queues, or listen to N
  *     hold=1               listen: run jobs, but settle none
+ *     lasts=MS             listen: settle each so long after its start
  *     block=MS every=MS    listen: keep the loop for so long, so often
  *
  * and a verb of its own:
@@ -62,6 +63,7 @@ static struct lapse *handle;
 static long n_unanswered;
 static int64_t n_queues;
 static bool hold;
+static int64_t lasts_ms;
 
 static void on_log(int level, const char *text, void *arg)
 {
@@ -90,6 +92,7 @@ static void lapse_system_open(const char *address)
 
     n_queues = argument_int("queues", 1);
     hold = argument_int("hold", 0) != 0;
+    lasts_ms = argument_int("lasts", 0);
     loop = ev_loop_new(0);
 
     int err = loop ? lapse_open(&handle, loop, &o) : LAPSE_ENOMEM;
@@ -195,6 +198,37 @@ static void on_done(struct lapse *l, int err, const struct lapse_job *job, void 
     }
 }
 
+struct lasting {
+    ev_timer end;
+    struct lapse_job *job;
+};
+
+static void on_end(struct ev_loop *l, ev_timer *w, int events)
+{
+    struct lasting *lasting = w->data;
+    const char *id = lapse_job_id(lasting->job);
+
+    (void)l;
+    (void)events;
+    job_ends(id, strlen(id));
+    lapse_done(lasting->job, on_done, NULL);
+    free(lasting);
+}
+
+static void job_lasts(struct lapse_job *job)
+{
+    struct lasting *lasting = malloc(sizeof *lasting);
+
+    if (!lasting) {
+        die("out of memory");
+    }
+    lasting->job = job;
+    ev_now_update(loop);
+    ev_timer_init(&lasting->end, on_end, (double)lasts_ms / 1000, 0.);
+    lasting->end.data = lasting;
+    ev_timer_start(loop, &lasting->end);
+}
+
 static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
 {
     const char *id = lapse_job_id(job);
@@ -202,7 +236,9 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     (void)l;
     (void)arg;
     job_started(id, strlen(id), lapse_job_claimed_us(job), lapse_job_due_ms(job));
-    if (!hold) {
+    if (lasts_ms > 0) {
+        job_lasts(job);
+    } else if (!hold) {
         lapse_done(job, on_done, NULL);
     }
 }

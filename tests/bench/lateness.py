@@ -45,6 +45,12 @@ class Records:
     def __len__(self):
         return len(self.numbers)
 
+    def starts_and_ends_us(self):
+        """When jobs that last have started and ended, both in order of time."""
+        starts = sorted(at for at, number in zip(self.starts_us, self.numbers) if number >= 0)
+        ends = sorted(at for at, number in zip(self.starts_us, self.numbers) if number < -1)
+        return starts, ends
+
 
 def count(records, n, most_runs=1):
     """Of jobs 0 to n - 1: how many never ran, ran too often, or were claimed early."""
@@ -95,6 +101,15 @@ def measure(results, name, records, t0_ms, rate, n, end_ms, measured=None):
     put_percentiles(results, name + ".", [late_us[i] for i in first if runs[i]], missing)
     claimed = [claimed_late_us[i] for i in first if claimed_late_us[i] is not None]
     put_percentiles(results, name + ".claimed_", claimed, [])
+
+
+def measure_gaps(results, name, records, at_once):
+    """Where so many run at once: how long after an end the next one starts that it has made room
+    for. Puts NAME.p50_ms and so on, of all but the last, for which none waits."""
+    starts, ends = records.starts_and_ends_us()
+    gaps = [start - end for start, end in zip(starts[at_once:], ends)]
+    results.put(name + ".n", len(starts))
+    put_percentiles(results, name + ".", gaps, [])
 
 
 def put_percentiles(results, prefix, late_us, at_least_us):

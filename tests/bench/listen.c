@@ -9,8 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-struct record { /* as lateness.py reads it; number -1: not used */
-    int64_t number, start_us, claimed_us, due_ms;
+struct record {     /* as lateness.py reads it */
+    int64_t number; /* -1: not used; below that: the end of a job that lasts, -2 less its number */
+    int64_t start_us, claimed_us, due_ms;
 };
 
 static struct {
@@ -50,11 +51,24 @@ static long listener_rss_kib(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024) - own_kib;
 }
 
+static bool is_recorded(const char *id, size_t len)
+{
+    return len == ID_LEN && memcmp(id, listener.kind, KIND_LEN) == 0 && listener.n < listener.max;
+}
+
+void job_ends(const char *id, size_t len)
+{
+    if (is_recorded(id, len)) {
+        int64_t number = strtoll(id + KIND_LEN, NULL, 10);
+        listener.records[listener.n++] = (struct record){-2 - number, now_us(), 0, 0};
+    }
+}
+
 void job_started(const char *id, size_t len, int64_t claimed_us, int64_t due_ms)
 {
     int64_t now = now_us();
 
-    if (len != ID_LEN || memcmp(id, listener.kind, KIND_LEN) != 0 || listener.n == listener.max) {
+    if (!is_recorded(id, len)) {
         return;
     }
 

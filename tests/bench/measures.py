@@ -4,6 +4,7 @@
 import hashlib
 import random
 import signal
+import subprocess
 import time
 
 import lateness
@@ -311,6 +312,45 @@ def measure_threads(bench):
         results.keep(f"lapse.threads.{round_}", output)
 
 
+# ---- limits: of a queue, by its settings ----
+LIMIT_RUNNING, LASTS_MS = 3, 2
+
+
+def configure(bench, changes):
+    command = [bench.build / "lapse", "-u", f"unix://{bench.server.socket}", "configure", "bench"]
+    subprocess.run([*command, *changes.split()], stdout=subprocess.DEVNULL, check=True)
+
+
+def measure_limits(bench):
+    bench.start("lapse")
+    for round_ in range(1, 4):
+        for name, setting in (("rate", "rate=2000/1s"), ("none", "rate=")):
+            configure(bench, setting)
+            bench.timed(standard(bench, "lapse", f"lapse.limits.{name}.{round_}"))
+    configure(bench, f"max_running={LIMIT_RUNNING}")
+    max_running(bench)
+
+
+def max_running(bench):
+    """More are due than may run, and each lasts: how soon is the room that one leaves taken?"""
+    name, n, run = "lapse.limits.max_running", bench.sizes.singly, bench.next_run()
+    t0_ms, end_ms = now_ms() + 2000, now_ms() + 120000
+    bench.say(f"{n} jobs of {LASTS_MS} ms, of which {LIMIT_RUNNING} may run; four listeners")
+    listeners = [
+        bench.listen("lapse", run=run, t0=t0_ms, n=n, until=end_ms, lasts=LASTS_MS)
+        for _ in range(4)
+    ]
+    bench.run("lapse", "burst", run=run, t0=t0_ms, n=n)
+    while sum(listener.count_runs() for listener in listeners) < 2 * n and now_ms() < end_ms:
+        time.sleep(0.01)
+    for listener in listeners:
+        listener.kill()
+    records = lateness.Records([listener.file for listener in listeners])
+    for what, count in lateness.count(records, n).items():
+        bench.results.put(f"{name}.{what}", count)
+    lateness.measure_gaps(bench.results, name, records, LIMIT_RUNNING)
+
+
 # ---- firing: what a claim costs Redis at a moment of a series, and of a job that is none ----
 def measure_firing(bench):
     server = bench.start("lapse")
@@ -537,6 +577,7 @@ MEASURES = {
     "forward": measure_forward,
     "schedule": measure_schedule,
     "threads": measure_threads,
+    "limits": measure_limits,
     "firing": measure_firing,
     "one": measure_one,
     "network": measure_network,

@@ -367,6 +367,30 @@ class Report:
             aim=True,
         )
 
+    def limits(self):
+        results, none, rate = self.results, "lapse.limits.none", "lapse.limits.rate"
+        for part in LATENESS:
+            self.middle_round(none, part)
+            self.middle_round(rate, part)
+        if results.has(f"{rate}.p99_ms"):
+            self.row(
+                "1,000/s where the queue has a rate limit of 2,000/s, and where it has none",
+                f"{self.late(rate)}, and {self.late(none)}",
+                goal="p99 <= 1.2 times",
+                reached=results.number(f"{rate}.p99_ms") <= 1.2 * results.number(f"{none}.p99_ms"),
+                aim=True,
+            )
+        gap = "lapse.limits.max_running"
+        if results.has(f"{gap}.p50_ms"):
+            self.row(
+                f"3 of {self.count(f'{gap}.n')} due jobs may run, of 2 ms each, four listeners: "
+                "from an end to the next start",
+                self.late(gap),
+                goal="p50 <= 1",
+                reached=results.number(f"{gap}.p50_ms") <= 1,
+                aim=True,
+            )
+
     def one(self):
         results, figure = self.results, "one.p50_us"
         for system in ("lapse", *PEERS):
@@ -655,6 +679,7 @@ class Report:
             self.forward(target, command)
         self.schedule()
         self.threads()
+        self.limits()
         self.firing()
         self.one()
         self.bytes()
