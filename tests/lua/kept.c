@@ -46,7 +46,9 @@ Test(kept, is_a_job_that_is_done_from_outside)
 Test(kept, is_a_body_if_that_is_asked_for)
 {
     runs(KEEP_BODY);
+    ask("CONFIG RESETSTAT");
     given("done", "0 me a U+1");
+    cr_assert_eq(calls("hset"), 1, "the record is not written again");
     RUN("get", "0 a", "[U ['a' 4 T+60000 '2 U+1 me 1 10 U T e=1 ' '" KEEP_BODY "body']]");
     RUN("list", "0 4 10 '' ''",
         "[U 0 ['a' 4 T+60000 '2 U+1 me 1 10 U T e=1 ' '" KEEP_BODY "body']]");

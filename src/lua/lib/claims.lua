@@ -15,12 +15,13 @@ local function claim_check()
 end
 
 -- The attempt that a claim goes on from, and whether the job is to go instead. Of a job that waits
--- nothing is asked any more, unless an older version, which does not know of it, ended its run.
+-- nothing is asked any more, unless an older version, which does not know of it, ended its run; and
+-- it has not ended, unless such a version has made it of one that was kept.
 local function attempt_before(id, text)
   local attempt = attempt_read(text)
   if not attempt then return NO_ATTEMPT end
   if not attempt.more then return attempt end
-  if mark_due(attempt) then
+  if mark_due(attempt) or attempt_more(attempt, 'e') then
     life_ends(id, attempt)
     return NO_ATTEMPT
   end
