@@ -3,6 +3,7 @@
 #include "tool.h"
 #include "audit.h"
 #include "cluster.h"
+#include "sentinels.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 
@@ -220,11 +221,68 @@ Test(doctor, knows_what_replicas_are_good_for)
     const char *args[] = {"--replicaof", "127.0.0.1", port, NULL};
     struct server *s = server_start_opts(args);
     cr_assert_eq(redis_int(master, "WAIT 1 10000"), 1);
-    finds(doctor(), 0, "replicas", "WARN", "CONFIG SET min-replicas-to-write 1");
+    finds(doctor(), 0, "replicas", "WARN", "a second replica, and then redis-cli CONFIG SET");
     redis_do(master, "CONFIG SET min-replicas-to-write 1");
-    finds(doctor(), 0, "replicas", "OK", "1 connected");
+    finds(doctor(), 0, "replicas", "WARN", "after a failover the new master has one fewer");
+
+    struct server *second = server_start_opts(args);
+    cr_assert_eq(redis_int(master, "WAIT 2 10000"), 2);
+    finds(doctor(), 0, "replicas", "OK", "2 connected");
+    redis_do(master, "CONFIG SET min-replicas-to-write 0");
+    finds(doctor(), 0, "replicas", "WARN", "fix\":\"redis-cli CONFIG SET min-replicas-to-write 1");
+    server_stop(second);
     server_stop(s);
     server_stop(master);
+}
+
+static void says_of_replica(struct sentinels *s, struct proc *p, const char *check,
+                            const char *verdict, const char *text)
+{
+    char want[300];
+
+    snprintf(want, sizeof want, "{\"check\":\"%s\",\"server\":\"127.0.0.1:%d\",\"verdict\":\"%s\"",
+             check, s->redis[1]->port, verdict);
+    const char *at = strstr(p->out, want);
+    cr_assert(at && memmem(at, strcspn(at, "\n"), text, strlen(text)), "%s %s: %s", want, text,
+              p->out);
+}
+
+/* What neither Redis nor Sentinel replicates. */
+Test(doctor, under_sentinel_looks_at_each_replica_and_each_sentinel, .timeout = 120)
+{
+    struct sentinels *s = sentinels_start(2, 1, NULL, 30000);
+    char url[300];
+
+    setenv("LAPSE_URL", s->url, 1);
+    struct proc *p = doctor();
+    says(p, "sentinel", "WARN", "1, quorum 1: when one is gone, no replica is promoted");
+    says_of_replica(s, p, "replica", "OK", "fit to become the master");
+    expect(p, 0, NULL, "");
+
+    redis_do(s->redis[1], "CONFIG SET notify-keyspace-events %s", "");
+    redis_do(s->redis[1], "CONFIG SET maxmemory-policy allkeys-lru");
+    redis_do(s->redis[0], "ACL SETUSER u on >p ~* &* +@all");
+    redis_do(s->redis[1], "ACL SETUSER u on >p ~* &* +@all -zadd");
+    snprintf(url, sizeof url, "redis+sentinel://u:p@127.0.0.1:%d,127.0.0.1:%d/m",
+             s->sentinel[0]->port, server_free_port());
+    setenv("LAPSE_URL", url, 1);
+    p = doctor();
+    says_of_replica(s, p, "events", "WARN", "CONFIG SET notify-keyspace-events Ex");
+    says_of_replica(s, p, "eviction", "FAIL", "\"fix\":\"redis-cli -h 127.0.0.1 -p ");
+    says_of_replica(s, p, "rights", "FAIL", "user u lacks +zadd");
+    says(p, "rights", "OK", "user u has the rights of a listener");
+    cr_assert(strstr(p->out, "cannot be asked: Connection refused"), "%s", p->out);
+    expect(p, 1, NULL, "");
+
+    redis_do(s->redis[1], "ACL DELUSER u");
+    p = doctor();
+    says_of_replica(s, p, "replica", "FAIL", "it does not let this user in: AUTH: WRONGPASS");
+    expect(p, 1, NULL, "");
+    server_kill9(s->redis[1]);
+    p = doctor();
+    says_of_replica(s, p, "replica", "WARN", "cannot be reached: Connection refused");
+    expect(p, 0, NULL, "");
+    sentinels_stop(s);
 }
 
 Test(doctor, warns_of_buffers_without_limit_and_of_small_ones)

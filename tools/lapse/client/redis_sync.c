@@ -2,6 +2,7 @@
 /* A blocking connection: INFO, TIME, PING and scripts, for the bench, whose figures must not go
  * through what it measures, and for the doctor. */
 #include "client/redis_sync.h"
+#include "client/sentinel_sync.h"
 #include "cli/message.h"
 #include "cli/values.h"
 #include "command.h"
@@ -26,7 +27,10 @@ int64_t monotonic_us(void)
 /* ---- the connection ---- */
 static redisReply *sync_lost(struct redis_sync *r, const char *why)
 {
-    message_print("%s: %s", printable(r->shown), printable(why));
+    snprintf(r->why, sizeof r->why, "%s", why);
+    if (!r->quiet) {
+        message_print("%s: %s", printable(r->shown), printable(why));
+    }
     redis_sync_close(r);
     return NULL;
 }
@@ -60,7 +64,10 @@ static redisReply *sync_query(struct redis_sync *r, int *code, int argc, const c
     *code = reply ? DONE : DOWN;
 
     if (reply && reply->type == REDIS_REPLY_ERROR) {
-        message_print("%s: %s: %s", printable(r->shown), printable(argv[0]), printable(reply->str));
+        snprintf(r->why, sizeof r->why, "%s: %s", argv[0], reply->str);
+        if (!r->quiet) {
+            message_print("%s: %s", printable(r->shown), printable(r->why));
+        }
         *code = is_denial(reply->str) ? DENIED : DOWN;
         freeReplyObject(reply);
         reply = NULL;
@@ -105,10 +112,8 @@ static redisContext *sync_connect(const struct address *a, struct timeval limit)
     return redisConnectWithTimeout(a->host, a->port, limit);
 }
 
-enum { WHY_BYTES = 700 };
-
 /* The handshake, on a socket that blocks. */
-static bool sync_secure(redisContext *c, const struct address *a, char why[WHY_BYTES])
+static bool sync_secure(redisContext *c, const struct address *a, char why[REDIS_WHY])
 {
     struct tls t;
     bool good = false;
@@ -122,14 +127,13 @@ static bool sync_secure(redisContext *c, const struct address *a, char why[WHY_B
     }
 
     if (!good) {
-        snprintf(why, WHY_BYTES, "%s", t.why);
+        snprintf(why, REDIS_WHY, "%s", t.why);
     }
     return good;
 }
 
-/* why: it cannot be reached, or is loading; else "". */
-static int sync_try_open(struct redis_sync *r, const struct address *a, struct timeval limit,
-                         char why[WHY_BYTES])
+int redis_sync_try(struct redis_sync *r, const struct address *a, struct timeval limit,
+                   char why[REDIS_WHY])
 {
     redisReply *reply = NULL;
     int code;
@@ -137,7 +141,7 @@ static int sync_try_open(struct redis_sync *r, const struct address *a, struct t
     *why = '\0';
     r->c = sync_connect(a, limit);
     if (!r->c || r->c->err) {
-        snprintf(why, WHY_BYTES, "%s", r->c ? r->c->errstr : "out of memory");
+        snprintf(why, REDIS_WHY, "%s", r->c ? r->c->errstr : "out of memory");
         return DOWN;
     }
 
@@ -153,7 +157,7 @@ static int sync_try_open(struct redis_sync *r, const struct address *a, struct t
     reply = redisCommand(r->c, "PING");
     if (reply && reply->type == REDIS_REPLY_ERROR &&
         redis_error_of(span_of(reply->str)) == REDIS_ERROR_LOADING) {
-        snprintf(why, WHY_BYTES, "%s", reply->str);
+        snprintf(why, REDIS_WHY, "%s", reply->str);
         code = DOWN;
     }
     freeReplyObject(reply);
@@ -161,76 +165,9 @@ static int sync_try_open(struct redis_sync *r, const struct address *a, struct t
     return code;
 }
 
-/* ---- by Sentinel ---- */
-/* Why a Sentinel's answer is none; "": it is one, and host and port are set. */
-static void sentinel_read(const redisReply *reply, const char *master, struct redis_sync *r,
-                          char why[WHY_BYTES])
-{
-    *why = '\0';
-    if (!reply) {
-        snprintf(why, WHY_BYTES, "no answer");
-    } else if (reply->type == REDIS_REPLY_ERROR) {
-        bool is_redis = redis_error_of(span_of(reply->str)) == REDIS_ERROR_NO_COMMAND;
-        snprintf(why, WHY_BYTES, "%s%s", reply->str,
-                 is_redis ? " (it is no Sentinel: give redis:// for a single Redis)" : "");
-    } else if (reply->type == REDIS_REPLY_NIL) {
-        snprintf(why, WHY_BYTES, "it knows no master of the name %s", master);
-    } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str &&
-               reply->element[1]->str && strlen(reply->element[0]->str) < sizeof r->host) {
-        strcpy(r->host, reply->element[0]->str);
-        r->port = atoi(reply->element[1]->str);
-    } else {
-        snprintf(why, WHY_BYTES, "its answer is no host and port");
-    }
-}
-
-/* The address of a Sentinel: as that of a Redis. */
-static struct address sentinel_address(const struct address *a, const struct address_place *at)
-{
-    struct address one = *a;
-
-    one.kind = ADDRESS_REDIS;
-    one.host = at->host;
-    one.port = at->port;
-    one.db = 0;
-    one.user = a->sentinel_user;
-    one.password = a->sentinel_password;
-    return one;
-}
-
-/* Asks one after the other. why: none of them said where the master is, and this is the last one's
- * reason. */
-static int sentinel_find(struct redis_sync *r, const struct address *a, struct timeval limit,
-                         char why[WHY_BYTES])
-{
-    int code = DOWN;
-
-    *why = '\0';
-    for (unsigned i = 0; i < a->n_seeds; i++) {
-        const struct address_place *seed = &a->seeds[i];
-        struct address one = sentinel_address(a, seed);
-        char text[WHY_BYTES];
-
-        code = sync_try_open(r, &one, limit, text);
-        if (!code) {
-            redisReply *reply =
-                redisCommand(r->c, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", a->master);
-            sentinel_read(reply, a->master, r, text);
-            freeReplyObject(reply);
-        }
-        redis_sync_close(r);
-        if (!code && !*text) {
-            *why = '\0';
-            return DONE;
-        }
-        snprintf(why, WHY_BYTES, "Sentinel %.200s:%d: %.400s", seed->host, seed->port, text);
-    }
-
-    return code ? code : DOWN;
-}
-
+/* ---- opening it ---- */
 /* What it says of itself: its "role", its "mode"; "": nothing. */
-static void hello_of(struct redis_sync *r, const char *what, char out[16])
+void redis_sync_hello(struct redis_sync *r, const char *what, char out[16])
 {
     redisReply *reply = redisCommand(r->c, "HELLO");
     size_t n = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
@@ -246,43 +183,16 @@ static void hello_of(struct redis_sync *r, const char *what, char out[16])
     freeReplyObject(reply);
 }
 
-static int sentinel_try_open(struct redis_sync *r, const struct address *a, struct timeval limit,
-                             char why[WHY_BYTES])
-{
-    struct address master = *a;
-    char role[16];
-    int code = sentinel_find(r, a, limit, why);
-
-    if (code) {
-        return code;
-    }
-
-    master.host = r->host;
-    master.port = r->port;
-    code = sync_try_open(r, &master, limit, why);
-    if (code) {
-        return code;
-    }
-
-    hello_of(r, "role", role);
-    if (strcmp(role, "master") != 0) {
-        snprintf(why, WHY_BYTES, "Sentinel calls %.200s:%d the master, and its role is %s", r->host,
-                 r->port, *role ? role : "unknown");
-        return DOWN;
-    }
-    return DONE;
-}
-
 static int server_try_open(struct redis_sync *r, const struct address *a, struct timeval limit,
-                           char why[WHY_BYTES])
+                           char why[REDIS_WHY])
 {
     char mode[16] = "";
-    int code = sync_try_open(r, a, limit, why);
+    int code = redis_sync_try(r, a, limit, why);
 
     snprintf(r->host, sizeof r->host, "%s", a->host);
     r->port = a->port;
     if (!code) {
-        hello_of(r, "mode", mode);
+        redis_sync_hello(r, "mode", mode);
     }
     if (strcmp(mode, "sentinel") == 0) {
         message_print("%s is a Sentinel: give redis+sentinel://%s:%d/MASTER, with the name that it "
@@ -294,23 +204,48 @@ static int server_try_open(struct redis_sync *r, const struct address *a, struct
 }
 
 static int sync_try(struct redis_sync *r, const struct address *a, struct timeval limit,
-                    char why[WHY_BYTES])
+                    char why[REDIS_WHY])
 {
     if (a->kind == ADDRESS_SENTINEL) {
-        return sentinel_try_open(r, a, limit, why);
+        return sentinel_sync_find(r, a, limit, why);
     }
     return server_try_open(r, a, limit, why);
+}
+
+char *redis_sync_address(struct address *a, const struct lapse_options *o, const char *url)
+{
+    char *texts = malloc(2 * strlen(url) + 1);
+
+    if (!texts) {
+        return NULL;
+    }
+    address_parse(a, url, texts); /* which the library has accepted */
+    a->tls_ca = o->tls_ca;
+    a->tls_cert = o->tls_cert;
+    a->tls_key = o->tls_key;
+    a->tls_name = o->tls_name;
+    return texts;
+}
+
+void redis_sync_address_free(char *texts, const char *url)
+{
+    explicit_bzero(texts, 2 * strlen(url) + 1);
+    free(texts);
+}
+
+struct timeval redis_sync_limit(int64_t reply_ms)
+{
+    return (struct timeval){.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
 }
 
 int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const char *url,
                     const char *shown, int64_t reply_ms, int64_t wait_ms)
 {
-    struct timeval limit = {.tv_sec = reply_ms / 1000, .tv_usec = reply_ms % 1000 * 1000};
+    struct timeval limit = redis_sync_limit(reply_ms);
     int64_t until_ms = monotonic_ms() + wait_ms;
-    size_t size = 2 * strlen(url) + 1;
-    char *texts = malloc(size); /* of the address, with its password */
     struct address a;
-    char why[WHY_BYTES];
+    char *texts = redis_sync_address(&a, o, url);
+    char why[REDIS_WHY];
     int code;
 
     *r = (struct redis_sync){.shown = shown};
@@ -319,11 +254,6 @@ int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const c
         return INTERNAL;
     }
 
-    address_parse(&a, url, texts); /* which the library has accepted */
-    a.tls_ca = o->tls_ca;
-    a.tls_cert = o->tls_cert;
-    a.tls_key = o->tls_key;
-    a.tls_name = o->tls_name;
     r->db = a.db;
     r->by_sentinel = a.kind == ADDRESS_SENTINEL;
     snprintf(r->user, sizeof r->user, "%s", a.user ? a.user : "");
@@ -340,8 +270,7 @@ int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const c
                       printable(shown), printable(why));
     }
 
-    explicit_bzero(texts, size);
-    free(texts);
+    redis_sync_address_free(texts, url);
     if (code) {
         redis_sync_close(r);
     }

@@ -4,11 +4,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/time.h>
 
 struct address;
 struct lapse_options;
 struct redisContext;
 struct redisReply;
+
+enum { REDIS_WHY = 700 };
 
 /* A blocking connection beside the library's, for what lapse.h does not show. Unless noted
  * otherwise its functions return 0, or an exit code after they have printed why. */
@@ -19,13 +22,25 @@ struct redis_sync {
     bool by_sentinel; /* the URL is one of Sentinels */
     char host[256];   /* where Redis is, as the URL or a Sentinel has it, or its socket */
     int port;
-    char user[64]; /* of the URL; "": the default user */
+    char user[64];       /* of the URL; "": the default user */
+    bool quiet;          /* nothing is printed */
+    char why[REDIS_WHY]; /* what was, or would have been, printed last */
 };
 
 /* o: what the URL does not say of TLS; wait_ms: how long to wait for a Redis that cannot be
  * reached, or is loading. */
 int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const char *url,
                     const char *shown, int64_t reply_ms, int64_t wait_ms);
+/* One attempt at one server. why: it cannot be reached, or is loading; else "". */
+int redis_sync_try(struct redis_sync *r, const struct address *a, struct timeval limit,
+                   char why[REDIS_WHY]);
+/* Reads a URL that the library has accepted; NULL: out of memory. What it returns has the texts of
+ * a, with the passwords, and is to be freed. */
+char *redis_sync_address(struct address *a, const struct lapse_options *o, const char *url);
+void redis_sync_address_free(char *texts, const char *url);
+struct timeval redis_sync_limit(int64_t reply_ms);
+/* What it says of itself: its "role", its "mode"; "": nothing. */
+void redis_sync_hello(struct redis_sync *r, const char *what, char out[16]);
 void redis_sync_close(struct redis_sync *r);
 /* A socket that is connected to there, and on which nothing was said; -1: there is none. */
 int redis_sync_dial(const struct address *a);

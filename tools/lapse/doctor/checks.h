@@ -9,11 +9,17 @@ void check_rights(struct doctor *d);      /* rights.c */
 void check_events(struct doctor *d);      /* events.c */
 void check_memory(struct doctor *d);      /* memory.c: eviction, memory, buffers */
 void check_persistence(struct doctor *d); /* persistence.c: persistence, replicas */
+void check_sentinel(struct doctor *d);    /* sentinel.c; only under Sentinel */
 void check_clock(struct doctor *d);       /* expiry.c */
 void check_jobs(struct doctor *d);        /* jobs.c */
 void check_dead(struct doctor *d);        /* dead.c: of queues that have many */
 void check_settings(struct doctor *d);    /* settings.c: of queues that have any */
 void check_expiry(struct doctor *d);      /* expiry.c; after the jobs, for it needs their number */
+
+/* events.c, of a replica: its notify-keyspace-events. */
+void check_flags(struct doctor *d);
+/* expiry.c: how far the clock of d->redis is ahead of this machine's; false: it did not say. */
+bool measure_clock(struct doctor *d, int64_t *ahead_us);
 
 /* find_queues.c: looks for the queues that the user did not name. */
 void find_queues(struct doctor *d);

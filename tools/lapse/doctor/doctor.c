@@ -35,7 +35,7 @@ const char *doctor_queue(const struct doctor *d)
     return d->queues.n > 0 ? d->queues.names[0] : "lapse-doctor";
 }
 
-static void read_info(struct doctor *d)
+void doctor_read_info(struct doctor *d)
 {
     redisReply *r = ASK(d, "INFO", "all");
 
@@ -55,11 +55,11 @@ static void read_info(struct doctor *d)
 static void run_checks(struct doctor *d)
 {
     static void (*const checks[])(struct doctor *) = {
-        check_server, check_rights, check_events, check_memory,   check_persistence,
+        check_server, check_rights, check_events, check_memory,   check_persistence, check_sentinel,
         check_clock,  check_jobs,   check_dead,   check_settings, check_expiry,
     };
 
-    read_info(d);
+    doctor_read_info(d);
     if (!d->queues_named && !d->code) {
         find_queues(d);
     }
@@ -197,7 +197,9 @@ const struct command cmd_doctor = {
     "\n"
     "checks: server, role, rights (a script that lacks one may stop half-way), events (a key of\n"
     "its own expires, and its event is waited for), eviction, memory, buffers, persistence,\n"
-    "replicas, clock, jobs (each is in exactly one state and has a record), series (of queues\n"
+    "replicas, under Sentinel also sentinel and replica (each one, as this user: what would be\n"
+    "wrong if it were the master), clock, jobs (each is in exactly one state and has a record), "
+    "series (of queues\n"
     "with some whose calendar no listener knows, so that they have no next moment), dead (of\n"
     "queues that have 10,000 or more dead jobs), settings (of queues that have any), expiry (how\n"
     "late Redis would expire a key that nobody reads).\n"

@@ -22,6 +22,7 @@ struct doctor {
     char *info;       /* all that INFO says; "": this user may not run it */
     const char *eval; /* EVAL, or EVAL_RO for a user who may only read */
     bool is_replica;
+    const char *at; /* the replica that is looked at, host:port; NULL: the server of the URL */
     bool is_cluster; /* a node of one */
     struct queues queues;
     bool queues_named;  /* by the user; otherwise they were found */
@@ -31,6 +32,8 @@ struct doctor {
     int code; /* to exit with; not 0: no more checks */
 };
 
+/* Fills d->info, which is NULL or was freed. */
+void doctor_read_info(struct doctor *d);
 int64_t doctor_reply_ms(const struct doctor *d);
 /* The first queue, or the name of one that does not exist. */
 const char *doctor_queue(const struct doctor *d);

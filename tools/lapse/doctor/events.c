@@ -184,6 +184,32 @@ static void report_missed(struct doctor *d, const char *flags, bool known)
            known ? shown : "is unknown, for this user may not run CONFIG GET");
 }
 
+void check_flags(struct doctor *d)
+{
+    struct finding f = {.check = "events", .verdict = WARN};
+    char flags[VALUE_BYTES];
+    char fix[VALUE_BYTES];
+
+    if (d->role != FOR_LISTENER) {
+        return;
+    }
+    if (!config_text(d, "notify-keyspace-events", flags)) {
+        report(d, f, "notify-keyspace-events is unknown: this user may not run CONFIG GET");
+        return;
+    }
+    if (flags_are_set(d, flags)) {
+        return;
+    }
+
+    flags_command(d, is_shell_safe(flags, "$@") ? flags : "", fix);
+    f.fix = fix;
+    report(
+        d, f,
+        "notify-keyspace-events %s: when it is the master, no event arrives, and alarm and sweep "
+        "deliver the jobs, a little later",
+        *flags ? flags : "\"\"");
+}
+
 void check_events(struct doctor *d)
 {
     struct finding f = {.check = "events"};

@@ -27,7 +27,7 @@ static int64_t wall_clock_us(void)
 
 /* How far Redis's clock is ahead of this machine's: by the shortest of several round trips, which
  * says it best. False: there was no answer. */
-static bool measure_clock(struct doctor *d, int64_t *ahead_us)
+bool measure_clock(struct doctor *d, int64_t *ahead_us)
 {
     int64_t shortest_us = INT64_MAX;
 

@@ -105,6 +105,19 @@ static void check_replicas(struct doctor *d)
                good, needed);
     } else if (connected == 0) {
         report(d, f, "none");
+    } else if (needed && connected <= needed) {
+        f.verdict = WARN;
+        f.fix = "one replica more, or redis-cli CONFIG SET min-replicas-to-write 0";
+        report(d, f,
+               "%" PRId64 " connected, and a write needs %" PRId64 " of them: after a failover the "
+               "new master has one fewer, and refuses every write",
+               connected, needed);
+    } else if (known && !needed && connected == 1) {
+        f.verdict = WARN;
+        f.fix = "a second replica, and then redis-cli CONFIG SET min-replicas-to-write 1";
+        report(d, f,
+               "1 connected, and a write does not need it: what a master acknowledges while it is "
+               "cut off is lost in a failover");
     } else if (known && !needed) {
         f.verdict = WARN;
         f.fix = "redis-cli CONFIG SET min-replicas-to-write 1";

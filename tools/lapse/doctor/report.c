@@ -5,13 +5,31 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FIX_BYTES = 2200 };
+
 static const char *const verdict_names[N_VERDICTS] = {"OK", "WARN", "FAIL"};
+
+/* "redis-cli CONFIG SET ..." is for another server. */
+static const char *fix_there(const char *fix, const char *at, char out[FIX_BYTES])
+{
+    static const char cli[] = "redis-cli ";
+    const char *port = strrchr(at, ':');
+
+    if (strncmp(fix, cli, sizeof cli - 1) != 0 || !is_shell_safe(at, ":")) {
+        return fix;
+    }
+    snprintf(out, FIX_BYTES, "redis-cli -h %.*s -p %s %s", (int)(port - at), at, port + 1,
+             fix + sizeof cli - 1);
+    return out;
+}
 
 static void write_text(const struct finding *f, const char *text)
 {
     const char *verdict = verdict_names[f->verdict];
 
-    if (f->queue) {
+    if (f->at) {
+        printf("%-4s  %-11s  %s: %s\n", verdict, f->check, f->at, text);
+    } else if (f->queue) {
         printf("%-4s  %-11s  %s: %s\n", verdict, f->check, f->queue, text);
     } else {
         printf("%-4s  %-11s  %s\n", verdict, f->check, text);
@@ -27,6 +45,9 @@ static void write_json(const struct finding *f, const char *text)
 
     json_begin(&j, stdout);
     json_text(&j, "check", f->check);
+    if (f->at) {
+        json_text(&j, "server", f->at);
+    }
     if (f->queue) {
         json_text(&j, "queue", f->queue);
     }
@@ -41,7 +62,18 @@ static void write_json(const struct finding *f, const char *text)
 void report(struct doctor *d, struct finding f, const char *format, ...)
 {
     char text[1024];
+    char fix[FIX_BYTES];
     va_list args;
+
+    if (d->at && !f.at) {
+        if (f.verdict == FINE) {
+            return; /* of a replica what is not */
+        }
+        f.at = d->at;
+    }
+    if (f.at && f.fix) {
+        f.fix = fix_there(f.fix, f.at, fix);
+    }
 
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);

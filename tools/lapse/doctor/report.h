@@ -7,6 +7,7 @@ struct finding {
     enum verdict verdict;
     const char *check;
     const char *queue; /* NULL: it is not about a queue */
+    const char *at;    /* host:port of the server that it is about; NULL: that of the URL */
     const char *fix;   /* a command; NULL: none */
 };
 /* Prints a line, or a JSON object. */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the master is, by the Sentinels of a URL: asked once, one after the other. */
+#include "client/sentinel_sync.h"
+#include "command.h"
+#include "redis/redis_error.h"
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Why a Sentinel's answer is none; "": it is one, and host and port are set. */
+static void sentinel_read(const redisReply *reply, const char *master, struct redis_sync *r,
+                          char why[REDIS_WHY])
+{
+    *why = '\0';
+    if (!reply) {
+        snprintf(why, REDIS_WHY, "no answer");
+    } else if (reply->type == REDIS_REPLY_ERROR) {
+        bool is_redis = redis_error_of(span_of(reply->str)) == REDIS_ERROR_NO_COMMAND;
+        snprintf(why, REDIS_WHY, "%s%s", reply->str,
+                 is_redis ? " (it is no Sentinel: give redis:// for a single Redis)" : "");
+    } else if (reply->type == REDIS_REPLY_NIL) {
+        snprintf(why, REDIS_WHY, "it knows no master of the name %s", master);
+    } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str &&
+               reply->element[1]->str && strlen(reply->element[0]->str) < sizeof r->host) {
+        strcpy(r->host, reply->element[0]->str);
+        r->port = atoi(reply->element[1]->str);
+    } else {
+        snprintf(why, REDIS_WHY, "its answer is no host and port");
+    }
+}
+
+/* The address of a Sentinel: as that of a Redis. */
+static struct address sentinel_address(const struct address *a, const struct address_place *at)
+{
+    struct address one = *a;
+
+    one.kind = ADDRESS_REDIS;
+    one.host = at->host;
+    one.port = at->port;
+    one.db = 0;
+    one.user = a->sentinel_user;
+    one.password = a->sentinel_password;
+    return one;
+}
+
+/* Asks one after the other. why: none of them said where the master is, and this is the last one's
+ * reason. */
+static int sentinel_ask_all(struct redis_sync *r, const struct address *a, struct timeval limit,
+                            char why[REDIS_WHY])
+{
+    int code = DOWN;
+
+    *why = '\0';
+    for (unsigned i = 0; i < a->n_seeds; i++) {
+        const struct address_place *seed = &a->seeds[i];
+        struct address one = sentinel_address(a, seed);
+        char text[REDIS_WHY];
+
+        code = redis_sync_try(r, &one, limit, text);
+        if (!code) {
+            redisReply *reply =
+                redisCommand(r->c, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", a->master);
+            sentinel_read(reply, a->master, r, text);
+            freeReplyObject(reply);
+        }
+        redis_sync_close(r);
+        if (!code && !*text) {
+            *why = '\0';
+            return DONE;
+        }
+        snprintf(why, REDIS_WHY, "Sentinel %.200s:%d: %.400s", seed->host, seed->port, text);
+    }
+
+    return code ? code : DOWN;
+}
+
+int sentinel_sync_find(struct redis_sync *r, const struct address *a, struct timeval limit,
+                       char why[REDIS_WHY])
+{
+    struct address master = *a;
+    char role[16];
+    int code = sentinel_ask_all(r, a, limit, why);
+
+    if (code) {
+        return code;
+    }
+
+    master.host = r->host;
+    master.port = r->port;
+    code = redis_sync_try(r, &master, limit, why);
+    if (code) {
+        return code;
+    }
+
+    redis_sync_hello(r, "role", role);
+    if (strcmp(role, "master") != 0) {
+        snprintf(why, REDIS_WHY, "Sentinel calls %.200s:%d the master, and its role is %s", r->host,
+                 r->port, *role ? role : "unknown");
+        return DOWN;
+    }
+    return DONE;
+}
+
+/* ---- for the doctor ---- */
+/* Beside what redis_sync_try() finds out, that this user is let in. */
+static int quiet_try(struct redis_sync *r, const struct address *a, int64_t reply_ms)
+{
+    char why[REDIS_WHY];
+    int code = redis_sync_try(r, a, redis_sync_limit(reply_ms), why);
+    int64_t us;
+
+    if (*why) {
+        snprintf(r->why, sizeof r->why, "%s", why);
+    }
+    if (!code) {
+        code = redis_sync_ping(r, &us);
+    }
+    if (code) {
+        redis_sync_close(r);
+    }
+    return code;
+}
+
+static void quiet_begin(struct redis_sync *r, const struct address *a, const char *shown)
+{
+    *r = (struct redis_sync){.shown = shown, .quiet = true, .port = a->port, .db = a->db};
+    snprintf(r->host, sizeof r->host, "%s", a->host);
+    snprintf(r->user, sizeof r->user, "%s", a->user ? a->user : "");
+}
+
+int sentinel_sync_open(struct redis_sync *r, const struct sentinel_sync *s, unsigned i)
+{
+    struct address one = sentinel_address(&s->address, &s->address.seeds[i]);
+
+    quiet_begin(r, &one, s->shown);
+    return quiet_try(r, &one, s->reply_ms);
+}
+
+int sentinel_sync_open_server(struct redis_sync *r, const struct sentinel_sync *s, const char *host,
+                              int port)
+{
+    struct address one = s->address;
+
+    one.kind = ADDRESS_REDIS;
+    one.host = (char *)(uintptr_t)host;
+    one.port = port;
+    quiet_begin(r, &one, s->shown);
+    return quiet_try(r, &one, s->reply_ms);
+}
