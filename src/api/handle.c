@@ -76,7 +76,7 @@ static void on_grace_over(void *arg)
     struct lapse *l = arg;
     int64_t reply_ms = l->context.options.reply_ms;
 
-    if (!l->giving_back && node_up(&l->node) && listener_give_back(&l->listener)) {
+    if (!l->giving_back && topo_any_up(&l->topo) && listener_give_back(&l->listener)) {
         l->giving_back = true;
         timer_set(&l->grace, reply_ms < GIVE_BACK_MS ? reply_ms : GIVE_BACK_MS);
         return;
@@ -147,19 +147,20 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     task_queue_init(&l->tasks, loop);
 
     int err = node_init(&l->node, &l->context, &options->address, on_up, l);
+    topo_init(&l->topo, &l->node);
     if (!err) {
-        err = script_init(&l->script, &l->node);
+        err = script_init(&l->script, &l->topo);
     }
     if (err) {
         node_close(&l->node);
         return err;
     }
 
-    fence_init(&l->fence, &l->script);
+    fence_init(&l->fence, &l->script, &l->node);
     ends_init(&l->ends, &l->node);
     registry_init(&l->registry, &l->script);
     calendars_init(&l->calendars, &l->script);
-    listener_init(&l->listener, &l->script, &l->registry, &l->calendars, &l->tasks);
+    listener_init(&l->listener, &l->script, &l->node, &l->registry, &l->calendars, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
 

@@ -14,6 +14,7 @@ struct lapse {
     struct task_queue tasks;
     struct options options; /* owns the texts of the options and of the node's address */
     struct node node;
+    struct topo topo;
     struct script script;
     struct fence fence;
     struct ends ends;

@@ -25,7 +25,8 @@ static void refill_if_dry(struct job_call *c, struct span id, int64_t due_ms)
                                     .key = c->request.key,
                                     .id = id,
                                     .attributes = record.attributes,
-                                    .after_ms = node_time_us(&l->node) / 1000,
+                                    .after_ms =
+                                        node_time_us(node_of(&l->script, c->request.key)) / 1000,
                                     .is_dry = true};
         calendars_refill(&l->calendars, &s);
     }

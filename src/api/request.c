@@ -88,11 +88,9 @@ int64_t request_until_us(const struct lapse *l)
  * does not know Redis's clock. */
 static int64_t request_latest_due_ms(const struct lapse *l)
 {
-    if (!node_knows_time(&l->node)) {
-        return YEAR_2200_MS;
-    }
+    int64_t now_us = topo_time_us(&l->topo);
 
-    return node_time_us(&l->node) / 1000 + JOB_TEN_YEARS_MS;
+    return now_us ? now_us / 1000 + JOB_TEN_YEARS_MS : YEAR_2200_MS;
 }
 
 bool request_due_is_valid(const struct lapse *l, struct lapse_due due)

@@ -97,7 +97,7 @@ static int64_t alarm_next_us(const struct alarm *a)
 
 static void alarms_set_timer(struct alarms *as)
 {
-    const struct node *node = as->script->node;
+    const struct node *node = as->node;
     const struct heap_node *first = as->heap.first;
     int64_t at_us = 0;
 
@@ -368,7 +368,7 @@ static void alarm_ring(struct alarm *a, int64_t now_us)
 static void on_time(void *arg)
 {
     struct alarms *as = arg;
-    int64_t now_us = node_arrival_us(as->script->node);
+    int64_t now_us = node_arrival_us(as->node);
 
     while (as->heap.first && as->heap.first->at <= now_us) {
         struct alarm *a = CONTAINER(as->heap.first, struct alarm, node);
@@ -411,11 +411,11 @@ void alarm_stop(struct alarm *a)
     alarm_set(a);
 }
 
-void alarms_init(struct alarms *as, struct script *script)
+void alarms_init(struct alarms *as, struct script *script, struct node *node)
 {
     struct context *c = script->context;
 
-    *as = (struct alarms){.context = c, .script = script, .events_arrive = true};
+    *as = (struct alarms){.context = c, .script = script, .node = node, .events_arrive = true};
     as->enabled = !(c->options.flags & LAPSE_NO_ALARM);
     exact_timer_init(&as->timer, c->loop, on_time, as);
 }

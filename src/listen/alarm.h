@@ -10,13 +10,14 @@
 struct alarms {
     struct context *context;
     struct script *script;
+    struct node *node;
     struct heap heap; /* by Redis's clock */
     struct exact_timer timer;
     bool enabled;       /* not switched off by an option */
     bool events_arrive; /* expiry events do, as far as is known */
 };
 
-void alarms_init(struct alarms *as, struct script *script);
+void alarms_init(struct alarms *as, struct script *script, struct node *node);
 /* The connection for commands is there again. */
 void alarms_up(struct alarms *as);
 /* Whether expiry events arrive, of any queue. At first that is assumed. */

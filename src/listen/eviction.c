@@ -21,7 +21,7 @@ static void on_again(void *arg)
 {
     struct eviction *e = arg;
 
-    if (node_up(node_of(e->script, span_of(e->key)))) {
+    if (node_up(e->node)) {
         eviction_ask(e);
     }
 }
@@ -42,7 +42,7 @@ static void eviction_set(struct eviction *e, bool may_evict)
         health_report(&c->health, (struct lapse_health){.kind = LAPSE_HEALTH_NO_EVICTION});
     }
 
-    e->script->node->eviction = may_evict ? NODE_MAY_EVICT : NODE_EVICTS_NOTHING;
+    e->node->eviction = may_evict ? NODE_MAY_EVICT : NODE_EVICTS_NOTHING;
 }
 
 static void on_answer(struct eviction_request *r, int err, const struct eviction_reply *reply)
@@ -67,13 +67,15 @@ static void on_answer(struct eviction_request *r, int err, const struct eviction
     }
 }
 
-void eviction_init(struct eviction *e, struct script *script, void (*allowed)(void *arg), void *arg)
+void eviction_init(struct eviction *e, struct script *script, struct node *node,
+                   void (*allowed)(void *arg), void *arg)
 {
     struct context *c = script->context;
 
-    *e = (struct eviction){.context = c, .script = script, .allowed = allowed, .arg = arg};
+    *e = (struct eviction){
+        .context = c, .script = script, .node = node, .allowed = allowed, .arg = arg};
     if (c->options.flags & LAPSE_MAY_EVICT) {
-        script->node->eviction = NODE_EVICTS_NOTHING; /* or we do not mind */
+        node->eviction = NODE_EVICTS_NOTHING; /* or we do not mind */
     }
     e->query.end = on_answer;
     timer_init(&e->again, c->loop, on_again, e);
@@ -83,7 +85,7 @@ void eviction_check(struct eviction *e, struct span key)
 {
     bool is_allowed = (e->context->options.flags & LAPSE_MAY_EVICT) != 0;
 
-    if (is_allowed || !node_up(node_of(e->script, key)) || e->query.request.pending) {
+    if (is_allowed || !node_up(e->node) || e->query.request.pending) {
         return;
     }
 

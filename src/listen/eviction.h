@@ -9,6 +9,7 @@
 struct eviction {
     struct context *context;
     struct script *script;
+    struct node *node;
     void (*allowed)(void *arg);
     void *arg;
 
@@ -18,27 +19,27 @@ struct eviction {
 };
 
 /* Calls allowed(arg) when jobs may be claimed after they could not. */
-void eviction_init(struct eviction *e, struct script *script, void (*allowed)(void *arg),
-                   void *arg);
+void eviction_init(struct eviction *e, struct script *script, struct node *node,
+                   void (*allowed)(void *arg), void *arg);
 
 /* Asks Redis, on each connection before the first claim. The key is that of any queue. */
 void eviction_check(struct eviction *e, struct span key);
 
 static inline bool eviction_known(const struct eviction *e)
 {
-    return e->script->node->eviction != NODE_EVICTION_UNKNOWN;
+    return e->node->eviction != NODE_EVICTION_UNKNOWN;
 }
 
 /* No job may be claimed: Redis has not answered yet, or may evict jobs. */
 static inline bool eviction_forbids_claims(const struct eviction *e)
 {
-    return e->script->node->eviction != NODE_EVICTS_NOTHING;
+    return e->node->eviction != NODE_EVICTS_NOTHING;
 }
 
 /* Redis has answered that it may evict jobs. */
 static inline bool eviction_possible(const struct eviction *e)
 {
-    return e->script->node->eviction == NODE_MAY_EVICT;
+    return e->node->eviction == NODE_MAY_EVICT;
 }
 
 void eviction_close(struct eviction *e);

@@ -336,8 +336,8 @@ void listener_turn(struct listener *l)
 }
 
 /* ---- life ---- */
-void listener_init(struct listener *l, struct script *script, struct registry *registry,
-                   struct calendars *calendars, struct task_queue *tasks)
+void listener_init(struct listener *l, struct script *script, struct node *node,
+                   struct registry *registry, struct calendars *calendars, struct task_queue *tasks)
 {
     static const struct lease_events lease_events = {on_lease_ended, on_lease_retried};
     static const struct patterns_events patterns_events = {on_found, on_walked};
@@ -356,11 +356,11 @@ void listener_init(struct listener *l, struct script *script, struct registry *r
     slots_init(&sh->slots, c->options.max_running, on_backlog_due, l);
     claims_init(&sh->claims, script, span_of(sh->name));
     leases_init(&sh->leases, script, tasks, &lease_events, l);
-    alarms_init(&sh->alarms, script);
-    watches_init(&sh->watches, script, &sh->alarms, sh->name);
+    alarms_init(&sh->alarms, script, node);
+    watches_init(&sh->watches, script, node, &sh->alarms, sh->name);
     patterns_init(&l->patterns, script, &sh->watches, &patterns_events, l);
     sweeps_init(&sh->sweeps, script, tasks);
-    eviction_init(&sh->eviction, script, on_claims_allowed, l);
+    eviction_init(&sh->eviction, script, node, on_claims_allowed, l);
 }
 
 void listener_up(struct listener *l)

@@ -16,8 +16,9 @@ struct listener {
     bool was_up;         /* the connection for commands was, once */
 };
 
-void listener_init(struct listener *l, struct script *script, struct registry *registry,
-                   struct calendars *calendars, struct task_queue *tasks);
+void listener_init(struct listener *l, struct script *script, struct node *node,
+                   struct registry *registry, struct calendars *calendars,
+                   struct task_queue *tasks);
 
 /* fn NULL: the queue is only forwarded. EEXIST: it has a handler, or a pull. ENOMEM. */
 int listener_add(struct listener *l, const char *queue, const struct share_spec *share,

@@ -149,13 +149,15 @@ static void memberships_earn(struct memberships *ms)
 
 static void memberships_ask(struct memberships *ms)
 {
-    const struct conn *conn = &ms->script->node->commands;
-
     memberships_earn(ms);
-    while (conn_up(conn) && !list_empty(&ms->waiting)) {
-        struct membership *m = CONTAINER(ms->waiting.next, struct membership, waits);
+    LIST_EACH (i, &ms->waiting) {
+        struct membership *m = CONTAINER(i, struct membership, waits);
+        const struct conn *conn = &node_of(ms->script, m->key)->commands;
         unsigned cost = membership_cost(m);
 
+        if (!conn_up(conn)) {
+            continue;
+        }
         if (ms->credit < cost || conn_full(conn)) {
             timer_set(&ms->timer, TURN_MS);
             return;

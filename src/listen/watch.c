@@ -407,12 +407,11 @@ bool watch_pending(const struct watch *w)
 }
 
 /* ---- all watches ---- */
-void watches_init(struct watches *ws, struct script *script, struct alarms *alarms,
-                  const char *member_name)
+void watches_init(struct watches *ws, struct script *script, struct node *node,
+                  struct alarms *alarms, const char *member_name)
 {
     static const struct pubsub_events events = {
         on_confirmed, on_message, on_expired, on_refused, on_failed, on_channel_left, on_down};
-    struct node *node = script->node;
     bool by_keyspace = node->context->options.notify == LAPSE_KEYSPACE;
 
     *ws = (struct watches){.context = node->context,

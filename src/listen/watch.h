@@ -46,8 +46,8 @@ struct watches {
 };
 
 /* member_name is not copied. */
-void watches_init(struct watches *ws, struct script *script, struct alarms *alarms,
-                  const char *member_name);
+void watches_init(struct watches *ws, struct script *script, struct node *node,
+                  struct alarms *alarms, const char *member_name);
 /* The connection for commands is there again. */
 void watches_up(struct watches *ws);
 /* Subscribes to the channel of the registry, once; not if an option switches that off. */

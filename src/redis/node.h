@@ -11,6 +11,7 @@ enum node_eviction { NODE_EVICTION_UNKNOWN, NODE_EVICTS_NOTHING, NODE_MAY_EVICT 
 /* One Redis: its address, its connections, and what is known of it. Under Sentinel it is whichever
  * server is the master: with each failover it moves. */
 struct node {
+    struct list of_topo; /* among the nodes of its handle */
     struct context *context;
     struct endpoint endpoint;
     struct sentinel *sentinel; /* NULL: the URL says where it is */

@@ -98,16 +98,15 @@ static void batch_add_those_behind(struct batch *b, struct script_request *r)
     }
 }
 
-void batch_fill(struct batch *b, struct list *unsent)
+void batch_fill(struct batch *b, struct list *unsent, struct script_request *first)
 {
-    struct script_request *first = script_request_of(unsent->next);
     struct span key = first->key;
     unsigned n_looked = 0;
 
     b->script = first->script;
     b->any_holder = first->any_holder;
 
-    LIST_EACH (i, unsent) {
+    for (struct list *i = &first->node, *next = i->next; i != unsent; i = next, next = i->next) {
         struct script_request *r = script_request_of(i);
         if (batch_fits(b, r, key)) {
             batch_add(b, r);

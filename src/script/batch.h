@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_BATCH_H
 #define LAPSE_BATCH_H
-#include "redis/conn.h"
+#include "redis/node.h"
 #include "script/request.h"
 
 struct script;
@@ -11,6 +11,7 @@ struct batch {
     struct call call;
     struct list node; /* among those that were sent */
     struct script *owner;
+    struct node *to; /* it was sent there */
     enum script_id script;
     bool any_holder; /* as in its requests */
     struct list requests;
@@ -33,7 +34,7 @@ void batch_pool_free(struct batch_pool *pool);
 struct batch *batch_new(struct batch_pool *pool);
 void batch_free(struct batch_pool *pool, struct batch *b);
 
-/* Moves the first request of a list into an empty batch, and with it those that may go along. */
-void batch_fill(struct batch *b, struct list *unsent);
+/* Moves a request of a list into an empty batch, and with it those behind it that may go along. */
+void batch_fill(struct batch *b, struct list *unsent, struct script_request *first);
 
 #endif

@@ -46,8 +46,8 @@ int calendars_add(struct calendars *cs, const char *name, lapse_next_fn *next, v
 /* By Redis's clock, if it was heard. */
 static int64_t calendars_now_ms(const struct calendars *cs)
 {
-    const struct node *node = cs->script->node;
-    return (node_knows_time(node) ? node_time_us(node) : clock_wall_us()) / 1000;
+    int64_t now_us = topo_time_us(cs->script->topo);
+    return (now_us ? now_us : clock_wall_us()) / 1000;
 }
 
 /* The next moment of a rule; 0: there is none; -1: it is wrong, or the function is. */

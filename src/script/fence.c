@@ -366,9 +366,9 @@ static void on_down(void *arg)
 }
 
 /* ---- what the owner calls ---- */
-void fence_init(struct fence *f, struct script *script)
+void fence_init(struct fence *f, struct script *script, struct node *node)
 {
-    *f = (struct fence){.context = script->context, .script = script, .node = script->node};
+    *f = (struct fence){.context = script->context, .script = script, .node = node};
     list_init(&f->withheld);
     list_init(&f->released);
     list_init(&f->written);

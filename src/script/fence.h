@@ -58,7 +58,7 @@ struct fence {
     struct fence_copies copies; /* its answer */
 };
 
-void fence_init(struct fence *f, struct script *script);
+void fence_init(struct fence *f, struct script *script, struct node *node);
 
 /* Nothing is confirmed any more: what was written ends with EALONE. */
 void fence_close(struct fence *f);

@@ -99,7 +99,7 @@ void registry_turn(struct registry *r)
     unsigned n = 0;
 
     if (r->denied || r->enter.request.pending || list_empty(&r->untold) ||
-        !node_up(r->script->node)) {
+        !node_up(node_of(r->script, span_of(r->key)))) {
         return;
     }
 

@@ -262,6 +262,20 @@ static void move_overdue(struct list *to, struct list *from, int64_t now_us)
     }
 }
 
+/* While a slow connection takes the bodies of others little by little, those behind them have
+ * time. */
+static void move_overdue_unless_moving(struct script *s, struct list *to, struct list *from,
+                                       int64_t now_us)
+{
+    LIST_EACH (i, from) {
+        const struct script_request *r = script_request_of(i);
+        if (r->until_us <= now_us && !conn_moving(&node_of(s, r->key)->commands)) {
+            list_remove(i);
+            list_insert(to, i);
+        }
+    }
+}
+
 /* Of those behind another request of their id: if that one is not with Redis. While Redis answers
  * it, they have time. */
 static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_us)
@@ -271,7 +285,7 @@ static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_
         struct place *place = order_first(&s->order, &r->place);
         struct script_request *first = CONTAINER(place, struct script_request, place);
 
-        if (r->until_us <= now_us && (first->backs_off || !node_up(s->node))) {
+        if (r->until_us <= now_us && (first->backs_off || !node_up(node_of(s, r->key)))) {
             list_remove(i);
             list_insert(to, i);
         }
@@ -279,13 +293,14 @@ static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_
 }
 
 /* Why a request was never sent. */
-static int unsent_error(const struct endpoint *endpoint)
+static int unsent_error(const struct script *s, const struct script_request *r)
 {
-    return endpoint->login_err ? endpoint->login_err : LAPSE_EDOWN;
+    int login_err = node_of(s, r->key)->endpoint.login_err;
+    return login_err ? login_err : LAPSE_EDOWN;
 }
 
 /* Sends what could not be sent before, maybe because there was no memory, and ends what is overdue.
- * While a slow connection takes the bodies of others little by little, requests have time. */
+ */
 static void on_check(void *arg)
 {
     struct script *s = arg;
@@ -296,16 +311,15 @@ static void on_check(void *arg)
 
     list_init(&overdue);
     move_overdue(&overdue, &s->withheld, now_us);
-    if (!conn_moving(&s->node->commands)) {
-        move_overdue(&overdue, &s->unsent, now_us);
-        move_overdue(&overdue, &s->refused, now_us);
-    }
+    move_overdue_unless_moving(s, &overdue, &s->unsent, now_us);
+    move_overdue_unless_moving(s, &overdue, &s->refused, now_us);
     move_overdue_blocked(s, &overdue, now_us);
 
     /* counted one by one, because an end() may withdraw another request of this list */
     for (struct list *i; (i = list_pop(&overdue));) {
+        struct script_request *r = script_request_of(i);
         s->n_unsent--;
-        request_end(s, script_request_of(i), unsent_error(&s->node->endpoint), NULL);
+        request_end(s, r, unsent_error(s, r), NULL);
     }
 
     schedule_check(s);
@@ -364,7 +378,7 @@ static void batch_answer(struct batch *b, const struct redisReply *reply)
         return;
     }
 
-    node_heard_clock(b->owner->node, b->call.sent_us, now_us);
+    node_heard_clock(b->to, b->call.sent_us, now_us);
 
     if (per_request) {
         batch_answer_each(b, reply);
@@ -401,9 +415,9 @@ static void on_call_end(struct call *call, int err, const struct redisReply *rep
     } else if (!reply_error(reply, &error)) {
         batch_answer(b, reply);
     } else if (redis_error_of(error) == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
-        node_forgets_script(s->node, b->script);
+        node_forgets_script(b->to, b->script);
         batch_put_back(b);
-    } else if (redis_error_of(error) == REDIS_ERROR_READ_ONLY && node_is_replica(s->node)) {
+    } else if (redis_error_of(error) == REDIS_ERROR_READ_ONLY && node_is_replica(b->to)) {
         batch_put_back(b); /* nothing was written; they go to the master, when it is found */
     } else {
         batch_fail(b, batch_refusal(b, error));
@@ -466,7 +480,7 @@ static bool batch_send(struct batch *b)
         return false;
     }
 
-    b->by_text = !node_knows_script(s->node, b->script);
+    b->by_text = !node_knows_script(b->to, b->script);
     argv_add_head(s, facts, b->by_text, script_request_of(b->requests.next)->key, none);
     if (facts->has_holder) {
         argv_add(&s->argv, b->any_holder ? span_of("*") : s->holder);
@@ -474,11 +488,11 @@ static bool batch_send(struct batch *b)
     argv_add_requests(&s->argv, b);
 
     b->call.end = on_call_end;
-    if (!conn_send(&s->node->commands, &b->call, (int)s->argv.n, s->argv.texts, s->argv.lens)) {
+    if (!conn_send(&b->to->commands, &b->call, (int)s->argv.n, s->argv.texts, s->argv.lens)) {
         return false;
     }
 
-    node_learns_script(s->node, b->script); /* before it runs the next call */
+    node_learns_script(b->to, b->script); /* before it runs the next call */
     LIST_EACH (i, &b->requests) {
         script_request_of(i)->sent_us = b->call.sent_us;
     }
@@ -500,8 +514,41 @@ bool script_send_alone(struct script *s, struct conn *conn, struct call *call,
     return conn_send(conn, call, (int)s->argv.n, s->argv.texts, s->argv.lens);
 }
 
-/* false: there is no memory. */
-static bool send_next_batch(struct script *s)
+/* May something be sent there? Requests for which the socket has no space wait here, where they
+ * take no more memory; they go on when the socket has taken some. */
+static bool node_takes(const struct node *n)
+{
+    return node_up(n) && !conn_full(&n->commands);
+}
+
+static bool any_node_takes(const struct script *s)
+{
+    LIST_EACH (i, &s->topo->nodes) {
+        if (node_takes(topo_node_at(i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first request that may be sent; NULL: none. */
+static struct script_request *next_to_send(struct script *s)
+{
+    if (!any_node_takes(s)) {
+        return NULL;
+    }
+
+    LIST_EACH (i, &s->unsent) {
+        struct script_request *r = script_request_of(i);
+        if (node_takes(node_of(s, r->key))) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* With those that may travel with it. false: there is no memory. */
+static bool send_batch(struct script *s, struct script_request *first)
 {
     struct batch *b = batch_new(&s->pool);
 
@@ -510,7 +557,8 @@ static bool send_next_batch(struct script *s)
     }
 
     b->owner = s;
-    batch_fill(b, &s->unsent);
+    b->to = node_of(s, first->key);
+    batch_fill(b, &s->unsent, first);
     s->n_unsent -= b->n_requests;
 
     if (!batch_send(b)) {
@@ -518,37 +566,35 @@ static bool send_next_batch(struct script *s)
         batch_free(&s->pool, b);
         return false;
     }
+    if (conn_full(&b->to->commands)) {
+        conn_flush(&b->to->commands);
+    }
     return true;
 }
 
-/* Requests for which the socket has no space wait here, where they take no more memory; they go on
- * when the socket has taken some. */
 void script_flush(struct script *s)
 {
-    while (!list_empty(&s->unsent) && node_up(s->node) && !conn_full(&s->node->commands)) {
-        if (!send_next_batch(s)) {
-            break;
-        }
-        if (conn_full(&s->node->commands)) {
-            conn_flush(&s->node->commands);
-        }
-    }
+    struct script_request *r;
+
+    while ((r = next_to_send(s)) && send_batch(s, r)) {}
 
     if (s->n_unsent == 0) {
         timer_stop(&s->check);
     }
 
-    conn_flush(&s->node->commands);
+    LIST_EACH (i, &s->topo->nodes) {
+        conn_flush(&topo_node_at(i)->commands);
+    }
 }
 
 /* ---- a script's life ---- */
-int script_init(struct script *s, struct node *node)
+int script_init(struct script *s, struct topo *topo)
 {
-    struct ev_loop *loop = node->context->loop;
-    int64_t arm_ahead_ms = node->context->options.arm_ahead_ms;
-    int db = node->endpoint.address.db;
+    struct ev_loop *loop = topo->context->loop;
+    int64_t arm_ahead_ms = topo->context->options.arm_ahead_ms;
+    int db = topo->db;
 
-    *s = (struct script){.context = node->context, .node = node};
+    *s = (struct script){.context = topo->context, .topo = topo};
     list_init(&s->unsent);
     list_init(&s->withheld);
     list_init(&s->blocked);

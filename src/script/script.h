@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SCRIPT_H
 #define LAPSE_SCRIPT_H
-#include "redis/node.h"
+#include "redis/topo.h"
 #include "script/batch.h"
 
 /* The arguments of a call, as hiredis takes them. */
@@ -12,10 +12,11 @@ struct script_argv {
     size_t cap;
 };
 
-/* Runs scripts on one node: the requests of one turn of the loop travel together. */
+/* Runs scripts, each where its key is: the requests of one turn of the loop for one queue travel
+ * together. */
 struct script {
     struct context *context;
-    struct node *node;
+    struct topo *topo;
     struct order order; /* requests of one id go one after the other */
 
     struct list unsent;   /* the requests to be sent, in order */
@@ -39,13 +40,12 @@ struct script {
 };
 
 /* ENOMEM */
-int script_init(struct script *s, struct node *node);
+int script_init(struct script *s, struct topo *topo);
 
-/* The Redis on which a queue lives, by its key. Today one has them all. */
+/* The Redis on which a queue lives, by its key. */
 static inline struct node *node_of(const struct script *s, struct span key)
 {
-    (void)key;
-    return s->node;
+    return topo_node(s->topo, key);
 }
 
 /* The connection is closed: requests that were not sent end with ECLOSED. */

@@ -405,7 +405,7 @@ Test(forward, to_a_full_list_goes_on_when_consumers_come_back)
         redis_do(f->server, "RPOP lapse:{q}:list");
         taken++;
     }
-    cr_assert_eq(flow_stats(f->l).forwarded, 45);
+    flow_until(f, flow_stats(f->l).forwarded == 45); /* the answer comes behind what it tells */
     flow_end(f, "q");
 }
 
