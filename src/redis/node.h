@@ -4,6 +4,7 @@
 #include "redis/pubsub.h"
 #include "redis/sentinel.h"
 #include "redis/server_clock.h"
+#include <string.h>
 
 /* May this Redis evict jobs, by its maxmemory-policy? */
 enum node_eviction { NODE_EVICTION_UNKNOWN, NODE_EVICTS_NOTHING, NODE_MAY_EVICT };
@@ -54,6 +55,12 @@ static inline bool node_fence_up(const struct node *n)
 static inline bool node_up(const struct node *n)
 {
     return conn_up(&n->commands);
+}
+
+/* Is it a node of a cluster, by what it says of itself? */
+static inline bool node_is_in_cluster(const struct node *n)
+{
+    return strcmp(n->commands.handshake.hello.mode, "cluster") == 0;
 }
 
 /* Does Redis know this script, so that its hash is enough? It may forget it at any time, and does

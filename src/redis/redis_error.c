@@ -24,6 +24,11 @@ enum redis_error redis_error_of(struct span error)
         {"NOSCRIPT", REDIS_ERROR_NO_SCRIPT},
         {"ERR unknown command", REDIS_ERROR_NO_COMMAND},
         {"WRONGTYPE", REDIS_ERROR_WRONG_TYPE},
+        {"MOVED ", REDIS_ERROR_MOVED},
+        {"ASK ", REDIS_ERROR_MOVING},
+        {"TRYAGAIN", REDIS_ERROR_MOVING},
+        {"CLUSTERDOWN", REDIS_ERROR_CLUSTER_DOWN},
+        {"MASTERDOWN", REDIS_ERROR_MASTER_DOWN},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -48,6 +53,12 @@ const char *redis_error_advice(enum redis_error kind)
     case REDIS_ERROR_NO_DISK: return "it cannot write to its disk";
     case REDIS_ERROR_NO_REPLICAS: return "too few replicas are connected (min-replicas-to-write)";
     case REDIS_ERROR_WRONG_TYPE: return "a key of ours was written by another program";
+    case REDIS_ERROR_MOVED:
+        return "another node of its cluster has this queue, which lapse does not follow: give the "
+               "URL of that node";
+    case REDIS_ERROR_MOVING: return "the slot of the queue is moving to another node; this passes";
+    case REDIS_ERROR_CLUSTER_DOWN: return "its cluster is down, or no node has this queue";
+    case REDIS_ERROR_MASTER_DOWN: return "it is a replica whose master is away";
     default: return "see its documentation";
     }
 }

@@ -17,7 +17,11 @@ enum redis_error {
     REDIS_ERROR_NO_REPLICAS,
     REDIS_ERROR_NO_SCRIPT,
     REDIS_ERROR_NO_COMMAND, /* it does not know that command */
-    REDIS_ERROR_WRONG_TYPE
+    REDIS_ERROR_WRONG_TYPE,
+    REDIS_ERROR_MOVED,  /* another node of its cluster has the key */
+    REDIS_ERROR_MOVING, /* a part of the slot of the key has moved */
+    REDIS_ERROR_CLUSTER_DOWN,
+    REDIS_ERROR_MASTER_DOWN
 };
 
 /* Classifies the text of an error reply. */

@@ -451,13 +451,13 @@ static void argv_add_keys(struct script_argv *argv, const struct script_facts *f
     }
 }
 
-/* What all calls begin with; none: as above. */
+/* What all calls begin with; none: as above. In a cluster half a queue is refused. */
 static void argv_add_head(struct script *s, const struct script_facts *facts, bool by_text,
                           struct span key, char none[KEYS_MAX])
 {
     argv_add_script(&s->argv, facts, by_text);
     argv_add_keys(&s->argv, facts, key, none);
-    argv_add_text(&s->argv, s->database);
+    argv_add_text(&s->argv, node_is_in_cluster(node_of(s, key)) ? s->in_cluster : s->database);
 }
 
 static void argv_add_requests(struct script_argv *argv, const struct batch *b)
@@ -609,6 +609,7 @@ int script_init(struct script *s, struct topo *topo)
     } else {
         snprintf(s->database, sizeof s->database, "%d", db);
     }
+    snprintf(s->in_cluster, sizeof s->in_cluster, "%s cluster", s->database);
 
     if (order_init(&s->order) || !argv_reserve(&s->argv, CALL_ARGS + 4 * SCRIPT_BATCH)) {
         order_free(&s->order);

@@ -36,6 +36,7 @@ struct script {
 
     struct script_argv argv; /* of the call that is put together */
     char database[48];       /* ARGV[1]: its number, and arm_ahead_ms if there is a limit */
+    char in_cluster[56];     /* the same for a node of a cluster */
     struct span holder;      /* ARGV[2] of settles: who must hold the jobs */
 };
 

@@ -32,7 +32,13 @@ Test(redis_error, is_classified_by_its_first_words)
         {"ERR unknown command 'EVAL_RO', with args", REDIS_ERROR_NO_COMMAND},
         {"WRONGTYPE Operation against a key", REDIS_ERROR_WRONG_TYPE},
         {"ERR something else", REDIS_ERROR_OTHER},
-        {"MASTERDOWN Link with MASTER is down", REDIS_ERROR_OTHER},
+        {"MOVED 3999 127.0.0.1:6381", REDIS_ERROR_MOVED},
+        {"ASK 3999 127.0.0.1:6381", REDIS_ERROR_MOVING},
+        {"TRYAGAIN Multiple keys request during rehashing of slot", REDIS_ERROR_MOVING},
+        {"CLUSTERDOWN Hash slot not served", REDIS_ERROR_CLUSTER_DOWN},
+        {"MASTERDOWN Link with MASTER is down", REDIS_ERROR_MASTER_DOWN},
+        {"MOVED", REDIS_ERROR_OTHER},
+        {"ASKING", REDIS_ERROR_OTHER},
         {"noauth", REDIS_ERROR_OTHER},
         {" NOAUTH", REDIS_ERROR_OTHER},
         {"NOAUT", REDIS_ERROR_OTHER},
@@ -48,7 +54,7 @@ Test(redis_error, is_classified_by_its_first_words)
 
 Test(redis_error, of_every_kind_has_an_advice)
 {
-    for (int kind = REDIS_ERROR_OTHER; kind <= REDIS_ERROR_WRONG_TYPE; kind++) {
+    for (int kind = REDIS_ERROR_OTHER; kind <= REDIS_ERROR_MASTER_DOWN; kind++) {
         cr_expect(strlen(redis_error_advice((enum redis_error)kind)) > 0);
     }
 }
