@@ -202,6 +202,18 @@ static void fill_in(struct job_call *r, const struct lapse_spec *s)
     r->job.late = s->late;
 }
 
+static void submit(struct job_call *c, const struct lapse_spec *s, const struct schedule_job *job)
+{
+    struct script *script = &c->request.handle->script;
+
+    if (s->gather) {
+        size_t header_len = job->record.len - s->body_len;
+        script_gather(script, &c->script.schedule, c->request.key, job, header_len);
+    } else {
+        script_schedule(script, &c->script.schedule, c->request.key, job);
+    }
+}
+
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
 {
     struct lapse_spec s;
@@ -256,7 +268,7 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
         order_by_key(r, s.unique, record_max);
     }
     wait_for_copies(r, &s);
-    script_schedule(&l->script, &r->script.schedule, r->request.key, &job);
+    submit(r, &s, &job);
 
     return 0;
 }

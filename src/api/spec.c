@@ -25,6 +25,19 @@ static bool max_wait_is_valid(const struct lapse_spec *s)
            s->max_wait_ms >= s->due.delay_ms;
 }
 
+/* A part names its group, and when that is due follows from its limits. */
+static bool gather_is_valid(const struct lapse_spec *s)
+{
+    bool gathers = s->on_conflict == LAPSE_GATHER;
+    bool has_due = s->due.delay_ms || s->due.at_ms;
+
+    if (!gathers || !s->gather) {
+        return !gathers && !s->gather;
+    }
+    return s->id && strlen(s->id) <= SERIES_ID_MAX && !has_due && !s->unique && !s->series &&
+           s->body_len <= GROUP_PART_MAX;
+}
+
 static bool spec_is_valid(const struct lapse_spec *s)
 {
     bool has_queue = s->queue && keys_queue_ok(span_of(s->queue));
@@ -34,9 +47,10 @@ static bool spec_is_valid(const struct lapse_spec *s)
     bool waits = wait_is_valid(s->backoff_ms) && wait_is_valid(s->backoff_max_ms);
     unsigned flags = LAPSE_FSYNC | LAPSE_UNIQUE_UNTIL_START | LAPSE_KEEP_BODY | LAPSE_CREATED |
                      LAPSE_KEEP_ERRORS;
-    bool choices = (unsigned)s->on_conflict <= LAPSE_DEBOUNCE && (s->flags & ~flags) == 0;
+    bool choices = (unsigned)s->on_conflict <= LAPSE_GATHER && (s->flags & ~flags) == 0;
 
-    return has_queue && has_id && has_body && waits && choices && max_wait_is_valid(s);
+    return has_queue && has_id && has_body && waits && choices && max_wait_is_valid(s) &&
+           gather_is_valid(s);
 }
 
 bool spec_read(struct lapse_spec *out, const struct lapse_spec *in)
@@ -126,6 +140,23 @@ static bool put_late(struct attributes *out, const struct lapse_spec *s)
 static bool put_retry_for(struct attributes *out, const struct lapse_spec *s)
 {
     return s->retry_for_ms == 0 || put_ms(out, 'R', "", s->retry_for_ms);
+}
+
+/* P: when the group is due. */
+static bool put_gather(struct attributes *out, const struct lapse_spec *s)
+{
+    char text[GROUP_TEXT_MAX];
+    struct lapse_gather g;
+
+    if (!s->gather) {
+        return true;
+    }
+    if (s->gather->size < sizeof g || !mem_read_sized(&g, sizeof g, s->gather) || !group_ok(&g)) {
+        return false;
+    }
+
+    size_t len = group_put(text, &g);
+    return attributes_add(out, 'P', (struct span){text, len});
 }
 
 static bool put_priority(struct attributes *out, const struct lapse_spec *s)
@@ -342,7 +373,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s,
 {
     /* in the order of their letters: C, these, S, and those */
     static put_fn *const before_series[] = {
-        put_guard, put_keep, put_late, put_priority, put_retry_for,
+        put_guard, put_keep, put_late, put_gather, put_priority, put_retry_for,
     };
     static put_fn *const after_series[] = {
         put_tags, put_unique, put_backoff, put_errors, put_headers, put_created, put_run,
@@ -354,6 +385,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s,
         !put_each(out, s, after_series, sizeof after_series / sizeof *after_series)) {
         return false;
     }
-    /* each job of a series says of which it is */
-    return !series->is_one || out->len + 3 + SERIES_OF_MAX <= ATTRIBUTES_MAX;
+    /* each job of a series or a group says of which it is, and of how many parts */
+    size_t more = 3 + SERIES_OF_MAX + 2 + GROUP_PARTS_DIGITS;
+    return (!series->is_one && !s->gather) || out->len + more <= ATTRIBUTES_MAX;
 }

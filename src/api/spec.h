@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SPEC_H
 #define LAPSE_SPEC_H
+#include "job/group.h"
 #include "job/record.h"
 #include "job/series.h"
 

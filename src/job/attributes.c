@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/attributes.h"
+#include "job/group.h"
 #include "job/keys.h"
 #include "job/series.h"
 #include <string.h>
@@ -70,15 +71,22 @@ static bool is_of_series(struct span value)
     return series_of_read(value, &id, &n);
 }
 
+static bool is_group(struct span value)
+{
+    struct lapse_gather gather;
+
+    return group_read(value, &gather);
+}
+
 /* The capital letters that this version knows. */
 static const struct capital {
     char letter;
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'C', 1, is_calendar},        {'G', 1, is_guard},    {'K', 1, is_keep}, {'L', 1, is_late},
-    {'O', 1, is_of_series},       {'Q', 1, is_priority}, {'R', 1, is_ms},   {'S', 1, is_series},
-    {'T', TAGS_MAX, keys_tag_ok}, {'U', 1, is_unique},
+    {'C', 1, is_calendar},  {'G', 1, is_guard},           {'K', 1, is_keep},     {'L', 1, is_late},
+    {'O', 1, is_of_series}, {'P', 1, is_group},           {'Q', 1, is_priority}, {'R', 1, is_ms},
+    {'S', 1, is_series},    {'T', TAGS_MAX, keys_tag_ok}, {'U', 1, is_unique},
 };
 
 bool attributes_add(struct attributes *a, char letter, struct span value)

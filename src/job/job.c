@@ -2,11 +2,13 @@
 #include "job/job.h"
 #include "base/mem.h"
 #include "job/failures.h"
+#include "job/group.h"
 #include "job/made_id.h"
 #include "job/series.h"
 
 enum {
     CALENDAR = 'C',
+    GROUP = 'P',
     GUARD = 'G',
     LATE = 'L',
     OF_SERIES = 'O',
@@ -16,6 +18,7 @@ enum {
     UNIQUE = 'U',
     HEADER = 'h',
     CREATED = 'm',
+    PARTS = 'p',
     RUN = 'r'
 }; /* the letters of attributes */
 enum { RUN_MIN_MS = 100, CREATED_DIGITS = 13 };
@@ -206,6 +209,20 @@ static void set_stage(struct lapse_job *job, struct span attributes)
     }
 }
 
+/* parts: those of a group, as its attempt says. Of the job of a group that number is another's. */
+static void set_group(struct lapse_job *job, struct span attributes, unsigned parts)
+{
+    struct span text;
+    int64_t n;
+
+    if (attributes_find(attributes, GROUP, &text) && group_read(text, &job->gather)) {
+        job->parts = parts;
+    } else if (attributes_find(attributes, PARTS, &text) &&
+               span_decimal(text, GROUP_MOST_MAX, &n)) {
+        job->parts = (unsigned)n;
+    }
+}
+
 static void set_attempt(struct lapse_job *job, const struct attempt *a)
 {
     size_t len = a->reason.len < JOB_REASON_MAX ? a->reason.len : JOB_REASON_MAX;
@@ -234,7 +251,7 @@ static void set_report(struct lapse_job *job, struct span report, char *texts)
 void job_fill(struct lapse_job *job, const char *queue, const struct job_row *row, char *texts,
               bool with_body)
 {
-    struct attempt attempt;
+    struct attempt attempt = {.parts = 0};
     struct record record = {.body = {NULL, 0}};
 
     texts = put_text(texts, span_of(queue), &job->queue);
@@ -260,6 +277,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         set_created(job, record.attributes);
         set_late(job, record.attributes);
         set_stage(job, record.attributes);
+        set_group(job, record.attributes, attempt.parts);
     }
 
     if (with_body && record.attributes.len) {
@@ -332,6 +350,7 @@ void job_fill_from_entry(struct lapse_job *job, const char *queue, const struct 
 
     job->deliveries = (uint64_t)entry->deliveries;
     job->due_ms = entry->due_ms;
+    job->parts = entry->parts;
     job->try_no = (unsigned)entry->try_no;
     job->token = (uint64_t)entry->token;
 
@@ -436,6 +455,42 @@ const void *lapse_job_body(const struct lapse_job *job, size_t *len)
         *len = job->body_len;
     }
     return job->body;
+}
+
+unsigned lapse_job_parts(const struct lapse_job *job)
+{
+    return job->parts;
+}
+
+const void *lapse_job_part(const struct lapse_job *job, unsigned i, size_t *len)
+{
+    struct span body = {job->body, job->body_len};
+    struct span part = {NULL, 0};
+
+    for (unsigned n = 0; n <= i; n++) {
+        if (i >= job->parts || !group_take_part(&body, &part)) {
+            return NULL;
+        }
+    }
+
+    if (len) {
+        *len = part.len;
+    }
+    return part.at;
+}
+
+int lapse_job_gather(const struct lapse_job *job, struct lapse_gather *out)
+{
+    struct lapse_gather found = job->gather;
+    size_t size = out->size < sizeof *out ? out->size : sizeof *out;
+
+    if (found.most == 0) {
+        return 0;
+    }
+
+    found.size = out->size;
+    memcpy(out, &found, size);
+    return 1;
 }
 
 const void *lapse_job_report(const struct lapse_job *job, size_t *len)

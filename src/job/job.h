@@ -36,7 +36,9 @@ struct lapse_job {
     int cancelled; /* likewise: see job_cancelled() */
     enum lapse_end end;
 
-    unsigned stage; /* of its series; of one itself: how many moments have been */
+    unsigned stage;             /* of its series; of one itself: how many moments have been */
+    unsigned parts;             /* in its body; of a group: that it has gathered */
+    struct lapse_gather gather; /* of a group; most 0: it is none */
     int paused;
     unsigned priority;
     int64_t max_late_ms; /* 0: it may be as late as it is */
@@ -117,6 +119,7 @@ struct job_entry {
     int64_t token;
     struct span headers[HEADERS_MAX]; /* NAME=VALUE */
     unsigned n_headers;
+    unsigned parts; /* of which its body is; 0: of none */
 };
 
 /* The bytes that its texts take. */

@@ -164,6 +164,19 @@ static unsigned attempt_moments(struct span more)
                                                                                    : 0;
 }
 
+/* PARTS:BYTES */
+static unsigned attempt_parts(struct span more)
+{
+    struct span value;
+    struct span parts;
+    int64_t n;
+
+    return attempt_more(more, "g=", &value) && span_cut(&value, ':', &parts) &&
+                   span_decimal(parts, UINT32_MAX, &n)
+               ? (unsigned)n
+               : 0;
+}
+
 bool attempt_decode(struct attempt *a, struct span text)
 {
     struct attempt found;
@@ -190,6 +203,7 @@ bool attempt_decode(struct attempt *a, struct span text)
     found.token = (uint64_t)token;
     found.cancelled = attempt_more(more, "c=", &value) && span_is(value, "1");
     found.moments = attempt_moments(more);
+    found.parts = attempt_parts(more);
     found.is_paused = attempt_more(more, "z=", &value);
     found.is_dry = attempt_more(more, "a=", &value);
     found.ended = attempt_end(more);

@@ -41,7 +41,8 @@ struct attempt {
     bool cancelled;   /* it was asked to stop while it ran */
     int ended;        /* enum lapse_end; 0: it has not */
     unsigned moments; /* of a series: how many have been */
-    bool is_paused;   /* likewise */
+    unsigned parts;   /* of a group: how many it has */
+    bool is_paused;   /* of a series */
     bool is_dry;      /* of a calendar: it has no moment left */
     struct span reason;
 };

@@ -55,6 +55,21 @@ void script_schedule(struct script *s, struct schedule_request *r, struct span k
     script_submit(s, &r->request);
 }
 
+void script_gather(struct script *s, struct schedule_request *r, struct span key,
+                   const struct schedule_job *job, size_t header_len)
+{
+    r->args[0] = job->id;
+    r->args[1] = (struct span){job->record.at, header_len};
+    r->args[2] = (struct span){job->record.at + header_len, job->record.len - header_len};
+
+    r->request.script = SCRIPT_GATHER;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 3;
+    r->request.end = on_schedule;
+    script_submit(s, &r->request);
+}
+
 /* ---- cancel, reschedule, kill, get ---- */
 static void on_job(struct script_request *request, int err, const struct redisReply *answer)
 {

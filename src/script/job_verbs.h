@@ -37,6 +37,10 @@ struct schedule_request {
 void script_schedule(struct script *s, struct schedule_request *r, struct span key,
                      const struct schedule_job *job);
 
+/* A part of a group: due, on_conflict and max_wait_ms do not count. header_len: of the record. */
+void script_gather(struct script *s, struct schedule_request *r, struct span key,
+                   const struct schedule_job *job, size_t header_len);
+
 /* ---- cancel, reschedule, kill, get ---- */
 struct reschedule_how {
     struct lapse_due due;

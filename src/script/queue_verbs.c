@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "script/queue_verbs.h"
+#include "job/group.h"
 #include "job/keys.h"
 #include "script/row.h"
 
@@ -152,7 +153,7 @@ void script_adopt(struct script *s, struct adopt_request *r, struct span key,
     script_submit(s, &r->request);
 }
 
-/* What is answered of an entry, and behind that its headers. */
+/* What is answered of an entry, and behind that its headers, and = and the number of its parts. */
 enum {
     ENTRY_ID,
     ENTRY_DELIVERIES,
@@ -169,9 +170,12 @@ static void entry_headers_read(struct job_entry *out, const struct redisReply *r
     struct span header;
     struct span name;
     struct span value;
+    int64_t parts;
 
     for (size_t i = ENTRY_HEADERS; reply_text(reply_at(r, i), &header); i++) {
-        if (out->n_headers < HEADERS_MAX && header_read(header, &name, &value)) {
+        if (span_skip(&header, "=") && span_decimal(header, GROUP_MOST_MAX, &parts)) {
+            out->parts = (unsigned)parts;
+        } else if (out->n_headers < HEADERS_MAX && header_read(header, &name, &value)) {
             out->headers[out->n_headers++] = header;
         }
     }

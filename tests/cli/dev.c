@@ -330,6 +330,26 @@ Test(examples, trial_ends_reminds_three_times_and_deletes_unless_paid)
     server_stop(s);
 }
 
+/* What has failed is with those that come later, and nothing is indexed twice. */
+Test(examples, bulk_index_tries_pages_that_failed_again)
+{
+    struct server *s = tool_redis();
+    struct proc *p = proc_run(NULL, "examples/bulk_index", NULL);
+
+    cr_assert_eq(p->err_len, 0, "%s", p->err);
+    cr_assert(has(p, "shop-1: 5 pages\n  page 1\n  page 2\n  page 3 failed: it is gathered again\n"
+                     "  page 4\n"),
+              "%s", p->out);
+    for (int i = 1; i <= 7; i++) {
+        char line[16];
+        snprintf(line, sizeof line, "  page %d\n", i);
+        cr_assert_eq(count_of(p->out, line), 1, "%s", p->out);
+    }
+    expect(p, 0, NULL, NULL);
+    no_jobs(s, "index");
+    server_stop(s);
+}
+
 Test(examples, end_well)
 {
     static const struct {
@@ -341,6 +361,7 @@ Test(examples, end_well)
         {"examples/webhook_retry", "hook-7: try 3 of 5: 200"},
         {"examples/blocking", "1000 orders timed out meanwhile"},
         {"examples/trial_ends", "bob: day 30: deleted"},
+        {"examples/bulk_index", "shop-1: 5 pages"},
     };
     struct server *s = tool_redis();
 
@@ -350,8 +371,9 @@ Test(examples, end_well)
         expect(p, 0, table[i].says, NULL);
     }
 
-    cr_assert_eq(
-        audit(s, "lapse", "orders", "sessions", "webhooks", "order", "report", "trials", NULL), 0);
+    cr_assert_eq(audit(s, "lapse", "orders", "sessions", "webhooks", "order", "report", "trials",
+                       "index", NULL),
+                 0);
     server_stop(s);
 }
 

@@ -44,6 +44,22 @@ static void series(const struct lapse_job *job)
     MUST(s.until_ms >= 0);
 }
 
+/* So are the limits of a group; and its parts lie in its body. */
+static void group(const struct lapse_job *job)
+{
+    struct lapse_gather g = lapse_gather_init();
+    size_t body_len;
+    size_t len;
+    const char *body = lapse_job_body(job, &body_len);
+    const char *part;
+
+    MUST(!lapse_job_gather(job, &g) ||
+         (g.most >= 1 && g.most <= 1000 && g.quiet_ms + g.age_ms > 0));
+    for (unsigned i = 0; (part = lapse_job_part(job, i, &len)); i++) {
+        MUST(i < lapse_job_parts(job) && part > body && part + len <= body + body_len);
+    }
+}
+
 /* A record is what it was made of: here the body is that of an attribute as well. */
 static void there_and_back(unsigned tries, int64_t backoff_ms, int64_t most_ms, struct span body)
 {
@@ -93,6 +109,7 @@ static void ask(const struct lapse_job *job, const struct job_row *row, bool bod
     }
     MUST(!lapse_job_report(job, &len) || (body && len == row->report.len));
     series(job);
+    group(job);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -135,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(dup);
     print(dup, 0);
     series(dup);
+    group(dup);
     lapse_job_free(dup);
     free(room);
     free(record);

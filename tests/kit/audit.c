@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariant, read raw from Redis: each record is in exactly one state, its tags and the key
  * that it holds are in the index unless it is kept, a record that follows a run is of a job that
- * runs, a report is of a job that has one, errors are of a job that has had some, what is kept says
- * how it ended, and nothing else lies about. */
+ * runs, a report is of a job that has one, errors are of a job that has had some, parts are of a
+ * group, which says how many, what is kept says how it ended, and nothing else lies about. */
 #include "audit.h"
 #include "redis.h"
 #include <criterion/criterion.h>
@@ -15,7 +15,8 @@
 
 /* ENTRIES: those that the index should have. ALLOWED: those that it may have, too. NEXT: whose
  * record follows a run; FOLLOWED: whose attempt says that one does; REPORT and REPORTED, ERRORS and
- * FAILED likewise. HOW: whose attempt says how it ended. */
+ * FAILED likewise. HOW: whose attempt says how it ended. GROUPS: those that gather parts;
+ * MISCOUNTED: those of them that have not as many as they say. */
 enum {
     DUE,
     RUN,
@@ -33,11 +34,14 @@ enum {
     HOW,
     ERRORS,
     FAILED,
+    GROUPS,
+    MISCOUNTED,
     N_SETS
 };
-static const char *const set_name[N_SETS] = {
-    "due",  "run",      "dead",   "jobs",     "attempts", "index", "entries", "allowed",
-    "next", "followed", "report", "reported", "kept",     "how",   "errors",  "failed"};
+static const char *const set_name[N_SETS] = {"due",    "run",      "dead",      "jobs", "attempts",
+                                             "index",  "entries",  "allowed",   "next", "followed",
+                                             "report", "reported", "kept",      "how",  "errors",
+                                             "failed", "groups",   "miscounted"};
 static const char *const other_name[] = {"seq", "conf", "stream", "list", "rate", "listeners"};
 
 struct queue {
@@ -83,7 +87,11 @@ static const char read_all[] =
     "then table.insert(r[14], attempts[i]) end "
     "if string.find(attempts[i + 1], '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*o=1') "
     "then table.insert(r[12], attempts[i]) end end "
-    "r[15], r[16] = redis.pcall('HKEYS', KEYS[1] .. 'errors'), {} "
+    "r[15], r[16], r[17], r[18] = redis.pcall('HKEYS', KEYS[1] .. 'errors'), {}, {}, {} "
+    "local function group(id) table.insert(r[17], id) local said = string.match(redis.pcall("
+    "'HGET', KEYS[1] .. 'attempts', id) or '', '^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*g=(%d+):') "
+    "if redis.pcall('LLEN', KEYS[1] .. 'p:' .. id) ~= tonumber(said) then "
+    "table.insert(r[18], id) end end "
     "for i = 1, #attempts, 2 do if string.find(string.match(attempts[i + 1], '^2 %d+ %S+ %d+ "
     "%d+ %d+ %d+ (%S+)') or '', '%f[%a]r=1%f[%D]') then table.insert(r[16], attempts[i]) end "
     "end "
@@ -112,6 +120,7 @@ static const char read_all[] =
     "kept(all[i]) then "
     "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
     "letter == 'S' and not kept(all[i]) then table.insert(r[7], 'r ' .. all[i]) end if "
+    "letter == 'P' and not kept(all[i]) then group(all[i]) end if "
     "letter == 'O' and not kept(all[i]) then table.insert(r[7], 's ' .. string.match(string.sub(s, "
     "at, at + len - 1), '^[^ ]+') .. ' ' .. all[i]) end if letter == 'U' "
     "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
@@ -231,6 +240,10 @@ static void check_queue(const struct queue *q)
     }
 
     check_errors(q);
+    for (size_t i = 0; i < q->set[MISCOUNTED]->elements; i++) {
+        DEFECT("%sp:%s has not as many parts as its group says", q->prefix,
+               q->set[MISCOUNTED]->element[i]->str);
+    }
     for (size_t i = 0; i < attempts->elements; i++) {
         if (!has(jobs, attempts->element[i])) {
             DEFECT("%sattempts %s has no record", q->prefix, attempts->element[i]->str);
@@ -246,10 +259,10 @@ static bool known(const struct queue *q, const char *rest, size_t len)
         return true; /* a listener's canary: it lives for a millisecond */
     }
 
-    if (len > 2 && memcmp(rest, "t:", 2) == 0) {
+    if (len > 2 && (memcmp(rest, "t:", 2) == 0 || memcmp(rest, "p:", 2) == 0)) {
         redisReply id = {.type = REDIS_REPLY_STRING, .str = (char *)(uintptr_t)(rest + 2)};
         id.len = (__typeof__(id.len))(len - 2); /* int in hiredis 0.14, size_t in 1.x */
-        return has(q->set[DUE], &id);
+        return has(q->set[rest[0] == 't' ? DUE : GROUPS], &id);
     }
 
     for (int i = 0; i < N_SETS; i++) {

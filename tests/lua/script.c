@@ -521,6 +521,29 @@ static void series(void)
     given("schedule", "0 cd first 0 '\\02\\00\\10C\\03n rS\\09l 0 0 c 1'");
 }
 
+/* gw waits and has a part; gd is due; gf is full, and due; gk is dead. gr is kept, with a report
+ * and errors. */
+static void groups(void)
+{
+    given("gather", "0 gw " GROUP " w gd " GROUP " d gk " GROUP " k");
+    given("gather", "0 gf " GROUP " f gf " GROUP " f");
+    ask("ZADD s:{q}:due 9 gd");
+    given("kill", "0 gk bad");
+    ask("HSET s:{q}:jobs gr %b", "\2\0\012K\00560000e\0015", (size_t)13);
+    ask("HSET s:{q}:attempts gr %s", "2 31 me 1 10 5 5 r=1,o=1,e=1 x");
+    ask("HSET s:{q}:report gr a");
+    ask("HSET s:{q}:errors gr %s", "5 1 1 x");
+    ask("ZADD s:{q}:kept %lld gr", (long long)T + 1000);
+}
+
+static void tagged(void)
+{
+    given("schedule", "0 tr +0 0 " TAG_A " td +0 0 " TAG_A " tw +0 0 " TAG_A);
+    given("claim", "0 me 1000 0 tr td");
+    given("fail", "0 me td U+20002 bad");
+    ask("ZADD s:{q}:index 0 %s", "t stray x");
+}
+
 void everything_for(const char *args)
 {
     const char *behind = args_of(args);
@@ -542,10 +565,7 @@ void everything_for(const char *args)
     }
 
     if (strstr(args, "tags=1")) {
-        given("schedule", "0 tr +0 0 " TAG_A " td +0 0 " TAG_A " tw +0 0 " TAG_A);
-        given("claim", "0 me 1000 0 tr td");
-        given("fail", "0 me td U+20002 bad");
-        ask("ZADD s:{q}:index 0 %s", "t stray x");
+        tagged();
     }
     if (strstr(args, "errors=1")) {
         failed();
@@ -563,6 +583,9 @@ void everything_for(const char *args)
     }
     if (strstr(args, "series=1")) {
         series();
+    }
+    if (strstr(args, "groups=1")) {
+        groups();
     }
     ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
     if (strstr(args, "met=1")) {
@@ -589,9 +612,12 @@ const struct script_call script_calls[] = {
     {"schedule", "kept=1; 0 ko +5 2 " REC},
     {"schedule", "errors=1; 0 tn +5 0 " TAG_A " fw +5 2 " REC},
     {"schedule", "series=1; 0 so +5 2 '\\02\\00\\0cS\\0al 0 0 e 90' sc +5 2 " REC},
+    {"schedule", "groups=1; 0 gw +5 2 " REC " gk +5 2 " REC},
+    {"gather", "groups=1; 0 gn " GROUP " a gw " GROUP " b gf " GROUP " c gr " GROUP " d"},
     {"pause", "series=1; 0 so 1"},
     {"refill", "series=1; 0 cd 'l 0 0 c 1' 'n r' T+90"},
     {"cancel", "series=1; 0 sc 1 so 0"},
+    {"cancel", "groups=1; 0 gw 0 gk 0"},
     {"cancel", "kept=1; 0 kw 0 ko 0"},
     {"cancel", "errors=1; 0 fw 0 fe 0"},
     {"cancel", "0 w 0 e 0 d 0"},
@@ -612,6 +638,7 @@ const struct script_call script_calls[] = {
     {"kill", "ended; 0 put x"},
     {"kill", "unique=1; 0 uw x"},
     {"cancel_all", "kept=1; 0 1 '' '' 0 100 '' 0"},
+    {"cancel_all", "groups=1; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "kept=1; 0 4 '' '' 0 100 '' 0"},
     {"cancel_all", "0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "0 3 '' '' 0 100 '' 0"},
@@ -648,6 +675,8 @@ const struct script_call script_calls[] = {
     {"claim", "forward=list:s:{q}:list errors=1; 0 me 10 100"},
     {"claim", "series=1; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list series=1; 0 me 10 100"},
+    {"claim", "groups=1; 0 me 10 100"},
+    {"claim", "forward=stream:s:{q}:stream groups=1; 0 me 10 100"},
     {"done", "kept=1; 0 me kr U+20001"},
     {"done", "0 me r U+3"},
     {"done", "met=1; 0 me r U+3"},
@@ -682,6 +711,7 @@ const struct script_call script_calls[] = {
     {"sweep", "ended; 0"},
     {"sweep", "unique=1; 0"},
     {"sweep", "dead_max=0; 0"},
+    {"sweep", "dead_max=0 groups=1; 0"},
     {"sweep", "max_running=1 met=1; 0"},
     {"sweep", "errors=1; 0"},
     {"reclaim", "0 me 0"},
@@ -695,6 +725,7 @@ const struct script_call script_calls[] = {
     {"touch", "marks; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "errors=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "series=1; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "groups=1; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},
@@ -709,6 +740,7 @@ const struct script_call script_calls[] = {
     {"listeners", "0 l x"},
     {"remove", "0 1 x"},
     {"remove", "kept=1; 0 1 x"},
+    {"remove", "groups=1; 0 1 x"},
     {"join", "0 me 1"},
     {"join", "0 l 0"},
     {"eviction", "0"},
@@ -733,9 +765,11 @@ const struct script_call script_calls[] = {
     {"check", "marks; 0 report 0 100"},
     {"check", "tags=1; 0 index 0 100"},
     {"check", "errors=1; 0 errors 0 100"},
+    {"check", "groups=1; 0 jobs 0 100"},
     {"mend", "kept=1; 0 kb"},
     {"mend", "0 m n r"},
     {"mend", "errors=1; 0 gone"},
+    {"mend", "groups=1; 0 gw"},
     {"mend", "marks; 0 gone put"},
     {"mend", "tags=1; 0 tw 't stray x'"},
     {NULL, NULL},
@@ -796,6 +830,22 @@ static void put_pairs(FILE *f, const char *name, redisReply *r, char mark, const
     }
 }
 
+/* Of each group its parts, as they lie there. */
+static void put_parts(FILE *f)
+{
+    redisReply *lists = names_of("s:{q}:p:*");
+
+    for (size_t i = 0; i < lists->elements; i++) {
+        const char *name = lists->element[i]->str;
+        redisReply *parts = ask("LRANGE %s 0 -1", name);
+        fprintf(f, "%s%s=", i ? " " : " | p ", name + strlen("s:{q}:p:"));
+        for (size_t k = 0; k < parts->elements; k++) {
+            fputs(k ? "," : "", f);
+            put_bytes(f, parts->element[k]->str, (size_t)parts->element[k]->len);
+        }
+    }
+}
+
 static void put_rate(FILE *f)
 {
     redisReply *rate = ask("LRANGE s:{q}:rate 0 -1");
@@ -845,6 +895,7 @@ char *keys(void)
         put_bytes(f, seq, strlen(seq));
     }
 
+    put_parts(f);
     put_rate(f);
     char *conf = ask("GET s:{q}:conf")->str;
     if (conf) {

@@ -31,6 +31,8 @@
 #define KEEP_BODY "\\02\\00\\08K\\0660000b"
 #define KEEP_A "\\02\\00\\0aK\\0560000T\\01a"
 #define KEEP_LATE "\\02\\00\\0bK\\0560000L\\02s1"
+/* That of a group: due 500 ms after its last part, or when it has two. */
+#define GROUP "'\\02\\00\\09P\\07500 2 0'"
 #define KEY "s:{q}:due"
 #define ALIVE "s:{}:alive" /* of all queues */
 #define QUEUES "s:{}:queues"
@@ -89,9 +91,10 @@ void everything(void);
  * again=1 the lease of e ended in the run before, too; with tags=1 tr runs, tw is due and td is
  * dead, all with the tag a, and the index has an entry of no job; with unique=1 uw waits, us is
  * due and has its key until its start, ur runs, the last lease of ue ended, and ud is dead; with
- * kept=1 jobs that are known after their end, with errors=1 jobs that keep their errors, and with
- * series=1 series, which script.c describes; with met=1 a claim has met max_running; with pending=1
- * the stream also has one that a consumer of the group h has and will not acknowledge. */
+ * kept=1 jobs that are known after their end, with errors=1 jobs that keep their errors, with
+ * series=1 series, and with groups=1 groups, which script.c describes; with met=1 a claim has met
+ * max_running; with pending=1 the stream also has one that a consumer of the group h has and will
+ * not acknowledge. */
 void everything_for(const char *args);
 /* "marks; " makes jobs of which something was asked while they ran; "ended; " ends their leases. */
 /* Calls in which each script does all that it can, in the situation of everything_for(); those of

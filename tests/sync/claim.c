@@ -124,3 +124,41 @@ Test(claim, what_is_not_allowed_is_einval)
     cr_assert_eq(lapse_sync_settle(w.s, "q", "a", 1, &how, 0), LAPSE_EINVAL);
     waiting_end(&w, "q");
 }
+
+Test(claim, gives_the_parts_of_a_group_as_one_job)
+{
+    static const char *const parts[] = {"one", "", "three"};
+    struct waiting w;
+    struct lapse_sync_jobs jobs = {.n = 0};
+    struct lapse_job *job = NULL;
+    struct lapse_gather limits = lapse_gather_init();
+    struct lapse_spec spec = lapse_spec_init();
+    size_t len;
+
+    limits.quiet_ms = HOUR;
+    limits.most = 3;
+    spec.queue = "q";
+    spec.id = "a";
+    spec.on_conflict = LAPSE_GATHER;
+    spec.gather = &limits;
+    waiting_start(&w);
+    for (unsigned i = 0; i < 3; i++) {
+        spec.body = parts[i];
+        spec.body_len = strlen(parts[i]);
+        cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, &job), 0);
+        cr_assert(lapse_job_parts(job) == i + 1 && lapse_job_created(job) == (i == 0));
+        lapse_sync_free(job);
+    }
+    limits.most = 4;
+    cr_assert_eq(lapse_sync_schedule(w.s, &spec, 0, NULL), LAPSE_EEXIST);
+
+    cr_assert_eq(lapse_sync_claim(w.s, "q", 3, 0, 0, &jobs), 0);
+    cr_assert_eq(jobs.n, 1);
+    cr_assert_eq(lapse_job_parts(jobs.jobs[0]), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        const char *part = lapse_job_part(jobs.jobs[0], i, &len);
+        cr_assert(part && len == strlen(parts[i]) && memcmp(part, parts[i], len) == 0);
+    }
+    cr_assert_eq(lapse_sync_done(w.s, jobs.jobs[0], 0), 0);
+    waiting_end(&w, "q");
+}

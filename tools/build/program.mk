@@ -12,7 +12,7 @@ $(BUILD)/prefix: FORCE
 # What the program shares with the library and what lapse.h does not show: how numbers, durations, URLs, ids and the
 # names of keys are written, what Redis's errors mean, and a timer that is exact to the microsecond. Nothing of it is
 # installed.
-INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys job/series redis/address \
+INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys job/series job/group redis/address \
     redis/redis_error redis/tls
 $(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o) tools/build/program.mk
 	$(call say,AR)rm -f $@ && $(AR) crs $@ $(filter %.o,$^)

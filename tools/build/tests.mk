@@ -7,7 +7,7 @@ KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
 PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
 
 # the C twins of functions of the scripts, which the library hides
-TWINS_lua := $(patsubst %,$(OBJ)/src/%.o,job/owner job/keys job/series job/attributes job/record base/span)
+TWINS_lua := $(patsubst %,$(OBJ)/src/%.o,job/owner job/keys job/series job/group job/attributes job/record base/span)
 ALSO_sync := $(BUILD)/liblapse-sync.a
 ALSO_cron := $(BUILD)/liblapse-cron.a
 LIBS_cron := $(CRON_LIBS)

@@ -5,7 +5,7 @@
 -- ROLE    listener
 -- USES    answer attempts defects index lives record
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors
+-- READS   due run dead kept jobs attempts next index report errors p
 -- ARGV    database
 --         key             its end: jobs, due, run, dead, kept, attempts, next, report,
 --                         errors or index
@@ -28,7 +28,8 @@
 --           next          it does not run, and a record waits for the end of its run
 --           report        there is one of a job that has none, or is gone
 --           error         it has none, or is gone, and an entry of errors is left
---           each is found once: none, many, holder and tag in jobs, record in the first of its
+--           parts         it is a group, and says another number of parts than it has
+--           each is found once: none, many, holder, tag, parts in jobs, record in the first of its
 --           sets, attempt in attempts, next in next, report in report, error in errors, entry in
 --           index
 --         then per series that has no moment left, and gets others from nobody: [id, 'dry',
@@ -89,6 +90,7 @@ local function main()
       bytes = bytes + #id + #value
       if key == JOBS and not record_header(value) then unreadable = unreadable + 1 end
       if key == JOBS and #index_missing(id, value) > 0 then found[#found + 1] = { id, 'tag' } end
+      if key == JOBS and parts_differ(id, value) then found[#found + 1] = { id, 'parts' } end
       if key == NEXT and not next_stays(id) then found[#found + 1] = { id, 'next' } end
       if key == REPORT and not entry_stays(key, id) then found[#found + 1] = { id, 'report' } end
       if key == FAILURES and not entry_stays(key, id) then found[#found + 1] = { id, 'error' } end

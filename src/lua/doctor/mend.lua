@@ -3,14 +3,15 @@
 -- nothing: that of a live lease, else the one from which it runs again. Entries of the index are
 -- made as the records say. A record that waits for the end of a run is that of its job, if the job
 -- does not run; and goes, if the job is gone, or runs and is not to wait again. A report goes of
--- which no attempt speaks, and an entry of errors if the job is gone, or has none.
+-- which no attempt speaks, and an entry of errors if the job is gone, or has none. A group says how
+-- many parts it has.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due index jobs lives marks next notice record sets triggers
---         types unique
+-- USES    answer attempts defects due groups index jobs lives marks next notice record sets
+--         triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors
+-- READS   due run dead kept jobs attempts next index report errors p
 -- WRITES  index t jobs attempts report errors next dead due run kept notice
 -- ARGV    database
 --         then per job: id
@@ -92,6 +93,21 @@ local function entry_defect(hash, id, what)
   return what
 end
 
+-- The attempt of a group says how many parts there are. Returns what was found.
+local function parts_defect(id, attempts)
+  local record = call('HGET', JOBS, id)
+  if not parts_differ(id, record) then return nil end
+
+  local parts, _, tries = parts_read(id), record_header(record)
+  local counts = decimal(#parts) .. ':' .. decimal(#table.concat(parts))
+  local attempt = attempt_read(call('HGET', ATTEMPTS, id)) or { token = '0', holder = '-', try = 0,
+    tries = tries, claimed_us = '0', due_ms = now_ms, reason = '' }
+  local rest = string.gsub(',' .. (attempt.more or 'n=0'), ',g=[^,]*', '')
+  attempt.more = string.sub(rest, 2) .. ',g=' .. counts
+  attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
+  return 'parts'
+end
+
 local function main()
   local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }
@@ -107,6 +123,7 @@ local function main()
     local index_what = index_defect(id, missing, stray)
     local report_what = entry_defect(REPORT, id, 'report')
     local failures_what = entry_defect(FAILURES, id, 'error')
+    local parts_what = not what and parts_defect(id, attempts)
 
     if DIES[what] then
       local record = call('HGET', JOBS, id)
@@ -120,7 +137,7 @@ local function main()
       priorities[id] = record_priority(call('HGET', NEXT, id) or call('HGET', JOBS, id))
     end
     local next_what = next_defect(id, what, sets, stays)
-    out[at] = what or index_what or next_what or report_what or failures_what or ''
+    out[at] = what or index_what or next_what or report_what or failures_what or parts_what or ''
     for _, set in ipairs(what and sets or {}) do
       if set ~= stays then table.insert(leaves[set], id) end
     end

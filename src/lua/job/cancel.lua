@@ -1,13 +1,14 @@
 -- Deletes jobs that wait or are dead; and asks jobs that run to stop, if that is wanted. One that
--- asks for it (attribute K) is kept, as one that was cancelled. With a series (attribute S) go the
--- jobs of it that wait, and those that run when their run has ended, in whatever way.
+-- asks for it (attribute K) is kept, as one that was cancelled. With a series (attribute S), or a
+-- group (P) and its parts, go the jobs of it that wait, and those that run when their run has
+-- ended, in whatever way.
 --
 -- KIND    batch
 -- ROLE    producer
 -- USES    answer attempts descent kept marks next record removal rows sets
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
--- WRITES  due run dead kept jobs attempts report errors next t index ends notice
+-- WRITES  due run dead kept jobs attempts report errors next t p index ends notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs, also of a series, is asked to stop; 0: it is not
@@ -59,7 +60,7 @@ local function main()
       reply = job_row(id, set or DEAD, score or now_ms, header)
       job_goes({ id = id, set = set or DEAD, score = score, record = record, before = before },
         reply[4])
-      if attributes and attributes.S then
+      if attributes and (attributes.S or attributes.P) then
         local jobs, n = series_jobs(id)
         descent_ends(jobs, ARGV[at + 1] == '1')
         bytes = bytes + n

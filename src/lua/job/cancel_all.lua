@@ -1,14 +1,14 @@
 -- Deletes the jobs of a selection: those of a state, or with a tag, or some of them; and asks those
 -- that run to stop, if that is wanted. Those that ask for it (attribute K) are kept, as cancelled;
--- those that are kept are deleted. With a series go the jobs of it, as by cancel. To be called
--- again with the cursor of its answer, until that is empty.
+-- those that are kept are deleted. With a series or a group go the jobs of it, as by cancel. To be
+-- called again with the cursor of its answer, until that is empty.
 --
 -- KIND    single
 -- ROLE    producer
 -- USES    answer descent marks record removal selections
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next seq index report errors
--- WRITES  due run dead kept jobs attempts report errors next t index ends notice
+-- WRITES  due run dead kept jobs attempts report errors next t p index ends notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead, 4 kept; 0: any but kept, if a tag is
 --                           named
@@ -28,7 +28,8 @@
 -- A job is one of the selection. Returns how many bytes were read for it.
 local function descent_read(job)
   local _, _, _, _, attributes = record_header(job.record or '')
-  if job.set == KEPT or not attributes or not attributes.S then return 0 end
+  local makes = attributes and (attributes.S or attributes.P)
+  if job.set == KEPT or not makes then return 0 end
 
   local bytes
   job.descent, bytes = series_jobs(job.id)

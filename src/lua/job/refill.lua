@@ -3,7 +3,7 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts due jobs notice record series sets triggers types
+-- USES    answer attempts due jobs made notice record sets triggers types
 -- KEYS    due none
 -- READS   due jobs attempts
 -- WRITES  due jobs attempts t notice

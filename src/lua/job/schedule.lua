@@ -4,11 +4,11 @@
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
--- USES    answer attempts created due index jobs lives marks next notice record rows sets triggers
---         types unique
+-- USES    answer attempts created due groups index jobs lives marks next notice record rows sets
+--         triggers types unique
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index report errors
--- WRITES  index next due jobs run dead kept attempts report errors t notice
+-- WRITES  index next due jobs run dead kept attempts report errors p t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms; 'first': of a calendar the first of its
@@ -19,7 +19,8 @@
 --         then per job: due_ms (made, with this id) | row (no body; then 0: kept as it is, 1: made,
 --           2: due at another time; running: that is its life after the run; made by a record with
 --           the attribute m: always) | EEXIST | EBUSY | EINVAL | EDATA
---           EINVAL        due in over ten years; a series: due behind its end, or met by 3, 4 or 5
+--           EINVAL        due in over ten years; a series: due behind its end; a series or group:
+--                         met by 3, 4 or 5; a group: gather makes it
 --           EDATA         kept, and cannot be read
 --           fewer than asked: the next one is about a job or a key that one before it is about, or
 --           the records that were read were enough for one call; ask again for the rest
@@ -125,6 +126,8 @@ local function is_series(record)
   return attributes ~= nil and attributes.S ~= nil
 end
 
+local function makes_jobs(record) return is_series(record) or record_gathers(record) end
+
 -- What a series that replaces one goes on with: what has been, and whether it is paused; where the
 -- new one is at, its own due time and rule say. nil: the old one has not begun.
 local function counted_attempt(text)
@@ -183,7 +186,7 @@ local function meet_all(ids, stored, strays)
       out.answers[i] = len and job_row(id, set, score, string.sub(old, 1, len)) or 'EDATA'
     elseif runs and how == '2' then
       out.answers[i] = 'EBUSY'
-    elseif set and how ~= '2' and (is_series(old) or is_series(ARGV[4 * i + 1])) then
+    elseif set and how ~= '2' and (makes_jobs(old) or is_series(ARGV[4 * i + 1])) then
       out.answers[i] = 'EINVAL'
     elseif set and how ~= '2' then
       local job = { id = id, set = set, record = old, before = before }
@@ -201,6 +204,7 @@ local function meet_all(ids, stored, strays)
       out.series[id] = set ~= KEPT and is_series(old) and is_series(ARGV[4 * i + 1])
       if set ~= DUE then out.moved[#out.moved + 1] = { set, { id } } end
       index_entries(out.entries, id, old)
+      parts_forget(id, old)
       if before then
         next_forget(id)
         index_entries(out.entries, id, before)
@@ -248,7 +252,7 @@ local function main()
 
     local reply = met and met.answers[i]
     local is_over = record_is_over(record, due_ms)
-    if is_over or due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
+    if is_over or record_gathers(record) or due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
     if not reply then
       local until_ms = met and met.limits[i]
       if not until_ms and string.byte(how, 2) == 58 then
@@ -301,6 +305,7 @@ local function main()
     attempts_put(met.asked)
     next_leave()
     if #met.entries > 0 then index_remove(entries_but(met.entries, entries)) end
+    parts_leave()
   end
   attempts_put(attempts)
   triggers_set(dues, not met)

@@ -1,13 +1,14 @@
 -- Gives due jobs to a holder: those named, or the oldest, no more than the settings allow; or
 -- forwards the oldest, if the settings say so. A job that cannot be read dies, with the reason. Of
--- a series that is due it gives the job of that moment, and puts the series back to its next one.
+-- a series that is due it gives the job of that moment, and puts the series back to its next one;
+-- of a group it gives the job of its parts.
 --
 -- KIND    single
 -- ROLE    listener
 -- USES    answer claims due gate limits series tokens triggers
 -- KEYS    due none
--- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors
--- WRITES  stream list due seq run dead kept jobs attempts report errors index ends t rate notice
+-- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors p
+-- WRITES  stream list due seq run dead kept jobs attempts p report errors index ends t rate notice
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms
@@ -23,7 +24,7 @@
 --                         are
 --         n_forwarded     moved to a stream or a list, whatever was asked for: none is then running
 --         then per job: row (then its place among the ids; 0: it was not named)
---           id            that of the job which a series has made at its moment, not the series'
+--           id            that of the job which a series or a group has made, not its own
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
 --                         another try: 3, it is dead, also one that cannot be read; 0, it was
 --                         skipped, and is gone. 1: no job, but a series that has few

@@ -6,11 +6,11 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts backoff dead due errors index jobs kept limits lives marks next notice
---         sets settings triggers types
+-- USES    answer attempts backoff dead due errors groups index jobs kept limits lives marks next
+--         notice sets settings triggers types
 -- KEYS    due none
 -- READS   run due dead kept attempts jobs next index conf report errors
--- WRITES  run due dead kept jobs attempts report errors next index t ends notice
+-- WRITES  run due dead kept jobs attempts p report errors next index t ends notice
 -- ARGV    database
 --         tell            1: those that die are shown; 0, or missing: they are not
 -- RETURNS now_us
@@ -74,6 +74,7 @@ local function main()
   set_remove(KEPT, past)
   local tells = limits_leave(is_met, ids, lost)
   leftovers_delete(surplus)
+  parts_leave()
   leftovers_delete(freed)
   marked_leave(attempts, lost)
   index_remove(entries)

@@ -1,13 +1,14 @@
 -- Reads the triggers of due jobs, which makes Redis expire them and publish that at once, and
 -- claims the jobs whose owner its caller is, no more than the settings allow; or forwards what is
--- due, if the settings say so. Of a series it claims the job of its moment, as claim does.
+-- due, if the settings say so. Of a series it claims the job of its moment, and of a group that of
+-- its parts, as claim does.
 --
 -- KIND    single
 -- ROLE    listener
 -- USES    answer claims due gate limits owners series tokens triggers
 -- KEYS    due none
--- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors
--- WRITES  stream list due seq run dead kept jobs attempts report errors index ends t rate notice
+-- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors p
+-- WRITES  stream list due seq run dead kept jobs attempts p report errors index ends t rate notice
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms
@@ -33,7 +34,7 @@
 --         known_ms        it named all due times up to this one; 0: it did not look
 --         coming          text: these due times; a + stands before those with a job of the caller
 --         then per job: row (then 1 if this reading expired all that it read, else 0)
---           id            that of the job which a series has made at its moment, not the series'
+--           id            that of the job which a series or a group has made, not its own
 --           state         2: it is the holder's; or, as its attributes L, R and G say, without
 --                         another try: 3, it is dead, also one that cannot be read; 0, it was
 --                         skipped, and is gone. 1: no job, but a series that has few

@@ -18,6 +18,7 @@ local JOBS = BASE .. 'jobs'
 local ATTEMPTS = BASE .. 'attempts'
 local NEXT = BASE .. 'next'
 local KEPT = BASE .. 'kept'
+local PARTS = BASE .. 'p:'
 
 -- The state of a job in replies.
 local WAITING = 1

@@ -52,7 +52,7 @@ local function claim_jobs(token, ids, dues, extra)
       bytes = bytes + #(record or '')
       taken[#taken + 1] = id
 
-      if attributes and attributes.S then
+      if attributes and (attributes.S or attributes.P) then
         local job = { id = id, record = record, len = len, attributes = attributes,
           due_ms = due_ms, before = before }
         if not spawned then series_begin() end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The bounds of the dead jobs of a queue: the settings dead_max and dead_keep.
 --
--- USES    index lives settings
+-- USES    groups index lives settings
 
 -- The dead jobs that are too many or too old, the oldest first, as many as a call may free, and
 -- their entries in the index; and whether there are more. Settings that this version cannot read,
@@ -21,6 +21,7 @@ local function dead_surplus(text)
     local record = call('HGET', JOBS, id)
     ids[#ids + 1], bytes = id, bytes + #(record or '')
     index_entries(entries, id, record)
+    parts_forget(id, record)
   end
   lives_end(ids)
   return ids, entries, #ids < n_surplus

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What is wrong with a job that was not left as the scripts leave it.
 --
--- USES    attempts index limits lives sets unique
+-- USES    attempts groups index limits lives record sets unique
 
 -- The defect of a job, as check.lua names it, and its sets, with their scores; nil: it has none, or
 -- is gone.
@@ -36,6 +36,17 @@ local function entry_stays(hash, id)
   if not attempt then return text ~= false end
   if hash == REPORT then return has_report(attempt) end
   return has_failures(attempt)
+end
+
+-- Does a group that is there say another number of parts than it has? nil: they are of another
+-- type, and it dies when it is claimed.
+local function parts_differ(id, record)
+  if not record_gathers(record) or call('ZSCORE', KEPT, id) then return false end
+
+  local kind = call('TYPE', PARTS .. id).ok
+  if kind ~= 'list' and kind ~= 'none' then return nil end
+  local said = parts_said(attempt_read(call('HGET', ATTEMPTS, id)) or NO_ATTEMPT)
+  return call('LLEN', PARTS .. id) ~= said
 end
 
 -- The entries that a job should have; one that is kept has none. all: also that of a key until

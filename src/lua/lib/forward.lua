@@ -22,7 +22,7 @@ local function groups_make(key, groups)
   end
 end
 
--- The fields of its headers: name, value, name, value...
+-- The fields of its headers: name, value, name, value...; and of how many parts its body is.
 local function header_fields(attributes)
   local fields = {}
   for _, header in ipairs(attributes and attributes.h or {}) do
@@ -30,6 +30,9 @@ local function header_fields(attributes)
     if name and #name <= 64 and #value <= 255 then
       fields[#fields + 1], fields[#fields + 2] = 'header:' .. name, value
     end
+  end
+  if attributes and attributes.p then
+    fields[#fields + 1], fields[#fields + 2] = 'parts', attributes.p
   end
   return fields
 end
@@ -103,7 +106,7 @@ local function forward_read(ids, dues, token)
       bytes = bytes + #(record or '')
       read.taken[#read.taken + 1] = id
 
-      if attributes and attributes.S then
+      if attributes and (attributes.S or attributes.P) then
         local job = { id = id, record = record, len = len, attributes = attributes,
           due_ms = due_ms, before = before }
         if not spawned then series_begin() end

@@ -65,6 +65,14 @@ local function record_is_over(record, due_ms)
   return until_ms and until_ms > 0 and due_ms > until_ms
 end
 
+-- Is it a group?
+local function record_gathers(record)
+  if not record or string.byte(record) ~= 2 then return false end
+
+  local _, _, _, _, attributes = record_header(record)
+  return attributes ~= nil and attributes.P ~= nil
+end
+
 -- The priority of a job; nil: it has none.
 local function record_priority(record)
   if string.byte(record) ~= 2 then return nil end

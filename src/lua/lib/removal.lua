@@ -2,7 +2,7 @@
 -- The end of jobs that wait or are dead, or are kept. They leave nothing behind, unless they are
 -- kept from now on.
 --
--- USES    attempts ends index jobs kept lives next sets triggers
+-- USES    attempts ends groups index jobs kept lives next sets triggers
 
 -- Those of this call: by set, all, which they are, their entries, and those with a record in next.
 local going = { by_set = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }, ids = {}, has = {},
@@ -23,6 +23,7 @@ local function job_goes(job, text)
   going.ids[#going.ids + 1] = id
   table.insert(going.by_set[set], id)
   index_entries(going.entries, id, job.record)
+  parts_forget(id, job.record)
   if job.before then
     going.followed[#going.followed + 1] = id
     index_entries(going.entries, id, job.before)
@@ -46,6 +47,7 @@ local function jobs_remove()
   lives_leave()
   next_delete(going.followed)
   if #triggers > 0 then write('DEL', unpack(triggers)) end
+  parts_leave()
   index_remove(going.entries)
   ends_tell()
 end

@@ -3,7 +3,9 @@
 -- runs: at its moment a claim makes the job ID~TOKEN of it, which is ordinary in all else, and puts
 -- the series back to its next moment. The attempt of a series says n=N: so many moments have been.
 --
--- USES    attempts created due index jobs kept notice record sets tokens triggers
+-- A group makes one job, and is gone: lib/groups.lua.
+--
+-- USES    attempts due groups index jobs kept made notice record sets tokens triggers
 
 -- What changes in this call, and the functions for it, so that a call which meets no series makes
 -- none; nil: it has met none. first_ms: when the first job is due that is due later; dues: due
@@ -100,57 +102,6 @@ local function series_overlaps(id)
   return false
 end
 
--- The bytes of a length.
-local function length_text(len)
-  if len < 128 then return string.char(len) end
-  return string.char(128 + len % 128, math.floor(len / 128))
-end
-
--- The attributes of a record of version 2, each with its letter in front, and the record without
--- them, in two parts: what stands before their size, and the body. len: of the header.
-local function record_pieces(record, len)
-  local at, pieces = 3, {}
-  for flag = 0, 2 do
-    if bit.band(string.byte(record, 2), bit.lshift(1, flag)) ~= 0 then
-      at = string.find(record, '[%z\1-\127]', at) + 1
-    end
-  end
-  local before = string.sub(record, 1, at - 1)
-  at = string.find(record, '[%z\1-\127]', at) + 1
-
-  while at <= len do
-    local size, high = string.byte(record, at + 1, at + 2)
-    local stop = at + 2 + size
-    if size >= 128 then stop = at + 3 + size - 128 + high * 128 end
-    pieces[#pieces + 1] = string.sub(record, at, stop - 1)
-    at = stop
-  end
-  return pieces, before, string.sub(record, len + 1)
-end
-
--- The record with these attributes.
-local function record_of_pieces(pieces, before, body)
-  local text = table.concat(pieces)
-  return before .. length_text(#text) .. text .. body
-end
-
--- The record of the job of a moment: that of its series, which it names with the number of the
--- moment (attribute O), and without what is the series' own: its moments, and its key.
-local function series_record(record, len, id, n)
-  local pieces, before, body = record_pieces(record, len)
-  local own, parts = id .. ' ' .. decimal(n), {}
-  own = 'O' .. length_text(#own) .. own
-
-  for _, piece in ipairs(pieces) do
-    if own and string.byte(piece) > 79 then
-      parts[#parts + 1], own = own, nil
-    end
-    if not string.find(piece, '^[COSU]') then parts[#parts + 1] = piece end
-  end
-  parts[#parts + 1] = own
-  return record_of_pieces(parts, before, body)
-end
-
 -- A series is due: it goes on to its next moment, or has ended. Returns the job of this moment, or
 -- false: none is made. nil: what it says is not known to this version.
 local function series_fires(series, token)
@@ -201,18 +152,27 @@ local function series_fires(series, token)
   end
   if not makes then return false end
 
-  local record = series_record(series.record, series.len, id, n)
-  record = created_put(record, nil)
-  local job = { id = id .. '~' .. token, record = record, due_ms = due_ms }
-  job.len, job.tries, _, _, job.attributes = record_header(record)
-  if #job.id > 255 then job.len, job.attributes = nil, nil end
-  return job
+  return made_job(series, n, token, due_ms)
 end
 
--- A series is at one of its moments: what its claim goes on with, the job of that moment: its id
--- (nil: there is none), record, length of the header, tries, attributes, due time, and all of it.
+-- A group is due: its parts become one job, and it is gone. nil: it has none, or what stands in
+-- their place are none; then it dies.
+local function group_fires(group, token)
+  local parts = parts_read(group.id)
+  if not parts or #parts == 0 then return nil end
+
+  spawned.ended[#spawned.ended + 1] = group.id
+  index_entries(spawned.strays, group.id, group.record)
+  parts_forget(group.id, group.record)
+  return made_job(group, group_made(group.before) + 1, token, group.due_ms, parts)
+end
+
+-- A series is at one of its moments, or a group is due: what its claim goes on with, the job that
+-- it makes: its id (nil: there is none), record, length of the header, tries, attributes, due time,
+-- and all of it.
 local function series_moment_job(job, token)
-  local child = series_fires(job, token_text(token))
+  local fires = job.attributes.P and group_fires or series_fires
+  local child = fires(job, token_text(token))
   if child == nil then return job.id, job.record, nil, nil, nil, job.due_ms end
   if not child then return nil end
   return child.id, child.record, child.len, child.tries, child.attributes, child.due_ms, child
@@ -243,6 +203,7 @@ local function series_puts()
   jobs_delete(spawned.ended)
   attempts_put(spawned.attempts)
   attempts_delete(spawned.ended)
+  parts_leave()
 end
 
 local function series_enters()

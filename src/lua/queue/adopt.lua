@@ -19,7 +19,8 @@
 --         known           1; 0: the queue has no stream, or that has no such group
 --         next            text: where to go on; '0-0': there are no more entries
 --         n_removed       consumers; 100: there may be more
---         then per entry: entry (id, deliveries; of a job: id, due_ms, try, token, body, headers)
+--         then per entry: entry (id, deliveries; of a job: id, due_ms, try, token, body, headers;
+--           and of one that is of a group's parts: = and how many)
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(1) an entry; looks at 1000 at most, and at none after the 100 or 256 KiB that it moves;
 --         O(consumers) at the end
@@ -50,6 +51,7 @@ local function entry_read(key, group, entry)
     local header = string.match(fields[i - 1], '^header:(.*)$')
     if i <= 2 * #FIELDS then out[#out + 1] = fields[i] end
     if header then out[#out + 1] = header .. '=' .. fields[i] end
+    if fields[i - 1] == 'parts' then out[#out + 1] = '=' .. fields[i] end
   end
   return out, bytes
 end

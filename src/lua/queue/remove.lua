@@ -7,8 +7,8 @@
 -- USES    answer notice sets triggers types
 -- KEYS    due none
 -- READS   listeners run due dead kept jobs attempts next report errors
--- WRITES  run due dead kept jobs attempts next report errors t listeners index seq conf stream list
---         rate fence notice
+-- WRITES  run due dead kept jobs attempts next report errors t p listeners index seq conf stream
+--         list rate fence notice
 -- ARGV    database
 --         force           1: also if it has live listeners; 0: then nothing changes
 --         then per listener: name
@@ -47,7 +47,7 @@ end
 
 local function jobs_delete_all(ids, of_set)
   local triggers = {}
-  for i, id in ipairs(ids) do triggers[i] = TRIGGER .. id end
+  for i, id in ipairs(ids) do triggers[2 * i - 1], triggers[2 * i] = TRIGGER .. id, PARTS .. id end
 
   for _, set in ipairs(STATES) do set_remove(set, of_set[set]) end
   for _, hash in ipairs(BESIDE) do write('HDEL', hash, unpack(ids)) end

@@ -129,6 +129,10 @@ static void on_job(struct lapse *l, struct lapse_job *job, void *arg)
     printf("%d %d %u %d\n", tag != NULL, trace != NULL, lapse_job_priority(job),
            (int)lapse_job_end(job));
 
+    struct lapse_gather g = lapse_gather_init();
+    printf("%u %d %d\n", lapse_job_parts(job), lapse_job_part(job, 0, NULL) != NULL,
+           lapse_job_gather(job, &g));
+
     if (lapse_job_cancelled(job)) {
         lapse_release(job, NULL, NULL);
     } else if (len == 0) {
@@ -215,6 +219,22 @@ static void use_spec(struct lapse *l)
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
     s.run_ms = 99;
     expect(lapse_schedule(l, &s, on_answer, &answered), LAPSE_EINVAL);
+}
+
+static void use_group(struct lapse *l)
+{
+    struct lapse_gather g = lapse_gather_init();
+    struct lapse_spec s = lapse_spec_init();
+
+    s.queue = "orders";
+    s.id = "g-1";
+    s.on_conflict = LAPSE_GATHER;
+    s.gather = &g;
+    expect(lapse_schedule(l, &s, on_answer, &answered), LAPSE_EINVAL);
+    g.quiet_ms = 5000;
+    g.most = 100;
+    g.age_ms = 60000;
+    expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
 }
 
 static void use_verbs(struct lapse *l)
@@ -313,6 +333,7 @@ int main(void)
     expect_accepted(lapse_schedule(l, &s, on_answer, &answered));
     register_functions(l);
     use_spec(l);
+    use_group(l);
     use_verbs(l);
     use_queries(l);
     use_selections(l);
@@ -332,5 +353,5 @@ int main(void)
     printf("lapse " LAPSE_VERSION ": %d accepted, %d answered, %d closed, %d wrong\n", accepted,
            answered, closed_runs, wrong);
 
-    return wrong || accepted != 22 || answered != 22 || closed_runs != 1;
+    return wrong || accepted != 23 || answered != 23 || closed_runs != 1;
 }

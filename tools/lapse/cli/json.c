@@ -121,6 +121,27 @@ void json_texts(struct json *j, const char *name, const char *const *texts, unsi
     fputs(n ? "]" : "[]", j->to);
 }
 
+void json_parts(struct json *j, const char *name, const struct json_part *parts, unsigned n)
+{
+    char other[40];
+    bool are_texts = true;
+
+    for (unsigned i = 0; i < n; i++) {
+        are_texts = are_texts && text_is_utf8(parts[i].bytes, parts[i].len);
+    }
+    snprintf(other, sizeof other, "%s_base64", name);
+    json_name(j, are_texts ? name : other);
+    for (unsigned i = 0; i < n; i++) {
+        putc(i ? ',' : '[', j->to);
+        if (are_texts) {
+            json_string(j->to, parts[i].bytes, parts[i].len);
+        } else {
+            json_base64(j->to, parts[i].bytes, parts[i].len);
+        }
+    }
+    fputs(n ? "]" : "[]", j->to);
+}
+
 void json_ints(struct json *j, const char *name, const int64_t *values, unsigned n)
 {
     json_name(j, name);

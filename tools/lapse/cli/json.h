@@ -20,6 +20,12 @@ void json_ms(struct json *j, const char *name, int64_t us); /* in ms with three 
 void json_bytes(struct json *j, const char *name, const void *bytes, size_t len);
 /* A member that is a list of texts. */
 void json_texts(struct json *j, const char *name, const char *const *texts, unsigned n);
+/* The same of any bytes; all as NAME_base64 where one is not UTF-8. */
+struct json_part {
+    const void *bytes;
+    size_t len;
+};
+void json_parts(struct json *j, const char *name, const struct json_part *parts, unsigned n);
 /* A member that is a list of numbers. */
 void json_ints(struct json *j, const char *name, const int64_t *values, unsigned n);
 /* A member that is an object of texts; its names may be any texts. */

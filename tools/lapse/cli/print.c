@@ -9,6 +9,7 @@
 #include "cli/text.h"
 #include "job/attributes.h"
 #include "job/keys.h"
+#include "job/group.h"
 #include "job/series.h"
 #include <inttypes.h>
 #include <string.h>
@@ -117,12 +118,33 @@ static const char *bytes_text(const char *bytes, size_t len, char out[SHOWN_BYTE
     return text_escaped(out, SHOWN_BYTES, bytes, len);
 }
 
+/* "2 parts: one, two" */
+static const char *parts_text(const struct lapse_job *job, char out[SHOWN_BYTES])
+{
+    char text[SHOWN_BYTES];
+    size_t used = (size_t)snprintf(out, SHOWN_BYTES, "%u parts", lapse_job_parts(job));
+    size_t len;
+    const char *part;
+
+    for (unsigned i = 0; used < SHOWN_BYTES && (part = lapse_job_part(job, i, &len)); i++) {
+        const char *comma = i ? ", " : ": ";
+        used += (size_t)snprintf(out + used, SHOWN_BYTES - used, "%s%s", comma,
+                                 bytes_text(part, len, text));
+    }
+    return out;
+}
+
+static bool has_parts(const struct lapse_job *job)
+{
+    return lapse_job_part(job, 0, NULL) != NULL;
+}
+
 static const char *body_text(const struct lapse_job *job, char out[SHOWN_BYTES])
 {
     size_t len;
     const char *body = lapse_job_body(job, &len);
 
-    return bytes_text(body, len, out);
+    return has_parts(job) ? parts_text(job, out) : bytes_text(body, len, out);
 }
 
 static const char *reason_text(const struct lapse_job *job, char out[SHOWN_BYTES])
@@ -289,6 +311,39 @@ static void json_series(struct json *j, const struct lapse_job *job)
     json_rule(j, job);
 }
 
+/* The body is the parts, of the job of a group. */
+static void json_body(struct json *j, const struct lapse_job *job)
+{
+    size_t len;
+    const void *body = lapse_job_body(job, &len);
+
+    if (!has_parts(job)) {
+        json_bytes(j, "body", body, len);
+    }
+}
+
+/* Only of groups, and of the jobs that they have made. */
+static void json_group(struct json *j, const struct lapse_job *job)
+{
+    struct lapse_gather g = lapse_gather_init();
+    struct json_part parts[GROUP_MOST_MAX];
+    unsigned n = 0;
+
+    if (lapse_job_gather(job, &g)) {
+        json_int(j, "gathered", lapse_job_parts(job));
+        json_int(j, "quiet_ms", g.quiet_ms);
+        json_int(j, "most", g.most);
+        json_int(j, "age_ms", g.age_ms);
+    }
+
+    while (n < GROUP_MOST_MAX && (parts[n].bytes = lapse_job_part(job, n, &parts[n].len))) {
+        n++;
+    }
+    if (n) {
+        json_parts(j, "parts", parts, n);
+    }
+}
+
 static void json_unique(struct json *j, const struct lapse_job *job)
 {
     if (lapse_job_unique(job)) {
@@ -361,9 +416,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     json_text(&j, "reason", text_repaired(reason, sizeof reason, lapse_job_reason(job)));
 
     if (parts & WITH_BODY) {
-        size_t len;
-        const void *bytes = lapse_job_body(job, &len);
-        json_bytes(&j, "body", bytes, len);
+        json_body(&j, job);
     }
 
     if (parts & WITH_CREATED) {
@@ -395,6 +448,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     }
     json_errors(&j, job);
     json_series(&j, job);
+    json_group(&j, job);
     json_end(&j);
 }
 
@@ -470,6 +524,22 @@ static void print_series(const struct lapse_job *job)
     printf("%s\n", s.no_overlap ? ", no overlap" : "");
 }
 
+static void print_group(const struct lapse_job *job)
+{
+    struct lapse_gather g = lapse_gather_init();
+
+    if (lapse_job_gather(job, &g)) {
+        printf("group   %u parts, due with %u", lapse_job_parts(job), g.most);
+        if (g.quiet_ms) {
+            printf(", %" PRId64 " ms after the last", g.quiet_ms);
+        }
+        if (g.age_ms) {
+            printf(", %" PRId64 " ms after the first", g.age_ms);
+        }
+        printf("\n");
+    }
+}
+
 void print_job_long(const struct lapse_job *job)
 {
     char created[TIME_BYTES];
@@ -518,6 +588,7 @@ void print_job_long(const struct lapse_job *job)
     }
 
     print_series(job);
+    print_group(job);
     if (lapse_job_unique(job)) {
         printf("unique  %s\n", lapse_job_unique(job));
     }
@@ -529,8 +600,6 @@ void print_job_long(const struct lapse_job *job)
 void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
 {
     struct json j;
-    size_t len;
-    const void *body = lapse_job_body(job, &len);
     char due[TIME_BYTES];
     char text[SHOWN_BYTES];
 
@@ -545,7 +614,7 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_begin(&j, to);
     json_text(&j, "queue", lapse_job_queue(job));
     json_text(&j, "id", lapse_job_id(job));
-    json_bytes(&j, "body", body, len);
+    json_body(&j, job);
     json_int(&j, "due_ms", lapse_job_due_ms(job));
     json_ms(&j, "late_ms", job_late_us(job));
     json_int(&j, "try", lapse_job_try(job));
@@ -554,19 +623,18 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_tags(&j, job);
     json_headers(&j, job);
     json_series(&j, job);
+    json_group(&j, job);
     json_end(&j);
 }
 
 static void print_adopted_json(const struct lapse_job *job)
 {
     struct json j;
-    size_t len;
-    const void *body = lapse_job_body(job, &len);
 
     json_begin(&j, stdout);
     json_text(&j, "queue", lapse_job_queue(job));
     json_text(&j, "id", lapse_job_id(job));
-    json_bytes(&j, "body", body, len);
+    json_body(&j, job);
     json_int(&j, "due_ms", lapse_job_due_ms(job));
     json_int(&j, "try", lapse_job_try(job));
     json_int(&j, "token", (int64_t)lapse_job_token(job));
@@ -576,6 +644,7 @@ static void print_adopted_json(const struct lapse_job *job)
         json_text(&j, "error", lapse_strerror(LAPSE_EDATA));
     }
     json_headers(&j, job);
+    json_group(&j, job);
     json_end(&j);
 }
 

@@ -70,6 +70,8 @@ const struct command cmd_get = {
             "  errors      why its last five runs failed, if it keeps that: at_ms, try, reason\n"
             "  series, stage  which series has made it, and of which of its moments it is\n"
             "  stages_ms, every_ms, catch_up, last_ms, times, no_overlap: of a series\n"
+            "  gathered, quiet_ms, most, age_ms: of a group, how many parts it has, its limits\n"
+            "  parts       of the job of a group, instead of body; or parts_base64\n"
             "\n"
             "examples:\n"
             "  lapse get orders order-1\n"

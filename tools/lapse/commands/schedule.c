@@ -6,6 +6,7 @@
 #include "cli/print.h"
 #include "cli/values.h"
 #include "client/oneshot.h"
+#include "commands/gather.h"
 #include "commands/moments.h"
 #include "job/keys.h"
 #include <errno.h>
@@ -50,6 +51,7 @@ struct schedule_command {
     struct tags tags;
     struct headers headers;
     struct moment_options moments;
+    struct gather_option gather;
     struct backoff backoff;
     struct lapse_guard guard; /* without a key: there is none */
     char *stdin_body;         /* owned */
@@ -399,6 +401,9 @@ static const struct opt schedule_options[] = {
      "minute"},
     {"no-overlap", 0, NULL, set_no_overlap, AT(moments),
      "of a series: pass over a moment while an earlier job of it waits or runs"},
+    {"gather", 0, "LIMITS", set_gather, AT(gather),
+     "a part of the group --id, which is due when no part has come for so long, when it has so "
+     "many, or is so old: quiet=5s,most=100,age=1m; then one job has all its parts"},
     {"tries", 0, "N", set_tries, AT(spec.tries),
      "runs before the job is dead, or forever; default 10"},
     {"backoff", 0, "HOW", set_backoff, AT(backoff),
@@ -613,7 +618,7 @@ static int check_attributes(const struct schedule_command *s)
     bytes += backoff_bytes(&s->backoff) + guard_bytes(&s->guard) + ms_bytes(s->spec.run_ms) +
              ms_bytes(s->spec.max_late_ms) + ms_bytes(s->spec.retry_for_ms) +
              ms_bytes(s->spec.flags & LAPSE_CREATED) + ms_bytes(s->spec.keep_ms) +
-             moments_bytes(&s->spec);
+             moments_bytes(&s->spec) + gather_bytes(&s->spec);
 
     if (bytes > ATTRIBUTES_MAX) {
         return usage_errorf("tags, headers, --unique, --if and what else the record says of the "
@@ -647,7 +652,8 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 {
     struct schedule_command s = {.spec = lapse_spec_init(),
                                  .guard = lapse_guard_init(),
-                                 .moments.series = lapse_series_init()};
+                                 .moments.series = lapse_series_init(),
+                                 .gather.limits = lapse_gather_init()};
     int rc = arguments_read(cmd, g, &s, args);
 
     if (rc) {
@@ -662,13 +668,17 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     s.spec.n_headers = s.headers.n;
     s.spec.guard = s.guard.key ? &s.guard : NULL;
     schedule_backoff(&s.spec, &s.backoff);
-    if ((!s.moments.cron && check_when(&s.when)) || check_queue(s.spec.queue) ||
+    bool has_moment = !s.moments.cron && !s.gather.given;
+    if ((has_moment && check_when(&s.when)) || check_queue(s.spec.queue) ||
         (s.spec.id && check_id(s.spec.id)) || check_guard(&s) || check_unique(&s.spec) ||
-        moments_read(&s.moments, &s.spec) || check_attributes(&s)) {
+        moments_read(&s.moments, &s.spec) || gather_read(&s.gather, &s.spec, &s.when) ||
+        check_attributes(&s)) {
         return USAGE;
     }
 
-    if (s.spec.id) {
+    if (s.spec.gather) {
+        s.once.c.unknown_advice = "the group may have this part; repeated, it may have it twice";
+    } else if (s.spec.id) {
         s.once.c.unknown_advice =
             "it may have been scheduled. Repeat the command with --on-conflict keep: that adds no "
             "second job while the first one exists";
@@ -678,6 +688,7 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     }
 
     rc = schedule_body(&s, g, args->n == 2 ? args->v[1] : NULL);
+    rc = rc ? rc : check_part(&s.spec);
     if (!rc) {
         rc = oneshot_run(&s.once, g, schedule_send);
     }
@@ -689,7 +700,8 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
 
 const struct command cmd_schedule = {
     .name = "schedule",
-    .usage = "QUEUE [--id ID] (--in DURATION | --at TIME | --cron LINE [--tz ZONE]) "
+    .usage = "QUEUE [--id ID] (--in DURATION | --at TIME | --cron LINE [--tz ZONE] | "
+             "--gather LIMITS) "
              "[--stage DURATION,... | --every DURATION] [BODY | -]",
     .summary = "add a job that becomes due later",
     .min = 1,
@@ -699,6 +711,8 @@ const struct command cmd_schedule = {
             "queue, id, state, due_ms, try, tries (a number or \"forever\"), token,\n"
             "until_ms, reason, created (false if --on-conflict keep, earlier, later or debounce\n"
             "found the job), and with --replicas or --fsync replicas (how many have the job).\n"
+            "With --gather ID is a group, BODY one more part of it, and created is true if it\n"
+            "is the first one; then gathered (how many it has), quiet_ms, most and age_ms.\n"
             "With earlier, later and debounce a job that runs waits again after its run.\n"
             "BODY is passed to the handler: any bytes up to 1 MiB; - reads it from stdin.\n"
             "\n"
@@ -707,6 +721,7 @@ const struct command cmd_schedule = {
             "  lapse schedule trials --id trial-1 --in 23d --stage 5d,6d,7d\n"
             "  lapse schedule cleanup --id hourly --in 1h --every 1h --no-overlap\n"
             "  lapse schedule digest --id daily --cron '30 9 * * mon-fri' --tz Europe/Berlin\n"
+            "  lapse schedule index --id page-7 --gather quiet=5s,most=100,age=1m 'edit 12'\n"
             "  lapse schedule reports --at 2026-12-24T18:00+01:00 - < body.bin\n"
             "  lapse schedule webhooks --in 0s --tries 20 --backoff 5s '{\"url\":\"...\"}'\n",
     .run = schedule_run,

@@ -36,6 +36,7 @@ static const struct {
     {"next", "not running, with a record for after the run"},
     {"report", "with a report that is of no job"},
     {"error", "in errors, without having any"},
+    {"parts", "a group with another number of parts than it says"},
 };
 enum { N_DEFECTS = sizeof defects / sizeof *defects };
 

@@ -36,7 +36,7 @@
 
 /* EX_DATAERR, by which a child says "never again"; after all other statuses but 0 it is retried. */
 enum { STATUS_FAIL = 65 };
-enum { JOB_VARIABLES = 8, VARIABLE_BYTES = 320, REASON_BYTES = 160, SPARE_FDS = 8 };
+enum { JOB_VARIABLES = 9, VARIABLE_BYTES = 320, REASON_BYTES = 160, SPARE_FDS = 8 };
 #define RETRY_S 0.2
 
 enum stage { PENDING, RUNNING, TERM_SENT, KILL_SENT, UNSETTLED };
@@ -326,6 +326,9 @@ static void add_job_variables(struct exec *x, const struct lapse_job *job,
     if (*lapse_job_series(job)) {
         snprintf(v[n++], VARIABLE_BYTES, "LAPSE_SERIES=%s", lapse_job_series(job));
         snprintf(v[n++], VARIABLE_BYTES, "LAPSE_STAGE=%u", lapse_job_stage(job));
+    }
+    if (lapse_job_parts(job)) {
+        snprintf(v[n++], VARIABLE_BYTES, "LAPSE_PARTS=%u", lapse_job_parts(job));
     }
 
     for (size_t i = 0; i < n; i++) {
