@@ -942,3 +942,78 @@ Test(doctor, of_half_a_queue_in_a_cluster_names_what_is_missing_and_repairs_noth
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:dead"), 2);
     cluster_stop(c);
 }
+
+Test(doctor, of_a_cluster_says_whether_each_slot_has_a_node_and_none_is_moving)
+{
+    struct cluster *c = cluster_start(2, 0);
+    struct server *s = c->nodes[0].server;
+    int slot = cluster_slot(c, "x");
+    int own = cluster_owner(c, s, slot);
+
+    setenv("LAPSE_URL", c->nodes[own].server->url, 1);
+    finds(doctor(), 0, "slots", "OK", "none of this node is moving");
+
+    cluster_move_begin(c, slot, !own);
+    char open[64];
+    snprintf(open, sizeof open, "open at this node: %d;", slot);
+    finds(doctor(), 0, "slots", "WARN", open);
+    redis_do(c->nodes[own].server, "CLUSTER SETSLOT %d STABLE", slot);
+
+    redis_do(c->nodes[own].server, "CLUSTER DELSLOTS %d", slot);
+    finds(doctor(), 1, "slots", "FAIL", "1 of 16384 have no node");
+    redis_do(c->nodes[own].server, "CLUSTER ADDSLOTS %d", slot);
+
+    as_user(c->nodes[own].server, "~* &* +@all -cluster|info");
+    finds(doctor(), 0, "slots", "WARN", "may not run CLUSTER INFO");
+    as_user(c->nodes[own].server, "~* &* +@all -cluster|nodes");
+    finds(doctor(), 0, "slots", "WARN", "unknown is which are moving");
+
+    server_kill9(c->nodes[!own].server);
+    int64_t deadline = test_now_ms() + 30000;
+    for (bool seen = false; !seen;) {
+        char *info = redis_str(c->nodes[own].server, "CLUSTER INFO");
+        seen = !strstr(info, "cluster_slots_ok:16384");
+        free(info);
+        cr_assert(test_now_ms() < deadline);
+    }
+    finds(doctor(), 1, "slots", "FAIL", "of nodes that do not answer");
+    cluster_stop(c);
+}
+
+Test(doctor, of_a_cluster_says_what_a_dead_master_would_take_along)
+{
+    struct cluster *c = cluster_start(1, 0);
+    struct server *s = c->nodes[0].server;
+
+    setenv("LAPSE_URL", s->url, 1);
+    finds(doctor(), 0, "coverage", "OK", "not required");
+    finds(doctor(), 0, "timeout", "OK", "2.0 s");
+
+    redis_do(s, "CONFIG SET cluster-require-full-coverage yes");
+    redis_do(s, "CONFIG SET cluster-node-timeout 15000");
+    finds(doctor(), 0, "coverage", "WARN", "CONFIG SET cluster-require-full-coverage no");
+    finds(doctor(), 0, "timeout", "WARN", "15.0 s: about 22 s after");
+
+    as_user(s, "~* &* +@all -config");
+    finds(doctor(), -1, "coverage", "OK", "may not run CONFIG GET");
+    finds(doctor(), -1, "timeout", "OK", "may not run CONFIG GET");
+    cluster_stop(c);
+}
+
+Test(doctor, of_a_cluster_names_queues_that_are_too_large_to_be_moved)
+{
+    struct cluster *c = cluster_start(1, 0);
+    struct server *s = c->nodes[0].server;
+    struct proc *p;
+
+    setenv("LAPSE_URL", s->url, 1);
+    redis_do(s, "EVAL %s 1 lapse:{q}:due",
+             "for i = 1, 250000 do redis.call('ZADD', KEYS[1], 9e12, i) end");
+    p = doctor("q");
+    proc_wait(p, PROC_WAIT_MS);
+    says(p, "size", NULL, NULL);
+    proc_free(p);
+    redis_do(s, "ZADD lapse:{q}:due 9e12 one");
+    finds(doctor("q"), 1, "size", "WARN", "250001 jobs wait");
+    cluster_stop(c);
+}

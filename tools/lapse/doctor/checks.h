@@ -10,6 +10,7 @@ void check_events(struct doctor *d);      /* events.c */
 void check_memory(struct doctor *d);      /* memory.c: eviction, memory, buffers */
 void check_persistence(struct doctor *d); /* persistence.c: persistence, replicas */
 void check_sentinel(struct doctor *d);    /* sentinel.c; only under Sentinel */
+void check_cluster(struct doctor *d);     /* cluster.c: slots, coverage, timeout, size; of a node */
 void check_clock(struct doctor *d);       /* expiry.c */
 void check_jobs(struct doctor *d);        /* jobs.c */
 void check_dead(struct doctor *d);        /* dead.c: of queues that have many */

@@ -22,7 +22,7 @@ struct doctor {
     char *info;       /* all that INFO says; "": this user may not run it */
     const char *eval; /* EVAL, or EVAL_RO for a user who may only read */
     bool is_replica;
-    const char *at; /* the replica that is looked at, host:port; NULL: the server of the URL */
+    const char *at;  /* the replica that is looked at, host:port; NULL: the server of the URL */
     bool is_cluster; /* a node of one */
     struct queues queues;
     bool queues_named;  /* by the user; otherwise they were found */
