@@ -204,7 +204,7 @@ static bool replicas_confirm(struct sentinels *s)
     return n == 0 || redis_int(master, "WAIT %lld 200", n) == n;
 }
 
-static bool is_settled(struct sentinels *s)
+bool sentinels_are_settled(struct sentinels *s)
 {
     int port = 0;
 
@@ -221,11 +221,11 @@ static bool is_settled(struct sentinels *s)
     return replicas_confirm(s);
 }
 
-void sentinels_settled(struct sentinels *s)
+static void until_settled(struct sentinels *s)
 {
     int64_t end_ms = test_now_ms() + SETTLED_MS;
 
-    while (!is_settled(s)) {
+    while (!sentinels_are_settled(s)) {
         cr_assert_lt(test_now_ms(), end_ms, "the Sentinels do not agree");
         poll(NULL, 0, LOOK_MS);
     }
@@ -264,7 +264,7 @@ struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const 
     }
     snprintf(s->url + len, sizeof s->url - len, "/m");
     if (!password) {
-        sentinels_settled(s);
+        until_settled(s);
     }
 
     return s;

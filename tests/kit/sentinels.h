@@ -3,6 +3,7 @@
 #ifndef SENTINELS_H
 #define SENTINELS_H
 #include "server.h"
+#include <stdbool.h>
 
 enum { SENTINELS_MOST = 3 };
 
@@ -26,6 +27,6 @@ struct server *sentinels_master(struct sentinels *s);
 /* The master hands over to a replica, though nothing is wrong with it. */
 void sentinels_fail_over(struct sentinels *s);
 /* All replicas follow the master, and the Sentinels agree on it: a failover may begin. */
-void sentinels_settled(struct sentinels *s);
+bool sentinels_are_settled(struct sentinels *s);
 void sentinels_stop(struct sentinels *s);
 #endif
