@@ -2,6 +2,7 @@
 /* redis+sentinel://: the master is found, and gone to when it is another. Most tests have a stub
  * for the Sentinel, which says what the test decides; the last ones have true ones. */
 #include "sentinels.h"
+#include "allocations.h"
 #include "ask.h"
 #include "audit.h"
 #include "handler.h"
@@ -143,6 +144,28 @@ Test(sentinel, a_url_that_is_refused_is_einval_and_the_log_says_which_rule_it_br
         cr_assert_eq(flow_logged(f, rows[i].rule), 1, "%s", rows[i].rule);
     }
     cr_assert_eq(flow_logged(f, "s3cret"), 0);
+    flow_end(f);
+}
+
+Test(sentinel, without_memory_a_handle_is_not_opened)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    long n = 0;
+    int err;
+
+    opts.url = "redis+sentinel://u:p@127.0.0.1:1,127.0.0.1:2/m?sentinel_password=q";
+    flow_allow_log(f, "cannot ask the Sentinel at ");
+    do {
+        struct lapse *l = NULL;
+
+        alloc_fail(++n);
+        err = lapse_open(&l, f->loop, &opts);
+        alloc_fail(0);
+        cr_assert(err == 0 || err == LAPSE_ENOMEM, "allocation %ld: %s", n, lapse_strerror(err));
+        lapse_abandon(l);
+    } while (err);
+    cr_assert_gt(n, 4, "texts, the handle, the Sentinels, the scripts");
     flow_end(f);
 }
 

@@ -2,6 +2,7 @@
 /* redis+sentinel:// in a shell. */
 #include "sentinels.h"
 #include "tool.h"
+#include <lapse.h>
 #include <unistd.h>
 
 Test(sentinel, a_url_that_is_refused_says_why_and_shows_no_password)
@@ -31,6 +32,17 @@ Test(sentinel, a_url_that_is_refused_says_why_and_shows_no_password)
         cr_expect(!strstr(p->err, "s3cret") && !strstr(p->err, "cret&"), "%s", p->err);
         expect(p, 2, "", rows[i].said);
     }
+}
+
+Test(sentinel, a_url_with_tls_is_refused_where_that_is_not_built)
+{
+    struct lapse_options o = lapse_options_init();
+
+    if (lapse_options_set(&o, "url", "rediss://h") == 0) {
+        cr_skip_test("built with TLS");
+    }
+    expect(lapse("-u", "rediss+sentinel://u:s3cret@h/m", "depth", "q"), 2, "",
+           "url 'rediss+sentinel://***@h/m': this lapse was built without TLS");
 }
 
 /* A Sentinel that wants a password, and its master, which wants another. */
