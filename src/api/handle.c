@@ -264,7 +264,7 @@ int lapse_lateness(const struct lapse *l, enum lapse_via via, struct lapse_histo
 
     for (unsigned i = 1; i < VIAS; i++) {
         if (!via || i == (unsigned)via) {
-            histogram_merge(&all, &l->context.late[i]);
+            histogram_add_all(&all, &l->context.late[i]);
         }
     }
 

@@ -8,7 +8,7 @@ static const uint64_t ends_us[LAPSE_BUCKETS] = {
     50000,    100000,   200000,    500000,    1000000,   2000000,    5000000,   10000000,
     20000000, 50000000, 100000000, 200000000, 500000000, 1000000000, UINT64_MAX};
 
-void histogram_add(struct lapse_histogram *h, int64_t us)
+void histogram_add_us(struct lapse_histogram *h, int64_t us)
 {
     uint64_t length_us = us > 0 ? (uint64_t)us : 0;
     unsigned bucket = 0;
@@ -25,7 +25,7 @@ void histogram_add(struct lapse_histogram *h, int64_t us)
     }
 }
 
-void histogram_merge(struct lapse_histogram *h, const struct lapse_histogram *other)
+void histogram_add_all(struct lapse_histogram *h, const struct lapse_histogram *other)
 {
     for (unsigned i = 0; i < LAPSE_BUCKETS; i++) {
         h->counts[i] += other->counts[i];

@@ -6,8 +6,8 @@
 enum { VIAS = LAPSE_VIA_ASKED + 1 }; /* 0 is none of them */
 
 /* Less than 0, as from two clocks, is 0. */
-void histogram_add(struct lapse_histogram *h, int64_t us);
+void histogram_add_us(struct lapse_histogram *h, int64_t us);
 /* Adds all times of another one. */
-void histogram_merge(struct lapse_histogram *h, const struct lapse_histogram *other);
+void histogram_add_all(struct lapse_histogram *h, const struct lapse_histogram *other);
 
 #endif

@@ -17,7 +17,7 @@ static void delivery_count(struct delivery *d, enum lapse_via via, int64_t late_
     struct lapse_stats *stats = &d->context->stats;
 
     stats->claimed++;
-    histogram_add(&d->context->late[via], late_us);
+    histogram_add_us(&d->context->late[via], late_us);
     switch (via) {
     case LAPSE_VIA_EVENT: stats->via_event++; break;
     case LAPSE_VIA_NOTICE: stats->via_notice++; break;

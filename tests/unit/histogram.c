@@ -28,7 +28,7 @@ Test(histogram, counts_a_time_where_it_ends_its_bucket_and_not_where_it_begins_o
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lapse_histogram h = {0};
-        histogram_add(&h, rows[i].us);
+        histogram_add_us(&h, rows[i].us);
         uint64_t us = rows[i].us > 0 ? (uint64_t)rows[i].us : 0;
         cr_expect(h.counts[rows[i].bucket] == 1 && h.n == 1 && h.sum_us == us && h.max_us == us,
                   "%ld us", (long)rows[i].us);
@@ -40,10 +40,10 @@ Test(histogram, a_quantile_is_the_end_of_its_bucket_or_the_longest_time)
     struct lapse_histogram h = {0};
 
     cr_assert_eq(lapse_quantile_us(&h, 0.5), 0, "of none");
-    histogram_add(&h, 120);
+    histogram_add_us(&h, 120);
     cr_assert_eq(lapse_quantile_us(&h, 0.5), 120, "of one");
-    histogram_add(&h, 130);
-    histogram_add(&h, 30000);
+    histogram_add_us(&h, 130);
+    histogram_add_us(&h, 30000);
     cr_assert_eq(lapse_quantile_us(&h, 0.5), 200);
     cr_assert_eq(lapse_quantile_us(&h, 0.66), 200);
     cr_assert_eq(lapse_quantile_us(&h, 0.67), 30000);
@@ -62,13 +62,13 @@ Test(histogram, adds_another_one)
     struct lapse_histogram a = {0};
     struct lapse_histogram b = {0};
 
-    histogram_add(&a, 100);
-    histogram_add(&a, 7000);
-    histogram_add(&b, 50);
-    histogram_add(&b, 2000000000);
-    histogram_merge(&a, &b);
+    histogram_add_us(&a, 100);
+    histogram_add_us(&a, 7000);
+    histogram_add_us(&b, 50);
+    histogram_add_us(&b, 2000000000);
+    histogram_add_all(&a, &b);
     cr_assert(a.n == 4 && a.sum_us == 2000007150 && a.max_us == 2000000000);
     cr_assert(a.counts[0] == 2 && a.counts[6] == 1 && a.counts[22] == 1);
-    histogram_merge(&b, &a);
+    histogram_add_all(&b, &a);
     cr_assert(b.n == 6 && b.max_us == 2000000000);
 }
