@@ -9,8 +9,8 @@
 
 /* What a connection is for: to a Redis, or to ask a Sentinel. On those that subscribe other
  * commands are not allowed, and on one that waits for replicas they would wait as well. Who waits
- * for ends of jobs need not be a listener, nor have the right to hear what listeners do: so that is a
- * subscription of its own. */
+ * for ends of jobs need not be a listener, nor have the right to hear what listeners do: so that is
+ * a subscription of its own. */
 enum conn_role { CONN_COMMANDS, CONN_SUBSCRIPTION, CONN_FENCE, CONN_ENDS, CONN_SENTINEL };
 
 /* Where a Redis is, and whether it can be used: shared by all connections to it. */
