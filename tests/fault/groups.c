@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* F61: parts of many groups, while one of the listeners is killed each second. Each listener notes
+/* F64: parts of many groups, while one of the listeners is killed each second. Each listener notes
  * in shared memory which job has each part that it sees, and which jobs it settles; so the test
  * knows at the end whether a part was in two jobs, or in none that was done. */
 #include "ask.h"
@@ -208,7 +208,7 @@ static void scene_end(struct scene *x)
     flow_end(x->f, "q");
 }
 
-Test(f61, parts_of_many_groups_are_in_one_job_each_while_listeners_are_killed, .timeout = 3600)
+Test(f64, parts_of_many_groups_are_in_one_job_each_while_listeners_are_killed, .timeout = 3600)
 {
     struct scene x = {.n = fault_n(6000, 100000)};
 
@@ -218,7 +218,7 @@ Test(f61, parts_of_many_groups_are_in_one_job_each_while_listeners_are_killed, .
     long n_again = scene_judge(&x);
 
     fault_row(
-        "F61", "one of three listeners is killed with SIGKILL each second",
+        "F64", "one of three listeners is killed with SIGKILL each second",
         "100,000 parts in 50 groups: each in one job, which is done; again only what a killed "
         "one had",
         "%ld kills amid %ld parts: each in one job, %ld of them ran again", x.n_kills, x.n,
