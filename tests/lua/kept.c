@@ -367,6 +367,26 @@ Test(kept, has_left_the_index)
     RUN("check", "0 kept 0 100", text("[U 0 1 %d 0]", 14));
 }
 
+Test(kept, has_ended_though_how_cannot_be_read)
+{
+    runs(KEEP);
+    given("done", "0 me a U+1");
+    ask("HSET s:{q}:attempts a %s", "3 of a newer version");
+    RUN("cancel", "0 a 0", "[U 'EENDED']");
+    ask("FLUSHALL");
+}
+
+/* The attempt is that of the run; the tries of the record that was to follow are not its. */
+Test(kept, is_shown_with_the_tries_of_its_run)
+{
+    given("schedule", "0 a +0 0 \\01\\01\\03old");
+    given("claim", "0 me 1000 1");
+    given("schedule", "0 a +5 3 " KEEP "new");
+    now_at(1000);
+    given("cancel", "0 a 0");
+    KEYS("kept a:T+61000 | jobs a=" KEEP " | attempts a=2 U+1 me 1 3 U T e=2  | seq U+1");
+}
+
 /* A record that follows a run counts when the lease is over. */
 Test(kept, is_the_record_that_was_to_follow)
 {
