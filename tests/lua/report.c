@@ -449,24 +449,6 @@ Test(report, of_a_job_that_is_kept_is_its_last_and_goes_with_it)
 }
 
 /* ---- what it costs ---- */
-/* Commands since CONFIG RESETSTAT, those of scripts alone. */
-static long long commands(void)
-{
-    static const char *const ours[] = {"eval:", "info:", "config|resetstat:"};
-    const char *at = ask("INFO commandstats")->str;
-    long long n = 0;
-
-    while ((at = strstr(at, "cmdstat_"))) {
-        at += strlen("cmdstat_");
-        bool is_ours = false;
-        for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
-            is_ours = is_ours || strncmp(at, ours[i], strlen(ours[i])) == 0;
-        }
-        n += is_ours ? 0 : atoll(strstr(at, "calls=") + strlen("calls="));
-    }
-    return n;
-}
-
 /* As many as before there were reports. */
 Test(report, costs_no_command_where_there_is_none)
 {

@@ -104,6 +104,7 @@ extern const struct script_call {
 } script_calls[];
 void many(int first, int n, const char *due); /* jobs j000, j001... */
 long long calls(const char *command);         /* since CONFIG RESETSTAT */
+long long commands(void);                     /* likewise: all within scripts, TIME too */
 
 char *keys(void); /* of queue q */
 /* wakes since it was last asked: the channel's end and the text of each */

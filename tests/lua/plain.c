@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* A job that asks for nothing: what is stored of it, and what that costs, whatever others ask for. */
+#include "script.h"
+
+SCRIPTS(plain);
+
+/* The commands that n jobs take in each step of their life, in one call. */
+static void costs(const char *script, const char *args, long long most, long long expected)
+{
+    ask("CONFIG RESETSTAT");
+    given(script, args);
+    cr_assert_eq(commands(), expected, "%s of %lld: %lld commands, not %lld", script, most,
+                 commands(), expected);
+}
+
+/* So many words of each job: its id, the token that its claim gives it, and more. */
+static const char *each(int n, int first_token, const char *more)
+{
+    char *out = text("0 me");
+
+    for (int i = 0; i < n; i++) {
+        out = text("%s j%03d U+%d%s", out, i, first_token + i, more);
+    }
+    return out;
+}
+
+static void schedules(int n, long long expected)
+{
+    char *args = text("0");
+
+    for (int i = 0; i < n; i++) {
+        args = text("%s j%03d +50 0 " REC, args, i);
+    }
+    costs("schedule", args, n, expected);
+}
+
+Test(plain, jobs_take_as_many_commands_as_before_there_were_attributes)
+{
+    static const struct {
+        int n;
+        long long schedule, claim, retry, done;
+    } rows[] = {{1, 7, 14, 9, 7}, {100, 106, 26, 9, 7}};
+
+    given("schedule", "0 first +0 0 " REC);
+    given("claim", "0 me 1000 1"); /* from now on there is a last token */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int n = rows[i].n;
+        int first = 1000 * (1000 * (int)i + 50) + 1; /* token */
+        now_at(1000 * (int)i);
+        schedules(n, rows[i].schedule);
+        now_at(1000 * (int)i + 50);
+        costs("claim", "0 me 1000 100", n, rows[i].claim);
+        costs("retry", each(n, first, " 0 why"), n, rows[i].retry);
+        costs("claim", "0 me 1000 100", n, rows[i].claim);
+        costs("done", each(n, first + n, ""), n, rows[i].done);
+        ask("DEL s:{q}:run s:{q}:jobs s:{q}:attempts");
+    }
+    ask("FLUSHALL");
+}
+
+/* Byte for byte. */
+Test(plain, job_is_stored_as_before_there_were_attributes)
+{
+    given("schedule", "0 a +50 0 " REC "body b +0 0 \\01\\03\\03\\09body");
+    KEYS("due b:T a:T+50 | jobs a=" REC "body b=\\01\\03\\03\\09body | t a:T+49");
+    given("claim", "0 me 1000 1");
+    KEYS("due a:T+50 | run b:T+1000 | jobs a=" REC "body b=\\01\\03\\03\\09body | "
+         "attempts b=1 U+1 me 1 3 U T  | seq U+1 | t a:T+49");
+    given("retry", "0 me b U+1 60 why");
+    KEYS("due a:T+50 b:T+60 | jobs a=" REC "body b=\\01\\03\\03\\09body | "
+         "attempts b=1 U+1 me 1 3 U T+60 why | seq U+1 | t a:T+49 b:T+59");
+    given("cancel", "0 a 0 b 0");
+    KEYS("seq U+1");
+}
