@@ -30,6 +30,11 @@ bool model_is_due(const struct model *m, const struct job *j)
     return j->kind == WAITING && j->ms <= model_ms(m);
 }
 
+bool model_is_series(const struct model *m, const struct job *j)
+{
+    return j->kind != NONE && model_record(m, j)->rule.catch_up;
+}
+
 bool model_is_marked(const struct job *j)
 {
     return j->attempt.is_there && (j->attempt.stops || j->attempt.again_ms);
@@ -46,7 +51,11 @@ bool model_is_before(const struct model *m, int left, int right)
     if (a->kind == WAITING && b->kind == WAITING && a->record.priority != b->record.priority) {
         return a->record.priority > b->record.priority;
     }
-    return left < right;
+
+    /* a series comes before its jobs, and these before the next id */
+    struct made x = left < m->n_ids ? (struct made){left, 0} : m->made[left];
+    struct made y = right < m->n_ids ? (struct made){right, 0} : m->made[right];
+    return x.series != y.series ? x.series < y.series : x.token < y.token;
 }
 
 bool model_used_up(const struct attempt *a)
@@ -195,8 +204,8 @@ void model_ends(struct model *m, int id, enum lapse_end end, int64_t due_ms)
     a.is_there = true;
     a.due_ms = due_ms ? due_ms : a.due_ms;
     a.end = end;
-    a.is_marked_record = a.stops = a.follows = false;
-    a.priority = 0;
+    a.is_marked_record = a.follows = false;
+    a.stops = a.priority = 0;
     a.last_ms = a.again_ms = a.limit_ms = 0;
     *j = (struct job){KEPT, model_ms(m) + record.keep_ms, record, {0}, a};
 }
@@ -245,7 +254,10 @@ void model_put_off(struct model *m, int id, int64_t due_ms)
 {
     struct job *j = &m->job[id];
 
-    if (model_shown(m, j) == DIED) {
+    if (j->kind == DIED && j->attempt.counts) {
+        j->kind = WAITING; /* a series goes on counting */
+        j->ms = due_ms;
+    } else if (model_shown(m, j) == DIED) {
         m->entered[j->record.key][id] = j->record.key > 0;
         begins(j, due_ms, 0);
     } else if (model_is_marked(j)) {
@@ -275,7 +287,8 @@ void model_kill(struct model *m, int id, const char *reason)
         a->has_report = a->keeps_errors = false; /* a life has begun, and has none */
         a->n_errors = 0;
     }
-    a->stops = a->follows = false;
+    a->follows = false;
+    a->stops = 0;
     a->again_ms = 0;
     model_dies(m, id, model_ms(m), reason);
 }
@@ -321,6 +334,12 @@ enum kind model_verdict(const struct model *m, const struct job *j, const char *
     return guard_is_met(m, r->guard) ? RUNNING : SKIPPED;
 }
 
+static uint64_t next_token(struct model *m)
+{
+    m->token = (m->token > (uint64_t)m->now_us ? m->token : (uint64_t)m->now_us) + 1;
+    return m->token;
+}
+
 void model_claim(struct model *m, int id, int holder, int64_t lease_ms)
 {
     struct job *j = &m->job[id];
@@ -328,7 +347,9 @@ void model_claim(struct model *m, int id, int holder, int64_t lease_ms)
     int64_t begins_by_ms = last_ms(j);
     const char *reason;
     enum kind verdict = model_verdict(m, j, &reason);
+    bool is_first = id > 0 && id == m->just_made;
 
+    m->just_made = 0;
     if (verdict == SKIPPED) {
         model_ends(m, id, LAPSE_ENDED_SKIPPED, j->ms);
         return;
@@ -340,7 +361,7 @@ void model_claim(struct model *m, int id, int holder, int64_t lease_ms)
     a->tries = j->record.tries;
     a->claimed_us = m->now_us;
     a->due_ms = j->ms;
-    a->is_marked_record = j->record.tags || j->record.key || j->record.keep_ms;
+    a->is_marked_record = j->record.tags || j->record.key || j->record.keep_ms || j->record.moment;
     a->keeps_errors = j->record.keeps_errors;
     a->priority = j->record.priority;
     a->last_ms = begins_by_ms;
@@ -351,12 +372,166 @@ void model_claim(struct model *m, int id, int holder, int64_t lease_ms)
         return;
     }
 
-    m->token = (m->token > (uint64_t)m->now_us ? m->token : (uint64_t)m->now_us) + 1;
-    a->token = m->token;
+    a->token = is_first ? m->token : next_token(m);
     a->tried++;
     j->kind = RUNNING;
     j->ms = model_ms(m) + lease_ms;
     leaves_key(m, id, j->record.until_start ? j->record.key : 0);
+}
+
+/* ---- series ---- */
+/* The moment that a series is at: when it is, its number, and when the next one is; 0: there is
+ * none. */
+struct moment {
+    int64_t ms, n, next_ms;
+};
+
+static struct moment moment_of(const struct model *m, const struct job *j)
+{
+    const struct rule *r = &j->record.rule;
+    struct moment at = {.ms = j->ms, .n = j->attempt.n + 1};
+
+    if (r->every_ms) {
+        int64_t passed = r->catch_up == 'a' ? 0 : (model_ms(m) - at.ms) / r->every_ms;
+        if (r->times && passed > r->times - at.n) {
+            passed = r->times - at.n;
+        }
+        passed = passed > 0 ? passed : 0;
+        at.ms += passed * r->every_ms;
+        at.n += passed;
+        at.next_ms = at.ms + r->every_ms;
+    } else if (at.n <= r->n_stages) {
+        int64_t before_ms = at.n > 1 ? r->stage_ms[at.n - 2] : 0;
+        at.next_ms = at.ms + r->stage_ms[at.n - 1] - before_ms;
+    }
+    if (r->times && at.n >= r->times) {
+        at.next_ms = 0;
+    }
+    return at;
+}
+
+/* Does a job of it wait or run, also where a lease is over? */
+static bool overlaps(const struct model *m, int id)
+{
+    for (int i = m->n_ids; i < m->n_jobs; i++) {
+        const struct job *j = &m->job[i];
+        bool lives = j->kind == WAITING || j->kind == RUNNING;
+        if (lives && j->record.moment && m->made[i].series == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void model_sees_overlaps(struct model *m, const int *ids, int n)
+{
+    for (int i = 0; i < n; i++) {
+        m->overlaps[ids[i]] = overlaps(m, ids[i]);
+    }
+}
+
+static int place_of_made(struct model *m, int series)
+{
+    for (int i = m->n_ids; i < m->n_jobs; i++) {
+        if (m->made[i].token == 0) {
+            m->made[i] = (struct made){series, m->token};
+            return i;
+        }
+    }
+    return MODEL_NO_PLACE;
+}
+
+int model_fires(struct model *m, int id)
+{
+    struct job *j = &m->job[id];
+    const struct rule *rule = &j->record.rule;
+    struct record record = j->record;
+    struct moment at = moment_of(m, j);
+    int64_t most_ms = record.late_ms ? record.late_ms : 60000;
+    bool is_late = rule->catch_up == 'n' && rule->every_ms && model_ms(m) - at.ms > most_ms;
+    bool passes = j->attempt.is_paused || is_late || (rule->no_overlap && m->overlaps[id]);
+    struct attempt a = {
+        .is_there = true,
+        .token = j->attempt.token,
+        .holder = -1,
+        .tried = j->attempt.tried,
+        .tries = record.tries,
+        .claimed_us = j->attempt.claimed_us,
+        .due_ms = at.ms,
+        .reason = "",
+        .counts = true,
+        .n = at.n,
+        .is_paused = j->attempt.is_paused,
+    };
+
+    next_token(m);
+    if (!passes) {
+        a.token = m->token;
+        a.tried++;
+        a.claimed_us = m->now_us;
+    }
+    j->attempt = a;
+    j->ms = at.next_ms;
+    if (!at.next_ms) {
+        model_ends(m, id, LAPSE_ENDED_DONE, at.ms);
+    }
+    if (passes) {
+        return MODEL_NO_JOB;
+    }
+
+    int made = place_of_made(m, id);
+    m->just_made = made;
+    if (made >= 0) {
+        record.rule = (struct rule){0};
+        record.moment = at.n;
+        record.created_ms = record.created_ms ? model_ms(m) : 0;
+        m->job[made] = (struct job){.kind = WAITING, .ms = at.ms, .record = record};
+    }
+    return made;
+}
+
+void model_forgets_made(struct model *m)
+{
+    for (int i = m->n_ids; i < m->n_jobs; i++) {
+        if (m->job[i].kind == NONE) {
+            m->made[i] = (struct made){0};
+        }
+    }
+}
+
+void model_pause(struct model *m, int id, bool is_paused)
+{
+    struct job *j = &m->job[id];
+    struct attempt *a = &j->attempt;
+
+    (void)m;
+    if (!a->is_there) {
+        *a = (struct attempt){
+            .is_there = true,
+            .holder = -1,
+            .tries = j->record.tries,
+            .due_ms = j->ms,
+            .reason = "",
+        };
+    }
+    a->counts = true;
+    a->is_paused = is_paused;
+}
+
+void model_descent_ends(struct model *m, int id, bool stops)
+{
+    for (int i = m->n_ids; i < m->n_jobs; i++) {
+        struct job *j = &m->job[i];
+        if (m->made[i].series != id || j->kind == NONE || model_record(m, j)->moment == 0) {
+            continue;
+        }
+        if (model_shown(m, j) == WAITING) {
+            model_ends(m, i, LAPSE_ENDED_CANCELLED, j->kind == WAITING ? j->ms : 0);
+        } else if (model_shown(m, j) == RUNNING) {
+            model_stop(m, i);
+            j->attempt.stops = stops ? 1 : 2;
+        }
+    }
 }
 
 /* ---- what happens to a job that runs ---- */
@@ -384,12 +559,12 @@ void model_stop(struct model *m, int id)
         a->limit_ms = 0;
     }
     a->again_ms = 0;
-    a->stops = true;
+    a->stops = 1;
 }
 
 void model_ask_again(struct model *m, int id, int64_t due_ms)
 {
-    m->job[id].attempt.stops = false;
+    m->job[id].attempt.stops = 0;
     m->job[id].attempt.again_ms = due_ms;
 }
 

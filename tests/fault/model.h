@@ -9,11 +9,24 @@
 #include <stdint.h>
 
 enum { MODEL_IDS = 1000, MODEL_KEYS = 16, MODEL_TAGS = 12 };
+/* Behind the ids that are given come places for the jobs that series make. */
+enum { MODEL_MADE = 3000, MODEL_JOBS = MODEL_IDS + MODEL_MADE, MODEL_STAGES = 3 };
+enum { MODEL_NO_JOB = -1, MODEL_NO_PLACE = -2 };
 enum { DEFAULT_TRIES = 10, MODEL_ERRORS = 5, UNSAID = 1 };
 #define FOREVER INT64_C(4294967295)
 #define TEN_YEARS_MS INT64_C(315576000000)
 /* As the rows of answers say it; of a job that is not there they say nothing. */
 enum kind { SKIPPED, WAITING, RUNNING, DIED, KEPT, NONE };
+
+/* What a series says of its moments. */
+struct rule {
+    char catch_up; /* 0: it is no series */
+    bool no_overlap;
+    int64_t times;    /* 0: no limit */
+    int64_t every_ms; /* 0: it has stages */
+    int n_stages;
+    int64_t stage_ms[MODEL_STAGES];
+};
 
 /* What a schedule asks for. Where a number is 0, it does not ask for that. */
 struct record {
@@ -29,6 +42,8 @@ struct record {
     bool keeps_body;
     bool keeps_errors;
     int64_t created_ms; /* when its life was first scheduled; UNSAID: when it will be */
+    struct rule rule;
+    int64_t moment; /* of a job that a series has made: of its nth moment; 0: of none */
 };
 
 struct error { /* of a run */
@@ -46,13 +61,16 @@ struct attempt {
     /* of an attempt of form 2 */
     bool is_marked_record; /* its record has tags or a key */
     int priority;
-    int64_t last_ms; /* 0: its runs may begin at any time */
-    bool stops;
+    int64_t last_ms;    /* 0: its runs may begin at any time */
+    int stops;          /* 1: it is to go, and to stop; 2: it is to go, as its series has */
     int64_t again_ms;   /* 0: it was not asked to wait again */
     bool follows;       /* next follows the run */
     int64_t limit_ms;   /* of a debounced one; 0: none */
     enum lapse_end end; /* 0: the job has not ended */
     bool keeps_errors;
+    bool counts; /* of a series that has begun, or was paused: n moments have been */
+    int64_t n;
+    bool is_paused;
 
     /* beside the attempt, and no longer there than it */
     bool has_report;
@@ -71,9 +89,16 @@ struct job {
 struct model {
     int64_t now_us;
     uint64_t token; /* the last one */
-    int n_ids;
-    struct job job[MODEL_IDS];
-    bool entered[MODEL_KEYS][MODEL_IDS]; /* the index leads from the key to the job */
+    int n_ids;      /* that are given */
+    int n_jobs;     /* these, and places for those that series make */
+    struct job job[MODEL_JOBS];
+    struct made {
+        int series;
+        uint64_t token; /* 0: nobody knows a job that was made in this place */
+    } made[MODEL_JOBS];
+    bool overlaps[MODEL_JOBS]; /* a series: when this claim began a job of it waited or ran */
+    int just_made; /* the place of a job whose moment is being claimed; 0: there is none */
+    bool entered[MODEL_KEYS][MODEL_JOBS]; /* the index leads from the key to the job */
     int64_t paused_ms;
     int dead_max;    /* 0: none */
     int guard_value; /* of the key that guards look at; 0: it is not there */
@@ -85,6 +110,7 @@ bool model_is_over(const struct model *m, const struct job *j);  /* its lease */
 bool model_runs(const struct model *m, const struct job *j);
 bool model_is_due(const struct model *m, const struct job *j);
 bool model_is_marked(const struct job *j);
+bool model_is_series(const struct model *m, const struct job *j);
 /* Is the job of the left, in the set of its kind, before that of the right? */
 bool model_is_before(const struct model *m, int left, int right);
 
@@ -113,6 +139,15 @@ void model_kill(struct model *m, int id, const char *reason);
 /* What a claim makes of it: it is skipped, and gone; it runs; or it died. */
 enum kind model_verdict(const struct model *m, const struct job *j, const char **reason);
 void model_claim(struct model *m, int id, int holder, int64_t lease_ms);
+/* Before the first job of a claim: looks which series have jobs that wait or run. */
+void model_sees_overlaps(struct model *m, const int *ids, int n);
+/* A series is at a moment, and goes on or ends. Returns the place of the job that it has made: that
+ * waits, and is claimed next, by the token of this moment; MODEL_NO_JOB; or MODEL_NO_PLACE. */
+int model_fires(struct model *m, int id);
+void model_forgets_made(struct model *m); /* which are gone: their places are free */
+void model_pause(struct model *m, int id, bool is_paused); /* a series that waits */
+/* A series was cancelled: its jobs go, or are asked to, and to stop where they run. */
+void model_descent_ends(struct model *m, int id, bool stops);
 
 /* What happens to a job that runs. */
 void model_fails(struct attempt *a, int64_t at_ms, const char *reason); /* a run of it */

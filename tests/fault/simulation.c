@@ -12,8 +12,13 @@ static const int64_t START_US = INT64_C(6000000000000000);
 
 static void look(struct sim *s)
 {
-    for (int first = 0; first < s->size.n_ids; first += PAGE) {
-        int n = s->size.n_ids - first < PAGE ? s->size.n_ids - first : PAGE;
+    int n_used = s->model->n_jobs;
+
+    while (n_used > s->model->n_ids && s->model->made[n_used - 1].token == 0) {
+        n_used--;
+    }
+    for (int first = 0; first < n_used; first += PAGE) {
+        int n = n_used - first < PAGE ? n_used - first : PAGE;
         sim_begin(s);
         for (int i = 0; i < n; i++) {
             sim_arg_id(s, first + i);
@@ -76,11 +81,15 @@ static void pass_time(struct sim *s)
 /* By our clock: a job that is due later has its trigger, and what else is there has expired. */
 static void look_at_triggers(struct sim *s)
 {
-    for (int i = 0; i < s->size.n_ids; i++) {
+    for (int i = 0; i < s->model->n_jobs; i++) {
         const struct job *j = sim_job(s, i);
+        if (i >= s->model->n_ids && !s->model->made[i].token) {
+            continue;
+        }
         bool waits = j->kind == WAITING && j->ms > sim_now_ms(s);
-        char key[32];
-        snprintf(key, sizeof key, "lapse:{q}:t:j%03d", i);
+        char key[64];
+        char name[NAME];
+        snprintf(key, sizeof key, "lapse:{q}:t:%s", sim_name(s, i, name));
         int64_t at_ms = redis_int(s->server, "PEXPIRETIME %s", key);
         s->about = i;
         if (waits) {
@@ -98,6 +107,7 @@ static void look_at_all(struct sim *s)
 {
     look(s);
     look_at_triggers(s);
+    model_forgets_made(s->model);
     HOLDS(audit(s->server, "lapse", "q", NULL) == 0, "the audit says so\n");
 }
 
@@ -114,13 +124,10 @@ static struct sim *sim_new(struct server *server, const struct size *size, unsig
     s->size = *size;
     s->seed = s->dice = seed;
     s->model->n_ids = size->n_ids;
+    s->model->n_jobs = size->n_ids + MODEL_MADE;
     s->model->now_us = START_US;
-    for (int i = 0; i < size->n_ids; i++) {
+    for (int i = 0; i < s->model->n_jobs; i++) {
         s->model->job[i].kind = NONE;
-        char *hash = redis_str(server, "EVAL %s 0 j%03d",
-                               "return string.sub(redis.sha1hex(ARGV[1]), 1, 8)", i);
-        s->spread[i] = (uint32_t)strtoul(hash, NULL, 16);
-        free(hash);
     }
     return s;
 }
@@ -133,7 +140,7 @@ static void simulate(struct server *server, const struct size *size, unsigned lo
         sim_touch,      sim_settle,         sim_settle,   sim_settle,     sim_settle,
         sim_settle,     sim_settle,         sim_settle,   sim_sweep,      sim_sweep,
         sim_reclaim,    sim_cancel,         sim_kill,     sim_reschedule, sim_reschedule,
-        sim_cancel_all, sim_reschedule_all, guard,        pause_queue};
+        sim_cancel_all, sim_reschedule_all, guard,        pause_queue,    sim_pause};
     static sim_step *const failing_step[] = {sim_schedule, sim_claim,  sim_claim,  sim_claim,
                                              sim_claim,    sim_claim,  sim_claim,  sim_settle,
                                              sim_settle,   sim_settle, sim_settle, sim_sweep};

@@ -43,7 +43,7 @@ struct sim {
     struct server *server;
     struct model *model;
     struct holder holder[HOLDERS];
-    uint32_t spread[MODEL_IDS]; /* the first bits of the SHA1 of each id */
+    uint32_t spread[MODEL_JOBS]; /* the first bits of the SHA1 of each id */
 
     /* the question to a script, and its answer */
     char argv[ARGS][TEXT];
@@ -78,6 +78,7 @@ enum script {
     SWEEP,
     RECLAIM,
     CONFIGURE,
+    PAUSE,
     N_SCRIPTS
 };
 
@@ -85,12 +86,19 @@ enum script {
 int64_t sim_below(struct sim *s, int64_t n); /* 0 to n - 1 */
 /* Some ids, each once; half of the time only one. Returns how many. */
 int sim_ids(struct sim *s, int *ids);
+/* The same of those that may be scheduled: all but the jobs of series. */
+int sim_given_ids(struct sim *s, int *ids);
 
 /* ---- the model ---- */
 int64_t sim_now_ms(struct sim *s);
 struct job *sim_job(struct sim *s, int id);
 /* As the scripts walk: those that run come first, and else what comes first in its set. */
 void sim_sort(struct sim *s, int *ids, int n);
+enum { NAME = 32 };
+/* Returns name: what Redis knows a job by. */
+const char *sim_name(const struct sim *s, int id, char name[NAME]);
+/* The first bits of the SHA1 of this. */
+uint32_t sim_spread_of(struct sim *s, int id);
 
 /* ---- telling ---- */
 __attribute__((format(printf, 2, 3))) void sim_trace(struct sim *s, const char *format, ...);
@@ -119,8 +127,8 @@ void sim_ask(struct sim *s, enum script script);
 const redisReply *sim_element(struct sim *s, size_t i);
 void sim_is_number(struct sim *s, size_t i, int64_t want);
 void sim_is_text(struct sim *s, size_t i, const char *want);
-/* As src/lua/README.md draws it, without the body. Returns its length. */
-size_t sim_header(unsigned char *header, const struct record *r);
+/* As src/lua/README.md draws it, without the body. series: that of a job. Returns its length. */
+size_t sim_header(unsigned char *header, const struct record *r, int series);
 /* What a row says of a job. */
 struct shown {
     int id;
@@ -139,7 +147,7 @@ void sim_row_tells_past(struct sim *s, size_t i, int id);
 
 /* ---- steps ---- */
 typedef void sim_step(struct sim *s);
-sim_step sim_schedule, sim_cancel, sim_reschedule, sim_kill;
+sim_step sim_schedule, sim_cancel, sim_reschedule, sim_kill, sim_pause;
 sim_step sim_cancel_all, sim_reschedule_all;
 sim_step sim_claim, sim_touch, sim_settle, sim_sweep, sim_reclaim, sim_forget;
 #endif

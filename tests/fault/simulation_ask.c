@@ -8,9 +8,9 @@
 #define NONE_KEY "lapse:{q}:none"
 
 static const char *const script_name[N_SCRIPTS] = {
-    "schedule", "cancel", "reschedule", "kill",  "cancel_all", "reschedule_all",
-    "get",      "claim",  "touch",      "done",  "retry",      "fail",
-    "release",  "renew",  "report",     "sweep", "reclaim",    "configure"};
+    "schedule", "cancel", "reschedule", "kill",      "cancel_all", "reschedule_all", "get",
+    "claim",    "touch",  "done",       "retry",     "fail",       "release",        "renew",
+    "report",   "sweep",  "reclaim",    "configure", "pause"};
 static char sha[N_SCRIPTS][64];
 
 /* ---- chance ---- */
@@ -33,15 +33,24 @@ struct job *sim_job(struct sim *s, int id)
     return &s->model->job[id];
 }
 
+/* Of a job that a series has made; or, if that is none, of any other. */
+static int some_made(struct sim *s)
+{
+    int id = s->model->n_ids + (int)sim_below(s, 50);
+
+    return s->model->made[id].token ? id : (int)sim_below(s, s->size.n_ids);
+}
+
 /* Of any job; or of one of the few that most calls are about; or of one that may run. */
 static int some_id(struct sim *s)
 {
     const struct holder *h = &s->holder[sim_below(s, HOLDERS)];
 
-    switch (sim_below(s, 5)) {
+    switch (sim_below(s, 6)) {
     case 0:
     case 1: return (int)sim_below(s, s->size.n_ids);
     case 2: return (int)sim_below(s, s->size.n_ids / 20 + 1);
+    case 3: return some_made(s);
     default: return h->n ? h->known[sim_below(s, h->n)].id : (int)sim_below(s, s->size.n_ids);
     }
 }
@@ -49,7 +58,7 @@ static int some_id(struct sim *s)
 /* Some ids, each once; half of the time only one. Returns how many. */
 int sim_ids(struct sim *s, int *ids)
 {
-    bool taken[MODEL_IDS] = {false};
+    bool taken[MODEL_JOBS] = {false};
     int n = sim_below(s, 2) ? 1 : 1 + (int)sim_below(s, s->size.most);
     int found = 0;
 
@@ -61,6 +70,46 @@ int sim_ids(struct sim *s, int *ids)
         taken[id] = true;
     }
     return found;
+}
+
+int sim_given_ids(struct sim *s, int *ids)
+{
+    int n = sim_ids(s, ids);
+    int found = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (ids[i] < s->size.n_ids) {
+            ids[found++] = ids[i];
+        }
+    }
+    return found;
+}
+
+const char *sim_name(const struct sim *s, int id, char name[NAME])
+{
+    const struct made *made = &s->model->made[id];
+
+    if (id < s->size.n_ids) {
+        snprintf(name, NAME, "j%03d", id);
+    } else {
+        snprintf(name, NAME, "j%03d~%" PRIu64, made->series, made->token);
+    }
+    return name;
+}
+
+uint32_t sim_spread_of(struct sim *s, int id)
+{
+    char name[NAME];
+
+    if (s->spread[id] && id < s->size.n_ids) {
+        return s->spread[id];
+    }
+    char *hash =
+        redis_str(s->server, "EVAL %s 0 %s", "return string.sub(redis.sha1hex(ARGV[1]), 1, 8)",
+                  sim_name(s, id, name));
+    s->spread[id] = (uint32_t)strtoul(hash, NULL, 16);
+    free(hash);
+    return s->spread[id];
 }
 
 /* ---- telling ---- */
@@ -133,7 +182,9 @@ void sim_arg(struct sim *s, const char *format, ...)
 
 void sim_arg_id(struct sim *s, int id)
 {
-    sim_arg(s, "j%03d", id);
+    char name[NAME];
+
+    sim_arg(s, "%s", sim_name(s, id, name));
 }
 
 void sim_begin(struct sim *s)
@@ -217,16 +268,18 @@ static void attempt_text(char *text, size_t size, const struct attempt *a)
     }
 #define WORD(is_there, ...) \
     (n += (is_there) ? (size_t)snprintf(more + n, sizeof more - n, __VA_ARGS__) : 0)
-    WORD(a->stops, "c=1,");
+    WORD(a->stops, "c=%d,", a->stops);
     WORD(a->again_ms, "d=%" PRId64 ",", a->again_ms);
     WORD(a->end, "e=%d,", a->end);
     WORD(a->last_ms, "f=%" PRId64 ",", a->last_ms);
     WORD(a->follows, "j=1,");
+    WORD(a->counts, "n=%" PRId64 ",", a->n);
     WORD(a->has_report, "o=1,");
     WORD(a->priority, "q=%d,", a->priority);
     WORD(a->keeps_errors, "r=%d,", a->n_errors > 0);
     WORD(a->limit_ms, "w=%" PRId64 ",", a->limit_ms);
     WORD(a->is_marked_record, "x=1,");
+    WORD(a->is_paused, "z=1,");
 #undef WORD
     if (n) {
         more[n - 1] = ' '; /* in place of the last comma */
@@ -249,7 +302,7 @@ static int by_text(const void *a, const void *b)
 /* The same text, with what only some attempts have in the order of the names. */
 static void sort_words(char *text)
 {
-    enum { BEFORE = 7, WORDS = 10 };
+    enum { BEFORE = 7, WORDS = 12 };
     char *word[WORDS];
     char sorted[160] = "";
     char *at = text;
@@ -279,19 +332,33 @@ static void sort_words(char *text)
     }
 }
 
-/* As src/lua/README.md draws it, without the body. Returns its length. */
-size_t sim_header(unsigned char *header, const struct record *r)
+/* ---- records ---- */
+enum { ATTRIBUTES = 128 };
+
+static void rule_text(char *out, size_t size, const struct rule *rule)
 {
-    char attributes[128];
-    size_t len = 0;
+    if (rule->every_ms) {
+        snprintf(out, size, "e %" PRId64, rule->every_ms);
+        return;
+    }
+
+    int n = snprintf(out, size, "s ");
+    for (int i = 0; i < rule->n_stages; i++) {
+        n += snprintf(out + n, size - (size_t)n, i ? ",%" PRId64 : "%" PRId64, rule->stage_ms[i]);
+    }
+}
+
+/* As src/lua/README.md draws them. Returns their length. */
+static size_t attributes_put(char attributes[ATTRIBUTES], const struct record *r, int series)
+{
     size_t n = 0;
 
-#define ATTRIBUTE(letter, ...)                                                           \
-    do {                                                                                 \
-        int size = snprintf(attributes + n + 2, sizeof attributes - n - 2, __VA_ARGS__); \
-        attributes[n] = letter;                                                          \
-        attributes[n + 1] = (char)size;                                                  \
-        n += 2 + (size_t)size;                                                           \
+#define ATTRIBUTE(letter, ...)                                                    \
+    do {                                                                          \
+        int size = snprintf(attributes + n + 2, ATTRIBUTES - n - 2, __VA_ARGS__); \
+        attributes[n] = letter;                                                   \
+        attributes[n + 1] = (char)size;                                           \
+        n += 2 + (size_t)size;                                                    \
     } while (0)
     if (r->guard) {
         ATTRIBUTE('G', "%c {q}g  1", r->guard);
@@ -302,11 +369,20 @@ size_t sim_header(unsigned char *header, const struct record *r)
     if (r->late_ms) {
         ATTRIBUTE('L', "%c%" PRId64, r->late_dies ? 'd' : 's', r->late_ms);
     }
+    if (r->moment) {
+        ATTRIBUTE('O', "j%03d %" PRId64, series, r->moment);
+    }
     if (r->priority) {
         ATTRIBUTE('Q', "%c", r->priority);
     }
     if (r->retry_for_ms) {
         ATTRIBUTE('R', "%" PRId64, r->retry_for_ms);
+    }
+    if (r->rule.catch_up) {
+        char moments[64];
+        rule_text(moments, sizeof moments, &r->rule);
+        ATTRIBUTE('S', "%c%s 0 %" PRId64 " %s", r->rule.catch_up, r->rule.no_overlap ? "o" : "",
+                  r->rule.times, moments);
     }
     for (int tag = 0; tag < MODEL_TAGS; tag++) {
         if (r->tags & 1u << tag) {
@@ -323,6 +399,14 @@ size_t sim_header(unsigned char *header, const struct record *r)
         ATTRIBUTE('m', "%013" PRId64, r->created_ms == UNSAID ? 0 : r->created_ms);
     }
 #undef ATTRIBUTE
+    return n;
+}
+
+size_t sim_header(unsigned char *header, const struct record *r, int series)
+{
+    char attributes[ATTRIBUTES];
+    size_t n = attributes_put(attributes, r, series);
+    size_t len = 0;
 
     header[len++] = n ? 2 : 1;
     header[len++] = r->tries != DEFAULT_TRIES;
@@ -345,15 +429,15 @@ void sim_row_is(struct sim *s, size_t i, struct shown want)
 {
     const redisReply *row = sim_element(s, i);
     unsigned char header[RECORD];
-    char id[16];
+    char id[NAME];
     char text[512];
     char said[512];
 
     s->about = want.id;
     HOLDS(row->type == REDIS_REPLY_ARRAY && row->elements >= 5, "element %zu is no row: %s\n", i,
           row->str ? row->str : "");
-    snprintf(id, sizeof id, "j%03d", want.id);
-    HOLDS(strcmp(row->element[0]->str, id) == 0, "another job: %s\n", row->element[0]->str);
+    HOLDS(strcmp(row->element[0]->str, sim_name(s, want.id, id)) == 0, "another job: %s\n",
+          row->element[0]->str);
     HOLDS(row->element[1]->integer == (long long)want.state, "state %lld, not %d\n",
           row->element[1]->integer, want.state);
     HOLDS(row->element[2]->integer == want.ms, "score %lld, not %" PRId64 "\n",
@@ -364,7 +448,7 @@ void sim_row_is(struct sim *s, size_t i, struct shown want)
     sort_words(said);
     HOLDS(strcmp(said, text) == 0, "attempt '%s', not '%s'\n", said, text);
 
-    size_t len = sim_header(header, want.record);
+    size_t len = sim_header(header, want.record, s->model->made[want.id].series);
     size_t body = want.has_body && (want.state != KEPT || want.record->keeps_body);
     HOLDS((size_t)row->element[4]->len == len + body &&
               memcmp(row->element[4]->str, header, len) == 0,

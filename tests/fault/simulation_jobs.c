@@ -38,6 +38,23 @@ struct wish {
     struct record record;
 };
 
+static struct rule some_rule(struct sim *s)
+{
+    struct rule rule = {.catch_up = "lan"[sim_below(s, 3)],
+                        .no_overlap = sim_below(s, 3) == 0,
+                        .times = sim_below(s, 3) ? 1 + sim_below(s, 12) : 0};
+
+    if (sim_below(s, 2)) {
+        rule.every_ms = 1 + sim_below(s, 2) * sim_below(s, 3000);
+        return rule;
+    }
+    rule.n_stages = 1 + (int)sim_below(s, MODEL_STAGES);
+    for (int i = 0; i < rule.n_stages; i++) {
+        rule.stage_ms[i] = (i ? rule.stage_ms[i - 1] : 0) + 1 + sim_below(s, 2000);
+    }
+    return rule;
+}
+
 static struct record some_record(struct sim *s)
 {
     static const int64_t some_tries[] = {DEFAULT_TRIES, 1, 2, 3, FOREVER};
@@ -67,6 +84,10 @@ static struct record some_record(struct sim *s)
     }
     r.keeps_errors = sim_below(s, 2);
     r.created_ms = sim_below(s, 4) == 0 ? UNSAID : 0;
+    if (sim_below(s, 8) == 0) {
+        r.rule = some_rule(s);
+        r.key = 0;
+    }
     return r;
 }
 
@@ -78,13 +99,13 @@ static struct wish wish_arg(struct sim *s, int id)
     sim_arg_id(s, id);
     w.due_ms = due_arg(s);
     w.record = some_record(s);
-    if (w.conflict == LAPSE_DEBOUNCE && sim_below(s, 2)) {
+    if (w.conflict == LAPSE_DEBOUNCE && !w.record.rule.catch_up && sim_below(s, 2)) {
         w.most_wait_ms = 1 + sim_below(s, 20000);
         sim_arg(s, "%d:%" PRId64, (int)w.conflict, w.most_wait_ms);
     } else {
         sim_arg(s, "%d", (int)w.conflict);
     }
-    size_t len = sim_header(record, &w.record);
+    size_t len = sim_header(record, &w.record, 0);
     record[len++] = 'x';
     sim_arg_bytes(s, record, len);
     return w;
@@ -134,8 +155,15 @@ static void makes(struct sim *s, size_t i, const struct wish *w)
     int64_t limit_ms = waits ? j->attempt.limit_ms : 0;
     int64_t due_ms = debounced_ms(s, w, &limit_ms);
     struct record record = stored(s, w, waits ? model_record(s->model, j) : NULL);
+    bool goes_on = record.rule.catch_up && model_is_series(s->model, j) && j->kind != KEPT &&
+                   j->attempt.counts;
+    struct attempt counted = j->attempt;
 
     model_make(s->model, w->id, &record, due_ms, limit_ms);
+    if (goes_on) {
+        j->attempt = counted;
+        j->attempt.reason = "";
+    }
     if (waits || w->id != w->asked || record.created_ms) {
         row_says(s, i, w->id, waits ? 2 : 1);
     } else {
@@ -199,6 +227,9 @@ static void scheduled(struct sim *s, size_t i, const struct wish *w)
         sim_row_is_now(s, i, w->id);
     } else if (runs && w->conflict == LAPSE_REPLACE) {
         sim_is_text(s, i, "EBUSY");
+    } else if (is_known && w->conflict != LAPSE_REPLACE &&
+               (model_is_series(s->model, j) || w->record.rule.catch_up)) {
+        sim_is_text(s, i, "EINVAL");
     } else if (runs) {
         follows(s, i, w);
     } else if (shifts_it && model_shown(s->model, j) == WAITING) {
@@ -211,13 +242,13 @@ static void scheduled(struct sim *s, size_t i, const struct wish *w)
 /* Which job each is about; returns how many can be answered together. */
 static int subjects(struct sim *s, struct wish *wish, int n)
 {
-    bool id_seen[MODEL_IDS] = {false};
+    bool id_seen[MODEL_JOBS] = {false};
     bool key_seen[MODEL_KEYS] = {false};
     bool any = false;
 
     for (int i = 0; i < n; i++) {
         unsigned char header[RECORD];
-        sim_header(header, &wish[i].record);
+        sim_header(header, &wish[i].record, 0);
         any = any || header[0] == 2;
         wish[i].id = wish[i].asked;
     }
@@ -238,8 +269,11 @@ void sim_schedule(struct sim *s)
 {
     static struct wish wish[MOST];
     int ids[MOST];
-    int n = sim_ids(s, ids);
+    int n = sim_given_ids(s, ids);
 
+    if (n == 0) {
+        return;
+    }
     sim_begin(s);
     for (int i = 0; i < n; i++) {
         wish[i] = wish_arg(s, ids[i]);
@@ -259,6 +293,12 @@ void sim_cancel(struct sim *s)
     int n = sim_ids(s, ids);
     bool stops = sim_below(s, 2);
 
+    for (int i = 0; i < n; i++) { /* a series takes others along, so it is asked alone */
+        if (model_is_series(s->model, sim_job(s, ids[i]))) {
+            ids[0] = ids[i];
+            n = 1;
+        }
+    }
     sim_begin(s);
     for (int i = 0; i < n; i++) {
         sim_arg_id(s, ids[i]);
@@ -282,8 +322,12 @@ void sim_cancel(struct sim *s)
         } else if (model_runs(s->model, j)) {
             sim_is_text(s, at, "EBUSY");
         } else {
+            bool is_series = model_is_series(s->model, j);
             sim_row_is_now(s, at, ids[i]);
             model_ends(s->model, ids[i], LAPSE_ENDED_CANCELLED, j->kind == WAITING ? j->ms : 0);
+            if (is_series) {
+                model_descent_ends(s->model, ids[i], stops);
+            }
         }
     }
 }
@@ -352,6 +396,34 @@ void sim_kill(struct sim *s)
             sim_is_text(s, at, "EBUSY");
         } else {
             model_kill(s->model, ids[i], "killed");
+            sim_row_is_now(s, at, ids[i]);
+        }
+    }
+}
+
+void sim_pause(struct sim *s)
+{
+    int ids[MOST];
+    int n = sim_ids(s, ids);
+    bool is_paused = sim_below(s, 2);
+
+    sim_begin(s);
+    for (int i = 0; i < n; i++) {
+        sim_arg_id(s, ids[i]);
+        sim_arg(s, "%d", is_paused);
+    }
+    sim_ask(s, PAUSE);
+
+    for (int i = 0; i < n; i++) {
+        size_t at = (size_t)i + 1;
+        const struct job *j = sim_job(s, ids[i]);
+        s->about = ids[i];
+        if (j->kind != WAITING) {
+            sim_is_text(s, at, "ENOENT");
+        } else if (!j->record.rule.catch_up) {
+            sim_is_text(s, at, "EINVAL");
+        } else {
+            model_pause(s->model, ids[i], is_paused);
             sim_row_is_now(s, at, ids[i]);
         }
     }

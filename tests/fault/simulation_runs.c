@@ -25,10 +25,21 @@ static struct taker some_taker(struct sim *s)
     return t;
 }
 
-static void taken(struct sim *s, size_t at, int id, const struct taker *t)
+/* Returns whether the answer has a row of it: a moment of a series may have no job. */
+static bool taken(struct sim *s, size_t at, int id, const struct taker *t)
 {
-    struct job *j = sim_job(s, id);
     const char *reason;
+
+    s->about = id;
+    if (model_is_series(s->model, sim_job(s, id))) {
+        id = model_fires(s->model, id);
+        if (id < 0) {
+            HOLDS(id == MODEL_NO_JOB, "the model has no place for another job\n");
+            return false;
+        }
+    }
+
+    struct job *j = sim_job(s, id);
     enum kind verdict = model_verdict(s->model, j, &reason);
 
     if (verdict == SKIPPED) {
@@ -37,7 +48,7 @@ static void taken(struct sim *s, size_t at, int id, const struct taker *t)
         want.has_body = true;
         sim_row_is(s, at, want);
         model_claim(s->model, id, t->holder, t->lease_ms);
-        return;
+        return true;
     }
 
     model_claim(s->model, id, t->holder, t->lease_ms);
@@ -49,6 +60,19 @@ static void taken(struct sim *s, size_t at, int id, const struct taker *t)
     if (verdict == RUNNING && !t->forgets) {
         knows(s, t->holder, id);
     }
+    return true;
+}
+
+/* Those that were claimed, and no other rows than theirs. */
+static void all_taken(struct sim *s, size_t first, const int *ids, int n, const struct taker *t)
+{
+    size_t at = first;
+
+    model_sees_overlaps(s->model, ids, n);
+    for (int i = 0; i < n; i++) {
+        at += taken(s, at, ids[i], t);
+    }
+    HOLDS(s->reply->elements == at, "%zu rows, not %zu\n", s->reply->elements - first, at - first);
 }
 
 /* The due jobs behind a due time, the first ones first. Returns how many. */
@@ -56,7 +80,7 @@ static int due_ids(struct sim *s, int64_t behind_ms, int *ids)
 {
     int n = 0;
 
-    for (int id = 0; id < s->size.n_ids; id++) {
+    for (int id = 0; id < s->model->n_jobs; id++) {
         const struct job *j = sim_job(s, id);
         /* one with a priority stands a part of a millisecond before its time */
         bool is_behind = j->ms > behind_ms;
@@ -73,7 +97,7 @@ static int64_t next_due(struct sim *s)
 {
     int64_t next = 0;
 
-    for (int i = 0; i < s->size.n_ids; i++) {
+    for (int i = 0; i < s->model->n_jobs; i++) {
         const struct job *j = sim_job(s, i);
         if (j->kind == WAITING && j->ms > sim_now_ms(s) && (!next || j->ms < next)) {
             next = j->ms;
@@ -85,7 +109,7 @@ static int64_t next_due(struct sim *s)
 /* What claim and touch answer of the jobs that they leave, or of a pause. */
 static void leaves_told(struct sim *s)
 {
-    int ids[MODEL_IDS];
+    int ids[MODEL_JOBS];
     bool is_paused = s->model->paused_ms > sim_now_ms(s);
     int n = is_paused ? 0 : due_ids(s, 0, ids);
 
@@ -112,7 +136,7 @@ static int claimed_ids(struct sim *s, int limit, const int *named, int n_named, 
         int most = limit > 0 ? limit : n;
         bool by_name = limit == 0;
         if (!by_name) {
-            int oldest[MODEL_IDS];
+            int oldest[MODEL_JOBS];
             int n_due = due_ids(s, 0, oldest);
             n = n_due < most ? n_due : most;
             memcpy(ids, oldest, (size_t)n * sizeof *ids);
@@ -127,7 +151,7 @@ void sim_claim(struct sim *s)
     struct taker t = some_taker(s);
     int limit = sim_below(s, 2) ? 1 + (int)sim_below(s, s->size.most) : -(int)sim_below(s, 2);
     int named[MOST];
-    int ids[MODEL_IDS];
+    int ids[MODEL_JOBS];
     int n_named = limit > 0 ? 0 : sim_ids(s, named);
 
     sim_begin(s);
@@ -141,11 +165,7 @@ void sim_claim(struct sim *s)
 
     int n = claimed_ids(s, limit, named, n_named, ids);
     n = s->model->paused_ms > sim_now_ms(s) ? 0 : n;
-    HOLDS(s->reply->elements == (size_t)n + FIRST, "%zu rows, not %d\n", s->reply->elements - FIRST,
-          n);
-    for (int i = 0; i < n; i++) {
-        taken(s, (size_t)i + FIRST, ids[i], &t);
-    }
+    all_taken(s, FIRST, ids, n, &t);
     leaves_told(s);
 }
 
@@ -157,7 +177,7 @@ void sim_touch(struct sim *s)
     int limit = (int)sim_below(s, s->size.most);
     int64_t cursor_ms = sim_below(s, 2) ? 0 : sim_now_ms(s) - sim_below(s, 1000);
     bool everyone = sim_below(s, 2);
-    int ids[MODEL_IDS];
+    int ids[MODEL_JOBS];
 
     sim_begin(s);
     sim_arg(s, "h%d", t.holder);
@@ -174,15 +194,11 @@ void sim_touch(struct sim *s)
     bool is_page = found >= PAGE;
     found = is_page ? PAGE : found;
     int n = found < limit ? found : limit;
-    HOLDS(s->reply->elements == (size_t)n + FIRST, "%zu rows, not %d\n", s->reply->elements - FIRST,
-          n);
     sim_is_number(s, 7, everyone ? found : n);
     if (s->model->paused_ms <= sim_now_ms(s)) {
         sim_is_number(s, 11, is_page || found > n);
     }
-    for (int i = 0; i < n; i++) {
-        taken(s, (size_t)i + FIRST, ids[i], &t);
-    }
+    all_taken(s, FIRST, ids, n, &t);
     leaves_told(s);
 }
 
@@ -211,7 +227,7 @@ static struct settle some_settle(struct sim *s)
     int from = (int)sim_below(s, HOLDERS);
     struct holder *h = &s->holder[from];
     struct settle t = {.how = DONE + (enum script)sim_below(s, 6), .by = from};
-    bool seen[MODEL_IDS] = {false};
+    bool seen[MODEL_JOBS] = {false};
 
     bool fails = s->size.fails && sim_below(s, 8);
     t.how = fails ? RETRY : t.how;
@@ -311,7 +327,7 @@ static void settled(struct sim *s, size_t i, int id, const struct settle *t)
 
     if (t->how == RENEW) {
         j->ms = sim_now_ms(s) + t->delay_ms;
-        sim_is_number(s, i, a->stops ? -j->ms : j->ms);
+        sim_is_number(s, i, a->stops == 1 ? -j->ms : j->ms);
     } else if (t->how == REPORT) {
         reports(a, t);
         sim_is_number(s, i, 1);
@@ -365,7 +381,7 @@ static int ids_until(struct sim *s, enum kind kind, int64_t ms, int *ids)
 {
     int n = 0;
 
-    for (int id = 0; id < s->size.n_ids; id++) {
+    for (int id = 0; id < s->model->n_jobs; id++) {
         if (sim_job(s, id)->kind == kind && sim_job(s, id)->ms <= ms) {
             ids[n++] = id;
         }
@@ -376,9 +392,9 @@ static int ids_until(struct sim *s, enum kind kind, int64_t ms, int *ids)
 
 void sim_sweep(struct sim *s)
 {
-    int over[MODEL_IDS];
-    int dead[MODEL_IDS];
-    int past[MODEL_IDS];
+    int over[MODEL_JOBS];
+    int dead[MODEL_JOBS];
+    int past[MODEL_JOBS];
     int n_past = ids_until(s, KEPT, sim_now_ms(s), past);
     int n_over = ids_until(s, RUNNING, sim_now_ms(s), over);
     int n_surplus = ids_until(s, DIED, INT64_MAX, dead) - s->model->dead_max;
@@ -415,11 +431,23 @@ void sim_sweep(struct sim *s)
     sim_is_number(s, 2, (int64_t)n_died);
 }
 
+static int id_of(struct sim *s, const char *text)
+{
+    char name[NAME];
+    int id = 0;
+
+    while (id < s->model->n_jobs && strcmp(sim_name(s, id, name), text) != 0) {
+        id++;
+    }
+    HOLDS(id < s->model->n_jobs, "unknown: %s\n", text);
+    return id;
+}
+
 /* A holder is back, and looks at what runs under its name. */
 void sim_reclaim(struct sim *s)
 {
     int holder = (int)sim_below(s, HOLDERS);
-    bool seen[MODEL_IDS] = {false};
+    bool seen[MODEL_JOBS] = {false};
     int64_t page = 0;
 
     do {
@@ -429,7 +457,7 @@ void sim_reclaim(struct sim *s)
         sim_ask(s, RECLAIM);
         page = sim_element(s, 1)->integer;
         for (size_t i = 2; i < s->reply->elements; i += 2) {
-            int id = atoi(s->reply->element[i]->str + 1);
+            int id = id_of(s, s->reply->element[i]->str);
             uint64_t token = strtoull(s->reply->element[i + 1]->str, NULL, 10);
             s->about = id;
             HOLDS(sim_job(s, id)->attempt.token == token, "token %" PRIu64 "\n", token);
@@ -437,7 +465,7 @@ void sim_reclaim(struct sim *s)
         }
     } while (page);
 
-    for (int id = 0; id < s->size.n_ids; id++) {
+    for (int id = 0; id < s->model->n_jobs; id++) {
         const struct job *j = sim_job(s, id);
         bool is_its = j->kind == RUNNING && j->attempt.holder == holder;
         s->about = id;

@@ -53,7 +53,7 @@ static int selected(struct sim *s, const struct where *w, int *ids)
 {
     int n = 0;
 
-    for (int id = 0; id < s->size.n_ids; id++) {
+    for (int id = 0; id < s->model->n_jobs; id++) {
         if (selects(s, w, id)) {
             ids[n++] = id;
         }
@@ -103,12 +103,17 @@ static void walk(struct sim *s, const struct where *w, enum script script, const
 void sim_cancel_all(struct sim *s)
 {
     struct where w = some_where(s);
-    int ids[MODEL_IDS];
+    int ids[MODEL_JOBS];
     int n = selected(s, &w, ids);
     int64_t count[2];
     int64_t gone = 0;
     int64_t running = 0;
 
+    for (int i = 0; i < n; i++) { /* it would take others along, of the selection or not */
+        if (model_is_series(s->model, sim_job(s, ids[i]))) {
+            return;
+        }
+    }
     walk(s, &w, CANCEL_ALL, NULL, count);
     for (int i = 0; i < n; i++) {
         struct job *j = sim_job(s, ids[i]);
@@ -119,7 +124,7 @@ void sim_cancel_all(struct sim *s)
             model_ends(s->model, ids[i], LAPSE_ENDED_CANCELLED, j->kind == WAITING ? j->ms : 0);
             gone++;
         } else {
-            running += !(w.runs_too && j->attempt.stops);
+            running += !(w.runs_too && j->attempt.stops == 1);
             if (w.runs_too) {
                 model_stop(s->model, ids[i]);
             }
@@ -134,7 +139,7 @@ void sim_cancel_all(struct sim *s)
 void sim_reschedule_all(struct sim *s)
 {
     struct where w = some_where(s);
-    int ids[MODEL_IDS];
+    int ids[MODEL_JOBS];
     int64_t due[] = {sim_now_ms(s) + sim_below(s, 5000), sim_below(s, 2) * 3000};
     int64_t count[2];
     int64_t moved = 0;
@@ -148,7 +153,7 @@ void sim_reschedule_all(struct sim *s)
     sim_is_number(s, 4, due[0]);
     for (int i = 0; i < n; i++) {
         struct job *j = sim_job(s, ids[i]);
-        int64_t part = (int64_t)((double)s->spread[ids[i]] / 4294967296.0 * (double)due[1]);
+        int64_t part = (int64_t)((double)sim_spread_of(s, ids[i]) / 4294967296.0 * (double)due[1]);
         int64_t at_ms = due[0] + part;
         if (model_runs(s->model, j)) {
             running += !(w.runs_too && j->attempt.again_ms == at_ms);
