@@ -192,6 +192,16 @@ bool spec_series_read(struct spec_series *out, const struct lapse_spec *s)
            mem_read_sized(&out->says, sizeof out->says, s->series) && series_ok(&out->says);
 }
 
+/* B: its batch, which is not the one whose own job it is. */
+static bool put_batch(struct attributes *out, const struct lapse_spec *s)
+{
+    if (!s->batch) {
+        return true;
+    }
+    return keys_id_ok(span_of(s->batch)) && (!s->id || strcmp(s->batch, s->id) != 0) &&
+           attributes_add(out, 'B', span_of(s->batch));
+}
+
 /* C: by which calendar it goes, and by which rule. */
 static bool put_calendar(struct attributes *out, const struct spec_series *series)
 {
@@ -371,7 +381,7 @@ static bool put_each(struct attributes *out, const struct lapse_spec *s, put_fn 
 bool spec_attributes(struct attributes *out, const struct lapse_spec *s,
                      const struct spec_series *series)
 {
-    /* in the order of their letters: C, these, S, and those */
+    /* in the order of their letters: B, C, these, S, and those */
     static put_fn *const before_series[] = {
         put_guard, put_keep, put_late, put_gather, put_priority, put_retry_for,
     };
@@ -379,7 +389,7 @@ bool spec_attributes(struct attributes *out, const struct lapse_spec *s,
         put_tags, put_unique, put_backoff, put_errors, put_headers, put_created, put_run,
     };
 
-    if (!put_calendar(out, series) ||
+    if (!put_batch(out, s) || !put_calendar(out, series) ||
         !put_each(out, s, before_series, sizeof before_series / sizeof *before_series) ||
         !put_series(out, series) ||
         !put_each(out, s, after_series, sizeof after_series / sizeof *after_series)) {

@@ -84,9 +84,18 @@ static const struct capital {
     unsigned most; /* may come so often */
     bool (*is_value)(struct span value);
 } capitals[] = {
-    {'C', 1, is_calendar},  {'G', 1, is_guard},           {'K', 1, is_keep},     {'L', 1, is_late},
-    {'O', 1, is_of_series}, {'P', 1, is_group},           {'Q', 1, is_priority}, {'R', 1, is_ms},
-    {'S', 1, is_series},    {'T', TAGS_MAX, keys_tag_ok}, {'U', 1, is_unique},
+    {'B', 1, keys_id_ok},
+    {'C', 1, is_calendar},
+    {'G', 1, is_guard},
+    {'K', 1, is_keep},
+    {'L', 1, is_late},
+    {'O', 1, is_of_series},
+    {'P', 1, is_group},
+    {'Q', 1, is_priority},
+    {'R', 1, is_ms},
+    {'S', 1, is_series},
+    {'T', TAGS_MAX, keys_tag_ok},
+    {'U', 1, is_unique},
 };
 
 bool attributes_add(struct attributes *a, char letter, struct span value)

@@ -7,6 +7,7 @@
 #include "job/series.h"
 
 enum {
+    BATCH = 'B',
     CALENDAR = 'C',
     GROUP = 'P',
     GUARD = 'G',
@@ -45,7 +46,7 @@ static char *put_text(char *to, struct span text, const char **field)
     return to + text.len + 1;
 }
 
-/* Tags, headers, guard, key and series take no more room than the header of the record. */
+/* Tags, headers, guard, key, series and batch take no more room than the header of the record. */
 static char *put_tags(char *to, struct span attributes)
 {
     struct attribute a;
@@ -142,6 +143,13 @@ static char *put_series(char *to, struct span attributes, struct lapse_job *job)
     return to;
 }
 
+static char *put_batch(char *to, struct span attributes, const char **field)
+{
+    struct span name;
+
+    return attributes_find(attributes, BATCH, &name) ? put_text(to, name, field) : to;
+}
+
 /* They take no more room than in the row: the length of each reason is left out. */
 static char *put_errors(char *to, struct span text, struct lapse_job *job)
 {
@@ -234,6 +242,7 @@ static void set_attempt(struct lapse_job *job, const struct attempt *a)
     job->cancelled = a->cancelled;
     job->stage = a->moments;
     job->paused = a->is_paused;
+    job->awaits = a->awaits && job->state == LAPSE_WAITING;
     job->end = job->state == LAPSE_KEPT ? (enum lapse_end)a->ended : 0;
     memcpy(job->reason, a->reason.at, len);
     job->reason[len] = '\0';
@@ -287,6 +296,7 @@ void job_fill(struct lapse_job *job, const char *queue, const struct job_row *ro
         texts = put_guard(texts, record.attributes, job);
         texts = put_unique(texts, record.attributes, &job->unique);
         texts = put_series(texts, record.attributes, job);
+        texts = put_batch(texts, record.attributes, &job->batch);
         job->attributes_len = (size_t)(texts - job->tags);
     }
 
@@ -403,6 +413,7 @@ struct lapse_job *lapse_job_dup(const struct lapse_job *job)
         dup->headers = texts + (job->headers - job->tags);
         dup->guard = job->guard ? texts + (job->guard - job->tags) : NULL;
         dup->unique = job->unique ? texts + (job->unique - job->tags) : NULL;
+        dup->batch = job->batch ? texts + (job->batch - job->tags) : NULL;
         dup->series = job->series ? texts + (job->series - job->tags) : NULL;
         dup->rule = job->rule ? texts + (job->rule - job->tags) : NULL;
         dup->calendar = job->calendar ? texts + (job->calendar - job->tags) : NULL;
@@ -631,6 +642,16 @@ const char *lapse_job_unique(const struct lapse_job *job)
 const char *lapse_job_series(const struct lapse_job *job)
 {
     return job->series ? job->series : "";
+}
+
+const char *lapse_job_batch(const struct lapse_job *job)
+{
+    return job->batch;
+}
+
+int lapse_job_awaits(const struct lapse_job *job)
+{
+    return job->awaits;
 }
 
 unsigned lapse_job_stage(const struct lapse_job *job)

@@ -7,7 +7,7 @@
 struct lapse_job {
     struct lapse *handle; /* NULL: it has none any more, and settling only frees the job */
 
-    /* these nine, entry and report lie in the same allocation as the job */
+    /* these ten, entry and report lie in the same allocation as the job */
     const char *queue;
     const char *id;
     const char *tags;    /* each terminated, and behind them ""; or NULL */
@@ -16,6 +16,7 @@ struct lapse_job {
     size_t guard_value_len;
     const char *unique;    /* or "" */
     const char *series;    /* of which it is; or NULL */
+    const char *batch;     /* likewise */
     const char *rule;      /* of a series, as in its record; or NULL */
     const char *calendar;  /* of a series, its name and its rule, each terminated; or NULL */
     size_t attributes_len; /* of these together, in this order */
@@ -36,6 +37,7 @@ struct lapse_job {
     int cancelled; /* likewise: see job_cancelled() */
     enum lapse_end end;
 
+    int awaits;                 /* the other jobs of the batch that has its id as its name */
     unsigned stage;             /* of its series; of one itself: how many moments have been */
     unsigned parts;             /* in its body; of a group: that it has gathered */
     struct lapse_gather gather; /* of a group; most 0: it is none */

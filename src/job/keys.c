@@ -96,7 +96,7 @@ const char *keys_part_name(enum keys_part part)
         [KEYS_LIST] = "list",         [KEYS_LISTENERS] = "listeners",
         [KEYS_INDEX] = "index",       [KEYS_NEXT] = "next",
         [KEYS_REPORT] = "report",     [KEYS_KEPT] = "kept",
-        [KEYS_ERRORS] = "errors",
+        [KEYS_ERRORS] = "errors",     [KEYS_BATCHES] = "batches",
     };
     return names[part];
 }

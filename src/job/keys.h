@@ -48,6 +48,7 @@ enum keys_part {
     KEYS_REPORT,
     KEYS_KEPT,
     KEYS_ERRORS,
+    KEYS_BATCHES,
     KEYS_PARTS
 };
 const char *keys_part_name(enum keys_part part);

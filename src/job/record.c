@@ -206,6 +206,7 @@ bool attempt_decode(struct attempt *a, struct span text)
     found.parts = attempt_parts(more);
     found.is_paused = attempt_more(more, "z=", &value);
     found.is_dry = attempt_more(more, "a=", &value);
+    found.awaits = attempt_more(more, "b=", &value);
     found.ended = attempt_end(more);
     found.reason = text;
     *a = found;

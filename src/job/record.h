@@ -44,6 +44,7 @@ struct attempt {
     unsigned parts;   /* of a group: how many it has */
     bool is_paused;   /* of a series */
     bool is_dry;      /* of a calendar: it has no moment left */
+    bool awaits;      /* of a batch's own job: it waits for the others */
     struct span reason;
 };
 

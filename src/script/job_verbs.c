@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "script/job_verbs.h"
+#include "job/keys.h"
 #include "script/row.h"
 #include "script_replies.h"
 
@@ -127,6 +128,38 @@ void script_get(struct script *s, struct job_request *r, struct span key, struct
 {
     r->args[0] = id;
     job_submit(s, r, SCRIPT_GET, key, 1);
+}
+
+/* ---- batches ---- */
+void script_batch_close(struct script *s, struct job_request *r, struct span key, struct span name)
+{
+    r->args[0] = name;
+    job_submit(s, r, SCRIPT_BATCH_CLOSE, key, 1);
+}
+
+static void on_batch_get(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct batch_get_request *r = CONTAINER(request, struct batch_get_request, request);
+    struct batch_get_reply reply;
+
+    if (!err && (!batch_get_reply_read(&reply, answer) || reply.cursor.len > KEYS_ID_MAX)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_batch_get(struct script *s, struct batch_get_request *r, struct span key,
+                      struct span name, struct span cursor)
+{
+    r->args[0] = name;
+    r->args[1] = cursor;
+
+    r->request.script = SCRIPT_BATCH_GET;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 2;
+    r->request.end = on_batch_get;
+    script_submit(s, &r->request);
 }
 
 /* ---- series ---- */

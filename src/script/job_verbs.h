@@ -7,6 +7,7 @@
 #include "job/job.h"
 #include "script/args.h"
 #include "script/script.h"
+#include "script_replies.h"
 
 /* ---- schedule ---- */
 struct schedule_job {
@@ -84,6 +85,21 @@ struct refill_request {
 /* ENOENT: the series is gone, or says something else. */
 void script_refill(struct script *s, struct refill_request *r, struct span key,
                    const struct refill_spec *spec);
+
+/* ---- batches ---- */
+/* The answer shows the batch's own job, whose id is its name. */
+void script_batch_close(struct script *s, struct job_request *r, struct span key, struct span name);
+
+struct batch_get_request {
+    struct script_request request;
+    struct span args[2];
+    void (*end)(struct batch_get_request *r, int err, const struct batch_get_reply *reply);
+};
+
+/* cursor: empty at first, then that of the last answer, which has at most KEYS_ID_MAX bytes; empty:
+ * none is left. */
+void script_batch_get(struct script *s, struct batch_get_request *r, struct span key,
+                      struct span name, struct span cursor);
 
 /* ---- cancel_all, reschedule_all ---- */
 enum { CURSOR_MAX = 640 };

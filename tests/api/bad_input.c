@@ -256,6 +256,14 @@ Test(bad_input, a_kill_of_what_is_no_queue_or_no_id_is_einval)
     REFUSED(lapse_kill(NULL, "q", "a", "x", never, f));
     REFUSED(lapse_kill(f->l, "a b", "a", "x", never, f));
     REFUSED(lapse_kill(f->l, "q", NULL, "x", never, f));
+    REFUSED(lapse_batch_close(NULL, "q", "a", never, f));
+    REFUSED(lapse_batch_close(f->l, "a b", "a", never, f));
+    REFUSED(lapse_batch_close(f->l, NULL, "a", never, f));
+    REFUSED(lapse_batch_close(f->l, "q", NULL, never, f));
+    REFUSED(lapse_batch_get(NULL, "q", "a", NULL, f));
+    REFUSED(lapse_batch_get(f->l, "a b", "a", NULL, f));
+    REFUSED(lapse_batch_get(f->l, NULL, "a", NULL, f));
+    REFUSED(lapse_batch_get(f->l, "q", NULL, NULL, f));
     end(f, before);
 }
 

@@ -68,6 +68,22 @@ static int call_cancel_all(struct lapse *l, struct flow_answer *a)
     return lapse_cancel_all(l, "q", &waiting, 0, on_count, a);
 }
 
+static int call_batch_close(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_batch_close(l, "q", "a", flow_answered, a);
+}
+
+static void on_batch(struct lapse *l, int err, const struct lapse_batch *batch, void *arg)
+{
+    (void)batch;
+    flow_answered(l, err, NULL, arg);
+}
+
+static int call_batch_get(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_batch_get(l, "q", "a", on_batch, a);
+}
+
 static int call_cancel(struct lapse *l, struct flow_answer *a)
 {
     return lapse_cancel(l, "q", "a", 0, flow_answered, a);
@@ -94,6 +110,8 @@ static const struct {
     {"queues", call_queues},
     {"list", call_list},
     {"reschedule", call_reschedule},
+    {"batch_close", call_batch_close},
+    {"batch_get", call_batch_get},
     {"kill", call_kill},
     {"wait", call_wait},
     {"cancel", call_cancel},

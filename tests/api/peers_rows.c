@@ -349,6 +349,60 @@ Test(peers_row_15, who_waits_for_a_job_gets_its_result)
     flow_end(f, "q");
 }
 
+static void on_batch(struct lapse *l, int err, const struct lapse_batch *batch, void *arg)
+{
+    (void)l;
+    cr_assert_eq(err, 0);
+    *(struct lapse_batch *)arg = *batch;
+    ((struct lapse_batch *)arg)->closed = 2 + batch->closed;
+}
+
+static struct lapse_batch batch_so_far(struct flow *f)
+{
+    struct lapse_batch b = {0};
+
+    cr_assert_eq(lapse_batch_get(f->l, "q", "n", on_batch, &b), 0);
+    flow_until(f, b.closed);
+    b.closed -= 2;
+    return b;
+}
+
+/* Row 16: a batch. It is counted in and out; when it is closed, and the last has ended, in whatever
+ * way, its own job runs once. A dead job keeps it open, and is seen. */
+Test(peers_row_16, when_all_jobs_of_a_batch_have_ended_its_own_job_runs_once)
+{
+    static const char *const ids[] = {"done", "cancelled", "dead"};
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+    struct flow_answer a = {.f = f};
+
+    flow_listen(f, "q", &w);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        struct lapse_spec s = flow_job_spec("q", ids[i], i == 0 ? 0 : HOUR);
+        s.batch = "n";
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    cr_assert_eq(flow_kill(f, "q", "dead", "no", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "n", HOUR, NULL), 0);
+    flow_until(f, w.settled == 1);
+    cr_assert_eq(lapse_batch_close(f->l, "q", "n", flow_answered, &a), 0);
+    cr_assert_eq(flow_wait(f, &a), 0);
+    cr_assert_eq(flow_cancel(f, "q", "cancelled", NULL), 0);
+
+    struct lapse_batch b = batch_so_far(f);
+    cr_assert_eq(b.left, 0);
+    cr_assert_eq(b.dead, 1);
+    cr_assert_eq(b.ended, 2);
+    cr_assert_eq(b.closed, 1);
+
+    cr_assert_eq(flow_reschedule(f, "q", "dead", lapse_in(0), NULL), 0);
+    flow_until(f, w.settled == 3);
+    cr_assert_str_eq(w.runs[1].job.id, "dead");
+    cr_assert_str_eq(w.runs[2].job.id, "n");
+    cr_assert_eq(flow_count(f, "q", "due"), 0);
+    flow_end(f, "q");
+}
+
 /* Row 17: not the last reason alone, and when the job was made. */
 Test(peers_row_17, a_job_tells_the_errors_of_its_runs_and_when_it_was_created)
 {

@@ -158,6 +158,22 @@ static void kill_job(struct scene *x)
     accepted(x, lapse_kill(x->l, "q", "job", "no", answered, x));
 }
 
+static void batch_close(struct scene *x)
+{
+    accepted(x, lapse_batch_close(x->l, "q", "job", answered, x));
+}
+
+static void batch_answered(struct lapse *l, int err, const struct lapse_batch *batch, void *arg)
+{
+    (void)batch;
+    answered(l, err, NULL, arg);
+}
+
+static void batch_get(struct scene *x)
+{
+    accepted(x, lapse_batch_get(x->l, "q", "job", batch_answered, x));
+}
+
 static void get(struct scene *x)
 {
     accepted(x, lapse_get(x->l, "q", "job", answered, x));
@@ -425,6 +441,8 @@ static const struct call calls[] = {
     ROW(cancel),
     ROW(reschedule),
     ROW(kill_job),
+    ROW(batch_close),
+    ROW(batch_get),
     ROW(cancel_all),
     ROW(reschedule_all),
     ROW(get),

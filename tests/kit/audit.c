@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariant, read raw from Redis: each record is in exactly one state, its tags and the key
- * that it holds are in the index unless it is kept, a record that follows a run is of a job that
- * runs, a report is of a job that has one, errors are of a job that has had some, parts are of a
- * group, which says how many, what is kept says how it ended, and nothing else lies about. */
+/* The invariant, read raw from Redis: each record is in exactly one state, its tags, its batch and
+ * the key that it holds are in the index unless it is kept, a record that follows a run is of a job
+ * that runs, a report is of a job that has one, errors are of a job that has had some, parts are of
+ * a group, which says how many, a batch that is closed has jobs, what is kept says how it ended,
+ * and nothing else lies about. */
 #include "audit.h"
 #include "redis.h"
 #include <criterion/criterion.h>
@@ -42,7 +43,8 @@ static const char *const set_name[N_SETS] = {"due",    "run",      "dead",      
                                              "index",  "entries",  "allowed",   "next", "followed",
                                              "report", "reported", "kept",      "how",  "errors",
                                              "failed", "groups",   "miscounted"};
-static const char *const other_name[] = {"seq", "conf", "stream", "list", "rate", "listeners"};
+static const char *const other_name[] = {"seq",  "conf",      "stream", "list",
+                                         "rate", "listeners", "batches"};
 
 struct queue {
     char prefix[160]; /* space:{queue}: */
@@ -121,6 +123,8 @@ static const char read_all[] =
     "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
     "letter == 'S' and not kept(all[i]) then table.insert(r[7], 'r ' .. all[i]) end if "
     "letter == 'P' and not kept(all[i]) then group(all[i]) end if "
+    "letter == 'B' and not kept(all[i]) then table.insert(r[7], 'b ' .. string.sub(s, at, at + "
+    "len - 1) .. ' ' .. all[i]) end if "
     "letter == 'O' and not kept(all[i]) then table.insert(r[7], 's ' .. string.match(string.sub(s, "
     "at, at + len - 1), '^[^ ]+') .. ' ' .. all[i]) end if letter == 'U' "
     "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
@@ -191,6 +195,24 @@ static void check_errors(const struct queue *q)
             DEFECT("%serrors %s is missing", q->prefix, failed->element[i]->str);
         }
     }
+}
+
+/* The batches that are closed, and have no entry in the index. */
+static void check_batches(struct server *s, const struct queue *q)
+{
+    static const char find[] =
+        "local all, out = redis.pcall('HGETALL', KEYS[1] .. 'batches'), {} "
+        "for i = 1, #all, 2 do local first = 'b ' .. all[i] "
+        "local jobs = redis.pcall('ZRANGEBYLEX', KEYS[1] .. 'index', '[' .. first .. ' ', '(' .. "
+        "first .. '!') "
+        "if #jobs == 0 and (tonumber(all[i + 1]) or 1e12) >= 1e12 then "
+        "table.insert(out, all[i]) end end return out";
+    redisReply *over = redis_cmd(s, "EVAL %s 1 %s", find, q->prefix);
+
+    for (size_t i = 0; i < over->elements; i++) {
+        DEFECT("%sbatches %s should have ended", q->prefix, over->element[i]->str);
+    }
+    freeReplyObject(over);
 }
 
 static void check_queue(const struct queue *q)
@@ -325,6 +347,7 @@ int audit(struct server *s, const char *space, ...)
     for (size_t i = 0; i < n; i++) {
         read_queue(s, &queues[i]);
         check_queue(&queues[i]);
+        check_batches(s, &queues[i]);
     }
 
     /* KEYS, unlike SCAN, does not touch what it finds, so the audit rings no bells */

@@ -42,18 +42,18 @@ static bool goes_on_when_full(const char *name)
     return strcmp(name, "configure") == 0;
 }
 
-/* Without a series they do nothing, and a full Redis takes none. */
-static bool is_of_series(const char *name)
+/* Without series and batches they do nothing, and a full Redis takes none. */
+static bool is_of_others(const struct script_call *call)
 {
-    return strcmp(name, "pause") == 0 || strcmp(name, "refill") == 0;
+    return strcmp(call->name, "pause") == 0 || strcmp(call->name, "refill") == 0 ||
+           strncmp(call->args, "batch=1; ", strlen("batch=1; ")) == 0;
 }
 
 /* Redis looks at the flags of a function before it starts it, and of a script at each command. */
 Test(functions, of_a_full_redis_work_where_the_scripts_do)
 {
     for (const struct script_call *call = script_calls; call->name; call++) {
-        if (!run_has_function(call->name) || goes_on_when_full(call->name) ||
-            is_of_series(call->name)) {
+        if (!run_has_function(call->name) || goes_on_when_full(call->name) || is_of_others(call)) {
             continue;
         }
 
@@ -112,7 +112,7 @@ Test(functions, that_break_off_say_so_as_scripts_do)
 Test(functions, that_only_read_may_be_called_by_who_may_only_read)
 {
     static const char *const reads[] = {"get",       "list",    "list_tag", "depth",
-                                        "listeners", "reclaim", "eviction"};
+                                        "listeners", "reclaim", "eviction", "batch_get"};
 
     five();
     run_by_function(true);

@@ -38,8 +38,32 @@ static const struct {
     {"sweep", "errors=1; 0", "due run dead kept jobs attempts next errors", "zrem",
      "zadd hset hdel set", false},
     {"list", "errors=1; 0 1 10 '' ''", "due jobs attempts errors", "", "", false},
-    {"mend", "errors=1; 0 gone", "due run dead kept jobs attempts next report errors index", "hdel",
-     "", false},
+    {"mend", "errors=1; 0 gone", "due run dead kept jobs attempts next report errors index batches",
+     "hdel", "", false},
+    {"mend", "batch=1; 0 'b oz gone'",
+     "due run dead kept jobs attempts next report errors index batches", "zrem",
+     "hset hdel zadd del", false},
+    {"batch_close", "batch=1; 0 ox oy", "due jobs attempts index batches", "hset", "zadd hdel del",
+     true},
+    {"batch_get", "batch=1; 0 ox ''", "due run dead index batches", "", "", false},
+    {"cancel", "batch=1; 0 bw 0", "due jobs attempts index batches", "zrem", "hset hdel zadd del",
+     false},
+    {"schedule", "batch=1; 0 bw +5 2 " REC, "due jobs attempts index batches", "zadd",
+     "hset hdel zrem set del", true},
+    {"kill", "batch=1; 0 bn x", "due run dead jobs attempts next index batches", "zrem",
+     "hset hdel zadd del", false},
+    {"reschedule", "batch=1; 0 bn +5 0", "due run jobs attempts next index batches", "zadd",
+     "hset hdel zrem set del", true},
+    {"claim", "batch=1; 0 me 10 100", "due run dead jobs attempts seq index batches", "zrem",
+     "set zadd hset hdel del", false},
+    {"claim", "forward=list:s:{q}:list batch=1; 0 me 10 100",
+     "due run dead jobs attempts seq index batches", "lpush", "zrem set zadd hset hdel del", true},
+    {"done", "batch=1; 0 me br U+20001", "due run jobs attempts index batches", "zrem",
+     "hset hdel zadd del", false},
+    {"retry", "batch=1; 0 me bc U+20002 5 x", "due run dead jobs attempts index batches", "zrem",
+     "hset hdel zadd del", false},
+    {"sweep", "batch=1; 0", "due run dead kept jobs attempts next index batches", "zrem",
+     "zadd hset hdel set del", false},
     {"cancel", "marks; 0 put 1", "due run jobs attempts next", "hdel", "hset", false},
     {"cancel", "ended; 0 put 0", "due run jobs attempts next index report", "zrem", "hdel del",
      false},
@@ -228,9 +252,9 @@ static void unchanged(int i, const char *what, const char *before)
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
-    static const char *const key[] = {"due",    "run",    "dead",   "jobs",      "attempts", "seq",
-                                      "conf",   "stream", "list",   "listeners", "index",    "next",
-                                      "report", "kept",   "errors", "alive",     "queues"};
+    static const char *const key[] = {
+        "due",       "run",   "dead", "jobs",   "attempts", "seq",    "conf",  "stream", "list",
+        "listeners", "index", "next", "report", "kept",     "errors", "alive", "queues", "batches"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {

@@ -482,6 +482,35 @@ static void ended(void)
     ask("ZADD s:{q}:index 0 %s", "t a ko");
 }
 
+/* Jobs of batches, of each of which they are the last one: bw of ow waits, br of or runs, bc of oc
+ * too and is asked to stop, as was be of oe, whose lease is over; the record that follows the run
+ * of bn of on is of none, and its lease is over; bs of os is late, and is skipped. bx of ox waits,
+ * and ox is not closed. There is an entry of a job of oz that is gone; oy has none. Beside these bu
+ * is dead; it and bn have the tag a, and bu has a key. */
+static void of_batches(void)
+{
+    static const char *const of[] = {"bw", "br", "bc", "be", "bx"};
+
+    ask("CONFIG SET hash-max-listpack-value 512"); /* as in ended() */
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const char *due = strchr("wx", of[i][1]) ? "+50" : "+0";
+        given("schedule", text("0 %s %s 0 \\02\\00\\04B\\02o%c", of[i], due, of[i][1]));
+    }
+    given("schedule", "0 bn +0 0 \\02\\00\\07B\\02onT\\01a bu +0 0 \\02\\00\\07T\\01aU\\02eu");
+    given("kill", "0 bu bad");
+    given("schedule", "0 bs +0 0 \\02\\00\\08B\\02osL\\02s1");
+    for (const char *own = "wrcensxyz"; *own; own++) {
+        given("schedule", text("0 o%c +60000 0 " REC, *own));
+    }
+    ask("ZADD s:{q}:index 0 %s", "b oz gone");
+    given("batch_close", "0 ow or oc oe on os oz");
+    given("claim", "0 me 1000 0 br bc be bn");
+    given("cancel", "0 bc 1 be 1");
+    given("schedule", "0 bn +50 5 " TAG_A);
+    ask("ZADD s:{q}:run 5 be 5 bn");
+    ask("ZADD s:{q}:due 5 bs");
+}
+
 /* Jobs that keep their errors: fr and fm run, ff too and has not failed yet; fm is asked to stop;
  * fw is due, fd is dead, fl dies at its claim. The leases of fm and fe are over, and a record
  * follows the run of fe. There is an entry of no job, too. */
@@ -544,6 +573,15 @@ static void tagged(void)
     ask("ZADD s:{q}:index 0 %s", "t stray x");
 }
 
+static void with_keys(void)
+{
+    given("schedule", "0 uw +50 0 \\02\\00\\04U\\02ew ud +50 0 \\02\\00\\04U\\02ed ur +0 0 " LAST_U
+                      "r ue +0 0 " LAST_U "e us +0 0 \\02\\00\\04U\\02ss");
+    given("kill", "0 ud bad");
+    given("claim", "0 me 1000 0 ur ue");
+    ask("ZADD s:{q}:run %s ue", moments("T+10"));
+}
+
 void everything_for(const char *args)
 {
     const char *behind = args_of(args);
@@ -571,12 +609,7 @@ void everything_for(const char *args)
         failed();
     }
     if (strstr(args, "unique=1")) {
-        given("schedule",
-              "0 uw +50 0 \\02\\00\\04U\\02ew ud +50 0 \\02\\00\\04U\\02ed ur +0 0 " LAST_U
-              "r ue +0 0 " LAST_U "e us +0 0 \\02\\00\\04U\\02ss");
-        given("kill", "0 ud bad");
-        given("claim", "0 me 1000 0 ur ue");
-        ask("ZADD s:{q}:run %s ue", moments("T+10"));
+        with_keys();
     }
     if (strstr(args, "kept=1")) {
         ended();
@@ -586,6 +619,9 @@ void everything_for(const char *args)
     }
     if (strstr(args, "groups=1")) {
         groups();
+    }
+    if (strstr(args, "batch=1")) {
+        of_batches();
     }
     ask("SET s:{q}:conf %s", text("1 %.*s ", (int)(behind - args - 2), args));
     if (strstr(args, "met=1")) {
@@ -613,7 +649,10 @@ const struct script_call script_calls[] = {
     {"schedule", "errors=1; 0 tn +5 0 " TAG_A " fw +5 2 " REC},
     {"schedule", "series=1; 0 so +5 2 '\\02\\00\\0cS\\0al 0 0 e 90' sc +5 2 " REC},
     {"schedule", "groups=1; 0 gw +5 2 " REC " gk +5 2 " REC},
+    {"schedule", "batch=1; 0 tn +5 0 " TAG_A " bw +5 2 " REC},
     {"gather", "groups=1; 0 gn " GROUP " a gw " GROUP " b gf " GROUP " c gr " GROUP " d"},
+    {"batch_close", "batch=1; 0 ox oy none"},
+    {"batch_get", "batch=1; 0 ox ''"},
     {"pause", "series=1; 0 so 1"},
     {"refill", "series=1; 0 cd 'l 0 0 c 1' 'n r' T+90"},
     {"cancel", "series=1; 0 sc 1 so 0"},
@@ -622,6 +661,7 @@ const struct script_call script_calls[] = {
     {"cancel", "errors=1; 0 fw 0 fe 0"},
     {"cancel", "0 w 0 e 0 d 0"},
     {"cancel", "0 r 1"},
+    {"cancel", "batch=1; 0 bw 0"},
     {"cancel", "tags=1; 0 tw 0"},
     {"cancel", "marks; 0 put 1"},
     {"cancel", "ended; 0 put 0"},
@@ -631,12 +671,14 @@ const struct script_call script_calls[] = {
     {"reschedule", "unique=1; 0 w +0 0 ud +5 0"},
     {"reschedule", "ended; 0 w +0 0 put +5 0"},
     {"reschedule", "errors=1; 0 w +0 0 fe +5 0 fd +5 0"},
+    {"reschedule", "batch=1; 0 w +0 0 bn +5 0 bu +0 0"},
     {"kill", "kept=1; 0 ko x"},
     {"kill", "kept=1; 0 kw x"},
     {"kill", "errors=1; 0 fe x"},
     {"kill", "0 w x e x d x"},
     {"kill", "ended; 0 put x"},
     {"kill", "unique=1; 0 uw x"},
+    {"kill", "batch=1; 0 w x bn x"},
     {"cancel_all", "kept=1; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "groups=1; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "kept=1; 0 4 '' '' 0 100 '' 0"},
@@ -649,6 +691,8 @@ const struct script_call script_calls[] = {
     {"cancel_all", "tags=1; 0 1 '' '' 0 100 '' 0"},
     {"cancel_all", "tags=1; 0 0 a '' 0 100 '' 1"},
     {"cancel_all", "errors=1; 0 3 '' '' 0 100 '' 0"},
+    {"cancel_all", "batch=1; 0 1 '' '' T+80 100 '' 0"},
+    {"reschedule_all", "batch=1; 0 0 a '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "errors=1; 0 3 '' '' 0 100 '' 0 +5 0"},
     {"reschedule_all", "0 1 '' '' 0 100 '' 0 +0 0"},
     {"reschedule_all", "0 3 '' '' 0 100 '' 0 +5 0"},
@@ -674,6 +718,8 @@ const struct script_call script_calls[] = {
     {"claim", "errors=1; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list errors=1; 0 me 10 100"},
     {"claim", "series=1; 0 me 10 100"},
+    {"claim", "batch=1; 0 me 10 100"},
+    {"claim", "forward=list:s:{q}:list batch=1; 0 me 10 100"},
     {"claim", "forward=list:s:{q}:list series=1; 0 me 10 100"},
     {"claim", "groups=1; 0 me 10 100"},
     {"claim", "forward=stream:s:{q}:stream groups=1; 0 me 10 100"},
@@ -683,6 +729,7 @@ const struct script_call script_calls[] = {
     {"done", "tags=1; 0 me tr U+20001"},
     {"done", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"done", "errors=1; 0 me fr 21"},
+    {"done", "tags=1 batch=1; 0 me tr U+20001 br U+20003"},
     {"retry", "kept=1; 0 me kr U+20001 5 x"},
     {"retry", "0 me r U+3 5 x u U+2 5 x"},
     {"retry", "errors=1; 0 me fr 21 5 x ff 22 5 x fm 23 5 x"},
@@ -690,16 +737,19 @@ const struct script_call script_calls[] = {
     {"retry", "marks; 0 me stop 11 5 x tagged 14 5 x again 12 5 x put 15 5 x"},
     {"retry", "unique=1; 0 me ur U+20001 5 x"},
     {"retry", "met=1; 0 me r U+3 5 x"},
+    {"retry", "batch=1; 0 me r U+3 5 x bc U+20002 5 x"},
     {"fail", "kept=1; 0 me kr U+20001 x"},
     {"fail", "0 me r U+3 x"},
     {"fail", "met=1; 0 me r U+3 x"},
     {"fail", "errors=1; 0 me fr 21 x ff 22 x fm 23 x"},
     {"fail", "marks; 0 me r U+3 x stop 11 x tagged 14 x again 12 x put 15 x"},
     {"fail", "unique=1; 0 me ur U+20001 x"},
+    {"fail", "batch=1; 0 me r U+3 x bc U+20002 x"},
     {"release", "kept=1; 0 me kr U+20001"},
     {"release", "0 me r U+3"},
     {"release", "met=1; 0 me r U+3"},
     {"release", "errors=1; 0 me fm 23"},
+    {"release", "batch=1; 0 me r U+3 bc U+20002"},
     {"release", "marks; 0 me r U+3 stop 11 tagged 14 again 12 put 15"},
     {"renew", "0 me r U+3 5"},
     {"renew", "unique=1; 0 me ue U+20002 5"},
@@ -714,6 +764,7 @@ const struct script_call script_calls[] = {
     {"sweep", "dead_max=0 groups=1; 0"},
     {"sweep", "max_running=1 met=1; 0"},
     {"sweep", "errors=1; 0"},
+    {"sweep", "batch=1; 0"},
     {"reclaim", "0 me 0"},
     {"touch", "kept=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "0 me 1000 100 0 0 1 1 24"},
@@ -726,6 +777,7 @@ const struct script_call script_calls[] = {
     {"touch", "errors=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "series=1; 0 me 1000 100 0 0 1 1 24"},
     {"touch", "groups=1; 0 me 1000 100 0 0 1 1 24"},
+    {"touch", "batch=1; 0 me 1000 100 0 0 1 1 24"},
     {"trim", "forward=stream:s:{q}:stream entries=1; 0"},
     {"adopt", "forward=stream:s:{q}:stream entries=1 pending=1; 0 h me 0 10 - 0"},
     {"arm", "'0 600' 0"},
@@ -766,12 +818,14 @@ const struct script_call script_calls[] = {
     {"check", "tags=1; 0 index 0 100"},
     {"check", "errors=1; 0 errors 0 100"},
     {"check", "groups=1; 0 jobs 0 100"},
+    {"check", "batch=1; 0 batches 0 100"},
     {"mend", "kept=1; 0 kb"},
     {"mend", "0 m n r"},
     {"mend", "errors=1; 0 gone"},
     {"mend", "groups=1; 0 gw"},
     {"mend", "marks; 0 gone put"},
     {"mend", "tags=1; 0 tw 't stray x'"},
+    {"mend", "tags=1 batch=1; 0 m r 't stray x' 'b oz gone'"},
     {NULL, NULL},
 };
 
@@ -907,6 +961,7 @@ char *keys(void)
     for (size_t i = 0; i < index->elements; i++) {
         fprintf(f, i ? " '%s'" : " | index '%s'", index->element[i]->str);
     }
+    put_pairs(f, "batches", ask("HGETALL s:{q}:batches"), '=', "s:{q}:batches");
 
     char *seq = ask("GET s:{q}:seq")->str;
     if (seq) {

@@ -92,9 +92,9 @@ void everything(void);
  * dead, all with the tag a, and the index has an entry of no job; with unique=1 uw waits, us is
  * due and has its key until its start, ur runs, the last lease of ue ended, and ud is dead; with
  * kept=1 jobs that are known after their end, with errors=1 jobs that keep their errors, with
- * series=1 series, and with groups=1 groups, which script.c describes; with met=1 a claim has met
- * max_running; with pending=1 the stream also has one that a consumer of the group h has and will
- * not acknowledge. */
+ * series=1 series, with groups=1 groups and with batch=1 batches, which script.c describes; with
+ * met=1 a claim has met max_running; with pending=1 the stream also has one that a consumer of the
+ * group h has and will not acknowledge. */
 void everything_for(const char *args);
 /* "marks; " makes jobs of which something was asked while they ran; "ended; " ends their leases. */
 /* Calls in which each script does all that it can, in the situation of everything_for(); those of

@@ -586,14 +586,11 @@ Test(series, costs_a_claim_so_many_commands)
         {"zrangebyscore", 1, 2}, /* what is due; behind it, the first that is to come */
         {"zrange", 1, 2},        /* the first of all, for the answer; for the notice */
         {"zcard", 3, 4},         /* due, run, dead; index */
-        {"mget", 1, 1},
-        {"hmget", 2, 2}, /* records, attempts */
-        {"zrem", 1, 1},
-        {"zadd", 1, 3}, /* run; due, index */
+        {"mget", 1, 1},          {"hmget", 2, 2}, /* records, attempts */
+        {"zrem", 1, 1},          {"zadd", 1, 3},  /* run; due, index */
         {"hset", 1, 3}, /* the attempt; the job's record, the attempt of the series */
         {"set", 1, 2},  /* the last token; the trigger */
-        {"del", 1, 1},
-        {"publish", 0, 1},
+        {"del", 1, 1},           {"publish", 0, 1},
     };
 
     for (int of_series = 0; of_series < 2; of_series++) {

@@ -147,6 +147,24 @@ Test(attributes, that_are_tags_are_letters_of_an_id_and_at_most_eight)
     cr_expect_not(is_ok(longer, 67));
 }
 
+Test(attributes, that_are_a_batch_are_one_id)
+{
+    char bytes[259] = {'B', (char)255, 1}; /* the length 255 */
+
+    cr_expect(IS_OK("B\1n"));
+    cr_expect(IS_OK("B\1nC\3n r"));
+    cr_expect_not(IS_OK("B\0"));
+    cr_expect_not(IS_OK("B\1 "));
+    cr_expect_not(IS_OK("B\1nB\1m"));
+
+    memset(bytes + 3, 'x', 255);
+    cr_expect(is_ok(bytes, 258));
+    memset(bytes + 3, 'x', 256);
+    bytes[1] = (char)128;
+    bytes[2] = 2;
+    cr_expect_not(is_ok(bytes, 259), "256");
+}
+
 Test(attributes, that_are_a_priority_are_one_byte_and_not_0)
 {
     cr_expect(IS_OK("Q\x01\x01"));

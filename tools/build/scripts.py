@@ -56,7 +56,7 @@ KINDS = {
     "unasked": "No user waits for it, so that it is refused is a warning, and no health.",
 }
 # the ends of the names of keys, and the channels
-KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index fence t p notice ends alive queues wake".split()
+KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index batches fence t p notice ends alive queues wake".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {

@@ -3,12 +3,12 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects index lives record
+-- USES    answer attempts batches defects lives record
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors p
+-- READS   due run dead kept jobs attempts next index batches report errors p
 -- ARGV    database
 --         key             its end: jobs, due, run, dead, kept, attempts, next, report,
---                         errors or index
+--                         errors, batches or index
 --         page            0: the first
 --         count           of the page, about
 -- RETURNS now_us
@@ -29,9 +29,11 @@
 --           report        there is one of a job that has none, or is gone
 --           error         it has none, or is gone, and an entry of errors is left
 --           parts         it is a group, and says another number of parts than it has
+--           batch         it is the name of one that is closed and has no job left, and has not
+--                         ended
 --           each is found once: none, many, holder, tag, parts in jobs, record in the first of its
---           sets, attempt in attempts, next in next, report in report, error in errors, entry in
---           index
+--           sets, attempt in attempts, next in next, report in report, error in errors, batch in
+--           batches, entry in index
 --         then per series that has no moment left, and gets others from nobody: [id, 'dry',
 --         calendar], calendar being its name; found in attempts
 -- ERRORS  Redis's own
@@ -52,7 +54,7 @@ local function suspects(key, ids)
     end
   end
   local is_other = key ~= JOBS and key ~= INDEX and key ~= NEXT and key ~= REPORT
-    and key ~= FAILURES
+    and key ~= FAILURES and key ~= BATCHES
   for _, id in ipairs(is_other and ids or {}) do
     if call('HEXISTS', JOBS, id) == 0 then out[#out + 1] = id end
   end
@@ -74,7 +76,9 @@ local function dry_calendar(id, text)
 end
 
 local function scan(key, page, count)
-  if key == JOBS or key == ATTEMPTS or key == NEXT or key == REPORT or key == FAILURES then
+  local is_hash = key == JOBS or key == ATTEMPTS or key == NEXT or key == REPORT
+    or key == FAILURES or key == BATCHES
+  if is_hash then
     return call('HSCAN', key, page, 'COUNT', count)
   end
   return call('ZSCAN', key, page, 'COUNT', count)
@@ -94,6 +98,7 @@ local function main()
       if key == NEXT and not next_stays(id) then found[#found + 1] = { id, 'next' } end
       if key == REPORT and not entry_stays(key, id) then found[#found + 1] = { id, 'report' } end
       if key == FAILURES and not entry_stays(key, id) then found[#found + 1] = { id, 'error' } end
+      if key == BATCHES and batch_is_over(id) then found[#found + 1] = { id, 'batch' } end
       local calendar = key == ATTEMPTS and dry_calendar(id, value)
       if calendar then dry[#dry + 1] = { id, 'dry', calendar } end
       if key == INDEX and index_is_stray(id) then found[#found + 1] = { id, 'entry' } end

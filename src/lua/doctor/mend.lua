@@ -4,18 +4,18 @@
 -- made as the records say. A record that waits for the end of a run is that of its job, if the job
 -- does not run; and goes, if the job is gone, or runs and is not to wait again. A report goes of
 -- which no attempt speaks, and an entry of errors if the job is gone, or has none. A group says how
--- many parts it has.
+-- many parts it has. A batch that is closed and has no job left ends.
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts defects due groups index jobs lives marks next notice record sets
+-- USES    answer attempts batches defects due groups index jobs lives marks next notice record sets
 --         triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors p
--- WRITES  index t jobs attempts report errors next dead due run kept notice
+-- READS   due run dead kept jobs attempts next index batches report errors p
+-- WRITES  index t jobs attempts report errors next dead due run kept batches notice
 -- ARGV    database
 --         then per job: id
---           id            or an entry of the index, which has a space
+--           id            or the name of a batch, or an entry of the index, which has a space
 -- RETURNS now_us
 --         then per job: what was repaired, as check names it; '': nothing, or it is gone
 -- ERRORS  Redis's own; EBROKEN
@@ -57,9 +57,9 @@ local function record_left(id)
   return attempt and has_failures(attempt) and '\2\0\3e\0015' or '\1\0'
 end
 
--- Adds the entries of a job that the index lacks to a list, and an entry without a job to another.
--- Returns what was found.
-local function index_defect(id, missing, stray)
+-- Adds the entries of a job that the index lacks to a list, and an entry without a job to another:
+-- to left, if it is of a batch, which may end then. Returns what was found.
+local function index_defect(id, missing, stray, left)
   local n_missing = #missing
   for _, entry in ipairs(index_missing(id, call('HGET', JOBS, id))) do
     missing[#missing + 1] = entry
@@ -67,7 +67,8 @@ local function index_defect(id, missing, stray)
   if #missing > n_missing then return 'tag' end
 
   if not call('ZSCORE', INDEX, id) or not index_is_stray(id) then return nil end
-  stray[#stray + 1] = id
+  local is_of_batch = string.byte(id) == 98
+  table.insert(is_of_batch and left or stray, id)
   return 'entry'
 end
 
@@ -111,7 +112,7 @@ end
 local function main()
   local out, dues, dead, records, attempts, triggers = { now_us }, {}, {}, {}, {}, {}
   local leaves = { [DUE] = {}, [RUN] = {}, [DEAD] = {}, [KEPT] = {} }
-  local missing, stray, priorities = {}, {}, {}
+  local missing, stray, left, priorities, batches = {}, {}, {}, {}, {}
   check_hash(ATTEMPTS)
   check_hash(NEXT)
 
@@ -120,7 +121,7 @@ local function main()
     local what, sets = defect_of(id)
     local stays = (sets[RUN] and sets[RUN] > now_ms and RUN) or (sets[DUE] and DUE)
       or (sets[RUN] and RUN) or DEAD
-    local index_what = index_defect(id, missing, stray)
+    local index_what = index_defect(id, missing, stray, left)
     local report_what = entry_defect(REPORT, id, 'report')
     local failures_what = entry_defect(FAILURES, id, 'error')
     local parts_what = not what and parts_defect(id, attempts)
@@ -137,12 +138,17 @@ local function main()
       priorities[id] = record_priority(call('HGET', NEXT, id) or call('HGET', JOBS, id))
     end
     local next_what = next_defect(id, what, sets, stays)
-    out[at] = what or index_what or next_what or report_what or failures_what or parts_what or ''
+    local batch_what = batch_is_over(id) and 'batch' or nil
+    if batch_what then batches[#batches + 1] = id end
+    out[at] = what or index_what or next_what or report_what or failures_what or parts_what
+      or batch_what or ''
     for _, set in ipairs(what and sets or {}) do
       if set ~= stays then table.insert(leaves[set], id) end
     end
     if what and stays ~= DUE then triggers[#triggers + 1] = TRIGGER .. id end
   end
+
+  index_check(left)
 
   -- If it breaks off anywhere here, the next look finds what is left: a job in two sets, and never
   -- one in none that was in one.
@@ -156,6 +162,8 @@ local function main()
   set_add(DEAD, dead)
   set_add(DUE, due_entries(dues, priorities))
   for _, set in ipairs({ DEAD, DUE, RUN, KEPT }) do set_remove(set, leaves[set]) end
+  index_remove(left)
+  for _, name in ipairs(batches) do batch_ends(name) end
   notice_due(0, dues)
   return out
 end

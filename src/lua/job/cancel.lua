@@ -7,8 +7,8 @@
 -- ROLE    producer
 -- USES    answer attempts descent kept marks next record removal rows sets
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors
--- WRITES  due run dead kept jobs attempts report errors next t p index ends notice
+-- READS   due run dead kept jobs attempts next index batches report errors
+-- WRITES  due run dead kept jobs attempts report errors next t p index batches ends notice
 -- ARGV    database
 --         then per job: id, running
 --           running       1: one that runs, also of a series, is asked to stop; 0: it is not

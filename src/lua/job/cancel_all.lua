@@ -7,8 +7,8 @@
 -- ROLE    producer
 -- USES    answer descent marks record removal selections
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next seq index report errors
--- WRITES  due run dead kept jobs attempts report errors next t p index ends notice
+-- READS   due run dead kept jobs attempts next seq index batches report errors
+-- WRITES  due run dead kept jobs attempts report errors next t p index batches ends notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead, 4 kept; 0: any but kept, if a tag is
 --                           named

@@ -4,8 +4,8 @@
 -- ROLE    producer
 -- USES    answer attempts ends index lives marks next record rows sets triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors
--- WRITES  due run dead jobs next attempts report errors t index ends
+-- READS   due run dead kept jobs attempts next index batches report errors
+-- WRITES  due run dead attempts report errors t jobs next index batches ends notice
 -- ARGV    database
 --         then per job: id, reason
 -- RETURNS now_us
@@ -75,10 +75,10 @@ local function main()
   set_remove(DUE, leaves[DUE])
   set_remove(RUN, leaves[RUN])
   set_add(DEAD, dead)
-  next_leave()
   attempts_put(attempts)
   lives_leave()
   if #triggers > 0 then write('DEL', unpack(triggers)) end
+  next_leave()
   index_remove(entries)
   ends_tell()
   return out

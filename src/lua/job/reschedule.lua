@@ -7,8 +7,8 @@
 -- ROLE    producer
 -- USES    answer attempts due index lives marks moves next record rows sets unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors
--- WRITES  index due run dead attempts report errors jobs next t notice
+-- READS   due run dead kept jobs attempts next index batches report errors
+-- WRITES  index due run dead attempts report errors jobs next batches t notice
 -- ARGV    database
 --         then per job: id, due, running
 --           due           '+ms' from now, or ms

@@ -7,8 +7,8 @@
 -- USES    answer attempts created due groups index jobs lives marks next notice record rows sets
 --         triggers types unique
 -- KEYS    due none
--- READS   due run dead kept jobs attempts next index report errors
--- WRITES  index next due jobs run dead kept attempts report errors p t notice
+-- READS   due run dead kept jobs attempts next index batches report errors
+-- WRITES  index next due jobs run dead kept attempts report errors p batches t notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms; 'first': of a calendar the first of its

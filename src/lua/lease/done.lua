@@ -5,8 +5,8 @@
 -- ROLE    listener
 -- USES    answer attempts ends index jobs kept leases limits lives marks next reports sets types
 -- KEYS    due none
--- READS   attempts run jobs next due index kept report errors
--- WRITES  index run kept jobs attempts report errors next due t ends notice
+-- READS   attempts run jobs next due index batches kept report errors
+-- WRITES  index run kept jobs attempts report errors next batches due t ends notice
 -- ARGV    database
 --         holder
 --         then per job: id, token
@@ -19,11 +19,16 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 
--- A job whose record says more is done: appends its entries in the index. Is it kept?
-local function record_ends(id, attempt, report, entries)
-  local record = call('HGET', JOBS, id)
+-- A job whose record says more is done: appends its entries in the index, to left that of its
+-- batch, which may end with it. Is it kept?
+local function record_ends(id, attempt, report, entries, left)
+  local record, own = call('HGET', JOBS, id), {}
   next_read(record)
-  index_entries(entries, id, record)
+  index_entries(own, id, record)
+  for _, entry in ipairs(own) do
+    local is_of_batch = string.byte(entry) == 98
+    table.insert(is_of_batch and left or entries, entry)
+  end
   if report and not attempt_more(attempt, 'o') then attempt.more = report_noted(attempt.more) end
   return kept_end(id, record, ENDED_DONE, attempt)
 end
@@ -36,7 +41,7 @@ local function main()
   local ends = call('ZMSCORE', RUN, unpack(ids))
 
   local out, ended, over, done, entries = { now_us }, {}, {}, {}, {}
-  local dues, priorities, reports = {}, {}, {}
+  local dues, priorities, reports, left = {}, {}, {}, {}
   for at = 3, #ARGV, 2 do
     if next_bytes > BYTES then break end
     local i = #out
@@ -50,7 +55,7 @@ local function main()
       local reads = attempt and not due_ms and attempt_more(attempt, 'x')
       life_ends(id, attempt)
       out[i + 1], ended[#ended + 1] = due_ms or 1, id
-      if reads and record_ends(id, attempt, report, entries) then
+      if reads and record_ends(id, attempt, report, entries, left) then
         if report then reports[#reports + 1], reports[#reports + 2] = id, report end
       else
         over[#over + 1] = id
@@ -64,6 +69,7 @@ local function main()
 
   if #dues > 0 then check_zset(DUE) end
   report_check(reports)
+  index_check(left)
   index_check(next_entries)
   kept_check()
   lives_check()
@@ -77,6 +83,7 @@ local function main()
   report_put(reports)
   lives_leave()
   next_leave()
+  index_remove(left)
   wait_again(dues, priorities)
   ends_tell()
   limits_tell(tells)

@@ -4,8 +4,8 @@
 -- ROLE    listener
 -- USES    answer attempts errors leases limits marks next sets types
 -- KEYS    due none
--- READS   attempts run dead kept jobs next due index report errors
--- WRITES  run dead kept jobs attempts report errors next index due t ends notice
+-- READS   attempts run dead kept jobs next due index batches report errors
+-- WRITES  run dead kept jobs attempts report errors next index batches due t ends notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, reason

@@ -5,8 +5,8 @@
 -- ROLE    listener
 -- USES    answer attempts due leases limits marks next notice sets triggers types unique
 -- KEYS    due none
--- READS   attempts run due dead kept jobs next index report errors
--- WRITES  run due kept jobs attempts report errors next index t ends notice
+-- READS   attempts run due dead kept jobs next index batches report errors
+-- WRITES  run due kept jobs attempts report errors next index batches t ends notice
 -- ARGV    database
 --         holder
 --         then per job: id, token

@@ -7,8 +7,8 @@
 -- USES    answer attempts backoff due errors leases limits marks next notice sets triggers types
 --         unique
 -- KEYS    due none
--- READS   attempts run due dead kept jobs next index report errors
--- WRITES  run due dead kept jobs attempts report errors next index t ends notice
+-- READS   attempts run due dead kept jobs next index batches report errors
+-- WRITES  run due dead kept jobs attempts report errors next index batches t ends notice
 -- ARGV    database
 --         holder
 --         then per job: id, token, delay_ms, reason

@@ -7,8 +7,9 @@
 -- ROLE    listener
 -- USES    answer claims due gate limits owners series tokens triggers
 -- KEYS    due none
--- READS   due run dead kept jobs attempts seq conf stream list t index rate report errors p
--- WRITES  stream list due seq run dead kept jobs attempts p report errors index ends t rate notice
+-- READS   due run dead kept jobs attempts seq conf stream list t index batches rate report errors p
+-- WRITES  stream list due seq run dead kept jobs attempts p report errors index batches ends t rate
+--         notice
 -- ARGV    database
 --         holder          -: it gets no job, and only forwards
 --         lease_ms

@@ -7,6 +7,7 @@ local attributes_seen = {}
 -- The tables are made here, because most records have no attributes.
 local function attributes_parsed(text)
   local forms = { -- of the capital letters: the longest value, and what it looks like
+    B = { 255, '^[!-z|~]+$' },
     C = { 233, '^[a-z][a-z0-9_-]* [ -~]+$' },
     G = { 4096, '^[=!+-] [^ ]+ [^ ]* ' },
     K = { 13, '^[1-9]%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?b?$' },
@@ -65,7 +66,7 @@ end
 -- last_ms: the last moment at which a run of it may begin. failures: 1, some are kept; nil: none.
 local function attributes_more(attributes, last_ms, failures)
   local words = {}
-  local has_entries = attributes.T or attributes.U or attributes.O
+  local has_entries = attributes.B or attributes.O or attributes.T or attributes.U
   if has_entries or attributes.K then words[#words + 1] = 'x=1' end
   if attributes.Q then words[#words + 1] = 'q=' .. string.byte(attributes.Q) end
   if attributes.R then words[#words + 1] = 'f=' .. decimal(last_ms) end

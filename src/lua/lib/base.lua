@@ -19,6 +19,7 @@ local ATTEMPTS = BASE .. 'attempts'
 local NEXT = BASE .. 'next'
 local KEPT = BASE .. 'kept'
 local PARTS = BASE .. 'p:'
+local INDEX = BASE .. 'index'
 
 -- The state of a job in replies.
 local WAITING = 1

@@ -68,7 +68,7 @@ end
 
 -- Is it an entry that no job should have? Those of other kinds are of a newer version.
 local function index_is_stray(entry)
-  if not string.find(entry, '^[rstu] ') then return false end
+  if not string.find(entry, '^[brstu] ') then return false end
 
   local id = string.match(entry, '^. [^ ]+ (.+)$') or string.match(entry, '^r (.+)$')
   for _, own in ipairs(id and index_own(id, call('HGET', JOBS, id), true) or {}) do

@@ -1,11 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- The sorted set index: the jobs of each tag, each unique key and each series, and the series. All
--- scores are 0, so Redis keeps the entries in the order of their bytes. An entry is a hint: it
--- counts only if the record of its job says the same.
+-- The sorted set index: the jobs of each tag, each unique key, each series and each batch, and the
+-- series. All scores are 0, so Redis keeps the entries in the order of their bytes. An entry is a
+-- hint: it counts only if the record of its job says the same.
 --
--- USES    record types
-
-local INDEX = BASE .. 'index'
+-- USES    batches record types
 
 -- The entry of a unique key, by the attribute U of its job.
 local function index_key(attribute, id) return 'u ' .. string.sub(attribute, 2) .. ' ' .. id end
@@ -25,6 +23,7 @@ local function index_entries(out, id, record)
     out[#out + 1] = 's ' .. string.match(attributes.O, '^[^ ]+') .. ' ' .. id
   end
   if attributes and attributes.S then out[#out + 1] = 'r ' .. id end
+  if attributes and attributes.B then out[#out + 1] = 'b ' .. attributes.B .. ' ' .. id end
 end
 
 -- Does a record say what an entry of its job says?
@@ -37,9 +36,16 @@ local function index_has(entry, id, record)
   return false
 end
 
--- Before the first write.
+-- Before the first write. A batch that a job leaves may end.
 local function index_check(entries)
   if #entries > 0 then check_zset(INDEX) end
+  for _, entry in ipairs(entries) do
+    if string.byte(entry) == 98 then
+      check_hash(BATCHES)
+      check_zset(DUE)
+      return
+    end
+  end
 end
 
 local function index_add(entries)
@@ -49,5 +55,9 @@ local function index_add(entries)
 end
 
 local function index_remove(entries)
+  for _, entry in ipairs(entries) do
+    local batch = string.match(entry, '^b (%S+) ')
+    if batch and written('ZREM', INDEX, entry) > 0 then batch_leaves(batch) end
+  end
   if #entries > 0 then write('ZREM', INDEX, unpack(entries)) end
 end

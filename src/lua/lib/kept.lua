@@ -15,7 +15,7 @@ local ENDED_FORWARDED = 4
 local function kept_attempt(attempt, tries, due_ms, how)
   local words = {}
   for word in string.gmatch(attempt.more or '', '[^,]+') do
-    if not string.find(word, '^[cdefjqwx]=') then words[#words + 1] = word end
+    if not string.find(word, '^[bcdefjqwx]=') then words[#words + 1] = word end
   end
   words[#words + 1] = 'e=' .. how
 

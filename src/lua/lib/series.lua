@@ -206,9 +206,10 @@ local function series_puts()
   parts_leave()
 end
 
+-- Those that were made first: they may be the last ones of a batch that their series was in.
 local function series_enters()
-  index_remove(spawned.strays)
   index_add(spawned.entries)
+  index_remove(spawned.strays)
 end
 
 -- After the triggers of those that were due have gone.

@@ -4,7 +4,7 @@
 -- which is to follow, too. An entry 'u KEY ID' of the index leads to the job, and the job itself
 -- decides.
 --
--- USES    attempts index record rows sets
+-- USES    attempts record rows sets
 
 -- The key that a record names, and whether the job holds it only until its first claim; nil: none.
 local function record_key(record)

@@ -24,6 +24,12 @@ static void on_depth(struct lapse *l, int err, const struct lapse_depth *d, void
     on_answer(l, err, NULL, arg);
 }
 
+static void on_batch(struct lapse *l, int err, const struct lapse_batch *b, void *arg)
+{
+    (void)b;
+    on_answer(l, err, NULL, arg);
+}
+
 static int64_t never(const char *rule, int64_t after_ms, void *arg)
 {
     (void)rule;
@@ -242,6 +248,8 @@ static void use_verbs(struct lapse *l)
     expect_accepted(lapse_cancel(l, "orders", "o-1", 0, on_answer, &answered));
     expect_accepted(lapse_reschedule(l, "orders", "o-1", lapse_in(5), 0, on_answer, &answered));
     expect_accepted(lapse_kill(l, "orders", "o-1", "no", on_answer, &answered));
+    expect_accepted(lapse_batch_close(l, "orders", "o-1", on_answer, &answered));
+    expect_accepted(lapse_batch_get(l, "orders", "o-1", on_batch, &answered));
 }
 
 static void use_queries(struct lapse *l)

@@ -344,6 +344,16 @@ static void json_group(struct json *j, const struct lapse_job *job)
     }
 }
 
+static void json_batch(struct json *j, const struct lapse_job *job)
+{
+    if (lapse_job_batch(job)) {
+        json_text(j, "batch", lapse_job_batch(job));
+    }
+    if (lapse_job_awaits(job)) {
+        json_bool(j, "awaits", true);
+    }
+}
+
 static void json_unique(struct json *j, const struct lapse_job *job)
 {
     if (lapse_job_unique(job)) {
@@ -449,6 +459,7 @@ static void print_job_json(const struct lapse_job *job, unsigned parts)
     json_errors(&j, job);
     json_series(&j, job);
     json_group(&j, job);
+    json_batch(&j, job);
     json_end(&j);
 }
 
@@ -540,6 +551,16 @@ static void print_group(const struct lapse_job *job)
     }
 }
 
+static void print_batch_of(const struct lapse_job *job)
+{
+    if (lapse_job_batch(job)) {
+        printf("batch   %s\n", lapse_job_batch(job));
+    }
+    if (lapse_job_awaits(job)) {
+        printf("awaits  the other jobs of its batch\n");
+    }
+}
+
 void print_job_long(const struct lapse_job *job)
 {
     char created[TIME_BYTES];
@@ -592,6 +613,7 @@ void print_job_long(const struct lapse_job *job)
     if (lapse_job_unique(job)) {
         printf("unique  %s\n", lapse_job_unique(job));
     }
+    print_batch_of(job);
 
     printf("body    %s\n", body_text(job, text));
     print_report(job);
@@ -624,6 +646,7 @@ void print_fired(const struct globals *g, const struct lapse_job *job, FILE *to)
     json_headers(&j, job);
     json_series(&j, job);
     json_group(&j, job);
+    json_batch(&j, job);
     json_end(&j);
 }
 

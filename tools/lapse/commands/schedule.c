@@ -432,6 +432,10 @@ static const struct opt schedule_options[] = {
     {"unique", 0, "KEY", set_text, AT(spec.unique),
      "a second name: while a job that waits or runs has this key, the command is about that job, "
      "whatever its id"},
+    {"batch", 0, "NAME", set_text, AT(spec.batch),
+     "it is a job of this batch, whose own job, the one with the id NAME, runs when lapse batch "
+     "has "
+     "closed it and all have ended"},
     {"until-start", 0, NULL, set_until_start, AT(spec.flags),
      "the key is free once the job has begun to run, not only at its end"},
     {"replicas", 0, "N", set_count, AT(spec.replicas),
@@ -598,6 +602,20 @@ static int check_unique(const struct lapse_spec *spec)
     return 0;
 }
 
+static int check_batch(const struct lapse_spec *spec)
+{
+    if (spec->batch && !keys_id_ok(span_of(spec->batch))) {
+        return usage_error("--batch", spec->batch,
+                           "must be 1 to 255 printable ASCII characters, without space, { and }");
+    }
+    if (spec->batch && spec->id && strcmp(spec->batch, spec->id) == 0) {
+        return usage_errorf("a job whose id is %s is the own job of that batch, and waits for the "
+                            "others: it cannot be one of them",
+                            spec->id);
+    }
+    return 0;
+}
+
 static int check_attributes(const struct schedule_command *s)
 {
     size_t bytes = s->spec.priority ? attribute_bytes(1) : 0;
@@ -605,6 +623,9 @@ static int check_attributes(const struct schedule_command *s)
     bytes += s->spec.flags & LAPSE_KEEP_ERRORS ? attribute_bytes(1) : 0;
     if (s->spec.unique) {
         bytes += attribute_bytes(1 + strlen(s->spec.unique));
+    }
+    if (s->spec.batch) {
+        bytes += attribute_bytes(strlen(s->spec.batch));
     }
 
     for (unsigned i = 0; i < s->tags.n; i++) {
@@ -671,8 +692,8 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     bool has_moment = !s.moments.cron && !s.gather.given;
     if ((has_moment && check_when(&s.when)) || check_queue(s.spec.queue) ||
         (s.spec.id && check_id(s.spec.id)) || check_guard(&s) || check_unique(&s.spec) ||
-        moments_read(&s.moments, &s.spec) || gather_read(&s.gather, &s.spec, &s.when) ||
-        check_attributes(&s)) {
+        check_batch(&s.spec) || moments_read(&s.moments, &s.spec) ||
+        gather_read(&s.gather, &s.spec, &s.when) || check_attributes(&s)) {
         return USAGE;
     }
 

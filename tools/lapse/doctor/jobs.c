@@ -37,6 +37,7 @@ static const struct {
     {"report", "with a report that is of no job"},
     {"error", "in errors, without having any"},
     {"parts", "a group with another number of parts than it says"},
+    {"batch", "the name of a batch that is closed and has ended unseen"},
 };
 enum { N_DEFECTS = sizeof defects / sizeof *defects };
 
@@ -176,7 +177,7 @@ static int64_t page_number(const redisReply *page, size_t i)
 static bool is_hash(enum keys_part part)
 {
     return part == KEYS_JOBS || part == KEYS_ATTEMPTS || part == KEYS_NEXT || part == KEYS_REPORT ||
-           part == KEYS_ERRORS;
+           part == KEYS_ERRORS || part == KEYS_BATCHES;
 }
 
 /* How many members a key has; -1: this user may not ask. */
@@ -324,7 +325,7 @@ static void report_error(const struct walk *w, const char *found)
     if (kind == REDIS_ERROR_WRONG_TYPE) {
         snprintf(fix, sizeof fix,
                  "redis-cli TYPE '%s', likewise run, dead, kept, jobs, attempts, index, next, "
-                 "report and errors; RENAME the key of another type",
+                 "report, errors and batches; RENAME the key of another type",
                  w->due_key);
         f.fix = fix;
     }
@@ -367,9 +368,9 @@ static void report_queue(const struct walk *w)
 
 static void check_queue_jobs(struct doctor *d, const char *queue)
 {
-    static const enum keys_part parts[] = {KEYS_JOBS,   KEYS_DUE,      KEYS_RUN,   KEYS_DEAD,
-                                           KEYS_KEPT,   KEYS_ATTEMPTS, KEYS_INDEX, KEYS_NEXT,
-                                           KEYS_REPORT, KEYS_ERRORS};
+    static const enum keys_part parts[] = {KEYS_JOBS,   KEYS_DUE,      KEYS_RUN,    KEYS_DEAD,
+                                           KEYS_KEPT,   KEYS_ATTEMPTS, KEYS_INDEX,  KEYS_NEXT,
+                                           KEYS_REPORT, KEYS_ERRORS,   KEYS_BATCHES};
     struct walk w = {.d = d, .queue = queue, .reported_ms = monotonic_ms()};
 
     keys_of(w.due_key, d->space, queue, KEYS_DUE);
