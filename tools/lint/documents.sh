@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # documents.sh: checks the documents: the length of README.md, every relative link and its heading, that the index names
 # every page of tools/doc, that the table of faults has the rows of tests/fault and no others, that the scripts of the
-# protocol and the tests of the tables of patterns and of known bugs exist, and that the picture of the demo shows the
-# words of the demo.
+# protocol and the tests of the tables of patterns, of asynq and of known bugs exist, and what these two name of ours, and
+# that the picture of the demo shows the words of the demo.
 set -u
 README_LINES=150
 bad=0
@@ -101,6 +101,30 @@ check_tests() {
     done
 }
 
+# What these two tables name of ours, in backquotes: functions, constants, fields and settings (which have an underscore, as
+# nothing of other queues has), commands and their options.
+# shellcheck disable=SC2016 # the backquotes are of Markdown
+check_names() {
+    local document named name
+
+    for document in tools/doc/patterns.md tools/doc/asynq.md; do
+        named=$(grep -oE '`[^`]+`' "$document" | tr -d '`')
+        while read -r name; do
+            grep -qhE "\<$name\>|X\(${name#LAPSE_}," include/*.h || wrong "$document: the headers have no $name"
+        done < <(grep -oE '\<(lapse_[a-z_]+\(|LAPSE_[A-Z_]+)' <<< "$named" | tr -d '(' | sort -u)
+        while read -r name; do
+            grep -qhE "\<$name\>" include/*.h src/lua/lib/*.lua src/lua/queue/configure.lua ||
+                wrong "$document: nothing has a field $name"
+        done < <(grep -xE '[a-z]+(_[a-z]+)+' <<< "$named" | sort -u)
+        while read -r name; do
+            grep -rqF ".name = \"$name\"," tools/lapse || wrong "$document: there is no command lapse $name"
+        done < <(grep -oE '^lapse [a-z]+' <<< "$named" | sed 's/lapse //' | sort -u)
+        while read -r name; do
+            grep -rqF "\"$name\"," tools/lapse || wrong "$document: no command has --$name"
+        done < <(grep -E '^(lapse |--)' <<< "$named" | grep -oE '(^| )--[a-z-]+' | sed 's/.*--//' | sort -u)
+    done
+}
+
 # The picture shows an earlier run: its times may differ, its words may not.
 check_picture() {
     local program words
@@ -118,5 +142,6 @@ check_index
 check_faults
 check_scripts
 check_tests
+check_names
 check_picture
 exit $bad
