@@ -6,7 +6,6 @@
 
 enum { HOUR = 3600000, MANY = 250 };
 
-/* Row 2: "not yet" is no try. Where each is one, ten of them kill the job. */
 /* How many series there are. */
 static void on_series(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                       void *arg)
@@ -28,7 +27,7 @@ static int n_series(struct flow *f)
     return n;
 }
 
-/* Each 20 ms, by the clock. */
+/* Row 1: by a period, or by a calendar: each 20 ms, by the clock. */
 static int64_t ticks(const char *rule, int64_t after_ms, void *arg)
 {
     (void)rule;
@@ -66,6 +65,7 @@ Test(peers_row_1, a_job_repeats_each_period_or_by_a_calendar_until_its_limit_or_
     flow_end(f, "q");
 }
 
+/* Row 2: "not yet" is no try. Where each is one, ten of them kill the job. */
 FLOW_ALL_MODES(peers_row_2, ten_snoozes_use_up_no_try)
 {
     struct flow *f = flow_start(mode);
