@@ -350,8 +350,7 @@ int client_report(struct client *c, int err, const char *about)
 
     if (err == LAPSE_EDOWN || (err == LAPSE_ECLOSED && c->away)) {
         report_unreachable(c, about);
-    } else if ((err == LAPSE_EREFUSED || err == LAPSE_EHALF) && c->one_shot &&
-               *c->last_warning) {
+    } else if ((err == LAPSE_EREFUSED || err == LAPSE_EHALF) && c->one_shot && *c->last_warning) {
         message_print("%s: %s", printable(about), c->last_warning);
     } else if (err == LAPSE_EALONE) {
         message_print("%s: %s: %s", printable(about), lapse_strerror(err), c->last_warning);
