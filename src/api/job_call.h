@@ -18,6 +18,8 @@ struct job_call {
     bool by_key;                    /* the answer may be about another id */
     bool is_series;                 /* that is what is scheduled */
     int64_t last_moment_ms;         /* of those with which it is; 0: it goes by no calendar */
+    bool is_guess;                  /* they were worked out by our clock, */
+    struct lapse_due from;          /* for a series that begins no earlier than this */
     char *body;                     /* the texts of a job that was read with its body */
 };
 

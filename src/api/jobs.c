@@ -12,37 +12,44 @@ static struct job_call *job_call_of(struct job_request *r)
     return CONTAINER(r, struct job_call, script.job);
 }
 
-/* Of a calendar whose moments have all passed: our clock is behind Redis's, which has told us the
- * time by now. */
-static void refill_if_dry(struct job_call *c, struct span id, int64_t due_ms)
+/* A series by a calendar was made, due then. If all of its moments have passed, it gets others; if
+ * our clock, by which they were worked out, is ahead of Redis's, it begins earlier: Redis has told
+ * us the time by now. Returns when the series is due. */
+static int64_t moments_check(struct job_call *c, struct span id, int64_t due_ms)
 {
     struct lapse *l = c->request.handle;
     struct record record;
 
-    if (c->last_moment_ms && due_ms > c->last_moment_ms &&
-        record_decode(&record, c->script.schedule.args[3])) {
-        struct calendar_series s = {.queue = c->request.queue,
-                                    .key = c->request.key,
-                                    .id = id,
-                                    .attributes = record.attributes,
-                                    .after_ms =
-                                        node_time_us(node_of(&l->script, c->request.key)) / 1000,
-                                    .is_dry = true};
-        calendars_refill(&l->calendars, &s);
+    if (!c->last_moment_ms || !record_decode(&record, c->script.schedule.args[3])) {
+        return due_ms;
     }
+
+    struct calendar_series s = {.queue = c->request.queue,
+                                .key = c->request.key,
+                                .id = id,
+                                .attributes = record.attributes,
+                                .next_ms = due_ms,
+                                .after_ms =
+                                    node_time_us(node_of(&l->script, c->request.key)) / 1000,
+                                .is_dry = due_ms > c->last_moment_ms};
+    if (s.is_dry) {
+        calendars_refill(&l->calendars, &s);
+        return due_ms;
+    }
+    return c->is_guess ? calendars_correct(&l->calendars, &s, c->from) : due_ms;
 }
 
 static void on_made(struct job_call *c, int64_t due_ms)
 {
     struct lapse *l = c->request.handle;
 
+    due_ms = moments_check(c, span_of(c->job.id), due_ms);
     l->context.stats.scheduled++;
     c->job.state = c->is_series ? LAPSE_SERIES : LAPSE_WAITING;
     c->job.due_ms = due_ms;
     c->job.score_ms = due_ms;
     c->job.created = 1;
     listener_scheduled(&l->listener, c->request.queue, span_of(c->job.id), due_ms);
-    refill_if_dry(c, span_of(c->job.id), due_ms);
 }
 
 /* The job was there, or has another id. */
@@ -60,8 +67,8 @@ static int on_met(struct job_call *c, const struct job_row *row)
         c->job.created = 1;
     }
     if (row->state == LAPSE_WAITING) {
-        listener_scheduled(&l->listener, c->request.queue, row->id, row->score_ms);
-        refill_if_dry(c, row->id, row->score_ms);
+        c->job.due_ms = c->job.score_ms = moments_check(c, row->id, row->score_ms);
+        listener_scheduled(&l->listener, c->request.queue, row->id, c->job.due_ms);
     }
     return 0;
 }
@@ -252,6 +259,8 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     r->by_key = s.unique != NULL;
     r->is_series = series.is_one;
     r->last_moment_ms = series.moments.n ? series.moments.ms[series.moments.n - 1] : 0;
+    r->is_guess = !calendars_know_time(&l->calendars);
+    r->from = s.due;
     fill_in(r, &s);
 
     struct schedule_job job = {

@@ -43,6 +43,11 @@ int calendars_add(struct calendars *cs, const char *name, lapse_next_fn *next, v
 }
 
 /* ---- moments ---- */
+bool calendars_know_time(const struct calendars *cs)
+{
+    return topo_time_us(cs->script->topo) != 0;
+}
+
 /* By Redis's clock, if it was heard. */
 static int64_t calendars_now_ms(const struct calendars *cs)
 {
@@ -200,25 +205,62 @@ static bool moments_go_on(const struct calendars *cs, const struct calendar *c,
     return moments_add(out, c, rule, after_ms, says.until_ms);
 }
 
+/* What its record says; false: that cannot be read. */
+static bool calendar_series_read(const struct calendar_series *s, struct refill_spec *out,
+                                 struct span *name, char rule[CALENDAR_RULE_MAX + 1])
+{
+    struct span text;
+
+    if (!attributes_find(s->attributes, 'S', &out->series) ||
+        !attributes_find(s->attributes, 'C', &out->calendar) ||
+        !calendar_read(out->calendar, name, &text)) {
+        return false;
+    }
+
+    memcpy(rule, text.at, text.len);
+    rule[text.len] = '\0';
+    return true;
+}
+
+int64_t calendars_correct(struct calendars *cs, const struct calendar_series *s,
+                          struct lapse_due due)
+{
+    char rule[CALENDAR_RULE_MAX + 1];
+    char text[MOMENTS_TEXT_MAX];
+    struct span name;
+    struct refill_spec spec;
+    struct lapse_series says;
+    struct moments moments;
+
+    if (!calendar_series_read(s, &spec, &name, rule) || !series_read(spec.series, &says, NULL)) {
+        return s->next_ms;
+    }
+
+    const struct calendar *c = calendar_find(cs, name);
+    says.calendar = c ? c->name : "";
+    says.rule = rule;
+    if (!calendars_first(cs, &says, due, &moments) || moments.ms[0] >= s->next_ms) {
+        return s->next_ms;
+    }
+
+    spec.moments = (struct span){text, moments_put(text, &moments)};
+    refill_send(cs, s, &spec);
+    return moments.ms[0];
+}
+
 void calendars_refill(struct calendars *cs, const struct calendar_series *s)
 {
     char rule[CALENDAR_RULE_MAX + 1];
     char text[MOMENTS_TEXT_MAX];
     struct span name;
-    struct span rule_text;
     struct refill_spec spec;
     struct moments moments;
 
-    if (!attributes_find(s->attributes, 'S', &spec.series) ||
-        !attributes_find(s->attributes, 'C', &spec.calendar) ||
-        !calendar_read(spec.calendar, &name, &rule_text)) {
+    if (!calendar_series_read(s, &spec, &name, rule)) {
         return;
     }
 
     const struct calendar *c = calendar_find(cs, name);
-    memcpy(rule, rule_text.at, rule_text.len);
-    rule[rule_text.len] = '\0';
-
     if (!c || !moments_go_on(cs, c, s, spec.series, rule, &moments)) {
         say_dry(cs, s, name);
         return;

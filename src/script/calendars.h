@@ -24,6 +24,9 @@ void calendars_init(struct calendars *cs, struct script *script);
 /* EINVAL: that is no name. EEXIST, EFULL. */
 int calendars_add(struct calendars *cs, const char *name, lapse_next_fn *next, void *arg);
 
+/* Is Redis's clock known, by which moments are worked out? */
+bool calendars_know_time(const struct calendars *cs);
+
 /* The first moments of a series that is ok and has a calendar, after now and not before due. false:
  * the calendar is not known, its rule is wrong, or there is none. */
 bool calendars_first(const struct calendars *cs, const struct lapse_series *s, struct lapse_due due,
@@ -39,6 +42,11 @@ struct calendar_series {
     int64_t after_ms;       /* the others are later than this */
     bool is_dry;            /* it has none */
 };
+
+/* Of a series that was scheduled with moments by our clock, before Redis's was known: if it begins
+ * earlier by that, asks Redis for it. Returns when it begins. */
+int64_t calendars_correct(struct calendars *cs, const struct calendar_series *s,
+                          struct lapse_due due);
 
 /* Asks Redis to give it more. Nothing that fails is repeated: the next claim shows it again. */
 void calendars_refill(struct calendars *cs, const struct calendar_series *s);

@@ -403,6 +403,34 @@ Test(f59, a_series_whose_listeners_go_by_other_clocks_has_one_job_a_moment, .tim
     flow_end(x.f, "q");
 }
 
+/* Of one that is a day ahead, too, which has not heard yet what Redis's clock shows. */
+Test(f59, a_cron_line_begins_at_its_next_moment_by_the_clock_of_redis, .timeout = 60)
+{
+    static const int64_t steps_us[] = {0, DAY_US, -DAY_US};
+    struct server *s = server_start();
+
+    setenv("LAPSE_URL", s->url, 1);
+    for (size_t i = 0; i < sizeof steps_us / sizeof *steps_us; i++) {
+        char path[CLOCK_PATH];
+        struct wall_clock *c = clock_begin(path);
+        c->step_us = steps_us[i];
+        struct proc *p = proc_run(NULL, "lapse", "schedule", "q", "--id", "a", "--cron",
+                                  "* * * * *", "--on-conflict", "replace", NULL);
+        clock_not_for_others();
+        clock_end(c, path);
+        if (strstr(p->err, "built without")) {
+            proc_free(p);
+            server_stop(s);
+            cr_skip_test("lapse was built without cron");
+        }
+        cr_assert_eq(p->status, 0, "%s", p->err);
+        cr_assert_leq(redis_int(s, "ZSCORE lapse:{q}:due a"), redis_now_ms(s) + 60000, "%s",
+                      p->out);
+        proc_free(p);
+    }
+    server_stop(s);
+}
+
 /* ---- F60 ---- */
 enum { AWAY = 10 }; /* periods */
 

@@ -311,6 +311,28 @@ Test(calendar, gets_moments_in_the_place_of_those_that_it_has)
     end();
 }
 
+/* Who scheduled it went by a clock that is ahead. */
+Test(calendar, that_has_had_no_moment_yet_begins_earlier_if_it_is_given_an_earlier_one)
+{
+    const char *series = says("l 0 0", each_10(500, 2, false));
+
+    schedule(series);
+    score_is("'T+500'");
+    heard();
+    refill(series, each_10(5, 2, false), "[U T+5]");
+    HEARD("0 'T+5 a'");
+    score_is("'T+5'");
+    cr_assert_eq(ask("PEXPIRETIME s:{q}:t:a")->integer, T + 4);
+    refill(says("l 0 0", each_10(5, 2, false)), each_10(15, 2, false), "[U T+5]");
+    refill(says("l 0 0", each_10(15, 2, false)), each_10(5, 9, false), "[U T+5]");
+    given("pause", "0 a 1");
+    refill(says("l 0 0", each_10(5, 9, false)), each_10(4, 9, false), "[U T+4]");
+    given("pause", "0 a 0");
+    SAME("first", made_at(4), "1");
+    refill(says("l 0 0", each_10(4, 9, false)), each_10(6, 9, false), "[U+4000 T+14]");
+    end();
+}
+
 Test(calendar, that_says_something_else_by_now_stays_as_it_is)
 {
     const char *series = says("l 0 0", each_10(5, 2, false));

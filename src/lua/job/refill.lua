@@ -1,5 +1,6 @@
 -- Gives series the next moments of their calendars, where they have still those that their caller
--- has seen. One that had none left, and looked for some each minute, goes on with the first.
+-- has seen. One that had none left, and looked for some each minute, goes on with the first; so
+-- does one that has had none yet, if that is earlier than it was to begin.
 --
 -- KIND    batch, needs memory
 -- ROLE    producer
@@ -58,12 +59,17 @@ local function main()
       series = string.match(series, '^(.* )') .. moments
       records[#records + 1], records[#records + 2] = id, record_with_series(record, len, series)
       local attempt = attempt_read(call('HGET', ATTEMPTS, id))
+      local has_begun = attempt and attempt_more(attempt, 'n') ~= '0'
+      local begins_ms = not has_begun and first_after(moments, now_ms - LOOK_MS)
       if attempt and attempt_more(attempt, 'a') then
         local first_ms = first_after(moments, attempt.due_ms)
         -- without one it has ended, as a claim will find, which looks for some
         if first_ms then attempt.more = string.gsub(attempt.more, ',a=0', '') end
         reply = first_ms or now_ms
         attempts[#attempts + 1], attempts[#attempts + 2] = id, attempt_text(attempt)
+        dues[#dues + 1], dues[#dues + 2], priorities[id] = reply, id, record_priority(record)
+      elseif begins_ms and begins_ms < reply then
+        reply = begins_ms
         dues[#dues + 1], dues[#dues + 2], priorities[id] = reply, id, record_priority(record)
       end
     end
