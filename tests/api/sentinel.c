@@ -488,8 +488,7 @@ static const char *const shapes[] = {
     "*2\r\n$9\r\n127.0.0.1\r\n$1\r\nx\r\n",
     "*2\r\n$0\r\n\r\n$1\r\n1\r\n",
     "*2\r\n$3\r\na\nb\r\n$1\r\n1\r\n",
-    "*2\r\n$3\r\na\x1b"
-    "b\r\n$1\r\n1\r\n",
+    "*2\r\n$3\r\na\033b\r\n$1\r\n1\r\n",
     "*2\r\n$3\r\na@b\r\n$1\r\n1\r\n",
     "*2\r\n*0\r\n*0\r\n",
     "*2\r\n:1\r\n:1\r\n",
