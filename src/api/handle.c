@@ -20,6 +20,7 @@ static void on_up(void *arg)
     struct lapse *l = arg;
 
     registry_up(&l->registry);
+    tallies_up(&l->tallies);
     listener_up(&l->listener);
     ends_up(&l->ends);
 }
@@ -57,11 +58,13 @@ static void handle_end(struct lapse *l)
     ev_prepare_stop(l->context.loop, &l->turn);
     timer_stop(&l->grace);
     listener_stop(&l->listener);
+    tallies_stop(&l->tallies);
     ends_close(&l->ends);
     fence_close(&l->fence);
     node_close(&l->node);
     script_close(&l->script);
     registry_close(&l->registry);
+    tallies_close(&l->tallies);
     listener_close(&l->listener);
 }
 
@@ -90,6 +93,25 @@ static bool handle_is_idle(const struct lapse *l)
 {
     bool answered = l->n_pending == 0 && script_is_idle(&l->script) && task_queue_empty(&l->tasks);
     return listener_is_idle(&l->listener) && (answered || l->giving_back);
+}
+
+/* Then what was counted is sent, and waited for, if Redis is there. */
+static void handle_leave(struct lapse *l)
+{
+    int64_t reply_ms = l->context.options.reply_ms;
+
+    if (!l->counts_sent) {
+        l->counts_sent = true;
+        tallies_flush(&l->tallies);
+        script_flush(&l->script);
+        if (!l->giving_back && !tallies_are_idle(&l->tallies)) {
+            timer_set(&l->grace, reply_ms < GIVE_BACK_MS ? reply_ms : GIVE_BACK_MS);
+        }
+    }
+
+    if (tallies_are_idle(&l->tallies)) {
+        handle_end_and_tell(l);
+    }
 }
 
 /* ---- the turn ---- */
@@ -133,7 +155,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
     }
 
     if (l->closing && handle_is_idle(l)) {
-        handle_end_and_tell(l);
+        handle_leave(l);
     }
 }
 
@@ -159,6 +181,8 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     fence_init(&l->fence, &l->script, &l->node);
     ends_init(&l->ends, &l->node);
     registry_init(&l->registry, &l->script);
+    tallies_init(&l->tallies, &l->script);
+    l->context.tallies = &l->tallies;
     calendars_init(&l->calendars, &l->script);
     listener_init(&l->listener, &l->script, &l->node, &l->registry, &l->calendars, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);

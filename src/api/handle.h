@@ -8,6 +8,7 @@
 #include "script/calendars.h"
 #include "script/fence.h"
 #include "script/registry.h"
+#include "script/tally.h"
 
 struct lapse {
     struct context context;
@@ -19,6 +20,7 @@ struct lapse {
     struct fence fence;
     struct ends ends;
     struct registry registry;
+    struct tallies tallies;
     struct calendars calendars;
     struct listener listener;
 
@@ -28,6 +30,7 @@ struct lapse {
 
     bool closing;     /* takes nothing new */
     bool giving_back; /* the grace is over: jobs that handlers still have go back to Redis */
+    bool counts_sent; /* those that are left for the history */
     bool ended;       /* every request has ended */
     int64_t end_us;   /* monotonic: when closing ends, settled or not */
     ev_prepare turn;  /* runs in each turn of the loop, before the loop sleeps */

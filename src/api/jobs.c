@@ -45,6 +45,7 @@ static void on_made(struct job_call *c, int64_t due_ms)
 
     due_ms = moments_check(c, span_of(c->job.id), due_ms);
     l->context.stats.scheduled++;
+    tally_count(&l->tallies, c->request.queue, PAST_SCHEDULED, 1);
     c->job.state = c->is_series ? LAPSE_SERIES : LAPSE_WAITING;
     c->job.due_ms = due_ms;
     c->job.score_ms = due_ms;
@@ -64,6 +65,7 @@ static int on_met(struct job_call *c, const struct job_row *row)
 
     if (row->place == SCHEDULE_MADE) {
         l->context.stats.scheduled++;
+        tally_count(&l->tallies, c->request.queue, PAST_SCHEDULED, 1);
         c->job.created = 1;
     }
     if (row->state == LAPSE_WAITING) {
@@ -109,6 +111,17 @@ static void on_job(struct job_request *r, int err, const struct job_row *row)
     struct job_call *c = job_call_of(r);
 
     job_call_end(c, err ? err : job_call_read(c, row));
+}
+
+/* One that runs is only asked, and one that is kept was cancelled before. */
+static void on_cancelled(struct job_request *r, int err, const struct job_row *row)
+{
+    struct job_call *c = job_call_of(r);
+
+    if (!err && row->state != LAPSE_RUNNING && row->state != LAPSE_KEPT) {
+        tally_count(&c->request.handle->tallies, c->request.queue, PAST_CANCELLED, 1);
+    }
+    on_job(r, err, row);
 }
 
 static void on_rescheduled(struct job_request *r, int err, const struct job_row *row)
@@ -291,7 +304,7 @@ int lapse_cancel(struct lapse *l, const char *queue, const char *id, unsigned fl
     int err = known ? job_call_about(&r, l, &spec, fn) : LAPSE_EINVAL;
 
     if (!err) {
-        r->script.job.end = on_job;
+        r->script.job.end = on_cancelled;
         script_cancel(&l->script, &r->script.job, r->request.key, r->request.id,
                       flags & LAPSE_RUNNING_TOO);
     }

@@ -293,6 +293,7 @@ static void on_removed(struct remove_request *r, int err, const struct remove_re
     } else if (reply->more) {
         remove_ask(&c->alive);
     } else {
+        tally_forget(&c->alive.request.handle->tallies, c->alive.request.queue);
         remove_name(c);
     }
 }

@@ -66,6 +66,9 @@ static bool selection_call_go_on(struct selection_call *c, const struct selectio
     struct lapse *l = c->request.handle;
 
     c->n += answer->n;
+    if (!c->reschedules && c->next.state != LAPSE_KEPT) {
+        tally_count(&l->tallies, c->request.queue, PAST_CANCELLED, answer->n);
+    }
     c->n_running += answer->n_running;
     if (answer->due_ms) {
         listener_scheduled(&l->listener, c->request.queue, span_of(""), answer->due_ms);

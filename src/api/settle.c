@@ -53,6 +53,7 @@ static void settle_call_failed(struct settle_call *c, const struct script_reques
         err = LAPSE_ELOST;
     } else if (over) {
         l->context.stats.gone++;
+        tally_count(&l->tallies, c->request.queue, PAST_GONE, 1);
     }
 
     request_end(&c->request, err);
@@ -69,7 +70,7 @@ static void on_settled(struct settle_request *r, int err, const struct settled_j
         return;
     }
 
-    script_count_settled(r, settled, &l->context.stats);
+    script_count_settled(r, settled, &l->context, c->request.queue);
     if (settled->as == SETTLED_WAITS) {
         listener_scheduled(&l->listener, c->request.queue, c->request.id, settled->due_ms);
     } else if (settled->as == SETTLED_DEAD) {

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/timer.h"
 
+struct tallies;
+
 /* What all modules of one handle share. */
 struct context {
     struct ev_loop *loop;
@@ -15,6 +17,7 @@ struct context {
     struct health health;
     struct lapse_stats stats;
     struct lapse_histogram late[VIAS]; /* of the jobs that were claimed */
+    struct tallies *tallies;           /* by queue; NULL: nobody asks for that */
     struct lapse *handle;              /* for the user's callbacks */
     lapse_event_fn *on_event;          /* NULL: nobody wants to hear */
     void *on_event_arg;

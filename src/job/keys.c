@@ -97,6 +97,7 @@ const char *keys_part_name(enum keys_part part)
         [KEYS_INDEX] = "index",       [KEYS_NEXT] = "next",
         [KEYS_REPORT] = "report",     [KEYS_KEPT] = "kept",
         [KEYS_ERRORS] = "errors",     [KEYS_BATCHES] = "batches",
+        [KEYS_PAST] = "past",
     };
     return names[part];
 }

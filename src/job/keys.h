@@ -49,6 +49,7 @@ enum keys_part {
     KEYS_KEPT,
     KEYS_ERRORS,
     KEYS_BATCHES,
+    KEYS_PAST,
     KEYS_PARTS
 };
 const char *keys_part_name(enum keys_part part);

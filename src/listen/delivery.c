@@ -4,6 +4,7 @@
  * back; where nobody wants any, there is none, as the claim has asked for none. */
 #include "listen/delivery.h"
 #include "listen/told.h"
+#include "script/tally.h"
 
 static int64_t lateness_us(const struct job_row *row)
 {
@@ -18,6 +19,7 @@ static void delivery_count(struct delivery *d, enum lapse_via via, int64_t late_
 
     stats->claimed++;
     histogram_add_us(&d->context->late[via], late_us);
+    tally_late(d->context->tallies, d->queue, via, late_us);
     switch (via) {
     case LAPSE_VIA_EVENT: stats->via_event++; break;
     case LAPSE_VIA_NOTICE: stats->via_notice++; break;
@@ -81,8 +83,10 @@ static void delivery_note_verdict(struct delivery *d, const struct job_row *row)
     if (row->state == JOB_SKIPPED) {
         what = LAPSE_EVENT_SKIPPED;
         stats->skipped++;
+        tally_count(d->context->tallies, d->queue, PAST_SKIPPED, 1);
     } else {
         stats->failed++;
+        tally_count(d->context->tallies, d->queue, PAST_DEAD, 1);
     }
 
     if (told_of_row(d->leases->tasks, d->context, what, d->queue, row, &end)) {
@@ -134,6 +138,7 @@ int delivery_take(struct delivery *d, const struct claim *c, const struct claim_
     if (got->n_jobs == 0 && got->n_forwarded == 0 && c->kind != CLAIM_TOUCH) {
         context->stats.empty_claims++;
     }
+    tally_count(context->tallies, d->queue, PAST_DEAD, (uint64_t)got->n_unreadable);
     if (got->n_unreadable || got->n_lost) {
         log_line(&context->log, LOG_DATA, LOG_ERR,
                  "queue %s: %lld jobs in a format this version cannot read are dead now, %lld "
@@ -147,6 +152,7 @@ int delivery_take(struct delivery *d, const struct claim *c, const struct claim_
 void delivery_note_forwarded(struct delivery *d, int64_t n)
 {
     d->context->stats.forwarded += (uint64_t)n;
+    tally_count(d->context->tallies, d->queue, PAST_FORWARDED, (uint64_t)n);
     if (d->handler && !d->said_forwarded) {
         d->said_forwarded = true;
         log_line(&d->context->log, LOG_FORWARD, LOG_WARNING,

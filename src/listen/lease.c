@@ -16,6 +16,7 @@
 #include "listen/told.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "script/tally.h"
 
 enum {
     TICKS_PER_LEASE = 12,
@@ -107,6 +108,14 @@ static void lease_tell_dead(struct lease *l)
     told_of_job(l->leases->tasks, l->leases->context, LAPSE_EVENT_DIED, &l->job);
 }
 
+/* A run that was given back did not happen. */
+static void lease_count_run(const struct lease *l)
+{
+    if (l->settle != SETTLE_RELEASE) {
+        tally_run(l->leases->context->tallies, l->job.queue, l->ran_us);
+    }
+}
+
 static void on_settled(struct settle_request *r, int err, const struct settled_job *job)
 {
     struct lease *l = CONTAINER(r, struct lease, settling);
@@ -114,7 +123,8 @@ static void on_settled(struct settle_request *r, int err, const struct settled_j
     bool released = l->settle == SETTLE_RELEASE;
 
     if (!err) {
-        script_count_settled(r, job, &ls->context->stats);
+        script_count_settled(r, job, ls->context, l->job.queue);
+        lease_count_run(l);
         if (job->as == SETTLED_WAITS) {
             ls->events->retried(ls->arg, l->owner, span_of(l->job.id), job->due_ms);
         } else if (job->as == SETTLED_DEAD) {
@@ -130,6 +140,7 @@ static void on_settled(struct settle_request *r, int err, const struct settled_j
         err = LAPSE_EGONE;
         if (!released) {
             ls->context->stats.gone++;
+            tally_count(ls->context->tallies, l->job.queue, PAST_GONE, 1);
         }
     }
 
@@ -220,6 +231,7 @@ static void lease_tell_over(struct lease *l, lapse_cb *fn, void *arg)
 {
     l->state = LEASE_SETTLED;
     l->leases->context->stats.gone++;
+    tally_count(l->leases->context->tallies, l->job.queue, PAST_GONE, 1);
     l->settled_fn = fn;
     l->settled_arg = arg;
     lease_end(l, LAPSE_EGONE);
@@ -262,6 +274,7 @@ void lease_settle(struct lease *l, enum settle how, int64_t delay_ms, const char
     memcpy(l->reason, reason ? reason : "", len);
     l->reason[len] = '\0';
     l->delay_ms = delay_ms;
+    l->ran_us = clock_us() - l->began_us;
     l->settled_fn = fn;
     l->settled_arg = arg;
     lease_ask_settle(l, how);
@@ -555,6 +568,7 @@ static void lease_begin(struct lease *l, int64_t now_us)
 
     l->in_handler = true;
     l->state = LEASE_RUNNING;
+    l->began_us = now_us;
     if (l->job.run_ms && l->job.run_ms < run_ms) {
         lease_limit(l, now_us, l->job.run_ms);
     } else {

@@ -25,8 +25,9 @@ struct lease {
     int64_t end_us;
     int64_t renew_at_us;
     int64_t run_end_us; /* 0 until the handler begins */
-    bool renews_again;  /* the end of its run was moved while it was being renewed */
-    int64_t length_ms;  /* as it was asked for last */
+    int64_t began_us, ran_us;
+    bool renews_again; /* the end of its run was moved while it was being renewed */
+    int64_t length_ms; /* as it was asked for last */
     struct renew_request renewing;
 
     struct lapse *handle; /* for the user's functions */

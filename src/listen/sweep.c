@@ -11,6 +11,7 @@
  * A script that found more than it may do in one call says so, and is asked again. */
 #include "listen/sweep.h"
 #include "listen/told.h"
+#include "script/tally.h"
 
 enum {
     JITTER = 5, /* the part of the time by which a sweep may be early */
@@ -155,6 +156,9 @@ static void on_recovered(struct sweep_request *r, int err, const struct sweep_re
         stats->recovered += (uint64_t)reply->n_taken;
         stats->failed += (uint64_t)reply->n_dead;
         stats->dead_freed += (uint64_t)reply->n_freed;
+        tally_count(s->sweeps->context->tallies, s->queue, PAST_RECOVERED,
+                    (uint64_t)reply->n_taken);
+        tally_count(s->sweeps->context->tallies, s->queue, PAST_DEAD, (uint64_t)reply->n_dead);
         sweep_tell(s, reply);
     }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "script/lease_verbs.h"
 #include "script/row.h"
+#include "script/tally.h"
 #include "base/error.h"
 
 /* ---- report, done, retry, snooze, fail, release ---- */
@@ -27,20 +28,28 @@ static bool settle_is_snooze(const struct settle_request *r)
 }
 
 void script_count_settled(const struct settle_request *r, const struct settled_job *job,
-                          struct lapse_stats *stats)
+                          struct context *context, const char *queue)
 {
+    struct lapse_stats *stats = &context->stats;
+    struct tallies *tallies = context->tallies;
     bool waits = job->as == SETTLED_WAITS;
     bool is_snooze = settle_is_snooze(r);
 
     switch (r->request.script) {
-    case SCRIPT_DONE: stats->done++; break;
+    case SCRIPT_DONE:
+        stats->done++;
+        tally_count(tallies, queue, PAST_DONE, 1);
+        break;
     case SCRIPT_RETRY:
     case SCRIPT_FAIL:
         stats->snoozed += waits && is_snooze;
         stats->retried += waits && !is_snooze;
         stats->failed += job->as == SETTLED_DEAD;
+        tally_count(tallies, queue, PAST_RETRIED, waits && !is_snooze);
+        tally_count(tallies, queue, PAST_DEAD, job->as == SETTLED_DEAD);
+        tally_count(tallies, queue, PAST_CANCELLED, job->as == SETTLED_CANCELLED);
         break;
-    default: break;
+    default: tally_count(tallies, queue, PAST_CANCELLED, job->as == SETTLED_CANCELLED); break;
     }
 }
 

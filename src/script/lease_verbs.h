@@ -35,7 +35,7 @@ struct settle_request {
 
 /* Counts what a settle has done. */
 void script_count_settled(const struct settle_request *r, const struct settled_job *job,
-                          struct lapse_stats *stats);
+                          struct context *context, const char *queue);
 
 /* It settles nothing, and needs no memory here either. */
 void script_report(struct script *s, struct settle_request *r, const struct leased_job *job,

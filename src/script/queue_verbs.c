@@ -340,6 +340,65 @@ void script_eviction(struct script *s, struct eviction_request *r, struct span k
     script_submit(s, &r->request);
 }
 
+/* ---- history ---- */
+static void on_count(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct count_request *r = CONTAINER(request, struct count_request, request);
+    struct count_reply reply;
+
+    if (!err && !count_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_count(struct script *s, struct count_request *r, struct span key,
+                  const struct counted *c)
+{
+    r->args[0] = c->sender;
+    r->args[1] = arg_number(r->number, c->number);
+    r->args[2] = c->counts;
+
+    r->request.script = SCRIPT_COUNT;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 3;
+    r->request.end = on_count;
+    script_submit(s, &r->request);
+}
+
+static void on_history(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct history_request *r = CONTAINER(request, struct history_request, request);
+    struct history_reply reply;
+
+    if (!err && !history_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_history(struct script *s, struct history_request *r, struct span key, int64_t from_ms,
+                    int64_t to_ms)
+{
+    r->args[0] = arg_number(r->from, from_ms);
+    r->args[1] = arg_number(r->to, to_ms);
+
+    r->request.script = SCRIPT_HISTORY;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 2;
+    r->request.end = on_history;
+    script_submit(s, &r->request);
+}
+
+bool script_past_row(const struct history_reply *reply, size_t i, struct past_row *out)
+{
+    return reply_int(history_reply_from_ms(reply, i), &out->from_ms) &&
+           reply_int(history_reply_length_ms(reply, i), &out->length_ms) &&
+           reply_text(history_reply_counts(reply, i), &out->counts);
+}
+
 /* ---- the registry ---- */
 static void on_enter(struct script_request *request, int err, const struct redisReply *answer)
 {

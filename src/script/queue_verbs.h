@@ -139,6 +139,45 @@ struct eviction_request {
 
 void script_eviction(struct script *s, struct eviction_request *r, struct span key);
 
+/* ---- history ---- */
+struct counted {
+    struct span sender; /* empty: it never asks again */
+    int64_t number;
+    struct span counts;
+};
+
+struct count_request {
+    struct script_request request;
+    struct span args[3];
+    char number[ARG_NUMBER_MAX];
+    void (*end)(struct count_request *r, int err, const struct count_reply *reply);
+};
+
+/* The texts of c are not copied. */
+void script_count(struct script *s, struct count_request *r, struct span key,
+                  const struct counted *c);
+
+struct history_request {
+    struct script_request request;
+    struct span args[2];
+    char from[ARG_NUMBER_MAX];
+    char to[ARG_NUMBER_MAX];
+    void (*end)(struct history_request *r, int err, const struct history_reply *reply);
+};
+
+void script_history(struct script *s, struct history_request *r, struct span key, int64_t from_ms,
+                    int64_t to_ms);
+
+/* A row of the history. */
+struct past_row {
+    int64_t from_ms;
+    int64_t length_ms;
+    struct span counts;
+};
+
+/* false: the i-th row cannot be read. */
+bool script_past_row(const struct history_reply *reply, size_t i, struct past_row *out);
+
 /* ---- the registry: key is that of keys_queues() ---- */
 struct enter_request {
     struct script_request request;

@@ -19,7 +19,7 @@
 #include "script/refusal.h"
 #include <stdio.h>
 
-_Static_assert(SCRIPT_COUNT <= 64, "a node has a bit for each script");
+_Static_assert(SCRIPTS_N <= 64, "a node has a bit for each script");
 
 enum {
     CALL_ARGS = 7, /* besides those of requests: EVALSHA, the hash, 2, the keys, ARGV[1], ARGV[2] */

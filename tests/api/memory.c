@@ -33,6 +33,19 @@ static int call_queues(struct lapse *l, struct flow_answer *a)
     return lapse_queues(l, NULL, flow_queues_answered, a);
 }
 
+static void on_history(struct lapse *l, int err, const struct lapse_past *const *rows, size_t n,
+                       void *arg)
+{
+    (void)rows;
+    (void)n;
+    flow_answered(l, err, NULL, arg);
+}
+
+static int call_history(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_history(l, "q", 60000, 120000, 60000, on_history, a);
+}
+
 static int call_list(struct lapse *l, struct flow_answer *a)
 {
     return lapse_list(l, "q", LAPSE_WAITING, NULL, 10, flow_list_answered, a);
@@ -108,6 +121,7 @@ static const struct {
     {"get", call_get},
     {"depth", call_depth},
     {"queues", call_queues},
+    {"history", call_history},
     {"list", call_list},
     {"reschedule", call_reschedule},
     {"batch_close", call_batch_close},

@@ -280,6 +280,7 @@ Test(order, no_request_is_given_up_while_those_before_it_are_answered)
         cr_assert_eq(flow_wait(f, &a[i]), 0, "request %d: %s", i, lapse_strerror(a[i].err));
     }
 
+    flow_close(f, f->l, 0);
     proxy_stop(p);
     flow_end(f, "q");
 }

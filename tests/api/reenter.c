@@ -194,6 +194,19 @@ static void depth(struct scene *x)
     accepted(x, lapse_depth(x->l, "q", depth_answered, x));
 }
 
+static void history_answered(struct lapse *l, int err, const struct lapse_past *const *rows,
+                             size_t n, void *arg)
+{
+    (void)rows;
+    (void)n;
+    answered(l, err, NULL, arg);
+}
+
+static void history(struct scene *x)
+{
+    accepted(x, lapse_history(x->l, "q", 0, 0, 0, history_answered, x));
+}
+
 static void configure(struct scene *x)
 {
     accepted(x, lapse_configure(x->l, "q", "paused=", text_answered, x));
@@ -449,6 +462,7 @@ static const struct call calls[] = {
     ROW(wait),
     ROW(list),
     ROW(depth),
+    ROW(history),
     ROW(configure),
     ROW(pause_queue),
     ROW(forward),

@@ -19,7 +19,7 @@ static long live;                /* allocations */
 static unsigned accepted, ended; /* callbacks to come, and those that came */
 static struct lapse_job *held[HELD];
 static unsigned n_held;
-enum { PLAIN = SCRIPT_COUNT }; /* a command that runs no script */
+enum { PLAIN = SCRIPTS_N }; /* a command that runs no script */
 enum { CONNS = CONN_ENDS + 1 };
 static struct conn *conns[CONNS]; /* by their roles */
 static struct sent {
@@ -142,13 +142,13 @@ bool conn_send(struct conn *c, struct call *call, int argc, const char **argv, c
 
     bool plain = strncmp(argv[0], "EVAL", 4) != 0;
     unsigned script = plain ? PLAIN : 0;
-    while (script < SCRIPT_COUNT && !names_script(&script_facts[script], argv[1], len[1])) {
+    while (script < SCRIPTS_N && !names_script(&script_facts[script], argv[1], len[1])) {
         script++;
     }
 
     (void)sum;
     struct sent *s = &sent[c->role];
-    MUST((plain || script < SCRIPT_COUNT) && s->n < sizeof s->scripts);
+    MUST((plain || script < SCRIPTS_N) && s->n < sizeof s->scripts);
     s->scripts[s->n++] = (unsigned char)script;
     call->ended = false;
     call->sent_us = clock_us();
@@ -524,6 +524,17 @@ static void on_queues(struct lapse *l, int err, const struct lapse_queue *const 
     }
 }
 
+static void on_history(struct lapse *l, int err, const struct lapse_past *const *rows, size_t n,
+                       void *arg)
+{
+    (void)l;
+    (void)arg;
+    ended++;
+    for (size_t i = 0; i < n; i++) {
+        MUST(!err && rows[i]->to_ms > rows[i]->from_ms);
+    }
+}
+
 static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                     void *arg)
 {
@@ -604,6 +615,9 @@ static int ask(struct lapse *l, unsigned how)
     case 5:
         if (how & 128) {
             return lapse_queues(l, NULL, on_queues, NULL);
+        }
+        if (how & 64) {
+            return lapse_history(l, "q", 0, 7200000, 60000, on_history, NULL);
         }
         return lapse_depth(l, "q", on_depth, NULL);
     case 6: return lapse_list(l, "q", LAPSE_RUNNING, NULL, 1 + how / 8, on_list, NULL);

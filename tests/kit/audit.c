@@ -43,8 +43,8 @@ static const char *const set_name[N_SETS] = {"due",    "run",      "dead",      
                                              "index",  "entries",  "allowed",   "next", "followed",
                                              "report", "reported", "kept",      "how",  "errors",
                                              "failed", "groups",   "miscounted"};
-static const char *const other_name[] = {"seq",  "conf",      "stream", "list",
-                                         "rate", "listeners", "batches"};
+static const char *const other_name[] = {"seq",  "conf",      "stream",  "list",
+                                         "rate", "listeners", "batches", "past"};
 
 struct queue {
     char prefix[160]; /* space:{queue}: */

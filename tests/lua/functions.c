@@ -111,8 +111,8 @@ Test(functions, that_break_off_say_so_as_scripts_do)
 
 Test(functions, that_only_read_may_be_called_by_who_may_only_read)
 {
-    static const char *const reads[] = {"get",       "list",    "list_tag", "depth",
-                                        "listeners", "reclaim", "eviction", "batch_get"};
+    static const char *const reads[] = {"get",     "list",     "list_tag",  "depth",  "listeners",
+                                        "reclaim", "eviction", "batch_get", "history"};
 
     five();
     run_by_function(true);

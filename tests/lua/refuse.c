@@ -217,6 +217,8 @@ static const struct {
     {"join", "0 me 1 x", "listeners", "zrem", "zadd", false},
     {"join", "0 me 0", "listeners", "zrem", "", false},
     {"fence", "0", "", "del", "set", false},
+    {"count", "0 a 1 s1", "conf past", "hset", "", true},
+    {"history", "0 0 9007199254740992", "past", "", "", false},
     {"depth", "0", "due run dead kept conf", "", "", false},
     {"list", "0 1 10 '' ''", "due jobs attempts", "", "", false},
     {"list", "0 2 10 '' ''", "run jobs attempts", "", "", false},
@@ -252,9 +254,10 @@ static void unchanged(int i, const char *what, const char *before)
 
 Test(refuse, a_key_of_the_wrong_type_is_refused_before_the_first_write)
 {
-    static const char *const key[] = {
-        "due",       "run",   "dead", "jobs",   "attempts", "seq",    "conf",  "stream", "list",
-        "listeners", "index", "next", "report", "kept",     "errors", "alive", "queues", "batches"};
+    static const char *const key[] = {"due",   "run",    "dead",    "jobs", "attempts",
+                                      "seq",   "conf",   "stream",  "list", "listeners",
+                                      "index", "next",   "report",  "kept", "errors",
+                                      "alive", "queues", "batches", "past"};
 
     for (int i = 0; i < CALLS; i++) {
         for (size_t k = 0; k < sizeof key / sizeof *key; k++) {

@@ -783,6 +783,7 @@ const struct script_call script_calls[] = {
     {"arm", "'0 600' 0"},
     {"configure", "0 'forward=stream forward_groups=g'"},
     {"configure", "rate=5/1s; 0 rate="},
+    {"configure", "0 history_days=0"},
     {"heartbeat", "0 me 100"},
     {"heartbeat", "0 l 0"},
     {"enter", "0 x y"},
@@ -797,6 +798,8 @@ const struct script_call script_calls[] = {
     {"join", "0 l 0"},
     {"eviction", "0"},
     {"fence", "0"},
+    {"count", "0 a 1 s1"},
+    {"history", "0 0 9007199254740992"},
     {"depth", "0"},
     {"list", "kept=1; 0 4 10 '' ''"},
     {"list", "0 1 10 '' ''"},
@@ -941,6 +944,7 @@ static const struct {
              {"next", "HGETALL %s", '='},
              {"report", "HGETALL %s", '='},
              {"errors", "HGETALL %s", '='},
+             {"past", "HGETALL %s", '='},
              {"listeners", "ZRANGE %s 0 -1 WITHSCORES", ':'}};
 
 char *keys(void)

@@ -112,8 +112,8 @@ Test(keys, are_spelled_as_the_scripts_spell_them)
 Test(keys, of_the_parts_of_a_queue_name_it)
 {
     static const char *const parts[] = {
-        "due",  "run",       "dead",  "jobs", "attempts", "seq",  "conf",   "stream",
-        "list", "listeners", "index", "next", "report",   "kept", "errors", "batches"};
+        "due",       "run",   "dead", "jobs",   "attempts", "seq",    "conf",    "stream", "list",
+        "listeners", "index", "next", "report", "kept",     "errors", "batches", "past"};
     char out[KEYS_MAX];
 
     cr_assert_eq(sizeof parts / sizeof *parts, KEYS_PARTS);

@@ -56,7 +56,7 @@ KINDS = {
     "unasked": "No user waits for it, so that it is refused is a warning, and no health.",
 }
 # the ends of the names of keys, and the channels
-KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate listeners index batches fence t p notice ends alive queues wake".split()
+KEYS_OF_QUEUE = "due run dead kept jobs attempts next report errors seq conf stream list rate past listeners index batches fence t p notice ends alive queues wake".split()
 # What the connections send beside scripts. AUTH needs no right, and PSUBSCRIBE has one of its own:
 # EVENTS.
 CONNECTION = {
@@ -327,7 +327,7 @@ def script_facts(lua):
     yield "enum script_id {"
     for script in lua.of_library:
         yield f"    {script_id(script)},"
-    yield "    SCRIPT_COUNT"
+    yield "    SCRIPTS_N"
     yield "};"
     yield "struct script_facts {"
     yield "    const char *name;"
@@ -343,7 +343,7 @@ def script_facts(lua):
     yield "    /* KEYS[2] is `none` of the queue of KEYS[1]; else there is no second key. */"
     yield "    bool of_queue;"
     yield "};"
-    yield "extern const struct script_facts script_facts[SCRIPT_COUNT];"
+    yield "extern const struct script_facts script_facts[SCRIPTS_N];"
     yield "#endif"
 
 
@@ -352,7 +352,7 @@ def script_texts(lua):
         yield f"static const char {script.name}_text[] = {{"
         yield from c_bytes(lua.sent[script.name])
         yield "    0};"
-    yield "const struct script_facts script_facts[SCRIPT_COUNT] = {"
+    yield "const struct script_facts script_facts[SCRIPTS_N] = {"
     for script in lua.of_library:
         flags = [c_name(kind) for kind in script.kinds if KINDS[kind]]
         flags += ["has_holder"] if script.has_holder() else []

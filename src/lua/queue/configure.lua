@@ -6,7 +6,7 @@
 -- USES    answer limits notice settings
 -- KEYS    due none
 -- READS   conf stream
--- WRITES  conf rate stream notice
+-- WRITES  conf rate past stream notice
 -- ARGV    database
 --         changes         'name=value name=value'; an empty value: the default; '': only shows
 -- RETURNS now_us
@@ -31,12 +31,12 @@ local function target_kept(value)
 end
 
 -- The setting of a number.
-local function number_from(least)
+local function number_from(least, most)
   local function kept(value)
     local number = tonumber(string.match(value, '^%d+$'))
-    return number and number >= least and number <= 1000000000 and decimal(number) or nil
+    return number and number >= least and number <= most and decimal(number) or nil
   end
-  return { rule = 'must be a number from ' .. least .. ' to 1000000000', kept = kept }
+  return { rule = 'must be a number from ' .. least .. ' to ' .. decimal(most), kept = kept }
 end
 
 -- Of each setting the value to be kept, by the one that was given; nil: it breaks the rule, as an
@@ -56,8 +56,8 @@ local SETTINGS = {
       '} is the first hash tag of KEY, and KEY is none of the keys of lapse',
     kept = target_kept,
   },
-  forward_max = number_from(1),
-  max_running = number_from(1),
+  forward_max = number_from(1, 1000000000),
+  max_running = number_from(1, 1000000000),
   rate = {
     rule = 'must be N/D: 1 to 10000 starts in 1ms to 1d, as 100/1s',
     kept = function(value)
@@ -67,7 +67,8 @@ local SETTINGS = {
       return is_good and decimal(n) .. '/' .. window or nil
     end,
   },
-  dead_max = number_from(0),
+  dead_max = number_from(0, 1000000000),
+  history_days = number_from(0, 366),
   dead_keep = {
     rule = 'must be a duration from 1s to 3652d: 90s 30m 12h 7d',
     kept = function(value)
@@ -140,6 +141,7 @@ local function main()
 
   local key, missing = groups_missing(values)
   local forgets_starts = had_rate and not values.rate
+  local forgets_past = values.history_days == '0'
   local words = settings_words(names, values)
   local settings = table.concat(words, ' ')
   if ARGV[2] == '' then return { now_us, '', settings } end
@@ -148,6 +150,7 @@ local function main()
   write('DEL', CONF)
   if #words > 0 then write('SET', CONF, '1 ' .. settings .. ' ') end
   if forgets_starts then write('DEL', RATE) end
+  if forgets_past then write('UNLINK', BASE .. 'past') end
   for _, group in ipairs(missing) do
     write('XGROUP', 'create', key, group, '0', 'MKSTREAM') -- from its start: none misses an entry
   end

@@ -8,7 +8,7 @@
 -- KEYS    due none
 -- READS   listeners run due dead kept jobs attempts next report errors
 -- WRITES  run due dead kept jobs attempts next report errors t p listeners index seq conf stream
---         list rate fence batches notice
+--         list rate fence batches past notice
 -- ARGV    database
 --         force           1: also if it has live listeners; 0: then nothing changes
 --         then per listener: name
@@ -22,7 +22,7 @@
 -- COST    O(log N) a job
 local STATES = { RUN, DUE, DEAD, KEPT }
 local BESIDE = { JOBS, ATTEMPTS, NEXT, BASE .. 'report', BASE .. 'errors' }
-local OTHERS = { 'index', 'seq', 'conf', 'stream', 'list', 'rate', 'fence', 'batches' }
+local OTHERS = { 'index', 'seq', 'conf', 'stream', 'list', 'rate', 'fence', 'batches', 'past' }
 
 -- The members that are alive, how many, and the names of the dead.
 local function members_read(key)

@@ -73,6 +73,14 @@ static void on_listeners(struct lapse *l, int err, const struct lapse_listener *
     on_answer(l, err, NULL, arg);
 }
 
+static void on_history(struct lapse *l, int err, const struct lapse_past *const *rows, size_t n,
+                       void *arg)
+{
+    (void)rows;
+    (void)n;
+    on_answer(l, err, NULL, arg);
+}
+
 static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                     void *arg)
 {
@@ -258,6 +266,7 @@ static void use_queries(struct lapse *l)
     expect_accepted(lapse_wait(l, "orders", "o-1", 0, on_answer, &answered));
     expect_accepted(lapse_depth(l, "orders", on_depth, &answered));
     expect_accepted(lapse_queues(l, NULL, on_queues, &answered));
+    expect_accepted(lapse_history(l, "orders", 0, 0, 0, on_history, &answered));
     expect_accepted(lapse_listeners(l, "orders", on_listeners, &answered));
     expect_accepted(lapse_remove(l, "orders", LAPSE_FORCE, on_count, &answered));
     expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));

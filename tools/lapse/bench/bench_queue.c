@@ -48,11 +48,11 @@ static const char canaries_script[] =
     "end "
     "return { 0 }";
 
-/* ARGV: the keys of the records, of the token and of the listeners. Returns the number of jobs that
- * are left; removes the rest if there are none. */
+/* ARGV: the keys of the records, of the token, the listeners and the history. Returns the number of
+ * jobs that are left; removes the rest if there are none. */
 static const char rest_script[] =
     "local n = redis.call('HLEN', ARGV[1]) "
-    "if n == 0 then redis.call('DEL', ARGV[2], ARGV[3]) end "
+    "if n == 0 then redis.call('DEL', ARGV[2], ARGV[3], ARGV[4]) end "
     "return { n }";
 /* clang-format on */
 
@@ -204,7 +204,8 @@ static void queue_forget(const struct bench_queue *q)
 
 int bench_queue_erase(const struct bench_queue *q)
 {
-    const char *args[] = {q->keys[KEYS_JOBS], q->keys[KEYS_SEQ], q->keys[KEYS_LISTENERS], NULL};
+    const char *args[] = {q->keys[KEYS_JOBS], q->keys[KEYS_SEQ], q->keys[KEYS_LISTENERS],
+                          q->keys[KEYS_PAST], NULL};
     struct bench_queue_count count;
     int64_t left;
     int code = walk_queue(q, true, &count);

@@ -103,6 +103,7 @@ const struct command cmd_configure = {
             "  dead_keep=D    dead jobs are freed so long after their death: 90s 30m 12h 7d.\n"
             "                 Without these two they stay. Listeners free them every sweep_ms\n"
             "                 while jobs of the queue wait or run\n"
+            "  history_days=N lapse history knows N days, 0 to 366; 90. 0 turns it off\n"
             "\n"
             "examples:\n"
             "  lapse configure orders\n"

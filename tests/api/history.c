@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse_history(), and what each process sends for it. */
+#include "handler.h"
+#include "proxy.h"
+
+enum { HOUR = 3600000, DAY = 24 * HOUR, MINUTE = 60000 };
+
+/* ---- asking ---- */
+struct asked {
+    struct flow *f;
+    int err;
+    bool done;
+    size_t n;
+    struct lapse_past rows[64];
+};
+
+static void on_history(struct lapse *l, int err, const struct lapse_past *const *rows, size_t n,
+                       void *arg)
+{
+    struct asked *a = arg;
+
+    (void)l;
+    a->err = err;
+    a->n = n;
+    for (size_t i = 0; i < n && i < sizeof a->rows / sizeof *a->rows; i++) {
+        a->rows[i] = *rows[i];
+    }
+    a->done = true;
+}
+
+static void never(struct lapse *l, int err, const struct lapse_past *const *rows, size_t n,
+                  void *arg)
+{
+    (void)l;
+    (void)err;
+    (void)rows;
+    (void)n;
+    (void)arg;
+    cr_assert_fail("called back");
+}
+
+static void ask_steps(struct asked *a, const char *queue, int64_t from_ms, int64_t to_ms,
+                      int64_t step_ms)
+{
+    struct flow *f = a->f;
+
+    a->done = false;
+    cr_assert_eq(lapse_history(f->l, queue, from_ms, to_ms, step_ms, on_history, a), 0);
+    flow_until(f, a->done);
+    cr_assert_eq(a->err, 0, "%s", lapse_strerror(a->err));
+}
+
+/* What was ever counted in q. */
+static const struct lapse_past *ask_all(struct asked *a)
+{
+    ask_steps(a, "q", 0, 0, 0);
+    cr_assert_eq(a->n, 1);
+    return &a->rows[0];
+}
+
+/* The first handle has sent what it has counted, and another one asks. */
+static void close_and_open(struct flow *f)
+{
+    flow_close(f, f->l, 5000);
+    f->l = flow_open(f, NULL);
+}
+
+static unsigned bucket_of(uint64_t us)
+{
+    unsigned i = 0;
+
+    while (us > lapse_bucket_us(i)) {
+        i++;
+    }
+    return i;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static void no_sweep(struct lapse_options *opts)
+{
+    opts->sweep_ms = DAY;
+}
+
+/* ---- what is counted ---- */
+static void end_each_way(struct flow *f, struct flow_handler *w)
+{
+    struct lapse_spec s = flow_job_spec("q", NULL, 0);
+
+    w->way = FLOW_KEEP;
+    for (int i = 0; i < 7; i++) {
+        s.tries = i == 6 ? 1 : 10;
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    flow_listen(f, "q", w);
+    flow_until(f, w->n_held == 7);
+
+    unsigned n = 0;
+    for (size_t i = 0; i < 7; i++) {
+        if (lapse_job_tries(w->held[i]) == 1) {
+            lapse_retry(w->held[i], HOUR, "", flow_on_settled, w); /* it dies of that */
+        } else if (n++ < 3) {
+            lapse_done(w->held[i], flow_on_settled, w);
+        } else if (n == 4) {
+            lapse_retry(w->held[i], HOUR, "", flow_on_settled, w);
+        } else if (n == 5) {
+            lapse_fail(w->held[i], "", flow_on_settled, w);
+        } else {
+            lapse_snooze(w->held[i], HOUR, "", flow_on_settled, w);
+        }
+    }
+    flow_until(f, w->settled == 7);
+}
+
+Test(history, is_what_was_counted)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
+    struct flow_handler w = {.f = f};
+    static struct asked a;
+
+    a.f = f;
+    cr_assert_eq(ask_all(&a)->from_ms, 0, "there is none");
+    end_each_way(f, &w);
+    for (int i = 0; i < 4; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "c%d", i);
+        cr_assert_eq(flow_schedule(f, "q", id, HOUR, NULL), 0);
+        cr_assert_eq(flow_cancel(f, "q", id, NULL), 0);
+        cr_assert_eq(flow_cancel(f, "q", id, NULL), LAPSE_ENOENT);
+    }
+    close_and_open(f);
+
+    const struct lapse_past *p = ask_all(&a);
+    cr_assert(p->scheduled == 11 && p->claimed == 7 && p->done == 3 && p->retried == 1);
+    cr_assert(p->dead == 2 && p->cancelled == 4 && p->skipped == 0 && p->forwarded == 0);
+    cr_assert(p->gone == 0 && p->recovered == 0 && p->run.n == 7 && p->late[0].n == 7);
+    cr_assert_gt(p->from_ms, 0);
+    flow_end(f, "q");
+}
+
+Test(history, of_all_handles_is_one)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    static struct asked a;
+
+    a.f = f;
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, HOUR, NULL), 0);
+        close_and_open(f);
+    }
+    cr_assert_eq(ask_all(&a)->scheduled, 5);
+    flow_end(f, "q");
+}
+
+Test(history, lateness_of_the_day_is_that_of_the_samples_within_one_bucket)
+{
+    enum { N = 300 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.f = f, .way = FLOW_DONE};
+    static struct asked a;
+    static uint64_t late_us[N];
+
+    a.f = f;
+    flow_listen(f, "q", &w);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, i % 60, NULL), 0);
+    }
+    flow_until(f, w.settled == N);
+    for (size_t i = 0; i < N; i++) {
+        const struct flow_job *j = &w.runs[i].job;
+        late_us[i] = (uint64_t)(j->claimed_us - j->due_ms * 1000);
+    }
+    int64_t now_ms = w.runs[N - 1].job.claimed_us / 1000;
+    close_and_open(f);
+
+    struct lapse_histogram all = {0};
+    ask_steps(&a, "q", now_ms - DAY, now_ms + DAY, DAY);
+    for (size_t i = 0; i < a.n; i++) {
+        all.n += a.rows[i].late[0].n;
+        all.max_us = all.max_us > a.rows[i].late[0].max_us ? all.max_us : a.rows[i].late[0].max_us;
+        for (unsigned b = 0; b < LAPSE_BUCKETS; b++) {
+            all.counts[b] += a.rows[i].late[0].counts[b];
+        }
+    }
+
+    qsort(late_us, N, sizeof *late_us, by_number);
+    cr_assert(all.n == N && all.max_us == late_us[N - 1]);
+    cr_assert_eq(bucket_of(lapse_quantile_us(&all, 0.5)), bucket_of(late_us[N / 2 - 1]));
+    cr_assert_eq(bucket_of(lapse_quantile_us(&all, 0.99)), bucket_of(late_us[N * 99 / 100 - 1]));
+    flow_end(f, "q");
+}
+
+Test(history, has_a_row_for_each_step_and_counts_in_one_of_them)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_job job;
+    static struct asked a;
+
+    a.f = f;
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, &job), 0);
+    close_and_open(f);
+
+    int64_t from_ms = job.due_ms - (int64_t)30 * MINUTE;
+    ask_steps(&a, "q", from_ms, from_ms + HOUR, MINUTE);
+    cr_assert(a.n == 60 || a.n == 61);
+    uint64_t n = 0;
+    for (size_t i = 0; i < a.n; i++) {
+        cr_assert_eq(a.rows[i].from_ms, from_ms - from_ms % MINUTE + (int64_t)i * MINUTE);
+        cr_assert_eq(a.rows[i].to_ms, a.rows[i].from_ms + MINUTE);
+        n += a.rows[i].scheduled;
+    }
+    cr_assert_eq(n, 1);
+    flow_end(f, "q");
+}
+
+Test(history, is_off_where_history_days_is_0)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    static struct asked a;
+
+    a.f = f;
+    cr_assert_eq(flow_configure(f, "q", "history_days=0", NULL), 0);
+    cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
+    close_and_open(f);
+    cr_assert_eq(redis_int(f->server, "EXISTS lapse:{q}:past"), 0);
+    cr_assert_eq(ask_all(&a)->scheduled, 0);
+    flow_end(f, "q");
+}
+
+/* ---- what it costs, and what is lost ---- */
+/* How many calls a process with a name had made when it sent this. */
+static long long number_of(struct flow *f, const char *queue)
+{
+    char *seen = redis_str(f->server, "HGET lapse:{%s}:past seen", queue);
+    long long number = seen && strchr(seen, '=') ? atoll(strchr(seen, '=') + 1) : 0;
+
+    free(seen);
+    return number;
+}
+
+Test(history, a_process_sends_one_script_a_queue_in_10_s_and_none_of_queues_where_nothing_happens)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.f = f, .way = FLOW_DONE};
+    struct flow_handler idle = {.f = f, .way = FLOW_DONE};
+    static struct asked a;
+    uint64_t n = 0;
+
+    a.f = f;
+    flow_listen(f, "q", &w);
+    flow_listen(f, "idle", &idle);
+    for (; number_of(f, "q") == 0 && n < 3000; n++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+        cr_assert_eq(flow_schedule(f, "p", NULL, HOUR, NULL), 0);
+        flow_spin(f, 20);
+    }
+    flow_poll(f, number_of(f, "p") > 0);
+    cr_assert_eq(number_of(f, "q") + number_of(f, "p"), 3, "the first and the second");
+    cr_assert_eq(redis_int(f->server, "EXISTS lapse:{idle}:past"), 0);
+
+    cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "p", NULL, HOUR, NULL), 0);
+    n++;
+    flow_until(f, w.settled == n);
+    close_and_open(f);
+    cr_assert_eq(number_of(f, "q") + number_of(f, "p"), 7, "and one each at the end");
+    const struct lapse_past *p = ask_all(&a);
+    cr_assert(p->scheduled == n && p->claimed == n && p->done == n);
+    flow_end(f, "q", "p", "idle");
+}
+
+Test(history, what_was_sent_and_not_answered_is_sent_again_and_counts_once)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct proxy *p = proxy_start(f->server);
+    struct lapse_options opts = flow_options(f);
+    static struct asked a;
+    uint64_t n = 0;
+
+    a.f = f;
+    opts.url = p->url;
+    flow_allow_log(f, "lost the connection");
+    f->l = flow_open(f, &opts);
+    for (; number_of(f, "q") == 0 && n < 3000; n++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, HOUR, NULL), 0);
+        flow_spin(f, 20);
+    }
+
+    cr_assert_eq(flow_schedule(f, "q", NULL, HOUR, NULL), 0);
+    proxy_cut_after(p, PROXY_DOWN, 1);
+    flow_close(f, f->l, 5000);
+    cr_assert_eq(proxy_cut_left(p, PROXY_DOWN), -1);
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(ask_all(&a)->scheduled, n + 1);
+    proxy_stop(p);
+    flow_end(f, "q");
+}
+
+/* ---- bad input ---- */
+Test(history, of_no_such_steps_is_einval)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse *l = f->l;
+#define REFUSED(...) cr_assert_eq(lapse_history(__VA_ARGS__, never, f), LAPSE_EINVAL, #__VA_ARGS__)
+    REFUSED(NULL, "q", 0, 0, 0);
+    REFUSED(l, NULL, 0, 0, 0);
+    REFUSED(l, "{q}", 0, 0, 0);
+    REFUSED(l, "q", 0, 1, 0);
+    REFUSED(l, "q", MINUTE, 0, 0);
+    REFUSED(l, "q", 0, 0, MINUTE);
+    REFUSED(l, "q", MINUTE, MINUTE, MINUTE);
+    REFUSED(l, "q", -1, MINUTE, MINUTE);
+    REFUSED(l, "q", 0, MINUTE, MINUTE - 1);
+    REFUSED(l, "q", 0, MINUTE, -MINUTE);
+    REFUSED(l, "q", 0, (int64_t)MINUTE * LAPSE_STEPS_MAX + 1, MINUTE);
+    REFUSED(l, "q", 0, INT64_MAX, INT64_C(60000000000000000));
+#undef REFUSED
+    flow_end(f);
+}
