@@ -145,10 +145,10 @@ Test(batches, its_own_job_runs_when_it_is_due_whatever_is_left)
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_listen(f, "q", &w);
     cr_assert_eq(join(f, "a", "n", HOUR), 0);
     cr_assert_eq(flow_schedule(f, "q", "n", 50, NULL), 0);
     cr_assert_eq(close_batch(f, "n", NULL), 0);
+    flow_listen(f, "q", &w);
     flow_until(f, w.settled == 1);
     cr_assert_eq(flow_runs_of(&w, "n"), 1);
     is_so_far(f, 1, 0, 0, 1);
