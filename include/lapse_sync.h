@@ -201,6 +201,12 @@ typedef void lapse_sync_event_fn(struct lapse_sync *s, enum lapse_event what,
  * reports. */
 LAPSE_API int lapse_sync_on_event(struct lapse_sync *s, lapse_sync_event_fn *fn, void *arg);
 
+typedef void lapse_sync_told_fn(struct lapse_sync *s, enum lapse_told what, void *arg);
+
+/* What lapse_on_told() tells: fn runs in the thread of the handle; see THREADS above. At
+ * LAPSE_TOLD_STOP it should have another thread call lapse_sync_close(). NULL: no reports. */
+LAPSE_API int lapse_sync_on_told(struct lapse_sync *s, lapse_sync_told_fn *fn, void *arg);
+
 /* ---- statistics and health ---- */
 LAPSE_API int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size);
 LAPSE_API int lapse_sync_lateness(struct lapse_sync *s, enum lapse_via via,

@@ -308,6 +308,12 @@ void lapse_on_event(struct lapse *l, lapse_event_fn *fn, void *arg)
     l->context.on_event_arg = arg;
 }
 
+void lapse_on_told(struct lapse *l, lapse_told_fn *fn, void *arg)
+{
+    l->context.on_told = fn;
+    l->context.on_told_arg = arg;
+}
+
 const char *lapse_version(void)
 {
     return LAPSE_VERSION;

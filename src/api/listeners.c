@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_listeners(), lapse_remove(). Each begins with the question who is alive: that is in one key
- * for all queues, which a script of one queue cannot read. */
+ * for all queues, which a script of one queue cannot read. lapse_quiet() and lapse_stop(), which
+ * write what a listener was told beside that. */
 #include "api/request.h"
 #include "base/mem.h"
 #include "script/queue_verbs.h"
@@ -9,7 +10,8 @@ struct alive_call {
     struct request request;
     struct alive_request script;
     char key[KEYS_MAX];
-    struct span *names; /* of the alive; before them is space for one argument more */
+    struct span *names;    /* of the alive; before them is space for one argument more */
+    enum lapse_told *told; /* what each of them was */
     unsigned n_names;
     void (*then)(struct alive_call *c);
 };
@@ -20,33 +22,53 @@ static void alive_call_free(struct alive_call *c)
     mem_free(c);
 }
 
+static bool alive_one(const struct alive_reply *reply, size_t i, struct live_listener *out)
+{
+    return script_live_listener(alive_reply_name(reply, i), alive_reply_end_ms(reply, i), out);
+}
+
+/* In one block: the names, what each was told, and the texts. */
 static int alive_read(struct alive_call *c, const struct alive_reply *reply)
 {
-    size_t size = (reply->n_jobs + 1) * sizeof *c->names;
+    size_t names_size = (reply->n_jobs + 1) * sizeof *c->names;
+    size_t told_size = reply->n_jobs * sizeof *c->told;
     size_t len = 0;
-    struct span name;
+    struct live_listener one;
 
     for (size_t i = 0; i < reply->n_jobs; i++) {
-        if (!reply_text(alive_reply_name(reply, i), &name)) {
+        if (!alive_one(reply, i, &one)) {
             return LAPSE_EBROKEN;
         }
-        len += name.len;
+        len += one.name.len;
     }
 
-    c->names = mem_new(size, len);
+    c->names = mem_new(names_size, told_size + len);
     if (!c->names) {
         return LAPSE_ENOMEM;
     }
 
-    char *text = (char *)c->names + size;
+    c->told = (enum lapse_told *)(void *)((char *)c->names + names_size);
+    char *text = (char *)c->names + names_size + told_size;
     for (size_t i = 0; i < reply->n_jobs; i++) {
-        reply_text(alive_reply_name(reply, i), &name);
-        c->names[1 + i] = (struct span){memcpy(text, name.at, name.len), name.len};
-        text += name.len;
+        alive_one(reply, i, &one);
+        c->names[1 + i] = (struct span){memcpy(text, one.name.at, one.name.len), one.name.len};
+        c->told[i] = one.told;
+        text += one.name.len;
     }
     c->n_names = (unsigned)reply->n_jobs;
 
     return 0;
+}
+
+static enum lapse_told alive_told(const struct alive_call *c, struct span name)
+{
+    for (unsigned i = 0; i < c->n_names; i++) {
+        if (span_eq(c->names[1 + i], name)) {
+            return c->told[i];
+        }
+    }
+
+    return LAPSE_TOLD_GO_ON;
 }
 
 static void on_alive(struct alive_request *r, int err, const struct alive_reply *reply)
@@ -95,13 +117,52 @@ static int alive_ask(struct alive_call **out, struct lapse *l, const char *queue
 }
 
 /* ---- listeners ---- */
+enum {
+    LISTENER_NAME_SIZE = KEYS_NAME_MAX + 33,
+    LISTENER_DIGITS = 17 /* and the slash before them */
+};
+
+/* What an answer shows. */
+struct listener_rows {
+    struct lapse_listener *all; /* and behind them their texts */
+    const struct lapse_listener **listeners;
+    char *texts;
+    size_t n;
+};
+
+/* Places for n rows, and a text behind them for each. ENOMEM. */
+static int listener_rows_new(struct listener_rows *rows, size_t n)
+{
+    rows->all = mem_new(n * sizeof *rows->all + 1, n * LISTENER_NAME_SIZE);
+    rows->listeners = mem_new((n + 1) * sizeof *rows->listeners, 0);
+    rows->texts = (char *)(rows->all + n);
+
+    return rows->all && rows->listeners ? 0 : LAPSE_ENOMEM;
+}
+
+static void listener_rows_add(struct listener_rows *rows, struct lapse_listener one,
+                              struct span name)
+{
+    char *text = rows->texts + rows->n * LISTENER_NAME_SIZE;
+
+    snprintf(text, LISTENER_NAME_SIZE, "%.*s", (int)name.len, name.at);
+    one.name = text;
+    rows->all[rows->n] = one;
+    rows->listeners[rows->n] = &rows->all[rows->n];
+    rows->n++;
+}
+
+static void listener_rows_free(struct listener_rows *rows)
+{
+    mem_free(rows->listeners);
+    mem_free(rows->all);
+}
+
 struct listeners_call {
     struct alive_call alive;
     lapse_listeners_fn *fn;
     struct listeners_request script;
-    struct lapse_listener *rows; /* and behind them their texts */
-    const struct lapse_listener **listeners;
-    size_t n;
+    struct listener_rows rows;
 };
 
 static void listeners_call_run(struct task *t)
@@ -115,7 +176,7 @@ static void listeners_call_run(struct task *t)
     if (r->err) {
         c->fn(r->handle, r->err, NULL, 0, r->arg);
     } else {
-        c->fn(r->handle, 0, c->listeners, c->n, r->arg);
+        c->fn(r->handle, 0, c->rows.listeners, c->rows.n, r->arg);
     }
 }
 
@@ -124,8 +185,7 @@ static void listeners_call_done(struct task *t, bool alive)
     struct listeners_call *c = CONTAINER(t, struct listeners_call, alive.request.task);
     (void)alive;
 
-    mem_free(c->listeners);
-    mem_free(c->rows);
+    listener_rows_free(&c->rows);
     alive_call_free(&c->alive);
 }
 
@@ -146,29 +206,19 @@ static bool listener_read(struct lapse_listener *out, const struct listeners_rep
 
 static int listeners_read(struct listeners_call *c, const struct listeners_reply *reply)
 {
-    enum { NAME_MAX_SIZE = KEYS_NAME_MAX + 33 };
-    size_t n = reply->n_jobs;
-    size_t size = n * sizeof *c->rows;
+    int err = listener_rows_new(&c->rows, reply->n_jobs);
+    struct lapse_listener one;
     struct span name;
 
-    c->rows = mem_new(size + 1, n * NAME_MAX_SIZE);
-    c->listeners = mem_new((n + 1) * sizeof *c->listeners, 0);
-    if (!c->rows || !c->listeners) {
-        return LAPSE_ENOMEM;
-    }
-
-    char *text = (char *)c->rows + size;
-    for (size_t i = 0; i < n; i++, text += NAME_MAX_SIZE) {
-        if (!listener_read(&c->rows[i], reply, i, &name)) {
+    for (size_t i = 0; !err && i < reply->n_jobs; i++) {
+        if (!listener_read(&one, reply, i, &name)) {
             return LAPSE_EBROKEN;
         }
-        snprintf(text, NAME_MAX_SIZE, "%.*s", (int)name.len, name.at);
-        c->rows[i].name = text;
-        c->listeners[i] = &c->rows[i];
+        one.told = alive_told(&c->alive, name);
+        listener_rows_add(&c->rows, one, name);
     }
-    c->n = n;
 
-    return 0;
+    return err;
 }
 
 static void on_listeners(struct listeners_request *r, int err, const struct listeners_reply *reply)
@@ -204,6 +254,116 @@ int lapse_listeners(struct lapse *l, const char *queue, lapse_listeners_fn *fn, 
         CONTAINER(made, struct listeners_call, alive)->fn = fn;
     }
     return err;
+}
+
+/* ---- tell ---- */
+struct tell_call {
+    struct request request;
+    lapse_listeners_fn *fn;
+    struct tell_request script;
+    enum lapse_told what;
+    char key[KEYS_MAX];
+    struct listener_rows rows;
+};
+
+static void tell_call_run(struct task *t)
+{
+    struct tell_call *c = CONTAINER(t, struct tell_call, request.task);
+    const struct request *r = &c->request;
+
+    if (!c->fn) {
+        return;
+    }
+    if (r->err) {
+        c->fn(r->handle, r->err, NULL, 0, r->arg);
+    } else {
+        c->fn(r->handle, 0, c->rows.listeners, c->rows.n, r->arg);
+    }
+}
+
+static void tell_call_done(struct task *t, bool alive)
+{
+    struct tell_call *c = CONTAINER(t, struct tell_call, request.task);
+    (void)alive;
+
+    listener_rows_free(&c->rows);
+    mem_free(c);
+}
+
+static int tell_read(struct tell_call *c, const struct tell_reply *reply)
+{
+    int err = listener_rows_new(&c->rows, reply->n_jobs);
+    struct span name;
+
+    for (size_t i = 0; !err && i < reply->n_jobs; i++) {
+        if (!reply_text(tell_reply_name(reply, i), &name)) {
+            return LAPSE_EBROKEN;
+        }
+        listener_rows_add(&c->rows, (struct lapse_listener){.told = c->what}, name);
+    }
+
+    return err;
+}
+
+static void on_tell(struct tell_request *r, int err, const struct tell_reply *reply)
+{
+    struct tell_call *c = CONTAINER(r, struct tell_call, script);
+
+    if (!err && reply->n_jobs == 0) {
+        err = LAPSE_ENOENT;
+    }
+    request_end(&c->request, err ? err : tell_read(c, reply));
+}
+
+/* The option, and maybe a slash and digits behind it. */
+static bool listener_name_ok(const char *name)
+{
+    struct span s = span_of(name ? name : "");
+    struct span option = s;
+
+    if (s.len > LISTENER_DIGITS && s.at[s.len - LISTENER_DIGITS] == '/') {
+        option.len -= LISTENER_DIGITS;
+    }
+    return keys_name_ok(option);
+}
+
+static int tell(struct lapse *l, const char *name, enum lapse_told what, lapse_listeners_fn *fn,
+                void *arg)
+{
+    struct request_spec spec = {
+        .size = sizeof(struct tell_call),
+        .queue = "",
+        .id = listener_name_ok(name) ? name : "",
+        .arg = arg,
+        .run = tell_call_run,
+        .done = tell_call_done,
+    };
+    void *made;
+
+    int err = l && *spec.id ? request_new(&made, l, &spec) : LAPSE_EINVAL;
+    if (err) {
+        return err;
+    }
+
+    struct tell_call *c = made;
+    c->fn = fn;
+    c->what = what;
+    c->script.end = on_tell;
+    c->script.request.until_us = request_until_us(l);
+    keys_alive(c->key, l->context.options.space);
+    script_tell(&l->script, &c->script, span_of(c->key), c->request.id, what);
+
+    return 0;
+}
+
+int lapse_quiet(struct lapse *l, const char *name, int quiet, lapse_listeners_fn *fn, void *arg)
+{
+    return tell(l, name, quiet ? LAPSE_TOLD_QUIET : LAPSE_TOLD_GO_ON, fn, arg);
+}
+
+int lapse_stop(struct lapse *l, const char *name, lapse_listeners_fn *fn, void *arg)
+{
+    return tell(l, name, LAPSE_TOLD_STOP, fn, arg);
 }
 
 /* ---- remove ---- */

@@ -21,6 +21,8 @@ struct context {
     struct lapse *handle;              /* for the user's callbacks */
     lapse_event_fn *on_event;          /* NULL: nobody wants to hear */
     void *on_event_arg;
+    lapse_told_fn *on_told; /* likewise */
+    void *on_told_arg;
 };
 
 /* How often to look for news that we are told of, as we may have missed some. */

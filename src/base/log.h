@@ -27,6 +27,9 @@ enum log_site {
     LOG_FORWARD,
     LOG_UNASKED,
     LOG_CALENDAR,
+    LOG_QUIET, /* what a listener was told: sites of their own, so that none delays another */
+    LOG_GO_ON,
+    LOG_STOP,
     LOG_SENTINEL,
     LOG_FAILOVER,
     LOG_SITES

@@ -306,6 +306,59 @@ static void on_claims_allowed(void *arg)
     }
 }
 
+/* ---- what it was told ---- */
+static void listener_told_run(struct task *t)
+{
+    struct listener *l = CONTAINER(t, struct listener, told_task);
+    struct context *c = l->shared.context;
+
+    l->told_pending = false;
+    if (c->on_told) {
+        c->on_told(c->handle, l->told, c->on_told_arg);
+    }
+}
+
+static void listener_told_done(struct task *t, bool alive)
+{
+    (void)t; /* it is a part of the handle */
+    (void)alive;
+}
+
+static void listener_log_told(const struct listener *l)
+{
+    static const struct {
+        enum log_site site;
+        const char *line;
+    } told[] = {
+        [LAPSE_TOLD_GO_ON] = {LOG_GO_ON, "takes jobs again, as it was told to go on"},
+        [LAPSE_TOLD_QUIET] = {LOG_QUIET, "takes no more jobs, as it was told to be quiet"},
+        [LAPSE_TOLD_STOP] = {LOG_STOP, "takes no more jobs, as it was told to stop"},
+    };
+
+    log_line(&l->shared.context->log, told[l->told].site, LOG_NOTICE, "%s", told[l->told].line);
+}
+
+/* Of what the program has not heard yet, only the last counts. */
+static void on_told(void *arg, enum lapse_told what)
+{
+    struct listener *l = arg;
+
+    l->told = what;
+    l->shared.quiet = what != LAPSE_TOLD_GO_ON;
+    listener_log_told(l);
+    if (!l->told_pending) {
+        l->told_pending = true;
+        l->told_task = (struct task){.run = listener_told_run, .done = listener_told_done};
+        task_queue_push(l->tasks, &l->told_task);
+    }
+
+    LIST_EACH (i, &l->queues) {
+        if (!l->shared.quiet) {
+            queue_go_on(CONTAINER(i, struct queue, node));
+        }
+    }
+}
+
 /* ---- the turn ---- */
 static void listener_free_ended(struct listener *l)
 {
@@ -346,6 +399,7 @@ void listener_init(struct listener *l, struct script *script, struct node *node,
 
     *l = (struct listener){.shared = {.context = c, .script = script, .calendars = calendars}};
     l->registry = registry;
+    l->tasks = tasks;
     list_init(&l->queues);
     list_init(&l->stopped);
     list_init(&sh->ending);
@@ -358,6 +412,7 @@ void listener_init(struct listener *l, struct script *script, struct node *node,
     leases_init(&sh->leases, script, tasks, &lease_events, l);
     alarms_init(&sh->alarms, script, node);
     watches_init(&sh->watches, script, node, &sh->alarms, sh->name);
+    watches_on_told(&sh->watches, on_told, l);
     patterns_init(&l->patterns, script, &sh->watches, &patterns_events, l);
     sweeps_init(&sh->sweeps, script, tasks);
     eviction_init(&sh->eviction, script, node, on_claims_allowed, l);

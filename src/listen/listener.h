@@ -14,6 +14,11 @@ struct listener {
     struct list stopped; /* queues of which something is pending; then they are freed */
     uint64_t n_queues;   /* that there have been */
     bool was_up;         /* the connection for commands was, once */
+
+    enum lapse_told told;
+    struct task_queue *tasks;
+    struct task told_task; /* tells the program */
+    bool told_pending;
 };
 
 void listener_init(struct listener *l, struct script *script, struct node *node,

@@ -69,15 +69,29 @@ static bool membership_misses(const struct membership *m, const struct peer *p)
 }
 
 /* ---- asking ---- */
-static void membership_set_joined(struct membership *m, bool joined)
+static void membership_set_beats(struct membership *m)
 {
-    if (joined && !m->joined) {
+    bool beats = m->wanted || m->joined;
+
+    if (beats && !m->beats) {
         peers_enter(&m->all->peers);
-    } else if (!joined && m->joined) {
+    } else if (!beats && m->beats) {
         peers_leave(&m->all->peers);
     }
 
+    m->beats = beats;
+}
+
+static void membership_set_joined(struct membership *m, bool joined)
+{
     m->joined = joined;
+    membership_set_beats(m);
+}
+
+static void membership_set_wanted(struct membership *m, bool wanted)
+{
+    m->wanted = wanted;
+    membership_set_beats(m);
 }
 
 static void membership_write(struct membership *m, bool join)
@@ -234,13 +248,13 @@ static void membership_ask_in(struct membership *m, int64_t for_ms, bool write)
 
 void membership_join(struct membership *m)
 {
-    m->wanted = true;
+    membership_set_wanted(m, true);
     membership_ask_in(m, 0, true);
 }
 
 void membership_leave(struct membership *m)
 {
-    m->wanted = false;
+    membership_set_wanted(m, false);
     membership_ask_in(m, 0, false);
 }
 
@@ -326,17 +340,19 @@ static void membership_set_rank(struct membership *m, int64_t rank, int64_t n_me
     }
 }
 
-/* Which of those that are alive we are. */
+/* Which of those that are alive and take jobs we are. */
 static void membership_rank(struct membership *m)
 {
-    bool is_member = m->joined && m->wanted;
+    bool is_quiet = m->all->peers.told != LAPSE_TOLD_GO_ON;
+    bool is_member = m->joined && m->wanted && !is_quiet;
     int64_t n_alive = 0;
     int64_t rank = -1;
     bool any_gone = false;
 
     for (size_t i = 0; i < m->n_names; i++) {
         bool ours = membership_is_ours(m, peer_name(m->names[i]));
-        bool counts = ours ? is_member : m->names[i]->alive;
+        bool takes_jobs = m->names[i]->alive && !m->names[i]->quiet;
+        bool counts = ours ? is_member : takes_jobs;
 
         if (ours && is_member) {
             rank = n_alive;
@@ -475,7 +491,7 @@ void membership_init(struct membership *m, const struct membership_spec *spec)
 void membership_leave_for_good(struct membership *m)
 {
     membership_stop(m);
-    m->wanted = false;
+    membership_set_wanted(m, false);
     membership_leave_now(m);
 }
 
@@ -511,9 +527,17 @@ static void on_forgotten(void *arg)
     }
 }
 
+static void on_told(void *arg, enum lapse_told what)
+{
+    struct memberships *ms = arg;
+
+    on_changed(ms);
+    ms->told(ms->arg, what);
+}
+
 void memberships_init(struct memberships *ms, struct script *script, struct span name)
 {
-    static const struct peers_events events = {on_changed, on_forgotten};
+    static const struct peers_events events = {on_changed, on_forgotten, on_told};
 
     *ms = (struct memberships){.context = script->context, .script = script, .name = name};
     ms->credit = CREDIT_MAX;

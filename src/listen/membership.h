@@ -17,9 +17,11 @@ struct memberships {
     unsigned credit;     /* how much may be asked now */
     int64_t credit_us;   /* by clock_us(): when that was so */
     struct timer timer;
+    void (*told)(void *arg, enum lapse_told what); /* we were told something else than before */
+    void *arg;
 };
 
-/* name is not copied. */
+/* name is not copied. told and arg are to be set. */
 void memberships_init(struct memberships *ms, struct script *script, struct span name);
 /* The connection for commands is there again. */
 void memberships_up(struct memberships *ms);
@@ -51,6 +53,7 @@ struct membership {
     size_t n_names;
     bool wanted; /* we want to be a member */
     bool joined; /* we asked to be one last, and not to leave */
+    bool beats;  /* a heartbeat is for it: it is one of the two */
     bool writes; /* when we ask next, it is to enter or leave, and not only to read the names */
     bool left_for_good;
 

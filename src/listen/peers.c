@@ -119,7 +119,8 @@ static void peers_ask(struct peers *ps, bool lives)
     ps->lives = lives;
     ps->asked_us = clock_us();
     ps->heartbeat.request.until_us = in_ms(ps->context->options.reply_ms);
-    script_heartbeat(ps->script, &ps->heartbeat, span_of(ps->key), ps->name, lives ? LIFE_MS : 0);
+    script_heartbeat(ps->script, &ps->heartbeat, span_of(ps->key), ps->name, lives ? LIFE_MS : 0,
+                     ps->told);
 }
 
 static bool peers_can_ask(const struct peers *ps)
@@ -161,6 +162,24 @@ void peers_up(struct peers *ps)
     }
 }
 
+/* What others were told decides which jobs are ours. Of many listeners, each asks a little later
+ * than the others. */
+void peers_look(struct peers *ps, struct span name)
+{
+    bool is_ours = span_eq(name, ps->name);
+    int64_t spread_ms = 0;
+
+    if (!is_ours && !peers_find(ps, name)) {
+        return;
+    }
+
+    if (!is_ours) {
+        spread_ms = (int64_t)(clock_random() % (ps->names.n + 1));
+    }
+    ps->next_us = earlier(ps->next_us, in_ms(spread_ms));
+    peers_set_timer(ps);
+}
+
 struct peer *peers_use(struct peers *ps, struct span name)
 {
     struct peer *p = peers_find(ps, name);
@@ -186,6 +205,13 @@ void peers_release(struct peers *ps, struct peer *p)
 }
 
 /* ---- answers ---- */
+static bool peers_reply(const struct heartbeat_reply *reply, size_t i, struct live_listener *out)
+{
+    return script_live_listener(heartbeat_reply_name(reply, i), heartbeat_reply_end_ms(reply, i),
+                                out) &&
+           out->name.len < PEER_NAME_MAX;
+}
+
 /* Who dies next is to be dead when its heartbeat ends: live ones will have sent another by then. */
 static int64_t peers_next_us(const struct peers *ps, const struct heartbeat_reply *reply)
 {
@@ -193,28 +219,29 @@ static int64_t peers_next_us(const struct peers *ps, const struct heartbeat_repl
     int64_t next_us = in_ms(BEAT_MS - (int64_t)(clock_random() % (JITTER_MS + 1)));
 
     for (size_t i = 0; i < reply->n_jobs; i++) {
-        int64_t end_ms = 0;
-        if (reply_int(heartbeat_reply_end_ms(reply, i), &end_ms)) {
-            next_us = earlier(next_us, node_mono_us(node, (end_ms + 1) * 1000));
+        struct live_listener one;
+        if (peers_reply(reply, i, &one)) {
+            next_us = earlier(next_us, node_mono_us(node, (one.end_ms + 1) * 1000));
         }
     }
 
     return next_us;
 }
 
-static bool peers_list(struct peers *ps, struct span name)
+static bool peers_list(struct peers *ps, const struct live_listener *one)
 {
-    struct peer *p = peers_find(ps, name);
+    struct peer *p = peers_find(ps, one->name);
 
     if (!p) {
-        p = peer_new(ps, name);
+        p = peer_new(ps, one->name);
     }
     if (!p) {
         return false; /* when a queue names it, Redis is asked again */
     }
 
-    bool was_alive = p->alive;
+    bool was_alive = p->alive && p->quiet == (one->told != LAPSE_TOLD_GO_ON);
 
+    p->quiet = one->told != LAPSE_TOLD_GO_ON;
     p->listed = true;
     p->ever_listed = true;
     p->alive = true;
@@ -253,11 +280,19 @@ static void peers_read(struct peers *ps, const struct heartbeat_reply *reply)
 {
     bool changed = false;
 
+    enum lapse_told told = ps->told;
+
     for (size_t i = 0; i < reply->n_jobs; i++) {
-        struct span name;
-        if (reply_text(heartbeat_reply_name(reply, i), &name) && name.len < PEER_NAME_MAX) {
-            changed = peers_list(ps, name) || changed;
+        struct live_listener one;
+        if (peers_reply(reply, i, &one)) {
+            changed = peers_list(ps, &one) || changed;
+            told = span_eq(one.name, ps->name) ? one.told : told;
         }
+    }
+
+    if (told != ps->told) {
+        ps->told = told;
+        ps->events->told(ps->arg, told);
     }
 
     changed = peers_bury(ps) || changed;

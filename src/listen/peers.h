@@ -11,6 +11,7 @@ enum { PEER_NAME_MAX = KEYS_NAME_MAX + 32 };
 struct peer {
     struct list node;
     struct table_node named;
+    bool quiet;       /* it takes no jobs, as it was told */
     bool alive;       /* as far as we know. One that we have not asked Redis about is */
     bool ever_listed; /* Redis has named it among the live ones */
     bool listed;      /* it did so in the last answer */
@@ -24,6 +25,8 @@ struct peers_events {
     void (*changed)(void *arg);
     /* Redis had forgotten that we are alive: others may have removed us from our queues. */
     void (*forgotten)(void *arg);
+    /* We were told something else than before. */
+    void (*told)(void *arg, enum lapse_told what);
 };
 
 /* The listeners of all queues on one Redis. It knows which are alive, and ours says so too. */
@@ -37,7 +40,8 @@ struct peers {
     char key[KEYS_MAX];
     struct list all;
     struct table names;
-    unsigned n_entered; /* queues in which we are a member, or asked to be */
+    unsigned n_entered; /* queues in which we are a member, or want to be */
+    enum lapse_told told;
 
     struct heartbeat_request heartbeat;
     bool lives;    /* the last heartbeat said so, and not that we end */
@@ -55,10 +59,13 @@ void peers_init(struct peers *ps, struct script *script, struct span name,
 /* No membership uses it any more. */
 void peers_close(struct peers *ps);
 
-/* We are about to enter a queue, or to leave it. While we are in any, heartbeats say that we are
- * alive; the first one is asked for at once, so Redis gets it before our name in a queue. */
+/* We are about to enter a queue, or do not want to be in it any more. While we want to be in any,
+ * be it that we have left it as no slot is free, heartbeats say that we are alive; the first one is
+ * asked for at once, so Redis gets it before our name in a queue. */
 void peers_enter(struct peers *ps);
 void peers_leave(struct peers *ps);
+/* It may be that this listener was told something. */
+void peers_look(struct peers *ps, struct span name);
 /* The connection for commands is there again. */
 void peers_up(struct peers *ps);
 /* No heartbeat is sent any more: Redis forgets us when the last one ends. */

@@ -36,8 +36,9 @@ static bool queue_may_be_evicted(const struct queue *q)
 static bool queue_must_wait(const struct queue *q)
 {
     bool lost_jobs_first = reclaim_on(&q->reclaim) || q->reclaim_when_idle;
+    bool waits = q->paused || gate_closed(&q->gate) || q->shared->quiet;
 
-    return lost_jobs_first || q->paused || gate_closed(&q->gate) || queue_may_be_evicted(q);
+    return lost_jobs_first || waits || queue_may_be_evicted(q);
 }
 
 /* Whether we can take jobs of it. The other listeners learn of it after a while. Who asks in a loop
@@ -77,6 +78,15 @@ void queue_claims_allowed(struct queue *q)
         q->later = 0;
         queue_wait_in_turn(q, via);
     }
+}
+
+void queue_go_on(struct queue *q)
+{
+    if (q->hears) {
+        q->later = LAPSE_VIA_ALARM;
+    }
+
+    queue_claims_allowed(q);
 }
 
 /* Something of the queue has ended. If it was stopped, that may have been the last. */
@@ -210,7 +220,7 @@ static unsigned queue_touch_slots(const struct queue *q)
 }
 
 /* Without a free slot jobs of ours wait until there is one; those of others are to be touched all
- * the same. A touch of a closed gate would read nothing. */
+ * the same. A touch of a closed gate would read nothing. Who is quiet leaves that to others. */
 static bool on_touch_due(void *arg, const struct touch_range *range, int64_t target_ms)
 {
     struct queue *q = arg;
@@ -220,7 +230,7 @@ static bool on_touch_due(void *arg, const struct touch_range *range, int64_t tar
     if (queue_is_closed(q)) {
         return false;
     }
-    if (n > 0 || (range->everyone && !gate_closed(&q->gate))) {
+    if (n > 0 || (range->everyone && !gate_closed(&q->gate) && !q->shared->quiet)) {
         c = queue_new_claim(q, CLAIM_TOUCH);
     }
     if (n == 0) {
@@ -385,6 +395,8 @@ int queue_pull(struct queue *q, struct pull *p)
     gate_open(&q->gate); /* who does not listen does not hear that it has opened */
     if (eviction_possible(&q->shared->eviction)) {
         pulls_end(&q->pulls, p, LAPSE_EREFUSED);
+    } else if (q->shared->quiet && p->wait_ms == 0) {
+        pulls_end(&q->pulls, p, 0);
     } else if (pull_is_by_id(p)) {
         pulls_ask(&q->pulls, false);
     } else {

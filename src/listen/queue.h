@@ -85,6 +85,8 @@ int queue_pull(struct queue *q, struct pull *p);
 void queue_claim(struct queue *q, enum lapse_via via);
 /* Claims may be allowed again: hints that came before are not forgotten. */
 void queue_claims_allowed(struct queue *q);
+/* This listener is quiet no more: jobs may be due that it did not ask for. */
+void queue_go_on(struct queue *q);
 /* A share of the backlog may be served: claims for its queue. */
 void queue_serve(struct share *s);
 

@@ -24,6 +24,7 @@ struct shared {
     struct sweeps sweeps;
     struct eviction eviction;
     bool closing;
+    bool quiet;          /* no more jobs are claimed, as we were told */
     struct list ending;  /* stopped queues of which something has ended: perhaps all has */
     int64_t turn_due_us; /* by clock_us(): since when something waits for the turn; 0: nothing */
 };

@@ -7,6 +7,8 @@
  *   notice    published by scripts: jobs that are due at once, or soon, or before all others;
  *             'members': listeners have joined or left; 'queue': the settings have changed;
  *             'stop': running jobs are asked to stop
+ *   wake      published by scripts of no queue: a name is new in the registry; 'told': a listener
+ *             was told something
  *
  * Anyone may publish such messages, so they are only hints: at worst we look in vain. */
 #include "listen/watch.h"
@@ -194,13 +196,25 @@ static void watch_heard_notice(struct watch *w, struct span text)
     }
 }
 
+/* 'told NAME', or the name of a queue. */
+static void watches_heard_wake(struct watches *ws, struct span text)
+{
+    struct span name = text;
+
+    if (span_skip(&name, "told ")) {
+        peers_look(&ws->memberships.peers, name);
+    } else if (ws->names_events) {
+        ws->names_events->added(ws->names_arg, text);
+    }
+}
+
 /* ---- the subscription ---- */
 static void on_message(void *arg, struct channel *ch, struct span text)
 {
     struct watches *ws = arg;
 
     if (ch == &ws->wake) {
-        ws->names_events->added(ws->names_arg, text);
+        watches_heard_wake(ws, text);
     } else {
         watch_heard_notice(CONTAINER(ch, struct watch, channel), text);
     }
@@ -210,8 +224,10 @@ static void on_confirmed(void *arg, struct channel *ch)
 {
     struct watches *ws = arg;
 
-    if (ch == &ws->wake) {
+    if (ch == &ws->wake && ws->names_events) {
         ws->names_events->subscribed(ws->names_arg);
+    }
+    if (ch == &ws->wake) {
         return;
     }
 
@@ -281,6 +297,17 @@ bool watch_is_subscribed(const struct watch *w)
     return w->channel.confirmed;
 }
 
+static void watches_add_wake(struct watches *ws)
+{
+    int db = ws->node->endpoint.address.db;
+
+    if (!ws->wake_added) {
+        ws->wake_added = true;
+        keys_wake(ws->wake_name, ws->context->options.space, db);
+        pubsub_add(&ws->node->pubsub, &ws->wake, ws->wake_name, NULL);
+    }
+}
+
 static void watch_subscribe(struct watch *w)
 {
     struct watches *ws = w->watches;
@@ -290,6 +317,7 @@ static void watch_subscribe(struct watch *w)
 
     keys_notice(w->notices, options->space, w->queue, db);
     keys_pattern(w->triggers, options->space, w->queue, db);
+    watches_add_wake(ws);
     table_add(&ws->names, &w->named, span_of(w->queue));
     pubsub_add(&ws->node->pubsub, &w->channel, w->notices, by_keyspace ? w->triggers : NULL);
 }
@@ -427,6 +455,12 @@ void watches_init(struct watches *ws, struct script *script, struct node *node,
                 by_keyspace ? NULL : KEYS_EXPIRED, &events, ws);
 }
 
+void watches_on_told(struct watches *ws, void (*told)(void *arg, enum lapse_told what), void *arg)
+{
+    ws->memberships.told = told;
+    ws->memberships.arg = arg;
+}
+
 void watches_up(struct watches *ws)
 {
     pubsub_start(&ws->node->pubsub);
@@ -439,16 +473,16 @@ void watches_up(struct watches *ws)
 
 void watches_hear_names(struct watches *ws, const struct names_events *events, void *arg)
 {
-    const struct lapse_options *options = &ws->context->options;
-
-    if (ws->names_events || (options->flags & LAPSE_NO_EVENTS)) {
+    if (ws->names_events || (ws->context->options.flags & LAPSE_NO_EVENTS)) {
         return;
     }
 
     ws->names_events = events;
     ws->names_arg = arg;
-    keys_wake(ws->wake_name, options->space, ws->node->endpoint.address.db);
-    pubsub_add(&ws->node->pubsub, &ws->wake, ws->wake_name, NULL);
+    watches_add_wake(ws);
+    if (ws->wake.confirmed) {
+        events->subscribed(arg);
+    }
 }
 
 void watches_drain(struct watches *ws)

@@ -15,7 +15,7 @@ enum events_state {
     EVENTS_CUT      /* the connection for them failed, and that for commands did not */
 };
 
-/* What is heard of the registry. */
+/* What is heard of the registry of queues. */
 struct names_events {
     /* A name is new in it. Nothing is sure of that. */
     void (*added)(void *arg, struct span queue);
@@ -41,16 +41,21 @@ struct watches {
 
     const struct names_events *names_events; /* NULL: nobody wants to hear of the registry */
     void *names_arg;
+
+    /* the channel of no queue: of the registry, and of what listeners are told */
     struct channel wake;
     char wake_name[KEYS_MAX];
+    bool wake_added;
 };
 
 /* member_name is not copied. */
 void watches_init(struct watches *ws, struct script *script, struct node *node,
                   struct alarms *alarms, const char *member_name);
+/* told(arg, ...) is called when we were told something else than before. */
+void watches_on_told(struct watches *ws, void (*told)(void *arg, enum lapse_told what), void *arg);
 /* The connection for commands is there again. */
 void watches_up(struct watches *ws);
-/* Subscribes to the channel of the registry, once; not if an option switches that off. */
+/* From now on tells what is heard of the registry; nothing if an option switches that off. */
 void watches_hear_names(struct watches *ws, const struct names_events *events, void *arg);
 /* The handle closes: channels need not be unsubscribed one by one. */
 void watches_drain(struct watches *ws);

@@ -273,17 +273,42 @@ static void on_heartbeat(struct script_request *request, int err, const struct r
 }
 
 void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span key,
-                      struct span name, int64_t life_ms)
+                      struct span name, int64_t life_ms, enum lapse_told told)
 {
     r->args[0] = name;
     r->args[1] = arg_number(r->life, life_ms);
+    r->args[2] = arg_number(r->told, told);
 
     r->request.script = SCRIPT_HEARTBEAT;
     r->request.key = key;
     r->request.args = r->args;
-    r->request.n_args = 2;
+    r->request.n_args = 3;
     r->request.end = on_heartbeat;
     script_submit(s, &r->request);
+}
+
+/* A score that is a quarter less than the end, or two: told.lua. */
+bool script_live_listener(const struct redisReply *name, const struct redisReply *end,
+                          struct live_listener *out)
+{
+    struct span rest;
+    struct span whole;
+
+    *out = (struct live_listener){.told = LAPSE_TOLD_GO_ON};
+    if (!reply_text(name, &out->name)) {
+        return false;
+    }
+    if (reply_int(end, &out->end_ms)) {
+        return true;
+    }
+    if (!reply_text(end, &rest) || !span_cut(&rest, '.', &whole) ||
+        !span_decimal(whole, EXACT_MAX, &out->end_ms)) {
+        return false;
+    }
+
+    out->end_ms++;
+    out->told = span_is(rest, "75") ? LAPSE_TOLD_QUIET : LAPSE_TOLD_STOP;
+    return true;
 }
 
 static void on_join(struct script_request *request, int err, const struct redisReply *answer)
@@ -490,6 +515,31 @@ void script_alive(struct script *s, struct alive_request *r, struct span key)
     r->request.args = NULL;
     r->request.n_args = 0;
     r->request.end = on_alive;
+    script_submit(s, &r->request);
+}
+
+static void on_tell(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct tell_request *r = CONTAINER(request, struct tell_request, request);
+    struct tell_reply reply;
+
+    if (!err && !tell_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+    r->end(r, err, err ? NULL : &reply);
+}
+
+void script_tell(struct script *s, struct tell_request *r, struct span key, struct span name,
+                 enum lapse_told told)
+{
+    r->args[0] = name;
+    r->args[1] = arg_number(r->told, told);
+
+    r->request.script = SCRIPT_TELL;
+    r->request.key = key;
+    r->request.args = r->args;
+    r->request.n_args = 2;
+    r->request.end = on_tell;
     script_submit(s, &r->request);
 }
 

@@ -101,14 +101,25 @@ void script_trim(struct script *s, struct trim_request *r, struct span key);
 
 struct heartbeat_request {
     struct script_request request;
-    struct span args[2];
+    struct span args[3];
     char life[ARG_NUMBER_MAX];
+    char told[ARG_NUMBER_MAX];
     void (*end)(struct heartbeat_request *r, int err, const struct heartbeat_reply *reply);
 };
 
-/* key: that of keys_alive(). life_ms 0: the listener ends. */
+/* key: that of keys_alive(). life_ms 0: the listener ends. told: what it obeys. */
 void script_heartbeat(struct script *s, struct heartbeat_request *r, struct span key,
-                      struct span name, int64_t life_ms);
+                      struct span name, int64_t life_ms, enum lapse_told told);
+
+/* A listener that is alive, as heartbeat and alive name it. */
+struct live_listener {
+    struct span name;
+    int64_t end_ms; /* of its heartbeat */
+    enum lapse_told told;
+};
+/* name, end: of the reply. false: they cannot be read. */
+bool script_live_listener(const struct redisReply *name, const struct redisReply *end,
+                          struct live_listener *out);
 
 enum { JOIN_GONE_MAX = 8 };
 
@@ -216,6 +227,17 @@ struct alive_request {
 
 /* key: that of keys_alive(). */
 void script_alive(struct script *s, struct alive_request *r, struct span key);
+
+struct tell_request {
+    struct script_request request;
+    struct span args[2];
+    char told[ARG_NUMBER_MAX];
+    void (*end)(struct tell_request *r, int err, const struct tell_reply *reply);
+};
+
+/* key: that of keys_alive(). name: not copied. */
+void script_tell(struct script *s, struct tell_request *r, struct span key, struct span name,
+                 enum lapse_told told);
 
 struct listeners_request {
     struct script_request request;

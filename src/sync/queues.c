@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_adopt(), lapse_sync_depth(),
- * lapse_sync_stats(), lapse_sync_lateness(), lapse_sync_on_health(), lapse_sync_on_event(). */
+ * lapse_sync_stats(), lapse_sync_lateness(), lapse_sync_on_health(), lapse_sync_on_event(),
+ * lapse_sync_on_told(). */
 #include "sync/call.h"
 
 /* ---- list ---- */
@@ -253,4 +254,35 @@ int lapse_sync_on_event(struct lapse_sync *s, lapse_sync_event_fn *fn, void *arg
 {
     struct event_args args = {.fn = fn, .arg = arg};
     return call_run(s, event_ask, &args, 0, NULL);
+}
+
+/* ---- what it was told ---- */
+struct told_args {
+    lapse_sync_told_fn *fn;
+    void *arg;
+};
+
+static void on_told(struct lapse *l, enum lapse_told what, void *arg)
+{
+    struct lapse_sync *s = arg;
+
+    (void)l;
+    s->told_fn(s, what, s->told_arg);
+}
+
+static int told_ask(struct call *c)
+{
+    const struct told_args *a = c->args;
+    struct lapse_sync *s = c->sync;
+
+    s->told_fn = a->fn;
+    s->told_arg = a->arg;
+    lapse_on_told(s->handle, a->fn ? on_told : NULL, s);
+    return CALL_OVER;
+}
+
+int lapse_sync_on_told(struct lapse_sync *s, lapse_sync_told_fn *fn, void *arg)
+{
+    struct told_args args = {.fn = fn, .arg = arg};
+    return call_run(s, told_ask, &args, 0, NULL);
 }

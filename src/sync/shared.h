@@ -24,6 +24,8 @@ struct lapse_sync {
     void *health_arg;
     lapse_sync_event_fn *event_fn;
     void *event_arg;
+    lapse_sync_told_fn *told_fn;
+    void *told_arg;
 
     pthread_mutex_t mutex;  /* of all that follows */
     pthread_cond_t changed; /* something that lapse_sync_close() waits for */

@@ -425,3 +425,39 @@ Test(peers_row_17, a_job_tells_the_errors_of_its_runs_and_when_it_was_created)
     flow_until(f, read);
     flow_end(f, "q");
 }
+
+/* Row 18: a listener can be told from anywhere to take no more jobs, to go on, and to stop. */
+static void on_told(struct lapse *l, enum lapse_told what, void *arg)
+{
+    (void)l;
+    *(enum lapse_told *)arg = what;
+}
+
+Test(peers_row_18, a_listener_can_be_told_to_be_quiet_to_go_on_and_to_stop)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options o = flow_options(f);
+    struct flow_handler w = {.way = FLOW_DONE};
+    enum lapse_told told = LAPSE_TOLD_GO_ON;
+    struct lapse *listener;
+
+    o.name = "worker";
+    listener = f->l = flow_open(f, &o);
+    lapse_on_told(listener, on_told, &told);
+    flow_listen(f, "q", &w);
+    flow_until_listeners(f, "q", 1);
+    f->l = flow_open(f, NULL);
+
+    cr_assert_eq(lapse_quiet(f->l, "worker", 1, NULL, NULL), 0);
+    flow_until(f, told == LAPSE_TOLD_QUIET);
+    cr_assert_eq(flow_schedule(f, "q", "waits", 0, NULL), 0);
+    flow_spin(f, 300);
+    cr_assert_eq(w.n_runs, 0);
+
+    cr_assert_eq(lapse_quiet(f->l, "worker", 0, NULL, NULL), 0);
+    flow_until(f, told == LAPSE_TOLD_GO_ON && w.settled == 1);
+    cr_assert_eq(lapse_stop(f->l, "worker", NULL, NULL), 0);
+    flow_until(f, told == LAPSE_TOLD_STOP);
+    flow_close(f, listener, 5000);
+    flow_end(f, "q");
+}

@@ -26,6 +26,7 @@ enum from {
     TOLD,
     TOLD_SKIPPED,
     TOLD_DEAD,
+    TOLD_TO_STOP,
     BEFORE,
     HANDLER,
     AFTER,
@@ -187,6 +188,19 @@ static void wait(struct scene *x)
 static void list(struct scene *x)
 {
     accepted(x, lapse_list(x->l, "spare", LAPSE_RUNNING, NULL, 100, list_answered, x));
+}
+
+static void listeners_answered(struct lapse *l, int err,
+                               const struct lapse_listener *const *listeners, size_t n, void *arg)
+{
+    (void)listeners;
+    (void)n;
+    answered(l, err, NULL, arg);
+}
+
+static void quiet(struct scene *x)
+{
+    accepted(x, lapse_quiet(x->l, "nobody", 1, listeners_answered, x));
 }
 
 static void depth(struct scene *x)
@@ -470,6 +484,7 @@ static const struct call calls[] = {
     ROW(claim_and_wait),
     ROW(claim_by_id),
     ROW(adopt),
+    ROW(quiet),
     ROW(settle_by_token),
     ROW(forget),
     ROW(handle),
@@ -664,6 +679,18 @@ static void on_none_claimed(struct lapse *l, int err, struct lapse_job *const *j
     cr_assert_eq(n, 0);
 }
 
+static void from_told(struct lapse *l, enum lapse_told what, void *arg)
+{
+    cr_assert(l && what == LAPSE_TOLD_STOP);
+    make_call(arg);
+}
+
+static int cause_told(struct scene *x)
+{
+    lapse_on_told(x->l, from_told, x);
+    return lapse_stop(x->l, "told", NULL, NULL);
+}
+
 static int cause_event(struct scene *x)
 {
     lapse_on_event(x->l, from_event, x);
@@ -715,6 +742,7 @@ static void cause(struct scene *x)
     case TOLD:
     case TOLD_SKIPPED:
     case TOLD_DEAD: err = cause_event(x); break;
+    case TOLD_TO_STOP: err = cause_told(x); break;
     case BEFORE:
         cr_assert_eq(lapse_around(x->l, from_before, NULL, x), 0);
         err = lapse_listen(x->l, "q", NULL, keep_job, x);
@@ -754,6 +782,7 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     long live = alloc_live();
 
     o.replicas_ms = 1; /* of none */
+    o.name = "told";
     cr_assert_eq(lapse_open(&x.l, f->loop, &o), 0);
     if (from == AFTER) {
         cr_assert_eq(lapse_around(x.l, NULL, from_after, &x), 0);
@@ -765,7 +794,7 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     }
 
     flow_until(f, x.n_jobs == SPARES);
-    if (from == TOLD) {
+    if (from == TOLD || from == TOLD_TO_STOP) {
         flow_until_listeners(f, "spare", 1); /* it would not hear before */
     }
     cause(&x);
@@ -834,6 +863,7 @@ FROM(any_call_from_a_claims_callback, CLAIMED)
 FROM(any_call_from_an_event, TOLD)
 FROM(any_call_from_the_event_of_a_job_that_was_skipped, TOLD_SKIPPED)
 FROM(any_call_from_the_event_of_a_job_that_died, TOLD_DEAD)
+FROM(any_call_from_what_a_listener_is_asked_from_elsewhere, TOLD_TO_STOP)
 FROM(any_call_before_a_handler, BEFORE)
 FROM(any_call_from_a_handler, HANDLER)
 FROM(any_call_after_a_handler, AFTER)

@@ -292,7 +292,8 @@ Test(sentinel, another_master_is_gone_to_at_once_with_all_connections)
     cr_assert_eq(lapse_wait(s.f->l, "q", "later", HOUR, flow_answered, &waiting), 0);
     spec.replicas = 1;
     cr_assert_eq(flow_spec(s.f, &spec, NULL), LAPSE_EALONE);
-    flow_poll(s.f, redis_int(first, "EVAL %s 0", "return #redis.call('PUBSUB','CHANNELS')") == 2);
+    /* the notices of the queue, the ends of its jobs, and that of no queue */
+    flow_poll(s.f, redis_int(first, "EVAL %s 0", "return #redis.call('PUBSUB','CHANNELS')") == 3);
     cr_assert_eq(n_clients(first), 4);
 
     stub_names(s.stub, s.other);

@@ -90,6 +90,8 @@ void flow_forget(struct flow *f, struct lapse *l);
 #define lapse_claim(...) (server_listens(), lapse_claim(__VA_ARGS__))
 #define lapse_claim_id(...) (server_listens(), lapse_claim_id(__VA_ARGS__))
 #define lapse_settle(...) (server_listens(), lapse_settle(__VA_ARGS__))
+#define lapse_quiet(...) (server_listens(), lapse_quiet(__VA_ARGS__))
+#define lapse_stop(...) (server_listens(), lapse_stop(__VA_ARGS__))
 #define lapse_remove(...) (server_listens(), lapse_remove(__VA_ARGS__))
 #define lapse_report(...) (server_listens(), lapse_report(__VA_ARGS__))
 #define lapse_configure(...) (server_listens(), lapse_configure(__VA_ARGS__))

@@ -364,7 +364,7 @@ redisReply *run_on(const char *key, const char *name, const char *args)
 
 bool run_is_of_queue(const char *name)
 {
-    static const char *const others[] = {"heartbeat", "alive", "enter", "names", "forget"};
+    static const char *const others[] = {"heartbeat", "alive", "tell", "enter", "names", "forget"};
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(name, others[i]) == 0) {
@@ -380,7 +380,8 @@ redisReply *run(const char *name, const char *args)
         return run_on(KEY, name, args);
     }
 
-    bool of_alive = strcmp(name, "heartbeat") == 0 || strcmp(name, "alive") == 0;
+    bool of_alive =
+        strcmp(name, "heartbeat") == 0 || strcmp(name, "alive") == 0 || strcmp(name, "tell") == 0;
     return run_on(of_alive ? ALIVE : QUEUES, name, args);
 }
 
@@ -414,7 +415,7 @@ void everything(void)
     ask("HSET s:{q}:attempts m %s n %s", "1 7 you 1 1 5 5 ", "1 8 you 1 1 5 5 ");
     ask("ZADD s:{q}:listeners 5 l");
     ask("SET s:{q}:conf %s", "1 paused=5 ");
-    ask("ZADD " ALIVE " 5 l");
+    ask("ZADD " ALIVE " 5 l %lld m", (long long)T + 1000);
 }
 
 /* Redis keeps when a consumer read, and that is the same each time. */
@@ -784,8 +785,9 @@ const struct script_call script_calls[] = {
     {"configure", "0 'forward=stream forward_groups=g'"},
     {"configure", "rate=5/1s; 0 rate="},
     {"configure", "0 history_days=0"},
-    {"heartbeat", "0 me 100"},
-    {"heartbeat", "0 l 0"},
+    {"heartbeat", "0 me 100 0"},
+    {"heartbeat", "0 l 0 0"},
+    {"tell", "0 m 1"},
     {"enter", "0 x y"},
     {"names", "0 - + 10"},
     {"forget", "0 x"},

@@ -61,8 +61,9 @@ struct command {
 };
 extern const struct command cmd_schedule, cmd_cancel, cmd_reschedule, cmd_requeue, cmd_run,
     cmd_kill, cmd_get, cmd_batch, cmd_wait, cmd_list, cmd_depth, cmd_queues, cmd_listeners,
-    cmd_history, cmd_remove, cmd_configure, cmd_pause, cmd_unpause, cmd_forward, cmd_adopt,
-    cmd_claim, cmd_report, cmd_done, cmd_retry, cmd_snooze, cmd_fail, cmd_release, cmd_renew,
-    cmd_listen, cmd_dev, cmd_bench, cmd_doctor, cmd_functions, cmd_cron, cmd_help;
+    cmd_history, cmd_quiet, cmd_stop, cmd_remove, cmd_configure, cmd_pause, cmd_unpause,
+    cmd_forward, cmd_adopt, cmd_claim, cmd_report, cmd_done, cmd_retry, cmd_snooze, cmd_fail,
+    cmd_release, cmd_renew, cmd_listen, cmd_dev, cmd_bench, cmd_doctor, cmd_functions, cmd_cron,
+    cmd_help;
 extern const struct command *const commands[]; /* NULL at the end */
 #endif

@@ -5,7 +5,7 @@
 -- KEYS[1] is SPACE:{QUEUE}:due. Every other key is built from it, so a queue lives in one cluster
 -- slot. KEYS[2] is SPACE:{QUEUE}:none, which never exists: while a slot moves, Redis starts no
 -- script that declares a key which is not there. So none runs on a queue of which a part has gone.
--- heartbeat and alive, and enter, names and forget have another key, one alone, and no queue.
+-- heartbeat, alive and tell, and enter, names and forget have another key, one alone, and no queue.
 -- ../README.md draws what the keys hold.
 
 local call = redis.call

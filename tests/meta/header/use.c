@@ -268,6 +268,8 @@ static void use_queries(struct lapse *l)
     expect_accepted(lapse_queues(l, NULL, on_queues, &answered));
     expect_accepted(lapse_history(l, "orders", 0, 0, 0, on_history, &answered));
     expect_accepted(lapse_listeners(l, "orders", on_listeners, &answered));
+    expect_accepted(lapse_quiet(l, "nobody", 1, on_listeners, &answered));
+    expect_accepted(lapse_stop(l, "nobody", on_listeners, &answered));
     expect_accepted(lapse_remove(l, "orders", LAPSE_FORCE, on_count, &answered));
     expect_accepted(lapse_list(l, "orders", LAPSE_WAITING, NULL, 10, on_list, &answered));
     expect_accepted(lapse_list_tag(l, "orders", "shop-1", NULL, 10, on_list, &answered));
@@ -296,9 +298,17 @@ static void on_event(struct lapse *l, enum lapse_event what, const struct lapse_
     wrong += what == LAPSE_EVENT_CANCEL && lapse_job_cancelled(job);
 }
 
+static void on_told(struct lapse *l, enum lapse_told what, void *arg)
+{
+    (void)l;
+    (void)arg;
+    wrong += what != LAPSE_TOLD_STOP;
+}
+
 static void register_functions(struct lapse *l)
 {
     lapse_on_event(l, on_event, NULL);
+    lapse_on_told(l, on_told, NULL);
     expect(lapse_around(l, on_before, on_after, NULL), 0);
     expect(lapse_calendar(l, "never", never, NULL), 0);
 }

@@ -844,9 +844,34 @@ void print_queue(const struct globals *g, const struct lapse_queue *queue)
 }
 
 /* ---- a listener ---- */
+static const char *told_name(enum lapse_told told)
+{
+    switch (told) {
+    case LAPSE_TOLD_QUIET: return "quiet";
+    case LAPSE_TOLD_STOP: return "stop";
+    case LAPSE_TOLD_GO_ON:
+    default: return "go on";
+    }
+}
+
+void print_told(const struct globals *g, const struct lapse_listener *listener)
+{
+    struct json j;
+
+    if (g->text) {
+        printf("%s: %s\n", printable(listener->name), told_name(listener->told));
+        return;
+    }
+
+    json_begin(&j, stdout);
+    json_text(&j, "name", listener->name);
+    json_text(&j, "told", told_name(listener->told));
+    json_end(&j);
+}
+
 void print_listener_heading(void)
 {
-    printf("%10s  %-24s  %s\n", "HELD", "SINCE", "NAME");
+    printf("%10s  %-24s  %-5s  %s\n", "HELD", "SINCE", "TOLD", "NAME");
 }
 
 void print_listener(const struct globals *g, const char *queue,
@@ -857,8 +882,12 @@ void print_listener(const struct globals *g, const char *queue,
     struct json j;
 
     if (g->text) {
-        printf("%10" PRIu64 "  %-24s  %s\n", listener->n_held,
-               is_member ? time_text(since, listener->since_ms) : since, printable(listener->name));
+        const char *told = listener->told ? told_name(listener->told) : "-";
+        if (is_member) {
+            time_text(since, listener->since_ms);
+        }
+        printf("%10" PRIu64 "  %-24s  %-5s  %s\n", listener->n_held, since, told,
+               printable(listener->name));
         return;
     }
 
@@ -868,5 +897,6 @@ void print_listener(const struct globals *g, const char *queue,
     json_int(&j, "since_ms", listener->since_ms);
     json_bool(&j, "member", is_member);
     json_int(&j, "held", (int64_t)listener->n_held);
+    json_text(&j, "told", told_name(listener->told));
     json_end(&j);
 }

@@ -28,6 +28,7 @@ void print_queue(const struct globals *g, const struct lapse_queue *queue);
 void print_listener(const struct globals *g, const char *queue,
                     const struct lapse_listener *listener);
 void print_listener_heading(void);
+void print_told(const struct globals *g, const struct lapse_listener *listener);
 /* The settings of a queue, "name=value name=value". */
 void print_settings(const struct globals *g, const char *queue, const char *settings);
 /* The same; as text it is whether the queue is paused, and until when. */

@@ -190,6 +190,22 @@ bool is_pattern(const char *queue)
     return strchr(queue, '*');
 }
 
+int check_listener(const char *name)
+{
+    enum { DIGITS = 17 };
+    struct span option = span_of(name);
+
+    if (option.len > DIGITS && name[option.len - DIGITS] == '/') {
+        option.len -= DIGITS;
+    }
+    if (!keys_name_ok(option)) {
+        return usage_error("name", name,
+                           "must be as lapse listeners shows it, or without its slash and digits: "
+                           "1 to 64 printable ASCII characters, without space, { and }");
+    }
+    return 0;
+}
+
 int check_id(const char *id)
 {
     if (!keys_id_ok(span_of(id))) {

@@ -20,6 +20,7 @@ int check_queue(const char *queue);
 /* A name, or a pattern of queues. */
 int check_queues(const char *pattern);
 bool is_pattern(const char *queue); /* of these two */
+int check_listener(const char *name);
 int check_id(const char *id);
 int check_tag(const char *tag);
 int check_when(const struct when *when); /* exactly one of --in and --at was given */

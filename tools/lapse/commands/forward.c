@@ -60,6 +60,14 @@ static void on_forward_signal(struct ev_loop *loop, ev_signal *w, int events)
     forward_stop(w->data, 0);
 }
 
+static void on_forward_told(struct lapse *l, enum lapse_told what, void *arg)
+{
+    (void)l;
+    if (what == LAPSE_TOLD_STOP) {
+        forward_stop(arg, 0);
+    }
+}
+
 /* ---- --drain ---- */
 static void on_forward_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
 {
@@ -176,6 +184,7 @@ static int forward_send(struct oneshot *o)
     if (!f->watches && !f->off) {
         watch_signals(f);
     }
+    lapse_on_told(o->c.l, on_forward_told, f);
 
     return oneshot_sent(o, lapse_configure(o->c.l, o->queue, f->changes, on_forward_configured, f));
 }

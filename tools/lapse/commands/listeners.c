@@ -47,14 +47,15 @@ const struct command cmd_listeners = {
     .summary = "list who listens to a queue, and how many of its jobs each holds",
     .min = 1,
     .max = 1,
-    .text = "Prints one JSON object per listener that is alive: queue, name, since_ms (when it\n"
-            "entered), member and held (how many jobs of the queue it runs). Behind them come\n"
-            "those that hold jobs and are no members: they hear no events of the queue, have had\n"
-            "no free slot for a second, or only claim. A listener that has died is alive for 15 s\n"
-            "more.\n"
-            "\n"
-            "examples:\n"
-            "  lapse listeners orders\n"
-            "  lapse listeners orders | jq -s 'map(.held) | add'\n",
+    .text =
+        "Prints one JSON object per listener that is alive: queue, name, since_ms (when it\n"
+        "entered), member, held (how many jobs of the queue it runs), and told: go on, quiet or\n"
+        "stop. Behind them come those that hold jobs and are no members: they hear no events of\n"
+        "the queue, have had no free slot for a second, or only claim. A listener that has died\n"
+        "is alive for 15 s more.\n"
+        "\n"
+        "examples:\n"
+        "  lapse listeners orders\n"
+        "  lapse listeners orders | jq -s 'map(.held) | add'\n",
     .run = listeners_run,
 };

@@ -278,18 +278,9 @@ static void listen_quit(struct listen *in, int code)
     }
 }
 
-/* HUP is often not alone: after TERM from an init, twice from a shell and its terminal. So it does
- * not count as a second signal. */
-static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
+/* Takes no new jobs, and waits for those that run. */
+static void listen_drain(struct listen *in)
 {
-    struct listen *in = w->data;
-
-    (void)events;
-    if (w->signum != SIGHUP && in->n_signals++) {
-        listen_quit(in, 128 + w->signum);
-        return;
-    }
-
     if (in->draining) {
         return;
     }
@@ -300,10 +291,35 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
                       in->n_running, in->n_running == 1 ? "" : "s");
     }
 
-    ev_timer_stop(loop, &in->tick);
+    ev_timer_stop(in->c.loop, &in->tick);
     ev_timer_init(&in->tick, on_listen_grace_over, (double)in->grace_ms / 1000, 0);
     listen_close(in, 0, in->grace_ms + EXEC_KILL_MS + LISTEN_SLACK_MS);
-    ev_timer_start(loop, &in->tick);
+    ev_timer_start(in->c.loop, &in->tick);
+}
+
+static void on_told(struct lapse *l, enum lapse_told what, void *arg)
+{
+    struct listen *in = arg;
+
+    (void)l;
+    if (what == LAPSE_TOLD_STOP && !in->closing) {
+        listen_drain(in);
+    }
+}
+
+/* HUP is often not alone: after TERM from an init, twice from a shell and its terminal. So it does
+ * not count as a second signal. */
+static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
+{
+    struct listen *in = w->data;
+
+    (void)loop;
+    (void)events;
+    if (w->signum != SIGHUP && in->n_signals++) {
+        listen_quit(in, 128 + w->signum);
+    } else {
+        listen_drain(in);
+    }
 }
 
 static void watch_signal(struct listen *in, ev_signal *w, int signum,
@@ -579,6 +595,7 @@ static void listen_begin(struct listen *in)
 
     init_sinks(in);
     watch_signals(in);
+    lapse_on_told(in->c.l, on_told, in);
     if (in->argv) {
         lapse_on_event(in->c.l, on_event, in);
     }
