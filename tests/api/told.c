@@ -63,6 +63,7 @@ struct told_listener {
     struct flow_handler w;
     unsigned n_told;
     enum lapse_told told; /* the last */
+    bool closed;
 };
 
 static void on_told(struct lapse *l, enum lapse_told what, void *arg)
@@ -352,6 +353,11 @@ Test(quiet, gives_a_claim_no_job_until_it_goes_on)
 }
 
 /* ---- stop ---- */
+static void on_closed(void *arg)
+{
+    ((struct told_listener *)arg)->closed = true;
+}
+
 static void on_stop(struct lapse *l, enum lapse_told what, void *arg)
 {
     struct told_listener *t = arg;
@@ -359,7 +365,7 @@ static void on_stop(struct lapse *l, enum lapse_told what, void *arg)
     on_told(l, what, arg);
     cr_assert_eq(what, LAPSE_TOLD_STOP);
     t->l = NULL;
-    lapse_close(l, 10000, NULL, NULL);
+    lapse_close(l, 10000, on_closed, t);
 }
 
 Test(stop, reaches_the_program_which_closes_its_handle)
@@ -378,7 +384,8 @@ Test(stop, reaches_the_program_which_closes_its_handle)
     flow_until(f, a.n_told == 1);
     cr_assert_eq(flow_schedule(f, "q", "left", 0, NULL), 0);
     flow_settle(&a.w, FLOW_DONE);
-    flow_poll(f, redis_int(f->server, "EXISTS lapse:{}:alive") == 0);
+    flow_until(f, a.closed);
+    cr_assert_eq(redis_int(f->server, "EXISTS lapse:{}:alive"), 0);
     flow_forget(f, l);
     cr_assert_eq(a.w.n_runs, 1);
     cr_assert_eq(flow_count(f, "q", "due"), 1);
