@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_history(): one script reads the rows that Redis keeps, and each is added to the step in which
- * it begins. */
+/* lapse_history(): one script reads the rows that Redis keeps, and each is added to the step in
+ * which it begins. */
 #include "api/request.h"
 #include "base/mem.h"
 #include "script/queue_verbs.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What has happened in a queue as text, in the form in which Redis adds and keeps it. A small
- * letter is a count. A capital one is a histogram: behind it `a` to `w` are its buckets, `y` is the sum in
- * us and `z` the longest time, of which Redis keeps the larger one. lua/README.md draws it. */
+ * letter is a count. A capital one is a histogram: behind it `a` to `w` are its buckets, `y` is the
+ * sum in us and `z` the longest time, of which Redis keeps the larger one. lua/README.md draws
+ * it. */
 #include "base/past.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -701,7 +701,8 @@ Test(remove, of_a_queue_that_is_held_is_refused_but_by_force)
     expect(lapse("schedule", "q", "--id", "a", "--in", "0s"), 0, NULL, NULL);
     expect(lapse("schedule", "q", "--id", "b", "--in", "1h"), 0, NULL, NULL);
     expect(lapse("claim", "q"), 0, "\"a\"", NULL);
-    expect(lapse("listeners", "q"), 0, "\"since_ms\":0,\"member\":false,\"held\":1}\n", NULL);
+    expect(lapse("listeners", "q"), 0,
+           "\"since_ms\":0,\"member\":false,\"held\":1,\"told\":\"go on\"}\n", NULL);
     expect(lapse("listeners", "q", "--format", "text"), 0, "NAME\n         1  -", NULL);
     expect(lapse("remove", "q"), 1, NULL,
            "q: it has listeners, or jobs that run (1): `lapse listeners` shows them; stop them, or "

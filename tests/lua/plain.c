@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A job that asks for nothing: what is stored of it, and what that costs, whatever others ask for. */
+/* A job that asks for nothing: what is stored of it, and what that costs, whatever others ask
+ * for. */
 #include "script.h"
 
 SCRIPTS(plain);
