@@ -414,7 +414,7 @@ Test(errors, of_jobs_that_have_none_nothing_is_asked)
             given(call[i].script, call[i].args);
             long long n = commands();
             int expected = asks ? call[i].asking : call[i].plain;
-            cr_expect_eq(n, expected, "%s: %d, not %d", call[i].script, n, expected);
+            cr_expect_eq(n, expected, "%s: %lld, not %d", call[i].script, n, expected);
         }
     }
     running(REC);
