@@ -330,17 +330,18 @@ static bool listener_name_ok(const char *name)
 static int tell(struct lapse *l, const char *name, enum lapse_told what, lapse_listeners_fn *fn,
                 void *arg)
 {
+    bool is_name = listener_name_ok(name);
     struct request_spec spec = {
         .size = sizeof(struct tell_call),
         .queue = "",
-        .id = listener_name_ok(name) ? name : "",
+        .id = name,
         .arg = arg,
         .run = tell_call_run,
         .done = tell_call_done,
     };
     void *made;
 
-    int err = l && *spec.id ? request_new(&made, l, &spec) : LAPSE_EINVAL;
+    int err = l && is_name ? request_new(&made, l, &spec) : LAPSE_EINVAL;
     if (err) {
         return err;
     }

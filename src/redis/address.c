@@ -392,7 +392,7 @@ bool address_parse(struct address *a, const char *text, char *out)
 
 const char *address_rule(const char *text)
 {
-    struct address a;
+    struct address a = {.kind = ADDRESS_REDIS};
     struct reading r = {.a = &a, .why = FORMS};
 
     read_url(&r, text);

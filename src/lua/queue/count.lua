@@ -76,16 +76,16 @@ end
 
 -- Makes coarser rows, and adds the fields of those that are gone.
 local function rows_fold(rows, kept, gone)
-  for _, kind in ipairs({ 'm', 't', 'h', 'd' }) do
-    local into = rows[ROW_OF[kind]]
-    for _, number in ipairs(rows_old(rows, kind, kept[kind])) do
+  for _, fine in ipairs({ 'm', 't', 'h', 'd' }) do
+    local into = rows[ROW_OF[fine]]
+    for _, number in ipairs(rows_old(rows, fine, kept[fine])) do
       if into then
-        local at = math.floor(number * ROW_MS[kind] / ROW_MS[ROW_OF[kind]])
+        local at = math.floor(number * ROW_MS[fine] / ROW_MS[ROW_OF[fine]])
         into[at] = row_counts(into[at] or '')
-        counts_add(into[at], row_counts(rows[kind][number]))
+        counts_add(into[at], row_counts(rows[fine][number]))
       end
-      rows[kind][number] = nil
-      gone[#gone + 1] = kind .. decimal(number)
+      rows[fine][number] = nil
+      gone[#gone + 1] = fine .. decimal(number)
     end
   end
 end

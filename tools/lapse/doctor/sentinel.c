@@ -120,7 +120,7 @@ static void ask_each(struct doctor *d, struct watched *w)
         const struct address_place *seed = &w->sync.address.seeds[i];
         struct finding f = {.check = "sentinel", .verdict = WARN};
         struct redis_sync r;
-        struct place at;
+        struct place at = {.port = 0};
 
         place_set(&at, seed->host, seed->port);
         f.at = at.text;
