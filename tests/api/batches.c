@@ -107,6 +107,7 @@ Test(batches, an_end_in_whatever_way_is_one_and_a_death_is_none)
     struct lapse_spec s = flow_job_spec("q", "skipped", 0);
     struct flow_job own;
 
+    server_allow(f->server, "%%R~*{q}*"); /* the key of the guard */
     missing.op = LAPSE_EXISTS;
     missing.key = "{q}nothing";
     s.guard = &missing;

@@ -312,6 +312,7 @@ Test(quiet, is_heard_by_a_listener_with_its_hands_full)
     cr_assert_eq(flow_schedule(f, "q", "first", 0, NULL), 0);
     cr_assert_eq(flow_schedule(f, "q", "second", 0, NULL), 0);
     flow_until(f, a.w.n_held == 1);
+    flow_poll(f, redis_int(f->server, "ZCARD lapse:{}:alive") == 1);
     flow_poll(f, redis_int(f->server, "ZCARD lapse:{q}:listeners") == 0);
 
     tell_and_hear(f, &a, "a", LAPSE_TOLD_QUIET);
