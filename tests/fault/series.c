@@ -89,12 +89,17 @@ static void scene_begin(struct scene *x, const char *const *server_args)
 }
 
 /* ---- its listeners ---- */
-static void crew_start(struct scene *x)
+static void crew_come(struct scene *x)
 {
     for (int i = 0; i < CREW; i++) {
         x->plan.seed++;
         x->crew[i] = listener_start_plan(&x->plan);
     }
+}
+
+static void crew_start(struct scene *x)
+{
+    crew_come(x);
     flow_until_listeners(x->f, "q", CREW);
 }
 
@@ -447,7 +452,7 @@ static unsigned away(struct scene *x, enum lapse_catch_up catch_up, int64_t max_
     }
     int64_t until_ms = moment_ms(x, moments_had(x) + AWAY);
     flow_poll(x->f, redis_now_ms(x->f->server) > until_ms);
-    crew_start(x);
+    crew_come(x); /* the names of those before stay for a minute */
 
     until_over(x);
     kept_read(x);
