@@ -8,6 +8,8 @@
  *              after the option reply_ms (and replicas_ms where copies are asked for, and up to a
  *              second, in which lapse may say more, such as LAPSE_EDOWN), and returns
  *              LAPSE_ETIMEOUT: what it asked may still happen. timeout_ms is at most 3652 days.
+ *              Calls that take several requests (of selections, removals, batches, queues and
+ *              listeners) go on with 0 for as long as it takes: each request has reply_ms.
  *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, by a schedule after
  *              LAPSE_EALONE, and by lapse_sync_adopt() always. LAPSE_ELOST is also returned when it
  *              happened, but memory was short for what out should get.
@@ -61,6 +63,12 @@ LAPSE_API int lapse_sync_get(struct lapse_sync *s, const char *queue, const char
 LAPSE_API int lapse_sync_wait(struct lapse_sync *s, const char *queue, const char *id,
                               int64_t wait_ms, struct lapse_job **out);
 
+/* As lapse_batch_close() and lapse_batch_get(); out must not be NULL where it is no job. */
+LAPSE_API int lapse_sync_batch_close(struct lapse_sync *s, const char *queue, const char *name,
+                                     int64_t timeout_ms, struct lapse_job **out);
+LAPSE_API int lapse_sync_batch_get(struct lapse_sync *s, const char *queue, const char *name,
+                                   int64_t timeout_ms, struct lapse_batch *out);
+
 /* Makes a calendar known to the handle, as lapse_calendar(): series that any thread schedules may
  * go by it, and a handler of their queue keeps them going. fn runs in the thread of the handle; see
  * THREADS above. lapse_cron.h has lapse_sync_cron(). */
@@ -77,8 +85,7 @@ struct lapse_sync_count {
     uint64_t n_running;
 };
 /* As lapse_cancel_all() and lapse_reschedule_all(). out gets the counts also where the selection
- * breaks off with an error; it may be NULL. timeout_ms 0: as long as it takes; each request has
- * reply_ms. A call that gives up does not stop its selection. */
+ * breaks off with an error; it may be NULL. A call that gives up does not stop its selection. */
 LAPSE_API int lapse_sync_cancel_all(struct lapse_sync *s, const char *queue,
                                     const struct lapse_where *w, unsigned flags, int64_t timeout_ms,
                                     struct lapse_sync_count *out);
@@ -107,6 +114,43 @@ LAPSE_API void lapse_sync_free_jobs(struct lapse_sync_jobs *jobs);
 
 LAPSE_API int lapse_sync_depth(struct lapse_sync *s, const char *queue, int64_t timeout_ms,
                                struct lapse_depth *out);
+
+/* What a call found: n rows, of one kind. They are the caller's, to be freed all at once by
+ * lapse_sync_free_rows(out.rows). out must not be NULL, but for what lapse_sync_quiet() and
+ * lapse_sync_stop() give. */
+struct lapse_sync_queue_rows {
+    size_t n;
+    struct lapse_queue **rows;
+};
+struct lapse_sync_listener_rows {
+    size_t n;
+    struct lapse_listener **rows;
+};
+struct lapse_sync_past_rows {
+    size_t n;
+    struct lapse_past **rows;
+};
+LAPSE_API void lapse_sync_free_rows(void *rows); /* NULL is fine */
+
+/* As lapse_queues(), lapse_listeners() and lapse_history() tell it. */
+LAPSE_API int lapse_sync_queues(struct lapse_sync *s, const char *pattern, int64_t timeout_ms,
+                                struct lapse_sync_queue_rows *out);
+LAPSE_API int lapse_sync_listeners(struct lapse_sync *s, const char *queue, int64_t timeout_ms,
+                                   struct lapse_sync_listener_rows *out);
+LAPSE_API int lapse_sync_history(struct lapse_sync *s, const char *queue, int64_t from_ms,
+                                 int64_t to_ms, int64_t step_ms, int64_t timeout_ms,
+                                 struct lapse_sync_past_rows *out);
+
+/* Tell a listener to take no more jobs, to go on, or to stop, as lapse_quiet() and lapse_stop(). */
+LAPSE_API int lapse_sync_quiet(struct lapse_sync *s, const char *name, int quiet,
+                               int64_t timeout_ms, struct lapse_sync_listener_rows *out);
+LAPSE_API int lapse_sync_stop(struct lapse_sync *s, const char *name, int64_t timeout_ms,
+                              struct lapse_sync_listener_rows *out);
+
+/* Removes a queue, as lapse_remove(). out gets the counts also with an error; it may be NULL. A
+ * call that gives up does not stop its removal. */
+LAPSE_API int lapse_sync_remove(struct lapse_sync *s, const char *queue, unsigned flags,
+                                int64_t timeout_ms, struct lapse_sync_count *out);
 
 /* ---- settings ---- */
 /* out gets the settings, the caller's to free by lapse_sync_free_text(); or, after LAPSE_EINVAL,

@@ -82,6 +82,11 @@ int64_t call_patience_ms(const struct lapse_sync *s)
     return s->reply_ms + REPLY_SLACK_MS;
 }
 
+int64_t call_all_ms(int64_t timeout_ms)
+{
+    return timeout_ms ? timeout_ms : TIMEOUT_MAX_MS;
+}
+
 static struct timespec call_deadline(const struct lapse_sync *s, int64_t timeout_ms)
 {
     int64_t wait_ms = timeout_ms ? timeout_ms : call_patience_ms(s);

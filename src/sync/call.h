@@ -53,6 +53,9 @@ void call_free(struct call *c);
 int call_check(const struct lapse_sync *s, int64_t timeout_ms);
 /* What a timeout_ms of 0 stands for. */
 int64_t call_patience_ms(const struct lapse_sync *s);
+/* The timeout_ms of a call that asks more than once: 0 is as long as it takes. Each request has its
+ * own time to be answered, so all of it ends. */
+int64_t call_all_ms(int64_t timeout_ms);
 /* Makes a call, and waits for its end. */
 int call_run(struct lapse_sync *s, int (*ask)(struct call *c), const void *args, int64_t timeout_ms,
              void *out);

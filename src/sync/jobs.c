@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_sync_schedule(), lapse_sync_cancel(), lapse_sync_reschedule(), lapse_sync_kill(),
- * lapse_sync_get(), lapse_sync_wait(), lapse_sync_free(). */
+ * lapse_sync_get(), lapse_sync_wait(), lapse_sync_batch_close(), lapse_sync_batch_get(),
+ * lapse_sync_free(). */
 #include "sync/call.h"
 
 struct job_args {
@@ -46,6 +47,18 @@ static void on_got(struct lapse *l, int err, const struct lapse_job *job, void *
     job_answer(arg, err, job, LAPSE_ENOMEM);
 }
 
+static void on_batch(struct lapse *l, int err, const struct lapse_batch *batch, void *arg)
+{
+    struct call *c = arg;
+    struct lapse_batch *out = call_out(c);
+    (void)l;
+
+    if (out && !err) {
+        *out = *batch;
+    }
+    call_ended(c, err);
+}
+
 /* ---- questions, in the thread of the loop ---- */
 static int job_ask_schedule(struct call *c)
 {
@@ -81,6 +94,18 @@ static int job_ask_wait(struct call *c)
 {
     const struct job_args *a = c->args;
     return lapse_wait(c->sync->handle, a->queue, a->id, a->wait_ms, on_got, c);
+}
+
+static int job_ask_batch_close(struct call *c)
+{
+    const struct job_args *a = c->args;
+    return lapse_batch_close(c->sync->handle, a->queue, a->id, on_changed, c);
+}
+
+static int job_ask_batch_get(struct call *c)
+{
+    const struct job_args *a = c->args;
+    return lapse_batch_get(c->sync->handle, a->queue, a->id, on_batch, c);
 }
 
 /* ---- the calls ---- */
@@ -142,6 +167,20 @@ int lapse_sync_wait(struct lapse_sync *s, const char *queue, const char *id, int
     }
 
     return call_run(s, job_ask_wait, &args, call_patience_ms(s) + wait_ms, out);
+}
+
+int lapse_sync_batch_close(struct lapse_sync *s, const char *queue, const char *name,
+                           int64_t timeout_ms, struct lapse_job **out)
+{
+    struct job_args args = {.queue = queue, .id = name};
+    return call_run(s, job_ask_batch_close, &args, timeout_ms, out);
+}
+
+int lapse_sync_batch_get(struct lapse_sync *s, const char *queue, const char *name,
+                         int64_t timeout_ms, struct lapse_batch *out)
+{
+    struct job_args args = {.queue = queue, .id = name};
+    return out ? call_run(s, job_ask_batch_get, &args, call_all_ms(timeout_ms), out) : LAPSE_EINVAL;
 }
 
 void lapse_sync_free(struct lapse_job *job)

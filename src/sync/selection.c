@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_cancel_all(), lapse_sync_reschedule_all(). */
+/* lapse_sync_cancel_all(), lapse_sync_reschedule_all(), lapse_sync_remove(). */
 #include "sync/call.h"
 
 struct selection_args {
@@ -9,12 +9,6 @@ struct selection_args {
     int64_t spread_ms;
     unsigned flags;
 };
-
-/* Each request of a selection has its own time to be answered, so all of it ends. */
-static int64_t selection_patience_ms(int64_t timeout_ms)
-{
-    return timeout_ms ? timeout_ms : TIMEOUT_MAX_MS;
-}
 
 static void on_count(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
 {
@@ -42,11 +36,17 @@ static int selection_ask_reschedule(struct call *c)
                                 on_count, c);
 }
 
+static int selection_ask_remove(struct call *c)
+{
+    const struct selection_args *a = c->args;
+    return lapse_remove(c->sync->handle, a->queue, a->flags, on_count, c);
+}
+
 int lapse_sync_cancel_all(struct lapse_sync *s, const char *queue, const struct lapse_where *w,
                           unsigned flags, int64_t timeout_ms, struct lapse_sync_count *out)
 {
     struct selection_args args = {.queue = queue, .where = w, .flags = flags};
-    return call_run(s, selection_ask_cancel, &args, selection_patience_ms(timeout_ms), out);
+    return call_run(s, selection_ask_cancel, &args, call_all_ms(timeout_ms), out);
 }
 
 int lapse_sync_reschedule_all(struct lapse_sync *s, const char *queue, const struct lapse_where *w,
@@ -60,5 +60,12 @@ int lapse_sync_reschedule_all(struct lapse_sync *s, const char *queue, const str
         .spread_ms = spread_ms,
         .flags = flags,
     };
-    return call_run(s, selection_ask_reschedule, &args, selection_patience_ms(timeout_ms), out);
+    return call_run(s, selection_ask_reschedule, &args, call_all_ms(timeout_ms), out);
+}
+
+int lapse_sync_remove(struct lapse_sync *s, const char *queue, unsigned flags, int64_t timeout_ms,
+                      struct lapse_sync_count *out)
+{
+    struct selection_args args = {.queue = queue, .flags = flags};
+    return call_run(s, selection_ask_remove, &args, call_all_ms(timeout_ms), out);
 }

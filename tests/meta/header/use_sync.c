@@ -101,6 +101,28 @@ static void use_settings(struct lapse_sync *s)
     lapse_sync_free_jobs(&jobs);
 }
 
+static void use_rows(struct lapse_sync *s)
+{
+    struct lapse_sync_queue_rows queues = {0, NULL};
+    struct lapse_sync_listener_rows listeners = {0, NULL};
+    struct lapse_sync_past_rows past = {0, NULL};
+    struct lapse_sync_count count;
+    struct lapse_batch batch;
+    struct lapse_job *job = NULL;
+
+    EXPECT(lapse_sync_queues(s, "*", 0, &queues), LAPSE_EDOWN);
+    EXPECT(lapse_sync_listeners(s, "orders", 0, &listeners), LAPSE_EDOWN);
+    EXPECT(lapse_sync_quiet(s, "web", 1, 0, NULL), LAPSE_EDOWN);
+    EXPECT(lapse_sync_stop(s, "web", 0, &listeners), LAPSE_EDOWN);
+    EXPECT(lapse_sync_history(s, "orders", 0, 0, 0, 0, &past), LAPSE_EDOWN);
+    EXPECT(lapse_sync_remove(s, "orders", LAPSE_FORCE, 0, &count), LAPSE_EDOWN);
+    EXPECT(lapse_sync_batch_close(s, "orders", "all", 0, &job), LAPSE_EDOWN);
+    EXPECT(lapse_sync_batch_get(s, "orders", "all", 0, &batch), LAPSE_EDOWN);
+    lapse_sync_free_rows(queues.rows);
+    lapse_sync_free_rows(listeners.rows);
+    lapse_sync_free_rows(past.rows);
+}
+
 int main(void)
 {
     struct lapse_options o = lapse_options_init();
@@ -136,6 +158,7 @@ int main(void)
            LAPSE_EDOWN);
     EXPECT(lapse_sync_depth(s, "orders", 0, &depth), LAPSE_EDOWN);
     use_settings(s);
+    use_rows(s);
     EXPECT(lapse_sync_claim(s, "orders", 9, 0, 0, &jobs), LAPSE_EDOWN);
     EXPECT(lapse_sync_claim_id(s, "orders", "o-1", 0, &job), LAPSE_EDOWN);
     memset(&how, 0, sizeof how);
