@@ -2,6 +2,7 @@
 /* A server that is no Redis, or dies while we write: its texts are escaped in the log, and the
  * process lives. */
 #include "scripted_server.h"
+#include "calls.h"
 #include "handler.h"
 #include "loop.h"
 #include <signal.h>
@@ -171,6 +172,49 @@ Test(hostile_server, an_answer_of_another_shape_is_an_error)
     }
 }
 
+/* In place of what a script answers: no time; too short; rows that are no rows. */
+static const char *const nothings[] = {
+    "+x\r\n",
+    "*2\r\n:1790000000000000\r\n*1\r\n+x\r\n",
+    "*2\r\n:1790000000000000\r\n*8\r\n+x\r\n+x\r\n+x\r\n+x\r\n+x\r\n+x\r\n+x\r\n+x\r\n",
+    "*4\r\n:1790000000000000\r\n+x\r\n*1\r\n+y\r\n*1\r\n+z\r\n",
+};
+
+/* NULL: Redis answers them. */
+static void answer_scripts(struct scripted_server *s, const char *answer)
+{
+    static const char *const commands[] = {"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO"};
+
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+        scripted_server_answer_to(s, commands[k], answer);
+    }
+}
+
+Test(hostile_server, that_answers_scripts_with_nonsense_ends_each_call_and_shows_no_job)
+{
+    for (size_t i = 0; i < sizeof nothings / sizeof *nothings; i++) {
+        struct flow *f = flow_bare(FLOW_FULL, NULL);
+        struct scripted_server *fake = scripted_server_before(f->server);
+
+        flow_allow_log(f, "Redis");
+        answer_scripts(fake, nothings[i]);
+        open_fake(f, fake);
+
+        for (size_t k = 0; k < n_calls; k++) {
+            struct flow_answer a = {.f = f};
+            cr_assert_eq(calls[k].make(f->l, &a), 0, "%s", calls[k].name);
+            int err = flow_wait(f, &a);
+            /* an empty list may look like this */
+            cr_assert(err != 0 || (a.n == 0 && !a.has_job), "%s, row %zu", calls[k].name, i);
+            cr_assert_eq(a.calls, 1);
+        }
+
+        flow_close(f, f->l, 0);
+        scripted_server_stop(fake);
+        flow_end(f);
+    }
+}
+
 /* Unlike those of a list, its jobs may come with an error. */
 static void on_adopted(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                        void *arg)
@@ -335,6 +379,35 @@ Test(hostile_server, that_answers_a_script_with_nonsense_for_a_while_loses_no_jo
         flow_each_once(&w, 1);
 
         flow_close(f, f->l, 5000);
+        scripted_server_stop(s);
+        flow_end(f, "q");
+    }
+}
+
+/* From its first request on. So what it asks of its queue and of other listeners is meant too. */
+Test(hostile_server, that_answers_a_new_listener_with_nonsense_for_a_while_loses_no_job)
+{
+    for (size_t i = 0; i < sizeof nothings / sizeof *nothings; i++) {
+        struct flow *f = flow_start(FLOW_FULL);
+        struct flow_handler w = {.f = f, .way = FLOW_DONE};
+        struct scripted_server *s = scripted_server_before(f->server);
+        struct lapse_options opts = flow_options(f);
+
+        cr_assert_eq(flow_schedule(f, "q", "a", 20, NULL), 0);
+        flow_allow_log(f, "Redis");
+        answer_scripts(s, nothings[i]);
+        opts.url = s->url;
+        opts.sweep_ms = 50;
+        struct lapse *l = flow_open(f, &opts);
+        cr_assert_eq(lapse_listen(l, "q", NULL, flow_on_job, &w), 0);
+        flow_poll(f, scripted_server_answered(s) > 10);
+
+        answer_scripts(s, NULL);
+        flow_until(f, w.settled == 1);
+        cr_assert_eq(w.errors, 0, "row %zu: %s", i, lapse_strerror(w.err));
+        flow_each_once(&w, 1);
+
+        flow_close(f, l, 5000);
         scripted_server_stop(s);
         flow_end(f, "q");
     }

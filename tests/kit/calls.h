@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls of lapse.h that ask Redis for something and are answered once, each with arguments that
+ * suit, so that a test can say of all of them what happens when something is amiss. */
+#ifndef CALLS_H
+#define CALLS_H
+#include "ask.h"
+
+/* In an order in which each finds what it asks for, in queue q of a Redis that was empty. */
+struct call_row {
+    const char *name;
+    int (*make)(struct lapse *l, struct flow_answer *a); /* a->f is set; returns the call's error */
+    int answer;                                          /* the error of its callback */
+};
+extern const struct call_row calls[];
+extern const size_t n_calls;
+#endif
