@@ -200,12 +200,12 @@ Test(hostile_server, that_answers_scripts_with_nonsense_ends_each_call_and_shows
         answer_scripts(fake, nothings[i]);
         open_fake(f, fake);
 
-        for (size_t k = 0; k < n_calls; k++) {
+        for (size_t k = 0; k < n_api_calls; k++) {
             struct flow_answer a = {.f = f};
-            cr_assert_eq(calls[k].make(f->l, &a), 0, "%s", calls[k].name);
+            cr_assert_eq(api_calls[k].make(f->l, &a), 0, "%s", api_calls[k].name);
             int err = flow_wait(f, &a);
             /* an empty list may look like this */
-            cr_assert(err != 0 || (a.n == 0 && !a.has_job), "%s, row %zu", calls[k].name, i);
+            cr_assert(err != 0 || (a.n == 0 && !a.has_job), "%s, row %zu", api_calls[k].name, i);
             cr_assert_eq(a.calls, 1);
         }
 

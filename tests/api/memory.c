@@ -12,17 +12,17 @@ Test(memory, that_a_call_lacks_is_enomem_and_the_next_call_works)
 {
     struct flow *f = flow_start(FLOW_FULL);
 
-    for (size_t i = 0; i < n_calls; i++) {
+    for (size_t i = 0; i < n_api_calls; i++) {
         struct flow_answer a = {.f = f};
         long live = alloc_live();
 
         alloc_fail(1);
-        cr_assert_eq(calls[i].make(f->l, &a), LAPSE_ENOMEM, "%s", calls[i].name);
+        cr_assert_eq(api_calls[i].make(f->l, &a), LAPSE_ENOMEM, "%s", api_calls[i].name);
         cr_assert_eq(alloc_live(), live);
-        cr_assert_eq(calls[i].make(f->l, &a), 0, "%s", calls[i].name);
-        cr_assert_eq(flow_wait(f, &a), calls[i].answer, "%s: %s", calls[i].name,
+        cr_assert_eq(api_calls[i].make(f->l, &a), 0, "%s", api_calls[i].name);
+        cr_assert_eq(flow_wait(f, &a), api_calls[i].answer, "%s: %s", api_calls[i].name,
                      lapse_strerror(a.err));
-        cr_assert_eq(a.calls, 1, "%s", calls[i].name);
+        cr_assert_eq(a.calls, 1, "%s", api_calls[i].name);
     }
 
     flow_end(f, "q");

@@ -137,7 +137,7 @@ static int call_settle(struct lapse *l, struct flow_answer *a)
     return lapse_settle(l, "q", "nothing", 1, &how, flow_answered, a);
 }
 
-const struct call_row calls[] = {
+const struct api_call api_calls[] = {
     {"schedule", call_schedule, 0},
     {"get", call_get, 0},
     {"depth", call_depth, 0},
@@ -161,4 +161,4 @@ const struct call_row calls[] = {
     {"quiet", call_quiet, LAPSE_ENOENT},
     {"settle", call_settle, LAPSE_EGONE},
 };
-const size_t n_calls = sizeof calls / sizeof *calls;
+const size_t n_api_calls = sizeof api_calls / sizeof *api_calls;

@@ -6,11 +6,11 @@
 #include "ask.h"
 
 /* In an order in which each finds what it asks for, in queue q of a Redis that was empty. */
-struct call_row {
+struct api_call {
     const char *name;
     int (*make)(struct lapse *l, struct flow_answer *a); /* a->f is set; returns the call's error */
     int answer;                                          /* the error of its callback */
 };
-extern const struct call_row calls[];
-extern const size_t n_calls;
+extern const struct api_call api_calls[];
+extern const size_t n_api_calls;
 #endif
