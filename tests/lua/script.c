@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 
-enum { ARGS = 1024, US = 123 };
+enum { ARGS = 1024, US = 123, SNAPSHOT_KEYS = 64 };
 struct server *redis;
 int64_t T;
 static int64_t now;
@@ -385,6 +385,68 @@ redisReply *run(const char *name, const char *args)
     return run_on(of_alive ? ALIVE : QUEUES, name, args);
 }
 
+/* ---- snapshots ---- */
+static int by_text(const void *a, const void *b)
+{
+    return strcmp((*(redisReply *const *)a)->str, (*(redisReply *const *)b)->str);
+}
+
+static redisReply *names_of(const char *pattern)
+{
+    redisReply *r = ask("KEYS %s", pattern);
+    if (r->elements) {
+        qsort(r->element, r->elements, sizeof *r->element, by_text);
+    }
+    return r;
+}
+
+/* Every key with its bytes and its expiry, in the order of their names. */
+struct snapshot {
+    const char *of; /* the arguments of everything_for() */
+    size_t n;
+    const char *names[SNAPSHOT_KEYS];
+    long long expires_ms[SNAPSHOT_KEYS]; /* -1: never */
+    const redisReply *values[SNAPSHOT_KEYS];
+};
+
+static const redisReply *next_reply(void)
+{
+    redisReply *r = NULL;
+    cr_assert_eq(redisGetReply(redis->redis, (void **)&r), REDIS_OK);
+    return keep(r, freeReplyObject);
+}
+
+static void snapshot_take(struct snapshot *s)
+{
+    const redisReply *names = names_of("*");
+
+    cr_assert_leq(names->elements, SNAPSHOT_KEYS);
+    s->n = names->elements;
+    for (size_t i = 0; i < s->n; i++) {
+        s->names[i] = names->element[i]->str;
+        redisAppendCommand(redis->redis, "PEXPIRETIME %s", s->names[i]);
+        redisAppendCommand(redis->redis, "DUMP %s", s->names[i]);
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        s->expires_ms[i] = next_reply()->integer;
+        s->values[i] = next_reply();
+    }
+}
+
+static void snapshot_restore(const struct snapshot *s)
+{
+    redisAppendCommand(redis->redis, "FLUSHALL");
+    for (size_t i = 0; i < s->n; i++) {
+        redisAppendCommand(redis->redis, "RESTORE %s %lld %b ABSTTL", s->names[i],
+                           s->expires_ms[i] > 0 ? s->expires_ms[i] : 0, s->values[i]->str,
+                           s->values[i]->len);
+    }
+    for (size_t i = 0; i < 1 + s->n; i++) {
+        const redisReply *r = next_reply();
+        cr_assert_str_eq(r->str, "OK");
+    }
+}
+
 /* ---- situations ---- */
 void given(const char *name, const char *args)
 {
@@ -405,6 +467,8 @@ void five(void)
 
 void everything(void)
 {
+    /* a hash of longer values has no order: DUMP would show another after a mere read */
+    ask("CONFIG SET hash-max-listpack-value 512");
     ask("FLUSHALL");
     now_at(0);
     five();
@@ -470,8 +534,6 @@ static void next_tagged(void)
  * kept. */
 static void ended(void)
 {
-    /* a hash of longer values has no order: DUMP would show another after a mere read */
-    ask("CONFIG SET hash-max-listpack-value 512");
     given("schedule", "0 kr +0 0 " KEEP_A "r kw +500 0 " KEEP_A "w ks +0 0 " KEEP_LATE
                       "s ko +5 0 " KEEP "o kp +5 0 " KEEP "p kb +0 0 " REC " ke +0 0 " KEEP);
     given("claim", "0 me 1000 0 kr");
@@ -492,7 +554,6 @@ static void of_batches(void)
 {
     static const char *const of[] = {"bw", "br", "bc", "be", "bx"};
 
-    ask("CONFIG SET hash-max-listpack-value 512"); /* as in ended() */
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         const char *due = strchr("wx", of[i][1]) ? "+50" : "+0";
         given("schedule", text("0 %s %s 0 \\02\\00\\04B\\02o%c", of[i], due, of[i][1]));
@@ -583,7 +644,7 @@ static void with_keys(void)
     ask("ZADD s:{q}:run %s ue", moments("T+10"));
 }
 
-void everything_for(const char *args)
+static void make_everything_for(const char *args)
 {
     const char *behind = args_of(args);
 
@@ -638,6 +699,23 @@ void everything_for(const char *args)
     if (strstr(args, "pending=1")) {
         add_pending();
     }
+}
+
+/* The same again is restored: that takes a tenth of the time. */
+void everything_for(const char *args)
+{
+    static struct snapshot last;
+
+    if (last.of == args) {
+        snapshot_restore(&last);
+        now_at(20);
+        heard();
+        return;
+    }
+
+    make_everything_for(args);
+    snapshot_take(&last);
+    last.of = args;
 }
 
 const struct script_call script_calls[] = {
@@ -871,20 +949,6 @@ long long commands(void)
 }
 
 /* ---- looking ---- */
-static int by_text(const void *a, const void *b)
-{
-    return strcmp((*(redisReply *const *)a)->str, (*(redisReply *const *)b)->str);
-}
-
-static redisReply *names_of(const char *pattern)
-{
-    redisReply *r = ask("KEYS %s", pattern);
-    if (r->elements) {
-        qsort(r->element, r->elements, sizeof *r->element, by_text);
-    }
-    return r;
-}
-
 static void put_pairs(FILE *f, const char *name, redisReply *r, char mark, const char *key)
 {
     if (r->type != REDIS_REPLY_ARRAY) {
@@ -1007,12 +1071,12 @@ char *dumps(void)
     char *out;
     size_t len;
     FILE *f = open_memstream(&out, &len);
-    redisReply *all = names_of("*");
+    struct snapshot now_is;
 
-    for (size_t i = 0; i < all->elements; i++) {
-        const char *name = all->element[i]->str;
-        fprintf(f, "%s %lld ", name, redis_int(redis, "PEXPIRETIME %s", name));
-        put_reply(f, ask("DUMP %s", name));
+    snapshot_take(&now_is);
+    for (size_t i = 0; i < now_is.n; i++) {
+        fprintf(f, "%s %lld ", now_is.names[i], now_is.expires_ms[i]);
+        put_reply(f, now_is.values[i]);
     }
 
     fclose(f);
