@@ -2,6 +2,7 @@
 # The tests, one Criterion program per folder; fault is slow and has targets of its own.
 
 FOLDERS := unit lua api sync $(if $(WITH_CRON),cron) cli
+FOLDERS_IN_C := $(filter-out lua,$(FOLDERS)) # those of lua run in Redis
 TESTS   := $(FOLDERS:%=$(BUILD)/tests/%)
 KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
 PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
@@ -117,7 +118,7 @@ steady: all $(TESTS) $(BUILD)/history-check $(PRELOAD)  ## run unit, lua, api an
 	@tests/steady.sh $(BUILD) $(FOLDERS)
 test-asan:  ## run the tests under AddressSanitizer and UBSan; any report fails
 	@$(DEPS) build run test
-	$(again) BUILD=$(BUILD)/asan SAN=address,undefined check
+	$(again) BUILD=$(BUILD)/asan SAN=address,undefined FOLDERS='$(FOLDERS_IN_C)' check
 test-msan:  ## replay the corpora of the fuzzers under clang's MemorySanitizer
 	@$(DEPS) build lint
 	$(again) BUILD=$(BUILD)/msan CC=clang SAN=memory check-msan
@@ -147,7 +148,7 @@ coverage:  ## show how much of src/ the tests run, a line per file; fails below 
 check-coverage:
 	@mkdir -p $(BUILD); find $(BUILD) -name '*.gcda' -delete
 	@$(CC) $(BASE) -c -o $(BUILD)/flush.o tests/meta/coverage/flush.c
-	$(again) check
+	$(again) FOLDERS='$(FOLDERS_IN_C)' check
 	@tests/meta/coverage/report.sh $(BUILD)
 test-trixie:  ## run the tests on Debian 13 (hiredis 1.2, Redis 8, Valkey 8.1), in a chroot that it keeps; needs root and debootstrap
 	@tools/build/trixie.sh
