@@ -342,6 +342,19 @@ Test(gather, is_not_what_other_schedules_make_and_they_replace_it_only)
     end();
 }
 
+Test(gather, a_schedule_of_a_group_is_refused_and_the_job_that_it_meets_stays_as_it_is)
+{
+    const char *header = group("5 9 0");
+
+    given("schedule", "0 a +500 0 " REC);
+    for (int how = 0; how < 6; how++) {
+        RUN("schedule", text("0 a +5 %d %s", how, header), "[U 'EINVAL']");
+        RUN("schedule", text("0 a +900 %d %s", how, header), "[U 'EINVAL']");
+        KEYS("due a:T+500 | jobs a=" REC " | t a:T+499");
+    }
+    end();
+}
+
 Test(gather, by_another_version_that_lost_its_counts_goes_on_with_its_parts)
 {
     gathers("a", group("5 9 7"), "x");

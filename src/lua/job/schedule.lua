@@ -172,8 +172,8 @@ local function meet_all(ids, stored, strays)
     local old, due_ms, before = stored[i], due_asked(ARGV[4 * i - 1], ARGV[4 * i + 1]), nil
     local how, most_ms = string.match(ARGV[4 * i], '^(%d):?(%d*)$')
     local set, score
-    local is_over = record_is_over(ARGV[4 * i + 1], due_ms)
-    if old and not is_over and due_ms <= now_ms + TEN_YEARS then set, score = set_of(id) end
+    local refused = record_is_over(ARGV[4 * i + 1], due_ms) or record_gathers(ARGV[4 * i + 1])
+    if old and not refused and due_ms <= now_ms + TEN_YEARS then set, score = set_of(id) end
     if is_past(set, score) then how = '2' end
     local runs = is_running(set, score)
     if set == RUN and not runs then old, before = record_now(id, set, score) end
