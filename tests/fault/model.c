@@ -35,6 +35,11 @@ bool model_is_series(const struct model *m, const struct job *j)
     return j->kind != NONE && model_record(m, j)->rule.catch_up;
 }
 
+bool model_is_maker(const struct model *m, const struct job *j)
+{
+    return j->kind != NONE && (model_is_series(m, j) || model_record(m, j)->group.most);
+}
+
 bool model_is_marked(const struct job *j)
 {
     return j->attempt.is_there && (j->attempt.stops || j->attempt.again_ms);
@@ -52,10 +57,10 @@ bool model_is_before(const struct model *m, int left, int right)
         return a->record.priority > b->record.priority;
     }
 
-    /* a series comes before its jobs, and these before the next id */
+    /* who makes jobs comes before these, and these before the next id */
     struct made x = left < m->n_ids ? (struct made){left, 0} : m->made[left];
     struct made y = right < m->n_ids ? (struct made){right, 0} : m->made[right];
-    return x.series != y.series ? x.series < y.series : x.token < y.token;
+    return x.maker != y.maker ? x.maker < y.maker : x.token < y.token;
 }
 
 bool model_used_up(const struct attempt *a)
@@ -204,7 +209,7 @@ void model_ends(struct model *m, int id, enum lapse_end end, int64_t due_ms)
     a.is_there = true;
     a.due_ms = due_ms ? due_ms : a.due_ms;
     a.end = end;
-    a.is_marked_record = a.follows = false;
+    a.is_marked_record = a.follows = a.awaits = false;
     a.stops = a.priority = 0;
     a.last_ms = a.again_ms = a.limit_ms = 0;
     *j = (struct job){KEPT, model_ms(m) + record.keep_ms, record, {0}, a};
@@ -255,7 +260,7 @@ void model_put_off(struct model *m, int id, int64_t due_ms)
     struct job *j = &m->job[id];
 
     if (j->kind == DIED && j->attempt.counts) {
-        j->kind = WAITING; /* a series goes on counting */
+        j->kind = WAITING; /* a series goes on counting, and a group has its parts */
         j->ms = due_ms;
     } else if (model_shown(m, j) == DIED) {
         m->entered[j->record.key][id] = j->record.key > 0;
@@ -361,11 +366,13 @@ void model_claim(struct model *m, int id, int holder, int64_t lease_ms)
     a->tries = j->record.tries;
     a->claimed_us = m->now_us;
     a->due_ms = j->ms;
-    a->is_marked_record = j->record.tags || j->record.key || j->record.keep_ms || j->record.moment;
+    a->is_marked_record =
+        j->record.tags || j->record.key || j->record.keep_ms || j->record.batch || j->record.moment;
     a->keeps_errors = j->record.keeps_errors;
     a->priority = j->record.priority;
     a->last_ms = begins_by_ms;
     a->limit_ms = 0;
+    a->awaits = false;
     if (verdict == DIED) {
         model_fails(a, model_ms(m), reason);
         model_dies(m, id, model_ms(m), reason);
@@ -392,7 +399,9 @@ static struct moment moment_of(const struct model *m, const struct job *j)
     struct moment at = {.ms = j->ms, .n = j->attempt.n + 1};
 
     if (r->every_ms) {
-        int64_t passed = r->catch_up == 'a' ? 0 : (model_ms(m) - at.ms) / r->every_ms;
+        int64_t until_ms = model_ms(m);
+        until_ms = r->until_ms && r->until_ms < until_ms ? r->until_ms : until_ms;
+        int64_t passed = r->catch_up == 'a' ? 0 : (until_ms - at.ms) / r->every_ms;
         if (r->times && passed > r->times - at.n) {
             passed = r->times - at.n;
         }
@@ -404,7 +413,7 @@ static struct moment moment_of(const struct model *m, const struct job *j)
         int64_t before_ms = at.n > 1 ? r->stage_ms[at.n - 2] : 0;
         at.next_ms = at.ms + r->stage_ms[at.n - 1] - before_ms;
     }
-    if (r->times && at.n >= r->times) {
+    if ((r->times && at.n >= r->times) || (r->until_ms && at.next_ms > r->until_ms)) {
         at.next_ms = 0;
     }
     return at;
@@ -416,7 +425,7 @@ static bool overlaps(const struct model *m, int id)
     for (int i = m->n_ids; i < m->n_jobs; i++) {
         const struct job *j = &m->job[i];
         bool lives = j->kind == WAITING || j->kind == RUNNING;
-        if (lives && j->record.moment && m->made[i].series == id) {
+        if (lives && j->record.moment && m->made[i].maker == id) {
             return true;
         }
     }
@@ -430,18 +439,44 @@ void model_sees_overlaps(struct model *m, const int *ids, int n)
     }
 }
 
-static int place_of_made(struct model *m, int series)
+/* The nth job of a maker waits, under the last token. */
+static int made_place(struct model *m, int maker, struct record record, int64_t n, int64_t due_ms)
 {
     for (int i = m->n_ids; i < m->n_jobs; i++) {
         if (m->made[i].token == 0) {
-            m->made[i] = (struct made){series, m->token};
+            m->made[i] = (struct made){maker, m->token};
+            record.rule = (struct rule){0};
+            record.group = (struct limits){0};
+            record.moment = n;
+            record.created_ms = record.created_ms ? model_ms(m) : 0;
+            m->job[i] = (struct job){.kind = WAITING, .ms = due_ms, .record = record};
             return i;
         }
     }
     return MODEL_NO_PLACE;
 }
 
-int model_fires(struct model *m, int id)
+/* All parts of a group become a job. */
+static int made_of_parts(struct model *m, int id, int64_t due_ms)
+{
+    const struct job *j = &m->job[id];
+    struct record record = j->record;
+
+    next_token(m);
+    record.parts = j->attempt.parts;
+    return made_place(m, id, record, j->attempt.n + 1, due_ms);
+}
+
+static int group_fires(struct model *m, int id)
+{
+    int made = made_of_parts(m, id, m->job[id].ms);
+
+    m->just_made = made;
+    model_gone(m, id);
+    return made;
+}
+
+static int series_fires(struct model *m, int id)
 {
     struct job *j = &m->job[id];
     const struct rule *rule = &j->record.rule;
@@ -449,7 +484,9 @@ int model_fires(struct model *m, int id)
     struct moment at = moment_of(m, j);
     int64_t most_ms = record.late_ms ? record.late_ms : 60000;
     bool is_late = rule->catch_up == 'n' && rule->every_ms && model_ms(m) - at.ms > most_ms;
-    bool passes = j->attempt.is_paused || is_late || (rule->no_overlap && m->overlaps[id]);
+    bool is_over = rule->until_ms && at.ms > rule->until_ms;
+    bool is_overlap = rule->no_overlap && m->overlaps[id];
+    bool passes = j->attempt.is_paused || is_late || is_over || is_overlap;
     struct attempt a = {
         .is_there = true,
         .token = j->attempt.token,
@@ -479,15 +516,14 @@ int model_fires(struct model *m, int id)
         return MODEL_NO_JOB;
     }
 
-    int made = place_of_made(m, id);
+    int made = made_place(m, id, record, at.n, at.ms);
     m->just_made = made;
-    if (made >= 0) {
-        record.rule = (struct rule){0};
-        record.moment = at.n;
-        record.created_ms = record.created_ms ? model_ms(m) : 0;
-        m->job[made] = (struct job){.kind = WAITING, .ms = at.ms, .record = record};
-    }
     return made;
+}
+
+int model_fires(struct model *m, int id)
+{
+    return model_is_series(m, &m->job[id]) ? series_fires(m, id) : group_fires(m, id);
 }
 
 void model_forgets_made(struct model *m)
@@ -522,7 +558,7 @@ void model_descent_ends(struct model *m, int id, bool stops)
 {
     for (int i = m->n_ids; i < m->n_jobs; i++) {
         struct job *j = &m->job[i];
-        if (m->made[i].series != id || j->kind == NONE || model_record(m, j)->moment == 0) {
+        if (m->made[i].maker != id || j->kind == NONE || model_record(m, j)->moment == 0) {
             continue;
         }
         if (model_shown(m, j) == WAITING) {
@@ -530,6 +566,171 @@ void model_descent_ends(struct model *m, int id, bool stops)
         } else if (model_shown(m, j) == RUNNING) {
             model_stop(m, i);
             j->attempt.stops = stops ? 1 : 2;
+        }
+    }
+}
+
+/* ---- groups ---- */
+bool model_may_gather(const struct model *m, int id, const struct limits *limits)
+{
+    const struct job *j = &m->job[id];
+    const struct limits *own = &j->record.group;
+    (void)m;
+
+    if (j->kind == NONE || j->kind == KEPT) {
+        return true;
+    }
+    return j->kind == WAITING && own->quiet_ms == limits->quiet_ms && own->most == limits->most &&
+           own->age_ms == limits->age_ms;
+}
+
+/* When it is due with one part more. What is due already stays so. */
+static int64_t group_due_ms(const struct model *m, const struct job *j, int64_t before_ms)
+{
+    const struct limits *limits = &j->record.group;
+    const struct attempt *a = &j->attempt;
+    int64_t quiet_ms = model_ms(m) + limits->quiet_ms;
+
+    if (before_ms && before_ms <= model_ms(m)) {
+        return before_ms;
+    }
+    if (a->parts.n >= limits->most) {
+        return model_ms(m);
+    }
+    if (!limits->quiet_ms) {
+        return a->limit_ms;
+    }
+    return a->limit_ms && a->limit_ms < quiet_ms ? a->limit_ms : quiet_ms;
+}
+
+bool model_gather(struct model *m, int id, const struct record *record, char part, int *made)
+{
+    struct job *j = &m->job[id];
+    struct attempt *a = &j->attempt;
+    bool is_new = j->kind != WAITING;
+    int64_t before_ms = is_new ? 0 : j->ms;
+
+    *made = MODEL_NO_JOB;
+    if (is_new) {
+        model_make(m, id, record, 0, 0);
+        *a = (struct attempt){
+            .is_there = true,
+            .holder = -1,
+            .tries = record->tries,
+            .reason = "",
+            .counts = true,
+            .gathers = true,
+        };
+    }
+    if (a->parts.n >= j->record.group.most) {
+        *made = made_of_parts(m, id, before_ms < model_ms(m) ? before_ms : model_ms(m));
+        a->parts.n = 0;
+        a->n++;
+        a->tried++;
+        a->token = m->token;
+        a->claimed_us = m->now_us;
+        a->limit_ms = before_ms = 0;
+    }
+    a->parts.part[a->parts.n++] = part;
+    if (j->record.group.age_ms && !a->limit_ms) {
+        a->limit_ms = model_ms(m) + j->record.group.age_ms;
+    }
+    a->reason = "";
+    j->ms = a->due_ms = group_due_ms(m, j, before_ms);
+    return is_new;
+}
+
+/* ---- batches ---- */
+/* In which batches a job is: those of its record, and of the one that follows; 0: in none. */
+static void batches_of(const struct job *j, int of[2])
+{
+    bool is_in = j->kind == WAITING || j->kind == RUNNING || j->kind == DIED;
+    bool follows = j->kind == RUNNING && j->attempt.follows;
+
+    of[0] = is_in ? j->record.batch : 0;
+    of[1] = follows && j->next.batch != of[0] ? j->next.batch : 0;
+}
+
+void model_batch_count(const struct model *m, int batch, int64_t *n_left, int64_t *n_dead)
+{
+    int of[2];
+
+    *n_left = *n_dead = 0;
+    for (int i = 0; i < m->n_jobs; i++) {
+        batches_of(&m->job[i], of);
+        if (of[0] == batch || of[1] == batch) {
+            *(m->job[i].kind == DIED ? n_dead : n_left) += 1;
+        }
+    }
+}
+
+static bool batch_is_empty(const struct model *m, int batch)
+{
+    int64_t n_left;
+    int64_t n_dead;
+
+    model_batch_count(m, batch, &n_left, &n_dead);
+    return n_left + n_dead == 0;
+}
+
+void model_close(struct model *m, int id)
+{
+    struct job *j = &m->job[id];
+    struct attempt *a = &j->attempt;
+    struct batch *batch = &m->batch[id + 1];
+
+    if (a->awaits) {
+        return;
+    }
+    if (id >= MODEL_BATCHES || batch_is_empty(m, id + 1)) {
+        j->ms = model_ms(m);
+        if (id < MODEL_BATCHES) {
+            *batch = (struct batch){0};
+        }
+        return;
+    }
+
+    if (!a->is_there) {
+        *a = (struct attempt){.is_there = true, .holder = -1, .tries = j->record.tries};
+        a->due_ms = j->ms;
+        a->reason = "";
+    }
+    a->priority = j->record.priority;
+    a->awaits = true;
+    batch->is_closed = true;
+}
+
+static void batch_ends(struct model *m, int batch)
+{
+    struct job *own = &m->job[batch - 1];
+
+    m->batch[batch] = (struct batch){0};
+    if (own->kind == WAITING && own->attempt.awaits) {
+        own->ms = model_ms(m);
+        own->attempt = (struct attempt){0};
+    }
+}
+
+void model_batches_end(struct model *m)
+{
+    int n_left[MODEL_BATCHES + 1] = {0};
+
+    for (int i = 0; i < m->n_jobs; i++) {
+        int *were = m->batches[i];
+        int are[2];
+        batches_of(&m->job[i], are);
+        for (int k = 0; k < 2; k++) {
+            bool stays = were[k] == are[0] || were[k] == are[1];
+            n_left[stays ? 0 : were[k]]++;
+        }
+        were[0] = are[0];
+        were[1] = are[1];
+    }
+
+    for (int batch = 1; batch <= MODEL_BATCHES; batch++) {
+        m->batch[batch].n_left += n_left[batch];
+        if (n_left[batch] && m->batch[batch].is_closed && batch_is_empty(m, batch)) {
+            batch_ends(m, batch);
         }
     }
 }

@@ -9,8 +9,10 @@
 #include <stdint.h>
 
 enum { MODEL_IDS = 1000, MODEL_KEYS = 16, MODEL_TAGS = 12 };
-/* Behind the ids that are given come places for the jobs that series make. */
+/* Behind the ids that are given come places for the jobs that series and groups make. */
 enum { MODEL_MADE = 3000, MODEL_JOBS = MODEL_IDS + MODEL_MADE, MODEL_STAGES = 3 };
+/* The own jobs of the batches are the first ids. */
+enum { MODEL_BATCHES = 3, MODEL_PARTS = 6 };
 enum { MODEL_NO_JOB = -1, MODEL_NO_PLACE = -2 };
 enum { DEFAULT_TRIES = 10, MODEL_ERRORS = 5, UNSAID = 1 };
 #define FOREVER INT64_C(4294967295)
@@ -22,10 +24,19 @@ enum kind { SKIPPED, WAITING, RUNNING, DIED, KEPT, NONE };
 struct rule {
     char catch_up; /* 0: it is no series */
     bool no_overlap;
-    int64_t times;    /* 0: no limit */
-    int64_t every_ms; /* 0: it has stages */
+    int64_t until_ms, times; /* 0: no limit */
+    int64_t every_ms;        /* 0: it has stages */
     int n_stages;
     int64_t stage_ms[MODEL_STAGES];
+};
+
+/* Of a group; 0 is none, but a group has a most. */
+struct limits {
+    int64_t quiet_ms, most, age_ms;
+};
+struct parts { /* each is one letter */
+    int n;
+    char part[MODEL_PARTS];
 };
 
 /* What a schedule asks for. Where a number is 0, it does not ask for that. */
@@ -42,8 +53,11 @@ struct record {
     bool keeps_body;
     bool keeps_errors;
     int64_t created_ms; /* when its life was first scheduled; UNSAID: when it will be */
+    int batch;          /* the id of its own job, and 1 more; 0: it is of none */
     struct rule rule;
-    int64_t moment; /* of a job that a series has made: of its nth moment; 0: of none */
+    struct limits group;
+    int64_t moment;     /* of a job that a series or a group has made: its nth; 0: of none */
+    struct parts parts; /* likewise */
 };
 
 struct error { /* of a run */
@@ -68,9 +82,12 @@ struct attempt {
     int64_t limit_ms;   /* of a debounced one; 0: none */
     enum lapse_end end; /* 0: the job has not ended */
     bool keeps_errors;
-    bool counts; /* of a series that has begun, or was paused: n moments have been */
+    bool counts; /* of a group; of a series that has begun, or was paused: n moments have been */
     int64_t n;
     bool is_paused;
+    bool gathers; /* of a group: it has these parts */
+    struct parts parts;
+    bool awaits; /* the end of the batch whose own job it is */
 
     /* beside the attempt, and no longer there than it */
     bool has_report;
@@ -90,13 +107,18 @@ struct model {
     int64_t now_us;
     uint64_t token; /* the last one */
     int n_ids;      /* that are given */
-    int n_jobs;     /* these, and places for those that series make */
+    int n_jobs;     /* these, and places for those that series and groups make */
     struct job job[MODEL_JOBS];
     struct made {
-        int series;
+        int maker;
         uint64_t token; /* 0: nobody knows a job that was made in this place */
     } made[MODEL_JOBS];
-    bool overlaps[MODEL_JOBS]; /* a series: when this claim began a job of it waited or ran */
+    struct batch {
+        int64_t n_left; /* it */
+        bool is_closed;
+    } batch[MODEL_BATCHES + 1];
+    int batches[MODEL_JOBS][2]; /* in which a job was after the last call */
+    bool overlaps[MODEL_JOBS];  /* a series: when this claim began a job of it waited or ran */
     int just_made; /* the place of a job whose moment is being claimed; 0: there is none */
     bool entered[MODEL_KEYS][MODEL_JOBS]; /* the index leads from the key to the job */
     int64_t paused_ms;
@@ -111,6 +133,7 @@ bool model_runs(const struct model *m, const struct job *j);
 bool model_is_due(const struct model *m, const struct job *j);
 bool model_is_marked(const struct job *j);
 bool model_is_series(const struct model *m, const struct job *j);
+bool model_is_maker(const struct model *m, const struct job *j); /* a series or a group */
 /* Is the job of the left, in the set of its kind, before that of the right? */
 bool model_is_before(const struct model *m, int left, int right);
 
@@ -141,13 +164,25 @@ enum kind model_verdict(const struct model *m, const struct job *j, const char *
 void model_claim(struct model *m, int id, int holder, int64_t lease_ms);
 /* Before the first job of a claim: looks which series have jobs that wait or run. */
 void model_sees_overlaps(struct model *m, const int *ids, int n);
-/* A series is at a moment, and goes on or ends. Returns the place of the job that it has made: that
- * waits, and is claimed next, by the token of this moment; MODEL_NO_JOB; or MODEL_NO_PLACE. */
+/* A series is at a moment, and goes on or ends; or a group is due, and is gone. Returns the place
+ * of the job that it has made: that waits, and is claimed next, by the token of this moment;
+ * MODEL_NO_JOB; or MODEL_NO_PLACE. */
 int model_fires(struct model *m, int id);
+/* May a part be put into what has this id? If it is there, it is a group with these limits. */
+bool model_may_gather(const struct model *m, int id, const struct limits *limits);
+/* Returns whether the group was made; sets *made to the place of a job that a full one has made. */
+bool model_gather(struct model *m, int id, const struct record *record, char part, int *made);
 void model_forgets_made(struct model *m); /* which are gone: their places are free */
 void model_pause(struct model *m, int id, bool is_paused); /* a series that waits */
-/* A series was cancelled: its jobs go, or are asked to, and to stop where they run. */
+/* A series or a group was cancelled: its jobs go, or are asked to, and to stop where they run. */
 void model_descent_ends(struct model *m, int id, bool stops);
+
+/* The batch whose own job this is was closed: that waits for the others, or is due. */
+void model_close(struct model *m, int id);
+/* After each call: who has left a batch is counted, and one that is closed and empty ends. */
+void model_batches_end(struct model *m);
+/* How many jobs of a batch wait or run, and how many are dead. */
+void model_batch_count(const struct model *m, int batch, int64_t *n_left, int64_t *n_dead);
 
 /* What happens to a job that runs. */
 void model_fails(struct attempt *a, int64_t at_ms, const char *reason); /* a run of it */

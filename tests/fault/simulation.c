@@ -39,6 +39,28 @@ static void look(struct sim *s)
     }
 }
 
+static void look_at_batches(struct sim *s)
+{
+    for (int batch = 1; batch <= s->size.n_batches; batch++) {
+        int64_t n_left;
+        int64_t n_dead;
+        model_batch_count(s->model, batch, &n_left, &n_dead);
+
+        s->about = batch - 1;
+        sim_begin(s);
+        sim_arg_id(s, batch - 1);
+        sim_arg(s, "%s", "");
+        sim_ask(s, BATCH_GET);
+        if (n_left + n_dead < PAGE * 10) {
+            sim_is_number(s, 1, n_left);
+            sim_is_number(s, 2, n_dead);
+            sim_is_text(s, 5, "");
+        }
+        sim_is_number(s, 3, s->model->batch[batch].n_left);
+        sim_is_number(s, 4, s->model->batch[batch].is_closed);
+    }
+}
+
 static void pause_queue(struct sim *s)
 {
     int64_t ms = sim_below(s, 2) ? 0 : 1 + sim_below(s, 500);
@@ -106,6 +128,7 @@ static void look_at_triggers(struct sim *s)
 static void look_at_all(struct sim *s)
 {
     look(s);
+    look_at_batches(s);
     look_at_triggers(s);
     model_forgets_made(s->model);
     HOLDS(audit(s->server, "lapse", "q", NULL) == 0, "the audit says so\n");
@@ -140,7 +163,9 @@ static void simulate(struct server *server, const struct size *size, unsigned lo
         sim_touch,      sim_settle,         sim_settle,   sim_settle,     sim_settle,
         sim_settle,     sim_settle,         sim_settle,   sim_sweep,      sim_sweep,
         sim_reclaim,    sim_cancel,         sim_kill,     sim_reschedule, sim_reschedule,
-        sim_cancel_all, sim_reschedule_all, guard,        pause_queue,    sim_pause};
+        sim_cancel_all, sim_reschedule_all, guard,        pause_queue,    sim_pause,
+        sim_gather,     sim_gather,         sim_gather,   sim_close,      sim_close,
+        sim_close};
     static sim_step *const failing_step[] = {sim_schedule, sim_claim,  sim_claim,  sim_claim,
                                              sim_claim,    sim_claim,  sim_claim,  sim_settle,
                                              sim_settle,   sim_settle, sim_settle, sim_sweep};
@@ -152,6 +177,7 @@ static void simulate(struct server *server, const struct size *size, unsigned lo
         } else {
             step[sim_below(s, sizeof step / sizeof *step)](s);
         }
+        model_batches_end(s->model);
         if (sim_below(s, 1000) == 0) {
             sim_forget(s);
         }
@@ -193,6 +219,7 @@ Test(f29, any_order_of_scripts_leaves_a_job_what_the_model_says, .timeout = 1800
         .n_ids = 5,
         .n_keys = 2,
         .n_tags = 2,
+        .n_batches = 2,
         .most = 3,
         .steps = 60,
         .look_every = 6,
@@ -214,6 +241,7 @@ Test(f29, jobs_whose_runs_fail_again_and_again_are_what_the_model_says, .timeout
         .n_ids = 2,
         .n_keys = 2,
         .n_tags = 2,
+        .n_batches = 2,
         .most = 2,
         .steps = 600,
         .look_every = 6,
@@ -230,6 +258,7 @@ Test(f48, a_thousand_jobs_are_what_the_model_says_after_any_history, .timeout = 
         .n_ids = MODEL_IDS,
         .n_keys = MODEL_KEYS - 1,
         .n_tags = MODEL_TAGS,
+        .n_batches = MODEL_BATCHES,
         .most = MOST,
         .steps = fault_n(3000, 100000),
         .look_every = 250,

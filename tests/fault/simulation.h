@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLDERS = 4, KNOWN = 512, TEXT = 320, ARGS = 512, RECORD = 128, MOST = 30, PAGE = 100 };
+enum { HOLDERS = 4, KNOWN = 512, TEXT = 320, ARGS = 512, RECORD = 256, MOST = 30, PAGE = 100 };
 
 struct claim { /* what a holder knows of one, right or wrong */
     int id;
@@ -30,7 +30,7 @@ struct holder {
 
 /* How large a history is. */
 struct size {
-    int n_ids, n_keys, n_tags, most; /* most: in one call */
+    int n_ids, n_keys, n_tags, n_batches, most; /* most: in one call */
     long steps, look_every, audit_every;
     bool fails; /* most runs do, so that there are more errors of a job than are kept */
 };
@@ -79,6 +79,9 @@ enum script {
     RECLAIM,
     CONFIGURE,
     PAUSE,
+    GATHER,
+    BATCH_CLOSE,
+    BATCH_GET,
     N_SCRIPTS
 };
 
@@ -86,7 +89,7 @@ enum script {
 int64_t sim_below(struct sim *s, int64_t n); /* 0 to n - 1 */
 /* Some ids, each once; half of the time only one. Returns how many. */
 int sim_ids(struct sim *s, int *ids);
-/* The same of those that may be scheduled: all but the jobs of series. */
+/* The same of those that may be scheduled: all but the jobs of series and groups. */
 int sim_given_ids(struct sim *s, int *ids);
 
 /* ---- the model ---- */
@@ -127,8 +130,8 @@ void sim_ask(struct sim *s, enum script script);
 const redisReply *sim_element(struct sim *s, size_t i);
 void sim_is_number(struct sim *s, size_t i, int64_t want);
 void sim_is_text(struct sim *s, size_t i, const char *want);
-/* As src/lua/README.md draws it, without the body. series: that of a job. Returns its length. */
-size_t sim_header(unsigned char *header, const struct record *r, int series);
+/* As src/lua/README.md draws it, without the body. maker: that of a job. Returns its length. */
+size_t sim_header(unsigned char *header, const struct record *r, int maker);
 /* What a row says of a job. */
 struct shown {
     int id;
@@ -147,7 +150,7 @@ void sim_row_tells_past(struct sim *s, size_t i, int id);
 
 /* ---- steps ---- */
 typedef void sim_step(struct sim *s);
-sim_step sim_schedule, sim_cancel, sim_reschedule, sim_kill, sim_pause;
+sim_step sim_schedule, sim_cancel, sim_reschedule, sim_kill, sim_pause, sim_gather, sim_close;
 sim_step sim_cancel_all, sim_reschedule_all;
 sim_step sim_claim, sim_touch, sim_settle, sim_sweep, sim_reclaim, sim_forget;
 #endif

@@ -8,9 +8,10 @@
 #define NONE_KEY "lapse:{q}:none"
 
 static const char *const script_name[N_SCRIPTS] = {
-    "schedule", "cancel", "reschedule", "kill",      "cancel_all", "reschedule_all", "get",
-    "claim",    "touch",  "done",       "retry",     "fail",       "release",        "renew",
-    "report",   "sweep",  "reclaim",    "configure", "pause"};
+    "schedule", "cancel", "reschedule",  "kill",     "cancel_all", "reschedule_all",
+    "get",      "claim",  "touch",       "done",     "retry",      "fail",
+    "release",  "renew",  "report",      "sweep",    "reclaim",    "configure",
+    "pause",    "gather", "batch_close", "batch_get"};
 static char sha[N_SCRIPTS][64];
 
 /* ---- chance ---- */
@@ -33,7 +34,7 @@ struct job *sim_job(struct sim *s, int id)
     return &s->model->job[id];
 }
 
-/* Of a job that a series has made; or, if that is none, of any other. */
+/* Of a job that a series or a group has made; or, if that is none, of any other. */
 static int some_made(struct sim *s)
 {
     int id = s->model->n_ids + (int)sim_below(s, 50);
@@ -92,7 +93,7 @@ const char *sim_name(const struct sim *s, int id, char name[NAME])
     if (id < s->size.n_ids) {
         snprintf(name, NAME, "j%03d", id);
     } else {
-        snprintf(name, NAME, "j%03d~%" PRIu64, made->series, made->token);
+        snprintf(name, NAME, "j%03d~%" PRIu64, made->maker, made->token);
     }
     return name;
 }
@@ -268,10 +269,12 @@ static void attempt_text(char *text, size_t size, const struct attempt *a)
     }
 #define WORD(is_there, ...) \
     (n += (is_there) ? (size_t)snprintf(more + n, sizeof more - n, __VA_ARGS__) : 0)
+    WORD(a->awaits, "b=1,");
     WORD(a->stops, "c=%d,", a->stops);
     WORD(a->again_ms, "d=%" PRId64 ",", a->again_ms);
     WORD(a->end, "e=%d,", a->end);
     WORD(a->last_ms, "f=%" PRId64 ",", a->last_ms);
+    WORD(a->gathers, "g=%d:%d,", a->parts.n, 2 * a->parts.n);
     WORD(a->follows, "j=1,");
     WORD(a->counts, "n=%" PRId64 ",", a->n);
     WORD(a->has_report, "o=1,");
@@ -302,7 +305,7 @@ static int by_text(const void *a, const void *b)
 /* The same text, with what only some attempts have in the order of the names. */
 static void sort_words(char *text)
 {
-    enum { BEFORE = 7, WORDS = 12 };
+    enum { BEFORE = 7, WORDS = 16 };
     char *word[WORDS];
     char sorted[160] = "";
     char *at = text;
@@ -333,7 +336,7 @@ static void sort_words(char *text)
 }
 
 /* ---- records ---- */
-enum { ATTRIBUTES = 128 };
+enum { ATTRIBUTES = 224 };
 
 static void rule_text(char *out, size_t size, const struct rule *rule)
 {
@@ -348,87 +351,147 @@ static void rule_text(char *out, size_t size, const struct rule *rule)
     }
 }
 
-/* As src/lua/README.md draws them. Returns their length. */
-static size_t attributes_put(char attributes[ATTRIBUTES], const struct record *r, int series)
+static size_t varint_put(unsigned char *at, int64_t number)
 {
     size_t n = 0;
 
-#define ATTRIBUTE(letter, ...)                                                    \
-    do {                                                                          \
-        int size = snprintf(attributes + n + 2, ATTRIBUTES - n - 2, __VA_ARGS__); \
-        attributes[n] = letter;                                                   \
-        attributes[n + 1] = (char)size;                                           \
-        n += 2 + (size_t)size;                                                    \
-    } while (0)
+    for (; number > 127; number >>= 7) {
+        at[n++] = (unsigned char)((number & 127) | 128);
+    }
+    at[n++] = (unsigned char)number;
+    return n;
+}
+
+/* Some attributes of a record, as src/lua/README.md draws them. */
+struct attributes {
+    unsigned char bytes[ATTRIBUTES];
+    size_t n;
+};
+
+__attribute__((format(printf, 3, 4))) static void attribute_put(struct attributes *a, char letter,
+                                                                const char *format, ...)
+{
+    char text[TEXT];
+    va_list ap;
+
+    va_start(ap, format);
+    size_t len = (size_t)vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+
+    a->bytes[a->n++] = (unsigned char)letter;
+    a->n += varint_put(a->bytes + a->n, (int64_t)len);
+    memcpy(a->bytes + a->n, text, len);
+    a->n += len;
+}
+
+/* B to O. */
+static void first_attributes_put(struct attributes *a, const struct record *r, int maker)
+{
+    if (r->batch) {
+        attribute_put(a, 'B', "j%03d", r->batch - 1);
+    }
     if (r->guard) {
-        ATTRIBUTE('G', "%c {q}g  1", r->guard);
+        attribute_put(a, 'G', "%c {q}g  1", r->guard);
     }
     if (r->keep_ms) {
-        ATTRIBUTE('K', "%" PRId64 "%s", r->keep_ms, r->keeps_body ? "b" : "");
+        attribute_put(a, 'K', "%" PRId64 "%s", r->keep_ms, r->keeps_body ? "b" : "");
     }
     if (r->late_ms) {
-        ATTRIBUTE('L', "%c%" PRId64, r->late_dies ? 'd' : 's', r->late_ms);
+        attribute_put(a, 'L', "%c%" PRId64, r->late_dies ? 'd' : 's', r->late_ms);
     }
     if (r->moment) {
-        ATTRIBUTE('O', "j%03d %" PRId64, series, r->moment);
+        attribute_put(a, 'O', "j%03d %" PRId64, maker, r->moment);
+    }
+}
+
+/* P to S. */
+static void next_attributes_put(struct attributes *a, const struct record *r)
+{
+    const struct limits *group = &r->group;
+
+    if (group->most) {
+        attribute_put(a, 'P', "%" PRId64 " %" PRId64 " %" PRId64, group->quiet_ms, group->most,
+                      group->age_ms);
     }
     if (r->priority) {
-        ATTRIBUTE('Q', "%c", r->priority);
+        attribute_put(a, 'Q', "%c", r->priority);
     }
     if (r->retry_for_ms) {
-        ATTRIBUTE('R', "%" PRId64, r->retry_for_ms);
+        attribute_put(a, 'R', "%" PRId64, r->retry_for_ms);
     }
     if (r->rule.catch_up) {
         char moments[64];
         rule_text(moments, sizeof moments, &r->rule);
-        ATTRIBUTE('S', "%c%s 0 %" PRId64 " %s", r->rule.catch_up, r->rule.no_overlap ? "o" : "",
-                  r->rule.times, moments);
+        attribute_put(a, 'S', "%c%s %" PRId64 " %" PRId64 " %s", r->rule.catch_up,
+                      r->rule.no_overlap ? "o" : "", r->rule.until_ms, r->rule.times, moments);
     }
+}
+
+/* T to p. */
+static void last_attributes_put(struct attributes *a, const struct record *r)
+{
     for (int tag = 0; tag < MODEL_TAGS; tag++) {
         if (r->tags & 1u << tag) {
-            ATTRIBUTE('T', "t%d", tag);
+            attribute_put(a, 'T', "t%d", tag);
         }
     }
     if (r->key) {
-        ATTRIBUTE('U', "%ck%d", r->until_start ? 's' : 'e', r->key);
+        attribute_put(a, 'U', "%ck%d", r->until_start ? 's' : 'e', r->key);
     }
     if (r->keeps_errors) {
-        ATTRIBUTE('e', "5");
+        attribute_put(a, 'e', "5");
     }
     if (r->created_ms) {
-        ATTRIBUTE('m', "%013" PRId64, r->created_ms == UNSAID ? 0 : r->created_ms);
+        attribute_put(a, 'm', "%013" PRId64, r->created_ms == UNSAID ? 0 : r->created_ms);
     }
-#undef ATTRIBUTE
-    return n;
+    if (r->parts.n) {
+        attribute_put(a, 'p', "%d", r->parts.n);
+    }
 }
 
-size_t sim_header(unsigned char *header, const struct record *r, int series)
+size_t sim_header(unsigned char *header, const struct record *r, int maker)
 {
-    char attributes[ATTRIBUTES];
-    size_t n = attributes_put(attributes, r, series);
+    struct attributes a = {.n = 0};
     size_t len = 0;
 
-    header[len++] = n ? 2 : 1;
+    first_attributes_put(&a, r, maker);
+    next_attributes_put(&a, r);
+    last_attributes_put(&a, r);
+
+    header[len++] = a.n ? 2 : 1;
     header[len++] = r->tries != DEFAULT_TRIES;
     if (r->tries != DEFAULT_TRIES) {
-        int64_t tries = r->tries;
-        for (; tries > 127; tries >>= 7) {
-            header[len++] = (unsigned char)((tries & 127) | 128);
-        }
-        header[len++] = (unsigned char)tries;
+        len += varint_put(header + len, r->tries);
     }
-    if (n) {
-        header[len++] = (unsigned char)n;
-        memcpy(header + len, attributes, n);
-        len += n;
+    if (a.n) {
+        len += varint_put(header + len, (int64_t)a.n);
+        memcpy(header + len, a.bytes, a.n);
+        len += a.n;
     }
     return len;
+}
+
+/* A group has none; that of its job is its parts, each behind its length; all others have an x. */
+static size_t body_put(unsigned char *body, const struct record *r)
+{
+    if (r->group.most) {
+        return 0;
+    }
+    if (r->parts.n == 0) {
+        *body = 'x';
+        return 1;
+    }
+    for (int i = 0; i < r->parts.n; i++) {
+        body[2 * i] = 1;
+        body[2 * i + 1] = (unsigned char)r->parts.part[i];
+    }
+    return 2 * (size_t)r->parts.n;
 }
 
 void sim_row_is(struct sim *s, size_t i, struct shown want)
 {
     const redisReply *row = sim_element(s, i);
-    unsigned char header[RECORD];
+    unsigned char record[RECORD];
     char id[NAME];
     char text[512];
     char said[512];
@@ -448,10 +511,11 @@ void sim_row_is(struct sim *s, size_t i, struct shown want)
     sort_words(said);
     HOLDS(strcmp(said, text) == 0, "attempt '%s', not '%s'\n", said, text);
 
-    size_t len = sim_header(header, want.record, s->model->made[want.id].series);
-    size_t body = want.has_body && (want.state != KEPT || want.record->keeps_body);
-    HOLDS((size_t)row->element[4]->len == len + body &&
-              memcmp(row->element[4]->str, header, len) == 0,
+    size_t len = sim_header(record, want.record, s->model->made[want.id].maker);
+    if (want.has_body && (want.state != KEPT || want.record->keeps_body)) {
+        len += body_put(record + len, want.record);
+    }
+    HOLDS((size_t)row->element[4]->len == len && memcmp(row->element[4]->str, record, len) == 0,
           "another record\n");
 }
 

@@ -40,10 +40,14 @@ struct wish {
 
 static struct rule some_rule(struct sim *s)
 {
-    struct rule rule = {.catch_up = "lan"[sim_below(s, 3)],
-                        .no_overlap = sim_below(s, 3) == 0,
-                        .times = sim_below(s, 3) ? 1 + sim_below(s, 12) : 0};
+    struct rule rule = {.catch_up = "lan"[sim_below(s, 3)], .no_overlap = sim_below(s, 3) == 0};
 
+    if (sim_below(s, 4) == 0) {
+        rule.until_ms = sim_now_ms(s) + sim_below(s, 20000);
+    }
+    if (sim_below(s, 3)) {
+        rule.times = 1 + sim_below(s, 12);
+    }
     if (sim_below(s, 2)) {
         rule.every_ms = 1 + sim_below(s, 2) * sim_below(s, 3000);
         return rule;
@@ -53,6 +57,15 @@ static struct rule some_rule(struct sim *s)
         rule.stage_ms[i] = (i ? rule.stage_ms[i - 1] : 0) + 1 + sim_below(s, 2000);
     }
     return rule;
+}
+
+/* Few, so that many parts come to one group. */
+static struct limits some_limits(struct sim *s)
+{
+    static const struct limits some[] = {
+        {1000, 1, 0}, {1000, MODEL_PARTS, 0}, {0, 3, 2000}, {500, 3, 1500}};
+
+    return some[sim_below(s, sizeof some / sizeof *some)];
 }
 
 static struct record some_record(struct sim *s)
@@ -83,9 +96,15 @@ static struct record some_record(struct sim *s)
         r.keeps_body = sim_below(s, 2);
     }
     r.keeps_errors = sim_below(s, 2);
+    if (sim_below(s, 2 + s->size.n_ids / 20) == 0) { /* few, so that batches end */
+        r.batch = 1 + (int)sim_below(s, s->size.n_batches);
+    }
     r.created_ms = sim_below(s, 4) == 0 ? UNSAID : 0;
     if (sim_below(s, 8) == 0) {
         r.rule = some_rule(s);
+        r.key = 0;
+    } else if (sim_below(s, 20) == 0) {
+        r.group = some_limits(s);
         r.key = 0;
     }
     return r;
@@ -211,6 +230,12 @@ static void follows(struct sim *s, size_t i, const struct wish *w)
     row_says(s, i, w->id, old_ms ? 2 : 1);
 }
 
+/* A series that has no moment so late. */
+static bool is_behind_end(const struct record *r, int64_t due_ms)
+{
+    return r->rule.until_ms && due_ms > r->rule.until_ms;
+}
+
 static void scheduled(struct sim *s, size_t i, const struct wish *w)
 {
     const struct job *j = sim_job(s, w->id);
@@ -219,7 +244,7 @@ static void scheduled(struct sim *s, size_t i, const struct wish *w)
     bool is_known = model_is_known(s->model, j);
 
     s->about = w->id;
-    if (is_too_far(s, w->due_ms)) {
+    if (is_too_far(s, w->due_ms) || is_behind_end(&w->record, w->due_ms) || w->record.group.most) {
         sim_is_text(s, i, "EINVAL");
     } else if (is_known && w->conflict == LAPSE_REJECT) {
         sim_is_text(s, i, "EEXIST");
@@ -228,7 +253,7 @@ static void scheduled(struct sim *s, size_t i, const struct wish *w)
     } else if (runs && w->conflict == LAPSE_REPLACE) {
         sim_is_text(s, i, "EBUSY");
     } else if (is_known && w->conflict != LAPSE_REPLACE &&
-               (model_is_series(s->model, j) || w->record.rule.catch_up)) {
+               (model_is_maker(s->model, j) || w->record.rule.catch_up)) {
         sim_is_text(s, i, "EINVAL");
     } else if (runs) {
         follows(s, i, w);
@@ -293,8 +318,8 @@ void sim_cancel(struct sim *s)
     int n = sim_ids(s, ids);
     bool stops = sim_below(s, 2);
 
-    for (int i = 0; i < n; i++) { /* a series takes others along, so it is asked alone */
-        if (model_is_series(s->model, sim_job(s, ids[i]))) {
+    for (int i = 0; i < n; i++) { /* who made jobs takes them along, so it is asked alone */
+        if (model_is_maker(s->model, sim_job(s, ids[i]))) {
             ids[0] = ids[i];
             n = 1;
         }
@@ -322,10 +347,10 @@ void sim_cancel(struct sim *s)
         } else if (model_runs(s->model, j)) {
             sim_is_text(s, at, "EBUSY");
         } else {
-            bool is_series = model_is_series(s->model, j);
+            bool is_maker = model_is_maker(s->model, j);
             sim_row_is_now(s, at, ids[i]);
             model_ends(s->model, ids[i], LAPSE_ENDED_CANCELLED, j->kind == WAITING ? j->ms : 0);
-            if (is_series) {
+            if (is_maker) {
                 model_descent_ends(s->model, ids[i], stops);
             }
         }
@@ -358,7 +383,8 @@ void sim_reschedule(struct sim *s)
             sim_is_text(s, at, "EENDED");
         } else if (runs && !runs_too) {
             sim_is_text(s, at, "EBUSY");
-        } else if (is_too_far(s, due_ms[i])) {
+        } else if (is_too_far(s, due_ms[i]) ||
+                   is_behind_end(model_record(s->model, j), due_ms[i])) {
             sim_is_text(s, at, "EINVAL");
         } else if (runs) {
             model_ask_again(s->model, ids[i], due_ms[i]);
@@ -424,6 +450,97 @@ void sim_pause(struct sim *s)
             sim_is_text(s, at, "EINVAL");
         } else {
             model_pause(s->model, ids[i], is_paused);
+            sim_row_is_now(s, at, ids[i]);
+        }
+    }
+}
+
+/* ---- groups and batches ---- */
+static void gathered(struct sim *s, size_t i, int id, const struct record *wish, char part)
+{
+    struct record record = *wish;
+    int made;
+
+    s->about = id;
+    if (!record.group.most) {
+        sim_is_text(s, i, "EINVAL");
+        return;
+    }
+    if (!model_may_gather(s->model, id, &record.group)) {
+        sim_is_text(s, i, "EEXIST");
+        return;
+    }
+
+    record.created_ms = record.created_ms ? sim_now_ms(s) : 0;
+    bool is_new = model_gather(s->model, id, &record, part, &made);
+    HOLDS(made != MODEL_NO_PLACE, "the model has no place for another job\n");
+    row_says(s, i, id, is_new ? 1 : 2);
+}
+
+/* Parts, many of which belong to one group. */
+void sim_gather(struct sim *s)
+{
+    struct record record[MOST];
+    int ids[MOST];
+    int n = sim_given_ids(s, ids);
+    char part = (char)('a' + s->step % 26);
+
+    if (n == 0) {
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        ids[i] = sim_below(s, 3) ? (int)sim_below(s, 3) : ids[i];
+    }
+    sim_begin(s);
+    for (int i = 0; i < n; i++) {
+        unsigned char header[RECORD];
+        record[i] = some_record(s);
+        record[i].rule = (struct rule){0};
+        record[i].key = 0;
+        record[i].group = sim_below(s, 20) ? some_limits(s) : (struct limits){0};
+        size_t len = sim_header(header, &record[i], 0);
+        sim_arg_id(s, ids[i]);
+        sim_arg_bytes(s, header, len);
+        sim_arg(s, "%c", part + (i & 1));
+    }
+    sim_ask(s, GATHER);
+
+    HOLDS(s->reply->elements == (size_t)n + 1, "%zu answers, not %d\n", s->reply->elements - 1, n);
+    for (int i = 0; i < n; i++) {
+        gathered(s, (size_t)i + 1, ids[i], &record[i], (char)(part + (i & 1)));
+    }
+}
+
+/* Mostly of the few batches that there are. */
+void sim_close(struct sim *s)
+{
+    int ids[MOST];
+    int n = 1;
+
+    ids[0] = (int)sim_below(s, s->size.n_batches);
+    if (sim_below(s, 4) == 0) {
+        n = sim_ids(s, ids);
+    }
+    sim_begin(s);
+    for (int i = 0; i < n; i++) {
+        sim_arg_id(s, ids[i]);
+    }
+    sim_ask(s, BATCH_CLOSE);
+
+    for (int i = 0; i < n; i++) {
+        size_t at = (size_t)i + 1;
+        const struct job *j = sim_job(s, ids[i]);
+        s->about = ids[i];
+        if (!model_is_known(s->model, j)) {
+            sim_is_text(s, at, "ENOENT");
+        } else if (j->kind == KEPT) {
+            sim_is_text(s, at, "EENDED");
+        } else if (j->kind != WAITING || j->attempt.token) {
+            sim_is_text(s, at, "EBUSY");
+        } else if (model_is_maker(s->model, j)) {
+            sim_is_text(s, at, "EINVAL");
+        } else {
+            model_close(s->model, ids[i]);
             sim_row_is_now(s, at, ids[i]);
         }
     }

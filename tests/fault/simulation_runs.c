@@ -25,13 +25,14 @@ static struct taker some_taker(struct sim *s)
     return t;
 }
 
-/* Returns whether the answer has a row of it: a moment of a series may have no job. */
+/* Returns whether the answer has a row of it: a moment of a series may have no job. Of a group it
+ * is that of its job. */
 static bool taken(struct sim *s, size_t at, int id, const struct taker *t)
 {
     const char *reason;
 
     s->about = id;
-    if (model_is_series(s->model, sim_job(s, id))) {
+    if (model_is_maker(s->model, sim_job(s, id))) {
         id = model_fires(s->model, id);
         if (id < 0) {
             HOLDS(id == MODEL_NO_JOB, "the model has no place for another job\n");
@@ -72,6 +73,7 @@ static void all_taken(struct sim *s, size_t first, const int *ids, int n, const 
     for (int i = 0; i < n; i++) {
         at += taken(s, at, ids[i], t);
     }
+    model_batches_end(s->model);
     HOLDS(s->reply->elements == at, "%zu rows, not %zu\n", s->reply->elements - first, at - first);
 }
 

@@ -109,8 +109,10 @@ void sim_cancel_all(struct sim *s)
     int64_t gone = 0;
     int64_t running = 0;
 
-    for (int i = 0; i < n; i++) { /* it would take others along, of the selection or not */
-        if (model_is_series(s->model, sim_job(s, ids[i]))) {
+    /* one that made jobs would take them along, of the selection or not; and while it walks a batch
+     * may end, whose own job it would miss then */
+    for (int i = 0; i < n; i++) {
+        if (model_is_maker(s->model, sim_job(s, ids[i])) || sim_job(s, ids[i])->attempt.awaits) {
             return;
         }
     }
@@ -149,6 +151,11 @@ void sim_reschedule_all(struct sim *s)
         w.state = DIED;
     }
     int n = selected(s, &w, ids);
+    for (int i = 0; i < n; i++) {
+        if (sim_job(s, ids[i])->attempt.awaits) {
+            return; /* as above */
+        }
+    }
     walk(s, &w, RESCHEDULE_ALL, due, count);
     sim_is_number(s, 4, due[0]);
     for (int i = 0; i < n; i++) {
