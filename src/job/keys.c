@@ -117,12 +117,36 @@ size_t keys_none(char out[KEYS_MAX], struct span key)
     return (size_t)snprintf(out, KEYS_MAX, "%.*snone", (int)len, key.at);
 }
 
+/* Takes SPACE:{QUEUE}: off the beginning of a key. */
+static bool skip_queue(struct span *key, const char *space, struct span *queue)
+{
+    return span_skip(key, space) && span_skip(key, ":{") && span_cut(key, '}', queue) &&
+           span_skip(key, ":") && keys_queue_ok(*queue);
+}
+
+size_t keys_group(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue, const char *id)
+{
+    return (size_t)snprintf(out, KEYS_TRIGGER_MAX, "%s:{%s}:p:%s", space, queue, id);
+}
+
+bool keys_group_of(struct span key, const char *space, struct span *queue, struct span *id)
+{
+    struct span name;
+
+    if (!skip_queue(&key, space, &name) || !span_skip(&key, "p:")) {
+        return false;
+    }
+
+    *queue = name;
+    *id = key;
+    return true;
+}
+
 bool keys_queue_of(struct span key, const char *space, struct span *queue)
 {
     struct span name;
 
-    if (!span_skip(&key, space) || !span_skip(&key, ":{") || !span_cut(&key, '}', &name) ||
-        !span_skip(&key, ":") || !keys_queue_ok(name)) {
+    if (!skip_queue(&key, space, &name)) {
         return false;
     }
 
@@ -180,6 +204,11 @@ size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, in
 size_t keys_pattern_of_parts(char out[KEYS_MAX], const char *space)
 {
     return (size_t)snprintf(out, KEYS_MAX, "%s:{*}:[^t]*", space);
+}
+
+size_t keys_pattern_of_groups(char out[KEYS_MAX], const char *space)
+{
+    return (size_t)snprintf(out, KEYS_MAX, "%s:{*}:p:*", space);
 }
 
 size_t keys_pattern_of_notices(char out[KEYS_MAX], const char *space)

@@ -59,6 +59,10 @@ size_t keys_none(char out[KEYS_MAX], struct span key);
 /* Reads such a key. false: it is not ours, or a trigger. */
 bool keys_queue_of(struct span key, const char *space, struct span *queue);
 
+/* The list that has the parts of a group. */
+size_t keys_group(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue, const char *id);
+bool keys_group_of(struct span key, const char *space, struct span *queue, struct span *id);
+
 /* The key that expires when a job is due; for id "" what all of them begin with. */
 size_t keys_trigger(char out[KEYS_TRIGGER_MAX], const char *space, const char *queue,
                     const char *id);
@@ -84,8 +88,9 @@ size_t keys_ends(char out[KEYS_MAX], const char *space, const char *queue, int d
 size_t keys_pattern(char out[KEYS_MAX], const char *space, const char *queue, int db);
 
 /* Patterns for all queues of a space: of their keys but the triggers, which must not be touched,
- * and of the channels on which the scripts publish. */
+ * of the lists of their groups, and of the channels on which the scripts publish. */
 size_t keys_pattern_of_parts(char out[KEYS_MAX], const char *space);
+size_t keys_pattern_of_groups(char out[KEYS_MAX], const char *space);
 size_t keys_pattern_of_notices(char out[KEYS_MAX], const char *space);
 size_t keys_pattern_of_ends(char out[KEYS_MAX], const char *space);
 

@@ -856,6 +856,47 @@ Test(doctor, beside_running_listeners_finds_nothing_wrong)
     server_stop(s);
 }
 
+Test(doctor, makes_dead_jobs_of_parts_that_are_of_no_group)
+{
+    struct server *s = tool_redis();
+    struct proc *p;
+
+    expect(lapse("schedule", "q", "--id", "whole", "--gather", "quiet=1h,most=9", "x"), 0, NULL,
+           NULL);
+    redis_do(s, "RPUSH lapse:{q}:p:lost %b %b", "\3one", (size_t)4, "\3two", (size_t)4);
+    redis_do(s, "RPUSH lapse:{q}:p:odd two");
+    redis_do(s, "RPUSH lapse:{other}:p:lost x");
+    redis_do(s, "EVAL %s 0",
+             "for i = 1, 250 do redis.call('RPUSH', 'lapse:{many}:p:' .. i, '\\1x') "
+             "end redis.call('ZADD', 'lapse:{many}:listeners', 1, 'l')");
+
+    p = doctor("q");
+    cr_assert(!has(p, "{\"check\":\"parts\",\"queue\":\"other"), "%s", p->out);
+    finds(p, 1, "parts", "FAIL", "2 lists of parts are of no group, and no job is made of them (");
+    p = doctor();
+    cr_assert(
+        has(p, "{\"check\":\"parts\",\"queue\":\"many\",\"verdict\":\"FAIL\",\"text\":\"250 "),
+        "%s", p->out);
+    expect(p, 1, "lapse doctor many --repair", NULL);
+
+    finds(doctor("q", "--repair"), 1, "parts", "FAIL",
+          "1 of 2 lists of parts that are of no group cannot be the body of a job (lost odd)\","
+          "\"fix\":\"redis-cli UNLINK 'lapse:{q}:p:ID'\"");
+    redis_do(s, "UNLINK lapse:{q}:p:odd");
+    finds(doctor("many", "--repair"), 0, "parts", "WARN",
+          "250 lists of parts were of no group: each is the body of a dead job now (");
+    p = doctor("q", "many");
+    says(p, "parts", NULL, NULL);
+    cr_assert(has(p, "\"text\":\"2, each in one state\"") &&
+                  has(p, "\"text\":\"250, each in one state\""),
+              "%s", p->out);
+    expect(p, 0, NULL, NULL);
+
+    expect(lapse("reschedule", "q", "lost", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("listen", "q", "--count", "1"), 0, "\"parts\":[\"one\",\"two\"]", NULL);
+    server_stop(s);
+}
+
 /* ---- not at all ---- */
 Test(doctor, that_cannot_reach_redis_or_may_not_exits_as_the_others)
 {

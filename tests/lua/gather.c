@@ -500,6 +500,47 @@ Test(gather, whose_parts_are_of_another_type_does_not_keep_others_from_being_che
     end();
 }
 
+Test(gather, leaves_no_parts_that_are_of_no_group)
+{
+    gathers("a", group("5 9 0"), "x");
+    given("schedule", "0 b +5 0 " REC " full~0 +5 0 " REC " full +5 0 " REC);
+    ask("RPUSH s:{q}:p:lost %b %b", "\3one", (size_t)4, "\0", (size_t)1);
+    ask("RPUSH s:{q}:p:b %b", "\1y", (size_t)2);
+    ask("RPUSH s:{q}:p:full %b", "\1z", (size_t)2);
+    ask("RPUSH s:{q}:p:b~0 %b", "\1v", (size_t)2);
+    ask("RPUSH s:{q}:p:odd %b short", "\1y", (size_t)2);
+    ask("SET s:{q}:p:text x");
+
+    static const char ids[] = "a lost b full odd text none b~0";
+    RUN("parts", text("0 0 %s", ids), "[U '' 'stray' 'stray' 'stray' 'stray' 'stray' '' 'stray']");
+    ask("RENAME s:{q}:jobs s:{q}:x");
+    ask("SET s:{q}:jobs x");
+    cr_assert_eq(run("parts", text("0 1 %s", ids))->type, REDIS_REPLY_ERROR);
+    ask("RENAME s:{q}:x s:{q}:jobs");
+
+    RUN("parts", text("0 1 %s", ids), "[U '' 'parts' 'parts' 'stray' 'stray' 'stray' '' 'parts']");
+    SAME("lost", show(ask("HGET s:{q}:jobs lost")), "'\\02\\00\\03p\\012\\03one\\00'");
+    SAME("b", show(ask("HGET s:{q}:jobs b~0")), "'\\02\\00\\03p\\011\\01y'");
+    SAME("b~0", show(ask("HGET s:{q}:jobs b~0~0")), "'\\02\\00\\03p\\011\\01v'");
+    SAME("attempt", show(ask("HGET s:{q}:attempts lost")),
+         "'1 0 - 0 10 U T lapse doctor: the parts were of no group'");
+    cr_assert_eq(ask("ZCARD s:{q}:dead")->integer, 3);
+    RUN("parts", text("0 1 %s", ids), "[U '' '' '' 'stray' 'stray' 'stray' '' '']");
+    RUN("check", "0 dead 0 100", "[U 0 3 51 0]");
+    ask("DEL s:{q}:p:full s:{q}:p:odd s:{q}:p:text");
+    end();
+}
+
+/* A list that is longer than any group's stays what it is. */
+Test(gather, leaves_parts_that_no_job_could_have)
+{
+    ask("EVAL %s 1 s:{q}:p:many", "for i = 1, 1001 do redis.call('RPUSH', KEYS[1], '\\1x') end");
+    ask("EVAL %s 1 s:{q}:p:large",
+        "redis.call('RPUSH', KEYS[1], '\\128\\128\\64' .. string.rep('x', 1048576))");
+    RUN("parts", "0 1 many large", "[U 'stray' 'stray']");
+    ask("FLUSHALL");
+}
+
 /* ---- its job ---- */
 Test(gather, makes_a_job_that_is_retried_and_dies_like_any_other)
 {

@@ -682,6 +682,9 @@ static void make_everything_for(const char *args)
     if (strstr(args, "groups=1")) {
         groups();
     }
+    if (strstr(args, "stray=1")) {
+        ask("RPUSH s:{q}:p:stray %b", "\1x", (size_t)2);
+    }
     if (strstr(args, "batch=1")) {
         of_batches();
     }
@@ -902,6 +905,7 @@ const struct script_call script_calls[] = {
     {"check", "errors=1; 0 errors 0 100"},
     {"check", "groups=1; 0 jobs 0 100"},
     {"check", "batch=1; 0 batches 0 100"},
+    {"parts", "groups=1 stray=1; 0 1 stray gw"},
     {"mend", "kept=1; 0 kb"},
     {"mend", "0 m n r"},
     {"mend", "errors=1; 0 gone"},

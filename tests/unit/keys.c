@@ -99,12 +99,16 @@ Test(keys, are_spelled_as_the_scripts_spell_them)
     cr_expect_str_eq(out, "__keyspace@0__:lapse:{mail}:t:*");
     cr_expect_eq(keys_pattern_of_parts(out, "s"), 11);
     cr_expect_str_eq(out, "s:{*}:[^t]*");
+    cr_expect_eq(keys_pattern_of_groups(out, "s"), 9);
+    cr_expect_str_eq(out, "s:{*}:p:*");
     cr_expect_eq(keys_pattern_of_notices(out, "s"), 14);
     cr_expect_str_eq(out, "s:{*}:notice:*");
 
     char trigger[KEYS_TRIGGER_MAX];
     cr_expect_eq(keys_trigger(trigger, "s", "q", "id"), 10);
     cr_expect_str_eq(trigger, "s:{q}:t:id");
+    cr_expect_eq(keys_group(trigger, "s", "q", "id"), 10);
+    cr_expect_str_eq(trigger, "s:{q}:p:id");
     cr_expect_eq(keys_canary(trigger, "s", "q", "me"), 12);
     cr_expect_str_eq(trigger, "s:{q}:t:{me}");
 }
@@ -145,6 +149,21 @@ Test(keys, of_the_parts_of_a_queue_name_it)
         cr_expect_not(keys_queue_of(span_of(others[i]), "lapse", &queue), "%s", others[i]);
         cr_expect_null(queue.at);
     }
+}
+
+Test(keys, of_the_parts_of_a_group_name_queue_and_group)
+{
+    static const char *const others[] = {"s:{q}:due",   "s:{q}:t:p:a", "s:{q}:px", "s:{}:p:a",
+                                         "s:{a b}:p:a", "x:{q}:p:a",   "s:{q}p:a", "s:q:p:a"};
+    struct span queue = {NULL, 0};
+    struct span id = {NULL, 0};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        cr_expect_not(keys_group_of(span_of(others[i]), "s", &queue, &id), "%s", others[i]);
+        cr_expect_null(queue.at);
+    }
+    cr_expect(keys_group_of(span_of("s:{q}:p:a}:p:b"), "s", &queue, &id));
+    cr_expect(span_is(queue, "q") && span_is(id, "a}:p:b"));
 }
 
 Test(keys, of_the_longest_names_fit)

@@ -14,6 +14,7 @@ void check_cluster(struct doctor *d);     /* cluster.c: slots, coverage, timeout
 void check_clock(struct doctor *d);       /* expiry.c */
 void check_jobs(struct doctor *d);        /* jobs.c */
 void check_dead(struct doctor *d);        /* dead.c: of queues that have many */
+void check_parts(struct doctor *d);       /* parts.c: of groups that are gone */
 void check_settings(struct doctor *d);    /* settings.c: of queues that have any */
 void check_expiry(struct doctor *d);      /* expiry.c; after the jobs, for it needs their number */
 

@@ -55,8 +55,9 @@ void doctor_read_info(struct doctor *d)
 static void run_checks(struct doctor *d)
 {
     static void (*const checks[])(struct doctor *) = {
-        check_server,   check_rights, check_events, check_memory, check_persistence, check_cluster,
-        check_sentinel, check_clock,  check_jobs,   check_dead,   check_settings,    check_expiry,
+        check_server,  check_rights,   check_events, check_memory, check_persistence,
+        check_cluster, check_sentinel, check_clock,  check_jobs,   check_dead,
+        check_parts,   check_settings, check_expiry,
     };
 
     doctor_read_info(d);
@@ -202,8 +203,8 @@ const struct command cmd_doctor = {
     "also sentinel and replica (each one, as this user: what would be wrong if it were the\n"
     "master), clock, jobs (each is in exactly one state and has a record), series (of queues\n"
     "with some whose calendar no listener knows, so that they have no next moment), dead (of\n"
-    "queues that have 10,000 or more dead jobs), settings (of queues that have any), expiry\n"
-    "(how late Redis would expire a key that nobody reads).\n"
+    "queues that have 10,000 or more dead jobs), parts (of groups that are gone), settings (of\n"
+    "queues that have any), expiry (how late Redis would expire a key that nobody reads).\n"
     "\n"
     "It may run beside listeners: jobs are checked in small batches, each at one moment. --repair\n"
     "keeps a job that has a live lease, or is yet to run, in that one state; whatever is left of\n"
