@@ -64,9 +64,10 @@ def split_names(text):
     return set(text.replace(",", " ").split())
 
 
+@functools.cache
 def declared_in(code):
     """Names of variables, parameters and functions that a piece of code makes."""
-    return set().union(*(split_names(" ".join(found)) for found in DECLARED.findall(code)))
+    return frozenset().union(*(split_names(" ".join(found)) for found in DECLARED.findall(code)))
 
 
 def indented(code, by):
@@ -86,6 +87,10 @@ class Function:
         value = re.search(r"\nreturn ([^\n]*)\Z", self.text)
         self.value = value and value[1]
         self.body = self.text[: value.start()] if value else self.text
+        one = "(.*)" if self.parameters == ["..."] else r"(\w+)"
+        names = ", ".join([one] * len(self.parameters))
+        before = r"local (\w+) = " if self.value else r"(.*\b(?:then|do) )?"
+        self.call = re.compile(rf"( *){before}{self.name}\({names}\)( end)?")
 
     def can_be_written_out(self):
         return not re.search(r"\breturn\b", self.body)
@@ -94,10 +99,7 @@ class Function:
         """The call of it that is all of a line, but for its condition or loop, or the variable that
         gets its value. Its arguments are names, or it passes them on as they are. None: there is
         no such call."""
-        one = "(.*)" if self.parameters == ["..."] else r"(\w+)"
-        names = ", ".join([one] * len(self.parameters))
-        before = r"local (\w+) = " if self.value else r"(.*\b(?:then|do) )?"
-        return re.fullmatch(rf"( *){before}{self.name}\({names}\)( end)?", line)
+        return self.call.fullmatch(line) if self.name in line else None
 
     def body_for(self, call):
         """The lines that take the place of that of a call."""
@@ -117,7 +119,7 @@ class Function:
         made = declared_in(self.body)
         stays = declared_in("\n".join(re.findall("^local .*", self.body, re.M)))
         if self.value == call[2]:
-            stays.discard(self.value)
+            stays -= {self.value}
         return not made & set(call.groups()[2:-1]) and not stays & names_in(code)
 
     def written_out_in(self, code):
@@ -137,12 +139,14 @@ def is_function(statement):
     return FUNCTION.fullmatch(statement) is not None
 
 
+@functools.cache
 def defined_by(statement):
     """The names that a statement makes."""
     found = re.match(r"local (?:function )?([\w, ]+)", statement)
-    return split_names(found[1]) if found else set()
+    return frozenset(split_names(found[1]) if found else [])
 
 
+@functools.cache
 def name_of(statement):
     """Of a function, or of the name of a key; None: it is something else."""
     found = FUNCTION.fullmatch(statement) or KEY.fullmatch(statement)
@@ -164,8 +168,10 @@ def without_procedure(statements, at):
     if not is_function(statements[at]):
         return None
     function = Function(statements[at])
+    if not function.can_be_written_out():
+        return None
     users = users_of(function.name, statements, at)
-    if not function.can_be_written_out() or ("\n" in function.body and len(users) > 1):
+    if "\n" in function.body and len(users) > 1:
         return None
 
     out = list(statements)

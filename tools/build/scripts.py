@@ -30,6 +30,7 @@ from those that these name. Of each file it gets the statements that it needs, w
 order and form that lua_text.py gives them, and with short names for its variables. A name of a file
 that USES does not name is an error, and so is a name that hides another one.
 """
+import functools
 import hashlib
 import re
 import sys
@@ -241,10 +242,18 @@ class Lua:
                 fail(script.path, "there is another script of this name")
         for source in [*self.libs.values(), *self.scripts]:
             self.check_uses(source)
-        self.texts = {script.name: self.text_of(script) for script in self.scripts}
-        self.sent = {name: shortened(text) for name, text in self.texts.items()}
         self.of_program = [s for s in self.scripts if s.path.parent.name == PROGRAM_ONLY]
         self.of_library = [s for s in self.scripts if s not in self.of_program]
+
+    @functools.cached_property
+    def texts(self):
+        """What Redis runs, by the names of the scripts."""
+        return {script.name: self.text_of(script) for script in self.scripts}
+
+    @functools.cached_property
+    def sent(self):
+        """The same with short names."""
+        return {name: shortened(text) for name, text in self.texts.items()}
 
     def check_uses(self, source):
         used = names_in("\n".join(source.lines))
@@ -282,7 +291,6 @@ class Lua:
         return found
 
     def text_of(self, script):
-        """What Redis gets."""
         own = "\n".join(script.lines)
         kept, needed = [], names_in(own)
         for lib in reversed(self.libs_of(script)):
