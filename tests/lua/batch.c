@@ -334,6 +334,24 @@ Test(batch, its_own_job_that_is_replaced_or_dead_waits_for_it_no_more)
     KEYS("due n:T+900 | jobs n=" REC " | t n:T+899");
 }
 
+Test(batch, its_own_job_has_no_trigger_when_it_is_put_off_by_the_call_that_ends_it)
+{
+    given("schedule", "0 a +500 0 " OF_N " n +3600000 0 " REC);
+    given("batch_close", "0 n");
+    given("schedule", "0 a +500 2 " REC " n +9000 3 " REC);
+    ENDED();
+
+    ask("FLUSHALL");
+    given("schedule", "0 a +0 0 " OF_N " n +3600000 0 " REC);
+    given("batch_close", "0 n");
+    given("claim", "0 me 100 0 a");
+    given("schedule", "0 a +500 5 " REC);
+    now_at(200);
+    given("reschedule", "0 a +900 0 n +9000 0");
+    same(__FILE__, __LINE__, "own job", show(ask("ZSCORE s:{q}:due n")), "'T+200'");
+    cr_assert_eq(redis_int(redis, "EXISTS s:{q}:t:n"), 0);
+}
+
 Test(batch, its_own_job_keeps_its_priority)
 {
     given("schedule", "0 a +500 0 " OF_N " n +3600000 0 \\02\\00\\03Q\\01\\80");

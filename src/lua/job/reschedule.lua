@@ -8,7 +8,7 @@
 -- USES    answer attempts due index lives marks moves next record rows sets unique
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index batches report errors
--- WRITES  index due run dead attempts report errors jobs next batches t notice
+-- WRITES  index due run dead attempts report errors t jobs next batches notice
 -- ARGV    database
 --         then per job: id, due, running
 --           due           '+ms' from now, or ms

@@ -8,7 +8,7 @@
 -- USES    answer attempts due index lives moves next record selections unique
 -- KEYS    due none
 -- READS   due run dead jobs attempts next seq index batches report errors
--- WRITES  index due run dead attempts report errors jobs next batches t notice
+-- WRITES  index due run dead attempts report errors t jobs next batches notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
 --         tag             those with this tag; '': any

@@ -8,7 +8,7 @@
 --         triggers types unique
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index batches report errors
--- WRITES  index next due jobs run dead kept attempts report errors p batches t notice
+-- WRITES  index next due jobs t run dead kept attempts report errors p batches notice
 -- ARGV    database
 --         then per job: id, due, on_conflict, record
 --           due           '+ms' from now, or ms; 'first': of a calendar the first of its
@@ -295,6 +295,7 @@ local function main()
   if met then next_put(met.nexts) end
   set_add(DUE, due_entries(dues, priorities))
   jobs_put(records)
+  triggers_set(dues, not met) -- before a batch ends, whose own job may be one of these
   if met then
     for _, from in ipairs(met.moved) do
       local set, id = from[1], from[2]
@@ -308,7 +309,6 @@ local function main()
     parts_leave()
   end
   attempts_put(attempts)
-  triggers_set(dues, not met)
   notice_due(first_due, dues)
   return out
 end

@@ -11,8 +11,8 @@ local function jobs_wait(first_due, dues, leaves, revived, priorities)
   for _, from in ipairs(leaves) do set_remove(from[1], from[2]) end
   attempts_delete(revived)
   lives_leave()
+  triggers_set(dues, false) -- before a batch ends, whose own job may be one of these
   next_leave()
   attempts_put(marked_attempts)
-  triggers_set(dues, false)
   notice_due(first_due, dues)
 end
