@@ -387,20 +387,54 @@ void model_claim(struct model *m, int id, int holder, int64_t lease_ms)
 }
 
 /* ---- series ---- */
+enum { FEW = 8 };
+
 /* The moment that a series is at: when it is, its number, and when the next one is; 0: there is
- * none. */
+ * none. Of a calendar with few moments, how many are left; else -1. */
 struct moment {
     int64_t ms, n, next_ms;
+    int left;
 };
+
+int64_t model_first_moment(const struct rule *rule, int64_t behind_ms)
+{
+    for (int i = 0; i < rule->n_moments; i++) {
+        if (rule->moment_ms[i] > behind_ms) {
+            return rule->moment_ms[i];
+        }
+    }
+    return 0;
+}
+
+static void calendar_moment(const struct rule *r, int64_t now_ms, struct moment *at)
+{
+    at->left = 0;
+    for (int i = 0; i < r->n_moments; i++) {
+        int64_t ms = r->moment_ms[i];
+        bool may_pass = r->catch_up != 'a' && (!r->times || at->n < r->times);
+        if (ms <= at->ms) {
+            continue;
+        }
+        if (ms <= now_ms && may_pass) {
+            at->ms = ms;
+            at->n++;
+        } else {
+            at->next_ms = at->next_ms ? at->next_ms : ms;
+            at->left++;
+        }
+    }
+}
 
 static struct moment moment_of(const struct model *m, const struct job *j)
 {
     const struct rule *r = &j->record.rule;
-    struct moment at = {.ms = j->ms, .n = j->attempt.n + 1};
+    struct moment at = {.ms = j->ms, .n = j->attempt.n + 1, .left = -1};
+    int64_t until_ms = model_ms(m);
 
-    if (r->every_ms) {
-        int64_t until_ms = model_ms(m);
-        until_ms = r->until_ms && r->until_ms < until_ms ? r->until_ms : until_ms;
+    until_ms = r->until_ms && r->until_ms < until_ms ? r->until_ms : until_ms;
+    if (r->n_moments) {
+        calendar_moment(r, until_ms, &at);
+    } else if (r->every_ms) {
         int64_t passed = r->catch_up == 'a' ? 0 : (until_ms - at.ms) / r->every_ms;
         if (r->times && passed > r->times - at.n) {
             passed = r->times - at.n;
@@ -415,8 +449,22 @@ static struct moment moment_of(const struct model *m, const struct job *j)
     }
     if ((r->times && at.n >= r->times) || (r->until_ms && at.next_ms > r->until_ms)) {
         at.next_ms = 0;
+        at.left = -1;
+    } else if (r->is_whole || at.left >= FEW) {
+        at.left = -1;
+    } else if (at.left == 0) {
+        at.next_ms = model_ms(m) + LOOK_MS;
     }
     return at;
+}
+
+/* Of a calendar that looks for moments: it is at none. */
+static struct moment dry_moment(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+    int64_t next_ms = j->record.rule.is_whole ? 0 : model_ms(m) + LOOK_MS;
+
+    return (struct moment){.ms = a->due_ms, .n = a->n, .next_ms = next_ms};
 }
 
 /* Does a job of it wait or run, also where a lease is over? */
@@ -481,12 +529,13 @@ static int series_fires(struct model *m, int id)
     struct job *j = &m->job[id];
     const struct rule *rule = &j->record.rule;
     struct record record = j->record;
-    struct moment at = moment_of(m, j);
+    bool is_dry = j->attempt.is_dry;
+    struct moment at = is_dry ? dry_moment(m, j) : moment_of(m, j);
     int64_t most_ms = record.late_ms ? record.late_ms : 60000;
-    bool is_late = rule->catch_up == 'n' && rule->every_ms && model_ms(m) - at.ms > most_ms;
+    bool is_late = rule->catch_up == 'n' && !rule->n_stages && model_ms(m) - at.ms > most_ms;
     bool is_over = rule->until_ms && at.ms > rule->until_ms;
     bool is_overlap = rule->no_overlap && m->overlaps[id];
-    bool passes = j->attempt.is_paused || is_late || is_over || is_overlap;
+    bool passes = is_dry || j->attempt.is_paused || is_late || is_over || is_overlap;
     struct attempt a = {
         .is_there = true,
         .token = j->attempt.token,
@@ -499,6 +548,7 @@ static int series_fires(struct model *m, int id)
         .counts = true,
         .n = at.n,
         .is_paused = j->attempt.is_paused,
+        .is_dry = at.left == 0,
     };
 
     next_token(m);
@@ -511,6 +561,8 @@ static int series_fires(struct model *m, int id)
     j->ms = at.next_ms;
     if (!at.next_ms) {
         model_ends(m, id, LAPSE_ENDED_DONE, at.ms);
+    } else if (at.left >= 0) {
+        m->few[m->n_few++] = id;
     }
     if (passes) {
         return MODEL_NO_JOB;
@@ -524,6 +576,26 @@ static int series_fires(struct model *m, int id)
 int model_fires(struct model *m, int id)
 {
     return model_is_series(m, &m->job[id]) ? series_fires(m, id) : group_fires(m, id);
+}
+
+int64_t model_refill(struct model *m, int id, const struct rule *moments)
+{
+    struct job *j = &m->job[id];
+    struct attempt *a = &j->attempt;
+    struct rule *rule = &j->record.rule;
+    int64_t begins_ms = model_first_moment(moments, model_ms(m) - LOOK_MS);
+    int64_t first_ms = model_first_moment(moments, a->due_ms);
+
+    rule->n_moments = moments->n_moments;
+    rule->is_whole = moments->is_whole;
+    memcpy(rule->moment_ms, moments->moment_ms, sizeof rule->moment_ms);
+    if (a->is_dry) {
+        a->is_dry = first_ms == 0;
+        j->ms = first_ms ? first_ms : model_ms(m);
+    } else if (a->n == 0 && begins_ms && begins_ms < j->ms) {
+        j->ms = begins_ms;
+    }
+    return j->ms;
 }
 
 void model_forgets_made(struct model *m)

@@ -10,7 +10,8 @@
 
 enum { MODEL_IDS = 1000, MODEL_KEYS = 16, MODEL_TAGS = 12 };
 /* Behind the ids that are given come places for the jobs that series and groups make. */
-enum { MODEL_MADE = 3000, MODEL_JOBS = MODEL_IDS + MODEL_MADE, MODEL_STAGES = 3 };
+enum { MODEL_MADE = 3000, MODEL_JOBS = MODEL_IDS + MODEL_MADE };
+enum { MODEL_STAGES = 3, MODEL_MOMENTS = 10, LOOK_MS = 60000 };
 /* The own jobs of the batches are the first ids. */
 enum { MODEL_BATCHES = 3, MODEL_PARTS = 6 };
 enum { MODEL_NO_JOB = -1, MODEL_NO_PLACE = -2 };
@@ -25,9 +26,12 @@ struct rule {
     char catch_up; /* 0: it is no series */
     bool no_overlap;
     int64_t until_ms, times; /* 0: no limit */
-    int64_t every_ms;        /* 0: it has stages */
-    int n_stages;
+    int64_t every_ms;        /* 0: it has stages, or a calendar */
+    int n_stages;            /* 0: it has a calendar */
     int64_t stage_ms[MODEL_STAGES];
+    int n_moments; /* of the calendar, that are known */
+    int64_t moment_ms[MODEL_MOMENTS];
+    bool is_whole; /* there are no more */
 };
 
 /* Of a group; 0 is none, but a group has a most. */
@@ -85,6 +89,7 @@ struct attempt {
     bool counts; /* of a group; of a series that has begun, or was paused: n moments have been */
     int64_t n;
     bool is_paused;
+    bool is_dry;  /* its calendar has no moment left, and looks for some */
     bool gathers; /* of a group: it has these parts */
     struct parts parts;
     bool awaits; /* the end of the batch whose own job it is */
@@ -119,6 +124,8 @@ struct model {
     } batch[MODEL_BATCHES + 1];
     int batches[MODEL_JOBS][2]; /* in which a job was after the last call */
     bool overlaps[MODEL_JOBS];  /* a series: when this claim began a job of it waited or ran */
+    int few[MODEL_JOBS]; /* the series that this claim went by, and that have few moments left */
+    int n_few;
     int just_made; /* the place of a job whose moment is being claimed; 0: there is none */
     bool entered[MODEL_KEYS][MODEL_JOBS]; /* the index leads from the key to the job */
     int64_t paused_ms;
@@ -172,6 +179,10 @@ int model_fires(struct model *m, int id);
 bool model_may_gather(const struct model *m, int id, const struct limits *limits);
 /* Returns whether the group was made; sets *made to the place of a job that a full one has made. */
 bool model_gather(struct model *m, int id, const struct record *record, char part, int *made);
+/* The first moment of a calendar behind a time; 0: there is none. */
+int64_t model_first_moment(const struct rule *rule, int64_t behind_ms);
+/* A series that waits gets other moments. Returns when it is due. */
+int64_t model_refill(struct model *m, int id, const struct rule *moments);
 void model_forgets_made(struct model *m); /* which are gone: their places are free */
 void model_pause(struct model *m, int id, bool is_paused); /* a series that waits */
 /* A series or a group was cancelled: its jobs go, or are asked to, and to stop where they run. */

@@ -98,6 +98,7 @@ static void pass_time(struct sim *s)
 
     s->model->now_us += is_long ? 7000000 : jump_us[sim_below(s, sizeof jump_us / sizeof *jump_us)];
     s->model->now_us += is_a_day ? DAY_MS * 1000 : 0;
+    s->model->now_us += s->size.makes && sim_below(s, 12) == 0 ? LOOK_MS * 500 : 0;
 }
 
 /* By our clock: a job that is due later has its trigger, and what else is there has expired. */
@@ -165,15 +166,21 @@ static void simulate(struct server *server, const struct size *size, unsigned lo
         sim_reclaim,    sim_cancel,         sim_kill,     sim_reschedule, sim_reschedule,
         sim_cancel_all, sim_reschedule_all, guard,        pause_queue,    sim_pause,
         sim_gather,     sim_gather,         sim_gather,   sim_close,      sim_close,
-        sim_close};
+        sim_close,      sim_refill};
     static sim_step *const failing_step[] = {sim_schedule, sim_claim,  sim_claim,  sim_claim,
                                              sim_claim,    sim_claim,  sim_claim,  sim_settle,
                                              sim_settle,   sim_settle, sim_settle, sim_sweep};
+    static sim_step *const making_step[] = {sim_schedule, sim_schedule, sim_claim,  sim_claim,
+                                            sim_claim,    sim_claim,    sim_touch,  sim_touch,
+                                            sim_gather,   sim_gather,   sim_settle, sim_settle,
+                                            sim_refill,   sim_refill,   sim_pause,  sim_close};
     struct sim *s = sim_new(server, size, seed);
 
     for (s->step = 0; s->step < size->steps; s->step++) {
         if (size->fails && sim_below(s, 20)) {
             failing_step[sim_below(s, sizeof failing_step / sizeof *failing_step)](s);
+        } else if (size->makes && sim_below(s, 8)) {
+            making_step[sim_below(s, sizeof making_step / sizeof *making_step)](s);
         } else {
             step[sim_below(s, sizeof step / sizeof *step)](s);
         }
@@ -247,6 +254,23 @@ Test(f29, jobs_whose_runs_fail_again_and_again_are_what_the_model_says, .timeout
         .look_every = 6,
         .audit_every = 60,
         .fails = true,
+    };
+
+    simulate_all(&size, (unsigned long)fault_n(100, 1000));
+}
+
+Test(f29, jobs_that_series_and_groups_make_are_what_the_model_says, .timeout = 1800)
+{
+    static const struct size size = {
+        .n_ids = 4,
+        .n_keys = 2,
+        .n_tags = 2,
+        .n_batches = 2,
+        .most = 4,
+        .steps = 300,
+        .look_every = 6,
+        .audit_every = 60,
+        .makes = true,
     };
 
     simulate_all(&size, (unsigned long)fault_n(100, 1000));

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLDERS = 4, KNOWN = 512, TEXT = 320, ARGS = 512, RECORD = 256, MOST = 30, PAGE = 100 };
+enum { HOLDERS = 4, KNOWN = 512, TEXT = 512, ARGS = 512, RECORD = 448, MOST = 30, PAGE = 100 };
 
 struct claim { /* what a holder knows of one, right or wrong */
     int id;
@@ -33,6 +33,7 @@ struct size {
     int n_ids, n_keys, n_tags, n_batches, most; /* most: in one call */
     long steps, look_every, audit_every;
     bool fails; /* most runs do, so that there are more errors of a job than are kept */
+    bool makes; /* most jobs are made, by series and groups */
 };
 
 struct sim {
@@ -82,6 +83,7 @@ enum script {
     GATHER,
     BATCH_CLOSE,
     BATCH_GET,
+    REFILL,
     N_SCRIPTS
 };
 
@@ -132,6 +134,9 @@ void sim_is_number(struct sim *s, size_t i, int64_t want);
 void sim_is_text(struct sim *s, size_t i, const char *want);
 /* As src/lua/README.md draws it, without the body. maker: that of a job. Returns its length. */
 size_t sim_header(unsigned char *header, const struct record *r, int maker);
+/* The attribute S of a series, and the moments of a calendar, as it says them. */
+void sim_rule_text(char *out, size_t size, const struct rule *rule);
+void sim_moments_text(char *out, size_t size, const struct rule *rule);
 /* What a row says of a job. */
 struct shown {
     int id;
@@ -150,7 +155,8 @@ void sim_row_tells_past(struct sim *s, size_t i, int id);
 
 /* ---- steps ---- */
 typedef void sim_step(struct sim *s);
-sim_step sim_schedule, sim_cancel, sim_reschedule, sim_kill, sim_pause, sim_gather, sim_close;
+sim_step sim_schedule, sim_cancel, sim_reschedule, sim_kill, sim_pause, sim_gather, sim_close,
+    sim_refill;
 sim_step sim_cancel_all, sim_reschedule_all;
 sim_step sim_claim, sim_touch, sim_settle, sim_sweep, sim_reclaim, sim_forget;
 #endif

@@ -8,10 +8,10 @@
 #define NONE_KEY "lapse:{q}:none"
 
 static const char *const script_name[N_SCRIPTS] = {
-    "schedule", "cancel", "reschedule",  "kill",     "cancel_all", "reschedule_all",
-    "get",      "claim",  "touch",       "done",     "retry",      "fail",
-    "release",  "renew",  "report",      "sweep",    "reclaim",    "configure",
-    "pause",    "gather", "batch_close", "batch_get"};
+    "schedule", "cancel", "reschedule",  "kill",      "cancel_all", "reschedule_all",
+    "get",      "claim",  "touch",       "done",      "retry",      "fail",
+    "release",  "renew",  "report",      "sweep",     "reclaim",    "configure",
+    "pause",    "gather", "batch_close", "batch_get", "refill"};
 static char sha[N_SCRIPTS][64];
 
 /* ---- chance ---- */
@@ -269,6 +269,7 @@ static void attempt_text(char *text, size_t size, const struct attempt *a)
     }
 #define WORD(is_there, ...) \
     (n += (is_there) ? (size_t)snprintf(more + n, sizeof more - n, __VA_ARGS__) : 0)
+    WORD(a->is_dry, "a=0,");
     WORD(a->awaits, "b=1,");
     WORD(a->stops, "c=%d,", a->stops);
     WORD(a->again_ms, "d=%" PRId64 ",", a->again_ms);
@@ -336,19 +337,42 @@ static void sort_words(char *text)
 }
 
 /* ---- records ---- */
-enum { ATTRIBUTES = 224 };
+enum { ATTRIBUTES = 416 };
 
-static void rule_text(char *out, size_t size, const struct rule *rule)
+static void list_text(char *out, size_t size, const int64_t *ms, int n_ms)
 {
-    if (rule->every_ms) {
-        snprintf(out, size, "e %" PRId64, rule->every_ms);
-        return;
-    }
+    int n = 0;
 
-    int n = snprintf(out, size, "s ");
-    for (int i = 0; i < rule->n_stages; i++) {
-        n += snprintf(out + n, size - (size_t)n, i ? ",%" PRId64 : "%" PRId64, rule->stage_ms[i]);
+    for (int i = 0; i < n_ms; i++) {
+        n += snprintf(out + n, size - (size_t)n, i ? ",%" PRId64 : "%" PRId64, ms[i]);
     }
+}
+
+void sim_moments_text(char *out, size_t size, const struct rule *rule)
+{
+    list_text(out, size, rule->moment_ms, rule->n_moments);
+    if (rule->is_whole) {
+        size_t n = strlen(out);
+        snprintf(out + n, size - n, ",0");
+    }
+}
+
+void sim_rule_text(char *out, size_t size, const struct rule *rule)
+{
+    char moments[256] = "";
+    char kind = 'c';
+
+    if (rule->every_ms) {
+        kind = 'e';
+        snprintf(moments, sizeof moments, "%" PRId64, rule->every_ms);
+    } else if (rule->n_stages) {
+        kind = 's';
+        list_text(moments, sizeof moments, rule->stage_ms, rule->n_stages);
+    } else {
+        sim_moments_text(moments, sizeof moments, rule);
+    }
+    snprintf(out, size, "%c%s %" PRId64 " %" PRId64 " %c %s", rule->catch_up,
+             rule->no_overlap ? "o" : "", rule->until_ms, rule->times, kind, moments);
 }
 
 static size_t varint_put(unsigned char *at, int64_t number)
@@ -390,6 +414,9 @@ static void first_attributes_put(struct attributes *a, const struct record *r, i
     if (r->batch) {
         attribute_put(a, 'B', "j%03d", r->batch - 1);
     }
+    if (r->rule.n_moments) {
+        attribute_put(a, 'C', "n r");
+    }
     if (r->guard) {
         attribute_put(a, 'G', "%c {q}g  1", r->guard);
     }
@@ -420,10 +447,9 @@ static void next_attributes_put(struct attributes *a, const struct record *r)
         attribute_put(a, 'R', "%" PRId64, r->retry_for_ms);
     }
     if (r->rule.catch_up) {
-        char moments[64];
-        rule_text(moments, sizeof moments, &r->rule);
-        attribute_put(a, 'S', "%c%s %" PRId64 " %" PRId64 " %s", r->rule.catch_up,
-                      r->rule.no_overlap ? "o" : "", r->rule.until_ms, r->rule.times, moments);
+        char rule[TEXT];
+        sim_rule_text(rule, sizeof rule, &r->rule);
+        attribute_put(a, 'S', "%s", rule);
     }
 }
 

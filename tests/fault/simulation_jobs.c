@@ -35,8 +35,22 @@ struct wish {
     enum lapse_conflict conflict;
     int64_t due_ms;
     int64_t most_wait_ms; /* 0: no limit */
+    bool is_dry;          /* of a calendar: it has no moment that is to come */
     struct record record;
 };
+
+/* What a calendar tells: moments around now, and behind those that it has told before. */
+static void some_moments(struct sim *s, struct rule *rule)
+{
+    int64_t ms = sim_now_ms(s) - sim_below(s, 3000);
+
+    rule->n_moments = 1 + (int)sim_below(s, MODEL_MOMENTS);
+    for (int i = 0; i < rule->n_moments; i++) {
+        ms += 1 + sim_below(s, 2000);
+        rule->moment_ms[i] = ms;
+    }
+    rule->is_whole = sim_below(s, 3) == 0;
+}
 
 static struct rule some_rule(struct sim *s)
 {
@@ -47,6 +61,10 @@ static struct rule some_rule(struct sim *s)
     }
     if (sim_below(s, 3)) {
         rule.times = 1 + sim_below(s, 12);
+    }
+    if (sim_below(s, 3) == 0) {
+        some_moments(s, &rule);
+        return rule;
     }
     if (sim_below(s, 2)) {
         rule.every_ms = 1 + sim_below(s, 2) * sim_below(s, 3000);
@@ -100,7 +118,7 @@ static struct record some_record(struct sim *s)
         r.batch = 1 + (int)sim_below(s, s->size.n_batches);
     }
     r.created_ms = sim_below(s, 4) == 0 ? UNSAID : 0;
-    if (sim_below(s, 8) == 0) {
+    if (sim_below(s, s->size.makes ? 2 : 8) == 0) {
         r.rule = some_rule(s);
         r.key = 0;
     } else if (sim_below(s, 20) == 0) {
@@ -116,8 +134,15 @@ static struct wish wish_arg(struct sim *s, int id)
     unsigned char record[RECORD];
 
     sim_arg_id(s, id);
-    w.due_ms = due_arg(s);
     w.record = some_record(s);
+    if (w.record.rule.n_moments && sim_below(s, 4)) {
+        int64_t first_ms = model_first_moment(&w.record.rule, sim_now_ms(s));
+        sim_arg(s, "first");
+        w.is_dry = first_ms == 0;
+        w.due_ms = first_ms ? first_ms : sim_now_ms(s) + LOOK_MS;
+    } else {
+        w.due_ms = due_arg(s);
+    }
     if (w.conflict == LAPSE_DEBOUNCE && !w.record.rule.catch_up && sim_below(s, 2)) {
         w.most_wait_ms = 1 + sim_below(s, 20000);
         sim_arg(s, "%d:%" PRId64, (int)w.conflict, w.most_wait_ms);
@@ -167,6 +192,20 @@ static struct record stored(struct sim *s, const struct wish *w, const struct re
     return r;
 }
 
+/* A calendar looks for moments from its schedule on. */
+static void looks(struct sim *s, struct job *j)
+{
+    struct attempt *a = &j->attempt;
+
+    if (!a->is_there) {
+        *a = (struct attempt){.is_there = true, .holder = -1, .tries = j->record.tries};
+        a->reason = "";
+        a->counts = true;
+    }
+    a->due_ms = sim_now_ms(s);
+    a->is_dry = true;
+}
+
 static void makes(struct sim *s, size_t i, const struct wish *w)
 {
     struct job *j = sim_job(s, w->id);
@@ -182,6 +221,10 @@ static void makes(struct sim *s, size_t i, const struct wish *w)
     if (goes_on) {
         j->attempt = counted;
         j->attempt.reason = "";
+        j->attempt.is_dry = false;
+    }
+    if (w->is_dry) {
+        looks(s, j);
     }
     if (waits || w->id != w->asked || record.created_ms) {
         row_says(s, i, w->id, waits ? 2 : 1);
@@ -455,6 +498,54 @@ void sim_pause(struct sim *s)
     }
 }
 
+/* ---- calendars ---- */
+/* As one who has seen a series, now or long ago. */
+static void refilled(struct sim *s, size_t i, int id, const struct rule *moments, bool is_seen)
+{
+    const struct job *j = sim_job(s, id);
+
+    s->about = id;
+    if (j->kind == WAITING && j->record.rule.n_moments && is_seen) {
+        sim_is_number(s, i, model_refill(s->model, id, moments));
+    } else {
+        sim_is_text(s, i, "ENOENT");
+    }
+}
+
+void sim_refill(struct sim *s)
+{
+    struct rule moments[MOST];
+    bool is_seen[MOST];
+    int ids[MOST];
+    int n = 0;
+
+    sim_begin(s);
+    for (int id = 0; id < s->size.n_ids && n < s->size.most; id++) {
+        const struct job *j = sim_job(s, id);
+        bool is_one = j->kind != NONE && j->record.rule.catch_up;
+        char text[TEXT] = "l 0 0 c 1";
+        if (sim_below(s, is_one ? 2 : 50)) {
+            continue;
+        }
+        is_seen[n] = is_one && sim_below(s, 5);
+        if (is_seen[n]) {
+            sim_rule_text(text, sizeof text, &j->record.rule);
+        }
+        some_moments(s, &moments[n]);
+        sim_arg_id(s, id);
+        sim_arg(s, "%s", text);
+        sim_arg(s, "n r");
+        sim_moments_text(text, sizeof text, &moments[n]);
+        sim_arg(s, "%s", text);
+        ids[n++] = id;
+    }
+    sim_ask(s, REFILL);
+
+    for (int i = 0; i < n; i++) {
+        refilled(s, (size_t)i + 1, ids[i], &moments[i], is_seen[i]);
+    }
+}
+
 /* ---- groups and batches ---- */
 static void gathered(struct sim *s, size_t i, int id, const struct record *wish, char part)
 {
@@ -483,13 +574,14 @@ void sim_gather(struct sim *s)
     struct record record[MOST];
     int ids[MOST];
     int n = sim_given_ids(s, ids);
+    int n_groups = s->size.n_ids < 3 ? s->size.n_ids : 3;
     char part = (char)('a' + s->step % 26);
 
     if (n == 0) {
         return;
     }
     for (int i = 0; i < n; i++) {
-        ids[i] = sim_below(s, 3) ? (int)sim_below(s, 3) : ids[i];
+        ids[i] = sim_below(s, 3) ? (int)sim_below(s, n_groups) : ids[i];
     }
     sim_begin(s);
     for (int i = 0; i < n; i++) {

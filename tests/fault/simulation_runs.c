@@ -64,14 +64,20 @@ static bool taken(struct sim *s, size_t at, int id, const struct taker *t)
     return true;
 }
 
-/* Those that were claimed, and no other rows than theirs. */
+/* Those that were claimed, then the series that have few moments left, and no other rows. */
 static void all_taken(struct sim *s, size_t first, const int *ids, int n, const struct taker *t)
 {
     size_t at = first;
 
     model_sees_overlaps(s->model, ids, n);
+    s->model->n_few = 0;
     for (int i = 0; i < n; i++) {
         at += taken(s, at, ids[i], t);
+    }
+    for (int i = 0; i < s->model->n_few; i++) {
+        sim_row_is_now(s, at, s->model->few[i]);
+        HOLDS(sim_element(s, at)->element[5]->integer == 0, "it has a place\n");
+        at++;
     }
     model_batches_end(s->model);
     HOLDS(s->reply->elements == at, "%zu rows, not %zu\n", s->reply->elements - first, at - first);
