@@ -15,20 +15,99 @@
 
 enum { GIVE_BACK_MS = 1000, GATHER_US = 250 };
 
-static void on_up(void *arg)
+/* ---- Redis ---- */
+static void on_up(void *arg, struct node *node)
 {
     struct lapse *l = arg;
 
-    registry_up(&l->registry);
+    if (registry_is_at(&l->registry, node)) {
+        registry_up(&l->registry);
+    }
     tallies_up(&l->tallies);
-    listener_up(&l->listener);
-    ends_up(&l->ends);
+    listener_up(&l->listener, node);
+    ends_up(&l->ends, node);
+}
+
+static void on_idle(void *arg, struct node *node)
+{
+    struct lapse *l = arg;
+
+    listener_let_go_of(&l->listener, node);
+    ends_let_go_of(&l->ends, node);
+}
+
+static int masters_make(struct lapse *l)
+{
+    static const struct masters_events events = {.up = on_up, .idle = on_idle};
+    struct masters *masters = mem_new(sizeof *masters, 0);
+    int err = LAPSE_ENOMEM;
+
+    if (masters) {
+        err = masters_init(masters, &l->topo, &l->context, &l->options.address, &events, l);
+    }
+    if (err) {
+        mem_free(masters);
+    }
+    return err;
+}
+
+static int redis_init(struct lapse *l)
+{
+    static const struct node_events events = {.up = on_up};
+    const struct address *address = &l->options.address;
+
+    if (address->kind == ADDRESS_CLUSTER) {
+        return masters_make(l);
+    }
+
+    int err = node_init(&l->node, &l->context, address, &events, l);
+    topo_init(&l->topo, &l->node);
+    if (err) {
+        node_close(&l->node);
+    }
+    return err;
+}
+
+static void redis_start(struct lapse *l)
+{
+    if (l->topo.masters) {
+        masters_start(l->topo.masters);
+    } else {
+        node_start(&l->node);
+    }
+}
+
+static void redis_close(struct lapse *l)
+{
+    if (l->topo.masters) {
+        masters_close(l->topo.masters);
+    } else {
+        node_close(&l->node);
+    }
+}
+
+static void redis_free(struct lapse *l)
+{
+    if (l->topo.masters) {
+        masters_free(l->topo.masters);
+        mem_free(l->topo.masters);
+    }
+}
+
+/* Queues may have another master than in the last turn. */
+static void redis_turn(struct lapse *l)
+{
+    if (l->topo.masters && masters_take_change(l->topo.masters)) {
+        listener_remapped(&l->listener);
+        ends_remapped(&l->ends);
+    }
 }
 
 /* ---- the end ---- */
 static void handle_free(struct lapse *l)
 {
     task_queue_close(&l->tasks);
+    redis_free(l);
     options_free(&l->options);
     mem_free(l);
 }
@@ -61,7 +140,7 @@ static void handle_end(struct lapse *l)
     tallies_stop(&l->tallies);
     ends_close(&l->ends);
     fence_close(&l->fence);
-    node_close(&l->node);
+    redis_close(l);
     script_close(&l->script);
     registry_close(&l->registry);
     tallies_close(&l->tallies);
@@ -142,6 +221,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 {
     struct lapse *l = w->data;
 
+    redis_turn(l);
     registry_turn(&l->registry);
     bool has_work = script_has_unsent(&l->script) || listener_turn_due_us(&l->listener);
 
@@ -168,23 +248,24 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
     l->context.log = (struct log){.fn = options->set.log, .arg = options->set.log_arg};
     task_queue_init(&l->tasks, loop);
 
-    int err = node_init(&l->node, &l->context, &options->address, on_up, l);
-    topo_init(&l->topo, &l->node);
-    if (!err) {
-        err = script_init(&l->script, &l->topo);
-    }
+    int err = redis_init(l);
     if (err) {
-        node_close(&l->node);
+        return err;
+    }
+    err = script_init(&l->script, &l->topo);
+    if (err) {
+        redis_close(l);
+        redis_free(l);
         return err;
     }
 
-    fence_init(&l->fence, &l->script, &l->node);
-    ends_init(&l->ends, &l->node);
+    fence_init(&l->fence, &l->script, topo_first(&l->topo));
+    ends_init(&l->ends, &l->script);
     registry_init(&l->registry, &l->script);
     tallies_init(&l->tallies, &l->script);
     l->context.tallies = &l->tallies;
     calendars_init(&l->calendars, &l->script);
-    listener_init(&l->listener, &l->script, &l->node, &l->registry, &l->calendars, &l->tasks);
+    listener_init(&l->listener, &l->script, &l->registry, &l->calendars, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
 
@@ -217,7 +298,7 @@ int lapse_open(struct lapse **out, struct ev_loop *loop, const struct lapse_opti
         return err;
     }
 
-    node_start(&l->node);
+    redis_start(l);
     *out = l;
 
     return 0;

@@ -14,8 +14,8 @@ struct lapse {
     struct context context;
     struct task_queue tasks;
     struct options options; /* owns the texts of the options and of the node's address */
-    struct node node;
     struct topo topo;
+    struct node node; /* all of it, where it is one Redis; else topo has masters */
     struct script script;
     struct fence fence;
     struct ends ends;

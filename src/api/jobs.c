@@ -234,6 +234,20 @@ static void submit(struct job_call *c, const struct lapse_spec *s, const struct 
     }
 }
 
+/* In a cluster nothing waits for copies. */
+static bool can_have_copies(const struct lapse *l, const struct lapse_spec *s)
+{
+    bool wants_copies = s->replicas > 0 || (s->flags & LAPSE_FSYNC);
+
+    return !wants_copies || !l->topo.masters;
+}
+
+static bool spec_is_valid(struct lapse_spec *s, const struct lapse *l,
+                          const struct lapse_spec *spec)
+{
+    return spec_read(s, spec) && request_due_is_valid(l, s->due) && can_have_copies(l, s);
+}
+
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)
 {
     struct lapse_spec s;
@@ -243,8 +257,8 @@ int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn,
     char generated[2 * MADE_ID_DIGITS + 1];
 
     attributes.len = 0;
-    if (!l || !spec_read(&s, spec) || !request_due_is_valid(l, s.due) ||
-        !read_series(&series, l, &s) || !spec_attributes(&attributes, &s, &series)) {
+    if (!l || !spec_is_valid(&s, l, spec) || !read_series(&series, l, &s) ||
+        !spec_attributes(&attributes, &s, &series)) {
         return LAPSE_EINVAL;
     }
     if (!s.id) {

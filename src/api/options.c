@@ -202,7 +202,7 @@ int lapse_options_set(struct lapse_options *o, const char *name, const char *val
 }
 
 /* ---- a handle's own ---- */
-enum { DEFAULT_NAME = KEYS_NAME_MAX + 1 };
+enum { DEFAULT_NAME = KEYS_NAME_MAX + 1, CLUSTER_ARM_AHEAD_MS = 60000 };
 
 static void make_name(char name[DEFAULT_NAME])
 {
@@ -344,10 +344,16 @@ int options_read(struct options *out, const struct lapse_options *in)
     }
 
     int err = options_own_texts(&o);
-    if (!err) {
-        *out = o;
+    if (err) {
+        return err;
     }
-    return err;
+
+    /* each trigger is a key more to be moved with its slot */
+    if (o.address.kind == ADDRESS_CLUSTER && !o.set.arm_ahead_ms) {
+        o.set.arm_ahead_ms = CLUSTER_ARM_AHEAD_MS;
+    }
+    *out = o;
+    return 0;
 }
 
 void options_free(struct options *o)

@@ -32,6 +32,7 @@ enum log_site {
     LOG_STOP,
     LOG_SENTINEL,
     LOG_FAILOVER,
+    LOG_CLUSTER,
     LOG_SITES
 };
 

@@ -397,6 +397,19 @@ void alarm_set_rank(struct alarm *a, int64_t rank, int64_t n_members)
     alarm_set(a);
 }
 
+void alarm_move(struct alarm *a, struct alarms *to)
+{
+    struct alarms *from = a->alarms;
+
+    heap_set(&from->heap, &a->node, 0);
+    alarms_set_timer(from);
+
+    a->alarms = to;
+    dues_forget(&a->dues);
+    alarm_set_look(a, node_time_us(to->node) / 1000);
+    alarm_set(a);
+}
+
 void alarm_init(struct alarm *a, const struct alarm_spec *spec)
 {
     *a = (struct alarm){

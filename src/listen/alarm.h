@@ -6,7 +6,7 @@
 #include "listen/dues.h"
 #include "script/lease_verbs.h"
 
-/* The alarms of all queues: one timer, for the first of them. */
+/* The alarms of all queues of one Redis: one timer, for the first of them. */
 struct alarms {
     struct context *context;
     struct script *script;
@@ -107,6 +107,9 @@ bool alarm_answered(struct alarm *a, const struct due_times *seen, int64_t sent_
 bool alarm_touched(struct alarm *a, const struct touch_reply *reply, int64_t target_ms,
                    int64_t sent_us);
 void alarm_touch_failed(struct alarm *a, bool again);
+
+/* Another Redis has the queue now: the moments are told by its clock. */
+void alarm_move(struct alarm *a, struct alarms *to);
 
 void alarm_stop(struct alarm *a);
 

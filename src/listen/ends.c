@@ -15,7 +15,7 @@
 struct ended_queue {
     struct list node;
     struct table_node named; /* among all queues; not while it is leaving */
-    struct ends *ends;
+    struct ends_ear *ear;
     struct list waiters;
     struct table ids;
     struct channel channel;
@@ -31,16 +31,16 @@ static void queue_look(struct ended_queue *q)
     }
 }
 
-static void ends_look(struct ends *e)
+static void ear_look(struct ends_ear *ear)
 {
-    LIST_EACH (i, &e->queues) {
+    LIST_EACH (i, &ear->queues) {
         queue_look(CONTAINER(i, struct ended_queue, node));
     }
 }
 
 static void ends_set_tick(struct ends *e)
 {
-    int64_t turn_ms = e->node->context->options.sweep_ms / ROTA_TURNS;
+    int64_t turn_ms = e->script->context->options.sweep_ms / ROTA_TURNS;
     timer_set(&e->tick, turn_ms ? turn_ms : 1);
 }
 
@@ -65,9 +65,9 @@ static struct ended_queue *queue_of(struct channel *ch)
 
 static void on_confirmed(void *arg, struct channel *ch)
 {
-    struct ends *e = arg;
+    struct ends_ear *ear = arg;
 
-    e->refused = false;
+    ear->ends->refused = false;
     queue_look(queue_of(ch));
 }
 
@@ -99,8 +99,9 @@ static void on_matched(void *arg, struct span channel, struct span text)
 
 static void on_refused(void *arg, struct span error)
 {
-    struct ends *e = arg;
-    struct context *c = e->node->context;
+    struct ends_ear *ear = arg;
+    struct ends *e = ear->ends;
+    struct context *c = e->script->context;
     char text[LOG_VALUE];
 
     if (!e->refused) {
@@ -144,29 +145,90 @@ static struct ended_queue *queue_find(const struct ends *e, const char *name)
     return n ? CONTAINER(n, struct ended_queue, named) : NULL;
 }
 
+static void ear_init(struct ends_ear *ear, struct ends *e, struct node *node)
+{
+    static const struct pubsub_events events = {
+        on_confirmed, on_message, on_matched, on_refused, on_failed, on_channel_left, on_down};
+
+    *ear = (struct ends_ear){.ends = e, .node = node};
+    list_init(&ear->queues);
+    list_init(&ear->leaving);
+    list_insert(&e->ears, &ear->of_ends);
+    pubsub_init(&ear->pubsub, &node->endpoint, CONN_ENDS, NULL, &events, ear);
+    node->n_holders++;
+}
+
+static struct ends_ear *ear_of(struct list *node)
+{
+    return CONTAINER(node, struct ends_ear, of_ends);
+}
+
+static struct ends_ear *ends_find_ear(const struct ends *e, const struct node *node)
+{
+    LIST_EACH (i, &e->ears) {
+        if (ear_of(i)->node == node) {
+            return ear_of(i);
+        }
+    }
+    return NULL;
+}
+
+/* Where the queue is. NULL: out of memory. */
+static struct ends_ear *ends_ear_for(struct ends *e, const char *queue)
+{
+    char key[KEYS_MAX];
+    size_t len = keys_of(key, e->script->context->options.space, queue, KEYS_DUE);
+    struct node *node = node_of(e->script, (struct span){key, len});
+    struct ends_ear *ear = ends_find_ear(e, node);
+
+    if (!ear) {
+        ear = mem_new(sizeof *ear, 0);
+        if (ear) {
+            ear_init(ear, e, node);
+        }
+    }
+    return ear;
+}
+
+static bool ends_are_none(const struct ends *e)
+{
+    LIST_EACH (i, &e->ears) {
+        if (!list_empty(&ear_of(i)->queues)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void queue_hear(struct ended_queue *q, struct ends_ear *ear)
+{
+    q->ear = ear;
+    list_insert(&ear->queues, &q->node);
+    pubsub_add(&ear->pubsub, &q->channel, q->channel_name, NULL);
+}
+
 /* NULL: out of memory. */
 static struct ended_queue *queue_new(struct ends *e, const char *name)
 {
-    const struct node *node = e->node;
+    const struct script *s = e->script;
+    struct ends_ear *ear = ends_ear_for(e, name);
     size_t size = strlen(name) + 1;
-    struct ended_queue *q = mem_new(sizeof *q, size);
+    struct ended_queue *q = ear ? mem_new(sizeof *q, size) : NULL;
 
     if (!q) {
         return NULL;
     }
 
-    q->ends = e;
     memcpy(q->name, name, size);
     list_init(&q->waiters);
     table_init(&q->ids);
-    keys_ends(q->channel_name, node->context->options.space, name, node->endpoint.address.db);
+    keys_ends(q->channel_name, s->context->options.space, name, s->topo->db);
 
-    if (list_empty(&e->queues)) {
+    if (ends_are_none(e)) {
         ends_set_tick(e);
     }
-    list_insert(&e->queues, &q->node);
     table_add(&e->names, &q->named, span_of(q->name));
-    pubsub_add(&e->pubsub, &q->channel, q->channel_name, NULL);
+    queue_hear(q, ear);
 
     return q;
 }
@@ -174,16 +236,17 @@ static struct ended_queue *queue_new(struct ends *e, const char *name)
 /* Nobody waits for a job of it any more. */
 static void queue_leave(struct ended_queue *q)
 {
-    struct ends *e = q->ends;
+    struct ends_ear *ear = q->ear;
+    struct ends *e = ear->ends;
 
     table_remove(&e->names, &q->named);
     list_remove(&q->node);
-    if (list_empty(&e->queues)) {
+    if (ends_are_none(e)) {
         timer_stop(&e->tick);
     }
 
-    list_insert(&e->leaving, &q->node);
-    pubsub_remove(&e->pubsub, &q->channel);
+    list_insert(&ear->leaving, &q->node);
+    pubsub_remove(&ear->pubsub, &q->channel);
     if (!q->channel.leaving) {
         queue_free(q);
     }
@@ -220,31 +283,73 @@ void ends_remove(struct end_waiter *w)
     }
 }
 
-void ends_init(struct ends *e, struct node *node)
+void ends_init(struct ends *e, struct script *script)
 {
-    static const struct pubsub_events events = {
-        on_confirmed, on_message, on_matched, on_refused, on_failed, on_channel_left, on_down};
-
-    *e = (struct ends){.node = node};
-    list_init(&e->queues);
-    list_init(&e->leaving);
+    *e = (struct ends){.script = script};
+    list_init(&e->ears);
     table_init(&e->names);
     rota_init(&e->rota);
-    timer_init(&e->tick, node->context->loop, on_tick, e);
-    pubsub_init(&e->pubsub, &node->endpoint, CONN_ENDS, NULL, &events, e);
+    timer_init(&e->tick, script->context->loop, on_tick, e);
+    ear_init(&e->first, e, topo_first(script->topo));
 }
 
-void ends_up(struct ends *e)
+void ends_up(struct ends *e, struct node *node)
 {
-    pubsub_start(&e->pubsub);
-    ends_look(e);
+    struct ends_ear *ear = ends_find_ear(e, node);
+
+    if (ear) {
+        pubsub_start(&ear->pubsub);
+        ear_look(ear);
+    }
 }
 
-void ends_drain(struct ends *e)
+static void queue_follow(struct ended_queue *q)
 {
-    pubsub_ending(&e->pubsub);
-    while (!list_empty(&e->queues)) {
-        struct ended_queue *q = CONTAINER(e->queues.next, struct ended_queue, node);
+    struct ends_ear *from = q->ear;
+    struct ends_ear *to = ends_ear_for(from->ends, q->name);
+
+    if (to && to != from) {
+        list_remove(&q->node);
+        pubsub_leave(&from->pubsub, &q->channel);
+        queue_hear(q, to);
+        queue_look(q);
+    }
+}
+
+void ends_remapped(struct ends *e)
+{
+    LIST_EACH (i, &e->ears) {
+        LIST_EACH (k, &ear_of(i)->queues) {
+            queue_follow(CONTAINER(k, struct ended_queue, node));
+        }
+    }
+}
+
+static void ear_close(struct ends_ear *ear)
+{
+    pubsub_close(&ear->pubsub);
+    while (!list_empty(&ear->leaving)) {
+        queue_free(CONTAINER(ear->leaving.next, struct ended_queue, node));
+    }
+    list_remove(&ear->of_ends);
+    ear->node->n_holders--;
+}
+
+void ends_let_go_of(struct ends *e, struct node *node)
+{
+    struct ends_ear *ear = ends_find_ear(e, node);
+
+    if (ear && ear != &e->first && list_empty(&ear->queues)) {
+        ear_close(ear);
+        mem_free(ear);
+    }
+}
+
+static void ear_drain(struct ends_ear *ear)
+{
+    pubsub_ending(&ear->pubsub);
+    while (!list_empty(&ear->queues)) {
+        struct ended_queue *q = CONTAINER(ear->queues.next, struct ended_queue, node);
         struct end_waiter *w = CONTAINER(q->waiters.next, struct end_waiter, node);
 
         ends_remove(w);
@@ -252,12 +357,22 @@ void ends_drain(struct ends *e)
     }
 }
 
+void ends_drain(struct ends *e)
+{
+    LIST_EACH (i, &e->ears) {
+        ear_drain(ear_of(i));
+    }
+}
+
 void ends_close(struct ends *e)
 {
     ends_drain(e);
-    pubsub_close(&e->pubsub);
-    while (!list_empty(&e->leaving)) {
-        queue_free(CONTAINER(e->leaving.next, struct ended_queue, node));
+    LIST_EACH (i, &e->ears) {
+        struct ends_ear *ear = ear_of(i);
+        ear_close(ear);
+        if (ear != &e->first) {
+            mem_free(ear);
+        }
     }
     table_free(&e->names);
 }

@@ -4,23 +4,37 @@
 #include "base/timer.h"
 #include "job/keys.h"
 #include "listen/rota.h"
-#include "redis/node.h"
+#include "redis/pubsub.h"
+#include "script/script.h"
 
-/* Who waits for the ends of jobs: of all queues, over one subscription of their own. */
-struct ends {
+/* Who waits for the ends of jobs of one Redis hears of them over a subscription of its own. */
+struct ends_ear {
+    struct list of_ends;
+    struct ends *ends;
     struct node *node;
     struct pubsub pubsub; /* its connection is made for the first wait */
     struct list queues;
-    struct table names;  /* of the queues */
     struct list leaving; /* queues for which nobody waits, and whose channel has not left */
-    struct rota rota;    /* of all that wait, who are looked at once in sweep_ms */
-    struct timer tick;   /* the next turn */
-    bool refused;        /* by Redis, and it was logged */
 };
 
-void ends_init(struct ends *e, struct node *node);
-/* The connection for commands is there again. */
-void ends_up(struct ends *e);
+/* Who waits for the ends of jobs, of all queues. */
+struct ends {
+    struct script *script;
+    struct list ears;
+    struct ends_ear first;
+    struct table names; /* of the queues */
+    struct rota rota;   /* of all that wait, who are looked at once in sweep_ms */
+    struct timer tick;  /* the next turn */
+    bool refused;       /* by Redis, and it was logged */
+};
+
+void ends_init(struct ends *e, struct script *script);
+/* The connection for commands to this node is there again. */
+void ends_up(struct ends *e, struct node *node);
+/* Some queues have another node than before. */
+void ends_remapped(struct ends *e);
+/* Nobody has used this node for a while: lets go of it, if nobody waits there. */
+void ends_let_go_of(struct ends *e, struct node *node);
 /* The handle closes: nobody waits any more. */
 void ends_drain(struct ends *e);
 void ends_close(struct ends *e);

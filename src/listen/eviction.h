@@ -42,6 +42,12 @@ static inline bool eviction_possible(const struct eviction *e)
     return e->node->eviction == NODE_MAY_EVICT;
 }
 
+/* Has Redis been asked, and not answered? */
+static inline bool eviction_is_pending(const struct eviction *e)
+{
+    return e->query.request.pending;
+}
+
 void eviction_close(struct eviction *e);
 
 #endif

@@ -543,13 +543,13 @@ static void on_tick(void *arg)
 /* Redis may have been away for as long as a lease. So what is not fresh is renewed before anything
  * else is asked, even if the lease is over, as the job may still be unclaimed. Redis may also have
  * lost the last renewals, so the fresh leases follow at the next tick. */
-void leases_renew(struct leases *ls)
+void leases_renew(struct leases *ls, const struct node *node)
 {
     int64_t now_us = clock_us();
 
     LIST_EACH (i, &ls->all) {
         struct lease *l = CONTAINER(i, struct lease, node);
-        if (!lease_is_held(l) || !l->end_us) {
+        if (!lease_is_held(l) || !l->end_us || node_of(ls->script, l->key) != node) {
             continue;
         }
 

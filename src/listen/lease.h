@@ -117,8 +117,9 @@ void leases_release_queued(struct leases *ls, const void *owner);
 /* Returns the jobs that handlers have. No try is counted. */
 void leases_give_back(struct leases *ls);
 
-/* After a reconnect: renews all leases, those that are still fresh at the next tick. */
-void leases_renew(struct leases *ls);
+/* After a reconnect: renews all leases of queues that this node has, those that are still fresh at
+ * the next tick. */
+void leases_renew(struct leases *ls, const struct node *node);
 /* Looks at each lease: is it to be renewed, or over? */
 void leases_check(struct leases *ls);
 

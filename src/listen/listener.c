@@ -389,8 +389,8 @@ void listener_turn(struct listener *l)
 }
 
 /* ---- life ---- */
-void listener_init(struct listener *l, struct script *script, struct node *node,
-                   struct registry *registry, struct calendars *calendars, struct task_queue *tasks)
+void listener_init(struct listener *l, struct script *script, struct registry *registry,
+                   struct calendars *calendars, struct task_queue *tasks)
 {
     static const struct lease_events lease_events = {on_lease_ended, on_lease_retried};
     static const struct patterns_events patterns_events = {on_found, on_walked};
@@ -410,43 +410,173 @@ void listener_init(struct listener *l, struct script *script, struct node *node,
     slots_init(&sh->slots, c->options.max_running, on_backlog_due, l);
     claims_init(&sh->claims, script, span_of(sh->name));
     leases_init(&sh->leases, script, tasks, &lease_events, l);
-    alarms_init(&sh->alarms, script, node);
-    watches_init(&sh->watches, script, node, &sh->alarms, sh->name);
+    watches_init(&sh->watches, script, sh->name);
     watches_on_told(&sh->watches, on_told, l);
     patterns_init(&l->patterns, script, &sh->watches, &patterns_events, l);
     sweeps_init(&sh->sweeps, script, tasks);
-    eviction_init(&sh->eviction, script, node, on_claims_allowed, l);
+    sites_init(&sh->sites, script, &sh->watches, on_claims_allowed, l);
+    l->names_at = l->alive_at = topo_first(script->topo);
 }
 
-void listener_up(struct listener *l)
+/* Is it the one that has this key? If nobody wants to know, the other one is not begun. */
+static bool listener_is_at(const struct listener *l, const struct node *node, const char *key,
+                           bool wanted)
 {
-    struct shared *sh = &l->shared;
+    struct script *script = l->shared.script;
 
-    /* Before any sweep: Redis may have been away for longer than the leases. */
-    leases_renew(&sh->leases);
+    return node == topo_first(script->topo) || (wanted && node_of(script, span_of(key)) == node);
+}
+
+/* The one that has the registry, or knows who is alive; NULL: nobody wants to know. */
+static struct node *listener_node_of(const struct listener *l, const char *key, bool wanted)
+{
+    return wanted ? node_of(l->shared.script, span_of(key)) : NULL;
+}
+
+static bool listener_wants_names(const struct listener *l)
+{
+    return !list_empty(&l->patterns.all);
+}
+
+static bool listener_wants_peers(const struct listener *l)
+{
+    return l->shared.watches.memberships.peers.n_entered > 0;
+}
+
+static void listener_check_eviction(struct listener *l, struct site *s)
+{
+    LIST_EACH (i, &l->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (q->hears && q->site == s) {
+            eviction_check(&s->eviction, span_of(q->key));
+            return;
+        }
+    }
+}
+
+static void listener_site_up(struct listener *l, struct site *s)
+{
+    listener_check_eviction(l, s);
 
     LIST_EACH (i, &l->queues) {
         struct queue *q = CONTAINER(i, struct queue, node);
-        if (q->hears) {
-            eviction_check(&sh->eviction, span_of(q->key));
-            break;
+        if (q->site == s) {
+            queue_up(q);
         }
     }
 
-    LIST_EACH (i, &l->queues) {
-        queue_up(CONTAINER(i, struct queue, node), !l->was_up);
+    site_up(s);
+}
+
+void listener_up(struct listener *l, struct node *node)
+{
+    struct shared *sh = &l->shared;
+    struct site *s = sites_find(&sh->sites, node);
+
+    /* Before any sweep: Redis may have been away for longer than the leases. */
+    leases_renew(&sh->leases, node);
+
+    if (s) {
+        listener_site_up(l, s);
+    }
+    if (listener_is_at(l, node, sh->watches.memberships.peers.key, listener_wants_peers(l))) {
+        memberships_up(&sh->watches.memberships);
+    }
+    memberships_go_on(&sh->watches.memberships);
+    if (listener_is_at(l, node, l->patterns.key, listener_wants_names(l))) {
+        patterns_up(&l->patterns);
+    }
+}
+
+/* Without memory it stays where it is, until the map changes again. */
+static void listener_move_queue(struct listener *l, struct queue *q)
+{
+    struct site *to = sites_of_key(&l->shared.sites, span_of(q->key));
+
+    if (to && to != q->site) {
+        queue_move(q, to);
+        q->has_moved = true;
+        to->has_gained = true;
+    }
+}
+
+/* What the old nodes were asked for and have not answered is lost, so the same is to be done as
+ * after a reconnect. Where the new one is not up yet, that is done when it is. */
+static void listener_look_at_moved(struct listener *l)
+{
+    LIST_EACH (i, &l->shared.sites.all) {
+        struct site *s = site_of(i);
+        if (s->has_gained && node_up(s->node)) {
+            leases_renew(&l->shared.leases, s->node);
+        }
+        s->has_gained = false;
     }
 
-    l->was_up = true;
-    watches_up(&sh->watches);
-    alarms_up(&sh->alarms);
-    patterns_up(&l->patterns);
+    LIST_EACH (i, &l->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (q->has_moved && node_up(q->site->node)) {
+            queue_up(q);
+        }
+        q->has_moved = false;
+    }
+}
+
+/* The channel of no queue is heard where a queue is, so that it needs no connection of its own;
+ * else where the registry is. */
+static void listener_move_wake(struct listener *l)
+{
+    struct sites *ss = &l->shared.sites;
+    struct site *to = NULL;
+
+    if (!l->shared.watches.wake_at) {
+        return;
+    }
+
+    LIST_EACH (i, &ss->all) {
+        if (!to && !list_empty(&site_of(i)->ear.all)) {
+            to = site_of(i);
+        }
+    }
+    if (!to) {
+        to = sites_of_key(ss, span_of(l->patterns.key));
+    }
+    if (to) {
+        watches_move_wake(&l->shared.watches, &to->ear);
+    }
+}
+
+void listener_remapped(struct listener *l)
+{
+    struct memberships *ms = &l->shared.watches.memberships;
+
+    LIST_EACH (i, &l->queues) {
+        listener_move_queue(l, CONTAINER(i, struct queue, node));
+    }
+    listener_look_at_moved(l);
+    listener_move_wake(l);
+
+    struct node *names_at = listener_node_of(l, l->patterns.key, listener_wants_names(l));
+    struct node *alive_at = listener_node_of(l, ms->peers.key, listener_wants_peers(l));
+    if (names_at && names_at != l->names_at && node_up(names_at)) {
+        patterns_up(&l->patterns);
+    }
+    if (alive_at && alive_at != l->alive_at && node_up(alive_at)) {
+        memberships_up(ms);
+    }
+    memberships_go_on(ms);
+    l->names_at = names_at;
+    l->alive_at = alive_at;
+}
+
+void listener_let_go_of(struct listener *l, struct node *node)
+{
+    sites_let_go(&l->shared.sites, node);
 }
 
 void listener_drain(struct listener *l)
 {
     l->shared.closing = true;
-    watches_drain(&l->shared.watches);
+    sites_drain(&l->shared.sites);
     patterns_stop(&l->patterns);
     LIST_EACH (i, &l->queues) {
         listener_stop_queue(l, CONTAINER(i, struct queue, node));
@@ -470,7 +600,6 @@ void listener_stop(struct listener *l)
     struct shared *sh = &l->shared;
 
     sh->closing = true;
-    eviction_close(&sh->eviction);
     leases_stop(&sh->leases);
     patterns_stop(&l->patterns);
 
@@ -478,8 +607,8 @@ void listener_stop(struct listener *l)
         queue_end(CONTAINER(i, struct queue, node));
     }
 
+    sites_close(&sh->sites);
     watches_close(&sh->watches);
-    alarms_close(&sh->alarms);
     sweeps_close(&sh->sweeps);
 }
 
@@ -496,6 +625,7 @@ void listener_close(struct listener *l)
     patterns_close(&l->patterns);
     slots_close(&l->shared.slots);
     table_free(&l->names);
+    sites_free(&l->shared.sites);
     watches_free(&l->shared.watches);
     claims_close(&l->shared.claims);
 }

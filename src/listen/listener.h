@@ -10,10 +10,11 @@ struct listener {
     struct registry *registry;
     struct patterns patterns;
     struct list queues;
-    struct table names;  /* of these queues */
-    struct list stopped; /* queues of which something is pending; then they are freed */
-    uint64_t n_queues;   /* that there have been */
-    bool was_up;         /* the connection for commands was, once */
+    struct table names;    /* of these queues */
+    struct list stopped;   /* queues of which something is pending; then they are freed */
+    uint64_t n_queues;     /* that there have been */
+    struct node *names_at; /* the Redis that has the registry, */
+    struct node *alive_at; /* and that which knows who is alive, as far as was known last */
 
     enum lapse_told told;
     struct task_queue *tasks;
@@ -21,9 +22,8 @@ struct listener {
     bool told_pending;
 };
 
-void listener_init(struct listener *l, struct script *script, struct node *node,
-                   struct registry *registry, struct calendars *calendars,
-                   struct task_queue *tasks);
+void listener_init(struct listener *l, struct script *script, struct registry *registry,
+                   struct calendars *calendars, struct task_queue *tasks);
 
 /* fn NULL: the queue is only forwarded. EEXIST: it has a handler, or a pull. ENOMEM. */
 int listener_add(struct listener *l, const char *queue, const struct share_spec *share,
@@ -62,8 +62,12 @@ void listener_died(struct listener *l, const char *queue, const struct leased_jo
 void listener_renewed(struct listener *l, const struct leased_job *job,
                       const struct lease_span *span);
 
-/* The connection for commands is there, for the first time or again. */
-void listener_up(struct listener *l);
+/* The connection for commands to this node is there, for the first time or again. */
+void listener_up(struct listener *l, struct node *node);
+/* Some queues have another node than before. */
+void listener_remapped(struct listener *l);
+/* Nobody has used this node for a while: lets go of it, if no queue is there. */
+void listener_let_go_of(struct listener *l, struct node *node);
 
 /* To be called at the end of each turn of the loop in which listener_turn_due_us() is not 0: claims
  * for queues that found no free slot, as far as there are slots now, and frees stopped queues. */

@@ -551,6 +551,10 @@ void memberships_init(struct memberships *ms, struct script *script, struct span
 void memberships_up(struct memberships *ms)
 {
     peers_up(&ms->peers);
+}
+
+void memberships_go_on(struct memberships *ms)
+{
     memberships_ask(ms);
 }
 

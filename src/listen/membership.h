@@ -23,8 +23,10 @@ struct memberships {
 
 /* name is not copied. told and arg are to be set. */
 void memberships_init(struct memberships *ms, struct script *script, struct span name);
-/* The connection for commands is there again. */
+/* The connection for commands is there again, or another one that has the names of the living. */
 void memberships_up(struct memberships *ms);
+/* The connection for commands is there again, of a Redis that may have queues. */
+void memberships_go_on(struct memberships *ms);
 /* Nothing is sent any more: Redis forgets us when our last heartbeat ends. */
 void memberships_stop(struct memberships *ms);
 /* No membership is left. */

@@ -27,7 +27,7 @@ static bool queue_is_closed(const struct queue *q)
 /* Who only asks does not wait for Redis to say whether it may evict jobs. */
 static bool queue_may_be_evicted(const struct queue *q)
 {
-    const struct eviction *e = &q->shared->eviction;
+    const struct eviction *e = &q->site->eviction;
 
     return q->hears ? eviction_forbids_claims(e) : eviction_possible(e);
 }
@@ -48,7 +48,7 @@ static void queue_show_free_slots(struct queue *q, bool any)
     bool can_take = any || q->asked;
 
     if (q->hears) {
-        watch_set_free_slots(&q->watch, can_take && !eviction_possible(&q->shared->eviction));
+        watch_set_free_slots(&q->watch, can_take && !eviction_possible(&q->site->eviction));
     }
 }
 
@@ -339,7 +339,7 @@ static bool on_pull_asks(void *arg)
 
 static int queue_obstacle(const struct queue *q)
 {
-    if (eviction_possible(&q->shared->eviction)) {
+    if (eviction_possible(&q->site->eviction)) {
         return LAPSE_EREFUSED;
     }
 
@@ -393,7 +393,7 @@ int queue_pull(struct queue *q, struct pull *p)
     }
 
     gate_open(&q->gate); /* who does not listen does not hear that it has opened */
-    if (eviction_possible(&q->shared->eviction)) {
+    if (eviction_possible(&q->site->eviction)) {
         pulls_end(&q->pulls, p, LAPSE_EREFUSED);
     } else if (q->shared->quiet && p->wait_ms == 0) {
         pulls_end(&q->pulls, p, 0);
@@ -698,12 +698,11 @@ static void queue_hear(struct queue *q)
     static const struct alarm_events alarm_events = {on_touch_due, on_overdue};
     static const struct watch_events watch_events = {
         on_heard, on_named, on_configured, on_stop, on_subscribed, on_unsubscribed, on_ended};
-    struct shared *sh = q->shared;
     struct span key = span_of(q->key);
 
     struct alarm_spec alarm = {
-        .alarms = &sh->alarms, .key = key, .events = &alarm_events, .arg = q};
-    struct watch_spec watch = {.watches = &sh->watches,
+        .alarms = &q->site->alarms, .key = key, .events = &alarm_events, .arg = q};
+    struct watch_spec watch = {.ear = &q->site->ear,
                                .queue = q->name,
                                .key = key,
                                .alarm = &q->alarm,
@@ -713,8 +712,8 @@ static void queue_hear(struct queue *q)
     q->hears = true;
     alarm_init(&q->alarm, &alarm);
     watch_start(&q->watch, &watch);
-    if (!eviction_known(&sh->eviction)) {
-        eviction_check(&sh->eviction, key);
+    if (!eviction_known(&q->site->eviction)) {
+        eviction_check(&q->site->eviction, key);
     }
 }
 
@@ -779,6 +778,20 @@ static void queue_start_delivery(struct queue *q, const struct queue_spec *spec)
                                     .pulls = q->asked ? &q->pulls : NULL};
 }
 
+/* false: there is no memory. */
+static bool queue_enter_site(struct queue *q, struct shared *sh)
+{
+    struct site *site = sites_of_key(&sh->sites, span_of(q->key));
+
+    if (!site) {
+        return false;
+    }
+    q->site = site;
+    q->was_up = site->was_up;
+    site->n_queues++;
+    return true;
+}
+
 struct queue *queue_new(const struct queue_spec *spec)
 {
     struct shared *sh = spec->shared;
@@ -792,6 +805,13 @@ struct queue *queue_new(const struct queue_spec *spec)
         return NULL;
     }
 
+    keys_of(q->key, sh->context->options.space, spec->name, KEYS_DUE);
+    if (!queue_enter_site(q, sh)) {
+        share_end(&q->share);
+        mem_free(q);
+        return NULL;
+    }
+
     q->shared = sh;
     q->pattern = spec->pattern;
     q->has_handler = spec->handler;
@@ -799,7 +819,6 @@ struct queue *queue_new(const struct queue_spec *spec)
     q->unused = spec->unused;
     q->unused_arg = spec->unused_arg;
     memcpy(q->name, spec->name, strlen(spec->name) + 1);
-    keys_of(q->key, sh->context->options.space, q->name, KEYS_DUE);
     list_init(&q->node);
     timer_init(&q->pause, sh->context->loop, on_pause_over, q);
     gate_init(&q->gate, sh->context->loop, on_gate_over, q);
@@ -823,14 +842,32 @@ struct queue *queue_new(const struct queue_spec *spec)
     return q;
 }
 
-void queue_up(struct queue *q, bool first_time)
+void queue_up(struct queue *q)
 {
+    bool first_time = !q->was_up;
+
+    q->was_up = true;
     sweep_heard(&q->sweep);
     gate_open(&q->gate);
     if (!first_time) {
         queue_reclaim(q);
     } else if (!q->asked) {
         queue_claim(q, LAPSE_VIA_SWEEP);
+    }
+}
+
+void queue_move(struct queue *q, struct site *to)
+{
+    q->site->n_queues--;
+    q->site = to;
+    to->n_queues++;
+
+    if (q->hears) {
+        alarm_move(&q->alarm, &to->alarms);
+        watch_move(&q->watch, &to->ear);
+        if (!eviction_known(&to->eviction)) {
+            eviction_check(&to->eviction, span_of(q->key));
+        }
     }
 }
 
@@ -879,5 +916,6 @@ void queue_free(struct queue *q)
     reclaim_free(&q->reclaim);
     watch_free(&q->watch);
     share_end(&q->share);
+    q->site->n_queues--;
     mem_free(q);
 }

@@ -21,6 +21,9 @@ struct queue {
     int64_t lost_us; /* by clock_us(): since when the registry does not name it; 0: it does */
 
     struct shared *shared;
+    struct site *site; /* where it is, as far as is known */
+    bool was_up;       /* the connection for commands was, once */
+    bool has_moved;    /* and is to be looked at */
     char name[KEYS_QUEUE_MAX + 1];
     char key[KEYS_MAX];
     bool has_handler; /* else it is asked, or only forwarded */
@@ -71,7 +74,9 @@ struct queue_spec {
 struct queue *queue_new(const struct queue_spec *spec);
 
 /* The connection for commands is there, for the first time or again. */
-void queue_up(struct queue *q, bool first_time);
+void queue_up(struct queue *q);
+/* Another Redis has the queue now. */
+void queue_move(struct queue *q, struct site *to);
 /* A job of the queue is due then: this process has scheduled it, or retries it. */
 void queue_scheduled(struct queue *q, struct span id, int64_t due_ms);
 /* The settings of the queue have changed. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SHARED_H
 #define LAPSE_SHARED_H
-#include "listen/alarm.h"
 #include "listen/claim.h"
-#include "listen/eviction.h"
 #include "listen/lease.h"
+#include "listen/site.h"
 #include "listen/slots.h"
 #include "listen/sweep.h"
-#include "listen/watch.h"
 #include "script/calendars.h"
 
 /* What the queues of one listener share. */
@@ -19,10 +17,9 @@ struct shared {
     struct slots slots;
     struct claims claims;
     struct leases leases;
-    struct alarms alarms;
     struct watches watches;
+    struct sites sites;
     struct sweeps sweeps;
-    struct eviction eviction;
     bool closing;
     bool quiet;          /* no more jobs are claimed, as we were told */
     struct list ending;  /* stopped queues of which something has ended: perhaps all has */

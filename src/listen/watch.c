@@ -15,27 +15,26 @@
 
 /* ---- do events arrive at all? ---- */
 /* Reports a change, and nothing else. false: this was known already. */
-static bool watches_set_events(struct watches *ws, enum events_state now,
-                               struct lapse_health report)
+static bool ear_set_events(struct ear *e, enum events_state now, struct lapse_health report)
 {
-    if (ws->events == now) {
+    if (e->events == now) {
         return false;
     }
 
-    ws->events = now;
-    alarms_set_events_arrive(ws->alarms, now == EVENTS_ARRIVE);
-    health_report(&ws->context->health, report);
+    e->events = now;
+    alarms_set_events_arrive(e->alarms, now == EVENTS_ARRIVE);
+    health_report(&e->watches->context->health, report);
     return true;
 }
 
 static void on_silent(void *arg)
 {
-    struct watches *ws = arg;
-    struct context *c = ws->context;
+    struct ear *e = arg;
+    struct context *c = e->watches->context;
     struct lapse_health report = {.kind = LAPSE_HEALTH_NO_EVENTS};
     char kind = c->options.notify == LAPSE_KEYSPACE ? 'K' : 'E';
 
-    if (watches_set_events(ws, EVENTS_SILENT, report)) {
+    if (ear_set_events(e, EVENTS_SILENT, report)) {
         log_line(&c->log, LOG_NO_EVENTS, LOG_WARNING,
                  "expiry events do not arrive: notify-keyspace-events of this Redis lacks %c or x "
                  "(CONFIG SET notify-keyspace-events %cx); alarm and sweep deliver the jobs, a "
@@ -45,30 +44,30 @@ static void on_silent(void *arg)
 }
 
 /* Sets the canary among the triggers of any queue that is subscribed to. */
-static void watches_move_canary(struct watches *ws)
+static void ear_move_canary(struct ear *e)
 {
-    ws->canary_of = NULL;
-    LIST_EACH (i, &ws->all) {
+    e->canary_of = NULL;
+    LIST_EACH (i, &e->all) {
         struct watch *w = CONTAINER(i, struct watch, node);
         if (watch_is_subscribed(w)) {
-            ws->canary_of = w;
-            canary_start(&ws->canary, w->queue, ws->member_name);
+            e->canary_of = w;
+            canary_start(&e->canary, w->queue, e->watches->member_name);
             return;
         }
     }
 
-    canary_stop(&ws->canary);
+    canary_stop(&e->canary);
 }
 
 /* Of a job or of our canary. */
 static void watch_heard_event(struct watch *w)
 {
-    struct watches *ws = w->watches;
+    struct ear *e = w->ear;
     struct lapse_health report = {.kind = LAPSE_HEALTH_EVENTS};
 
-    canary_heard(&ws->canary);
-    if (watches_set_events(ws, EVENTS_ARRIVE, report)) {
-        log_line(&ws->context->log, LOG_EVENTS, LOG_NOTICE, "expiry events arrive again");
+    canary_heard(&e->canary);
+    if (ear_set_events(e, EVENTS_ARRIVE, report)) {
+        log_line(&w->watches->context->log, LOG_EVENTS, LOG_NOTICE, "expiry events arrive again");
     }
 }
 
@@ -101,10 +100,11 @@ static struct watch *watches_find(const struct watches *ws, struct span queue)
 /* A key expired. */
 static void on_expired(void *arg, struct span channel, struct span text)
 {
-    struct watches *ws = arg;
+    const struct ear *e = arg;
+    const struct watches *ws = e->watches;
     struct lapse_stats *stats = &ws->context->stats;
     const char *space = ws->context->options.space;
-    struct keys_event event = keys_event(channel, text, space, ws->node->endpoint.address.db);
+    struct keys_event event = keys_event(channel, text, space, ws->script->topo->db);
     struct watch *w = NULL;
 
     if (event.kind != KEYS_FOREIGN) {
@@ -211,10 +211,10 @@ static void watches_heard_wake(struct watches *ws, struct span text)
 /* ---- the subscription ---- */
 static void on_message(void *arg, struct channel *ch, struct span text)
 {
-    struct watches *ws = arg;
+    struct ear *e = arg;
 
-    if (ch == &ws->wake) {
-        watches_heard_wake(ws, text);
+    if (ch == &e->watches->wake) {
+        watches_heard_wake(e->watches, text);
     } else {
         watch_heard_notice(CONTAINER(ch, struct watch, channel), text);
     }
@@ -222,7 +222,8 @@ static void on_message(void *arg, struct channel *ch, struct span text)
 
 static void on_confirmed(void *arg, struct channel *ch)
 {
-    struct watches *ws = arg;
+    struct ear *e = arg;
+    struct watches *ws = e->watches;
 
     if (ch == &ws->wake && ws->names_events) {
         ws->names_events->subscribed(ws->names_arg);
@@ -234,23 +235,23 @@ static void on_confirmed(void *arg, struct channel *ch)
     struct watch *w = CONTAINER(ch, struct watch, channel);
 
     membership_join(&w->membership);
-    if (!ws->canary_of) {
-        watches_move_canary(ws);
+    if (!e->canary_of) {
+        ear_move_canary(e);
     }
     w->events->subscribed(w->arg);
 }
 
 static void on_refused(void *arg, struct span error)
 {
-    struct watches *ws = arg;
-    struct context *c = ws->context;
+    struct ear *e = arg;
+    struct context *c = e->watches->context;
     char text[LOG_VALUE];
     struct lapse_health report = {
         .kind = LAPSE_HEALTH_NO_EVENTS, .err = LAPSE_EDENIED, .detail = text};
 
     log_escape(text, sizeof text, error.at, error.len);
     c->stats.missed_events++;
-    if (watches_set_events(ws, EVENTS_REFUSED, report)) {
+    if (ear_set_events(e, EVENTS_REFUSED, report)) {
         log_line(&c->log, LOG_SUBSCRIBE, LOG_ERR,
                  "Redis refuses the subscription: %s; alarm and sweep go on without events", text);
     }
@@ -259,12 +260,12 @@ static void on_refused(void *arg, struct span error)
 /* Where the connection for commands is down too, LAPSE_HEALTH_DISCONNECTED says more. */
 static void on_failed(void *arg)
 {
-    struct watches *ws = arg;
+    struct ear *e = arg;
     struct lapse_health report = {
         .kind = LAPSE_HEALTH_NO_EVENTS, .err = LAPSE_EDOWN, .what = "SUBSCRIBE"};
 
-    if (node_up(ws->node)) {
-        watches_set_events(ws, EVENTS_CUT, report);
+    if (node_up(e->node)) {
+        ear_set_events(e, EVENTS_CUT, report);
     }
 }
 
@@ -278,16 +279,17 @@ static void on_channel_left(void *arg, struct channel *ch)
 
 static void on_down(void *arg)
 {
-    struct watches *ws = arg;
+    struct ear *e = arg;
+    const struct watches *ws = e->watches;
 
-    ws->canary_of = NULL;
-    canary_stop(&ws->canary);
-    LIST_EACH (i, &ws->all) {
+    e->canary_of = NULL;
+    canary_stop(&e->canary);
+    LIST_EACH (i, &e->all) {
         struct watch *w = CONTAINER(i, struct watch, node);
         membership_lost_events(&w->membership);
         w->events->unsubscribed(w->arg);
     }
-    if (ws->names_events) {
+    if (ws->names_events && ws->wake_at == e) {
         ws->names_events->unsubscribed(ws->names_arg);
     }
 }
@@ -297,29 +299,46 @@ bool watch_is_subscribed(const struct watch *w)
     return w->channel.confirmed;
 }
 
-static void watches_add_wake(struct watches *ws)
+static void watches_add_wake(struct watches *ws, struct ear *at)
 {
-    int db = ws->node->endpoint.address.db;
-
-    if (!ws->wake_added) {
-        ws->wake_added = true;
-        keys_wake(ws->wake_name, ws->context->options.space, db);
-        pubsub_add(&ws->node->pubsub, &ws->wake, ws->wake_name, NULL);
+    if (!ws->wake_at) {
+        ws->wake_at = at;
+        keys_wake(ws->wake_name, ws->context->options.space, ws->script->topo->db);
+        pubsub_add(&at->pubsub, &ws->wake, ws->wake_name, NULL);
     }
+}
+
+void watches_move_wake(struct watches *ws, struct ear *to)
+{
+    struct ear *from = ws->wake_at;
+
+    if (!from || from == to || !list_empty(&from->all)) {
+        return;
+    }
+
+    pubsub_leave(&from->pubsub, &ws->wake);
+    ws->wake_at = NULL;
+    watches_add_wake(ws, to);
+}
+
+static void watch_add_channel(struct watch *w)
+{
+    bool by_keyspace = w->watches->context->options.notify == LAPSE_KEYSPACE;
+
+    watches_add_wake(w->watches, w->ear);
+    pubsub_add(&w->ear->pubsub, &w->channel, w->notices, by_keyspace ? w->triggers : NULL);
 }
 
 static void watch_subscribe(struct watch *w)
 {
     struct watches *ws = w->watches;
     const struct lapse_options *options = &ws->context->options;
-    int db = ws->node->endpoint.address.db;
-    bool by_keyspace = options->notify == LAPSE_KEYSPACE;
+    int db = ws->script->topo->db;
 
     keys_notice(w->notices, options->space, w->queue, db);
     keys_pattern(w->triggers, options->space, w->queue, db);
-    watches_add_wake(ws);
     table_add(&ws->names, &w->named, span_of(w->queue));
-    pubsub_add(&ws->node->pubsub, &w->channel, w->notices, by_keyspace ? w->triggers : NULL);
+    watch_add_channel(w);
 }
 
 static void watch_unsubscribe(struct watch *w)
@@ -327,7 +346,7 @@ static void watch_unsubscribe(struct watch *w)
     struct watches *ws = w->watches;
 
     table_remove(&ws->names, &w->named);
-    pubsub_remove(&ws->node->pubsub, &w->channel);
+    pubsub_remove(&w->ear->pubsub, &w->channel);
 }
 
 /* ---- membership ---- */
@@ -382,7 +401,7 @@ bool watch_is_first(const struct watch *w)
 void watch_start(struct watch *w, const struct watch_spec *spec)
 {
     static const struct membership_events events = {on_ranked, on_left};
-    struct watches *ws = spec->watches;
+    struct watches *ws = spec->ear->watches;
     struct membership_spec membership = {.all = &ws->memberships,
                                          .queue = spec->queue,
                                          .key = spec->key,
@@ -390,6 +409,7 @@ void watch_start(struct watch *w, const struct watch_spec *spec)
                                          .arg = w};
 
     *w = (struct watch){.watches = ws,
+                        .ear = spec->ear,
                         .queue = spec->queue,
                         .alarm = spec->alarm,
                         .events = spec->events,
@@ -398,24 +418,43 @@ void watch_start(struct watch *w, const struct watch_spec *spec)
     w->subscribes = !(ws->context->options.flags & LAPSE_NO_EVENTS);
 
     membership_init(&w->membership, &membership);
-    list_insert(&ws->all, &w->node);
+    list_insert(&w->ear->all, &w->node);
     if (w->subscribes) {
         watch_subscribe(w);
     }
 }
 
+/* It leaves the list of watches of an ear. */
+static void watch_leave_ear(struct watch *w)
+{
+    list_remove(&w->node);
+    if (w->ear->canary_of == w) {
+        ear_move_canary(w->ear);
+    }
+}
+
+void watch_move(struct watch *w, struct ear *to)
+{
+    if (w->subscribes) {
+        pubsub_leave(&w->ear->pubsub, &w->channel);
+        w->events->unsubscribed(w->arg);
+    }
+    watch_leave_ear(w);
+
+    w->ear = to;
+    list_insert(&to->all, &w->node);
+    if (w->subscribes) {
+        watch_add_channel(w);
+    }
+}
+
 void watch_stop(struct watch *w)
 {
-    struct watches *ws = w->watches;
-
     membership_leave_for_good(&w->membership);
-    list_remove(&w->node);
     if (w->subscribes) {
         watch_unsubscribe(w);
     }
-    if (ws->canary_of == w) {
-        watches_move_canary(ws);
-    }
+    watch_leave_ear(w);
 }
 
 void watch_end(struct watch *w)
@@ -434,41 +473,58 @@ bool watch_pending(const struct watch *w)
     return w->channel.leaving || membership_pending(&w->membership);
 }
 
-/* ---- all watches ---- */
-void watches_init(struct watches *ws, struct script *script, struct node *node,
-                  struct alarms *alarms, const char *member_name)
+/* ---- ears ---- */
+void ear_init(struct ear *e, struct watches *ws, struct node *node, struct alarms *alarms)
 {
     static const struct pubsub_events events = {
         on_confirmed, on_message, on_expired, on_refused, on_failed, on_channel_left, on_down};
-    bool by_keyspace = node->context->options.notify == LAPSE_KEYSPACE;
+    bool by_keyspace = ws->context->options.notify == LAPSE_KEYSPACE;
 
-    *ws = (struct watches){.context = node->context,
-                           .script = script,
-                           .node = node,
-                           .alarms = alarms,
-                           .member_name = member_name};
+    *e = (struct ear){.watches = ws, .node = node, .alarms = alarms};
+    canary_init(&e->canary, node, on_silent, e);
+    list_init(&e->all);
+    pubsub_init(&e->pubsub, &node->endpoint, CONN_SUBSCRIPTION, by_keyspace ? NULL : KEYS_EXPIRED,
+                &events, e);
+    if (!ws->first_ear) {
+        ws->first_ear = e;
+    }
+}
+
+void ear_up(struct ear *e)
+{
+    pubsub_start(&e->pubsub);
+    canary_up(&e->canary);
+    LIST_EACH (i, &e->all) {
+        watch_rejoin(CONTAINER(i, struct watch, node));
+    }
+}
+
+void ear_drain(struct ear *e)
+{
+    pubsub_ending(&e->pubsub);
+    canary_stop(&e->canary);
+    e->canary_of = NULL;
+}
+
+void ear_close(struct ear *e)
+{
+    pubsub_close(&e->pubsub);
+    canary_stop(&e->canary);
+}
+
+/* ---- all watches ---- */
+void watches_init(struct watches *ws, struct script *script, const char *member_name)
+{
+    *ws =
+        (struct watches){.context = script->context, .script = script, .member_name = member_name};
     memberships_init(&ws->memberships, script, span_of(member_name));
-    canary_init(&ws->canary, node, on_silent, ws);
-    list_init(&ws->all);
     table_init(&ws->names);
-    pubsub_init(&node->pubsub, &node->endpoint, CONN_SUBSCRIPTION,
-                by_keyspace ? NULL : KEYS_EXPIRED, &events, ws);
 }
 
 void watches_on_told(struct watches *ws, void (*told)(void *arg, enum lapse_told what), void *arg)
 {
     ws->memberships.told = told;
     ws->memberships.arg = arg;
-}
-
-void watches_up(struct watches *ws)
-{
-    pubsub_start(&ws->node->pubsub);
-    canary_up(&ws->canary);
-    LIST_EACH (i, &ws->all) {
-        watch_rejoin(CONTAINER(i, struct watch, node));
-    }
-    memberships_up(&ws->memberships);
 }
 
 void watches_hear_names(struct watches *ws, const struct names_events *events, void *arg)
@@ -479,23 +535,14 @@ void watches_hear_names(struct watches *ws, const struct names_events *events, v
 
     ws->names_events = events;
     ws->names_arg = arg;
-    watches_add_wake(ws);
+    watches_add_wake(ws, ws->first_ear);
     if (ws->wake.confirmed) {
         events->subscribed(arg);
     }
 }
 
-void watches_drain(struct watches *ws)
-{
-    pubsub_ending(&ws->node->pubsub);
-    canary_stop(&ws->canary);
-    ws->canary_of = NULL;
-}
-
 void watches_close(struct watches *ws)
 {
-    pubsub_close(&ws->node->pubsub);
-    canary_stop(&ws->canary);
     memberships_stop(&ws->memberships);
     table_free(&ws->names);
 }

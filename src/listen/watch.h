@@ -6,8 +6,10 @@
 #include "listen/alarm.h"
 #include "listen/canary.h"
 #include "listen/membership.h"
+#include "redis/pubsub.h"
 
-/* What is known of expiry events: of all queues alike, since they have one subscription. */
+/* What is known of expiry events of one Redis: of all queues alike, since they have one
+ * subscription. */
 enum events_state {
     EVENTS_ARRIVE,  /* that is assumed at first */
     EVENTS_SILENT,  /* we are subscribed, and hear none */
@@ -29,14 +31,8 @@ struct names_events {
 struct watches {
     struct context *context;
     struct script *script;
-    struct node *node; /* its subscription is ours */
-    struct alarms *alarms;
-    enum events_state events;
     const char *member_name; /* ours, in all queues */
     struct memberships memberships;
-    struct canary canary;
-    struct watch *canary_of; /* among the triggers of this queue it is set; NULL: of none */
-    struct list all;
     struct table names; /* of the queues that are subscribed to */
 
     const struct names_events *names_events; /* NULL: nobody wants to hear of the registry */
@@ -45,23 +41,49 @@ struct watches {
     /* the channel of no queue: of the registry, and of what listeners are told */
     struct channel wake;
     char wake_name[KEYS_MAX];
-    bool wake_added;
+    struct ear *wake_at;   /* where it is subscribed to; NULL: nowhere */
+    struct ear *first_ear; /* if no queue brings another */
+};
+
+/* What the watches of all queues of one Redis share: the subscription to it. */
+struct ear {
+    struct watches *watches;
+    struct node *node;
+    struct alarms *alarms;
+    struct pubsub pubsub;
+    enum events_state events;
+    struct canary canary;
+    struct watch *canary_of; /* among the triggers of this queue it is set; NULL: of none */
+    struct list all;         /* watches */
 };
 
 /* member_name is not copied. */
-void watches_init(struct watches *ws, struct script *script, struct node *node,
-                  struct alarms *alarms, const char *member_name);
+void watches_init(struct watches *ws, struct script *script, const char *member_name);
 /* told(arg, ...) is called when we were told something else than before. */
 void watches_on_told(struct watches *ws, void (*told)(void *arg, enum lapse_told what), void *arg);
-/* The connection for commands is there again. */
-void watches_up(struct watches *ws);
 /* From now on tells what is heard of the registry; nothing if an option switches that off. */
 void watches_hear_names(struct watches *ws, const struct names_events *events, void *arg);
-/* The handle closes: channels need not be unsubscribed one by one. */
-void watches_drain(struct watches *ws);
+/* The channel of no queue is heard where no queue is any more: from now on, here. */
+void watches_move_wake(struct watches *ws, struct ear *to);
+/* All ears are closed. */
 void watches_close(struct watches *ws);
 /* No watch is left. */
 void watches_free(struct watches *ws);
+
+/* The first one of all is kept for as long as ws. */
+void ear_init(struct ear *e, struct watches *ws, struct node *node, struct alarms *alarms);
+/* The connection for commands is there again. */
+void ear_up(struct ear *e);
+/* The handle closes: channels need not be unsubscribed one by one. */
+void ear_drain(struct ear *e);
+/* It has no watches any more, or nothing is sent any more. */
+void ear_close(struct ear *e);
+
+/* Does nobody hear anything by it? */
+static inline bool ear_is_unused(const struct ear *e)
+{
+    return list_empty(&e->all) && e->watches->wake_at != e;
+}
 
 struct watch_events {
     /* The queue may have a job, whosever it is and whenever it is due. */
@@ -84,6 +106,7 @@ struct watch_events {
 struct watch {
     struct list node;
     struct watches *watches;
+    struct ear *ear;
     const char *queue; /* its owner's */
     const struct watch_events *events;
     void *arg;
@@ -100,7 +123,7 @@ struct watch {
 };
 
 struct watch_spec {
-    struct watches *watches;
+    struct ear *ear;
     const char *queue; /* not copied */
     struct span key;
     struct alarm *alarm;
@@ -109,6 +132,8 @@ struct watch_spec {
 };
 
 void watch_start(struct watch *w, const struct watch_spec *spec);
+/* Another Redis has the queue now. */
+void watch_move(struct watch *w, struct ear *to);
 
 /* Reads who listens to the queue, if that was long ago. */
 void watch_verify(struct watch *w);

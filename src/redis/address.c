@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The forms of URL, by RFC 3986: redis://[[user]:password@]host[:port][/db],
  * unix://[[user]:password@]/path[?db=n], and that of Sentinels, which has several hosts:
- * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/MASTER[?db=n&...]. With rediss
- * instead of redis it is TLS. redis-cli reads a lone "secret@" as a password, others as a user; we
+ * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/MASTER[?db=n&...], and that of a
+ * cluster, redis+cluster://[[user]:password@]host[:port][,host[:port]...]. With rediss instead of
+ * redis it is TLS. redis-cli reads a lone "secret@" as a password, others as a user; we
  * take it for a user without one, and refuse. */
 #include "redis/address.h"
 #include "base/span.h"
@@ -20,7 +21,8 @@ enum {
 static const char FORMS[] =
     "must be redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, or "
     "unix://[[user]:password@]/path[?db=n], or "
-    "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/MASTER[?db=n]";
+    "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/MASTER[?db=n], or "
+    "redis+cluster://[[user]:password@]host[:port][,host[:port]...]";
 
 /* A URL that is being read: what it comes to, and where its texts go. */
 struct reading {
@@ -102,6 +104,11 @@ static bool has(struct span s, char c)
     return s.len && memchr(s.at, c, s.len);
 }
 
+static bool has_several_hosts(enum address_kind kind)
+{
+    return kind != ADDRESS_REDIS;
+}
+
 /* ---- [user]:password@, or nothing ---- */
 static bool read_login(struct reading *r, const struct address_parts *p)
 {
@@ -113,7 +120,7 @@ static bool read_login(struct reading *r, const struct address_parts *p)
     if (!p->password.at || p->password.len == 0) {
         return refuse(r, "a user needs a password");
     }
-    if (p->kind == ADDRESS_SENTINEL && (has(p->user, ',') || has(p->password, ','))) {
+    if (has_several_hosts(p->kind) && (has(p->user, ',') || has(p->password, ','))) {
         return refuse(r, "a comma in a user or a password is written %2C, and an @ %40");
     }
     return (p->user.len == 0 || read_text(r, p->user, &a->user)) &&
@@ -211,7 +218,7 @@ static bool read_server(struct reading *r, struct span rest)
 }
 
 /* host[:port][,host[:port]...] */
-static bool read_seeds(struct reading *r, struct span rest)
+static bool read_seeds(struct reading *r, struct span rest, int port)
 {
     struct address *a = r->a;
 
@@ -225,7 +232,7 @@ static bool read_seeds(struct reading *r, struct span rest)
         if (text.len > ADDRESS_HOST_MAX) {
             return refuse(r, "a host has at most 253 bytes");
         }
-        if (!read_place(r, text, SENTINEL_PORT, &a->seeds[a->n_seeds])) {
+        if (!read_place(r, text, port, &a->seeds[a->n_seeds])) {
             return false;
         }
         a->n_seeds++;
@@ -274,7 +281,7 @@ static bool read_sentinels(struct reading *r, struct span rest)
     if (!has_master) {
         hosts = master;
     }
-    if (!read_seeds(r, hosts)) {
+    if (!read_seeds(r, hosts, SENTINEL_PORT)) {
         return false;
     }
     if (!has_master || master.len == 0 || has(master, '/')) {
@@ -282,6 +289,15 @@ static bool read_sentinels(struct reading *r, struct span rest)
                          "redis+sentinel://host/MASTER");
     }
     return read_text(r, master, &r->a->master) && (!has_query || read_query(r, rest));
+}
+
+/* hosts */
+static bool read_cluster(struct reading *r, struct span hosts)
+{
+    if (has(hosts, '/') || has(hosts, '?')) {
+        return refuse(r, "nothing comes behind the hosts: a cluster has one database, which is 0");
+    }
+    return read_seeds(r, hosts, PORT);
 }
 
 /* ---- what is asked for ---- */
@@ -318,6 +334,8 @@ static bool split_scheme(struct address_parts *p, struct span *rest)
         {"unix://", ADDRESS_REDIS, true, false},
         {"redis+sentinel://", ADDRESS_SENTINEL, false, false},
         {"rediss+sentinel://", ADDRESS_SENTINEL, false, true},
+        {"redis+cluster://", ADDRESS_CLUSTER, false, false},
+        {"rediss+cluster://", ADDRESS_CLUSTER, false, true},
     };
 
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
@@ -380,6 +398,9 @@ static bool read_url(struct reading *r, const char *text)
     if (p.kind == ADDRESS_SENTINEL) {
         return read_sentinels(r, p.place);
     }
+    if (p.kind == ADDRESS_CLUSTER) {
+        return read_cluster(r, p.place);
+    }
     return p.unix_socket ? read_socket(r, p.place) : read_server(r, p.place);
 }
 
@@ -396,5 +417,5 @@ const char *address_rule(const char *text)
     struct reading r = {.a = &a, .why = FORMS};
 
     read_url(&r, text);
-    return a.kind == ADDRESS_SENTINEL ? r.why : FORMS;
+    return has_several_hosts(a.kind) ? r.why : FORMS;
 }

@@ -11,23 +11,25 @@ struct address_place {
     int port;
 };
 
-/* What a URL names: one Redis, or the Sentinels that know where it is. */
-enum address_kind { ADDRESS_REDIS, ADDRESS_SENTINEL };
+/* What a URL names: one Redis, the Sentinels that know where it is, or some nodes of a cluster. */
+enum address_kind { ADDRESS_REDIS, ADDRESS_SENTINEL, ADDRESS_CLUSTER };
 
 /* Where a Redis is, and as whom we log in there. */
 struct address {
     enum address_kind kind;
     bool unix_socket; /* host is its path */
     bool tls;
-    char *host; /* NULL: a Sentinel is to say it */
+    char *host; /* NULL: a Sentinel, or the cluster, is to say it */
     int port;
     int db;
     char *user;     /* NULL: none */
     char *password; /* NULL: none */
 
-    /* of a URL of Sentinels: these, how they call the master, and as whom we log in there */
+    /* of a URL with several hosts: these */
     struct address_place seeds[ADDRESS_SEEDS];
     unsigned n_seeds;
+
+    /* of a URL of Sentinels: how they call the master, and as whom we log in there */
     char *master;
     char *sentinel_user;     /* NULL: none */
     char *sentinel_password; /* NULL: none */

@@ -29,7 +29,7 @@
 #include "base/error.h"
 #include "redis/redis_error.h"
 
-enum { DOWN_MIN_MS = 4, FULL_BYTES = 256 * 1024, SENTINELS = 3 /* as a rule */ };
+enum { DOWN_MIN_MS = 4, FULL_BYTES = 256 * 1024, SENTINELS = 3 /* or seeds, as a rule */ };
 
 /* ---- the end of a connection ---- */
 /* From the start of the last attempt to the start of the next, half of it at random. The other
@@ -142,9 +142,15 @@ static void conn_note_version(struct conn *c)
     c->too_old = too_old;
 }
 
+/* It is to no Redis that has jobs, but to one that says where they are. */
+static bool conn_asks_where(const struct conn *c)
+{
+    return c->role == CONN_SENTINEL || c->role == CONN_SEED;
+}
+
 static void conn_is_up(struct conn *c)
 {
-    c->context->stats.reconnects += c->ever_up && c->role != CONN_SENTINEL;
+    c->context->stats.reconnects += c->ever_up && !conn_asks_where(c);
     c->state = CONN_UP;
     c->owner_has_it = true;
     hosts_good(&c->hosts);
@@ -220,7 +226,7 @@ static int64_t conn_patience_ms(const struct conn *c)
     if (c->state != CONN_CONNECTING) {
         return c->reply_ms;
     }
-    if (c->role == CONN_SENTINEL && n_addresses < SENTINELS) {
+    if (conn_asks_where(c) && n_addresses < SENTINELS) {
         n_addresses = SENTINELS; /* there are others to ask */
     }
     return attempts_patience_ms(&c->attempts, n_addresses, c->reply_ms);
@@ -336,10 +342,15 @@ static void conn_look(struct conn *c)
     conn_fail(c, LAPSE_ETIMEOUT);
 }
 
-/* Does it wait for no other one? */
-static bool conn_comes_first(const struct conn *c)
+/* May an attempt begin? */
+static bool conn_may_begin(const struct conn *c)
 {
-    return c->role == CONN_COMMANDS || c->role == CONN_SENTINEL;
+    switch (c->role) {
+    case CONN_COMMANDS:
+    case CONN_SENTINEL: return true;
+    case CONN_SEED: return c->endpoint->is_asked;
+    default: return c->endpoint->commands_up;
+    }
 }
 
 static void on_timer(void *arg)
@@ -348,7 +359,7 @@ static void on_timer(void *arg)
 
     switch (c->state) {
     case CONN_DOWN:
-        if (conn_comes_first(c) || c->endpoint->commands_up) {
+        if (conn_may_begin(c)) {
             conn_attempt(c);
         }
         break;
@@ -365,11 +376,15 @@ static void on_reply(void *owner, struct answer *a, const struct redisReply *rep
 {
     struct conn *c = owner;
     struct call *call = CONTAINER(a, struct call, answer);
+    struct span error;
 
     c->got_reply = c->got_reply || reply;
     ASSERT(!call->ended);
     call->ended = true;
     list_remove(&call->node);
+    if (c->events->error && reply && reply_error(reply, &error)) {
+        c->events->error(c->arg, error);
+    }
     call->end(call, reply ? 0 : c->end_reason, reply);
     if (reply && c->retired && list_empty(&c->calls)) {
         conn_fail(c, LAPSE_ELOST);

@@ -26,6 +26,8 @@ struct conn_events {
     void (*down)(void *arg);
     /* The connection could not be made, or was given up because it was silent; may be NULL. */
     void (*failed)(void *arg);
+    /* The answer to a call is this error; end() of the call follows. May be NULL. */
+    void (*error)(void *arg, struct span error);
 
     /* These are for a subscription, and NULL for others. */
 

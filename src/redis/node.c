@@ -13,9 +13,16 @@ static void on_up(void *arg)
         n->sentinel->endpoint.commands_up = true;
         sentinel_trust(n->sentinel);
     }
-    n->up(n->arg);
+    n->events->up(n->arg, n);
     if (n->fence_begun) {
         conn_start(&n->fence);
+    }
+}
+
+static void node_is_down(struct node *n)
+{
+    if (n->events->down) {
+        n->events->down(n->arg, n);
     }
 }
 
@@ -31,6 +38,7 @@ static void on_down(void *arg)
         n->sentinel->endpoint.commands_up = false;
         sentinel_doubt(n->sentinel);
     }
+    node_is_down(n);
 }
 
 static void on_failed(void *arg)
@@ -39,6 +47,16 @@ static void on_failed(void *arg)
 
     if (n->sentinel) {
         sentinel_doubt(n->sentinel);
+    }
+    node_is_down(n);
+}
+
+static void on_error(void *arg, struct span error)
+{
+    struct node *n = arg;
+
+    if (n->events->error) {
+        n->events->error(n->arg, n, error);
     }
 }
 
@@ -71,13 +89,14 @@ static void on_found(void *arg, const char *host, int port)
 }
 
 int node_init(struct node *n, struct context *context, const struct address *address,
-              void (*up)(void *arg), void *arg)
+              const struct node_events *events, void *arg)
 {
-    static const struct conn_events events = {.up = on_up, .down = on_down, .failed = on_failed};
+    static const struct conn_events conn_events = {
+        .up = on_up, .down = on_down, .failed = on_failed, .error = on_error};
 
-    *n = (struct node){.context = context, .up = up, .arg = arg};
+    *n = (struct node){.context = context, .events = events, .arg = arg};
     endpoint_init(&n->endpoint, context, address);
-    conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, &events, n);
+    conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, &conn_events, n);
     if (address->kind != ADDRESS_SENTINEL) {
         return 0;
     }
@@ -183,11 +202,14 @@ void node_heard_clock(struct node *n, int64_t sent_us, int64_t server_us)
 
 int64_t node_time_us(const struct node *n)
 {
-    return server_clock_us(&n->clock, clock_us());
+    return node_knows_time(n) ? server_clock_us(&n->clock, clock_us()) : clock_wall_us();
 }
 
 int64_t node_mono_us(const struct node *n, int64_t server_us)
 {
+    if (!node_knows_time(n)) {
+        return clock_us() + server_us - clock_wall_us();
+    }
     return server_clock_mono_us(&n->clock, server_us);
 }
 

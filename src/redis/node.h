@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_NODE_H
 #define LAPSE_NODE_H
-#include "redis/pubsub.h"
+#include "redis/conn.h"
 #include "redis/sentinel.h"
 #include "redis/server_clock.h"
 #include <string.h>
 
 /* May this Redis evict jobs, by its maxmemory-policy? */
 enum node_eviction { NODE_EVICTION_UNKNOWN, NODE_EVICTS_NOTHING, NODE_MAY_EVICT };
+
+struct node;
+
+/* What the owner of a node hears; all run from the loop. */
+struct node_events {
+    /* Commands can be sent, now or again. */
+    void (*up)(void *arg, struct node *n);
+    /* They cannot be sent any more, or the connection could not be made; may be NULL. */
+    void (*down)(void *arg, struct node *n);
+    /* A command was answered by an error; may be NULL. */
+    void (*error)(void *arg, struct node *n, struct span error);
+};
 
 /* One Redis: its address, its connections, and what is known of it. Under Sentinel it is whichever
  * server is the master: with each failover it moves. */
@@ -17,20 +29,20 @@ struct node {
     struct endpoint endpoint;
     struct sentinel *sentinel; /* NULL: the URL says where it is */
     struct conn commands;
-    struct conn fence;    /* begun by who waits for replicas; it is never older than commands */
-    struct pubsub pubsub; /* begun by who subscribes */
+    struct conn fence; /* begun by who waits for replicas; it is never older than commands */
     struct server_clock clock;
     bool clock_is_old; /* it is that of the server before this one */
     enum node_eviction eviction;
     uint64_t scripts; /* a bit for each that it has been sent since it was connected */
     bool fence_begun;
-    void (*up)(void *arg); /* commands can be sent, now or again */
+    unsigned n_holders; /* that would miss it, besides requests */
+    const struct node_events *events;
     void *arg;
 };
 
 /* ENOMEM: only node_close() may follow. */
 int node_init(struct node *n, struct context *context, const struct address *address,
-              void (*up)(void *arg), void *arg);
+              const struct node_events *events, void *arg);
 
 void node_start(struct node *n);
 
@@ -76,7 +88,7 @@ void node_forgets_script(struct node *n, unsigned script);
 /* A reply said that Redis's time was server_us; its request was sent at sent_us, by clock_us(). */
 void node_heard_clock(struct node *n, int64_t sent_us, int64_t server_us);
 
-/* Unix time by Redis's clock; before the first reply it is not known, and not to be used. */
+/* Unix time by Redis's clock; before the first reply that is not known, and this is ours. */
 int64_t node_time_us(const struct node *n);
 /* The moment of clock_us() at which Redis's clock shows server_us. */
 int64_t node_mono_us(const struct node *n, int64_t server_us);

@@ -13,6 +13,7 @@
  *    subscribed to stays so until the connection ends. */
 #include "redis/pubsub.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include <string.h>
 
 static struct channel *channel_find(const struct table *names, struct span name)
@@ -66,7 +67,11 @@ static void channel_left(struct pubsub *p, struct channel *ch)
     table_remove(&p->leaving_names, &ch->named);
     list_remove(&ch->node);
     ch->leaving = false;
-    p->events->left(p->arg, ch);
+    if (ch->is_left) {
+        mem_free(ch);
+    } else {
+        p->events->left(p->arg, ch);
+    }
 }
 
 /* ---- the connection ---- */
@@ -193,8 +198,12 @@ static void on_pushed(void *arg, const struct redisReply *reply)
 void pubsub_init(struct pubsub *p, struct endpoint *endpoint, enum conn_role role,
                  const char *pattern, const struct pubsub_events *events, void *arg)
 {
-    static const struct conn_events conn_events = {on_up,     on_down,    on_failed,
-                                                   on_pushed, on_refused, on_ask};
+    static const struct conn_events conn_events = {.up = on_up,
+                                                   .down = on_down,
+                                                   .failed = on_failed,
+                                                   .pushed = on_pushed,
+                                                   .refused = on_refused,
+                                                   .ask = on_ask};
 
     *p = (struct pubsub){.pattern = pattern, .events = events, .arg = arg};
     list_init(&p->channels);
@@ -233,6 +242,40 @@ void pubsub_remove(struct pubsub *p, struct channel *ch)
     }
     ch->asked = false;
     ch->confirmed = false;
+}
+
+/* What remains of a channel until its end is confirmed. NULL: there is no memory. */
+static struct channel *channel_remains(const char *name)
+{
+    size_t size = strlen(name) + 1;
+    struct channel *ch = mem_new(sizeof *ch, size);
+
+    if (ch) {
+        ch->name = memcpy(ch + 1, name, size);
+        ch->leaving = true;
+        ch->is_left = true;
+    }
+    return ch;
+}
+
+void pubsub_leave(struct pubsub *p, struct channel *ch)
+{
+    pubsub_remove(p, ch);
+    if (!ch->leaving) {
+        return;
+    }
+
+    table_remove(&p->leaving_names, &ch->named);
+    list_remove(&ch->node);
+    ch->leaving = false;
+
+    struct channel *remains = channel_remains(ch->name);
+    if (!remains) {
+        conn_drop(&p->conn); /* with the connection all of it ends */
+        return;
+    }
+    list_insert(&p->leaving, &remains->node);
+    table_add(&p->leaving_names, &remains->named, span_of(remains->name));
 }
 
 void pubsub_start(struct pubsub *p)

@@ -17,6 +17,7 @@ struct channel {
     bool asked;     /* the subscription is sent */
     bool confirmed; /* and Redis has confirmed it */
     bool leaving;   /* the end of it is sent, and not confirmed; the channel must live until then */
+    bool is_left;   /* its owner uses it no more: it is ours to free */
 };
 
 struct pubsub_events {
@@ -61,6 +62,8 @@ void pubsub_init(struct pubsub *p, struct endpoint *endpoint, enum conn_role rol
 void pubsub_add(struct pubsub *p, struct channel *ch, const char *name, const char *pattern);
 /* Ends that. While it is leaving, ch must live on. */
 void pubsub_remove(struct pubsub *p, struct channel *ch);
+/* Ends that, and ch may be used again at once. */
+void pubsub_leave(struct pubsub *p, struct channel *ch);
 
 /* The connection for commands is up, so this one may be made. */
 void pubsub_start(struct pubsub *p);

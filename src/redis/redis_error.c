@@ -54,8 +54,8 @@ const char *redis_error_advice(enum redis_error kind)
     case REDIS_ERROR_NO_REPLICAS: return "too few replicas are connected (min-replicas-to-write)";
     case REDIS_ERROR_WRONG_TYPE: return "a key of ours was written by another program";
     case REDIS_ERROR_MOVED:
-        return "another node of its cluster has this queue, which lapse does not follow: give the "
-               "URL of that node";
+        return "this is a cluster, and another node of it has this queue: give redis+cluster:// "
+               "as the URL";
     case REDIS_ERROR_MOVING: return "the slot of the queue is moving to another node; this passes";
     case REDIS_ERROR_CLUSTER_DOWN: return "its cluster is down, or no node has this queue";
     case REDIS_ERROR_MASTER_DOWN: return "it is a replica whose master is away";

@@ -50,12 +50,21 @@ static void report_disconnected(const struct report *r, const char *at, const ch
     }
 }
 
+/* true: it is the connection to a Sentinel, or a seed, and that was reported. */
+static bool report_asked(const struct report *r, const char *why)
+{
+    switch (r->role) {
+    case CONN_SENTINEL: report_sentinel(r, why); return true;
+    case CONN_SEED: report_seed(r, why); return true;
+    default: return false;
+    }
+}
+
 void report_cannot_connect(const struct report *r, const char *why)
 {
     char at[REPORT_PLACE];
 
-    if (r->role == CONN_SENTINEL) {
-        report_sentinel(r, why);
+    if (report_asked(r, why)) {
         return;
     }
 
@@ -69,8 +78,7 @@ void report_lost(const struct report *r, const char *why)
 {
     char at[REPORT_PLACE];
 
-    if (r->role == CONN_SENTINEL) {
-        report_sentinel(r, why);
+    if (report_asked(r, why)) {
         return;
     }
 
@@ -91,8 +99,7 @@ void report_silent(const struct report *r)
     long long silence_ms = options->reply_ms + (waits ? options->replicas_ms : 0);
     char at[REPORT_PLACE];
 
-    if (r->role == CONN_SENTINEL) {
-        report_sentinel(r, "no answer");
+    if (report_asked(r, "no answer")) {
         return;
     }
 
@@ -120,7 +127,7 @@ static void report_login(const struct report *r, struct span error, const char *
 {
     int err = login_error(error);
 
-    if (r->role != CONN_COMMANDS) {
+    if (r->role != CONN_COMMANDS && (r->role != CONN_SEED || !err)) {
         return;
     }
     if (!err) {
@@ -142,8 +149,8 @@ void report_not_let_in(const struct report *r, struct span error)
 
     report_place(r, at);
     log_escape(text, sizeof text, error.at, error.len);
-    if (r->role == CONN_SENTINEL) {
-        report_sentinel(r, text);
+    if (report_asked(r, text)) {
+        report_login(r, error, at, text);
         return;
     }
 
@@ -170,7 +177,7 @@ void report_up(const struct report *r, bool again)
     struct log *log = report_log_of(r);
     char at[REPORT_PLACE];
 
-    if (r->role == CONN_SENTINEL) {
+    if (r->role == CONN_SENTINEL || r->role == CONN_SEED) {
         return; /* that it answers counts */
     }
 
@@ -244,21 +251,26 @@ void report_moved(const struct report *r, const char *sentinel)
     report_disconnected(r, at, "the master is another");
 }
 
-void report_sentinel(const struct report *r, const char *why)
+/* One line for all that happens until one answers. */
+static bool report_begins(const struct report *r, const char *why)
 {
     struct endpoint *e = r->endpoint;
-    char at[REPORT_PLACE];
 
     snprintf(e->why, sizeof e->why, "%s", why);
-    if (e->outage_us) {
-        return;
-    }
+    return !e->outage_us;
+}
 
-    report_place(r, at);
-    outage_began(r, log_line(report_log_of(r), LOG_SENTINEL, LOG_WARNING,
-                             "cannot ask the Sentinel at %s where the master is: %s; asking the "
-                             "next one",
-                             at, why));
+void report_sentinel(const struct report *r, const char *why)
+{
+    char at[REPORT_PLACE];
+
+    if (report_begins(r, why)) {
+        report_place(r, at);
+        outage_began(r, log_line(report_log_of(r), LOG_SENTINEL, LOG_WARNING,
+                                 "cannot ask the Sentinel at %s where the master is: %s; asking "
+                                 "the next one",
+                                 at, why));
+    }
 }
 
 /* Without a master nothing can be asked; else that goes on as it is. */
@@ -280,14 +292,59 @@ void report_no_sentinel(const struct report *r, bool master_is_known)
     }
 }
 
-void report_sentinel_answers(const struct report *r)
+/* what: of whom. */
+static void report_answers(const struct report *r, const char *what)
 {
     struct endpoint *e = r->endpoint;
     char at[REPORT_PLACE];
 
     if (e->outage_us) {
-        log_line(report_log_of(r), LOG_AGAIN, LOG_NOTICE, "the Sentinel at %s answers after %.1f s",
+        log_line(report_log_of(r), LOG_AGAIN, LOG_NOTICE, "the %s at %s answers after %.1f s", what,
                  report_place(r, at), (double)(clock_us() - e->outage_us) / 1e6);
         e->outage_us = 0;
     }
+}
+
+void report_sentinel_answers(const struct report *r)
+{
+    report_answers(r, "Sentinel");
+}
+
+/* ---- a cluster ---- */
+void report_seed(const struct report *r, const char *why)
+{
+    char at[REPORT_PLACE];
+
+    if (report_begins(r, why)) {
+        report_place(r, at);
+        outage_began(r, log_line(report_log_of(r), LOG_CLUSTER, LOG_WARNING,
+                                 "cannot ask the node at %s for the map of its cluster: %s; asking "
+                                 "the next one",
+                                 at, why));
+    }
+}
+
+void report_no_seed(const struct report *r)
+{
+    struct endpoint *e = r->endpoint;
+    char at[REPORT_PLACE];
+    struct lapse_health report = {
+        .kind = LAPSE_HEALTH_DISCONNECTED, .err = LAPSE_EDOWN, .what = at, .detail = e->why};
+
+    report_place(r, at);
+    health_report(&e->context->health, report);
+}
+
+void report_seed_answers(const struct report *r)
+{
+    report_answers(r, "node");
+}
+
+void report_no_map(const struct report *r, const char *why)
+{
+    char at[REPORT_PLACE];
+
+    log_line(report_log_of(r), LOG_CLUSTER, LOG_WARNING,
+             "the node at %s gives no map of its cluster: %s; asking another", report_place(r, at),
+             why);
 }

@@ -42,4 +42,11 @@ void report_sentinel(const struct report *r, const char *why);
 void report_no_sentinel(const struct report *r, bool master_is_known);
 void report_sentinel_answers(const struct report *r);
 
+/* The same of a connection to any node of a cluster. */
+void report_seed(const struct report *r, const char *why);
+void report_no_seed(const struct report *r);
+void report_seed_answers(const struct report *r);
+/* A node whose commands can be used gives no map of its cluster that can. */
+void report_no_map(const struct report *r, const char *why);
+
 #endif

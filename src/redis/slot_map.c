@@ -37,7 +37,7 @@ unsigned slot_of_key(struct span key)
 }
 
 /* ---- places ---- */
-static bool place_eq(const struct slot_place *a, const struct slot_place *b)
+bool slot_place_eq(const struct slot_place *a, const struct slot_place *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
@@ -82,7 +82,7 @@ static bool place_read(struct slot_place *p, const struct redisReply *node,
 static int map_add_place(struct slot_map *m, const struct slot_place *place)
 {
     for (unsigned i = 0; i < m->n_places; i++) {
-        if (place_eq(&m->places[i], place)) {
+        if (slot_place_eq(&m->places[i], place)) {
             return (int)i;
         }
     }
@@ -161,6 +161,28 @@ const char *slot_map_read(struct slot_map *m, const struct redisReply *reply,
     mem_free(read->places);
     mem_free(read);
     return why;
+}
+
+/* Each node may tell the places in an order of its own. */
+bool slot_map_eq(const struct slot_map *a, const struct slot_map *b)
+{
+    unsigned last_a = 0;
+    unsigned last_b = 0;
+
+    for (unsigned slot = 0; slot < SLOT_COUNT; slot++) {
+        unsigned of_a = a->owner[slot];
+        unsigned of_b = b->owner[slot];
+
+        if (of_a == last_a && of_b == last_b) {
+            continue;
+        }
+        if (!of_a || !of_b || !slot_place_eq(&a->places[of_a - 1], &b->places[of_b - 1])) {
+            return false;
+        }
+        last_a = of_a;
+        last_b = of_b;
+    }
+    return true;
 }
 
 void slot_map_free(struct slot_map *m)

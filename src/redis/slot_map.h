@@ -8,7 +8,7 @@
  */
 enum {
     SLOT_COUNT = 16384,
-    SLOT_HOST = 256,      /* bytes of a host's name, with its NUL */
+    SLOT_HOST = 254,      /* bytes of a host's name, with its NUL */
     SLOT_NODES_MAX = 1000 /* as many as a cluster can have */
 };
 
@@ -17,6 +17,8 @@ struct slot_place {
     char host[SLOT_HOST];
     int port;
 };
+
+bool slot_place_eq(const struct slot_place *a, const struct slot_place *b);
 
 struct slot_map {
     uint16_t owner[SLOT_COUNT]; /* one more than its index in places; 0: nobody, or not known */
@@ -35,6 +37,9 @@ void slot_map_free(struct slot_map *m);
  * NULL: all is as it says now; else why nothing of it was taken. */
 const char *slot_map_read(struct slot_map *m, const struct redisReply *reply,
                           const struct slot_place *asked);
+
+/* Has each slot the same owner, and has each an owner that it has in the other? */
+bool slot_map_eq(const struct slot_map *a, const struct slot_map *b);
 
 /* The owner of a slot; NULL: nobody, or it is not known. */
 const struct slot_place *slot_map_owner(const struct slot_map *m, unsigned slot);

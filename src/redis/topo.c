@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/topo.h"
 
-static struct node *topo_only(const struct topo *t, struct span key)
+static struct node *topo_only(struct topo *t, struct span key)
 {
     (void)key;
-    return topo_node_at(t->nodes.next);
+    return topo_first(t);
 }
 
 void topo_init(struct topo *t, struct node *only)

@@ -10,14 +10,15 @@ struct topo {
     int db; /* of all of them */
     struct list nodes;
     /* The node that has a key: always one, whether it is up or not. */
-    struct node *(*find)(const struct topo *t, struct span key);
+    struct node *(*find)(struct topo *t, struct span key);
+    struct masters *masters; /* NULL: it is one Redis */
 };
 
 /* One Redis, which has all keys. Others may follow, with another function to find theirs. */
 void topo_init(struct topo *t, struct node *only);
 void topo_add(struct topo *t, struct node *n);
 
-static inline struct node *topo_node(const struct topo *t, struct span key)
+static inline struct node *topo_node(struct topo *t, struct span key)
 {
     return t->find(t, key);
 }
@@ -25,6 +26,12 @@ static inline struct node *topo_node(const struct topo *t, struct span key)
 static inline struct node *topo_node_at(struct list *at)
 {
     return CONTAINER(at, struct node, of_topo);
+}
+
+/* The one that was there first. */
+static inline struct node *topo_first(const struct topo *t)
+{
+    return topo_node_at(t->nodes.next);
 }
 
 /* Is one of them up? */

@@ -86,6 +86,11 @@ void registry_enter(struct registry *r, const char *queue)
     }
 }
 
+bool registry_is_at(const struct registry *r, const struct node *node)
+{
+    return node == topo_first(r->script->topo) || node == r->told;
+}
+
 void registry_up(struct registry *r)
 {
     r->denied = false;
@@ -94,12 +99,27 @@ void registry_up(struct registry *r)
     }
 }
 
+/* In a cluster another one may have the registry now. */
+static void registry_follow(struct registry *r)
+{
+    struct node *node = node_of(r->script, span_of(r->key));
+
+    if (r->told && r->told != node) {
+        registry_up(r);
+    }
+    r->told = node;
+}
+
 void registry_turn(struct registry *r)
 {
     unsigned n = 0;
 
-    if (r->denied || r->enter.request.pending || list_empty(&r->untold) ||
-        !node_up(node_of(r->script, span_of(r->key)))) {
+    if (r->denied || r->enter.request.pending || list_empty(&r->untold)) {
+        return;
+    }
+
+    registry_follow(r);
+    if (!node_up(r->told)) {
         return;
     }
 

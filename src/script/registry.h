@@ -9,6 +9,7 @@
 struct registry {
     struct script *script;
     char key[KEYS_MAX];
+    struct node *told;  /* the Redis that was told */
     struct table names; /* of the queues that we use */
     struct list all;    /* those that Redis was told, or is being told, on this connection */
     struct list untold;
@@ -23,6 +24,8 @@ void registry_init(struct registry *r, struct script *script);
 void registry_use(struct registry *r, const char *queue);
 /* Redis has lost the name of a queue that is used. */
 void registry_enter(struct registry *r, const char *queue);
+/* Was this the Redis that was told, or is it the only one? */
+bool registry_is_at(const struct registry *r, const struct node *node);
 /* The connection for commands is there again: Redis may have lost the names. */
 void registry_up(struct registry *r);
 /* Runs in each turn, before requests are sent. */

@@ -17,6 +17,7 @@ struct script_request {
     struct place place; /* among the requests of the same id */
     enum script_id script;
     struct span key; /* KEYS[1] */
+    unsigned slot;   /* in a cluster: its hash slot */
 
     /* For a script that takes batches the arguments of one job, the id first; else all of them. */
     const struct span *args;

@@ -132,6 +132,7 @@ void script_submit(struct script *s, struct script_request *r)
 
     r->pending = true;
     r->may_have_run = false;
+    r->slot = s->topo->masters ? slot_of_key(r->key) : 0;
     if (list_empty(&s->unsent)) {
         s->oldest_us = clock_us();
     }
@@ -402,6 +403,15 @@ static int batch_refusal(const struct batch *b, struct span error)
     return refusal_code(context, facts->name, error);
 }
 
+/* In a cluster: has nothing happened, and is the same to be asked again, maybe of another node? */
+static bool batch_goes_again(const struct batch *b, struct span error)
+{
+    struct masters *masters = b->owner->topo->masters;
+    unsigned slot = script_request_of(b->requests.next)->slot;
+
+    return masters && masters_refused(masters, slot, b->to, redis_error_of(error));
+}
+
 static void on_call_end(struct call *call, int err, const struct redisReply *reply)
 {
     struct batch *b = CONTAINER(call, struct batch, call);
@@ -413,7 +423,12 @@ static void on_call_end(struct call *call, int err, const struct redisReply *rep
     if (err) {
         batch_fail(b, err);
     } else if (!reply_error(reply, &error)) {
+        if (s->topo->masters) {
+            masters_answered(s->topo->masters, script_request_of(b->requests.next)->slot);
+        }
         batch_answer(b, reply);
+    } else if (batch_goes_again(b, error)) {
+        batch_put_back(b);
     } else if (redis_error_of(error) == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
         node_forgets_script(b->to, b->script);
         batch_put_back(b);
@@ -531,16 +546,28 @@ static bool any_node_takes(const struct script *s)
     return false;
 }
 
-/* The first request that may be sent; NULL: none. */
-static struct script_request *next_to_send(struct script *s)
+static bool request_may_go(const struct script *s, const struct script_request *r, int64_t now_us)
 {
+    const struct masters *masters = s->topo->masters;
+
+    if (masters && masters_pauses(masters, r->slot, now_us)) {
+        return false;
+    }
+    return node_takes(node_of(s, r->key));
+}
+
+/* The first request behind this place of the list that may be sent; NULL: none. */
+static struct script_request *next_to_send(struct script *s, struct list *behind)
+{
+    int64_t now_us = s->topo->masters ? clock_us() : 0;
+
     if (!any_node_takes(s)) {
         return NULL;
     }
 
-    LIST_EACH (i, &s->unsent) {
+    for (struct list *i = behind->next; i != &s->unsent; i = i->next) {
         struct script_request *r = script_request_of(i);
-        if (node_takes(node_of(s, r->key))) {
+        if (request_may_go(s, r, now_us)) {
             return r;
         }
     }
@@ -574,9 +601,16 @@ static bool send_batch(struct script *s, struct script_request *first)
 
 void script_flush(struct script *s)
 {
+    struct list *behind = &s->unsent;
     struct script_request *r;
 
-    while ((r = next_to_send(s)) && send_batch(s, r)) {}
+    /* what cannot be sent is passed over once: what is before it is not looked at again */
+    while ((r = next_to_send(s, behind))) {
+        behind = r->node.prev;
+        if (!send_batch(s, r)) {
+            break;
+        }
+    }
 
     if (s->n_unsent == 0) {
         timer_stop(&s->check);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_SCRIPT_H
 #define LAPSE_SCRIPT_H
-#include "redis/topo.h"
+#include "redis/masters.h"
 #include "script/batch.h"
 
 /* The arguments of a call, as hiredis takes them. */

@@ -68,7 +68,7 @@ Test(cluster, gives_the_jobs_of_a_node_to_who_has_its_url)
     flow_until(f, h.settled == 1);
 
     cr_assert_eq(flow_schedule(f, other, "a", 100, NULL), LAPSE_EREFUSED);
-    cr_assert(flow_logged(f, "give the URL of that node") > 0);
+    cr_assert(flow_logged(f, "give redis+cluster:// as the URL") > 0);
     flow_end(f);
     cluster_stop(c);
 }

@@ -369,6 +369,66 @@ Test(address, of_sentinels_that_is_refused_says_which_rule_it_breaks)
     }
 }
 
+/* ---- of a cluster ---- */
+Test(address, of_a_cluster_is_taken_apart)
+{
+    static const char text[] = "rediss+cluster://u:p%2c@a,b:7,[::1]:7000";
+    struct address u;
+    char *copy = unit_copy(text, sizeof text);
+    char *out = malloc(2 * strlen(text));
+
+    cr_assert(address_parse(&u, copy, out));
+    cr_expect_eq(u.kind, ADDRESS_CLUSTER);
+    cr_expect(u.tls);
+    cr_expect_null(u.host);
+    cr_expect_eq(u.db, 0);
+    cr_assert_eq(u.n_seeds, 3);
+    expect_text(u.seeds[0].host, "a", "host", text);
+    cr_expect_eq(u.seeds[0].port, 6379);
+    expect_text(u.seeds[1].host, "b", "host", text);
+    cr_expect_eq(u.seeds[1].port, 7);
+    expect_text(u.seeds[2].host, "::1", "host", text);
+    cr_expect_eq(u.seeds[2].port, 7000);
+    expect_text(u.user, "u", "user", text);
+    expect_text(u.password, "p,", "password", text);
+    free(copy);
+    free(out);
+}
+
+Test(address, of_a_cluster_that_is_refused_says_which_rule_it_breaks)
+{
+    static const struct {
+        const char *text, *rule;
+    } rows[] = {
+        {"redis+cluster://", "a host is missing"},
+        {"redis+cluster://a,,b", "a host is missing"},
+        {"redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "at most 16 hosts"},
+        {"redis+cluster://" H64 H64 H64 H64, "a host has at most 253 bytes"},
+        {"redis+cluster://h:0", "a port is a number from 1 to 65535"},
+        {"redis+cluster://h:65536", "a port is a number from 1 to 65535"},
+        {"redis+cluster://h:", "a port is a number from 1 to 65535"},
+        {"redis+cluster://[::1", "a [ needs its ]"},
+        {"redis+cluster://h/1", "a cluster has one database"},
+        {"redis+cluster://h/", "a cluster has one database"},
+        {"redis+cluster://h?db=1", "a cluster has one database"},
+        {"redis+cluster://u:p,q@h", "a comma in a user or a password is written %2C"},
+        {"redis+cluster://u:p@q@h", "an @ in a user or a password is written %40"},
+        {"redis+cluster://u@h", "a user needs a password"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct address u;
+        char *text = unit_copy(rows[i].text, strlen(rows[i].text) + 1);
+        char *out = malloc(2 * strlen(text));
+
+        cr_expect_not(address_parse(&u, text, NULL), "%s", text);
+        cr_expect_not(address_parse(&u, text, out), "%s", text);
+        cr_expect(strstr(address_rule(text), rows[i].rule), "%s: %s", text, address_rule(text));
+        free(text);
+        free(out);
+    }
+}
+
 Test(address, that_is_only_checked_fills_no_texts)
 {
     struct address u;

@@ -27,15 +27,16 @@ struct question {
 };
 
 /* Queues whose names end with 1 are on the second one. */
-static struct node *by_name(const struct topo *t, struct span key)
+static struct node *by_name(struct topo *t, struct span key)
 {
     (void)t;
     return &nodes[memmem(key.at, key.len, "1}", 2) != NULL];
 }
 
-static void on_up(void *arg)
+static void on_up(void *arg, struct node *n)
 {
     (void)arg;
+    (void)n;
     n_up++;
 }
 
@@ -68,6 +69,8 @@ static void ask(struct question *q, const char *key)
 
 static void servers_start(void)
 {
+    static const struct node_events events = {.up = on_up};
+
     context.loop = ev_loop_new(0);
     context.options.reply_ms = REPLY_MS;
     context.options.space = "s";
@@ -75,7 +78,7 @@ static void servers_start(void)
     for (int i = 0; i < SERVERS; i++) {
         servers[i] = server_start();
         addresses[i] = (struct address){.unix_socket = true, .host = servers[i]->socket};
-        node_init(&nodes[i], &context, &addresses[i], on_up, NULL);
+        node_init(&nodes[i], &context, &addresses[i], &events, NULL);
     }
     topo_init(&topo, &nodes[0]);
     topo_add(&topo, &nodes[1]);

@@ -99,7 +99,8 @@ const struct opt global_options[] = {
      "redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS (see -o tls_ca), "
      "unix://[[user]:password@]/path[?db=n], or "
      "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/MASTER[?db=n&"
-     "sentinel_user=user&sentinel_password=password]; default: LAPSE_URL, else "
+     "sentinel_user=user&sentinel_password=password], or "
+     "redis+cluster://[[user]:password@]host[:port][,host[:port]...]; default: LAPSE_URL, else "
      "redis://127.0.0.1:6379"},
     {"option", 'o', "NAME=VALUE", set_library_option, 0,
      "set an option of the library, such as lease_ms=10s (see lapse(3)); may be repeated"},

@@ -206,6 +206,11 @@ static int server_try_open(struct redis_sync *r, const struct address *a, struct
 static int sync_try(struct redis_sync *r, const struct address *a, struct timeval limit,
                     char why[REDIS_WHY])
 {
+    *why = '\0';
+    if (a->kind == ADDRESS_CLUSTER) {
+        message_print("this command is for one node: give redis://HOST:PORT for each master");
+        return USAGE;
+    }
     if (a->kind == ADDRESS_SENTINEL) {
         return sentinel_sync_find(r, a, limit, why);
     }

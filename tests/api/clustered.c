@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* A handle with the URL of a cluster: each queue is where its slot is. */
+#include "ask.h"
+#include "cluster.h"
+#include "flow.h"
+#include "handler.h"
+#include "listening.h"
+
+enum { MASTERS = 3, QUEUES = 6, JOBS = 20 };
+
+struct clustered {
+    struct cluster *c;
+    struct flow *f;
+    char url[256];
+    char queues[QUEUES][32]; /* of each master as many, in turn */
+    struct flow_handler handlers[QUEUES];
+};
+
+static void name_queue(struct clustered *x, int at)
+{
+    static int n;
+
+    for (;; n++) {
+        char key[64];
+        snprintf(x->queues[at], sizeof x->queues[at], "q%d", n);
+        snprintf(key, sizeof key, "lapse:{%s}:due", x->queues[at]);
+        if (cluster_of(x->c, key) == x->c->nodes[at % MASTERS].server) {
+            n++;
+            return;
+        }
+    }
+}
+
+static struct lapse *open_handle(struct clustered *x)
+{
+    struct lapse_options opts = flow_options(x->f);
+
+    opts.url = x->url;
+    return flow_open(x->f, &opts);
+}
+
+static struct clustered *clustered_start(int n_replicas)
+{
+    struct clustered *x = calloc(1, sizeof *x);
+
+    x->c = cluster_start(MASTERS, n_replicas);
+    for (int i = 0; i < QUEUES; i++) {
+        name_queue(x, i);
+    }
+    snprintf(x->url, sizeof x->url, "redis+cluster://127.0.0.1:%d", x->c->nodes[0].server->port);
+    x->f = flow_bare(FLOW_FULL, NULL);
+    x->f->l = open_handle(x);
+    for (int i = 0; i < QUEUES; i++) {
+        x->handlers[i].f = x->f;
+    }
+    return x;
+}
+
+static void clustered_end(struct clustered *x)
+{
+    flow_end(x->f);
+    cluster_stop(x->c);
+    free(x);
+}
+
+static void listen_to_all(struct clustered *x)
+{
+    for (int i = 0; i < QUEUES; i++) {
+        flow_listen(x->f, x->queues[i], &x->handlers[i]);
+    }
+}
+
+static unsigned n_settled(const struct clustered *x)
+{
+    unsigned n = 0;
+
+    for (int i = 0; i < QUEUES; i++) {
+        n += (unsigned)x->handlers[i].settled;
+    }
+    return n;
+}
+
+Test(clustered, jobs_run_in_queues_of_all_masters)
+{
+    struct clustered *x = clustered_start(0);
+
+    listen_to_all(x);
+    for (int k = 0; k < JOBS; k++) {
+        for (int i = 0; i < QUEUES; i++) {
+            char id[32];
+            snprintf(id, sizeof id, "j%d", k);
+            cr_assert_eq(flow_schedule(x->f, x->queues[i], id, 10 * k, NULL), 0);
+        }
+    }
+    flow_until(x->f, n_settled(x) == JOBS * QUEUES);
+    cr_assert_eq(flow_stats(x->f->l).moved, 0);
+    clustered_end(x);
+}
+
+/* A slot is moved whole: who asks the old master hears where it is, and asks there. */
+Test(clustered, a_queue_whose_slot_has_moved_works_on_at_its_new_master)
+{
+    struct clustered *x = clustered_start(0);
+    char key[64];
+
+    listen_to_all(x);
+    snprintf(key, sizeof key, "lapse:{%s}:due", x->queues[0]);
+    int slot = cluster_slot(x->c, key);
+
+    cr_assert_eq(flow_schedule(x->f, x->queues[0], "before", 60000, NULL), 0);
+    for (int to = 1; to < MASTERS; to++) {
+        char id[32];
+        cluster_move(x->c, slot, to);
+        snprintf(id, sizeof id, "at%d", to);
+        cr_assert_eq(flow_schedule(x->f, x->queues[0], id, 100, NULL), 0);
+        flow_until(x->f, x->handlers[0].settled == (unsigned)to);
+    }
+    cr_assert_geq(flow_stats(x->f->l).moved, 1);
+    cr_assert_eq(flow_reschedule(x->f, x->queues[0], "before", lapse_in(0), NULL), 0);
+    flow_until(x->f, x->handlers[0].settled == MASTERS);
+    clustered_end(x);
+}
+
+/* While a slot moves nothing of its queue starts, and what is asked for waits until it has. */
+Test(clustered, a_queue_whose_slot_is_moving_waits_until_it_has_moved)
+{
+    struct clustered *x = clustered_start(0);
+    char key[64];
+    struct flow_answer moving = {.f = x->f};
+    struct lapse_spec spec = flow_job_spec(x->queues[0], "b", 0);
+
+    listen_to_all(x);
+    snprintf(key, sizeof key, "lapse:{%s}:due", x->queues[0]);
+    int slot = cluster_slot(x->c, key);
+    cr_assert_eq(flow_schedule(x->f, x->queues[0], "a", 60000, NULL), 0);
+
+    cluster_move_begin(x->c, slot, 1);
+    cluster_move_keys(x->c, slot, 1, 1);
+    cr_assert_eq(lapse_schedule(x->f->l, &spec, flow_answered, &moving), 0);
+    cr_assert_eq(flow_schedule(x->f, x->queues[3], "b", 0, NULL), 0, "of the same master");
+    flow_until(x->f, x->handlers[3].settled == 1);
+    cr_assert_not(moving.calls);
+
+    while (cluster_move_keys(x->c, slot, 1, 10) > 0) {}
+    cluster_move_end(x->c, slot, 1);
+    flow_wait(x->f, &moving);
+    cr_assert_eq(moving.err, 0);
+    flow_until(x->f, x->handlers[0].settled == 1);
+    clustered_end(x);
+}
+
+/* The first replica of master 0. */
+enum { REPLICA = MASTERS };
+
+/* Nothing is lost on the way, and nobody is cut off: its jobs run on at the new master. */
+Test(clustered, a_replica_that_takes_over_has_the_queues_of_its_master)
+{
+    struct clustered *x = clustered_start(1);
+
+    listen_to_all(x);
+    for (int i = 0; i < QUEUES; i++) {
+        cr_assert_eq(flow_schedule(x->f, x->queues[i], "a", 0, NULL), 0);
+    }
+    flow_until(x->f, n_settled(x) == QUEUES);
+
+    cluster_failover(x->c, REPLICA);
+    for (int i = 0; i < QUEUES; i++) {
+        cr_assert_eq(flow_schedule(x->f, x->queues[i], "b", 100, NULL), 0);
+    }
+    flow_until(x->f, n_settled(x) == 2 * QUEUES);
+    clustered_end(x);
+}
+
+/* What was on its way to it is lost or unsure; what was answered is there, and runs. */
+Test(clustered, a_master_that_is_killed_leaves_its_queues_to_its_replica)
+{
+    struct clustered *x = clustered_start(1);
+    struct flow_answer after = {.f = x->f};
+    struct lapse_spec spec = flow_job_spec(x->queues[0], "after", 0);
+
+    flow_allow_log(x->f, "127.0.0.1");
+    listen_to_all(x);
+    for (int i = 0; i < QUEUES; i++) {
+        cr_assert_eq(flow_schedule(x->f, x->queues[i], "a", 3000, NULL), 0);
+    }
+
+    server_kill9(x->c->nodes[0].server);
+    for (int tries = 0; !after.calls || after.err; tries++) {
+        cr_assert_lt(tries, 20);
+        after.calls = 0;
+        cr_assert_eq(lapse_schedule(x->f->l, &spec, flow_answered, &after), 0);
+        flow_wait(x->f, &after);
+        cr_assert(after.err == 0 || after.err == LAPSE_EDOWN || after.err == LAPSE_ELOST, "%d",
+                  after.err);
+    }
+    flow_until(x->f, n_settled(x) == QUEUES + 1);
+    server_restart(x->c->nodes[0].server);
+    redis_do(x->c->nodes[0].server, "PING");
+    clustered_end(x);
+}
+
+Test(clustered, of_no_cluster_the_url_is_refused_with_the_one_to_give)
+{
+    struct flow *f = flow_start_tcp(FLOW_FULL, NULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    char url[256];
+
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", f->server->port);
+    opts.url = url;
+    opts.reply_ms = 200;
+    flow_allow_log(f, "no node of a cluster: give redis://");
+    f->l = flow_open(f, &opts);
+    cr_assert_eq(flow_schedule(f, "q", "a", 0, NULL), LAPSE_EDOWN);
+    cr_assert_eq(flow_logged(f, "no node of a cluster: give redis://"), 1);
+    flow_end(f);
+}
+
+Test(clustered, a_schedule_cannot_wait_for_copies)
+{
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+    struct lapse_spec spec = flow_job_spec("q", "a", 0);
+
+    opts.url = "redis+cluster://127.0.0.1:1";
+    flow_allow_log(f, "127.0.0.1:1");
+    f->l = flow_open(f, &opts);
+    spec.replicas = 1;
+    cr_assert_eq(lapse_schedule(f->l, &spec, NULL, NULL), LAPSE_EINVAL);
+    flow_end(f);
+}
