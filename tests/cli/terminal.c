@@ -96,6 +96,44 @@ Test(json, escapes_what_a_terminal_would_obey_and_stays_the_same_text)
     server_stop(s);
 }
 
+/* The last line of a history draws its steps, one character each. */
+Test(sparkline, of_a_history_is_drawn_on_a_terminal_alone)
+{
+    enum { STEPS = 24 };
+    struct server *s = tool_redis();
+    char line[300];
+    char spaces[STEPS + 1];
+
+    memset(spaces, ' ', sizeof spaces);
+    spaces[STEPS] = '\0';
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s"), 0, NULL, NULL);
+    struct terminal t = terminal();
+    snprintf(line, sizeof line, "$lapse history q --format text > %s", t.name);
+    expect(shell(line), 0, "", NULL);
+    const char *seen = read_until(t.master, NULL, NULL);
+    const char *drawn = strstr(seen, "claimed ");
+    cr_assert(drawn, "%s", seen);
+    snprintf(line, sizeof line, "claimed %s at most 0\r\n", spaces);
+    cr_expect_str_eq(drawn, line);
+    close(t.master);
+
+    expect(lapse("claim", "q"), 0, NULL, NULL);
+    t = terminal();
+    snprintf(line, sizeof line, "$lapse history q --format text > %s", t.name);
+    expect(shell(line), 0, "", NULL);
+    seen = read_until(t.master, NULL, NULL);
+    drawn = strstr(seen, "claimed ");
+    cr_assert(drawn && strstr(drawn, "\xe2\x96\x88"), "%s", seen);
+    cr_expect(strstr(drawn, " at most 1\r\n"), "%s", drawn);
+    close(t.master);
+
+    struct proc *p = lapse("history", "q", "--format", "text");
+    cr_assert_eq(proc_wait(p, PROC_WAIT_MS), 0);
+    cr_expect_null(strstr(p->out, "at most"), "%s", p->out);
+    proc_free(p);
+    server_stop(s);
+}
+
 Test(json, of_bytes_that_break_off_in_a_character_is_base64)
 {
     struct server *s = tool_redis();

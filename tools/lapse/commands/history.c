@@ -105,7 +105,7 @@ static void print_sparkline(const struct lapse_past *const *rows, size_t n)
     static const char *const blocks[] = {"\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83",
                                          "\xe2\x96\x84", "\xe2\x96\x85", "\xe2\x96\x86",
                                          "\xe2\x96\x87", "\xe2\x96\x88"};
-    uint64_t most = 1;
+    uint64_t most = 0;
 
     for (size_t i = 0; i < n; i++) {
         most = rows[i]->claimed > most ? rows[i]->claimed : most;
