@@ -140,6 +140,53 @@ Test(peers_row_4, one_call_changes_many)
     flow_end(f, "q");
 }
 
+/* Row 6: which queues there are, who listens to one, and how many jobs each holds. */
+static void on_queues(struct lapse *l, int err, const struct lapse_queue *const *queues, size_t n,
+                      void *arg)
+{
+    uint64_t *running = arg;
+
+    (void)l;
+    cr_assert_eq(err, 0);
+    cr_assert_eq(n, 2);
+    cr_assert_str_eq(queues[0]->name, "mail.a");
+    cr_assert_str_eq(queues[1]->name, "mail.b");
+    cr_assert_eq(queues[1]->depth->waiting, 1);
+    *running = queues[0]->depth->running;
+}
+
+static void on_listeners(struct lapse *l, int err, const struct lapse_listener *const *listeners,
+                         size_t n, void *arg)
+{
+    uint64_t *held = arg;
+
+    (void)l;
+    cr_assert_eq(err, 0);
+    cr_assert_eq(n, 1);
+    *held = listeners[0]->n_held;
+}
+
+Test(peers_row_6, it_is_shown_which_queues_there_are_and_who_holds_how_many_jobs)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    uint64_t running = 0;
+    uint64_t held = 0;
+
+    flow_listen(f, "mail.a", &w);
+    cr_assert_eq(flow_schedule(f, "mail.a", NULL, 0, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "mail.b", NULL, HOUR, NULL), 0);
+    cr_assert_eq(flow_schedule(f, "sms", NULL, HOUR, NULL), 0);
+    flow_until(f, w.n_held == 1);
+
+    cr_assert_eq(lapse_queues(f->l, "mail.*", on_queues, &running), 0);
+    cr_assert_eq(lapse_listeners(f->l, "mail.a", on_listeners, &held), 0);
+    flow_until(f, running == 1 && held == 1);
+    flow_settle(&w, FLOW_DONE);
+    flow_until(f, w.settled == 1);
+    flow_end(f, "mail.a", "mail.b", "sms");
+}
+
 /* Row 7: every death is heard of, that of a crash too. */
 static void on_death(struct lapse *l, enum lapse_event what, const struct lapse_job *job, void *arg)
 {
@@ -326,6 +373,49 @@ static void on_result(struct lapse *l, int err, const struct lapse_job *job, voi
     cr_assert_arr_eq(lapse_job_report(job, &len), "paid", 4);
     cr_assert_eq(len, 4);
     *(bool *)arg = true;
+}
+
+/* Row 14: how many jobs there were in a time, of all processes; Prometheus reads none of it yet. */
+static void on_past(struct lapse *l, int err, const struct lapse_past *const *rows, size_t n,
+                    void *arg)
+{
+    struct lapse_past *sum = arg;
+
+    (void)l;
+    cr_assert_eq(err, 0);
+    cr_assert_eq(n, 2);
+    for (size_t i = 0; i < n; i++) {
+        sum->scheduled += rows[i]->scheduled;
+        sum->claimed += rows[i]->claimed;
+        sum->done += rows[i]->done;
+        sum->dead += rows[i]->dead;
+    }
+}
+
+Test(peers_row_14, jobs_are_counted_over_time_by_all_processes_together)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_KEEP};
+    struct lapse_past sum = {.from_ms = 0};
+
+    flow_listen(f, "q", &w);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+    flow_until(f, w.n_held == 3);
+    lapse_fail(w.held[--w.n_held], "broken", flow_on_settled, &w);
+    flow_settle(&w, FLOW_DONE);
+    flow_until(f, w.settled == 3);
+    flow_close(f, f->l, 5000);
+
+    f->l = flow_open(f, NULL);
+    int64_t now_ms = redis_now_ms(f->server);
+    int64_t to_ms = (now_ms / LAPSE_STEP_MIN_MS + 1) * LAPSE_STEP_MIN_MS;
+    int64_t from_ms = to_ms - 2 * (int64_t)LAPSE_STEP_MIN_MS;
+    cr_assert_eq(lapse_history(f->l, "q", from_ms, to_ms, LAPSE_STEP_MIN_MS, on_past, &sum), 0);
+    flow_until(f, sum.scheduled > 0);
+    cr_assert(sum.scheduled == 3 && sum.claimed == 3 && sum.done == 2 && sum.dead == 1);
+    flow_end(f, "q");
 }
 
 /* Row 15: what it has done so far, and its result for who waits for it, in another process. */
