@@ -7,8 +7,8 @@
  *                                                       GIVE_BACK_MS
  *
  * CLOSING takes nothing new, and waits for handlers and answers. GIVING BACK returns the jobs that
- * handlers still have. When it has ENDED every request has ended too: their callbacks run, then
- * closed(), and then the handle is freed. */
+ * handlers still have, and sends what was counted, whatever waits for an answer. When it has ENDED
+ * every request has ended too: their callbacks run, then closed(), and then the handle is freed. */
 #include "api/handle.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -153,12 +153,20 @@ static void handle_end_and_tell(struct lapse *l)
     task_queue_push(&l->tasks, &l->closed);
 }
 
+static bool handle_has_to_give(struct lapse *l)
+{
+    bool has_jobs = listener_give_back(&l->listener);
+
+    return has_jobs || tallies_have_any(&l->tallies);
+}
+
 static void on_grace_over(void *arg)
 {
     struct lapse *l = arg;
     int64_t reply_ms = l->context.options.reply_ms;
+    bool is_first = !l->giving_back && !l->counts_sent;
 
-    if (!l->giving_back && topo_any_up(&l->topo) && listener_give_back(&l->listener)) {
+    if (is_first && topo_any_up(&l->topo) && handle_has_to_give(l)) {
         l->giving_back = true;
         timer_set(&l->grace, reply_ms < GIVE_BACK_MS ? reply_ms : GIVE_BACK_MS);
         return;

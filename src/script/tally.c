@@ -284,6 +284,11 @@ void tallies_flush(struct tallies *ts)
     tallies_set_timer(ts);
 }
 
+bool tallies_have_any(const struct tallies *ts)
+{
+    return ts->heap.first != NULL;
+}
+
 bool tallies_are_idle(const struct tallies *ts)
 {
     return ts->n_pending == 0;

@@ -38,6 +38,8 @@ void tally_forget(struct tallies *ts, const char *queue);
 void tallies_up(struct tallies *ts);
 /* The handle closes, and counts no more: sends what is left. */
 void tallies_flush(struct tallies *ts);
+/* Something was counted, and may not have been sent. */
+bool tallies_have_any(const struct tallies *ts);
 /* Nothing is on its way. */
 bool tallies_are_idle(const struct tallies *ts);
 /* Before the connection is closed, and after that. */

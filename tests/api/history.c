@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_history(), and what each process sends for it. */
 #include "handler.h"
+#include "listener.h"
+#include "listening.h"
 #include "proxy.h"
 
 enum { HOUR = 3600000, DAY = 24 * HOUR, MINUTE = 60000 };
@@ -299,6 +301,138 @@ Test(history, what_was_sent_and_not_answered_is_sent_again_and_counts_once)
     f->l = flow_open(f, NULL);
     cr_assert_eq(ask_all(&a)->scheduled, n + 1);
     proxy_stop(p);
+    flow_end(f, "q");
+}
+
+/* There is no replica, so the request waits. */
+static void patient(struct lapse_options *opts)
+{
+    opts->replicas_ms = 60000;
+}
+
+static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    (void)l;
+    (void)job;
+    *(int *)arg = err;
+}
+
+static void schedule_to_replicas(struct flow *f, int *err)
+{
+    struct lapse_spec s = flow_job_spec("q", "a", HOUR);
+
+    *err = 1;
+    s.replicas = 1;
+    cr_assert_eq(lapse_schedule(f->l, &s, on_scheduled, err), 0);
+    flow_poll(f, flow_count(f, "q", "due") == 1);
+    flow_until(f, flow_stats(f->l).scheduled == 1);
+}
+
+Test(history, is_sent_though_a_request_still_waits_when_the_grace_is_over)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, patient);
+    static struct asked a;
+    int err;
+
+    a.f = f;
+    schedule_to_replicas(f, &err);
+    flow_close(f, f->l, 1);
+    cr_assert_eq(err, LAPSE_EALONE);
+    f->l = flow_open(f, NULL);
+    cr_assert_eq(ask_all(&a)->scheduled, 1);
+    flow_end(f, "q");
+}
+
+/* Redis does not answer: it is waited for no longer than for jobs that go back. */
+Test(history, that_redis_does_not_take_when_the_grace_is_over_keeps_no_handle_open)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, patient);
+    int err;
+
+    schedule_to_replicas(f, &err);
+    server_signal(f->server, SIGSTOP);
+    flow_close(f, f->l, 1);
+    cr_assert_eq(err, LAPSE_EALONE);
+    server_signal(f->server, SIGCONT);
+    f->l = flow_open(f, NULL);
+    flow_end(f, "q");
+}
+
+Test(history, by_a_user_who_may_not_count_is_none_and_all_else_goes_on)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_options opts = flow_options(f);
+    struct flow_handler w = {.way = FLOW_DONE};
+    static struct asked a;
+    char url[160];
+
+    a.f = f;
+    flow_allow_log(f, "count");
+    redis_do(f->server, "ACL SETUSER me on >secret ~lapse:{q}:[^p]* ~lapse:{}:* &* +@all");
+    snprintf(url, sizeof url, "unix://me:secret@%s", f->server->socket);
+    opts.url = url;
+    struct lapse *direct = f->l;
+    struct lapse *denied = f->l = flow_open(f, &opts);
+    flow_listen(f, "q", &w);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+    flow_until(f, w.settled == 3);
+    cr_assert_eq(w.errors, 0);
+    flow_close(f, denied, 5000);
+    cr_assert_eq(flow_logged(f, "count"), 1);
+    f->l = direct;
+    cr_assert_eq(ask_all(&a)->scheduled, 0);
+    flow_end(f, "q");
+}
+
+static void on_listeners(struct lapse *l, int err, const struct lapse_listener *const *listeners,
+                         size_t n, void *arg)
+{
+    (void)l;
+    (void)listeners;
+    *(int *)arg = err ? -2 : (int)n;
+}
+
+static int n_listeners(struct flow *f)
+{
+    int n = -1;
+
+    cr_assert_eq(lapse_listeners(f->l, "q", on_listeners, &n), 0);
+    flow_until(f, n != -1);
+    return n;
+}
+
+/* It sends what it has counted each 10 s, and it is alive for 15 s more. */
+Test(history, of_a_listener_that_is_killed_lacks_what_it_counted_last_and_then_it_is_gone)
+{
+    enum { SENT = 20, LOST = 15 };
+    struct flow *f = flow_start(FLOW_FULL);
+    struct runs *runs = runs_new(SENT + LOST);
+    static struct asked a;
+
+    a.f = f;
+    struct lapse_options opts = flow_options(f);
+    struct listener *dies = listener_start(runs, "q", &opts, LISTENER_SETTLES);
+    for (int i = 0; i < SENT; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+    flow_until(f, ask_all(&a)->done == SENT);
+
+    for (int i = 0; i < LOST; i++) {
+        cr_assert_eq(flow_schedule(f, "q", NULL, 0, NULL), 0);
+    }
+    flow_poll(f, flow_count(f, "q", "due") == 0 && flow_count(f, "q", "run") == 0);
+    listener_signal(dies, SIGKILL);
+    cr_assert_eq(n_listeners(f), 1);
+    flow_until(f, n_listeners(f) == 0);
+
+    close_and_open(f);
+    const struct lapse_past *p = ask_all(&a);
+    cr_assert_eq(p->scheduled, SENT + LOST);
+    cr_assert(p->claimed == SENT && p->done == SENT && p->run.n == SENT);
+    listener_free(dies);
+    runs_free(runs);
     flow_end(f, "q");
 }
 
