@@ -165,6 +165,30 @@ int redis_sync_try(struct redis_sync *r, const struct address *a, struct timeval
     return code;
 }
 
+int redis_sync_open_quietly(struct redis_sync *r, const struct address *a, const char *shown,
+                            int64_t reply_ms)
+{
+    char why[REDIS_WHY];
+    int64_t us;
+    int code;
+
+    *r = (struct redis_sync){.shown = shown, .quiet = true, .port = a->port, .db = a->db};
+    snprintf(r->host, sizeof r->host, "%s", a->host);
+    snprintf(r->user, sizeof r->user, "%s", a->user ? a->user : "");
+
+    code = redis_sync_try(r, a, redis_sync_limit(reply_ms), why);
+    if (*why) {
+        snprintf(r->why, sizeof r->why, "%s", why);
+    }
+    if (!code) {
+        code = redis_sync_ping(r, &us);
+    }
+    if (code) {
+        redis_sync_close(r);
+    }
+    return code;
+}
+
 /* ---- opening it ---- */
 /* What it says of itself: its "role", its "mode"; "": nothing. */
 void redis_sync_hello(struct redis_sync *r, const char *what, char out[16])

@@ -34,6 +34,10 @@ int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const c
 /* One attempt at one server. why: it cannot be reached, or is loading; else "". */
 int redis_sync_try(struct redis_sync *r, const struct address *a, struct timeval limit,
                    char why[REDIS_WHY]);
+/* A connection of which nothing is printed. Not 0: r->why says why there is none, or that this user
+ * is not let in. */
+int redis_sync_open_quietly(struct redis_sync *r, const struct address *a, const char *shown,
+                            int64_t reply_ms);
 /* Reads a URL that the library has accepted; NULL: out of memory. What it returns has the texts of
  * a, with the passwords, and is to be freed. */
 char *redis_sync_address(struct address *a, const struct lapse_options *o, const char *url);

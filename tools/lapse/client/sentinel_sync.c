@@ -103,38 +103,11 @@ int sentinel_sync_find(struct redis_sync *r, const struct address *a, struct tim
 }
 
 /* ---- for the doctor ---- */
-/* Beside what redis_sync_try() finds out, that this user is let in. */
-static int quiet_try(struct redis_sync *r, const struct address *a, int64_t reply_ms)
-{
-    char why[REDIS_WHY];
-    int code = redis_sync_try(r, a, redis_sync_limit(reply_ms), why);
-    int64_t us;
-
-    if (*why) {
-        snprintf(r->why, sizeof r->why, "%s", why);
-    }
-    if (!code) {
-        code = redis_sync_ping(r, &us);
-    }
-    if (code) {
-        redis_sync_close(r);
-    }
-    return code;
-}
-
-static void quiet_begin(struct redis_sync *r, const struct address *a, const char *shown)
-{
-    *r = (struct redis_sync){.shown = shown, .quiet = true, .port = a->port, .db = a->db};
-    snprintf(r->host, sizeof r->host, "%s", a->host);
-    snprintf(r->user, sizeof r->user, "%s", a->user ? a->user : "");
-}
-
 int sentinel_sync_open(struct redis_sync *r, const struct sentinel_sync *s, unsigned i)
 {
     struct address one = sentinel_address(&s->address, &s->address.seeds[i]);
 
-    quiet_begin(r, &one, s->shown);
-    return quiet_try(r, &one, s->reply_ms);
+    return redis_sync_open_quietly(r, &one, s->shown, s->reply_ms);
 }
 
 int sentinel_sync_open_server(struct redis_sync *r, const struct sentinel_sync *s, const char *host,
@@ -145,6 +118,5 @@ int sentinel_sync_open_server(struct redis_sync *r, const struct sentinel_sync *
     one.kind = ADDRESS_REDIS;
     one.host = (char *)(uintptr_t)host;
     one.port = port;
-    quiet_begin(r, &one, s->shown);
-    return quiet_try(r, &one, s->reply_ms);
+    return redis_sync_open_quietly(r, &one, s->shown, s->reply_ms);
 }

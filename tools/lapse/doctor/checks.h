@@ -23,6 +23,17 @@ void check_flags(struct doctor *d);
 /* expiry.c: how far the clock of d->redis is ahead of this machine's; false: it did not say. */
 bool measure_clock(struct doctor *d, int64_t *ahead_us);
 
+/* doctor.c: all of the above. */
+void check_all(struct doctor *d);
+/* nodes.c: of a cluster, each node. */
+void check_nodes(struct doctor *d);
+
+/* cluster.c, of any node of a cluster: coverage, timeout. */
+void check_node_settings(struct doctor *d);
+enum { FIX_COMMAND = 400 };
+/* The command that finishes moves of slots. */
+void cluster_fix(const struct doctor *d, char out[FIX_COMMAND]);
+
 /* find_queues.c: looks for the queues that the user did not name. */
 void find_queues(struct doctor *d);
 #endif

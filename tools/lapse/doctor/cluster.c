@@ -15,16 +15,27 @@
  * Redis; with ten times as many it cannot be moved any more. */
 enum { SLOTS = 16384, TIMEOUT_MAX_MS = 5000, LARGE = 250000 };
 
-static const char fix_slots[] = "redis-cli --cluster fix HOST:PORT";
+void cluster_fix(const struct doctor *d, char out[FIX_COMMAND])
+{
+    const char *host = d->redis.host;
+
+    if (d->redis.port == 0 || !is_shell_safe(host, "")) {
+        snprintf(out, FIX_COMMAND, "redis-cli --cluster fix HOST:PORT");
+    } else {
+        snprintf(out, FIX_COMMAND, "redis-cli --cluster fix %s:%d", host, d->redis.port);
+    }
+}
 
 /* ---- slots ---- */
 /* Reports that all is well; false: something is to be reported first, and was. */
 static bool check_coverage(struct doctor *d, const char *info)
 {
-    struct finding f = {.check = "slots", .verdict = FAIL, .fix = fix_slots};
+    char fix[FIX_COMMAND];
+    struct finding f = {.check = "slots", .verdict = FAIL, .fix = fix};
     int64_t n_assigned = strtoll(redis_info_field(info, "cluster_slots_assigned"), NULL, 10);
     int64_t n_ok = strtoll(redis_info_field(info, "cluster_slots_ok"), NULL, 10);
 
+    cluster_fix(d, fix);
     if (n_assigned < SLOTS) {
         report(d, f, "%" PRId64 " of %d have no node: their queues cannot be used",
                SLOTS - n_assigned, SLOTS);
@@ -64,6 +75,7 @@ static void check_open(struct doctor *d)
     struct finding f = {.check = "slots"};
     redisReply *r = ASK(d, "CLUSTER", "NODES");
     char open[80];
+    char fix[FIX_COMMAND];
 
     if (d->code) {
         return;
@@ -73,7 +85,8 @@ static void check_open(struct doctor *d)
         report(d, f, "all have a node; unknown is which are moving: CLUSTER NODES is refused");
     } else if (list_open(r->str, open, sizeof open) > 0) {
         f.verdict = WARN;
-        f.fix = fix_slots;
+        f.fix = fix;
+        cluster_fix(d, fix);
         report(d, f, "open at this node: %s; their queues stand still until the move is finished",
                open);
     } else {
@@ -87,7 +100,8 @@ static void check_slots(struct doctor *d)
     redisReply *r = ASK(d, "CLUSTER", "INFO");
 
     if (is_text(r)) {
-        if (check_coverage(d, r->str)) {
+        /* by the URL of a cluster that is looked at for all nodes together */
+        if (d->cluster || check_coverage(d, r->str)) {
             check_open(d);
         }
     } else if (r) {
@@ -152,6 +166,12 @@ static void check_size(struct doctor *d, const char *queue)
     freeReplyObject(r);
 }
 
+void check_node_settings(struct doctor *d)
+{
+    check_full_coverage(d);
+    check_timeout(d);
+}
+
 void check_cluster(struct doctor *d)
 {
     if (!d->is_cluster) {
@@ -159,8 +179,7 @@ void check_cluster(struct doctor *d)
     }
 
     check_slots(d);
-    check_full_coverage(d);
-    check_timeout(d);
+    check_node_settings(d);
     for (int i = 0; i < d->queues.n && !d->code; i++) {
         check_size(d, d->queues.names[i]);
     }

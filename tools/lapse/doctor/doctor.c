@@ -11,6 +11,7 @@
 #include "cli/message.h"
 #include "cli/url_mask.h"
 #include "cli/values.h"
+#include "client/cluster_sync.h"
 #include <hiredis/hiredis.h>
 #include <limits.h>
 #include <stdio.h>
@@ -32,7 +33,10 @@ int64_t doctor_reply_ms(const struct doctor *d)
 
 const char *doctor_queue(const struct doctor *d)
 {
-    return d->queues.n > 0 ? d->queues.names[0] : "lapse-doctor";
+    if (d->queues.n > 0) {
+        return d->queues.names[0];
+    }
+    return d->own_queue ? d->own_queue : "lapse-doctor";
 }
 
 void doctor_read_info(struct doctor *d)
@@ -52,7 +56,7 @@ void doctor_read_info(struct doctor *d)
     }
 }
 
-static void run_checks(struct doctor *d)
+void check_all(struct doctor *d)
 {
     static void (*const checks[])(struct doctor *) = {
         check_server,  check_rights,   check_events, check_memory, check_persistence,
@@ -60,18 +64,33 @@ static void run_checks(struct doctor *d)
         check_parts,   check_settings, check_expiry,
     };
 
+    for (size_t i = 0; i < sizeof checks / sizeof *checks && !d->code; i++) {
+        checks[i](d);
+    }
+}
+
+static void run_checks(struct doctor *d)
+{
     doctor_read_info(d);
     if (!d->queues_named && !d->code) {
         find_queues(d);
     }
+    check_all(d);
+}
 
-    for (size_t i = 0; i < sizeof checks / sizeof *checks && !d->code; i++) {
-        checks[i](d);
-    }
+static bool is_url_of_cluster(const char *url)
+{
+    struct address_parts parts;
 
-    if (!d->code) {
-        report_summary(d);
-    }
+    return address_split(&parts, url) && parts.kind == ADDRESS_CLUSTER;
+}
+
+static int doctor_connect_to_cluster(struct doctor *d)
+{
+    d->cluster->url = d->url;
+    d->cluster->shown = d->g->shown_url;
+    d->cluster->reply_ms = doctor_reply_ms(d);
+    return cluster_sync_open(d->cluster, &d->g->opts, d->g->connect_wait_ms);
 }
 
 static int doctor_connect(struct doctor *d)
@@ -88,9 +107,31 @@ static int doctor_connect(struct doctor *d)
         return INTERNAL;
     }
 
+    if (is_url_of_cluster(d->url)) {
+        d->cluster = calloc(1, sizeof *d->cluster);
+        if (!d->cluster) {
+            message_print("out of memory");
+            return INTERNAL;
+        }
+        return doctor_connect_to_cluster(d);
+    }
+
     /* doctor_free() frees it; NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     return redis_sync_open(&d->redis, &d->g->opts, d->url, d->g->shown_url, doctor_reply_ms(d),
                            d->g->connect_wait_ms);
+}
+
+int doctor_connect_again(const struct doctor *d, struct redis_sync *r)
+{
+    if (!d->cluster) {
+        return redis_sync_open(r, &d->g->opts, d->url, d->redis.shown, doctor_reply_ms(d), 0);
+    }
+
+    int code = cluster_sync_connect_to(d->cluster, d->redis.host, d->redis.port, r);
+    if (code) {
+        message_print("%s: %s", d->at, printable(r->why));
+    }
+    return code;
 }
 
 static int doctor_run(struct doctor *d)
@@ -101,10 +142,15 @@ static int doctor_run(struct doctor *d)
     }
 
     d->space = d->g->opts.space ? d->g->opts.space : "lapse";
-    run_checks(d);
+    if (d->cluster) {
+        check_nodes(d);
+    } else {
+        run_checks(d);
+    }
     if (d->code) {
         return d->code;
     }
+    report_summary(d);
 
     return d->n_verdicts[FAIL] > 0 ? ANSWER_NO : DONE;
 }
@@ -116,6 +162,10 @@ static void doctor_free(struct doctor *d)
         explicit_bzero(d->url, strlen(d->url));
     }
     free(d->url);
+    if (d->cluster) {
+        cluster_sync_close(d->cluster);
+    }
+    free(d->cluster);
     free(d->info);
     queues_free(&d->queues);
 }
@@ -205,6 +255,13 @@ const struct command cmd_doctor = {
     "with some whose calendar no listener knows, so that they have no next moment), dead (of\n"
     "queues that have 10,000 or more dead jobs), parts (of groups that are gone), settings (of\n"
     "queues that have any), expiry (how late Redis would expire a key that nobody reads).\n"
+    "\n"
+    "With the URL of a cluster it looks at each master in turn, and at each replica as at one "
+    "that\n"
+    "would take its place. The checks cluster (has each slot a node?) and clock are then of all\n"
+    "nodes together, and slots names queues whose keys are on a node that does not own their "
+    "slot.\n"
+    "Of a node that is fit it says no more than that.\n"
     "\n"
     "It may run beside listeners: jobs are checked in small batches, each at one moment. --repair\n"
     "keeps a job that has a live lease, or is yet to run, in that one state; whatever is left of\n"

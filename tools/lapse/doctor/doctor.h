@@ -10,6 +10,8 @@ enum verdict { FINE, WARN, FAIL, N_VERDICTS };
 enum doctor_role { FOR_MONITOR, FOR_PRODUCER, FOR_LISTENER, N_ROLES };
 extern const char *const role_names[N_ROLES];
 
+struct cluster_sync;
+
 struct doctor {
     struct globals *g;
     char *url; /* with its password; owned, wiped */
@@ -22,8 +24,10 @@ struct doctor {
     char *info;       /* all that INFO says; "": this user may not run it */
     const char *eval; /* EVAL, or EVAL_RO for a user who may only read */
     bool is_replica;
-    const char *at;  /* the replica that is looked at, host:port; NULL: the server of the URL */
+    const char *at;  /* the server that is looked at, host:port; NULL: that of the URL */
     bool is_cluster; /* a node of one */
+    struct cluster_sync *cluster; /* that of the URL; NULL: it is of no cluster */
+    const char *own_queue; /* a name of which all keys are on this node; NULL: any would do */
     struct queues queues;
     bool queues_named;  /* by the user; otherwise they were found */
     int64_t n_triggers; /* jobs that may have one */
@@ -37,4 +41,7 @@ void doctor_read_info(struct doctor *d);
 int64_t doctor_reply_ms(const struct doctor *d);
 /* The first queue, or the name of one that does not exist. */
 const char *doctor_queue(const struct doctor *d);
+/* A second connection to the server that is looked at; 0, or an exit code after it has printed
+ * why. */
+int doctor_connect_again(const struct doctor *d, struct redis_sync *r);
 #endif

@@ -133,8 +133,7 @@ static void test_events(struct doctor *d, struct event_test *t)
     keys_canary(key, d->space, doctor_queue(d), name);
     channel_of_events(d, pattern);
 
-    d->code =
-        redis_sync_open(&subscriber, &d->g->opts, d->url, d->redis.shown, doctor_reply_ms(d), 0);
+    d->code = doctor_connect_again(d, &subscriber);
     if (d->code) {
         return;
     }

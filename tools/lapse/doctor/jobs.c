@@ -303,12 +303,12 @@ static enum redis_error walk_error_kind(const struct walk *w)
 static void report_half(const struct walk *w, struct span missing)
 {
     struct finding f = {.check = "jobs", .queue = w->queue, .verdict = FAIL};
-    char fix[300];
+    char finish[FIX_COMMAND];
+    char fix[FIX_COMMAND + 160];
 
-    snprintf(fix, sizeof fix,
-             "redis-cli --cluster fix HOST:PORT; if no slot was being moved, lapse doctor %s "
-             "--repair --half",
-             w->queue);
+    cluster_fix(w->d, finish);
+    snprintf(fix, sizeof fix, "%s; if no slot was being moved, lapse doctor %s --repair --half",
+             finish, w->queue);
     f.fix = fix;
     report(w->d, f, "a part of it is on another node: missing here is %s", printable(missing.at));
 }

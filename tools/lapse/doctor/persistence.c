@@ -103,6 +103,10 @@ static void check_replicas(struct doctor *d)
         f.fix = "connect more, or redis-cli CONFIG SET min-replicas-to-write 0";
         report(d, f, "%" PRId64 " of %" PRId64 " needed are connected: every write is refused",
                good, needed);
+    } else if (connected == 0 && d->is_cluster) {
+        f.verdict = WARN;
+        f.fix = "redis-cli --cluster add-node NEW:PORT HOST:PORT --cluster-slave";
+        report(d, f, "none: when this master dies, its queues are gone until it is back");
     } else if (connected == 0) {
         report(d, f, "none");
     } else if (needed && connected <= needed) {

@@ -9,13 +9,14 @@ enum { FIX_BYTES = 2200 };
 
 static const char *const verdict_names[N_VERDICTS] = {"OK", "WARN", "FAIL"};
 
-/* "redis-cli CONFIG SET ..." is for another server. */
+/* "redis-cli CONFIG SET ..." is for another server; "redis-cli --cluster ..." names its own. */
 static const char *fix_there(const char *fix, const char *at, char out[FIX_BYTES])
 {
     static const char cli[] = "redis-cli ";
     const char *port = strrchr(at, ':');
 
-    if (strncmp(fix, cli, sizeof cli - 1) != 0 || !is_shell_safe(at, ":")) {
+    if (strncmp(fix, cli, sizeof cli - 1) != 0 || fix[sizeof cli - 1] == '-' ||
+        !is_shell_safe(at, ":")) {
         return fix;
     }
     snprintf(out, FIX_BYTES, "redis-cli -h %.*s -p %s %s", (int)(port - at), at, port + 1,
@@ -27,10 +28,10 @@ static void write_text(const struct finding *f, const char *text)
 {
     const char *verdict = verdict_names[f->verdict];
 
-    if (f->at) {
-        printf("%-4s  %-11s  %s: %s\n", verdict, f->check, f->at, text);
-    } else if (f->queue) {
+    if (f->queue) {
         printf("%-4s  %-11s  %s: %s\n", verdict, f->check, f->queue, text);
+    } else if (f->at) {
+        printf("%-4s  %-11s  %s: %s\n", verdict, f->check, f->at, text);
     } else {
         printf("%-4s  %-11s  %s\n", verdict, f->check, text);
     }
@@ -66,8 +67,8 @@ void report(struct doctor *d, struct finding f, const char *format, ...)
     va_list args;
 
     if (d->at && !f.at) {
-        if (f.verdict == FINE) {
-            return; /* of a replica what is not */
+        if (f.verdict == FINE && !f.queue) {
+            return; /* of one of many what is not */
         }
         f.at = d->at;
     }

@@ -175,6 +175,14 @@ static void check_script(struct doctor *d, const struct script_needs *s, struct 
     }
 }
 
+/* By which a handle learns where its queues are. */
+static void check_map(struct doctor *d, struct missing *m)
+{
+    if (d->cluster && !is_allowed(d, "CLUSTER SLOTS")) {
+        add_command(m->commands, sizeof m->commands, "cluster|slots");
+    }
+}
+
 static void check_wait(struct doctor *d, struct missing *m)
 {
     m->wait = d->role != FOR_MONITOR && !is_allowed(d, "WAIT 0 1");
@@ -336,6 +344,7 @@ void check_rights(struct doctor *d)
     if (!m.keys) {
         check_evals(d, &m);
         check_scripts(d, &m);
+        check_map(d, &m);
         check_wait(d, &m);
     }
     check_channels(d, &m);

@@ -4,6 +4,7 @@
 #include "doctor/ask.h"
 #include "doctor/checks.h"
 #include "doctor/report.h"
+#include "doctor/visit.h"
 #include "cli/message.h"
 #include "client/sentinel_sync.h"
 #include <hiredis/hiredis.h>
@@ -185,19 +186,15 @@ static void check_apart(struct doctor *d, int64_t master_ahead_us)
     }
 }
 
-/* All that d says of the server of the URL is put aside meanwhile. */
 static void check_replica(struct doctor *d, struct redis_sync *redis, const char *at,
                           int64_t master_ahead_us)
 {
-    struct doctor master = *d;
     struct finding f = {.check = "replica", .at = at};
     unsigned n_bad = d->n_verdicts[WARN] + d->n_verdicts[FAIL];
+    struct visit v;
 
-    d->redis = *redis;
-    d->at = at;
+    visit_begin(&v, d, redis, at);
     d->is_replica = true;
-    d->info = NULL;
-    doctor_read_info(d);
     if (!d->code) {
         check_rights(d);
         check_flags(d);
@@ -205,11 +202,8 @@ static void check_replica(struct doctor *d, struct redis_sync *redis, const char
         check_persistence(d);
         check_apart(d, master_ahead_us);
     }
+    visit_end(&v, d, redis);
 
-    *redis = d->redis;
-    free(d->info);
-    memcpy(master.n_verdicts, d->n_verdicts, sizeof master.n_verdicts);
-    *d = master;
     if (d->n_verdicts[WARN] + d->n_verdicts[FAIL] == n_bad) {
         report(d, f, "fit to become the master");
     }

@@ -73,8 +73,9 @@ static void check_version(struct doctor *d)
         f.verdict = FAIL;
         f.fix = "upgrade to Redis 7.0 or later, or to Valkey";
         report(d, f, "%s %s is too old: lapse needs 7.0 or later", v.kind, own);
-    } else if (d->is_cluster) {
+    } else if (d->is_cluster && !d->cluster) {
         f.verdict = WARN;
+        f.fix = "lapse -u redis+cluster://HOST:PORT doctor";
         report(d, f, "%s %s, a cluster: only queues whose slot this node owns can be used", v.kind,
                own);
     } else if (!is_tested(&v)) {

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* lapse doctor with the URL of a cluster: each node, and what only all of them together show. */
+#include "findings.h"
+#include "cluster.h"
+#include <unistd.h>
+
+static void set_url(const struct cluster *c, const char *login)
+{
+    char url[300];
+    int len = snprintf(url, sizeof url, "redis+cluster://%s", login);
+
+    for (int i = 0; i < c->n; i++) {
+        len += snprintf(url + len, sizeof url - (size_t)len, "%s127.0.0.1:%d", i ? "," : "",
+                        c->nodes[i].server->port);
+    }
+    setenv("LAPSE_URL", url, 1);
+}
+
+static struct cluster *start(int n_masters, int n_replicas)
+{
+    struct cluster *c = cluster_start(n_masters, n_replicas);
+
+    set_url(c, server_login());
+    return c;
+}
+
+static int port_of(const struct cluster *c, int node)
+{
+    return c->nodes[node].server->port;
+}
+
+/* A job that waits, by the scripts of this version: of a cluster the master that has the queue. */
+static void put(const struct cluster *c, const char *queue)
+{
+    char key[64];
+    char *url = strdup(getenv("LAPSE_URL"));
+
+    snprintf(key, sizeof key, "lapse:{%s}:due", queue);
+    setenv("LAPSE_URL", cluster_of(c, key)->url, 1);
+    expect(lapse("schedule", queue, "--in", "1h"), 0, NULL, NULL);
+    setenv("LAPSE_URL", url, 1);
+    free(url);
+}
+
+static int slot_of_queue(const struct cluster *c, const char *queue)
+{
+    char key[64];
+
+    snprintf(key, sizeof key, "lapse:{%s}:due", queue);
+    return cluster_slot(c, key);
+}
+
+/* Runs the command that doctor has printed, as a shell does. */
+static void run_fix(const char *out, const char *check)
+{
+    char line[2000];
+    char start[64];
+
+    snprintf(start, sizeof start, "{\"check\":\"%s\"", check);
+    const char *at = strstr(out, start);
+    cr_assert(at, "%s", out);
+    at = strstr(at, "\"fix\":\"");
+    cr_assert(at, "%s", out);
+    at += strlen("\"fix\":\"");
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\""), at);
+    expect(shell(line), 0, NULL, NULL);
+}
+
+Test(doctor_cluster, that_is_fit_has_a_line_for_each_node_and_queue)
+{
+    struct cluster *c = start(3, 1);
+    static const char *const queues[] = {"a", "b", "c", "d"};
+    struct proc *p;
+
+    for (size_t i = 0; i < 4; i++) {
+        put(c, queues[i]);
+    }
+    for (int i = 0; i < 3; i++) { /* one replica each: a second would be advised */
+        redis_do(c->nodes[i].server, "CONFIG SET min-replicas-to-write 0");
+    }
+
+    p = doctor();
+    says(p, "cluster", "OK", "3 masters, 3 replicas, and each slot has a node");
+    says(p, "clock", "OK", "those of all nodes are within");
+    for (int i = 0; i < 3; i++) {
+        says_of(p, port_of(c, i), "replicas", "WARN", "1 connected, and a write does not need it");
+        says_of(p, port_of(c, i + 3), "replica", "OK", "fit to become the master");
+    }
+    cr_assert_eq(count_of(p->out, "1, each in one state"), 4, "%s", p->out);
+    cr_assert_eq(count_of(p->out, "\"verdict\":\"WARN\""), 3, "%s", p->out);
+    expect(p, 0, NULL, "");
+
+    p = doctor("b");
+    cr_assert_eq(count_of(p->out, "each in one state"), 1, "%s", p->out);
+    expect(p, 0, "\"queue\":\"b\"", NULL);
+    expect(lapse("doctor", "b"), 0, "OK    jobs         b: 1, each in one state\n", NULL);
+    cluster_stop(c);
+}
+
+/* What neither a master nor the cluster hands on. */
+Test(doctor_cluster, is_looked_at_node_by_node)
+{
+    struct cluster *c = start(2, 1);
+    struct server *replica = c->nodes[3].server;
+    struct proc *p;
+    char fix[100];
+
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all");
+    }
+    set_url(c, "u:p@");
+    redis_do(replica, "CONFIG SET notify-keyspace-events %s", "");
+    redis_do(replica, "CONFIG SET cluster-require-full-coverage yes");
+    redis_do(replica, "ACL SETUSER u -zadd");
+    redis_do(c->nodes[1].server, "CONFIG SET cluster-node-timeout 15000");
+    redis_do(c->nodes[1].server, "CONFIG SET maxmemory-policy allkeys-lru");
+    redis_do(c->nodes[0].server, "CONFIG SET min-replicas-to-write 1");
+
+    p = doctor();
+    says_of(p, replica->port, "events", "WARN", "CONFIG SET notify-keyspace-events Ex");
+    says_of(p, replica->port, "coverage", "WARN", "required");
+    says_of(p, replica->port, "rights", "FAIL", "user u lacks +zadd");
+    says_of(p, port_of(c, 1), "timeout", "WARN", "15.0 s");
+    says_of(p, port_of(c, 1), "eviction", "FAIL", "allkeys-lru");
+    says_of(p, port_of(c, 0), "replicas", "WARN", "after a failover the new master has one fewer");
+    snprintf(fix, sizeof fix, "redis-cli -h 127.0.0.1 -p %d CONFIG SET maxmemory-policy",
+             port_of(c, 1));
+    expect(p, 1, fix, "");
+
+    redis_do(replica, "ACL DELUSER u");
+    p = doctor();
+    says_of(p, replica->port, "replica", "FAIL", "it does not let this user in: AUTH: WRONGPASS");
+    expect(p, 1, NULL, "");
+
+    redis_do(c->nodes[1].server, "ACL DELUSER u");
+    p = doctor();
+    says_of(p, port_of(c, 1), "master", "FAIL", "users are not replicated");
+    expect(p, 1, NULL, "");
+    cluster_stop(c);
+}
+
+Test(doctor_cluster, without_replicas_and_with_a_master_that_is_away_says_what_waits)
+{
+    struct cluster *c = start(2, 0);
+    struct proc *p;
+
+    put(c, "a");
+    put(c, "b");
+    p = doctor();
+    says_of(p, port_of(c, 0), "replicas", "WARN", "when this master dies, its queues are gone");
+    expect(p, 0, NULL, "");
+
+    server_kill9(c->nodes[1].server);
+    p = doctor("a", "b");
+    says_of(p, port_of(c, 1), "master", "FAIL",
+            "cannot be reached: Connection refused; the queues "
+            "of its 8192 slots wait");
+    cr_assert_eq(count_of(p->out, "each in one state"), 1, "%s", p->out);
+    cr_assert_eq(count_of(p->out, "the master of its slot cannot be reached"), 1, "%s", p->out);
+    expect(p, 1, NULL, "");
+
+    server_kill9(c->nodes[0].server);
+    expect(lapse("doctor"), 69, "", "the cluster could not be reached: redis+cluster://");
+    cluster_stop(c);
+}
+
+Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_closes_them)
+{
+    struct cluster *c = start(2, 0);
+    int slot;
+    int from;
+    struct proc *p;
+    char text[64];
+
+    put(c, "a");
+    slot = slot_of_queue(c, "a");
+    from = cluster_owner(c, c->nodes[0].server, slot);
+    cluster_move_begin(c, slot, !from);
+    cluster_move_keys(c, slot, !from, 1);
+    p = doctor();
+    snprintf(text, sizeof text, "open at this node: %d;", slot);
+    says_of(p, port_of(c, from), "slots", "WARN", text);
+    says_of(p, port_of(c, !from), "slots", "WARN", text);
+    cr_assert(!has(p, "are left on"), "%s", p->out);
+    run_fix(p->out, "slots");
+    expect(p, 1, "TRYAGAIN", "");
+
+    cluster_agrees(c, slot, cluster_owner(c, c->nodes[0].server, slot));
+    p = doctor();
+    says(p, "slots", NULL, NULL);
+    expect(p, 0, "1, each in one state", "");
+
+    redis_do(c->nodes[0].server, "CLUSTER DELSLOTS 0");
+    redis_do(c->nodes[1].server, "CLUSTER DELSLOTS 0");
+    p = doctor();
+    says(p, "cluster", "FAIL", "1 of 16384 slots have no node: their queues cannot be used");
+    expect(p, 1, NULL, "");
+    cluster_stop(c);
+}
+
+/* What a source leaves that dies at the end of a move, when its replica does not know of it: a
+ * queue that looks new, and all of its jobs on a node that does not own it. */
+Test(doctor_cluster, whose_queue_has_all_of_its_keys_on_another_node_is_not_taken_for_empty)
+{
+    struct cluster *c = start(2, 0);
+    int slot;
+    int from;
+    struct proc *p;
+    char text[120];
+
+    put(c, "a");
+    slot = slot_of_queue(c, "a");
+
+    for (int round = 0; round < 2; round++) {
+        from = cluster_owner(c, c->nodes[0].server, slot); /* the command may change that */
+        cluster_move_begin(c, slot, !from);
+        while (cluster_move_keys(c, slot, !from, 100) > 0) {}
+        redis_do(c->nodes[from].server, "CLUSTER SETSLOT %d STABLE", slot);
+        if (round == 1) { /* and the target has been told to forget of it, too */
+            redis_do(c->nodes[!from].server, "CLUSTER SETSLOT %d STABLE", slot);
+        }
+
+        long long n = redis_int(c->nodes[!from].server, "CLUSTER COUNTKEYSINSLOT %d", slot);
+        cr_assert_gt(n, 0);
+        p = doctor("--repair");
+        snprintf(text, sizeof text, "%lld keys of its slot %d are left on 127.0.0.1:%d", n, slot,
+                 port_of(c, !from));
+        says(p, "slots", "FAIL", text);
+        cr_assert_eq(has(p, "IMPORTING"), round == 1, "%s", p->out);
+        cr_assert(!has(p, "each in one state"), "%s", p->out);
+        run_fix(p->out, "slots");
+        expect(p, 1, NULL, "");
+
+        cluster_agrees(c, slot, cluster_owner(c, cluster_of(c, "{a}"), slot));
+        p = doctor();
+        says(p, "slots", NULL, NULL);
+        expect(p, 0, "\"text\":\"1, each in one state\"", "");
+    }
+    cluster_stop(c);
+}
+
+/* A node whose clock is ahead of the machine's. */
+static void restart_ahead(struct server *s, int64_t us)
+{
+    const int64_t clock[4] = {us}; /* struct wall_clock of preload/clock.h */
+    char path[80];
+    char shim[4200];
+
+    snprintf(path, sizeof path, "%s/clock", s->dir);
+    snprintf(shim, sizeof shim, "%s/preload/clock.so", test_build());
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fwrite(clock, sizeof clock, 1, f) == 1 && fclose(f) == 0);
+    cr_assert_eq(access(shim, R_OK), 0, "make %s", shim);
+    setenv("LAPSE_CLOCK", path, 1);
+    setenv("LD_PRELOAD", shim, 1);
+    server_restart(s);
+    unsetenv("LD_PRELOAD");
+    unsetenv("LAPSE_CLOCK");
+}
+
+Test(doctor_cluster, whose_clocks_are_apart_is_warned_of)
+{
+    struct cluster *c = start(2, 0);
+    char text[120];
+
+    restart_ahead(c->nodes[1].server, 200000);
+    snprintf(text, sizeof text, "that of 127.0.0.1:%d is 0.", port_of(c, 1));
+    finds(doctor("q"), -1, "clock", "WARN", text);
+    snprintf(text, sizeof text, " s ahead of that of 127.0.0.1:%d: due jobs go by", port_of(c, 0));
+    finds(doctor("q"), -1, "clock", "WARN", text);
+    cluster_stop(c);
+}
+
+/* A user who may not ask the cluster about itself hears of what it may see. */
+Test(doctor_cluster, of_which_this_user_may_not_see_all_is_looked_at_as_far_as_it_may)
+{
+    struct cluster *c = start(2, 0);
+    struct proc *p;
+
+    put(c, "a");
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster +cluster|slots");
+    }
+    set_url(c, "u:p@");
+    p = doctor();
+    says(p, "slots", "WARN", "unknown: this user may not run CLUSTER INFO");
+    expect(p, 0, "1, each in one state", "");
+
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u -scan");
+    }
+    expect(doctor(), 0, "\"check\":\"queues\",\"server\":", "");
+    expect(doctor("a"), 0, "1, each in one state", "");
+
+    redis_do(c->nodes[1].server, "ACL SETUSER u -cluster");
+    p = doctor("a");
+    says_of(p, port_of(c, 1), "rights", "FAIL", "user u lacks +cluster|slots");
+    expect(p, 1, NULL, "");
+    cluster_stop(c);
+}
+
+Test(doctor_cluster, is_not_what_a_single_redis_or_a_url_without_hosts_is)
+{
+    struct server *s = server_start_tcp(NULL);
+    char url[80];
+
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", s->port);
+    expect(lapse("-u", url, "doctor"), 69, "", "it is no node of a cluster: give redis://");
+    server_stop(s);
+}
+
+/* Each is an answer to CLUSTER SLOTS. */
+Test(doctor_cluster, that_answers_nonsense_is_not_looked_at)
+{
+    static const struct {
+        const char *reply, *says;
+    } rows[] = {
+        {"*0\r\n", "it knows no node that has slots"},
+        {"+OK\r\n", "makes no sense"},
+        {"*1\r\n:1\r\n", "makes no sense"},
+        {"*1\r\n*2\r\n:0\r\n:1\r\n", "makes no sense"},
+        {"*1\r\n*3\r\n:0\r\n:16384\r\n*3\r\n$1\r\nh\r\n:1\r\n$1\r\ni\r\n", "makes no sense"},
+        {"*1\r\n*3\r\n:-1\r\n:1\r\n*3\r\n$1\r\nh\r\n:1\r\n$1\r\ni\r\n", "makes no sense"},
+        {"*1\r\n*3\r\n:0\r\n:1\r\n:5\r\n", "makes no sense"},
+        {"*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n", "makes no sense"},
+        {"*1\r\n*3\r\n:0\r\n:1\r\n*3\r\n$1\r\nh\r\n:65536\r\n$1\r\ni\r\n", "makes no sense"},
+        {"*1\r\n*3\r\n:0\r\n:1\r\n*3\r\n$1\r\nh\r\n:1\r\n:5\r\n", "makes no sense"},
+        {"-NOPERM no\r\n", "NOPERM"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct scripted_server *f = scripted_server_start_tcp(rows[i].reply, strlen(rows[i].reply));
+        char url[80];
+        snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", f->port);
+        expect(lapse("-u", url, "doctor", "q"), i == 10 ? 77 : 69, "", rows[i].says);
+        scripted_server_stop(f);
+    }
+}
