@@ -133,6 +133,171 @@ Test(dev, shows_the_servers_words_when_it_does_not_start)
     cr_assert(!rmdir(dir), "something is left in %s", dir);
 }
 
+/* ---- a cluster ---- */
+struct dev_cluster {
+    struct proc *p;
+    char url[320], password[40], tmp[64];
+    int ports[6];
+};
+
+static void set_conf_of_ours(char conf[4200])
+{
+    snprintf(conf, 4200, "%s/redis.conf", test_root());
+}
+
+static void start_cluster(struct dev_cluster *d, const char *queue)
+{
+    char conf[4200];
+    char *at;
+    int n = 0;
+
+    set_conf_of_ours(conf);
+    test_dir(d->tmp, sizeof d->tmp);
+    setenv("XDG_RUNTIME_DIR", d->tmp, 1);
+    d->p =
+        proc_start((const char *const[]){"lapse", "dev", "--cluster", "--conf", conf, queue, NULL});
+    until_out(d->p, "\n");
+    cr_assert_eq(sscanf(d->p->out, "%319[^\n]", d->url), 1);
+    cr_assert_eq(sscanf(d->url, "redis+cluster://:%39[0-9a-f]@", d->password), 1, "%s", d->url);
+    cr_assert_eq(strlen(d->password), 32);
+
+    at = strchr(d->url, '@') + 1;
+    for (int used = 0; sscanf(at, "127.0.0.1:%d%n", &d->ports[n], &used) == 1; at += used) {
+        n++;
+        used += at[used] == ',';
+    }
+    cr_assert(n == 6 && !*at, "%s", d->url);
+    setenv("LAPSE_URL", d->url, 1);
+    setenv("REDISCLI_AUTH", d->password, 1);
+}
+
+/* What a node says, by redis-cli. */
+static struct proc *node_says(int port, const char *words)
+{
+    char line[200];
+
+    snprintf(line, sizeof line, "redis-cli -p %d %s", port, words);
+    return shell(line);
+}
+
+static int pid_of_node(int port)
+{
+    struct proc *p = node_says(port, "INFO server | tr -d '\\r' | sed -n 's/^process_id://p'");
+    int pid = atoi(p->out);
+
+    cr_assert(pid > 0, "%s", p->err);
+    proc_free(p);
+    return pid;
+}
+
+static void cluster_is_gone(struct dev_cluster *d, const int pids[6])
+{
+    char line[120];
+
+    for (int i = 0; i < 6; i++) {
+        until_no_process(pids[i]);
+    }
+    snprintf(line, sizeof line, "until [ -z \"$(ls -A %s)\" ]; do :; done", d->tmp);
+    expect(shell(line), 0, NULL, NULL);
+    test_dir_remove(d->tmp);
+}
+
+Test(dev, of_a_cluster_starts_three_masters_and_their_replicas_and_ends_all_of_them)
+{
+    struct dev_cluster d;
+    int pids[6];
+
+    start_cluster(&d, NULL);
+    for (int i = 0; i < 6; i++) {
+        pids[i] = pid_of_node(d.ports[i]);
+    }
+    expect(node_says(d.ports[0], "CLUSTER INFO"), 0, "cluster_state:ok", NULL);
+    struct proc *p = node_says(d.ports[5], "CLUSTER NODES");
+    cr_assert_eq(count_of(p->out, "master - "), 3, "%s", p->out);
+    cr_assert_eq(count_of(p->out, "slave "), 3, "%s", p->out);
+    expect(p, 0, "10922-16383", NULL);
+    expect(node_says(d.ports[1], "CONFIG GET notify-keyspace-events"), 0, "xE", NULL);
+
+    proc_signal(d.p, SIGTERM);
+    expect(d.p, 0, NULL, NULL);
+    cluster_is_gone(&d, pids);
+}
+
+/* Other users of the machine reach its ports, and see its command lines. */
+Test(dev, of_a_cluster_lets_nobody_in_who_has_not_its_url)
+{
+    struct dev_cluster d;
+    int pids[6];
+    char path[40];
+
+    start_cluster(&d, NULL);
+    for (int i = 0; i < 6; i++) {
+        pids[i] = pid_of_node(d.ports[i]);
+        snprintf(path, sizeof path, "/proc/%d/cmdline", pids[i]);
+        size_t len;
+        char *words = test_read_file(path, &len);
+        cr_assert_null(memmem(words, len, d.password, strlen(d.password)));
+        free(words);
+    }
+    unsetenv("REDISCLI_AUTH");
+    for (int i = 0; i < 6; i++) {
+        expect(node_says(d.ports[i], "GET x"), 0, "NOAUTH", NULL);
+    }
+
+    proc_signal(d.p, SIGKILL);
+    expect(d.p, 128 + SIGKILL, NULL, NULL);
+    cluster_is_gone(&d, pids);
+}
+
+Test(dev, of_a_cluster_goes_on_without_a_master_and_ends_with_the_last_node)
+{
+    struct dev_cluster d;
+    int pids[6];
+    char line[120];
+
+    start_cluster(&d, NULL);
+    for (int i = 0; i < 6; i++) {
+        pids[i] = pid_of_node(d.ports[i]);
+    }
+    kill(pids[0], SIGKILL);
+    snprintf(line, sizeof line, "the node 127.0.0.1:%d exited; 5 of 6 run", d.ports[0]);
+    until_err(d.p, line);
+    snprintf(line, sizeof line,
+             "until redis-cli -p %d CLUSTER NODES | grep -q 'myself,master'; do :; done",
+             d.ports[3]);
+    expect(shell(line), 0, NULL, NULL); /* its replica */
+
+    for (int i = 1; i < 6; i++) {
+        kill(pids[i], SIGKILL);
+    }
+    expect(d.p, 69, NULL, "the private redis-server exited");
+    cluster_is_gone(&d, pids);
+}
+
+Test(dev, of_a_cluster_starts_none_that_is_open_to_all_or_that_cannot_start)
+{
+    static const struct {
+        const char *conf, *says;
+    } table[] = {
+        {"user default on nopass ~* &* +@all\n", "lets anyone in without a password"},
+        {"replicaof 127.0.0.1 1\n", "replicaof directive not allowed"},
+        {"no-such-setting yes\n", "no-such-setting"},
+    };
+    char dir[64];
+    char conf[100];
+
+    test_dir(dir, sizeof dir);
+    setenv("XDG_RUNTIME_DIR", dir, 1);
+    snprintf(conf, sizeof conf, "%s/given.conf", dir);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        FILE *f = fopen(conf, "w");
+        cr_assert(f && fputs(table[i].conf, f) >= 0 && fclose(f) == 0);
+        expect(lapse("dev", "--cluster", "--conf", conf), 69, "", table[i].says);
+    }
+    unlink(conf);
+    cr_assert(!rmdir(dir), "something is left in %s", dir);
+}
+
 /* ---- whose redis.conf ---- */
 static void write_conf(const char *path, const char *text, mode_t mode)
 {

@@ -8,4 +8,6 @@ enum { PRIVATE_FOLDER_BYTES = 80 };
  * leaves room for the name of a socket, and needs no escapes in a URL. 0, or an exit code after it
  * has printed why; what: whose folder it would have been, for the message. */
 int private_folder_make(char path[PRIVATE_FOLDER_BYTES], const char *what);
+/* With all that is in it. */
+void private_folder_remove(const char *path);
 #endif

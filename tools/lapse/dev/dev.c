@@ -10,24 +10,40 @@
 #include "listen/listen.h"
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct dev {
     struct listen in;
     const char *conf;
+    bool cluster;
     struct private_redis redis;
+    char url[PRIVATE_URL]; /* for the listener, which blots it */
     ev_io leash;
     ev_prepare ready;
 };
 
-/* ---- the server ---- */
-static void on_redis_ended(struct ev_loop *loop, ev_io *w, int events)
+/* ---- the servers ---- */
+static void report_ended(const struct dev *d, int which)
+{
+    if (d->cluster && which >= 0) {
+        message_print("the node 127.0.0.1:%d exited; %d of %d run", d->redis.servers[which].port,
+                      d->redis.n_running, d->redis.n);
+    }
+}
+
+/* A cluster goes on without some of its nodes: to see how is what it is for. */
+static void on_server_ended(struct ev_loop *loop, ev_io *w, int events)
 {
     struct dev *d = w->data;
+    int which = private_redis_heard(&d->redis);
 
     (void)events;
-    ev_io_stop(loop, w);
-    message_print("the private redis-server exited");
-    listen_stop(&d->in, DOWN);
+    report_ended(d, which);
+    if (which != JANITOR_SILENT && d->redis.n_running == 0) {
+        ev_io_stop(loop, w);
+        message_print("the private redis-server exited");
+        listen_stop(&d->in, DOWN);
+    }
 }
 
 /* The line with the URL, to be freed; NULL: out of memory. JSON only where it was asked for,
@@ -80,7 +96,7 @@ static int dev_listen(struct dev *d)
     struct ev_loop *loop = ev_default_loop(0);
     int rc;
 
-    ev_io_init(&d->leash, on_redis_ended, d->redis.leash, EV_READ);
+    ev_io_init(&d->leash, on_server_ended, d->redis.janitor.leash, EV_READ);
     ev_prepare_init(&d->ready, on_loop_ready);
     d->leash.data = d;
     d->ready.data = d;
@@ -96,6 +112,14 @@ static int dev_listen(struct dev *d)
 }
 
 /* ---- the command ---- */
+static int dev_start(struct dev *d)
+{
+    if (d->cluster) {
+        return private_cluster_start(&d->redis, d->conf);
+    }
+    return private_redis_start(&d->redis, d->conf);
+}
+
 static int dev_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
     struct dev d = {.in.grace_ms = -1};
@@ -120,13 +144,14 @@ static int dev_run(const struct command *cmd, struct globals *g, struct argument
     unsetenv("LAPSE_URL");
     unsetenv("LAPSE_PASSWORD");
 
-    rc = private_redis_start(&d.redis, d.conf);
+    rc = dev_start(&d);
     if (rc) {
         listen_free(&d.in);
         return rc;
     }
 
-    g->url = d.redis.url;
+    memcpy(d.url, d.redis.url, sizeof d.url);
+    g->url = d.url;
     g->is_private = true;
     rc = dev_listen(&d);
     private_redis_stop(&d.redis);
@@ -139,6 +164,8 @@ static const struct opt dev_options[] = {
     {"conf", 0, "FILE", set_text, AT(conf),
      "configuration of the server; default: ./redis.conf if nobody else could have put it "
      "there, else the installed one"},
+    {"cluster", 0, NULL, set_switch, AT(cluster),
+     "three masters with a replica each, instead of one server"},
     {"jobs", 'j', "N", set_count, AT(in.max_jobs), "as for lapse listen"},
     {"exec", 0, NULL, set_switch, AT(in.exec_given), "as for lapse listen"},
     {"count", 'n', "N", set_count, AT(in.count), "as for lapse listen"},
@@ -147,7 +174,7 @@ static const struct opt dev_options[] = {
 
 const struct command cmd_dev = {
     .name = "dev",
-    .usage = "[QUEUE...] [--exec -- CMD ARG...]",
+    .usage = "[QUEUE...] [--cluster] [--exec -- CMD ARG...]",
     .summary = "start a private Redis and a listener, to try things out",
     .min = 0,
     .max = INT_MAX,
@@ -158,8 +185,13 @@ const struct command cmd_dev = {
             "way, the server and the folder are gone. With --json the first line is a JSON\n"
             "object, too: url.\n"
             "\n"
+            "With --cluster it is a Redis Cluster of six servers on ports of 127.0.0.1, with a\n"
+            "password, which is in the URL. Kill one to see what becomes of jobs: lapse dev says\n"
+            "which one it was, and goes on until none is left.\n"
+            "\n"
             "examples:\n"
             "  lapse dev orders\n"
+            "  lapse dev --cluster orders\n"
             "  lapse schedule orders --in 2s hello -u unix:///tmp/lapse-k3XbQ2/redis.sock\n",
     .run = dev_run,
 };
