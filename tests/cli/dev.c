@@ -255,10 +255,14 @@ Test(dev, of_a_cluster_goes_on_without_a_master_and_ends_with_the_last_node)
     int pids[6];
     char line[120];
 
-    start_cluster(&d, NULL);
+    start_cluster(&d, "q");
     for (int i = 0; i < 6; i++) {
         pids[i] = pid_of_node(d.ports[i]);
     }
+    expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "hello"), 0, NULL, NULL);
+    until_out(d.p, "\"body\":\"hello\"");
+    expect(lapse("doctor", "q"), 0, "3 masters, 3 replicas, and each slot has a node", "");
+
     kill(pids[0], SIGKILL);
     snprintf(line, sizeof line, "the node 127.0.0.1:%d exited; 5 of 6 run", d.ports[0]);
     until_err(d.p, line);

@@ -29,17 +29,9 @@ static int port_of(const struct cluster *c, int node)
     return c->nodes[node].server->port;
 }
 
-/* A job that waits, by the scripts of this version: of a cluster the master that has the queue. */
-static void put(const struct cluster *c, const char *queue)
+static void put(const char *queue)
 {
-    char key[64];
-    char *url = strdup(getenv("LAPSE_URL"));
-
-    snprintf(key, sizeof key, "lapse:{%s}:due", queue);
-    setenv("LAPSE_URL", cluster_of(c, key)->url, 1);
     expect(lapse("schedule", queue, "--in", "1h"), 0, NULL, NULL);
-    setenv("LAPSE_URL", url, 1);
-    free(url);
 }
 
 static int slot_of_queue(const struct cluster *c, const char *queue)
@@ -73,7 +65,7 @@ Test(doctor_cluster, that_is_fit_has_a_line_for_each_node_and_queue)
     struct proc *p;
 
     for (size_t i = 0; i < 4; i++) {
-        put(c, queues[i]);
+        put(queues[i]);
     }
     for (int i = 0; i < 3; i++) { /* one replica each: a second would be advised */
         redis_do(c->nodes[i].server, "CONFIG SET min-replicas-to-write 0");
@@ -144,8 +136,8 @@ Test(doctor_cluster, without_replicas_and_with_a_master_that_is_away_says_what_w
     struct cluster *c = start(2, 0);
     struct proc *p;
 
-    put(c, "a");
-    put(c, "b");
+    put("a");
+    put("b");
     p = doctor();
     says_of(p, port_of(c, 0), "replicas", "WARN", "when this master dies, its queues are gone");
     expect(p, 0, NULL, "");
@@ -172,7 +164,7 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
     struct proc *p;
     char text[64];
 
-    put(c, "a");
+    put("a");
     slot = slot_of_queue(c, "a");
     from = cluster_owner(c, c->nodes[0].server, slot);
     cluster_move_begin(c, slot, !from);
@@ -208,7 +200,7 @@ Test(doctor_cluster, whose_queue_has_all_of_its_keys_on_another_node_is_not_take
     struct proc *p;
     char text[120];
 
-    put(c, "a");
+    put("a");
     slot = slot_of_queue(c, "a");
 
     for (int round = 0; round < 2; round++) {
@@ -277,7 +269,7 @@ Test(doctor_cluster, of_which_this_user_may_not_see_all_is_looked_at_as_far_as_i
     struct cluster *c = start(2, 0);
     struct proc *p;
 
-    put(c, "a");
+    put("a");
     for (int i = 0; i < c->n; i++) {
         redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster +cluster|slots");
     }
