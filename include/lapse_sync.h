@@ -5,12 +5,12 @@
  * says of jobs, queues and errors holds here. This differs:
  *
  *   WAITING    A call returns when its answer has come. It gives up after timeout_ms, or with 0
- *              after the option reply_ms (and replicas_ms where copies are asked for, and up to a
- *              second, in which lapse may say more, such as LAPSE_EDOWN), and returns
+ *              after the option reply_ms (and twice replicas_ms where copies are asked for, and up
+ *              to a second, in which lapse may say more, such as LAPSE_EDOWN), and returns
  *              LAPSE_ETIMEOUT: what it asked may still happen. timeout_ms is at most 3652 days.
  *              Calls that take several requests (of selections, removals, batches, queues and
  *              listeners) go on with 0 for as long as it takes: each request has reply_ms.
- *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, by a schedule after
+ *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, where it is a job after
  *              LAPSE_EALONE, and by lapse_sync_adopt() always. LAPSE_ELOST is also returned when it
  *              happened, but memory was short for what out should get.
  *   JOBS       The jobs that a call gives are the caller's: read them by lapse_job_*(), and free

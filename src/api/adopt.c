@@ -110,6 +110,7 @@ static void on_adopt(struct adopt_request *r, int err, const struct adopt_reply 
 {
     struct adopt_call *c = CONTAINER(r, struct adopt_call, script);
 
+    request_wrote(&c->request, r->request.sent_us);
     if (!err) {
         err = adopt_take(c, reply);
     }

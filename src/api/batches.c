@@ -14,6 +14,7 @@ static void on_closed(struct job_request *r, int err, const struct job_row *row)
     if (!err) {
         listener_scheduled(&c->request.handle->listener, c->request.queue, row->id, row->score_ms);
     }
+    request_wrote(&c->request, r->request.sent_us);
     job_call_end(c, err);
 }
 

@@ -19,6 +19,9 @@ static void claim_call_run(struct task *t)
     struct lapse *l = c->request.handle;
     int err = c->request.err;
 
+    if (err == LAPSE_EALONE) {
+        leases_release(&c->pull.leases);
+    }
     c->n = leases_give(&c->pull.leases, c->jobs);
     if (c->n == 0 && !err && l->closing) {
         err = LAPSE_ECLOSED;
@@ -40,6 +43,9 @@ static void on_pull_ended(struct pull *p, int err)
 {
     struct claim_call *c = CONTAINER(p, struct claim_call, pull);
 
+    if (p->n_got > 0) {
+        request_wrote(&c->request, p->claimed_us);
+    }
     request_end(&c->request, err);
 }
 

@@ -103,6 +103,12 @@ static void redis_turn(struct lapse *l)
     }
 }
 
+static void on_in_company(void *arg)
+{
+    struct lapse *l = arg;
+    listener_in_company(&l->listener);
+}
+
 /* ---- the end ---- */
 static void handle_free(struct lapse *l)
 {
@@ -178,7 +184,8 @@ static void on_grace_over(void *arg)
 /* Of a handle that is closing: nothing is left to do. */
 static bool handle_is_idle(const struct lapse *l)
 {
-    bool answered = l->n_pending == 0 && script_is_idle(&l->script) && task_queue_empty(&l->tasks);
+    bool told = fence_is_idle(&l->fence) && task_queue_empty(&l->tasks);
+    bool answered = l->n_pending == 0 && script_is_idle(&l->script) && told;
     return listener_is_idle(&l->listener) && (answered || l->giving_back);
 }
 
@@ -267,13 +274,13 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
         return err;
     }
 
-    fence_init(&l->fence, &l->script, topo_first(&l->topo));
+    fence_init(&l->fence, &l->script, topo_first(&l->topo), on_in_company, l);
     ends_init(&l->ends, &l->script);
     registry_init(&l->registry, &l->script);
     tallies_init(&l->tallies, &l->script);
     l->context.tallies = &l->tallies;
     calendars_init(&l->calendars, &l->script);
-    listener_init(&l->listener, &l->script, &l->registry, &l->calendars, &l->tasks);
+    listener_init(&l->listener, &l->fence, &l->registry, &l->calendars, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
 

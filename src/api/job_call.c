@@ -7,6 +7,7 @@ static void job_call_run(struct task *t)
 {
     struct job_call *c = CONTAINER(t, struct job_call, request.task);
 
+    c->job.replicas = c->request.copies.n_replicas;
     if (c->fn) {
         c->fn(c->request.handle, c->request.err, c->answer, c->request.arg);
     }
@@ -88,8 +89,6 @@ int job_call_read_with_body(struct job_call *c, const struct job_row *row)
 
 void job_call_end(struct job_call *c, int err)
 {
-    bool is_stored = !err || err == LAPSE_EALONE;
-
-    c->answer = is_stored ? &c->job : NULL;
+    c->answer = err ? NULL : &c->job;
     request_end(&c->request, err);
 }

@@ -12,7 +12,6 @@ struct job_call {
         struct schedule_request schedule;
         struct job_request job;
     } script;
-    struct fence_wait fence; /* of a schedule that asks for copies */
     struct lapse_job job;
     const struct lapse_job *answer; /* &job, or NULL */
     bool by_key;                    /* the answer may be about another id */

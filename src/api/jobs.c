@@ -75,14 +75,6 @@ static int on_met(struct job_call *c, const struct job_row *row)
     return 0;
 }
 
-static void on_fenced(struct fence_wait *w, int err)
-{
-    struct job_call *c = CONTAINER(w, struct job_call, fence);
-
-    c->job.replicas = w->n_replicas;
-    job_call_end(c, err);
-}
-
 static void on_scheduled(struct schedule_request *r, int err, const struct schedule_answer *answer)
 {
     struct job_call *c = CONTAINER(r, struct job_call, script.schedule);
@@ -96,20 +88,15 @@ static void on_scheduled(struct schedule_request *r, int err, const struct sched
         err = on_met(c, &answer->row);
     }
 
-    if (!fence_is_wanted(&c->fence.wanted)) {
-        job_call_end(c, err);
-    } else if (err) {
-        fence_forget(&c->fence);
-        job_call_end(c, err);
-    } else {
-        fence_add(&c->request.handle->fence, &c->fence);
-    }
+    request_wrote(&c->request, r->request.sent_us);
+    job_call_end(c, err);
 }
 
 static void on_job(struct job_request *r, int err, const struct job_row *row)
 {
     struct job_call *c = job_call_of(r);
 
+    request_wrote(&c->request, r->request.sent_us);
     job_call_end(c, err ? err : job_call_read(c, row));
 }
 
@@ -180,13 +167,18 @@ static struct span put_record(struct job_call *c, const struct lapse_spec *s,
 /* The request is submitted next. */
 static void wait_for_copies(struct job_call *c, const struct lapse_spec *s)
 {
-    c->fence.wanted =
-        (struct fence_copies){.replicas = s->replicas, .fsync = (s->flags & LAPSE_FSYNC) != 0};
-    c->fence.request = &c->script.schedule.request;
-    c->fence.end = on_fenced;
+    struct fence_wait *copies = &c->request.copies;
+    struct fence_copies *wanted = &copies->wanted;
+    bool asks_for_more = s->replicas > wanted->replicas;
 
-    if (fence_is_wanted(&c->fence.wanted)) {
-        fence_prepare(&c->request.handle->fence, &c->fence); /* it may never be sent */
+    wanted->fsync = (s->flags & LAPSE_FSYNC) != 0;
+    if (asks_for_more) {
+        wanted->replicas = s->replicas;
+    }
+
+    if (asks_for_more || wanted->fsync) {
+        copies->request = &c->script.schedule.request;
+        fence_prepare(&c->request.handle->fence, copies); /* it may never be sent */
     } else {
         registry_use(&c->request.handle->registry, c->request.queue);
     }

@@ -445,6 +445,7 @@ static void on_removed(struct remove_request *r, int err, const struct remove_re
 {
     struct remove_call *c = CONTAINER(r, struct remove_call, script);
 
+    request_wrote(&c->alive.request, r->request.sent_us);
     if (!err) {
         err = remove_count(c, reply);
     }

@@ -288,6 +288,7 @@ static void on_configured(struct configure_request *r, int err, const struct con
     } else if (!err) {
         err = keep_text(c, reply->settings);
         if (c->changes_len > 0) {
+            request_wrote(&c->request, r->request.sent_us);
             listener_configured(&l->listener, c->request.queue);
         }
     }

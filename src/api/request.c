@@ -19,6 +19,28 @@ static int request_check(const struct lapse *l, const struct request_spec *spec)
     return 0;
 }
 
+static void request_leave(struct request *r)
+{
+    struct lapse *l = r->handle;
+
+    l->n_pending--;
+    l->n_bytes -= r->body_len;
+}
+
+static void request_tell(struct request *r, int err)
+{
+    struct lapse *l = r->handle;
+
+    request_leave(r);
+    r->err = err;
+    task_queue_push(&l->tasks, &r->task);
+}
+
+static void on_copied(struct fence_wait *w, int err)
+{
+    request_tell(CONTAINER(w, struct request, copies), err);
+}
+
 int request_new(void **out, struct lapse *l, const struct request_spec *spec)
 {
     size_t queue_size = strlen(spec->queue) + 1;
@@ -46,6 +68,9 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
     r->queue = memcpy(queue, spec->queue, queue_size);
     r->id = (struct span){memcpy(id, spec->id, id_size), id_size - 1};
     r->key = (struct span){key, keys_of(key, l->context.options.space, spec->queue, KEYS_DUE)};
+    r->copies =
+        (struct fence_wait){.key = r->key, .wanted = fence_own_copies(&l->fence), .end = on_copied};
+    list_init(&r->copies.node);
     r->extra = key + KEYS_MAX;
     r->texts = r->extra + spec->extra_len;
 
@@ -56,27 +81,27 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
     return 0;
 }
 
-static void request_leave(struct request *r)
-{
-    struct lapse *l = r->handle;
-
-    l->n_pending--;
-    l->n_bytes -= r->body_len;
-}
-
 void request_drop(struct request *r)
 {
     request_leave(r);
     mem_free(r);
 }
 
+void request_wrote(struct request *r, int64_t sent_us)
+{
+    if (r->copies.sent_us == 0) {
+        r->copies.sent_us = sent_us;
+    }
+}
+
 void request_end(struct request *r, int err)
 {
-    struct lapse *l = r->handle;
-
-    request_leave(r);
-    r->err = err;
-    task_queue_push(&l->tasks, &r->task);
+    if (!err && r->copies.sent_us && fence_is_wanted(&r->copies.wanted)) {
+        fence_add(&r->handle->fence, &r->copies);
+    } else {
+        fence_forget(&r->copies);
+        request_tell(r, err);
+    }
 }
 
 int64_t request_until_us(const struct lapse *l)

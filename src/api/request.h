@@ -10,8 +10,9 @@ struct request {
     struct task task;
     struct lapse *handle;
     int err;
-    void *arg;       /* the user's */
-    size_t body_len; /* counted in handle->n_bytes until the answer */
+    void *arg;                /* the user's */
+    size_t body_len;          /* counted in handle->n_bytes until the answer */
+    struct fence_wait copies; /* of what was written for it */
     const char *queue;
     struct span key; /* KEYS[1] of the queue */
     struct span id;  /* zero-terminated; may be empty */
@@ -38,7 +39,12 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec);
 /* Undoes request_new(), for a request that nobody has taken on. */
 void request_drop(struct request *r);
 
-/* The answer came: the user's callback is called in a later turn of the loop. */
+/* Redis has written something for it, and was asked then, by clock_us(): its end waits for copies,
+ * where some are wanted. Of several calls the first counts. */
+void request_wrote(struct request *r, int64_t sent_us);
+
+/* The answer came: the user's callback is called in a later turn of the loop, or if Redis has
+ * written for it, when there are copies. err is EALONE then if there are too few. */
 void request_end(struct request *r, int err);
 
 /* Monotonic: when a request that is made now gives up. */

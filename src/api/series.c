@@ -39,8 +39,11 @@ static void pause_call_done(struct task *t, bool alive)
 
 static void on_paused(struct job_request *r, int err, const struct job_row *row)
 {
+    struct request *request = &CONTAINER(r, struct pause_call, script)->request;
+
     (void)row;
-    request_end(&CONTAINER(r, struct pause_call, script)->request, err);
+    request_wrote(request, r->request.sent_us);
+    request_end(request, err);
 }
 
 int series_pause(struct lapse *l, const struct series_name *series, bool is_paused,

@@ -77,6 +77,7 @@ static void on_settled(struct settle_request *r, int err, const struct settled_j
         listener_died(&l->listener, c->request.queue, &job, c->reason);
     }
     listener_settled(&l->listener, &job);
+    request_wrote(&c->request, r->request.sent_us);
     request_end(&c->request, 0);
 }
 
@@ -92,6 +93,7 @@ static void on_renewed(struct renew_request *r, int err, const struct renewed_le
 
     struct lease_span span = {r->request.sent_us, c->lease_ms, *lease};
     listener_renewed(&c->request.handle->listener, &job, &span);
+    request_wrote(&c->request, r->request.sent_us);
     request_end(&c->request, 0);
 }
 
@@ -103,6 +105,7 @@ static void on_reported(struct settle_request *r, int err, const struct settled_
     if (err) {
         settle_call_failed(c, &r->request, err);
     } else {
+        request_wrote(&c->request, r->request.sent_us);
         request_end(&c->request, 0);
     }
 }

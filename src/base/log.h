@@ -24,6 +24,8 @@ enum log_site {
     LOG_MEMORY,
     LOG_CLOCK,
     LOG_REPLICAS,
+    LOG_ALONE,
+    LOG_NOT_ALONE, /* the end of LOG_ALONE */
     LOG_FORWARD,
     LOG_UNASKED,
     LOG_CALENDAR,

@@ -60,7 +60,7 @@ static int delivery_take_job(struct delivery *d, const struct claim *c, const st
     delivery_count(d, spec.via, lateness_us(row));
     d->has_priorities = d->has_priorities || job_row_priority(row) > 0;
     if (p) {
-        p->n_got++;
+        pull_got(p, spec.claimed_us);
     }
 
     return 0;

@@ -9,6 +9,11 @@
  * A lease is measured from the moment at which it was asked for, so ours ends no later than
  * Redis's.
  *
+ * Where the option replicas wants copies, a handler begins when there are some of its claim;
+ * without them the job is given back, unbegun. A renewal counts when there are copies of it: a
+ * master that is cut off renews a lease that is over elsewhere. One that makes the lease shorter
+ * counts at once.
+ *
  * script.c repeats a settle until it is answered or the lease is over, and for reply_ms at least:
  * its token makes that safe. A repeat that is answered with EGONE ends with ELOST, as the first
  * attempt may have succeeded. */
@@ -24,6 +29,32 @@ enum {
     CHECK_APART_US = 1000,
 };
 
+/* ---- copies ---- */
+static bool lease_wants_copies(const struct lease *l)
+{
+    struct fence_copies own = fence_own_copies(l->leases->fence);
+    return fence_is_wanted(&own);
+}
+
+/* Of what was written by a request that was sent then. */
+static void lease_wait_for_copies(struct lease *l, struct fence_wait *w, int64_t sent_us,
+                                  void (*end)(struct fence_wait *w, int err))
+{
+    struct fence *f = l->leases->fence;
+
+    w->key = l->key;
+    w->wanted = fence_own_copies(f);
+    w->sent_us = sent_us;
+    w->end = end;
+    fence_add(f, w);
+}
+
+static void lease_forget_copies(struct lease *l)
+{
+    fence_forget(&l->copies);
+    fence_forget(&l->renewal_copies);
+}
+
 /* ---- its memory ---- */
 static void lease_free_if_unused(struct lease *l)
 {
@@ -38,6 +69,7 @@ static void lease_dispose(struct lease *l)
 {
     list_remove(&l->node);
     list_remove(&l->told.node);
+    lease_forget_copies(l);
     if (l->leases) {
         script_withdraw(l->leases->script, &l->renewing.request);
     }
@@ -50,6 +82,7 @@ static void lease_dispose(struct lease *l)
 static void lease_detach(struct lease *l)
 {
     script_withdraw(l->leases->script, &l->renewing.request);
+    lease_forget_copies(l);
     list_remove(&l->node);
     list_remove(&l->told.node);
     l->state = LEASE_RUNNING;
@@ -58,6 +91,11 @@ static void lease_detach(struct lease *l)
 }
 
 /* ---- settling ---- */
+static bool lease_end_is_heard(struct lease *l)
+{
+    return l->settled_fn || passage_comes_back(&l->passage);
+}
+
 /* Tells who is to hear of it, and is not needed any more; but a handler still has a job that was
  * given back. */
 static void lease_end(struct lease *l, int err)
@@ -69,7 +107,7 @@ static void lease_end(struct lease *l, int err)
     if (is_kept) {
         lease_detach(l);
     }
-    if (l->settled_fn || passage_comes_back(&l->passage)) {
+    if (lease_end_is_heard(l)) {
         l->in_settled = true;
         task_queue_push(ls->tasks, &l->settled);
     } else if (!is_kept) {
@@ -77,14 +115,25 @@ static void lease_end(struct lease *l, int err)
     }
 }
 
+static void on_settle_copied(struct fence_wait *w, int err)
+{
+    lease_end(CONTAINER(w, struct lease, copies), err);
+}
+
+/* Nobody needs copies of what nobody hears of. */
 static void lease_settled(struct lease *l, int err)
 {
     struct leases *ls = l->leases;
+    bool needs_copies = !err && !l->given_back && lease_end_is_heard(l) && lease_wants_copies(l);
 
     l->state = LEASE_SETTLED;
     script_withdraw(ls->script, &l->renewing.request);
     ls->events->ended(ls->arg, l->owner);
-    lease_end(l, err);
+    if (needs_copies) {
+        lease_wait_for_copies(l, &l->copies, l->settling.request.sent_us, on_settle_copied);
+    } else {
+        lease_end(l, err);
+    }
 }
 
 /* A run that began and could not be settled counts as a try, and one that was forgotten goes on
@@ -176,6 +225,7 @@ static void lease_ask_settle(struct lease *l, enum settle how)
 
     l->settle = how;
     l->state = LEASE_SETTLING;
+    lease_forget_copies(l);
     list_remove(&l->told.node);
     r->end = on_settled;
     r->request.repeats = true;
@@ -297,6 +347,7 @@ void lease_forget(struct lease *l)
     }
 
     l->state = LEASE_SETTLED;
+    lease_forget_copies(l);
     if (l->leases) {
         passage_turn(&l->passage, 0);
         lease_end(l, 0);
@@ -322,15 +373,40 @@ static bool lease_lasts_for_run(const struct lease *l)
     return l->run_end_us && l->run_end_us <= l->end_us;
 }
 
-/* It was made length_ms long by a request that was sent then. */
-static void lease_renewed(struct lease *l, int64_t sent_us, int64_t length_ms, int64_t until_ms)
+static void lease_take_renewal(struct lease *l, const struct lease_span *span)
 {
-    job_set_until_ms(&l->job, until_ms);
-    l->end_us = sent_us + length_ms * 1000;
-    l->renew_at_us = sent_us + length_ms * 1000 / 3;
+    job_set_until_ms(&l->job, span->lease.until_ms);
+    l->end_us = span->sent_us + span->length_ms * 1000;
+    l->renew_at_us = span->sent_us + span->length_ms * 1000 / 3;
     if (lease_lasts_for_run(l)) {
         l->renew_at_us = INT64_MAX;
     }
+}
+
+static void on_renewal_copied(struct fence_wait *w, int err)
+{
+    struct lease *l = CONTAINER(w, struct lease, renewal_copies);
+
+    if (!err) {
+        lease_take_renewal(l, &l->renewal);
+    }
+}
+
+/* Without copies it is renewed again before long. */
+static void lease_renewed(struct lease *l, const struct lease_span *span)
+{
+    int64_t end_us = span->sent_us + span->length_ms * 1000;
+    bool is_held = l->leases && lease_is_held(l);
+
+    fence_forget(&l->renewal_copies);
+    if (!is_held || end_us <= l->end_us || !lease_wants_copies(l)) {
+        lease_take_renewal(l, span);
+        return;
+    }
+
+    l->renewal = *span;
+    l->renew_at_us = clock_us() + span->length_ms * 1000 / 6;
+    lease_wait_for_copies(l, &l->renewal_copies, span->sent_us, on_renewal_copied);
 }
 
 static void on_renewed(struct renew_request *r, int err, const struct renewed_lease *lease);
@@ -430,7 +506,7 @@ static void on_renewed(struct renew_request *r, int err, const struct renewed_le
 
     l->renews_again = false;
     if (!err) {
-        lease_renewed(l, r->request.sent_us, l->length_ms, lease->until_ms);
+        lease_renewed(l, &(struct lease_span){r->request.sent_us, l->length_ms, *lease});
     } else if (err == LAPSE_EGONE) {
         l->end_us = 0;
     } else if (err_is_refusal(err)) {
@@ -660,13 +736,17 @@ void leases_release(struct list *from)
 }
 
 /* ---- all leases ---- */
-void leases_init(struct leases *ls, struct script *script, struct task_queue *tasks,
+void leases_init(struct leases *ls, struct fence *fence, struct task_queue *tasks,
                  const struct lease_events *events, void *arg)
 {
-    *ls = (struct leases){
-        .context = script->context, .script = script, .tasks = tasks, .events = events, .arg = arg};
+    *ls = (struct leases){.context = fence->context,
+                          .script = fence->script,
+                          .fence = fence,
+                          .tasks = tasks,
+                          .events = events,
+                          .arg = arg};
     list_init(&ls->all);
-    timer_init(&ls->tick, script->context->loop, on_tick, ls);
+    timer_init(&ls->tick, fence->context->loop, on_tick, ls);
 }
 
 int leases_around(struct leases *ls, const struct around *a)
@@ -705,6 +785,17 @@ static struct lease *lease_new(struct leases *ls, const struct lease_spec *spec)
     return l;
 }
 
+static void on_claim_copied(struct fence_wait *w, int err)
+{
+    struct lease *l = CONTAINER(w, struct lease, copies);
+
+    if (err) {
+        lease_ask_settle(l, SETTLE_RELEASE);
+    } else {
+        task_queue_push(l->leases->tasks, &l->run);
+    }
+}
+
 int leases_add(struct leases *ls, const struct lease_spec *spec)
 {
     struct lease *l = lease_new(ls, spec);
@@ -719,6 +810,9 @@ int leases_add(struct leases *ls, const struct lease_spec *spec)
     l->handler = spec->handler;
     l->handler_arg = spec->handler_arg;
     l->run = (struct task){.run = handler_run, .done = handler_done};
+    list_init(&l->run.node);
+    list_init(&l->copies.node);
+    list_init(&l->renewal_copies.node);
     l->settled = (struct task){.run = settled_run, .done = settled_done};
     list_init(&l->settled.node);
     l->told = (struct task){.run = lease_told_run, .done = lease_told_done};
@@ -727,6 +821,8 @@ int leases_add(struct leases *ls, const struct lease_spec *spec)
     list_insert(&ls->all, &l->node);
     if (spec->to) {
         list_insert(spec->to, &l->run.node);
+    } else if (lease_wants_copies(l)) {
+        lease_wait_for_copies(l, &l->copies, spec->claimed_us, on_claim_copied);
     } else {
         task_queue_push(ls->tasks, &l->run);
     }
@@ -839,6 +935,7 @@ void leases_settled(struct leases *ls, const struct leased_job *job)
     }
 
     script_withdraw(ls->script, &l->renewing.request);
+    lease_forget_copies(l);
     list_remove(&l->told.node);
     l->state = LEASE_OVER;
     job_set_until_ms(&l->job, 0);
@@ -886,7 +983,7 @@ void leases_renewed(struct leases *ls, const struct leased_job *job, const struc
     struct lease *l = leases_find(ls, job);
 
     if (l) {
-        lease_renewed(l, span->sent_us, span->length_ms, span->lease.until_ms);
+        lease_renewed(l, span);
         lease_hear_mark(l, span->lease.cancelled);
     }
 }

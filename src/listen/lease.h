@@ -3,9 +3,17 @@
 #define LAPSE_LEASE_H
 #include "base/task.h"
 #include "listen/around.h"
+#include "script/fence.h"
 #include "script/lease_verbs.h"
 
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_SNOOZE, SETTLE_FAIL, SETTLE_RELEASE };
+
+/* How long a lease is that was renewed. */
+struct lease_span {
+    int64_t sent_us; /* when that was sent, by clock_us() */
+    int64_t length_ms;
+    struct renewed_lease lease;
+};
 
 /* A job that this process claimed. It is one allocation with its texts and with all that settling
  * it will need, so a settle cannot fail because memory is short. */
@@ -29,6 +37,10 @@ struct lease {
     bool renews_again; /* the end of its run was moved while it was being renewed */
     int64_t length_ms; /* as it was asked for last */
     struct renew_request renewing;
+
+    struct fence_wait copies;         /* of its claim, and later of its settle */
+    struct fence_wait renewal_copies; /* of the last renewal, which counts when there are some */
+    struct lease_span renewal;
 
     struct lapse *handle; /* for the user's functions */
     struct task_queue *tasks;
@@ -65,6 +77,7 @@ enum { UNSETTLED_MAX = 256 };
 struct leases {
     struct context *context;
     struct script *script;
+    struct fence *fence;
     struct task_queue *tasks;
     const struct lease_events *events;
     void *arg;
@@ -94,14 +107,15 @@ struct lease_spec {
     struct list *to; /* who asked for the job finds it there; NULL: its handler runs */
 };
 
-void leases_init(struct leases *ls, struct script *script, struct task_queue *tasks,
+void leases_init(struct leases *ls, struct fence *fence, struct task_queue *tasks,
                  const struct lease_events *events, void *arg);
 
 /* Called around each handler that begins from now on. EFULL: there are LAPSE_AROUND_MAX. */
 int leases_around(struct leases *ls, const struct around *a);
 
-/* Adds a lease, and makes its handler a task, or puts that task into spec->to. ENOMEM: there is no
- * lease, and Redis holds the job for us all the same. */
+/* Adds a lease, and makes its handler a task when the claim has copies, as far as some are wanted;
+ * or puts that task into spec->to at once. A claim without copies is given back. ENOMEM: there is
+ * no lease, and Redis holds the job for us all the same. */
 int leases_add(struct leases *ls, const struct lease_spec *spec);
 
 /* The jobs of such a list are their user's from now on, as those of handlers are; those that are
@@ -143,12 +157,7 @@ void leases_tell_dead(struct leases *ls, const char *queue, const struct leased_
 /* A notice says that this job is asked to stop: if we hold it, Redis is asked. */
 void leases_look(struct leases *ls, const struct leased_job *job);
 
-/* How long a lease is that was renewed by its token. */
-struct lease_span {
-    int64_t sent_us; /* when that was sent, by clock_us() */
-    int64_t length_ms;
-    struct renewed_lease lease;
-};
+/* A lease was renewed by its token. */
 void leases_renewed(struct leases *ls, const struct leased_job *job, const struct lease_span *span);
 
 /* Stops renewing leases. */

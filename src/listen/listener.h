@@ -22,7 +22,7 @@ struct listener {
     bool told_pending;
 };
 
-void listener_init(struct listener *l, struct script *script, struct registry *registry,
+void listener_init(struct listener *l, struct fence *fence, struct registry *registry,
                    struct calendars *calendars, struct task_queue *tasks);
 
 /* fn NULL: the queue is only forwarded. EEXIST: it has a handler, or a pull. ENOMEM. */
@@ -68,6 +68,9 @@ void listener_up(struct listener *l, struct node *node);
 void listener_remapped(struct listener *l);
 /* Nobody has used this node for a while: lets go of it, if no queue is there. */
 void listener_let_go_of(struct listener *l, struct node *node);
+
+/* There are enough replicas for what is claimed, after there were too few. */
+void listener_in_company(struct listener *l);
 
 /* To be called at the end of each turn of the loop in which listener_turn_due_us() is not 0: claims
  * for queues that found no free slot, as far as there are slots now, and frees stopped queues. */

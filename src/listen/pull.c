@@ -90,6 +90,14 @@ unsigned pull_wanted(const struct pull *p)
     return wants ? p->n : 0;
 }
 
+void pull_got(struct pull *p, int64_t claimed_us)
+{
+    if (p->n_got == 0 || claimed_us < p->claimed_us) {
+        p->claimed_us = claimed_us;
+    }
+    p->n_got++;
+}
+
 bool pull_takes(const struct pull *p, const struct claim *c)
 {
     bool is_for_it = !pull_is_by_id(p) || p->claim == c;

@@ -16,6 +16,7 @@ struct pull {
 
     struct list leases; /* of the jobs that it got, by their tasks */
     unsigned n_got;
+    int64_t claimed_us; /* when the claim of the first of them was sent, by clock_us() */
 
     struct timer patience;
     void (*gave_up)(void *arg, struct pull *p);
@@ -54,6 +55,8 @@ static inline bool pull_is_by_id(const struct pull *p)
 
 /* How many jobs are to be claimed for it, by age. */
 unsigned pull_wanted(const struct pull *p);
+/* It got a job, by a claim that was sent then. */
+void pull_got(struct pull *p, int64_t claimed_us);
 /* It gets the next job of the claim. */
 bool pull_takes(const struct pull *p, const struct claim *c);
 /* The claim, which was answered, has brought nothing for it, for the first time. */

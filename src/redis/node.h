@@ -35,6 +35,9 @@ struct node {
     enum node_eviction eviction;
     uint64_t scripts; /* a bit for each that it has been sent since it was connected */
     bool fence_begun;
+    bool wants_copies;  /* nothing is written before they can be waited for */
+    bool copies_waited; /* they can: the fence is up, and Redis waits there */
+    int copies_err;     /* why Redis does not; 0: it has not refused */
     unsigned n_holders; /* that would miss it, besides requests */
     const struct node_events *events;
     void *arg;
@@ -67,6 +70,12 @@ static inline bool node_fence_up(const struct node *n)
 static inline bool node_up(const struct node *n)
 {
     return conn_up(&n->commands);
+}
+
+/* May something be written? */
+static inline bool node_may_write(const struct node *n)
+{
+    return node_up(n) && (!n->wants_copies || n->copies_waited);
 }
 
 /* Is it a node of a cluster, by what it says of itself? */

@@ -2,7 +2,7 @@
 /* Waits until replicas, or disks, have what was written.
  *
  * WAIT says how many replicas have all that its connection wrote, and holds up whatever is behind
- * it there. So schedules go over the connection for commands, where requests of one id keep their
+ * it there. So scripts go over the connection for commands, where requests of one id keep their
  * order, and when they are answered a second connection writes the fence (src/lua/queue/fence.lua)
  * with WAIT behind it. The fence comes after them in what Redis sends to its replicas: who has the
  * fence has them too.
@@ -12,16 +12,24 @@
  *  - A round is for all that was answered before its fence; what is answered meanwhile shares the
  *    next one. It asks for the least that is wanted in it, and then for what is wanted beyond that,
  *    while replicas_ms since the fence last.
- *  - A fence counts only on a connection that was there before the schedule was sent, to the same
+ *  - A fence counts only on a connection that was there before the script was sent, to the same
  *    server. After a failover another one may reach a master that never had the job, with replicas
  *    that have all of it.
  *  - The probes are WAIT 0 and WAITAOF 1 0, which Redis answers at once. An old version, a missing
- *    right, a replica and appendonly no are errors there, before anything is stored. */
+ *    right, a replica and appendonly no are errors there, before anything is stored.
+ *
+ * With the option replicas all that is written is to have copies. Then the node takes no script
+ * that writes before the probe has passed, so that nothing has to be withheld one by one. Where
+ * ALONE_ROUNDS in a row were in vain, we are alone: what was written ends with EALONE at once, and
+ * nothing is claimed, until a round that is for nobody, one each second, finds the replicas. */
 #include "script/fence.h"
 #include "base/error.h"
 #include "script/args.h"
 #include "script/refusal.h"
 #include <limits.h>
+#include <string.h>
+
+enum { ALONE_ROUNDS = 2, AGAIN_MS = 1000 };
 
 /* ---- WAIT and WAITAOF ---- */
 static const char *const command_names[] = {
@@ -90,30 +98,36 @@ static bool copies_read(struct fence_copies *out, enum fence_command command,
 }
 
 /* ---- in vain ---- */
-static unsigned waits_give_up(struct list *waits)
+static void wait_end(struct fence *f, struct fence_wait *w, int err)
+{
+    list_remove(&w->node);
+    f->context->stats.unsealed += err == LAPSE_EALONE;
+    w->end(w, err);
+}
+
+static unsigned waits_give_up(struct fence *f, struct list *waits)
 {
     unsigned n = 0;
 
-    for (struct list *i; (i = list_pop(waits)); n++) {
-        struct fence_wait *w = fence_wait_of(i);
-        w->end(w, LAPSE_EALONE);
+    for (; !list_empty(waits); n++) {
+        wait_end(f, fence_wait_of(waits->next), LAPSE_EALONE);
     }
     return n;
 }
 
 static void waits_lost(struct fence *f, struct list *waits)
 {
-    unsigned n = waits_give_up(waits);
+    unsigned n = waits_give_up(f, waits);
 
     if (n > 0) {
         log_line(&f->context->log, LOG_REPLICAS, LOG_WARNING,
-                 "scheduled, but no replica has confirmed it: the connection for WAIT is gone, or "
-                 "was refused; jobs: %u",
+                 "written, but no replica has confirmed it: the connection for WAIT is gone, or "
+                 "was refused; answers: %u",
                  n);
     }
 }
 
-static void log_too_few(struct fence *f, unsigned n_jobs)
+static void log_too_few(struct fence *f, unsigned n)
 {
     const struct fence_copies *copies = &f->copies;
     bool not_fsynced = f->wanted.fsync && !copies->fsync;
@@ -121,9 +135,77 @@ static void log_too_few(struct fence *f, unsigned n_jobs)
     const char *where = f->wanted.fsync ? " on disk" : "";
 
     log_line(&f->context->log, LOG_REPLICAS, LOG_WARNING,
-             "scheduled, but %s%u of %u replicas have it%s after %lld ms (replicas_ms); jobs: %u",
+             "written, but %s%u of %u replicas have it%s after %lld ms (replicas_ms); answers: %u",
              own, copies->replicas, f->wanted.replicas, where,
-             (long long)f->context->options.replicas_ms, n_jobs);
+             (long long)f->context->options.replicas_ms, n);
+}
+
+/* ---- alone ---- */
+/* Something is to be asked again when the connection has been up for a while. */
+static bool fence_asks_again(const struct fence *f)
+{
+    const struct node *n = f->node;
+    return node_fence_up(n) && (f->alone || (n->wants_copies && !n->copies_waited));
+}
+
+static void fence_ask_later(struct fence *f)
+{
+    if (fence_asks_again(f)) {
+        timer_set(&f->again, AGAIN_MS);
+    }
+}
+
+static void fence_be_alone(struct fence *f)
+{
+    f->alone = true;
+    log_line(&f->context->log, LOG_ALONE, LOG_ERR,
+             "takes no jobs, and all answers are EALONE: fewer than %u replicas have what is "
+             "written (replicas)",
+             f->context->options.replicas);
+    waits_give_up(f, &f->written);
+}
+
+static void fence_be_in_company(struct fence *f)
+{
+    f->alone = false;
+    log_line(&f->context->log, LOG_NOT_ALONE, LOG_NOTICE,
+             "takes jobs: %u replicas have what is written", f->copies.replicas);
+    f->changed(f->arg);
+}
+
+/* What a round says of the replicas that the option wants. */
+static void fence_note_round(struct fence *f, bool enough)
+{
+    if (f->context->options.replicas == 0) {
+        return;
+    }
+
+    f->n_in_vain = enough ? 0 : f->n_in_vain + 1;
+    if (f->alone && enough) {
+        fence_be_in_company(f);
+    } else if (!f->alone && f->n_in_vain >= ALONE_ROUNDS) {
+        fence_be_alone(f);
+    }
+}
+
+/* ---- probes ---- */
+static void probe_ask(struct fence *f, enum fence_command command)
+{
+    struct fence_probe *p = &f->probes[command];
+
+    if (!p->asked) {
+        p->asked = wait_send(f, &p->call, command, "0", "1");
+    }
+}
+
+/* What Redis could do, it may no longer. */
+static void fence_doubt(struct fence *f, enum fence_command command)
+{
+    f->probes[command].passed = false;
+    if (command == FENCE_WAIT && f->node->copies_waited) {
+        f->node->copies_waited = false;
+        probe_ask(f, command);
+    }
 }
 
 /* ---- a round ---- */
@@ -136,10 +218,18 @@ static void round_sent(struct fence *f, bool taken)
     }
 }
 
+/* One that is for nobody has the key of the last. */
 static void round_send_fence(struct fence *f)
 {
-    struct span key = fence_wait_of(f->round.next)->request->key;
     struct conn *conn = &f->node->fence;
+
+    if (!list_empty(&f->round)) {
+        struct span of_first = fence_wait_of(f->round.next)->key;
+        memcpy(f->key, of_first.at, of_first.len);
+        f->key[of_first.len] = '\0';
+    }
+
+    struct span key = span_of(f->key);
     bool taken = node_fence_up(f->node) &&
                  script_send_alone(f->script, conn, &f->fence_call, SCRIPT_FENCE, key);
 
@@ -149,6 +239,10 @@ static void round_send_fence(struct fence *f)
 
 static struct fence_copies round_least(struct fence *f)
 {
+    if (list_empty(&f->round)) {
+        return fence_own_copies(f);
+    }
+
     struct fence_copies least = fence_wait_of(f->round.next)->wanted;
 
     LIST_EACH (i, &f->round) {
@@ -179,8 +273,12 @@ static void round_send_wait(struct fence *f)
 static void round_answer(struct fence *f)
 {
     bool in_vain = !copies_suffice(&f->copies, &f->wanted);
-    unsigned n_alone = 0;
+    struct fence_copies own = fence_own_copies(f);
+    struct list served;
+    struct list alone;
 
+    list_init(&served);
+    list_init(&alone);
     LIST_EACH (i, &f->round) {
         struct fence_wait *w = fence_wait_of(i);
 
@@ -191,16 +289,23 @@ static void round_answer(struct fence *f)
 
         if (copies_suffice(&f->copies, &w->wanted)) {
             list_remove(i);
-            w->end(w, 0);
+            list_insert(&served, i);
         } else if (in_vain) {
             list_remove(i);
-            w->end(w, LAPSE_EALONE);
-            n_alone++;
+            list_insert(&alone, i);
         }
     }
 
+    /* one by one, because an end() may forget another wait */
+    while (!list_empty(&served)) {
+        wait_end(f, fence_wait_of(served.next), 0);
+    }
+    unsigned n_alone = waits_give_up(f, &alone);
     if (n_alone > 0) {
         log_too_few(f, n_alone);
+    }
+    if (!f->wanted.fsync) {
+        fence_note_round(f, copies_suffice(&f->copies, &own));
     }
 }
 
@@ -215,6 +320,12 @@ static void round_go_on(struct fence *f)
     }
     if (f->n_calls == 0 && f->broken) {
         waits_lost(f, &f->round);
+        if (node_fence_up(f->node)) {
+            fence_note_round(f, false);
+        }
+    }
+    if (f->n_calls == 0) {
+        fence_ask_later(f);
     }
 }
 
@@ -250,9 +361,25 @@ static void on_wait(struct call *call, int err, const struct redisReply *reply)
 
     if (!heard || !copies_read(&f->copies, command, reply)) {
         f->broken = true;
-        f->probes[command].passed = false; /* what Redis could do, it may no longer */
+        fence_doubt(f, command);
     }
     round_go_on(f);
+}
+
+static void round_begin(struct fence *f)
+{
+    f->broken = false;
+    round_send_fence(f);
+    if (!f->broken) {
+        round_send_wait(f);
+    }
+
+    if (f->n_calls == 0) {
+        waits_lost(f, &f->round);
+        fence_ask_later(f);
+        return;
+    }
+    conn_flush(&f->node->fence);
 }
 
 void fence_turn(struct fence *f)
@@ -262,17 +389,7 @@ void fence_turn(struct fence *f)
     }
 
     list_move(&f->round, &f->written);
-    f->broken = false;
-    round_send_fence(f);
-    if (!f->broken) {
-        round_send_wait(f);
-    }
-
-    if (f->n_calls == 0) {
-        waits_lost(f, &f->round);
-        return;
-    }
-    conn_flush(&f->node->fence);
+    round_begin(f);
 }
 
 /* ---- can Redis wait? ---- */
@@ -283,7 +400,6 @@ static void withheld_release(struct fence *f, enum fence_command command)
         if (command_for(&w->wanted) == command) {
             list_remove(i);
             list_insert(&f->released, i);
-            w->connection = f->n_connections;
             script_let_go(f->script, w->request);
         }
     }
@@ -296,8 +412,7 @@ static void withheld_refuse(struct fence *f, enum fence_command command, int err
         if (command_for(&w->wanted) == command) {
             bool unsent = script_withdraw(f->script, w->request);
             ASSERT(unsent);
-            list_remove(i);
-            w->end(w, err);
+            wait_end(f, w, err);
         }
     }
 }
@@ -310,6 +425,17 @@ static void released_withhold(struct fence *f)
             list_remove(i);
             list_insert(&f->withheld, i);
         }
+    }
+}
+
+static void fence_let_writes(struct fence *f, enum fence_command command)
+{
+    struct node *n = f->node;
+
+    if (n->wants_copies && command == FENCE_WAIT) {
+        n->copies_waited = true;
+        n->copies_err = 0;
+        f->changed(f->arg);
     }
 }
 
@@ -327,19 +453,29 @@ static void on_probe(struct call *call, int err, const struct redisReply *reply)
     }
 
     if (reply_error(reply, &error)) {
-        withheld_refuse(f, command, refusal_code(f->context, command_names[command], error));
+        err = refusal_code(f->context, command_names[command], error);
+        f->node->copies_err = command == FENCE_WAIT ? err : f->node->copies_err;
+        withheld_refuse(f, command, err);
+        fence_ask_later(f);
     } else {
         p->passed = true;
+        fence_let_writes(f, command);
         withheld_release(f, command);
     }
 }
 
-static void probe_ask(struct fence *f, enum fence_command command)
+/* Are the replicas there, or can Redis wait? */
+static void on_again(void *arg)
 {
-    struct fence_probe *p = &f->probes[command];
+    struct fence *f = arg;
 
-    if (!p->asked) {
-        p->asked = wait_send(f, &p->call, command, "0", "1");
+    if (!fence_asks_again(f) || f->n_calls > 0) {
+        return;
+    }
+    if (!f->probes[FENCE_WAIT].passed) {
+        probe_ask(f, FENCE_WAIT);
+    } else {
+        round_begin(f);
     }
 }
 
@@ -348,7 +484,10 @@ static void on_up(void *arg)
 {
     struct fence *f = arg;
 
-    f->n_connections++;
+    f->up_us = clock_us();
+    if (f->node->wants_copies) {
+        probe_ask(f, FENCE_WAIT);
+    }
     LIST_EACH (i, &f->withheld) {
         probe_ask(f, command_for(&fence_wait_of(i)->wanted));
     }
@@ -361,45 +500,64 @@ static void on_down(void *arg)
     for (unsigned i = 0; i < FENCE_COMMANDS; i++) {
         f->probes[i].passed = false;
     }
+    f->node->copies_waited = false;
+    f->alone = false; /* there may be another server */
+    f->n_in_vain = 0;
+    timer_stop(&f->again);
     released_withhold(f);
     waits_lost(f, &f->written);
 }
 
 /* ---- what the owner calls ---- */
-void fence_init(struct fence *f, struct script *script, struct node *node)
+static void fence_begin(struct fence *f)
 {
-    *f = (struct fence){.context = script->context, .script = script, .node = node};
+    static const struct conn_events events = {.up = on_up, .down = on_down};
+
+    if (!f->node->fence_begun) {
+        node_begin_fence(f->node, &events, f);
+    }
+}
+
+void fence_init(struct fence *f, struct script *script, struct node *node,
+                void (*changed)(void *arg), void *arg)
+{
+    struct context *c = script->context;
+
+    *f = (struct fence){
+        .context = c, .script = script, .node = node, .changed = changed, .arg = arg};
     list_init(&f->withheld);
     list_init(&f->released);
     list_init(&f->written);
     list_init(&f->round);
     f->fence_call.end = on_fence;
     f->wait_call.end = on_wait;
+    timer_init(&f->again, c->loop, on_again, f);
 
     for (unsigned i = 0; i < FENCE_COMMANDS; i++) {
         f->probes[i].fence = f;
         f->probes[i].call.end = on_probe;
     }
+
+    if (c->options.replicas > 0) {
+        node->wants_copies = true;
+        fence_begin(f);
+    }
 }
 
 void fence_close(struct fence *f)
 {
-    waits_give_up(&f->round);
-    waits_give_up(&f->written);
+    timer_stop(&f->again);
+    waits_give_up(f, &f->round);
+    waits_give_up(f, &f->written);
 }
 
 void fence_prepare(struct fence *f, struct fence_wait *w)
 {
-    static const struct conn_events events = {.up = on_up, .down = on_down};
     enum fence_command command = command_for(&w->wanted);
 
-    if (!f->node->fence_begun) {
-        node_begin_fence(f->node, &events, f);
-    }
-
+    fence_begin(f);
     if (node_fence_up(f->node) && f->probes[command].passed) {
         list_insert(&f->released, &w->node);
-        w->connection = f->n_connections;
         return;
     }
 
@@ -413,7 +571,11 @@ void fence_add(struct fence *f, struct fence_wait *w)
     struct list gone;
 
     list_remove(&w->node);
-    if (node_fence_up(f->node) && w->connection == f->n_connections) {
+    if (f->alone) {
+        wait_end(f, w, LAPSE_EALONE);
+        return;
+    }
+    if (node_fence_up(f->node) && w->sent_us > f->up_us) {
         list_insert(&f->written, &w->node);
         return;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef LAPSE_FENCE_H
 #define LAPSE_FENCE_H
+#include "job/keys.h"
 #include "script/script.h"
 
 /* Copies of what was written: those that are asked for, or those that there are. */
@@ -9,14 +10,15 @@ struct fence_copies {
     bool fsync;        /* Redis itself has it on disk */
 };
 
-/* A request that is answered when there are enough copies of what it wrote; embedded in what asked
- * for that. */
+/* What waits for copies of what was written for it: embedded in what asks for them. */
 struct fence_wait {
     struct list node;
-    struct script_request *request;
+    struct span key; /* of the queue in which it was written */
     struct fence_copies wanted;
     unsigned n_replicas; /* how many are known to have it */
-    unsigned connection; /* the only one on which a fence counts */
+    /* When it was sent, by clock_us(): only a fence on a connection of before counts. */
+    int64_t sent_us;
+    struct script_request *request; /* of what is withheld at first */
     /* Runs once, unless fence_forget() has. 0; EALONE: it was written, and is not known to have so
      * many copies; EREFUSED, EDENIED: it was not sent, because Redis cannot wait. */
     void (*end)(struct fence_wait *w, int err);
@@ -35,13 +37,16 @@ struct fence_probe {
     bool passed;
 };
 
-/* Waits for copies. It has a connection of its own from the first wait on. */
+/* Waits for copies. It has a connection of its own: with the option replicas from the beginning,
+ * else from the first wait on. */
 struct fence {
     struct context *context;
     struct script *script;
     struct node *node;
+    void (*changed)(void *arg);
+    void *arg;
     struct fence_probe probes[FENCE_COMMANDS];
-    unsigned n_connections; /* so far */
+    int64_t up_us; /* monotonic: when the connection was last made */
 
     struct list withheld; /* not sent before their probe has passed */
     struct list released; /* not answered */
@@ -56,9 +61,16 @@ struct fence {
     int64_t fenced_us;          /* monotonic: when the fence was sent */
     struct fence_copies wanted; /* by the last WAIT */
     struct fence_copies copies; /* its answer */
+    char key[KEYS_MAX];         /* of the last round */
+
+    unsigned n_in_vain; /* rounds in a row that too few replicas confirmed, by the option */
+    bool alone;         /* these were too many: nothing is waited for but the next probe */
+    struct timer again; /* asks whether enough replicas are there, or whether Redis can wait */
 };
 
-void fence_init(struct fence *f, struct script *script, struct node *node);
+/* Calls changed(arg) when jobs may be claimed again that could not be. */
+void fence_init(struct fence *f, struct script *script, struct node *node,
+                void (*changed)(void *arg), void *arg);
 
 /* Nothing is confirmed any more: what was written ends with EALONE. */
 void fence_close(struct fence *f);
@@ -68,12 +80,31 @@ static inline bool fence_is_wanted(const struct fence_copies *wanted)
     return wanted->replicas > 0 || wanted->fsync;
 }
 
+/* As many copies as the option says, of whatever is written. */
+static inline struct fence_copies fence_own_copies(const struct fence *f)
+{
+    return (struct fence_copies){.replicas = f->context->options.replicas};
+}
+
+/* Too few replicas are there for what the option says: a claim would be in vain. */
+static inline bool fence_is_alone(const struct fence *f)
+{
+    return f->alone;
+}
+
+/* Nobody waits for copies. */
+static inline bool fence_is_idle(const struct fence *f)
+{
+    return list_empty(&f->written) && list_empty(&f->round);
+}
+
 /* Prepares a request that is about to be submitted: it is withheld until Redis is known to be able
  * to wait as it wants. */
 void fence_prepare(struct fence *f, struct fence_wait *w);
-/* The request was answered: end() runs when there are enough copies, or none are to be expected. */
+/* It was written, at sent_us: end() runs when there are enough copies, or none are to be expected,
+ * which may be at once. */
 void fence_add(struct fence *f, struct fence_wait *w);
-/* The request has failed: nothing is waited for. */
+/* Nothing is waited for: it has failed, or is not needed any more. */
 void fence_forget(struct fence_wait *w);
 
 /* Once in each turn of the loop: begins a round if one is wanted. */

@@ -277,6 +277,14 @@ static void move_overdue_unless_moving(struct script *s, struct list *to, struct
     }
 }
 
+/* Is the Redis there that it needs? What only reads needs no copies. */
+static bool request_has_redis(const struct script *s, const struct script_request *r)
+{
+    const struct node *n = node_of(s, r->key);
+
+    return script_facts[r->script].read_only ? node_up(n) : node_may_write(n);
+}
+
 /* Of those behind another request of their id: if that one is not with Redis. While Redis answers
  * it, they have time. */
 static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_us)
@@ -286,7 +294,8 @@ static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_
         struct place *place = order_first(&s->order, &r->place);
         struct script_request *first = CONTAINER(place, struct script_request, place);
 
-        if (r->until_us <= now_us && (first->backs_off || !node_up(node_of(s, r->key)))) {
+        bool waits = first->sent_us == 0 && !request_has_redis(s, first);
+        if (r->until_us <= now_us && (first->backs_off || waits)) {
             list_remove(i);
             list_insert(to, i);
         }
@@ -296,8 +305,12 @@ static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_
 /* Why a request was never sent. */
 static int unsent_error(const struct script *s, const struct script_request *r)
 {
-    int login_err = node_of(s, r->key)->endpoint.login_err;
-    return login_err ? login_err : LAPSE_EDOWN;
+    const struct node *n = node_of(s, r->key);
+
+    if (n->endpoint.login_err) {
+        return n->endpoint.login_err;
+    }
+    return n->copies_err && !request_has_redis(s, r) ? n->copies_err : LAPSE_EDOWN;
 }
 
 /* Sends what could not be sent before, maybe because there was no memory, and ends what is overdue.
@@ -553,7 +566,7 @@ static bool request_may_go(const struct script *s, const struct script_request *
     if (masters && masters_pauses(masters, r->slot, now_us)) {
         return false;
     }
-    return node_takes(node_of(s, r->key));
+    return node_takes(node_of(s, r->key)) && request_has_redis(s, r);
 }
 
 /* The first request behind this place of the list that may be sent; NULL: none. */

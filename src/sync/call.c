@@ -79,7 +79,9 @@ int call_check(const struct lapse_sync *s, int64_t timeout_ms)
 
 int64_t call_patience_ms(const struct lapse_sync *s)
 {
-    return s->reply_ms + REPLY_SLACK_MS;
+    int64_t copies_ms = s->wants_copies ? s->copies_ms : 0;
+
+    return s->reply_ms + copies_ms + REPLY_SLACK_MS;
 }
 
 int64_t call_all_ms(int64_t timeout_ms)

@@ -94,7 +94,9 @@ static void sync_read_options(struct lapse_sync *s, const struct lapse_options *
     }
 
     s->reply_ms = o.reply_ms ? o.reply_ms : default_of("reply_ms").reply_ms;
-    s->replicas_ms = o.replicas_ms ? o.replicas_ms : default_of("replicas_ms").replicas_ms;
+    int64_t replicas_ms = o.replicas_ms ? o.replicas_ms : default_of("replicas_ms").replicas_ms;
+    s->copies_ms = 2 * replicas_ms; /* the next round comes after that of now */
+    s->wants_copies = o.replicas > 0;
 }
 
 static void sync_free(struct lapse_sync *s)

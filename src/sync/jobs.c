@@ -121,8 +121,8 @@ int lapse_sync_schedule(struct lapse_sync *s, const struct lapse_spec *spec, int
 {
     struct job_args args = {.spec = spec};
 
-    if (s && timeout_ms == 0 && job_wants_copies(spec)) {
-        timeout_ms = call_patience_ms(s) + s->replicas_ms;
+    if (s && timeout_ms == 0 && !s->wants_copies && job_wants_copies(spec)) {
+        timeout_ms = call_patience_ms(s) + s->copies_ms;
     }
 
     return call_run(s, job_ask_schedule, &args, timeout_ms, out);

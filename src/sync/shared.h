@@ -9,11 +9,12 @@
 
 /* What the threads of callers, the workers and the thread of the loop share. */
 struct lapse_sync {
-    pid_t pid;        /* of the process that opened it */
-    int64_t reply_ms; /* options */
-    int64_t replicas_ms;
-    int wake_fd;      /* an eventfd: calls are listed */
-    pthread_t thread; /* of the loop */
+    pid_t pid;         /* of the process that opened it */
+    int64_t reply_ms;  /* options */
+    int64_t copies_ms; /* how long copies are waited for at most */
+    bool wants_copies; /* of all that is written */
+    int wake_fd;       /* an eventfd: calls are listed */
+    pthread_t thread;  /* of the loop */
 
     /* only that thread uses these, as long as it runs */
     struct ev_loop *loop;

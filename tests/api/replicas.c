@@ -4,13 +4,12 @@
 #include "audit.h"
 #include "handler.h"
 #include "proxy.h"
+#include "replica.h"
 #include "scripted_server.h"
 #include <hiredis/hiredis.h>
 #include <signal.h>
 
 enum { HOUR = 3600000, SOON_MS = 100, FAIR_MS = 5000, LATE_MS = 60000 };
-
-static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
 
 /* ---- options: for copies that come, for some that come and some that do not, for none ---- */
 static void patient(struct lapse_options *opts)
@@ -37,48 +36,18 @@ static struct lapse *open_with(struct flow *f, flow_tweak *tweak)
 }
 
 /* ---- servers ---- */
-/* That its link is up does not say that it gets what is written from now on. */
-static void until_it_confirms(struct server *master, long long replicas)
-{
-    int64_t end_ms = test_now_ms() + 20000;
-    long long n = 0;
-
-    while (n < replicas) {
-        cr_assert_lt(test_now_ms(), end_ms, "%lld of %lld replicas follow", n, replicas);
-        redis_do(master, "SET other x");
-        redis_do(master, "DEL other");
-        n = redis_int(master, "WAIT %lld 100", replicas);
-    }
-}
-
-static struct server *replica_of(int port)
-{
-    struct server *replica = server_start_opts(args);
-
-    redis_do(replica, "REPLICAOF 127.0.0.1 %d", port);
-    return replica;
-}
-
 /* A master on a port, without a handle. */
 static struct flow *master(void)
 {
-    struct flow *f = flow_start_tcp(FLOW_FULL, args, NULL);
+    struct flow *f = flow_start_tcp(FLOW_FULL, replica_args, NULL);
 
     flow_close(f, f->l, 0);
     return f;
 }
 
-static struct server *add_replica(struct flow *f)
-{
-    struct server *replica = replica_of(f->server->port);
-
-    until_it_confirms(f->server, 1);
-    return replica;
-}
-
 static bool has_job(struct server *s, const char *id)
 {
-    return redis_int(s, "HEXISTS lapse:{q}:jobs %s", id) == 1;
+    return redis_has_job(s, "q", id);
 }
 
 static bool has_waitaof(struct server *s)
@@ -171,7 +140,7 @@ static void is_alone(const struct flow_answer *a, const char *id)
 Test(replicas, have_the_job_when_its_schedule_is_answered)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_job job;
     char id[16];
 
@@ -192,7 +161,7 @@ Test(replicas, have_the_job_when_its_schedule_is_answered)
 Test(replicas, that_are_stopped_hold_up_only_those_who_wait_for_them)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer a;
 
     open_with(f, patient);
@@ -212,11 +181,12 @@ Test(replicas, that_are_stopped_hold_up_only_those_who_wait_for_them)
 Test(replicas, too_few_are_ealone_with_the_job_and_the_log_says_how_many)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer a;
 
     open_with(f, impatient);
-    flow_allow_log(f, "scheduled, but 0 of 1 replicas have it after 100 ms (replicas_ms); jobs: 1");
+    flow_allow_log(f,
+                   "written, but 0 of 1 replicas have it after 100 ms (replicas_ms); answers: 1");
     cr_assert_eq(lapse_outcome_unknown(LAPSE_EALONE), 1);
 
     server_signal(replica, SIGSTOP);
@@ -234,10 +204,11 @@ Test(replicas, too_few_are_ealone_with_the_job_and_the_log_says_how_many)
 Test(replicas, that_were_killed_are_missing_and_the_others_are_counted)
 {
     struct flow *f = master();
-    struct server *replica[2] = {replica_of(f->server->port), replica_of(f->server->port)};
+    struct server *replica[2] = {replica_of_port(f->server->port),
+                                 replica_of_port(f->server->port)};
     struct flow_job job;
 
-    until_it_confirms(f->server, 2);
+    replicas_confirm(f->server, 2);
     open_with(f, patient);
     cr_assert_eq(schedule(f, "a", 2, &job), 0);
     cr_assert_eq(job.replicas, 2);
@@ -245,7 +216,7 @@ Test(replicas, that_were_killed_are_missing_and_the_others_are_counted)
 
     open_with(f, fair);
     flow_allow_log(f,
-                   "scheduled, but 1 of 2 replicas have it after 5000 ms (replicas_ms); jobs: 1");
+                   "written, but 1 of 2 replicas have it after 5000 ms (replicas_ms); answers: 1");
     cr_assert_eq(schedule(f, "b", 2, &job), LAPSE_EALONE);
     cr_assert_eq(job.replicas, 1);
     cr_assert_eq(schedule(f, "c", 1, &job), 0);
@@ -262,11 +233,11 @@ Test(replicas, of_which_one_is_promoted_has_every_job_that_was_confirmed)
     enum { CONFIRMED = 100, MISSED = 20 };
     struct flow *f = master();
     struct proxy *link = proxy_start(f->server);
-    struct server *replica = replica_of(atoi(strrchr(link->tcp_url, ':') + 1));
+    struct server *replica = replica_of_port(atoi(strrchr(link->tcp_url, ':') + 1));
     struct flow_answer a[CONFIRMED];
     char id[16];
 
-    until_it_confirms(f->server, 1);
+    replicas_confirm(f->server, 1);
     open_with(f, patient);
     for (int i = 0; i < CONFIRMED; i++) {
         snprintf(id, sizeof id, "j%d", i);
@@ -305,7 +276,7 @@ Test(replicas, of_which_one_is_promoted_has_every_job_that_was_confirmed)
 Test(replicas, are_asked_again_by_a_repeat_that_keeps_the_job)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct lapse_spec again = spec_of("a", 1);
     struct flow_job job;
 
@@ -331,7 +302,7 @@ Test(replicas, are_asked_again_by_a_repeat_that_keeps_the_job)
 Test(replicas, do_not_hold_up_the_run_of_a_job_that_is_due_at_once)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct lapse_spec s = spec_of("a", 1);
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow_answer a = {.f = f};
@@ -376,7 +347,7 @@ Test(replicas, are_waited_for_once_by_a_hundred_schedules_of_one_turn)
 {
     enum { N = 100 };
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer a[N];
 
     open_with(f, patient);
@@ -403,7 +374,7 @@ Test(replicas, are_waited_for_once_by_all_that_were_stored_meanwhile)
 {
     enum { N = 50 };
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer first;
     struct flow_answer a[N];
 
@@ -433,7 +404,7 @@ Test(replicas, are_waited_for_by_ten_thousand)
 {
     enum { N = 10000, BATCH = 100 };
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer *a = calloc(N, sizeof *a);
 
     open_with(f, patient);
@@ -456,13 +427,13 @@ Test(replicas, are_waited_for_by_ten_thousand)
 Test(replicas, that_one_schedule_wants_too_many_of_do_not_fail_another)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer many;
     struct flow_answer one;
     struct flow_answer three;
 
     open_with(f, fair);
-    flow_allow_log(f, "1 of 2 replicas have it after 5000 ms (replicas_ms); jobs: 2");
+    flow_allow_log(f, "1 of 2 replicas have it after 5000 ms (replicas_ms); answers: 2");
     begin(f, &many, "many", 2);
     begin(f, &three, "three", 3);
     begin(f, &one, "one", 1);
@@ -628,7 +599,7 @@ Test(replicas, fsync_is_answered_when_the_job_is_on_disk)
     server_allow(f->server, "+waitaof"); /* it forgot that */
     cr_assert(has_job(f->server, "a"));
 
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     open_with(f, patient);
     s = fsync_spec("b", 1);
     cr_assert_eq(flow_spec(f, &s, &job), 0);
@@ -645,10 +616,10 @@ Test(replicas, fsync_of_a_redis_that_leaves_it_to_the_system_is_ealone)
     struct lapse_spec s = fsync_spec("a", 0);
     struct flow_job job;
 
-    flow_allow_log(f, "scheduled, but Redis does not have it on disk, and 0 of 0 replicas");
+    flow_allow_log(f, "written, but Redis does not have it on disk, and 0 of 0 replicas");
     cr_assert_eq(flow_spec(f, &s, &job), LAPSE_EALONE);
     cr_assert_eq(job.replicas, 0);
-    cr_assert_eq(flow_logged(f, "have it on disk after 100 ms (replicas_ms); jobs: 1"), 1);
+    cr_assert_eq(flow_logged(f, "have it on disk after 100 ms (replicas_ms); answers: 1"), 1);
     flow_end(f, "q");
 }
 
@@ -683,14 +654,13 @@ Test(replicas, no_other_flag_is_taken)
 static void lost_logs(struct flow *f)
 {
     flow_allow_log(f, "Redis at ");
-    flow_allow_log(f,
-                   "scheduled, but no replica has confirmed it: the connection for WAIT is gone");
+    flow_allow_log(f, "written, but no replica has confirmed it: the connection for WAIT is gone");
 }
 
 Test(replicas, are_not_confirmed_by_a_connection_that_is_lost_while_it_waits)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer waits;
     struct flow_answer next;
 
@@ -714,7 +684,7 @@ Test(replicas, are_not_confirmed_by_a_connection_that_is_lost_while_it_waits)
 Test(replicas, are_not_confirmed_when_the_other_connection_is_lost_meanwhile)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer waits;
     struct flow_answer next;
 
@@ -747,7 +717,7 @@ Test(replicas, are_confirmed_by_a_whole_answer_alone)
                 {26, LAPSE_EALONE},
                 {27, 0}};
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct proxy *p = proxy_start(f->server);
     struct lapse_options opts = flow_options(f);
     char id[16];
@@ -780,7 +750,7 @@ Test(replicas, are_confirmed_by_a_whole_answer_alone)
 Test(replicas, whose_answer_never_comes_are_given_up)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct proxy *p = proxy_start(f->server);
     struct lapse_options opts = flow_options(f);
     struct flow_answer a;
@@ -813,7 +783,7 @@ Test(replicas, whose_answer_never_comes_are_given_up)
 static void is_not_confirmed(const char *command, const char *answer)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct scripted_server *between = scripted_server_before(f->server);
     struct lapse_options opts = flow_options(f);
     struct flow_answer a;
@@ -881,7 +851,7 @@ static void on_closed(void *arg)
 Test(replicas, are_waited_for_by_a_close_with_grace)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer a;
 
     open_with(f, patient);
@@ -904,7 +874,7 @@ Test(replicas, are_waited_for_by_a_close_with_grace)
 Test(replicas, are_not_known_when_the_handle_is_closed_at_once)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer waits;
     struct flow_answer next;
 
@@ -934,7 +904,7 @@ Test(replicas, that_are_asked_for_before_a_close_are_unstored_eclosed)
 Test(replicas, are_forgotten_by_abandon)
 {
     struct flow *f = master();
-    struct server *replica = add_replica(f);
+    struct server *replica = replica_start(f->server);
     struct flow_answer waits;
     struct flow_answer next;
 

@@ -403,7 +403,7 @@ Test(schedule, for_replicas_that_there_are_not_stores_the_job_and_exits_with_69)
     expect(lapse("-o", "replicas_ms=50ms", "schedule", "q", "--id", "i", "--in", "1h", "--replicas",
                  "1"),
            69, "\"created\":true,\"replicas\":0}",
-           "q/i: done, but too few copies have it: scheduled, but 0 of 1 replicas have it after 50 "
+           "q/i: done, but too few copies have it: written, but 0 of 1 replicas have it after 50 "
            "ms");
     expect(lapse("-o", "replicas_ms=50ms", "schedule", "q", "--id", "i", "--in", "1h", "--replicas",
                  "1", "--on-conflict", "keep"),

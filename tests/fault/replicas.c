@@ -2,6 +2,7 @@
 /* F47: a replica is stopped while schedules wait for it. Those that do not are answered as ever. */
 #include "ask.h"
 #include "fault.h"
+#include "replica.h"
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,26 +10,9 @@
 
 enum { HOUR = 3600000, WAITING = 100, PLAIN_MAX = 10000 };
 
-static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
-
 static void patient(struct lapse_options *o)
 {
     o->replicas_ms = 600000;
-}
-
-static struct server *replica_of(struct server *master)
-{
-    struct server *replica = server_start_opts(args);
-    int64_t end_ms = test_now_ms() + 20000;
-
-    redis_do(replica, "REPLICAOF 127.0.0.1 %d", master->port);
-    do {
-        cr_assert_lt(test_now_ms(), end_ms, "the replica does not follow");
-        redis_do(master, "SET other x");
-        redis_do(master, "DEL other");
-    } while (redis_int(master, "WAIT 1 100") != 1);
-
-    return replica;
 }
 
 static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -57,8 +41,8 @@ static int by_size(const void *a, const void *b)
 Test(f47, a_stopped_replica_holds_up_no_schedule_that_does_not_wait_for_it, .timeout = 300)
 {
     static double took_ms[PLAIN_MAX];
-    struct flow *f = flow_start_tcp(FLOW_FULL, args, patient);
-    struct server *replica = replica_of(f->server);
+    struct flow *f = flow_start_tcp(FLOW_FULL, replica_args, patient);
+    struct server *replica = replica_start(f->server);
     size_t n = (size_t)fault_n(1000, PLAIN_MAX);
     unsigned answered = 0;
 

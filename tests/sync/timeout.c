@@ -119,6 +119,27 @@ Test(timeout, of_0_is_long_enough_to_hear_that_too_few_have_it)
     waiting_end(&w, "q");
 }
 
+Test(timeout, of_0_is_long_enough_where_all_that_is_written_is_to_have_copies)
+{
+    struct waiting w;
+    struct lapse_job *job = NULL;
+
+    waiting_bare(&w);
+    w.s = waiting_open(&w);
+    cr_assert_eq(schedule(w.s, "a", HOUR), 0);
+    lapse_sync_close(w.s, 0);
+
+    w.options.reply_ms = 2000;
+    w.options.replicas = 1;
+    w.options.replicas_ms = 4000;
+    w.s = waiting_open(&w);
+    cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, &job), LAPSE_EALONE);
+    cr_assert_str_eq(lapse_job_id(job), "a");
+    lapse_sync_free(job);
+    cr_assert_eq(schedule(w.s, "b", HOUR), LAPSE_EALONE);
+    waiting_end(&w, "q");
+}
+
 /* It was built when the struct ended behind its flags. */
 Test(timeout, of_0_is_long_enough_for_an_older_caller_too)
 {

@@ -232,17 +232,49 @@ Test(options, without_memory_nothing_is_touched)
 }
 
 /* ---- sizes ---- */
+static void expect_fields_before(const struct options *o, size_t end)
+{
+#define KNOWN(field) (offsetof(struct lapse_options, field) < end)
+    cr_expect_eq(o->set.size, sizeof o->set);
+    cr_expect_str_eq(o->address.host, "there");
+    cr_expect_str_eq(o->set.space, KNOWN(space) ? "sp" : "lapse");
+    cr_expect_eq(strcmp(o->set.name, "nm") == 0, KNOWN(name));
+    cr_expect_eq(o->set.lease_ms, KNOWN(lease_ms) ? 1001 : 30000);
+    cr_expect_eq(o->set.run_ms, KNOWN(run_ms) ? 1002 : 600000);
+    cr_expect_eq(o->set.sweep_ms, KNOWN(sweep_ms) ? 1003 : 5000);
+    cr_expect_eq(o->set.reply_ms, KNOWN(reply_ms) ? 1004 : 5000);
+    cr_expect_eq(o->set.max_running, KNOWN(max_running) ? 1005 : 256);
+    cr_expect_eq(o->set.max_pending, KNOWN(max_pending) ? 1006 : 10000);
+    cr_expect_eq(o->set.max_bytes, KNOWN(max_bytes) ? 2u << 20 : 64u << 20);
+    cr_expect_eq(o->set.flags, KNOWN(flags) ? 3 : 0);
+    cr_expect_eq(o->set.log != NULL, KNOWN(log));
+    cr_expect_eq(o->set.log_arg != NULL, KNOWN(log_arg));
+    cr_expect_eq(o->set.arm_ahead_ms, KNOWN(arm_ahead_ms) ? 1007 : 0);
+    cr_expect_eq(o->set.notify, KNOWN(notify) ? LAPSE_KEYSPACE : LAPSE_KEYEVENT);
+    cr_expect_eq(o->set.replicas, KNOWN(replicas) ? 2 : 0);
+    cr_expect_eq(o->set.replicas_ms, KNOWN(replicas_ms) ? 1008 : 1000);
+#undef KNOWN
+}
+
 /* An older caller's struct ends after some field; what lies behind it is not ours to read. */
 Test(options, an_older_callers_struct_is_shorter)
 {
     static const size_t ends[] = {
-        offsetof(struct lapse_options, space),        offsetof(struct lapse_options, name),
-        offsetof(struct lapse_options, lease_ms),     offsetof(struct lapse_options, run_ms),
-        offsetof(struct lapse_options, sweep_ms),     offsetof(struct lapse_options, reply_ms),
-        offsetof(struct lapse_options, max_running),  offsetof(struct lapse_options, max_bytes),
-        offsetof(struct lapse_options, flags),        offsetof(struct lapse_options, max_pending),
-        offsetof(struct lapse_options, arm_ahead_ms), offsetof(struct lapse_options, notify),
-        offsetof(struct lapse_options, replicas_ms),  sizeof(struct lapse_options),
+        offsetof(struct lapse_options, space),
+        offsetof(struct lapse_options, name),
+        offsetof(struct lapse_options, lease_ms),
+        offsetof(struct lapse_options, run_ms),
+        offsetof(struct lapse_options, sweep_ms),
+        offsetof(struct lapse_options, reply_ms),
+        offsetof(struct lapse_options, max_running),
+        offsetof(struct lapse_options, max_bytes),
+        offsetof(struct lapse_options, flags),
+        offsetof(struct lapse_options, max_pending),
+        offsetof(struct lapse_options, arm_ahead_ms),
+        offsetof(struct lapse_options, notify),
+        offsetof(struct lapse_options, replicas),
+        offsetof(struct lapse_options, replicas_ms),
+        sizeof(struct lapse_options),
     };
     struct lapse_options full = {.url = "redis://there:1",
                                  .space = "sp",
@@ -259,6 +291,7 @@ Test(options, an_older_callers_struct_is_shorter)
                                  .log_arg = &full,
                                  .arm_ahead_ms = 1007,
                                  .notify = LAPSE_KEYSPACE,
+                                 .replicas = 2,
                                  .replicas_ms = 1008};
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -267,25 +300,7 @@ Test(options, an_older_callers_struct_is_shorter)
         struct lapse_options *in = unit_copy(&full, ends[i]);
         cr_assert_eq(options_read(&o, in), 0, "size %zu", ends[i]);
         free(in);
-#define KNOWN(field) (offsetof(struct lapse_options, field) < ends[i])
-        cr_expect_eq(o.set.size, sizeof full);
-        cr_expect_str_eq(o.address.host, "there");
-        cr_expect_str_eq(o.set.space, KNOWN(space) ? "sp" : "lapse");
-        cr_expect_eq(strcmp(o.set.name, "nm") == 0, KNOWN(name));
-        cr_expect_eq(o.set.lease_ms, KNOWN(lease_ms) ? 1001 : 30000);
-        cr_expect_eq(o.set.run_ms, KNOWN(run_ms) ? 1002 : 600000);
-        cr_expect_eq(o.set.sweep_ms, KNOWN(sweep_ms) ? 1003 : 5000);
-        cr_expect_eq(o.set.reply_ms, KNOWN(reply_ms) ? 1004 : 5000);
-        cr_expect_eq(o.set.max_running, KNOWN(max_running) ? 1005 : 256);
-        cr_expect_eq(o.set.max_pending, KNOWN(max_pending) ? 1006 : 10000);
-        cr_expect_eq(o.set.max_bytes, KNOWN(max_bytes) ? 2u << 20 : 64u << 20);
-        cr_expect_eq(o.set.flags, KNOWN(flags) ? 3 : 0);
-        cr_expect_eq(o.set.log != NULL, KNOWN(log));
-        cr_expect_eq(o.set.log_arg != NULL, KNOWN(log_arg));
-        cr_expect_eq(o.set.arm_ahead_ms, KNOWN(arm_ahead_ms) ? 1007 : 0);
-        cr_expect_eq(o.set.notify, KNOWN(notify) ? LAPSE_KEYSPACE : LAPSE_KEYEVENT);
-        cr_expect_eq(o.set.replicas_ms, KNOWN(replicas_ms) ? 1008 : 1000);
-#undef KNOWN
+        expect_fields_before(&o, ends[i]);
         options_free(&o);
     }
 }
