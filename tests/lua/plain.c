@@ -59,6 +59,80 @@ Test(plain, jobs_take_as_many_commands_as_before_there_were_attributes)
     ask("FLUSHALL");
 }
 
+/* How many functions a call makes before its work begins, but for main and what is seldom
+ * needed. */
+static int functions_of(const char *name)
+{
+    static const char begin[] = "\n  local function ";
+    const char *text = script_long(name);
+    const char *end = strstr(text, "local function seldom_made()");
+    int n = 0;
+
+    cr_assert(end, "%s has nothing that is seldom needed", name);
+    for (const char *at = text; (at = strstr(at, begin)) && at < end - strlen(begin); at++) {
+        n++;
+    }
+    return n;
+}
+
+/* Redis makes each function of a script again in each call: that is most of what a plain job costs
+ * beside its commands. */
+Test(plain, calls_make_few_functions)
+{
+    static const struct {
+        const char *script;
+        int functions;
+    } rows[] = {{"schedule", 5}, {"claim", 9}, {"touch", 9}, {"done", 1}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_eq(functions_of(rows[i].script), rows[i].functions, "%s: %d functions, not %d",
+                     rows[i].script, functions_of(rows[i].script), rows[i].functions);
+    }
+}
+
+/* n jobs are claimed in one call, by their names if there is one. */
+static void claims(int n, const char *script, const char *args)
+{
+    size_t head = strcmp(script, "touch") == 0 ? 14 : 7;
+
+    run_plain(true);
+    struct redisReply *r = run(script, args);
+    run_plain(false);
+    cr_assert_eq(r->elements, head + (size_t)n, "%s of %d: %s", script, n, show(r));
+}
+
+/* Not schedule, claims of each kind, first runs and later ones, and done: they fail if they make
+ * what their heads name behind SELDOM. */
+Test(plain, jobs_make_nothing_that_is_seldom_needed)
+{
+    for (int n = 1; n <= 100; n += 99) {
+        int at = 100 * n;
+        int first = 1000 * (at + 50) + 1; /* token */
+        now_at(at);
+        run_plain(true);
+        schedules(n, n == 1 ? 7 : 106);
+        run_plain(false);
+
+        now_at(at + 50);
+        claims(n, "claim", "0 me 1000 100");
+        given("retry", each(n, first, " 0 why"));
+        claims(n, "touch", "0 me 1000 100 0 0 1 1 100");
+        given("retry", each(n, first + n, " 0 why"));
+        char *names = text("0 me 1000 -1");
+        for (int i = 0; i < n; i++) {
+            names = text("%s j%03d", names, i);
+        }
+        claims(n, "claim", names);
+
+        run_plain(true);
+        given("done", each(n, first + 2 * n, ""));
+        cr_assert(strstr(show(run("done", "0 me gone 1")), "EGONE"));
+        run_plain(false);
+    }
+    ask("DEL s:{q}:seq");
+    KEYS("");
+}
+
 /* Byte for byte. */
 Test(plain, job_is_stored_as_before_there_were_attributes)
 {

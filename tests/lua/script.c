@@ -8,7 +8,7 @@ enum { ARGS = 1024, US = 123, SNAPSHOT_KEYS = 64 };
 struct server *redis;
 int64_t T;
 static int64_t now;
-static bool real, by_function, before;
+static bool real, by_function, before, plain;
 static const char *difference = "";
 static redisContext *ear, *end_ear, *eye;
 
@@ -109,6 +109,11 @@ redisReply *ask(const char *format, ...)
 void run_before(bool yes)
 {
     before = yes;
+}
+
+void run_plain(bool yes)
+{
+    plain = yes;
 }
 
 /* ---- numbers and bytes as text ---- */
@@ -261,11 +266,27 @@ static const char *frozen(void)
                 (long long)now / 1000, (long long)now % 1000 * 1000 + US);
 }
 
+const char *script_long(const char *name)
+{
+    return keep(test_read_file(text("%s/lua/long/%s.lua", test_build(), name), NULL), free);
+}
+
+/* One that fails where it makes what is seldom needed. */
+static const char *plain_text(const char *name)
+{
+    static const char make[] = "if not seldom_functions then";
+    const char *script = script_long(name);
+    const char *at = strstr(script, make);
+
+    cr_assert(at, "%s.lua has nothing that is seldom needed", name);
+    return text("%.*sif error('seldom') then%s", (int)(at - script), script, at + strlen(make));
+}
+
 static const char *script_text(const char *name)
 {
     const char *path = before ? text("%s/tests/lua/before/%s.lua", test_root(), name)
                               : text("%s/lua/%s.lua", test_build(), name);
-    const char *script = keep(test_read_file(path, NULL), free);
+    const char *script = plain ? plain_text(name) : keep(test_read_file(path, NULL), free);
 
     script = text("%s %s", difference, script);
     return real ? script : text("%s%s", frozen(), script);

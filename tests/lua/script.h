@@ -69,6 +69,10 @@ bool run_has_function(const char *name);
 bool run_is_of_queue(const char *name);
 /* From now on each is that of before/, or not. */
 void run_before(bool yes);
+/* From now on a call of one fails that makes what its head names behind SELDOM, or not. */
+void run_plain(bool yes);
+/* The text of one with its long names. */
+const char *script_long(const char *name);
 /* runs it, must not answer an error; forgets the wakes */
 void given(const char *name, const char *args);
 

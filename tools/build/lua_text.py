@@ -6,6 +6,10 @@ Redis makes each function of a script again in each call, with whatever the func
 function that is called once, or has one line, stands where it is called, if its arguments are names;
 and a function that only one other needs stands within that one, and is made when that one is called.
 
+Most jobs ask for nothing that needs more than a few functions. What else there is, a script makes only
+where it meets a job that asks for it: the functions that heads name behind SELDOM, and all that they
+alone need, are made within one function, which is called by the first call of one of them.
+
 For each name of its level that a function refers to, Lua walks through all such names that were
 referred to before, the youngest first, until it is found; one of a level further out it finds at once.
 So a script has several levels, with LEVEL functions each.
@@ -26,11 +30,14 @@ TOKEN = re.compile(
 )
 NUMBER = re.compile(r"local ([A-Z_]+) = (\d+)")
 KEY = re.compile(r"local ([A-Z_]+) = BASE .*")
+PURE = re.compile(r"local [A-Z_]+ = (KEYS\[1\]|string\.sub\(DUE, 1, -4\)|BASE .*)")
 FUNCTION = re.compile(r"local function (\w+)\(([^)]*)\)(\s)(.*)\send", re.S)
 DECLARED = re.compile(
     r"\blocal (?:function )?([\w, ]+)|\bfor ([\w, ]+?) (?:in|=)|\bfunction ?\w*\(([\w, ]*)\)"
 )
-MAIN = "main"
+MAIN, CALLER = "main", "answer_whole"
+# what makes the functions that are seldom needed, and where it keeps them
+MAKER, MADE = "seldom_made", "seldom_functions"
 # functions of a level; and how many names of those further out one may refer to, of which Lua allows 60
 LEVEL = 16
 MOST_OUTER = 50
@@ -123,14 +130,12 @@ class Function:
         return not made & set(call.groups()[2:-1]) and not stays & names_in(code)
 
     def written_out_in(self, code):
-        """The code with its body in the place of each call; None: not each can be replaced."""
+        """The code with its body in the place of each call that can be replaced."""
         lines = []
         for line in code.split("\n"):
             call = self.call_in(line)
             if call and self.fits_in(code, call):
                 line = self.body_for(call)
-            elif self.name in names_in(line):
-                return None
             lines.append(line)
         return "\n".join(lines)
 
@@ -163,8 +168,9 @@ def without_numbers(statements):
     return [with_names(code, numbers) for code in statements if not NUMBER.fullmatch(code)]
 
 
-def without_procedure(statements, at):
-    """The statements, with one written out where it is called; None: it cannot be."""
+def without_procedure(statements, at, seldom):
+    """The statements, with one written out where it is called; None: it cannot be. One that has a line
+    stays for those who call it in another way."""
     if not is_function(statements[at]):
         return None
     function = Function(statements[at])
@@ -173,11 +179,16 @@ def without_procedure(statements, at):
     users = users_of(function.name, statements, at)
     if "\n" in function.body and len(users) > 1:
         return None
+    if function.name in seldom and not all(defined_by(statements[i]) & seldom for i in users):
+        return None
 
     out = list(statements)
     for i in users:
         out[i] = function.written_out_in(statements[i])
-    return None if None in out else out[:at] + out[at + 1 :]
+    is_called = users_of(function.name, out, at)
+    if is_called and (out == statements or "\n" in function.body):
+        return None
+    return out if is_called else out[:at] + out[at + 1 :]
 
 
 def place_of_first_use(name, body):
@@ -206,7 +217,7 @@ def place_in_condition(name, body):
     return first
 
 
-def with_one_nested(statements, at):
+def with_one_nested(statements, at, seldom):
     """The statements, with one in the only function that uses it; None: it stays.
 
     It stands in the branch that needs it, or before its first use, or, where that would hide a name,
@@ -217,16 +228,17 @@ def with_one_nested(statements, at):
     if len(users) != 1 or not is_function(statements[users[0]]):
         return None
     user = Function(statements[users[0]])
-    if user.name == MAIN or not user.has_lines:
+    if not user.has_lines:
+        return None
+    if name in seldom and user.name not in seldom:
         return None
 
     needed = names_in(moved) & set().union(*map(defined_by, statements))
     head, *body = statements[users[0]].split("\n")
-    for place, margin in [
-        (place_in_condition(name, body), "    "),
-        (place_of_first_use(name, body), "  "),
-        (0, "  "),
-    ]:
+    places = [(place_in_condition(name, body), "    ")]
+    if user.name != MAIN:
+        places += [(place_of_first_use(name, body), "  "), (0, "  ")]
+    for place, margin in places:
         if place is None:
             continue
         before = [head, *body[:place]]
@@ -237,25 +249,56 @@ def with_one_nested(statements, at):
     return None
 
 
-def with_last_written_out(statements):
-    """The statements; the last one, which returns what a function returns, is its body."""
+def statement_of(name, statements):
+    return next(code for code in statements if name_of(code) == name)
+
+
+def with_main_written_out(statements):
+    """The statements; the function that calls main, as its parameter and in its last line, is main's
+    beginning."""
+    if not any(name_of(code) == CALLER for code in statements):
+        return statements
+
+    caller = Function(statement_of(CALLER, statements))
+    main = Function(statement_of(MAIN, statements))
+    text = caller.text.replace(f"return {MAIN}()", main.text)
+    out = []
+    for code in statements:
+        if name_of(code) == MAIN:
+            code = f"local function {MAIN}()\n{indented(text, '  ')}\nend"
+        if name_of(code) != CALLER:
+            out.append(code.replace(f"{CALLER}, {MAIN}", MAIN))
+    return out
+
+
+def with_all_in_main(statements):
+    """The statements; the last one, which returns what a function makes of main, is the body of that
+    function, and main has within itself all that only it needs: it finds its own variables sooner than
+    those of others, and Redis makes less for it."""
     *others, last = statements
-    found = re.fullmatch(r"return (\w+)\((\w+)\)", last)
-    for i, code in enumerate(others):
-        if name_of(code) == found[1] and not users_of(found[1], others, i):
-            function = Function(code)
-            body = with_names(function.text, {function.parameters[0]: found[2]})
-            return [*others[:i], *others[i + 1 :], body]
-    return statements
+    found = re.fullmatch(rf"return (\w+)\({MAIN}\)", last)
+    if not found:
+        return in_levels(statements)
+
+    caller, main = (Function(statement_of(name, others)) for name in [found[1], MAIN])
+    last = with_names(caller.text, {caller.parameters[0]: MAIN})
+    inside = [code for code in others if name_of(code) not in [caller.name, MAIN]]
+    outside = []
+    for code in reversed(inside):
+        if defined_by(code) & names_in("\n".join([*outside, last])):
+            outside.insert(0, code)
+    inside = in_levels([*(code for code in inside if code not in outside), main.text])
+    text = indented("\n".join(inside), "  ")
+    return [*outside, f"local function {MAIN}()\n{text}\nend", last]
 
 
-def repeated(step, statements):
+def repeated(step, statements, seldom):
     """Does a step with each function and name of a key, as often as that changes anything."""
     at = 0
     while at < len(statements):
         after = None
         if name_of(statements[at]) not in [None, MAIN]:
-            after = step(statements, at)
+            after = step(statements, at, seldom)
         statements, at = (after, 0) if after else (statements, at + 1)
     return statements
 
@@ -266,8 +309,24 @@ def hidden_by(statement, statements):
     return declared_in(statement) & others
 
 
+def needed_seldom(statements, seldom):
+    """The names that seldom are needed: those that are said to be, and what only they need."""
+    needed, before = set(seldom), None
+    while needed != before:
+        before = set(needed)
+        for at, code in enumerate(statements[:-1]):
+            names = defined_by(code)
+            users = set().union(*(users_of(name, statements, at) for name in names))
+            if names and users and all(defined_by(statements[i]) & needed for i in users):
+                needed |= names
+    return needed
+
+
 def in_levels(statements):
     """Within functions that are called at once, one in the other. No line more."""
+    if sum(map(is_function, statements)) <= LEVEL:
+        return statements
+
     out, n_functions, n_levels = [], 0, 0
     for at, code in enumerate(statements):
         if is_function(code):
@@ -282,10 +341,61 @@ def in_levels(statements):
     return out
 
 
-def cheaper(statements):
-    """The statements of a script, so that they cost less; the last one runs main."""
-    statements = repeated(without_procedure, without_numbers(statements))
-    return in_levels(with_last_written_out(repeated(with_one_nested, statements)))
+def pure_of(statements, apart):
+    """Names of keys that no function but those apart needs: they are made again there, which spares
+    the others that they can be reached from there."""
+    out = []
+    for code in reversed(statements):
+        others = [code for code in statements if is_function(code) and name_of(code) != MAIN]
+        if PURE.fullmatch(code) and defined_by(code) & names_in("\n".join([*out, *apart])):
+            if not defined_by(code) & names_in("\n".join(others)):
+                out.insert(0, code)
+    return out
+
+
+def with_seldom_apart(statements, seldom):
+    """The statements; those that are seldom needed stand within one function, and the others call
+    what that one has made. It stands before the first that calls it."""
+    apart = [code for code in statements if defined_by(code) & seldom]
+    others = [code for code in statements if not defined_by(code) & seldom]
+    called = sorted(seldom & names_in("\n".join(others)))
+    if not called:
+        return others
+
+    apart = [*pure_of(others, apart), *apart]
+    not_made = set(called) - {name_of(code) for code in apart if is_function(code)}
+    if not_made:
+        raise ValueError(f"{', '.join(sorted(not_made))}: seldom made, but no function")
+    numbers = {name: f"{MAKER}()[{n}]" for n, name in enumerate(called, 1)}
+    others = [with_names(code, numbers) for code in others]
+    made = in_levels([*apart, f"return {{ {', '.join(called)} }}"])
+    maker = "\n".join([
+        f"local function {MAKER}()",
+        f"  if not {MADE} then",
+        f"    {MADE} = (function()",
+        indented("\n".join(made), "      "),
+        "    end)()",
+        "  end",
+        f"  return {MADE}",
+        "end",
+    ])
+
+    first = next(at for at, code in enumerate(others) if MAKER in names_in(code))
+    late = set().union(*map(defined_by, others[first:])) & names_in(maker)
+    if late:
+        raise ValueError(f"{', '.join(sorted(late))}: made behind what calls seldom made functions")
+    return [*others[:first], f"local {MADE}", maker, *others[first:]]
+
+
+def cheaper(statements, seldom):
+    """The statements of a script, so that they cost less; the last one runs main. seldom: functions
+    that most calls do without."""
+    statements = with_main_written_out(without_numbers(statements))
+    seldom = needed_seldom(statements, seldom & set().union(*map(defined_by, statements)))
+    statements = repeated(without_procedure, statements, seldom)
+    seldom = needed_seldom(statements, seldom)
+    statements = repeated(with_one_nested, statements, seldom)
+    return with_all_in_main(with_seldom_apart(statements, seldom))
 
 
 def places_of_variables(code):

@@ -40,7 +40,9 @@ from pathlib import Path
 import mdoc
 from lua_text import TOKEN, cheaper, defined_by, hidden_by, names_in, shortened
 
-LABELS = "KIND ROLE USES KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
+LABELS = "KIND ROLE USES SELDOM KEYS READS WRITES ARGV RETURNS ERRORS COST".split()
+# of interest to who changes a script alone
+OF_BUILD = ["USES", "SELDOM"]
 INDENT = len("-- KEYS    ")
 PROGRAM_ONLY = "doctor"
 
@@ -179,6 +181,7 @@ class Script(Source):
         self.check_labels()
         self.kinds = self.head["KIND"][0].split(", ")
         self.role = self.head["ROLE"][0]
+        self.seldom = self.words("SELDOM")
         self.args, self.args_per_job = self.entries("ARGV")
         self.returns, self.returns_per_job = self.entries("RETURNS")
         for kind in self.kinds:
@@ -194,7 +197,7 @@ class Script(Source):
         self.check_loops()
 
     def check_labels(self):
-        optional = ["READS", "WRITES"]
+        optional = ["SELDOM", "READS", "WRITES"]
         for label in LABELS:
             if label not in self.head and label not in optional:
                 fail(self.path, f"its head has no {label}")
@@ -299,10 +302,15 @@ class Lua:
                     kept.insert(0, statement)
                     needed |= names_in(statement)
         statements = [*kept, *statements_of(script.lines)]
+        for name in set(script.seldom) - set(re.findall(r"local function (\w+)", "\n".join(statements))):
+            fail(script.path, f"SELDOM names {name}, which is no function of it")
         for statement in statements:
             for name in hidden_by(statement, statements):
                 fail(script.path, f"{name} hides another {name}: {statement.splitlines()[0]}")
-        text = "\n".join([*cheaper(statements), ""])
+        try:
+            text = "\n".join([*cheaper(statements, set(script.seldom)), ""])
+        except ValueError as error:
+            fail(script.path, error)
         return text.replace("@COMMANDS@", " ".join(commands_of(text)))
 
 
@@ -520,7 +528,7 @@ def manual(lua):
         yield f".Ss {script.name}"
         yield from mdoc.paragraph(" ".join(script.description))
         yield ".Bl -tag -width RETURNS -compact"
-        for label in [label for label in LABELS if label in script.head and label != "USES"]:
+        for label in [label for label in LABELS if label in script.head and label not in OF_BUILD]:
             yield f".It {label}"
             if label in ["ARGV", "RETURNS"]:
                 yield from manual_entries(script.head[label])

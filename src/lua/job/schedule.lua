@@ -6,6 +6,7 @@
 -- ROLE    producer
 -- USES    answer attempts created due groups index jobs lives marks next notice record rows sets
 --         triggers types unique
+-- SELDOM  subjects meet_all schedule_begin schedule_asked schedule_puts
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index batches report errors
 -- WRITES  index next due jobs t run dead kept attempts report errors p batches notice
@@ -225,62 +226,49 @@ local function made_row(id, due_ms, text, record, created)
   return { id, WAITING, due_ms, text, header, created }
 end
 
-local function main()
-  local ids, strays, has_more = {}, nil, false
-  for at = 2, #ARGV, 4 do
-    ids[#ids + 1] = ARGV[at]
-    has_more = has_more or string.byte(ARGV[at + 3]) == 2
+-- What a call changes if one of its jobs asks for more, or is there already: entries of the index,
+-- priorities by id, and attempts: id, text... met: what meet_all() says; nil: no job is there.
+local function schedule_begin()
+  return { entries = {}, priorities = {}, attempts = {}, met = nil }
+end
+
+-- Such a job: what is answered. dues, records: of those that are stored, as in main.
+local function schedule_asked(more, i, id, dues, records)
+  local due, how, record = ARGV[4 * i - 1], ARGV[4 * i], ARGV[4 * i + 1]
+  local due_ms, is_dry = due_asked(due, record)
+  local met, attempts = more.met, more.attempts
+  local reply = met and met.answers[i]
+  local is_over = record_is_over(record, due_ms)
+  if is_over or record_gathers(record) or due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
+  if reply then return reply end
+
+  local until_ms = met and met.limits[i]
+  if not until_ms and string.byte(how, 2) == 58 then
+    until_ms = now_ms + tonumber(string.sub(how, 3))
   end
-  if has_more then ids, strays = subjects() end
+  due_ms = met and met.dues[i] or (until_ms and math.min(due_ms, until_ms)) or due_ms
 
-  local stored
-  if #ids == 1 then
-    stored = { call('HGET', JOBS, ids[1]) }
-  else
-    stored = call('HMGET', JOBS, unpack(ids))
-  end
-  local first_due = first_to_come()
+  local text = until_ms and debounced_attempt(record, due_ms, until_ms) or ''
+  text = met and met.counts[id] or text
+  if is_dry then text = dry_attempt(text, record) end
+  if text ~= '' then attempts[#attempts + 1], attempts[#attempts + 2] = id, text end
 
-  local out, dues, priorities, records, entries, attempts = { now_us }, {}, {}, {}, {}, {}
-  local met
-  if strays and #strays > 0 then met = meet_all(ids, stored, strays) end
-  for i, id in ipairs(ids) do
-    local at = 4 * i - 2
-    local due, how, record = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-    local due_ms, is_dry = due_asked(due, record)
-    if stored[i] and not met then met = meet_all(ids, stored, strays or {}) end
+  local waited = met and met.is_there[i]
+  local stamped, is_stamped = created_put(record, waited)
+  dues[#dues + 1], dues[#dues + 2] = due_ms, id
+  records[#records + 1], records[#records + 2] = id, stamped
+  index_entries(more.entries, id, stamped)
+  more.priorities[id] = record_priority(stamped)
+  if not waited and not is_stamped and id == ARGV[4 * i - 2] then return due_ms end
+  return made_row(id, due_ms, text, stamped, waited and 2 or 1)
+end
 
-    local reply = met and met.answers[i]
-    local is_over = record_is_over(record, due_ms)
-    if is_over or record_gathers(record) or due_ms > now_ms + TEN_YEARS then reply = 'EINVAL' end
-    if not reply then
-      local until_ms = met and met.limits[i]
-      if not until_ms and string.byte(how, 2) == 58 then
-        until_ms = now_ms + tonumber(string.sub(how, 3))
-      end
-      due_ms = met and met.dues[i] or (until_ms and math.min(due_ms, until_ms)) or due_ms
-
-      local text = until_ms and debounced_attempt(record, due_ms, until_ms) or ''
-      text = met and met.counts[id] or text
-      if is_dry then text = dry_attempt(text, record) end
-      if text ~= '' then attempts[#attempts + 1], attempts[#attempts + 2] = id, text end
-      local waited = met and met.is_there[i]
-      local stamped, is_stamped = created_put(record, waited)
-      record, reply = stamped, due_ms
-      if waited or is_stamped or id ~= ARGV[at] then
-        reply = made_row(id, due_ms, text, record, waited and 2 or 1)
-      end
-      dues[#dues + 1], dues[#dues + 2] = due_ms, id
-      records[#records + 1], records[#records + 2] = id, record
-      index_entries(entries, id, record)
-      priorities[id] = record_priority(record)
-    end
-    out[i + 1] = reply
-  end
-
+-- Checks first, and stores them.
+local function schedule_puts(more, dues, records)
+  local met, entries, attempts = more.met, more.entries, more.attempts
   if met then
     for i = 1, #met.shifted do dues[#dues + 1] = met.shifted[i] end
-    for id, priority in pairs(met.priorities) do priorities[id] = priority end
+    for id, priority in pairs(met.priorities) do more.priorities[id] = priority end
     for _, entry in ipairs(met.added) do entries[#entries + 1] = entry end
     next_entries_stay(entries)
   end
@@ -291,9 +279,11 @@ local function main()
   index_check(next_entries)
   lives_check()
   if met and #met.nexts > 0 then check_hash(NEXT) end
+
   index_add(entries)
   if met then next_put(met.nexts) end
-  set_add(DUE, due_entries(dues, priorities))
+  local scores = due_entries(dues, more.priorities)
+  set_add(DUE, scores)
   jobs_put(records)
   triggers_set(dues, not met) -- before a batch ends, whose own job may be one of these
   if met then
@@ -309,6 +299,52 @@ local function main()
     parts_leave()
   end
   attempts_put(attempts)
+end
+
+local function main()
+  local ids, asks_more, strays = {}, false, nil
+  for at = 2, #ARGV, 4 do
+    ids[#ids + 1] = ARGV[at]
+    asks_more = asks_more or string.byte(ARGV[at + 3]) == 2
+  end
+  if asks_more then ids, strays = subjects() end
+
+  local stored
+  if #ids == 1 then
+    stored = { call('HGET', JOBS, ids[1]) }
+  else
+    stored = call('HMGET', JOBS, unpack(ids))
+  end
+  local first_due = first_to_come()
+
+  local out, dues, records, more = { now_us }, {}, {}, nil
+  for i = 1, #ids do
+    local id, due, how = ids[i], ARGV[4 * i - 1], ARGV[4 * i]
+    if asks_more or stored[i] or #how > 1 or due == 'first' then
+      if not more then more = schedule_begin() end
+      if not more.met and (stored[i] or strays and #strays > 0) then
+        more.met = meet_all(ids, stored, strays or {})
+      end
+      out[i + 1] = schedule_asked(more, i, id, dues, records)
+    else
+      local due_ms = due_of(due)
+      out[i + 1] = due_ms
+      if due_ms > now_ms + TEN_YEARS then
+        out[i + 1] = 'EINVAL'
+      else
+        dues[#dues + 1], dues[#dues + 2] = due_ms, id
+        records[#records + 1], records[#records + 2] = id, ARGV[4 * i + 1]
+      end
+    end
+  end
+
+  if more then
+    schedule_puts(more, dues, records)
+  else
+    set_add(DUE, dues)
+    jobs_put(records)
+    triggers_set(dues, true)
+  end
   notice_due(first_due, dues)
   return out
 end

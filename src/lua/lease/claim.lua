@@ -6,6 +6,8 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer claims due gate limits series tokens triggers
+-- SELDOM  claim_begin claim_meets claim_checks claim_leaves claim_ends settings_obey limits_room
+--         limits_close
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts seq conf stream list t index batches rate report errors p
 -- WRITES  stream list due seq run dead kept jobs attempts p report errors index batches ends t rate
@@ -34,31 +36,29 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job; at most 100 jobs, or the batch of reads that passed 256 KiB
 
--- What is due of the ids of ARGV, or the oldest: ids, due times, the place of each id in ARGV, and
--- those of ARGV that are due in a millisecond.
-local function due_jobs(limit)
-  local ids, dues, place, early, most = {}, {}, {}, {}, math.min(limit, BATCH)
-  if limit <= 0 and #ARGV > 4 then
-    local has_priority = false
-    local scores = call('ZMSCORE', DUE, unpack(ARGV, 5, math.min(#ARGV, BATCH + 4)))
-    for i, score in ipairs(scores) do
-      local id = ARGV[i + 4]
-      if score and tonumber(score) <= now_ms and not place[id] then
-        ids[#ids + 1], dues[#dues + 1], place[id] = id, time_of(score), i
-        has_priority = has_priority or tonumber(score) % 1 > 0
-      elseif score and time_of(score) == now_ms + 1 then
-        early[#early + 1] = id
-      end
+-- What is due of the ids of ARGV: ids, due times, and the place of each id in ARGV; those that are
+-- due in a millisecond; and whether one has a priority.
+local function due_named()
+  local ids, dues, place, early, has_priority = {}, {}, {}, {}, false
+  local scores = call('ZMSCORE', DUE, unpack(ARGV, 5, math.min(#ARGV, BATCH + 4)))
+  for i, score in ipairs(scores) do
+    local id = ARGV[i + 4]
+    if score and tonumber(score) <= now_ms and not place[id] then
+      ids[#ids + 1], dues[#dues + 1], place[id] = id, time_of(score), i
+      has_priority = has_priority or tonumber(score) % 1 > 0
+    elseif score and time_of(score) == now_ms + 1 then
+      early[#early + 1] = id
     end
-    if limit == 0 or not has_priority then return ids, dues, place, early end
-    ids, dues, place, most = {}, {}, {}, #ids
   end
+  return ids, dues, place, early, has_priority
+end
 
-  if most > 0 then
-    local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, most)
-    for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
-  end
-  return ids, dues, place, early
+-- The oldest that are due, no more than so many: ids and due times.
+local function due_oldest(most)
+  local ids, dues = {}, {}
+  local found = call('ZRANGEBYSCORE', DUE, '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, most)
+  for i = 1, #found, 2 do ids[#ids + 1], dues[#dues + 1] = found[i], time_of(found[i + 1]) end
+  return ids, dues
 end
 
 -- From version 8 on Redis itself expires a key when its time has come, and not when that is past,
@@ -70,7 +70,13 @@ end
 
 local function main()
   local limit = tonumber(ARGV[4])
-  local ids, dues, place, early = due_jobs(limit)
+  local ids, dues, most, place, early = {}, {}, math.min(limit, BATCH), nil, nil
+  if limit <= 0 and #ARGV > 4 then
+    local has_priority
+    ids, dues, place, early, has_priority = due_named()
+    if limit < 0 and has_priority then most, place = #ids, nil end
+  end
+  if most > 0 then ids, dues = due_oldest(most) end
   local stored = claim_check()
   local seq, settings = stored[1], stored[2]
   local token = token_last(seq)
@@ -91,10 +97,12 @@ local function main()
     for i = n_found, limits_room(limits, n_found) + 1, -1 do ids[i], dues[i] = nil, nil end
   end
 
-  local function place_of(id) return place[id] or 0 end
-  local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, place_of)
+  local function place_of(id) return place and place[id] or 0 end
+  local rows, taken, n_unreadable, n_lost = claim_jobs(token, ids, dues, place_of)
   if limit > 0 then triggers_delete(taken) end
-  triggers_set_again(early)
+  if early then
+    triggers_set_again(early)
+  end
   if spawned then spawned.arm() end
   if limits then gate_ms = limits_close(limits, rows, #ids < n_found) end
 

@@ -6,6 +6,8 @@
 -- KIND    single
 -- ROLE    listener
 -- USES    answer claims due gate limits owners series tokens triggers
+-- SELDOM  claim_begin claim_meets claim_checks claim_leaves claim_ends settings_obey limits_room
+--         limits_close
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts seq conf stream list t index batches rate report errors p
 -- WRITES  stream list due seq run dead kept jobs attempts p report errors index batches ends t rate
@@ -127,7 +129,7 @@ local function main()
 
   local expired = n_expired == #triggers and 1 or 0
   local function expired_of() return expired end
-  local rows, n_unreadable, n_lost, taken = claim_jobs(token, ids, dues, expired_of)
+  local rows, taken, n_unreadable, n_lost = claim_jobs(token, ids, dues, expired_of)
   if n_there > 0 then triggers_delete(taken) end
   if spawned then spawned.arm() end
   if limits then gate_ms = limits_close(limits, rows, is_kept_back) end

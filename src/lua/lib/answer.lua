@@ -9,9 +9,10 @@
 -- reads past its arguments, and Redis 7.0.15 crashes.
 local function with_command(reason)
   if not string.find(reason, "can't run this command or subcommand", 1, true) then return reason end
+  local key = KEYS[1]
   for command, sub in string.gmatch('@COMMANDS@', '(%u+)|?(%l*)') do
-    local first = sub ~= '' and sub or DUE
-    if not redis.acl_check_cmd(command, first, DUE, DUE, DUE) then
+    local first = sub ~= '' and sub or key
+    if not redis.acl_check_cmd(command, first, key, key, key) then
       return reason .. ': ' .. command .. (sub ~= '' and '|' .. sub or '')
     end
   end
@@ -25,17 +26,23 @@ local function answer_error(thrown)
   return { err = wrote and ('LAPSE EBROKEN ' .. reason) or reason }
 end
 
+-- nil: nothing is missing.
 local function answer_half()
-  local ok, lacks = pcall(whole_lacks)
-  if not ok then return answer_error(lacks) end
-  return lacks ~= '' and { err = 'LAPSE EHALF' .. lacks }
+  local lacks = whole_lacks()
+  return lacks ~= '' and { err = 'LAPSE EHALF' .. lacks } or nil
+end
+
+-- What main answers, or what is missing. The build puts main in the place of its call.
+local function answer_whole(main)
+  if IN_CLUSTER then
+    local half = answer_half()
+    if half then return half end
+  end
+  return main()
 end
 
 local function answer(main)
-  local half = IN_CLUSTER and answer_half()
-  if half then return half end
-
-  local ok, reply = pcall(main)
+  local ok, reply = pcall(answer_whole, main)
   if ok then return reply end
   return answer_error(reply)
 end

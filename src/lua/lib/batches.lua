@@ -37,9 +37,10 @@ local function batch_ends(name)
   local attempt = attempt_read(call('HGET', ATTEMPTS, name))
   if not batch_is_awaited(attempt) or not call('ZSCORE', DUE, name) then return end
 
-  local dues, priorities = { now_ms, name }, { [name] = attempt_priority(attempt) }
-  set_add(DUE, due_entries(dues, priorities))
-  attempts_delete({ name })
+  local ids, dues, priorities = { name }, { now_ms, name }, { [name] = attempt_priority(attempt) }
+  local scores = due_entries(dues, priorities)
+  set_add(DUE, scores)
+  attempts_delete(ids)
   triggers_set(dues, false)
   notice_publish('0 ' .. name)
 end

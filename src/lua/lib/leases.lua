@@ -6,19 +6,10 @@
 -- What stands behind the token in the attempts of the holder; '*' is any holder.
 local held_by = ARGV[2] == '*' and ' ' or ' ' .. ARGV[2] .. ' '
 
--- Is it an attempt of the holder, by this token? Token and holder stand behind its form, so that a
--- settle has to read no more.
+-- Is it an attempt of the holder, by this token? They stand behind its form, the first character,
+-- so a settle has to read no more. text: '' if there is none.
 local function is_held(text, token)
-  local first = ' ' .. token .. held_by
-  return text and string.sub(text, 2, #first + 1) == first and string.find(text, '^[12]')
-end
-
--- A token, and the report that may stand behind it.
-local function token_split(text)
-  text = text or ''
-  local blank = string.find(text, ' ', 1, true)
-  if not blank then return text end
-  return string.sub(text, 1, blank - 1), string.sub(text, blank + 1)
+  return string.find(text, ' ' .. token .. held_by, 2, true) == 2
 end
 
 -- Of each job in ARGV[3], ARGV[3 + step]... (an id, its token, and more) the attempt, where ARGV[2]
@@ -32,7 +23,7 @@ local function attempts_held(step)
   local ends = call('ZMSCORE', RUN, unpack(ids))
   for at = 3, #ARGV, step do
     local i = #out + 1
-    local text = texts[i + 1]
+    local text = texts[i + 1] or ''
     local held = ends[i] and is_held(text, ARGV[at + 1])
     out[i] = held and attempt_read(text) or false
     if out[i] then out[i].until_ms = tonumber(ends[i]) end

@@ -3,8 +3,9 @@
 
 local TRIGGER = BASE .. 't:'
 
--- A job due later than this gets its trigger when it comes near: arm_ahead_ms, behind the database.
-local AHEAD = tonumber(string.match(ARGV[1], ' (%d+)')) or math.huge
+-- A job due later than this gets its trigger when it comes near: arm_ahead_ms, behind the database,
+-- of which most calls have the number alone.
+local AHEAD = #ARGV[1] > 2 and tonumber(string.match(ARGV[1], ' (%d+)')) or math.huge
 
 -- Redis calls a key expired when its clock is past the key's time, hence one millisecond earlier.
 -- A job that is due now has no trigger: a notice names it. fresh: it has none yet.

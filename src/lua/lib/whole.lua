@@ -9,21 +9,23 @@
 -- that most queues have not (next, report, errors, index, conf) nothing says that it should be
 -- there.
 
--- The scripts of no queue have one key.
-local IN_CLUSTER = #KEYS == 2 and string.find(ARGV[1], ' cluster', 1, true)
+-- The scripts of no queue have one key. Most calls have the number of a database alone: a look at
+-- its length is cheap.
+local IN_CLUSTER = #ARGV[1] > 8 and #KEYS == 2 and string.find(ARGV[1], ' cluster', 1, true)
 
 -- The keys that have gone, or of which at least one has; '': none.
 local function whole_lacks()
   local sizes, members, absent = {}, 0, ''
-  for _, set in ipairs({ DUE, RUN, DEAD, KEPT }) do
-    sizes[set] = call('ZCARD', set)
-    members = members + sizes[set]
-    if sizes[set] == 0 then absent = absent .. ' ' .. set end
+  for _, name in ipairs({ 'due', 'run', 'dead', 'kept' }) do
+    local set = BASE .. name
+    sizes[name] = call('ZCARD', set)
+    members = members + sizes[name]
+    if sizes[name] == 0 then absent = absent .. ' ' .. set end
   end
 
   local records = call('HLEN', JOBS)
   if records == 0 and members > 0 then return ' ' .. JOBS end
   if records > members then return absent end
-  local claimed = sizes[RUN] + sizes[KEPT]
+  local claimed = sizes.run + sizes.kept
   return claimed > 0 and call('HLEN', ATTEMPTS) == 0 and ' ' .. ATTEMPTS or ''
 end

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: MIT
 # settles: any token will do, and any holder
-s/return text and string.sub(text, 2, #first + 1) == first and .*$/return text/
+s/return string.find(text, ' ' .. token .. held_by, 2, true) == 2/return text ~= ''/
