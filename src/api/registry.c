@@ -11,8 +11,6 @@ struct queues_call {
     lapse_queues_fn *fn;
     struct names_request script;
     char key[KEYS_MAX];
-    char from[KEYS_QUEUE_MAX + 2]; /* as the script has it: behind the last name so far */
-    char to[KEYS_QUEUE_MAX + 3];
     struct lapse_queue **queues; /* each is of a row */
     size_t n;
     unsigned n_open; /* depths to come */
@@ -64,8 +62,7 @@ static void queues_ask(struct queues_call *c)
     struct lapse *l = c->request.handle;
 
     c->script.request.until_us = request_until_us(l);
-    script_names(&l->script, &c->script, span_of(c->key), span_of(c->from), span_of(c->to),
-                 SCRIPT_BATCH);
+    script_names(&l->script, &c->script, span_of(c->key));
 }
 
 /* All that was asked for has been answered. */
@@ -160,11 +157,10 @@ static int queues_take(struct queues_call *c, const struct names_reply *reply)
             err = c->n < QUEUES_MAX ? queue_row_add(c, name) : LAPSE_EFULL;
         }
     }
-    if (!err && !c->is_last && name.len > KEYS_QUEUE_MAX) {
+    if (!err && !c->is_last && !names_go_behind(&c->script, name)) {
         return LAPSE_EBROKEN;
     }
 
-    snprintf(c->from, sizeof c->from, "(%.*s", (int)name.len, name.at);
     return err;
 }
 
@@ -178,20 +174,22 @@ static void on_names(struct names_request *r, int err, const struct names_reply 
     }
 }
 
-/* false: it is no pattern. All names of one beginning are below it with a byte that no name has. */
+/* false: it is no pattern. */
 static bool queues_range(struct queues_call *c, const char *pattern)
 {
     struct span name = span_of(pattern ? pattern : "*");
     struct span beginning = name;
     bool is_pattern = keys_queues_of(name, &beginning);
-    int len = (int)beginning.len;
 
     if (!is_pattern && !keys_queue_ok(name)) {
         return false;
     }
 
-    snprintf(c->from, sizeof c->from, "[%.*s", len, name.at);
-    snprintf(c->to, sizeof c->to, is_pattern ? "(%.*s~" : "[%.*s", len, name.at);
+    if (is_pattern) {
+        names_of(&c->script, beginning);
+    } else {
+        names_between(&c->script, name, name);
+    }
     return true;
 }
 

@@ -63,8 +63,7 @@ static void patterns_read(struct patterns *ps)
     int64_t reply_ms = ps->context->options.reply_ms;
 
     ps->names_request.request.until_us = in_ms(reply_ms);
-    script_names(ps->script, &ps->names_request, span_of(ps->key), span_of(ps->from),
-                 span_of(ps->to), SCRIPT_BATCH);
+    script_names(ps->script, &ps->names_request, span_of(ps->key));
 }
 
 static void patterns_begin(struct patterns *ps, struct pattern *p)
@@ -74,11 +73,9 @@ static void patterns_begin(struct patterns *ps, struct pattern *p)
     p->ask = PATTERN_NOTHING;
 
     if (ps->asks == PATTERN_ALL) {
-        snprintf(ps->from, sizeof ps->from, "[%s", p->beginning);
-        snprintf(ps->to, sizeof ps->to, "(%s~", p->beginning);
+        names_of(&ps->names_request, p->named.name);
     } else {
-        snprintf(ps->from, sizeof ps->from, "[%s", p->low);
-        snprintf(ps->to, sizeof ps->to, "[%s", p->high);
+        names_between(&ps->names_request, span_of(p->low), span_of(p->high));
         ps->range_us = clock_us();
     }
 
@@ -90,12 +87,11 @@ static void patterns_begin(struct patterns *ps, struct pattern *p)
 
 static void patterns_begin_look(struct patterns *ps)
 {
-    const char *name = ps->looks[--ps->n_looks];
+    struct span name = span_of(ps->looks[--ps->n_looks]);
 
     ps->asked = NULL;
     ps->asks = PATTERN_NAME;
-    snprintf(ps->from, sizeof ps->from, "[%s", name);
-    snprintf(ps->to, sizeof ps->to, "[%s", name);
+    names_between(&ps->names_request, name, name);
     ps->walk++;
     patterns_read(ps);
 }
@@ -162,8 +158,7 @@ static bool patterns_take(struct patterns *ps, const struct names_reply *reply)
         }
     }
 
-    snprintf(ps->from, sizeof ps->from, "(%.*s", (int)name.len, name.at);
-    return name.len <= KEYS_QUEUE_MAX;
+    return names_go_behind(&ps->names_request, name);
 }
 
 static void on_names(struct names_request *r, int err, const struct names_reply *reply)

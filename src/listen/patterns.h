@@ -4,10 +4,7 @@
 #include "listen/slots.h"
 #include "listen/watch.h"
 
-enum {
-    PATTERN_LOOKS_MAX = 16,
-    PATTERN_RANGE_MAX = KEYS_QUEUE_MAX + 3 /* an end of a range of names, as Redis has it */
-};
+enum { PATTERN_LOOKS_MAX = 16 };
 
 /* What is to be asked about a pattern, or is being asked. */
 enum pattern_ask {
@@ -57,8 +54,6 @@ struct patterns {
     struct pattern *asked; /* whose names are read; NULL: it has gone, or one name is read */
     enum pattern_ask asks;
     uint64_t walk; /* the number of the last one */
-    char from[PATTERN_RANGE_MAX];
-    char to[PATTERN_RANGE_MAX];
 
     bool subscribed; /* we hear of new names */
     bool stopped;

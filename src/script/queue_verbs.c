@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "script/queue_verbs.h"
 #include "job/group.h"
-#include "job/keys.h"
 #include "script/row.h"
 
 /* ---- for users ---- */
@@ -458,12 +457,43 @@ static void on_names(struct script_request *request, int err, const struct redis
     r->end(r, err, err ? NULL : &reply);
 }
 
-void script_names(struct script *s, struct names_request *r, struct span key, struct span from,
-                  struct span to, unsigned limit)
+/* sign: '[' with the name, '(' without it. */
+static void names_end_set(struct names_end *end, char sign, struct span name)
 {
-    r->args[0] = from;
-    r->args[1] = to;
-    r->args[2] = arg_number(r->limit, limit);
+    end->text[0] = sign;
+    memcpy(end->text + 1, name.at, name.len);
+    end->len = 1 + name.len;
+}
+
+void names_between(struct names_request *r, struct span first, struct span last)
+{
+    names_end_set(&r->from, '[', first);
+    names_end_set(&r->to, '[', last);
+}
+
+/* They are all below their beginning with a byte that no name has. */
+void names_of(struct names_request *r, struct span beginning)
+{
+    names_end_set(&r->from, '[', beginning);
+    names_end_set(&r->to, '(', beginning);
+    r->to.text[r->to.len++] = '~';
+}
+
+bool names_go_behind(struct names_request *r, struct span name)
+{
+    if (name.len > KEYS_QUEUE_MAX) {
+        return false;
+    }
+
+    names_end_set(&r->from, '(', name);
+    return true;
+}
+
+void script_names(struct script *s, struct names_request *r, struct span key)
+{
+    r->args[0] = (struct span){r->from.text, r->from.len};
+    r->args[1] = (struct span){r->to.text, r->to.len};
+    r->args[2] = arg_number(r->limit, SCRIPT_BATCH);
 
     r->request.script = SCRIPT_NAMES;
     r->request.key = key;

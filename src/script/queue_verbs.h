@@ -4,6 +4,7 @@
 #ifndef LAPSE_QUEUE_VERBS_H
 #define LAPSE_QUEUE_VERBS_H
 #include "job/job.h"
+#include "job/keys.h"
 #include "script/args.h"
 #include "script/script.h"
 #include "script_replies.h"
@@ -199,16 +200,29 @@ struct enter_request {
 void script_enter(struct script *s, struct enter_request *r, struct span key,
                   const struct span *names, unsigned n);
 
+/* One end of a range of names, as ZRANGEBYLEX has it. Any byte may be in a name that another
+ * program has written. */
+struct names_end {
+    size_t len;
+    char text[1 + KEYS_QUEUE_MAX + 1];
+};
+
 struct names_request {
     struct script_request request;
     struct span args[3];
     char limit[ARG_NUMBER_MAX];
+    struct names_end from;
+    struct names_end to;
     void (*end)(struct names_request *r, int err, const struct names_reply *reply);
 };
 
-/* from, to: as ZRANGEBYLEX has them, not copied. */
-void script_names(struct script *s, struct names_request *r, struct span key, struct span from,
-                  struct span to, unsigned limit);
+/* Which names are to be read: all from one to another, or all of one beginning. */
+void names_between(struct names_request *r, struct span first, struct span last);
+void names_of(struct names_request *r, struct span beginning);
+/* Of them a page, which has SCRIPT_BATCH names unless it is the last. */
+void script_names(struct script *s, struct names_request *r, struct span key);
+/* From now on only those behind this one, the last of a page. false: it is too long for that. */
+bool names_go_behind(struct names_request *r, struct span name);
 
 struct forget_request {
     struct script_request request;

@@ -353,6 +353,21 @@ Test(pattern, does_not_believe_in_a_queue_without_its_name_in_the_registry)
     flow_end(f, "email.a");
 }
 
+Test(pattern, has_the_queues_behind_a_page_of_names_that_contain_zeros)
+{
+    struct flow *f = flow_start_opts(FLOW_FULL, NULL, quiet);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    redis_do(f->server, "EVAL %s 0",
+             "for i = 1, 250 do redis.call('ZADD', 'lapse:{}:queues', 0, 'email.a\\0' .. i) end");
+    enter_many(f, "email.b", 1);
+    flow_listen(f, "email.*", &w);
+    listened(f, "email.", 1);
+    flow_calm(f);
+    cr_assert_leq(reads(f), 2 * (251 / 100 + 1), "at its start, and as it was subscribed");
+    flow_end(f);
+}
+
 /* A page has a hundred names, and any process may publish them. */
 Test(pattern, reads_few_pages_for_many_new_names_at_once)
 {

@@ -138,6 +138,18 @@ Test(queues_of_a_space, whose_names_no_queue_can_have_are_passed_over)
     flow_end(f);
 }
 
+/* Each is of several bytes up to the first that ends a text in C. */
+Test(queues_of_a_space, whose_names_contain_zeros_do_not_hide_those_behind_a_page_of_them)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+
+    redis_do(f->server, "ZADD lapse:{}:queues 0 a 0 zz");
+    redis_do(f->server, "EVAL %s 0",
+             "for i = 1, 250 do redis.call('ZADD', 'lapse:{}:queues', 0, 'c\\0' .. i) end");
+    expect_queues(f, NULL, "a 0+0+0 '', zz 0+0+0 ''");
+    flow_end(f);
+}
+
 Test(queues_of_a_space, of_which_one_cannot_be_read_are_an_error)
 {
     struct flow *f = flow_start(FLOW_FULL);
