@@ -11,7 +11,8 @@ import re
 import sys
 from pathlib import Path
 
-INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*|\[([^\]]+)\]\([^)]*\)")
+# a star beside a space is a multiplication
+INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*(?! )([^*]+)(?<! )\*|\[([^\]]+)\]\([^)]*\)")
 ITEM = re.compile(r"(- |\d+\. )(.*)")
 # what a formatter would draw as another character
 SIGNS = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq"}
