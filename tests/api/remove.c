@@ -101,7 +101,7 @@ Test(remove, takes_the_jobs_the_settings_and_the_name)
     flow_put(f, "q", "dead", FLOW_DEAD, NULL);
     cr_assert_eq(flow_configure(f, "q", "max_running=2", NULL), 0);
 
-    redis_do(f->server, "DEL lapse:{}:alive"); /* who died is alive for 15 s */
+    redis_do(f->server, "DEL lapse:{}:alive"); /* who died counts as alive for up to 15 s */
     cr_assert_eq(removal(f, 0, &r), 0);
     cr_assert(r.n == 3 && r.n_running == 0);
     flow_poll(f, keys_of_q(f) == 0);

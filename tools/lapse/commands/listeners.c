@@ -52,7 +52,7 @@ const struct command cmd_listeners = {
         "entered), member, held (how many jobs of the queue it runs), and told: go on, quiet or\n"
         "stop. Behind them come those that hold jobs and are no members: they hear no events of\n"
         "the queue, have had no free slot for a second, or only claim. A listener that has died\n"
-        "is alive for 15 s more.\n"
+        "counts as alive for up to 15 s.\n"
         "\n"
         "examples:\n"
         "  lapse listeners orders\n"
