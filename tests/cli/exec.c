@@ -369,28 +369,11 @@ Test(exec, leaves_no_zombie)
 
 Test(exec, term_waits_for_what_runs_and_begins_nothing)
 {
-    struct server *s = tool_redis();
-    char fifo[100];
-    char command[400];
+    struct busy_listener busy = busy_listener_start();
 
-    snprintf(fifo, sizeof fifo, "%s/fifo", s->dir);
-    snprintf(command, sizeof command, "mkfifo %s; echo begun; read x < %s; echo $x", fifo, fifo);
-    schedule("a", "");
-
-    struct proc *p = lapse_start("listen", "q", "-j", "1", "--exec", "--", "sh", "-c", command);
-    until_out(p, "begun");
-    schedule("b", "");
-    proc_signal(p, SIGTERM);
-    until_err(p, "waiting for 1 running job;");
-
-    FILE *f = fopen(fifo, "w");
-    cr_assert(f);
-    fputs("ended\n", f);
-    fclose(f);
-    expect(p, 0, "begun\nended\n", NULL);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 0);
-    server_stop(s);
+    proc_signal(busy.proc, SIGTERM);
+    until_err(busy.proc, "waiting for 1 running job; send the signal again to quit now");
+    busy_listener_ends(&busy);
 }
 
 static const char BACK[] = "\"state\":\"waiting\"";
@@ -555,31 +538,14 @@ Test(exec, ends_with_its_listener_however_that_dies)
 
 Test(exec, hup_drains_like_term_and_does_not_count_as_a_second_signal)
 {
-    struct server *s = tool_redis();
-    char fifo[100];
-    char command[400];
+    struct busy_listener busy = busy_listener_start();
 
-    snprintf(fifo, sizeof fifo, "%s/fifo", s->dir);
-    snprintf(command, sizeof command, "mkfifo %s; echo begun; read x < %s; echo $x", fifo, fifo);
-    schedule("a", "");
-
-    struct proc *p = lapse_start("listen", "q", "-j", "1", "--exec", "--", "sh", "-c", command);
-    until_out(p, "begun");
-    schedule("b", "");
-    proc_signal(p, SIGHUP);
-    until_err(p, "waiting for 1 running job;");
-    proc_signal(p, SIGHUP);
-    proc_signal(p, SIGTERM);
-    proc_signal(p, SIGHUP);
-
-    FILE *f = fopen(fifo, "w");
-    cr_assert(f);
-    fputs("ended\n", f);
-    fclose(f);
-    expect(p, 0, "begun\nended\n", NULL);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 0);
-    server_stop(s);
+    proc_signal(busy.proc, SIGHUP);
+    until_err(busy.proc, "waiting for 1 running job;");
+    proc_signal(busy.proc, SIGHUP);
+    proc_signal(busy.proc, SIGTERM);
+    proc_signal(busy.proc, SIGHUP);
+    busy_listener_ends(&busy);
 }
 
 Test(exec, under_nohup_hup_is_not_heard)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse quiet, lapse stop, and the listeners that are told. */
 #include "tool.h"
+#include <signal.h>
 
 static void schedule_now(const char *id)
 {
@@ -38,29 +39,29 @@ Test(tell, a_listener_to_be_quiet_to_go_on_and_to_stop)
  * it can take no job. */
 Test(tell, a_listener_to_stop_waits_for_its_command)
 {
-    struct server *s = tool_redis();
-    char fifo[100];
-    char command[400];
+    struct busy_listener busy = busy_listener_start();
 
-    snprintf(fifo, sizeof fifo, "%s/fifo", s->dir);
-    snprintf(command, sizeof command, "mkfifo %s; echo begun; read x < %s; echo $x", fifo, fifo);
-    schedule_now("a");
-    struct proc *p = lapse_start("listen", "q", "-o", "name=worker", "-j", "1", "--exec", "--",
-                                 "sh", "-c", command);
-    until_out(p, "begun");
-    schedule_now("b");
-    until_depth(s, "q", "listeners", 0);
+    until_depth(busy.server, "q", "listeners", 0);
     expect(lapse("stop", "worker"), 0, "\"told\":\"stop\"}\n", "");
-    until_err(p, "waiting for 1 running job;");
+    until_err(busy.proc, "waiting for 1 running job; send SIGTERM twice to quit now");
+    proc_signal(busy.proc, SIGTERM); /* a service manager may know nothing of it */
+    busy_listener_ends(&busy);
+}
 
-    FILE *f = fopen(fifo, "w");
-    cr_assert(f);
-    fputs("ended\n", f);
-    fclose(f);
-    expect(p, 0, "begun\nended\n", NULL);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:due"), 1);
-    cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 0);
-    server_stop(s);
+Test(tell, a_listener_to_stop_quits_at_the_second_signal)
+{
+    struct busy_listener busy = busy_listener_start();
+
+    until_depth(busy.server, "q", "listeners", 0);
+    expect(lapse("stop", "worker"), 0, "\"told\":\"stop\"}\n", "");
+    until_err(busy.proc, "send SIGTERM twice to quit now");
+    proc_signal(busy.proc, SIGTERM);
+    proc_signal(busy.proc, SIGUSR1);
+    until_err(busy.proc, "claimed 1"); /* so it has heard the first one, too */
+    proc_signal(busy.proc, SIGTERM);
+    expect(busy.proc, 128 + SIGTERM, NULL, "quitting now; returning 1 running job to the queue");
+    cr_assert_eq(redis_int(busy.server, "ZCARD lapse:{q}:due"), 2);
+    server_stop(busy.server);
 }
 
 Test(tell, lapse_forward_to_stop)

@@ -157,6 +157,36 @@ void no_jobs(struct server *s, const char *queue)
     cr_assert_eq(redis_int(s, "HLEN lapse:{%s}:jobs", queue), 0);
 }
 
+struct busy_listener busy_listener_start(void)
+{
+    struct busy_listener busy = {.server = tool_redis()};
+    char command[400];
+
+    snprintf(busy.fifo, sizeof busy.fifo, "%s/fifo", busy.server->dir);
+    snprintf(command, sizeof command, "mkfifo %s; echo begun; read x < %s; echo $x", busy.fifo,
+             busy.fifo);
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s", "x"), 0, NULL, NULL);
+    busy.proc = lapse_start("listen", "q", "-o", "name=worker", "-j", "1", "--exec", "--", "sh",
+                            "-c", command);
+    until_out(busy.proc, "begun");
+    expect(lapse("schedule", "q", "--id", "b", "--in", "0s", "x"), 0, NULL, NULL);
+
+    return busy;
+}
+
+void busy_listener_ends(struct busy_listener *busy)
+{
+    FILE *f = fopen(busy->fifo, "w");
+
+    cr_assert(f);
+    fputs("ended\n", f);
+    fclose(f);
+    expect(busy->proc, 0, "begun\nended\n", NULL);
+    cr_assert_eq(redis_int(busy->server, "ZCARD lapse:{q}:due"), 1);
+    cr_assert_eq(redis_int(busy->server, "ZCARD lapse:{q}:run"), 0);
+    server_stop(busy->server);
+}
+
 struct scripted_server *fake_redis(const char *reply)
 {
     struct scripted_server *s = scripted_server_start(reply, strlen(reply));

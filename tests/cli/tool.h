@@ -36,6 +36,17 @@ int count_of(const char *text, const char *what);
 long long member(const char *json, const char *name); /* a number */
 void no_jobs(struct server *s, const char *queue);    /* audit, and every set is empty */
 
+/* A listener named worker, whose command runs job a of queue q until it is let go. Its one slot is
+ * taken, so job b waits. */
+struct busy_listener {
+    struct server *server;
+    struct proc *proc;
+    char fifo[100];
+};
+struct busy_listener busy_listener_start(void);
+/* Lets the command go. The listener ends with it, and has begun nothing else. */
+void busy_listener_ends(struct busy_listener *busy);
+
 /* Answers each command with this, on a socket that LAPSE_URL names. */
 struct scripted_server *fake_redis(const char *reply);
 #endif

@@ -432,12 +432,11 @@ static const struct opt schedule_options[] = {
     {"unique", 0, "KEY", set_text, AT(spec.unique),
      "a second name: while a job that waits or runs has this key, the command is about that job, "
      "whatever its id"},
-    {"batch", 0, "NAME", set_text, AT(spec.batch),
-     "it is a job of this batch, whose own job, the one with the id NAME, runs when lapse batch "
-     "has "
-     "closed it and all have ended"},
     {"until-start", 0, NULL, set_until_start, AT(spec.flags),
      "the key is free once the job has begun to run, not only at its end"},
+    {"batch", 0, "NAME", set_text, AT(spec.batch),
+     "it is a job of this batch, whose own job, the one with the id NAME, runs when lapse batch "
+     "has closed it and all have ended"},
     {"replicas", 0, "N", set_count, AT(spec.replicas),
      "wait until so many replicas of Redis have the job; exit code 69 if fewer have it after "
      "replicas_ms (-o replicas_ms=5s; default 1s): the job is stored then"},

@@ -278,8 +278,8 @@ static void listen_quit(struct listen *in, int code)
     }
 }
 
-/* Takes no new jobs, and waits for those that run. */
-static void listen_drain(struct listen *in)
+/* Takes no new jobs, and waits for those that run. how: to end that. */
+static void listen_drain(struct listen *in, const char *how)
 {
     if (in->draining) {
         return;
@@ -287,8 +287,8 @@ static void listen_drain(struct listen *in)
     in->draining = true;
 
     if (in->n_running) {
-        message_print("waiting for %u running job%s; send the signal again to quit now",
-                      in->n_running, in->n_running == 1 ? "" : "s");
+        message_print("waiting for %u running job%s; %s to quit now", in->n_running,
+                      in->n_running == 1 ? "" : "s", how);
     }
 
     ev_timer_stop(in->c.loop, &in->tick);
@@ -297,13 +297,14 @@ static void listen_drain(struct listen *in)
     ev_timer_start(in->c.loop, &in->tick);
 }
 
+/* A first signal does what is done already: who sends it may not know that. */
 static void on_told(struct lapse *l, enum lapse_told what, void *arg)
 {
     struct listen *in = arg;
 
     (void)l;
     if (what == LAPSE_TOLD_STOP && !in->closing) {
-        listen_drain(in);
+        listen_drain(in, "send SIGTERM twice");
     }
 }
 
@@ -318,7 +319,7 @@ static void on_stop_signal(struct ev_loop *loop, ev_signal *w, int events)
     if (w->signum != SIGHUP && in->n_signals++) {
         listen_quit(in, 128 + w->signum);
     } else {
-        listen_drain(in);
+        listen_drain(in, "send the signal again");
     }
 }
 
