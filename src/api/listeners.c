@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lapse_listeners(), lapse_remove(). Each begins with the question who is alive: that is in one key
- * for all queues, which a script of one queue cannot read. lapse_quiet() and lapse_stop(), which
- * write what a listener was told beside that. */
+ * for all queues, which a script of one queue cannot read. And lapse_quiet(), lapse_stop(), which
+ * write into that key what a listener was told. */
 #include "api/request.h"
 #include "base/mem.h"
 #include "script/queue_verbs.h"
@@ -152,6 +152,19 @@ static void listener_rows_add(struct listener_rows *rows, struct lapse_listener 
     rows->n++;
 }
 
+static void listener_rows_answer(const struct listener_rows *rows, const struct request *r,
+                                 lapse_listeners_fn *fn)
+{
+    if (!fn) {
+        return;
+    }
+    if (r->err) {
+        fn(r->handle, r->err, NULL, 0, r->arg);
+    } else {
+        fn(r->handle, 0, rows->listeners, rows->n, r->arg);
+    }
+}
+
 static void listener_rows_free(struct listener_rows *rows)
 {
     mem_free(rows->listeners);
@@ -167,17 +180,9 @@ struct listeners_call {
 
 static void listeners_call_run(struct task *t)
 {
-    struct listeners_call *c = CONTAINER(t, struct listeners_call, alive.request.task);
-    const struct request *r = &c->alive.request;
+    const struct listeners_call *c = CONTAINER(t, struct listeners_call, alive.request.task);
 
-    if (!c->fn) {
-        return;
-    }
-    if (r->err) {
-        c->fn(r->handle, r->err, NULL, 0, r->arg);
-    } else {
-        c->fn(r->handle, 0, c->rows.listeners, c->rows.n, r->arg);
-    }
+    listener_rows_answer(&c->rows, &c->alive.request, c->fn);
 }
 
 static void listeners_call_done(struct task *t, bool alive)
@@ -268,17 +273,9 @@ struct tell_call {
 
 static void tell_call_run(struct task *t)
 {
-    struct tell_call *c = CONTAINER(t, struct tell_call, request.task);
-    const struct request *r = &c->request;
+    const struct tell_call *c = CONTAINER(t, struct tell_call, request.task);
 
-    if (!c->fn) {
-        return;
-    }
-    if (r->err) {
-        c->fn(r->handle, r->err, NULL, 0, r->arg);
-    } else {
-        c->fn(r->handle, 0, c->rows.listeners, c->rows.n, r->arg);
-    }
+    listener_rows_answer(&c->rows, &c->request, c->fn);
 }
 
 static void tell_call_done(struct task *t, bool alive)
