@@ -16,7 +16,7 @@
 -- RETURNS now_us
 --         days            the setting history_days; 0: nothing was added
 -- ERRORS  Redis's own; EBROKEN
--- COST    O(1), 60 us; once in ten minutes O(rows), up to 2 ms
+-- COST    O(1), 40 us; once in ten minutes O(rows), up to 2 ms
 
 -- With what comes in ten minutes, and the senders, all is at most 256 KiB.
 local ROWS_MAX = 200 * 1024
@@ -147,16 +147,15 @@ local function main()
 
   local at, since = string.match(tidied or '', '^(%d+) (%d+)$')
   local now_at = decimal(math.floor(now_ms / ROW_MS.t))
-  local names = row_names(rows)
   local counts = counts_read(row or '')
   all = counts_read(all or '')
   counts_add(counts, added)
   counts_add(all, added)
-  if at ~= now_at then names = rows_tidy(names, days) end
-  if not row then names[#names + 1] = minute end
+  if at ~= now_at then rows = table.concat(rows_tidy(row_names(rows), days), ' ') end
+  if not row then rows = (rows or '') .. ' ' .. minute end
   write('HSET', PAST, minute, counts_text(counts), 'all', counts_text(all),
     'at', now_at .. ' ' .. (since or decimal(now_ms)), 'seen', seen_with(seen, sender, ARGV[3]),
-    'rows', table.concat(names, ' '))
+    'rows', rows)
   return { now_us, days }
 end
 return answer(main)
