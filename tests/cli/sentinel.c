@@ -120,3 +120,23 @@ Test(sentinel, a_wrong_name_and_a_wrong_kind_of_server_are_named)
     expect(lapse("-u", url, "doctor"), 2, "", "is a Sentinel: give redis+sentinel://127.0.0.1:");
     sentinels_stop(s);
 }
+
+Test(sentinel, who_is_not_let_in_is_told_so)
+{
+    struct sentinels *s = sentinels_start(1, 1, NULL, 30000);
+    int port = s->sentinel[0]->port;
+    char url[200];
+    char said[200];
+
+    redis_do(s->redis[0], "CONFIG SET requirepass t0ken");
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/m", port);
+    expect(lapse("-u", url, "depth", "q"), 77, "", "permission denied");
+    expect(lapse("-u", url, "doctor"), 77, "", "/m: PING: NOAUTH Authentication required.\n");
+
+    snprintf(url, sizeof url, "redis+sentinel://:t0ken@127.0.0.1:%d/m?sentinel_password=x", port);
+    snprintf(said, sizeof said, "Sentinel 127.0.0.1:%d: AUTH: ERR AUTH <password> called", port);
+    struct proc *p = lapse("-u", url, "doctor");
+    cr_expect_eq(count_of(p->err, "AUTH: ERR"), 1, "%s", p->err);
+    expect(p, 77, "", said);
+    sentinels_stop(s);
+}

@@ -44,6 +44,28 @@ static struct address sentinel_address(const struct address *a, const struct add
     return one;
 }
 
+/* Asks one. why: as above. */
+static int sentinel_ask(struct redis_sync *r, const struct address *a, const struct address *one,
+                        struct timeval limit, char why[REDIS_WHY])
+{
+    bool quiet = r->quiet;
+
+    r->quiet = true; /* what it would print goes into why */
+    int code = redis_sync_try(r, one, limit, why);
+    r->quiet = quiet;
+
+    if (code && !*why) {
+        snprintf(why, REDIS_WHY, "%s", r->why);
+    } else if (!code) {
+        redisReply *reply = redisCommand(r->c, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", a->master);
+        sentinel_read(reply, a->master, r, why);
+        freeReplyObject(reply);
+    }
+    redis_sync_close(r);
+
+    return code;
+}
+
 /* Asks one after the other. why: none of them said where the master is, and this is the last one's
  * reason. */
 static int sentinel_ask_all(struct redis_sync *r, const struct address *a, struct timeval limit,
@@ -51,21 +73,13 @@ static int sentinel_ask_all(struct redis_sync *r, const struct address *a, struc
 {
     int code = DOWN;
 
-    *why = '\0';
     for (unsigned i = 0; i < a->n_seeds; i++) {
         const struct address_place *seed = &a->seeds[i];
         struct address one = sentinel_address(a, seed);
         char text[REDIS_WHY];
 
-        code = redis_sync_try(r, &one, limit, text);
-        if (!code) {
-            redisReply *reply =
-                redisCommand(r->c, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", a->master);
-            sentinel_read(reply, a->master, r, text);
-            freeReplyObject(reply);
-        }
-        redis_sync_close(r);
-        if (!code && !*text) {
+        code = sentinel_ask(r, a, &one, limit, text);
+        if (!*text) {
             *why = '\0';
             return DONE;
         }
@@ -80,6 +94,7 @@ int sentinel_sync_find(struct redis_sync *r, const struct address *a, struct tim
 {
     struct address master = *a;
     char role[16];
+    int64_t us;
     int code = sentinel_ask_all(r, a, limit, why);
 
     if (code) {
@@ -94,6 +109,12 @@ int sentinel_sync_find(struct redis_sync *r, const struct address *a, struct tim
     }
 
     redis_sync_hello(r, "role", role);
+    if (!*role) {
+        code = redis_sync_ping(r, &us); /* does it let us in? */
+    }
+    if (code) {
+        return code;
+    }
     if (strcmp(role, "master") != 0) {
         snprintf(why, REDIS_WHY, "Sentinel calls %.200s:%d the master, and its role is %s", r->host,
                  r->port, *role ? role : "unknown");
