@@ -45,5 +45,8 @@ Test(past_times, of_a_wrong_step_is_refused)
     expect(lapse("history", "q", "--days", "20", "--step", "1m"), 2, "",
            "these are over 2500 steps");
     expect(lapse("history", "q", "--days", "0"), 2, "", "--days");
+    expect(lapse("history", "q", "--step", "0s"), 2, "", "--step is a part of a day");
+    expect(lapse("history", "q", "--all", "--days", "1"), 2, "", "--all is used without --days");
+    expect(lapse("history", "q", "--step", "1h", "--all"), 2, "", "--all is used without --days");
     server_stop(s);
 }

@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 enum { HOUR_MS = 3600000, DAY_MS = 24 * HOUR_MS, DAYS_MAX = 366, HOURS_UP_TO = 3 };
+enum { NOT_GIVEN = -1 };
 
 struct history_command {
     struct oneshot once; /* first: send() gets this */
-    unsigned days;
-    int64_t step_ms; /* 0: all time, or as days say */
+    unsigned days;       /* 0: not given */
+    int64_t step_ms;     /* 0: of all time */
     bool all;
 };
 
@@ -182,24 +183,38 @@ static int check_step(const struct history_command *c)
     return 0;
 }
 
+/* Which time is shown, by which steps. */
+static int history_choose(struct history_command *c)
+{
+    if (c->all && (c->days || c->step_ms != NOT_GIVEN)) {
+        return usage_errorf("--all is used without --days and --step");
+    }
+    if (c->all) {
+        c->step_ms = 0;
+        return 0;
+    }
+    if (c->days > DAYS_MAX) {
+        return usage_errorf("--days is at most %d", DAYS_MAX);
+    }
+
+    if (c->days == 0) {
+        c->days = 1;
+    }
+    if (c->step_ms == NOT_GIVEN) {
+        c->step_ms = c->days <= HOURS_UP_TO ? HOUR_MS : DAY_MS;
+    }
+    return check_step(c);
+}
+
 static int history_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct history_command command = {.days = 1};
+    struct history_command command = {.step_ms = NOT_GIVEN};
     int rc = arguments_read(cmd, g, &command, args);
 
     if (rc || check_queue(args->v[0])) {
         return USAGE;
     }
-    if (command.days > DAYS_MAX) {
-        return usage_errorf("--days is at most %d", DAYS_MAX);
-    }
-
-    if (command.all) {
-        command.step_ms = 0;
-    } else if (!command.step_ms) {
-        command.step_ms = command.days <= HOURS_UP_TO ? HOUR_MS : DAY_MS;
-    }
-    if (!command.all && check_step(&command)) {
+    if (history_choose(&command)) {
         return USAGE;
     }
 
@@ -219,7 +234,7 @@ static const struct opt history_options[] = {
 
 const struct command cmd_history = {
     .name = "history",
-    .usage = "QUEUE [--days N] [--step TIME] [--all]",
+    .usage = "QUEUE ([--days N] [--step TIME] | --all)",
     .summary = "show what has happened in a queue, and how late its jobs were",
     .min = 1,
     .max = 1,
@@ -235,8 +250,8 @@ const struct command cmd_history = {
         "\n"
         "Each process sends what it has counted every 10 s and at its end; one that crashes\n"
         "loses that. Redis keeps an hour by minutes, a day by ten minutes, two weeks by\n"
-        "hours, and the setting history_days by days, in UTC. A line that is shorter than\n"
-        "what is kept has it where that begins.\n"
+        "hours, and the setting history_days by days, in UTC. What is kept by the hour or\n"
+        "the day is in the line in which that begins, whole.\n"
         "\n"
         "examples:\n"
         "  lapse history orders\n"
