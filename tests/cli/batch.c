@@ -47,9 +47,12 @@ Test(batch, that_cannot_be_closed_says_why)
     expect(lapse("schedule", "q", "--id", "n", "--in", "1h", "--keep", "1h"), 0, NULL, NULL);
     expect(lapse("kill", "q", "n"), 0, NULL, NULL);
     expect(lapse("batch", "q", "n", "--close"), 1, "",
-           "q/n: the own job of the batch has begun, or is dead");
+           "q/n: the batch's own job has begun, or is dead");
     expect(lapse("cancel", "q", "n"), 0, NULL, NULL);
-    expect(lapse("batch", "q", "n", "--close"), 1, "", "q/n: the own job of the batch has ended");
+    expect(lapse("batch", "q", "n", "--close"), 1, "", "q/n: the batch's own job has ended");
+    expect(lapse("schedule", "q", "--id", "daily", "--in", "1h", "--every", "1d"), 0, NULL, NULL);
+    expect(lapse("batch", "q", "daily", "--close"), 1, "",
+           "q/daily: the batch's own job is a series or a group");
     server_stop(s);
 }
 
@@ -58,7 +61,7 @@ Test(batch, of_a_wrong_name_is_refused_before_redis_is_asked)
     expect(lapse("schedule", "q", "--in", "1h", "--batch", "a b"), 2, "",
            "--batch 'a b': must be 1 to 255 printable ASCII characters");
     expect(lapse("schedule", "q", "--id", "n", "--in", "1h", "--batch", "n"), 2, "",
-           "a job whose id is n is the own job of that batch");
+           "a job whose id is n is that batch's own job");
     expect(lapse("batch", "q", "a b"), 2, "", "a b");
     expect(lapse("batch", "q{", "n"), 2, "", "q{");
     expect(lapse("batch", "q"), 2, "", "NAME");

@@ -12,7 +12,7 @@ enum { MODEL_IDS = 1000, MODEL_KEYS = 16, MODEL_TAGS = 12 };
 /* Behind the ids that are given come places for the jobs that series and groups make. */
 enum { MODEL_MADE = 3000, MODEL_JOBS = MODEL_IDS + MODEL_MADE };
 enum { MODEL_STAGES = 3, MODEL_MOMENTS = 10, LOOK_MS = 60000 };
-/* The own jobs of the batches are the first ids. */
+/* The first ids are those of the batches' own jobs. */
 enum { MODEL_BATCHES = 3, MODEL_PARTS = 6 };
 enum { MODEL_NO_JOB = -1, MODEL_NO_PLACE = -2 };
 enum { DEFAULT_TRIES = 10, MODEL_ERRORS = 5, UNSAID = 1 };

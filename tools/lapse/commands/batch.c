@@ -57,8 +57,9 @@ static const char *refusal(int err)
     switch (err) {
     case LAPSE_ENOENT:
         return "the batch has no job of its own: schedule one whose --id is its name";
-    case LAPSE_EBUSY: return "the own job of the batch has begun, or is dead";
-    case LAPSE_EENDED: return "the own job of the batch has ended";
+    case LAPSE_EBUSY: return "the batch's own job has begun, or is dead";
+    case LAPSE_EENDED: return "the batch's own job has ended";
+    case LAPSE_EINVAL: return "the batch's own job is a series or a group";
     default: return NULL;
     }
 }

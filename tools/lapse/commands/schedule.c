@@ -608,7 +608,7 @@ static int check_batch(const struct lapse_spec *spec)
                            "must be 1 to 255 printable ASCII characters, without space, { and }");
     }
     if (spec->batch && spec->id && strcmp(spec->batch, spec->id) == 0) {
-        return usage_errorf("a job whose id is %s is the own job of that batch, and waits for the "
+        return usage_errorf("a job whose id is %s is that batch's own job, and waits for the "
                             "others: it cannot be one of them",
                             spec->id);
     }
