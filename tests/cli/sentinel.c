@@ -121,7 +121,7 @@ Test(sentinel, a_wrong_name_and_a_wrong_kind_of_server_are_named)
     sentinels_stop(s);
 }
 
-Test(sentinel, who_is_not_let_in_is_told_so)
+Test(sentinel, who_is_not_let_in_learns_why)
 {
     struct sentinels *s = sentinels_start(1, 1, NULL, 30000);
     int port = s->sentinel[0]->port;
