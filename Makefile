@@ -47,7 +47,7 @@ bench:  ## install what is missing, and measure lapse beside its peers; QUICK=1 
 	$(again) run-bench
 
 deps:  ## install everything that building, testing and linting need (Debian 12 and 13)
-	@$(DEPS) build run test node lint coverage fault valgrind
+	@$(DEPS) build run test node lint coverage fault valgrind model
 
 clean:  ## remove all output
 	rm -rf $(BUILD)
