@@ -24,7 +24,8 @@ Test(gather, adds_parts_to_a_group_that_get_and_list_show)
            NULL);
     expect(lapse("list", "q"), 0, "\"gathered\":2,", NULL);
     expect(lapse("doctor", "q"), 0, "jobs         q: 1, each in one state", NULL);
-    expect(gather("quiet=1h,most=4", "three"), 1, NULL, "exists");
+    expect(gather("quiet=1h,most=4", "three"), 1, "",
+           "q/a: it is a job, or a group that is dead or has other limits; `lapse get` shows it");
     expect(lapse("cancel", "q", "a"), 0, NULL, NULL);
     no_jobs(s, "q");
     server_stop(s);

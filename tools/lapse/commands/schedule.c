@@ -655,6 +655,15 @@ static void on_schedule_reply(struct lapse *l, int err, const struct lapse_job *
     unsigned copies = s->spec.replicas || (s->spec.flags & LAPSE_FSYNC) ? WITH_COPIES : 0;
 
     (void)l;
+    if (err == LAPSE_EEXIST && s->spec.gather) {
+        message_print(
+            "%s/%s: it is a job, or a group that is dead or has other limits; `lapse get` "
+            "shows it",
+            s->spec.queue, s->spec.id);
+        client_set_exit_code(&s->once.c, ANSWER_NO);
+        oneshot_ended(&s->once);
+        return;
+    }
     oneshot_replied(&s->once, err, s->spec.queue, s->spec.id);
     if (job) {
         print_job(s->once.g, job, WITH_CREATED | copies);
