@@ -97,8 +97,8 @@ const struct command cmd_stop = {
     .max = 1,
     .text =
         "NAME is as for lapse quiet. lapse listen and lapse forward do then as at SIGTERM: they\n"
-        "take no new jobs, wait for those that run, and exit with 0. A program of its own that\n"
-        "does not listen to this (lapse_on_told()) only takes no more jobs.\n"
+        "take no new jobs, wait for those that run, and exit with 0. Another program that does\n"
+        "not use lapse_on_told() stays, and only takes no more jobs.\n"
         "\n"
         "examples:\n"
         "  lapse stop worker-7:4711\n",
