@@ -89,6 +89,8 @@ struct life { /* the events of one job */
 /* When Redis gave the job to the handler of this start, by the monotonic clock: not before, not
  * after. */
 int64_t claimed_from(const struct history *h, const struct event *start);
+/* The same of a job that is due then; INT64_MAX: nothing tells. */
+int64_t due_from(const struct history *h, int64_t due_ms);
 int64_t claimed_to(const struct history *h, const struct event *start);
 /* Reports that an invariant ("I3") does not hold, and by which events (NULL: none). */
 void broken(struct life *l, const char *invariant, const struct event *a, const struct event *b,

@@ -55,6 +55,14 @@ int64_t claimed_from(const struct history *h, const struct event *start)
     return start->redis_us * 1000 + h->offset_ns - SLACK_NS;
 }
 
+int64_t due_from(const struct history *h, int64_t due_ms)
+{
+    if (h->clock_fault || h->offset_ns == INT64_MAX) {
+        return INT64_MAX;
+    }
+    return due_ms * 1000000 + h->offset_ns - SLACK_NS;
+}
+
 int64_t claimed_to(const struct history *h, const struct event *start)
 {
     int64_t at_ns = start->redis_us * 1000 + h->offset_ns;

@@ -4,7 +4,8 @@
  * Each event takes effect at one moment between its two bounds, and the calls of one process take
  * effect as it asked them. An order is built from its beginning, event by event, and given up where
  * the next event cannot take effect in the state that the job is in. What happens by itself is
- * tried too: a lease ends; and where there are faults, claims come and go that nobody saw. */
+ * tried too: a lease ends; where there are faults, claims come and go that nobody saw; and where
+ * there are none, so does one whose handler did not begin, since the job was asked to stop. */
 #include "history.h"
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct search {
     const struct event *op[SEARCH_MOST]; /* the events, sorted by when they were asked */
     struct event gone;                   /* stands for "not there at the end" */
     int n;
+    bool asks_to_stop; /* a cancel asks the job to stop, if it runs */
     int64_t from[SEARCH_MOST], to[SEARCH_MOST];
     /* sets of events, a bit each: */
     uint64_t must;                /* these have taken effect; the others may have */
@@ -361,6 +363,13 @@ static bool search_with(struct search *s, uint64_t done, struct at a, enum stage
     return search_from(s, done, a);
 }
 
+/* The job is claimed, and its handler does not begin. */
+static bool search_not_begun(struct search *s, uint64_t done, struct at a)
+{
+    a.now_ns = later(a.now_ns, due_from(s->h, a.due_ms));
+    return search_with(s, done, a, UNSEEN);
+}
+
 /* Is there an order from here? done: the events so far, and those that never take effect. */
 static bool search_from(struct search *s, uint64_t done, struct at a)
 {
@@ -384,6 +393,12 @@ static bool search_from(struct search *s, uint64_t done, struct at a)
     if (s->h->faults && a.stage == UNSEEN) {
         return search_with(s, done, a, WAITS) || search_with(s, done, a, IS_DEAD);
     }
+    if (s->asks_to_stop && a.stage == WAITS) {
+        return search_not_begun(s, done, a);
+    }
+    if (a.stage == UNSEEN && a.stops) {
+        return search_with(s, done, a, NONE);
+    }
 
     return false;
 }
@@ -395,6 +410,7 @@ static void add(struct search *s, const struct event *e)
     s->op[i] = e;
     s->from[i] = e->op == START ? claimed_from(s->h, e) : e->from_ns;
     s->to[i] = e->op == START ? claimed_to(s->h, e) : e->to_ns;
+    s->asks_to_stop = s->asks_to_stop || (e->op == CANCEL && e->running);
     if (e->outcome != INFO) {
         s->must |= bit(i);
     }
