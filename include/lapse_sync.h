@@ -84,11 +84,15 @@ struct lapse_sync_count {
     uint64_t n;
     uint64_t n_running;
 };
-/* As lapse_cancel_all() and lapse_reschedule_all(). out gets the counts also where the selection
- * breaks off with an error; it may be NULL. A call that gives up does not stop its selection. */
+/* As lapse_cancel_all(), lapse_kill_all() and lapse_reschedule_all(). out gets the counts also where
+ * the selection breaks off with an error; it may be NULL. A call that gives up does not stop its
+ * selection. */
 LAPSE_API int lapse_sync_cancel_all(struct lapse_sync *s, const char *queue,
                                     const struct lapse_where *w, unsigned flags, int64_t timeout_ms,
                                     struct lapse_sync_count *out);
+LAPSE_API int lapse_sync_kill_all(struct lapse_sync *s, const char *queue,
+                                  const struct lapse_where *w, const char *reason,
+                                  int64_t timeout_ms, struct lapse_sync_count *out);
 LAPSE_API int lapse_sync_reschedule_all(struct lapse_sync *s, const char *queue,
                                         const struct lapse_where *w, struct lapse_due due,
                                         int64_t spread_ms, unsigned flags, int64_t timeout_ms,
@@ -109,6 +113,10 @@ LAPSE_API int lapse_sync_list(struct lapse_sync *s, const char *queue, enum laps
 LAPSE_API int lapse_sync_list_tag(struct lapse_sync *s, const char *queue, const char *tag,
                                   const struct lapse_job *after, unsigned n, int64_t timeout_ms,
                                   struct lapse_sync_jobs *out);
+/* Likewise, as lapse_list_batch() gives it. */
+LAPSE_API int lapse_sync_list_batch(struct lapse_sync *s, const char *queue, const char *batch,
+                                    const struct lapse_job *after, unsigned n, int64_t timeout_ms,
+                                    struct lapse_sync_jobs *out);
 /* Frees the jobs of a page; n is 0 then. */
 LAPSE_API void lapse_sync_free_jobs(struct lapse_sync_jobs *jobs);
 

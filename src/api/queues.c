@@ -82,7 +82,7 @@ struct list_call {
     lapse_list_fn *fn;
     struct list_request script;
     enum lapse_state state; /* of a list by state */
-    struct span tag;        /* of a list by tag; empty: it is one by state */
+    struct span tag;        /* of a list by tag; "b NAME": by batch; empty: it is one by state */
     unsigned limit;
     unsigned n;
     struct lapse_job *jobs[SCRIPT_BATCH];
@@ -236,6 +236,20 @@ int lapse_list_tag(struct lapse *l, const char *queue, const char *tag,
     }
 
     struct list_call what = {.fn = fn, .tag = span_of(tag), .limit = n};
+    return list_start(l, queue, &what, after, arg);
+}
+
+int lapse_list_batch(struct lapse *l, const char *queue, const char *batch,
+                     const struct lapse_job *after, unsigned n, lapse_list_fn *fn, void *arg)
+{
+    char text[sizeof "b " + KEYS_ID_MAX];
+
+    if (!batch || !keys_id_ok(span_of(batch))) {
+        return LAPSE_EINVAL;
+    }
+
+    snprintf(text, sizeof text, "b %s", batch);
+    struct list_call what = {.fn = fn, .tag = span_of(text), .limit = n};
     return list_start(l, queue, &what, after, arg);
 }
 

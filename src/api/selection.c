@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_cancel_all(), lapse_reschedule_all(). */
+/* lapse_cancel_all(), lapse_kill_all(), lapse_reschedule_all(). */
 #include "api/request.h"
 #include "script/job_verbs.h"
 #include "base/mem.h"
@@ -14,10 +14,10 @@ struct selection_call {
     uint64_t n;
     uint64_t n_running;
     bool asks; /* those that run: LAPSE_RUNNING_TOO */
+    enum { SELECTION_CANCEL, SELECTION_KILL, SELECTION_RESCHEDULE } how;
 
-    /* of a reschedule */
-    bool reschedules;
-    struct lapse_due due;
+    struct span why;      /* of a kill */
+    struct lapse_due due; /* of a reschedule */
     int64_t spread_ms;
 };
 
@@ -52,11 +52,17 @@ static void selection_call_send(struct selection_call *c)
     }
 
     c->script.request.until_us = request_until_us(l);
-    if (c->reschedules) {
+    switch (c->how) {
+    case SELECTION_CANCEL:
+        script_cancel_all(&l->script, &c->script, c->request.key, &c->next);
+        break;
+    case SELECTION_KILL:
+        script_kill_all(&l->script, &c->script, c->request.key, &c->next, c->why);
+        break;
+    case SELECTION_RESCHEDULE:
         script_reschedule_all(&l->script, &c->script, c->request.key, &c->next, c->due,
                               c->spread_ms);
-    } else {
-        script_cancel_all(&l->script, &c->script, c->request.key, &c->next);
+        break;
     }
 }
 
@@ -66,7 +72,7 @@ static bool selection_call_go_on(struct selection_call *c, const struct selectio
     struct lapse *l = c->request.handle;
 
     c->n += answer->n;
-    if (!c->reschedules && c->next.state != LAPSE_KEPT) {
+    if (c->how == SELECTION_CANCEL && c->next.state != LAPSE_KEPT) {
         tally_count(&l->tallies, c->request.queue, PAST_CANCELLED, answer->n);
     }
     c->n_running += answer->n_running;
@@ -105,11 +111,12 @@ static void on_selected(struct selection_request *r, int err, const struct selec
 static bool where_is_valid(const struct lapse_where *w)
 {
     unsigned state = w->state;
-    bool some = state <= LAPSE_KEPT && (state != 0 || w->tag);
-    bool tag = !w->tag || keys_tag_ok(span_of(w->tag));
+    bool some = state <= LAPSE_KEPT && (state != 0 || w->tag || w->batch);
+    bool tag = !w->tag || (keys_tag_ok(span_of(w->tag)) && !w->batch);
+    bool batch = !w->batch || keys_id_ok(span_of(w->batch));
     bool reason = !w->reason || strnlen(w->reason, JOB_REASON_MAX + 1) <= JOB_REASON_MAX;
 
-    return some && tag && reason && w->before_ms >= 0 && w->before_ms <= EXACT_MAX;
+    return some && tag && batch && reason && w->before_ms >= 0 && w->before_ms <= EXACT_MAX;
 }
 
 static bool where_read(struct lapse_where *out, const struct lapse_where *in)
@@ -118,8 +125,21 @@ static bool where_read(struct lapse_where *out, const struct lapse_where *in)
            mem_read_sized(out, sizeof *out, in) && where_is_valid(out);
 }
 
+/* Copies a text behind those that there are in the extra bytes of a call. */
+static struct span selection_text(char **at, const char *prefix, struct span text)
+{
+    size_t prefix_len = strlen(prefix);
+    struct span copy = {*at, prefix_len + text.len};
+
+    memcpy(*at, prefix, prefix_len);
+    memcpy(*at + prefix_len, text.at, text.len);
+    *at += copy.len;
+    return copy;
+}
+
+/* why: of a kill; else empty. */
 static int selection_call_new(struct selection_call **out, struct lapse *l, const char *queue,
-                              const struct lapse_where *in, void *arg)
+                              const struct lapse_where *in, struct span why, void *arg)
 {
     struct lapse_where w;
     struct request_spec spec = {
@@ -136,8 +156,10 @@ static int selection_call_new(struct selection_call **out, struct lapse *l, cons
         return LAPSE_EINVAL;
     }
     struct span reason = span_of(w.reason ? w.reason : "");
-    struct span tag = span_of(w.tag ? w.tag : "");
-    spec.extra_len = CURSOR_MAX + reason.len + tag.len;
+    const char *named = w.batch ? w.batch : w.tag;
+    struct span tag = span_of(named ? named : "");
+    const char *prefix = w.batch ? "b " : "";
+    spec.extra_len = CURSOR_MAX + reason.len + strlen(prefix) + tag.len + why.len;
     int err = request_new(&made, l, &spec);
     if (err) {
         return err;
@@ -146,13 +168,12 @@ static int selection_call_new(struct selection_call **out, struct lapse *l, cons
     struct selection_call *c = made;
     char *text = c->request.extra + CURSOR_MAX;
 
-    memcpy(text, reason.at, reason.len);
-    memcpy(text + reason.len, tag.at, tag.len);
     c->cursor = c->request.extra;
     c->most = w.most;
     c->next.state = w.state;
-    c->next.tag = (struct span){text + reason.len, tag.len};
-    c->next.reason = (struct span){text, reason.len};
+    c->next.reason = selection_text(&text, "", reason);
+    c->next.tag = selection_text(&text, prefix, tag);
+    c->why = selection_text(&text, "", why);
     c->next.before_ms = w.before_ms;
     c->next.cursor = (struct span){c->cursor, 0};
     c->script.end = on_selected;
@@ -166,12 +187,31 @@ int lapse_cancel_all(struct lapse *l, const char *queue, const struct lapse_wher
 {
     struct selection_call *c;
     bool known = flags <= LAPSE_RUNNING_TOO;
-    int err = known ? selection_call_new(&c, l, queue, w, arg) : LAPSE_EINVAL;
+    int err = known ? selection_call_new(&c, l, queue, w, span_of(""), arg) : LAPSE_EINVAL;
 
     if (!err) {
         c->fn = fn;
         c->asks = flags & LAPSE_RUNNING_TOO;
         c->next.running = c->asks;
+        selection_call_send(c);
+    }
+    return err;
+}
+
+int lapse_kill_all(struct lapse *l, const char *queue, const struct lapse_where *w,
+                   const char *reason, lapse_count_fn *fn, void *arg)
+{
+    struct span why = {reason ? reason : "", job_reason_len(reason)};
+    struct selection_call *c;
+
+    if (w && w->state != 0 && w->state != LAPSE_WAITING) {
+        return LAPSE_EINVAL;
+    }
+
+    int err = selection_call_new(&c, l, queue, w, why, arg);
+    if (!err) {
+        c->fn = fn;
+        c->how = SELECTION_KILL;
         selection_call_send(c);
     }
     return err;
@@ -188,12 +228,12 @@ int lapse_reschedule_all(struct lapse *l, const char *queue, const struct lapse_
         return LAPSE_EINVAL;
     }
 
-    int err = selection_call_new(&c, l, queue, w, arg);
+    int err = selection_call_new(&c, l, queue, w, span_of(""), arg);
     if (!err) {
         c->fn = fn;
         c->asks = flags & LAPSE_RUNNING_TOO;
         c->next.running = c->asks;
-        c->reschedules = true;
+        c->how = SELECTION_RESCHEDULE;
         c->due = due;
         c->spread_ms = spread_ms;
         selection_call_send(c);

@@ -195,7 +195,7 @@ void script_refill(struct script *s, struct refill_request *r, struct span key,
     script_submit(s, &r->request);
 }
 
-/* ---- cancel_all, reschedule_all ---- */
+/* ---- cancel_all, kill_all, reschedule_all ---- */
 static void selection_end(struct script_request *request, int err,
                           const struct selection_answer *answer)
 {
@@ -212,6 +212,22 @@ static void on_cancel_all(struct script_request *request, int err, const struct 
     struct cancel_all_reply reply = {.n = 0};
 
     if (!err && !cancel_all_reply_read(&reply, answer)) {
+        err = LAPSE_EBROKEN;
+    }
+
+    struct selection_answer a = {
+        .n = (uint64_t)reply.n,
+        .n_running = (uint64_t)reply.n_running,
+        .cursor = reply.cursor,
+    };
+    selection_end(request, err, &a);
+}
+
+static void on_kill_all(struct script_request *request, int err, const struct redisReply *answer)
+{
+    struct kill_all_reply reply = {.n = 0};
+
+    if (!err && !kill_all_reply_read(&reply, answer)) {
         err = LAPSE_EBROKEN;
     }
 
@@ -243,7 +259,7 @@ static void on_reschedule_all(struct script_request *request, int err,
     selection_end(request, err, &a);
 }
 
-/* The arguments that both have. */
+/* The arguments that all have. */
 static void selection_args(struct selection_request *r, struct span key,
                            const struct selection *selection)
 {
@@ -267,6 +283,18 @@ void script_cancel_all(struct script *s, struct selection_request *r, struct spa
     r->request.script = SCRIPT_CANCEL_ALL;
     r->request.n_args = 7;
     r->request.end = on_cancel_all;
+    script_submit(s, &r->request);
+}
+
+void script_kill_all(struct script *s, struct selection_request *r, struct span key,
+                     const struct selection *selection, struct span why)
+{
+    selection_args(r, key, selection);
+    r->args[7] = why;
+
+    r->request.script = SCRIPT_KILL_ALL;
+    r->request.n_args = 8;
+    r->request.end = on_kill_all;
     script_submit(s, &r->request);
 }
 

@@ -101,12 +101,12 @@ struct batch_get_request {
 void script_batch_get(struct script *s, struct batch_get_request *r, struct span key,
                       struct span name, struct span cursor);
 
-/* ---- cancel_all, reschedule_all ---- */
+/* ---- cancel_all, kill_all, reschedule_all ---- */
 enum { CURSOR_MAX = 640 };
 
 struct selection {
-    enum lapse_state state; /* 0: any, with a tag */
-    struct span tag;        /* empty: any */
+    enum lapse_state state; /* 0: any, with a tag or a batch */
+    struct span tag;        /* or, of a batch, "b NAME"; empty: any */
     struct span reason;
     int64_t before_ms;
     bool running;       /* those that run are asked */
@@ -135,6 +135,9 @@ struct selection_request {
 
 void script_cancel_all(struct script *s, struct selection_request *r, struct span key,
                        const struct selection *selection);
+/* Those that wait; why must live until end(). */
+void script_kill_all(struct script *s, struct selection_request *r, struct span key,
+                     const struct selection *selection, struct span why);
 /* EINVAL through end(): they would be due in over ten years. */
 void script_reschedule_all(struct script *s, struct selection_request *r, struct span key,
                            const struct selection *selection, struct lapse_due due,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_adopt(), lapse_sync_depth(),
- * lapse_sync_stats(), lapse_sync_lateness(), lapse_sync_on_health(), lapse_sync_on_event(),
- * lapse_sync_on_told(). */
+/* lapse_sync_list(), lapse_sync_list_tag(), lapse_sync_list_batch(), lapse_sync_adopt(),
+ * lapse_sync_depth(), lapse_sync_stats(), lapse_sync_lateness(), lapse_sync_on_health(),
+ * lapse_sync_on_event(), lapse_sync_on_told(). */
 #include "sync/call.h"
 
 /* ---- list ---- */
 struct list_args {
     const char *queue;
     enum lapse_state state;
-    const char *tag; /* of a list by tag */
+    const char *tag;   /* of a list by tag */
+    const char *batch; /* or by batch */
     const struct lapse_job *after;
     unsigned n;
 };
@@ -83,6 +84,20 @@ int lapse_sync_list_tag(struct lapse_sync *s, const char *queue, const char *tag
 {
     struct list_args args = {.queue = queue, .tag = tag, .after = after, .n = n};
     return out ? call_run(s, list_tag_ask, &args, timeout_ms, out) : LAPSE_EINVAL;
+}
+
+static int list_batch_ask(struct call *c)
+{
+    const struct list_args *a = c->args;
+    return lapse_list_batch(c->sync->handle, a->queue, a->batch, a->after, a->n, on_list, c);
+}
+
+int lapse_sync_list_batch(struct lapse_sync *s, const char *queue, const char *batch,
+                          const struct lapse_job *after, unsigned n, int64_t timeout_ms,
+                          struct lapse_sync_jobs *out)
+{
+    struct list_args args = {.queue = queue, .batch = batch, .after = after, .n = n};
+    return out ? call_run(s, list_batch_ask, &args, timeout_ms, out) : LAPSE_EINVAL;
 }
 
 /* ---- adopt ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse_sync_cancel_all(), lapse_sync_reschedule_all(), lapse_sync_remove(). */
+/* lapse_sync_cancel_all(), lapse_sync_kill_all(), lapse_sync_reschedule_all(),
+ * lapse_sync_remove(). */
 #include "sync/call.h"
 
 struct selection_args {
@@ -8,6 +9,7 @@ struct selection_args {
     struct lapse_due due;
     int64_t spread_ms;
     unsigned flags;
+    const char *reason;
 };
 
 static void on_count(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
@@ -36,6 +38,12 @@ static int selection_ask_reschedule(struct call *c)
                                 on_count, c);
 }
 
+static int selection_ask_kill(struct call *c)
+{
+    const struct selection_args *a = c->args;
+    return lapse_kill_all(c->sync->handle, a->queue, a->where, a->reason, on_count, c);
+}
+
 static int selection_ask_remove(struct call *c)
 {
     const struct selection_args *a = c->args;
@@ -47,6 +55,13 @@ int lapse_sync_cancel_all(struct lapse_sync *s, const char *queue, const struct 
 {
     struct selection_args args = {.queue = queue, .where = w, .flags = flags};
     return call_run(s, selection_ask_cancel, &args, call_all_ms(timeout_ms), out);
+}
+
+int lapse_sync_kill_all(struct lapse_sync *s, const char *queue, const struct lapse_where *w,
+                        const char *reason, int64_t timeout_ms, struct lapse_sync_count *out)
+{
+    struct selection_args args = {.queue = queue, .where = w, .reason = reason};
+    return call_run(s, selection_ask_kill, &args, call_all_ms(timeout_ms), out);
 }
 
 int lapse_sync_reschedule_all(struct lapse_sync *s, const char *queue, const struct lapse_where *w,

@@ -237,6 +237,8 @@ Test(bad_input, a_selection_of_nothing_or_with_any_wrong_argument_is_einval)
     REFUSED(lapse_cancel_all(f->l, "q", NULL, 0, never_count, f));
     REFUSED(lapse_cancel_all(f->l, "q", &good, 1u << 31, never_count, f));
     REFUSED(lapse_cancel_all(f->l, "q", &good, 2, never_count, f));
+    REFUSED(lapse_kill_all(NULL, "q", &good, NULL, never_count, f));
+    REFUSED(lapse_kill_all(f->l, "q", NULL, NULL, never_count, f));
     REFUSED(lapse_reschedule_all(f->l, "q", &good, in, 0, 3, never_count, f));
     REFUSED(lapse_reschedule_all(NULL, "q", &good, in, 0, 0, never_count, f));
     REFUSED(lapse_reschedule_all(f->l, "q", &good, in, 0, 1u << 31, never_count, f));

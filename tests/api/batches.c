@@ -292,6 +292,54 @@ Test(batches, of_2500_jobs_is_counted_and_goes_by_a_selection)
     flow_end(f, "q");
 }
 
+/* Those that are listed, as text. */
+struct listed {
+    bool done;
+    char ids[200];
+    struct lapse_job *last;
+};
+
+static void on_list(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
+                    void *arg)
+{
+    struct listed *x = arg;
+
+    (void)l;
+    cr_assert_eq(err, 0);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(x->ids);
+        cr_assert_str_eq(lapse_job_batch(jobs[i]), "n");
+        snprintf(x->ids + len, sizeof x->ids - len, "%s ", lapse_job_id(jobs[i]));
+    }
+    lapse_job_free(x->last);
+    x->last = n ? lapse_job_dup(jobs[n - 1]) : NULL;
+    x->done = true;
+}
+
+Test(batches, its_jobs_are_listed_page_by_page_whatever_their_state)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct listed x = {.done = false};
+
+    cr_assert_eq(join(f, "dead", "n", HOUR), 0);
+    cr_assert_eq(join(f, "gone", "n", HOUR), 0);
+    cr_assert_eq(join(f, "waits", "n", HOUR), 0);
+    cr_assert_eq(join(f, "other", "m", HOUR), 0);
+    cr_assert_eq(flow_schedule(f, "q", "n", HOUR, NULL), 0);
+    cr_assert_eq(flow_kill(f, "q", "dead", "why", NULL), 0);
+    cr_assert_eq(flow_cancel(f, "q", "gone", NULL), 0);
+    do {
+        struct lapse_job *after = x.last;
+        x.done = false;
+        x.last = NULL;
+        cr_assert_eq(lapse_list_batch(f->l, "q", "n", after, 1, on_list, &x), 0);
+        flow_until(f, x.done);
+        lapse_job_free(after);
+    } while (x.last);
+    cr_assert_str_eq(x.ids, "dead waits ");
+    flow_end(f, "q");
+}
+
 Test(batches, a_batch_of_other_names_is_refused)
 {
     static const char *const bad[] = {"", "a b", "a{", "a}", "\n", "\x80"};
@@ -303,7 +351,9 @@ Test(batches, a_batch_of_other_names_is_refused)
         cr_assert_eq(join(f, "a", bad[i], 0), LAPSE_EINVAL, "%zu", i);
         cr_assert_eq(lapse_batch_close(f->l, "q", bad[i], NULL, NULL), LAPSE_EINVAL, "%zu", i);
         cr_assert_eq(lapse_batch_get(f->l, "q", bad[i], NULL, NULL), LAPSE_EINVAL, "%zu", i);
+        cr_assert_eq(lapse_list_batch(f->l, "q", bad[i], NULL, 1, NULL, NULL), LAPSE_EINVAL);
     }
+    cr_assert_eq(lapse_list_batch(f->l, "q", NULL, NULL, 1, NULL, NULL), LAPSE_EINVAL);
     cr_assert_eq(join(f, "a", "a", 0), LAPSE_EINVAL);
     memset(longest, 'n', 256);
     longest[256] = '\0';

@@ -148,6 +148,11 @@ static void cancel_all(struct scene *x)
     accepted(x, lapse_cancel_all(x->l, "q", &waiting, 0, count_answered, x));
 }
 
+static void kill_all(struct scene *x)
+{
+    accepted(x, lapse_kill_all(x->l, "q", &waiting, "why", count_answered, x));
+}
+
 static void reschedule_all(struct scene *x)
 {
     struct lapse_due due = lapse_in(2 * HOUR);
@@ -471,6 +476,7 @@ static const struct call calls[] = {
     ROW(batch_close),
     ROW(batch_get),
     ROW(cancel_all),
+    ROW(kill_all),
     ROW(reschedule_all),
     ROW(get),
     ROW(wait),

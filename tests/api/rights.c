@@ -138,6 +138,8 @@ Test(rights, of_a_monitor_are_to_look)
     cr_assert_eq(flow_kill(f, "q", ids[FLOW_WAITS], NULL, NULL), LAPSE_EDENIED);
     cr_assert_eq(flow_cancel_all(f, "q", dead, NULL), LAPSE_EDENIED);
     cr_assert_eq(flow_reschedule_all(f, "q", dead, lapse_in(0), 0, NULL), LAPSE_EDENIED);
+    dead.state = LAPSE_WAITING;
+    cr_assert_eq(flow_kill_all(f, "q", dead, NULL, NULL), LAPSE_EDENIED);
 
     char *after = flow_dump(f);
     cr_assert_str_eq(after, before);

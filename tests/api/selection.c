@@ -73,6 +73,79 @@ Test(cancel_all, removes_the_jobs_that_get_shows_in_the_state_and_no_running_one
     flow_end(f, "q");
 }
 
+Test(kill_all, kills_the_jobs_that_get_shows_as_waiting_and_no_other)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_counts c;
+    struct flow_job job;
+
+    make_states(f);
+    cr_assert_eq(flow_kill_all(f, "q", (struct lapse_where){.state = LAPSE_WAITING}, "gone", &c),
+                 0);
+    cr_assert_eq(c.n, 2);
+    cr_assert_eq(c.n_running, 0);
+    for (enum flow_state state = 0; state < FLOW_STATES; state++) {
+        cr_assert_eq(flow_get(f, "q", ids[state], &job), 0);
+        bool is_killed = is_of_state(state, LAPSE_WAITING);
+        cr_assert_eq(strcmp(job.reason, "gone") == 0, is_killed, "%s", ids[state]);
+        cr_assert_eq(job.state == LAPSE_DEAD, is_killed || is_of_state(state, LAPSE_DEAD));
+    }
+
+    /* one that is dead already, or runs, is none of these */
+    cr_assert_eq(flow_kill_all(f, "q", (struct lapse_where){.state = LAPSE_WAITING}, NULL, &c), 0);
+    cr_assert_eq(c.n, 0);
+    redis_do(f->server, "FLUSHALL");
+    flow_end(f, "q");
+}
+
+Test(kill_all, takes_a_tag_or_a_batch_and_no_more_than_was_asked_for)
+{
+    static const char *const tags[] = {"x"};
+    struct flow *f = flow_start(FLOW_FULL);
+    struct lapse_spec s = flow_job_spec("q", NULL, HOUR);
+    struct flow_counts c;
+
+    for (int i = 0; i < 350; i++) {
+        s.batch = i % 2 ? "n" : NULL;
+        s.tags = tags;
+        s.n_tags = i % 2 ? 0 : 1;
+        cr_assert_eq(flow_spec(f, &s, NULL), 0);
+    }
+    struct lapse_where of_batch = {.batch = "n", .most = 120};
+    struct lapse_where of_tag = {.tag = "x"};
+    cr_assert_eq(flow_kill_all(f, "q", of_batch, NULL, &c), 0);
+    cr_assert_eq(c.n, 120);
+    cr_assert_eq(flow_kill_all(f, "q", of_batch, NULL, &c), 0);
+    cr_assert_eq(c.n, 55);
+    cr_assert_eq(flow_kill_all(f, "q", of_tag, NULL, &c), 0);
+    cr_assert_eq(c.n, 175);
+    cr_assert_eq(flow_count(f, "q", "dead"), 350);
+
+    of_batch.most = 0;
+    cr_assert_eq(flow_reschedule_all(f, "q", of_batch, lapse_in(HOUR), 0, &c), 0);
+    cr_assert_eq(c.n, 175);
+    cr_assert_eq(flow_cancel_all(f, "q", of_batch, &c), 0);
+    cr_assert_eq(c.n, 175);
+    cr_assert_eq(flow_count(f, "q", "dead"), 175);
+    flow_end(f, "q");
+}
+
+Test(kill_all, of_another_selection_is_einval)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    static const struct lapse_where bad[] = {
+        {.state = LAPSE_DEAD}, {.state = LAPSE_RUNNING, .tag = "x"},
+        {.state = LAPSE_KEPT}, {.state = LAPSE_SERIES},
+        {.reason = "why"},     {.batch = "a b"},
+        {.batch = ""},         {.batch = "n", .tag = "x"},
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(flow_kill_all(f, "q", bad[i], NULL, NULL), LAPSE_EINVAL, "%zu", i);
+    }
+    flow_end(f, "q");
+}
+
 Test(cancel_all, takes_by_reason_by_moment_and_no_more_than_was_asked_for)
 {
     struct flow *f = flow_start(FLOW_FULL);

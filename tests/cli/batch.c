@@ -56,6 +56,34 @@ Test(batch, that_cannot_be_closed_says_why)
     server_stop(s);
 }
 
+Test(batch, is_listed_and_its_jobs_are_changed_together)
+{
+    struct server *s = tool_redis();
+
+    expect(SCHEDULE("a"), 0, NULL, NULL);
+    expect(SCHEDULE("b"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "other", "--in", "1h"), 0, NULL, NULL);
+    struct proc *p = lapse("list", "q", "--batch", "n");
+    cr_assert(has(p, "\"id\":\"a\"") && has(p, "\"id\":\"b\"") && count_of(p->out, "\n") == 2);
+    expect(p, 0, NULL, "");
+
+    expect(lapse("kill", "q", "--batch", "n", "--reason", "no customer"), 0,
+           "{\"queue\":\"q\",\"killed\":2,\"running\":0}", "");
+    expect(lapse("list", "q", "--batch", "n", "--limit", "1"), 0, "\"reason\":\"no customer\"", "");
+    expect(lapse("requeue", "q", "--batch", "n"), 0, "\"requeued\":2", "");
+    expect(lapse("reschedule", "q", "--batch", "n", "--in", "2h"), 0, "\"rescheduled\":2", "");
+    expect(lapse("cancel", "q", "--batch", "n"), 0, "\"cancelled\":2", "");
+    expect(lapse("cancel", "q", "--batch", "n", "--tag", "x"), 2, "",
+           "--tag and --batch: use only one of them");
+    expect(lapse("cancel", "q", "--batch", "a b"), 2, "", "--batch 'a b'");
+    expect(lapse("list", "q", "--batch", "a b"), 2, "", "--batch 'a b'");
+    expect(lapse("list", "q", "--batch", "n", "--tag", "x"), 2, "",
+           "--state, --tag, --batch and --series: use only one of them");
+    expect(lapse("cancel", "q", "other"), 0, NULL, NULL);
+    no_jobs(s, "q");
+    server_stop(s);
+}
+
 Test(batch, of_a_wrong_name_is_refused_before_redis_is_asked)
 {
     expect(lapse("schedule", "q", "--in", "1h", "--batch", "a b"), 2, "",

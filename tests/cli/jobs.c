@@ -370,7 +370,7 @@ Test(schedule, refuses_a_tag_that_breaks_a_rule_and_says_which)
                  "4", "--tag", "5", "--tag", "6", "--tag", "7", "--tag", "8", "--tag", "9"),
            2, "", "--tag '9': is one too many: at most 8 are allowed");
     expect(lapse("list", "q", "--tag", "a", "--state", "dead"), 2, "",
-           "--tag 'a': is for jobs in any state: use it without --state");
+           "--state, --tag, --batch and --series: use only one of them");
     expect(lapse("depth", "q"), 0, "\"waiting\":0", NULL);
     server_stop(s);
 }

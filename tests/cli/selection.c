@@ -184,6 +184,28 @@ Test(run, makes_jobs_due_now)
     server_stop(s);
 }
 
+Test(selection, of_those_that_wait_is_killed_with_a_reason)
+{
+    struct server *s = tool_redis();
+
+    schedule("a", "1h");
+    schedule("b", "2h");
+    schedule("c", "3h");
+    expect(lapse("kill", "q", "--state", "waiting", "--limit", "1", "--reason", "first"), 0,
+           "{\"queue\":\"q\",\"killed\":1,\"running\":0}", "");
+    expect(lapse("get", "q", "a"), 0, "\"reason\":\"first\"", "");
+    expect(lapse("kill", "q", "--state", "waiting", "--with-reason", "x"), 0, "\"killed\":0", "");
+    expect(lapse("kill", "q", "b", "none", "--reason", "second"), 1, "\"reason\":\"second\"",
+           "q/none: no such job");
+    expect(lapse("kill", "q", "--state", "waiting", "--format", "text"), 0,
+           "q: 1 killed, 0 running\n", "");
+    expect(lapse("kill", "q", "--state", "dead"), 2, "", "--state is waiting");
+    expect(lapse("kill", "q"), 2, "", "missing argument ID, or option --state, --tag or --batch");
+    expect(lapse("kill", "q", "a", "--tag", "x"), 2, "", "use only one of them");
+    expect(lapse("depth", "q"), 0, "\"waiting\":0,\"running\":0,\"dead\":3", "");
+    server_stop(s);
+}
+
 /* The answers of its first calls come; the connection ends in a later one. */
 Test(selection, that_breaks_off_says_how_far_it_came_and_a_repeat_does_the_rest)
 {

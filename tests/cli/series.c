@@ -146,7 +146,7 @@ Test(series, refuses_what_breaks_a_rule_and_says_which)
     expect(lapse("schedule", "q", "--id", id, "--in", "1h", "--every", "1h"), 2, "",
            "the id of a series may have at most 238 characters, and this one has 239");
     expect(lapse("list", "q", "--series", "--state", "dead"), 2, "",
-           "--series is used without --state and --tag");
+           "--state, --tag, --batch and --series: use only one of them");
     no_jobs(s, "q");
     server_stop(s);
 }

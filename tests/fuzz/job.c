@@ -44,6 +44,16 @@ static void series(const struct lapse_job *job)
     MUST(s.until_ms >= 0);
 }
 
+/* So is a batch, and its name is an id. */
+static void batch(const struct lapse_job *job, bool body)
+{
+    const char *name = lapse_job_batch(job);
+    int awaits = lapse_job_awaits(job);
+
+    MUST(!name || (body && keys_id_ok(span_of(name))));
+    MUST(awaits == 0 || awaits == 1);
+}
+
 /* So are the limits of a group; and its parts lie in its body. */
 static void group(const struct lapse_job *job)
 {
@@ -109,6 +119,7 @@ static void ask(const struct lapse_job *job, const struct job_row *row, bool bod
     }
     MUST(!lapse_job_report(job, &len) || (body && len == row->report.len));
     series(job);
+    batch(job, body);
     group(job);
 }
 

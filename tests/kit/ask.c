@@ -391,6 +391,15 @@ int flow_cancel_all(struct flow *f, const char *queue, struct lapse_where where,
     return count_of(f, lapse_cancel_all(f->l, queue, &where, 0, flow_counted, &c), &c, out);
 }
 
+int flow_kill_all(struct flow *f, const char *queue, struct lapse_where where, const char *reason,
+                  struct flow_counts *out)
+{
+    struct flow_counts c = {0};
+
+    where.size = sizeof where;
+    return count_of(f, lapse_kill_all(f->l, queue, &where, reason, flow_counted, &c), &c, out);
+}
+
 int flow_reschedule_all(struct flow *f, const char *queue, struct lapse_where where,
                         struct lapse_due due, int64_t spread_ms, struct flow_counts *out)
 {

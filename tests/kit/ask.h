@@ -78,6 +78,8 @@ lapse_count_fn flow_counted; /* arg: a flow_counts that is all 0 */
 /* Each waits for the answer, and returns its error; where.size need not be set. out may be NULL. */
 int flow_cancel_all(struct flow *f, const char *queue, struct lapse_where where,
                     struct flow_counts *out);
+int flow_kill_all(struct flow *f, const char *queue, struct lapse_where where, const char *reason,
+                  struct flow_counts *out);
 int flow_reschedule_all(struct flow *f, const char *queue, struct lapse_where where,
                         struct lapse_due due, int64_t spread_ms, struct flow_counts *out);
 

@@ -75,6 +75,11 @@ static int call_cancel_all(struct lapse *l, struct flow_answer *a)
     return lapse_cancel_all(l, "q", &waiting, 0, on_count, a);
 }
 
+static int call_kill_all(struct lapse *l, struct flow_answer *a)
+{
+    return lapse_kill_all(l, "q", &waiting, "no customer", on_count, a);
+}
+
 static int call_batch_close(struct lapse *l, struct flow_answer *a)
 {
     return lapse_batch_close(l, "q", "a", flow_answered, a);
@@ -152,6 +157,7 @@ const struct api_call api_calls[] = {
     {"cancel", call_cancel, 0},
     {"reschedule_all", call_reschedule_all, 0},
     {"cancel_all", call_cancel_all, 0},
+    {"kill_all", call_kill_all, 0},
     {"listeners", call_listeners, 0},
     {"list_tag", call_list_tag, 0},
     {"configure", call_configure, 0},

@@ -98,6 +98,8 @@ static const struct {
      "zrem hdel set", true},
     {"kill", "unique=1; 0 uw x", "due dead jobs attempts index", "zrem", "zadd hset del", false},
     {"kill", "0 w x e x d x", "due run dead jobs attempts", "zrem", "zadd hset del", false},
+    {"kill_all", "0 1 '' '' 0 100 '' 0 x", "due run dead jobs attempts seq", "zrem",
+     "zadd hset del", false},
     {"cancel_all", "0 1 '' '' 0 100 '' 0", "due run jobs attempts seq", "zrem", "hdel del", false},
     {"cancel_all", "0 3 '' '' 0 100 '' 0", "run dead jobs attempts seq", "zrem", "hdel del", false},
     {"cancel_all", "0 2 '' '' 0 100 '' 0", "run attempts seq", "", "", false},

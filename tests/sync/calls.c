@@ -329,6 +329,10 @@ Test(calls, a_selection_is_rescheduled_and_cancelled_and_counted)
     struct lapse_due due = lapse_in(2 * HOUR);
     cr_assert_eq(lapse_sync_reschedule_all(w.s, "q", &where, due, HOUR, 0, 0, &count), 0);
     cr_assert(count.n == 250 && count.n_running == 0);
+    where.most = 5;
+    cr_assert_eq(lapse_sync_kill_all(w.s, "q", &where, "no customer", 0, &count), 0);
+    cr_assert(count.n == 5 && count.n_running == 0);
+    cr_assert_eq(depth_of(w.s, "q").dead, 5);
     where.most = 120;
     cr_assert_eq(lapse_sync_cancel_all(w.s, "q", &where, 0, 5000, &count), 0);
     cr_assert_eq(count.n, 120);

@@ -193,6 +193,12 @@ Test(rows, a_batch_is_counted_and_its_own_job_is_due_when_it_has_ended)
     cr_assert_str_eq(lapse_job_id(job), "all");
     lapse_sync_free(job);
 
+    struct lapse_sync_jobs page = {.n = 7};
+    cr_assert_eq(lapse_sync_list_batch(w.s, "q", "all", NULL, 100, 0, &page), 0);
+    cr_assert_eq(page.n, 2);
+    cr_assert_str_eq(lapse_job_batch(page.jobs[1]), "all");
+    lapse_sync_free_jobs(&page);
+
     cr_assert_eq(lapse_sync_cancel(w.s, "q", "a", 0, 0, NULL), 0);
     cr_assert_eq(lapse_sync_kill(w.s, "q", "b", NULL, 0, NULL), 0);
     cr_assert_eq(lapse_sync_batch_get(w.s, "q", "all", 0, &batch), 0);
@@ -231,6 +237,8 @@ Test(rows, what_is_not_allowed_is_einval_and_leaves_out_alone)
     cr_assert_eq(lapse_sync_batch_close(w.s, "q", NULL, 0, NULL), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_batch_get(w.s, "q", "a b", 0, &batch), LAPSE_EINVAL);
     cr_assert_eq(lapse_sync_batch_get(w.s, "q", "a", 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_list_batch(w.s, "q", "a", NULL, 1, 0, NULL), LAPSE_EINVAL);
+    cr_assert_eq(lapse_sync_kill_all(w.s, "q", NULL, NULL, 0, &count), LAPSE_EINVAL);
     cr_assert(queues.n == 7 && listeners.n == 7 && past.n == 7 && count.n == 7 && batch.left == 7);
     lapse_sync_free_rows(NULL);
     waiting_end(&w, "q");

@@ -36,7 +36,7 @@ done
 tools/build/scripts.py users src/lua shell > "$parts/users"
 tools/build/scripts.py users src/lua conf > "$parts/users.conf"
 tools/build/scripts.py table src/lua keys > "$parts/keys"
-tools/build/scripts.py table src/lua 'schedule gather cancel reschedule kill cancel_all reschedule_all batch_close batch_get get' > "$parts/producer_scripts"
+tools/build/scripts.py table src/lua 'schedule gather cancel reschedule kill cancel_all kill_all reschedule_all batch_close batch_get get' > "$parts/producer_scripts"
 tools/build/scripts.py table src/lua 'claim renew report done retry fail release sweep reclaim configure trim adopt' > "$parts/worker_scripts"
 # the program as the reader needs it, without the comments above its first line
 sed -n '/^#include/,$p' tools/examples/first.c > "$parts/first.c"

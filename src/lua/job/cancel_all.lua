@@ -12,7 +12,7 @@
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead, 4 kept; 0: any but kept, if a tag is
 --                           named
---         tag             those with this tag; '': any
+--         tag             those with this tag; 'b NAME': those of this batch; '': any
 --         reason          part of the reasons; '': any
 --         before_ms       only those that are due, died, or are kept until before this; 0: all
 --         limit           delete, and ask, at most so many

@@ -2,7 +2,7 @@
 --
 -- KIND    batch
 -- ROLE    producer
--- USES    answer attempts ends index lives marks next record rows sets triggers types unique
+-- USES    answer kills next record rows sets types
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts next index batches report errors
 -- WRITES  due run dead attempts report errors t jobs next index batches ends notice
@@ -16,24 +16,8 @@
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
 
--- The last attempt of a job, with the reason why it was killed; its try is 0 if it has not run. An
--- unreadable one stays as it is: it is of a newer version. begins: what follows the run has begun.
-local function killed_attempt(id, text, tries, due_ms, reason, begins)
-  local attempt = attempt_read(text)
-  if text ~= '' and not attempt then return text end
-
-  attempt = attempt or { token = '0', holder = '-', try = 0, claimed_us = '0', due_ms = due_ms }
-  attempt.tries = attempt.tries or tries or 10
-  attempt.reason = reason
-  mark_set(attempt, nil)
-  if begins then life_begins(id, attempt) end
-  return attempt_text(attempt)
-end
-
 local function main()
   local out, bytes = { now_us }, 0
-  local leaves, triggers, dead, attempts = { [DUE] = {}, [RUN] = {} }, {}, {}, {}
-  local entries = {}
   check_zset(DEAD)
 
   for at = 2, #ARGV, 2 do
@@ -52,35 +36,17 @@ local function main()
     elseif is_running(set, score) then
       reply = 'EBUSY'
     else
-      local len, tries, _, _, attributes = record_header(record)
+      local len = record_header(record)
       reply = job_row(id, set, score, string.sub(record, 1, len or 0))
       if set ~= DEAD then
-        reply[2], reply[3] = DIED, now_ms
-        reply[4] = killed_attempt(id, reply[4], tries, score, reason, before)
-        table.insert(leaves[set], id)
-        dead[#dead + 1], dead[#dead + 2] = now_ms, id
-        attempts[#attempts + 1], attempts[#attempts + 2] = id, reply[4]
-        triggers[#triggers + 1] = TRIGGER .. id
-        key_entry(entries, id, record)
-        death_note(id, attributes)
-        if before then next_take(id, before, record, nil, 0) end
+        local job = { id = id, set = set, score = score, record = record, before = before }
+        reply[2], reply[3], reply[4] = DIED, now_ms, job_is_killed(job, reply[4], reason)
       end
     end
     out[#out + 1] = reply
   end
 
-  index_check(entries)
-  index_check(next_entries)
-  lives_check()
-  set_remove(DUE, leaves[DUE])
-  set_remove(RUN, leaves[RUN])
-  set_add(DEAD, dead)
-  attempts_put(attempts)
-  lives_leave()
-  if #triggers > 0 then write('DEL', unpack(triggers)) end
-  next_leave()
-  index_remove(entries)
-  ends_tell()
+  kills_put()
   return out
 end
 return answer(main)

@@ -11,7 +11,7 @@
 -- WRITES  index due run dead attempts report errors t jobs next batches notice
 -- ARGV    database
 --         state           1 waiting, 2 running, 3 dead; 0: any, if a tag is named
---         tag             those with this tag; '': any
+--         tag             those with this tag; 'b NAME': those of this batch; '': any
 --         reason          part of the reasons; '': any
 --         before_ms       only those that are due, or died, before this; 0: all
 --         limit           move, and ask, at most so many

@@ -26,6 +26,12 @@ local function index_entries(out, id, record)
   if attributes and attributes.B then out[#out + 1] = 'b ' .. attributes.B .. ' ' .. id end
 end
 
+-- How the entries begin of the jobs with a tag; or, of 'b NAME', of those of a batch. No tag has a
+-- space.
+local function index_start(tag)
+  return string.find(tag, ' ', 1, true) and tag .. ' ' or 't ' .. tag .. ' '
+end
+
 -- Does a record say what an entry of its job says?
 local function index_has(entry, id, record)
   local entries = {}

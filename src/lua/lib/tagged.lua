@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
--- The jobs of a selection that are found by their tag: a walk through the index, by id, so it meets
--- each id once. It goes no further than the last id that had the tag at its beginning.
+-- The jobs of a selection that are found by their tag, or their batch: a walk through the index, by
+-- id, so it meets each id once. It goes no further than the last id that had the tag at its beginning.
 --
 -- USES    attempts index next
 
 -- The last id of a tag; what stands in no id, and what is too long for one, is cut off.
 local function tagged_last(tag)
-  local before = 't ' .. tag .. ' '
-  local last = call('ZREVRANGEBYLEX', INDEX, '(t ' .. tag .. '!', '[' .. before, 'LIMIT', 0, 1)[1]
+  local before = index_start(tag)
+  local behind = '(' .. string.sub(before, 1, -2) .. '!' -- the character behind the space
+  local last = call('ZREVRANGEBYLEX', INDEX, behind, '[' .. before, 'LIMIT', 0, 1)[1]
   local id = string.sub(last or '', #before + 1)
   local part = string.sub(string.match(id, '^[!-z|~]*'), 1, 255)
   return part == id and part ~= '' and part or part .. '\255'
@@ -15,7 +16,7 @@ end
 
 -- The jobs that are next, of which only those in a set have one. And are these the last ones?
 local function tagged_page(walk, limit)
-  local before, page, ids = 't ' .. walk.tag .. ' ', {}, {}
+  local before, page, ids = index_start(walk.tag), {}, {}
   local first = (walk.id == '' and '[' or '(') .. before .. walk.id
   local last = '[' .. before .. walk.highest
   local entries = call('ZRANGEBYLEX', INDEX, first, last, 'LIMIT', 0, limit + 1)
@@ -34,7 +35,7 @@ end
 -- Does a record of the job say that it has the tag: the one that it has, or the one that is to
 -- follow its run?
 local function tagged_has(tag, job)
-  local entry = 't ' .. tag .. ' ' .. job.id
+  local entry = index_start(tag) .. job.id
   if index_has(entry, job.id, job.record) then return true end
 
   local attempt = job.state == RUNNING and attempt_read(job.text)

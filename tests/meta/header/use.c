@@ -198,6 +198,9 @@ static void use_selections(struct lapse *l)
     w.state = LAPSE_DEAD;
     expect_accepted(lapse_cancel_all(l, "orders", &w, 0, on_count, &answered));
     w.state = (enum lapse_state)0;
+    w.batch = "import-7";
+    expect_accepted(lapse_kill_all(l, "orders", &w, "why", on_count, &answered));
+    w.batch = NULL;
     w.tag = "customer-7";
     expect_accepted(lapse_reschedule_all(l, "orders", &w, due, 9, 0, on_count, &answered));
 }

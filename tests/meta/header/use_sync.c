@@ -76,6 +76,8 @@ static void use_selections(struct lapse_sync *s)
     where.size = sizeof where;
     where.state = LAPSE_DEAD;
     EXPECT(lapse_sync_cancel_all(s, "orders", &where, 0, 0, &count), LAPSE_EDOWN);
+    where.state = LAPSE_WAITING;
+    EXPECT(lapse_sync_kill_all(s, "orders", &where, "why", 0, &count), LAPSE_EDOWN);
     where.tag = "customer-7";
     EXPECT(lapse_sync_reschedule_all(s, "orders", &where, lapse_in(0), 9, 0, 0, &count),
            LAPSE_EDOWN);

@@ -224,6 +224,15 @@ int check_tag(const char *tag)
     return 0;
 }
 
+int check_batch(const char *name)
+{
+    if (!keys_id_ok(span_of(name))) {
+        return usage_error("--batch", name,
+                           "must be 1 to 255 printable ASCII characters, without space, { and }");
+    }
+    return 0;
+}
+
 /* ---- setters ---- */
 static int option_error(const struct opt *o, const char *value, const char *rule)
 {

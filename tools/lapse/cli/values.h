@@ -23,6 +23,7 @@ bool is_pattern(const char *queue); /* of these two */
 int check_listener(const char *name);
 int check_id(const char *id);
 int check_tag(const char *tag);
+int check_batch(const char *name);
 int check_when(const struct when *when); /* exactly one of --in and --at was given */
 
 /* For struct opt. */

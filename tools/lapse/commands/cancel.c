@@ -8,13 +8,8 @@
 #include <limits.h>
 
 static const struct opt cancel_options[] = {
-    MANY_STATE,
-    MANY_TAG,
-    MANY_REASON,
-    MANY_BEFORE,
-    MANY_LIMIT,
-    MANY_RUNNING,
-    {NULL, 0, NULL, NULL, 0, NULL},
+    MANY_STATE,  MANY_TAG,   MANY_BATCH,   MANY_REASON,
+    MANY_BEFORE, MANY_LIMIT, MANY_RUNNING, {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 static void on_cancel_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
@@ -83,8 +78,8 @@ static int cancel_run(const struct command *cmd, struct globals *g, struct argum
 
 const struct command cmd_cancel = {
     .name = "cancel",
-    .usage = "QUEUE (ID... | [--state STATE] [--tag TAG] [--reason TEXT] [--before TIME] "
-             "[--limit N]) [--running]",
+    .usage = "QUEUE (ID... | [--state STATE] [--tag TAG] [--batch NAME] [--reason TEXT] "
+             "[--before TIME] [--limit N]) [--running]",
     .summary = "remove jobs before they run",
     .min = 1,
     .max = INT_MAX,

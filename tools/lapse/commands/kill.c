@@ -1,72 +1,91 @@
 /* SPDX-License-Identifier: MIT */
-/* lapse kill. */
+/* lapse kill. Its --reason is what the jobs get, so that of a selection has another name. */
 #include "cli/arguments.h"
+#include "cli/message.h"
 #include "cli/print.h"
-#include "cli/values.h"
-#include "client/oneshot.h"
-
-struct kill_command {
-    struct oneshot once; /* first: send() gets this */
-    const char *id;
-    const char *reason;
-};
+#include "commands/many.h"
+#include <limits.h>
 
 static const struct opt kill_options[] = {
-    {"reason", 0, "TEXT", set_text, offsetof(struct kill_command, reason),
-     "kept with the job, which shows it; at most 200 bytes"},
+    {"reason", 0, "TEXT", set_text, offsetof(struct many, why),
+     "kept with each job, which shows it; at most 200 bytes"},
+    MANY_STATE,
+    MANY_TAG,
+    MANY_BATCH,
+    {"with-reason", 0, "TEXT", set_text, offsetof(struct many, reason),
+     "of these, those whose reason so far has this part, as lapse list shows it"},
+    MANY_BEFORE,
+    MANY_LIMIT,
     {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 static void on_kill_reply(struct lapse *l, int err, const struct lapse_job *job, void *arg)
 {
-    struct kill_command *kill = arg;
+    const struct many_job *kill = arg;
+    struct oneshot *o = &kill->many->once;
 
     (void)l;
-    if (oneshot_replied(&kill->once, err, kill->once.queue, kill->id)) {
-        print_job(kill->once.g, job, 0);
+    if (oneshot_replied(o, err, o->queue, kill->id)) {
+        print_job(o->g, job, 0);
     }
 }
 
-static int kill_send(struct oneshot *o)
+static int kill_job(struct many_job *job)
 {
-    struct kill_command *kill = (struct kill_command *)o;
+    struct oneshot *o = &job->many->once;
+    const char *why = job->many->why;
 
-    return oneshot_sent(o,
-                        lapse_kill(o->c.l, o->queue, kill->id, kill->reason, on_kill_reply, kill));
+    return oneshot_sent(o, lapse_kill(o->c.l, o->queue, job->id, why, on_kill_reply, job));
+}
+
+static int kill_all(struct many *m)
+{
+    struct oneshot *o = &m->once;
+
+    return oneshot_sent(o, lapse_kill_all(o->c.l, o->queue, &m->where, m->why, many_counted, m));
 }
 
 static int kill_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct kill_command kill = {.id = NULL};
+    struct many kill = {.ask_job = kill_job, .ask_all = kill_all, .done = "killed"};
     int rc = arguments_read(cmd, g, &kill, args);
 
+    if (!rc && kill.state && kill.state != LAPSE_WAITING) {
+        return usage_errorf("--state is waiting: no other jobs are killed");
+    }
+    if (!rc) {
+        rc = many_read(&kill, cmd, args);
+    }
     if (rc) {
         return rc;
     }
 
-    kill.once.queue = args->v[0];
-    kill.id = args->v[1];
-    if (check_queue(kill.once.queue) || check_id(kill.id)) {
-        return USAGE;
+    kill.once.c.unknown_advice = "it may be dead. Repeat the command: it prints the job as it is";
+    if (kill.n_jobs == 0) {
+        kill.once.c.unknown_advice = "more jobs may be dead. Repeat the command for the rest";
     }
 
-    kill.once.c.unknown_advice = "it may be dead. Repeat the command: it prints the job as it is";
-
-    return oneshot_run(&kill.once, g, kill_send);
+    return many_run(&kill, g);
 }
 
 const struct command cmd_kill = {
     .name = "kill",
-    .usage = "QUEUE ID [--reason TEXT]",
-    .summary = "make a waiting job dead, so that it does not run",
-    .min = 2,
-    .max = 2,
+    .usage = "QUEUE (ID... | [--state waiting] [--tag TAG] [--batch NAME] [--with-reason TEXT] "
+             "[--before TIME] [--limit N]) [--reason TEXT]",
+    .summary = "make waiting jobs dead, so that they do not run",
+    .min = 1,
+    .max = INT_MAX,
     .opts = kill_options,
-    .text = "Makes a waiting job dead, and prints it as lapse reschedule does. It stays until it\n"
-            "is rescheduled or cancelled. A dead job stays as it is; a running one is not\n"
+    .text = "Makes waiting jobs dead, and prints them as lapse reschedule does. They stay until\n"
+            "they are rescheduled or cancelled. A dead job stays as it is; a running one is not\n"
             "changed (exit code 1).\n"
+            "With --state waiting, --tag or --batch it kills all jobs that wait, or those of them\n"
+            "with a tag or of a batch, or some, and prints one JSON object: queue, killed (how\n"
+            "many), running (how many run, and were left).\n"
             "\n"
             "examples:\n"
-            "  lapse kill webhooks hook-3 --reason 'the customer has gone'\n",
+            "  lapse kill webhooks hook-3 --reason 'the customer has gone'\n"
+            "  lapse kill webhooks --tag customer-7 --reason 'the customer has gone'\n"
+            "  lapse kill webhooks --state waiting --with-reason 'HTTP 410'\n",
     .run = kill_run,
 };

@@ -16,6 +16,7 @@ struct list_command {
     unsigned limit;         /* jobs still to be printed */
     enum lapse_state state; /* of the page that was asked for */
     const char *tag;        /* NULL: jobs of a state */
+    const char *batch;      /* likewise */
     bool series;            /* only these */
 };
 
@@ -26,12 +27,21 @@ static int set_list_tag(const struct opt *o, char *value, void *field)
     return check_tag(value);
 }
 
+static int set_list_batch(const struct opt *o, char *value, void *field)
+{
+    (void)o;
+    *(const char **)field = value;
+    return check_batch(value);
+}
+
 static const struct opt list_options[] = {
     {"state", 's', "STATE", set_state, offsetof(struct list_command, only),
      "waiting (by due time), running (by end of lease), dead (by time of death) or kept (by until "
      "when it is); default: the first three, in this order"},
     {"tag", 0, "TAG", set_list_tag, offsetof(struct list_command, tag),
      "those with this tag, in any state but kept, by their ids"},
+    {"batch", 0, "NAME", set_list_batch, offsetof(struct list_command, batch),
+     "those of this batch, likewise"},
     {"series", 0, NULL, set_switch, offsetof(struct list_command, series),
      "those that are a series, by their ids"},
     {"limit", 'n', "N", set_count, offsetof(struct list_command, limit),
@@ -51,6 +61,10 @@ static int list_send_page(struct list_command *list, const struct lapse_job *aft
         return oneshot_sent(
             o, lapse_list_tag(o->c.l, o->queue, list->tag, after, n, on_list_page, list));
     }
+    if (list->batch) {
+        return oneshot_sent(
+            o, lapse_list_batch(o->c.l, o->queue, list->batch, after, n, on_list_page, list));
+    }
     return oneshot_sent(o, lapse_list(o->c.l, o->queue, list->state, after, n, on_list_page, list));
 }
 
@@ -61,7 +75,7 @@ static int list_send_next(struct list_command *list, const struct lapse_job *las
         return list_send_page(list, last);
     }
 
-    if (list->only || list->tag || list->state == LAPSE_DEAD) {
+    if (list->only || list->tag || list->batch || list->state == LAPSE_DEAD) {
         return 0;
     }
 
@@ -94,6 +108,17 @@ static int list_send(struct oneshot *o)
     return list_send_page((struct list_command *)o, NULL);
 }
 
+/* At most one of them says which jobs. */
+static int check_kinds(const struct list_command *list)
+{
+    int n = (list->only != 0) + (list->tag != NULL) + (list->batch != NULL) + list->series;
+
+    if (n > 1) {
+        return usage_errorf("--state, --tag, --batch and --series: use only one of them");
+    }
+    return 0;
+}
+
 static int list_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
     struct list_command list = {.limit = 0};
@@ -103,14 +128,11 @@ static int list_run(const struct command *cmd, struct globals *g, struct argumen
         return USAGE;
     }
 
-    if (list.series && (list.only || list.tag)) {
-        return usage_errorf("--series is used without --state and --tag");
+    if (check_kinds(&list)) {
+        return USAGE;
     }
     if (list.series) {
         list.only = LAPSE_SERIES;
-    }
-    if (list.only && list.tag) {
-        return usage_error("--tag", list.tag, "is for jobs in any state: use it without --state");
     }
 
     list.once.queue = args->v[0];
@@ -128,7 +150,7 @@ static int list_run(const struct command *cmd, struct globals *g, struct argumen
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "QUEUE [--state STATE | --tag TAG | --series] [--limit N]",
+    .usage = "QUEUE [--state STATE | --tag TAG | --batch NAME | --series] [--limit N]",
     .summary = "list the jobs of a queue",
     .min = 1,
     .max = 1,
@@ -141,6 +163,7 @@ const struct command cmd_list = {
             "  lapse list orders --state dead | jq -r .id\n"
             "  lapse list orders --state kept\n"
             "  lapse list orders --tag customer-7\n"
+            "  lapse list orders --batch import-7\n"
             "  lapse list orders --series\n",
     .run = list_run,
 };

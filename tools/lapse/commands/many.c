@@ -15,6 +15,13 @@ int set_many_tag(const struct opt *o, char *value, void *field)
     return check_tag(value);
 }
 
+int set_many_batch(const struct opt *o, char *value, void *field)
+{
+    (void)o;
+    *(const char **)field = value;
+    return check_batch(value);
+}
+
 int set_before(const struct opt *o, char *value, void *field)
 {
     struct when when = {.at = NULL};
@@ -30,7 +37,7 @@ int set_before(const struct opt *o, char *value, void *field)
 /* ---- arguments ---- */
 static bool many_selects(const struct many *m)
 {
-    return m->state || m->tag || m->reason || m->before_ms || m->limit || m->spread_ms;
+    return m->state || m->tag || m->batch || m->reason || m->before_ms || m->limit || m->spread_ms;
 }
 
 static int check_ids(const struct many *m, const struct arguments *args)
@@ -50,9 +57,13 @@ static int check_ids(const struct many *m, const struct arguments *args)
 
 static int check_selection(const struct many *m, const struct command *cmd)
 {
-    if (m->n_jobs == 0 && !m->where.state && !m->tag) {
-        return usage_errorf("missing argument ID, or option --state or --tag; usage: lapse %s %s",
+    if (m->n_jobs == 0 && !m->where.state && !m->tag && !m->batch) {
+        return usage_errorf("missing argument ID, or option --state, --tag or --batch; usage: "
+                            "lapse %s %s",
                             cmd->name, cmd->usage);
+    }
+    if (m->tag && m->batch) {
+        return usage_errorf("--tag and --batch: use only one of them");
     }
     if (m->reason && strlen(m->reason) > 200) {
         return usage_error("--reason", m->reason, "must have at most 200 bytes");
@@ -70,6 +81,7 @@ int many_read(struct many *m, const struct command *cmd, const struct arguments 
     m->n_jobs = args->n - 1;
     m->where.size = sizeof m->where;
     m->where.tag = m->tag;
+    m->where.batch = m->batch;
     m->where.reason = m->reason;
     m->where.before_ms = m->before_ms;
     m->where.most = m->limit;

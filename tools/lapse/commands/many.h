@@ -24,12 +24,14 @@ struct many {
 
     int state; /* enum lapse_state; 0: not given */
     const char *tag;
+    const char *batch;
     const char *reason;
     int64_t before_ms;
     unsigned limit;
-    struct lapse_where where; /* made of these five */
+    struct lapse_where where; /* made of these six */
     struct when when;
     int64_t spread_ms;
+    const char *why; /* of a kill: the reason that its jobs get */
     bool running;
     uint64_t n; /* jobs of the selection that were changed so far */
 };
@@ -44,6 +46,11 @@ struct many {
     {                                                                                  \
         "tag", 0, "TAG", set_many_tag, offsetof(struct many, tag),                     \
             "all jobs with this tag, in any state; with --state, those that have both" \
+    }
+#define MANY_BATCH                                                        \
+    {                                                                     \
+        "batch", 0, "NAME", set_many_batch, offsetof(struct many, batch), \
+            "all jobs of this batch, likewise"                            \
     }
 #define MANY_REASON                                                              \
     {                                                                            \
@@ -74,6 +81,7 @@ struct many {
     }
 
 int set_many_tag(const struct opt *o, char *value, void *field);
+int set_many_batch(const struct opt *o, char *value, void *field);
 int set_before(const struct opt *o, char *value, void *field);
 
 /* Checks the arguments, and what the options have set. 0, or an exit code after it has printed

@@ -19,11 +19,26 @@
             "means now"                                                                            \
     }
 static const struct opt reschedule_options[] = {
-    IN,          AT,          MANY_SPREAD, MANY_STATE,   MANY_TAG,
-    MANY_REASON, MANY_BEFORE, MANY_LIMIT,  MANY_RUNNING, {NULL, 0, NULL, NULL, 0, NULL},
+    IN,
+    AT,
+    MANY_SPREAD,
+    MANY_STATE,
+    MANY_TAG,
+    MANY_BATCH,
+    MANY_REASON,
+    MANY_BEFORE,
+    MANY_LIMIT,
+    MANY_RUNNING,
+    {NULL, 0, NULL, NULL, 0, NULL},
 };
 static const struct opt requeue_options[] = {
-    MANY_SPREAD, MANY_TAG, MANY_REASON, MANY_BEFORE, MANY_LIMIT, {NULL, 0, NULL, NULL, 0, NULL},
+    MANY_SPREAD,
+    MANY_TAG,
+    MANY_BATCH,
+    MANY_REASON,
+    MANY_BEFORE,
+    MANY_LIMIT,
+    {NULL, 0, NULL, NULL, 0, NULL},
 };
 
 /* ---- requests ---- */
@@ -92,8 +107,9 @@ static int reschedule_run(const struct command *cmd, struct globals *g, struct a
 
 const struct command cmd_reschedule = {
     .name = "reschedule",
-    .usage = "QUEUE (ID... | [--state STATE] [--tag TAG] [--reason TEXT] [--before TIME] "
-             "[--limit N]) (--in DURATION | --at TIME) [--spread DURATION] [--running]",
+    .usage =
+        "QUEUE (ID... | [--state STATE] [--tag TAG] [--batch NAME] [--reason TEXT] "
+        "[--before TIME] [--limit N]) (--in DURATION | --at TIME) [--spread DURATION] [--running]",
     .summary = "change when jobs are due",
     .min = 1,
     .max = INT_MAX,
@@ -159,8 +175,8 @@ static int requeue_run(const struct command *cmd, struct globals *g, struct argu
 
 const struct command cmd_requeue = {
     .name = "requeue",
-    .usage = "QUEUE [ID... | [--tag TAG] [--reason TEXT] [--before TIME] [--limit N] "
-             "[--spread DURATION]]",
+    .usage = "QUEUE [ID... | [--tag TAG] [--batch NAME] [--reason TEXT] [--before TIME] "
+             "[--limit N] [--spread DURATION]]",
     .summary = "run dead jobs again, now",
     .min = 1,
     .max = INT_MAX,

@@ -601,11 +601,10 @@ static int check_unique(const struct lapse_spec *spec)
     return 0;
 }
 
-static int check_batch(const struct lapse_spec *spec)
+static int check_own_batch(const struct lapse_spec *spec)
 {
-    if (spec->batch && !keys_id_ok(span_of(spec->batch))) {
-        return usage_error("--batch", spec->batch,
-                           "must be 1 to 255 printable ASCII characters, without space, { and }");
+    if (spec->batch && check_batch(spec->batch)) {
+        return USAGE;
     }
     if (spec->batch && spec->id && strcmp(spec->batch, spec->id) == 0) {
         return usage_errorf("a job whose id is %s is that batch's own job, and waits for the "
@@ -700,7 +699,7 @@ static int schedule_run(const struct command *cmd, struct globals *g, struct arg
     bool has_moment = !s.moments.cron && !s.gather.given;
     if ((has_moment && check_when(&s.when)) || check_queue(s.spec.queue) ||
         (s.spec.id && check_id(s.spec.id)) || check_guard(&s) || check_unique(&s.spec) ||
-        check_batch(&s.spec) || moments_read(&s.moments, &s.spec) ||
+        check_own_batch(&s.spec) || moments_read(&s.moments, &s.spec) ||
         gather_read(&s.gather, &s.spec, &s.when) || check_attributes(&s)) {
         return USAGE;
     }
