@@ -84,9 +84,9 @@ struct lapse_sync_count {
     uint64_t n;
     uint64_t n_running;
 };
-/* As lapse_cancel_all(), lapse_kill_all() and lapse_reschedule_all(). out gets the counts also where
- * the selection breaks off with an error; it may be NULL. A call that gives up does not stop its
- * selection. */
+/* As lapse_cancel_all(), lapse_kill_all() and lapse_reschedule_all(). out gets the counts also
+ * where the selection breaks off with an error; it may be NULL. A call that gives up does not stop
+ * its selection. */
 LAPSE_API int lapse_sync_cancel_all(struct lapse_sync *s, const char *queue,
                                     const struct lapse_where *w, unsigned flags, int64_t timeout_ms,
                                     struct lapse_sync_count *out);

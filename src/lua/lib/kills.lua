@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Jobs that wait are made dead, so that they do not run.
 --
--- USES    attempts ends index lives marks next record sets triggers types unique
+-- USES    attempts ends index lives marks next record sets triggers unique
 
 -- Those of this call: their ids, by the set that they leave; the time and id of each; id and
 -- attempt; their triggers; and the entries of their keys.

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The jobs of a selection that are found by their tag, or their batch: a walk through the index, by
--- id, so it meets each id once. It goes no further than the last id that had the tag at its beginning.
+-- id, so it meets each id once. It goes no further than the last id that had the tag at its
+-- beginning.
 --
 -- USES    attempts index next
 
