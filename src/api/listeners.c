@@ -22,9 +22,12 @@ static void alive_call_free(struct alive_call *c)
     mem_free(c);
 }
 
+/* One whose end is no time, as another program may have written it, is alive by Redis's account and
+ * was told nothing. */
 static bool alive_one(const struct alive_reply *reply, size_t i, struct live_listener *out)
 {
-    return script_live_listener(alive_reply_name(reply, i), alive_reply_end_ms(reply, i), out);
+    return script_live_listener(alive_reply_name(reply, i), alive_reply_end_ms(reply, i), out) ||
+           out->name.at;
 }
 
 /* In one block: the names, what each was told, and the texts. */

@@ -118,7 +118,7 @@ struct live_listener {
     int64_t end_ms; /* of its heartbeat */
     enum lapse_told told;
 };
-/* name, end: of the reply. false: they cannot be read. */
+/* name, end: of the reply. false: they cannot be read; if the name can, it is set. */
 bool script_live_listener(const struct redisReply *name, const struct redisReply *end,
                           struct live_listener *out);
 

@@ -84,6 +84,24 @@ static int removal(struct flow *f, unsigned flags, struct removal *r)
     return r->err;
 }
 
+/* Another program may have written it. The next heartbeat of any listener makes it end. */
+Test(listeners_of_a_queue, of_whom_some_never_die_are_shown_and_the_queue_is_removed)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct removal r;
+
+    flow_put(f, "q", "waits", FLOW_WAITS, NULL);
+    redis_do(f->server, "DEL lapse:{}:alive");
+    redis_do(f->server, "ZADD lapse:{}:alive inf a 1e17 b 99999999999999.3 c");
+    redis_do(f->server, "ZADD lapse:{q}:listeners 0 a 0 b 0 c");
+    expect_listeners(f, "c 0+, b 0+, a 0+");
+    cr_assert_eq(removal(f, 0, &r), LAPSE_EBUSY);
+    cr_assert_eq(removal(f, LAPSE_FORCE, &r), 0);
+    cr_assert_eq(r.n, 1);
+    redis_do(f->server, "DEL lapse:{}:alive");
+    flow_end(f, "q");
+}
+
 /* The canary of a listener is one of them, for a millisecond or two. */
 static long long keys_of_q(struct flow *f)
 {
