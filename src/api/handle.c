@@ -24,6 +24,7 @@ static void on_up(void *arg, struct node *node)
         registry_up(&l->registry);
     }
     tallies_up(&l->tallies);
+    fences_up(&l->fences, node);
     listener_up(&l->listener, node);
     ends_up(&l->ends, node);
 }
@@ -33,6 +34,7 @@ static void on_idle(void *arg, struct node *node)
     struct lapse *l = arg;
 
     listener_let_go_of(&l->listener, node);
+    fences_let_go_of(&l->fences, node);
     ends_let_go_of(&l->ends, node);
 }
 
@@ -98,6 +100,7 @@ static void redis_free(struct lapse *l)
 static void redis_turn(struct lapse *l)
 {
     if (l->topo.masters && masters_take_change(l->topo.masters)) {
+        fences_remapped(&l->fences);
         listener_remapped(&l->listener);
         ends_remapped(&l->ends);
     }
@@ -113,6 +116,7 @@ static void on_in_company(void *arg)
 static void handle_free(struct lapse *l)
 {
     task_queue_close(&l->tasks);
+    fences_free(&l->fences);
     redis_free(l);
     options_free(&l->options);
     mem_free(l);
@@ -145,7 +149,7 @@ static void handle_end(struct lapse *l)
     listener_stop(&l->listener);
     tallies_stop(&l->tallies);
     ends_close(&l->ends);
-    fence_close(&l->fence);
+    fences_close(&l->fences);
     redis_close(l);
     script_close(&l->script);
     registry_close(&l->registry);
@@ -184,7 +188,7 @@ static void on_grace_over(void *arg)
 /* Of a handle that is closing: nothing is left to do. */
 static bool handle_is_idle(const struct lapse *l)
 {
-    bool told = fence_is_idle(&l->fence) && task_queue_empty(&l->tasks);
+    bool told = fences_are_idle(&l->fences) && task_queue_empty(&l->tasks);
     bool answered = l->n_pending == 0 && script_is_idle(&l->script) && told;
     return listener_is_idle(&l->listener) && (answered || l->giving_back);
 }
@@ -243,7 +247,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
     (void)loop;
     (void)events;
 
-    fence_turn(&l->fence);
+    fences_turn(&l->fences);
     if (has_work && !more_to_come(l)) {
         listener_turn(&l->listener);
         script_flush(&l->script);
@@ -274,13 +278,13 @@ static int handle_init(struct lapse *l, struct ev_loop *loop, const struct optio
         return err;
     }
 
-    fence_init(&l->fence, &l->script, topo_first(&l->topo), on_in_company, l);
+    fences_init(&l->fences, &l->script, on_in_company, l);
     ends_init(&l->ends, &l->script);
     registry_init(&l->registry, &l->script);
     tallies_init(&l->tallies, &l->script);
     l->context.tallies = &l->tallies;
     calendars_init(&l->calendars, &l->script);
-    listener_init(&l->listener, &l->fence, &l->registry, &l->calendars, &l->tasks);
+    listener_init(&l->listener, &l->fences, &l->registry, &l->calendars, &l->tasks);
     timer_init(&l->grace, loop, on_grace_over, l);
     l->closed = (struct task){.run = closed_run, .done = closed_done};
 

@@ -6,7 +6,7 @@
 #include "listen/ends.h"
 #include "listen/listener.h"
 #include "script/calendars.h"
-#include "script/fence.h"
+#include "script/fences.h"
 #include "script/registry.h"
 #include "script/tally.h"
 
@@ -17,7 +17,7 @@ struct lapse {
     struct topo topo;
     struct node node; /* all of it, where it is one Redis; else topo has masters */
     struct script script;
-    struct fence fence;
+    struct fences fences;
     struct ends ends;
     struct registry registry;
     struct tallies tallies;

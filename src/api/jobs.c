@@ -178,7 +178,7 @@ static void wait_for_copies(struct job_call *c, const struct lapse_spec *s)
 
     if (asks_for_more || wanted->fsync) {
         copies->request = &c->script.schedule.request;
-        fence_prepare(&c->request.handle->fence, copies); /* it may never be sent */
+        fences_prepare(&c->request.handle->fences, copies); /* it may never be sent */
     } else {
         registry_use(&c->request.handle->registry, c->request.queue);
     }
@@ -226,18 +226,10 @@ static void submit(struct job_call *c, const struct lapse_spec *s, const struct 
     }
 }
 
-/* In a cluster nothing waits for copies. */
-static bool can_have_copies(const struct lapse *l, const struct lapse_spec *s)
-{
-    bool wants_copies = s->replicas > 0 || (s->flags & LAPSE_FSYNC);
-
-    return !wants_copies || !l->topo.masters;
-}
-
 static bool spec_is_valid(struct lapse_spec *s, const struct lapse *l,
                           const struct lapse_spec *spec)
 {
-    return spec_read(s, spec) && request_due_is_valid(l, s->due) && can_have_copies(l, s);
+    return spec_read(s, spec) && request_due_is_valid(l, s->due);
 }
 
 int lapse_schedule(struct lapse *l, const struct lapse_spec *spec, lapse_cb *fn, void *arg)

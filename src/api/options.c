@@ -319,10 +319,6 @@ static bool options_agree(const struct lapse_options *o)
         options_say(o, "rediss://: " TLS_NEEDS);
         return false;
     }
-    if (o->url && a.kind == ADDRESS_CLUSTER && o->replicas > 0) {
-        options_say(o, "replicas: with the URL of a cluster nothing waits for copies");
-        return false;
-    }
     if ((o->tls_cert && *o->tls_cert) != (o->tls_key && *o->tls_key)) {
         options_say(o, TLS_PAIR);
         return false;

@@ -68,8 +68,8 @@ int request_new(void **out, struct lapse *l, const struct request_spec *spec)
     r->queue = memcpy(queue, spec->queue, queue_size);
     r->id = (struct span){memcpy(id, spec->id, id_size), id_size - 1};
     r->key = (struct span){key, keys_of(key, l->context.options.space, spec->queue, KEYS_DUE)};
-    r->copies =
-        (struct fence_wait){.key = r->key, .wanted = fence_own_copies(&l->fence), .end = on_copied};
+    r->copies = (struct fence_wait){
+        .key = r->key, .wanted = fences_own_copies(&l->fences), .end = on_copied};
     list_init(&r->copies.node);
     r->extra = key + KEYS_MAX;
     r->texts = r->extra + spec->extra_len;
@@ -97,7 +97,7 @@ void request_wrote(struct request *r, int64_t sent_us)
 void request_end(struct request *r, int err)
 {
     if (!err && r->copies.sent_us && fence_is_wanted(&r->copies.wanted)) {
-        fence_add(&r->handle->fence, &r->copies);
+        fences_add(&r->handle->fences, &r->copies);
     } else {
         fence_forget(&r->copies);
         request_tell(r, err);

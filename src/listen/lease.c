@@ -32,7 +32,7 @@ enum {
 /* ---- copies ---- */
 static bool lease_wants_copies(const struct lease *l)
 {
-    struct fence_copies own = fence_own_copies(l->leases->fence);
+    struct fence_copies own = fences_own_copies(l->leases->fences);
     return fence_is_wanted(&own);
 }
 
@@ -40,13 +40,13 @@ static bool lease_wants_copies(const struct lease *l)
 static void lease_wait_for_copies(struct lease *l, struct fence_wait *w, int64_t sent_us,
                                   void (*end)(struct fence_wait *w, int err))
 {
-    struct fence *f = l->leases->fence;
+    struct fences *fences = l->leases->fences;
 
     w->key = l->key;
-    w->wanted = fence_own_copies(f);
+    w->wanted = fences_own_copies(fences);
     w->sent_us = sent_us;
     w->end = end;
-    fence_add(f, w);
+    fences_add(fences, w);
 }
 
 static void lease_forget_copies(struct lease *l)
@@ -736,17 +736,17 @@ void leases_release(struct list *from)
 }
 
 /* ---- all leases ---- */
-void leases_init(struct leases *ls, struct fence *fence, struct task_queue *tasks,
+void leases_init(struct leases *ls, struct fences *fences, struct task_queue *tasks,
                  const struct lease_events *events, void *arg)
 {
-    *ls = (struct leases){.context = fence->context,
-                          .script = fence->script,
-                          .fence = fence,
+    *ls = (struct leases){.context = fences->context,
+                          .script = fences->script,
+                          .fences = fences,
                           .tasks = tasks,
                           .events = events,
                           .arg = arg};
     list_init(&ls->all);
-    timer_init(&ls->tick, fence->context->loop, on_tick, ls);
+    timer_init(&ls->tick, fences->context->loop, on_tick, ls);
 }
 
 int leases_around(struct leases *ls, const struct around *a)

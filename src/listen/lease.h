@@ -3,7 +3,7 @@
 #define LAPSE_LEASE_H
 #include "base/task.h"
 #include "listen/around.h"
-#include "script/fence.h"
+#include "script/fences.h"
 #include "script/lease_verbs.h"
 
 enum settle { SETTLE_DONE, SETTLE_RETRY, SETTLE_SNOOZE, SETTLE_FAIL, SETTLE_RELEASE };
@@ -77,7 +77,7 @@ enum { UNSETTLED_MAX = 256 };
 struct leases {
     struct context *context;
     struct script *script;
-    struct fence *fence;
+    struct fences *fences;
     struct task_queue *tasks;
     const struct lease_events *events;
     void *arg;
@@ -107,7 +107,7 @@ struct lease_spec {
     struct list *to; /* who asked for the job finds it there; NULL: its handler runs */
 };
 
-void leases_init(struct leases *ls, struct fence *fence, struct task_queue *tasks,
+void leases_init(struct leases *ls, struct fences *fences, struct task_queue *tasks,
                  const struct lease_events *events, void *arg);
 
 /* Called around each handler that begins from now on. EFULL: there are LAPSE_AROUND_MAX. */

@@ -389,17 +389,17 @@ void listener_turn(struct listener *l)
 }
 
 /* ---- life ---- */
-void listener_init(struct listener *l, struct fence *fence, struct registry *registry,
+void listener_init(struct listener *l, struct fences *fences, struct registry *registry,
                    struct calendars *calendars, struct task_queue *tasks)
 {
     static const struct lease_events lease_events = {on_lease_ended, on_lease_retried};
     static const struct patterns_events patterns_events = {on_found, on_walked};
-    struct script *script = fence->script;
+    struct script *script = fences->script;
     struct context *c = script->context;
     struct shared *sh = &l->shared;
 
     *l = (struct listener){.registry = registry, .tasks = tasks};
-    *sh = (struct shared){.context = c, .script = script, .fence = fence, .calendars = calendars};
+    *sh = (struct shared){.context = c, .script = script, .fences = fences, .calendars = calendars};
     list_init(&l->queues);
     list_init(&l->stopped);
     list_init(&sh->ending);
@@ -409,7 +409,7 @@ void listener_init(struct listener *l, struct fence *fence, struct registry *reg
     script->holder = span_of(sh->name);
     slots_init(&sh->slots, c->options.max_running, on_backlog_due, l);
     claims_init(&sh->claims, script, span_of(sh->name));
-    leases_init(&sh->leases, fence, tasks, &lease_events, l);
+    leases_init(&sh->leases, fences, tasks, &lease_events, l);
     watches_init(&sh->watches, script, sh->name);
     watches_on_told(&sh->watches, on_told, l);
     patterns_init(&l->patterns, script, &sh->watches, &patterns_events, l);

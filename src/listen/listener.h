@@ -22,7 +22,7 @@ struct listener {
     bool told_pending;
 };
 
-void listener_init(struct listener *l, struct fence *fence, struct registry *registry,
+void listener_init(struct listener *l, struct fences *fences, struct registry *registry,
                    struct calendars *calendars, struct task_queue *tasks);
 
 /* fn NULL: the queue is only forwarded. EEXIST: it has a handler, or a pull. ENOMEM. */

@@ -123,18 +123,30 @@ static struct node *masters_node_at(struct masters *c, unsigned i)
     return c->nodes[i];
 }
 
-static struct node *masters_find(struct topo *t, struct span key)
+static void masters_use(struct masters *c)
 {
-    struct masters *c = t->masters;
-    unsigned owner = c->map.owner[slot_of_key(key)];
+    c->is_used = true;
+    if (!timer_on(&c->tick) && !c->closed) {
+        timer_set(&c->tick, TICK_MS);
+    }
+}
+
+struct node *masters_node(struct masters *c, unsigned slot)
+{
+    unsigned owner = c->map.owner[slot];
     struct node *n = owner ? masters_node_at(c, owner - 1) : NULL;
 
-    c->is_used = true;
+    masters_use(c);
     if (!n) {
         return &c->nowhere;
     }
     master_of(n)->is_used = true;
     return n;
+}
+
+static struct node *masters_find(struct topo *t, struct span key)
+{
+    return masters_node(t->masters, slot_of_key(key));
 }
 
 static void masters_free_node(struct masters *c, struct node *n)
@@ -187,6 +199,34 @@ static void masters_changed(struct masters *c)
     c->changed = true;
 }
 
+/* What was written for a slot that it gets now was written elsewhere. */
+static void masters_gain(struct masters *c, unsigned slot)
+{
+    unsigned owner = c->map.owner[slot];
+    struct node *n = owner && owner <= c->n_nodes ? c->nodes[owner - 1] : NULL;
+
+    if (n) {
+        n->gained_us = clock_us();
+    }
+}
+
+static bool slot_has_same_owner(const struct slot_map *a, const struct slot_map *b, unsigned slot)
+{
+    const struct slot_place *of_a = slot_map_owner(a, slot);
+    const struct slot_place *of_b = slot_map_owner(b, slot);
+
+    return of_a && of_b && slot_place_eq(of_a, of_b);
+}
+
+static void masters_gain_all(struct masters *c, const struct slot_map *before)
+{
+    for (unsigned slot = 0; slot < SLOT_COUNT; slot++) {
+        if (!slot_has_same_owner(before, &c->map, slot)) {
+            masters_gain(c, slot);
+        }
+    }
+}
+
 /* NULL: it was taken, or says what is known. */
 static const char *masters_take_map(struct masters *c, const struct redisReply *reply,
                                     const struct slot_place *asked)
@@ -199,6 +239,7 @@ static const char *masters_take_map(struct masters *c, const struct redisReply *
         c->map = *next;
         *next = old;
         masters_changed(c);
+        masters_gain_all(c, next);
     }
 
     if (next) {
@@ -415,16 +456,38 @@ static void masters_want_map(struct masters *c)
     }
 }
 
+/* Is a node held, so that it is to be known at once that a slot has another? */
+static bool masters_are_held(const struct masters *c)
+{
+    LIST_EACH (i, &c->topo->nodes) {
+        struct node *n = topo_node_at(i);
+        if (!is_nowhere(c, n) && n->n_holders > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is there a node that may have to be freed? */
+static bool masters_are_there(const struct masters *c)
+{
+    const struct list *behind_nowhere = c->nowhere.of_topo.next; /* which is the first */
+
+    return behind_nowhere != &c->topo->nodes;
+}
+
 static void on_tick(void *arg)
 {
     struct masters *c = arg;
 
-    if (c->is_used || c->n_users > 0) {
+    if (c->is_used || masters_are_held(c)) {
         masters_want_map(c);
     }
     c->is_used = false;
     masters_reap(c);
-    timer_set(&c->tick, TICK_MS);
+    if (masters_are_there(c)) {
+        timer_set(&c->tick, TICK_MS);
+    }
 }
 
 /* ---- errors ---- */
@@ -437,6 +500,7 @@ static void masters_moved(struct masters *c, const struct slot_redirect *r)
     }
     if (slot_map_set(&c->map, r->slot, &r->place)) {
         masters_changed(c);
+        masters_gain(c, r->slot);
     }
 }
 
@@ -578,7 +642,7 @@ int masters_init(struct masters *c, struct topo *t, struct context *context,
 void masters_start(struct masters *c)
 {
     on_ask(c);
-    timer_set(&c->tick, TICK_MS);
+    masters_use(c);
 }
 
 void masters_close(struct masters *c)

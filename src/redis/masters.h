@@ -63,7 +63,6 @@ struct masters {
     int64_t asked_us;   /* by clock_us(): the last question */
     int64_t pause_us;   /* likewise: when the first pause ends; 0: there is none */
     bool is_used;       /* since the last tick */
-    unsigned n_users;   /* that want to know at once when a slot has another master */
     bool closed;
 };
 
@@ -77,6 +76,9 @@ void masters_start(struct masters *c);
  * found until masters_free(). */
 void masters_close(struct masters *c);
 void masters_free(struct masters *c);
+
+/* The node that has a slot: always one, whether it is up or not. */
+struct node *masters_node(struct masters *c, unsigned slot);
 
 /* Has a slot got another master since this was asked last? */
 bool masters_take_change(struct masters *c);

@@ -95,6 +95,7 @@ int node_init(struct node *n, struct context *context, const struct address *add
         .up = on_up, .down = on_down, .failed = on_failed, .error = on_error};
 
     *n = (struct node){.context = context, .events = events, .arg = arg};
+    n->wants_copies = context->options.replicas > 0;
     endpoint_init(&n->endpoint, context, address);
     conn_init(&n->commands, &n->endpoint, CONN_COMMANDS, &conn_events, n);
     if (address->kind != ADDRESS_SENTINEL) {
@@ -134,9 +135,7 @@ void node_close(struct node *n)
         n->sentinel = NULL;
     }
     conn_close(&n->commands, LAPSE_ELOST);
-    if (n->fence_begun) {
-        conn_close(&n->fence, LAPSE_ELOST);
-    }
+    node_end_fence(n);
 }
 
 void node_begin_fence(struct node *n, const struct conn_events *events, void *arg)
@@ -146,6 +145,14 @@ void node_begin_fence(struct node *n, const struct conn_events *events, void *ar
     n->fence_begun = true;
     if (node_up(n)) {
         conn_start(&n->fence);
+    }
+}
+
+void node_end_fence(struct node *n)
+{
+    if (n->fence_begun) {
+        conn_close(&n->fence, LAPSE_ELOST);
+        n->fence_begun = false;
     }
 }
 

@@ -38,6 +38,7 @@ struct node {
     bool wants_copies;  /* nothing is written before they can be waited for */
     bool copies_waited; /* they can: the fence is up, and Redis waits there */
     int copies_err;     /* why Redis does not; 0: it has not refused */
+    int64_t gained_us;  /* by clock_us(): when it last got hash slots of other nodes; 0: never */
     unsigned n_holders; /* that would miss it, besides requests */
     const struct node_events *events;
     void *arg;
@@ -60,6 +61,9 @@ bool node_is_replica(struct node *n);
 /* Makes the connection for the fence, once. Whenever it is up, it goes to the same server as that
  * for commands: where that is lost, this one is made again as well. */
 void node_begin_fence(struct node *n, const struct conn_events *events, void *arg);
+
+/* Closes it for good. */
+void node_end_fence(struct node *n);
 
 static inline bool node_fence_up(const struct node *n)
 {

@@ -14,7 +14,8 @@
  *    while replicas_ms since the fence last.
  *  - A fence counts only on a connection that was there before the script was sent, to the same
  *    server. After a failover another one may reach a master that never had the job, with replicas
- *    that have all of it.
+ *    that have all of it. In a cluster the node must have had its slots before, too: else another
+ *    one was asked.
  *  - The probes are WAIT 0 and WAITAOF 1 0, which Redis answers at once. An old version, a missing
  *    right, a replica and appendonly no are errors there, before anything is stored.
  *
@@ -58,11 +59,6 @@ static bool wait_send(struct fence *f, struct call *call, enum fence_command com
     return conn_send(&f->node->fence, call, 3, wait, NULL);
 }
 
-static struct fence_wait *fence_wait_of(struct list *node)
-{
-    return CONTAINER(node, struct fence_wait, node);
-}
-
 /* ---- copies ---- */
 static bool copies_suffice(const struct fence_copies *copies, const struct fence_copies *wanted)
 {
@@ -95,6 +91,12 @@ static bool copies_read(struct fence_copies *out, enum fence_command command,
 
     *out = (struct fence_copies){.replicas = (unsigned)replicas, .fsync = own > 0};
     return true;
+}
+
+/* As many as the option says, of whatever is written. */
+static struct fence_copies fence_own_copies(const struct fence *f)
+{
+    return (struct fence_copies){.replicas = f->context->options.replicas};
 }
 
 /* ---- in vain ---- */
@@ -418,7 +420,7 @@ static void withheld_refuse(struct fence *f, enum fence_command command, int err
 }
 
 /* What was not sent yet goes with the next connection. */
-static void released_withhold(struct fence *f)
+void fence_withhold_unsent(struct fence *f)
 {
     LIST_EACH (i, &f->released) {
         if (script_withhold(f->script, fence_wait_of(i)->request)) {
@@ -504,7 +506,7 @@ static void on_down(void *arg)
     f->alone = false; /* there may be another server */
     f->n_in_vain = 0;
     timer_stop(&f->again);
-    released_withhold(f);
+    fence_withhold_unsent(f);
     waits_lost(f, &f->written);
 }
 
@@ -538,8 +540,7 @@ void fence_init(struct fence *f, struct script *script, struct node *node,
         f->probes[i].call.end = on_probe;
     }
 
-    if (c->options.replicas > 0) {
-        node->wants_copies = true;
+    if (node->wants_copies) {
         fence_begin(f);
     }
 }
@@ -566,6 +567,24 @@ void fence_prepare(struct fence *f, struct fence_wait *w)
     probe_ask(f, command);
 }
 
+void fence_release(struct fence *f)
+{
+    for (unsigned i = 0; i < FENCE_COMMANDS; i++) {
+        if (node_fence_up(f->node) && f->probes[i].passed) {
+            withheld_release(f, (enum fence_command)i);
+        }
+    }
+}
+
+void fence_take_over(struct fence *f, struct fence_wait *w)
+{
+    fence_begin(f);
+    list_remove(&w->node);
+    list_insert(&f->withheld, &w->node);
+    probe_ask(f, command_for(&w->wanted));
+    fence_release(f);
+}
+
 void fence_add(struct fence *f, struct fence_wait *w)
 {
     struct list gone;
@@ -575,7 +594,7 @@ void fence_add(struct fence *f, struct fence_wait *w)
         wait_end(f, w, LAPSE_EALONE);
         return;
     }
-    if (node_fence_up(f->node) && w->sent_us > f->up_us) {
+    if (node_fence_up(f->node) && w->sent_us > f->up_us && w->sent_us > f->node->gained_us) {
         list_insert(&f->written, &w->node);
         return;
     }

@@ -40,6 +40,7 @@ struct fence_probe {
 /* Waits for copies. It has a connection of its own: with the option replicas from the beginning,
  * else from the first wait on. */
 struct fence {
+    struct list of_fences;
     struct context *context;
     struct script *script;
     struct node *node;
@@ -80,12 +81,6 @@ static inline bool fence_is_wanted(const struct fence_copies *wanted)
     return wanted->replicas > 0 || wanted->fsync;
 }
 
-/* As many copies as the option says, of whatever is written. */
-static inline struct fence_copies fence_own_copies(const struct fence *f)
-{
-    return (struct fence_copies){.replicas = f->context->options.replicas};
-}
-
 /* Too few replicas are there for what the option says: a claim would be in vain. */
 static inline bool fence_is_alone(const struct fence *f)
 {
@@ -98,9 +93,28 @@ static inline bool fence_is_idle(const struct fence *f)
     return list_empty(&f->written) && list_empty(&f->round);
 }
 
+/* Nothing would miss it. */
+static inline bool fence_is_unused(const struct fence *f)
+{
+    bool any_prepared = !list_empty(&f->withheld) || !list_empty(&f->released);
+
+    return fence_is_idle(f) && !any_prepared && f->n_calls == 0;
+}
+
+static inline struct fence_wait *fence_wait_of(struct list *node)
+{
+    return CONTAINER(node, struct fence_wait, node);
+}
+
 /* Prepares a request that is about to be submitted: it is withheld until Redis is known to be able
  * to wait as it wants. */
 void fence_prepare(struct fence *f, struct fence_wait *w);
+/* What is released and was not sent is withheld again. */
+void fence_withhold_unsent(struct fence *f);
+/* What is withheld, and may go, is released. */
+void fence_release(struct fence *f);
+/* What another fence withholds is to be written where this one is. */
+void fence_take_over(struct fence *f, struct fence_wait *w);
 /* It was written, at sent_us: end() runs when there are enough copies, or none are to be expected,
  * which may be at once. */
 void fence_add(struct fence *f, struct fence_wait *w);

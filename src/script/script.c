@@ -72,6 +72,12 @@ static void argv_add_text(struct script_argv *argv, const char *text)
 }
 
 /* ---- requests that wait ---- */
+/* Where it is to go. */
+static struct node *request_node(const struct script *s, const struct script_request *r)
+{
+    return s->topo->masters ? masters_node(s->topo->masters, r->slot) : node_of(s, r->key);
+}
+
 static void schedule_check(struct script *s)
 {
     if (s->n_unsent > 0 && !timer_on(&s->check)) {
@@ -270,7 +276,7 @@ static void move_overdue_unless_moving(struct script *s, struct list *to, struct
 {
     LIST_EACH (i, from) {
         const struct script_request *r = script_request_of(i);
-        if (r->until_us <= now_us && !conn_moving(&node_of(s, r->key)->commands)) {
+        if (r->until_us <= now_us && !conn_moving(&request_node(s, r)->commands)) {
             list_remove(i);
             list_insert(to, i);
         }
@@ -280,7 +286,7 @@ static void move_overdue_unless_moving(struct script *s, struct list *to, struct
 /* Is the Redis there that it needs? What only reads needs no copies. */
 static bool request_has_redis(const struct script *s, const struct script_request *r)
 {
-    const struct node *n = node_of(s, r->key);
+    const struct node *n = request_node(s, r);
 
     return script_facts[r->script].read_only ? node_up(n) : node_may_write(n);
 }
@@ -305,7 +311,7 @@ static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_
 /* Why a request was never sent. */
 static int unsent_error(const struct script *s, const struct script_request *r)
 {
-    const struct node *n = node_of(s, r->key);
+    const struct node *n = request_node(s, r);
 
     if (n->endpoint.login_err) {
         return n->endpoint.login_err;
@@ -566,7 +572,7 @@ static bool request_may_go(const struct script *s, const struct script_request *
     if (masters && masters_pauses(masters, r->slot, now_us)) {
         return false;
     }
-    return node_takes(node_of(s, r->key)) && request_has_redis(s, r);
+    return node_takes(request_node(s, r)) && request_has_redis(s, r);
 }
 
 /* The first request behind this place of the list that may be sent; NULL: none. */
@@ -574,7 +580,7 @@ static struct script_request *next_to_send(struct script *s, struct list *behind
 {
     int64_t now_us = s->topo->masters ? clock_us() : 0;
 
-    if (!any_node_takes(s)) {
+    if (!s->topo->masters && !any_node_takes(s)) { /* of a cluster a node may have to be begun */
         return NULL;
     }
 
@@ -597,7 +603,7 @@ static bool send_batch(struct script *s, struct script_request *first)
     }
 
     b->owner = s;
-    b->to = node_of(s, first->key);
+    b->to = request_node(s, first);
     batch_fill(b, &s->unsent, first);
     s->n_unsent -= b->n_requests;
 

@@ -31,11 +31,12 @@ static void name_queue(struct clustered *x, int at)
     }
 }
 
-static struct lapse *open_handle(struct clustered *x)
+static struct lapse *open_handle(struct clustered *x, unsigned replicas)
 {
     struct lapse_options opts = flow_options(x->f);
 
     opts.url = x->url;
+    opts.replicas = replicas;
     return flow_open(x->f, &opts);
 }
 
@@ -49,7 +50,7 @@ static struct clustered *clustered_start(int n_replicas)
     }
     snprintf(x->url, sizeof x->url, "redis+cluster://127.0.0.1:%d", x->c->nodes[0].server->port);
     x->f = flow_bare(FLOW_FULL, NULL);
-    x->f->l = open_handle(x);
+    x->f->l = open_handle(x, 0);
     for (int i = 0; i < QUEUES; i++) {
         x->handlers[i].f = x->f;
     }
@@ -94,6 +95,20 @@ Test(clustered, jobs_run_in_queues_of_all_masters)
     }
     flow_until(x->f, n_settled(x) == JOBS * QUEUES);
     cr_assert_eq(flow_stats(x->f->l).moved, 0);
+    clustered_end(x);
+}
+
+/* A question that is the first thing which a handle is asked. */
+Test(clustered, a_question_finds_its_master)
+{
+    struct clustered *x = clustered_start(0);
+
+    for (int i = 0; i < QUEUES; i++) {
+        struct lapse *l = open_handle(x, 0);
+        struct flow_answer a = {.f = x->f};
+        cr_assert_eq(lapse_get(l, x->queues[i], "a", flow_answered, &a), 0);
+        cr_assert_eq(flow_wait(x->f, &a), LAPSE_ENOENT, "%s", lapse_strerror(a.err));
+    }
     clustered_end(x);
 }
 
@@ -215,16 +230,104 @@ Test(clustered, of_no_cluster_the_url_is_refused_with_the_one_to_give)
     flow_end(f);
 }
 
-Test(clustered, a_schedule_cannot_wait_for_copies)
+/* Beside the rights on one server it takes one more, on each node. */
+Test(clustered, who_may_not_ask_for_the_map_is_denied_and_told_so)
 {
-    struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct lapse_options opts = flow_options(f);
-    struct lapse_spec spec = flow_job_spec("q", "a", 0);
+    struct clustered *x = clustered_start(0);
+    struct lapse_options opts = flow_options(x->f);
+    struct flow_answer a = {.f = x->f};
+    struct lapse_spec spec = flow_job_spec(x->queues[0], "a", 0);
+    char url[256];
 
-    opts.url = "redis+cluster://127.0.0.1:1";
-    flow_allow_log(f, "127.0.0.1:1");
-    f->l = flow_open(f, &opts);
+    snprintf(url, sizeof url, "redis+cluster://lapse_listener:secret@127.0.0.1:%d",
+             x->c->nodes[0].server->port);
+    opts.url = url;
+    opts.reply_ms = 300;
+    flow_allow_log(x->f, "NOPERM");
+    x->f->l = flow_open(x->f, &opts);
+    cr_assert_eq(lapse_schedule(x->f->l, &spec, flow_answered, &a), 0);
+    cr_assert_eq(flow_wait(x->f, &a), LAPSE_EDENIED, "%s", lapse_strerror(a.err));
+    cr_assert(flow_logged(x->f, "NOPERM") > 0);
+
+    for (int i = 0; i < x->c->n; i++) {
+        redis_do(x->c->nodes[i].server, "ACL SETUSER lapse_listener +cluster|slots");
+    }
+    flow_poll(x->f, flow_schedule(x->f, x->queues[0], "b", 0, NULL) == 0);
+    listen_to_all(x);
+    flow_until(x->f, n_settled(x) == 1);
+    clustered_end(x);
+}
+
+/* ---- copies ---- */
+Test(clustered, a_schedule_waits_for_the_replicas_of_its_master)
+{
+    struct clustered *x = clustered_start(1);
+    struct flow_job job;
+
+    for (int i = 0; i < QUEUES; i++) {
+        struct lapse_spec spec = flow_job_spec(x->queues[i], "a", 60000);
+        spec.replicas = 1;
+        cr_assert_eq(flow_spec(x->f, &spec, &job), 0);
+        cr_assert_eq(job.replicas, 1);
+    }
+    cr_assert_eq(flow_stats(x->f->l).unsealed, 0);
+    clustered_end(x);
+}
+
+/* Before any master is known. */
+Test(clustered, schedules_that_wait_for_replicas_go_when_their_master_is_known)
+{
+    struct clustered *x = clustered_start(1);
+    struct flow_answer answers[QUEUES];
+    struct lapse *l = open_handle(x, 0);
+
+    for (int i = 0; i < QUEUES; i++) {
+        struct lapse_spec spec = flow_job_spec(x->queues[i], "a", 60000);
+        spec.replicas = 1;
+        answers[i] = (struct flow_answer){.f = x->f};
+        cr_assert_eq(lapse_schedule(l, &spec, flow_answered, &answers[i]), 0);
+    }
+    for (int i = 0; i < QUEUES; i++) {
+        cr_assert_eq(flow_wait(x->f, &answers[i]), 0);
+        cr_assert_eq(answers[i].job.replicas, 1);
+    }
+    clustered_end(x);
+}
+
+Test(clustered, with_the_option_replicas_all_that_is_answered_has_copies)
+{
+    struct clustered *x = clustered_start(1);
+
+    flow_close(x->f, x->f->l, 0);
+    x->f->l = open_handle(x, 1);
+    listen_to_all(x);
+    for (int i = 0; i < QUEUES; i++) {
+        cr_assert_eq(flow_schedule(x->f, x->queues[i], "a", 50, NULL), 0);
+    }
+    flow_until(x->f, n_settled(x) == QUEUES);
+    cr_assert_eq(flow_stats(x->f->l).unsealed, 0);
+    clustered_end(x);
+}
+
+/* The new master has the only copy until the old one is its replica. */
+Test(clustered, copies_are_waited_for_at_the_new_master_too)
+{
+    struct clustered *x = clustered_start(1);
+    struct lapse_spec spec = flow_job_spec(x->queues[0], "a", 60000);
+    struct flow_job job;
+    int err = LAPSE_EALONE;
+
     spec.replicas = 1;
-    cr_assert_eq(lapse_schedule(f->l, &spec, NULL, NULL), LAPSE_EINVAL);
-    flow_end(f);
+    cr_assert_eq(flow_spec(x->f, &spec, NULL), 0);
+    flow_allow_log(x->f, "replicas");
+    flow_allow_log(x->f, "no replica has confirmed it");
+    cluster_failover(x->c, REPLICA);
+    spec.on_conflict = LAPSE_KEEP;
+    for (int tries = 0; err == LAPSE_EALONE; tries++) {
+        cr_assert_lt(tries, 20);
+        err = flow_spec(x->f, &spec, &job);
+    }
+    cr_assert_eq(err, 0, "%s", lapse_strerror(err));
+    cr_assert_eq(job.replicas, 1);
+    clustered_end(x);
 }

@@ -817,19 +817,6 @@ Test(sealed, copies_are_forgotten_by_abandon)
     stage_end(&s);
 }
 
-Test(sealed, are_not_had_in_a_cluster)
-{
-    struct flow *f = flow_bare(FLOW_FULL, NULL);
-    struct lapse_options opts = flow_options(f);
-    struct lapse *l;
-
-    flow_allow_log(f, "replicas: with the URL of a cluster nothing waits for copies");
-    opts.url = "redis+cluster://127.0.0.1:7000";
-    opts.replicas = 1;
-    cr_assert_eq(lapse_open(&l, f->loop, &opts), LAPSE_EINVAL);
-    flow_end(f);
-}
-
 /* ---- without the option ---- */
 Test(sealed, without_the_option_nothing_waits_and_there_is_no_third_connection)
 {
