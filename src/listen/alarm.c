@@ -428,7 +428,7 @@ void alarms_init(struct alarms *as, struct script *script, struct node *node)
 {
     struct context *c = script->context;
 
-    *as = (struct alarms){.context = c, .script = script, .node = node, .events_arrive = true};
+    *as = (struct alarms){.context = c, .script = script, .node = node};
     as->enabled = !(c->options.flags & LAPSE_NO_ALARM);
     exact_timer_init(&as->timer, c->loop, on_time, as);
 }
@@ -436,11 +436,6 @@ void alarms_init(struct alarms *as, struct script *script, struct node *node)
 void alarms_up(struct alarms *as)
 {
     alarms_set_timer(as);
-}
-
-void alarms_set_events_arrive(struct alarms *as, bool arrive)
-{
-    as->events_arrive = arrive;
 }
 
 void alarms_close(struct alarms *as)

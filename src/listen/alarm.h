@@ -13,21 +13,12 @@ struct alarms {
     struct node *node;
     struct heap heap; /* by Redis's clock */
     struct exact_timer timer;
-    bool enabled;       /* not switched off by an option */
-    bool events_arrive; /* expiry events do, as far as is known */
+    bool enabled; /* not switched off by an option */
 };
 
 void alarms_init(struct alarms *as, struct script *script, struct node *node);
 /* The connection for commands is there again. */
 void alarms_up(struct alarms *as);
-/* Whether expiry events arrive, of any queue. At first that is assumed. */
-void alarms_set_events_arrive(struct alarms *as, bool arrive);
-
-static inline bool alarms_events_arrive(const struct alarms *as)
-{
-    return as->events_arrive;
-}
-
 void alarms_close(struct alarms *as);
 
 struct alarm_events {

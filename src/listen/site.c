@@ -12,7 +12,7 @@ static void sites_enter(struct sites *ss, struct site *s, struct node *node)
     node->n_holders++;
     alarms_init(&s->alarms, ss->script, node);
     eviction_init(&s->eviction, ss->script, node, ss->allowed, ss->arg);
-    ear_init(&s->ear, ss->watches, node, &s->alarms);
+    ear_init(&s->ear, ss->watches, node);
     list_insert(&ss->all, &s->of_sites);
 }
 

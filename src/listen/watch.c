@@ -22,7 +22,6 @@ static bool ear_set_events(struct ear *e, enum events_state now, struct lapse_he
     }
 
     e->events = now;
-    alarms_set_events_arrive(e->alarms, now == EVENTS_ARRIVE);
     health_report(&e->watches->context->health, report);
     return true;
 }
@@ -474,13 +473,13 @@ bool watch_pending(const struct watch *w)
 }
 
 /* ---- ears ---- */
-void ear_init(struct ear *e, struct watches *ws, struct node *node, struct alarms *alarms)
+void ear_init(struct ear *e, struct watches *ws, struct node *node)
 {
     static const struct pubsub_events events = {
         on_confirmed, on_message, on_expired, on_refused, on_failed, on_channel_left, on_down};
     bool by_keyspace = ws->context->options.notify == LAPSE_KEYSPACE;
 
-    *e = (struct ear){.watches = ws, .node = node, .alarms = alarms};
+    *e = (struct ear){.watches = ws, .node = node};
     canary_init(&e->canary, node, on_silent, e);
     list_init(&e->all);
     pubsub_init(&e->pubsub, &node->endpoint, CONN_SUBSCRIPTION, by_keyspace ? NULL : KEYS_EXPIRED,

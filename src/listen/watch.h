@@ -49,7 +49,6 @@ struct watches {
 struct ear {
     struct watches *watches;
     struct node *node;
-    struct alarms *alarms;
     struct pubsub pubsub;
     enum events_state events;
     struct canary canary;
@@ -71,7 +70,7 @@ void watches_close(struct watches *ws);
 void watches_free(struct watches *ws);
 
 /* The first one of all is kept for as long as ws. */
-void ear_init(struct ear *e, struct watches *ws, struct node *node, struct alarms *alarms);
+void ear_init(struct ear *e, struct watches *ws, struct node *node);
 /* The connection for commands is there again. */
 void ear_up(struct ear *e);
 /* The handle closes: channels need not be unsubscribed one by one. */

@@ -3,7 +3,7 @@
 #define LAPSE_SENTINEL_H
 #include "redis/conn.h"
 
-enum { SENTINEL_PLACES = 32, SENTINEL_CALLS = 3 };
+enum { SENTINEL_PLACES = 32 };
 
 struct sentinel_place {
     char host[ADDRESS_HOST_MAX + 1];

@@ -319,8 +319,7 @@ static int unsent_error(const struct script *s, const struct script_request *r)
     return n->copies_err && !request_has_redis(s, r) ? n->copies_err : LAPSE_EDOWN;
 }
 
-/* Sends what could not be sent before, maybe because there was no memory, and ends what is overdue.
- */
+/* Sends what could not be sent before, maybe for lack of memory, and ends what is overdue. */
 static void on_check(void *arg)
 {
     struct script *s = arg;
