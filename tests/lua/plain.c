@@ -59,6 +59,22 @@ Test(plain, jobs_take_as_many_commands_as_before_there_were_attributes)
     ask("FLUSHALL");
 }
 
+/* All entries of the index are put, and removed, by one command; and done reads the record. */
+Test(plain, tags_take_two_commands_of_schedule_and_two_of_done)
+{
+    const char *tags = "\\02\\00\\24T\\10customer-1234567T\\10region-eu-west-1";
+
+    given("schedule", "0 first +0 0 " REC);
+    given("claim", "0 me 1000 1");
+    now_at(10);
+    costs("schedule", text("0 j +50 0 '%s'", tags), 1, 7 + 2);
+    now_at(60);
+    costs("claim", "0 me 1000 100", 1, 14);
+    costs("done", "0 me j U+60001", 1, 7 + 2);
+    given("done", "0 me first U+1");
+    KEYS("seq U+60001");
+}
+
 /* How many functions a call makes before its work begins, but for main and what is seldom
  * needed. */
 static int functions_of(const char *name)

@@ -217,11 +217,11 @@ def place_in_condition(name, body):
     return first
 
 
-def with_one_nested(statements, at, seldom):
+def with_one_nested(statements, at, seldom, each):
     """The statements, with one in the only function that uses it; None: it stays.
 
     It stands in the branch that needs it, or before its first use, or, where that would hide a name,
-    at the beginning.
+    at the beginning; in main, and in one of each, which are called for each job, in a branch alone.
     """
     moved, name = statements[at], name_of(statements[at])
     users = users_of(name, statements, at)
@@ -236,7 +236,7 @@ def with_one_nested(statements, at, seldom):
     needed = names_in(moved) & set().union(*map(defined_by, statements))
     head, *body = statements[users[0]].split("\n")
     places = [(place_in_condition(name, body), "    ")]
-    if user.name != MAIN:
+    if user.name not in [MAIN, *each]:
         places += [(place_of_first_use(name, body), "  "), (0, "  ")]
     for place, margin in places:
         if place is None:
@@ -292,13 +292,13 @@ def with_all_in_main(statements):
     return [*outside, f"local function {MAIN}()\n{text}\nend", last]
 
 
-def repeated(step, statements, seldom):
+def repeated(step, statements, *sets):
     """Does a step with each function and name of a key, as often as that changes anything."""
     at = 0
     while at < len(statements):
         after = None
         if name_of(statements[at]) not in [None, MAIN]:
-            after = step(statements, at, seldom)
+            after = step(statements, at, *sets)
         statements, at = (after, 0) if after else (statements, at + 1)
     return statements
 
@@ -307,6 +307,35 @@ def hidden_by(statement, statements):
     """Names of other statements that this one makes again within itself."""
     others = set().union(*(defined_by(code) for code in statements if code != statement))
     return declared_in(statement) & others
+
+
+def called_in_loops(code):
+    """The functions that a piece of code calls in its loops."""
+    out, loops = set(), []
+    for line in code.split("\n"):
+        margin = len(line) - len(line.lstrip())
+        while loops and margin <= loops[-1]:
+            loops.pop()
+        if loops:
+            out |= names_in(line)
+        if re.match(r" *(?:for|while) ", line):
+            loops.append(margin)
+    return out
+
+
+def for_each_job(statements, seldom):
+    """Of the functions that are seldom needed those that are called for each job: in a loop, or by one
+    of these, but for what stands behind a condition in its line."""
+    functions = {name_of(code): code for code in statements if is_function(code)}
+    others = [code for name, code in functions.items() if name not in seldom]
+    found = set().union(*map(called_in_loops, others)) & seldom & set(functions)
+    left = list(found)
+    while left:
+        code = re.sub(r"^( *if .* then ).* end$", r"\1", functions[left.pop()], flags=re.M)
+        new = names_in(code) & seldom & set(functions) - found
+        found |= new
+        left += new
+    return found
 
 
 def needed_seldom(statements, seldom):
@@ -394,7 +423,8 @@ def cheaper(statements, seldom):
     seldom = needed_seldom(statements, seldom & set().union(*map(defined_by, statements)))
     statements = repeated(without_procedure, statements, seldom)
     seldom = needed_seldom(statements, seldom)
-    statements = repeated(with_one_nested, statements, seldom)
+    each = for_each_job(statements, seldom)
+    statements = repeated(with_one_nested, statements, seldom, each)
     return with_all_in_main(with_seldom_apart(statements, seldom))
 
 

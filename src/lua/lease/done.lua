@@ -60,7 +60,9 @@ local function run_ends(id, text, report, over, done)
     over[#over + 1] = id
     if not due_ms then done[#done + 1] = id end
   end
-  if due_ms then marked_waits(id, attempt, due_ms, ends.dues, ends.priorities) end
+  if due_ms then
+    marked_waits(id, attempt, due_ms, ends.dues, ends.priorities)
+  end
   return due_ms or 1
 end
 
@@ -84,7 +86,9 @@ local function runs_leave()
   lives_leave()
   next_leave()
   index_remove(ends.left)
-  wait_again(ends.dues, ends.priorities)
+  if #ends.dues > 0 then
+    wait_again(ends.dues, ends.priorities)
+  end
   ends_tell()
 end
 

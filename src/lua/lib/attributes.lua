@@ -6,20 +6,23 @@ local attributes_seen = {}
 
 -- The tables are made here, because most records have no attributes.
 local function attributes_parsed(text)
-  local forms = { -- of the capital letters: the longest value, and what it looks like
-    B = { 255, '^[!-z|~]+$' },
-    C = { 233, '^[a-z][a-z0-9_-]* [ -~]+$' },
-    G = { 4096, '^[=!+-] [^ ]+ [^ ]* ' },
-    K = { 13, '^[1-9]%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?b?$' },
-    L = { 13, '^[sd][1-9]%d*$' },
-    O = { 255, '^[!-z|~]+ [1-9]%d*$' },
-    P = { 32, '^%d+ [1-9]%d* %d+$' },
-    Q = { 1, '^[^%z]$' },
-    R = { 12, '^[1-9]%d*$' },
-    S = { 512, '^[aln]o? %d+ %d+ [ces] %d[%d,]*$' },
-    T = { 64, '^[!-z|~]+$' },
-    U = { 256, '^[es][!-z|~]+$' },
+  -- of the capital letters: what their values look like, and the longest value
+  local forms = {
+    B = '^[!-z|~]+$',
+    C = '^[a-z][a-z0-9_-]* [ -~]+$',
+    G = '^[=!+-] [^ ]+ [^ ]* ',
+    K = '^[1-9]%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?%d?b?$',
+    L = '^[sd][1-9]%d*$',
+    O = '^[!-z|~]+ [1-9]%d*$',
+    P = '^%d+ [1-9]%d* %d+$',
+    Q = '^[^%z]$',
+    R = '^[1-9]%d*$',
+    S = '^[aln]o? %d+ %d+ [ces] %d[%d,]*$',
+    T = '^[!-z|~]+$',
+    U = '^[es][!-z|~]+$',
   }
+  local longest = { B = 255, C = 233, G = 4096, K = 13, L = 13, O = 255, P = 32, Q = 1, R = 12,
+    S = 512, T = 64, U = 256 }
   local most = { T = 8, h = math.huge } -- of the letters that may come more than once
   local found, at, last, n = {}, 1, 0, 0
 
@@ -40,7 +43,7 @@ local function attributes_parsed(text)
     at, last = at + size, code
     local form, is_one_more = forms[letter], n > (most[letter] or 1)
     if code < 97 and (is_one_more or not form) then return nil end
-    if form and (size > form[1] or not string.find(value, form[2])) then return nil end
+    if form and (size > longest[letter] or not string.find(value, form)) then return nil end
 
     if not is_one_more then
       found[letter] = most[letter] and (found[letter] or {}) or value
