@@ -583,12 +583,12 @@ Test(series, costs_a_claim_so_many_commands)
         const char *command;
         long long of_job, of_series;
     } all[] = {
-        {"zrangebyscore", 1, 2}, /* what is due; behind it, the first that is to come */
-        {"zrange", 1, 2},        /* the first of all, for the answer; for the notice */
+        {"zrangebyscore", 1, 1}, /* what is due */
+        {"zrange", 1, 1},        /* the first of all, for the answer, and for the notice */
         {"zcard", 3, 4},         /* due, run, dead; index */
         {"mget", 1, 1},          {"hmget", 2, 2}, /* records, attempts */
         {"zrem", 1, 1},          {"zadd", 1, 3},  /* run; due, index */
-        {"hset", 1, 3}, /* the attempt; the job's record, the attempt of the series */
+        {"hset", 1, 2}, /* the attempts; the job's record */
         {"set", 1, 2},  /* the last token; the trigger */
         {"del", 1, 1},           {"publish", 0, 1},
     };

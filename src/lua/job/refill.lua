@@ -27,7 +27,7 @@ local function record_with_series(record, len, series)
   for i, piece in ipairs(pieces) do
     if string.byte(piece) == 83 then pieces[i] = 'S' .. length_text(#series) .. series end
   end
-  return record_of_pieces(pieces, before, body)
+  return (record_of_pieces(pieces, before, body))
 end
 
 -- The first of the moments that is later; nil: there is none.

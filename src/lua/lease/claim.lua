@@ -108,7 +108,7 @@ local function main()
 
   local oldest_due_ms, next_due_ms = 0, 0
   if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
-  if spawned then spawned.tell() end
+  if spawned then spawned.tell(next_due_ms) end
   return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, 0, unpack(rows) }
 end
 return answer(main)

@@ -138,7 +138,7 @@ local function main()
   if gate_ms == 0 then oldest_due_ms, next_due_ms = next_due() end
   if gate_ms == 0 and look > 0 then known_ms, coming = coming_jobs(look) end
   more = gate_ms == 0 and (more or #taken < #ids) and 1 or 0
-  if spawned then spawned.tell() end
+  if spawned then spawned.tell(next_due_ms) end
   return { now_us, oldest_due_ms, next_due_ms, n_unreadable, n_lost, gate_ms, 0, #triggers,
     n_there, n_expired, cursor_ms, more, known_ms, coming, unpack(rows) }
 end

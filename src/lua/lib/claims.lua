@@ -45,9 +45,9 @@ local function claim_meets(claim, token, id, record, text, due_ms, until_ms, ext
   text = text or ''
 
   if attributes and (attributes.S or attributes.P) then
-    local job = { id = id, record = record, len = len, attributes = attributes, due_ms = due_ms,
-      before = before }
-    if not spawned then series_begin() end
+    local job = { id = id, record = record, len = len, tries = tries, attributes = attributes,
+      due_ms = due_ms, before = before }
+    if not spawned then series_begin(attempts) end
     token = token + 1
     id, record, len, tries, attributes, due_ms, child = spawned.moment(job, token)
     if child then before, text, n_read = NO_ATTEMPT, '', #record end

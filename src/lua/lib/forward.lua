@@ -107,9 +107,9 @@ local function forward_read(ids, dues, token)
       read.taken[#read.taken + 1] = id
 
       if attributes and (attributes.S or attributes.P) then
-        local job = { id = id, record = record, len = len, attributes = attributes,
-          due_ms = due_ms, before = before }
-        if not spawned then series_begin() end
+        local job = { id = id, record = record, len = len, tries = tries,
+          attributes = attributes, due_ms = due_ms, before = before }
+        if not spawned then series_begin(read.attempts) end
         token = token + 1
         id, record, len, tries, attributes, due_ms, child = spawned.moment(job, token)
         if child then before, bytes = NO_ATTEMPT, bytes + #record end
@@ -187,6 +187,6 @@ local function forward_jobs(values, token)
   if n_there > 0 then write('DEL', unpack(triggers)) end
   if spawned then spawned.arm() end
   if has_rate then rate_keep(limits, n_moved) end
-  if spawned then spawned.tell() end
+  if spawned then spawned.tell(0) end
   return { 0, n_moved, read.n_unreadable, #read.lost, read.rows, read.taken, n_expired }
 end

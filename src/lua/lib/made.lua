@@ -32,10 +32,11 @@ local function record_pieces(record, len)
   return pieces, before, string.sub(record, len + 1)
 end
 
--- The record with these attributes.
+-- The record with these attributes, and the length of its header.
 local function record_of_pieces(pieces, before, body)
   local text = table.concat(pieces)
-  return before .. length_text(#text) .. text .. body
+  local header = before .. length_text(#text) .. text
+  return header .. body, #header
 end
 
 -- One more attribute, in the order of the letters.
@@ -45,17 +46,17 @@ local function piece_add(pieces, letter, value)
   table.insert(pieces, at, letter .. length_text(#value) .. value)
 end
 
--- The record of the nth job of a maker, which it names with this number (attribute O), and without
--- what is the maker's own: its moments, its limits, and its key. parts: those of a group, which are
--- its body; it says how many (attribute p).
-local function made_record(maker, n, parts)
+-- The record of a job of a maker, which its attribute O names, and without what is the maker's own:
+-- its moments, its limits, and its key. parts: those of a group, which are its body; it says how
+-- many (attribute p). Returns the length of its header, too.
+local function made_record(maker, of, parts)
   local all, before, body = record_pieces(maker.record, maker.len)
   local pieces = {}
   for _, piece in ipairs(all) do
     if not string.find(piece, '^[COPSU]') then pieces[#pieces + 1] = piece end
   end
 
-  piece_add(pieces, 'O', maker.id .. ' ' .. decimal(n))
+  piece_add(pieces, 'O', of)
   if parts then
     piece_add(pieces, 'p', decimal(#parts))
     body = table.concat(parts)
@@ -63,12 +64,19 @@ local function made_record(maker, n, parts)
   return record_of_pieces(pieces, before, body)
 end
 
--- That job. maker: has an id, and a record with a header of the length len. token: a text.
+-- The nth job of a maker that has an id, a record with a header of the length len, its tries, and
+-- its attributes. token: a text. What the record of the job says is known, so that nobody reads it.
 local function made_job(maker, n, token, due_ms, parts)
-  local record = created_put(made_record(maker, n, parts), nil)
-  local len, tries, _, _, attributes = record_header(record)
+  local attributes = { O = maker.id .. ' ' .. decimal(n), p = parts and decimal(#parts) }
+  local record, len = made_record(maker, attributes.O, parts)
+  for letter, value in pairs(maker.attributes) do
+    if not string.find(letter, '[COPSU]') then attributes[letter] = value end
+  end
+  if attributes.m then record = created_put(record, nil) end
+
   local id = maker.id .. '~' .. token
   if #id > 255 then len, attributes = nil, nil end
-  return { id = id, record = record, due_ms = due_ms, len = len, tries = tries,
+  record_made(record, len, maker.tries, attributes)
+  return { id = id, record = record, due_ms = due_ms, len = len, tries = maker.tries,
     attributes = attributes }
 end

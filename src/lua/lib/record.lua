@@ -56,6 +56,11 @@ local function record_header(record)
   return read_len, read_tries, read_backoff, read_backoff_max, read_attributes
 end
 
+-- The same of a record that this call has made.
+local function record_made(record, len, tries, attributes)
+  read_record, read_len, read_tries, read_attributes = record, len, tries, attributes
+end
+
 -- Is it a series that has no moment so late?
 local function record_is_over(record, due_ms)
   if string.byte(record) ~= 2 then return false end

@@ -5,13 +5,13 @@
 --
 -- A group makes one job, and is gone: lib/groups.lua.
 --
--- USES    attempts due groups index jobs kept made notice record sets tokens triggers
+-- USES    attempts due groups index jobs kept made notice sets tokens triggers
 
 -- What changes in this call, and the functions for it, so that a call which meets no series makes
--- none; nil: it has met none. first_ms: when the first job is due that is due later; dues: due
--- time, id... of the series that go on; attempts: id, text... of these; records: id, record... of
--- the jobs that were made; entries: theirs; ended: ids of the series that leave nothing, and
--- strays: the entries of all that have ended; short: rows of the calendars that have few moments.
+-- none; nil: it has met none. dues: due time, id... of the series that go on; attempts: id, text...
+-- of these, among those of the call; records: id, record... of the jobs that were made; entries:
+-- theirs; ended: ids of the series that leave nothing, and strays: the entries of all that have
+-- ended; short: rows of the calendars that have few moments.
 local spawned
 
 -- The reply of a claim shows a calendar of which fewer moments than this are left.
@@ -124,8 +124,7 @@ local function series_fires(series, token)
   local passes = is_dry or is_paused or is_over or is_late
   local makes = not passes and not (rule.no_overlap and series_overlaps(id))
 
-  local _, tries = record_header(series.record)
-  local attempt = { token = token, holder = '-', try = before.try, tries = tries,
+  local attempt = { token = token, holder = '-', try = before.try, tries = series.tries,
     claimed_us = decimal(now_us), due_ms = due_ms, reason = '', more = 'n=' .. decimal(n) }
   if is_paused then attempt.more = attempt.more .. ',z=1' end
   if left == 0 then attempt.more = attempt.more .. ',a=0' end
@@ -136,10 +135,10 @@ local function series_fires(series, token)
   end
 
   if next_ms then
-    local m, text = #spawned.dues, attempt_text(attempt)
+    local m, k, text = #spawned.dues, #spawned.attempts, attempt_text(attempt)
     spawned.dues[m + 1], spawned.dues[m + 2] = next_ms, id
     spawned.priorities[id] = attributes.Q and string.byte(attributes.Q)
-    spawned.attempts[m + 1], spawned.attempts[m + 2] = id, text
+    spawned.attempts[k + 1], spawned.attempts[k + 2] = id, text
     if left then
       local header = string.sub(series.record, 1, series.len)
       spawned.short[#spawned.short + 1] = { id, WAITING, next_ms, text, header, 0 }
@@ -201,7 +200,6 @@ end
 local function series_puts()
   jobs_put(spawned.records)
   jobs_delete(spawned.ended)
-  attempts_put(spawned.attempts)
   attempts_delete(spawned.ended)
   parts_leave()
 end
@@ -215,13 +213,22 @@ end
 -- After the triggers of those that were due have gone.
 local function series_arm() triggers_set(spawned.dues, false) end
 
--- The last step.
-local function series_tell() notice_due(spawned.first_ms, spawned.dues) end
+-- The last step. next_ms: when the first job is due that is due later; 0: nobody has looked. A
+-- series that is due then is named, since it may be the first.
+local function series_tell(next_ms)
+  if #spawned.dues == 0 then return end
+  if next_ms == 0 then
+    local _, first_ms = next_due()
+    next_ms = first_ms
+  end
+  notice_due(next_ms + 1, spawned.dues)
+end
 
--- A call has met its first series.
-local function series_begin()
-  spawned = { first_ms = first_to_come(), dues = {}, attempts = {}, records = {}, entries = {},
-    ended = {}, strays = {}, short = {}, priorities = {} }
+-- A call has met its first series. attempts: id, text... of the call, which get those of the
+-- series, too.
+local function series_begin(attempts)
+  spawned = { dues = {}, attempts = attempts, records = {}, entries = {}, ended = {}, strays = {},
+    short = {}, priorities = {} }
   spawned.moment, spawned.stores = series_moment_job, series_stores
   spawned.check, spawned.go_on, spawned.puts = series_check, series_go_on, series_puts
   spawned.enters, spawned.arm, spawned.tell = series_enters, series_arm, series_tell
