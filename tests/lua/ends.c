@@ -47,10 +47,13 @@ Test(ends, of_a_job_that_is_kept_are_told_once)
     }
 }
 
+/* Nor of one with a tag. */
 Test(ends, of_another_job_are_told_to_nobody)
 {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         do_steps(ways[i], REC);
+        HEARD_ENDS("");
+        do_steps(ways[i], "\\02\\00\\03T\\01t");
         HEARD_ENDS("");
     }
 }

@@ -123,6 +123,7 @@ Test(errors, a_reason_is_cut_at_200_bytes)
         {"", 200, 200},
         {"b", 200, 200},
         {"\\c3\\a9", 198, 200},
+        {"\\c3\\a9b", 198, 200},
         {"\\c3\\a9", 199, 199},
         {"\\c3\\a9", 200, 200},
         {"\\f0\\9f\\98\\80", 196, 200},
@@ -161,6 +162,19 @@ Test(errors, of_a_job_that_dies_as_its_record_cannot_be_read_stay)
         given("cancel", "0 r 0");
         cr_assert_eq(redis_int(redis, "EXISTS s:{q}:errors"), 0, "%s", settings[i]);
     }
+    ask("FLUSHALL");
+}
+
+/* Its attempt says that it has tags. */
+Test(errors, of_a_job_that_does_not_ask_are_not_kept_as_its_record_cannot_be_read)
+{
+    running("\\02\\00\\03T\\01t");
+    given("retry", "0 me r U+1 0 x");
+    ask("HSET s:{q}:jobs r %b", "\3", (size_t)1);
+    given("claim", "0 me 1000 100");
+    cr_assert_eq(redis_int(redis, "ZCARD s:{q}:dead"), 1);
+    cr_assert(!strstr(show(ask("HGET s:{q}:attempts r")), "r="), "%s", keys());
+    cr_assert_eq(redis_int(redis, "EXISTS s:{q}:errors"), 0);
     ask("FLUSHALL");
 }
 

@@ -482,6 +482,27 @@ Test(report, costs_no_command_where_there_is_none)
     ask("FLUSHALL");
 }
 
+/* Its attempt says that it has tags, and of no report. */
+Test(report, costs_no_command_where_the_attempt_says_other_things)
+{
+    static const struct {
+        const char *script, *args;
+        long long commands;
+    } call[] = {{"get", "0 r", 5}, {"retry", "0 me r U+1 0 x", 9}, {"done", "0 me r U+2", 9}};
+
+    given("schedule", "0 r +0 0 '\\02\\00\\03T\\01t'");
+    given("claim", "0 me 1000 1");
+    for (size_t i = 0; i < sizeof call / sizeof *call; i++) {
+        ask("CONFIG RESETSTAT");
+        given(call[i].script, call[i].args);
+        cr_expect_eq(commands(), call[i].commands, "%s: %lld", call[i].script, commands());
+        if (i == 1) {
+            given("claim", "0 me 1000 1");
+        }
+    }
+    KEYS("seq U+2");
+}
+
 /* ---- doctor ---- */
 Test(check, finds_reports_of_no_job_and_mend_removes_them)
 {
