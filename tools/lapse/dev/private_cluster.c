@@ -115,7 +115,7 @@ static void write_node(const struct cluster *c, FILE *f, int i, int me)
     const char *myself = i == me ? "myself," : "";
     int master = i % MASTERS;
 
-    if (i < MASTERS) {
+    if (i == master) {
         fprintf(f, "%s 127.0.0.1:%d@%d %smaster - 0 0 %d connected %d-%d\n", c->ids[i], s->port,
                 s->bus_port, myself, i + 1, SLOTS * i / MASTERS, SLOTS * (i + 1) / MASTERS - 1);
     } else {

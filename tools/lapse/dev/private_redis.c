@@ -19,12 +19,12 @@ enum { READY_MS = 10000, POLL_MS = 3, ARGUMENTS = 48 };
 
 /* ---- the command line ---- */
 struct command_line {
+    const char *argv[ARGUMENTS];
+    int n;
     char conf[PRIVATE_PATH];
     char socket[PRIVATE_PATH + 12];
     char port[8];
     char bus_port[8];
-    const char *argv[ARGUMENTS];
-    int n;
 };
 
 static void add_option(struct command_line *l, const char *name, const char *value)

@@ -158,14 +158,14 @@ static int doctor_run(struct doctor *d)
 static void doctor_free(struct doctor *d)
 {
     redis_sync_close(&d->redis);
+    if (d->cluster) { /* which has the URL still */
+        cluster_sync_close(d->cluster);
+    }
+    free(d->cluster);
     if (d->url) {
         explicit_bzero(d->url, strlen(d->url));
     }
     free(d->url);
-    if (d->cluster) {
-        cluster_sync_close(d->cluster);
-    }
-    free(d->cluster);
     free(d->info);
     queues_free(&d->queues);
 }

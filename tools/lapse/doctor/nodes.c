@@ -294,18 +294,18 @@ static bool queues_of(const struct members *all, int master, struct queues *own)
 }
 
 /* The name of a queue that nobody uses, and would be on this master; "": none was found. */
-static void find_own_queue(const struct members *all, struct member *m, char out[40])
+static void find_own_queue(const struct members *all, struct member *m, char queue[40])
 {
     char key[KEYS_MAX];
     bool has_it = false;
 
     for (int i = 0; i < PROBES && m->reached && !has_it; i++) {
-        snprintf(out, 40, "lapse-doctor-%d", i);
-        keys_of(key, all->d->space, out, KEYS_DUE);
+        snprintf(queue, 40, "lapse-doctor-%d", i);
+        keys_of(key, all->d->space, queue, KEYS_DUE);
         slot_by(m, key, &has_it);
     }
     if (!has_it) {
-        *out = '\0';
+        *queue = '\0';
     }
 }
 
