@@ -9,6 +9,21 @@ SCRIPTS(created);
 #define OF(when) "\\02\\00\\0fm\\0d" when
 #define MADE(due, when) "['a' 1 " due " '' '" OF(when) "' 1]"
 
+/* Its header x has what the attribute would look like; that of another version is not read. */
+Test(created, is_put_into_no_record_that_does_not_ask)
+{
+    static const char *const records[] = {
+        "\\02\\00\\13h\\11x=m\\0d0000000000000body",
+        "\\02\\00\\12X\\10m\\0d0000000000000xbody",
+    };
+
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        RUN("schedule", text("0 a +50 0 '%s'", records[i]), "[U T+50]");
+        KEYS(text("due a:T+50 | jobs a=%s | t a:T+49", records[i]));
+        ask("FLUSHALL");
+    }
+}
+
 Test(created, redis_puts_its_time_into_the_record_and_answers_it)
 {
     RUN("schedule", "0 a +5 0 " ASKS "one b +6 0 " REC "two", "[U " MADE("T+5", "T") " T+6]");
@@ -84,6 +99,8 @@ Test(created, of_a_job_that_has_not_asked_the_next_call_says)
     now_at(2);
     RUN("schedule", "0 a +5 5 " ASKS, "[U+2000 ['a' 1 T+7 '' '" OF("T+1") "' 2]]");
     RUN("schedule", "0 a +5 5 " REC, "[U+2000 ['a' 1 T+7 '' '" REC "' 2]]");
+    given("schedule", "0 a +5 5 '\\02\\00\\03T\\01t'");
+    RUN("schedule", "0 a +5 5 " ASKS, "[U+2000 ['a' 1 T+7 '' '" OF("T+2") "' 2]]");
     given("cancel", "0 a 0");
 }
 
