@@ -99,10 +99,15 @@ static void redis_free(struct lapse *l)
 /* Queues may have another master than in the last turn. */
 static void redis_turn(struct lapse *l)
 {
-    if (l->topo.masters && masters_take_change(l->topo.masters)) {
-        fences_remapped(&l->fences);
-        listener_remapped(&l->listener);
-        ends_remapped(&l->ends);
+    if (!l->topo.masters || !masters_take_change(l->topo.masters)) {
+        return;
+    }
+
+    fences_remapped(&l->fences);
+    bool listens = listener_remapped(&l->listener);
+    bool waits = ends_remapped(&l->ends);
+    if (!listens || !waits) {
+        masters_repeat_change(l->topo.masters);
     }
 }
 

@@ -303,7 +303,7 @@ void ends_up(struct ends *e, struct node *node)
     }
 }
 
-static void queue_follow(struct ended_queue *q)
+static bool queue_follow(struct ended_queue *q)
 {
     struct ends_ear *from = q->ear;
     struct ends_ear *to = ends_ear_for(from->ends, q->name);
@@ -314,15 +314,19 @@ static void queue_follow(struct ended_queue *q)
         queue_hear(q, to);
         queue_look(q);
     }
+    return to;
 }
 
-void ends_remapped(struct ends *e)
+bool ends_remapped(struct ends *e)
 {
+    bool all_moved = true;
+
     LIST_EACH (i, &e->ears) {
         LIST_EACH (k, &ear_of(i)->queues) {
-            queue_follow(CONTAINER(k, struct ended_queue, node));
+            all_moved = queue_follow(CONTAINER(k, struct ended_queue, node)) && all_moved;
         }
     }
+    return all_moved;
 }
 
 static void ear_close(struct ends_ear *ear)

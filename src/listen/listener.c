@@ -493,8 +493,8 @@ void listener_up(struct listener *l, struct node *node)
     }
 }
 
-/* Without memory it stays where it is, until the map changes again. */
-static void listener_move_queue(struct listener *l, struct queue *q)
+/* false: there is no memory, and it stays where it is. */
+static bool listener_move_queue(struct listener *l, struct queue *q)
 {
     struct site *to = sites_of_key(&l->shared.sites, span_of(q->key));
 
@@ -503,6 +503,7 @@ static void listener_move_queue(struct listener *l, struct queue *q)
         q->has_moved = true;
         to->has_gained = true;
     }
+    return to;
 }
 
 /* What the old nodes were asked for and have not answered is lost, so the same is to be done as
@@ -550,12 +551,13 @@ static void listener_move_wake(struct listener *l)
     }
 }
 
-void listener_remapped(struct listener *l)
+bool listener_remapped(struct listener *l)
 {
     struct memberships *ms = &l->shared.watches.memberships;
+    bool all_moved = true;
 
     LIST_EACH (i, &l->queues) {
-        listener_move_queue(l, CONTAINER(i, struct queue, node));
+        all_moved = listener_move_queue(l, CONTAINER(i, struct queue, node)) && all_moved;
     }
     listener_look_at_moved(l);
     listener_move_wake(l);
@@ -571,6 +573,7 @@ void listener_remapped(struct listener *l)
     memberships_go_on(ms);
     l->names_at = names_at;
     l->alive_at = alive_at;
+    return all_moved;
 }
 
 void listener_let_go_of(struct listener *l, struct node *node)

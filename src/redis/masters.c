@@ -11,7 +11,8 @@
  * which is cut off from the others is believed for a second at most. While none is up, a connection
  * of its own goes from place to place: to the masters of the map, then to the hosts of the URL.
  *
- * A node is made when it is first used, and freed when it was not for a minute.
+ * A node is made when it is first used, and freed when it was not for as long as an empty queue is
+ * left alone.
  *
  * A redirection of the kind ASK is never followed. It comes while a slot moves, with a part of its
  * keys here and the others there: a script would run on a part of the queue. So that slot pauses
@@ -25,7 +26,6 @@
 enum {
     APART_MS = 100, /* from one question to the next */
     TICK_MS = 1000,
-    IDLE_TICKS = 60,
     PATIENCE_MS = 1000, /* with a place that is asked */
     MOVED_MAX = 5,      /* in a row that are followed without a pause */
     MOVING_MIN_MS = 20,
@@ -87,6 +87,7 @@ static struct node *masters_make_node(struct masters *c, const struct slot_place
     m->masters = c;
     m->place = *place;
     m->number = ++c->n_made;
+    m->used_us = clock_us();
     m->question.end = on_slots;
     int err = node_init(&m->node, c->context, c->address, &events, c);
     ASSERT(!err); /* only Sentinel needs memory */
@@ -114,13 +115,20 @@ static bool masters_place_nodes(struct masters *c)
 
 static struct node *masters_node_at(struct masters *c, unsigned i)
 {
-    if (i >= c->n_nodes) {
-        return NULL; /* there was no memory for it */
+    if (i >= c->n_nodes && !masters_place_nodes(c)) {
+        return NULL; /* nor was there memory when the map came */
     }
     if (!c->nodes[i] && !c->closed) {
         c->nodes[i] = masters_make_node(c, &c->map.places[i]);
     }
     return c->nodes[i];
+}
+
+/* The next question wakes the loop. */
+void masters_repeat_change(struct masters *c)
+{
+    c->changed = true;
+    masters_want_map(c);
 }
 
 static void masters_use(struct masters *c)
@@ -137,6 +145,9 @@ struct node *masters_node(struct masters *c, unsigned slot)
     struct node *n = owner ? masters_node_at(c, owner - 1) : NULL;
 
     masters_use(c);
+    if (owner && !n && !c->closed) {
+        masters_repeat_change(c); /* there was no memory: who asks is to ask again */
+    }
     if (!n) {
         return &c->nowhere;
     }
@@ -169,6 +180,9 @@ static bool node_is_free(const struct node *n)
 
 static void masters_reap(struct masters *c)
 {
+    int64_t now_us = clock_us();
+    int64_t idle_us = context_rarely_ms(c->context) * 1000;
+
     LIST_EACH (i, &c->topo->nodes) {
         struct node *n = topo_node_at(i);
         struct master *m = master_of(n);
@@ -177,9 +191,9 @@ static void masters_reap(struct masters *c)
             continue;
         }
 
-        m->n_idle = m->is_used ? 0 : m->n_idle + 1;
+        m->used_us = m->is_used ? now_us : m->used_us;
         m->is_used = false;
-        if (m->n_idle < IDLE_TICKS) {
+        if (now_us - m->used_us < idle_us) {
             continue;
         }
 
@@ -194,7 +208,7 @@ static void masters_reap(struct masters *c)
 static void masters_changed(struct masters *c)
 {
     if (!masters_place_nodes(c)) {
-        masters_want_map(c);
+        c->n_nodes = 0; /* it is tried again when a node is looked for */
     }
     c->changed = true;
 }
@@ -232,7 +246,7 @@ static const char *masters_take_map(struct masters *c, const struct redisReply *
                                     const struct slot_place *asked)
 {
     struct slot_map *next = mem_new(sizeof *next, 0);
-    const char *why = next ? slot_map_read(next, reply, asked) : "out of memory";
+    const char *why = next ? slot_map_read(next, reply, asked) : slot_map_no_memory;
 
     if (!why && !slot_map_eq(next, &c->map)) {
         struct slot_map old = c->map;
@@ -296,7 +310,9 @@ static void masters_leave_seed(struct masters *c)
 static void masters_refuse_seed(struct masters *c, const char *why)
 {
     report_seed(&c->seed.report, why);
-    attempts_garbled(&c->seed.attempts);
+    if (why != slot_map_no_memory) {
+        attempts_garbled(&c->seed.attempts);
+    }
     conn_drop(&c->seed);
 }
 

@@ -14,7 +14,7 @@ struct master {
     struct call question; /* which node has which slots? */
     bool is_asked;        /* and has not answered */
     bool is_used;         /* since the last tick */
-    unsigned n_idle;      /* ticks in which nobody used it */
+    int64_t used_us;      /* by clock_us(): the last tick before which it was used */
 };
 
 /* When requests for a hash slot go again. */
@@ -82,6 +82,8 @@ struct node *masters_node(struct masters *c, unsigned slot);
 
 /* Has a slot got another master since this was asked last? */
 bool masters_take_change(struct masters *c);
+/* There was no memory to follow: the answer is to be the same the next time, a little later. */
+void masters_repeat_change(struct masters *c);
 
 /* A request for the slot was answered by this node with such an error. true: nothing has happened,
  * and it is to go again when the slot pauses no more. */

@@ -8,7 +8,7 @@
 
 enum { CRC16_POLYNOMIAL = 0x1021, PORT_MAX = 65535, ROW_MIN = 3 };
 
-static const char no_memory[] = "out of memory";
+const char slot_map_no_memory[] = "out of memory";
 
 /* ---- the slot of a key ---- */
 /* CRC16 of XMODEM. A key is hashed once in a while, so it needs no table. */
@@ -120,7 +120,7 @@ static const char *map_read_row(struct slot_map *m, const struct redisReply *row
 
     int owner = map_add_place(m, &place);
     if (owner < 0) {
-        return m->n_places == SLOT_NODES_MAX ? "it has over 1000 masters" : no_memory;
+        return m->n_places == SLOT_NODES_MAX ? "it has over 1000 masters" : slot_map_no_memory;
     }
 
     for (int64_t slot = first; slot <= last; slot++) {
@@ -149,7 +149,7 @@ const char *slot_map_read(struct slot_map *m, const struct redisReply *reply,
     struct slot_map *read = mem_new(sizeof *read, 0);
 
     if (!read) {
-        return no_memory;
+        return slot_map_no_memory;
     }
 
     const char *why = map_read_rows(read, reply, asked);

@@ -33,6 +33,9 @@ unsigned slot_of_key(struct span key);
 /* A map that knows no owner is all zeros. */
 void slot_map_free(struct slot_map *m);
 
+/* What slot_map_read() says where there was no memory. */
+extern const char slot_map_no_memory[];
+
 /* Reads the reply to CLUSTER SLOTS. A node that is shown without a host has the one of asked.
  * NULL: all is as it says now; else why nothing of it was taken. */
 const char *slot_map_read(struct slot_map *m, const struct redisReply *reply,

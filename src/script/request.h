@@ -18,6 +18,7 @@ struct script_request {
     enum script_id script;
     struct span key; /* KEYS[1] */
     unsigned slot;   /* in a cluster: its hash slot */
+    uint64_t number; /* in the order in which they were submitted */
 
     /* For a script that takes batches the arguments of one job, the id first; else all of them. */
     const struct span *args;

@@ -138,6 +138,7 @@ void script_submit(struct script *s, struct script_request *r)
 
     r->pending = true;
     r->may_have_run = false;
+    r->number = ++s->n_submitted;
     r->slot = s->topo->masters ? slot_of_key(r->key) : 0;
     if (list_empty(&s->unsent)) {
         s->oldest_us = clock_us();
@@ -345,16 +346,33 @@ static void on_check(void *arg)
 }
 
 /* ---- answers ---- */
-/* To the front, in their order: Redis did not run them. */
+/* Was a submitted before b, or does it wait for no other? */
+static bool request_comes_before(const struct script_request *a, const struct script_request *b)
+{
+    bool a_urgent = script_request_is_urgent(a);
+
+    if (a_urgent != script_request_is_urgent(b)) {
+        return a_urgent;
+    }
+    return a->number < b->number;
+}
+
+/* Redis did not run them: to where they were among those that were not sent, as others may have come
+ * back before. In a cluster all that goes to a node may be refused for a while, and a sweep that went
+ * before a renewal then would end a lease. */
 static void batch_put_back(struct batch *b)
 {
     struct script *s = b->owner;
-    struct list *front = s->unsent.next;
+    struct list *at = s->unsent.next;
 
     for (struct list *i; (i = list_pop(&b->requests));) {
         struct script_request *r = script_request_of(i);
         bool blocked = script_request_is_ordered(r) && !r->place.first;
-        request_put(blocked ? &s->blocked : front, r);
+
+        while (at != &s->unsent && request_comes_before(script_request_of(at), r)) {
+            at = at->next;
+        }
+        request_put(blocked ? &s->blocked : at, r);
         s->n_unsent++;
     }
 

@@ -24,6 +24,7 @@ struct script {
     struct list blocked;  /* those behind another one of their id */
     struct list refused;  /* those that repeat after the back-off */
     unsigned n_unsent;    /* in these four lists */
+    uint64_t n_submitted; /* so far */
     int64_t oldest_us;    /* monotonic: when the first of them came; 0: send at once */
 
     struct list sent; /* batches */

@@ -230,6 +230,71 @@ Test(clustered, of_no_cluster_the_url_is_refused_with_the_one_to_give)
     flow_end(f);
 }
 
+/* ---- what hears of a queue ---- */
+/* Both listeners have entered, where the queue is now. */
+static void until_members(struct clustered *x, const char *due)
+{
+    struct server *s = cluster_of(x->c, due);
+    char key[80];
+
+    snprintf(key, sizeof key, "%.*slisteners", (int)(strlen(due) - strlen("due")), due);
+    flow_poll(x->f, redis_int(s, "ZCARD %s", key) == 2);
+}
+
+Test(clustered, who_waits_for_the_end_of_a_job_hears_of_it_where_its_queue_has_moved)
+{
+    struct clustered *x = clustered_start(0);
+    struct flow_answer end = {.f = x->f};
+    struct lapse_spec spec = flow_job_spec(x->queues[0], "a", 60000);
+    char key[64];
+
+    snprintf(key, sizeof key, "lapse:{%s}:due", x->queues[0]);
+    spec.keep_ms = 60000;
+    cr_assert_eq(flow_spec(x->f, &spec, NULL), 0);
+    cr_assert_eq(lapse_wait(x->f->l, x->queues[0], "a", 600000, flow_answered, &end), 0);
+    cluster_move(x->c, cluster_slot(x->c, key), 1);
+    cr_assert_eq(flow_cancel(x->f, x->queues[0], "a", NULL), 0);
+    cr_assert_eq(flow_wait(x->f, &end), 0);
+    cr_assert_eq(end.job.state, LAPSE_KEPT);
+    clustered_end(x);
+}
+
+/* One of them is on another master than the registry. */
+Test(clustered, queues_of_a_pattern_are_found_on_all_masters)
+{
+    struct clustered *x = clustered_start(0);
+    struct lapse *producer = open_handle(x, 0);
+
+    flow_listen(x->f, "q*", &x->handlers[0]);
+    x->f->l = producer;
+    for (int i = 0; i < QUEUES; i++) {
+        cr_assert_eq(flow_schedule(x->f, x->queues[i], "a", 0, NULL), 0);
+    }
+    flow_until(x->f, n_settled(x) == QUEUES);
+    clustered_end(x);
+}
+
+/* Each job is for one of them, and the names of both are read at the new master. */
+Test(clustered, listeners_share_the_jobs_of_a_queue_that_has_moved)
+{
+    struct clustered *x = clustered_start(0);
+    struct lapse *second = open_handle(x, 0);
+    char key[64];
+
+    snprintf(key, sizeof key, "lapse:{%s}:due", x->queues[0]);
+    flow_listen(x->f, x->queues[0], &x->handlers[0]);
+    x->f->l = second;
+    flow_listen(x->f, x->queues[0], &x->handlers[1]);
+    until_members(x, key);
+    cluster_move(x->c, cluster_slot(x->c, key), 1);
+    for (int i = 0; i < 2 * JOBS; i++) {
+        cr_assert_eq(flow_schedule(x->f, x->queues[0], NULL, 50, NULL), 0);
+    }
+    flow_until(x->f, n_settled(x) == 2 * JOBS);
+    until_members(x, key);
+    clustered_end(x);
+}
+
 /* Beside the rights on one server it takes one more, on each node. */
 Test(clustered, who_may_not_ask_for_the_map_is_denied_and_told_so)
 {
