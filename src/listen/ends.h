@@ -31,8 +31,8 @@ struct ends {
 void ends_init(struct ends *e, struct script *script);
 /* The connection for commands to this node is there again. */
 void ends_up(struct ends *e, struct node *node);
-/* Some queues have another node than before. false: there is no memory, and it is to be called again.
- */
+/* Some queues have another node than before. false: there is no memory, and it is to be called
+ * again. */
 bool ends_remapped(struct ends *e);
 /* Nobody has used this node for a while: lets go of it, if nobody waits there. */
 void ends_let_go_of(struct ends *e, struct node *node);

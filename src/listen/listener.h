@@ -64,8 +64,8 @@ void listener_renewed(struct listener *l, const struct leased_job *job,
 
 /* The connection for commands to this node is there, for the first time or again. */
 void listener_up(struct listener *l, struct node *node);
-/* Some queues have another node than before. false: there is no memory, and it is to be called again.
- */
+/* Some queues have another node than before. false: there is no memory, and it is to be called
+ * again. */
 bool listener_remapped(struct listener *l);
 /* Nobody has used this node for a while: lets go of it, if no queue is there. */
 void listener_let_go_of(struct listener *l, struct node *node);

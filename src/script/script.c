@@ -357,9 +357,9 @@ static bool request_comes_before(const struct script_request *a, const struct sc
     return a->number < b->number;
 }
 
-/* Redis did not run them: to where they were among those that were not sent, as others may have come
- * back before. In a cluster all that goes to a node may be refused for a while, and a sweep that went
- * before a renewal then would end a lease. */
+/* Redis did not run them: to where they were among those that were not sent, as others may have
+ * come back before. In a cluster all that goes to a node may be refused for a while, and a sweep
+ * that went before a renewal then would end a lease. */
 static void batch_put_back(struct batch *b)
 {
     struct script *s = b->owner;
