@@ -190,6 +190,27 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
     cluster_stop(c);
 }
 
+Test(doctor_cluster, whose_slots_move_unseen_by_this_user_has_no_keys_that_are_astray)
+{
+    struct cluster *c = start(2, 0);
+    int slot = slot_of_queue(c, "a");
+    int from = cluster_owner(c, c->nodes[0].server, slot);
+    struct proc *p;
+
+    put("a");
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster|nodes");
+    }
+    set_url(c, "u:p@");
+    cluster_move_begin(c, slot, !from);
+    cluster_move_keys(c, slot, !from, 1);
+    p = doctor("a");
+    says(p, "slots", "WARN", "unknown is which are moving: CLUSTER NODES is refused");
+    cr_assert(!has(p, "are left on"), "%s", p->out);
+    expect(p, 1, "TRYAGAIN", "");
+    cluster_stop(c);
+}
+
 /* What a source leaves that dies at the end of a move, when its replica does not know of it: a
  * queue that looks new, and all of its jobs on a node that does not own it. */
 Test(doctor_cluster, whose_queue_has_all_of_its_keys_on_another_node_is_not_taken_for_empty)

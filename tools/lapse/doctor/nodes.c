@@ -230,7 +230,8 @@ static void look_for_keys_astray(struct members *all, int queue)
         struct member *m = &all->v[i];
         const struct member *owner = &all->v[h->owner];
 
-        if (i == h->owner || !is_master(m) || is_open(owner, h->slot, ">")) {
+        /* where it is not known what is open, keys may be on their way */
+        if (i == h->owner || !is_master(m) || !*owner->self || is_open(owner, h->slot, ">")) {
             continue;
         }
         int64_t n = count_keys(m, h->slot);
