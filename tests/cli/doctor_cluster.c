@@ -174,6 +174,7 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
     says_of(p, port_of(c, from), "slots", "WARN", text);
     says_of(p, port_of(c, !from), "slots", "WARN", text);
     cr_assert(!has(p, "are left on"), "%s", p->out);
+    cr_assert(!has(p, " DEL "), "what was not found is on its way: %s", p->out);
     run_fix(p->out, "slots");
     expect(p, 1, "TRYAGAIN", "");
 

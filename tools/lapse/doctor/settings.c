@@ -7,6 +7,7 @@
 #include "base/span.h"
 #include "cli/message.h"
 #include "job/keys.h"
+#include "redis/redis_error.h"
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,11 +96,14 @@ static void check_queue_settings(struct doctor *d, const char *queue)
 
     if (r && is_text(r)) {
         report_settings(d, f, r->str);
-    } else if (r && is_error(r) && !is_denied(r)) {
+    } else if (is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_WRONG_TYPE) {
         f.verdict = FAIL;
         f.fix = fix;
         snprintf(fix, sizeof fix, "redis-cli DEL '%s'", key);
         report(d, f, "cannot be read, and count as missing: %s", printable(r->str));
+    } else if (is_error(r) && !is_denied(r)) { /* such as of a slot that is moving */
+        f.verdict = WARN;
+        report(d, f, "cannot be read: %s", printable(r->str));
     }
 
     freeReplyObject(r);
