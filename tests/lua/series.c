@@ -588,8 +588,8 @@ Test(series, costs_a_claim_so_many_commands)
         {"zcard", 3, 4},         /* due, run, dead; index */
         {"mget", 1, 1},          {"hmget", 2, 2}, /* records, attempts */
         {"zrem", 1, 1},          {"zadd", 1, 3},  /* run; due, index */
-        {"hset", 1, 2}, /* the attempts; the job's record */
-        {"set", 1, 2},  /* the last token; the trigger */
+        {"hset", 1, 2},                           /* the attempts; the job's record */
+        {"set", 1, 2},                            /* the last token; the trigger */
         {"del", 1, 1},           {"publish", 0, 1},
     };
 
