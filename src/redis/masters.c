@@ -7,7 +7,7 @@
  *   when a node can do nothing for a slot: CLUSTERDOWN, LOADING, MASTERDOWN, READONLY
  *   each second in which a queue is handled, since no subscriber hears that a slot has gone
  *
- * and at most ten times a second. Any node that is up may be asked, each in its turn, so that one
+ * and at most ten times a second. Any master that is up may be asked, each in its turn, so that one
  * which is cut off from the others is believed for a second at most. While none is up, a connection
  * of its own goes from place to place: to the masters of the map, then to the hosts of the URL.
  *
@@ -430,6 +430,17 @@ static void on_seed_slots(struct call *call, int err, const struct redisReply *r
     masters_seed_to(c, 0);
 }
 
+/* One that has no slots any more may have come back, and not know that. */
+static bool masters_may_ask(const struct masters *c, const struct node *n)
+{
+    bool has_slots = false;
+
+    for (unsigned i = 0; i < c->n_nodes; i++) {
+        has_slots = has_slots || c->nodes[i] == n;
+    }
+    return has_slots && node_up(n);
+}
+
 /* The next one that is up, behind those that were asked before. */
 static bool masters_ask_node(struct masters *c)
 {
@@ -437,7 +448,7 @@ static bool masters_ask_node(struct masters *c)
 
     LIST_EACH (i, &c->topo->nodes) {
         struct node *n = topo_node_at(i);
-        if (is_nowhere(c, n) || !node_up(n) || master_of(n)->is_asked) {
+        if (!masters_may_ask(c, n) || master_of(n)->is_asked) {
             continue;
         }
 

@@ -439,13 +439,22 @@ static int batch_refusal(const struct batch *b, struct span error)
     return refusal_code(context, facts->name, error);
 }
 
-/* In a cluster: has nothing happened, and is the same to be asked again, maybe of another node? */
+/* Has nothing happened, and is the same to be asked again: in a cluster maybe of another node? */
 static bool batch_goes_again(const struct batch *b, struct span error)
 {
     struct masters *masters = b->owner->topo->masters;
-    unsigned slot = script_request_of(b->requests.next)->slot;
+    enum redis_error kind = redis_error_of(error);
 
-    return masters && masters_refused(masters, slot, b->to, redis_error_of(error));
+    if (masters &&
+        masters_refused(masters, script_request_of(b->requests.next)->slot, b->to, kind)) {
+        return true;
+    }
+    if (kind == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
+        node_forgets_script(b->to, b->script);
+        return true;
+    }
+    /* nothing was written; they go to the master, when it is found */
+    return kind == REDIS_ERROR_READ_ONLY && node_is_replica(b->to);
 }
 
 static void on_call_end(struct call *call, int err, const struct redisReply *reply)
@@ -465,11 +474,6 @@ static void on_call_end(struct call *call, int err, const struct redisReply *rep
         batch_answer(b, reply);
     } else if (batch_goes_again(b, error)) {
         batch_put_back(b);
-    } else if (redis_error_of(error) == REDIS_ERROR_NO_SCRIPT && !b->by_text) {
-        node_forgets_script(b->to, b->script);
-        batch_put_back(b);
-    } else if (redis_error_of(error) == REDIS_ERROR_READ_ONLY && node_is_replica(b->to)) {
-        batch_put_back(b); /* nothing was written; they go to the master, when it is found */
     } else {
         batch_fail(b, batch_refusal(b, error));
     }
