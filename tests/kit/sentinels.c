@@ -116,12 +116,29 @@ static struct server *running(struct sentinels *s)
     return first;
 }
 
-int sentinels_master_port(struct sentinels *s)
+static int port_by(struct server *sentinel)
 {
-    redisReply *r = redis_cmd(running(s), "SENTINEL GET-MASTER-ADDR-BY-NAME m");
+    redisReply *r = redis_cmd(sentinel, "SENTINEL GET-MASTER-ADDR-BY-NAME m");
     int port = r->type == REDIS_REPLY_ARRAY && r->elements == 2 ? atoi(r->element[1]->str) : 0;
 
     freeReplyObject(r);
+    return port;
+}
+
+int sentinels_master_port(struct sentinels *s)
+{
+    return port_by(running(s));
+}
+
+int sentinels_agreed_port(struct sentinels *s)
+{
+    int port = sentinels_master_port(s);
+
+    for (unsigned i = 0; i < s->n; i++) {
+        if (s->sentinel[i]->pid && port_by(s->sentinel[i]) != port) {
+            return 0;
+        }
+    }
     return port;
 }
 

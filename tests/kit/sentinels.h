@@ -22,6 +22,8 @@ struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const 
                                   int down_ms);
 /* Where the master is, by the first Sentinel that runs; 0: it says none. */
 int sentinels_master_port(struct sentinels *s);
+/* The same by all that run; 0: they do not agree, so that a failover is under way. */
+int sentinels_agreed_port(struct sentinels *s);
 /* The server there. */
 struct server *sentinels_master(struct sentinels *s);
 /* The master hands over to a replica, though nothing is wrong with it. */
