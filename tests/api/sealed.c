@@ -438,6 +438,37 @@ Test(sealed, a_claim_in_flight_goes_back_when_the_connection_for_wait_is_lost)
     stage_end(&s);
 }
 
+/* The client whose last command was a WAIT. */
+static long long client_for_wait(struct flow *f)
+{
+    char *list = redis_str(f->server, "CLIENT LIST TYPE normal");
+    long long id = 0;
+
+    for (char *at = list, *line; (line = strtok_r(at, "\n", &at));) {
+        if (strstr(line, " cmd=wait ")) {
+            cr_assert_eq(sscanf(line, "id=%lld", &id), 1, "%s", line);
+        }
+    }
+    free(list);
+    return id;
+}
+
+Test(sealed, an_answer_that_meets_no_connection_for_wait_is_ealone)
+{
+    struct stage s = stage_start(patient);
+    struct told t = {0};
+
+    flow_allow_log(s.f, "Redis at ");
+    cr_assert_eq(flow_schedule(s.f, "q", "before", HOUR, NULL), 0);
+    cr_assert_eq(ask_schedule(s.f, NULL, &t), 0);
+    redis_do(s.f->server, "CLIENT KILL ID %lld", client_for_wait(s.f));
+    flow_until(s.f, t.calls == 1);
+    cr_assert_eq(t.err, LAPSE_EALONE, "%s", lapse_strerror(t.err));
+    cr_assert_eq(flow_count(s.f, "q", "due"), 2);
+    cr_assert_eq(flow_schedule(s.f, "q", "after", HOUR, NULL), 0, "it waits for the next one");
+    stage_end(&s);
+}
+
 /* The replica is promoted and has never heard of the claim. */
 Test(sealed, a_master_that_is_cut_off_gives_nobody_a_job)
 {
