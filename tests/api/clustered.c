@@ -126,6 +126,7 @@ Test(clustered, a_queue_whose_slot_has_moved_works_on_at_its_new_master)
     for (int to = 1; to < MASTERS; to++) {
         char id[32];
         cluster_move(x->c, slot, to);
+        cluster_agrees(x->c, slot, to);
         snprintf(id, sizeof id, "at%d", to);
         cr_assert_eq(flow_schedule(x->f, x->queues[0], id, 100, NULL), 0);
         flow_until(x->f, x->handlers[0].settled == (unsigned)to);
@@ -161,6 +162,49 @@ Test(clustered, a_queue_whose_slot_is_moving_waits_until_it_has_moved)
     flow_wait(x->f, &moving);
     cr_assert_eq(moving.err, 0);
     flow_until(x->f, x->handlers[0].settled == 1);
+    clustered_end(x);
+}
+
+struct answers {
+    unsigned n, errors;
+};
+
+static void on_answer(struct lapse *l, int err, const struct lapse_job *job, void *arg)
+{
+    struct answers *a = arg;
+
+    (void)l;
+    (void)job;
+    a->n++;
+    a->errors += err != 0;
+}
+
+/* Jobs are on their way, run and are settled all the while. */
+Test(clustered, a_slot_that_moves_again_and_again_loses_no_job_and_runs_none_twice)
+{
+    enum { MOVES = 20, EACH = 25 };
+    struct clustered *x = clustered_start(0);
+    struct flow_handler *w = &x->handlers[0];
+    struct answers a = {0};
+    char key[64];
+
+    snprintf(key, sizeof key, "lapse:{%s}:due", x->queues[0]);
+    int slot = cluster_slot(x->c, key);
+    flow_listen(x->f, x->queues[0], w);
+
+    for (int m = 0; m < MOVES; m++) {
+        for (int i = 0; i < EACH; i++) {
+            struct lapse_spec spec = flow_job_spec(x->queues[0], NULL, 4 * i);
+            cr_assert_eq(lapse_schedule(x->f->l, &spec, on_answer, &a), 0);
+        }
+        flow_until(x->f, w->n_runs > (size_t)(m * EACH / 2));
+        cluster_move(x->c, slot, (m + 1) % MASTERS);
+        cluster_agrees(x->c, slot, (m + 1) % MASTERS);
+    }
+    flow_until(x->f, a.n == MOVES * EACH && w->settled == MOVES * EACH);
+    cr_assert_eq(a.errors, 0);
+    cr_assert_eq(w->errors, 0);
+    flow_each_once(w, (size_t)MOVES * EACH);
     clustered_end(x);
 }
 
