@@ -159,14 +159,14 @@ static struct sim *sim_new(struct server *server, const struct size *size, unsig
 static void simulate(struct server *server, const struct size *size, unsigned long seed)
 {
     static sim_step *const step[] = {
-        sim_schedule,   sim_schedule,       sim_schedule, sim_schedule,   sim_schedule,
-        sim_schedule,   sim_claim,          sim_claim,    sim_claim,      sim_touch,
-        sim_touch,      sim_settle,         sim_settle,   sim_settle,     sim_settle,
-        sim_settle,     sim_settle,         sim_settle,   sim_sweep,      sim_sweep,
-        sim_reclaim,    sim_cancel,         sim_kill,     sim_reschedule, sim_reschedule,
-        sim_cancel_all, sim_reschedule_all, guard,        pause_queue,    sim_pause,
-        sim_gather,     sim_gather,         sim_gather,   sim_close,      sim_close,
-        sim_close,      sim_refill};
+        sim_schedule,   sim_schedule, sim_schedule,       sim_schedule,   sim_schedule,
+        sim_schedule,   sim_claim,    sim_claim,          sim_claim,      sim_touch,
+        sim_touch,      sim_settle,   sim_settle,         sim_settle,     sim_settle,
+        sim_settle,     sim_settle,   sim_settle,         sim_sweep,      sim_sweep,
+        sim_reclaim,    sim_cancel,   sim_kill,           sim_reschedule, sim_reschedule,
+        sim_cancel_all, sim_kill_all, sim_reschedule_all, guard,          pause_queue,
+        sim_pause,      sim_gather,   sim_gather,         sim_gather,     sim_close,
+        sim_close,      sim_close,    sim_refill};
     static sim_step *const failing_step[] = {sim_schedule, sim_claim,  sim_claim,  sim_claim,
                                              sim_claim,    sim_claim,  sim_claim,  sim_settle,
                                              sim_settle,   sim_settle, sim_settle, sim_sweep};

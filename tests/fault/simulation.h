@@ -66,6 +66,7 @@ enum script {
     RESCHEDULE,
     KILL,
     CANCEL_ALL,
+    KILL_ALL,
     RESCHEDULE_ALL,
     GET,
     CLAIM,
@@ -157,6 +158,6 @@ void sim_row_tells_past(struct sim *s, size_t i, int id);
 typedef void sim_step(struct sim *s);
 sim_step sim_schedule, sim_cancel, sim_reschedule, sim_kill, sim_pause, sim_gather, sim_close,
     sim_refill;
-sim_step sim_cancel_all, sim_reschedule_all;
+sim_step sim_cancel_all, sim_kill_all, sim_reschedule_all;
 sim_step sim_claim, sim_touch, sim_settle, sim_sweep, sim_reclaim, sim_forget;
 #endif

@@ -8,10 +8,10 @@
 #define NONE_KEY "lapse:{q}:none"
 
 static const char *const script_name[N_SCRIPTS] = {
-    "schedule", "cancel", "reschedule",  "kill",      "cancel_all", "reschedule_all",
-    "get",      "claim",  "touch",       "done",      "retry",      "fail",
-    "release",  "renew",  "report",      "sweep",     "reclaim",    "configure",
-    "pause",    "gather", "batch_close", "batch_get", "refill"};
+    "schedule",       "cancel",  "reschedule", "kill",        "cancel_all", "kill_all",
+    "reschedule_all", "get",     "claim",      "touch",       "done",       "retry",
+    "fail",           "release", "renew",      "report",      "sweep",      "reclaim",
+    "configure",      "pause",   "gather",     "batch_close", "batch_get",  "refill"};
 static char sha[N_SCRIPTS][64];
 
 /* ---- chance ---- */

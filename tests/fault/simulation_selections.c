@@ -89,6 +89,9 @@ static void walk(struct sim *s, const struct where *w, enum script script, const
     count[0] = count[1] = 0;
     do {
         where_args(s, w, cursor);
+        if (script == KILL_ALL) {
+            sim_arg(s, "killed");
+        }
         if (script == RESCHEDULE_ALL) {
             sim_arg(s, "%" PRId64, due[0]);
             sim_arg(s, "%" PRId64, due[1]);
@@ -135,6 +138,36 @@ void sim_cancel_all(struct sim *s)
     HOLDS(count[0] == gone && count[1] == running,
           "%" PRId64 " gone and %" PRId64 " running, not %" PRId64 " and %" PRId64 "\n", count[0],
           count[1], gone, running);
+}
+
+void sim_kill_all(struct sim *s)
+{
+    struct where w = some_where(s);
+    int ids[MODEL_JOBS];
+    int64_t count[2];
+    int64_t killed = 0;
+    int64_t running = 0;
+
+    w.state = w.tag >= 0 && sim_below(s, 2) ? SKIPPED : WAITING;
+    w.runs_too = false;
+    int n = selected(s, &w, ids);
+    for (int i = 0; i < n; i++) {
+        if (sim_job(s, ids[i])->attempt.awaits) {
+            return; /* as above */
+        }
+    }
+    walk(s, &w, KILL_ALL, NULL, count);
+    for (int i = 0; i < n; i++) {
+        const struct job *j = sim_job(s, ids[i]);
+        running += model_runs(s->model, j);
+        if (model_shown(s->model, j) == WAITING) {
+            model_kill(s->model, ids[i], "killed");
+            killed++;
+        }
+    }
+    HOLDS(count[0] == killed && count[1] == running,
+          "%" PRId64 " killed and %" PRId64 " running, not %" PRId64 " and %" PRId64 "\n", count[0],
+          count[1], killed, running);
 }
 
 /* Also requeues: those that are dead. */
