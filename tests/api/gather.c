@@ -455,17 +455,6 @@ static long long parts_left(struct flow *f)
     return redis_int(f->server, "EVAL %s 0", script);
 }
 
-/* Has no run before this one been of the same job? */
-static bool is_first_of(const struct runs *r, long i)
-{
-    long k = 0;
-
-    while (strcmp(r->run[k].id, r->run[i].id) != 0) {
-        k++;
-    }
-    return k == i;
-}
-
 Test(gather, of_listeners_that_are_killed_has_each_part_in_one_job)
 {
     enum { GROUPS = 5, KILLS = 3 };
@@ -473,6 +462,7 @@ Test(gather, of_listeners_that_are_killed_has_each_part_in_one_job)
     struct runs *r = runs_new(PARTS);
     struct lapse_options o = flow_options(f);
     struct lapse_gather g = limits(HOUR, 10, 0);
+    const struct run *run;
     long n_jobs = 0;
 
     server_listens();
@@ -493,8 +483,8 @@ Test(gather, of_listeners_that_are_killed_has_each_part_in_one_job)
     struct listener *x = listener_start(r, "q", &o, LISTENER_SETTLES);
     flow_poll(f, parts_left(f) == 0);
     cr_assert_eq(flow_count(f, "q", "dead"), 0);
-    for (long i = 0; i < r->n; i++) {
-        n_jobs += is_first_of(r, i);
+    for (long at = 0; (run = runs_next(r, &at));) {
+        n_jobs += runs_is_first_of_job(r, run);
     }
     cr_assert_eq(n_jobs, GROUPS * 10);
     cr_assert_gt(r->n, n_jobs, "a listener died with a job");

@@ -365,7 +365,7 @@ Test(pattern, has_the_queues_behind_a_page_of_names_that_contain_zeros)
     listened(f, "email.", 1);
     flow_calm(f);
     cr_assert_leq(reads(f), 2 * (251 / 100 + 1), "at its start, and as it was subscribed");
-    flow_end(f);
+    flow_end(f, "email.b1");
 }
 
 /* A page has a hundred names, and any process may publish them. */

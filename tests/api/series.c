@@ -198,15 +198,13 @@ Test(series, is_one_job_a_moment_of_several_listeners)
 
 static size_t ids_of(const struct runs *r)
 {
+    const struct run *run;
     size_t n = 0;
 
-    for (long i = 0; i < r->n; i++) {
-        long k = 0;
-        while (strcmp(r->run[k].id, r->run[i].id) != 0) {
-            k++;
-        }
-        n += k == i;
-        cr_assert(k == i || r->run[i].try_no > 1, "%s ran twice in one try", r->run[i].id);
+    for (long at = 0; (run = runs_next(r, &at));) {
+        bool is_first = runs_is_first_of_job(r, run);
+        n += is_first;
+        cr_assert(is_first || run->try_no > 1, "%s ran twice in one try", run->id);
     }
     return n;
 }

@@ -164,7 +164,7 @@ static const struct {
     {"requeue|a b", "queue 'a b'", "1 to 64 of"},
     {"run|q", "missing argument ID", "usage: lapse run QUEUE ID"},
     {"run|q|i|--in|1s", "unknown option '--in'", ""},
-    {"kill|q", "missing argument ID", "usage: lapse kill QUEUE ID"},
+    {"kill|q", "missing argument ID", "usage: lapse kill QUEUE (ID"},
     {"kill|q|a b", "id 'a b'", "1 to 255 printable"},
     {"kill|q|i|--reason", "option --reason needs a value: TEXT", ""},
     {"cancel", "missing argument QUEUE;", "lapse cancel QUEUE (ID"},

@@ -74,16 +74,14 @@ static void schedule_all(struct burst *b, int64_t due_ms)
 static long distinct(const struct runs *runs, long n, long *again)
 {
     unsigned char *seen = calloc((size_t)n, 1);
+    const struct run *run;
     long jobs = 0;
 
     *again = 0;
 
-    for (long i = 0; i < runs->taken; i++) {
-        if (!runs->run[i].pid) {
-            continue; /* a process that was stopped while it wrote this has written half of it */
-        }
-        long id = strtol(runs->run[i].id, NULL, 10);
-        cr_assert_geq(runs->run[i].claimed_us, runs->run[i].due_ms * 1000, "%ld ran early", id);
+    for (long at = 0; (run = runs_next(runs, &at));) {
+        long id = strtol(run->id, NULL, 10);
+        cr_assert_geq(run->claimed_us, run->due_ms * 1000, "%ld ran early", id);
         if (id >= n) {
             continue;
         }

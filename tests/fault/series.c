@@ -140,8 +140,9 @@ static bool was_killed(const struct scene *x, pid_t pid)
 /* The first run of the job of a moment; NULL: it has not begun. */
 static const struct run *first_run(const struct scene *x, unsigned moment)
 {
-    for (long i = 0; i < x->runs->n; i++) {
-        const struct run *run = &x->runs->run[i];
+    const struct run *run;
+
+    for (long at = 0; (run = runs_next(x->runs, &at));) {
         if (run->try_no == 1 && run->due_ms == moment_ms(x, moment)) {
             return run;
         }
@@ -236,8 +237,8 @@ static long run_again(const struct scene *x)
 
     for (unsigned moment = 1; moment <= x->n_moments; moment++) {
         const struct run *before = NULL;
-        for (long i = 0; i < x->runs->n; i++) {
-            const struct run *run = &x->runs->run[i];
+        const struct run *run;
+        for (long at = 0; (run = runs_next(x->runs, &at));) {
             if (strcmp(run->id, x->kept[moment].id) != 0) {
                 continue;
             }

@@ -49,16 +49,34 @@ void runs_add(struct runs *r, const struct lapse_job *job)
     atomic_fetch_add(&r->n, 1);
 }
 
-long runs_of(const struct runs *r, pid_t pid)
+const struct run *runs_next(const struct runs *r, long *at)
 {
-    long n = 0;
-
-    for (long i = 0; i < r->n; i++) {
-        if (r->run[i].pid == pid) {
-            n++;
+    while (*at < r->taken && *at < r->max) {
+        const struct run *run = &r->run[(*at)++];
+        if (run->pid) {
+            return run;
         }
     }
+    return NULL;
+}
+
+long runs_of(const struct runs *r, pid_t pid)
+{
+    const struct run *run;
+    long n = 0;
+
+    for (long at = 0; (run = runs_next(r, &at));) {
+        n += run->pid == pid;
+    }
     return n;
+}
+
+bool runs_is_first_of_job(const struct runs *r, const struct run *run)
+{
+    const struct run *first;
+
+    for (long at = 0; (first = runs_next(r, &at)) && strcmp(first->id, run->id) != 0;) {}
+    return first == run;
 }
 
 static void on_started(void *arg, const struct lapse_job *job)
