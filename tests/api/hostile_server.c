@@ -215,6 +215,93 @@ Test(hostile_server, that_answers_scripts_with_nonsense_ends_each_call_and_shows
     }
 }
 
+/* A row that is none, or a number that is no number, of a script that this call asks for. */
+static const struct {
+    const char *script, *call, *answer;
+} odd_rows[] = {
+    {"names", "queues", "*2\r\n:1\r\n:5\r\n"},
+    {"alive", "listeners", "*3\r\n:1\r\n:5\r\n:5\r\n"},
+    {"listeners", "listeners", "*4\r\n:1\r\n:5\r\n:1\r\n:1\r\n"},
+    {"listeners", "listeners", "*4\r\n:1\r\n+me\r\n+x\r\n:1\r\n"},
+    {"listeners", "listeners", "*4\r\n:1\r\n+me\r\n:1\r\n+x\r\n"},
+    {"tell", "quiet", "*2\r\n:1\r\n:5\r\n"},
+    {"history", "history", "*3\r\n:1\r\n+x\r\n+\r\n"},
+    {"history", "history", "*6\r\n:1\r\n:1\r\n+\r\n+x\r\n:60000\r\n+\r\n"},
+    {"history", "history", "*6\r\n:1\r\n:1\r\n+\r\n:60000\r\n+x\r\n+\r\n"},
+    {"history", "history", "*6\r\n:1\r\n:1\r\n+\r\n:60000\r\n:60000\r\n:1\r\n"},
+    {"history", "history", "*6\r\n:1\r\n:1\r\n+\r\n:60000\r\n:60000\r\n+no count\r\n"},
+    {"list", "list", "*4\r\n:1\r\n:0\r\n+\r\n*1\r\n+x\r\n"},
+    {"configure", "configure", "*2\r\n:1\r\n:5\r\n"},
+    {"remove", "remove", "*5\r\n:1\r\n:0\r\n:0\r\n:0\r\n+x\r\n"},
+    {"cancel_all", "cancel_all", "*2\r\n:1\r\n+x\r\n"},
+    {"reschedule_all", "reschedule_all", "*2\r\n:1\r\n+x\r\n"},
+    {"depth", "depth", "*2\r\n:1\r\n+x\r\n"},
+    {"get", "get", "*2\r\n:1\r\n*1\r\n+x\r\n"},
+};
+
+static int call_of(struct flow *f, const char *name)
+{
+    struct flow_answer a = {.f = f};
+    size_t k = 0;
+
+    while (k < n_api_calls && strcmp(api_calls[k].name, name) != 0) {
+        k++;
+    }
+    cr_assert_lt(k, n_api_calls, "%s", name);
+    cr_assert_eq(api_calls[k].make(f->l, &a), 0);
+    return flow_wait(f, &a);
+}
+
+/* A script that Redis knows is asked for by its hash. NULL: Redis answers it. */
+static void answer_script(struct flow *f, struct scripted_server *s, const char *name,
+                          const char *answer)
+{
+    static const char *const commands[] = {"EVALSHA", "EVALSHA_RO"};
+    char path[300];
+    char command[64];
+    size_t len;
+
+    snprintf(path, sizeof path, "%s/lua/%s.lua", test_build(), name);
+    char *text = test_read_file(path, &len);
+    char *sha = redis_str(f->server, "SCRIPT LOAD %b", text, len);
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+        snprintf(command, sizeof command, "%s %s", commands[k], sha);
+        scripted_server_answer_to(s, command, answer);
+    }
+    free(text);
+    free(sha);
+}
+
+Test(hostile_server, whose_script_answers_with_an_odd_row_fails_that_call_alone)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct scripted_server *fake = scripted_server_before(f->server);
+    struct lapse_options opts = flow_options(f);
+
+    flow_allow_log(f, "Redis");
+    opts.url = fake->url;
+    f->l = flow_open(f, &opts);
+    for (size_t k = 0; k < n_api_calls; k++) {
+        call_of(f, api_calls[k].name);
+    }
+
+    for (size_t i = 0; i < sizeof odd_rows / sizeof *odd_rows; i++) {
+        int before = call_of(f, odd_rows[i].call);
+
+        answer_script(f, fake, odd_rows[i].script, odd_rows[i].answer);
+        int err = call_of(f, odd_rows[i].call);
+        cr_assert(err == LAPSE_EBROKEN || err == LAPSE_EDATA, "%s, row %zu: %s", odd_rows[i].script,
+                  i, lapse_strerror(err));
+
+        answer_script(f, fake, odd_rows[i].script, NULL);
+        cr_assert_eq(call_of(f, odd_rows[i].call), before, "%s", odd_rows[i].call);
+    }
+
+    flow_close(f, f->l, 0);
+    scripted_server_stop(fake);
+    flow_end(f, "q");
+}
+
 /* Unlike those of a list, its jobs may come with an error. */
 static void on_adopted(struct lapse *l, int err, const struct lapse_job *const *jobs, size_t n,
                        void *arg)

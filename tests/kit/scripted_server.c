@@ -41,7 +41,7 @@ bool scripted_step_is_script(int step)
 /* A command that has an answer of its own. */
 struct special {
     atomic_bool on;
-    char command[40], answer[600];
+    char command[64], answer[600];
 };
 
 struct scripted_ctl {
@@ -451,14 +451,26 @@ void scripted_server_answer_command(struct scripted_server *s, const char *name,
     snprintf(s->ctl->command, sizeof s->ctl->command, "%s", name);
 }
 
+/* The place of this command, or a free one. */
+static struct special *special_for(struct scripted_server *s, const char *command)
+{
+    struct special *free_one = NULL;
+
+    for (int i = SPECIAL - 1; i >= 0; i--) {
+        struct special *special = &s->ctl->special[i];
+        if (special->on && strcmp(special->command, command) == 0) {
+            return special;
+        }
+        free_one = special->on ? free_one : special;
+    }
+    cr_assert(free_one, "%s is one too many", command);
+    return free_one;
+}
+
 void scripted_server_answer_to(struct scripted_server *s, const char *command, const char *answer)
 {
-    struct special *special = s->ctl->special;
+    struct special *special = special_for(s, command);
 
-    while (*special->command && strcmp(special->command, command) != 0) {
-        special++;
-        cr_assert(special < s->ctl->special + SPECIAL, "%s is one too many", command);
-    }
     special->on = false;
     snprintf(special->command, sizeof special->command, "%s", command);
     if (answer) {

@@ -33,8 +33,8 @@ void scripted_server_answer(struct scripted_server *s, int step, const char *ans
 /* The same of all commands of this name, such as "WAIT"; "": it passes them on. */
 void scripted_server_answer_command(struct scripted_server *s, const char *name,
                                     const char *answer);
-/* This command, such as "SENTINEL MASTER", is answered so, whatever others are; of at most 4. NULL:
- * as others are. */
+/* This command, such as "SENTINEL MASTER" or "EVALSHA sha", is answered so, whatever others are; of
+ * at most 4 at a time. NULL: as others are. */
 void scripted_server_answer_to(struct scripted_server *s, const char *command, const char *answer);
 /* Each of its own answers comes so much later. */
 void scripted_server_delay(struct scripted_server *s, int ms);
