@@ -3,6 +3,7 @@
  * texts each after a byte for its length, the record last. What comes out goes through every
  * accessor and every printer. */
 #include "job/job.h"
+#include "job/keys.h"
 #include "job/series.h"
 #include "fuzz.h"
 #include "cli/print.h"

@@ -21,7 +21,8 @@ struct member {
     const struct cluster_node *node;
     struct redis_sync redis;
     bool reached;
-    char *self; /* its own line of CLUSTER NODES; "": it did not say; owned */
+    redisReply *nodes; /* what it says to CLUSTER NODES; NULL: nothing */
+    const char *self;  /* its own line of that; "": there is none */
     int64_t ahead_us;
     bool has_clock;
 };
@@ -75,15 +76,15 @@ static void report_unreached(struct doctor *d, const struct member *m, int code)
 }
 
 /* "[5461->-ID]" is a slot that moves from it to another, "[5461-<-ID]" one that comes. */
-static char *read_self(struct member *m)
+static void read_self(struct member *m)
 {
-    redisReply *r = ask_member(m, 2, (const char *[]){"CLUSTER", "NODES"});
-    const char *at = is_text(r) ? strstr(r->str, "myself") : NULL;
-    size_t len = at ? strcspn(at, "\n") : 0;
-    char *self = strndup(at ? at : "", len);
+    m->nodes = ask_member(m, 2, (const char *[]){"CLUSTER", "NODES"});
 
-    freeReplyObject(r);
-    return self;
+    char *at = is_text(m->nodes) ? strstr(m->nodes->str, "myself") : NULL;
+    if (at) {
+        at[strcspn(at, "\n")] = '\0';
+    }
+    m->self = at ? at : "";
 }
 
 static void connect_all(struct members *all)
@@ -98,11 +99,7 @@ static void connect_all(struct members *all)
         if (code) {
             report_unreached(all->d, m, code);
         }
-        m->self = read_self(m);
-        if (!m->self) {
-            message_print("out of memory");
-            all->d->code = INTERNAL;
-        }
+        read_self(m);
     }
 }
 
@@ -110,7 +107,7 @@ static void disconnect_all(struct members *all)
 {
     for (int i = 0; i < all->c->n; i++) {
         redis_sync_close(&all->v[i].redis);
-        free(all->v[i].self);
+        freeReplyObject(all->v[i].nodes);
     }
     free(all->v);
     free(all->homes);
