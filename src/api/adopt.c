@@ -103,7 +103,7 @@ static bool adopt_goes_on(struct adopt_call *c, const struct adopt_reply *reply)
     memcpy(c->from, reply->next.at, reply->next.len);
     c->from[reply->next.len] = '\0';
 
-    return (wants_more || reply->n_removed == SCRIPT_BATCH) && !c->request.handle->ended;
+    return (wants_more || reply->n_removed == SCRIPT_BATCH) && !request_is_cut_off(&c->request);
 }
 
 static void on_adopt(struct adopt_request *r, int err, const struct adopt_reply *reply)

@@ -92,7 +92,7 @@ static void on_batch(struct batch_get_request *r, int err, const struct batch_ge
     }
 
     bool is_over = c->cursor_len == 0;
-    if (!err && !is_over && c->request.handle->ended) {
+    if (!err && !is_over && request_is_cut_off(&c->request)) {
         err = LAPSE_ECLOSED;
     }
     if (err || is_over) {

@@ -81,7 +81,7 @@ static void on_alive(struct alive_request *r, int err, const struct alive_reply 
     if (!err) {
         err = alive_read(c, reply);
     }
-    if (!err && c->request.handle->ended) {
+    if (!err && request_is_cut_off(&c->request)) {
         err = LAPSE_ECLOSED;
     }
 
@@ -438,7 +438,7 @@ static int remove_count(struct remove_call *c, const struct remove_reply *reply)
     if (reply->more && reply->n == 0) {
         return LAPSE_EBROKEN;
     }
-    return c->alive.request.handle->ended ? LAPSE_ECLOSED : 0;
+    return request_is_cut_off(&c->alive.request) ? LAPSE_ECLOSED : 0;
 }
 
 static void on_removed(struct remove_request *r, int err, const struct remove_reply *reply)

@@ -173,7 +173,7 @@ static void on_list(struct list_request *r, int err, const struct list_reply *re
     }
 
     bool progress = c->n > n_before;
-    if (!err && reply->more && progress && c->n < c->limit && !c->request.handle->ended) {
+    if (!err && reply->more && progress && c->n < c->limit && !request_is_cut_off(&c->request)) {
         ask_for_the_rest(c);
     } else {
         request_end(&c->request, err);

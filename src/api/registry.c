@@ -68,7 +68,7 @@ static void queues_ask(struct queues_call *c)
 /* All that was asked for has been answered. */
 static void queues_go_on(struct queues_call *c)
 {
-    if (!c->err && !c->is_last && c->request.handle->ended) {
+    if (!c->err && !c->is_last && request_is_cut_off(&c->request)) {
         c->err = LAPSE_ECLOSED;
     }
 

@@ -50,6 +50,12 @@ void request_end(struct request *r, int err);
 /* Monotonic: when a request that is made now gives up. */
 int64_t request_until_us(const struct lapse *l);
 
+/* The grace of a close is over: a request of several calls makes no further one. */
+static inline bool request_is_cut_off(const struct request *r)
+{
+    return r->handle->giving_back || r->handle->ended;
+}
+
 /* Not both a delay and a moment, and neither negative nor over ten years ahead. */
 bool request_due_is_valid(const struct lapse *l, struct lapse_due due);
 

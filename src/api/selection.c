@@ -98,7 +98,7 @@ static void on_selected(struct selection_request *r, int err, const struct selec
 
     request_wrote(&c->request, r->request.sent_us);
     bool is_over = c->next.cursor.len == 0 || (c->most > 0 && selection_call_changed(c) >= c->most);
-    if (!err && !is_over && c->request.handle->ended) {
+    if (!err && !is_over && request_is_cut_off(&c->request)) {
         err = LAPSE_ECLOSED;
     }
     if (err || is_over) {

@@ -31,6 +31,9 @@ static void stage_start(struct stage *s)
 {
     *s = (struct stage){.f = flow_start_tcp(FLOW_FULL, NULL, NULL)};
     flow_close(s->f, s->f->l, 0);
+    /* what users.md asks for in a cluster */
+    redis_do(s->f->server, "ACL SETUSER lapse_listener +cluster|slots");
+    redis_do(s->f->server, "ACL SETUSER lapse_producer +cluster|slots");
     s->stub = scripted_server_start_tcp("+OK\r\n", 5);
     scripted_server_answer_to(s->stub, "CLUSTER SLOTS", row_of(0, 16383, s->f->server->port));
     snprintf(s->url, sizeof s->url, "redis+cluster://%s127.0.0.1:%d", server_login(),
