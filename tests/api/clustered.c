@@ -383,6 +383,66 @@ Test(clustered, a_schedule_waits_for_the_replicas_of_its_master)
     clustered_end(x);
 }
 
+static long long n_clients(struct server *s)
+{
+    char *info = redis_str(s, "INFO clients");
+    const char *at = strstr(info, "connected_clients:");
+    long long n = at ? strtoll(at + strlen("connected_clients:"), NULL, 10) : -1;
+
+    free(info);
+    return n;
+}
+
+/* How many masters have no connection but that of the test. */
+static int n_unused(const struct clustered *x)
+{
+    int n = 0;
+
+    for (int i = 0; i < MASTERS; i++) {
+        n += n_clients(x->c->nodes[i].server) == 1;
+    }
+    return n;
+}
+
+/* Commands, events, WAIT and ends of jobs: a connection of each kind to each master. */
+static void use_all(struct clustered *x, const char *later)
+{
+    unsigned want = n_settled(x) + QUEUES;
+
+    listen_to_all(x);
+    for (int i = 0; i < QUEUES; i++) {
+        struct lapse_spec spec = flow_job_spec(x->queues[i], NULL, 20);
+        struct flow_answer a = {.f = x->f};
+
+        spec.replicas = 1;
+        cr_assert_eq(flow_spec(x->f, &spec, NULL), 0);
+        cr_assert_eq(flow_schedule(x->f, x->queues[i], later, 3600000, NULL), 0);
+        cr_assert_eq(lapse_wait(x->f->l, x->queues[i], later, 50, flow_answered, &a), 0);
+        cr_assert_eq(flow_wait(x->f, &a), LAPSE_ETIMEOUT);
+    }
+    flow_until(x->f, n_settled(x) == want);
+    for (int i = 0; i < QUEUES; i++) {
+        cr_assert_eq(lapse_unlisten(x->f->l, x->queues[i]), 0);
+    }
+}
+
+Test(clustered, masters_that_are_used_no_more_are_let_go_of_and_found_again)
+{
+    struct clustered *x = clustered_start(1);
+    struct lapse_options opts = flow_options(x->f);
+
+    flow_close(x->f, x->f->l, 0);
+    opts.url = x->url;
+    opts.sweep_ms = 20;
+    x->f->l = flow_open(x->f, &opts);
+
+    for (int round = 0; round < 2; round++) {
+        use_all(x, round ? "b" : "a");
+        flow_poll(x->f, n_unused(x) == MASTERS - 1); /* one is asked for the map */
+    }
+    clustered_end(x);
+}
+
 /* Before any master is known. */
 Test(clustered, schedules_that_wait_for_replicas_go_when_their_master_is_known)
 {
