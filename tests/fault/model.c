@@ -749,16 +749,19 @@ void model_close(struct model *m, int id)
 {
     struct job *j = &m->job[id];
     struct attempt *a = &j->attempt;
-    struct batch *batch = &m->batch[id + 1];
 
     if (a->awaits) {
         return;
     }
-    if (id >= MODEL_BATCHES || batch_is_empty(m, id + 1)) {
+    if (id >= MODEL_BATCHES) { /* no job is of its batch */
         j->ms = model_ms(m);
-        if (id < MODEL_BATCHES) {
-            *batch = (struct batch){0};
-        }
+        return;
+    }
+
+    struct batch *batch = &m->batch[id + 1];
+    if (batch_is_empty(m, id + 1)) {
+        j->ms = model_ms(m);
+        *batch = (struct batch){0};
         return;
     }
 
