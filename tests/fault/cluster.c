@@ -377,8 +377,15 @@ static void mend(struct scene *x)
     }
 }
 
-/* Neither node has a whole queue then, and the scripts can tell by each of these, for jobs wait all
- * the time. A key that is not there at the moment stays away. */
+/* Has it all that this master has written? Asked by a write of no key, as a slot moves. */
+static void replica_follows(struct server *s)
+{
+    redis_do(s, "FUNCTION FLUSH");
+    cr_assert_geq(redis_int(s, "WAIT 1 %d", PATIENCE_MS), 1, "its replica does not follow");
+}
+
+/* Neither node has a whole queue then, nor have their replicas. The scripts can tell by each of
+ * these, for jobs wait all the time. A key that is not there at the moment stays away. */
 static void move_half(struct scene *x, int to, long round)
 {
     static const char *const halves[][2] = {{"jobs", "attempts"}, {"due", "run"}, {"jobs", "run"}};
@@ -389,6 +396,9 @@ static void move_half(struct scene *x, int to, long round)
         redis_do(owner_of(x), "MIGRATE 127.0.0.1 %d lapse:{" WORK_QUEUE "}:%s 0 60000",
                  x->c->nodes[to].server->port, halves[round % 3][i]);
     }
+
+    replica_follows(owner_of(x));
+    replica_follows(x->c->nodes[to].server);
 }
 
 /* One of another shard: after a failover its replica may be the master. */
