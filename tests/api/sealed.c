@@ -333,15 +333,21 @@ Test(sealed, a_settle_by_its_token_is_answered_when_there_are_copies)
 }
 
 /* ---- claims ---- */
+/* Redis has given us the job, and its replica does not hear of it until go_on(). */
+static void claim_in_vain(struct stage *s, struct flow_handler *w)
+{
+    flow_listen(s->f, "q", w);
+    stop_replica(s);
+    put(s->f, "a", 0);
+    flow_poll(s->f, flow_count(s->f, "q", "run") == 1 && is_waited_for(s->f));
+}
+
 Test(sealed, a_handler_begins_when_the_replica_has_its_claim)
 {
     struct stage s = stage_start(patient);
     struct flow_handler w = {.way = FLOW_DONE};
 
-    flow_listen(s.f, "q", &w);
-    stop_replica(&s);
-    put(s.f, "a", 0);
-    flow_poll(s.f, flow_count(s.f, "q", "run") == 1 && is_waited_for(s.f));
+    claim_in_vain(&s, &w);
     cr_assert_eq(w.n_runs, 0, "it began without a copy");
 
     go_on(&s);
@@ -426,10 +432,7 @@ Test(sealed, a_claim_in_flight_goes_back_when_the_connection_for_wait_is_lost)
     struct flow_handler w = {.way = FLOW_DONE};
 
     flow_allow_log(s.f, "Redis at ");
-    flow_listen(s.f, "q", &w);
-    stop_replica(&s);
-    put(s.f, "a", 0);
-    flow_poll(s.f, flow_count(s.f, "q", "run") == 1 && is_waited_for(s.f));
+    claim_in_vain(&s, &w);
     redis_do(s.f->server, "CLIENT KILL TYPE normal SKIPME yes");
     go_on(&s);
     flow_until(s.f, w.settled == 1);

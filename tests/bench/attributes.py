@@ -35,6 +35,8 @@ class Redis:
         )
         self.socket = socket.socket(socket.AF_UNIX)
         while self.socket.connect_ex(path) != 0:
+            if self.process.poll() is not None:
+                sys.exit("attributes.py: redis-server has ended: " + str(self.process.returncode))
             time.sleep(0.01)
         self.file = self.socket.makefile("rb")
 

@@ -313,11 +313,28 @@ Test(address, of_sentinels_is_taken_apart)
 
 #define H64 "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 
+struct refused {
+    const char *text, *rule;
+};
+
+static void expect_refused(const struct refused *these, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct address u;
+        char *text = unit_copy(these[i].text, strlen(these[i].text) + 1);
+        char *out = malloc(2 * strlen(text));
+
+        cr_expect_not(address_parse(&u, text, NULL), "%s", text);
+        cr_expect_not(address_parse(&u, text, out), "%s", text);
+        cr_expect(strstr(address_rule(text), these[i].rule), "%s: %s", text, address_rule(text));
+        free(text);
+        free(out);
+    }
+}
+
 Test(address, of_sentinels_that_is_refused_says_which_rule_it_breaks)
 {
-    static const struct {
-        const char *text, *rule;
-    } rows[] = {
+    static const struct refused rows[] = {
         {"redis+sentinel://", "a host is missing"},
         {"redis+sentinel:///m", "a host is missing"},
         {"redis+sentinel://a,,b/m", "a host is missing"},
@@ -356,17 +373,7 @@ Test(address, of_sentinels_that_is_refused_says_which_rule_it_breaks)
         {"redis+sentinel://h/m?sentinel_password=%zz", "a % begins an escape"},
     };
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct address u;
-        char *text = unit_copy(rows[i].text, strlen(rows[i].text) + 1);
-        char *out = malloc(2 * strlen(text));
-
-        cr_expect_not(address_parse(&u, text, NULL), "%s", text);
-        cr_expect_not(address_parse(&u, text, out), "%s", text);
-        cr_expect(strstr(address_rule(text), rows[i].rule), "%s: %s", text, address_rule(text));
-        free(text);
-        free(out);
-    }
+    expect_refused(rows, sizeof rows / sizeof *rows);
 }
 
 /* ---- of a cluster ---- */
@@ -397,9 +404,7 @@ Test(address, of_a_cluster_is_taken_apart)
 
 Test(address, of_a_cluster_that_is_refused_says_which_rule_it_breaks)
 {
-    static const struct {
-        const char *text, *rule;
-    } rows[] = {
+    static const struct refused rows[] = {
         {"redis+cluster://", "a host is missing"},
         {"redis+cluster://a,,b", "a host is missing"},
         {"redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "at most 16 hosts"},
@@ -416,17 +421,7 @@ Test(address, of_a_cluster_that_is_refused_says_which_rule_it_breaks)
         {"redis+cluster://u@h", "a user needs a password"},
     };
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct address u;
-        char *text = unit_copy(rows[i].text, strlen(rows[i].text) + 1);
-        char *out = malloc(2 * strlen(text));
-
-        cr_expect_not(address_parse(&u, text, NULL), "%s", text);
-        cr_expect_not(address_parse(&u, text, out), "%s", text);
-        cr_expect(strstr(address_rule(text), rows[i].rule), "%s: %s", text, address_rule(text));
-        free(text);
-        free(out);
-    }
+    expect_refused(rows, sizeof rows / sizeof *rows);
 }
 
 Test(address, that_is_only_checked_fills_no_texts)
