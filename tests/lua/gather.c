@@ -531,6 +531,18 @@ Test(gather, leaves_no_parts_that_are_of_no_group)
     end();
 }
 
+/* Whether it is a group only that version can say. */
+Test(gather, whose_record_is_of_a_newer_version_keeps_its_parts)
+{
+    gathers("a", group("5 9 0"), "x");
+    ask("HSET s:{q}:jobs a %s", "\3newer");
+    RUN("parts", "0 0 a", "[U '']");
+    RUN("parts", "0 1 a", "[U '']");
+    KEYS("due a:T+5 | jobs a=\\03newer | attempts a=2 0 - 0 10 0 T+5 n=0,g=1:2  | p a=\\01x | "
+         "t a:T+4");
+    end();
+}
+
 /* A list that is longer than any group's stays what it is. */
 Test(gather, leaves_parts_that_no_job_could_have)
 {

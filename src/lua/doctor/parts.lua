@@ -56,15 +56,19 @@ local function id_for(id)
   return #other <= 255 and is_free(other) and other or nil
 end
 
+-- Can it be a group? One whose record is of a newer version can: only that version may say.
+local function is_of_group(id, record)
+  local may_gather = record and (record_gathers(record) or not record_header(record))
+  return may_gather and set_of(id) ~= KEPT
+end
+
 local function main()
   local out, records, attempts, dead, gone = { now_us }, {}, {}, {}, {}
 
   for at = 3, #ARGV do
     local id = ARGV[at]
     local kind = call('TYPE', PARTS .. id).ok
-    local record = call('HGET', JOBS, id)
-    local is_of_group = record_gathers(record) and set_of(id) ~= KEPT
-    local is_stray = kind ~= 'none' and not is_of_group
+    local is_stray = kind ~= 'none' and not is_of_group(id, call('HGET', JOBS, id))
     local parts = is_stray and kind == 'list' and ARGV[2] == '1' and parts_of_a_job(id)
     local job = parts and id_for(id)
     out[#out + 1] = is_stray and (job and 'parts' or 'stray') or ''
