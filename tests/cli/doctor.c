@@ -814,6 +814,9 @@ Test(doctor, makes_dead_jobs_of_parts_that_are_of_no_group)
     redis_do(s, "EVAL %s 0",
              "for i = 1, 250 do redis.call('RPUSH', 'lapse:{many}:p:' .. i, '\\1x') "
              "end redis.call('ZADD', 'lapse:{many}:listeners', 1, 'l')");
+    redis_do(s, "EVAL %s 0",
+             "for i = 1, 9 do redis.call('RPUSH', 'lapse:{large}:p:' .. i, '\\128\\160\\6' .. "
+             "string.rep('x', 102400)) end redis.call('ZADD', 'lapse:{large}:listeners', 1, 'l')");
 
     p = doctor("q");
     cr_assert(!has(p, "{\"check\":\"parts\",\"queue\":\"other"), "%s", p->out);
@@ -830,10 +833,13 @@ Test(doctor, makes_dead_jobs_of_parts_that_are_of_no_group)
     redis_do(s, "UNLINK lapse:{q}:p:odd");
     finds(doctor("many", "--repair"), 0, "parts", "WARN",
           "250 lists of parts were of no group: each is the body of a dead job now (");
-    p = doctor("q", "many");
+    finds(doctor("large", "--repair"), 0, "parts", "WARN",
+          "9 lists of parts were of no group: each is the body of a dead job now (");
+    p = doctor("q", "many", "large");
     says(p, "parts", NULL, NULL);
     cr_assert(has(p, "\"text\":\"2, each in one state\"") &&
-                  has(p, "\"text\":\"250, each in one state\""),
+                  has(p, "\"text\":\"250, each in one state\"") &&
+                  has(p, "\"text\":\"9, each in one state\""),
               "%s", p->out);
     expect(p, 0, NULL, NULL);
 

@@ -553,6 +553,33 @@ Test(gather, leaves_parts_that_no_job_could_have)
     ask("FLUSHALL");
 }
 
+/* 100 KiB each: three pass 256 KiB. What is only looked at is not read. */
+Test(gather, leaves_parts_of_no_group_to_the_next_call_when_it_has_read_enough)
+{
+    for (int i = 0; i < 5; i++) {
+        ask("EVAL %s 1 s:{q}:p:%d",
+            "redis.call('RPUSH', KEYS[1], '\\128\\160\\6' .. string.rep('x', 102400))", i);
+    }
+    RUN("parts", "0 0 0 1 2 3 4", "[U 'stray' 'stray' 'stray' 'stray' 'stray']");
+    RUN("parts", "0 1 0 1 2 3 4", "[U 'parts' 'parts' 'parts']");
+    RUN("parts", "0 1 3 4", "[U 'parts' 'parts']");
+    cr_assert_eq(ask("ZCARD s:{q}:dead")->integer, 5);
+    SAME("lists", show(ask("KEYS s:{q}:p:*")), "[]");
+    end();
+}
+
+/* A list with more bytes than a job can have is not read to its end. */
+Test(gather, reads_no_more_of_a_list_than_a_job_could_have)
+{
+    ask("EVAL %s 1 s:{q}:p:a", "for i = 1, 1000 do redis.call('RPUSH', KEYS[1], '\\128\\160\\6' .. "
+                               "string.rep('x', 102400)) end");
+    ask("CONFIG RESETSTAT");
+    RUN("parts", "0 1 a b", "[U 'stray']");
+    cr_assert_eq(calls("lrange"), 2);
+    RUN("parts", "0 1 b", "[U '']");
+    end();
+}
+
 /* ---- its job ---- */
 Test(gather, makes_a_job_that_is_retried_and_dies_like_any_other)
 {

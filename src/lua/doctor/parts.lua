@@ -4,7 +4,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts groups jobs made record sets
+-- USES    answer attempts jobs made record sets
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts p
 -- WRITES  jobs attempts dead p
@@ -16,9 +16,14 @@
 --         then per list: '': it is that of a group, or gone; stray: it is not; parts: it was not,
 --         and is now the body of a dead job. That has the id, or the id and ~0 behind it if another
 --         job has it. A list that is none of parts, or has no such id, stays and is a stray one.
+--           fewer than asked: what was read is enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
--- COST    O(1) a list, and the bytes of those that become a job
+-- COST    O(1) a list; with repair the bytes of those that may become a job, up to 1 MiB each, and
+--         none after 256 KiB of them
 local REASON = 'lapse doctor: the parts were of no group'
+local PARTS_MAX = 1000
+local BODY_MAX = 1048576
+local PAGE = 10 -- of parts that are read at once: what other programs have left may be large
 
 -- A part is as long as the number at its beginning says.
 local function is_part(text)
@@ -32,13 +37,18 @@ local function is_part(text)
   return #text == at + len
 end
 
--- The parts, if they can be the body of a job.
+-- The parts, if they can be the body of a job; and how many bytes were read.
 local function parts_of_a_job(id)
-  local parts = call('LLEN', PARTS .. id) <= 1000 and parts_read(id) or {}
-  for _, part in ipairs(parts) do
-    if not is_part(part) then return nil end
+  local parts, bytes, n = {}, 0, call('LLEN', PARTS .. id)
+  if n > PARTS_MAX then return nil, 0 end
+
+  for first = 0, n - 1, PAGE do
+    for _, part in ipairs(call('LRANGE', PARTS .. id, first, first + PAGE - 1)) do
+      parts[#parts + 1], bytes = part, bytes + #part
+      if not is_part(part) or bytes > BODY_MAX then return nil, bytes end
+    end
   end
-  return #parts > 0 and #table.concat(parts) <= 1048576 and parts or nil
+  return parts, bytes
 end
 
 -- The ids that jobs of this call get.
@@ -64,12 +74,18 @@ end
 
 local function main()
   local out, records, attempts, dead, gone = { now_us }, {}, {}, {}, {}
+  local bytes = 0
 
   for at = 3, #ARGV do
+    if bytes > BYTES then break end
     local id = ARGV[at]
     local kind = call('TYPE', PARTS .. id).ok
     local is_stray = kind ~= 'none' and not is_of_group(id, call('HGET', JOBS, id))
-    local parts = is_stray and kind == 'list' and ARGV[2] == '1' and parts_of_a_job(id)
+    local parts, n_read
+    if is_stray and kind == 'list' and ARGV[2] == '1' then
+      parts, n_read = parts_of_a_job(id)
+      bytes = bytes + n_read
+    end
     local job = parts and id_for(id)
     out[#out + 1] = is_stray and (job and 'parts' or 'stray') or ''
 

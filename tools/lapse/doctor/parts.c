@@ -58,7 +58,10 @@ static void add_found(struct found *f, const char *id, bool repaired)
     }
 }
 
-static void look_at_page(struct doctor *d, const char *queue, const struct page *p, struct found *f)
+/* At those from first on. Returns how many the script has looked at: it stops when it has read
+ * enough for one call. */
+static int look_at_some(struct doctor *d, const char *queue, const struct page *p, int first,
+                        struct found *f)
 {
     enum { START = 7 };
     char due[KEYS_MAX];
@@ -74,19 +77,32 @@ static void look_at_page(struct doctor *d, const char *queue, const struct page 
     for (int i = 0; i < START; i++) {
         lens[i] = strlen(argv[i]);
     }
-    for (int i = 0; i < p->n; i++) {
-        argv[START + i] = p->ids[i];
-        lens[START + i] = p->lens[i];
+    int n_asked = p->n - first;
+    for (int i = 0; i < n_asked; i++) {
+        argv[START + i] = p->ids[first + i];
+        lens[START + i] = p->lens[first + i];
     }
 
-    redisReply *r = ask_redis(d, START + p->n, argv, lens);
+    redisReply *r = ask_redis(d, START + n_asked, argv, lens);
     size_t n = r && r->type == REDIS_REPLY_ARRAY ? r->elements : 0;
-    for (size_t i = 1; i < n && i <= (size_t)p->n; i++) {
+    int n_looked = 0;
+    for (size_t i = 1; i < n && n_looked < n_asked; i++) {
         if (is_text(r->element[i]) && *r->element[i]->str) {
-            add_found(f, p->ids[i - 1], is_text_of(r->element[i], "parts"));
+            add_found(f, p->ids[first + n_looked], is_text_of(r->element[i], "parts"));
         }
+        n_looked++;
     }
     freeReplyObject(r);
+    return n_looked;
+}
+
+static void look_at_page(struct doctor *d, const char *queue, const struct page *p, struct found *f)
+{
+    int n_looked = 1;
+
+    for (int at = 0; at < p->n && n_looked > 0 && !d->code; at += n_looked) {
+        n_looked = look_at_some(d, queue, p, at, f);
+    }
 }
 
 static const char *text_or_none(const redisReply *r)
