@@ -580,6 +580,22 @@ Test(gather, reads_no_more_of_a_list_than_a_job_could_have)
     end();
 }
 
+/* In a cluster all of its jobs may be on another node, where a slot was being moved: a second hash
+ * of records would keep them from coming back. */
+Test(gather, whose_queue_has_no_records_here_may_be_elsewhere_with_them)
+{
+    ask("RPUSH s:{q}:p:lost %b", "\1x", (size_t)2);
+    RUN("parts", "'0 cluster' 0 lost", "-LAPSE EHALF s:{q}:jobs");
+    RUN("parts", "'0 cluster' 1 lost", "-LAPSE EHALF s:{q}:jobs");
+    SAME("keys", show(ask("KEYS *")), "['s:{q}:p:lost']");
+    RUN("parts", "'0 cluster' 1 none", "[U '']");
+    given("schedule", "0 b +5 0 " REC);
+    RUN("parts", "'0 cluster' 0 lost", "[U 'stray']");
+    given("cancel", "0 b");
+    RUN("parts", "0 1 lost", "[U 'parts']");
+    end();
+}
+
 /* ---- its job ---- */
 Test(gather, makes_a_job_that_is_retried_and_dies_like_any_other)
 {

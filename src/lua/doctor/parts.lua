@@ -4,7 +4,7 @@
 --
 -- KIND    single
 -- ROLE    listener
--- USES    answer attempts jobs made record sets
+-- USES    answer attempts jobs made record sets whole
 -- KEYS    due none
 -- READS   due run dead kept jobs attempts p
 -- WRITES  jobs attempts dead p
@@ -17,7 +17,8 @@
 --         and is now the body of a dead job. That has the id, or the id and ~0 behind it if another
 --         job has it. A list that is none of parts, or has no such id, stays and is a stray one.
 --           fewer than asked: what was read is enough for one call; ask again for the rest
--- ERRORS  Redis's own; EBROKEN
+-- ERRORS  Redis's own; EBROKEN. In a cluster a stray list of a queue that has no key jobs is EHALF:
+--         its group may be on another node with all of them
 -- COST    O(1) a list; with repair the bytes of those that may become a job, up to 1 MiB each, and
 --         none after 256 KiB of them
 local REASON = 'lapse doctor: the parts were of no group'
@@ -75,12 +76,14 @@ end
 local function main()
   local out, records, attempts, dead, gone = { now_us }, {}, {}, {}, {}
   local bytes = 0
+  local has_gone = IN_CLUSTER and call('HLEN', JOBS) == 0
 
   for at = 3, #ARGV do
     if bytes > BYTES then break end
     local id = ARGV[at]
     local kind = call('TYPE', PARTS .. id).ok
     local is_stray = kind ~= 'none' and not is_of_group(id, call('HGET', JOBS, id))
+    if is_stray and has_gone then return { err = 'LAPSE EHALF ' .. JOBS } end
     local parts, n_read
     if is_stray and kind == 'list' and ARGV[2] == '1' then
       parts, n_read = parts_of_a_job(id)

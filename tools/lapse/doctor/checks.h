@@ -33,6 +33,8 @@ void check_node_settings(struct doctor *d);
 enum { FIX_COMMAND = 400 };
 /* The command that finishes moves of slots. */
 void cluster_fix(const struct doctor *d, char out[FIX_COMMAND]);
+/* error: what a script answered for a queue. false: it is not EHALF, and nothing is reported. */
+bool report_half(struct doctor *d, const char *check, const char *queue, const char *error);
 
 /* find_queues.c: looks for the queues that the user did not name. */
 void find_queues(struct doctor *d);

@@ -26,6 +26,26 @@ void cluster_fix(const struct doctor *d, char out[FIX_COMMAND])
     }
 }
 
+/* A part of it is on another node, which a node that was promoted meanwhile does not know. */
+bool report_half(struct doctor *d, const char *check, const char *queue, const char *error)
+{
+    struct finding f = {.check = check, .queue = queue, .verdict = FAIL};
+    struct span missing = span_of(error);
+    char finish[FIX_COMMAND];
+    char fix[FIX_COMMAND + 160];
+
+    if (!span_skip(&missing, "LAPSE EHALF ")) {
+        return false;
+    }
+
+    cluster_fix(d, finish);
+    snprintf(fix, sizeof fix, "%s; if no slot was being moved, lapse doctor %s --repair --half",
+             finish, queue);
+    f.fix = fix;
+    report(d, f, "a part of it is on another node: missing here is %s", printable(missing.at));
+    return true;
+}
+
 /* ---- slots ---- */
 /* Reports that all is well; false: something is to be reported first, and was. */
 static bool check_coverage(struct doctor *d, const char *info)

@@ -299,20 +299,6 @@ static enum redis_error walk_error_kind(const struct walk *w)
     return redis_error_of(text);
 }
 
-/* A part of it is on another node, which a node that was promoted meanwhile does not know. */
-static void report_half(const struct walk *w, struct span missing)
-{
-    struct finding f = {.check = "jobs", .queue = w->queue, .verdict = FAIL};
-    char finish[FIX_COMMAND];
-    char fix[FIX_COMMAND + 160];
-
-    cluster_fix(w->d, finish);
-    snprintf(fix, sizeof fix, "%s; if no slot was being moved, lapse doctor %s --repair --half",
-             finish, w->queue);
-    f.fix = fix;
-    report(w->d, f, "a part of it is on another node: missing here is %s", printable(missing.at));
-}
-
 static void report_error(const struct walk *w, const char *found)
 {
     struct finding f = {.check = "jobs", .queue = w->queue, .verdict = FAIL};
@@ -339,13 +325,13 @@ static void report_queue(const struct walk *w)
     struct finding f = {.check = "jobs", .queue = w->queue};
     char found[1600];
     char fix[200];
-    struct span error = span_of(w->error);
     int64_t broken = describe_defects(w, found, sizeof found);
 
     f.fix = fix;
-    if (span_skip(&error, "LAPSE EHALF ")) {
-        report_half(w, error);
-    } else if (*w->error) {
+    if (report_half(d, f.check, w->queue, w->error)) {
+        return;
+    }
+    if (*w->error) {
         report_error(w, found);
     } else if (broken > 0 && d->repair) {
         f.verdict = WARN;

@@ -25,13 +25,14 @@ struct member {
     const char *self;  /* its own line of that; "": there is none */
     int64_t ahead_us;
     bool has_clock;
+    bool keys_unknown; /* it does not say which keys it has, and that was reported */
 };
 
 /* A queue, and where it is. */
 struct home {
     int slot;    /* -1: not known */
     int owner;   /* -1: none that can be asked */
-    bool astray; /* keys of it are elsewhere, and its owner does not know */
+    bool astray; /* keys of it are elsewhere, and its owner does not know, or may be */
 };
 
 struct members {
@@ -169,16 +170,18 @@ static struct home find_home(struct members *all, const char *queue)
 }
 
 /* ---- keys that are where no move explains it ---- */
-static int64_t count_keys(struct member *m, int slot)
+/* -1: it does not say; why then says why. */
+static int64_t count_keys(struct member *m, int slot, char why[REDIS_WHY])
 {
     char number[16];
-    int64_t n = 0;
+    int64_t n = -1;
 
     snprintf(number, sizeof number, "%d", slot);
     redisReply *r = ask_member(m, 3, (const char *[]){"CLUSTER", "COUNTKEYSINSLOT", number});
     if (r && r->type == REDIS_REPLY_INTEGER) {
         n = r->integer;
     }
+    snprintf(why, REDIS_WHY, "%s", is_error(r) ? r->str : m->redis.why);
     freeReplyObject(r);
     return n;
 }
@@ -219,22 +222,62 @@ static void report_astray(struct doctor *d, const char *queue, const struct home
            n, h->slot, at->place, owner->node->place);
 }
 
-static void look_for_keys_astray(struct members *all, int queue)
+/* A repair of what is left of a queue would be in the way of the rest: one of which it is not known
+ * whether it is whole is left alone. */
+static void doubt(struct members *all, int queue, const struct member *other, const char *why)
+{
+    const char *name = all->d->queues.names[queue];
+    struct home *h = &all->homes[queue];
+    struct finding f = {.check = "slots", .queue = name, .verdict = FAIL};
+    char fix[QUEUE_LEN + 80];
+
+    if (h->astray || !all->d->repair || all->d->half) {
+        return;
+    }
+
+    h->astray = true;
+    snprintf(fix, sizeof fix, "if no slot was being moved, lapse doctor %s --repair --half", name);
+    f.fix = fix;
+    report(all->d, f, "is not repaired: unknown is whether keys of its slot %d are left on %s: %s",
+           h->slot, other->node->place, printable(why));
+}
+
+static void report_keys_unknown(struct doctor *d, struct member *m, const char *why)
+{
+    struct finding f = {.at = m->node->place, .check = "slots", .verdict = WARN};
+
+    if (m->reached && !m->keys_unknown) {
+        m->keys_unknown = true;
+        report(d, f, "unknown is whether keys of slots of others are left on it: %s",
+               printable(why));
+    }
+}
+
+static void look_for_keys_on(struct members *all, int queue, struct member *m)
 {
     struct home *h = &all->homes[queue];
+    const struct member *owner = &all->v[h->owner];
+    char why[REDIS_WHY];
+    int64_t n = count_keys(m, h->slot, why);
+
+    if (n < 0) {
+        report_keys_unknown(all->d, m, why);
+        doubt(all, queue, m, why);
+    } else if (n > 0 && !*owner->self) {
+        doubt(all, queue, m, "they may be on their way, for CLUSTER NODES is refused");
+    } else if (n > 0 && !is_open(owner, h->slot, ">")) {
+        h->astray = true;
+        report_astray(all->d, all->d->queues.names[queue], h, owner, m, n);
+    }
+}
+
+static void look_for_keys_astray(struct members *all, int queue)
+{
+    const struct home *h = &all->homes[queue];
 
     for (int i = 0; i < all->c->n && h->owner >= 0 && h->slot >= 0; i++) {
-        struct member *m = &all->v[i];
-        const struct member *owner = &all->v[h->owner];
-
-        /* where it is not known what is open, keys may be on their way */
-        if (i == h->owner || !is_master(m) || !*owner->self || is_open(owner, h->slot, ">")) {
-            continue;
-        }
-        int64_t n = count_keys(m, h->slot);
-        if (n > 0) {
-            h->astray = true;
-            report_astray(all->d, all->d->queues.names[queue], h, owner, m, n);
+        if (i != h->owner && is_master(&all->v[i])) {
+            look_for_keys_on(all, queue, &all->v[i]);
         }
     }
 }

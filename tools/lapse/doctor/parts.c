@@ -7,6 +7,7 @@
 #include "doctor/report.h"
 #include "cli/message.h"
 #include "job/keys.h"
+#include "redis/redis_error.h"
 #include "tool_scripts.h"
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct found {
     int64_t n_stray;    /* that are still there */
     int64_t n_repaired; /* of which a dead job was made */
     char ids[120];      /* the first few of both */
+    char error[400];    /* what Redis answered instead; "": none */
 };
 
 /* The ids of one call, as they stand in the answer to SCAN. */
@@ -86,6 +88,9 @@ static int look_at_some(struct doctor *d, const char *queue, const struct page *
     redisReply *r = ask_redis(d, START + n_asked, argv, lens);
     size_t n = r && r->type == REDIS_REPLY_ARRAY ? r->elements : 0;
     int n_looked = 0;
+    if (r && n == 0) {
+        snprintf(f->error, sizeof f->error, "%s", is_error(r) ? r->str : "unexpected reply");
+    }
     for (size_t i = 1; i < n && n_looked < n_asked; i++) {
         if (is_text(r->element[i]) && *r->element[i]->str) {
             add_found(f, p->ids[first + n_looked], is_text_of(r->element[i], "parts"));
@@ -120,7 +125,7 @@ static int compare_keys(const void *a, const void *b)
 
 static void look_and_clear(struct doctor *d, int queue, struct page *p, struct found *found)
 {
-    if (p->n > 0 && !d->code) {
+    if (p->n > 0 && !d->code && !*found[queue].error) {
         look_at_page(d, d->queues.names[queue], p, &found[queue]);
     }
     p->n = 0;
@@ -179,6 +184,19 @@ static void look_at_all(struct doctor *d, struct found *found)
     }
 }
 
+static void report_error(struct doctor *d, const char *queue, const char *error)
+{
+    struct finding f = {.check = "parts", .queue = queue, .verdict = FAIL};
+
+    if (report_half(d, f.check, queue, error)) {
+        return;
+    }
+    if (redis_error_of(span_of(error)) == REDIS_ERROR_DENIED && !d->repair) {
+        f.verdict = WARN;
+    }
+    report(d, f, "cannot be checked: %s", printable(error));
+}
+
 static void report_found(struct doctor *d, const char *queue, const struct found *found)
 {
     struct finding f = {.check = "parts", .queue = queue, .verdict = FAIL};
@@ -187,6 +205,9 @@ static void report_found(struct doctor *d, const char *queue, const struct found
     char key[KEYS_TRIGGER_MAX];
     char fix[KEYS_TRIGGER_MAX + 40];
 
+    if (*found->error) {
+        report_error(d, queue, found->error);
+    }
     if (n == 0) {
         return;
     }
