@@ -110,23 +110,25 @@ static const char read_all[] =
     "'^2 %d+ %S+ %d+ %d+ %d+ %d+ %S*[fj]=')) and redis.pcall('ZSCORE', KEYS[1] .. 'run', id) "
     "table.insert(last and r[8] or r[7], 'u ' .. string.sub(text, 2) .. ' ' .. id) end "
     /* the tags and the key of each record of form 2: its numbers, then letters, lengths and
-     * values */
+     * values. One that cannot be read has no entries: it has too many of them, or its moment no
+     * number */
     "for k, hash in ipairs({'jobs', 'next'}) do "
     "local all = redis.pcall('HGETALL', KEYS[1] .. hash) for i = 1, #all, 2 do "
     "local s, at = all[i + 1], 3 local function number() local n, scale = 0, 1 repeat local b "
     "= string.byte(s, at) or 0 n, scale, at = n + b % 128 * scale, scale * 128, at + 1 until "
     "b < 128 return n end if string.byte(s) == 2 then local flags = string.byte(s, 2) or 0 "
     "for _, flag in ipairs({1, 2, 4}) do if bit.band(flags, flag) ~= 0 then number() end end "
-    "local size = number() local last = at + size while at < last do local letter = "
-    "string.sub(s, at, at) at = at + 1 local len = number() if letter == 'T' and not "
-    "kept(all[i]) then "
+    "local size = number() local last = size > 4096 and at or at + size while at < last do "
+    "local letter = string.sub(s, at, at) at = at + 1 local len = number() "
+    "if letter == 'T' and not kept(all[i]) then "
     "table.insert(r[7], 't ' .. string.sub(s, at, at + len - 1) .. ' ' .. all[i]) end if "
     "letter == 'S' and not kept(all[i]) then table.insert(r[7], 'r ' .. all[i]) end if "
     "letter == 'P' and not kept(all[i]) then group(all[i]) end if "
     "letter == 'B' and not kept(all[i]) then table.insert(r[7], 'b ' .. string.sub(s, at, at + "
     "len - 1) .. ' ' .. all[i]) end if "
-    "letter == 'O' and not kept(all[i]) then table.insert(r[7], 's ' .. string.match(string.sub(s, "
-    "at, at + len - 1), '^[^ ]+') .. ' ' .. all[i]) end if letter == 'U' "
+    "letter == 'O' and not kept(all[i]) then local maker = string.match(string.sub(s, at, at + "
+    "len - 1), '^([^ ]+) [1-9]%d*$') if maker then table.insert(r[7], 's ' .. maker .. ' ' .. "
+    "all[i]) end end if letter == 'U' "
     "then key(all[i], string.sub(s, at, at + len - 1), k == 2) end at = at + len end end end "
     "end "
     "return r";

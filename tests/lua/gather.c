@@ -395,6 +395,17 @@ Test(gather, whose_parts_are_of_another_type_dies)
     end();
 }
 
+Test(gather, whose_parts_are_more_than_a_mebibyte_makes_a_job_that_is_dead)
+{
+    gathers("a", group("5 9 0"), "x");
+    ask("EVAL %s 1 s:{q}:p:a", "redis.call('RPUSH', KEYS[1], string.rep('x', 1048576))");
+    const redisReply *row = claimed(5);
+    SAME("state", show(row->element[1]), "3");
+    SAME("dead", show(ask("ZRANGE s:{q}:dead 0 -1")), "['a~U+5001']");
+    cr_assert_eq(ask("EXISTS s:{q}:run")->integer, 0);
+    end();
+}
+
 /* ---- other verbs ---- */
 Test(gather, is_cancelled_with_its_parts_and_the_jobs_that_it_has_made)
 {

@@ -611,3 +611,42 @@ Test(series, costs_a_claim_so_many_commands)
         end();
     }
 }
+
+/* ---- jobs that nobody could read ---- */
+/* A record has room for 4,096 bytes of attributes. Of the series they are full, and O of its job is
+ * longer than S, which that has not. */
+Test(series, whose_job_would_have_too_many_attributes_has_one_that_is_dead)
+{
+    const char *header = text("\\02\\00\\80\\20S\\0al 0 0 e 10h\\f1\\1f%04081d", 0);
+
+    given("schedule", text("0 %0200d +5 0 '%s'", 0, header));
+    now_at(5);
+    redisReply *r = run("claim", "0 me 1000 100");
+    cr_assert_eq(r->elements, 8u, "%s", show(r));
+    SAME("unreadable", show(r->element[3]), "1");
+    SAME("state", show(r->element[7]->element[1]), "3");
+    SAME("dead", show(ask("ZRANGE s:{q}:dead 0 -1")), text("['%0200d~U+5001']", 0));
+    cr_assert_eq(ask("EXISTS s:{q}:run")->integer, 0);
+}
+
+Test(series, whose_number_is_none_has_a_job_that_is_dead)
+{
+    schedule("a", "+5", EVERY_10);
+    ask("HSET s:{q}:attempts a %s", text("2 0 - 0 10 0 %s n=-7 ", moments("T+5")));
+    now_at(5);
+    redisReply *r = run("claim", "0 me 1000 100");
+    cr_assert_eq(r->elements, 8u, "%s", show(r));
+    SAME("state", show(r->element[7]->element[1]), "3");
+}
+
+/* An id has at most 255 letters, and its record can be read. */
+Test(series, whose_job_would_have_too_long_an_id_has_one_that_is_dead)
+{
+    given("schedule", text("0 %0239d +5 0 '%s'", 0, EVERY_10));
+    now_at(5);
+    redisReply *r = run("claim", "0 me 1000 100");
+    cr_assert_eq(r->elements, 7u, "%s", show(r));
+    SAME("unreadable", show(r->element[3]), "1");
+    SAME("dead", show(ask("ZRANGE s:{q}:dead 0 -1")), text("['%0239d~U+5001']", 0));
+    index_is(text("['r %0239d' 's %0239d %0239d~U+5001']", 0, 0, 0));
+}

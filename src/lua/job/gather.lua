@@ -45,8 +45,7 @@ local function gather_limits(header)
   quiet_ms, most, age_ms = tonumber(quiet_ms), tonumber(most), tonumber(age_ms)
   local are_known = quiet_ms and most <= MOST_MAX and quiet_ms + age_ms > 0
   if not are_known or math.max(quiet_ms, age_ms) > TEN_YEARS then return nil end
-  return { text = text, tries = tries, quiet_ms = quiet_ms, most = most, age_ms = age_ms,
-    attributes = attributes }
+  return { text = text, tries = tries, quiet_ms = quiet_ms, most = most, age_ms = age_ms }
 end
 
 -- What the attempt says of the parts of a group; where that was lost, they are counted.
@@ -82,7 +81,6 @@ local function group_read(id)
   local attempt = attempt_read(call('HGET', ATTEMPTS, id)) or NO_ATTEMPT
   local len, tries, _, _, attributes = record_header(record)
   group.record, group.len, group.tries, group.limits = record, len, tries, attributes.P
-  group.attributes = attributes
   group.due_ms, group.until_ms = score, tonumber(attempt_more(attempt, 'w'))
   group.n_jobs, group.token = group_made(attempt), attempt.token
   group.made_us = attempt.claimed_us or '0'
@@ -94,7 +92,6 @@ end
 local function group_make(group, header, limits)
   local record = created_put(header, nil)
   group.record, group.len, group.tries, group.limits = record, #record, limits.tries, limits.text
-  group.attributes = limits.attributes
   if group.is_kept then
     made.kept[#made.kept + 1] = group.id
     lives_end({ group.id })

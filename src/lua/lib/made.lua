@@ -32,11 +32,12 @@ local function record_pieces(record, len)
   return pieces, before, string.sub(record, len + 1)
 end
 
--- The record with these attributes, and the length of its header.
+-- The record with these attributes, and the length of its header; nil: nobody could read it.
 local function record_of_pieces(pieces, before, body)
   local text = table.concat(pieces)
   local header = before .. length_text(#text) .. text
-  return header .. body, #header
+  local is_read = #text <= 4096 and #body <= 1048576
+  return header .. body, is_read and #header or nil
 end
 
 -- One more attribute, in the order of the letters.
@@ -48,7 +49,7 @@ end
 
 -- The record of a job of a maker, which its attribute O names, and without what is the maker's own:
 -- its moments, its limits, and its key. parts: those of a group, which are its body; it says how
--- many (attribute p). Returns the length of its header, too.
+-- many (attribute p). Returns the length of its header, too, as record_of_pieces() does.
 local function made_record(maker, of, parts)
   local all, before, body = record_pieces(maker.record, maker.len)
   local pieces = {}
@@ -64,19 +65,30 @@ local function made_record(maker, of, parts)
   return record_of_pieces(pieces, before, body)
 end
 
--- The nth job of a maker that has an id, a record with a header of the length len, its tries, and
--- its attributes. token: a text. What the record of the job says is known, so that nobody reads it.
+-- The nth job of a maker that has an id, and a record with a header of the length len. token: a
+-- text. What the record of the job says is known, so that nobody reads it. The job has no len and
+-- no attributes if nobody could read it, or if its id is none.
 local function made_job(maker, n, token, due_ms, parts)
-  local attributes = { O = maker.id .. ' ' .. decimal(n), p = parts and decimal(#parts) }
-  local record, len = made_record(maker, attributes.O, parts)
-  for letter, value in pairs(maker.attributes) do
+  local id, of = maker.id .. '~' .. token, maker.id .. ' ' .. decimal(n)
+  local record, len = made_record(maker, of, parts)
+  local job = { id = id, record = record, due_ms = due_ms }
+  if not len or #of > 255 or not string.find(of, ' [1-9]%d*$') then
+    record_made(record)
+    return job
+  end
+
+  local _, tries, backoff_ms, backoff_max_ms, of_maker = record_header(maker.record)
+  local attributes = { O = of, p = parts and decimal(#parts) }
+  for letter, value in pairs(of_maker) do
     if not string.find(letter, '[COPSU]') then attributes[letter] = value end
   end
-  if attributes.m then record = created_put(record, nil) end
+  if attributes.m then
+    record = created_put(record, nil)
+    job.record = record
+  end
 
-  local id = maker.id .. '~' .. token
-  if #id > 255 then len, attributes = nil, nil end
-  record_made(record, len, maker.tries, attributes)
-  return { id = id, record = record, due_ms = due_ms, len = len, tries = maker.tries,
-    attributes = attributes }
+  record_made(record, len, tries, backoff_ms, backoff_max_ms, attributes)
+  job.tries = tries
+  if #id <= 255 then job.len, job.attributes = len, attributes end
+  return job
 end

@@ -56,9 +56,10 @@ local function record_header(record)
   return read_len, read_tries, read_backoff, read_backoff_max, read_attributes
 end
 
--- The same of a record that this call has made.
-local function record_made(record, len, tries, attributes)
-  read_record, read_len, read_tries, read_attributes = record, len, tries, attributes
+-- The same of a record that this call has made; len is nil if nobody can read it.
+local function record_made(record, len, tries, backoff_ms, backoff_max_ms, attributes)
+  read_record, read_len, read_tries = record, len, tries
+  read_backoff, read_backoff_max, read_attributes = backoff_ms, backoff_max_ms, attributes
 end
 
 -- Is it a series that has no moment so late?
