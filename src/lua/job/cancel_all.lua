@@ -37,7 +37,8 @@ local function descent_read(job)
 end
 
 local function main()
-  local jobs, n_running, cursor = selection_jobs(ARGV[7], function() return 'c=1' end, descent_read)
+  local function mark_of() return 'c=1' end
+  local jobs, n_running, cursor = selection_jobs(ARGV[7], mark_of, descent_read, true)
 
   for _, job in ipairs(jobs) do
     job_goes(job, job.text)

@@ -4,9 +4,9 @@
 -- or through the entries of the tag, by id (lib/tagged.lua).
 --
 -- The walk ends, whatever happens meanwhile: it goes no further than the highest score, or the last
--- id, of its beginning. It leaves what was claimed since; but by a tag cancel_all does not, for it
--- meets each id once, and a job that is cancelled is not claimed again. Before the set of its state
--- a walk looks at the leases that are over: their jobs wait or are dead, and no sweep has passed.
+-- id, of its beginning. It leaves what was claimed since, unless its script wants that by a tag,
+-- where it meets each id once. Before the set of its state a walk looks at the leases that are
+-- over: their jobs wait or are dead, and no sweep has passed.
 --
 -- Jobs that run are counted and left; or asked, if the call says so: then those are counted of
 -- which it was not asked before. A renewal moves a job on in its set, so they are asked wherever
@@ -18,11 +18,11 @@ local SETS = { DUE, RUN, DEAD, KEPT } -- by state
 
 -- A walk, from a cursor on; '' is its beginning. set: through which set it goes, 0 is the index;
 -- behind which score and id. token: the last one at its beginning; highest: the highest score of
--- the set of its state then, or the last id with the tag.
-local function selection_begin(cursor)
+-- the set of its state then, or the last id with the tag. takes_new: also what was claimed since.
+local function selection_begin(cursor, takes_new)
   local walk = { state = tonumber(ARGV[2]), tag = ARGV[3], jobs = {}, n_running = 0, bytes = 0 }
-  local is_tagged, reschedules = walk.tag ~= '', ARGV[9] ~= nil
-  walk.asks, walk.takes_new = ARGV[8] == '1', is_tagged and not reschedules
+  local is_tagged = walk.tag ~= ''
+  walk.asks, walk.takes_new = ARGV[8] == '1', is_tagged and takes_new
 
   if not is_tagged and walk.state == 0 then error({ err = 'ERR neither a state nor a tag' }) end
   if cursor == '' then
@@ -134,9 +134,10 @@ end
 
 -- The jobs of this call, how many others run, and the next cursor; '': none is left. mark_of: what
 -- is asked of a job that runs, if the call says so. read_more: reads what else is needed of one
--- that does not run, and says how many bytes that was; nil: nothing is.
-local function selection_jobs(cursor, mark_of, read_more)
-  local walk, n_looked = selection_begin(cursor), 0
+-- that does not run, and says how many bytes that was; nil: nothing is. takes_new: by a tag also
+-- those that were claimed since the first call.
+local function selection_jobs(cursor, mark_of, read_more, takes_new)
+  local walk, n_looked = selection_begin(cursor, takes_new), 0
 
   repeat
     local page, is_last
