@@ -82,12 +82,56 @@ Test(kill_all, goes_on_behind_its_cursor_until_all_are_dead)
     cr_assert_eq(redis_int(redis, "ZCARD s:{q}:due"), 0);
 }
 
-/* Its key is free, its batch stays open, and the moments of a series make no job. */
+/* Its key is free, its batch stays open and closed, and the moments of a series make no job. */
 Test(kill_all, leaves_what_a_kill_leaves)
 {
-    given("schedule", "0 k +500 0 \\02\\00\\04U\\02ek");
-    RUN("kill_all", "0 1 '' '' 0 100 '' 0 x", "[U 1 0 '']");
-    KEYS("dead k:T | jobs k=\\02\\00\\04U\\02ek | attempts k=1 0 - 0 10 0 T+500 x");
+    static const struct {
+        const char *schedule, *closes, *kill, *left;
+    } rows[] = {
+        {"k +500 0 \\02\\00\\04U\\02ek", NULL, "k x",
+         "dead k:T | jobs k=\\02\\00\\04U\\02ek | attempts k=1 0 - 0 10 0 T+500 x"},
+        {"a +500 0 \\02\\00\\03B\\01n n +900 0 " REC, "0 n", "a x n x",
+         "dead a:T n:T | jobs a=\\02\\00\\03B\\01n n=" REC " | attempts a=1 0 - 0 10 0 T+500 x "
+         "n=2 0 - 0 10 0 T+900 b=1 x | index 'b n a' | batches n=1000000000000"},
+        {"s +500 0 '\\02\\00\\0cS\\0al 0 0 e 10'", NULL, "s x",
+         "dead s:T | jobs s=\\02\\00\\0cS\\0al 0 0 e 10 | attempts s=1 0 - 0 10 0 T+500 x | "
+         "index 'r s'"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int all = 0; all < 2; all++) {
+            given("schedule", text("0 %s", rows[i].schedule));
+            if (rows[i].closes) {
+                given("batch_close", rows[i].closes);
+            }
+            if (all) {
+                given("kill_all", "0 1 '' '' 0 100 '' 0 x");
+            } else {
+                given("kill", text("0 %s", rows[i].kill));
+            }
+            KEYS(rows[i].left);
+            ask("FLUSHALL");
+        }
+    }
+}
+
+/* By a tag, and by the state. */
+Test(kill_all, leaves_what_was_claimed_since_it_began_and_waits_again)
+{
+    static const char *const selections[] = {"0 a", "1 ''"};
+
+    for (int i = 0; i < 2; i++) {
+        given("schedule", "0 a +5 0 " TAG_A " b +6 0 " TAG_A " c +7 0 " TAG_A);
+        const redisReply *r = run("kill_all", text("0 %s '' 0 1 '' 0 x", selections[i]));
+        cr_assert_eq(r->element[1]->integer, 1, "%s", show(r));
+        given("reschedule", "0 b +0 0");
+        given("claim", "0 me 1000 0 b");
+        given("retry", text("0 me b %s 6 later", moments("U+1")));
+        RUN("kill_all", text("0 %s '' 0 100 '%s' 0 x", selections[i], r->element[3]->str),
+            "[U 1 0 '']");
+        same(__FILE__, __LINE__, "waits", show(ask("ZRANGE s:{q}:due 0 -1")), "['b']");
+        ask("FLUSHALL");
+    }
 }
 
 Test(kill_all, of_another_state_is_refused)
