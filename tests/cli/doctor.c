@@ -801,6 +801,21 @@ Test(doctor, beside_running_listeners_finds_nothing_wrong)
     server_stop(s);
 }
 
+Test(doctor, of_a_user_who_may_not_look_for_parts_of_no_group_says_so)
+{
+    struct server *s = tool_redis();
+
+    redis_do(s, "RPUSH lapse:{q}:p:lost x");
+    as_user(s, KEYS "+@all -scan");
+    finds(doctor("q"), 0, "parts", "WARN", "unknown is whether some are of no group: SCAN: NOPERM");
+    finds(doctor(), 0, "parts", NULL, NULL); /* there is no queue whose parts they would be */
+    as_user(s, KEYS "+@all -type");
+    finds(doctor("q"), 1, "parts", "WARN", "cannot be checked: "); /* of rights that is a FAIL */
+    finds(doctor("q", "--repair"), 1, "parts", "FAIL", "cannot be checked: ");
+    cr_assert_eq(redis_int(s, "EXISTS lapse:{q}:p:lost"), 1);
+    server_stop(s);
+}
+
 Test(doctor, makes_dead_jobs_of_parts_that_are_of_no_group)
 {
     struct server *s = tool_redis();

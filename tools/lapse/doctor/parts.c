@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of parts that are of no group, as a program may leave them that removes a record by itself.
- * Each group has a key of its own for them, so they are found by the names of all keys. A user who
- * may not look hears nothing of it: of the jobs check_jobs() says so. */
+ * Each group has a key of its own for them, so they are found by the names of all keys. */
 #include "doctor/ask.h"
 #include "doctor/checks.h"
 #include "doctor/report.h"
@@ -162,6 +161,14 @@ static void look_at_keys(struct doctor *d, const redisReply *keys, struct found 
     look_and_clear(d, last, &p, found);
 }
 
+static void report_unknown(struct doctor *d, const redisReply *r)
+{
+    struct finding f = {.check = "parts", .verdict = WARN};
+
+    report(d, f, "unknown is whether some are of no group: SCAN: %s",
+           is_error(r) ? printable(r->str) : "unexpected reply");
+}
+
 static void look_at_all(struct doctor *d, struct found *found)
 {
     char cursor[24] = "0";
@@ -179,6 +186,8 @@ static void look_at_all(struct doctor *d, struct found *found)
             look_at_keys(d, r->element[1], found);
             snprintf(cursor, sizeof cursor, "%s", r->element[0]->str);
             more = strcmp(cursor, "0") != 0;
+        } else if (r) {
+            report_unknown(d, r);
         }
         freeReplyObject(r);
     }
