@@ -7,6 +7,7 @@
 #include "cli/message.h"
 #include "cli/values.h"
 #include "command.h"
+#include "redis/redis_error.h"
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,12 @@ static bool read_row(struct cluster_sync *c, const redisReply *row, const struct
     return true;
 }
 
+static bool is_denied(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_ERROR &&
+           redis_error_of(span_of(reply->str)) == REDIS_ERROR_DENIED;
+}
+
 /* Why it is none; "": it is one. */
 static void read_nodes(struct cluster_sync *c, const redisReply *reply,
                        const struct redis_sync *asked, char why[REDIS_WHY])
@@ -118,6 +125,8 @@ static void read_nodes(struct cluster_sync *c, const redisReply *reply,
     *why = '\0';
     if (!reply) {
         snprintf(why, REDIS_WHY, "no answer");
+    } else if (is_denied(reply)) {
+        snprintf(why, REDIS_WHY, "this user lacks +cluster|slots: %s", reply->str);
     } else if (reply->type == REDIS_REPLY_ERROR) {
         snprintf(why, REDIS_WHY, "CLUSTER SLOTS: %s%s", reply->str,
                  strstr(reply->str, "cluster support disabled")
@@ -201,16 +210,17 @@ static int ask_seeds(struct cluster_sync *c, char why[REDIS_WHY])
         if (!code) {
             redisReply *reply = redis_sync_command(&r, 2, argv, NULL);
             read_nodes(c, reply, &r, text);
+            code = *text ? DOWN : DONE;
+            code = is_denied(reply) ? DENIED : code;
             freeReplyObject(reply);
         }
-        if (!code && !*text) {
+        if (!code) {
             read_replicas(c, &r);
             redis_sync_close(&r);
             return DONE;
         }
         redis_sync_close(&r);
         snprintf(why, REDIS_WHY, "%.200s:%d: %.400s", seed->host, seed->port, text);
-        code = code ? code : DOWN;
     }
 
     return code;
@@ -235,7 +245,9 @@ int cluster_sync_open(struct cluster_sync *c, const struct lapse_options *o, int
         usleep(AGAIN_US);
         code = ask_seeds(c, why);
     }
-    if (code) {
+    if (code == DENIED) {
+        message_print("the cluster refuses this user: %s: %s", printable(c->shown), printable(why));
+    } else if (code) {
         message_print("the cluster could not be reached: %s: %s; set its URL with -u or LAPSE_URL",
                       printable(c->shown), printable(why));
     }
