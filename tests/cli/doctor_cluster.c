@@ -254,6 +254,20 @@ Test(doctor_cluster, whose_queue_has_all_of_its_keys_on_another_node_is_not_take
     cluster_stop(c);
 }
 
+/* Moves all keys of a slot that are there, but for the parts of groups. */
+static void carry(const struct cluster *c, int slot, int from, int to)
+{
+    redisReply *keys = redis_cmd(c->nodes[from].server, "CLUSTER GETKEYSINSLOT %d 100", slot);
+
+    for (size_t i = 0; i < keys->elements; i++) {
+        if (!strstr(keys->element[i]->str, ":p:")) {
+            redis_do(c->nodes[from].server, "MIGRATE 127.0.0.1 %d %s 0 60000", port_of(c, to),
+                     keys->element[i]->str);
+        }
+    }
+    freeReplyObject(keys);
+}
+
 /* All keys of a queue are on another master, which does not own its slot, but for the parts of a
  * group; neither knows of a move. Returns the owner. */
 static int strand(const struct cluster *c, const char *queue)
@@ -262,17 +276,21 @@ static int strand(const struct cluster *c, const char *queue)
     int from = cluster_owner(c, c->nodes[0].server, slot);
 
     cluster_move_begin(c, slot, !from);
-    redisReply *keys = redis_cmd(c->nodes[from].server, "CLUSTER GETKEYSINSLOT %d 100", slot);
-    for (size_t i = 0; i < keys->elements; i++) {
-        if (!strstr(keys->element[i]->str, ":p:")) {
-            redis_do(c->nodes[from].server, "MIGRATE 127.0.0.1 %d %s 0 60000", port_of(c, !from),
-                     keys->element[i]->str);
-        }
-    }
-    freeReplyObject(keys);
+    carry(c, slot, from, !from);
     redis_do(c->nodes[from].server, "CLUSTER SETSLOT %d STABLE", slot);
     redis_do(c->nodes[!from].server, "CLUSTER SETSLOT %d STABLE", slot);
     return from;
+}
+
+/* The keys come back to the owner. Not by redis-cli --cluster fix: it makes the other node the
+ * owner, which has more of them, and what this one has is lost if it hears of that too early. */
+static void bring_back(const struct cluster *c, const char *queue, int owner)
+{
+    int slot = slot_of_queue(c, queue);
+
+    redis_do(c->nodes[!owner].server, "CLUSTER SETSLOT %d IMPORTING %s", slot, c->nodes[owner].id);
+    carry(c, slot, !owner, owner);
+    redis_do(c->nodes[!owner].server, "CLUSTER SETSLOT %d STABLE", slot);
 }
 
 /* What looks there like parts of no group: a dead job of them would be a second hash of records,
@@ -317,10 +335,8 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     cr_assert_eq(redis_int(owner, "EXISTS lapse:{a}:jobs"), 0);
     cr_assert_eq(redis_int(owner, "LLEN lapse:{a}:p:g"), 1);
 
+    bring_back(c, "a", from);
     set_url(c, server_login());
-    p = doctor("a", "--repair");
-    run_fix(p->out, "slots");
-    expect(p, 1, NULL, "");
     expect(doctor("a"), 0, "\"text\":\"1, each in one state\"", "");
     cluster_stop(c);
 }
