@@ -264,7 +264,7 @@ Test(cluster_map, a_node_that_is_not_used_is_closed_and_found_again)
     stage_end(&s);
 }
 
-/* A new handle listens, schedules a job, and runs it. One call may fail for want of memory. */
+/* A new handle listens, schedules a job, and runs it. Memory may be missing for one call. */
 static void run_one(struct stage *s, struct flow_handler *w)
 {
     struct flow_answer a = {.f = s->f};
