@@ -725,7 +725,7 @@ static void make_everything_for(const char *args)
     }
 }
 
-/* The same again is restored: that takes a tenth of the time. */
+/* The same again is restored, which is faster than to make it. */
 void everything_for(const char *args)
 {
     static struct snapshot last;

@@ -20,6 +20,7 @@
 --           fewer than asked: the records of these were enough for one call; ask again for the rest
 -- ERRORS  Redis's own; EBROKEN
 -- COST    O(log N) a job
+
 -- The bytes of the records that were read of jobs whose attempts say more.
 local function retry_read() return next_bytes end
 
