@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tool.h"
 #include "audit.h"
+#include "cluster.h"
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
@@ -10,6 +11,26 @@ struct server *tool_redis(void)
     struct server *s = server_start();
     setenv("LAPSE_URL", s->url, 1);
     return s;
+}
+
+void tool_cluster_url(const struct cluster *c, const char *login)
+{
+    char url[400];
+    int len = snprintf(url, sizeof url, "redis+cluster://%s", login);
+
+    for (int i = 0; i < c->n; i++) {
+        len += snprintf(url + len, sizeof url - (size_t)len, "%s127.0.0.1:%d", i ? "," : "",
+                        c->nodes[i].server->port);
+    }
+    setenv("LAPSE_URL", url, 1);
+}
+
+struct cluster *tool_cluster(int n_masters, int n_replicas)
+{
+    struct cluster *c = cluster_start(n_masters, n_replicas);
+
+    tool_cluster_url(c, server_login());
+    return c;
 }
 
 struct proc *shell(const char *line)

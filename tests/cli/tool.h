@@ -13,6 +13,10 @@
 #include <string.h>
 
 struct server *tool_redis(void); /* and LAPSE_URL says where it is */
+/* LAPSE_URL names all nodes of a cluster, and this login: "USER:PASSWORD@", or "". */
+struct cluster;
+void tool_cluster_url(const struct cluster *c, const char *login);
+struct cluster *tool_cluster(int n_masters, int n_replicas); /* likewise */
 
 /* Runs lapse to its end. */
 #define lapse(...) proc_run(NULL, "lapse", __VA_ARGS__, NULL)

@@ -226,6 +226,13 @@ static int ask_seeds(struct cluster_sync *c, char why[REDIS_WHY])
     return code;
 }
 
+bool cluster_sync_is_url(const char *url)
+{
+    struct address_parts parts;
+
+    return address_split(&parts, url) && parts.kind == ADDRESS_CLUSTER;
+}
+
 int cluster_sync_open(struct cluster_sync *c, const struct lapse_options *o, int64_t wait_ms)
 {
     int64_t until_ms = monotonic_ms() + wait_ms;

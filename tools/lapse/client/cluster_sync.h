@@ -29,6 +29,9 @@ struct cluster_sync {
     uint16_t owners[CLUSTER_SLOTS]; /* one more than the index of the master; 0: there is none */
 };
 
+/* Is it the URL of a cluster? */
+bool cluster_sync_is_url(const char *url);
+
 /* Asks the nodes of the URL in turn which nodes there are; wait_ms: as redis_sync_open() has it.
  * 0, or an exit code after it has printed why. What there is is to be closed in any case. */
 int cluster_sync_open(struct cluster_sync *c, const struct lapse_options *o, int64_t wait_ms);

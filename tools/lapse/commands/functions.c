@@ -5,6 +5,7 @@
 #include "cli/message.h"
 #include "cli/url_mask.h"
 #include "cli/values.h"
+#include "client/cluster_sync.h"
 #include "client/redis_sync.h"
 #include "redis/redis_error.h"
 #include "tool_functions.h"
@@ -20,8 +21,17 @@ struct functions_command {
     bool load;
     bool replace; /* a library of that name, whatever is in it */
     struct globals *g;
+    int64_t reply_ms;
     struct redis_sync redis;
+    struct cluster_sync cluster;
+    const char *master; /* of the cluster; NULL: there is no cluster */
 };
+
+/* How messages call the server. */
+static const char *functions_server(const struct functions_command *f)
+{
+    return f->master ? f->master : printable(f->g->shown_url);
+}
 
 /* ---- what Redis has ---- */
 static redisReply *functions_ask(struct functions_command *f, int argc, const char *const *argv)
@@ -55,6 +65,9 @@ static int print_loaded(const struct functions_command *f, bool loaded)
 {
     struct json j;
 
+    if (f->g->text && f->master) {
+        printf("%s: ", f->master);
+    }
     if (f->g->text) {
         printf("%s %s\n", functions_name, loaded ? "is loaded" : "was loaded already");
         return DONE;
@@ -63,28 +76,37 @@ static int print_loaded(const struct functions_command *f, bool loaded)
     json_begin(&j, stdout);
     json_text(&j, "library", functions_name);
     json_bool(&j, "loaded", loaded);
+    if (f->master) {
+        json_text(&j, "server", f->master);
+    }
     json_end(&j);
     return DONE;
 }
 
+static const char *advice(const struct functions_command *f, enum redis_error kind)
+{
+    if (f->master && kind == REDIS_ERROR_READ_ONLY) {
+        return "it is a replica by now; repeat the command";
+    }
+    return redis_error_advice(kind);
+}
+
 static int report_error(const struct functions_command *f, const redisReply *r)
 {
-    const char *url = printable(f->g->shown_url);
+    const char *server = functions_server(f);
     enum redis_error kind = redis_error_of(span_of(r->str));
 
     switch (kind) {
     case REDIS_ERROR_NO_COMMAND:
-        message_print("%s: it has no functions; Redis 7.0 or later is needed", url);
+        message_print("%s: it has no functions; Redis 7.0 or later is needed", server);
         return DOWN;
     case REDIS_ERROR_DENIED:
     case REDIS_ERROR_NO_LOGIN:
-        message_print("%s: %s; to load functions takes +function|load +function|list", url,
+        message_print("%s: %s; to load functions takes +function|load +function|list", server,
                       printable(r->str));
         return DENIED;
-    case REDIS_ERROR_OTHER: message_print("%s: %s", url, printable(r->str)); return DOWN;
-    default:
-        message_print("%s: %s: %s", url, printable(r->str), redis_error_advice(kind));
-        return DOWN;
+    case REDIS_ERROR_OTHER: message_print("%s: %s", server, printable(r->str)); return DOWN;
+    default: message_print("%s: %s: %s", server, printable(r->str), advice(f, kind)); return DOWN;
     }
 }
 
@@ -106,13 +128,13 @@ static int functions_compare(struct functions_command *f, const char *refusal)
         code = report_error(f, r);
     } else if (!there) {
         /* a function of ours stands in another library */
-        message_print("%s: %s", printable(f->g->shown_url), printable(refusal));
+        message_print("%s: %s", functions_server(f), printable(refusal));
         code = ANSWER_NO;
     } else if (strcmp(there, functions_text) == 0) {
         code = print_loaded(f, false);
     } else {
         message_print("%s: there is a library %s with another text; --replace replaces it",
-                      printable(f->g->shown_url), functions_name);
+                      functions_server(f), functions_name);
         code = ANSWER_NO;
     }
 
@@ -146,19 +168,74 @@ static int functions_load(struct functions_command *f)
     return code;
 }
 
-static int functions_connect(struct functions_command *f)
+/* ---- one server, or each master of a cluster ---- */
+static int functions_load_into_one(struct functions_command *f)
 {
-    struct globals *g = f->g;
-    int64_t reply_ms = g->opts.reply_ms ? g->opts.reply_ms : REPLY_MS;
-    int code = url_make(g);
+    const struct globals *g = f->g;
+    int code = redis_sync_open(&f->redis, &g->opts, g->secret_url, g->shown_url, f->reply_ms,
+                               g->connect_wait_ms);
+
+    if (!code) {
+        code = functions_load(f);
+    }
+    redis_sync_close(&f->redis);
+    return code;
+}
+
+static int functions_load_into_master(struct functions_command *f, int node)
+{
+    int code = cluster_sync_connect(&f->cluster, node, &f->redis);
+
+    f->master = f->cluster.nodes[node].place;
+    if (code) {
+        const char *what = code == DOWN ? "cannot be reached" : "does not let this user in";
+        message_print("%s: %s: %s", f->master, what, printable(f->redis.why));
+        return code;
+    }
+
+    f->redis.shown = f->master;
+    f->redis.quiet = false;
+    code = functions_load(f);
+    redis_sync_close(&f->redis);
+    return code;
+}
+
+/* The exit code is that of the worst, which is the highest. */
+static int functions_load_into_all(struct functions_command *f)
+{
+    struct cluster_sync *c = &f->cluster;
+    int worst;
+
+    c->url = f->g->secret_url;
+    c->shown = f->g->shown_url;
+    c->reply_ms = f->reply_ms;
+    worst = cluster_sync_open(c, &f->g->opts, f->g->connect_wait_ms);
+    for (int i = 0, n = worst ? 0 : c->n; i < n; i++) {
+        if (c->nodes[i].master < 0) {
+            int code = functions_load_into_master(f, i);
+            worst = code > worst ? code : worst;
+        }
+    }
+
+    cluster_sync_close(c);
+    return worst;
+}
+
+static int functions_connect_and_load(struct functions_command *f)
+{
+    int code = url_make(f->g);
 
     if (code) {
         return code;
     }
 
-    code = redis_sync_open(&f->redis, &g->opts, g->secret_url, g->shown_url, reply_ms,
-                           g->connect_wait_ms);
-    url_wipe(g);
+    f->reply_ms = f->g->opts.reply_ms ? f->g->opts.reply_ms : REPLY_MS;
+    if (cluster_sync_is_url(f->g->secret_url)) {
+        code = functions_load_into_all(f);
+    } else {
+        code = functions_load_into_one(f);
+    }
+    url_wipe(f->g);
     return code;
 }
 
@@ -182,12 +259,7 @@ static int functions_run(const struct command *cmd, struct globals *g, struct ar
         return DONE;
     }
 
-    code = functions_connect(&f);
-    if (!code) {
-        code = functions_load(&f);
-    }
-    redis_sync_close(&f.redis);
-    return code;
+    return functions_connect_and_load(&f);
 }
 
 static const struct opt opts[] = {
@@ -211,12 +283,14 @@ const struct command cmd_functions = {
         "as long as the arguments do. lapse itself does not need them.\n"
         "\n"
         "--load prints a JSON object: library, and loaded, which is false if the same library\n"
-        "was there. Replicas and the files of a Redis have its functions too; of a cluster load\n"
-        "each master.\n"
+        "was there. Replicas and the files of a Redis have its functions too. With the URL of a\n"
+        "cluster they are loaded into each master that has slots: one object each, which also\n"
+        "says the server. A master that fails is named, the others are loaded all the same, and\n"
+        "the exit code is the highest of all.\n"
         "\n"
         "examples:\n"
         "  lapse functions --load\n"
         "  lapse functions > lapse1.lua\n",
-    .exits = "  1    a library of this name has another text; nothing was changed\n",
+    .exits = "  1    a library of this name has another text; nothing was changed there\n",
     .run = functions_run,
 };
