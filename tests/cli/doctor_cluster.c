@@ -2,8 +2,8 @@
 /* lapse doctor with the URL of a cluster: each node, and what only all of them together show. */
 #include "findings.h"
 #include "cluster.h"
+#include "set_clock.h"
 #include <hiredis/hiredis.h>
-#include <unistd.h>
 
 static void set_url(const struct cluster *c, const char *login)
 {
@@ -341,36 +341,22 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     cluster_stop(c);
 }
 
-/* A node whose clock is ahead of the machine's. */
-static void restart_ahead(struct server *s, int64_t us)
-{
-    const int64_t clock[4] = {us}; /* struct wall_clock of preload/clock.h */
-    char path[80];
-    char shim[4200];
-
-    snprintf(path, sizeof path, "%s/clock", s->dir);
-    snprintf(shim, sizeof shim, "%s/preload/clock.so", test_build());
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fwrite(clock, sizeof clock, 1, f) == 1 && fclose(f) == 0);
-    cr_assert_eq(access(shim, R_OK), 0, "make %s", shim);
-    setenv("LAPSE_CLOCK", path, 1);
-    setenv("LD_PRELOAD", shim, 1);
-    server_restart(s);
-    unsetenv("LD_PRELOAD");
-    unsetenv("LAPSE_CLOCK");
-}
-
 Test(doctor_cluster, whose_clocks_are_apart_is_warned_of)
 {
     struct cluster *c = start(2, 0);
+    char path[CLOCK_PATH];
     char text[120];
 
-    restart_ahead(c->nodes[1].server, 200000);
+    struct wall_clock *clock = clock_begin(path);
+    clock->step_us = 200000;
+    server_restart(c->nodes[1].server);
+    clock_not_for_others();
     snprintf(text, sizeof text, "that of 127.0.0.1:%d is 0.", port_of(c, 1));
     finds(doctor("q"), -1, "clock", "WARN", text);
     snprintf(text, sizeof text, " s ahead of that of 127.0.0.1:%d: due jobs go by", port_of(c, 0));
     finds(doctor("q"), -1, "clock", "WARN", text);
     cluster_stop(c);
+    clock_end(clock, path);
 }
 
 /* A user who may not ask the cluster about itself hears of what it may see. */

@@ -4,18 +4,15 @@
 #include "listener.h"
 #include "process.h"
 #include "redis.h"
+#include "set_clock.h"
 #include "test.h"
-#include "preload/clock.h"
 #include "workload.h"
 #include <criterion/criterion.h>
 #include <ev.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- F34 ---- */
@@ -101,45 +98,18 @@ __attribute__((constructor)) static void sleeper(void)
     _exit(126);
 }
 
-static struct wall_clock *clock_begin(char dir[48])
-{
-    char path[64];
-    char shim[4096];
-
-    test_dir(dir, 48);
-    snprintf(path, sizeof path, "%s/clock", dir);
-
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    cr_assert(fd >= 0 && !ftruncate(fd, sizeof(struct wall_clock)), "%s: %m", path);
-
-    struct wall_clock *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    cr_assert(c != MAP_FAILED);
-    close(fd);
-    snprintf(shim, sizeof shim, "%s/preload/clock.so", test_build());
-    cr_assert(!access(shim, R_OK), "%s: %m", shim);
-    setenv("LAPSE_CLOCK", path, 1);
-    setenv("LD_PRELOAD", shim, 1);
-
-    return c;
-}
-
 static struct proc *start_sleeper(struct server *s)
 {
     char program[4096];
-    char asan[4096];
 
     snprintf(program, sizeof program, "%s/tests/fault", test_build());
-    snprintf(asan, sizeof asan, "%s:verify_asan_link_order=0",
-             getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "");
-    setenv("ASAN_OPTIONS", asan, 1); /* the shim comes before its runtime */
     setenv("LAPSE_SLEEPER", s->url, 1);
     /* a Criterion program that finds it takes itself for a test of this one */
     unsetenv("BXFI_MAP");
 
     struct proc *p = proc_start((const char *const[]){program, NULL});
     unsetenv("LAPSE_SLEEPER");
-    unsetenv("LD_PRELOAD");
-    unsetenv("LAPSE_CLOCK");
+    clock_not_for_others();
 
     return p;
 }
@@ -161,7 +131,7 @@ static void until_runs(struct runs *runs, long n)
 
 Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhile, .timeout = 120)
 {
-    char dir[48];
+    char path[CLOCK_PATH];
     struct server *s = server_start();
     struct runs *runs = runs_new(10);
     struct lapse_options o = lapse_options_init();
@@ -169,7 +139,7 @@ Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhil
     schedule(s, "job-1");
     schedule(s, "job-2");
 
-    struct wall_clock *c = clock_begin(dir);
+    struct wall_clock *c = clock_begin(path);
     struct proc *sleeper = start_sleeper(s);
     cr_assert(proc_until_out(sleeper, "begun job-1\n", TOLD_MS), "%s", sleeper->err);
     cr_assert_eq(redis_int(s, "ZCARD lapse:{q}:run"), 2, "it has both");
@@ -194,7 +164,6 @@ Test(f35, a_machine_that_was_suspended_begins_nothing_whose_lease_ended_meanwhil
     proc_free(sleeper);
     listener_free(other);
     runs_free(runs);
-    munmap(c, sizeof *c);
-    test_dir_remove(dir);
+    clock_end(c, path);
     server_stop(s);
 }

@@ -5,7 +5,7 @@ FOLDERS := unit lua api sync $(if $(WITH_CRON),cron) cli
 FOLDERS_IN_C := $(filter-out lua,$(FOLDERS)) # those of lua run in Redis
 TESTS   := $(FOLDERS:%=$(BUILD)/tests/%)
 KIT_O   := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/kit/*.c))
-PRELOAD := $(patsubst tests/fault/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/fault/preload/*.c))
+PRELOAD := $(patsubst tests/kit/preload/%.c,$(BUILD)/preload/%.so,$(wildcard tests/kit/preload/*.c))
 
 # the C twins of functions of the scripts, which the library hides
 TWINS_lua := $(patsubst %,$(OBJ)/src/%.o,job/owner job/keys job/series job/group job/attributes job/record base/span)
@@ -41,7 +41,7 @@ $(BUILD)/broken/%/fault: $(BUILD)/broken/%/facts.o $(KIT_O) $(LIB_O) \
 	@$(LINK) -o $@ $(filter $(OBJ)/tests/%,$^) $(@D)/liblapse.o -lcriterion $(LIBS)
 
 # libraries for LD_PRELOAD, which replace functions of the C library in a program under test
-$(BUILD)/preload/%.so: tests/fault/preload/%.c $(wildcard tests/fault/preload/*.h)
+$(BUILD)/preload/%.so: tests/kit/preload/%.c $(wildcard tests/kit/preload/*.h)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -std=gnu11 $(WARN) -O2 -g -D_GNU_SOURCE -fPIC -shared -o $@ $<
 

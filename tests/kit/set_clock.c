@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct wall_clock *clock_begin(char path[64])
+struct wall_clock *clock_begin(char path[CLOCK_PATH])
 {
     char shim[4096];
     char asan[4096];
@@ -36,7 +36,7 @@ struct wall_clock *clock_begin(char path[64])
     return c;
 }
 
-void clock_end(struct wall_clock *c, char path[64])
+void clock_end(struct wall_clock *c, char path[CLOCK_PATH])
 {
     munmap(c, sizeof *c);
     *strrchr(path, '/') = '\0';
