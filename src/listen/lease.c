@@ -389,10 +389,12 @@ static void on_renewal_copied(struct fence_wait *w, int err)
 
     if (!err) {
         lease_take_renewal(l, &l->renewal);
+    } else {
+        l->renew_at_us = clock_us();
     }
 }
 
-/* Without copies it is renewed again before long. */
+/* Where copies are wanted it counts when they are there. */
 static void lease_renewed(struct lease *l, const struct lease_span *span)
 {
     int64_t end_us = span->sent_us + span->length_ms * 1000;
@@ -405,7 +407,6 @@ static void lease_renewed(struct lease *l, const struct lease_span *span)
     }
 
     l->renewal = *span;
-    l->renew_at_us = clock_us() + span->length_ms * 1000 / 6;
     lease_wait_for_copies(l, &l->renewal_copies, span->sent_us, on_renewal_copied);
 }
 
@@ -548,8 +549,10 @@ static void lease_release_late(struct lease *l)
 
 static void lease_check(struct lease *l, int64_t now_us)
 {
+    bool awaits_copies = !list_empty(&l->renewal_copies.node); /* another one would begin that anew */
+
     if (now_us < l->end_us) {
-        if (now_us >= l->renew_at_us) {
+        if (now_us >= l->renew_at_us && !awaits_copies) {
             lease_renew(l, now_us);
         }
     } else if (l->state == LEASE_QUEUED && !l->in_handler) {
