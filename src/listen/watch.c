@@ -315,8 +315,13 @@ void watches_move_wake(struct watches *ws, struct ear *to)
         return;
     }
 
+    bool was_heard = ws->wake.confirmed;
+
     pubsub_leave(&from->pubsub, &ws->wake);
     ws->wake_at = NULL;
+    if (was_heard && ws->names_events) {
+        ws->names_events->unsubscribed(ws->names_arg);
+    }
     watches_add_wake(ws, to);
 }
 

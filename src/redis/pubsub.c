@@ -288,6 +288,12 @@ void pubsub_start(struct pubsub *p)
 void pubsub_close(struct pubsub *p)
 {
     conn_close(&p->conn, LAPSE_ELOST);
+    LIST_EACH (i, &p->leaving) {
+        struct channel *ch = CONTAINER(i, struct channel, node);
+        if (ch->is_left) {
+            channel_left(p, ch); /* nobody else knows it */
+        }
+    }
     table_free(&p->names);
     table_free(&p->leaving_names);
 }
