@@ -292,22 +292,25 @@ void report_no_sentinel(const struct report *r, bool master_is_known)
     }
 }
 
-/* what: of whom. */
-static void report_answers(const struct report *r, const char *what)
+static void report_answers(const struct report *r, const char *who)
 {
     struct endpoint *e = r->endpoint;
-    char at[REPORT_PLACE];
 
     if (e->outage_us) {
-        log_line(report_log_of(r), LOG_AGAIN, LOG_NOTICE, "the %s at %s answers after %.1f s", what,
-                 report_place(r, at), (double)(clock_us() - e->outage_us) / 1e6);
+        log_line(report_log_of(r), LOG_AGAIN, LOG_NOTICE, "%s answers after %.1f s", who,
+                 (double)(clock_us() - e->outage_us) / 1e6);
         e->outage_us = 0;
     }
 }
 
 void report_sentinel_answers(const struct report *r)
 {
-    report_answers(r, "Sentinel");
+    static const char what[] = "the Sentinel at ";
+    char who[sizeof what + REPORT_PLACE];
+    char at[REPORT_PLACE];
+
+    snprintf(who, sizeof who, "%s%s", what, report_place(r, at));
+    report_answers(r, who);
 }
 
 /* ---- a cluster ---- */
@@ -337,7 +340,7 @@ void report_no_seed(const struct report *r)
 
 void report_seed_answers(const struct report *r)
 {
-    report_answers(r, "node");
+    report_answers(r, "the cluster"); /* any of its nodes */
 }
 
 void report_no_map(const struct report *r, const char *why)
