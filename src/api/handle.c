@@ -34,8 +34,8 @@ static void on_idle(void *arg, struct node *node)
     struct lapse *l = arg;
 
     listener_let_go_of(&l->listener, node);
-    fences_let_go_of(&l->fences, node);
     ends_let_go_of(&l->ends, node);
+    fences_let_go_of(&l->fences, node); /* which goes only with the node */
 }
 
 static int masters_make(struct lapse *l)
@@ -103,10 +103,10 @@ static void redis_turn(struct lapse *l)
         return;
     }
 
-    fences_remapped(&l->fences);
+    bool is_fenced = fences_remapped(&l->fences);
     bool listens = listener_remapped(&l->listener);
     bool waits = ends_remapped(&l->ends);
-    if (!listens || !waits) {
+    if (!is_fenced || !listens || !waits) {
         masters_repeat_change(l->topo.masters);
     }
 }

@@ -38,8 +38,7 @@ static bool queue_must_wait(const struct queue *q)
     bool lost_jobs_first = reclaim_on(&q->reclaim) || q->reclaim_when_idle;
     bool waits = q->paused || gate_closed(&q->gate) || q->shared->quiet;
 
-    return lost_jobs_first || waits || fences_are_alone(q->shared->fences, span_of(q->key)) ||
-           queue_may_be_evicted(q);
+    return lost_jobs_first || waits || q->site->node->copies_in_vain || queue_may_be_evicted(q);
 }
 
 /* Whether we can take jobs of it. The other listeners learn of it after a while. Who asks in a loop
@@ -343,7 +342,7 @@ static int queue_obstacle(const struct queue *q)
     if (eviction_possible(&q->site->eviction)) {
         return LAPSE_EREFUSED;
     }
-    if (fences_are_alone(q->shared->fences, span_of(q->key))) {
+    if (q->site->node->copies_in_vain) {
         return LAPSE_EALONE;
     }
 
@@ -399,7 +398,7 @@ int queue_pull(struct queue *q, struct pull *p)
     gate_open(&q->gate); /* who does not listen does not hear that it has opened */
     if (eviction_possible(&q->site->eviction)) {
         pulls_end(&q->pulls, p, LAPSE_EREFUSED);
-    } else if (fences_are_alone(q->shared->fences, span_of(q->key)) && p->wait_ms == 0) {
+    } else if (q->site->node->copies_in_vain && p->wait_ms == 0) {
         pulls_end(&q->pulls, p, LAPSE_EALONE);
     } else if (q->shared->quiet && p->wait_ms == 0) {
         pulls_end(&q->pulls, p, 0);

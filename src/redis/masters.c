@@ -213,17 +213,6 @@ static void masters_changed(struct masters *c)
     c->changed = true;
 }
 
-/* What was written for a slot that it gets now was written elsewhere. */
-static void masters_gain(struct masters *c, unsigned slot)
-{
-    unsigned owner = c->map.owner[slot];
-    struct node *n = owner && owner <= c->n_nodes ? c->nodes[owner - 1] : NULL;
-
-    if (n) {
-        n->gained_us = clock_us();
-    }
-}
-
 static bool slot_has_same_owner(const struct slot_map *a, const struct slot_map *b, unsigned slot)
 {
     const struct slot_place *of_a = slot_map_owner(a, slot);
@@ -232,11 +221,13 @@ static bool slot_has_same_owner(const struct slot_map *a, const struct slot_map 
     return of_a && of_b && slot_place_eq(of_a, of_b);
 }
 
-static void masters_gain_all(struct masters *c, const struct slot_map *before)
+static void masters_gain(struct masters *c, const struct slot_map *before)
 {
+    int64_t now_us = clock_us();
+
     for (unsigned slot = 0; slot < SLOT_COUNT; slot++) {
         if (!slot_has_same_owner(before, &c->map, slot)) {
-            masters_gain(c, slot);
+            c->gained_us[slot] = now_us;
         }
     }
 }
@@ -253,7 +244,7 @@ static const char *masters_take_map(struct masters *c, const struct redisReply *
         c->map = *next;
         *next = old;
         masters_changed(c);
-        masters_gain_all(c, next);
+        masters_gain(c, next);
     }
 
     if (next) {
@@ -527,7 +518,7 @@ static void masters_moved(struct masters *c, const struct slot_redirect *r)
     }
     if (slot_map_set(&c->map, r->slot, &r->place)) {
         masters_changed(c);
-        masters_gain(c, r->slot);
+        c->gained_us[r->slot] = clock_us();
     }
 }
 
@@ -643,7 +634,10 @@ int masters_init(struct masters *c, struct topo *t, struct context *context,
     *c = (struct masters){
         .topo = t, .context = context, .address = address, .events = events, .arg = arg};
     c->pauses = mem_new(SLOT_COUNT * sizeof *c->pauses, 0);
-    if (!c->pauses) {
+    c->gained_us = mem_new(SLOT_COUNT * sizeof *c->gained_us, 0);
+    if (!c->pauses || !c->gained_us) {
+        mem_free(c->pauses);
+        mem_free(c->gained_us);
         return LAPSE_ENOMEM;
     }
 
@@ -695,5 +689,6 @@ void masters_free(struct masters *c)
     }
     mem_free(c->nodes);
     mem_free(c->pauses);
+    mem_free(c->gained_us);
     slot_map_free(&c->map);
 }

@@ -47,6 +47,7 @@ struct masters {
     struct node nowhere;       /* has the slots that no known master has; it is never up */
     bool changed;              /* slots have another master since that was asked last */
     struct slot_pause *pauses; /* of each slot */
+    int64_t *gained_us;        /* of each, by clock_us(): when it got another master */
 
     /* a connection to one place after the other, while no node can be asked */
     struct endpoint endpoint;
@@ -61,7 +62,7 @@ struct masters {
     struct timer tick;  /* each second */
     struct timer pause; /* the end of one: wakes the loop, so that requests go */
     int64_t asked_us;   /* by clock_us(): the last question */
-    int64_t pause_us;   /* likewise: when the first pause ends; 0: there is none */
+    int64_t pause_us;   /* likewise: when the first pause ends, while its timer is on */
     bool is_used;       /* since the last tick */
     bool closed;
 };
@@ -90,6 +91,12 @@ void masters_repeat_change(struct masters *c);
 bool masters_refused(struct masters *c, unsigned slot, struct node *by, enum redis_error kind);
 /* It was answered. */
 void masters_answered(struct masters *c, unsigned slot);
+
+/* By clock_us(): what was sent for the slot before was sent to another master. */
+static inline int64_t masters_gained_us(const struct masters *c, unsigned slot)
+{
+    return c->gained_us[slot];
+}
 
 /* May requests for the slot go? */
 static inline bool masters_pauses(const struct masters *c, unsigned slot, int64_t now_us)

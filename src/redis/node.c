@@ -153,6 +153,8 @@ void node_end_fence(struct node *n)
     if (n->fence_begun) {
         conn_close(&n->fence, LAPSE_ELOST);
         n->fence_begun = false;
+        n->copies_waited = false;
+        n->copies_in_vain = false;
     }
 }
 

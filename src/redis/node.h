@@ -35,11 +35,11 @@ struct node {
     enum node_eviction eviction;
     uint64_t scripts; /* a bit for each that it has been sent since it was connected */
     bool fence_begun;
-    bool wants_copies;  /* nothing is written before they can be waited for */
-    bool copies_waited; /* they can: the fence is up, and Redis waits there */
-    int copies_err;     /* why Redis does not; 0: it has not refused */
-    int64_t gained_us;  /* by clock_us(): when it last got hash slots of other nodes; 0: never */
-    unsigned n_holders; /* that would miss it, besides requests */
+    bool wants_copies;   /* nothing is written before they can be waited for */
+    bool copies_waited;  /* they can: the fence is up, and Redis waits there */
+    bool copies_in_vain; /* too few replicas are there for what the option replicas says */
+    int copies_err;      /* why Redis does not; 0: it has not refused */
+    unsigned n_holders;  /* that would miss it, besides requests */
     const struct node_events *events;
     void *arg;
 };

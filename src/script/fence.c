@@ -25,6 +25,7 @@
  * nothing is claimed, until a round that is for nobody, one each second, finds the replicas. */
 #include "script/fence.h"
 #include "base/error.h"
+#include "redis/masters.h"
 #include "script/args.h"
 #include "script/refusal.h"
 #include <limits.h>
@@ -147,7 +148,7 @@ static void log_too_few(struct fence *f, unsigned n)
 static bool fence_asks_again(const struct fence *f)
 {
     const struct node *n = f->node;
-    return node_fence_up(n) && (f->alone || (n->wants_copies && !n->copies_waited));
+    return node_fence_up(n) && (n->copies_in_vain || (n->wants_copies && !n->copies_waited));
 }
 
 static void fence_ask_later(struct fence *f)
@@ -159,7 +160,7 @@ static void fence_ask_later(struct fence *f)
 
 static void fence_be_alone(struct fence *f)
 {
-    f->alone = true;
+    f->node->copies_in_vain = true;
     log_line(&f->context->log, LOG_ALONE, LOG_ERR,
              "takes no jobs, and all answers are EALONE: fewer than %u replicas have what is "
              "written (replicas)",
@@ -169,10 +170,21 @@ static void fence_be_alone(struct fence *f)
 
 static void fence_be_in_company(struct fence *f)
 {
-    f->alone = false;
+    f->node->copies_in_vain = false;
     log_line(&f->context->log, LOG_NOT_ALONE, LOG_NOTICE,
              "takes jobs: %u replicas have what is written", f->copies.replicas);
     f->changed(f->arg);
+}
+
+/* A round for nobody needs a key of this node. */
+void fence_forget_key(struct fence *f)
+{
+    f->key[0] = '\0';
+    f->n_in_vain = 0;
+    if (f->node->copies_in_vain) {
+        f->node->copies_in_vain = false; /* the next two rounds tell again */
+        f->changed(f->arg);
+    }
 }
 
 /* What a round says of the replicas that the option wants. */
@@ -183,9 +195,10 @@ static void fence_note_round(struct fence *f, bool enough)
     }
 
     f->n_in_vain = enough ? 0 : f->n_in_vain + 1;
-    if (f->alone && enough) {
+    bool alone = f->node->copies_in_vain;
+    if (alone && enough) {
         fence_be_in_company(f);
-    } else if (!f->alone && f->n_in_vain >= ALONE_ROUNDS) {
+    } else if (!alone && f->n_in_vain >= ALONE_ROUNDS) {
         fence_be_alone(f);
     }
 }
@@ -223,8 +236,6 @@ static void round_sent(struct fence *f, bool taken)
 /* One that is for nobody has the key of the last. */
 static void round_send_fence(struct fence *f)
 {
-    struct conn *conn = &f->node->fence;
-
     if (!list_empty(&f->round)) {
         struct span of_first = fence_wait_of(f->round.next)->key;
         memcpy(f->key, of_first.at, of_first.len);
@@ -232,8 +243,8 @@ static void round_send_fence(struct fence *f)
     }
 
     struct span key = span_of(f->key);
-    bool taken = node_fence_up(f->node) &&
-                 script_send_alone(f->script, conn, &f->fence_call, SCRIPT_FENCE, key);
+    bool taken =
+        node_fence_up(f->node) && script_send_fence(f->script, f->node, &f->fence_call, key);
 
     f->fenced_us = clock_us();
     round_sent(f, taken);
@@ -458,12 +469,12 @@ static void on_probe(struct call *call, int err, const struct redisReply *reply)
         err = refusal_code(f->context, command_names[command], error);
         f->node->copies_err = command == FENCE_WAIT ? err : f->node->copies_err;
         withheld_refuse(f, command, err);
-        fence_ask_later(f);
     } else {
         p->passed = true;
         fence_let_writes(f, command);
         withheld_release(f, command);
     }
+    fence_ask_later(f);
 }
 
 /* Are the replicas there, or can Redis wait? */
@@ -476,6 +487,7 @@ static void on_again(void *arg)
     }
     if (!f->probes[FENCE_WAIT].passed) {
         probe_ask(f, FENCE_WAIT);
+        fence_ask_later(f);
     } else {
         round_begin(f);
     }
@@ -493,6 +505,7 @@ static void on_up(void *arg)
     LIST_EACH (i, &f->withheld) {
         probe_ask(f, command_for(&fence_wait_of(i)->wanted));
     }
+    fence_ask_later(f);
 }
 
 static void on_down(void *arg)
@@ -503,7 +516,8 @@ static void on_down(void *arg)
         f->probes[i].passed = false;
     }
     f->node->copies_waited = false;
-    f->alone = false; /* there may be another server */
+    f->node->copies_err = 0;
+    f->node->copies_in_vain = false; /* there may be another server */
     f->n_in_vain = 0;
     timer_stop(&f->again);
     fence_withhold_unsent(f);
@@ -585,16 +599,25 @@ void fence_take_over(struct fence *f, struct fence_wait *w)
     fence_release(f);
 }
 
+/* When this node got the slot of the key; what was written before was written elsewhere. */
+static int64_t fence_gained_us(const struct fence *f, struct span key)
+{
+    const struct masters *masters = f->script->topo->masters;
+
+    return masters ? masters_gained_us(masters, slot_of_key(key)) : 0;
+}
+
 void fence_add(struct fence *f, struct fence_wait *w)
 {
     struct list gone;
 
     list_remove(&w->node);
-    if (f->alone) {
+    if (f->node->copies_in_vain) {
         wait_end(f, w, LAPSE_EALONE);
         return;
     }
-    if (node_fence_up(f->node) && w->sent_us > f->up_us && w->sent_us > f->node->gained_us) {
+    bool went_here = w->sent_us > f->up_us && w->sent_us > fence_gained_us(f, w->key);
+    if (node_fence_up(f->node) && went_here) {
         list_insert(&f->written, &w->node);
         return;
     }

@@ -65,7 +65,6 @@ struct fence {
     char key[KEYS_MAX];         /* of the last round */
 
     unsigned n_in_vain; /* rounds in a row that too few replicas confirmed, by the option */
-    bool alone;         /* these were too many: nothing is waited for but the next probe */
     struct timer again; /* asks whether enough replicas are there, or whether Redis can wait */
 };
 
@@ -79,12 +78,6 @@ void fence_close(struct fence *f);
 static inline bool fence_is_wanted(const struct fence_copies *wanted)
 {
     return wanted->replicas > 0 || wanted->fsync;
-}
-
-/* Too few replicas are there for what the option says: a claim would be in vain. */
-static inline bool fence_is_alone(const struct fence *f)
-{
-    return f->alone;
 }
 
 /* Nobody waits for copies. */
@@ -118,6 +111,8 @@ void fence_take_over(struct fence *f, struct fence_wait *w);
 /* It was written, at sent_us: end() runs when there are enough copies, or none are to be expected,
  * which may be at once. */
 void fence_add(struct fence *f, struct fence_wait *w);
+/* The queue of the last round is on another node: what is known of the replicas is asked again. */
+void fence_forget_key(struct fence *f);
 /* Nothing is waited for: it has failed, or is not needed any more. */
 void fence_forget(struct fence_wait *w);
 

@@ -4,6 +4,7 @@
  */
 #include "script/fences.h"
 #include "base/mem.h"
+#include "redis/masters.h"
 
 static struct fence *fence_of(struct list *node)
 {
@@ -78,16 +79,40 @@ void fences_free(struct fences *fs)
 
 void fences_up(struct fences *fs, struct node *node)
 {
-    if (fs->context->options.replicas > 0) {
-        fences_at(fs, node);
+    if (fs->context->options.replicas > 0 && !fences_at(fs, node)) {
+        masters_repeat_change(fs->script->topo->masters); /* one Redis has the first */
     }
 }
 
-void fences_remapped(struct fences *fs)
+/* Each node that is up has one, if the option says so. */
+static bool fences_are_there(struct fences *fs)
 {
+    bool all = true;
+
+    LIST_EACH (i, &fs->script->topo->nodes) {
+        struct node *node = topo_node_at(i);
+        if (fs->context->options.replicas > 0 && node_up(node)) {
+            all = fences_at(fs, node) && all;
+        }
+    }
+    return all;
+}
+
+static bool fence_has_key(const struct fence *f)
+{
+    return !*f->key || node_of(f->script, span_of(f->key)) == f->node;
+}
+
+bool fences_remapped(struct fences *fs)
+{
+    bool all = fences_are_there(fs);
+
     LIST_EACH (i, &fs->all) {
         struct fence *from = fence_of(i);
 
+        if (!fence_has_key(from)) {
+            fence_forget_key(from);
+        }
         fence_withhold_unsent(from);
         LIST_EACH (k, &from->withheld) {
             struct fence_wait *w = fence_wait_of(k);
@@ -98,13 +123,16 @@ void fences_remapped(struct fences *fs)
         }
         fence_release(from);
     }
+    return all;
 }
 
+/* Where something else holds the node, requests may come that need the fence at once. */
 void fences_let_go_of(struct fences *fs, struct node *node)
 {
     struct fence *f = fences_find(fs, node);
+    bool others_hold = node->n_holders > 1 || !list_empty(&node->commands.calls);
 
-    if (f && f != &fs->first && fence_is_unused(f)) {
+    if (f && f != &fs->first && !others_hold && fence_is_unused(f)) {
         fence_close(f);
         node_end_fence(node);
         fences_leave(f);
@@ -119,16 +147,6 @@ bool fences_are_idle(const struct fences *fs)
         }
     }
     return true;
-}
-
-bool fences_are_alone(const struct fences *fs, struct span key)
-{
-    if (fs->context->options.replicas == 0) {
-        return false;
-    }
-
-    const struct fence *f = fences_find(fs, node_of(fs->script, key));
-    return f && fence_is_alone(f);
 }
 
 void fences_prepare(struct fences *fs, struct fence_wait *w)

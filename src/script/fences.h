@@ -23,8 +23,8 @@ void fences_free(struct fences *fs);
 /* The connection for commands to this node is there: with the option replicas, nothing can be
  * written before its fence is there, too. */
 void fences_up(struct fences *fs, struct node *node);
-/* Some queues have another node than before. */
-void fences_remapped(struct fences *fs);
+/* Some queues have another node than before. false: there is no memory for some fence. */
+bool fences_remapped(struct fences *fs);
 /* Nobody has used this node for a while: lets go of it, if nothing waits there. */
 void fences_let_go_of(struct fences *fs, struct node *node);
 
@@ -36,10 +36,6 @@ static inline struct fence_copies fences_own_copies(const struct fences *fs)
 
 /* Nobody waits for copies. */
 bool fences_are_idle(const struct fences *fs);
-
-/* Too few replicas are there for what the option says, where this key is: a claim would be in vain.
- */
-bool fences_are_alone(const struct fences *fs, struct span key);
 
 /* As fence_prepare() and fence_add(), with the fence of the node that has the key of w. */
 void fences_prepare(struct fences *fs, struct fence_wait *w);

@@ -507,12 +507,12 @@ static void argv_add_keys(struct script_argv *argv, const struct script_facts *f
 }
 
 /* What all calls begin with; none: as above. In a cluster half a queue is refused. */
-static void argv_add_head(struct script *s, const struct script_facts *facts, bool by_text,
-                          struct span key, char none[KEYS_MAX])
+static void argv_add_head(struct script *s, const struct node *to, const struct script_facts *facts,
+                          bool by_text, struct span key, char none[KEYS_MAX])
 {
     argv_add_script(&s->argv, facts, by_text);
     argv_add_keys(&s->argv, facts, key, none);
-    argv_add_text(&s->argv, node_is_in_cluster(node_of(s, key)) ? s->in_cluster : s->database);
+    argv_add_text(&s->argv, node_is_in_cluster(to) ? s->in_cluster : s->database);
 }
 
 static void argv_add_requests(struct script_argv *argv, const struct batch *b)
@@ -536,7 +536,7 @@ static bool batch_send(struct batch *b)
     }
 
     b->by_text = !node_knows_script(b->to, b->script);
-    argv_add_head(s, facts, b->by_text, script_request_of(b->requests.next)->key, none);
+    argv_add_head(s, b->to, facts, b->by_text, script_request_of(b->requests.next)->key, none);
     if (facts->has_holder) {
         argv_add(&s->argv, b->any_holder ? span_of("*") : s->holder);
     }
@@ -556,8 +556,7 @@ static bool batch_send(struct batch *b)
     return true;
 }
 
-bool script_send_alone(struct script *s, struct conn *conn, struct call *call,
-                       enum script_id script, struct span key)
+bool script_send_fence(struct script *s, struct node *to, struct call *call, struct span key)
 {
     char none[KEYS_MAX];
 
@@ -565,8 +564,8 @@ bool script_send_alone(struct script *s, struct conn *conn, struct call *call,
         return false;
     }
 
-    argv_add_head(s, &script_facts[script], true, key, none);
-    return conn_send(conn, call, (int)s->argv.n, s->argv.texts, s->argv.lens);
+    argv_add_head(s, to, &script_facts[SCRIPT_FENCE], true, key, none);
+    return conn_send(&to->fence, call, (int)s->argv.n, s->argv.texts, s->argv.lens);
 }
 
 /* May something be sent there? Requests for which the socket has no space wait here, where they

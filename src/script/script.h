@@ -65,10 +65,9 @@ void script_let_go(struct script *s, struct script_request *r);
  * was not pending. */
 bool script_withdraw(struct script *s, struct script_request *r);
 
-/* Sends a script that has no arguments of its own over another connection, at once, and by its
- * text, which no Redis can have forgotten. false: it was not taken. */
-bool script_send_alone(struct script *s, struct conn *conn, struct call *call,
-                       enum script_id script, struct span key);
+/* Sends the script fence over the connection for it, at once, and by its text, which no Redis can
+ * have forgotten. false: it was not taken. */
+bool script_send_fence(struct script *s, struct node *to, struct call *call, struct span key);
 
 /* Sends all that may go now. */
 void script_flush(struct script *s);

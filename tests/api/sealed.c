@@ -789,6 +789,34 @@ Test(sealed, nothing_is_written_where_redis_denies_wait_until_it_allows_it)
     stage_end(&s);
 }
 
+/* What Redis has allowed again is asked for until the replicas are found. */
+Test(sealed, one_that_may_not_wait_while_it_is_alone_is_in_company_again_when_it_may)
+{
+    struct stage s = stage_begin();
+    struct lapse_options opts = flow_options(s.f);
+    char url[160];
+
+    s.replica = replica_start(s.f->server);
+    flow_allow_log(s.f, "Redis refused WAIT");
+    flow_allow_log(s.f, "Redis denied");
+    redis_do(s.f->server, "ACL SETUSER me on >secret ~* &* +@all");
+    snprintf(url, sizeof url, "unix://me:secret@%s", s.f->server->socket);
+    impatient(&opts);
+    opts.url = url;
+    s.f->l = flow_open(s.f, &opts);
+    stop_replica(&s);
+    until_alone(s.f);
+
+    redis_do(s.f->server, "ACL SETUSER me -wait");
+    long long denied = flow_logged(s.f, "WAIT");
+    flow_poll(s.f, flow_logged(s.f, "WAIT") > denied);
+    flow_poll(s.f, flow_schedule(s.f, "q", NULL, HOUR, NULL) == LAPSE_EDENIED);
+    redis_do(s.f->server, "ACL SETUSER me +wait");
+    go_on(&s);
+    flow_poll(s.f, flow_schedule(s.f, "q", NULL, HOUR, NULL) == 0);
+    stage_end(&s);
+}
+
 Test(sealed, a_wait_that_redis_answers_with_nonsense_seals_nothing)
 {
     struct flow *f = flow_start_tcp(FLOW_FULL, replica_args, NULL);
