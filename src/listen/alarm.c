@@ -72,7 +72,7 @@ static int64_t alarm_own_us(const struct alarm *a)
 static int64_t alarm_watch_us(const struct alarm *a)
 {
     const struct due *due = dues_first(&a->dues, false);
-    int64_t heard_us = node_round_trip_us(node_of(a->alarms->script, a->key));
+    int64_t heard_us = node_round_trip_us(a->alarms->node);
 
     return due ? due->ms * 1000 + heard_us + alarm_lag_us(a) + 2000 : 0;
 }
@@ -132,7 +132,7 @@ void alarm_notify(struct alarm *a, int64_t due_ms, bool own)
 
 void alarm_check_after_grace(struct alarm *a)
 {
-    int64_t now_us = node_time_us(node_of(a->alarms->script, a->key));
+    int64_t now_us = node_time_us(a->alarms->node);
 
     a->newer.at_us = clock_us();
     a->newer.grace_us = earlier(a->newer.grace_us, now_us + GRACE_US);
@@ -270,7 +270,7 @@ void alarm_touch_failed(struct alarm *a, bool again)
 {
     alarm_touch_ended(a);
     if (again) {
-        a->check_us = node_time_us(node_of(a->alarms->script, a->key)) + RETRY_MS * INT64_C(1000);
+        a->check_us = node_time_us(a->alarms->node) + RETRY_MS * INT64_C(1000);
     }
     alarm_set(a);
 }
@@ -314,7 +314,7 @@ static bool is_over(int64_t at_us, int64_t now_us)
 static bool alarm_others_touch(const struct alarm *a)
 {
     const struct due *due = dues_first(&a->dues, false);
-    int64_t due_us = node_mono_us(node_of(a->alarms->script, a->key), due->ms * 1000);
+    int64_t due_us = node_mono_us(a->alarms->node, due->ms * 1000);
 
     return a->expired_us >= due_us;
 }
@@ -392,7 +392,7 @@ void alarm_set_rank(struct alarm *a, int64_t rank, int64_t n_members)
     a->n_members = n_members;
     if (!owned_all || !alarm_owns_all(a)) {
         dues_forget(&a->dues);
-        alarm_set_look(a, node_time_us(node_of(a->alarms->script, a->key)) / 1000);
+        alarm_set_look(a, node_time_us(a->alarms->node) / 1000);
     }
     alarm_set(a);
 }
@@ -424,11 +424,11 @@ void alarm_stop(struct alarm *a)
     alarm_set(a);
 }
 
-void alarms_init(struct alarms *as, struct script *script, struct node *node)
+void alarms_init(struct alarms *as, struct node *node)
 {
-    struct context *c = script->context;
+    struct context *c = node->context;
 
-    *as = (struct alarms){.context = c, .script = script, .node = node};
+    *as = (struct alarms){.context = c, .node = node};
     as->enabled = !(c->options.flags & LAPSE_NO_ALARM);
     exact_timer_init(&as->timer, c->loop, on_time, as);
 }

@@ -9,14 +9,13 @@
 /* The alarms of all queues of one Redis: one timer, for the first of them. */
 struct alarms {
     struct context *context;
-    struct script *script;
     struct node *node;
     struct heap heap; /* by Redis's clock */
     struct exact_timer timer;
     bool enabled; /* not switched off by an option */
 };
 
-void alarms_init(struct alarms *as, struct script *script, struct node *node);
+void alarms_init(struct alarms *as, struct node *node);
 /* The connection for commands is there again. */
 void alarms_up(struct alarms *as);
 void alarms_close(struct alarms *as);

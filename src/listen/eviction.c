@@ -7,23 +7,10 @@
 
 enum { AGAIN_MS = 1000 };
 
-static void eviction_ask(struct eviction *e)
-{
-    if (e->query.request.pending) {
-        return;
-    }
-
-    e->query.request.until_us = clock_us() + e->context->options.reply_ms * 1000;
-    script_eviction(e->script, &e->query, span_of(e->key));
-}
-
 static void on_again(void *arg)
 {
     struct eviction *e = arg;
-
-    if (node_up(e->node)) {
-        eviction_ask(e);
-    }
+    e->events->again(e->arg, e);
 }
 
 static void eviction_set(struct eviction *e, bool may_evict)
@@ -50,8 +37,13 @@ static void on_answer(struct eviction_request *r, int err, const struct eviction
     struct eviction *e = CONTAINER(r, struct eviction, query);
     bool forbade = eviction_forbids_claims(e);
 
-    if (err && !err_is_refusal(err) && err != LAPSE_EBROKEN) {
-        return; /* the connection is gone: the next one asks */
+    bool is_elsewhere =
+        node_of(e->script, span_of(e->key)) != e->node; /* so it is another's answer */
+    bool is_unknown = err && !err_is_refusal(err) && err != LAPSE_EBROKEN;
+
+    if (is_elsewhere || is_unknown) {
+        timer_set(&e->again, AGAIN_MS); /* if the connection is gone, the next one asks before */
+        return;
     }
 
     if (!err) {
@@ -63,17 +55,17 @@ static void on_answer(struct eviction_request *r, int err, const struct eviction
     if (eviction_possible(e)) {
         timer_set(&e->again, AGAIN_MS);
     } else if (forbade) {
-        e->allowed(e->arg);
+        e->events->allowed(e->arg);
     }
 }
 
 void eviction_init(struct eviction *e, struct script *script, struct node *node,
-                   void (*allowed)(void *arg), void *arg)
+                   const struct eviction_events *events, void *arg)
 {
     struct context *c = script->context;
 
     *e = (struct eviction){
-        .context = c, .script = script, .node = node, .allowed = allowed, .arg = arg};
+        .context = c, .script = script, .node = node, .events = events, .arg = arg};
     if (c->options.flags & LAPSE_MAY_EVICT) {
         node->eviction = NODE_EVICTS_NOTHING; /* or we do not mind */
     }
@@ -91,7 +83,8 @@ void eviction_check(struct eviction *e, struct span key)
 
     memcpy(e->key, key.at, key.len);
     e->key[key.len] = '\0';
-    eviction_ask(e);
+    e->query.request.until_us = clock_us() + e->context->options.reply_ms * 1000;
+    script_eviction(e->script, &e->query, span_of(e->key));
 }
 
 void eviction_close(struct eviction *e)

@@ -4,13 +4,22 @@
 #include "job/keys.h"
 #include "script/queue_verbs.h"
 
+struct eviction;
+
+struct eviction_events {
+    /* Jobs may be claimed after they could not be. */
+    void (*allowed)(void *arg);
+    /* It is to be asked again: eviction_check() with a queue that is there now, if there is one. */
+    void (*again)(void *arg, struct eviction *e);
+};
+
 /* Whether this Redis may evict our keys, by its maxmemory-policy. No job is claimed from one that
  * may. */
 struct eviction {
     struct context *context;
     struct script *script;
     struct node *node;
-    void (*allowed)(void *arg);
+    const struct eviction_events *events;
     void *arg;
 
     struct eviction_request query;
@@ -18,9 +27,8 @@ struct eviction {
     char key[KEYS_MAX]; /* of the queue that was asked with last */
 };
 
-/* Calls allowed(arg) when jobs may be claimed after they could not. */
 void eviction_init(struct eviction *e, struct script *script, struct node *node,
-                   void (*allowed)(void *arg), void *arg);
+                   const struct eviction_events *events, void *arg);
 
 /* Asks Redis, on each connection before the first claim. The key is that of any queue. */
 void eviction_check(struct eviction *e, struct span key);

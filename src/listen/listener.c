@@ -306,6 +306,20 @@ static void on_claims_allowed(void *arg)
     }
 }
 
+static void on_eviction_again(void *arg, struct eviction *e)
+{
+    struct listener *l = arg;
+    struct site *s = CONTAINER(e, struct site, eviction);
+
+    LIST_EACH (i, &l->queues) {
+        struct queue *q = CONTAINER(i, struct queue, node);
+        if (q->site == s) {
+            eviction_check(e, span_of(q->key));
+            return;
+        }
+    }
+}
+
 /* ---- what it was told ---- */
 static void listener_told_run(struct task *t)
 {
@@ -394,12 +408,13 @@ void listener_init(struct listener *l, struct fences *fences, struct registry *r
 {
     static const struct lease_events lease_events = {on_lease_ended, on_lease_retried};
     static const struct patterns_events patterns_events = {on_found, on_walked};
+    static const struct eviction_events eviction_events = {on_claims_allowed, on_eviction_again};
     struct script *script = fences->script;
     struct context *c = script->context;
     struct shared *sh = &l->shared;
 
     *l = (struct listener){.registry = registry, .tasks = tasks};
-    *sh = (struct shared){.context = c, .script = script, .fences = fences, .calendars = calendars};
+    *sh = (struct shared){.context = c, .script = script, .calendars = calendars};
     list_init(&l->queues);
     list_init(&l->stopped);
     list_init(&sh->ending);
@@ -414,7 +429,7 @@ void listener_init(struct listener *l, struct fences *fences, struct registry *r
     watches_on_told(&sh->watches, on_told, l);
     patterns_init(&l->patterns, script, &sh->watches, &patterns_events, l);
     sweeps_init(&sh->sweeps, script, tasks);
-    sites_init(&sh->sites, script, &sh->watches, on_claims_allowed, l);
+    sites_init(&sh->sites, script, &sh->watches, &eviction_events, l);
     l->names_at = l->alive_at = topo_first(script->topo);
 }
 

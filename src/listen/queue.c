@@ -566,8 +566,8 @@ static void on_reclaimed(void *arg, int err, int64_t n_returned)
         queue_part_ended(q);
     } else if (!err) {
         queue_claim(q, LAPSE_VIA_SWEEP);
-    } else if (err_is_refusal(err) || err == LAPSE_EBROKEN || err == LAPSE_ENOMEM) {
-        q->reclaim_later = true;
+    } else {
+        q->reclaim_later = true; /* if the connection is gone, the next one begins it before */
         timer_set(&q->pause, PAUSE_MS);
     }
 }
@@ -717,7 +717,7 @@ static void queue_hear(struct queue *q)
     q->hears = true;
     alarm_init(&q->alarm, &alarm);
     watch_start(&q->watch, &watch);
-    if (!eviction_known(&q->site->eviction)) {
+    if (eviction_forbids_claims(&q->site->eviction)) {
         eviction_check(&q->site->eviction, key);
     }
 }
@@ -870,7 +870,7 @@ void queue_move(struct queue *q, struct site *to)
     if (q->hears) {
         alarm_move(&q->alarm, &to->alarms);
         watch_move(&q->watch, &to->ear);
-        if (!eviction_known(&to->eviction)) {
+        if (eviction_forbids_claims(&to->eviction)) {
             eviction_check(&to->eviction, span_of(q->key));
         }
     }

@@ -12,7 +12,6 @@
 struct shared {
     struct context *context;
     struct script *script;
-    struct fences *fences;
     struct calendars *calendars;
     char name[PEER_NAME_MAX]; /* the listener's, as Redis knows it */
     struct slots slots;

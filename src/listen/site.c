@@ -10,16 +10,16 @@ static void sites_enter(struct sites *ss, struct site *s, struct node *node)
     s->node = node;
     s->was_up = node_up(node);
     node->n_holders++;
-    alarms_init(&s->alarms, ss->script, node);
-    eviction_init(&s->eviction, ss->script, node, ss->allowed, ss->arg);
+    alarms_init(&s->alarms, node);
+    eviction_init(&s->eviction, ss->script, node, ss->events, ss->arg);
     ear_init(&s->ear, ss->watches, node);
     list_insert(&ss->all, &s->of_sites);
 }
 
 void sites_init(struct sites *ss, struct script *script, struct watches *watches,
-                void (*allowed)(void *arg), void *arg)
+                const struct eviction_events *events, void *arg)
 {
-    *ss = (struct sites){.script = script, .watches = watches, .allowed = allowed, .arg = arg};
+    *ss = (struct sites){.script = script, .watches = watches, .events = events, .arg = arg};
     list_init(&ss->all);
     sites_enter(ss, &ss->first, topo_first(script->topo));
 }

@@ -21,15 +21,14 @@ struct site {
 struct sites {
     struct script *script;
     struct watches *watches;
-    void (*allowed)(void *arg); /* a Redis is known not to evict jobs any more */
-    void *arg;
+    const struct eviction_events *events;
+    void *arg; /* of these */
     struct list all;
     struct site first;
 };
 
-/* allowed(arg): jobs may be claimed somewhere after they could not. */
 void sites_init(struct sites *ss, struct script *script, struct watches *watches,
-                void (*allowed)(void *arg), void *arg);
+                const struct eviction_events *events, void *arg);
 
 static inline struct site *site_of(struct list *node)
 {

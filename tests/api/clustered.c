@@ -31,6 +31,15 @@ static void name_queue(struct clustered *x, int at)
     }
 }
 
+static bool cluster_says(struct server *s, const char *what)
+{
+    char *info = redis_str(s, "CLUSTER INFO");
+    bool yes = strstr(info, what) != NULL;
+
+    free(info);
+    return yes;
+}
+
 static struct lapse *open_handle(struct clustered *x, unsigned replicas)
 {
     struct lapse_options opts = flow_options(x->f);
@@ -364,6 +373,49 @@ Test(clustered, who_may_not_ask_for_the_map_is_denied_and_told_so)
     flow_poll(x->f, flow_schedule(x->f, x->queues[0], "b", 0, NULL) == 0);
     listen_to_all(x);
     flow_until(x->f, n_settled(x) == 1);
+    clustered_end(x);
+}
+
+static void cluster_is(const struct clustered *x, const char *state)
+{
+    for (int i = 0; i < x->c->n; i++) {
+        flow_poll(x->f, cluster_says(x->c->nodes[i].server, state));
+    }
+}
+
+/* Its masters answer that the cluster is down, to the question too whether they may evict jobs. */
+Test(clustered, one_that_is_down_when_a_listener_begins_has_its_jobs_run_when_it_is_up)
+{
+    struct clustered *x = clustered_start(0);
+    struct lapse_options opts = flow_options(x->f);
+    struct cluster_node *last = &x->c->nodes[MASTERS - 1];
+    int slot = CLUSTER_SLOTS - 1;
+
+    for (int i = 0; i < QUEUES; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "lapse:{%s}:due", x->queues[i]);
+        slot -= cluster_slot(x->c, key) == slot;
+    }
+    for (int i = 0; i < x->c->n; i++) {
+        redis_do(x->c->nodes[i].server, "CONFIG SET cluster-require-full-coverage yes");
+        redis_do(x->c->nodes[i].server, "CLUSTER DELSLOTS %d", slot);
+    }
+    cluster_is(x, "cluster_state:fail");
+
+    flow_allow_log(x->f, "CLUSTERDOWN");
+    opts.url = x->url;
+    opts.reply_ms = 300;
+    flow_close(x->f, x->f->l, 0);
+    x->f->l = flow_open(x->f, &opts);
+    cr_assert_eq(lapse_listen(x->f->l, x->queues[0], NULL, flow_on_job, &x->handlers[0]), 0);
+    for (int i = 0; i < 3; i++) { /* as long as the listener asks, and more */
+        cr_assert_eq(flow_schedule(x->f, x->queues[0], "a", 0, NULL), LAPSE_EDOWN);
+    }
+
+    redis_do(last->server, "CLUSTER ADDSLOTS %d", slot);
+    cluster_is(x, "cluster_state:ok");
+    flow_poll(x->f, flow_schedule(x->f, x->queues[0], NULL, 0, NULL) == 0);
+    flow_until(x->f, x->handlers[0].settled == 1);
     clustered_end(x);
 }
 
