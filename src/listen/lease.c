@@ -549,7 +549,7 @@ static void lease_release_late(struct lease *l)
 
 static void lease_check(struct lease *l, int64_t now_us)
 {
-    bool awaits_copies = !list_empty(&l->renewal_copies.node); /* a renewal begins that anew */
+    bool awaits_copies = !list_empty(&l->renewal_copies.node); /* a renewal would restart that */
 
     if (now_us < l->end_us) {
         if (now_us >= l->renew_at_us && !awaits_copies) {
