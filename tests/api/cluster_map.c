@@ -237,16 +237,6 @@ Test(cluster_map, is_asked_again_where_a_redirection_leads_to_nobody)
 }
 
 /* ---- nodes ---- */
-static long long n_clients(const struct stage *s)
-{
-    char *info = redis_str(s->f->server, "INFO clients");
-    const char *at = strstr(info, "connected_clients:");
-    long long n = at ? strtoll(at + strlen("connected_clients:"), NULL, 10) : -1;
-
-    free(info);
-    return n;
-}
-
 /* After twelve times sweep_ms, as an empty queue is looked at. */
 Test(cluster_map, a_node_that_is_not_used_is_closed_and_found_again)
 {
@@ -254,12 +244,12 @@ Test(cluster_map, a_node_that_is_not_used_is_closed_and_found_again)
 
     stage_start(&s);
     s.opts.sweep_ms = 20;
-    flow_poll(s.f, n_clients(&s) == 1); /* the test itself */
+    flow_poll(s.f, redis_clients(s.f->server) == 1); /* the test itself */
     stage_open(&s);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(flow_get(s.f, "q", "a", NULL), LAPSE_ENOENT);
-        cr_assert_eq(n_clients(&s), 2);
-        flow_poll(s.f, n_clients(&s) == 1);
+        cr_assert_eq(redis_clients(s.f->server), 2);
+        flow_poll(s.f, redis_clients(s.f->server) == 1);
     }
     stage_end(&s);
 }

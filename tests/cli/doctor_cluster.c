@@ -5,26 +5,6 @@
 #include "set_clock.h"
 #include <hiredis/hiredis.h>
 
-static void set_url(const struct cluster *c, const char *login)
-{
-    char url[300];
-    int len = snprintf(url, sizeof url, "redis+cluster://%s", login);
-
-    for (int i = 0; i < c->n; i++) {
-        len += snprintf(url + len, sizeof url - (size_t)len, "%s127.0.0.1:%d", i ? "," : "",
-                        c->nodes[i].server->port);
-    }
-    setenv("LAPSE_URL", url, 1);
-}
-
-static struct cluster *start(int n_masters, int n_replicas)
-{
-    struct cluster *c = cluster_start(n_masters, n_replicas);
-
-    set_url(c, server_login());
-    return c;
-}
-
 static int port_of(const struct cluster *c, int node)
 {
     return c->nodes[node].server->port;
@@ -33,14 +13,6 @@ static int port_of(const struct cluster *c, int node)
 static void put(const char *queue)
 {
     expect(lapse("schedule", queue, "--in", "1h"), 0, NULL, NULL);
-}
-
-static int slot_of_queue(const struct cluster *c, const char *queue)
-{
-    char key[64];
-
-    snprintf(key, sizeof key, "lapse:{%s}:due", queue);
-    return cluster_slot(c, key);
 }
 
 /* Runs the command that doctor has printed, as a shell does. */
@@ -61,7 +33,7 @@ static void run_fix(const char *out, const char *check)
 
 Test(doctor_cluster, that_is_fit_has_a_line_for_each_node_and_queue)
 {
-    struct cluster *c = start(3, 1);
+    struct cluster *c = tool_cluster(3, 1);
     static const char *const queues[] = {"a", "b", "c", "d"};
     struct proc *p;
 
@@ -93,7 +65,7 @@ Test(doctor_cluster, that_is_fit_has_a_line_for_each_node_and_queue)
 /* What neither a master nor the cluster hands on. */
 Test(doctor_cluster, is_looked_at_node_by_node)
 {
-    struct cluster *c = start(2, 1);
+    struct cluster *c = tool_cluster(2, 1);
     struct server *replica = c->nodes[3].server;
     struct proc *p;
     char fix[100];
@@ -101,7 +73,7 @@ Test(doctor_cluster, is_looked_at_node_by_node)
     for (int i = 0; i < c->n; i++) {
         redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all");
     }
-    set_url(c, "u:p@");
+    tool_cluster_url(c, "u:p@");
     redis_do(replica, "CONFIG SET notify-keyspace-events %s", "");
     redis_do(replica, "CONFIG SET cluster-require-full-coverage yes");
     redis_do(replica, "ACL SETUSER u -zadd");
@@ -134,7 +106,7 @@ Test(doctor_cluster, is_looked_at_node_by_node)
 
 Test(doctor_cluster, without_replicas_and_with_a_master_that_is_away_says_what_waits)
 {
-    struct cluster *c = start(2, 0);
+    struct cluster *c = tool_cluster(2, 0);
     struct proc *p;
 
     put("a");
@@ -159,14 +131,14 @@ Test(doctor_cluster, without_replicas_and_with_a_master_that_is_away_says_what_w
 
 Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_closes_them)
 {
-    struct cluster *c = start(2, 0);
+    struct cluster *c = tool_cluster(2, 0);
     int slot;
     int from;
     struct proc *p;
     char text[64];
 
     put("a");
-    slot = slot_of_queue(c, "a");
+    slot = cluster_slot_of_queue(c, "a");
     from = cluster_owner(c, c->nodes[0].server, slot);
     cluster_move_begin(c, slot, !from);
     cluster_move_keys(c, slot, !from, 1);
@@ -194,8 +166,8 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
 
 Test(doctor_cluster, whose_slots_move_unseen_by_this_user_has_no_keys_that_are_astray)
 {
-    struct cluster *c = start(2, 0);
-    int slot = slot_of_queue(c, "a");
+    struct cluster *c = tool_cluster(2, 0);
+    int slot = cluster_slot_of_queue(c, "a");
     int from = cluster_owner(c, c->nodes[0].server, slot);
     struct proc *p;
 
@@ -203,7 +175,7 @@ Test(doctor_cluster, whose_slots_move_unseen_by_this_user_has_no_keys_that_are_a
     for (int i = 0; i < c->n; i++) {
         redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster|nodes");
     }
-    set_url(c, "u:p@");
+    tool_cluster_url(c, "u:p@");
     cluster_move_begin(c, slot, !from);
     cluster_move_keys(c, slot, !from, 1);
     p = doctor("a");
@@ -217,14 +189,14 @@ Test(doctor_cluster, whose_slots_move_unseen_by_this_user_has_no_keys_that_are_a
  * queue that looks new, and all of its jobs on a node that does not own it. */
 Test(doctor_cluster, whose_queue_has_all_of_its_keys_on_another_node_is_not_taken_for_empty)
 {
-    struct cluster *c = start(2, 0);
+    struct cluster *c = tool_cluster(2, 0);
     int slot;
     int from;
     struct proc *p;
     char text[120];
 
     put("a");
-    slot = slot_of_queue(c, "a");
+    slot = cluster_slot_of_queue(c, "a");
 
     for (int round = 0; round < 2; round++) {
         from = cluster_owner(c, c->nodes[0].server, slot); /* the command may change that */
@@ -272,7 +244,7 @@ static void carry(const struct cluster *c, int slot, int from, int to)
  * group; neither knows of a move. Returns the owner. */
 static int strand(const struct cluster *c, const char *queue)
 {
-    int slot = slot_of_queue(c, queue);
+    int slot = cluster_slot_of_queue(c, queue);
     int from = cluster_owner(c, c->nodes[0].server, slot);
 
     cluster_move_begin(c, slot, !from);
@@ -286,7 +258,7 @@ static int strand(const struct cluster *c, const char *queue)
  * owner, which has more of them, and what this one has is lost if it hears of that too early. */
 static void bring_back(const struct cluster *c, const char *queue, int owner)
 {
-    int slot = slot_of_queue(c, queue);
+    int slot = cluster_slot_of_queue(c, queue);
 
     redis_do(c->nodes[!owner].server, "CLUSTER SETSLOT %d IMPORTING %s", slot, c->nodes[owner].id);
     carry(c, slot, !owner, owner);
@@ -297,7 +269,7 @@ static void bring_back(const struct cluster *c, const char *queue, int owner)
  * and the move could not be finished. */
 Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_repaired)
 {
-    struct cluster *c = start(2, 0);
+    struct cluster *c = tool_cluster(2, 0);
     char url[80];
     struct proc *p;
 
@@ -315,7 +287,7 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
         redis_do(c->nodes[i].server,
                  "ACL SETUSER u on >p ~* &* +@all -cluster|countkeysinslot -cluster|nodes");
     }
-    set_url(c, "u:p@");
+    tool_cluster_url(c, "u:p@");
     p = doctor("a");
     says_of(p, port_of(c, !from), "slots", "WARN",
             "unknown is whether keys of slots of others are left on it: NOPERM");
@@ -336,14 +308,14 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     cr_assert_eq(redis_int(owner, "LLEN lapse:{a}:p:g"), 1);
 
     bring_back(c, "a", from);
-    set_url(c, server_login());
+    tool_cluster_url(c, server_login());
     expect(doctor("a"), 0, "\"text\":\"1, each in one state\"", "");
     cluster_stop(c);
 }
 
 Test(doctor_cluster, whose_clocks_are_apart_is_warned_of)
 {
-    struct cluster *c = start(2, 0);
+    struct cluster *c = tool_cluster(2, 0);
     char path[CLOCK_PATH];
     char text[120];
 
@@ -362,14 +334,14 @@ Test(doctor_cluster, whose_clocks_are_apart_is_warned_of)
 /* A user who may not ask the cluster about itself hears of what it may see. */
 Test(doctor_cluster, of_which_this_user_may_not_see_all_is_looked_at_as_far_as_it_may)
 {
-    struct cluster *c = start(2, 0);
+    struct cluster *c = tool_cluster(2, 0);
     struct proc *p;
 
     put("a");
     for (int i = 0; i < c->n; i++) {
         redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster +cluster|slots");
     }
-    set_url(c, "u:p@");
+    tool_cluster_url(c, "u:p@");
     p = doctor();
     cr_assert(has(p, "\"text\":\"unknown: this user may not run CLUSTER INFO\""), "%s", p->out);
     cr_assert_eq(count_of(p->out, "keys of slots of others are left on it: NOPERM"), 1, "%s",
@@ -392,19 +364,19 @@ Test(doctor_cluster, of_which_this_user_may_not_see_all_is_looked_at_as_far_as_i
 /* That is no cluster that cannot be reached, and another URL would not help. */
 Test(doctor_cluster, that_refuses_this_user_was_reached)
 {
-    struct cluster *c = start(2, 0);
+    struct cluster *c = tool_cluster(2, 0);
     struct proc *p;
 
     for (int i = 0; i < c->n; i++) {
         redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all -cluster");
     }
-    set_url(c, "u:p@");
+    tool_cluster_url(c, "u:p@");
     p = doctor("a");
     cr_assert(strstr(p->err, ": this user lacks +cluster|slots: NOPERM "), "%s", p->err);
     cr_assert(!strstr(p->err, "set its URL"), "%s", p->err);
     expect(p, 77, "", "the cluster refuses this user: redis+cluster://");
 
-    set_url(c, "u:wrong@");
+    tool_cluster_url(c, "u:wrong@");
     p = doctor("a");
     cr_assert(!strstr(p->err, "set its URL"), "%s", p->err);
     expect(p, 77, "", ": AUTH: WRONGPASS ");

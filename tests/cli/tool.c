@@ -15,13 +15,9 @@ struct server *tool_redis(void)
 
 void tool_cluster_url(const struct cluster *c, const char *login)
 {
-    char url[400];
-    int len = snprintf(url, sizeof url, "redis+cluster://%s", login);
+    char url[CLUSTER_URL];
 
-    for (int i = 0; i < c->n; i++) {
-        len += snprintf(url + len, sizeof url - (size_t)len, "%s127.0.0.1:%d", i ? "," : "",
-                        c->nodes[i].server->port);
-    }
+    cluster_url(c, login, url);
     setenv("LAPSE_URL", url, 1);
 }
 

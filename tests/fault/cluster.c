@@ -20,7 +20,7 @@ enum { MASTERS = 3, PATIENCE_MS = 60000, REPLY_MS = 20000 };
 
 struct scene {
     struct cluster *c;
-    char url[300];
+    char url[CLUSTER_URL];
     int slot;
     int owner; /* of the queue: its place in c->nodes */
     struct work *w;
@@ -28,14 +28,8 @@ struct scene {
 
 static void begin(struct scene *x)
 {
-    int len;
-
     x->c = cluster_start(MASTERS, 1);
-    len = snprintf(x->url, sizeof x->url, "redis+cluster://%s", server_login());
-    for (int i = 0; i < x->c->n; i++) {
-        len += snprintf(x->url + len, sizeof x->url - (size_t)len, "%s127.0.0.1:%d", i ? "," : "",
-                        x->c->nodes[i].server->port);
-    }
+    cluster_url(x->c, server_login(), x->url);
     x->slot = cluster_slot(x->c, DUE);
     x->owner = cluster_owner(x->c, x->c->nodes[0].server, x->slot);
 }
@@ -295,15 +289,6 @@ Test(f68, a_master_that_is_killed_again_and_again_loses_nothing, .timeout = 1200
 }
 
 /* ---- one of both dies amid a move ---- */
-static bool is_master(struct server *s)
-{
-    redisReply *role = redis_cmd(s, "ROLE");
-    bool yes = strcmp(role->element[0]->str, "master") == 0;
-
-    freeReplyObject(role);
-    return yes;
-}
-
 /* redis-cli makes one of both nodes the owner, and moves the keys of the other there afterwards.
  * Scripts run as soon as sets and records are there, and may write keys that are still to come. Of
  * these any version will do. */
@@ -406,7 +391,7 @@ static int other_master(const struct scene *x)
 {
     int node = (x->owner % MASTERS + 1) % MASTERS;
 
-    return is_master(x->c->nodes[node].server) ? node : node + MASTERS;
+    return cluster_is_master(x->c->nodes[node].server) ? node : node + MASTERS;
 }
 
 static void kill_source(struct scene *x, int to, long round)
@@ -424,7 +409,7 @@ static void kill_target(struct scene *x, int to, long round)
 
     move_half(x, to, round);
     server_kill9(x->c->nodes[to].server);
-    while (!is_master(x->c->nodes[heir].server)) {
+    while (!cluster_is_master(x->c->nodes[heir].server)) {
         cr_assert_lt(test_now_ms(), deadline, "its replica is not promoted");
         poll(NULL, 0, 10);
     }

@@ -208,6 +208,17 @@ void cluster_stop(struct cluster *c)
     free(c);
 }
 
+void cluster_url(const struct cluster *c, const char *login, char out[CLUSTER_URL])
+{
+    int len = snprintf(out, CLUSTER_URL, "redis+cluster://%s", login);
+
+    for (int i = 0; i < c->n; i++) {
+        len += snprintf(out + len, (size_t)(CLUSTER_URL - len), "%s127.0.0.1:%d", i ? "," : "",
+                        c->nodes[i].server->port);
+        cr_assert_lt(len, CLUSTER_URL);
+    }
+}
+
 /* ---- who owns what ---- */
 static bool node_runs(const struct cluster_node *node)
 {
@@ -227,6 +238,23 @@ static struct server *any_node(const struct cluster *c)
 int cluster_slot(const struct cluster *c, const char *key)
 {
     return (int)redis_int(any_node(c), "CLUSTER KEYSLOT %s", key);
+}
+
+int cluster_slot_of_queue(const struct cluster *c, const char *queue)
+{
+    char key[300];
+
+    snprintf(key, sizeof key, "lapse:{%s}:due", queue);
+    return cluster_slot(c, key);
+}
+
+bool cluster_is_master(struct server *s)
+{
+    redisReply *role = redis_cmd(s, "ROLE");
+    bool yes = strcmp(role->element[0]->str, "master") == 0;
+
+    freeReplyObject(role);
+    return yes;
 }
 
 static int place_of_port(const struct cluster *c, long long port)
@@ -339,22 +367,13 @@ void cluster_move(const struct cluster *c, int slot, int to)
     cluster_move_end(c, slot, to);
 }
 
-static bool is_master(struct server *s)
-{
-    redisReply *role = redis_cmd(s, "ROLE");
-    bool yes = strcmp(role->element[0]->str, "master") == 0;
-
-    freeReplyObject(role);
-    return yes;
-}
-
 void cluster_failover(const struct cluster *c, int replica)
 {
     struct server *s = c->nodes[replica].server;
     int64_t deadline = test_now_ms() + PATIENCE_MS;
 
     redis_do(s, "CLUSTER FAILOVER");
-    while (!is_master(s)) {
+    while (!cluster_is_master(s)) {
         cr_assert(test_now_ms() < deadline, "the replica is not promoted");
         poll(NULL, 0, 10);
     }

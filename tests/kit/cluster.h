@@ -8,7 +8,7 @@
 #include "server.h"
 #include <stdbool.h>
 
-enum { CLUSTER_NODES = 12, CLUSTER_SLOTS = 16384, CLUSTER_TIMEOUT_MS = 2000 };
+enum { CLUSTER_NODES = 12, CLUSTER_SLOTS = 16384, CLUSTER_TIMEOUT_MS = 2000, CLUSTER_URL = 400 };
 
 struct cluster_node {
     struct server *server;
@@ -30,7 +30,12 @@ struct cluster *cluster_start(int n_masters, int n_replicas);
 /* NULL is fine. */
 void cluster_stop(struct cluster *c);
 
+/* The URL of all nodes. login: "", or "USER:PASSWORD@". */
+void cluster_url(const struct cluster *c, const char *login, char out[CLUSTER_URL]);
+
 int cluster_slot(const struct cluster *c, const char *key);
+int cluster_slot_of_queue(const struct cluster *c, const char *queue); /* in the space "lapse" */
+bool cluster_is_master(struct server *s);                              /* as it says itself */
 /* The node that owns a slot, as this node sees it, and its place in nodes. */
 int cluster_owner(const struct cluster *c, const struct server *asked, int slot);
 /* The node that owns the slot of a key now, as most masters see it. */

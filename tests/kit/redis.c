@@ -110,6 +110,18 @@ int64_t redis_now_ms(struct server *s)
     return ms;
 }
 
+long long redis_clients(struct server *s)
+{
+    static const char name[] = "connected_clients:";
+    char *info = redis_str(s, "INFO clients");
+    const char *at = strstr(info, name);
+
+    cr_assert(at, "%s", info);
+    long long n = strtoll(at + strlen(name), NULL, 10);
+    free(info);
+    return n;
+}
+
 redisReply *redis_scriptv(struct server *s, const char *name, const char *key, size_t argc,
                           const char *const *argv, const size_t *len)
 {

@@ -18,6 +18,8 @@ char *redis_str(struct server *s, const char *format, ...);
 void redis_do(struct server *s, const char *format, ...);
 
 int64_t redis_now_ms(struct server *s);
+/* How many connections it has, with that of the test. */
+long long redis_clients(struct server *s);
 /* How many jobs wait or run. Counted in one step, so a job that moves meanwhile is counted once. */
 long long redis_left(struct server *s, const char *space, const char *queue);
 
