@@ -310,20 +310,13 @@ static void patient(struct lapse_options *opts)
     opts->replicas_ms = 60000;
 }
 
-static void on_scheduled(struct lapse *l, int err, const struct lapse_job *job, void *arg)
-{
-    (void)l;
-    (void)job;
-    *(int *)arg = err;
-}
-
-static void schedule_to_replicas(struct flow *f, int *err)
+static void schedule_to_replicas(struct flow *f, struct flow_answer *a)
 {
     struct lapse_spec s = flow_job_spec("q", "a", HOUR);
 
-    *err = 1;
+    *a = (struct flow_answer){.f = f};
     s.replicas = 1;
-    cr_assert_eq(lapse_schedule(f->l, &s, on_scheduled, err), 0);
+    cr_assert_eq(lapse_schedule(f->l, &s, flow_answered, a), 0);
     flow_poll(f, flow_count(f, "q", "due") == 1);
     flow_until(f, flow_stats(f->l).scheduled == 1);
 }
@@ -331,13 +324,13 @@ static void schedule_to_replicas(struct flow *f, int *err)
 Test(history, is_sent_though_a_request_still_waits_when_the_grace_is_over)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, patient);
+    struct flow_answer alone;
     static struct asked a;
-    int err;
 
     a.f = f;
-    schedule_to_replicas(f, &err);
+    schedule_to_replicas(f, &alone);
     flow_close(f, f->l, 1);
-    cr_assert_eq(err, LAPSE_EALONE);
+    cr_assert(alone.calls == 1 && alone.err == LAPSE_EALONE, "%s", lapse_strerror(alone.err));
     f->l = flow_open(f, NULL);
     cr_assert_eq(ask_all(&a)->scheduled, 1);
     flow_end(f, "q");
@@ -347,12 +340,12 @@ Test(history, is_sent_though_a_request_still_waits_when_the_grace_is_over)
 Test(history, that_redis_does_not_take_when_the_grace_is_over_keeps_no_handle_open)
 {
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, patient);
-    int err;
+    struct flow_answer alone;
 
-    schedule_to_replicas(f, &err);
+    schedule_to_replicas(f, &alone);
     server_signal(f->server, SIGSTOP);
     flow_close(f, f->l, 1);
-    cr_assert_eq(err, LAPSE_EALONE);
+    cr_assert(alone.calls == 1 && alone.err == LAPSE_EALONE, "%s", lapse_strerror(alone.err));
     server_signal(f->server, SIGCONT);
     f->l = flow_open(f, NULL);
     flow_end(f, "q");
@@ -386,21 +379,13 @@ Test(history, by_a_user_who_may_not_count_is_none_and_all_else_goes_on)
     flow_end(f, "q");
 }
 
-static void on_listeners(struct lapse *l, int err, const struct lapse_listener *const *listeners,
-                         size_t n, void *arg)
+static size_t n_listeners(struct flow *f)
 {
-    (void)l;
-    (void)listeners;
-    *(int *)arg = err ? -2 : (int)n;
-}
+    struct flow_answer a = {.f = f};
 
-static int n_listeners(struct flow *f)
-{
-    int n = -1;
-
-    cr_assert_eq(lapse_listeners(f->l, "q", on_listeners, &n), 0);
-    flow_until(f, n != -1);
-    return n;
+    cr_assert_eq(lapse_listeners(f->l, "q", flow_listeners_answered, &a), 0);
+    cr_assert_eq(flow_wait(f, &a), 0, "%s", lapse_strerror(a.err));
+    return a.n;
 }
 
 /* It sends what it has counted each 10 s, and it is alive for 15 s more. */
