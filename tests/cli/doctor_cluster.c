@@ -88,6 +88,9 @@ Test(doctor_cluster, is_looked_at_node_by_node)
     says_of(p, port_of(c, 1), "timeout", "WARN", "15.0 s");
     says_of(p, port_of(c, 1), "eviction", "FAIL", "allkeys-lru");
     says_of(p, port_of(c, 0), "replicas", "WARN", "after a failover the new master has one fewer");
+    snprintf(fix, sizeof fix, "one replica more, or redis-cli -h 127.0.0.1 -p %d CONFIG SET min-",
+             port_of(c, 0));
+    says_of(p, port_of(c, 0), "replicas", "WARN", fix);
     snprintf(fix, sizeof fix, "redis-cli -h 127.0.0.1 -p %d CONFIG SET maxmemory-policy",
              port_of(c, 1));
     expect(p, 1, fix, "");
@@ -108,11 +111,15 @@ Test(doctor_cluster, without_replicas_and_with_a_master_that_is_away_says_what_w
 {
     struct cluster *c = tool_cluster(2, 0);
     struct proc *p;
+    char fix[100];
 
     put("a");
     put("b");
     p = doctor();
     says_of(p, port_of(c, 0), "replicas", "WARN", "when this master dies, its queues are gone");
+    snprintf(fix, sizeof fix, "redis-cli --cluster add-node NEW:PORT 127.0.0.1:%d --cluster-slave",
+             port_of(c, 0));
+    says_of(p, port_of(c, 0), "replicas", "WARN", fix);
     expect(p, 0, NULL, "");
 
     server_kill9(c->nodes[1].server);

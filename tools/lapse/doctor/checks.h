@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef CHECKS_H
 #define CHECKS_H
+#include "client/cluster_sync.h"
 #include "doctor/doctor.h"
 
 /* Each prints its findings. */
@@ -30,6 +31,8 @@ void check_nodes(struct doctor *d);
 
 /* cluster.c, of any node of a cluster: coverage, timeout. */
 void check_node_settings(struct doctor *d);
+/* The node that is looked at, as a command names it. */
+void cluster_place(const struct doctor *d, char out[CLUSTER_PLACE]);
 enum { FIX_COMMAND = 400 };
 /* The command that finishes moves of slots. */
 void cluster_fix(const struct doctor *d, char out[FIX_COMMAND]);

@@ -15,15 +15,23 @@
  * Redis; with ten times as many it cannot be moved any more. */
 enum { SLOTS = 16384, TIMEOUT_MAX_MS = 5000, LARGE = 250000 };
 
-void cluster_fix(const struct doctor *d, char out[FIX_COMMAND])
+void cluster_place(const struct doctor *d, char out[CLUSTER_PLACE])
 {
     const char *host = d->redis.host;
 
     if (d->redis.port == 0 || !is_shell_safe(host, "")) {
-        snprintf(out, FIX_COMMAND, "redis-cli --cluster fix HOST:PORT");
+        snprintf(out, CLUSTER_PLACE, "HOST:PORT");
     } else {
-        snprintf(out, FIX_COMMAND, "redis-cli --cluster fix %s:%d", host, d->redis.port);
+        snprintf(out, CLUSTER_PLACE, "%s:%d", host, d->redis.port);
     }
+}
+
+void cluster_fix(const struct doctor *d, char out[FIX_COMMAND])
+{
+    char place[CLUSTER_PLACE];
+
+    cluster_place(d, place);
+    snprintf(out, FIX_COMMAND, "redis-cli --cluster fix %s", place);
 }
 
 /* A part of it is on another node, which a node that was promoted meanwhile does not know. */

@@ -5,6 +5,7 @@
 #include "doctor/report.h"
 #include "cli/message.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -87,6 +88,18 @@ static int64_t replicas_needed(struct doctor *d, bool *known)
     return info_has(d, "min_slaves_good_slaves") ? 1 : 0;
 }
 
+static void report_no_replica(struct doctor *d)
+{
+    struct finding f = {.check = "replicas", .verdict = WARN};
+    char place[CLUSTER_PLACE];
+    char fix[CLUSTER_PLACE + 80];
+
+    cluster_place(d, place);
+    snprintf(fix, sizeof fix, "redis-cli --cluster add-node NEW:PORT %s --cluster-slave", place);
+    f.fix = fix;
+    report(d, f, "none: when this master dies, its queues are gone until it is back");
+}
+
 static void check_replicas(struct doctor *d)
 {
     struct finding f = {.check = "replicas"};
@@ -104,9 +117,7 @@ static void check_replicas(struct doctor *d)
         report(d, f, "%" PRId64 " of %" PRId64 " needed are connected: every write is refused",
                good, needed);
     } else if (connected == 0 && d->is_cluster) {
-        f.verdict = WARN;
-        f.fix = "redis-cli --cluster add-node NEW:PORT HOST:PORT --cluster-slave";
-        report(d, f, "none: when this master dies, its queues are gone until it is back");
+        report_no_replica(d);
     } else if (connected == 0) {
         report(d, f, "none");
     } else if (needed && connected <= needed) {

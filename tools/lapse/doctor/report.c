@@ -9,18 +9,31 @@ enum { FIX_BYTES = 2200 };
 
 static const char *const verdict_names[N_VERDICTS] = {"OK", "WARN", "FAIL"};
 
-/* "redis-cli CONFIG SET ..." is for another server; "redis-cli --cluster ..." names its own. */
+/* "redis-cli CONFIG SET ..." is for another server, also where it stands behind other words;
+ * "redis-cli --cluster ..." names its own. */
 static const char *fix_there(const char *fix, const char *at, char out[FIX_BYTES])
 {
     static const char cli[] = "redis-cli ";
     const char *port = strrchr(at, ':');
+    const char *found;
+    size_t used = 0;
 
-    if (strncmp(fix, cli, sizeof cli - 1) != 0 || fix[sizeof cli - 1] == '-' ||
-        !is_shell_safe(at, ":")) {
+    if (!is_shell_safe(at, ":")) {
         return fix;
     }
-    snprintf(out, FIX_BYTES, "redis-cli -h %.*s -p %s %s", (int)(port - at), at, port + 1,
-             fix + sizeof cli - 1);
+
+    while ((found = strstr(fix, cli))) {
+        found += sizeof cli - 1;
+        snprintf(out + used, FIX_BYTES - used, "%.*s", (int)(found - fix), fix);
+        used = strlen(out);
+        if (*found != '-') {
+            snprintf(out + used, FIX_BYTES - used, "-h %.*s -p %s ", (int)(port - at), at,
+                     port + 1);
+            used = strlen(out);
+        }
+        fix = found;
+    }
+    snprintf(out + used, FIX_BYTES - used, "%s", fix);
     return out;
 }
 
