@@ -320,6 +320,25 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     cluster_stop(c);
 }
 
+/* There is room for one connection of doctor's, and not for that on which it waits for an event. */
+Test(doctor_cluster, whose_master_takes_one_connection_only_is_looked_at)
+{
+    struct cluster *c = tool_cluster(2, 0);
+    long long n = redis_int(c->nodes[1].server, "EVAL %s 0",
+                            "local text, n = redis.call('INFO', 'clients'), 0 "
+                            "for name in string.gmatch('connected_clients cluster_connections', "
+                            "'%S+') do n = n + tonumber(text:match(name .. ':(%d+)')) end "
+                            "return n");
+    struct proc *p;
+
+    redis_do(c->nodes[1].server, "CONFIG SET maxclients %lld", n + 1);
+    p = doctor("a");
+    says_of(p, port_of(c, 1), "events", "WARN", "cannot be tested: ");
+    cr_assert(!has(p, "cannot be reached"), "%s", p->out);
+    expect(p, 0, "\"text\":\"0, each in one state\"", "");
+    cluster_stop(c);
+}
+
 Test(doctor_cluster, whose_clocks_are_apart_is_warned_of)
 {
     struct cluster *c = tool_cluster(2, 0);

@@ -127,11 +127,7 @@ int doctor_connect_again(const struct doctor *d, struct redis_sync *r)
         return redis_sync_open(r, &d->g->opts, d->url, d->redis.shown, doctor_reply_ms(d), 0);
     }
 
-    int code = cluster_sync_connect_to(d->cluster, d->redis.host, d->redis.port, r);
-    if (code) {
-        message_print("%s: %s", d->at, printable(r->why));
-    }
-    return code;
+    return cluster_sync_connect_to(d->cluster, d->redis.host, d->redis.port, r);
 }
 
 static int doctor_run(struct doctor *d)

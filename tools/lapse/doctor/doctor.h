@@ -42,6 +42,6 @@ int64_t doctor_reply_ms(const struct doctor *d);
 /* The first queue, or the name of one that does not exist. */
 const char *doctor_queue(const struct doctor *d);
 /* A second connection to the server that is looked at; 0, or an exit code after it has printed
- * why. */
+ * why. Of a node of a cluster nothing is printed, and r->why says it. */
 int doctor_connect_again(const struct doctor *d, struct redis_sync *r);
 #endif
