@@ -4,6 +4,7 @@
 #include "cluster.h"
 #include "set_clock.h"
 #include <hiredis/hiredis.h>
+#include <signal.h>
 
 static int port_of(const struct cluster *c, int node)
 {
@@ -163,11 +164,11 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
     says(p, "slots", NULL, NULL);
     expect(p, 0, "1, each in one state", "");
 
-    redis_do(c->nodes[0].server, "CLUSTER DELSLOTS 0");
-    redis_do(c->nodes[1].server, "CLUSTER DELSLOTS 0");
-    p = doctor();
+    redis_do(c->nodes[0].server, "CLUSTER DELSLOTS %d", slot);
+    redis_do(c->nodes[1].server, "CLUSTER DELSLOTS %d", slot);
+    p = doctor("a");
     says(p, "cluster", "FAIL", "1 of 16384 slots have no node: their queues cannot be used");
-    expect(p, 1, NULL, "");
+    expect(p, 1, "\"text\":\"cannot be looked at: no node has its slot\"", "");
     cluster_stop(c);
 }
 
@@ -317,6 +318,59 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     bring_back(c, "a", from);
     tool_cluster_url(c, server_login());
     expect(doctor("a"), 0, "\"text\":\"1, each in one state\"", "");
+    cluster_stop(c);
+}
+
+/* A doctor that has heard of node 0 what it says of the cluster and of itself, and waits for the
+ * next node, which is stopped. */
+static struct proc *doctor_that_waits(const struct cluster *c, const char *queue)
+{
+    static const char calls[] = "local text = redis.call('INFO', 'commandstats') "
+                                "return tonumber(text:match('cluster|nodes:calls=(%d+)') or 0)";
+    struct server *s = c->nodes[0].server;
+    long long before = redis_int(s, "EVAL %s 0", calls);
+
+    server_signal(c->nodes[1].server, SIGSTOP);
+    struct proc *p = lapse_start("doctor", "--json", queue);
+    for (int64_t end_ms = test_now_ms() + 10000; redis_int(s, "EVAL %s 0", calls) < before + 2;) {
+        cr_assert_lt(test_now_ms(), end_ms, "it does not ask");
+    }
+    return p;
+}
+
+static void go_on(const struct cluster *c, struct proc *p)
+{
+    server_signal(c->nodes[1].server, SIGCONT);
+    proc_wait(p, PROC_WAIT_MS);
+}
+
+Test(doctor_cluster, whose_slot_has_moved_meanwhile_has_its_queue_on_the_new_node)
+{
+    struct cluster *c = tool_cluster(3, 0);
+    int slot = cluster_slot_of_queue(c, "b");
+    char text[80];
+
+    cr_assert_eq(cluster_owner(c, c->nodes[0].server, slot), 0);
+    struct proc *p = doctor_that_waits(c, "b");
+    redis_do(c->nodes[2].server, "CLUSTER SETSLOT %d NODE %s", slot, c->nodes[2].id);
+    redis_do(c->nodes[0].server, "CLUSTER SETSLOT %d NODE %s", slot, c->nodes[2].id);
+    go_on(c, p);
+    snprintf(text, sizeof text, "127.0.0.1:%d\",\"queue\":\"b\",\"verdict\":\"OK\"", port_of(c, 2));
+    cr_assert(has(p, text), "%s", p->out);
+    expect(p, 0, NULL, "");
+    cluster_stop(c);
+}
+
+Test(doctor_cluster, whose_slot_has_moved_to_a_replica_meanwhile_is_to_be_asked_again)
+{
+    struct cluster *c = tool_cluster(3, 1);
+    struct proc *p = doctor_that_waits(c, "b");
+
+    cluster_failover(c, 3);
+    go_on(c, p);
+    expect(p, 1,
+           "\"text\":\"cannot be looked at: its slot has just moved to a node that was no master",
+           "");
     cluster_stop(c);
 }
 

@@ -10,10 +10,10 @@ $(BUILD)/prefix: FORCE
 	@mkdir -p $(@D); echo '$(PREFIX) $(LIBDIR) $(CRON) $(TLS)' | cmp -s - $@ || echo '$(PREFIX) $(LIBDIR) $(CRON) $(TLS)' > $@
 
 # What the program shares with the library and what lapse.h does not show: how numbers, durations, URLs, ids and the
-# names of keys are written, what Redis's errors mean, and a timer that is exact to the microsecond. Nothing of it is
-# installed.
-INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys job/series job/group redis/address \
-    redis/redis_error redis/tls
+# names of keys are written, which slot a key is in, what Redis's errors mean, and a timer that is exact to the
+# microsecond. Nothing of it is installed.
+INTERNAL := base/span base/quantity base/clock base/timer base/exact_timer job/keys job/series job/group \
+    redis/address redis/redis_error redis/slot redis/tls
 $(BUILD)/internal.a: $(INTERNAL:%=$(OBJ)/src/%.o) tools/build/program.mk
 	$(call say,AR)rm -f $@ && $(AR) crs $@ $(filter %.o,$^)
 

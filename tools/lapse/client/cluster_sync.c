@@ -79,8 +79,8 @@ static bool read_row(struct cluster_sync *c, const redisReply *row, const struct
     int master = -1;
 
     if (row->type != REDIS_REPLY_ARRAY || row->elements < 3 ||
-        !is_number(row->element[0], CLUSTER_SLOTS - 1) ||
-        !is_number(row->element[1], CLUSTER_SLOTS - 1)) {
+        !is_number(row->element[0], SLOT_COUNT - 1) ||
+        !is_number(row->element[1], SLOT_COUNT - 1)) {
         return false;
     }
 

@@ -3,8 +3,9 @@
 #define CLUSTER_SYNC_H
 #include "client/redis_sync.h"
 #include "redis/address.h"
+#include "redis/slot.h"
 
-enum { CLUSTER_SLOTS = 16384, CLUSTER_ID = 48, CLUSTER_PLACE = 264 };
+enum { CLUSTER_ID = 48, CLUSTER_PLACE = 264 };
 
 /* A node of a cluster. */
 struct cluster_node {
@@ -26,7 +27,7 @@ struct cluster_sync {
     int64_t reply_ms;
     struct cluster_node *nodes;
     int n;
-    uint16_t owners[CLUSTER_SLOTS]; /* one more than the index of the master; 0: there is none */
+    uint16_t owners[SLOT_COUNT]; /* one more than the index of the master; 0: there is none */
 };
 
 /* Is it the URL of a cluster? */

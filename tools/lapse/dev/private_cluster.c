@@ -8,6 +8,7 @@
 #include "client/redis_sync.h"
 #include "command.h"
 #include "redis/address.h"
+#include "redis/slot.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -21,7 +22,6 @@
 enum {
     MASTERS = 3,
     NODES = 6,
-    SLOTS = 16384,
     ID_BYTES = 41,
     PASSWORD_BYTES = 33,
     READY_MS = 30000,
@@ -117,7 +117,8 @@ static void write_node(const struct cluster *c, FILE *f, int i, int me)
 
     if (i == master) {
         fprintf(f, "%s 127.0.0.1:%d@%d %smaster - 0 0 %d connected %d-%d\n", c->ids[i], s->port,
-                s->bus_port, myself, i + 1, SLOTS * i / MASTERS, SLOTS * (i + 1) / MASTERS - 1);
+                s->bus_port, myself, i + 1, SLOT_COUNT * i / MASTERS,
+                SLOT_COUNT * (i + 1) / MASTERS - 1);
     } else {
         fprintf(f, "%s 127.0.0.1:%d@%d %sslave %s 0 0 %d connected\n", c->ids[i], s->port,
                 s->bus_port, myself, c->ids[master], master + 1);

@@ -5,6 +5,7 @@
 #include "doctor/report.h"
 #include "cli/message.h"
 #include "job/keys.h"
+#include "redis/slot.h"
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 /* A queue of so many jobs stands still for seconds while its slot moves, with the defaults of
  * Redis; with ten times as many it cannot be moved any more. */
-enum { SLOTS = 16384, TIMEOUT_MAX_MS = 5000, LARGE = 250000 };
+enum { TIMEOUT_MAX_MS = 5000, LARGE = 250000 };
 
 void cluster_place(const struct doctor *d, char out[CLUSTER_PLACE])
 {
@@ -64,15 +65,15 @@ static bool check_coverage(struct doctor *d, const char *info)
     int64_t n_ok = strtoll(redis_info_field(info, "cluster_slots_ok"), NULL, 10);
 
     cluster_fix(d, fix);
-    if (n_assigned < SLOTS) {
+    if (n_assigned < SLOT_COUNT) {
         report(d, f, "%" PRId64 " of %d have no node: their queues cannot be used",
-               SLOTS - n_assigned, SLOTS);
+               SLOT_COUNT - n_assigned, SLOT_COUNT);
         return false;
     }
-    if (n_ok < SLOTS) {
+    if (n_ok < SLOT_COUNT) {
         f.fix = NULL;
-        report(d, f, "%" PRId64 " of %d are those of nodes that do not answer", SLOTS - n_ok,
-               SLOTS);
+        report(d, f, "%" PRId64 " of %d are those of nodes that do not answer", SLOT_COUNT - n_ok,
+               SLOT_COUNT);
         return false;
     }
     return true;

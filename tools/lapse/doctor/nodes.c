@@ -8,6 +8,8 @@
 #include "cli/message.h"
 #include "client/cluster_sync.h"
 #include "job/keys.h"
+#include "redis/redis_error.h"
+#include "redis/slot.h"
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,9 +32,10 @@ struct member {
 
 /* A queue, and where it is. */
 struct home {
-    int slot;    /* -1: not known */
-    int owner;   /* -1: none that can be asked */
-    bool astray; /* keys of it are elsewhere, and its owner does not know, or may be */
+    unsigned slot;
+    int owner;       /* -1: none that can be asked */
+    const char *why; /* of that */
+    bool astray;     /* keys of it are elsewhere, and its owner does not know, or may be */
 };
 
 struct members {
@@ -132,51 +135,79 @@ static void find_queues_of(struct doctor *d, struct member *m)
     }
 }
 
-/* A master that does not have a key says so, and which slot it is of; it is asked for what every
- * user may ask. */
-static int slot_by(struct member *m, const char *key, bool *has_it)
+static unsigned slot_of(const struct doctor *d, const char *queue)
 {
-    redisReply *r = ask_member(m, 2, (const char *[]){"ZCARD", key});
-    int slot = -1;
+    char key[KEYS_MAX];
 
-    *has_it = r && !(is_error(r) && sscanf(r->str, "MOVED %d ", &slot) == 1);
+    keys_of(key, d->space, queue, KEYS_DUE);
+    return slot_of_key(span_of(key));
+}
+
+/* The node that an error of this one names; -1: none that is known. */
+static int find_named(const struct cluster_sync *c, const struct cluster_node *asked,
+                      const char *error)
+{
+    struct slot_place place = {.port = asked->port};
+    struct slot_redirect named;
+
+    snprintf(place.host, sizeof place.host, "%.253s", asked->host);
+    if (!slot_redirect_read(&named, span_of(error), &place)) {
+        return -1;
+    }
+
+    for (int i = 0; i < c->n; i++) {
+        if (c->nodes[i].port == named.place.port &&
+            strcmp(c->nodes[i].host, named.place.host) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The owner by CLUSTER SLOTS is asked for what every user may ask: it names another one if the slot
+ * has moved since. */
+static int ask_for_owner(struct members *all, const char *queue, int owner)
+{
+    char key[KEYS_MAX];
+
+    keys_of(key, all->d->space, queue, KEYS_DUE);
+    redisReply *r = ask_member(&all->v[owner], 2, (const char *[]){"ZCARD", key});
+    if (is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_MOVED) {
+        owner = find_named(all->c, all->v[owner].node, r->str);
+    }
     freeReplyObject(r);
-    return slot < CLUSTER_SLOTS ? slot : -1;
+    return owner;
 }
 
 static struct home find_home(struct members *all, const char *queue)
 {
-    struct home h = {.slot = -1, .owner = -1};
-    char key[KEYS_MAX];
+    struct home h = {.slot = slot_of(all->d, queue)};
 
-    keys_of(key, all->d->space, queue, KEYS_DUE);
-    for (int i = 0; i < all->c->n && (h.slot < 0 || h.owner < 0); i++) {
-        bool has_it = false;
-        int slot = -1;
+    h.owner = all->c->owners[h.slot] - 1;
+    if (h.owner < 0) {
+        h.why = "no node has its slot";
+        return h;
+    }
 
-        if (is_master(&all->v[i])) {
-            slot = slot_by(&all->v[i], key, &has_it);
-        }
-        if (has_it) {
-            h.owner = i;
-        } else if (slot >= 0) {
-            h.slot = slot;
-        }
-        if (h.slot >= 0 && h.owner < 0 && all->c->owners[h.slot] == 0) {
-            break;
-        }
+    h.owner = ask_for_owner(all, queue, h.owner);
+    if (h.owner < 0 || !is_master(&all->v[h.owner])) {
+        h.owner = -1;
+        h.why = "its slot has just moved to a node that was no master: run doctor again";
+    } else if (!all->v[h.owner].reached) {
+        h.owner = -1;
+        h.why = "the master of its slot cannot be reached";
     }
     return h;
 }
 
 /* ---- keys that are where no move explains it ---- */
 /* -1: it does not say; why then says why. */
-static int64_t count_keys(struct member *m, int slot, char why[REDIS_WHY])
+static int64_t count_keys(struct member *m, unsigned slot, char why[REDIS_WHY])
 {
     char number[16];
     int64_t n = -1;
 
-    snprintf(number, sizeof number, "%d", slot);
+    snprintf(number, sizeof number, "%u", slot);
     redisReply *r = ask_member(m, 3, (const char *[]){"CLUSTER", "COUNTKEYSINSLOT", number});
     if (r && r->type == REDIS_REPLY_INTEGER) {
         n = r->integer;
@@ -187,11 +218,11 @@ static int64_t count_keys(struct member *m, int slot, char why[REDIS_WHY])
 }
 
 /* Is the slot open there, in this direction? */
-static bool is_open(const struct member *m, int slot, const char *direction)
+static bool is_open(const struct member *m, unsigned slot, const char *direction)
 {
     char text[24];
 
-    snprintf(text, sizeof text, "[%d-%s-", slot, direction);
+    snprintf(text, sizeof text, "[%u-%s-", slot, direction);
     return strstr(m->self, text) != NULL;
 }
 
@@ -210,13 +241,13 @@ static void report_astray(struct doctor *d, const char *queue, const struct home
         snprintf(fix, sizeof fix, "redis-cli --cluster fix %s:%d", at->host, at->port);
     } else {
         snprintf(fix, sizeof fix,
-                 "redis-cli -h %s -p %d CLUSTER SETSLOT %d IMPORTING %s; "
+                 "redis-cli -h %s -p %d CLUSTER SETSLOT %u IMPORTING %s; "
                  "redis-cli --cluster fix %s:%d",
                  at->host, at->port, h->slot, owner->node->id, at->host, at->port);
     }
     report(d, f,
            "%" PRId64
-           " keys of its slot %d are left on %s, and its owner, %s, knows of no move: it "
+           " keys of its slot %u are left on %s, and its owner, %s, knows of no move: it "
            "looks new there, or is half a queue; stop who uses it, for what they make there "
            "would be in the way",
            n, h->slot, at->place, owner->node->place);
@@ -238,7 +269,7 @@ static void doubt(struct members *all, int queue, const struct member *other, co
     h->astray = true;
     snprintf(fix, sizeof fix, "if no slot was being moved, lapse doctor %s --repair --half", name);
     f.fix = fix;
-    report(all->d, f, "is not repaired: unknown is whether keys of its slot %d are left on %s: %s",
+    report(all->d, f, "is not repaired: unknown is whether keys of its slot %u are left on %s: %s",
            h->slot, other->node->place, printable(why));
 }
 
@@ -275,7 +306,7 @@ static void look_for_keys_astray(struct members *all, int queue)
 {
     const struct home *h = &all->homes[queue];
 
-    for (int i = 0; i < all->c->n && h->owner >= 0 && h->slot >= 0; i++) {
+    for (int i = 0; i < all->c->n && h->owner >= 0; i++) {
         if (i != h->owner && is_master(&all->v[i])) {
             look_for_keys_on(all, queue, &all->v[i]);
         }
@@ -287,7 +318,7 @@ static void report_homeless(const struct members *all)
     for (int i = 0; i < all->d->queues.n; i++) {
         struct finding f = {.check = "jobs", .queue = all->d->queues.names[i], .verdict = FAIL};
         if (all->homes[i].owner < 0) {
-            report(all->d, f, "cannot be looked at: the master of its slot cannot be reached");
+            report(all->d, f, "cannot be looked at: %s", all->homes[i].why);
         }
     }
 }
@@ -335,19 +366,15 @@ static bool queues_of(const struct members *all, int master, struct queues *own)
 }
 
 /* The name of a queue that nobody uses, and would be on this master; "": none was found. */
-static void find_own_queue(const struct members *all, struct member *m, char queue[40])
+static void find_own_queue(const struct members *all, int master, char queue[40])
 {
-    char key[KEYS_MAX];
-    bool has_it = false;
-
-    for (int i = 0; i < PROBES && m->reached && !has_it; i++) {
+    for (int i = 0; i < PROBES; i++) {
         snprintf(queue, 40, "lapse-doctor-%d", i);
-        keys_of(key, all->d->space, queue, KEYS_DUE);
-        slot_by(m, key, &has_it);
+        if (all->c->owners[slot_of(all->d, queue)] == master + 1) {
+            return;
+        }
     }
-    if (!has_it) {
-        *queue = '\0';
-    }
+    *queue = '\0';
 }
 
 /* A connection that is lost ends the checks of this node alone. */
@@ -376,7 +403,7 @@ static void look_at_master(struct members *all, int i)
     char own_queue[40];
     char fine[120];
 
-    find_own_queue(all, m, own_queue);
+    find_own_queue(all, i, own_queue);
     if (!m->reached || !queues_of(all, i, &own)) {
         report_visit(d, m, m->reached ? INTERNAL : DOWN, n_bad, "");
         queues_free(&own);
@@ -431,7 +458,7 @@ static void report_slots(struct members *all)
     for (int i = 0; i < all->c->n; i++) {
         n_masters += all->c->nodes[i].master < 0 ? 1 : 0;
     }
-    for (int slot = 0; slot < CLUSTER_SLOTS; slot++) {
+    for (int slot = 0; slot < SLOT_COUNT; slot++) {
         n_unowned += all->c->owners[slot] == 0 ? 1 : 0;
     }
 
@@ -439,7 +466,7 @@ static void report_slots(struct members *all)
         f.verdict = FAIL;
         f.fix = "redis-cli --cluster fix HOST:PORT";
         report(all->d, f, "%d of %d slots have no node: their queues cannot be used", n_unowned,
-               CLUSTER_SLOTS);
+               SLOT_COUNT);
     } else {
         report(all->d, f, "%d masters, %d replicas, and each slot has a node", n_masters,
                all->c->n - n_masters);
