@@ -361,6 +361,27 @@ Test(doctor_cluster, whose_slot_has_moved_meanwhile_has_its_queue_on_the_new_nod
     cluster_stop(c);
 }
 
+/* What the nodes said of themselves is older than the keys that have moved since. */
+Test(doctor_cluster, whose_slot_has_begun_to_move_meanwhile_has_no_keys_that_are_astray)
+{
+    struct cluster *c = tool_cluster(2, 0);
+    int slot = cluster_slot_of_queue(c, "b");
+    struct proc *p;
+    char text[40];
+
+    redis_do(c->nodes[1].server, "CLUSTER SETSLOT %d IMPORTING %s", slot, c->nodes[0].id);
+    redis_do(c->nodes[1].server, "ASKING");
+    redis_do(c->nodes[1].server, "SET lapse:{b}:t:moved x");
+    p = doctor_that_waits(c, "b");
+    redis_do(c->nodes[0].server, "CLUSTER SETSLOT %d MIGRATING %s", slot, c->nodes[1].id);
+    go_on(c, p);
+    snprintf(text, sizeof text, "open at this node: %d;", slot);
+    says_of(p, port_of(c, 0), "slots", "WARN", text);
+    cr_assert(!has(p, "are left on"), "%s", p->out);
+    proc_free(p);
+    cluster_stop(c);
+}
+
 Test(doctor_cluster, whose_slot_has_moved_to_a_replica_meanwhile_is_to_be_asked_again)
 {
     struct cluster *c = tool_cluster(3, 1);

@@ -82,6 +82,7 @@ static void report_unreached(struct doctor *d, const struct member *m, int code)
 /* "[5461->-ID]" is a slot that moves from it to another, "[5461-<-ID]" one that comes. */
 static void read_self(struct member *m)
 {
+    freeReplyObject(m->nodes);
     m->nodes = ask_member(m, 2, (const char *[]){"CLUSTER", "NODES"});
 
     char *at = is_text(m->nodes) ? strstr(m->nodes->str, "myself") : NULL;
@@ -284,6 +285,20 @@ static void report_keys_unknown(struct doctor *d, struct member *m, const char *
     }
 }
 
+/* A move may have begun, or ended, since the nodes were asked what they say of themselves. */
+static bool has_moved_meanwhile(struct members *all, int queue, struct member *other)
+{
+    struct home *h = &all->homes[queue];
+    bool was_astray = h->astray;
+    int owner = h->owner;
+
+    read_self(&all->v[owner]);
+    read_self(other);
+    *h = find_home(all, all->d->queues.names[queue]);
+    h->astray = was_astray;
+    return h->owner != owner || is_open(&all->v[owner], h->slot, ">");
+}
+
 static void look_for_keys_on(struct members *all, int queue, struct member *m)
 {
     struct home *h = &all->homes[queue];
@@ -296,7 +311,7 @@ static void look_for_keys_on(struct members *all, int queue, struct member *m)
         doubt(all, queue, m, why);
     } else if (n > 0 && !*owner->self) {
         doubt(all, queue, m, "they may be on their way, for CLUSTER NODES is refused");
-    } else if (n > 0 && !is_open(owner, h->slot, ">")) {
+    } else if (n > 0 && !is_open(owner, h->slot, ">") && !has_moved_meanwhile(all, queue, m)) {
         h->astray = true;
         report_astray(all->d, all->d->queues.names[queue], h, owner, m, n);
     }
