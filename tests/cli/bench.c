@@ -3,6 +3,8 @@
  * as it was. */
 #include "tool.h"
 #include "audit.h"
+#include "cluster.h"
+#include "sentinels.h"
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <signal.h>
@@ -549,4 +551,169 @@ Test(bench, works_without_the_right_to_ask_info)
     proc_free(p);
     until_keys(s, 0);
     server_stop(s);
+}
+
+/* ---- a cluster, and Sentinel ---- */
+static struct cluster *cluster_with_a_key(int n_masters, int n_replicas)
+{
+    struct cluster *c = tool_cluster(n_masters, n_replicas);
+
+    redis_do(cluster_of(c, "mine"), "SET mine untouched");
+    return c;
+}
+
+/* As on one Redis. */
+static void left_nothing_in(struct cluster *c)
+{
+    struct server *mine = cluster_of(c, "mine");
+
+    for (int i = 0; i < c->n_masters; i++) {
+        if (c->nodes[i].server != mine) {
+            until_keys(c->nodes[i].server, 0);
+        }
+    }
+    left_nothing(mine);
+}
+
+static int index_of(const struct cluster *c, const char *key)
+{
+    struct server *s = cluster_of(c, key);
+    int i = 0;
+
+    while (c->nodes[i].server != s) {
+        i++;
+    }
+    return i;
+}
+
+Test(bench, in_a_cluster_counts_each_job_once_and_says_what_its_master_and_the_others_did,
+     .timeout = 60)
+{
+    struct cluster *c = cluster_with_a_key(3, 0);
+    struct server *master = cluster_of(c, "{q}");
+    char place[64];
+    char want[64];
+    struct proc *p = lapse("bench", "q", "--rate", "200/s", "--duration", "1s", "--waiting", "1000",
+                           "--listeners", "2", "--burst", "500", "--schedule", "200", "--idle",
+                           "100ms", "--cancel", "10", "--json");
+
+    cr_assert_eq(p->status, 0, "%s", p->err);
+    is_one_object(p->out);
+    all_ran_once(p->out, "rate", 200);
+    all_ran_once(p->out, "burst", 500);
+    cr_assert_eq(member(p->out, "waiting_stored"), 1000);
+    cr_assert_eq(member(p->out, "cancel_heard"), 10);
+    cr_assert_eq(member(p->out, "masters"), 3);
+    snprintf(want, sizeof want, "127.0.0.1:%d", master->port);
+    cr_assert_str_eq(text_member(p->out, "server", place), want);
+
+    /* all scripts and jobs are on that master */
+    cr_assert_eq(thousandths(p->out, "schedule_scripts_per_job"), 10, "%s", p->out);
+    cr_assert_eq(thousandths(p->out, "single_scripts_per_job"), 1000, "%s", p->out);
+    cr_assert(member(p->out, "waiting_bytes_per_job") > 100);
+    cr_assert(has(p, "\"rate_others_us_per_job\":") && has(p, "\"idle_others_percent\":"), "%s",
+              p->out);
+    cr_assert(!has(p, "listeners receive"), "%s", p->err);
+    expect(p, 0, NULL, "");
+    left_nothing_in(c);
+
+    p = lapse("bench", "q", "--burst", "100", "--schedule", "100", "--idle", "10ms");
+    snprintf(want, sizeof want, "3 masters; the queue is on 127.0.0.1:%d\n", master->port);
+    cr_assert(has(p, want) && has(p, " us CPU a job of the other masters\n"), "%s", p->out);
+    cr_assert(has(p, "; other masters ") && has(p, " in the other masters, "), "%s", p->out);
+    expect(p, 0, "100 asked, 100 stored, 100 settled; 0 lost, 0 twice, 0 early", "");
+
+    expect(lapse("bench", "--rtt", "1ms"), 2, "", "(--rtt) cannot be added in a cluster");
+    left_nothing_in(c);
+    cluster_stop(c);
+}
+
+Test(bench, in_a_cluster_whose_other_master_is_away_or_silent_measures_its_own, .timeout = 60)
+{
+    struct cluster *c = cluster_with_a_key(3, 0);
+    char queue[16];
+    char said[120];
+    int away = -1;
+
+    /* one that has neither the keys of all queues nor ours, of which there are enough */
+    for (int i = 0; i < c->n_masters; i++) {
+        if (i != index_of(c, "lapse:{}:alive") && i != index_of(c, "lapse:{}:queues")) {
+            away = i;
+        }
+    }
+    cr_assert_geq(away, 0);
+    for (int n = 0, found = 0; !found; n++) {
+        snprintf(queue, sizeof queue, "{q%d}", n);
+        found = index_of(c, queue) != away;
+        snprintf(queue, sizeof queue, "q%d", n);
+    }
+
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u on >p ~* &* +@all");
+    }
+    redis_do(c->nodes[away].server, "ACL SETUSER u -info");
+    tool_cluster_url(c, "u:p@");
+    struct proc *p = lapse("bench", queue, "--burst", "100", "--json");
+    all_ran_once(p->out, "burst", 100);
+    cr_assert(has(p, "burst_server_us_per_job") && !has(p, "burst_others_us_per_job"), "%s",
+              p->out);
+    expect(p, 0, NULL, "");
+
+    server_kill9(c->nodes[away].server);
+    p = lapse("bench", queue, "--burst", "100", "--json");
+    all_ran_once(p->out, "burst", 100);
+    cr_assert(has(p, "burst_server_us_per_job") && !has(p, "burst_others_us_per_job"), "%s",
+              p->out);
+    expect(p, 0, NULL, NULL);
+
+    /* what it needs is elsewhere */
+    int alive = index_of(c, "lapse:{}:alive");
+    redis_do(c->nodes[alive].server, "ACL DELUSER u");
+    p = lapse("bench", queue, "--burst", "100");
+    snprintf(said, sizeof said, "127.0.0.1:%d, which has lapse:{", c->nodes[alive].server->port);
+    expect(p, 77, "", said);
+    cluster_stop(c);
+}
+
+/* What it began on another master is removed all the same. */
+Test(bench, whose_queue_moves_to_another_master_says_so_and_removes_it_there, .timeout = 60)
+{
+    struct cluster *c = cluster_with_a_key(2, 0);
+    int slot = cluster_slot_of_queue(c, "q");
+    int from = index_of(c, "{q}");
+    struct proc *p =
+        lapse_start("bench", "q", "--rate", "200/s", "--duration", "1h", "--delay", "0s", "--json");
+    char said[120];
+
+    until_running(c->nodes[from].server, "q");
+    cluster_move(c, slot, !from);
+    until_running(c->nodes[!from].server, "q");
+    proc_signal(p, SIGINT);
+    snprintf(said, sizeof said, "queue q is on 127.0.0.1:%d now; what is printed of its server is",
+             c->nodes[!from].server->port);
+    expect(p, 128 + SIGINT, "", said);
+    left_nothing_in(c);
+
+    redis_do(c->nodes[0].server, "CLUSTER DELSLOTS %d", slot);
+    redis_do(c->nodes[1].server, "CLUSTER DELSLOTS %d", slot);
+    expect(lapse("bench", "q", "--schedule", "1"), 69, "", "no master of the cluster has the slot");
+    cluster_stop(c);
+}
+
+Test(bench, under_sentinel_measures_the_master, .timeout = 60)
+{
+    struct sentinels *s = sentinels_start(2, 1, NULL, 30000);
+
+    setenv("LAPSE_URL", s->url, 1);
+    redis_do(s->redis[0], "SET mine untouched");
+    struct proc *p = lapse("bench", "--rate", "200/s", "--duration", "500ms", "--listeners", "2",
+                           "--burst", "100", "--schedule", "100", "--json");
+    is_one_object(p->out);
+    all_ran_once(p->out, "rate", 100);
+    all_ran_once(p->out, "burst", 100);
+    cr_assert_eq(thousandths(p->out, "single_scripts_per_job"), 1000, "%s", p->out);
+    cr_assert(!has(p, "\"masters\"") && !has(p, "others"), "%s", p->out);
+    expect(p, 0, NULL, "");
+    left_nothing(s->redis[0]);
+    sentinels_stop(s);
 }

@@ -6,9 +6,10 @@
  * answered or given up, and only then the queue is erased.
  *
  * Files: bench.h has what a run is, run.c its phases; phase.c, load.c, stops.c and listeners.c are
- * one phase, its jobs and its processes, listener.c is one such process; proxy.c is the network
- * between them and Redis, relay.c its process, delay_line.c one way of a connection; report_*.c is
- * what is printed. */
+ * one phase, its jobs and its processes, listener.c is one such process; servers.c is whom we ask
+ * beside the library, bench_queue.c the queue there; proxy.c is the network between listeners and
+ * Redis, relay.c its process, delay_line.c one way of a connection; report_*.c is what is printed.
+ */
 #include "bench/bench.h"
 #include "bench/report.h"
 #include "base/span.h"
@@ -29,8 +30,7 @@ enum {
     MOST_MS = 24 * 3600000,
     MOST_RTT_US = 1000000,
     MANY_JOBS = 100000, /* their removal takes so long that a message says so */
-    REPLY_MS = 5000,
-    N_LISTENING = 4, /* phases with listeners */
+    N_LISTENING = 4,    /* phases with listeners */
 };
 
 static int out_of_memory(void)
@@ -54,12 +54,6 @@ static int take_url(struct bench *b)
     return b->url ? DONE : out_of_memory();
 }
 
-static int bench_connect(struct bench *b, int64_t wait_ms)
-{
-    int64_t reply_ms = b->g->opts.reply_ms ? b->g->opts.reply_ms : REPLY_MS;
-    return redis_sync_open(&b->redis, &b->g->opts, b->url, b->g->shown_url, reply_ms, wait_ms);
-}
-
 static int prepare_queue(struct bench *b)
 {
     if (!b->plan.queue) {
@@ -69,14 +63,19 @@ static int prepare_queue(struct bench *b)
     }
 
     b->g->opts.flags |= LAPSE_MAY_EVICT; /* nobody needs these jobs */
-    bench_queue_init(&b->queue, &b->redis, b->g->opts.space, b->plan.queue);
+    bench_queue_init(&b->queue, &b->servers, b->g->opts.space, b->plan.queue);
     if (!producer_init(&b->producer, &b->loop, b->plan.queue, (size_t)b->plan.body_len)) {
         return out_of_memory();
     }
 
-    int code = bench_connect(b, b->g->connect_wait_ms);
+    int code = bench_queue_connect(&b->queue, b->g, b->url, b->g->connect_wait_ms);
+    if (code) {
+        return code;
+    }
 
-    return code ? code : bench_queue_check(&b->queue);
+    snprintf(b->place, sizeof b->place, "%s", bench_queue_place(&b->queue));
+    b->n_masters = servers_count(&b->servers);
+    return bench_queue_check(&b->queue);
 }
 
 static int fork_listeners(struct bench *b)
@@ -132,7 +131,7 @@ static int open_loop(struct bench *b)
     b->g->password_file = NULL;
     int code = loop_open(&b->loop, b->g, b->plan.queue);
 
-    b->redis.shown = b->g->shown_url;
+    servers_show(&b->servers, b->g->shown_url);
     free(shown);
     free(url);
 
@@ -140,15 +139,35 @@ static int open_loop(struct bench *b)
 }
 
 /* ---- end ---- */
+/* Redis may be back, and in a cluster another master may have the queue. */
+static int find_queue(struct bench *b)
+{
+    servers_close(&b->servers);
+    int code = bench_queue_connect(&b->queue, b->g, b->url, 0);
+    if (code) {
+        return code;
+    }
+
+    const char *place = bench_queue_place(&b->queue);
+    if (strcmp(place, b->place) != 0) {
+        message_print("queue %s is on %s now; what is printed of its server is of %s",
+                      printable(b->plan.queue), place, b->place);
+    }
+    return DONE;
+}
+
 static int erase_queue(struct bench *b)
 {
     if (b->producer.next > MANY_JOBS) {
         message_print("removing what is left of %llu jobs", (unsigned long long)b->producer.next);
     }
 
-    int code = b->redis.c ? bench_queue_erase(&b->queue) : DOWN;
-    if (code == DOWN && !b->redis.c) { /* Redis may be back */
-        code = bench_connect(b, 0);
+    int code = DOWN;
+    if (b->servers.one.c) {
+        code = bench_queue_erase(&b->queue);
+    }
+    if (!b->servers.one.c) { /* any more, or there is a cluster */
+        code = find_queue(b);
         code = code ? code : bench_queue_erase(&b->queue);
     }
 
@@ -196,7 +215,7 @@ static int bench_finish(struct bench *b, int code)
 
 static void bench_free(struct bench *b)
 {
-    redis_sync_close(&b->redis);
+    servers_close(&b->servers);
     listeners_free(&b->idle.listeners);
     listeners_free(&b->rate.listeners);
     listeners_free(&b->burst.listeners);
@@ -422,7 +441,8 @@ const struct command cmd_bench = {
     "much it may be wrong is printed. Both are exact to 1 us below 2 ms, and to 0.1 % above. With\n"
     "--rtt only the listeners are far from Redis; by how much the proxy itself lengthens a round\n"
     "trip is printed. A rate that cannot be reached shows in stored/s and settled/s. CPU of the\n"
-    "server, scripts and commands are those of INFO, with those of other clients.\n"
+    "server, scripts and commands are those of INFO, with those of other clients; in a cluster\n"
+    "of the master that has QUEUE, with the CPU of the other masters beside it.\n"
     "\nexamples:\n"
     "  lapse bench --rate 1000/s --waiting 100000\n"
     "  lapse bench --listeners 4 --rate 5000/s --duration 30s --delay 0s\n"

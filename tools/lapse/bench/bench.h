@@ -6,7 +6,7 @@
 #include "bench/phase.h"
 #include "bench/producer.h"
 #include "bench/proxy.h"
-#include "client/redis_sync.h"
+#include "bench/servers.h"
 
 /* What the user asked for; 0: not asked for. */
 struct bench_plan {
@@ -23,7 +23,9 @@ struct bench {
     char *url; /* with its password; owned, wiped */
     char queue_name[32];
     struct bench_queue queue;
-    struct redis_sync redis;
+    struct servers servers;
+    char place[CLUSTER_PLACE]; /* of the queue's master when it began; "": there is no cluster */
+    int n_masters;
     struct redis_info redis_at_start;
     struct bench_loop loop;
     struct producer producer;

@@ -60,20 +60,48 @@ struct bench_queue_count {
     int64_t own, foreign;
 };
 
-void bench_queue_init(struct bench_queue *q, struct redis_sync *redis, const char *space,
+void bench_queue_init(struct bench_queue *q, struct servers *servers, const char *space,
                       const char *name)
 {
     space = space ? space : "lapse";
-    q->redis = redis;
+    q->servers = servers;
     q->name = name;
 
     for (enum keys_part part = 0; part < KEYS_PARTS; part++) {
         keys_of(q->keys[part], space, name, part);
     }
+    keys_none(q->none, span_of(q->keys[KEYS_DUE]));
     keys_alive(q->alive, space);
     keys_queues(q->queues, space);
     keys_trigger(q->triggers, space, name, "");
     keys_trigger(q->canaries, space, name, "{");
+}
+
+int bench_queue_connect(struct bench_queue *q, const struct globals *g, const char *url,
+                        int64_t wait_ms)
+{
+    const char *keys[] = {q->keys[KEYS_DUE], q->alive, q->queues, NULL};
+
+    return servers_open(q->servers, g, url, keys, wait_ms);
+}
+
+struct redis_sync *bench_queue_server(const struct bench_queue *q)
+{
+    return servers_of(q->servers, q->keys[KEYS_DUE]);
+}
+
+const char *bench_queue_place(const struct bench_queue *q)
+{
+    return servers_place(q->servers, q->keys[KEYS_DUE]);
+}
+
+/* Two keys, as the library's scripts have them: so Redis starts none while the slot moves. */
+static int queue_script(const struct bench_queue *q, const char *script, const char *const *args,
+                        int n, int64_t *out)
+{
+    const char *keys[] = {q->keys[KEYS_DUE], q->none, NULL};
+
+    return redis_sync_script(bench_queue_server(q), script, keys, args, n, out);
 }
 
 static int walk_set(const struct bench_queue *q, enum keys_part set, bool remove,
@@ -90,7 +118,7 @@ static int walk_set(const struct bench_queue *q, enum keys_part set, bool remove
             q->triggers,  NULL};
         snprintf(rank, sizeof rank, "%lld", (long long)first);
 
-        int code = redis_sync_script(q->redis, page_script, q->keys[KEYS_DUE], args, NUMBERS, n);
+        int code = queue_script(q, page_script, args, NUMBERS, n);
         if (code) {
             return code;
         }
@@ -126,20 +154,27 @@ static int count_records(const struct bench_queue *q, int64_t *n)
 {
     const char *args[] = {q->keys[KEYS_JOBS], NULL};
 
-    return redis_sync_script(q->redis, count_script, q->keys[KEYS_DUE], args, 1, n);
+    return queue_script(q, count_script, args, 1, n);
 }
 
 int bench_queue_count_listeners(const struct bench_queue *q, int64_t *n)
 {
     const char *argv[] = {"ZRANGE", q->keys[KEYS_LISTENERS], "0", "-1"};
-    redisReply *names = redis_sync_command(q->redis, 4, argv, NULL);
+    const char *keys[] = {q->alive, NULL};
+    struct redis_sync *server = bench_queue_server(q);
+    redisReply *names = redis_sync_command(server, 4, argv, NULL);
     int code = names ? DONE : DOWN;
 
     *n = 0;
+    if (names && names->type == REDIS_REPLY_ERROR) {
+        message_print("%s: ZRANGE: %s", printable(server->shown), printable(names->str));
+        code = DOWN;
+    }
     for (size_t i = 0; names && i < names->elements && !code; i++) {
         const char *args[] = {names->element[i]->str, NULL};
         int64_t is_alive = 0;
-        code = redis_sync_script(q->redis, alive_script, q->alive, args, 1, &is_alive);
+        code = redis_sync_script(servers_of(q->servers, q->alive), alive_script, keys, args, 1,
+                                 &is_alive);
         *n += is_alive;
     }
 
@@ -187,7 +222,7 @@ void bench_queue_expire_canaries(const struct bench_queue *q)
     const char *args[] = {q->keys[KEYS_LISTENERS], q->canaries, NULL};
     int64_t nothing;
 
-    redis_sync_script(q->redis, canaries_script, q->keys[KEYS_DUE], args, 1, &nothing);
+    queue_script(q, canaries_script, args, 1, &nothing);
 }
 
 /* The queue is in the registry since the first job. A user who may not write there has not entered
@@ -195,7 +230,7 @@ void bench_queue_expire_canaries(const struct bench_queue *q)
 static void queue_forget(const struct bench_queue *q)
 {
     const char *argv[] = {"ZREM", q->queues, q->name};
-    redisReply *reply = redis_sync_command(q->redis, 3, argv, NULL);
+    redisReply *reply = redis_sync_command(servers_of(q->servers, q->queues), 3, argv, NULL);
 
     if (reply) {
         freeReplyObject(reply);
@@ -211,7 +246,7 @@ int bench_queue_erase(const struct bench_queue *q)
     int code = walk_queue(q, true, &count);
 
     if (!code) {
-        code = redis_sync_script(q->redis, rest_script, q->keys[KEYS_DUE], args, 1, &left);
+        code = queue_script(q, rest_script, args, 1, &left);
     }
 
     if (!code && left == 0) {

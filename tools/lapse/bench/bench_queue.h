@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef BENCH_QUEUE_H
 #define BENCH_QUEUE_H
-#include "client/redis_sync.h"
+#include "bench/servers.h"
 #include "job/keys.h"
 
 /* The queue of the bench as it lies in Redis. Functions that return int return 0, or an exit code
  * after they have printed why. */
 struct bench_queue {
-    struct redis_sync *redis;
+    struct servers *servers;
     const char *name;
     char keys[KEYS_PARTS][KEYS_MAX];
+    char none[KEYS_MAX];             /* the key that keeps scripts from half a queue */
     char alive[KEYS_MAX];            /* the key of the listeners that are alive */
     char queues[KEYS_MAX];           /* the key of the registry */
     char triggers[KEYS_TRIGGER_MAX]; /* what the keys of triggers begin with */
@@ -17,8 +18,14 @@ struct bench_queue {
 };
 
 /* space: NULL is the default. name must live as long as the queue. */
-void bench_queue_init(struct bench_queue *q, struct redis_sync *redis, const char *space,
+void bench_queue_init(struct bench_queue *q, struct servers *servers, const char *space,
                       const char *name);
+/* Connects its servers: as servers_open() does. */
+int bench_queue_connect(struct bench_queue *q, const struct globals *g, const char *url,
+                        int64_t wait_ms);
+/* The server that it is on, and how that is called in a cluster. */
+struct redis_sync *bench_queue_server(const struct bench_queue *q);
+const char *bench_queue_place(const struct bench_queue *q);
 /* Nobody listens, and all jobs are of a bench that was killed; those are removed. */
 int bench_queue_check(const struct bench_queue *q);
 /* n: of listeners that are known to receive events. */

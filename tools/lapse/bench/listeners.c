@@ -246,7 +246,7 @@ void listeners_stop(struct listeners *l, const struct bench_queue *queue)
     }
 
     bool were_started = l->gate < 0;
-    if (queue->redis->c && were_started) {
+    if (bench_queue_server(queue)->c && were_started) {
         bench_queue_expire_canaries(queue);
     }
 

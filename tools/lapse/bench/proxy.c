@@ -115,6 +115,20 @@ static char *url_through(const struct proxy *p, const char *url, int db)
     return rc < 0 ? NULL : out;
 }
 
+/* Where there can be no proxy; NULL: there can. */
+static const char *proxy_obstacle(const struct address *a)
+{
+    if (a->tls) {
+        return "on a connection with TLS";
+    }
+
+    switch (a->kind) {
+    case ADDRESS_SENTINEL: return "under Sentinel: give the URL of the master";
+    case ADDRESS_CLUSTER: return "in a cluster, whose nodes say where the others are";
+    default: return NULL;
+    }
+}
+
 int proxy_start(struct proxy *p, const char *url, int64_t rtt_us)
 {
     struct relay_plan plan = {.delay_us = rtt_us / 2};
@@ -126,10 +140,9 @@ int proxy_start(struct proxy *p, const char *url, int64_t rtt_us)
     }
 
     address_parse(&plan.server, url, texts); /* which the library has accepted */
-    if (plan.server.tls || plan.server.kind == ADDRESS_SENTINEL) {
-        message_print("a round trip (--rtt) cannot be added %s",
-                      plan.server.tls ? "on a connection with TLS"
-                                      : "under Sentinel: give the URL of the master");
+    const char *obstacle = proxy_obstacle(&plan.server);
+    if (obstacle) {
+        message_print("a round trip (--rtt) cannot be added %s", obstacle);
         explicit_bzero(texts, 2 * strlen(url) + 1);
         free(texts);
         return USAGE;

@@ -32,6 +32,9 @@ static void write_costs(struct json *j, const char *phase, const struct costs *c
         json_ms(j, member_name(phase, "commands_per_job"), c->commands);
     }
     json_ms(j, member_name(phase, "producer_us_per_job"), c->producer_us);
+    if (c->others_known) {
+        json_ms(j, member_name(phase, "others_us_per_job"), c->others_us);
+    }
 }
 
 /* A phase without listeners. */
@@ -102,6 +105,9 @@ static void write_idle(struct json *j, const struct bench *b)
         json_ms(j, "idle_server_percent", c.server_percent);
     }
     json_ms(j, "idle_listeners_percent", c.listeners_percent);
+    if (c.others_known) {
+        json_ms(j, "idle_others_percent", c.others_percent);
+    }
 }
 
 static void write_cancel(struct json *j, const struct phase *p)
@@ -168,6 +174,10 @@ void report_json(const struct bench *b)
     }
     if (b->cancel.on) {
         write_cancel(&j, &b->cancel);
+    }
+    if (*b->place) {
+        json_text(&j, "server", b->place);
+        json_int(&j, "masters", b->n_masters);
     }
 
     json_end(&j);

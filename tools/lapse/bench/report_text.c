@@ -55,6 +55,9 @@ static void print_stored(const char *what, const struct phase *p)
         printf("; each %.1f us of server CPU, %.2f scripts, %.0f bytes", decimal(c.server_us),
                decimal(c.scripts), decimal(phase_bytes_per_job(p)));
     }
+    if (c.others_known) {
+        printf("; other masters %.1f us", decimal(c.others_us));
+    }
     printf("; producer %.1f us\n", decimal(c.producer_us));
 }
 
@@ -99,6 +102,9 @@ static void print_ran(const struct phase *p)
                "server", decimal(c.server_us), decimal(c.scripts), decimal(c.commands));
     }
 
+    if (c.others_known) {
+        printf("  %-13s%.1f us CPU a job of the other masters\n", "others", decimal(c.others_us));
+    }
     printf("  %-13s%.1f us CPU, %.2f allocations, %.3f empty claims, %.3f touches a job; ",
            "listeners", decimal(c.listeners_us), decimal(c.allocs), decimal(c.empty),
            decimal(c.touches));
@@ -127,6 +133,9 @@ static void print_idle(const struct bench *b)
     if (c.server_known) {
         printf("%.2f scripts/s, %.2f commands/s, %.3f %% of a CPU in the server, ",
                decimal(c.scripts_per_s), decimal(c.commands_per_s), decimal(c.server_percent));
+    }
+    if (c.others_known) {
+        printf("%.3f %% in the other masters, ", decimal(c.others_percent));
     }
     printf("%.3f %% in the listeners; for %.1f s\n", decimal(c.listeners_percent),
            decimal(b->plan.idle_ms));
@@ -179,6 +188,9 @@ void report_text(const struct bench *b)
            printable(b->g->shown_url), sysconf(_SC_NPROCESSORS_ONLN), b->plan.listeners,
            b->plan.body_len);
 
+    if (*b->place) {
+        printf("%-14s %d masters; the queue is on %s\n", "cluster", b->n_masters, b->place);
+    }
     if (b->plan.rtt_us >= 0) {
         print_network(b);
     }

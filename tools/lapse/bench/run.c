@@ -53,7 +53,7 @@ static int store(struct bench *b, struct phase *p, uint64_t n)
     p->load.due = lapse_in(FAR_MS);
     p->load.spaced = true;
 
-    int code = snapshot_take(&p->before, &b->redis, NULL);
+    int code = snapshot_take(&p->before, &b->queue, NULL);
     if (code) {
         return code;
     }
@@ -65,7 +65,7 @@ static int store(struct bench *b, struct phase *p, uint64_t n)
         code = report_load(b, &p->load);
     }
 
-    return code ? code : snapshot_take(&p->after, &b->redis, NULL);
+    return code ? code : snapshot_take(&p->after, &b->queue, NULL);
 }
 
 static int check_memory_left(const struct bench *b)
@@ -86,7 +86,7 @@ static int measure_pings(struct bench *b)
 {
     for (int i = 0; i < PINGS; i++) {
         int64_t us;
-        int code = redis_sync_ping(&b->redis, &us);
+        int code = redis_sync_ping(bench_queue_server(&b->queue), &us);
         if (code) {
             return code;
         }
@@ -118,7 +118,7 @@ static int run_schedule(struct bench *b)
 static int begin_phase(struct bench *b, struct phase *p)
 {
     int64_t offset_us;
-    int code = redis_sync_clock(&b->redis, &offset_us, &p->clock_error_us);
+    int code = redis_sync_clock(bench_queue_server(&b->queue), &offset_us, &p->clock_error_us);
 
     p->on = true;
     p->load.producer = &b->producer;
@@ -129,18 +129,18 @@ static int begin_phase(struct bench *b, struct phase *p)
         code = loop_wait(&b->loop, SETTLED_MS + p->listeners.far_ms);
     }
 
-    return code ? code : snapshot_take(&p->before, &b->redis, &p->listeners);
+    return code ? code : snapshot_take(&p->before, &b->queue, &p->listeners);
 }
 
 static int finish_phase(struct bench *b, struct phase *p)
 {
     int64_t offset_us = 0;
     int64_t error_us;
-    int code = snapshot_take(&p->after, &b->redis, &p->listeners);
+    int code = snapshot_take(&p->after, &b->queue, &p->listeners);
 
     p->rss_kib = listeners_rss_kib(&p->listeners);
     if (!code) {
-        code = redis_sync_clock(&b->redis, &offset_us, &error_us);
+        code = redis_sync_clock(bench_queue_server(&b->queue), &offset_us, &error_us);
     }
     if (code) {
         return code;
@@ -211,7 +211,7 @@ static int wait_settled(struct bench *b, struct phase *p, int64_t last_due_ms)
 {
     struct settling s = {
         .phase = p,
-        .pinged = p == &b->burst ? &b->redis : NULL,
+        .pinged = p == &b->burst ? bench_queue_server(&b->queue) : NULL,
         .since_ms = last_due_ms,
         .patience_ms = settle_patience_ms(&b->g->opts),
     };
@@ -353,13 +353,13 @@ static int run_cancel(struct bench *b)
 /* ---- all ---- */
 int run_phases(struct bench *b)
 {
-    int code = redis_sync_info(&b->redis, &b->redis_at_start);
+    int code = redis_sync_info(bench_queue_server(&b->queue), &b->redis_at_start);
 
     if (!code) {
         code = check_memory_left(b);
     }
     if (!code && b->plan.rtt_us >= 0) {
-        code = proxy_measure(&b->proxy, &b->redis, b->plan.rtt_us);
+        code = proxy_measure(&b->proxy, bench_queue_server(&b->queue), b->plan.rtt_us);
     }
     if (!code && b->plan.waiting) {
         code = store(b, &b->waiting, b->plan.waiting);

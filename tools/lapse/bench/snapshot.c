@@ -17,8 +17,11 @@ static void snapshot_add_listener(struct snapshot *s, const struct listener_figu
     s->allocs += figures->allocs;
 }
 
-int snapshot_take(struct snapshot *s, struct redis_sync *redis, const struct listeners *listeners)
+int snapshot_take(struct snapshot *s, const struct bench_queue *queue,
+                  const struct listeners *listeners)
 {
+    struct redis_sync *server = bench_queue_server(queue);
+
     *s = (struct snapshot){.us = monotonic_us(), .producer_cpu_us = own_cpu_us()};
 
     if (listeners) {
@@ -28,7 +31,8 @@ int snapshot_take(struct snapshot *s, struct redis_sync *redis, const struct lis
         }
     }
 
-    return redis_sync_info(redis, &s->info);
+    s->others_known = servers_cpu_of_others(queue->servers, server, &s->others_cpu_us);
+    return redis_sync_info(server, &s->info);
 }
 
 int64_t thousandths(int64_t value, uint64_t of)
@@ -40,6 +44,7 @@ struct costs costs_of(const struct snapshot *before, const struct snapshot *afte
 {
     uint64_t us = (uint64_t)(after->us - before->us);
     int64_t server_us = after->info.cpu_us - before->info.cpu_us;
+    int64_t others_us = after->others_cpu_us - before->others_cpu_us;
     int64_t scripts = after->info.scripts - before->info.scripts;
     int64_t commands = after->info.commands - before->info.commands;
     int64_t listeners_us = after->listeners_cpu_us - before->listeners_cpu_us;
@@ -50,7 +55,9 @@ struct costs costs_of(const struct snapshot *before, const struct snapshot *afte
 
     return (struct costs){
         .server_known = before->info.known && after->info.known,
+        .others_known = before->others_known && after->others_known,
         .server_us = thousandths(server_us, jobs),
+        .others_us = thousandths(others_us, jobs),
         .scripts = thousandths(scripts, jobs),
         .commands = thousandths(commands, jobs),
         .listeners_us = thousandths(listeners_us, jobs),
@@ -61,6 +68,7 @@ struct costs costs_of(const struct snapshot *before, const struct snapshot *afte
         .scripts_per_s = thousandths(scripts * 1000000, us),
         .commands_per_s = thousandths(commands * 1000000, us),
         .server_percent = thousandths(server_us * 100, us),
+        .others_percent = thousandths(others_us * 100, us),
         .listeners_percent = thousandths(listeners_us * 100, us),
     };
 }

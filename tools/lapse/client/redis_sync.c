@@ -455,15 +455,21 @@ int redis_sync_clock(struct redis_sync *r, int64_t *offset_us, int64_t *error_us
 }
 
 /* ---- scripts ---- */
-int redis_sync_script(struct redis_sync *r, const char *script, const char *key,
+int redis_sync_script(struct redis_sync *r, const char *script, const char *const *keys,
                       const char *const *args, int n, int64_t *out)
 {
-    enum { START = 4, MOST = 8 };
-    const char *argv[START + MOST] = {"EVAL", script, "1", key};
+    enum { START = 3, MOST = 8 };
+    const char *argv[START + MOST] = {"EVAL", script};
+    char n_keys[16];
     int argc = START;
     int code;
 
-    while (args && *args && argc < START + MOST) {
+    while (*keys && argc < START + MOST) {
+        argv[argc++] = *keys++;
+    }
+    snprintf(n_keys, sizeof n_keys, "%d", argc - START);
+    argv[2] = n_keys;
+    while (*args && argc < START + MOST) {
         argv[argc++] = *args++;
     }
 

@@ -53,8 +53,8 @@ int redis_sync_dial(const struct address *a);
  * of each argument; NULL: they are texts. */
 struct redisReply *redis_sync_command(struct redis_sync *r, int argc, const char *const *argv,
                                       const size_t *len);
-/* Runs a script that returns n numbers; args ends with NULL, and has at most 8. */
-int redis_sync_script(struct redis_sync *r, const char *script, const char *key,
+/* Runs a script that returns n numbers; keys and args end with NULL, and are at most 8 together. */
+int redis_sync_script(struct redis_sync *r, const char *script, const char *const *keys,
                       const char *const *args, int n, int64_t *out);
 int redis_sync_ping(struct redis_sync *r, int64_t *us);
 /* How far the monotonic clock of this machine is ahead of Redis's clock, and how wrong that can be
