@@ -412,6 +412,15 @@ static void lease_renewed(struct lease *l, const struct lease_span *span)
 
 static void on_renewed(struct renew_request *r, int err, const struct renewed_lease *lease);
 
+/* One that is over is asked for as well, and its request needs time: in a cluster Redis may be
+ * connected and refuse all of a queue for a while. */
+static int64_t lease_renew_until_us(const struct lease *l, int64_t now_us)
+{
+    int64_t least_us = now_us + l->leases->context->options.reply_ms * 1000;
+
+    return l->end_us > least_us ? l->end_us : least_us;
+}
+
 /* A lease is renewed for as long as its handler may run, and ends no earlier: what is left of that
  * is rounded up. A job that waits for its turn is kept for as long as that takes. */
 static void lease_renew(struct lease *l, int64_t now_us)
@@ -425,7 +434,7 @@ static void lease_renew(struct lease *l, int64_t now_us)
 
     l->length_ms = left_ms < options->lease_ms ? left_ms : options->lease_ms;
     l->renewing.end = on_renewed;
-    l->renewing.request.until_us = l->end_us;
+    l->renewing.request.until_us = lease_renew_until_us(l, now_us);
 
     struct leased_job job = lease_job(l);
     script_renew(l->leases->script, &l->renewing, &job, l->length_ms);
@@ -500,10 +509,16 @@ static void lease_hear_mark(struct lease *l, bool cancelled)
     }
 }
 
+/* It could not be sent, and no reconnect will ask for it: Redis is there. */
+static bool lease_waits_for_redis(const struct lease *l, int err)
+{
+    return err == LAPSE_EDOWN && l->leases && node_up(node_of(l->leases->script, l->key));
+}
+
 static void on_renewed(struct renew_request *r, int err, const struct renewed_lease *lease)
 {
     struct lease *l = CONTAINER(r, struct lease, renewing);
-    bool renews_again = l->renews_again;
+    bool renews_again = l->renews_again || lease_waits_for_redis(l, err);
 
     l->renews_again = false;
     if (!err) {

@@ -383,12 +383,10 @@ static void cluster_is(const struct clustered *x, const char *state)
     }
 }
 
-/* Its masters answer that the cluster is down, to the question too whether they may evict jobs. */
-Test(clustered, one_that_is_down_when_a_listener_begins_has_its_jobs_run_when_it_is_up)
+/* All masters answer that the cluster is down, until the slot that is returned is the last one's
+ * again. */
+static int put_down(struct clustered *x)
 {
-    struct clustered *x = clustered_start(0);
-    struct lapse_options opts = flow_options(x->f);
-    struct cluster_node *last = &x->c->nodes[MASTERS - 1];
     int slot = CLUSTER_SLOTS - 1;
 
     for (int i = 0; i < QUEUES; i++) {
@@ -401,6 +399,21 @@ Test(clustered, one_that_is_down_when_a_listener_begins_has_its_jobs_run_when_it
         redis_do(x->c->nodes[i].server, "CLUSTER DELSLOTS %d", slot);
     }
     cluster_is(x, "cluster_state:fail");
+    return slot;
+}
+
+static void put_up(struct clustered *x, int slot)
+{
+    redis_do(x->c->nodes[MASTERS - 1].server, "CLUSTER ADDSLOTS %d", slot);
+    cluster_is(x, "cluster_state:ok");
+}
+
+/* They answer so to the question too whether they may evict jobs. */
+Test(clustered, one_that_is_down_when_a_listener_begins_has_its_jobs_run_when_it_is_up)
+{
+    struct clustered *x = clustered_start(0);
+    struct lapse_options opts = flow_options(x->f);
+    int slot = put_down(x);
 
     flow_allow_log(x->f, "CLUSTERDOWN");
     opts.url = x->url;
@@ -412,10 +425,46 @@ Test(clustered, one_that_is_down_when_a_listener_begins_has_its_jobs_run_when_it
         cr_assert_eq(flow_schedule(x->f, x->queues[0], "a", 0, NULL), LAPSE_EDOWN);
     }
 
-    redis_do(last->server, "CLUSTER ADDSLOTS %d", slot);
-    cluster_is(x, "cluster_state:ok");
+    put_up(x, slot);
     flow_poll(x->f, flow_schedule(x->f, x->queues[0], NULL, 0, NULL) == 0);
     flow_until(x->f, x->handlers[0].settled == 1);
+    clustered_end(x);
+}
+
+/* Nobody could take them meanwhile; and what the listener sweeps itself waits behind its
+ * renewals. */
+Test(clustered, leases_that_end_while_it_is_down_are_renewed_when_it_is_up)
+{
+    struct clustered *x = clustered_start(0);
+    struct flow_handler *w = &x->handlers[0];
+    struct lapse_options opts = flow_options(x->f);
+
+    flow_allow_log(x->f, "CLUSTERDOWN");
+    flow_allow_log(x->f, "the lease of job");
+    opts.url = x->url;
+    opts.lease_ms = 2000;
+    opts.reply_ms = 300;
+    opts.sweep_ms = 100;
+    flow_close(x->f, x->f->l, 0);
+    x->f->l = flow_open(x->f, &opts);
+    w->way = FLOW_KEEP;
+    flow_listen(x->f, x->queues[0], w);
+    for (int i = 0; i < JOBS; i++) {
+        cr_assert_eq(flow_schedule(x->f, x->queues[0], NULL, 0, NULL), 0);
+    }
+    flow_until(x->f, w->n_held == JOBS);
+
+    int slot = put_down(x);
+    flow_until(x->f, lapse_job_until_ms(w->held[0]) == 0);
+    for (int i = 0; i < 3; i++) { /* for longer than a renewal waits */
+        cr_assert_eq(flow_schedule(x->f, x->queues[0], NULL, 60000, NULL), LAPSE_EDOWN);
+    }
+    put_up(x, slot);
+    flow_until(x->f, lapse_job_until_ms(w->held[0]) > 0);
+    cr_assert_eq(flow_stats(x->f->l).recovered, 0);
+    flow_settle(w, FLOW_DONE);
+    cr_assert_eq(w->errors, 0);
+    flow_each_once(w, JOBS);
     clustered_end(x);
 }
 
