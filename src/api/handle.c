@@ -235,7 +235,7 @@ static int64_t waiting_since_us(const struct lapse *l)
  * have GATHER_US for it. */
 static bool more_to_come(const struct lapse *l)
 {
-    return !task_queue_empty(&l->tasks) && l->script.n_unsent < SCRIPT_BATCH &&
+    return !task_queue_empty(&l->tasks) && l->script.n_gathered < SCRIPT_BATCH &&
            clock_us() - waiting_since_us(l) <= GATHER_US;
 }
 
@@ -247,6 +247,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *w, int events)
 
     redis_turn(l);
     registry_turn(&l->registry);
+    script_fetch(&l->script);
     bool has_work = script_has_unsent(&l->script) || listener_turn_due_us(&l->listener);
 
     (void)loop;

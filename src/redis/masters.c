@@ -211,6 +211,7 @@ static void masters_changed(struct masters *c)
         c->n_nodes = 0; /* it is tried again when a node is looked for */
     }
     c->changed = true;
+    c->n_changes++;
 }
 
 static bool slot_has_same_owner(const struct slot_map *a, const struct slot_map *b, unsigned slot)

@@ -46,6 +46,7 @@ struct masters {
     uint16_t n_made;           /* nodes, so far */
     struct node nowhere;       /* has the slots that no known master has; it is never up */
     bool changed;              /* slots have another master since that was asked last */
+    unsigned n_changes;        /* of that kind */
     struct slot_pause *pauses; /* of each slot */
     int64_t *gained_us;        /* of each, by clock_us(): when it got another master */
 
@@ -98,10 +99,16 @@ static inline int64_t masters_gained_us(const struct masters *c, unsigned slot)
     return c->gained_us[slot];
 }
 
-/* May requests for the slot go? */
+/* By clock_us(): when the last pause of the slot ends, or ended. */
+static inline int64_t masters_pause_ends_us(const struct masters *c, unsigned slot)
+{
+    return c->pauses[slot].until_us;
+}
+
+/* May no request for the slot go? */
 static inline bool masters_pauses(const struct masters *c, unsigned slot, int64_t now_us)
 {
-    return c->pauses[slot].until_us > now_us;
+    return masters_pause_ends_us(c, slot) > now_us;
 }
 
 #endif

@@ -92,6 +92,17 @@ static void request_put(struct list *at, struct script_request *r)
     list_insert(at, &r->node);
 }
 
+/* Was a submitted before b, or does it wait for no other? */
+static bool request_comes_before(const struct script_request *a, const struct script_request *b)
+{
+    bool a_urgent = script_request_is_urgent(a);
+
+    if (a_urgent != script_request_is_urgent(b)) {
+        return a_urgent;
+    }
+    return a->number < b->number;
+}
+
 /* The next request of the same id may go, unless it went along with this one. */
 static void request_unblock_next(struct script *s, struct script_request *r)
 {
@@ -155,6 +166,7 @@ void script_submit(struct script *s, struct script_request *r)
     }
 
     s->n_unsent++;
+    s->n_gathered++;
     schedule_check(s);
 }
 
@@ -196,6 +208,80 @@ bool script_withdraw(struct script *s, struct script_request *r)
     request_unblock_next(s, r);
 
     return true;
+}
+
+/* ---- requests that cannot be sent now ---- */
+/* They are set aside while their Redis is away or takes nothing: those for another Redis are not
+ * looked for among them, and do not seem as old as they are. */
+
+/* May something be sent there? Requests for which the socket has no space wait here, where they
+ * take no more memory; they go on when the socket has taken some. */
+static bool node_takes(const struct node *n)
+{
+    return node_up(n) && !conn_full(&n->commands);
+}
+
+static bool any_node_takes(const struct script *s)
+{
+    LIST_EACH (i, &s->topo->nodes) {
+        if (node_takes(topo_node_at(i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Another value when more can be sent, or elsewhere. */
+static uint64_t state_of_redis(const struct script *s)
+{
+    const struct masters *masters = s->topo->masters;
+    uint64_t state = masters ? masters->n_changes : 0;
+
+    LIST_EACH (i, &s->topo->nodes) {
+        const struct node *n = topo_node_at(i);
+        state = state * 31 + 1 + node_takes(n) + 2U * node_may_write(n);
+    }
+    return state;
+}
+
+static void set_aside(struct script *s, struct script_request *r, int64_t now_us)
+{
+    const struct masters *masters = s->topo->masters;
+    int64_t ends_us = masters ? masters_pause_ends_us(masters, r->slot) : 0;
+
+    list_remove(&r->node);
+    list_insert(script_request_is_urgent(r) ? s->aside.next : &s->aside, &r->node);
+    if (ends_us > now_us && ends_us < s->aside_until_us) {
+        s->aside_until_us = ends_us;
+    }
+}
+
+/* To where they were. */
+static void fetch_all(struct script *s)
+{
+    struct list *at = s->unsent.next;
+
+    if (!list_empty(&s->aside)) {
+        s->oldest_us = 0;
+    }
+    for (struct list *i; (i = list_pop(&s->aside));) {
+        struct script_request *r = script_request_of(i);
+        while (at != &s->unsent && request_comes_before(script_request_of(at), r)) {
+            at = at->next;
+        }
+        request_put(at, r);
+    }
+    s->aside_until_us = INT64_MAX;
+}
+
+void script_fetch(struct script *s)
+{
+    if (list_empty(&s->aside)) {
+        return;
+    }
+    if (s->aside_until_us <= clock_us() || s->aside_state != state_of_redis(s)) {
+        fetch_all(s);
+    }
 }
 
 /* ---- requests that repeat ---- */
@@ -327,11 +413,13 @@ static void on_check(void *arg)
     int64_t now_us = clock_us();
     struct list overdue;
 
+    fetch_all(s);
     script_flush(s);
 
     list_init(&overdue);
     move_overdue(&overdue, &s->withheld, now_us);
     move_overdue_unless_moving(s, &overdue, &s->unsent, now_us);
+    move_overdue_unless_moving(s, &overdue, &s->aside, now_us);
     move_overdue_unless_moving(s, &overdue, &s->refused, now_us);
     move_overdue_blocked(s, &overdue, now_us);
 
@@ -346,17 +434,6 @@ static void on_check(void *arg)
 }
 
 /* ---- answers ---- */
-/* Was a submitted before b, or does it wait for no other? */
-static bool request_comes_before(const struct script_request *a, const struct script_request *b)
-{
-    bool a_urgent = script_request_is_urgent(a);
-
-    if (a_urgent != script_request_is_urgent(b)) {
-        return a_urgent;
-    }
-    return a->number < b->number;
-}
-
 /* Redis did not run them: to where they were among those that were not sent, as others may have
  * come back before. In a cluster all that goes to a node may be refused for a while, and a sweep
  * that went before a renewal then would end a lease. */
@@ -568,23 +645,6 @@ bool script_send_fence(struct script *s, struct node *to, struct call *call, str
     return conn_send(&to->fence, call, (int)s->argv.n, s->argv.texts, s->argv.lens);
 }
 
-/* May something be sent there? Requests for which the socket has no space wait here, where they
- * take no more memory; they go on when the socket has taken some. */
-static bool node_takes(const struct node *n)
-{
-    return node_up(n) && !conn_full(&n->commands);
-}
-
-static bool any_node_takes(const struct script *s)
-{
-    LIST_EACH (i, &s->topo->nodes) {
-        if (node_takes(topo_node_at(i))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool request_may_go(const struct script *s, const struct script_request *r, int64_t now_us)
 {
     const struct masters *masters = s->topo->masters;
@@ -595,8 +655,8 @@ static bool request_may_go(const struct script *s, const struct script_request *
     return node_takes(request_node(s, r)) && request_has_redis(s, r);
 }
 
-/* The first request behind this place of the list that may be sent; NULL: none. */
-static struct script_request *next_to_send(struct script *s, struct list *behind)
+/* The first request that may be sent; NULL: none. */
+static struct script_request *next_to_send(struct script *s)
 {
     int64_t now_us = s->topo->masters ? clock_us() : 0;
 
@@ -604,11 +664,12 @@ static struct script_request *next_to_send(struct script *s, struct list *behind
         return NULL;
     }
 
-    for (struct list *i = behind->next; i != &s->unsent; i = i->next) {
+    LIST_EACH (i, &s->unsent) {
         struct script_request *r = script_request_of(i);
         if (request_may_go(s, r, now_us)) {
             return r;
         }
+        set_aside(s, r, now_us);
     }
     return NULL;
 }
@@ -640,16 +701,18 @@ static bool send_batch(struct script *s, struct script_request *first)
 
 void script_flush(struct script *s)
 {
-    struct list *behind = &s->unsent;
     struct script_request *r;
 
-    /* what cannot be sent is passed over once: what is before it is not looked at again */
-    while ((r = next_to_send(s, behind))) {
-        behind = r->node.prev;
+    script_fetch(s);
+    uint64_t before = state_of_redis(s);
+    while ((r = next_to_send(s))) {
         if (!send_batch(s, r)) {
             break;
         }
     }
+    uint64_t after = state_of_redis(s);
+    s->n_gathered = 0;
+    s->aside_state = after == before ? after : after + 1; /* it changed on the way: look again */
 
     if (s->n_unsent == 0) {
         timer_stop(&s->check);
@@ -669,6 +732,8 @@ int script_init(struct script *s, struct topo *topo)
 
     *s = (struct script){.context = topo->context, .topo = topo};
     list_init(&s->unsent);
+    list_init(&s->aside);
+    s->aside_until_us = INT64_MAX;
     list_init(&s->withheld);
     list_init(&s->blocked);
     list_init(&s->refused);
@@ -696,6 +761,7 @@ int script_init(struct script *s, struct topo *topo)
 void script_close(struct script *s)
 {
     ASSERT(list_empty(&s->sent));
+    list_move(&s->unsent, &s->aside);
     list_move(&s->unsent, &s->withheld);
     list_move(&s->unsent, &s->refused);
 

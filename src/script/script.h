@@ -20,12 +20,17 @@ struct script {
     struct order order; /* requests of one id go one after the other */
 
     struct list unsent;   /* the requests to be sent, in order */
+    struct list aside;    /* those that cannot be sent now */
     struct list withheld; /* those that are not to be sent yet */
     struct list blocked;  /* those behind another one of their id */
     struct list refused;  /* those that repeat after the back-off */
-    unsigned n_unsent;    /* in these four lists */
+    unsigned n_unsent;    /* in these five lists */
+    unsigned n_gathered;  /* submitted since the last script_flush() */
     uint64_t n_submitted; /* so far */
     int64_t oldest_us;    /* monotonic: when the first of them came; 0: send at once */
+
+    uint64_t aside_state;   /* of the Redis servers, when some were set aside */
+    int64_t aside_until_us; /* by clock_us(): the first end of a pause of their slots */
 
     struct list sent; /* batches */
     struct batch_pool pool;
@@ -77,6 +82,9 @@ static inline bool script_is_unsent(const struct script_request *r)
 {
     return r->pending && r->sent_us == 0;
 }
+
+/* Those that could not be sent and may now are to be sent. */
+void script_fetch(struct script *s);
 
 /* Some requests are to be sent: script_flush() must run before the loop sleeps. */
 static inline bool script_has_unsent(const struct script *s)

@@ -6,7 +6,7 @@
 #include "handler.h"
 #include "listening.h"
 
-enum { MASTERS = 3, QUEUES = 6, JOBS = 20 };
+enum { MASTERS = 3, QUEUES = 6, JOBS = 20, HOUR = 3600000 };
 
 struct clustered {
     struct cluster *c;
@@ -465,6 +465,34 @@ Test(clustered, leases_that_end_while_it_is_down_are_renewed_when_it_is_up)
     flow_settle(w, FLOW_DONE);
     cr_assert_eq(w->errors, 0);
     flow_each_once(w, JOBS);
+    clustered_end(x);
+}
+
+/* What waits for a dead master is not in the way of what another takes. */
+Test(clustered, settles_travel_together_while_requests_wait_for_a_dead_master)
+{
+    enum { N = 500 };
+    struct clustered *x = clustered_start(0);
+    struct server *alive = x->c->nodes[0].server;
+    struct lapse_spec spec = flow_job_spec(x->queues[1], NULL, HOUR);
+
+    for (int i = 0; i < N; i++) {
+        struct lapse_spec due = flow_job_spec(x->queues[0], NULL, 0);
+        cr_assert_eq(lapse_schedule(x->f->l, &due, NULL, NULL), 0);
+    }
+    cr_assert_eq(flow_schedule(x->f, x->queues[0], "last", 0, NULL), 0);
+    cr_assert_eq(flow_schedule(x->f, x->queues[1], "a", HOUR, NULL), 0);
+    flow_allow_log(x->f, "127.0.0.1");
+    server_kill9(x->c->nodes[1].server);
+    flow_poll(x->f, flow_logged(x->f, "127.0.0.1") > 0);
+
+    cr_assert_eq(lapse_schedule(x->f->l, &spec, NULL, NULL), 0);
+    long long before = redis_calls(alive, "evalsha");
+    flow_listen(x->f, x->queues[0], &x->handlers[0]);
+    flow_until(x->f, x->handlers[0].settled == N + 1);
+    cr_assert_lt(redis_calls(alive, "evalsha") - before, N / 2);
+    server_restart(x->c->nodes[1].server);
+    redis_do(x->c->nodes[1].server, "PING");
     clustered_end(x);
 }
 

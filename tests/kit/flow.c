@@ -281,14 +281,7 @@ int64_t flow_score(struct flow *f, const char *queue, const char *set, const cha
 
 long long flow_calls(struct flow *f, const char *command)
 {
-    char *info = redis_str(f->server, "INFO commandstats");
-    char want[64];
-
-    snprintf(want, sizeof want, "cmdstat_%s:calls=", command);
-    const char *at = strstr(info, want);
-    long long n = at ? atoll(at + strlen(want)) : 0;
-    free(info);
-    return n;
+    return redis_calls(f->server, command);
 }
 
 long long flow_scripts(struct flow *f)

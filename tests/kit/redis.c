@@ -176,3 +176,15 @@ long long redis_left(struct server *s, const char *space, const char *queue)
                      "return redis.call('ZCARD', ARGV[1]) + redis.call('ZCARD', ARGV[2])", space,
                      queue, space, queue);
 }
+
+long long redis_calls(struct server *s, const char *command)
+{
+    char *info = redis_str(s, "INFO commandstats");
+    char want[64];
+
+    snprintf(want, sizeof want, "cmdstat_%s:calls=", command);
+    const char *at = strstr(info, want);
+    long long n = at ? atoll(at + strlen(want)) : 0;
+    free(info);
+    return n;
+}

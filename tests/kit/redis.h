@@ -14,6 +14,8 @@ struct redisReply *redis_cmd(struct server *s, const char *format, ...);
 long long redis_int(struct server *s, const char *format, ...);
 /* The text is the caller's to free; NULL: nil. An error is "ERR ...". */
 char *redis_str(struct server *s, const char *format, ...);
+/* How often this command has run. */
+long long redis_calls(struct server *s, const char *command);
 /* The answer must not be an error. */
 void redis_do(struct server *s, const char *format, ...);
 
