@@ -103,7 +103,8 @@ static void sentinel_leave(struct sentinel *s)
 
     s->left_us = s->conn.liveness.started_us;
     timer_stop(&s->timer);
-    s->n_silent++;
+    s->n_silent += !s->moves_on;
+    s->moves_on = false;
     if (s->n_silent == s->n_places) {
         all_are_silent(s);
     }
@@ -157,7 +158,8 @@ static void sentinel_heard_master(struct sentinel *s, const struct sentinel_plac
         s->found(s->arg, p->host, p->port);
     } else if (s->doubted && clock_us() - s->doubted_us > STUBBORN_MS * INT64_C(1000)) {
         s->doubted_us = clock_us();
-        conn_drop(&s->conn); /* the next one may know more */
+        s->moves_on = true;
+        conn_drop(&s->conn);
     }
 }
 

@@ -29,6 +29,7 @@ struct sentinel {
     unsigned n_places;
     unsigned at;          /* the one that is asked */
     unsigned n_silent;    /* in a row that could not be asked, or did not answer as they should */
+    bool moves_on;        /* that one answered, and the next one may know more */
     int64_t left_us;      /* the attempt after which at went on, by when it had begun */
     int64_t patience_ms;  /* how long an answer may take */
     bool all_were_silent; /* and the log says so */

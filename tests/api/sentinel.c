@@ -628,6 +628,38 @@ Test(sentinel, after_a_failover_by_hand_a_listener_goes_on_with_the_new_master, 
     sentinels_stop(s);
 }
 
+static long long n_connected(struct server *s)
+{
+    char *info = redis_str(s, "INFO stats");
+    const char *at = strstr(info, "total_connections_received:");
+    long long n = at ? strtoll(at + strlen("total_connections_received:"), NULL, 10) : -1;
+
+    free(info);
+    return n;
+}
+
+/* Its connection is made again, as another Sentinel may know more: it was not silent. */
+Test(sentinel, that_goes_on_naming_a_master_which_is_gone_is_not_said_to_be_silent, .timeout = 120)
+{
+    struct sentinels *s = sentinels_start(1, 1, NULL, 600000);
+    struct flow *f = flow_bare(FLOW_FULL, NULL);
+    struct lapse_options opts = flow_options(f);
+
+    flow_allow_log(f, "onnect");
+    opts.url = s->url;
+    f->l = flow_open(f, &opts);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    long long n = n_connected(s->sentinel[0]);
+    server_kill9(s->redis[0]);
+    flow_poll(f, n_connected(s->sentinel[0]) > n);
+    cr_assert_eq(flow_logged(f, "no Sentinel answers"), 0);
+    server_restart(s->redis[0]);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    redis_do(s->redis[0], "PING"); /* its connection was open before, too */
+    flow_end(f);
+    sentinels_stop(s);
+}
+
 Test(sentinel, that_wants_a_password_gets_its_own, .timeout = 120)
 {
     struct sentinels *s = sentinels_start(1, 1, "s3cret", 30000);
