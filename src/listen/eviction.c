@@ -41,6 +41,9 @@ static void on_answer(struct eviction_request *r, int err, const struct eviction
         node_of(e->script, span_of(e->key)) != e->node; /* so it is another's answer */
     bool is_unknown = err && !err_is_refusal(err) && err != LAPSE_EBROKEN;
 
+    if (e->closed) {
+        return; /* no timer may follow */
+    }
     if (is_elsewhere || is_unknown) {
         timer_set(&e->again, AGAIN_MS); /* if the connection is gone, the next one asks before */
         return;
@@ -89,5 +92,6 @@ void eviction_check(struct eviction *e, struct span key)
 
 void eviction_close(struct eviction *e)
 {
+    e->closed = true;
     timer_stop(&e->again);
 }

@@ -24,6 +24,7 @@ struct eviction {
 
     struct eviction_request query;
     struct timer again;
+    bool closed;
     char key[KEYS_MAX]; /* of the queue that was asked with last */
 };
 

@@ -5,6 +5,7 @@
 #include "audit.h"
 #include "handler.h"
 #include "listening.h"
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,6 +51,22 @@ FLOW_ALL_MODES(abandon, frees_all_and_runs_no_callback)
     }
 
     flow_end(f);
+}
+
+/* What is asked when a listener begins ends with the handle. */
+Test(abandon, before_redis_has_said_whether_it_evicts_jobs_leaves_nothing_in_the_loop)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct flow_handler w = {.way = FLOW_DONE};
+
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_ENOENT);
+    server_signal(f->server, SIGSTOP);
+    flow_listen(f, "q", &w);
+    flow_turn(f, test_now_ms() + 20); /* it is asked */
+    abandon(f);
+    cr_assert_not(ev_run(f->loop, EVRUN_NOWAIT), "watchers of it are active");
+    server_signal(f->server, SIGCONT);
+    flow_end(f, "q");
 }
 
 Test(abandon, tells_redis_nothing)
