@@ -79,8 +79,15 @@ static bool start_server(struct charge *c, const struct janitor_server *s)
         return false;
     }
 
+    int end = pidfd_open(pid, 0);
+    if (end < 0) { /* nobody would hear of its end */
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return false;
+    }
+
     c->pids[c->n] = pid;
-    c->ends[c->n] = (struct pollfd){.fd = pidfd_open(pid, 0), .events = POLLIN};
+    c->ends[c->n] = (struct pollfd){.fd = end, .events = POLLIN};
     c->n++;
     c->n_running++;
     return true;
