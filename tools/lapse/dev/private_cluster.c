@@ -232,7 +232,10 @@ static int wait_until_up(struct cluster *c)
         heard = private_redis_heard(c->r);
     }
 
-    return n_up == NODES ? 0 : private_redis_give_up(c->r, heard);
+    if (n_up == NODES) {
+        return 0;
+    }
+    return private_redis_give_up(c->r, heard == JANITOR_SILENT ? n_up : heard);
 }
 
 /* What it says to who has no password: DENIED, as it should; DONE; DOWN, if it is not there yet. */
