@@ -173,7 +173,7 @@ static int ask_for_owner(struct members *all, const char *queue, int owner)
 
     keys_of(key, all->d->space, queue, KEYS_DUE);
     redisReply *r = ask_member(&all->v[owner], 2, (const char *[]){"ZCARD", key});
-    if (is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_MOVED) {
+    if (r && is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_MOVED) {
         owner = find_named(all->c, all->v[owner].node, r->str);
     }
     freeReplyObject(r);
@@ -213,7 +213,7 @@ static int64_t count_keys(struct member *m, unsigned slot, char why[REDIS_WHY])
     if (r && r->type == REDIS_REPLY_INTEGER) {
         n = r->integer;
     }
-    snprintf(why, REDIS_WHY, "%s", is_error(r) ? r->str : m->redis.why);
+    snprintf(why, REDIS_WHY, "%s", r && is_error(r) ? r->str : m->redis.why);
     freeReplyObject(r);
     return n;
 }

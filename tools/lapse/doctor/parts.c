@@ -166,7 +166,7 @@ static void report_unknown(struct doctor *d, const redisReply *r)
     struct finding f = {.check = "parts", .verdict = WARN};
 
     report(d, f, "unknown is whether some are of no group: SCAN: %s",
-           is_error(r) ? printable(r->str) : "unexpected reply");
+           r && is_error(r) ? printable(r->str) : "unexpected reply");
 }
 
 static void look_at_all(struct doctor *d, struct found *found)
