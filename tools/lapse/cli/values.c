@@ -249,6 +249,20 @@ int set_text(const struct opt *o, char *value, void *field)
     return 0;
 }
 
+int set_tag(const struct opt *o, char *value, void *field)
+{
+    (void)o;
+    *(const char **)field = value;
+    return check_tag(value);
+}
+
+int set_batch(const struct opt *o, char *value, void *field)
+{
+    (void)o;
+    *(const char **)field = value;
+    return check_batch(value);
+}
+
 int set_switch(const struct opt *o, char *value, void *field)
 {
     (void)o;

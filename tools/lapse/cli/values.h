@@ -28,6 +28,8 @@ int check_when(const struct when *when); /* exactly one of --in and --at was giv
 
 /* For struct opt. */
 int set_text(const struct opt *o, char *value, void *field);     /* const char * */
+int set_tag(const struct opt *o, char *value, void *field);      /* const char * */
+int set_batch(const struct opt *o, char *value, void *field);    /* const char * */
 int set_switch(const struct opt *o, char *value, void *field);   /* bool */
 int set_count(const struct opt *o, char *value, void *field);    /* unsigned */
 int set_duration(const struct opt *o, char *value, void *field); /* int64_t */

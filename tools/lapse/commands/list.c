@@ -20,27 +20,13 @@ struct list_command {
     bool series;            /* only these */
 };
 
-static int set_list_tag(const struct opt *o, char *value, void *field)
-{
-    (void)o;
-    *(const char **)field = value;
-    return check_tag(value);
-}
-
-static int set_list_batch(const struct opt *o, char *value, void *field)
-{
-    (void)o;
-    *(const char **)field = value;
-    return check_batch(value);
-}
-
 static const struct opt list_options[] = {
     {"state", 's', "STATE", set_state, offsetof(struct list_command, only),
      "waiting (by due time), running (by end of lease), dead (by time of death) or kept (by until "
      "when it is); default: the first three, in this order"},
-    {"tag", 0, "TAG", set_list_tag, offsetof(struct list_command, tag),
+    {"tag", 0, "TAG", set_tag, offsetof(struct list_command, tag),
      "those with this tag, in any state but kept, by their ids"},
-    {"batch", 0, "NAME", set_list_batch, offsetof(struct list_command, batch),
+    {"batch", 0, "NAME", set_batch, offsetof(struct list_command, batch),
      "those of this batch, likewise"},
     {"series", 0, NULL, set_switch, offsetof(struct list_command, series),
      "those that are a series, by their ids"},

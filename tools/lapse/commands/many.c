@@ -8,20 +8,6 @@
 
 enum { PENDING = 10000 }; /* the default of max_pending */
 
-int set_many_tag(const struct opt *o, char *value, void *field)
-{
-    (void)o;
-    *(const char **)field = value;
-    return check_tag(value);
-}
-
-int set_many_batch(const struct opt *o, char *value, void *field)
-{
-    (void)o;
-    *(const char **)field = value;
-    return check_batch(value);
-}
-
 int set_before(const struct opt *o, char *value, void *field)
 {
     struct when when = {.at = NULL};

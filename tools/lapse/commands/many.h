@@ -44,13 +44,13 @@ struct many {
     }
 #define MANY_TAG                                                                       \
     {                                                                                  \
-        "tag", 0, "TAG", set_many_tag, offsetof(struct many, tag),                     \
+        "tag", 0, "TAG", set_tag, offsetof(struct many, tag),                          \
             "all jobs with this tag, in any state; with --state, those that have both" \
     }
-#define MANY_BATCH                                                        \
-    {                                                                     \
-        "batch", 0, "NAME", set_many_batch, offsetof(struct many, batch), \
-            "all jobs of this batch, likewise"                            \
+#define MANY_BATCH                                                   \
+    {                                                                \
+        "batch", 0, "NAME", set_batch, offsetof(struct many, batch), \
+            "all jobs of this batch, likewise"                       \
     }
 #define MANY_REASON                                                              \
     {                                                                            \
@@ -80,8 +80,6 @@ struct many {
             "ask jobs that run: the command does so when their run is over" \
     }
 
-int set_many_tag(const struct opt *o, char *value, void *field);
-int set_many_batch(const struct opt *o, char *value, void *field);
 int set_before(const struct opt *o, char *value, void *field);
 
 /* Checks the arguments, and what the options have set. 0, or an exit code after it has printed

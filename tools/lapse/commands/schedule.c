@@ -317,7 +317,7 @@ static int set_priority(const struct opt *o, char *value, void *field)
     return 0;
 }
 
-static int set_tag(const struct opt *o, char *value, void *field)
+static int add_tag(const struct opt *o, char *value, void *field)
 {
     struct tags *tags = field;
 
@@ -453,7 +453,7 @@ static const struct opt schedule_options[] = {
      "keep when Redis has stored the job first, for lapse get; a generated id tells it, too"},
     {"errors", 0, NULL, set_errors, AT(spec.flags),
      "keep why the last five runs failed, for lapse get and list, not only the last one"},
-    {"tag", 0, "TAG", set_tag, AT(tags),
+    {"tag", 0, "TAG", add_tag, AT(tags),
      "what the job is found by, together with others: lapse list --tag; up to 8 times"},
     {"header", 0, "NAME=VALUE", set_header, AT(headers),
      "what the handler gets beside the body, such as the id of a trace; up to 16 times"},
