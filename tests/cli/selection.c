@@ -187,6 +187,7 @@ Test(run, makes_jobs_due_now)
 Test(selection, of_those_that_wait_is_killed_with_a_reason)
 {
     struct server *s = tool_redis();
+    char text[202] = "";
 
     schedule("a", "1h");
     schedule("b", "2h");
@@ -200,6 +201,9 @@ Test(selection, of_those_that_wait_is_killed_with_a_reason)
     expect(lapse("kill", "q", "--state", "waiting", "--format", "text"), 0,
            "q: 1 killed, 0 running\n", "");
     expect(lapse("kill", "q", "--state", "dead"), 2, "", "--state is waiting");
+    memset(text, 'x', 201);
+    expect(lapse("kill", "q", "--state", "waiting", "--with-reason", text), 2, "",
+           "--with-reason 'xxx");
     expect(lapse("kill", "q"), 2, "", "missing argument ID, or option --state, --tag or --batch");
     expect(lapse("kill", "q", "a", "--tag", "x"), 2, "", "use only one of them");
     expect(lapse("depth", "q"), 0, "\"waiting\":0,\"running\":0,\"dead\":3", "");

@@ -8,13 +8,16 @@
 
 static const struct opt kill_options[] = {
     {"reason", 0, "TEXT", set_text, offsetof(struct many, why),
-     "kept with each job, which shows it; at most 200 bytes"},
-    MANY_STATE,
-    MANY_TAG,
-    MANY_BATCH,
+     "kept with each job, which shows it, up to 200 bytes"},
+    {"state", 's', "STATE", set_state, offsetof(struct many, state),
+     "all jobs that wait: waiting is the only state"},
+    {"tag", 0, "TAG", set_tag, offsetof(struct many, tag), "all jobs that wait and have this tag"},
+    {"batch", 0, "NAME", set_batch, offsetof(struct many, batch),
+     "all jobs that wait and are of this batch"},
     {"with-reason", 0, "TEXT", set_text, offsetof(struct many, reason),
      "of these, those whose reason so far has this part, as lapse list shows it"},
-    MANY_BEFORE,
+    {"before", 0, "TIME", set_before, offsetof(struct many, before_ms),
+     "of these, those that are due before this time: as --at of lapse schedule"},
     MANY_LIMIT,
     {NULL, 0, NULL, NULL, 0, NULL},
 };
@@ -47,7 +50,10 @@ static int kill_all(struct many *m)
 
 static int kill_run(const struct command *cmd, struct globals *g, struct arguments *args)
 {
-    struct many kill = {.ask_job = kill_job, .ask_all = kill_all, .done = "killed"};
+    struct many kill = {.ask_job = kill_job,
+                        .ask_all = kill_all,
+                        .done = "killed",
+                        .reason_option = "--with-reason"};
     int rc = arguments_read(cmd, g, &kill, args);
 
     if (!rc && kill.state && kill.state != LAPSE_WAITING) {

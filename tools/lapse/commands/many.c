@@ -52,7 +52,8 @@ static int check_selection(const struct many *m, const struct command *cmd)
         return usage_errorf("--tag and --batch: use only one of them");
     }
     if (m->reason && strlen(m->reason) > 200) {
-        return usage_error("--reason", m->reason, "must have at most 200 bytes");
+        const char *option = m->reason_option ? m->reason_option : "--reason";
+        return usage_error(option, m->reason, "must have at most 200 bytes");
     }
     if (m->spread_ms > TEN_YEARS_MS - m->when.due.delay_ms) {
         return usage_errorf("--in and --spread are more than ten years together");

@@ -26,9 +26,10 @@ struct many {
     const char *tag;
     const char *batch;
     const char *reason;
+    const char *reason_option; /* which sets that; NULL: --reason */
     int64_t before_ms;
     unsigned limit;
-    struct lapse_where where; /* made of these six */
+    struct lapse_where where; /* made of these */
     struct when when;
     int64_t spread_ms;
     const char *why; /* of a kill: the reason that its jobs get */

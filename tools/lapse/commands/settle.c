@@ -39,10 +39,10 @@ static int set_lease(const struct opt *o, char *value, void *field)
 }
 
 #define AT(field) offsetof(struct settle_command, field)
-#define REASON                                                     \
-    {                                                              \
-        "reason", 0, "TEXT", set_text, AT(how.reason),             \
-            "kept with the job, which shows it; at most 200 bytes" \
+#define REASON                                                   \
+    {                                                            \
+        "reason", 0, "TEXT", set_text, AT(how.reason),           \
+            "kept with the job, which shows it, up to 200 bytes" \
     }
 #define REPORT(help)                                                              \
     {                                                                             \
