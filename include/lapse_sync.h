@@ -8,8 +8,9 @@
  *              after the option reply_ms (and twice replicas_ms where copies are asked for, and up
  *              to a second, in which lapse may say more, such as LAPSE_EDOWN), and returns
  *              LAPSE_ETIMEOUT: what it asked may still happen. timeout_ms is at most 3652 days.
- *              Calls that take several requests (of selections, removals, batches, queues and
- *              listeners) go on with 0 for as long as it takes: each request has reply_ms.
+ *              Calls that take several requests (of selections and removals,
+ *              lapse_sync_batch_get(), lapse_sync_queues() and lapse_sync_listeners()) go on with 0
+ *              for as long as it takes: each request has reply_ms.
  *   RESULT     0, or a negative LAPSE_E* code. Only after 0 is out written, where it is a job after
  *              LAPSE_EALONE, and by lapse_sync_adopt() always. LAPSE_ELOST is also returned when it
  *              happened, but memory was short for what out should get.
