@@ -66,6 +66,8 @@ Test(dev, prints_its_url_listens_and_leaves_nothing_behind)
 {
     struct dev d = start("q");
 
+    expect(lapse("-u", "redis://elsewhere", "dev"), 2, "",
+           "a Redis of its own, and prints its URL");
     expect(lapse("schedule", "q", "--id", "i", "--in", "0s", "hello"), 0, NULL, NULL);
     until_out(d.p, "\"body\":\"hello\"");
     proc_signal(d.p, SIGTERM);

@@ -130,8 +130,8 @@ static int dev_run(const struct command *cmd, struct globals *g, struct argument
     }
 
     if (g->url || g->password_file) {
-        return usage_errorf("option %s is not allowed: dev starts a Redis of its own, without a "
-                            "password",
+        return usage_errorf("option %s is not allowed: dev starts a Redis of its own, and prints "
+                            "its URL",
                             g->url ? "--url" : "--password-file");
     }
 
