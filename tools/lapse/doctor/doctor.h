@@ -31,6 +31,8 @@ struct doctor {
     struct queues queues;
     bool queues_named;  /* by the user; otherwise they were found */
     int64_t n_triggers; /* jobs that may have one */
+    int64_t ahead_us;   /* how far its clock is ahead of this machine's */
+    bool has_clock;     /* that was measured */
 
     unsigned n_verdicts[N_VERDICTS];
     int code; /* to exit with; not 0: no more checks */

@@ -54,23 +54,22 @@ bool measure_clock(struct doctor *d, int64_t *ahead_us)
 void check_clock(struct doctor *d)
 {
     struct finding f = {.check = "clock", .verdict = WARN};
-    int64_t ahead_us = 0;
-    bool known = measure_clock(d, &ahead_us);
-    double ahead_s = (double)ahead_us / 1e6;
+    d->has_clock = measure_clock(d, &d->ahead_us);
+    double ahead_s = (double)d->ahead_us / 1e6;
 
     if (d->code) {
         return;
     }
 
-    f.fix = known ? "timedatectl set-ntp true, on both machines" : NULL;
-    if (!known) {
+    f.fix = d->has_clock ? "timedatectl set-ntp true, on both machines" : NULL;
+    if (!d->has_clock) {
         report(d, f, "unknown: this user may not run TIME, which every script needs");
-    } else if (ahead_us > CLOCK_OFF_US) {
+    } else if (d->ahead_us > CLOCK_OFF_US) {
         report(d, f,
                "Redis's clock is %.3f s ahead of this machine's: lapse goes by Redis's clock, so "
                "moments that are computed here (--at) come early",
                ahead_s);
-    } else if (ahead_us < -CLOCK_OFF_US) {
+    } else if (d->ahead_us < -CLOCK_OFF_US) {
         report(d, f,
                "Redis's clock is %.3f s behind this machine's: lapse goes by Redis's clock, so "
                "moments that are computed here (--at) come late",

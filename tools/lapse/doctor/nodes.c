@@ -428,10 +428,9 @@ static void look_at_master(struct members *all, int i)
     visit_begin(&v, d, &m->redis, m->node->place);
     d->queues = own;
     d->own_queue = *own_queue ? own_queue : NULL;
-    m->has_clock = measure_clock(d, &m->ahead_us);
-    if (!d->code) {
-        check_all(d);
-    }
+    check_all(d);
+    m->has_clock = d->has_clock;
+    m->ahead_us = d->ahead_us;
     int code = visit_end(&v, d, &m->redis);
 
     snprintf(fine, sizeof fine, "%u slots, %d queues, %u replicas", m->node->n_slots, own.n,
