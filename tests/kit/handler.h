@@ -12,7 +12,7 @@ enum flow_way {
     FLOW_FAIL,
     FLOW_KEEP /* in held[], for the test to settle */
 };
-enum { FLOW_HELD = 512 };
+enum { FLOW_HELD = 10000 };
 
 struct flow_run {
     struct flow_job job;
