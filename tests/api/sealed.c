@@ -3,6 +3,7 @@
  * replica is true; it is stopped, or its link swallows what is written, as a network does that is
  * cut. */
 #include "audit.h"
+#include "calls.h"
 #include "handler.h"
 #include "listening.h"
 #include "proxy.h"
@@ -129,152 +130,56 @@ static void until_alone(struct flow *f)
     cr_assert_eq(flow_logged(f, "takes no jobs, and all answers are EALONE"), 1);
 }
 
-/* ---- what is asked: of each kind, and its answer ---- */
-struct told {
-    unsigned calls;
-    int err;
-};
-
-static void note(struct told *t, int err)
-{
-    t->calls++;
-    t->err = err;
-}
-
-static void on_job(struct lapse *l, int err, const struct lapse_job *job, void *arg)
-{
-    (void)l;
-    (void)job;
-    note(arg, err);
-}
-
-static void on_text(struct lapse *l, int err, const char *text, void *arg)
-{
-    (void)l;
-    (void)text;
-    note(arg, err);
-}
-
-static void on_count(struct lapse *l, int err, uint64_t n, uint64_t n_running, void *arg)
-{
-    (void)l;
-    (void)n;
-    (void)n_running;
-    note(arg, err);
-}
-
-static int ask_schedule(struct flow *f, const char *id, struct told *t)
-{
-    struct lapse_spec s = flow_job_spec("q", NULL, HOUR);
-    (void)id;
-    return lapse_schedule(f->l, &s, on_job, t);
-}
-
-static int ask_cancel(struct flow *f, const char *id, struct told *t)
-{
-    return lapse_cancel(f->l, "q", id, 0, on_job, t);
-}
-
-static int ask_reschedule(struct flow *f, const char *id, struct told *t)
-{
-    return lapse_reschedule(f->l, "q", id, lapse_in(2 * HOUR), 0, on_job, t);
-}
-
-static int ask_kill(struct flow *f, const char *id, struct told *t)
-{
-    return lapse_kill(f->l, "q", id, "no", on_job, t);
-}
-
-static int ask_gather(struct flow *f, const char *id, struct told *t)
-{
-    struct lapse_spec s = flow_job_spec("q", "group", 0);
-    struct lapse_gather g = lapse_gather_init();
-
-    (void)id;
-    g.quiet_ms = HOUR;
-    g.most = 100;
-    s.body = "part";
-    s.body_len = 4;
-    s.gather = &g;
-    s.on_conflict = LAPSE_GATHER;
-    return lapse_schedule(f->l, &s, on_job, t);
-}
-
-static int ask_cancel_all(struct flow *f, const char *id, struct told *t)
-{
-    struct lapse_where w = {.size = sizeof w, .state = LAPSE_WAITING};
-    (void)id;
-    return lapse_cancel_all(f->l, "q", &w, 0, on_count, t);
-}
-
-static int ask_reschedule_all(struct flow *f, const char *id, struct told *t)
-{
-    struct lapse_where w = {.size = sizeof w, .state = LAPSE_WAITING};
-    (void)id;
-    return lapse_reschedule_all(f->l, "q", &w, lapse_in(2 * HOUR), 0, 0, on_count, t);
-}
-
-static int ask_configure(struct flow *f, const char *id, struct told *t)
-{
-    (void)id;
-    return lapse_configure(f->l, "q", "max_running=7", on_text, t);
-}
-
-static int ask_remove(struct flow *f, const char *id, struct told *t)
-{
-    (void)id;
-    return lapse_remove(f->l, "q", LAPSE_FORCE, on_count, t);
-}
-
-static const struct kind {
-    const char *name;
-    int (*ask)(struct flow *f, const char *id, struct told *t);
-} kinds[] = {
-    {"schedule", ask_schedule},     {"cancel", ask_cancel},
-    {"reschedule", ask_reschedule}, {"kill", ask_kill},
-    {"gather", ask_gather},         {"reschedule_all", ask_reschedule_all},
-    {"configure", ask_configure},   {"cancel_all", ask_cancel_all},
-    {"remove", ask_remove},
-};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
 /* ---- answers ---- */
-Test(sealed, an_answer_of_each_kind_comes_when_the_replica_has_what_was_written)
+/* The queue is as a call that writes needs it. */
+static void prepare(struct flow *f, const struct api_call *call)
+{
+    redis_do(f->server, "FLUSHALL");
+    if (call->kind == CALL_CHANGES) {
+        put(f, "a", HOUR);
+    }
+}
+
+Test(sealed, an_answer_of_each_call_that_writes_comes_when_the_replica_has_what_was_written)
 {
     struct stage s = stage_start(patient);
 
-    for (size_t i = 0; i < KINDS; i++) {
-        struct told t = {0};
+    for (const struct api_call *call = api_calls; call < api_calls + n_api_calls; call++) {
+        struct flow_answer a = {.f = s.f};
 
-        cr_assert_eq(flow_schedule(s.f, "q", kinds[i].name, HOUR, NULL), 0);
+        if (call->kind == CALL_READS) {
+            continue;
+        }
+        prepare(s.f, call);
         stop_replica(&s);
-        cr_assert_eq(kinds[i].ask(s.f, kinds[i].name, &t), 0, "%s", kinds[i].name);
+        cr_assert_eq(call->make(s.f->l, &a), 0, "%s", call->name);
         flow_poll(s.f, is_waited_for(s.f));
-        cr_assert_eq(t.calls, 0, "%s was answered without a copy", kinds[i].name);
+        cr_assert_eq(a.calls, 0, "%s was answered without a copy", call->name);
         go_on(&s);
-        flow_until(s.f, t.calls == 1);
-        cr_assert_eq(t.err, 0, "%s: %s", kinds[i].name, lapse_strerror(t.err));
+        cr_assert_eq(flow_wait(s.f, &a), 0, "%s: %s", call->name, lapse_strerror(a.err));
     }
     cr_assert_eq(n_unsealed(s.f), 0);
     stage_end(&s);
 }
 
-Test(sealed, an_answer_of_each_kind_without_copies_is_ealone)
+Test(sealed, an_answer_of_each_call_that_writes_is_ealone_without_copies)
 {
     struct stage s = stage_start(impatient);
 
     flow_close(s.f, s.f->l, 0);
     s.f->l = NULL;
 
-    for (size_t i = 0; i < KINDS; i++) {
-        struct told t = {0};
+    for (const struct api_call *call = api_calls; call < api_calls + n_api_calls; call++) {
+        struct flow_answer a = {.f = s.f};
 
-        put(s.f, kinds[i].name, HOUR);
+        if (call->kind == CALL_READS) {
+            continue;
+        }
+        prepare(s.f, call);
         open_with(&s, impatient);
         stop_replica(&s);
-        cr_assert_eq(kinds[i].ask(s.f, kinds[i].name, &t), 0, "%s", kinds[i].name);
-        flow_until(s.f, t.calls == 1);
-        cr_assert_eq(t.err, LAPSE_EALONE, "%s: %s", kinds[i].name, lapse_strerror(t.err));
+        cr_assert_eq(call->make(s.f->l, &a), 0, "%s", call->name);
+        cr_assert_eq(flow_wait(s.f, &a), LAPSE_EALONE, "%s: %s", call->name, lapse_strerror(a.err));
         cr_assert_eq(n_unsealed(s.f), 1);
         go_on(&s);
         flow_close(s.f, s.f->l, 0);
@@ -327,19 +232,19 @@ Test(sealed, a_settle_by_its_token_is_answered_when_there_are_copies)
 
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct lapse_settlement how = ways[i];
-        struct told t = {0};
+        struct flow_answer answer = {.f = s.f};
 
         cr_assert_eq(flow_schedule(s.f, "q", "a", 0, NULL), 0);
         cr_assert_eq(flow_claim_id(s.f, "q", "a", &c), 0);
         uint64_t token = lapse_job_token(c.jobs[0]);
         stop_replica(&s);
         how.size = sizeof how;
-        cr_assert_eq(lapse_settle(s.f->l, "q", "a", token, &how, on_job, &t), 0);
+        cr_assert_eq(lapse_settle(s.f->l, "q", "a", token, &how, flow_answered, &answer), 0);
         flow_poll(s.f, is_waited_for(s.f));
-        cr_assert_eq(t.calls, 0);
+        cr_assert_eq(answer.calls, 0);
         go_on(&s);
-        flow_until(s.f, t.calls == 1);
-        cr_assert_eq(t.err, 0);
+        flow_until(s.f, answer.calls == 1);
+        cr_assert_eq(answer.err, 0);
         lapse_forget(c.jobs[0]);
         cr_assert_eq(flow_cancel(s.f, "q", "a", NULL), then[i]);
         if (then[i] == LAPSE_EBUSY) {
@@ -481,14 +386,15 @@ static long long client_for_wait(struct flow *f)
 Test(sealed, an_answer_that_meets_no_connection_for_wait_is_ealone)
 {
     struct stage s = stage_start(patient);
-    struct told t = {0};
+    struct flow_answer answer = {.f = s.f};
 
     flow_allow_log(s.f, "Redis at ");
     cr_assert_eq(flow_schedule(s.f, "q", "before", HOUR, NULL), 0);
-    cr_assert_eq(ask_schedule(s.f, NULL, &t), 0);
+    struct lapse_spec spec = flow_job_spec("q", NULL, HOUR);
+    cr_assert_eq(lapse_schedule(s.f->l, &spec, flow_answered, &answer), 0);
     redis_do(s.f->server, "CLIENT KILL ID %lld", client_for_wait(s.f));
-    flow_until(s.f, t.calls == 1);
-    cr_assert_eq(t.err, LAPSE_EALONE, "%s", lapse_strerror(t.err));
+    flow_until(s.f, answer.calls == 1);
+    cr_assert_eq(answer.err, LAPSE_EALONE, "%s", lapse_strerror(answer.err));
     cr_assert_eq(flow_count(s.f, "q", "due"), 2);
     cr_assert_eq(flow_schedule(s.f, "q", "after", HOUR, NULL), 0, "it waits for the next one");
     stage_end(&s);
@@ -640,17 +546,18 @@ Test(sealed, a_renewal_by_the_token_counts_when_there_are_copies)
     struct stage s = stage_start(patient);
     struct flow_handler w = {.way = FLOW_KEEP};
     struct lapse_settlement how = {.size = sizeof how, .how = LAPSE_HOW_RENEW, .ms = HOUR};
-    struct told t = {0};
+    struct flow_answer answer = {.f = s.f};
 
     flow_hold(s.f, &w, "a");
     int64_t until_ms = lapse_job_until_ms(w.held[0]);
     stop_replica(&s);
-    cr_assert_eq(lapse_settle(s.f->l, "q", "a", w.runs[0].job.token, &how, on_job, &t), 0);
+    cr_assert_eq(lapse_settle(s.f->l, "q", "a", w.runs[0].job.token, &how, flow_answered, &answer),
+                 0);
     flow_poll(s.f, is_waited_for(s.f));
     cr_assert_eq(lapse_job_until_ms(w.held[0]), until_ms);
-    cr_assert_eq(t.calls, 0);
+    cr_assert_eq(answer.calls, 0);
     go_on(&s);
-    flow_until(s.f, t.calls == 1);
+    flow_until(s.f, answer.calls == 1);
     cr_assert_eq(flow_score(s.f, "q", "run", "a"), lapse_job_until_ms(w.held[0]));
     cr_assert_gt(lapse_job_until_ms(w.held[0]), until_ms);
     flow_settle(&w, FLOW_DONE);
@@ -903,18 +810,18 @@ Test(sealed, copies_are_forgotten_by_abandon)
 {
     struct stage s = stage_start(patient);
     struct flow_handler w = {.way = FLOW_KEEP};
-    struct told t = {0};
+    struct flow_answer answer = {.f = s.f};
 
     flow_hold(s.f, &w, "a");
     stop_replica(&s);
     lapse_done(w.held[0], flow_on_settled, &w);
     struct lapse_spec b = flow_job_spec("q", "b", 0);
-    cr_assert_eq(lapse_schedule(s.f->l, &b, on_job, &t), 0);
+    cr_assert_eq(lapse_schedule(s.f->l, &b, flow_answered, &answer), 0);
     flow_poll(s.f, flow_count(s.f, "q", "run") == 1 && is_waited_for(s.f));
     lapse_abandon(s.f->l);
     flow_forget(s.f, s.f->l);
     ev_run(s.f->loop, EVRUN_NOWAIT);
-    cr_assert(w.settled == 0 && t.calls == 0);
+    cr_assert(w.settled == 0 && answer.calls == 0);
     stage_end(&s);
 }
 

@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "calls.h"
+#include <string.h>
 
 static int call_schedule(struct lapse *l, struct flow_answer *a)
 {
     struct lapse_spec spec = flow_job_spec("q", "a", 3600000);
+    return lapse_schedule(l, &spec, flow_answered, a);
+}
+
+static int call_gather(struct lapse *l, struct flow_answer *a)
+{
+    struct lapse_spec spec = flow_job_spec("q", "group", 0);
+    struct lapse_gather gather = lapse_gather_init();
+
+    gather.quiet_ms = 3600000;
+    gather.most = 100;
+    spec.body = "part";
+    spec.body_len = strlen(spec.body);
+    spec.gather = &gather;
+    spec.on_conflict = LAPSE_GATHER;
     return lapse_schedule(l, &spec, flow_answered, a);
 }
 
@@ -143,28 +158,29 @@ static int call_settle(struct lapse *l, struct flow_answer *a)
 }
 
 const struct api_call api_calls[] = {
-    {"schedule", call_schedule, 0},
-    {"get", call_get, 0},
-    {"depth", call_depth, 0},
-    {"queues", call_queues, 0},
-    {"history", call_history, 0},
-    {"list", call_list, 0},
-    {"reschedule", call_reschedule, 0},
-    {"batch_close", call_batch_close, 0},
-    {"batch_get", call_batch_get, 0},
-    {"kill", call_kill, 0},
-    {"wait", call_wait, 0},
-    {"cancel", call_cancel, 0},
-    {"reschedule_all", call_reschedule_all, 0},
-    {"cancel_all", call_cancel_all, 0},
-    {"kill_all", call_kill_all, 0},
-    {"listeners", call_listeners, 0},
-    {"list_tag", call_list_tag, 0},
-    {"configure", call_configure, 0},
-    {"pause", call_pause, 0},
-    {"unpause", call_unpause, 0},
-    {"remove", call_remove, 0},
-    {"quiet", call_quiet, LAPSE_ENOENT},
-    {"settle", call_settle, LAPSE_EGONE},
+    {"schedule", call_schedule, 0, CALL_MAKES},
+    {"gather", call_gather, 0, CALL_MAKES},
+    {"get", call_get, 0, CALL_READS},
+    {"depth", call_depth, 0, CALL_READS},
+    {"queues", call_queues, 0, CALL_READS},
+    {"history", call_history, 0, CALL_READS},
+    {"list", call_list, 0, CALL_READS},
+    {"reschedule", call_reschedule, 0, CALL_CHANGES},
+    {"batch_close", call_batch_close, 0, CALL_CHANGES},
+    {"batch_get", call_batch_get, 0, CALL_READS},
+    {"kill", call_kill, 0, CALL_CHANGES},
+    {"wait", call_wait, 0, CALL_READS},
+    {"cancel", call_cancel, 0, CALL_CHANGES},
+    {"reschedule_all", call_reschedule_all, 0, CALL_CHANGES},
+    {"cancel_all", call_cancel_all, 0, CALL_CHANGES},
+    {"kill_all", call_kill_all, 0, CALL_CHANGES},
+    {"listeners", call_listeners, 0, CALL_READS},
+    {"list_tag", call_list_tag, 0, CALL_READS},
+    {"configure", call_configure, 0, CALL_CHANGES},
+    {"pause", call_pause, 0, CALL_CHANGES},
+    {"unpause", call_unpause, 0, CALL_READS}, /* for there is no pause */
+    {"remove", call_remove, 0, CALL_CHANGES},
+    {"quiet", call_quiet, LAPSE_ENOENT, CALL_READS},
+    {"settle", call_settle, LAPSE_EGONE, CALL_READS},
 };
 const size_t n_api_calls = sizeof api_calls / sizeof *api_calls;
