@@ -85,6 +85,8 @@ Test(access, a_user_that_is_not_there_is_not_let_in)
 
 Test(access, a_database_that_does_not_exist_is_logged)
 {
+    place_not_in_cluster("there is one database");
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     kept_out(f, "", "?db=16", "ERR DB index is out of range", LAPSE_EDOWN);
     flow_end(f, "q");

@@ -62,6 +62,8 @@ Test(claim, brings_up_to_n_jobs_that_are_due_the_oldest_first)
 
 Test(claim, that_does_not_wait_is_one_script_and_no_subscription)
 {
+    place_not_by_sentinel("it subscribes");
+
     enum { N = 20 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_claim c;
@@ -456,6 +458,8 @@ Test(claim, that_waits_ends_without_jobs_when_its_time_is_over)
 
 Test(claim, in_a_loop_enters_once_and_costs_a_script_each)
 {
+    place_not_in_cluster("each script counts the parts of its queue");
+
     enum { N = 30 };
     struct flow *f = flow_start_opts(FLOW_FULL, NULL, no_sweep);
     struct flow_claim c;

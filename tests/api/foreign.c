@@ -93,6 +93,8 @@ Test(foreign, events_that_are_not_ours_are_counted_and_change_nothing)
 
 Test(foreign, an_event_is_ours_by_the_number_of_our_database)
 {
+    place_not_in_cluster("there is one database");
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
     struct flow_handler w = {.way = FLOW_DONE};

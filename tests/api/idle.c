@@ -34,6 +34,9 @@ static void no_sweep(struct lapse_options *opts)
 
 Test(idle, an_open_handle_that_asks_nothing)
 {
+    place_not_by_sentinel("it is asked once a second");
+    place_not_in_cluster("once a second it looks whether a master is used still");
+
     struct flow *f = flow_start(FLOW_FULL);
     cr_assert_eq(flow_schedule(f, "q", "a", HOUR, NULL), 0);
     settle_down(f);
@@ -191,6 +194,9 @@ Test(idle, while_redis_says_nothing)
 
 Test(idle, while_redis_refuses_everything)
 {
+    place_not_by_sentinel("a replica is not used");
+    place_not_in_cluster("REPLICAOF is not allowed");
+
     struct flow_handler w = {.way = FLOW_KEEP};
     struct flow *f = listener_without_redis(&w, SIGCONT);
 

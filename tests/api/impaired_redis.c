@@ -77,6 +77,8 @@ static void short_lease(struct lapse_options *o)
  * and no listener has it. */
 Test(impaired_redis, a_claim_that_breaks_off_half_way_loses_no_job)
 {
+    place_not_in_cluster("of a queue that lacks a part nothing runs");
+
     enum { N = 20 };
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start_as("-hset", &w, short_lease);
@@ -105,6 +107,8 @@ Test(impaired_redis, a_claim_that_breaks_off_half_way_loses_no_job)
  * again. */
 Test(impaired_redis, a_settle_that_breaks_off_half_way_is_repeated_and_says_elost)
 {
+    place_not_in_cluster("of a queue that lacks a part nothing runs");
+
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start_as("-hdel", &w, NULL);
 
@@ -187,6 +191,9 @@ static void set_replica(struct flow *f, bool on)
 
 Test(impaired_redis, a_replica_delivers_when_it_is_a_master_again)
 {
+    place_not_by_sentinel("a replica is not used");
+    place_not_in_cluster("REPLICAOF is not allowed");
+
     enum { N = 30 };
     struct flow *f = flow_start(FLOW_FULL);
     struct flow_handler w = {.way = FLOW_DONE};

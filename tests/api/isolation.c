@@ -39,6 +39,8 @@ FLOW_ALL_MODES(isolation, many_queues_of_one_listener_run_their_own_jobs)
 
 FLOW_ALL_MODES(isolation, two_databases_with_the_same_queue_and_ids)
 {
+    place_not_in_cluster("there is one database");
+
     enum { N = 12 };
     struct flow *f = flow_bare(mode, NULL);
     struct lapse_options opts = flow_options(f);

@@ -31,6 +31,8 @@ static void set_by_name(struct flow *f, struct lapse_options *o)
 
 Test(options, set_by_name_are_those_of_the_handle)
 {
+    place_not_in_cluster("there is one database");
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options o = flow_options(f);
     struct flow_handler w = {.way = FLOW_KEEP};

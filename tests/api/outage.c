@@ -38,6 +38,8 @@ Test(outage, of_the_subscription_alone_is_logged_when_it_is_over)
 
 Test(outage, at_the_very_beginning_is_over_when_the_first_connection_is_up)
 {
+    place_not_in_cluster("the map is asked for first");
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
 
     server_kill9(f->server);

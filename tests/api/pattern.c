@@ -437,7 +437,9 @@ Test(pattern, finds_what_came_while_it_was_not_connected)
     proxy_drop(x.proxy);
     run_in(x.f, "email.c", &w);
     run_in(x.f, "email.b", &w);
-    redis_do(x.f->server, "DEL lapse:{email.a}:seq lapse:{email.b}:seq lapse:{email.c}:seq");
+    redis_do(x.f->server, "DEL lapse:{email.a}:seq");
+    redis_do(x.f->server, "DEL lapse:{email.b}:seq");
+    redis_do(x.f->server, "DEL lapse:{email.c}:seq");
     wire_end(&x);
 }
 

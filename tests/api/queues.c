@@ -17,9 +17,10 @@ static void keyspace(struct lapse_options *o)
     o->notify = LAPSE_KEYSPACE;
 }
 
+/* But that of Sentinel. */
 static long long channels(struct flow *f)
 {
-    return redis_int(f->server, "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')");
+    return redis_int(f->server, "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS', '[^_]*')");
 }
 
 static long long patterns(struct flow *f)

@@ -770,17 +770,6 @@ static void cause(struct scene *x)
     cr_assert_eq(err, 0);
 }
 
-/* Has Redis met the end of each connection but that of the test, and so run all they had sent? */
-static bool is_alone(struct flow *f)
-{
-    char *list = redis_str(f->server, "CLIENT LIST");
-    const char *first_end = strchr(list, '\n');
-    bool is_one = !first_end || !strstr(first_end, "addr=");
-
-    free(list);
-    return is_one;
-}
-
 static void run_row(struct flow *f, enum from from, const struct call *call)
 {
     struct scene x = {.f = f, .from = from, .call = call};
@@ -831,7 +820,7 @@ static void run_row(struct flow *f, enum from from, const struct call *call)
     cr_assert_eq(x.got, got, "%s: called back by a handle that is no more", call->name);
     cr_assert(abandoned || x.got == x.owed, "%s: %u callbacks of %u", call->name, x.got, x.owed);
     cr_assert_eq(alloc_live(), live, "%s: %ld blocks lost", call->name, alloc_live() - live);
-    flow_poll(f, is_alone(f));
+    flow_poll(f, flow_is_alone(f));
     redis_do(f->server, "FLUSHALL");
 }
 

@@ -55,6 +55,8 @@ Test(refused, for_lack_of_memory_is_erefused_while_due_jobs_still_run)
 
 Test(refused, a_key_of_another_program_is_erefused_and_named_in_the_log)
 {
+    place_not_in_cluster("each script reads the parts of its queue");
+
     static const struct {
         const char *key;
         int schedule, get, depth;
@@ -94,6 +96,8 @@ Test(refused, a_key_of_another_program_is_erefused_and_named_in_the_log)
 
 Test(refused, in_the_middle_is_ebroken_and_the_same_schedule_again_mends_it)
 {
+    place_not_in_cluster("of a queue that lacks a part nothing runs");
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct lapse_options opts = flow_options(f);
     struct flow_job job;

@@ -74,6 +74,9 @@ Test(unready_redis, a_busy_redis_refuses_by_name_and_then_goes_on)
 
 Test(unready_redis, a_replica_refuses_by_name_until_it_is_master_again)
 {
+    place_not_by_sentinel("a replica is not used");
+    place_not_in_cluster("REPLICAOF is not allowed");
+
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
 
@@ -88,6 +91,8 @@ Test(unready_redis, a_replica_refuses_by_name_until_it_is_master_again)
 
 Test(unready_redis, a_replica_without_its_master_refuses_every_connection)
 {
+    place_not_in_cluster("REPLICAOF is not allowed");
+
     struct flow *f = flow_bare(FLOW_FULL, NULL);
     struct flow_handler w = {.way = FLOW_DONE};
 
@@ -105,6 +110,8 @@ Test(unready_redis, a_replica_without_its_master_refuses_every_connection)
 
 Test(unready_redis, a_loading_redis_says_so_and_refuses_every_connection)
 {
+    place_not_in_cluster("what it refuses waits");
+
     struct flow_handler w = {.way = FLOW_DONE};
     struct flow *f = start(&w);
     struct flow_answer a = {.f = f};

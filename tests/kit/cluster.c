@@ -88,24 +88,29 @@ static void choose_ports(struct cluster *c)
     }
 }
 
-static bool start_node(struct cluster *c, int i)
+static bool start_node(struct cluster *c, int i, const char *const *more)
 {
     struct cluster_node *node = &c->nodes[i];
-    const char *args[] = {"--cluster-enabled",
-                          "yes",
-                          "--cluster-node-timeout",
-                          "2000", /* CLUSTER_TIMEOUT_MS */
-                          "--cluster-require-full-coverage",
-                          "no",
-                          "--repl-diskless-sync-delay",
-                          "0",
-                          "--cluster-config-file",
-                          node->arguments[0],
-                          "--cluster-port",
-                          node->arguments[1],
-                          NULL};
+    const char *const args[] = {"--cluster-enabled",
+                                "yes",
+                                "--cluster-node-timeout",
+                                "2000", /* CLUSTER_TIMEOUT_MS */
+                                "--cluster-require-full-coverage",
+                                "no",
+                                "--repl-diskless-sync-delay",
+                                "0",
+                                "--cluster-config-file",
+                                node->arguments[0],
+                                "--cluster-port",
+                                node->arguments[1]};
+    size_t n = sizeof args / sizeof *args;
 
     memcpy(node->args, args, sizeof args);
+    for (; more && *more; more++) {
+        cr_assert(n < SERVER_ARGS - 1);
+        node->args[n++] = *more;
+    }
+    node->args[n] = NULL;
     node->server = server_start_at((int)strtol(node->arguments[2], NULL, 10), node->args);
     return node->server != NULL;
 }
@@ -119,14 +124,14 @@ static void stop_nodes(struct cluster *c)
 }
 
 /* Another process may take a free port before we do. */
-static bool start_nodes(struct cluster *c)
+static bool start_nodes(struct cluster *c, const char *const *args)
 {
     choose_ports(c);
     for (int i = 0; i < c->n; i++) {
         write_nodes(c, i);
     }
     for (int i = 0; i < c->n; i++) {
-        if (!start_node(c, i)) {
+        if (!start_node(c, i, args)) {
             stop_nodes(c);
             return false;
         }
@@ -183,6 +188,11 @@ static void wait_for_replicas(struct cluster *c)
 
 struct cluster *cluster_start(int n_masters, int n_replicas)
 {
+    return cluster_start_opts(n_masters, n_replicas, NULL);
+}
+
+struct cluster *cluster_start_opts(int n_masters, int n_replicas, const char *const *args)
+{
     struct cluster *c = calloc(1, sizeof *c);
 
     cr_assert(c && n_masters > 0 && n_masters * (1 + n_replicas) <= CLUSTER_NODES);
@@ -190,7 +200,7 @@ struct cluster *cluster_start(int n_masters, int n_replicas)
     c->n = n_masters * (1 + n_replicas);
     test_dir(c->dir, sizeof c->dir);
 
-    for (int i = 0; !start_nodes(c); i++) {
+    for (int i = 0; !start_nodes(c, args); i++) {
         cr_assert(i < STARTS, "the nodes of the cluster did not start");
     }
     wait_for_slots(c);

@@ -27,6 +27,9 @@ struct cluster {
 
 /* n_replicas: of each master. */
 struct cluster *cluster_start(int n_masters, int n_replicas);
+/* args: further ones of each node, which must live as long as the cluster; NULL ends them, and may
+ * stand for none. */
+struct cluster *cluster_start_opts(int n_masters, int n_replicas, const char *const *args);
 /* NULL is fine. */
 void cluster_stop(struct cluster *c);
 

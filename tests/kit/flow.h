@@ -3,6 +3,7 @@
  * lapse as users do, through <lapse.h> and libev, and Redis from outside. */
 #ifndef FLOW_H
 #define FLOW_H
+#include "place.h"
 #include "redis.h"
 #include "test.h"
 #include <criterion/criterion.h>
@@ -47,7 +48,8 @@ enum { FLOW_HANDLES = 8, FLOW_WAIT_MS = 60000, FLOW_POLL_MS = 3 };
 
 struct flow {
     enum flow_mode mode;
-    struct server *server;
+    struct place *place;
+    struct server *server; /* of place */
     struct ev_loop *loop;
     /* the handle that ask.h and handler.h use: the first, or another; NULL: none */
     struct lapse *l;
@@ -123,7 +125,8 @@ bool flow_turn(struct flow *f, int64_t end_ms);
 void flow_spin(struct flow *f, int64_t for_ms);
 
 /* ---- log: each line is checked as it comes: printable, no end of line in it ---- */
-/* Lines that contain this may come, at any level. */
+/* Lines that contain this may come, at any level. Where a connection may be lost, or not be made,
+ * so may that for the map of a cluster. */
 void flow_allow_log(struct flow *f, const char *text);
 unsigned flow_logged(struct flow *f, const char *text); /* lines that contain it */
 
@@ -132,6 +135,8 @@ long long flow_count(struct flow *f, const char *queue, const char *set); /* set
 int64_t flow_score(struct flow *f, const char *queue, const char *set, const char *id);
 long long flow_calls(struct flow *f, const char *command); /* so far, by INFO commandstats */
 long long flow_scripts(struct flow *f);                    /* scripts run, likewise */
+/* Has Redis met the end of each connection but that of the test, and so run all they had sent? */
+bool flow_is_alone(struct flow *f);
 /* Every key but canaries, with its value, as one text; the caller's to free. */
 char *flow_dump(struct flow *f);
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SETTLED_MS = 60000, LOOK_MS = 20 };
+enum { SETTLED_MS = 60000, LOOK_MS = 20, STARTS = 5 };
 
 static const char *const redis_args[] = {"--repl-diskless-sync-delay", "0", NULL};
 
@@ -76,7 +76,8 @@ static bool answers(const struct server *me)
     return yes;
 }
 
-static void sentinel_run(struct server *me)
+/* false: it did not start. */
+static bool sentinel_run(struct server *me)
 {
     pid_t parent = getpid();
     int64_t end_ms = test_now_ms() + SETTLED_MS;
@@ -87,10 +88,14 @@ static void sentinel_run(struct server *me)
         sentinel_exec(me, parent);
     }
     while (!answers(me)) {
-        cr_assert(waitpid(me->pid, NULL, WNOHANG) == 0 && test_now_ms() < end_ms,
-                  "a Sentinel did not start: %s/log", me->dir);
+        cr_assert_lt(test_now_ms(), end_ms, "a Sentinel does not answer: %s/log", me->dir);
+        if (waitpid(me->pid, NULL, WNOHANG) == me->pid) {
+            me->pid = 0;
+            return false;
+        }
         poll(NULL, 0, 1);
     }
+    return true;
 }
 
 static struct server *sentinel_make(void)
@@ -100,7 +105,6 @@ static struct server *sentinel_make(void)
     cr_assert(me);
     test_dir(me->dir, sizeof me->dir);
     snprintf(me->socket, sizeof me->socket, "%s/sentinel", me->dir);
-    me->port = server_free_port();
     return me;
 }
 
@@ -254,8 +258,32 @@ void sentinels_fail_over(struct sentinels *s)
 }
 
 /* ---- life ---- */
+/* Another process may take a free port before we do. */
+static bool sentinels_run(struct sentinels *s, const char *password, int down_ms)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        s->sentinel[i]->port = server_free_port();
+    }
+    for (unsigned i = 0; i < s->n; i++) {
+        sentinel_write(s, i, password, down_ms);
+        if (!sentinel_run(s->sentinel[i])) {
+            for (unsigned k = 0; k < i; k++) {
+                server_kill9(s->sentinel[k]);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
 struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const char *password,
                                   int down_ms)
+{
+    return sentinels_start_opts(n_redis, n_sentinels, password, down_ms, redis_args);
+}
+
+struct sentinels *sentinels_start_opts(unsigned n_redis, unsigned n_sentinels, const char *password,
+                                       int down_ms, const char *const *args)
 {
     struct sentinels *s = calloc(1, sizeof *s);
     size_t len;
@@ -264,7 +292,7 @@ struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const 
     s->n_redis = n_redis;
     s->n = n_sentinels;
     for (unsigned i = 0; i < n_redis; i++) {
-        s->redis[i] = server_start_tcp(redis_args);
+        s->redis[i] = server_start_tcp(args);
         if (i > 0) {
             redis_do(s->redis[i], "REPLICAOF 127.0.0.1 %d", s->redis[0]->port);
         }
@@ -272,10 +300,11 @@ struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const 
     for (unsigned i = 0; i < n_sentinels; i++) {
         s->sentinel[i] = sentinel_make();
     }
+    for (int i = 0; !sentinels_run(s, password, down_ms); i++) {
+        cr_assert(i < STARTS, "the Sentinels did not start");
+    }
     len = (size_t)snprintf(s->url, sizeof s->url, "redis+sentinel://%s", server_login());
     for (unsigned i = 0; i < n_sentinels; i++) {
-        sentinel_write(s, i, password, down_ms);
-        sentinel_run(s->sentinel[i]);
         len += (size_t)snprintf(s->url + len, sizeof s->url - len, "%s127.0.0.1:%d", i ? "," : "",
                                 s->sentinel[i]->port);
     }

@@ -20,6 +20,9 @@ struct sentinels {
  * down. */
 struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const char *password,
                                   int down_ms);
+/* args: those of each redis-server, as for server_start_opts(). */
+struct sentinels *sentinels_start_opts(unsigned n_redis, unsigned n_sentinels, const char *password,
+                                       int down_ms, const char *const *args);
 /* Where the master is, by the first Sentinel that runs; 0: it says none. */
 int sentinels_master_port(struct sentinels *s);
 /* The same by all that run; 0: they do not agree, so that a failover is under way. */

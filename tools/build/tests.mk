@@ -162,6 +162,14 @@ test-acl:  ## run the api tests as the users of tools/doc/users.md, who have onl
 	$(again) all $(BUILD)/tests/api
 	@LAPSE_TEST_ACL=listener tests/run.sh $(BUILD) api
 	@LAPSE_TEST_ACL=producer tests/run.sh $(BUILD) api
+# those that do not start their own cluster, Sentinels or replicas
+FLOWS := !(cluster|clustered|cluster_map|sentinel|replicas|sealed|tls)/*
+# a cluster takes 2 s to start, and next to no time of the processor
+test-servers:  ## run the flows of the api tests in a Redis Cluster, and behind a Sentinel
+	@$(DEPS) build run test
+	$(again) all $(BUILD)/tests/api
+	@LAPSE_TEST_ON=cluster JOBS=$(or $(JOBS),32) tests/run.sh $(BUILD) 'api=$(FLOWS)'; e=$$?; \
+	LAPSE_TEST_ON=sentinel tests/run.sh $(BUILD) 'api=$(FLOWS)' && exit $$e
 mutate:  ## make each condition of the scripts always true, then always false: do the tests notice? ONLY='claim.lua' picks some
 	@$(DEPS) build run test lint
 	$(again) all $(BUILD)/tests/lua
@@ -181,5 +189,5 @@ soak:  ## inject each fault with the figures of the table; takes hours
 	$(again) node || echo 'soak: what needs consumers in Node is skipped' >&2
 	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 
-.PHONY: objects node check test-tsan test-helgrind run-threads test-asan test-msan check-msan test-acl test-valgrind coverage check-coverage test-trixie \
+.PHONY: objects node check test-tsan test-helgrind run-threads test-asan test-msan check-msan test-acl test-servers test-valgrind coverage check-coverage test-trixie \
     test-fault test-fault-asan check-fault soak steady fuzz run-fuzz mutate

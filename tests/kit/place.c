@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "place.h"
+#include "cluster.h"
+#include "sentinels.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer than any test stops its master: it has no replica, and is not to be given up. */
+enum { DOWN_MS = 600000 };
+
+static bool is_on(const char *name)
+{
+    const char *given = getenv("LAPSE_TEST_ON");
+    return given && strcmp(given, name) == 0;
+}
+
+static void place_in_cluster(struct place *p, const char *const *args)
+{
+    p->cluster = cluster_start_opts(1, 0, args);
+    p->server = p->cluster->nodes[0].server;
+    snprintf(p->text, sizeof p->text, "redis+cluster://%s127.0.0.1:%d", server_login(),
+             p->server->port);
+    p->url = p->text;
+}
+
+static void place_by_sentinel(struct place *p, const char *const *args)
+{
+    p->sentinels = sentinels_start_opts(1, 1, NULL, DOWN_MS, args);
+    p->server = p->sentinels->redis[0];
+    p->url = p->sentinels->url;
+}
+
+static void place_on_server(struct place *p, const char *const *args, bool tcp)
+{
+    p->server = tcp ? server_start_tcp(args) : server_start_opts(args);
+    p->url = tcp ? p->server->tcp_url : p->server->url;
+}
+
+struct place *place_start(const char *const *args, bool tcp)
+{
+    struct place *p = calloc(1, sizeof *p);
+
+    cr_assert(p);
+    if (is_on("cluster")) {
+        place_in_cluster(p, args);
+    } else if (is_on("sentinel")) {
+        place_by_sentinel(p, args);
+    } else {
+        place_on_server(p, args, tcp);
+    }
+    return p;
+}
+
+void place_stop(struct place *p)
+{
+    if (p->cluster) {
+        cluster_stop(p->cluster);
+    } else if (p->sentinels) {
+        sentinels_stop(p->sentinels);
+    } else {
+        server_stop(p->server);
+    }
+    free(p);
+}
+
+void place_not_in_cluster(const char *why)
+{
+    if (is_on("cluster")) {
+        cr_skip_test("in a cluster: %s", why);
+    }
+}
+
+void place_not_by_sentinel(const char *why)
+{
+    if (is_on("sentinel")) {
+        cr_skip_test("by Sentinel: %s", why);
+    }
+}

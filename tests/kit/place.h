@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the flows of a run have their jobs: with LAPSE_TEST_ON=cluster in a Redis Cluster, with
+ * LAPSE_TEST_ON=sentinel on a master that a Sentinel names, else on one server. */
+#ifndef PLACE_H
+#define PLACE_H
+#include "server.h"
+#include <stdbool.h>
+
+struct place {
+    struct server *server; /* that the test looks at */
+    const char *url;       /* by which handles find the place */
+    struct cluster *cluster;
+    struct sentinels *sentinels;
+    char text[200];
+};
+
+/* args: those of redis-server, as for server_start_opts(). tcp: the URL is one of TCP. */
+struct place *place_start(const char *const *args, bool tcp);
+void place_stop(struct place *p);
+
+/* Skip the test where its flows are not on one server; the reason is for who reads the test. */
+void place_not_in_cluster(const char *why);
+void place_not_by_sentinel(const char *why);
+#endif
