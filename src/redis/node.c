@@ -119,6 +119,13 @@ void node_start(struct node *n)
     }
 }
 
+int node_login_err(const struct node *n)
+{
+    const struct sentinel *s = n->sentinel;
+
+    return s && s->endpoint.login_err ? s->endpoint.login_err : n->endpoint.login_err;
+}
+
 bool node_is_replica(struct node *n)
 {
     if (n->sentinel) {

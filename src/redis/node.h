@@ -54,6 +54,9 @@ void node_start(struct node *n);
  * with ELOST. */
 void node_close(struct node *n);
 
+/* EAUTH, EDENIED: it, or a Sentinel while none answers, does not let us in; else 0. */
+int node_login_err(const struct node *n);
+
 /* Redis said that it is a replica. true: under Sentinel there is a master elsewhere, which is
  * looked for; nothing more is sent to this one. */
 bool node_is_replica(struct node *n);

@@ -127,6 +127,9 @@ static void report_login(const struct report *r, struct span error, const char *
 {
     int err = login_error(error);
 
+    if (r->role == CONN_SENTINEL) {
+        r->endpoint->login_err = err; /* if no other one answers: see report_no_sentinel() */
+    }
     if (r->role != CONN_COMMANDS && (r->role != CONN_SEED || !err)) {
         return;
     }
@@ -282,6 +285,10 @@ void report_no_sentinel(const struct report *r, bool master_is_known)
         .kind = LAPSE_HEALTH_DISCONNECTED, .err = LAPSE_EDOWN, .what = at, .detail = e->why};
 
     report_place(r, at);
+    if (e->login_err) {
+        report.kind = LAPSE_HEALTH_AUTH_FAILED;
+        report.err = e->login_err;
+    }
     if (!e->commands_up) {
         health_report(&e->context->health, report);
     }
@@ -309,6 +316,7 @@ void report_sentinel_answers(const struct report *r)
     char who[sizeof what + REPORT_PLACE];
     char at[REPORT_PLACE];
 
+    r->endpoint->login_err = 0;
     snprintf(who, sizeof who, "%s%s", what, report_place(r, at));
     report_answers(r, who);
 }

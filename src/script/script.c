@@ -399,9 +399,10 @@ static void move_overdue_blocked(struct script *s, struct list *to, int64_t now_
 static int unsent_error(const struct script *s, const struct script_request *r)
 {
     const struct node *n = request_node(s, r);
+    int login_err = node_login_err(n);
 
-    if (n->endpoint.login_err) {
-        return n->endpoint.login_err;
+    if (login_err) {
+        return login_err;
     }
     return n->copies_err && !request_has_redis(s, r) ? n->copies_err : LAPSE_EDOWN;
 }

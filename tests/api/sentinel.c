@@ -677,14 +677,14 @@ Test(sentinel, that_wants_a_password_gets_its_own, .timeout = 120)
     opts.url = s->url;
     opts.reply_ms = 300;
     f->l = flow_open(f, &opts);
-    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EAUTH);
     cr_assert_eq(flow_logged(f, "NOAUTH"), 1);
     flow_close(f, f->l, 0);
 
     snprintf(url, sizeof url, "%s?sentinel_user=default&sentinel_password=wr0ng", s->url);
     opts.url = url;
     f->l = flow_open(f, &opts);
-    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EDOWN);
+    cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EAUTH);
     cr_assert_eq(flow_logged(f, "WRONGPASS"), 1);
     cr_assert_eq(flow_logged(f, "wr0ng") + flow_logged(f, "s3cret"), 0);
     flow_end(f);

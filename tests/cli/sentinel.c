@@ -137,6 +137,13 @@ Test(sentinel, who_is_not_let_in_learns_why)
     snprintf(said, sizeof said, "Sentinel 127.0.0.1:%d: AUTH: ERR AUTH <password> called", port);
     struct proc *p = lapse("-u", url, "doctor");
     cr_expect_eq(count_of(p->err, "AUTH: ERR"), 1, "%s", p->err);
+    cr_expect(!strstr(p->err, "could not be reached"), "%s", p->err);
     expect(p, 77, "", said);
+    sentinels_stop(s);
+
+    s = sentinels_start(1, 1, "s3cret", 30000);
+    expect(lapse("-u", s->url, "depth", "q"), 77, "",
+           "permission denied: the user or password is wrong");
+    expect(lapse("-u", s->url, "doctor"), 77, "", "NOAUTH");
     sentinels_stop(s);
 }

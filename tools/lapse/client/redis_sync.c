@@ -46,7 +46,7 @@ redisReply *redis_sync_command(struct redis_sync *r, int argc, const char *const
     return reply ? reply : sync_lost(r, r->c->errstr);
 }
 
-static bool is_denial(const char *error)
+bool redis_sync_is_denial(const char *error)
 {
     switch (redis_error_of(span_of(error))) {
     case REDIS_ERROR_NO_LOGIN:
@@ -68,7 +68,7 @@ static redisReply *sync_query(struct redis_sync *r, int *code, int argc, const c
         if (!r->quiet) {
             message_print("%s: %s", printable(r->shown), printable(r->why));
         }
-        *code = is_denial(reply->str) ? DENIED : DOWN;
+        *code = redis_sync_is_denial(reply->str) ? DENIED : DOWN;
         freeReplyObject(reply);
         reply = NULL;
     }
@@ -288,13 +288,15 @@ int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const c
     snprintf(r->user, sizeof r->user, "%s", a.user ? a.user : "");
 
     code = sync_try(r, &a, limit, why);
-    while (*why && monotonic_ms() < until_ms) {
+    while (*why && code == DOWN && monotonic_ms() < until_ms) {
         redis_sync_close(r);
         usleep(AGAIN_US);
         code = sync_try(r, &a, limit, why);
     }
 
-    if (*why) {
+    if (*why && code == DENIED) {
+        message_print("%s: %s", printable(shown), printable(why));
+    } else if (*why) {
         message_print("Redis could not be reached: %s: %s; set its URL with -u or LAPSE_URL",
                       printable(shown), printable(why));
     }

@@ -43,6 +43,8 @@ int redis_sync_open_quietly(struct redis_sync *r, const struct address *a, const
 char *redis_sync_address(struct address *a, const struct lapse_options *o, const char *url);
 void redis_sync_address_free(char *texts, const char *url);
 struct timeval redis_sync_limit(int64_t reply_ms);
+/* Is it a matter of the user, or of the password? */
+bool redis_sync_is_denial(const char *error);
 /* What it says of itself: its "role", its "mode"; "": nothing. */
 void redis_sync_hello(struct redis_sync *r, const char *what, char out[16]);
 void redis_sync_close(struct redis_sync *r);

@@ -59,6 +59,9 @@ static int sentinel_ask(struct redis_sync *r, const struct address *a, const str
     } else if (!code) {
         redisReply *reply = redisCommand(r->c, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", a->master);
         sentinel_read(reply, a->master, r, why);
+        if (reply && reply->type == REDIS_REPLY_ERROR && redis_sync_is_denial(reply->str)) {
+            code = DENIED;
+        }
         freeReplyObject(reply);
     }
     redis_sync_close(r);
