@@ -1,115 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* The checker of histories is checked: each bad one is refused for the invariants that its name
- * begins with. */
+/* lapse history. */
 #include "tool.h"
-#include <glob.h>
 
-static struct proc *check(const char *path)
+Test(history, is_a_line_for_each_step)
 {
-    char program[4096];
-    const char *name = strrchr(path, '/') + 1;
-    snprintf(program, sizeof program, "%s/history-check", test_build());
-    return proc_run(NULL, program, "--late-ms", strncmp(name, "I11", 3) ? "0" : "500", path, NULL);
+    struct server *s = tool_redis();
+    struct proc *p;
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("schedule", "q", "--id", "b", "--in", "1h"), 0, NULL, NULL);
+    expect(lapse("cancel", "q", "a"), 0, NULL, NULL);
+    p = lapse("history", "q", "--all");
+    expect(p, 0,
+           "\"scheduled\":2,\"claimed\":0,\"done\":0,\"retried\":0,\"dead\":0,\"cancelled\":1,",
+           "");
+    p = shell("$lapse history q | wc -l; $lapse history q --days 30 | wc -l; "
+              "$lapse history q --step 10m | wc -l");
+    expect(p, 0, "24\n30\n144\n", "");
+    p = shell("$lapse history q | jq -s 'map(.scheduled) | add'; "
+              "$lapse history q --days 7 | jq -s 'map(.cancelled) | add'");
+    expect(p, 0, "2\n1\n", "");
+    server_stop(s);
 }
 
-static bool names(const struct proc *p, const char *invariant, size_t len)
+Test(history, shows_each_hint_with_its_lateness)
 {
-    for (const char *line = p->out; line && *line;
-         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        if (strncmp(line, invariant, len) == 0 && line[len] == ' ') {
-            return true;
-        }
-    }
-    return false;
+    struct server *s = tool_redis();
+
+    expect(lapse("schedule", "q", "--id", "a", "--in", "0s"), 0, NULL, NULL);
+    expect(lapse("claim", "q"), 0, NULL, NULL);
+    expect(lapse("history", "q", "--all"), 0,
+           "\"late\":[{\"via\":\"asked\",\"claimed\":1,\"p50_ms\":", "");
+    expect(lapse("history", "q", "--all", "--format", "text"), 0, "  asked ", "");
+    server_stop(s);
 }
 
-/* Says these invariants, and none but them: "I4-the-rest", "I3-I4-the-rest". */
-static void names_only(const struct proc *p, const char *path)
+Test(history, of_a_wrong_step_is_refused)
 {
-    const char *name = strrchr(path, '/') + 1;
-    bool of_name[100] = {false};
+    struct server *s = tool_redis();
 
-    for (size_t len; *name == 'I' && name[1] >= '0' && name[1] <= '9'; name += len + 1) {
-        len = strcspn(name, "-");
-        of_name[atoi(name + 1)] = true;
-        cr_assert(names(p, name, len), "%s:\n%s%s", path, p->out, p->err);
-    }
-
-    for (const char *line = p->out; line && *line;
-         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        cr_assert(line[0] != 'I' || of_name[atoi(line + 1)], "%s:\n%s", path, p->out);
-    }
-}
-
-static size_t each(const char *kind, void (*look)(const char *path))
-{
-    char pattern[4096];
-    glob_t g;
-
-    snprintf(pattern, sizeof pattern, "%s/tests/history/%s/*.jsonl", test_root(), kind);
-    cr_assert_eq(glob(pattern, 0, NULL, &g), 0);
-    for (size_t i = 0; i < g.gl_pathc; i++) {
-        look(g.gl_pathv[i]);
-    }
-
-    size_t n = g.gl_pathc;
-    globfree(&g);
-    return n;
-}
-
-static void is_refused(const char *path)
-{
-    struct proc *p = check(path);
-    cr_assert_eq(p->status, 1, "%s: status %d\n%s%s", path, p->status, p->out, p->err);
-    names_only(p, path);
-    proc_free(p);
-}
-
-static void passes(const char *path)
-{
-    struct proc *p = check(path);
-    cr_assert_eq(p->status, 0, "%s: status %d\n%s%s", path, p->status, p->out, p->err);
-    proc_free(p);
-}
-
-Test(history, each_bad_one_is_refused_for_the_right_reason)
-{
-    cr_assert_geq(each("bad", is_refused), 12);
-}
-
-Test(history, each_good_one_passes)
-{
-    cr_assert_geq(each("good", passes), 4);
-}
-
-Test(history, each_invariant_has_a_bad_one)
-{
-    for (int i = 1; i <= 13; i++) {
-        char pattern[4096];
-        glob_t g;
-        snprintf(pattern, sizeof pattern, "%s/tests/history/bad/I%d-*.jsonl", test_root(), i);
-        cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "I%d", i);
-        globfree(&g);
-    }
-}
-
-Test(history, what_is_cut_off_or_no_history_is_not_judged)
-{
-    static const char *const text[] = {"", "{\"proc\":\"p\",\"op\":\"note\",\"mono_ns\":1}\n",
-                                       "[]\n",
-                                       "{\"proc\":\"p\",\"op\":\"enqueue\",\"mono_ns\":1}\n",
-                                       "{\"proc\":\"p\",\"op\":\"dance\",\"mono_ns\":1}\n"};
-    char dir[64];
-    char path[80];
-
-    test_dir(dir, sizeof dir);
-    snprintf(path, sizeof path, "%s/h.jsonl", dir);
-
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
-        FILE *f = fopen(path, "w");
-        cr_assert(f && fputs(text[i], f) >= 0 && fclose(f) == 0);
-        expect(check(path), 2, NULL, NULL);
-    }
-
-    test_dir_remove(dir);
+    expect(lapse("history", "q", "--step", "7m"), 2, "", "--step is a part of a day");
+    expect(lapse("history", "q", "--step", "30s"), 2, "", "--step is a part of a day");
+    expect(lapse("history", "q", "--days", "367"), 2, "", "--days is at most 366");
+    expect(lapse("history", "q", "--days", "20", "--step", "1m"), 2, "",
+           "these are over 2500 steps");
+    expect(lapse("history", "q", "--days", "0"), 2, "", "--days");
+    expect(lapse("history", "q", "--step", "0s"), 2, "", "--step is a part of a day");
+    expect(lapse("history", "q", "--all", "--days", "1"), 2, "", "--all is used without --days");
+    expect(lapse("history", "q", "--step", "1h", "--all"), 2, "", "--all is used without --days");
+    server_stop(s);
 }
