@@ -525,6 +525,9 @@ static bool batch_goes_again(const struct batch *b, struct span error)
 
     if (masters &&
         masters_refused(masters, script_request_of(b->requests.next)->slot, b->to, kind)) {
+        if (b->by_text) {
+            node_forgets_script(b->to, b->script); /* it was not looked at */
+        }
         return true;
     }
     if (kind == REDIS_ERROR_NO_SCRIPT && !b->by_text) {

@@ -419,6 +419,43 @@ Test(clustered, one_that_is_down_when_a_listener_begins_has_its_jobs_run_when_it
     clustered_end(x);
 }
 
+/* How often it has answered so. */
+static long long n_errors(struct server *s, const char *name)
+{
+    char start[64];
+    char *info = redis_str(s, "INFO errorstats");
+
+    snprintf(start, sizeof start, "errorstat_%s:count=", name);
+    const char *at = strstr(info, start);
+    long long n = at ? strtoll(at + strlen(start), NULL, 10) : 0;
+    free(info);
+    return n;
+}
+
+/* Redis refused it before it could know it. By its hash it would be refused once more, and what is
+ * sent behind it would pass: a sweep before the renewals. */
+Test(clustered, a_script_that_was_refused_as_a_text_is_no_known_one)
+{
+    struct clustered *x = clustered_start(0);
+    struct lapse_options opts = flow_options(x->f);
+    struct flow_answer a = {.f = x->f};
+    struct lapse_spec spec = flow_job_spec(x->queues[0], "a", 60000);
+    struct server *s = x->c->nodes[0].server;
+    int slot = put_down(x);
+
+    flow_allow_log(x->f, "CLUSTERDOWN");
+    opts.url = x->url;
+    opts.reply_ms = 60000;
+    flow_close(x->f, x->f->l, 0);
+    x->f->l = flow_open(x->f, &opts);
+    cr_assert_eq(lapse_schedule(x->f->l, &spec, flow_answered, &a), 0);
+    flow_poll(x->f, n_errors(s, "CLUSTERDOWN") >= 5);
+    put_up(x, slot);
+    cr_assert_eq(flow_wait(x->f, &a), 0, "%s", lapse_strerror(a.err));
+    cr_assert_eq(n_errors(s, "NOSCRIPT"), 0);
+    clustered_end(x);
+}
+
 /* Nobody could take them meanwhile; and what the listener sweeps itself waits behind its
  * renewals. */
 Test(clustered, leases_that_end_while_it_is_down_are_renewed_when_it_is_up)
