@@ -3,8 +3,10 @@
  * Where lapse is built without TLS only the refusal is tested. */
 #include "tls.h"
 #include "ask.h"
+#include "cluster.h"
 #include "handler.h"
 #include "listening.h"
+#include "sentinels.h"
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -292,4 +294,138 @@ Test(tls, a_port_that_never_answers_is_given_up_after_reply_ms_and_nothing_is_se
     close(fd);
     close(mute);
     flow_end(f);
+}
+
+/* ---- many servers ---- */
+/* Not one of them takes a connection without TLS. They are started before the flow, which counts
+ * the descriptors that are left. */
+struct many {
+    struct keys keys;
+    struct flow *f;
+    struct flow_handler handler;
+    struct lapse_options opts;
+};
+
+static void many_make_keys(struct many *m)
+{
+    tls_needed();
+    keys_make(&m->keys);
+}
+
+static void many_start(struct many *m, const char *url)
+{
+    m->f = flow_bare(FLOW_FULL, NULL);
+    m->handler = (struct flow_handler){.f = m->f, .way = FLOW_DONE};
+    m->opts = flow_options(m->f);
+    m->opts.tls_ca = m->keys.ca;
+    m->opts.url = url;
+}
+
+static void many_end(struct many *m)
+{
+    flow_end(m->f);
+    keys_remove(&m->keys);
+}
+
+/* A queue of each master, in their order. */
+static void queue_of_master(const struct cluster *c, int master, char queue[16])
+{
+    for (int i = 0;; i++) {
+        snprintf(queue, 16, "q%d", i);
+        int slot = cluster_slot_of_queue(c, queue);
+        if (cluster_owner(c, c->nodes[master].server, slot) == master) {
+            return;
+        }
+    }
+}
+
+Test(tls, in_a_cluster_all_masters_are_used_and_a_queue_that_moves_is_followed)
+{
+    struct many m;
+    char url[CLUSTER_URL];
+    char queue[16];
+
+    many_make_keys(&m);
+    struct cluster *c = cluster_start_tls(3, 0, &m.keys);
+    cluster_url(c, server_login(), url);
+    many_start(&m, url);
+    m.f->l = flow_open(m.f, &m.opts);
+    for (int i = 0; i < c->n_masters; i++) {
+        queue_of_master(c, i, queue);
+        flow_listen(m.f, queue, &m.handler);
+        cr_assert_eq(flow_schedule(m.f, queue, "a", 20, NULL), 0);
+    }
+    flow_until(m.f, m.handler.settled == 3);
+
+    cluster_move(c, cluster_slot_of_queue(c, queue), 0);
+    cr_assert_eq(flow_schedule(m.f, queue, "b", 20, NULL), 0);
+    flow_until(m.f, m.handler.settled == 4);
+    cr_assert_gt(flow_stats(m.f->l).moved, 0);
+    many_end(&m);
+    cluster_stop(c);
+}
+
+Test(tls, in_a_cluster_a_master_of_another_name_is_refused_and_the_others_are_used)
+{
+    struct many m;
+    char url[CLUSTER_URL];
+    char queue[16];
+
+    many_make_keys(&m);
+    struct cluster *c = cluster_start_tls(3, 0, &m.keys);
+    tls_give(&m.keys, "other", c->nodes[1].server);
+    cluster_url(c, server_login(), url);
+    many_start(&m, url);
+    flow_allow_log(m.f, "cannot ");
+    flow_allow_log(m.f, "/CN=other.test");
+    m.opts.reply_ms = 1000;
+    m.f->l = flow_open(m.f, &m.opts);
+    queue_of_master(c, 1, queue);
+    cr_assert_eq(flow_schedule(m.f, queue, "a", 0, NULL), LAPSE_EDOWN);
+    cr_assert_gt(flow_logged(m.f, "IP address mismatch"), 0);
+    queue_of_master(c, 2, queue);
+    cr_assert_eq(flow_schedule(m.f, queue, "a", 60000, NULL), 0);
+    many_end(&m);
+    cluster_stop(c);
+}
+
+Test(tls, under_sentinel_the_master_is_found_and_after_a_failover_the_new_one, .timeout = 120)
+{
+    struct many m;
+
+    many_make_keys(&m);
+    struct sentinels *s = sentinels_start_tls(2, 1, &m.keys);
+    many_start(&m, s->url);
+    flow_allow_log(m.f, "the master is now Redis at ");
+    flow_allow_log(m.f, "connection");
+    flow_allow_log(m.f, "cannot connect");
+    flow_allow_log(m.f, "as Sentinel says");
+    m.f->l = flow_open(m.f, &m.opts);
+    flow_listen(m.f, "q", &m.handler);
+    cr_assert_eq(flow_schedule(m.f, "q", "a", 20, NULL), 0);
+    flow_until(m.f, m.handler.settled == 1);
+
+    sentinels_fail_over(s);
+    flow_until(m.f, flow_stats(m.f->l).failovers == 1);
+    flow_poll(m.f, flow_schedule(m.f, "q", "b", 20, NULL) == 0);
+    flow_until(m.f, m.handler.settled == 2);
+    many_end(&m);
+    sentinels_stop(s);
+}
+
+Test(tls, a_sentinel_of_an_authority_that_is_not_ours_is_not_asked)
+{
+    struct many m;
+
+    many_make_keys(&m);
+    struct sentinels *s = sentinels_start_tls(1, 1, &m.keys);
+    many_start(&m, s->url);
+    m.opts.tls_ca = NULL; /* the system knows nothing of our authority */
+    flow_allow_log(m.f, "cannot ask the Sentinel at ");
+    m.opts.reply_ms = 1000;
+    m.f->l = flow_open(m.f, &m.opts);
+    cr_assert_eq(flow_schedule(m.f, "q", "a", 0, NULL), LAPSE_EDOWN);
+    cr_assert_gt(flow_logged(m.f, "certificate"), 0);
+    many_end(&m);
+    sentinels_stop(s);
 }

@@ -88,6 +88,15 @@ static void choose_ports(struct cluster *c)
     }
 }
 
+static void node_add_args(struct cluster_node *node, size_t *n, const char *const *more)
+{
+    for (; more && *more; more++) {
+        cr_assert(*n < SERVER_ARGS - 1);
+        node->args[(*n)++] = *more;
+    }
+    node->args[*n] = NULL;
+}
+
 static bool start_node(struct cluster *c, int i, const char *const *more)
 {
     struct cluster_node *node = &c->nodes[i];
@@ -106,11 +115,12 @@ static bool start_node(struct cluster *c, int i, const char *const *more)
     size_t n = sizeof args / sizeof *args;
 
     memcpy(node->args, args, sizeof args);
-    for (; more && *more; more++) {
-        cr_assert(n < SERVER_ARGS - 1);
-        node->args[n++] = *more;
+    node_add_args(node, &n, more);
+    if (c->keys) {
+        const char *const tls[] = {"--include", c->keys->only, "--tls-port", node->arguments[2],
+                                   NULL};
+        node_add_args(node, &n, tls);
     }
-    node->args[n] = NULL;
     node->server = server_start_at((int)strtol(node->arguments[2], NULL, 10), node->args);
     return node->server != NULL;
 }
@@ -186,16 +196,13 @@ static void wait_for_replicas(struct cluster *c)
     }
 }
 
-struct cluster *cluster_start(int n_masters, int n_replicas)
-{
-    return cluster_start_opts(n_masters, n_replicas, NULL);
-}
-
-struct cluster *cluster_start_opts(int n_masters, int n_replicas, const char *const *args)
+static struct cluster *start(int n_masters, int n_replicas, const char *const *args,
+                             const struct keys *keys)
 {
     struct cluster *c = calloc(1, sizeof *c);
 
     cr_assert(c && n_masters > 0 && n_masters * (1 + n_replicas) <= CLUSTER_NODES);
+    c->keys = keys;
     c->n_masters = n_masters;
     c->n = n_masters * (1 + n_replicas);
     test_dir(c->dir, sizeof c->dir);
@@ -206,6 +213,21 @@ struct cluster *cluster_start_opts(int n_masters, int n_replicas, const char *co
     wait_for_slots(c);
     wait_for_replicas(c);
     return c;
+}
+
+struct cluster *cluster_start(int n_masters, int n_replicas)
+{
+    return start(n_masters, n_replicas, NULL, NULL);
+}
+
+struct cluster *cluster_start_opts(int n_masters, int n_replicas, const char *const *args)
+{
+    return start(n_masters, n_replicas, args, NULL);
+}
+
+struct cluster *cluster_start_tls(int n_masters, int n_replicas, const struct keys *keys)
+{
+    return start(n_masters, n_replicas, NULL, keys);
 }
 
 void cluster_stop(struct cluster *c)
@@ -220,7 +242,7 @@ void cluster_stop(struct cluster *c)
 
 void cluster_url(const struct cluster *c, const char *login, char out[CLUSTER_URL])
 {
-    int len = snprintf(out, CLUSTER_URL, "redis+cluster://%s", login);
+    int len = snprintf(out, CLUSTER_URL, "redis%s+cluster://%s", c->keys ? "s" : "", login);
 
     for (int i = 0; i < c->n; i++) {
         len += snprintf(out + len, (size_t)(CLUSTER_URL - len), "%s127.0.0.1:%d", i ? "," : "",
@@ -267,10 +289,11 @@ bool cluster_is_master(struct server *s)
     return yes;
 }
 
-static int place_of_port(const struct cluster *c, long long port)
+/* By its id: a node says its port without TLS to who asks without. */
+static int place_of(const struct cluster *c, const char *id)
 {
     for (int i = 0; i < c->n; i++) {
-        if (c->nodes[i].server->port == port) {
+        if (strcmp(c->nodes[i].id, id) == 0) {
             return i;
         }
     }
@@ -286,7 +309,7 @@ int cluster_owner(const struct cluster *c, const struct server *asked, int slot)
     for (size_t i = 0; i < r->elements; i++) {
         redisReply *const *row = r->element[i]->element;
         if (row[0]->integer <= slot && slot <= row[1]->integer) {
-            owner = place_of_port(c, row[2]->element[1]->integer);
+            owner = place_of(c, row[2]->element[2]->str);
         }
     }
     freeReplyObject(r);

@@ -5,7 +5,7 @@
  * the start: until then a node takes no writes. */
 #ifndef CLUSTER_H
 #define CLUSTER_H
-#include "server.h"
+#include "tls.h"
 #include <stdbool.h>
 
 enum { CLUSTER_NODES = 12, CLUSTER_SLOTS = 16384, CLUSTER_TIMEOUT_MS = 2000, CLUSTER_URL = 400 };
@@ -20,7 +20,8 @@ struct cluster_node {
 
 struct cluster {
     int n_masters;
-    int n; /* nodes */
+    int n;                   /* nodes */
+    const struct keys *keys; /* of nodes that speak TLS only; NULL: they do not */
     char dir[64];
     struct cluster_node nodes[CLUSTER_NODES];
 };
@@ -30,6 +31,8 @@ struct cluster *cluster_start(int n_masters, int n_replicas);
 /* args: further ones of each node, which must live as long as the cluster; NULL ends them, and may
  * stand for none. */
 struct cluster *cluster_start_opts(int n_masters, int n_replicas, const char *const *args);
+/* They speak nothing but TLS. The keys must live as long as the cluster. */
+struct cluster *cluster_start_tls(int n_masters, int n_replicas, const struct keys *keys);
 /* NULL is fine. */
 void cluster_stop(struct cluster *c);
 

@@ -29,11 +29,11 @@ static void sentinel_write(const struct sentinels *s, unsigned i, const char *pa
     FILE *f = fopen(path, "w");
     cr_assert(f, "%s: %m", path);
     fprintf(f,
-            "port %d\nbind 127.0.0.1\nunixsocket %s\ndir %s\nlogfile %s/log\n"
+            "%sport %d\nbind 127.0.0.1\nunixsocket %s\ndir %s\nlogfile %s/log\n"
             "sentinel myid %040u\nsentinel monitor m 127.0.0.1 %d %u\n"
             "sentinel down-after-milliseconds m %d\nsentinel failover-timeout m 3000\n",
-            me->port, me->socket, me->dir, me->dir, i + 1, s->redis[0]->port, s->n / 2 + 1,
-            down_ms);
+            s->keys ? "tls-" : "", me->port, me->socket, me->dir, me->dir, i + 1, s->redis[0]->port,
+            s->n / 2 + 1, down_ms);
     for (unsigned k = 1; k < s->n_redis; k++) {
         fprintf(f, "sentinel known-replica m 127.0.0.1 %d\n", s->redis[k]->port);
     }
@@ -42,6 +42,9 @@ static void sentinel_write(const struct sentinels *s, unsigned i, const char *pa
             fprintf(f, "sentinel known-sentinel m 127.0.0.1 %d %040u\n", s->sentinel[k]->port,
                     k + 1);
         }
+    }
+    if (s->keys) {
+        tls_write_only(s->keys, f);
     }
     if (password) {
         fprintf(f, "requirepass %s\nsentinel sentinel-pass %s\n", password, password);
@@ -276,23 +279,34 @@ static bool sentinels_run(struct sentinels *s, const char *password, int down_ms
     return true;
 }
 
-struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const char *password,
-                                  int down_ms)
+static struct server *redis_start_tls(struct sentinels *s, unsigned i)
 {
-    return sentinels_start_opts(n_redis, n_sentinels, password, down_ms, redis_args);
+    char *port = s->tls_ports[i];
+    const char *const args[] = {"--include",  s->keys->only, redis_args[0], redis_args[1],
+                                "--tls-port", port,          NULL};
+    struct server *redis = NULL;
+
+    for (int tries = 0; !redis; tries++) { /* another process may take the free port before we do */
+        cr_assert_lt(tries, STARTS, "Redis did not start");
+        int number = server_free_port();
+        snprintf(port, sizeof *s->tls_ports, "%d", number);
+        redis = server_start_at(number, args);
+    }
+    return redis;
 }
 
-struct sentinels *sentinels_start_opts(unsigned n_redis, unsigned n_sentinels, const char *password,
-                                       int down_ms, const char *const *args)
+static struct sentinels *start(const struct sentinels *form, const char *password, int down_ms,
+                               const char *const *args)
 {
+    unsigned n_redis = form->n_redis;
+    unsigned n_sentinels = form->n;
     struct sentinels *s = calloc(1, sizeof *s);
     size_t len;
 
     cr_assert(s && n_redis <= SENTINELS_MOST && n_sentinels <= SENTINELS_MOST);
-    s->n_redis = n_redis;
-    s->n = n_sentinels;
+    *s = *form;
     for (unsigned i = 0; i < n_redis; i++) {
-        s->redis[i] = server_start_tcp(args);
+        s->redis[i] = s->keys ? redis_start_tls(s, i) : server_start_tcp(args);
         if (i > 0) {
             redis_do(s->redis[i], "REPLICAOF 127.0.0.1 %d", s->redis[0]->port);
         }
@@ -303,7 +317,8 @@ struct sentinels *sentinels_start_opts(unsigned n_redis, unsigned n_sentinels, c
     for (int i = 0; !sentinels_run(s, password, down_ms); i++) {
         cr_assert(i < STARTS, "the Sentinels did not start");
     }
-    len = (size_t)snprintf(s->url, sizeof s->url, "redis+sentinel://%s", server_login());
+    len = (size_t)snprintf(s->url, sizeof s->url, "redis%s+sentinel://%s", s->keys ? "s" : "",
+                           server_login());
     for (unsigned i = 0; i < n_sentinels; i++) {
         len += (size_t)snprintf(s->url + len, sizeof s->url - len, "%s127.0.0.1:%d", i ? "," : "",
                                 s->sentinel[i]->port);
@@ -314,6 +329,28 @@ struct sentinels *sentinels_start_opts(unsigned n_redis, unsigned n_sentinels, c
     }
 
     return s;
+}
+
+struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const char *password,
+                                  int down_ms)
+{
+    return sentinels_start_opts(n_redis, n_sentinels, password, down_ms, redis_args);
+}
+
+struct sentinels *sentinels_start_opts(unsigned n_redis, unsigned n_sentinels, const char *password,
+                                       int down_ms, const char *const *args)
+{
+    struct sentinels form = {.n_redis = n_redis, .n = n_sentinels};
+
+    return start(&form, password, down_ms, args);
+}
+
+struct sentinels *sentinels_start_tls(unsigned n_redis, unsigned n_sentinels,
+                                      const struct keys *keys)
+{
+    struct sentinels form = {.n_redis = n_redis, .n = n_sentinels, .keys = keys};
+
+    return start(&form, NULL, 30000, NULL);
 }
 
 void sentinels_stop(struct sentinels *s)

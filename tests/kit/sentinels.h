@@ -2,7 +2,7 @@
 /* A master, its replicas and Sentinels that watch them, each a true process on 127.0.0.1. */
 #ifndef SENTINELS_H
 #define SENTINELS_H
-#include "server.h"
+#include "tls.h"
 #include <stdbool.h>
 
 enum { SENTINELS_MOST = 3 };
@@ -12,7 +12,9 @@ struct sentinels {
     unsigned n_redis;
     struct server *sentinel[SENTINELS_MOST];
     unsigned n;
-    char url[200]; /* of all of them */
+    char tls_ports[SENTINELS_MOST][8];
+    const struct keys *keys; /* of processes that speak TLS only; NULL: they do not */
+    char url[200];           /* of all of them */
 };
 
 /* Replicas and Sentinels may be fewer than 3, and the last of them know each other. With password
@@ -23,6 +25,9 @@ struct sentinels *sentinels_start(unsigned n_redis, unsigned n_sentinels, const 
 /* args: those of each redis-server, as for server_start_opts(). */
 struct sentinels *sentinels_start_opts(unsigned n_redis, unsigned n_sentinels, const char *password,
                                        int down_ms, const char *const *args);
+/* All of them speak nothing but TLS. The keys must live as long as they. */
+struct sentinels *sentinels_start_tls(unsigned n_redis, unsigned n_sentinels,
+                                      const struct keys *keys);
 /* Where the master is, by the first Sentinel that runs; 0: it says none. */
 int sentinels_master_port(struct sentinels *s);
 /* The same by all that run; 0: they do not agree, so that a failover is under way. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tls.h"
+#include "redis.h"
 #include "test.h"
 #include <criterion/criterion.h>
 #include <lapse.h>
@@ -32,6 +33,26 @@ static const char MAKE_KEYS[] =
     "sign expired ca localhost $here \"$past\" || sign expired ca localhost $here '-days -1'; "
     "sign foreign stranger localhost $here; sign client ca client DNS:client; ";
 
+void tls_write_only(const struct keys *k, FILE *f)
+{
+    fprintf(f,
+            "port 0\ntls-cert-file %s/good.pem\ntls-key-file %s/good-key.pem\n"
+            "tls-ca-cert-file %s\ntls-auth-clients no\ntls-replication yes\n",
+            k->dir, k->dir, k->ca);
+}
+
+/* A Sentinel knows no clusters. */
+static void keys_write_only(struct keys *k)
+{
+    snprintf(k->only, sizeof k->only, "%s/only.conf", k->dir);
+    FILE *f = fopen(k->only, "w");
+
+    cr_assert(f, "%s: %m", k->only);
+    tls_write_only(k, f);
+    fprintf(f, "tls-cluster yes\n");
+    cr_assert(!fclose(f));
+}
+
 void keys_make(struct keys *k)
 {
     char line[4096];
@@ -43,6 +64,13 @@ void keys_make(struct keys *k)
     snprintf(line, sizeof line, MAKE_KEYS, k->dir);
     /* all of the line is ours; NOLINTNEXTLINE(cert-env33-c) */
     cr_assert_eq(system(line), 0, "openssl: see %s/log", k->dir);
+    keys_write_only(k);
+}
+
+void tls_give(const struct keys *k, const char *certificate, struct server *s)
+{
+    redis_do(s, "CONFIG SET tls-cert-file %s/%s.pem tls-key-file %s/%s-key.pem", k->dir,
+             certificate, k->dir, certificate);
 }
 
 void keys_remove(struct keys *k)
