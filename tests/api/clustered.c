@@ -441,7 +441,7 @@ Test(clustered, a_script_that_was_refused_as_a_text_is_no_known_one)
     struct flow_answer a = {.f = x->f};
     struct lapse_spec spec = flow_job_spec(x->queues[0], "a", 60000);
     struct server *s = x->c->nodes[0].server;
-    int slot = put_down(x);
+    put_down(x);
 
     flow_allow_log(x->f, "CLUSTERDOWN");
     opts.url = x->url;
@@ -450,7 +450,7 @@ Test(clustered, a_script_that_was_refused_as_a_text_is_no_known_one)
     x->f->l = flow_open(x->f, &opts);
     cr_assert_eq(lapse_schedule(x->f->l, &spec, flow_answered, &a), 0);
     flow_poll(x->f, n_errors(s, "CLUSTERDOWN") >= 5);
-    put_up(x, slot);
+    put_up(x);
     cr_assert_eq(flow_wait(x->f, &a), 0, "%s", lapse_strerror(a.err));
     cr_assert_eq(n_errors(s, "NOSCRIPT"), 0);
     clustered_end(x);
