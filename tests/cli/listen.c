@@ -3,6 +3,7 @@
 #include "tool.h"
 #include "audit.h"
 #include <fcntl.h>
+#include <hiredis/hiredis.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -170,6 +171,52 @@ Test(listen, to_a_pattern_runs_the_jobs_of_its_queues_that_are_there_and_that_co
     expect(lapse("schedule", "email.a", "--id", "last", "--in", "0s", "x"), 0, NULL, NULL);
     expect(p, 0, "\"last\"", "");
     cr_assert_eq(redis_int(s, "ZCARD lapse:{email.a}:due"), 1);
+    server_stop(s);
+}
+
+/* Reads what the server runs up to the next look at a depth. true: it is that of this queue. */
+static bool next_look_is_at(redisContext *monitor, const char *queue)
+{
+    char wanted[80];
+
+    snprintf(wanted, sizeof wanted, "\"ZCOUNT\" \"lapse:{%s}:run\"", queue);
+    for (;;) {
+        redisReply *r = NULL;
+        cr_assert_eq(redisGetReply(monitor, (void **)&r), REDIS_OK, "%s", monitor->errstr);
+        bool is_look = strstr(r->str, "\"ZCOUNT\"") && strstr(r->str, ":run\"");
+        bool is_wanted = strstr(r->str, wanted) != NULL;
+        freeReplyObject(r);
+        if (is_look) {
+            return is_wanted;
+        }
+    }
+}
+
+/* Of thousands of queues only one would be asked for, 20 times a second. */
+Test(listen, with_drain_looks_at_one_queue_of_a_pattern_while_that_has_jobs)
+{
+    struct server *s = tool_redis();
+    redisContext *monitor = redisConnectUnix(s->socket);
+    char path[120];
+    int row = 0;
+
+    for (int i = 0; i < 3; i++) {
+        expect(lapse("schedule", "email.busy", "--in", "0s", "x"), 0, NULL, NULL);
+    }
+    expect(lapse("schedule", "email.a", "--in", "1h", "x"), 0, NULL, NULL);
+    expect(lapse("schedule", "email.z", "--in", "1h", "x"), 0, NULL, NULL);
+    freeReplyObject(redisCommand(monitor, "MONITOR"));
+    snprintf(path, sizeof path, "%s/go", s->dir);
+    struct proc *p = lapse_start("listen", "email.*", "--drain", "-j", "1", "--exec", "--", "sh",
+                                 "-c", "until test -e \"$0\"; do sleep 0.05; done", path);
+    for (int looks = 0; looks < 100 && row < 20; looks++) {
+        row = next_look_is_at(monitor, "email.busy") ? row + 1 : 0;
+    }
+    redisFree(monitor);
+    cr_expect_eq(row, 20);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    expect(p, 0, NULL, "");
+    cr_assert_eq(redis_int(s, "EXISTS lapse:{email.busy}:due"), 0);
     server_stop(s);
 }
 

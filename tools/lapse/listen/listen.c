@@ -351,6 +351,8 @@ static void watch_signals(struct listen *in)
 }
 
 /* ---- --drain ---- */
+static void drain_check(struct listen *in);
+
 /* Late for longer than we have been here: it was due when we came. */
 static bool is_due_since_the_start(const struct listen *in, const struct lapse_depth *d)
 {
@@ -379,12 +381,33 @@ static void on_drain_queues(struct lapse *l, int err, const struct lapse_queue *
 {
     struct listen *in = arg;
     bool has_due = err;
+    uint64_t most = 0;
 
     (void)l;
     for (size_t i = 0; i < n; i++) {
-        has_due = has_due || is_due_since_the_start(in, queues[i]->depth);
+        const struct lapse_depth *d = queues[i]->depth;
+        if (!is_due_since_the_start(in, d)) {
+            continue;
+        }
+        has_due = true;
+        if (d->waiting >= most) {
+            most = d->waiting;
+            snprintf(in->due_queue, sizeof in->due_queue, "%s", queues[i]->name);
+        }
     }
     drain_answered(in, has_due);
+}
+
+static void on_due_queue_depth(struct lapse *l, int err, const struct lapse_depth *d, void *arg)
+{
+    struct listen *in = arg;
+
+    (void)l;
+    in->n_depths--;
+    if (!err && !is_due_since_the_start(in, d)) {
+        *in->due_queue = '\0';
+        drain_check(in);
+    }
 }
 
 static int drain_ask(struct listen *in, const char *queue)
@@ -395,14 +418,21 @@ static int drain_ask(struct listen *in, const char *queue)
     return lapse_depth(in->c.l, queue, on_drain_depth, in);
 }
 
+/* A pattern may have thousands of queues: while one of them is known to have what was due, only
+ * that one is looked at. */
 static void drain_check(struct listen *in)
 {
     if (in->n_depths || in->closing) {
         return;
     }
 
-    in->has_due = false;
     in->asked_ms = monotonic_ms();
+    if (*in->due_queue) {
+        in->n_depths = lapse_depth(in->c.l, in->due_queue, on_due_queue_depth, in) == 0;
+        return;
+    }
+
+    in->has_due = false;
     for (int i = 0; i < in->queues.n; i++) {
         if (drain_ask(in, in->queues.v[i].name)) {
             in->has_due = true;

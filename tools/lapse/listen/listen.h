@@ -2,6 +2,7 @@
 #ifndef LISTEN_H
 #define LISTEN_H
 #include "client/client.h"
+#include "job/keys.h"
 #include "listen/exec.h"
 #include "listen/lines.h"
 #include "listen/weighted.h"
@@ -32,8 +33,9 @@ struct listen {
     struct exec exec;
 
     /* --drain */
-    unsigned n_depths; /* replies to come */
-    bool has_due;      /* a queue has a job that was due at the start */
+    unsigned n_depths;                  /* replies to come */
+    bool has_due;                       /* a queue has a job that was due at the start */
+    char due_queue[KEYS_QUEUE_MAX + 1]; /* one of a pattern that has; "": none is known */
     int64_t asked_ms;
 
     /* the end */
