@@ -113,8 +113,9 @@ static int ask_to_enqueue(struct producer *p, const char *id, struct asked *a, i
     static unsigned char body[1 << 20];
     const struct work_opts *o = p->opts;
     struct lapse_spec s = lapse_spec_init();
+    char queue[WORK_QUEUE_NAME];
 
-    s.queue = WORK_QUEUE;
+    s.queue = work_queue_of(o, id, queue);
     s.id = id;
     s.body = body;
     s.body_len = (size_t)random_of((long)o->body_len + 1);
@@ -139,17 +140,19 @@ static int ask_else(struct producer *p, const char *op, const char *id, struct a
                     int64_t delay_ms)
 {
     bool stops = p->opts->stops && strcmp(op, "cancel") == 0;
+    char name[WORK_QUEUE_NAME];
+    const char *queue = work_queue_of(p->opts, id, name);
 
     a->call = journal_asked(p->journal, op, id, "%s", stops ? ",\"running\":1" : "");
 
     if (strcmp(op, "cancel") == 0) {
         unsigned flags = stops ? LAPSE_RUNNING_TOO : 0;
-        return lapse_cancel(p->l, WORK_QUEUE, id, flags, on_answer, a);
+        return lapse_cancel(p->l, queue, id, flags, on_answer, a);
     }
     if (strcmp(op, "reschedule") == 0) {
-        return lapse_reschedule(p->l, WORK_QUEUE, id, lapse_in(delay_ms), 0, on_answer, a);
+        return lapse_reschedule(p->l, queue, id, lapse_in(delay_ms), 0, on_answer, a);
     }
-    return lapse_get(p->l, WORK_QUEUE, id, on_answer, a);
+    return lapse_get(p->l, queue, id, on_answer, a);
 }
 
 static void producer_ask(struct producer *p, const char *op, const char *id, bool first)

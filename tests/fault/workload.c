@@ -43,6 +43,7 @@ struct work_opts work_opts(void)
     return (struct work_opts){.lapse = lapse_options_init(),
                               .producers = 2,
                               .listeners = 2,
+                              .queues = 1,
                               .jobs = 1000,
                               .delay_ms = 1000,
                               .body_len = 64,
@@ -51,6 +52,42 @@ struct work_opts work_opts(void)
                               .seed = 1,
                               .turn = 1,
                               .delayed = 1000};
+}
+
+/* ---- queues ---- */
+const char *work_queue(int i, char out[WORK_QUEUE_NAME])
+{
+    if (i == 0) {
+        return WORK_QUEUE;
+    }
+    snprintf(out, WORK_QUEUE_NAME, WORK_QUEUE "%d", i);
+    return out;
+}
+
+const char *work_queue_of(const struct work_opts *o, const char *id, char out[WORK_QUEUE_NAME])
+{
+    unsigned hash = 5381;
+
+    while (*id) {
+        hash = hash * 33 + (unsigned char)*id++;
+    }
+    return work_queue((int)(hash % (unsigned)o->queues), out);
+}
+
+static struct server *server_of(const struct work *w, int queue)
+{
+    return w->o.server_of ? w->o.server_of(w->o.arg, queue) : w->server;
+}
+
+static void name_queues(const struct work_opts *o, char *out, size_t size)
+{
+    size_t used = 0;
+
+    for (int i = 0; i < o->queues; i++) {
+        char name[WORK_QUEUE_NAME];
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s%s", i ? " " : "", work_queue(i, name));
+    }
 }
 
 /* ---- processes ---- */
@@ -135,7 +172,8 @@ static void start_listener(struct work *w, int number)
     struct producer again = {.opts = o, .journal = &journal};
     struct two_recorders both = {journal_recorder(&journal), o->runs};
     struct recorder recorder = {&both, both_begin, both_started, both_settling, both_settled};
-    struct listener_plan plan = {.queues = WORK_QUEUE,
+    char queues[WORK_QUEUES_MOST * WORK_QUEUE_NAME];
+    struct listener_plan plan = {.queues = queues,
                                  .lapse = o->lapse,
                                  .recorder = recorder,
                                  .claims = o->claims,
@@ -148,6 +186,7 @@ static void start_listener(struct work *w, int number)
                                  .done = producer_enqueue_again,
                                  .arg = &again};
 
+    name_queues(o, queues, sizeof queues);
     if (o->listener_url && number < o->listeners - o->direct) {
         plan.lapse.url = o->listener_url;
     }
@@ -158,15 +197,29 @@ static void start_listener(struct work *w, int number)
     m->listener = listener_start_plan(&plan);
 }
 
+static long count_in(struct work *w, int queue, const char *set)
+{
+    char name[WORK_QUEUE_NAME];
+
+    return (long)redis_int(server_of(w, queue), "ZCARD %s:{%s}:%s", w->o.lapse.space,
+                           work_queue(queue, name), set);
+}
+
+/* Of all queues. */
 static long count(struct work *w, const char *set)
 {
-    return (long)redis_int(w->server, "ZCARD %s:{" WORK_QUEUE "}:%s", w->o.lapse.space, set);
+    long n = 0;
+
+    for (int i = 0; i < w->o.queues; i++) {
+        n += count_in(w, i, set);
+    }
+    return n;
 }
 
 static void until_listening(struct work *w)
 {
     int64_t deadline = test_now_ms() + UP_MS;
-    while (count(w, "listeners") < w->o.listeners) {
+    while (count(w, "listeners") < (long)w->o.listeners * w->o.queues) {
         cr_assert(test_now_ms() < deadline, "the listeners did not come");
         poll(NULL, 0, 5);
     }
@@ -325,7 +378,14 @@ static bool has_open_calls(const struct work *w, int64_t *quiet_since_ms)
 
 static bool is_empty(const struct work *w)
 {
-    return redis_left(w->server, w->o.lapse.space, WORK_QUEUE) == 0;
+    char name[WORK_QUEUE_NAME];
+
+    for (int i = 0; i < w->o.queues; i++) {
+        if (redis_left(server_of(w, i), w->o.lapse.space, work_queue(i, name)) > 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void until_all_ran(struct work *w, int timeout_ms)
@@ -360,43 +420,78 @@ static void end_listeners(struct work *w)
     }
 }
 
+static void write_jobs(struct work *w, int nth, const char *set, const char *state)
+{
+    char name[WORK_QUEUE_NAME];
+    const char *queue = work_queue(nth, name);
+    struct server *s = server_of(w, nth);
+    redisReply *all =
+        redis_cmd(s, "ZRANGE %s:{%s}:%s 0 -1 WITHSCORES", w->o.lapse.space, queue, set);
+
+    cr_assert_eq(all->type, REDIS_REPLY_ARRAY);
+    for (size_t k = 0; k + 1 < all->elements; k += 2) {
+        const char *id = all->element[k]->str;
+        long long score = strtoll(all->element[k + 1]->str, NULL, 10);
+        char *held = redis_str(s, "HGET %s:{%s}:attempts %s", w->o.lapse.space, queue, id);
+        unsigned long long token = 0;
+        unsigned attempt = 0;
+        long long tries = 0;
+        if (held) {
+            sscanf(held, "%*d %llu %*s %u %lld", &token, &attempt, &tries);
+        }
+        journal_line(
+            &w->end,
+            "\"op\":\"state\",\"job\":\"%s\",\"queue\":\"%s\",\"state\":\"%s\","
+            "\"due\":%lld,\"lease_until\":%lld,\"attempt\":%u,\"tries\":%lld,\"token\":%llu",
+            id, queue, state, score, score, attempt, tries == LAPSE_FOREVER ? 0 : tries, token);
+        free(held);
+    }
+    freeReplyObject(all);
+}
+
+/* The server of a queue, with all queues that are there; once, for the first of them. */
+static int audit_server_of(struct work *w, int nth)
+{
+    char names[WORK_QUEUES_MOST][WORK_QUEUE_NAME];
+    const char *there[WORK_QUEUES_MOST];
+    struct server *s = server_of(w, nth);
+    size_t n = 0;
+
+    for (int i = 0; i < w->o.queues; i++) {
+        bool is_there = server_of(w, i) == s;
+        if (is_there && i < nth) {
+            return 0;
+        }
+        if (is_there) {
+            there[n++] = work_queue(i, names[i]);
+        }
+    }
+    return audit_queues(s, w->o.lapse.space, there, n);
+}
+
 static void write_states(struct work *w)
 {
     static const char *const set[] = {"due", "run", "dead"};
     static const char *const state[] = {"waiting", "running", "dead"};
+    long long n_jobs = 0;
+    int defects = 0;
 
-    for (int i = 0; i < 3; i++) {
-        redisReply *all = redis_cmd(w->server, "ZRANGE %s:{" WORK_QUEUE "}:%s 0 -1 WITHSCORES",
-                                    w->o.lapse.space, set[i]);
-        cr_assert_eq(all->type, REDIS_REPLY_ARRAY);
-        for (size_t k = 0; k + 1 < all->elements; k += 2) {
-            const char *id = all->element[k]->str;
-            long long score = strtoll(all->element[k + 1]->str, NULL, 10);
-            char *held =
-                redis_str(w->server, "HGET %s:{" WORK_QUEUE "}:attempts %s", w->o.lapse.space, id);
-            unsigned long long token = 0;
-            unsigned attempt = 0;
-            long long tries = 0;
-            if (held) {
-                sscanf(held, "%*d %llu %*s %u %lld", &token, &attempt, &tries);
-            }
-            journal_line(&w->end,
-                         "\"op\":\"state\",\"job\":\"%s\",\"state\":\"%s\",\"due\":%lld,\"lease_"
-                         "until\":%lld,\"attempt\":%u,\"tries\":%lld,\"token\":%llu",
-                         id, state[i], score, score, attempt, tries == LAPSE_FOREVER ? 0 : tries,
-                         token);
-            free(held);
+    for (int i = 0; i < w->o.queues; i++) {
+        char name[WORK_QUEUE_NAME];
+        for (int k = 0; k < 3; k++) {
+            write_jobs(w, i, set[k], state[k]);
         }
-        freeReplyObject(all);
+        n_jobs +=
+            redis_int(server_of(w, i), "HLEN %s:{%s}:jobs", w->o.lapse.space, work_queue(i, name));
+        defects += audit_server_of(w, i);
     }
 
     journal_line(&w->end,
                  "\"op\":\"final\",\"redis_ms\":%" PRId64
                  ",\"n_due\":%ld,\"n_run\":%ld,\"n_dead\":%ld,\"n_jobs\":%lld",
                  redis_now_ms(w->server), count(w, "due"), count(w, "run"), count(w, "dead"),
-                 redis_int(w->server, "HLEN %s:{" WORK_QUEUE "}:jobs", w->o.lapse.space));
-    journal_line(&w->end, "\"op\":\"fsck\",\"defects\":%d",
-                 audit(w->server, w->o.lapse.space, WORK_QUEUE, NULL));
+                 n_jobs);
+    journal_line(&w->end, "\"op\":\"fsck\",\"defects\":%d", defects);
 }
 
 static double figure(const char *text, const char *name)

@@ -23,7 +23,7 @@
 #include <lapse.h>
 
 #define WORK_QUEUE "q"
-enum { WORK_CREW = 16 };
+enum { WORK_CREW = 16, WORK_QUEUES_MOST = 8, WORK_QUEUE_NAME = 16 };
 
 struct work_opts {
     struct lapse_options lapse; /* of all of them; url NULL: the server's */
@@ -34,9 +34,13 @@ struct work_opts {
     int direct;
     int producers, listeners; /* 2 and 2 */
     unsigned claims;          /* the listeners have no handlers and claim so many at once; 0 */
-    long jobs;                /* all producers together; 1000 */
-    long per_s;               /* all together; 0: as fast as Redis answers */
-    int64_t delay_ms;         /* a job's delay is random, up to this; 1000 */
+    int queues;               /* a job's id says its own; 1 */
+    /* where the i-th queue is at the beginning and at the end; NULL: where the work is */
+    struct server *(*server_of)(void *arg, int queue);
+    void *arg;
+    long jobs;        /* all producers together; 1000 */
+    long per_s;       /* all together; 0: as fast as Redis answers */
+    int64_t delay_ms; /* a job's delay is random, up to this; 1000 */
     /* a handler settles its job after a random time up to this; 0: at once */
     int64_t hold_ms;
     size_t body_len;        /* a body's length is random, up to this; 64 */
@@ -62,6 +66,9 @@ struct work_opts {
     } odd_one;
 };
 struct work_opts work_opts(void);
+/* The name of the i-th queue, of which the first is WORK_QUEUE, and of that of a job. */
+const char *work_queue(int i, char out[WORK_QUEUE_NAME]);
+const char *work_queue_of(const struct work_opts *o, const char *id, char out[WORK_QUEUE_NAME]);
 
 struct work;
 struct work *work_start(struct server *s,

@@ -35,7 +35,7 @@ struct event {
     enum state state;
     bool running; /* a cancel that asks a job which runs to stop */
     /* NULL: not in the line; equal texts have one address */
-    const char *job, *proc, *err, *payload, *what;
+    const char *job, *queue, *proc, *err, *payload, *what;
     const char *file;
     long line, call;
     /* Monotonic: it took effect in between. to_ns INT64_MAX: nobody knows when, if at all. */

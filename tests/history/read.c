@@ -163,6 +163,7 @@ static bool read_event(const json_t *o, struct event *e)
 {
     e->proc = text(o, "proc");
     e->job = text(o, "job");
+    e->queue = text(o, "queue");
     e->err = text(o, "err");
     e->payload = text(o, "payload");
     e->what = text(o, "what");

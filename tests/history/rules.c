@@ -794,12 +794,24 @@ void rules_of_job(struct life *l, int64_t late_ms)
 }
 
 /* ---- what no single job shows: I3, I8 ---- */
-static int by_token(const void *a, const void *b)
+/* The names of queues as addresses: equal ones are one. */
+static int by_queue_and_token(const void *a, const void *b)
 {
     const struct event *x = *(const struct event *const *)a;
     const struct event *y = *(const struct event *const *)b;
-    int order = (x->token > y->token) - (x->token < y->token);
+    uintptr_t of_x = (uintptr_t)x->queue;
+    uintptr_t of_y = (uintptr_t)y->queue;
+    int order = (of_x > of_y) - (of_x < of_y);
+
+    if (order == 0) {
+        order = (x->token > y->token) - (x->token < y->token);
+    }
     return order ? order : (x > y) - (x < y); /* by job */
+}
+
+static bool is_one_token_of_two_jobs(const struct event *a, const struct event *b)
+{
+    return a->queue == b->queue && a->token == b->token && a->job != b->job;
 }
 
 /* All claims that are known: by a start, or by what Redis has of a job at the end. */
@@ -820,10 +832,10 @@ static void rule_of_tokens(struct life *all)
         }
     }
 
-    qsort(claim, n, sizeof *claim, by_token);
+    qsort(claim, n, sizeof *claim, by_queue_and_token);
 
     for (size_t i = 0; i + 1 < n; i++) {
-        if (claim[i]->token == claim[i + 1]->token && claim[i]->job != claim[i + 1]->job) {
+        if (is_one_token_of_two_jobs(claim[i], claim[i + 1])) {
             broken(all, "I3", claim[i], claim[i + 1], "claims of two jobs have one token");
         }
     }

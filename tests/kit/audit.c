@@ -52,6 +52,8 @@ struct queue {
     redisReply *set[N_SETS]; /* its elements: ids, sorted */
 };
 
+enum { QUEUES_MOST = 16 };
+
 static int defects;
 #define DEFECT(...) (defects++, fprintf(stderr, "audit: " __VA_ARGS__), fputc('\n', stderr))
 
@@ -333,20 +335,28 @@ static void check_key(struct server *s, const struct queue *queues, size_t n, co
 
 int audit(struct server *s, const char *space, ...)
 {
-    struct queue queues[16];
+    const char *names[QUEUES_MOST];
     size_t n = 0;
     va_list ap;
 
     va_start(ap, space);
     for (const char *name; (name = va_arg(ap, const char *)); n++) {
-        cr_assert(n < 16);
-        snprintf(queues[n].prefix, sizeof queues[n].prefix, "%s:{%s}:", space, name);
+        cr_assert(n < QUEUES_MOST);
+        names[n] = name;
     }
 
     va_end(ap);
+    return audit_queues(s, space, names, n);
+}
+
+int audit_queues(struct server *s, const char *space, const char *const *names, size_t n)
+{
+    struct queue queues[QUEUES_MOST];
 
     defects = 0;
+    cr_assert(n <= QUEUES_MOST);
     for (size_t i = 0; i < n; i++) {
+        snprintf(queues[i].prefix, sizeof queues[i].prefix, "%s:{%s}:", space, names[i]);
         read_queue(s, &queues[i]);
         check_queue(&queues[i]);
         check_batches(s, &queues[i]);

@@ -134,10 +134,10 @@ static void on_started(void *arg, const struct lapse_job *job)
     const void *body = lapse_job_body(job, &len);
 
     journal_line(j,
-                 "\"op\":\"start\",\"job\":\"%s\",\"token\":%" PRIu64
+                 "\"op\":\"start\",\"job\":\"%s\",\"queue\":\"%s\",\"token\":%" PRIu64
                  ",\"attempt\":%u,\"tries\":%u,\"due\":%" PRId64 ",\"redis_us\":%" PRId64
                  ",\"lease_until\":%" PRId64 ",\"via\":%d,\"payload\":\"%016" PRIx64 "\"",
-                 lapse_job_id(job), lapse_job_token(job), lapse_job_try(job),
+                 lapse_job_id(job), lapse_job_queue(job), lapse_job_token(job), lapse_job_try(job),
                  tries == LAPSE_FOREVER ? 0 : tries, lapse_job_due_ms(job),
                  lapse_job_claimed_us(job), lapse_job_until_ms(job), (int)lapse_job_via(job),
                  journal_digest(body, len));
