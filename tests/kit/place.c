@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Longer than any test stops its master: it has no replica, and is not to be given up. */
-enum { DOWN_MS = 600000 };
+enum { DOWN_MS = 600000, MASTERS = 3 };
 
 static bool is_on(const char *name)
 {
@@ -16,10 +16,15 @@ static bool is_on(const char *name)
     return given && strcmp(given, name) == 0;
 }
 
-static void place_in_cluster(struct place *p, const char *const *args)
+bool place_has_masters(void)
 {
-    p->cluster = cluster_start_opts(1, 0, args);
-    p->server = p->cluster->nodes[0].server;
+    return is_on("masters");
+}
+
+static void place_in_cluster(struct place *p, int n_masters, const char *const *args)
+{
+    p->cluster = cluster_start_opts(n_masters, 0, args);
+    p->server = cluster_of(p->cluster, "lapse:{q}:due");
     snprintf(p->text, sizeof p->text, "redis+cluster://%s127.0.0.1:%d", server_login(),
              p->server->port);
     p->url = p->text;
@@ -44,7 +49,9 @@ struct place *place_start(const char *const *args, bool tcp)
 
     cr_assert(p);
     if (is_on("cluster")) {
-        place_in_cluster(p, args);
+        place_in_cluster(p, 1, args);
+    } else if (place_has_masters()) {
+        place_in_cluster(p, MASTERS, args);
     } else if (is_on("sentinel")) {
         place_by_sentinel(p, args);
     } else {
@@ -67,7 +74,7 @@ void place_stop(struct place *p)
 
 void place_not_in_cluster(const char *why)
 {
-    if (is_on("cluster")) {
+    if (is_on("cluster") || place_has_masters()) {
         cr_skip_test("in a cluster: %s", why);
     }
 }

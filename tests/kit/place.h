@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the flows of a run have their jobs: with LAPSE_TEST_ON=cluster in a Redis Cluster, with
- * LAPSE_TEST_ON=sentinel on a master that a Sentinel names, else on one server. */
+/* Where the flows of a run have their jobs: with LAPSE_TEST_ON=cluster in a Redis Cluster of one
+ * master, with =masters in one of three, with =sentinel on a master that a Sentinel names, else on
+ * one server. */
 #ifndef PLACE_H
 #define PLACE_H
 #include "server.h"
 #include <stdbool.h>
 
 struct place {
-    struct server *server; /* that the test looks at */
+    struct server *server; /* that the test looks at; of a cluster the one that has the queue q */
     const char *url;       /* by which handles find the place */
     struct cluster *cluster;
     struct sentinels *sentinels;
@@ -17,6 +18,9 @@ struct place {
 /* args: those of redis-server, as for server_start_opts(). tcp: the URL is one of TCP. */
 struct place *place_start(const char *const *args, bool tcp);
 void place_stop(struct place *p);
+
+/* Are there several masters, so that another one than the server may have a key? */
+bool place_has_masters(void);
 
 /* Skip the test where its flows are not on one server; the reason is for who reads the test. */
 void place_not_in_cluster(const char *why);
