@@ -8,7 +8,10 @@ for group in "$@"; do
     build) want="$want gcc make binutils libc6-dev libhiredis-dev libssl-dev libev-dev libglib2.0-dev pkg-config python3" ;;
     run) want="$want redis-server tzdata" ;;
     valkey) want="$want valkey-server" ;;
-    test) want="$want g++ openssl stunnel4 libcriterion-dev libjansson-dev" ;;
+    test)
+        want="$want g++ openssl stunnel4 libcriterion-dev libjansson-dev jq"
+        # Since Debian 13 zones such as EST5EDT and Eire, of which cron lines are tested, are in a package of their own.
+        grep -qs '^VERSION_ID="12"' /etc/os-release || want="$want tzdata-legacy" ;;
     node) command -v npm >/dev/null || want="$want nodejs npm" ;;
     fault) want="$want strace iproute2 iptables" ;;
     model) want="$want spin" ;;
