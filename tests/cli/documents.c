@@ -16,7 +16,7 @@ static struct proc *start_typing(const char *before, const char *file, const cha
              "  echo '%s';"
              "  sed -n '/^## %s/,/^## %s/p' %s | sed -n '/^```sh/,/^```$/p' | grep -v '^```'"
              "    | sed \"s|build/dev.out|$dir/dev.out|; s|build/first|$dir/first|g; "
-             "s|build/|$build/|g\";"
+             "s|build/|$build/|g; s|-Lbuild |-L$build |; s|-rpath,build |-rpath,$build |\";"
              "} > $dir/typed;"
              "exec bash -em $dir/typed",
              before, from, to, file);
