@@ -387,6 +387,18 @@ Test(doctor, fails_for_each_right_that_a_script_lacks_and_names_both)
     server_stop(s);
 }
 
+/* Of a command that Redis does not know it does not say whether this user may run it. */
+Test(doctor, does_not_vouch_for_rights_of_which_redis_does_not_say)
+{
+    static const char *const old[] = {"--rename-command", "XTRIM", "", NULL};
+    struct server *s = server_start_opts(old);
+
+    setenv("LAPSE_URL", s->url, 1);
+    finds(doctor(), 0, "rights", "WARN", "cannot be checked for XTRIM: ERR Invalid command");
+    finds(doctor("--for", "producer"), 0, "rights", "OK", "of a producer");
+    server_stop(s);
+}
+
 Test(doctor, warns_of_what_only_makes_jobs_late)
 {
     struct server *s = tool_redis();

@@ -19,12 +19,21 @@ enum { COMMAND_BYTES = 500, WORD_BYTES = 40 };
 
 /* clang-format off */
 /* ARGV: a command and its arguments, with spaces between. Returns 1 or 0, or -1 if this Redis
- * cannot say. */
+ * cannot say. Redis 8 has an error for a command with too few or too many arguments: then it is
+ * given as many as it takes, of these and, behind them, of the last one again. */
 static const char allowed_script[] =
     "if not redis.acl_check_cmd then return -1 end "
     "local words = {} "
     "for word in string.gmatch(ARGV[1], '%S+') do words[#words + 1] = word end "
-    "return redis.acl_check_cmd(unpack(words)) and 1 or 0";
+    "local known, allowed = pcall(redis.acl_check_cmd, unpack(words)) "
+    "local n, refusal = 0, allowed "
+    "while not known and n < 8 do "
+    "n = n + 1 "
+    "words[n] = words[n] or words[n - 1] "
+    "known, allowed = pcall(redis.acl_check_cmd, unpack(words, 1, n)) "
+    "end "
+    "if not known then return {err = refusal.err or refusal} end "
+    "return allowed and 1 or 0";
 /* clang-format on */
 
 /* What the user lacks, as arguments of ACL SETUSER: " +zadd +hset". */
@@ -34,14 +43,20 @@ struct missing {
     char scripts[300];  /* those scripts */
     char optional[400]; /* rights without which jobs run a little later */
     bool wait;          /* without it no schedule can ask for replicas */
+    char unknown[40];   /* a command of which Redis does not say whether it is allowed */
+    char why[200];
 };
 
-/* Also true if this Redis cannot say. */
-static bool is_allowed(struct doctor *d, const char *command)
+/* Also true if this Redis does not say, as of a command that it does not know. */
+static bool is_allowed(struct doctor *d, struct missing *m, const char *command)
 {
     redisReply *r = ASK(d, d->eval, allowed_script, "0", command);
     bool allowed = !r || r->type != REDIS_REPLY_INTEGER || r->integer != 0;
 
+    if (is_error(r) && !*m->unknown) {
+        snprintf(m->unknown, sizeof m->unknown, "%.*s", (int)strcspn(command, " "), command);
+        snprintf(m->why, sizeof m->why, "%s", printable(r->str));
+    }
     freeReplyObject(r);
     return allowed;
 }
@@ -92,7 +107,7 @@ static void check_key(struct doctor *d, struct missing *m, const char *key)
     char command[COMMAND_BYTES];
 
     snprintf(command, sizeof command, "%s x 1 %s", d->eval, key);
-    if (!is_allowed(d, command)) {
+    if (!is_allowed(d, m, command)) {
         m->keys = true;
     }
 }
@@ -125,7 +140,7 @@ static void check_evals(struct doctor *d, struct missing *m)
     keys_of(key, d->space, doctor_queue(d), KEYS_DUE);
     for (int i = 0; i < n; i++) {
         snprintf(command, sizeof command, "%s x 1 %s", evals[i], key);
-        if (!is_allowed(d, command)) {
+        if (!is_allowed(d, m, command)) {
             add_command(m->commands, sizeof m->commands, evals[i]);
         }
     }
@@ -162,7 +177,7 @@ static void check_script(struct doctor *d, const struct script_needs *s, struct 
         if (sub) {
             *sub = ' ';
         }
-        if (!is_allowed(d, command)) {
+        if (!is_allowed(d, m, command)) {
             lacks_any = true;
             add_command(m->commands, sizeof m->commands, name);
         }
@@ -178,14 +193,14 @@ static void check_script(struct doctor *d, const struct script_needs *s, struct 
 /* By which a handle learns where its queues are. */
 static void check_map(struct doctor *d, struct missing *m)
 {
-    if (d->cluster && !is_allowed(d, "CLUSTER SLOTS")) {
+    if (d->cluster && !is_allowed(d, m, "CLUSTER SLOTS")) {
         add_command(m->commands, sizeof m->commands, "cluster|slots");
     }
 }
 
 static void check_wait(struct doctor *d, struct missing *m)
 {
-    m->wait = d->role != FOR_MONITOR && !is_allowed(d, "WAIT 0 1");
+    m->wait = d->role != FOR_MONITOR && !is_allowed(d, m, "WAIT 0 1");
 }
 
 static void check_scripts(struct doctor *d, struct missing *m)
@@ -210,7 +225,7 @@ static void check_channel(struct doctor *d, struct missing *m, const char *verb,
     char command[COMMAND_BYTES];
 
     snprintf(command, sizeof command, "%s %s", verb, channel);
-    if (!is_allowed(d, command)) {
+    if (!is_allowed(d, m, command)) {
         add_command(m->optional, sizeof m->optional, verb);
         add_channel(m->optional, sizeof m->optional, pattern);
     }
@@ -297,6 +312,10 @@ static void report_missing(struct doctor *d, const struct missing *m)
     } else if (m->wait) {
         f.verdict = WARN;
         report(d, f, "user %s lacks +wait: schedules that ask for replicas are denied", user);
+    } else if (*m->unknown) {
+        f.verdict = WARN;
+        f.fix = NULL;
+        report(d, f, "cannot be checked for %s: %s", m->unknown, m->why);
     } else {
         f.fix = NULL;
         report(d, f, "user %s has the rights of a %s", user, role_names[d->role]);
