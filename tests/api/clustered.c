@@ -145,6 +145,19 @@ Test(clustered, a_queue_whose_slot_has_moved_works_on_at_its_new_master)
     clustered_end(x);
 }
 
+/* How often it has answered so. */
+static long long n_errors(struct server *s, const char *name)
+{
+    char start[64];
+    char *info = redis_str(s, "INFO errorstats");
+
+    snprintf(start, sizeof start, "errorstat_%s:count=", name);
+    const char *at = strstr(info, start);
+    long long n = at ? strtoll(at + strlen(start), NULL, 10) : 0;
+    free(info);
+    return n;
+}
+
 /* While a slot moves nothing of its queue starts, and what is asked for waits until it has. */
 Test(clustered, a_queue_whose_slot_is_moving_waits_until_it_has_moved)
 {
@@ -152,6 +165,7 @@ Test(clustered, a_queue_whose_slot_is_moving_waits_until_it_has_moved)
     int slot = cluster_slot_of_queue(x->c, x->queues[0]);
     struct flow_answer moving = {.f = x->f};
     struct lapse_spec spec = flow_job_spec(x->queues[0], "b", 0);
+    struct server *from = x->c->nodes[0].server;
 
     listen_to_all(x);
     cr_assert_eq(flow_schedule(x->f, x->queues[0], "a", 60000, NULL), 0);
@@ -164,6 +178,10 @@ Test(clustered, a_queue_whose_slot_is_moving_waits_until_it_has_moved)
     cr_assert_not(moving.calls);
 
     while (cluster_move_keys(x->c, slot, 1, 10) > 0) {}
+    long long n_asks = n_errors(from, "ASK");
+    flow_until(x->f, n_errors(from, "ASK") > n_asks);
+    cr_assert_not(moving.calls, "it is not asked for there");
+
     cluster_move_end(x->c, slot, 1);
     flow_wait(x->f, &moving);
     cr_assert_eq(moving.err, 0);
@@ -417,19 +435,6 @@ Test(clustered, one_that_is_down_when_a_listener_begins_has_its_jobs_run_when_it
     flow_poll(x->f, schedule_again(x, x->queues[0], "a") == 0);
     flow_until(x->f, x->handlers[0].settled == 1);
     clustered_end(x);
-}
-
-/* How often it has answered so. */
-static long long n_errors(struct server *s, const char *name)
-{
-    char start[64];
-    char *info = redis_str(s, "INFO errorstats");
-
-    snprintf(start, sizeof start, "errorstat_%s:count=", name);
-    const char *at = strstr(info, start);
-    long long n = at ? strtoll(at + strlen(start), NULL, 10) : 0;
-    free(info);
-    return n;
 }
 
 /* Redis refused it before it could know it. By its hash it would be refused once more, and what is

@@ -31,6 +31,18 @@ bool is_denied(const redisReply *r)
     return is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_DENIED;
 }
 
+const char *explain_error(const char *error, char out[VALUE_BYTES])
+{
+    enum redis_error kind = redis_error_of(span_of(error));
+
+    if (kind == REDIS_ERROR_MOVING) {
+        snprintf(out, VALUE_BYTES, "%s (%s)", redis_error_advice(kind), printable(error));
+    } else {
+        snprintf(out, VALUE_BYTES, "%s", printable(error));
+    }
+    return out;
+}
+
 bool is_text(const redisReply *r)
 {
     return r && (r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS) && r->str;

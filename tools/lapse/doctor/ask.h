@@ -5,6 +5,8 @@
 
 struct redisReply;
 
+enum { VALUE_BYTES = 400 };
+
 /* The reply, also if it is an error; to be freed. NULL: the connection is lost, which has been
  * printed, and d->code is set. len: of each argument; NULL: they are texts. */
 struct redisReply *ask_redis(struct doctor *d, int argc, const char *const *argv,
@@ -16,10 +18,12 @@ struct redisReply *ask_redis(struct doctor *d, int argc, const char *const *argv
 bool is_error(const struct redisReply *r);
 /* This user may not run the command. */
 bool is_denied(const struct redisReply *r);
+/* The words of an error, for people. Which of TRYAGAIN and ASK comes depends on the keys that have
+ * moved, and both mean the same to the queue: that is put before them. */
+const char *explain_error(const char *error, char out[VALUE_BYTES]);
 bool is_text(const struct redisReply *r);
 bool is_text_of(const struct redisReply *r, const char *text);
 
-enum { VALUE_BYTES = 400 };
 /* Fields of INFO: "", or 0, if it has none of that name. */
 bool info_has(const struct doctor *d, const char *name);
 int64_t info_int(const struct doctor *d, const char *name);

@@ -304,6 +304,7 @@ static void report_error(const struct walk *w, const char *found)
     struct finding f = {.check = "jobs", .queue = w->queue, .verdict = FAIL};
     enum redis_error kind = walk_error_kind(w);
     char fix[300];
+    char error[VALUE_BYTES];
 
     if (kind == REDIS_ERROR_DENIED && !w->d->repair) {
         f.verdict = WARN;
@@ -316,7 +317,7 @@ static void report_error(const struct walk *w, const char *found)
         f.fix = fix;
     }
 
-    report(w->d, f, "%s: %s", *found ? found : "cannot be checked", printable(w->error));
+    report(w->d, f, "%s: %s", *found ? found : "cannot be checked", explain_error(w->error, error));
 }
 
 static void report_queue(const struct walk *w)

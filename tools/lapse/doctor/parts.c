@@ -196,6 +196,7 @@ static void look_at_all(struct doctor *d, struct found *found)
 static void report_error(struct doctor *d, const char *queue, const char *error)
 {
     struct finding f = {.check = "parts", .queue = queue, .verdict = FAIL};
+    char text[VALUE_BYTES];
 
     if (report_half(d, f.check, queue, error)) {
         return;
@@ -203,7 +204,7 @@ static void report_error(struct doctor *d, const char *queue, const char *error)
     if (redis_error_of(span_of(error)) == REDIS_ERROR_DENIED && !d->repair) {
         f.verdict = WARN;
     }
-    report(d, f, "cannot be checked: %s", printable(error));
+    report(d, f, "cannot be checked: %s", explain_error(error, text));
 }
 
 static void report_found(struct doctor *d, const char *queue, const struct found *found)

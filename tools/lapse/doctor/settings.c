@@ -90,6 +90,7 @@ static void check_queue_settings(struct doctor *d, const char *queue)
     struct finding f = {.check = "settings", .queue = queue};
     char key[KEYS_MAX];
     char fix[KEYS_MAX + 20];
+    char error[VALUE_BYTES];
 
     keys_of(key, d->space, queue, KEYS_CONF);
     redisReply *r = ASK(d, "GET", key);
@@ -103,7 +104,7 @@ static void check_queue_settings(struct doctor *d, const char *queue)
         report(d, f, "cannot be read, and count as missing: %s", printable(r->str));
     } else if (is_error(r) && !is_denied(r)) { /* such as of a slot that is moving */
         f.verdict = WARN;
-        report(d, f, "cannot be read: %s", printable(r->str));
+        report(d, f, "cannot be read: %s", explain_error(r->str, error));
     }
 
     freeReplyObject(r);
