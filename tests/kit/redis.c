@@ -137,9 +137,9 @@ long long redis_clients(struct server *s)
 {
     static const char name[] = "connected_clients:";
     char *info = redis_str(s, "INFO clients");
-    const char *at = strstr(info, name);
+    const char *at = info ? strstr(info, name) : NULL;
 
-    cr_assert(at, "%s", info);
+    cr_assert(at, "INFO does not say %s", name);
     long long n = strtoll(at + strlen(name), NULL, 10);
     free(info);
     return n;
@@ -206,7 +206,7 @@ long long redis_calls(struct server *s, const char *command)
     char want[64];
 
     snprintf(want, sizeof want, "cmdstat_%s:calls=", command);
-    const char *at = strstr(info, want);
+    const char *at = info ? strstr(info, want) : NULL;
     long long n = at ? atoll(at + strlen(want)) : 0;
     free(info);
     return n;

@@ -303,7 +303,7 @@ static struct sentinels *start(const struct sentinels *form, const char *passwor
     struct sentinels *s = calloc(1, sizeof *s);
     size_t len;
 
-    cr_assert(s && n_redis <= SENTINELS_MOST && n_sentinels <= SENTINELS_MOST);
+    cr_assert(s && n_redis > 0 && n_redis <= SENTINELS_MOST && n_sentinels <= SENTINELS_MOST);
     *s = *form;
     for (unsigned i = 0; i < n_redis; i++) {
         s->redis[i] = s->keys ? redis_start_tls(s, i) : server_start_tcp(args);
