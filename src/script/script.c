@@ -239,7 +239,7 @@ static uint64_t state_of_redis(const struct script *s)
 
     LIST_EACH (i, &s->topo->nodes) {
         const struct node *n = topo_node_at(i);
-        state = state * 31 + 1 + (node_takes(n) ? 1 : 0) + (node_may_write(n) ? 2 : 0);
+        state = (state * 31 + node_takes(n)) * 31 + node_may_write(n) + 1;
     }
     return state;
 }
