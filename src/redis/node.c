@@ -123,7 +123,10 @@ int node_login_err(const struct node *n)
 {
     const struct sentinel *s = n->sentinel;
 
-    return s && s->endpoint.login_err ? s->endpoint.login_err : n->endpoint.login_err;
+    if (s && s->endpoint.login_err && !node_up(n)) {
+        return s->endpoint.login_err;
+    }
+    return n->endpoint.login_err;
 }
 
 bool node_is_replica(struct node *n)

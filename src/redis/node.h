@@ -37,8 +37,8 @@ struct node {
     bool fence_begun;
     bool wants_copies;   /* nothing is written before they can be waited for */
     bool copies_waited;  /* they can: the fence is up, and Redis waits there */
+    int copies_err;      /* why Redis does not wait; 0: it has not refused */
     bool copies_in_vain; /* too few replicas are there for what the option replicas says */
-    int copies_err;      /* why Redis does not; 0: it has not refused */
     unsigned n_holders;  /* that would miss it, besides requests */
     const struct node_events *events;
     void *arg;
@@ -54,7 +54,7 @@ void node_start(struct node *n);
  * with ELOST. */
 void node_close(struct node *n);
 
-/* EAUTH, EDENIED: it, or a Sentinel while none answers, does not let us in; else 0. */
+/* EAUTH, EDENIED: it does not let us in, or no Sentinel does that would say where it is; else 0. */
 int node_login_err(const struct node *n);
 
 /* Redis said that it is a replica. true: under Sentinel there is a master elsewhere, which is

@@ -310,13 +310,17 @@ static void report_answers(const struct report *r, const char *who)
     }
 }
 
+void report_sentinel_login(const struct report *r, struct span error)
+{
+    r->endpoint->login_err = login_error(error);
+}
+
 void report_sentinel_answers(const struct report *r)
 {
     static const char what[] = "the Sentinel at ";
     char who[sizeof what + REPORT_PLACE];
     char at[REPORT_PLACE];
 
-    r->endpoint->login_err = 0;
     snprintf(who, sizeof who, "%s%s", what, report_place(r, at));
     report_answers(r, who);
 }

@@ -41,6 +41,8 @@ void report_sentinel(const struct report *r, const char *why);
 /* None of them can be asked, or answers as it should. */
 void report_no_sentinel(const struct report *r, bool master_is_known);
 void report_sentinel_answers(const struct report *r);
+/* It answered who the master is, or refused this user with that error; else error is empty. */
+void report_sentinel_login(const struct report *r, struct span error);
 
 /* The same of a connection to any node of a cluster. */
 void report_seed(const struct report *r, const char *why);

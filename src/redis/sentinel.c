@@ -168,11 +168,13 @@ static void on_address(struct sentinel *s, const struct redisReply *reply)
     struct sentinel_place place;
     struct span host;
     struct span port;
-    struct span error;
+    struct span error = {.len = 0};
     char text[LOG_VALUE];
     char why[LOG_VALUE + 64];
 
-    if (reply_error(reply, &error)) {
+    bool is_error = reply_error(reply, &error);
+    report_sentinel_login(&s->conn.report, error);
+    if (is_error) {
         log_escape(text, sizeof text, error.at, error.len);
         snprintf(why, sizeof why, "%s%s", text,
                  redis_error_of(error) == REDIS_ERROR_NO_COMMAND

@@ -462,6 +462,23 @@ Test(sentinel, a_name_that_it_does_not_know_has_one_line)
     is_refused(&s, "where the master is: it knows no master of the name m; asking the next one");
 }
 
+/* It let us in, and does not let us ask. */
+Test(sentinel, that_denies_the_question_makes_requests_end_with_edenied)
+{
+    struct stage s;
+
+    stage_start(&s);
+    flow_allow_log(s.f, "cannot ask the Sentinel at ");
+    s.opts.reply_ms = 2000;
+    scripted_server_answer_to(s.stub, "SENTINEL GET-MASTER-ADDR-BY-NAME",
+                              "-NOPERM User s has no permissions\r\n");
+    stage_open(&s);
+    cr_assert_eq(flow_get(s.f, "q", "a", NULL), LAPSE_EDENIED);
+    scripted_server_answer_to(s.stub, "SENTINEL GET-MASTER-ADDR-BY-NAME", "*-1\r\n");
+    cr_assert_eq(flow_get(s.f, "q", "a", NULL), LAPSE_EDOWN);
+    stage_end(&s);
+}
+
 Test(sentinel, that_is_a_redis_has_one_line)
 {
     struct stage s;
@@ -675,7 +692,7 @@ Test(sentinel, that_wants_a_password_gets_its_own, .timeout = 120)
 
     flow_allow_log(f, "cannot ask the Sentinel at ");
     opts.url = s->url;
-    opts.reply_ms = 300;
+    opts.reply_ms = 2000;
     f->l = flow_open(f, &opts);
     cr_assert_eq(flow_get(f, "q", "a", NULL), LAPSE_EAUTH);
     cr_assert_eq(flow_logged(f, "NOAUTH"), 1);
