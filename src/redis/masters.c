@@ -603,6 +603,7 @@ void masters_answered(struct masters *c, unsigned slot)
 
     if (p->wait_ms || p->n_moved) {
         *p = (struct slot_pause){.until_us = 0};
+        c->n_changes++;
     }
 }
 

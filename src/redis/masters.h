@@ -46,7 +46,7 @@ struct masters {
     uint16_t n_made;           /* nodes, so far */
     struct node nowhere;       /* has the slots that no known master has; it is never up */
     bool changed;              /* slots have another master since that was asked last */
-    unsigned n_changes;        /* of that kind */
+    unsigned n_changes;        /* of that kind, and pauses that ended early */
     struct slot_pause *pauses; /* of each slot */
     int64_t *gained_us;        /* of each, by clock_us(): when it got another master */
 

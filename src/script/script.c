@@ -3,7 +3,8 @@
  *
  * Requests wait in a list until script_flush(), which the handle calls before the loop sleeps. It
  * sends the first one with those that may travel with it (batch.c), then the next one. A script
- * goes by its hash, or by its text while Redis may not know it.
+ * goes by its hash, or by its text while Redis may not know it. What cannot go now is set aside
+ * until more can be sent, or elsewhere.
  *
  * Requests of one id take effect in the order in which they were submitted. Any answer can bring a
  * request back: the script had read enough for one call, Redis had forgotten the script, or it
@@ -211,8 +212,9 @@ bool script_withdraw(struct script *s, struct script_request *r)
 }
 
 /* ---- requests that cannot be sent now ---- */
-/* They are set aside while their Redis is away or takes nothing: those for another Redis are not
- * looked for among them, and do not seem as old as they are. */
+/* They are set aside while their Redis is away or takes nothing, so that those for another Redis
+ * are not looked for among them, and do not seem as old as they are. They come back when the state
+ * of the servers has changed or a pause of a slot is over, and at each check. */
 
 /* May something be sent there? Requests for which the socket has no space wait here, where they
  * take no more memory; they go on when the socket has taken some. */
@@ -244,13 +246,18 @@ static uint64_t state_of_redis(const struct script *s)
     return state;
 }
 
+/* Among the others by age: one that was refused comes behind younger ones. */
 static void set_aside(struct script *s, struct script_request *r, int64_t now_us)
 {
     const struct masters *masters = s->topo->masters;
     int64_t ends_us = masters ? masters_pause_ends_us(masters, r->slot) : 0;
+    struct list *last = s->aside.prev;
 
+    while (last != &s->aside && request_comes_before(r, script_request_of(last))) {
+        last = last->prev;
+    }
     list_remove(&r->node);
-    list_insert(script_request_is_urgent(r) ? s->aside.next : &s->aside, &r->node);
+    list_insert(last->next, &r->node);
     if (ends_us > now_us && ends_us < s->aside_until_us) {
         s->aside_until_us = ends_us;
     }
