@@ -390,7 +390,7 @@ static void on_renewal_copied(struct fence_wait *w, int err)
     if (!err) {
         lease_take_renewal(l, &l->renewal);
     } else {
-        l->renew_at_us = clock_us();
+        l->renew_at_us = clock_us() + l->renewal.length_ms * 1000 / 6; /* not at each tick */
     }
 }
 

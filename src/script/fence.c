@@ -198,7 +198,7 @@ static void fence_note_round(struct fence *f, bool enough)
     bool alone = f->node->copies_in_vain;
     if (alone && enough) {
         fence_be_in_company(f);
-    } else if (!alone && f->n_in_vain >= ALONE_ROUNDS) {
+    } else if (!alone && *f->key && f->n_in_vain >= ALONE_ROUNDS) {
         fence_be_alone(f);
     }
 }
