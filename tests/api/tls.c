@@ -378,7 +378,7 @@ Test(tls, in_a_cluster_a_master_of_another_name_is_refused_and_the_others_are_us
     many_start(&m, url);
     flow_allow_log(m.f, "cannot ");
     flow_allow_log(m.f, "/CN=other.test");
-    m.opts.reply_ms = 1000;
+    m.opts.reply_ms = 5000;
     m.f->l = flow_open(m.f, &m.opts);
     queue_of_master(c, 1, queue);
     cr_assert_eq(flow_schedule(m.f, queue, "a", 0, NULL), LAPSE_EDOWN);
@@ -422,7 +422,7 @@ Test(tls, a_sentinel_of_an_authority_that_is_not_ours_is_not_asked)
     many_start(&m, s->url);
     m.opts.tls_ca = NULL; /* the system knows nothing of our authority */
     flow_allow_log(m.f, "cannot ask the Sentinel at ");
-    m.opts.reply_ms = 1000;
+    m.opts.reply_ms = 2000;
     m.f->l = flow_open(m.f, &m.opts);
     cr_assert_eq(flow_schedule(m.f, "q", "a", 0, NULL), LAPSE_EDOWN);
     cr_assert_gt(flow_logged(m.f, "certificate"), 0);

@@ -370,10 +370,12 @@ static struct proc *doctor_that_waits(const struct cluster *c, const char *queue
     struct server *s = c->nodes[0].server;
     long long before = redis_int(s, "EVAL %s 0", calls);
 
+    redis_do(s, "CONFIG SET cluster-node-timeout 60000"); /* it is not called dead meanwhile */
     server_signal(c->nodes[1].server, SIGSTOP);
     struct proc *p = lapse_start("doctor", "--json", queue);
     for (int64_t end_ms = test_now_ms() + 10000; redis_int(s, "EVAL %s 0", calls) < before + 2;) {
         cr_assert_lt(test_now_ms(), end_ms, "it does not ask");
+        poll(NULL, 0, 2);
     }
     return p;
 }

@@ -31,8 +31,9 @@ int snapshot_take(struct snapshot *s, const struct bench_queue *queue,
         }
     }
 
+    int err = redis_sync_info(server, &s->info);
     s->others_known = servers_cpu_of_others(queue->servers, server, &s->others_cpu_us);
-    return redis_sync_info(server, &s->info);
+    return err;
 }
 
 int64_t thousandths(int64_t value, uint64_t of)

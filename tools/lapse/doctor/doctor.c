@@ -185,7 +185,7 @@ static const struct opt opts[] = {
      "repair inconsistent jobs; deletes none"},
     {"half", 0, NULL, set_switch, offsetof(struct doctor, half),
      "with --repair: repair a queue in a cluster, too, of which a part\n"
-     "seems to be on another node; not while a slot moves"},
+     "seems or may be on another node; not while a slot moves"},
     {"for", 0, "ROLE", set_role, offsetof(struct doctor, role),
      "check the rights of a listener (the default), a producer\n"
      "(schedule, cancel, reschedule, kill, get, list, depth, queues) or a\n"
