@@ -73,6 +73,15 @@ def fast(bench):
     )
 
 
+def until_it_watches(monitor, monitored):
+    """MONITOR has answered: what Redis gets from now on is written."""
+    deadline = time.monotonic() + 10
+    while monitored.stat().st_size == 0:
+        if time.monotonic() > deadline or monitor.poll() is not None:
+            raise RuntimeError("redis-cli MONITOR does not answer")
+        time.sleep(0.001)
+
+
 def idle(bench, system):
     """What a system does while nothing falls due."""
     sizes, results, server = bench.sizes, bench.results, bench.server
@@ -89,7 +98,7 @@ def idle(bench, system):
         with open(monitored, "wb") as out:
             words = ["redis-cli", "-s", server.socket, "MONITOR"]
             monitor = bench.spawn_words(words, stdout=out)
-        time.sleep(0.05)
+        until_it_watches(monitor, monitored)
         commands = int(server.info("stats")["total_commands_processed"])
 
     used = cpu_us(listener.pid)
