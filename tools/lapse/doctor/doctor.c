@@ -78,13 +78,6 @@ static void run_checks(struct doctor *d)
     check_all(d);
 }
 
-static bool is_url_of_cluster(const char *url)
-{
-    struct address_parts parts;
-
-    return address_split(&parts, url) && parts.kind == ADDRESS_CLUSTER;
-}
-
 static int doctor_connect_to_cluster(struct doctor *d)
 {
     d->cluster->url = d->url;
@@ -107,7 +100,7 @@ static int doctor_connect(struct doctor *d)
         return INTERNAL;
     }
 
-    if (is_url_of_cluster(d->url)) {
+    if (cluster_sync_is_url(d->url)) {
         d->cluster = calloc(1, sizeof *d->cluster);
         if (!d->cluster) {
             message_print("out of memory");
