@@ -6,6 +6,7 @@
 #include "doctor/report.h"
 #include "cli/message.h"
 #include "cli/values.h"
+#include "redis/redis_error.h"
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,10 +14,15 @@
 
 enum { EXPIRY_MS = 1000 };
 
-enum event_result { RECEIVED, MISSED, REFUSED };
+enum event_result {
+    RECEIVED,
+    MISSED,
+    REFUSED,
+    MOVING, /* the slot of the queue, so that no key of it can be made */
+};
 struct event_test {
     enum event_result result;
-    char error[VALUE_BYTES]; /* of REFUSED */
+    char error[VALUE_BYTES]; /* of REFUSED and MOVING */
 };
 
 void channel_of_events(const struct doctor *d, char out[KEYS_MAX])
@@ -49,7 +55,9 @@ static bool is_event_of(const redisReply *r, const char *key)
 
 static void refuse(struct event_test *t, const char *command, const redisReply *r)
 {
-    t->result = REFUSED;
+    bool is_moving = is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_MOVING;
+
+    t->result = is_moving ? MOVING : REFUSED;
     snprintf(t->error, sizeof t->error, "%s: %s", command,
              is_error(r) ? printable(r->str) : "unexpected reply");
 }
@@ -243,6 +251,13 @@ void check_events(struct doctor *d)
         f.verdict = WARN;
         report(d, f, "cannot be tested: %s; alarm and sweep deliver the jobs, a little later",
                t.error);
+        break;
+    case MOVING:
+        f.verdict = WARN;
+        report(d, f,
+               "cannot be tested while the slot of queue %s is moving to another node: run doctor "
+               "again when it has moved (%s)",
+               doctor_queue(d), t.error);
         break;
     case MISSED: report_missed(d, flags, known); break;
     }
