@@ -150,6 +150,16 @@ static const struct run *first_run(const struct scene *x, unsigned moment)
     return NULL;
 }
 
+/* Has the job of this moment begun, or that of a later one? On a slow machine one that may not be
+ * late does not begin at all. */
+static bool has_run_from(const struct scene *x, unsigned moment)
+{
+    while (moment <= x->n_moments && !first_run(x, moment)) {
+        moment++;
+    }
+    return moment <= x->n_moments;
+}
+
 /* The number of its last moment. */
 static unsigned moments_had(struct scene *x)
 {
@@ -273,7 +283,8 @@ static void on_started(void *arg, const struct lapse_job *job)
 }
 
 /* Which of the crew has just died with the job of this moment; or some other, at any time in the
- * period, which may have one in hand. */
+ * period, which may have one in hand. -1: the dead one was chosen by chance before, and another is
+ * in its place. */
 static int next_to_kill(struct scene *x, unsigned moment)
 {
     if (moment % 10 != KILL_EACH) {
@@ -281,12 +292,13 @@ static int next_to_kill(struct scene *x, unsigned moment)
         return (int)(random() % CREW);
     }
 
+    pid_t dead = first_run(x, moment)->pid;
     for (int i = 0; i < CREW; i++) {
-        if (x->crew[i]->pid == first_run(x, moment)->pid) {
+        if (x->crew[i]->pid == dead) {
             return i;
         }
     }
-    cr_assert_fail("moment %u ran elsewhere", moment);
+    cr_assert(was_killed(x, dead), "moment %u ran elsewhere", moment);
     return -1;
 }
 
@@ -301,7 +313,10 @@ Test(f57, a_series_whose_listeners_are_killed_has_one_job_a_moment, .timeout = 3
     scene_schedule(&x);
     for (unsigned moment = KILL_EACH; moment <= x.n_moments; moment += KILL_EACH) {
         flow_poll(x.f, first_run(&x, moment));
-        crew_replace(&x, next_to_kill(&x, moment));
+        int victim = next_to_kill(&x, moment);
+        if (victim >= 0) {
+            crew_replace(&x, victim);
+        }
         in_hand += moment % 10 == KILL_EACH;
     }
 
@@ -447,7 +462,7 @@ static unsigned away(struct scene *x, enum lapse_catch_up catch_up, int64_t max_
     scene_begin(x, NULL);
     crew_start(x);
     scene_schedule(x);
-    flow_poll(x->f, first_run(x, KILL_EACH));
+    flow_poll(x->f, has_run_from(x, KILL_EACH));
     for (int i = 0; i < CREW; i++) {
         crew_kill(x, i);
     }
