@@ -135,7 +135,7 @@ static bool all_done(struct flow *f)
 {
     return gone(f, "d") && gone(f, "d2") && gone(f, "r") && gone(f, "k") && gone(f, "c") &&
            flow_count(f, "q", "run") == 0 && flow_count(f, "q", "dead") == 1 &&
-           flow_count(f, "z", "due") == 0 && flow_count(f, "z", "run") == 0;
+           redis_left(f->server, f->space, "z") == 0;
 }
 
 static bool is_reclaim(const struct cell *c)

@@ -162,11 +162,6 @@ static void scene_kill(struct scene *x)
     x->killed_at_ms = test_now_ms();
 }
 
-static bool is_empty(struct flow *f)
-{
-    return flow_count(f, "q", "due") == 0 && flow_count(f, "q", "run") == 0;
-}
-
 static void scene_run(struct scene *x)
 {
     bool has_ended = false;
@@ -179,7 +174,8 @@ static void scene_run(struct scene *x)
             scene_kill(x);
         }
         flow_turn(x->f, test_now_ms() + FLOW_POLL_MS);
-        has_ended = x->n_asked == x->n && x->counts->n_seen == x->n && is_empty(x->f);
+        has_ended = x->n_asked == x->n && x->counts->n_seen == x->n &&
+                    redis_left(x->f->server, x->f->space, "q") == 0;
     }
 }
 

@@ -205,7 +205,7 @@ static void scene_schedule(struct scene *x)
 
 static long long scene_left(const struct scene *x)
 {
-    return flow_count(x->f, "q", "due") + flow_count(x->f, "q", "run");
+    return redis_left(x->f->server, x->f->space, "q");
 }
 
 /* Does the one that is to be killed hold jobs? */

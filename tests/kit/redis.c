@@ -195,8 +195,8 @@ redisReply *redis_script(struct server *s, const char *name, const char *key, ..
 
 long long redis_left(struct server *s, const char *space, const char *queue)
 {
-    return redis_int(s, "EVAL %s 0 %s:{%s}:due %s:{%s}:run",
-                     "return redis.call('ZCARD', ARGV[1]) + redis.call('ZCARD', ARGV[2])", space,
+    return redis_int(s, "EVAL %s 2 %s:{%s}:due %s:{%s}:run",
+                     "return redis.call('ZCARD', KEYS[1]) + redis.call('ZCARD', KEYS[2])", space,
                      queue, space, queue);
 }
 
