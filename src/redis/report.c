@@ -288,6 +288,7 @@ void report_no_sentinel(const struct report *r, bool master_is_known)
     if (e->login_err) {
         report.kind = LAPSE_HEALTH_AUTH_FAILED;
         report.err = e->login_err;
+        report.by_sentinel = true;
     }
     if (!e->commands_up) {
         health_report(&e->context->health, report);

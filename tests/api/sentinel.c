@@ -462,10 +462,21 @@ Test(sentinel, a_name_that_it_does_not_know_has_one_line)
     is_refused(&s, "where the master is: it knows no master of the name m; asking the next one");
 }
 
+static void on_health(struct lapse *l, const struct lapse_health *h, void *arg)
+{
+    bool *by_sentinel = arg;
+
+    (void)l;
+    if (h->kind == LAPSE_HEALTH_AUTH_FAILED) {
+        *by_sentinel = h->by_sentinel;
+    }
+}
+
 /* It let us in, and does not let us ask. */
 Test(sentinel, that_denies_the_question_makes_requests_end_with_edenied)
 {
     struct stage s;
+    bool by_sentinel = false;
 
     stage_start(&s);
     flow_allow_log(s.f, "cannot ask the Sentinel at ");
@@ -473,7 +484,9 @@ Test(sentinel, that_denies_the_question_makes_requests_end_with_edenied)
     scripted_server_answer_to(s.stub, "SENTINEL GET-MASTER-ADDR-BY-NAME",
                               "-NOPERM User s has no permissions\r\n");
     stage_open(&s);
+    lapse_on_health(s.f->l, on_health, &by_sentinel);
     cr_assert_eq(flow_get(s.f, "q", "a", NULL), LAPSE_EDENIED);
+    cr_assert(by_sentinel);
     scripted_server_answer_to(s.stub, "SENTINEL GET-MASTER-ADDR-BY-NAME", "*-1\r\n");
     cr_assert_eq(flow_get(s.f, "q", "a", NULL), LAPSE_EDOWN);
     stage_end(&s);

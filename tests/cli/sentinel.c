@@ -125,12 +125,12 @@ Test(sentinel, who_is_not_let_in_learns_why)
 {
     struct sentinels *s = sentinels_start(1, 1, NULL, 30000);
     int port = s->sentinel[0]->port;
-    char url[200];
+    char url[260];
     char said[200];
 
     redis_do(s->redis[0], "CONFIG SET requirepass t0ken");
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/m", port);
-    expect(lapse("-u", url, "depth", "q"), 77, "", "permission denied");
+    expect(lapse("-u", url, "depth", "q"), 77, "", "set LAPSE_PASSWORD or use --password-file");
     expect(lapse("-u", url, "doctor"), 77, "", "/m: PING: NOAUTH Authentication required.\n");
 
     snprintf(url, sizeof url, "redis+sentinel://:t0ken@127.0.0.1:%d/m?sentinel_password=x", port);
@@ -142,8 +142,23 @@ Test(sentinel, who_is_not_let_in_learns_why)
     sentinels_stop(s);
 
     s = sentinels_start(1, 1, "s3cret", 30000);
-    expect(lapse("-u", s->url, "depth", "q"), 77, "",
-           "permission denied: the user or password is wrong");
+    setenv("LAPSE_PASSWORD", "s3cret", 1); /* that of Redis */
+    p = lapse("-u", s->url, "depth", "q");
+    cr_expect(!strstr(p->err, "LAPSE_PASSWORD"), "%s", p->err);
+    expect(p, 77, "",
+           "; give them in the URL: ?sentinel_password=PASSWORD, or ?sentinel_user=USER&");
+    expect(lapse("-u", s->url, "listen", "q"), 77, "",
+           "the user or password for the Sentinels is wrong or missing");
     expect(lapse("-u", s->url, "doctor"), 77, "", "NOAUTH");
+    unsetenv("LAPSE_PASSWORD");
+
+    redis_do(s->sentinel[0], "AUTH s3cret");
+    redis_do(s->sentinel[0], "ACL SETUSER u on >p -@all +ping");
+    snprintf(url, sizeof url, "%s?sentinel_user=u&sentinel_password=p", s->url);
+    p = lapse("-u", url, "depth", "q");
+    cr_expect(!strstr(p->err, "doctor"), "%s", p->err);
+    expect(p, 77, "",
+           "the user for the Sentinels (sentinel_user of the URL, or their default) lacks a "
+           "permission: ");
     sentinels_stop(s);
 }

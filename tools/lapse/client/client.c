@@ -106,6 +106,7 @@ static void client_is_away(struct client *c, const struct lapse_health *h)
 static void client_login_failed(struct client *c, const struct lapse_health *h)
 {
     client_is_away(c, h);
+    c->by_sentinel = h->by_sentinel;
     if (h->err == LAPSE_EDENIED) {
         c->no_right = true;
         c->shut_out = true;
@@ -155,6 +156,7 @@ static void client_clear(struct client *c, struct globals *g)
     c->l = NULL;
     c->code = 0;
     c->wrong_password = false;
+    c->by_sentinel = false;
     c->no_right = false;
     c->evicts = false;
     c->away = false;
@@ -258,29 +260,41 @@ static void report_missing_permission(const struct client *c, int err, const cha
     const char *colon = *line ? ": " : "";
     const char *doctor = "; lapse doctor lists all that are missing";
     const char *repair = "";
+    const char *who = "this user";
 
     if (*line && !c->shut_out) {
         doctor = ""; /* the line names it */
+    }
+    if (c->shut_out && c->by_sentinel) {
+        who = "the user for the Sentinels (sentinel_user of the URL, or their default)";
+        doctor = "; there it needs +sentinel|get-master-addr-by-name +sentinel|master "
+                 "+sentinel|sentinels";
     }
     if (err == LAPSE_EBROKEN) {
         repair = "; the script stopped half-way: run lapse doctor --repair";
     }
 
-    message_print("%s: permission denied: this user lacks a permission%s%s (%s)%s%s",
-                  printable(about), colon, line, printable(c->g->shown_url), doctor, repair);
+    message_print("%s: permission denied: %s lacks a permission%s%s (%s)%s%s", printable(about),
+                  who, colon, line, printable(c->g->shown_url), doctor, repair);
 }
 
 static void report_wrong_password(const struct client *c, const char *about)
 {
     const char *advice = "set LAPSE_PASSWORD or use --password-file";
+    const char *of_whom = "";
 
+    if (c->by_sentinel) {
+        of_whom = " for the Sentinels";
+        advice = "give them in the URL: ?sentinel_password=PASSWORD, or "
+                 "?sentinel_user=USER&sentinel_password=PASSWORD";
+    }
     if (c->g->is_private) {
         advice = "lapse dev connects without one: remove requirepass from the configuration "
                  "(--conf)";
     }
 
-    message_print("%s: permission denied: the user or password is wrong or missing (%s); %s",
-                  printable(about), printable(c->g->shown_url), advice);
+    message_print("%s: permission denied: the user or password%s is wrong or missing (%s); %s",
+                  printable(about), of_whom, printable(c->g->shown_url), advice);
 }
 
 /* Reports what the errors of Redis explain; false: they explain nothing. */

@@ -21,6 +21,7 @@ struct client {
 
     /* from health reports */
     bool wrong_password;
+    bool by_sentinel;   /* it is a Sentinel that does not let us in, and has a user of its own */
     bool no_right;      /* a permission is missing */
     bool shut_out;      /* it keeps the user from connecting */
     bool evicts;        /* Redis may evict jobs */
