@@ -119,6 +119,34 @@ Test(tagged, an_entry_counts_only_where_the_record_says_the_same)
     ask("FLUSHALL");
 }
 
+/* Only of a job that runs, and whose attempt says that it does, a record follows. */
+Test(tagged, a_record_that_follows_no_run_says_nothing)
+{
+    static const char *const left[] = {"w", "r", "n"};
+
+    four();
+    given("schedule", "0 n +0 0 " REC);
+    given("claim", "0 me 1000 0 n");
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        ask("ZADD s:{q}:index 0 %s", text("t b %s", left[i]));
+        ask("HSET s:{q}:next %s %b", left[i], "\2\0\3T\1b", (size_t)6);
+    }
+    ask("HSET s:{q}:attempts w %s", "2 0 - 0 10 0 5 d=9,j=1 ");
+    ask("HSET s:{q}:attempts n rubbish");
+    RUN("cancel_all", "0 0 b '' 0 100 '' 0", "[U+20000 1 0 '']");
+    cr_assert_eq(redis_int(redis, "HEXISTS s:{q}:jobs y"), 0);
+    ask("FLUSHALL");
+}
+
+/* What stands behind a character that is in no id may be cut off, but not the ids before it. */
+Test(tagged, a_walk_that_ends_at_no_id_meets_all_ids_before_it)
+{
+    given("schedule", "0 a +5 0 " TAG_A " ab +5 0 " TAG_A);
+    ask("ZADD s:{q}:index 0 %s", "t a a{");
+    RUN("cancel_all", "0 0 a '' 0 100 '' 0", "[U 2 0 '']");
+    ask("FLUSHALL");
+}
+
 /* An id of more than 255 bytes is none: its beginning suffices to pass by it, and to end at it. */
 Test(tagged, a_walk_passes_by_entries_of_any_length)
 {

@@ -12,13 +12,13 @@ local function tagged_last(tag)
   local last = call('ZREVRANGEBYLEX', INDEX, behind, '[' .. before, 'LIMIT', 0, 1)[1]
   local id = string.sub(last or '', #before + 1)
   local part = string.sub(string.match(id, '^[!-z|~]*'), 1, 255)
-  return part == id and part ~= '' and part or part .. '\255'
+  return part == id and part or part .. '\255'
 end
 
 -- The jobs that are next, of which only those in a set have one. And are these the last ones?
 local function tagged_page(walk, limit)
   local before, page, ids = index_start(walk.tag), {}, {}
-  local first = (walk.id == '' and '[' or '(') .. before .. walk.id
+  local first = '(' .. before .. walk.id
   local last = '[' .. before .. walk.highest
   local entries = call('ZRANGEBYLEX', INDEX, first, last, 'LIMIT', 0, limit + 1)
   for i = 1, math.min(#entries, limit) do ids[i] = string.sub(entries[i], #before + 1) end
