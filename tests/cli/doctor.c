@@ -157,6 +157,48 @@ Test(doctor, says_what_persistence_may_lose)
     server_stop(s);
 }
 
+static void until_replication_says(struct server *master, const char *what)
+{
+    int64_t deadline = test_now_ms() + PROC_WAIT_MS;
+    bool says_so = false;
+
+    while (!says_so) {
+        char *info = redis_str(master, "INFO replication");
+        says_so = strstr(info, what) != NULL;
+        cr_assert(says_so || test_now_ms() < deadline, "no %s: %s", what, info);
+        free(info);
+    }
+}
+
+/* Nothing that is stored says it: the doctor gets the option as its listeners do. */
+Test(doctor, with_the_option_replicas_fails_where_fewer_are_in_step)
+{
+    struct server *master = server_start_tcp(NULL);
+    char port[16];
+    char url[64];
+
+    setenv("LAPSE_URL", master->url, 1);
+    redis_do(master, "CONFIG SET repl-diskless-sync-delay 3600");
+    finds(doctor("-o", "replicas=1"), 1, "replicas", "FAIL",
+          "0 in step, and the option replicas asks for 1: what is written is answered EALONE, and "
+          "no handler begins");
+
+    snprintf(port, sizeof port, "%d", master->port);
+    struct server *s = server_start_opts((const char *[]){"--replicaof", "127.0.0.1", port, NULL});
+    until_replication_says(master, "state=wait_bgsave");
+    finds(doctor("-o", "replicas=1"), 1, "replicas", "FAIL", "0 in step");
+    redis_do(master, "CONFIG SET repl-diskless-sync-delay 0");
+    cr_assert_eq(redis_int(master, "WAIT 1 20000"), 1);
+    finds(doctor("-o", "replicas=1"), 0, "replicas", "WARN", "1 connected");
+    finds(doctor("-o", "replicas=2"), 1, "replicas", "FAIL", "1 in step");
+    as_user(master, "~lapse:* &* +@all -info");
+    snprintf(url, sizeof url, "redis://u:p@127.0.0.1:%d", master->port);
+    setenv("LAPSE_URL", url, 1);
+    finds(doctor("-o", "replicas=2"), 0, "replicas", "WARN", "unknown");
+    server_stop(s);
+    server_stop(master);
+}
+
 Test(doctor, knows_what_replicas_are_good_for)
 {
     struct server *master = server_start_tcp(NULL);

@@ -100,6 +100,32 @@ static void report_no_replica(struct doctor *d)
     report(d, f, "none: when this master dies, its queues are gone until it is back");
 }
 
+/* Those that are in step: one that still loads the data of the master acknowledges nothing. */
+static unsigned replicas_online(const struct doctor *d)
+{
+    unsigned n = 0;
+
+    for (const char *at = d->info; (at = strstr(at, "\nslave")); at++) {
+        size_t digits = strspn(at + strlen("\nslave"), "0123456789");
+        const char *state = strstr(at, "state=online");
+        bool is_replica = digits > 0 && at[strlen("\nslave") + digits] == ':';
+        n += is_replica && state && state < at + 1 + strcspn(at + 1, "\r\n");
+    }
+    return n;
+}
+
+/* What -o replicas=N asks for; Redis keeps nothing of the options of a handle. */
+static void report_too_few(struct doctor *d)
+{
+    struct finding f = {.check = "replicas", .verdict = FAIL};
+
+    f.fix = "connect more, or lower the option replicas of listeners and producers";
+    report(d, f,
+           "%u in step, and the option replicas asks for %u: what is written is answered EALONE, "
+           "and no handler begins",
+           replicas_online(d), d->g->opts.replicas);
+}
+
 static void check_replicas(struct doctor *d)
 {
     struct finding f = {.check = "replicas"};
@@ -116,6 +142,8 @@ static void check_replicas(struct doctor *d)
         f.fix = "connect more, or redis-cli CONFIG SET min-replicas-to-write 0";
         report(d, f, "%" PRId64 " of %" PRId64 " needed are connected: every write is refused",
                good, needed);
+    } else if (d->g->opts.replicas > replicas_online(d)) {
+        report_too_few(d);
     } else if (connected == 0 && d->is_cluster) {
         report_no_replica(d);
     } else if (connected == 0) {
