@@ -11,6 +11,9 @@
  * which is cut off from the others is believed for a second at most. While none is up, a connection
  * of its own goes from place to place: to the masters of the map, then to the hosts of the URL.
  *
+ * It does so each second, too, while a slot is used whose master is away. For where the source of a
+ * move has died, the target goes on to name it, or none; the others name the replica that followed.
+ *
  * A node is made when it is first used, and freed when it was not for as long as an empty queue is
  * left alone.
  *
@@ -44,6 +47,12 @@ static struct master *master_of(struct node *n)
 static bool is_nowhere(const struct masters *c, const struct node *n)
 {
     return n == &c->nowhere;
+}
+
+/* It was tried to reach it. */
+static bool node_is_away(const struct node *n)
+{
+    return !node_up(n) && n->commands.attempts.n_failed > 0;
 }
 
 /* ---- nodes ---- */
@@ -145,6 +154,7 @@ struct node *masters_node(struct masters *c, unsigned slot)
     struct node *n = owner ? masters_node_at(c, owner - 1) : NULL;
 
     masters_use(c);
+    c->lacks_owner = c->lacks_owner || !owner;
     if (owner && !n && !c->closed) {
         masters_repeat_change(c); /* there was no memory: who asks is to ask again */
     }
@@ -233,6 +243,28 @@ static void masters_gain(struct masters *c, const struct slot_map *before)
     }
 }
 
+/* Who is up keeps a slot for which none or one that is away is named: had it given the slot away,
+ * it would say so (MOVED). */
+static bool masters_keeps(const struct masters *c, const struct slot_place *owner,
+                          const struct slot_place *named)
+{
+    const struct node *n = masters_find_node(c, owner);
+    const struct node *other = named ? masters_find_node(c, named) : NULL;
+
+    return n && node_up(n) && (!named || (other && node_is_away(other)));
+}
+
+static void masters_keep_slots(const struct masters *c, struct slot_map *next)
+{
+    for (unsigned slot = 0; slot < SLOT_COUNT; slot++) {
+        const struct slot_place *owner = slot_map_owner(&c->map, slot);
+        if (owner && !slot_has_same_owner(&c->map, next, slot) &&
+            masters_keeps(c, owner, slot_map_owner(next, slot))) {
+            slot_map_set(next, slot, owner); /* no memory: it is as the map says */
+        }
+    }
+}
+
 /* NULL: it was taken, or says what is known. */
 static const char *masters_take_map(struct masters *c, const struct redisReply *reply,
                                     const struct slot_place *asked)
@@ -240,6 +272,9 @@ static const char *masters_take_map(struct masters *c, const struct redisReply *
     struct slot_map *next = mem_new(sizeof *next, 0);
     const char *why = next ? slot_map_read(next, reply, asked) : slot_map_no_memory;
 
+    if (!why) {
+        masters_keep_slots(c, next);
+    }
     if (!why && !slot_map_eq(next, &c->map)) {
         struct slot_map old = c->map;
         c->map = *next;
@@ -419,7 +454,7 @@ static void on_seed_slots(struct call *call, int err, const struct redisReply *r
     masters_is_known(c);
     c->endpoint.is_asked = false;
     conn_drop(&c->seed);
-    masters_seed_to(c, 0);
+    masters_seed_to(c, c->at + 1);
 }
 
 /* One that has no slots any more may have come back, and not know that. */
@@ -487,6 +522,18 @@ static bool masters_are_held(const struct masters *c)
     return false;
 }
 
+/* Since the last tick a slot was used that nobody has, or whose master is away. */
+static bool masters_lack_one(const struct masters *c)
+{
+    LIST_EACH (i, &c->topo->nodes) {
+        struct node *n = topo_node_at(i);
+        if (!is_nowhere(c, n) && master_of(n)->is_used && node_is_away(n)) {
+            return true;
+        }
+    }
+    return c->lacks_owner;
+}
+
 /* Is there a node that may have to be freed? */
 static bool masters_are_there(const struct masters *c)
 {
@@ -502,7 +549,11 @@ static void on_tick(void *arg)
     if (c->is_used || masters_are_held(c)) {
         masters_want_map(c);
     }
+    if (masters_lack_one(c)) {
+        masters_ask_seed(c);
+    }
     c->is_used = false;
+    c->lacks_owner = false;
     masters_reap(c);
     if (masters_are_there(c)) {
         timer_set(&c->tick, TICK_MS);

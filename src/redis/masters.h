@@ -65,6 +65,7 @@ struct masters {
     int64_t asked_us;   /* by clock_us(): the last question */
     int64_t pause_us;   /* likewise: when the first pause ends, while its timer is on */
     bool is_used;       /* since the last tick */
+    bool lacks_owner;   /* since the last tick a slot was used that no node has */
     bool closed;
 };
 

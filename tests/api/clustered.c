@@ -145,19 +145,6 @@ Test(clustered, a_queue_whose_slot_has_moved_works_on_at_its_new_master)
     clustered_end(x);
 }
 
-/* How often it has answered so. */
-static long long n_errors(struct server *s, const char *name)
-{
-    char start[64];
-    char *info = redis_str(s, "INFO errorstats");
-
-    snprintf(start, sizeof start, "errorstat_%s:count=", name);
-    const char *at = strstr(info, start);
-    long long n = at ? strtoll(at + strlen(start), NULL, 10) : 0;
-    free(info);
-    return n;
-}
-
 /* While a slot moves nothing of its queue starts, and what is asked for waits until it has. */
 Test(clustered, a_queue_whose_slot_is_moving_waits_until_it_has_moved)
 {
@@ -178,8 +165,8 @@ Test(clustered, a_queue_whose_slot_is_moving_waits_until_it_has_moved)
     cr_assert_not(moving.calls);
 
     while (cluster_move_keys(x->c, slot, 1, 10) > 0) {}
-    long long n_asks = n_errors(from, "ASK");
-    flow_until(x->f, n_errors(from, "ASK") > n_asks);
+    long long n_asks = redis_errors(from, "ASK");
+    flow_until(x->f, redis_errors(from, "ASK") > n_asks);
     cr_assert_not(moving.calls, "it is not asked for there");
 
     cluster_move_end(x->c, slot, 1);
@@ -289,6 +276,58 @@ Test(clustered, a_master_that_is_killed_leaves_its_queues_to_its_replica)
     flow_until(x->f, n_settled(x) == QUEUES + 1);
     server_restart(x->c->nodes[0].server);
     redis_do(x->c->nodes[0].server, "PING");
+    clustered_end(x);
+}
+
+/* The URL names this node alone. */
+static struct lapse *open_at(struct clustered *x, int node)
+{
+    struct lapse_options opts = flow_options(x->f);
+    char url[CLUSTER_URL];
+
+    snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", x->c->nodes[node].server->port);
+    opts.url = url;
+    opts.reply_ms = 60000;
+    return flow_open(x->f, &opts);
+}
+
+static void schedule_in_both(struct clustered *x, int from, int to)
+{
+    cr_assert_eq(flow_schedule(x->f, x->queues[from], NULL, HOUR, NULL), 0);
+    cr_assert_eq(flow_schedule(x->f, x->queues[to], NULL, HOUR, NULL), 0);
+}
+
+/* Where the source of a move has died, the target goes on to name it as the owner of the slot; when
+ * it has come back as a replica, none. The target has the names of all queues, so the two nodes are
+ * all that a handle uses. */
+Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
+{
+    struct clustered *x = clustered_start(1);
+    int to = cluster_owner(x->c, x->c->nodes[0].server, cluster_slot(x->c, "lapse:{}:queues"));
+    int from = (to + 1) % MASTERS;
+    int heir = from + MASTERS;
+    int slot = cluster_slot_of_queue(x->c, x->queues[from]);
+    struct server *target = x->c->nodes[to].server;
+
+    flow_allow_log(x->f, "127.0.0.1");
+    flow_close(x->f, x->f->l, 0);
+    x->f->l = open_at(x, to);
+    schedule_in_both(x, from, to);
+
+    cluster_move_begin(x->c, slot, to);
+    server_kill9(x->c->nodes[from].server);
+    flow_poll(x->f, cluster_owner(x->c, x->c->nodes[heir].server, slot) == heir);
+    redis_do(x->c->nodes[heir].server, "CLUSTER SETSLOT %d STABLE", slot); /* Valkey's knows */
+    schedule_in_both(x, from, to);
+    cr_assert_eq(cluster_owner(x->c, target, slot), from);
+
+    server_restart(x->c->nodes[from].server);
+    flow_poll(x->f, cluster_owner(x->c, target, slot) == -1);
+    schedule_in_both(x, from, to);
+    x->f->l = open_at(x, to);
+    schedule_in_both(x, from, to);
+    cr_assert_eq(cluster_owner(x->c, target, slot), -1);
+    redis_do(x->c->nodes[from].server, "PING"); /* its connection is counted */
     clustered_end(x);
 }
 
@@ -453,10 +492,10 @@ Test(clustered, a_script_that_was_refused_as_a_text_is_no_known_one)
     flow_close(x->f, x->f->l, 0);
     x->f->l = flow_open(x->f, &opts);
     cr_assert_eq(lapse_schedule(x->f->l, &spec, flow_answered, &a), 0);
-    flow_poll(x->f, n_errors(s, "CLUSTERDOWN") >= 5);
+    flow_poll(x->f, redis_errors(s, "CLUSTERDOWN") >= 5);
     put_up(x);
     cr_assert_eq(flow_wait(x->f, &a), 0, "%s", lapse_strerror(a.err));
-    cr_assert_eq(n_errors(s, "NOSCRIPT"), 0);
+    cr_assert_eq(redis_errors(s, "NOSCRIPT"), 0);
     clustered_end(x);
 }
 

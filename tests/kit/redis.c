@@ -200,14 +200,29 @@ long long redis_left(struct server *s, const char *space, const char *queue)
                      queue, space, queue);
 }
 
-long long redis_calls(struct server *s, const char *command)
+/* The number behind a name in a section of INFO; 0: it is not there. */
+static long long info_number(struct server *s, const char *section, const char *name)
 {
-    char *info = redis_str(s, "INFO commandstats");
-    char want[64];
+    char *info = redis_str(s, "INFO %s", section);
+    const char *at = info ? strstr(info, name) : NULL;
+    long long n = at ? atoll(at + strlen(name)) : 0;
 
-    snprintf(want, sizeof want, "cmdstat_%s:calls=", command);
-    const char *at = info ? strstr(info, want) : NULL;
-    long long n = at ? atoll(at + strlen(want)) : 0;
     free(info);
     return n;
+}
+
+long long redis_calls(struct server *s, const char *command)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "cmdstat_%s:calls=", command);
+    return info_number(s, "commandstats", name);
+}
+
+long long redis_errors(struct server *s, const char *error)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "errorstat_%s:count=", error);
+    return info_number(s, "errorstats", name);
 }

@@ -16,6 +16,8 @@ long long redis_int(struct server *s, const char *format, ...);
 char *redis_str(struct server *s, const char *format, ...);
 /* How often this command has run. */
 long long redis_calls(struct server *s, const char *command);
+/* How often it has answered an error that begins with this word. */
+long long redis_errors(struct server *s, const char *error);
 /* The answer must not be an error. */
 void redis_do(struct server *s, const char *format, ...);
 
