@@ -331,7 +331,7 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     snprintf(url, sizeof url, "redis://%s127.0.0.1:%d", server_login(), owner->port);
     setenv("LAPSE_URL", url, 1);
     p = doctor("a", "--repair");
-    says(p, "parts", "FAIL", "a part of it is on another node: missing here is lapse:{a}:jobs");
+    says(p, "parts", "FAIL", "half-way: missing here is lapse:{a}:jobs");
     expect(p, 1, "--cluster fix 127.0.0.1:", "");
 
     for (int i = 0; i < c->n; i++) {
@@ -361,6 +361,67 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     bring_back(c, "a", from);
     tool_cluster_url(c, server_login());
     expect(doctor("a"), 0, "\"text\":\"1, each in one state\"", "");
+    cluster_stop(c);
+}
+
+/* Runs a command as a user who lacks the right to this one: its script stops amid its writes. */
+static void break_off(struct cluster *c, const char *right, struct proc *(*run)(void))
+{
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "ACL SETUSER u reset on >p ~* &* +@all -%s", right);
+    }
+    tool_cluster_url(c, "u:p@");
+    struct proc *p = run();
+    cr_assert(strstr(p->err, "the script stopped half-way: run lapse doctor --repair"), "%s",
+              p->err);
+    expect(p, 77, "", NULL);
+    tool_cluster_url(c, server_login());
+}
+
+static struct proc *schedule_x(void)
+{
+    return lapse("schedule", "a", "--id", "x", "--in", "1h");
+}
+
+static struct proc *claim_from_a(void)
+{
+    return lapse("claim", "a");
+}
+
+/* All scripts are refused, the one that would repair it, too. */
+static void looks_like_half(const char *missing)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "or a script broke off half-way: missing here is %s\"", missing);
+    expect(lapse("depth", "a"), 69, "", "missing here: ");
+    struct proc *p = doctor("a", "--repair");
+    says(p, "jobs", "FAIL", text);
+    expect(p, 1, "if no slot was being moved, lapse doctor a --repair --half", "");
+    p = doctor("a", "--repair", "--half");
+    says(p, "jobs", "WARN", "1 of them repaired");
+    expect(p, 0, NULL, "");
+}
+
+/* What README.md of the scripts says of it, a case each. */
+Test(doctor_cluster, whose_queue_looks_like_half_as_a_script_broke_off_repairs_it_with_half)
+{
+    struct cluster *c = tool_cluster(2, 0);
+
+    break_off(c, "hset", schedule_x);
+    looks_like_half("lapse:{a}:jobs");
+    expect(lapse("depth", "a"), 0, "\"dead\":1", "");
+    expect(lapse("cancel", "a", "x"), 0, NULL, "");
+
+    expect(lapse("schedule", "a", "--id", "y", "--in", "0s", "body"), 0, NULL, "");
+    break_off(c, "zadd", claim_from_a);
+    looks_like_half("lapse:{a}:due lapse:{a}:run lapse:{a}:dead lapse:{a}:kept");
+    expect(lapse("list", "a", "--state", "dead"), 0, "the record was in none of the sets", "");
+
+    expect(lapse("reschedule", "a", "y", "--in", "0s"), 0, NULL, "");
+    break_off(c, "hset", claim_from_a);
+    looks_like_half("lapse:{a}:attempts");
+    expect(lapse("claim", "a"), 0, "\"body\":\"body\"", "");
     cluster_stop(c);
 }
 

@@ -35,7 +35,8 @@ void cluster_fix(const struct doctor *d, char out[FIX_COMMAND])
     snprintf(out, FIX_COMMAND, "redis-cli --cluster fix %s", place);
 }
 
-/* A part of it is on another node, which a node that was promoted meanwhile does not know. */
+/* A part of it is on another node, which a node that was promoted meanwhile does not know; or a
+ * script broke off, and left the same. */
 bool report_half(struct doctor *d, const char *check, const char *queue, const char *error)
 {
     struct finding f = {.check = check, .queue = queue, .verdict = FAIL};
@@ -51,7 +52,9 @@ bool report_half(struct doctor *d, const char *check, const char *queue, const c
     snprintf(fix, sizeof fix, "%s; if no slot was being moved, lapse doctor %s --repair --half",
              finish, queue);
     f.fix = fix;
-    report(d, f, "a part of it is on another node: missing here is %s", printable(missing.at));
+    report(d, f,
+           "a part of it is on another node, or a script broke off half-way: missing here is %s",
+           printable(missing.at));
     return true;
 }
 

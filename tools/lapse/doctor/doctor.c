@@ -259,6 +259,8 @@ const struct command cmd_doctor = {
     "reschedule it or cancel it. In a cluster a queue may have lost a part to another node, when\n"
     "the node died from which its slot was being moved. Such a queue is refused (EHALF) until the\n"
     "move is finished by redis-cli --cluster fix; repairing it before would strand that part.\n"
+    "A script that broke off half-way (EBROKEN) may leave what looks the same: where no slot was\n"
+    "being moved, --half repairs it.\n"
     "\nexamples:\n"
     "  lapse doctor\n"
     "  lapse doctor orders --repair\n"
