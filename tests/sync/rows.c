@@ -121,7 +121,11 @@ Test(rows, a_listener_is_shown_and_told_and_hears_it)
     lapse_sync_free_rows(found.rows);
     cr_assert_eq(lapse_sync_stop(w.s, "web", 0, NULL), LAPSE_ENOENT);
 
-    worker_keep_one(&k, w.s);
+    /* with a slot that is free: who has none leaves the members after a second */
+    worker_init(&k, KEEP);
+    cr_assert_eq(listen_with(w.s, &k, 1, 2), 0);
+    cr_assert_eq(schedule(w.s, "a", 0), 0);
+    wait_until(k.ended == 1);
     wait_until(one_listener(w.s, 1, LAPSE_TOLD_GO_ON));
     cr_assert_eq(lapse_sync_quiet(w.s, "web", 1, 0, &found), 0);
     cr_assert_eq(found.n, 1);
