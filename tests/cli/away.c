@@ -38,6 +38,21 @@ Test(redis, that_is_not_there_is_reported_in_one_line_and_not_waited_for)
                             "redis://no-such-host.invalid: ");
 }
 
+/* Those that ask each node by themselves say which was the last. */
+Test(redis, of_a_cluster_of_which_no_node_is_there_is_named_by_its_url)
+{
+    static const char asked[] = "the cluster could not be reached: "
+                                "redis+cluster://127.0.0.1:1,127.0.0.1:2: 127.0.0.1:2: Connection "
+                                "refused; set its URL with -u or LAPSE_URL";
+
+    setenv("LAPSE_URL", "redis+cluster://127.0.0.1:1,127.0.0.1:2", 1);
+    is_reported_in_one_line(lapse("depth", "q", "-o", "reply_ms=1h"),
+                            "redis+cluster://127.0.0.1:1,127.0.0.1:2: Connection refused");
+    is_reported_in_one_line(lapse("doctor", "-o", "reply_ms=1h"), asked);
+    is_reported_in_one_line(lapse("bench", "-o", "reply_ms=1h"), asked);
+    is_reported_in_one_line(lapse("functions", "--load", "-o", "reply_ms=1h"), asked);
+}
+
 Test(redis, that_is_not_there_ends_a_listener_that_may_not_wait)
 {
     setenv("LAPSE_URL", NOWHERE, 1);

@@ -9,6 +9,7 @@
 #include "redis/address.h"
 #include "redis/redis_error.h"
 #include "redis/tls.h"
+#include <assert.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,10 +232,6 @@ static int sync_try(struct redis_sync *r, const struct address *a, struct timeva
                     char why[REDIS_WHY])
 {
     *why = '\0';
-    if (a->kind == ADDRESS_CLUSTER) {
-        message_print("this command is for one node: give redis://HOST:PORT for each master");
-        return USAGE;
-    }
     if (a->kind == ADDRESS_SENTINEL) {
         return sentinel_sync_find(r, a, limit, why);
     }
@@ -283,6 +280,7 @@ int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const c
         return INTERNAL;
     }
 
+    assert(a.kind != ADDRESS_CLUSTER);
     r->db = a.db;
     r->by_sentinel = a.kind == ADDRESS_SENTINEL;
     snprintf(r->user, sizeof r->user, "%s", a.user ? a.user : "");

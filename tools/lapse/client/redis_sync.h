@@ -27,8 +27,9 @@ struct redis_sync {
     char why[REDIS_WHY]; /* what was, or would have been, printed last */
 };
 
-/* o: what the URL does not say of TLS; wait_ms: how long to wait for a Redis that cannot be
- * reached, or is loading. */
+/* url: of one server, or of Sentinels; cluster_sync_open() takes that of a cluster. o: what the URL
+ * does not say of TLS; wait_ms: how long to wait for a Redis that cannot be reached, or is
+ * loading. */
 int redis_sync_open(struct redis_sync *r, const struct lapse_options *o, const char *url,
                     const char *shown, int64_t reply_ms, int64_t wait_ms);
 /* One attempt at one server. why: it cannot be reached, or is loading; else "". */
