@@ -148,6 +148,7 @@ Test(attributes, that_cannot_be_read_make_a_job_die_with_the_reason)
         "\\02\\00\\02h\\80",        /* half of one */
         "\\02\\00\\04b\\00a\\00",   /* descending */
         "\\02\\00\\02[\\00",        /* no letter */
+        "\\02\\00\\02{\\00",        /* nor is this */
         "\\02\\00\\02T\\00",        /* a tag that is none */
         "\\02\\00\\03T\\01{",       /* so is this */
         "\\02\\00\\02A\\00",        /* a capital one that is not known */
@@ -174,6 +175,16 @@ Test(attributes, that_cannot_be_read_make_a_job_die_with_the_reason)
                  record[i]));
     }
     ask("FLUSHALL");
+}
+
+/* Then its length has two bytes. */
+Test(attributes, may_have_a_value_of_more_than_127_bytes)
+{
+    const char *value = text("n=%0*d", 198, 7);
+    const char *record = text("\\02\\00\\cf\\01h\\c8\\01%sz\\02ab", value);
+
+    given("schedule", text("0 a +5 0 %s#body", record));
+    RUN("cancel", "0 a 0", text("[U ['a' 1 T+5 '' '%s']]", record));
 }
 
 static void schedule_with(size_t size)

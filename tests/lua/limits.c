@@ -375,6 +375,32 @@ Test(limits, rate_counts_what_is_forwarded)
     end();
 }
 
+Test(limits, rate_with_room_for_all_reads_no_starts)
+{
+    jobs(6);
+    given("configure", "0 rate=8/1s");
+    ask("CONFIG RESETSTAT");
+    cr_assert_eq(n_claimed(run("claim", "0 me 1000 3")), 3);
+    cr_assert_eq(n_claimed(run("claim", "0 me 1000 3")), 3);
+    cr_assert_eq(calls("lrange"), 0);
+    end();
+}
+
+/* What cannot be read has taken its place in the claim, and has not started. */
+Test(limits, rate_is_open_where_fewer_have_started_than_it_allows)
+{
+    given("configure", "0 rate=2/200ms");
+    given("schedule", "0 a +0 0 " REC " b +0 0 " REC);
+    given("claim", "0 me 1000 2");
+    given("schedule", "0 c +0 0 ? d +1 0 " REC " e +2 0 " REC);
+    now_at(400);
+    redisReply *r = run("claim", "0 me 1000 3");
+    cr_assert_eq(n_claimed(r), 2, "%s", show(r));
+    cr_assert_eq(r->element[7]->element[1]->integer, 3);
+    cr_assert_eq(gate_of(r), 0);
+    end();
+}
+
 Test(limits, rate_that_is_another_counts_the_starts_before_and_none_forgets_them)
 {
     jobs(20);
@@ -495,6 +521,17 @@ Test(limits, of_settings_are_numbers_and_starts_in_a_time)
     }
     same(__FILE__, __LINE__, "keys", dumps(), before);
     RUN("configure", "0 rate=0007/1s", "[U '' 'rate=7/1s max_running=7']");
+    end();
+}
+
+/* Another program may have written them. */
+Test(limits, of_none_are_no_limits)
+{
+    jobs(4);
+    ask("SET s:{q}:conf %s", "1 rate=0/1s ");
+    cr_assert_eq(n_claimed(run("claim", "0 me 1000 2")), 2);
+    ask("SET s:{q}:conf %s", "1 max_running=0 ");
+    cr_assert_eq(n_claimed(run("claim", "0 me 1000 2")), 2);
     end();
 }
 

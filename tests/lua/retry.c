@@ -415,7 +415,7 @@ Test(retry, without_a_delay_takes_the_defaults_where_the_record_says_nothing_els
     static const struct {
         const char *record;
         size_t len;
-    } rows[] = {{"\1\0body", 6}, {"\1\1\3", 3}, {"\2\0", 2}, {"", 0}};
+    } rows[] = {{"\1\0body", 6}, {"\1\1\3", 3}, {"\2\0\3T\1a", 6}, {"\2\0", 2}, {"", 0}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         hold(3, 7, rows[i].record, rows[i].len);

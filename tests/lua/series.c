@@ -377,6 +377,18 @@ Test(series, is_cancelled_with_its_jobs_that_wait)
     end();
 }
 
+Test(series, that_is_cancelled_beside_a_job_of_it_ends_that_once)
+{
+    schedule("a", "+0", "\\02\\00\\13K\\0560000S\\0al 0 0 e 10");
+    made_at(0);
+    given("release", text("0 me %s U+1", child("a", 1)));
+    heard_ends();
+    given("cancel", text("0 %s 0 a 0", child("a", 1)));
+    HEARD_ENDS(text("0 '%s a'", shown("a", 1)));
+    SAME("kept", show(ask("ZRANGE s:{q}:kept 0 -1")), text("['a' '%s']", shown("a", 1)));
+    end();
+}
+
 Test(series, that_is_cancelled_lets_its_runs_end_and_none_is_tried_again)
 {
     static const struct {

@@ -364,6 +364,27 @@ Test(unique, an_entry_that_was_left_behind_blocks_nothing)
     KEYS("");
 }
 
+Test(unique, an_entry_of_a_job_that_is_kept_blocks_nothing)
+{
+    given("schedule", "0 a +5 0 \\02\\00\\0bK\\0560000U\\02ek");
+    given("cancel", "0 a 0");
+    ask("ZADD s:{q}:index 0 %s", "u k a");
+    RUN("schedule", "0 b +5 0 " UNIQUE, "[U T+5]");
+    index_is("['u k b']");
+    given("cancel", "0 a 0 b 0");
+    ask("FLUSHALL");
+}
+
+/* Nobody can tell that it has not been claimed. */
+Test(unique, until_start_a_key_is_free_if_the_attempt_cannot_be_read)
+{
+    given("schedule", "0 a +5 0 " UNTIL_START);
+    ask("HSET s:{q}:attempts a rubbish");
+    RUN("schedule", "0 b +5 0 " UNIQUE, "[U T+5]");
+    index_is("['u k b']");
+    given("cancel", "0 a 0 b 0");
+}
+
 /* ---- looking and mending ---- */
 Test(unique, keys_are_checked_against_the_jobs_and_mended_by_them)
 {

@@ -13,10 +13,12 @@ dir=$build/mutate
 export build root dir LAPSE_TEST_ROOT=$root JOBS="${JOBS:-2}" LAPSE_MUTANT_SECONDS="${LAPSE_MUTANT_SECONDS:-60}"
 cd "$root"
 
-# PROGRAM FOLDER FILTER: runs it with the scripts of the folder; prints the first test that fails, or * if they hang
+# PROGRAM FOLDER FILTER [ROOT]: runs it with the scripts of the folder, and their sources in that of ROOT; prints the
+# first test that fails, or * if they hang
 fails() {
     local out rc=0
-    out=$(LAPSE_TEST_BUILD=$2 timeout -k 1 "$LAPSE_MUTANT_SECONDS" "$1" --jobs 4 --fail-fast --filter "$3" 2>&1) || rc=$?
+    out=$(LAPSE_TEST_BUILD=$2 LAPSE_TEST_ROOT=${4:-$root} \
+        timeout -k 1 "$LAPSE_MUTANT_SECONDS" "$1" --jobs 4 --fail-fast --filter "$3" 2>&1) || rc=$?
     case $rc in
     0) ;;
     124 | 137) echo '*' ;;
@@ -32,15 +34,16 @@ by_lua() {
     local number file from to line text word out name test=
     IFS=$'\t' read -r number file from to line text word <<< "$1"
     out=$dir/$number
-    mkdir -p "$out"
+    mkdir -p "$out/src"
     cp "$build/users.acl" "$out"
-    cp -r "$dir/lua" "$out/src"
-    { head -c $((from - 1)) "$file"; printf %s "$word"; tail -c +$((to + 1)) "$file"; } > "$out/src/${file#"$dir/lua/"}"
-    tools/build/scripts.py build "$out/src" "$out"
+    ln -s "$root/tests" "$root/redis.conf" "$out"
+    cp -r "$dir/lua" "$out/src/lua"
+    { head -c $((from - 1)) "$file"; printf %s "$word"; tail -c +$((to + 1)) "$file"; } > "$out/src/lua/${file#"$dir/lua/"}"
+    tools/build/scripts.py build "$out/src/lua" "$out"
     name=$(basename "$file" .lua)
     # the suite of its name first; a file of lib may have none
-    test=$(fails "$build/tests/lua" "$out" "@($name|${name%s})/*")
-    [ -n "$test" ] || test=$(fails "$build/tests/lua" "$out" '*')
+    test=$(fails "$build/tests/lua" "$out" "@($name|${name%s})/*" "$out")
+    [ -n "$test" ] || test=$(fails "$build/tests/lua" "$out" '*' "$out")
     if [ -n "$test" ]; then
         told lua "$test"
         rm -rf "$out"
@@ -55,8 +58,8 @@ by_flow() {
     IFS=$'\t' read -r number file _ _ line text word <<< "$1"
     # shellcheck disable=SC2154 # xargs sets slot
     room=$dir/room$slot
-    touch "$dir/$number"/src/*/*
-    make -s -j2 "BUILD=$room" "LUA_SRC=$dir/$number/src" all "$room/tests/api" > "$room.log" 2>&1 ||
+    touch "$dir/$number"/src/lua/*/*
+    make -s -j2 "BUILD=$room" "LUA_SRC=$dir/$number/src/lua" all "$room/tests/api" > "$room.log" 2>&1 ||
         { tail -n 5 "$room.log" >&2 && exit 1; }
     LAPSE_MUTANT_SECONDS=$((LAPSE_MUTANT_SECONDS * 5))
     test=$(fails "$room/tests/api" "$room" '*')
