@@ -348,6 +348,7 @@ static void masters_ask_seed(struct masters *c)
     const char *argv[] = {"CLUSTER", "SLOTS"};
 
     c->endpoint.is_asked = true;
+    c->endpoint.is_spare = topo_any_up(c->topo);
     if (!conn_up(&c->seed)) {
         conn_start(&c->seed);
     } else if (!c->seed_is_asked) {

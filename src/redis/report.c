@@ -331,7 +331,7 @@ void report_seed(const struct report *r, const char *why)
 {
     char at[REPORT_PLACE];
 
-    if (report_begins(r, why)) {
+    if (report_begins(r, why) && !r->endpoint->is_spare) {
         report_place(r, at);
         outage_began(r, log_line(report_log_of(r), LOG_CLUSTER, LOG_WARNING,
                                  "cannot ask the node at %s for the map of its cluster: %s; asking "

@@ -320,6 +320,7 @@ Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
     redis_do(x->c->nodes[heir].server, "CLUSTER SETSLOT %d STABLE", slot); /* Valkey's knows */
     schedule_in_both(x, from, to);
     cr_assert_eq(cluster_owner(x->c, target, slot), from);
+    cr_assert_eq(flow_logged(x->f, "cannot ask the node"), 0);
 
     server_restart(x->c->nodes[from].server);
     flow_poll(x->f, cluster_owner(x->c, target, slot) == -1);
