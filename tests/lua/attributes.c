@@ -140,17 +140,19 @@ Test(attributes, stand_before_the_body)
 Test(attributes, that_cannot_be_read_make_a_job_die_with_the_reason)
 {
     static const char *const record[] = {
-        "\\02\\00",                 /* no length */
-        "\\02\\00\\80",             /* half of one */
-        "\\02\\00\\06h\\03a=b",     /* longer than the record */
-        "\\02\\00\\05h\\04a=bb",    /* longer than the attributes */
-        "\\02\\00\\01h",            /* no length of its own */
-        "\\02\\00\\02h\\80",        /* half of one */
-        "\\02\\00\\04b\\00a\\00",   /* descending */
-        "\\02\\00\\02[\\00",        /* no letter */
-        "\\02\\00\\02{\\00",        /* nor is this */
-        "\\02\\00\\02T\\00",        /* a tag that is none */
-        "\\02\\00\\03T\\01{",       /* so is this */
+        "\\02\\00",               /* no length */
+        "\\02\\00\\80",           /* half of one */
+        "\\02\\00\\06h\\03a=b",   /* longer than the record */
+        "\\02\\00\\05h\\04a=bb",  /* longer than the attributes */
+        "\\02\\00\\01h",          /* no length of its own */
+        "\\02\\00\\02h\\80",      /* half of one */
+        "\\02\\00\\04b\\00a\\00", /* descending */
+        "\\02\\00\\02[\\00",      /* no letter */
+        "\\02\\00\\02{\\00",      /* nor is this */
+        "\\02\\00\\02T\\00",      /* a tag that is none */
+        "\\02\\00\\03T\\01{",     /* so is this */
+        "\\02\\00\\1bT\\01aT\\01bT\\01cT\\01dT\\01eT\\01fT\\01gT\\01hT\\01i", /* nine tags */
+        "\\02\\00\\06R\\011R\\012", /* two where one may be */
         "\\02\\00\\02A\\00",        /* a capital one that is not known */
         "\\02\\00\\05A\\00h\\01x",  /* also beside others */
         "\\02\\08\\05h\\03a=b",     /* an unknown flag */
@@ -185,6 +187,15 @@ Test(attributes, may_have_a_value_of_more_than_127_bytes)
 
     given("schedule", text("0 a +5 0 %s#body", record));
     RUN("cancel", "0 a 0", text("[U ['a' 1 T+5 '' '%s']]", record));
+}
+
+Test(attributes, of_a_small_letter_that_comes_twice_are_the_first)
+{
+    given("schedule", "0 a +0 0 \\02\\00\\08b\\02l7b\\02l9");
+    given("claim", "0 me 1000 1");
+    RUN("retry", "0 me a U+1 '' x", "[U T+7]");
+    given("cancel", "0 a 0");
+    KEYS("seq U+1");
 }
 
 static void schedule_with(size_t size)

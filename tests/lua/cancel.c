@@ -91,6 +91,14 @@ Test(cancel, shows_every_form_of_header)
     }
 }
 
+Test(cancel, of_a_job_that_no_record_follows_asks_nothing_of_next)
+{
+    given("schedule", "0 a +5 0 " REC);
+    ask("CONFIG RESETSTAT");
+    given("cancel", "0 a 0");
+    cr_assert_eq(calls("hdel"), 2, "of jobs and of attempts");
+}
+
 Test(cancel, stops_after_256_KiB_of_records)
 {
     static char body[131073] = {1, 0};

@@ -210,3 +210,36 @@ Test(cancel_all, refuses_what_is_no_cursor)
     cr_assert_str_eq(dumps(), before);
     KEYS("due a:T+5 | jobs a=" REC " | t a:T+4");
 }
+
+/* They are counted and left, so it does not matter that one of them is claimed again meanwhile. */
+Test(cancel_all, counts_those_that_run_of_its_beginning)
+{
+    many(0, 151, "+0");
+    given("claim", "0 me 1000 100");
+    given("claim", "0 me 1000 50");
+    redisReply *r = run("cancel_all", "0 2 '' '' 0 100 '' 0");
+    cr_assert_eq(r->element[2]->integer, 100, "%s", show(r));
+    given("release", "0 me j120 U+121");
+    given("claim", "0 me 1000 0 j120");
+    given("claim", "0 me 2000 1");
+    r = run("cancel_all", text("0 2 '' '' 0 100 '%s' 0", r->element[3]->str));
+    cr_assert_eq(r->element[2]->integer, 50, "%s", show(r));
+    ask("FLUSHALL");
+}
+
+Test(cancel_all, reads_no_job_that_cannot_be_one)
+{
+    many(0, 3, "+0");
+    given("claim", "0 me 1000 2");
+    given("schedule", "0 late +5 0 " REC);
+    ask("CONFIG RESETSTAT");
+    RUN("cancel_all", "0 1 '' '' T+1 100 '' 1", "[U 1 0 '']");
+    cr_assert_eq(calls("zcount"), 2, "of leases that are over, and of jobs that wait");
+    cr_assert_eq(calls("zrange"), 2, "the last of those that wait, and one page of them");
+    RUN("cancel_all", "0 1 '' '' T+1 100 '' 1", "[U 0 0 '']");
+    cr_assert_eq(calls("hmget"), 1, "of that page");
+    ask("CONFIG RESETSTAT");
+    RUN("cancel_all", "0 4 '' '' 0 100 '' 0", "[U 0 0 '']");
+    cr_assert_eq(calls("zcount"), 1, "leases do not matter to those that are kept");
+    ask("FLUSHALL");
+}

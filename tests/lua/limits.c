@@ -158,6 +158,17 @@ Test(limits, max_running_that_was_met_makes_a_sweep_tell_of_it_too)
     end();
 }
 
+Test(limits, max_running_that_was_not_met_makes_no_sweep_tell_of_it)
+{
+    jobs(3);
+    given("configure", "0 max_running=3");
+    given("claim", "0 me 500 3");
+    now_at(500);
+    RUN("sweep", "0", "[U+500000 3 0 0 0]");
+    cr_assert(!strstr(heard(), "'queue'"));
+    end();
+}
+
 Test(limits, max_running_that_was_met_is_no_matter_to_a_settle_that_ends_nothing)
 {
     jobs(3);
@@ -205,6 +216,17 @@ Test(limits, max_running_that_is_met_again_makes_the_next_settle_tell_again)
     end();
 }
 
+Test(limits, max_running_that_is_met_again_is_written_down_once)
+{
+    jobs(3);
+    given("configure", "0 max_running=1");
+    given("claim", "0 me 1000 2");
+    ask("CONFIG RESETSTAT");
+    cr_assert_eq(n_claimed(run("claim", "0 you 1000 2")), 0);
+    cr_assert_eq(calls("hset") + calls("hdel"), 0);
+    end();
+}
+
 Test(limits, a_sign_that_max_running_was_met_is_no_job)
 {
     jobs(2);
@@ -219,6 +241,9 @@ Test(limits, settles_of_a_queue_without_max_running_ask_no_more_than_before)
 {
     jobs(3);
     given("claim", "0 me 1000 3");
+    ask("CONFIG RESETSTAT");
+    given("sweep", "0");
+    cr_assert_eq(calls("hexists"), 0);
     ask("CONFIG RESETSTAT");
     given("done", "0 me j000 U+1");
     cr_assert_eq(calls("hmget"), 1);

@@ -81,7 +81,9 @@ Test(tagged, reschedule_all_makes_them_wait_and_leaves_those_that_run)
     char *before = dumps();
     RUN("reschedule_all", "0 0 a '' 0 100 '' 0 T+600 0", "[U+20000 0 1 '' T+600]");
     cr_assert_str_eq(dumps(), before);
+    heard();
     RUN("reschedule_all", "0 2 a '' 0 100 '' 1 T+600 0", "[U+20000 0 1 '' T+600]");
+    HEARD("");
     RUN("reschedule_all", "0 2 a '' 0 100 '' 1 T+600 0", "[U+20000 0 0 '' T+600]");
     given("done", "0 me r U+3");
     cr_assert_eq(

@@ -375,6 +375,31 @@ Test(unique, an_entry_of_a_job_that_is_kept_blocks_nothing)
     ask("FLUSHALL");
 }
 
+/* Only a job that runs has a mark, or a record that follows. */
+Test(unique, a_key_is_held_whatever_was_left_of_a_run)
+{
+    given("schedule", "0 a +0 0 " UNIQUE);
+    ask("HSET s:{q}:attempts a %s", "2 7 me 1 10 5 5 d=9,j=1 ");
+    RUN("schedule", "0 b +5 0 " UNIQUE, "[U 'EEXIST']");
+    ask("HSET s:{q}:next a %b", "\2\0\4U\2el", (size_t)7);
+    ask("ZADD s:{q}:index 0 %s", "u l a");
+    RUN("schedule", "0 b +5 0 " UNIQUE_L, "[U T+5]");
+    ask("FLUSHALL");
+}
+
+Test(unique, a_key_is_held_by_a_run_whose_attempt_cannot_be_read)
+{
+    given("schedule", "0 a +0 0 " UNIQUE);
+    given("claim", "0 me 10 1");
+    ask("HSET s:{q}:attempts a rubbish");
+    ask("HSET s:{q}:next a %b", "\2\0\4U\2el", (size_t)7);
+    ask("ZADD s:{q}:index 0 %s", "u l a");
+    RUN("schedule", "0 b +5 0 " UNIQUE_L, "[U T+5]");
+    now_at(20);
+    RUN("schedule", "0 c +5 0 " UNIQUE, "[U+20000 'EEXIST']");
+    ask("FLUSHALL");
+}
+
 /* Nobody can tell that it has not been claimed. */
 Test(unique, until_start_a_key_is_free_if_the_attempt_cannot_be_read)
 {

@@ -416,6 +416,17 @@ Test(retry_for, counts_as_before_after_a_release)
     end();
 }
 
+/* Its attempt tells when it is due, and no run of it has been. */
+Test(retry_for, counts_from_the_due_time_of_a_job_that_was_debounced)
+{
+    given("schedule", "0 a +5 5:8 " RETRY_FOR);
+    now_at(5);
+    RUN("claim", "0 me 10 1",
+        "[U+5000 0 0 0 0 0 0 ['a' 2 T+15 '2 U+5001 me 1 10 U+5000 T+5 f=T+45 ' '" RETRY_FOR
+        "' 0]]");
+    end();
+}
+
 /* Who gives a job another due time wants it to run then. */
 Test(retry_for, counts_from_the_due_time_of_a_reschedule)
 {

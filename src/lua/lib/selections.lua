@@ -56,7 +56,7 @@ end
 local function selection_page(walk, limit)
   local set, before_ms = SETS[walk.set], tonumber(ARGV[5])
   local highest = walk.set == walk.state and tonumber(walk.highest) or now_ms
-  if walk.asks and walk.set == RUNNING and walk.state == RUNNING then highest = math.huge end
+  if walk.asks and walk.state == RUNNING then highest = math.huge end
   if before_ms > 0 then highest = math.min(highest, before_ms - 1) end
 
   local first = rank_after(set, walk.score, walk.id)

@@ -32,7 +32,7 @@ end
 -- Does a job that runs hold it by the record that is to follow? Returns that, too.
 local function key_follows(key, id)
   local record = call('HGET', NEXT, id)
-  if not record or record_key(record) ~= key or not call('ZSCORE', RUN, id) then return false end
+  if record_key(record) ~= key or not call('ZSCORE', RUN, id) then return false end
 
   local attempt = attempt_read(call('HGET', ATTEMPTS, id))
   return attempt and attempt_more(attempt, 'j'), #record
