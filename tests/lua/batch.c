@@ -474,3 +474,13 @@ Test(batch, costs_three_commands_more_at_the_end_of_a_job_than_a_tag)
     cr_assert_eq(calls("zrem"), 3);
     cr_assert_eq(calls("zrangebylex"), 0);
 }
+
+Test(batch, is_a_selection_by_its_name_behind_a_b)
+{
+    two();
+    given("schedule", "0 c +500 0 " OF_M " d +500 0 " TAG_A);
+    RUN("cancel_all", "0 0 'b n' '' 0 100 '' 0", "[U 2 0 '']");
+    same(__FILE__, __LINE__, "index", show(ask("ZRANGE s:{q}:index 0 -1")), "['b m c' 't a d']");
+    same(__FILE__, __LINE__, "own job", show(ask("ZSCORE s:{q}:due n")), "'T'");
+    ask("FLUSHALL");
+}

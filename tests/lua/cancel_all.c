@@ -239,6 +239,9 @@ Test(cancel_all, reads_no_job_that_cannot_be_one)
     RUN("cancel_all", "0 1 '' '' T+1 100 '' 1", "[U 0 0 '']");
     cr_assert_eq(calls("hmget"), 1, "of that page");
     ask("CONFIG RESETSTAT");
+    RUN("cancel_all", "0 3 '' '' 0 100 '' 1", "[U 0 0 '']");
+    cr_assert_eq(calls("hmget"), 0, "of those that run none is dead");
+    ask("CONFIG RESETSTAT");
     RUN("cancel_all", "0 4 '' '' 0 100 '' 0", "[U 0 0 '']");
     cr_assert_eq(calls("zcount"), 1, "leases do not matter to those that are kept");
     ask("FLUSHALL");
