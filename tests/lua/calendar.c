@@ -181,6 +181,9 @@ Test(calendar, of_moments_that_passed_unseen_makes_the_last_each_or_none)
     SAME("the third and last", made_at(39), "3");
     SAME("it is over", show(ask("EXISTS s:{q}:due s:{q}:jobs")), "1");
     end();
+    schedule(says(text("l %" PRId64 " 0", T + 29), each_10(5, 16, false)));
+    SAME("the last before until", made_at(39), "3");
+    end();
     schedule(says("n 0 0", each_10(5, 2, true)));
     SAME("too old", made_at(60016), "");
     SAME("it is over", show(ask("EXISTS s:{q}:due s:{q}:jobs")), "0");

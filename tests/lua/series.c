@@ -175,6 +175,15 @@ Test(series, of_stages_has_a_moment_at_each_of_them_and_ends_with_the_last)
     end();
 }
 
+Test(series, of_stages_ends_with_the_last_also_where_it_has_an_until)
+{
+    schedule("a", "+0", series(text("l %" PRId64 " 0 s 5", T + 100), "", 0));
+    SAME("first", made_at(0), "1");
+    SAME("last", made_at(5), "2");
+    SAME("it is over", show(ask("EXISTS s:{q}:due")), "0");
+    end();
+}
+
 Test(series, of_moments_that_passed_unseen_makes_the_last_each_or_none)
 {
     static const struct {
@@ -319,8 +328,8 @@ Test(series, makes_a_job_that_is_skipped_or_dies_as_its_attributes_say)
 
 Test(series, that_cannot_be_read_dies)
 {
-    static const char *const bad[] = {"x 0 0 e 10", "l 0 0 e 0", "l 0 0 e x", "l 0 0 c n rule",
-                                      "l 0 0 z 1",  "l 0 e 10",  "l x 0 e 1"};
+    static const char *const bad[] = {"x 0 0 e 10",  "l 0 0 e 0", "l 0 0 e x", "l 0 0 c n rule",
+                                      "l 0 0 e 5,6", "l 0 0 z 1", "l 0 e 10",  "l x 0 e 1"};
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         now_at(0);
