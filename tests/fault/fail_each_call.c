@@ -182,8 +182,8 @@ static void count(struct tally *t, const struct scenario *s, const struct inject
     case PASSED: break;
     case FAILED:
         t->failed++;
-        fault_say("FAILED: LAPSE_SCENARIO=%s LAPSE_INJECT=%s:%s:%ld: %s", s->name, i->what, i->name,
-                  nth, result->reason);
+        fault_say("FAILED: LAPSE_SCENARIO=%s LAPSE_INJECT=%s:%s:%ld: %s (%s)", s->name, i->what,
+                  i->name, nth, result->reason, result->fired ? "then" : "before that happened");
         break;
     case DIED:
         t->died++;
