@@ -28,7 +28,7 @@ struct endpoint {
     char said[ADDRESS_HOST_MAX + 1]; /* the host, where it is not in the URL */
     bool commands_up;      /* the connection for commands is; of a Sentinel's: that to the master */
     bool is_asked;         /* of a seed's: it is wanted */
-    bool is_spare;         /* of a seed's: others answer, so nobody needs to hear if it does not */
+    bool is_spare;         /* of a seed's: others answer, so its failure is not reported */
     char host[HOSTS_TEXT]; /* where it is or was last; "": nowhere, or to a Unix socket */
     int login_err;         /* EAUTH, EDENIED: it did not let us in when it was last asked; else 0 */
     int64_t outage_us;     /* when the log said that it cannot be used; 0: it can, or it said so */

@@ -8,11 +8,13 @@
  *   each second in which a queue is handled, since no subscriber hears that a slot has gone
  *
  * and at most ten times a second. Any master that is up may be asked, each in its turn, so that one
- * which is cut off from the others is believed for a second at most. While none is up, a connection
- * of its own goes from place to place: to the masters of the map, then to the hosts of the URL.
+ * which is cut off from the others is believed for a second at most, if we can reach who follows
+ * it. While none is up, a connection of its own goes from place to place: to the masters of the
+ * map, then to the hosts of the URL.
  *
- * It does so each second, too, while a slot is used whose master is away. For where the source of a
- * move has died, the target goes on to name it, or none; the others name the replica that followed.
+ * It does so each second, too, while a slot is used whose master is away: to the places that are
+ * not asked as nodes. For where the source of a move has died, the target goes on to name it, or
+ * none; the others name the replica that followed.
  *
  * A node is made when it is first used, and freed when it was not for as long as an empty queue is
  * left alone.
@@ -49,7 +51,7 @@ static bool is_nowhere(const struct masters *c, const struct node *n)
     return n == &c->nowhere;
 }
 
-/* It was tried to reach it. */
+/* We tried to reach it, and failed. */
 static bool node_is_away(const struct node *n)
 {
     return !node_up(n) && n->commands.attempts.n_failed > 0;
@@ -154,7 +156,7 @@ struct node *masters_node(struct masters *c, unsigned slot)
     struct node *n = owner ? masters_node_at(c, owner - 1) : NULL;
 
     masters_use(c);
-    c->lacks_owner = c->lacks_owner || !owner;
+    c->lacks_owner = c->lacks_owner || (!owner && c->map.n_places > 0);
     if (owner && !n && !c->closed) {
         masters_repeat_change(c); /* there was no memory: who asks is to ask again */
     }
@@ -272,7 +274,7 @@ static const char *masters_take_map(struct masters *c, const struct redisReply *
     struct slot_map *next = mem_new(sizeof *next, 0);
     const char *why = next ? slot_map_read(next, reply, asked) : slot_map_no_memory;
 
-    if (!why) {
+    if (!why && !slot_map_eq(next, &c->map)) {
         masters_keep_slots(c, next);
     }
     if (!why && !slot_map_eq(next, &c->map)) {
@@ -298,7 +300,37 @@ bool masters_take_change(struct masters *c)
     return changed;
 }
 
-/* ---- places that are asked while no node is up ---- */
+/* ---- who is asked ---- */
+/* One that has no slots any more may have come back, and not know that. */
+static bool masters_may_ask(const struct masters *c, const struct node *n)
+{
+    bool has_slots = false;
+
+    for (unsigned i = 0; i < c->n_nodes; i++) {
+        has_slots = has_slots || c->nodes[i] == n;
+    }
+    return has_slots && node_up(n);
+}
+
+static bool masters_any_may_ask(const struct masters *c)
+{
+    LIST_EACH (i, &c->topo->nodes) {
+        if (masters_may_ask(c, topo_node_at(i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- places that are asked by a connection of its own ---- */
+static struct slot_place place_of(const struct endpoint *e)
+{
+    struct slot_place place = {.port = e->address.port};
+
+    snprintf(place.host, sizeof place.host, "%s", e->address.host);
+    return place;
+}
+
 static unsigned masters_n_places(const struct masters *c)
 {
     return c->map.n_places + c->address->n_seeds;
@@ -348,11 +380,24 @@ static void masters_ask_seed(struct masters *c)
     const char *argv[] = {"CLUSTER", "SLOTS"};
 
     c->endpoint.is_asked = true;
-    c->endpoint.is_spare = topo_any_up(c->topo);
+    c->endpoint.is_spare = masters_any_may_ask(c);
     if (!conn_up(&c->seed)) {
         conn_start(&c->seed);
     } else if (!c->seed_is_asked) {
         c->seed_is_asked = conn_send(&c->seed, &c->question, 2, argv, NULL);
+    }
+}
+
+/* A place that no node has; those that there are try themselves. */
+static void masters_ask_spare(struct masters *c)
+{
+    for (unsigned i = 0; i < masters_n_places(c) && !c->endpoint.is_asked; i++) {
+        struct slot_place place = place_of(&c->endpoint);
+        if (!masters_find_node(c, &place)) {
+            masters_ask_seed(c);
+            return;
+        }
+        masters_seed_to(c, c->at + 1);
     }
 }
 
@@ -374,21 +419,15 @@ static void on_seed_failed(void *arg)
 {
     struct masters *c = arg;
 
-    c->nowhere.endpoint.login_err = c->endpoint.login_err;
+    if (!c->endpoint.is_spare) {
+        c->nowhere.endpoint.login_err = c->endpoint.login_err;
+    }
     if (!hosts_left(&c->seed.hosts)) {
         masters_leave_seed(c);
     }
 }
 
 /* ---- questions ---- */
-static struct slot_place place_of(const struct endpoint *e)
-{
-    struct slot_place place = {.port = e->address.port};
-
-    snprintf(place.host, sizeof place.host, "%s", e->address.host);
-    return place;
-}
-
 /* Why an answer is no map; NULL: it is. */
 static const char *masters_hear(struct masters *c, const struct endpoint *from,
                                 const struct redisReply *reply, char text[LOG_VALUE])
@@ -400,7 +439,7 @@ static const char *masters_hear(struct masters *c, const struct endpoint *from,
         return masters_take_map(c, reply, &asked);
     }
 
-    if (redis_error_of(error) == REDIS_ERROR_DENIED) {
+    if (redis_error_of(error) == REDIS_ERROR_DENIED && !from->is_spare) {
         c->nowhere.endpoint.login_err = LAPSE_EDENIED;
     }
     if (span_starts(error, "ERR This instance has cluster support disabled")) {
@@ -456,17 +495,6 @@ static void on_seed_slots(struct call *call, int err, const struct redisReply *r
     c->endpoint.is_asked = false;
     conn_drop(&c->seed);
     masters_seed_to(c, c->at + 1);
-}
-
-/* One that has no slots any more may have come back, and not know that. */
-static bool masters_may_ask(const struct masters *c, const struct node *n)
-{
-    bool has_slots = false;
-
-    for (unsigned i = 0; i < c->n_nodes; i++) {
-        has_slots = has_slots || c->nodes[i] == n;
-    }
-    return has_slots && node_up(n);
 }
 
 /* The next one that is up, behind those that were asked before. */
@@ -551,7 +579,7 @@ static void on_tick(void *arg)
         masters_want_map(c);
     }
     if (masters_lack_one(c)) {
-        masters_ask_seed(c);
+        masters_ask_spare(c);
     }
     c->is_used = false;
     c->lacks_owner = false;

@@ -130,7 +130,7 @@ static void report_login(const struct report *r, struct span error, const char *
     if (r->role == CONN_SENTINEL) {
         r->endpoint->login_err = err; /* if no other one answers: see report_no_sentinel() */
     }
-    if (r->role != CONN_COMMANDS && (r->role != CONN_SEED || !err)) {
+    if (r->endpoint->is_spare || (r->role != CONN_COMMANDS && (r->role != CONN_SEED || !err))) {
         return;
     }
     if (!err) {

@@ -297,9 +297,17 @@ static void schedule_in_both(struct clustered *x, int from, int to)
     cr_assert_eq(flow_schedule(x->f, x->queues[to], NULL, HOUR, NULL), 0);
 }
 
+static void count_refused_logins(struct lapse *l, const struct lapse_health *h, void *arg)
+{
+    unsigned *n = arg;
+
+    (void)l;
+    *n += h->kind == LAPSE_HEALTH_AUTH_FAILED;
+}
+
 /* Where the source of a move has died, the target goes on to name it as the owner of the slot; when
  * it has come back as a replica, none. The target has the names of all queues, so the two nodes are
- * all that a handle uses. */
+ * all that a handle uses: that the third refuses its login is nothing to it. */
 Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
 {
     struct clustered *x = clustered_start(1);
@@ -308,11 +316,15 @@ Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
     int heir = from + MASTERS;
     int slot = cluster_slot_of_queue(x->c, x->queues[from]);
     struct server *target = x->c->nodes[to].server;
+    struct server *third = x->c->nodes[3 - from - to].server;
+    unsigned n_refused = 0;
 
     flow_allow_log(x->f, "127.0.0.1");
     flow_close(x->f, x->f->l, 0);
     x->f->l = open_at(x, to);
+    lapse_on_health(x->f->l, count_refused_logins, &n_refused);
     schedule_in_both(x, from, to);
+    redis_do(third, "CONFIG SET requirepass other");
 
     cluster_move_begin(x->c, slot, to);
     server_kill9(x->c->nodes[from].server);
@@ -321,14 +333,17 @@ Test(clustered, a_queue_is_found_whose_master_one_of_the_nodes_does_not_know)
     schedule_in_both(x, from, to);
     cr_assert_eq(cluster_owner(x->c, target, slot), from);
     cr_assert_eq(flow_logged(x->f, "cannot ask the node"), 0);
+    cr_assert_eq(n_refused, 0);
+    redis_do(third, "CONFIG SET requirepass %s", "");
 
     server_restart(x->c->nodes[from].server);
     flow_poll(x->f, cluster_owner(x->c, target, slot) == -1);
     schedule_in_both(x, from, to);
+    flow_close(x->f, x->f->l, 0);
     x->f->l = open_at(x, to);
     schedule_in_both(x, from, to);
     cr_assert_eq(cluster_owner(x->c, target, slot), -1);
-    redis_do(x->c->nodes[from].server, "PING"); /* its connection is counted */
+    redis_do(x->c->nodes[from].server, "PING"); /* connects again: as many descriptors as before */
     clustered_end(x);
 }
 

@@ -200,12 +200,12 @@ long long redis_left(struct server *s, const char *space, const char *queue)
                      queue, space, queue);
 }
 
-/* The number behind a name in a section of INFO; 0: it is not there. */
-static long long info_number(struct server *s, const char *section, const char *name)
+/* The number behind a text in a section of INFO; 0: the text is not there. */
+static long long info_number(struct server *s, const char *section, const char *text)
 {
     char *info = redis_str(s, "INFO %s", section);
-    const char *at = info ? strstr(info, name) : NULL;
-    long long n = at ? atoll(at + strlen(name)) : 0;
+    const char *at = info ? strstr(info, text) : NULL;
+    long long n = at ? atoll(at + strlen(text)) : 0;
 
     free(info);
     return n;
