@@ -560,6 +560,15 @@ Test(limits, of_none_are_no_limits)
     end();
 }
 
+/* Another program may have written it: configure takes no window of more than a day. */
+Test(limits, of_a_window_that_is_longer_than_time_itself_let_the_first_job_start)
+{
+    jobs(2);
+    ask("SET s:{q}:conf %s", "1 rate=1/30000d ");
+    cr_assert_eq(n_claimed(run("claim", "0 me 1000 2")), 1);
+    end();
+}
+
 Test(limits, work_where_redis_is_out_of_memory)
 {
     jobs(5);

@@ -660,6 +660,16 @@ Test(series, whose_number_is_none_has_a_job_that_is_dead)
     SAME("state", show(r->element[7]->element[1]), "3");
 }
 
+Test(series, whose_number_is_before_its_first_stage_has_a_job_that_is_dead)
+{
+    schedule("a", "+5", STAGES);
+    ask("HSET s:{q}:attempts a %s", text("2 0 - 0 10 0 %s n=-1 ", moments("T+5")));
+    now_at(5);
+    redisReply *r = run("claim", "0 me 1000 100");
+    cr_assert_eq(r->elements, 8u, "%s", show(r));
+    SAME("state", show(r->element[7]->element[1]), "3");
+}
+
 /* An id has at most 255 letters, and its record can be read. */
 Test(series, whose_job_would_have_too_long_an_id_has_one_that_is_dead)
 {

@@ -26,8 +26,8 @@ local function limits_of(values)
 end
 
 -- Is it out of the window? One that is to come is of a clock that was set back since, and is out of
--- it when it is as far away as one that was: so no clock closes a queue for good. What is no
--- number, or is not there, is out of it too.
+-- it when it is as far away as one that was: so no clock closes a queue for good. What is no number
+-- is out of it too.
 local function rate_is_over(limits, start_us)
   return math.abs(now_us - (tonumber(start_us) or 0)) >= limits.window_us
 end
@@ -60,7 +60,7 @@ end
 -- When the next job may start, ms; 0: now.
 local function rate_until(limits)
   local first_us = call('LINDEX', RATE, -limits.n_starts)
-  if rate_is_over(limits, first_us) then return 0 end
+  if not first_us or rate_is_over(limits, first_us) then return 0 end
   return math.ceil((first_us + limits.window_us) / 1000)
 end
 

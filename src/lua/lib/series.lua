@@ -78,7 +78,7 @@ local function series_moment(rule, due_ms, n)
     due_ms, n, next_ms, left = calendar_moment(rule, due_ms, n)
   else
     local before, after = rule.stages[n], rule.stages[n + 1]
-    next_ms = after and due_ms + after - before
+    next_ms = before and after and due_ms + after - before
   end
 
   local is_over = next_ms and rule.until_ms > 0 and next_ms > rule.until_ms
