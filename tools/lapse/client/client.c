@@ -267,8 +267,8 @@ static void report_missing_permission(const struct client *c, int err, const cha
     }
     if (c->shut_out && c->by_sentinel) {
         who = "the user for the Sentinels (sentinel_user of the URL, or their default)";
-        doctor = "; there it needs +sentinel|get-master-addr-by-name +sentinel|master "
-                 "+sentinel|sentinels";
+        doctor = "; there it needs +ping +sentinel|get-master-addr-by-name +sentinel|master "
+                 "+sentinel|sentinels +sentinel|replicas";
     }
     if (err == LAPSE_EBROKEN) {
         repair = "; the script stopped half-way: run lapse doctor --repair";

@@ -237,7 +237,7 @@ const struct command cmd_doctor = {
     "\n"
     "checks: server, role, rights (a script that lacks one may stop half-way), events (a key\n"
     "of its own expires, and its event is waited for), eviction, memory, buffers,\n"
-    "persistence, replicas (with -o replicas=N also whether there are so many), of a node of\n"
+    "persistence, replicas (with -o replicas=N also whether N are in step), of a node of\n"
     "a cluster also slots (each has a node, and none is moving), coverage, timeout and size\n"
     "(of queues that are too large to be moved), under Sentinel also sentinel and replica\n"
     "(each one, as this user: what would be wrong if it were the master), clock, jobs (each\n"
