@@ -59,7 +59,12 @@ bool play_turn(struct play *p, int64_t end_ms)
     int64_t now_ms = test_now_ms();
     int64_t turn_ms = now_ms + TURN_MS; /* a condition may be Redis's, and make no event here */
 
-    return now_ms < end_ms && loop_turn(p->loop, turn_ms < end_ms ? turn_ms : end_ms);
+    if (now_ms >= end_ms) {
+        return false;
+    }
+    /* false: the turn was over before it began, on a busy machine; that is not yet the end */
+    loop_turn(p->loop, turn_ms < end_ms ? turn_ms : end_ms);
+    return true;
 }
 
 bool play_faulty(void)
