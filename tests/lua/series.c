@@ -650,24 +650,25 @@ Test(series, whose_job_would_have_too_many_attributes_has_one_that_is_dead)
     cr_assert_eq(ask("EXISTS s:{q}:run")->integer, 0);
 }
 
+/* Another program may have written it: of a period, and of stages just before the first one. */
 Test(series, whose_number_is_none_has_a_job_that_is_dead)
 {
-    schedule("a", "+5", EVERY_10);
-    ask("HSET s:{q}:attempts a %s", text("2 0 - 0 10 0 %s n=-7 ", moments("T+5")));
-    now_at(5);
-    redisReply *r = run("claim", "0 me 1000 100");
-    cr_assert_eq(r->elements, 8u, "%s", show(r));
-    SAME("state", show(r->element[7]->element[1]), "3");
-}
+    static const struct {
+        bool has_stages;
+        const char *number;
+    } rows[] = {{false, "n=-7"}, {true, "n=-1"}};
 
-Test(series, whose_number_is_before_its_first_stage_has_a_job_that_is_dead)
-{
-    schedule("a", "+5", STAGES);
-    ask("HSET s:{q}:attempts a %s", text("2 0 - 0 10 0 %s n=-1 ", moments("T+5")));
-    now_at(5);
-    redisReply *r = run("claim", "0 me 1000 100");
-    cr_assert_eq(r->elements, 8u, "%s", show(r));
-    SAME("state", show(r->element[7]->element[1]), "3");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ask("FLUSHALL");
+        now_at(0);
+        schedule("a", "+5", rows[i].has_stages ? STAGES : EVERY_10);
+        ask("HSET s:{q}:attempts a %s",
+            text("2 0 - 0 10 0 %s %s ", moments("T+5"), rows[i].number));
+        now_at(5);
+        redisReply *r = run("claim", "0 me 1000 100");
+        cr_assert_eq(r->elements, 8u, "%s: %s", rows[i].number, show(r));
+        SAME(rows[i].number, show(r->element[7]->element[1]), "3");
+    }
 }
 
 /* An id has at most 255 letters, and its record can be read. */
