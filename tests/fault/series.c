@@ -243,8 +243,9 @@ static void each_moment_is_done(const struct scene *x)
 }
 
 /* None began early, and a job whose holder was not killed ran once; one that went with its holder
- * ran again as a later try. Who was killed after its claim and before its handler began has left no
- * run of that try, and none at all of a job that may not be late. Returns how many ran again. */
+ * ran again as the next try. Who was killed after its claim and before its handler began has left
+ * no run of that try, and none at all of a job that may not be late: no more than were killed.
+ * Returns how many ran again. */
 static long run_again(const struct scene *x)
 {
     size_t unbegun = 0;
@@ -262,6 +263,7 @@ static long run_again(const struct scene *x)
             cr_assert(run->try_no > 1 || run->due_ms == moment_ms(x, moment), "%s", run->id);
             cr_assert_geq(run->claimed_us, run->due_ms * 1000);
             cr_assert(!before || was_killed(x, before->pid), "%s ran twice", run->id);
+            unbegun += run->try_no - tries - 1;
             n += before != NULL;
             before = run;
         }
