@@ -230,9 +230,9 @@ static void settle_in_all_ways(struct play *p)
 
 static void hold_for_some_leases(struct play *p)
 {
-    p->opts.lease_ms = 150;
+    p->opts.lease_ms = 600; /* a machine that stands still for a moment does not end it */
     listen_to(p, play_keep, 2, 0);
-    for (int64_t end_ms = test_now_ms() + 400; play_turn(p, end_ms);) {}
+    for (int64_t end_ms = test_now_ms() + 1300; play_turn(p, end_ms);) {}
     play_settle_held(p);
     play_wait(p);
 }
