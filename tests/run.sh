@@ -26,8 +26,10 @@ export UBSAN_OPTIONS="log_path=$logs/ubsan:print_stacktrace=1:${UBSAN_OPTIONS-}"
 
 under=${VALGRIND:+valgrind -q --log-file="$logs/valgrind.%p" --trace-children=yes --trace-children-skip=*-server,/bin/*,/usr/bin/*}
 
+# tests mostly wait, for Redis and for time to pass, most of all those of api: many more at a time than there are cores
 jobs=16
-[ -z "$under" ] || jobs=4
+api_jobs=24
+if [ -n "$under" ]; then jobs=4 api_jobs=4; fi
 
 failed=
 set -f # what follows is not for the shell to look up in folders
@@ -42,12 +44,12 @@ for arg in "$@"; do
     header-* | fuzz-*) ;;
     *) cp "$build/tests/$name" "$TMPDIR/$name" ;;
     esac
-    # tests mostly wait, for Redis and for time to pass: many more at a time than there are cores
     # shellcheck disable=SC2086 # words
     case $name in
     header-*) "$build/tests/$name" ;;
     # a row of fault is many processes, and says how late they were
     fault) "$TMPDIR/$name" --jobs "${JOBS:-4}" ${filter:+--filter "$filter"} ;;
+    api) $under "$TMPDIR/$name" --jobs "${JOBS:-$api_jobs}" ${filter:+--filter "$filter"} ;;
     fuzz-*) "$build/tests/$name" "$root/tests/fuzz/corpus/${name#fuzz-}" ;;
     *) $under "$TMPDIR/$name" --jobs "${JOBS:-$jobs}" ${filter:+--filter "$filter"} ;;
     esac || failed="$failed $name"
