@@ -47,6 +47,7 @@ Test(peers_row_1, a_job_repeats_each_period_or_by_a_calendar_until_its_limit_or_
     flow_listen(f, "q", &w);
     period.every_ms = 100;
     period.times = 3;
+    period.catch_up = LAPSE_CATCH_UP_ALL; /* also those at which the machine stood still */
     s.series = &period;
     cr_assert_eq(flow_spec(f, &s, NULL), 0);
     flow_until(f, w.settled == 3 && n_series(f) == 0);
