@@ -2,47 +2,17 @@
 #include "cluster.h"
 #include "redis.h"
 #include "test.h"
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-/* Below the ports that the kernel gives to outgoing connections. */
-enum { PORT_MIN = 10000, PORT_MAX = 32000, PATIENCE_MS = 30000, STARTS = 5 };
+enum { PATIENCE_MS = 30000, STARTS = 5 };
 
 /* ---- starting ---- */
-static bool port_is_free(int port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)port),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    cr_assert(fd >= 0);
-    bool is_free = bind(fd, (struct sockaddr *)&a, sizeof a) == 0;
-    close(fd);
-    return is_free;
-}
-
-/* Tests that run beside this one begin elsewhere. */
-static int next_port(void)
-{
-    static int last;
-
-    if (!last) {
-        last = PORT_MIN + (int)((unsigned)getpid() * 7919U % (PORT_MAX - PORT_MIN));
-    }
-    do {
-        last = last < PORT_MAX ? last + 1 : PORT_MIN;
-    } while (!port_is_free(last));
-    return last;
-}
-
 /* The slots are dealt out in as many equal parts as there are masters. */
 static int first_slot(const struct cluster *c, int master)
 {
@@ -80,11 +50,11 @@ static void choose_ports(struct cluster *c)
 {
     for (int i = 0; i < c->n; i++) {
         struct cluster_node *node = &c->nodes[i];
-        node->bus_port = next_port();
+        node->bus_port = server_free_port();
         snprintf(node->id, sizeof node->id, "%040d", i + 1);
         snprintf(node->arguments[0], sizeof node->arguments[0], "%.40s/nodes%d.conf", c->dir, i);
         snprintf(node->arguments[1], sizeof node->arguments[1], "%d", node->bus_port);
-        snprintf(node->arguments[2], sizeof node->arguments[2], "%d", next_port());
+        snprintf(node->arguments[2], sizeof node->arguments[2], "%d", server_free_port());
     }
 }
 

@@ -26,7 +26,7 @@ struct server *server_start_tcp(const char *const *extra_args);
 /* The same on this port; NULL: it did not start, for another process may have taken the port. */
 struct server *server_start_at(int port, const char *const *extra_args);
 
-int server_free_port(void); /* on 127.0.0.1 */
+int server_free_port(void); /* on 127.0.0.1; another one with each call */
 
 void server_kill9(struct server *s);
 /* Kills it (-9) if it runs, and starts it on the same files: it replays its append-only file. */
