@@ -162,6 +162,7 @@ struct lapse_options flow_options(struct flow *f)
     struct lapse_options opts = lapse_options_init();
 
     opts.url = f->place->url;
+    opts.tls_ca = f->place->tls_ca;
     opts.log = on_log;
     opts.log_arg = f;
     if (f->mode == FLOW_NO_EVENTS) {

@@ -37,6 +37,19 @@ static void place_by_sentinel(struct place *p, const char *const *args)
     p->url = p->sentinels->url;
 }
 
+/* Proxies go on to its Unix socket, and what is behind them is plain. */
+static void place_by_tls(struct place *p, const char *const *args, bool tcp)
+{
+    tls_needed();
+    keys_of_the_run(&p->keys);
+    int port = server_free_port();
+    const char *const *more = tls_server_args(&p->keys, "good", port, args);
+    p->server = tcp ? server_start_tcp(more) : server_start_opts(more);
+    snprintf(p->text, sizeof p->text, "rediss://%s127.0.0.1:%d", server_login(), port);
+    p->url = p->text;
+    p->tls_ca = p->keys.ca;
+}
+
 static void place_on_server(struct place *p, const char *const *args, bool tcp)
 {
     p->server = tcp ? server_start_tcp(args) : server_start_opts(args);
@@ -54,6 +67,8 @@ struct place *place_start(const char *const *args, bool tcp)
         place_in_cluster(p, MASTERS, args);
     } else if (is_on("sentinel")) {
         place_by_sentinel(p, args);
+    } else if (is_on("tls")) {
+        place_by_tls(p, args, tcp);
     } else {
         place_on_server(p, args, tcp);
     }
@@ -83,5 +98,12 @@ void place_not_by_sentinel(const char *why)
 {
     if (is_on("sentinel")) {
         cr_skip_test("by Sentinel: %s", why);
+    }
+}
+
+void place_not_by_tls(const char *why)
+{
+    if (is_on("tls")) {
+        cr_skip_test("by TLS: %s", why);
     }
 }

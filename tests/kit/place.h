@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the flows of a run have their jobs: with LAPSE_TEST_ON=cluster in a Redis Cluster of one
- * master, with =masters in one of three, with =sentinel on a master that a Sentinel names, else on
- * one server. */
+ * master, with =masters in one of three, with =sentinel on a master that a Sentinel names, with =tls
+ * on one server by TLS, else on one server. */
 #ifndef PLACE_H
 #define PLACE_H
-#include "server.h"
+#include "tls.h"
 #include <stdbool.h>
 
 struct place {
     struct server *server; /* that the test looks at; of a cluster the one that has the queue q */
     const char *url;       /* by which handles find the place */
+    const char *tls_ca;    /* whom they believe; NULL: the URL is none of TLS */
     struct cluster *cluster;
     struct sentinels *sentinels;
+    struct keys keys;
     char text[200];
 };
 
@@ -25,4 +27,5 @@ bool place_has_masters(void);
 /* Skip the test where its flows are not on one server; the reason is for who reads the test. */
 void place_not_in_cluster(const char *why);
 void place_not_by_sentinel(const char *why);
+void place_not_by_tls(const char *why);
 #endif

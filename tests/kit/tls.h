@@ -22,6 +22,8 @@ struct keys {
 };
 void keys_make(struct keys *k);
 void keys_remove(struct keys *k);
+/* Those that all tests of a run share, without only. They go with the run's TMPDIR. */
+void keys_of_the_run(struct keys *k);
 
 /* Arguments for a server that speaks TLS on that port, with that certificate; more may follow, and
  * overrule, ended by NULL. Valid until the next call. */

@@ -150,7 +150,7 @@ check-coverage:
 	@$(CC) $(BASE) -c -o $(BUILD)/flush.o tests/meta/coverage/flush.c
 	$(again) FOLDERS='$(FOLDERS_IN_C)' check
 	@tests/meta/coverage/report.sh $(BUILD)
-test-trixie:  ## run the tests on Debian 13 (hiredis 1.2, Redis 8, Valkey 8.1), in a chroot that it keeps; needs root and debootstrap
+test-trixie:  ## run the tests on Debian 13 (hiredis 1.2, Redis 8, Valkey 8.1; flows by TLS, too), in a chroot that it keeps; needs root and debootstrap
 	@tools/build/trixie.sh
 fuzz:  ## run libFuzzer on each parser of outside input, for FUZZ_S=60 seconds each; ONLY='url job' picks some
 	@$(DEPS) build lint
@@ -178,6 +178,8 @@ test-servers:  ## run the flows of the api tests in Redis Clusters, and behind a
 	@e=0; LAPSE_TEST_ON=cluster JOBS=$(or $(JOBS),32) tests/run.sh $(BUILD) '$(call suites_but,$(OWN))' || e=1; \
 	LAPSE_TEST_ON=masters JOBS=$(or $(JOBS),32) tests/run.sh $(BUILD) '$(call suites_but,$(OWN) $(WHOLE))' || e=1; \
 	LAPSE_TEST_ON=sentinel tests/run.sh $(BUILD) '$(call suites_but,$(OWN))' || e=1; exit $$e
+check-tls: all $(BUILD)/tests/api  # where lapse is built with TLS, as on Debian 13; else all are skipped
+	@LAPSE_TEST_ON=tls tests/run.sh $(BUILD) '$(call suites_but,$(OWN))'
 mutate:  ## make each condition of the scripts always true, then always false: do the tests notice? ONLY='claim.lua' picks some
 	@$(DEPS) build run test lint
 	$(again) all $(BUILD)/tests/lua
@@ -197,5 +199,5 @@ soak:  ## inject each fault with the figures of the table; takes hours
 	$(again) node || echo 'soak: what needs consumers in Node is skipped' >&2
 	@LAPSE_SOAK=1 $(MAKE) --no-print-directory check-fault
 
-.PHONY: objects node check test-tsan test-helgrind run-threads test-asan test-msan check-msan test-acl test-servers test-valgrind coverage check-coverage test-trixie \
+.PHONY: objects node check test-tsan test-helgrind run-threads test-asan test-msan check-msan test-acl test-servers check-tls test-valgrind coverage check-coverage test-trixie \
     test-fault test-fault-asan check-fault soak steady fuzz run-fuzz mutate

@@ -47,4 +47,6 @@ for server in $servers; do
     within LAPSE_TEST_SERVER="$server" ${ONLY:+"ONLY=$ONLY"} make -C /mnt/tree -j"$(nproc)" BUILD=$build check ||
         failed="$failed $server"
 done
+echo "==== flows by TLS"
+within ${ONLY:+"ONLY=$ONLY"} make -C /mnt/tree -j"$(nproc)" BUILD=$build check-tls || failed="$failed TLS"
 [ -z "$failed" ] || { echo "trixie: failed with$failed"; exit 1; }
