@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the flows of a run have their jobs: with LAPSE_TEST_ON=cluster in a Redis Cluster of one
- * master, with =masters in one of three, with =sentinel on a master that a Sentinel names, with =tls
- * on one server by TLS, else on one server. */
+ * master, with =masters in one of three, with =sentinel on a master that a Sentinel names; with
+ * =tls on one server by TLS; else on one server. */
 #ifndef PLACE_H
 #define PLACE_H
 #include "tls.h"
