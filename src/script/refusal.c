@@ -87,15 +87,14 @@ static bool lacks_waitaof(const struct refusal *r, const char *script)
     return r->kind == REDIS_ERROR_NO_COMMAND && strcmp(script, "WAITAOF") == 0;
 }
 
-/* A part of it was moved when its node died, and the replica that followed does not know. */
+/* The move of its slot broke off, and the owner does not know; or a script broke off. */
 static void refusal_log_half(struct log *log, const struct refusal *r, const char *script)
 {
     char missing[LOG_VALUE];
 
     log_line(log, LOG_REFUSED, LOG_ERR,
-             "%s was refused: a part of the queue is on another node of the cluster (missing here: "
-             "%s); finish the move of its slot with redis-cli --cluster fix, then ask `lapse "
-             "doctor`",
+             "%s was refused: a part of the queue is missing here: %s; the move of its slot or a "
+             "script broke off, and `lapse doctor`, with the URL of the cluster, says what to do",
              script, log_escape(missing, sizeof missing, r->missing.at, r->missing.len));
 }
 

@@ -34,7 +34,7 @@ Test(cluster, of_half_a_queue_nothing_is_changed)
     struct server *s = c->nodes[0].server;
     struct flow *f = flow_on(c, 0);
 
-    flow_allow_log(f, "a part of the queue is on another node");
+    flow_allow_log(f, "a part of the queue is missing");
     cr_assert_eq(flow_schedule(f, "q", "a", 60000, NULL), 0);
     redis_do(s, "RENAME lapse:{q}:due {q}");
 

@@ -54,9 +54,9 @@ static const struct {
      "Redis refused claim: OOM command not allowed (it is out of memory: raise maxmemory; due jobs "
      "still run)"},
     {"LAPSE EHALF lapse:{q}:jobs lapse:{q}:dead", LAPSE_EHALF, LAPSE_HEALTH_REFUSED,
-     "claim was refused: a part of the queue is on another node of the cluster (missing here: "
-     "lapse:{q}:jobs lapse:{q}:dead); finish the move of its slot with redis-cli --cluster fix, "
-     "then ask `lapse doctor`"},
+     "claim was refused: a part of the queue is missing here: lapse:{q}:jobs lapse:{q}:dead; the "
+     "move of its slot or a script broke off, and `lapse doctor`, with the URL of the cluster, "
+     "says what to do"},
     {"", LAPSE_EREFUSED, LAPSE_HEALTH_REFUSED, "Redis refused claim:  (see its documentation)"},
 };
 
