@@ -1011,11 +1011,27 @@ void leases_stop(struct leases *ls)
     timer_stop(&ls->tick);
 }
 
+/* Its handler still has the job: those that the job has passed hear that Redis was not told. */
+static void lease_tell_closed(struct lease *l)
+{
+    if (!passage_comes_back(&l->passage)) {
+        return;
+    }
+
+    passage_turn(&l->passage, LAPSE_HOW_RELEASE);
+    l->settled_err = l->state == LEASE_OVER ? LAPSE_EGONE : LAPSE_ECLOSED;
+    l->in_settled = true;
+    task_queue_push(l->tasks, &l->settled);
+}
+
 void leases_close(struct leases *ls)
 {
     LIST_EACH (i, &ls->all) {
         struct lease *l = CONTAINER(i, struct lease, node);
 
+        if (l->state == LEASE_RUNNING || l->state == LEASE_OVER) {
+            lease_tell_closed(l);
+        }
         l->leases = NULL;
         l->job.handle = NULL;
         list_remove(i);

@@ -252,6 +252,37 @@ Test(around, after_hears_of_a_job_that_was_given_back_as_the_handle_closed)
     flow_end(f);
 }
 
+/* Once as it is, and once when it was settled by its token before. */
+static void close_without_redis(bool settles, int err)
+{
+    struct flow *f = flow_start(FLOW_FULL);
+    struct trace t = {.f = f};
+    struct pair p[] = PAIRS(t);
+
+    flow_allow_log(f, "Redis");
+    surround(f->l, p);
+    run(f, &t);
+    if (settles) {
+        cr_assert_eq(done_by(f, lapse_job_token(t.taken)), 0);
+    }
+    server_kill9(f->server);
+    flow_close(f, f->l, 0);
+    cr_expect_str_eq(t.text, "b1 b2 b4 handler a4 a3 a1");
+    cr_expect_eq(t.how, LAPSE_HOW_RELEASE);
+    cr_expect_eq(t.err, err, "%s", lapse_strerror(t.err));
+    lapse_done(t.taken, on_told, &t);
+    cr_expect_eq(t.n_after, 3);
+    server_restart(f->server);
+    redis_do(f->server, "FLUSHALL");
+    flow_end(f);
+}
+
+Test(around, after_hears_of_a_job_that_could_not_be_given_back_as_the_handle_closed)
+{
+    close_without_redis(false, LAPSE_ECLOSED);
+    close_without_redis(true, LAPSE_EGONE);
+}
+
 static int close_before(struct lapse *l, struct lapse_job *job, void *arg)
 {
     struct trace *t = arg;
