@@ -19,9 +19,10 @@
  *              lapse_sync_adopt() and the lists bring a body, and the first two a report. out may
  *              be NULL.
  *   THREADS    Every function may be called from every thread and from every handler, but
- *              lapse_sync_close(). The functions for the log, health, events and calendars and the
- *              allocator run in the thread of the handle, too: they must not block, and calls that
- *              they make return LAPSE_EINVAL.
+ *              lapse_sync_close(). The functions for the log, health, events and calendars, those
+ *              after handlers and the allocator run in the thread of the handle, too: they must not
+ *              block, nor wait for a lock that a thread holds in a call, and calls that they make
+ *              return LAPSE_EINVAL.
  *   FORK       A forked child has no such thread: calls return LAPSE_ECLOSED there. Fork first,
  *              then open.
  */
@@ -259,6 +260,31 @@ typedef void lapse_sync_told_fn(struct lapse_sync *s, enum lapse_told what, void
 /* What lapse_on_told() tells: fn runs in the thread of the handle; see THREADS above. At
  * LAPSE_TOLD_STOP it should have another thread call lapse_sync_close(). NULL: no reports. */
 LAPSE_API int lapse_sync_on_told(struct lapse_sync *s, lapse_sync_told_fn *fn, void *arg);
+
+/* ---- around handlers ---- */
+
+/* Before a handler, in its thread: it may block, and make any call that the handler may. 0: the job
+ * goes on to what is next, and at last to its handler. Not 0: the job is this function's, which
+ * settles it as a handler would, now or later. */
+typedef int lapse_sync_before_fn(struct lapse_sync *s, struct lapse_job *job, void *arg);
+
+/* After it, when the settle of the job was answered, and before the call that settles it returns,
+ * if that has not given up. It runs in the thread of the handle; see THREADS above. how: 0 is
+ * lapse_sync_forget(). err: what that call returns, unless it gives up; LAPSE_EGONE of a job that
+ * was given back as the handle closed. ran_us: from the first of the functions before until it was
+ * settled. job is lent until this returns. */
+typedef void lapse_sync_after_fn(struct lapse_sync *s, const struct lapse_job *job,
+                                 enum lapse_how how, int err, int64_t ran_us, void *arg);
+
+/* What all handlers have in common, as lapse_around() says it: jobs that come from now on pass
+ * before in the order of these calls, then their handler, and then after in the reverse order, of
+ * those that they passed before. A job that waits for a thread already has come. One of the two may
+ * be NULL. A job that no thread has begun passes none, nor one of lapse_sync_claim(), nor one that
+ * is freed by lapse_sync_free() as nobody has settled it. lapse_sync_unlisten() and
+ * lapse_sync_close() take a job that is at a function before for one that its handler has. EFULL:
+ * there are LAPSE_AROUND_MAX. EINVAL: both are NULL. */
+LAPSE_API int lapse_sync_around(struct lapse_sync *s, lapse_sync_before_fn *before,
+                                lapse_sync_after_fn *after, void *arg);
 
 /* ---- statistics and health ---- */
 LAPSE_API int lapse_sync_stats(struct lapse_sync *s, struct lapse_stats *out, size_t size);

@@ -48,6 +48,7 @@ struct call *call_new(struct lapse_sync *s)
     c->sync = s;
     list_init(&c->node);
     list_init(&c->settling);
+    list_init(&c->passage.node);
     call_condition(&c->progress);
 
     return c;

@@ -19,6 +19,19 @@ enum {
 
 #define TIMEOUT_MAX_MS ((int64_t)3652 * 86400 * 1000)
 
+/* The way of a job through the functions of lapse_sync_around(). */
+struct passage {
+    struct list node; /* of the surrounded */
+    unsigned n_ahead; /* those that it is to pass; 0: it is not surrounded */
+    unsigned n;       /* those that it has entered, and not left */
+    int64_t began_us, ran_us;
+    bool given_back; /* under the mutex: by the handle, as that closes; its holder has it still */
+
+    /* only the thread of the loop uses these */
+    bool is_settled; /* lapse has the job */
+    int err;         /* what that answered */
+};
+
 /* What a thread asks of lapse, until it is answered. The loop may be in it after the thread has
  * given up, so it is an allocation of its own. */
 struct call {
@@ -40,6 +53,7 @@ struct call {
     /* of a job that a thread has, or is to get; NULL: it is no such call */
     struct lapse_job *job;
     struct list settling;
+    struct passage passage;
     enum call_settle settle;
     int64_t delay_ms;
     char reason[CALL_REASON];

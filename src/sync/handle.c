@@ -4,6 +4,7 @@
  * lapse_sync_close() goes through the same door as every call: the loop gives back what no thread
  * has begun, and closes its handle. It goes on until all workers have ended, as they may still
  * settle, and only then ends itself. */
+#include "sync/around.h"
 #include "sync/pool.h"
 #include "sync/settle.h"
 #include "base/error.h"
@@ -155,6 +156,9 @@ int lapse_sync_open(struct lapse_sync **out, const struct lapse_options *opts)
     list_init(&s->listed);
     list_init(&s->spares);
     list_init(&s->pools);
+    for (size_t i = 0; i < SYNC_SURROUNDED; i++) {
+        list_init(&s->surrounded[i]);
+    }
     pthread_mutex_init(&s->mutex, NULL);
     call_condition(&s->changed);
 
@@ -235,5 +239,6 @@ void lapse_sync_close(struct lapse_sync *s, int64_t grace_ms)
     for (struct list *i; (i = list_pop(&s->spares));) {
         call_free(CONTAINER(i, struct call, node));
     }
+    arounds_free(s);
     sync_free(s);
 }

@@ -2,7 +2,8 @@
 /* Worker threads.
  *
  * A job comes from the loop, joins the line, and is begun by the next thread that is free. With its
- * call it moves: from the line to the spares, and from there to the loop when it is settled. What
+ * call it moves: from the line to the spares, and from there to the loop when it is settled; the
+ * call of a surrounded job is found by the job, and is no spare. What
  * is claimed at a time is bounded by max_running of the queue, which is the number of threads if
  * the user does not set it higher. So by default nobody waits in the line for longer than a thread
  * needs to wake up.
@@ -11,6 +12,7 @@
  * stays among the pools until all its threads have ended, and the next call that has to do with
  * pools frees it. */
 #include "sync/pool.h"
+#include "sync/around.h"
 #include "sync/settle.h"
 #include <string.h>
 
@@ -45,11 +47,20 @@ static void pool_run(struct pool *p, struct call *c)
         return;
     }
 
-    pthread_mutex_lock(&s->mutex);
-    list_insert(&s->spares, &c->node);
-    pthread_mutex_unlock(&s->mutex);
+    enum around_entered entered = AROUND_HANDLER;
+    if (around_is(c)) {
+        entered = around_enter(c);
+    } else {
+        pthread_mutex_lock(&s->mutex);
+        list_insert(&s->spares, &c->node);
+        pthread_mutex_unlock(&s->mutex);
+    }
 
-    p->handler(s, job, p->handler_arg);
+    switch (entered) {
+    case AROUND_HANDLER: p->handler(s, job, p->handler_arg); break;
+    case AROUND_TAKEN: break;
+    case AROUND_GIVEN_BACK: settle_post_release(c); break;
+    }
 }
 
 static void *pool_work(void *arg)
@@ -180,6 +191,7 @@ void pool_take(struct lapse *l, struct lapse_job *job, void *arg)
     }
 
     c->job = job;
+    around_begin(c);
     pthread_mutex_lock(&p->sync->mutex);
     list_insert(&p->line, &c->node);
     pthread_cond_signal(&p->more);

@@ -2,12 +2,13 @@
 /* lapse_sync_done(), lapse_sync_retry(), lapse_sync_snooze(), lapse_sync_fail(),
  * lapse_sync_release(), lapse_sync_forget(), lapse_sync_extend(), lapse_sync_report().
  *
- * For each job that a thread has there is a call among the spares, allocated before the job was
- * handed over. So a settle needs no memory, as in lapse.h.
+ * For each job that a thread has there is a call among the spares, or the surrounded, allocated
+ * before the job was handed over. So a settle needs no memory, as in lapse.h.
  *
  * When the handle closes and the grace is over, it gives back what threads still have. Settling
  * that only frees the job, and the handle answers nothing; so the answer is made here. */
 #include "sync/settle.h"
+#include "sync/around.h"
 #include "base/error.h"
 #include <string.h>
 
@@ -19,35 +20,50 @@ static void on_settled(struct lapse *l, int err, const struct lapse_job *job, vo
     (void)l;
     (void)job;
 
+    if (around_is(c)) {
+        c->passage.err = err; /* what is around it hears next, and ends the call */
+        return;
+    }
+
     list_remove(&c->settling);
     call_end(c, err);
+}
+
+/* The job was given back, or its handle has closed: its settle only frees it. */
+static int settle_free(struct call *c)
+{
+    if (around_is(c)) {
+        around_end(c, LAPSE_EGONE);
+    }
+    lapse_job_free(c->job);
+    return LAPSE_EGONE;
 }
 
 static int settle_ask(struct call *c)
 {
     struct lapse_sync *s = c->sync;
+    bool forgets = c->settle == CALL_FORGET;
 
-    if (!s->handle) {
-        lapse_job_free(c->job);
-        return LAPSE_EGONE;
+    if (!s->handle || c->passage.given_back) {
+        return settle_free(c);
     }
 
-    if (c->settle == CALL_FORGET) {
-        lapse_forget(c->job);
-        return CALL_OVER;
+    if (around_is(c)) {
+        c->passage.is_settled = true;
+        c->passage.err = forgets ? 0 : LAPSE_EGONE; /* unless lapse answers */
+    } else if (!forgets) {
+        list_insert(&s->settling, &c->settling);
     }
-
-    list_insert(&s->settling, &c->settling);
     switch (c->settle) {
     case CALL_DONE: lapse_done(c->job, on_settled, c); break;
     case CALL_RETRY: lapse_retry(c->job, c->delay_ms, c->reason, on_settled, c); break;
     case CALL_SNOOZE: lapse_snooze(c->job, c->delay_ms, c->reason, on_settled, c); break;
     case CALL_FAIL: lapse_fail(c->job, c->reason, on_settled, c); break;
     case CALL_RELEASE: lapse_release(c->job, on_settled, c); break;
-    case CALL_FORGET: break;
+    case CALL_FORGET: lapse_forget(c->job); break;
     }
 
-    return 0;
+    return forgets && !around_is(c) ? CALL_OVER : 0;
 }
 
 static void settle_prepare_release(struct call *c)
@@ -80,6 +96,22 @@ void settle_post_release(struct call *c)
     call_post(c);
 }
 
+/* With the mutex held: the call of a job that this thread settles. */
+static struct call *settle_call_of(struct lapse_sync *s, const struct lapse_job *job)
+{
+    struct call *c = around_find(s, job);
+
+    if (c) {
+        ASSERT(!c->ask); /* it was not settled before */
+        around_turn(c);
+        return c;
+    }
+
+    struct list *spare = list_pop(&s->spares);
+    ASSERT(spare); /* the job is held, and was not settled before */
+    return CONTAINER(spare, struct call, node);
+}
+
 /* reason may be NULL. */
 static int settle_run(struct lapse_sync *s, struct lapse_job *job, enum call_settle how,
                       int64_t delay_ms, const char *reason, int64_t timeout_ms)
@@ -91,10 +123,7 @@ static int settle_run(struct lapse_sync *s, struct lapse_job *job, enum call_set
     }
 
     pthread_mutex_lock(&s->mutex);
-    struct list *spare = list_pop(&s->spares);
-    ASSERT(spare); /* the job is held, and was not settled before */
-
-    struct call *c = CONTAINER(spare, struct call, node);
+    struct call *c = settle_call_of(s, job);
     size_t reason_len = reason ? strnlen(reason, sizeof c->reason - 1) : 0;
 
     memcpy(c->reason, reason ? reason : "", reason_len);

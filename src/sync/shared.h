@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+enum { SYNC_SURROUNDED = 256 }; /* a power of two */
+
 /* What the threads of callers, the workers and the thread of the loop share. */
 struct lapse_sync {
     pid_t pid;         /* of the process that opened it */
@@ -28,10 +30,23 @@ struct lapse_sync {
     lapse_sync_told_fn *told_fn;
     void *told_arg;
 
+    /* what is called around handlers: that thread adds to it, and a worker reads what its job is to
+     * pass, which was there when the job came */
+    struct arounds {
+        unsigned n;
+        struct around {
+            lapse_sync_before_fn *before; /* one of the two may be NULL */
+            lapse_sync_after_fn *after;
+            void *arg;
+        } of[LAPSE_AROUND_MAX];
+    } arounds;
+
     pthread_mutex_t mutex;  /* of all that follows */
     pthread_cond_t changed; /* something that lapse_sync_close() waits for */
     struct list listed;     /* calls that the loop has not seen yet, in order */
     struct list spares;     /* a call for each job that a thread has, so that it can be settled */
+    struct list surrounded[SYNC_SURROUNDED]; /* likewise, of jobs with functions around their
+                                                handlers: by the job */
     struct list pools;
     unsigned n_callers; /* threads that wait in a call */
     bool closing;       /* nothing but settles is asked any more */

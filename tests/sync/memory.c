@@ -38,6 +38,26 @@ static void tell_all(struct lapse_sync *s, const char *name)
     lapse_sync_free_rows(told.rows);
 }
 
+static int before(struct lapse_sync *s, struct lapse_job *job, void *arg)
+{
+    (void)s;
+    (void)job;
+    (void)arg;
+    return 0;
+}
+
+static void start_listening(struct lapse_sync *s, struct worker *k)
+{
+    int err = lapse_sync_around(s, before, NULL, NULL);
+
+    cr_assert(may_be(err, 0), "around: %s", lapse_strerror(err));
+    err = listen_with(s, k, 2, 4);
+    cr_assert(may_be(err, 0), "listen: %s", lapse_strerror(err));
+    if (err == LAPSE_ENOMEM) {
+        cr_assert_eq(listen_with(s, k, 2, 4), 0);
+    }
+}
+
 /* A life; false: it could not begin. */
 static bool live(struct waiting *w, const char *id)
 {
@@ -80,11 +100,7 @@ static bool live(struct waiting *w, const char *id)
     lapse_sync_free_jobs(&page);
     see_rows(s);
 
-    err = listen_with(s, &k, 2, 4);
-    cr_assert(may_be(err, 0), "listen: %s", lapse_strerror(err));
-    if (err == LAPSE_ENOMEM) {
-        cr_assert_eq(listen_with(s, &k, 2, 4), 0);
-    }
+    start_listening(s, &k);
 
     err = lapse_sync_reschedule(s, "q", id, lapse_in(0), 0, 0, NULL);
     cr_assert(may_be(err, 0), "reschedule: %s", lapse_strerror(err));

@@ -17,11 +17,11 @@ export TSAN_OPTIONS="halt_on_error=1:exitcode=66:${TSAN_OPTIONS-}"
 amount() { # PROGRAM
     case $with/$1 in
     helgrind/schedulers) echo 1000 ;;
-    helgrind/close_anytime) echo 20 ;;
+    helgrind/close_anytime | helgrind/around) echo 20 ;;
     helgrind/calendars) echo 400 ;;
     helgrind/*) echo 100 ;;
     */schedulers) echo 40000 ;;
-    */close_anytime) echo 150 ;;
+    */close_anytime | */around) echo 150 ;;
     *) echo 1000 ;;
     esac
 }

@@ -47,6 +47,21 @@ static void on_event(struct lapse_sync *s, enum lapse_event what, const struct l
     wrong += what != LAPSE_EVENT_CANCEL && lapse_job_cancelled(job);
 }
 
+static int on_before(struct lapse_sync *s, struct lapse_job *job, void *arg)
+{
+    (void)arg;
+    return lapse_job_try(job) > 5 && lapse_sync_done(s, job, 0) == 0;
+}
+
+static void on_after(struct lapse_sync *s, const struct lapse_job *job, enum lapse_how how, int err,
+                     int64_t ran_us, void *arg)
+{
+    (void)s;
+    (void)job;
+    (void)arg;
+    wrong += how == LAPSE_HOW_DONE && err == LAPSE_OK && ran_us < 0;
+}
+
 static int64_t on_next(const char *rule, int64_t after_ms, void *arg)
 {
     (void)arg;
@@ -144,6 +159,8 @@ int main(void)
     EXPECT(lapse_sync_open(&s, &o), 0);
     EXPECT(lapse_sync_on_health(s, on_health, NULL), 0);
     EXPECT(lapse_sync_on_event(s, on_event, NULL), 0);
+    EXPECT(lapse_sync_around(s, on_before, on_after, NULL), 0);
+    EXPECT(lapse_sync_around(s, NULL, NULL, NULL), LAPSE_EINVAL);
 
     spec.queue = "orders";
     spec.id = "o-1";
