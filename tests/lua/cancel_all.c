@@ -182,6 +182,22 @@ Test(cancel_all, removes_what_other_programs_have_left)
 }
 
 /* An id of more than 255 bytes is none: its beginning suffices to pass by it. */
+Test(cancel_all, removes_a_job_whose_lease_is_over_whatever_is_in_its_attempt)
+{
+    static const char *const attempts[] = {"", "x", "1 1", "2 1", "3 1 me 1 1 5 5 x=1 "};
+
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
+        now_at(0);
+        given("schedule", "0 a +0 0 " REC);
+        given("claim", "0 me 1000 1");
+        now_at(1000);
+        ask("HSET s:{q}:attempts a %s", attempts[i]);
+        RUN("cancel_all", "0 1 '' '' 0 100 '' 0", "[U+1000000 1 0 '']");
+        ask("DEL s:{q}:seq");
+        KEYS("");
+    }
+}
+
 Test(cancel_all, passes_by_members_of_any_length)
 {
     char *id = text("%0*d", 400, 0);

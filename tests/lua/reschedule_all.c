@@ -131,6 +131,15 @@ Test(reschedule_all, reaches_ten_years_with_its_spread_and_no_further)
                  4);
 }
 
+/* An older version does not look at what was asked of a run that it ends. */
+Test(reschedule_all, of_one_that_waits_and_was_asked_to_stop_begins_anew)
+{
+    given("schedule", "0 a +5 0 " REC);
+    ask("HSET s:{q}:attempts a %s", "2 1 me 3 10 5 5 c=1 ");
+    RUN("reschedule_all", "0 1 '' '' 0 100 '' 0 +9 0", "[U 1 0 '' T+9]");
+    KEYS("due a:T+9 | jobs a=" REC " | t a:T+8");
+}
+
 Test(reschedule_all, leaves_a_member_without_a_record)
 {
     ask("ZADD s:{q}:due 5 member");

@@ -71,10 +71,14 @@ local function selection_page(walk, limit)
   return page, last < first + limit
 end
 
--- Is a job with this attempt one of them?
+-- Is a job with this attempt one of them? Says in which state it is, and whether anything was asked
+-- of it while it ran.
 local function selection_has(walk, job, text)
   local attempt, before_ms = attempt_read(text), tonumber(ARGV[5])
   local reason = attempt and attempt.reason or ''
+  job.state = job_state(job.id, job.set, time_of(job.score), text)
+  job.asked = attempt and is_marked(attempt)
+
   if walk.state ~= 0 and job.state ~= walk.state then return false end
   if before_ms > 0 and time_of(job.score) >= before_ms then return false end
   if is_past(job.set, time_of(job.score)) then return false end
@@ -113,7 +117,6 @@ local function selection_take(walk, page, mark_of, read_more)
     local id, set, text = job.id, job.set, texts[i] or ''
     walk.score, walk.id = job.score, id
     job.text = text
-    job.state = set and job_state(id, set, time_of(job.score), text)
     local is_one = set and selection_has(walk, job, text)
     if is_one and (walk.set == 0 or job.state ~= RUNNING) then
       job.record, job.before = record_now(id, set, time_of(job.score))
@@ -124,7 +127,6 @@ local function selection_take(walk, page, mark_of, read_more)
     if is_one and job.state == RUNNING then
       selection_meet(walk, id, text, mark_of)
     elseif is_one then
-      job.asked = set == RUN and string.byte(text) == 50 and is_marked(attempt_read(text))
       table.insert(walk.jobs, job)
       if read_more then walk.bytes = walk.bytes + read_more(job) end
     end
