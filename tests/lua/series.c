@@ -228,6 +228,18 @@ Test(series, passes_over_a_moment_that_is_too_old)
     end();
 }
 
+Test(series, that_leaves_out_no_moment_makes_a_job_of_it_however_late)
+{
+    static const char *const all[] = {"l 0 0 e 100000", "a 0 0 e 100000", "n 0 0 s 5,6,7"};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        now_at(0);
+        schedule("a", "+0", series(all[i], "", 0));
+        SAME(all[i], made_at(60001), "1");
+        end();
+    }
+}
+
 Test(series, ends_before_until_and_after_so_many_moments)
 {
     const char *until = text("l %lld 0 e 10", (long long)T + 25);
@@ -365,6 +377,21 @@ Test(series, that_is_forwarded_ends_and_keeps_what_is_kept)
     SAME("kept", show(ask("ZRANGE s:{q}:kept 0 -1")), "['a' 'a~U+41001']");
     SAME("dead", show(ask("ZRANGE s:{q}:dead 0 -1")), text("['%s']", shown("b", 41002)));
     SAME("due", show(ask("ZRANGE s:{q}:due 0 -1")), "['b']");
+    end();
+}
+
+/* Nobody has looked yet what is due next. */
+Test(series, that_is_forwarded_tells_of_its_next_moment_if_it_is_the_first_of_all)
+{
+    given("configure", "0 'forward=list forward_element=id'");
+    for (int is_first = 0; is_first < 2; is_first++) {
+        schedule("a", "+0", series("l 0 0 e 5000", "", 0));
+        if (!is_first)
+            schedule("b", "+4000", REC);
+        RUN("claim", "0 me 1000 1", is_first ? "[U 0 T+5000 0 0 0 1]" : "[U 0 T+4000 0 0 0 1]");
+        HEARD(is_first ? "0 'T+5000 a'" : "");
+        given("cancel", "0 a 0 b 0");
+    }
     end();
 }
 
@@ -631,6 +658,15 @@ Test(series, costs_a_claim_so_many_commands)
         cr_expect_eq(calls_of_scripts(), n, "%d: %lld", of_series, calls_of_scripts());
         end();
     }
+}
+
+Test(series, that_has_ended_looks_for_no_next_moment)
+{
+    schedule("a", "+0", series("l 0 1 e 10", "", 0));
+    ask("CONFIG RESETSTAT");
+    given("claim", "0 me 1000 1");
+    cr_assert_eq(calls("zrange"), 1); /* for the answer */
+    end();
 }
 
 /* ---- jobs that nobody could read ---- */

@@ -25,21 +25,21 @@ local function moments_passed(rule, due_ms, n)
   return math.max(0, passed)
 end
 
--- What the attribute S says; nil: it is not known to this version.
+-- What the attribute S says, which has the form that lib/attributes.lua asks for; nil: it names no
+-- period.
 local function series_rule(text)
   local policy, until_ms, times, kind, data =
-    string.match(text, '^([aln]o?) (%d+) (%d+) ([ces]) ([%d,]+)$')
-  if not policy then return nil end
-
+    string.match(text, '^(%a+) (%d+) (%d+) (%a) ([%d,]+)$')
   local rule = { catch_up = string.sub(policy, 1, 1), until_ms = tonumber(until_ms),
     times = tonumber(times), no_overlap = #policy == 2 }
   if kind == 'e' then
     rule.every_ms = tonumber(data)
     return rule.every_ms and rule.every_ms > 0 and rule or nil
   end
-  local list = { kind == 's' and 0 or nil }
+  local list = {}
   for ms in string.gmatch(data, '%d+') do list[#list + 1] = tonumber(ms) end
   if kind == 's' then
+    table.insert(list, 1, 0)
     rule.stages = list
   else
     rule.moments, rule.is_whole = list, list[#list] == 0
