@@ -161,6 +161,28 @@ Test(cancel_all, stops_after_256_KiB_of_records)
     KEYS("due c:T+5 | jobs c=" REC " | t c:T+4");
 }
 
+/* Of one whose lease is over that of its run, and the one that was to follow, too. */
+Test(cancel_all, stops_after_256_KiB_of_both_records_of_a_job)
+{
+    static char body[131073] = {1, 0};
+    const char *argv[] = {"0", "a", "+0", "0", body};
+    size_t len[] = {1, 1, 2, 1, 131072};
+
+    for (; len[4] <= 131073; len[4]++) {
+        now_at(0);
+        argv[3] = "0";
+        run_bytes("schedule", 5, argv, len);
+        given("claim", "0 me 1000 1");
+        argv[3] = "5";
+        run_bytes("schedule", 5, argv, len);
+        now_at(1000);
+        given("schedule", "0 b +5 0 " REC);
+        RUN("cancel_all", "0 1 '' '' 0 100 '' 0",
+            len[4] == 131072 ? "[U+1000000 2 0 '']" : "[U+1000000 1 0 '1 U+1000000 T+1005 0 ']");
+        ask("FLUSHALL");
+    }
+}
+
 Test(cancel_all, removes_the_entries_of_their_tags)
 {
     given("schedule", "0 a +5 0 " TAG_A " b +6 0 " TAG_A);
@@ -225,6 +247,17 @@ Test(cancel_all, refuses_what_is_no_cursor)
     }
     cr_assert_str_eq(dumps(), before);
     KEYS("due a:T+5 | jobs a=" REC " | t a:T+4");
+}
+
+Test(cancel_all, reads_no_record_of_those_that_run)
+{
+    many(0, 3, "+0");
+    given("claim", "0 me 1000 3");
+    ask("CONFIG RESETSTAT");
+    RUN("cancel_all", "0 2 '' '' 0 100 '' 0", "[U 0 3 '']");
+    RUN("cancel_all", "0 2 '' '' 0 100 '' 1", "[U 0 3 '']");
+    cr_assert_eq(calls("hget"), 0);
+    ask("FLUSHALL");
 }
 
 /* They are counted and left, so it does not matter that one of them is claimed again meanwhile. */

@@ -45,6 +45,14 @@ Test(tagged, cancel_all_asks_those_that_run_once)
          "y:T+499");
 }
 
+Test(tagged, cancel_all_deletes_as_many_as_was_asked_for_beside_those_that_run)
+{
+    given("schedule", "0 a +0 0 " TAG_A " b +5 0 " TAG_A " c +5 0 " TAG_A);
+    given("claim", "0 me 1000 1");
+    RUN("cancel_all", "0 0 a '' 0 1 '' 0", "[U 1 1 '0 U+1 c T+5 b']");
+    ask("FLUSHALL");
+}
+
 Test(tagged, cancel_all_takes_those_of_a_state_alone)
 {
     four();

@@ -105,6 +105,24 @@ Test(unique, of_a_hundred_keys_is_answered_in_one_call)
     KEYS("");
 }
 
+/* As long as no more than 256 KiB were read to find who holds them; who asked asks again. */
+Test(unique, no_key_more_is_looked_for_after_256_KiB)
+{
+    static char k[131072] = "\2\0\4U\2ek";
+    static char l[131073] = "\2\0\4U\2el";
+    const char *argv[] = {"0", "a", "+5", "0", k, "b", "+5", "0", l, "c", "+5", "0", "\2\0\4U\2em"};
+    size_t len[] = {1, 1, 2, 1, sizeof k, 1, 2, 1, sizeof l - 1, 1, 2, 1, 7};
+    const char *kept = "0 x +9 1 " UNIQUE " y +9 1 " UNIQUE_L " z +9 1 \\02\\00\\04U\\02em";
+
+    run_bytes("schedule", 13, argv, len);
+    cr_assert_eq(run("schedule", kept)->elements, 1 + 3);
+    given("cancel", "0 a 0 b 0 c 0");
+    len[8] = sizeof l;
+    run_bytes("schedule", 13, argv, len);
+    RUN("schedule", kept, "[U ['a' 1 T+5 '' '" UNIQUE "'] ['b' 1 T+5 '' '" UNIQUE_L "']]");
+    given("cancel", "0 a 0 b 0 c 0");
+}
+
 /* ---- until when ---- */
 Test(unique, a_key_is_held_until_the_end_of_its_job)
 {
