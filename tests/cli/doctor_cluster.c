@@ -191,6 +191,9 @@ Test(doctor_cluster, whose_slots_are_open_or_have_no_node_gets_the_command_that_
     snprintf(text, sizeof text, "open at this node: %d;", slot);
     says_of(p, port_of(c, from), "slots", "WARN", text);
     says_of(p, port_of(c, !from), "slots", "WARN", text);
+    snprintf(text, sizeof text, "its slot %d moves: ", slot);
+    cr_assert(has(p, text), "%s", p->out);
+    cr_assert_eq(count_of(p->out, "--cluster fix"), 1, "one is safe, and no other: %s", p->out);
     cr_assert(!has(p, "are left on"), "%s", p->out);
     cr_assert(!has(p, " DEL "), "what was not found is on its way: %s", p->out);
     run_fix(p->out, "slots");
@@ -332,7 +335,7 @@ Test(doctor_cluster, whose_queue_has_only_parts_of_a_group_on_its_node_is_not_re
     setenv("LAPSE_URL", url, 1);
     p = doctor("a", "--repair");
     says(p, "parts", "FAIL", "half-way: missing here is lapse:{a}:jobs");
-    expect(p, 1, "--cluster fix 127.0.0.1:", "");
+    expect(p, 1, "lapse doctor a with the URL of the cluster, which asks all masters; if no", "");
 
     for (int i = 0; i < c->n; i++) {
         redis_do(c->nodes[i].server,
@@ -393,11 +396,14 @@ static void looks_like_half(const char *missing)
 {
     char text[200];
 
-    snprintf(text, sizeof text, "or a script broke off half-way: missing here is %s\"", missing);
+    snprintf(text, sizeof text,
+             "a script broke off half-way, for no other master has keys of its slot: missing here "
+             "is %s\"",
+             missing);
     expect(lapse("depth", "a"), 69, "", "missing here: ");
     struct proc *p = doctor("a", "--repair");
     says(p, "jobs", "FAIL", text);
-    expect(p, 1, "if no slot was being moved, lapse doctor a --repair --half", "");
+    expect(p, 1, "\"fix\":\"lapse doctor a --repair --half\"", "");
     p = doctor("a", "--repair", "--half");
     says(p, "jobs", "WARN", "1 of them repaired");
     expect(p, 0, NULL, "");
@@ -422,6 +428,205 @@ Test(doctor_cluster, whose_queue_looks_like_half_as_a_script_broke_off_repairs_i
     break_off(c, "hset", claim_from_a);
     looks_like_half("lapse:{a}:attempts");
     expect(lapse("claim", "a"), 0, "\"body\":\"body\"", "");
+    cluster_stop(c);
+}
+
+/* Of a queue whose jobs all wait its owner has the set, and another master the rest. */
+static void part(const struct cluster *c, int slot, int owner, int other)
+{
+    struct server *s = c->nodes[owner].server;
+
+    redis_do(c->nodes[other].server, "CLUSTER SETSLOT %d IMPORTING %s", slot, c->nodes[owner].id);
+    redis_do(s, "CLUSTER SETSLOT %d MIGRATING %s", slot, c->nodes[other].id);
+    redisReply *keys = redis_cmd(s, "CLUSTER GETKEYSINSLOT %d 100", slot);
+    for (size_t i = 0; i < keys->elements; i++) {
+        if (!strstr(keys->element[i]->str, ":due")) {
+            redis_do(s, "MIGRATE 127.0.0.1 %d %s 0 60000", port_of(c, other),
+                     keys->element[i]->str);
+        }
+    }
+    freeReplyObject(keys);
+    for (int i = 0; i < c->n; i++) {
+        redis_do(c->nodes[i].server, "CLUSTER SETSLOT %d STABLE", slot);
+    }
+}
+
+/* Both causes are possible then. */
+Test(doctor_cluster, whose_queue_looks_like_half_names_both_causes_where_not_all_masters_were_asked)
+{
+    struct cluster *c = tool_cluster(3, 0);
+    int of_a = cluster_owner(c, c->nodes[0].server, cluster_slot_of_queue(c, "a"));
+    int of_b = cluster_owner(c, c->nodes[0].server, cluster_slot_of_queue(c, "b"));
+    int away = 0;
+    struct proc *p;
+
+    while (away == of_a || away == of_b) {
+        away++;
+    }
+    put("b");
+    part(c, cluster_slot_of_queue(c, "b"), of_b, 3 - of_b - away);
+    break_off(c, "hset", schedule_x);
+    server_kill9(c->nodes[away].server);
+    p = doctor("b");
+    says(p, "slots", "FAIL", "start the masters that cannot be reached, then run lapse doctor b");
+    cr_assert(!has(p, "redis-cli --cluster fix"), "%s", p->out);
+    proc_free(p);
+    p = doctor("a");
+    says(p, "jobs", "FAIL",
+         "a part of it is on another node, or a script broke off half-way: missing here is "
+         "lapse:{a}:jobs");
+    expect(p, 1, "; if no slot was being moved, lapse doctor a --repair --half", "");
+    cluster_stop(c);
+}
+
+/* Runs the first commands of a fix, all but that of redis-cli --cluster. */
+static void run_beginning(const char *fix)
+{
+    const char *end = strstr(fix, "; redis-cli --cluster fix");
+    char line[1000];
+
+    cr_assert(end, "%s", fix);
+    snprintf(line, sizeof line, "%.*s", (int)(end - fix), fix);
+    expect(shell(line), 0, "OK", NULL);
+}
+
+/* The epoch of a node, as another one knows it. */
+static long long epoch_of(struct server *asked, const char *id)
+{
+    char *nodes = redis_str(asked, "CLUSTER NODES");
+    const char *line = strstr(nodes, id);
+    long long epoch = -1;
+
+    cr_assert(line, "%s", nodes);
+    cr_assert_eq(sscanf(line, "%*s %*s %*s %*s %*s %*s %lld", &epoch), 1, "%s", line);
+    free(nodes);
+    return epoch;
+}
+
+/* What redis-cli --cluster fix does at first; and then the old owner hears of it too early. */
+static void make_owner(const struct cluster *c, int slot, int owner, int other)
+{
+    struct server *s = c->nodes[other].server;
+    int64_t deadline = test_now_ms() + PROC_WAIT_MS;
+
+    redis_do(s, "CLUSTER SETSLOT %d STABLE", slot);
+    redis_do(s, "MULTI");
+    redis_do(s, "CLUSTER DELSLOTS %d", slot);
+    redis_do(s, "CLUSTER ADDSLOTS %d", slot);
+    redis_do(s, "CLUSTER BUMPEPOCH");
+    redis_do(s, "EXEC");
+    long long epoch = epoch_of(s, c->nodes[other].id);
+    while (epoch_of(c->nodes[owner].server, c->nodes[other].id) < epoch) {
+        cr_assert_lt(test_now_ms(), deadline, "the old owner hears nothing");
+        poll(NULL, 0, 10);
+    }
+}
+
+Test(doctor_cluster, whose_queue_has_keys_on_two_nodes_gets_the_command_that_loses_none)
+{
+    struct cluster *c = tool_cluster(3, 0);
+    int slot = cluster_slot_of_queue(c, "a");
+    int owner = cluster_owner(c, c->nodes[0].server, slot);
+    int other = (owner + 1) % 3;
+    char text[200];
+
+    put("a");
+    part(c, slot, owner, other);
+    redis_do(c->nodes[other].server, "CLUSTER SETSLOT %d IMPORTING %s", slot, c->nodes[owner].id);
+    cr_assert_eq(redis_int(c->nodes[owner].server, "CLUSTER COUNTKEYSINSLOT %d", slot), 1);
+    struct proc *p = doctor("a");
+    says_of(p, port_of(c, other), "slots", "WARN", "open at this node");
+    cr_assert_eq(count_of(p->out, "--cluster fix"), 2, "%s", p->out);
+    cr_assert_eq(count_of(p->out, "CLUSTER DELSLOTS"), 2, "all are safe: %s", p->out);
+    snprintf(text, sizeof text, "redis-cli -h 127.0.0.1 -p %d CLUSTER DELSLOTS %d; ",
+             port_of(c, owner), slot);
+    says(p, "slots", "FAIL", text);
+    says(
+        p, "jobs", "FAIL",
+        "a part of it is on another node: missing here is lapse:{a}:jobs\",\"fix\":\"redis-cli -h");
+    cr_assert(!has(p, "--half"), "%s", p->out);
+
+    const char *fix = strstr(p->out, "\"fix\":\"redis-cli -h");
+    cr_assert(fix, "%s", p->out);
+    run_beginning(fix + strlen("\"fix\":\""));
+    make_owner(c, slot, owner, other);
+    cr_assert_eq(redis_int(c->nodes[owner].server, "CLUSTER COUNTKEYSINSLOT %d", slot), 1,
+                 "they were deleted");
+    run_fix(p->out, "slots");
+    expect(p, 1, NULL, "");
+
+    cluster_agrees(c, slot, other);
+    p = doctor("a");
+    says(p, "slots", NULL, NULL);
+    expect(p, 0, "\"text\":\"1, each in one state\"", "");
+    cluster_stop(c);
+}
+
+/* All slots of a master become another's: a new one that is to get some has none either. What the
+ * old one has sent before may come late, and gives them back to it. */
+static void take_all(const struct cluster *c, int from, int to)
+{
+    int first = CLUSTER_SLOTS * from / 3;
+    int last = CLUSTER_SLOTS * (from + 1) / 3 - 1;
+    int64_t deadline = test_now_ms() + PROC_WAIT_MS;
+    bool done = false;
+
+    redis_do(c->nodes[from].server, "CLUSTER DELSLOTSRANGE %d %d", first, last);
+    while (!done) {
+        cr_assert_lt(test_now_ms(), deadline);
+        redis_do(c->nodes[to].server, "CLUSTER DELSLOTSRANGE %d %d", first, last);
+        redisReply *r = redis_cmd(c->nodes[to].server, "CLUSTER ADDSLOTSRANGE %d %d", first, last);
+        done = r->type == REDIS_REPLY_STATUS;
+        freeReplyObject(r);
+    }
+    redis_do(c->nodes[to].server, "CLUSTER BUMPEPOCH");
+    cluster_agrees(c, first, to);
+    cluster_agrees(c, last, to);
+}
+
+/* CLUSTER SLOTS does not name it. It is the target when a cluster gets its fourth master. */
+Test(doctor_cluster, of_which_a_master_has_no_slots_yet_asks_it_for_keys)
+{
+    struct cluster *c = tool_cluster(3, 0);
+    int slot = cluster_slot_of_queue(c, "a");
+    int owner = cluster_owner(c, c->nodes[0].server, slot);
+    int other = (owner + 1) % 3;
+    struct proc *p;
+
+    take_all(c, other, owner);
+    put("a");
+    p = doctor("a");
+    says(p, "cluster", "OK", "2 masters, 0 replicas, and each slot has a node");
+    says_of(p, port_of(c, other), "master", "OK", "it has no slots yet");
+    expect(p, 0, "1, each in one state", "");
+
+    part(c, slot, owner, other);
+    p = doctor("a");
+    says(p, "slots", "FAIL", "keys of its slot");
+    run_fix(p->out, "slots");
+    expect(p, 1, "a part of it is on another node: missing here is lapse:{a}:jobs", "");
+    expect(doctor("a"), 0, "1, each in one state", "");
+    cluster_stop(c);
+}
+
+Test(doctor_cluster, of_which_a_master_without_slots_is_dead_says_that_it_may_have_keys)
+{
+    struct cluster *c = tool_cluster(3, 0);
+    int owner = cluster_owner(c, c->nodes[0].server, cluster_slot_of_queue(c, "a"));
+    int other = (owner + 1) % 3;
+    struct proc *p;
+
+    take_all(c, other, owner);
+    break_off(c, "hset", schedule_x);
+    server_kill9(c->nodes[other].server);
+    p = doctor("a", "--repair");
+    says_of(p, port_of(c, other), "master", "WARN",
+            "it has no slots, but may have keys that were to move");
+    expect(p, 1, "if no slot was being moved, lapse doctor a --repair --half", "");
+
+    p = doctor("a", "--repair", "--half");
+    says(p, "jobs", "WARN", "1 of them repaired");
+    expect(p, 0, NULL, "");
     cluster_stop(c);
 }
 
@@ -495,8 +700,7 @@ Test(doctor_cluster, whose_slot_has_moved_to_a_replica_meanwhile_is_to_be_asked_
 
     cluster_failover(c, 3);
     go_on(c, p);
-    expect(p, 1,
-           "\"text\":\"cannot be looked at: its slot has just moved to a node that was no master",
+    expect(p, 1, "\"text\":\"cannot be looked at: its slot has just moved to a node that had none",
            "");
     cluster_stop(c);
 }

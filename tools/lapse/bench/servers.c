@@ -11,7 +11,7 @@ enum { REPLY_MS = 5000 };
 
 static bool is_master(const struct servers *s, int node)
 {
-    return s->cluster.nodes[node].master < 0;
+    return s->cluster.nodes[node].n_slots > 0;
 }
 
 /* Its node; -1: none has it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which nodes a cluster has, by the reply to CLUSTER SLOTS: an array of [first slot, last slot,
- * master, replica...], where a node is [host, port, id, more]. It leaves out replicas that are
- * dead, or of which no data was heard yet; CLUSTER NODES has them, if this user may ask for it:
- * lines of ID HOST:PORT@BUS FLAGS MASTER and more. */
+ * master, replica...], where a node is [host, port, id, more]. It leaves out masters without slots,
+ * and replicas that are dead, or of which no data was heard yet; CLUSTER NODES has them, if this
+ * user may ask for it: lines of ID HOST:PORT@BUS FLAGS MASTER and more. */
 #include "client/cluster_sync.h"
 #include "cli/message.h"
 #include "cli/values.h"
@@ -139,8 +139,9 @@ static void read_nodes(struct cluster_sync *c, const redisReply *reply,
     }
 }
 
-/* A line of CLUSTER NODES: a replica that is new, of a master that is known. */
-static void read_replica(struct cluster_sync *c, const char *line)
+/* Adds the node of a line of CLUSTER NODES, if it is new: a master, which has no slots then; or a
+ * replica of a master that is known. False: it is a master that could not be added. */
+static bool read_line(struct cluster_sync *c, const char *line, bool masters)
 {
     char id[CLUSTER_ID];
     char place[300];
@@ -148,31 +149,47 @@ static void read_replica(struct cluster_sync *c, const char *line)
     char master[CLUSTER_ID];
 
     if (sscanf(line, "%47s %299s %99s %47s", id, place, flags, master) != 4) {
-        return;
+        return true;
     }
     place[strcspn(place, "@")] = '\0';
     char *port = strrchr(place, ':');
     int of = find_node(c, master);
-    if (!port || port == place || !strstr(flags, "slave") || of < 0 || find_node(c, id) >= 0) {
-        return;
+    if (find_node(c, id) >= 0 || !strstr(flags, masters ? "master" : "slave") ||
+        (!masters && of < 0)) {
+        return true;
+    }
+    if (!port || port == place) {
+        return !masters;
     }
 
     *port++ = '\0';
     int i = add_node(c, id, place, atoi(port));
-    if (i >= 0) {
+    if (i >= 0 && !masters) {
         add_replica(c, i, of);
     }
+    return i >= 0;
 }
 
-static void read_replicas(struct cluster_sync *c, struct redis_sync *asked)
+static bool read_lines(struct cluster_sync *c, const char *line, bool masters)
+{
+    bool all = true;
+
+    for (; *line; line += strspn(line, "\n")) {
+        all = read_line(c, line, masters) && all;
+        line += strcspn(line, "\n");
+    }
+    return all;
+}
+
+static void read_others(struct cluster_sync *c, struct redis_sync *asked)
 {
     static const char *const argv[] = {"CLUSTER", "NODES"};
     redisReply *reply = redis_sync_command(asked, 2, argv, NULL);
-    bool is_text = reply && reply->type == REDIS_REPLY_STRING;
 
-    for (const char *line = is_text ? reply->str : ""; *line; line += strspn(line, "\n")) {
-        read_replica(c, line);
-        line += strcspn(line, "\n");
+    c->knows_masters = false;
+    if (reply && reply->type == REDIS_REPLY_STRING) {
+        c->knows_masters = read_lines(c, reply->str, true);
+        read_lines(c, reply->str, false);
     }
     freeReplyObject(reply);
 }
@@ -215,7 +232,7 @@ static int ask_seeds(struct cluster_sync *c, char why[REDIS_WHY])
             freeReplyObject(reply);
         }
         if (!code) {
-            read_replicas(c, &r);
+            read_others(c, &r);
             redis_sync_close(&r);
             return DONE;
         }

@@ -27,6 +27,7 @@ struct cluster_sync {
     int64_t reply_ms;
     struct cluster_node *nodes;
     int n;
+    bool knows_masters;          /* also those without slots are among them */
     uint16_t owners[SLOT_COUNT]; /* one more than the index of the master; 0: there is none */
 };
 

@@ -211,7 +211,7 @@ static int functions_load_into_all(struct functions_command *f)
     c->reply_ms = f->reply_ms;
     worst = cluster_sync_open(c, &f->g->opts, f->g->connect_wait_ms);
     for (int i = 0, n = worst ? 0 : c->n; i < n; i++) {
-        if (c->nodes[i].master < 0) {
+        if (c->nodes[i].n_slots > 0) {
             int code = functions_load_into_master(f, i);
             worst = code > worst ? code : worst;
         }

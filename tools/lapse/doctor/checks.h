@@ -33,9 +33,10 @@ void check_nodes(struct doctor *d);
 void check_node_settings(struct doctor *d);
 /* The node that is looked at, as a command names it. */
 void cluster_place(const struct doctor *d, char out[CLUSTER_PLACE]);
-enum { FIX_COMMAND = 400 };
+enum { FIX_COMMAND = 400, FIX_TOGETHER = 1400 };
 /* The command that finishes moves of slots. */
 void cluster_fix(const struct doctor *d, char out[FIX_COMMAND]);
+/* astray.c */
 /* error: what a script answered for a queue. false: it is not EHALF, and nothing is reported. */
 bool report_half(struct doctor *d, const char *check, const char *queue, const char *error);
 

@@ -35,29 +35,6 @@ void cluster_fix(const struct doctor *d, char out[FIX_COMMAND])
     snprintf(out, FIX_COMMAND, "redis-cli --cluster fix %s", place);
 }
 
-/* A part of it is on another node, which a node that was promoted meanwhile does not know; or a
- * script broke off, and left the same. */
-bool report_half(struct doctor *d, const char *check, const char *queue, const char *error)
-{
-    struct finding f = {.check = check, .queue = queue, .verdict = FAIL};
-    struct span missing = span_of(error);
-    char finish[FIX_COMMAND];
-    char fix[FIX_COMMAND + 160];
-
-    if (!span_skip(&missing, "LAPSE EHALF ")) {
-        return false;
-    }
-
-    cluster_fix(d, finish);
-    snprintf(fix, sizeof fix, "%s; if no slot was being moved, lapse doctor %s --repair --half",
-             finish, queue);
-    f.fix = fix;
-    report(d, f,
-           "a part of it is on another node, or a script broke off half-way: missing here is %s",
-           printable(missing.at));
-    return true;
-}
-
 /* ---- slots ---- */
 /* Reports that all is well; false: something is to be reported first, and was. */
 static bool check_coverage(struct doctor *d, const char *info)
@@ -117,7 +94,7 @@ static void check_open(struct doctor *d)
         report(d, f, "all have a node; unknown is which are moving: CLUSTER NODES is refused");
     } else if (list_open(r->str, open, sizeof open) > 0) {
         f.verdict = WARN;
-        f.fix = fix;
+        f.fix = d->has_parted ? NULL : fix; /* which might lose keys of a queue then */
         cluster_fix(d, fix);
         report(d, f, "open at this node: %s; their queues stand still until the move is finished",
                open);

@@ -11,6 +11,7 @@ enum doctor_role { FOR_MONITOR, FOR_PRODUCER, FOR_LISTENER, N_ROLES };
 extern const char *const role_names[N_ROLES];
 
 struct cluster_sync;
+struct members;
 
 struct doctor {
     struct globals *g;
@@ -26,7 +27,9 @@ struct doctor {
     bool is_replica;
     const char *at;  /* the server that is looked at, host:port; NULL: that of the URL */
     bool is_cluster; /* a node of one */
-    struct cluster_sync *cluster; /* that of the URL; NULL: it is of no cluster */
+    struct cluster_sync *cluster;  /* that of the URL; NULL: it is of no cluster */
+    const struct members *members; /* its nodes, as far as they are known */
+    bool has_parted; /* a queue has keys on two nodes, and what brings them together was reported */
     const char *own_queue; /* a name of which all keys are on this node; NULL: any would do */
     struct queues queues;
     bool queues_named;  /* by the user; otherwise they were found */

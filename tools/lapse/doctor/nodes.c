@@ -3,10 +3,10 @@
  * would be if it took its master's place; and what only all of them together show. */
 #include "doctor/ask.h"
 #include "doctor/checks.h"
+#include "doctor/members.h"
 #include "doctor/report.h"
 #include "doctor/visit.h"
 #include "cli/message.h"
-#include "client/cluster_sync.h"
 #include "job/keys.h"
 #include "redis/redis_error.h"
 #include "redis/slot.h"
@@ -18,39 +18,17 @@
 
 enum { CLOCKS_APART_US = 100000, PROBES = 2000 };
 
-/* A node, and what was heard of it. */
-struct member {
-    const struct cluster_node *node;
-    struct redis_sync redis;
-    bool reached;
-    redisReply *nodes; /* what it says to CLUSTER NODES; NULL: nothing */
-    const char *self;  /* its own line of that; "": there is none */
-    int64_t ahead_us;
-    bool has_clock;
-    bool keys_unknown; /* it does not say which keys it has, and that was reported */
-};
-
-/* A queue, and where it is. */
-struct home {
-    unsigned slot;
-    int owner;       /* -1: none that can be asked */
-    const char *why; /* of that */
-    bool astray;     /* keys of it are elsewhere, and its owner does not know, or may be */
-};
-
-struct members {
-    struct doctor *d;
-    const struct cluster_sync *c;
-    struct member *v;   /* as the nodes of c */
-    struct home *homes; /* as d->queues */
-};
-
-static bool is_master(const struct member *m)
+bool member_is_master(const struct member *m)
 {
     return m->node->master < 0;
 }
 
-static redisReply *ask_member(struct member *m, int argc, const char *const *argv)
+bool member_has_slots(const struct member *m)
+{
+    return m->node->n_slots > 0;
+}
+
+redisReply *member_ask(struct member *m, int argc, const char *const *argv)
 {
     redisReply *r = m->reached ? redis_sync_command(&m->redis, argc, argv, NULL) : NULL;
 
@@ -63,15 +41,18 @@ static void report_unreached(struct doctor *d, const struct member *m, int code)
 {
     struct finding f = {.at = m->node->place, .check = "replica", .verdict = WARN};
 
-    if (is_master(m)) {
+    if (member_is_master(m)) {
         f.check = "master";
-        f.verdict = FAIL;
+        f.verdict = member_has_slots(m) ? FAIL : WARN;
     }
     if (code == DENIED) {
         f.verdict = FAIL;
         report(d, f, "it does not let this user in: %s; users are not replicated",
                printable(m->redis.why));
-    } else if (is_master(m)) {
+    } else if (!member_has_slots(m) && member_is_master(m)) {
+        report(d, f, "cannot be reached: %s; it has no slots, but may have keys that were to move",
+               printable(m->redis.why));
+    } else if (member_is_master(m)) {
         report(d, f, "cannot be reached: %s; the queues of its %u slots wait",
                printable(m->redis.why), m->node->n_slots);
     } else {
@@ -80,10 +61,10 @@ static void report_unreached(struct doctor *d, const struct member *m, int code)
 }
 
 /* "[5461->-ID]" is a slot that moves from it to another, "[5461-<-ID]" one that comes. */
-static void read_self(struct member *m)
+void member_read(struct member *m)
 {
     freeReplyObject(m->nodes);
-    m->nodes = ask_member(m, 2, (const char *[]){"CLUSTER", "NODES"});
+    m->nodes = member_ask(m, 2, (const char *[]){"CLUSTER", "NODES"});
 
     char *at = is_text(m->nodes) ? strstr(m->nodes->str, "myself") : NULL;
     if (at) {
@@ -104,7 +85,7 @@ static void connect_all(struct members *all)
         if (code) {
             report_unreached(all->d, m, code);
         }
-        read_self(m);
+        member_read(m);
     }
 }
 
@@ -113,6 +94,9 @@ static void disconnect_all(struct members *all)
     for (int i = 0; i < all->c->n; i++) {
         redis_sync_close(&all->v[i].redis);
         freeReplyObject(all->v[i].nodes);
+    }
+    for (int i = 0; i < all->n_homes; i++) {
+        free(all->homes[i].fix);
     }
     free(all->v);
     free(all->homes);
@@ -172,7 +156,7 @@ static int ask_for_owner(struct members *all, const char *queue, int owner)
     char key[KEYS_MAX];
 
     keys_of(key, all->d->space, queue, KEYS_DUE);
-    redisReply *r = ask_member(&all->v[owner], 2, (const char *[]){"ZCARD", key});
+    redisReply *r = member_ask(&all->v[owner], 2, (const char *[]){"ZCARD", key});
     if (r && is_error(r) && redis_error_of(span_of(r->str)) == REDIS_ERROR_MOVED) {
         owner = find_named(all->c, all->v[owner].node, r->str);
     }
@@ -180,151 +164,22 @@ static int ask_for_owner(struct members *all, const char *queue, int owner)
     return owner;
 }
 
-static struct home find_home(struct members *all, const char *queue)
+void home_find(struct members *all, struct home *h)
 {
-    struct home h = {.slot = slot_of(all->d, queue)};
-
-    h.owner = all->c->owners[h.slot] - 1;
-    if (h.owner < 0) {
-        h.why = "no node has its slot";
-        return h;
-    }
-
-    h.owner = ask_for_owner(all, queue, h.owner);
-    if (h.owner < 0 || !is_master(&all->v[h.owner])) {
-        h.owner = -1;
-        h.why = "its slot has just moved to a node that was no master: run doctor again";
-    } else if (!all->v[h.owner].reached) {
-        h.owner = -1;
-        h.why = "the master of its slot cannot be reached";
-    }
-    return h;
-}
-
-/* ---- keys that are where no move explains it ---- */
-/* -1: it does not say; why then says why. */
-static int64_t count_keys(struct member *m, unsigned slot, char why[REDIS_WHY])
-{
-    char number[16];
-    int64_t n = -1;
-
-    snprintf(number, sizeof number, "%u", slot);
-    redisReply *r = ask_member(m, 3, (const char *[]){"CLUSTER", "COUNTKEYSINSLOT", number});
-    if (r && r->type == REDIS_REPLY_INTEGER) {
-        n = r->integer;
-    }
-    snprintf(why, REDIS_WHY, "%s", r && is_error(r) ? r->str : m->redis.why);
-    freeReplyObject(r);
-    return n;
-}
-
-/* Is the slot open there, in this direction? */
-static bool is_open(const struct member *m, unsigned slot, const char *direction)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "[%u-%s-", slot, direction);
-    return strstr(m->self, text) != NULL;
-}
-
-static void report_astray(struct doctor *d, const char *queue, const struct home *h,
-                          const struct member *owner, const struct member *other, int64_t n)
-{
-    struct finding f = {.check = "slots", .queue = queue, .verdict = FAIL};
-    const struct cluster_node *at = other->node;
-    char fix[900];
-    bool is_safe = is_shell_safe(at->host, "") && is_shell_safe(owner->node->id, "");
-
-    f.fix = fix;
-    if (!is_safe) {
-        snprintf(fix, sizeof fix, "redis-cli --cluster fix HOST:PORT");
-    } else if (is_open(other, h->slot, "<")) {
-        snprintf(fix, sizeof fix, "redis-cli --cluster fix %s:%d", at->host, at->port);
-    } else {
-        snprintf(fix, sizeof fix,
-                 "redis-cli -h %s -p %d CLUSTER SETSLOT %u IMPORTING %s; "
-                 "redis-cli --cluster fix %s:%d",
-                 at->host, at->port, h->slot, owner->node->id, at->host, at->port);
-    }
-    report(d, f,
-           "%" PRId64
-           " keys of its slot %u are left on %s, and its owner, %s, knows of no move: it "
-           "looks new there, or is half a queue; stop who uses it, for what they make there "
-           "would be in the way",
-           n, h->slot, at->place, owner->node->place);
-}
-
-/* A repair of what is left of a queue would be in the way of the rest: one of which it is not known
- * whether it is whole is left alone. */
-static void doubt(struct members *all, int queue, const struct member *other, const char *why)
-{
-    const char *name = all->d->queues.names[queue];
-    struct home *h = &all->homes[queue];
-    struct finding f = {.check = "slots", .queue = name, .verdict = FAIL};
-    char fix[QUEUE_LEN + 80];
-
-    if (h->astray || !all->d->repair || all->d->half) {
+    h->slot = slot_of(all->d, h->queue);
+    h->owner = all->c->owners[h->slot] - 1;
+    if (h->owner < 0) {
+        h->why = "no node has its slot";
         return;
     }
 
-    h->astray = true;
-    snprintf(fix, sizeof fix, "if no slot was being moved, lapse doctor %s --repair --half", name);
-    f.fix = fix;
-    report(all->d, f, "is not repaired: unknown is whether keys of its slot %u are left on %s: %s",
-           h->slot, other->node->place, printable(why));
-}
-
-static void report_keys_unknown(struct doctor *d, struct member *m, const char *why)
-{
-    struct finding f = {.at = m->node->place, .check = "slots", .verdict = WARN};
-
-    if (m->reached && !m->keys_unknown) {
-        m->keys_unknown = true;
-        report(d, f, "unknown is whether keys of slots of others are left on it: %s",
-               printable(why));
-    }
-}
-
-/* A move may have begun, or ended, since the nodes were asked what they say of themselves. */
-static bool has_moved_meanwhile(struct members *all, int queue, struct member *other)
-{
-    struct home *h = &all->homes[queue];
-    bool was_astray = h->astray;
-    int owner = h->owner;
-
-    read_self(&all->v[owner]);
-    read_self(other);
-    *h = find_home(all, all->d->queues.names[queue]);
-    h->astray = was_astray;
-    return h->owner != owner || is_open(&all->v[owner], h->slot, ">");
-}
-
-static void look_for_keys_on(struct members *all, int queue, struct member *m)
-{
-    struct home *h = &all->homes[queue];
-    const struct member *owner = &all->v[h->owner];
-    char why[REDIS_WHY];
-    int64_t n = count_keys(m, h->slot, why);
-
-    if (n < 0) {
-        report_keys_unknown(all->d, m, why);
-        doubt(all, queue, m, why);
-    } else if (n > 0 && !*owner->self) {
-        doubt(all, queue, m, "they may be on their way, for CLUSTER NODES is refused");
-    } else if (n > 0 && !is_open(owner, h->slot, ">") && !has_moved_meanwhile(all, queue, m)) {
-        h->astray = true;
-        report_astray(all->d, all->d->queues.names[queue], h, owner, m, n);
-    }
-}
-
-static void look_for_keys_astray(struct members *all, int queue)
-{
-    const struct home *h = &all->homes[queue];
-
-    for (int i = 0; i < all->c->n && h->owner >= 0; i++) {
-        if (i != h->owner && is_master(&all->v[i])) {
-            look_for_keys_on(all, queue, &all->v[i]);
-        }
+    h->owner = ask_for_owner(all, h->queue, h->owner);
+    if (h->owner < 0 || !member_has_slots(&all->v[h->owner])) {
+        h->owner = -1;
+        h->why = "its slot has just moved to a node that had none: run doctor again";
+    } else if (!all->v[h->owner].reached) {
+        h->owner = -1;
+        h->why = "the master of its slot cannot be reached";
     }
 }
 
@@ -343,7 +198,7 @@ static void find_homes(struct members *all)
     struct doctor *d = all->d;
 
     for (int i = 0; i < all->c->n && !d->queues_named && !d->code; i++) {
-        if (all->v[i].reached && is_master(&all->v[i])) {
+        if (all->v[i].reached && member_is_master(&all->v[i])) {
             find_queues_of(d, &all->v[i]);
         }
     }
@@ -354,8 +209,10 @@ static void find_homes(struct members *all)
         d->code = INTERNAL;
     }
     for (int i = 0; i < d->queues.n && !d->code; i++) {
-        all->homes[i] = find_home(all, d->queues.names[i]);
-        look_for_keys_astray(all, i);
+        struct home *h = &all->homes[all->n_homes++];
+        h->queue = d->queues.names[i];
+        home_find(all, h);
+        look_for_keys_astray(all, h);
     }
     if (!d->code) {
         report_homeless(all);
@@ -396,7 +253,7 @@ static void find_own_queue(const struct members *all, int master, char queue[40]
 static void report_visit(struct doctor *d, struct member *m, int code, unsigned n_bad,
                          const char *fine)
 {
-    struct finding f = {.at = m->node->place, .check = is_master(m) ? "master" : "replica"};
+    struct finding f = {.at = m->node->place, .check = member_is_master(m) ? "master" : "replica"};
 
     if (code == DOWN) {
         m->reached = false;
@@ -439,6 +296,12 @@ static void look_at_master(struct members *all, int i)
     queues_free(&own);
 }
 
+/* It was asked for keys, and nobody uses it yet. */
+static void report_unused(struct doctor *d, const struct member *m)
+{
+    report(d, (struct finding){.at = m->node->place, .check = "master"}, "it has no slots yet");
+}
+
 /* ---- replicas ---- */
 static void look_at_replica(struct members *all, int i)
 {
@@ -467,10 +330,12 @@ static void report_slots(struct members *all)
 {
     struct finding f = {.check = "cluster"};
     int n_masters = 0;
+    int n_replicas = 0;
     int n_unowned = 0;
 
     for (int i = 0; i < all->c->n; i++) {
-        n_masters += all->c->nodes[i].master < 0 ? 1 : 0;
+        n_masters += all->c->nodes[i].n_slots > 0 ? 1 : 0;
+        n_replicas += all->c->nodes[i].master >= 0 ? 1 : 0;
     }
     for (int slot = 0; slot < SLOT_COUNT; slot++) {
         n_unowned += all->c->owners[slot] == 0 ? 1 : 0;
@@ -483,7 +348,7 @@ static void report_slots(struct members *all)
                SLOT_COUNT);
     } else {
         report(all->d, f, "%d masters, %d replicas, and each slot has a node", n_masters,
-               all->c->n - n_masters);
+               n_replicas);
     }
 }
 
@@ -531,19 +396,23 @@ void check_nodes(struct doctor *d)
     }
 
     d->is_cluster = true;
+    d->members = &all;
     report_slots(&all);
     connect_all(&all);
     find_homes(&all);
     for (int i = 0; i < all.c->n && !d->code; i++) {
-        if (all.v[i].reached && is_master(&all.v[i])) {
+        if (all.v[i].reached && member_has_slots(&all.v[i])) {
             look_at_master(&all, i);
+        } else if (all.v[i].reached && member_is_master(&all.v[i])) {
+            report_unused(d, &all.v[i]);
         }
     }
     for (int i = 0; i < all.c->n && !d->code; i++) {
-        if (all.v[i].reached && !is_master(&all.v[i])) {
+        if (all.v[i].reached && !member_is_master(&all.v[i])) {
             look_at_replica(&all, i);
         }
     }
     report_clocks(&all);
+    d->members = NULL;
     disconnect_all(&all);
 }

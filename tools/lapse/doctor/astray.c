@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys of a queue that other masters than its owner have.
+ *
+ * Where both have some, redis-cli --cluster fix makes that one the owner which has more. The other
+ * one deletes what it has if it hears of the new owner before redis-cli has told it (Redis 7.0 to
+ * 8.0: clusterUpdateSlotsConfigWith()). It does not if the slot is not its own, and it takes no
+ * owner from others while it imports the slot: so both are done first. */
+#include "doctor/ask.h"
+#include "doctor/checks.h"
+#include "doctor/members.h"
+#include "doctor/report.h"
+#include "cli/message.h"
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -1: it does not say; why then says why. */
+static int64_t count_keys(struct member *m, unsigned slot, char why[REDIS_WHY])
+{
+    char number[16];
+    int64_t n = -1;
+
+    snprintf(number, sizeof number, "%u", slot);
+    redisReply *r = member_ask(m, 3, (const char *[]){"CLUSTER", "COUNTKEYSINSLOT", number});
+    if (r && r->type == REDIS_REPLY_INTEGER) {
+        n = r->integer;
+    }
+    snprintf(why, REDIS_WHY, "%s", r && is_error(r) ? r->str : m->redis.why);
+    freeReplyObject(r);
+    return n;
+}
+
+/* Is the slot open there, in this direction? */
+static bool is_open(const struct member *m, unsigned slot, const char *direction)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "[%u-%s-", slot, direction);
+    return strstr(m->self, text) != NULL;
+}
+
+static bool is_safe(const struct cluster_node *node)
+{
+    return is_shell_safe(node->host, "") && is_shell_safe(node->id, "");
+}
+
+static bool all_masters_reached(const struct members *all)
+{
+    for (int i = 0; i < all->c->n; i++) {
+        if (member_is_master(&all->v[i]) && !all->v[i].reached) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The command that brings the keys together. n_own: how many the owner has. redis-cli does nothing
+ * while a master is away, and the slot would be without an owner until it is back. */
+static void together(const struct members *all, const struct home *h, const struct member *other,
+                     int64_t n_own, char fix[FIX_TOGETHER])
+{
+    const struct cluster_node *own = all->v[h->owner].node;
+    const struct cluster_node *at = other->node;
+
+    if (!all_masters_reached(all)) {
+        snprintf(fix, FIX_TOGETHER,
+                 "start the masters that cannot be reached, then run lapse doctor %s again",
+                 h->queue);
+    } else if (!is_safe(own) || !is_safe(at)) {
+        snprintf(fix, FIX_TOGETHER, "redis-cli --cluster fix HOST:PORT");
+    } else if (n_own > 0) {
+        snprintf(fix, FIX_TOGETHER,
+                 "redis-cli -h %s -p %d CLUSTER DELSLOTS %u; "
+                 "redis-cli -h %s -p %d CLUSTER SETSLOT %u IMPORTING %s; "
+                 "redis-cli --cluster fix %s:%d",
+                 own->host, own->port, h->slot, own->host, own->port, h->slot, at->id, at->host,
+                 at->port);
+    } else if (is_open(other, h->slot, "<")) {
+        snprintf(fix, FIX_TOGETHER, "redis-cli --cluster fix %s:%d", at->host, at->port);
+    } else {
+        snprintf(fix, FIX_TOGETHER,
+                 "redis-cli -h %s -p %d CLUSTER SETSLOT %u IMPORTING %s; "
+                 "redis-cli --cluster fix %s:%d",
+                 at->host, at->port, h->slot, own->id, at->host, at->port);
+    }
+}
+
+static void report_astray(struct members *all, struct home *h, const struct member *other,
+                          int64_t n)
+{
+    struct member *owner = &all->v[h->owner];
+    struct finding f = {.check = "slots", .queue = h->queue, .verdict = FAIL};
+    char why[REDIS_WHY];
+    char fix[FIX_TOGETHER];
+    int64_t n_own = count_keys(owner, h->slot, why);
+
+    together(all, h, other, n_own, fix);
+    all->d->has_parted |= n_own > 0;
+    if (!h->fix) {
+        h->fix = strdup(fix);
+    }
+    h->astray = true;
+    h->rest = REST_ELSEWHERE;
+    f.fix = fix;
+    report(all->d, f,
+           "%" PRId64
+           " keys of its slot %u are left on %s, and its owner, %s, knows of no move: it "
+           "looks new there, or is half a queue; stop who uses it, for what they make there "
+           "would be in the way",
+           n, h->slot, other->node->place, owner->node->place);
+}
+
+/* Where only one of both has keys, the command of the slot's own line is as good. */
+static void report_moving(struct members *all, struct home *h, const struct member *other,
+                          int64_t n)
+{
+    struct member *owner = &all->v[h->owner];
+    struct finding f = {.check = "slots", .queue = h->queue, .verdict = WARN};
+    char why[REDIS_WHY];
+    char fix[FIX_TOGETHER];
+    int64_t n_own = count_keys(owner, h->slot, why);
+
+    h->rest = REST_UNKNOWN;
+    if (n_own > 0) {
+        together(all, h, other, n_own, fix);
+        f.fix = fix;
+        all->d->has_parted = true;
+        report(all->d, f,
+               "its slot %u moves: %" PRId64 " keys are on %s, and %" PRId64
+               " on %s; if the move has broken off, finish it",
+               h->slot, n_own, owner->node->place, n, other->node->place);
+    }
+}
+
+/* A repair of what is left of a queue would be in the way of the rest: one of which it is not known
+ * whether it is whole is left alone. A master without slots that is dead may never come back, and
+ * as a rule it was replaced by one that has all of it. */
+static void doubt(struct members *all, struct home *h, const struct member *other, const char *why)
+{
+    struct finding f = {.check = "slots", .queue = h->queue, .verdict = FAIL};
+    char fix[QUEUE_LEN + 80];
+
+    bool may_go_on = !other->reached && !member_has_slots(other);
+
+    h->rest = h->rest == REST_ELSEWHERE ? REST_ELSEWHERE : REST_UNKNOWN;
+    if (h->astray || !all->d->repair || all->d->half || may_go_on) {
+        return;
+    }
+
+    h->astray = true;
+    snprintf(fix, sizeof fix, "if no slot was being moved, lapse doctor %s --repair --half",
+             h->queue);
+    f.fix = fix;
+    report(all->d, f, "is not repaired: unknown is whether keys of its slot %u are left on %s: %s",
+           h->slot, other->node->place, printable(why));
+}
+
+static void report_keys_unknown(struct doctor *d, struct member *m, const char *why)
+{
+    struct finding f = {.at = m->node->place, .check = "slots", .verdict = WARN};
+
+    if (m->reached && !m->keys_unknown) {
+        m->keys_unknown = true;
+        report(d, f, "unknown is whether keys of slots of others are left on it: %s",
+               printable(why));
+    }
+}
+
+/* A move may have begun, or ended, since the nodes were asked what they say of themselves. */
+static bool has_moved_meanwhile(struct members *all, struct home *h, struct member *other)
+{
+    int owner = h->owner;
+
+    member_read(&all->v[owner]);
+    member_read(other);
+    home_find(all, h);
+    return h->owner != owner || is_open(&all->v[owner], h->slot, ">");
+}
+
+static void look_for_keys_on(struct members *all, struct home *h, struct member *m)
+{
+    const struct member *owner = &all->v[h->owner];
+    char why[REDIS_WHY];
+    int64_t n = count_keys(m, h->slot, why);
+
+    if (n < 0) {
+        report_keys_unknown(all->d, m, why);
+        doubt(all, h, m, why);
+    } else if (n > 0 && !*owner->self) {
+        doubt(all, h, m, "they may be on their way, for CLUSTER NODES is refused");
+    } else if (n > 0 && is_open(owner, h->slot, ">")) {
+        report_moving(all, h, m, n);
+    } else if (n > 0 && has_moved_meanwhile(all, h, m)) {
+        h->rest = REST_UNKNOWN;
+    } else if (n > 0) {
+        report_astray(all, h, m, n);
+    }
+}
+
+void look_for_keys_astray(struct members *all, struct home *h)
+{
+    h->rest = all->c->knows_masters ? REST_NONE : REST_UNKNOWN;
+    for (int i = 0; i < all->c->n && h->owner >= 0; i++) {
+        if (i != h->owner && member_is_master(&all->v[i])) {
+            look_for_keys_on(all, h, &all->v[i]);
+        }
+    }
+}
+
+/* ---- half a queue ---- */
+static const struct home *home_of(const struct members *all, const char *queue)
+{
+    for (int i = 0; all && i < all->n_homes; i++) {
+        if (strcmp(all->homes[i].queue, queue) == 0) {
+            return &all->homes[i];
+        }
+    }
+    return NULL;
+}
+
+/* Neither cause can be left out. */
+static void report_half_of_two(struct doctor *d, struct finding f, const char *missing)
+{
+    char finish[FIX_COMMAND];
+    char fix[FIX_COMMAND + QUEUE_LEN * 2 + 160];
+
+    if (d->members) {
+        cluster_fix(d, finish);
+    } else {
+        snprintf(finish, sizeof finish,
+                 "lapse doctor %s with the URL of the cluster, which asks all masters", f.queue);
+    }
+    snprintf(fix, sizeof fix, "%s; if no slot was being moved, lapse doctor %s --repair --half",
+             finish, f.queue);
+    f.fix = fix;
+    report(d, f,
+           "a part of it is on another node, or a script broke off half-way: missing here is %s",
+           missing);
+}
+
+bool report_half(struct doctor *d, const char *check, const char *queue, const char *error)
+{
+    struct finding f = {.check = check, .queue = queue, .verdict = FAIL};
+    const struct home *h = home_of(d->members, queue);
+    struct span missing = span_of(error);
+    char repair[QUEUE_LEN + 40];
+
+    if (!span_skip(&missing, "LAPSE EHALF ")) {
+        return false;
+    }
+
+    if (h && h->rest == REST_NONE) {
+        snprintf(repair, sizeof repair, "lapse doctor %s --repair --half", queue);
+        f.fix = repair;
+        report(d, f,
+               "a script broke off half-way, for no other master has keys of its slot: missing "
+               "here is %s",
+               printable(missing.at));
+    } else if (h && h->rest == REST_ELSEWHERE) {
+        f.fix = h->fix;
+        report(d, f, "a part of it is on another node: missing here is %s", printable(missing.at));
+    } else {
+        report_half_of_two(d, f, printable(missing.at));
+    }
+    return true;
+}
