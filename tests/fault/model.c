@@ -675,7 +675,37 @@ static int64_t group_due_ms(const struct model *m, const struct job *j, int64_t 
     return a->limit_ms && a->limit_ms < quiet_ms ? a->limit_ms : quiet_ms;
 }
 
-bool model_gather(struct model *m, int id, const struct record *record, char part, int *made)
+/* A length has seven bits a byte. */
+static int framed_bytes(const struct part *part)
+{
+    int n = 1;
+
+    for (int len = part->len; len > 127; len /= 128) {
+        n++;
+    }
+    return n + part->len;
+}
+
+int model_bytes(const struct parts *parts)
+{
+    int n = 0;
+
+    for (int i = 0; i < parts->n; i++) {
+        n += framed_bytes(&parts->part[i]);
+    }
+    return n;
+}
+
+/* Is there no room for one part more? */
+static bool group_is_full(const struct job *j, const struct part *part)
+{
+    const struct parts *parts = &j->attempt.parts;
+
+    return parts->n >= j->record.group.most ||
+           model_bytes(parts) + framed_bytes(part) > MODEL_BODY_MAX;
+}
+
+bool model_gather(struct model *m, int id, const struct record *record, struct part part, int *made)
 {
     struct job *j = &m->job[id];
     struct attempt *a = &j->attempt;
@@ -694,7 +724,7 @@ bool model_gather(struct model *m, int id, const struct record *record, char par
             .gathers = true,
         };
     }
-    if (a->parts.n >= j->record.group.most) {
+    if (group_is_full(j, &part)) {
         *made = made_of_parts(m, id, before_ms < model_ms(m) ? before_ms : model_ms(m));
         a->parts.n = 0;
         a->n++;

@@ -15,6 +15,7 @@ enum { MODEL_STAGES = 3, MODEL_MOMENTS = 10, LOOK_MS = 60000 };
 /* The first ids are those of the batches' own jobs. */
 enum { MODEL_BATCHES = 3, MODEL_PARTS = 6 };
 enum { MODEL_NO_JOB = -1, MODEL_NO_PLACE = -2 };
+enum { MODEL_PART_MAX = 1048568, MODEL_BODY_MAX = 1048576 };
 enum { DEFAULT_TRIES = 10, MODEL_ERRORS = 5, UNSAID = 1 };
 #define FOREVER INT64_C(4294967295)
 #define TEN_YEARS_MS INT64_C(315576000000)
@@ -38,9 +39,13 @@ struct rule {
 struct limits {
     int64_t quiet_ms, most, age_ms;
 };
-struct parts { /* each is one letter */
+struct part { /* the same letter, again and again */
+    char letter;
+    int len;
+};
+struct parts {
     int n;
-    char part[MODEL_PARTS];
+    struct part part[MODEL_PARTS];
 };
 
 /* What a schedule asks for. Where a number is 0, it does not ask for that. */
@@ -178,7 +183,9 @@ int model_fires(struct model *m, int id);
 /* May a part be put into what has this id? If it is there, it is a group with these limits. */
 bool model_may_gather(const struct model *m, int id, const struct limits *limits);
 /* Returns whether the group was made; sets *made to the place of a job that a full one has made. */
-bool model_gather(struct model *m, int id, const struct record *record, char part, int *made);
+bool model_gather(struct model *m, int id, const struct record *record, struct part part,
+                  int *made);
+int model_bytes(const struct parts *parts); /* all of them, each behind its length */
 /* The first moment of a calendar behind a time; 0: there is none. */
 int64_t model_first_moment(const struct rule *rule, int64_t behind_ms);
 /* A series that waits gets other moments. Returns when it is due. */

@@ -17,14 +17,16 @@ static void look(struct sim *s)
     while (n_used > s->model->n_ids && s->model->made[n_used - 1].token == 0) {
         n_used--;
     }
-    for (int first = 0; first < n_used; first += PAGE) {
-        int n = n_used - first < PAGE ? n_used - first : PAGE;
+    for (int first = 0, n; first < n_used; first += n) {
+        n = n_used - first < PAGE ? n_used - first : PAGE;
         sim_begin(s);
         for (int i = 0; i < n; i++) {
             sim_arg_id(s, first + i);
         }
 
         sim_ask(s, GET);
+        n = s->size.fills ? (int)s->reply->elements - 1 : n; /* these are enough for one call */
+        HOLDS(n > 0, "no answer\n");
         for (int i = 0; i < n; i++) {
             s->about = first + i;
             if (!model_is_known(s->model, sim_job(s, first + i))) {
@@ -174,10 +176,16 @@ static void simulate(struct server *server, const struct size *size, unsigned lo
                                             sim_claim,    sim_claim,    sim_touch,  sim_touch,
                                             sim_gather,   sim_gather,   sim_settle, sim_settle,
                                             sim_refill,   sim_refill,   sim_pause,  sim_close};
+    /* each about one job, so that what is enough for one call plays no part */
+    static sim_step *const filling_step[] = {
+        sim_gather, sim_gather, sim_gather, sim_gather, sim_gather, sim_gather,    sim_claim,
+        sim_claim,  sim_settle, sim_settle, sim_cancel, sim_kill,   sim_reschedule};
     struct sim *s = sim_new(server, size, seed);
 
     for (s->step = 0; s->step < size->steps; s->step++) {
-        if (size->fails && sim_below(s, 20)) {
+        if (size->fills) {
+            filling_step[sim_below(s, sizeof filling_step / sizeof *filling_step)](s);
+        } else if (size->fails && sim_below(s, 20)) {
             failing_step[sim_below(s, sizeof failing_step / sizeof *failing_step)](s);
         } else if (size->makes && sim_below(s, 8)) {
             making_step[sim_below(s, sizeof making_step / sizeof *making_step)](s);
@@ -274,6 +282,24 @@ Test(f29, jobs_that_series_and_groups_make_are_what_the_model_says, .timeout = 1
     };
 
     simulate_all(&size, (unsigned long)fault_n(100, 1000));
+}
+
+/* 1 MiB is the most that a body may have. */
+Test(f29, groups_whose_parts_have_no_room_are_what_the_model_says, .timeout = 1800)
+{
+    static const struct size size = {
+        .n_ids = 3,
+        .n_keys = 2,
+        .n_tags = 2,
+        .n_batches = 2,
+        .most = 1,
+        .steps = 60,
+        .look_every = 10,
+        .audit_every = 60,
+        .fills = true,
+    };
+
+    simulate_all(&size, (unsigned long)fault_n(20, 200));
 }
 
 Test(f48, a_thousand_jobs_are_what_the_model_says_after_any_history, .timeout = 7200)

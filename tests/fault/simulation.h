@@ -34,6 +34,7 @@ struct size {
     long steps, look_every, audit_every;
     bool fails; /* most runs do, so that there are more errors of a job than are kept */
     bool makes; /* most jobs are made, by series and groups */
+    bool fills; /* most are made by groups, whose parts may be so large that there is no room */
 };
 
 struct sim {
@@ -50,6 +51,8 @@ struct sim {
     char argv[ARGS][TEXT];
     size_t len[ARGS];
     int argc;
+    int large_at; /* the one that stands here; 0: none */
+    char large[MODEL_PART_MAX + 2];
     redisReply *reply;
     long asked[64]; /* by script */
 
@@ -127,6 +130,7 @@ void sim_begin(struct sim *s);
 __attribute__((format(printf, 2, 3))) void sim_arg(struct sim *s, const char *format, ...);
 void sim_arg_bytes(struct sim *s, const void *bytes, size_t len);
 void sim_arg_id(struct sim *s, int id);
+void sim_arg_part(struct sim *s, const struct part *part);
 void sim_ask(struct sim *s, enum script script);
 
 /* ---- answers: each function fails where they differ from the model ---- */

@@ -83,7 +83,20 @@ static struct limits some_limits(struct sim *s)
     static const struct limits some[] = {
         {1000, 1, 0}, {1000, MODEL_PARTS, 0}, {0, 3, 2000}, {500, 3, 1500}};
 
+    if (s->size.fills && sim_below(s, 8)) {
+        return some[1]; /* and so into one that has parts */
+    }
     return some[sim_below(s, sizeof some / sizeof *some)];
+}
+
+/* Of those that are large some fill a body to the last byte, or leave room for the smallest. */
+static int some_part_len(struct sim *s)
+{
+    static const int large[] = {1,      127,    128,    349522,
+                                349523, 524285, 524286, MODEL_PART_MAX,
+                                1,      349522, 524285, MODEL_PART_MAX + 1};
+
+    return s->size.fills ? large[sim_below(s, sizeof large / sizeof *large)] : 1;
 }
 
 static struct record some_record(struct sim *s)
@@ -547,13 +560,13 @@ void sim_refill(struct sim *s)
 }
 
 /* ---- groups and batches ---- */
-static void gathered(struct sim *s, size_t i, int id, const struct record *wish, char part)
+static void gathered(struct sim *s, size_t i, int id, const struct record *wish, struct part part)
 {
     struct record record = *wish;
     int made;
 
     s->about = id;
-    if (!record.group.most) {
+    if (!record.group.most || part.len > MODEL_PART_MAX) {
         sim_is_text(s, i, "EINVAL");
         return;
     }
@@ -572,10 +585,11 @@ static void gathered(struct sim *s, size_t i, int id, const struct record *wish,
 void sim_gather(struct sim *s)
 {
     struct record record[MOST];
+    struct part part[MOST];
     int ids[MOST];
     int n = sim_given_ids(s, ids);
     int n_groups = s->size.n_ids < 3 ? s->size.n_ids : 3;
-    char part = (char)('a' + s->step % 26);
+    char letter = (char)('a' + s->step % 26);
 
     if (n == 0) {
         return;
@@ -593,13 +607,14 @@ void sim_gather(struct sim *s)
         size_t len = sim_header(header, &record[i], 0);
         sim_arg_id(s, ids[i]);
         sim_arg_bytes(s, header, len);
-        sim_arg(s, "%c", part + (i & 1));
+        part[i] = (struct part){(char)(letter + (i & 1)), some_part_len(s)};
+        sim_arg_part(s, &part[i]);
     }
     sim_ask(s, GATHER);
 
     HOLDS(s->reply->elements == (size_t)n + 1, "%zu answers, not %d\n", s->reply->elements - 1, n);
     for (int i = 0; i < n; i++) {
-        gathered(s, (size_t)i + 1, ids[i], &record[i], (char)(part + (i & 1)));
+        gathered(s, (size_t)i + 1, ids[i], &record[i], part[i]);
     }
 }
 
